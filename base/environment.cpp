@@ -1,0 +1,88 @@
+#include "kiln/base/environment.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string_view>
+
+#include "kiln/base/error.h"
+
+namespace kiln {
+namespace {
+
+// KILN_EMULATOR_* belong to the emulator, which checks them itself.
+constexpr std::array<std::string_view, 8> known_names = {"KILN_DRIVER",    "KILN_NVRTC",        "KILN_CACHE",
+                                                         "KILN_PACK_PATH", "KILN_RECORD",       "KILN_LOG",
+                                                         "KILN_WORKER",    "KILN_TEMPLATE_PATH"};
+
+void refuse_unknown_names() {
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    std::string_view name(*entry);
+    name = name.substr(0, name.find('='));
+    if (!name.starts_with("KILN_") || name.starts_with("KILN_EMULATOR_")) continue;
+    if (std::find(known_names.begin(), known_names.end(), name) == known_names.end()) {
+      throw Error(ErrorCode::invalid_argument, fmt::format("unknown environment variable {}", name),
+                  "docs/environment.md lists the variables that Kiln reads; unset this one or correct its name");
+    }
+  }
+}
+
+std::optional<std::string> text(const Environment::Lookup& lookup, const char* name) {
+  const char* value = lookup(name);
+  if (value == nullptr) return std::nullopt;
+  if (*value == '\0') {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} is set but empty", name), "give it a value or unset it");
+  }
+  return std::string(value);
+}
+
+bool flag(const Environment::Lookup& lookup, const char* name) {
+  const std::optional<std::string> value = text(lookup, name);
+  if (!value || *value == "0") return false;
+  if (*value == "1") return true;
+  throw Error(ErrorCode::invalid_argument, fmt::format("{}={} is not 0 or 1", name, *value));
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::string_view rest = text;
+  while (true) {
+    const size_t end = rest.find(separator);
+    if (end != 0 && !rest.empty()) parts.emplace_back(rest.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    rest.remove_prefix(end + 1);
+  }
+}
+
+std::string user_cache_home(const Environment::Lookup& lookup) {
+  const char* xdg = lookup("XDG_CACHE_HOME");
+  if (xdg != nullptr && *xdg == '/') return xdg;  // the XDG specification ignores relative paths
+  const char* home = lookup("HOME");
+  return home != nullptr && *home != '\0' ? std::string(home) + "/.cache" : std::string();
+}
+
+}  // namespace
+
+Environment Environment::read() {
+  refuse_unknown_names();
+  return read([](const char* name) { return std::getenv(name); });
+}
+
+Environment Environment::read(const Lookup& lookup) {
+  Environment result;
+  result.driver = text(lookup, "KILN_DRIVER");
+  result.nvrtc = text(lookup, "KILN_NVRTC");
+  result.cache = text(lookup, "KILN_CACHE");
+  if (auto paths = text(lookup, "KILN_PACK_PATH")) result.pack_path = split(*paths, ':');
+  result.record = text(lookup, "KILN_RECORD");
+  result.log = flag(lookup, "KILN_LOG");
+  result.worker = text(lookup, "KILN_WORKER");
+  result.template_path = text(lookup, "KILN_TEMPLATE_PATH");
+  result.cache_home = user_cache_home(lookup);
+  return result;
+}
+
+}  // namespace kiln

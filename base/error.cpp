@@ -1,0 +1,37 @@
+#include "kiln/base/error.h"
+
+#include <utility>
+
+namespace kiln {
+
+std::string_view to_string(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::invalid_argument:
+      return "invalid argument";
+    case ErrorCode::parse_error:
+      return "parse error";
+    case ErrorCode::unsupported:
+      return "unsupported";
+    case ErrorCode::compile_failed:
+      return "compile failed";
+    case ErrorCode::driver_error:
+      return "driver error";
+    case ErrorCode::missing_library:
+      return "missing library";
+    case ErrorCode::out_of_memory:
+      return "out of memory";
+    case ErrorCode::io_error:
+      return "input/output error";
+    case ErrorCode::internal:
+      return "internal error";
+  }
+  return "unknown error";
+}
+
+Error::Error(ErrorCode code, std::string message, std::string hint)
+    : std::runtime_error(hint.empty() ? message : message + " (" + hint + ")"),
+      code_(code),
+      message_(std::move(message)),
+      hint_(std::move(hint)) {}
+
+}  // namespace kiln

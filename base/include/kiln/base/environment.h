@@ -1,0 +1,35 @@
+// The environment variables that Kiln reads, in one place. docs/environment.md is the user's table of them.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kiln {
+
+/// Kiln's settings from the environment. Read once where a Context or a command starts, then passed on.
+///
+/// The emulator is loaded like a driver and knows nothing of Kiln, so it reads its own KILN_EMULATOR_* variables.
+struct Environment {
+  std::optional<std::string> driver;         ///< KILN_DRIVER: "cuda", "emulator", or the path of a driver library.
+  std::optional<std::string> nvrtc;          ///< KILN_NVRTC: path of libnvrtc.
+  std::optional<std::string> cache;          ///< KILN_CACHE: path of the tuning database; "off" keeps it in memory.
+  std::vector<std::string> pack_path;        ///< KILN_PACK_PATH: colon-separated packs or folders of packs.
+  std::optional<std::string> record;         ///< KILN_RECORD: file that receives the requests an application makes.
+  bool log = false;                          ///< KILN_LOG: 0 or 1; one replayable line per call on stderr.
+  std::optional<std::string> worker;         ///< KILN_WORKER: path of the `kiln` program that runs as tuning worker.
+  std::optional<std::string> template_path;  ///< KILN_TEMPLATE_PATH: folder whose templates override built-in ones.
+  std::string cache_home;                    ///< XDG_CACHE_HOME, else HOME/.cache; empty if neither is set.
+
+  using Lookup = std::function<const char*(const char* name)>;
+
+  /// Reads the process environment. Throws Error(invalid_argument) on a value that a variable does not accept and on
+  /// an unknown variable that starts with KILN_ (a misspelt setting must not be silently ignored).
+  static Environment read();
+
+  /// As read(), from any source of variables, for tests; does not look for unknown names.
+  static Environment read(const Lookup& lookup);
+};
+
+}  // namespace kiln

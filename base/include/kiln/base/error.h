@@ -1,0 +1,46 @@
+// kiln::Error: the one exception type that leaves Kiln.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace kiln {
+
+/// What kind of fault an Error reports. Callers branch on it; the C API returns it as a status.
+enum class ErrorCode {
+  invalid_argument,  ///< A request, tensor, pointer, flag or setting is wrong. Nothing was enqueued.
+  parse_error,       ///< Text (request line, model, pack) is malformed; the message holds the position.
+  unsupported,       ///< Well formed, but nothing here can serve it. The message says what was missing.
+  compile_failed,    ///< NVRTC rejected a source; the message carries its log.
+  driver_error,      ///< A driver call failed; the message names the call, the object and the driver's text.
+  missing_library,   ///< libcuda, NVRTC or the emulator could not be loaded.
+  out_of_memory,     ///< Host or device memory ran out.
+  io_error,          ///< A file could not be read or written.
+  internal,          ///< A broken invariant in Kiln itself; please report it.
+};
+
+/// Stable spelling of `code` for logs and the command line, e.g. "invalid argument".
+std::string_view to_string(ErrorCode code);
+
+/// A fault: what went wrong, and what to do about it.
+///
+/// what() is "<message>" or "<message> (<hint>)". Expected outcomes (a variant refused, a check failed) are values,
+/// never Errors.
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorCode code, std::string message, std::string hint = {});
+
+  ErrorCode code() const { return code_; }
+  /// What was wrong and what was expected.
+  const std::string& message() const { return message_; }
+  /// What the user can do; may be empty.
+  const std::string& hint() const { return hint_; }
+
+ private:
+  ErrorCode code_;
+  std::string message_;
+  std::string hint_;
+};
+
+}  // namespace kiln

@@ -1,0 +1,30 @@
+# kiln_room(<name> SOURCES <file>... [PUBLIC <target>...] [PRIVATE <target>...])
+#
+# One room of the design: a static library kiln_<name>, alias kiln::<name>, whose headers live in
+# <room>/include. PUBLIC targets appear in its headers, PRIVATE ones only in its sources. A room sees the headers
+# of the rooms it links to and of no other, so a reversed dependency fails to compile.
+function(kiln_room name)
+  cmake_parse_arguments(ROOM "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  add_library(kiln_${name} STATIC ${ROOM_SOURCES})
+  add_library(kiln::${name} ALIAS kiln_${name})
+  target_include_directories(kiln_${name} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/include PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  target_link_libraries(kiln_${name} PUBLIC ${ROOM_PUBLIC} PRIVATE ${ROOM_PRIVATE})
+endfunction()
+
+# kiln_test(<name> SOURCES <file>... [LINKS <target>...] [LABELS <label>...] [TIMEOUT <seconds>])
+#
+# One GoogleTest program, one CTest entry; label "cpu" (no device), "emulator" (runs on the emulated device) or "gpu".
+function(kiln_test name)
+  cmake_parse_arguments(TEST "" "TIMEOUT" "SOURCES;LINKS;LABELS" ${ARGN})
+  add_executable(${name} ${TEST_SOURCES})
+  target_link_libraries(${name} PRIVATE ${TEST_LINKS} GTest::gmock GTest::gtest GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  if(NOT TEST_TIMEOUT)
+    set(TEST_TIMEOUT 300)
+  endif()
+  if(NOT TEST_LABELS)
+    set(TEST_LABELS cpu)
+  endif()
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS "${TEST_LABELS}" TIMEOUT ${TEST_TIMEOUT})
+endfunction()

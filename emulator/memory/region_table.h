@@ -1,0 +1,34 @@
+// Which device addresses are valid: the allocations of one context, as launches see them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kiln::emulator {
+
+/// One valid range of device addresses (an allocation, a module's global variable, pinned host memory).
+/// Device memory is host memory: the address is the host address.
+struct Region {
+  uint64_t begin = 0;  ///< First valid byte.
+  uint64_t end = 0;    ///< One past the last valid byte.
+  std::string name;    ///< For reports, e.g. "allocation 7 of 4096 bytes", "global variable table".
+};
+
+/// Immutable and sorted, so that all host threads of a launch may search it without a lock.
+class RegionTable {
+ public:
+  RegionTable() = default;
+  /// `regions` need not be sorted; they must not overlap.
+  explicit RegionTable(std::vector<Region> regions);
+
+  /// The region that holds `address`, or null.
+  const Region* find(uint64_t address) const;
+  /// The region nearest to `address`, for reports; null when the table is empty.
+  const Region* nearest(uint64_t address) const;
+
+ private:
+  std::vector<Region> regions_;
+};
+
+}  // namespace kiln::emulator

@@ -1,0 +1,59 @@
+#include "kiln/base/environment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+#include <string>
+
+#include "kiln/base/error.h"
+
+namespace kiln {
+namespace {
+
+Environment read(const std::map<std::string, std::string>& variables) {
+  return Environment::read([&](const char* name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  });
+}
+
+TEST(Environment, IsEmptyWhenNothingIsSet) {
+  const Environment environment = read({});
+  EXPECT_FALSE(environment.driver);
+  EXPECT_FALSE(environment.log);
+  EXPECT_TRUE(environment.pack_path.empty());
+  EXPECT_EQ(environment.cache_home, "");
+}
+
+TEST(Environment, SplitsThePackPathAndSkipsEmptyParts) {
+  EXPECT_THAT(read({{"KILN_PACK_PATH", "/a::/b"}}).pack_path, testing::ElementsAre("/a", "/b"));
+}
+
+TEST(Environment, RefusesAFlagThatIsNotZeroOrOne) {
+  EXPECT_TRUE(read({{"KILN_LOG", "1"}}).log);
+  EXPECT_FALSE(read({{"KILN_LOG", "0"}}).log);
+  EXPECT_THROW(read({{"KILN_LOG", "yes"}}), Error);
+}
+
+TEST(Environment, RefusesAnEmptyValue) { EXPECT_THROW(read({{"KILN_DRIVER", ""}}), Error); }
+
+TEST(Environment, PrefersXdgOverHomeAndIgnoresARelativeOne) {
+  EXPECT_EQ(read({{"XDG_CACHE_HOME", "/x"}, {"HOME", "/h"}}).cache_home, "/x");
+  EXPECT_EQ(read({{"XDG_CACHE_HOME", "x"}, {"HOME", "/h"}}).cache_home, "/h/.cache");
+}
+
+TEST(Environment, NamesAMisspeltVariable) {
+  ASSERT_EQ(setenv("KILN_DRIVR", "cuda", 1), 0);
+  try {
+    Environment::read();
+    ADD_FAILURE() << "a misspelt variable was accepted";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("KILN_DRIVR"));
+  }
+  unsetenv("KILN_DRIVR");
+}
+
+}  // namespace
+}  // namespace kiln
