@@ -1,0 +1,65 @@
+// The driver context in which Kiln works.
+#pragma once
+
+#include <cuda_abi/driver.h>
+
+#include <cstddef>
+#include <memory>
+
+#include "kiln/device/device.h"
+
+namespace kiln::device {
+
+/// A driver context of one device: the caller's own, or the device's primary one.
+///
+/// Shared by everything that lives in it (buffers, streams, events, modules). Safe to use from any thread.
+class ContextHandle {
+ public:
+  /// The context that is current on this thread if it belongs to `device`: it stays the caller's, who must keep it
+  /// alive. Else the primary context (the one that the CUDA runtime and PyTorch use), retained until the last owner of
+  /// this handle is gone.
+  static std::shared_ptr<const ContextHandle> acquire(const Device& device);
+
+  ContextHandle(const ContextHandle&) = delete;
+  ContextHandle& operator=(const ContextHandle&) = delete;
+  ~ContextHandle();
+
+  const Device& device() const { return device_; }
+  const Driver& driver() const { return *device_.driver(); }
+  cuda_abi::CUcontext raw() const { return context_; }
+  bool is_primary() const { return primary_; }
+
+  /// Waits for all work of the context. Throws DriverError, also for a fault of earlier, asynchronous work.
+  void synchronize() const;
+
+  struct MemoryUse {
+    size_t free_bytes = 0;
+    size_t total_bytes = 0;
+  };
+  MemoryUse memory() const;
+
+ private:
+  ContextHandle(const Device& device, cuda_abi::CUcontext context, bool primary);
+
+  Device device_;
+  cuda_abi::CUcontext context_;
+  bool primary_;
+};
+
+/// Makes a context current on this thread for a scope, and puts back what was current before.
+///
+/// Costs one query if the context is current already. Every operation of this room that needs a current context makes
+/// one itself, except launch(), which is left to its caller.
+class Current {
+ public:
+  explicit Current(const ContextHandle& context);
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+  ~Current();
+
+ private:
+  const Driver* driver_;
+  bool pushed_ = false;
+};
+
+}  // namespace kiln::device

@@ -1,0 +1,101 @@
+// A loaded CUDA driver: libcuda, the emulator, or a table that a test supplies.
+#pragma once
+
+#include <cuda_abi/driver.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "kiln/base/error.h"
+#include "kiln/device/driver_table.h"
+
+namespace kiln::device {
+
+/// Which driver to load.
+struct DriverChoice {
+  /// As Environment::driver: "cuda" (libcuda.so.1), "emulator" (libkiln_emulator.so), or the path of a driver library.
+  /// Unset: libcuda if it is there and has a device, else the emulator.
+  std::optional<std::string> library;
+};
+
+/// A driver call that failed. code() is driver_error, or out_of_memory for CUDA_ERROR_OUT_OF_MEMORY.
+class DriverError : public Error {
+ public:
+  DriverError(cuda_abi::CUresult result, std::string message, std::string hint = {});
+
+  cuda_abi::CUresult result() const { return result_; }
+
+  /// True if the context is lost: a kernel faulted (illegal address, misaligned address, assert, ...), and every later
+  /// call on this context reports the same code. Only a new process gets a working device again.
+  bool is_sticky() const;
+
+ private:
+  cuda_abi::CUresult result_;
+};
+
+/// A driver's entry points, ready to call (cuInit is done).
+///
+/// Immutable, hence safe to use from any thread. One process may hold several, e.g. libcuda and the emulator: each is
+/// loaded with local symbols and nothing here is global. Share ownership with whatever uses handles of this driver; the
+/// library itself stays mapped until the process ends, because drivers keep threads of their own.
+class Driver {
+ public:
+  /// Loads the chosen driver and initialises it.
+  ///
+  /// The emulator is looked for beside the binary that contains Kiln and beside the running program, in each place
+  /// also in ../lib, then on the loader's path. Throws Error(missing_library) naming the library that could not be
+  /// loaded or the symbol that it lacks, and DriverError if cuInit fails or a driver asked for by name has no device.
+  static std::shared_ptr<const Driver> open(const DriverChoice& choice);
+
+  /// A driver made of `table`, which is used as it is; cuInit is not called. Entries may be null if never used, but
+  /// version(), device_count() and the text of errors use theirs when they are there. `description` names it in errors.
+  static std::shared_ptr<const Driver> from_table(const DriverTable& table, std::string description,
+                                                  bool emulated = false);
+
+  /// The entry points, for direct calls. Pass results to check().
+  const DriverTable& calls() const { return table_; }
+
+  bool is_emulated() const { return emulated_; }
+
+  /// What was loaded and why, for people: "libcuda.so.1 (CUDA 13.0)", "the emulator at .../libkiln_emulator.so
+  /// (libcuda.so.1 is not installed)".
+  const std::string& description() const { return description_; }
+
+  /// The newest CUDA version that the driver supports, as it reports it: 1000 * major + 10 * minor.
+  int version() const;
+
+  int device_count() const;
+
+  /// Throws a DriverError if `result` is not success. `call` is the entry point, `object` what it was called on:
+  /// "cuModuleLoadDataEx of 'conv_direct' failed: CUDA_ERROR_INVALID_PTX, a PTX JIT compilation failed".
+  /// With the emulator, a kernel's fault is followed by its report.
+  void check(cuda_abi::CUresult result, std::string_view call, std::string_view object) const {
+    if (result != cuda_abi::CUDA_SUCCESS) fail(result, call, object);
+  }
+
+  /// Throws the DriverError that check() throws, with `detail` (a log, say) and `hint` added.
+  [[noreturn]] void fail(cuda_abi::CUresult result, std::string_view call, std::string_view object,
+                         std::string_view detail = {}, std::string hint = {}) const;
+
+  /// The driver's name and text for a code: "CUDA_ERROR_NOT_FOUND, named symbol not found".
+  std::string describe(cuda_abi::CUresult result) const;
+
+ private:
+  friend class DriverLoader;
+  /// The emulator's own export: the report of the last fault, empty if there was none.
+  using LastFault = const char*();
+
+  Driver(const DriverTable& table, std::string description, bool emulated);
+
+  DriverTable table_;
+  std::string description_;
+  bool emulated_;
+  LastFault* last_fault_ = nullptr;
+};
+
+/// "13.0" for 13000.
+std::string cuda_version_text(int version);
+
+}  // namespace kiln::device

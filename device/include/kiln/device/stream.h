@@ -1,0 +1,41 @@
+// Streams that Kiln owns, and queries about streams that it does not.
+#pragma once
+
+#include <cuda_abi/driver.h>
+
+#include <memory>
+
+#include "kiln/device/context.h"
+
+namespace kiln::device {
+
+class Event;
+
+/// A stream of its own. Does not synchronise with the default stream. Move-only.
+class Stream {
+ public:
+  explicit Stream(std::shared_ptr<const ContextHandle> context);
+  Stream(Stream&& other) noexcept;
+  Stream& operator=(Stream&& other) noexcept;
+  ~Stream();
+
+  cuda_abi::CUstream raw() const { return stream_; }
+
+  /// Waits for all work enqueued so far. Throws DriverError, also for a fault of that work.
+  void synchronize() const;
+  /// True if all work enqueued so far is done. Throws DriverError for a fault of that work.
+  bool is_idle() const;
+  /// Later work of this stream starts after `event`.
+  void wait(const Event& event) const;
+
+ private:
+  void destroy() noexcept;
+
+  std::shared_ptr<const ContextHandle> context_;
+  cuda_abi::CUstream stream_ = nullptr;
+};
+
+/// True if launches into `stream` are being recorded into a graph: then nothing may allocate, wait or query.
+bool is_capturing(const ContextHandle& context, cuda_abi::CUstream stream);
+
+}  // namespace kiln::device
