@@ -1,0 +1,52 @@
+// What kernels are specialised for: compute capabilities and their limits. What estimates are drawn from: figures of a
+// device.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kiln {
+
+/// A compute capability and its limits (CUDA C++ Programming Guide, "Compute Capabilities").
+struct Arch {
+  int major = 0, minor = 0;
+  int threads_per_block = 1024;
+  int threads_per_sm = 0;
+  int blocks_per_sm = 0;
+  int registers_per_sm = 65536;
+  int registers_per_thread = 255;
+  int shared_per_block_default = 48 * 1024;  ///< bytes without opting in
+  int shared_per_block = 0;                  ///< bytes with opting in
+  int shared_per_sm = 0;                     ///< bytes
+  int f32_lanes_per_sm = 0;                  ///< f32 fused multiply-adds per clock and SM
+
+  /// Throws Error(unsupported) for a compute capability below 7.5 or unknown; a newer minor of a known major counts as
+  /// the newest known one of that major.
+  static Arch of(int major, int minor);
+  /// The compute capabilities that Kiln generates for: 7.5, 8.0, 8.6, 8.9, 9.0, 10.0, 12.0.
+  static const std::vector<Arch>& all();
+
+  /// "sm_90".
+  std::string name() const;
+  bool at_least(int other_major, int other_minor) const {
+    return major > other_major || (major == other_major && minor >= other_minor);
+  }
+  bool operator==(const Arch&) const = default;
+};
+
+/// An Arch with what the NVRTC at hand can compile for it.
+struct Target {
+  Arch arch;
+  int nvrtc_major = 0, nvrtc_minor = 0;
+};
+
+/// What estimate() may know of the device at hand. Nothing here shapes a kernel.
+struct DeviceFigures {
+  int sms = 0;
+  double clock_hz = 0;
+  double dram_bytes_per_second = 0;
+  int64_t l2_bytes = 0;
+};
+
+}  // namespace kiln

@@ -1,0 +1,74 @@
+// Operation: the definition of what requests of one kind may say. One file per operation under operations/.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kiln/generator/request.h"
+
+namespace kiln {
+
+enum class Role { input, output };
+
+struct OperandDefinition {
+  std::string name;
+  Role role = Role::input;
+  bool batched = true;  ///< Dimension 0 is the batch.
+  std::string summary;
+};
+
+/// How an attribute is written when it has its default value.
+enum class Printing {
+  always,    ///< `groups=1` stands in every key.
+  when_set,  ///< Left out of the key while it has its default.
+  never,     ///< Sugar for parsing: shapes the completed request and is then dropped (`ceil=1`).
+};
+
+struct AttributeDefinition {
+  std::string name;
+  AttributeValue fallback;  ///< The default. Integers: completed to the right length by the operation.
+  Printing printing = Printing::always;
+  std::vector<std::string> words;  ///< The legal words, if the attribute is a word.
+  std::string summary;
+};
+
+/// The least work that any algorithm must do: what a roofline is drawn from.
+struct Work {
+  double flops = 0;        ///< Multiplications and additions.
+  double read_bytes = 0;   ///< Each input element once.
+  double write_bytes = 0;  ///< Each output element once.
+};
+
+/// Definition of one operation. Immutable; see operations().
+class Operation {
+ public:
+  virtual ~Operation() = default;
+
+  virtual std::string_view name() const = 0;
+  virtual std::string_view summary() const = 0;
+  virtual const std::vector<OperandDefinition>& operands() const = 0;
+  virtual const std::vector<AttributeDefinition>& attributes() const = 0;
+  /// Whether requests may permit arithmetic (`acc=f32 tf32 ...`); pooling and softmax have no such choice.
+  virtual bool has_arithmetic() const { return false; }
+  virtual bool has_epilogue() const { return false; }
+
+  /// Fills what has an obvious default: lengths of attributes, an output left out, operands of the epilogue.
+  virtual void complete(Request& request) const = 0;
+  /// Throws Error(invalid_argument) naming what was wrong, what was expected and what to do. `request` is complete.
+  virtual void validate(const Request& request) const = 0;
+  virtual Work work(const Request& request) const = 0;
+};
+
+/// Every operation that exists, in the order of the documentation.
+const std::vector<const Operation*>& operations();
+/// The operation of that name, or null.
+const Operation* find_operation(std::string_view name);
+/// As find_operation(); throws Error(invalid_argument) listing the known names.
+const Operation& operation(std::string_view name);
+
+/// Completes, canonicalises and validates a request made by hand; what every builder ends with.
+Request finished(Request request);
+
+}  // namespace kiln

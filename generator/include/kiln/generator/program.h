@@ -1,0 +1,71 @@
+// Program: the kernels of one variant and how to launch them, as pure data.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace kiln {
+
+/// A number that may depend on the batch n of the call: ceil((fixed + per_n * n) / divisor).
+struct Count {
+  int64_t fixed = 1;
+  int64_t per_n = 0;
+  int64_t divisor = 1;
+
+  int64_t at(int64_t n) const { return (fixed + per_n * n + divisor - 1) / divisor; }
+  bool operator==(const Count&) const = default;
+};
+
+/// A pointer to an operand's first element; null if the request has no operand of that name.
+struct OperandArgument {
+  std::string name;
+  bool operator==(const OperandArgument&) const = default;
+};
+
+/// A pointer into the workspace.
+struct WorkspaceArgument {
+  int64_t offset = 0;  ///< bytes
+  bool operator==(const WorkspaceArgument&) const = default;
+};
+
+/// A value of the call. `n` is passed as long long, the others as float.
+enum class Scalar { n, alpha, beta, clip_lo, clip_hi };
+
+using Argument = std::variant<OperandArgument, WorkspaceArgument, Scalar>;
+
+/// Start one kernel. A grid with a zero extent (an empty batch) starts nothing.
+struct Launch {
+  size_t source = 0;  ///< index into Program::sources
+  std::string entry;  ///< an extern "C" __global__ function of that source
+  std::array<Count, 3> grid;
+  std::array<unsigned, 3> block{1, 1, 1};
+  unsigned dynamic_shared_bytes = 0;
+  std::vector<Argument> arguments;
+  bool operator==(const Launch&) const = default;
+};
+
+/// Fill part of the workspace with zero bytes.
+struct ClearWorkspace {
+  int64_t offset = 0;  ///< bytes
+  int64_t bytes = 0;
+  bool operator==(const ClearWorkspace&) const = default;
+};
+
+using Step = std::variant<Launch, ClearWorkspace>;
+
+/// Everything needed to compile and run one variant. Steps run in order on one stream.
+struct Program {
+  std::vector<std::string> sources;  ///< each one self-contained CUDA C++17
+  std::vector<Step> steps;
+  int64_t workspace_bytes = 0;  ///< 256-byte aligned device memory that the caller provides
+  bool deterministic = true;    ///< bitwise reproducible on one device
+
+  /// Identifies the sources and launches; equal programs have equal digests.
+  std::string digest() const;
+  bool operator==(const Program&) const = default;
+};
+
+}  // namespace kiln

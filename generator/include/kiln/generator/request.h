@@ -1,0 +1,122 @@
+// Request: what a layer asks for, as a value. Its canonical line is the key of everything Kiln stores.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "kiln/generator/tensor_spec.h"
+
+namespace kiln {
+
+class Operation;
+
+struct Operand {
+  std::string name;
+  TensorSpec spec;
+  bool operator==(const Operand&) const = default;
+};
+
+/// Integers (`pad=1,1,1,1`) or one word (`mode=max`).
+using AttributeValue = std::variant<std::vector<int64_t>, std::string>;
+
+struct Attribute {
+  std::string name;
+  AttributeValue value;
+  bool operator==(const Attribute&) const = default;
+};
+
+/// Which arithmetic a request permits. Sums are in f32 (`acc=f32`); these are the liberties beyond that.
+struct Arithmetic {
+  bool tf32 = false;           ///< f32 products may be rounded to tf32.
+  bool fast = false;           ///< Products and sums may be in the storage type.
+  bool deterministic = false;  ///< Equal inputs must give bitwise equal outputs on one device.
+  bool operator==(const Arithmetic&) const = default;
+};
+
+/// A scale's class is part of the key, its value is an argument of the call.
+enum class Scale {
+  zero,
+  one,
+  any,
+};
+
+/// y = epilogue(alpha * operation(x) + beta * y). With beta of class zero, y is never read.
+struct Blend {
+  Scale alpha = Scale::one;
+  Scale beta = Scale::zero;
+  bool operator==(const Blend&) const = default;
+};
+
+/// One stage of an epilogue. Stages apply in the order written: `epilogue=bias+add+relu`.
+enum class EpilogueStage {
+  bias,  ///< v + bias[k]; operand `bias`: K elements.
+  add,   ///< v + residual at the same position; operand `residual`: the extents of y.
+  relu,  ///< max(v, 0); NaN stays NaN.
+  clip,  ///< min(max(v, lo), hi) with lo and hi given at the call; NaN stays NaN.
+};
+
+std::string_view to_string(EpilogueStage stage);
+
+/// One layer request.
+///
+/// Two requests with equal key() are the same request: everything a kernel may be specialised for is in it, and
+/// everything else (pointers, alpha, beta, clip bounds, the batch of a dynamic request) is a call argument.
+///
+/// A request made by parse() or by an operation's builder is complete (every attribute present), canonical and valid.
+struct Request {
+  std::string operation;
+  std::vector<Operand> operands;      ///< In the operation's order; those of the epilogue last.
+  std::vector<Attribute> attributes;  ///< In the operation's order; all of them.
+  Arithmetic arithmetic;
+  Blend blend;
+  std::vector<EpilogueStage> epilogue;
+
+  /// `n=?`: the batch is a call argument, at most that of the operands here, which is a power of two: the top of its
+  /// bucket. One compiled kernel serves every batch of the bucket, and 0.
+  bool dynamic_batch = false;
+
+  /// Parses a request line and completes it: an inferable output, `pad=1,1` for both sides, unit strides and the like
+  /// may be left out. Throws Error(parse_error) with the column for malformed text, Error(invalid_argument) for a
+  /// request that makes no sense.
+  static Request parse(std::string_view line);
+
+  /// The canonical line.
+  std::string key() const;
+
+  /// The operand of that name, or null.
+  const TensorSpec* find(std::string_view operand) const;
+  /// The operand of that name; throws Error(internal) if there is none.
+  const TensorSpec& at(std::string_view operand) const;
+  /// The integers of an attribute; throws Error(internal) if there is none.
+  const std::vector<int64_t>& ints(std::string_view attribute) const;
+  /// The word of an attribute; throws Error(internal) if there is none.
+  const std::string& word(std::string_view attribute) const;
+  bool has(EpilogueStage stage) const;
+
+  /// The request with its batch fixed to `n`. Throws Error(invalid_argument) unless dynamic and 0 <= n <= the bucket's
+  /// top.
+  Request with_batch(int64_t n) const;
+  /// The batch of the operands (the bucket's top if dynamic).
+  int64_t batch() const;
+
+  bool operator==(const Request&) const = default;
+};
+
+/// The bucket that serves batch `n`: the least power of two that is at least n, and 1 for 0.
+int64_t batch_bucket(int64_t n);
+
+/// One line of a requests file.
+struct RequestLine {
+  Request request;
+  int64_t count = 1;  ///< How often the layer occurs in its model (` *3`); not part of the key.
+};
+
+/// Parses the text of a requests file: one request a line, `#` comments, blank lines, an optional last ` *3`.
+/// Throws Error(parse_error) naming the line and column.
+std::vector<RequestLine> parse_requests(std::string_view text);
+
+}  // namespace kiln

@@ -1,0 +1,75 @@
+// Space and Config: the named parameters of an algorithm, their legal values, and one point among them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kiln/generator/arch.h"
+#include "kiln/generator/request.h"
+
+namespace kiln {
+
+/// One point of a Space: parameter values by name. Text form, names sorted: `PAD=1,ROWS=8,TILE=32`; `-` for a space
+/// without parameters.
+class Config {
+ public:
+  Config() = default;
+  explicit Config(std::vector<std::pair<std::string, int64_t>> values);
+
+  /// Throws Error(parse_error).
+  static Config parse(std::string_view text);
+  std::string print() const;
+
+  std::optional<int64_t> find(std::string_view name) const;
+  const std::vector<std::pair<std::string, int64_t>>& values() const { return values_; }
+  bool operator==(const Config&) const = default;
+  auto operator<=>(const Config&) const = default;
+
+ private:
+  std::vector<std::pair<std::string, int64_t>> values_;  // sorted by name
+};
+
+struct Parameter {
+  std::string name;
+  std::vector<int64_t> values;  ///< the first is the default
+};
+
+/// A named constraint. Its name is the refusal that a user reads.
+struct Rule {
+  std::string name;
+  std::function<bool(const Config&, const Request&, const Target&)> holds;
+};
+
+class Space {
+ public:
+  void add(Parameter parameter);
+  void add(Rule rule);
+
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+  /// Points before any rule.
+  int64_t size() const;
+
+  /// Why `config` is not a legal point here: `ROWS divides TILE (ROWS=32,TILE=16)`, or a missing, unknown or illegal
+  /// parameter; nothing if it is legal. Values from outside (a pack, the command line) must pass this.
+  std::optional<std::string> refusal(const Config& config, const Request& request, const Target& target) const;
+
+  /// Calls `visit` for every legal point, defaults first, the last parameter fastest; stops when it returns false.
+  void for_each_legal(const Request& request, const Target& target,
+                      const std::function<bool(const Config&)>& visit) const;
+  std::vector<Config> legal(const Request& request, const Target& target) const;
+  /// The first legal point; nothing if the rules leave none.
+  std::optional<Config> first_legal(const Request& request, const Target& target) const;
+
+ private:
+  const Rule* broken_rule(const Config& config, const Request& request, const Target& target) const;
+
+  std::vector<Parameter> parameters_;
+  std::vector<Rule> rules_;
+};
+
+}  // namespace kiln

@@ -1,0 +1,56 @@
+// From a template and constants to one self-contained source.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kiln/generator/dtype.h"
+
+namespace kiln {
+
+/// The texts of the templates and of the pieces they include, by path below templates/ ("conv/simple.cu",
+/// "lib/types.cuh", "conv/simple.cpp"). Descriptors are in it too: they are part of an algorithm's digest.
+class SourceLibrary {
+ public:
+  explicit SourceLibrary(std::map<std::string, std::string> files) : files_(std::move(files)) {}
+
+  /// Throws Error(internal) if there is no such file.
+  const std::string& text(const std::string& path) const;
+  const std::map<std::string, std::string>& files() const { return files_; }
+
+ private:
+  std::map<std::string, std::string> files_;
+};
+
+/// The constants that specialise a template, in order.
+class Prelude {
+ public:
+  /// `constexpr int NAME = value;`, or `long long` where int is too small.
+  Prelude& constant(std::string_view name, int64_t value);
+  /// `constexpr bool NAME = value;`
+  Prelude& flag(std::string_view name, bool value);
+  /// `constexpr long long NAME[] = {...};`; at least one value.
+  Prelude& array(std::string_view name, const std::vector<int64_t>& values);
+  /// `using NAME = f16;` with the names of lib/types.cuh.
+  Prelude& type(std::string_view name, DType dtype);
+  /// `using NAME = int;`, or `long long` if `wide`: the type that holds element offsets.
+  Prelude& index_type(std::string_view name, bool wide);
+
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+/// The self-contained source: a comment with `title`, lib/types.cuh, the prelude, then the template with every
+/// `#include "lib/..."` replaced by that file, once. Throws Error(internal) for a missing file or a cycle.
+std::string specialise(const SourceLibrary& library, const std::string& template_path, const Prelude& prelude,
+                       std::string_view title);
+
+/// The template and every file that it includes, the template first. What an algorithm's digest covers.
+std::vector<std::string> closure(const SourceLibrary& library, const std::string& template_path);
+
+}  // namespace kiln
