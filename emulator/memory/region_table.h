@@ -19,16 +19,21 @@ struct Region {
 class RegionTable {
  public:
   RegionTable() = default;
-  /// `regions` need not be sorted; they must not overlap.
-  explicit RegionTable(std::vector<Region> regions);
+  /// `regions` need not be sorted; they must not overlap each other. `freed` are ranges that were valid once, kept only
+  /// so that describe() can name a use after free; no access to them is valid.
+  explicit RegionTable(std::vector<Region> regions, std::vector<Region> freed = {});
 
   /// The region that holds `address`, or null.
   const Region* find(uint64_t address) const;
   /// The region nearest to `address`, for reports; null when the table is empty.
   const Region* nearest(uint64_t address) const;
+  /// Where `address` lies, for reports: "4 bytes past the end of allocation 7 of 4096 bytes", "in allocation 3 of 64
+  /// bytes, which was freed", "null", "no allocation is near".
+  std::string describe(uint64_t address) const;
 
  private:
   std::vector<Region> regions_;
+  std::vector<Region> freed_;
 };
 
 }  // namespace kiln::emulator
