@@ -1,0 +1,187 @@
+// The tuning database: one SQLite file that can never fail the application.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kiln/cache/record.h"
+
+namespace kiln::cache {
+
+class FrontVisitor;
+struct Pack;
+
+enum class OpenMode {
+  read_write,  ///< Creates the file and its missing parent folders.
+  read_only,   ///< Never writes the file; what is inserted lives in memory for this process.
+};
+
+/// How SQLite journals. See docs/cache-format.md, "Durability".
+enum class Journal {
+  automatic,  ///< WAL on a local file system, rollback journal on a network file system.
+  wal,
+  rollback,
+};
+
+/// Why a database does not do what was asked of it.
+enum class Trouble {
+  locked,          ///< Another process held the lock beyond the busy timeout.
+  full,            ///< No space, or a size limit, met by a write.
+  read_only,       ///< File, folder or medium cannot be written.
+  corrupt,         ///< SQLite found damage.
+  not_a_database,  ///< The file is not SQLite's, or SQLite's but not Kiln's.
+  newer_schema,    ///< Written by a newer Kiln.
+  unreachable,     ///< It cannot be opened, read or written for another reason; `what` says which.
+};
+
+std::string_view to_string(Trouble trouble);
+
+/// Told once per Database, when it stops being what was asked for.
+struct Announcement {
+  Trouble trouble = Trouble::unreachable;
+  std::string path;
+  std::string what;  ///< What happened and how Kiln goes on.
+  std::string hint;  ///< What the user can do.
+
+  /// "<what> (<hint>)".
+  std::string text() const;
+};
+
+/// Called from the thread that met the trouble, with no lock held. Must not throw.
+using Announce = std::function<void(const Announcement&)>;
+
+struct OpenOptions {
+  OpenMode mode = OpenMode::read_write;
+  std::chrono::milliseconds busy_timeout{10'000};  ///< How long to wait for other processes' writes.
+  Journal journal = Journal::automatic;
+};
+
+/// Where records live now.
+enum class Storage {
+  file,             ///< Reads and writes go to the file.
+  file_and_memory,  ///< The file is read; writes of this process live in memory (read-only, or full).
+  memory,           ///< Nothing is read from or written to a file.
+};
+
+/// Whether an acknowledged write outlives the process.
+enum class Kept { durably, in_memory };
+
+/// True if `digest` is the library's digest of `algorithm` now. An empty function means: all are current.
+using IsCurrent = std::function<bool(std::string_view algorithm, std::string_view digest)>;
+
+/// One tuning run. A session that was killed has no end and can be resumed.
+struct Session {
+  std::string id;      ///< Unique text, made by the caller.
+  std::string device;  ///< DeviceEntry::id.
+  std::string plan;    ///< What it tunes (a digest of requests and options): equal plans can resume each other.
+  std::string kiln_version;
+  std::int64_t started_ms = 0;
+  std::optional<std::int64_t> ended_ms;
+
+  friend bool operator==(const Session&, const Session&) = default;
+};
+
+/// A source that must not run again on this device with these versions.
+struct Quarantine {
+  std::string source_digest;
+  std::string device;
+  std::string driver_version;
+  std::string nvrtc_version;
+  std::string reason;
+  std::int64_t created_ms = 0;
+
+  friend bool operator==(const Quarantine&, const Quarantine&) = default;
+};
+
+/// What is known of one request on one device.
+struct RequestSummary {
+  std::string request;
+  std::int64_t records = 0;    ///< All candidates, failed ones too.
+  std::int64_t usable = 0;     ///< Those that could win, stale ones included.
+  std::int64_t stale = 0;      ///< Those whose algorithm digest is not current.
+  std::optional<Record> best;  ///< The winner without a workspace limit, current, by the rule of winners.h.
+};
+
+/// What a merge did.
+struct MergeResult {
+  std::int64_t added = 0;
+  std::int64_t replaced = 0;  ///< The incoming record supersedes the stored one.
+  std::int64_t kept = 0;      ///< The stored record is equal or supersedes the incoming one.
+  Kept storage = Kept::durably;
+};
+
+/// The database. Every member may be called from any thread; calls take turns. Several processes may use one file.
+///
+/// Faults of the file never throw: the first is announced, and the object goes on in memory (class Storage). What
+/// throws is a wrong argument: Error(invalid_argument), before anything is written. The file of a corrupt, foreign or
+/// newer database is left as it is. Do not carry an open Database across fork().
+class Database {
+ public:
+  /// Opens `path`; never throws for anything that the file or the file system does. An empty path is an error of the
+  /// caller: use in_memory().
+  static Database open(const std::string& path, const OpenOptions& options = {}, Announce announce = {});
+  /// A database without a file.
+  static Database in_memory();
+
+  Database(Database&&) noexcept;
+  Database& operator=(Database&&) noexcept;
+  ~Database();
+
+  const std::string& path() const;  ///< Empty if in memory from the start.
+  Storage storage() const;
+
+  // --- Writing -------------------------------------------------------------------------------------------------------
+
+  /// Makes the device known, or corrects what is known of it. Records refer to it by id.
+  Kept put_device(const DeviceEntry& device);
+
+  /// Stores `records` in one transaction: all or none. On return with Kept::durably they survive the death of this
+  /// process and, if the disk honours flushes, a power failure. A record takes the place of an older one of the same
+  /// identity; only a prediction never displaces a taken time. Every record's device must be known; kind and device
+  /// must agree (measured: real, modelled: emulated).
+  Kept insert(std::span<const Record> records);
+
+  /// As insert(), but `supersedes` decides what stays, so that merging is commutative, associative and idempotent.
+  MergeResult merge(const Pack& pack);
+  /// Merges all devices, records and quarantine of `other`; its sessions stay there.
+  MergeResult merge(const Database& other);
+
+  Kept begin_session(const Session& session);
+  Kept end_session(std::string_view id, std::int64_t ended_ms);
+  /// The latest session of this device and plan that never ended.
+  std::optional<Session> unfinished_session(std::string_view device, std::string_view plan) const;
+  std::vector<Session> sessions() const;  ///< By start, then id.
+
+  Kept add_quarantine(const Quarantine& entry);
+  std::optional<Quarantine> find_quarantine(std::string_view source_digest, std::string_view device,
+                                            std::string_view driver_version, std::string_view nvrtc_version) const;
+  std::vector<Quarantine> quarantine() const;
+
+  // --- Reading -------------------------------------------------------------------------------------------------------
+
+  std::vector<DeviceEntry> devices() const;  ///< By id.
+  /// All candidates of a request on a device, by algorithm, config, digest (listed_before).
+  std::vector<Record> records(std::string_view request, std::string_view device) const;
+  /// What a session has stored, in the same order: a resumed session skips these.
+  std::vector<Record> records_of_session(std::string_view session) const;
+  /// The requests of a device, by key.
+  std::vector<RequestSummary> requests(std::string_view device, const IsCurrent& is_current = {}) const;
+
+  /// For Winners: everything that could win, from the index that insert() maintains. With `request` only that request's
+  /// rows.
+  void visit_fronts(FrontVisitor& visitor, std::optional<std::string_view> request = std::nullopt) const;
+
+ private:
+  class Impl;
+  explicit Database(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace kiln::cache

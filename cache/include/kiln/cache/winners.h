@@ -1,0 +1,113 @@
+// The in-memory index of winners: what a plan lookup asks instead of SQLite.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kiln/cache/database.h"
+#include "kiln/cache/key_hash.h"
+#include "kiln/cache/record.h"
+
+namespace kiln::cache {
+
+/// Candidates whose seconds are within this share of the fastest are a tie, settled by less workspace, then
+/// deterministic first, then algorithm name, then config: a retune on a noisy device picks the same winner.
+inline constexpr double tie_share = 0.02;
+
+/// Why a candidate may be used; the first class that has one wins.
+enum class Standing {
+  measured_here,      ///< Time taken on this DeviceId.
+  same_architecture,  ///< Time taken on another device of the same compute capability; nearest SM count first.
+  predicted,          ///< By estimate(), for this architecture.
+};
+
+std::string_view to_string(Standing standing);
+
+/// Where a candidate was read. Within one Standing the user's database wins over packs, and an earlier pack over a
+/// later.
+enum class Origin { user_database, pack };
+
+/// What a caller asks of a candidate.
+struct Filter {
+  std::int64_t workspace_limit = std::numeric_limits<std::int64_t>::max();  ///< Bytes.
+  bool deterministic_only = false;
+};
+
+/// A variant to use. The views live as long as the Winners object.
+struct Choice {
+  std::string_view algorithm;
+  std::string_view algorithm_digest;
+  std::string_view config;
+  double seconds = 0;
+  std::int64_t workspace_bytes = 0;
+  bool deterministic = true;
+  TimeKind kind = TimeKind::measured;
+  Standing standing = Standing::measured_here;
+  Origin origin = Origin::user_database;
+  std::string_view source;  ///< Path of the database or pack.
+  std::string_view device;  ///< Id of the device it was timed on.
+};
+
+/// Records whose algorithm has changed since: kept in the database, not used.
+struct StaleAlgorithm {
+  std::string algorithm;
+  std::string digest;
+  std::int64_t candidates = 0;
+};
+
+/// What opening found; for `explain` and for one log line.
+struct WinnersReport {
+  std::int64_t requests = 0;    ///< Keys with at least one candidate to use on this device.
+  std::int64_t candidates = 0;  ///< Candidates held for them.
+  std::int64_t stale = 0;       ///< Candidates left out because their algorithm changed.
+  std::vector<StaleAlgorithm> stale_algorithms;
+  std::vector<std::string> problems;  ///< Packs, or lines of packs, that were not used, and why.
+};
+
+/// The index, for one device (a Context has one device, so the ranking is settled while loading).
+///
+/// find() is const, takes no lock, allocates nothing and may run in any number of threads while one thread loads or
+/// refreshes: entries are immutable and published with a release store; a replaced one is freed with the object, so
+/// that what find() returned stays valid. Loading and refreshing take turns among themselves.
+class Winners {
+ public:
+  /// `device`: the device to choose for. `is_current`: asked once per (algorithm, digest); see IsCurrent.
+  explicit Winners(DeviceEntry device, IsCurrent is_current = {});
+  ~Winners();
+  Winners(const Winners&) = delete;
+  Winners& operator=(const Winners&) = delete;
+
+  const DeviceEntry& device() const;
+
+  /// Takes over what `database` holds. Never throws for its faults (the database announces those).
+  void load(const Database& database);
+  /// Takes over a pack file. A pack that cannot be read or understood is reported in problems, never thrown.
+  void load_pack(const std::string& path);
+  /// As load_pack, from text; `name` stands in Choice::source.
+  void load_pack_text(std::string_view text, const std::string& name);
+
+  /// Reads one request again after an insert() into `database`; the rest of the index is untouched.
+  void refresh(const Database& database, std::string_view request);
+
+  /// The variant to use, or nullopt: then only estimate() is left. About 100 ns.
+  std::optional<Choice> find(std::string_view request, const Filter& filter = {}) const;
+  std::optional<Choice> find(KeyHash key, const Filter& filter = {}) const;
+
+  /// Everything that find() would consider, in the order of precedence: for `explain`, and for the next best where the
+  /// best does not compile here.
+  std::vector<Choice> all(std::string_view request, const Filter& filter = {}) const;
+
+  WinnersReport report() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace kiln::cache
