@@ -1,0 +1,54 @@
+// From a Program to loadable images: one NVRTC compile per source.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kiln/device/nvrtc.h"
+#include "kiln/generator/arch.h"
+#include "kiln/generator/program.h"
+
+namespace kiln::execution {
+
+/// The product of compiling one source.
+struct KernelImage {
+  std::string ptx;
+  std::string cubin;                               ///< For exactly the target's architecture.
+  std::vector<device::KernelResources> resources;  ///< Of each kernel, from ptxas.
+
+  /// What to load on `driver`: the cubin on a real one, the PTX of the same compile on the emulated one.
+  const std::string& loadable(const device::Driver& driver) const;
+};
+
+/// A Program with its images. A value: knows no device, can be stored and sent to another process.
+struct CompiledProgram {
+  Program program;
+  std::vector<KernelImage> images;  ///< Parallel to program.sources.
+  std::string log;                  ///< Warnings and ptxas' report, all sources.
+  double seconds = 0;               ///< Wall-clock time of the compiles.
+
+  /// The launched kernel that uses most of each resource: one line of numbers for a table. Zeros if there is none.
+  device::KernelResources peak_resources() const;
+};
+
+/// The Target of a device of compute capability major.minor with `nvrtc`. Throws Error(unsupported) if Kiln or `nvrtc`
+/// does not know the compute capability.
+Target target_for(int cc_major, int cc_minor, const device::Nvrtc& nvrtc);
+
+/// Compiles every source of `program` for the real architecture of `target`. Thread-safe.
+///
+/// Throws Error(compile_failed) with NVRTC's log, Error(unsupported) if `nvrtc` does not know the architecture. Cannot
+/// be interrupted (ptxas may hang): where a time limit matters, run it in a process of its own.
+CompiledProgram compile(const device::Nvrtc& nvrtc, const Program& program, const Target& target);
+
+/// Identifies what compile() would produce: sources, launches, options and NVRTC's version. The key of a store of
+/// compiled programs.
+std::string compile_digest(const device::Nvrtc& nvrtc, const Program& program, const Target& target);
+
+/// Bytes that deserialise() turns back into an equal value. Ends in a checksum.
+std::string serialise(const CompiledProgram& compiled);
+/// Throws Error(parse_error) if `bytes` are damaged, cut off or of another version.
+CompiledProgram deserialise(std::string_view bytes);
+
+}  // namespace kiln::execution

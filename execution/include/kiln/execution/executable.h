@@ -1,0 +1,94 @@
+// Executable: a compiled Program loaded on a device, ready to run on a stream.
+#pragma once
+
+#include <cuda_abi/driver.h>
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kiln/device/context.h"
+#include "kiln/device/module.h"
+#include "kiln/execution/compile.h"
+
+namespace kiln::execution {
+
+/// The values of one call that are not in its key.
+struct Scalars {
+  float alpha = 1;
+  float beta = 0;
+  float clip_lo = -std::numeric_limits<float>::infinity();
+  float clip_hi = std::numeric_limits<float>::infinity();
+};
+
+/// Modules loaded, kernels found, large dynamic shared memory permitted, argument lists resolved. Move-only.
+///
+/// Keeps its context alive. run() is const and may be called from several threads at the same time.
+class Executable {
+ public:
+  /// Most values (operands, workspace addresses, scalars) that one program may pass to its kernels.
+  static constexpr size_t max_values = 64;
+
+  /// Loads `compiled` into `context`. `operands` names the pointers that run() takes, in their order: the operands of
+  /// the request. An operand that the program asks for and that is not among them is passed as null.
+  ///
+  /// Throws DriverError if an image cannot be loaded, a kernel is missing or the device refuses its shared memory;
+  /// Error(unsupported) if a kernel cannot run with its block size (too many registers).
+  Executable(std::shared_ptr<const device::ContextHandle> context, const CompiledProgram& compiled,
+             const std::vector<std::string>& operands);
+
+  /// Enqueues all steps on `stream` and returns.
+  ///
+  /// `operands`: one device address per name given to the constructor. `n`: the batch of this call (the request's own
+  /// if that is fixed). `workspace`: workspace_bytes() of device memory, 256-byte aligned; not read if that is 0.
+  /// Calls that overlap in time need a workspace each.
+  ///
+  /// No allocation, no lookup, no lock, no synchronisation: legal while a CUDA graph is captured. A launch whose grid
+  /// has a zero extent is skipped. Throws Error(invalid_argument) for a wrong number of operands, Error(unsupported) if
+  /// the grid of this n exceeds the device's, DriverError if a launch is refused; earlier steps stay enqueued then.
+  void run(cuda_abi::CUstream stream, std::span<const cuda_abi::CUdeviceptr> operands, const Scalars& scalars,
+           int64_t n, cuda_abi::CUdeviceptr workspace) const;
+
+  int64_t workspace_bytes() const { return workspace_bytes_; }
+  bool deterministic() const { return deterministic_; }
+  size_t operand_count() const { return operand_count_; }
+  const std::shared_ptr<const device::ContextHandle>& context() const { return context_; }
+
+ private:
+  // One kernel start. Arguments are slots of the table of values that run() makes on its stack.
+  struct LoadedLaunch {
+    device::Function function;
+    std::array<Count, 3> grid;
+    bool fixed_grid;
+    std::array<unsigned, 3> grid_at_load;  // if fixed_grid
+    std::array<unsigned, 3> block;
+    unsigned dynamic_shared;
+    std::vector<uint8_t> slots;
+  };
+  // A launch, or the clearing of part of the workspace.
+  struct LoadedStep {
+    bool is_launch;
+    size_t launch;  // index into launches_
+    ClearWorkspace clear;
+  };
+
+  LoadedLaunch load(const Launch& launch, const std::vector<std::string>& operands);
+  uint8_t slot_of(const Argument& argument, const std::vector<std::string>& operands);
+  void start(const LoadedLaunch& launch, cuda_abi::CUstream stream, uint64_t* values, int64_t n) const;
+  void clear(const ClearWorkspace& step, cuda_abi::CUstream stream, cuda_abi::CUdeviceptr workspace) const;
+
+  std::shared_ptr<const device::ContextHandle> context_;
+  std::vector<device::Module> modules_;
+  std::vector<LoadedLaunch> launches_;
+  std::vector<LoadedStep> steps_;
+  std::vector<int64_t> workspace_offsets_;  // of the slots from first_workspace_slot() on
+  int64_t workspace_bytes_ = 0;
+  bool deterministic_ = true;
+  size_t operand_count_ = 0;
+};
+
+}  // namespace kiln::execution
