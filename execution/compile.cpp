@@ -1,0 +1,88 @@
+#include "kiln/execution/compile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kiln/base/digest.h"
+#include "kiln/base/error.h"
+#include "kiln/device/arch.h"
+#include "source_name.h"
+
+namespace kiln::execution {
+namespace {
+
+device::CompileOptions options_for(const Target& target) {
+  device::CompileOptions options;
+  options.arch = device::real_arch(target.arch.major, target.arch.minor);
+  return options;
+}
+
+}  // namespace
+
+std::string source_name(const Program& program, size_t source) {
+  for (const Step& step : program.steps) {
+    const auto* launch = std::get_if<Launch>(&step);
+    if (launch != nullptr && launch->source == source) return launch->entry + ".cu";
+  }
+  return fmt::format("source_{}.cu", source);
+}
+
+const std::string& KernelImage::loadable(const device::Driver& driver) const {
+  return driver.is_emulated() || cubin.empty() ? ptx : cubin;
+}
+
+device::KernelResources CompiledProgram::peak_resources() const {
+  device::KernelResources peak;
+  const auto raise = [](int& to, int value) { to = std::max(to, value); };
+  for (const KernelImage& image : images) {
+    for (const device::KernelResources& kernel : image.resources) {
+      peak.arch = kernel.arch;
+      raise(peak.registers, kernel.registers);
+      raise(peak.spill_stores, kernel.spill_stores);
+      raise(peak.spill_loads, kernel.spill_loads);
+      raise(peak.stack, kernel.stack);
+      raise(peak.static_shared, kernel.static_shared);
+      raise(peak.constant, kernel.constant);
+      raise(peak.barriers, kernel.barriers);
+    }
+  }
+  return peak;
+}
+
+Target target_for(int cc_major, int cc_minor, const device::Nvrtc& nvrtc) {
+  Target target;
+  target.arch = Arch::of(cc_major, cc_minor);
+  target.nvrtc_major = nvrtc.version().major;
+  target.nvrtc_minor = nvrtc.version().minor;
+  if (!nvrtc.supports(target.arch.major, target.arch.minor)) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("NVRTC {}.{} ({}) cannot compile for compute capability {}.{}", target.nvrtc_major,
+                            target.nvrtc_minor, nvrtc.path(), cc_major, cc_minor),
+                "install a newer NVRTC, or name one with KILN_NVRTC");
+  }
+  return target;
+}
+
+CompiledProgram compile(const device::Nvrtc& nvrtc, const Program& program, const Target& target) {
+  const device::CompileOptions options = options_for(target);
+  CompiledProgram result;
+  result.program = program;
+  for (size_t i = 0; i < program.sources.size(); ++i) {
+    device::Compiled compiled = nvrtc.compile(program.sources[i], source_name(program, i), options);
+    result.images.push_back({std::move(compiled.ptx), std::move(compiled.cubin), std::move(compiled.resources)});
+    result.log += compiled.log;
+    result.seconds += compiled.seconds;
+  }
+  return result;
+}
+
+std::string compile_digest(const device::Nvrtc& nvrtc, const Program& program, const Target& target) {
+  Digest digest;
+  digest.add(program.digest());
+  for (const std::string& option : nvrtc.options(options_for(target))) digest.add(option);
+  digest.add(fmt::format("nvrtc {}.{}", nvrtc.version().major, nvrtc.version().minor));
+  return digest.hex();
+}
+
+}  // namespace kiln::execution
