@@ -1,0 +1,28 @@
+// Storage formats on the host: f32, f16 and bf16 to and from double. The one home of these conversions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kiln/generator/dtype.h"
+
+namespace kiln::reference {
+
+/// Exact. NaN stays NaN.
+double from_f16(uint16_t bits);
+double from_bf16(uint16_t bits);
+
+/// Rounds to nearest, ties to even, in one step; overflows to infinity; keeps the sign of zero. NaN becomes the quiet
+/// NaN 0x7fff (CUDA's canonical one) for f16 and bf16.
+uint16_t to_f16(double value);
+uint16_t to_bf16(double value);
+
+/// Rounds as storing an element of `dtype` does, and gives the stored value.
+double round_to(DType dtype, double value);
+
+/// Reads the element at `address`, which need not be aligned. Exact.
+double load(DType dtype, const std::byte* address);
+/// Rounds `value` and writes it at `address`, which need not be aligned.
+void store(DType dtype, std::byte* address, double value);
+
+}  // namespace kiln::reference

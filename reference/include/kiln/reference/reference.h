@@ -1,0 +1,84 @@
+// The oracle: what a request's output should be, by plain loops in double precision. The tests, `kiln verify` and the
+// tuner's sampled check compare kernels with it. docs/numerics.md states the rules; tolerance.h judges against them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kiln/generator/request.h"
+
+namespace kiln::reference {
+
+/// The arguments of one call, in host memory. Memory is borrowed: it must outlive whatever reads through it.
+struct Bindings {
+  /// Operand name -> memory from the operand's first element, at least span() elements of its TensorSpec (of the
+  /// call's batch if the request is dynamic). `y` is read only if beta's class is not zero: its contents before.
+  std::map<std::string, std::span<const std::byte>> operands;
+  /// Values of the call, as kernels receive them. Used where the request's blend or epilogue says so.
+  float alpha = 1, beta = 0;
+  float clip_lo = -std::numeric_limits<float>::infinity(), clip_hi = std::numeric_limits<float>::infinity();
+  /// The batch of a dynamic request; without it, the top of the bucket.
+  std::optional<int64_t> n;
+};
+
+/// What one output element should be, with what is needed to say how far f32 arithmetic may stray from it.
+struct Expected {
+  /// The result before rounding to storage, in double.
+  double value = 0;
+  /// Sum of the magnitudes of all terms that were added up: |x_i * w_i|, |beta * y|, |bias|, ... scaled like value.
+  double magnitude = 0;
+  /// Every term is a multiple of 2^quantum: if magnitude <= 2^(24 + quantum), f32 sums are exact in any order.
+  int quantum = largest_quantum;
+  /// Error that exponentials and logarithms bring besides, in units of 2^-24.
+  double transcendental = 0;
+  /// Terms that were added up for this element; padding does not count.
+  int64_t terms = 0;
+  /// The definition leaves this element open: a NaN or infinite filter element meets padding.
+  bool unspecified = false;
+
+  /// The quantum of zero, a multiple of everything.
+  static constexpr int largest_quantum = 4096;
+};
+
+/// Evaluates single output elements of one call. Immutable; thread-safe; costs one output's loop per at().
+class Oracle {
+ public:
+  /// Throws Error(invalid_argument) if an operand is missing or its memory too small, or the batch does not fit the
+  /// bucket; Error(unsupported) for an operation that has no reference.
+  Oracle(const Request& request, const Bindings& bindings);
+  ~Oracle();
+  Oracle(Oracle&&) noexcept;
+  Oracle& operator=(Oracle&&) noexcept;
+
+  /// The element of the output at `coordinate` (logical order, inside the output's extents).
+  Expected at(std::span<const int64_t> coordinate) const;
+  /// The output's spec, with the batch of this call.
+  const TensorSpec& output() const;
+
+  /// How one operation computes an element; one implementation per file under operations/.
+  class Evaluator;
+
+ private:
+  std::unique_ptr<const Evaluator> evaluator_;
+};
+
+/// One output element. For many elements of one call, keep an Oracle.
+Expected at(const Request& request, const Bindings& bindings, std::span<const int64_t> coordinate);
+
+/// Every output element, in logical order (last dimension fastest).
+std::vector<Expected> evaluate(const Request& request, const Bindings& bindings);
+
+using Coordinate = std::vector<int64_t>;
+
+/// At most `count` distinct coordinates of `spec` for checks of large layers: its corners first, where borders and
+/// tails are, then pseudo-random ones that depend only on `seed`. All coordinates, in order, if there are no more.
+std::vector<Coordinate> sample_coordinates(const TensorSpec& spec, int64_t count, uint64_t seed);
+
+}  // namespace kiln::reference
