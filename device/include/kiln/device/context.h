@@ -32,6 +32,10 @@ class ContextHandle {
   /// Waits for all work of the context. Throws DriverError, also for a fault of earlier, asynchronous work.
   void synchronize() const;
 
+  /// Calls an entry point with this context current: call(&DriverTable::cuStreamQuery, stream).
+  template <typename... Parameters, typename... Arguments>
+  cuda_abi::CUresult call(cuda_abi::CUresult (*DriverTable::*entry)(Parameters...), Arguments... arguments) const;
+
   struct MemoryUse {
     size_t free_bytes = 0;
     size_t total_bytes = 0;
@@ -61,5 +65,12 @@ class Current {
   const Driver* driver_;
   bool pushed_ = false;
 };
+
+template <typename... Parameters, typename... Arguments>
+cuda_abi::CUresult ContextHandle::call(cuda_abi::CUresult (*DriverTable::*entry)(Parameters...),
+                                       Arguments... arguments) const {
+  const Current current(*this);
+  return (driver().calls().*entry)(arguments...);
+}
 
 }  // namespace kiln::device

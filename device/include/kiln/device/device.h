@@ -39,7 +39,7 @@ struct DeviceInfo {
   /// The DeviceId: one canonical line that is the same for every board, driver and day on which times may be compared,
   /// and differs otherwise. Memory is rounded to GiB, because drivers reserve varying amounts.
   ///
-  ///   name="NVIDIA H200" cc=9.0 sms=132 memory=141GiB bus=6144 mig=none clock=1980MHz memory_clock=3201MHz emulated=no
+  ///   name="NVIDIA H200" cc=9.0 sms=132 memory=140GiB bus=6144 mig=none clock=1980MHz memory_clock=3201MHz emulated=no
   ///
   /// It is a key of the tuning cache: changing its form makes stored records unreachable.
   std::string id() const;

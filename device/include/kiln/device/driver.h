@@ -59,8 +59,8 @@ class Driver {
 
   bool is_emulated() const { return emulated_; }
 
-  /// What was loaded and why, for people: "libcuda.so.1 (CUDA 13.0)", "the emulator at .../libkiln_emulator.so
-  /// (libcuda.so.1 is not installed)".
+  /// What was loaded and why, for people: "CUDA 13.0 by libcuda.so.1", "CUDA 13.0 by the emulator at .../lib/
+  /// libkiln_emulator.so, because the CUDA driver could not be loaded: ...".
   const std::string& description() const { return description_; }
 
   /// The newest CUDA version that the driver supports, as it reports it: 1000 * major + 10 * minor.

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "kiln/device/context.h"
+#include "kiln/device/owned_handle.h"
 
 namespace kiln::device {
 
@@ -16,11 +17,8 @@ enum class Timing { recorded, none };
 class Event {
  public:
   explicit Event(std::shared_ptr<const ContextHandle> context, Timing timing = Timing::recorded);
-  Event(Event&& other) noexcept;
-  Event& operator=(Event&& other) noexcept;
-  ~Event();
 
-  cuda_abi::CUevent raw() const { return event_; }
+  cuda_abi::CUevent raw() const { return event_.get(); }
 
   /// Marks the end of what is enqueued in `stream` now.
   void record(cuda_abi::CUstream stream) const;
@@ -35,10 +33,7 @@ class Event {
   double elapsed_ms(const Event& start) const;
 
  private:
-  void destroy() noexcept;
-
-  std::shared_ptr<const ContextHandle> context_;
-  cuda_abi::CUevent event_ = nullptr;
+  OwnedHandle<cuda_abi::CUevent> event_;
 };
 
 }  // namespace kiln::device

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kiln/device/context.h"
+#include "kiln/device/owned_handle.h"
 
 namespace kiln::device {
 
@@ -25,18 +26,12 @@ class Buffer {
   /// `bytes` of device memory; 0 allocates nothing. Throws DriverError(out_of_memory), naming the size and what is
   /// free.
   Buffer(std::shared_ptr<const ContextHandle> context, size_t bytes);
-  Buffer(Buffer&& other) noexcept;
-  Buffer& operator=(Buffer&& other) noexcept;
-  ~Buffer();
 
-  cuda_abi::CUdeviceptr address() const { return address_; }
-  size_t size() const { return bytes_; }
+  cuda_abi::CUdeviceptr address() const { return memory_.get(); }
+  size_t size() const { return address() == 0 ? 0 : bytes_; }
 
  private:
-  void free() noexcept;
-
-  std::shared_ptr<const ContextHandle> context_;
-  cuda_abi::CUdeviceptr address_ = 0;
+  OwnedHandle<cuda_abi::CUdeviceptr> memory_;
   size_t bytes_ = 0;
 };
 
@@ -45,18 +40,12 @@ class HostBuffer {
  public:
   HostBuffer() = default;
   HostBuffer(std::shared_ptr<const ContextHandle> context, size_t bytes);
-  HostBuffer(HostBuffer&& other) noexcept;
-  HostBuffer& operator=(HostBuffer&& other) noexcept;
-  ~HostBuffer();
 
-  std::byte* data() const { return data_; }
-  size_t size() const { return bytes_; }
+  std::byte* data() const { return static_cast<std::byte*>(memory_.get()); }
+  size_t size() const { return data() == nullptr ? 0 : bytes_; }
 
  private:
-  void free() noexcept;
-
-  std::shared_ptr<const ContextHandle> context_;
-  std::byte* data_ = nullptr;
+  OwnedHandle<void*> memory_;
   size_t bytes_ = 0;
 };
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "kiln/device/context.h"
+#include "kiln/device/owned_handle.h"
 
 namespace kiln::device {
 
@@ -58,9 +59,6 @@ class Module {
   /// Loads PTX or a cubin; `name` stands for it in errors. Throws DriverError with the driver's JIT log, and a hint
   /// where the driver is too old for the image or the image is for another architecture.
   Module(std::shared_ptr<const ContextHandle> context, const std::string& image, std::string name);
-  Module(Module&& other) noexcept;
-  Module& operator=(Module&& other) noexcept;
-  ~Module();
 
   const std::string& name() const { return name_; }
 
@@ -70,10 +68,7 @@ class Module {
   Global global(const std::string& name) const;
 
  private:
-  void unload() noexcept;
-
-  std::shared_ptr<const ContextHandle> context_;
-  cuda_abi::CUmodule module_ = nullptr;
+  OwnedHandle<cuda_abi::CUmodule> module_;
   std::string name_;
 };
 

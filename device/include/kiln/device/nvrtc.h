@@ -78,6 +78,8 @@ class Nvrtc {
   struct Table;
   Nvrtc(std::unique_ptr<const Table> table, std::string path);
 
+  void require_arch(const std::string& arch) const;
+
   std::unique_ptr<const Table> table_;
   std::string path_;
   NvrtcVersion version_;

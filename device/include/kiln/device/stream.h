@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "kiln/device/context.h"
+#include "kiln/device/owned_handle.h"
 
 namespace kiln::device {
 
@@ -15,11 +16,8 @@ class Event;
 class Stream {
  public:
   explicit Stream(std::shared_ptr<const ContextHandle> context);
-  Stream(Stream&& other) noexcept;
-  Stream& operator=(Stream&& other) noexcept;
-  ~Stream();
 
-  cuda_abi::CUstream raw() const { return stream_; }
+  cuda_abi::CUstream raw() const { return stream_.get(); }
 
   /// Waits for all work enqueued so far. Throws DriverError, also for a fault of that work.
   void synchronize() const;
@@ -29,10 +27,7 @@ class Stream {
   void wait(const Event& event) const;
 
  private:
-  void destroy() noexcept;
-
-  std::shared_ptr<const ContextHandle> context_;
-  cuda_abi::CUstream stream_ = nullptr;
+  OwnedHandle<cuda_abi::CUstream> stream_;
 };
 
 /// True if launches into `stream` are being recorded into a graph: then nothing may allocate, wait or query.

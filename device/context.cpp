@@ -1,0 +1,74 @@
+#include "kiln/device/context.h"
+
+#include <fmt/format.h>
+
+#include "kiln/device/owned_handle.h"
+
+namespace kiln::device {
+namespace {
+
+std::string named(const Device& device) {
+  return fmt::format("device {} ({})", device.ordinal(), device.info().name);
+}
+
+/// The context that is current on this thread if it belongs to `device`, else null.
+cuda_abi::CUcontext current_context_of(const Device& device) {
+  const Driver& driver = *device.driver();
+  cuda_abi::CUcontext context = nullptr;
+  driver.check(driver.calls().cuCtxGetCurrent(&context), "cuCtxGetCurrent", "this thread");
+  if (context == nullptr) return nullptr;
+  cuda_abi::CUdevice owner = 0;
+  driver.check(driver.calls().cuCtxGetDevice(&owner), "cuCtxGetDevice", "this thread's context");
+  return owner == device.raw() ? context : nullptr;
+}
+
+}  // namespace
+
+std::shared_ptr<const ContextHandle> ContextHandle::acquire(const Device& device) {
+  if (const cuda_abi::CUcontext callers = current_context_of(device); callers != nullptr) {
+    return std::shared_ptr<const ContextHandle>(new ContextHandle(device, callers, false));
+  }
+  const Driver& driver = *device.driver();
+  cuda_abi::CUcontext primary = nullptr;
+  const cuda_abi::CUresult result = driver.calls().cuDevicePrimaryCtxRetain(&primary, device.raw());
+  if (result != cuda_abi::CUDA_SUCCESS) driver.fail(result, "cuDevicePrimaryCtxRetain", named(device));
+  return std::shared_ptr<const ContextHandle>(new ContextHandle(device, primary, true));
+}
+
+ContextHandle::ContextHandle(const Device& device, cuda_abi::CUcontext context, bool primary)
+    : device_(device), context_(context), primary_(primary) {}
+
+ContextHandle::~ContextHandle() {
+  if (!primary_) return;
+  const cuda_abi::CUresult result = driver().calls().cuDevicePrimaryCtxRelease_v2(device_.raw());
+  if (result != cuda_abi::CUDA_SUCCESS) log_failed_release(driver(), result, "cuDevicePrimaryCtxRelease");
+}
+
+void ContextHandle::synchronize() const {
+  const cuda_abi::CUresult result = call(&DriverTable::cuCtxSynchronize);
+  if (result != cuda_abi::CUDA_SUCCESS) driver().fail(result, "cuCtxSynchronize", named(device_));
+}
+
+ContextHandle::MemoryUse ContextHandle::memory() const {
+  MemoryUse use;
+  driver().check(call(&DriverTable::cuMemGetInfo_v2, &use.free_bytes, &use.total_bytes), "cuMemGetInfo", "the device");
+  return use;
+}
+
+Current::Current(const ContextHandle& context) : driver_(&context.driver()) {
+  const DriverTable& calls = driver_->calls();
+  cuda_abi::CUcontext now = nullptr;
+  driver_->check(calls.cuCtxGetCurrent(&now), "cuCtxGetCurrent", "this thread");
+  if (now == context.raw()) return;
+  driver_->check(calls.cuCtxPushCurrent_v2(context.raw()), "cuCtxPushCurrent", "the context");
+  pushed_ = true;
+}
+
+Current::~Current() {
+  if (!pushed_) return;
+  cuda_abi::CUcontext popped = nullptr;
+  const cuda_abi::CUresult result = driver_->calls().cuCtxPopCurrent_v2(&popped);
+  if (result != cuda_abi::CUDA_SUCCESS) log_failed_release(*driver_, result, "cuCtxPopCurrent");
+}
+
+}  // namespace kiln::device

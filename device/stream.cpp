@@ -1,0 +1,43 @@
+#include "kiln/device/stream.h"
+
+#include "kiln/device/event.h"
+
+namespace kiln::device {
+
+using cuda_abi::CUresult;
+using cuda_abi::CUstream;
+
+Stream::Stream(std::shared_ptr<const ContextHandle> context) {
+  CUstream stream = nullptr;
+  context->driver().check(context->call(&DriverTable::cuStreamCreate, &stream, cuda_abi::CU_STREAM_NON_BLOCKING),
+                          "cuStreamCreate", "a stream");
+  stream_ = OwnedHandle<CUstream>(std::move(context), stream, &DriverTable::cuStreamDestroy_v2, "cuStreamDestroy");
+}
+
+void Stream::synchronize() const {
+  const ContextHandle& context = *stream_.context();
+  context.driver().check(context.call(&DriverTable::cuStreamSynchronize, raw()), "cuStreamSynchronize", "a stream");
+}
+
+bool Stream::is_idle() const {
+  const ContextHandle& context = *stream_.context();
+  const CUresult result = context.call(&DriverTable::cuStreamQuery, raw());
+  if (result == cuda_abi::CUDA_ERROR_NOT_READY) return false;
+  context.driver().check(result, "cuStreamQuery", "a stream");
+  return true;
+}
+
+void Stream::wait(const Event& event) const {
+  const ContextHandle& context = *stream_.context();
+  context.driver().check(context.call(&DriverTable::cuStreamWaitEvent, raw(), event.raw(), 0U), "cuStreamWaitEvent",
+                         "a stream");
+}
+
+bool is_capturing(const ContextHandle& context, CUstream stream) {
+  cuda_abi::CUstreamCaptureStatus status = cuda_abi::CU_STREAM_CAPTURE_STATUS_NONE;
+  context.driver().check(context.call(&DriverTable::cuStreamIsCapturing, stream, &status), "cuStreamIsCapturing",
+                         "a stream");
+  return status != cuda_abi::CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+}  // namespace kiln::device
