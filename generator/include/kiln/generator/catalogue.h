@@ -57,7 +57,7 @@ class Catalogue {
   /// Every legal candidate of every algorithm, ranked by estimate().
   Candidates candidates(const Request& request, const Target& target, const DeviceFigures& device) const;
   /// What is used when nothing was measured: the best prediction. Throws Error(unsupported) listing the refusals if no
-  /// algorithm can serve the request. Deterministic requests get reproducible programs only.
+  /// algorithm can serve the request.
   Choice heuristic(const Request& request, const Target& target, const DeviceFigures& device) const;
 
   const SourceLibrary& library() const { return library_; }

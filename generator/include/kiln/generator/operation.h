@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,18 +13,19 @@ namespace kiln {
 
 enum class Role { input, output };
 
-struct OperandDefinition {
-  std::string name;
-  Role role = Role::input;
-  bool batched = true;  ///< Dimension 0 is the batch.
-  std::string summary;
-};
-
-/// How an attribute is written when it has its default value.
+/// How an operand or attribute is written when it has its default value.
 enum class Printing {
   always,    ///< `groups=1` stands in every key.
   when_set,  ///< Left out of the key while it has its default.
   never,     ///< Sugar for parsing: shapes the completed request and is then dropped (`ceil=1`).
+};
+
+struct OperandDefinition {
+  std::string name;
+  Role role = Role::input;
+  bool batched = true;  ///< Dimension 0 is the batch.
+  Printing printing = Printing::always;
+  std::string summary;
 };
 
 struct AttributeDefinition {
@@ -54,8 +56,11 @@ class Operation {
   virtual bool has_arithmetic() const { return false; }
   virtual bool has_epilogue() const { return false; }
 
-  /// Fills what has an obvious default: lengths of attributes, an output left out, operands of the epilogue.
-  virtual void complete(Request& request) const = 0;
+  /// Expands short forms of attributes (`pad=1,1` to four values). All attributes and the given operands are there.
+  virtual void complete_attributes(Request& request) const = 0;
+  /// What an operand is when it is left out (an output that can be inferred, the bias of an epilogue); nothing if it
+  /// has to be given or has no place in this request.
+  virtual std::optional<TensorSpec> implied_operand(const Request& request, std::string_view name) const = 0;
   /// Throws Error(invalid_argument) naming what was wrong, what was expected and what to do. `request` is complete.
   virtual void validate(const Request& request) const = 0;
   virtual Work work(const Request& request) const = 0;

@@ -1,0 +1,53 @@
+#include "kiln/generator/arch.h"
+
+#include <fmt/format.h>
+
+#include "kiln/base/error.h"
+
+namespace kiln {
+namespace {
+
+Arch limits(int major, int minor, int threads, int blocks, int shared_block_kib, int shared_sm_kib, int f32_lanes) {
+  Arch arch;
+  arch.major = major;
+  arch.minor = minor;
+  arch.threads_per_sm = threads;
+  arch.blocks_per_sm = blocks;
+  arch.shared_per_block = shared_block_kib * 1024;
+  arch.shared_per_sm = shared_sm_kib * 1024;
+  arch.f32_lanes_per_sm = f32_lanes;
+  return arch;
+}
+
+}  // namespace
+
+const std::vector<Arch>& Arch::all() {
+  // CUDA C++ Programming Guide, "Technical Specifications per Compute Capability" and "Arithmetic Instructions".
+  static const std::vector<Arch> table = {
+      limits(7, 5, 1024, 16, 64, 64, 64),    limits(8, 0, 2048, 32, 163, 164, 64),
+      limits(8, 6, 1536, 16, 99, 100, 128),  limits(8, 9, 1536, 24, 99, 100, 128),
+      limits(9, 0, 2048, 32, 227, 228, 128), limits(10, 0, 2048, 32, 227, 228, 128),
+      limits(12, 0, 1536, 24, 99, 100, 128),
+  };
+  return table;
+}
+
+Arch Arch::of(int major, int minor) {
+  const Arch* best = nullptr;
+  for (const Arch& arch : all()) {
+    if (arch.major == major && arch.minor <= minor) best = &arch;
+  }
+  if (best == nullptr) {
+    throw Error(ErrorCode::unsupported, fmt::format("compute capability {}.{} is not supported", major, minor),
+                "Kiln generates for 7.5, 8.x, 9.0, 10.x and 12.x");
+  }
+  Arch result = *best;
+  result.minor = minor;  // compiled for exactly what it is
+  return result;
+}
+
+std::string Arch::name() const {
+  return fmt::format("sm_{}{}", major, minor);
+}
+
+}  // namespace kiln

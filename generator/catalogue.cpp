@@ -1,0 +1,114 @@
+#include "kiln/generator/catalogue.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "kiln/base/error.h"
+#include "kiln/generator/operation.h"
+
+namespace kiln {
+namespace {
+
+void require_distinct_names(const std::vector<Algorithm>& algorithms) {
+  for (size_t i = 0; i < algorithms.size(); ++i) {
+    for (size_t j = i + 1; j < algorithms.size(); ++j) {
+      if (algorithms[i].name() == algorithms[j].name()) {
+        throw Error(ErrorCode::internal, fmt::format("two algorithms are called {}", algorithms[i].name()));
+      }
+    }
+  }
+}
+
+bool better(const Candidate& a, const Candidate& b) {
+  return std::tie(a.estimate.seconds, a.choice.algorithm, a.choice.config) <
+         std::tie(b.estimate.seconds, b.choice.algorithm, b.choice.config);
+}
+
+}  // namespace
+
+Catalogue::Catalogue(SourceLibrary library, std::vector<Algorithm> algorithms)
+    : library_(std::move(library)), algorithms_(std::move(algorithms)) {
+  require_distinct_names(algorithms_);
+  for (const Algorithm& algorithm : algorithms_) digests_.push_back(algorithm.digest(library_));
+}
+
+const Algorithm* Catalogue::find(std::string_view name) const {
+  const auto found =
+      std::find_if(algorithms_.begin(), algorithms_.end(), [&](const auto& a) { return a.name() == name; });
+  return found == algorithms_.end() ? nullptr : &*found;
+}
+
+const Algorithm& Catalogue::trusted(std::string_view operation) const {
+  for (const Algorithm& algorithm : algorithms_) {
+    if (algorithm.trusted() && algorithm.operation() == operation) return algorithm;
+  }
+  throw Error(ErrorCode::internal, fmt::format("{} has no trusted algorithm", operation));
+}
+
+std::optional<std::string> Catalogue::digest(std::string_view name) const {
+  const Algorithm* algorithm = find(name);
+  if (algorithm == nullptr) return std::nullopt;
+  return digests_[static_cast<size_t>(algorithm - algorithms_.data())];
+}
+
+std::optional<std::string> Catalogue::refusal(const Request& request, const Target& target,
+                                              const Choice& choice) const {
+  const Algorithm* algorithm = find(choice.algorithm);
+  if (algorithm == nullptr) return fmt::format("there is no algorithm {}", choice.algorithm);
+  if (auto reason = algorithm->refusal(request, target)) return reason;
+  return algorithm->space().refusal(choice.config, request, target);
+}
+
+Program Catalogue::program(const Request& request, const Target& target, const Choice& choice) const {
+  const Algorithm* algorithm = find(choice.algorithm);
+  if (algorithm == nullptr) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("there is no algorithm {}", choice.algorithm),
+                "`kiln explain` lists the candidates of a request");
+  }
+  return algorithm->program(library_, request, target, choice.config);
+}
+
+Estimate Catalogue::estimate(const Request& request, const Target& target, const DeviceFigures& device,
+                             const Choice& choice) const {
+  if (const auto reason = refusal(request, target, choice)) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("refused: {}: {}", choice.algorithm, *reason));
+  }
+  return find(choice.algorithm)->estimate(request, target, device, choice.config);
+}
+
+Candidates Catalogue::candidates(const Request& request, const Target& target, const DeviceFigures& device) const {
+  Candidates result;
+  for (const Algorithm& algorithm : algorithms_) {
+    if (algorithm.operation() != request.operation) continue;
+    if (auto reason = algorithm.refusal(request, target)) {
+      result.refused.push_back({algorithm.name(), *reason});
+      continue;
+    }
+    const size_t before = result.ranked.size();
+    algorithm.space().for_each_legal(request, target, [&](const Config& config) {
+      result.ranked.push_back({{algorithm.name(), config}, algorithm.estimate(request, target, device, config)});
+      return true;
+    });
+    if (result.ranked.size() == before) result.refused.push_back({algorithm.name(), "its rules leave no legal point"});
+  }
+  std::sort(result.ranked.begin(), result.ranked.end(), better);
+  return result;
+}
+
+Choice Catalogue::heuristic(const Request& request, const Target& target, const DeviceFigures& device) const {
+  const Candidates all = candidates(request, target, device);
+  if (!all.ranked.empty()) return all.ranked.front().choice;
+  std::string reasons;
+  for (const Refusal& refusal : all.refused) reasons += fmt::format("\n  {}: {}", refusal.algorithm, refusal.reason);
+  throw Error(ErrorCode::unsupported, fmt::format("no algorithm serves {}:{}", request.key(), reasons));
+}
+
+double roofline_seconds(const Request& request, const Target& target, const DeviceFigures& device) {
+  const Work work = operation(request.operation).work(request);
+  const double flops_per_second = 2.0 * target.arch.f32_lanes_per_sm * device.sms * device.clock_hz;
+  return std::max(work.flops / flops_per_second, (work.read_bytes + work.write_bytes) / device.dram_bytes_per_second);
+}
+
+}  // namespace kiln

@@ -1,0 +1,177 @@
+// finished(): from what a user gave to a complete, canonical, valid request.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kiln/base/error.h"
+#include "kiln/generator/operation.h"
+
+namespace kiln {
+namespace {
+
+[[noreturn]] void refuse(const Request& request, std::string what, std::string hint) {
+  throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", request.operation, what), std::move(hint));
+}
+
+template <class Definition>
+bool names(const std::vector<Definition>& definitions, const std::string& name) {
+  return std::any_of(definitions.begin(), definitions.end(), [&](const auto& d) { return d.name == name; });
+}
+
+void check_names(const Request& request, const Operation& operation) {
+  for (const Operand& operand : request.operands) {
+    if (!names(operation.operands(), operand.name)) {
+      refuse(request, fmt::format("there is no operand {}", operand.name), "docs/request-syntax.md lists the operands");
+    }
+  }
+  for (const Attribute& attribute : request.attributes) {
+    if (!names(operation.attributes(), attribute.name)) {
+      refuse(request, fmt::format("there is no attribute {}", attribute.name),
+             "docs/request-syntax.md lists the attributes");
+    }
+  }
+}
+
+void check_epilogue(const Request& request, const Operation& operation) {
+  if (!request.epilogue.empty() && !operation.has_epilogue()) refuse(request, "it takes no epilogue", "leave it out");
+  std::vector<EpilogueStage> stages = request.epilogue;
+  std::sort(stages.begin(), stages.end());
+  if (std::adjacent_find(stages.begin(), stages.end()) != stages.end()) {
+    refuse(request, "an epilogue stage stands twice", "each of bias, add, relu and clip may stand once");
+  }
+  if (request.arithmetic != Arithmetic{} && !operation.has_arithmetic()) {
+    refuse(request, "it has no choice of arithmetic", "leave out tf32, fast and deterministic");
+  }
+}
+
+// Sorts into the operation's order and adds the defaults of attributes.
+void complete_attributes(Request& request, const Operation& operation) {
+  std::vector<Attribute> ordered;
+  for (const AttributeDefinition& definition : operation.attributes()) {
+    const auto given = std::find_if(request.attributes.begin(), request.attributes.end(),
+                                    [&](const Attribute& attribute) { return attribute.name == definition.name; });
+    ordered.push_back(given == request.attributes.end() ? Attribute{definition.name, definition.fallback} : *given);
+  }
+  request.attributes = std::move(ordered);
+  operation.complete_attributes(request);
+}
+
+void check_words(const Request& request, const Operation& operation) {
+  for (size_t i = 0; i < request.attributes.size(); ++i) {
+    const AttributeDefinition& definition = operation.attributes()[i];
+    const Attribute& attribute = request.attributes[i];
+    if (attribute.value.index() != definition.fallback.index()) {
+      refuse(request, fmt::format("attribute {} has a value of the wrong kind", attribute.name),
+             definition.words.empty() ? "it takes integers" : "it takes a word");
+    }
+    const auto* word = std::get_if<std::string>(&attribute.value);
+    if (word == nullptr) continue;
+    if (std::find(definition.words.begin(), definition.words.end(), *word) == definition.words.end()) {
+      std::string known;
+      for (const std::string& option : definition.words) known += " " + option;
+      refuse(request, fmt::format("{}={} is unknown", attribute.name, *word), "known are:" + known);
+    }
+  }
+}
+
+void complete_operands(Request& request, const Operation& operation) {
+  std::vector<Operand> ordered;
+  for (const OperandDefinition& definition : operation.operands()) {
+    const TensorSpec* given = request.find(definition.name);
+    std::optional<TensorSpec> spec;
+    if (given != nullptr) spec = *given;
+    if (!spec || spec->extents.empty()) {
+      const std::optional<TensorSpec> implied = operation.implied_operand(request, definition.name);
+      if (!implied && definition.printing == Printing::always) {
+        refuse(request, fmt::format("operand {} is missing", definition.name),
+               fmt::format("add {}=dtype:extents:layout", definition.name));
+      }
+      if (implied && spec && !spec->strides.empty()) refuse(request, "a tensor without extents has strides", "");
+      spec = implied;
+    }
+    if (spec) ordered.push_back({definition.name, *spec});
+    if (spec && !names(request.operands, definition.name)) request.operands.push_back({definition.name, *spec});
+  }
+  request.operands = std::move(ordered);
+}
+
+void check_operand(const Request& request, const OperandDefinition& definition, const TensorSpec& spec) {
+  const auto fail = [&](const std::string& what, const std::string& hint) {
+    refuse(request, fmt::format("{} {}", definition.name, what), hint);
+  };
+  if (spec.strides.size() != spec.extents.size()) fail("has not one stride per extent", "give one stride a dimension");
+  for (int64_t extent : spec.extents) {
+    if (extent < 0) fail(fmt::format("has the negative extent {}", extent), "extents are 0 or more");
+  }
+  for (int64_t stride : spec.strides) {
+    if (stride < 0) fail(fmt::format("has the negative stride {}", stride), "strides are 0 or more elements");
+  }
+  const bool power_of_two = spec.alignment > 0 && (spec.alignment & (spec.alignment - 1)) == 0;
+  if (!power_of_two || spec.alignment < size_of(spec.dtype)) {
+    fail(fmt::format("has alignment {}", spec.alignment), "alignment is a power of two of at least an element's bytes");
+  }
+  (void)spec.elements();  // throws for sizes beyond what offsets can hold
+  (void)spec.span();
+}
+
+// An output whose elements share memory has no meaning. Dimensions sorted by stride must nest.
+void check_no_overlap(const Request& request, const OperandDefinition& definition, const TensorSpec& spec) {
+  if (definition.role != Role::output || spec.elements() == 0) return;
+  std::vector<std::pair<int64_t, int64_t>> dimensions;  // stride, extent
+  for (size_t i = 0; i < spec.extents.size(); ++i) {
+    if (spec.extents[i] > 1) dimensions.emplace_back(spec.strides[i], spec.extents[i]);
+  }
+  std::sort(dimensions.begin(), dimensions.end());
+  int64_t reach = 0;  // offset of the last element of the dimensions so far
+  for (const auto& [stride, extent] : dimensions) {
+    if (stride <= reach) {
+      refuse(request, fmt::format("elements of output {} share memory ({})", definition.name, spec.print()),
+             "an output's stride must exceed the reach of the dimensions inside it");
+    }
+    reach += (extent - 1) * stride;
+  }
+}
+
+void round_batch_to_bucket(Request& request, const Operation& operation) {
+  if (!request.dynamic_batch) return;
+  for (const OperandDefinition& definition : operation.operands()) {
+    if (!definition.batched) continue;
+    for (Operand& operand : request.operands) {
+      if (operand.name != definition.name || operand.spec.extents.empty()) continue;
+      operand.spec.extents.front() = batch_bucket(operand.spec.extents.front());
+      operand.spec.canonicalise();
+    }
+  }
+}
+
+void drop_sugar(Request& request, const Operation& operation) {
+  std::vector<Attribute> kept;
+  for (size_t i = 0; i < request.attributes.size(); ++i) {
+    if (operation.attributes()[i].printing != Printing::never) kept.push_back(request.attributes[i]);
+  }
+  request.attributes = std::move(kept);
+}
+
+}  // namespace
+
+Request finished(Request request) {
+  const Operation& definition = operation(request.operation);
+  check_names(request, definition);
+  check_epilogue(request, definition);
+  round_batch_to_bucket(request, definition);
+  for (Operand& operand : request.operands) operand.spec.canonicalise();
+  complete_attributes(request, definition);
+  check_words(request, definition);
+  complete_operands(request, definition);
+  for (const OperandDefinition& operand : definition.operands()) {
+    if (const TensorSpec* spec = request.find(operand.name)) {
+      check_operand(request, operand, *spec);
+      check_no_overlap(request, operand, *spec);
+    }
+  }
+  definition.validate(request);
+  drop_sugar(request, definition);
+  return request;
+}
+
+}  // namespace kiln

@@ -1,0 +1,12 @@
+// The definitions themselves, one per file of this folder. operations.cpp lists them.
+#pragma once
+
+#include "kiln/generator/operation.h"
+
+namespace kiln {
+
+const Operation& conv_forward_operation();
+const Operation& pool_forward_operation();
+const Operation& softmax_forward_operation();
+
+}  // namespace kiln

@@ -1,0 +1,84 @@
+#include "operations/spatial.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "kiln/base/error.h"
+#include "text.h"
+
+namespace kiln {
+namespace {
+
+// Keeps every sum and product of window arithmetic far inside 64 bits.
+constexpr int64_t max_window_value = std::numeric_limits<int32_t>::max();
+
+}  // namespace
+
+void refuse(const Request& request, std::string_view what, std::string_view hint) {
+  throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", request.operation, what), std::string(hint));
+}
+
+void set_ints(Request& request, std::string_view attribute, std::vector<int64_t> values) {
+  for (Attribute& candidate : request.attributes) {
+    if (candidate.name == attribute) candidate.value = std::move(values);
+  }
+}
+
+void expand(Request& request, std::string_view attribute, size_t axes, size_t sides) {
+  const std::vector<int64_t> given = request.ints(attribute);
+  std::vector<int64_t> values;
+  if (given.size() == 1) {
+    values.assign(axes * sides, given.front());
+  } else if (given.size() == axes) {
+    for (size_t side = 0; side < sides; ++side) values.insert(values.end(), given.begin(), given.end());
+  } else if (given.size() == axes * sides) {
+    values = given;
+  } else {
+    refuse(request, fmt::format("{}={} has {} values", attribute, text::join(given, ","), given.size()),
+           sides == 2 ? fmt::format("give {} (both sides) or {} (begins, then ends)", axes, axes * sides)
+                      : fmt::format("give {}", axes));
+  }
+  set_ints(request, attribute, std::move(values));
+}
+
+int64_t Axis::outputs() const {
+  return padded() < reach() ? 0 : (padded() - reach()) / stride + 1;
+}
+
+int64_t Axis::outputs_ceil() const {
+  if (padded() < reach()) return 0;
+  const int64_t count = (padded() - reach() + stride - 1) / stride + 1;
+  return (count - 1) * stride >= extent + pad_begin ? count - 1 : count;
+}
+
+void check_axis(const Request& request, const Axis& axis, std::string_view name) {
+  const auto in_range = [&](int64_t value, int64_t least, std::string_view what) {
+    if (value >= least && value <= max_window_value) return;
+    refuse(request, fmt::format("{} of {} is {}", what, name, value),
+           fmt::format("it must lie between {} and {}", least, max_window_value));
+  };
+  in_range(axis.window, 1, "the window");
+  in_range(axis.stride, 1, "the stride");
+  in_range(axis.dilation, 1, "the dilation");
+  in_range(axis.pad_begin, 0, "the padding before");
+  in_range(axis.pad_end, 0, "the padding after");
+  in_range(axis.extent, 1, "the extent");
+}
+
+TensorSpec laid_out_like(const TensorSpec& like, std::vector<int64_t> extents) {
+  const bool channels_last = like.rank() == 4 && like.is_packed("nhwc") && !like.is_packed("nchw");
+  const std::string_view order = channels_last ? "nhwc" : dimension_letters(static_cast<int>(extents.size()));
+  return TensorSpec::packed(like.dtype, std::move(extents), order, like.alignment);
+}
+
+void require_extents(const Request& request, std::string_view operand, const TensorSpec& spec,
+                     const std::vector<int64_t>& expected, std::string_view reason) {
+  if (spec.extents == expected) return;
+  refuse(
+      request,
+      fmt::format("{} has extents {}, expected {}", operand, text::join(spec.extents, "x"), text::join(expected, "x")),
+      reason);
+}
+
+}  // namespace kiln

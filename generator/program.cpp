@@ -1,0 +1,45 @@
+#include "kiln/generator/program.h"
+
+#include <fmt/format.h>
+
+#include "kiln/base/digest.h"
+
+namespace kiln {
+namespace {
+
+std::string describe(const Count& count) {
+  return fmt::format("{}+{}n/{}", count.fixed, count.per_n, count.divisor);
+}
+
+std::string describe(const Argument& argument) {
+  if (const auto* operand = std::get_if<OperandArgument>(&argument)) return "operand " + operand->name;
+  if (const auto* workspace = std::get_if<WorkspaceArgument>(&argument)) {
+    return fmt::format("workspace {}", workspace->offset);
+  }
+  return fmt::format("scalar {}", static_cast<int>(std::get<Scalar>(argument)));
+}
+
+void add(Digest& digest, const Launch& launch) {
+  digest.add("launch").add(std::to_string(launch.source)).add(launch.entry);
+  for (const Count& count : launch.grid) digest.add(describe(count));
+  for (unsigned extent : launch.block) digest.add(std::to_string(extent));
+  digest.add(std::to_string(launch.dynamic_shared_bytes));
+  for (const Argument& argument : launch.arguments) digest.add(describe(argument));
+}
+
+void add(Digest& digest, const ClearWorkspace& clear) {
+  digest.add("clear").add(std::to_string(clear.offset)).add(std::to_string(clear.bytes));
+}
+
+}  // namespace
+
+std::string Program::digest() const {
+  Digest digest;
+  for (const std::string& source : sources) digest.add(source);
+  for (const Step& step : steps) {
+    std::visit([&](const auto& value) { add(digest, value); }, step);
+  }
+  return digest.add(std::to_string(workspace_bytes)).add(deterministic ? "1" : "0").hex();
+}
+
+}  // namespace kiln

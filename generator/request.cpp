@@ -1,0 +1,91 @@
+#include "kiln/generator/request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "kiln/base/error.h"
+#include "kiln/generator/operation.h"
+
+namespace kiln {
+namespace {
+
+const AttributeValue& attribute(const Request& request, std::string_view name) {
+  for (const Attribute& candidate : request.attributes) {
+    if (candidate.name == name) return candidate.value;
+  }
+  throw Error(ErrorCode::internal, fmt::format("{} has no attribute {}", request.operation, name));
+}
+
+}  // namespace
+
+std::string_view to_string(EpilogueStage stage) {
+  switch (stage) {
+    case EpilogueStage::bias:
+      return "bias";
+    case EpilogueStage::add:
+      return "add";
+    case EpilogueStage::relu:
+      return "relu";
+    case EpilogueStage::clip:
+      return "clip";
+  }
+  return "?";
+}
+
+const TensorSpec* Request::find(std::string_view operand) const {
+  for (const Operand& candidate : operands) {
+    if (candidate.name == operand) return &candidate.spec;
+  }
+  return nullptr;
+}
+
+const TensorSpec& Request::at(std::string_view operand) const {
+  if (const TensorSpec* spec = find(operand)) return *spec;
+  throw Error(ErrorCode::internal, fmt::format("{} has no operand {}", operation, operand));
+}
+
+const std::vector<int64_t>& Request::ints(std::string_view name) const {
+  if (const auto* values = std::get_if<std::vector<int64_t>>(&attribute(*this, name))) return *values;
+  throw Error(ErrorCode::internal, fmt::format("attribute {} of {} is not a list of integers", name, operation));
+}
+
+const std::string& Request::word(std::string_view name) const {
+  if (const auto* value = std::get_if<std::string>(&attribute(*this, name))) return *value;
+  throw Error(ErrorCode::internal, fmt::format("attribute {} of {} is not a word", name, operation));
+}
+
+bool Request::has(EpilogueStage stage) const {
+  return std::find(epilogue.begin(), epilogue.end(), stage) != epilogue.end();
+}
+
+int64_t Request::batch() const {
+  return operands.front().spec.extents.front();
+}
+
+Request Request::with_batch(int64_t n) const {
+  if (!dynamic_batch) {
+    throw Error(ErrorCode::invalid_argument, "the batch of this request is fixed", "add n=? to the request");
+  }
+  if (n < 0 || n > batch()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("batch {} is outside 0 to {}, the bucket of this request", n, batch()),
+                "ask for a plan of the right bucket");
+  }
+  Request fixed = *this;
+  fixed.dynamic_batch = false;
+  for (const OperandDefinition& definition : kiln::operation(operation).operands()) {
+    if (!definition.batched) continue;
+    for (Operand& operand : fixed.operands) {
+      if (operand.name == definition.name) operand.spec.extents.front() = n;
+    }
+  }
+  return fixed;
+}
+
+int64_t batch_bucket(int64_t n) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 1))));
+}
+
+}  // namespace kiln

@@ -1,0 +1,122 @@
+#include "kiln/generator/space.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "kiln/base/error.h"
+#include "text.h"
+
+namespace kiln {
+
+Config::Config(std::vector<std::pair<std::string, int64_t>> values) : values_(std::move(values)) {
+  std::sort(values_.begin(), values_.end());
+}
+
+Config Config::parse(std::string_view whole) {
+  if (whole == "-") return Config();
+  std::vector<std::pair<std::string, int64_t>> values;
+  for (std::string_view part : text::split(whole, ',')) {
+    const size_t equals = part.find('=');
+    const std::optional<int64_t> value =
+        equals == std::string_view::npos ? std::nullopt : text::parse_int(part.substr(equals + 1));
+    const std::string name(part.substr(0, equals));
+    if (!value || name.empty()) {
+      throw Error(ErrorCode::parse_error, fmt::format("'{}' in configuration '{}' is not NAME=integer", part, whole),
+                  "write for example PAD=1,ROWS=8,TILE=32, or - for none");
+    }
+    const bool repeated = std::any_of(values.begin(), values.end(), [&](const auto& v) { return v.first == name; });
+    if (repeated) throw Error(ErrorCode::parse_error, fmt::format("'{}' stands twice in '{}'", name, whole));
+    values.emplace_back(name, *value);
+  }
+  return Config(std::move(values));
+}
+
+std::string Config::print() const {
+  if (values_.empty()) return "-";
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : values_) parts.push_back(fmt::format("{}={}", name, value));
+  return fmt::format("{}", fmt::join(parts, ","));
+}
+
+std::optional<int64_t> Config::find(std::string_view name) const {
+  for (const auto& [key, value] : values_) {
+    if (key == name) return value;
+  }
+  return std::nullopt;
+}
+
+void Space::add(Parameter parameter) {
+  parameters_.push_back(std::move(parameter));
+}
+void Space::add(Rule rule) {
+  rules_.push_back(std::move(rule));
+}
+
+int64_t Space::size() const {
+  int64_t points = 1;
+  for (const Parameter& parameter : parameters_) points *= static_cast<int64_t>(parameter.values.size());
+  return points;
+}
+
+const Rule* Space::broken_rule(const Config& config, const Request& request, const Target& target) const {
+  for (const Rule& rule : rules_) {
+    if (!rule.holds(config, request, target)) return &rule;
+  }
+  return nullptr;
+}
+
+std::optional<std::string> Space::refusal(const Config& config, const Request& request, const Target& target) const {
+  for (const auto& [name, value] : config.values()) {
+    const auto known = [&name = name](const Parameter& parameter) { return parameter.name == name; };
+    if (std::none_of(parameters_.begin(), parameters_.end(), known)) return fmt::format("no parameter {}", name);
+  }
+  for (const Parameter& parameter : parameters_) {
+    const std::optional<int64_t> value = config.find(parameter.name);
+    if (!value) return fmt::format("parameter {} is missing", parameter.name);
+    if (std::find(parameter.values.begin(), parameter.values.end(), *value) == parameter.values.end()) {
+      return fmt::format("{}={} is not one of {}", parameter.name, *value, text::join(parameter.values, ", "));
+    }
+  }
+  const Rule* rule = broken_rule(config, request, target);
+  if (rule == nullptr) return std::nullopt;
+  return fmt::format("{} ({})", rule->name, config.print());
+}
+
+void Space::for_each_legal(const Request& request, const Target& target,
+                           const std::function<bool(const Config&)>& visit) const {
+  std::vector<size_t> digits(parameters_.size(), 0);
+  while (true) {
+    std::vector<std::pair<std::string, int64_t>> values;
+    values.reserve(parameters_.size());
+    for (size_t i = 0; i < digits.size(); ++i)
+      values.emplace_back(parameters_[i].name, parameters_[i].values[digits[i]]);
+    const Config config(std::move(values));
+    if (broken_rule(config, request, target) == nullptr && !visit(config)) return;
+
+    size_t position = digits.size();
+    while (position > 0 && ++digits[position - 1] == parameters_[position - 1].values.size()) digits[--position] = 0;
+    if (position == 0) return;
+  }
+}
+
+std::vector<Config> Space::legal(const Request& request, const Target& target) const {
+  std::vector<Config> result;
+  for_each_legal(request, target, [&](const Config& config) {
+    result.push_back(config);
+    return true;
+  });
+  return result;
+}
+
+std::optional<Config> Space::first_legal(const Request& request, const Target& target) const {
+  std::optional<Config> first;
+  for_each_legal(request, target, [&](const Config& config) {
+    first = config;
+    return false;
+  });
+  return first;
+}
+
+}  // namespace kiln

@@ -1,0 +1,196 @@
+#include "kiln/generator/tensor_spec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "kiln/base/error.h"
+#include "text.h"
+
+namespace kiln {
+namespace {
+
+// Far beyond any real tensor, and small enough that products of a size and an element's bytes cannot overflow.
+constexpr int64_t max_elements = int64_t{1} << 58;
+
+int64_t checked_product(int64_t a, int64_t b) {
+  int64_t result = 0;
+  if (__builtin_mul_overflow(a, b, &result) || result > max_elements) {
+    throw Error(ErrorCode::invalid_argument, "a tensor has more than 2^58 elements", "check its extents and strides");
+  }
+  return result;
+}
+
+// Strides of a tensor without gaps whose memory order is `order`, outermost first.
+std::vector<int64_t> packed_strides(const std::vector<int64_t>& extents, std::string_view order) {
+  const std::string_view letters = dimension_letters(static_cast<int>(extents.size()));
+  std::vector<int64_t> strides(extents.size());
+  int64_t stride = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    const size_t dimension = letters.find(order[i]);
+    strides[dimension] = stride;
+    stride = checked_product(stride, std::max<int64_t>(extents[dimension], 1));
+  }
+  return strides;
+}
+
+bool is_permutation_of(std::string_view order, std::string_view letters) {
+  return order.size() == letters.size() && std::is_permutation(order.begin(), order.end(), letters.begin());
+}
+
+bool same_memory_order(const TensorSpec& spec, const std::vector<int64_t>& strides) {
+  for (size_t i = 0; i < strides.size(); ++i) {
+    if (spec.extents[i] > 1 && spec.strides[i] != strides[i]) return false;
+  }
+  return true;
+}
+
+// Every memory order of a rank, the usual ones (nchw, then nhwc) first.
+std::vector<std::string> orders(int rank) {
+  const std::string letters(dimension_letters(rank));
+  if (letters.empty()) return {};
+  std::vector<std::string> result{letters};
+  if (rank >= 3) result.push_back("n" + letters.substr(2) + "c");
+  std::string permutation = letters;
+  std::sort(permutation.begin(), permutation.end());
+  do {
+    if (std::find(result.begin(), result.end(), permutation) == result.end()) result.push_back(permutation);
+  } while (std::next_permutation(permutation.begin(), permutation.end()));
+  return result;
+}
+
+std::optional<std::string> order_of(const TensorSpec& spec) {
+  for (const std::string& order : orders(spec.rank())) {
+    if (same_memory_order(spec, packed_strides(spec.extents, order))) return order;
+  }
+  return std::nullopt;
+}
+
+[[noreturn]] void malformed(std::string_view text, std::string_view what) {
+  throw Error(ErrorCode::parse_error, fmt::format("'{}' is not a tensor: {}", text, what),
+              "write dtype:extents:layout, for example f16:32x64x56x56:nhwc");
+}
+
+std::vector<int64_t> parse_ints(std::string_view whole, std::string_view part, char separator, std::string_view what) {
+  std::vector<int64_t> values;
+  for (std::string_view piece : text::split(part, separator)) {
+    const std::optional<int64_t> value = text::parse_int(piece);
+    if (!value) malformed(whole, fmt::format("'{}' is not {}", piece, what));
+    if (*value < 0) malformed(whole, fmt::format("'{}' is negative", piece));
+    values.push_back(*value);
+  }
+  return values;
+}
+
+int parse_alignment(std::string_view whole, std::string_view part) {
+  const std::optional<int64_t> value = text::parse_int(part);
+  if (!value || *value < 1 || *value > 4096 || (*value & (*value - 1)) != 0) {
+    malformed(whole, fmt::format("alignment '{}' is not a power of two up to 4096", part));
+  }
+  return static_cast<int>(*value);
+}
+
+}  // namespace
+
+std::string_view dimension_letters(int rank) {
+  switch (rank) {
+    case 1:
+      return "n";
+    case 2:
+      return "nc";
+    case 3:
+      return "ncw";
+    case 4:
+      return "nchw";
+    case 5:
+      return "ncdhw";
+    default:
+      return "";
+  }
+}
+
+TensorSpec TensorSpec::packed(DType dtype, std::vector<int64_t> extents, std::string_view order, int alignment) {
+  TensorSpec spec;
+  spec.dtype = dtype;
+  spec.extents = std::move(extents);
+  spec.alignment = alignment;
+  const std::string_view letters = dimension_letters(spec.rank());
+  if (letters.empty() || !is_permutation_of(order, letters)) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("'{}' is not a layout of a tensor of {} dimensions", order, spec.rank()),
+                letters.empty() ? "give strides instead" : fmt::format("use the letters {} in memory order", letters));
+  }
+  spec.strides = packed_strides(spec.extents, order);
+  spec.canonicalise();
+  return spec;
+}
+
+TensorSpec TensorSpec::parse(std::string_view whole) {
+  std::string_view rest = whole;
+  int alignment = default_alignment;
+  if (const size_t at = rest.rfind('@'); at != std::string_view::npos) {
+    alignment = parse_alignment(whole, rest.substr(at + 1));
+    rest = rest.substr(0, at);
+  }
+  const std::vector<std::string_view> parts = text::split(rest, ':');
+  if (parts.size() < 2 || parts.size() > 3) malformed(whole, "expected dtype:extents:layout");
+  const std::optional<DType> dtype = parse_dtype(parts[0]);
+  if (!dtype) malformed(whole, fmt::format("unknown dtype '{}'; known are f32, f16, bf16", parts[0]));
+  std::vector<int64_t> extents = parse_ints(whole, parts[1], 'x', "an extent");
+  const std::string_view letters = dimension_letters(static_cast<int>(extents.size()));
+  if (letters.empty()) malformed(whole, "it has more than 5 dimensions");
+  const std::string_view layout = parts.size() == 3 ? parts[2] : letters;
+  if (is_permutation_of(layout, letters)) return packed(*dtype, std::move(extents), layout, alignment);
+  if (layout.find_first_not_of("0123456789,") != std::string_view::npos) {
+    malformed(whole, fmt::format("layout '{}' is neither an order of {} nor strides", layout, letters));
+  }
+  TensorSpec spec{*dtype, std::move(extents), parse_ints(whole, layout, ',', "a stride"), alignment};
+  if (spec.strides.size() != spec.extents.size()) {
+    malformed(whole, fmt::format("{} strides for {} extents", spec.strides.size(), spec.extents.size()));
+  }
+  spec.canonicalise();
+  return spec;
+}
+
+std::string TensorSpec::print() const {
+  const std::optional<std::string> order = order_of(*this);
+  std::string line =
+      fmt::format("{}:{}:{}", to_string(dtype), text::join(extents, "x"), order ? *order : text::join(strides, ","));
+  if (alignment != default_alignment) line += fmt::format("@{}", alignment);
+  return line;
+}
+
+int64_t TensorSpec::elements() const {
+  int64_t product = 1;
+  for (int64_t extent : extents) product = checked_product(product, extent);
+  return product;
+}
+
+int64_t TensorSpec::span() const {
+  int64_t last = 0;
+  for (size_t i = 0; i < extents.size(); ++i) {
+    if (extents[i] == 0) return 0;
+    last += checked_product(extents[i] - 1, strides[i]);
+    if (last > max_elements) checked_product(last, 2);  // reports
+  }
+  return last + 1;
+}
+
+bool TensorSpec::is_packed(std::string_view order) const {
+  return is_permutation_of(order, dimension_letters(rank())) &&
+         same_memory_order(*this, packed_strides(extents, order));
+}
+
+void TensorSpec::canonicalise() {
+  if (const std::optional<std::string> order = order_of(*this)) {
+    strides = packed_strides(extents, *order);
+    return;
+  }
+  for (size_t i = 0; i < extents.size(); ++i) {
+    if (extents[i] <= 1) strides[i] = 1;
+  }
+}
+
+}  // namespace kiln

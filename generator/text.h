@@ -1,0 +1,19 @@
+// Small pieces of text handling that the parsers of this room share.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kiln::text {
+
+/// The parts between separators; one empty part for empty text.
+std::vector<std::string_view> split(std::string_view text, char separator);
+/// A whole decimal integer that fits; nothing otherwise.
+std::optional<int64_t> parse_int(std::string_view text);
+/// "1,2,3".
+std::string join(const std::vector<int64_t>& values, std::string_view separator);
+
+}  // namespace kiln::text
