@@ -50,20 +50,6 @@ device::KernelResources CompiledProgram::peak_resources() const {
   return peak;
 }
 
-Target target_for(int cc_major, int cc_minor, const device::Nvrtc& nvrtc) {
-  Target target;
-  target.arch = Arch::of(cc_major, cc_minor);
-  target.nvrtc_major = nvrtc.version().major;
-  target.nvrtc_minor = nvrtc.version().minor;
-  if (!nvrtc.supports(target.arch.major, target.arch.minor)) {
-    throw Error(ErrorCode::unsupported,
-                fmt::format("NVRTC {}.{} ({}) cannot compile for compute capability {}.{}", target.nvrtc_major,
-                            target.nvrtc_minor, nvrtc.path(), cc_major, cc_minor),
-                "install a newer NVRTC, or name one with KILN_NVRTC");
-  }
-  return target;
-}
-
 CompiledProgram compile(const device::Nvrtc& nvrtc, const Program& program, const Target& target) {
   const device::CompileOptions options = options_for(target);
   CompiledProgram result;

@@ -32,10 +32,6 @@ struct CompiledProgram {
   device::KernelResources peak_resources() const;
 };
 
-/// The Target of a device of compute capability major.minor with `nvrtc`. Throws Error(unsupported) if Kiln or `nvrtc`
-/// does not know the compute capability.
-Target target_for(int cc_major, int cc_minor, const device::Nvrtc& nvrtc);
-
 /// Compiles every source of `program` for the real architecture of `target`. Thread-safe.
 ///
 /// Throws Error(compile_failed) with NVRTC's log, Error(unsupported) if `nvrtc` does not know the architecture. Cannot
