@@ -1,0 +1,87 @@
+// Laboratory: where variants are compiled, checked and timed. The session only knows this interface.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kiln/device/device.h"
+#include "kiln/device/resource_log.h"
+#include "kiln/generator/arch.h"
+#include "kiln/generator/program.h"
+#include "kiln/generator/request.h"
+#include "kiln/tuner/trial.h"
+
+namespace kiln::tuner {
+
+/// The device at hand and the tools used on it.
+struct Apparatus {
+  device::DeviceInfo device;
+  DeviceFigures figures;
+  Target target;
+  std::string driver_version;       ///< "13.0"
+  std::string nvrtc_version;        ///< "13.0"
+  std::string driver_description;   ///< Which driver was loaded and why, for people.
+  bool deterministic_time = false;  ///< The device's times are modelled: one sample says all.
+};
+
+/// Why a step failed: a failing Outcome, and what was said about it.
+struct Failure {
+  Outcome outcome = Outcome::crashed;
+  std::string error;
+};
+
+/// A program under trial, by a number that the session chooses.
+using SpecimenId = uint64_t;
+
+struct CompileReport {
+  SpecimenId id = 0;
+  std::optional<Failure> failure;  ///< compile_failed, timed_out or crashed
+  device::KernelResources resources;
+  double seconds = 0;
+};
+
+struct CheckReport {
+  std::optional<Failure> failure;  ///< wrong_result, compile_failed (not loadable), timed_out, crashed, out_of_memory
+  std::string verdict;             ///< In words, also if it passed.
+  double seconds = 0;              ///< Device time of the checked run; a sample if the device's time is modelled.
+};
+
+struct SampleReport {
+  std::optional<Failure> failure;  ///< timed_out, crashed or out_of_memory
+  std::vector<double> seconds;
+};
+
+/// Compiles in the background, measures one thing at a time.
+///
+/// Where a failure is `timed_out` or `crashed`, the process that did the work is gone, and the next call is served by a
+/// fresh one. Not thread-safe: one session drives it. Throws Error only if it cannot work at all (no worker can be
+/// started, no device, no NVRTC).
+class Laboratory {
+ public:
+  virtual ~Laboratory() = default;
+
+  virtual const Apparatus& apparatus() const = 0;
+  /// Programs that can be compiled at the same time.
+  virtual size_t compile_lanes() const = 0;
+
+  /// Starts to compile `program` under the number `id`, which must be unused; returns at once.
+  virtual void submit(SpecimenId id, const Program& program) = 0;
+  /// The next finished compile, in any order; waits up to `wait_seconds` for one.
+  virtual std::optional<CompileReport> collect(double wait_seconds) = 0;
+
+  /// Makes `request` the one that check() and sample() work on: operands are made, and the compiled specimen `trusted`,
+  /// of the trusted algorithm, is run and compared with the reference. Specimens stay known.
+  virtual CheckReport begin(const Request& request, SpecimenId trusted) = 0;
+  /// Runs a compiled specimen once and compares its result with the trusted one's.
+  virtual CheckReport check(SpecimenId id) = 0;
+  /// Takes `count` samples of the device time of a checked specimen, each from a cold L2, after a warm-up run if it is
+  /// its first.
+  virtual SampleReport sample(SpecimenId id, int count) = 0;
+  /// Forgets a specimen, compiled or not.
+  virtual void discard(SpecimenId id) = 0;
+};
+
+}  // namespace kiln::tuner

@@ -1,0 +1,52 @@
+// Which candidates of a request to try, in which order. A search never sees a device.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "kiln/generator/catalogue.h"
+#include "kiln/tuner/trial.h"
+
+namespace kiln::tuner {
+
+enum class SearchKind {
+  model,       ///< The best predictions, with some of every algorithm.
+  random,      ///< A seeded sample without repetition.
+  exhaustive,  ///< Every legal candidate, best prediction first.
+  local,       ///< Half of the model's candidates, then neighbours of the best measured so far.
+};
+
+/// "model", "random", "exhaustive", "local".
+std::string_view to_string(SearchKind kind);
+/// Throws Error(invalid_argument) listing the kinds.
+SearchKind parse_search_kind(std::string_view text);
+
+struct SearchOptions {
+  SearchKind kind = SearchKind::model;
+  size_t candidates = 16;  ///< The most to try per request; `exhaustive` tries all.
+  uint64_t seed = 1;
+};
+
+/// Used as `while (auto choice = search.next()) search.observe(trial(*choice));`.
+///
+/// next() may be called ahead of observe(). Equal options, candidates and trials give equal choices; none comes twice.
+class Search {
+ public:
+  virtual ~Search() = default;
+
+  /// The next choice to try; nothing if there is none, or none before more of the earlier ones are observed.
+  virtual std::optional<Choice> next() = 0;
+  virtual void observe(const Trial& trial) = 0;
+  /// How many choices it will give in all, at most.
+  virtual size_t planned() const = 0;
+};
+
+/// `first` is always the first choice: what is used where nothing was measured, so that the gain over it is known.
+/// `ranked` are the legal candidates, best prediction first; the search keeps a copy of what it needs.
+std::unique_ptr<Search> make_search(const SearchOptions& options, const std::vector<Candidate>& ranked,
+                                    const Choice& first);
+
+}  // namespace kiln::tuner
