@@ -28,23 +28,24 @@ struct Bindings {
   std::optional<int64_t> n;
 };
 
-/// What one output element should be, with what is needed to say how far f32 arithmetic may stray from it.
+/// What one output element should be, with what is needed to say how far f32 arithmetic may stray from it
+/// (docs/numerics.md derives the bound).
 struct Expected {
   /// The result before rounding to storage, in double.
   double value = 0;
   /// Sum of the magnitudes of all terms that were added up: |x_i * w_i|, |beta * y|, |bias|, ... scaled like value.
   double magnitude = 0;
-  /// Every term is a multiple of 2^quantum: if magnitude <= 2^(24 + quantum), f32 sums are exact in any order.
-  int quantum = largest_quantum;
+  /// Roundings on the way of any one term to the result, in whatever order a kernel adds them up.
+  int64_t roundings = 0;
+  /// Every term and sum is a multiple of 2^quantum: if magnitude <= 2^(24 + quantum), f32 makes no error at all.
+  int quantum = quantum_of_zero;
   /// Error that exponentials and logarithms bring besides, in units of 2^-24.
   double transcendental = 0;
-  /// Terms that were added up for this element; padding does not count.
-  int64_t terms = 0;
   /// The definition leaves this element open: a NaN or infinite filter element meets padding.
   bool unspecified = false;
 
-  /// The quantum of zero, a multiple of everything.
-  static constexpr int largest_quantum = 4096;
+  static constexpr int quantum_of_zero = 4096;  ///< Zero is a multiple of everything.
+  static constexpr int no_quantum = -4096;      ///< Not a multiple of anything that helps.
 };
 
 /// Evaluates single output elements of one call. Immutable; thread-safe; costs one output's loop per at().
@@ -59,6 +60,8 @@ class Oracle {
 
   /// The element of the output at `coordinate` (logical order, inside the output's extents).
   Expected at(std::span<const int64_t> coordinate) const;
+  /// Every element of the output in logical order (last dimension fastest). Cheaper than as many calls of at().
+  std::vector<Expected> all() const;
   /// The output's spec, with the batch of this call.
   const TensorSpec& output() const;
 
@@ -72,8 +75,8 @@ class Oracle {
 /// One output element. For many elements of one call, keep an Oracle.
 Expected at(const Request& request, const Bindings& bindings, std::span<const int64_t> coordinate);
 
-/// Every output element, in logical order (last dimension fastest).
-std::vector<Expected> evaluate(const Request& request, const Bindings& bindings);
+/// The value of every output element, in logical order.
+std::vector<double> evaluate(const Request& request, const Bindings& bindings);
 
 using Coordinate = std::vector<int64_t>;
 

@@ -1,0 +1,122 @@
+#include "kiln/reference/convert.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace kiln::reference {
+namespace {
+
+/// A binary format of 16 bits: sign, exponent, and `digits - 1` stored bits of the significand.
+struct Format {
+  int digits;          ///< of the significand, the implicit one included
+  int least_exponent;  ///< of a normal number 2^e * 1.f
+  uint16_t infinity;   ///< bits; larger ones are NaN
+};
+constexpr Format binary16{11, -14, 0x7c00};
+constexpr Format bfloat16{8, -126, 0x7f80};
+
+constexpr uint16_t sign_bit = 0x8000;
+constexpr uint16_t canonical_nan = 0x7fff;
+
+/// The bits of a number are its significand as an integer, plus its exponent's distance from the least one in the
+/// exponent field. Subnormals, the carry into the next exponent and the overflow to infinity need no cases of their
+/// own.
+uint16_t encode(const Format& format, double value) {
+  if (std::isnan(value)) {
+    return canonical_nan;
+  }
+  const uint16_t sign = std::signbit(value) ? sign_bit : 0;
+  const double size = std::fabs(value);
+  if (std::isinf(size)) {
+    return sign | format.infinity;
+  }
+  const int exponent = size == 0 ? format.least_exponent : std::max(std::ilogb(size), format.least_exponent);
+  // Scaling by a power of two is exact here, so nearbyint() is the only rounding: to nearest, ties to even.
+  const double significand = std::nearbyint(std::ldexp(size, format.digits - 1 - exponent));
+  const double bits = std::ldexp(exponent - format.least_exponent, format.digits - 1) + significand;
+  return sign | (bits < format.infinity ? static_cast<uint16_t>(bits) : format.infinity);
+}
+
+/// A double whose exponent field is `exponent` and whose significand starts with the `bits` lowest bits of `fraction`.
+double assemble(int exponent, uint16_t fraction, int bits) {
+  return std::bit_cast<double>((static_cast<uint64_t>(exponent) << 52) |
+                               (static_cast<uint64_t>(fraction) << (52 - bits)));
+}
+
+double decode(const Format& format, uint16_t bits) {
+  constexpr int double_bias = 1023;
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  const int stored = format.digits - 1;
+  const uint16_t unsigned_bits = bits & 0x7fff;
+  const auto fraction = static_cast<uint16_t>(unsigned_bits & ((1u << stored) - 1));
+  const int exponent = unsigned_bits >> stored;
+  double size = 0;
+  if (unsigned_bits >= format.infinity) {
+    size = unsigned_bits == format.infinity ? std::numeric_limits<double>::infinity() : nan;
+  } else if (exponent == 0) {
+    size = fraction * assemble(format.least_exponent - stored + double_bias, 0, stored);
+  } else {
+    size = assemble(exponent - 1 + format.least_exponent + double_bias, fraction, stored);
+  }
+  return (bits & sign_bit) != 0 ? -size : size;
+}
+
+template <typename T>
+T load_as(const std::byte* address) {
+  T value;
+  std::memcpy(&value, address, sizeof value);
+  return value;
+}
+
+}  // namespace
+
+double from_f16(uint16_t bits) {
+  return decode(binary16, bits);
+}
+double from_bf16(uint16_t bits) {
+  return decode(bfloat16, bits);
+}
+uint16_t to_f16(double value) {
+  return encode(binary16, value);
+}
+uint16_t to_bf16(double value) {
+  return encode(bfloat16, value);
+}
+
+double round_to(DType dtype, double value) {
+  switch (dtype) {
+    case DType::f32:
+      return static_cast<float>(value);
+    case DType::f16:
+      return from_f16(to_f16(value));
+    case DType::bf16:
+      return from_bf16(to_bf16(value));
+  }
+  return value;
+}
+
+double load(DType dtype, const std::byte* address) {
+  switch (dtype) {
+    case DType::f32:
+      return load_as<float>(address);
+    case DType::f16:
+      return from_f16(load_as<uint16_t>(address));
+    case DType::bf16:
+      return from_bf16(load_as<uint16_t>(address));
+  }
+  return 0;
+}
+
+void store(DType dtype, std::byte* address, double value) {
+  if (dtype == DType::f32) {
+    const auto element = static_cast<float>(value);
+    std::memcpy(address, &element, sizeof element);
+    return;
+  }
+  const uint16_t element = dtype == DType::f16 ? to_f16(value) : to_bf16(value);
+  std::memcpy(address, &element, sizeof element);
+}
+
+}  // namespace kiln::reference

@@ -1,0 +1,155 @@
+#include "evaluator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "kiln/base/error.h"
+#include "kiln/reference/tensor_memory.h"
+
+namespace kiln::reference {
+namespace {
+
+/// Infinities (and overflowed magnitudes) end here: the bound is known exactly, no term matters any more.
+void become_exact(Expected& result, double value) {
+  const bool unspecified = result.unspecified;
+  result = {.value = value, .magnitude = std::fabs(value), .quantum = quantum_of(value), .unspecified = unspecified};
+}
+
+/// min(max(v, low), high) with NaN kept. Both steps move two numbers no further apart, so errors do not grow.
+void clamp(Expected& result, double low, double high) {
+  if (std::isnan(result.value)) {
+    return;
+  }
+  const double clamped = std::min(std::max(result.value, low), high);
+  if (std::isinf(result.value) && std::isfinite(clamped)) {
+    become_exact(result, clamped);
+    return;
+  }
+  result.value = clamped;
+  result.magnitude = std::max(result.magnitude, std::fabs(clamped));
+  if (std::isfinite(low)) {
+    result.quantum = std::min(result.quantum, quantum_of(low));
+  }
+  if (std::isfinite(high)) {
+    result.quantum = std::min(result.quantum, quantum_of(high));
+  }
+}
+
+void scale(Expected& result, double factor) {
+  result.value *= factor;
+  result.magnitude *= std::fabs(factor);
+  result.transcendental *= std::fabs(factor);
+  result.quantum = std::clamp(result.quantum + quantum_of(factor), Expected::no_quantum, Expected::quantum_of_zero);
+  result.roundings += 1;
+}
+
+}  // namespace
+
+double Tensor::operator[](std::span<const int64_t> coordinate) const {
+  return load(spec.dtype, data + offset_of(spec, coordinate) * size_of(spec.dtype));
+}
+
+int quantum_of(double value) {
+  if (value == 0) {
+    return Expected::quantum_of_zero;
+  }
+  if (!std::isfinite(value)) {
+    return Expected::no_quantum;
+  }
+  const auto bits = std::bit_cast<uint64_t>(value);
+  const auto fraction = bits & ((uint64_t{1} << 52) - 1);
+  const int exponent = static_cast<int>((bits >> 52) & 0x7ff);
+  // A double is significand * 2^(exponent - 1075), with an implicit leading bit unless it is subnormal.
+  const uint64_t significand = exponent == 0 ? fraction : fraction | (uint64_t{1} << 52);
+  return std::max(exponent, 1) - 1075 + std::countr_zero(significand);
+}
+
+void add_term(Expected& sum, double term) {
+  sum.value += term;
+  sum.magnitude += std::fabs(term);
+  sum.quantum = std::min(sum.quantum, quantum_of(term));
+  sum.roundings += 1;
+}
+
+bool sums_are_exact(const Expected& sum, int digits) {
+  constexpr int least_f32_quantum = -149;
+  return sum.quantum >= least_f32_quantum && sum.magnitude <= std::ldexp(1.0, digits + std::min(sum.quantum, 1000));
+}
+
+Oracle::Evaluator::Evaluator(Request request, const Bindings& bindings)
+    : request_(std::move(request)), bindings_(bindings) {
+  if (request_.blend.beta != Scale::zero) {
+    y_before_ = tensor("y");
+  }
+  if (request_.has(EpilogueStage::bias)) {
+    bias_ = tensor("bias");
+  }
+  if (request_.has(EpilogueStage::add)) {
+    residual_ = tensor("residual");
+  }
+}
+
+Tensor Oracle::Evaluator::tensor(const std::string& operand) const {
+  const TensorSpec& spec = request_.at(operand);
+  const auto memory = bindings_.operands.find(operand);
+  if (memory == bindings_.operands.end()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("no memory is bound to operand '{}' of {}", operand, request_.key()),
+                "bind every input, and y where beta is not zero");
+  }
+  const auto bytes = static_cast<int64_t>(memory->second.size());
+  if (bytes < byte_span(spec)) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("operand '{}' of {} needs {} bytes, but {} are bound to it",
+                                                         operand, request_.key(), byte_span(spec), bytes));
+  }
+  return {spec, memory->second.data()};
+}
+
+Expected Oracle::Evaluator::at(std::span<const int64_t> coordinate) const {
+  return finish(operation_at(coordinate), coordinate);
+}
+
+std::vector<Expected> Oracle::Evaluator::all() const {
+  std::vector<Expected> results;
+  results.reserve(static_cast<size_t>(output().elements()));
+  for_each_coordinate(output(), [&](std::span<const int64_t> coordinate) { results.push_back(at(coordinate)); });
+  return results;
+}
+
+Expected Oracle::Evaluator::finish(Expected result, std::span<const int64_t> coordinate) const {
+  blend(result, coordinate);
+  for (const EpilogueStage stage : request_.epilogue) {
+    apply(stage, result, coordinate);
+  }
+  return result;
+}
+
+void Oracle::Evaluator::blend(Expected& result, std::span<const int64_t> coordinate) const {
+  if (request_.blend.alpha != Scale::one) {
+    scale(result, request_.blend.alpha == Scale::zero ? 0.0 : bindings_.alpha);
+  }
+  if (y_before_) {
+    const double beta = request_.blend.beta == Scale::one ? 1.0 : bindings_.beta;
+    add_term(result, beta * (*y_before_)[coordinate]);
+    result.roundings += 1;  // of the product
+  }
+}
+
+void Oracle::Evaluator::apply(EpilogueStage stage, Expected& result, std::span<const int64_t> coordinate) const {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  switch (stage) {
+    case EpilogueStage::bias:
+      return add_term(result, (*bias_)[coordinate.subspan(1, 1)]);
+    case EpilogueStage::add:
+      return add_term(result, (*residual_)[coordinate]);
+    case EpilogueStage::relu:
+      return clamp(result, 0, infinity);
+    case EpilogueStage::clip:
+      return clamp(result, bindings_.clip_lo, bindings_.clip_hi);
+  }
+}
+
+}  // namespace kiln::reference

@@ -1,0 +1,71 @@
+// What the reference of one operation implements, and what all of them share: operands, blend, epilogue.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "kiln/reference/convert.h"
+#include "kiln/reference/reference.h"
+
+namespace kiln::reference {
+
+/// A tensor in host memory. `tensor({n, c, h, w})` is the element at that coordinate.
+struct Tensor {
+  TensorSpec spec;
+  const std::byte* data = nullptr;
+
+  double operator[](std::span<const int64_t> coordinate) const;
+  double operator()(std::initializer_list<int64_t> coordinate) const {
+    return (*this)[{coordinate.begin(), coordinate.size()}];
+  }
+};
+
+/// The exponent of the lowest bit that is set in `value`; Expected::quantum_of_zero for 0.
+int quantum_of(double value);
+
+/// Adds a term that is itself exact (a product of two stored elements, a stored element).
+void add_term(Expected& sum, double term);
+
+/// Whether no f32 sum of such terms rounds, whatever its order, with `digits` bits in the significand.
+bool sums_are_exact(const Expected& sum, int digits);
+
+/// Evaluates the elements of one call; see Oracle.
+class Oracle::Evaluator {
+ public:
+  /// Looks up the operands; throws as Oracle does.
+  Evaluator(Request request, const Bindings& bindings);
+  virtual ~Evaluator() = default;
+  Evaluator(const Evaluator&) = delete;
+  Evaluator& operator=(const Evaluator&) = delete;
+
+  /// operation_at(), blended, through the epilogue.
+  Expected at(std::span<const int64_t> coordinate) const;
+  virtual std::vector<Expected> all() const;
+  const TensorSpec& output() const { return request_.at("y"); }
+
+ protected:
+  /// The operation itself at one output element. Exponentials aside, its roundings are those of f32 arithmetic.
+  virtual Expected operation_at(std::span<const int64_t> coordinate) const = 0;
+  Expected finish(Expected result, std::span<const int64_t> coordinate) const;
+
+  const Request& request() const { return request_; }
+  Tensor tensor(const std::string& operand) const;
+
+ private:
+  void blend(Expected& result, std::span<const int64_t> coordinate) const;
+  void apply(EpilogueStage stage, Expected& result, std::span<const int64_t> coordinate) const;
+
+  Request request_;  // with the batch of this call
+  Bindings bindings_;
+  std::optional<Tensor> y_before_, bias_, residual_;
+};
+
+std::unique_ptr<const Oracle::Evaluator> conv_forward_evaluator(Request request, const Bindings& bindings);
+std::unique_ptr<const Oracle::Evaluator> pool_forward_evaluator(Request request, const Bindings& bindings);
+std::unique_ptr<const Oracle::Evaluator> softmax_forward_evaluator(Request request, const Bindings& bindings);
+
+}  // namespace kiln::reference

@@ -1,0 +1,112 @@
+#include "kiln/reference/fill.h"
+
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "kiln/reference/convert.h"
+#include "kiln/reference/tensor_memory.h"
+
+namespace kiln::reference {
+namespace {
+
+/// [-1, 1), multiples of 2^-23: exact in f32.
+double uniform(uint64_t bits) {
+  return std::ldexp(static_cast<double>(bits >> 40), -23) - 1.0;
+}
+
+double largest(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return std::numeric_limits<float>::max();
+    case DType::f16:
+      return from_f16(0x7bff);
+    case DType::bf16:
+      return from_bf16(0x7f7f);
+  }
+  return 0;
+}
+
+double smallest(DType dtype) {
+  return dtype == DType::f32   ? std::numeric_limits<float>::denorm_min()
+         : dtype == DType::f16 ? from_f16(1)
+                               : from_bf16(1);
+}
+
+double draw_integer(uint64_t bits) {
+  constexpr std::array<double, 16> choices{0, 0, 0, 1, 1, 1, -1, -1, -1, 2, 2, -2, -2, 3, -3, -4};
+  return choices[bits >> 60];
+}
+
+double draw_wide(uint64_t bits) {
+  const int exponent = static_cast<int>(bits & 15) - 8;
+  const double significand = 1.0 + 0.5 * (1.0 + uniform(bits));
+  return std::ldexp((bits & 16) != 0 ? -significand : significand, exponent);
+}
+
+double draw_special(DType dtype, uint64_t bits) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  switch (bits % 48) {
+    case 0:
+      return std::numeric_limits<double>::quiet_NaN();
+    case 1:
+      return infinity;
+    case 2:
+      return -infinity;
+    case 3:
+      return -0.0;
+    case 4:
+      return largest(dtype);
+    case 5:
+      return smallest(dtype);
+    default:
+      return uniform(bits);
+  }
+}
+
+double draw(DType dtype, Values values, uint64_t bits) {
+  switch (values) {
+    case Values::uniform:
+      return uniform(bits);
+    case Values::integers:
+      return draw_integer(bits);
+    case Values::wide:
+      return draw_wide(bits);
+    case Values::specials:
+      return draw_special(dtype, bits);
+  }
+  return 0;
+}
+
+}  // namespace
+
+uint64_t random_bits(uint64_t seed, uint64_t counter) {
+  // SplitMix64 (Steele, Lea, Flood 2014): a Weyl sequence through a mixing function; once for the seed, once for both.
+  const auto mix = [](uint64_t z) {
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+  };
+  constexpr uint64_t golden = 0x9e3779b97f4a7c15u;
+  return mix(mix(seed + golden) + (counter + 1) * golden);
+}
+
+void fill(const TensorSpec& spec, std::span<std::byte> memory, Values values, uint64_t seed) {
+  uint64_t index = 0;
+  for_each_coordinate(spec, [&](std::span<const int64_t> coordinate) {
+    write(spec, memory, coordinate, draw(spec.dtype, values, random_bits(seed, index++)));
+  });
+}
+
+std::vector<std::byte> filled(const TensorSpec& spec, Values values, uint64_t seed) {
+  std::vector<std::byte> memory = poisoned(spec);
+  fill(spec, memory, values, seed);
+  return memory;
+}
+
+std::vector<std::byte> poisoned(const TensorSpec& spec) {
+  // All bits set is a NaN in every format.
+  return std::vector<std::byte>(static_cast<size_t>(byte_span(spec)), std::byte{0xff});
+}
+
+}  // namespace kiln::reference

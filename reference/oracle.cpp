@@ -1,0 +1,86 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "evaluator.h"
+#include "kiln/base/error.h"
+#include "kiln/reference/fill.h"
+#include "kiln/reference/reference.h"
+#include "kiln/reference/tensor_memory.h"
+
+namespace kiln::reference {
+namespace {
+
+std::unique_ptr<const Oracle::Evaluator> evaluator(const Request& request, const Bindings& bindings) {
+  Request call = request.dynamic_batch ? request.with_batch(bindings.n.value_or(request.batch())) : request;
+  if (request.operation == "conv_forward") {
+    return conv_forward_evaluator(std::move(call), bindings);
+  }
+  if (request.operation == "pool_forward") {
+    return pool_forward_evaluator(std::move(call), bindings);
+  }
+  if (request.operation == "softmax_forward") {
+    return softmax_forward_evaluator(std::move(call), bindings);
+  }
+  throw Error(ErrorCode::unsupported, fmt::format("operation '{}' has no reference", request.operation));
+}
+
+}  // namespace
+
+Oracle::Oracle(const Request& request, const Bindings& bindings) : evaluator_(evaluator(request, bindings)) {}
+Oracle::~Oracle() = default;
+Oracle::Oracle(Oracle&&) noexcept = default;
+Oracle& Oracle::operator=(Oracle&&) noexcept = default;
+
+Expected Oracle::at(std::span<const int64_t> coordinate) const {
+  return evaluator_->at(coordinate);
+}
+std::vector<Expected> Oracle::all() const {
+  return evaluator_->all();
+}
+const TensorSpec& Oracle::output() const {
+  return evaluator_->output();
+}
+
+Expected at(const Request& request, const Bindings& bindings, std::span<const int64_t> coordinate) {
+  return Oracle(request, bindings).at(coordinate);
+}
+
+std::vector<double> evaluate(const Request& request, const Bindings& bindings) {
+  std::vector<double> values;
+  for (const Expected& expected : Oracle(request, bindings).all()) {
+    values.push_back(expected.value);
+  }
+  return values;
+}
+
+std::vector<Coordinate> sample_coordinates(const TensorSpec& spec, int64_t count, uint64_t seed) {
+  const int64_t elements = spec.elements();
+  std::vector<Coordinate> coordinates;
+  std::set<int64_t> taken;
+  const auto take = [&](int64_t index) {
+    if (static_cast<int64_t>(coordinates.size()) < count && taken.insert(index).second) {
+      coordinates.push_back(coordinate_of(spec, index));
+    }
+  };
+  if (elements <= count) {
+    for (int64_t index = 0; index < elements; ++index) {
+      take(index);
+    }
+    return coordinates;
+  }
+  for (uint64_t corner = 0; corner < (uint64_t{1} << spec.extents.size()); ++corner) {
+    int64_t index = 0;
+    for (size_t d = 0; d < spec.extents.size(); ++d) {
+      index = index * spec.extents[d] + (((corner >> d) & 1) != 0 ? spec.extents[d] - 1 : 0);
+    }
+    take(index);
+  }
+  for (uint64_t draw = 0; static_cast<int64_t>(coordinates.size()) < count; ++draw) {
+    take(static_cast<int64_t>(random_bits(seed, draw) % static_cast<uint64_t>(elements)));
+  }
+  return coordinates;
+}
+
+}  // namespace kiln::reference

@@ -1,0 +1,61 @@
+#include "kiln/reference/tensor_memory.h"
+
+#include "kiln/reference/convert.h"
+
+namespace kiln::reference {
+
+int64_t byte_span(const TensorSpec& spec) {
+  return spec.span() * size_of(spec.dtype);
+}
+
+int64_t offset_of(const TensorSpec& spec, std::span<const int64_t> coordinate) {
+  int64_t offset = 0;
+  for (size_t d = 0; d < coordinate.size(); ++d) {
+    offset += coordinate[d] * spec.strides[d];
+  }
+  return offset;
+}
+
+std::vector<int64_t> coordinate_of(const TensorSpec& spec, int64_t index) {
+  std::vector<int64_t> coordinate(spec.extents.size());
+  for (size_t d = coordinate.size(); d-- > 0;) {
+    coordinate[d] = index % spec.extents[d];
+    index /= spec.extents[d];
+  }
+  return coordinate;
+}
+
+double read(const TensorSpec& spec, std::span<const std::byte> memory, std::span<const int64_t> coordinate) {
+  return load(spec.dtype, memory.data() + offset_of(spec, coordinate) * size_of(spec.dtype));
+}
+
+void write(const TensorSpec& spec, std::span<std::byte> memory, std::span<const int64_t> coordinate, double value) {
+  store(spec.dtype, memory.data() + offset_of(spec, coordinate) * size_of(spec.dtype), value);
+}
+
+void for_each_coordinate(const TensorSpec& spec, const std::function<void(std::span<const int64_t>)>& visit) {
+  if (spec.elements() == 0) {
+    return;
+  }
+  std::vector<int64_t> coordinate(spec.extents.size(), 0);
+  while (true) {
+    visit(coordinate);
+    size_t d = coordinate.size();
+    while (d > 0 && ++coordinate[d - 1] == spec.extents[d - 1]) {
+      coordinate[--d] = 0;
+    }
+    if (d == 0) {
+      return;
+    }
+  }
+}
+
+std::vector<double> read_all(const TensorSpec& spec, std::span<const std::byte> memory) {
+  std::vector<double> values;
+  values.reserve(static_cast<size_t>(spec.elements()));
+  for_each_coordinate(spec,
+                      [&](std::span<const int64_t> coordinate) { values.push_back(read(spec, memory, coordinate)); });
+  return values;
+}
+
+}  // namespace kiln::reference

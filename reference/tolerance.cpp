@@ -1,0 +1,175 @@
+#include "kiln/reference/tolerance.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "evaluator.h"
+#include "kiln/base/error.h"
+#include "kiln/reference/convert.h"
+#include "kiln/reference/tensor_memory.h"
+
+namespace kiln::reference {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// The arithmetic that a request permits.
+struct Precision {
+  int digits = std::numeric_limits<float>::digits;  ///< of sums: a rounding errs by at most 2^-digits, relatively
+  double factor_error = 0;                          ///< of each product, from rounding its factors
+  double largest = std::numeric_limits<float>::max();
+  double smallest = std::numeric_limits<float>::denorm_min();
+};
+
+Precision precision_of(const Request& request) {
+  if (request.arithmetic.fast) {
+    const DType storage = request.operands.front().spec.dtype;
+    if (storage == DType::f16) {
+      return {.digits = 11, .largest = from_f16(0x7bff), .smallest = from_f16(1)};
+    }
+    if (storage == DType::bf16) {
+      return {.digits = 8};
+    }
+  }
+  if (request.arithmetic.tf32) {
+    // Ten stored bits, perhaps truncated: 2^-10 for each of two factors, and their product.
+    return {.factor_error = 0x1p-9 + 0x1p-20};
+  }
+  return {};
+}
+
+/// Digits that both sums and factors keep.
+int exact_digits(const Precision& precision) {
+  return precision.factor_error == 0 ? precision.digits : 11;
+}
+
+Mismatch mismatch(const Request& request, std::span<const int64_t> coordinate, const Expected& expected, double got) {
+  return {.wrong = 1,
+          .coordinate = Coordinate(coordinate.begin(), coordinate.end()),
+          .expected = expected,
+          .got = got,
+          .bound = bound(request, expected)};
+}
+
+/// Judges outputs one after the other and keeps the first wrong one.
+class Judge {
+ public:
+  Judge(const Request& request, const TensorSpec& spec, std::span<const std::byte> output)
+      : request_(request), spec_(spec), output_(output) {
+    if (static_cast<int64_t>(output.size()) < byte_span(spec)) {
+      throw Error(ErrorCode::invalid_argument, fmt::format("the output of {} has {} bytes, but {} are given to compare",
+                                                           request.key(), byte_span(spec), output.size()));
+    }
+  }
+
+  void judge(std::span<const int64_t> coordinate, const Expected& expected) {
+    ++checked_;
+    const double got = read(spec_, output_, coordinate);
+    if (is_right(request_, expected, got)) {
+      return;
+    }
+    if (!first_) {
+      first_ = mismatch(request_, coordinate, expected, got);
+    } else {
+      ++first_->wrong;
+    }
+  }
+
+  std::optional<Mismatch> verdict() {
+    if (first_) {
+      first_->checked = checked_;
+    }
+    return first_;
+  }
+
+ private:
+  const Request& request_;
+  const TensorSpec& spec_;
+  std::span<const std::byte> output_;
+  int64_t checked_ = 0;
+  std::optional<Mismatch> first_;
+};
+
+}  // namespace
+
+double arithmetic_error(const Request& request, const Expected& expected) {
+  const Precision precision = precision_of(request);
+  if (expected.magnitude > precision.largest) {
+    return infinity;
+  }
+  constexpr double transcendental_unit = 0x1p-24;
+  double error = expected.transcendental * transcendental_unit;
+  if (!sums_are_exact(expected, exact_digits(precision))) {
+    const auto roundings = static_cast<double>(expected.roundings);
+    error += (roundings * std::ldexp(1.0, -precision.digits) + precision.factor_error) * expected.magnitude +
+             roundings * precision.smallest;
+  }
+  return error;
+}
+
+Accepted accepted(const Request& request, const Expected& expected) {
+  if (expected.unspecified) {
+    return {-infinity, infinity};
+  }
+  if (!std::isfinite(expected.value)) {
+    return {expected.value, expected.value};
+  }
+  const DType storage = request.at("y").dtype;
+  const double error = arithmetic_error(request, expected);
+  return {round_to(storage, expected.value - error), round_to(storage, expected.value + error)};
+}
+
+bool is_right(const Request& request, const Expected& expected, double got) {
+  if (expected.unspecified) {
+    return true;
+  }
+  if (std::isnan(expected.value)) {
+    return std::isnan(got);
+  }
+  const Accepted range = accepted(request, expected);
+  // Where sums may overflow, infinities of both signs may meet and give NaN.
+  const bool anything = range.low == -infinity && range.high == infinity;
+  return anything || (got >= range.low && got <= range.high);
+}
+
+double bound(const Request& request, const Expected& expected) {
+  if (std::isnan(expected.value)) {
+    return 0;
+  }
+  const Accepted range = accepted(request, expected);
+  if (std::isinf(expected.value)) {
+    return expected.unspecified ? infinity : 0;
+  }
+  return std::max(range.high - expected.value, expected.value - range.low);
+}
+
+std::string Mismatch::text() const {
+  return fmt::format("{} of {} outputs are wrong, first at ({}): got {:.9g}, expected {:.9g} +- {:.2g}", wrong, checked,
+                     fmt::join(coordinate, ","), got, expected.value, bound);
+}
+
+std::optional<Mismatch> compare(const Request& request, const Bindings& bindings, std::span<const std::byte> output) {
+  const Oracle oracle(request, bindings);
+  Judge judge(request, oracle.output(), output);
+  const std::vector<Expected> expected = oracle.all();
+  size_t index = 0;
+  for_each_coordinate(oracle.output(),
+                      [&](std::span<const int64_t> coordinate) { judge.judge(coordinate, expected[index++]); });
+  return judge.verdict();
+}
+
+std::optional<Mismatch> compare_at(const Request& request, const Bindings& bindings, std::span<const std::byte> output,
+                                   std::span<const Coordinate> coordinates) {
+  const Oracle oracle(request, bindings);
+  Judge judge(request, oracle.output(), output);
+  for (const Coordinate& coordinate : coordinates) {
+    judge.judge(coordinate, oracle.at(coordinate));
+  }
+  return judge.verdict();
+}
+
+}  // namespace kiln::reference
