@@ -1,0 +1,71 @@
+#include "descriptor/parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+
+namespace kiln::descriptor {
+namespace {
+
+// Room for the idle threads of a last block and for a last vector.
+constexpr int64_t narrow_limit = (int64_t{1} << 31) - (int64_t{1} << 20);
+
+int scale_constant(Scale scale) {
+  switch (scale) {
+    case Scale::zero:
+      return 0;
+    case Scale::one:
+      return 1;
+    case Scale::any:
+      return 2;
+  }
+  return 2;
+}
+
+}  // namespace
+
+bool needs_wide_index(std::initializer_list<const TensorSpec*> specs) {
+  return std::any_of(specs.begin(), specs.end(), [](const TensorSpec* spec) {
+    return spec->span() >= narrow_limit || spec->elements() >= narrow_limit;
+  });
+}
+
+void add_strides(Prelude& prelude, std::string_view name, std::string_view letters, const TensorSpec& spec) {
+  for (size_t i = 0; i < letters.size(); ++i) {
+    prelude.constant(fmt::format("{}_STRIDE_{}", name, letters[i]), spec.strides.at(i));
+  }
+}
+
+void add_blend(Prelude& prelude, const Blend& blend) {
+  prelude.constant("ALPHA", scale_constant(blend.alpha)).constant("BETA", scale_constant(blend.beta));
+}
+
+void add_batch(Prelude& prelude, int64_t n, bool dynamic) {
+  prelude.constant("N", n).flag("DYNAMIC_N", dynamic);
+}
+
+Count blocks_for(int64_t per_image, int64_t n, bool dynamic, int64_t per_block) {
+  if (dynamic) return Count{0, per_image, per_block};
+  return Count{(per_image * n + per_block - 1) / per_block, 0, 1};
+}
+
+std::vector<Argument> unary_arguments() {
+  return {OperandArgument{"x"}, OperandArgument{"y"}, Scalar::alpha, Scalar::beta, Scalar::n};
+}
+
+int widest_access(const TensorSpec& spec, int dimension) {
+  const auto along = static_cast<size_t>(dimension);
+  if (spec.strides[along] != 1 && spec.extents[along] > 1) return 1;
+  int64_t divides = spec.extents[along];
+  for (size_t i = 0; i < spec.strides.size(); ++i) {
+    if (i != along && spec.extents[i] > 1) divides = std::gcd(divides, spec.strides[i]);
+  }
+  const int64_t limit = std::min(16, spec.alignment) / size_of(spec.dtype);
+  int width = 1;
+  while (width * 2 <= limit && divides % (width * 2) == 0) width *= 2;
+  return width;
+}
+
+}  // namespace kiln::descriptor

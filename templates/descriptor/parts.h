@@ -1,0 +1,38 @@
+// What most descriptors need: the common constants of a prelude, grids that follow the batch, argument lists.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+#include <vector>
+
+#include "kiln/generator/program.h"
+#include "kiln/generator/request.h"
+#include "kiln/generator/specialise.h"
+
+namespace kiln::descriptor {
+
+/// Whether offsets into one of `specs`, or an index a little beyond its elements (a grid's last block), need 64 bits.
+bool needs_wide_index(std::initializer_list<const TensorSpec*> specs);
+
+/// NAME_STRIDE_N, NAME_STRIDE_C and so on: the strides of `spec` in elements, one letter of `letters` a dimension.
+void add_strides(Prelude& prelude, std::string_view name, std::string_view letters, const TensorSpec& spec);
+
+/// ALPHA and BETA, as lib/blend.cuh names the classes.
+void add_blend(Prelude& prelude, const Blend& blend);
+
+/// N (the bucket's top if dynamic) and DYNAMIC_N: whether the argument n counts instead.
+void add_batch(Prelude& prelude, int64_t n, bool dynamic);
+
+/// Blocks for `per_image` items in each of n images, `per_block` items a block; n is the call's if `dynamic`.
+Count blocks_for(int64_t per_image, int64_t n, bool dynamic, int64_t per_block);
+
+/// The arguments x, y, alpha, beta, n.
+std::vector<Argument> unary_arguments();
+
+/// Most elements of `spec` that one access may move along its dimension `dimension`, as a power of two: bounded by 16
+/// bytes, by the pointer's alignment, and by the strides of the other dimensions and the extent, which it divides.
+/// 1 if that dimension's stride is not 1.
+int widest_access(const TensorSpec& spec, int dimension);
+
+}  // namespace kiln::descriptor

@@ -1,0 +1,53 @@
+#include "descriptor/streaming_estimate.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kiln::descriptor {
+namespace {
+
+constexpr double launch_seconds = 2.5e-6;        // a dependent launch on a stream
+constexpr double memory_latency_seconds = 6e-7;  // device memory, loaded
+constexpr double copy_efficiency = 0.9;          // of the nominal bandwidth
+constexpr double l1_bytes_per_clock = 64;        // per SM, at mixed hit rates
+constexpr double issue_per_clock = 4;            // warp instructions per SM
+
+// Blocks that fit an SM at the same time.
+double resident_blocks(const StreamingWork& work, const Arch& arch) {
+  const double warps = std::ceil(work.threads_per_block / 32);
+  double resident = std::min<double>(arch.blocks_per_sm, std::floor(arch.threads_per_sm / (warps * 32)));
+  resident = std::min(resident, std::floor(arch.registers_per_sm / (work.registers_per_thread * warps * 32)));
+  if (work.shared_bytes_per_block > 0) {
+    resident = std::min(resident, std::floor(arch.shared_per_sm / work.shared_bytes_per_block));
+  }
+  return std::max(resident, 1.0);
+}
+
+}  // namespace
+
+Estimate streaming_estimate(const StreamingWork& work, const Arch& arch, const DeviceFigures& device) {
+  const double blocks = std::max(work.blocks, 1.0);
+  const double sms = std::max(device.sms, 1);
+  const double at_once = resident_blocks(work, arch) * sms;
+  // Below one wave whole SMs idle; above, only the last wave does.
+  const double waves = blocks / at_once;
+  const double busy = waves < 1 ? std::min(1.0, blocks / sms) : waves / std::ceil(waves);
+
+  // Bytes under way, over what the latency asks for to keep the bus full.
+  const double concurrent_threads = std::min(blocks, at_once) * work.threads_per_block;
+  const double in_flight = concurrent_threads * work.bytes_in_flight_per_thread;
+  const double bandwidth = std::min(device.dram_bytes_per_second * copy_efficiency, in_flight / memory_latency_seconds);
+
+  Estimate estimate;
+  estimate.memory = work.dram_bytes / bandwidth;
+  estimate.on_chip = work.cache_bytes / (l1_bytes_per_clock * sms * device.clock_hz * busy);
+  estimate.math = work.instructions / 32 / (issue_per_clock * sms * device.clock_hz * busy);
+  estimate.overhead = work.launches * (launch_seconds + 2 * memory_latency_seconds);
+  // Terms overlap only in part: what is not the longest still costs a little, which orders near ties sensibly.
+  const double longest = std::max({estimate.memory, estimate.on_chip, estimate.math});
+  const double rest = estimate.memory + estimate.on_chip + estimate.math - longest;
+  estimate.seconds = longest + 0.1 * rest + estimate.overhead;
+  return estimate;
+}
+
+}  // namespace kiln::descriptor

@@ -1,0 +1,25 @@
+// Predicted time of kernels that are bound by memory: what pooling, softmax and depthwise descriptors share.
+#pragma once
+
+#include "kiln/generator/algorithm.h"
+
+namespace kiln::descriptor {
+
+/// What a streaming kernel does, summed over all of its launches.
+struct StreamingWork {
+  double dram_bytes = 0;    ///< Moved between device memory and the SMs, reuse in L2 taken off.
+  double cache_bytes = 0;   ///< Requested from L1 and L2 by all threads.
+  double instructions = 0;  ///< Executed by all threads (not warps): arithmetic, addresses and accesses.
+  double blocks = 1;
+  double threads_per_block = 1;
+  double registers_per_thread = 32;
+  double shared_bytes_per_block = 0;
+  double bytes_in_flight_per_thread = 16;  ///< Loads that a thread has under way at the same time.
+  int launches = 1;
+};
+
+/// The larger of device memory, cache and issue time, stretched where the grid leaves SMs idle (waves of whole blocks)
+/// or too few bytes are in flight to cover the latency of memory (Little's law), plus launches.
+Estimate streaming_estimate(const StreamingWork& work, const Arch& arch, const DeviceFigures& device);
+
+}  // namespace kiln::descriptor

@@ -1,0 +1,42 @@
+// Arithmetic on extents and indices.
+
+template <class T>
+__host__ __device__ constexpr T ceil_div(T value, T divisor) {
+  return (value + divisor - 1) / divisor;
+}
+
+template <class T>
+__host__ __device__ constexpr T smaller(T a, T b) {
+  return a < b ? a : b;
+}
+
+template <class T>
+__host__ __device__ constexpr T larger(T a, T b) {
+  return a < b ? b : a;
+}
+
+template <class Index>
+struct UnsignedOf {
+  using type = unsigned;
+};
+template <>
+struct UnsignedOf<long long> {
+  using type = unsigned long long;
+};
+
+// Takes the innermost coordinate off a linear index: returns index % EXTENT and leaves index / EXTENT. EXTENT is a
+// constant and indices are not negative, so the division is a multiplication.
+template <long long EXTENT, class Index>
+__device__ __forceinline__ Index take_coordinate(Index& index) {
+  using Unsigned = typename UnsignedOf<Index>::type;
+  const Unsigned value = static_cast<Unsigned>(index);
+  const Unsigned quotient = value / static_cast<Unsigned>(EXTENT);
+  index = static_cast<Index>(quotient);
+  return static_cast<Index>(value - quotient * static_cast<Unsigned>(EXTENT));
+}
+
+// Index of this thread in a one-dimensional grid of blocks of THREADS.
+template <int THREADS, class Index>
+__device__ __forceinline__ Index global_thread() {
+  return static_cast<Index>(blockIdx.x) * THREADS + static_cast<Index>(threadIdx.x);
+}

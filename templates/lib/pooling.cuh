@@ -1,0 +1,34 @@
+// The three ways to pool, as a running value: start(), add() for each element inside x, finish().
+#include "lib/index.cuh"
+#include "lib/math.cuh"
+
+enum : int {
+  POOL_MAX = 0,         // -inf if no element is inside, NaN if any is NaN
+  POOL_AVG = 1,         // over the elements inside x; 0 if there are none
+  POOL_AVG_PADDED = 2,  // over the window's elements inside the padded x
+};
+
+template <int MODE>
+__device__ __forceinline__ float pool_start() {
+  return MODE == POOL_MAX ? -infinity() : 0.0f;
+}
+
+template <int MODE>
+__device__ __forceinline__ float pool_add(float value, float element) {
+  return MODE == POOL_MAX ? max_nan(value, element) : value + element;
+}
+
+// `count`: the elements that an average divides by.
+template <int MODE>
+__device__ __forceinline__ float pool_finish(float value, float count) {
+  if constexpr (MODE == POOL_MAX) return value;
+  return count > 0.0f ? value / count : 0.0f;
+}
+
+// How many taps of a window that starts at `start` lie in [low, high).
+template <class Index>
+__device__ __forceinline__ Index taps_inside(Index start, Index taps, Index dilation, Index low, Index high) {
+  const Index first = start >= low ? 0 : (low - start + dilation - 1) / dilation;
+  const Index end = start >= high ? 0 : (high - start + dilation - 1) / dilation;
+  return larger<Index>(0, smaller(end, taps) - first);
+}

@@ -1,0 +1,58 @@
+// Storage types f32, f16 and bf16, and their conversions to and from float.
+//
+// Every specialised source starts with this file. It needs no header, so that NVRTC compiles it by itself. Conversions
+// from float round to nearest, ties to even; overflow gives infinity, and NaN stays NaN.
+
+using f32 = float;
+
+struct alignas(2) f16 {  // IEEE binary16
+  unsigned short bits;
+};
+
+struct alignas(2) bf16 {  // the upper half of a binary32
+  unsigned short bits;
+};
+
+__device__ __forceinline__ float to_float(f32 value) {
+  return value;
+}
+
+__device__ __forceinline__ float to_float(f16 value) {
+  float result;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(value.bits));
+  return result;
+}
+
+__device__ __forceinline__ float to_float(bf16 value) {
+  return __uint_as_float(static_cast<unsigned>(value.bits) << 16);
+}
+
+template <class T>
+__device__ __forceinline__ T from_float(float value);
+
+template <>
+__device__ __forceinline__ f32 from_float<f32>(float value) {
+  return value;
+}
+
+template <>
+__device__ __forceinline__ f16 from_float<f16>(float value) {
+  f16 result;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
+  return result;
+}
+
+template <>
+__device__ __forceinline__ bf16 from_float<bf16>(float value) {
+  bf16 result;
+#if __CUDA_ARCH__ >= 800
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
+#else
+  // Adding just under half a unit of the kept part, or exactly half if the kept part is odd, carries when rounding
+  // up. NaN is apart: the carry could turn it into infinity.
+  const unsigned bits = __float_as_uint(value);
+  const unsigned rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  result.bits = static_cast<unsigned short>(value != value ? 0x7fffu : rounded);
+#endif
+  return result;
+}

@@ -1,0 +1,54 @@
+#include "descriptor/parts.h"
+#include "descriptor/streaming_estimate.h"
+#include "kiln/generator/algorithm.h"
+#include "pool/pool_window.h"
+
+namespace kiln {
+namespace {
+
+struct Shape {
+  int threads;
+};
+
+Program program(const Shape& shape, const Request& request, const Target&, const Emitter& emit) {
+  const PoolForward pool = PoolForward::of(request);
+  Prelude prelude = descriptor::pool_prelude(pool);
+  descriptor::add_strides(prelude, "X", "NCHW", pool.x);
+  descriptor::add_strides(prelude, "Y", "NCPQ", pool.y);
+  prelude.constant("THREADS", shape.threads);
+
+  Launch launch;
+  launch.entry = "pool_simple";
+  launch.grid[0] = descriptor::blocks_for(pool.c() * pool.p() * pool.q(), pool.n(), pool.dynamic_batch, shape.threads);
+  launch.block[0] = static_cast<unsigned>(shape.threads);
+  launch.arguments = descriptor::unary_arguments();
+  return Program{{emit.source(prelude)}, {launch}};
+}
+
+Estimate predict(const Shape& shape, const Request& request, const Target& target, const DeviceFigures& device) {
+  const PoolForward pool = PoolForward::of(request);
+  const double outputs = static_cast<double>(pool.y.elements());
+  const double taps = descriptor::mean_window_elements(pool);
+  descriptor::StreamingWork work;
+  work.dram_bytes = static_cast<double>(pool.x.elements()) * size_of(pool.x.dtype) + outputs * size_of(pool.y.dtype);
+  // A load of one element moves a 32-byte sector unless its neighbours come with it.
+  const bool neighbours = pool.x.strides[3] * pool.stride[1] * size_of(pool.x.dtype) <= 8;
+  work.cache_bytes = outputs * taps * (neighbours ? 2.0 * size_of(pool.x.dtype) : 32.0);
+  work.instructions = outputs * (50 + taps * 12);
+  work.blocks = outputs / shape.threads;
+  work.threads_per_block = shape.threads;
+  work.bytes_in_flight_per_thread = 2.0 * size_of(pool.x.dtype);
+  return descriptor::streaming_estimate(work, target.arch, device);
+}
+
+}  // namespace
+
+Algorithm pool_simple() {
+  return describe<Shape>("pool_simple", "pool_forward", "pool/pool_simple.cu")
+      .trusted()
+      .param("THREADS", &Shape::threads, {128, 256, 64})
+      .program(program)
+      .estimate(predict);
+}
+
+}  // namespace kiln

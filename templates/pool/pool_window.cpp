@@ -1,0 +1,73 @@
+#include "pool/pool_window.h"
+
+#include <algorithm>
+
+#include "descriptor/parts.h"
+
+namespace kiln::descriptor {
+namespace {
+
+int mode_constant(PoolMode mode) {
+  switch (mode) {
+    case PoolMode::max:
+      return 0;
+    case PoolMode::avg:
+      return 1;
+    case PoolMode::avg_padded:
+      return 2;
+  }
+  return 0;
+}
+
+// Furthest coordinate that a window reaches on axis 0 (h) or 1 (w), counted from the first padded element.
+int64_t reach(const PoolForward& pool, size_t axis) {
+  const int64_t outputs = axis == 0 ? pool.p() : pool.q();
+  return outputs * pool.stride[axis] + pool.window[axis] * pool.dilation[axis];
+}
+
+double mean_taps(int64_t outputs, int64_t extent, int64_t window, int64_t pad, int64_t stride, int64_t dilation) {
+  // Windows at the borders are sampled; the exact sum would cost outputs * window steps for global pooling.
+  constexpr int64_t samples = 64;
+  const int64_t step = std::max<int64_t>(1, outputs / samples);
+  double taps = 0, windows = 0;
+  for (int64_t o = 0; o < outputs; o += step) {
+    const int64_t start = o * stride - pad;
+    const int64_t first = start >= 0 ? 0 : (-start + dilation - 1) / dilation;
+    const int64_t last = extent - 1 - start < 0 ? -1 : std::min(window - 1, (extent - 1 - start) / dilation);
+    taps += static_cast<double>(std::max<int64_t>(0, last - first + 1));
+    windows += 1;
+  }
+  return windows > 0 ? taps / windows : 0;
+}
+
+}  // namespace
+
+bool needs_wide_index(const PoolForward& pool) {
+  constexpr int64_t limit = int64_t{1} << 30;
+  return needs_wide_index({&pool.x, &pool.y}) || reach(pool, 0) >= limit || reach(pool, 1) >= limit ||
+         pool.pad_begin[0] >= limit || pool.pad_begin[1] >= limit || pool.h() + pool.pad_end[0] >= limit ||
+         pool.width() + pool.pad_end[1] >= limit;
+}
+
+Prelude pool_prelude(const PoolForward& pool) {
+  Prelude prelude;
+  prelude.type("TX", pool.x.dtype).type("TY", pool.y.dtype).index_type("Index", needs_wide_index(pool));
+  add_batch(prelude, pool.n(), pool.dynamic_batch);
+  prelude.constant("C", pool.c()).constant("H", pool.h()).constant("W", pool.width());
+  prelude.constant("P", pool.p()).constant("Q", pool.q());
+  prelude.constant("R", pool.window[0]).constant("S", pool.window[1]);
+  prelude.constant("PAD_TOP", pool.pad_begin[0]).constant("PAD_LEFT", pool.pad_begin[1]);
+  prelude.constant("PAD_BOTTOM", pool.pad_end[0]).constant("PAD_RIGHT", pool.pad_end[1]);
+  prelude.constant("STRIDE_H", pool.stride[0]).constant("STRIDE_W", pool.stride[1]);
+  prelude.constant("DILATION_H", pool.dilation[0]).constant("DILATION_W", pool.dilation[1]);
+  prelude.constant("MODE", mode_constant(pool.mode));
+  add_blend(prelude, pool.blend);
+  return prelude;
+}
+
+double mean_window_elements(const PoolForward& pool) {
+  return mean_taps(pool.p(), pool.h(), pool.window[0], pool.pad_begin[0], pool.stride[0], pool.dilation[0]) *
+         mean_taps(pool.q(), pool.width(), pool.window[1], pool.pad_begin[1], pool.stride[1], pool.dilation[1]);
+}
+
+}  // namespace kiln::descriptor
