@@ -13,6 +13,16 @@ namespace {
 // Keeps every sum and product of window arithmetic far inside 64 bits.
 constexpr int64_t max_window_value = std::numeric_limits<int32_t>::max();
 
+// The integers a user wrote, who may as well have written a word.
+std::vector<int64_t> given_ints(const Request& request, std::string_view name) {
+  for (const Attribute& attribute : request.attributes) {
+    if (attribute.name != name) continue;
+    if (const auto* values = std::get_if<std::vector<int64_t>>(&attribute.value)) return *values;
+    refuse(request, fmt::format("{}={} is not a list of integers", name, std::get<std::string>(attribute.value)), "");
+  }
+  return {};
+}
+
 }  // namespace
 
 void refuse(const Request& request, std::string_view what, std::string_view hint) {
@@ -26,7 +36,7 @@ void set_ints(Request& request, std::string_view attribute, std::vector<int64_t>
 }
 
 void expand(Request& request, std::string_view attribute, size_t axes, size_t sides) {
-  const std::vector<int64_t> given = request.ints(attribute);
+  const std::vector<int64_t> given = given_ints(request, attribute);
   std::vector<int64_t> values;
   if (given.size() == 1) {
     values.assign(axes * sides, given.front());

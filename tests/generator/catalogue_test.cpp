@@ -1,0 +1,125 @@
+#include "kiln/generator/catalogue.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kiln/base/error.h"
+
+namespace kiln {
+namespace {
+
+using testing::HasSubstr;
+
+struct Tiling {
+  int tile, rows;
+};
+
+const Target target{Arch::of(9, 0), 13, 0};
+const DeviceFigures device{132, 1.98e9, 4.8e12, 60 << 20};
+const Request request = Request::parse("softmax_forward x=f32:64x8");
+
+// Predicts that larger tiles are faster, so that the ranking is known.
+Algorithm tiled(const std::string& name, double seconds) {
+  return describe<Tiling>(name, "softmax_forward", "op/k.cu")
+      .param("TILE", &Tiling::tile, {16, 32})
+      .param("ROWS", &Tiling::rows, {4, 32})
+      .rule("ROWS divides TILE", [](const Tiling& t, const Request&, const Target&) { return t.tile % t.rows == 0; })
+      .applies([](const Request& r, const Target&) -> std::optional<std::string> {
+        if (r.at("x").dtype != DType::f32) return "x is not f32";
+        return std::nullopt;
+      })
+      .program([](const Tiling& t, const Request&, const Target&, const Emitter& emit) {
+        Program program;
+        program.sources = {emit.source(Prelude().constant("TILE", t.tile).constant("ROWS", t.rows))};
+        return program;
+      })
+      .estimate([seconds](const Tiling& t, const Request&, const Target&, const DeviceFigures&) {
+        Estimate estimate;
+        estimate.seconds = seconds / t.tile;
+        return estimate;
+      });
+}
+
+SourceLibrary library(const std::string& kernel = "int k();\n") {
+  return SourceLibrary({{"lib/types.cuh", "using f32 = float;\n"}, {"op/k.cu", kernel}, {"op/k.cpp", "descriptor"}});
+}
+
+Catalogue catalogue() {
+  return Catalogue(library(), {tiled("slow", 2.0), tiled("quick", 1.0)});
+}
+
+TEST(Catalogue, RanksEveryLegalCandidateByItsEstimate) {
+  const Candidates all = catalogue().candidates(request, target, device);
+  std::vector<std::string> names;
+  for (const Candidate& candidate : all.ranked) {
+    names.push_back(candidate.choice.algorithm + " " + candidate.choice.config.print());
+  }
+  EXPECT_THAT(names, testing::ElementsAre("quick ROWS=4,TILE=32", "quick ROWS=32,TILE=32", "quick ROWS=4,TILE=16",
+                                          "slow ROWS=4,TILE=32", "slow ROWS=32,TILE=32", "slow ROWS=4,TILE=16"));
+  EXPECT_EQ(catalogue().heuristic(request, target, device).algorithm, "quick");
+}
+
+TEST(Catalogue, SaysWhyAnAlgorithmDoesNotApply) {
+  const Request half = Request::parse("softmax_forward x=f16:64x8");
+  const Candidates all = catalogue().candidates(half, target, device);
+  EXPECT_TRUE(all.ranked.empty());
+  ASSERT_EQ(all.refused.size(), 2u);
+  EXPECT_EQ(all.refused[0].reason, "x is not f32");
+  try {
+    catalogue().heuristic(half, target, device);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unsupported);
+    EXPECT_THAT(error.what(), HasSubstr("slow: x is not f32"));
+  }
+}
+
+TEST(Catalogue, RefusesChoicesFromOutsideWithTheReason) {
+  const auto why = [](const std::string& algorithm, const std::string& config, const Request& r) {
+    return catalogue().refusal(r, target, {algorithm, Config::parse(config)}).value_or("legal");
+  };
+  EXPECT_EQ(why("quick", "ROWS=4,TILE=32", request), "legal");
+  EXPECT_THAT(why("gone", "-", request), HasSubstr("no algorithm gone"));
+  EXPECT_THAT(why("quick", "ROWS=32,TILE=16", request), HasSubstr("ROWS divides TILE"));
+  EXPECT_THAT(why("quick", "ROWS=4,TILE=32", Request::parse("pool_forward x=f32:1x1x4x4 mode=max window=2")),
+              HasSubstr("serves softmax_forward"));
+  EXPECT_THROW(catalogue().program(request, target, {"quick", Config::parse("ROWS=32,TILE=16")}), Error);
+}
+
+TEST(Catalogue, EqualKeysGiveByteEqualSources) {
+  const Choice choice{"quick", Config::parse("ROWS=4,TILE=32")};
+  const Program a = catalogue().program(request, target, choice);
+  const Program b = catalogue().program(Request::parse(request.key()), target, choice);
+  EXPECT_EQ(a, b);
+  EXPECT_EQ(a.digest(), b.digest());
+  EXPECT_THAT(a.sources[0], HasSubstr("constexpr int TILE = 32;"));
+  EXPECT_NE(a.digest(), catalogue().program(request, target, {"quick", Config::parse("ROWS=4,TILE=16")}).digest());
+}
+
+TEST(Catalogue, DigestChangesWithTheTemplate) {
+  const Algorithm algorithm = tiled("quick", 1.0);
+  EXPECT_EQ(algorithm.digest(library()), algorithm.digest(library()));
+  EXPECT_NE(algorithm.digest(library()), algorithm.digest(library("int edited();\n")));
+  EXPECT_NE(algorithm.digest(library()), tiled("slow", 1.0).digest(library()));
+}
+
+TEST(Catalogue, RefusesTwoAlgorithmsOfOneName) {
+  EXPECT_THROW(Catalogue(library(), {tiled("same", 1.0), tiled("same", 2.0)}), Error);
+}
+
+TEST(Roofline, IsTheLargerOfArithmeticAndTraffic) {
+  const Request conv = Request::parse("conv_forward x=f32:32x256x56x56 w=f32:256x256x3x3 pad=1");
+  EXPECT_NEAR(roofline_seconds(conv, target, device), 2.0 * 32 * 256 * 56 * 56 * 256 * 9 / (2.0 * 128 * 132 * 1.98e9),
+              1e-9);
+  const Request softmax = Request::parse("softmax_forward x=f32:65536x1024");
+  EXPECT_NEAR(roofline_seconds(softmax, target, device), 2.0 * 65536 * 1024 * 4 / 4.8e12, 1e-9);
+}
+
+TEST(Count, RoundsUp) {
+  EXPECT_EQ((Count{5, 0, 2}.at(9)), 3);
+  EXPECT_EQ((Count{0, 7, 4}.at(3)), 6);
+  EXPECT_EQ((Count{0, 7, 4}.at(0)), 0);
+}
+
+}  // namespace
+}  // namespace kiln

@@ -1,0 +1,104 @@
+// What each operation infers and refuses.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kiln/base/error.h"
+#include "kiln/generator/operation.h"
+
+namespace kiln {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::vector<int64_t> y_of(const std::string& line) {
+  return Request::parse(line).at("y").extents;
+}
+
+struct Bad {
+  std::string line, message;
+};
+
+class BadRequest : public testing::TestWithParam<Bad> {};
+
+TEST_P(BadRequest, IsRefusedWithItsReason) {
+  try {
+    FAIL() << "accepted as " << Request::parse(GetParam().line).key();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    EXPECT_THAT(error.what(), HasSubstr(GetParam().message));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    ConvForward, BadRequest,
+    testing::Values(
+        Bad{"conv_forward x=f32:1x3x8x8", "operand w is missing"},
+        Bad{"conv_forward w=f32:1x3x8x8", "operand x is missing"},
+        Bad{"conv_forward x=f32:1x3x8 w=f32:4x3x3x3", "x has 3 and w has 4 dimensions"},
+        Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x2x3x3", "w has 2 channels per filter, expected 3"},
+        Bad{"conv_forward x=f32:1x4x8x8 w=f32:4x2x3x3 groups=3", "groups=3 does not divide the 4 channels"},
+        Bad{"conv_forward x=f32:1x4x8x8 w=f32:3x2x3x3 groups=2", "groups=2 does not divide the 3 filters"},
+        Bad{"conv_forward x=f32:1x4x8x8 w=f32:4x4x3x3 groups=0", "groups=0 does not divide"},
+        Bad{"conv_forward x=f32:1x3x2x2 w=f32:4x3x3x3", "the filter does not fit"},
+        Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 stride=0", "the stride of h is 0"},
+        Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 pad=-1", "the padding before of h is -1"},
+        Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 dilation=0,1", "the dilation of h is 0"},
+        Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 pad=same", "pad=same is not a list of integers"},
+        Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 pad=1,1,1", "pad=1,1,1 has 3 values"},
+        Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 y=f32:1x4x8x8", "y has extents 1x4x8x8, expected 1x4x6x6"},
+        Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 y=f32:1x4x6x6:144,36,1,1", "share memory"},
+        Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 bias=f32:4", "no epilogue stage bias"},
+        Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 epilogue=bias bias=f32:5", "bias has extents 5, expected 4"},
+        Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 epilogue=relu+relu", "stands twice"},
+        Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 mode=fourier", "mode=fourier is unknown"},
+        Bad{"conv_forward x=f32:1x3x8x8@2 w=f32:4x3x3x3", "x has alignment 2"},
+        Bad{"conv_forward x=f32:1x3x0x8 w=f32:4x3x3x3 pad=3", "the extent of h is 0"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    PoolForward, BadRequest,
+    testing::Values(Bad{"pool_forward x=f32:1x3x8x8 mode=max", "the window is missing"},
+                    Bad{"pool_forward x=f32:1x3x8x8 mode=max window=big", "the window is missing or not a pair"},
+                    Bad{"pool_forward x=f32:1x3x8x8 mode=median window=2", "mode=median is unknown"},
+                    Bad{"pool_forward x=f32:1x3x8x8 mode=max window=9", "does not fit"},
+                    Bad{"pool_forward x=f32:1x3x8x8 y=f32:1x3x5x4 mode=max window=2 stride=2", "extent 5 along h"},
+                    Bad{"pool_forward x=f32:1x3x8x8 mode=max window=2 epilogue=relu", "it takes no epilogue"},
+                    Bad{"pool_forward x=f32:1x3x8x8 mode=max window=2 tf32", "no choice of arithmetic"},
+                    Bad{"pool_forward x=f32:1x3x8x8 mode=3 window=2", "a value of the wrong kind"}));
+
+INSTANTIATE_TEST_SUITE_P(SoftmaxForward, BadRequest,
+                         testing::Values(Bad{"softmax_forward x=f32:2x3 axis=2", "axis 2 is outside"},
+                                         Bad{"softmax_forward x=f32:2x3 axis=-3", "axis -1 is outside"},
+                                         Bad{"softmax_forward x=f32:2x3 y=f32:2x4", "y has extents 2x4, expected 2x3"},
+                                         Bad{"softmax_forward x=f32:2x3 axis=0 n=?", "cannot be dynamic"}));
+
+TEST(ConvForward, InfersTheOutput) {
+  EXPECT_THAT(y_of("conv_forward x=f32:1x3x224x224 w=f32:64x3x7x7 pad=3 stride=2"), ElementsAre(1, 64, 112, 112));
+  EXPECT_THAT(y_of("conv_forward x=f32:2x3x9x11 w=f32:4x3x3x3 pad=1,2,3,4 stride=2,3 dilation=2,1"),
+              ElementsAre(2, 4, 5, 5));
+  EXPECT_THAT(y_of("conv_forward x=f32:0x3x9x9 w=f32:4x3x3x3"), ElementsAre(0, 4, 7, 7));
+}
+
+TEST(ConvForward, CountsTheLeastWork) {
+  const Request request = Request::parse("conv_forward x=f16:1x2x4x4 w=f16:3x2x3x3 pad=1 epilogue=bias beta=1");
+  const Work work = operation("conv_forward").work(request);
+  EXPECT_EQ(work.flops, 2.0 * 3 * 16 * 18);
+  EXPECT_EQ(work.read_bytes, 2.0 * (32 + 54 + 48 + 3));
+  EXPECT_EQ(work.write_bytes, 2.0 * 48);
+}
+
+TEST(PoolForward, RoundsUpInCeilModeButDropsAWindowInThePadding) {
+  EXPECT_THAT(y_of("pool_forward x=f32:1x1x8x8 mode=max window=3 stride=2"), ElementsAre(1, 1, 3, 3));
+  EXPECT_THAT(y_of("pool_forward x=f32:1x1x8x8 mode=max window=3 stride=2 ceil=1"), ElementsAre(1, 1, 4, 4));
+  // The third window would start at 4 = extent + pad_begin: wholly in the padding.
+  EXPECT_THAT(y_of("pool_forward x=f32:1x1x3x3 mode=max window=2 stride=2 pad=1 ceil=1"), ElementsAre(1, 1, 2, 2));
+}
+
+TEST(PoolForward, DropsTheCeilSugarFromTheKey) {
+  const std::string key = Request::parse("pool_forward x=f32:1x1x8x8 mode=max window=3 stride=2 ceil=1").key();
+  EXPECT_EQ(key.find("ceil"), std::string::npos);
+  EXPECT_EQ(Request::parse(key).key(), key);
+}
+
+}  // namespace
+}  // namespace kiln

@@ -1,0 +1,148 @@
+// parse(print(r)) == r over random requests of every operation.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "kiln/base/error.h"
+#include "kiln/generator/operations/conv_forward.h"
+#include "kiln/generator/operations/pool_forward.h"
+#include "kiln/generator/operations/softmax_forward.h"
+
+namespace kiln {
+namespace {
+
+class Random {
+ public:
+  explicit Random(uint32_t seed) : engine_(seed) {}
+  int64_t between(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(engine_); }
+  template <class T>
+  T one_of(std::vector<T> values) {
+    return values[static_cast<size_t>(between(0, static_cast<int64_t>(values.size()) - 1))];
+  }
+  bool flip() { return between(0, 1) == 1; }
+
+ private:
+  std::mt19937 engine_;
+};
+
+DType random_dtype(Random& random) {
+  return random.one_of<DType>({DType::f32, DType::f16, DType::bf16});
+}
+Scale random_scale(Random& random) {
+  return random.one_of<Scale>({Scale::zero, Scale::one, Scale::any});
+}
+
+TensorSpec random_spec(Random& random, std::vector<int64_t> extents) {
+  if (random.flip()) {
+    const std::string order = random.flip() ? "nhwc" : "nchw";
+    return TensorSpec::packed(random_dtype(random), std::move(extents), order, random.one_of<int>({4, 8, 16, 256}));
+  }
+  // A sub-region: every stride a little larger than what lies inside it needs.
+  TensorSpec spec{random_dtype(random), std::move(extents), {}, default_alignment};
+  spec.strides.resize(spec.extents.size());
+  int64_t stride = random.between(1, 3);
+  for (size_t i = spec.extents.size(); i-- > 0;) {
+    spec.strides[i] = stride;
+    stride = stride * std::max<int64_t>(spec.extents[i], 1) + random.between(0, 5);
+  }
+  return spec;
+}
+
+Request random_conv(Random& random) {
+  ConvForward conv;
+  conv.groups = random.between(1, 3);
+  const int64_t c = conv.groups * random.between(1, 5), k = conv.groups * random.between(1, 5);
+  conv.x = random_spec(random, {random.between(0, 5), c, random.between(6, 12), random.between(6, 12)});
+  conv.w = random_spec(random, {k, c / conv.groups, random.between(1, 3), random.between(1, 3)});
+  for (size_t i = 0; i < 2; ++i) {
+    conv.pad_begin[i] = random.between(0, 3);
+    conv.pad_end[i] = random.between(0, 3);
+    conv.stride[i] = random.between(1, 3);
+    conv.dilation[i] = random.between(1, 2);
+  }
+  conv.mirrored = random.flip();
+  conv.arithmetic = {random.flip(), random.flip(), random.flip()};
+  conv.blend = {random_scale(random), random_scale(random)};
+  if (random.flip()) conv.epilogue.push_back(EpilogueStage::bias);
+  if (random.flip()) conv.epilogue.push_back(EpilogueStage::add);
+  if (random.flip()) conv.epilogue.push_back(EpilogueStage::relu);
+  if (random.flip()) conv.epilogue.push_back(EpilogueStage::clip);
+  conv.dynamic_batch = random.flip();
+  return conv.request();
+}
+
+Request random_pool(Random& random) {
+  PoolForward pool;
+  pool.x =
+      random_spec(random, {random.between(0, 5), random.between(1, 9), random.between(6, 12), random.between(6, 12)});
+  pool.mode = random.one_of<PoolMode>({PoolMode::max, PoolMode::avg, PoolMode::avg_padded});
+  for (size_t i = 0; i < 2; ++i) {
+    pool.window[i] = random.between(1, 3);
+    pool.pad_begin[i] = random.between(0, 4);
+    pool.pad_end[i] = random.between(0, 4);
+    pool.stride[i] = random.between(1, 3);
+    pool.dilation[i] = random.between(1, 2);
+  }
+  pool.blend = {random_scale(random), random_scale(random)};
+  pool.dynamic_batch = random.flip();
+  return pool.request();
+}
+
+Request random_softmax(Random& random) {
+  SoftmaxForward softmax;
+  softmax.x =
+      random_spec(random, {random.between(0, 5), random.between(1, 9), random.between(1, 4), random.between(1, 4)});
+  softmax.axis = random.between(1, 3);
+  softmax.mode = random.flip() ? SoftmaxMode::log : SoftmaxMode::accurate;
+  softmax.dynamic_batch = random.flip();
+  return softmax.request();
+}
+
+TEST(RequestProperty, ParsingThePrintedLineGivesBackTheRequest) {
+  Random random(1);
+  for (int i = 0; i < 3000; ++i) {
+    const Request request = i % 3 == 0   ? random_conv(random)
+                            : i % 3 == 1 ? random_pool(random)
+                                         : random_softmax(random);
+    const std::string line = request.key();
+    const Request parsed = Request::parse(line);
+    ASSERT_EQ(parsed, request) << line << "\n" << parsed.key();
+    ASSERT_EQ(parsed.key(), line);
+  }
+}
+
+TEST(RequestProperty, TypedViewsGiveBackTheRequest) {
+  Random random(2);
+  for (int i = 0; i < 500; ++i) {
+    const Request conv = random_conv(random), pool = random_pool(random), softmax = random_softmax(random);
+    ASSERT_EQ(ConvForward::of(conv).request(), conv);
+    ASSERT_EQ(PoolForward::of(pool).request(), pool);
+    ASSERT_EQ(SoftmaxForward::of(softmax).request(), softmax);
+  }
+}
+
+TEST(RequestProperty, DamagedLinesAreRefusedOrUnderstoodButNeverCrash) {
+  Random random(3);
+  const std::string alphabet = "xwyf0123456789:,=@*#? -nchw\t\xff";
+  int refused = 0;
+  for (int i = 0; i < 20000; ++i) {
+    std::string line = i % 2 == 0 ? "conv_forward x=f32:1x3x9x9:nchw w=f32:4x3x3x3 pad=1 epilogue=bias+relu n=?"
+                                  : "pool_forward x=f32:1x3x9x9 mode=max window=3,3 stride=2 alpha=any beta=1";
+    for (int64_t edits = random.between(1, 3); edits > 0; --edits) {
+      const auto at = static_cast<size_t>(random.between(0, static_cast<int64_t>(line.size()) - 1));
+      const auto with = static_cast<size_t>(random.between(0, static_cast<int64_t>(alphabet.size()) - 1));
+      line[at] = alphabet[with];
+    }
+    try {
+      const Request request = Request::parse(line);
+      ASSERT_EQ(Request::parse(request.key()), request) << line;
+    } catch (const Error& error) {
+      ASSERT_NE(error.code(), ErrorCode::internal) << line << ": " << error.what();
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 10000);
+}
+
+}  // namespace
+}  // namespace kiln

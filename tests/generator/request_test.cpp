@@ -1,0 +1,123 @@
+#include "kiln/generator/request.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kiln/base/error.h"
+#include "kiln/generator/operations/conv_forward.h"
+
+namespace kiln {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string key(const std::string& line) {
+  return Request::parse(line).key();
+}
+
+std::string failure(const std::string& line) {
+  try {
+    return "accepted as " + key(line);
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST(Request, PrintsTheLinesOfTheDesign) {
+  const std::vector<std::string> lines = {
+      "conv_forward x=f16:32x64x56x56:nhwc w=f16:64x64x3x3:nhwc y=f16:32x64x56x56:nhwc pad=1,1,1,1 stride=1,1 "
+      "dilation=1,1 groups=1 acc=f32 epilogue=bias+relu",
+      "pool_forward x=f32:1x64x112x112:nchw y=f32:1x64x56x56:nchw mode=max window=3,3 pad=1,1,1,1 stride=2,2",
+      "softmax_forward x=f32:1x1000:nc y=f32:1x1000:nc axis=1 mode=accurate",
+  };
+  for (const std::string& line : lines) EXPECT_EQ(key(line), line);
+}
+
+TEST(Request, FillsInWhatHasAnObviousDefault) {
+  EXPECT_EQ(key("conv_forward x=f32:1x3x224x224 w=f32:64x3x7x7 pad=3 stride=2"),
+            "conv_forward x=f32:1x3x224x224:nchw w=f32:64x3x7x7:nchw y=f32:1x64x112x112:nchw pad=3,3,3,3 stride=2,2 "
+            "dilation=1,1 groups=1 acc=f32");
+  EXPECT_EQ(key("softmax_forward x=bf16:4x10"), "softmax_forward x=bf16:4x10:nc y=bf16:4x10:nc axis=1 mode=accurate");
+  EXPECT_EQ(key("pool_forward x=f32:1x8x7x7:nhwc mode=avg window=global"),
+            "pool_forward x=f32:1x8x7x7:nhwc y=f32:1x8x1x1:nchw mode=avg window=7,7 pad=0,0,0,0 stride=1,1");
+}
+
+TEST(Request, OrderOfTheTokensDoesNotMatter) {
+  EXPECT_EQ(key("conv_forward stride=2 w=f32:4x3x3x3 x=f32:1x3x9x9 epilogue=relu pad=1,2"),
+            key("conv_forward x=f32:1x3x9x9 w=f32:4x3x3x3 pad=1,2,1,2 stride=2,2 epilogue=relu acc=f32 groups=1"));
+}
+
+TEST(Request, ImpliesTheOperandsOfTheEpilogueAndPrintsOnlyUnusualOnes) {
+  const std::string usual = "conv_forward x=f32:2x3x8x8 w=f32:4x3x3x3 epilogue=bias+add+clip";
+  const Request request = Request::parse(usual);
+  EXPECT_EQ(request.at("bias").print(), "f32:4:n");
+  EXPECT_EQ(request.at("residual"), request.at("y"));
+  EXPECT_THAT(request.key(), Not(HasSubstr("bias=")));
+  const std::string unusual = key(usual + " bias=f32:4:2 residual=f32:2x4x6x6:nhwc");
+  EXPECT_THAT(unusual, HasSubstr(" bias=f32:4:2 residual=f32:2x4x6x6:nhwc "));
+  EXPECT_EQ(key(unusual), unusual);
+}
+
+TEST(Request, PrintsArithmeticBlendAndModeOnlyWhenTheyAreSet) {
+  const std::string line =
+      key("conv_forward x=f32:1x1x3x3 w=f32:1x1x3x3 deterministic tf32 alpha=any beta=1 mode=convolution");
+  EXPECT_THAT(line, HasSubstr("groups=1 mode=convolution acc=f32 tf32 deterministic alpha=any beta=1"));
+  EXPECT_EQ(key(line), line);
+}
+
+TEST(Request, RoundsADynamicBatchToItsBucket) {
+  const auto batch = [](const std::string& n) {
+    return Request::parse("softmax_forward x=f32:" + n + "x10 n=?").batch();
+  };
+  EXPECT_EQ(batch("0"), 1);
+  EXPECT_EQ(batch("1"), 1);
+  EXPECT_EQ(batch("3"), 4);
+  EXPECT_EQ(batch("4"), 4);
+  EXPECT_EQ(batch("5"), 8);
+  EXPECT_EQ(key("softmax_forward x=f32:3x10 n=?"), key("softmax_forward x=f32:4x10 y=f32:4x10 n=?"));
+}
+
+TEST(Request, FixesTheBatchOfADynamicRequest) {
+  const Request dynamic = Request::parse("conv_forward x=f32:4x3x8x8 w=f32:4x3x3x3 epilogue=add n=?");
+  const Request fixed = dynamic.with_batch(3);
+  EXPECT_THAT(fixed.at("x").extents, ElementsAre(3, 3, 8, 8));
+  EXPECT_THAT(fixed.at("w").extents, ElementsAre(4, 3, 3, 3));
+  EXPECT_THAT(fixed.at("residual").extents, ElementsAre(3, 4, 6, 6));
+  EXPECT_THROW(dynamic.with_batch(5), Error);
+  EXPECT_THROW(fixed.with_batch(1), Error);
+}
+
+TEST(Request, NamesTheColumnOfWhatItCannotRead) {
+  EXPECT_THAT(failure(""), HasSubstr("the request is empty"));
+  EXPECT_THAT(failure("convolve x=f32:1x1"), HasSubstr("column 1: unknown operation 'convolve'"));
+  EXPECT_THAT(failure("softmax_forward x=f32:1x2 axes=1"), HasSubstr("column 27"));
+  EXPECT_THAT(failure("softmax_forward x=f32:1xa"), HasSubstr("column 17"));
+  EXPECT_THAT(failure("softmax_forward x=f32:1x2 x=f32:1x2"), HasSubstr("x stands twice"));
+  EXPECT_THAT(failure("softmax_forward x=f32:1x2 quick"), HasSubstr("'quick' has no value"));
+  EXPECT_THAT(failure("softmax_forward x=f32:1x2 beta=2"), HasSubstr("beta=2 is not 0, 1 or any"));
+  EXPECT_THAT(failure("conv_forward x=f32:1x1x3x3 w=f32:1x1x3x3 epilogue=gelu"), HasSubstr("unknown epilogue stage"));
+  EXPECT_THAT(failure("conv_forward x=f32:1x1x3x3 w=f32:1x1x3x3 acc=f16"), HasSubstr("acc=f16 is unknown"));
+  EXPECT_THAT(failure("conv_forward x=f32:1x1x3x3 w=f32:1x1x3x3 pad=1,b"), HasSubstr("'b' in pad=1,b"));
+}
+
+TEST(RequestsFile, ReadsCountsAndSkipsComments) {
+  const auto lines =
+      parse_requests("# a model\n\nsoftmax_forward x=f32:1x10 *3\r\nsoftmax_forward x=f32:2x10 # last\n");
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0].count, 3);
+  EXPECT_EQ(lines[1].count, 1);
+  EXPECT_THAT(lines[0].request.key(), Not(HasSubstr("*")));
+}
+
+TEST(RequestsFile, NamesLineAndColumn) {
+  try {
+    parse_requests("softmax_forward x=f32:1x10\nsoftmax_forward x=f32:1x10 *0\n");
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("line 2: column 28: '*0' is not a count"));
+  }
+}
+
+}  // namespace
+}  // namespace kiln

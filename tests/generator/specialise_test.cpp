@@ -1,0 +1,49 @@
+#include "kiln/generator/specialise.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kiln/base/error.h"
+
+namespace kiln {
+namespace {
+
+using testing::ElementsAre;
+
+SourceLibrary library() {
+  return SourceLibrary({{"lib/types.cuh", "#pragma once\nusing f32 = float;\n"},
+                        {"lib/a.cuh", "#pragma once\n#include \"lib/b.cuh\"\nint a();\n"},
+                        {"lib/b.cuh", "int b();\n"},
+                        {"lib/loop.cuh", "#include \"lib/loop.cuh\"\n"},
+                        {"op/k.cu", "// kernel\n#include \"lib/a.cuh\"\n#include \"lib/b.cuh\"\nint k();\n"},
+                        {"op/bad.cu", "#include \"lib/none.cuh\"\n"},
+                        {"op/loop.cu", "#include \"lib/loop.cuh\"\n"}});
+}
+
+TEST(Specialise, InlinesEachPieceOnceAfterTypesAndParameters) {
+  const std::string source = specialise(library(), "op/k.cu", Prelude().constant("TILE", 32), "key\nname");
+  EXPECT_EQ(source,
+            "// key\n// name\n// ---- lib/types.cuh\nusing f32 = float;\n// ---- parameters\nconstexpr int TILE = 32;\n"
+            "// ---- op/k.cu\n// kernel\n// ---- lib/a.cuh\n// ---- lib/b.cuh\nint b();\nint a();\nint k();\n");
+}
+
+TEST(Specialise, ClosureNamesEveryFileThatShapesTheKernel) {
+  EXPECT_THAT(closure(library(), "op/k.cu"), ElementsAre("op/k.cu", "lib/a.cuh", "lib/b.cuh", "lib/types.cuh"));
+}
+
+TEST(Specialise, ReportsMissingFilesAndCycles) {
+  EXPECT_THROW(specialise(library(), "op/bad.cu", Prelude(), ""), Error);
+  EXPECT_THROW(specialise(library(), "op/loop.cu", Prelude(), ""), Error);
+}
+
+TEST(Prelude, WritesConstantsThatCudaCanRead) {
+  Prelude prelude;
+  prelude.constant("N", 7).constant("BIG", int64_t{1} << 40).flag("ON", true).array("A", {1, -2});
+  prelude.type("X", DType::bf16).index_type("Index", true);
+  EXPECT_EQ(prelude.text(),
+            "constexpr int N = 7;\nconstexpr long long BIG = 1099511627776LL;\nconstexpr bool ON = true;\n"
+            "constexpr long long A[] = {1, -2};\nusing X = bf16;\nusing Index = long long;\n");
+}
+
+}  // namespace
+}  // namespace kiln
