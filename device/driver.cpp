@@ -13,8 +13,10 @@ ErrorCode error_code(CUresult result) {
   return result == cuda_abi::CUDA_ERROR_OUT_OF_MEMORY ? ErrorCode::out_of_memory : ErrorCode::driver_error;
 }
 
-/// Codes after which every call on the context fails, from the driver API reference. Includes codes that Kiln has no
-/// other use for, hence numbers.
+}  // namespace
+
+// The codes are those that the driver API reference says leave the process in an inconsistent state. Some are of no
+// other use to Kiln, hence numbers.
 bool loses_context(CUresult result) {
   switch (static_cast<int>(result)) {
     case 214:  // CUDA_ERROR_ECC_UNCORRECTABLE
@@ -35,14 +37,8 @@ bool loses_context(CUresult result) {
   }
 }
 
-}  // namespace
-
 DriverError::DriverError(CUresult result, std::string message, std::string hint)
     : Error(error_code(result), std::move(message), std::move(hint)), result_(result) {}
-
-bool DriverError::is_sticky() const {
-  return loses_context(result_);
-}
 
 Driver::Driver(const DriverTable& table, std::string description, bool emulated)
     : table_(table), description_(std::move(description)), emulated_(emulated) {}

@@ -20,6 +20,10 @@ struct DriverChoice {
   std::optional<std::string> library;
 };
 
+/// True for codes after which every call on the context reports the same code, because a kernel faulted (illegal
+/// address, misaligned address, assert, ...) or the device did. Only a new process gets a working device again.
+bool loses_context(cuda_abi::CUresult result);
+
 /// A driver call that failed. code() is driver_error, or out_of_memory for CUDA_ERROR_OUT_OF_MEMORY.
 class DriverError : public Error {
  public:
@@ -27,9 +31,8 @@ class DriverError : public Error {
 
   cuda_abi::CUresult result() const { return result_; }
 
-  /// True if the context is lost: a kernel faulted (illegal address, misaligned address, assert, ...), and every later
-  /// call on this context reports the same code. Only a new process gets a working device again.
-  bool is_sticky() const;
+  /// loses_context(result()).
+  bool is_sticky() const { return loses_context(result_); }
 
  private:
   cuda_abi::CUresult result_;

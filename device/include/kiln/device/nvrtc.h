@@ -29,7 +29,7 @@ struct NvrtcVersion {
 struct CompileOptions {
   std::string arch;                ///< "sm_90a" (real: PTX, cubin and resources) or "compute_90" (virtual: PTX only).
   std::string standard = "c++17";  ///< Language level.
-  std::vector<std::string> extra;  ///< Further NVRTC options, last: "--maxrregcount=128", "-DN=4".
+  std::vector<std::string> extra = {};  ///< Further NVRTC options, last: "--maxrregcount=128", "-DN=4".
 };
 
 /// The product of one compile.

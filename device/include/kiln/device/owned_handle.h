@@ -12,7 +12,8 @@
 namespace kiln::device {
 
 /// Reports a handle that could not be released, on the log: destructors never throw. Silent where that is expected: the
-/// driver is shutting down, the context is gone, or an earlier fault, reported when it happened, has broken it.
+/// driver is shutting down, the context is gone, or an earlier fault, reported when it happened, has broken it. Written
+/// to standard error.
 void log_failed_release(const Driver& driver, cuda_abi::CUresult result, const char* call) noexcept;
 void log_failed_release(const std::exception& error, const char* call) noexcept;
 

@@ -1,0 +1,77 @@
+#include "kiln/device/driver.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "error_of.h"
+#include "fake_driver.h"
+
+namespace kiln::device {
+namespace {
+
+using cuda_abi::CUresult;
+using testing::HasSubstr;
+
+TEST(Driver, ErrorNamesTheCallTheObjectAndTheDriversText) {
+  const FakeDriver fake;
+  const auto error = error_of<DriverError>(
+      [&] { fake.driver()->check(cuda_abi::CUDA_ERROR_INVALID_VALUE, "cuEventRecord", "an event"); });
+  EXPECT_STREQ(error.what(), "cuEventRecord of an event failed: CUDA_ERROR_PLANTED, as the test wants it");
+  EXPECT_EQ(error.code(), ErrorCode::driver_error);
+  EXPECT_EQ(error.result(), cuda_abi::CUDA_ERROR_INVALID_VALUE);
+  EXPECT_FALSE(error.is_sticky());
+}
+
+TEST(Driver, ErrorWithoutTheDriversTextGivesTheCode) {
+  const auto driver = Driver::from_table({}, "an empty table");
+  const auto error = error_of<DriverError>([&] { driver->check(static_cast<CUresult>(777), "cuInit", "it"); });
+  EXPECT_THAT(error.what(), HasSubstr("driver code 777"));
+}
+
+TEST(Driver, ErrorPutsTheDetailAfterTheTextAndTheHintLast) {
+  const FakeDriver fake;
+  const auto error = error_of<DriverError>(
+      [&] { fake.driver()->fail(cuda_abi::CUDA_ERROR_INVALID_PTX, "cuX", "'k'", "line 7: bad opcode", "do this"); });
+  EXPECT_THAT(error.message(), testing::EndsWith("\nline 7: bad opcode"));
+  EXPECT_EQ(error.hint(), "do this");
+}
+
+TEST(Driver, SuccessDoesNotThrow) {
+  EXPECT_NO_THROW(FakeDriver().driver()->check(cuda_abi::CUDA_SUCCESS, "cuX", "it"));
+}
+
+TEST(Driver, OutOfMemoryHasItsOwnCode) {
+  const DriverError error(cuda_abi::CUDA_ERROR_OUT_OF_MEMORY, "none left");
+  EXPECT_EQ(error.code(), ErrorCode::out_of_memory);
+  EXPECT_FALSE(error.is_sticky());
+}
+
+TEST(Driver, FaultsOfKernelsAreSticky) {
+  for (const CUresult result : {cuda_abi::CUDA_ERROR_ILLEGAL_ADDRESS, cuda_abi::CUDA_ERROR_MISALIGNED_ADDRESS,
+                                cuda_abi::CUDA_ERROR_LAUNCH_FAILED, cuda_abi::CUDA_ERROR_LAUNCH_TIMEOUT,
+                                cuda_abi::CUDA_ERROR_ASSERT, cuda_abi::CUDA_ERROR_ILLEGAL_INSTRUCTION}) {
+    EXPECT_TRUE(DriverError(result, "").is_sticky()) << result;
+  }
+  EXPECT_FALSE(DriverError(cuda_abi::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "").is_sticky());
+}
+
+TEST(Driver, NamesALibraryThatIsNotThere) {
+  const auto error = error_of([] { Driver::open({.library = "/nowhere/libdriver.so"}); });
+  EXPECT_EQ(error.code(), ErrorCode::missing_library);
+  EXPECT_THAT(error.what(), HasSubstr("/nowhere/libdriver.so"));
+  EXPECT_THAT(error.hint(), HasSubstr("KILN_DRIVER"));
+}
+
+TEST(Driver, NamesTheEntryPointThatALibraryLacks) {
+  const auto error = error_of([] { Driver::open({.library = "libm.so.6"}); });
+  EXPECT_EQ(error.code(), ErrorCode::missing_library);
+  EXPECT_THAT(error.what(), HasSubstr("libm.so.6 lacks the entry point cuInit"));
+}
+
+TEST(Driver, VersionTextIsMajorAndMinor) {
+  EXPECT_EQ(cuda_version_text(13000), "13.0");
+  EXPECT_EQ(cuda_version_text(11080), "11.8");
+}
+
+}  // namespace
+}  // namespace kiln::device
