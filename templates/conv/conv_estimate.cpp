@@ -1,0 +1,92 @@
+#include "conv/conv_estimate.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kiln::descriptor {
+namespace {
+
+constexpr double launch_seconds = 2.5e-6;       // a dependent launch on a stream, empty kernel
+constexpr double copy_efficiency = 0.9;         // of the nominal memory bandwidth
+constexpr double issue_per_clock = 4;           // warp instructions per SM
+constexpr double l2_bytes_per_clock = 46.6;     // per SM
+constexpr double sectors_per_clock = 4;         // of L1, per SM
+constexpr double warps_at_half_rate = 2;        // warps of an SM that reach half of its issue rate
+constexpr double bytes_in_flight_per_sm = 4e4;  // that keep the memory bus full
+
+double resident_blocks(const BlockWork& block, const Arch& arch) {
+  const double warps = std::ceil(block.threads / 32);
+  double resident = std::min<double>(arch.blocks_per_sm, std::floor(arch.threads_per_sm / (warps * 32)));
+  const double registers = std::ceil(block.registers / 8) * 8;  // granularity of allocation
+  resident = std::min(resident, std::floor(arch.registers_per_sm / (registers * warps * 32)));
+  const double shared = block.shared_bytes + 1024;  // what the system keeps per block
+  return std::max(1.0, std::min(resident, std::floor(arch.shared_per_sm / shared)));
+}
+
+// Clocks that an SM takes for `count` blocks side by side.
+double round_clocks(const BlockWork& block, const Arch& arch, double count) {
+  const double warps = count * std::ceil(block.threads / 32);
+  const double rate = std::min(issue_per_clock, warps) * warps / (warps + warps_at_half_rate);
+  const double fma_rate = rate * arch.f32_lanes_per_sm / (32 * issue_per_clock);
+  const double on_chip = std::max(
+      {block.shared_wavefronts, block.global_sectors / sectors_per_clock, block.l2_bytes / l2_bytes_per_clock});
+  return std::max(
+      {count * block.instructions / rate, count * block.fma / fma_rate, count * on_chip, block.latency_clocks});
+}
+
+double mean_inside(int64_t outputs, int64_t extent, int64_t window, int64_t pad, int64_t stride, int64_t dilation) {
+  constexpr int64_t samples = 64;
+  const int64_t step = std::max<int64_t>(1, outputs / samples);
+  double inside = 0, windows = 0;
+  for (int64_t output = 0; output < outputs; output += step) {
+    const int64_t start = output * stride - pad;
+    const int64_t first = start >= 0 ? 0 : (-start + dilation - 1) / dilation;
+    const int64_t last = start >= extent ? -1 : std::min(window - 1, (extent - 1 - start) / dilation);
+    inside += static_cast<double>(std::max<int64_t>(0, last - first + 1));
+    windows += static_cast<double>(window);
+  }
+  return windows > 0 ? inside / windows : 1;
+}
+
+}  // namespace
+
+Estimate grid_estimate(const GridWork& work, const Arch& arch, const DeviceFigures& device) {
+  const BlockWork& block = work.block;
+  const double sms = std::max(device.sms, 1);
+  const double share = std::ceil(work.blocks / sms);  // blocks of the busiest SM
+  const double resident = std::min(resident_blocks(block, arch), std::max(share, 1.0));
+  const double rounds = std::floor(share / resident);
+  const double rest = share - rounds * resident;
+  double clocks = rounds * round_clocks(block, arch, resident);
+  if (rest > 0) clocks += round_clocks(block, arch, rest);
+
+  // Few blocks keep too little under way to fill the bus.
+  const double busy_sms = std::min(work.blocks, sms);
+  const double in_flight = std::min(1.0, busy_sms * resident * block.threads * 16 / (sms * bytes_in_flight_per_sm));
+  const double bandwidth = device.dram_bytes_per_second * copy_efficiency;
+
+  Estimate estimate;
+  estimate.math = share * block.fma * 32 / arch.f32_lanes_per_sm / device.clock_hz;
+  estimate.on_chip = share * std::max(block.shared_wavefronts, block.l2_bytes / l2_bytes_per_clock) / device.clock_hz;
+  estimate.memory = work.dram_bytes / (bandwidth * std::max(in_flight, 0.02)) + work.extra_dram_bytes / bandwidth;
+  estimate.overhead = work.launches * launch_seconds;
+  const double busy = clocks / device.clock_hz;
+  // Arithmetic and memory overlap, though never perfectly.
+  estimate.seconds = std::max(busy, estimate.memory) + 0.15 * std::min(busy, estimate.memory) + estimate.overhead;
+  return estimate;
+}
+
+double compulsory_bytes(const ConvForward& conv) {
+  const auto bytes = [](const TensorSpec& spec) { return static_cast<double>(spec.elements()) * size_of(spec.dtype); };
+  double total = bytes(conv.x) + bytes(conv.w) + bytes(conv.y) * (conv.blend.beta == Scale::zero ? 1 : 2);
+  if (conv.bias) total += bytes(*conv.bias);
+  if (conv.residual) total += bytes(*conv.residual);
+  return total;
+}
+
+double inside_share(const ConvForward& conv) {
+  return mean_inside(conv.p(), conv.h(), conv.r(), conv.pad_begin[0], conv.stride[0], conv.dilation[0]) *
+         mean_inside(conv.q(), conv.width(), conv.s(), conv.pad_begin[1], conv.stride[1], conv.dilation[1]);
+}
+
+}  // namespace kiln::descriptor

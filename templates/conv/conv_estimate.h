@@ -1,0 +1,41 @@
+// Predicted time of kernels that are bound by arithmetic: thread blocks in rounds on the SMs.
+#pragma once
+
+#include "kiln/generator/algorithm.h"
+#include "kiln/generator/operations/conv_forward.h"
+
+namespace kiln::descriptor {
+
+/// What one thread block does. Instructions and wavefronts are per warp.
+struct BlockWork {
+  double threads = 0;
+  double registers = 32;         ///< per thread
+  double shared_bytes = 0;       ///< shared memory of the block
+  double fma = 0;                ///< f32 fused multiply-adds
+  double instructions = 0;       ///< all, fma included
+  double shared_wavefronts = 0;  ///< shared-memory passes: 128 bytes each
+  double global_sectors = 0;     ///< 32-byte sectors asked of L1
+  double l2_bytes = 0;           ///< bytes that L1 does not hold
+  double latency_clocks = 0;     ///< what the block takes when nothing else runs: its chain of loads and barriers
+};
+
+/// Everything a variant does.
+struct GridWork {
+  BlockWork block;
+  double blocks = 0;
+  double dram_bytes = 0;        ///< device memory traffic of the main kernel
+  double extra_dram_bytes = 0;  ///< of further kernels, which run after it
+  int launches = 1;
+};
+
+/// Each SM works off its share of the blocks in rounds of as many as fit; a round lasts as long as its scarcest
+/// resource (issue slots, f32 lanes, shared memory, L1, L2), or as one block's latency. Device memory bounds the whole.
+Estimate grid_estimate(const GridWork& work, const Arch& arch, const DeviceFigures& device);
+
+/// Bytes that must cross the memory bus once: all operands that are read, and y.
+double compulsory_bytes(const ConvForward& conv);
+
+/// Share of the filter's taps that fall inside the image, averaged over the outputs: 1 without padding.
+double inside_share(const ConvForward& conv);
+
+}  // namespace kiln::descriptor

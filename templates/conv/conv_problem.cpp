@@ -1,0 +1,116 @@
+#include "conv/conv_problem.h"
+
+#include <algorithm>
+
+#include "descriptor/parts.h"
+
+namespace kiln::descriptor {
+namespace {
+
+// The codes of lib/epilogue.cuh.
+int64_t stage_code(EpilogueStage stage) {
+  switch (stage) {
+    case EpilogueStage::bias:
+      return 1;
+    case EpilogueStage::add:
+      return 2;
+    case EpilogueStage::relu:
+      return 3;
+    case EpilogueStage::clip:
+      return 4;
+  }
+  return 0;
+}
+
+void add_epilogue(Prelude& prelude, const ConvForward& conv) {
+  std::vector<int64_t> codes;
+  for (const EpilogueStage stage : conv.epilogue) codes.push_back(stage_code(stage));
+  prelude.constant("EPILOGUE_STAGES", static_cast<int64_t>(codes.size()));
+  if (codes.empty()) codes.push_back(0);
+  prelude.array("EPILOGUE", codes);
+  prelude.type("TBias", conv.bias ? conv.bias->dtype : DType::f32);
+  prelude.type("TResidual", conv.residual ? conv.residual->dtype : DType::f32);
+  prelude.constant("BIAS_STRIDE", conv.bias ? conv.bias->strides.front() : 1);
+}
+
+bool all_packed(const ConvForward& conv, const char* order) {
+  return conv.x.is_packed(order) && conv.w.is_packed(order) && conv.y.is_packed(order) &&
+         (!conv.residual || conv.residual->is_packed(order));
+}
+
+}  // namespace
+
+Prelude conv_prelude(const ConvForward& conv) {
+  Prelude prelude;
+  prelude.type("TX", conv.x.dtype).type("TW", conv.w.dtype).type("TY", conv.y.dtype);
+  prelude.index_type("Index", needs_wide_index(conv));
+  add_batch(prelude, conv.n(), conv.dynamic_batch);
+  prelude.constant("C", conv.c()).constant("H", conv.h()).constant("W", conv.width());
+  prelude.constant("K", conv.k()).constant("P", conv.p()).constant("Q", conv.q());
+  prelude.constant("R", conv.r()).constant("S", conv.s());
+  prelude.constant("PAD_TOP", conv.pad_begin[0]).constant("PAD_LEFT", conv.pad_begin[1]);
+  prelude.constant("STRIDE_H", conv.stride[0]).constant("STRIDE_W", conv.stride[1]);
+  prelude.constant("DILATION_H", conv.dilation[0]).constant("DILATION_W", conv.dilation[1]);
+  prelude.constant("GROUPS", conv.groups);
+  prelude.constant("C_PER_GROUP", conv.c_per_group()).constant("K_PER_GROUP", conv.k_per_group());
+  prelude.flag("MIRRORED", conv.mirrored);
+  add_blend(prelude, conv.blend);
+  add_epilogue(prelude, conv);
+  return prelude;
+}
+
+std::vector<Argument> conv_arguments() {
+  return {OperandArgument{"x"},
+          OperandArgument{"w"},
+          OperandArgument{"y"},
+          OperandArgument{"bias"},
+          OperandArgument{"residual"},
+          Scalar::alpha,
+          Scalar::beta,
+          Scalar::clip_lo,
+          Scalar::clip_hi,
+          Scalar::n};
+}
+
+bool needs_wide_index(const ConvForward& conv) {
+  constexpr int64_t limit = int64_t{1} << 30;
+  const auto far = [&](size_t axis) {
+    const int64_t outputs = conv.y.extents[2 + axis], window = conv.w.extents[2 + axis];
+    return conv.pad_begin[axis] >= limit || conv.stride[axis] >= limit / outputs ||
+           conv.dilation[axis] >= limit / window;
+  };
+  return needs_wide_index({&conv.x, &conv.w, &conv.y}) || (conv.residual && needs_wide_index({&*conv.residual})) ||
+         far(0) || far(1);
+}
+
+Count blocks_for(const ConvForward& conv, int64_t per_image, int64_t per_block) {
+  return blocks_for(per_image, conv.n(), conv.dynamic_batch, per_block);
+}
+
+std::optional<ConvLayout> common_layout(const ConvForward& conv) {
+  const bool nchw = all_packed(conv, "nchw"), nhwc = all_packed(conv, "nhwc");
+  if (nchw && nhwc) return conv.p() * conv.q() > conv.k() ? ConvLayout::nchw : ConvLayout::nhwc;
+  if (nchw) return ConvLayout::nchw;
+  if (nhwc) return ConvLayout::nhwc;
+  return std::nullopt;
+}
+
+std::optional<std::string> packed_refusal(const ConvForward& conv) {
+  if (!common_layout(conv)) return "x, w, y and residual are not all packed nchw, nor all packed nhwc";
+  if (conv.blend.alpha == Scale::zero) return "alpha is zero: there is nothing to multiply";
+  return std::nullopt;
+}
+
+int vector_width(const TensorSpec& spec, int64_t run) {
+  const int limit = std::min(16, spec.alignment) / size_of(spec.dtype);
+  int width = 1;
+  while (width * 2 <= limit && run % (width * 2) == 0) width *= 2;
+  return width;
+}
+
+int output_vector_width(const ConvForward& conv, int64_t run) {
+  const int width = vector_width(conv.y, run);
+  return conv.residual ? std::min(width, vector_width(*conv.residual, run)) : width;
+}
+
+}  // namespace kiln::descriptor

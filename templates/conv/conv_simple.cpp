@@ -1,0 +1,73 @@
+#include <cmath>
+#include <utility>
+
+#include "conv/conv_estimate.h"
+#include "conv/conv_problem.h"
+#include "descriptor/parts.h"
+#include "kiln/generator/algorithm.h"
+
+namespace kiln {
+namespace {
+
+struct Shape {
+  int threads;
+};
+
+int64_t outputs_per_image(const ConvForward& conv) {
+  return conv.k() * conv.p() * conv.q();
+}
+
+Program program(const Shape& shape, const Request& request, const Target&, const Emitter& emit) {
+  const ConvForward conv = ConvForward::of(request);
+  Prelude prelude = descriptor::conv_prelude(conv);
+  descriptor::add_strides(prelude, "X", "NCHW", conv.x);
+  descriptor::add_strides(prelude, "W", "KCRS", conv.w);
+  descriptor::add_strides(prelude, "Y", "NKPQ", conv.y);
+  descriptor::add_strides(prelude, "RESIDUAL", "NKPQ", conv.residual ? *conv.residual : conv.y);
+  prelude.constant("THREADS", shape.threads);
+
+  Launch launch;
+  launch.entry = "conv_simple";
+  launch.grid[0] = descriptor::blocks_for(conv, outputs_per_image(conv), shape.threads);
+  launch.block[0] = static_cast<unsigned>(shape.threads);
+  launch.arguments = descriptor::conv_arguments();
+  return Program{{emit.source(prelude)}, {launch}};
+}
+
+Estimate predict(const Shape& shape, const Request& request, const Target& target, const DeviceFigures& device) {
+  const ConvForward conv = ConvForward::of(request);
+  const double taps = static_cast<double>(conv.c_per_group() * conv.r() * conv.s()) *
+                      (conv.blend.alpha == Scale::zero ? 0 : descriptor::inside_share(conv));
+  const double warps = shape.threads / 32.0;
+  // Lanes are neighbours in q: one access where those are neighbours in x, a sector each where not.
+  const double sectors =
+      std::min(32.0, 1.0 + static_cast<double>(conv.x.strides[3] * conv.stride[1]) * size_of(conv.x.dtype));
+  descriptor::GridWork work;
+  work.blocks = std::ceil(static_cast<double>(conv.y.elements()) / shape.threads);
+  work.block.threads = shape.threads;
+  work.block.registers = 40;
+  work.block.fma = warps * taps;
+  work.block.instructions = warps * (80 + 18 * taps);
+  work.block.global_sectors = warps * taps * (1 + sectors);
+  work.block.l2_bytes = work.block.global_sectors * 32 / 8;
+  work.block.latency_clocks = 1500 + 60 * taps;
+  work.dram_bytes = descriptor::compulsory_bytes(conv);
+  return descriptor::grid_estimate(work, target.arch, device);
+}
+
+}  // namespace
+
+Algorithm conv_simple() {
+  return describe<Shape>("conv_simple", "conv_forward", "conv/conv_simple.cu")
+      .trusted()
+      .param("THREADS", &Shape::threads, {128, 256, 64})
+      .rule("grid fits",
+            [](const Shape& shape, const Request& request, const Target&) {
+              const ConvForward conv = ConvForward::of(request);
+              return conv.y.elements() / shape.threads < (int64_t{1} << 31) - 1;
+            })
+      .program(program)
+      .estimate(predict);
+}
+
+}  // namespace kiln

@@ -1,0 +1,82 @@
+// y = stages(alpha * sum + beta * y): what happens to a convolution's sums on their way to memory.
+//
+// From the prelude: ALPHA and BETA (classes), EPILOGUE (the codes below, in order), EPILOGUE_STAGES (how many of them
+// count), TBias, BIAS_STRIDE (elements), TResidual, TY.
+#include "lib/blend.cuh"
+#include "lib/math.cuh"
+#include "lib/vector.cuh"
+
+constexpr int STAGE_BIAS = 1;
+constexpr int STAGE_ADD = 2;
+constexpr int STAGE_RELU = 3;
+constexpr int STAGE_CLIP = 4;
+
+__host__ __device__ constexpr bool epilogue_has(int code) {
+  for (int i = 0; i < EPILOGUE_STAGES; ++i) {
+    if (EPILOGUE[i] == code) return true;
+  }
+  return false;
+}
+
+constexpr bool READS_BIAS = epilogue_has(STAGE_BIAS);
+constexpr bool READS_RESIDUAL = epilogue_has(STAGE_ADD);
+constexpr bool READS_Y = BETA != SCALE_ZERO;
+
+// The arguments of the call. Pointers that the epilogue does not read may be null.
+struct EpilogueArguments {
+  const TBias* bias;
+  const TResidual* residual;
+  float alpha, beta, clip_lo, clip_hi;
+};
+
+// The bias of channel k; 0 without one.
+__device__ __forceinline__ float bias_of(const EpilogueArguments& arguments, int k) {
+  if constexpr (READS_BIAS) {
+    return to_float(arguments.bias[static_cast<long long>(k) * BIAS_STRIDE]);
+  } else {
+    return 0.0f;
+  }
+}
+
+// The stages from number STAGE on. NaN stays NaN.
+template <int STAGE = 0>
+__device__ __forceinline__ float staged(float value, float bias, float residual, const EpilogueArguments& arguments) {
+  if constexpr (STAGE < EPILOGUE_STAGES) {
+    constexpr int CODE = static_cast<int>(EPILOGUE[STAGE]);
+    static_assert(CODE >= STAGE_BIAS && CODE <= STAGE_CLIP, "EPILOGUE holds stage codes");
+    if constexpr (CODE == STAGE_BIAS) value += bias;
+    if constexpr (CODE == STAGE_ADD) value += residual;
+    if constexpr (CODE == STAGE_RELU) value = value < 0.0f ? 0.0f : value;
+    if constexpr (CODE == STAGE_CLIP) {
+      value = value < arguments.clip_lo ? arguments.clip_lo : value;
+      value = value > arguments.clip_hi ? arguments.clip_hi : value;
+    }
+    return staged<STAGE + 1>(value, bias, residual, arguments);
+  } else {
+    return value;
+  }
+}
+
+// The new value of an element from its sum. `old` (y before) and `residual` matter only where they are read.
+__device__ __forceinline__ float finished(float sum, float old, float bias, float residual,
+                                          const EpilogueArguments& arguments) {
+  return staged(blended<ALPHA, BETA>(sum, arguments.alpha, old, arguments.beta), bias, residual, arguments);
+}
+
+// Finishes COUNT sums whose outputs lie side by side from element `offset` of y on, and stores them in one access. The
+// residual must have the memory order of y. `bias[i]` belongs to `sums[i]`.
+template <int COUNT, class Index>
+__device__ __forceinline__ void finish_run(TY* y, Index offset, const float (&sums)[COUNT], const float (&bias)[COUNT],
+                                           const EpilogueArguments& arguments) {
+  Vector<TY, COUNT> old, result;
+  Vector<TResidual, COUNT> residual;
+  if constexpr (READS_Y) old = load<COUNT>(y + offset);
+  if constexpr (READS_RESIDUAL) residual = load<COUNT>(arguments.residual + offset);
+#pragma unroll
+  for (int i = 0; i < COUNT; ++i) {
+    const float old_value = READS_Y ? to_float(old[i]) : 0.0f;
+    const float residual_value = READS_RESIDUAL ? to_float(residual[i]) : 0.0f;
+    result[i] = from_float<TY>(finished(sums[i], old_value, bias[i], residual_value, arguments));
+  }
+  store<COUNT>(y + offset, result);
+}
