@@ -1,0 +1,62 @@
+// Runs variants on the test device and compares them with the reference: what template, tuner and runtime tests share.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+
+#include "kiln/device/context.h"
+#include "kiln/device/nvrtc.h"
+#include "kiln/execution/executable.h"
+#include "kiln/generator/catalogue.h"
+#include "kiln/tuner/check.h"
+
+namespace kiln::testing_support {
+
+/// The device that tests run on: what KILN_DRIVER names, else the emulator; and the NVRTC at hand.
+struct TestDevice {
+  std::shared_ptr<const device::ContextHandle> context;
+  std::shared_ptr<const device::Nvrtc> nvrtc;
+  Target target;
+  DeviceFigures figures;
+
+  /// Opened at the first call, the same one from then on. Throws Error if there is none.
+  static const TestDevice& get();
+};
+
+/// Every fill, so that lost terms, rounding and special values all show.
+tuner::CheckOptions thorough();
+
+/// The operands of one request on the test device, for any number of its variants.
+///
+///   VariantChecker checker(catalogue, Request::parse("softmax_forward x=f32:3x7:nc"));
+///   for (const Choice& choice : choices) EXPECT_TRUE(checker.matches_reference(choice));
+class VariantChecker {
+ public:
+  /// `target`: what to generate for; the test device's own if not given (the emulator runs PTX of any target).
+  VariantChecker(const Catalogue& catalogue, const Request& request, tuner::CheckOptions options = thorough(),
+                 std::optional<Target> target = std::nullopt);
+
+  /// Compiles, loads and checks one variant. Fails with the request, the choice and what was wrong.
+  testing::AssertionResult matches_reference(const Choice& choice);
+  /// The same for a program that stands in no catalogue.
+  testing::AssertionResult matches_reference(const Program& program, const std::string& name);
+
+ private:
+  execution::Executable load(const Program& program) const;
+  /// Runs the trusted variant first, if the request is too large for a check of every element with the reference.
+  testing::AssertionResult prepare();
+
+  const Catalogue& catalogue_;
+  Request request_;
+  tuner::CheckOptions options_;
+  Target target_;
+  std::optional<tuner::Checker> checker_;
+};
+
+/// One variant of one request.
+testing::AssertionResult matches_reference(const Catalogue& catalogue, const Request& request, const Choice& choice,
+                                           tuner::CheckOptions options = thorough());
+
+}  // namespace kiln::testing_support

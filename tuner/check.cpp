@@ -1,0 +1,294 @@
+#include "kiln/tuner/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "guarded_buffer.h"
+#include "judge.h"
+#include "kiln/base/error.h"
+#include "kiln/device/event.h"
+#include "kiln/device/stream.h"
+#include "kiln/generator/operation.h"
+#include "kiln/reference/tensor_memory.h"
+
+namespace kiln::tuner {
+namespace {
+
+using Memory = std::vector<std::byte>;
+
+// Values of the call that leave no stage of the blend or epilogue without effect.
+constexpr execution::Scalars call_scalars{.alpha = 0.75F, .beta = -0.5F, .clip_lo = -0.625F, .clip_hi = 0.875F};
+
+constexpr size_t workspace_alignment = 256;
+
+execution::Scalars scalars_for(const Request& request) {
+  execution::Scalars scalars;
+  if (request.blend.alpha == Scale::any) scalars.alpha = call_scalars.alpha;
+  if (request.blend.alpha == Scale::zero) scalars.alpha = 0;
+  if (request.blend.beta == Scale::any) scalars.beta = call_scalars.beta;
+  if (request.blend.beta == Scale::one) scalars.beta = 1;
+  if (request.has(EpilogueStage::clip)) {
+    scalars.clip_lo = call_scalars.clip_lo;
+    scalars.clip_hi = call_scalars.clip_hi;
+  }
+  return scalars;
+}
+
+bool is_output(const std::string& operand) {
+  return operand == "y";
+}
+
+// The batches at which a request is checked; the full one first.
+std::vector<int64_t> batches_of(const Request& request) {
+  std::vector<int64_t> batches{request.batch()};
+  if (!request.dynamic_batch) return batches;
+  for (const int64_t n : {request.batch() - 1, request.batch() / 2 + 1, int64_t{1}, int64_t{0}}) {
+    if (n >= 0 && std::find(batches.begin(), batches.end(), n) == batches.end()) batches.push_back(n);
+  }
+  return batches;
+}
+
+std::vector<reference::Values> usable_fills(const std::vector<reference::Values>& fills, bool full) {
+  std::vector<reference::Values> usable;
+  for (const reference::Values values : fills) {
+    if (full || values != reference::Values::specials) usable.push_back(values);
+  }
+  if (usable.empty()) usable.push_back(reference::Values::uniform);
+  return usable;
+}
+
+}  // namespace
+
+bool is_checked_in_full(const Request& request, const CheckOptions& options) {
+  return request.at("y").elements() <= options.full_elements &&
+         operation(request.operation).work(request).flops <= options.full_flops;
+}
+
+class Checker::Bench {
+ public:
+  Bench(std::shared_ptr<const device::ContextHandle> context, Request request, CheckOptions options);
+
+  const Request& request() const { return request_; }
+  Verdict run_all(const execution::Executable& variant, bool is_trusted);
+  std::vector<double> time(const execution::Executable& variant, int count);
+
+ private:
+  struct Side {  // one operand
+    std::string name;
+    TensorSpec spec;
+    GuardedBuffer device;
+  };
+  struct Case {                    // one fill
+    std::vector<Memory> contents;  // of each operand before the call
+    std::optional<Judge> judge;
+    std::optional<Memory> trusted;  // the trusted variant's output
+  };
+
+  Case make_case(reference::Values values) const;
+  void upload(const Case& contents, bool inputs);
+  void run_once(const execution::Executable& variant, int64_t n, cuda_abi::CUdeviceptr workspace) const;
+  std::string run_case(const execution::Executable& variant, Case& at, bool is_trusted, Verdict& verdict);
+  std::string run_batch(const execution::Executable& variant, Case& at, int64_t n, bool is_trusted, Verdict& verdict);
+  std::optional<std::string> damage(const Case& before, const GuardedBuffer& workspace) const;
+  std::string judge(Case& at, const Memory& output, int64_t n, bool is_trusted, Verdict& verdict) const;
+  void flush_l2(cuda_abi::CUstream stream);
+
+  std::shared_ptr<const device::ContextHandle> context_;
+  Request request_;
+  CheckOptions options_;
+  bool full_;
+  execution::Scalars scalars_;
+  device::Stream stream_;
+  device::Event start_, end_;
+  std::vector<Side> sides_;
+  size_t output_ = 0;  // index into sides_
+  std::vector<Case> cases_;
+  const Case* uploaded_ = nullptr;  // whose inputs are on the device, unharmed
+  device::Buffer flush_;
+};
+
+Checker::Bench::Bench(std::shared_ptr<const device::ContextHandle> context, Request request, CheckOptions options)
+    : context_(std::move(context)),
+      request_(std::move(request)),
+      options_(std::move(options)),
+      full_(is_checked_in_full(request_, options_)),
+      scalars_(scalars_for(request_)),
+      stream_(context_),
+      start_(context_),
+      end_(context_) {
+  for (const Operand& operand : request_.operands) {
+    if (is_output(operand.name)) output_ = sides_.size();
+    const auto bytes = static_cast<size_t>(reference::byte_span(operand.spec));
+    sides_.push_back(
+        {operand.name, operand.spec, GuardedBuffer(context_, bytes, static_cast<size_t>(operand.spec.alignment))});
+  }
+  for (const reference::Values values : usable_fills(options_.fills, full_)) cases_.push_back(make_case(values));
+}
+
+Checker::Bench::Case Checker::Bench::make_case(reference::Values values) const {
+  Case made;
+  reference::Bindings bindings;
+  for (size_t i = 0; i < sides_.size(); ++i) {
+    const TensorSpec& spec = sides_[i].spec;
+    const bool unread = i == output_ && request_.blend.beta == Scale::zero;
+    made.contents.push_back(unread ? reference::poisoned(spec) : reference::filled(spec, values, options_.seed + i));
+  }
+  for (size_t i = 0; i < sides_.size(); ++i) bindings.operands[sides_[i].name] = made.contents[i];
+  bindings.alpha = scalars_.alpha;
+  bindings.beta = scalars_.beta;
+  bindings.clip_lo = scalars_.clip_lo;
+  bindings.clip_hi = scalars_.clip_hi;
+  made.judge.emplace(request_, bindings, full_, options_.samples, options_.seed);
+  return made;
+}
+
+void Checker::Bench::upload(const Case& contents, bool inputs) {
+  for (size_t i = 0; i < sides_.size(); ++i) {
+    if (i != output_ && !inputs) continue;
+    const Memory& memory = contents.contents[i];
+    device::copy_to_device(*context_, sides_[i].device.address(), memory.data(), memory.size(), stream_.raw());
+    if (inputs) sides_[i].device.arm(stream_.raw());
+  }
+}
+
+void Checker::Bench::run_once(const execution::Executable& variant, int64_t n, cuda_abi::CUdeviceptr workspace) const {
+  std::vector<cuda_abi::CUdeviceptr> addresses;
+  for (const Side& side : sides_) addresses.push_back(side.device.address());
+  variant.run(stream_.raw(), addresses, scalars_, n, workspace);
+}
+
+Verdict Checker::Bench::run_all(const execution::Executable& variant, bool is_trusted) {
+  Verdict verdict;
+  for (Case& at : cases_) {
+    const std::string wrong = run_case(variant, at, is_trusted, verdict);
+    if (wrong.empty()) continue;
+    uploaded_ = nullptr;  // whatever it did, the next variant finds everything in order
+    verdict.text = wrong;
+    return verdict;
+  }
+  verdict.passed = true;
+  verdict.text = fmt::format("largest error {:.3g} of {:.3g} allowed", verdict.max_error, verdict.bound);
+  return verdict;
+}
+
+std::string Checker::Bench::run_case(const execution::Executable& variant, Case& at, bool is_trusted,
+                                     Verdict& verdict) {
+  for (const int64_t n : batches_of(request_)) {
+    std::string wrong = run_batch(variant, at, n, is_trusted, verdict);
+    if (!wrong.empty()) return request_.dynamic_batch ? fmt::format("n={}: {}", n, wrong) : wrong;
+  }
+  return {};
+}
+
+std::string Checker::Bench::run_batch(const execution::Executable& variant, Case& at, int64_t n, bool is_trusted,
+                                      Verdict& verdict) {
+  GuardedBuffer workspace(context_, static_cast<size_t>(variant.workspace_bytes()), workspace_alignment);
+  upload(at, uploaded_ != &at);
+  uploaded_ = &at;
+  workspace.arm(stream_.raw());
+  device::fill_bytes(*context_, workspace.address(), 0xff, workspace.size(), stream_.raw());
+  start_.record(stream_.raw());
+  run_once(variant, n, workspace.address());
+  end_.record(stream_.raw());
+  stream_.synchronize();
+  if (n == request_.batch()) verdict.seconds = end_.elapsed_ms(start_) / 1e3;
+
+  if (const std::optional<std::string> harm = damage(at, workspace)) return *harm;
+  const Side& side = sides_[output_];
+  const Memory output = device::download<std::byte>(*context_, side.device.address(), side.device.size());
+  if (const auto stray = stray_write(side.spec, n, at.contents[output_], output)) {
+    return fmt::format("wrote at {} of {}, where no element of the output is", *stray, side.name);
+  }
+  return judge(at, output, n, is_trusted, verdict);
+}
+
+std::optional<std::string> Checker::Bench::damage(const Case& before, const GuardedBuffer& workspace) const {
+  for (size_t i = 0; i < sides_.size(); ++i) {
+    const Side& side = sides_[i];
+    if (const auto harm = side.device.damage()) return fmt::format("wrote {} of {}", *harm, side.name);
+    if (i == output_) continue;
+    const Memory after = device::download<std::byte>(*context_, side.device.address(), side.device.size());
+    const auto [changed, original] = std::mismatch(after.begin(), after.end(), before.contents[i].begin());
+    if (changed != after.end()) {
+      return fmt::format("changed the input {} at byte {}", side.name, changed - after.begin());
+    }
+  }
+  if (const auto harm = workspace.damage()) return fmt::format("wrote {} of the workspace", *harm);
+  return std::nullopt;
+}
+
+std::string Checker::Bench::judge(Case& at, const Memory& output, int64_t n, bool is_trusted, Verdict& verdict) const {
+  std::vector<Finding> findings{at.judge->with_reference(output, n)};
+  if (!full_ && !is_trusted) {
+    if (!at.trusted) {
+      throw Error(ErrorCode::internal,
+                  fmt::format("{} is too large to be checked without the trusted variant's result", request_.key()));
+    }
+    findings.push_back(at.judge->with_trusted(output, *at.trusted, n));
+  }
+  for (Finding& finding : findings) {
+    if (!finding.wrong.empty()) return std::move(finding.wrong);
+  }
+  // The comparison with the reference is the stricter one: its figures are those worth showing.
+  if (findings.front().max_error * verdict.bound >= verdict.max_error * findings.front().bound) {
+    verdict.max_error = findings.front().max_error;
+    verdict.bound = findings.front().bound;
+  }
+  if (is_trusted && n == request_.batch()) at.trusted = output;
+  return {};
+}
+
+void Checker::Bench::flush_l2(cuda_abi::CUstream stream) {
+  const device::DeviceInfo& info = context_->device().info();
+  if (info.emulated) return;  // its model knows no state of the L2
+  if (flush_.size() == 0) flush_ = device::Buffer(context_, 2 * static_cast<size_t>(info.l2_bytes));
+  device::fill_words(*context_, flush_.address(), 0, flush_.size() / 4, stream);
+}
+
+std::vector<double> Checker::Bench::time(const execution::Executable& variant, int count) {
+  const device::Buffer workspace(context_, static_cast<size_t>(variant.workspace_bytes()));
+  if (uploaded_ == nullptr) {
+    upload(cases_.front(), true);
+    uploaded_ = &cases_.front();
+  }
+  std::vector<double> samples;
+  run_once(variant, request_.batch(), workspace.address());
+  for (int i = 0; i < count; ++i) {
+    flush_l2(stream_.raw());
+    start_.record(stream_.raw());
+    run_once(variant, request_.batch(), workspace.address());
+    end_.record(stream_.raw());
+    end_.synchronize();
+    samples.push_back(end_.elapsed_ms(start_) / 1e3);
+  }
+  return samples;
+}
+
+Checker::Checker(std::shared_ptr<const device::ContextHandle> context, Request request, CheckOptions options)
+    : bench_(std::make_unique<Bench>(std::move(context), std::move(request), std::move(options))) {}
+Checker::~Checker() = default;
+Checker::Checker(Checker&&) noexcept = default;
+Checker& Checker::operator=(Checker&&) noexcept = default;
+
+std::vector<std::string> Checker::operand_names() const {
+  std::vector<std::string> names;
+  for (const Operand& operand : bench_->request().operands) names.push_back(operand.name);
+  return names;
+}
+
+Verdict Checker::trust(const execution::Executable& trusted) {
+  return bench_->run_all(trusted, true);
+}
+
+Verdict Checker::check(const execution::Executable& variant) {
+  return bench_->run_all(variant, false);
+}
+
+std::vector<double> Checker::time(const execution::Executable& variant, int count) {
+  return bench_->time(variant, count);
+}
+
+}  // namespace kiln::tuner

@@ -1,0 +1,82 @@
+// Checker: is what a variant computes right, and does it touch nothing else?
+#pragma once
+
+#include <cuda_abi/driver.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kiln/device/context.h"
+#include "kiln/execution/executable.h"
+#include "kiln/generator/request.h"
+#include "kiln/reference/fill.h"
+
+namespace kiln::tuner {
+
+struct CheckOptions {
+  /// Each of these is filled into the inputs in turn. Never zeros: they hide errors, and time better than real data.
+  /// `specials` is left out where the check is not in full, because there the definition leaves elements open.
+  std::vector<reference::Values> fills{reference::Values::uniform};
+  uint64_t seed = 1;
+  int64_t samples = 200;  ///< Coordinates that are compared with the reference where the check is not in full.
+  /// A request with at most this work and this many outputs is checked in full: every element with the reference.
+  double full_flops = 2e7;
+  int64_t full_elements = 1 << 18;
+};
+
+/// Whether every output element of `request` is compared with the double-precision reference. If not, every element is
+/// compared with the trusted variant's on the device, and that one and the variant at sampled coordinates with the
+/// reference.
+bool is_checked_in_full(const Request& request, const CheckOptions& options);
+
+/// What the check of one variant found.
+struct Verdict {
+  bool passed = false;
+  double max_error = 0;  ///< Distance from the expected value, of the element that comes closest to its bound.
+  double bound = 0;      ///< The most that this element may be off.
+  std::string text;      ///< In words: `largest error 1.2e-07 of 3.4e-06 allowed`, or what was wrong and where.
+  double seconds = 0;    ///< Device time of one run, at the full batch.
+};
+
+/// Operands of one request on a device, between red zones; and what a right variant makes of them.
+///
+/// For every fill, and for a dynamic request at several batches (0, 1, one below a bucket's end, ...): outputs and
+/// workspace are poisoned with NaN, the variant runs, and then the red zones before and after every buffer, the inputs,
+/// and what lies between and after the output's elements must be as they were. On the emulated device the buffers end
+/// where their allocations end instead, so that its own checks see a read beyond.
+///
+/// Not thread-safe. Waits for the device.
+class Checker {
+ public:
+  /// Throws DriverError(out_of_memory) if the operands do not fit.
+  Checker(std::shared_ptr<const device::ContextHandle> context, Request request, CheckOptions options);
+  ~Checker();
+  Checker(Checker&&) noexcept;
+  Checker& operator=(Checker&&) noexcept;
+
+  /// Names of the request's operands: what Executables checked here must be made with.
+  std::vector<std::string> operand_names() const;
+
+  /// Checks the trusted variant with the reference and keeps its results. Needed before check() unless
+  /// is_checked_in_full().
+  Verdict trust(const execution::Executable& trusted);
+
+  /// Throws DriverError if the device reports a fault (then the context may be lost), Error(internal) if trust() was
+  /// needed and did not pass.
+  Verdict check(const execution::Executable& variant);
+
+  /// Samples of the device time of one run at the full batch, in seconds, after one warm-up run. On a real device each
+  /// one starts with a cold L2: a buffer of twice its size is written before. The operands keep what the last check
+  /// left in them.
+  std::vector<double> time(const execution::Executable& variant, int count);
+
+ private:
+  class Bench;
+  std::unique_ptr<Bench> bench_;
+};
+
+}  // namespace kiln::tuner

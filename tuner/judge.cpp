@@ -1,0 +1,146 @@
+#include "judge.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "kiln/reference/tensor_memory.h"
+#include "kiln/reference/tolerance.h"
+
+namespace kiln::tuner {
+namespace {
+
+// Distance between neighbouring stored numbers around `value`, at least that of the smallest normal ones.
+double storage_step(DType dtype, double value) {
+  struct Format {
+    int digits, smallest_exponent;
+  };
+  const Format format = dtype == DType::f32   ? Format{24, -126}
+                        : dtype == DType::f16 ? Format{11, -14}
+                                              : Format{8, -126};
+  const int exponent = value == 0 ? format.smallest_exponent : std::max(std::ilogb(value), format.smallest_exponent);
+  return std::ldexp(1.0, exponent - format.digits + 1);
+}
+
+// Keeps the element that comes closest to its bound, or exceeds it most.
+void note_error(Finding& finding, double error, double bound) {
+  const bool first = finding.checked == 0;
+  ++finding.checked;
+  // error / bound, compared without dividing by a bound of zero.
+  if (first || error * finding.bound > finding.max_error * bound || (finding.bound == 0 && error > finding.max_error)) {
+    finding.max_error = error;
+    finding.bound = bound;
+  }
+}
+
+bool same_class(double a, double b) {
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
+  if (std::isinf(a) || std::isinf(b)) return a == b;
+  return true;
+}
+
+std::string where(std::span<const int64_t> coordinate) {
+  return fmt::format("({})", fmt::join(coordinate, ","));
+}
+
+// The first n of the batch of `spec`.
+TensorSpec part(TensorSpec spec, int64_t n) {
+  if (spec.rank() > 0) spec.extents[0] = n;
+  return spec;
+}
+
+}  // namespace
+
+Judge::Judge(const Request& request, const reference::Bindings& bindings, bool full, int64_t samples, uint64_t seed)
+    : request_(request), output_(request.at("y")), full_(full) {
+  const reference::Oracle oracle(request_, bindings);
+  if (full) {
+    points_.reserve(static_cast<size_t>(output_.elements()));
+    reference::for_each_coordinate(output_, [&](std::span<const int64_t> coordinate) {
+      points_.push_back({{coordinate.begin(), coordinate.end()}, oracle.at(coordinate)});
+    });
+  } else {
+    for (reference::Coordinate& coordinate : reference::sample_coordinates(output_, samples, seed)) {
+      const reference::Expected expected = oracle.at(coordinate);
+      points_.push_back({std::move(coordinate), expected});
+    }
+  }
+  for (const Point& point : points_) {
+    if (point.expected.unspecified || !std::isfinite(point.expected.value)) continue;
+    arithmetic_error_ = std::max(arithmetic_error_, reference::arithmetic_error(request_, point.expected));
+  }
+}
+
+void Judge::look_at(const Point& point, std::span<const std::byte> output, Finding& finding) const {
+  const double got = reference::read(output_, output, point.coordinate);
+  const bool right = reference::is_right(request_, point.expected, got);
+  const double bound = reference::bound(request_, point.expected);
+  if (!right && finding.wrong.empty()) {
+    finding.wrong = fmt::format("wrong at {}: got {}, the reference has {} +- {:.3g}", where(point.coordinate), got,
+                                point.expected.value, bound);
+  }
+  if (std::isfinite(got) && std::isfinite(bound) && std::isfinite(point.expected.value)) {
+    note_error(finding, std::abs(got - point.expected.value), bound);
+  } else {
+    ++finding.checked;
+  }
+}
+
+Finding Judge::with_reference(std::span<const std::byte> output, int64_t n) const {
+  Finding finding;
+  for (const Point& point : points_) {
+    if (!request_.dynamic_batch || point.coordinate[0] < n) look_at(point, output, finding);
+  }
+  return finding;
+}
+
+Finding Judge::with_trusted(std::span<const std::byte> output, std::span<const std::byte> trusted, int64_t n) const {
+  Finding finding;
+  reference::for_each_coordinate(part(output_, n), [&](std::span<const int64_t> coordinate) {
+    const double got = reference::read(output_, output, coordinate);
+    const double want = reference::read(output_, trusted, coordinate);
+    // Each of the two is off by the arithmetic and by rounding to storage. The sampled elements have the arithmetic
+    // error of all but a few, which twice as much covers. Exact arithmetic leaves no room at all.
+    const double room =
+        arithmetic_error_ == 0
+            ? 0
+            : 4 * arithmetic_error_ + storage_step(output_.dtype, std::max(std::abs(got), std::abs(want)));
+    const double error = same_class(got, want) && std::isfinite(got) ? std::abs(got - want) : 0;
+    if ((!same_class(got, want) || error > room) && finding.wrong.empty()) {
+      finding.wrong =
+          fmt::format("wrong at {}: got {}, the trusted variant has {} +- {:.3g}", where(coordinate), got, want, room);
+    }
+    note_error(finding, error, room);
+  });
+  return finding;
+}
+
+std::optional<std::string> stray_write(const TensorSpec& spec, int64_t n, std::span<const std::byte> before,
+                                       std::span<const std::byte> after) {
+  const TensorSpec written = part(spec, n);
+  const size_t bytes = static_cast<size_t>(reference::byte_span(spec));
+  const size_t element = static_cast<size_t>(size_of(spec.dtype));
+  std::vector<std::byte> restored;
+  std::span<const std::byte> rest = after;
+  size_t from = 0;
+  if (written.elements() * static_cast<int64_t>(element) == reference::byte_span(written)) {
+    from = static_cast<size_t>(reference::byte_span(written));  // no gaps: only what lies behind
+  } else {
+    restored.assign(after.begin(), after.end());
+    reference::for_each_coordinate(written, [&](std::span<const int64_t> coordinate) {
+      const size_t at = static_cast<size_t>(reference::offset_of(spec, coordinate)) * element;
+      std::memcpy(restored.data() + at, before.data() + at, element);
+    });
+    rest = restored;
+  }
+  const auto [stray, original] =
+      std::mismatch(rest.begin() + static_cast<ptrdiff_t>(from), rest.begin() + static_cast<ptrdiff_t>(bytes),
+                    before.begin() + static_cast<ptrdiff_t>(from));
+  if (stray == rest.begin() + static_cast<ptrdiff_t>(bytes)) return std::nullopt;
+  return fmt::format("element offset {}", static_cast<size_t>(stray - rest.begin()) / element);
+}
+
+}  // namespace kiln::tuner

@@ -1,0 +1,57 @@
+// The host side of the check: what the output should be, and whether a copy of it is that. Knows no device.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kiln/generator/request.h"
+#include "kiln/reference/reference.h"
+#include "kiln/tuner/check.h"
+
+namespace kiln::tuner {
+
+/// The largest error seen, relative to what is allowed, and the first element beyond it.
+struct Finding {
+  double max_error = 0;
+  double bound = 0;
+  int64_t checked = 0;
+  std::string wrong;  ///< Empty if all elements are right.
+};
+
+/// Judges the outputs of one request for one set of inputs.
+class Judge {
+ public:
+  /// Evaluates the reference: at every coordinate if `full`, else at `samples` ones. `bindings` must outlive it.
+  Judge(const Request& request, const reference::Bindings& bindings, bool full, int64_t samples, uint64_t seed);
+
+  /// Compares the outputs of the first `n` of the batch with the reference at the coordinates it was evaluated at.
+  Finding with_reference(std::span<const std::byte> output, int64_t n) const;
+  /// Compares all outputs of the first `n` of the batch with the trusted variant's, both being at most as far from the
+  /// truth as the reference allows at any sampled coordinate.
+  Finding with_trusted(std::span<const std::byte> output, std::span<const std::byte> trusted, int64_t n) const;
+
+ private:
+  struct Point {
+    reference::Coordinate coordinate;
+    reference::Expected expected;
+  };
+
+  void look_at(const Point& point, std::span<const std::byte> output, Finding& finding) const;
+
+  Request request_;
+  TensorSpec output_;
+  bool full_;
+  std::vector<Point> points_;
+  double arithmetic_error_ = 0;  // the most at any point
+};
+
+/// Where memory that is no element of the first `n` of the batch differs from what it was before: "at element offset
+/// 17"; nothing if it does not.
+std::optional<std::string> stray_write(const TensorSpec& spec, int64_t n, std::span<const std::byte> before,
+                                       std::span<const std::byte> after);
+
+}  // namespace kiln::tuner
