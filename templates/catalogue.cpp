@@ -2,8 +2,17 @@
 
 #include <utility>
 
-// The one list of algorithms. Each is declared in a descriptor of that name: pool_simple in pool/pool_simple.cpp.
-#define KILN_ALGORITHMS(algorithm) algorithm(conv_simple) algorithm(pool_simple)
+// The one list of algorithms, a line each; the descriptor of pool_simple is pool/pool_simple.cpp. The order is that of
+// reports and has no other meaning.
+// clang-format off
+#define KILN_ALGORITHMS(algorithm) \
+  algorithm(conv_simple) \
+  algorithm(pool_simple) \
+  algorithm(pool_nchw) \
+  algorithm(pool_nhwc) \
+  algorithm(pool_global_nchw) \
+  algorithm(pool_global_nhwc)
+// clang-format on
 
 namespace kiln {
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 
 namespace kiln::descriptor {
 namespace {
@@ -55,16 +54,22 @@ std::vector<Argument> unary_arguments() {
   return {OperandArgument{"x"}, OperandArgument{"y"}, Scalar::alpha, Scalar::beta, Scalar::n};
 }
 
-int widest_access(const TensorSpec& spec, int dimension) {
+bool vector_fits(const TensorSpec& spec, int dimension, int64_t elements) {
+  if (elements == 1) return true;
   const auto along = static_cast<size_t>(dimension);
-  if (spec.strides[along] != 1 && spec.extents[along] > 1) return 1;
-  int64_t divides = spec.extents[along];
+  const int64_t bytes = size_of(spec.dtype);
+  const int64_t access = std::min<int64_t>(16, elements * bytes);
+  if (spec.extents[along] % elements != 0 || spec.alignment % access != 0) return false;
   for (size_t i = 0; i < spec.strides.size(); ++i) {
-    if (i != along && spec.extents[i] > 1) divides = std::gcd(divides, spec.strides[i]);
+    if (spec.extents[i] <= 1) continue;
+    if (i == along ? spec.strides[i] != 1 : spec.strides[i] * bytes % access != 0) return false;
   }
-  const int64_t limit = std::min(16, spec.alignment) / size_of(spec.dtype);
+  return true;
+}
+
+int widest_vector(const TensorSpec& spec, int dimension, int most) {
   int width = 1;
-  while (width * 2 <= limit && divides % (width * 2) == 0) width *= 2;
+  while (width * 2 <= most && vector_fits(spec, dimension, width * 2)) width *= 2;
   return width;
 }
 

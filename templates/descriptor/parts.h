@@ -30,9 +30,12 @@ Count blocks_for(int64_t per_image, int64_t n, bool dynamic, int64_t per_block);
 /// The arguments x, y, alpha, beta, n.
 std::vector<Argument> unary_arguments();
 
-/// Most elements of `spec` that one access may move along its dimension `dimension`, as a power of two: bounded by 16
-/// bytes, by the pointer's alignment, and by the strides of the other dimensions and the extent, which it divides.
-/// 1 if that dimension's stride is not 1.
-int widest_access(const TensorSpec& spec, int dimension);
+/// Whether `elements` (a power of two) neighbours along `dimension` can move as one Vector of lib/vector.cuh wherever a
+/// multiple of `elements` starts: the stride there is 1, the extent is a multiple of `elements`, and the pointer and
+/// the other strides keep every access (of up to 16 bytes) aligned.
+bool vector_fits(const TensorSpec& spec, int dimension, int64_t elements);
+
+/// The largest power of two up to `most` that vector_fits().
+int widest_vector(const TensorSpec& spec, int dimension, int most);
 
 }  // namespace kiln::descriptor

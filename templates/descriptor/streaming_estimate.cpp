@@ -25,6 +25,10 @@ double resident_blocks(const StreamingWork& work, const Arch& arch) {
 
 }  // namespace
 
+double lane_bytes(double bytes, double pitch) {
+  return std::max(bytes, std::min(pitch, 32.0));
+}
+
 Estimate streaming_estimate(const StreamingWork& work, const Arch& arch, const DeviceFigures& device) {
   const double blocks = std::max(work.blocks, 1.0);
   const double sms = std::max(device.sms, 1);

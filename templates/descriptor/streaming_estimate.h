@@ -18,6 +18,10 @@ struct StreamingWork {
   int launches = 1;
 };
 
+/// Bytes that a load of `bytes` costs a lane whose neighbour reads `pitch` bytes further on: whole 32-byte sectors
+/// move.
+double lane_bytes(double bytes, double pitch);
+
 /// The larger of device memory, cache and issue time, stretched where the grid leaves SMs idle (waves of whole blocks)
 /// or too few bytes are in flight to cover the latency of memory (Little's law), plus launches.
 Estimate streaming_estimate(const StreamingWork& work, const Arch& arch, const DeviceFigures& device);

@@ -32,3 +32,17 @@ __device__ __forceinline__ Index taps_inside(Index start, Index taps, Index dila
   const Index end = start >= high ? 0 : (high - start + dilation - 1) / dilation;
   return larger<Index>(0, smaller(end, taps) - first);
 }
+
+// pool_add as a function object, for lib/reduce.cuh.
+template <int MODE>
+struct PoolCombine {
+  __device__ __forceinline__ float operator()(float a, float b) const { return pool_add<MODE>(a, b); }
+};
+
+// The taps along one axis that an average counts: those inside x, or also those in its padding.
+template <int MODE, class Index>
+__device__ __forceinline__ Index counted_taps(Index start, Index taps, Index dilation, Index extent, Index pad_end) {
+  if constexpr (MODE == POOL_AVG) return taps_inside<Index>(start, taps, dilation, 0, extent);
+  // No window starts before the padding does.
+  return taps_inside<Index>(start, taps, dilation, start, extent + pad_end);
+}

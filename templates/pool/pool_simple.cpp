@@ -30,10 +30,9 @@ Estimate predict(const Shape& shape, const Request& request, const Target& targe
   const double outputs = static_cast<double>(pool.y.elements());
   const double taps = descriptor::mean_window_elements(pool);
   descriptor::StreamingWork work;
-  work.dram_bytes = static_cast<double>(pool.x.elements()) * size_of(pool.x.dtype) + outputs * size_of(pool.y.dtype);
-  // A load of one element moves a 32-byte sector unless its neighbours come with it.
-  const bool neighbours = pool.x.strides[3] * pool.stride[1] * size_of(pool.x.dtype) <= 8;
-  work.cache_bytes = outputs * taps * (neighbours ? 2.0 * size_of(pool.x.dtype) : 32.0);
+  work.dram_bytes = descriptor::compulsory_bytes(pool);
+  const double pitch = static_cast<double>(pool.x.strides[3] * pool.stride[1]) * size_of(pool.x.dtype);
+  work.cache_bytes = outputs * taps * descriptor::lane_bytes(size_of(pool.x.dtype), pitch);
   work.instructions = outputs * (50 + taps * 12);
   work.blocks = outputs / shape.threads;
   work.threads_per_block = shape.threads;

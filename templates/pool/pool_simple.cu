@@ -32,8 +32,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   }
   value = pool_finish<MODE>(value, MODE == POOL_AVG ? inside : padded);
 
-  TY* target =
-      y + image * Index(Y_STRIDE_N) + c * Index(Y_STRIDE_C) + p * Index(Y_STRIDE_P) + q * Index(Y_STRIDE_Q);
+  TY* target = y + image * Index(Y_STRIDE_N) + c * Index(Y_STRIDE_C) + p * Index(Y_STRIDE_P) + q * Index(Y_STRIDE_Q);
   float old = 0.0f;
   if constexpr (BETA != SCALE_ZERO) old = to_float(*target);
   *target = from_float<TY>(blended<ALPHA, BETA>(value, alpha, old, beta));

@@ -43,10 +43,24 @@ double mean_taps(int64_t outputs, int64_t extent, int64_t window, int64_t pad, i
 }  // namespace
 
 bool needs_wide_index(const PoolForward& pool) {
+  return needs_wide_index({&pool.x, &pool.y}) || !window_fits_int(pool);
+}
+
+bool window_fits_int(const PoolForward& pool) {
   constexpr int64_t limit = int64_t{1} << 30;
-  return needs_wide_index({&pool.x, &pool.y}) || reach(pool, 0) >= limit || reach(pool, 1) >= limit ||
-         pool.pad_begin[0] >= limit || pool.pad_begin[1] >= limit || pool.h() + pool.pad_end[0] >= limit ||
-         pool.width() + pool.pad_end[1] >= limit;
+  return reach(pool, 0) < limit && reach(pool, 1) < limit && pool.pad_begin[0] < limit && pool.pad_begin[1] < limit &&
+         pool.h() + pool.pad_end[0] < limit && pool.width() + pool.pad_end[1] < limit;
+}
+
+bool is_global(const PoolForward& pool) {
+  return pool.p() == 1 && pool.q() == 1 && pool.window == std::array{pool.h(), pool.width()} &&
+         pool.pad_begin == std::array<int64_t, 2>{0, 0} && pool.pad_end == std::array<int64_t, 2>{0, 0} &&
+         pool.dilation == std::array<int64_t, 2>{1, 1};
+}
+
+double compulsory_bytes(const PoolForward& pool) {
+  const double y = static_cast<double>(pool.y.elements()) * size_of(pool.y.dtype);
+  return static_cast<double>(pool.x.elements()) * size_of(pool.x.dtype) + (pool.blend.beta == Scale::zero ? y : 2 * y);
 }
 
 Prelude pool_prelude(const PoolForward& pool) {

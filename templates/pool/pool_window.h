@@ -12,6 +12,15 @@ bool needs_wide_index(const PoolForward& pool);
 /// TX, TY, Index, N, DYNAMIC_N, C, H, W, P, Q, the window (R, S, PAD_*, STRIDE_*, DILATION_*), MODE, ALPHA and BETA.
 Prelude pool_prelude(const PoolForward& pool);
 
+/// Whether the window is all of x: one output a plane, nothing padded.
+bool is_global(const PoolForward& pool);
+
+/// Whether coordinates in x and its padding fit an int with room to spare, as kernels with tiles need.
+bool window_fits_int(const PoolForward& pool);
+
+/// Bytes of x and y that have to move between device memory and the SMs.
+double compulsory_bytes(const PoolForward& pool);
+
 /// The part of the window that lies inside of x for the average output: what a kernel has to read for it.
 double mean_window_elements(const PoolForward& pool);
 

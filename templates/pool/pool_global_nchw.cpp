@@ -1,0 +1,89 @@
+#include <algorithm>
+#include <cmath>
+
+#include "descriptor/parts.h"
+#include "descriptor/streaming_estimate.h"
+#include "kiln/generator/algorithm.h"
+#include "pool/pool_window.h"
+
+namespace kiln {
+namespace {
+
+struct Shape {
+  int threads;
+  int lanes;   // threads a plane
+  int vector;  // elements a load
+};
+
+std::optional<std::string> refusal(const Request& request, const Target&) {
+  const PoolForward pool = PoolForward::of(request);
+  if (!descriptor::is_global(pool)) return "the window must be all of x, without padding";
+  if (!pool.x.is_packed("nchw") || !pool.y.is_packed("nchw")) return "x and y must be packed nchw";
+  return std::nullopt;
+}
+
+bool aligned(const Shape& shape, const Request& request, const Target&) {
+  const PoolForward pool = PoolForward::of(request);
+  const int64_t plane = pool.h() * pool.width();
+  const TensorSpec flat{pool.x.dtype, {pool.n() * pool.c(), plane}, {plane, 1}, pool.x.alignment};
+  return descriptor::vector_fits(flat, 1, shape.vector);
+}
+
+bool lanes_form_groups(const Shape& shape, const Request&, const Target&) {
+  return shape.lanes <= 32 || shape.lanes == shape.threads;
+}
+
+bool lanes_have_work(const Shape& shape, const Request& request, const Target&) {
+  const TensorSpec& x = request.at("x");
+  return shape.lanes == 4 || shape.lanes / 2 * shape.vector < x.extents[2] * x.extents[3];
+}
+
+Program program(const Shape& shape, const Request& request, const Target&, const Emitter& emit) {
+  const PoolForward pool = PoolForward::of(request);
+  Prelude prelude = descriptor::pool_prelude(pool);
+  prelude.constant("THREADS", shape.threads).constant("LANES", shape.lanes).constant("VECTOR", shape.vector);
+
+  Launch launch;
+  launch.entry = "pool_global_nchw";
+  launch.grid[0] = descriptor::blocks_for(pool.c(), pool.n(), pool.dynamic_batch, shape.threads / shape.lanes);
+  launch.block[0] = static_cast<unsigned>(shape.threads);
+  launch.arguments = descriptor::unary_arguments();
+  return Program{{emit.source(prelude)}, {launch}};
+}
+
+Estimate predict(const Shape& shape, const Request& request, const Target& target, const DeviceFigures& device) {
+  const PoolForward pool = PoolForward::of(request);
+  const auto planes = static_cast<double>(pool.n() * pool.c());
+  const auto plane = static_cast<double>(pool.h() * pool.width());
+  const double bytes = size_of(pool.x.dtype);
+  const double steps = std::ceil(plane / (shape.lanes * shape.vector));
+
+  descriptor::StreamingWork work;
+  work.dram_bytes = descriptor::compulsory_bytes(pool);
+  // A warp's load touches at least a sector for each of its planes.
+  const double groups = std::max(1.0, 32.0 / shape.lanes);
+  const double warp_bytes = std::max(32.0 * shape.vector * bytes, groups * 48);
+  work.cache_bytes = planes * shape.lanes / 32 * (steps * warp_bytes + 32 * groups);
+  work.instructions = planes * shape.lanes * (50 + steps * (5 + 2 * shape.vector));
+  work.blocks = planes * shape.lanes / shape.threads;
+  work.threads_per_block = shape.threads;
+  work.bytes_in_flight_per_thread = std::min(steps, 4.0) * shape.vector * bytes;
+  return descriptor::streaming_estimate(work, target.arch, device);
+}
+
+}  // namespace
+
+Algorithm pool_global_nchw() {
+  return describe<Shape>("pool_global_nchw", "pool_forward", "pool/pool_global_nchw.cu")
+      .param("LANES", &Shape::lanes, {32, 16, 8, 4, 128, 256, 512})
+      .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
+      .param("THREADS", &Shape::threads, {128, 256, 512, 64})
+      .rule("H * W, alignment and VECTOR agree", aligned)
+      .rule("LANES is at most a warp, or THREADS", lanes_form_groups)
+      .rule("at least half of the lanes have work", lanes_have_work)
+      .applies(refusal)
+      .program(program)
+      .estimate(predict);
+}
+
+}  // namespace kiln

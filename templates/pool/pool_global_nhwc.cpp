@@ -1,0 +1,99 @@
+#include <algorithm>
+#include <cmath>
+
+#include "descriptor/parts.h"
+#include "descriptor/streaming_estimate.h"
+#include "kiln/generator/algorithm.h"
+#include "pool/pool_window.h"
+
+namespace kiln {
+namespace {
+
+struct Shape {
+  int lanes;   // threads along C
+  int rows;    // threads along the pixels
+  int vector;  // channels a thread
+};
+
+int64_t slices(const Shape& shape, const PoolForward& pool) {
+  return (pool.c() + shape.lanes * shape.vector - 1) / (shape.lanes * shape.vector);
+}
+
+std::optional<std::string> refusal(const Request& request, const Target&) {
+  const PoolForward pool = PoolForward::of(request);
+  if (!descriptor::is_global(pool)) return "the window must be all of x, without padding";
+  if (!pool.x.is_packed("nhwc") || !pool.y.is_packed("nhwc")) return "x and y must be packed nhwc";
+  return std::nullopt;
+}
+
+bool aligned(const Shape& shape, const Request& request, const Target&) {
+  return descriptor::vector_fits(request.at("x"), 1, shape.vector);
+}
+
+bool block_fits(const Shape& shape, const Request&, const Target& target) {
+  const int threads = shape.lanes * shape.rows;
+  return threads >= 32 && threads <= std::min(512, target.arch.threads_per_block);
+}
+
+bool shared_memory_fits(const Shape& shape, const Request&, const Target& target) {
+  return shape.rows * shape.lanes * shape.vector * 4 <= target.arch.shared_per_block_default;
+}
+
+bool lanes_have_work(const Shape& shape, const Request& request, const Target&) {
+  return shape.lanes == 8 || shape.lanes / 2 * shape.vector < request.at("x").extents[1];
+}
+
+bool rows_have_work(const Shape& shape, const Request& request, const Target&) {
+  const TensorSpec& x = request.at("x");
+  return shape.rows / 2 < x.extents[2] * x.extents[3] || shape.rows * shape.lanes <= 32;
+}
+
+Program program(const Shape& shape, const Request& request, const Target&, const Emitter& emit) {
+  const PoolForward pool = PoolForward::of(request);
+  Prelude prelude = descriptor::pool_prelude(pool);
+  prelude.constant("LANES", shape.lanes).constant("ROWS", shape.rows).constant("VECTOR", shape.vector);
+
+  Launch launch;
+  launch.entry = "pool_global_nhwc";
+  launch.grid[0] = descriptor::blocks_for(slices(shape, pool), pool.n(), pool.dynamic_batch, 1);
+  launch.block[0] = static_cast<unsigned>(shape.lanes * shape.rows);
+  launch.arguments = descriptor::unary_arguments();
+  return Program{{emit.source(prelude)}, {launch}};
+}
+
+Estimate predict(const Shape& shape, const Request& request, const Target& target, const DeviceFigures& device) {
+  const PoolForward pool = PoolForward::of(request);
+  const double blocks = static_cast<double>(slices(shape, pool) * pool.n());
+  const double threads = shape.lanes * shape.rows;
+  const double steps = std::ceil(static_cast<double>(pool.h() * pool.width()) / shape.rows);
+  const double bytes = size_of(pool.x.dtype);
+
+  descriptor::StreamingWork work;
+  work.dram_bytes = descriptor::compulsory_bytes(pool);
+  work.cache_bytes = blocks * threads * shape.vector * (steps * bytes + 8);
+  work.instructions = blocks * threads * (60 + steps * (6 + 2 * shape.vector) + shape.vector * 4);
+  work.blocks = blocks;
+  work.threads_per_block = threads;
+  work.shared_bytes_per_block = threads * shape.vector * 4;
+  work.bytes_in_flight_per_thread = std::min(steps, 4.0) * shape.vector * bytes;
+  return descriptor::streaming_estimate(work, target.arch, device);
+}
+
+}  // namespace
+
+Algorithm pool_global_nhwc() {
+  return describe<Shape>("pool_global_nhwc", "pool_forward", "pool/pool_global_nhwc.cu")
+      .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
+      .param("LANES", &Shape::lanes, {32, 16, 8, 64})
+      .param("ROWS", &Shape::rows, {8, 4, 16, 2, 32})
+      .rule("C, alignment and VECTOR agree", aligned)
+      .rule("the block fits", block_fits)
+      .rule("partial sums fit shared memory", shared_memory_fits)
+      .rule("at least half of the lanes have work", lanes_have_work)
+      .rule("at least half of the rows have work", rows_have_work)
+      .applies(refusal)
+      .program(program)
+      .estimate(predict);
+}
+
+}  // namespace kiln

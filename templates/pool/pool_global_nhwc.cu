@@ -1,0 +1,55 @@
+// Global pooling of packed NHWC tensors: y[n,c] = max or average over H * W pixels of C contiguous channels.
+//
+// A block takes LANES * VECTOR channels of an image: its ROWS rows of LANES threads share the pixels among them and
+// meet in shared memory. Parameters: pool_global_nhwc.cpp.
+#include "lib/blend.cuh"
+#include "lib/index.cuh"
+#include "lib/pooling.cuh"
+#include "lib/vector.cuh"
+
+constexpr Index PIXELS = Index(H) * W;
+constexpr int CHANNELS = LANES * VECTOR;  // of a block
+constexpr int SLICES = ceil_div<int>(C, CHANNELS);
+
+static_assert(C % VECTOR == 0, "a vector must not cross the end of a pixel");
+
+extern "C" __global__ void __launch_bounds__(LANES* ROWS)
+    pool_global_nhwc(const TX* __restrict__ x, TY* __restrict__ y, float alpha, float beta, long long) {
+  __shared__ float partial[ROWS][CHANNELS];
+  const Index slice = static_cast<Index>(blockIdx.x) % SLICES;
+  const Index image = static_cast<Index>(blockIdx.x) / SLICES;
+  const int lane = static_cast<int>(threadIdx.x) % LANES;
+  const int row = static_cast<int>(threadIdx.x) / LANES;
+  const Index c = slice * CHANNELS + lane * VECTOR;
+
+  float values[VECTOR];
+#pragma unroll
+  for (int j = 0; j < VECTOR; ++j) values[j] = pool_start<MODE>();
+  if (c < C) {
+    const TX* source = x + image * (PIXELS * C) + c;
+#pragma unroll 4
+    for (Index i = row; i < PIXELS; i += ROWS) {
+      const Vector<TX, VECTOR> loaded = load_readonly<VECTOR>(source + i * C);
+#pragma unroll
+      for (int j = 0; j < VECTOR; ++j) values[j] = pool_add<MODE>(values[j], to_float(loaded[j]));
+    }
+  }
+#pragma unroll
+  for (int j = 0; j < VECTOR; ++j) partial[row][j * LANES + lane] = values[j];
+  __syncthreads();
+
+  // Channel j * LANES + lane of the block's shared memory is channel lane * VECTOR + j of its slice.
+  for (int i = static_cast<int>(threadIdx.x); i < CHANNELS; i += LANES * ROWS) {
+    const Index channel = slice * CHANNELS + i;
+    if (channel >= C) break;
+    const int column = i % VECTOR * LANES + i / VECTOR;
+    float value = partial[0][column];
+#pragma unroll
+    for (int r = 1; r < ROWS; ++r) value = pool_add<MODE>(value, partial[r][column]);
+    TY* target = y + image * C + channel;
+    float old = 0.0f;
+    if constexpr (BETA != SCALE_ZERO) old = to_float(*target);
+    value = pool_finish<MODE>(value, static_cast<float>(PIXELS));
+    *target = from_float<TY>(blended<ALPHA, BETA>(value, alpha, old, beta));
+  }
+}

@@ -1,0 +1,125 @@
+#include <algorithm>
+
+#include "descriptor/parts.h"
+#include "descriptor/streaming_estimate.h"
+#include "kiln/generator/algorithm.h"
+#include "pool/pool_window.h"
+
+namespace kiln {
+namespace {
+
+struct Tile {
+  int threads;
+  int vector;          // elements of x a load
+  int tile_p, tile_q;  // outputs a thread
+};
+
+// How the tile lies on x and y, as pool_nchw.cu computes it.
+struct Cover {
+  Cover(const Tile& tile, const PoolForward& pool) {
+    const int64_t lead = (tile.vector - pool.pad_begin[1] % tile.vector) % tile.vector;
+    const int64_t span = (tile.tile_q - 1) * pool.stride[1] + (pool.window[1] - 1) * pool.dilation[1] + 1;
+    vectors = (lead + span + tile.vector - 1) / tile.vector;
+    rows = (tile.tile_p - 1) * pool.stride[0] + (pool.window[0] - 1) * pool.dilation[0] + 1;
+    row_step = tile.tile_p > 1 ? 1 : pool.dilation[0];
+    // Rows of a taller tile are known at compile time or the tile would not stay in registers.
+    row_unroll = tile.tile_p > 1 ? rows : std::clamp<int64_t>(64 / (pool.window[1] * tile.tile_q), 1, 4);
+    tiles_per_image =
+        pool.c() * ((pool.p() + tile.tile_p - 1) / tile.tile_p) * ((pool.q() + tile.tile_q - 1) / tile.tile_q);
+    store = descriptor::widest_vector(pool.y, 3, tile.tile_q);
+  }
+
+  int64_t vectors, rows, row_step, row_unroll, tiles_per_image;
+  int store;
+};
+
+std::optional<std::string> refusal(const Request& request, const Target&) {
+  const PoolForward pool = PoolForward::of(request);
+  if (!pool.x.is_packed("nchw") || !pool.y.is_packed("nchw")) return "x and y must be packed nchw";
+  if (!descriptor::window_fits_int(pool)) return "window coordinates do not fit 32 bits";
+  if ((pool.window[1] - 1) * pool.dilation[1] + 1 > 32) return "the window is wider than 32 columns";
+  return std::nullopt;
+}
+
+bool aligned(const Tile& tile, const Request& request, const Target&) {
+  return descriptor::vector_fits(request.at("x"), 3, tile.vector);
+}
+
+bool tiles_start_alike(const Tile& tile, const Request& request, const Target&) {
+  const PoolForward pool = PoolForward::of(request);
+  return pool.q() <= tile.tile_q || tile.tile_q * pool.stride[1] % tile.vector == 0;
+}
+
+bool no_idle_outputs(const Tile& tile, const Request& request, const Target&) {
+  const TensorSpec& y = request.at("y");
+  return tile.tile_p / 2 < y.extents[2] && tile.tile_q / 2 < y.extents[3];
+}
+
+bool fits_registers(const Tile& tile, const Request& request, const Target&) {
+  const PoolForward pool = PoolForward::of(request);
+  const Cover cover(tile, pool);
+  return cover.vectors * tile.vector + tile.tile_p * tile.tile_q <= 80 &&
+         cover.row_unroll * (pool.window[1] * tile.tile_q + cover.vectors * tile.vector) <= 512;
+}
+
+Program program(const Tile& tile, const Request& request, const Target&, const Emitter& emit) {
+  const PoolForward pool = PoolForward::of(request);
+  const Cover cover(tile, pool);
+  Prelude prelude = descriptor::pool_prelude(pool);
+  prelude.constant("THREADS", tile.threads).constant("VECTOR", tile.vector).constant("STORE", cover.store);
+  prelude.constant("TILE_P", tile.tile_p).constant("TILE_Q", tile.tile_q);
+  prelude.constant("ROW_STEP", cover.row_step).constant("ROW_UNROLL", cover.row_unroll);
+
+  Launch launch;
+  launch.entry = "pool_nchw";
+  launch.grid[0] = descriptor::blocks_for(cover.tiles_per_image, pool.n(), pool.dynamic_batch, tile.threads);
+  launch.block[0] = static_cast<unsigned>(tile.threads);
+  launch.arguments = descriptor::unary_arguments();
+  return Program{{emit.source(prelude)}, {launch}};
+}
+
+Estimate predict(const Tile& tile, const Request& request, const Target& target, const DeviceFigures& device) {
+  const PoolForward pool = PoolForward::of(request);
+  const Cover cover(tile, pool);
+  const double threads = static_cast<double>(cover.tiles_per_image * pool.n());
+  const double rows_read =
+      static_cast<double>(std::min(cover.rows, static_cast<int64_t>(tile.tile_p) * pool.window[0]));
+  const auto vectors = static_cast<double>(cover.vectors);
+  const double outputs = tile.tile_p * tile.tile_q;
+  const double bytes = size_of(pool.x.dtype);
+  const double pitch = static_cast<double>(tile.tile_q * pool.stride[1]) * bytes;
+
+  descriptor::StreamingWork work;
+  work.dram_bytes = descriptor::compulsory_bytes(pool);
+  work.cache_bytes =
+      threads * (rows_read * vectors * descriptor::lane_bytes(tile.vector * bytes, pitch) +
+                 outputs / cover.store *
+                     descriptor::lane_bytes(cover.store * size_of(pool.y.dtype), tile.tile_q * size_of(pool.y.dtype)));
+  const double loads = vectors * (6 + (bytes < 4 ? tile.vector : 0));
+  const double adds = static_cast<double>(pool.window[1]) * tile.tile_q + static_cast<double>(pool.window[0]);
+  work.instructions = threads * (40 + rows_read * (8 + loads + adds) + outputs * 8);
+  work.blocks = threads / tile.threads;
+  work.threads_per_block = tile.threads;
+  work.registers_per_thread = 30 + vectors * tile.vector + outputs;
+  work.bytes_in_flight_per_thread = vectors * tile.vector * bytes * std::min(rows_read, 3.0);
+  return descriptor::streaming_estimate(work, target.arch, device);
+}
+
+}  // namespace
+
+Algorithm pool_nchw() {
+  return describe<Tile>("pool_nchw", "pool_forward", "pool/pool_nchw.cu")
+      .param("VECTOR", &Tile::vector, {4, 8, 2, 1})
+      .param("TILE_Q", &Tile::tile_q, {4, 2, 8, 1})
+      .param("TILE_P", &Tile::tile_p, {1, 2, 4})
+      .param("THREADS", &Tile::threads, {128, 64, 256})
+      .rule("W, alignment and VECTOR agree", aligned)
+      .rule("every tile starts at the same place in a vector", tiles_start_alike)
+      .rule("less than half of the tile is idle", no_idle_outputs)
+      .rule("a tile's rows fit registers", fits_registers)
+      .applies(refusal)
+      .program(program)
+      .estimate(predict);
+}
+
+}  // namespace kiln

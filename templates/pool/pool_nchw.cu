@@ -1,0 +1,116 @@
+// Pooling of packed NCHW tensors: a thread makes TILE_P x TILE_Q neighbouring outputs of one plane.
+//
+// A row of x that windows of the tile cover is loaded once, in aligned vectors of VECTOR elements, and reduced along w
+// for each of the TILE_Q columns; windows that share the row share that result. Rows and vectors outside x are not
+// loaded. Because VECTOR divides W and TILE_Q * STRIDE_W, a vector lies wholly inside or wholly outside a row, at
+// positions in the segment that are known at compile time. Parameters: pool_nchw.cpp.
+#include "lib/blend.cuh"
+#include "lib/index.cuh"
+#include "lib/pooling.cuh"
+#include "lib/vector.cuh"
+
+constexpr int TILES_P = ceil_div<int>(P, TILE_P);
+constexpr int TILES_Q = ceil_div<int>(Q, TILE_Q);
+constexpr int LEAD =
+    (VECTOR - PAD_LEFT % VECTOR) % VECTOR;  // columns before the tile's first, down to a vector's start
+constexpr int SPAN = (TILE_Q - 1) * STRIDE_W + (S - 1) * DILATION_W + 1;  // columns that windows of the tile cover
+constexpr int VECTORS = ceil_div(LEAD + SPAN, VECTOR);
+constexpr int ROWS = (TILE_P - 1) * STRIDE_H + (R - 1) * DILATION_H + 1;  // rows that windows of the tile cover
+
+static_assert(W % VECTOR == 0, "a vector must not cross the end of a row");
+static_assert(TILES_Q == 1 || TILE_Q * STRIDE_W % VECTOR == 0, "every tile must start at the same place in a vector");
+static_assert(Q % STORE == 0 && TILE_Q % STORE == 0, "a store must lie inside a row and a tile");
+
+struct TileRow {
+  float values[TILE_Q];
+};
+
+// For each column of the tile, row h of the plane reduced over the S taps of its window.
+__device__ __forceinline__ TileRow reduced_row(const TX* plane, Index h, Index first_column) {
+  float segment[VECTORS * VECTOR];
+#pragma unroll
+  for (int i = 0; i < VECTORS; ++i) {
+    const Index column = first_column + i * VECTOR;
+    if (column >= 0 && column < W) {
+      const Vector<TX, VECTOR> loaded = load_readonly<VECTOR>(plane + h * W + column);
+#pragma unroll
+      for (int j = 0; j < VECTOR; ++j) segment[i * VECTOR + j] = to_float(loaded[j]);
+    } else {
+#pragma unroll
+      for (int j = 0; j < VECTOR; ++j) segment[i * VECTOR + j] = pool_start<MODE>();
+    }
+  }
+  TileRow row;
+#pragma unroll
+  for (int q = 0; q < TILE_Q; ++q) {
+    row.values[q] = pool_start<MODE>();
+#pragma unroll
+    for (int s = 0; s < S; ++s) {
+      row.values[q] = pool_add<MODE>(row.values[q], segment[LEAD + q * STRIDE_W + s * DILATION_W]);
+    }
+  }
+  return row;
+}
+
+__device__ __forceinline__ void store_row(TY* target, const float (&values)[TILE_Q], Index q0, float alpha,
+                                          float beta) {
+#pragma unroll
+  for (int i = 0; i < TILE_Q; i += STORE) {
+    if (q0 + i >= Q) break;
+    Vector<TY, STORE> result;
+    if constexpr (BETA != SCALE_ZERO) result = load<STORE>(target + i);
+#pragma unroll
+    for (int j = 0; j < STORE; ++j) {
+      float old = 0.0f;
+      if constexpr (BETA != SCALE_ZERO) old = to_float(result[j]);
+      result[j] = from_float<TY>(blended<ALPHA, BETA>(values[i + j], alpha, old, beta));
+    }
+    store(target + i, result);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    pool_nchw(const TX* __restrict__ x, TY* __restrict__ y, float alpha, float beta, long long n) {
+  const Index tiles = (DYNAMIC_N ? static_cast<Index>(n) : N) * Index(C) * TILES_P * TILES_Q;
+  Index index = global_thread<THREADS, Index>();
+  if (index >= tiles) return;
+  const Index q0 = take_coordinate<TILES_Q>(index) * TILE_Q;
+  const Index p0 = take_coordinate<TILES_P>(index) * TILE_P;
+  const TX* plane = x + index * (Index(H) * W);
+  const Index top = p0 * STRIDE_H - PAD_TOP;
+  const Index left = q0 * STRIDE_W - PAD_LEFT;
+
+  float values[TILE_P][TILE_Q];
+#pragma unroll
+  for (int p = 0; p < TILE_P; ++p) {
+#pragma unroll
+    for (int q = 0; q < TILE_Q; ++q) values[p][q] = pool_start<MODE>();
+  }
+#pragma unroll ROW_UNROLL
+  for (int i = 0; i < ROWS; i += ROW_STEP) {
+    const Index h = top + i;
+    if (h < 0 || h >= H) continue;
+    const TileRow row = reduced_row(plane, h, left - LEAD);
+#pragma unroll
+    for (int p = 0; p < TILE_P; ++p) {
+      const int tap = i - p * STRIDE_H;  // of output row p; known at compile time if TILE_P > 1
+      if (TILE_P > 1 && (tap < 0 || tap % DILATION_H != 0 || tap / DILATION_H >= R)) continue;
+#pragma unroll
+      for (int q = 0; q < TILE_Q; ++q) values[p][q] = pool_add<MODE>(values[p][q], row.values[q]);
+    }
+  }
+
+#pragma unroll
+  for (int p = 0; p < TILE_P; ++p) {
+    if (p0 + p >= P) break;
+    if constexpr (MODE != POOL_MAX) {
+      const Index rows = counted_taps<MODE, Index>(top + p * STRIDE_H, R, DILATION_H, H, PAD_BOTTOM);
+#pragma unroll
+      for (int q = 0; q < TILE_Q; ++q) {
+        const Index columns = counted_taps<MODE, Index>(left + q * STRIDE_W, S, DILATION_W, W, PAD_RIGHT);
+        values[p][q] = pool_finish<MODE>(values[p][q], static_cast<float>(rows * columns));
+      }
+    }
+    store_row(y + (index * P + p0 + p) * Q + q0, values[p], q0, alpha, beta);
+  }
+}

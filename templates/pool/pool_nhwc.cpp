@@ -1,0 +1,109 @@
+#include <algorithm>
+
+#include "descriptor/parts.h"
+#include "descriptor/streaming_estimate.h"
+#include "kiln/generator/algorithm.h"
+#include "pool/pool_window.h"
+
+namespace kiln {
+namespace {
+
+struct Tile {
+  int threads;
+  int vector;  // channels a thread
+  int tile_q;  // outputs of a row a thread
+};
+
+// How the tile lies on x, as pool_nhwc.cu computes it.
+struct Cover {
+  Cover(const Tile& tile, const PoolForward& pool) {
+    columns = (tile.tile_q - 1) * pool.stride[1] + (pool.window[1] - 1) * pool.dilation[1] + 1;
+    column_step = tile.tile_q > 1 ? 1 : pool.dilation[1];
+    // Columns of a wider tile are known at compile time or the tile would not stay in registers.
+    column_unroll = tile.tile_q > 1 ? columns : std::min<int64_t>(pool.window[1], 8);
+    row_unroll = std::clamp<int64_t>(16 / column_unroll, 1, pool.window[0]);
+    tiles_per_image = pool.p() * ((pool.q() + tile.tile_q - 1) / tile.tile_q) * (pool.c() / tile.vector);
+  }
+
+  int64_t columns, column_step, column_unroll, row_unroll, tiles_per_image;
+};
+
+std::optional<std::string> refusal(const Request& request, const Target&) {
+  const PoolForward pool = PoolForward::of(request);
+  if (!pool.x.is_packed("nhwc") || !pool.y.is_packed("nhwc")) return "x and y must be packed nhwc";
+  if (!descriptor::window_fits_int(pool)) return "window coordinates do not fit 32 bits";
+  return std::nullopt;
+}
+
+bool aligned(const Tile& tile, const Request& request, const Target&) {
+  return descriptor::vector_fits(request.at("x"), 1, tile.vector) &&
+         descriptor::vector_fits(request.at("y"), 1, tile.vector);
+}
+
+bool no_idle_outputs(const Tile& tile, const Request& request, const Target&) {
+  return tile.tile_q / 2 < request.at("y").extents[3];
+}
+
+bool fits_registers(const Tile& tile, const Request& request, const Target&) {
+  const Cover cover(tile, PoolForward::of(request));
+  return tile.tile_q == 1 || (tile.tile_q * tile.vector <= 32 && cover.columns * tile.vector <= 256);
+}
+
+Program program(const Tile& tile, const Request& request, const Target&, const Emitter& emit) {
+  const PoolForward pool = PoolForward::of(request);
+  const Cover cover(tile, pool);
+  Prelude prelude = descriptor::pool_prelude(pool);
+  prelude.constant("THREADS", tile.threads).constant("VECTOR", tile.vector).constant("TILE_Q", tile.tile_q);
+  prelude.constant("ROW_UNROLL", cover.row_unroll);
+  prelude.constant("COLUMN_STEP", cover.column_step).constant("COLUMN_UNROLL", cover.column_unroll);
+
+  Launch launch;
+  launch.entry = "pool_nhwc";
+  launch.grid[0] = descriptor::blocks_for(cover.tiles_per_image, pool.n(), pool.dynamic_batch, tile.threads);
+  launch.block[0] = static_cast<unsigned>(tile.threads);
+  launch.arguments = descriptor::unary_arguments();
+  return Program{{emit.source(prelude)}, {launch}};
+}
+
+Estimate predict(const Tile& tile, const Request& request, const Target& target, const DeviceFigures& device) {
+  const PoolForward pool = PoolForward::of(request);
+  const Cover cover(tile, pool);
+  const double threads = static_cast<double>(cover.tiles_per_image * pool.n());
+  // Columns that are loaded for a row of the tile, and the part of the window that is not padding.
+  const auto window = static_cast<double>(pool.window[0] * pool.window[1]);
+  const double inside = descriptor::mean_window_elements(pool) / window;
+  const auto columns = static_cast<double>(std::min(cover.columns, tile.tile_q * pool.window[1]));
+  const double loads = inside * static_cast<double>(pool.window[0]) * columns;
+  const double bytes = size_of(pool.x.dtype);
+  const double pitch = pool.c() == tile.vector ? tile.tile_q * static_cast<double>(pool.stride[1] * pool.c()) * bytes
+                                               : tile.vector * bytes;
+
+  descriptor::StreamingWork work;
+  work.dram_bytes = descriptor::compulsory_bytes(pool);
+  work.cache_bytes = threads * (loads * descriptor::lane_bytes(tile.vector * bytes, pitch) +
+                                tile.tile_q * tile.vector * size_of(pool.y.dtype));
+  work.instructions = threads * (40 + loads * (8 + (bytes < 4 ? tile.vector : 0)) +
+                                 inside * window * tile.tile_q * tile.vector + tile.tile_q * tile.vector * 4);
+  work.blocks = threads / tile.threads;
+  work.threads_per_block = tile.threads;
+  work.registers_per_thread = 32 + tile.tile_q * tile.vector * 2;
+  work.bytes_in_flight_per_thread = tile.vector * bytes * std::min(std::max(loads, 1.0), 6.0);
+  return descriptor::streaming_estimate(work, target.arch, device);
+}
+
+}  // namespace
+
+Algorithm pool_nhwc() {
+  return describe<Tile>("pool_nhwc", "pool_forward", "pool/pool_nhwc.cu")
+      .param("VECTOR", &Tile::vector, {8, 4, 2, 1})
+      .param("TILE_Q", &Tile::tile_q, {1, 2, 4})
+      .param("THREADS", &Tile::threads, {128, 64, 256})
+      .rule("C, alignment and VECTOR agree", aligned)
+      .rule("less than half of the tile is idle", no_idle_outputs)
+      .rule("the tile fits registers", fits_registers)
+      .applies(refusal)
+      .program(program)
+      .estimate(predict);
+}
+
+}  // namespace kiln

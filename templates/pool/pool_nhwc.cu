@@ -1,0 +1,79 @@
+// Pooling of packed NHWC tensors: a thread makes TILE_Q neighbouring outputs of a row, for VECTOR channels.
+//
+// Neighbouring threads take neighbouring channels, so that a warp moves whole lines. A column of x that several
+// windows of the tile cover is loaded once. Parameters: pool_nhwc.cpp.
+#include "lib/blend.cuh"
+#include "lib/index.cuh"
+#include "lib/pooling.cuh"
+#include "lib/vector.cuh"
+
+constexpr int TILES_Q = ceil_div<int>(Q, TILE_Q);
+constexpr int COLUMNS = (TILE_Q - 1) * STRIDE_W + (S - 1) * DILATION_W + 1;  // that windows of the tile cover
+
+static_assert(C % VECTOR == 0, "a vector must not cross the end of a pixel");
+
+// One output's channels, blended with what y holds and stored.
+__device__ __forceinline__ void store_pixel(TY* target, const float (&values)[VECTOR], float alpha, float beta) {
+  Vector<TY, VECTOR> result;
+  if constexpr (BETA != SCALE_ZERO) result = load<VECTOR>(target);
+#pragma unroll
+  for (int j = 0; j < VECTOR; ++j) {
+    float old = 0.0f;
+    if constexpr (BETA != SCALE_ZERO) old = to_float(result[j]);
+    result[j] = from_float<TY>(blended<ALPHA, BETA>(values[j], alpha, old, beta));
+  }
+  store(target, result);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    pool_nhwc(const TX* __restrict__ x, TY* __restrict__ y, float alpha, float beta, long long n) {
+  const Index tiles = (DYNAMIC_N ? static_cast<Index>(n) : N) * Index(P) * TILES_Q * (C / VECTOR);
+  Index index = global_thread<THREADS, Index>();
+  if (index >= tiles) return;
+  const Index c = take_coordinate<C / VECTOR>(index) * VECTOR;
+  const Index q0 = take_coordinate<TILES_Q>(index) * TILE_Q;
+  const Index p = take_coordinate<P>(index);
+  const Index top = p * STRIDE_H - PAD_TOP;
+  const Index left = q0 * STRIDE_W - PAD_LEFT;
+  const TX* image = x + index * (Index(H) * W * C) + c;
+
+  float values[TILE_Q][VECTOR];
+#pragma unroll
+  for (int q = 0; q < TILE_Q; ++q) {
+#pragma unroll
+    for (int j = 0; j < VECTOR; ++j) values[q][j] = pool_start<MODE>();
+  }
+#pragma unroll ROW_UNROLL
+  for (int r = 0; r < R; ++r) {
+    const Index h = top + r * DILATION_H;
+    if (h < 0 || h >= H) continue;
+#pragma unroll COLUMN_UNROLL
+    for (int i = 0; i < COLUMNS; i += COLUMN_STEP) {
+      const Index w = left + i;
+      if (w < 0 || w >= W) continue;
+      const Vector<TX, VECTOR> loaded = load_readonly<VECTOR>(image + (h * W + w) * C);
+#pragma unroll
+      for (int q = 0; q < TILE_Q; ++q) {
+        const int tap = i - q * STRIDE_W;  // of output q; known at compile time if TILE_Q > 1
+        if (TILE_Q > 1 && (tap < 0 || tap % DILATION_W != 0 || tap / DILATION_W >= S)) continue;
+#pragma unroll
+        for (int j = 0; j < VECTOR; ++j) values[q][j] = pool_add<MODE>(values[q][j], to_float(loaded[j]));
+      }
+    }
+  }
+
+  TY* row = y + (index * P + p) * (Index(Q) * C) + c;
+  const Index rows = counted_taps<MODE, Index>(top, R, DILATION_H, H, PAD_BOTTOM);
+#pragma unroll
+  for (int q = 0; q < TILE_Q; ++q) {
+    if (q0 + q >= Q) break;
+    if constexpr (MODE != POOL_MAX) {
+      const Index columns = counted_taps<MODE, Index>(left + q * STRIDE_W, S, DILATION_W, W, PAD_RIGHT);
+#pragma unroll
+      for (int j = 0; j < VECTOR; ++j) {
+        values[q][j] = pool_finish<MODE>(values[q][j], static_cast<float>(rows * columns));
+      }
+    }
+    store_pixel(row + (q0 + q) * C, values[q], alpha, beta);
+  }
+}
