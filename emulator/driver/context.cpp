@@ -1,0 +1,70 @@
+#include "driver/context.h"
+
+#include <cstdio>
+#include <utility>
+#include <vector>
+
+namespace kiln::emulator {
+
+Context::Context(Device& device, CUcontext handle, AddressSpace& host_memory)
+    : device_(device),
+      handle_(handle),
+      host_memory_(host_memory),
+      memory_(device.model->limits.memory_bytes, "allocation"),
+      legacy_(std::make_shared<Stream>()) {}
+
+bool Context::set_fault(CUresult error, std::string report) {
+  const std::lock_guard lock(mutex_);
+  if (error_ != CUDA_SUCCESS) return false;
+  std::fprintf(stderr, "kiln emulator: %s\n", report.c_str());
+  fault_ = std::move(report);
+  error_ = error;
+  return true;
+}
+
+std::string Context::fault() const {
+  const std::lock_guard lock(mutex_);
+  return fault_;
+}
+
+std::shared_ptr<Stream> Context::make_stream(const std::shared_ptr<Context>& self, unsigned flags) const {
+  auto stream = std::make_shared<Stream>();
+  stream->context = self;
+  stream->flags = flags;
+  if ((flags & CU_STREAM_NON_BLOCKING) == 0) stream->track->legacy = legacy_->track;
+  return stream;
+}
+
+std::shared_ptr<Stream> Context::per_thread_stream(const std::shared_ptr<Context>& self) {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<Stream>& stream = per_thread_[std::this_thread::get_id()];
+  if (stream == nullptr) stream = make_stream(self, CU_STREAM_DEFAULT);
+  return stream;
+}
+
+bool Context::is_valid(uint64_t address, uint64_t bytes) const {
+  return memory_.contains(address, bytes) || host_memory_.contains(address, bytes);
+}
+
+std::shared_ptr<const RegionTable> Context::regions() const {
+  const std::lock_guard lock(mutex_);
+  if (regions_ == nullptr || regions_version_ != memory_.version() || regions_host_version_ != host_memory_.version()) {
+    std::vector<Region> valid, freed;
+    regions_version_ = memory_.list(valid, freed);
+    regions_host_version_ = host_memory_.list(valid, freed);
+    regions_ = std::make_shared<const RegionTable>(std::move(valid), std::move(freed));
+  }
+  return regions_;
+}
+
+void Context::set_last_launch(LaunchRecord record) {
+  const std::lock_guard lock(mutex_);
+  last_launch_ = std::move(record);
+}
+
+std::optional<LaunchRecord> Context::last_launch() const {
+  const std::lock_guard lock(mutex_);
+  return last_launch_;
+}
+
+}  // namespace kiln::emulator

@@ -1,0 +1,98 @@
+// Contexts, and the streams and events that live in them.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "driver/failure.h"
+#include "driver/launch_record.h"
+#include "driver/timeline.h"
+#include "memory/address_space.h"
+#include "model/device_table.h"
+
+namespace kiln::emulator {
+
+class Context;
+
+/// One emulated GPU.
+struct Device {
+  int ordinal = 0;
+  const DeviceModel* model = nullptr;
+  Timeline timeline;
+  CUcontext primary_handle = nullptr;  ///< the same for the whole process, as with the real driver
+  std::mutex primary_mutex;            ///< guards primary_retains
+  unsigned primary_retains = 0;
+};
+
+struct Stream {
+  std::weak_ptr<Context> context;
+  unsigned flags = CU_STREAM_DEFAULT;
+  std::shared_ptr<Track> track = std::make_shared<Track>();
+};
+
+struct Event {
+  std::weak_ptr<Context> context;
+  unsigned flags = CU_EVENT_DEFAULT;
+  std::mutex mutex;                 ///< guards time
+  std::optional<Picoseconds> time;  ///< nothing until recorded
+};
+
+/// One CUDA context. Thread-safe.
+///
+/// Work is executed when it is enqueued, by the calling thread, one piece at a time per context: a legal schedule of
+/// any set of streams, since whatever a stream waits for was enqueued, so done, before.
+class Context {
+ public:
+  Context(Device& device, CUcontext handle, AddressSpace& host_memory);
+
+  Device& device() const { return device_; }
+  CUcontext handle() const { return handle_; }
+  AddressSpace& memory() { return memory_; }
+  /// Held while device work runs, and while what it may use is freed.
+  std::mutex& execution() { return execution_; }
+
+  /// Ends the call with the error of the fault that broke this context, if any.
+  void require_usable() const { require(error_ == CUDA_SUCCESS, error_); }
+  /// Breaks the context: from now on every call in it fails with `error`. The first fault wins, and is printed on
+  /// stderr; false if there was one already.
+  bool set_fault(CUresult error, std::string report);
+  /// Report of the fault that broke the context; empty if it is well.
+  std::string fault() const;
+
+  /// The legacy default stream, and the calling thread's own default stream.
+  std::shared_ptr<Stream> legacy_stream() const { return legacy_; }
+  std::shared_ptr<Stream> per_thread_stream(const std::shared_ptr<Context>& self);
+  /// A new stream of this context; `self` is the owner's pointer to this.
+  std::shared_ptr<Stream> make_stream(const std::shared_ptr<Context>& self, unsigned flags) const;
+
+  /// True if [address, address + bytes) is valid on the device: allocated here, or pinned host memory.
+  bool is_valid(uint64_t address, uint64_t bytes) const;
+  /// The valid addresses of a launch made now.
+  std::shared_ptr<const RegionTable> regions() const;
+
+  void set_last_launch(LaunchRecord record);
+  std::optional<LaunchRecord> last_launch() const;
+
+ private:
+  Device& device_;
+  const CUcontext handle_;
+  AddressSpace& host_memory_;
+  AddressSpace memory_;
+  std::mutex execution_;
+  std::atomic<CUresult> error_ = CUDA_SUCCESS;
+  const std::shared_ptr<Stream> legacy_;
+
+  mutable std::mutex mutex_;  // guards everything below
+  std::string fault_;
+  std::map<std::thread::id, std::shared_ptr<Stream>> per_thread_;
+  std::optional<LaunchRecord> last_launch_;
+  mutable std::shared_ptr<const RegionTable> regions_;
+  mutable uint64_t regions_version_ = 0, regions_host_version_ = 0;
+};
+
+}  // namespace kiln::emulator

@@ -1,0 +1,111 @@
+#include "driver/driver.h"
+
+#include <atomic>
+#include <limits>
+#include <utility>
+
+namespace kiln::emulator {
+namespace {
+
+// The one process-wide object, since the driver API names no instance.
+struct Holder {
+  std::mutex mutex;  // taken to create
+  std::atomic<Driver*> driver = nullptr;
+};
+
+Holder& holder() {
+  static Holder instance;
+  return instance;
+}
+
+}  // namespace
+
+Driver::Driver(Settings settings)
+    : host_memory(std::numeric_limits<uint64_t>::max() / 4, "pinned host allocation"), settings_(std::move(settings)) {
+  for (const DeviceModel* model : settings_.devices) {
+    auto device = std::make_unique<Device>();
+    device->ordinal = device_count();
+    device->model = model;
+    device->primary_handle = contexts.reserve();
+    devices_.push_back(std::move(device));
+  }
+}
+
+void Driver::initialise() {
+  const std::lock_guard lock(holder().mutex);
+  if (holder().driver == nullptr) holder().driver = new Driver(Settings::read());
+}
+
+Driver* Driver::if_initialised() {
+  return holder().driver;
+}
+
+Driver& Driver::instance() {
+  Driver* driver = if_initialised();
+  require(driver != nullptr, CUDA_ERROR_NOT_INITIALIZED);
+  return *driver;
+}
+
+Device& Driver::device(int ordinal) const {
+  require(ordinal >= 0 && ordinal < device_count(), CUDA_ERROR_INVALID_DEVICE);
+  return *devices_[static_cast<size_t>(ordinal)];
+}
+
+std::shared_ptr<Context> Driver::create_context(Device& device, CUcontext handle) {
+  auto context = std::make_shared<Context>(device, handle, host_memory);
+  contexts.insert(handle, context);
+  return context;
+}
+
+void Driver::destroy_context(CUcontext handle) {
+  const std::shared_ptr<Context> context = contexts.remove(handle);
+  require(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+  const auto lives_there = [&](const auto& object) { return object.context.lock() == context; };
+  const std::lock_guard execution(context->execution());
+  functions.remove_if(lives_there);
+  modules.remove_if(lives_there);
+  events.remove_if(lives_there);
+  streams.remove_if(lives_there);
+}
+
+std::string Driver::last_fault() const {
+  const std::lock_guard lock(mutex_);
+  return last_fault_;
+}
+
+void Driver::fault(Context& context, CUresult error, const std::string& report) {
+  if (!context.set_fault(error, report)) return;
+  const std::lock_guard lock(mutex_);
+  last_fault_ = report;
+}
+
+std::vector<CUcontext>& context_stack() {
+  // Per thread by definition of the API: cuCtxSetCurrent acts on the calling host thread.
+  thread_local std::vector<CUcontext> stack;
+  return stack;
+}
+
+std::shared_ptr<Context> current_context() {
+  const Driver& driver = Driver::instance();
+  const std::vector<CUcontext>& stack = context_stack();
+  require(!stack.empty() && stack.back() != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+  std::shared_ptr<Context> context = driver.contexts.find(stack.back());
+  require(context != nullptr, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  context->require_usable();
+  return context;
+}
+
+StreamUse use_stream(CUstream handle) {
+  constexpr uintptr_t legacy = 1, per_thread = 2;
+  const auto value = reinterpret_cast<uintptr_t>(handle);
+  if (value <= per_thread) {
+    std::shared_ptr<Context> context = current_context();
+    std::shared_ptr<Stream> stream = value <= legacy ? context->legacy_stream() : context->per_thread_stream(context);
+    return {std::move(context), std::move(stream)};
+  }
+  std::shared_ptr<Stream> stream = lookup(Driver::instance().streams, handle);
+  std::shared_ptr<Context> context = usable_context_of(*stream);
+  return {std::move(context), std::move(stream)};
+}
+
+}  // namespace kiln::emulator

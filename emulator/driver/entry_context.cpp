@@ -1,0 +1,168 @@
+// Contexts: primary and created ones, and which is current.
+#include <memory>
+
+#include "driver/driver.h"
+#include "driver/exports.h"
+
+namespace kiln::emulator {
+namespace {
+
+// Replaces the top of the calling thread's stack, as cuCtxSetCurrent does; null pops it.
+void set_current(CUcontext context) {
+  std::vector<CUcontext>& stack = context_stack();
+  if (!stack.empty()) stack.pop_back();
+  if (context != nullptr) stack.push_back(context);
+}
+
+void create(CUcontext* context, CUdevice ordinal) {
+  Driver& driver = Driver::instance();
+  require(context != nullptr);
+  Device& device = driver.device(ordinal);
+  const CUcontext handle = driver.contexts.reserve();
+  driver.create_context(device, handle);
+  context_stack().push_back(handle);
+  *context = handle;
+}
+
+bool is_primary(const Driver& driver, CUcontext context) {
+  for (int ordinal = 0; ordinal < driver.device_count(); ++ordinal) {
+    if (driver.device(ordinal).primary_handle == context) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  return entry([&] {
+    Driver& driver = Driver::instance();
+    Device& found = driver.device(device);
+    require(context != nullptr);
+    const std::lock_guard lock(found.primary_mutex);
+    if (found.primary_retains == 0) driver.create_context(found, found.primary_handle);
+    ++found.primary_retains;
+    *context = found.primary_handle;
+  });
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+  return entry([&] {
+    Driver& driver = Driver::instance();
+    Device& found = driver.device(device);
+    const std::lock_guard lock(found.primary_mutex);
+    require(found.primary_retains > 0, CUDA_ERROR_INVALID_CONTEXT);
+    if (--found.primary_retains == 0) driver.destroy_context(found.primary_handle);
+  });
+}
+
+CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
+  return cuDevicePrimaryCtxRelease_v2(device);
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
+  return entry([&] {
+    Driver& driver = Driver::instance();
+    Device& found = driver.device(device);
+    const std::lock_guard lock(found.primary_mutex);
+    if (found.primary_retains == 0) return;
+    driver.destroy_context(found.primary_handle);  // retains keep counting: the next use starts afresh
+    driver.create_context(found, found.primary_handle);
+  });
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active) {
+  return entry([&] {
+    Device& found = Driver::instance().device(device);
+    require(flags != nullptr && active != nullptr);
+    const std::lock_guard lock(found.primary_mutex);
+    *flags = 0;
+    *active = found.primary_retains > 0 ? 1 : 0;
+  });
+}
+
+CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned) {
+  return entry([&] { Driver::instance().device(device); });  // how a host thread waits makes no difference here
+}
+
+CUresult cuCtxCreate_v2(CUcontext* context, unsigned, CUdevice device) {
+  return entry([&] { create(context, device); });
+}
+
+CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* parameters, unsigned, CUdevice device) {
+  return entry([&] {
+    require(parameters == nullptr, CUDA_ERROR_NOT_SUPPORTED);  // execution affinity, green contexts
+    create(context, device);
+  });
+}
+
+CUresult cuCtxDestroy_v2(CUcontext context) {
+  return entry([&] {
+    Driver& driver = Driver::instance();
+    require(!is_primary(driver, context), CUDA_ERROR_INVALID_CONTEXT);
+    driver.destroy_context(context);
+    std::vector<CUcontext>& stack = context_stack();
+    if (!stack.empty() && stack.back() == context) stack.pop_back();
+  });
+}
+
+CUresult cuCtxGetApiVersion(CUcontext context, unsigned* version) {
+  return entry([&] {
+    const Driver& driver = Driver::instance();
+    require(version != nullptr);
+    require(context == nullptr || driver.contexts.find(context) != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+    *version = 3020;  // the one that 64-bit drivers have reported since CUDA 3.2
+  });
+}
+
+CUresult cuCtxGetCurrent(CUcontext* context) {
+  return entry([&] {
+    Driver::instance();
+    require(context != nullptr);
+    const std::vector<CUcontext>& stack = context_stack();
+    *context = stack.empty() ? nullptr : stack.back();
+  });
+}
+
+CUresult cuCtxSetCurrent(CUcontext context) {
+  return entry([&] {
+    const Driver& driver = Driver::instance();
+    require(context == nullptr || driver.contexts.find(context) != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+    set_current(context);
+  });
+}
+
+CUresult cuCtxPushCurrent_v2(CUcontext context) {
+  return entry([&] {
+    require(Driver::instance().contexts.find(context) != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+    context_stack().push_back(context);
+  });
+}
+
+CUresult cuCtxPopCurrent_v2(CUcontext* context) {
+  return entry([&] {
+    Driver::instance();
+    std::vector<CUcontext>& stack = context_stack();
+    require(!stack.empty(), CUDA_ERROR_INVALID_CONTEXT);
+    if (context != nullptr) *context = stack.back();
+    stack.pop_back();
+  });
+}
+
+CUresult cuCtxGetDevice(CUdevice* device) {
+  return entry([&] {
+    const std::shared_ptr<Context> context = current_context();
+    require(device != nullptr);
+    *device = context->device().ordinal;
+  });
+}
+
+CUresult cuCtxSynchronize() {
+  return entry([&] {
+    const std::shared_ptr<Context> context = current_context();
+    { const std::lock_guard idle(context->execution()); }  // waits for what other threads are executing
+    context->require_usable();
+    Timeline::synchronise(context->device().timeline.horizon());
+  });
+}
+
+}  // namespace kiln::emulator

@@ -1,0 +1,161 @@
+// Streams and events.
+#include <algorithm>
+#include <memory>
+
+#include "driver/driver.h"
+#include "driver/exports.h"
+
+namespace kiln::emulator {
+namespace {
+
+// Waits for what other threads are executing in the context, then fails if that broke it.
+void drain(Context& context) {
+  { const std::lock_guard idle(context.execution()); }
+  context.require_usable();
+}
+
+void synchronise(CUstream handle) {
+  const StreamUse use = use_stream(handle);
+  drain(*use.context);
+  Timeline::synchronise(use.context->device().timeline.record(*use.stream->track));
+}
+
+std::shared_ptr<Event> usable_event(CUevent handle) {
+  std::shared_ptr<Event> event = lookup(Driver::instance().events, handle);
+  usable_context_of(*event);
+  return event;
+}
+
+// The recorded time of an event that keeps time.
+Picoseconds time_of(const std::shared_ptr<Event>& event) {
+  require((event->flags & CU_EVENT_DISABLE_TIMING) == 0, CUDA_ERROR_INVALID_HANDLE);
+  const std::lock_guard lock(event->mutex);
+  require(event->time.has_value(), CUDA_ERROR_INVALID_HANDLE);
+  return *event->time;
+}
+
+void record(CUevent handle, CUstream stream) {
+  const std::shared_ptr<Event> event = usable_event(handle);
+  const StreamUse use = use_stream(stream);
+  require(event->context.lock() == use.context, CUDA_ERROR_INVALID_HANDLE);
+  const std::lock_guard execution(use.context->execution());
+  const std::lock_guard lock(event->mutex);
+  event->time = use.context->device().timeline.record(*use.stream->track);
+}
+
+}  // namespace
+
+CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
+  return entry([&] {
+    const std::shared_ptr<Context> context = current_context();
+    require(stream != nullptr && flags <= CU_STREAM_NON_BLOCKING);
+    *stream = Driver::instance().streams.add(context->make_stream(context, flags));
+  });
+}
+
+CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int) {
+  return cuStreamCreate(stream, flags);
+}
+
+CUresult cuStreamDestroy_v2(CUstream stream) {
+  return entry([&] {
+    const std::shared_ptr<Stream> removed = Driver::instance().streams.remove(stream);
+    require(removed != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    usable_context_of(*removed);
+  });
+}
+
+CUresult cuStreamSynchronize(CUstream stream) {
+  return entry([&] { synchronise(stream); });
+}
+
+CUresult cuStreamQuery(CUstream stream) {
+  return entry([&] { use_stream(stream).context->require_usable(); });
+}
+
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
+  return entry([&] {
+    const StreamUse use = use_stream(stream);
+    const std::shared_ptr<Event> awaited = usable_event(event);
+    const std::lock_guard lock(awaited->mutex);
+    if (awaited->time) use.context->device().timeline.wait(*use.stream->track, *awaited->time);
+  });
+}
+
+CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
+  return entry([&] {
+    const StreamUse use = use_stream(stream);
+    require(context != nullptr);
+    *context = use.context->handle();
+  });
+}
+
+CUresult cuStreamGetFlags(CUstream stream, unsigned* flags) {
+  return entry([&] {
+    const StreamUse use = use_stream(stream);
+    require(flags != nullptr);
+    *flags = use.stream->flags;
+  });
+}
+
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
+  return entry([&] {
+    use_stream(stream);
+    require(status != nullptr);
+    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+  });
+}
+
+CUresult cuEventCreate(CUevent* event, unsigned flags) {
+  return entry([&] {
+    const std::shared_ptr<Context> context = current_context();
+    require(event != nullptr);
+    auto created = std::make_shared<Event>();
+    created->context = context;
+    created->flags = flags;
+    *event = Driver::instance().events.add(std::move(created));
+  });
+}
+
+CUresult cuEventDestroy_v2(CUevent event) {
+  return entry([&] {
+    const std::shared_ptr<Event> removed = Driver::instance().events.remove(event);
+    require(removed != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    usable_context_of(*removed);
+  });
+}
+
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+  return entry([&] { record(event, stream); });
+}
+
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned) {
+  return cuEventRecord(event, stream);
+}
+
+CUresult cuEventQuery(CUevent event) {
+  return entry([&] { usable_event(event); });  // whatever was recorded has been executed
+}
+
+CUresult cuEventSynchronize(CUevent event) {
+  return entry([&] {
+    const std::shared_ptr<Event> awaited = usable_event(event);
+    const std::lock_guard lock(awaited->mutex);
+    if (awaited->time) Timeline::synchronise(*awaited->time);
+  });
+}
+
+CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
+  return entry([&] {
+    require(milliseconds != nullptr);
+    const auto from = static_cast<int64_t>(time_of(usable_event(start)));
+    const auto to = static_cast<int64_t>(time_of(usable_event(end)));
+    *milliseconds = static_cast<float>(static_cast<double>(to - from) * 1e-9);
+  });
+}
+
+CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) {
+  return cuEventElapsedTime(milliseconds, start, end);
+}
+
+}  // namespace kiln::emulator

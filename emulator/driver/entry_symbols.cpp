@@ -1,0 +1,185 @@
+// Error texts, finding entry points by name, and the emulator's own extensions.
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "driver/driver.h"
+#include "driver/exports.h"
+#include "kiln/emulator/extensions.h"
+
+namespace kiln::emulator {
+namespace {
+
+struct ErrorText {
+  CUresult code;
+  const char* name;
+  const char* text;
+};
+
+// The driver's wording, since people search for it.
+constexpr std::array error_texts = {
+    ErrorText{CUDA_SUCCESS, "CUDA_SUCCESS", "no error"},
+    ErrorText{CUDA_ERROR_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
+    ErrorText{CUDA_ERROR_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+    ErrorText{CUDA_ERROR_NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
+    ErrorText{CUDA_ERROR_DEINITIALIZED, "CUDA_ERROR_DEINITIALIZED", "driver shutting down"},
+    ErrorText{CUDA_ERROR_NO_DEVICE, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
+    ErrorText{CUDA_ERROR_INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
+    ErrorText{CUDA_ERROR_INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
+    ErrorText{CUDA_ERROR_INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
+    ErrorText{CUDA_ERROR_NO_BINARY_FOR_GPU, "CUDA_ERROR_NO_BINARY_FOR_GPU",
+              "no kernel image is available for execution on the device"},
+    ErrorText{CUDA_ERROR_INVALID_PTX, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
+    ErrorText{CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
+              "the provided PTX was compiled with an unsupported toolchain."},
+    ErrorText{CUDA_ERROR_INVALID_SOURCE, "CUDA_ERROR_INVALID_SOURCE", "device kernel image is invalid"},
+    ErrorText{CUDA_ERROR_OPERATING_SYSTEM, "CUDA_ERROR_OPERATING_SYSTEM",
+              "OS call failed or operation not supported on this OS"},
+    ErrorText{CUDA_ERROR_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
+    ErrorText{CUDA_ERROR_ILLEGAL_STATE, "CUDA_ERROR_ILLEGAL_STATE",
+              "the operation cannot be performed in the present state"},
+    ErrorText{CUDA_ERROR_NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+    ErrorText{CUDA_ERROR_NOT_READY, "CUDA_ERROR_NOT_READY", "device not ready"},
+    ErrorText{CUDA_ERROR_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
+    ErrorText{CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
+              "too many resources requested for launch"},
+    ErrorText{CUDA_ERROR_LAUNCH_TIMEOUT, "CUDA_ERROR_LAUNCH_TIMEOUT", "the launch timed out and was terminated"},
+    ErrorText{CUDA_ERROR_CONTEXT_IS_DESTROYED, "CUDA_ERROR_CONTEXT_IS_DESTROYED", "context is destroyed"},
+    ErrorText{CUDA_ERROR_ASSERT, "CUDA_ERROR_ASSERT", "device-side assert triggered"},
+    ErrorText{static_cast<CUresult>(712), "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED",
+              "part or all of the requested memory range is already mapped"},
+    ErrorText{static_cast<CUresult>(713), "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED",
+              "pointer does not correspond to a registered memory region"},
+    ErrorText{CUDA_ERROR_ILLEGAL_INSTRUCTION, "CUDA_ERROR_ILLEGAL_INSTRUCTION",
+              "an illegal instruction was encountered"},
+    ErrorText{CUDA_ERROR_MISALIGNED_ADDRESS, "CUDA_ERROR_MISALIGNED_ADDRESS", "misaligned address"},
+    ErrorText{CUDA_ERROR_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
+    ErrorText{CUDA_ERROR_NOT_PERMITTED, "CUDA_ERROR_NOT_PERMITTED", "operation not permitted"},
+    ErrorText{CUDA_ERROR_NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported"},
+    ErrorText{CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
+              "system has unsupported display driver / cuda driver combination"},
+    ErrorText{CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+              "operation not permitted when stream is capturing"},
+    ErrorText{CUDA_ERROR_UNKNOWN, "CUDA_ERROR_UNKNOWN", "unknown error"},
+};
+
+// Stores the wanted text, or null and a failure for a code that is not listed.
+void find_text(CUresult error, const char* ErrorText::*wanted, const char** result) {
+  require(result != nullptr);
+  const auto found = std::find_if(error_texts.begin(), error_texts.end(),
+                                  [&](const ErrorText& candidate) { return candidate.code == error; });
+  *result = found == error_texts.end() ? nullptr : (*found).*wanted;
+  require(*result != nullptr);
+}
+
+struct Symbol {
+  std::string_view name;
+  void* function;
+};
+
+#define KILN_EMULATOR_SYMBOL(symbol, ...)                                                                          \
+  static_assert(std::is_same_v<decltype(symbol), __VA_ARGS__>, #symbol " must have the signature that is listed"); \
+  symbols[count++] = {#symbol, reinterpret_cast<void*>(&symbol)};
+#define KILN_EMULATOR_COUNT(symbol, ...) +1
+
+constexpr size_t symbol_count =
+    0 KILN_CUDA_DRIVER_ENTRY_POINTS(KILN_EMULATOR_COUNT) KILN_EMULATOR_EXTRA_ENTRY_POINTS(KILN_EMULATOR_COUNT);
+
+std::array<Symbol, symbol_count> all_symbols() {
+  std::array<Symbol, symbol_count> symbols;
+  size_t count = 0;
+  KILN_CUDA_DRIVER_ENTRY_POINTS(KILN_EMULATOR_SYMBOL)
+  KILN_EMULATOR_EXTRA_ENTRY_POINTS(KILN_EMULATOR_SYMBOL)
+  return symbols;
+}
+
+#undef KILN_EMULATOR_SYMBOL
+#undef KILN_EMULATOR_COUNT
+
+// The CUDA version whose headers began to map a base name to this suffix; earlier callers get the one before.
+struct Variant {
+  std::string_view suffix;
+  int since;
+};
+
+// The export that a base name ("cuMemAlloc") or a full one means to a program built for `version`, or null.
+void* find_export(std::string_view name, int version) {
+  const std::array variants = {Variant{"_v4", 13000}, Variant{"_v2", name == "cuGetProcAddress" ? 12000 : 0},
+                               Variant{"", 0}};
+  const std::array<Symbol, symbol_count> symbols = all_symbols();
+  for (const Variant& variant : variants) {
+    if (version < variant.since) continue;
+    const std::string wanted = std::string(name).append(variant.suffix);
+    const auto found =
+        std::find_if(symbols.begin(), symbols.end(), [&](const Symbol& symbol) { return symbol.name == wanted; });
+    if (found != symbols.end()) return found->function;
+  }
+  return nullptr;
+}
+
+std::string current_fault() {
+  const Driver* driver = Driver::if_initialised();
+  if (driver == nullptr) return {};
+  const std::vector<CUcontext>& stack = context_stack();
+  const std::shared_ptr<Context> context = stack.empty() ? nullptr : driver->contexts.find(stack.back());
+  std::string report = context == nullptr ? std::string() : context->fault();
+  return report.empty() ? driver->last_fault() : report;
+}
+
+std::string current_launch() {
+  const Driver* driver = Driver::if_initialised();
+  const std::vector<CUcontext>& stack = context_stack();
+  if (driver == nullptr || stack.empty()) return {};
+  const std::shared_ptr<Context> context = driver->contexts.find(stack.back());
+  const std::optional<LaunchRecord> record = context == nullptr ? std::nullopt : context->last_launch();
+  return record ? to_json(*record) : std::string();
+}
+
+}  // namespace
+
+CUresult cuGetErrorName(CUresult error, const char** name) {
+  return entry([&] { find_text(error, &ErrorText::name, name); });
+}
+
+CUresult cuGetErrorString(CUresult error, const char** text) {
+  return entry([&] { find_text(error, &ErrorText::text, text); });
+}
+
+// NVRTC 13 asks a libcuda it finds for its private tables, and crashes if it cannot ask.
+CUresult cuGetExportTable(const void** table, const CUuuid*) {
+  return entry([&] {
+    require(table != nullptr);
+    *table = nullptr;
+    fail(CUDA_ERROR_NOT_FOUND);
+  });
+}
+
+CUresult cuGetProcAddress_v2(const char* symbol, void** function, int version, uint64_t flags, int* status) {
+  return entry([&] {
+    constexpr int found = 0, not_found = 1;                 // CUdriverProcAddressQueryResult
+    constexpr uint64_t per_thread_default_stream = 1 << 1;  // CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
+    require(symbol != nullptr && function != nullptr);
+    *function = (flags & per_thread_default_stream) != 0 ? nullptr : find_export(symbol, version);
+    if (status != nullptr) *status = *function != nullptr ? found : not_found;
+    require(*function != nullptr, CUDA_ERROR_NOT_FOUND);
+  });
+}
+
+CUresult cuGetProcAddress(const char* symbol, void** function, int version, uint64_t flags) {
+  return cuGetProcAddress_v2(symbol, function, version, flags, nullptr);
+}
+
+}  // namespace kiln::emulator
+
+extern "C" __attribute__((visibility("default"))) const char* kiln_emulator_last_fault(void) {
+  thread_local std::string text;
+  text = kiln::emulator::current_fault();
+  return text.c_str();
+}
+
+extern "C" __attribute__((visibility("default"))) const char* kiln_emulator_last_launch_json(void) {
+  thread_local std::string text;
+  text = kiln::emulator::current_launch();
+  return text.c_str();
+}

@@ -1,0 +1,56 @@
+// Every function that libkiln_emulator.so exports.
+//
+// The list that the loading side uses (cuda_abi) is declared straight from it: a definition with another signature does
+// not compile, and a missing one does not link. The second list is what programs built with NVIDIA's own headers, NVRTC
+// included, call besides.
+#pragma once
+
+#include <type_traits>
+
+#include "driver/failure.h"
+
+namespace kiln::emulator {
+
+using CUctxCreateParams = struct CtxCreateParamsTag;
+
+// X(symbol, result(parameters)), as in cuda_abi/driver.h.
+#define KILN_EMULATOR_EXTRA_ENTRY_POINTS(X)                                                                       \
+  X(cuDeviceGetUuid, CUresult(CUuuid* uuid, CUdevice device))                                                     \
+  X(cuDevicePrimaryCtxRelease, CUresult(CUdevice device))                                                         \
+  X(cuDevicePrimaryCtxReset_v2, CUresult(CUdevice device))                                                        \
+  X(cuDevicePrimaryCtxGetState, CUresult(CUdevice device, unsigned* flags, int* active))                          \
+  X(cuDevicePrimaryCtxSetFlags_v2, CUresult(CUdevice device, unsigned flags))                                     \
+  X(cuCtxCreate_v2, CUresult(CUcontext* context, unsigned flags, CUdevice device))                                \
+  X(cuCtxCreate_v4, CUresult(CUcontext* context, CUctxCreateParams* parameters, unsigned flags, CUdevice device)) \
+  X(cuCtxDestroy_v2, CUresult(CUcontext context))                                                                 \
+  X(cuCtxGetApiVersion, CUresult(CUcontext context, unsigned* version))                                           \
+  X(cuModuleLoadData, CUresult(CUmodule* module, const void* image))                                              \
+  X(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,                                                         \
+    CUresult(int* blocks, CUfunction function, int block_size, size_t dynamic_shared_bytes, unsigned flags))      \
+  X(cuMemAllocHost_v2, CUresult(void** pointer, size_t bytes))                                                    \
+  X(cuMemHostRegister_v2, CUresult(void* pointer, size_t bytes, unsigned flags))                                  \
+  X(cuMemHostUnregister, CUresult(void* pointer))                                                                 \
+  X(cuMemHostGetDevicePointer_v2, CUresult(CUdeviceptr* address, void* pointer, unsigned flags))                  \
+  X(cuMemGetAddressRange_v2, CUresult(CUdeviceptr* base, size_t* bytes, CUdeviceptr address))                     \
+  X(cuMemcpy, CUresult(CUdeviceptr destination, CUdeviceptr source, size_t bytes))                                \
+  X(cuMemcpyAsync, CUresult(CUdeviceptr destination, CUdeviceptr source, size_t bytes, CUstream stream))          \
+  X(cuMemcpyDtoD_v2, CUresult(CUdeviceptr destination, CUdeviceptr source, size_t bytes))                         \
+  X(cuMemsetD8_v2, CUresult(CUdeviceptr address, unsigned char value, size_t count))                              \
+  X(cuMemsetD16_v2, CUresult(CUdeviceptr address, unsigned short value, size_t count))                            \
+  X(cuMemsetD16Async, CUresult(CUdeviceptr address, unsigned short value, size_t count, CUstream stream))         \
+  X(cuMemsetD32_v2, CUresult(CUdeviceptr address, unsigned value, size_t count))                                  \
+  X(cuStreamCreateWithPriority, CUresult(CUstream* stream, unsigned flags, int priority))                         \
+  X(cuStreamGetFlags, CUresult(CUstream stream, unsigned* flags))                                                 \
+  X(cuEventRecordWithFlags, CUresult(CUevent event, CUstream stream, unsigned flags))                             \
+  X(cuEventElapsedTime_v2, CUresult(float* milliseconds, CUevent start, CUevent end))                             \
+  X(cuGetExportTable, CUresult(const void** table, const CUuuid* id))                                             \
+  X(cuGetProcAddress, CUresult(const char* symbol, void** function, int version, uint64_t flags))                 \
+  X(cuGetProcAddress_v2, CUresult(const char* symbol, void** function, int version, uint64_t flags, int* status))
+
+#define KILN_EMULATOR_DECLARE(symbol, ...) \
+  extern "C" __attribute__((visibility("default"))) std::type_identity_t<__VA_ARGS__> symbol;
+KILN_CUDA_DRIVER_ENTRY_POINTS(KILN_EMULATOR_DECLARE)
+KILN_EMULATOR_EXTRA_ENTRY_POINTS(KILN_EMULATOR_DECLARE)
+#undef KILN_EMULATOR_DECLARE
+
+}  // namespace kiln::emulator

@@ -1,0 +1,41 @@
+// How a driver call fails inside the emulator, and how that becomes a result code at its boundary.
+#pragma once
+
+#include <cuda_abi/driver.h>
+
+#include <new>
+
+namespace kiln::emulator {
+
+using namespace cuda_abi;  // NOLINT(google-build-using-namespace): the emulator speaks the ABI's names throughout
+
+/// Ends a driver call with `code`. Never leaves the library.
+struct CallFailed {
+  CUresult code = CUDA_ERROR_UNKNOWN;
+};
+
+[[noreturn]] inline void fail(CUresult code) {
+  throw CallFailed{code};
+}
+
+/// Ends the call with `code` unless `condition` holds.
+inline void require(bool condition, CUresult code = CUDA_ERROR_INVALID_VALUE) {
+  if (!condition) fail(code);
+}
+
+/// Runs the body of one entry point; nothing it throws crosses the C boundary.
+template <typename Body>
+CUresult entry(Body&& body) noexcept {
+  try {
+    body();
+    return CUDA_SUCCESS;
+  } catch (const CallFailed& failure) {
+    return failure.code;
+  } catch (const std::bad_alloc&) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  } catch (...) {
+    return CUDA_ERROR_UNKNOWN;
+  }
+}
+
+}  // namespace kiln::emulator

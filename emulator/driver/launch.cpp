@@ -1,0 +1,143 @@
+#include "driver/launch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+namespace kiln::emulator {
+namespace {
+
+// Keys of cuLaunchKernel's `extra` list.
+const auto param_end = reinterpret_cast<void*>(0x0);
+const auto param_buffer_pointer = reinterpret_cast<void*>(0x1);
+const auto param_buffer_size = reinterpret_cast<void*>(0x2);
+
+CUresult code_of(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::illegal_address:
+      return CUDA_ERROR_ILLEGAL_ADDRESS;
+    case FaultKind::misaligned_address:
+      return CUDA_ERROR_MISALIGNED_ADDRESS;
+    case FaultKind::illegal_instruction:
+      return CUDA_ERROR_ILLEGAL_INSTRUCTION;
+    case FaultKind::deadlock:
+      return CUDA_ERROR_LAUNCH_TIMEOUT;
+    case FaultKind::timeout:
+      return CUDA_ERROR_LAUNCH_TIMEOUT;
+    case FaultKind::assertion:
+      return CUDA_ERROR_ASSERT;
+  }
+  return CUDA_ERROR_LAUNCH_FAILED;
+}
+
+void validate(const LaunchArguments& arguments, const DeviceModel& model, const KernelInfo& kernel,
+              uint32_t dynamic_shared_limit) {
+  const Dim3& grid = arguments.grid;
+  const Dim3& block = arguments.block;
+  require(grid.x > 0 && grid.y > 0 && grid.z > 0 && block.x > 0 && block.y > 0 && block.z > 0);
+  require(grid.x <= max_grid_x && grid.y <= max_grid_yz && grid.z <= max_grid_yz);
+  require(block.x <= max_block_threads && block.y <= max_block_threads && block.z <= max_block_z);
+  require(block.count() <= max_block_threads);
+  require(kernel.max_threads == 0 || block.count() <= kernel.max_threads);
+  require(arguments.dynamic_shared_bytes <= dynamic_shared_limit);
+  const auto threads = static_cast<uint32_t>(block.count());
+  require(function_occupancy(model, kernel, threads, arguments.dynamic_shared_bytes).blocks_per_multiprocessor > 0,
+          CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+}
+
+std::vector<std::byte> packed_buffer(void** extra, const KernelInfo& kernel) {
+  const void* buffer = nullptr;
+  size_t bytes = 0;
+  for (; *extra != param_end; extra += 2) {
+    if (*extra == param_buffer_pointer) {
+      buffer = extra[1];
+    } else if (*extra == param_buffer_size) {
+      bytes = *static_cast<const size_t*>(extra[1]);
+    } else {
+      fail(CUDA_ERROR_INVALID_VALUE);
+    }
+  }
+  require(buffer != nullptr && bytes >= kernel.parameter_bytes);
+  const auto* begin = static_cast<const std::byte*>(buffer);
+  return {begin, begin + kernel.parameter_bytes};
+}
+
+std::vector<std::byte> pack_parameters(const LaunchArguments& arguments, const KernelInfo& kernel) {
+  if (kernel.parameters.empty()) return {};
+  require((arguments.parameters == nullptr) != (arguments.extra == nullptr));
+  if (arguments.extra != nullptr) return packed_buffer(arguments.extra, kernel);
+  std::vector<std::byte> buffer(kernel.parameter_bytes);
+  for (size_t i = 0; i < kernel.parameters.size(); ++i) {
+    require(arguments.parameters[i] != nullptr);
+    std::memcpy(buffer.data() + kernel.parameters[i].offset, arguments.parameters[i], kernel.parameters[i].bytes);
+  }
+  return buffer;
+}
+
+LaunchRecord describe(const DeviceModel& model, const KernelInfo& kernel, const LaunchArguments& arguments,
+                      const Counters& counters) {
+  LaunchRecord record;
+  record.device = model.name;
+  record.kernel = kernel.name;
+  record.grid = arguments.grid;
+  record.block = arguments.block;
+  record.shared_bytes = uint64_t{kernel.static_shared_bytes} + arguments.dynamic_shared_bytes;
+  record.registers_per_thread = kernel.registers_estimate;
+  const auto threads = static_cast<uint32_t>(arguments.block.count());
+  record.occupancy = function_occupancy(model, kernel, threads, arguments.dynamic_shared_bytes);
+  record.counters = counters;
+  record.time = model_launch(model, {arguments.grid.count(), threads, record.occupancy}, counters);
+  return record;
+}
+
+// How much of the device the launch's blocks can fill.
+Share share_of(const LaunchRecord& record, const DeviceModel& model) {
+  const uint64_t slots = static_cast<uint64_t>(model.limits.multiprocessors) *
+                         static_cast<uint64_t>(record.occupancy.blocks_per_multiprocessor);
+  const uint64_t blocks = std::min(record.grid.count(), slots);
+  return static_cast<Share>((blocks * whole_engine + slots - 1) / slots);
+}
+
+}  // namespace
+
+Occupancy function_occupancy(const DeviceModel& model, const KernelInfo& kernel, uint32_t threads,
+                             uint64_t dynamic_shared_bytes) {
+  return occupancy(model.limits, {.threads = threads,
+                                  .registers_per_thread = kernel.registers_estimate,
+                                  .shared_bytes = kernel.static_shared_bytes + dynamic_shared_bytes});
+}
+
+void launch(Driver& driver, Context& context, const Function& function, Stream& stream,
+            const LaunchArguments& arguments) {
+  const Settings& settings = driver.settings();
+  const DeviceModel& model = *context.device().model;
+  const KernelInfo& kernel = info(*function.kernel);
+  validate(arguments, model, kernel, static_cast<uint32_t>(function.dynamic_shared_limit.load()));
+  const std::vector<std::byte> parameters = pack_parameters(arguments, kernel);
+
+  const std::lock_guard execution(context.execution());
+  context.require_usable();  // another thread's launch may have broken it meanwhile
+  const LaunchOutcome outcome = run({.kernel = function.kernel,
+                                     .grid = arguments.grid,
+                                     .block = arguments.block,
+                                     .dynamic_shared_bytes = arguments.dynamic_shared_bytes,
+                                     .parameters = parameters,
+                                     .memory = context.regions(),
+                                     .check = settings.check,
+                                     .host_threads = settings.threads,
+                                     .counted_blocks = settings.counted_blocks,
+                                     .instruction_limit = settings.instruction_limit});
+  if (outcome.fault) {
+    driver.fault(context, code_of(outcome.fault->kind), outcome.fault->report);
+    return;
+  }
+  LaunchRecord record = describe(model, kernel, arguments, outcome.counters);
+  context.device().timeline.enqueue(*stream.track, Engine::compute, to_picoseconds(record.time.seconds),
+                                    share_of(record, model));
+  context.set_last_launch(std::move(record));
+}
+
+}  // namespace kiln::emulator

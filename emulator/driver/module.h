@@ -1,0 +1,41 @@
+// Modules: PTX text that was accepted for a device, and the functions in it.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "driver/context.h"
+#include "machine/machine.h"
+
+namespace kiln::emulator {
+
+/// Why an image cannot be loaded: the driver's code and the text for the caller's error log.
+struct ImageRefused {
+  CUresult code = CUDA_ERROR_INVALID_IMAGE;
+  std::string log;
+};
+
+/// Parses an image for a device: NUL-terminated PTX text whose .target the device can run. Throws ImageRefused on a
+/// cubin or fat binary (the emulator executes PTX only), on a target or PTX version that is too new, on an
+/// architecture-specific target (sm_90a) of another compute capability, and on text that is not valid PTX.
+std::shared_ptr<const Program> load_image(const void* image, const DeviceModel& model);
+
+struct Function {
+  std::weak_ptr<Context> context;
+  std::shared_ptr<const Program> program;  ///< keeps `kernel` alive
+  const Kernel* kernel = nullptr;
+  std::atomic<int> dynamic_shared_limit = 0;  ///< bytes, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+};
+
+struct Module {
+  std::weak_ptr<Context> context;
+  std::shared_ptr<const Program> program;
+  std::mutex mutex;                                          ///< guards functions
+  std::map<std::string, CUfunction, std::less<>> functions;  ///< handles given out, one per kernel
+};
+
+}  // namespace kiln::emulator

@@ -1,0 +1,93 @@
+#include "driver/settings.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+#include <thread>
+
+namespace kiln::emulator {
+namespace {
+
+constexpr std::string_view prefix = "KILN_EMULATOR_";
+constexpr std::array<std::string_view, 5> known_names = {"KILN_EMULATOR_DEVICE", "KILN_EMULATOR_CHECK",
+                                                         "KILN_EMULATOR_THREADS", "KILN_EMULATOR_INSTRUCTION_LIMIT",
+                                                         "KILN_EMULATOR_COUNTED_BLOCKS"};
+
+void refuse_unknown_names() {
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    std::string_view name(*entry);
+    name = name.substr(0, name.find('='));
+    if (!name.starts_with(prefix)) continue;
+    if (std::find(known_names.begin(), known_names.end(), name) == known_names.end()) {
+      throw SettingsError(
+          fmt::format("unknown environment variable {}; expected one of {}", name, fmt::join(known_names, ", ")));
+    }
+  }
+}
+
+std::vector<const DeviceModel*> parse_devices(std::string_view text) {
+  std::vector<const DeviceModel*> devices;
+  while (true) {
+    const size_t comma = text.find(',');
+    const std::string_view key = text.substr(0, comma);
+    const DeviceModel* model = find_device_model(key);
+    if (model == nullptr) {
+      std::vector<std::string_view> keys;
+      for (const DeviceModel& known : device_models()) keys.push_back(known.key);
+      throw SettingsError(
+          fmt::format("KILN_EMULATOR_DEVICE: unknown device \"{}\"; expected one of {}, or several with "
+                      "commas between",
+                      key, fmt::join(keys, ", ")));
+    }
+    devices.push_back(model);
+    if (comma == std::string_view::npos) return devices;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+CheckLevel parse_check(std::string_view text) {
+  if (text == "off") return CheckLevel::off;
+  if (text == "bounds") return CheckLevel::bounds;
+  throw SettingsError(fmt::format("KILN_EMULATOR_CHECK={} is neither \"off\" nor \"bounds\"", text));
+}
+
+uint64_t parse_number(const char* name, std::string_view text, uint64_t lowest, uint64_t highest) {
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < lowest || value > highest) {
+    throw SettingsError(fmt::format("{}={} is not a whole number from {} to {}", name, text, lowest, highest));
+  }
+  return value;
+}
+
+}  // namespace
+
+Settings Settings::read() {
+  refuse_unknown_names();
+  return read([](const char* name) { return std::getenv(name); });
+}
+
+Settings Settings::read(const Lookup& lookup) {
+  constexpr uint64_t most = uint64_t{1} << 62;
+  const auto number = [&](const char* name, uint64_t standard, uint64_t lowest, uint64_t highest) {
+    const char* text = lookup(name);
+    return text == nullptr ? standard : parse_number(name, text, lowest, highest);
+  };
+  Settings result;
+  const char* devices = lookup("KILN_EMULATOR_DEVICE");
+  result.devices = devices == nullptr ? std::vector{&device_models().front()} : parse_devices(devices);
+  if (const char* check = lookup("KILN_EMULATOR_CHECK")) result.check = parse_check(check);
+  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  result.threads = static_cast<unsigned>(number("KILN_EMULATOR_THREADS", cores, 1, 1024));
+  result.instruction_limit = number("KILN_EMULATOR_INSTRUCTION_LIMIT", result.instruction_limit, 0, most);
+  result.counted_blocks = number("KILN_EMULATOR_COUNTED_BLOCKS", result.counted_blocks, 0, most);
+  return result;
+}
+
+}  // namespace kiln::emulator

@@ -1,0 +1,38 @@
+// The emulator's own environment variables. docs/emulator.md is the user's table of them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "machine/machine.h"
+#include "model/device_table.h"
+
+namespace kiln::emulator {
+
+/// A setting that is not understood. what() names the variable, its value and what was expected.
+class SettingsError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct Settings {
+  std::vector<const DeviceModel*> devices;      ///< KILN_EMULATOR_DEVICE: names with commas between; ordinal order
+  CheckLevel check = CheckLevel::bounds;        ///< KILN_EMULATOR_CHECK: off or bounds
+  unsigned threads = 1;                         ///< KILN_EMULATOR_THREADS: host threads of one launch
+  uint64_t instruction_limit = 20'000'000'000;  ///< KILN_EMULATOR_INSTRUCTION_LIMIT: per block; 0 means none
+  uint64_t counted_blocks = 64;                 ///< KILN_EMULATOR_COUNTED_BLOCKS: 0 means every block
+
+  using Lookup = std::function<const char*(const char* name)>;
+
+  /// Reads the process environment. Throws SettingsError on a value that a variable does not accept and on an unknown
+  /// variable that starts with KILN_EMULATOR_: a misspelt setting must not be silently ignored.
+  static Settings read();
+
+  /// As read(), from any source of variables; does not look for unknown names.
+  static Settings read(const Lookup& lookup);
+};
+
+}  // namespace kiln::emulator

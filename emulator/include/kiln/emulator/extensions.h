@@ -1,0 +1,25 @@
+/* What libkiln_emulator.so exports beyond the CUDA driver API. A real driver lacks these symbols: look them up with dlsym
+ * and do without them where they are absent. Their presence is how a program knows that a device is emulated.
+ *
+ * Both functions may be called from any thread, before cuInit too. The text they return is the calling thread's: it
+ * stays valid until that thread calls the same function again. */
+#ifndef KILN_EMULATOR_EXTENSIONS_H
+#define KILN_EMULATOR_EXTENSIONS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Report of the fault that broke the calling thread's current context; if that context is well or there is none, of the
+ * last fault in the process; "" if there was none. Names kernel, block, thread, instruction and PTX line. */
+const char* kiln_emulator_last_fault(void);
+
+/* The last launch that completed in the calling thread's current context, as one JSON object: geometry, occupancy,
+ * executed counts and modelled time with its terms (docs/emulator.md lists the fields). "" if there was none. */
+const char* kiln_emulator_last_launch_json(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,150 @@
+#include "memory/address_space.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <utility>
+
+namespace kiln::emulator {
+namespace {
+
+constexpr uint64_t quarantine_ranges = 512;
+constexpr uint64_t quarantine_bytes = uint64_t{64} << 30;  // of address space, not of memory
+
+uint64_t page_bytes() {
+  static const uint64_t bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+// One guard on each side. More than a page, so that an access some elements past the end still meets it.
+uint64_t guard_bytes() {
+  return 16 * page_bytes();
+}
+
+void* pointer(uint64_t address) {
+  return reinterpret_cast<void*>(static_cast<uintptr_t>(address));
+}
+
+// `bytes` of zeroed memory between guards, or nothing.
+std::optional<uint64_t> map_guarded(uint64_t bytes) {
+  const uint64_t guard = guard_bytes();
+  void* reserved = mmap(nullptr, bytes + 2 * guard, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (reserved == MAP_FAILED) return std::nullopt;
+  const uint64_t begin = reinterpret_cast<uintptr_t>(reserved) + guard;
+  if (mprotect(pointer(begin), bytes, PROT_READ | PROT_WRITE) != 0) {
+    munmap(reserved, bytes + 2 * guard);
+    return std::nullopt;
+  }
+  return begin;
+}
+
+void unmap_guarded(uint64_t begin, uint64_t bytes) {
+  munmap(pointer(begin - guard_bytes()), bytes + 2 * guard_bytes());
+}
+
+}  // namespace
+
+AddressSpace::AddressSpace(uint64_t capacity, std::string noun) : capacity_(capacity), noun_(std::move(noun)) {}
+
+AddressSpace::~AddressSpace() {
+  for (const auto& [begin, entry] : valid_) {
+    if (entry.mapped_bytes > 0) unmap_guarded(begin, entry.mapped_bytes);
+  }
+  for (const Freed& freed : freed_) unmap_guarded(freed.region.begin, freed.mapped_bytes);
+}
+
+std::optional<uint64_t> AddressSpace::allocate(uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (bytes > capacity_ - used_bytes_) return std::nullopt;
+  const uint64_t mapped_bytes = (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
+  const std::optional<uint64_t> begin = map_guarded(mapped_bytes);
+  if (!begin) return std::nullopt;
+  valid_.emplace(*begin, Entry{bytes, mapped_bytes, fmt::format("{} {} of {} bytes", noun_, ++allocations_, bytes)});
+  used_bytes_ += bytes;
+  ++version_;
+  return begin;
+}
+
+bool AddressSpace::free(uint64_t address) {
+  const std::lock_guard lock(mutex_);
+  const auto found = valid_.find(address);
+  if (found == valid_.end() || found->second.mapped_bytes == 0) return false;
+  quarantine(address, found->second);
+  used_bytes_ -= found->second.bytes;
+  valid_.erase(found);
+  ++version_;
+  return true;
+}
+
+// The pages go back to the system at once; only their addresses stay taken.
+void AddressSpace::quarantine(uint64_t address, const Entry& entry) {
+  madvise(pointer(address), entry.mapped_bytes, MADV_DONTNEED);
+  mprotect(pointer(address), entry.mapped_bytes, PROT_NONE);
+  freed_.push_back({Region{address, address + entry.bytes, entry.name}, entry.mapped_bytes});
+  freed_bytes_ += entry.mapped_bytes;
+  while (freed_.size() > quarantine_ranges || (freed_bytes_ > quarantine_bytes && freed_.size() > 1)) {
+    const Freed& oldest = freed_.front();
+    unmap_guarded(oldest.region.begin, oldest.mapped_bytes);
+    freed_bytes_ -= oldest.mapped_bytes;
+    freed_.pop_front();
+  }
+}
+
+bool AddressSpace::overlaps(uint64_t begin, uint64_t bytes) const {
+  const auto after = valid_.lower_bound(begin);
+  if (after != valid_.end() && after->first - begin < bytes) return true;
+  if (after == valid_.begin()) return false;
+  const auto before = std::prev(after);
+  return begin - before->first < before->second.bytes;
+}
+
+bool AddressSpace::add(uint64_t begin, uint64_t bytes, std::string name) {
+  const std::lock_guard lock(mutex_);
+  if (overlaps(begin, bytes)) return false;
+  valid_.emplace(begin, Entry{bytes, 0, std::move(name)});
+  ++version_;
+  return true;
+}
+
+bool AddressSpace::remove(uint64_t begin) {
+  const std::lock_guard lock(mutex_);
+  const auto found = valid_.find(begin);
+  if (found == valid_.end() || found->second.mapped_bytes != 0) return false;
+  valid_.erase(found);
+  ++version_;
+  return true;
+}
+
+std::optional<AddressSpace::Range> AddressSpace::find(uint64_t address) const {
+  const std::lock_guard lock(mutex_);
+  const auto above = valid_.upper_bound(address);
+  if (above == valid_.begin()) return std::nullopt;
+  const auto& [begin, entry] = *std::prev(above);
+  if (address - begin >= entry.bytes) return std::nullopt;
+  return Range{begin, entry.bytes};
+}
+
+bool AddressSpace::contains(uint64_t address, uint64_t bytes) const {
+  const std::optional<Range> range = find(address);
+  return range && bytes <= range->bytes - (address - range->begin);
+}
+
+uint64_t AddressSpace::free_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return capacity_ - used_bytes_;
+}
+
+uint64_t AddressSpace::version() const {
+  const std::lock_guard lock(mutex_);
+  return version_;
+}
+
+uint64_t AddressSpace::list(std::vector<Region>& valid, std::vector<Region>& freed) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [begin, entry] : valid_) valid.push_back({begin, begin + entry.bytes, entry.name});
+  for (const Freed& range : freed_) freed.push_back(range.region);
+  return version_;
+}
+
+}  // namespace kiln::emulator

@@ -1,0 +1,85 @@
+// Device memory that is host memory: mappings, their bounds, and what was freed.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "memory/region_table.h"
+
+namespace kiln::emulator {
+
+/// Allocates memory lazily and knows every valid range of one context, or the pinned memory of the process.
+/// Thread-safe.
+///
+/// Each allocation is a private mapping of its own, reserved without commit, between guard pages that nothing may
+/// touch: 20 GiB of which one page is written costs one page. Freed ranges stay reserved and inaccessible for a while
+/// (quarantine), so that a stale pointer does not silently meet a new allocation. A mapping per allocation also means
+/// that the kernel's limit on mappings (65,530 by default) allows some 30,000 allocations at a time.
+class AddressSpace {
+ public:
+  /// `capacity`: bytes that allocations may add up to. `noun` names them in reports, e.g. "allocation".
+  AddressSpace(uint64_t capacity, std::string noun);
+  ~AddressSpace();
+  AddressSpace(const AddressSpace&) = delete;
+  AddressSpace& operator=(const AddressSpace&) = delete;
+
+  /// Address of `bytes` > 0 bytes, aligned to a page, zero until written; nothing when the capacity or the host's
+  /// address space is exhausted.
+  std::optional<uint64_t> allocate(uint64_t bytes);
+  /// Frees what allocate() returned; false if `address` is no such address.
+  bool free(uint64_t address);
+
+  /// Makes a range valid that somebody else owns (a module's variable, registered host memory). False if it overlaps
+  /// a valid range. `name` is for reports.
+  bool add(uint64_t begin, uint64_t bytes, std::string name);
+  /// Undoes add(); false if nothing was added there.
+  bool remove(uint64_t begin);
+
+  struct Range {
+    uint64_t begin = 0;
+    uint64_t bytes = 0;
+  };
+  /// The valid range that holds `address`.
+  std::optional<Range> find(uint64_t address) const;
+  /// True if all of [address, address + bytes) lies in one valid range.
+  bool contains(uint64_t address, uint64_t bytes) const;
+
+  uint64_t capacity() const { return capacity_; }
+  uint64_t free_bytes() const;
+
+  /// Changes whenever a range becomes valid or invalid.
+  uint64_t version() const;
+  /// Appends the valid ranges and the quarantined ones, for a RegionTable; returns the version they belong to.
+  uint64_t list(std::vector<Region>& valid, std::vector<Region>& freed) const;
+
+ private:
+  struct Entry {
+    uint64_t bytes = 0;
+    uint64_t mapped_bytes = 0;  // without guards; 0 when somebody else owns the memory
+    std::string name;
+  };
+  struct Freed {
+    Region region;
+    uint64_t mapped_bytes = 0;
+  };
+
+  bool overlaps(uint64_t begin, uint64_t bytes) const;
+  void quarantine(uint64_t address, const Entry& entry);
+
+  const uint64_t capacity_;
+  const std::string noun_;
+  mutable std::mutex mutex_;         // guards everything below
+  std::map<uint64_t, Entry> valid_;  // by first address
+  std::deque<Freed> freed_;          // oldest first
+  uint64_t freed_bytes_ = 0;
+  uint64_t used_bytes_ = 0;
+  uint64_t allocations_ = 0;  // ever made: their numbers in reports
+  uint64_t version_ = 0;
+};
+
+}  // namespace kiln::emulator
