@@ -72,9 +72,11 @@ class Laboratory {
   /// The next finished compile, in any order; waits up to `wait_seconds` for one.
   virtual std::optional<CompileReport> collect(double wait_seconds) = 0;
 
+  /// Whether begin() needs the trusted variant of this request: it is too large to be checked in full.
+  virtual bool needs_trusted(const Request& request) const = 0;
   /// Makes `request` the one that check() and sample() work on: operands are made, and the compiled specimen `trusted`,
   /// of the trusted algorithm, is run and compared with the reference. Specimens stay known.
-  virtual CheckReport begin(const Request& request, SpecimenId trusted) = 0;
+  virtual CheckReport begin(const Request& request, std::optional<SpecimenId> trusted) = 0;
   /// Runs a compiled specimen once and compares its result with the trusted one's.
   virtual CheckReport check(SpecimenId id) = 0;
   /// Takes `count` samples of the device time of a checked specimen, each from a cold L2, after a warm-up run if it is

@@ -47,7 +47,7 @@ struct Progress {
 
 /// What a session tells, and whom it asks. Each may be empty. All are called on the thread of run().
 struct SessionCallbacks {
-  /// Takes every finished trial at once. What it throws ends the session.
+  /// Takes every finished trial at once, but for quarantined ones: nothing was learnt. What it throws ends the session.
   std::function<void(const Trial&)> sink;
   /// A trial of an earlier session that need not be repeated: same request, choice, digests and versions, with a
   /// conclusive outcome. It is not measured again and does not go to the sink.
@@ -76,7 +76,7 @@ struct JobResult {
   double roofline_seconds = 0;
 };
 
-/// Tunes requests one after the other, compiling ahead while the device measures.
+/// Tunes requests one after the other, compiling ahead while the device measures. Requests should be distinct.
 ///
 /// Single use. Not thread-safe but for stop(). `catalogue` and `laboratory` must outlive it.
 class Session {
