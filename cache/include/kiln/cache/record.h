@@ -105,6 +105,7 @@ Record with_clean_texts(Record record);
 /// True if the record can be a winner: it has a time, and its outcome is timed, rejected_early or predicted.
 /// A candidate that was rejected early is correct and slow: it may be all that fits a workspace limit.
 bool usable(const Record& record);
+bool usable(std::string_view outcome, double seconds);
 
 /// Order of records for listings and packs: device, request, algorithm, config, algorithm_digest. Byte-wise.
 bool listed_before(const Record& a, const Record& b);
@@ -113,6 +114,8 @@ bool same_identity(const Record& a, const Record& b);
 /// When two records of one identity meet in a merge: true if `a` stays. A time that was taken beats a prediction; then
 /// the newer one; then, so that merging is commutative, the greater content. A strict total order on content.
 bool supersedes(const Record& a, const Record& b);
+/// The same for two descriptions of one device: the greater fields stay.
+bool supersedes(const DeviceEntry& a, const DeviceEntry& b);
 
 /// "2026-11-20T06:52:14.123Z"; parse returns nullopt unless the text is exactly of that form and a real date.
 std::string format_utc(std::int64_t ms);

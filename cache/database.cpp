@@ -1,0 +1,208 @@
+#include "kiln/cache/database.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "kiln/base/error.h"
+#include "kiln/cache/pack.h"
+#include "layered_store.h"
+#include "text.h"
+
+namespace kiln::cache {
+namespace {
+
+Record storable(const Record& record) {
+  Record clean = with_clean_texts(record);
+  validate(clean);
+  return clean;
+}
+
+void add_to(MergeResult& result, const PutCounts& counts, Kept kept) {
+  result.added += counts.added;
+  result.replaced += counts.replaced;
+  result.kept += counts.kept;
+  if (kept == Kept::in_memory) result.storage = Kept::in_memory;
+}
+
+// What stays where two shards know of the same quarantine: the later one, then the greater text.
+bool newer(const Quarantine& a, const Quarantine& b) {
+  return std::tie(a.created_ms, a.reason) > std::tie(b.created_ms, b.reason);
+}
+
+}  // namespace
+
+std::string_view to_string(Trouble trouble) {
+  switch (trouble) {
+    case Trouble::locked:
+      return "locked";
+    case Trouble::full:
+      return "full";
+    case Trouble::read_only:
+      return "read-only";
+    case Trouble::corrupt:
+      return "corrupt";
+    case Trouble::not_a_database:
+      return "not a database";
+    case Trouble::newer_schema:
+      return "newer schema";
+    case Trouble::unreachable:
+      return "unreachable";
+  }
+  return "unknown";
+}
+
+std::string Announcement::text() const {
+  return hint.empty() ? what : fmt::format("{} ({})", what, hint);
+}
+
+class Database::Impl : public LayeredStore {
+ public:
+  using LayeredStore::LayeredStore;
+};
+
+Database::Database(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Database::Database(Database&&) noexcept = default;
+Database& Database::operator=(Database&&) noexcept = default;
+Database::~Database() = default;
+
+Database Database::open(const std::string& path, const OpenOptions& options, Announce announce) {
+  if (path.empty() || path.find('\0') != std::string::npos) {
+    throw Error(ErrorCode::invalid_argument, "the path of the tuning database is empty or contains a NUL",
+                "use Database::in_memory() for a database without a file");
+  }
+  auto impl = std::make_unique<Impl>(path, std::move(announce));
+  impl->open_file(options);
+  return Database(std::move(impl));
+}
+
+Database Database::in_memory() {
+  auto impl = std::make_unique<Impl>(std::string(), Announce());
+  impl->open_memory();
+  return Database(std::move(impl));
+}
+
+const std::string& Database::path() const {
+  return impl_->path();
+}
+
+Storage Database::storage() const {
+  return impl_->storage();
+}
+
+Kept Database::put_device(const DeviceEntry& device) {
+  validate(device);
+  return impl_->put_device(device);
+}
+
+Kept Database::insert(std::span<const Record> records) {
+  std::vector<Record> clean;
+  clean.reserve(records.size());
+  for (const Record& record : records) clean.push_back(storable(record));
+  PutCounts counts;
+  return impl_->put({}, clean, OnConflict::replace, counts);
+}
+
+MergeResult Database::merge(const Pack& pack) {
+  const Pack clean = make_pack(pack.devices, pack.records);
+  MergeResult result;
+  PutCounts counts;
+  const Kept kept = impl_->put(clean.devices, clean.records, OnConflict::merge, counts);
+  add_to(result, counts, kept);
+  return result;
+}
+
+MergeResult Database::merge(const Database& other) {
+  constexpr std::size_t batch = 4096;  // records per transaction
+  MergeResult result;
+  const std::vector<DeviceEntry> known = other.devices();
+  std::vector<Record> pending;
+  const auto flush = [&] {
+    PutCounts counts;
+    const Kept kept = impl_->put(known, pending, OnConflict::merge, counts);
+    add_to(result, counts, kept);
+    pending.clear();
+  };
+  for (const DeviceEntry& device : known) {
+    for (const std::string& request : other.impl_->request_keys(device.id)) {
+      for (Record& record : other.impl_->records(request, device.id)) {
+        record.session.clear();
+        pending.push_back(std::move(record));
+      }
+      if (pending.size() >= batch) flush();
+    }
+  }
+  flush();
+  for (const Quarantine& entry : other.quarantine()) {
+    const auto mine = find_quarantine(entry.source_digest, entry.device, entry.driver_version, entry.nvrtc_version);
+    if (!mine || newer(entry, *mine)) add_quarantine(entry);
+  }
+  return result;
+}
+
+Kept Database::begin_session(const Session& session) {
+  require_line("session: id", session.id, max_name_bytes, false);
+  require_line("session: device", session.device, max_name_bytes, false);
+  require_line("session: plan", session.plan, max_request_bytes, true);
+  require_line("session: kiln_version", session.kiln_version, max_name_bytes, true);
+  return impl_->write([&](Store& store) { store.put_session(session); });
+}
+
+Kept Database::end_session(std::string_view id, std::int64_t ended_ms) {
+  return impl_->write([&](Store& store) { store.end_session(id, ended_ms); });
+}
+
+std::optional<Session> Database::unfinished_session(std::string_view device, std::string_view plan) const {
+  const std::vector<Session> all = sessions();
+  const auto found = std::find_if(
+      all.rbegin(), all.rend(), [&](const Session& s) { return !s.ended_ms && s.device == device && s.plan == plan; });
+  return found == all.rend() ? std::nullopt : std::optional(*found);
+}
+
+std::vector<Session> Database::sessions() const {
+  return impl_->read([](Store& store) { return store.sessions(); });
+}
+
+Kept Database::add_quarantine(const Quarantine& entry) {
+  require_line("quarantine: source_digest", entry.source_digest, max_name_bytes, false);
+  require_line("quarantine: device", entry.device, max_name_bytes, false);
+  require_line("quarantine: driver_version", entry.driver_version, max_name_bytes, true);
+  require_line("quarantine: nvrtc_version", entry.nvrtc_version, max_name_bytes, true);
+  Quarantine clean = entry;
+  clean.reason = clean_text(entry.reason, max_text_bytes);
+  return impl_->write([&](Store& store) { store.put_quarantine(clean); });
+}
+
+std::optional<Quarantine> Database::find_quarantine(std::string_view source_digest, std::string_view device,
+                                                    std::string_view driver_version,
+                                                    std::string_view nvrtc_version) const {
+  return impl_->read(
+      [&](Store& store) { return store.find_quarantine(source_digest, device, driver_version, nvrtc_version); });
+}
+
+std::vector<Quarantine> Database::quarantine() const {
+  return impl_->read([](Store& store) { return store.quarantine(); });
+}
+
+std::vector<DeviceEntry> Database::devices() const {
+  return impl_->read([](Store& store) { return store.devices(); });
+}
+
+std::vector<Record> Database::records(std::string_view request, std::string_view device) const {
+  return impl_->records(request, device);
+}
+
+std::vector<Record> Database::records_of_session(std::string_view session) const {
+  return impl_->records_of_session(session);
+}
+
+std::vector<RequestSummary> Database::requests(std::string_view device, const IsCurrent& is_current) const {
+  return impl_->requests(device, is_current);
+}
+
+void Database::visit_fronts(FrontVisitor& visitor, std::optional<std::string_view> request) const {
+  impl_->visit_fronts(visitor, request);
+}
+
+}  // namespace kiln::cache

@@ -1,0 +1,73 @@
+// The front of a request: its candidates that could win under some workspace limit, determinism demand and set of
+// current algorithms. Everything else is never looked at when the cache is opened.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "kiln/cache/key_hash.h"
+#include "kiln/cache/record.h"
+#include "kiln/cache/winners.h"
+
+namespace kiln::cache {
+
+/// An algorithm as of one digest.
+struct AlgorithmVersion {
+  std::int64_t row = 0;  ///< In its database; 0 in a pack.
+  std::string name;
+  std::string digest;
+};
+
+/// The algorithms of a database by row. Nodes stay where they are while others come.
+using AlgorithmRows = std::unordered_map<std::int64_t, AlgorithmVersion>;
+
+/// One candidate of a front. Owns nothing.
+struct FrontEntry {
+  const AlgorithmVersion* algorithm = nullptr;
+  std::string_view config;
+  double seconds = 0;
+  std::int64_t workspace_bytes = 0;
+  TimeKind kind = TimeKind::measured;
+  bool deterministic = true;
+};
+
+/// The views point into `record` and `algorithm`.
+FrontEntry entry_of(const Record& record, const AlgorithmVersion& algorithm);
+
+/// The fixed order that settles ties: less workspace, deterministic, algorithm name, config; then digest, so that it is
+/// total.
+bool tie_order(const FrontEntry& a, const FrontEntry& b);
+
+/// Sorts by tie_order and drops every entry that could never be chosen: one for which the same algorithm version, also
+/// predicted or also taken, has another that passes every filter this one passes and is no slower and earlier in
+/// tie_order, or is faster by more than a tie. Exact: choose() gives the same before and after, for any filter and any
+/// set of versions.
+void reduce_to_front(std::vector<FrontEntry>& entries);
+
+/// The entry to use among `entries`, which are in tie_order: the fastest that passes, or what is tied with it and comes
+/// first.
+const FrontEntry* choose(std::span<const FrontEntry> entries, const Filter& filter);
+
+/// The stored form of a front: the key's hash, then the entries, algorithms by their row in the database.
+std::string encode_front(KeyHash key, std::span<const FrontEntry> entries);
+
+/// The views point into `bytes`. False if `bytes` is damaged; never reads outside of it.
+bool decode_front(std::string_view bytes, const AlgorithmRows& algorithms, KeyHash& key,
+                  std::vector<FrontEntry>& entries);
+
+/// Receives the fronts of a database.
+class FrontVisitor {
+ public:
+  virtual ~FrontVisitor() = default;
+  /// Whether this device's fronts are wanted; `device` lives until the visit ends.
+  virtual bool wants(const DeviceEntry& device) = 0;
+  /// One front, in tie_order. Everything dies with the call but `device` and the AlgorithmVersions, which live until
+  /// the visit ends.
+  virtual void front(const DeviceEntry& device, KeyHash key, std::span<const FrontEntry> entries) = 0;
+};
+
+}  // namespace kiln::cache

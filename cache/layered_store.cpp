@@ -1,0 +1,208 @@
+#include "layered_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace kiln::cache {
+namespace {
+
+// Whether reading may go on after a write failed this way.
+bool readable_after(Trouble trouble) {
+  return trouble == Trouble::locked || trouble == Trouble::full || trouble == Trouble::read_only;
+}
+
+}  // namespace
+
+// --- Life of the file
+// ------------------------------------------------------------------------------------------------------
+
+void LayeredStore::open_file(const OpenOptions& options) {
+  locked([&] {
+    OpenedFile opened = cache::open_file(path_, options);
+    if (opened.db) file_.emplace(std::move(*opened.db));
+    writable_ = opened.writable;
+    if (opened.problem) degrade(*opened.problem);
+    if (!writable_) enter_memory();
+    return true;
+  });
+}
+
+void LayeredStore::open_memory() {
+  locked([&] {
+    enter_memory();
+    return true;
+  });
+}
+
+Storage LayeredStore::storage() {
+  return locked([&] {
+    if (!file_) return Storage::memory;
+    return writable_ ? Storage::file : Storage::file_and_memory;
+  });
+}
+
+void LayeredStore::degrade(const Problem& problem) {
+  writable_ = false;
+  if (!announced_) {
+    const char* outcome = file_ ? "its records are used, new ones are kept in memory and lost with this process"
+                                : "records are kept in memory and lost with this process";
+    pending_ = Announcement{problem.trouble, path_, fmt::format("{}; {}", problem.what, outcome), problem.hint};
+    announced_ = true;
+  }
+}
+
+void LayeredStore::drop_file() {
+  try {
+    file_->connection().checkpoint_on_close(false);  // a damaged file is left as it is
+  } catch (const SqliteFault&) {
+    // then SQLite cannot write it either
+  }
+  file_.reset();
+}
+
+void LayeredStore::enter_memory() {
+  if (memory_) return;
+  memory_ = Store::in_memory();
+  for (const DeviceEntry& device : devices_) memory_->put_device(device);
+  try_file([&](Store& file) {
+    for (const DeviceEntry& device : file.devices()) memory_->put_device(device);
+    for (const Session& session : file.sessions()) memory_->put_session(session);
+    for (const Quarantine& entry : file.quarantine()) memory_->put_quarantine(entry);
+  });
+}
+
+bool LayeredStore::try_file(const std::function<void(Store&)>& body) {
+  if (!file_) return false;
+  try {
+    body(*file_);
+    return true;
+  } catch (const SqliteFault& fault) {
+    const Problem problem = problem_of(fault, path_);
+    drop_file();
+    degrade(problem);
+    enter_memory();
+    return false;
+  }
+}
+
+// --- Writing
+// ---------------------------------------------------------------------------------------------------------------
+
+Kept LayeredStore::write_locked(const std::function<void(Store&)>& action) {
+  if (file_ && writable_) {
+    try {
+      action(*file_);
+      return Kept::durably;
+    } catch (const SqliteFault& fault) {
+      const Problem problem = problem_of(fault, path_);
+      if (!readable_after(problem.trouble)) drop_file();
+      degrade(problem);
+      enter_memory();
+    }
+  }
+  action(*memory_);
+  return Kept::in_memory;
+}
+
+Kept LayeredStore::write(const std::function<void(Store&)>& action) {
+  return locked([&] { return write_locked(action); });
+}
+
+Kept LayeredStore::put_device(const DeviceEntry& device) {
+  return locked([&] {
+    std::erase_if(devices_, [&](const DeviceEntry& known) { return known.id == device.id; });
+    devices_.push_back(device);
+    return write_locked([&](Store& store) { store.put_device(device); });
+  });
+}
+
+Kept LayeredStore::put(std::span<const DeviceEntry> devices, std::span<const Record> records, OnConflict on_conflict,
+                       PutCounts& counts) {
+  return locked([&] {
+    return write_locked([&](Store& store) {
+      if (memory_ && &store == &*memory_) overlay(records);
+      counts = store.put(devices, records, on_conflict);
+    });
+  });
+}
+
+void LayeredStore::overlay(std::span<const Record> records) {
+  for (const Record& record : records) {
+    const KeyHash key = hash_key(record.request);
+    if (overlaid(record.device, key)) continue;
+    try_file([&](Store& file) {
+      memory_->put(file.devices(), file.records(record.request, record.device), OnConflict::replace);
+    });
+    overlaid_.emplace(record.device, key.low, key.high);
+  }
+}
+
+bool LayeredStore::overlaid(std::string_view device, KeyHash key) const {
+  return overlaid_.contains({std::string(device), key.low, key.high});
+}
+
+// --- Reading
+// ---------------------------------------------------------------------------------------------------------------
+
+std::vector<Record> LayeredStore::records(std::string_view request, std::string_view device) {
+  return locked([&] {
+    std::vector<Record> result;
+    const bool in_memory = memory_ && overlaid(device, hash_key(request));
+    if (!in_memory && try_file([&](Store& file) { result = file.records(request, device); })) return result;
+    return memory_->records(request, device);
+  });
+}
+
+std::vector<Record> LayeredStore::records_of_session(std::string_view session) {
+  return locked([&] {
+    std::vector<Record> result;
+    if (!try_file([&](Store& file) { result = file.records_of_session(session); })) result.clear();
+    if (!memory_) return result;
+    std::erase_if(result, [&](const Record& r) { return overlaid(r.device, hash_key(r.request)); });
+    std::vector<Record> above = memory_->records_of_session(session);
+    std::move(above.begin(), above.end(), std::back_inserter(result));
+    std::sort(result.begin(), result.end(), listed_before);
+    return result;
+  });
+}
+
+std::vector<std::string> LayeredStore::request_keys(std::string_view device) {
+  return locked([&] {
+    std::vector<std::string> keys;
+    if (!try_file([&](Store& file) { keys = file.request_keys(device); })) keys.clear();
+    if (!memory_) return keys;
+    std::vector<std::string> above = memory_->request_keys(device);
+    std::vector<std::string> both;
+    std::set_union(keys.begin(), keys.end(), above.begin(), above.end(), std::back_inserter(both));
+    return both;
+  });
+}
+
+std::vector<RequestSummary> LayeredStore::requests(std::string_view device, const IsCurrent& is_current) {
+  return locked([&] {
+    std::vector<RequestSummary> result;
+    if (!try_file([&](Store& file) { result = file.requests(device, is_current); })) result.clear();
+    if (!memory_) return result;
+    std::erase_if(result, [&](const RequestSummary& s) { return overlaid(device, hash_key(s.request)); });
+    std::vector<RequestSummary> above = memory_->requests(device, is_current);
+    std::move(above.begin(), above.end(), std::back_inserter(result));
+    std::sort(result.begin(), result.end(),
+              [](const RequestSummary& a, const RequestSummary& b) { return a.request < b.request; });
+    return result;
+  });
+}
+
+void LayeredStore::visit_fronts(FrontVisitor& visitor, std::optional<std::string_view> request) {
+  locked([&] {
+    try_file([&](Store& file) {
+      file.visit_fronts(visitor, request,
+                        [&](const DeviceEntry& device, KeyHash key) { return !overlaid(device.id, key); });
+    });
+    if (memory_) memory_->visit_fronts(visitor, request, [](const DeviceEntry&, KeyHash) { return true; });
+    return true;
+  });
+}
+
+}  // namespace kiln::cache

@@ -1,0 +1,106 @@
+// A store that survives its file: the file's records below, memory above once the file cannot take writes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "kiln/base/error.h"
+#include "kiln/cache/database.h"
+#include "open_file.h"
+#include "store.h"
+
+namespace kiln::cache {
+
+/// At most two stores. While the file works there is only that one. After its first fault, writes go to memory; a
+/// request on a device then lives in exactly one of the two, because a write first copies its records from the file
+/// ("overlays" it), so reads never have to merge. Thread-safe: one lock, held for the length of a call.
+class LayeredStore {
+ public:
+  LayeredStore(std::string path, Announce announce) : path_(std::move(path)), announce_(std::move(announce)) {}
+
+  void open_file(const OpenOptions& options);
+  void open_memory();
+
+  const std::string& path() const { return path_; }
+  Storage storage();
+
+  Kept put_device(const DeviceEntry& device);
+  Kept put(std::span<const DeviceEntry> devices, std::span<const Record> records, OnConflict on_conflict,
+           PutCounts& counts);
+  /// For sessions and quarantine: `action` runs on the store that takes writes.
+  Kept write(const std::function<void(Store&)>& action);
+
+  /// For devices, sessions and quarantine: `read` runs on the store that has them all.
+  template <class Read>
+  auto read(const Read& read) {
+    return locked([&] {
+      using Result = decltype(read(*memory_));
+      Result result{};
+      const bool from_file = !memory_ && try_file([&](Store& file) { result = read(file); });
+      return from_file ? result : read(*memory_);
+    });
+  }
+
+  std::vector<Record> records(std::string_view request, std::string_view device);
+  std::vector<Record> records_of_session(std::string_view session);
+  std::vector<std::string> request_keys(std::string_view device);
+  std::vector<RequestSummary> requests(std::string_view device, const IsCurrent& is_current);
+  void visit_fronts(FrontVisitor& visitor, std::optional<std::string_view> request);
+
+ private:
+  /// Runs `body` under the lock and delivers an announcement that it caused after the lock is gone.
+  template <class Body>
+  auto locked(const Body& body) {
+    std::optional<Announcement> news;
+    auto result = [&] {
+      const std::lock_guard lock(mutex_);
+      auto value = guarded(body);
+      news = std::exchange(pending_, std::nullopt);
+      return value;
+    }();
+    if (news && announce_) announce_(*news);
+    return result;
+  }
+
+  /// A fault of the memory store has no way round it: the process is out of memory.
+  template <class Body>
+  static auto guarded(const Body& body) {
+    try {
+      return body();
+    } catch (const SqliteFault& fault) {
+      throw Error(ErrorCode::out_of_memory, std::string("the tuning records in memory failed: ") + fault.what());
+    }
+  }
+
+  /// False if there is no file, or it failed in `body`; then it is gone and memory_ exists.
+  bool try_file(const std::function<void(Store&)>& body);
+  Kept write_locked(const std::function<void(Store&)>& action);
+  void degrade(const Problem& problem);
+  void drop_file();
+  void enter_memory();
+  void overlay(std::span<const Record> records);
+  bool overlaid(std::string_view device, KeyHash key) const;
+
+  std::mutex mutex_;
+  const std::string path_;
+  const Announce announce_;
+  bool announced_ = false;
+  std::optional<Announcement> pending_;
+
+  std::optional<Store> file_;
+  bool writable_ = false;
+  std::optional<Store> memory_;
+  std::vector<DeviceEntry> devices_;  // what this process told us: needed again if the file vanishes
+  std::set<std::tuple<std::string, std::uint64_t, std::uint64_t>> overlaid_;  // device, key hash
+};
+
+}  // namespace kiln::cache

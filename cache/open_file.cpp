@@ -1,0 +1,180 @@
+#include "open_file.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "file_system.h"
+#include "schema.h"
+
+namespace kiln::cache {
+namespace {
+
+// Thrown inside this file for what Kiln itself finds wrong with a file.
+struct Unsuitable {
+  Problem problem;
+};
+
+// `path` as a URI, for parameters that only URIs carry.
+std::string uri_of(const std::string& path, std::string_view parameters) {
+  std::string uri = path.starts_with('/') ? "file://" : "file:";
+  for (const char c : path) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '/' ||
+                       c == '.' || c == '_' || c == '-';
+    uri += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+  }
+  return uri + "?" + std::string(parameters);
+}
+
+// Reads the header; true if the file is empty, so that the schema is still to be made. Throws Unsuitable for a file
+// that is not for this library, SqliteFault for one that is damaged, locked or not to be read this way.
+bool inspect(Connection& db, const std::string& path) {
+  const Transaction snapshot(db, Access::read);  // another process may be creating the tables right now
+  const std::int64_t version = db.integer_of("PRAGMA user_version");
+  const std::int64_t application = db.integer_of("PRAGMA application_id");
+  const std::int64_t objects = db.integer_of("SELECT COUNT(*) FROM sqlite_schema");
+  if (objects == 0 && version == 0) return true;
+  if (application != application_id) {
+    throw Unsuitable{
+        {Trouble::not_a_database,
+         fmt::format("{} is a SQLite database of another application (application_id {})", path, application),
+         "name another file; this one was not touched"}};
+  }
+  if (version > schema_version()) {
+    throw Unsuitable{{Trouble::newer_schema,
+                      fmt::format("{} was written by a newer Kiln (schema {}, this library knows up to {})", path,
+                                  version, schema_version()),
+                      "update Kiln, or use a database of its own for this version; this one was not touched"}};
+  }
+  return false;
+}
+
+// Sets the journal mode where the file has another one. Another process may hold the file in this moment; then the mode
+// stays as it is, which costs speed, not safety, on a local file system.
+void set_journal(Connection& db, const std::string& path, Journal journal) {
+  const bool network = journal == Journal::automatic && on_network_file_system(path);
+  const bool wal = journal == Journal::wal || (journal == Journal::automatic && !network);
+  const std::string wanted = wal ? "wal" : "delete";
+  constexpr int attempts = 50;  // SQLite does not wait by itself here
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    try {
+      if (db.text_of("PRAGMA journal_mode") == wanted) break;
+      db.execute("PRAGMA journal_mode = " + wanted);
+    } catch (const SqliteFault& fault) {
+      if (fault.primary() != SQLITE_BUSY && fault.primary() != SQLITE_LOCKED) throw;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+  // FULL: a WAL commit is flushed before it is acknowledged. EXTRA adds the folder's entry of a removed rollback
+  // journal.
+  db.execute(wal ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = EXTRA");
+}
+
+Connection open_writable(const std::string& path, const OpenOptions& options) {
+  create_parents(path);
+  Connection db = Connection::open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, options.busy_timeout);
+  db.checkpoint_on_close(false);
+  inspect(db, path);
+  if (db.read_only()) throw SqliteFault(SQLITE_READONLY, "opening: the file cannot be written");
+  set_journal(db, path, options.journal);
+  migrate(db, migrations());
+  db.checkpoint_on_close(true);
+  return db;
+}
+
+// Read-only: first as a live database, which needs the WAL's shared memory, else as an unchanging file.
+Connection open_readable(const std::string& path, const OpenOptions& options) {
+  const auto opened = [&](const char* parameters) {
+    Connection db =
+        Connection::open(uri_of(path, parameters), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, options.busy_timeout);
+    if (inspect(db, path) || db.integer_of("PRAGMA user_version") < schema_version()) {
+      throw Unsuitable{{Trouble::read_only,
+                        fmt::format("{} is empty or of an older Kiln, and cannot be brought up to date", path),
+                        "make it writable and open it once"}};
+    }
+    return db;
+  };
+  try {
+    return opened("mode=ro");
+  } catch (const SqliteFault& fault) {
+    const int code = fault.primary();
+    if (code != SQLITE_CANTOPEN && code != SQLITE_READONLY && code != SQLITE_IOERR) throw;
+  }
+  if (file_size(path + "-wal") > 0) {
+    throw Unsuitable{{Trouble::read_only, fmt::format("{} has a write-ahead log that cannot be read here", path),
+                      "open the database once where it can be written, which folds the log into it"}};
+  }
+  return opened("mode=ro&immutable=1");
+}
+
+bool may_be_readable(const SqliteFault& fault) {
+  switch (fault.primary()) {
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM:
+    case SQLITE_FULL:
+      return true;
+    case SQLITE_IOERR:
+      return fault.code() != SQLITE_IOERR_READ && fault.code() != SQLITE_IOERR_CORRUPTFS;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Problem problem_of(const SqliteFault& fault, const std::string& path) {
+  const auto problem = [&](Trouble trouble, const char* state, const char* hint) {
+    return Problem{trouble, fmt::format("{} {}: {}", path, state, fault.what()), hint};
+  };
+  switch (fault.primary()) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return problem(Trouble::locked, "is locked by another process",
+                     "end that process, or give each its own database");
+    case SQLITE_FULL:
+      return problem(Trouble::full, "cannot grow", "free space on its disk, or move it");
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+      return problem(Trouble::read_only, "cannot be written", "make file and folder writable, or name another file");
+    case SQLITE_CORRUPT:
+      return problem(Trouble::corrupt, "is damaged", "restore or remove it; it was left as it is");
+    case SQLITE_NOTADB:
+      return problem(Trouble::not_a_database, "is not a database", "name another file; this one was left as it is");
+    case SQLITE_IOERR:
+      return problem(Trouble::unreachable, "cannot be read or written", "check the disk and its quota");
+    default:
+      return problem(Trouble::unreachable, "cannot be opened",
+                     "check that the path names a file in a folder you can write");
+  }
+}
+
+OpenedFile open_file(const std::string& path, const OpenOptions& options) {
+  OpenedFile result;
+  try {
+    if (options.mode == OpenMode::read_write) {
+      try {
+        result.db = open_writable(path, options);
+        result.writable = true;
+        return result;
+      } catch (const SqliteFault& fault) {
+        result.problem = problem_of(fault, path);
+        if (!may_be_readable(fault)) return result;
+      }
+    }
+    result.db = open_readable(path, options);
+  } catch (const SqliteFault& fault) {
+    // If writing failed already, that is the better explanation.
+    if (!result.problem) result.problem = problem_of(fault, path);
+  } catch (const Unsuitable& unsuitable) {
+    result.problem = unsuitable.problem;
+  }
+  if (result.db && result.problem && result.problem->trouble == Trouble::unreachable) {
+    result.problem = problem_of(SqliteFault(SQLITE_READONLY, "its folder cannot be written"), path);
+  }
+  return result;
+}
+
+}  // namespace kiln::cache

@@ -1,0 +1,172 @@
+#include "kiln/cache/pack.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "front.h"
+#include "kiln/base/error.h"
+#include "pack_line.h"
+#include "text.h"
+
+namespace kiln::cache {
+namespace {
+
+// Sorts, and keeps of equal elements (neither before the other) the one that supersedes the others.
+template <class T, class Before>
+std::vector<T> settled(std::vector<T> values, const Before& before) {
+  std::sort(values.begin(), values.end(), [&](const T& a, const T& b) {
+    if (before(a, b)) return true;
+    return !before(b, a) && supersedes(a, b);
+  });
+  values.erase(std::unique(values.begin(), values.end(), [&](const T& a, const T& b) { return !before(a, b); }),
+               values.end());
+  return values;
+}
+
+bool device_before(const DeviceEntry& a, const DeviceEntry& b) {
+  return a.id < b.id;
+}
+
+std::string resource(std::int64_t value) {
+  return value < 0 ? std::string("-") : std::to_string(value);
+}
+
+void print_record(std::string& out, const Record& r) {
+  const auto text = [&](std::string_view value) {
+    out += '\t';
+    escape_to(out, value);
+  };
+  out += "record";
+  text(r.algorithm);
+  text(r.algorithm_digest);
+  text(r.config);
+  text(r.outcome);
+  fmt::format_to(std::back_inserter(out), "\t{}\t{}\t{}\t{}", to_string(r.kind), r.seconds, r.workspace_bytes,
+                 r.deterministic ? "deterministic" : "varies");
+  fmt::format_to(std::back_inserter(out), "\t{}\t{}\t{}\t{}", r.spread, resource(r.resources.registers),
+                 resource(r.resources.spill_bytes), resource(r.resources.shared_bytes));
+  text(r.source_digest);
+  text(r.driver_version);
+  text(r.nvrtc_version);
+  text(r.kiln_version);
+  text(format_utc(r.created_ms));
+  text(r.check);
+  text(r.error);
+  fmt::format_to(std::back_inserter(out), "\t{}\n", fmt::join(r.samples, ","));
+}
+
+// The records that Winners could choose, of the records of one request on one device.
+void keep_winners(std::vector<Record>& records) {
+  std::vector<AlgorithmVersion> versions;
+  versions.reserve(records.size());
+  std::vector<FrontEntry> entries;
+  for (const Record& record : records) {
+    versions.push_back({0, record.algorithm, record.algorithm_digest});
+    if (usable(record)) entries.push_back(entry_of(record, versions.back()));
+  }
+  reduce_to_front(entries);
+  std::vector<Record> kept;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const auto is_this = [&](const FrontEntry& e) {
+      return e.algorithm == &versions[i] && e.config == records[i].config;
+    };
+    if (std::any_of(entries.begin(), entries.end(), is_this)) kept.push_back(records[i]);
+  }
+  records = std::move(kept);
+}
+
+void append_device(std::vector<Record>& out, const Database& database, const DeviceEntry& device,
+                   const ExportOptions& options) {
+  for (const RequestSummary& summary : database.requests(device.id)) {
+    std::vector<Record> records = database.records(summary.request, device.id);
+    if (options.is_current) {
+      std::erase_if(records, [&](const Record& r) { return !options.is_current(r.algorithm, r.algorithm_digest); });
+    }
+    if (options.winners_only) keep_winners(records);
+    for (Record& record : records) {
+      if (!options.samples) record.samples.clear();
+      out.push_back(std::move(record));
+    }
+  }
+}
+
+}  // namespace
+
+std::string PackRefusal::text() const {
+  return fmt::format("line {}: {}", line, reason);
+}
+
+Pack make_pack(std::vector<DeviceEntry> devices, std::vector<Record> records) {
+  Pack pack;
+  for (const DeviceEntry& device : devices) validate(device);
+  pack.devices = settled(std::move(devices), device_before);
+  for (Record& record : records) {
+    record = with_clean_texts(std::move(record));
+    record.session.clear();
+    validate(record);
+    DeviceEntry wanted;
+    wanted.id = record.device;
+    const auto device = std::lower_bound(pack.devices.begin(), pack.devices.end(), wanted, device_before);
+    if (device == pack.devices.end() || device->id != record.device) {
+      throw Error(ErrorCode::invalid_argument, fmt::format("pack: device {} is not listed", quoted(record.device)));
+    }
+    try {
+      require_kind(record.kind, *device);
+    } catch (const PackFault& fault) {
+      throw Error(ErrorCode::invalid_argument, "pack: a record " + fault.reason);
+    }
+  }
+  pack.records = settled(std::move(records), listed_before);
+  return pack;
+}
+
+std::string print_pack(const Pack& pack, std::string_view library_version) {
+  std::string out = fmt::format("kiln-pack\t{}\t{}\n", pack_format_version, escape(library_version));
+  auto record = pack.records.begin();
+  for (const DeviceEntry& d : pack.devices) {
+    fmt::format_to(std::back_inserter(out), "device\t{}\t{}\t{}.{}\t{}\t{}\n", escape(d.id), escape(d.name), d.cc_major,
+                   d.cc_minor, d.sms, d.emulated ? "emulated" : "real");
+    const std::string* request = nullptr;
+    for (; record != pack.records.end() && record->device == d.id; ++record) {
+      if (request == nullptr || *request != record->request) {
+        fmt::format_to(std::back_inserter(out), "request\t{}\n", escape(record->request));
+        request = &record->request;
+      }
+      print_record(out, *record);
+    }
+  }
+  return out + "end\n";
+}
+
+Pack require_complete(ParsedPack parsed) {
+  if (parsed.refused.empty()) return std::move(parsed.pack);
+  const std::size_t others = parsed.refused.size() - 1;
+  std::string message = parsed.refused.front().text();
+  if (others > 0) message += fmt::format(" (and {} more lines)", others);
+  throw Error(ErrorCode::parse_error, std::move(message));
+}
+
+Pack merge(const Pack& a, const Pack& b) {
+  std::vector<DeviceEntry> devices = a.devices;
+  devices.insert(devices.end(), b.devices.begin(), b.devices.end());
+  std::vector<Record> records = a.records;
+  records.insert(records.end(), b.records.begin(), b.records.end());
+  return make_pack(std::move(devices), std::move(records));
+}
+
+Pack export_pack(const Database& database, const ExportOptions& options) {
+  std::vector<DeviceEntry> devices;
+  std::vector<Record> records;
+  for (const DeviceEntry& device : database.devices()) {
+    const auto& wanted = options.devices;
+    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), device.id) == wanted.end()) continue;
+    devices.push_back(device);
+    append_device(records, database, device, options);
+  }
+  return make_pack(std::move(devices), std::move(records));
+}
+
+}  // namespace kiln::cache

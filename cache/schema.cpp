@@ -1,0 +1,129 @@
+#include "schema.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace kiln::cache {
+namespace {
+
+// Version 1. docs/cache-format.md explains each table; keep them in step.
+constexpr const char* version_1 = R"sql(
+CREATE TABLE devices(
+  id INTEGER PRIMARY KEY,
+  device TEXT NOT NULL UNIQUE,
+  name TEXT NOT NULL,
+  cc_major INTEGER NOT NULL,
+  cc_minor INTEGER NOT NULL,
+  sms INTEGER NOT NULL,
+  emulated INTEGER NOT NULL CHECK(emulated IN (0, 1))
+) STRICT;
+
+CREATE TABLE requests(
+  id INTEGER PRIMARY KEY,
+  key TEXT NOT NULL UNIQUE
+) STRICT;
+
+CREATE TABLE algorithms(
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL,
+  digest TEXT NOT NULL,
+  UNIQUE(name, digest)
+) STRICT;
+
+CREATE TABLE records(
+  id INTEGER PRIMARY KEY,
+  device_id INTEGER NOT NULL REFERENCES devices(id),
+  request_id INTEGER NOT NULL REFERENCES requests(id),
+  algorithm_id INTEGER NOT NULL REFERENCES algorithms(id),
+  config TEXT NOT NULL,
+  outcome TEXT NOT NULL,
+  kind TEXT NOT NULL CHECK(kind IN ('measured', 'modelled', 'predicted')),
+  seconds REAL NOT NULL CHECK(seconds >= 0),
+  spread REAL NOT NULL CHECK(spread >= 0),
+  samples BLOB NOT NULL,
+  verdict TEXT NOT NULL,
+  workspace INTEGER NOT NULL CHECK(workspace >= 0),
+  deterministic INTEGER NOT NULL CHECK(deterministic IN (0, 1)),
+  registers INTEGER NOT NULL,
+  spill INTEGER NOT NULL,
+  shared INTEGER NOT NULL,
+  driver TEXT NOT NULL,
+  nvrtc TEXT NOT NULL,
+  kiln TEXT NOT NULL,
+  source_digest TEXT NOT NULL,
+  error TEXT NOT NULL,
+  session TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  usable INTEGER NOT NULL CHECK(usable IN (0, 1)),
+  UNIQUE(device_id, request_id, algorithm_id, config)
+) STRICT;
+CREATE INDEX records_by_session ON records(session) WHERE session <> '';
+
+CREATE TABLE sessions(
+  id TEXT PRIMARY KEY NOT NULL,
+  device TEXT NOT NULL,
+  plan TEXT NOT NULL,
+  kiln TEXT NOT NULL,
+  started INTEGER NOT NULL,
+  ended INTEGER
+) STRICT;
+
+CREATE TABLE quarantine(
+  source_digest TEXT NOT NULL,
+  device TEXT NOT NULL,
+  driver TEXT NOT NULL,
+  nvrtc TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  PRIMARY KEY(source_digest, device, driver, nvrtc)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE fronts(
+  device_id INTEGER NOT NULL REFERENCES devices(id),
+  request_id INTEGER NOT NULL REFERENCES requests(id),
+  entries BLOB NOT NULL,
+  PRIMARY KEY(device_id, request_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE VIEW candidates AS
+  SELECT devices.device, requests.key AS request, algorithms.name AS algorithm, records.config, records.outcome,
+         records.kind, records.seconds * 1e6 AS microseconds, records.spread * 1e6 AS spread_microseconds,
+         records.workspace, records.deterministic, records.usable, records.verdict, records.error,
+         algorithms.digest AS algorithm_digest,
+         strftime('%Y-%m-%dT%H:%M:%SZ', records.created / 1000, 'unixepoch') AS created
+  FROM records
+  JOIN devices ON devices.id = records.device_id
+  JOIN requests ON requests.id = records.request_id
+  JOIN algorithms ON algorithms.id = records.algorithm_id;
+)sql";
+
+constexpr std::array<Migration, 1> all_migrations = {
+    Migration{1, [](Connection& db) { db.execute(version_1); }},
+};
+
+}  // namespace
+
+std::span<const Migration> migrations() {
+  return all_migrations;
+}
+
+int schema_version() {
+  return all_migrations.back().to;
+}
+
+void migrate(Connection& db, std::span<const Migration> steps) {
+  if (db.integer_of("PRAGMA user_version") >= steps.back().to) return;
+  Transaction transaction(db, Access::write);
+  const std::int64_t version = db.integer_of("PRAGMA user_version");  // another process may have been first
+  for (const Migration& step : steps) {
+    if (step.to > version) step.apply(db);
+  }
+  if (version < steps.back().to) {
+    db.execute(fmt::format("PRAGMA application_id = {}", application_id));
+    db.execute(fmt::format("PRAGMA user_version = {}", steps.back().to));
+  }
+  transaction.commit();
+}
+
+}  // namespace kiln::cache

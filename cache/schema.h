@@ -1,0 +1,27 @@
+// The tables of the tuning database and the way from older versions of them.
+#pragma once
+
+#include <span>
+
+#include "sqlite.h"
+
+namespace kiln::cache {
+
+/// PRAGMA application_id of our files: "KILN".
+inline constexpr std::int64_t application_id = 0x4b494c4e;
+
+/// One step of the schema: from version `to - 1` to `to`, inside a transaction.
+struct Migration {
+  int to;
+  void (*apply)(Connection& db);
+};
+
+/// All steps, in order, without gaps; the last one's `to` is the version that this library reads and writes.
+std::span<const Migration> migrations();
+int schema_version();
+
+/// Brings `db` from its version to the last one of `steps`, in one transaction; two processes may do so at once. No
+/// effect when it is there already.
+void migrate(Connection& db, std::span<const Migration> steps);
+
+}  // namespace kiln::cache

@@ -1,0 +1,128 @@
+#include "sqlite.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace kiln::cache {
+namespace {
+
+void check(sqlite3* db, int code, std::string_view action) {
+  if (code == SQLITE_OK || code == SQLITE_ROW || code == SQLITE_DONE) return;
+  const int extended = db != nullptr ? sqlite3_extended_errcode(db) : code;
+  const char* text = db != nullptr ? sqlite3_errmsg(db) : sqlite3_errstr(code);
+  throw SqliteFault(extended, fmt::format("{}: {} (SQLite code {})", action, text, extended));
+}
+
+// SQLite binds a null pointer as NULL, where an empty text or blob is meant.
+const char* not_null(std::string_view value) {
+  return value.data() != nullptr ? value.data() : "";
+}
+
+}  // namespace
+
+Query::~Query() {
+  sqlite3_reset(statement_);
+  sqlite3_clear_bindings(statement_);
+}
+
+bool Query::step() {
+  const int code = sqlite3_step(statement_);
+  if (code == SQLITE_ROW) return true;
+  check(db_, code, "running a statement");
+  return false;
+}
+
+std::string_view Query::text(int column) const {
+  const unsigned char* data = sqlite3_column_text(statement_, column);
+  if (data == nullptr) return {};
+  return {reinterpret_cast<const char*>(data), static_cast<std::size_t>(sqlite3_column_bytes(statement_, column))};
+}
+
+std::string_view Query::blob(int column) const {
+  const void* data = sqlite3_column_blob(statement_, column);
+  if (data == nullptr) return {};
+  return {static_cast<const char*>(data), static_cast<std::size_t>(sqlite3_column_bytes(statement_, column))};
+}
+
+void Query::bind(int index, std::int64_t value) {
+  check(db_, sqlite3_bind_int64(statement_, index, value), "binding an integer");
+}
+
+void Query::bind(int index, double value) {
+  check(db_, sqlite3_bind_double(statement_, index, value), "binding a number");
+}
+
+void Query::bind(int index, std::string_view value) {
+  const int code = sqlite3_bind_text64(statement_, index, not_null(value), value.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+  check(db_, code, "binding a text");
+}
+
+void Query::bind_blob(int index, std::string_view value) {
+  check(db_, sqlite3_bind_blob64(statement_, index, not_null(value), value.size(), SQLITE_TRANSIENT), "binding a blob");
+}
+
+void Query::bind_null(int index) {
+  check(db_, sqlite3_bind_null(statement_, index), "binding a null");
+}
+
+Connection Connection::open(const std::string& name, int flags, std::chrono::milliseconds busy_timeout) {
+  sqlite3* handle = nullptr;
+  const int code = sqlite3_open_v2(name.c_str(), &handle, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nullptr);
+  Connection result(handle);  // SQLite hands out a handle even when it fails, and wants it closed
+  check(handle, code, "opening");
+  sqlite3_busy_timeout(handle, static_cast<int>(busy_timeout.count()));
+  return result;
+}
+
+void Connection::execute(const std::string& sql) {
+  check(handle_.get(), sqlite3_exec(handle_.get(), sql.c_str(), nullptr, nullptr, nullptr), sql.substr(0, 40));
+}
+
+sqlite3_stmt* Connection::prepared(const char* sql) {
+  auto& slot = statements_[sql];
+  if (!slot) {
+    sqlite3_stmt* statement = nullptr;
+    const int code = sqlite3_prepare_v3(handle_.get(), sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+    check(handle_.get(), code, "preparing a statement");
+    slot.reset(statement);
+  }
+  return slot.get();
+}
+
+std::int64_t Connection::integer_of(const char* sql) {
+  Query row = query(sql);
+  row.step();
+  return row.integer(0);
+}
+
+std::string Connection::text_of(const char* sql) {
+  Query row = query(sql);
+  row.step();
+  return std::string(row.text(0));
+}
+
+void Connection::checkpoint_on_close(bool on) {
+  const int off = on ? 0 : 1;
+  check(handle_.get(), sqlite3_db_config(handle_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, off, nullptr), "configuring");
+}
+
+Transaction::Transaction(Connection& db, Access access) : db_(db) {
+  db_.execute(access == Access::write ? "BEGIN IMMEDIATE" : "BEGIN");
+}
+
+Transaction::~Transaction() {
+  if (!db_.in_transaction()) return;  // committed, or rolled back by SQLite itself (disk full)
+  try {
+    db_.execute("ROLLBACK");
+  } catch (const SqliteFault&) {
+    // The fault that brought us here is on its way to the caller; the journal undoes the rest when the file is opened
+    // next.
+  }
+}
+
+void Transaction::commit() {
+  db_.execute("COMMIT");
+}
+
+}  // namespace kiln::cache

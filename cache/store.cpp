@@ -1,0 +1,101 @@
+// Store: devices, sessions and quarantine. store_records.cpp has the rest.
+#include "store.h"
+
+#include "schema.h"
+
+namespace kiln::cache {
+
+Store Store::in_memory() {
+  Connection db =
+      Connection::open(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, std::chrono::milliseconds(0));
+  migrate(db, migrations());
+  return Store(std::move(db));
+}
+
+void Store::put_device(const DeviceEntry& d) {
+  db_.query(
+         "INSERT INTO devices(device, name, cc_major, cc_minor, sms, emulated) VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON "
+         "CONFLICT(device) DO UPDATE SET name = ?2, cc_major = ?3, cc_minor = ?4, sms = ?5, emulated = ?6",
+         d.id, d.name, d.cc_major, d.cc_minor, d.sms, d.emulated)
+      .run();
+}
+
+void Store::merge_device(const DeviceEntry& device) {
+  for (const DeviceEntry& known : devices()) {
+    if (known.id == device.id && !supersedes(device, known)) return;
+  }
+  put_device(device);
+}
+
+std::vector<DeviceEntry> Store::devices() {
+  std::vector<DeviceEntry> result;
+  Query query = db_.query("SELECT device, name, cc_major, cc_minor, sms, emulated FROM devices ORDER BY device");
+  while (query.step()) {
+    result.push_back({std::string(query.text(0)), std::string(query.text(1)), static_cast<int>(query.integer(2)),
+                      static_cast<int>(query.integer(3)), static_cast<int>(query.integer(4)), query.integer(5) != 0});
+  }
+  return result;
+}
+
+void Store::put_session(const Session& s) {
+  Query query = db_.query(
+      "INSERT INTO sessions(id, device, plan, kiln, started, ended) VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT(id) DO "
+      "UPDATE SET device = ?2, plan = ?3, kiln = ?4, started = ?5, ended = ?6",
+      s.id, s.device, s.plan, s.kiln_version, s.started_ms);
+  if (s.ended_ms) {
+    query.bind(6, *s.ended_ms);
+  } else {
+    query.bind_null(6);
+  }
+  query.run();
+}
+
+void Store::end_session(std::string_view id, std::int64_t ended_ms) {
+  db_.query("UPDATE sessions SET ended = ?2 WHERE id = ?1", id, ended_ms).run();
+}
+
+std::vector<Session> Store::sessions() {
+  std::vector<Session> result;
+  Query query = db_.query("SELECT id, device, plan, kiln, started, ended FROM sessions ORDER BY started, id");
+  while (query.step()) {
+    Session s = {std::string(query.text(0)), std::string(query.text(1)), std::string(query.text(2)),
+                 std::string(query.text(3)), query.integer(4),           std::nullopt};
+    if (!query.null(5)) s.ended_ms = query.integer(5);
+    result.push_back(std::move(s));
+  }
+  return result;
+}
+
+void Store::put_quarantine(const Quarantine& q) {
+  db_.query(
+         "INSERT OR REPLACE INTO quarantine(source_digest, device, driver, nvrtc, reason, created) VALUES (?1, ?2, ?3, "
+         "?4, "
+         "?5, ?6)",
+         q.source_digest, q.device, q.driver_version, q.nvrtc_version, q.reason, q.created_ms)
+      .run();
+}
+
+std::optional<Quarantine> Store::find_quarantine(std::string_view source_digest, std::string_view device,
+                                                 std::string_view driver_version, std::string_view nvrtc_version) {
+  Query query = db_.query(
+      "SELECT reason, created FROM quarantine WHERE source_digest = ?1 AND device = ?2 AND driver = ?3 AND nvrtc = ?4",
+      source_digest, device, driver_version, nvrtc_version);
+  if (!query.step()) return std::nullopt;
+  return Quarantine{std::string(source_digest), std::string(device),        std::string(driver_version),
+                    std::string(nvrtc_version), std::string(query.text(0)), query.integer(1)};
+}
+
+std::vector<Quarantine> Store::quarantine() {
+  std::vector<Quarantine> result;
+  Query query = db_.query(
+      "SELECT source_digest, device, driver, nvrtc, reason, created FROM quarantine ORDER BY source_digest, device, "
+      "driver, "
+      "nvrtc");
+  while (query.step()) {
+    result.push_back({std::string(query.text(0)), std::string(query.text(1)), std::string(query.text(2)),
+                      std::string(query.text(3)), std::string(query.text(4)), query.integer(5)});
+  }
+  return result;
+}
+
+}  // namespace kiln::cache

@@ -1,0 +1,87 @@
+// The tables of one SQLite connection as Kiln's values. Throws SqliteFault for SQLite's faults and Error for wrong
+// arguments; Database decides what a fault means.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "front.h"
+#include "kiln/cache/database.h"
+#include "kiln/cache/record.h"
+#include "sqlite.h"
+
+namespace kiln::cache {
+
+/// What put() does with a record whose identity is taken.
+enum class OnConflict {
+  replace,  ///< The new one stays, unless it is a prediction against a taken time.
+  merge,    ///< `supersedes` decides.
+};
+
+struct PutCounts {
+  std::int64_t added = 0;
+  std::int64_t replaced = 0;
+  std::int64_t kept = 0;
+};
+
+/// A request on a device.
+struct Pair {
+  std::string request;
+  std::string device;
+
+  friend auto operator<=>(const Pair&, const Pair&) = default;
+};
+
+class Store {
+ public:
+  /// `db` has the current schema.
+  explicit Store(Connection db) : db_(std::move(db)) {}
+  static Store in_memory();
+
+  Connection& connection() { return db_; }
+
+  void put_device(const DeviceEntry& device);
+  /// Stores `devices` (merge_device) and `records` in one transaction; on any exception nothing has changed.
+  PutCounts put(std::span<const DeviceEntry> devices, std::span<const Record> records, OnConflict on_conflict);
+
+  void put_session(const Session& session);
+  void end_session(std::string_view id, std::int64_t ended_ms);
+  std::vector<Session> sessions();
+
+  void put_quarantine(const Quarantine& entry);
+  std::optional<Quarantine> find_quarantine(std::string_view source_digest, std::string_view device,
+                                            std::string_view driver_version, std::string_view nvrtc_version);
+  std::vector<Quarantine> quarantine();
+
+  std::vector<DeviceEntry> devices();
+  std::vector<Record> records(std::string_view request, std::string_view device);
+  std::vector<Record> records_of_session(std::string_view session);
+  std::vector<std::string> request_keys(std::string_view device);
+  std::vector<RequestSummary> requests(std::string_view device, const IsCurrent& is_current);
+
+  /// `keep`: false skips a front, by its device and key.
+  using Keep = std::function<bool(const DeviceEntry&, KeyHash)>;
+  void visit_fronts(FrontVisitor& visitor, std::optional<std::string_view> request, const Keep& keep);
+
+ private:
+  struct Rows;  // row ids known within one transaction
+
+  /// Of two entries with one id the greater stays, so that merging is commutative.
+  void merge_device(const DeviceEntry& device);
+  void put_one(const Record& record, OnConflict on_conflict, Rows& rows, PutCounts& counts);
+  std::optional<Record> find(const Record& identity);
+  void write_record(const Record& record, Rows& rows);
+  void update_front(std::int64_t device_row, std::int64_t request_row, std::string_view request);
+  std::optional<Record> best_record(const std::string& request, std::string_view device, const IsCurrent& is_current,
+                                    const AlgorithmRows& algorithms);
+  AlgorithmRows algorithms();
+
+  Connection db_;
+};
+
+}  // namespace kiln::cache

@@ -1,0 +1,345 @@
+// Store: records, and the fronts that follow from them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "kiln/base/error.h"
+#include "store.h"
+#include "text.h"
+
+namespace kiln::cache {
+namespace {
+
+std::string select_records(std::string_view where) {
+  return fmt::format(
+      "SELECT requests.key, devices.device, algorithms.name, algorithms.digest, config, outcome, kind, seconds, "
+      "spread, "
+      "samples, verdict, workspace, deterministic, registers, spill, shared, driver, nvrtc, kiln, source_digest, "
+      "error, "
+      "session, created FROM records JOIN devices ON devices.id = device_id JOIN requests ON requests.id = request_id "
+      "JOIN algorithms ON algorithms.id = algorithm_id WHERE {}",
+      where);
+}
+
+// Samples are stored as they are in memory, as little-endian doubles.
+std::string_view bytes_of(const std::vector<double>& samples) {
+  static_assert(std::endian::native == std::endian::little, "samples are stored little-endian");
+  return {reinterpret_cast<const char*>(samples.data()), samples.size() * sizeof(double)};
+}
+
+std::vector<double> samples_of(std::string_view bytes) {
+  std::vector<double> samples(bytes.size() / sizeof(double));
+  if (!samples.empty()) std::memcpy(samples.data(), bytes.data(), samples.size() * sizeof(double));
+  return samples;
+}
+
+// Reads the row that select_records() describes.
+Record record_of(const Query& row) {
+  int column = 0;
+  const auto text = [&] { return std::string(row.text(column++)); };
+  const auto integer = [&] { return row.integer(column++); };
+  Record r;
+  r.request = text();
+  r.device = text();
+  r.algorithm = text();
+  r.algorithm_digest = text();
+  r.config = text();
+  r.outcome = text();
+  r.kind = parse_time_kind(text()).value_or(TimeKind::predicted);  // the table's CHECK admits no other names
+  r.seconds = row.real(column++);
+  r.spread = row.real(column++);
+  r.samples = samples_of(row.blob(column++));
+  r.check = text();
+  r.workspace_bytes = integer();
+  r.deterministic = integer() != 0;
+  r.resources = {integer(), integer(), integer()};
+  r.driver_version = text();
+  r.nvrtc_version = text();
+  r.kiln_version = text();
+  r.source_digest = text();
+  r.error = text();
+  r.session = text();
+  r.created_ms = integer();
+  return r;
+}
+
+std::vector<Record> all_rows(Query query) {
+  std::vector<Record> records;
+  while (query.step()) records.push_back(record_of(query));
+  std::sort(records.begin(), records.end(), listed_before);
+  return records;
+}
+
+// Whether an entry may be counted on now; predictions apart, since a taken time always comes first.
+std::vector<FrontEntry> current_entries(std::span<const FrontEntry> entries, const IsCurrent& is_current,
+                                        bool predicted) {
+  std::vector<FrontEntry> result;
+  for (const FrontEntry& entry : entries) {
+    if ((entry.kind == TimeKind::predicted) != predicted) continue;
+    if (!is_current || is_current(entry.algorithm->name, entry.algorithm->digest)) result.push_back(entry);
+  }
+  return result;
+}
+
+[[noreturn]] void throw_damaged() {
+  throw SqliteFault(SQLITE_CORRUPT, "tables refer to rows that are missing or damaged");
+}
+
+}  // namespace
+
+// --- Writing
+// ---------------------------------------------------------------------------------------------------------------
+
+struct Store::Rows {
+  struct Device {
+    std::int64_t row = 0;
+    bool emulated = false;
+  };
+
+  explicit Rows(Connection& connection) : db(connection) {}
+
+  const Device& device(const std::string& id) {
+    const auto known = devices.find(id);
+    if (known != devices.end()) return known->second;
+    Query query = db.query("SELECT id, emulated FROM devices WHERE device = ?1", id);
+    if (!query.step()) {
+      throw Error(ErrorCode::invalid_argument, fmt::format("cache record: device {} is not known", quoted(id)),
+                  "call put_device() first");
+    }
+    return devices[id] = {query.integer(0), query.integer(1) != 0};
+  }
+
+  std::int64_t request(const std::string& key) {
+    std::int64_t& row = requests[key];
+    if (row == 0) {
+      db.query("INSERT INTO requests(key) VALUES (?1) ON CONFLICT DO NOTHING", key).run();
+      Query query = db.query("SELECT id FROM requests WHERE key = ?1", key);
+      query.step();
+      row = query.integer(0);
+    }
+    return row;
+  }
+
+  std::int64_t algorithm(const std::string& name, const std::string& digest) {
+    std::int64_t& row = algorithms[{name, digest}];
+    if (row == 0) {
+      db.query("INSERT INTO algorithms(name, digest) VALUES (?1, ?2) ON CONFLICT DO NOTHING", name, digest).run();
+      Query query = db.query("SELECT id FROM algorithms WHERE name = ?1 AND digest = ?2", name, digest);
+      query.step();
+      row = query.integer(0);
+    }
+    return row;
+  }
+
+  Connection& db;
+  std::unordered_map<std::string, Device> devices;
+  std::unordered_map<std::string, std::int64_t> requests;
+  std::map<std::pair<std::string, std::string>, std::int64_t> algorithms;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::string> touched;  // (device, request) rows -> request
+};
+
+PutCounts Store::put(std::span<const DeviceEntry> devices, std::span<const Record> records, OnConflict on_conflict) {
+  Transaction transaction(db_, Access::write);
+  PutCounts counts;
+  Rows rows(db_);
+  for (const DeviceEntry& device : devices) merge_device(device);
+  for (const Record& record : records) put_one(record, on_conflict, rows, counts);
+  for (const auto& [pair, request] : rows.touched) update_front(pair.first, pair.second, request);
+  transaction.commit();
+  return counts;
+}
+
+void Store::put_one(const Record& record, OnConflict on_conflict, Rows& rows, PutCounts& counts) {
+  const Rows::Device& device = rows.device(record.device);
+  if (record.kind != TimeKind::predicted && (record.kind == TimeKind::modelled) != device.emulated) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("cache record: a {} time on the {} device {}", to_string(record.kind),
+                            device.emulated ? "emulated" : "real", quoted(record.device)),
+                "times of emulated devices are modelled, times of real devices are measured");
+  }
+  const std::optional<Record> stored = find(record);
+  if (stored) {
+    const bool stays = on_conflict == OnConflict::merge
+                           ? *stored == record || supersedes(*stored, record)
+                           : record.kind == TimeKind::predicted && stored->kind != TimeKind::predicted;
+    if (stays) {
+      ++counts.kept;
+      return;
+    }
+  }
+  write_record(record, rows);
+  ++(stored ? counts.replaced : counts.added);
+}
+
+void Store::write_record(const Record& r, Rows& rows) {
+  const std::int64_t device = rows.device(r.device).row;
+  const std::int64_t request = rows.request(r.request);
+  Query query = db_.query(
+      "INSERT OR REPLACE INTO records(device_id, request_id, algorithm_id, config, outcome, kind, seconds, spread, "
+      "verdict, "
+      "workspace, deterministic, registers, spill, shared, driver, nvrtc, kiln, source_digest, error, session, "
+      "created, "
+      "usable, samples) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, "
+      "?20, ?21, ?22, ?23)",
+      device, request, rows.algorithm(r.algorithm, r.algorithm_digest), r.config, r.outcome, to_string(r.kind),
+      r.seconds, r.spread, r.check, r.workspace_bytes, r.deterministic, r.resources.registers, r.resources.spill_bytes,
+      r.resources.shared_bytes, r.driver_version, r.nvrtc_version, r.kiln_version, r.source_digest, r.error, r.session,
+      r.created_ms, usable(r));
+  query.bind_blob(23, bytes_of(r.samples));
+  query.run();
+  rows.touched.try_emplace({device, request}, r.request);
+}
+
+void Store::update_front(std::int64_t device_row, std::int64_t request_row, std::string_view request) {
+  AlgorithmRows algorithms;
+  std::vector<std::pair<Record, const AlgorithmVersion*>> candidates;
+  Query query = db_.query(
+      "SELECT algorithms.id, name, digest, config, kind, seconds, workspace, deterministic FROM records JOIN "
+      "algorithms ON "
+      "algorithms.id = algorithm_id WHERE device_id = ?1 AND request_id = ?2 AND usable",
+      device_row, request_row);
+  while (query.step()) {
+    Record record;
+    const std::int64_t row = query.integer(0);
+    const auto [algorithm, fresh] = algorithms.try_emplace(row);
+    if (fresh) algorithm->second = {row, std::string(query.text(1)), std::string(query.text(2))};
+    record.config = query.text(3);
+    record.kind = parse_time_kind(query.text(4)).value_or(TimeKind::predicted);
+    record.seconds = query.real(5);
+    record.workspace_bytes = query.integer(6);
+    record.deterministic = query.integer(7) != 0;
+    candidates.emplace_back(std::move(record), &algorithm->second);
+  }
+  std::vector<FrontEntry> entries;
+  for (const auto& [record, algorithm] : candidates) entries.push_back(entry_of(record, *algorithm));
+  reduce_to_front(entries);
+  if (entries.empty()) {
+    db_.query("DELETE FROM fronts WHERE device_id = ?1 AND request_id = ?2", device_row, request_row).run();
+    return;
+  }
+  Query write = db_.query("INSERT OR REPLACE INTO fronts(device_id, request_id, entries) VALUES (?1, ?2, ?3)",
+                          device_row, request_row);
+  write.bind_blob(3, encode_front(hash_key(request), entries));
+  write.run();
+}
+
+// --- Reading
+// ---------------------------------------------------------------------------------------------------------------
+
+std::optional<Record> Store::find(const Record& identity) {
+  const std::string sql = select_records(
+      "requests.key = ?1 AND devices.device = ?2 AND algorithms.name = ?3 AND algorithms.digest = ?4 AND config = ?5");
+  Query query = db_.query(sql.c_str(), identity.request, identity.device, identity.algorithm, identity.algorithm_digest,
+                          identity.config);
+  if (!query.step()) return std::nullopt;
+  return record_of(query);
+}
+
+std::vector<Record> Store::records(std::string_view request, std::string_view device) {
+  const std::string sql = select_records("requests.key = ?1 AND devices.device = ?2");
+  return all_rows(db_.query(sql.c_str(), request, device));
+}
+
+std::vector<Record> Store::records_of_session(std::string_view session) {
+  const std::string sql = select_records("session = ?1 AND session <> ''");
+  return all_rows(db_.query(sql.c_str(), session));
+}
+
+std::vector<std::string> Store::request_keys(std::string_view device) {
+  Query query = db_.query(
+      "SELECT key FROM requests WHERE id IN (SELECT DISTINCT request_id FROM records JOIN devices ON devices.id = "
+      "device_id "
+      "WHERE device = ?1) ORDER BY key",
+      device);
+  std::vector<std::string> keys;
+  while (query.step()) keys.emplace_back(query.text(0));
+  return keys;
+}
+
+std::vector<RequestSummary> Store::requests(std::string_view device, const IsCurrent& is_current) {
+  const Transaction snapshot(db_, Access::read);
+  const AlgorithmRows versions = algorithms();
+  std::vector<RequestSummary> result;
+  Query query = db_.query(
+      "SELECT requests.key, algorithm_id, COUNT(*), SUM(usable) FROM records JOIN devices ON devices.id = device_id "
+      "JOIN "
+      "requests ON requests.id = request_id WHERE device = ?1 GROUP BY requests.key, algorithm_id ORDER BY "
+      "requests.key",
+      device);
+  while (query.step()) {
+    if (result.empty() || result.back().request != query.text(0)) result.emplace_back().request = query.text(0);
+    RequestSummary& summary = result.back();
+    summary.records += query.integer(2);
+    summary.usable += query.integer(3);
+    const auto version = versions.find(query.integer(1));
+    if (version == versions.end()) throw_damaged();
+    if (is_current && !is_current(version->second.name, version->second.digest)) summary.stale += query.integer(2);
+  }
+  for (RequestSummary& summary : result) summary.best = best_record(summary.request, device, is_current, versions);
+  return result;
+}
+
+std::optional<Record> Store::best_record(const std::string& request, std::string_view device,
+                                         const IsCurrent& is_current, const AlgorithmRows& versions) {
+  Record identity;
+  {
+    Query query = db_.query(
+        "SELECT entries FROM fronts JOIN devices ON devices.id = device_id JOIN requests ON requests.id = request_id "
+        "WHERE "
+        "requests.key = ?1 AND devices.device = ?2",
+        request, device);
+    if (!query.step()) return std::nullopt;
+    KeyHash key;
+    std::vector<FrontEntry> entries;
+    if (!decode_front(query.blob(0), versions, key, entries)) throw_damaged();
+    std::vector<FrontEntry> eligible = current_entries(entries, is_current, false);
+    if (eligible.empty()) eligible = current_entries(entries, is_current, true);
+    const FrontEntry* best = choose(eligible, Filter{});
+    if (best == nullptr) return std::nullopt;
+    identity.request = request;
+    identity.device = device;
+    identity.algorithm = best->algorithm->name;
+    identity.algorithm_digest = best->algorithm->digest;
+    identity.config = best->config;
+  }
+  return find(identity);
+}
+
+AlgorithmRows Store::algorithms() {
+  AlgorithmRows rows;
+  Query query = db_.query("SELECT id, name, digest FROM algorithms");
+  while (query.step()) {
+    const std::int64_t row = query.integer(0);
+    rows[row] = {row, std::string(query.text(1)), std::string(query.text(2))};
+  }
+  return rows;
+}
+
+void Store::visit_fronts(FrontVisitor& visitor, std::optional<std::string_view> request, const Keep& keep) {
+  const Transaction snapshot(db_, Access::read);
+  const std::vector<DeviceEntry> all_devices = devices();
+  const AlgorithmRows versions = algorithms();
+  std::vector<FrontEntry> entries;
+  for (const DeviceEntry& device : all_devices) {
+    if (!visitor.wants(device)) continue;
+    Query query = request ? db_.query(
+                                "SELECT entries FROM fronts JOIN devices ON devices.id = device_id JOIN requests ON "
+                                "requests.id = request_id WHERE device = ?1 AND requests.key = ?2",
+                                device.id, *request)
+                          : db_.query(
+                                "SELECT entries FROM fronts WHERE device_id = (SELECT id FROM devices WHERE device = "
+                                "?1)",
+                                device.id);
+    while (query.step()) {
+      KeyHash key;
+      if (!decode_front(query.blob(0), versions, key, entries)) throw_damaged();
+      if (keep(device, key)) visitor.front(device, key, entries);
+    }
+  }
+}
+
+}  // namespace kiln::cache
