@@ -1,0 +1,65 @@
+// Requests from ONNX models.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kiln/generator/request.h"
+
+namespace kiln {
+
+/// Memory order of four-dimensional tensors.
+enum class MemoryOrder { nchw, nhwc };
+
+/// How the layers of a model are going to be run.
+struct OnnxOptions {
+  /// Storage of every operand, whatever the model's.
+  DType dtype = DType::f32;
+  /// Order of every tensor of four dimensions, filters included; others are stored in logical order.
+  MemoryOrder order = MemoryOrder::nchw;
+  /// The batch; without it, the model's own, and 1 where the model leaves it open.
+  std::optional<int64_t> batch;
+  /// Requests with `n=?`, of the bucket that holds the batch.
+  bool dynamic_batch = false;
+  /// Folds what follows a convolution into its epilogue; see read_onnx().
+  bool fuse = true;
+};
+
+/// A layer that occurs `count` times in a model.
+struct ModelLayer {
+  Request request;
+  int64_t count = 1;
+  std::vector<std::string> nodes;  ///< Names of the ONNX nodes (of their first outputs where nodes have no names).
+};
+
+/// Nodes of one type that no request covers, for one reason.
+struct Uncovered {
+  std::string operation;  ///< ONNX operation type, with its domain if that is not ONNX's own.
+  int64_t count = 1;
+  std::string reason;
+};
+
+/// What a model asks for.
+struct ModelListing {
+  std::vector<ModelLayer> layers;    ///< In the order of first occurrence; no two with equal keys.
+  std::vector<Uncovered> uncovered;  ///< In the order of first occurrence.
+};
+
+/// Lists the layers of the ONNX model in file `path`: opsets 7 to 22 of the default domain, weights inside the file or
+/// outside it (they are not read).
+///
+/// Covered are 2-D Conv, MaxPool, AveragePool, GlobalMaxPool and GlobalAveragePool, and Softmax and LogSoftmax (before
+/// opset 13 over a matrix: dimensions from `axis` on are one). With `fuse`, a Conv takes in, while its result has no
+/// other use, in this order: BatchNormalization in inference form with constant parameters, and Add of a constant per
+/// channel (both become `bias`); Add of a tensor of its own shape (`add`; of two convolutions, the later one takes
+/// it); Relu and Clip with constant bounds (`relu`, `clip`; a Clip at 0 from below only is `relu`). Nodes that compute
+/// constants, and views (Identity, Dropout, Flatten, Reshape, Squeeze, Unsqueeze), ask for nothing and are not listed.
+///
+/// Throws Error(io_error) if the file cannot be read; Error(parse_error) if it is not ONNX, truncated, has cycles,
+/// or a node misuses its operation; Error(unsupported) for an opset outside those above; Error(invalid_argument) if an
+/// extent stays unknown or the batch is not positive. Messages start with the path and name the node. Thread-safe.
+ModelListing read_onnx(const std::string& path, const OnnxOptions& options = {});
+
+}  // namespace kiln

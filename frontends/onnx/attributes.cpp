@@ -1,0 +1,56 @@
+#include "onnx/attributes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kiln/base/error.h"
+#include "onnx/load.h"
+
+namespace kiln::onnx_frontend {
+
+const onnx::AttributeProto* Attributes::find(std::string_view name) const {
+  const auto& attributes = node_.attribute();
+  const auto found = std::find_if(attributes.begin(), attributes.end(),
+                                  [&](const onnx::AttributeProto& attribute) { return attribute.name() == name; });
+  return found == attributes.end() ? nullptr : &*found;
+}
+
+const onnx::AttributeProto* Attributes::find(std::string_view name, onnx::AttributeProto::AttributeType type) const {
+  const onnx::AttributeProto* attribute = find(name);
+  if (attribute != nullptr && attribute->type() != type) {
+    throw Error(ErrorCode::parse_error, fmt::format("{}: attribute {} is of type {}, expected {}", describe(node_),
+                                                    name, onnx::AttributeProto::AttributeType_Name(attribute->type()),
+                                                    onnx::AttributeProto::AttributeType_Name(type)));
+  }
+  return attribute;
+}
+
+int64_t Attributes::integer(std::string_view name, int64_t fallback) const {
+  const onnx::AttributeProto* attribute = find(name, onnx::AttributeProto::INT);
+  return attribute == nullptr ? fallback : attribute->i();
+}
+
+std::optional<double> Attributes::real(std::string_view name) const {
+  const onnx::AttributeProto* attribute = find(name, onnx::AttributeProto::FLOAT);
+  return attribute == nullptr ? std::nullopt : std::optional<double>(attribute->f());
+}
+
+std::string Attributes::word(std::string_view name, std::string_view fallback) const {
+  const onnx::AttributeProto* attribute = find(name, onnx::AttributeProto::STRING);
+  return attribute == nullptr ? std::string(fallback) : attribute->s();
+}
+
+std::vector<int64_t> Attributes::integers(std::string_view name, size_t count, int64_t fallback) const {
+  const onnx::AttributeProto* attribute = find(name, onnx::AttributeProto::INTS);
+  if (attribute == nullptr) {
+    return std::vector<int64_t>(count, fallback);
+  }
+  if (static_cast<size_t>(attribute->ints_size()) != count) {
+    throw Error(ErrorCode::parse_error, fmt::format("{}: attribute {} has {} values, expected {}", describe(node_),
+                                                    name, attribute->ints_size(), count));
+  }
+  return {attribute->ints().begin(), attribute->ints().end()};
+}
+
+}  // namespace kiln::onnx_frontend

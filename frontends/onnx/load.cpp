@@ -1,0 +1,129 @@
+#include "onnx/load.h"
+
+#include <fmt/format.h>
+#include <google/protobuf/stubs/logging.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "kiln/base/error.h"
+
+namespace kiln::onnx_frontend {
+namespace {
+
+constexpr int64_t oldest_opset = 7, newest_opset = 22;
+constexpr std::uintmax_t most_bytes = std::uintmax_t{1} << 31;  // protobuf's own limit of a message
+
+onnx::ModelProto parse(const std::string& path) {
+  std::error_code failure;
+  const std::uintmax_t bytes = std::filesystem::file_size(path, failure);
+  if (failure) {
+    throw Error(ErrorCode::io_error, fmt::format("cannot be read: {}", failure.message()));
+  }
+  if (bytes >= most_bytes) {
+    throw Error(ErrorCode::unsupported, fmt::format("has {} bytes, and ONNX files have less than 2^31", bytes),
+                "export the model with external data; weights are not read");
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    throw Error(ErrorCode::io_error, fmt::format("cannot be opened: {}", std::strerror(errno)));
+  }
+  const google::protobuf::LogSilencer silence;
+  onnx::ModelProto model;
+  if (bytes == 0 || !model.ParseFromIstream(&file)) {
+    throw Error(ErrorCode::parse_error, fmt::format("is not an ONNX model, or is cut short ({} bytes)", bytes),
+                "export it again, or fetch it with Git LFS if it is a pointer file");
+  }
+  return model;
+}
+
+void check_versions(const onnx::ModelProto& model) {
+  if (!model.has_ir_version() || !model.has_graph() || model.opset_import().empty()) {
+    throw Error(ErrorCode::parse_error, "is not an ONNX model: it lacks a graph, an IR version or an opset");
+  }
+  const int64_t opset = opset_of(model);
+  if (opset < oldest_opset || opset > newest_opset) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("uses opset {}, expected {} to {}", opset, oldest_opset, newest_opset),
+                "convert it with onnx.version_converter, or export it with another opset_version");
+  }
+  if (model.graph().node().empty()) {
+    throw Error(ErrorCode::parse_error, "holds no nodes");
+  }
+}
+
+/// ONNX demands single assignment and topological order, which also rules cycles out.
+void check_order(const onnx::GraphProto& graph) {
+  std::set<std::string> known, produced;
+  for (const auto& node : graph.node()) {
+    produced.insert(node.output().begin(), node.output().end());
+  }
+  for (const auto& input : graph.input()) {
+    known.insert(input.name());
+  }
+  for (const auto& initializer : graph.initializer()) {
+    known.insert(initializer.name());
+  }
+  for (const auto& initializer : graph.sparse_initializer()) {
+    known.insert(initializer.values().name());
+  }
+  for (const auto& node : graph.node()) {
+    for (const std::string& input : node.input()) {
+      if (input.empty() || known.contains(input)) {
+        continue;
+      }
+      if (produced.contains(input)) {
+        throw Error(
+            ErrorCode::parse_error,
+            fmt::format("{} uses '{}' before it is computed: the graph has a cycle, or its nodes are not in order",
+                        describe(node), input));
+      }
+      throw Error(ErrorCode::parse_error, fmt::format("{} uses '{}', which nothing defines", describe(node), input));
+    }
+    for (const std::string& output : node.output()) {
+      if (!output.empty() && !known.insert(output).second) {
+        throw Error(ErrorCode::parse_error, fmt::format("{} defines '{}' a second time", describe(node), output));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+bool is_onnx_domain(const std::string& domain) {
+  return domain.empty() || domain == "ai.onnx";
+}
+
+int64_t opset_of(const onnx::ModelProto& model) {
+  const auto& imports = model.opset_import();
+  const auto found =
+      std::find_if(imports.begin(), imports.end(), [](const auto& opset) { return is_onnx_domain(opset.domain()); });
+  if (found == imports.end()) {
+    throw Error(ErrorCode::parse_error, "does not say which opset of ONNX's own operations it uses");
+  }
+  return found->version();
+}
+
+std::string name_of(const onnx::NodeProto& node) {
+  if (!node.name().empty()) {
+    return node.name();
+  }
+  return node.output().empty() ? std::string() : node.output(0);
+}
+
+std::string describe(const onnx::NodeProto& node) {
+  return fmt::format("node '{}' ({})", name_of(node), node.op_type());
+}
+
+onnx::ModelProto load(const std::string& path) {
+  onnx::ModelProto model = parse(path);
+  check_versions(model);
+  check_order(model.graph());
+  return model;
+}
+
+}  // namespace kiln::onnx_frontend

@@ -1,0 +1,119 @@
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "kiln/base/error.h"
+#include "kiln/frontends/onnx.h"
+#include "onnx/fold.h"
+#include "onnx/graph.h"
+#include "onnx/layers.h"
+#include "onnx/load.h"
+#include "onnx/shapes.h"
+
+namespace kiln {
+namespace onnx_frontend {
+namespace {
+
+/// Nodes that give their input another name or another shape in the same memory.
+bool is_view(const onnx::NodeProto& node) {
+  static const std::set<std::string> views = {"Identity", "Dropout", "Flatten", "Reshape", "Squeeze", "Unsqueeze"};
+  return is_onnx_domain(node.domain()) && views.contains(node.op_type());
+}
+
+bool is_conv(const onnx::NodeProto& node) {
+  return is_onnx_domain(node.domain()) && node.op_type() == "Conv" && node.output_size() > 0;
+}
+
+/// The epilogues of all convolutions. The last one chooses first: of two whose results are added, it runs later.
+struct Epilogues {
+  std::map<const onnx::NodeProto*, Folded> of;
+  std::set<const onnx::NodeProto*> taken;
+
+  Epilogues(const Graph& graph, bool fuse) {
+    for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
+      if (!is_conv(*node)) {
+        continue;
+      }
+      Folded folded = fuse ? fold(graph, *node, taken) : unfolded(*node);
+      taken.insert(folded.nodes.begin(), folded.nodes.end());
+      of.emplace(&*node, std::move(folded));
+    }
+  }
+};
+
+/// Puts the layers together, equal ones into one.
+class Listing {
+ public:
+  void add(Layer layer, const onnx::NodeProto& node) {
+    if (!layer.request) {
+      add_uncovered(is_onnx_domain(node.domain()) ? node.op_type() : node.domain() + "." + node.op_type(),
+                    std::move(layer.refusal));
+      return;
+    }
+    const auto [place, is_new] = by_key_.try_emplace(layer.request->key(), listing_.layers.size());
+    if (is_new) {
+      listing_.layers.push_back({std::move(*layer.request), 0, {}});
+    }
+    ModelLayer& entry = listing_.layers[place->second];
+    ++entry.count;
+    entry.nodes.push_back(name_of(node));
+  }
+
+  ModelListing take() { return std::move(listing_); }
+
+ private:
+  void add_uncovered(std::string operation, std::string reason) {
+    const auto same = std::find_if(listing_.uncovered.begin(), listing_.uncovered.end(), [&](const Uncovered& entry) {
+      return entry.operation == operation && entry.reason == reason;
+    });
+    if (same != listing_.uncovered.end()) {
+      ++same->count;
+    } else {
+      listing_.uncovered.push_back({std::move(operation), 1, std::move(reason)});
+    }
+  }
+
+  ModelListing listing_;
+  std::map<std::string, size_t> by_key_;
+};
+
+Layer read_named(const Graph& graph, const onnx::NodeProto& node, const Epilogues& epilogues,
+                 const OnnxOptions& options) {
+  static const std::vector<EpilogueStage> none;
+  const auto folded = epilogues.of.find(&node);
+  try {
+    return read_layer(graph, node, folded == epilogues.of.end() ? none : folded->second.epilogue, options);
+  } catch (const Error& error) {
+    if (error.message().starts_with("node ")) {
+      throw;
+    }
+    throw Error(error.code(), describe(node) + ": " + error.message(), error.hint());
+  }
+}
+
+ModelListing read(const std::string& path, const OnnxOptions& options) {
+  onnx::ModelProto model = load(path);
+  infer_shapes(model, options.batch);
+  const Graph graph(model);
+  const Epilogues epilogues(graph, options.fuse);
+  Listing listing;
+  for (const onnx::NodeProto& node : graph.nodes()) {
+    if (!graph.is_constant(node) && !is_view(node) && !epilogues.taken.contains(&node)) {
+      listing.add(read_named(graph, node, epilogues, options), node);
+    }
+  }
+  return listing.take();
+}
+
+}  // namespace
+}  // namespace onnx_frontend
+
+ModelListing read_onnx(const std::string& path, const OnnxOptions& options) {
+  try {
+    return onnx_frontend::read(path, options);
+  } catch (const Error& error) {
+    throw Error(error.code(), path + ": " + error.message(), error.hint());
+  }
+}
+
+}  // namespace kiln
