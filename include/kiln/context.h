@@ -1,0 +1,102 @@
+// Context: one device, its tuning cache and the plans made so far.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kiln/base/environment.h"
+#include "kiln/generator/request.h"
+#include "kiln/plan.h"
+
+namespace kiln {
+
+/// Everything has a default that suits an application; the environment (docs/environment.md) fills what is not set.
+struct ContextOptions {
+  int device = 0;  ///< Ordinal of the device.
+  /// The settings to use instead of the process environment.
+  std::optional<Environment> environment;
+  /// The tuning database; "off" for none. Default: KILN_CACHE, else kiln/tuning.db in the user's cache folder.
+  std::optional<std::string> cache;
+  /// Packs to read beside those of KILN_PACK_PATH, in order of preference.
+  std::vector<std::string> packs;
+  /// Candidates that need more workspace are passed over.
+  int64_t workspace_limit = std::numeric_limits<int64_t>::max();
+  /// Only variants whose results are bitwise reproducible, as if every request said `deterministic`.
+  bool deterministic = false;
+  /// Receives the few things that a user should know once (a cache that cannot be used, a pack with errors).
+  /// Default: one line on stderr.
+  std::function<void(std::string_view message)> announce;
+};
+
+/// A candidate in an Explanation.
+struct ExplainedCandidate {
+  std::string algorithm;
+  std::string config;
+  double seconds = 0;
+  std::string source;  ///< "measured on this device", "measured on the same architecture", "predicted", "estimate"
+};
+
+struct ExplainedRefusal {
+  std::string algorithm;
+  std::string reason;
+};
+
+/// Why a request runs as it does.
+struct Explanation {
+  Request request;
+  std::string device;                         ///< The DeviceId line.
+  double roofline_seconds = 0;                ///< No algorithm can be faster.
+  std::vector<ExplainedCandidate> stored;     ///< From the cache and packs, in order of precedence.
+  std::vector<ExplainedCandidate> estimated;  ///< The best predictions, best first.
+  std::vector<ExplainedRefusal> refused;      ///< Algorithms that cannot serve the request, and why.
+  std::optional<ExplainedCandidate> chosen;   ///< What a plan would use; nothing if nothing serves the request.
+};
+
+/// One device, its cache and its plans. Thread-safe: share one per device among all threads.
+///
+/// Loads libcuda, or the emulator where there is no GPU, and NVRTC at run time. Works in the context that is current on
+/// the constructing thread if that belongs to the device, else in the device's primary context. Never synchronises a
+/// stream of the caller.
+class Context {
+ public:
+  /// Throws Error: missing_library (no driver, no NVRTC), driver_error, invalid_argument (no such device, a setting).
+  /// A database or pack that cannot be used is announced, never thrown.
+  explicit Context(const ContextOptions& options = {});
+  ~Context();
+  Context(Context&&) noexcept;
+  Context& operator=(Context&&) noexcept;
+
+  /// The best known variant for `request`, compiled and loaded; the second call for a request only looks it up.
+  ///
+  /// Choice: measured on this device; measured on the same architecture; predicted in a pack; estimate(). A stored
+  /// choice that no longer fits (edited algorithm, illegal point, does not compile here) is passed over. Throws
+  /// Error(unsupported) if nothing serves the request, Error(compile_failed) if nothing that does compiles.
+  Plan plan(const Request& request);
+
+  /// Makes the plans of all `requests` now, so that no later call compiles. Throws as plan() for the first that fails,
+  /// after trying all.
+  void prepare(std::span<const Request> requests);
+
+  Explanation explain(const Request& request) const;
+
+  /// "NVIDIA H200, compute capability 9.0, ..., by CUDA 13.0 ..." for people.
+  const std::string& device_description() const;
+  /// The DeviceId line under which records of this device are kept.
+  const std::string& device_id() const;
+
+  class Impl;
+  /// For Kiln's own operation calls.
+  Impl& impl() { return *impl_; }
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace kiln

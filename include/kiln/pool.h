@@ -1,0 +1,30 @@
+// Pooling.
+#pragma once
+
+#include "kiln/context.h"
+#include "kiln/generator/operations/pool_forward.h"
+#include "kiln/tensor.h"
+#include "kiln/window.h"
+
+namespace kiln {
+
+struct PoolOptions {
+  PoolMode mode = PoolMode::max;
+  Pair window;  ///< {0, 0}: all of x (global pooling).
+  Padding pad;
+  Pair stride{1, 1};
+  Pair dilation{1, 1};
+  float alpha = 1;
+  float beta = 0;
+  bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket.
+};
+
+/// Enqueues y = alpha * pool(x) + beta * y on `stream` and returns without waiting.
+///
+/// x: N,C,H,W   y: N,C,P,Q. y's extents may be those of the floor formula or of ceil mode; see PoolForward, also for
+/// NaN and for windows that lie in the padding. Any strides. y must not overlap x. Errors, first call and threads as
+/// for conv_forward().
+void pool_forward(Context& context, const Tensor& x, const Tensor& y, const PoolOptions& options,
+                  Stream stream = nullptr);
+
+}  // namespace kiln

@@ -1,0 +1,25 @@
+// Softmax.
+#pragma once
+
+#include "kiln/context.h"
+#include "kiln/generator/operations/softmax_forward.h"
+#include "kiln/tensor.h"
+
+namespace kiln {
+
+struct SoftmaxOptions {
+  int64_t axis = 1;  ///< Negative counts from the end.
+  SoftmaxMode mode = SoftmaxMode::accurate;
+  float alpha = 1;
+  float beta = 0;
+  bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket.
+};
+
+/// Enqueues y = alpha * softmax(x) + beta * y, or log-softmax, over `axis` on `stream` and returns without waiting.
+///
+/// x, y: equal extents of 1 to 5 dimensions, any strides. y must not overlap x. See SoftmaxForward for rows with NaN or
+/// infinities. Errors, first call and threads as for conv_forward().
+void softmax_forward(Context& context, const Tensor& x, const Tensor& y, const SoftmaxOptions& options = {},
+                     Stream stream = nullptr);
+
+}  // namespace kiln

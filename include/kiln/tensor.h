@@ -1,0 +1,62 @@
+// Tensor: device memory with an element type, extents and strides. A view: it owns nothing.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+
+#include "kiln/generator/tensor_spec.h"
+
+namespace kiln {
+
+inline constexpr DType f32 = DType::f32;
+inline constexpr DType f16 = DType::f16;
+inline constexpr DType bf16 = DType::bf16;
+
+/// A memory order by name, outermost dimension first; see dimension_letters(). Extents are given in logical order
+/// (N C spatial, for filters K C/groups window) whatever the layout.
+struct Layout {
+  std::string_view order;
+};
+
+/// Logical order without gaps, for any rank.
+inline constexpr Layout contiguous{""};
+inline constexpr Layout nc{"nc"};
+inline constexpr Layout nchw{"nchw"};
+inline constexpr Layout nhwc{"nhwc"};
+
+/// A view of device memory. Small, copyable, no allocation.
+class Tensor {
+ public:
+  static constexpr int max_rank = 5;
+
+  /// `data`: device address of the first element. The pointer is const because a Tensor does not say whether it is read
+  /// or written: the operation does (outputs are called y).
+  /// Throws Error(invalid_argument) if `layout` does not name the dimensions of that many extents.
+  Tensor(const void* data, DType dtype, std::initializer_list<int64_t> extents, Layout layout);
+
+  /// Strides in elements, in the order of the extents: sub-regions and any other arrangement.
+  Tensor(const void* data, DType dtype, std::initializer_list<int64_t> extents, std::initializer_list<int64_t> strides);
+
+  const void* data() const { return data_; }
+  DType dtype() const { return dtype_; }
+  int rank() const { return rank_; }
+  int64_t extent(int dimension) const { return extents_[static_cast<size_t>(dimension)]; }
+  int64_t stride(int dimension) const { return strides_[static_cast<size_t>(dimension)]; }
+  /// Bytes, a power of two, that the address is a multiple of: at most default_alignment.
+  int alignment() const;
+  bool empty() const;
+
+  /// What a request knows of this tensor.
+  TensorSpec spec() const;
+
+ private:
+  const void* data_;
+  DType dtype_;
+  int rank_;
+  std::array<int64_t, max_rank> extents_{};
+  std::array<int64_t, max_rank> strides_{};
+};
+
+}  // namespace kiln

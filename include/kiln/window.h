@@ -1,0 +1,23 @@
+// Small values that windowed operations take: pairs and paddings.
+#pragma once
+
+#include <cstdint>
+
+namespace kiln {
+
+/// Something along the height and the width, in elements.
+struct Pair {
+  int64_t h = 0, w = 0;
+};
+
+/// Elements added on each side: `{1, 1}` for height and width on both sides, or `{top, left, bottom, right}`.
+struct Padding {
+  int64_t top = 0, left = 0, bottom = 0, right = 0;
+
+  constexpr Padding() = default;
+  constexpr Padding(int64_t h, int64_t w) : top(h), left(w), bottom(h), right(w) {}
+  constexpr Padding(int64_t top_, int64_t left_, int64_t bottom_, int64_t right_)
+      : top(top_), left(left_), bottom(bottom_), right(right_) {}
+};
+
+}  // namespace kiln

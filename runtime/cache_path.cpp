@@ -1,0 +1,43 @@
+#include "cache_path.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+namespace kiln {
+namespace {
+
+namespace fs = std::filesystem;
+
+void append_folder(const fs::path& folder, std::vector<std::string>& paths) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().extension() == ".pack") found.push_back(entry.path().string());
+  }
+  std::sort(found.begin(), found.end());
+  paths.insert(paths.end(), found.begin(), found.end());
+}
+
+}  // namespace
+
+std::optional<std::string> cache_path(const std::optional<std::string>& given, const Environment& environment) {
+  std::optional<std::string> path = given ? given : environment.cache;
+  if (!path && !environment.cache_home.empty()) path = environment.cache_home + "/kiln/tuning.db";
+  if (path && *path == "off") return std::nullopt;
+  return path;
+}
+
+std::vector<std::string> pack_paths(const std::vector<std::string>& given, const Environment& environment) {
+  std::vector<std::string> paths = given;
+  for (const std::string& entry : environment.pack_path) {
+    std::error_code error;
+    if (fs::is_directory(entry, error))
+      append_folder(entry, paths);
+    else
+      paths.push_back(entry);  // one that does not exist is reported where it is read
+  }
+  return paths;
+}
+
+}  // namespace kiln

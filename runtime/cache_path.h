@@ -1,0 +1,19 @@
+// Where the tuning database is, and which packs are read.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kiln/base/environment.h"
+
+namespace kiln {
+
+/// `given`, else KILN_CACHE, else kiln/tuning.db in the user's cache folder. Nothing if that is "off" or there is no
+/// such folder: then tuning results live in memory.
+std::optional<std::string> cache_path(const std::optional<std::string>& given, const Environment& environment);
+
+/// `given`, then the packs of KILN_PACK_PATH: each entry a file, or a folder whose *.pack files are taken by name.
+std::vector<std::string> pack_paths(const std::vector<std::string>& given, const Environment& environment);
+
+}  // namespace kiln

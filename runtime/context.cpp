@@ -1,0 +1,223 @@
+#include "kiln/context.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <exception>
+#include <thread>
+
+#include "cache_path.h"
+#include "context_impl.h"
+#include "kiln/base/error.h"
+#include "kiln/execution/target.h"
+#include "kiln/templates/catalogue.h"
+#include "records.h"
+
+namespace kiln {
+namespace {
+
+// How many predictions to try to compile where nothing usable is stored, before giving up.
+constexpr size_t fallback_attempts = 8;
+constexpr size_t explained_estimates = 10;
+
+Catalogue catalogue_of(const Environment& environment) {
+  return make_catalogue(environment.template_path ? sources_from(*environment.template_path) : embedded_sources());
+}
+
+cache::IsCurrent is_current(const Catalogue& catalogue) {
+  return [&catalogue](std::string_view algorithm, std::string_view digest) {
+    return catalogue.digest(algorithm) == digest;
+  };
+}
+
+std::string describe(const device::ContextHandle& context, const device::Nvrtc& nvrtc) {
+  const device::DeviceInfo& info = context.device().info();
+  return fmt::format("{}, compute capability {}.{}, {} SMs; {}; NVRTC {}.{}", info.name, info.cc_major, info.cc_minor,
+                     info.sms, context.driver().description(), nvrtc.version().major, nvrtc.version().minor);
+}
+
+std::vector<std::string> names_of(const std::vector<Operand>& operands) {
+  std::vector<std::string> names;
+  for (const Operand& operand : operands) names.push_back(operand.name);
+  return names;
+}
+
+ExplainedCandidate explained(const Selection& selection) {
+  return {selection.choice.algorithm, selection.choice.config.print(), selection.seconds, selection.source};
+}
+
+// A fault of one variant, after which another may serve; not one of the machine.
+bool concerns_variant(const Error& error) {
+  return error.code() == ErrorCode::compile_failed || error.code() == ErrorCode::unsupported ||
+         error.code() == ErrorCode::driver_error;
+}
+
+}  // namespace
+
+Context::Impl::Impl(const ContextOptions& options)
+    : Impl(options, options.environment ? *options.environment : Environment::read()) {}
+
+Context::Impl::Impl(const ContextOptions& options, const Environment& environment)
+    : announce_(options.announce),
+      context_(
+          device::ContextHandle::acquire(device::Device(device::Driver::open({environment.driver}), options.device))),
+      nvrtc_(device::Nvrtc::open({environment.nvrtc})),
+      catalogue_(catalogue_of(environment)),
+      target_(execution::target_for(context_->device().info().cc_major, context_->device().info().cc_minor, *nvrtc_)),
+      figures_(execution::figures_of(context_->device().info())),
+      device_id_(context_->device().info().id()),
+      description_(describe(*context_, *nvrtc_)),
+      winners_(device_entry(context_->device().info()), is_current(catalogue_)),
+      filter_{options.workspace_limit, options.deterministic},
+      log_(environment.log),
+      workspaces_(context_) {
+  device::require_driver_for(*nvrtc_, context_->driver());
+  if (environment.record) recorder_.emplace(*environment.record);
+  load_cache(options, environment);
+}
+
+void Context::Impl::load_cache(const ContextOptions& options, const Environment& environment) {
+  if (const std::optional<std::string> path = cache_path(options.cache, environment)) {
+    // Read only: a Context never tunes, and opening must not create files in a user's home.
+    const auto database =
+        cache::Database::open(*path, {.mode = cache::OpenMode::read_only},
+                              [this](const cache::Announcement& trouble) { announce(trouble.text()); });
+    winners_.load(database);
+  }
+  for (const std::string& path : pack_paths(options.packs, environment)) winners_.load_pack(path);
+  for (const std::string& problem : winners_.report().problems) announce(problem);
+}
+
+void Context::Impl::announce(const std::string& message) const {
+  if (announce_)
+    announce_(message);
+  else
+    fmt::print(stderr, "kiln: {}\n", message);
+}
+
+Selector Context::Impl::selector() const {
+  return {catalogue_, winners_, target_, figures_, filter_};
+}
+
+std::shared_ptr<const LoadedPlan> Context::Impl::plan(const Request& request) {
+  const std::string key = request.key();
+  std::promise<std::shared_ptr<const LoadedPlan>> promise;
+  Pending pending;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = plans_.find(key); found != plans_.end())
+      pending = found->second;
+    else
+      plans_.emplace(key, promise.get_future().share());
+  }
+  if (pending.valid()) return pending.get();  // another thread has it, or is making it
+  try {
+    if (recorder_) recorder_->record(key);
+    std::shared_ptr<const LoadedPlan> plan = build(request);
+    promise.set_value(plan);
+    return plan;
+  } catch (...) {
+    promise.set_exception(std::current_exception());
+    const std::lock_guard lock(mutex_);
+    plans_.erase(key);  // a later call may succeed: memory may be free again
+    throw;
+  }
+}
+
+std::shared_ptr<const LoadedPlan> Context::Impl::build(const Request& request) {
+  std::exception_ptr first_failure;
+  const auto attempt = [&](const std::vector<Selection>& selections) -> std::shared_ptr<const LoadedPlan> {
+    for (const Selection& selection : selections) {
+      try {
+        return load(request, selection);
+      } catch (const Error& error) {
+        if (!concerns_variant(error)) throw;
+        if (!first_failure) first_failure = std::current_exception();
+      }
+    }
+    return nullptr;
+  };
+  if (auto plan = attempt(selector().stored(request))) return plan;
+  if (auto plan = attempt(selector().estimated(request, fallback_attempts))) return plan;
+  if (first_failure) std::rethrow_exception(first_failure);
+  (void)catalogue_.heuristic(request, target_, figures_);  // throws with the refusals, if there are any
+  throw Error(
+      ErrorCode::unsupported,
+      fmt::format("no variant of {} needs at most {} bytes of workspace", request.key(), filter_.workspace_limit),
+      "raise ContextOptions::workspace_limit");
+}
+
+std::shared_ptr<const LoadedPlan> Context::Impl::load(const Request& request, const Selection& selection) {
+  const Program program = catalogue_.program(request, target_, selection.choice);
+  const execution::CompiledProgram compiled = execution::compile(*nvrtc_, program, target_);
+  return std::make_shared<const LoadedPlan>(request, selection.choice, selection.source,
+                                            execution::Executable(context_, compiled, names_of(request.operands)));
+}
+
+Explanation Context::Impl::explain(const Request& request) const {
+  Explanation result;
+  result.request = request;
+  result.device = device_id_;
+  result.roofline_seconds = roofline_seconds(request, target_, figures_);
+  for (const Selection& selection : selector().stored(request)) result.stored.push_back(explained(selection));
+  for (const Selection& selection : selector().estimated(request, explained_estimates)) {
+    result.estimated.push_back(explained(selection));
+  }
+  for (const Refusal& refusal : catalogue_.candidates(request, target_, figures_).refused) {
+    result.refused.push_back({refusal.algorithm, refusal.reason});
+  }
+  if (!result.stored.empty())
+    result.chosen = result.stored.front();
+  else if (!result.estimated.empty())
+    result.chosen = result.estimated.front();
+  return result;
+}
+
+void Context::Impl::write_log(const LoadedPlan& plan) const {
+  fmt::print(stderr, "{}  # {} {} ({})\n", plan.key, plan.choice.algorithm, plan.choice.config.print(), plan.source);
+}
+
+Context::Context(const ContextOptions& options) : impl_(std::make_unique<Impl>(options)) {}
+Context::~Context() = default;
+Context::Context(Context&&) noexcept = default;
+Context& Context::operator=(Context&&) noexcept = default;
+
+Plan Context::plan(const Request& request) {
+  return Plan(impl_->plan(request));
+}
+
+void Context::prepare(std::span<const Request> requests) {
+  std::vector<std::exception_ptr> failures(requests.size());
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t i = next++; i < requests.size(); i = next++) {
+      try {
+        impl_->plan(requests[i]);
+      } catch (...) {
+        failures[i] = std::current_exception();
+      }
+    }
+  };
+  std::vector<std::jthread> threads;
+  const size_t lanes = std::min<size_t>(requests.size(), std::max(1u, std::thread::hardware_concurrency()));
+  for (size_t i = 1; i < lanes; ++i) threads.emplace_back(work);
+  work();
+  threads.clear();  // joins
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+}
+
+Explanation Context::explain(const Request& request) const {
+  return impl_->explain(request);
+}
+const std::string& Context::device_description() const {
+  return impl_->device_description();
+}
+const std::string& Context::device_id() const {
+  return impl_->device_id();
+}
+
+}  // namespace kiln

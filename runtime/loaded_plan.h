@@ -1,0 +1,39 @@
+// LoadedPlan: what Plan and the operation calls share.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kiln/execution/executable.h"
+#include "kiln/generator/catalogue.h"
+#include "kiln/plan.h"
+
+namespace kiln {
+
+/// Immutable once made. run() is what every way of calling ends in.
+struct LoadedPlan {
+  LoadedPlan(Request request_, Choice choice_, std::string source_, execution::Executable executable_);
+
+  /// As Plan::run().
+  void run(Stream stream, std::span<const Address> operands, void* workspace, const RunValues& values) const;
+
+  Request request;
+  std::string key;  ///< request.key()
+  Choice choice;
+  std::string source;
+  execution::Executable executable;
+
+ private:
+  struct OperandRule {
+    uintptr_t misaligned;  ///< Address bits that must be zero.
+    bool empty;            ///< Nothing is accessed: null is fine.
+  };
+
+  int64_t batch_of(const RunValues& values) const;
+  [[noreturn]] void refuse_operand(size_t i, const void* address) const;
+
+  std::vector<OperandRule> rules_;
+  int64_t fixed_batch_ = 0;
+};
+
+}  // namespace kiln

@@ -1,0 +1,41 @@
+// What every operation call does around its own shape: find the plan, or make it, and run it.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "call_key.h"
+#include "context_impl.h"
+#include "kiln/plan.h"
+
+namespace kiln {
+
+/// Tells operations apart in a CallKey.
+enum class CallKind : int64_t { conv_forward, pool_forward, softmax_forward };
+
+/// The class of a scale's value.
+inline Scale scale_of(float value) {
+  return value == 1.0f ? Scale::one : value == 0.0f ? Scale::zero : Scale::any;
+}
+
+/// Throws Error(invalid_argument) if the memory of `y` and `other` overlaps.
+void refuse_overlap(std::string_view operation, const Tensor& y, std::string_view name, const Tensor& other);
+
+/// Runs the plan of `key`; `make_request` gives its request if this is the first call.
+template <class MakeRequest>
+void run_call(Context& context, const CallKey& key, std::span<const Address> operands, const RunValues& values,
+              Stream stream, const MakeRequest& make_request) {
+  Context::Impl& impl = context.impl();
+  const uint64_t hash = key.hash();
+  const LoadedPlan* plan = impl.table().find(key, hash);
+  if (plan == nullptr) {
+    std::shared_ptr<const LoadedPlan> made = impl.plan(make_request());
+    plan = made.get();
+    impl.table().insert(key, hash, std::move(made));
+  }
+  impl.log_call(*plan);
+  void* workspace = impl.workspaces().get(stream, plan->executable.workspace_bytes());
+  plan->run(stream, operands, workspace, values);
+}
+
+}  // namespace kiln

@@ -1,0 +1,103 @@
+#include "kiln/plan.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "kiln/base/error.h"
+#include "loaded_plan.h"
+
+namespace kiln {
+namespace {
+
+constexpr uintptr_t workspace_alignment = 256;
+
+[[noreturn]] void refuse(const std::string& what, const std::string& hint) {
+  throw Error(ErrorCode::invalid_argument, what, hint);
+}
+
+void check_scale(std::string_view name, Scale scale, float value) {
+  if (scale == Scale::any || value == (scale == Scale::one ? 1.0f : 0.0f)) return;
+  refuse(fmt::format("{} is {}, but the request says {}={}", name, value, name, scale == Scale::one ? 1 : 0),
+         fmt::format("ask for a plan with {}=any", name));
+}
+
+}  // namespace
+
+LoadedPlan::LoadedPlan(Request request_, Choice choice_, std::string source_, execution::Executable executable_)
+    : request(std::move(request_)),
+      key(request.key()),
+      choice(std::move(choice_)),
+      source(std::move(source_)),
+      executable(std::move(executable_)),
+      fixed_batch_(request.batch()) {
+  for (const Operand& operand : request.operands) {
+    rules_.push_back({static_cast<uintptr_t>(operand.spec.alignment) - 1, operand.spec.elements() == 0});
+  }
+}
+
+void LoadedPlan::run(Stream stream, std::span<const Address> operands, void* workspace, const RunValues& values) const {
+  if (operands.size() != rules_.size()) {
+    refuse(fmt::format("{} operands were given, expected {}", operands.size(), rules_.size()),
+           fmt::format("the request is {}", key));
+  }
+  check_scale("alpha", request.blend.alpha, values.alpha);
+  check_scale("beta", request.blend.beta, values.beta);
+  const int64_t n = batch_of(values);
+  if (n == 0) return;
+  std::array<cuda_abi::CUdeviceptr, execution::Executable::max_values> addresses;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const auto address = reinterpret_cast<uintptr_t>(operands[i].pointer);
+    if ((address & rules_[i].misaligned) != 0 || (address == 0 && !rules_[i].empty)) {
+      refuse_operand(i, operands[i].pointer);
+    }
+    addresses[i] = address;
+  }
+  const auto scratch = reinterpret_cast<uintptr_t>(workspace);
+  if (executable.workspace_bytes() > 0 && (scratch == 0 || scratch % workspace_alignment != 0)) {
+    refuse(fmt::format("the workspace is {}", workspace == nullptr ? "missing" : "not 256-byte aligned"),
+           fmt::format("give {} bytes of device memory", executable.workspace_bytes()));
+  }
+  executable.run(static_cast<cuda_abi::CUstream>(stream), std::span(addresses.data(), operands.size()),
+                 {values.alpha, values.beta, values.clip_lo, values.clip_hi}, n, scratch);
+}
+
+int64_t LoadedPlan::batch_of(const RunValues& values) const {
+  if (!request.dynamic_batch) {
+    if (values.n == -1 || values.n == fixed_batch_) return fixed_batch_;
+    refuse(fmt::format("n is {}, but the batch of the request is fixed to {}", values.n, fixed_batch_),
+           "leave n out, or ask for a plan with n=?");
+  }
+  if (values.n >= 0 && values.n <= fixed_batch_) return values.n;
+  refuse(fmt::format("n is {}, outside the bucket 0 to {} of the request", values.n, fixed_batch_),
+         "give the batch in RunValues::n, and ask for the plan of its bucket");
+}
+
+void LoadedPlan::refuse_operand(size_t i, const void* address) const {
+  const Operand& operand = request.operands[i];
+  if (address == nullptr) refuse(fmt::format("{} is a null pointer", operand.name), "give its device address");
+  refuse(fmt::format("{} is at {}, which is not a multiple of {} bytes", operand.name, address, operand.spec.alignment),
+         "align it, or ask for a plan whose request says so (name=...@4)");
+}
+
+const Request& Plan::request() const {
+  return loaded_->request;
+}
+std::string Plan::variant() const {
+  return loaded_->choice.algorithm + " " + loaded_->choice.config.print();
+}
+const std::string& Plan::source() const {
+  return loaded_->source;
+}
+int64_t Plan::workspace_bytes() const {
+  return loaded_->executable.workspace_bytes();
+}
+bool Plan::deterministic() const {
+  return loaded_->executable.deterministic();
+}
+
+void Plan::run(Stream stream, std::span<const Address> operands, void* workspace, const RunValues& values) const {
+  loaded_->run(stream, operands, workspace, values);
+}
+
+}  // namespace kiln

@@ -1,0 +1,47 @@
+#include "plan_table.h"
+
+namespace kiln {
+namespace {
+
+constexpr size_t initial_slots = 256;  // a power of two, as all sizes of the table
+
+}  // namespace
+
+PlanTable::PlanTable() {
+  tables_.push_back(std::make_unique<Slots>(initial_slots));
+  current_.store(tables_.back().get(), std::memory_order_release);
+}
+
+const LoadedPlan* PlanTable::find(const CallKey& key, uint64_t hash) const {
+  const Slots& slots = *current_.load(std::memory_order_acquire);
+  const size_t mask = slots.size() - 1;
+  for (size_t i = hash & mask;; i = (i + 1) & mask) {
+    const Entry* entry = slots[i].entry.load(std::memory_order_acquire);
+    if (entry == nullptr) return nullptr;
+    if (slots[i].hash.load(std::memory_order_relaxed) == hash && entry->key == key) return entry->plan.get();
+  }
+}
+
+void PlanTable::insert(const CallKey& key, uint64_t hash, std::shared_ptr<const LoadedPlan> plan) {
+  const std::lock_guard lock(writing_);
+  if (find(key, hash) != nullptr) return;
+  entries_.push_back(std::make_unique<const Entry>(Entry{hash, key, std::move(plan)}));
+  if (entries_.size() * 2 <= tables_.back()->size()) {
+    place(*tables_.back(), *entries_.back());
+    return;
+  }
+  auto larger = std::make_unique<Slots>(tables_.back()->size() * 2);
+  for (const auto& entry : entries_) place(*larger, *entry);
+  tables_.push_back(std::move(larger));
+  current_.store(tables_.back().get(), std::memory_order_release);
+}
+
+void PlanTable::place(Slots& slots, const Entry& entry) {
+  const size_t mask = slots.size() - 1;
+  size_t i = entry.hash & mask;
+  while (slots[i].entry.load(std::memory_order_relaxed) != nullptr) i = (i + 1) & mask;
+  slots[i].hash.store(entry.hash, std::memory_order_relaxed);
+  slots[i].entry.store(&entry, std::memory_order_release);
+}
+
+}  // namespace kiln

@@ -1,0 +1,35 @@
+#include "recorder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "kiln/base/error.h"
+
+namespace kiln {
+
+Recorder::Recorder(const std::string& path)
+    : path_(path), file_(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) {
+  if (file_ >= 0) return;
+  throw Error(ErrorCode::io_error, fmt::format("cannot record requests to {}: {}", path, std::strerror(errno)),
+              "KILN_RECORD names a file that can be written");
+}
+
+Recorder::~Recorder() {
+  close(file_);
+}
+
+void Recorder::record(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  if (!seen_.insert(key).second) return;
+  const std::string line = key + "\n";
+  const ssize_t written = write(file_, line.data(), line.size());
+  if (written == static_cast<ssize_t>(line.size())) return;
+  throw Error(ErrorCode::io_error, fmt::format("cannot record a request to {}: {}", path_,
+                                               written < 0 ? std::strerror(errno) : "only a part could be written"));
+}
+
+}  // namespace kiln

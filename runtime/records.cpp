@@ -1,0 +1,78 @@
+#include "records.h"
+
+#include "kiln/base/error.h"
+
+namespace kiln {
+namespace {
+
+cache::Resources resources_of(const tuner::Trial& trial) {
+  cache::Resources resources;
+  if (trial.source_digest.empty()) return resources;  // nothing was compiled
+  resources.registers = trial.resources.registers;
+  resources.spill_bytes = trial.resources.spill_stores + trial.resources.spill_loads;
+  resources.shared_bytes = trial.resources.static_shared + trial.dynamic_shared;
+  return resources;
+}
+
+}  // namespace
+
+cache::DeviceEntry device_entry(const device::DeviceInfo& info) {
+  return {info.id(), info.name, info.cc_major, info.cc_minor, info.sms, info.emulated};
+}
+
+std::optional<cache::Record> record_of(const tuner::Trial& trial, const std::string& session) {
+  if (trial.outcome == tuner::Outcome::quarantined) return std::nullopt;
+  cache::Record record;
+  record.request = trial.request;
+  record.device = trial.device_id;
+  record.algorithm = trial.choice.algorithm;
+  record.algorithm_digest = trial.algorithm_digest;
+  record.config = trial.choice.config.print();
+  record.outcome = std::string(tuner::to_string(trial.outcome));
+  record.kind = trial.modelled ? cache::TimeKind::modelled : cache::TimeKind::measured;
+  record.seconds = trial.median;
+  record.spread = trial.spread;
+  record.samples = trial.samples;
+  if (record.samples.size() > cache::max_samples) record.samples.resize(cache::max_samples);
+  record.check = trial.check;
+  record.workspace_bytes = trial.workspace_bytes;
+  record.deterministic = trial.deterministic;
+  record.resources = resources_of(trial);
+  record.driver_version = trial.driver_version;
+  record.nvrtc_version = trial.nvrtc_version;
+  record.kiln_version = KILN_VERSION;
+  record.source_digest = trial.source_digest;
+  record.error = trial.error;
+  record.session = session;
+  record.created_ms = cache::utc_now_ms();
+  return cache::with_clean_texts(std::move(record));
+}
+
+std::optional<tuner::Trial> trial_of(const cache::Record& record) {
+  const std::optional<tuner::Outcome> outcome = tuner::parse_outcome(record.outcome);
+  if (!outcome) return std::nullopt;
+  tuner::Trial trial;
+  try {
+    trial.choice = {record.algorithm, Config::parse(record.config)};
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  trial.request = record.request;
+  trial.outcome = *outcome;
+  trial.samples = record.samples;
+  trial.median = record.seconds;
+  trial.spread = record.spread;
+  trial.check = record.check;
+  trial.error = record.error;
+  trial.workspace_bytes = record.workspace_bytes;
+  trial.deterministic = record.deterministic;
+  trial.device_id = record.device;
+  trial.modelled = record.kind == cache::TimeKind::modelled;
+  trial.driver_version = record.driver_version;
+  trial.nvrtc_version = record.nvrtc_version;
+  trial.algorithm_digest = record.algorithm_digest;
+  trial.source_digest = record.source_digest;
+  return trial;
+}
+
+}  // namespace kiln

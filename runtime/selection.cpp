@@ -1,0 +1,64 @@
+#include "selection.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "kiln/base/error.h"
+
+namespace kiln {
+namespace {
+
+// A configuration out of a cache is text from outside: it may be malformed.
+std::optional<Choice> readable(const cache::Choice& stored) {
+  try {
+    return Choice{std::string(stored.algorithm), Config::parse(stored.config)};
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+std::string_view words(cache::Standing standing, cache::TimeKind kind) {
+  const bool modelled = kind == cache::TimeKind::modelled;
+  switch (standing) {
+    case cache::Standing::measured_here:
+      return modelled ? "modelled on this device" : "measured on this device";
+    case cache::Standing::same_architecture:
+      return modelled ? "modelled on the same architecture" : "measured on the same architecture";
+    case cache::Standing::predicted:
+      return "predicted";
+  }
+  return "?";
+}
+
+}  // namespace
+
+std::string describe_source(const cache::Choice& choice) {
+  std::string text(words(choice.standing, choice.kind));
+  if (choice.origin == cache::Origin::pack) text += fmt::format(", from pack {}", choice.source);
+  return text;
+}
+
+std::vector<Selection> Selector::stored(const Request& request) const {
+  std::vector<Selection> result;
+  for (const cache::Choice& candidate : winners.all(request.key(), filter)) {
+    const std::optional<Choice> choice = readable(candidate);
+    if (!choice || catalogue.refusal(request, target, *choice)) continue;
+    result.push_back({*choice, candidate.seconds, describe_source(candidate)});
+  }
+  return result;
+}
+
+std::vector<Selection> Selector::estimated(const Request& request, size_t count) const {
+  std::vector<Selection> result;
+  for (const Candidate& candidate : catalogue.candidates(request, target, figures).ranked) {
+    if (result.size() == count) break;
+    const Program program = catalogue.program(request, target, candidate.choice);
+    if (program.workspace_bytes > filter.workspace_limit) continue;
+    if (filter.deterministic_only && !program.deterministic) continue;
+    result.push_back({candidate.choice, candidate.estimate.seconds, "estimate"});
+  }
+  return result;
+}
+
+}  // namespace kiln

@@ -1,0 +1,203 @@
+// conv_forward, pool_forward and softmax_forward from an application's point of view.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <thread>
+
+#include "device_fixture.h"
+#include "kiln/base/error.h"
+#include "kiln/conv.h"
+#include "kiln/pool.h"
+#include "kiln/reference/fill.h"
+#include "kiln/reference/tensor_memory.h"
+#include "kiln/reference/tolerance.h"
+#include "kiln/softmax.h"
+
+namespace kiln {
+namespace {
+
+using testing::HasSubstr;
+
+class CallsTest : public DeviceTest {
+ protected:
+  CallsTest() : context_(options()) {}
+
+  struct Operands {
+    std::map<std::string, std::vector<std::byte>> host;
+    std::map<std::string, void*> device;
+  };
+
+  Operands make(const Request& request) {
+    Operands operands;
+    for (const Operand& operand : request.operands) {
+      auto memory = reference::filled(operand.spec, reference::Values::uniform, 11);
+      operands.device[operand.name] = upload(memory);
+      operands.host[operand.name] = std::move(memory);
+    }
+    return operands;
+  }
+
+  void expect_right(const Request& request, const Operands& operands, float alpha = 1, float beta = 0, float lo = 0,
+                    float hi = 0) {
+    reference::Bindings bindings;
+    for (const auto& [name, memory] : operands.host) bindings.operands[name] = memory;
+    bindings.alpha = alpha;
+    bindings.beta = beta;
+    bindings.clip_lo = lo;
+    bindings.clip_hi = hi;
+    const auto bytes = static_cast<size_t>(reference::byte_span(request.at("y")));
+    const auto mismatch = reference::compare(request, bindings, download(operands.device.at("y"), bytes));
+    EXPECT_FALSE(mismatch) << mismatch->text();
+  }
+
+  Context context_;
+};
+
+TEST_F(CallsTest, ConvolutionWithEverything) {
+  const Request request = Request::parse(
+      "conv_forward x=f16:2x6x9x7:nhwc w=f16:8x3x3x3:nhwc y=f16:2x8x5x6:nhwc pad=1,2,1,1 stride=2,1 dilation=1,2 "
+      "groups=2 alpha=any beta=any epilogue=bias+add+clip");
+  const Operands operands = make(request);
+  auto& device = const_cast<Operands&>(operands).device;
+  const Tensor x(device["x"], f16, {2, 6, 9, 7}, nhwc), w(device["w"], f16, {8, 3, 3, 3}, nhwc);
+  const Tensor y(device["y"], f16, {2, 8, 5, 6}, nhwc), b(device["bias"], f16, {8}, contiguous);
+  const Tensor residual(device["residual"], f16, {2, 8, 5, 6}, nhwc);
+  ConvOptions options;
+  options.pad = {1, 2, 1, 1};
+  options.stride = {2, 1};
+  options.dilation = {1, 2};
+  options.groups = 2;
+  options.alpha = 0.5f;
+  options.beta = -2.0f;
+  options.epilogue = bias(b) + add(residual) + clip(-0.5f, 0.75f);
+  conv_forward(context_, x, w, y, options);
+  expect_right(request, operands, 0.5f, -2.0f, -0.5f, 0.75f);
+}
+
+TEST_F(CallsTest, PoolingAndSoftmax) {
+  const Request pool = Request::parse("pool_forward x=f32:2x3x9x9 mode=avg window=3 stride=2 pad=1");
+  const Operands pool_operands = make(pool);
+  PoolOptions pool_options;
+  pool_options.mode = PoolMode::avg;
+  pool_options.window = {3, 3};
+  pool_options.stride = {2, 2};
+  pool_options.pad = {1, 1};
+  pool_forward(context_, Tensor(pool_operands.device.at("x"), f32, {2, 3, 9, 9}, nchw),
+               Tensor(pool_operands.device.at("y"), f32, {2, 3, 5, 5}, nchw), pool_options);
+  expect_right(pool, pool_operands);
+
+  const Request softmax = Request::parse("softmax_forward x=bf16:5x7x3:ncw axis=-1 mode=log");
+  const Operands softmax_operands = make(softmax);
+  SoftmaxOptions softmax_options;
+  softmax_options.axis = -1;
+  softmax_options.mode = SoftmaxMode::log;
+  softmax_forward(context_, Tensor(softmax_operands.device.at("x"), bf16, {5, 7, 3}, contiguous),
+                  Tensor(softmax_operands.device.at("y"), bf16, {5, 7, 3}, contiguous), softmax_options);
+  expect_right(softmax, softmax_operands);
+}
+
+TEST_F(CallsTest, GlobalPoolingNeedsNoWindow) {
+  const Request request = Request::parse("pool_forward x=f32:2x3x5x4 mode=max window=global");
+  const Operands operands = make(request);
+  pool_forward(context_, Tensor(operands.device.at("x"), f32, {2, 3, 5, 4}, nchw),
+               Tensor(operands.device.at("y"), f32, {2, 3, 1, 1}, nchw), {});
+  expect_right(request, operands);
+}
+
+TEST_F(CallsTest, ADynamicBatchIsServedByOnePlanOfItsBucket) {
+  SoftmaxOptions options;
+  options.dynamic_batch = true;
+  for (int64_t batch : {3, 4}) {
+    const Request fixed = Request::parse("softmax_forward x=f32:" + std::to_string(batch) + "x19");
+    const Operands operands = make(fixed);
+    softmax_forward(context_, Tensor(operands.device.at("x"), f32, {batch, 19}, nc),
+                    Tensor(operands.device.at("y"), f32, {batch, 19}, nc), options);
+    expect_right(fixed, operands);
+  }
+}
+
+TEST_F(CallsTest, AnEmptyBatchIsANoOp) {
+  const Tensor x(nullptr, f32, {0, 19}, nc), y(nullptr, f32, {0, 19}, nc);
+  EXPECT_NO_THROW(softmax_forward(context_, x, y));
+  SoftmaxOptions dynamic;
+  dynamic.dynamic_batch = true;
+  EXPECT_NO_THROW(softmax_forward(context_, x, y, dynamic));
+  const Tensor image(nullptr, f32, {0, 3, 8, 8}, nchw), result(nullptr, f32, {0, 4, 8, 8}, nchw);
+  const Tensor w(upload(std::vector<std::byte>(432)), f32, {4, 3, 3, 3}, nchw);
+  ConvOptions conv;
+  conv.pad = {1, 1};
+  EXPECT_NO_THROW(conv_forward(context_, image, w, result, conv));
+}
+
+TEST_F(CallsTest, PointersThatAreAlignedWorseGetTheirOwnPlan) {
+  const Request request = Request::parse("softmax_forward x=f32:4x16:nc@4");
+  const Operands operands = make(request);
+  std::vector<std::byte> shifted(4 * 16 * 4 + 4);
+  std::copy(operands.host.at("x").begin(), operands.host.at("x").end(), shifted.begin() + 4);
+  const auto* x = static_cast<const std::byte*>(upload(shifted)) + 4;
+  softmax_forward(context_, Tensor(x, f32, {4, 16}, nc), Tensor(operands.device.at("y"), f32, {4, 16}, nc));
+  expect_right(request, operands);
+}
+
+TEST_F(CallsTest, TheResidualMayBeTheOutputItself) {
+  const Request request = Request::parse("conv_forward x=f32:1x4x6x6 w=f32:4x4x3x3 pad=1 epilogue=add+relu");
+  Operands operands = make(request);
+  const Tensor y(operands.device["y"], f32, {1, 4, 6, 6}, nchw);
+  operands.host["residual"] = operands.host["y"];
+  ConvOptions options;
+  options.pad = {1, 1};
+  options.epilogue = add(y) + relu;
+  conv_forward(context_, Tensor(operands.device["x"], f32, {1, 4, 6, 6}, nchw),
+               Tensor(operands.device["w"], f32, {4, 4, 3, 3}, nchw), y, options);
+  expect_right(request, operands);
+}
+
+TEST_F(CallsTest, BadInputIsRefusedWithItsReasonBeforeAnyLaunch) {
+  const auto* base = static_cast<const std::byte*>(upload(std::vector<std::byte>(65536)));
+  const Tensor x(base, f32, {1, 4, 8, 8}, nchw), w(base + 4096, f32, {4, 4, 3, 3}, nchw);
+  const Tensor y(base + 8192, f32, {1, 4, 6, 6}, nchw), small(base + 8192, f32, {1, 4, 5, 6}, nchw);
+  const Tensor inside(base + 512, f32, {1, 4, 6, 6}, nchw), thin(base + 4096, f32, {4, 3, 3, 3}, nchw);
+  const Tensor none(nullptr, f32, {1, 4, 8, 8}, nchw);
+  const auto failure = [&](const Tensor& x_, const Tensor& w_, const Tensor& y_, const ConvOptions& options = {}) {
+    try {
+      conv_forward(context_, x_, w_, y_, options);
+      return std::string("accepted");
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+      return std::string(error.what());
+    }
+  };
+  EXPECT_THAT(failure(x, w, small), HasSubstr("y has extents 1x4x5x6, expected 1x4x6x6"));
+  EXPECT_THAT(failure(x, thin, y), HasSubstr("w has 3 channels per filter, expected 4"));
+  EXPECT_THAT(failure(x, w, inside), HasSubstr("the memory of y and x overlaps"));
+  EXPECT_THAT(failure(none, w, y), HasSubstr("x is a null pointer"));
+  ConvOptions zero_stride;
+  zero_stride.stride = {0, 1};
+  EXPECT_THAT(failure(x, w, y, zero_stride), HasSubstr("the stride of h is 0"));
+  ConvOptions wrong_bias;
+  wrong_bias.epilogue = bias(Tensor(base + 32768, f32, {5}, contiguous));
+  EXPECT_THAT(failure(x, w, y, wrong_bias), HasSubstr("bias has extents 5, expected 4"));
+}
+
+TEST_F(CallsTest, ManyThreadsShareOneContext) {
+  const Request request = Request::parse("softmax_forward x=f32:8x33");
+  std::vector<Operands> operands;
+  for (int i = 0; i < 4; ++i) operands.push_back(make(request));
+  {
+    std::vector<std::jthread> threads;
+    for (Operands& mine : operands) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < 20; ++i) {
+          softmax_forward(context_, Tensor(mine.device["x"], f32, {8, 33}, nc),
+                          Tensor(mine.device["y"], f32, {8, 33}, nc));
+        }
+      });
+    }
+  }
+  for (const Operands& mine : operands) expect_right(request, mine);
+}
+
+}  // namespace
+}  // namespace kiln

@@ -1,0 +1,40 @@
+// Device memory and a Context for tests: the emulated device, or the driver that KILN_DRIVER names.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kiln/context.h"
+#include "kiln/device/context.h"
+#include "kiln/device/memory.h"
+#include "kiln/generator/request.h"
+
+namespace kiln {
+
+class DeviceTest : public testing::Test {
+ protected:
+  DeviceTest();
+
+  /// Options for a Context on the same device, without a cache.
+  ContextOptions options() const;
+  /// Device memory with a copy of `bytes`; lives as long as the test.
+  void* upload(std::span<const std::byte> bytes);
+  std::vector<std::byte> download(const void* address, size_t bytes) const;
+  void synchronize() const { device_->synchronize(); }
+
+  /// Runs `plan` of a request on seeded operands and compares every output with the reference.
+  void expect_matches_reference(const Request& request, const Plan& plan);
+
+  std::shared_ptr<const device::ContextHandle> device_;
+
+ private:
+  Environment environment_;
+  std::vector<device::Buffer> buffers_;
+};
+
+}  // namespace kiln

@@ -1,0 +1,83 @@
+#include "plan_table.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace kiln {
+namespace {
+
+// The table never looks into a plan: any address will do.
+std::shared_ptr<const LoadedPlan> plan_number(uintptr_t i) {
+  return {reinterpret_cast<const LoadedPlan*>(i + 1), [](const LoadedPlan*) {}};
+}
+
+CallKey key_number(int64_t i) {
+  CallKey key(0);
+  key.add(i);
+  return key;
+}
+
+TEST(PlanTable, FindsWhatWasInsertedAndNothingElse) {
+  PlanTable table;
+  for (int64_t i = 0; i < 1000; ++i) {
+    const CallKey key = key_number(i);
+    EXPECT_EQ(table.find(key, key.hash()), nullptr);
+    table.insert(key, key.hash(), plan_number(static_cast<uintptr_t>(i)));
+  }
+  for (int64_t i = 0; i < 1000; ++i) {
+    const CallKey key = key_number(i);
+    EXPECT_EQ(table.find(key, key.hash()), plan_number(static_cast<uintptr_t>(i)).get());
+  }
+}
+
+TEST(PlanTable, TellsKeysOfOneHashApart) {
+  PlanTable table;
+  for (int64_t i = 0; i < 300; ++i) table.insert(key_number(i), 7, plan_number(static_cast<uintptr_t>(i)));
+  for (int64_t i = 0; i < 300; ++i) {
+    EXPECT_EQ(table.find(key_number(i), 7), plan_number(static_cast<uintptr_t>(i)).get());
+  }
+  EXPECT_EQ(table.find(key_number(300), 7), nullptr);
+}
+
+TEST(PlanTable, KeepsTheFirstPlanOfAKey) {
+  PlanTable table;
+  const CallKey key = key_number(1);
+  table.insert(key, key.hash(), plan_number(1));
+  table.insert(key, key.hash(), plan_number(2));
+  EXPECT_EQ(table.find(key, key.hash()), plan_number(1).get());
+}
+
+TEST(PlanTable, IsReadWhileItGrows) {
+  PlanTable table;
+  constexpr int64_t keys = 3000;
+  std::jthread writer([&] {
+    for (int64_t i = 0; i < keys; ++i) {
+      table.insert(key_number(i), key_number(i).hash(), plan_number(static_cast<uintptr_t>(i)));
+    }
+  });
+  for (int64_t i = 0; i < keys; ++i) {
+    const CallKey key = key_number(i);
+    const LoadedPlan* found = nullptr;
+    while (found == nullptr) found = table.find(key, key.hash());
+    ASSERT_EQ(found, plan_number(static_cast<uintptr_t>(i)).get());
+  }
+}
+
+TEST(CallKey, TellsTensorsApartByEverythingThatShapesARequest) {
+  const auto hash = [](const Tensor& tensor) {
+    CallKey key(0);
+    key.add(tensor);
+    return key.hash();
+  };
+  const auto address = reinterpret_cast<const void*>(4096);
+  const uint64_t base = hash(Tensor(address, f32, {2, 3}, {3, 1}));
+  EXPECT_EQ(base, hash(Tensor(reinterpret_cast<const void*>(8192), f32, {2, 3}, {3, 1})));
+  EXPECT_NE(base, hash(Tensor(address, f16, {2, 3}, {3, 1})));
+  EXPECT_NE(base, hash(Tensor(address, f32, {3, 2}, {3, 1})));
+  EXPECT_NE(base, hash(Tensor(address, f32, {2, 3}, {4, 1})));
+  EXPECT_NE(base, hash(Tensor(reinterpret_cast<const void*>(4100), f32, {2, 3}, {3, 1})));
+}
+
+}  // namespace
+}  // namespace kiln

@@ -1,0 +1,83 @@
+#include "records.h"
+
+#include <gtest/gtest.h>
+
+namespace kiln {
+namespace {
+
+tuner::Trial trial() {
+  tuner::Trial trial;
+  trial.request = "softmax_forward x=f32:1x10:nc y=f32:1x10:nc axis=1 mode=accurate";
+  trial.choice = {"softmax_warp", Config::parse("LANES=32,VECTOR=4")};
+  trial.outcome = tuner::Outcome::timed;
+  trial.samples = {2e-6, 1e-6, 3e-6};
+  trial.median = 2e-6;
+  trial.spread = 1e-7;
+  trial.check = "largest error 1e-7, bound 1e-6";
+  trial.workspace_bytes = 256;
+  trial.deterministic = true;
+  trial.resources.registers = 32;
+  trial.device_id = "device";
+  trial.modelled = true;
+  trial.driver_version = "13.0";
+  trial.nvrtc_version = "13.0";
+  trial.algorithm_digest = "a";
+  trial.source_digest = "b";
+  return trial;
+}
+
+TEST(Records, KeepEverythingThatATrialIsJudgedBy) {
+  const tuner::Trial before = trial();
+  const std::optional<cache::Record> record = record_of(before, "session");
+  ASSERT_TRUE(record);
+  cache::validate(*record);
+  EXPECT_EQ(record->kind, cache::TimeKind::modelled);
+  EXPECT_EQ(record->session, "session");
+  EXPECT_EQ(record->resources.registers, 32);
+  const std::optional<tuner::Trial> after = trial_of(*record);
+  ASSERT_TRUE(after);
+  EXPECT_EQ(after->request, before.request);
+  EXPECT_EQ(after->choice, before.choice);
+  EXPECT_EQ(after->outcome, before.outcome);
+  EXPECT_EQ(after->samples, before.samples);
+  EXPECT_EQ(after->median, before.median);
+  EXPECT_EQ(after->check, before.check);
+  EXPECT_EQ(after->workspace_bytes, before.workspace_bytes);
+  EXPECT_EQ(after->source_digest, before.source_digest);
+  EXPECT_EQ(after->modelled, before.modelled);
+}
+
+TEST(Records, OutcomesHaveTheNamesThatTheCacheKnows) {
+  for (const auto& [outcome, name] : std::vector<std::pair<tuner::Outcome, std::string_view>>{
+           {tuner::Outcome::timed, cache::outcome::timed},
+           {tuner::Outcome::rejected_early, cache::outcome::rejected_early},
+           {tuner::Outcome::refused, cache::outcome::refused},
+           {tuner::Outcome::compile_failed, cache::outcome::compile_failed},
+           {tuner::Outcome::wrong_result, cache::outcome::wrong_result},
+           {tuner::Outcome::timed_out, cache::outcome::timed_out},
+           {tuner::Outcome::crashed, cache::outcome::crashed},
+           {tuner::Outcome::out_of_memory, cache::outcome::out_of_memory}}) {
+    tuner::Trial some = trial();
+    some.outcome = outcome;
+    EXPECT_EQ(record_of(some, "")->outcome, name);
+    EXPECT_EQ(cache::usable(*record_of(some, "")), tuner::has_time(outcome));
+  }
+}
+
+TEST(Records, QuarantinedTrialsAreNotStored) {
+  tuner::Trial some = trial();
+  some.outcome = tuner::Outcome::quarantined;
+  EXPECT_FALSE(record_of(some, ""));
+}
+
+TEST(Records, OfANewerKilnAreNotUnderstoodRatherThanMisread) {
+  cache::Record record = *record_of(trial(), "");
+  record.outcome = "levitated";
+  EXPECT_FALSE(trial_of(record));
+  record = *record_of(trial(), "");
+  record.config = "LANES=many";
+  EXPECT_FALSE(trial_of(record));
+}
+
+}  // namespace
+}  // namespace kiln
