@@ -7,11 +7,19 @@
 // clang-format off
 #define KILN_ALGORITHMS(algorithm) \
   algorithm(conv_simple) \
+  algorithm(conv_implicit_gemm) \
+  algorithm(conv_implicit_gemm_splitk) \
   algorithm(pool_simple) \
   algorithm(pool_nchw) \
   algorithm(pool_nhwc) \
   algorithm(pool_global_nchw) \
-  algorithm(pool_global_nhwc)
+  algorithm(pool_global_nhwc) \
+  algorithm(softmax_simple) \
+  algorithm(softmax_warp) \
+  algorithm(softmax_block) \
+  algorithm(softmax_online) \
+  algorithm(softmax_split) \
+  algorithm(softmax_strided)
 // clang-format on
 
 namespace kiln {

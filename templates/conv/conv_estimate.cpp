@@ -6,13 +6,12 @@
 namespace kiln::descriptor {
 namespace {
 
-constexpr double launch_seconds = 2.5e-6;       // a dependent launch on a stream, empty kernel
-constexpr double copy_efficiency = 0.9;         // of the nominal memory bandwidth
-constexpr double issue_per_clock = 4;           // warp instructions per SM
-constexpr double l2_bytes_per_clock = 46.6;     // per SM
-constexpr double sectors_per_clock = 4;         // of L1, per SM
-constexpr double warps_at_half_rate = 2;        // warps of an SM that reach half of its issue rate
-constexpr double bytes_in_flight_per_sm = 4e4;  // that keep the memory bus full
+constexpr double launch_seconds = 2.5e-6;    // a dependent launch on a stream, empty kernel
+constexpr double copy_efficiency = 0.9;      // of the nominal memory bandwidth
+constexpr double issue_per_clock = 4;        // warp instructions per SM
+constexpr double l2_bytes_per_clock = 46.6;  // per SM
+constexpr double sectors_per_clock = 4;      // of L1, per SM
+constexpr double warps_at_half_rate = 2;     // warps of an SM that reach half of its issue rate
 
 double resident_blocks(const BlockWork& block, const Arch& arch) {
   const double warps = std::ceil(block.threads / 32);
@@ -60,15 +59,15 @@ Estimate grid_estimate(const GridWork& work, const Arch& arch, const DeviceFigur
   double clocks = rounds * round_clocks(block, arch, resident);
   if (rest > 0) clocks += round_clocks(block, arch, rest);
 
-  // Few blocks keep too little under way to fill the bus.
-  const double busy_sms = std::min(work.blocks, sms);
-  const double in_flight = std::min(1.0, busy_sms * resident * block.threads * 16 / (sms * bytes_in_flight_per_sm));
-  const double bandwidth = device.dram_bytes_per_second * copy_efficiency;
+  // Few SMs cannot draw the whole bandwidth.
+  const double peak = device.dram_bytes_per_second * copy_efficiency;
+  const double busy_sms = std::clamp(work.blocks, 1.0, sms);
+  const double bandwidth = std::min(peak, busy_sms * l2_bytes_per_clock * device.clock_hz);
 
   Estimate estimate;
   estimate.math = share * block.fma * 32 / arch.f32_lanes_per_sm / device.clock_hz;
   estimate.on_chip = share * std::max(block.shared_wavefronts, block.l2_bytes / l2_bytes_per_clock) / device.clock_hz;
-  estimate.memory = work.dram_bytes / (bandwidth * std::max(in_flight, 0.02)) + work.extra_dram_bytes / bandwidth;
+  estimate.memory = work.dram_bytes / bandwidth + work.extra_dram_bytes / peak;
   estimate.overhead = work.launches * launch_seconds;
   const double busy = clocks / device.clock_hz;
   // Arithmetic and memory overlap, though never perfectly.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "descriptor/parts.h"
+#include "kiln/base/error.h"
 
 namespace kiln::descriptor {
 namespace {
@@ -93,6 +94,12 @@ std::optional<ConvLayout> common_layout(const ConvForward& conv) {
   if (nchw) return ConvLayout::nchw;
   if (nhwc) return ConvLayout::nhwc;
   return std::nullopt;
+}
+
+ConvLayout layout_of(const ConvForward& conv) {
+  const std::optional<ConvLayout> layout = common_layout(conv);
+  if (!layout) throw Error(ErrorCode::internal, "a kernel for packed operands was asked about others");
+  return *layout;
 }
 
 std::optional<std::string> packed_refusal(const ConvForward& conv) {

@@ -33,6 +33,9 @@ enum class ConvLayout { nchw, nhwc };
 /// innermost loop is longer.
 std::optional<ConvLayout> common_layout(const ConvForward& conv);
 
+/// common_layout() of a request that packed_refusal() accepts; throws Error(internal) for another.
+ConvLayout layout_of(const ConvForward& conv);
+
 /// Why kernels for packed operands and alpha != 0 cannot serve `conv`; nothing if they can.
 std::optional<std::string> packed_refusal(const ConvForward& conv);
 

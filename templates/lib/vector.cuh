@@ -38,6 +38,14 @@ struct Vector {
   __device__ __forceinline__ const T& operator[](int i) const { return data[i]; }
 };
 
+template <class T, int N>
+__device__ __forceinline__ Vector<T, N> zeros() {
+  Vector<T, N> result;
+#pragma unroll
+  for (int i = 0; i < N; ++i) result[i] = T{};
+  return result;
+}
+
 // Memory that the kernel also writes.
 template <int N, class T>
 __device__ __forceinline__ Vector<T, N> load(const T* address) {

@@ -1,0 +1,23 @@
+// Convolution as an implicit matrix product: packed nchw or nhwc; any stride, padding, dilation and groups.
+// lib/implicit_gemm.cuh says how. Parameters: conv_implicit_gemm.cpp.
+#include "lib/epilogue.cuh"
+#include "lib/implicit_gemm.cuh"
+
+static_assert(ALPHA != SCALE_ZERO, "alpha of class zero is for conv_simple");
+
+extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
+    conv_implicit_gemm(const TX* __restrict__ x, const TW* __restrict__ w, TY* y, const TBias* bias,
+                       const TResidual* residual, float alpha, float beta, float clip_lo, float clip_hi, long long n) {
+  const BlockTile tile(n);
+  const TilePosition position;
+  float sums[THREAD_M][THREAD_N];
+  convolve_tile(x, w, tile, 0, CHUNKS, position, sums);
+
+  const EpilogueArguments arguments{bias, residual, alpha, beta, clip_lo, clip_hi};
+  for_each_output_run(tile, position, sums, [&](Index offset, const float(&values)[Y_RUN], int channel) {
+    float biases[Y_RUN];
+#pragma unroll
+    for (int i = 0; i < Y_RUN; ++i) biases[i] = bias_of(arguments, NHWC ? channel + i : channel);
+    finish_run(y, offset, values, biases, arguments);
+  });
+}

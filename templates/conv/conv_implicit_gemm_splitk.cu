@@ -1,0 +1,59 @@
+// conv_implicit_gemm for few pixels and channels but long filters: SPLIT_K blocks share one tile, each sums its part of
+// the filter, and a second kernel adds the parts in a fixed order. Parameters: conv_implicit_gemm_splitk.cpp.
+//
+// parts: [SPLIT_K][elements of y at the largest batch] f32, each in the memory order of y.
+#include "lib/epilogue.cuh"
+#include "lib/implicit_gemm.cuh"
+
+static_assert(ALPHA != SCALE_ZERO, "alpha of class zero is for conv_simple");
+static_assert(SPLIT_K <= CHUNKS, "every part has a chunk");
+
+constexpr Index PART_ELEMENTS = Index(N) * K * (Index(P) * Q);
+
+extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
+    conv_implicit_gemm_splitk(const TX* __restrict__ x, const TW* __restrict__ w, float* __restrict__ parts,
+                              long long n) {
+  const BlockTile tile(n);
+  const TilePosition position;
+  const int part = static_cast<int>(blockIdx.z);
+  // The first CHUNKS % SPLIT_K parts have one chunk more.
+  constexpr int WHOLE = CHUNKS / SPLIT_K, REST = CHUNKS % SPLIT_K;
+  const int first = part * WHOLE + smaller(part, REST);
+  const int last = first + WHOLE + (part < REST ? 1 : 0);
+  float sums[THREAD_M][THREAD_N];
+  convolve_tile(x, w, tile, first, last, position, sums);
+
+  for_each_output_run(tile, position, sums, [&](Index offset, const float(&values)[Y_RUN], int) {
+    Vector<float, Y_RUN> run;
+#pragma unroll
+    for (int i = 0; i < Y_RUN; ++i) run[i] = values[i];
+    store<Y_RUN>(parts + (part * PART_ELEMENTS + offset), run);
+  });
+}
+
+// y from the parts; one run of Y_RUN elements a thread.
+extern "C" __global__ void __launch_bounds__(REDUCE_THREADS)
+    conv_implicit_gemm_splitk_reduce(const float* __restrict__ parts, TY* y, const TBias* bias,
+                                     const TResidual* residual, float alpha, float beta, float clip_lo, float clip_hi,
+                                     long long n) {
+  const Index elements = (DYNAMIC_N ? static_cast<Index>(n) : N) * K * (Index(P) * Q);
+  const Index offset = global_thread<REDUCE_THREADS, Index>() * Y_RUN;
+  if (offset >= elements) return;
+
+  float sums[Y_RUN] = {};
+#pragma unroll 4
+  for (int part = 0; part < SPLIT_K; ++part) {
+    const Vector<float, Y_RUN> run = load_readonly<Y_RUN>(parts + (part * PART_ELEMENTS + offset));
+#pragma unroll
+    for (int i = 0; i < Y_RUN; ++i) sums[i] += run[i];
+  }
+
+  Index outer = offset;
+  if constexpr (!NHWC) take_coordinate<static_cast<long long>(P) * Q>(outer);
+  const int channel = static_cast<int>(take_coordinate<K>(outer));
+  const EpilogueArguments arguments{bias, residual, alpha, beta, clip_lo, clip_hi};
+  float biases[Y_RUN];
+#pragma unroll
+  for (int i = 0; i < Y_RUN; ++i) biases[i] = bias_of(arguments, NHWC ? channel + i : channel);
+  finish_run(y, offset, sums, biases, arguments);
+}

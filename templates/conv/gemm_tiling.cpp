@@ -1,0 +1,194 @@
+#include "conv/gemm_tiling.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace kiln::descriptor {
+namespace {
+
+// The values of BLOCK_K that cut a filter of packed nchw into whole channels, and the general ones.
+constexpr int whole_filter_values[] = {8, 9, 16, 18, 25, 27, 32, 36, 49};
+constexpr int power_of_two_values[] = {8, 16, 32};
+
+bool is_power_of_two(int value) {
+  return (value & (value - 1)) == 0;
+}
+
+int64_t ceil_div(int64_t value, int64_t divisor) {
+  return (value + divisor - 1) / divisor;
+}
+
+int64_t taps(const ConvForward& conv) {
+  return conv.r() * conv.s();
+}
+
+// Registers of values of chunks on their way to shared memory: how many rows of how many columns a thread moves.
+struct Staging {
+  int64_t pixel_columns, pixel_rows, filter_runs;
+};
+
+Staging staging(const GemmTiling& tiling, const ConvForward& conv) {
+  const GemmAccess access = gemm_access(tiling, conv);
+  Staging result{};
+  if (layout_of(conv) == ConvLayout::nchw) {
+    result.pixel_columns = std::max(1, tiling.block_m / tiling.threads());
+    result.pixel_rows = ceil_div(tiling.block_k, std::max(1, tiling.threads() / tiling.block_m));
+  } else {
+    result.pixel_columns = ceil_div(int64_t{tiling.block_m} * tiling.block_k / access.x_run, tiling.threads());
+    result.pixel_rows = access.x_run;
+  }
+  result.filter_runs = ceil_div(int64_t{tiling.block_n} * tiling.block_k / access.w_run, tiling.threads());
+  return result;
+}
+
+// Halves a vector until every thread has one to move.
+int shared_out(int run, int64_t elements, int threads) {
+  while (run > 1 && elements / run < threads) run /= 2;
+  return run;
+}
+
+}  // namespace
+
+GemmAccess gemm_access(const GemmTiling& tiling, const ConvForward& conv) {
+  const bool nchw = layout_of(conv) == ConvLayout::nchw;
+  const int64_t filter = conv.c_per_group() * taps(conv);
+  const int64_t k = tiling.block_k;
+  const int x_run = nchw ? 1 : vector_width(conv.x, std::gcd(conv.c_per_group(), k));
+  const int w_run = vector_width(conv.w, std::gcd(nchw ? filter : conv.c_per_group(), k));
+  const int64_t output_run = nchw ? conv.p() * conv.q() : conv.k_per_group();
+  return {shared_out(x_run, tiling.block_m * k, tiling.threads()),
+          shared_out(w_run, tiling.block_n * k, tiling.threads()), output_vector_width(conv, std::gcd(output_run, 4))};
+}
+
+int lanes_m(const GemmTiling& tiling, ConvLayout layout) {
+  const int threads_m = tiling.block_m / tiling.thread_m, threads_n = tiling.block_n / tiling.thread_n;
+  const bool nchw = layout == ConvLayout::nchw;
+  for (const int lanes : {nchw ? 8 : 4, nchw ? 4 : 8, 16, 2}) {
+    if (threads_m % lanes == 0 && threads_n % (32 / lanes) == 0) return lanes;
+  }
+  return 0;
+}
+
+int gemm_registers(const GemmTiling& tiling, const ConvForward& conv) {
+  const Staging stage = staging(tiling, conv);
+  const GemmAccess access = gemm_access(tiling, conv);
+  const bool nchw = layout_of(conv) == ConvLayout::nchw;
+  const int64_t offset_registers = needs_wide_index(conv) ? 2 : 1;
+  const auto words = [](int64_t elements, int bytes) { return ceil_div(elements * bytes, 4); };
+  int64_t registers = int64_t{tiling.thread_m} * tiling.thread_n + tiling.thread_m + tiling.thread_n + 28;
+  // Elements of nchw are loaded one by one, each into its own register.
+  registers += nchw ? stage.pixel_columns * stage.pixel_rows
+                    : words(stage.pixel_columns * stage.pixel_rows, size_of(conv.x.dtype));
+  registers += access.w_run == 1 ? stage.filter_runs : words(stage.filter_runs * access.w_run, size_of(conv.w.dtype));
+  registers += offset_registers * (3 * stage.pixel_columns + (nchw ? stage.pixel_rows : 0) + stage.filter_runs);
+  return static_cast<int>(registers);
+}
+
+int min_blocks(const GemmTiling& tiling, const ConvForward& conv, const Arch& arch) {
+  constexpr int slack = 12;  // so that the bound costs no spills
+  const int registers = (gemm_registers(tiling, conv) + slack + 7) / 8 * 8;
+  return std::clamp(arch.registers_per_sm / (registers * tiling.threads()), 1, arch.threads_per_sm / tiling.threads());
+}
+
+int64_t gemm_chunks(const GemmTiling& tiling, const ConvForward& conv) {
+  if (layout_of(conv) == ConvLayout::nhwc) return taps(conv) * ceil_div(conv.c_per_group(), tiling.block_k);
+  return ceil_div(conv.c_per_group() * taps(conv), tiling.block_k);
+}
+
+int64_t channel_tiles(const GemmTiling& tiling, const ConvForward& conv) {
+  return conv.groups * ceil_div(conv.k_per_group(), tiling.block_n);
+}
+
+int64_t pixel_tiles(const GemmTiling& tiling, const ConvForward& conv) {
+  return ceil_div(conv.n() * conv.p() * conv.q(), tiling.block_m);
+}
+
+void add_gemm_tiling(Prelude& prelude, const GemmTiling& tiling, const ConvForward& conv, const Arch& arch) {
+  const ConvLayout layout = layout_of(conv);
+  const GemmAccess access = gemm_access(tiling, conv);
+  prelude.flag("NHWC", layout == ConvLayout::nhwc);
+  prelude.constant("BLOCK_M", tiling.block_m).constant("BLOCK_N", tiling.block_n).constant("BLOCK_K", tiling.block_k);
+  prelude.constant("THREAD_M", tiling.thread_m).constant("THREAD_N", tiling.thread_n);
+  prelude.constant("LANES_M", lanes_m(tiling, layout)).constant("STAGES", tiling.stages);
+  prelude.constant("MIN_BLOCKS", min_blocks(tiling, conv, arch));
+  prelude.constant("X_RUN", access.x_run).constant("W_RUN", access.w_run).constant("Y_RUN", access.y_run);
+}
+
+BlockWork gemm_block_work(const GemmTiling& tiling, const ConvForward& conv, double chunks) {
+  const bool nchw = layout_of(conv) == ConvLayout::nchw;
+  const GemmAccess access = gemm_access(tiling, conv);
+  const double warps = tiling.warps(), k = tiling.block_k;
+  const double sums = tiling.thread_m * tiling.thread_n, quads = (tiling.thread_m + tiling.thread_n) / 4.0;
+  const double x_elements = tiling.block_m * k, w_elements = tiling.block_n * k;  // of a chunk
+  const bool same_taps = tiling.block_k % taps(conv) == 0;
+  // Instructions of an access and its address, and of a store to shared memory.
+  const double x_fetch = nchw ? (same_taps ? 4 : 16) : 8.0 / access.x_run;
+  const double w_fetch = 4.0 / access.w_run;
+  const double stash = size_of(conv.x.dtype) == 4 ? 1 : 2;
+
+  BlockWork work;
+  work.threads = tiling.threads();
+  work.registers = gemm_registers(tiling, conv);
+  work.shared_bytes = tiling.shared_bytes();
+  work.fma = chunks * warps * k * sums;
+  const double moves = (x_elements * (x_fetch + stash) + w_elements * (w_fetch + stash)) / 32;
+  work.instructions =
+      work.fma + chunks * (warps * (k * quads + (tiling.stages == 1 ? 24 : 20)) + moves) + warps * (150 + 6 * sums);
+  work.shared_wavefronts = chunks * (warps * k * quads + (x_elements + w_elements * 1.5) / 32);
+  const double x_bytes = x_elements * size_of(conv.x.dtype), w_bytes = w_elements * size_of(conv.w.dtype);
+  const double x_spread = nchw ? static_cast<double>(std::min<int64_t>(conv.stride[1], 8)) : 1;
+  work.global_sectors = chunks * (x_bytes * x_spread + w_bytes * 1.4) / 32;
+  // Neighbouring taps read the same rows, which L1 still holds.
+  const double reuse = std::min(4.0, std::sqrt(static_cast<double>(taps(conv))));
+  work.l2_bytes = chunks * (x_bytes * x_spread / reuse + w_bytes);
+  const double multiply_clocks = k * (sums + quads * 2) * std::max(1.0, warps / 4) + (tiling.stages == 1 ? 160 : 120);
+  work.latency_clocks = 2200 + chunks * std::max(multiply_clocks, tiling.stages == 1 ? 790.0 : 750.0);
+  return work;
+}
+
+bool warps_tile_the_block(const GemmTiling& tiling, const Request& request, const Target&) {
+  return tiling.threads() <= 256 && lanes_m(tiling, layout_of(ConvForward::of(request))) != 0;
+}
+
+bool block_k_suits_the_filter(const GemmTiling& tiling, const Request& request, const Target&) {
+  const ConvForward conv = ConvForward::of(request);
+  if (layout_of(conv) == ConvLayout::nhwc) {
+    return is_power_of_two(tiling.block_k) && (tiling.block_k < 2 * conv.c_per_group() || tiling.block_k == 8);
+  }
+  const auto whole = [&](int value) { return value % taps(conv) == 0; };
+  const int64_t filter = conv.c_per_group() * taps(conv);
+  if (!std::any_of(std::begin(whole_filter_values), std::end(whole_filter_values), whole)) {
+    return is_power_of_two(tiling.block_k) && (tiling.block_k < 2 * filter || tiling.block_k == 8);
+  }
+  if (!whole(tiling.block_k)) return false;
+  // A smaller chunk that holds the whole filter would do.
+  return std::none_of(std::begin(whole_filter_values), std::end(whole_filter_values),
+                      [&](int value) { return whole(value) && value < tiling.block_k && value >= filter; });
+}
+
+bool tile_suits_the_problem(const GemmTiling& tiling, const Request& request, const Target&) {
+  const ConvForward conv = ConvForward::of(request);
+  const int64_t pixels = conv.n() * conv.p() * conv.q();
+  return (tiling.block_m == 32 || tiling.block_m < 2 * pixels) &&
+         (tiling.block_n == 32 || tiling.block_n < 2 * conv.k_per_group());
+}
+
+bool tiles_fit_shared_memory(const GemmTiling& tiling, const Request&, const Target& target) {
+  return tiling.shared_bytes() <= target.arch.shared_per_block_default;
+}
+
+bool registers_suffice(const GemmTiling& tiling, const Request& request, const Target& target) {
+  const ConvForward conv = ConvForward::of(request);
+  if (staging(tiling, conv).pixel_rows > 32) return false;
+  const int limit = std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / tiling.threads());
+  return gemm_registers(tiling, conv) <= limit - 40;
+}
+
+bool grid_fits(const GemmTiling& tiling, const Request& request, const Target&) {
+  const ConvForward conv = ConvForward::of(request);
+  const int64_t channels = channel_tiles(tiling, conv);
+  return channels <= 65535 && pixel_tiles(tiling, conv) < (int64_t{1} << 31) / channels;
+}
+
+}  // namespace kiln::descriptor

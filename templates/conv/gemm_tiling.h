@@ -1,0 +1,79 @@
+// The tile parameters of the matrix-product convolutions: lib/gemm_tile.cuh and lib/implicit_gemm.cuh seen from their
+// descriptors.
+#pragma once
+
+#include "conv/conv_estimate.h"
+#include "conv/conv_problem.h"
+#include "kiln/generator/algorithm.h"
+
+namespace kiln::descriptor {
+
+/// One point of the space: BLOCK_M pixels x BLOCK_N channels x BLOCK_K filter elements a block, THREAD_M x THREAD_N
+/// sums a thread, STAGES tiles in shared memory.
+struct GemmTiling {
+  int block_m, block_n, block_k;
+  int thread_m, thread_n;
+  int stages;
+
+  int threads() const { return block_m / thread_m * (block_n / thread_n); }
+  int warps() const { return threads() / 32; }
+  /// With the padding of both operands at its most.
+  int shared_bytes() const { return stages * block_k * (block_m + block_n + 8) * 4; }
+};
+
+/// Elements that one access moves: of x (nhwc only), of w, and of y.
+struct GemmAccess {
+  int x_run, w_run, y_run;
+};
+GemmAccess gemm_access(const GemmTiling& tiling, const ConvForward& conv);
+
+/// Lanes of a warp side by side along m: 8 in nchw, so that a warp's stores run along pixels; 4 in nhwc, along
+/// channels; something else where that does not tile the block; 0 if nothing does.
+int lanes_m(const GemmTiling& tiling, ConvLayout layout);
+
+/// 32-bit registers that a thread will need, roughly.
+int gemm_registers(const GemmTiling& tiling, const ConvForward& conv);
+
+/// Blocks that an SM should hold: a bound on registers for the compiler, which would take more than helps.
+int min_blocks(const GemmTiling& tiling, const ConvForward& conv, const Arch& arch);
+
+/// Chunks of BLOCK_K that the filter is cut into.
+int64_t gemm_chunks(const GemmTiling& tiling, const ConvForward& conv);
+
+/// Tiles of BLOCK_N channels, over all groups; tiles of BLOCK_M pixels at the request's batch.
+int64_t channel_tiles(const GemmTiling& tiling, const ConvForward& conv);
+int64_t pixel_tiles(const GemmTiling& tiling, const ConvForward& conv);
+
+/// The constants that lib/implicit_gemm.cuh needs besides those of the problem.
+void add_gemm_tiling(Prelude& prelude, const GemmTiling& tiling, const ConvForward& conv, const Arch& arch);
+
+/// The work of one block that multiplies `chunks` chunks.
+BlockWork gemm_block_work(const GemmTiling& tiling, const ConvForward& conv, double chunks);
+
+// Rules: what their names in add_gemm_rules() say.
+bool warps_tile_the_block(const GemmTiling& tiling, const Request& request, const Target& target);
+bool block_k_suits_the_filter(const GemmTiling& tiling, const Request& request, const Target& target);
+bool tile_suits_the_problem(const GemmTiling& tiling, const Request& request, const Target& target);
+bool tiles_fit_shared_memory(const GemmTiling& tiling, const Request& request, const Target& target);
+bool registers_suffice(const GemmTiling& tiling, const Request& request, const Target& target);
+bool grid_fits(const GemmTiling& tiling, const Request& request, const Target& target);
+
+/// Declares the parameters and rules of GemmTiling, which `Parameters` derives from.
+template <class Parameters>
+Describe<Parameters>&& add_gemm_space(Describe<Parameters>&& description) {
+  return std::move(description)
+      .param("BLOCK_M", &Parameters::block_m, {64, 32, 128, 256})
+      .param("BLOCK_N", &Parameters::block_n, {64, 32, 128})
+      .param("BLOCK_K", &Parameters::block_k, {16, 18, 8, 32, 9, 27, 36, 25, 49})
+      .param("THREAD_M", &Parameters::thread_m, {8, 4})
+      .param("THREAD_N", &Parameters::thread_n, {4, 8})
+      .param("STAGES", &Parameters::stages, {2, 1})
+      .rule("warps tile the block", warps_tile_the_block)
+      .rule("BLOCK_K suits the filter", block_k_suits_the_filter)
+      .rule("the tile suits the problem", tile_suits_the_problem)
+      .rule("tiles fit into shared memory", tiles_fit_shared_memory)
+      .rule("registers suffice", registers_suffice)
+      .rule("the grid fits", grid_fits);
+}
+
+}  // namespace kiln::descriptor
