@@ -122,6 +122,7 @@ Compiled Nvrtc::compile(const std::string& source, const std::string& name, cons
   const Program program(*table_, source, name);
   const std::vector<std::string> list = this->options(options);
   std::vector<const char*> arguments;
+  arguments.reserve(list.size());
   for (const std::string& option : list) arguments.push_back(option.c_str());
   const nvrtcResult result =
       table_->nvrtcCompileProgram(program.get(), static_cast<int>(arguments.size()), arguments.data());
