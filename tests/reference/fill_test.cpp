@@ -1,0 +1,79 @@
+#include "kiln/reference/fill.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "kiln/reference/convert.h"
+#include "kiln/reference/tensor_memory.h"
+
+namespace kiln::reference {
+namespace {
+
+std::vector<double> values_of(const TensorSpec& spec, Values values, uint64_t seed) {
+  return read_all(spec, filled(spec, values, seed));
+}
+
+TEST(Fill, GivesEqualTensorsWhateverTheLayout) {
+  const std::vector<int64_t> extents{2, 3, 5, 7};
+  const auto nchw = values_of(TensorSpec::packed(DType::f16, extents, "nchw"), Values::uniform, 9);
+  const auto nhwc = values_of(TensorSpec::packed(DType::f16, extents, "nhwc"), Values::uniform, 9);
+  EXPECT_EQ(nchw, nhwc);
+  EXPECT_NE(nchw, values_of(TensorSpec::packed(DType::f16, extents, "nchw"), Values::uniform, 10));
+}
+
+TEST(Fill, PoisonsTheGapsBetweenElements) {
+  const TensorSpec spec = TensorSpec::parse("f32:2x2:4,2");
+  const auto memory = filled(spec, Values::integers, 1);
+  int poisoned_elements = 0;
+  for (size_t i = 0; i < memory.size() / 4; ++i) {
+    poisoned_elements += std::isnan(load(DType::f32, memory.data() + 4 * i)) ? 1 : 0;
+  }
+  EXPECT_EQ(memory.size(), 7u * 4);
+  EXPECT_EQ(poisoned_elements, 3);
+}
+
+TEST(Fill, DrawsUniformValuesFromTheWholeInterval) {
+  const auto values = values_of(TensorSpec::packed(DType::f32, {10000}, "n"), Values::uniform, 3);
+  double sum = 0;
+  for (const double value : values) {
+    ASSERT_GE(value, -1);
+    ASSERT_LT(value, 1);
+    sum += value;
+  }
+  EXPECT_LT(std::fabs(sum / 10000), 0.02);
+  EXPECT_GT(std::set<double>(values.begin(), values.end()).size(), 9900u);
+}
+
+TEST(Fill, DrawsSmallIntegersOfBothSigns) {
+  const auto values = values_of(TensorSpec::packed(DType::bf16, {5000}, "n"), Values::integers, 3);
+  EXPECT_EQ(std::set<double>(values.begin(), values.end()), (std::set<double>{-4, -3, -2, -1, 0, 1, 2, 3}));
+}
+
+TEST(Fill, SpreadsWideValuesOverManyMagnitudes) {
+  const auto values = values_of(TensorSpec::packed(DType::f32, {5000}, "n"), Values::wide, 3);
+  for (const double value : values) {
+    ASSERT_GE(std::fabs(value), 0x1p-8);
+    ASSERT_LE(std::fabs(value), 0x1p8);
+  }
+  EXPECT_TRUE(std::any_of(values.begin(), values.end(), [](double v) { return v < -100; }));
+  EXPECT_TRUE(std::any_of(values.begin(), values.end(), [](double v) { return std::fabs(v) < 0x1p-7; }));
+}
+
+TEST(Fill, MixesInEverySpecialValue) {
+  const auto values = values_of(TensorSpec::packed(DType::f16, {5000}, "n"), Values::specials, 3);
+  const auto count = [&](auto matches) { return std::count_if(values.begin(), values.end(), matches); };
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_GT(count([](double v) { return std::isnan(v); }), 50);
+  EXPECT_GT(count([&](double v) { return v == infinity; }), 50);
+  EXPECT_GT(count([&](double v) { return v == -infinity; }), 50);
+  EXPECT_GT(count([](double v) { return v == 0 && std::signbit(v); }), 50);
+  EXPECT_GT(count([](double v) { return v == 65504; }), 50);
+  EXPECT_GT(count([](double v) { return v == 0x1p-24; }), 50);
+  EXPECT_GT(count([](double v) { return std::isfinite(v) && std::fabs(v) < 1; }), 4000);
+}
+
+}  // namespace
+}  // namespace kiln::reference

@@ -1,0 +1,162 @@
+// The reference against an independent implementation: oneDNN on the CPU, in f32.
+#include <gtest/gtest.h>
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "call.h"
+#include "kiln/generator/operations/conv_forward.h"
+#include "kiln/generator/operations/pool_forward.h"
+#include "kiln/generator/operations/softmax_forward.h"
+#include "kiln/reference/tolerance.h"
+
+namespace kiln::reference {
+namespace {
+
+using dnnl::memory;
+
+/// oneDNN with one CPU engine. Requests have packed nchw operands.
+class OneDnn {
+ public:
+  memory bind(const memory::desc& desc, std::vector<std::byte>& bytes) { return {desc, engine_, bytes.data()}; }
+  static memory::desc describe(const memory::dims& dims, memory::format_tag tag) {
+    return {dims, memory::data_type::f32, tag};
+  }
+
+  void run(const dnnl::primitive& primitive, const std::unordered_map<int, memory>& arguments) {
+    dnnl::stream stream(engine_);
+    primitive.execute(stream, arguments);
+    stream.wait();
+  }
+
+  const dnnl::engine& engine() const { return engine_; }
+
+ private:
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+};
+
+memory::dims dims(const std::array<int64_t, 2>& pair) {
+  return {pair[0], pair[1]};
+}
+/// oneDNN counts the elements that a dilation skips.
+memory::dims skipped(const std::array<int64_t, 2>& dilation) {
+  return {dilation[0] - 1, dilation[1] - 1};
+}
+
+std::vector<std::byte> conv_by_onednn(Call& call) {
+  using tag = memory::format_tag;
+  const ConvForward conv = ConvForward::of(call.request);
+  OneDnn dnn;
+  const auto x = OneDnn::describe(conv.x.extents, tag::nchw);
+  const auto w =
+      OneDnn::describe({conv.groups, conv.k_per_group(), conv.c_per_group(), conv.r(), conv.s()}, tag::goihw);
+  const auto y = OneDnn::describe(conv.y.extents, tag::nchw);
+  const dnnl::convolution_forward::desc desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, x,
+                                             w, y, dims(conv.stride), skipped(conv.dilation), dims(conv.pad_begin),
+                                             dims(conv.pad_end));
+  auto output = poisoned(conv.y);
+  dnn.run(dnnl::convolution_forward({desc, dnn.engine()}), {{DNNL_ARG_SRC, dnn.bind(x, call.memory["x"])},
+                                                            {DNNL_ARG_WEIGHTS, dnn.bind(w, call.memory["w"])},
+                                                            {DNNL_ARG_DST, dnn.bind(y, output)}});
+  return output;
+}
+
+std::vector<std::byte> pool_by_onednn(Call& call) {
+  const PoolForward pool = PoolForward::of(call.request);
+  OneDnn dnn;
+  const auto x = OneDnn::describe(pool.x.extents, memory::format_tag::nchw);
+  const auto y = OneDnn::describe(pool.y.extents, memory::format_tag::nchw);
+  const auto algorithm = pool.mode == PoolMode::max   ? dnnl::algorithm::pooling_max
+                         : pool.mode == PoolMode::avg ? dnnl::algorithm::pooling_avg_exclude_padding
+                                                      : dnnl::algorithm::pooling_avg_include_padding;
+  const dnnl::pooling_v2_forward::desc desc(dnnl::prop_kind::forward_inference, algorithm, x, y, dims(pool.stride),
+                                            dims(pool.window), skipped(pool.dilation), dims(pool.pad_begin),
+                                            dims(pool.pad_end));
+  auto output = poisoned(pool.y);
+  dnn.run(dnnl::pooling_v2_forward({desc, dnn.engine()}),
+          {{DNNL_ARG_SRC, dnn.bind(x, call.memory["x"])}, {DNNL_ARG_DST, dnn.bind(y, output)}});
+  return output;
+}
+
+std::vector<std::byte> softmax_by_onednn(Call& call) {
+  const SoftmaxForward softmax = SoftmaxForward::of(call.request);
+  OneDnn dnn;
+  const auto tag = softmax.x.rank() == 4 ? memory::format_tag::abcd : memory::format_tag::ab;
+  const auto x = OneDnn::describe(softmax.x.extents, tag);
+  auto output = poisoned(softmax.y);
+  const std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, dnn.bind(x, call.memory["x"])},
+                                                  {DNNL_ARG_DST, dnn.bind(x, output)}};
+  const auto axis = static_cast<int>(softmax.axis);
+  if (softmax.mode == SoftmaxMode::log) {
+    const dnnl::logsoftmax_forward::desc desc(dnnl::prop_kind::forward_inference, x, axis);
+    dnn.run(dnnl::logsoftmax_forward({desc, dnn.engine()}), arguments);
+  } else {
+    const dnnl::softmax_forward::desc desc(dnnl::prop_kind::forward_inference, x, axis);
+    dnn.run(dnnl::softmax_forward({desc, dnn.engine()}), arguments);
+  }
+  return output;
+}
+
+void expect_agreement(const Call& call, const std::vector<std::byte>& output) {
+  const auto mismatch = compare(call.request, call.bindings(), output);
+  EXPECT_FALSE(mismatch) << call.request.key() << "\n" << mismatch->text();
+}
+
+class ConvForwardReference : public testing::TestWithParam<const char*> {};
+
+TEST_P(ConvForwardReference, AgreesWithOneDnn) {
+  for (const Values values : {Values::integers, Values::uniform, Values::wide}) {
+    Call call(GetParam(), values);
+    expect_agreement(call, conv_by_onednn(call));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    AwkwardShapes, ConvForwardReference,
+    testing::Values("conv_forward x=f32:1x1x1x1:nchw w=f32:1x1x1x1:nchw",
+                    "conv_forward x=f32:2x3x13x11:nchw w=f32:5x3x3x3:nchw pad=1,1",
+                    "conv_forward x=f32:1x3x17x19:nchw w=f32:7x3x7x7:nchw pad=3,3 stride=2,2",
+                    "conv_forward x=f32:1x4x9x10:nchw w=f32:6x4x3x2:nchw stride=2,3 pad=1,0,2,1",
+                    "conv_forward x=f32:1x5x12x7:nchw w=f32:3x5x3x3:nchw dilation=2,3 pad=2,3",
+                    "conv_forward x=f32:1x6x8x8:nchw w=f32:4x3x3x3:nchw groups=2 pad=1,1",
+                    "conv_forward x=f32:1x6x7x5:nchw w=f32:12x1x3x3:nchw groups=6 pad=1,1 dilation=1,2",
+                    "conv_forward x=f32:1x2x3x4:nchw w=f32:2x2x1x1:nchw pad=0,2,3,1 stride=3,2",
+                    "conv_forward x=f32:1x64x6x6:nchw w=f32:8x64x3x3:nchw pad=1,1"));
+
+class PoolForwardReference : public testing::TestWithParam<const char*> {};
+
+TEST_P(PoolForwardReference, AgreesWithOneDnn) {
+  for (const Values values : {Values::integers, Values::uniform}) {
+    Call call(GetParam(), values);
+    expect_agreement(call, pool_by_onednn(call));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    AwkwardShapes, PoolForwardReference,
+    testing::Values("pool_forward x=f32:2x3x13x11:nchw mode=max window=3,3 pad=1,1 stride=2,2",
+                    "pool_forward x=f32:1x5x7x9:nchw mode=max window=2,3 pad=0,1,1,2 stride=1,3",
+                    "pool_forward x=f32:1x2x11x11:nchw mode=max window=3,3 dilation=2,3 stride=2,1",
+                    "pool_forward x=f32:2x3x13x11:nchw mode=avg window=3,3 pad=1,1 stride=2,2",
+                    "pool_forward x=f32:1x3x6x5:nchw mode=avg window=4,2 pad=2,0,1,1 stride=3,1",
+                    "pool_forward x=f32:2x3x13x11:nchw mode=avg_padded window=3,3 pad=1,1 stride=2,2",
+                    "pool_forward x=f32:1x3x6x5:nchw mode=avg_padded window=4,2 pad=2,0,1,1 stride=3,1",
+                    "pool_forward x=f32:1x17x7x7:nchw mode=avg window=global"));
+
+class SoftmaxForwardReference : public testing::TestWithParam<const char*> {};
+
+TEST_P(SoftmaxForwardReference, AgreesWithOneDnn) {
+  for (const Values values : {Values::uniform, Values::integers, Values::wide}) {
+    Call call(GetParam(), values);
+    expect_agreement(call, softmax_by_onednn(call));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    AwkwardShapes, SoftmaxForwardReference,
+    testing::Values("softmax_forward x=f32:1x1:nc axis=1", "softmax_forward x=f32:3x1000:nc axis=1",
+                    "softmax_forward x=f32:7x5:nc axis=0", "softmax_forward x=f32:2x3x5x7:nchw axis=1",
+                    "softmax_forward x=f32:2x3x5x7:nchw axis=3", "softmax_forward x=f32:3x1000:nc axis=1 mode=log",
+                    "softmax_forward x=f32:2x13x5x7:nchw axis=1 mode=log"));
+
+}  // namespace
+}  // namespace kiln::reference
