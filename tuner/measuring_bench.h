@@ -1,0 +1,51 @@
+// The worker's side of measuring: one device, one request, the programs loaded for it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kiln/device/context.h"
+#include "kiln/execution/executable.h"
+#include "kiln/tuner/check.h"
+#include "kiln/tuner/laboratory.h"
+
+namespace kiln::tuner {
+
+/// Throws DriverError and Error as the device does; see describe_failure() for what they mean to a trial.
+class MeasuringBench {
+ public:
+  /// Opens a device; arguments as in WorkerPoolOptions.
+  MeasuringBench(const std::optional<std::string>& driver, int ordinal, CheckOptions options);
+
+  const device::Device& device() const { return context_->device(); }
+
+  /// Makes the operands of `request`; drops all that was loaded before. With `trusted`, a compiled program: runs it.
+  Verdict begin(const Request& request, const execution::CompiledProgram* trusted);
+  void load(SpecimenId id, const execution::CompiledProgram& compiled);
+  Verdict check(SpecimenId id);
+  std::vector<double> sample(SpecimenId id, int count);
+  void discard(SpecimenId id) { loaded_.erase(id); }
+
+ private:
+  Checker& checker();
+  const execution::Executable& find(SpecimenId id) const;
+
+  std::shared_ptr<const device::ContextHandle> context_;
+  CheckOptions options_;
+  std::optional<Checker> checker_;
+  std::map<SpecimenId, execution::Executable> loaded_;
+};
+
+/// What an exception means to the trial at work.
+struct Diagnosis {
+  Failure failure;
+  bool device_lost = false;  ///< The context is gone; the process is of no more use.
+};
+
+/// To be called inside a catch block.
+Diagnosis diagnose_current_exception();
+
+}  // namespace kiln::tuner

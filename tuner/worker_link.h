@@ -1,0 +1,77 @@
+// The session's end of one worker process.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kiln/tuner/laboratory.h"
+#include "message.h"
+
+namespace kiln::tuner {
+
+/// A file descriptor. Move-only.
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int descriptor) : descriptor_(descriptor) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
+  ~FileDescriptor();
+
+  int get() const { return descriptor_; }
+
+ private:
+  int descriptor_ = -1;
+};
+
+/// What became of a command: the answer, or how the worker failed on it. After a failure the worker is gone.
+struct Answer {
+  Message message;
+  std::optional<Failure> failure;
+};
+
+/// A running worker and the one command that it may be at work on. The process is killed with this object.
+class WorkerLink {
+ public:
+  /// Starts `program` with `arguments` in a process group of its own, so that an interrupt from the terminal reaches
+  /// the session only. Throws Error(io_error) if it cannot be started.
+  WorkerLink(const std::string& program, const std::vector<std::string>& arguments);
+  WorkerLink(const WorkerLink&) = delete;
+  WorkerLink& operator=(const WorkerLink&) = delete;
+  ~WorkerLink();
+
+  pid_t pid() const { return pid_; }
+  int descriptor() const { return socket_.get(); }
+
+  /// Gives it a command, which it must answer within `limit_seconds`. It must not be busy.
+  void send(const Message& command, double limit_seconds);
+  bool is_busy() const { return busy_; }
+
+  /// What to poll the descriptor for.
+  short events() const;
+  /// Seconds until the command's limit; 0 if it has passed.
+  double seconds_left() const;
+  /// Sends and receives what can be without waiting; the answer, if it is complete or cannot come any more: the worker
+  /// died, sent garbage, or exceeded the limit.
+  std::optional<Answer> service();
+
+ private:
+  bool flush();
+  bool receive(bool& ended);
+  std::optional<Answer> fail(Outcome outcome, std::string what);
+  std::string reap(bool kill);
+
+  pid_t pid_ = -1;
+  FileDescriptor socket_;
+  MessageReader reader_;
+  std::string outbox_;
+  bool busy_ = false;
+  double limit_ = 0;
+  double deadline_ = 0;  // on the steady clock, seconds
+};
+
+}  // namespace kiln::tuner
