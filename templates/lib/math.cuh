@@ -21,3 +21,11 @@ __device__ __forceinline__ float max_nan(float a, float b) {
   return a > b || is_nan(a) ? a : b;
 #endif
 }
+
+// e to the power of `value`, in three instructions: relative error within 2^-22 and 2^-23 for each unit of |value|;
+// results below 2^-126 become 0. expf is more accurate and three times as long.
+__device__ __forceinline__ float quick_exp(float value) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(value * 1.4426950408889634f));
+  return result;
+}

@@ -1,0 +1,100 @@
+#include <algorithm>
+
+#include "descriptor/parts.h"
+#include "descriptor/streaming_estimate.h"
+#include "kiln/generator/algorithm.h"
+#include "softmax/softmax_rows.h"
+
+namespace kiln {
+namespace {
+
+constexpr int64_t elements_per_thread = 64;
+constexpr int64_t scratch_bytes = 128;  // of the reductions
+
+struct Shape {
+  int threads;
+  int vector;       // elements an access
+  int keep_shared;  // whether the row stays in shared memory instead of registers
+};
+
+int64_t steps(const Shape& shape, int64_t row) {
+  return (row + shape.threads * shape.vector - 1) / (shape.threads * shape.vector);
+}
+
+int64_t row_bytes(const Request& request) {
+  const SoftmaxForward softmax = SoftmaxForward::of(request);
+  return softmax.row_length() * size_of(softmax.x.dtype);
+}
+
+bool aligned(const Shape& shape, const Request& request, const Target&) {
+  return descriptor::row_vector_fits(request, shape.vector);
+}
+
+bool fits_on_chip(const Shape& shape, const Request& request, const Target& target) {
+  if (shape.keep_shared != 0) return row_bytes(request) + scratch_bytes <= target.arch.shared_per_block;
+  const int64_t registers =
+      std::min<int64_t>(target.arch.registers_per_sm / shape.threads, target.arch.registers_per_thread);
+  const int64_t elements = steps(shape, SoftmaxForward::of(request).row_length()) * shape.vector;
+  return elements <= std::min(elements_per_thread, registers - 28);
+}
+
+bool threads_have_work(const Shape& shape, const Request& request, const Target&) {
+  return shape.threads == 64 || shape.threads / 2 * shape.vector < SoftmaxForward::of(request).row_length();
+}
+
+bool registers_do_not_suffice(const Shape& shape, const Request& request, const Target&) {
+  return shape.keep_shared == 0 || steps(shape, SoftmaxForward::of(request).row_length()) * shape.vector > 8;
+}
+
+Program program(const Shape& shape, const Request& request, const Target&, const Emitter& emit) {
+  const SoftmaxForward softmax = SoftmaxForward::of(request);
+  Prelude prelude = descriptor::contiguous_prelude(softmax);
+  prelude.constant("THREADS", shape.threads).constant("VECTOR", shape.vector);
+  prelude.flag("KEEP_SHARED", shape.keep_shared != 0);
+
+  Launch launch;
+  launch.entry = "softmax_block";
+  launch.grid[0] = descriptor::blocks_for_rows(softmax, 1);
+  launch.block[0] = static_cast<unsigned>(shape.threads);
+  if (shape.keep_shared != 0) launch.dynamic_shared_bytes = static_cast<unsigned>(row_bytes(request));
+  launch.arguments = descriptor::unary_arguments();
+  return Program{{emit.source(prelude)}, {launch}};
+}
+
+Estimate predict(const Shape& shape, const Request& request, const Target& target, const DeviceFigures& device) {
+  const SoftmaxForward softmax = SoftmaxForward::of(request);
+  const auto rows = static_cast<double>(softmax.rows());
+  const auto elements = static_cast<double>(softmax.x.elements());
+  const auto accesses = static_cast<double>(steps(shape, softmax.row_length()));
+  const double bytes = size_of(softmax.x.dtype);
+  const bool shared = shape.keep_shared != 0;
+
+  descriptor::StreamingWork work;
+  work.dram_bytes = descriptor::compulsory_bytes(softmax);
+  work.cache_bytes = elements * bytes * (shared ? 5 : 2);
+  work.instructions = rows * shape.threads * (180 + accesses * (shared ? 24 : 10)) + elements * (shared ? 15 : 12);
+  work.blocks = rows;
+  work.threads_per_block = shape.threads;
+  work.registers_per_thread = 32 + (shared ? 0 : accesses * shape.vector);
+  work.shared_bytes_per_block = static_cast<double>(scratch_bytes + (shared ? row_bytes(request) : 0));
+  work.bytes_in_flight_per_thread = std::min(accesses, shared ? 4.0 : accesses) * shape.vector * bytes;
+  return descriptor::streaming_estimate(work, target.arch, device);
+}
+
+}  // namespace
+
+Algorithm softmax_block() {
+  return describe<Shape>("softmax_block", "softmax_forward", "softmax/softmax_block.cu")
+      .param("KEEP_SHARED", &Shape::keep_shared, {0, 1})
+      .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
+      .param("THREADS", &Shape::threads, {256, 512, 128, 1024, 64})
+      .rule("row length, alignment and VECTOR agree", aligned)
+      .rule("the row fits on chip", fits_on_chip)
+      .rule("at least half of the threads have work", threads_have_work)
+      .rule("shared memory keeps what eight registers a thread do not", registers_do_not_suffice)
+      .applies([](const Request& request, const Target&) { return descriptor::refuse_unless_contiguous(request); })
+      .program(program)
+      .estimate(predict);
+}
+
+}  // namespace kiln

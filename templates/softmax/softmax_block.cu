@@ -1,0 +1,73 @@
+// Softmax or log-softmax of contiguous rows, a block a row, which stays on chip between its one read and its one write.
+//
+// The row is kept in registers (KEEP_SHARED: in shared memory) as it is stored, each thread what it loaded itself, so
+// that only the two reductions need the block to meet. Parameters: softmax_block.cpp.
+#include "lib/blend.cuh"
+#include "lib/index.cuh"
+#include "lib/reduce.cuh"
+#include "lib/softmax.cuh"
+#include "lib/store.cuh"
+#include "lib/vector.cuh"
+
+using Piece = Vector<TX, VECTOR>;
+
+constexpr int STEPS = ceil_div<int>(ROW, THREADS* VECTOR);  // pieces of a thread
+constexpr int UNROLL = KEEP_SHARED ? smaller(STEPS, 4) : STEPS;
+
+static_assert(ROW % VECTOR == 0, "a vector must not cross the end of a row");
+
+__device__ __forceinline__ void as_floats(const Piece& piece, float (&elements)[VECTOR]) {
+#pragma unroll
+  for (int j = 0; j < VECTOR; ++j) elements[j] = to_float(piece[j]);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    softmax_block(const TX* x, TY* y, float alpha, float beta, long long) {
+  extern __shared__ uint4 shared_row[];
+  __shared__ float scratch[32];
+  TX* const shared = reinterpret_cast<TX*>(shared_row);
+  Piece registers[KEEP_SHARED ? 1 : STEPS];
+  const int first = static_cast<int>(threadIdx.x) * VECTOR;
+  x += static_cast<Index>(blockIdx.x) * Index(X_ROW_STRIDE);
+  y += static_cast<Index>(blockIdx.x) * Index(Y_ROW_STRIDE);
+  float elements[VECTOR];
+
+  float maximum = -infinity();
+#pragma unroll UNROLL
+  for (int step = 0; step < STEPS; ++step) {
+    const int i = step * THREADS * VECTOR + first;
+    if (i >= ROW) break;
+    const Piece piece = load<VECTOR>(x + i);
+    if constexpr (KEEP_SHARED) {
+      store(shared + i, piece);
+    } else {
+      registers[step] = piece;
+    }
+    as_floats(piece, elements);
+#pragma unroll
+    for (int j = 0; j < VECTOR; ++j) maximum = fmaxf(maximum, elements[j]);
+  }
+  maximum = block_reduce<THREADS>(maximum, scratch, Maximum());
+
+  float sum = 0.0f;
+#pragma unroll UNROLL
+  for (int step = 0; step < STEPS; ++step) {
+    const int i = step * THREADS * VECTOR + first;
+    if (i >= ROW) break;
+    as_floats(KEEP_SHARED ? load<VECTOR>(shared + i) : registers[KEEP_SHARED ? 0 : step], elements);
+#pragma unroll
+    for (int j = 0; j < VECTOR; ++j) sum += quick_exp(elements[j] - maximum);
+  }
+  sum = block_reduce<THREADS>(sum, scratch, Sum());
+
+  const RowNormaliser<LOG> normalised(maximum, sum);
+#pragma unroll UNROLL
+  for (int step = 0; step < STEPS; ++step) {
+    const int i = step * THREADS * VECTOR + first;
+    if (i >= ROW) break;
+    as_floats(KEEP_SHARED ? load<VECTOR>(shared + i) : registers[KEEP_SHARED ? 0 : step], elements);
+#pragma unroll
+    for (int j = 0; j < VECTOR; ++j) elements[j] = normalised(elements[j]);
+    store_blended<ALPHA, BETA>(y + i, elements, alpha, beta);
+  }
+}

@@ -1,0 +1,70 @@
+#include <algorithm>
+
+#include "descriptor/parts.h"
+#include "descriptor/streaming_estimate.h"
+#include "kiln/generator/algorithm.h"
+#include "softmax/softmax_rows.h"
+
+namespace kiln {
+namespace {
+
+struct Shape {
+  int threads;
+  int vector;  // elements an access
+};
+
+bool aligned(const Shape& shape, const Request& request, const Target&) {
+  return descriptor::row_vector_fits(request, shape.vector);
+}
+
+bool threads_have_work(const Shape& shape, const Request& request, const Target&) {
+  return shape.threads == 128 || shape.threads / 2 * shape.vector < SoftmaxForward::of(request).row_length();
+}
+
+Program program(const Shape& shape, const Request& request, const Target&, const Emitter& emit) {
+  const SoftmaxForward softmax = SoftmaxForward::of(request);
+  Prelude prelude = descriptor::contiguous_prelude(softmax);
+  prelude.constant("THREADS", shape.threads).constant("VECTOR", shape.vector);
+
+  Launch launch;
+  launch.entry = "softmax_online";
+  launch.grid[0] = descriptor::blocks_for_rows(softmax, 1);
+  launch.block[0] = static_cast<unsigned>(shape.threads);
+  launch.arguments = descriptor::unary_arguments();
+  return Program{{emit.source(prelude)}, {launch}};
+}
+
+Estimate predict(const Shape& shape, const Request& request, const Target& target, const DeviceFigures& device) {
+  const SoftmaxForward softmax = SoftmaxForward::of(request);
+  const auto rows = static_cast<double>(softmax.rows());
+  const auto row = static_cast<double>(softmax.row_length());
+  const double bytes = size_of(softmax.x.dtype);
+
+  descriptor::StreamingWork work;
+  // The second read comes from L2 as far as the rows that are under way at the same time fit there.
+  const double under_way = std::min(rows, device.sms * 2048.0 / shape.threads) * row * bytes;
+  const bool rereads_memory = under_way > static_cast<double>(device.l2_bytes) / 2;
+  work.dram_bytes = descriptor::compulsory_bytes(softmax) + (rereads_memory ? rows * row * bytes : 0);
+  work.cache_bytes = rows * row * bytes * 3;
+  work.instructions = rows * row * (14 + 24.0 / shape.vector) + rows * shape.threads * 200;
+  work.blocks = rows;
+  work.threads_per_block = shape.threads;
+  work.registers_per_thread = 40;
+  work.bytes_in_flight_per_thread = std::min(row / shape.threads, 4.0 * shape.vector) * bytes;
+  return descriptor::streaming_estimate(work, target.arch, device);
+}
+
+}  // namespace
+
+Algorithm softmax_online() {
+  return describe<Shape>("softmax_online", "softmax_forward", "softmax/softmax_online.cu")
+      .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
+      .param("THREADS", &Shape::threads, {256, 512, 1024, 128})
+      .rule("row length, alignment and VECTOR agree", aligned)
+      .rule("at least half of the threads have work", threads_have_work)
+      .applies([](const Request& request, const Target&) { return descriptor::refuse_unless_contiguous(request); })
+      .program(program)
+      .estimate(predict);
+}
+
+}  // namespace kiln

@@ -1,0 +1,14 @@
+// Softmax or log-softmax of contiguous rows of any length: a block a row, in two passes over it.
+// Parameters: softmax_online.cpp.
+#include "lib/softmax_passes.cuh"
+
+static_assert(ROW % VECTOR == 0, "a vector must not cross the end of a row");
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    softmax_online(const TX* x, TY* y, float alpha, float beta, long long) {
+  const Index row = static_cast<Index>(blockIdx.x);
+  x += row * Index(X_ROW_STRIDE);
+  y += row * Index(Y_ROW_STRIDE);
+  const RowStatistics statistics = block_statistics<THREADS, VECTOR>(x, Index(ROW));
+  block_normalise<THREADS, VECTOR, LOG, ALPHA, BETA>(x, y, Index(ROW), statistics, alpha, beta);
+}

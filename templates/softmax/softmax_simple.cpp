@@ -1,0 +1,59 @@
+#include <algorithm>
+
+#include "descriptor/parts.h"
+#include "descriptor/streaming_estimate.h"
+#include "kiln/generator/algorithm.h"
+#include "softmax/softmax_rows.h"
+
+namespace kiln {
+namespace {
+
+struct Shape {
+  int threads;
+};
+
+Program program(const Shape& shape, const Request& request, const Target&, const Emitter& emit) {
+  const SoftmaxForward softmax = SoftmaxForward::of(request);
+  std::vector<int64_t> extents = softmax.x.extents;
+  for (int64_t& extent : extents) extent = std::max<int64_t>(extent, 1);  // an empty tensor starts no block
+  Prelude prelude = descriptor::softmax_prelude(softmax);
+  prelude.constant("RANK", softmax.x.rank()).constant("AXIS", softmax.axis).array("EXTENTS", extents);
+  prelude.array("X_STRIDES", softmax.x.strides).array("Y_STRIDES", softmax.y.strides);
+  prelude.constant("THREADS", shape.threads);
+
+  Launch launch;
+  launch.entry = "softmax_simple";
+  launch.grid[0] = descriptor::blocks_for_rows(softmax, shape.threads);
+  launch.block[0] = static_cast<unsigned>(shape.threads);
+  launch.arguments = descriptor::unary_arguments();
+  return Program{{emit.source(prelude)}, {launch}};
+}
+
+Estimate predict(const Shape& shape, const Request& request, const Target& target, const DeviceFigures& device) {
+  const SoftmaxForward softmax = SoftmaxForward::of(request);
+  const auto rows = static_cast<double>(softmax.rows());
+  const auto elements = static_cast<double>(softmax.x.elements());
+  // Neighbouring threads take neighbouring rows, so only rows across a contiguous dimension share sectors.
+  const bool shares_sectors = descriptor::strided_rows(softmax).has_value();
+  descriptor::StreamingWork work;
+  work.dram_bytes = descriptor::compulsory_bytes(softmax) * (shares_sectors ? 1 : 3);
+  const double access = shares_sectors ? 4 : 32;
+  work.cache_bytes = elements * access * 4;
+  work.instructions = elements * 45 + rows * 60;
+  work.blocks = rows / shape.threads;
+  work.threads_per_block = shape.threads;
+  work.bytes_in_flight_per_thread = 2.0 * size_of(softmax.x.dtype);
+  return descriptor::streaming_estimate(work, target.arch, device);
+}
+
+}  // namespace
+
+Algorithm softmax_simple() {
+  return describe<Shape>("softmax_simple", "softmax_forward", "softmax/softmax_simple.cu")
+      .trusted()
+      .param("THREADS", &Shape::threads, {128, 64, 256})
+      .program(program)
+      .estimate(predict);
+}
+
+}  // namespace kiln

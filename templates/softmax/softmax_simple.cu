@@ -1,0 +1,42 @@
+// Softmax or log-softmax of a row, the plain way: one thread a row, three passes, any strides and axis.
+// The trusted kernel of softmax: other kernels are checked against it, so it is written to be obviously right.
+#include "lib/blend.cuh"
+#include "lib/index.cuh"
+#include "lib/math.cuh"
+
+// Splits a row's number into its coordinates, last dimension first, and moves x and y there.
+template <int DIMENSION>
+__device__ __forceinline__ void move_to_row(Index row, const TX*& x, TY*& y) {
+  if constexpr (DIMENSION == AXIS) {
+    move_to_row<DIMENSION - 1>(row, x, y);
+  } else if constexpr (DIMENSION >= 0) {
+    constexpr long long extent = EXTENTS[DIMENSION], x_stride = X_STRIDES[DIMENSION], y_stride = Y_STRIDES[DIMENSION];
+    const Index coordinate = take_coordinate<extent>(row);
+    x += coordinate * Index(x_stride);
+    y += coordinate * Index(y_stride);
+    move_to_row<DIMENSION - 1>(row, x, y);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    softmax_simple(const TX* x, TY* y, float alpha, float beta, long long n) {
+  constexpr long long x_stride = X_STRIDES[AXIS], y_stride = Y_STRIDES[AXIS];
+  const Index rows = DYNAMIC_N ? static_cast<Index>(n) * ROWS_PER_IMAGE : ROWS;
+  const Index row = global_thread<THREADS, Index>();
+  if (row >= rows) return;
+  move_to_row<RANK - 1>(row, x, y);
+
+  float maximum = -infinity();
+  for (Index i = 0; i < ROW; ++i) maximum = max_nan(maximum, to_float(x[i * Index(x_stride)]));
+  float sum = 0.0f;
+  for (Index i = 0; i < ROW; ++i) sum += expf(to_float(x[i * Index(x_stride)]) - maximum);
+  const float log_sum = logf(sum);
+  for (Index i = 0; i < ROW; ++i) {
+    const float element = to_float(x[i * Index(x_stride)]);
+    const float value = LOG ? element - maximum - log_sum : expf(element - maximum) / sum;
+    TY* target = y + i * Index(y_stride);
+    float old = 0.0f;
+    if constexpr (BETA != SCALE_ZERO) old = to_float(*target);
+    *target = from_float<TY>(blended<ALPHA, BETA>(value, alpha, old, beta));
+  }
+}

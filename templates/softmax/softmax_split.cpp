@@ -1,0 +1,92 @@
+#include <algorithm>
+
+#include "descriptor/parts.h"
+#include "descriptor/streaming_estimate.h"
+#include "kiln/generator/algorithm.h"
+#include "softmax/softmax_rows.h"
+
+namespace kiln {
+namespace {
+
+constexpr int64_t statistics_bytes = 8;  // of a part: maximum and sum
+constexpr int smallest_block = 128;
+
+struct Shape {
+  int threads;
+  int vector;  // elements an access
+  int splits;  // blocks a row
+};
+
+std::optional<std::string> refusal(const Request& request, const Target&) {
+  if (auto reason = descriptor::refuse_unless_contiguous(request)) return reason;
+  if (SoftmaxForward::of(request).row_length() <= smallest_block) return "the row is too short to be split";
+  return std::nullopt;
+}
+
+bool aligned(const Shape& shape, const Request& request, const Target&) {
+  return descriptor::row_vector_fits(request, shape.vector);
+}
+
+bool threads_have_work(const Shape& shape, const Request& request, const Target&) {
+  return static_cast<int64_t>(shape.threads) / 2 * shape.vector * shape.splits <
+         SoftmaxForward::of(request).row_length();
+}
+
+Program program(const Shape& shape, const Request& request, const Target&, const Emitter& emit) {
+  const SoftmaxForward softmax = SoftmaxForward::of(request);
+  Prelude prelude = descriptor::contiguous_prelude(softmax);
+  prelude.constant("THREADS", shape.threads).constant("VECTOR", shape.vector).constant("SPLITS", shape.splits);
+
+  Launch statistics;
+  statistics.entry = "softmax_split_statistics";
+  statistics.grid[0] = descriptor::blocks_for_rows(softmax, 1);
+  statistics.grid[0].fixed *= shape.splits;
+  statistics.grid[0].per_n *= shape.splits;
+  statistics.block[0] = static_cast<unsigned>(shape.threads);
+  statistics.arguments = {OperandArgument{"x"}, WorkspaceArgument{0}};
+
+  Launch normalise = statistics;
+  normalise.entry = "softmax_split_normalise";
+  normalise.arguments = {OperandArgument{"x"}, OperandArgument{"y"}, Scalar::alpha, Scalar::beta, WorkspaceArgument{0}};
+
+  Program program{{emit.source(prelude)}, {statistics, normalise}};
+  program.workspace_bytes = softmax.rows() * shape.splits * statistics_bytes;
+  return program;
+}
+
+Estimate predict(const Shape& shape, const Request& request, const Target& target, const DeviceFigures& device) {
+  const SoftmaxForward softmax = SoftmaxForward::of(request);
+  const auto rows = static_cast<double>(softmax.rows());
+  const auto elements = static_cast<double>(softmax.x.elements());
+  const double bytes = size_of(softmax.x.dtype);
+
+  descriptor::StreamingWork work;
+  const bool rereads_memory = elements * bytes > static_cast<double>(device.l2_bytes) / 2;
+  work.dram_bytes = descriptor::compulsory_bytes(softmax) + (rereads_memory ? elements * bytes : 0);
+  work.cache_bytes = elements * bytes * 3;
+  work.instructions =
+      elements * (14 + 24.0 / shape.vector) + rows * shape.splits * shape.threads * (220 + 12 * shape.splits);
+  work.blocks = rows * shape.splits;
+  work.threads_per_block = shape.threads;
+  work.registers_per_thread = 40;
+  const double per_thread = static_cast<double>(softmax.row_length()) / (shape.threads * shape.splits);
+  work.bytes_in_flight_per_thread = std::min(per_thread, 4.0 * shape.vector) * bytes;
+  work.launches = 2;
+  return descriptor::streaming_estimate(work, target.arch, device);
+}
+
+}  // namespace
+
+Algorithm softmax_split() {
+  return describe<Shape>("softmax_split", "softmax_forward", "softmax/softmax_split.cu")
+      .param("SPLITS", &Shape::splits, {16, 8, 4, 2, 32, 64})
+      .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
+      .param("THREADS", &Shape::threads, {256, 512, smallest_block})
+      .rule("row length, alignment and VECTOR agree", aligned)
+      .rule("at least half of the threads have work", threads_have_work)
+      .applies(refusal)
+      .program(program)
+      .estimate(predict);
+}
+
+}  // namespace kiln

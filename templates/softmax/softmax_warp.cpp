@@ -1,0 +1,90 @@
+#include <cmath>
+
+#include "descriptor/parts.h"
+#include "descriptor/streaming_estimate.h"
+#include "kiln/generator/algorithm.h"
+#include "softmax/softmax_rows.h"
+
+namespace kiln {
+namespace {
+
+constexpr int64_t elements_per_thread = 64;
+
+struct Shape {
+  int threads;
+  int lanes;   // threads a row
+  int vector;  // elements an access
+};
+
+int64_t steps(const Shape& shape, int64_t row) {
+  return (row + shape.lanes * shape.vector - 1) / (shape.lanes * shape.vector);
+}
+
+std::optional<std::string> refusal(const Request& request, const Target&) {
+  if (auto reason = descriptor::refuse_unless_contiguous(request)) return reason;
+  if (SoftmaxForward::of(request).row_length() > 32 * elements_per_thread) {
+    return "a row of more than 2048 elements does not fit the registers of a warp";
+  }
+  return std::nullopt;
+}
+
+bool aligned(const Shape& shape, const Request& request, const Target&) {
+  return descriptor::row_vector_fits(request, shape.vector);
+}
+
+bool fits_registers(const Shape& shape, const Request& request, const Target&) {
+  return steps(shape, SoftmaxForward::of(request).row_length()) * shape.vector <= elements_per_thread;
+}
+
+bool lanes_have_work(const Shape& shape, const Request& request, const Target&) {
+  return shape.lanes == 1 || shape.lanes / 2 * shape.vector < SoftmaxForward::of(request).row_length();
+}
+
+Program program(const Shape& shape, const Request& request, const Target&, const Emitter& emit) {
+  const SoftmaxForward softmax = SoftmaxForward::of(request);
+  Prelude prelude = descriptor::contiguous_prelude(softmax);
+  prelude.constant("THREADS", shape.threads).constant("LANES", shape.lanes).constant("VECTOR", shape.vector);
+
+  Launch launch;
+  launch.entry = "softmax_warp";
+  launch.grid[0] = descriptor::blocks_for_rows(softmax, shape.threads / shape.lanes);
+  launch.block[0] = static_cast<unsigned>(shape.threads);
+  launch.arguments = descriptor::unary_arguments();
+  return Program{{emit.source(prelude)}, {launch}};
+}
+
+Estimate predict(const Shape& shape, const Request& request, const Target& target, const DeviceFigures& device) {
+  const SoftmaxForward softmax = SoftmaxForward::of(request);
+  const auto threads = static_cast<double>(softmax.rows() * shape.lanes);
+  const auto accesses = static_cast<double>(steps(shape, softmax.row_length()));
+  const double bytes = size_of(softmax.x.dtype);
+  // Lanes of different rows that are close together share sectors; a lone vector of a long row does not.
+  const double pitch = shape.lanes > 1 ? shape.vector * bytes : static_cast<double>(softmax.row_length()) * bytes;
+
+  descriptor::StreamingWork work;
+  work.dram_bytes = descriptor::compulsory_bytes(softmax);
+  work.cache_bytes = threads * accesses * 2 * descriptor::lane_bytes(shape.vector * bytes, pitch);
+  work.instructions = threads * (70 + 6 * std::log2(shape.lanes) + accesses * (8 + shape.vector * 12));
+  work.blocks = threads / shape.threads;
+  work.threads_per_block = shape.threads;
+  work.registers_per_thread = 28 + accesses * shape.vector;
+  work.bytes_in_flight_per_thread = accesses * shape.vector * bytes;
+  return descriptor::streaming_estimate(work, target.arch, device);
+}
+
+}  // namespace
+
+Algorithm softmax_warp() {
+  return describe<Shape>("softmax_warp", "softmax_forward", "softmax/softmax_warp.cu")
+      .param("LANES", &Shape::lanes, {32, 16, 8, 4, 2, 1})
+      .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
+      .param("THREADS", &Shape::threads, {128, 64, 256})
+      .rule("row length, alignment and VECTOR agree", aligned)
+      .rule("the row fits registers", fits_registers)
+      .rule("at least half of the lanes have work", lanes_have_work)
+      .applies(refusal)
+      .program(program)
+      .estimate(predict);
+}
+
+}  // namespace kiln

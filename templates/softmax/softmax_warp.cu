@@ -1,0 +1,59 @@
+// Softmax or log-softmax of contiguous rows that fit the registers of LANES neighbouring threads of a warp.
+//
+// A row is read once; its maximum, its sum and the result are made from registers. Parameters: softmax_warp.cpp.
+#include "lib/blend.cuh"
+#include "lib/index.cuh"
+#include "lib/reduce.cuh"
+#include "lib/softmax.cuh"
+#include "lib/store.cuh"
+#include "lib/vector.cuh"
+
+constexpr int STEPS = ceil_div<int>(ROW, LANES* VECTOR);  // vectors of a thread
+
+static_assert(ROW % VECTOR == 0, "a vector must not cross the end of a row");
+static_assert(THREADS % 32 == 0, "shuffles need whole warps");
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    softmax_warp(const TX* x, TY* y, float alpha, float beta, long long n) {
+  const Index rows = DYNAMIC_N ? static_cast<Index>(n) * ROWS_PER_IMAGE : ROWS;
+  const Index thread = global_thread<THREADS, Index>();
+  const Index row = thread / LANES;
+  const int first = static_cast<int>(thread % LANES) * VECTOR;
+  const bool active = row < rows;  // idle lanes stay for the shuffles
+  x += row * Index(X_ROW_STRIDE);
+  y += row * Index(Y_ROW_STRIDE);
+
+  float elements[STEPS][VECTOR];
+  float maximum = -infinity();
+#pragma unroll
+  for (int step = 0; step < STEPS; ++step) {
+    const int i = step * LANES * VECTOR + first;
+    Vector<TX, VECTOR> loaded;
+    const bool inside = active && i < ROW;
+    if (inside) loaded = load<VECTOR>(x + i);
+#pragma unroll
+    for (int j = 0; j < VECTOR; ++j) {
+      elements[step][j] = inside ? to_float(loaded[j]) : -infinity();
+      maximum = fmaxf(maximum, elements[step][j]);
+    }
+  }
+  maximum = lanes_reduce<LANES>(maximum, Maximum());
+
+  float sum = 0.0f;
+#pragma unroll
+  for (int step = 0; step < STEPS; ++step) {
+#pragma unroll
+    for (int j = 0; j < VECTOR; ++j) sum += quick_exp(elements[step][j] - maximum);
+  }
+  sum = lanes_reduce<LANES>(sum, Sum());
+
+  const RowNormaliser<LOG> normalised(maximum, sum);
+#pragma unroll
+  for (int step = 0; step < STEPS; ++step) {
+    const int i = step * LANES * VECTOR + first;
+    if (!active || i >= ROW) break;
+#pragma unroll
+    for (int j = 0; j < VECTOR; ++j) elements[step][j] = normalised(elements[step][j]);
+    store_blended<ALPHA, BETA>(y + i, elements[step], alpha, beta);
+  }
+}
