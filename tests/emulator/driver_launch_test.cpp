@@ -1,0 +1,198 @@
+// Launches, faults and what can be asked about them, through the driver API.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "driver_fixture.h"
+
+namespace kiln::emulator::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using ::testing::internal::CaptureStderr;
+using ::testing::internal::GetCapturedStderr;
+
+class DriverLaunch : public DriverTest {
+ protected:
+  DriverLaunch() = default;
+  explicit DriverLaunch(const Variables& environment) : DriverTest(environment) {}
+
+  struct Geometry {
+    unsigned grid_x = 1, grid_y = 1, grid_z = 1, block_x = 1, block_y = 1, block_z = 1, shared = 0;
+  };
+  CUresult launch(const char* kernel, const Geometry& g) {
+    CUdeviceptr out = out_;
+    uint32_t value = 1, count = 1;
+    void* parameters[] = {&out, &value, &count};
+    return cuda.cuLaunchKernel(function(module_, kernel), g.grid_x, g.grid_y, g.grid_z, g.block_x, g.block_y, g.block_z,
+                               g.shared, nullptr, parameters, nullptr);
+  }
+
+  CUmodule module_ = load(fill_ptx);
+  CUfunction fill_ = function(module_, "fill");
+  CUdeviceptr out_ = allocate(4096);
+};
+
+class UncheckedDriverLaunch : public DriverLaunch {
+ protected:
+  UncheckedDriverLaunch() : DriverLaunch({{"KILN_EMULATOR_CHECK", "off"}}) {}
+};
+
+TEST_F(DriverLaunch, ExecutesEveryThread) {
+  EXPECT_EQ(fill(fill_, out_, 7, 1000), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
+  std::vector<uint32_t> expected(1024, 0);
+  std::fill_n(expected.begin(), 1000, 7u);
+  EXPECT_EQ(read(out_, 1024), expected);
+}
+
+TEST_F(DriverLaunch, ExecutesEveryBlockThoughItCountsOnlySome) {
+  const uint32_t count = 1000 * 128;
+  const CUdeviceptr out = allocate(count * 4);
+  EXPECT_EQ(fill(fill_, out, 9, count), CUDA_SUCCESS);
+  EXPECT_THAT(read(out, count), Each(9u));
+}
+
+TEST_F(DriverLaunch, TakesItsParametersPackedToo) {
+  struct {
+    CUdeviceptr out;
+    uint32_t value, count;
+  } packed = {out_, 5, 2};
+  size_t bytes = sizeof packed;
+  void* extra[] = {reinterpret_cast<void*>(1), &packed, reinterpret_cast<void*>(2), &bytes, nullptr};
+  EXPECT_EQ(cuda.cuLaunchKernel(fill_, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, extra), CUDA_SUCCESS);
+  EXPECT_THAT(read(out_, 3), ElementsAre(5u, 5u, 0u));
+  bytes = 12;
+  EXPECT_EQ(cuda.cuLaunchKernel(fill_, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, extra), CUDA_ERROR_INVALID_VALUE);
+  void* parameters[] = {&packed.out, &packed.value, &packed.count};
+  EXPECT_EQ(cuda.cuLaunchKernel(fill_, 1, 1, 1, 32, 1, 1, 0, nullptr, parameters, extra), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuda.cuLaunchKernel(fill_, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(DriverLaunch, RefusesGeometryThatTheDeviceCannotRun) {
+  EXPECT_EQ(launch("fill", {.grid_x = 0}), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(launch("fill", {.grid_y = 0}), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(launch("fill", {.grid_z = 0}), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(launch("fill", {.block_x = 0}), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(launch("fill", {.block_z = 0}), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(launch("fill", {.grid_x = 0x80000000}), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(launch("fill", {.grid_y = 65536}), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(launch("fill", {.grid_z = 65536}), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(launch("fill", {.block_x = 1025}), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(launch("fill", {.block_x = 32, .block_y = 33}), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(launch("fill", {.block_z = 65}), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(launch("capped", {.block_x = 257}), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(launch("fill", {.grid_y = 3, .block_x = 8, .block_y = 8, .block_z = 16}), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_SUCCESS) << "a refused launch breaks nothing";
+}
+
+TEST_F(DriverLaunch, RefusesMoreSharedMemoryThanTheFunctionOptedInto) {
+  EXPECT_EQ(launch("fill", {.shared = 49152}), CUDA_SUCCESS);
+  EXPECT_EQ(launch("fill", {.shared = 49153}), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(launch("capped", {.shared = 9152}), CUDA_SUCCESS);
+  EXPECT_EQ(launch("capped", {.shared = 9153}), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuda.cuFuncSetAttribute(fill_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 232448), CUDA_SUCCESS);
+  EXPECT_EQ(launch("fill", {.shared = 232448}), CUDA_SUCCESS);
+}
+
+TEST_F(DriverLaunch, RefusesHandlesThatAreNone) {
+  const auto garbage = reinterpret_cast<CUfunction>(0xdeadbeef);
+  EXPECT_EQ(fill(garbage, out_, 1, 1), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(fill(nullptr, out_, 1, 1), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(fill(fill_, out_, 1, 1, reinterpret_cast<CUstream>(fill_)), CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_F(DriverLaunch, BeyondAnAllocationIsAFaultThatStaysUntilTheContextIsReleased) {
+  const CUdeviceptr small = allocate(10 * 4);
+  const CUstream other = stream();
+  CaptureStderr();
+  EXPECT_EQ(fill(fill_, small, 1, 11), CUDA_SUCCESS) << "launches are asynchronous: the fault shows later";
+  const std::string printed = GetCapturedStderr();
+  EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+
+  const std::string report = cuda.last_fault();
+  EXPECT_THAT(report, AllOf(HasSubstr("fill"), HasSubstr("past the end of allocation 2 of 40 bytes")));
+  EXPECT_THAT(printed, AllOf(StartsWith("kiln emulator: "), HasSubstr(report)));
+
+  CUdeviceptr address = 0;
+  uint32_t value = 0;
+  CUevent created = nullptr;
+  CUmodule module = nullptr;
+  EXPECT_EQ(cuda.cuMemAlloc_v2(&address, 4), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(cuda.cuMemFree_v2(small), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(cuda.cuMemcpyDtoH_v2(&value, small, 4), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(fill(fill_, out_, 1, 1), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(cuda.cuStreamSynchronize(other), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(cuda.cuStreamQuery(other), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(cuda.cuEventCreate(&created, 0), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(cuda.cuModuleLoadDataEx(&module, fill_ptx.c_str(), 0, nullptr, nullptr), CUDA_ERROR_ILLEGAL_ADDRESS);
+
+  EXPECT_EQ(cuda.cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  ASSERT_EQ(cuda.cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.last_fault(), report) << "the report outlives the context";
+  EXPECT_EQ(fill(fill_, out_, 1, 1), CUDA_ERROR_INVALID_HANDLE) << "functions do not";
+  EXPECT_EQ(fill(function(load(fill_ptx), "fill"), allocate(4), 1, 1), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
+}
+
+TEST_F(DriverLaunch, OnFreedMemoryIsAFaultThatNamesTheAllocation) {
+  ASSERT_EQ(cuda.cuMemFree_v2(out_), CUDA_SUCCESS);
+  CaptureStderr();
+  EXPECT_EQ(fill(fill_, out_, 1, 1), CUDA_SUCCESS);
+  EXPECT_THAT(GetCapturedStderr(), HasSubstr("allocation 1 of 4096 bytes, which was freed"));
+  EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+TEST_F(DriverLaunch, OnHostMemoryThatIsNotRegisteredIsAFault) {
+  std::vector<uint32_t> host(32);
+  CaptureStderr();
+  EXPECT_EQ(fill(fill_, reinterpret_cast<uintptr_t>(host.data()), 1, 32), CUDA_SUCCESS);
+  GetCapturedStderr();
+  EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_THAT(host, Each(0u));
+}
+
+TEST_F(UncheckedDriverLaunch, MayUseAnyMemoryOfTheProcess) {
+  std::vector<uint32_t> host(32);
+  EXPECT_EQ(fill(fill_, reinterpret_cast<uintptr_t>(host.data()), 1, 32), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_THAT(host, Each(1u));
+}
+
+TEST_F(DriverLaunch, BreaksOnlyTheContextThatItFaultsIn) {
+  auto* create = cuda.function<CUresult(CUcontext*, unsigned, CUdevice)>("cuCtxCreate_v2");
+  CUcontext other = nullptr;
+  ASSERT_EQ(create(&other, 0, 0), CUDA_SUCCESS);
+  CaptureStderr();
+  EXPECT_EQ(fill(function(load(fill_ptx), "fill"), out_, 1, 1), CUDA_SUCCESS) << "memory of the primary context";
+  GetCapturedStderr();
+  EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+  ASSERT_EQ(cuda.cuCtxSetCurrent(context), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_EQ(fill(fill_, out_, 1, 1), CUDA_SUCCESS);
+}
+
+TEST_F(DriverLaunch, TellsWhatItDidAndWhatItWouldHaveCost) {
+  EXPECT_EQ(cuda.last_launch(), "");
+  EXPECT_EQ(fill(fill_, out_, 7, 1000), CUDA_SUCCESS);
+  const auto launched = nlohmann::json::parse(cuda.last_launch());
+  EXPECT_EQ(launched["device"], "Kiln emulated NVIDIA H200");
+  EXPECT_EQ(launched["kernel"], "fill");
+  EXPECT_EQ(launched["grid"], nlohmann::json({8, 1, 1}));
+  EXPECT_EQ(launched["block"], nlohmann::json({128, 1, 1}));
+  EXPECT_EQ(launched["occupancy"]["blocks_per_multiprocessor"], 16);
+  EXPECT_EQ(launched["counters"]["blocks_total"], 8);
+  EXPECT_GT(launched["counters"]["issued"], 0);
+  EXPECT_GT(launched["modelled_time"]["seconds"], launched["modelled_time"]["launch"]);
+}
+
+}  // namespace
+}  // namespace kiln::emulator::testing
