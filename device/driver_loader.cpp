@@ -94,7 +94,11 @@ class DriverLoader {
     auto* const last_fault = reinterpret_cast<Driver::LastFault*>(library.find(last_fault_symbol));
     std::shared_ptr<Driver> driver(new Driver(table, std::move(description), last_fault != nullptr));
     driver->last_fault_ = last_fault;
-    driver->check(table.cuInit(0), "cuInit", driver->description_);
+    if (const CUresult result = table.cuInit(0); result != CUDA_SUCCESS) {
+      driver->fail(result, "cuInit", driver->description_, {},
+                   driver->emulated_ ? "it refuses a KILN_EMULATOR_ setting, see its message (docs/emulator.md)"
+                                     : "nvidia-smi tells whether the driver works; KILN_DRIVER=emulator does without");
+    }
     if (driver->device_count() == 0) {
       driver->fail(CUDA_ERROR_NO_DEVICE, "cuDeviceGetCount", driver->description_, {},
                    "no GPU is visible (see CUDA_VISIBLE_DEVICES); KILN_DRIVER=emulator uses the emulated device");
