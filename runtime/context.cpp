@@ -8,11 +8,10 @@
 #include <exception>
 #include <thread>
 
-#include "cache_path.h"
 #include "context_impl.h"
 #include "kiln/base/error.h"
 #include "kiln/execution/target.h"
-#include "kiln/templates/catalogue.h"
+#include "kiln/runtime/settings.h"
 #include "records.h"
 
 namespace kiln {
@@ -21,10 +20,6 @@ namespace {
 // How many predictions to try to compile where nothing usable is stored, before giving up.
 constexpr size_t fallback_attempts = 8;
 constexpr size_t explained_estimates = 10;
-
-Catalogue catalogue_of(const Environment& environment) {
-  return make_catalogue(environment.template_path ? sources_from(*environment.template_path) : embedded_sources());
-}
 
 cache::IsCurrent is_current(const Catalogue& catalogue) {
   return [&catalogue](std::string_view algorithm, std::string_view digest) {

@@ -1,8 +1,10 @@
-#include "cache_path.h"
+#include "kiln/runtime/settings.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
+
+#include "kiln/templates/catalogue.h"
 
 namespace kiln {
 namespace {
@@ -20,6 +22,10 @@ void append_folder(const fs::path& folder, std::vector<std::string>& paths) {
 }
 
 }  // namespace
+
+Catalogue catalogue_of(const Environment& environment) {
+  return make_catalogue(environment.template_path ? sources_from(*environment.template_path) : embedded_sources());
+}
 
 std::optional<std::string> cache_path(const std::optional<std::string>& given, const Environment& environment) {
   std::optional<std::string> path = given ? given : environment.cache;

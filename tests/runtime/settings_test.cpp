@@ -1,4 +1,4 @@
-#include "cache_path.h"
+#include "kiln/runtime/settings.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

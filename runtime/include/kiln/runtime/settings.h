@@ -1,4 +1,4 @@
-// Where the tuning database is, and which packs are read.
+// What the environment decides: the templates, the tuning database, the packs.
 #pragma once
 
 #include <optional>
@@ -6,8 +6,12 @@
 #include <vector>
 
 #include "kiln/base/environment.h"
+#include "kiln/generator/catalogue.h"
 
 namespace kiln {
+
+/// Every algorithm, made from the built-in templates or from those of KILN_TEMPLATE_PATH.
+Catalogue catalogue_of(const Environment& environment);
 
 /// `given`, else KILN_CACHE, else kiln/tuning.db in the user's cache folder. Nothing if that is "off" or there is no
 /// such folder: then tuning results live in memory.

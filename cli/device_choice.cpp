@@ -1,0 +1,62 @@
+#include "device_choice.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+#include "kiln/base/error.h"
+
+namespace kiln::cli {
+namespace {
+
+[[noreturn]] void refuse(const std::string& text) {
+  throw Error(ErrorCode::invalid_argument, fmt::format("--device {} is not a device", text),
+              "write an ordinal (0), a driver (cuda, emulator) or both (cuda:1); `kiln devices` lists them");
+}
+
+struct Parts {
+  std::optional<std::string> driver;
+  int ordinal = 0;
+};
+
+int parse_ordinal(const std::string& whole, std::string_view text) {
+  int value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || stop != text.data() + text.size() || value < 0) refuse(whole);
+  return value;
+}
+
+Parts parse(const std::string& text) {
+  const std::string_view view = text;
+  const size_t colon = view.find(':');
+  const std::string_view head = view.substr(0, colon);
+  if (head == "cuda" || head == "emulator") {
+    Parts parts{std::string(head), 0};
+    if (colon != std::string_view::npos) parts.ordinal = parse_ordinal(text, view.substr(colon + 1));
+    return parts;
+  }
+  return {std::nullopt, parse_ordinal(text, view)};
+}
+
+}  // namespace
+
+void DeviceChoice::add_to(CLI::App& command) {
+  command
+      .add_option("--device", text,
+                  "device: an ordinal, cuda, cuda:1, emulator (default: the first GPU, else the emulator)")
+      ->type_name("DEVICE");
+}
+
+Environment DeviceChoice::environment() const {
+  Environment environment = Environment::read();
+  if (const Parts parts = parse(text); parts.driver) environment.driver = parts.driver;
+  return environment;
+}
+
+int DeviceChoice::ordinal() const {
+  return parse(text).ordinal;
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,23 @@
+// --device: which driver and which of its devices.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "kiln/base/environment.h"
+
+namespace kiln::cli {
+
+/// `0`, `cuda`, `cuda:1`, `emulator`, `emulator:0`: an ordinal of the default driver, or of a named one.
+struct DeviceChoice {
+  std::string text = "0";
+
+  /// Adds --device to a command.
+  void add_to(CLI::App& command);
+  /// The process environment with the driver that was asked for. Throws Error(invalid_argument).
+  Environment environment() const;
+  /// Throws Error(invalid_argument).
+  int ordinal() const;
+};
+
+}  // namespace kiln::cli

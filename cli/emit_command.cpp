@@ -1,0 +1,78 @@
+// kiln emit: the CUDA source of a variant, self-contained.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <memory>
+#include <optional>
+
+#include "commands.h"
+#include "kiln/base/environment.h"
+#include "kiln/base/error.h"
+#include "kiln/runtime/settings.h"
+
+namespace kiln::cli {
+namespace {
+
+struct EmitOptions {
+  std::string request, algorithm, config, arch = "sm_90";
+  size_t source = 0;
+};
+
+// Where no algorithm is named, the one that would be chosen on an H200: a source needs no device, a ranking does.
+constexpr DeviceFigures h200{132, 1.98e9, 4.8e12, int64_t{50} << 20};
+
+Arch parse_arch(const std::string& text) {
+  int number = 0;
+  const char* end = text.data() + text.size();
+  const bool named = text.starts_with("sm_") && std::from_chars(text.data() + 3, end, number).ptr == end;
+  if (!named || number < 10) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("--arch {} is not an architecture", text),
+                "write for example sm_90");
+  }
+  return Arch::of(number / 10, number % 10);
+}
+
+Choice choose(const Catalogue& catalogue, const Request& request, const Target& target, const EmitOptions& options) {
+  if (options.algorithm.empty()) {
+    if (!options.config.empty()) {
+      throw Error(ErrorCode::invalid_argument, "--config needs --algorithm", "`kiln explain` lists the candidates");
+    }
+    return catalogue.heuristic(request, target, h200);
+  }
+  if (!options.config.empty()) return {options.algorithm, Config::parse(options.config)};
+  const Algorithm* algorithm = catalogue.find(options.algorithm);
+  const auto first = algorithm == nullptr ? std::nullopt : algorithm->space().first_legal(request, target);
+  return {options.algorithm, first.value_or(Config())};  // an unknown algorithm is refused where it is used
+}
+
+int emit(const EmitOptions& options) {
+  const Environment environment = Environment::read();
+  const Catalogue catalogue = catalogue_of(environment);
+  const Target target{parse_arch(options.arch), 13, 0};
+  const Request request = Request::parse(options.request);
+  const Program program = catalogue.program(request, target, choose(catalogue, request, target, options));
+  if (options.source >= program.sources.size()) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("--source {}: the variant has {} sources, counted from 0",
+                                                         options.source, program.sources.size()));
+  }
+  fmt::print("{}", program.sources[options.source]);
+  return success;
+}
+
+}  // namespace
+
+void add_emit(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<EmitOptions>();
+  CLI::App* command = app.add_subcommand("emit", "print the CUDA source of a variant; nvcc compiles it as it is");
+  command->add_option("request", options->request, "one request in quotes")->required();
+  command->add_option("--algorithm", options->algorithm,
+                      "default: what would be used on an H200 where nothing is tuned");
+  command->add_option("--config", options->config, "NAME=value,...; default: the algorithm's first legal one");
+  command->add_option("--arch", options->arch, "sm_75, sm_80, sm_86, sm_89, sm_90, sm_100, sm_120 (default sm_90)");
+  command->add_option("--source", options->source, "which source, if the variant has several (default 0)");
+  command->footer(
+      "Example: kiln emit 'softmax_forward x=f32:64x1000' > softmax.cu && nvcc -arch=sm_90 -cubin softmax.cu");
+  command->callback([options, &exit_code] { exit_code = emit(*options); });
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,108 @@
+#include "input.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+
+#include "kiln/base/error.h"
+#include "kiln/frontends/onnx.h"
+
+namespace kiln::cli {
+namespace {
+
+int64_t parse_batch(const std::string& whole, std::string_view text) {
+  int64_t value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || stop != text.data() + text.size() || value < 1) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("--batch {} is not a batch", whole),
+                "give a number from 1 up, ? for a dynamic batch of the model's size, or ?N for one of up to N");
+  }
+  return value;
+}
+
+OnnxOptions onnx_options(const Input& input) {
+  OnnxOptions options;
+  options.dtype = parse_dtype(input.dtype).value();  // CLI11 has checked it
+  options.order = input.layout == "nhwc" ? MemoryOrder::nhwc : MemoryOrder::nchw;
+  options.fuse = !input.no_fuse;
+  std::string_view batch = input.batch;
+  options.dynamic_batch = batch.starts_with('?');
+  if (options.dynamic_batch) batch.remove_prefix(1);
+  if (!batch.empty()) options.batch = parse_batch(input.batch, batch);
+  return options;
+}
+
+Workload from_model(const Input& input) {
+  const ModelListing listing = read_onnx(input.text, onnx_options(input));
+  Workload workload;
+  for (const ModelLayer& layer : listing.layers) workload.jobs.push_back({layer.request, layer.count});
+  for (const Uncovered& node : listing.uncovered) {
+    workload.not_covered.push_back({node.operation, node.count, node.reason});
+  }
+  return workload;
+}
+
+void add(Workload& workload, const RequestLine& line) {
+  for (tuner::Job& job : workload.jobs) {
+    if (job.request != line.request) continue;
+    job.count += line.count;
+    return;
+  }
+  workload.jobs.push_back({line.request, line.count});
+}
+
+Workload from_requests(const std::string& name, const std::string& text) {
+  Workload workload;
+  try {
+    for (const RequestLine& line : parse_requests(text)) add(workload, line);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", name, error.message()), error.hint());
+  }
+  if (workload.jobs.empty()) throw Error(ErrorCode::invalid_argument, fmt::format("{} holds no request", name));
+  return workload;
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::string text((std::istreambuf_iterator<char>(stream)), {});
+  if (stream.bad() || !stream.is_open()) throw Error(ErrorCode::io_error, fmt::format("cannot read {}", path));
+  return text;
+}
+
+bool has_model_flags(const Input& input) {
+  return input.dtype != "f32" || input.layout != "nchw" || !input.batch.empty() || input.no_fuse;
+}
+
+}  // namespace
+
+void Input::add_to(CLI::App& command) {
+  command.add_option("input", text, "model.onnx, a requests file, or one request in quotes")->required();
+  command.add_option("--dtype", dtype, "of a model's tensors: f32, f16, bf16")
+      ->check(CLI::IsMember({"f32", "f16", "bf16"}));
+  command.add_option("--layout", layout, "of a model's tensors: nchw, nhwc")->check(CLI::IsMember({"nchw", "nhwc"}));
+  command.add_option("--batch", batch, "of a model: a number; ? or ?N for a dynamic batch (of up to N)");
+  command.add_flag("--no-fuse", no_fuse, "do not fold BatchNormalization, Relu, Clip and Add into convolutions");
+}
+
+Workload read_workload(const Input& input) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const bool is_file = fs::is_regular_file(input.text, ignored);
+  if (input.text.ends_with(".onnx")) return from_model(input);
+  if (has_model_flags(input)) {
+    throw Error(ErrorCode::invalid_argument, "--dtype, --layout, --batch and --no-fuse apply to ONNX models",
+                "a request says these things itself");
+  }
+  if (is_file) return from_requests(input.text, read_file(input.text));
+  if (input.text.find(' ') == std::string::npos) {
+    throw Error(ErrorCode::io_error, fmt::format("there is no file {}", input.text),
+                "give a model.onnx, a requests file, or one request in quotes");
+  }
+  return from_requests("request", input.text);
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,38 @@
+// What a command works on: an ONNX model, a requests file, or one request in quotes.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "kiln/tuner/session.h"
+
+namespace kiln::cli {
+
+struct Input {
+  std::string text;             ///< model.onnx | requests file | 'request'
+  std::string dtype = "f32";    ///< for models
+  std::string layout = "nchw";  ///< for models
+  std::string batch;            ///< for models: a number, or `?` or `?N` for a dynamic batch
+  bool no_fuse = false;         ///< for models
+
+  /// Adds the positional argument and the flags for models to a command.
+  void add_to(CLI::App& command);
+};
+
+/// A node type of a model that no request covers.
+struct NotCovered {
+  std::string operation;
+  int64_t count = 0;
+  std::string reason;
+};
+
+struct Workload {
+  std::vector<tuner::Job> jobs;  ///< No two with one key.
+  std::vector<NotCovered> not_covered;
+};
+
+/// Throws Error: parse_error with file and position, io_error, invalid_argument (a flag that does not apply).
+Workload read_workload(const Input& input);
+
+}  // namespace kiln::cli

@@ -1,0 +1,72 @@
+#include "progress_display.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "words.h"
+
+namespace kiln::cli {
+namespace {
+
+constexpr int bar_width = 24;
+constexpr double line_interval = 10;  // seconds between plain lines of one request
+
+std::string duration(double seconds) {
+  const auto whole = static_cast<long>(std::max(seconds, 0.0) + 0.5);
+  return whole >= 60 ? fmt::format("{}m{:02}s", whole / 60, whole % 60) : fmt::format("{}s", whole);
+}
+
+// Share of the whole: requests done, and the part of the one at work.
+double share(const tuner::Progress& progress) {
+  if (progress.jobs == 0) return 1;
+  const double inside =
+      progress.planned == 0 ? 0 : static_cast<double>(progress.candidates) / static_cast<double>(progress.planned);
+  return (static_cast<double>(progress.job) + std::min(inside, 1.0)) / static_cast<double>(progress.jobs);
+}
+
+std::string status(const tuner::Progress& progress) {
+  std::string text = fmt::format("layer {}/{}, candidate {}/{}, {} left", progress.job + 1, progress.jobs,
+                                 progress.candidates, progress.planned, duration(progress.remaining));
+  if (progress.best != nullptr) text += fmt::format(", best {}", time_text(progress.best->median));
+  return text;
+}
+
+}  // namespace
+
+ProgressDisplay::ProgressDisplay(bool quiet) : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0) {}
+
+ProgressDisplay::~ProgressDisplay() {
+  if (bar_drawn_) fmt::print(stderr, "\r\033[K");
+}
+
+void ProgressDisplay::show(const tuner::Progress& progress) {
+  if (quiet_) return;
+  if (terminal_)
+    show_bar(progress);
+  else
+    show_line(progress);
+}
+
+void ProgressDisplay::show_bar(const tuner::Progress& progress) {
+  const int filled = static_cast<int>(share(progress) * bar_width);
+  fmt::print(stderr, "\r\033[K[{}{}] {}", std::string(static_cast<size_t>(filled), '#'),
+             std::string(static_cast<size_t>(bar_width - filled), '.'), status(progress));
+  std::fflush(stderr);
+  bar_drawn_ = true;
+}
+
+void ProgressDisplay::show_line(const tuner::Progress& progress) {
+  const bool same = progress.request == request_;
+  if (same && progress.elapsed - last_shown_ < line_interval) return;
+  if (!same)
+    fmt::print(stderr, "layer {}/{}: {}\n", progress.job + 1, progress.jobs, summary(Request::parse(progress.request)));
+  else
+    fmt::print(stderr, "  {}\n", status(progress));
+  request_ = progress.request;
+  last_shown_ = progress.elapsed;
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,33 @@
+// How a long command says where it is: a bar on a terminal, plain lines elsewhere.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "kiln/tuner/session.h"
+
+namespace kiln::cli {
+
+/// Writes to stderr: stdout is for results.
+class ProgressDisplay {
+ public:
+  /// `quiet`: show nothing.
+  explicit ProgressDisplay(bool quiet);
+  ~ProgressDisplay();
+  ProgressDisplay(const ProgressDisplay&) = delete;
+  ProgressDisplay& operator=(const ProgressDisplay&) = delete;
+
+  void show(const tuner::Progress& progress);
+
+ private:
+  void show_bar(const tuner::Progress& progress);
+  void show_line(const tuner::Progress& progress);
+
+  bool quiet_;
+  bool terminal_;
+  bool bar_drawn_ = false;
+  std::string request_;    // of the last plain line
+  double last_shown_ = 0;  // seconds since the start
+};
+
+}  // namespace kiln::cli

@@ -1,0 +1,150 @@
+// kiln tune: find the best variant of every layer and keep it.
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "commands.h"
+#include "device_choice.h"
+#include "input.h"
+#include "kiln/runtime/settings.h"
+#include "kiln/runtime/tuning.h"
+#include "kiln/tuner/worker.h"
+#include "progress_display.h"
+#include "tune_report.h"
+
+namespace kiln::cli {
+namespace {
+
+struct TuneOptions {
+  Input input;
+  DeviceChoice device;
+  std::string database;
+  std::string search = "model";
+  size_t candidates = 16;
+  uint64_t seed = 1;
+  double budget = 0;  // seconds; 0: none
+  std::string shard;
+  bool json = false;
+  bool quiet = false;
+};
+
+// Set while a session runs, so that Ctrl-C can end it between two trials. A signal handler can reach nothing else.
+Tuning* session_at_work = nullptr;
+
+extern "C" void stop_session(int) {
+  if (session_at_work != nullptr) session_at_work->stop();
+}
+
+// Catches Ctrl-C for a scope. The second one ends the program as usual.
+class StopOnInterrupt {
+ public:
+  explicit StopOnInterrupt(Tuning& tuning) {
+    session_at_work = &tuning;
+    struct sigaction action {};
+    action.sa_handler = stop_session;
+    action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
+    sigaction(SIGINT, &action, &previous_);
+  }
+  ~StopOnInterrupt() {
+    sigaction(SIGINT, &previous_, nullptr);
+    session_at_work = nullptr;
+  }
+  StopOnInterrupt(const StopOnInterrupt&) = delete;
+  StopOnInterrupt& operator=(const StopOnInterrupt&) = delete;
+
+ private:
+  struct sigaction previous_ {};
+};
+
+cache::Database open_database(const std::optional<std::string>& path) {
+  if (!path) {
+    fmt::print(stderr, "kiln: there is no cache folder: results are not kept (give --db FILE)\n");
+    return cache::Database::in_memory();
+  }
+  return cache::Database::open(
+      *path, {}, [](const cache::Announcement& trouble) { fmt::print(stderr, "kiln: {}\n", trouble.text()); });
+}
+
+std::string where(const cache::Database& database) {
+  return database.storage() == cache::Storage::file ? database.path() : "memory only, lost at the end";
+}
+
+tuner::SessionOptions session_options(const TuneOptions& options) {
+  tuner::SessionOptions session;
+  session.search = {tuner::parse_search_kind(options.search), options.candidates, options.seed};
+  if (options.budget > 0) session.budget_seconds = options.budget;
+  return session;
+}
+
+void keep_shard(std::vector<tuner::Job>& jobs, const std::string& text) {
+  if (text.empty()) return;
+  const tuner::Shard shard = tuner::Shard::parse(text);
+  std::erase_if(jobs, [&](const tuner::Job& job) { return !shard.contains(job.request.key()); });
+}
+
+bool was_stopped(const std::vector<tuner::JobResult>& results) {
+  for (const tuner::JobResult& result : results) {
+    if (result.status == tuner::JobStatus::stopped) return true;
+  }
+  return false;
+}
+
+int tune(const TuneOptions& options) {
+  Workload workload = read_workload(options.input);
+  keep_shard(workload.jobs, options.shard);
+  const Environment environment = options.device.environment();
+  const Catalogue catalogue = catalogue_of(environment);
+  const tuner::SessionOptions session = session_options(options);
+
+  tuner::WorkerPoolOptions pool;
+  pool.worker = tuner::find_worker(environment.worker);
+  pool.driver = environment.driver;
+  pool.nvrtc = environment.nvrtc;
+  pool.device = options.device.ordinal();
+  const std::unique_ptr<tuner::Laboratory> laboratory = tuner::make_worker_pool(pool);
+
+  cache::Database database =
+      open_database(cache_path(options.database.empty() ? std::nullopt : std::optional(options.database), environment));
+  std::vector<tuner::JobResult> results;
+  size_t reused = 0;
+  {
+    ProgressDisplay display(options.quiet);
+    Tuning tuning(catalogue, *laboratory, database, session,
+                  [&](const tuner::Progress& progress) { display.show(progress); });
+    const StopOnInterrupt guard(tuning);
+    results = tuning.run(workload.jobs);
+    reused = tuning.reused();
+  }
+  const TuneReport report{laboratory->apparatus(), results, workload.not_covered, where(database), reused};
+  fmt::print("{}", options.json ? print_json(report) : print_table(report));
+  if (was_stopped(results)) return interrupted;
+  return all_served(results) ? success : failed_check;
+}
+
+}  // namespace
+
+void add_tune(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<TuneOptions>();
+  CLI::App* command = app.add_subcommand("tune", "check and time variants of every layer, and keep the results");
+  options->input.add_to(*command);
+  options->device.add_to(*command);
+  command->add_option("--db", options->database, "tuning database (default: KILN_CACHE, else the user's cache folder)");
+  command->add_option("--search", options->search, "model, random, exhaustive or local")
+      ->check(CLI::IsMember({"model", "random", "exhaustive", "local"}));
+  command->add_option("--candidates", options->candidates, "most variants to try per layer (default 16)")
+      ->check(CLI::Range(1, 1000000));
+  command->add_option("--seed", options->seed, "of the random choices");
+  command->add_option("--budget", options->budget, "most seconds for all layers together")->check(CLI::PositiveNumber);
+  command->add_option("--shard", options->shard, "i/N: only the i-th (from 0) of N equal parts of the layers");
+  command->add_flag("--json", options->json, "print everything that was found as JSON");
+  command->add_flag("--quiet", options->quiet, "no progress on stderr");
+  command->footer(
+      "Every finished variant is stored at once: stop it at any time, and the same command goes on.\n"
+      "Example: kiln tune examples/models/resnet18.onnx --dtype f16 --layout nhwc --batch 32 --budget 600");
+  command->callback([options, &exit_code] { exit_code = tune(*options); });
+}
+
+}  // namespace kiln::cli

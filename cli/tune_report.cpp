@@ -1,0 +1,149 @@
+#include "tune_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "table.h"
+#include "words.h"
+
+namespace kiln::cli {
+namespace {
+
+std::string_view kind_of_time(const tuner::Apparatus& apparatus) {
+  return apparatus.deterministic_time ? "modelled" : "measured";
+}
+
+std::string_view word(tuner::JobStatus status) {
+  switch (status) {
+    case tuner::JobStatus::finished:
+      return "finished";
+    case tuner::JobStatus::out_of_time:
+      return "out of time";
+    case tuner::JobStatus::stopped:
+      return "stopped";
+    case tuner::JobStatus::failed:
+      return "failed";
+  }
+  return "?";
+}
+
+std::string variant(const tuner::Trial& trial) {
+  return trial.choice.algorithm + " " + trial.choice.config.print();
+}
+
+bool default_has_time(const tuner::JobResult& result) {
+  return result.heuristic && tuner::has_time(result.heuristic->outcome);
+}
+
+void add_row(Table& table, const tuner::JobResult& result) {
+  const std::string layer = summary(result.request), count = std::to_string(result.count);
+  if (!result.best) {
+    const std::string why = result.error.empty() ? std::string(word(result.status)) : result.error;
+    table.add({layer, count, "none: " + why, "-", "-", "-"});
+    return;
+  }
+  const std::string gain = default_has_time(result) ? ratio_text(result.heuristic->median / result.best->median) : "-";
+  table.add({layer, count, variant(*result.best), time_text(result.best->median),
+             percent_text(result.roofline_seconds / result.best->median), gain});
+}
+
+// Of the layers that have both times.
+struct Totals {
+  double best = 0, heuristic = 0, roofline = 0;
+};
+
+Totals totals_of(const std::vector<tuner::JobResult>& results) {
+  Totals totals;
+  for (const tuner::JobResult& result : results) {
+    if (!result.best || !default_has_time(result)) continue;
+    const auto count = static_cast<double>(result.count);
+    totals.best += count * result.best->median;
+    totals.heuristic += count * result.heuristic->median;
+    totals.roofline += count * result.roofline_seconds;
+  }
+  return totals;
+}
+
+size_t trials_in(const std::vector<tuner::JobResult>& results) {
+  size_t trials = 0;
+  for (const tuner::JobResult& result : results) trials += result.trials.size();
+  return trials;
+}
+
+nlohmann::json json_of(const tuner::Trial& trial) {
+  return {{"algorithm", trial.choice.algorithm},
+          {"config", trial.choice.config.print()},
+          {"outcome", tuner::to_string(trial.outcome)},
+          {"seconds", trial.median},
+          {"spread_seconds", trial.spread},
+          {"samples", trial.samples},
+          {"estimate_seconds", trial.estimate},
+          {"check", trial.check},
+          {"error", trial.error},
+          {"workspace_bytes", trial.workspace_bytes},
+          {"deterministic", trial.deterministic},
+          {"registers", trial.resources.registers},
+          {"compile_seconds", trial.compile_seconds},
+          {"source_digest", trial.source_digest}};
+}
+
+nlohmann::json json_of(const tuner::JobResult& result) {
+  nlohmann::json layer = {{"request", result.request.key()},
+                          {"count", result.count},
+                          {"status", word(result.status)},
+                          {"error", result.error},
+                          {"roofline_seconds", result.roofline_seconds},
+                          {"best", nullptr},
+                          {"default", nullptr},
+                          {"trials", nlohmann::json::array()}};
+  if (result.best) layer["best"] = json_of(*result.best);
+  if (result.heuristic) layer["default"] = json_of(*result.heuristic);
+  for (const tuner::Trial& trial : result.trials) layer["trials"].push_back(json_of(trial));
+  return layer;
+}
+
+}  // namespace
+
+bool all_served(const std::vector<tuner::JobResult>& results) {
+  return std::all_of(results.begin(), results.end(), [](const tuner::JobResult& result) { return result.best; });
+}
+
+std::string print_table(const TuneReport& report) {
+  Table table({"layer", ">count", "algorithm and parameters", fmt::format(">{} time", kind_of_time(report.apparatus)),
+               ">of roofline", ">over default"});
+  for (const tuner::JobResult& result : report.results) add_row(table, result);
+  std::string text =
+      fmt::format("{}\n{}\n\n{}\n", report.apparatus.device.id(), report.apparatus.driver_description, table.print());
+  if (const Totals totals = totals_of(report.results); totals.best > 0) {
+    text += fmt::format("all layers, with their counts: {} {}, {} of roofline, {} over the default choice\n",
+                        time_text(totals.best), kind_of_time(report.apparatus),
+                        percent_text(totals.roofline / totals.best), ratio_text(totals.heuristic / totals.best));
+  }
+  text += fmt::format("{} candidates tried, {} of them known from before; records in {}\n", trials_in(report.results),
+                      report.reused, report.database);
+  for (const NotCovered& node : report.not_covered) {
+    text += fmt::format("not covered: {} x {}: {}\n", node.count, node.operation, node.reason);
+  }
+  return text;
+}
+
+std::string print_json(const TuneReport& report) {
+  nlohmann::json json = {{"kiln_version", KILN_VERSION},
+                         {"device", report.apparatus.device.id()},
+                         {"driver_version", report.apparatus.driver_version},
+                         {"nvrtc_version", report.apparatus.nvrtc_version},
+                         {"time", kind_of_time(report.apparatus)},
+                         {"database", report.database},
+                         {"layers", nlohmann::json::array()},
+                         {"not_covered", nlohmann::json::array()}};
+  for (const tuner::JobResult& result : report.results) json["layers"].push_back(json_of(result));
+  for (const NotCovered& node : report.not_covered) {
+    json["not_covered"].push_back({{"operation", node.operation}, {"count", node.count}, {"reason", node.reason}});
+  }
+  // Text from a compiler may hold anything: what is not UTF-8 is replaced.
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace kiln::cli

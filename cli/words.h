@@ -1,0 +1,19 @@
+// Short words for people: layers, times, shares.
+#pragma once
+
+#include <string>
+
+#include "kiln/generator/request.h"
+
+namespace kiln::cli {
+
+/// A layer in few words: `conv 1x64x56x56 -> 64, 3x3, pad 1, bias+relu`.
+std::string summary(const Request& request);
+/// `12.3 us`, `1.50 ms`.
+std::string time_text(double seconds);
+/// `42.0%`.
+std::string percent_text(double share);
+/// `1.25x`.
+std::string ratio_text(double ratio);
+
+}  // namespace kiln::cli

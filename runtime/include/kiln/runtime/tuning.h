@@ -1,0 +1,52 @@
+// Tuning: joins a tuning session with the database that keeps its trials. What `kiln tune` runs.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kiln/cache/database.h"
+#include "kiln/generator/catalogue.h"
+#include "kiln/tuner/laboratory.h"
+#include "kiln/tuner/session.h"
+
+namespace kiln {
+
+/// One tuning run over a database. Every finished trial is stored at once; trials that the database already holds, made
+/// with the same algorithm, source, driver and NVRTC, are not repeated. So a run that was killed is continued by
+/// running the same again.
+///
+/// The parameters must outlive it. Not thread-safe but for stop().
+class Tuning {
+ public:
+  /// Makes the device known to `database` and learns its quarantine.
+  Tuning(const Catalogue& catalogue, tuner::Laboratory& laboratory, cache::Database& database,
+         tuner::SessionOptions options, std::function<void(const tuner::Progress&)> progress = {});
+
+  /// Tunes all jobs; results in the order given. Throws what the laboratory throws; everything finished until then is
+  /// stored.
+  std::vector<tuner::JobResult> run(const std::vector<tuner::Job>& jobs);
+
+  /// Makes run() return after the trial at work. Callable from any thread and from a signal handler.
+  void stop() { session_.stop(); }
+
+  /// Trials of the last run() that came from the database instead of being measured.
+  size_t reused() const { return reused_; }
+
+ private:
+  void store(const tuner::Trial& trial);
+  std::optional<tuner::Trial> known(const Request& request, const Choice& choice, const std::string& algorithm_digest,
+                                    const std::string& source_digest);
+
+  cache::Database& database_;
+  const tuner::Apparatus& apparatus_;
+  std::string session_id_;
+  std::string request_;  // whose stored trials are below
+  std::vector<tuner::Trial> stored_;
+  size_t reused_ = 0;
+  tuner::Session session_;
+};
+
+}  // namespace kiln

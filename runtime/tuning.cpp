@@ -1,0 +1,95 @@
+#include "kiln/runtime/tuning.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <utility>
+
+#include "kiln/base/digest.h"
+#include "records.h"
+
+namespace kiln {
+namespace {
+
+std::string new_session_id() {
+  return fmt::format("{}-{}", cache::utc_now_ms(), getpid());
+}
+
+// What a session tunes: equal plans can resume each other.
+std::string plan_of(const std::vector<tuner::Job>& jobs) {
+  Digest digest;
+  for (const tuner::Job& job : jobs) digest.add(job.request.key()).add(std::to_string(job.count));
+  return digest.hex();
+}
+
+}  // namespace
+
+Tuning::Tuning(const Catalogue& catalogue, tuner::Laboratory& laboratory, cache::Database& database,
+               tuner::SessionOptions options, std::function<void(const tuner::Progress&)> progress)
+    : database_(database),
+      apparatus_(laboratory.apparatus()),
+      session_id_(new_session_id()),
+      session_(catalogue, laboratory, std::move(options),
+               {.sink = [this](const tuner::Trial& trial) { store(trial); },
+                .known = [this](const Request& request, const Choice& choice, const std::string& algorithm,
+                                const std::string& source) { return known(request, choice, algorithm, source); },
+                .progress = std::move(progress)}) {
+  database_.put_device(device_entry(apparatus_.device));
+  for (const cache::Quarantine& entry : database_.quarantine()) {
+    tuner::Trial trial;
+    trial.outcome = tuner::Outcome::crashed;
+    trial.source_digest = entry.source_digest;
+    trial.device_id = entry.device;
+    trial.driver_version = entry.driver_version;
+    trial.nvrtc_version = entry.nvrtc_version;
+    session_.quarantine().learn(trial);
+  }
+}
+
+std::vector<tuner::JobResult> Tuning::run(const std::vector<tuner::Job>& jobs) {
+  cache::Session session;
+  session.id = session_id_;
+  session.device = apparatus_.device.id();
+  session.plan = plan_of(jobs);
+  session.kiln_version = KILN_VERSION;
+  session.started_ms = cache::utc_now_ms();
+  database_.begin_session(session);
+  std::vector<tuner::JobResult> results = session_.run(jobs);
+  database_.end_session(session_id_, cache::utc_now_ms());
+  return results;
+}
+
+void Tuning::store(const tuner::Trial& trial) {
+  const std::optional<cache::Record> record = record_of(trial, session_id_);
+  if (!record) return;
+  const std::array records = {*record};
+  database_.insert(records);
+  if (trial.outcome == tuner::Outcome::crashed || trial.outcome == tuner::Outcome::timed_out) {
+    database_.add_quarantine({trial.source_digest, trial.device_id, trial.driver_version, trial.nvrtc_version,
+                              std::string(tuner::to_string(trial.outcome)), cache::utc_now_ms()});
+  }
+}
+
+std::optional<tuner::Trial> Tuning::known(const Request& request, const Choice& choice,
+                                          const std::string& algorithm_digest, const std::string& source_digest) {
+  const std::string key = request.key();
+  if (key != request_) {
+    request_ = key;
+    stored_.clear();
+    for (const cache::Record& record : database_.records(key, apparatus_.device.id())) {
+      if (std::optional<tuner::Trial> trial = trial_of(record)) stored_.push_back(std::move(*trial));
+    }
+  }
+  for (const tuner::Trial& trial : stored_) {
+    const bool same = trial.choice == choice && trial.algorithm_digest == algorithm_digest &&
+                      trial.source_digest == source_digest && trial.driver_version == apparatus_.driver_version &&
+                      trial.nvrtc_version == apparatus_.nvrtc_version;
+    if (!same || !tuner::is_conclusive(trial.outcome)) continue;
+    ++reused_;
+    return trial;
+  }
+  return std::nullopt;
+}
+
+}  // namespace kiln
