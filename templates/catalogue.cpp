@@ -7,6 +7,7 @@
 // clang-format off
 #define KILN_ALGORITHMS(algorithm) \
   algorithm(conv_simple) \
+  algorithm(conv_1x1) \
   algorithm(conv_implicit_gemm) \
   algorithm(conv_implicit_gemm_splitk) \
   algorithm(pool_simple) \

@@ -6,7 +6,9 @@ namespace {
 using descriptor::GemmTiling;
 
 std::optional<std::string> refusal(const Request& request, const Target&) {
-  return descriptor::packed_refusal(ConvForward::of(request));
+  const ConvForward conv = ConvForward::of(request);
+  if (descriptor::is_pointwise(conv)) return "a 1x1 filter with unit stride and no padding: conv_1x1 does that";
+  return descriptor::packed_refusal(conv);
 }
 
 Program program(const GemmTiling& tiling, const Request& request, const Target& target, const Emitter& emit) {

@@ -1,7 +1,7 @@
 // Convolution as an implicit matrix product: packed nchw or nhwc; any stride, padding, dilation and groups.
-// lib/implicit_gemm.cuh says how. Parameters: conv_implicit_gemm.cpp.
+// lib/conv_tile.cuh and lib/im2col_pixels.cuh say how. Parameters: conv_implicit_gemm.cpp.
 #include "lib/epilogue.cuh"
-#include "lib/implicit_gemm.cuh"
+#include "lib/im2col_pixels.cuh"
 
 static_assert(ALPHA != SCALE_ZERO, "alpha of class zero is for conv_simple");
 
@@ -11,13 +11,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
   const BlockTile tile(n);
   const TilePosition position;
   float sums[THREAD_M][THREAD_N];
-  convolve_tile(x, w, tile, 0, CHUNKS, position, sums);
+  convolve_tile<Im2colPixels>(x, w, tile, 0, CHUNKS, position, sums);
 
   const EpilogueArguments arguments{bias, residual, alpha, beta, clip_lo, clip_hi};
   for_each_output_run(tile, position, sums, [&](Index offset, const float(&values)[Y_RUN], int channel) {
-    float biases[Y_RUN];
-#pragma unroll
-    for (int i = 0; i < Y_RUN; ++i) biases[i] = bias_of(arguments, NHWC ? channel + i : channel);
-    finish_run(y, offset, values, biases, arguments);
+    finish_run<NHWC>(y, offset, values, channel, arguments);
   });
 }

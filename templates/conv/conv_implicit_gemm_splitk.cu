@@ -3,7 +3,8 @@
 //
 // parts: [SPLIT_K][elements of y at the largest batch] f32, each in the memory order of y.
 #include "lib/epilogue.cuh"
-#include "lib/implicit_gemm.cuh"
+#include "lib/im2col_pixels.cuh"
+#include "lib/pointwise_pixels.cuh"
 
 static_assert(ALPHA != SCALE_ZERO, "alpha of class zero is for conv_simple");
 static_assert(SPLIT_K <= CHUNKS, "every part has a chunk");
@@ -21,7 +22,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
   const int first = part * WHOLE + smaller(part, REST);
   const int last = first + WHOLE + (part < REST ? 1 : 0);
   float sums[THREAD_M][THREAD_N];
-  convolve_tile(x, w, tile, first, last, position, sums);
+  convolve_tile<typename Select<POINTWISE, PointwisePixels, Im2colPixels>::type>(x, w, tile, first, last, position,
+                                                                                 sums);
 
   for_each_output_run(tile, position, sums, [&](Index offset, const float(&values)[Y_RUN], int) {
     Vector<float, Y_RUN> run;
@@ -52,8 +54,5 @@ extern "C" __global__ void __launch_bounds__(REDUCE_THREADS)
   if constexpr (!NHWC) take_coordinate<static_cast<long long>(P) * Q>(outer);
   const int channel = static_cast<int>(take_coordinate<K>(outer));
   const EpilogueArguments arguments{bias, residual, alpha, beta, clip_lo, clip_hi};
-  float biases[Y_RUN];
-#pragma unroll
-  for (int i = 0; i < Y_RUN; ++i) biases[i] = bias_of(arguments, NHWC ? channel + i : channel);
-  finish_run(y, offset, sums, biases, arguments);
+  finish_run<NHWC>(y, offset, sums, channel, arguments);
 }

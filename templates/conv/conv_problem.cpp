@@ -1,6 +1,7 @@
 #include "conv/conv_problem.h"
 
 #include <algorithm>
+#include <array>
 
 #include "descriptor/parts.h"
 #include "kiln/base/error.h"
@@ -106,6 +107,11 @@ std::optional<std::string> packed_refusal(const ConvForward& conv) {
   if (!common_layout(conv)) return "x, w, y and residual are not all packed nchw, nor all packed nhwc";
   if (conv.blend.alpha == Scale::zero) return "alpha is zero: there is nothing to multiply";
   return std::nullopt;
+}
+
+bool is_pointwise(const ConvForward& conv) {
+  constexpr std::array<int64_t, 2> none{0, 0}, unit{1, 1};
+  return conv.r() == 1 && conv.s() == 1 && conv.stride == unit && conv.pad_begin == none && conv.pad_end == none;
 }
 
 int vector_width(const TensorSpec& spec, int64_t run) {

@@ -39,6 +39,9 @@ ConvLayout layout_of(const ConvForward& conv);
 /// Why kernels for packed operands and alpha != 0 cannot serve `conv`; nothing if they can.
 std::optional<std::string> packed_refusal(const ConvForward& conv);
 
+/// A 1x1 filter with unit stride and no padding: a plain matrix product.
+bool is_pointwise(const ConvForward& conv);
+
 /// Most elements that one access may move where runs of `run` elements start at multiples of `run` in packed memory:
 /// a power of two that divides `run`, within `spec`'s alignment and 16 bytes.
 int vector_width(const TensorSpec& spec, int64_t run);

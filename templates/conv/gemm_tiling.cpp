@@ -31,7 +31,7 @@ struct Staging {
 Staging staging(const GemmTiling& tiling, const ConvForward& conv) {
   const GemmAccess access = gemm_access(tiling, conv);
   Staging result{};
-  if (layout_of(conv) == ConvLayout::nchw) {
+  if (layout_of(conv) == ConvLayout::nchw && !is_pointwise(conv)) {
     result.pixel_columns = std::max(1, tiling.block_m / tiling.threads());
     result.pixel_rows = ceil_div(tiling.block_k, std::max(1, tiling.threads() / tiling.block_m));
   } else {
@@ -52,13 +52,16 @@ int shared_out(int run, int64_t elements, int threads) {
 
 GemmAccess gemm_access(const GemmTiling& tiling, const ConvForward& conv) {
   const bool nchw = layout_of(conv) == ConvLayout::nchw;
+  const int64_t image = conv.p() * conv.q();
   const int64_t filter = conv.c_per_group() * taps(conv);
   const int64_t k = tiling.block_k;
-  const int x_run = nchw ? 1 : vector_width(conv.x, std::gcd(conv.c_per_group(), k));
+  int x_run = 1;
+  if (!nchw) x_run = vector_width(conv.x, std::gcd(conv.c_per_group(), k));
+  if (nchw && is_pointwise(conv)) x_run = vector_width(conv.x, std::gcd(image, int64_t{8}));
   const int w_run = vector_width(conv.w, std::gcd(nchw ? filter : conv.c_per_group(), k));
-  const int64_t output_run = nchw ? conv.p() * conv.q() : conv.k_per_group();
+  const int y_run = output_vector_width(conv, std::gcd(nchw ? image : conv.k_per_group(), int64_t{4}));
   return {shared_out(x_run, tiling.block_m * k, tiling.threads()),
-          shared_out(w_run, tiling.block_n * k, tiling.threads()), output_vector_width(conv, std::gcd(output_run, 4))};
+          shared_out(w_run, tiling.block_n * k, tiling.threads()), y_run};
 }
 
 int lanes_m(const GemmTiling& tiling, ConvLayout layout) {
@@ -73,15 +76,15 @@ int lanes_m(const GemmTiling& tiling, ConvLayout layout) {
 int gemm_registers(const GemmTiling& tiling, const ConvForward& conv) {
   const Staging stage = staging(tiling, conv);
   const GemmAccess access = gemm_access(tiling, conv);
-  const bool nchw = layout_of(conv) == ConvLayout::nchw;
+  const bool gather = layout_of(conv) == ConvLayout::nchw && !is_pointwise(conv);
   const int64_t offset_registers = needs_wide_index(conv) ? 2 : 1;
   const auto words = [](int64_t elements, int bytes) { return ceil_div(elements * bytes, 4); };
   int64_t registers = int64_t{tiling.thread_m} * tiling.thread_n + tiling.thread_m + tiling.thread_n + 28;
-  // Elements of nchw are loaded one by one, each into its own register.
-  registers += nchw ? stage.pixel_columns * stage.pixel_rows
-                    : words(stage.pixel_columns * stage.pixel_rows, size_of(conv.x.dtype));
+  // What is loaded element by element takes a register each.
+  registers += gather ? stage.pixel_columns * stage.pixel_rows
+                      : words(stage.pixel_columns * stage.pixel_rows, size_of(conv.x.dtype));
   registers += access.w_run == 1 ? stage.filter_runs : words(stage.filter_runs * access.w_run, size_of(conv.w.dtype));
-  registers += offset_registers * (3 * stage.pixel_columns + (nchw ? stage.pixel_rows : 0) + stage.filter_runs);
+  registers += offset_registers * (3 * stage.pixel_columns + (gather ? stage.pixel_rows : 0) + stage.filter_runs);
   return static_cast<int>(registers);
 }
 
@@ -123,7 +126,7 @@ BlockWork gemm_block_work(const GemmTiling& tiling, const ConvForward& conv, dou
   const double x_elements = tiling.block_m * k, w_elements = tiling.block_n * k;  // of a chunk
   const bool same_taps = tiling.block_k % taps(conv) == 0;
   // Instructions of an access and its address, and of a store to shared memory.
-  const double x_fetch = nchw ? (same_taps ? 4 : 16) : 8.0 / access.x_run;
+  const double x_fetch = nchw && !is_pointwise(conv) ? (same_taps ? 4 : 16) : 8.0 / access.x_run;
   const double w_fetch = 4.0 / access.w_run;
   const double stash = size_of(conv.x.dtype) == 4 ? 1 : 2;
 
@@ -149,6 +152,13 @@ BlockWork gemm_block_work(const GemmTiling& tiling, const ConvForward& conv, dou
 
 bool warps_tile_the_block(const GemmTiling& tiling, const Request& request, const Target&) {
   return tiling.threads() <= 256 && lanes_m(tiling, layout_of(ConvForward::of(request))) != 0;
+}
+
+bool threads_tile_the_loads(const GemmTiling& tiling, const Request& request, const Target&) {
+  const ConvForward conv = ConvForward::of(request);
+  const int x_run = gemm_access(tiling, conv).x_run;
+  if (layout_of(conv) == ConvLayout::nchw) return !is_pointwise(conv) || tiling.block_m / x_run <= tiling.threads();
+  return tiling.threads() % (tiling.block_k / x_run) == 0;
 }
 
 bool block_k_suits_the_filter(const GemmTiling& tiling, const Request& request, const Target&) {

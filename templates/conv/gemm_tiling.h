@@ -21,7 +21,7 @@ struct GemmTiling {
   int shared_bytes() const { return stages * block_k * (block_m + block_n + 8) * 4; }
 };
 
-/// Elements that one access moves: of x (nhwc only), of w, and of y.
+/// Elements that one access moves: of x (1 where it is gathered), of w, and of y.
 struct GemmAccess {
   int x_run, w_run, y_run;
 };
@@ -52,6 +52,7 @@ BlockWork gemm_block_work(const GemmTiling& tiling, const ConvForward& conv, dou
 
 // Rules: what their names in add_gemm_rules() say.
 bool warps_tile_the_block(const GemmTiling& tiling, const Request& request, const Target& target);
+bool threads_tile_the_loads(const GemmTiling& tiling, const Request& request, const Target& target);
 bool block_k_suits_the_filter(const GemmTiling& tiling, const Request& request, const Target& target);
 bool tile_suits_the_problem(const GemmTiling& tiling, const Request& request, const Target& target);
 bool tiles_fit_shared_memory(const GemmTiling& tiling, const Request& request, const Target& target);
@@ -71,6 +72,7 @@ Describe<Parameters>&& add_gemm_space(Describe<Parameters>&& description) {
       .rule("warps tile the block", warps_tile_the_block)
       .rule("BLOCK_K suits the filter", block_k_suits_the_filter)
       .rule("the tile suits the problem", tile_suits_the_problem)
+      .rule("threads tile the loads", threads_tile_the_loads)
       .rule("tiles fit into shared memory", tiles_fit_shared_memory)
       .rule("registers suffice", registers_suffice)
       .rule("the grid fits", grid_fits);

@@ -32,7 +32,7 @@ struct EpilogueArguments {
 // The bias of channel k; 0 without one.
 __device__ __forceinline__ float bias_of(const EpilogueArguments& arguments, int k) {
   if constexpr (READS_BIAS) {
-    return to_float(arguments.bias[static_cast<long long>(k) * BIAS_STRIDE]);
+    return to_float(load_readonly<1>(arguments.bias + static_cast<long long>(k) * BIAS_STRIDE)[0]);
   } else {
     return 0.0f;
   }
@@ -63,10 +63,10 @@ __device__ __forceinline__ float finished(float sum, float old, float bias, floa
   return staged(blended<ALPHA, BETA>(sum, arguments.alpha, old, arguments.beta), bias, residual, arguments);
 }
 
-// Finishes COUNT sums whose outputs lie side by side from element `offset` of y on, and stores them in one access. The
-// residual must have the memory order of y. `bias[i]` belongs to `sums[i]`.
-template <int COUNT, class Index>
-__device__ __forceinline__ void finish_run(TY* y, Index offset, const float (&sums)[COUNT], const float (&bias)[COUNT],
+// Finishes COUNT sums whose outputs lie side by side from element `offset` of y on, and stores them in one access:
+// pixels of channel k, or the channels from k on if ALONG_K. The residual must have the memory order of y.
+template <bool ALONG_K, int COUNT, class Index>
+__device__ __forceinline__ void finish_run(TY* y, Index offset, const float (&sums)[COUNT], int k,
                                            const EpilogueArguments& arguments) {
   Vector<TY, COUNT> old, result;
   Vector<TResidual, COUNT> residual;
@@ -76,7 +76,8 @@ __device__ __forceinline__ void finish_run(TY* y, Index offset, const float (&su
   for (int i = 0; i < COUNT; ++i) {
     const float old_value = READS_Y ? to_float(old[i]) : 0.0f;
     const float residual_value = READS_RESIDUAL ? to_float(residual[i]) : 0.0f;
-    result[i] = from_float<TY>(finished(sums[i], old_value, bias[i], residual_value, arguments));
+    const float bias = bias_of(arguments, ALONG_K ? k + i : k);
+    result[i] = from_float<TY>(finished(sums[i], old_value, bias, residual_value, arguments));
   }
   store<COUNT>(y + offset, result);
 }

@@ -1,0 +1,173 @@
+// Convolution as a matrix product: sums[m][n] over k, with m the output pixels (image, p, q), n the output channels of
+// one group, and k the elements of a filter.
+//
+// k runs in the memory order of the filter and is cut into chunks of BLOCK_K rows. Packed nchw: k = (c, r, s), and a
+// chunk is any BLOCK_K consecutive k. Packed nhwc: k = (r, s, c), and a chunk is BLOCK_K channels of one tap (r, s).
+// Rows beyond the filter, taps outside the image and pixels beyond the last are zero in shared memory. How x gets there
+// is the business of lib/im2col_pixels.cuh and lib/pointwise_pixels.cuh.
+//
+// From the prelude: the problem; NHWC; X_RUN, W_RUN and Y_RUN, the elements that one access of x, w and y moves;
+// STAGES, the number of tiles in shared memory; and the tile of lib/gemm_tile.cuh.
+#include "lib/gemm_tile.cuh"
+#include "lib/index.cuh"
+#include "lib/vector.cuh"
+
+constexpr int TAPS = R * S;
+constexpr int FILTER = C_PER_GROUP * TAPS;  // elements of one output channel's filter
+constexpr int CHUNKS_PER_TAP = ceil_div(C_PER_GROUP, BLOCK_K);
+constexpr int CHUNKS = NHWC ? TAPS * CHUNKS_PER_TAP : ceil_div(FILTER, BLOCK_K);
+constexpr int N_TILES = ceil_div(K_PER_GROUP, BLOCK_N);  // of one group
+
+// In nhwc a thread loads X_RUN channels of a pixel; in nchw it loads pixels.
+using PixelTile = SharedTile<BLOCK_M, NHWC ? X_RUN : BLOCK_K>;
+using FilterTile = SharedTile<BLOCK_N, W_RUN>;
+// Every pixel of x is one of y: no gaps, no borders.
+constexpr bool POINTWISE = TAPS == 1 && STRIDE_H == 1 && STRIDE_W == 1 && P == H && Q == W;
+
+template <bool FIRST, class A, class B>
+struct Select {
+  using type = A;
+};
+template <class A, class B>
+struct Select<false, A, B> {
+  using type = B;
+};
+
+using UnsignedIndex = UnsignedOf<Index>::type;
+
+// What one block computes: BLOCK_M pixels from first_pixel on, BLOCK_N channels of `group` from first_k on.
+struct BlockTile {
+  Index first_pixel;
+  Index pixels;  // of all images
+  int group;
+  int first_k;
+
+  // The grid's x and y only count: blocks that run side by side share their pixels, and differ in channels.
+  __device__ __forceinline__ explicit BlockTile(long long n) {
+    unsigned block = blockIdx.y * gridDim.x + blockIdx.x;
+    const int tile = static_cast<int>(block % (GROUPS * N_TILES));
+    first_pixel = static_cast<Index>(block / (GROUPS * N_TILES)) * BLOCK_M;
+    pixels = (DYNAMIC_N ? static_cast<Index>(n) : N) * Index(P) * Q;
+    group = tile / N_TILES;
+    first_k = tile % N_TILES * BLOCK_N;
+  }
+};
+
+// Moves chunks of w to shared memory, W_RUN elements of one filter at a time: consecutive lanes read consecutive
+// elements.
+class Filters {
+ public:
+  __device__ __forceinline__ Filters(const TW* w, const BlockTile& tile) : w_(w) {
+    const int channels = K_PER_GROUP - tile.first_k;  // of the group from this tile on
+    const Index first = static_cast<Index>(tile.group) * K_PER_GROUP + tile.first_k;
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+      exists_[i] = column(i) < smaller(channels, BLOCK_N);
+      offset_[i] = (first + column(i)) * FILTER + row(i);
+    }
+  }
+
+  __device__ __forceinline__ void fetch(int chunk) {
+    const int tap = chunk / CHUNKS_PER_TAP;
+    const int c = chunk % CHUNKS_PER_TAP * BLOCK_K;
+    const int first = NHWC ? tap * C_PER_GROUP + c : chunk * BLOCK_K;
+    const int rows = NHWC ? C_PER_GROUP - c : FILTER - first;  // that exist, from this chunk on
+    constexpr bool WHOLE = (NHWC ? C_PER_GROUP : FILTER) % BLOCK_K == 0;
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+      const bool inside = exists_[i] && (WHOLE || row(i) < rows);
+      values_[i] = inside ? load_readonly<W_RUN>(w_ + (offset_[i] + first)) : zeros<TW, W_RUN>();
+    }
+  }
+
+  __device__ __forceinline__ void stash(FilterTile& tile) const {
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+      if (COUNT * THREADS != RUNS * BLOCK_N && column(i) >= BLOCK_N) continue;
+#pragma unroll
+      for (int j = 0; j < W_RUN; ++j) tile.at(row(i) + j, column(i)) = to_float(values_[i][j]);
+    }
+  }
+
+ private:
+  static constexpr int RUNS = BLOCK_K / W_RUN;
+  static constexpr int COUNT = ceil_div(RUNS * BLOCK_N, THREADS);
+  static_assert((NHWC ? C_PER_GROUP : FILTER) % W_RUN == 0, "an access stays in its rows");
+
+  __device__ __forceinline__ static int column(int i) {
+    return (static_cast<int>(threadIdx.x) + i * THREADS) / RUNS;
+  }
+  __device__ __forceinline__ static int row(int i) {
+    return (static_cast<int>(threadIdx.x) + i * THREADS) % RUNS * W_RUN;
+  }
+
+  const TW* w_;
+  Index offset_[COUNT];
+  bool exists_[COUNT];
+  Vector<TW, W_RUN> values_[COUNT];
+};
+
+// sums over the chunks [first, last): loads of the next chunk are under way while this one is multiplied. Pixels moves
+// chunks of x: fetch(chunk) starts loading one into registers, stash(tile) stores it.
+template <class Pixels>
+__device__ __forceinline__ void convolve_tile(const TX* x, const TW* w, const BlockTile& tile, int first, int last,
+                                              const TilePosition& position, float (&sums)[THREAD_M][THREAD_N]) {
+  __shared__ PixelTile pixel_tiles[STAGES];
+  __shared__ FilterTile filter_tiles[STAGES];
+#pragma unroll
+  for (int m = 0; m < THREAD_M; ++m) {
+#pragma unroll
+    for (int n = 0; n < THREAD_N; ++n) sums[m][n] = 0.0f;
+  }
+  if (first >= last) return;
+
+  Pixels pixels(x, tile);
+  Filters filters(w, tile);
+  pixels.fetch(first);
+  filters.fetch(first);
+  pixels.stash(pixel_tiles[0]);
+  filters.stash(filter_tiles[0]);
+  __syncthreads();
+  int stage = 0;
+  for (int chunk = first; chunk < last; ++chunk) {
+    const bool more = chunk + 1 < last;
+    if (more) {
+      pixels.fetch(chunk + 1);
+      filters.fetch(chunk + 1);
+    }
+    multiply_tiles(pixel_tiles[stage], filter_tiles[stage], position, sums);
+    if (!more) break;
+    if constexpr (STAGES == 1) __syncthreads();
+    if constexpr (STAGES == 2) stage ^= 1;
+    pixels.stash(pixel_tiles[stage]);
+    filters.stash(filter_tiles[stage]);
+    __syncthreads();
+  }
+}
+
+// Calls visit(offset, values, channel) for the sums of this thread, in runs of Y_RUN that lie side by side in y:
+// `offset` is the element of y of the first, `channel` its k. Nothing for pixels and channels that do not exist.
+template <class Visit>
+__device__ __forceinline__ void for_each_output_run(const BlockTile& tile, const TilePosition& position,
+                                                    const float (&sums)[THREAD_M][THREAD_N], Visit visit) {
+  constexpr int STEP_M = NHWC ? 1 : Y_RUN;
+  constexpr int STEP_N = NHWC ? Y_RUN : 1;
+#pragma unroll
+  for (int m = 0; m < THREAD_M; m += STEP_M) {
+    const Index pixel = tile.first_pixel + position.m + m / QUAD * QUAD_DISTANCE_M + m % QUAD;
+    if (pixel >= tile.pixels) continue;
+    Index image = pixel;
+    const Index place = take_coordinate<static_cast<long long>(P) * Q>(image);
+    const Index pixel_offset = NHWC ? pixel * K : image * K * (Index(P) * Q) + place;
+#pragma unroll
+    for (int n = 0; n < THREAD_N; n += STEP_N) {
+      const int in_group = tile.first_k + position.n + n / QUAD * QUAD_DISTANCE_N + n % QUAD;
+      if (in_group >= K_PER_GROUP) continue;
+      const int channel = tile.group * K_PER_GROUP + in_group;
+      float values[Y_RUN];
+#pragma unroll
+      for (int i = 0; i < Y_RUN; ++i) values[i] = NHWC ? sums[m][n + i] : sums[m + i][n];
+      visit(pixel_offset + (NHWC ? Index(channel) : channel * (Index(P) * Q)), values, channel);
+    }
+  }
+}

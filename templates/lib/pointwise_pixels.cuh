@@ -1,0 +1,104 @@
+// The left operand of a 1x1 convolution with unit stride and no padding: moves x to shared memory in vectors of X_RUN.
+// Packed nchw: rows are channels, contiguous along the pixels of an image; packed nhwc: rows are pixels.
+#include "lib/conv_tile.cuh"
+
+constexpr int IMAGE = P * Q;  // pixels; also of the input
+
+// Moves chunks of x from packed nchw: a thread keeps to X_RUN pixels and steps through the channels.
+class PointwiseNchw {
+ public:
+  __device__ __forceinline__ PointwiseNchw(const TX* x, const BlockTile& tile) {
+    const int thread = static_cast<int>(threadIdx.x);
+    column_ = thread % RUNS * X_RUN;
+    row_ = thread / RUNS;
+    Index image = tile.first_pixel + column_;
+    exists_ = image < tile.pixels;
+    const Index place = take_coordinate<IMAGE>(image);
+    const Index channel = static_cast<Index>(tile.group) * C_PER_GROUP + row_;
+    x_ = x + ((image * C + channel) * IMAGE + place);
+  }
+
+  __device__ __forceinline__ void fetch(int chunk) {
+    const TX* const first = x_ + static_cast<Index>(chunk) * BLOCK_K * IMAGE;
+#pragma unroll
+    for (int j = 0; j < ROWS; ++j) {
+      const int row = row_ + j * ROW_STEP;
+      const bool exists = exists_ && (ROWS * ROW_STEP == BLOCK_K || row < BLOCK_K) &&
+                          (FILTER % BLOCK_K == 0 || chunk * BLOCK_K + row < FILTER);
+      values_[j] = exists ? load_readonly<X_RUN>(first + Index(j) * ROW_STEP * IMAGE) : zeros<TX, X_RUN>();
+    }
+  }
+
+  __device__ __forceinline__ void stash(PixelTile& tile) const {
+#pragma unroll
+    for (int j = 0; j < ROWS; ++j) {
+      const int row = row_ + j * ROW_STEP;
+      if (ROWS * ROW_STEP != BLOCK_K && row >= BLOCK_K) continue;
+      Vector<float, X_RUN> run;
+#pragma unroll
+      for (int i = 0; i < X_RUN; ++i) run[i] = to_float(values_[j][i]);
+      store<X_RUN>(&tile.at(row, column_), run);
+    }
+  }
+
+ private:
+  static constexpr bool APPLIES = POINTWISE && !NHWC;
+  static constexpr int RUNS = BLOCK_M / X_RUN;  // of a row
+  static constexpr int ROW_STEP = larger(1, THREADS / RUNS);
+  static constexpr int ROWS = ceil_div(BLOCK_K, ROW_STEP);
+  static_assert(!APPLIES || THREADS % RUNS == 0, "threads tile the rows");
+  static_assert(!APPLIES || IMAGE % X_RUN == 0, "an access stays in its image");
+
+  const TX* x_;
+  int column_, row_;
+  bool exists_;
+  Vector<TX, X_RUN> values_[ROWS];
+};
+
+// Moves chunks of x from packed nhwc: a thread keeps to X_RUN channels of the chunk and steps through the pixels.
+class PointwiseNhwc {
+ public:
+  __device__ __forceinline__ PointwiseNhwc(const TX* x, const BlockTile& tile)
+      : pixels_(tile.pixels - tile.first_pixel) {
+    const int thread = static_cast<int>(threadIdx.x);
+    column_ = thread / RUNS;
+    row_ = thread % RUNS * X_RUN;
+    x_ = x + ((tile.first_pixel + column_) * C + tile.group * C_PER_GROUP + row_);
+  }
+
+  __device__ __forceinline__ void fetch(int chunk) {
+    const TX* const first = x_ + chunk * BLOCK_K;
+    const bool row_exists = C_PER_GROUP % BLOCK_K == 0 || chunk * BLOCK_K + row_ < C_PER_GROUP;
+#pragma unroll
+    for (int i = 0; i < COLUMNS; ++i) {
+      const int column = column_ + i * COLUMN_STEP;
+      const bool exists = row_exists && (COLUMNS * COLUMN_STEP == BLOCK_M || column < BLOCK_M) && column < pixels_;
+      values_[i] = exists ? load_readonly<X_RUN>(first + Index(i) * COLUMN_STEP * C) : zeros<TX, X_RUN>();
+    }
+  }
+
+  __device__ __forceinline__ void stash(PixelTile& tile) const {
+#pragma unroll
+    for (int i = 0; i < COLUMNS; ++i) {
+      const int column = column_ + i * COLUMN_STEP;
+      if (COLUMNS * COLUMN_STEP != BLOCK_M && column >= BLOCK_M) continue;
+#pragma unroll
+      for (int j = 0; j < X_RUN; ++j) tile.at(row_ + j, column) = to_float(values_[i][j]);
+    }
+  }
+
+ private:
+  static constexpr bool APPLIES = POINTWISE && NHWC;
+  static constexpr int RUNS = larger(1, BLOCK_K / X_RUN);  // of a column
+  static constexpr int COLUMN_STEP = THREADS / RUNS;
+  static constexpr int COLUMNS = ceil_div(BLOCK_M, COLUMN_STEP);
+  static_assert(!APPLIES || THREADS % RUNS == 0, "threads tile the columns");
+  static_assert(!APPLIES || C_PER_GROUP % X_RUN == 0, "an access stays in its group");
+
+  const TX* x_;
+  Index pixels_;  // from this tile on
+  int column_, row_;
+  Vector<TX, X_RUN> values_[COLUMNS];
+};
+
+using PointwisePixels = typename Select<NHWC, PointwiseNhwc, PointwiseNchw>::type;
