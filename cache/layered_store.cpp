@@ -5,16 +5,9 @@
 #include <algorithm>
 #include <iterator>
 
+#include "text.h"
+
 namespace kiln::cache {
-namespace {
-
-// Whether reading may go on after a write failed this way.
-bool readable_after(Trouble trouble) {
-  return trouble == Trouble::locked || trouble == Trouble::full || trouble == Trouble::read_only;
-}
-
-}  // namespace
-
 // --- Life of the file
 // ------------------------------------------------------------------------------------------------------
 
@@ -23,6 +16,9 @@ void LayeredStore::open_file(const OpenOptions& options) {
     OpenedFile opened = cache::open_file(path_, options);
     if (opened.db) file_.emplace(std::move(*opened.db));
     writable_ = opened.writable;
+    try_file([&](Store& file) {
+      for (const DeviceEntry& device : file.devices()) remember(device);
+    });
     if (opened.problem) degrade(*opened.problem);
     if (!writable_) enter_memory();
     return true;
@@ -65,7 +61,7 @@ void LayeredStore::drop_file() {
 void LayeredStore::enter_memory() {
   if (memory_) return;
   memory_ = Store::in_memory();
-  for (const DeviceEntry& device : devices_) memory_->put_device(device);
+  for (const auto& [id, device] : devices_) memory_->put_device(device);
   try_file([&](Store& file) {
     for (const DeviceEntry& device : file.devices()) memory_->put_device(device);
     for (const Session& session : file.sessions()) memory_->put_session(session);
@@ -97,7 +93,7 @@ Kept LayeredStore::write_locked(const std::function<void(Store&)>& action) {
       return Kept::durably;
     } catch (const SqliteFault& fault) {
       const Problem problem = problem_of(fault, path_);
-      if (!readable_after(problem.trouble)) drop_file();
+      if (!problem.readable) drop_file();
       degrade(problem);
       enter_memory();
     }
@@ -110,10 +106,38 @@ Kept LayeredStore::write(const std::function<void(Store&)>& action) {
   return locked([&] { return write_locked(action); });
 }
 
+void LayeredStore::remember(const DeviceEntry& device) {
+  devices_.insert_or_assign(device.id, device);
+}
+
+// Throws Error(invalid_argument) for a record of an unknown device, or whose kind of time the device cannot give.
+void LayeredStore::require_devices(std::span<const Record> records) {
+  const auto known = [&](const std::string& id) { return devices_.contains(id); };
+  const bool all_known = std::all_of(records.begin(), records.end(), [&](const Record& r) { return known(r.device); });
+  if (!all_known) {  // another process may have added it to the file
+    try_file([&](Store& file) {
+      for (const DeviceEntry& device : file.devices()) devices_.try_emplace(device.id, device);
+    });
+  }
+  for (const Record& record : records) {
+    if (!known(record.device)) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("cache record: device {} is not known", quoted(record.device)),
+                  "call put_device() first");
+    }
+    const bool emulated = devices_.at(record.device).emulated;
+    if (record.kind != TimeKind::predicted && (record.kind == TimeKind::modelled) != emulated) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("cache record: a {} time on the {} device {}", to_string(record.kind),
+                              emulated ? "emulated" : "real", quoted(record.device)),
+                  "times of emulated devices are modelled, times of real devices are measured");
+    }
+  }
+}
+
 Kept LayeredStore::put_device(const DeviceEntry& device) {
   return locked([&] {
-    std::erase_if(devices_, [&](const DeviceEntry& known) { return known.id == device.id; });
-    devices_.push_back(device);
+    remember(device);
     return write_locked([&](Store& store) { store.put_device(device); });
   });
 }
@@ -121,6 +145,8 @@ Kept LayeredStore::put_device(const DeviceEntry& device) {
 Kept LayeredStore::put(std::span<const DeviceEntry> devices, std::span<const Record> records, OnConflict on_conflict,
                        PutCounts& counts) {
   return locked([&] {
+    for (const DeviceEntry& device : devices) remember(device);
+    require_devices(records);
     return write_locked([&](Store& store) {
       if (memory_ && &store == &*memory_) overlay(records);
       counts = store.put(devices, records, on_conflict);

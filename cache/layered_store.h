@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -87,6 +88,8 @@ class LayeredStore {
   void degrade(const Problem& problem);
   void drop_file();
   void enter_memory();
+  void remember(const DeviceEntry& device);
+  void require_devices(std::span<const Record> records);
   void overlay(std::span<const Record> records);
   bool overlaid(std::string_view device, KeyHash key) const;
 
@@ -99,7 +102,7 @@ class LayeredStore {
   std::optional<Store> file_;
   bool writable_ = false;
   std::optional<Store> memory_;
-  std::vector<DeviceEntry> devices_;  // what this process told us: needed again if the file vanishes
+  std::map<std::string, DeviceEntry> devices_;  // all that are known: needed again if the file is lost
   std::set<std::tuple<std::string, std::uint64_t, std::uint64_t>> overlaid_;  // device, key hash
 };
 

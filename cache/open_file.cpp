@@ -28,6 +28,28 @@ std::string uri_of(const std::string& path, std::string_view parameters) {
   return uri + "?" + std::string(parameters);
 }
 
+// What SQLite itself would overlook: it takes a file that is shorter than a page for an empty one and writes over it,
+// and fills up a last page that was cut. Header fields: https://www.sqlite.org/fileformat.html, section 1.3.
+void refuse_cut_file(const std::string& path) {
+  constexpr std::string_view magic("SQLite format 3\0", 16);
+  constexpr std::size_t smallest_page = 512;
+  const std::string start = first_bytes(path, smallest_page);
+  if (start.empty()) return;
+  if (!start.starts_with(magic)) throw SqliteFault(SQLITE_NOTADB, "it does not start as a SQLite file does");
+  if (start.size() < smallest_page) throw SqliteFault(SQLITE_CORRUPT, "it is cut off within its first page");
+  const auto number = [&](std::size_t at, std::size_t bytes) {
+    long long value = 0;
+    for (std::size_t i = 0; i < bytes; ++i) value = value * 256 + static_cast<unsigned char>(start[at + i]);
+    return value;
+  };
+  const long long page = number(16, 2) == 1 ? 65536 : number(16, 2);
+  const bool count_is_valid = number(24, 4) == number(92, 4);
+  const bool unfinished_write = file_size(path + "-wal") > 0 || file_size(path + "-journal") > 0;
+  if (count_is_valid && !unfinished_write && number(28, 4) * page > file_size(path)) {
+    throw SqliteFault(SQLITE_CORRUPT, "it is shorter than its header says");
+  }
+}
+
 // Reads the header; true if the file is empty, so that the schema is still to be made. Throws Unsuitable for a file
 // that is not for this library, SqliteFault for one that is damaged, locked or not to be read this way.
 bool inspect(Connection& db, const std::string& path) {
@@ -76,6 +98,7 @@ Connection open_writable(const std::string& path, const OpenOptions& options) {
   create_parents(path);
   Connection db = Connection::open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, options.busy_timeout);
   db.checkpoint_on_close(false);
+  db.execute("PRAGMA cell_size_check = ON");  // finds damage in the pages it reads, at no cost that shows
   inspect(db, path);
   if (db.read_only()) throw SqliteFault(SQLITE_READONLY, "opening: the file cannot be written");
   set_journal(db, path, options.journal);
@@ -109,15 +132,19 @@ Connection open_readable(const std::string& path, const OpenOptions& options) {
   return opened("mode=ro&immutable=1");
 }
 
-bool may_be_readable(const SqliteFault& fault) {
+// Whether a file that a write failed on may still be read.
+bool readable_after(const SqliteFault& fault) {
   switch (fault.primary()) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:
     case SQLITE_PERM:
     case SQLITE_FULL:
       return true;
     case SQLITE_IOERR:
-      return fault.code() != SQLITE_IOERR_READ && fault.code() != SQLITE_IOERR_CORRUPTFS;
+      return fault.code() != SQLITE_IOERR_READ && fault.code() != SQLITE_IOERR_SHORT_READ &&
+             fault.code() != SQLITE_IOERR_CORRUPTFS;
     default:
       return false;
   }
@@ -127,7 +154,7 @@ bool may_be_readable(const SqliteFault& fault) {
 
 Problem problem_of(const SqliteFault& fault, const std::string& path) {
   const auto problem = [&](Trouble trouble, const char* state, const char* hint) {
-    return Problem{trouble, fmt::format("{} {}: {}", path, state, fault.what()), hint};
+    return Problem{trouble, fmt::format("{} {}: {}", path, state, fault.what()), hint, readable_after(fault)};
   };
   switch (fault.primary()) {
     case SQLITE_BUSY:
@@ -154,6 +181,7 @@ Problem problem_of(const SqliteFault& fault, const std::string& path) {
 OpenedFile open_file(const std::string& path, const OpenOptions& options) {
   OpenedFile result;
   try {
+    refuse_cut_file(path);
     if (options.mode == OpenMode::read_write) {
       try {
         result.db = open_writable(path, options);
@@ -161,7 +189,7 @@ OpenedFile open_file(const std::string& path, const OpenOptions& options) {
         return result;
       } catch (const SqliteFault& fault) {
         result.problem = problem_of(fault, path);
-        if (!may_be_readable(fault)) return result;
+        if (!result.problem->readable || result.problem->trouble == Trouble::locked) return result;
       }
     }
     result.db = open_readable(path, options);

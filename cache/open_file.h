@@ -14,6 +14,7 @@ struct Problem {
   Trouble trouble = Trouble::unreachable;
   std::string what;
   std::string hint;
+  bool readable = false;  ///< Whether reading the file may go on.
 };
 
 struct OpenedFile {

@@ -29,14 +29,6 @@ struct PutCounts {
   std::int64_t kept = 0;
 };
 
-/// A request on a device.
-struct Pair {
-  std::string request;
-  std::string device;
-
-  friend auto operator<=>(const Pair&, const Pair&) = default;
-};
-
 class Store {
  public:
   /// `db` has the current schema.
@@ -47,6 +39,7 @@ class Store {
 
   void put_device(const DeviceEntry& device);
   /// Stores `devices` (merge_device) and `records` in one transaction; on any exception nothing has changed.
+  /// Every record is valid, of a device that has been stored, and of a kind that the device gives.
   PutCounts put(std::span<const DeviceEntry> devices, std::span<const Record> records, OnConflict on_conflict);
 
   void put_session(const Session& session);

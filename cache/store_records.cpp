@@ -7,9 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "kiln/base/error.h"
 #include "store.h"
-#include "text.h"
 
 namespace kiln::cache {
 namespace {
@@ -95,22 +93,16 @@ std::vector<FrontEntry> current_entries(std::span<const FrontEntry> entries, con
 // ---------------------------------------------------------------------------------------------------------------
 
 struct Store::Rows {
-  struct Device {
-    std::int64_t row = 0;
-    bool emulated = false;
-  };
-
   explicit Rows(Connection& connection) : db(connection) {}
 
-  const Device& device(const std::string& id) {
-    const auto known = devices.find(id);
-    if (known != devices.end()) return known->second;
-    Query query = db.query("SELECT id, emulated FROM devices WHERE device = ?1", id);
-    if (!query.step()) {
-      throw Error(ErrorCode::invalid_argument, fmt::format("cache record: device {} is not known", quoted(id)),
-                  "call put_device() first");
+  std::int64_t device(const std::string& id) {
+    std::int64_t& row = devices[id];
+    if (row == 0) {
+      Query query = db.query("SELECT id FROM devices WHERE device = ?1", id);
+      if (!query.step()) throw_damaged();  // the caller made sure that it was stored
+      row = query.integer(0);
     }
-    return devices[id] = {query.integer(0), query.integer(1) != 0};
+    return row;
   }
 
   std::int64_t request(const std::string& key) {
@@ -136,7 +128,7 @@ struct Store::Rows {
   }
 
   Connection& db;
-  std::unordered_map<std::string, Device> devices;
+  std::unordered_map<std::string, std::int64_t> devices;
   std::unordered_map<std::string, std::int64_t> requests;
   std::map<std::pair<std::string, std::string>, std::int64_t> algorithms;
   std::map<std::pair<std::int64_t, std::int64_t>, std::string> touched;  // (device, request) rows -> request
@@ -154,13 +146,6 @@ PutCounts Store::put(std::span<const DeviceEntry> devices, std::span<const Recor
 }
 
 void Store::put_one(const Record& record, OnConflict on_conflict, Rows& rows, PutCounts& counts) {
-  const Rows::Device& device = rows.device(record.device);
-  if (record.kind != TimeKind::predicted && (record.kind == TimeKind::modelled) != device.emulated) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("cache record: a {} time on the {} device {}", to_string(record.kind),
-                            device.emulated ? "emulated" : "real", quoted(record.device)),
-                "times of emulated devices are modelled, times of real devices are measured");
-  }
   const std::optional<Record> stored = find(record);
   if (stored) {
     const bool stays = on_conflict == OnConflict::merge
@@ -176,7 +161,7 @@ void Store::put_one(const Record& record, OnConflict on_conflict, Rows& rows, Pu
 }
 
 void Store::write_record(const Record& r, Rows& rows) {
-  const std::int64_t device = rows.device(r.device).row;
+  const std::int64_t device = rows.device(r.device);
   const std::int64_t request = rows.request(r.request);
   Query query = db_.query(
       "INSERT OR REPLACE INTO records(device_id, request_id, algorithm_id, config, outcome, kind, seconds, spread, "

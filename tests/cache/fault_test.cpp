@@ -1,0 +1,320 @@
+// What a database does when its file cannot do what it should: one announcement, then memory, never an exception.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <random>
+
+#include "kiln/cache/pack.h"
+#include "kiln/cache/winners.h"
+#include "schema.h"
+#include "sqlite.h"
+#include "support.h"
+
+namespace kiln::cache::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Connection open_raw(const std::string& path) {
+  return Connection::open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, std::chrono::milliseconds(100));
+}
+
+OpenOptions impatient() {
+  OpenOptions options;
+  options.busy_timeout = std::chrono::milliseconds(20);
+  return options;
+}
+
+Kept insert(Database& db, const Record& record) {
+  return db.insert(std::span(&record, 1));
+}
+
+// Everything an application does with its cache. Damage that SQLite cannot see may hide records: then no answers are
+// expected.
+void run_through(Database& db) {
+  db.put_device(h200());
+  db.begin_session({"s", h200().id, "plan", "0.1.0", 1, std::nullopt});
+  const Record r = timed_record(request_line(900), "TILE=32", 1e-5);
+  insert(db, r);
+  for (int i = 0; i < 50; ++i) db.records(request_line(i), h200().id);
+  db.requests(h200().id);
+  db.records_of_session(r.session);
+  db.add_quarantine({"digest", h200().id, "1", "2", "why", 1});
+  Winners winners(h200());
+  winners.load(db);
+  winners.refresh(db, r.request);
+  db.end_session("s", 2);
+  db.unfinished_session(h200().id, "plan");
+}
+
+// The same on a database that must answer as ever.
+void use(Database& db) {
+  run_through(db);
+  const Record r = timed_record(request_line(900), "TILE=32", 1e-5);
+  EXPECT_THAT(db.records(r.request, r.device), ::testing::Contains(r));
+  EXPECT_FALSE(db.requests(h200().id).empty());
+  EXPECT_FALSE(db.records_of_session(r.session).empty());
+  EXPECT_TRUE(db.find_quarantine("digest", h200().id, "1", "2").has_value());
+  Winners winners(h200());
+  winners.load(db);
+  EXPECT_TRUE(winners.find(r.request).has_value());
+  EXPECT_FALSE(export_pack(db).records.empty());
+}
+
+void make_database(const std::string& path, int requests = 1) {
+  Database db = with_devices(Database::open(path));
+  std::vector<Record> records;
+  for (int i = 0; i < requests; ++i) records.push_back(timed_record(request_line(i), "TILE=16", 2e-5));
+  ASSERT_EQ(db.insert(records), Kept::durably);
+}
+
+// Opens and uses a file that must not be touched.
+Announcement announced_for(const std::string& path, const OpenOptions& options = impatient()) {
+  const std::string before = read_file(path);
+  Announcements announced;
+  {
+    Database db = Database::open(path, options, announced.listener());
+    EXPECT_EQ(db.storage(), Storage::memory);
+    use(db);
+  }
+  EXPECT_EQ(announced.seen.size(), 1u);
+  EXPECT_TRUE(read_file(path) == before) << "the file was touched";
+  return announced.seen.empty() ? Announcement{} : announced.seen[0];
+}
+
+TEST(Fault, GarbageIsLeftAloneAndAnnounced) {
+  const ScratchFolder folder;
+  write_file(folder.file("garbage.db"), std::string(5000, 'x') + "not SQLite");
+  const Announcement a = announced_for(folder.file("garbage.db"));
+  EXPECT_EQ(a.trouble, Trouble::not_a_database);
+  EXPECT_THAT(a.what, HasSubstr("garbage.db is not a database"));
+  EXPECT_THAT(a.what, HasSubstr("records are kept in memory"));
+  EXPECT_FALSE(a.hint.empty());
+  write_file(folder.file("short.db"), "x");
+  announced_for(folder.file("short.db"));
+}
+
+TEST(Fault, ATruncatedFileIsLeftAloneAtAnyLength) {
+  const ScratchFolder folder;
+  make_database(folder.file("whole.db"), 50);
+  const std::string whole = read_file(folder.file("whole.db"));
+  for (const std::size_t length :
+       {std::size_t{10}, std::size_t{100}, std::size_t{4096}, whole.size() / 2, whole.size() - 1}) {
+    write_file(folder.file("cut.db"), whole.substr(0, length));
+    const Announcement a = announced_for(folder.file("cut.db"));
+    EXPECT_TRUE(a.trouble == Trouble::corrupt || a.trouble == Trouble::not_a_database) << length << a.text();
+  }
+}
+
+TEST(Fault, ADamagedFileNeverStopsTheApplication) {
+  const ScratchFolder folder;
+  make_database(folder.file("whole.db"), 50);
+  const std::string whole = read_file(folder.file("whole.db"));
+  std::mt19937_64 random(13);
+  int announcements = 0;
+  for (int round = 0; round < 60; ++round) {
+    std::string damaged = whole;
+    const std::size_t at = random() % (damaged.size() - 512);
+    for (std::size_t i = 0; i < 512; ++i) damaged[at + i] = static_cast<char>(random());
+    write_file(folder.file("damaged.db"), damaged);
+    Announcements announced;
+    {
+      Database db = Database::open(folder.file("damaged.db"), impatient(), announced.listener());
+      EXPECT_NO_THROW(run_through(db)) << "damage at " << at;
+    }
+    EXPECT_LE(announced.seen.size(), 1u);
+    announcements += static_cast<int>(announced.seen.size());
+  }
+  EXPECT_GT(announcements, 10);
+}
+
+TEST(Fault, ANewerSchemaIsLeftAlone) {
+  const ScratchFolder folder;
+  const std::string path = folder.file("newer.db");
+  make_database(path);
+  open_raw(path).execute("PRAGMA user_version = 999");
+  const Announcement a = announced_for(path);
+  EXPECT_EQ(a.trouble, Trouble::newer_schema);
+  EXPECT_THAT(a.what, HasSubstr("schema 999"));
+  EXPECT_THAT(a.hint, HasSubstr("update Kiln"));
+}
+
+TEST(Fault, AnotherApplicationsDatabaseIsLeftAlone) {
+  const ScratchFolder folder;
+  const std::string path = folder.file("browser.db");
+  open_raw(path).execute("CREATE TABLE history(url TEXT)");
+  EXPECT_EQ(announced_for(path).trouble, Trouble::not_a_database);
+}
+
+TEST(Fault, AFolderOrAnImpossiblePathIsAnnounced) {
+  const ScratchFolder folder;
+  write_file(folder.file("file"), "");
+  for (const std::string& path : {folder.path(), folder.file("file/below/a/file.db"), std::string("/proc/none/x.db")}) {
+    Announcements announced;
+    Database db = Database::open(path, impatient(), announced.listener());
+    EXPECT_EQ(db.storage(), Storage::memory);
+    use(db);
+    ASSERT_EQ(announced.seen.size(), 1u) << path;
+    EXPECT_EQ(announced.seen[0].path, path);
+  }
+}
+
+TEST(Fault, ALockedFileIsAnnouncedOnceAndMemoryTakesOver) {
+  const ScratchFolder folder;
+  const std::string path = folder.file("cache.db");
+  make_database(path);
+  OpenOptions rollback = impatient();
+  rollback.journal = Journal::rollback;
+  Database::open(path, rollback);  // readers and an exclusive lock exclude each other only in this mode
+  Connection holder = open_raw(path);
+  holder.execute("BEGIN EXCLUSIVE");
+  Announcements announced;
+  Database db = Database::open(path, rollback, announced.listener());
+  EXPECT_EQ(db.storage(), Storage::memory);
+  use(db);
+  ASSERT_EQ(announced.seen.size(), 1u);
+  EXPECT_EQ(announced.seen[0].trouble, Trouble::locked);
+}
+
+TEST(Fault, AWriteLockHeldTooLongKeepsTheFileReadable) {
+  const ScratchFolder folder;
+  const std::string path = folder.file("cache.db");
+  make_database(path, 3);
+  Connection holder = open_raw(path);
+  holder.execute("BEGIN IMMEDIATE");
+  Announcements announced;
+  Database db = Database::open(path, impatient(), announced.listener());
+  EXPECT_EQ(db.storage(), Storage::file);
+  Record changed = timed_record(request_line(1), "TILE=16", 1e-5);
+  const Record added = timed_record(request_line(1), "TILE=32", 3e-5);
+  EXPECT_EQ(insert(db, changed), Kept::in_memory);
+  EXPECT_EQ(insert(db, added), Kept::in_memory);
+  EXPECT_EQ(db.storage(), Storage::file_and_memory);
+  ASSERT_EQ(announced.seen.size(), 1u);
+  EXPECT_EQ(announced.seen[0].trouble, Trouble::locked);
+  EXPECT_THAT(announced.seen[0].what, HasSubstr("its records are used"));
+
+  EXPECT_THAT(db.records(request_line(1), h200().id), ::testing::ElementsAre(changed, added));
+  EXPECT_EQ(db.records(request_line(2), h200().id).size(), 1u);
+  const auto requests = db.requests(h200().id);
+  ASSERT_EQ(requests.size(), 3u);
+  EXPECT_EQ(requests[0].best->seconds, 2e-5);
+  EXPECT_EQ(requests[1].best, changed);
+  EXPECT_EQ(requests[1].records, 2);
+  EXPECT_EQ(db.records_of_session("session-1").size(), 4u);
+  Winners winners(h200());
+  winners.load(db);
+  EXPECT_EQ(winners.find(request_line(1))->seconds, 1e-5);
+  EXPECT_EQ(winners.find(request_line(2))->seconds, 2e-5);
+  EXPECT_EQ(export_pack(db).records.size(), 4u);
+  EXPECT_EQ(db.devices().size(), 4u);
+  use(db);
+  EXPECT_EQ(announced.seen.size(), 1u) << "once";
+}
+
+TEST(Fault, AFullDiskLosesNothingThatWasStored) {
+  const ScratchFolder folder;
+  const std::string path = folder.file("cache.db");
+  const int status = in_child(
+      [&] {
+        std::signal(SIGXFSZ, SIG_IGN);
+        make_database(path, 10);
+        const rlimit limit = {400'000, 400'000};  // stands for a full disk: writes beyond fail
+        setrlimit(RLIMIT_FSIZE, &limit);
+        Announcements announced;
+        Database db = Database::open(path, {}, announced.listener());
+        int stored = 0;
+        for (int i = 100; i < 1500; ++i) {
+          if (insert(db, timed_record(request_line(i), "TILE=16", 2e-5)) == Kept::durably) stored = i;
+          if (db.records(request_line(i), h200().id).size() != 1) return 1;
+        }
+        if (stored == 0 || stored == 1499) return 2;
+        if (announced.seen.size() != 1 || announced.seen[0].trouble == Trouble::corrupt) return 3;
+        if (db.requests(h200().id).size() != 1410) return 4;
+        return db.storage() == Storage::file_and_memory || db.storage() == Storage::memory ? 0 : 5;
+      },
+      false);
+  ASSERT_EQ(status, 0);
+  Announcements announced;
+  Database db = Database::open(path, {}, announced.listener());
+  EXPECT_THAT(announced.seen, IsEmpty());
+  const auto found = db.requests(h200().id).size();
+  EXPECT_GT(found, 10u);
+  EXPECT_LT(found, 1410u);
+  EXPECT_EQ(insert(db, timed_record(request_line(5000), "", 1e-5)), Kept::durably);
+}
+
+// Runs as an unprivileged user: to root nothing is read-only.
+int use_read_only(const std::string& path, OpenMode mode, std::size_t expected_announcements) {
+  Announcements announced;
+  OpenOptions options = impatient();
+  options.mode = mode;
+  Database db = Database::open(path, options, announced.listener());
+  if (db.storage() != Storage::file_and_memory) return 1;
+  if (db.records(request_line(1), h200().id).size() != 1) return 2;
+  if (insert(db, timed_record(request_line(1), "TILE=64", 1e-5)) != Kept::in_memory) return 3;
+  if (db.records(request_line(1), h200().id).size() != 2) return 4;
+  Winners winners(h200());
+  winners.load(db);
+  if (winners.find(request_line(1))->config != "TILE=64") return 5;
+  if (winners.find(request_line(2))->config != "TILE=16") return 6;
+  if (announced.seen.size() != expected_announcements) return 7;
+  if (expected_announcements == 1 && announced.seen[0].trouble != Trouble::read_only) return 8;
+  return 0;
+}
+
+TEST(Fault, AReadOnlyFileIsReadAndMemoryTakesWrites) {
+  const ScratchFolder folder;
+  const std::string path = folder.file("cache.db");
+  make_database(path, 3);
+  const std::string before = read_file(path);
+  std::filesystem::permissions(path, std::filesystem::perms(0444));
+  EXPECT_EQ(in_child([&] { return use_read_only(path, OpenMode::read_write, 1); }, true), 0);
+  EXPECT_EQ(in_child([&] { return use_read_only(path, OpenMode::read_only, 0); }, true), 0);
+  EXPECT_TRUE(read_file(path) == before);
+}
+
+TEST(Fault, AReadOnlyFolderIsReadAsImmutable) {
+  const ScratchFolder folder;
+  const std::string path = folder.file("größe 'x'?#%.db");
+  make_database(path, 3);
+  std::filesystem::permissions(path, std::filesystem::perms(0666));
+  std::filesystem::permissions(folder.path(), std::filesystem::perms(0555));
+  EXPECT_EQ(in_child([&] { return use_read_only(path, OpenMode::read_write, 1); }, true), 0);
+  EXPECT_EQ(in_child([&] { return use_read_only(path, OpenMode::read_only, 0); }, true), 0);
+  EXPECT_EQ(in_child(
+                [&] {
+                  Announcements announced;
+                  Database db = Database::open(folder.file("new.db"), impatient(), announced.listener());
+                  use(db);
+                  return announced.seen.size() == 1 && db.storage() == Storage::memory ? 0 : 1;
+                },
+                true),
+            0);
+}
+
+TEST(Fault, AskingForReadingOnlyWritesNothingAndIsNotATrouble) {
+  const ScratchFolder folder;
+  const std::string path = folder.file("cache.db");
+  make_database(path, 3);
+  EXPECT_EQ(use_read_only(path, OpenMode::read_only, 0), 0);
+  const Database again = Database::open(path);
+  EXPECT_EQ(again.records(request_line(1), h200().id).size(), 1u);
+}
+
+TEST(Fault, AMissingFileCannotBeOpenedForReadingOnly) {
+  const ScratchFolder folder;
+  Announcements announced;
+  OpenOptions options;
+  options.mode = OpenMode::read_only;
+  Database db = Database::open(folder.file("a/missing.db"), options, announced.listener());
+  EXPECT_EQ(db.storage(), Storage::memory);
+  EXPECT_EQ(announced.seen.size(), 1u);
+  EXPECT_FALSE(std::filesystem::exists(folder.file("a")));
+}
+
+}  // namespace
+}  // namespace kiln::cache::test

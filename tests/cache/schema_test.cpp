@@ -1,0 +1,98 @@
+#include "schema.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "file_system.h"
+#include "support.h"
+
+namespace kiln::cache::test {
+namespace {
+
+Connection open_raw(const std::string& path) {
+  return Connection::open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, std::chrono::milliseconds(1000));
+}
+
+constexpr std::array<Migration, 3> three_steps = {
+    Migration{1, [](Connection& db) { db.execute("CREATE TABLE t(a INTEGER); INSERT INTO t VALUES (1)"); }},
+    Migration{2, [](Connection& db) { db.execute("ALTER TABLE t ADD COLUMN b INTEGER NOT NULL DEFAULT 7"); }},
+    Migration{3, [](Connection& db) { db.execute("UPDATE t SET b = b + a"); }},
+};
+
+TEST(Schema, MigratesFromEveryOlderVersionToTheNewest) {
+  for (std::size_t from = 0; from <= 3; ++from) {
+    const ScratchFolder folder;
+    Connection db = open_raw(folder.file("x.db"));
+    if (from > 0) migrate(db, std::span(three_steps).subspan(0, from));
+    EXPECT_EQ(db.integer_of("PRAGMA user_version"), static_cast<std::int64_t>(from));
+    migrate(db, three_steps);
+    migrate(db, three_steps);
+    EXPECT_EQ(db.integer_of("PRAGMA user_version"), 3);
+    EXPECT_EQ(db.integer_of("SELECT b FROM t"), 8);
+  }
+}
+
+TEST(Schema, AMigrationThatFailsChangesNothing) {
+  const ScratchFolder folder;
+  Connection db = open_raw(folder.file("x.db"));
+  migrate(db, std::span(three_steps).subspan(0, 1));
+  const std::array<Migration, 3> broken = {three_steps[0], three_steps[1],
+                                           Migration{3, [](Connection& c) { c.execute("no such statement"); }}};
+  EXPECT_THROW(migrate(db, broken), SqliteFault);
+  EXPECT_EQ(db.integer_of("PRAGMA user_version"), 1);
+  EXPECT_THROW(db.integer_of("SELECT b FROM t"), SqliteFault);
+}
+
+TEST(Schema, AnEmptyFileOfVersionZeroBecomesADatabase) {
+  const ScratchFolder folder;
+  write_file(folder.file("zero bytes.db"), "");
+  {
+    Connection db = open_raw(folder.file("version 0.db"));
+    db.execute("CREATE TABLE t(a); DROP TABLE t");  // a database without tables, user_version 0
+  }
+  for (const char* name : {"zero bytes.db", "version 0.db"}) {
+    Announcements announced;
+    {
+      Database db = with_devices(Database::open(folder.file(name), {}, announced.listener()));
+      const Record r = timed_record(request_line(1), "TILE=32", 1e-5);
+      EXPECT_EQ(db.insert(std::span(&r, 1)), Kept::durably);
+    }
+    EXPECT_TRUE(announced.seen.empty()) << announced.seen[0].text();
+    Connection db = open_raw(folder.file(name));
+    EXPECT_EQ(db.integer_of("PRAGMA user_version"), schema_version());
+    EXPECT_EQ(db.integer_of("PRAGMA application_id"), application_id);
+    EXPECT_EQ(db.integer_of("SELECT COUNT(*) FROM candidates"), 1);
+  }
+}
+
+TEST(Schema, ALocalFileUsesAWriteAheadLogAndAsksForFlushes) {
+  const ScratchFolder folder;
+  const auto mode_of = [&](const char* name, Journal journal) {
+    OpenOptions options;
+    options.journal = journal;
+    Database::open(folder.file(name), options);
+    return open_raw(folder.file(name)).text_of("PRAGMA journal_mode");
+  };
+  const bool network = on_network_file_system(folder.path());
+  EXPECT_EQ(mode_of("a.db", Journal::automatic), network ? "delete" : "wal");
+  EXPECT_EQ(mode_of("b.db", Journal::wal), "wal");
+  EXPECT_EQ(mode_of("b.db", Journal::rollback), "delete") << "a moved database is converted";
+  EXPECT_EQ(mode_of("b.db", Journal::wal), "wal");
+}
+
+TEST(FileSystem, KnowsWhereSeveralMachinesMayWrite) {
+  for (const long magic : {0x6969L, 0xFF534D42L, 0xFE534D42L, 0x0BD00BD0L, 0x47504653L, 0x65735546L}) {
+    EXPECT_TRUE(is_network_file_system(magic)) << magic;
+  }
+  EXPECT_TRUE(is_network_file_system(static_cast<int>(0xFF534D42))) << "32-bit f_type is sign-extended";
+  for (const long magic :
+       {0xEF53L, 0x58465342L, 0x9123683EL, 0x01021994L, 0x794C7630L}) {  // ext4 xfs btrfs tmpfs overlay
+    EXPECT_FALSE(is_network_file_system(magic)) << magic;
+  }
+}
+
+}  // namespace
+}  // namespace kiln::cache::test
