@@ -7,6 +7,9 @@
 // clang-format off
 #define KILN_ALGORITHMS(algorithm) \
   algorithm(conv_simple) \
+  algorithm(conv_direct) \
+  algorithm(conv_depthwise_nchw) \
+  algorithm(conv_depthwise_nhwc) \
   algorithm(conv_1x1) \
   algorithm(conv_implicit_gemm) \
   algorithm(conv_implicit_gemm_splitk) \

@@ -35,11 +35,6 @@ void add_epilogue(Prelude& prelude, const ConvForward& conv) {
   prelude.constant("BIAS_STRIDE", conv.bias ? conv.bias->strides.front() : 1);
 }
 
-bool all_packed(const ConvForward& conv, const char* order) {
-  return conv.x.is_packed(order) && conv.w.is_packed(order) && conv.y.is_packed(order) &&
-         (!conv.residual || conv.residual->is_packed(order));
-}
-
 }  // namespace
 
 Prelude conv_prelude(const ConvForward& conv) {
@@ -89,8 +84,14 @@ Count blocks_for(const ConvForward& conv, int64_t per_image, int64_t per_block) 
   return blocks_for(per_image, conv.n(), conv.dynamic_batch, per_block);
 }
 
+bool is_packed_as(const ConvForward& conv, ConvLayout layout) {
+  const char* const order = layout == ConvLayout::nchw ? "nchw" : "nhwc";
+  return conv.x.is_packed(order) && conv.w.is_packed(order) && conv.y.is_packed(order) &&
+         (!conv.residual || conv.residual->is_packed(order));
+}
+
 std::optional<ConvLayout> common_layout(const ConvForward& conv) {
-  const bool nchw = all_packed(conv, "nchw"), nhwc = all_packed(conv, "nhwc");
+  const bool nchw = is_packed_as(conv, ConvLayout::nchw), nhwc = is_packed_as(conv, ConvLayout::nhwc);
   if (nchw && nhwc) return conv.p() * conv.q() > conv.k() ? ConvLayout::nchw : ConvLayout::nhwc;
   if (nchw) return ConvLayout::nchw;
   if (nhwc) return ConvLayout::nhwc;

@@ -29,6 +29,9 @@ Count blocks_for(const ConvForward& conv, int64_t per_image, int64_t per_block);
 /// The memory order of x, w, y and residual together.
 enum class ConvLayout { nchw, nhwc };
 
+/// Whether x, w, y and the residual are all packed in that order.
+bool is_packed_as(const ConvForward& conv, ConvLayout layout);
+
 /// The one order in which all operands are packed; nothing if there is none. Where both are true, the one whose
 /// innermost loop is longer.
 std::optional<ConvLayout> common_layout(const ConvForward& conv);

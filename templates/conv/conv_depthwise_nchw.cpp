@@ -1,0 +1,121 @@
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "conv/conv_estimate.h"
+#include "conv/depthwise.h"
+#include "kiln/generator/algorithm.h"
+
+namespace kiln {
+namespace {
+
+struct Tile {
+  int p, q, threads;
+};
+
+int64_t ceil_div(int64_t value, int64_t divisor) {
+  return (value + divisor - 1) / divisor;
+}
+
+int64_t tiles_per_image(const Tile& tile, const ConvForward& conv) {
+  return conv.k() * ceil_div(conv.p(), tile.p) * ceil_div(conv.q(), tile.q);
+}
+
+// Elements of one access of x: rows of x, and the starts of tiles in them, are multiples of it.
+int x_run(const Tile& tile, const ConvForward& conv) {
+  return descriptor::vector_width(conv.x, std::gcd(conv.width(), tile.q * conv.stride[1]));
+}
+
+int y_run(const Tile& tile, const ConvForward& conv) {
+  return descriptor::output_vector_width(conv, std::gcd(conv.q(), int64_t{tile.q}));
+}
+
+// Accesses of one row of x: as RUNS in the kernel.
+int64_t runs(const Tile& tile, const ConvForward& conv) {
+  const int run = x_run(tile, conv);
+  const int64_t shift = (run - conv.pad_begin[1] % run) % run;
+  return ceil_div(shift + descriptor::input_positions(conv, 1, tile.q), run);
+}
+
+int registers(const Tile& tile, const ConvForward& conv) {
+  return static_cast<int>(tile.p * tile.q + conv.r() * conv.s() + runs(tile, conv) * x_run(tile, conv) * 2 + 28);
+}
+
+Program program(const Tile& tile, const Request& request, const Target&, const Emitter& emit) {
+  const ConvForward conv = ConvForward::of(request);
+  Prelude prelude = descriptor::conv_prelude(conv);
+  prelude.constant("TILE_P", tile.p).constant("TILE_Q", tile.q).constant("THREADS", tile.threads);
+  prelude.constant("X_RUN", x_run(tile, conv)).constant("Y_RUN", y_run(tile, conv));
+
+  Launch launch;
+  launch.entry = "conv_depthwise_nchw";
+  launch.grid[0] = descriptor::blocks_for(conv, tiles_per_image(tile, conv), tile.threads);
+  launch.block[0] = static_cast<unsigned>(tile.threads);
+  launch.arguments = descriptor::conv_arguments();
+  return Program{{emit.source(prelude)}, {launch}};
+}
+
+Estimate predict(const Tile& tile, const Request& request, const Target& target, const DeviceFigures& device) {
+  const ConvForward conv = ConvForward::of(request);
+  const double taps = static_cast<double>(conv.r() * conv.s());
+  const double warps = tile.threads / 32.0;
+  const double rows = static_cast<double>(descriptor::input_positions(conv, 0, tile.p));
+  const double accesses = rows * static_cast<double>(runs(tile, conv));
+  const double lane_bytes = static_cast<double>(tile.q * conv.stride[1]) * size_of(conv.x.dtype);
+  const double access_bytes = x_run(tile, conv) * size_of(conv.x.dtype);
+
+  descriptor::GridWork work;
+  descriptor::BlockWork& block = work.block;
+  work.blocks = static_cast<double>(ceil_div(tiles_per_image(tile, conv) * conv.n(), tile.threads));
+  block.threads = tile.threads;
+  block.registers = registers(tile, conv);
+  block.fma = warps * taps * tile.p * tile.q;
+  block.instructions = block.fma + warps * (accesses * 4 + rows * 3 + taps * 2 + 90 + tile.p * tile.q * 6.0);
+  const double sectors = std::clamp(lane_bytes, access_bytes, 32.0);  // of a lane's access, x32 lanes / 32 bytes
+  block.global_sectors = warps * (accesses * std::max(1.0, sectors) + taps + tile.p * tile.q * 2.0);
+  block.l2_bytes = tile.threads * (static_cast<double>(tile.p * tile.q * conv.stride[0] * conv.stride[1]) *
+                                       size_of(conv.x.dtype) * 1.3 +
+                                   tile.p * tile.q * size_of(conv.y.dtype));
+  block.latency_clocks = 2800 + 1.3 * (block.instructions / warps);
+  work.dram_bytes = descriptor::compulsory_bytes(conv);
+  return descriptor::grid_estimate(work, target.arch, device);
+}
+
+}  // namespace
+
+Algorithm conv_depthwise_nchw() {
+  return describe<Tile>("conv_depthwise_nchw", "conv_forward", "conv/conv_depthwise_nchw.cu")
+      .applies([](const Request& request, const Target&) {
+        return descriptor::depthwise_refusal(ConvForward::of(request), descriptor::ConvLayout::nchw);
+      })
+      .param("TILE_P", &Tile::p, {4, 2, 1, 7, 8})
+      .param("TILE_Q", &Tile::q, {4, 2, 1, 7, 8})
+      .param("THREADS", &Tile::threads, {128, 64, 256})
+      .rule("the tile suits the image",
+            [](const Tile& tile, const Request& request, const Target&) {
+              const ConvForward conv = ConvForward::of(request);
+              return (tile.p == 1 || tile.p < 2 * conv.p()) && (tile.q == 1 || tile.q < 2 * conv.q());
+            })
+      .rule("the unrolled loops are not too long",
+            [](const Tile& tile, const Request& request, const Target&) {
+              const ConvForward conv = ConvForward::of(request);
+              constexpr int64_t longest_body = 1200;
+              const bool least = tile.p == 1 && tile.q == 1;
+              return least || (conv.r() * conv.s() * tile.p * tile.q <= longest_body &&
+                               descriptor::input_positions(conv, 0, tile.p) * runs(tile, conv) <= 128);
+            })
+      .rule("registers suffice",
+            [](const Tile& tile, const Request& request, const Target& target) {
+              const int limit = std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / tile.threads);
+              return (tile.p == 1 && tile.q == 1) || registers(tile, ConvForward::of(request)) <= limit - 100;
+            })
+      .rule("the grid fits",
+            [](const Tile& tile, const Request& request, const Target&) {
+              const ConvForward conv = ConvForward::of(request);
+              return tiles_per_image(tile, conv) * conv.n() / tile.threads < (int64_t{1} << 31) - 1;
+            })
+      .program(program)
+      .estimate(predict);
+}
+
+}  // namespace kiln

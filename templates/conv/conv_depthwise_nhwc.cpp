@@ -1,0 +1,149 @@
+#include <algorithm>
+#include <cmath>
+
+#include "conv/conv_estimate.h"
+#include "conv/depthwise.h"
+#include "kiln/generator/algorithm.h"
+
+namespace kiln {
+namespace {
+
+struct Tile {
+  int p, q, vector, k, threads;
+};
+
+int64_t ceil_div(int64_t value, int64_t divisor) {
+  return (value + divisor - 1) / divisor;
+}
+
+int64_t places_per_image(const Tile& tile, const ConvForward& conv) {
+  return ceil_div(conv.p(), tile.p) * ceil_div(conv.q(), tile.q);
+}
+
+// Output tiles of one block: each is worked on by as many threads as it takes vectors to span BLOCK_K channels.
+int64_t places_per_block(const Tile& tile) {
+  return tile.threads / (tile.k / tile.vector);
+}
+
+int64_t channel_tiles(const Tile& tile, const ConvForward& conv) {
+  return ceil_div(conv.k(), tile.k);
+}
+
+int64_t shared_bytes(const Tile& tile, const ConvForward& conv) {
+  return conv.r() * conv.s() * tile.k * 4;
+}
+
+// Widest access that x (if its channels are those of y) and y allow.
+int widest_vector(const ConvForward& conv) {
+  const int width = descriptor::output_vector_width(conv, conv.k());
+  return conv.k() == conv.c() ? std::min(width, descriptor::vector_width(conv.x, conv.c())) : width;
+}
+
+int registers(const Tile& tile) {
+  return tile.p * tile.q * tile.vector + 3 * tile.vector + 32;
+}
+
+Program program(const Tile& tile, const Request& request, const Target&, const Emitter& emit) {
+  const ConvForward conv = ConvForward::of(request);
+  Prelude prelude = descriptor::conv_prelude(conv);
+  prelude.constant("TILE_P", tile.p).constant("TILE_Q", tile.q).constant("VECTOR", tile.vector);
+  prelude.constant("BLOCK_K", tile.k).constant("THREADS", tile.threads);
+
+  Launch launch;
+  launch.entry = "conv_depthwise_nhwc";
+  launch.grid[0] = descriptor::blocks_for(conv, places_per_image(tile, conv), places_per_block(tile));
+  launch.grid[1] = Count{channel_tiles(tile, conv)};
+  launch.block[0] = static_cast<unsigned>(tile.threads);
+  launch.arguments = descriptor::conv_arguments();
+  return Program{{emit.source(prelude)}, {launch}};
+}
+
+Estimate predict(const Tile& tile, const Request& request, const Target& target, const DeviceFigures& device) {
+  const ConvForward conv = ConvForward::of(request);
+  const double taps = static_cast<double>(conv.r() * conv.s());
+  const double warps = tile.threads / 32.0;
+  const double accesses =
+      static_cast<double>(descriptor::met_positions(conv, 0, tile.p) * descriptor::met_positions(conv, 1, tile.q)) *
+      (conv.k() == conv.c() ? 1 : tile.vector);
+  const double outputs = tile.p * tile.q;
+  const double lines = std::max(1.0, tile.vector / 4.0);  // 16-byte accesses of a vector of f32
+  const double fill = static_cast<double>(shared_bytes(tile, conv)) / 4 / 32;
+
+  descriptor::GridWork work;
+  descriptor::BlockWork& block = work.block;
+  work.blocks = static_cast<double>(ceil_div(places_per_image(tile, conv) * conv.n(), places_per_block(tile)) *
+                                    channel_tiles(tile, conv));
+  block.threads = tile.threads;
+  block.registers = registers(tile);
+  block.shared_bytes = static_cast<double>(shared_bytes(tile, conv));
+  block.fma = warps * taps * outputs * tile.vector;
+  // A tap is read once an input row of the tile.
+  const double tap_reads = taps * tile.p * lines * std::max(1.0, outputs / tile.p / 2);
+  block.instructions = block.fma + warps * (accesses * 6 + tap_reads + 110 + outputs * tile.vector * 5.0) + fill * 10;
+  const double lane_bytes = tile.vector * size_of(conv.x.dtype);
+  block.shared_wavefronts = warps * tap_reads * std::min(32.0, tile.k / 4.0) / 8 + fill * 4;
+  block.global_sectors = warps * lane_bytes * (accesses + outputs);
+  block.l2_bytes =
+      tile.threads * lane_bytes * (outputs * static_cast<double>(conv.stride[0] * conv.stride[1]) * 1.3 + outputs);
+  block.latency_clocks = 3200 + fill * 30 / warps + 1.3 * (block.instructions / warps);
+  work.dram_bytes = descriptor::compulsory_bytes(conv);
+  return descriptor::grid_estimate(work, target.arch, device);
+}
+
+}  // namespace
+
+Algorithm conv_depthwise_nhwc() {
+  return describe<Tile>("conv_depthwise_nhwc", "conv_forward", "conv/conv_depthwise_nhwc.cu")
+      .applies([](const Request& request, const Target&) {
+        return descriptor::depthwise_refusal(ConvForward::of(request), descriptor::ConvLayout::nhwc);
+      })
+      .param("TILE_P", &Tile::p, {2, 1, 4})
+      .param("TILE_Q", &Tile::q, {4, 2, 1, 7})
+      .param("VECTOR", &Tile::vector, {4, 8, 2, 1})
+      .param("BLOCK_K", &Tile::k, {64, 32, 128})
+      .param("THREADS", &Tile::threads, {128, 64, 256})
+      .rule("vectors are aligned and end with the pixel",
+            [](const Tile& tile, const Request& request, const Target&) {
+              return tile.vector <= widest_vector(ConvForward::of(request));
+            })
+      .rule("vectors are not needlessly narrow",
+            [](const Tile& tile, const Request& request, const Target&) {
+              return tile.vector * 2 >= std::min(4, widest_vector(ConvForward::of(request)));
+            })
+      .rule("the tile suits the image",
+            [](const Tile& tile, const Request& request, const Target&) {
+              const ConvForward conv = ConvForward::of(request);
+              return (tile.p == 1 || tile.p < 2 * conv.p()) && (tile.q == 1 || tile.q < 2 * conv.q());
+            })
+      .rule("BLOCK_K suits the channels",
+            [](const Tile& tile, const Request& request, const Target&) {
+              return (tile.k == 32 || tile.k < 2 * ConvForward::of(request).k()) &&
+                     tile.threads % (tile.k / tile.vector) == 0;
+            })
+      .rule("the unrolled loops are not too long",
+            [](const Tile& tile, const Request& request, const Target&) {
+              const ConvForward conv = ConvForward::of(request);
+              constexpr int64_t longest_body = 1600;
+              const bool least = tile.p == 1 && tile.q == 1;
+              return least || conv.r() * conv.s() * tile.p * tile.q * tile.vector <= longest_body;
+            })
+      .rule("filters fit into shared memory",
+            [](const Tile& tile, const Request& request, const Target& target) {
+              return shared_bytes(tile, ConvForward::of(request)) <= target.arch.shared_per_block_default;
+            })
+      .rule("registers suffice",
+            [](const Tile& tile, const Request&, const Target& target) {
+              const int limit = std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / tile.threads);
+              return tile.p * tile.q * tile.vector <= 64 && registers(tile) <= limit - 40;
+            })
+      .rule("the grid fits",
+            [](const Tile& tile, const Request& request, const Target&) {
+              const ConvForward conv = ConvForward::of(request);
+              return channel_tiles(tile, conv) <= 65535 &&
+                     places_per_image(tile, conv) * conv.n() / places_per_block(tile) < (int64_t{1} << 31) - 1;
+            })
+      .program(program)
+      .estimate(predict);
+}
+
+}  // namespace kiln

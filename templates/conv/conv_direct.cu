@@ -1,0 +1,137 @@
+// Direct convolution for filters of few elements (first layers, small groups): packed nchw or nhwc.
+//
+// A thread computes TILE_P output rows x TILE_K channels of one output column q. Going down a column of x, each element
+// that it loads serves every tap row and output row that meet there, and neighbouring lanes load neighbouring columns.
+// The block's TILE_K filters stand in shared memory as f32, channels side by side; all lanes read the same ones.
+// Parameters: conv_direct.cpp.
+#include "lib/epilogue.cuh"
+#include "lib/index.cuh"
+
+constexpr int FILTER = C_PER_GROUP * R * S;
+constexpr int P_TILES = ceil_div(P, TILE_P);
+constexpr int K_TILES = ceil_div(K_PER_GROUP, TILE_K);                          // of one group
+constexpr int INPUT_ROWS = (TILE_P - 1) * STRIDE_H + (R - 1) * DILATION_H + 1;  // of a thread
+
+static_assert(ALPHA != SCALE_ZERO, "alpha of class zero is for conv_simple");
+static_assert(INPUT_ROWS <= 32, "one bit an input row");
+static_assert(C_PER_GROUP % X_RUN == 0, "an access stays in its group");
+
+using UnsignedIndex = UnsignedOf<Index>::type;
+
+// Whether some tap row of some output row of a thread meets its input row number `row`.
+__host__ __device__ constexpr bool meets(int row) {
+  for (int p = 0; p < TILE_P; ++p) {
+    const int down = row - p * STRIDE_H;
+    if (down >= 0 && down % DILATION_H == 0 && down / DILATION_H < R) return true;
+  }
+  return false;
+}
+
+// Elements of one input column at one tap column: X_RUN channels of each row that a tap meets. Zero outside the image.
+struct Column {
+  float values[INPUT_ROWS][X_RUN];
+
+  __device__ __forceinline__ Column(const TX* top, unsigned rows_inside, bool inside) {
+#pragma unroll
+    for (int row = 0; row < INPUT_ROWS; ++row) {
+      if (!meets(row)) continue;
+      const bool exists = inside && (rows_inside >> row & 1u) != 0;
+      constexpr int ROW_DISTANCE = NHWC ? W * C : W;
+      const Vector<TX, X_RUN> run = exists ? load_readonly<X_RUN>(top + Index(row) * ROW_DISTANCE) : zeros<TX, X_RUN>();
+#pragma unroll
+      for (int i = 0; i < X_RUN; ++i) values[row][i] = to_float(run[i]);
+    }
+  }
+};
+
+// Filter elements of the block in the memory order of w; TILE_K channels each, zero for those that do not exist.
+struct FilterTile {
+  alignas(16) float values[FILTER][TILE_K];
+
+  __device__ __forceinline__ void fill(const TW* w, Index first_filter, int channels) {
+    for (int i = static_cast<int>(threadIdx.x); i < FILTER * TILE_K; i += THREADS) {
+      const int k = i / FILTER, element = i % FILTER;
+      values[element][k] = k < channels ? to_float(w[(first_filter + k) * FILTER + element]) : 0.0f;
+    }
+  }
+
+  __device__ __forceinline__ const float* of(int c, int r, int s) const {
+    const int row = MIRRORED ? R - 1 - r : r, column = MIRRORED ? S - 1 - s : s;
+    return values[NHWC ? (row * S + column) * C_PER_GROUP + c : (c * R + row) * S + column];
+  }
+};
+
+// sums += the products of one column of x with tap column s of channels c, c + 1, ... c + X_RUN - 1.
+__device__ __forceinline__ void multiply(const Column& column, const FilterTile& filters, int c, int s,
+                                         float (&sums)[TILE_P][TILE_K]) {
+#pragma unroll
+  for (int i = 0; i < X_RUN; ++i) {
+#pragma unroll
+    for (int r = 0; r < R; ++r) {
+      const Vector<float, TILE_K> taps = load<TILE_K>(filters.of(c + i, r, s));
+#pragma unroll
+      for (int p = 0; p < TILE_P; ++p) {
+#pragma unroll
+        for (int k = 0; k < TILE_K; ++k) {
+          sums[p][k] = fmaf(column.values[p * STRIDE_H + r * DILATION_H][i], taps[k], sums[p][k]);
+        }
+      }
+    }
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    conv_direct(const TX* __restrict__ x, const TW* __restrict__ w, TY* y, const TBias* bias, const TResidual* residual,
+                float alpha, float beta, float clip_lo, float clip_hi, long long n) {
+  __shared__ FilterTile filters;
+  const int group = static_cast<int>(blockIdx.y) / K_TILES;
+  const int first_k = static_cast<int>(blockIdx.y) % K_TILES * TILE_K;
+  const int channels = smaller(TILE_K, K_PER_GROUP - first_k);
+  const Index first_filter = static_cast<Index>(group) * K_PER_GROUP + first_k;
+  filters.fill(w, first_filter, channels);
+  __syncthreads();
+
+  Index image = global_thread<THREADS, Index>();
+  if (image >= (DYNAMIC_N ? static_cast<Index>(n) : N) * (Index(P_TILES) * Q)) return;
+  const Index q = take_coordinate<Q>(image);
+  const Index first_p = take_coordinate<P_TILES>(image) * TILE_P;
+  const Index top = first_p * STRIDE_H - PAD_TOP, left = q * STRIDE_W - PAD_LEFT;
+  const Index first_channel = static_cast<Index>(group) * C_PER_GROUP;
+  const TX* const corner = x + (NHWC ? ((image * H + top) * W + left) * C + first_channel
+                                     : ((image * C + first_channel) * H + top) * W + left);
+  unsigned rows_inside = 0;
+#pragma unroll
+  for (int row = 0; row < INPUT_ROWS; ++row) {
+    rows_inside |= static_cast<unsigned>(static_cast<UnsignedIndex>(top + row) < UnsignedIndex(H)) << row;
+  }
+
+  float sums[TILE_P][TILE_K] = {};
+#pragma unroll 1
+  for (int c = 0; c < C_PER_GROUP; c += X_RUN) {
+#pragma unroll UNROLL_S
+    for (int s = 0; s < S; ++s) {
+      const bool inside = static_cast<UnsignedIndex>(left + s * DILATION_W) < UnsignedIndex(W);
+      const TX* const first =
+          corner + (NHWC ? Index(s) * DILATION_W * C + c : Index(c) * H * W + Index(s) * DILATION_W);
+      const Column column(first, rows_inside, inside);
+      multiply(column, filters, c, s, sums);
+    }
+  }
+
+  const EpilogueArguments arguments{bias, residual, alpha, beta, clip_lo, clip_hi};
+#pragma unroll
+  for (int p = 0; p < TILE_P; ++p) {
+    if (P % TILE_P != 0 && first_p + p >= P) break;
+#pragma unroll
+    for (int k = 0; k < TILE_K; k += Y_RUN) {
+      if (K_PER_GROUP % TILE_K != 0 && k >= channels) break;
+      const Index channel = first_filter + k;
+      const Index offset =
+          NHWC ? ((image * P + first_p + p) * Q + q) * K + channel : ((image * K + channel) * P + first_p + p) * Q + q;
+      float run[Y_RUN];
+#pragma unroll
+      for (int i = 0; i < Y_RUN; ++i) run[i] = sums[p][k + i];
+      finish_run<NHWC>(y, offset, run, static_cast<int>(channel), arguments);
+    }
+  }
+}
