@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <optional>
@@ -41,73 +42,56 @@ enum CommonAttribute : int {
   cluster_launch = 120,
 };
 
+struct FixedAttribute {
+  int attribute;
+  int value;
+};
+
+// What is the same on every device.
+constexpr std::array fixed_attributes = {
+    FixedAttribute{CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, max_block_threads},
+    FixedAttribute{CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, max_block_threads},
+    FixedAttribute{CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, max_block_threads},
+    FixedAttribute{CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, max_block_z},
+    FixedAttribute{CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, static_cast<int>(max_grid_x)},
+    FixedAttribute{CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, static_cast<int>(max_grid_yz)},
+    FixedAttribute{CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, static_cast<int>(max_grid_yz)},
+    FixedAttribute{CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, default_shared_per_block},
+    FixedAttribute{CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, constant_bytes},
+    FixedAttribute{CU_DEVICE_ATTRIBUTE_WARP_SIZE, warp_size},
+    FixedAttribute{CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, registers_per_multiprocessor},
+    FixedAttribute{CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, registers_per_multiprocessor},
+    FixedAttribute{CU_DEVICE_ATTRIBUTE_ECC_ENABLED, 0},
+    FixedAttribute{CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
+    FixedAttribute{CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 0},  // host memory must be registered to be valid
+    FixedAttribute{max_pitch, 2147483647},
+    FixedAttribute{texture_alignment, 512},
+    FixedAttribute{surface_alignment, 512},
+    FixedAttribute{gpu_overlap, 1},
+    FixedAttribute{kernel_exec_timeout, 0},
+    FixedAttribute{integrated, 0},
+    FixedAttribute{can_map_host_memory, 1},
+    FixedAttribute{compute_mode, 0},
+    FixedAttribute{concurrent_kernels, 1},
+    FixedAttribute{pci_device_id, 0},
+    FixedAttribute{async_engine_count, 2},
+    FixedAttribute{pci_domain_id, 0},
+    FixedAttribute{stream_priorities_supported, 0},
+    FixedAttribute{global_l1_cache_supported, 1},
+    FixedAttribute{local_l1_cache_supported, 1},
+    FixedAttribute{managed_memory, 0},
+    FixedAttribute{concurrent_managed_access, 0},
+    FixedAttribute{host_pointer_for_registered_memory, 1},
+    FixedAttribute{cooperative_launch, 0},
+    FixedAttribute{host_register_supported, 1},
+    FixedAttribute{memory_pools_supported, 0},
+    FixedAttribute{cluster_launch, 0},
+};
+
 std::optional<int> fixed_attribute(int attribute) {
-  switch (attribute) {
-    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-      return max_block_threads;
-    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
-      return max_block_threads;
-    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y:
-      return max_block_threads;
-    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z:
-      return max_block_z;
-    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X:
-      return static_cast<int>(max_grid_x);
-    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
-      return static_cast<int>(max_grid_yz);
-    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z:
-      return static_cast<int>(max_grid_yz);
-    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
-      return default_shared_per_block;
-    case CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY:
-      return constant_bytes;
-    case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
-      return warp_size;
-    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK:
-      return registers_per_multiprocessor;
-    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR:
-      return registers_per_multiprocessor;
-    case CU_DEVICE_ATTRIBUTE_ECC_ENABLED:
-      return 0;
-    case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
-      return 1;
-    case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
-      return 0;  // only registered host memory is valid on the device
-    case max_pitch:
-      return 2147483647;
-    case texture_alignment:
-      return 512;
-    case surface_alignment:
-      return 512;
-    case gpu_overlap:
-    case can_map_host_memory:
-    case concurrent_kernels:
-      return 1;
-    case global_l1_cache_supported:
-    case local_l1_cache_supported:
-      return 1;
-    case host_pointer_for_registered_memory:
-    case host_register_supported:
-      return 1;
-    case async_engine_count:
-      return 2;
-    case kernel_exec_timeout:
-    case integrated:
-    case compute_mode:
-    case pci_device_id:
-    case pci_domain_id:
-      return 0;
-    case stream_priorities_supported:
-    case managed_memory:
-    case concurrent_managed_access:
-      return 0;
-    case cooperative_launch:
-    case memory_pools_supported:
-    case cluster_launch:
-      return 0;
-    default:
-      return std::nullopt;
-  }
+  const auto found = std::find_if(fixed_attributes.begin(), fixed_attributes.end(),
+                                  [&](const FixedAttribute& known) { return known.attribute == attribute; });
+  return found == fixed_attributes.end() ? std::nullopt : std::optional(found->value);
 }
 
 std::optional<int> model_attribute(int attribute, const DeviceLimits& limits) {

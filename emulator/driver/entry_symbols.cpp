@@ -78,24 +78,16 @@ struct Symbol {
   void* function;
 };
 
-#define KILN_EMULATOR_SYMBOL(symbol, ...)                                                                          \
-  static_assert(std::is_same_v<decltype(symbol), __VA_ARGS__>, #symbol " must have the signature that is listed"); \
-  symbols[count++] = {#symbol, reinterpret_cast<void*>(&symbol)};
-#define KILN_EMULATOR_COUNT(symbol, ...) +1
+#define KILN_EMULATOR_CHECK_SIGNATURE(symbol, ...) \
+  static_assert(std::is_same_v<decltype(symbol), __VA_ARGS__>, #symbol " must have the signature that is listed");
+KILN_CUDA_DRIVER_ENTRY_POINTS(KILN_EMULATOR_CHECK_SIGNATURE)
+KILN_EMULATOR_EXTRA_ENTRY_POINTS(KILN_EMULATOR_CHECK_SIGNATURE)
+#undef KILN_EMULATOR_CHECK_SIGNATURE
 
-constexpr size_t symbol_count =
-    0 KILN_CUDA_DRIVER_ENTRY_POINTS(KILN_EMULATOR_COUNT) KILN_EMULATOR_EXTRA_ENTRY_POINTS(KILN_EMULATOR_COUNT);
-
-std::array<Symbol, symbol_count> all_symbols() {
-  std::array<Symbol, symbol_count> symbols;
-  size_t count = 0;
-  KILN_CUDA_DRIVER_ENTRY_POINTS(KILN_EMULATOR_SYMBOL)
-  KILN_EMULATOR_EXTRA_ENTRY_POINTS(KILN_EMULATOR_SYMBOL)
-  return symbols;
-}
-
+#define KILN_EMULATOR_SYMBOL(symbol, ...) Symbol{#symbol, reinterpret_cast<void*>(&symbol)},
+const std::array symbols = {KILN_CUDA_DRIVER_ENTRY_POINTS(KILN_EMULATOR_SYMBOL)
+                                KILN_EMULATOR_EXTRA_ENTRY_POINTS(KILN_EMULATOR_SYMBOL)};
 #undef KILN_EMULATOR_SYMBOL
-#undef KILN_EMULATOR_COUNT
 
 // The CUDA version whose headers began to map a base name to this suffix; earlier callers get the one before.
 struct Variant {
@@ -107,7 +99,6 @@ struct Variant {
 void* find_export(std::string_view name, int version) {
   const std::array variants = {Variant{"_v4", 13000}, Variant{"_v2", name == "cuGetProcAddress" ? 12000 : 0},
                                Variant{"", 0}};
-  const std::array<Symbol, symbol_count> symbols = all_symbols();
   for (const Variant& variant : variants) {
     if (version < variant.since) continue;
     const std::string wanted = std::string(name).append(variant.suffix);

@@ -22,11 +22,14 @@ constexpr double barrier_stall = 20;
 constexpr double loads_in_flight = 4;  // per warp
 constexpr double l1_hit_extra = 4;     // clocks of an L1 hit beyond shared memory
 
+uint64_t ceil_divide(uint64_t value, uint64_t unit) {
+  return (value + unit - 1) / unit;
+}
+
 // Work of the whole launch, as the SM that gets the most blocks sees it.
 double on_busiest_sm(double work, const DeviceModel& device, const LaunchShape& shape) {
   const auto sms = static_cast<uint64_t>(device.limits.multiprocessors);
-  const double blocks_there = static_cast<double>((shape.blocks + sms - 1) / sms);
-  return work * blocks_there / static_cast<double>(shape.blocks);
+  return work * static_cast<double>(ceil_divide(shape.blocks, sms)) / static_cast<double>(shape.blocks);
 }
 
 double arithmetic_clocks(const DeviceRates& rates, const Counters& counters) {
@@ -94,14 +97,14 @@ double warp_clocks(const DeviceRates& rates, const LaunchShape& shape, const Cou
                          static_cast<double>(counters.local_access) * (rates.shared_latency + l1_hit_extra) +
                          global_loads * load_latency(rates, flow)) /
                             loads_in_flight;
-  const double warps_per_block = (shape.threads_per_block + warp_size - 1) / warp_size;
-  return clocks / (static_cast<double>(shape.blocks) * warps_per_block);
+  const uint64_t warps = shape.blocks * ceil_divide(shape.threads_per_block, warp_size);
+  return clocks / static_cast<double>(warps);
 }
 
 double waves(const DeviceModel& device, const LaunchShape& shape) {
   const auto slots = static_cast<uint64_t>(device.limits.multiprocessors) *
                      static_cast<uint64_t>(std::max(1, shape.occupancy.blocks_per_multiprocessor));
-  return static_cast<double>((shape.blocks + slots - 1) / slots);
+  return static_cast<double>(ceil_divide(shape.blocks, slots));
 }
 
 void combine(LaunchTime& time) {

@@ -1,0 +1,123 @@
+// The emulator beside a real NVRTC: what NVRTC compiles runs, and NVRTC bears the emulator in libcuda's place.
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "driver_fixture.h"
+#include "kiln/base/environment.h"
+#include "kiln/device/nvrtc.h"
+
+namespace kiln::emulator::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::internal::CaptureStderr;
+using ::testing::internal::GetCapturedStderr;
+
+std::string compile(const std::string& source, const std::string& arch) {
+  const auto nvrtc = device::Nvrtc::open({.library = Environment::read().nvrtc});
+  return nvrtc->compile(source, "test.cu", {.arch = arch}).ptx;
+}
+
+// Sums the squares of n numbers in one block, through shared memory and shuffles. With `planted` the block writes one
+// element too far.
+const std::string sum_source = R"(
+extern "C" __global__ void __launch_bounds__(256) sum_of_squares(float* out, const float* in, int n) {
+  __shared__ float partial[8];
+  float sum = 0;
+  for (int i = threadIdx.x; i < n; i += 256) sum += in[i] * in[i];
+  for (int lane = 16; lane > 0; lane /= 2) sum += __shfl_down_sync(0xffffffffu, sum, lane);
+  if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = sum;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    for (int warp = 1; warp < 8; ++warp) sum += partial[warp];
+    out[OUT] = sum;
+  }
+}
+)";
+
+class DriverNvrtc : public DriverTest {
+ protected:
+  // Runs sum_of_squares on 1000 numbers, the result going to element `place` of a result of one element.
+  CUresult run_sum(const std::string& place, const std::string& arch, CUdeviceptr& out) {
+    const std::string source = "#define OUT " + place + sum_source;
+    const CUfunction sum = function(load(compile(source, arch)), "sum_of_squares");
+    std::vector<float> numbers(1000, 0.5f);
+    CUdeviceptr in = allocate(numbers.size() * sizeof(float));
+    out = allocate(sizeof(float));
+    EXPECT_EQ(cuda.cuMemcpyHtoD_v2(in, numbers.data(), numbers.size() * sizeof(float)), CUDA_SUCCESS);
+    int n = 1000;
+    void* parameters[] = {&out, &in, &n};
+    EXPECT_EQ(cuda.cuLaunchKernel(sum, 1, 1, 1, 256, 1, 1, 0, nullptr, parameters, nullptr), CUDA_SUCCESS);
+    return cuda.cuCtxSynchronize();
+  }
+};
+
+TEST_F(DriverNvrtc, CompilesWhatTheEmulatorRuns) {
+  for (const char* arch : {"compute_90", "sm_90a"}) {
+    CUdeviceptr out = 0;
+    ASSERT_EQ(run_sum("0", arch, out), CUDA_SUCCESS) << cuda.last_fault();
+    float sum = 0;
+    EXPECT_EQ(cuda.cuMemcpyDtoH_v2(&sum, out, sizeof sum), CUDA_SUCCESS);
+    EXPECT_EQ(sum, 250.0f);
+  }
+}
+
+TEST_F(DriverNvrtc, ShowsAPlantedBugWithItsKernelBlockThreadAndLine) {
+  CUdeviceptr out = 0;
+  CaptureStderr();
+  EXPECT_EQ(run_sum("1", "compute_90", out), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_THAT(GetCapturedStderr(), AllOf(HasSubstr("sum_of_squares"), HasSubstr("block (0, 0, 0)"),
+                                         HasSubstr("thread (0, 0, 0)"), HasSubstr("PTX line"), HasSubstr("st.global"),
+                                         HasSubstr("0 bytes past the end of allocation 2 of 4 bytes")));
+}
+
+// Runs this program again with the emulator where the loader finds libcuda: NVRTC 13 opens and questions it.
+TEST(NvrtcBesideTheEmulator, CompilesThoughLibcudaIsTheEmulator) {
+  std::string folder = (std::filesystem::temp_directory_path() / "kiln-libcuda-XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  std::filesystem::create_symlink(KILN_EMULATOR_LIBRARY, folder + "/libcuda.so.1");
+  const char* path = std::getenv("LD_LIBRARY_PATH");
+  const std::string search = "LD_LIBRARY_PATH=" + folder + (path == nullptr ? "" : ":" + std::string(path));
+  std::vector<char*> environment = {const_cast<char*>(search.c_str())};
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view variable(*entry);
+    if (variable.starts_with("LD_LIBRARY_PATH=") || variable.starts_with("GTEST_")) continue;  // reports are ours
+    environment.push_back(*entry);
+  }
+  environment.push_back(nullptr);
+
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+  const std::vector<const char*> arguments = {program.c_str(),
+                                              "--gtest_filter=NvrtcBesideTheEmulator.DISABLED_InTheChild",
+                                              "--gtest_also_run_disabled_tests", nullptr};
+  pid_t child = 0;
+  ASSERT_EQ(
+      posix_spawn(&child, program.c_str(), nullptr, nullptr, const_cast<char**>(arguments.data()), environment.data()),
+      0);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  std::filesystem::remove_all(folder);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
+}
+
+TEST(NvrtcBesideTheEmulator, DISABLED_InTheChild) {
+  void* libcuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(libcuda, nullptr) << dlerror();
+  ASSERT_NE(dlsym(libcuda, "kiln_emulator_last_fault"), nullptr) << "another libcuda was found";
+  for (const char* arch : {"compute_75", "sm_90a"}) {
+    EXPECT_THAT(compile("#define OUT 0" + sum_source, arch), HasSubstr(".entry sum_of_squares"));
+  }
+}
+
+}  // namespace
+}  // namespace kiln::emulator::testing
