@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <random>
 #include <set>
 #include <string>
@@ -21,7 +22,7 @@ constexpr std::array<std::pair<SearchKind, std::string_view>, 4> kinds{{{SearchK
                                                                         {SearchKind::exhaustive, "exhaustive"},
                                                                         {SearchKind::local, "local"}}};
 
-// An algorithm whose best prediction is this many times the best of all gets no candidate for diversity's sake.
+// Candidates whose prediction is this many times the best one are not worth a trial: no model is that wrong.
 constexpr double hopeless = 10;
 
 using Name = std::pair<std::string, std::string>;  // algorithm, config text
@@ -66,29 +67,32 @@ std::vector<Choice> all(const std::vector<Candidate>& ranked) {
 // The order in which the model's favourites are tried: by turns the best candidate left of all, and the best one left
 // of the algorithm that has had the fewest so far. So a model that is wrong about one algorithm does not hide another.
 std::vector<Choice> diverse(const std::vector<Candidate>& ranked, size_t limit) {
-  std::vector<Choice> order;
-  std::vector<bool> taken(ranked.size(), false);
-  std::vector<std::pair<std::string, size_t>> had;  // algorithms worth a try in order of rank, with how often they had
+  std::vector<Choice> left;                         // worth a try, best first
+  std::vector<std::pair<std::string, size_t>> had;  // their algorithms in order of rank, with how often each had a turn
   for (const Candidate& candidate : ranked) {
-    const auto same = [&](const auto& entry) { return entry.first == candidate.choice.algorithm; };
     if (candidate.estimate.seconds > hopeless * ranked.front().estimate.seconds) break;
+    left.push_back(candidate.choice);
+    const auto same = [&](const auto& entry) { return entry.first == candidate.choice.algorithm; };
     if (std::none_of(had.begin(), had.end(), same)) had.emplace_back(candidate.choice.algorithm, 0);
   }
-  const auto take_best = [&](const std::string* algorithm) {
-    for (size_t i = 0; i < ranked.size(); ++i) {
-      if (taken[i] || (algorithm != nullptr && ranked[i].choice.algorithm != *algorithm)) continue;
-      taken[i] = true;
-      order.push_back(ranked[i].choice);
-      for (auto& [name, count] : had) count += name == ranked[i].choice.algorithm ? 1 : 0;
-      return true;
-    }
-    return false;
+  std::vector<Choice> order;
+  const auto take = [&](std::vector<Choice>::iterator chosen) {
+    for (auto& [name, count] : had) count += name == chosen->algorithm ? 1 : 0;
+    order.push_back(std::move(*chosen));
+    left.erase(chosen);
   };
-  while (order.size() < limit && take_best(nullptr)) {
+  while (order.size() < limit && !left.empty()) {
+    take(left.begin());
     if (order.size() >= limit || had.size() < 2) continue;
     const auto rarest =
         std::min_element(had.begin(), had.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-    take_best(&rarest->first);
+    const auto its_best =
+        std::find_if(left.begin(), left.end(), [&](const Choice& one) { return one.algorithm == rarest->first; });
+    if (its_best == left.end()) {
+      had.erase(rarest);  // all of it is taken
+    } else {
+      take(its_best);
+    }
   }
   return order;
 }
@@ -100,22 +104,42 @@ std::vector<Choice> shuffled(std::vector<Choice> choices, uint64_t seed) {
   return choices;
 }
 
-// Differing values of two points of one algorithm; a large number for different algorithms.
-size_t distance(const Choice& a, const Choice& b) {
-  if (a.algorithm != b.algorithm || a.config.values().size() != b.config.values().size()) return 1000;
-  size_t differing = 0;
-  for (size_t i = 0; i < a.config.values().size(); ++i) {
-    differing += a.config.values()[i] == b.config.values()[i] ? 0 : 1;
+// How far points are apart: steps along the values that occur of each parameter, summed over the parameters.
+class Steps {
+ public:
+  explicit Steps(const std::vector<Candidate>& candidates) {
+    for (const Candidate& candidate : candidates) {
+      for (const auto& [name, value] : candidate.choice.config.values()) {
+        values_[{candidate.choice.algorithm, name}].insert(value);
+      }
+    }
   }
-  return differing;
-}
 
-// The model's favourites first; then points that differ from the best measured one in one parameter (then in two, ...),
-// better predictions first. Waits for its trials, because the next step depends on them.
+  /// A large number for points of different algorithms.
+  size_t between(const Choice& a, const Choice& b) const {
+    constexpr size_t far = 1000000;
+    if (a.algorithm != b.algorithm) return far;
+    size_t steps = 0;
+    for (const auto& [name, value] : a.config.values()) {
+      const auto range = values_.find({a.algorithm, name});
+      const auto other = b.config.find(name);
+      if (range == values_.end() || !other) return far;
+      const auto [low, high] = std::minmax(value, *other);
+      steps += static_cast<size_t>(std::distance(range->second.lower_bound(low), range->second.lower_bound(high)));
+    }
+    return steps;
+  }
+
+ private:
+  std::map<Name, std::set<int64_t>> values_;  // by algorithm and parameter
+};
+
+// The model's favourites first; then the points nearest to the best one measured so far, better predictions first.
+// Waits for its trials, because the next step depends on them.
 class LocalSearch : public Search {
  public:
   LocalSearch(std::vector<Choice> start, std::vector<Candidate> ranked, size_t limit)
-      : start_(std::move(start)), ranked_(std::move(ranked)), limit_(limit) {}
+      : start_(std::move(start)), ranked_(std::move(ranked)), steps_(ranked_), limit_(limit) {}
 
   std::optional<Choice> next() override {
     if (given_.size() >= limit_) return std::nullopt;
@@ -125,7 +149,7 @@ class LocalSearch : public Search {
     size_t nearest_distance = 0;
     for (const Candidate& candidate : ranked_) {
       if (given_.contains(name_of(candidate.choice))) continue;
-      const size_t away = distance(candidate.choice, best_->choice);
+      const size_t away = steps_.between(candidate.choice, best_->choice);
       if (nearest == nullptr || away < nearest_distance) {
         nearest = &candidate.choice;
         nearest_distance = away;
@@ -153,6 +177,7 @@ class LocalSearch : public Search {
 
   std::vector<Choice> start_;
   std::vector<Candidate> ranked_;
+  Steps steps_;
   size_t limit_;
   std::set<Name> given_;
   size_t observed_ = 0;

@@ -25,11 +25,11 @@ struct Job {
 };
 
 struct SessionOptions {
-  SearchOptions search;
-  TimingOptions timing;
+  SearchOptions search{};
+  TimingOptions timing{};
   double budget_seconds = std::numeric_limits<double>::infinity();  ///< Of the clock below, for the whole session.
   /// Seconds on a monotonic clock; the system's steady clock if empty.
-  std::function<double()> clock;
+  std::function<double()> clock{};
 };
 
 /// Where the session stands; given to the progress callback after every trial and at the start of every request.
@@ -48,13 +48,13 @@ struct Progress {
 /// What a session tells, and whom it asks. Each may be empty. All are called on the thread of run().
 struct SessionCallbacks {
   /// Takes every finished trial at once, but for quarantined ones: nothing was learnt. What it throws ends the session.
-  std::function<void(const Trial&)> sink;
+  std::function<void(const Trial&)> sink{};
   /// A trial of an earlier session that need not be repeated: same request, choice, digests and versions, with a
   /// conclusive outcome. It is not measured again and does not go to the sink.
   std::function<std::optional<Trial>(const Request&, const Choice&, const std::string& algorithm_digest,
                                      const std::string& source_digest)>
-      known;
-  std::function<void(const Progress&)> progress;
+      known{};
+  std::function<void(const Progress&)> progress{};
 };
 
 enum class JobStatus {

@@ -27,14 +27,14 @@ std::string find_worker(const std::optional<std::string>& named);
 struct WorkerPoolOptions {
   std::string worker;                            ///< Path of the program; see find_worker().
   std::vector<std::string> arguments{"worker"};  ///< What makes it a worker.
-  std::optional<std::string> driver;             ///< As Environment::driver.
-  std::optional<std::string> nvrtc;              ///< As Environment::nvrtc.
+  std::optional<std::string> driver{};           ///< As Environment::driver.
+  std::optional<std::string> nvrtc{};            ///< As Environment::nvrtc.
   int device = 0;                                ///< Ordinal
   size_t compile_lanes = 0;                      ///< 0: as many as there are hardware threads.
   double compile_limit = 60;                     ///< Seconds until a compile is taken for hung.
   double run_limit = 60;                         ///< Seconds until a check or a sample is taken for hung.
   double begin_limit = 300;                      ///< The same for making operands and running the trusted variant.
-  CheckOptions check;
+  CheckOptions check{};
 };
 
 /// The real Laboratory: one process per compile lane, and one that measures. This process holds no CUDA context and

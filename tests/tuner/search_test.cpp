@@ -1,0 +1,163 @@
+#include "kiln/tuner/search.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <vector>
+
+#include "kiln/base/error.h"
+
+namespace kiln::tuner {
+namespace {
+
+Choice choice(const std::string& algorithm, int64_t tile, int64_t rows = 1) {
+  return {algorithm, Config({{"ROWS", rows}, {"TILE", tile}})};
+}
+
+/// `count` candidates of each algorithm, ranked: TILE=1 of all first.
+std::vector<Candidate> ranked(const std::vector<std::string>& algorithms, int count) {
+  std::vector<Candidate> candidates;
+  for (int i = 1; i <= count; ++i) {
+    for (const std::string& algorithm : algorithms) {
+      candidates.push_back({choice(algorithm, i), {.seconds = 1e-3 * i}});
+    }
+  }
+  return candidates;
+}
+
+std::vector<Choice> all_of(Search& search, const std::function<double(const Choice&)>& seconds = {}) {
+  std::vector<Choice> choices;
+  while (const auto next = search.next()) {
+    choices.push_back(*next);
+    Trial trial;
+    trial.choice = *next;
+    trial.outcome = Outcome::timed;
+    trial.median = seconds ? seconds(*next) : 1;
+    search.observe(trial);
+  }
+  return choices;
+}
+
+size_t distinct(const std::vector<Choice>& choices) {
+  std::set<std::string> names;
+  for (const Choice& one : choices) names.insert(one.algorithm + one.config.print());
+  return names.size();
+}
+
+class EverySearch : public testing::TestWithParam<SearchKind> {};
+
+TEST_P(EverySearch, StartsWithTheDefaultAndRepeatsNothing) {
+  const auto candidates = ranked({"a", "b"}, 20);
+  const Choice first = choice("b", 7);
+  const auto choices = all_of(*make_search({.kind = GetParam(), .candidates = 10}, candidates, first));
+  ASSERT_FALSE(choices.empty());
+  EXPECT_EQ(choices.front(), first);
+  EXPECT_EQ(distinct(choices), choices.size());
+  EXPECT_EQ(choices.size(), GetParam() == SearchKind::exhaustive ? 40U : 10U);
+}
+
+TEST_P(EverySearch, GivesEqualChoicesForEqualSeeds) {
+  const auto candidates = ranked({"a", "b"}, 20);
+  const SearchOptions options{.kind = GetParam(), .candidates = 12, .seed = 5};
+  EXPECT_EQ(all_of(*make_search(options, candidates, choice("a", 1))),
+            all_of(*make_search(options, candidates, choice("a", 1))));
+}
+
+TEST_P(EverySearch, EndsWhenThereAreFewerCandidatesThanAskedFor) {
+  const auto choices = all_of(*make_search({.kind = GetParam(), .candidates = 100}, ranked({"a"}, 3), choice("a", 1)));
+  EXPECT_EQ(choices.size(), 3U);
+}
+
+TEST_P(EverySearch, PlansAsManyAsItGives) {
+  const auto search = make_search({.kind = GetParam(), .candidates = 9}, ranked({"a", "b"}, 20), choice("a", 1));
+  EXPECT_EQ(search->planned(), all_of(*search).size());
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, EverySearch,
+                         testing::Values(SearchKind::model, SearchKind::random, SearchKind::exhaustive,
+                                         SearchKind::local),
+                         [](const auto& kind) { return std::string(to_string(kind.param)); });
+
+TEST(RandomSearch, VisitsEveryConfigOnce) {
+  const auto candidates = ranked({"a", "b", "c"}, 30);
+  const auto choices = all_of(*make_search({.kind = SearchKind::random, .candidates = 90}, candidates, choice("a", 1)));
+  EXPECT_EQ(choices.size(), 90U);
+  EXPECT_EQ(distinct(choices), 90U);
+}
+
+TEST(RandomSearch, DependsOnItsSeed) {
+  const auto candidates = ranked({"a"}, 100);
+  EXPECT_NE(all_of(*make_search({.kind = SearchKind::random, .seed = 1}, candidates, choice("a", 1))),
+            all_of(*make_search({.kind = SearchKind::random, .seed = 2}, candidates, choice("a", 1))));
+}
+
+TEST(ExhaustiveSearch, GoesByThePredictions) {
+  const auto choices = all_of(*make_search({.kind = SearchKind::exhaustive}, ranked({"a"}, 4), choice("a", 1)));
+  EXPECT_THAT(choices, testing::ElementsAre(choice("a", 1), choice("a", 2), choice("a", 3), choice("a", 4)));
+}
+
+TEST(ModelSearch, TriesAnAlgorithmThatTheModelDislikes) {
+  std::vector<Candidate> candidates;
+  for (int i = 1; i <= 50; ++i) candidates.push_back({choice("favourite", i), {.seconds = 1e-3 + 1e-6 * i}});
+  for (int i = 1; i <= 50; ++i) candidates.push_back({choice("disliked", i), {.seconds = 3e-3 + 1e-6 * i}});
+  const auto choices =
+      all_of(*make_search({.kind = SearchKind::model, .candidates = 8}, candidates, choice("favourite", 1)));
+  const auto disliked =
+      std::count_if(choices.begin(), choices.end(), [](const Choice& one) { return one.algorithm == "disliked"; });
+  EXPECT_GE(disliked, 3);
+  EXPECT_LE(disliked, 4);
+}
+
+TEST(ModelSearch, SparesAnAlgorithmThatIsHopeless) {
+  std::vector<Candidate> candidates;
+  for (int i = 1; i <= 50; ++i) candidates.push_back({choice("good", i), {.seconds = 1e-3 + 1e-6 * i}});
+  candidates.push_back({choice("hopeless", 1), {.seconds = 1}});
+  const auto choices =
+      all_of(*make_search({.kind = SearchKind::model, .candidates = 8}, candidates, choice("good", 1)));
+  EXPECT_THAT(choices, testing::Each(testing::Field(&Choice::algorithm, "good")));
+}
+
+TEST(LocalSearch, ClimbsFromTheBestMeasuredOne) {
+  // The model ranks TILE upwards; in truth TILE=20 with ROWS=3 is the best, and time falls with the distance from it.
+  std::vector<Candidate> candidates;
+  for (int tile = 1; tile <= 30; ++tile) {
+    for (int rows = 1; rows <= 4; ++rows) candidates.push_back({choice("a", tile, rows), {.seconds = 1e-3 * tile}});
+  }
+  const auto truth = [](const Choice& one) {
+    return 1.0 + std::abs(static_cast<double>(*one.config.find("TILE")) - 20) +
+           std::abs(static_cast<double>(*one.config.find("ROWS")) - 3);
+  };
+  const auto best_of = [&](SearchKind kind) {
+    double best = 1e9;
+    for (const Choice& one :
+         all_of(*make_search({.kind = kind, .candidates = 48}, candidates, choice("a", 1)), truth)) {
+      best = std::min(best, truth(one));
+    }
+    return best;
+  };
+  EXPECT_LT(best_of(SearchKind::local), best_of(SearchKind::model));
+}
+
+TEST(LocalSearch, WaitsForItsTrials) {
+  const auto search = make_search({.kind = SearchKind::local, .candidates = 6}, ranked({"a"}, 20), choice("a", 1));
+  std::vector<Choice> first;
+  while (const auto next = search->next()) first.push_back(*next);
+  EXPECT_EQ(first.size(), 3U);
+  for (const Choice& one : first) {
+    Trial trial;
+    trial.choice = one;
+    trial.outcome = Outcome::timed;
+    trial.median = 1;
+    search->observe(trial);
+  }
+  EXPECT_TRUE(search->next());
+}
+
+TEST(SearchKinds, ParseByNameOnly) {
+  EXPECT_EQ(parse_search_kind("local"), SearchKind::local);
+  EXPECT_THROW(parse_search_kind("genetic"), Error);
+}
+
+}  // namespace
+}  // namespace kiln::tuner

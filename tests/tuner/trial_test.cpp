@@ -1,0 +1,101 @@
+#include "kiln/tuner/trial.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "kiln/tuner/quarantine.h"
+
+namespace kiln::tuner {
+namespace {
+
+constexpr int64_t no_limit = std::numeric_limits<int64_t>::max();
+
+Trial timed(const std::string& algorithm, double median, int64_t workspace = 0, bool deterministic = true) {
+  Trial trial;
+  trial.choice.algorithm = algorithm;
+  trial.outcome = Outcome::timed;
+  trial.median = median;
+  trial.workspace_bytes = workspace;
+  trial.deterministic = deterministic;
+  return trial;
+}
+
+TEST(Outcomes, HaveNamesThatParseBack) {
+  for (const Outcome outcome :
+       {Outcome::timed, Outcome::rejected_early, Outcome::refused, Outcome::compile_failed, Outcome::wrong_result,
+        Outcome::timed_out, Outcome::crashed, Outcome::out_of_memory, Outcome::quarantined}) {
+    EXPECT_EQ(parse_outcome(to_string(outcome)), outcome);
+  }
+  EXPECT_EQ(parse_outcome("Timed"), std::nullopt);
+}
+
+TEST(Winner, IsTheFastestBeyondATie) {
+  EXPECT_EQ(winner({timed("a", 1.03), timed("b", 1.0, 1 << 20)})->choice.algorithm, "b");
+}
+
+TEST(Winner, NeedsTheLeastWorkspaceWithinATie) {
+  EXPECT_EQ(winner({timed("a", 1.0, 1 << 20), timed("b", 1.019, 0, false)})->choice.algorithm, "b");
+}
+
+TEST(Winner, IsReproducibleRatherThanNotWithinATie) {
+  EXPECT_EQ(winner({timed("a", 1.0, 0, false), timed("b", 1.01)})->choice.algorithm, "b");
+}
+
+TEST(Winner, ComesFirstByNameWithinATieWhateverTheOrder) {
+  EXPECT_EQ(winner({timed("b", 1.0), timed("a", 1.01)})->choice.algorithm, "a");
+  EXPECT_EQ(winner({timed("a", 1.01), timed("b", 1.0)})->choice.algorithm, "a");
+}
+
+TEST(Winner, DoesNotDriftAlongAChainOfNeighbours) {
+  // a ties with b, b with c, but a is 3% faster than c.
+  EXPECT_EQ(winner({timed("c", 1.0), timed("b", 1.015), timed("a", 1.03)})->choice.algorithm, "b");
+}
+
+TEST(Winner, IsNobodyIfNothingHasATime) {
+  Trial failed = timed("a", 1.0);
+  failed.outcome = Outcome::wrong_result;
+  EXPECT_EQ(winner({failed}), nullptr);
+}
+
+TEST(Ranking, LeavesOutWhatExceedsTheWorkspaceLimit) {
+  const std::vector<Trial> trials{timed("a", 1.0, 100), timed("b", 2.0, 10), timed("c", 3.0)};
+  EXPECT_EQ(ranking(trials, no_limit).size(), 3U);
+  ASSERT_EQ(ranking(trials, 10).size(), 2U);
+  EXPECT_EQ(ranking(trials, 10).front()->choice.algorithm, "b");
+}
+
+Trial failed(Outcome outcome) {
+  Trial trial;
+  trial.outcome = outcome;
+  trial.source_digest = "source";
+  trial.device_id = "device";
+  trial.driver_version = "13.0";
+  trial.nvrtc_version = "13.0";
+  return trial;
+}
+
+TEST(Quarantine, TakesCrashesAndHangsOnly) {
+  Quarantine quarantine;
+  for (const Outcome outcome : {Outcome::timed, Outcome::rejected_early, Outcome::refused, Outcome::compile_failed,
+                                Outcome::wrong_result, Outcome::out_of_memory, Outcome::quarantined}) {
+    quarantine.learn(failed(outcome));
+  }
+  EXPECT_EQ(quarantine.size(), 0U);
+  quarantine.learn(failed(Outcome::crashed));
+  EXPECT_TRUE(quarantine.contains({"source", "device", "13.0", "13.0"}));
+}
+
+TEST(Quarantine, EndsWithANewDriverNvrtcDeviceOrSource) {
+  Quarantine quarantine;
+  quarantine.learn(failed(Outcome::timed_out));
+  EXPECT_TRUE(quarantine.contains({"source", "device", "13.0", "13.0"}));
+  EXPECT_FALSE(quarantine.contains({"other", "device", "13.0", "13.0"}));
+  EXPECT_FALSE(quarantine.contains({"source", "other", "13.0", "13.0"}));
+  EXPECT_FALSE(quarantine.contains({"source", "device", "13.1", "13.0"}));
+  EXPECT_FALSE(quarantine.contains({"source", "device", "13.0", "13.1"}));
+}
+
+}  // namespace
+}  // namespace kiln::tuner
