@@ -16,7 +16,7 @@ const std::string& other_input(const onnx::NodeProto& node, const std::string& v
 
 bool all_constant(const Graph& graph, const onnx::NodeProto& node, int first) {
   return std::all_of(node.input().begin() + std::min(first, node.input_size()), node.input().end(),
-                     [&](const std::string& input) { return graph.is_constant(input); });
+                     [&](const std::string& input) { return input.empty() || graph.is_constant(input); });
 }
 
 /// Whether the node scales and shifts channels by constants: inference, and none of the training outputs.

@@ -135,12 +135,19 @@ void Graph::collect_constants() {
 }
 
 bool Graph::is_constant(const onnx::NodeProto& node) const {
-  const bool has_body = std::any_of(node.attribute().begin(), node.attribute().end(), [](const auto& attribute) {
+  const auto has_body = [](const onnx::AttributeProto& attribute) {
     return attribute.has_g() || attribute.graphs_size() > 0;
-  });
-  return is_onnx_domain(node.domain()) && !has_body && !draws_randomly(node) &&
-         std::all_of(node.input().begin(), node.input().end(),
-                     [&](const std::string& input) { return input.empty() || constants_.contains(input); });
+  };
+  const auto is_left_out = [](const std::string& input) { return input.empty(); };
+  if (!is_onnx_domain(node.domain()) || std::any_of(node.attribute().begin(), node.attribute().end(), has_body) ||
+      draws_randomly(node)) {
+    return false;
+  }
+  if (std::all_of(node.input().begin(), node.input().end(), is_left_out)) {
+    return node.op_type() == "Constant";
+  }
+  return std::all_of(node.input().begin(), node.input().end(),
+                     [&](const std::string& input) { return is_left_out(input) || is_constant(input); });
 }
 
 std::optional<double> Graph::scalar(const std::string& value) const {

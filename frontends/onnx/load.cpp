@@ -8,7 +8,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <set>
+#include <vector>
 
 #include "kiln/base/error.h"
 
@@ -92,6 +94,32 @@ void check_order(const onnx::GraphProto& graph) {
   }
 }
 
+/// Attributes that shape inference divides by, or takes for sizes, without looking.
+void check_sizes(const onnx::GraphProto& graph) {
+  static const std::set<std::string> sizes = {"strides", "dilations", "kernel_shape",
+                                              "group",   "blocksize", "num_outputs"};
+  constexpr int64_t largest = std::numeric_limits<int32_t>::max();
+  for (const auto& node : graph.node()) {
+    for (const auto& attribute : node.attribute()) {
+      std::vector<int64_t> values(attribute.ints().begin(), attribute.ints().end());
+      if (attribute.has_i()) {
+        values.push_back(attribute.i());
+      }
+      const auto wrong = std::find_if(values.begin(), values.end(), [](int64_t v) { return v < 1 || v > largest; });
+      if (sizes.contains(attribute.name()) && wrong != values.end()) {
+        throw Error(ErrorCode::parse_error, fmt::format("{}: {} holds {}, expected 1 to {}", describe(node),
+                                                        attribute.name(), *wrong, largest));
+      }
+      if (attribute.has_g()) {
+        check_sizes(attribute.g());
+      }
+      for (const auto& body : attribute.graphs()) {
+        check_sizes(body);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 bool is_onnx_domain(const std::string& domain) {
@@ -123,6 +151,7 @@ onnx::ModelProto load(const std::string& path) {
   onnx::ModelProto model = parse(path);
   check_versions(model);
   check_order(model.graph());
+  check_sizes(model.graph());
   return model;
 }
 

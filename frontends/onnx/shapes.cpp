@@ -5,8 +5,11 @@
 #include <onnx/shape_inference/implementation.h>
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "kiln/base/error.h"
@@ -18,6 +21,7 @@ namespace kiln::onnx_frontend {
 namespace {
 
 using Dimension = onnx::TensorShapeProto::Dimension;
+using Extents = std::vector<int64_t>;
 
 /// The shapes of the values that callers pass in.
 std::vector<onnx::TensorShapeProto*> input_shapes(onnx::GraphProto& graph) {
@@ -85,73 +89,144 @@ int64_t set_batch(onnx::GraphProto& graph, std::optional<int64_t> wanted) {
   return batch;
 }
 
-void infer(onnx::ModelProto& model) {
+/// Contents of small integer tensors that shapes are made of, by name.
+using Propagated = std::unordered_map<std::string, onnx::TensorShapeProto>;
+
+Propagated infer(onnx::ModelProto& model) {
   const google::protobuf::LogSilencer silence;
   constexpr bool check_types = false, propagate_data = true;
   constexpr int keep_going = 0;  // what cannot be inferred is reported where a layer needs it
+  Propagated propagated;
   try {
     onnx::shape_inference::InferShapes(model, onnx::OpSchemaRegistry::Instance(),
-                                       onnx::ShapeInferenceOptions(check_types, keep_going, propagate_data));
+                                       onnx::ShapeInferenceOptions(check_types, keep_going, propagate_data),
+                                       &propagated);
   } catch (const std::exception& failure) {
-    throw Error(ErrorCode::parse_error, fmt::format("has shapes that contradict each other: {}", failure.what()));
+    throw Error(ErrorCode::parse_error, fmt::format("its shapes cannot be inferred: {}", failure.what()));
   }
+  return propagated;
 }
 
-/// The output shape of a pooling node by our own rules; nothing if it is not one, or is as inferred, or needs more than
-/// is known.
-std::optional<std::vector<int64_t>> corrected_shape(const Graph& graph, const onnx::NodeProto& node) {
-  const bool pools = node.op_type() == "MaxPool" || node.op_type() == "AveragePool";
-  if (!pools || !is_onnx_domain(node.domain()) || node.input_size() < 1 || node.output_size() < 1) {
-    return std::nullopt;
-  }
-  const auto known = [](const std::vector<int64_t>& extents) {
-    return extents.size() == 4 && std::all_of(extents.begin(), extents.end(), [](int64_t e) { return e >= 0; });
-  };
+bool all_known(const std::optional<Extents>& extents) {
+  return extents && std::all_of(extents->begin(), extents->end(), [](int64_t extent) { return extent >= 0; });
+}
+
+/// By our own rules: ONNX's inference counts windows of ceil_mode that start in the padding, and knows no dilation of
+/// AveragePool.
+std::optional<Extents> pooled_shape(const Graph& graph, const onnx::NodeProto& node) {
   const auto input = graph.partial_shape(node.input(0));
-  if (!input || !known(*input)) {
+  if (!all_known(input) || input->size() != 4) {
     return std::nullopt;
   }
   const Window window = window_of(node, *input);
-  const std::vector<int64_t> output{(*input)[0], (*input)[1], window.outputs[0], window.outputs[1]};
-  return graph.partial_shape(node.output(0)) == output ? std::nullopt : std::optional(output);
+  return Extents{(*input)[0], (*input)[1], window.outputs[0], window.outputs[1]};
 }
 
-/// States the type of a value, whatever was inferred for it.
-void state(onnx::GraphProto& graph, const std::string& value, const std::vector<int64_t>& extents) {
-  onnx::ValueInfoProto info;
+/// ONNX's inference reads the target of Reshape from an initialiser only, not from what Shape, Gather and Concat give.
+std::optional<Extents> reshaped_shape(const Graph& graph, const onnx::NodeProto& node, const Propagated& propagated) {
+  const auto input = graph.partial_shape(node.input(0));
+  const auto target = node.input_size() < 2 ? propagated.end() : propagated.find(node.input(1));
+  if (!all_known(input) || target == propagated.end() || all_known(graph.partial_shape(node.output(0)))) {
+    return std::nullopt;
+  }
+  Extents output;
+  std::optional<size_t> open;
+  int64_t rest = std::accumulate(input->begin(), input->end(), int64_t{1}, std::multiplies<>());
+  for (const Dimension& dimension : target->second.dim()) {
+    const size_t d = output.size();
+    int64_t extent = dimension.has_dim_value() ? dimension.dim_value() : -2;
+    extent = extent == 0 && d < input->size() ? (*input)[d] : extent;
+    if (extent < -1 || extent == 0 || (extent == -1 && open)) {
+      return std::nullopt;
+    }
+    open = extent == -1 ? d : open;
+    rest /= extent == -1 ? 1 : extent;
+    output.push_back(extent);
+  }
+  if (open) {
+    output[*open] = rest;
+  }
+  return output;
+}
+
+/// The shape of the node's output where ours is better than the one inferred.
+std::optional<Extents> corrected_shape(const Graph& graph, const onnx::NodeProto& node, const Propagated& propagated) {
+  if (!is_onnx_domain(node.domain()) || node.input_size() < 1 || node.output_size() < 1) {
+    return std::nullopt;
+  }
+  std::optional<Extents> ours;
+  if (node.op_type() == "MaxPool" || node.op_type() == "AveragePool") {
+    ours = pooled_shape(graph, node);
+  } else if (node.op_type() == "Reshape") {
+    ours = reshaped_shape(graph, node, propagated);
+  }
+  return graph.partial_shape(node.output(0)) == ours ? std::nullopt : ours;
+}
+
+/// States the shape of a value, whatever was inferred for it.
+void state(onnx::GraphProto& graph, const std::string& value, const Extents& extents, int32_t element_type) {
+  onnx::ValueInfoProto& info = *graph.add_value_info();
   info.set_name(value);
-  auto* tensor = info.mutable_type()->mutable_tensor_type();
-  tensor->set_elem_type(onnx::TensorProto::FLOAT);
+  auto& tensor = *info.mutable_type()->mutable_tensor_type();
+  tensor.set_elem_type(element_type);
+  tensor.mutable_shape();
   for (const int64_t extent : extents) {
-    tensor->mutable_shape()->add_dim()->set_dim_value(extent);
+    tensor.mutable_shape()->add_dim()->set_dim_value(extent);
   }
-  *graph.add_value_info() = info;
 }
 
-/// ONNX's inference rounds ceil_mode up without dropping windows that start in the padding, and knows no dilation of
-/// AveragePool. Nodes where that matters are hidden from it, their shapes stated, and the rest is inferred again.
-void correct_pooling(onnx::ModelProto& model) {
-  constexpr const char* hidden_domain = "kiln.hidden";
-  std::vector<onnx::NodeProto*> hidden;
-  std::vector<std::pair<std::string, std::vector<int64_t>>> stated;
-  for (onnx::NodeProto& node : *model.mutable_graph()->mutable_node()) {
-    const auto shape = corrected_shape(Graph(model), node);
-    if (!shape) {
-      continue;
+/// Infers shapes. Nodes whose shapes we know better are hidden from ONNX's inference in a domain it does not know,
+/// their shapes stated, and the rest inferred again.
+class Inference {
+ public:
+  explicit Inference(onnx::ModelProto& model) : model_(model), propagated_(infer(model)) {}
+
+  void run() {
+    auto& nodes = *model_.mutable_graph()->mutable_node();
+    for (int i = 0; i < nodes.size(); ++i) {
+      const Graph graph(model_);  // of the shapes known so far; kept while nothing changes
+      std::optional<Extents> shape;
+      while (i < nodes.size() && !(shape = corrected_shape(graph, nodes[i], propagated_))) {
+        ++i;
+      }
+      if (shape) {
+        hide(nodes[i], *shape, graph.element_type(nodes[i].input(0)));
+      }
     }
-    hidden.push_back(&node);
-    stated.emplace_back(node.output(0), *shape);
-    node.set_domain(hidden_domain);
-    forget_shapes(*model.mutable_graph());
-    for (const auto& [value, extents] : stated) {
-      state(*model.mutable_graph(), value, extents);
+    for (onnx::NodeProto* node : hidden_) {
+      node->clear_domain();
     }
-    infer(model);
   }
-  for (onnx::NodeProto* node : hidden) {
-    node->clear_domain();
+
+ private:
+  struct Stated {
+    std::string value;
+    Extents extents;
+    int32_t element_type;
+  };
+
+  void hide(onnx::NodeProto& node, const Extents& shape, int32_t element_type) {
+    constexpr const char* domain = "kiln.hidden";
+    if (hidden_.empty()) {
+      auto& import = *model_.add_opset_import();
+      import.set_domain(domain);
+      import.set_version(1);
+    }
+    node.set_domain(domain);
+    hidden_.push_back(&node);
+    stated_.push_back({node.output(0), shape, element_type});
+    forget_shapes(*model_.mutable_graph());
+    for (const Stated& entry : stated_) {
+      state(*model_.mutable_graph(), entry.value, entry.extents, entry.element_type);
+    }
+    propagated_ = infer(model_);
   }
-}
+
+  onnx::ModelProto& model_;
+  Propagated propagated_;
+  std::vector<onnx::NodeProto*> hidden_;
+  std::vector<Stated> stated_;
+};
 
 }  // namespace
 
@@ -160,8 +235,7 @@ int64_t infer_shapes(onnx::ModelProto& model, std::optional<int64_t> batch) {
     throw Error(ErrorCode::invalid_argument, fmt::format("the batch is {}, expected 1 or more", *batch));
   }
   const int64_t used = set_batch(*model.mutable_graph(), batch);
-  infer(model);
-  correct_pooling(model);
+  Inference(model).run();
   return used;
 }
 

@@ -82,9 +82,12 @@ int64_t count_outputs(const onnx::NodeProto& node, const Window& window, size_t 
                 fmt::format("{}: the window spans {} elements along {}, but the padded input has {}", describe(node),
                             reach, d == 0 ? "h" : "w", room + reach));
   }
-  const int64_t floored = room / window.stride[d] + 1;
-  const bool partial = ceil && room % window.stride[d] != 0;
-  return partial && floored * window.stride[d] < extent + window.pad_begin[d] ? floored + 1 : floored;
+  if (!ceil) {
+    return room / window.stride[d] + 1;
+  }
+  const int64_t outputs = (room + window.stride[d] - 1) / window.stride[d] + 1;
+  const bool last_starts_in_padding = (outputs - 1) * window.stride[d] >= extent + window.pad_begin[d];
+  return last_starts_in_padding ? outputs - 1 : outputs;
 }
 
 }  // namespace

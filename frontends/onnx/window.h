@@ -15,8 +15,8 @@ struct Window {
   std::array<int64_t, 2> kernel{1, 1};
   std::array<int64_t, 2> pad_begin{0, 0}, pad_end{0, 0};
   std::array<int64_t, 2> stride{1, 1}, dilation{1, 1};
-  /// Extents of the output, by ceil_mode if the node says so. A window that would start in the end padding is dropped,
-  /// as frameworks do and ONNX says since opset 22.
+  /// Extents of the output. In ceil_mode a last window that would start in the end padding is dropped, as frameworks do
+  /// and ONNX says since opset 22.
   std::array<int64_t, 2> outputs{0, 0};
 };
 

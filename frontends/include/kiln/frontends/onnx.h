@@ -20,7 +20,7 @@ struct OnnxOptions {
   /// Order of every tensor of four dimensions, filters included; others are stored in logical order.
   MemoryOrder order = MemoryOrder::nchw;
   /// The batch; without it, the model's own, and 1 where the model leaves it open.
-  std::optional<int64_t> batch;
+  std::optional<int64_t> batch = std::nullopt;
   /// Requests with `n=?`, of the bucket that holds the batch.
   bool dynamic_batch = false;
   /// Folds what follows a convolution into its epilogue; see read_onnx().

@@ -20,12 +20,12 @@ namespace kiln::reference {
 struct Bindings {
   /// Operand name -> memory from the operand's first element, at least span() elements of its TensorSpec (of the
   /// call's batch if the request is dynamic). `y` is read only if beta's class is not zero: its contents before.
-  std::map<std::string, std::span<const std::byte>> operands;
+  std::map<std::string, std::span<const std::byte>> operands = {};
   /// Values of the call, as kernels receive them. Used where the request's blend or epilogue says so.
   float alpha = 1, beta = 0;
   float clip_lo = -std::numeric_limits<float>::infinity(), clip_hi = std::numeric_limits<float>::infinity();
   /// The batch of a dynamic request; without it, the top of the bucket.
-  std::optional<int64_t> n;
+  std::optional<int64_t> n = std::nullopt;
 };
 
 /// What one output element should be, with what is needed to say how far f32 arithmetic may stray from it

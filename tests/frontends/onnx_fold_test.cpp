@@ -1,0 +1,223 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "onnx_model.h"
+
+namespace kiln::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+const std::string conv = "conv_forward x=f32:1x4x5x5:nchw w=f32:4x4x3x3:nchw pad=1,1";
+
+/// A model that starts with `c` = Conv(x), of the same shape as x. Values besides: `r` of that shape, `ch` and `ch1`
+/// with one number per channel, BatchNormalization's `s`.
+class Chain : public OnnxModel {
+ public:
+  explicit Chain(int64_t opset = 13) : OnnxModel(opset) {
+    input("x", {1, 4, 5, 5}).input("r", {1, 4, 5, 5}).weights("w", {4, 4, 3, 3}).weights("s", {4}).weights("b", {4});
+    weights("ch", {4, 1, 1}).weights("ch1", {1, 4, 1, 1}).scalar("zero", 0).scalar("six", 6).scalar("one", 1);
+    add_conv("x", "c");
+  }
+  void add_conv(const std::string& from, const std::string& to, bool bias = false) {
+    node("Conv", bias ? std::vector<std::string>{from, "w", "b"} : std::vector<std::string>{from, "w"}, {to},
+         {{"pads", std::vector<int64_t>{1, 1, 1, 1}}});
+  }
+  onnx::NodeProto& batch_norm(const std::string& from, const std::string& to) {
+    return node("BatchNormalization", {from, "s", "s", "s", "s"}, {to});
+  }
+};
+
+TEST(OnnxFold, TurnsBatchNormalizationIntoABias) {
+  for (const int64_t opset : {7, 9, 13, 15}) {
+    Chain chain(opset);
+    chain.batch_norm("c", "y");
+    chain.output("y");
+    EXPECT_THAT(lines_of(chain.read()), ElementsAre(line(conv + " epilogue=bias"))) << opset;
+    EXPECT_THAT(chain.read().uncovered, IsEmpty());
+  }
+}
+
+TEST(OnnxFold, MergesBatchNormalizationWithTheBiasThatIsThere) {
+  Chain chain;
+  chain.add_conv("c", "d", true);
+  chain.batch_norm("d", "y");
+  chain.output("y");
+  EXPECT_THAT(lines_of(chain.read()), ElementsAre(line(conv), line(conv + " epilogue=bias")));
+}
+
+TEST(OnnxFold, LeavesBatchNormalizationThatTrainsOrIsNotConstant) {
+  Chain training(14), computed;
+  onnx::AttributeProto& mode = *training.batch_norm("c", "y").add_attribute();
+  mode.set_name("training_mode");
+  mode.set_type(onnx::AttributeProto::INT);
+  mode.set_i(1);
+  training.output("y");
+  computed.input("v", {4});
+  computed.node("BatchNormalization", {"c", "s", "s", "s", "v"}, {"y"});
+  computed.output("y");
+  for (const OnnxModel* model : {static_cast<OnnxModel*>(&training), static_cast<OnnxModel*>(&computed)}) {
+    EXPECT_THAT(lines_of(model->read()), ElementsAre(line(conv)));
+    EXPECT_THAT(uncovered_of(model->read()),
+                ElementsAre("BatchNormalization *1: it could not be folded into a convolution"));
+  }
+}
+
+TEST(OnnxFold, LeavesBatchNormalizationBehindAFilterThatIsNotConstant) {
+  OnnxModel model;
+  model.input("x", {1, 4, 5, 5}).input("filter", {4, 4, 3, 3}).weights("s", {4});
+  model.node("Conv", {"x", "filter"}, {"c"});
+  model.node("BatchNormalization", {"c", "s", "s", "s", "s"}, {"y"});
+  model.output("y");
+  EXPECT_THAT(lines_of(model.read()), ElementsAre(line("conv_forward x=f32:1x4x5x5:nchw w=f32:4x4x3x3:nchw")));
+}
+
+TEST(OnnxFold, TurnsAConstantPerChannelIntoABias) {
+  for (const auto& [constant, swapped] : {std::pair{"ch", false}, {"ch1", false}, {"ch", true}}) {
+    Chain chain;
+    const std::string name = constant;
+    chain.node("Add", swapped ? std::vector<std::string>{name, "c"} : std::vector<std::string>{"c", name}, {"y"});
+    chain.output("y");
+    EXPECT_THAT(lines_of(chain.read()), ElementsAre(line(conv + " epilogue=bias")));
+  }
+}
+
+TEST(OnnxFold, AddsATensorOfTheSameShape) {
+  Chain chain;
+  chain.node("Add", {"r", "c"}, {"y"});
+  chain.output("y");
+  EXPECT_THAT(lines_of(chain.read()), ElementsAre(line(conv + " epilogue=add")));
+}
+
+TEST(OnnxFold, LeavesAnAddThatBroadcasts) {
+  for (const std::vector<Extent>& extents : {std::vector<Extent>{1, 4, 1, 5}, {1}, {1, 1, 5, 5}, {2, 4, 5, 5}}) {
+    Chain chain;
+    chain.input("other", extents);
+    chain.node("Add", {"c", "other"}, {"y"});
+    chain.output("y");
+    EXPECT_THAT(lines_of(chain.read()), ElementsAre(line(conv)));
+    EXPECT_THAT(uncovered_of(chain.read()), ElementsAre("Add *1: it could not be folded into a convolution"));
+  }
+}
+
+TEST(OnnxFold, FoldsAWholeResidualBlock) {
+  Chain chain;
+  chain.batch_norm("c", "n");
+  chain.node("Add", {"n", "r"}, {"a"});
+  chain.node("Relu", {"a"}, {"y"});
+  chain.output("y");
+  EXPECT_THAT(lines_of(chain.read()), ElementsAre(line(conv + " epilogue=bias+add+relu")));
+  EXPECT_THAT(chain.read().uncovered, IsEmpty());
+}
+
+TEST(OnnxFold, GivesAnAddOfTwoConvolutionsToTheLaterOne) {
+  Chain chain;
+  chain.batch_norm("c", "left");
+  chain.add_conv("r", "right");
+  chain.node("Add", {"left", "right"}, {"a"});
+  chain.node("Relu", {"a"}, {"y"});
+  chain.output("y");
+  EXPECT_THAT(lines_of(chain.read()), ElementsAre(line(conv + " epilogue=bias"), line(conv + " epilogue=add+relu")));
+}
+
+TEST(OnnxFold, AddsBeforeTheActivationOnly) {
+  Chain chain;
+  chain.node("Relu", {"c"}, {"n"});
+  chain.node("Add", {"n", "r"}, {"y"});
+  chain.output("y");
+  EXPECT_THAT(lines_of(chain.read()), ElementsAre(line(conv + " epilogue=relu")));
+  EXPECT_THAT(uncovered_of(chain.read()), ElementsAre("Add *1: it could not be folded into a convolution"));
+}
+
+TEST(OnnxFold, NormalisesBeforeAnythingElseOnly) {
+  Chain chain;
+  chain.node("Relu", {"c"}, {"n"});
+  chain.batch_norm("n", "y");
+  chain.output("y");
+  EXPECT_THAT(lines_of(chain.read()), ElementsAre(line(conv + " epilogue=relu")));
+}
+
+TEST(OnnxFold, FoldsNoSecondAddOrActivation) {
+  Chain chain;
+  chain.node("Add", {"c", "r"}, {"a"});
+  chain.node("Add", {"a", "r"}, {"d"});
+  chain.output("d");
+  EXPECT_THAT(lines_of(chain.read()), ElementsAre(line(conv + " epilogue=add")));
+}
+
+TEST(OnnxFold, ClipsByAttributesBeforeOpset11AndByInputsSince) {
+  Chain attributes(10);
+  attributes.node("Clip", {"c"}, {"y"}, {{"min", 0.0F}, {"max", 6.0F}});
+  attributes.output("y");
+  EXPECT_THAT(lines_of(attributes.read()), ElementsAre(line(conv + " epilogue=clip")));
+  Chain inputs(11);
+  inputs.node("Clip", {"c", "zero", "six"}, {"y"});
+  inputs.output("y");
+  EXPECT_THAT(lines_of(inputs.read()), ElementsAre(line(conv + " epilogue=clip")));
+}
+
+TEST(OnnxFold, CallsAClipAtZeroFromBelowRelu) {
+  Chain attributes(10), inputs, empty;
+  attributes.node("Clip", {"c"}, {"y"}, {{"min", 0.0F}});
+  inputs.node("Clip", {"c", "zero"}, {"y"});
+  empty.node("Clip", {"c", "zero", ""}, {"y"});
+  for (OnnxModel* model :
+       {static_cast<OnnxModel*>(&attributes), static_cast<OnnxModel*>(&inputs), static_cast<OnnxModel*>(&empty)}) {
+    model->output("y");
+    EXPECT_THAT(lines_of(model->read()), ElementsAre(line(conv + " epilogue=relu")));
+  }
+  Chain at_one;
+  at_one.node("Clip", {"c", "one"}, {"y"});
+  at_one.output("y");
+  EXPECT_THAT(lines_of(at_one.read()), ElementsAre(line(conv + " epilogue=clip")));
+}
+
+TEST(OnnxFold, LeavesAClipWithBoundsThatAreNotConstant) {
+  Chain chain;
+  chain.input("bound", {});
+  chain.node("Clip", {"c", "zero", "bound"}, {"y"});
+  chain.output("y");
+  EXPECT_THAT(lines_of(chain.read()), ElementsAre(line(conv)));
+}
+
+TEST(OnnxFold, LeavesWhatFollowsAResultThatIsUsedTwice) {
+  Chain twice, returned, squared, body;
+  twice.node("Relu", {"c"}, {"y"});
+  twice.node("Sigmoid", {"c"}, {"z"});
+  twice.output("y").output("z");
+  returned.node("Relu", {"c"}, {"y"});
+  returned.output("y").output("c");
+  squared.node("Add", {"c", "c"}, {"y"});
+  squared.output("y");
+  body.node("Relu", {"c"}, {"y"});
+  body.input("choice", {}, onnx::TensorProto::BOOL);
+  onnx::AttributeProto& branch = *body.node("If", {"choice"}, {"z"}).add_attribute();
+  branch.set_name("then_branch");
+  branch.set_type(onnx::AttributeProto::GRAPH);
+  onnx::NodeProto& inner = *branch.mutable_g()->add_node();
+  inner.set_op_type("Relu");
+  inner.add_input("c");
+  inner.add_output("inner");
+  body.output("y");
+  for (const OnnxModel* model : {&twice, &returned, &squared, &body}) {
+    EXPECT_THAT(lines_of(model->read()), ElementsAre(line(conv)));
+  }
+}
+
+TEST(OnnxFold, FoldsNothingWhenItIsOff) {
+  Chain chain;
+  chain.add_conv("c", "d", true);
+  chain.batch_norm("d", "n");
+  chain.node("Add", {"n", "r"}, {"a"});
+  chain.node("Relu", {"a"}, {"p"});
+  chain.node("Clip", {"p", "zero", "six"}, {"y"});
+  chain.output("y");
+  const ModelListing listing = chain.read({.fuse = false});
+  EXPECT_THAT(lines_of(listing), ElementsAre(line(conv), line(conv + " epilogue=bias")));
+  EXPECT_THAT(uncovered_of(listing), ElementsAre("BatchNormalization *1: folding is off", "Add *1: folding is off",
+                                                 "Relu *1: folding is off", "Clip *1: folding is off"));
+}
+
+}  // namespace
+}  // namespace kiln::test

@@ -1,0 +1,65 @@
+// Small ONNX models, built node by node.
+#pragma once
+
+#include <onnx/onnx_pb.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "kiln/frontends/onnx.h"
+
+namespace kiln::test {
+
+using Extent = std::variant<int64_t, std::string>;  ///< a number, or the name of a symbol; "" for an unknown one
+using Value = std::variant<int64_t, float, std::string, std::vector<int64_t>>;
+using Attributes = std::vector<std::pair<std::string, Value>>;
+
+/// A model of one graph. Values get their shapes from inference; add outputs last.
+class OnnxModel {
+ public:
+  explicit OnnxModel(int64_t opset = 13);
+
+  OnnxModel& input(const std::string& name, const std::vector<Extent>& extents,
+                   int32_t type = onnx::TensorProto::FLOAT);
+  /// An initialiser without data: only its shape is ever read.
+  OnnxModel& weights(const std::string& name, const std::vector<int64_t>& extents);
+  OnnxModel& scalar(const std::string& name, float value);
+  onnx::NodeProto& node(const std::string& type, const std::vector<std::string>& inputs,
+                        const std::vector<std::string>& outputs, const Attributes& attributes = {});
+  OnnxModel& output(const std::string& name);
+
+  onnx::ModelProto& proto() { return proto_; }
+  onnx::GraphProto& graph() { return *proto_.mutable_graph(); }
+
+  /// Writes the model to a file of its own, and reads it.
+  ModelListing read(const OnnxOptions& options = {}) const;
+
+ private:
+  onnx::ModelProto proto_;
+};
+
+/// A file in the test's temporary folder, removed at the end.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& contents);
+  ~TemporaryFile();
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// `KEY *2` for every layer.
+std::vector<std::string> lines_of(const ModelListing& listing);
+/// `Relu *2: reason` for what is not covered.
+std::vector<std::string> uncovered_of(const ModelListing& listing);
+/// What Request::parse() completes `line` to, with ` *count` behind it.
+std::string line(const std::string& request, int64_t count = 1);
+
+}  // namespace kiln::test

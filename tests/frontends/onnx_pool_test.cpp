@@ -1,0 +1,110 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "onnx_model.h"
+
+namespace kiln::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+using Ints = std::vector<int64_t>;
+
+OnnxModel one_pool(const std::string& type, const Attributes& attributes, int64_t opset = 13) {
+  OnnxModel model(opset);
+  model.input("x", {2, 3, 6, 7});
+  model.node(type, {"x"}, {"y"}, attributes);
+  model.output("y");
+  return model;
+}
+
+const std::string x = " x=f32:2x3x6x7:nchw ";
+
+TEST(OnnxPool, HasTheDefaultsOfTheSpecification) {
+  EXPECT_THAT(lines_of(one_pool("MaxPool", {{"kernel_shape", Ints{2, 3}}}).read()),
+              ElementsAre(line("pool_forward mode=max window=2,3" + x + "y=f32:2x3x5x5:nchw")));
+  EXPECT_THAT(lines_of(one_pool("AveragePool", {{"kernel_shape", Ints{2, 3}}}).read()),
+              ElementsAre(line("pool_forward mode=avg window=2,3" + x)));
+}
+
+TEST(OnnxPool, TakesEveryAttribute) {
+  EXPECT_THAT(lines_of(one_pool("MaxPool", {{"kernel_shape", Ints{2, 3}},
+                                            {"strides", Ints{2, 1}},
+                                            {"pads", Ints{1, 0, 0, 2}},
+                                            {"dilations", Ints{1, 2}},
+                                            {"storage_order", 1}})
+                           .read()),
+              ElementsAre(line("pool_forward mode=max window=2,3 stride=2,1 pad=1,0,0,2 dilation=1,2" + x)));
+  EXPECT_THAT(lines_of(one_pool("AveragePool",
+                                {{"kernel_shape", Ints{3, 3}}, {"pads", Ints{1, 1, 1, 1}}, {"count_include_pad", 1}})
+                           .read()),
+              ElementsAre(line("pool_forward mode=avg_padded window=3,3 pad=1,1" + x)));
+  EXPECT_THAT(lines_of(one_pool("AveragePool",
+                                {{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"auto_pad", "SAME_LOWER"}})
+                           .read()),
+              ElementsAre(line("pool_forward mode=avg window=3,3 stride=2,2 pad=1,1,0,1" + x)));
+}
+
+TEST(OnnxPool, RoundsUpInCeilMode) {
+  EXPECT_THAT(
+      lines_of(one_pool("MaxPool", {{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"ceil_mode", 1}}).read()),
+      ElementsAre(line("pool_forward mode=max window=3,3 stride=2,2 ceil=1 y=f32:2x3x3x3:nchw" + x)));
+}
+
+TEST(OnnxPool, DropsWindowsThatStartInThePaddingFromItsShapeAndThoseBehindIt) {
+  // Along w, 7 elements and 2 of padding hold windows of 1 at 0, 4 and 8; the last starts in the padding. ONNX's own
+  // shape inference counts it.
+  OnnxModel model = one_pool(
+      "MaxPool", {{"kernel_shape", Ints{1, 1}}, {"strides", Ints{1, 4}}, {"pads", Ints{0, 0, 0, 2}}, {"ceil_mode", 1}});
+  model.weights("w", {1, 3, 1, 1});
+  model.node("Conv", {"y", "w"}, {"z"});
+  model.output("z");
+  EXPECT_THAT(lines_of(model.read()),
+              ElementsAre(line("pool_forward mode=max window=1,1 stride=1,4 pad=0,0,0,2 y=f32:2x3x6x2:nchw ceil=1" + x),
+                          line("conv_forward x=f32:2x3x6x2:nchw w=f32:1x3x1x1:nchw")));
+}
+
+TEST(OnnxPool, SkipsElementsInAveragesSinceOpset19) {
+  OnnxModel model = one_pool("AveragePool", {{"kernel_shape", Ints{2, 2}}, {"dilations", Ints{3, 2}}}, 19);
+  model.node("GlobalMaxPool", {"y"}, {"z"});
+  model.output("z");
+  EXPECT_THAT(lines_of(model.read()),
+              ElementsAre(line("pool_forward mode=avg window=2,2 dilation=3,2 y=f32:2x3x3x5:nchw" + x),
+                          line("pool_forward mode=max window=3,5 x=f32:2x3x3x5:nchw")));
+}
+
+TEST(OnnxPool, SpansTheWholeInputWhenGlobal) {
+  EXPECT_THAT(lines_of(one_pool("GlobalAveragePool", {}).read()),
+              ElementsAre(line("pool_forward mode=avg window=global" + x)));
+  EXPECT_THAT(lines_of(one_pool("GlobalMaxPool", {}).read({.order = MemoryOrder::nhwc})),
+              ElementsAre(line("pool_forward mode=max window=global x=f32:2x3x6x7:nhwc y=f32:2x3x1x1:nhwc")));
+}
+
+TEST(OnnxPool, IsNotCoveredWhereItsIndicesAreUsed) {
+  OnnxModel unused(13), used(13);
+  for (OnnxModel* model : {&unused, &used}) {
+    model->input("x", {2, 3, 6, 7});
+    model->node("MaxPool", {"x"}, {"y", "indices"}, {{"kernel_shape", Ints{2, 2}}});
+    model->output("y");
+  }
+  used.output("indices");
+  EXPECT_EQ(unused.read().layers.size(), 1u);
+  EXPECT_THAT(used.read().layers, IsEmpty());
+  EXPECT_THAT(uncovered_of(used.read()), ElementsAre("MaxPool *1: it returns the indices of the maxima"));
+}
+
+TEST(OnnxPool, IsNotCoveredForIntegersAndOtherRanks) {
+  OnnxModel model;
+  model.input("bytes", {1, 2, 8, 8}, onnx::TensorProto::UINT8).input("line", {1, 2, 8}).input("rows", {1, 2});
+  model.node("MaxPool", {"bytes"}, {"a"}, {{"kernel_shape", Ints{2, 2}}});
+  model.node("MaxPool", {"line"}, {"b"}, {{"kernel_shape", Ints{2}}});
+  model.node("GlobalAveragePool", {"rows"}, {"c"});
+  model.output("a").output("b").output("c");
+  EXPECT_THAT(uncovered_of(model.read()), ElementsAre("MaxPool *1: its elements are not floating-point numbers",
+                                                      "MaxPool *1: it is 1-D, and 2-D is covered",
+                                                      "GlobalAveragePool *1: its input has no spatial dimensions"));
+}
+
+}  // namespace
+}  // namespace kiln::test
