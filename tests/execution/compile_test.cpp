@@ -1,0 +1,75 @@
+// Needs an NVRTC, no device.
+#include "kiln/execution/compile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kiln/base/environment.h"
+#include "kiln/base/error.h"
+#include "kiln/execution/target.h"
+
+namespace kiln::execution {
+namespace {
+
+using testing::HasSubstr;
+
+class CompileTest : public testing::Test {
+ protected:
+  static Program program(std::vector<std::string> sources) {
+    Program made;
+    for (size_t i = 0; i < sources.size(); ++i) {
+      Launch launch;
+      launch.source = i;
+      launch.entry = "k" + std::to_string(i);
+      made.steps.emplace_back(launch);
+    }
+    made.sources = std::move(sources);
+    return made;
+  }
+
+  std::shared_ptr<const device::Nvrtc> nvrtc = device::Nvrtc::open({.library = Environment::read().nvrtc});
+  Target target = target_for(9, 0, *nvrtc);
+};
+
+TEST_F(CompileTest, GivesPtxCubinAndResourcesOfEverySource) {
+  const CompiledProgram compiled =
+      compile(*nvrtc,
+              program({"extern \"C\" __global__ void k0(float* y) { __shared__ float s[64]; s[threadIdx.x] = 1; "
+                       "__syncthreads(); y[0] = s[0]; }",
+                       "extern \"C\" __global__ void k1(float* y) { y[0] = 2; }"}),
+              target);
+  ASSERT_EQ(compiled.images.size(), 2U);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_THAT(compiled.images[i].ptx, HasSubstr(".entry k" + std::to_string(i)));
+    EXPECT_THAT(compiled.images[i].cubin, testing::StartsWith("\x7f"
+                                                              "ELF"));
+    ASSERT_EQ(compiled.images[i].resources.size(), 1U);
+  }
+  EXPECT_EQ(compiled.peak_resources().static_shared, 256);
+  EXPECT_GT(compiled.seconds, 0);
+}
+
+TEST_F(CompileTest, NamesKernelAndLineOfAnError) {
+  try {
+    compile(*nvrtc, program({"extern \"C\" __global__ void k0() {\n  oops;\n}"}), target);
+    ADD_FAILURE() << "an error was not noticed";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::compile_failed);
+    EXPECT_THAT(error.what(), HasSubstr("k0.cu(2)"));
+  }
+}
+
+TEST_F(CompileTest, HasADigestOfEverythingThatShapesTheBinary) {
+  const Program one = program({"extern \"C\" __global__ void k0() {}"});
+  const Program other = program({"extern \"C\" __global__ void k0() { }"});
+  EXPECT_EQ(compile_digest(*nvrtc, one, target), compile_digest(*nvrtc, one, target));
+  EXPECT_NE(compile_digest(*nvrtc, one, target), compile_digest(*nvrtc, other, target));
+  EXPECT_NE(compile_digest(*nvrtc, one, target), compile_digest(*nvrtc, one, target_for(8, 0, *nvrtc)));
+}
+
+TEST_F(CompileTest, RefusesACapabilityThatNobodyKnows) {
+  EXPECT_THROW(target_for(3, 5, *nvrtc), Error);
+}
+
+}  // namespace
+}  // namespace kiln::execution

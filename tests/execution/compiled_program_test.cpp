@@ -1,0 +1,99 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kiln/base/error.h"
+#include "kiln/execution/compile.h"
+#include "kiln/execution/target.h"
+
+namespace kiln::execution {
+namespace {
+
+CompiledProgram example() {
+  CompiledProgram compiled;
+  compiled.program.sources = {"first", std::string("with \0 and \xff inside", 18)};
+  Launch launch;
+  launch.source = 1;
+  launch.entry = "kernel";
+  launch.grid = {Count{1, 2, 3}, Count{4, 5, 6}, Count{7, 8, 9}};
+  launch.block = {32, 4, 2};
+  launch.dynamic_shared_bytes = 4096;
+  launch.arguments = {OperandArgument{"x"}, WorkspaceArgument{512}, Scalar::n, Scalar::clip_hi};
+  compiled.program.steps = {ClearWorkspace{256, 128}, launch};
+  compiled.program.workspace_bytes = 1024;
+  compiled.program.deterministic = false;
+  compiled.images = {{"ptx 1",
+                      std::string("\x7f"
+                                  "ELF\0\1",
+                                  6),
+                      {{.name = "kernel",
+                        .arch = "sm_90a",
+                        .registers = 40,
+                        .spill_stores = 1,
+                        .spill_loads = 2,
+                        .stack = 3,
+                        .static_shared = 4,
+                        .constant = 5,
+                        .barriers = 6}}},
+                     {"ptx 2", "", {}}};
+  compiled.log = "a warning";
+  compiled.seconds = 0.25;
+  return compiled;
+}
+
+TEST(CompiledProgram, SurvivesSerialisation) {
+  const CompiledProgram before = example();
+  const CompiledProgram after = deserialise(serialise(before));
+  EXPECT_EQ(after.program, before.program);
+  ASSERT_EQ(after.images.size(), 2U);
+  EXPECT_EQ(after.images[0].cubin, before.images[0].cubin);
+  EXPECT_EQ(after.images[1].ptx, "ptx 2");
+  const device::KernelResources& resources = after.images[0].resources.at(0);
+  EXPECT_EQ(resources.name, "kernel");
+  EXPECT_EQ(resources.arch, "sm_90a");
+  EXPECT_THAT((std::vector{resources.registers, resources.spill_stores, resources.spill_loads, resources.stack,
+                           resources.static_shared, resources.constant, resources.barriers}),
+              testing::ElementsAre(40, 1, 2, 3, 4, 5, 6));
+  EXPECT_EQ(after.log, "a warning");
+  EXPECT_DOUBLE_EQ(after.seconds, 0.25);
+}
+
+TEST(CompiledProgram, IsRefusedWithAnyByteDamaged) {
+  const std::string bytes = serialise(example());
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    std::string damaged = bytes;
+    damaged[i] = static_cast<char>(damaged[i] ^ 0x20);
+    EXPECT_THROW(deserialise(damaged), Error) << "byte " << i;
+  }
+}
+
+TEST(CompiledProgram, IsRefusedCutOffAnywhere) {
+  const std::string bytes = serialise(example());
+  for (size_t length = 0; length < bytes.size(); length += 7) {
+    EXPECT_THROW(deserialise(std::string_view(bytes).substr(0, length)), Error) << length << " bytes";
+  }
+}
+
+TEST(CompiledProgram, ReportsTheMostOfEachResource) {
+  CompiledProgram compiled = example();
+  compiled.images[1].resources = {{.name = "b", .arch = "sm_90a", .registers = 10, .static_shared = 9000}};
+  const device::KernelResources peak = compiled.peak_resources();
+  EXPECT_EQ(peak.registers, 40);
+  EXPECT_EQ(peak.static_shared, 9000);
+}
+
+TEST(Figures, FollowTheBus) {
+  device::DeviceInfo info;
+  info.sms = 132;
+  info.clock_khz = 1980000;
+  info.memory_clock_khz = 3201000;
+  info.memory_bus_bits = 6144;
+  info.l2_bytes = 50 << 20;
+  const DeviceFigures figures = figures_of(info);
+  EXPECT_EQ(figures.sms, 132);
+  EXPECT_DOUBLE_EQ(figures.clock_hz, 1.98e9);
+  EXPECT_NEAR(figures.dram_bytes_per_second, 4.917e12, 1e9);
+  EXPECT_EQ(figures.l2_bytes, 50 << 20);
+}
+
+}  // namespace
+}  // namespace kiln::execution

@@ -1,0 +1,190 @@
+#include "kiln/execution/executable.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstring>
+
+#include "kiln/base/error.h"
+#include "recording_driver.h"
+
+namespace kiln::execution {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+const cuda_abi::CUstream stream = reinterpret_cast<cuda_abi::CUstream>(uint64_t{7});
+
+Launch kernel(std::string entry, std::vector<Argument> arguments) {
+  Launch launch;
+  launch.entry = std::move(entry);
+  launch.arguments = std::move(arguments);
+  return launch;
+}
+
+CompiledProgram compiled(std::vector<Step> steps, int64_t workspace = 0) {
+  CompiledProgram program;
+  program.program.sources = {"source"};
+  program.program.steps = std::move(steps);
+  program.program.workspace_bytes = workspace;
+  program.images = {{"the ptx", "the cubin", {}}};
+  return program;
+}
+
+float as_float(uint64_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits));
+}
+
+TEST(Executable, PassesOperandsByNameAndNullForWhatTheRequestHasNot) {
+  RecordingDriver driver;
+  driver.arguments_read = 3;
+  const Executable executable(
+      driver.fake.context(),
+      compiled({kernel("k", {OperandArgument{"y"}, OperandArgument{"bias"}, OperandArgument{"x"}})}), {"x", "y"});
+  executable.run(stream, std::vector<cuda_abi::CUdeviceptr>{100, 200}, {}, 1, 0);
+  ASSERT_THAT(driver.launches, SizeIs(1));
+  EXPECT_THAT(driver.launches[0].arguments, ElementsAre(200, 0, 100));
+  EXPECT_EQ(driver.launches[0].stream, 7U);
+}
+
+TEST(Executable, PassesScalarsInTheirTypes) {
+  RecordingDriver driver;
+  driver.arguments_read = 5;
+  const Executable executable(
+      driver.fake.context(),
+      compiled({kernel("k", {Scalar::clip_hi, Scalar::n, Scalar::beta, Scalar::alpha, Scalar::clip_lo})}), {});
+  executable.run(stream, {}, {.alpha = 2, .beta = 3, .clip_lo = -4, .clip_hi = 5}, int64_t{1} << 40, 0);
+  const std::vector<uint64_t>& arguments = driver.launches.at(0).arguments;
+  EXPECT_EQ(as_float(arguments[0]), 5);
+  EXPECT_EQ(arguments[1], uint64_t{1} << 40);
+  EXPECT_EQ(as_float(arguments[2]), 3);
+  EXPECT_EQ(as_float(arguments[3]), 2);
+  EXPECT_EQ(as_float(arguments[4]), -4);
+}
+
+TEST(Executable, AddsOffsetsToTheWorkspaceOfEachCall) {
+  RecordingDriver driver;
+  driver.arguments_read = 3;
+  const Executable executable(
+      driver.fake.context(),
+      compiled({kernel("k", {WorkspaceArgument{256}, WorkspaceArgument{0}, WorkspaceArgument{256}})}, 512), {});
+  executable.run(stream, {}, {}, 1, 10000);
+  executable.run(stream, {}, {}, 1, 20000);
+  EXPECT_THAT(driver.launches.at(0).arguments, ElementsAre(10256, 10000, 10256));
+  EXPECT_THAT(driver.launches.at(1).arguments, ElementsAre(20256, 20000, 20256));
+}
+
+TEST(Executable, RunsItsStepsInOrder) {
+  RecordingDriver driver;
+  const Executable executable(driver.fake.context(),
+                              compiled({ClearWorkspace{0, 64}, kernel("k", {}), ClearWorkspace{64, 3}}, 256), {});
+  executable.run(stream, {}, {}, 1, 4096);
+  EXPECT_THAT(driver.steps, ElementsAre("clear 4096 16x4", "launch", "clear 4160 3x1"));
+}
+
+TEST(Executable, TakesTheGridFromTheBatchOfTheCall) {
+  RecordingDriver driver;
+  Launch launch = kernel("k", {});
+  launch.grid = {Count{0, 100, 32}, Count{2, 0, 1}, Count{1, 1, 1}};
+  launch.block = {64, 2, 1};
+  const Executable executable(driver.fake.context(), compiled({launch}), {});
+  executable.run(stream, {}, {}, 3, 0);
+  executable.run(stream, {}, {}, 1, 0);
+  EXPECT_THAT(driver.launches.at(0).grid, ElementsAre(10, 2, 4));
+  EXPECT_THAT(driver.launches.at(1).grid, ElementsAre(4, 2, 2));
+  EXPECT_THAT(driver.launches.at(0).block, ElementsAre(64, 2, 1));
+}
+
+TEST(Executable, StartsNothingForAnEmptyGrid) {
+  RecordingDriver driver;
+  Launch dynamic = kernel("dynamic", {});
+  dynamic.grid[1] = Count{0, 8, 4};
+  Launch fixed = kernel("fixed", {});
+  fixed.grid[2] = Count{0, 0, 1};
+  const Executable executable(driver.fake.context(), compiled({dynamic, fixed}), {});
+  executable.run(stream, {}, {}, 0, 0);
+  EXPECT_THAT(driver.launches, IsEmpty());
+}
+
+TEST(Executable, RefusesAGridThatNoDeviceTakes) {
+  RecordingDriver driver;
+  Launch launch = kernel("k", {});
+  launch.grid[1] = Count{0, 1, 1};
+  const Executable executable(driver.fake.context(), compiled({launch}), {});
+  executable.run(stream, {}, {}, 65535, 0);
+  EXPECT_THROW(executable.run(stream, {}, {}, 65536, 0), Error);
+  EXPECT_THAT(driver.launches, SizeIs(1));
+}
+
+TEST(Executable, LoadsTheCubinOnARealDeviceAndThePtxOnTheEmulatedOne) {
+  RecordingDriver driver;
+  const CompiledProgram program = compiled({kernel("k", {})});
+  const Executable real(driver.fake.context(), program, {});
+  const auto emulated = device::Driver::from_table(driver.fake.table, "an emulator", true);
+  const Executable other(device::ContextHandle::acquire(device::Device(emulated, 0)), program, {});
+  EXPECT_THAT(driver.images, ElementsAre("the cubin", "the ptx"));
+}
+
+TEST(Executable, PermitsLargeDynamicSharedMemoryOnceAtLoad) {
+  RecordingDriver driver;
+  driver.static_shared = 1000;
+  Launch launch = kernel("k", {});
+  // The fake device has 8000 bytes per block without opting in (attribute 8).
+  launch.dynamic_shared_bytes = 7001;
+  const Executable executable(driver.fake.context(), compiled({launch}), {});
+  executable.run(stream, {}, {}, 1, 0);
+  executable.run(stream, {}, {}, 1, 0);
+  EXPECT_THAT(driver.permitted_shared, ElementsAre(7001));
+  EXPECT_EQ(driver.launches.at(1).dynamic_shared, 7001U);
+}
+
+TEST(Executable, NeedsNoPermissionForLittleSharedMemory) {
+  RecordingDriver driver;
+  driver.static_shared = 1000;
+  Launch launch = kernel("k", {});
+  launch.dynamic_shared_bytes = 7000;
+  const Executable executable(driver.fake.context(), compiled({launch}), {});
+  EXPECT_THAT(driver.permitted_shared, IsEmpty());
+}
+
+TEST(Executable, RefusesABlockThatItsRegistersDoNotAllow) {
+  RecordingDriver driver;
+  driver.max_threads = 256;
+  Launch launch = kernel("k", {});
+  launch.block = {257, 1, 1};
+  EXPECT_THROW(Executable(driver.fake.context(), compiled({launch}), {}), Error);
+}
+
+TEST(Executable, RefusesAWrongNumberOfOperandsBeforeAnyLaunch) {
+  RecordingDriver driver;
+  const Executable executable(driver.fake.context(), compiled({kernel("k", {})}), {"x", "y"});
+  EXPECT_THROW(executable.run(stream, std::vector<cuda_abi::CUdeviceptr>{1}, {}, 1, 0), Error);
+  EXPECT_THAT(driver.launches, IsEmpty());
+}
+
+TEST(Executable, RefusesMoreValuesThanItsTableHolds) {
+  RecordingDriver driver;
+  const std::vector<Argument> many(Executable::max_values + 1, Argument{Scalar::n});
+  EXPECT_THROW(Executable(driver.fake.context(), compiled({kernel("k", many)}), {}), Error);
+  EXPECT_THROW(Executable(driver.fake.context(), compiled({}), std::vector<std::string>(Executable::max_values, "x")),
+               Error);
+  std::vector<Argument> offsets;
+  for (int i = 0; i < static_cast<int>(Executable::max_values); ++i) offsets.emplace_back(WorkspaceArgument{256 * i});
+  EXPECT_THROW(Executable(driver.fake.context(), compiled({kernel("k", offsets)}), {}), Error);
+}
+
+TEST(Executable, MakesItsContextCurrentAndPutsBackWhatWasThere) {
+  RecordingDriver driver;
+  const Executable executable(driver.fake.context(), compiled({kernel("k", {})}), {});
+  driver.fake.contexts = {51};
+  driver.fake.calls.clear();
+  executable.run(stream, {}, {}, 1, 0);
+  EXPECT_THAT(driver.fake.calls, ElementsAre("push 100", "pop"));
+  EXPECT_THAT(driver.fake.contexts, ElementsAre(51));
+}
+
+}  // namespace
+}  // namespace kiln::execution

@@ -1,0 +1,38 @@
+// A fake driver that loads any module, finds any kernel, and writes down launches and fills.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fake_driver.h"
+
+namespace kiln::execution {
+
+struct RecordedLaunch {
+  uint64_t function = 0;  ///< Length of the kernel's name: kernels of one test have names of different lengths.
+  std::array<unsigned, 3> grid{}, block{};
+  unsigned dynamic_shared = 0;
+  uint64_t stream = 0;
+  std::vector<uint64_t> arguments;  ///< The first `arguments_read` values, 8 bytes each.
+};
+
+struct RecordingDriver {
+  RecordingDriver();
+  ~RecordingDriver();
+  RecordingDriver(const RecordingDriver&) = delete;
+  RecordingDriver& operator=(const RecordingDriver&) = delete;
+
+  device::FakeDriver fake;
+  size_t arguments_read = 0;
+  int max_threads = 1024;  ///< What every kernel reports.
+  int static_shared = 0;
+  std::vector<std::string> steps;  ///< "launch" and "clear ADDRESS WORDSx4" or "clear ADDRESS BYTESx1", in order.
+  std::vector<RecordedLaunch> launches;
+  std::vector<std::string> images;    ///< That were loaded.
+  std::vector<int> permitted_shared;  ///< Values of cuFuncSetAttribute.
+};
+
+}  // namespace kiln::execution
