@@ -13,6 +13,7 @@
 #include "kiln/cache/pack.h"
 #include "kiln/runtime/settings.h"
 #include "kiln/templates/catalogue.h"
+#include "kiln/version.h"
 #include "table.h"
 #include "words.h"
 
@@ -73,7 +74,7 @@ int export_pack(const CacheOptions& options) {
   what.samples = !options.no_samples;
   if (options.winners) what.is_current = is_current(catalogue);
   const cache::Pack pack = cache::export_pack(database, what);
-  cache::write_pack_file(options.file, pack, KILN_VERSION);
+  cache::write_pack_file(options.file, pack, version());
   fmt::print("{}: {} records of {} devices\n", options.file, pack.records.size(), pack.devices.size());
   return success;
 }

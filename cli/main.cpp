@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "kiln/base/error.h"
+#include "kiln/version.h"
 
 namespace kiln::cli {
 namespace {
@@ -42,7 +43,7 @@ Environment: docs/environment.md. Request syntax: docs/request-syntax.md.)";
 
 int run(int argc, char** argv) {
   CLI::App app("kiln: kernels for neural-network layers, generated, checked and tuned for the device at hand", "kiln");
-  app.set_version_flag("--version", std::string("kiln ") + KILN_VERSION);
+  app.set_version_flag("--version", "kiln " + std::string(version()));
   app.require_subcommand(1);
   app.footer(footer);
   int exit_code = success;

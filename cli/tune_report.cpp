@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "kiln/version.h"
 #include "table.h"
 #include "words.h"
 
@@ -130,7 +131,7 @@ std::string print_table(const TuneReport& report) {
 }
 
 std::string print_json(const TuneReport& report) {
-  nlohmann::json json = {{"kiln_version", KILN_VERSION},
+  nlohmann::json json = {{"kiln_version", version()},
                          {"device", report.apparatus.device.id()},
                          {"driver_version", report.apparatus.driver_version},
                          {"nvrtc_version", report.apparatus.nvrtc_version},

@@ -40,6 +40,7 @@ class Context::Impl {
 
   PlanTable& table() { return table_; }  ///< Of the operation calls.
   WorkspacePool& workspaces() { return workspaces_; }
+  const std::shared_ptr<const device::ContextHandle>& device() const { return context_; }
 
  private:
   using Pending = std::shared_future<std::shared_ptr<const LoadedPlan>>;

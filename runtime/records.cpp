@@ -1,6 +1,7 @@
 #include "records.h"
 
 #include "kiln/base/error.h"
+#include "kiln/version.h"
 
 namespace kiln {
 namespace {
@@ -40,7 +41,7 @@ std::optional<cache::Record> record_of(const tuner::Trial& trial, const std::str
   record.resources = resources_of(trial);
   record.driver_version = trial.driver_version;
   record.nvrtc_version = trial.nvrtc_version;
-  record.kiln_version = KILN_VERSION;
+  record.kiln_version = std::string(version());
   record.source_digest = trial.source_digest;
   record.error = trial.error;
   record.session = session;

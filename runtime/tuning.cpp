@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kiln/base/digest.h"
+#include "kiln/version.h"
 #include "records.h"
 
 namespace kiln {
@@ -52,7 +53,7 @@ std::vector<tuner::JobResult> Tuning::run(const std::vector<tuner::Job>& jobs) {
   session.id = session_id_;
   session.device = apparatus_.device.id();
   session.plan = plan_of(jobs);
-  session.kiln_version = KILN_VERSION;
+  session.kiln_version = std::string(version());
   session.started_ms = cache::utc_now_ms();
   database_.begin_session(session);
   std::vector<tuner::JobResult> results = session_.run(jobs);

@@ -1,0 +1,38 @@
+// Device memory for applications that have no CUDA runtime of their own at hand.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "kiln/context.h"
+
+namespace kiln {
+
+/// An allocation on a Context's device, freed at the end. Move-only; keeps the device's driver and context alive.
+///
+/// Kiln takes any device pointer; this is a convenience for examples, tests and programs that run on the emulated
+/// device too.
+class DeviceMemory {
+ public:
+  /// `bytes` of device memory, 256-byte aligned, contents unspecified. Throws Error(out_of_memory).
+  DeviceMemory(Context& context, size_t bytes);
+  ~DeviceMemory();
+  DeviceMemory(DeviceMemory&&) noexcept;
+  DeviceMemory& operator=(DeviceMemory&&) noexcept;
+
+  void* data() const;
+  size_t size() const;
+
+  /// Copies to the start of the memory; has finished when it returns, in order with the default stream. Throws
+  /// Error(invalid_argument) if `bytes` are more than size(), Error(driver_error).
+  void upload(std::span<const std::byte> bytes);
+  /// Copies from the start of the memory, as upload().
+  void download(std::span<std::byte> bytes) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace kiln
