@@ -1,0 +1,131 @@
+// A worker whose programs do what their sources say: "crash", "hang", ... It plays both compiler and device, so that
+// the pool is tested with real processes and without a GPU. Words in a source, each at compile or at check:
+//   compile-crash, compile-hang, compile-garbage, compile-error
+//   check-crash, check-hang, check-wrong, check-memory, check-lost, check-crash-once FILE (crashes if it can make FILE)
+//   slow (0.3 s to compile)
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <thread>
+
+#include "kiln/execution/compile.h"
+#include "message.h"
+#include "protocol.h"
+
+namespace {
+
+using namespace kiln;
+using namespace kiln::tuner;
+
+bool says(const std::string& source, const std::string& word) {
+  return source.find(word) != std::string::npos;
+}
+
+void send(const Message& message) {
+  const std::string bytes = encode(message);
+  size_t sent = 0;
+  while (sent < bytes.size()) {
+    const ssize_t written = ::write(STDOUT_FILENO, bytes.data() + sent, bytes.size() - sent);
+    if (written <= 0) ::_exit(1);
+    sent += static_cast<size_t>(written);
+  }
+}
+
+[[noreturn]] void crash() {
+  ::raise(SIGKILL);
+  ::_exit(1);
+}
+
+[[noreturn]] void hang() {
+  while (true) std::this_thread::sleep_for(std::chrono::hours(1));
+}
+
+Message compile(const Message& command) {
+  execution::CompiledProgram compiled = execution::deserialise(command.payload);
+  const std::string& source = compiled.program.sources.front();
+  if (says(source, "compile-crash")) crash();
+  if (says(source, "compile-hang")) hang();
+  if (says(source, "compile-garbage")) {
+    if (::write(STDOUT_FILENO, "Segmentation fault\n", 19) < 0) ::_exit(1);
+    hang();
+  }
+  if (says(source, "compile-error")) {
+    return {{{"failure", to_json(Failure{Outcome::compile_failed, "no such type"})}}, {}};
+  }
+  if (says(source, "slow")) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  compiled.images = {{"ptx", std::string(200000, 'c'), {}}};  // more than a socket holds
+  return {{{"seconds", 0.01}, {"resources", to_json(device::KernelResources{.name = "k", .arch = "", .registers = 7})}},
+          execution::serialise(compiled)};
+}
+
+Message check(const std::string& source) {
+  if (says(source, "check-crash-once ")) {
+    const std::string file = source.substr(source.find("check-crash-once ") + 17);
+    const int made = ::open(file.c_str(), O_CREAT | O_EXCL | O_WRONLY, 0600);
+    if (made >= 0) crash();
+  } else if (says(source, "check-crash")) {
+    crash();
+  }
+  if (says(source, "check-hang")) hang();
+  if (says(source, "check-wrong")) {
+    return {{{"verdict", "wrong at (0)"}, {"failure", to_json(Failure{Outcome::wrong_result, "wrong at (0)"})}}, {}};
+  }
+  if (says(source, "check-memory")) {
+    return {{{"failure", to_json(Failure{Outcome::out_of_memory, "8 GiB"})}}, {}};
+  }
+  if (says(source, "check-lost")) {
+    return {{{"failure", to_json(Failure{Outcome::crashed, "illegal address"})}, {"fatal", true}}, {}};
+  }
+  return {{{"verdict", "fine in " + std::to_string(::getpid())}, {"seconds", 0.5}}, {}};
+}
+
+Message answer(const Message& command, std::map<SpecimenId, std::string>& loaded) {
+  const auto action = command.fields.at("do").get<std::string>();
+  if (action == "open") {
+    device::DeviceInfo info;
+    info.name = "Scripted";
+    info.cc_major = 9;
+    info.emulated = true;
+    return {{{"device", to_json(info)}, {"driver_version", "13.0"}, {"driver", "scripted"}}, {}};
+  }
+  if (action == "nvrtc") return {{{"nvrtc_major", 13}, {"nvrtc_minor", 0}}, {}};
+  if (action == "compile") return compile(command);
+  if (action == "begin") {
+    loaded.clear();
+    return {{{"verdict", ""}, {"seconds", 0.0}}, {}};
+  }
+  const auto id = command.fields.at("id").get<SpecimenId>();
+  if (action == "load") {
+    loaded[id] = execution::deserialise(command.payload).program.sources.front();
+    return {};
+  }
+  if (action == "discard") {
+    loaded.erase(id);
+    return {};
+  }
+  if (!loaded.contains(id)) return {{{"error", "not loaded"}, {"hint", ""}, {"code", 0}}, {}};
+  if (action == "check") return check(loaded.at(id));
+  return {{{"samples", std::vector<double>(command.fields.at("count").get<size_t>(), 0.25)}}, {}};
+}
+
+}  // namespace
+
+int main() {
+  std::map<SpecimenId, std::string> loaded;
+  MessageReader reader;
+  char bytes[4096];
+  while (true) {
+    while (const auto command = reader.next()) {
+      const Message reply = answer(*command, loaded);
+      send(reply);
+      if (reply.fields.contains("fatal")) return 0;
+    }
+    const ssize_t got = ::read(STDIN_FILENO, bytes, sizeof bytes);
+    if (got <= 0) return 0;
+    reader.feed({bytes, static_cast<size_t>(got)});
+  }
+}

@@ -1,0 +1,232 @@
+// The pool of workers with real processes that crash, hang and talk nonsense as told (scripted_worker.cpp).
+#include "worker_pool.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <thread>
+
+#include "kiln/base/error.h"
+
+namespace kiln::tuner {
+namespace {
+
+using testing::HasSubstr;
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+Program program(const std::string& script) {
+  Program made;
+  made.sources = {script};
+  return made;
+}
+
+bool is_running(pid_t pid) {
+  return ::kill(pid, 0) == 0;
+}
+
+bool ends_within(pid_t pid, double seconds) {
+  const double start = now();
+  while (is_running(pid) && now() - start < seconds) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  return !is_running(pid);
+}
+
+class WorkerPoolTest : public testing::Test {
+ protected:
+  static WorkerPoolOptions options() {
+    WorkerPoolOptions made;
+    made.worker = KILN_SCRIPTED_WORKER;
+    made.arguments = {};
+    made.compile_lanes = 2;
+    made.compile_limit = 0.5;
+    made.run_limit = 0.5;
+    return made;
+  }
+
+  CompileReport compile(SpecimenId id, const std::string& script) {
+    pool.submit(id, program(script));
+    return collect_one();
+  }
+  CompileReport collect_one() {
+    const double give_up = now() + 20;
+    while (now() < give_up) {
+      if (const auto report = pool.collect(1)) return *report;
+    }
+    ADD_FAILURE() << "no compile came back";
+    return {};
+  }
+  CheckReport check_new(SpecimenId id, const std::string& script) {
+    EXPECT_FALSE(compile(id, script).failure);
+    return pool.check(id);
+  }
+  void begin() { EXPECT_FALSE(pool.begin(Request::parse("softmax_forward x=f32:1x10:nc"), std::nullopt).failure); }
+
+  WorkerPool pool{options()};
+};
+
+TEST_F(WorkerPoolTest, ReportsTheDeviceAndTheVersions) {
+  EXPECT_EQ(pool.apparatus().device.name, "Scripted");
+  EXPECT_EQ(pool.apparatus().nvrtc_version, "13.0");
+  EXPECT_EQ(pool.apparatus().target.arch.major, 9);
+  EXPECT_TRUE(pool.apparatus().deterministic_time);
+}
+
+TEST_F(WorkerPoolTest, CompilesChecksAndTimes) {
+  const CompileReport report = compile(1, "good");
+  EXPECT_EQ(report.id, 1U);
+  EXPECT_FALSE(report.failure);
+  EXPECT_EQ(report.resources.registers, 7);
+  begin();
+  EXPECT_FALSE(pool.check(1).failure);
+  EXPECT_DOUBLE_EQ(pool.check(1).seconds, 0.5);
+  EXPECT_THAT(pool.sample(1, 3).seconds, testing::ElementsAre(0.25, 0.25, 0.25));
+}
+
+TEST_F(WorkerPoolTest, KeepsBothLanesBusy) {
+  compile(8, "good");  // compilers are started
+  compile(9, "good");
+  const double start = now();
+  for (SpecimenId id = 1; id <= 4; ++id) pool.submit(id, program("slow"));
+  for (int i = 0; i < 4; ++i) EXPECT_FALSE(collect_one().failure);
+  EXPECT_LT(now() - start, 1.1) << "four compiles of 0.3 s on two lanes";
+}
+
+TEST_F(WorkerPoolTest, GoesOnCompilingWhileTheDeviceMeasures) {
+  compile(1, "check-hang");
+  begin();
+  pool.submit(2, program("slow"));
+  pool.submit(3, program("slow"));
+  pool.submit(4, program("good"));
+  EXPECT_TRUE(pool.check(1).failure);  // takes half a second, in which all three are compiled
+  for (int i = 0; i < 3; ++i) {
+    const auto report = pool.collect(0);
+    ASSERT_TRUE(report) << i;
+    EXPECT_FALSE(report->failure);
+  }
+}
+
+TEST_F(WorkerPoolTest, ReportsACompileError) {
+  const CompileReport report = compile(1, "compile-error");
+  ASSERT_TRUE(report.failure);
+  EXPECT_EQ(report.failure->outcome, Outcome::compile_failed);
+  EXPECT_EQ(report.failure->error, "no such type");
+}
+
+TEST_F(WorkerPoolTest, KillsACompilerThatHangsAndStartsAnother) {
+  const CompileReport report = compile(1, "compile-hang");
+  ASSERT_TRUE(report.failure);
+  EXPECT_EQ(report.failure->outcome, Outcome::timed_out);
+  EXPECT_THAT(report.failure->error, HasSubstr("0.5 s"));
+  EXPECT_FALSE(compile(2, "good").failure);
+}
+
+TEST_F(WorkerPoolTest, ReportsHowACompilerDiedAndStartsAnother) {
+  const CompileReport report = compile(1, "compile-crash");
+  ASSERT_TRUE(report.failure);
+  EXPECT_EQ(report.failure->outcome, Outcome::crashed);
+  EXPECT_THAT(report.failure->error, HasSubstr("signal 9"));
+  EXPECT_FALSE(compile(2, "good").failure);
+}
+
+TEST_F(WorkerPoolTest, TakesGarbageForACrash) {
+  const CompileReport report = compile(1, "compile-garbage");
+  ASSERT_TRUE(report.failure);
+  EXPECT_EQ(report.failure->outcome, Outcome::crashed);
+  EXPECT_THAT(report.failure->error, HasSubstr("Segmentation fault"));
+  EXPECT_FALSE(compile(2, "good").failure);
+}
+
+TEST_F(WorkerPoolTest, ServesTheNextCallWithAFreshProcessAfterACrashAHangAndALostDevice) {
+  begin();
+  EXPECT_FALSE(check_new(1, "good").failure);
+  const std::map<std::string, Outcome> scripts{
+      {"check-crash", Outcome::crashed}, {"check-hang", Outcome::timed_out}, {"check-lost", Outcome::crashed}};
+  SpecimenId id = 2;
+  for (const auto& [script, outcome] : scripts) {
+    const pid_t before = pool.processes().front();
+    const CheckReport failed = check_new(id++, script);
+    ASSERT_TRUE(failed.failure) << script;
+    EXPECT_EQ(failed.failure->outcome, outcome) << script;
+    EXPECT_TRUE(ends_within(before, 2)) << script;
+    // What was loaded before is loaded again, and begin() repeated, without being asked.
+    EXPECT_FALSE(pool.check(1).failure) << script;
+    EXPECT_NE(pool.processes().front(), before) << script;
+  }
+}
+
+TEST_F(WorkerPoolTest, ForgivesACrashThatDoesNotRepeat) {
+  const std::string file = testing::TempDir() + "kiln_crash_once_" + std::to_string(::getpid());
+  begin();
+  compile(1, "check-crash-once " + file);
+  EXPECT_TRUE(pool.check(1).failure);
+  EXPECT_FALSE(pool.check(1).failure);
+  std::filesystem::remove(file);
+}
+
+TEST_F(WorkerPoolTest, KeepsItsProcessAfterAWrongResultAndWithoutMemory) {
+  begin();
+  const pid_t before = pool.processes().front();
+  EXPECT_EQ(check_new(1, "check-wrong").failure->outcome, Outcome::wrong_result);
+  EXPECT_EQ(check_new(2, "check-memory").failure->outcome, Outcome::out_of_memory);
+  EXPECT_EQ(pool.processes().front(), before);
+}
+
+TEST_F(WorkerPoolTest, SurvivesThatItsIdleProcessesAreKilled) {
+  begin();
+  compile(1, "good");
+  for (const pid_t pid : pool.processes()) {
+    if (pid > 0) ::kill(pid, SIGKILL);
+  }
+  EXPECT_EQ(pool.check(1).failure->outcome, Outcome::crashed);
+  EXPECT_FALSE(pool.check(1).failure);
+  EXPECT_EQ(compile(2, "good").failure->outcome, Outcome::crashed);
+  EXPECT_FALSE(compile(3, "good").failure);
+}
+
+TEST_F(WorkerPoolTest, ForgetsADiscardedProgramWhereverItIs) {
+  for (SpecimenId id = 1; id <= 4; ++id) pool.submit(id, program("slow"));
+  for (SpecimenId id = 1; id <= 4; ++id) pool.discard(id);
+  EXPECT_EQ(compile(5, "good").id, 5U);
+  EXPECT_FALSE(pool.collect(0.1));
+}
+
+TEST_F(WorkerPoolTest, LeavesNoProcessBehind) {
+  std::vector<pid_t> pids;
+  {
+    WorkerPool other(options());
+    other.submit(1, program("compile-hang"));
+    other.submit(2, program("good"));
+    while (!other.collect(1)) {
+    }
+    pids = other.processes();
+  }
+  EXPECT_EQ(pids.size(), 3U);
+  for (const pid_t pid : pids) EXPECT_FALSE(is_running(pid));
+}
+
+TEST(WorkerPools, RefuseAWorkerThatIsNone) {
+  WorkerPoolOptions options;
+  options.worker = "/bin/cat";  // answers, but with our own words
+  options.arguments = {};
+  EXPECT_ANY_THROW(WorkerPool{options});
+  options.worker = "/nowhere/kiln";
+  EXPECT_THROW(WorkerPool{options}, Error);
+}
+
+TEST(FindWorker, TakesTheNamedProgramOrSaysWhereItLooked) {
+  EXPECT_EQ(find_worker(std::string("/bin/sh")), "/bin/sh");
+  EXPECT_THROW(find_worker(std::string("/nowhere/kiln")), Error);
+  EXPECT_THROW(find_worker(std::string("/tmp")), Error);
+}
+
+}  // namespace
+}  // namespace kiln::tuner
