@@ -1,0 +1,19 @@
+// Pairwise covering: few configurations in which every pair of parameter values meets that can meet at all.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "kiln/generator/space.h"
+
+namespace kiln::testing_support {
+
+/// A subset of `points` in which any two values of any two parameters stand together if they do so in some point.
+/// Greedy, so about as small as it can be; the first point is in it; depends on nothing but `points`. With one
+/// parameter: every value.
+std::vector<Config> pairwise_cover(const std::vector<Config>& points);
+
+/// As pairwise_cover(), of all legal points of a space.
+std::vector<Config> pairwise_configs(const Space& space, const Request& request, const Target& target);
+
+}  // namespace kiln::testing_support

@@ -1,0 +1,74 @@
+#include "algorithm_cases.h"
+
+#include <gtest/gtest.h>
+
+#include <ostream>
+
+#include "kiln/templates/catalogue.h"
+#include "pairwise.h"
+#include "variant_check.h"
+
+namespace kiln::testing_support {
+
+const Catalogue& built_in_catalogue() {
+  static const Catalogue catalogue = make_catalogue(embedded_sources());
+  return catalogue;
+}
+
+Target target_of(int major, int minor) {
+  Target target = TestDevice::get().target;
+  target.arch = Arch::of(major, minor);
+  return target;
+}
+
+std::string case_name(const testing::TestParamInfo<AlgorithmCase>& info) {
+  return info.param.name;
+}
+
+void PrintTo(const AlgorithmCase& algorithm_case, std::ostream* out) {
+  *out << algorithm_case.request;
+}
+
+void expect_defaults_match(const AlgorithmCase& algorithm_case, std::optional<Target> target) {
+  const Catalogue& catalogue = built_in_catalogue();
+  const Request request = Request::parse(algorithm_case.request);
+  const Target generated_for = target.value_or(TestDevice::get().target);
+  VariantChecker checker(catalogue, request, thorough(), generated_for);
+  std::vector<std::string> served_by;
+  for (const Algorithm& algorithm : catalogue.algorithms()) {
+    if (algorithm.refusal(request, generated_for)) continue;
+    const std::optional<Config> config = algorithm.space().first_legal(request, generated_for);
+    if (!config) continue;
+    served_by.push_back(algorithm.name());
+    EXPECT_TRUE(checker.matches_reference({algorithm.name(), *config}));
+  }
+  EXPECT_EQ(served_by, algorithm_case.served_by) << request.key();
+}
+
+void expect_pairwise_match(const std::string& algorithm, std::string_view line) {
+  const Catalogue& catalogue = built_in_catalogue();
+  const Request request = Request::parse(line);
+  const Target& target = TestDevice::get().target;
+  VariantChecker checker(catalogue, request);
+  const std::vector<Config> configs = pairwise_configs(catalogue.find(algorithm)->space(), request, target);
+  EXPECT_GT(configs.size(), 1u);
+  for (const Config& config : configs) EXPECT_TRUE(checker.matches_reference({algorithm, config}));
+}
+
+void expect_wide_index_matches(const std::string& algorithm, std::string_view line) {
+  const Catalogue& catalogue = built_in_catalogue();
+  const Request request = Request::parse(line);
+  const Target& target = TestDevice::get().target;
+  const std::optional<Config> config = catalogue.find(algorithm)->space().first_legal(request, target);
+  ASSERT_TRUE(config);
+  Program program = catalogue.program(request, target, {algorithm, *config});
+  const std::string narrow = "using Index = int;", wide = "using Index = long long;";
+  for (std::string& source : program.sources) {
+    const size_t at = source.find(narrow);
+    ASSERT_NE(at, std::string::npos);
+    source.replace(at, narrow.size(), wide);
+  }
+  EXPECT_TRUE(VariantChecker(catalogue, request).matches_reference(program, algorithm + " with 64-bit offsets"));
+}
+
+}  // namespace kiln::testing_support

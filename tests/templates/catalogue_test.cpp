@@ -1,0 +1,205 @@
+// The catalogue as a whole: what must hold for every algorithm that stands in it.
+#include "kiln/templates/catalogue.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kiln/generator/operation.h"
+
+namespace kiln {
+namespace {
+
+const Catalogue& catalogue() {
+  static const Catalogue built_in = make_catalogue(embedded_sources());
+  return built_in;
+}
+
+std::vector<Target> targets() {
+  std::vector<Target> all;
+  for (const Arch& arch : Arch::all()) all.push_back({arch, 13, 0});
+  return all;
+}
+
+// Requests that together reach every algorithm.
+std::vector<Request> requests() {
+  std::vector<Request> parsed;
+  for (const char* line : {
+           "conv_forward x=f32:2x8x14x16:nchw w=f32:16x8x3x3:nchw pad=1,1",
+           "conv_forward x=f16:2x64x14x14:nhwc w=f16:64x64x3x3:nhwc pad=1,1 epilogue=bias+relu",
+           "conv_forward x=f16:2x64x14x14:nchw w=f16:32x64x1x1:nchw",
+           "conv_forward x=f32:2x64x14x14:nhwc w=f32:32x64x1x1:nhwc",
+           "conv_forward x=f32:1x512x7x7:nchw w=f32:512x512x3x3:nchw pad=1,1",
+           "conv_forward x=f16:2x32x14x14:nhwc w=f16:32x1x3x3:nhwc pad=1,1 groups=32",
+           "conv_forward x=f32:2x32x14x14:nchw w=f32:32x1x3x3:nchw pad=1,1 groups=32",
+           "conv_forward x=f32:2x3x16x16:nchw w=f32:8x3x3x3:nchw stride=2,2 n=?",
+           "pool_forward x=f16:2x64x28x28:nchw mode=max window=3,3 stride=2,2 pad=1,1",
+           "pool_forward x=f32:2x64x28x28:nhwc mode=avg window=3,3 stride=2,2 pad=1,1 n=?",
+           "pool_forward x=f16:2x64x7x7:nchw mode=avg window=global",
+           "pool_forward x=bf16:2x64x7x7:nhwc mode=avg window=global",
+           "softmax_forward x=f32:8x1000:nc axis=1",
+           "softmax_forward x=f16:8x32000:nc axis=1 mode=log n=?",
+           "softmax_forward x=bf16:2x21x64x64:nchw axis=1",
+       }) {
+    parsed.push_back(Request::parse(line));
+  }
+  return parsed;
+}
+
+TEST(BuiltInCatalogue, NamesEachAlgorithmOnce) {
+  std::set<std::string> names;
+  for (const Algorithm& algorithm : catalogue().algorithms()) EXPECT_TRUE(names.insert(algorithm.name()).second);
+}
+
+TEST(BuiltInCatalogue, HasOneTrustedAlgorithmForEachOperation) {
+  std::map<std::string, int> trusted;
+  for (const Algorithm& algorithm : catalogue().algorithms()) trusted[algorithm.operation()] += algorithm.trusted();
+  for (const Operation* operation : operations()) EXPECT_EQ(trusted[std::string(operation->name())], 1);
+  EXPECT_EQ(trusted.size(), operations().size());
+}
+
+TEST(BuiltInCatalogue, KeepsEachTemplateBesideItsDescriptorUnderTheAlgorithmsName) {
+  for (const Algorithm& algorithm : catalogue().algorithms()) {
+    const std::string& path = algorithm.template_path();
+    EXPECT_EQ(path.substr(path.find('/') + 1), algorithm.name() + ".cu");
+    EXPECT_TRUE(embedded_sources().files().contains(path.substr(0, path.rfind('.')) + ".cpp"));
+  }
+}
+
+TEST(BuiltInCatalogue, TrustsAlgorithmsThatServeAnyRequest) {
+  for (const Request& request : requests()) {
+    const Algorithm& trusted = catalogue().trusted(request.operation);
+    for (const Target& target : targets()) {
+      EXPECT_EQ(trusted.refusal(request, target), std::nullopt) << request.key();
+      EXPECT_TRUE(trusted.space().first_legal(request, target)) << request.key();
+    }
+  }
+}
+
+TEST(BuiltInCatalogue, GeneratesTheDefaultOfEveryAlgorithmForEveryArchitecture) {
+  std::set<std::string> generated;
+  for (const Request& request : requests()) {
+    for (const Target& target : targets()) {
+      for (const Algorithm& algorithm : catalogue().algorithms()) {
+        if (algorithm.refusal(request, target)) continue;
+        const std::optional<Config> config = algorithm.space().first_legal(request, target);
+        if (!config) continue;
+        const Program program = catalogue().program(request, target, {algorithm.name(), *config});
+        EXPECT_FALSE(program.sources.empty());
+        EXPECT_FALSE(program.steps.empty());
+        generated.insert(algorithm.name());
+      }
+    }
+  }
+  EXPECT_EQ(generated.size(), catalogue().algorithms().size()) << "a request that reaches the new algorithm is missing";
+}
+
+TEST(BuiltInCatalogue, NamesInEveryLaunchAKernelThatTheSourceHas) {
+  for (const Request& request : requests()) {
+    const Target target = targets().back();
+    for (const Algorithm& algorithm : catalogue().algorithms()) {
+      if (algorithm.refusal(request, target)) continue;
+      const std::optional<Config> config = algorithm.space().first_legal(request, target);
+      if (!config) continue;
+      const Program program = catalogue().program(request, target, {algorithm.name(), *config});
+      for (const Step& step : program.steps) {
+        const auto* launch = std::get_if<Launch>(&step);
+        if (launch == nullptr) continue;
+        ASSERT_LT(launch->source, program.sources.size());
+        const std::regex kernel("extern \"C\" __global__ void[^;{]*\\b" + launch->entry + "\\s*\\(");
+        EXPECT_TRUE(std::regex_search(program.sources[launch->source], kernel)) << launch->entry;
+        EXPECT_LE(launch->block[0] * launch->block[1] * launch->block[2],
+                  static_cast<unsigned>(target.arch.threads_per_block));
+      }
+    }
+  }
+}
+
+TEST(BuiltInCatalogue, GivesEqualSourcesForEqualKeys) {
+  const Catalogue other = make_catalogue(embedded_sources());
+  for (const Request& request : requests()) {
+    const Request same = Request::parse(request.key());
+    const Target target = targets()[4];
+    for (const Candidate& candidate : catalogue().candidates(request, target, {132, 1.7e9, 4.8e12, 60 << 20}).ranked) {
+      EXPECT_EQ(catalogue().program(request, target, candidate.choice), other.program(same, target, candidate.choice));
+    }
+  }
+}
+
+TEST(BuiltInCatalogue, PredictsFinitePositiveTimesAboveZero) {
+  for (const Request& request : requests()) {
+    for (const Candidate& candidate :
+         catalogue().candidates(request, targets()[4], {132, 1.7e9, 4.8e12, 60 << 20}).ranked) {
+      EXPECT_TRUE(std::isfinite(candidate.estimate.seconds)) << candidate.choice.algorithm;
+      EXPECT_GT(candidate.estimate.seconds, 0) << candidate.choice.algorithm;
+    }
+  }
+}
+
+TEST(BuiltInCatalogue, UsesSixtyFourBitOffsetsWhereThirtyTwoDoNotReach) {
+  const Request small = Request::parse("pool_forward x=f16:2x64x256x256:nchw mode=max window=2,2 stride=2,2");
+  const Request large = Request::parse("pool_forward x=f16:512x64x256x256:nchw mode=max window=2,2 stride=2,2");
+  for (const char* name : {"pool_simple", "pool_nchw"}) {
+    const Target target = targets()[4];
+    const Algorithm& algorithm = *catalogue().find(name);
+    const auto source_for = [&](const Request& request) {
+      const Config config = algorithm.space().first_legal(request, target).value();
+      return catalogue().program(request, target, {name, config}).sources.front();
+    };
+    EXPECT_NE(source_for(small).find("using Index = int;"), std::string::npos) << name;
+    EXPECT_NE(source_for(large).find("using Index = long long;"), std::string::npos) << name;
+  }
+}
+
+TEST(BuiltInTemplates, IncludeNothingButPiecesOfTheLibrary) {
+  const std::regex include(R"(^[ \t]*#[ \t]*include[ \t]*(.*)$)", std::regex::multiline);
+  for (const auto& [path, text] : catalogue().library().files()) {
+    if (path.ends_with(".cpp")) continue;
+    for (std::sregex_iterator found(text.begin(), text.end(), include), end; found != end; ++found) {
+      EXPECT_EQ((*found)[1].str().rfind("\"lib/", 0), 0u) << path << " includes " << (*found)[1];
+    }
+  }
+}
+
+TEST(BuiltInTemplates, AreAllUsed) {
+  std::set<std::string> used;
+  for (const Algorithm& algorithm : catalogue().algorithms()) {
+    for (const std::string& path : closure(catalogue().library(), algorithm.template_path())) used.insert(path);
+  }
+  for (const auto& [path, text] : catalogue().library().files()) {
+    EXPECT_TRUE(path.ends_with(".cpp") || used.contains(path)) << path;
+  }
+}
+
+TEST(AlgorithmDigest, ChangesWithAPieceThatTheTemplateIncludesOnly) {
+  std::map<std::string, std::string> files = embedded_sources().files();
+  files["lib/softmax.cuh"] += "// edited\n";
+  const Catalogue edited = make_catalogue(SourceLibrary(std::move(files)));
+  EXPECT_NE(edited.digest("softmax_warp"), catalogue().digest("softmax_warp"));
+  EXPECT_EQ(edited.digest("pool_nchw"), catalogue().digest("pool_nchw"));
+}
+
+TEST(AlgorithmDigest, ChangesWithTheTypesThatEverySourceStartsWith) {
+  std::map<std::string, std::string> files = embedded_sources().files();
+  files["lib/types.cuh"] += "// edited\n";
+  const Catalogue edited = make_catalogue(SourceLibrary(std::move(files)));
+  for (const Algorithm& algorithm : catalogue().algorithms()) {
+    EXPECT_NE(edited.digest(algorithm.name()), catalogue().digest(algorithm.name())) << algorithm.name();
+  }
+}
+
+TEST(AlgorithmDigest, ChangesWithTheDescriptor) {
+  std::map<std::string, std::string> files = embedded_sources().files();
+  files["pool/pool_nchw.cpp"] += "// edited\n";
+  const Catalogue edited = make_catalogue(SourceLibrary(std::move(files)));
+  EXPECT_NE(edited.digest("pool_nchw"), catalogue().digest("pool_nchw"));
+  EXPECT_EQ(edited.digest("pool_nhwc"), catalogue().digest("pool_nhwc"));
+}
+
+}  // namespace
+}  // namespace kiln

@@ -1,0 +1,148 @@
+// Every pooling algorithm against the reference, on shapes that are awkward in one way each.
+#include <gtest/gtest.h>
+
+#include "algorithm_cases.h"
+
+namespace kiln::testing_support {
+namespace {
+
+using Names = std::vector<std::string>;
+
+const Names any_strides = {"pool_simple"};
+const Names nchw = {"pool_simple", "pool_nchw"};
+const Names nhwc = {"pool_simple", "pool_nhwc"};
+const Names global_nchw = {"pool_simple", "pool_nchw", "pool_global_nchw"};
+const Names global_nhwc = {"pool_simple", "pool_nhwc", "pool_global_nhwc"};
+
+class PoolDefaults : public testing::TestWithParam<AlgorithmCase> {};
+
+TEST_P(PoolDefaults, MatchTheReference) {
+  expect_defaults_match(GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Nchw, PoolDefaults,
+    testing::Values(
+        AlgorithmCase{"SingleElement", "pool_forward x=f32:1x1x2x1:nchw mode=max window=1,1", nchw},
+        AlgorithmCase{"Primes", "pool_forward x=f16:2x3x13x17:nchw mode=max window=3,3 pad=1,1 stride=2,2", nchw},
+        AlgorithmCase{"Vectors", "pool_forward x=bf16:2x5x16x32:nchw mode=max window=2,2 stride=2,2", nchw},
+        AlgorithmCase{"AsymmetricPads", "pool_forward x=f32:2x3x11x12:nchw mode=avg window=3,2 pad=1,0,0,1 stride=1,2",
+                      nchw},
+        AlgorithmCase{"CeilMode",
+                      "pool_forward x=f16:1x5x12x12:nchw mode=avg_padded window=3,3 pad=1,1 stride=2,2 ceil=1", nchw},
+        AlgorithmCase{"Dilation", "pool_forward x=bf16:2x4x15x16:nchw mode=max window=3,2 dilation=2,3 pad=2,1", nchw},
+        AlgorithmCase{"WindowsInPadding", "pool_forward x=f32:1x3x4x4:nchw mode=max window=2,2 pad=3,5,3,5", nchw},
+        AlgorithmCase{"AveragesInPadding", "pool_forward x=f32:1x3x4x4:nchw mode=avg window=2,2 pad=3,5,3,5", nchw},
+        AlgorithmCase{"PaddedAveragesInPadding",
+                      "pool_forward x=f32:1x3x4x4:nchw mode=avg_padded window=2,3 pad=3,5,4,3 stride=2,1", nchw},
+        AlgorithmCase{"StrideBeyondWindow", "pool_forward x=f16:1x7x19x24:nchw mode=avg window=2,2 stride=3,4", nchw},
+        AlgorithmCase{"WideWindow", "pool_forward x=f32:1x2x3x64:nchw mode=max window=2,40 stride=1,3", any_strides},
+        AlgorithmCase{"Blend", "pool_forward x=f32:1x3x9x8:nchw mode=avg window=3,3 stride=2,2 alpha=any beta=any",
+                      nchw},
+        AlgorithmCase{"AddsToY", "pool_forward x=bf16:1x3x8x8:nchw mode=max window=2,2 stride=2,2 beta=1", nchw},
+        AlgorithmCase{"AlphaZero", "pool_forward x=f16:1x3x8x8:nchw mode=max window=2,2 alpha=0 beta=any", nchw},
+        AlgorithmCase{"DynamicBatch", "pool_forward x=f32:8x3x9x11:nchw mode=max window=3,3 stride=2,2 n=?", nchw},
+        AlgorithmCase{"DynamicBatchOfOne", "pool_forward x=f16:1x3x8x8:nchw mode=avg window=2,2 n=?", nchw},
+        AlgorithmCase{"EmptyBatch", "pool_forward x=f32:0x3x9x9:nchw mode=max window=3,3", nchw},
+        AlgorithmCase{"MixedTypes", "pool_forward x=f16:1x3x8x8:nchw y=f32:1x3x4x4:nchw mode=avg window=2,2 stride=2,2",
+                      nchw},
+        AlgorithmCase{"PoorlyAligned", "pool_forward x=f16:1x3x8x8:nchw@2 mode=max window=2,2 stride=2,2", nchw},
+        AlgorithmCase{"SubRegion",
+                      "pool_forward x=f32:2x3x5x7:300,90,11,1 y=f32:2x3x3x5:200,60,13,2 mode=max window=3,3",
+                      any_strides},
+        AlgorithmCase{"Global7", "pool_forward x=f16:3x13x7x7:nchw mode=avg window=global", global_nchw},
+        AlgorithmCase{"Global8", "pool_forward x=bf16:2x24x8x8:nchw mode=max window=global", global_nchw},
+        AlgorithmCase{"GlobalLarge", "pool_forward x=f32:1x3x28x30:nchw mode=avg window=global alpha=any beta=1",
+                      global_nchw},
+        AlgorithmCase{"GlobalTooWideForTiles",
+                      "pool_forward x=f32:1x2x4x33:nchw mode=max window=global",
+                      {"pool_simple", "pool_global_nchw"}},
+        AlgorithmCase{"GlobalDynamic", "pool_forward x=f32:4x5x5x5:nchw mode=max window=global n=?", global_nchw},
+        AlgorithmCase{"GlobalEmpty", "pool_forward x=f32:0x5x5x5:nchw mode=avg window=global", global_nchw}),
+    case_name);
+
+INSTANTIATE_TEST_SUITE_P(
+    Nhwc, PoolDefaults,
+    testing::Values(
+        AlgorithmCase{"ThreeChannels", "pool_forward x=f32:2x3x13x17:nhwc mode=max window=3,3 pad=1,1 stride=2,2",
+                      nhwc},
+        AlgorithmCase{"Vectors", "pool_forward x=f16:2x16x7x9:nhwc mode=max window=2,2 stride=2,2", nhwc},
+        AlgorithmCase{"AsymmetricPads", "pool_forward x=bf16:2x8x11x12:nhwc mode=avg window=3,2 pad=1,0,0,1 stride=1,2",
+                      nhwc},
+        AlgorithmCase{"CeilMode",
+                      "pool_forward x=f32:1x20x12x12:nhwc mode=avg_padded window=3,3 pad=1,1 stride=2,2 ceil=1", nhwc},
+        AlgorithmCase{"Dilation", "pool_forward x=f16:2x4x15x14:nhwc mode=max window=3,2 dilation=2,3 pad=2,1", nhwc},
+        AlgorithmCase{"WindowsInPadding", "pool_forward x=f16:1x8x4x5:nhwc mode=max window=2,2 pad=3,4,3,4", nhwc},
+        AlgorithmCase{"AveragesInPadding",
+                      "pool_forward x=bf16:1x6x4x5:nhwc mode=avg window=2,3 pad=3,4,2,5 stride=2,2", nhwc},
+        AlgorithmCase{"WideWindow", "pool_forward x=f32:1x2x3x64:nhwc mode=max window=2,40 stride=1,3", nhwc},
+        AlgorithmCase{"Blend", "pool_forward x=f32:1x12x9x8:nhwc mode=avg window=3,3 stride=2,2 alpha=any beta=any",
+                      nhwc},
+        AlgorithmCase{"DynamicBatch", "pool_forward x=f16:8x24x5x6:nhwc mode=max window=3,3 stride=2,2 n=?", nhwc},
+        AlgorithmCase{"EmptyBatch", "pool_forward x=f32:0x4x9x9:nhwc mode=max window=3,3", nhwc},
+        AlgorithmCase{"MixedTypes",
+                      "pool_forward x=f32:1x8x8x8:nhwc y=bf16:1x8x4x4:nhwc mode=avg window=2,2 stride=2,2", nhwc},
+        AlgorithmCase{"PoorlyAligned", "pool_forward x=f16:1x8x8x8:nhwc@4 mode=max window=2,2 stride=2,2", nhwc},
+        AlgorithmCase{"Global7", "pool_forward x=f16:3x40x7x7:nhwc mode=avg window=global", global_nhwc},
+        AlgorithmCase{"GlobalOddChannels",
+                      "pool_forward x=bf16:2x13x5x5:nhwc mode=max window=global alpha=any beta=any", global_nhwc},
+        AlgorithmCase{"GlobalDynamic", "pool_forward x=f32:4x36x3x3:nhwc mode=max window=global n=?", global_nhwc},
+        AlgorithmCase{"GlobalEmpty", "pool_forward x=f32:0x5x5x5:nhwc mode=avg window=global", global_nhwc}),
+    case_name);
+
+// bf16 is converted without the instruction that later architectures have.
+TEST(PoolOnTuring, MatchesTheReference) {
+  const Target turing = target_of(7, 5);
+  expect_defaults_match({"", "pool_forward x=bf16:1x3x9x8:nchw mode=avg window=3,3 stride=2,2", nchw}, turing);
+  expect_defaults_match({"", "pool_forward x=bf16:1x8x9x8:nhwc mode=max window=3,3 stride=2,2", nhwc}, turing);
+  expect_defaults_match({"", "pool_forward x=f16:1x8x4x4:nchw mode=max window=global", global_nchw}, turing);
+  expect_defaults_match({"", "pool_forward x=f32:1x8x4x4:nhwc mode=avg window=global", global_nhwc}, turing);
+}
+
+class PoolOn : public testing::TestWithParam<std::pair<int, int>> {};
+
+TEST_P(PoolOn, MatchesTheReference) {
+  const Target target = target_of(GetParam().first, GetParam().second);
+  expect_defaults_match({"", "pool_forward x=f16:1x8x9x8:nchw mode=max window=3,3 stride=2,2", nchw}, target);
+  expect_defaults_match({"", "pool_forward x=bf16:1x8x4x4:nhwc mode=avg window=global", global_nhwc}, target);
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures, PoolOn,
+                         testing::Values(std::pair{8, 0}, std::pair{8, 6}, std::pair{8, 9}, std::pair{9, 0},
+                                         std::pair{10, 0}, std::pair{12, 0}),
+                         [](const auto& info) {
+                           return "Sm" + std::to_string(info.param.first * 10 + info.param.second);
+                         });
+
+TEST(PoolConfigs, OfTilesInNchwMatchTheReference) {
+  expect_pairwise_match("pool_nchw", "pool_forward x=f32:1x2x13x24:nchw mode=max window=3,3 pad=1,1 stride=2,2");
+  expect_pairwise_match("pool_nchw",
+                        "pool_forward x=f16:1x3x11x16:nchw mode=avg window=2,3 pad=1,2,0,1 stride=1,1 dilation=2,1");
+}
+
+TEST(PoolConfigs, OfTilesInNhwcMatchTheReference) {
+  expect_pairwise_match("pool_nhwc", "pool_forward x=f16:1x16x9x11:nhwc mode=max window=3,3 pad=1,1 stride=2,2");
+  expect_pairwise_match("pool_nhwc",
+                        "pool_forward x=f32:1x24x7x10:nhwc mode=avg_padded window=2,3 pad=1,2,0,1 dilation=1,2");
+}
+
+TEST(PoolConfigs, OfGlobalNchwMatchTheReference) {
+  expect_pairwise_match("pool_global_nchw", "pool_forward x=f16:2x7x24x25:nchw mode=avg window=global");
+  expect_pairwise_match("pool_global_nchw", "pool_forward x=f32:1x35x7x7:nchw mode=max window=global");
+}
+
+TEST(PoolConfigs, OfGlobalNhwcMatchTheReference) {
+  expect_pairwise_match("pool_global_nhwc", "pool_forward x=f16:1x136x7x5:nhwc mode=avg window=global");
+  expect_pairwise_match("pool_global_nhwc", "pool_forward x=f32:2x11x3x3:nhwc mode=max window=global");
+}
+
+TEST(PoolWithWideOffsets, MatchesTheReference) {
+  expect_wide_index_matches("pool_simple", "pool_forward x=f32:2x3x9x9:nchw mode=avg window=3,3 pad=1,1 stride=2,2");
+  expect_wide_index_matches("pool_nchw", "pool_forward x=f16:2x3x9x8:nchw mode=avg window=3,3 pad=1,1 stride=2,2");
+  expect_wide_index_matches("pool_nhwc", "pool_forward x=f16:2x8x9x9:nhwc mode=max window=3,3 pad=1,1 stride=2,2");
+  expect_wide_index_matches("pool_global_nchw", "pool_forward x=f32:2x3x9x9:nchw mode=avg window=global");
+  expect_wide_index_matches("pool_global_nhwc", "pool_forward x=f32:2x3x9x9:nhwc mode=avg window=global");
+}
+
+}  // namespace
+}  // namespace kiln::testing_support

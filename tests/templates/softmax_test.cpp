@@ -1,0 +1,124 @@
+// Every softmax algorithm against the reference, on shapes that are awkward in one way each.
+#include <gtest/gtest.h>
+
+#include "algorithm_cases.h"
+
+namespace kiln::testing_support {
+namespace {
+
+using Names = std::vector<std::string>;
+
+const Names any_strides = {"softmax_simple"};
+const Names short_rows = {"softmax_simple", "softmax_warp", "softmax_block", "softmax_online"};
+const Names rows = {"softmax_simple", "softmax_warp", "softmax_block", "softmax_online", "softmax_split"};
+const Names long_rows = {"softmax_simple", "softmax_block", "softmax_online", "softmax_split"};
+const Names strided = {"softmax_simple", "softmax_strided"};
+
+class SoftmaxDefaults : public testing::TestWithParam<AlgorithmCase> {};
+
+TEST_P(SoftmaxDefaults, MatchTheReference) {
+  expect_defaults_match(GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    ContiguousRows, SoftmaxDefaults,
+    testing::Values(AlgorithmCase{"SingleElement", "softmax_forward x=f32:1x1:nc axis=1", short_rows},
+                    AlgorithmCase{"RowsOfOne", "softmax_forward x=f16:7x1:nc axis=1", short_rows},
+                    AlgorithmCase{"Vector", "softmax_forward x=f32:13:n axis=0", short_rows},
+                    AlgorithmCase{"Primes", "softmax_forward x=f16:5x37:nc axis=1", short_rows},
+                    AlgorithmCase{"PrimesLog", "softmax_forward x=f32:5x37:nc axis=1 mode=log", short_rows},
+                    AlgorithmCase{"Vectors", "softmax_forward x=bf16:3x1000:nc axis=1", rows},
+                    AlgorithmCase{"VectorsLog", "softmax_forward x=f16:3x1000:nc axis=1 mode=log", rows},
+                    AlgorithmCase{"LongerThanAWarpHolds", "softmax_forward x=f32:2x2052:nc axis=1", long_rows},
+                    AlgorithmCase{"LongAndOdd", "softmax_forward x=f16:2x4099:nc axis=1 mode=log", long_rows},
+                    AlgorithmCase{"Blend", "softmax_forward x=f32:3x268:nc axis=1 alpha=any beta=any", rows},
+                    AlgorithmCase{"AddsToY", "softmax_forward x=f16:3x40:nc axis=1 mode=log beta=1", short_rows},
+                    AlgorithmCase{"AlphaZero", "softmax_forward x=f16:3x40:nc axis=1 alpha=0 beta=1", short_rows},
+                    AlgorithmCase{"DynamicBatch", "softmax_forward x=f32:8x132:nc axis=1 n=?", rows},
+                    AlgorithmCase{"EmptyBatch", "softmax_forward x=f32:0x132:nc axis=1", rows},
+                    AlgorithmCase{"MixedTypes", "softmax_forward x=f16:3x132:nc y=f32:3x132:nc axis=1", rows},
+                    AlgorithmCase{"PoorlyAligned", "softmax_forward x=f32:3x132:nc@4 axis=1", rows},
+                    AlgorithmCase{"RowsWithGaps", "softmax_forward x=f16:5x33:48,1 y=f16:5x33:35,1 axis=1", short_rows},
+                    AlgorithmCase{"ChannelsLast", "softmax_forward x=f32:2x21x3x5:nhwc axis=1", short_rows},
+                    AlgorithmCase{"ChannelsLastDynamic", "softmax_forward x=f16:4x24x3x2:nhwc axis=1 n=?", short_rows},
+                    AlgorithmCase{"LastOfFive", "softmax_forward x=f32:2x3x2x2x19:ncdhw axis=4", short_rows}),
+    case_name);
+
+INSTANTIATE_TEST_SUITE_P(
+    RowsAcross, SoftmaxDefaults,
+    testing::Values(
+        AlgorithmCase{"ChannelsFirst", "softmax_forward x=f32:2x21x5x7:nchw axis=1", strided},
+        AlgorithmCase{"ChannelsFirstLog", "softmax_forward x=bf16:2x21x6x8:nchw axis=1 mode=log", strided},
+        AlgorithmCase{"ManyChannels", "softmax_forward x=f16:1x131x4x6:nchw axis=1", strided},
+        AlgorithmCase{"Height", "softmax_forward x=f32:2x3x11x4:nchw axis=2 alpha=any beta=any", strided},
+        AlgorithmCase{"Batch", "softmax_forward x=f16:9x10:nc axis=0", strided},
+        AlgorithmCase{"RowsOfOne",
+                      "softmax_forward x=f32:2x1x3x5:nchw axis=1",
+                      {"softmax_simple", "softmax_warp", "softmax_block", "softmax_online", "softmax_strided"}},
+        AlgorithmCase{"ThreeColumns", "softmax_forward x=f32:2x5x3:ncw axis=1", strided},
+        AlgorithmCase{"DynamicBatch", "softmax_forward x=f32:8x6x2x2:nchw axis=1 n=?", strided},
+        AlgorithmCase{"BatchInnermostDynamic", "softmax_forward x=f32:8x6:1,8 axis=1 n=?", any_strides},
+        AlgorithmCase{"BatchInnermost", "softmax_forward x=f32:8x6:1,8 axis=1", strided},
+        AlgorithmCase{"EmptyBatch", "softmax_forward x=f32:0x6x2x2:nchw axis=1", strided},
+        AlgorithmCase{"SubRegion", "softmax_forward x=f32:2x6x3x3:200,30,7,2 y=f32:2x6x3x3:100,15,5,1 axis=1",
+                      any_strides},
+        AlgorithmCase{"LayoutsDiffer", "softmax_forward x=f32:2x6x3x3:nchw y=f32:2x6x3x3:nhwc axis=1", any_strides},
+        AlgorithmCase{"MiddleOfFive", "softmax_forward x=f32:2x3x5x2x2:ncdhw axis=2", strided}),
+    case_name);
+
+// bf16 is converted without the instruction that later architectures have.
+TEST(SoftmaxOnTuring, MatchesTheReference) {
+  const Target turing = target_of(7, 5);
+  expect_defaults_match({"", "softmax_forward x=bf16:3x268:nc axis=1", rows}, turing);
+  expect_defaults_match({"", "softmax_forward x=bf16:2x7x3x4:nchw axis=1 mode=log", strided}, turing);
+}
+
+class SoftmaxOn : public testing::TestWithParam<std::pair<int, int>> {};
+
+TEST_P(SoftmaxOn, MatchesTheReference) {
+  const Target target = target_of(GetParam().first, GetParam().second);
+  expect_defaults_match({"", "softmax_forward x=f32:3x36:nc axis=1 mode=log", short_rows}, target);
+  expect_defaults_match({"", "softmax_forward x=bf16:2x7x3x4:nchw axis=1", strided}, target);
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures, SoftmaxOn,
+                         testing::Values(std::pair{8, 0}, std::pair{8, 6}, std::pair{8, 9}, std::pair{9, 0},
+                                         std::pair{10, 0}, std::pair{12, 0}),
+                         [](const auto& info) {
+                           return "Sm" + std::to_string(info.param.first * 10 + info.param.second);
+                         });
+
+TEST(SoftmaxConfigs, OfWarpsMatchTheReference) {
+  expect_pairwise_match("softmax_warp", "softmax_forward x=f16:5x56:nc axis=1");
+  expect_pairwise_match("softmax_warp", "softmax_forward x=f32:37x11:nc axis=1 mode=log");
+}
+
+TEST(SoftmaxConfigs, OfBlocksMatchTheReference) {
+  expect_pairwise_match("softmax_block", "softmax_forward x=f16:2x8200:nc axis=1");
+  expect_pairwise_match("softmax_block", "softmax_forward x=f32:2x1531:nc axis=1 mode=log");
+}
+
+TEST(SoftmaxConfigs, OfOnlineMatchTheReference) {
+  expect_pairwise_match("softmax_online", "softmax_forward x=f32:2x4744:nc axis=1");
+  expect_pairwise_match("softmax_online", "softmax_forward x=bf16:2x3001:nc axis=1 mode=log");
+}
+
+TEST(SoftmaxConfigs, OfSplitMatchTheReference) {
+  expect_pairwise_match("softmax_split", "softmax_forward x=f16:2x8200:nc axis=1");
+  expect_pairwise_match("softmax_split", "softmax_forward x=f32:3x1531:nc axis=1 mode=log");
+}
+
+TEST(SoftmaxConfigs, OfStridedMatchTheReference) {
+  expect_pairwise_match("softmax_strided", "softmax_forward x=f16:2x19x5x40:nchw axis=1");
+  expect_pairwise_match("softmax_strided", "softmax_forward x=f32:3x35x3x3:nchw axis=1 mode=log");
+}
+
+TEST(SoftmaxWithWideOffsets, MatchesTheReference) {
+  for (const char* algorithm : {"softmax_simple", "softmax_warp", "softmax_block", "softmax_online", "softmax_split"}) {
+    expect_wide_index_matches(algorithm, "softmax_forward x=f16:3x264:nc axis=1");
+  }
+  expect_wide_index_matches("softmax_strided", "softmax_forward x=f32:2x21x5x7:nchw axis=1");
+}
+
+}  // namespace
+}  // namespace kiln::testing_support
