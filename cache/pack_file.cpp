@@ -11,12 +11,10 @@
 
 #include "kiln/base/error.h"
 #include "kiln/cache/pack.h"
-#include "pack_fronts.h"
+#include "pack_reader.h"
 
 namespace kiln::cache {
 namespace {
-
-constexpr std::size_t max_pack_file = std::size_t{1} << 30;
 
 [[noreturn]] void fail(std::string_view action, const std::string& path, int code) {
   throw Error(ErrorCode::io_error, fmt::format("cannot {} the pack {}: {}", action, path, std::strerror(code)));
@@ -71,27 +69,6 @@ void flush_folder(const std::string& path) {
 }
 
 }  // namespace
-
-std::string read_pack_text(const std::string& path) {
-  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.descriptor() < 0) fail("open", path, errno);
-  struct stat info = {};
-  if (::fstat(file.descriptor(), &info) != 0) fail("read", path, errno);
-  if (!S_ISREG(info.st_mode)) fail("read", path, S_ISDIR(info.st_mode) ? EISDIR : EINVAL);
-  const auto size = static_cast<std::size_t>(info.st_size);
-  if (size > max_pack_file) fail("read", path, EFBIG);
-  std::string text(size, '\0');
-  std::size_t filled = 0;
-  while (filled < size) {
-    const ssize_t got = ::read(file.descriptor(), text.data() + filled, size - filled);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail("read", path, errno);
-    if (got == 0) break;  // it shrank
-    filled += static_cast<std::size_t>(got);
-  }
-  text.resize(filled);
-  return text;
-}
 
 ParsedPack read_pack_file(const std::string& path, const PackValidator& validator) {
   const std::string text = read_pack_text(path);

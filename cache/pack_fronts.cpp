@@ -4,36 +4,47 @@
 
 #include <map>
 #include <optional>
-#include <utility>
+#include <unordered_map>
 
 #include "pack_line.h"
+#include "pack_reader.h"
 
 namespace kiln::cache {
 namespace {
 
 class PackFronts {
  public:
-  PackFronts(std::string_view text, FrontVisitor& visitor) : lines_(text), visitor_(visitor) {}
+  explicit PackFronts(FrontVisitor& visitor) : visitor_(visitor) {}
 
-  std::vector<std::string> run() {
-    PackLine line;
-    try {
-      if (!lines_.next(line)) throw PackFault{"is empty, not a Kiln pack"};
-      parse_header(line);
-    } catch (const PackFault& fault) {
-      refuse(1, fault.reason);
-      return finish();
-    }
-    while (!ended_ && lines_.next(line)) {
+  /// Whole lines, one block after the other.
+  void take_block(std::string_view block) {
+    lines_.feed(block);
+    while (!ended_ && lines_.next(line_)) {
       try {
-        take(line);
+        if (line_.number == 1) {
+          parse_header(line_);
+        } else {
+          take(line_);
+        }
       } catch (const PackFault& fault) {
-        refuse(line.number, fault.reason);
+        refuse(fault.reason);
+        ended_ = line_.number == 1;
       }
     }
+  }
+
+  std::vector<std::string> finish() {
     flush();
-    if (!ended_) refuse(line.number, "the pack stops here without its end line: it was cut off");
-    return finish();
+    if (line_.number == 0) {
+      line_.number = 1;
+      refuse("is empty, not a Kiln pack");
+    } else if (!ended_) {
+      refuse("the pack stops here without its end line: it was cut off");
+    }
+    if (refused_ > max_pack_problems) {
+      problems_.push_back(fmt::format("and {} more lines", refused_ - max_pack_problems));
+    }
+    return std::move(problems_);
   }
 
  private:
@@ -47,7 +58,7 @@ class PackFronts {
         key_.reset();
         if (!device_) return;
         check(line);
-        key_ = hash_key(parse_request(line.fields));
+        key_ = hash_key(text(line.fields));
         return;
       case PackTag::device:
         flush();
@@ -81,51 +92,48 @@ class PackFronts {
     const PackHead head = parse_head(fields);
     if (!usable(head.outcome, head.seconds)) return;
     require_kind(head.kind, *device_);
-    Candidate candidate;
+    if (used_ == candidates_.size()) candidates_.emplace_back();
+    Candidate& candidate = candidates_[used_];
     candidate.config = text(head.config);
     candidate.entry = {version(head), {}, head.seconds, head.workspace_bytes, head.kind, head.deterministic};
-    candidates_.push_back(std::move(candidate));
+    ++used_;
   }
 
   void flush() {
-    if (candidates_.empty()) return;
+    if (used_ == 0) return;
     entries_.clear();
-    for (Candidate& candidate : candidates_) {
-      candidate.entry.config = candidate.config;
-      entries_.push_back(candidate.entry);
+    for (std::size_t i = 0; i < used_; ++i) {
+      candidates_[i].entry.config = candidates_[i].config;
+      entries_.push_back(candidates_[i].entry);
     }
     if (entries_.size() > 1) reduce_to_front(entries_);
     visitor_.front(*device_, *key_, entries_);
-    candidates_.clear();
+    used_ = 0;
   }
 
   static void check(const PackLine& line) {
     if (auto reason = refuse_bytes(line.fields)) throw PackFault{std::move(*reason)};
   }
 
-  static std::string text(std::string_view field) {
-    std::string storage;
-    const auto value = field_text(field, storage);
+  // The text of a field, valid until the next call.
+  std::string_view text(std::string_view field) {
+    const auto value = field_text(field, unescaped_);
     if (!value) throw PackFault{"has a broken escape"};
-    return std::string(*value);
+    return *value;
   }
 
   const AlgorithmVersion* version(const PackHead& head) {
-    const auto found = versions_.find(std::pair(head.algorithm_digest, head.algorithm));
-    if (found != versions_.end()) return &found->second;
-    AlgorithmVersion fresh = {0, text(head.algorithm), text(head.algorithm_digest)};
-    return &versions_.try_emplace({head.algorithm_digest, head.algorithm}, std::move(fresh)).first->second;
-  }
-
-  void refuse(std::size_t line, std::string_view reason) {
-    if (++refused_ <= max_pack_problems) problems_.push_back(fmt::format("line {}: {}", line, reason));
-  }
-
-  std::vector<std::string> finish() {
-    if (refused_ > max_pack_problems) {
-      problems_.push_back(fmt::format("and {} more lines", refused_ - max_pack_problems));
+    key_text_.assign(head.algorithm).append(1, '\t').append(head.algorithm_digest);  // neither holds a tab
+    const auto [found, fresh] = versions_.try_emplace(key_text_);
+    if (fresh) {
+      found->second.name = text(head.algorithm);
+      found->second.digest = text(head.algorithm_digest);
     }
-    return std::move(problems_);
+    return &found->second;
+  }
+
+  void refuse(std::string_view reason) {
+    if (++refused_ <= max_pack_problems) problems_.push_back(fmt::format("line {}: {}", line_.number, reason));
   }
 
   struct Candidate {
@@ -133,15 +141,19 @@ class PackFronts {
     std::string config;
   };
 
-  PackLines lines_;
   FrontVisitor& visitor_;
+  PackLines lines_;
+  PackLine line_;
   bool ended_ = false;
   std::map<std::string, DeviceEntry> devices_;
   const DeviceEntry* device_ = nullptr;
   std::optional<KeyHash> key_;
-  std::map<std::pair<std::string_view, std::string_view>, AlgorithmVersion> versions_;  // keys point into the text
-  std::vector<Candidate> candidates_;
+  std::unordered_map<std::string, AlgorithmVersion> versions_;  // by name, tab, digest as they stand in the pack
+  std::vector<Candidate> candidates_;  // the first used_ are of this request; kept for their memory
+  std::size_t used_ = 0;
   std::vector<FrontEntry> entries_;
+  std::string unescaped_;
+  std::string key_text_;
   std::size_t refused_ = 0;
   std::vector<std::string> problems_;
 };
@@ -149,7 +161,18 @@ class PackFronts {
 }  // namespace
 
 std::vector<std::string> visit_pack_fronts(std::string_view text, FrontVisitor& visitor) {
-  return PackFronts(text, visitor).run();
+  PackFronts fronts(visitor);
+  fronts.take_block(text);
+  return fronts.finish();
+}
+
+std::vector<std::string> visit_pack_file_fronts(const std::string& path, FrontVisitor& visitor) {
+  PackReader reader(path);
+  PackFronts fronts(visitor);
+  for (std::string_view block = reader.next_block(); !block.empty(); block = reader.next_block()) {
+    fronts.take_block(block);
+  }
+  return fronts.finish();
 }
 
 }  // namespace kiln::cache

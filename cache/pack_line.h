@@ -18,11 +18,14 @@ struct PackLine {
   std::string_view fields;  ///< What follows the tag's tab.
 };
 
-/// Goes through the lines of `text`; a trailing CR belongs to the line break. Comments and empty lines are `blank`.
+/// Goes through the lines of a text that may come in blocks of whole lines; a trailing CR belongs to the line break.
+/// Comments and empty lines are `blank`.
 class PackLines {
  public:
-  explicit PackLines(std::string_view text) : rest_(text) {}
-  /// False at the end of the text.
+  explicit PackLines(std::string_view block = {}) : rest_(block) {}
+  /// Goes on with the next block.
+  void feed(std::string_view block) { rest_ = block; }
+  /// False at the end of the block.
   bool next(PackLine& line);
 
  private:

@@ -51,7 +51,7 @@ WinnerTable::Slot& WinnerTable::slot_of(Slots& table, KeyHash key) {
 }
 
 void WinnerTable::publish(KeyHash key, const WinnerGroup* head) {
-  if (2 * (used_ + 1) > tables_.back()->slots.size()) grow();
+  if (4 * (used_ + 1) > 3 * tables_.back()->slots.size()) grow();  // at most three quarters full
   Slot& slot = slot_of(*tables_.back(), key);
   if (slot.head.load(std::memory_order_relaxed) == nullptr) {
     slot.key = key;

@@ -72,16 +72,12 @@ class Winners::Impl {
     database.visit_fronts(loading);
   }
 
-  void load_pack_text(std::string_view text, const std::string& name) {
-    const std::lock_guard lock(mutex_);
-    const WinnerSource& source = sources_.emplace_back(WinnerSource{name, Origin::pack, sources_.size()});
-    Loading loading(*this, source, true);
-    for (std::string& problem : visit_pack_fronts(text, loading)) problems_.push_back(name + ": " + std::move(problem));
+  void load_pack(const std::string& path) {
+    load_pack(path, [&](FrontVisitor& visitor) { return visit_pack_file_fronts(path, visitor); });
   }
 
-  void report_problem(std::string problem) {
-    const std::lock_guard lock(mutex_);
-    problems_.push_back(std::move(problem));
+  void load_pack_text(std::string_view text, const std::string& name) {
+    load_pack(name, [&](FrontVisitor& visitor) { return visit_pack_fronts(text, visitor); });
   }
 
   void refresh(const Database& database, std::string_view request) {
@@ -163,6 +159,18 @@ class Winners::Impl {
     std::vector<FrontEntry> taken_;
     std::vector<FrontEntry> predicted_;
   };
+
+  template <class Visit>
+  void load_pack(const std::string& name, const Visit& visit) {
+    const std::lock_guard lock(mutex_);
+    const WinnerSource& source = sources_.emplace_back(WinnerSource{name, Origin::pack, sources_.size()});
+    Loading loading(*this, source, true);
+    try {
+      for (const std::string& problem : visit(loading)) problems_.push_back(name + ": " + problem);
+    } catch (const Error& error) {
+      problems_.emplace_back(error.what());
+    }
+  }
 
   const WinnerSource& source_of(const Database& database) {
     const std::string& name = database.path().empty() ? memory_name_ : database.path();
@@ -259,11 +267,7 @@ void Winners::load(const Database& database) {
 }
 
 void Winners::load_pack(const std::string& path) {
-  try {
-    impl_->load_pack_text(read_pack_text(path), path);
-  } catch (const Error& error) {
-    impl_->report_problem(error.what());
-  }
+  impl_->load_pack(path);
 }
 
 void Winners::load_pack_text(std::string_view text, const std::string& name) {
