@@ -1,0 +1,302 @@
+// The check against planted bugs, on a device made of host memory (host_driver.h).
+#include "kiln/tuner/check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include "host_driver.h"
+#include "kiln/base/error.h"
+
+namespace kiln::tuner {
+namespace {
+
+using testing::HasSubstr;
+
+/// What a kernel sees of one call.
+struct Call {
+  const float* x;
+  float* y;
+  char* workspace;
+  int64_t n;
+  float alpha, beta;
+};
+
+class CheckTest : public testing::Test {
+ protected:
+  static constexpr int64_t columns = 7;
+
+  /// y = alpha * softmax(x) + beta * y over rows of `columns`, with row stride `pitch`.
+  static void softmax(const Call& call, int64_t rows, int64_t pitch = columns) {
+    for (int64_t row = 0; row < rows; ++row) {
+      const float* x = call.x + row * pitch;
+      float* y = call.y + row * pitch;
+      double sum = 0;
+      for (int64_t i = 0; i < columns; ++i) sum += std::exp(static_cast<double>(x[i]));
+      for (int64_t i = 0; i < columns; ++i) {
+        const double value = call.alpha * std::exp(static_cast<double>(x[i])) / sum;
+        y[i] = static_cast<float>(call.beta == 0 ? value : value + static_cast<double>(call.beta) * y[i]);
+      }
+    }
+  }
+
+  execution::Executable load(std::function<void(const Call&)> kernel, int64_t workspace = 0) {
+    const std::string name = "k" + std::to_string(driver.kernels.size());
+    driver.kernels[name] = [kernel = std::move(kernel)](void** parameters) {
+      kernel({*static_cast<const float**>(parameters[0]), *static_cast<float**>(parameters[1]),
+              *static_cast<char**>(parameters[2]), *static_cast<int64_t*>(parameters[3]),
+              *static_cast<float*>(parameters[4]), *static_cast<float*>(parameters[5])});
+    };
+    execution::CompiledProgram compiled;
+    compiled.program.sources = {"source"};
+    compiled.images = {{"ptx", "cubin", {}}};
+    compiled.program.workspace_bytes = workspace;
+    Launch launch;
+    launch.entry = name;
+    launch.arguments = {OperandArgument{"x"}, OperandArgument{"y"}, WorkspaceArgument{0}, Scalar::n,
+                        Scalar::alpha,        Scalar::beta};
+    compiled.program.steps = {launch};
+    return {driver.context(), compiled, {"x", "y"}};
+  }
+
+  Checker checker_for(const std::string& line, CheckOptions options = {}) {
+    return {driver.context(), Request::parse(line), std::move(options)};
+  }
+  Checker checker() { return checker_for("softmax_forward x=f32:3x7:nc"); }
+
+  HostDriver driver;
+};
+
+TEST_F(CheckTest, PassesARightVariantAndSaysHowClose) {
+  const Verdict verdict = checker().check(load([](const Call& call) { softmax(call, 3); }));
+  EXPECT_TRUE(verdict.passed) << verdict.text;
+  EXPECT_GT(verdict.bound, 0);
+  EXPECT_LE(verdict.max_error, verdict.bound);
+  EXPECT_THAT(verdict.text, HasSubstr("largest error"));
+  EXPECT_DOUBLE_EQ(verdict.seconds, 2e-3);
+}
+
+TEST_F(CheckTest, FindsASlightlyWrongElementAndNamesIt) {
+  const Verdict verdict = checker().check(load([](const Call& call) {
+    softmax(call, 3);
+    call.y[2 * columns + 5] *= 1.0001F;
+  }));
+  EXPECT_FALSE(verdict.passed);
+  EXPECT_THAT(verdict.text, HasSubstr("wrong at (2,5)"));
+}
+
+TEST_F(CheckTest, FindsAnElementThatWasNotWritten) {
+  const Verdict verdict = checker().check(load([](const Call& call) {
+    const float kept = call.y[20];
+    softmax(call, 3);
+    call.y[20] = kept;
+  }));
+  EXPECT_FALSE(verdict.passed);
+  EXPECT_THAT(verdict.text, HasSubstr("nan"));
+}
+
+TEST_F(CheckTest, FindsAWriteAfterTheOutputAndBeforeIt) {
+  Checker bench = checker();
+  const Verdict after = bench.check(load([](const Call& call) {
+    softmax(call, 3);
+    call.y[21] = 0;
+  }));
+  EXPECT_FALSE(after.passed);
+  EXPECT_THAT(after.text, HasSubstr("after the end of y"));
+  const Verdict before = bench.check(load([](const Call& call) {
+    softmax(call, 3);
+    call.y[-1] = 0;
+  }));
+  EXPECT_FALSE(before.passed);
+  EXPECT_THAT(before.text, HasSubstr("before the start of y"));
+}
+
+TEST_F(CheckTest, FindsAChangedInputAndRepairsItForTheNext) {
+  Checker bench = checker();
+  const Verdict verdict = bench.check(load([](const Call& call) {
+    softmax(call, 3);
+    const_cast<float*>(call.x)[3] = 0;
+  }));
+  EXPECT_FALSE(verdict.passed);
+  EXPECT_THAT(verdict.text, HasSubstr("changed the input x"));
+  EXPECT_TRUE(bench.check(load([](const Call& call) { softmax(call, 3); })).passed);
+}
+
+TEST_F(CheckTest, RepairsARedZoneForTheNext) {
+  Checker bench = checker();
+  EXPECT_FALSE(bench
+                   .check(load([](const Call& call) {
+                     softmax(call, 3);
+                     const_cast<float*>(call.x)[-2] = 0;
+                   }))
+                   .passed);
+  EXPECT_TRUE(bench.check(load([](const Call& call) { softmax(call, 3); })).passed);
+}
+
+TEST_F(CheckTest, FindsAWriteBeyondTheWorkspace) {
+  const auto variant = [](int64_t bytes) {
+    return [bytes](const Call& call) {
+      for (int64_t i = 0; i < bytes; ++i) call.workspace[i] = 1;
+      softmax(call, 3);
+    };
+  };
+  Checker bench = checker();
+  EXPECT_TRUE(bench.check(load(variant(100), 100)).passed);
+  const Verdict verdict = bench.check(load(variant(101), 100));
+  EXPECT_FALSE(verdict.passed);
+  EXPECT_THAT(verdict.text, HasSubstr("after the end of the workspace"));
+}
+
+TEST_F(CheckTest, FindsAVariantThatTrustsAnEmptyWorkspace) {
+  const Verdict verdict = checker().check(load(
+      [](const Call& call) {
+        softmax(call, 3);
+        call.y[0] += *reinterpret_cast<float*>(call.workspace);  // as if it were cleared
+      },
+      256));
+  EXPECT_FALSE(verdict.passed);
+}
+
+TEST_F(CheckTest, FindsAReadOfTheOutputWhereBetaIsZero) {
+  const Verdict verdict = checker().check(load([](const Call& call) {
+    std::vector<float> before(call.y, call.y + 21);
+    softmax(call, 3);
+    for (size_t i = 0; i < 21; ++i) call.y[i] += 0 * before[i];
+  }));
+  EXPECT_FALSE(verdict.passed);
+}
+
+TEST_F(CheckTest, FindsAWriteBetweenTheRowsOfASubRegion) {
+  // Rows of 7 in memory with 10 elements a row.
+  Checker bench = checker_for("softmax_forward x=f32:3x7:10,1 y=f32:3x7:10,1 axis=1");
+  EXPECT_TRUE(bench.check(load([](const Call& call) { softmax(call, 3, 10); })).passed);
+  const Verdict verdict = bench.check(load([](const Call& call) {
+    softmax(call, 3, 10);
+    call.y[18] = 0;
+  }));
+  EXPECT_FALSE(verdict.passed);
+  EXPECT_THAT(verdict.text, HasSubstr("element offset 18 of y"));
+}
+
+TEST_F(CheckTest, GivesAlphaAndBetaAndTheOutputItsContents) {
+  Checker bench = checker_for("softmax_forward x=f32:3x7:nc alpha=any beta=any");
+  EXPECT_TRUE(bench.check(load([](const Call& call) { softmax(call, 3); })).passed);
+  EXPECT_FALSE(bench
+                   .check(load([](Call call) {
+                     call.beta = 0;
+                     softmax(call, 3);
+                   }))
+                   .passed);
+  EXPECT_FALSE(bench
+                   .check(load([](Call call) {
+                     call.alpha = 1;
+                     softmax(call, 3);
+                   }))
+                   .passed);
+}
+
+TEST_F(CheckTest, RunsADynamicBatchAtTheEndsOfItsBucket) {
+  Checker bench = checker_for("softmax_forward n=? x=f32:8x7:nc");
+  std::vector<int64_t> batches;
+  EXPECT_TRUE(bench
+                  .check(load([&](const Call& call) {
+                    batches.push_back(call.n);
+                    softmax(call, call.n);
+                  }))
+                  .passed);
+  EXPECT_THAT(batches, testing::ElementsAre(8, 7, 5, 1, 0));
+}
+
+TEST_F(CheckTest, FindsAVariantThatIgnoresTheBatchOfTheCall) {
+  Checker bench = checker_for("softmax_forward n=? x=f32:8x7:nc");
+  const Verdict verdict = bench.check(load([](const Call& call) { softmax(call, 8); }));
+  EXPECT_FALSE(verdict.passed);
+  EXPECT_THAT(verdict.text, HasSubstr("n=7: wrote at element offset 49"));
+}
+
+TEST_F(CheckTest, WantsNothingOfAnEmptyTensor) {
+  Checker bench = checker_for("softmax_forward x=f32:0x7:nc");
+  EXPECT_TRUE(bench.check(load([](const Call&) {})).passed);
+  EXPECT_FALSE(bench.check(load([](const Call& call) { call.y[0] = 1; })).passed);
+}
+
+TEST_F(CheckTest, AlignsNoBetterThanTheRequestSays) {
+  Checker bench = checker_for("softmax_forward x=f32:3x7:nc@4 y=f32:3x7:nc@8");
+  EXPECT_TRUE(bench
+                  .check(load([](const Call& call) {
+                    EXPECT_EQ(reinterpret_cast<uintptr_t>(call.x) % 8, 4U);
+                    EXPECT_EQ(reinterpret_cast<uintptr_t>(call.y) % 16, 8U);
+                    softmax(call, 3);
+                  }))
+                  .passed);
+}
+
+TEST_F(CheckTest, TriesEveryFill) {
+  // Right for ordinary numbers; the exponential of a large one overflows, because the maximum is not subtracted.
+  const auto naive = [](const Call& call) { softmax(call, 64); };
+  const std::string line = "softmax_forward x=f32:64x7:nc";
+  EXPECT_TRUE(checker_for(line).check(load(naive)).passed);
+  EXPECT_FALSE(checker_for(line, {.fills = {reference::Values::uniform, reference::Values::specials}})
+                   .check(load(naive))
+                   .passed);
+}
+
+class LargeCheckTest : public CheckTest {
+ protected:
+  /// Too large to be checked in full, as the options have it.
+  Checker large() { return checker_for("softmax_forward x=f32:300x7:nc", {.samples = 20, .full_elements = 100}); }
+};
+
+TEST_F(LargeCheckTest, NeedsTheTrustedVariant) {
+  EXPECT_THROW(large().check(load([](const Call& call) { softmax(call, 300); })), Error);
+}
+
+TEST_F(LargeCheckTest, RefusesATrustedVariantThatIsWrongWhereItIsSampled) {
+  EXPECT_FALSE(large()
+                   .trust(load([](const Call& call) {
+                     softmax(call, 300);
+                     call.y[0] = 0.5F;  // corners are always sampled
+                   }))
+                   .passed);
+}
+
+TEST_F(LargeCheckTest, FindsOneWrongElementAmongThousandsByTheTrustedVariant) {
+  Checker bench = large();
+  ASSERT_TRUE(bench.trust(load([](const Call& call) { softmax(call, 300); })).passed);
+  EXPECT_TRUE(bench.check(load([](const Call& call) { softmax(call, 300); })).passed);
+  const Verdict verdict = bench.check(load([](const Call& call) {
+    softmax(call, 300);
+    call.y[1001] *= 1.001F;
+  }));
+  EXPECT_FALSE(verdict.passed);
+  EXPECT_THAT(verdict.text, HasSubstr("wrong at (143,0)"));
+}
+
+TEST_F(CheckTest, TimesFromAColdCacheAfterAWarmUp) {
+  Checker bench = checker();
+  int runs = 0;
+  const auto variant = load([&](const Call& call) {
+    softmax(call, 3);
+    ++runs;
+  });
+  EXPECT_THAT(bench.time(variant, 3), testing::ElementsAre(2e-3, 2e-3, 2e-3));
+  EXPECT_EQ(runs, 4);
+  // The fake's L2 has 38,000 bytes (device attribute 38).
+  EXPECT_EQ(driver.flushed_bytes, 3U * 2 * 38000);
+}
+
+TEST_F(CheckTest, ReportsThatMemoryRanOut) {
+  driver.free_memory = 1000;
+  try {
+    checker();
+    ADD_FAILURE() << "there was enough";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::out_of_memory);
+  }
+}
+
+}  // namespace
+}  // namespace kiln::tuner
