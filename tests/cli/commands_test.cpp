@@ -1,0 +1,88 @@
+// The commands beside tune, and the examples.
+#include <gmock/gmock.h>
+
+#include "program.h"
+
+namespace kiln::cli {
+namespace {
+
+using testing::HasSubstr;
+
+const char* const softmax = "softmax_forward x=f32:3x100";
+
+TEST_F(ProgramTest, EmitPrintsOneSelfContainedSource) {
+  const Outcome outcome = kiln({"emit", "conv_forward x=f16:1x8x9x9 w=f16:4x8x3x3 pad=1", "--arch", "sm_80"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("// conv_forward x=f16:1x8x9x9"));
+  EXPECT_THAT(outcome.out, HasSubstr("__global__"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("#include")));
+}
+
+TEST_F(ProgramTest, ExplainNamesTheChoiceTheEstimatesAndTheRefusals) {
+  const Outcome outcome = kiln({"explain", "conv_forward x=f32:1x8x9x9 w=f32:4x8x3x3 pad=1"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("chosen: "));
+  EXPECT_THAT(outcome.out, HasSubstr("best estimates"));
+  EXPECT_THAT(outcome.out, HasSubstr("does not apply"));
+  EXPECT_THAT(outcome.out, HasSubstr("conv_depthwise"));
+}
+
+TEST_F(ProgramTest, VerifyChecksOneVariantPerAlgorithm) {
+  const Outcome outcome = kiln({"verify", softmax});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("softmax_simple"));
+  EXPECT_THAT(outcome.out, HasSubstr(" agree with the reference, 0 do not"));
+}
+
+TEST_F(ProgramTest, DevicesListsTheEmulatedDeviceAndTheCompiler) {
+  const Outcome outcome = kiln({"devices"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("emulator:0"));
+  EXPECT_THAT(outcome.out, HasSubstr("NVRTC"));
+}
+
+TEST_F(ProgramTest, APackCarriesTheWinnersToAnotherDatabase) {
+  ASSERT_EQ(kiln({"tune", softmax, "--db", path("a.db"), "--candidates", "3"}).exit_code, 0);
+  const Outcome exported = kiln({"cache", "export", "--winners", "--db", path("a.db"), path("tuned.pack")});
+  EXPECT_EQ(exported.exit_code, 0) << exported.err;
+  const Outcome imported = kiln({"cache", "import", "--db", path("b.db"), path("tuned.pack")});
+  EXPECT_EQ(imported.exit_code, 0) << imported.err;
+  EXPECT_THAT(imported.out, HasSubstr("0 lines refused"));
+  const Outcome listed = kiln({"cache", "list", "--db", path("b.db")});
+  EXPECT_THAT(listed.out, HasSubstr("softmax_forward x=f32:3x100:nc"));
+  const Outcome merged = kiln({"cache", "merge", "--db", path("a.db"), path("b.db")});
+  EXPECT_THAT(merged.out, HasSubstr("0 records added"));
+  const Outcome run = kiln({"run", softmax, "--db", path("b.db")});
+  EXPECT_THAT(run.out, HasSubstr("on this device"));
+}
+
+TEST_F(ProgramTest, APackWithAnAlteredChoiceIsRefusedWithItsLine) {
+  ASSERT_EQ(kiln({"tune", softmax, "--db", path("a.db"), "--candidates", "1"}).exit_code, 0);
+  ASSERT_EQ(kiln({"cache", "export", "--db", path("a.db"), path("tuned.pack")}).exit_code, 0);
+  std::string text = read("tuned.pack");
+  const size_t at = text.find("axis=1");
+  ASSERT_NE(at, std::string::npos);
+  write("altered.pack", text.replace(at, 6, "axis=7"));
+  const Outcome imported = kiln({"cache", "import", "--db", path("b.db"), path("altered.pack")});
+  EXPECT_EQ(imported.exit_code, 1);
+  EXPECT_THAT(imported.err, HasSubstr("refused: line "));
+  EXPECT_THAT(imported.err, HasSubstr("axis 7 is outside"));
+}
+
+TEST_F(ProgramTest, TheConvolutionExampleAgreesWithItsOwnLoop) {
+  const Outcome outcome = run(std::string(KILN_EXAMPLES) + "/example_conv_forward", {});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("largest error"));
+}
+
+TEST_F(ProgramTest, TheShippingExampleUsesThePackBesideIt) {
+  const std::string layer = "conv_forward x=f32:1x3x224x224 w=f32:64x3x3x3 pad=1 epilogue=bias+relu";
+  ASSERT_EQ(kiln({"tune", layer, "--db", path("conv.db"), "--candidates", "1"}).exit_code, 0);
+  ASSERT_EQ(kiln({"cache", "export", "--winners", "--db", path("conv.db"), path("conv.pack")}).exit_code, 0);
+  const Outcome outcome = run(std::string(KILN_EXAMPLES) + "/example_ship_a_pack", {path("conv.pack")});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("every layer uses what the pack names"));
+}
+
+}  // namespace
+}  // namespace kiln::cli

@@ -1,0 +1,145 @@
+// The main path: tune, stop, go on, use.
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "kiln/cache/database.h"
+#include "kiln/conv.h"
+#include "kiln/generator/request.h"
+#include "program.h"
+
+namespace kiln::cli {
+namespace {
+
+using testing::HasSubstr;
+
+const char* const requests =
+    "conv_forward x=f32:1x8x14x14 w=f32:16x8x3x3 pad=1 epilogue=bias+relu *2\n"
+    "pool_forward x=f32:1x16x14x14 mode=max window=2 stride=2\n"
+    "softmax_forward x=f32:3x100\n";
+
+class TuneTest : public ProgramTest {
+ protected:
+  nlohmann::json tune(const std::vector<std::string>& more = {}) {
+    std::vector<std::string> arguments = {
+        "tune", write("requests.txt", requests), "--db", path("tuning.db"), "--candidates", "4", "--json", "--quiet"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = kiln(arguments);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out);
+  }
+
+  size_t stored_records() const {
+    const auto database = cache::Database::open(path("tuning.db"), {.mode = cache::OpenMode::read_only});
+    size_t records = 0;
+    for (const cache::DeviceEntry& device : database.devices()) {
+      for (const cache::RequestSummary& request : database.requests(device.id)) {
+        records += static_cast<size_t>(request.records);
+      }
+    }
+    return records;
+  }
+};
+
+TEST_F(TuneTest, EveryLayerGetsACheckedWinnerThatRunUses) {
+  const nlohmann::json tuned = tune();
+  ASSERT_EQ(tuned["layers"].size(), 3u);
+  for (const auto& layer : tuned["layers"]) {
+    EXPECT_EQ(layer["status"], "finished");
+    ASSERT_FALSE(layer["best"].is_null()) << layer["request"];
+    EXPECT_GT(layer["best"]["seconds"].get<double>(), 0);
+    EXPECT_THAT(layer["best"]["check"].get<std::string>(), HasSubstr("allowed"));
+    EXPECT_FALSE(layer["default"].is_null());
+    EXPECT_LE(layer["best"]["seconds"].get<double>(), 1.02 * layer["default"]["seconds"].get<double>());
+  }
+  EXPECT_EQ(tuned["layers"][0]["count"], 2);
+
+  const Outcome run = kiln({"run", "--check", path("requests.txt"), "--db", path("tuning.db")});
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  EXPECT_THAT(run.out, HasSubstr("3 layers agree with the reference, 0 do not"));
+  EXPECT_THAT(run.out, Not(HasSubstr("estimate")));
+}
+
+TEST_F(TuneTest, ARetunePicksTheSameWinnersAndMeasuresNothingAgain) {
+  const nlohmann::json first = tune();
+  const size_t records = stored_records();
+  const nlohmann::json second = tune();
+  for (size_t i = 0; i < first["layers"].size(); ++i) {
+    EXPECT_EQ(first["layers"][i]["best"]["algorithm"], second["layers"][i]["best"]["algorithm"]);
+    EXPECT_EQ(first["layers"][i]["best"]["config"], second["layers"][i]["best"]["config"]);
+  }
+  EXPECT_EQ(stored_records(), records);
+}
+
+TEST_F(TuneTest, KillingItLosesNothingThatWasStoredAndTheSameCommandGoesOn) {
+  const std::vector<std::string> arguments = {
+      "tune", write("requests.txt", requests), "--db", path("tuning.db"), "--candidates", "6"};
+  const pid_t process = start(KILN_PROGRAM, arguments);
+  size_t stored = 0;
+  for (int i = 0; i < 600 && stored < 3; ++i) {  // until a few trials are in
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    if (std::filesystem::exists(path("tuning.db"))) stored = stored_records();
+  }
+  kill(process, SIGKILL);
+  EXPECT_EQ(wait(process).exit_code, 128 + SIGKILL);
+  const size_t after_kill = stored_records();
+  EXPECT_GE(after_kill, stored);
+  ASSERT_GE(after_kill, 3u);
+  const Outcome again = kiln(arguments);
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_THAT(again.out, HasSubstr(" of them known from before"));
+  EXPECT_THAT(again.out, Not(HasSubstr(", 0 of them known")));
+  EXPECT_GE(stored_records(), after_kill);
+}
+
+TEST_F(TuneTest, CtrlCEndsItBetweenTwoTrialsAndKeepsWhatWasMeasured) {
+  const pid_t process =
+      start(KILN_PROGRAM, {"tune", write("requests.txt", requests), "--db", path("tuning.db"), "--candidates", "12"});
+  for (int i = 0; i < 600; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    if (std::filesystem::exists(path("tuning.db")) && stored_records() > 0) break;
+  }
+  kill(process, SIGINT);
+  const Outcome outcome = wait(process);
+  EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
+  EXPECT_GT(stored_records(), 0u);
+}
+
+TEST_F(TuneTest, ShardsCoverEveryLayerOnce) {
+  size_t layers = 0;
+  for (const char* shard : {"0/2", "1/2"}) layers += tune({"--shard", shard})["layers"].size();
+  EXPECT_EQ(layers, 3u);
+}
+
+TEST_F(TuneTest, PlainLinesOfProgressWhereThereIsNoTerminal) {
+  const Outcome outcome = kiln({"tune", "softmax_forward x=f32:3x100", "--db", path("tuning.db"), "--candidates", "2"});
+  EXPECT_THAT(outcome.err, HasSubstr("layer 1/1: softmax 3x100, axis 1"));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("\033")));
+  EXPECT_THAT(outcome.out, HasSubstr("over default"));
+}
+
+// What an application records is what was tuned: every request of a model hits exactly.
+TEST_F(TuneTest, AnApplicationThatRunsATunedModelHitsEveryRequest) {
+  const std::string model = std::string(KILN_SOURCE_DIR) + "/examples/models/squeezenet1_1.onnx";
+  const Outcome tuned = kiln({"tune", model, "--db", path("tuning.db"), "--candidates", "1", "--json", "--quiet"});
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+  const auto layers = nlohmann::json::parse(tuned.out)["layers"];
+
+  environment_["KILN_RECORD"] = path("recorded.txt");
+  const Outcome run = kiln({"run", model, "--db", path("tuning.db")});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, Not(HasSubstr("estimate")));
+  const auto recorded = parse_requests(read("recorded.txt"));
+  EXPECT_EQ(recorded.size(), layers.size());
+  for (const RequestLine& line : recorded) {
+    const bool was_tuned = std::any_of(layers.begin(), layers.end(),
+                                       [&](const auto& layer) { return layer["request"] == line.request.key(); });
+    EXPECT_TRUE(was_tuned) << line.request.key();
+  }
+}
+
+}  // namespace
+}  // namespace kiln::cli

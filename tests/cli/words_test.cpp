@@ -1,0 +1,31 @@
+#include "words.h"
+
+#include <gtest/gtest.h>
+
+namespace kiln::cli {
+namespace {
+
+std::string of(const std::string& line) {
+  return summary(Request::parse(line));
+}
+
+TEST(Summary, SaysWhatMattersInFewWords) {
+  EXPECT_EQ(of("conv_forward x=f32:1x64x56x56 w=f32:64x64x3x3 pad=1 epilogue=bias+relu"),
+            "conv 1x64x56x56 -> 64, 3x3, pad 1, bias+relu");
+  EXPECT_EQ(of("conv_forward x=f16:8x32x14x14:nhwc w=f16:32x1x3x3 pad=1,2,0,1 stride=2,1 dilation=2 groups=32 n=?"),
+            "conv 8x32x14x14 f16 nhwc n=? -> 32, 3x3, stride 2x1, pad 1x2-0x1, dilation 2, groups 32");
+  EXPECT_EQ(of("pool_forward x=f32:1x8x7x7 mode=avg window=global"), "avg pool 1x8x7x7, global");
+  EXPECT_EQ(of("pool_forward x=f32:1x8x9x9 mode=max window=3 stride=2 pad=1"), "max pool 1x8x9x9, 3, stride 2, pad 1");
+  EXPECT_EQ(of("softmax_forward x=bf16:4x10 mode=log"), "log-softmax 4x10 bf16, axis 1");
+}
+
+TEST(Words, GiveTimesAndSharesTheirUnits) {
+  EXPECT_EQ(time_text(1.234e-5), "12.34 us");
+  EXPECT_EQ(time_text(1.5e-3), "1.50 ms");
+  EXPECT_EQ(time_text(2.25), "2.2 s");
+  EXPECT_EQ(percent_text(0.4242), "42.4%");
+  EXPECT_EQ(ratio_text(1.256), "1.26x");
+}
+
+}  // namespace
+}  // namespace kiln::cli
