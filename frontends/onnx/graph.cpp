@@ -1,9 +1,11 @@
 #include "onnx/graph.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "kiln/base/error.h"
 #include "kiln/reference/convert.h"
@@ -64,6 +66,16 @@ std::string print_shape(const onnx::TensorShapeProto& shape) {
                                                                           : "?";
   }
   return text;
+}
+
+int64_t count_elements(std::span<const int64_t> extents) {
+  int64_t elements = 1;
+  for (const int64_t extent : extents) {
+    if (__builtin_mul_overflow(elements, extent, &elements)) {
+      throw Error(ErrorCode::parse_error, fmt::format("a tensor of {} has too many elements", fmt::join(extents, "x")));
+    }
+  }
+  return elements;
 }
 
 Graph::Graph(const onnx::ModelProto& model) : graph_(model.graph()), opset_(opset_of(model)) {
@@ -156,16 +168,21 @@ std::optional<double> Graph::scalar(const std::string& value) const {
 }
 
 std::optional<std::vector<int64_t>> Graph::partial_shape(const std::string& value) const {
-  if (const auto tensor = tensors_.find(value); tensor != tensors_.end()) {
-    return std::vector<int64_t>(tensor->second->dims().begin(), tensor->second->dims().end());
-  }
-  const auto type = types_.find(value);
-  if (type == types_.end() || !type->second->has_shape()) {
-    return std::nullopt;
-  }
+  constexpr int64_t unknown = -1;
+  constexpr int64_t largest_extent = std::numeric_limits<int32_t>::max();  // what windows are computed with
   std::vector<int64_t> extents;
-  for (const auto& dimension : type->second->shape().dim()) {
-    extents.push_back(dimension.has_dim_value() ? dimension.dim_value() : -1);
+  const auto type = types_.find(value);
+  if (const auto tensor = tensors_.find(value); tensor != tensors_.end()) {
+    extents.assign(tensor->second->dims().begin(), tensor->second->dims().end());
+  } else if (type == types_.end() || !type->second->has_shape()) {
+    return std::nullopt;
+  } else {
+    for (const auto& dimension : type->second->shape().dim()) {
+      extents.push_back(dimension.has_dim_value() ? dimension.dim_value() : unknown);
+    }
+  }
+  for (int64_t& extent : extents) {
+    extent = extent < 0 || extent > largest_extent ? unknown : extent;
   }
   return extents;
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ class Graph {
   int64_t opset() const { return opset_; }
   const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes() const { return graph_.node(); }
 
-  /// The extents of a value, if its rank is known; unknown extents are -1.
+  /// The extents of a value, if its rank is known; unknown extents, and those outside 0 to 2^31 - 1, are -1.
   std::optional<std::vector<int64_t>> partial_shape(const std::string& value) const;
   /// The extents of `node`'s input; throws Error(invalid_argument) naming what is unknown.
   std::vector<int64_t> shape(const onnx::NodeProto& node, const std::string& value) const;
@@ -50,6 +51,9 @@ class Graph {
   std::map<std::string, std::vector<const onnx::NodeProto*>> uses_;  // null stands for an output of the model
   std::set<std::string> constants_;
 };
+
+/// The product of extents of 0 and more; throws Error(parse_error) beyond 64 bits.
+int64_t count_elements(std::span<const int64_t> extents);
 
 /// `1x3xHx?`, for messages.
 std::string print_shape(const onnx::TensorShapeProto& shape);

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
-#include <numeric>
+#include <span>
+#include <tuple>
 
 #include "kiln/base/error.h"
 #include "kiln/generator/operations/conv_forward.h"
@@ -127,7 +127,7 @@ Layer read_global_pool(const Source& source) {
 }
 
 int64_t product(const Extents& extents, int64_t first, int64_t last) {
-  return std::accumulate(extents.begin() + first, extents.begin() + last, int64_t{1}, std::multiplies<>());
+  return count_elements(std::span(extents).subspan(static_cast<size_t>(first), static_cast<size_t>(last - first)));
 }
 
 /// Before opset 13 the dimensions from `axis` on are normalised together, as rows of a matrix. A dynamic batch keeps

@@ -94,27 +94,79 @@ void check_order(const onnx::GraphProto& graph) {
   }
 }
 
-/// Attributes that shape inference divides by, or takes for sizes, without looking.
-void check_sizes(const onnx::GraphProto& graph) {
+/// Bytes of an element as raw data holds it; 0 for strings and types that are not known.
+size_t element_bytes(int32_t type) {
+  switch (type) {
+    case onnx::TensorProto::BOOL:
+    case onnx::TensorProto::INT8:
+    case onnx::TensorProto::UINT8:
+      return 1;
+    case onnx::TensorProto::FLOAT16:
+    case onnx::TensorProto::BFLOAT16:
+    case onnx::TensorProto::INT16:
+    case onnx::TensorProto::UINT16:
+      return 2;
+    case onnx::TensorProto::FLOAT:
+    case onnx::TensorProto::INT32:
+    case onnx::TensorProto::UINT32:
+      return 4;
+    case onnx::TensorProto::DOUBLE:
+    case onnx::TensorProto::INT64:
+    case onnx::TensorProto::UINT64:
+    case onnx::TensorProto::COMPLEX64:
+      return 8;
+    case onnx::TensorProto::COMPLEX128:
+      return 16;
+    default:
+      return 0;
+  }
+}
+
+// ONNX's shape inference trusts what it reads: it divides by strides and copies raw data without looking. The checks
+// below stand between it and a damaged file.
+
+void check_tensor(const onnx::TensorProto& tensor, const std::string& owner) {
+  const size_t element = element_bytes(tensor.data_type());
+  const bool broken = tensor.has_raw_data() && element != 0 && tensor.raw_data().size() % element != 0;
+  if (broken) {
+    throw Error(ErrorCode::parse_error, fmt::format("{}: {} bytes of data are not a whole number of {}-byte elements",
+                                                    owner, tensor.raw_data().size(), element));
+  }
+}
+
+void check_size(const onnx::NodeProto& node, const onnx::AttributeProto& attribute) {
   static const std::set<std::string> sizes = {"strides", "dilations", "kernel_shape",
                                               "group",   "blocksize", "num_outputs"};
   constexpr int64_t largest = std::numeric_limits<int32_t>::max();
+  if (!sizes.contains(attribute.name())) {
+    return;
+  }
+  std::vector<int64_t> values(attribute.ints().begin(), attribute.ints().end());
+  if (attribute.has_i()) {
+    values.push_back(attribute.i());
+  }
+  const auto wrong = std::find_if(values.begin(), values.end(), [](int64_t v) { return v < 1 || v > largest; });
+  if (wrong != values.end()) {
+    throw Error(ErrorCode::parse_error,
+                fmt::format("{}: {} holds {}, expected 1 to {}", describe(node), attribute.name(), *wrong, largest));
+  }
+}
+
+void check_contents(const onnx::GraphProto& graph) {
+  for (const auto& tensor : graph.initializer()) {
+    check_tensor(tensor, fmt::format("initializer '{}'", tensor.name()));
+  }
   for (const auto& node : graph.node()) {
     for (const auto& attribute : node.attribute()) {
-      std::vector<int64_t> values(attribute.ints().begin(), attribute.ints().end());
-      if (attribute.has_i()) {
-        values.push_back(attribute.i());
-      }
-      const auto wrong = std::find_if(values.begin(), values.end(), [](int64_t v) { return v < 1 || v > largest; });
-      if (sizes.contains(attribute.name()) && wrong != values.end()) {
-        throw Error(ErrorCode::parse_error, fmt::format("{}: {} holds {}, expected 1 to {}", describe(node),
-                                                        attribute.name(), *wrong, largest));
+      check_size(node, attribute);
+      if (attribute.has_t()) {
+        check_tensor(attribute.t(), describe(node));
       }
       if (attribute.has_g()) {
-        check_sizes(attribute.g());
+        check_contents(attribute.g());
       }
       for (const auto& body : attribute.graphs()) {
-        check_sizes(body);
+        check_contents(body);
       }
     }
   }
@@ -151,7 +203,7 @@ onnx::ModelProto load(const std::string& path) {
   onnx::ModelProto model = parse(path);
   check_versions(model);
   check_order(model.graph());
-  check_sizes(model.graph());
+  check_contents(model.graph());
   return model;
 }
 

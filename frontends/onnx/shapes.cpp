@@ -5,8 +5,6 @@
 #include <onnx/shape_inference/implementation.h>
 
 #include <algorithm>
-#include <functional>
-#include <numeric>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -131,7 +129,7 @@ std::optional<Extents> reshaped_shape(const Graph& graph, const onnx::NodeProto&
   }
   Extents output;
   std::optional<size_t> open;
-  int64_t rest = std::accumulate(input->begin(), input->end(), int64_t{1}, std::multiplies<>());
+  int64_t rest = count_elements(*input);
   for (const Dimension& dimension : target->second.dim()) {
     const size_t d = output.size();
     int64_t extent = dimension.has_dim_value() ? dimension.dim_value() : -2;
