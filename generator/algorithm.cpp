@@ -2,10 +2,35 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "kiln/base/digest.h"
 #include "kiln/base/error.h"
+#include "text.h"
 
 namespace kiln {
+namespace {
+
+std::string without_extension(const std::string& path) {
+  return path.substr(0, path.rfind('.'));
+}
+
+// The files that `stem` is written in (.h, .cpp), and those of every library file that they include: what descriptors
+// share shapes their kernels as much as they do themselves.
+void collect_descriptor(const SourceLibrary& library, const std::string& stem, std::set<std::string>& files) {
+  for (const char* extension : {".h", ".cpp"}) {
+    const auto found = library.files().find(stem + extension);
+    if (found == library.files().end() || !files.insert(found->first).second) continue;
+    for (std::string_view line : text::split(found->second, '\n')) {
+      constexpr std::string_view include = "#include \"";
+      if (!line.starts_with(include)) continue;
+      line.remove_prefix(include.size());
+      collect_descriptor(library, without_extension(std::string(line.substr(0, line.find('"')))), files);
+    }
+  }
+}
+
+}  // namespace
 
 std::optional<std::string> Algorithm::refusal(const Request& request, const Target& target) const {
   if (request.operation != operation()) return fmt::format("serves {}, not {}", operation(), request.operation);
@@ -29,11 +54,16 @@ Estimate Algorithm::estimate(const Request& request, const Target& target, const
 }
 
 std::string Algorithm::digest(const SourceLibrary& library) const {
+  const std::string stem = without_extension(template_path());
+  (void)library.text(stem + ".cpp");  // a template without its descriptor is a fault of the library
+  std::set<std::string> descriptor;
+  collect_descriptor(library, stem, descriptor);
+
   Digest digest;
   digest.add(name());
   for (const std::string& file : closure(library, template_path())) digest.add(file).add(library.text(file));
-  const std::string descriptor = template_path().substr(0, template_path().rfind('.')) + ".cpp";
-  return digest.add(descriptor).add(library.text(descriptor)).hex();
+  for (const std::string& file : descriptor) digest.add(file).add(library.text(file));
+  return digest.hex();
 }
 
 }  // namespace kiln

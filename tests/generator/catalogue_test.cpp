@@ -103,6 +103,18 @@ TEST(Catalogue, DigestChangesWithTheTemplate) {
   EXPECT_NE(algorithm.digest(library()), tiled("slow", 1.0).digest(library()));
 }
 
+TEST(Catalogue, DigestChangesWithWhatDescriptorsShare) {
+  const auto with_shared = [](const std::string& shared) {
+    auto files = library().files();
+    files["op/k.cpp"] = "#include \"op/tiling.h\"\n#include \"kiln/generator/algorithm.h\"\n";
+    files["op/tiling.h"] = "struct Tiling;\n";
+    files["op/tiling.cpp"] = shared;
+    return tiled("quick", 1.0).digest(SourceLibrary(files));
+  };
+  EXPECT_EQ(with_shared("int tile = 1;\n"), with_shared("int tile = 1;\n"));
+  EXPECT_NE(with_shared("int tile = 1;\n"), with_shared("int tile = 2;\n"));
+}
+
 TEST(Catalogue, RefusesTwoAlgorithmsOfOneName) {
   EXPECT_THROW(Catalogue(library(), {tiled("same", 1.0), tiled("same", 2.0)}), Error);
 }
