@@ -7,9 +7,10 @@ namespace kiln::descriptor {
 
 /// What a streaming kernel does, summed over all of its launches.
 struct StreamingWork {
-  double dram_bytes = 0;    ///< Moved between device memory and the SMs, reuse in L2 taken off.
-  double cache_bytes = 0;   ///< Requested from L1 and L2 by all threads.
-  double instructions = 0;  ///< Executed by all threads (not warps): arithmetic, addresses and accesses.
+  double dram_bytes = 0;               ///< Moved between device memory and the SMs, reuse in L2 taken off.
+  double cache_bytes = 0;              ///< Requested from L1 and L2 by all threads.
+  double threads = 1;                  ///< That have work.
+  double instructions_per_thread = 0;  ///< Arithmetic, addresses and accesses.
   double blocks = 1;
   double threads_per_block = 1;
   double registers_per_thread = 32;
@@ -23,7 +24,8 @@ struct StreamingWork {
 double lane_bytes(double bytes, double pitch);
 
 /// The larger of device memory, cache and issue time, stretched where the grid leaves SMs idle (waves of whole blocks)
-/// or too few bytes are in flight to cover the latency of memory (Little's law), plus launches.
+/// or too few bytes are in flight to cover the latency of memory (Little's law), plus launches. Issue takes no less
+/// than one thread's instructions one after the other, which is what bounds small grids.
 Estimate streaming_estimate(const StreamingWork& work, const Arch& arch, const DeviceFigures& device);
 
 }  // namespace kiln::descriptor

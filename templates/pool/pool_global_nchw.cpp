@@ -64,7 +64,8 @@ Estimate predict(const Shape& shape, const Request& request, const Target& targe
   const double groups = std::max(1.0, 32.0 / shape.lanes);
   const double warp_bytes = std::max(32.0 * shape.vector * bytes, groups * 48);
   work.cache_bytes = planes * shape.lanes / 32 * (steps * warp_bytes + 32 * groups);
-  work.instructions = planes * shape.lanes * (50 + steps * (5 + 2 * shape.vector));
+  work.threads = planes * shape.lanes;
+  work.instructions_per_thread = 50 + steps * (5 + 2 * shape.vector);
   work.blocks = planes * shape.lanes / shape.threads;
   work.threads_per_block = shape.threads;
   work.bytes_in_flight_per_thread = std::min(steps, 4.0) * shape.vector * bytes;

@@ -71,7 +71,8 @@ Estimate predict(const Shape& shape, const Request& request, const Target& targe
   descriptor::StreamingWork work;
   work.dram_bytes = descriptor::compulsory_bytes(pool);
   work.cache_bytes = blocks * threads * shape.vector * (steps * bytes + 8);
-  work.instructions = blocks * threads * (60 + steps * (6 + 2 * shape.vector) + shape.vector * 4);
+  work.threads = blocks * threads;
+  work.instructions_per_thread = 60 + steps * (6 + 2 * shape.vector) + shape.vector * 4;
   work.blocks = blocks;
   work.threads_per_block = threads;
   work.shared_bytes_per_block = threads * shape.vector * 4;

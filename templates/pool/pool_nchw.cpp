@@ -87,17 +87,17 @@ Estimate predict(const Tile& tile, const Request& request, const Target& target,
   const auto vectors = static_cast<double>(cover.vectors);
   const double outputs = tile.tile_p * tile.tile_q;
   const double bytes = size_of(pool.x.dtype);
-  const double pitch = static_cast<double>(tile.tile_q * pool.stride[1]) * bytes;
-
   descriptor::StreamingWork work;
   work.dram_bytes = descriptor::compulsory_bytes(pool);
   work.cache_bytes =
-      threads * (rows_read * vectors * descriptor::lane_bytes(tile.vector * bytes, pitch) +
-                 outputs / cover.store *
-                     descriptor::lane_bytes(cover.store * size_of(pool.y.dtype), tile.tile_q * size_of(pool.y.dtype)));
+      threads *
+      (rows_read * vectors * descriptor::lane_bytes_of_x(pool, tile.vector * bytes, tile.tile_p, tile.tile_q) +
+       outputs / cover.store *
+           descriptor::lane_bytes(cover.store * size_of(pool.y.dtype), tile.tile_q * size_of(pool.y.dtype)));
   const double loads = vectors * (6 + (bytes < 4 ? tile.vector : 0));
   const double adds = static_cast<double>(pool.window[1]) * tile.tile_q + static_cast<double>(pool.window[0]);
-  work.instructions = threads * (40 + rows_read * (8 + loads + adds) + outputs * 8);
+  work.threads = threads;
+  work.instructions_per_thread = 40 + rows_read * (8 + loads + adds) + outputs * 8;
   work.blocks = threads / tile.threads;
   work.threads_per_block = tile.threads;
   work.registers_per_thread = 30 + vectors * tile.vector + outputs;

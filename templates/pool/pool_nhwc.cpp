@@ -82,8 +82,9 @@ Estimate predict(const Tile& tile, const Request& request, const Target& target,
   work.dram_bytes = descriptor::compulsory_bytes(pool);
   work.cache_bytes = threads * (loads * descriptor::lane_bytes(tile.vector * bytes, pitch) +
                                 tile.tile_q * tile.vector * size_of(pool.y.dtype));
-  work.instructions = threads * (40 + loads * (8 + (bytes < 4 ? tile.vector : 0)) +
-                                 inside * window * tile.tile_q * tile.vector + tile.tile_q * tile.vector * 4);
+  work.threads = threads;
+  work.instructions_per_thread = 40 + loads * (8 + (bytes < 4 ? tile.vector : 0)) +
+                                 inside * window * tile.tile_q * tile.vector + tile.tile_q * tile.vector * 4;
   work.blocks = threads / tile.threads;
   work.threads_per_block = tile.threads;
   work.registers_per_thread = 32 + tile.tile_q * tile.vector * 2;

@@ -31,9 +31,9 @@ Estimate predict(const Shape& shape, const Request& request, const Target& targe
   const double taps = descriptor::mean_window_elements(pool);
   descriptor::StreamingWork work;
   work.dram_bytes = descriptor::compulsory_bytes(pool);
-  const double pitch = static_cast<double>(pool.x.strides[3] * pool.stride[1]) * size_of(pool.x.dtype);
-  work.cache_bytes = outputs * taps * descriptor::lane_bytes(size_of(pool.x.dtype), pitch);
-  work.instructions = outputs * (50 + taps * 12);
+  work.cache_bytes = outputs * taps * descriptor::lane_bytes_of_x(pool, size_of(pool.x.dtype), 1, 1);
+  work.threads = outputs;
+  work.instructions_per_thread = 50 + taps * 12;
   work.blocks = outputs / shape.threads;
   work.threads_per_block = shape.threads;
   work.bytes_in_flight_per_thread = 2.0 * size_of(pool.x.dtype);

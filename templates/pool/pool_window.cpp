@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "descriptor/parts.h"
+#include "descriptor/streaming_estimate.h"
 
 namespace kiln::descriptor {
 namespace {
@@ -77,6 +78,16 @@ Prelude pool_prelude(const PoolForward& pool) {
   prelude.constant("MODE", mode_constant(pool.mode));
   add_blend(prelude, pool.blend);
   return prelude;
+}
+
+double lane_bytes_of_x(const PoolForward& pool, double bytes, int64_t tile_p, int64_t tile_q) {
+  const double size = size_of(pool.x.dtype);
+  const auto tiles_p = static_cast<double>((pool.p() + tile_p - 1) / tile_p);
+  const auto tiles_q = static_cast<double>((pool.q() + tile_q - 1) / tile_q);
+  const auto pitch = [&](int64_t elements) { return lane_bytes(bytes, static_cast<double>(elements) * size); };
+  const double next_row =
+      ((tiles_p - 1) * pitch(tile_p * pool.stride[0] * pool.x.strides[2]) + pitch(pool.x.strides[1])) / tiles_p;
+  return ((tiles_q - 1) * pitch(tile_q * pool.stride[1] * pool.x.strides[3]) + next_row) / tiles_q;
 }
 
 double mean_window_elements(const PoolForward& pool) {

@@ -21,6 +21,10 @@ bool window_fits_int(const PoolForward& pool);
 /// Bytes of x and y that have to move between device memory and the SMs.
 double compulsory_bytes(const PoolForward& pool);
 
+/// Bytes that a load of `bytes` of x costs a lane on average, where neighbouring threads make neighbouring tiles of
+/// `tile_p` x `tile_q` outputs of a packed NCHW y: next to each other in a row, or a row or a plane further on.
+double lane_bytes_of_x(const PoolForward& pool, double bytes, int64_t tile_p, int64_t tile_q);
+
 /// The part of the window that lies inside of x for the average output: what a kernel has to read for it.
 double mean_window_elements(const PoolForward& pool);
 

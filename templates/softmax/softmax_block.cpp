@@ -72,7 +72,8 @@ Estimate predict(const Shape& shape, const Request& request, const Target& targe
   descriptor::StreamingWork work;
   work.dram_bytes = descriptor::compulsory_bytes(softmax);
   work.cache_bytes = elements * bytes * (shared ? 5 : 2);
-  work.instructions = rows * shape.threads * (180 + accesses * (shared ? 24 : 10)) + elements * (shared ? 15 : 12);
+  work.threads = rows * shape.threads;
+  work.instructions_per_thread = 180 + accesses * (shared ? 24 : 10) + accesses * shape.vector * (shared ? 15 : 12);
   work.blocks = rows;
   work.threads_per_block = shape.threads;
   work.registers_per_thread = 32 + (shared ? 0 : accesses * shape.vector);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "descriptor/parts.h"
 #include "descriptor/streaming_estimate.h"
@@ -46,7 +47,8 @@ Estimate predict(const Shape& shape, const Request& request, const Target& targe
   const bool rereads_memory = under_way > static_cast<double>(device.l2_bytes) / 2;
   work.dram_bytes = descriptor::compulsory_bytes(softmax) + (rereads_memory ? rows * row * bytes : 0);
   work.cache_bytes = rows * row * bytes * 3;
-  work.instructions = rows * row * (14 + 24.0 / shape.vector) + rows * shape.threads * 200;
+  work.threads = rows * shape.threads;
+  work.instructions_per_thread = 200 + std::ceil(row / (shape.threads * shape.vector)) * (14 * shape.vector + 24);
   work.blocks = rows;
   work.threads_per_block = shape.threads;
   work.registers_per_thread = 40;

@@ -39,7 +39,8 @@ Estimate predict(const Shape& shape, const Request& request, const Target& targe
   work.dram_bytes = descriptor::compulsory_bytes(softmax) * (shares_sectors ? 1 : 3);
   const double access = shares_sectors ? 4 : 32;
   work.cache_bytes = elements * access * 4;
-  work.instructions = elements * 45 + rows * 60;
+  work.threads = rows;
+  work.instructions_per_thread = 60 + static_cast<double>(softmax.row_length()) * 45;
   work.blocks = rows / shape.threads;
   work.threads_per_block = shape.threads;
   work.bytes_in_flight_per_thread = 2.0 * size_of(softmax.x.dtype);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "descriptor/parts.h"
 #include "descriptor/streaming_estimate.h"
@@ -64,8 +65,10 @@ Estimate predict(const Shape& shape, const Request& request, const Target& targe
   const bool rereads_memory = elements * bytes > static_cast<double>(device.l2_bytes) / 2;
   work.dram_bytes = descriptor::compulsory_bytes(softmax) + (rereads_memory ? elements * bytes : 0);
   work.cache_bytes = elements * bytes * 3;
-  work.instructions =
-      elements * (14 + 24.0 / shape.vector) + rows * shape.splits * shape.threads * (220 + 12 * shape.splits);
+  work.threads = rows * shape.splits * shape.threads;
+  const double steps = std::ceil(static_cast<double>(softmax.row_length()) /
+                                 (static_cast<double>(shape.threads) * shape.vector * shape.splits));
+  work.instructions_per_thread = 220 + 12 * shape.splits + steps * (14 * shape.vector + 24);
   work.blocks = rows * shape.splits;
   work.threads_per_block = shape.threads;
   work.registers_per_thread = 40;

@@ -103,9 +103,9 @@ Estimate predict(const Shape& shape, const Request& request, const Target& targe
       descriptor::lane_bytes(shape.inner_lanes * shape.vector * bytes, 32) / (shape.inner_lanes * shape.vector);
   work.cache_bytes = elements * sector * (keep ? 2 : 3);
   const double group = keep ? taken : 4;
-  work.instructions =
-      blocks * threads *
-      (80 + (keep ? 1 : 2) * taken * 8 + shape.vector * (30 + shape.axis_lanes * 12 + taken * (14 + 8 / group)));
+  work.threads = blocks * threads;
+  work.instructions_per_thread =
+      80 + (keep ? 1 : 2) * taken * 8 + shape.vector * (30 + shape.axis_lanes * 12 + taken * (14 + 8 / group));
   work.blocks = blocks;
   work.threads_per_block = threads;
   work.registers_per_thread = 40 + (group + 4) * shape.vector;

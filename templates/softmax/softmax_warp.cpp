@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "descriptor/parts.h"
@@ -58,13 +59,15 @@ Estimate predict(const Shape& shape, const Request& request, const Target& targe
   const auto threads = static_cast<double>(softmax.rows() * shape.lanes);
   const auto accesses = static_cast<double>(steps(shape, softmax.row_length()));
   const double bytes = size_of(softmax.x.dtype);
-  // Lanes of different rows that are close together share sectors; a lone vector of a long row does not.
-  const double pitch = shape.lanes > 1 ? shape.vector * bytes : static_cast<double>(softmax.row_length()) * bytes;
+  // A warp reads a piece of each of its rows at a time; pieces of less than two sectors waste lookups in L1.
+  const double piece = shape.lanes * shape.vector * bytes;
+  const double waste = shape.lanes < 32 ? std::max(1.0, 64 / piece) : 1.0;
 
   descriptor::StreamingWork work;
   work.dram_bytes = descriptor::compulsory_bytes(softmax);
-  work.cache_bytes = threads * accesses * 2 * descriptor::lane_bytes(shape.vector * bytes, pitch);
-  work.instructions = threads * (70 + 6 * std::log2(shape.lanes) + accesses * (8 + shape.vector * 12));
+  work.cache_bytes = threads * accesses * 2 * shape.vector * bytes * waste;
+  work.threads = threads;
+  work.instructions_per_thread = 70 + 6 * std::log2(shape.lanes) + accesses * (8 + shape.vector * 12);
   work.blocks = threads / shape.threads;
   work.threads_per_block = shape.threads;
   work.registers_per_thread = 28 + accesses * shape.vector;
