@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "kiln/base/error.h"
 #include "kiln/reference/tensor_memory.h"
@@ -25,6 +26,8 @@ void clamp(Expected& result, double low, double high) {
   }
   const double clamped = std::min(std::max(result.value, low), high);
   if (std::isinf(result.value) && std::isfinite(clamped)) {
+    // Where f32 overflows to the other infinity, NaN comes here instead.
+    result.unspecified = result.unspecified || result.finite_magnitude > std::numeric_limits<float>::max();
     become_exact(result, clamped);
     return;
   }
@@ -41,6 +44,7 @@ void clamp(Expected& result, double low, double high) {
 void scale(Expected& result, double factor) {
   result.value *= factor;
   result.magnitude *= std::fabs(factor);
+  result.finite_magnitude *= std::fabs(factor);
   result.transcendental *= std::fabs(factor);
   result.quantum = std::clamp(result.quantum + quantum_of(factor), Expected::no_quantum, Expected::quantum_of_zero);
   result.roundings += 1;
@@ -70,6 +74,9 @@ int quantum_of(double value) {
 void add_term(Expected& sum, double term) {
   sum.value += term;
   sum.magnitude += std::fabs(term);
+  if (std::isfinite(term)) {
+    sum.finite_magnitude += std::fabs(term);
+  }
   sum.quantum = std::min(sum.quantum, quantum_of(term));
   sum.roundings += 1;
 }
@@ -128,8 +135,10 @@ Expected Oracle::Evaluator::finish(Expected result, std::span<const int64_t> coo
 }
 
 void Oracle::Evaluator::blend(Expected& result, std::span<const int64_t> coordinate) const {
-  if (request_.blend.alpha != Scale::one) {
-    scale(result, request_.blend.alpha == Scale::zero ? 0.0 : bindings_.alpha);
+  if (request_.blend.alpha == Scale::zero) {
+    result = Expected{};  // What it scales is not even computed: NaN and infinity vanish too.
+  } else if (request_.blend.alpha == Scale::any) {
+    scale(result, bindings_.alpha);
   }
   if (y_before_) {
     const double beta = request_.blend.beta == Scale::one ? 1.0 : bindings_.beta;

@@ -130,8 +130,11 @@ bool is_right(const Request& request, const Expected& expected, double got) {
   if (std::isnan(expected.value)) {
     return std::isnan(got);
   }
+  // Where sums of finite terms may overflow, infinities of both signs may meet and give NaN.
+  if (std::isnan(got) && std::isinf(expected.value)) {
+    return expected.finite_magnitude > precision_of(request).largest;
+  }
   const Accepted range = accepted(request, expected);
-  // Where sums may overflow, infinities of both signs may meet and give NaN.
   const bool anything = range.low == -infinity && range.high == infinity;
   return anything || (got >= range.low && got <= range.high);
 }

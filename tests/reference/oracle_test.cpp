@@ -7,6 +7,7 @@
 
 #include "call.h"
 #include "kiln/base/error.h"
+#include "kiln/reference/tolerance.h"
 
 namespace kiln::reference {
 namespace {
@@ -70,6 +71,23 @@ TEST(ConvOracle, LeavesInfiniteWeightsOnPaddingOpen) {
   EXPECT_TRUE(oracle.at(Coordinate{0, 0, 0, 0}).unspecified);
   EXPECT_FALSE(oracle.at(Coordinate{0, 0, 0, 1}).unspecified);
   EXPECT_EQ(oracle.at(Coordinate{0, 0, 0, 1}).value, infinity);
+}
+
+TEST(ConvOracle, ComputesNothingForAlphaZero) {
+  EXPECT_THAT(doubling("alpha=0", {nan, infinity, 1, 2}).results(), ElementsAre(0, 0, 0, 0));
+}
+
+TEST(ConvOracle, AcceptsNanWhereF32OverflowsAgainstAnInfinity) {
+  // 2e38 * 4 overflows to +inf in f32; the definition adds it to -inf in full.
+  Call call("conv_forward x=f32:1x2x1x1:nchw w=f32:1x2x1x1:nchw");
+  call.set("x", {2e38, -infinity}).set("w", {4, 1});
+  const Expected expected = Oracle(call.request, call.bindings()).at(Coordinate{0, 0, 0, 0});
+  EXPECT_EQ(expected.value, -infinity);
+  EXPECT_TRUE(is_right(call.request, expected, nan));
+  EXPECT_TRUE(is_right(call.request, expected, -infinity));
+  EXPECT_FALSE(is_right(call.request, expected, infinity));
+  call.set("x", {1, -infinity});
+  EXPECT_FALSE(is_right(call.request, Oracle(call.request, call.bindings()).at(Coordinate{0, 0, 0, 0}), nan));
 }
 
 TEST(ConvOracle, BlendsBeforeTheEpilogue) {

@@ -35,6 +35,8 @@ struct Expected {
   double value = 0;
   /// Sum of the magnitudes of all terms that were added up: |x_i * w_i|, |beta * y|, |bias|, ... scaled like value.
   double magnitude = 0;
+  /// magnitude without the infinite terms. Where it is beyond f32, sums may overflow to either infinity.
+  double finite_magnitude = 0;
   /// Roundings on the way of any one term to the result, in whatever order a kernel adds them up.
   int64_t roundings = 0;
   /// Every term and sum is a multiple of 2^quantum: if magnitude <= 2^(24 + quantum), f32 makes no error at all.
