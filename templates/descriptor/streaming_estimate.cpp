@@ -39,7 +39,8 @@ Estimate streaming_estimate(const StreamingWork& work, const Arch& arch, const D
   const double busy = waves < 1 ? std::min(1.0, blocks / sms) : waves / std::ceil(waves);
 
   // Bytes under way, over what the latency asks for to keep the bus full.
-  const double concurrent_threads = std::min(work.threads, std::min(blocks, at_once) * work.threads_per_block);
+  const double concurrent_threads =
+      std::clamp(work.threads, 1.0, std::max(1.0, std::min(blocks, at_once) * work.threads_per_block));
   const double in_flight = concurrent_threads * work.bytes_in_flight_per_thread;
   const double bandwidth = std::min(device.dram_bytes_per_second * copy_efficiency, in_flight / memory_latency_seconds);
 
