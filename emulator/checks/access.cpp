@@ -1,0 +1,135 @@
+#include "checks/access.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <string>
+
+#include "checks/fault.h"
+#include "checks/memory_recorder.h"
+
+namespace kiln::emulator {
+namespace {
+
+constexpr uint32_t widest_access = 16;
+
+/// Lowest and highest address and the bits below the alignment, over the lanes that take part.
+struct Extent {
+  uint64_t lowest = UINT64_MAX, highest = 0, misaligned = 0;
+};
+
+Extent extent_of(const AccessRequest& request) {
+  const uint64_t stand_in = request.address[static_cast<size_t>(std::countr_zero(request.lanes))];
+  const uint64_t low_bits = std::min(request.bytes, widest_access) - 1;
+  Extent extent;
+  for (uint32_t lane = 0; lane < warp_lanes; ++lane) {
+    const uint64_t a = (request.lanes >> lane & 1) != 0 ? request.address[lane] : stand_in;
+    extent.lowest = a < extent.lowest ? a : extent.lowest;
+    extent.highest = a > extent.highest ? a : extent.highest;
+    extent.misaligned |= a & low_bits;
+  }
+  return extent;
+}
+
+uint64_t address_of(const std::byte* p) {
+  return reinterpret_cast<uint64_t>(p);
+}
+
+/// The valid range that holds `address` for this lane; an empty one if there is none.
+AddressWindow window_around(const Warp& warp, ptx::Space space, uint64_t address, uint32_t lane, bool& shareable) {
+  const Block& block = *warp.block;
+  const auto within = [&](const std::byte* begin, uint64_t bytes) -> std::optional<AddressWindow> {
+    const AddressWindow window{address_of(begin), address_of(begin) + bytes};
+    if (address < window.begin || address >= window.end) return std::nullopt;
+    return window;
+  };
+  shareable = true;
+  if (space == ptx::Space::shared) return {address_of(block.shared), address_of(block.shared) + block.shared_bytes};
+  const std::byte* const own = block.local + (size_t{warp.index} * warp_lanes + lane) * block.local_stride;
+  if (space == ptx::Space::local) {
+    shareable = false;
+    return {address_of(own), address_of(own) + block.local_stride};
+  }
+  if (const Region* const region = RegionFinder(block.launch->memory.get(), block.variables).find(address)) {
+    return {region->begin, region->end};
+  }
+  if (const auto window = within(block.shared, block.shared_bytes)) return *window;
+  if (const auto window = within(block.parameters, block.parameter_bytes)) return *window;
+  shareable = false;
+  if (const auto window = within(own, block.local_stride)) return *window;
+  return {};
+}
+
+bool covers(const AddressWindow& window, uint64_t lowest, uint64_t highest, uint32_t bytes) {
+  return lowest >= window.begin && highest <= window.end && window.end - highest >= bytes;
+}
+
+std::string where(const Block& block, ptx::Space space, uint64_t address) {
+  const auto offset_in = [&](const std::byte* begin) { return static_cast<int64_t>(address - address_of(begin)); };
+  if (space == ptx::Space::shared) {
+    return fmt::format("offset {} of the block's {} bytes of shared memory", offset_in(block.shared),
+                       block.shared_bytes);
+  }
+  if (space == ptx::Space::local)
+    return fmt::format("outside the thread's {} bytes of local memory", block.local_stride);
+  if (block.launch->memory != nullptr) return block.launch->memory->describe(address);
+  return "no memory is known to this launch";
+}
+
+const char* verb(AccessKind kind) {
+  return kind == AccessKind::load ? "reads" : kind == AccessKind::store ? "writes" : "updates";
+}
+
+/// Finds the first lane whose access is not valid and makes it the block's fault. True if there is none after all.
+bool examine_lanes(Warp& warp, const Instruction* i, const AccessRequest& request) {
+  Block& block = *warp.block;
+  const uint64_t low_bits = std::min(request.bytes, widest_access) - 1;
+  for (Mask rest = request.lanes; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<uint32_t>(std::countr_zero(rest));
+    const uint64_t address = request.address[lane];
+    if ((address & low_bits) != 0) {
+      fault_here(warp, i, FaultKind::misaligned_address, rest,
+                 fmt::format("{} {} bytes at {:#x}, which is not aligned to {} bytes", verb(request.kind),
+                             request.bytes, address, low_bits + 1));
+      return false;
+    }
+    bool shareable = false;
+    const AddressWindow window = window_around(warp, request.space, address, lane, shareable);
+    if (!covers(window, address, address, request.bytes)) {
+      fault_here(warp, i, FaultKind::illegal_address, rest,
+                 fmt::format("{} {} bytes at {:#x}: {}", verb(request.kind), request.bytes, address,
+                             where(block, request.space, address)));
+      return false;
+    }
+    if (shareable) block.windows[block.next_window++ % block.windows.size()] = window;
+  }
+  return true;
+}
+
+bool is_valid(Warp& warp, const Instruction* i, const AccessRequest& request) {
+  const Extent extent = extent_of(request);
+  if (extent.misaligned == 0) {
+    for (const AddressWindow& window : warp.block->windows) {
+      if (covers(window, extent.lowest, extent.highest, request.bytes)) return true;
+    }
+  }
+  return examine_lanes(warp, i, request);
+}
+
+}  // namespace
+
+bool inspect_access(Warp& warp, const Instruction* i, const AccessRequest& request) {
+  Block& block = *warp.block;
+  if (block.checking && !is_valid(warp, i, request)) return false;
+  if (block.recorder == nullptr || request.space == ptx::Space::local) return true;
+  const uint64_t shared_begin = address_of(block.shared);
+  const uint64_t first = request.address[static_cast<size_t>(std::countr_zero(request.lanes))];
+  if (first >= shared_begin && first < shared_begin + block.shared_bytes) {
+    block.recorder->shared(request, shared_begin);
+  } else {
+    block.recorder->global(request);
+  }
+  return true;
+}
+
+}  // namespace kiln::emulator

@@ -1,0 +1,190 @@
+#include "decode/assembler.h"
+
+#include <algorithm>
+
+#include "decode/allocation.h"
+#include "decode/fusion.h"
+#include "decode/liveness.h"
+#include "scheduler/control_flow.h"
+
+namespace kiln::emulator {
+namespace {
+
+/// Merges labels that stand next to each other; returns where each label is.
+std::vector<uint32_t> settle_labels(OperationList& list) {
+  std::vector<uint32_t> target(list.labels, 0);
+  std::vector<Operation> kept;
+  kept.reserve(list.operations.size());
+  for (Operation& operation : list.operations) {
+    const bool label = operation.flow == Operation::Flow::label;
+    const bool repeated = label && !kept.empty() && kept.back().flow == Operation::Flow::label;
+    if (label) target[operation.label] = static_cast<uint32_t>(kept.size() - (repeated ? 1 : 0));
+    if (!repeated) kept.push_back(std::move(operation));
+  }
+  list.operations = std::move(kept);
+  return target;
+}
+
+class Assembler {
+ public:
+  explicit Assembler(OperationList list) : list_(std::move(list)), target_(settle_labels(list_)) {}
+
+  Assembled run() {
+    const Liveness liveness = analyse(list_, target_);
+    places_ = allocate(list_, liveness);
+    code_.register_bytes = places_.bytes;
+    code_.static_shared_bytes = list_.static_shared_bytes;
+    code_.local_bytes = list_.local_bytes;
+    code_.lists.push_back(0);  // what setp and the like point at when they have no second result
+    initial_values(liveness);
+    emit_all();
+    resolve_branches();
+    return {std::move(code_), std::min(places_.peak_words + reserved_registers, most_registers)};
+  }
+
+ private:
+  // A rough guess at what ptxas adds for addresses and constants, and the hardware's limit.
+  static constexpr uint32_t reserved_registers = 8, most_registers = 255;
+
+  uint32_t at(RegisterId id) const { return id == 0 ? 0 : places_.offset[id]; }
+
+  void initial_values(const Liveness& liveness) {
+    const uint64_t dynamic_base = (uint64_t{list_.static_shared_bytes} + list_.dynamic_shared_alignment - 1) /
+                                  list_.dynamic_shared_alignment * list_.dynamic_shared_alignment;
+    code_.dynamic_shared_offset = static_cast<uint32_t>(dynamic_base);
+    for (RegisterId id = 1; id < list_.registers.size(); ++id) {
+      const VirtualRegister& r = list_.registers[id];
+      const uint32_t bytes = bytes_of(r.width);
+      if (r.kind == VirtualRegister::Kind::special) {
+        code_.specials.push_back({r.special, at(id), bytes});
+      } else if (r.kind == VirtualRegister::Kind::constant && r.width == RegisterClass::predicate) {
+        if (r.bits == 0) code_.false_predicates.push_back(at(id));
+      } else if (r.kind == VirtualRegister::Kind::constant) {
+        code_.constants.push_back({r.bits + (r.dynamic_shared ? dynamic_base : 0), at(id), bytes});
+      }
+    }
+    for (const RegisterId id : liveness.at_entry) {
+      const RegisterClass width = list_.registers[id].width;
+      code_.zeroed.emplace_back(at(id), width == RegisterClass::predicate ? 4 : bytes_of(width) * warp_lanes);
+    }
+  }
+
+  void emit_all() {
+    emitted_at_.resize(list_.operations.size(), 0);
+    for (uint32_t k = 0; k < list_.operations.size();) {
+      const Operation& operation = list_.operations[k];
+      emitted_at_[k] = static_cast<uint32_t>(code_.fast.size());
+      if (operation.flow == Operation::Flow::label) {
+        begin_block(operation);
+      } else {
+        count(operation);
+      }
+      const uint32_t run = fma_run_length(list_.operations, k);
+      if (run > 1) {
+        for (uint32_t n = 1; n < run; ++n) count(list_.operations[k + n]);
+        emit_run(k, run);
+        k += run;
+        continue;
+      }
+      if (operation.flow != Operation::Flow::label) emit(operation);
+      ++k;
+    }
+    for (size_t k = 0; k < code_.blocks.size(); ++k) {
+      code_.fast[block_starts_[k]].a = code_.blocks[k].length;
+      code_.checked[block_starts_[k]].a = code_.blocks[k].length;
+    }
+  }
+
+  void begin_block(const Operation& operation) {
+    Instruction i;
+    i.execute = execute_label;
+    i.d = static_cast<uint32_t>(code_.blocks.size());
+    block_starts_.push_back(static_cast<uint32_t>(code_.fast.size()));
+    code_.blocks.emplace_back();
+    append(i, i.execute, operation.source);
+  }
+
+  void count(const Operation& operation) {
+    BasicBlock& block = code_.blocks.back();
+    ++block.mix[static_cast<size_t>(operation.counted_as)];
+    if (operation.counted_as != InstructionClass::free) ++block.length;
+  }
+
+  void append(Instruction i, Handler checked, const SourcePosition& source) {
+    code_.fast.push_back(i);
+    i.execute = checked;
+    code_.checked.push_back(i);
+    code_.source.push_back(source);
+  }
+
+  void emit(const Operation& operation) {
+    Instruction i;
+    i.execute = operation.handlers.fast;
+    i.d = at(operation.d);
+    i.a = at(operation.a);
+    i.b = at(operation.b);
+    i.c = operation.c_is_number ? operation.c_number : at(operation.c);
+    i.immediate = operation.immediate;
+    i.guard = static_cast<uint16_t>(at(operation.guard) / 4);
+    i.guard_flip = operation.guard != 0 && operation.guard_negated ? -1 : 0;
+    if (operation.flow == Operation::Flow::branch || operation.flow == Operation::Flow::indexed) {
+      branches_.push_back({&operation, static_cast<uint32_t>(code_.fast.size())});
+    }
+    if (!operation.list.empty()) {
+      i.extra = static_cast<uint32_t>(code_.lists.size());
+      for (const ListEntry& entry : operation.list) {
+        const bool is_register = entry.kind == ListEntry::Kind::read || entry.kind == ListEntry::Kind::write;
+        code_.lists.push_back(is_register ? at(entry.value) : entry.value);
+      }
+    }
+    append(i, operation.handlers.checked, operation.source);
+  }
+
+  void emit_run(uint32_t first, uint32_t length) {
+    std::vector<MultiplyAdd> run;
+    for (uint32_t k = first; k < first + length; ++k) {
+      const Operation& o = list_.operations[k];
+      run.push_back({at(o.d), at(o.a), at(o.b), at(o.c)});
+    }
+    Instruction i;
+    i.execute = unit_table().fma_run;
+    i.extra = static_cast<uint32_t>(code_.lists.size());
+    i.a = append_groups(run, code_.lists);
+    append(i, i.execute, list_.operations[first].source);
+  }
+
+  void resolve_branches() {
+    const auto distance = [&](LabelId label, uint32_t from) {
+      return static_cast<int64_t>(emitted_at_[target_[label]]) - static_cast<int64_t>(from);
+    };
+    for (const auto& [operation, from] : branches_) {
+      if (operation->flow == Operation::Flow::branch) {
+        code_.fast[from].immediate = code_.checked[from].immediate = distance(operation->label, from);
+        continue;
+      }
+      for (size_t k = 0; k < operation->list.size(); ++k) {
+        code_.lists[code_.fast[from].extra + k] = static_cast<uint32_t>(distance(operation->list[k].value, from));
+      }
+    }
+  }
+
+  struct Branch {
+    const Operation* operation;
+    uint32_t from;
+  };
+
+  OperationList list_;
+  std::vector<uint32_t> target_;
+  Allocation places_;
+  Code code_;
+  std::vector<uint32_t> emitted_at_, block_starts_;
+  std::vector<Branch> branches_;
+};
+
+}  // namespace
+
+Assembled assemble(OperationList list) {
+  return Assembler(std::move(list)).run();
+}
+
+}  // namespace kiln::emulator

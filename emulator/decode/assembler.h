@@ -1,0 +1,17 @@
+// From operations on virtual registers to the code that runs.
+#pragma once
+
+#include "decode/instruction.h"
+#include "decode/operation.h"
+
+namespace kiln::emulator {
+
+struct Assembled {
+  Code code;
+  uint32_t registers_estimate = 0;
+};
+
+/// Splits into basic blocks, gives registers their places, fuses runs of multiply-adds and resolves branches.
+Assembled assemble(OperationList list);
+
+}  // namespace kiln::emulator

@@ -1,0 +1,171 @@
+// Branches, calls, barriers, fences and other control.
+#include "decode/decoders.h"
+#include "decode/lowering.h"
+#include "scheduler/control_flow.h"
+
+namespace kiln::emulator {
+namespace {
+
+using ptx::Operand;
+using ptx::Type;
+
+void branch_to(Context& context, LabelId target) {
+  Operation& operation = context.emit(execute_branch, InstructionClass::control);
+  operation.flow = Operation::Flow::branch;
+  operation.label = target;
+  context.place_label(context.new_label());
+}
+
+void bra(Context& context) {
+  context.modifiers.accept("uni");
+  context.finish(1);
+  branch_to(context, context.label(context.operand(0)));
+}
+
+// brx.idx[.uni] index, table
+void brx(Context& context) {
+  context.modifiers.accept("uni");
+  if (!context.modifiers.accept("idx")) context.fail("expected .idx");
+  context.finish(2);
+  const RegisterId index = context.read(context.operand(0), Type::u32);
+  std::vector<ListEntry> list;
+  for (const std::string_view name : context.branch_table(context.operand(1)).targets) {
+    list.push_back({ListEntry::Kind::label, context.label_named(name)});
+  }
+  Operation& operation = context.emit(execute_indexed_branch, InstructionClass::control);
+  operation.flow = Operation::Flow::indexed;
+  operation.a = index;
+  operation.c_is_number = true;
+  operation.c_number = static_cast<uint32_t>(list.size());
+  operation.list = std::move(list);
+  context.place_label(context.new_label());
+}
+
+void call(Context& context) {
+  context.lowering().call(context);
+}
+
+void leave_kernel(Context& context) {
+  context.emit(execute_exit, InstructionClass::control).flow = Operation::Flow::exit;
+  context.place_label(context.new_label());
+}
+
+void ret(Context& context) {
+  context.modifiers.accept("uni");
+  context.finish(0);
+  if (const auto after = context.lowering().return_label()) return branch_to(context, *after);
+  leave_kernel(context);
+}
+
+void exit(Context& context) {
+  context.finish(0);
+  leave_kernel(context);
+}
+
+void trap(Context& context) {
+  context.finish(0);
+  context.emit(execute_trap, InstructionClass::control);
+}
+
+// bar.warp.sync mask
+void warp_sync(Context& context) {
+  context.finish(1);
+  const RegisterId members = context.read(context.operand(0), Type::u32);
+  context.emit(execute_warp_sync, InstructionClass::control).a = members;
+}
+
+/// barrier and bar; `bar` is barrier.aligned.
+void barrier(Context& context, bool aligned) {
+  context.modifiers.accept("cta");
+  if (context.modifiers.accept("warp")) {
+    context.modifiers.accept("sync");
+    return warp_sync(context);
+  }
+  aligned = context.modifiers.accept("aligned") || aligned;
+  int64_t action = barrier_sync;
+  size_t first = 0;
+  if (context.modifiers.accept("red")) {
+    const auto how = context.modifiers.accept_one({"popc", "and", "or"});
+    if (!how) context.fail("expected .popc, .and or .or");
+    action = *how == "popc" ? barrier_popc : *how == "and" ? barrier_and : barrier_or;
+    const Type type = context.type();
+    if (type != (action == barrier_popc ? Type::u32 : Type::pred)) context.fail("the result has another type");
+    first = 1;
+  } else if (context.modifiers.accept("arrive")) {
+    action = barrier_arrive;
+  } else if (!context.modifiers.accept("sync")) {
+    context.fail("expected .sync, .arrive or .red");
+  }
+  context.finish_modifiers();
+  const size_t numbers = context.operands() - (first == 1 ? 2 : 0);
+  if (numbers < 1 || numbers > 2 || (action == barrier_arrive && numbers != 2))
+    context.fail("wrong number of operands");
+  const RegisterId number = context.read(context.operand(first), Type::u32);
+  const RegisterId count = numbers == 2 ? context.read(context.operand(first + 1), Type::u32) : 0;
+  RegisterId d = 0, vote = 0;
+  bool negated = false;
+  if (first == 1) {
+    d = action == barrier_popc ? context.write(context.operand(0), Type::u32)
+                               : context.write_predicate(context.operand(0));
+    vote = context.read_predicate(context.operand(first + numbers), negated);
+  }
+  Operation& operation = context.emit(execute_barrier, InstructionClass::barrier);
+  operation.d = d;
+  operation.a = number;
+  operation.b = count;
+  operation.c = vote;
+  operation.immediate = action;
+  if (aligned) operation.immediate |= barrier_aligned;
+  if (negated) operation.immediate |= barrier_not;
+}
+
+void bar(Context& context) {
+  barrier(context, true);
+}
+void barrier_any(Context& context) {
+  barrier(context, false);
+}
+
+/// Memory order is that of the host; what the modifiers weaken does not matter.
+void fence(Context& context) {
+  if (context.operands() != 0) context.fail("a fence with operands is not supported");
+  context.emit(execute_fence, InstructionClass::control);
+}
+
+void nanosleep(Context& context) {
+  context.type();
+  context.finish(1);
+  context.emit(execute_sleep, InstructionClass::control);
+  context.place_label(context.new_label());
+}
+
+/// Instructions that change nothing a kernel can observe: register budgets, dependent launches, profiler events.
+void nothing(Context& context) {
+  context.emit(execute_nothing, InstructionClass::control);
+}
+
+constexpr DecoderEntry entries[] = {
+    {"bra", bra},
+    {"brx", brx},
+    {"call", call},
+    {"ret", ret},
+    {"exit", exit},
+    {"trap", trap},
+    {"brkpt", trap},
+    {"bar", bar},
+    {"barrier", barrier_any},
+    {"membar", fence},
+    {"fence", fence},
+    {"nanosleep", nanosleep},
+    {"setmaxnreg", nothing},
+    {"griddepcontrol", nothing},
+    {"pmevent", nothing},
+};
+
+}  // namespace
+
+std::span<const DecoderEntry> control_decoders() {
+  return entries;
+}
+
+}  // namespace kiln::emulator

@@ -1,0 +1,36 @@
+// One decoder per opcode, grouped by family.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "decode/context.h"
+
+namespace kiln::emulator {
+
+/// Null for an opcode that nobody decodes.
+Decoder find_decoder(std::string_view opcode);
+
+std::span<const DecoderEntry> integer_decoders();
+std::span<const DecoderEntry> bit_decoders();
+std::span<const DecoderEntry> float_decoders();
+std::span<const DecoderEntry> compare_decoders();
+std::span<const DecoderEntry> convert_decoders();
+std::span<const DecoderEntry> move_decoders();
+std::span<const DecoderEntry> memory_decoders();
+std::span<const DecoderEntry> atomic_decoders();
+std::span<const DecoderEntry> control_decoders();
+std::span<const DecoderEntry> exchange_decoders();
+
+// The floating-point forms of opcodes that integers have, too.
+void decode_float_add(Context& context);
+void decode_float_sub(Context& context);
+void decode_float_mul(Context& context);
+void decode_float_fma(Context& context);
+void decode_float_div(Context& context);
+void decode_float_min(Context& context);
+void decode_float_max(Context& context);
+void decode_float_abs(Context& context);
+void decode_float_neg(Context& context);
+
+}  // namespace kiln::emulator

@@ -1,0 +1,21 @@
+// The names of PTX's special registers.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "decode/instruction.h"
+
+namespace kiln::emulator {
+
+/// What "%tid.x" and the like hold; nullopt for other names.
+std::optional<Special> special_named(std::string_view name);
+
+/// %clock, %clock64, %globaltimer and their halves: they change while a kernel runs.
+struct Clock {
+  bool nanoseconds = false;  ///< %globaltimer
+  bool high = false;         ///< the upper 32 bits
+};
+std::optional<Clock> clock_named(std::string_view name);
+
+}  // namespace kiln::emulator

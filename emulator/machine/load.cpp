@@ -1,0 +1,74 @@
+// Loading a program: parse, place its variables, decode its kernels.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "decode/assembler.h"
+#include "decode/lowering.h"
+#include "machine/program.h"
+#include "machine/variables.h"
+#include "ptx/parser.h"
+
+namespace kiln::emulator {
+namespace {
+
+KernelInfo describe(const ptx::Function& function) {
+  KernelInfo info;
+  info.name = function.name;
+  info.max_threads = function.max_threads;
+  uint32_t end = 0;
+  for (const ptx::Variable& parameter : function.parameters) {
+    const uint32_t alignment = std::max<uint32_t>(parameter.alignment, 1);
+    end = (end + alignment - 1) / alignment * alignment;
+    info.parameters.push_back({end, static_cast<uint32_t>(parameter.size())});
+    end += static_cast<uint32_t>(parameter.size());
+  }
+  info.parameter_bytes = end;
+  return info;
+}
+
+}  // namespace
+
+LoadError::LoadError(uint32_t line, std::string message)
+    : line_(line), message_(fmt::format("PTX line {}: {}", line, message)) {}
+
+std::shared_ptr<const Program> load_program(std::string_view ptx) {
+  auto program = std::make_shared<Program>();
+  program->text = ptx;
+  const ptx::Module module = ptx::parse(program->text);
+  ModuleNames names;
+  place_variables(module, *program, names);
+  for (const ptx::Function& function : module.functions) {
+    // A declaration may stand before or after the definition.
+    const ptx::Function*& known = names.functions[function.name];
+    if (known == nullptr || !known->body) known = &function;
+  }
+  for (const ptx::Function& function : module.functions) {
+    if (!function.is_entry || !function.body) continue;
+    Kernel& kernel = program->kernels.emplace_back();
+    kernel.info = describe(function);
+    Assembled assembled = assemble(lower(function, kernel.info, names));
+    kernel.code = std::move(assembled.code);
+    kernel.info.static_shared_bytes = kernel.code.static_shared_bytes;
+    kernel.info.local_bytes = kernel.code.local_bytes;
+    kernel.info.registers_estimate = assembled.registers_estimate;
+    kernel.variables = program->regions;
+  }
+  return program;
+}
+
+const Kernel* find_kernel(const Program& program, std::string_view name) {
+  const auto at = std::find_if(program.kernels.begin(), program.kernels.end(),
+                               [&](const Kernel& kernel) { return kernel.info.name == name; });
+  return at == program.kernels.end() ? nullptr : &*at;
+}
+
+const KernelInfo& info(const Kernel& kernel) {
+  return kernel.info;
+}
+
+const std::vector<GlobalVariable>& global_variables(const Program& program) {
+  return program.variables;
+}
+
+}  // namespace kiln::emulator

@@ -1,0 +1,31 @@
+// A loaded module: its text, its variables in memory, and the code of its kernels.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "decode/instruction.h"
+#include "machine/machine.h"
+
+namespace kiln::emulator {
+
+class Kernel {
+ public:
+  KernelInfo info;
+  Code code;
+  /// The program's variables as valid addresses, sorted.
+  std::span<const Region> variables;
+};
+
+class Program {
+ public:
+  std::string text;  // what source positions point into
+  std::deque<Kernel> kernels;
+  std::vector<GlobalVariable> variables;
+  std::vector<Region> regions;
+  std::shared_ptr<std::byte[]> memory;  // of the variables
+};
+
+}  // namespace kiln::emulator

@@ -1,0 +1,81 @@
+#include "machine/variables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+namespace kiln::emulator {
+namespace {
+
+bool is_placed(const ptx::Variable& variable) {
+  return variable.space == ptx::Space::global || variable.space == ptx::Space::constant;
+}
+
+std::shared_ptr<std::byte[]> aligned_memory(uint64_t bytes) {
+  constexpr std::align_val_t alignment{256};
+  auto* const memory = static_cast<std::byte*>(::operator new(bytes, alignment));
+  std::memset(memory, 0, bytes);
+  return {memory, [=](std::byte* p) { ::operator delete(p, alignment); }};
+}
+
+uint64_t address_of(const ModuleNames& names, const ptx::Initialiser& value, uint32_t line) {
+  const auto entity = names.scope.find(value.symbol);
+  const auto* variable = entity ? std::get_if<VariableName>(&*entity) : nullptr;
+  if (variable == nullptr) {
+    throw LoadError(line, fmt::format("'{}' in an initialiser is not a .global or .const variable", value.symbol));
+  }
+  return variable->place + value.bits;
+}
+
+void initialise(const ptx::Variable& variable, std::byte* at, const ModuleNames& names) {
+  const uint32_t bytes = ptx::bytes(variable.type);
+  if (variable.values.size() > variable.elements) {
+    throw LoadError(variable.line, fmt::format("'{}' has more initial values than elements", variable.name));
+  }
+  for (const ptx::Initialiser& value : variable.values) {
+    uint64_t bits = value.bits;
+    if (!value.symbol.empty()) {
+      bits = address_of(names, value, variable.line);
+      if (value.mask_byte < 8) {
+        bits = bits >> (8 * value.mask_byte) & 0xFF;
+      } else if (bytes != 8) {
+        throw LoadError(variable.line, "an address needs 64 bits");
+      }
+    }
+    std::memcpy(at, &bits, bytes);
+    at += bytes;
+  }
+}
+
+}  // namespace
+
+void place_variables(const ptx::Module& module, Program& program, ModuleNames& names) {
+  uint64_t end = 0;
+  std::vector<std::pair<const ptx::Variable*, uint64_t>> placed;
+  for (const ptx::Variable& variable : module.variables) {
+    if (variable.space == ptx::Space::shared) {
+      names.scope.declare(variable.name, UnplacedShared{&variable});
+    } else if (is_placed(variable)) {
+      const uint64_t alignment = std::max<uint64_t>(variable.alignment, 16);
+      end = (end + alignment - 1) / alignment * alignment;
+      placed.emplace_back(&variable, end);
+      end += variable.size() + 64;  // a gap, so that running over the end is noticed
+    } else {
+      throw LoadError(variable.line,
+                      fmt::format("variable '{}' stands in a state space that a module cannot use", variable.name));
+    }
+  }
+  program.memory = aligned_memory(end + 1);
+  const auto base = reinterpret_cast<uint64_t>(program.memory.get());
+  for (const auto& [variable, offset] : placed) {
+    names.scope.declare(variable->name, VariableName{variable->space, base + offset, variable->size()});
+    program.variables.push_back({std::string(variable->name), base + offset, variable->size()});
+    program.regions.push_back({base + offset, base + offset + variable->size(),
+                               fmt::format("variable {} of {} bytes", variable->name, variable->size())});
+  }
+  for (const auto& [variable, offset] : placed) initialise(*variable, program.memory.get() + offset, names);
+}
+
+}  // namespace kiln::emulator

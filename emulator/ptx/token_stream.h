@@ -1,0 +1,39 @@
+// A cursor over tokens, shared by the parsers of declarations and of instructions.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "ptx/ast.h"
+#include "ptx/lexer.h"
+
+namespace kiln::emulator::ptx {
+
+class TokenStream {
+ public:
+  explicit TokenStream(std::string_view text) : tokens_(tokenize(text)) {}
+
+  const Token& peek(size_t ahead = 0) const;
+  Token take();
+  bool accept(char punctuation);
+  bool accept(std::string_view word);
+  void expect(char punctuation, std::string_view context);
+  std::string_view word(std::string_view what);
+  /// A non-negative integer literal.
+  uint64_t count(std::string_view what);
+  void skip_line(uint32_t line);
+  [[noreturn]] void fail(std::string_view expected) const;
+
+ private:
+  std::vector<Token> tokens_;
+  size_t at_ = 0;
+};
+
+/// An integer, 0f... or 0d... literal with an optional sign in front of it, as an operand of kind integer, f32 or f64.
+Operand parse_number(TokenStream& tokens);
+
+/// A whole instruction up to and including its semicolon. `text` is the module's.
+Instruction parse_instruction(TokenStream& tokens);
+
+}  // namespace kiln::emulator::ptx

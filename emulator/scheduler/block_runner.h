@@ -1,0 +1,46 @@
+// Runs blocks of one launch on one host thread, one after the other.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "checks/memory_recorder.h"
+#include "machine/program.h"
+#include "scheduler/warp.h"
+
+namespace kiln::emulator {
+
+class BlockRunner {
+ public:
+  /// `cancelled`: set when another block has faulted; a block that runs then may stop early.
+  BlockRunner(const LaunchRequest& request, const std::atomic<bool>& cancelled);
+
+  /// Runs block `number` (x fastest) to its end. `counted`: its memory behaviour is recorded.
+  std::optional<Fault> run(uint64_t number, bool counted);
+
+  // What the blocks so far have executed, per basic block of the code.
+  const std::vector<uint64_t>& executions() const { return executions_; }
+  const std::vector<uint64_t>& active_lanes() const { return active_lanes_; }
+  const MemoryRecorder& recorder() const { return recorder_; }
+
+ private:
+  using Memory = std::unique_ptr<std::byte[], void (*)(std::byte*)>;
+
+  void prepare_registers();
+  void start(uint64_t number, bool counted);
+  void start_warp(Warp& warp);
+  bool step();
+
+  const LaunchRequest& request_;
+  const Kernel& kernel_;
+  const Code& code_;
+  Memory registers_, shared_, local_, parameters_;
+  std::vector<uint64_t> executions_, active_lanes_;
+  std::vector<Warp> warps_;
+  MemoryRecorder recorder_;
+  Block block_;
+};
+
+}  // namespace kiln::emulator

@@ -1,0 +1,161 @@
+#include "scheduler/fragments.h"
+
+#include <algorithm>
+
+#include "checks/fault.h"
+
+namespace kiln::emulator {
+namespace {
+
+uintptr_t place(const Instruction* i) {
+  return reinterpret_cast<uintptr_t>(i);
+}
+
+void remove(Warp& warp, uint32_t index) {
+  warp.fragments[index] = warp.fragments[--warp.fragment_count];
+}
+
+/// Moves the lanes of every ready fragment at `at` into the running one.
+void absorb_ready(Warp& warp, const Instruction* at) {
+  for (uint32_t k = warp.fragment_count; k-- > 0;) {
+    if (warp.fragments[k].wait != Wait::none || warp.fragments[k].at != at) continue;
+    warp.active |= warp.fragments[k].lanes;
+    remove(warp, k);
+  }
+}
+
+/// Ends the waits that lanes which have exited can no longer fulfil, and complete bar.warp.sync groups.
+void settle_waits(Warp& warp) {
+  for (uint32_t k = 0; k < warp.fragment_count; ++k) {
+    Fragment& fragment = warp.fragments[k];
+    if (fragment.wait == Wait::converge) {
+      if ((fragment.members & warp.live & ~fragment.lanes) == 0) fragment.wait = Wait::none;
+    } else if (fragment.wait == Wait::warp_sync) {
+      Mask arrived = 0;
+      for (uint32_t n = 0; n < warp.fragment_count; ++n) {
+        const Fragment& other = warp.fragments[n];
+        if (other.wait == Wait::warp_sync && other.members == fragment.members) arrived |= other.lanes;
+      }
+      if ((fragment.members & warp.live & ~arrived) != 0) continue;
+      for (const Mask members = fragment.members; Fragment & other : warp.fragments) {
+        if (&other - warp.fragments.data() >= warp.fragment_count) break;
+        if (other.wait == Wait::warp_sync && other.members == members) other.wait = Wait::none;
+      }
+    }
+  }
+}
+
+/// Runs the ready fragment that has waited longest, whatever its place.
+const Instruction* next_in_turn(Warp& warp) {
+  uint32_t chosen = warp.fragment_count;
+  for (uint32_t k = 0; k < warp.fragment_count; ++k) {
+    if (warp.fragments[k].wait != Wait::none) continue;
+    if (chosen == warp.fragment_count || warp.fragments[k].last_run < warp.fragments[chosen].last_run) chosen = k;
+  }
+  if (chosen == warp.fragment_count) return nullptr;
+  const Instruction* const at = warp.fragments[chosen].at;
+  absorb_ready(warp, at);
+  refresh_merge_point(warp);
+  return at;
+}
+
+bool any_ready(const Warp& warp) {
+  return std::any_of(warp.fragments.begin(), warp.fragments.begin() + warp.fragment_count,
+                     [](const Fragment& fragment) { return fragment.wait == Wait::none; });
+}
+
+/// The budget is used up: looks at the limit, then gives the other warps and the other fragments a turn.
+const Instruction* end_of_slice(Warp& warp, const Instruction* i) {
+  const uint64_t limit = warp.block->launch->instruction_limit;
+  if (limit != 0 && account(warp) > limit) return timeout_fault(warp, i);
+  ++warp.slices;
+  warp.fair = !warp.fair && any_ready(warp);
+  add_ready(warp, i, warp.active);
+  warp.active = 0;
+  return nullptr;
+}
+
+}  // namespace
+
+void refresh_merge_point(Warp& warp) {
+  warp.merge_at = nothing_to_merge;
+  for (uint32_t k = 0; k < warp.fragment_count; ++k) {
+    const Fragment& fragment = warp.fragments[k];
+    if (fragment.wait == Wait::none) warp.merge_at = std::min(warp.merge_at, place(fragment.at));
+  }
+}
+
+void add_ready(Warp& warp, const Instruction* at, Mask lanes) {
+  Fragment fragment;
+  fragment.at = at;
+  fragment.lanes = lanes;
+  fragment.last_run = warp.slices;
+  warp.fragments[warp.fragment_count++] = fragment;
+  warp.merge_at = std::min(warp.merge_at, place(at));
+}
+
+void add_waiting(Warp& warp, const Fragment& fragment) {
+  warp.fragments[warp.fragment_count++] = fragment;
+}
+
+const Instruction* next_fragment(Warp& warp) {
+  warp.active = 0;
+  settle_waits(warp);
+  refresh_merge_point(warp);
+  if (warp.merge_at == nothing_to_merge) return nullptr;
+  const auto* const at = reinterpret_cast<const Instruction*>(warp.merge_at);
+  absorb_ready(warp, at);
+  refresh_merge_point(warp);
+  return at;
+}
+
+const Instruction* resume(Warp& warp) {
+  if (!warp.fair) return next_fragment(warp);
+  settle_waits(warp);
+  return next_in_turn(warp);
+}
+
+uint64_t account(Warp& warp) {
+  Block& block = *warp.block;
+  block.issued += static_cast<uint64_t>(block.slice - warp.budget);
+  warp.budget = block.slice;
+  return block.issued;
+}
+
+const Instruction* leave(Warp& warp, const Instruction* i, Mask lanes) {
+  warp.active &= ~lanes;
+  return warp.active != 0 ? i + 1 : next_fragment(warp);
+}
+
+const Instruction* converge(Warp& warp, const Instruction* i, Mask lanes, Mask members) {
+  Mask joined = 0;
+  for (uint32_t k = warp.fragment_count; k-- > 0;) {
+    const Fragment& other = warp.fragments[k];
+    if (other.at != i || (other.wait != Wait::converge && other.wait != Wait::none)) continue;
+    joined |= other.lanes;
+    remove(warp, k);
+  }
+  refresh_merge_point(warp);
+  if (joined != 0) {
+    warp.active |= joined;
+    return i;
+  }
+  Fragment fragment;
+  fragment.at = i;
+  fragment.lanes = lanes;
+  fragment.wait = Wait::converge;
+  fragment.members = members;
+  add_waiting(warp, fragment);
+  return leave(warp, i, lanes);
+}
+
+const Instruction* meet_at_label(Warp& warp, const Instruction* i) {
+  if (warp.budget < 0) return end_of_slice(warp, i);
+  absorb_ready(warp, i);
+  refresh_merge_point(warp);
+  if (warp.merge_at > place(i) || warp.fair) return i;
+  add_ready(warp, i, warp.active);
+  return next_fragment(warp);
+}
+
+}  // namespace kiln::emulator
