@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <thread>
 
 #include "context_impl.h"
@@ -74,7 +75,11 @@ Context::Impl::Impl(const ContextOptions& options, const Environment& environmen
 }
 
 void Context::Impl::load_cache(const ContextOptions& options, const Environment& environment) {
-  if (const std::optional<std::string> path = cache_path(options.cache, environment)) {
+  const std::optional<std::string> path = cache_path(options.cache, environment);
+  // Where nobody has tuned yet there is no database, and nothing to announce; one that was named should be there.
+  const bool named = options.cache || environment.cache;
+  std::error_code unreadable;
+  if (path && (named || std::filesystem::exists(*path, unreadable))) {
     // Read only: a Context never tunes, and opening must not create files in a user's home.
     const auto database =
         cache::Database::open(*path, {.mode = cache::OpenMode::read_only},

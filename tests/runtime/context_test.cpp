@@ -115,6 +115,15 @@ TEST_F(ContextTest, AnnouncesADatabaseThatCannotBeUsedAndGoesOn) {
   EXPECT_THAT(announced[0], HasSubstr(file));
 }
 
+TEST_F(ContextTest, SaysNothingWhereNobodyHasTunedYet) {
+  ContextOptions fresh = options();  // its announcements are failures
+  fresh.environment->cache.reset();
+  fresh.environment->cache_home = path("fresh-home");
+  Context context(fresh);
+  EXPECT_EQ(context.plan(Request::parse(softmax_line)).source(), "estimate");
+  EXPECT_FALSE(std::filesystem::exists(fresh.environment->cache_home)) << "an application must not create folders";
+}
+
 TEST_F(ContextTest, AnnouncesAPackThatCannotBeRead) {
   std::vector<std::string> announced;
   ContextOptions with_pack = options();
