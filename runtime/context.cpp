@@ -86,7 +86,7 @@ void Context::Impl::load_cache(const ContextOptions& options, const Environment&
                               [this](const cache::Announcement& trouble) { announce(trouble.text()); });
     winners_.load(database);
   }
-  for (const std::string& path : pack_paths(options.packs, environment)) winners_.load_pack(path);
+  for (const std::string& pack : pack_paths(options.packs, environment)) winners_.load_pack(pack);
   for (const std::string& problem : winners_.report().problems) announce(problem);
 }
 
