@@ -11,15 +11,15 @@
 namespace kiln {
 
 struct ConvOptions {
-  Padding pad;
+  Padding pad{};
   Pair stride{1, 1};
   Pair dilation{1, 1};
   int64_t groups = 1;
   bool mirrored = false;  ///< True convolution: the filter is mirrored. False: cross-correlation, as frameworks do.
   float alpha = 1;
   float beta = 0;
-  Epilogue epilogue;
-  Arithmetic arithmetic;       ///< Liberties beyond f32 sums.
+  Epilogue epilogue{};
+  Arithmetic arithmetic{};     ///< Liberties beyond f32 sums.
   bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket, instead of one per batch.
 };
 

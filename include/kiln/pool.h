@@ -10,8 +10,8 @@ namespace kiln {
 
 struct PoolOptions {
   PoolMode mode = PoolMode::max;
-  Pair window;  ///< {0, 0}: all of x (global pooling).
-  Padding pad;
+  Pair window{};  ///< {0, 0}: all of x (global pooling).
+  Padding pad{};
   Pair stride{1, 1};
   Pair dilation{1, 1};
   float alpha = 1;
