@@ -55,6 +55,10 @@ int run(int argc, char** argv) {
   add_cache(app, exit_code);
   add_devices(app, exit_code);
   add_worker(app, exit_code);
+  if (argc > 1 && argv[1][0] != '-' && app.get_subcommand_no_throw(argv[1]) == nullptr) {
+    fmt::print(stderr, "kiln: there is no command '{}'; `kiln --help` lists them\n", argv[1]);
+    return usage;
+  }
   try {
     app.parse(argc, argv);
     return exit_code;

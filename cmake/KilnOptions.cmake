@@ -26,8 +26,8 @@ endif()
 
 add_compile_options(-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wundef)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-  # GCC 12 and 13 report these inside the standard library at -O3, where nothing is wrong (GCC bugs 105651, 80635, 107852).
-  add_compile_options(-Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overflow)
+  # GCC 12 and 13 report these inside std::string and std::optional at -O3, where nothing is wrong (GCC bugs 105651, 80635).
+  add_compile_options(-Wno-restrict -Wno-maybe-uninitialized)
 endif()
 if(KILN_WARNINGS_AS_ERRORS)
   add_compile_options(-Werror)

@@ -61,13 +61,6 @@ std::vector<std::string> orders(int rank) {
   return result;
 }
 
-std::optional<std::string> order_of(const TensorSpec& spec) {
-  for (const std::string& order : orders(spec.rank())) {
-    if (same_memory_order(spec, packed_strides(spec.extents, order))) return order;
-  }
-  return std::nullopt;
-}
-
 [[noreturn]] void malformed(std::string_view text, std::string_view what) {
   throw Error(ErrorCode::parse_error, fmt::format("'{}' is not a tensor: {}", text, what),
               "write dtype:extents:layout, for example f16:32x64x56x56:nhwc");
@@ -155,9 +148,9 @@ TensorSpec TensorSpec::parse(std::string_view whole) {
 }
 
 std::string TensorSpec::print() const {
-  const std::optional<std::string> order = order_of(*this);
+  const std::optional<std::string> name = order();
   std::string line =
-      fmt::format("{}:{}:{}", to_string(dtype), text::join(extents, "x"), order ? *order : text::join(strides, ","));
+      fmt::format("{}:{}:{}", to_string(dtype), text::join(extents, "x"), name ? *name : text::join(strides, ","));
   if (alignment != default_alignment) line += fmt::format("@{}", alignment);
   return line;
 }
@@ -183,9 +176,16 @@ bool TensorSpec::is_packed(std::string_view order) const {
          same_memory_order(*this, packed_strides(extents, order));
 }
 
+std::optional<std::string> TensorSpec::order() const {
+  for (const std::string& candidate : orders(rank())) {
+    if (same_memory_order(*this, packed_strides(extents, candidate))) return candidate;
+  }
+  return std::nullopt;
+}
+
 void TensorSpec::canonicalise() {
-  if (const std::optional<std::string> order = order_of(*this)) {
-    strides = packed_strides(extents, *order);
+  if (const std::optional<std::string> name = order()) {
+    strides = packed_strides(extents, *name);
     return;
   }
   for (size_t i = 0; i < extents.size(); ++i) {

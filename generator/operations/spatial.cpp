@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <string>
 
 #include "kiln/base/error.h"
 #include "text.h"
@@ -77,9 +78,8 @@ void check_axis(const Request& request, const Axis& axis, std::string_view name)
 }
 
 TensorSpec laid_out_like(const TensorSpec& like, std::vector<int64_t> extents) {
-  const bool channels_last = like.rank() == 4 && like.is_packed("nhwc") && !like.is_packed("nchw");
-  const std::string_view order = channels_last ? "nhwc" : dimension_letters(static_cast<int>(extents.size()));
-  return TensorSpec::packed(like.dtype, std::move(extents), order, like.alignment);
+  const std::string logical(dimension_letters(like.rank()));
+  return TensorSpec::packed(like.dtype, std::move(extents), like.order().value_or(logical), like.alignment);
 }
 
 void require_extents(const Request& request, std::string_view operand, const TensorSpec& spec,

@@ -27,7 +27,7 @@ TEST_P(BadUsage, IsExplained) {
 INSTANTIATE_TEST_SUITE_P(
     Program, BadUsage,
     testing::Values(Bad{{}, 2, "subcommand is required"}, Bad{{"tune"}, 2, "input is required"},
-                    Bad{{"dance"}, 2, "dance"}, Bad{{"tune", "missing.onnx"}, 4, "missing.onnx"},
+                    Bad{{"dance"}, 2, "there is no command 'dance'"}, Bad{{"tune", "missing.onnx"}, 4, "missing.onnx"},
                     Bad{{"tune", "softmax_forward x=f32:1x"}, 2, "column 17"},
                     Bad{{"tune", "softmax_forward x=f32:1x10", "--search", "magic"}, 2, "--search"},
                     Bad{{"tune", "softmax_forward x=f32:1x10", "--budget", "-3"}, 2, "--budget"},

@@ -82,7 +82,7 @@ TEST_F(ContextTest, UsesTheStoredWinnerOfTheDatabase) {
   const Plan plan = context.plan(request);
   EXPECT_EQ(plan.variant(), second.algorithm + " " + second.config);
   EXPECT_THAT(plan.source(), HasSubstr("on this device"));
-  EXPECT_EQ(context.explain(request).stored.size(), 2u);
+  EXPECT_EQ(context.explain(request).stored.size(), 1u) << "the other one can win under no limit";
   expect_matches_reference(request, plan);
 }
 

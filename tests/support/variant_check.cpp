@@ -1,6 +1,8 @@
 #include "variant_check.h"
 
+#include <cstdlib>
 #include <exception>
+#include <vector>
 
 #include "kiln/base/environment.h"
 #include "kiln/base/error.h"
@@ -10,23 +12,51 @@
 namespace kiln::testing_support {
 namespace {
 
-TestDevice open_test_device() {
-  const Environment environment = Environment::read();
+TestDevice open_device(const std::shared_ptr<const device::Driver>& driver, int ordinal,
+                       const std::shared_ptr<const device::Nvrtc>& nvrtc) {
+  const device::Device device(driver, ordinal);
   TestDevice opened;
-  auto driver = device::Driver::open({.library = environment.driver.value_or("emulator")});
-  const device::Device first(driver, 0);
-  opened.nvrtc = device::Nvrtc::open({.library = environment.nvrtc});
-  opened.target = execution::target_for(first.info().cc_major, first.info().cc_minor, *opened.nvrtc);
-  opened.figures = execution::figures_of(first.info());
-  opened.context = device::ContextHandle::acquire(first);
+  opened.nvrtc = nvrtc;
+  opened.target = execution::target_for(device.info().cc_major, device.info().cc_minor, *nvrtc);
+  opened.figures = execution::figures_of(device.info());
+  opened.context = device::ContextHandle::acquire(device);
   return opened;
+}
+
+// All devices of the driver that tests run on. Unless told otherwise the emulator has one of every architecture.
+std::vector<TestDevice> open_devices() {
+  setenv("KILN_EMULATOR_DEVICE", "h200,t4,a100,a10,l40s,b200,rtx5090", 0);
+  const Environment environment = Environment::read();
+  const auto driver = device::Driver::open({.library = environment.driver.value_or("emulator")});
+  const auto nvrtc = device::Nvrtc::open({.library = environment.nvrtc});
+  std::vector<TestDevice> devices;
+  for (int ordinal = 0; ordinal < driver->device_count(); ++ordinal) {
+    devices.push_back(open_device(driver, ordinal, nvrtc));
+  }
+  return devices;
+}
+
+const std::vector<TestDevice>& all_devices() {
+  static const std::vector<TestDevice> devices = open_devices();
+  return devices;
+}
+
+const TestDevice& device_for(const Target& target) {
+  if (const TestDevice* device = TestDevice::find(target.arch)) return *device;
+  throw Error(ErrorCode::unsupported, "there is no test device of " + target.arch.name());
 }
 
 }  // namespace
 
 const TestDevice& TestDevice::get() {
-  static const TestDevice device = open_test_device();
-  return device;
+  return all_devices().front();
+}
+
+const TestDevice* TestDevice::find(const Arch& arch) {
+  for (const TestDevice& device : all_devices()) {
+    if (device.target.arch == arch) return &device;
+  }
+  return nullptr;
 }
 
 tuner::CheckOptions thorough() {
@@ -41,17 +71,17 @@ VariantChecker::VariantChecker(const Catalogue& catalogue, const Request& reques
     : catalogue_(catalogue),
       request_(request),
       options_(std::move(options)),
-      target_(target.value_or(TestDevice::get().target)) {}
+      target_(target.value_or(TestDevice::get().target)),
+      device_(device_for(target_)) {}
 
 execution::Executable VariantChecker::load(const Program& program) const {
-  const TestDevice& device = TestDevice::get();
-  const execution::CompiledProgram compiled = execution::compile(*device.nvrtc, program, target_);
-  return {device.context, compiled, checker_->operand_names()};
+  const execution::CompiledProgram compiled = execution::compile(*device_.nvrtc, program, target_);
+  return {device_.context, compiled, checker_->operand_names()};
 }
 
 testing::AssertionResult VariantChecker::prepare() {
   if (checker_) return testing::AssertionSuccess();
-  checker_.emplace(TestDevice::get().context, request_, options_);
+  checker_.emplace(device_.context, request_, options_);
   if (tuner::is_checked_in_full(request_, options_)) return testing::AssertionSuccess();
   const Algorithm& trusted = catalogue_.trusted(request_.operation);
   const std::optional<Config> config = trusted.space().first_legal(request_, target_);

@@ -23,6 +23,8 @@ struct TestDevice {
 
   /// Opened at the first call, the same one from then on. Throws Error if there is none.
   static const TestDevice& get();
+  /// The device of that architecture, or null: a real driver has only its own.
+  static const TestDevice* find(const Arch& arch);
 };
 
 /// Every fill, so that lost terms, rounding and special values all show.
@@ -34,7 +36,8 @@ tuner::CheckOptions thorough();
 ///   for (const Choice& choice : choices) EXPECT_TRUE(checker.matches_reference(choice));
 class VariantChecker {
  public:
-  /// `target`: what to generate for; the test device's own if not given (the emulator runs PTX of any target).
+  /// `target`: what to generate for, and to run on: the test device of that architecture; the first one if not given.
+  /// Throws Error(unsupported) if there is none (see TestDevice::find).
   VariantChecker(const Catalogue& catalogue, const Request& request, tuner::CheckOptions options = thorough(),
                  std::optional<Target> target = std::nullopt);
 
@@ -52,6 +55,7 @@ class VariantChecker {
   Request request_;
   tuner::CheckOptions options_;
   Target target_;
+  const TestDevice& device_;
   std::optional<tuner::Checker> checker_;
 };
 

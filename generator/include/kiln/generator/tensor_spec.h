@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,9 @@ struct TensorSpec {
   int64_t span() const;
   /// Whether memory order is `order` without gaps. Strides of extents of at most 1 do not matter.
   bool is_packed(std::string_view order) const;
+
+  /// The memory order by name if the tensor is without gaps in one, the first of nchw, nhwc and the others that fits.
+  std::optional<std::string> order() const;
 
   /// Gives strides that do not matter (of extents of at most 1) their canonical values, so that equal tensors have
   /// equal text. parse() and packed() return canonical values.
