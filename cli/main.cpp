@@ -55,7 +55,8 @@ int run(int argc, char** argv) {
   add_cache(app, exit_code);
   add_devices(app, exit_code);
   add_worker(app, exit_code);
-  if (argc > 1 && argv[1][0] != '-' && app.get_subcommand_no_throw(argv[1]) == nullptr) {
+  const auto is_named = [&](const CLI::App* command) { return argc > 1 && command->check_name(argv[1]); };
+  if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(is_named).empty()) {
     fmt::print(stderr, "kiln: there is no command '{}'; `kiln --help` lists them\n", argv[1]);
     return usage;
   }
