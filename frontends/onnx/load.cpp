@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -152,11 +153,30 @@ void check_size(const onnx::NodeProto& node, const onnx::AttributeProto& attribu
   }
 }
 
+void check_bodies(const onnx::NodeProto& node) {
+  static const std::map<std::string, std::vector<std::string>> bodies = {
+      {"If", {"then_branch", "else_branch"}}, {"Loop", {"body"}}, {"Scan", {"body"}}};
+  const auto needed = bodies.find(node.op_type());
+  if (!is_onnx_domain(node.domain()) || needed == bodies.end()) {
+    return;
+  }
+  for (const std::string& name : needed->second) {
+    const bool found = std::any_of(node.attribute().begin(), node.attribute().end(), [&](const auto& attribute) {
+      return attribute.name() == name && attribute.type() == onnx::AttributeProto::GRAPH && attribute.has_g();
+    });
+    if (!found) {
+      throw Error(ErrorCode::parse_error,
+                  fmt::format("{}: attribute {} is missing, or no graph", describe(node), name));
+    }
+  }
+}
+
 void check_contents(const onnx::GraphProto& graph) {
   for (const auto& tensor : graph.initializer()) {
     check_tensor(tensor, fmt::format("initializer '{}'", tensor.name()));
   }
   for (const auto& node : graph.node()) {
+    check_bodies(node);
     for (const auto& attribute : node.attribute()) {
       check_size(node, attribute);
       if (attribute.has_t()) {

@@ -135,6 +135,20 @@ TEST(OnnxFaults, NamesTheNodeWhoseOperandsDoNotFit) {
                "node 'y' (Conv): conv_forward: groups=3 does not divide the 4 channels of x");
 }
 
+TEST(OnnxFaults, RefusesContentsThatShapeInferenceWouldTripOver) {
+  OnnxModel scan, data;
+  scan.input("x", {1, 4});
+  scan.node("Scan", {"x"}, {"y"});
+  expect_error(scan, ErrorCode::parse_error, "node 'y' (Scan): attribute body is missing, or no graph");
+  data.input("x", {1, 4}).weights("shape", {2});
+  onnx::TensorProto& shape = *data.graph().mutable_initializer(0);
+  shape.set_data_type(onnx::TensorProto::INT64);
+  shape.set_raw_data("123456789");
+  data.node("Reshape", {"x", "shape"}, {"y"});
+  expect_error(data, ErrorCode::parse_error,
+               "initializer 'shape': 9 bytes of data are not a whole number of 8-byte elements");
+}
+
 TEST(OnnxFaults, CountsInputs) {
   OnnxModel none, missing;
   none.input("x", {1, 4, 9, 10});

@@ -192,13 +192,17 @@ TEST(OnnxFold, LeavesWhatFollowsAResultThatIsUsedTwice) {
   squared.output("y");
   body.node("Relu", {"c"}, {"y"});
   body.input("choice", {}, onnx::TensorProto::BOOL);
-  onnx::AttributeProto& branch = *body.node("If", {"choice"}, {"z"}).add_attribute();
-  branch.set_name("then_branch");
-  branch.set_type(onnx::AttributeProto::GRAPH);
-  onnx::NodeProto& inner = *branch.mutable_g()->add_node();
-  inner.set_op_type("Relu");
-  inner.add_input("c");
-  inner.add_output("inner");
+  onnx::NodeProto& choose = body.node("If", {"choice"}, {"z"});
+  for (const char* name : {"then_branch", "else_branch"}) {
+    onnx::AttributeProto& branch = *choose.add_attribute();
+    branch.set_name(name);
+    branch.set_type(onnx::AttributeProto::GRAPH);
+    onnx::NodeProto& inner = *branch.mutable_g()->add_node();
+    inner.set_op_type("Relu");
+    inner.add_input("c");
+    inner.add_output("inner");
+    branch.mutable_g()->add_output()->set_name("inner");
+  }
   body.output("y");
   for (const OnnxModel* model : {&twice, &returned, &squared, &body}) {
     EXPECT_THAT(lines_of(model->read()), ElementsAre(line(conv)));
