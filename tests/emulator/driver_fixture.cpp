@@ -19,9 +19,14 @@ std::string private_copy() {
   return path;
 }
 
+const Emulator& shared_emulator(const Variables& environment) {
+  static std::map<Variables, Emulator> instances;
+  return instances.try_emplace(environment, environment).first->second;
+}
+
 }  // namespace
 
-Emulator::Emulator(const Variables& environment, bool initialise) {
+Emulator::Emulator(const Variables& environment, bool initialise_now) {
   const std::string path = private_copy();
   library_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   const std::string error = library_ == nullptr ? dlerror() : "";
@@ -30,9 +35,14 @@ Emulator::Emulator(const Variables& environment, bool initialise) {
 #define KILN_TEST_LOAD(name, ...) name = function<__VA_ARGS__>(#name);
   KILN_CUDA_DRIVER_ENTRY_POINTS(KILN_TEST_LOAD)
 #undef KILN_TEST_LOAD
+  if (initialise_now && initialise(environment) != CUDA_SUCCESS) throw std::runtime_error("cuInit failed");
+}
+
+CUresult Emulator::initialise(const Variables& environment) {
   for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
-  if (initialise) initialised = cuInit(0);
+  const CUresult result = cuInit(0);
   for (const auto& [name, value] : environment) unsetenv(name.c_str());
+  return result;
 }
 
 // The library stays loaded: its driver never ends either.
@@ -48,8 +58,7 @@ std::string Emulator::last_launch() const {
   return function<const char*()>("kiln_emulator_last_launch_json")();
 }
 
-DriverTest::DriverTest(const Variables& environment) : cuda(environment) {
-  EXPECT_EQ(cuda.initialised, CUDA_SUCCESS);
+DriverTest::DriverTest(const Variables& environment) : cuda(shared_emulator(environment)) {
   EXPECT_EQ(cuda.cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
   EXPECT_EQ(cuda.cuCtxSetCurrent(context), CUDA_SUCCESS);
 }

@@ -18,16 +18,18 @@ using Variables = std::map<std::string, std::string>;
 
 /// One instance of the emulator, with state of its own.
 ///
-/// A driver lives as long as its process, so each instance loads a private copy of the library.
+/// A driver lives as long as its process, so each instance loads a private copy of the library. That takes a while:
+/// DriverTest shares instances.
 class Emulator {
  public:
-  /// Loads the library and, unless told otherwise, calls cuInit with these environment variables set.
-  explicit Emulator(const Variables& environment = {}, bool initialise = true);
+  /// Loads the library and, unless told otherwise, calls initialise().
+  explicit Emulator(const Variables& environment = {}, bool initialise_now = true);
   ~Emulator();
   Emulator(const Emulator&) = delete;
   Emulator& operator=(const Emulator&) = delete;
 
-  CUresult initialised = CUDA_ERROR_NOT_INITIALIZED;  ///< what cuInit returned
+  /// Calls cuInit with these environment variables set.
+  CUresult initialise(const Variables& environment);
 
   /// An exported symbol, or null.
   void* symbol(const char* name) const;
@@ -49,7 +51,8 @@ class Emulator {
   void* library_ = nullptr;
 };
 
-/// Tests with the primary context of device 0 current, and handy calls.
+/// Tests with the primary context of device 0, fresh and current, and handy calls. Tests with equal variables share an
+/// instance of the emulator.
 class DriverTest : public ::testing::Test {
  protected:
   explicit DriverTest(const Variables& environment = {});
@@ -66,7 +69,7 @@ class DriverTest : public ::testing::Test {
                 unsigned blocks = 0);
   float elapsed(CUevent start, CUevent end);
 
-  Emulator cuda;
+  const Emulator& cuda;
   CUcontext context = nullptr;
 };
 

@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -79,6 +80,77 @@ TEST_F(DriverNvrtc, ShowsAPlantedBugWithItsKernelBlockThreadAndLine) {
   EXPECT_THAT(GetCapturedStderr(), AllOf(HasSubstr("sum_of_squares"), HasSubstr("block (0, 0, 0)"),
                                          HasSubstr("thread (0, 0, 0)"), HasSubstr("PTX line"), HasSubstr("st.global"),
                                          HasSubstr("0 bytes past the end of allocation 2 of 4 bytes")));
+}
+
+// Each thread reads a column of a shared tile of which a row takes STRIDE words, then writes every SPREAD-th element.
+const std::string pattern_source = R"(
+extern "C" __global__ void __launch_bounds__(1024) pattern(float* out) {
+  __shared__ float tile[32 * 33];
+  const int x = threadIdx.x % 32, y = threadIdx.x / 32;
+  tile[y * STRIDE + x] = x;
+  __syncthreads();
+  float sum = 0;
+  for (int k = 0; k < 64; ++k) sum += tile[x * STRIDE + (y + k) % 32];
+  out[(blockIdx.x * 1024 + threadIdx.x) * SPREAD] = sum;
+}
+)";
+
+class DriverNvrtcPatterns : public DriverTest {
+ protected:
+  explicit DriverNvrtcPatterns(const Variables& environment = {}) : DriverTest(environment) {}
+
+  nlohmann::json run_pattern(const std::string& stride, const std::string& spread) {
+    const std::string source = "#define STRIDE " + stride + "\n#define SPREAD " + spread + pattern_source;
+    const CUfunction pattern = function(load(compile(source, "compute_90")), "pattern");
+    CUdeviceptr out = allocate(size_t{1000} * 1024 * 8 * sizeof(float));
+    void* parameters[] = {&out};
+    EXPECT_EQ(cuda.cuLaunchKernel(pattern, 1000, 1, 1, 1024, 1, 1, 0, nullptr, parameters, nullptr), CUDA_SUCCESS);
+    EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
+    return nlohmann::json::parse(cuda.last_launch());
+  }
+};
+
+double seconds(const nlohmann::json& launched) {
+  return launched["modelled_time"]["seconds"];
+}
+
+TEST_F(DriverNvrtcPatterns, CostModelledTimeWhenBanksConflict) {
+  const nlohmann::json padded = run_pattern("33", "1"), conflicting = run_pattern("32", "1");
+  const uint64_t few = padded["counters"]["shared_wavefronts"], many = conflicting["counters"]["shared_wavefronts"];
+  EXPECT_GT(many, 25 * few);
+  EXPECT_EQ(conflicting["modelled_time"]["bound"], "l1");
+  EXPECT_GT(seconds(conflicting), 5 * seconds(padded));
+}
+
+TEST_F(DriverNvrtcPatterns, CostModelledTimeWhenAccessIsScattered) {
+  const nlohmann::json dense = run_pattern("33", "1"), scattered = run_pattern("33", "8");
+  EXPECT_EQ(dense["counters"]["global_sectors"], 1000 * 1024 / 8);
+  EXPECT_EQ(scattered["counters"]["global_sectors"], 1000 * 1024);
+  EXPECT_GT(seconds(scattered), seconds(dense));
+}
+
+class DriverNvrtcPatternsOnOneThread : public DriverNvrtcPatterns {
+ protected:
+  DriverNvrtcPatternsOnOneThread() : DriverNvrtcPatterns({{"KILN_EMULATOR_THREADS", "1"}}) {}
+};
+
+TEST_F(DriverNvrtcPatternsOnOneThread, CostTheSameModelledTimeAsOnMany) {
+  const std::string here = run_pattern("33", "8").dump();
+  const Emulator other(Variables{{"KILN_EMULATOR_THREADS", "5"}});
+  // The same launch through another instance, with other addresses and other host threads.
+  CUcontext there = nullptr;
+  CUmodule module = nullptr;
+  CUfunction pattern = nullptr;
+  CUdeviceptr out = 0;
+  const std::string ptx = compile("#define STRIDE 33\n#define SPREAD 8" + pattern_source, "compute_90");
+  ASSERT_EQ(other.cuDevicePrimaryCtxRetain(&there, 0), CUDA_SUCCESS);
+  ASSERT_EQ(other.cuCtxSetCurrent(there), CUDA_SUCCESS);
+  ASSERT_EQ(other.cuModuleLoadDataEx(&module, ptx.c_str(), 0, nullptr, nullptr), CUDA_SUCCESS);
+  ASSERT_EQ(other.cuModuleGetFunction(&pattern, module, "pattern"), CUDA_SUCCESS);
+  ASSERT_EQ(other.cuMemAlloc_v2(&out, size_t{1000} * 1024 * 8 * sizeof(float)), CUDA_SUCCESS);
+  void* parameters[] = {&out};
+  ASSERT_EQ(other.cuLaunchKernel(pattern, 1000, 1, 1, 1024, 1, 1, 0, nullptr, parameters, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(nlohmann::json::parse(other.last_launch()).dump(), here);
 }
 
 // Runs this program again with the emulator where the loader finds libcuda: NVRTC 13 opens and questions it.
