@@ -71,8 +71,10 @@ void Engine::fail(JobRun& run, std::string error) {
 
 bool Engine::out_of_time(const JobRun& run, double deadline) const {
   if (budget_left() <= 0) return true;
-  // However small its share, a request gets its first trial: that of the default choice.
-  return elapsed() >= deadline && !run.result.trials.empty();
+  if (elapsed() < deadline) return false;
+  // However small its share, a request gets the trial of its default choice: without it no gain is known.
+  return std::any_of(run.result.trials.begin(), run.result.trials.end(),
+                     [&](const Trial& trial) { return trial.choice == run.heuristic; });
 }
 
 void Engine::tune(JobRun& run, JobRun* next, double deadline) {

@@ -64,16 +64,32 @@ std::vector<Choice> all(const std::vector<Candidate>& ranked) {
   return choices;
 }
 
+// Candidates worth a trial, best predictions first, but of those that the model cannot tell apart only the first one;
+// the others of each such group come after all groups had their turn.
+std::vector<Choice> by_prediction(const std::vector<Candidate>& ranked) {
+  constexpr double same = 1e-3;
+  std::vector<Choice> firsts, others;
+  std::map<std::string, double> last;  // prediction of the last group of each algorithm
+  for (const Candidate& candidate : ranked) {
+    const double seconds = candidate.estimate.seconds;
+    if (seconds > hopeless * ranked.front().estimate.seconds) break;
+    const auto [group, is_new] = last.try_emplace(candidate.choice.algorithm, seconds);
+    const bool is_first = is_new || seconds > group->second * (1 + same);
+    if (is_first) group->second = seconds;
+    (is_first ? firsts : others).push_back(candidate.choice);
+  }
+  firsts.insert(firsts.end(), others.begin(), others.end());
+  return firsts;
+}
+
 // The order in which the model's favourites are tried: by turns the best candidate left of all, and the best one left
 // of the algorithm that has had the fewest so far. So a model that is wrong about one algorithm does not hide another.
 std::vector<Choice> diverse(const std::vector<Candidate>& ranked, size_t limit) {
-  std::vector<Choice> left;                         // worth a try, best first
-  std::vector<std::pair<std::string, size_t>> had;  // their algorithms in order of rank, with how often each had a turn
-  for (const Candidate& candidate : ranked) {
-    if (candidate.estimate.seconds > hopeless * ranked.front().estimate.seconds) break;
-    left.push_back(candidate.choice);
-    const auto same = [&](const auto& entry) { return entry.first == candidate.choice.algorithm; };
-    if (std::none_of(had.begin(), had.end(), same)) had.emplace_back(candidate.choice.algorithm, 0);
+  std::vector<Choice> left = by_prediction(ranked);
+  std::vector<std::pair<std::string, size_t>> had;  // algorithms in order of rank, with how often each had a turn
+  for (const Choice& choice : left) {
+    const auto same = [&](const auto& entry) { return entry.first == choice.algorithm; };
+    if (std::none_of(had.begin(), had.end(), same)) had.emplace_back(choice.algorithm, 0);
   }
   std::vector<Choice> order;
   const auto take = [&](std::vector<Choice>::iterator chosen) {

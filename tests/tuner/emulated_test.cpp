@@ -45,7 +45,7 @@ WorkerPoolOptions options() {
   made.worker = KILN_REAL_WORKER;
   made.arguments = {};
   made.driver = "emulator";
-  made.run_limit = 5;
+  made.run_limit = 3;
   return made;
 }
 

@@ -109,6 +109,16 @@ TEST(ModelSearch, TriesAnAlgorithmThatTheModelDislikes) {
   EXPECT_LE(disliked, 4);
 }
 
+TEST(ModelSearch, TriesOneOfEachPredictionBeforeTwoOfOne) {
+  std::vector<Candidate> candidates;
+  for (int tile = 1; tile <= 5; ++tile) {
+    for (int rows = 1; rows <= 10; ++rows) candidates.push_back({choice("a", tile, rows), {.seconds = 1e-3 * tile}});
+  }
+  const auto choices = all_of(*make_search({.kind = SearchKind::model, .candidates = 6}, candidates, choice("a", 1)));
+  EXPECT_THAT(choices, testing::ElementsAre(choice("a", 1), choice("a", 2), choice("a", 3), choice("a", 4),
+                                            choice("a", 5), choice("a", 1, 2)));
+}
+
 TEST(ModelSearch, SparesAnAlgorithmThatIsHopeless) {
   std::vector<Candidate> candidates;
   for (int i = 1; i <= 50; ++i) candidates.push_back({choice("good", i), {.seconds = 1e-3 + 1e-6 * i}});

@@ -232,6 +232,15 @@ TEST_F(SessionTest, SharesTheBudgetAndGivesEveryRequestItsDefault) {
   EXPECT_LT(laboratory.now, 1.2);
 }
 
+TEST_F(SessionTest, WaitsForTheDefaultEvenIfAnotherComesFirst) {
+  laboratory.behaviours["first"].compile_failures = {hang};  // so its second compile comes after "second"
+  SessionOptions how = options();
+  how.budget_seconds = 0.3;
+  const auto results = run({{toy_request(1), 9}, {toy_request(2), 1}, {toy_request(3), 1}, {toy_request(4), 1}}, how);
+  EXPECT_EQ(results.front().trials.front().choice.algorithm, "second");
+  EXPECT_TRUE(results.front().heuristic);
+}
+
 TEST_F(SessionTest, SpendsNothingBeyondItsBudget) {
   SessionOptions how = options();
   how.budget_seconds = 0.15;
