@@ -89,6 +89,16 @@ TEST_F(Run, AVectorAddCompiledHereIsRight) {
   }
 }
 
+TEST_F(Run, TheEmulatorWorksBesideThisDriverInOneProcess) {
+  const std::shared_ptr<const Driver> emulator = Driver::open({.library = "emulator"});
+  const auto emulated = ContextHandle::acquire(Device(emulator, 0));
+  const Buffer there = upload(emulated, std::vector<int>{1, 2, 3});
+  const Buffer here = upload(context(), std::vector<int>{4, 5, 6});
+  EXPECT_TRUE(emulator->is_emulated());
+  EXPECT_THAT(download<int>(*emulated, there.address(), 3), testing::ElementsAre(1, 2, 3));
+  EXPECT_THAT(download<int>(*context(), here.address(), 3), testing::ElementsAre(4, 5, 6));
+}
+
 TEST_F(Run, EventsTellTheTimeOfAKernel) {
   const Module module = open().load(vector_add, "vector_add.cu");
   const int n = 1 << 16;
@@ -110,7 +120,7 @@ TEST_F(Run, AStreamWaitsForAnEventOfAnother) {
   const Stream first(context());
   const Stream second(context());
   const Event filled(context(), Timing::none);
-  const Buffer from(context(), 1 << 20);
+  const Buffer from(context(), 1 << 14);
   const Buffer to(context(), from.size());
   fill_bytes(*context(), from.address(), 0x5a, from.size(), first.raw());
   filled.record(first.raw());
