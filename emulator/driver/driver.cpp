@@ -66,6 +66,7 @@ void Driver::destroy_context(CUcontext handle) {
   modules.remove_if(lives_there);
   events.remove_if(lives_there);
   streams.remove_if(lives_there);
+  Timeline::synchronise(context->device().timeline.horizon());  // ending a context waits for its work
 }
 
 std::string Driver::last_fault() const {
