@@ -52,8 +52,22 @@ void scale(Expected& result, double factor) {
 
 }  // namespace
 
+Tensor::Tensor(const TensorSpec& spec, const std::byte* data) : spec_(spec), data_(data) {
+  constexpr int64_t small = int64_t{1} << 20;  // elements
+  const int64_t span = spec.span();
+  if (span > small) {
+    return;
+  }
+  decoded_.reserve(static_cast<size_t>(span));
+  for (int64_t i = 0; i < span; ++i) {
+    decoded_.push_back(load(spec.dtype, data + i * size_of(spec.dtype)));
+  }
+}
+
 double Tensor::operator[](std::span<const int64_t> coordinate) const {
-  return load(spec.dtype, data + offset_of(spec, coordinate) * size_of(spec.dtype));
+  const int64_t offset = offset_of(spec_, coordinate);
+  return decoded_.empty() ? load(spec_.dtype, data_ + offset * size_of(spec_.dtype))
+                          : decoded_[static_cast<size_t>(offset)];
 }
 
 int quantum_of(double value) {
@@ -112,7 +126,7 @@ Tensor Oracle::Evaluator::tensor(const std::string& operand) const {
     throw Error(ErrorCode::invalid_argument, fmt::format("operand '{}' of {} needs {} bytes, but {} are bound to it",
                                                          operand, request_.key(), byte_span(spec), bytes));
   }
-  return {spec, memory->second.data()};
+  return Tensor(spec, memory->second.data());
 }
 
 Expected Oracle::Evaluator::at(std::span<const int64_t> coordinate) const {

@@ -14,14 +14,20 @@
 namespace kiln::reference {
 
 /// A tensor in host memory. `tensor({n, c, h, w})` is the element at that coordinate.
-struct Tensor {
-  TensorSpec spec;
-  const std::byte* data = nullptr;
+class Tensor {
+ public:
+  /// Small tensors are decoded once, large ones, of which a check samples a few outputs, where they are read.
+  Tensor(const TensorSpec& spec, const std::byte* data);
 
   double operator[](std::span<const int64_t> coordinate) const;
   double operator()(std::initializer_list<int64_t> coordinate) const {
     return (*this)[{coordinate.begin(), coordinate.size()}];
   }
+
+ private:
+  TensorSpec spec_;
+  const std::byte* data_;
+  std::vector<double> decoded_;  // by offset; empty for a large tensor
 };
 
 /// The exponent of the lowest bit that is set in `value`; Expected::quantum_of_zero for 0.

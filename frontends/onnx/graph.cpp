@@ -192,8 +192,10 @@ std::vector<int64_t> Graph::shape(const onnx::NodeProto& node, const std::string
   if (extents && std::all_of(extents->begin(), extents->end(), [](int64_t extent) { return extent >= 0; })) {
     return *extents;
   }
-  const std::string known =
-      extents ? "its shape is " + print_shape(types_.at(value)->shape()) : "nothing says its shape";
+  const auto type = types_.find(value);
+  const std::string known = !extents               ? "nothing says its shape"
+                            : type == types_.end() ? "an extent is negative or beyond 2^31 - 1"
+                                                   : "its shape is " + print_shape(type->second->shape());
   throw Error(ErrorCode::invalid_argument,
               fmt::format("{}: the extents of '{}' are not all known: {}", describe(node), value, known),
               "export the model with fixed sizes; only the batch can be set here");

@@ -130,6 +130,7 @@ TEST(OnnxFaults, NamesTheNodeAndAttributeThatAreWrong) {
 
 TEST(OnnxFaults, NamesTheNodeWhoseOperandsDoNotFit) {
   const auto code = ErrorCode::invalid_argument;
+  expect_error(conv({}, {6, 4, int64_t{1} << 40, 2}), code, "node 'y' (Conv): the extents of 'w' are not all known");
   expect_error(conv({}, {6, 3, 3, 2}), code, "node 'y' (Conv): conv_forward: w has 3 channels per filter, expected 4");
   expect_error(conv({{"group", 3}}), code,
                "node 'y' (Conv): conv_forward: groups=3 does not divide the 4 channels of x");
