@@ -53,11 +53,29 @@ int registers(const Tile& tile, const ConvForward& conv) {
   return static_cast<int>(tile.p * tile.k + input_rows(tile, conv) * x_run(tile, conv) + 2 * tile.k + 36);
 }
 
-// Tap columns that the kernel unrolls: all, unless the code gets too long for the instruction cache.
-int64_t unrolled_columns(const Tile& tile, const ConvForward& conv) {
-  constexpr int64_t longest_body = 1600;
-  const int64_t per_column = conv.r() * tile.p * tile.k * x_run(tile, conv);
-  return per_column * conv.s() <= longest_body ? conv.s() : 1;
+// Rows of x that some tap of some output of a thread meets: loads of one column.
+int64_t met_rows(const Tile& tile, const ConvForward& conv) {
+  return std::min(input_rows(tile, conv), tile.p * conv.r());
+}
+
+// How far the kernel unrolls: tap columns and steps of X_RUN channels.
+struct Unrolling {
+  int64_t s, c;
+};
+
+// All tap columns, unless the code gets too long for the instruction cache; then channels, until enough loads are under
+// way to hide their latency.
+Unrolling unrolling(const Tile& tile, const ConvForward& conv) {
+  constexpr int64_t longest_body = 1600, loads_under_way = 12;
+  const int64_t products = conv.r() * tile.p * tile.k * x_run(tile, conv);  // of one tap column
+  if (products * conv.s() > longest_body) return {1, 1};
+  Unrolling result{conv.s(), 1};
+  const int64_t steps = conv.c_per_group() / x_run(tile, conv);
+  while (steps % (result.c * 2) == 0 && result.c * 2 * conv.s() * met_rows(tile, conv) <= loads_under_way &&
+         result.c * 2 * conv.s() * products <= longest_body) {
+    result.c *= 2;
+  }
+  return result;
 }
 
 std::optional<std::string> refusal(const Request& request, const Target&) {
@@ -77,7 +95,8 @@ Program program(const Tile& tile, const Request& request, const Target&, const E
   prelude.flag("NHWC", descriptor::layout_of(conv) == ConvLayout::nhwc);
   prelude.constant("TILE_P", tile.p).constant("TILE_K", tile.k).constant("THREADS", tile.threads);
   prelude.constant("X_RUN", x_run(tile, conv)).constant("Y_RUN", y_run(tile, conv));
-  prelude.constant("UNROLL_S", unrolled_columns(tile, conv));
+  const Unrolling unroll = unrolling(tile, conv);
+  prelude.constant("UNROLL_S", unroll.s).constant("UNROLL_C", unroll.c);
 
   Launch launch;
   launch.entry = "conv_direct";
@@ -93,7 +112,7 @@ Estimate predict(const Tile& tile, const Request& request, const Target& target,
   const double taps = static_cast<double>(conv.r() * conv.s());
   const double filter = static_cast<double>(filter_elements(conv));
   const double warps = tile.threads / 32.0;
-  const double rows = static_cast<double>(std::min(input_rows(tile, conv), tile.p * conv.r()));
+  const double rows = static_cast<double>(met_rows(tile, conv));
   const double run = x_run(tile, conv);
   const double loads = filter / static_cast<double>(conv.r()) * rows / run;  // of x, a thread
   // Neighbouring lanes are neighbours in q: in nhwc a whole pixel apart.
@@ -118,10 +137,12 @@ Estimate predict(const Tile& tile, const Request& request, const Target& target,
   // A column's neighbours and the rows that windows share come from L1.
   const double reuse = std::max(1.0, taps * tile.p / rows / static_cast<double>(conv.stride[1]));
   block.l2_bytes = block.global_sectors * 32 / reuse + filter * tile.k * size_of(conv.w.dtype);
-  const double steps = filter / static_cast<double>(conv.r()) / run;
-  block.latency_clocks = 2500 + filter * tile.k / tile.threads * 20 +
-                         steps * std::max(450.0 / static_cast<double>(unrolled_columns(tile, conv)) + 40,
-                                          static_cast<double>(conv.r()) * tile.p * tile.k * run * 1.2);
+  // A group of unrolled steps starts all of its loads before it uses the first.
+  const Unrolling unroll = unrolling(tile, conv);
+  const double groups = loads / rows / static_cast<double>(unroll.s * unroll.c);
+  const double group_loads = rows * static_cast<double>(unroll.s * unroll.c);
+  block.latency_clocks = 1500 + filter * tile.k / tile.threads * 20 + groups * (350 + 10 * group_loads) +
+                         1.3 * (block.fma / warps + shared_reads * 6);
   work.dram_bytes = descriptor::compulsory_bytes(conv);
   return descriptor::grid_estimate(work, target.arch, device);
 }

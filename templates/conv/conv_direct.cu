@@ -106,7 +106,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   }
 
   float sums[TILE_P][TILE_K] = {};
-#pragma unroll 1
+#pragma unroll UNROLL_C
   for (int c = 0; c < C_PER_GROUP; c += X_RUN) {
 #pragma unroll UNROLL_S
     for (int s = 0; s < S; ++s) {

@@ -50,7 +50,7 @@ Estimate predict(const Shape& shape, const Request& request, const Target& targe
   work.block.instructions = warps * (80 + 18 * taps);
   work.block.global_sectors = warps * taps * (1 + sectors);
   work.block.l2_bytes = work.block.global_sectors * 32 / 8;
-  work.block.latency_clocks = 1500 + 60 * taps;
+  work.block.latency_clocks = 1500 + 90 * taps;  // a load or two in flight
   work.dram_bytes = descriptor::compulsory_bytes(conv);
   return descriptor::grid_estimate(work, target.arch, device);
 }

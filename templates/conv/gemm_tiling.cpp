@@ -7,9 +7,9 @@
 namespace kiln::descriptor {
 namespace {
 
-// The values of BLOCK_K that cut a filter of packed nchw into whole channels, and the general ones.
-constexpr int whole_filter_values[] = {8, 9, 16, 18, 25, 27, 32, 36, 49};
-constexpr int power_of_two_values[] = {8, 16, 32};
+// The values of BLOCK_K that may cut a filter of packed nchw into whole channels. For 1, 2, 4 or 8 taps and for filters
+// that none of them fits, the powers of two are enough.
+constexpr int whole_filter_values[] = {9, 18, 25, 27, 36, 49};
 
 bool is_power_of_two(int value) {
   return (value & (value - 1)) == 0;
@@ -113,6 +113,7 @@ void add_gemm_tiling(Prelude& prelude, const GemmTiling& tiling, const ConvForwa
   prelude.flag("NHWC", layout == ConvLayout::nhwc);
   prelude.constant("BLOCK_M", tiling.block_m).constant("BLOCK_N", tiling.block_n).constant("BLOCK_K", tiling.block_k);
   prelude.constant("THREAD_M", tiling.thread_m).constant("THREAD_N", tiling.thread_n);
+  prelude.constant("SLICES", tiling.slices);
   prelude.constant("LANES_M", lanes_m(tiling, layout)).constant("STAGES", tiling.stages);
   prelude.constant("MIN_BLOCKS", min_blocks(tiling, conv, arch));
   prelude.constant("X_RUN", access.x_run).constant("W_RUN", access.w_run).constant("Y_RUN", access.y_run);
@@ -134,24 +135,31 @@ BlockWork gemm_block_work(const GemmTiling& tiling, const ConvForward& conv, dou
   work.threads = tiling.threads();
   work.registers = gemm_registers(tiling, conv);
   work.shared_bytes = tiling.shared_bytes();
-  work.fma = chunks * warps * k * sums;
+  work.fma = chunks * warps * k / tiling.slices * sums;
   const double moves = (x_elements * (x_fetch + stash) + w_elements * (w_fetch + stash)) / 32;
-  work.instructions =
-      work.fma + chunks * (warps * (k * quads + (tiling.stages == 1 ? 24 : 20)) + moves) + warps * (150 + 6 * sums);
-  work.shared_wavefronts = chunks * (warps * k * quads + (x_elements + w_elements * 1.5) / 32);
+  work.instructions = work.fma +
+                      chunks * (warps * (k / tiling.slices * quads + (tiling.stages == 1 ? 24 : 20)) + moves) +
+                      warps * (150 + 6 * sums);
+  work.shared_wavefronts = chunks * (warps * k / tiling.slices * quads + (x_elements + w_elements * 1.5) / 32);
   const double x_bytes = x_elements * size_of(conv.x.dtype), w_bytes = w_elements * size_of(conv.w.dtype);
   const double x_spread = nchw ? static_cast<double>(std::min<int64_t>(conv.stride[1], 8)) : 1;
   work.global_sectors = chunks * (x_bytes * x_spread + w_bytes * 1.4) / 32;
   // Neighbouring taps read the same rows, which L1 still holds.
   const double reuse = std::min(4.0, std::sqrt(static_cast<double>(taps(conv))));
   work.l2_bytes = chunks * (x_bytes * x_spread / reuse + w_bytes);
-  const double multiply_clocks = k * (sums + quads * 2) * std::max(1.0, warps / 4) + (tiling.stages == 1 ? 160 : 120);
-  work.latency_clocks = 2200 + chunks * std::max(multiply_clocks, tiling.stages == 1 ? 790.0 : 750.0);
+  // The chain of one warp: while it multiplies a chunk, the next is on its way; then it stores that and waits.
+  const double multiply = k / tiling.slices * (sums * 1.25 + quads * 6);
+  const double loads = (x_elements / access.x_run + w_elements / access.w_run) / work.threads;  // a thread
+  const double load = 600 + 10 * loads;
+  const double store = 4 * (x_elements + w_elements) / work.threads + (tiling.stages == 1 ? 80 : 40);
+  const double gather = (tiling.slices - 1) * (sums * 8 + 100);
+  work.latency_clocks = 1800 + load + chunks * (std::max(multiply, load) + store) + gather;
   return work;
 }
 
-bool warps_tile_the_block(const GemmTiling& tiling, const Request& request, const Target&) {
-  return tiling.threads() <= 256 && lanes_m(tiling, layout_of(ConvForward::of(request))) != 0;
+bool warps_tile_the_block(const GemmTiling& tiling, const Request&, const Target&) {
+  return tiling.threads() <= 256 * tiling.slices && tiling.threads() <= 512 &&
+         lanes_m(tiling, ConvLayout::nchw) != 0;  // the same lanes do for nhwc
 }
 
 bool threads_tile_the_loads(const GemmTiling& tiling, const Request& request, const Target&) {
@@ -168,7 +176,8 @@ bool block_k_suits_the_filter(const GemmTiling& tiling, const Request& request, 
   }
   const auto whole = [&](int value) { return value % taps(conv) == 0; };
   const int64_t filter = conv.c_per_group() * taps(conv);
-  if (!std::any_of(std::begin(whole_filter_values), std::end(whole_filter_values), whole)) {
+  const bool powers = is_power_of_two(static_cast<int>(taps(conv))) && taps(conv) <= 8;
+  if (powers || !std::any_of(std::begin(whole_filter_values), std::end(whole_filter_values), whole)) {
     return is_power_of_two(tiling.block_k) && (tiling.block_k < 2 * filter || tiling.block_k == 8);
   }
   if (!whole(tiling.block_k)) return false;
@@ -180,8 +189,12 @@ bool block_k_suits_the_filter(const GemmTiling& tiling, const Request& request, 
 bool tile_suits_the_problem(const GemmTiling& tiling, const Request& request, const Target&) {
   const ConvForward conv = ConvForward::of(request);
   const int64_t pixels = conv.n() * conv.p() * conv.q();
+  // Where even many blocks would not fill a device, large tiles only make fewer.
+  constexpr int64_t few_blocks = 64, large_tile = 64 * 64;
+  const bool few = channel_tiles(tiling, conv) * pixel_tiles(tiling, conv) < few_blocks;
   return (tiling.block_m == 32 || tiling.block_m < 2 * pixels) &&
-         (tiling.block_n == 32 || tiling.block_n < 2 * conv.k_per_group());
+         (tiling.block_n == 32 || tiling.block_n < 2 * conv.k_per_group()) &&
+         (!few || tiling.block_m * tiling.block_n <= large_tile);
 }
 
 bool tiles_fit_shared_memory(const GemmTiling& tiling, const Request&, const Target& target) {
@@ -193,6 +206,15 @@ bool registers_suffice(const GemmTiling& tiling, const Request& request, const T
   if (staging(tiling, conv).pixel_rows > 32) return false;
   const int limit = std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / tiling.threads());
   return gemm_registers(tiling, conv) <= limit - 40;
+}
+
+bool slices_are_worthwhile(const GemmTiling& tiling, const Request& request, const Target&) {
+  if (tiling.slices == 1) return true;
+  const ConvForward conv = ConvForward::of(request);
+  constexpr int64_t small_grid = 1024;  // blocks; beyond, other blocks fill the SMs
+  constexpr int fewest_rows = 4;
+  return tiling.block_k % tiling.slices == 0 && tiling.block_k / tiling.slices >= fewest_rows &&
+         channel_tiles(tiling, conv) * pixel_tiles(tiling, conv) <= small_grid;
 }
 
 bool grid_fits(const GemmTiling& tiling, const Request& request, const Target&) {

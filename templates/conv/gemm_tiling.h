@@ -1,6 +1,8 @@
-// The tile parameters of the matrix-product convolutions: lib/gemm_tile.cuh and lib/implicit_gemm.cuh seen from their
+// The tile parameters of the matrix-product convolutions: lib/gemm_tile.cuh and lib/conv_tile.cuh seen from their
 // descriptors.
 #pragma once
+
+#include <algorithm>
 
 #include "conv/conv_estimate.h"
 #include "conv/conv_problem.h"
@@ -9,16 +11,20 @@
 namespace kiln::descriptor {
 
 /// One point of the space: BLOCK_M pixels x BLOCK_N channels x BLOCK_K filter elements a block, THREAD_M x THREAD_N
-/// sums a thread, STAGES tiles in shared memory.
+/// sums a thread, STAGES tiles in shared memory, SLICES sets of threads that share BLOCK_K.
 struct GemmTiling {
   int block_m, block_n, block_k;
   int thread_m, thread_n;
   int stages;
+  int slices;
 
-  int threads() const { return block_m / thread_m * (block_n / thread_n); }
+  int threads() const { return block_m / thread_m * (block_n / thread_n) * slices; }
   int warps() const { return threads() / 32; }
-  /// With the padding of both operands at its most.
-  int shared_bytes() const { return stages * block_k * (block_m + block_n + 8) * 4; }
+  /// Tiles, with the padding of both operands at its most; sums on their way between slices take their place.
+  int shared_bytes() const {
+    const int tiles = stages * block_k * (block_m + block_n + 8) * 4;
+    return slices == 1 ? tiles : std::max(tiles, block_m * block_n * 4);
+  }
 };
 
 /// Elements that one access moves: of x (1 where it is gathered), of w, and of y.
@@ -44,13 +50,13 @@ int64_t gemm_chunks(const GemmTiling& tiling, const ConvForward& conv);
 int64_t channel_tiles(const GemmTiling& tiling, const ConvForward& conv);
 int64_t pixel_tiles(const GemmTiling& tiling, const ConvForward& conv);
 
-/// The constants that lib/implicit_gemm.cuh needs besides those of the problem.
+/// The constants that lib/conv_tile.cuh needs besides those of the problem.
 void add_gemm_tiling(Prelude& prelude, const GemmTiling& tiling, const ConvForward& conv, const Arch& arch);
 
 /// The work of one block that multiplies `chunks` chunks.
 BlockWork gemm_block_work(const GemmTiling& tiling, const ConvForward& conv, double chunks);
 
-// Rules: what their names in add_gemm_rules() say.
+// Rules: what their names in add_gemm_space() say.
 bool warps_tile_the_block(const GemmTiling& tiling, const Request& request, const Target& target);
 bool threads_tile_the_loads(const GemmTiling& tiling, const Request& request, const Target& target);
 bool block_k_suits_the_filter(const GemmTiling& tiling, const Request& request, const Target& target);
@@ -58,6 +64,7 @@ bool tile_suits_the_problem(const GemmTiling& tiling, const Request& request, co
 bool tiles_fit_shared_memory(const GemmTiling& tiling, const Request& request, const Target& target);
 bool registers_suffice(const GemmTiling& tiling, const Request& request, const Target& target);
 bool grid_fits(const GemmTiling& tiling, const Request& request, const Target& target);
+bool slices_are_worthwhile(const GemmTiling& tiling, const Request& request, const Target& target);
 
 /// Declares the parameters and rules of GemmTiling, which `Parameters` derives from.
 template <class Parameters>
@@ -69,12 +76,14 @@ Describe<Parameters>&& add_gemm_space(Describe<Parameters>&& description) {
       .param("THREAD_M", &Parameters::thread_m, {8, 4})
       .param("THREAD_N", &Parameters::thread_n, {4, 8})
       .param("STAGES", &Parameters::stages, {2, 1})
+      .param("SLICES", &Parameters::slices, {1, 2, 4, 8})
       .rule("warps tile the block", warps_tile_the_block)
       .rule("BLOCK_K suits the filter", block_k_suits_the_filter)
       .rule("the tile suits the problem", tile_suits_the_problem)
       .rule("threads tile the loads", threads_tile_the_loads)
       .rule("tiles fit into shared memory", tiles_fit_shared_memory)
       .rule("registers suffice", registers_suffice)
+      .rule("slices have rows, and a small grid", slices_are_worthwhile)
       .rule("the grid fits", grid_fits);
 }
 

@@ -107,26 +107,33 @@ class Filters {
   Vector<TW, W_RUN> values_[COUNT];
 };
 
-// sums over the chunks [first, last): loads of the next chunk are under way while this one is multiplied. Pixels moves
-// chunks of x: fetch(chunk) starts loading one into registers, stash(tile) stores it.
+// sums over the chunks [first, last), in the threads of slice 0: loads of the next chunk are under way while this one
+// is multiplied. Pixels moves chunks of x: fetch(chunk) starts loading one into registers, stash(tile) stores it.
 template <class Pixels>
 __device__ __forceinline__ void convolve_tile(const TX* x, const TW* w, const BlockTile& tile, int first, int last,
                                               const TilePosition& position, float (&sums)[THREAD_M][THREAD_N]) {
-  __shared__ PixelTile pixel_tiles[STAGES];
-  __shared__ FilterTile filter_tiles[STAGES];
+  struct Tiles {
+    PixelTile pixels[STAGES];
+    FilterTile filters[STAGES];
+  };
+  // The tiles are no longer needed when slices are gathered.
+  __shared__ union {
+    Tiles tiles;
+    SliceSums slice_sums;
+  } memory;
+  Tiles& tiles = memory.tiles;
 #pragma unroll
   for (int m = 0; m < THREAD_M; ++m) {
 #pragma unroll
     for (int n = 0; n < THREAD_N; ++n) sums[m][n] = 0.0f;
   }
-  if (first >= last) return;
 
   Pixels pixels(x, tile);
   Filters filters(w, tile);
   pixels.fetch(first);
   filters.fetch(first);
-  pixels.stash(pixel_tiles[0]);
-  filters.stash(filter_tiles[0]);
+  pixels.stash(tiles.pixels[0]);
+  filters.stash(tiles.filters[0]);
   __syncthreads();
   int stage = 0;
   for (int chunk = first; chunk < last; ++chunk) {
@@ -135,14 +142,15 @@ __device__ __forceinline__ void convolve_tile(const TX* x, const TW* w, const Bl
       pixels.fetch(chunk + 1);
       filters.fetch(chunk + 1);
     }
-    multiply_tiles(pixel_tiles[stage], filter_tiles[stage], position, sums);
+    multiply_tiles(tiles.pixels[stage], tiles.filters[stage], position, sums);
     if (!more) break;
     if constexpr (STAGES == 1) __syncthreads();
     if constexpr (STAGES == 2) stage ^= 1;
-    pixels.stash(pixel_tiles[stage]);
-    filters.stash(filter_tiles[stage]);
+    pixels.stash(tiles.pixels[stage]);
+    filters.stash(tiles.filters[stage]);
     __syncthreads();
   }
+  if constexpr (SLICES > 1) gather_slices(memory.slice_sums, position, sums);
 }
 
 // Calls visit(offset, values, channel) for the sums of this thread, in runs of Y_RUN that lie side by side in y:
@@ -150,6 +158,7 @@ __device__ __forceinline__ void convolve_tile(const TX* x, const TW* w, const Bl
 template <class Visit>
 __device__ __forceinline__ void for_each_output_run(const BlockTile& tile, const TilePosition& position,
                                                     const float (&sums)[THREAD_M][THREAD_N], Visit visit) {
+  if (SLICES > 1 && position.slice != 0) return;
   constexpr int STEP_M = NHWC ? 1 : Y_RUN;
   constexpr int STEP_N = NHWC ? Y_RUN : 1;
 #pragma unroll

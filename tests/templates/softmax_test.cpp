@@ -12,6 +12,7 @@ const Names any_strides = {"softmax_simple"};
 const Names short_rows = {"softmax_simple", "softmax_warp", "softmax_block", "softmax_online"};
 const Names rows = {"softmax_simple", "softmax_warp", "softmax_block", "softmax_online", "softmax_split"};
 const Names long_rows = {"softmax_simple", "softmax_block", "softmax_online", "softmax_split"};
+const Names rows_of_one = {"softmax_simple", "softmax_warp", "softmax_block", "softmax_online", "softmax_strided"};
 const Names strided = {"softmax_simple", "softmax_strided"};
 
 class SoftmaxDefaults : public testing::TestWithParam<AlgorithmCase> {};
@@ -56,9 +57,7 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"ManyChannels", "softmax_forward x=f16:1x131x4x6:nchw axis=1", strided},
         AlgorithmCase{"Height", "softmax_forward x=f32:2x3x11x4:nchw axis=2 alpha=any beta=any", strided},
         AlgorithmCase{"Batch", "softmax_forward x=f16:9x10:nc axis=0", strided},
-        AlgorithmCase{"RowsOfOne",
-                      "softmax_forward x=f32:2x1x3x5:nchw axis=1",
-                      {"softmax_simple", "softmax_warp", "softmax_block", "softmax_online", "softmax_strided"}},
+        AlgorithmCase{"RowsOfOne", "softmax_forward x=f32:2x1x3x5:nchw axis=1", rows_of_one},
         AlgorithmCase{"ThreeColumns", "softmax_forward x=f32:2x5x3:ncw axis=1", strided},
         AlgorithmCase{"DynamicBatch", "softmax_forward x=f32:8x6x2x2:nchw axis=1 n=?", strided},
         AlgorithmCase{"BatchInnermostDynamic", "softmax_forward x=f32:8x6:1,8 axis=1 n=?", any_strides},

@@ -1,0 +1,71 @@
+// A pairwise cover of the configurations of every convolution algorithm, and 64-bit offsets, against the reference.
+#include <gtest/gtest.h>
+
+#include "algorithm_cases.h"
+
+namespace kiln::testing_support {
+namespace {
+
+TEST(ConvConfigs, OfTheSimpleKernelMatchTheReference) {
+  expect_pairwise_match("conv_simple", "conv_forward x=f32:2x3x7x5:nchw w=f32:4x3x3x2:nchw pad=1,0 stride=2,1");
+}
+
+TEST(ConvConfigs, OfDirectMatchTheReference) {
+  expect_pairwise_match("conv_direct",
+                        "conv_forward x=f32:2x6x13x11:nchw w=f32:20x3x3x5:nchw groups=2 pad=1,2 stride=2,1 "
+                        "epilogue=bias+relu");
+  expect_pairwise_match("conv_direct", "conv_forward x=f16:1x8x11x9:nhwc w=f16:36x8x3x2:nhwc pad=1,1 dilation=1,2");
+}
+
+TEST(ConvConfigs, OfDepthwiseNchwMatchTheReference) {
+  expect_pairwise_match("conv_depthwise_nchw",
+                        "conv_forward x=f32:1x3x15x16:nchw w=f32:6x1x3x3:nchw groups=3 pad=1,1 epilogue=bias");
+  expect_pairwise_match("conv_depthwise_nchw",
+                        "conv_forward x=f16:2x2x17x24:nchw w=f16:2x1x5x3:nchw groups=2 pad=2,1 stride=2,2");
+}
+
+TEST(ConvConfigs, OfDepthwiseNhwcMatchTheReference) {
+  expect_pairwise_match("conv_depthwise_nhwc",
+                        "conv_forward x=f16:1x72x9x11:nhwc w=f16:72x1x3x3:nhwc groups=72 pad=1,1 epilogue=bias+clip");
+  expect_pairwise_match("conv_depthwise_nhwc",
+                        "conv_forward x=f32:1x20x8x15:nhwc w=f32:40x1x3x5:nhwc groups=20 pad=1,2 stride=2,1");
+}
+
+TEST(ConvConfigs, OfPointwiseMatchTheReference) {
+  expect_pairwise_match("conv_1x1", "conv_forward x=f32:3x36x10x14:nchw w=f32:68x36x1x1:nchw epilogue=bias+add");
+  expect_pairwise_match("conv_1x1", "conv_forward x=f16:3x72x11x9:nhwc w=f16:132x72x1x1:nhwc epilogue=relu");
+}
+
+TEST(ConvConfigs, OfImplicitGemmMatchTheReference) {
+  expect_pairwise_match(
+      "conv_implicit_gemm",
+      "conv_forward x=f32:2x10x13x11:nchw w=f32:68x10x3x3:nchw pad=1,1 stride=1,2 epilogue=bias+relu");
+  expect_pairwise_match("conv_implicit_gemm",
+                        "conv_forward x=f16:2x40x11x13:nhwc w=f16:136x20x2x3:nhwc groups=2 pad=1,1 dilation=1,2");
+}
+
+TEST(ConvConfigs, OfSplitImplicitGemmMatchTheReference) {
+  expect_pairwise_match("conv_implicit_gemm_splitk",
+                        "conv_forward x=f32:1x68x9x7:nchw w=f32:68x68x3x3:nchw pad=1,1 epilogue=bias+add");
+  expect_pairwise_match("conv_implicit_gemm_splitk",
+                        "conv_forward x=f16:2x40x5x9:nhwc w=f16:72x40x3x3:nhwc pad=1,1 stride=2,1 beta=any");
+}
+
+TEST(ConvWithWideOffsets, MatchesTheReference) {
+  const std::string nchw = "conv_forward x=f32:2x16x7x6:nchw w=f32:12x16x3x3:nchw pad=1,1 stride=2,1 epilogue=bias+add";
+  const std::string nhwc = "conv_forward x=f16:2x16x7x6:nhwc w=f16:16x16x3x3:nhwc pad=1,1 stride=2,1 epilogue=bias";
+  for (const std::string& request : {nchw, nhwc}) {
+    for (const char* algorithm : {"conv_simple", "conv_direct", "conv_implicit_gemm", "conv_implicit_gemm_splitk"}) {
+      expect_wide_index_matches(algorithm, request);
+    }
+  }
+  expect_wide_index_matches("conv_1x1", "conv_forward x=f32:2x16x4x6:nchw w=f32:12x16x1x1:nchw");
+  expect_wide_index_matches("conv_1x1", "conv_forward x=f32:2x16x4x6:nhwc w=f32:12x16x1x1:nhwc");
+  expect_wide_index_matches("conv_depthwise_nchw",
+                            "conv_forward x=f32:2x6x9x8:nchw w=f32:6x1x3x3:nchw groups=6 pad=1,1");
+  expect_wide_index_matches("conv_depthwise_nhwc",
+                            "conv_forward x=f32:2x8x9x8:nhwc w=f32:8x1x3x3:nhwc groups=8 pad=1,1");
+}
+
+}  // namespace
+}  // namespace kiln::testing_support

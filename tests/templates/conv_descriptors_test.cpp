@@ -1,0 +1,149 @@
+// What the descriptors of convolution promise without a device: equal keys give equal sources, legal configurations
+// keep to the limits of the architecture, refusals are words, estimates order sensibly.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "kiln/templates/catalogue.h"
+
+namespace kiln {
+namespace {
+
+using testing::HasSubstr;
+
+const Catalogue& catalogue() {
+  static const Catalogue built_in = make_catalogue(embedded_sources());
+  return built_in;
+}
+
+Target target(int major = 9, int minor = 0) {
+  return {Arch::of(major, minor), 13, 0};
+}
+
+const DeviceFigures h200{132, 1.98e9, 4.8e12, 60 << 20};
+
+const std::vector<std::string> requests = {
+    "conv_forward x=f32:1x3x224x224:nchw w=f32:64x3x7x7:nchw pad=3,3 stride=2,2 epilogue=bias+relu",
+    "conv_forward x=f16:32x64x56x56:nhwc w=f16:64x64x3x3:nhwc pad=1,1 epilogue=bias+add+relu",
+    "conv_forward x=f32:1x512x7x7:nchw w=f32:512x512x3x3:nchw pad=1,1",
+    "conv_forward x=bf16:256x144x28x28:nchw w=bf16:144x1x3x3:nchw groups=144 pad=1,1 epilogue=clip",
+    "conv_forward x=f32:1x96x56x56:nhwc w=f32:96x1x7x7:nhwc groups=96 pad=3,3",
+    "conv_forward x=f32:1x2048x7x7:nhwc w=f32:512x2048x1x1:nhwc",
+    "conv_forward x=f16:8x13x11x9:nchw@2 w=f16:26x13x2x3:nchw mode=convolution n=?",
+    "conv_forward x=f32:4x3x5x6:400,100,17,2 w=f32:8x3x1x1:nhwc y=f32:4x8x5x6:nchw alpha=0 beta=1",
+};
+
+template <class Visit>
+void for_each_legal_variant(const Request& request, const Target& on, Visit visit) {
+  for (const Algorithm& algorithm : catalogue().algorithms()) {
+    if (algorithm.operation() != request.operation || algorithm.refusal(request, on)) continue;
+    for (const Config& config : algorithm.space().legal(request, on)) visit(algorithm, config);
+  }
+}
+
+TEST(ConvDescriptors, GiveEqualSourcesForEqualKeys) {
+  for (const std::string& line : requests) {
+    const Request request = Request::parse(line);
+    const Request again = Request::parse(request.key());
+    int number = 0;
+    for_each_legal_variant(request, target(), [&](const Algorithm& algorithm, const Config& config) {
+      if (number++ % 31 != 0) return;
+      const Program program = algorithm.program(catalogue().library(), request, target(), config);
+      EXPECT_EQ(program, algorithm.program(catalogue().library(), again, target(), config));
+    });
+    EXPECT_GT(number, 0) << line;
+  }
+}
+
+TEST(ConvDescriptors, KeepLegalConfigurationsWithinTheLimits) {
+  for (const std::string& line : requests) {
+    const Request request = Request::parse(line);
+    for (const Target& on : {target(7, 5), target(9, 0)}) {
+      int number = 0;
+      for_each_legal_variant(request, on, [&](const Algorithm& algorithm, const Config& config) {
+        if (number++ % 13 != 0) return;
+        const Program program = algorithm.program(catalogue().library(), request, on, config);
+        for (const Step& step : program.steps) {
+          const auto& launch = std::get<Launch>(step);
+          const unsigned threads = launch.block[0] * launch.block[1] * launch.block[2];
+          EXPECT_LE(threads, 1024u) << algorithm.name() << " " << config.print();
+          EXPECT_EQ(threads % 32, 0u) << algorithm.name() << " " << config.print();
+          EXPECT_LE(launch.grid[0].at(request.batch()), int64_t{0x7fffffff});
+          EXPECT_LE(launch.grid[1].at(request.batch()), 65535);
+          EXPECT_LE(launch.grid[2].at(request.batch()), 65535);
+          EXPECT_NE(program.sources[launch.source].find(" " + launch.entry + "("), std::string::npos);
+        }
+        EXPECT_TRUE(program.deterministic);
+      });
+    }
+  }
+}
+
+TEST(ConvDescriptors, StartNothingForAnEmptyDynamicBatch) {
+  const Request request = Request::parse(requests[6]);
+  for_each_legal_variant(request, target(), [&](const Algorithm& algorithm, const Config& config) {
+    const Program program = algorithm.program(catalogue().library(), request, target(), config);
+    for (const Step& step : program.steps) EXPECT_EQ(std::get<Launch>(step).grid[0].at(0), 0) << algorithm.name();
+  });
+}
+
+TEST(ConvDescriptors, UseWideOffsetsForLargeTensors) {
+  const auto source = [](const std::string& line) {
+    const Request request = Request::parse(line);
+    return catalogue().program(request, target(), {"conv_simple", Config({{"THREADS", 128}})}).sources.front();
+  };
+  const std::string filter = " w=f32:1x64x1x1:nchw";
+  EXPECT_THAT(source("conv_forward x=f32:64x64x512x512:nchw" + filter), HasSubstr("using Index = int;"));
+  EXPECT_THAT(source("conv_forward x=f32:128x64x512x512:nchw" + filter), HasSubstr("using Index = long long;"));
+  EXPECT_THAT(source("conv_forward x=f32:1x64x8x8:nchw" + filter + " pad=1073741824,0"),
+              HasSubstr("using Index = long long;"));
+}
+
+std::string reason(const std::string& algorithm, const std::string& line) {
+  return catalogue().find(algorithm)->refusal(Request::parse(line), target()).value_or("");
+}
+
+TEST(ConvDescriptors, SayWhyTheyDoNotApply) {
+  const std::string strided = "conv_forward x=f32:1x4x5x5:200,1,30,5 w=f32:4x4x3x3:nchw";
+  const std::string zero = "conv_forward x=f32:1x4x5x5:nchw w=f32:4x4x3x3:nchw alpha=0";
+  const std::string plain = "conv_forward x=f32:1x4x5x5:nchw w=f32:4x4x3x3:nchw";
+  EXPECT_EQ(reason("conv_simple", strided), "");
+  EXPECT_THAT(reason("conv_implicit_gemm", strided), HasSubstr("not all packed nchw"));
+  EXPECT_THAT(reason("conv_direct", zero), HasSubstr("alpha is zero"));
+  EXPECT_THAT(reason("conv_1x1", plain), HasSubstr("not 1x1"));
+  EXPECT_THAT(reason("conv_depthwise_nchw", plain), HasSubstr("not depthwise"));
+  EXPECT_THAT(reason("conv_implicit_gemm", "conv_forward x=f32:1x4x5x5:nchw w=f32:4x4x1x1:nchw"),
+              HasSubstr("conv_1x1"));
+}
+
+std::string best(const std::string& line) {
+  return catalogue().heuristic(Request::parse(line), target(), h200).algorithm;
+}
+
+TEST(ConvEstimates, PreferTheKernelThatWasMadeForTheShape) {
+  EXPECT_EQ(best("conv_forward x=f32:64x144x56x56:nchw w=f32:144x1x3x3:nchw groups=144 pad=1,1"),
+            "conv_depthwise_nchw");
+  EXPECT_EQ(best("conv_forward x=f32:64x144x56x56:nhwc w=f32:144x1x3x3:nhwc groups=144 pad=1,1"),
+            "conv_depthwise_nhwc");
+  EXPECT_EQ(best("conv_forward x=f32:64x256x28x28:nchw w=f32:256x256x1x1:nchw"), "conv_1x1");
+  EXPECT_EQ(best("conv_forward x=f32:64x128x28x28:nhwc w=f32:128x128x3x3:nhwc pad=1,1"), "conv_implicit_gemm");
+  EXPECT_EQ(best("conv_forward x=f32:1x512x7x7:nchw w=f32:512x512x3x3:nchw pad=1,1"), "conv_implicit_gemm_splitk");
+}
+
+TEST(ConvEstimates, NeverGoBelowTheRoofline) {
+  for (const std::string& line : requests) {
+    const Request request = Request::parse(line);
+    if (request.blend.alpha == Scale::zero) continue;  // Its work is not the operation's.
+    const double roofline = roofline_seconds(request, target(), h200);
+    for (const Candidate& candidate : catalogue().candidates(request, target(), h200).ranked) {
+      // Outputs that see padding need less than the roofline counts.
+      EXPECT_GT(candidate.estimate.seconds, 0.8 * roofline) << line << " " << candidate.choice.config.print();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kiln
