@@ -79,18 +79,22 @@ int gemm_registers(const GemmTiling& tiling, const ConvForward& conv) {
   const bool gather = layout_of(conv) == ConvLayout::nchw && !is_pointwise(conv);
   const int64_t offset_registers = needs_wide_index(conv) ? 2 : 1;
   const auto words = [](int64_t elements, int bytes) { return ceil_div(elements * bytes, 4); };
-  int64_t registers = int64_t{tiling.thread_m} * tiling.thread_n + tiling.thread_m + tiling.thread_n + 28;
+  // Sums, two rows of operands, and addresses and counters.
+  int64_t registers = int64_t{tiling.thread_m} * tiling.thread_n + 2 * (tiling.thread_m + tiling.thread_n) + 32;
   // What is loaded element by element takes a register each.
   registers += gather ? stage.pixel_columns * stage.pixel_rows
                       : words(stage.pixel_columns * stage.pixel_rows, size_of(conv.x.dtype));
   registers += access.w_run == 1 ? stage.filter_runs : words(stage.filter_runs * access.w_run, size_of(conv.w.dtype));
+  // A swizzled tile has up to four addresses a quad.
+  const auto swizzles = [&](int run) { return run == 1 ? 0 : std::min(4, tiling.block_k / run); };
+  registers += swizzles(access.w_run) * tiling.thread_n / 4;
+  registers += layout_of(conv) == ConvLayout::nhwc ? swizzles(access.x_run) * tiling.thread_m / 4 : 0;
   registers += offset_registers * (3 * stage.pixel_columns + (gather ? stage.pixel_rows : 0) + stage.filter_runs);
   return static_cast<int>(registers);
 }
 
 int min_blocks(const GemmTiling& tiling, const ConvForward& conv, const Arch& arch) {
-  constexpr int slack = 12;  // so that the bound costs no spills
-  const int registers = (gemm_registers(tiling, conv) + slack + 7) / 8 * 8;
+  const int registers = (gemm_registers(tiling, conv) + 7) / 8 * 8;  // the granularity of allocation
   return std::clamp(arch.registers_per_sm / (registers * tiling.threads()), 1, arch.threads_per_sm / tiling.threads());
 }
 
@@ -150,7 +154,7 @@ BlockWork gemm_block_work(const GemmTiling& tiling, const ConvForward& conv, dou
   // The chain of one warp: while it multiplies a chunk, the next is on its way; then it stores that and waits.
   const double multiply = k / tiling.slices * (sums * 1.25 + quads * 6);
   const double loads = (x_elements / access.x_run + w_elements / access.w_run) / work.threads;  // a thread
-  const double load = 600 + 10 * loads;
+  const double load = 600 + 40 * loads;
   const double store = 4 * (x_elements + w_elements) / work.threads + (tiling.stages == 1 ? 80 : 40);
   const double gather = (tiling.slices - 1) * (sums * 8 + 100);
   work.latency_clocks = 1800 + load + chunks * (std::max(multiply, load) + store) + gather;
@@ -204,8 +208,8 @@ bool tiles_fit_shared_memory(const GemmTiling& tiling, const Request&, const Tar
 bool registers_suffice(const GemmTiling& tiling, const Request& request, const Target& target) {
   const ConvForward conv = ConvForward::of(request);
   if (staging(tiling, conv).pixel_rows > 32) return false;
-  const int limit = std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / tiling.threads());
-  return gemm_registers(tiling, conv) <= limit - 40;
+  constexpr int most_that_pays = 176;  // more would leave an SM too few warps
+  return gemm_registers(tiling, conv) <= std::min(most_that_pays, target.arch.registers_per_sm / tiling.threads());
 }
 
 bool slices_are_worthwhile(const GemmTiling& tiling, const Request& request, const Target&) {
