@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "words.h"
@@ -15,7 +16,7 @@ constexpr int bar_width = 24;
 constexpr double line_interval = 10;  // seconds between plain lines of one request
 
 std::string duration(double seconds) {
-  const auto whole = static_cast<long>(std::max(seconds, 0.0) + 0.5);
+  const long whole = std::lround(std::max(seconds, 0.0));
   return whole >= 60 ? fmt::format("{}m{:02}s", whole / 60, whole % 60) : fmt::format("{}s", whole);
 }
 

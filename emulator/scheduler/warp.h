@@ -20,7 +20,7 @@
 namespace kiln::emulator {
 
 struct Block;
-struct MemoryRecorder;
+class MemoryRecorder;
 
 enum class Wait : uint8_t {
   none,      ///< ready to run
