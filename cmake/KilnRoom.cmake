@@ -19,6 +19,8 @@ function(kiln_test name)
   add_executable(${name} ${TEST_SOURCES})
   target_link_libraries(${name} PRIVATE ${TEST_LINKS} GTest::gmock GTest::gtest GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  # A test's own code is compiled once and run once: of a release, only what it links to is worth -O3.
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 300)
   endif()
