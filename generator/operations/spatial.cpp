@@ -32,7 +32,9 @@ void refuse(const Request& request, std::string_view what, std::string_view hint
 
 void set_ints(Request& request, std::string_view attribute, std::vector<int64_t> values) {
   for (Attribute& candidate : request.attributes) {
-    if (candidate.name == attribute) candidate.value = std::move(values);
+    if (candidate.name != attribute) continue;
+    candidate.value = std::move(values);
+    return;
   }
 }
 
