@@ -78,7 +78,7 @@ StreamUse use_stream(CUstream handle);
 /// The live context that owns an object found in a table. Ends the call with the context's error if it is broken.
 template <typename Object>
 std::shared_ptr<Context> usable_context_of(const Object& object) {
-  const std::shared_ptr<Context> context = object.context.lock();
+  std::shared_ptr<Context> context = object.context.lock();
   require(context != nullptr, CUDA_ERROR_CONTEXT_IS_DESTROYED);
   context->require_usable();
   return context;

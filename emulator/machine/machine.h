@@ -51,9 +51,9 @@ struct Counters {
   uint64_t global_sectors = 0;        ///< 32-byte sectors touched, summed over warp accesses (coalescing)
   uint64_t unique_load_sectors = 0;   ///< distinct 32-byte sectors read by the launch (estimate when sampled)
   uint64_t unique_store_sectors = 0;  ///< distinct 32-byte sectors written by the launch (estimate when sampled)
-  uint64_t block_sectors = 0;         ///< distinct 32-byte sectors of each block, summed over blocks: what L1 cannot keep
-  uint64_t shared_wavefronts = 0;     ///< shared-memory passes: 1 per access without bank conflict
-  uint64_t active_lanes = 0;          ///< lanes active, summed over issued instructions
+  uint64_t block_sectors = 0;      ///< distinct 32-byte sectors of each block, summed over blocks: what L1 cannot keep
+  uint64_t shared_wavefronts = 0;  ///< shared-memory passes: 1 per access without bank conflict
+  uint64_t active_lanes = 0;       ///< lanes active, summed over issued instructions
   uint64_t barriers = 0;
 
   uint64_t blocks_total = 0;

@@ -55,8 +55,8 @@ void vote(Warp& warp, const Instruction* i, Mask lanes, Barrier& barrier) {
 }  // namespace
 
 void release_complete_barriers(Block& block) {
-  for (uint8_t number = 0; number < block.barriers.size(); ++number) {
-    if (complete(block, block.barriers[number])) release(block, number);
+  for (size_t number = 0; number < block.barriers.size(); ++number) {
+    if (complete(block, block.barriers[number])) release(block, static_cast<uint8_t>(number));
   }
 }
 

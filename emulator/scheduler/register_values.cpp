@@ -13,6 +13,7 @@ bool depends_on_block(Special what) {
   return what == Special::ctaid_x || what == Special::ctaid_y || what == Special::ctaid_z;
 }
 
+// NOLINTNEXTLINE(readability-function-size): a table, one line a register
 uint64_t value_of(Special what, const Warp& warp, uint32_t lane) {
   const Block& block = *warp.block;
   const LaunchRequest& launch = *block.launch;

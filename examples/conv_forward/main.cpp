@@ -23,6 +23,10 @@ kiln::DeviceMemory on_device(kiln::Context& context, const std::vector<float>& v
   return memory;
 }
 
+size_t index(int outer, int extent, int inner) {
+  return static_cast<size_t>(outer) * static_cast<size_t>(extent) + static_cast<size_t>(inner);
+}
+
 // Output (k, p, q), computed here to see that the device agrees.
 double expected(const std::vector<float>& x, const std::vector<float>& w, const std::vector<float>& b, int k, int p,
                 int q) {
@@ -32,8 +36,7 @@ double expected(const std::vector<float>& x, const std::vector<float>& w, const 
       for (int s = 0; s < 3; ++s) {
         const int row = p - 1 + r, column = q - 1 + s;
         if (row < 0 || row >= 224 || column < 0 || column >= 224) continue;
-        sum += double{x[static_cast<size_t>((c * 224 + row) * 224 + column)]} *
-               w[static_cast<size_t>(((k * 3 + c) * 3 + r) * 3 + s)];
+        sum += double{x[index(c * 224 + row, 224, column)]} * w[index((k * 3 + c) * 3 + r, 3, s)];
       }
     }
   }
@@ -62,7 +65,7 @@ int run() {
   double largest_error = 0;
   for (int k = 0; k < 64; k += 9) {
     for (int position : {0, 5, 111, 223}) {
-      const float got = y_host[static_cast<size_t>((k * 224 + position) * 224 + 223 - position)];
+      const float got = y_host[index(k * 224 + position, 224, 223 - position)];
       largest_error =
           std::max(largest_error, std::abs(got - expected(x_host, w_host, b_host, k, position, 223 - position)));
     }

@@ -37,7 +37,9 @@ TEST(Environment, RefusesAFlagThatIsNotZeroOrOne) {
   EXPECT_THROW(read({{"KILN_LOG", "yes"}}), Error);
 }
 
-TEST(Environment, RefusesAnEmptyValue) { EXPECT_THROW(read({{"KILN_DRIVER", ""}}), Error); }
+TEST(Environment, RefusesAnEmptyValue) {
+  EXPECT_THROW(read({{"KILN_DRIVER", ""}}), Error);
+}
 
 TEST(Environment, PrefersXdgOverHomeAndIgnoresARelativeOne) {
   EXPECT_EQ(read({{"XDG_CACHE_HOME", "/x"}, {"HOME", "/h"}}).cache_home, "/x");
