@@ -1,8 +1,8 @@
 // How long an application waits for its tuning cache: opening a database of 10,000 requests x 16 records and a pack of
 // 10,000 entries in a fresh process, and one lookup after that.
 //
-//   bench_cache_open [folder]       builds the files in a scratch folder (or keeps them in `folder`), then measures
-//   bench_cache_open --open DB PACK one measurement; what the parent process runs
+//   bench_cache_open [folder]        builds the files in a scratch folder (or keeps them in `folder`), then measures
+//   bench_cache_open --open DB PACK  one measurement; what the parent process runs
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
