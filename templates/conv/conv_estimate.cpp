@@ -27,8 +27,9 @@ double round_clocks(const BlockWork& block, const Arch& arch, double count) {
   const double warps = count * std::ceil(block.threads / 32);
   const double rate = std::min(issue_per_clock, warps) * warps / (warps + warps_at_half_rate);
   const double fma_rate = rate * arch.f32_lanes_per_sm / (32 * issue_per_clock);
-  const double on_chip = std::max(
-      {block.shared_wavefronts, block.global_sectors / sectors_per_clock, block.l2_bytes / l2_bytes_per_clock});
+  // Shared memory and L1 are one memory with one path to the lanes.
+  const double on_chip =
+      std::max(block.shared_wavefronts + block.global_sectors / sectors_per_clock, block.l2_bytes / l2_bytes_per_clock);
   return std::max(
       {count * block.instructions / rate, count * block.fma / fma_rate, count * on_chip, block.latency_clocks});
 }
