@@ -1,6 +1,7 @@
 #include "pool/pool_window.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "descriptor/parts.h"
 #include "descriptor/streaming_estimate.h"
@@ -82,8 +83,8 @@ Prelude pool_prelude(const PoolForward& pool) {
 
 double lane_bytes_of_x(const PoolForward& pool, double bytes, int64_t tile_p, int64_t tile_q) {
   const double size = size_of(pool.x.dtype);
-  const auto tiles_p = static_cast<double>((pool.p() + tile_p - 1) / tile_p);
-  const auto tiles_q = static_cast<double>((pool.q() + tile_q - 1) / tile_q);
+  const double tiles_p = std::ceil(static_cast<double>(pool.p()) / static_cast<double>(tile_p));
+  const double tiles_q = std::ceil(static_cast<double>(pool.q()) / static_cast<double>(tile_q));
   const auto pitch = [&](int64_t elements) { return lane_bytes(bytes, static_cast<double>(elements) * size); };
   const double next_row =
       ((tiles_p - 1) * pitch(tile_p * pool.stride[0] * pool.x.strides[2]) + pitch(pool.x.strides[1])) / tiles_p;
