@@ -15,6 +15,7 @@ uint64_t number(const void* handle) {
   return reinterpret_cast<uint64_t>(handle);
 }
 
+// NOLINTNEXTLINE(readability-function-size): the signature of cuLaunchKernel
 CUresult record_launch(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                        unsigned bz, unsigned shared, CUstream stream, void** parameters, void**) {
   RecordedLaunch launch{number(function), {gx, gy, gz}, {bx, by, bz}, shared, number(stream), {}};
