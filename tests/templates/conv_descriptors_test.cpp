@@ -129,7 +129,7 @@ TEST(ConvEstimates, PreferTheKernelThatWasMadeForTheShape) {
   EXPECT_EQ(best("conv_forward x=f32:64x144x56x56:nhwc w=f32:144x1x3x3:nhwc groups=144 pad=1,1"),
             "conv_depthwise_nhwc");
   EXPECT_EQ(best("conv_forward x=f32:64x256x28x28:nchw w=f32:256x256x1x1:nchw"), "conv_1x1");
-  EXPECT_EQ(best("conv_forward x=f32:64x128x28x28:nhwc w=f32:128x128x3x3:nhwc pad=1,1"), "conv_implicit_gemm");
+  EXPECT_EQ(best("conv_forward x=f32:64x512x28x28:nhwc w=f32:512x512x3x3:nhwc pad=1,1"), "conv_implicit_gemm");
   EXPECT_EQ(best("conv_forward x=f32:1x512x7x7:nchw w=f32:512x512x3x3:nchw pad=1,1"), "conv_implicit_gemm_splitk");
 }
 
