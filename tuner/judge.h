@@ -44,7 +44,6 @@ class Judge {
 
   Request request_;
   TensorSpec output_;
-  bool full_;
   std::vector<Point> points_;
   double arithmetic_error_ = 0;  // the most at any point
 };

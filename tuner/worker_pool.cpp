@@ -253,7 +253,7 @@ std::optional<Failure> WorkerPool::load_here(SpecimenId id) {
   Message message = command("load");
   message.fields["id"] = id;
   message.payload = samples_.at(id).compiled;
-  const std::optional<Failure> failure = failure_of(measure(message, options_.run_limit));
+  std::optional<Failure> failure = failure_of(measure(message, options_.run_limit));
   if (!failure) loaded_.insert(id);
   return failure;
 }
