@@ -66,7 +66,8 @@ void Tuning::store(const tuner::Trial& trial) {
   if (!record) return;
   const std::array records = {*record};
   database_.insert(records);
-  if (trial.outcome == tuner::Outcome::crashed || trial.outcome == tuner::Outcome::timed_out) {
+  const bool suspect = trial.outcome == tuner::Outcome::crashed || trial.outcome == tuner::Outcome::timed_out;
+  if (suspect && !trial.source_digest.empty()) {
     database_.add_quarantine({trial.source_digest, trial.device_id, trial.driver_version, trial.nvrtc_version,
                               std::string(tuner::to_string(trial.outcome)), cache::utc_now_ms()});
   }
