@@ -25,6 +25,12 @@ __device__ __forceinline__ float pool_finish(float value, float count) {
   return count > 0.0f ? value / count : 0.0f;
 }
 
+// What to multiply by instead of pool_finish(), where one count serves several values: one rounding more, and one
+// division for all of them. Nothing inside gives the sum 0, and so the average 0.
+__device__ __forceinline__ float pool_scale(float count) {
+  return count > 0.0f ? 1.0f / count : 0.0f;
+}
+
 // How many taps of a window that starts at `start` lie in [low, high).
 template <class Index>
 __device__ __forceinline__ Index taps_inside(Index start, Index taps, Index dilation, Index low, Index high) {

@@ -108,7 +108,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
       for (int q = 0; q < TILE_Q; ++q) {
         const Index columns = counted_taps<MODE, Index>(left + q * STRIDE_W, S, DILATION_W, W, PAD_RIGHT);
-        values[p][q] = pool_finish<MODE>(values[p][q], static_cast<float>(rows * columns));
+        values[p][q] *= pool_scale(static_cast<float>(rows * columns));
       }
     }
     store_row(y + (index * P + p0 + p) * Q + q0, values[p], q0, alpha, beta);

@@ -69,10 +69,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if (q0 + q >= Q) break;
     if constexpr (MODE != POOL_MAX) {
       const Index columns = counted_taps<MODE, Index>(left + q * STRIDE_W, S, DILATION_W, W, PAD_RIGHT);
+      const float scale = pool_scale(static_cast<float>(rows * columns));
 #pragma unroll
-      for (int j = 0; j < VECTOR; ++j) {
-        values[q][j] = pool_finish<MODE>(values[q][j], static_cast<float>(rows * columns));
-      }
+      for (int j = 0; j < VECTOR; ++j) values[q][j] *= scale;
     }
     store_pixel(row + (q0 + q) * C, values[q], alpha, beta);
   }
