@@ -1,0 +1,150 @@
+// Lanes that see each other, atomics, and lanes that part and meet again.
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "core_lanes.h"
+
+namespace kiln::emulator::test {
+namespace {
+
+std::vector<uint32_t> lane_values() {
+  std::vector<uint32_t> values(32);
+  for (uint32_t lane = 0; lane < 32; ++lane) values[lane] = lane * 2654435761u ^ lane << 20;
+  return values;
+}
+
+/// The lane shfl reads, as the ISA's pseudocode has it, or -1 out of range.
+int shuffle_source(const std::string& mode, int lane, int b, int c) {
+  const int mask = c >> 8 & 31, clamp = c & 31, limit = (lane & mask) | (clamp & ~mask);
+  const int from = mode == "up"     ? lane - b
+                   : mode == "down" ? lane + b
+                   : mode == "bfly" ? (lane ^ b)
+                                    : ((lane & mask) | (b & ~mask));
+  return (mode == "up" ? from >= limit : from <= limit) ? from : -1;
+}
+
+TEST(WarpExchange, ShufflesKeepTheirOwnValueOutOfRangeAndSaySo) {
+  for (const std::string mode : {"up", "down", "bfly", "idx"}) {
+    for (const int b : {0, 1, 5, 16, 31}) {
+      for (const int segment : {0, 0x1800, 0x1C00}) {
+        const int c = segment | (mode == "up" ? 0 : 31);
+        Buffer<uint32_t> values(lane_values());
+        const auto results =
+            run_lanes<uint64_t>("shfl.sync." + mode + ".b32 %r1|%p1, %a, " + std::to_string(b) + ", " +
+                                    std::to_string(c) + ", -1;\nselp.b32 %r2, 1, 0, %p1;\nmov.b64 %d, {%r1, %r2};",
+                                values);
+        for (int lane = 0; lane < 32; ++lane) {
+          const int from = shuffle_source(mode, lane, b, c);
+          const uint32_t value = values[static_cast<size_t>(from < 0 ? lane : from)];
+          EXPECT_EQ(results[static_cast<size_t>(lane)], value | (from < 0 ? 0 : uint64_t{1} << 32))
+              << mode << " b=" << b << " c=" << c << " lane " << lane;
+        }
+      }
+    }
+  }
+}
+
+/// What every lane gets from `text`, which must be the same in all of them.
+template <class D>
+D common_result(const std::string& text, const std::vector<uint32_t>& source) {
+  Buffer<uint32_t> values(source);
+  const auto results = run_lanes<D>(text, values);
+  EXPECT_THAT(results, testing::Each(results[0])) << text;
+  return results[0];
+}
+
+TEST(WarpExchange, VotesCountOnlyTheLanesThatAreThere) {
+  const std::string odd = "and.b32 %r1, %a, 1;\nsetp.ne.u32 %p1, %r1, 0;\n", tell = "selp.b32 %d, 1, 0, %p2;";
+  for (const size_t lanes : {size_t{32}, size_t{7}}) {
+    std::vector<uint32_t> mixed(lanes), all(lanes, 1), none(lanes, 2);
+    std::iota(mixed.begin(), mixed.end(), 0);
+    const uint32_t odd_lanes = 0xAAAAAAAAu & (lanes == 32 ? ~0u : (1u << lanes) - 1);
+    EXPECT_EQ(common_result<uint32_t>(odd + "vote.sync.ballot.b32 %d, %p1, -1;", mixed), odd_lanes);
+    const auto outcome = [&](const std::string& mode, const std::vector<uint32_t>& source) {
+      return common_result<uint32_t>(odd + "vote.sync." + mode + ".pred %p2, %p1, -1;\n" + tell, source);
+    };
+    EXPECT_EQ(std::tuple(outcome("all", mixed), outcome("all", all), outcome("all", none)), std::tuple(0u, 1u, 0u));
+    EXPECT_EQ(std::tuple(outcome("any", mixed), outcome("any", all), outcome("any", none)), std::tuple(1u, 1u, 0u));
+    EXPECT_EQ(std::tuple(outcome("uni", mixed), outcome("uni", all), outcome("uni", none)), std::tuple(0u, 1u, 1u));
+  }
+}
+
+TEST(WarpExchange, ReductionsSeeTheSign) {
+  const std::vector<uint32_t> v = lane_values();
+  const std::vector<int32_t> s(v.begin(), v.end());
+  const auto redux = [&](const std::string& op) {
+    return common_result<uint32_t>("redux.sync." + op + " %d, %a, -1;", v);
+  };
+  EXPECT_EQ(redux("add.u32"), std::accumulate(v.begin(), v.end(), 0u));
+  EXPECT_EQ(redux("max.u32"), *std::max_element(v.begin(), v.end()));
+  EXPECT_EQ(redux("min.s32"), static_cast<uint32_t>(*std::min_element(s.begin(), s.end())));
+  EXPECT_EQ(redux("xor.b32"), std::accumulate(v.begin(), v.end(), 0u, std::bit_xor<uint32_t>()));
+  EXPECT_EQ(redux("and.b32"), std::accumulate(v.begin(), v.end(), ~0u, std::bit_and<uint32_t>()));
+}
+
+/// One word after 64 blocks of 32 threads have applied `text` to [%rd0] with %r0 the thread.
+template <class T>
+T after_atomics(const std::string& text, T start) {
+  Buffer<T> word(1, start);
+  Module module(ptx_kernel("mov.u32 %r0, %tid.x;\nld.param.u64 %rd0, [p0];\n" + text));
+  module.allow(word);
+  const Arguments arguments(word.address(), uint64_t{0}, uint64_t{0}, uint64_t{0});
+  LaunchRequest request = module.request("k", {64}, {32}, arguments);
+  request.host_threads = 2;
+  const LaunchOutcome outcome = run(request);
+  EXPECT_FALSE(outcome.fault) << outcome.fault->report;
+  return word[0];
+}
+
+TEST(Atomics, NothingIsLostBetweenLanesAndBlocks) {
+  EXPECT_EQ(after_atomics<uint32_t>("atom.global.add.u32 %r1, [%rd0], %r0;", 5), 5u + 64 * 496);
+  EXPECT_EQ(after_atomics<uint64_t>("cvt.u64.u32 %rd1, %r0;\nred.global.add.u64 [%rd0], %rd1;", 5), 5u + 64 * 496);
+  EXPECT_EQ(after_atomics<float>("cvt.rn.f32.u32 %f1, %r0;\nred.global.add.f32 [%rd0], %f1;", 0.5f), 31744.5f);
+  EXPECT_EQ(after_atomics<int32_t>("neg.s32 %r0, %r0;\natom.global.min.s32 %r1, [%rd0], %r0;", 9), -31);
+  EXPECT_EQ(after_atomics<uint32_t>("atom.global.max.u32 %r1, [%rd0], %r0;", 9), 31u);
+  EXPECT_EQ(after_atomics<uint32_t>("shl.b32 %r2, 1, %r0;\nred.global.or.b32 [%rd0], %r2;", 0), ~0u);
+  EXPECT_EQ(after_atomics<uint32_t>("atom.global.inc.u32 %r1, [%rd0], 6;", 0), 64u * 32 % 7);
+}
+
+TEST(Atomics, CompareAndSwapLoopsFinish) {
+  const std::string loop =
+      "ld.global.u32 %r1, [%rd0];\nretry:\nmov.u32 %r2, %r1;\nadd.u32 %r3, %r2, 3;\n"
+      "atom.global.cas.b32 %r1, [%rd0], %r2, %r3;\nsetp.ne.u32 %p1, %r1, %r2;\n@%p1 bra retry;";
+  EXPECT_EQ(after_atomics<uint32_t>(loop, 1), 1u + 3 * 64 * 32);
+}
+
+TEST(Divergence, NestedBranchesMeetAgain) {
+  const std::string text =
+      "mov.u32 %r1, 0;\nsetp.lt.u32 %p1, %a, 10;\n@%p1 bra small;\nand.b32 %r2, %a, 1;\nsetp.eq.u32 %p2, %r2, 0;\n"
+      "@%p2 bra even;\nadd.u32 %r1, %r1, 100;\nbra inner;\neven:\nadd.u32 %r1, %r1, 200;\ninner:\n"
+      "add.u32 %r1, %r1, 1;\nbra meet;\nsmall:\nmul.lo.u32 %r1, %a, 7;\nmeet:\nadd.u32 %d, %r1, 1000;";
+  expect_lanes(
+      text, [](uint32_t a) { return 1000 + (a < 10       ? a * 7
+                                            : a % 2 == 0 ? 201
+                                                         : 101); }, awkward_u32);
+}
+
+TEST(Divergence, EachLaneRunsItsOwnNumberOfTrips) {
+  std::vector<uint32_t> trips(64);
+  for (uint32_t k = 0; k < 64; ++k) trips[k] = k * 37 % 29;
+  const std::string text =
+      "mov.u32 %r1, 0;\nmov.u32 %d, 0;\nloop:\nsetp.ge.u32 %p1, %r1, %a;\n@%p1 bra done;\nadd.u32 %r1, %r1, 1;\n"
+      "mad.lo.u32 %d, %r1, %r1, %d;\nbra loop;\ndone:";
+  expect_lanes(
+      text, [](uint32_t n) { return n * (n + 1) * (2 * n + 1) / 6; }, trips);
+}
+
+TEST(Divergence, LanesThatHaveLeftDoNotHoldUpTheOthers) {
+  std::vector<uint32_t> lanes(32);
+  std::iota(lanes.begin(), lanes.end(), 0);
+  Buffer<uint32_t> values(lanes);
+  const auto results = run_lanes<uint32_t>(
+      "setp.ge.u32 %p1, %a, 20;\n@%p1 ret;\nbar.sync 0;\nsetp.lt.u32 %p2, %a, 3;\nvote.sync.ballot.b32 %d, %p2, "
+      "0xFFFFF;",
+      values);
+  for (size_t lane = 0; lane < 32; ++lane) EXPECT_EQ(results[lane], lane < 20 ? 7u : 0u) << lane;
+}
+
+}  // namespace
+}  // namespace kiln::emulator::test
