@@ -130,9 +130,10 @@ Estimate predict(const Tile& tile, const Request& request, const Target& target,
   block.shared_bytes = filter * tile.k * 4;
   block.fma = warps * filter * tile.p * tile.k;
   const double shared_reads = filter * std::max(1.0, tile.k / 4.0);
+  // Loads are not under way across groups of steps: the schedulers see gaps.
   block.instructions =
-      block.fma + warps * (loads * 3 + shared_reads + 120 + tile.p * tile.k * 6.0) + filter * tile.k / 32 * 8;
-  block.shared_wavefronts = warps * shared_reads + filter * tile.k / 32 * std::min(32, tile.k);
+      block.fma * 1.15 + warps * (loads * 3 + shared_reads + 120 + tile.p * tile.k * 6.0) + filter * tile.k / 32 * 8;
+  block.shared_wavefronts = warps * shared_reads * (tile.k >= 4 ? 2 : 1) + filter * tile.k / 32 * std::min(32, tile.k);
   block.global_sectors = warps * loads * sectors;
   // A column's neighbours and the rows that windows share come from L1.
   const double reuse = std::max(1.0, taps * tile.p / rows / static_cast<double>(conv.stride[1]));

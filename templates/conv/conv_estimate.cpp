@@ -11,7 +11,6 @@ constexpr double copy_efficiency = 0.9;      // of the nominal memory bandwidth
 constexpr double issue_per_clock = 4;        // warp instructions per SM
 constexpr double l2_bytes_per_clock = 46.6;  // per SM
 constexpr double sectors_per_clock = 4;      // of L1, per SM
-constexpr double warps_at_half_rate = 2;     // warps of an SM that reach half of its issue rate
 
 double resident_blocks(const BlockWork& block, const Arch& arch) {
   const double warps = std::ceil(block.threads / 32);
@@ -25,7 +24,7 @@ double resident_blocks(const BlockWork& block, const Arch& arch) {
 // Clocks that an SM takes for `count` blocks side by side.
 double round_clocks(const BlockWork& block, const Arch& arch, double count) {
   const double warps = count * std::ceil(block.threads / 32);
-  const double rate = std::min(issue_per_clock, warps) * warps / (warps + warps_at_half_rate);
+  const double rate = std::min(issue_per_clock, warps) * warps / (warps + block.warps_at_half_rate);
   const double fma_rate = rate * arch.f32_lanes_per_sm / (32 * issue_per_clock);
   // Shared memory and L1 are one memory with one path to the lanes.
   const double on_chip =

@@ -16,7 +16,9 @@ struct BlockWork {
   double shared_wavefronts = 0;  ///< shared-memory passes: 128 bytes each
   double global_sectors = 0;     ///< 32-byte sectors asked of L1
   double l2_bytes = 0;           ///< bytes that L1 does not hold
-  double latency_clocks = 0;     ///< what the block takes when nothing else runs: its chain of loads and barriers
+  double warps_at_half_rate =
+      2;                      ///< warps of an SM that reach half of its issue rate: fewer with more independent work
+  double latency_clocks = 0;  ///< what the block takes when nothing else runs: its chain of loads and barriers
 };
 
 /// Everything a variant does.

@@ -28,7 +28,8 @@ Program program(const GemmTiling& tiling, const Request& request, const Target& 
 Estimate predict(const GemmTiling& tiling, const Request& request, const Target& target, const DeviceFigures& device) {
   const ConvForward conv = ConvForward::of(request);
   descriptor::GridWork work;
-  work.block = descriptor::gemm_block_work(tiling, conv, static_cast<double>(descriptor::gemm_chunks(tiling, conv)));
+  work.block = descriptor::gemm_block_work(tiling, conv, target.arch,
+                                           static_cast<double>(descriptor::gemm_chunks(tiling, conv)));
   work.blocks = static_cast<double>(descriptor::channel_tiles(tiling, conv) * descriptor::pixel_tiles(tiling, conv));
   work.dram_bytes = descriptor::compulsory_bytes(conv);
   return descriptor::grid_estimate(work, target.arch, device);

@@ -70,7 +70,7 @@ Estimate predict(const SplitTiling& tiling, const Request& request, const Target
   const double chunks = static_cast<double>(descriptor::gemm_chunks(tiling, conv)) / tiling.split_k;
   const double parts = static_cast<double>(workspace_bytes(tiling, conv));
   descriptor::GridWork work;
-  work.block = descriptor::gemm_block_work(tiling, conv, std::ceil(chunks));
+  work.block = descriptor::gemm_block_work(tiling, conv, target.arch, std::ceil(chunks));
   work.blocks = static_cast<double>(blocks(tiling, conv));
   work.dram_bytes = descriptor::compulsory_bytes(conv);
   // Parts stay in L2 where they fit, which is some three times as fast as device memory.

@@ -54,7 +54,7 @@ int64_t pixel_tiles(const GemmTiling& tiling, const ConvForward& conv);
 void add_gemm_tiling(Prelude& prelude, const GemmTiling& tiling, const ConvForward& conv, const Arch& arch);
 
 /// The work of one block that multiplies `chunks` chunks.
-BlockWork gemm_block_work(const GemmTiling& tiling, const ConvForward& conv, double chunks);
+BlockWork gemm_block_work(const GemmTiling& tiling, const ConvForward& conv, const Arch& arch, double chunks);
 
 // Rules: what their names in add_gemm_space() say.
 bool warps_tile_the_block(const GemmTiling& tiling, const Request& request, const Target& target);
