@@ -13,6 +13,11 @@ namespace {
 
 constexpr uint32_t widest_access = 16;
 
+/// What an access of so many bytes must be aligned to. Copies that read less than they write may have any size.
+uint32_t alignment_of(uint32_t bytes) {
+  return std::has_single_bit(bytes) ? std::min(bytes, widest_access) : 1;
+}
+
 /// Lowest and highest address and the bits below the alignment, over the lanes that take part.
 struct Extent {
   uint64_t lowest = UINT64_MAX, highest = 0, misaligned = 0;
@@ -20,7 +25,7 @@ struct Extent {
 
 Extent extent_of(const AccessRequest& request) {
   const uint64_t stand_in = request.address[static_cast<size_t>(std::countr_zero(request.lanes))];
-  const uint64_t low_bits = std::min(request.bytes, widest_access) - 1;
+  const uint64_t low_bits = alignment_of(request.bytes) - 1;
   Extent extent;
   for (uint32_t lane = 0; lane < warp_lanes; ++lane) {
     const uint64_t a = (request.lanes >> lane & 1) != 0 ? request.address[lane] : stand_in;
@@ -80,10 +85,17 @@ const char* verb(AccessKind kind) {
   return kind == AccessKind::load ? "reads" : kind == AccessKind::store ? "writes" : "updates";
 }
 
+void remember(Block& block, const AddressWindow& window) {
+  for (const AddressWindow& known : block.windows) {
+    if (known.begin == window.begin && known.end == window.end) return;
+  }
+  block.windows[block.next_window++ % block.windows.size()] = window;
+}
+
 /// Finds the first lane whose access is not valid and makes it the block's fault. True if there is none after all.
 bool examine_lanes(Warp& warp, const Instruction* i, const AccessRequest& request) {
   Block& block = *warp.block;
-  const uint64_t low_bits = std::min(request.bytes, widest_access) - 1;
+  const uint64_t low_bits = alignment_of(request.bytes) - 1;
   for (Mask rest = request.lanes; rest != 0; rest &= rest - 1) {
     const auto lane = static_cast<uint32_t>(std::countr_zero(rest));
     const uint64_t address = request.address[lane];
@@ -101,7 +113,7 @@ bool examine_lanes(Warp& warp, const Instruction* i, const AccessRequest& reques
                              where(block, request.space, address)));
       return false;
     }
-    if (shareable) block.windows[block.next_window++ % block.windows.size()] = window;
+    if (shareable) remember(block, window);
   }
   return true;
 }
@@ -120,8 +132,11 @@ bool is_valid(Warp& warp, const Instruction* i, const AccessRequest& request) {
 
 bool inspect_access(Warp& warp, const Instruction* i, const AccessRequest& request) {
   Block& block = *warp.block;
+  if (block.recorder != nullptr && !request.is_part) block.recorder->note_issue(request.space);
+  if (request.lanes == 0) return true;
   if (block.checking && !is_valid(warp, i, request)) return false;
-  if (block.recorder == nullptr || request.space == ptx::Space::local) return true;
+  const bool cached_elsewhere = request.space == ptx::Space::local || request.space == ptx::Space::constant;
+  if (block.recorder == nullptr || cached_elsewhere) return true;
   const uint64_t shared_begin = address_of(block.shared);
   const uint64_t first = request.address[static_cast<size_t>(std::countr_zero(request.lanes))];
   if (first >= shared_begin && first < shared_begin + block.shared_bytes) {

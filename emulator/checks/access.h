@@ -16,7 +16,8 @@ struct AccessRequest {
   ptx::Space space = ptx::Space::generic;
   AccessKind kind = AccessKind::load;
   uint32_t bytes = 4;
-  Mask lanes = 0;
+  Mask lanes = 0;        ///< may be none: the instruction was issued all the same
+  bool is_part = false;  ///< of an instruction whose other part counts as the access
   alignas(64) std::array<uint64_t, warp_lanes> address;
 };
 

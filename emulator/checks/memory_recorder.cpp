@@ -66,15 +66,19 @@ void SectorSet::grow() {
 void MemoryRecorder::global(const AccessRequest& request) {
   std::array<uint64_t, warp_lanes * 2> sectors;
   size_t count = 0;
+  uint64_t highest = 0;
+  const auto add = [&](uint64_t sector) {
+    // Lanes mostly go upwards, so that most sectors are either the last one or above all others.
+    if (count != 0 && sector == sectors[count - 1]) return;
+    const auto end = sectors.begin() + static_cast<ptrdiff_t>(count);
+    if (count != 0 && sector <= highest && std::find(sectors.begin(), end, sector) != end) return;
+    sectors[count++] = sector;
+    highest = std::max(highest, sector);
+  };
   for (Mask rest = request.lanes; rest != 0; rest &= rest - 1) {
     const uint64_t address = request.address[static_cast<size_t>(std::countr_zero(rest))];
-    const uint64_t first = address / sector_bytes, last = (address + request.bytes - 1) / sector_bytes;
-    for (uint64_t sector = first; sector <= last; ++sector) {
-      if (std::find(sectors.begin(), sectors.begin() + static_cast<ptrdiff_t>(count), sector) ==
-          sectors.begin() + static_cast<ptrdiff_t>(count)) {
-        sectors[count++] = sector;
-      }
-    }
+    const uint64_t last = (address + request.bytes - 1) / sector_bytes;
+    for (uint64_t sector = address / sector_bytes; sector <= last; ++sector) add(sector);
   }
   global_sectors_ += count;
   for (size_t k = 0; k < count; ++k) {
@@ -89,12 +93,18 @@ void MemoryRecorder::shared(const AccessRequest& request, uint64_t base) {
   const uint32_t lanes_at_once = warp_lanes / std::min(words_each, 4u);
   std::array<uint64_t, warp_lanes * 4> words;
   for (uint32_t first = 0; first < warp_lanes; first += lanes_at_once) {
+    uint64_t lowest = UINT64_MAX, highest = 0;
     size_t count = 0;
     for (uint32_t lane = first; lane < first + lanes_at_once; ++lane) {
       if ((request.lanes >> lane & 1) == 0) continue;
-      for (uint32_t w = 0; w < words_each; ++w) words[count++] = (request.address[lane] - base) / bank_bytes + w;
+      const uint64_t word = (request.address[lane] - base) / bank_bytes;
+      lowest = std::min(lowest, word);
+      highest = std::max(highest, word + words_each - 1);
+      for (uint32_t w = 0; w < words_each; ++w) words[count++] = word + w;
     }
-    shared_wavefronts_ += passes(words.data(), count);
+    if (count == 0) continue;
+    // Words that are less than a row of banks apart never meet in a bank.
+    shared_wavefronts_ += highest - lowest < banks ? 1 : passes(words.data(), count);
   }
 }
 

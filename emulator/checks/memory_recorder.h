@@ -33,11 +33,18 @@ class SectorSet {
 class MemoryRecorder {
  public:
   void begin_block() { ++stamp_; }
+  /// A memory instruction was issued, with or without lanes.
+  void note_issue(ptx::Space space) {
+    if (space == ptx::Space::shared) ++shared_issues_;
+    if (space == ptx::Space::generic) ++global_issues_;
+  }
   /// A warp's access to global memory, or to shared memory with offsets from the start of the block's.
   void global(const AccessRequest& request);
   void shared(const AccessRequest& request, uint64_t base);
 
   uint32_t blocks() const { return stamp_; }
+  uint64_t global_issues() const { return global_issues_; }
+  uint64_t shared_issues() const { return shared_issues_; }
   uint64_t global_sectors() const { return global_sectors_; }
   /// Distinct sectors of each block, summed over blocks; a sector both read and written counts twice.
   uint64_t block_sectors() const { return block_sectors_; }
@@ -47,6 +54,7 @@ class MemoryRecorder {
 
  private:
   uint32_t stamp_ = 0;
+  uint64_t global_issues_ = 0, shared_issues_ = 0;
   uint64_t global_sectors_ = 0, block_sectors_ = 0, shared_wavefronts_ = 0;
   SectorSet loaded_, stored_;
 };

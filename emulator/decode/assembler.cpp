@@ -27,9 +27,13 @@ std::vector<uint32_t> settle_labels(OperationList& list) {
 
 class Assembler {
  public:
-  explicit Assembler(OperationList list) : list_(std::move(list)), target_(settle_labels(list_)) {}
+  Assembler(OperationList list, const UnitTable& units)
+      : units_(units), list_(std::move(list)), target_(settle_labels(list_)) {}
 
   Assembled run() {
+    // What the kernel needs as it was written, before operations move.
+    const uint32_t words = allocate(list_, analyse(list_, target_)).peak_words;
+    gather_multiply_adds(list_.operations);
     const Liveness liveness = analyse(list_, target_);
     places_ = allocate(list_, liveness);
     code_.register_bytes = places_.bytes;
@@ -39,7 +43,7 @@ class Assembler {
     initial_values(liveness);
     emit_all();
     resolve_branches();
-    return {std::move(code_), std::min(places_.peak_words + reserved_registers, most_registers)};
+    return {std::move(code_), std::min(words + reserved_registers, most_registers)};
   }
 
  private:
@@ -147,9 +151,11 @@ class Assembler {
       run.push_back({at(o.d), at(o.a), at(o.b), at(o.c)});
     }
     Instruction i;
-    i.execute = unit_table().fma_run;
+    i.execute = units_.fma_run;
     i.extra = static_cast<uint32_t>(code_.lists.size());
-    i.a = append_groups(run, code_.lists);
+    const FusedRun fused = append_run(run, code_.lists);
+    i.a = fused.tiles;
+    i.b = fused.groups;
     append(i, i.execute, list_.operations[first].source);
   }
 
@@ -173,6 +179,7 @@ class Assembler {
     uint32_t from;
   };
 
+  const UnitTable& units_;
   OperationList list_;
   std::vector<uint32_t> target_;
   Allocation places_;
@@ -183,8 +190,8 @@ class Assembler {
 
 }  // namespace
 
-Assembled assemble(OperationList list) {
-  return Assembler(std::move(list)).run();
+Assembled assemble(OperationList list, const UnitTable& units) {
+  return Assembler(std::move(list), units).run();
 }
 
 }  // namespace kiln::emulator

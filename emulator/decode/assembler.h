@@ -12,6 +12,6 @@ struct Assembled {
 };
 
 /// Splits into basic blocks, gives registers their places, fuses runs of multiply-adds and resolves branches.
-Assembled assemble(OperationList list);
+Assembled assemble(OperationList list, const UnitTable& units);
 
 }  // namespace kiln::emulator

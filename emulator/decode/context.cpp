@@ -42,7 +42,7 @@ Context::Context(Lowering& lowering, const ptx::Instruction& instruction, Regist
     : modifiers(instruction.modifiers),
       lowering_(lowering),
       instruction_(instruction),
-      units_(unit_table()),
+      units_(lowering.units()),
       guard_(guard) {}
 
 void Context::fail(std::string_view why) const {

@@ -20,8 +20,9 @@ RegisterClass class_for_declaration(ptx::Type type, uint32_t line) {
 
 }  // namespace
 
-OperationList lower(const ptx::Function& kernel, const KernelInfo& info, const ModuleNames& module) {
-  return Lowering(module, info.parameter_bytes).run(kernel, info);
+OperationList lower(const ptx::Function& kernel, const KernelInfo& info, const ModuleNames& module,
+                    const UnitTable& units) {
+  return Lowering(module, units, info.parameter_bytes).run(kernel, info);
 }
 
 OperationList Lowering::run(const ptx::Function& kernel, const KernelInfo& info) {

@@ -19,15 +19,18 @@ struct ModuleNames {
 };
 
 /// Throws LoadError for anything that cannot be executed.
-OperationList lower(const ptx::Function& kernel, const KernelInfo& info, const ModuleNames& module);
+OperationList lower(const ptx::Function& kernel, const KernelInfo& info, const ModuleNames& module,
+                    const UnitTable& units);
 
 class Lowering {
  public:
-  Lowering(const ModuleNames& module, uint32_t parameter_bytes) : module_(module), parameter_bytes_(parameter_bytes) {}
+  Lowering(const ModuleNames& module, const UnitTable& units, uint32_t parameter_bytes)
+      : module_(module), units_(units), parameter_bytes_(parameter_bytes) {}
   OperationList run(const ptx::Function& kernel, const KernelInfo& info);
 
   // For Context.
   OperationList& list() { return list_; }
+  const UnitTable& units() const { return units_; }
   Entity find(std::string_view name, uint32_t line);
   RegisterId constant(uint64_t bits, RegisterClass width, bool dynamic_shared);
   RegisterId special(Special what, RegisterClass width);
@@ -58,6 +61,7 @@ class Lowering {
   };
 
   const ModuleNames& module_;
+  const UnitTable& units_;
   const uint32_t parameter_bytes_;
   OperationList list_;
   std::vector<Scope> scopes_;

@@ -29,18 +29,22 @@ void add_mix(Counters& to, const Mix& mix) {
   to.constant_access = of(InstructionClass::constant_access);
 }
 
-/// `part` of `counted` accesses, scaled to `all` of them.
+/// What `part` becomes when `counted` grows to `all`.
 uint64_t scaled(uint64_t part, uint64_t counted, uint64_t all) {
   if (counted == 0 || counted == all) return part;
   return static_cast<uint64_t>(
       std::llround(static_cast<double>(part) * (static_cast<double>(all) / static_cast<double>(counted))));
 }
 
+/// `to` has its instruction mix. What the counted blocks' accesses did is scaled to the accesses of the launch, whose
+/// number is known exactly.
 void add_memory_behaviour(Counters& to, const LaunchRequest& request, const std::vector<const BlockRunner*>& runners) {
-  uint64_t sectors = 0, block_sectors = 0, wavefronts = 0;
+  uint64_t global_issues = 0, shared_issues = 0, sectors = 0, block_sectors = 0, wavefronts = 0;
   std::vector<const SectorSet*> loaded, stored;
   for (const BlockRunner* runner : runners) {
     const MemoryRecorder& recorder = runner->recorder();
+    global_issues += recorder.global_issues();
+    shared_issues += recorder.shared_issues();
     sectors += recorder.global_sectors();
     block_sectors += recorder.block_sectors();
     wavefronts += recorder.shared_wavefronts();
@@ -48,11 +52,11 @@ void add_memory_behaviour(Counters& to, const LaunchRequest& request, const std:
     loaded.push_back(&recorder.loaded());
     stored.push_back(&recorder.stored());
   }
-  const bool all = to.blocks_counted >= to.blocks_total;
-  const auto by_blocks = [&](uint64_t part) { return all ? part : scaled(part, to.blocks_counted, to.blocks_total); };
-  to.global_sectors = by_blocks(sectors);
-  to.block_sectors = by_blocks(block_sectors);
-  to.shared_wavefronts = by_blocks(wavefronts);
+  const uint64_t global = to.global_load + to.global_store + to.global_atomic;
+  const uint64_t shared = to.shared_load + to.shared_store + to.shared_atomic;
+  to.global_sectors = scaled(sectors, global_issues, global);
+  to.block_sectors = scaled(block_sectors, global_issues, global);
+  to.shared_wavefronts = scaled(wavefronts, shared_issues, shared);
   const RegionFinder regions(request.memory.get(), request.kernel->variables);
   to.unique_load_sectors = estimate_distinct(loaded, regions, to.blocks_counted, to.blocks_total);
   to.unique_store_sectors = estimate_distinct(stored, regions, to.blocks_counted, to.blocks_total);

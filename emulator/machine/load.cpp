@@ -33,6 +33,10 @@ LoadError::LoadError(uint32_t line, std::string message)
     : line_(line), message_(fmt::format("PTX line {}: {}", line, message)) {}
 
 std::shared_ptr<const Program> load_program(std::string_view ptx) {
+  return load_program(ptx, unit_table());
+}
+
+std::shared_ptr<const Program> load_program(std::string_view ptx, const UnitTable& units) {
   auto program = std::make_shared<Program>();
   program->text = ptx;
   const ptx::Module module = ptx::parse(program->text);
@@ -47,7 +51,7 @@ std::shared_ptr<const Program> load_program(std::string_view ptx) {
     if (!function.is_entry || !function.body) continue;
     Kernel& kernel = program->kernels.emplace_back();
     kernel.info = describe(function);
-    Assembled assembled = assemble(lower(function, kernel.info, names));
+    Assembled assembled = assemble(lower(function, kernel.info, names, units), units);
     kernel.code = std::move(assembled.code);
     kernel.info.static_shared_bytes = kernel.code.static_shared_bytes;
     kernel.info.local_bytes = kernel.code.local_bytes;

@@ -8,6 +8,7 @@
 
 #include "decode/instruction.h"
 #include "machine/machine.h"
+#include "units/unit_table.h"
 
 namespace kiln::emulator {
 
@@ -27,5 +28,8 @@ class Program {
   std::vector<Region> regions;
   std::shared_ptr<std::byte[]> memory;  // of the variables
 };
+
+/// load_program() for given execution units, one of unit_tables(); the other overload takes the best.
+std::shared_ptr<const Program> load_program(std::string_view ptx, const UnitTable& units);
 
 }  // namespace kiln::emulator

@@ -16,6 +16,9 @@ constexpr int64_t usual_slice = 1 << 15;
 
 constexpr size_t memory_alignment = 1024;
 
+// Vector loads may look this far beyond the shared memory that the kernel has.
+constexpr size_t shared_padding = 256;
+
 void release(std::byte* memory) {
   ::operator delete (memory, std::align_val_t{memory_alignment});
 }
@@ -45,10 +48,10 @@ BlockRunner::BlockRunner(const LaunchRequest& request, const std::atomic<bool>& 
                                     ? code_.static_shared_bytes
                                     : code_.dynamic_shared_offset + request.dynamic_shared_bytes;
   registers_.reset(allocate(size_t{code_.register_bytes} * warps_.size()));
-  shared_.reset(allocate(shared_bytes));
+  shared_.reset(allocate(shared_bytes + shared_padding));
   local_.reset(allocate(size_t{code_.local_bytes} * warp_lanes * warps_.size()));
   parameters_.reset(allocate(kernel_.info.parameter_bytes));
-  std::memset(shared_.get(), 0, shared_bytes);
+  std::memset(shared_.get(), 0, shared_bytes + shared_padding);
   std::memset(local_.get(), 0, size_t{code_.local_bytes} * warp_lanes * warps_.size());
   std::memcpy(parameters_.get(), request.parameters.data(),
               std::min<size_t>(request.parameters.size(), kernel_.info.parameter_bytes));

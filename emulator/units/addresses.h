@@ -6,8 +6,7 @@
 
 namespace kiln::emulator::KILN_EMULATOR_ISA {
 
-/// Offset is what the lanes' addresses are added to `base` as. `range_*` is what checks compare offsets with: the
-/// space's extent, or nothing known for global memory.
+/// The lanes' addresses: `base` plus an offset each.
 template <class Offset>
 struct Addresses {
   using Type = Offset;
@@ -18,6 +17,7 @@ struct Addresses {
 
 /// Global, generic, constant and parameter addresses are host addresses.
 struct GlobalSpace {
+  using Register = uint64_t;
   static constexpr ptx::Space space = ptx::Space::generic;
   using Offset = uint64_t;
   static void locate(const Warp& warp, const Instruction* i, Addresses<Offset>& to) {
@@ -27,22 +27,29 @@ struct GlobalSpace {
   }
 };
 
+/// The same addresses, read through the constant cache.
+struct ConstantSpace : GlobalSpace {
+  static constexpr ptx::Space space = ptx::Space::constant;
+};
+
 /// Shared addresses are offsets into the block's memory, in registers of 32 or 64 bits.
-template <class Register>
+template <class R>
 struct SharedSpace {
+  using Register = R;
   static constexpr ptx::Space space = ptx::Space::shared;
-  using Offset = uint32_t;
+  using Offset = R;
   static void locate(const Warp& warp, const Instruction* i, Addresses<Offset>& to) {
     to.base = reinterpret_cast<uintptr_t>(warp.shared);
     const Register* const a = row<Register>(warp, i->a);
-    const auto displacement = static_cast<uint32_t>(i->immediate);
-    for (int lane = 0; lane < 32; ++lane) to.offset.lane[lane] = static_cast<uint32_t>(a[lane]) + displacement;
+    const auto displacement = static_cast<Register>(i->immediate);
+    for (int lane = 0; lane < 32; ++lane) to.offset.lane[lane] = a[lane] + displacement;
   }
 };
 
 /// Local addresses are offsets into each thread's own memory.
-template <class Register>
+template <class R>
 struct LocalSpace {
+  using Register = R;
   static constexpr ptx::Space space = ptx::Space::local;
   using Offset = uint64_t;
   static void locate(const Warp& warp, const Instruction* i, Addresses<Offset>& to) {
@@ -57,17 +64,56 @@ struct LocalSpace {
   }
 };
 
+/// The lowest and the highest address of the lanes in `mask`, and which address bits they set.
+struct Span {
+  uint64_t lowest, highest, bits;
+};
+template <class Offset>
+inline Span span_of(const Addresses<Offset>& addresses, Mask mask) {
+  const Offset stand_in = addresses.offset.lane[__builtin_ctz(mask)];
+  Offset lowest = stand_in, highest = stand_in, bits = stand_in;
+  for (int lane = 0; lane < 32; ++lane) {
+    const Offset offset = (mask >> lane & 1) != 0 ? addresses.offset.lane[lane] : stand_in;
+    lowest = offset < lowest ? offset : lowest;
+    highest = offset > highest ? offset : highest;
+    bits |= offset;
+  }
+  return {addresses.base + lowest, addresses.base + highest, addresses.base | bits};
+}
+
+/// Whether the access is aligned and lies in memory that the block has met before.
+template <class Offset>
+inline bool is_known_good(const Block& block, const Addresses<Offset>& addresses, Mask mask, uint32_t bytes) {
+  const Span span = span_of(addresses, mask);
+  // Only copies that fill with zeros have odd sizes; those are looked at in full.
+  if ((bytes & (bytes - 1)) != 0 || (span.bits & ((bytes < 16 ? bytes : 16) - 1)) != 0) return false;
+  for (const AddressWindow& window : block.windows) {
+    if (span.lowest >= window.begin && span.highest + bytes <= window.end) return true;
+  }
+  return false;
+}
+
 /// Looks at the access if its block checks or counts. False: it must not happen, the block has a fault.
 template <class Space>
 bool inspect(Warp& warp, const Instruction* i, Mask mask, const Addresses<typename Space::Offset>& addresses,
-             uint32_t bytes, AccessKind kind) {
+             uint32_t bytes, AccessKind kind, bool is_part = false) {
+  const Block& block = *warp.block;
+  if (mask != 0 && block.recorder == nullptr && is_known_good(block, addresses, mask, bytes)) return true;
   AccessRequest request;
   request.space = Space::space;
   request.kind = kind;
   request.bytes = bytes;
   request.lanes = mask;
+  request.is_part = is_part;
   for (int lane = 0; lane < 32; ++lane) request.address[lane] = addresses.base + addresses.offset.lane[lane];
   return inspect_access(warp, i, request);
+}
+
+template <class Space>
+bool inspect(Warp& warp, const Instruction* i, Mask mask, uint32_t bytes, AccessKind kind) {
+  Addresses<typename Space::Offset> addresses;
+  Space::locate(warp, i, addresses);
+  return inspect<Space>(warp, i, mask, addresses, bytes, kind);
 }
 
 }  // namespace kiln::emulator::KILN_EMULATOR_ISA

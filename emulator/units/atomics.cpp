@@ -94,7 +94,6 @@ template <class Space, class Policy, bool returns, bool inspected>
 const Instruction* atomic_in(Warp& warp, const Instruction* i) {
   using U = typename Policy::Bits;
   const Mask mask = guarded(warp, i);
-  if (mask == 0) return i + 1;
   Addresses<typename Space::Offset> addresses;
   Space::locate(warp, i, addresses);
   if constexpr (inspected) {
@@ -162,11 +161,32 @@ HandlerPair bit_atomic(const Atomic& atomic) {
   }
 }
 
+/// Both sides of a copy, looked at lane group by lane group: each group reads the same number of bytes.
+template <class Shared>
+bool inspect_copy(Warp& warp, const Instruction* i, Mask mask, const Addresses<typename Shared::Offset>& to,
+                  const Addresses<uint64_t>& from, uint32_t bytes, const AsyncCopies::Addresses& wanted) {
+  if (!inspect<Shared>(warp, i, mask, to, bytes, AccessKind::store, true)) return false;
+  if (mask == 0) return inspect<GlobalSpace>(warp, i, mask, from, bytes, AccessKind::load);
+  bool first = true;
+  for (Mask open = mask; open != 0; first = false) {
+    const uint64_t size = wanted[static_cast<size_t>(std::countr_zero(open))];
+    Mask group = 0;
+    for (int lane = 0; lane < 32; ++lane) {
+      if ((open >> lane & 1) != 0 && wanted[static_cast<size_t>(lane)] == size) group |= Mask{1} << lane;
+    }
+    open &= ~group;
+    // Lanes that only fill with zeros read nothing, wherever they point.
+    const Mask reading = size == 0 ? 0 : group;
+    const auto part = static_cast<uint32_t>(size);
+    if (!inspect<GlobalSpace>(warp, i, reading, from, part, AccessKind::load, !first)) return false;
+  }
+  return true;
+}
+
 template <bool inspected, class Shared>
 const Instruction* copy_async_of(Warp& warp, const Instruction* i) {
   const Mask mask = guarded(warp, i);
-  if (mask == 0) return i + 1;
-  const auto bytes = static_cast<uint32_t>(warp.lists[i->extra]);
+  const uint32_t bytes = warp.lists[i->extra];
   Addresses<typename Shared::Offset> to;
   Instruction place = *i;
   place.immediate = static_cast<int32_t>(warp.lists[i->extra + 1]);
@@ -177,20 +197,15 @@ const Instruction* copy_async_of(Warp& warp, const Instruction* i) {
   GlobalSpace::locate(warp, &place, from);
   AsyncCopies::Addresses target, source, wanted;
   const uint32_t* const sizes = i->c != 0 ? row<uint32_t>(warp, i->c) : nullptr;
-  Mask reading = 0;
-  for (int lane = 0; lane < 32; ++lane) {
+  for (size_t lane = 0; lane < 32; ++lane) {
     target[lane] = to.base + to.offset.lane[lane];
     source[lane] = from.offset.lane[lane];
-    wanted[lane] = sizes == nullptr ? bytes : sizes[lane] < bytes ? sizes[lane] : bytes;
-    if (wanted[lane] != 0) reading |= Mask{1} << lane;
+    wanted[lane] = sizes == nullptr || sizes[lane] > bytes ? bytes : sizes[lane];
   }
   if constexpr (inspected) {
-    if (!inspect<Shared>(warp, i, mask, to, bytes, AccessKind::store)) return nullptr;
-    if ((reading & mask) != 0 && !inspect<GlobalSpace>(warp, i, reading & mask, from, bytes, AccessKind::load)) {
-      return nullptr;
-    }
+    if (!inspect_copy<Shared>(warp, i, mask, to, from, bytes, wanted)) return nullptr;
   }
-  warp.copies.issue(mask, bytes, target, source, wanted);
+  if (mask != 0) warp.copies.issue(mask, bytes, target, source, wanted);
   return i + 1;
 }
 

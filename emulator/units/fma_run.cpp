@@ -1,7 +1,13 @@
-// Runs of fma.rn.f32, fused by the decoder into one instruction.
-//
-// lists[extra ...] holds `a` groups of { a, n, n times { d, b, c } } (byte offsets): the group's first factor stays in
-// vector registers, since matrix kernels multiply one value of A with many of B.
+// Runs of fma.rn.f32, fused by the decoder into one instruction (decode/fusion.h). lists[extra ...] holds, as byte
+// offsets of registers,
+//   `a` tiles:  { n, 16 sums row by row, n times { 4 row factors, 4 column factors } }:
+//               sum[i][j] += row[i] * column[j] in each of the n steps;
+//   `b` groups: { factor, n, n times { d, x, c } }: d = factor * x + c.
+// Lanes are independent, so a tile runs for one vector of lanes at a time with its sums in vector registers.
+#ifdef __FMA__
+#include <immintrin.h>
+#endif
+
 #include "units/lanes.h"
 #include "units/units.h"
 
@@ -9,59 +15,110 @@ namespace kiln::emulator::KILN_EMULATOR_ISA {
 namespace {
 
 #if defined(__AVX512F__)
-inline constexpr int vector_bytes = 64;
+inline constexpr int vector_bytes = 64, rows_at_once = 4;
 #elif defined(__AVX__)
-inline constexpr int vector_bytes = 32;
+inline constexpr int vector_bytes = 32, rows_at_once = 2;  // 16 vector registers
 #else
-inline constexpr int vector_bytes = 16;
+inline constexpr int vector_bytes = 16, rows_at_once = 2;
 #endif
 inline constexpr int vector_lanes = vector_bytes / 4;
 inline constexpr int vectors = 32 / vector_lanes;
+inline constexpr int edge = 4;
 using Vector = float __attribute__((vector_size(vector_bytes)));
 
 inline Vector fma(Vector a, Vector b, Vector c) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_ps(a, b, c);
+#elif defined(__FMA__)
+  return _mm256_fmadd_ps(a, b, c);
+#else
   Vector d;
   for (int k = 0; k < vector_lanes; ++k) d[k] = __builtin_fmaf(a[k], b[k], c[k]);
   return d;
+#endif
 }
 
-void run_full(Warp& warp, const uint32_t* list, uint32_t groups) {
-  std::byte* const registers = warp.registers;
-  for (; groups > 0; --groups) {
-    Vector a[vectors];
-    const auto* const first = reinterpret_cast<const Vector*>(registers + list[0]);
-    for (int k = 0; k < vectors; ++k) a[k] = first[k];
-    const uint32_t* const end = list + 2 + 3 * list[1];
-    for (list += 2; list != end; list += 3) {
-      auto* const d = reinterpret_cast<Vector*>(registers + list[0]);
-      const auto* const b = reinterpret_cast<const Vector*>(registers + list[1]);
-      const auto* const c = reinterpret_cast<const Vector*>(registers + list[2]);
-      for (int k = 0; k < vectors; ++k) d[k] = fma(a[k], b[k], c[k]);
-    }
-  }
+inline Vector& at(std::byte* registers, uint32_t offset) {
+  return *reinterpret_cast<Vector*>(registers + offset);
 }
 
-void run_masked(Warp& warp, const uint32_t* list, uint32_t groups, Mask mask) {
-  for (; groups > 0; --groups) {
-    const float* const a = row<float>(warp, list[0]);
-    const uint32_t* const end = list + 2 + 3 * list[1];
-    for (list += 2; list != end; list += 3) {
-      const float* const b = row<float>(warp, list[1]);
-      const float* const c = row<float>(warp, list[2]);
-      Row<float> d;
-      for (int lane = 0; lane < 32; ++lane) d.lane[lane] = __builtin_fmaf(a[lane], b[lane], c[lane]);
-      blend(row<float>(warp, list[0]), d.lane, mask);
+/// Rows `first` ... of a tile for the vector of lanes that `registers` points at. Only full unrolling keeps the sums in
+/// vector registers.
+inline void run_rows(std::byte* registers, const uint32_t* tile, int first) {
+  const uint32_t* const sums = tile + 1 + first * edge;
+  Vector sum[rows_at_once * edge];
+#pragma GCC unroll 16
+  for (int k = 0; k < rows_at_once * edge; ++k) sum[k] = at(registers, sums[k]);
+  const uint32_t* step = tile + 1 + edge * edge;
+  for (uint32_t n = tile[0]; n > 0; --n, step += 2 * edge) {
+    Vector column[edge];
+#pragma GCC unroll 4
+    for (int j = 0; j < edge; ++j) column[j] = at(registers, step[edge + j]);
+#pragma GCC unroll 4
+    for (int i = 0; i < rows_at_once; ++i) {
+      const Vector row = at(registers, step[first + i]);
+#pragma GCC unroll 4
+      for (int j = 0; j < edge; ++j) sum[i * edge + j] = fma(row, column[j], sum[i * edge + j]);
     }
   }
+#pragma GCC unroll 16
+  for (int k = 0; k < rows_at_once * edge; ++k) at(registers, sums[k]) = sum[k];
+}
+
+const uint32_t* run_tile(std::byte* registers, const uint32_t* tile) {
+  for (int v = 0; v < vectors; ++v) {
+    for (int first = 0; first < edge; first += rows_at_once) run_rows(registers + v * vector_bytes, tile, first);
+  }
+  return tile + 1 + edge * edge + size_t{tile[0]} * 2 * edge;
+}
+
+const uint32_t* run_tile_masked(std::byte* registers, const uint32_t* tile, Mask mask) {
+  Row<float> before[edge * edge];
+  for (int k = 0; k < edge * edge; ++k) std::memcpy(before[k].lane, registers + tile[1 + k], sizeof(before[k].lane));
+  const uint32_t* const next = run_tile(registers, tile);
+  for (int k = 0; k < edge * edge; ++k) {
+    blend(reinterpret_cast<float*>(registers + tile[1 + k]), before[k].lane, ~mask);
+  }
+  return next;
+}
+
+const uint32_t* run_group(std::byte* registers, const uint32_t* list) {
+  Vector factor[vectors];
+  for (int v = 0; v < vectors; ++v) factor[v] = at(registers + v * vector_bytes, list[0]);
+  const uint32_t* const end = list + 2 + size_t{list[1]} * 3;
+  for (list += 2; list != end; list += 3) {
+    for (int v = 0; v < vectors; ++v) {
+      std::byte* const lanes = registers + v * vector_bytes;
+      at(lanes, list[0]) = fma(factor[v], at(lanes, list[1]), at(lanes, list[2]));
+    }
+  }
+  return end;
+}
+
+const uint32_t* run_group_masked(std::byte* registers, const uint32_t* list, Mask mask) {
+  const auto lanes_of = [&](uint32_t offset) { return reinterpret_cast<float*>(registers + offset); };
+  const float* const factor = lanes_of(list[0]);
+  const uint32_t* const end = list + 2 + size_t{list[1]} * 3;
+  for (list += 2; list != end; list += 3) {
+    const float* const x = lanes_of(list[1]);
+    const float* const c = lanes_of(list[2]);
+    Row<float> d;
+    for (int lane = 0; lane < 32; ++lane) d.lane[lane] = __builtin_fmaf(factor[lane], x[lane], c[lane]);
+    blend(lanes_of(list[0]), d.lane, mask);
+  }
+  return end;
 }
 
 }  // namespace
 
 const Instruction* fma_run(Warp& warp, const Instruction* i) {
-  if (warp.active == full_mask) {
-    run_full(warp, warp.lists + i->extra, i->a);
-  } else {
-    run_masked(warp, warp.lists + i->extra, i->a, warp.active);
+  const uint32_t* list = warp.lists + i->extra;
+  const bool full = warp.active == full_mask;
+  for (uint32_t k = 0; k < i->a; ++k) {
+    list = full ? run_tile(warp.registers, list) : run_tile_masked(warp.registers, list, warp.active);
+  }
+  for (uint32_t k = 0; k < i->b; ++k) {
+    list = full ? run_group(warp.registers, list) : run_group_masked(warp.registers, list, warp.active);
   }
   return i + 1;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "decode/instruction.h"
 #include "scheduler/warp.h"
@@ -60,41 +61,67 @@ class Result {
   Row<T> scratch_;
 };
 
+/// Runs a handler whose only effect is its destination, a register of lanes of T, on all lanes, and takes back what it
+/// did to those that `mask` leaves out. Keeps the handler's own code free of masks.
+template <class T>
+[[gnu::noinline]] const Instruction* run_masked(Warp& warp, const Instruction* i, Mask mask, Handler handler) {
+  if (mask == 0) return i + 1;
+  T* const d = row<T>(warp, i->d);
+  Row<T> before;
+  std::memcpy(before.lane, d, sizeof(before.lane));
+  Instruction unguarded = *i;
+  unguarded.guard = 0;
+  unguarded.guard_flip = 0;
+  const Mask active = warp.active;
+  warp.active = full_mask;
+  handler(warp, &unguarded);
+  warp.active = active;
+  blend(d, before.lane, ~mask);
+  return i + 1;
+}
+
+/// How wide the lanes of T are, as an unsigned type: run_masked() need not know more.
+template <class T>
+using LaneBits = std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>;
+
 // d = Op(a, ...). A destination may be the register of a source (the loops have no dependence between lanes), but
 // rows of different width never overlap.
 template <class Op, class D, class A>
 const Instruction* map1(Warp& warp, const Instruction* i) {
-  Result<D> result(warp, i->d, guarded(warp, i));
-  D* const d = result.data();
+  if (const Mask mask = guarded(warp, i); mask != full_mask) [[unlikely]] {
+    return run_masked<LaneBits<D>>(warp, i, mask, map1<Op, D, A>);
+  }
+  D* const d = row<D>(warp, i->d);
   const A* const a = row<A>(warp, i->a);
 #pragma GCC ivdep
   for (int lane = 0; lane < 32; ++lane) d[lane] = Op::apply(a[lane]);
-  result.finish();
   return i + 1;
 }
 
 template <class Op, class D, class A, class B>
 const Instruction* map2(Warp& warp, const Instruction* i) {
-  Result<D> result(warp, i->d, guarded(warp, i));
-  D* const d = result.data();
+  if (const Mask mask = guarded(warp, i); mask != full_mask) [[unlikely]] {
+    return run_masked<LaneBits<D>>(warp, i, mask, map2<Op, D, A, B>);
+  }
+  D* const d = row<D>(warp, i->d);
   const A* const a = row<A>(warp, i->a);
   const B* const b = row<B>(warp, i->b);
 #pragma GCC ivdep
   for (int lane = 0; lane < 32; ++lane) d[lane] = Op::apply(a[lane], b[lane]);
-  result.finish();
   return i + 1;
 }
 
 template <class Op, class D, class A, class B, class C>
 const Instruction* map3(Warp& warp, const Instruction* i) {
-  Result<D> result(warp, i->d, guarded(warp, i));
-  D* const d = result.data();
+  if (const Mask mask = guarded(warp, i); mask != full_mask) [[unlikely]] {
+    return run_masked<LaneBits<D>>(warp, i, mask, map3<Op, D, A, B, C>);
+  }
+  D* const d = row<D>(warp, i->d);
   const A* const a = row<A>(warp, i->a);
   const B* const b = row<B>(warp, i->b);
   const C* const c = row<C>(warp, i->c);
 #pragma GCC ivdep
   for (int lane = 0; lane < 32; ++lane) d[lane] = Op::apply(a[lane], b[lane], c[lane]);
-  result.finish();
   return i + 1;
 }
 

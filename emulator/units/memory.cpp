@@ -3,6 +3,7 @@
 #include "units/lanes.h"
 #include "units/units.h"
 #include "units/vector_access.h"
+#include "units/vector_access_512.h"
 
 namespace kiln::emulator::KILN_EMULATOR_ISA {
 namespace {
@@ -53,62 +54,122 @@ void cut_from(const Warp& warp, uint32_t offset, E* to, uint32_t shape) {
   }
 }
 
-/// The register of element `k`.
+/// The register offsets of the elements.
 template <int elements>
-uint32_t element_register(const Warp& warp, const Instruction* i, int k, uint32_t single) {
-  return elements == 1 ? single : warp.lists[i->extra + static_cast<uint32_t>(k)];
+const uint32_t* element_registers(const Warp& warp, const Instruction* i, const uint32_t& single) {
+  return elements == 1 ? &single : warp.lists + i->extra;
 }
 
-template <class Space, class E, int elements, bool inspected>
-const Instruction* load_from(Warp& warp, const Instruction* i) {
-  const Mask mask = guarded(warp, i);
-  if (mask == 0) return i + 1;
+/// The short cuts for registers as wide as the elements. False, and nothing done, where none applies.
+template <class Space, class E, int elements>
+bool load_fast([[maybe_unused]] Warp& warp, [[maybe_unused]] const Instruction* i, [[maybe_unused]] Mask mask) {
+#ifdef __AVX512F__
+  const auto* const a = row<typename Space::Register>(warp, i->a);
+  if constexpr (Space::space == ptx::Space::shared && sizeof(E) == 4 && elements <= 4) {
+    return load_window<elements>(warp.shared, shared_offsets(a, i->immediate), mask, warp.registers,
+                                 element_registers<elements>(warp, i, i->d));
+  } else if constexpr (std::is_base_of_v<GlobalSpace, Space> && sizeof(E) > 1 && elements == 1) {
+    const int leader = __builtin_ctz(mask);
+    const uint64_t first = a[leader] - static_cast<uint64_t>(leader) * sizeof(E);
+    if (off_line(a, first, sizeof(E), mask) == 0) {
+      copy_in(row<E>(warp, i->d), reinterpret_cast<const std::byte*>(first + static_cast<uint64_t>(i->immediate)),
+              mask);
+      return true;
+    }
+    if (off_line(a, a[leader], 0, mask) != 0) return false;
+    E value;
+    std::memcpy(&value, reinterpret_cast<const void*>(a[leader] + static_cast<uint64_t>(i->immediate)), sizeof(E));
+    Row<E> all;
+    for (int lane = 0; lane < 32; ++lane) all.lane[lane] = value;
+    copy_in(row<E>(warp, i->d), reinterpret_cast<const std::byte*>(all.lane), mask);
+    return true;
+  }
+#endif
+  return false;
+}
+
+template <class Space, class E, int elements>
+bool store_fast([[maybe_unused]] Warp& warp, [[maybe_unused]] const Instruction* i, [[maybe_unused]] Mask mask) {
+#ifdef __AVX512F__
+  if constexpr (sizeof(E) > 1 && elements == 1) {
+    const auto* const a = row<typename Space::Register>(warp, i->a);
+    const int leader = __builtin_ctz(mask);
+    const auto before = static_cast<uint64_t>(leader) * sizeof(E);
+    if constexpr (Space::space == ptx::Space::shared) {
+      const auto first = static_cast<uint32_t>(a[leader] + static_cast<uint64_t>(i->immediate) - before);
+      if (off_line(shared_offsets(a, i->immediate), first, sizeof(E), mask) != 0) return false;
+      copy_out(warp.shared + static_cast<int32_t>(first), row<E>(warp, i->b), mask);
+      return true;
+    } else if constexpr (Space::space == ptx::Space::generic) {
+      if (off_line(a, a[leader] - before, sizeof(E), mask) != 0) return false;
+      const uint64_t first = a[leader] - before + static_cast<uint64_t>(i->immediate);
+      copy_out(reinterpret_cast<std::byte*>(first), row<E>(warp, i->b), mask);
+      return true;
+    }
+  }
+#endif
+  return false;
+}
+
+/// Any pattern, any registers.
+template <class Space, class E, int elements>
+[[gnu::noinline]] void load_general(Warp& warp, const Instruction* i, Mask mask) {
   Addresses<typename Space::Offset> addresses;
   Space::locate(warp, i, addresses);
-  if constexpr (inspected) {
-    if (!inspect<Space>(warp, i, mask, addresses, sizeof(E) * elements, AccessKind::load)) return nullptr;
-  }
+  const uint32_t* const registers = element_registers<elements>(warp, i, i->d);
   const bool direct = i->c == sizeof(E);
   Row<E> scratch[elements];
   E* to[elements];
-  for (int k = 0; k < elements; ++k) {
-    to[k] = direct ? row<E>(warp, element_register<elements>(warp, i, k, i->d)) : scratch[k].lane;
-  }
+  for (int k = 0; k < elements; ++k) to[k] = direct ? row<E>(warp, registers[k]) : scratch[k].lane;
   if (mask == full_mask) {
     load_all<E, elements>(addresses, to);
   } else {
     load_some<E, elements>(addresses, mask, to);
   }
-  if (!direct) {
-    for (int k = 0; k < elements; ++k) {
-      extend_into(warp, element_register<elements>(warp, i, k, i->d), scratch[k].lane, mask, i->c);
-    }
-  }
-  return i + 1;
+  if (direct) return;
+  for (int k = 0; k < elements; ++k) extend_into(warp, registers[k], scratch[k].lane, mask, i->c);
 }
 
 template <class Space, class E, int elements, bool inspected>
-const Instruction* store_to(Warp& warp, const Instruction* i) {
+const Instruction* load_from(Warp& warp, const Instruction* i) {
   const Mask mask = guarded(warp, i);
+  if constexpr (inspected) {
+    if (!inspect<Space>(warp, i, mask, sizeof(E) * elements, AccessKind::load)) return nullptr;
+  }
   if (mask == 0) return i + 1;
+  if (i->c == sizeof(E) && load_fast<Space, E, elements>(warp, i, mask)) return i + 1;
+  load_general<Space, E, elements>(warp, i, mask);
+  return i + 1;
+}
+
+template <class Space, class E, int elements>
+[[gnu::noinline]] void store_general(Warp& warp, const Instruction* i, Mask mask) {
   Addresses<typename Space::Offset> addresses;
   Space::locate(warp, i, addresses);
-  if constexpr (inspected) {
-    if (!inspect<Space>(warp, i, mask, addresses, sizeof(E) * elements, AccessKind::store)) return nullptr;
-  }
+  const uint32_t* const registers = element_registers<elements>(warp, i, i->b);
   const bool direct = i->c == sizeof(E);
   Row<E> scratch[elements];
   const E* from[elements];
   for (int k = 0; k < elements; ++k) {
-    const uint32_t offset = element_register<elements>(warp, i, k, i->b);
-    if (!direct) cut_from(warp, offset, scratch[k].lane, i->c);
-    from[k] = direct ? row<E>(warp, offset) : scratch[k].lane;
+    if (!direct) cut_from(warp, registers[k], scratch[k].lane, i->c);
+    from[k] = direct ? row<E>(warp, registers[k]) : scratch[k].lane;
   }
   if (mask == full_mask) {
     store_all<E, elements>(addresses, from);
   } else {
     store_some<E, elements>(addresses, mask, from);
   }
+}
+
+template <class Space, class E, int elements, bool inspected>
+const Instruction* store_to(Warp& warp, const Instruction* i) {
+  const Mask mask = guarded(warp, i);
+  if constexpr (inspected) {
+    if (!inspect<Space>(warp, i, mask, sizeof(E) * elements, AccessKind::store)) return nullptr;
+  }
+  if (mask == 0) return i + 1;
+  if (i->c == sizeof(E) && store_fast<Space, E, elements>(warp, i, mask)) return i + 1;
+  store_general<Space, E, elements>(warp, i, mask);
   return i + 1;
 }
 
@@ -118,14 +179,14 @@ const Instruction* load_parameter(Warp& warp, const Instruction* i) {
   const Mask mask = guarded(warp, i);
   E value[elements];
   std::memcpy(value, warp.block->parameters + i->immediate, sizeof(value));
+  const uint32_t* const registers = element_registers<elements>(warp, i, i->d);
   for (int k = 0; k < elements; ++k) {
     Row<E> all;
     for (int lane = 0; lane < 32; ++lane) all.lane[lane] = value[k];
-    const uint32_t offset = element_register<elements>(warp, i, k, i->d);
     if (i->c == sizeof(E)) {
-      blend(row<E>(warp, offset), all.lane, mask);
+      blend(row<E>(warp, registers[k]), all.lane, mask);
     } else {
-      extend_into(warp, offset, all.lane, mask, i->c);
+      extend_into(warp, registers[k], all.lane, mask, i->c);
     }
   }
   return i + 1;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "decode/instruction.h"
 #include "ptx/type.h"
@@ -208,7 +209,7 @@ struct UnitTable {
   /// The immediate must be the rounding.
   Handler (*floating)(FloatOp op, ptx::Type type, const FloatTraits& traits);
   Handler (*test)(TestOp op, ptx::Type type);
-  /// A run of fma.rn.f32 without guard: lists[extra ...] holds `a` groups; see units/fma_run.cpp.
+  /// A run of fma.rn.f32 without guard: lists[extra ...] holds `a` tiles and `b` groups; see units/fma_run.cpp.
   Handler fma_run;
   /// Its immediate must be conversion_steps(conversion).
   Handler (*convert)(const Conversion& conversion);
@@ -222,6 +223,10 @@ struct UnitTable {
   HandlerPair (*copy_async)(uint32_t shared_address_bytes);
 };
 
+/// The tables that this CPU can run, best first.
+std::vector<const UnitTable*> unit_tables();
+
+/// The best of them.
 const UnitTable& unit_table();
 
 }  // namespace kiln::emulator

@@ -1,4 +1,4 @@
-// CUDA C++ to PTX with the NVRTC of this machine, for tests that run real kernels on the execution core.
+// CUDA C++ to PTX, for tests that run real kernels on the execution core.
 #pragma once
 
 #include <string>
@@ -6,14 +6,13 @@
 
 namespace kiln::emulator::test {
 
-/// True if an NVRTC was found: KILN_NVRTC, then libnvrtc.so.13, .12 and libnvrtc.so, then CUDA_PATH and
-/// /usr/local/cuda.
+/// True if an NVRTC was found (KILN_NVRTC, or where Kiln looks for it).
 bool nvrtc_present();
 
-/// PTX of `source` for "sm_80" and the like. Throws std::runtime_error with NVRTC's log.
+/// PTX of `source` for "compute_80" and the like. Throws kiln::Error with NVRTC's log.
 std::string compile(const std::string& source, const std::string& arch, const std::vector<std::string>& options = {});
 
-/// The architectures that tests compile for, as far as this NVRTC knows them.
+/// The architectures that Kiln's templates are made for, as far as this NVRTC knows them: "compute_75", ...
 std::vector<std::string> architectures();
 
 }  // namespace kiln::emulator::test

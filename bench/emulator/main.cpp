@@ -1,0 +1,135 @@
+// How fast the emulator's execution core runs SIMT convolutions, as a share of what this core's FMA units can do.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <random>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "fma_peak.h"
+#include "kiln/device/nvrtc.h"
+#include "machine/machine.h"
+#include "units/unit_table.h"
+
+namespace {
+
+using namespace kiln::emulator;
+
+constexpr int C = 64, H = 56, W = 56, K = 64;
+constexpr double flops = 2.0 * K * H * W * C * 9;
+
+std::string kernel_source(const std::string& name) {
+  std::ifstream file(std::string(KILN_BENCH_KERNELS) + "/" + name + ".cu");
+  if (!file) throw std::runtime_error("cannot open the kernel " + name);
+  std::stringstream text;
+  text << "constexpr int C = " << C << ", H = " << H << ", W = " << W << ", K = " << K << ";\n" << file.rdbuf();
+  return text.str();
+}
+
+std::vector<float> random_values(size_t n, unsigned seed) {
+  std::mt19937 engine(seed);
+  std::uniform_real_distribution<float> draw(-1.0f, 1.0f);
+  std::vector<float> values(n);
+  for (float& v : values) v = draw(engine);
+  return values;
+}
+
+struct Tensors {
+  std::vector<float> x = random_values(size_t{C} * H * W, 1);
+  std::vector<float> w = random_values(size_t{K} * C * 9, 2);
+  std::vector<float> y = std::vector<float>(size_t{K} * H * W);
+};
+
+std::vector<float> host_convolution(const Tensors& t) {
+  std::vector<float> y(t.y.size());
+  for (int k = 0; k < K; ++k) {
+    for (int p = 0; p < H; ++p) {
+      for (int q = 0; q < W; ++q) {
+        double sum = 0;
+        for (int c = 0; c < C; ++c) {
+          for (int rs = 0; rs < 9; ++rs) {
+            const int h = p + rs / 3 - 1, v = q + rs % 3 - 1;
+            if (h < 0 || h >= H || v < 0 || v >= W) continue;
+            sum += static_cast<double>(t.w[(k * C + c) * 9 + rs]) * t.x[(c * H + h) * W + v];
+          }
+        }
+        y[(k * H + p) * W + q] = static_cast<float>(sum);
+      }
+    }
+  }
+  return y;
+}
+
+Region region_of(const std::vector<float>& values, std::string name) {
+  const auto begin = reinterpret_cast<uint64_t>(values.data());
+  return {begin, begin + values.size() * sizeof(float), std::move(name)};
+}
+
+/// CPU seconds of the fastest of `repeats` launches.
+double fastest(const LaunchRequest& request, int repeats) {
+  double best = 1e30;
+  for (int i = 0; i < repeats; ++i) {
+    const double start = kiln::bench::thread_seconds();
+    const LaunchOutcome outcome = run(request);
+    const double taken = kiln::bench::thread_seconds() - start;
+    if (outcome.fault) throw std::runtime_error(outcome.fault->report);
+    best = std::min(best, taken);
+  }
+  return best;
+}
+
+void report(const kiln::device::Nvrtc& nvrtc, const std::string& name, Dim3 grid, const std::vector<float>& expected,
+            Tensors& t, double peak) {
+  kiln::device::CompileOptions options;
+  options.arch = "compute_90";
+  const auto program = load_program(nvrtc.compile(kernel_source(name), name + ".cu", options).ptx);
+  const uint64_t parameters[] = {reinterpret_cast<uint64_t>(t.x.data()), reinterpret_cast<uint64_t>(t.w.data()),
+                                 reinterpret_cast<uint64_t>(t.y.data())};
+  LaunchRequest request;
+  request.kernel = find_kernel(*program, name);
+  request.grid = grid;
+  request.block = {128};
+  request.parameters = std::as_bytes(std::span(parameters));
+  request.memory =
+      std::make_shared<RegionTable>(std::vector<Region>{region_of(t.x, "x"), region_of(t.w, "w"), region_of(t.y, "y")});
+  request.counted_blocks = 1;
+  for (const CheckLevel check : {CheckLevel::off, CheckLevel::bounds}) {
+    request.check = check;
+    std::fill(t.y.begin(), t.y.end(), NAN);
+    const double seconds = fastest(request, 5);
+    double worst = 0;
+    for (size_t i = 0; i < t.y.size(); ++i) worst = std::fmax(worst, std::abs(t.y[i] - expected[i]));
+    std::printf("%-14s  checks %-6s  %8.2f ms  %7.2f GFLOP/s  %5.1f%% of peak  largest error %.1e\n", name.c_str(),
+                check == CheckLevel::off ? "off" : "bounds", seconds * 1e3, flops / seconds * 1e-9,
+                100 * flops / seconds * 1e-9 / peak, worst);
+  }
+}
+
+}  // namespace
+
+int main() {
+  try {
+    kiln::device::NvrtcChoice choice;
+    if (const char* const given = std::getenv("KILN_NVRTC")) choice.library = given;
+    const auto nvrtc = kiln::device::Nvrtc::open(choice);
+    const double peak = kiln::bench::fma_peak_gflops();
+    std::printf("Convolution 1x%dx%dx%d -> %d, 3x3, padding 1 (%.3f GFLOP), one host thread, units '%s'.\n", C, H, W, K,
+                flops * 1e-9, unit_table().name);
+    std::printf(
+        "CPU time of the thread, fastest of 5 launches. Peak: independent f32 FMAs in registers with the widest "
+        "vectors of this core, fastest of 5 runs in this process: %.1f GFLOP/s.\n",
+        peak);
+    Tensors t;
+    const std::vector<float> expected = host_convolution(t);
+    report(*nvrtc, "conv_naive", {(H * W + 127) / 128, K}, expected, t, peak);
+    report(*nvrtc, "conv_simt_8x8", {(H * W + 127) / 128, K / 64}, expected, t, peak);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "emulator benchmark: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}
