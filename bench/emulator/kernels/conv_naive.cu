@@ -1,5 +1,6 @@
 // y[k][p][q] = sum over c, r, s of w[k][c][r][s] x[c][p + r - 1][q + s - 1]: 3x3, stride 1, padding 1, batch 1, NCHW.
-// One thread computes one output. Grid: (ceil(H W / 128), K), 128 threads. C, H, W, K are constants given by the caller.
+// One thread computes one output. Grid: (ceil(H W / 128), K), 128 threads. C, H, W, K are constants given by the
+// caller.
 extern "C" __global__ void conv_naive(const float* __restrict__ x, const float* __restrict__ w, float* __restrict__ y) {
   const int pixel = blockIdx.x * blockDim.x + threadIdx.x;
   const int k = blockIdx.y;
