@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "kiln/base/error.h"
+#include "kiln/tuner/worker.h"
 
 namespace kiln::cli {
 namespace {
@@ -57,6 +58,17 @@ Environment DeviceChoice::environment() const {
 
 int DeviceChoice::ordinal() const {
   return parse(text).ordinal;
+}
+
+std::unique_ptr<tuner::Laboratory> DeviceChoice::laboratory(const tuner::CheckOptions& check) const {
+  const Environment environment = this->environment();
+  tuner::WorkerPoolOptions pool;
+  pool.worker = tuner::find_worker(environment.worker);
+  pool.driver = environment.driver;
+  pool.nvrtc = environment.nvrtc;
+  pool.device = ordinal();
+  pool.check = check;
+  return tuner::make_worker_pool(std::move(pool));
 }
 
 }  // namespace kiln::cli

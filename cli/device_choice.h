@@ -2,9 +2,12 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <memory>
 #include <string>
 
 #include "kiln/base/environment.h"
+#include "kiln/tuner/check.h"
+#include "kiln/tuner/laboratory.h"
 
 namespace kiln::cli {
 
@@ -18,6 +21,8 @@ struct DeviceChoice {
   Environment environment() const;
   /// Throws Error(invalid_argument).
   int ordinal() const;
+  /// Worker processes on that device. Throws Error(missing_library, driver_error) if there is no worker or device.
+  std::unique_ptr<tuner::Laboratory> laboratory(const tuner::CheckOptions& check = {}) const;
 };
 
 }  // namespace kiln::cli

@@ -11,7 +11,6 @@
 #include "input.h"
 #include "kiln/runtime/settings.h"
 #include "kiln/runtime/tuning.h"
-#include "kiln/tuner/worker.h"
 #include "progress_display.h"
 #include "tune_report.h"
 
@@ -99,12 +98,7 @@ int tune(const TuneOptions& options) {
   const Catalogue catalogue = catalogue_of(environment);
   const tuner::SessionOptions session = session_options(options);
 
-  tuner::WorkerPoolOptions pool;
-  pool.worker = tuner::find_worker(environment.worker);
-  pool.driver = environment.driver;
-  pool.nvrtc = environment.nvrtc;
-  pool.device = options.device.ordinal();
-  const std::unique_ptr<tuner::Laboratory> laboratory = tuner::make_worker_pool(pool);
+  const std::unique_ptr<tuner::Laboratory> laboratory = options.device.laboratory();
 
   cache::Database database =
       open_database(cache_path(options.database.empty() ? std::nullopt : std::optional(options.database), environment));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -10,12 +11,9 @@
 #include "device_choice.h"
 #include "input.h"
 #include "kiln/base/error.h"
-#include "kiln/device/nvrtc.h"
-#include "kiln/execution/compile.h"
-#include "kiln/execution/target.h"
 #include "kiln/reference/fill.h"
 #include "kiln/runtime/settings.h"
-#include "kiln/tuner/check.h"
+#include "kiln/tuner/laboratory.h"
 #include "words.h"
 
 namespace kiln::cli {
@@ -46,21 +44,14 @@ SampleSize parse_sample(const std::string& text) {
   return {false, count};
 }
 
-struct Bench {
-  std::shared_ptr<const device::ContextHandle> context;
-  std::shared_ptr<const device::Nvrtc> nvrtc;
-  Catalogue catalogue;
-  Target target;
-  DeviceFigures figures;
-};
-
 // The first legal point of every algorithm, then, if more are asked for, others in a seeded order.
-std::vector<Choice> choices_for(const Bench& bench, const Request& request, const SampleSize& size, uint64_t seed) {
+std::vector<Choice> choices_for(const Catalogue& catalogue, const Request& request, const Target& target,
+                                const SampleSize& size, uint64_t seed) {
   std::vector<Choice> firsts, others;
-  for (const Algorithm& algorithm : bench.catalogue.algorithms()) {
-    if (algorithm.refusal(request, bench.target)) continue;
+  for (const Algorithm& algorithm : catalogue.algorithms()) {
+    if (algorithm.refusal(request, target)) continue;
     bool first = true;
-    algorithm.space().for_each_legal(request, bench.target, [&](const Config& config) {
+    algorithm.space().for_each_legal(request, target, [&](const Config& config) {
       (first ? firsts : others).push_back({algorithm.name(), config});
       first = false;
       return !size.per_algorithm;
@@ -75,70 +66,105 @@ std::vector<Choice> choices_for(const Bench& bench, const Request& request, cons
   return firsts;
 }
 
-execution::Executable load(const Bench& bench, const Request& request, const Choice& choice,
-                           const std::vector<std::string>& operands) {
-  const Program program = bench.catalogue.program(request, bench.target, choice);
-  return {bench.context, execution::compile(*bench.nvrtc, program, bench.target), operands};
-}
-
 struct Tally {
   size_t passed = 0, failed = 0;
 };
 
-void verify_choice(const Bench& bench, tuner::Checker& checker, const Request& request, const Choice& choice,
-                   bool quiet, Tally& tally) {
-  const std::string name = choice.algorithm + " " + choice.config.print();
-  std::string failure;
-  try {
-    const tuner::Verdict verdict = checker.check(load(bench, request, choice, checker.operand_names()));
-    if (verdict.passed && !quiet) fmt::print("  ok    {}: {}\n", name, verdict.text);
-    if (!verdict.passed) failure = verdict.text;
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::compile_failed && error.code() != ErrorCode::unsupported) throw;
-    failure = error.what();
-  }
-  if (failure.empty()) {
-    ++tally.passed;
-    return;
-  }
-  ++tally.failed;
-  fmt::print("  WRONG {}: {}\n    {}\n", name, failure, request.key());
-}
+/// Compiles and checks variants in worker processes, so that one that crashes or hangs is a wrong one, not the end.
+class Verification {
+ public:
+  Verification(tuner::Laboratory& laboratory, const Catalogue& catalogue, bool quiet)
+      : laboratory_(laboratory), catalogue_(catalogue), quiet_(quiet) {}
 
-void verify_request(const Bench& bench, const Request& request, const SampleSize& size, const VerifyOptions& options,
-                    Tally& tally) {
-  if (!options.quiet) fmt::print("{}\n", summary(request));
-  tuner::CheckOptions how;
-  how.seed = options.seed;
-  tuner::Checker checker(bench.context, request, how);
-  if (!tuner::is_checked_in_full(request, how)) {
-    const Algorithm& trusted = bench.catalogue.trusted(request.operation);
-    const auto config = trusted.space().first_legal(request, bench.target);
-    const tuner::Verdict verdict =
-        checker.trust(load(bench, request, {trusted.name(), config.value()}, checker.operand_names()));
-    if (!verdict.passed) {
-      ++tally.failed;
-      fmt::print("  WRONG {} (trusted): {}\n    {}\n", trusted.name(), verdict.text, request.key());
-      return;
+  const Tally& tally() const { return tally_; }
+
+  void verify(const Request& request, const SampleSize& size, uint64_t seed) {
+    if (!quiet_) fmt::print("{}\n", summary(request));
+    request_ = &request;
+    if (begin()) verify_all(choices_for(catalogue_, request, target(), size, seed));
+  }
+
+ private:
+  const Target& target() const { return laboratory_.apparatus().target; }
+
+  tuner::SpecimenId submit(const Choice& choice) {
+    laboratory_.submit(next_id_, catalogue_.program(*request_, target(), choice));
+    return next_id_++;
+  }
+
+  // Makes the operands; a request that is too large for a check in full is first run by its trusted variant.
+  bool begin() {
+    if (!laboratory_.needs_trusted(*request_)) return report("operands", laboratory_.begin(*request_, {}).failure);
+    const Algorithm& trusted = catalogue_.trusted(request_->operation);
+    const Choice choice{trusted.name(), trusted.space().first_legal(*request_, target()).value()};
+    const tuner::SpecimenId id = submit(choice);
+    const std::string name = choice.algorithm + " (trusted)";
+    bool passed = report(name, compiled(id).failure);
+    if (passed) passed = report(name, laboratory_.begin(*request_, id).failure);
+    trusted_ = id;
+    return passed;
+  }
+
+  // Keeps every compiler busy while the device checks, holds few compiled kernels at a time, and reports in order.
+  void verify_all(const std::vector<Choice>& choices) {
+    const size_t window = 2 * laboratory_.compile_lanes() + 1;
+    std::vector<tuner::SpecimenId> ids;
+    for (size_t i = 0; i < choices.size(); ++i) {
+      while (ids.size() < choices.size() && ids.size() < i + window) ids.push_back(submit(choices[ids.size()]));
+      verify_choice(choices[i], compiled(ids[i]));
+      laboratory_.discard(ids[i]);
     }
+    if (trusted_) laboratory_.discard(*trusted_);
+    trusted_.reset();
   }
-  for (const Choice& choice : choices_for(bench, request, size, options.seed)) {
-    verify_choice(bench, checker, request, choice, options.quiet, tally);
+
+  tuner::CompileReport compiled(tuner::SpecimenId id) {
+    constexpr double long_wait = 3600;  // the laboratory itself ends a compile that hangs
+    while (!early_.contains(id)) {
+      if (std::optional<tuner::CompileReport> report = laboratory_.collect(long_wait)) {
+        early_.emplace(report->id, std::move(*report));
+      }
+    }
+    return std::move(early_.extract(id).mapped());
   }
-}
+
+  void verify_choice(const Choice& choice, const tuner::CompileReport& compiled) {
+    const std::string name = choice.algorithm + " " + choice.config.print();
+    if (!report(name, compiled.failure)) return;
+    const tuner::CheckReport checked = laboratory_.check(compiled.id);
+    if (!report(name, checked.failure)) return;
+    ++tally_.passed;
+    if (!quiet_) fmt::print("  ok    {}: {}\n", name, checked.verdict);
+  }
+
+  // Counts and prints a failure; true if there was none.
+  bool report(const std::string& name, const std::optional<tuner::Failure>& failure) {
+    if (!failure) return true;
+    ++tally_.failed;
+    fmt::print("  WRONG {}: {}: {}\n    {}\n", name, to_string(failure->outcome), failure->error, request_->key());
+    return false;
+  }
+
+  tuner::Laboratory& laboratory_;
+  const Catalogue& catalogue_;
+  bool quiet_;
+  const Request* request_ = nullptr;
+  std::optional<tuner::SpecimenId> trusted_;
+  tuner::SpecimenId next_id_ = 1;
+  std::map<tuner::SpecimenId, tuner::CompileReport> early_;  // compiled, but not yet its turn
+  Tally tally_;
+};
 
 int verify(const VerifyOptions& options) {
   const Workload workload = read_workload(options.input);
   const SampleSize size = parse_sample(options.sample);
-  const Environment environment = options.device.environment();
-  const auto context = device::ContextHandle::acquire(
-      device::Device(device::Driver::open({environment.driver}), options.device.ordinal()));
-  const auto nvrtc = device::Nvrtc::open({environment.nvrtc});
-  const device::DeviceInfo& info = context->device().info();
-  const Bench bench{context, nvrtc, catalogue_of(environment),
-                    execution::target_for(info.cc_major, info.cc_minor, *nvrtc), execution::figures_of(info)};
-  Tally tally;
-  for (const tuner::Job& job : workload.jobs) verify_request(bench, job.request, size, options, tally);
+  const Catalogue catalogue = catalogue_of(options.device.environment());
+  tuner::CheckOptions how;
+  how.seed = options.seed;
+  const std::unique_ptr<tuner::Laboratory> laboratory = options.device.laboratory(how);
+  Verification verification(*laboratory, catalogue, options.quiet);
+  for (const tuner::Job& job : workload.jobs) verification.verify(job.request, size, options.seed);
+  const Tally& tally = verification.tally();
   fmt::print("{} variants of {} requests agree with the reference, {} do not\n", tally.passed, workload.jobs.size(),
              tally.failed);
   return tally.failed == 0 ? success : failed_check;

@@ -1,6 +1,8 @@
 // The commands beside tune, and the examples.
 #include <gmock/gmock.h>
 
+#include <filesystem>
+
 #include "program.h"
 
 namespace kiln::cli {
@@ -32,6 +34,23 @@ TEST_F(ProgramTest, VerifyChecksOneVariantPerAlgorithm) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("softmax_simple"));
   EXPECT_THAT(outcome.out, HasSubstr(" agree with the reference, 0 do not"));
+}
+
+TEST_F(ProgramTest, VerifyReportsAVariantThatCrashesAndGoesOn) {
+  // A folder whose one template writes far outside; all others are the built-in ones.
+  std::filesystem::create_directories(path("templates/softmax"));
+  write("templates/softmax/softmax_warp.cu",
+        "extern \"C\" __global__ void softmax_warp(const TX* x, TY* y, float alpha, float beta, long long n) {\n"
+        "  y[1ll << 40] = x[0];\n"
+        "}\n");
+  environment_["KILN_TEMPLATE_PATH"] = path("templates");
+  const Outcome outcome = kiln({"verify", softmax});
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.out << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("WRONG softmax_warp"));
+  EXPECT_THAT(outcome.out, HasSubstr("crashed"));
+  EXPECT_THAT(outcome.out, HasSubstr("ok    softmax_simple"));
+  EXPECT_THAT(outcome.out, HasSubstr("ok    softmax_online"));
+  EXPECT_THAT(outcome.out, HasSubstr("agree with the reference, 1 do not"));
 }
 
 TEST_F(ProgramTest, DevicesListsTheEmulatedDeviceAndTheCompiler) {

@@ -16,9 +16,8 @@ namespace fs = std::filesystem;
 ProgramTest::ProgramTest() {
   std::string pattern = (fs::temp_directory_path() / "kiln-program-XXXXXX").string();
   folder_ = mkdtemp(pattern.data());
-  // Never the cache of the person who runs the tests; and the emulated device unless told otherwise.
+  // Never the cache of the person who runs the tests.
   environment_["XDG_CACHE_HOME"] = (folder_ / "cache").string();
-  if (getenv("KILN_DRIVER") == nullptr) environment_["KILN_DRIVER"] = "emulator";
 }
 
 ProgramTest::~ProgramTest() {

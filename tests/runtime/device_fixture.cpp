@@ -9,10 +9,9 @@
 namespace kiln {
 namespace {
 
-// A test never reads or writes the cache of the person who runs it, and runs on the emulated device unless told.
+// A test never reads or writes the cache of the person who runs it.
 Environment test_environment() {
   Environment environment = Environment::read();
-  if (!environment.driver) environment.driver = "emulator";
   environment.cache = "off";
   environment.cache_home.clear();
   environment.pack_path.clear();

@@ -27,7 +27,7 @@ TestDevice open_device(const std::shared_ptr<const device::Driver>& driver, int 
 std::vector<TestDevice> open_devices() {
   setenv("KILN_EMULATOR_DEVICE", "h200,t4,a100,a10,l40s,b200,rtx5090", 0);
   const Environment environment = Environment::read();
-  const auto driver = device::Driver::open({.library = environment.driver.value_or("emulator")});
+  const auto driver = device::Driver::open({.library = environment.driver});
   const auto nvrtc = device::Nvrtc::open({.library = environment.nvrtc});
   std::vector<TestDevice> devices;
   for (int ordinal = 0; ordinal < driver->device_count(); ++ordinal) {

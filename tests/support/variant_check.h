@@ -14,7 +14,8 @@
 
 namespace kiln::testing_support {
 
-/// The device that tests run on: what KILN_DRIVER names, else the emulator; and the NVRTC at hand.
+/// The device that tests run on: what KILN_DRIVER names, else a GPU, else the emulator; and the NVRTC
+/// at hand.
 struct TestDevice {
   std::shared_ptr<const device::ContextHandle> context;
   std::shared_ptr<const device::Nvrtc> nvrtc;
