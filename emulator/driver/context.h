@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "driver/failure.h"
 #include "driver/launch_record.h"
@@ -17,7 +18,14 @@
 
 namespace kiln::emulator {
 
+class Capture;
 class Context;
+
+/// A stream's place in a capture, or an event's. Only Captures reads and changes it.
+struct CapturePosition {
+  std::shared_ptr<Capture> capture;  ///< null: none
+  std::vector<size_t> latest;        ///< the nodes that what comes next depends on
+};
 
 /// One emulated GPU.
 struct Device {
@@ -33,6 +41,7 @@ struct Stream {
   std::weak_ptr<Context> context;
   unsigned flags = CU_STREAM_DEFAULT;
   std::shared_ptr<Track> track = std::make_shared<Track>();
+  CapturePosition captured;
 };
 
 struct Event {
@@ -40,6 +49,7 @@ struct Event {
   unsigned flags = CU_EVENT_DEFAULT;
   std::mutex mutex;                 ///< guards time
   std::optional<Picoseconds> time;  ///< nothing until recorded
+  CapturePosition captured;
 };
 
 /// One CUDA context. Thread-safe.
@@ -58,6 +68,7 @@ class Context {
 
   /// Ends the call with the error of the fault that broke this context, if any.
   void require_usable() const { require(error_ == CUDA_SUCCESS, error_); }
+  bool is_usable() const { return error_ == CUDA_SUCCESS; }
   /// Breaks the context: from now on every call in it fails with `error`. The first fault wins, and is printed on
   /// stderr; false if there was one already.
   bool set_fault(CUresult error, std::string report);

@@ -62,6 +62,9 @@ void Driver::destroy_context(CUcontext handle) {
   require(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
   const auto lives_there = [&](const auto& object) { return object.context.lock() == context; };
   const std::lock_guard execution(context->execution());
+  graph_executables.remove_if(lives_there);
+  graph_nodes.remove_if(lives_there);
+  graphs.remove_if(lives_there);
   functions.remove_if(lives_there);
   modules.remove_if(lives_there);
   events.remove_if(lives_there);
@@ -94,6 +97,12 @@ std::shared_ptr<Context> current_context() {
   require(context != nullptr, CUDA_ERROR_CONTEXT_IS_DESTROYED);
   context->require_usable();
   return context;
+}
+
+void submit(const StreamUse& use, Work work) {
+  Driver& driver = Driver::instance();
+  if (driver.captures.add(use, work)) return;
+  execute(driver, *use.context, *use.stream->track, work);
 }
 
 StreamUse use_stream(CUstream handle) {

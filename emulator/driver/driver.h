@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "driver/capture.h"
 #include "driver/context.h"
 #include "driver/failure.h"
+#include "driver/graph.h"
 #include "driver/handles.h"
 #include "driver/module.h"
 #include "driver/settings.h"
@@ -36,6 +38,10 @@ class Driver {
   HandleTable<CUevent, Event> events{3};
   HandleTable<CUmodule, Module> modules{4};
   HandleTable<CUfunction, Function> functions{5};
+  HandleTable<CUgraph, Graph> graphs{6};
+  HandleTable<CUgraphNode, NodeReference> graph_nodes{7};
+  HandleTable<CUgraphExec, GraphExec> graph_executables{8};
+  Captures captures;
   /// Pinned and registered host memory, valid in every context.
   AddressSpace host_memory;
 
@@ -74,6 +80,9 @@ struct StreamUse {
 /// What a stream handle stands for: 0 and 1 are the current context's legacy default stream, 2 the calling thread's
 /// default stream in it. Ends the call with CUDA_ERROR_INVALID_HANDLE if nothing, or with the context's error.
 StreamUse use_stream(CUstream handle);
+
+/// Executes `work` on the stream, or records it if the stream is being captured.
+void submit(const StreamUse& use, Work work);
 
 /// The live context that owns an object found in a table. Ends the call with the context's error if it is broken.
 template <typename Object>

@@ -159,6 +159,7 @@ CUresult cuCtxGetDevice(CUdevice* device) {
 CUresult cuCtxSynchronize() {
   return entry([&] {
     const std::shared_ptr<Context> context = current_context();
+    Driver::instance().captures.before_synchronising(*context);
     { const std::lock_guard idle(context->execution()); }  // waits for what other threads are executing
     context->require_usable();
     Timeline::synchronise(context->device().timeline.horizon());

@@ -40,8 +40,15 @@ PointerInfo pointer_info(uint64_t address) {
   return {current_context(), *range, true};
 }
 
+// The current context, when no capture forbids what the call does.
+std::shared_ptr<Context> context_for_unsafe_call() {
+  std::shared_ptr<Context> context = current_context();
+  Driver::instance().captures.before_unsafe_call();
+  return context;
+}
+
 void allocate_host(void** pointer, size_t bytes) {
-  current_context();
+  context_for_unsafe_call();
   require(pointer != nullptr && bytes > 0);
   const std::optional<uint64_t> address = Driver::instance().host_memory.allocate(bytes);
   require(address.has_value(), CUDA_ERROR_OUT_OF_MEMORY);
@@ -61,7 +68,7 @@ CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes) {
 
 CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
   return entry([&] {
-    const std::shared_ptr<Context> context = current_context();
+    const std::shared_ptr<Context> context = context_for_unsafe_call();
     require(address != nullptr && bytes > 0);
     const std::optional<uint64_t> allocated = context->memory().allocate(bytes);
     require(allocated.has_value(), CUDA_ERROR_OUT_OF_MEMORY);
@@ -71,7 +78,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
 
 CUresult cuMemFree_v2(CUdeviceptr address) {
   return entry([&] {
-    const std::shared_ptr<Context> context = current_context();
+    const std::shared_ptr<Context> context = context_for_unsafe_call();
     if (address == 0) return;
     const std::lock_guard execution(context->execution());
     require(context->memory().free(address));
@@ -88,7 +95,7 @@ CUresult cuMemAllocHost_v2(void** pointer, size_t bytes) {
 
 CUresult cuMemFreeHost(void* pointer) {
   return entry([&] {
-    current_context();
+    context_for_unsafe_call();
     if (pointer == nullptr) return;
     Driver& driver = Driver::instance();
     drain_all(driver);
@@ -99,7 +106,7 @@ CUresult cuMemFreeHost(void* pointer) {
 CUresult cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned) {
   return entry([&] {
     constexpr auto already_registered = static_cast<CUresult>(712);  // CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
-    current_context();
+    context_for_unsafe_call();
     require(pointer != nullptr && bytes > 0);
     const std::string name = fmt::format("registered host memory of {} bytes", bytes);
     require(Driver::instance().host_memory.add(address_of(pointer), bytes, name), already_registered);
@@ -109,7 +116,7 @@ CUresult cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned) {
 CUresult cuMemHostUnregister(void* pointer) {
   return entry([&] {
     constexpr auto not_registered = static_cast<CUresult>(713);  // CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED
-    current_context();
+    context_for_unsafe_call();
     Driver& driver = Driver::instance();
     drain_all(driver);
     require(driver.host_memory.remove(address_of(pointer)), not_registered);

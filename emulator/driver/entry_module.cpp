@@ -122,6 +122,7 @@ CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned option
                             void** option_values) {
   return entry([&] {
     require(module != nullptr && image != nullptr);
+    Driver::instance().captures.before_unsafe_call();
     ErrorLog log(option_count, options, option_values);
     *module = load(image, log);
   });
@@ -134,6 +135,7 @@ CUresult cuModuleLoadData(CUmodule* module, const void* image) {
 CUresult cuModuleUnload(CUmodule module) {
   return entry([&] {
     Driver& driver = Driver::instance();
+    driver.captures.before_unsafe_call();
     const std::shared_ptr<Module> removed = driver.modules.remove(module);
     require(removed != nullptr, CUDA_ERROR_INVALID_HANDLE);
     driver.functions.remove_if([&](const Function& function) { return function.program == removed->program; });
@@ -222,12 +224,12 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
     const StreamUse use = use_stream(stream);
     const std::shared_ptr<Function> found = lookup(driver.functions, function);
     require(usable_context_of(*found) == use.context, CUDA_ERROR_INVALID_HANDLE);
-    launch(driver, *use.context, *found, *use.stream,
-           {.grid = {grid_x, grid_y, grid_z},
-            .block = {block_x, block_y, block_z},
-            .dynamic_shared_bytes = dynamic_shared_bytes,
-            .parameters = parameters,
-            .extra = extra});
+    submit(use, prepare_launch(*use.context, found,
+                               {.grid = {grid_x, grid_y, grid_z},
+                                .block = {block_x, block_y, block_z},
+                                .dynamic_shared_bytes = dynamic_shared_bytes,
+                                .parameters = parameters,
+                                .extra = extra}));
   });
 }
 

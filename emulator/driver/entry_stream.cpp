@@ -16,6 +16,7 @@ void drain(Context& context) {
 
 void synchronise(CUstream handle) {
   const StreamUse use = use_stream(handle);
+  Driver::instance().captures.before_synchronising(use);
   drain(*use.context);
   Timeline::synchronise(use.context->device().timeline.record(*use.stream->track));
 }
@@ -23,6 +24,13 @@ void synchronise(CUstream handle) {
 std::shared_ptr<Event> usable_event(CUevent handle) {
   std::shared_ptr<Event> event = lookup(Driver::instance().events, handle);
   usable_context_of(*event);
+  return event;
+}
+
+// An event that the host may wait for or ask about.
+std::shared_ptr<Event> finished_event(CUevent handle) {
+  std::shared_ptr<Event> event = usable_event(handle);
+  Driver::instance().captures.before_synchronising(*event);
   return event;
 }
 
@@ -38,6 +46,7 @@ void record(CUevent handle, CUstream stream) {
   const std::shared_ptr<Event> event = usable_event(handle);
   const StreamUse use = use_stream(stream);
   require(event->context.lock() == use.context, CUDA_ERROR_INVALID_HANDLE);
+  if (Driver::instance().captures.record(use, *event)) return;
   const std::lock_guard execution(use.context->execution());
   const std::lock_guard lock(event->mutex);
   event->time = use.context->device().timeline.record(*use.stream->track);
@@ -61,6 +70,7 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
   return entry([&] {
     const std::shared_ptr<Stream> removed = Driver::instance().streams.remove(stream);
     require(removed != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    Driver::instance().captures.forget(*removed);
     usable_context_of(*removed);
   });
 }
@@ -70,13 +80,18 @@ CUresult cuStreamSynchronize(CUstream stream) {
 }
 
 CUresult cuStreamQuery(CUstream stream) {
-  return entry([&] { use_stream(stream).context->require_usable(); });
+  return entry([&] {
+    const StreamUse use = use_stream(stream);
+    Driver::instance().captures.before_synchronising(use);
+    use.context->require_usable();
+  });
 }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   return entry([&] {
     const StreamUse use = use_stream(stream);
     const std::shared_ptr<Event> awaited = usable_event(event);
+    if (Driver::instance().captures.wait(use, *awaited)) return;
     const std::lock_guard lock(awaited->mutex);
     if (awaited->time) use.context->device().timeline.wait(*use.stream->track, *awaited->time);
   });
@@ -95,14 +110,6 @@ CUresult cuStreamGetFlags(CUstream stream, unsigned* flags) {
     const StreamUse use = use_stream(stream);
     require(flags != nullptr);
     *flags = use.stream->flags;
-  });
-}
-
-CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
-  return entry([&] {
-    use_stream(stream);
-    require(status != nullptr);
-    *status = CU_STREAM_CAPTURE_STATUS_NONE;
   });
 }
 
@@ -134,12 +141,12 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned) {
 }
 
 CUresult cuEventQuery(CUevent event) {
-  return entry([&] { usable_event(event); });  // whatever was recorded has been executed
+  return entry([&] { finished_event(event); });  // whatever was recorded has been executed
 }
 
 CUresult cuEventSynchronize(CUevent event) {
   return entry([&] {
-    const std::shared_ptr<Event> awaited = usable_event(event);
+    const std::shared_ptr<Event> awaited = finished_event(event);
     const std::lock_guard lock(awaited->mutex);
     if (awaited->time) Timeline::synchronise(*awaited->time);
   });
@@ -148,8 +155,8 @@ CUresult cuEventSynchronize(CUevent event) {
 CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
   return entry([&] {
     require(milliseconds != nullptr);
-    const auto from = static_cast<int64_t>(time_of(usable_event(start)));
-    const auto to = static_cast<int64_t>(time_of(usable_event(end)));
+    const auto from = static_cast<int64_t>(time_of(finished_event(start)));
+    const auto to = static_cast<int64_t>(time_of(finished_event(end)));
     *milliseconds = static_cast<float>(static_cast<double>(to - from) * 1e-9);
   });
 }

@@ -1,119 +1,62 @@
-// Copies and fills. Each is executed when it is enqueued; what is modelled is when it would have ended.
-#include <fmt/format.h>
-
+// Copies and fills.
 #include <algorithm>
-#include <cstdio>
-#include <cstring>
-#include <memory>
 #include <string_view>
 
 #include "driver/driver.h"
 #include "driver/exports.h"
-#include "model/timing.h"
 
 namespace kiln::emulator {
 namespace {
 
 constexpr CUstream default_stream = nullptr;
 
-void* pointer(uint64_t address) {
-  return reinterpret_cast<void*>(static_cast<uintptr_t>(address));
-}
 uint64_t address_of(const void* host) {
   return reinterpret_cast<uintptr_t>(host);
 }
 
-// Fails the call unless the whole range is valid on the device, and says on stderr what was wrong with it: the result
-// code alone has cost people days.
-void require_valid(const Context& context, std::string_view call, uint64_t address, uint64_t bytes) {
-  if (context.is_valid(address, bytes)) return;
-  std::fprintf(stderr, "kiln emulator: %s\n",
-               fmt::format("{} of {} bytes at {:#x} leaves valid memory: it begins {}", call, bytes, address,
-                           context.regions()->describe(address))
-                   .c_str());
-  fail(CUDA_ERROR_INVALID_VALUE);
-}
-
-struct Side {
-  uint64_t address = 0;
-  bool device = false;  // must be valid on the device
-};
-
-struct Copy {
-  std::string_view call;  // for messages
-  Side destination, source;
-  uint64_t bytes = 0;
-};
-
-void place(const StreamUse& use, Engine engine, double seconds) {
-  use.context->device().timeline.enqueue(*use.stream->track, engine, to_picoseconds(seconds));
-}
-
-void place(const StreamUse& use, const Copy& copy) {
-  const DeviceModel& model = *use.context->device().model;
-  if (copy.destination.device && copy.source.device) {
-    place(use, Engine::compute, model_device_transfer(model, 2 * copy.bytes));
-  } else {
-    place(use, copy.destination.device ? Engine::copy_to_device : Engine::copy_to_host,
-          model_host_transfer(model, copy.bytes));
-  }
-}
-
-StreamUse enqueue(const Copy& copy, CUstream stream) {
+StreamUse enqueue(const CopyWork& copy, CUstream stream) {
   StreamUse use = use_stream(stream);
   if (copy.bytes == 0) return use;
   require(copy.destination.address != 0 && copy.source.address != 0);
-  const std::lock_guard execution(use.context->execution());
-  use.context->require_usable();
-  for (const Side& side : {copy.destination, copy.source}) {
-    if (side.device) require_valid(*use.context, copy.call, side.address, copy.bytes);
-  }
-  std::memmove(pointer(copy.destination.address), pointer(copy.source.address), copy.bytes);
-  place(use, copy);
+  submit(use, copy);
   return use;
 }
 
-void wait(const StreamUse& use) {
+// A copy after which the host goes on only when it is done.
+void copy_and_wait(const CopyWork& copy) {
+  Driver::instance().captures.before_unsafe_call();
+  const StreamUse use = enqueue(copy, default_stream);
   Timeline::synchronise(use.context->device().timeline.record(*use.stream->track));
 }
 
 // A side of a unified copy: device memory where the address is one, else host memory.
-Side side_of(const Context& context, uint64_t address, uint64_t bytes) {
+CopyWork::Side side_of(const Context& context, uint64_t address, uint64_t bytes) {
   return {address, context.is_valid(address, std::max<uint64_t>(bytes, 1))};
 }
 
-Copy unified(std::string_view call, uint64_t destination, uint64_t source, uint64_t bytes, CUstream stream) {
+CopyWork unified(std::string_view call, uint64_t destination, uint64_t source, uint64_t bytes, CUstream stream) {
   const Context& context = *use_stream(stream).context;
-  const Copy copy = {call, side_of(context, destination, bytes), side_of(context, source, bytes), bytes};
-  if (!copy.destination.device) require_valid(context, call, source, bytes);  // at least one side is the device's
+  CopyWork copy = {call, side_of(context, destination, bytes), side_of(context, source, bytes), bytes};
+  if (!copy.destination.device) copy.source.device = true;  // at least one side is the device's
   return copy;
 }
 
-template <typename Element>
-StreamUse fill(std::string_view call, uint64_t address, Element value, uint64_t count, CUstream stream) {
-  StreamUse use = use_stream(stream);
-  if (count == 0) return use;
-  require(address % sizeof(Element) == 0 && count <= UINT64_MAX / sizeof(Element));
-  const std::lock_guard execution(use.context->execution());
-  use.context->require_usable();
-  require_valid(*use.context, call, address, count * sizeof(Element));
-  std::fill_n(static_cast<Element*>(pointer(address)), count, value);
-  place(use, Engine::compute, model_device_transfer(*use.context->device().model, count * sizeof(Element)));
-  return use;
+void fill(std::string_view call, uint64_t address, unsigned value, uint32_t element_bytes, uint64_t count,
+          CUstream stream) {
+  const StreamUse use = use_stream(stream);
+  if (count == 0) return;
+  require(address % element_bytes == 0 && count <= UINT64_MAX / element_bytes);
+  submit(use, FillWork{call, address, value, element_bytes, count});
 }
 
 }  // namespace
 
 CUresult cuMemcpyHtoD_v2(CUdeviceptr destination, const void* source, size_t bytes) {
-  return entry([&] {
-    wait(enqueue({"cuMemcpyHtoD", {destination, true}, {address_of(source), false}, bytes}, default_stream));
-  });
+  return entry([&] { copy_and_wait({"cuMemcpyHtoD", {destination, true}, {address_of(source), false}, bytes}); });
 }
 
 CUresult cuMemcpyDtoH_v2(void* destination, CUdeviceptr source, size_t bytes) {
-  return entry([&] {
-    wait(enqueue({"cuMemcpyDtoH", {address_of(destination), false}, {source, true}, bytes}, default_stream));
-  });
+  return entry([&] { copy_and_wait({"cuMemcpyDtoH", {address_of(destination), false}, {source, true}, bytes}); });
 }
 
 CUresult cuMemcpyDtoD_v2(CUdeviceptr destination, CUdeviceptr source, size_t bytes) {
@@ -137,7 +80,7 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr destination, CUdeviceptr source, size_
 }
 
 CUresult cuMemcpy(CUdeviceptr destination, CUdeviceptr source, size_t bytes) {
-  return entry([&] { wait(enqueue(unified("cuMemcpy", destination, source, bytes, default_stream), default_stream)); });
+  return entry([&] { copy_and_wait(unified("cuMemcpy", destination, source, bytes, default_stream)); });
 }
 
 CUresult cuMemcpyAsync(CUdeviceptr destination, CUdeviceptr source, size_t bytes, CUstream stream) {
@@ -145,27 +88,27 @@ CUresult cuMemcpyAsync(CUdeviceptr destination, CUdeviceptr source, size_t bytes
 }
 
 CUresult cuMemsetD8Async(CUdeviceptr address, unsigned char value, size_t count, CUstream stream) {
-  return entry([&] { fill("cuMemsetD8Async", address, value, count, stream); });
+  return entry([&] { fill("cuMemsetD8Async", address, value, 1, count, stream); });
 }
 
 CUresult cuMemsetD16Async(CUdeviceptr address, unsigned short value, size_t count, CUstream stream) {
-  return entry([&] { fill("cuMemsetD16Async", address, value, count, stream); });
+  return entry([&] { fill("cuMemsetD16Async", address, value, 2, count, stream); });
 }
 
 CUresult cuMemsetD32Async(CUdeviceptr address, unsigned value, size_t count, CUstream stream) {
-  return entry([&] { fill("cuMemsetD32Async", address, value, count, stream); });
+  return entry([&] { fill("cuMemsetD32Async", address, value, 4, count, stream); });
 }
 
 CUresult cuMemsetD8_v2(CUdeviceptr address, unsigned char value, size_t count) {
-  return entry([&] { fill("cuMemsetD8", address, value, count, default_stream); });
+  return entry([&] { fill("cuMemsetD8", address, value, 1, count, default_stream); });
 }
 
 CUresult cuMemsetD16_v2(CUdeviceptr address, unsigned short value, size_t count) {
-  return entry([&] { fill("cuMemsetD16", address, value, count, default_stream); });
+  return entry([&] { fill("cuMemsetD16", address, value, 2, count, default_stream); });
 }
 
 CUresult cuMemsetD32_v2(CUdeviceptr address, unsigned value, size_t count) {
-  return entry([&] { fill("cuMemsetD32", address, value, count, default_stream); });
+  return entry([&] { fill("cuMemsetD32", address, value, 4, count, default_stream); });
 }
 
 }  // namespace kiln::emulator

@@ -13,6 +13,13 @@ namespace kiln::emulator {
 
 using CUctxCreateParams = struct CtxCreateParamsTag;
 
+/// CUDA_KERNEL_NODE_PARAMS_v2: what programs built with the headers of CUDA 12 and later pass.
+struct KernelNodeParamsV2 {
+  CUDA_KERNEL_NODE_PARAMS first;
+  void* kernel;
+  CUcontext context;
+};
+
 // X(symbol, result(parameters)), as in cuda_abi/driver.h.
 #define KILN_EMULATOR_EXTRA_ENTRY_POINTS(X)                                                                       \
   X(cuDeviceGetUuid, CUresult(CUuuid* uuid, CUdevice device))                                                     \
@@ -43,6 +50,11 @@ using CUctxCreateParams = struct CtxCreateParamsTag;
   X(cuStreamGetFlags, CUresult(CUstream stream, unsigned* flags))                                                 \
   X(cuEventRecordWithFlags, CUresult(CUevent event, CUstream stream, unsigned flags))                             \
   X(cuEventElapsedTime_v2, CUresult(float* milliseconds, CUevent start, CUevent end))                             \
+  X(cuThreadExchangeStreamCaptureMode, CUresult(CUstreamCaptureMode* mode))                                       \
+  X(cuGraphKernelNodeGetParams_v2, CUresult(CUgraphNode node, KernelNodeParamsV2* parameters))                    \
+  X(cuGraphExecKernelNodeSetParams_v2,                                                                            \
+    CUresult(CUgraphExec executable, CUgraphNode node, const KernelNodeParamsV2* parameters))                     \
+  X(cuGraphUpload, CUresult(CUgraphExec executable, CUstream stream))                                             \
   X(cuGetExportTable, CUresult(const void** table, const CUuuid* id))                                             \
   X(cuGetProcAddress, CUresult(const char* symbol, void** function, int version, uint64_t flags))                 \
   X(cuGetProcAddress_v2, CUresult(const char* symbol, void** function, int version, uint64_t flags, int* status))

@@ -77,19 +77,19 @@ std::vector<std::byte> pack_parameters(const LaunchArguments& arguments, const K
   return buffer;
 }
 
-LaunchRecord describe(const DeviceModel& model, const KernelInfo& kernel, const LaunchArguments& arguments,
+LaunchRecord describe(const DeviceModel& model, const KernelInfo& kernel, const KernelWork& work,
                       const Counters& counters) {
   LaunchRecord record;
   record.device = model.name;
   record.kernel = kernel.name;
-  record.grid = arguments.grid;
-  record.block = arguments.block;
-  record.shared_bytes = uint64_t{kernel.static_shared_bytes} + arguments.dynamic_shared_bytes;
+  record.grid = work.grid;
+  record.block = work.block;
+  record.shared_bytes = uint64_t{kernel.static_shared_bytes} + work.dynamic_shared_bytes;
   record.registers_per_thread = kernel.registers_estimate;
-  const auto threads = static_cast<uint32_t>(arguments.block.count());
-  record.occupancy = function_occupancy(model, kernel, threads, arguments.dynamic_shared_bytes);
+  const auto threads = static_cast<uint32_t>(work.block.count());
+  record.occupancy = function_occupancy(model, kernel, threads, work.dynamic_shared_bytes);
   record.counters = counters;
-  record.time = model_launch(model, {arguments.grid.count(), threads, record.occupancy}, counters);
+  record.time = model_launch(model, {work.grid.count(), threads, record.occupancy}, counters);
   return record;
 }
 
@@ -110,21 +110,26 @@ Occupancy function_occupancy(const DeviceModel& model, const KernelInfo& kernel,
                                   .shared_bytes = kernel.static_shared_bytes + dynamic_shared_bytes});
 }
 
-void launch(Driver& driver, Context& context, const Function& function, Stream& stream,
-            const LaunchArguments& arguments) {
+KernelWork prepare_launch(const Context& context, std::shared_ptr<const Function> function,
+                          const LaunchArguments& arguments) {
+  const KernelInfo& kernel = info(*function->kernel);
+  validate(arguments, *context.device().model, kernel, static_cast<uint32_t>(function->dynamic_shared_limit.load()));
+  std::vector<std::byte> parameters = pack_parameters(arguments, kernel);
+  return {.function = std::move(function),
+          .grid = arguments.grid,
+          .block = arguments.block,
+          .dynamic_shared_bytes = arguments.dynamic_shared_bytes,
+          .parameters = std::move(parameters)};
+}
+
+void execute_kernel(Driver& driver, Context& context, Track& track, const KernelWork& work) {
   const Settings& settings = driver.settings();
   const DeviceModel& model = *context.device().model;
-  const KernelInfo& kernel = info(*function.kernel);
-  validate(arguments, model, kernel, static_cast<uint32_t>(function.dynamic_shared_limit.load()));
-  const std::vector<std::byte> parameters = pack_parameters(arguments, kernel);
-
-  const std::lock_guard execution(context.execution());
-  context.require_usable();  // another thread's launch may have broken it meanwhile
-  const LaunchOutcome outcome = run({.kernel = function.kernel,
-                                     .grid = arguments.grid,
-                                     .block = arguments.block,
-                                     .dynamic_shared_bytes = arguments.dynamic_shared_bytes,
-                                     .parameters = parameters,
+  const LaunchOutcome outcome = run({.kernel = work.function->kernel,
+                                     .grid = work.grid,
+                                     .block = work.block,
+                                     .dynamic_shared_bytes = work.dynamic_shared_bytes,
+                                     .parameters = work.parameters,
                                      .memory = context.regions(),
                                      .check = settings.check,
                                      .host_threads = settings.threads,
@@ -134,8 +139,8 @@ void launch(Driver& driver, Context& context, const Function& function, Stream& 
     driver.fault(context, code_of(outcome.fault->kind), outcome.fault->report);
     return;
   }
-  LaunchRecord record = describe(model, kernel, arguments, outcome.counters);
-  context.device().timeline.enqueue(*stream.track, Engine::compute, to_picoseconds(record.time.seconds),
+  LaunchRecord record = describe(model, info(*work.function->kernel), work, outcome.counters);
+  context.device().timeline.enqueue(track, Engine::compute, to_picoseconds(record.time.seconds),
                                     share_of(record, model));
   context.set_last_launch(std::move(record));
 }

@@ -1,9 +1,10 @@
-// Launching a kernel: the driver's validation, execution, and modelled time.
+// Launching a kernel: the driver's validation.
 #pragma once
 
 #include <memory>
 
 #include "driver/driver.h"
+#include "driver/work.h"
 
 namespace kiln::emulator {
 
@@ -14,11 +15,9 @@ struct LaunchArguments {
   void** extra = nullptr;       ///< instead of `parameters`: CU_LAUNCH_PARAM_... list naming one packed buffer
 };
 
-/// Validates as cuLaunchKernel does, executes the kernel to its end and places its modelled time on the stream.
-/// Fails the call on invalid arguments, with nothing executed. A fault of the kernel breaks the context; the call
-/// itself succeeds then, as an asynchronous launch does on hardware.
-void launch(Driver& driver, Context& context, const Function& function, Stream& stream,
-            const LaunchArguments& arguments);
+/// Validates as cuLaunchKernel does, and copies the parameters' values. Fails the call on invalid arguments.
+KernelWork prepare_launch(const Context& context, std::shared_ptr<const Function> function,
+                          const LaunchArguments& arguments);
 
 /// Occupancy of a function on its device, as the driver and the timing model see it.
 Occupancy function_occupancy(const DeviceModel& model, const KernelInfo& kernel, uint32_t threads,

@@ -44,6 +44,7 @@ Picoseconds Timeline::record(const Track& track) const {
 void Timeline::wait(Track& track, Picoseconds time) {
   const std::lock_guard lock(mutex_);
   track.ready = std::max(track.ready, time);
+  if (track.legacy != nullptr) track.legacy->blocking_end = std::max(track.legacy->blocking_end, track.ready);
 }
 
 void Timeline::synchronise(Picoseconds time) {

@@ -43,7 +43,7 @@ class Timeline {
   Picoseconds enqueue(Track& track, Engine engine, Picoseconds duration, Share share = whole_engine);
   /// The time at which an event recorded now is reached.
   Picoseconds record(const Track& track) const;
-  /// Later work of the stream starts no earlier than `time`.
+  /// Later work of the stream, and of the default stream if that is ordered against it, starts no earlier than `time`.
   void wait(Track& track, Picoseconds time);
   /// The calling thread waits for `time`: what it enqueues later, on any device, starts no earlier.
   static void synchronise(Picoseconds time);

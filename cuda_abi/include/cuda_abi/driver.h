@@ -17,6 +17,9 @@ using CUmodule = struct ModuleTag*;
 using CUfunction = struct FunctionTag*;
 using CUstream = struct StreamTag*;
 using CUevent = struct EventTag*;
+using CUgraph = struct GraphTag*;
+using CUgraphNode = struct GraphNodeTag*;
+using CUgraphExec = struct GraphExecTag*;
 struct CUuuid {
   unsigned char bytes[16];
 };
@@ -52,6 +55,14 @@ enum CUresult : int {
   CUDA_ERROR_NOT_SUPPORTED = 801,
   CUDA_ERROR_SYSTEM_DRIVER_MISMATCH = 803,
   CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
+  CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
+  CUDA_ERROR_STREAM_CAPTURE_MERGE = 902,
+  CUDA_ERROR_STREAM_CAPTURE_UNMATCHED = 903,
+  CUDA_ERROR_STREAM_CAPTURE_UNJOINED = 904,
+  CUDA_ERROR_STREAM_CAPTURE_ISOLATION = 905,
+  CUDA_ERROR_STREAM_CAPTURE_IMPLICIT = 906,
+  CUDA_ERROR_CAPTURED_EVENT = 907,
+  CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD = 908,
   CUDA_ERROR_UNKNOWN = 999,
 };
 
@@ -107,6 +118,29 @@ enum CUstreamCaptureStatus : int {
   CU_STREAM_CAPTURE_STATUS_NONE = 0,
   CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,
   CU_STREAM_CAPTURE_STATUS_INVALIDATED = 2,
+};
+
+/// Which threads may make calls that could disturb a capture (cuMemAlloc, ...) while it lasts.
+enum CUstreamCaptureMode : int {
+  CU_STREAM_CAPTURE_MODE_GLOBAL = 0,        // none
+  CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,  // all but the one that began it
+  CU_STREAM_CAPTURE_MODE_RELAXED = 2,       // all
+};
+
+enum CUgraphNodeType : int {
+  CU_GRAPH_NODE_TYPE_KERNEL = 0,
+  CU_GRAPH_NODE_TYPE_MEMCPY = 1,
+  CU_GRAPH_NODE_TYPE_MEMSET = 2,
+};
+
+/// CUDA_KERNEL_NODE_PARAMS_v1: what the entry points without a suffix take, in drivers of every version.
+struct CUDA_KERNEL_NODE_PARAMS {
+  CUfunction func;
+  unsigned gridDimX, gridDimY, gridDimZ;
+  unsigned blockDimX, blockDimY, blockDimZ;
+  unsigned sharedMemBytes;
+  void** kernelParams;
+  void** extra;
 };
 
 enum CUpointer_attribute : int {
@@ -178,6 +212,17 @@ inline constexpr unsigned CU_EVENT_DISABLE_TIMING = 2;
   X(cuEventElapsedTime, CUresult(float* milliseconds, CUevent start, CUevent end))                                     \
   X(cuLaunchKernel, CUresult(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, \
                              unsigned block_y, unsigned block_z, unsigned dynamic_shared_bytes, CUstream stream,       \
-                             void** parameters, void** extra))
+                             void** parameters, void** extra))                                                         \
+  X(cuStreamBeginCapture_v2, CUresult(CUstream stream, CUstreamCaptureMode mode))                                      \
+  X(cuStreamEndCapture, CUresult(CUstream stream, CUgraph* graph))                                                     \
+  X(cuGraphGetNodes, CUresult(CUgraph graph, CUgraphNode* nodes, size_t* count))                                       \
+  X(cuGraphNodeGetType, CUresult(CUgraphNode node, CUgraphNodeType* type))                                             \
+  X(cuGraphKernelNodeGetParams, CUresult(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* parameters))                       \
+  X(cuGraphInstantiateWithFlags, CUresult(CUgraphExec* executable, CUgraph graph, unsigned long long flags))           \
+  X(cuGraphExecKernelNodeSetParams,                                                                                    \
+    CUresult(CUgraphExec executable, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* parameters))                     \
+  X(cuGraphLaunch, CUresult(CUgraphExec executable, CUstream stream))                                                  \
+  X(cuGraphExecDestroy, CUresult(CUgraphExec executable))                                                              \
+  X(cuGraphDestroy, CUresult(CUgraph graph))
 
 }  // namespace cuda_abi

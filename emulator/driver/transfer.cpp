@@ -1,0 +1,63 @@
+// Executing copies and fills, and their modelled time.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "driver/work.h"
+#include "model/timing.h"
+
+namespace kiln::emulator {
+namespace {
+
+void* pointer(uint64_t address) {
+  return reinterpret_cast<void*>(static_cast<uintptr_t>(address));
+}
+
+// Fails the call unless the whole range is valid on the device, and says on stderr what was wrong with it: the result
+// code alone has cost people days.
+void require_valid(const Context& context, std::string_view call, uint64_t address, uint64_t bytes) {
+  if (context.is_valid(address, bytes)) return;
+  std::fprintf(stderr, "kiln emulator: %s\n",
+               fmt::format("{} of {} bytes at {:#x} leaves valid memory: it begins {}", call, bytes, address,
+                           context.regions()->describe(address))
+                   .c_str());
+  fail(CUDA_ERROR_INVALID_VALUE);
+}
+
+void place(const Context& context, Track& track, Engine engine, double seconds) {
+  context.device().timeline.enqueue(track, engine, to_picoseconds(seconds));
+}
+
+template <typename Element>
+void fill_with(const FillWork& fill) {
+  std::fill_n(static_cast<Element*>(pointer(fill.address)), fill.count, static_cast<Element>(fill.value));
+}
+
+}  // namespace
+
+void execute_copy(const Context& context, Track& track, const CopyWork& copy) {
+  for (const CopyWork::Side& side : {copy.destination, copy.source}) {
+    if (side.device) require_valid(context, copy.call, side.address, copy.bytes);
+  }
+  std::memmove(pointer(copy.destination.address), pointer(copy.source.address), copy.bytes);
+  const DeviceModel& model = *context.device().model;
+  if (copy.destination.device && copy.source.device) {
+    place(context, track, Engine::compute, model_device_transfer(model, 2 * copy.bytes));
+  } else {
+    place(context, track, copy.destination.device ? Engine::copy_to_device : Engine::copy_to_host,
+          model_host_transfer(model, copy.bytes));
+  }
+}
+
+void execute_fill(const Context& context, Track& track, const FillWork& fill) {
+  const uint64_t bytes = fill.count * fill.element_bytes;
+  require_valid(context, fill.call, fill.address, bytes);
+  if (fill.element_bytes == 1) fill_with<uint8_t>(fill);
+  if (fill.element_bytes == 2) fill_with<uint16_t>(fill);
+  if (fill.element_bytes == 4) fill_with<uint32_t>(fill);
+  place(context, track, Engine::compute, model_device_transfer(*context.device().model, bytes));
+}
+
+}  // namespace kiln::emulator
