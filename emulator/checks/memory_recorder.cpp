@@ -150,16 +150,18 @@ uint64_t estimate_distinct(const std::vector<const SectorSet*>& sets, const Regi
     tally.once += seen == 1 ? 1 : 0;
     tally.twice += seen == 2 ? 1 : 0;
   }
-  double sum = 0;
+  // Each region's estimate is rounded by itself: whole numbers add up to the same sum in whatever order regions lie.
+  uint64_t sum = 0;
   for (const auto& [region, tally] : tallies) {
-    double distinct = extrapolated(tally, static_cast<double>(counted), static_cast<double>(total));
+    const double distinct = extrapolated(tally, static_cast<double>(counted), static_cast<double>(total));
+    auto sectors = static_cast<uint64_t>(std::llround(distinct));
     if (region != nullptr) {
       const uint64_t size = (region->end + sector_bytes - 1) / sector_bytes - region->begin / sector_bytes;
-      distinct = std::min(distinct, static_cast<double>(std::max(size, tally.observed)));
+      sectors = std::min(sectors, std::max(size, tally.observed));
     }
-    sum += distinct;
+    sum += sectors;
   }
-  return static_cast<uint64_t>(std::llround(sum));
+  return sum;
 }
 
 }  // namespace kiln::emulator

@@ -40,7 +40,7 @@ double prepared(double x, int64_t steps) {
   if ((steps & flush_input) != 0 && magnitude(x) < 0x1p-126) x = std::copysign(0.0, x);
   if ((steps & to_integral) != 0) x = integral(x, rounding);
   if ((steps & saturate_unit) != 0) x = saturated(x);
-  if ((steps & clamp_negative) != 0 && x < 0) x = 0.0;
+  if ((steps & clamp_negative) != 0 && x <= 0) x = 0.0;  // -0, too
   return x;
 }
 

@@ -44,10 +44,15 @@ struct Saturated {
   }
 };
 
+/// The smallest normal number, and the magnitude from which on a result is rounded to it.
 template <class Format>
-float flushed_half(float x) {
-  constexpr float smallest = Format::one == F16::one ? 0x1p-14f : 0x1p-126f;
-  return magnitude(x) < smallest ? std::bit_cast<float>(sign_bit(x)) : x;
+constexpr float smallest_normal = Format::one == F16::one ? 0x1p-14f : 0x1p-126f;
+template <class Format>
+constexpr float rounds_to_normal = Format::one == F16::one ? 0x1p-14f - 0x1p-25f : 0x1p-126f - 0x1p-134f;
+
+template <class Format>
+float flushed_below(float x, float bound) {
+  return magnitude(x) < bound ? std::bit_cast<float>(sign_bit(x)) : x;
 }
 
 /// .ftz on halves flushes what is subnormal in the 16-bit format.
@@ -55,7 +60,8 @@ template <class Format, class Op>
 struct Flushed {
   template <class... T>
   static float apply(T... operands) {
-    return flushed_half<Format>(Op::apply(flushed_half<Format>(operands)...));
+    const float result = Op::apply(flushed_below<Format>(operands, smallest_normal<Format>)...);
+    return flushed_below<Format>(result, rounds_to_normal<Format>);
   }
 };
 

@@ -2,3 +2,8 @@
 kiln_test(emulator_core_instructions_test
   SOURCES core_instructions_test.cpp core_faults_test.cpp core_convert_test.cpp core_exchange_test.cpp
   LINKS kiln_emulator_core_testing)
+kiln_test(emulator_core_arithmetic_test
+  SOURCES core_half_test.cpp core_half_convert_test.cpp core_approximate_test.cpp LINKS kiln_emulator_core_testing)
+kiln_test(emulator_core_behaviour_test
+  SOURCES core_copies_test.cpp core_calls_test.cpp core_counters_test.cpp core_malformed_test.cpp core_waiting_test.cpp
+  LINKS kiln_emulator_core_testing)
