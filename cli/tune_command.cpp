@@ -9,9 +9,12 @@
 #include "commands.h"
 #include "device_choice.h"
 #include "input.h"
+#include "kiln/cache/record.h"
 #include "kiln/runtime/settings.h"
 #include "kiln/runtime/tuning.h"
 #include "progress_display.h"
+#include "report/page.h"
+#include "report/report_file.h"
 #include "tune_report.h"
 
 namespace kiln::cli {
@@ -28,6 +31,7 @@ struct TuneOptions {
   std::string shard;
   bool json = false;
   bool quiet = false;
+  std::string report;
 };
 
 // Set while a session runs, so that Ctrl-C can end it between two trials. A signal handler can reach nothing else.
@@ -91,7 +95,28 @@ bool was_stopped(const std::vector<tuner::JobResult>& results) {
   return false;
 }
 
+// The command line that does the same again; what has its default is left out.
+std::string command_line(const TuneOptions& options) {
+  const TuneOptions standard;
+  std::string text = "kiln tune";
+  const auto add = [&](std::string_view flag, const std::string& value, const std::string& fallback) {
+    if (value != fallback) text += fmt::format(" {} '{}'", flag, value);
+  };
+  text += fmt::format(" '{}'", options.input.text);
+  add("--dtype", options.input.dtype, standard.input.dtype);
+  add("--layout", options.input.layout, standard.input.layout);
+  add("--batch", options.input.batch, standard.input.batch);
+  if (options.input.no_fuse) text += " --no-fuse";
+  add("--device", options.device.text, standard.device.text);
+  text += fmt::format(" --search {} --candidates {} --seed {}", options.search, options.candidates, options.seed);
+  if (options.budget > 0) text += fmt::format(" --budget {}", options.budget);
+  add("--shard", options.shard, standard.shard);
+  return text;
+}
+
 int tune(const TuneOptions& options) {
+  std::optional<ReportFile> page;
+  if (!options.report.empty()) page.emplace(options.report);
   Workload workload = read_workload(options.input);
   keep_shard(workload.jobs, options.shard);
   const Environment environment = options.device.environment();
@@ -112,8 +137,16 @@ int tune(const TuneOptions& options) {
     results = tuning.run(workload.jobs);
     reused = tuning.reused();
   }
-  const TuneReport report{laboratory->apparatus(), results, workload.not_covered, where(database), reused};
+  const TuneReport report{laboratory->apparatus(),
+                          results,
+                          workload.not_covered,
+                          where(database),
+                          reused,
+                          options.input.text,
+                          command_line(options),
+                          cache::format_utc(cache::utc_now_ms())};
   fmt::print("{}", options.json ? print_json(report) : print_table(report));
+  if (page) page->publish(print_page(report));
   if (was_stopped(results)) return interrupted;
   return all_served(results) ? success : failed_check;
 }
@@ -133,6 +166,7 @@ void add_tune(CLI::App& app, int& exit_code) {
   command->add_option("--seed", options->seed, "of the random choices");
   command->add_option("--budget", options->budget, "most seconds for all layers together")->check(CLI::PositiveNumber);
   command->add_option("--shard", options->shard, "i/N: only the i-th (from 0) of N equal parts of the layers");
+  command->add_option("--report", options->report, "also write everything that was found as a page: out.html");
   command->add_flag("--json", options->json, "print everything that was found as JSON");
   command->add_flag("--quiet", options->quiet, "no progress on stderr");
   command->footer(

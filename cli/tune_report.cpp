@@ -10,7 +10,6 @@
 #include "words.h"
 
 namespace kiln::cli {
-namespace {
 
 std::string_view kind_of_time(const tuner::Apparatus& apparatus) {
   return apparatus.deterministic_time ? "modelled" : "measured";
@@ -30,30 +29,9 @@ std::string_view word(tuner::JobStatus status) {
   return "?";
 }
 
-std::string variant(const tuner::Trial& trial) {
-  return trial.choice.algorithm + " " + trial.choice.config.print();
-}
-
 bool default_has_time(const tuner::JobResult& result) {
   return result.heuristic && tuner::has_time(result.heuristic->outcome);
 }
-
-void add_row(Table& table, const tuner::JobResult& result) {
-  const std::string layer = summary(result.request), count = std::to_string(result.count);
-  if (!result.best) {
-    const std::string why = result.error.empty() ? std::string(word(result.status)) : result.error;
-    table.add({layer, count, "none: " + why, "-", "-", "-"});
-    return;
-  }
-  const std::string gain = default_has_time(result) ? ratio_text(result.heuristic->median / result.best->median) : "-";
-  table.add({layer, count, variant(*result.best), time_text(result.best->median),
-             percent_text(result.roofline_seconds / result.best->median), gain});
-}
-
-// Of the layers that have both times.
-struct Totals {
-  double best = 0, heuristic = 0, roofline = 0;
-};
 
 Totals totals_of(const std::vector<tuner::JobResult>& results) {
   Totals totals;
@@ -71,6 +49,24 @@ size_t trials_in(const std::vector<tuner::JobResult>& results) {
   size_t trials = 0;
   for (const tuner::JobResult& result : results) trials += result.trials.size();
   return trials;
+}
+
+namespace {
+
+std::string variant(const tuner::Trial& trial) {
+  return trial.choice.algorithm + " " + trial.choice.config.print();
+}
+
+void add_row(Table& table, const tuner::JobResult& result) {
+  const std::string layer = summary(result.request), count = std::to_string(result.count);
+  if (!result.best) {
+    const std::string why = result.error.empty() ? std::string(word(result.status)) : result.error;
+    table.add({layer, count, "none: " + why, "-", "-", "-"});
+    return;
+  }
+  const std::string gain = default_has_time(result) ? ratio_text(result.heuristic->median / result.best->median) : "-";
+  table.add({layer, count, variant(*result.best), time_text(result.best->median),
+             percent_text(result.roofline_seconds / result.best->median), gain});
 }
 
 nlohmann::json json_of(const tuner::Trial& trial) {
@@ -98,10 +94,14 @@ nlohmann::json json_of(const tuner::JobResult& result) {
                           {"roofline_seconds", result.roofline_seconds},
                           {"best", nullptr},
                           {"default", nullptr},
-                          {"trials", nlohmann::json::array()}};
+                          {"trials", nlohmann::json::array()},
+                          {"refused", nlohmann::json::array()}};
   if (result.best) layer["best"] = json_of(*result.best);
   if (result.heuristic) layer["default"] = json_of(*result.heuristic);
   for (const tuner::Trial& trial : result.trials) layer["trials"].push_back(json_of(trial));
+  for (const Refusal& refusal : result.refused) {
+    layer["refused"].push_back({{"algorithm", refusal.algorithm}, {"reason", refusal.reason}});
+  }
   return layer;
 }
 

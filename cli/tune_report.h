@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "input.h"
@@ -16,6 +17,9 @@ struct TuneReport {
   const std::vector<NotCovered>& not_covered;
   std::string database;  ///< Where the records are, in words.
   size_t reused = 0;     ///< Trials that were in the database before.
+  std::string workload;  ///< The input as the user named it.
+  std::string command;   ///< The command line that does the same again.
+  std::string created;   ///< When the session ended, UTC.
 };
 
 std::string print_table(const TuneReport& report);
@@ -23,5 +27,22 @@ std::string print_json(const TuneReport& report);
 
 /// Whether every layer has a variant to use.
 bool all_served(const std::vector<tuner::JobResult>& results);
+
+// What the table, JSON and the page have in common.
+
+/// "modelled" or "measured".
+std::string_view kind_of_time(const tuner::Apparatus& apparatus);
+/// "finished", "out of time", ...
+std::string_view word(tuner::JobStatus status);
+/// Whether the default choice was tried and has a time.
+bool default_has_time(const tuner::JobResult& result);
+
+/// Seconds with the layers' counts, of the layers that have both times.
+struct Totals {
+  double best = 0, heuristic = 0, roofline = 0;
+};
+Totals totals_of(const std::vector<tuner::JobResult>& results);
+/// Candidates tried, all layers.
+size_t trials_in(const std::vector<tuner::JobResult>& results);
 
 }  // namespace kiln::cli

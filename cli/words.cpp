@@ -71,6 +71,7 @@ std::string summary(const Request& request) {
 }
 
 std::string time_text(double seconds) {
+  if (seconds < 1e-7) return fmt::format("{:.1f} ns", seconds * 1e9);
   if (seconds < 1e-3) return fmt::format("{:.2f} us", seconds * 1e6);
   if (seconds < 1) return fmt::format("{:.2f} ms", seconds * 1e3);
   return fmt::format("{:.1f} s", seconds);

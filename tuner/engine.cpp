@@ -57,7 +57,8 @@ void Engine::prepare(JobRun& run) {
   try {
     run.heuristic = catalogue_.heuristic(request, apparatus_.target, apparatus_.figures);
     run.result.roofline_seconds = roofline_seconds(request, apparatus_.target, apparatus_.figures);
-    const Candidates candidates = catalogue_.candidates(request, apparatus_.target, apparatus_.figures);
+    Candidates candidates = catalogue_.candidates(request, apparatus_.target, apparatus_.figures);
+    run.result.refused = std::move(candidates.refused);
     run.search = make_search(options_.search, candidates.ranked, *run.heuristic);
   } catch (const Error& error) {
     fail(run, error.what());

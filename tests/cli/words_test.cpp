@@ -20,6 +20,7 @@ TEST(Summary, SaysWhatMattersInFewWords) {
 }
 
 TEST(Words, GiveTimesAndSharesTheirUnits) {
+  EXPECT_EQ(time_text(5.87e-9), "5.9 ns");
   EXPECT_EQ(time_text(1.234e-5), "12.34 us");
   EXPECT_EQ(time_text(1.5e-3), "1.50 ms");
   EXPECT_EQ(time_text(2.25), "2.2 s");

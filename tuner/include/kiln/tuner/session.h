@@ -74,6 +74,7 @@ struct JobResult {
   /// The trial of what is used where nothing was measured; nothing if it was not tried.
   std::optional<Trial> heuristic;
   double roofline_seconds = 0;
+  std::vector<Refusal> refused;  ///< Algorithms of the operation that cannot serve the request, and why.
 };
 
 /// Tunes requests one after the other, compiling ahead while the device measures. Requests should be distinct.

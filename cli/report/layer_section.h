@@ -1,0 +1,18 @@
+// One layer's part of the report.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "tune_report.h"
+
+namespace kiln::cli {
+
+/// Times against roofline and default, the spread of the candidates, each candidate, and what does not apply and why.
+/// `number` counts the layers from 1 and is part of the section's anchor.
+std::string layer_section(const tuner::JobResult& result, size_t number);
+
+/// "#layer-3"
+std::string layer_anchor(size_t number);
+
+}  // namespace kiln::cli

@@ -1,0 +1,155 @@
+#include "report/page.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string_view>
+#include <system_error>
+
+#include "kiln/version.h"
+#include "report/chart.h"
+#include "report/layer_section.h"
+#include "report/style.h"
+#include "report/text.h"
+#include "words.h"
+
+namespace kiln::cli {
+namespace {
+
+// A file by its name; a request as it is.
+std::string title(const TuneReport& report) {
+  std::error_code ignored;
+  const std::filesystem::path path(report.workload);
+  return escaped(std::filesystem::is_regular_file(path, ignored) ? path.filename().string() : report.workload);
+}
+
+std::string head(const TuneReport& report) {
+  return fmt::format(
+      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
+      "content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<meta "
+      "http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src "
+      "data:\">\n<link rel=\"icon\" href=\"data:,\">\n<title>Kiln: {}</title>\n<style>\n{}</style>\n</head>\n",
+      title(report), page_style);
+}
+
+std::string header(const TuneReport& report) {
+  const device::DeviceInfo& device = report.apparatus.device;
+  const bool modelled = report.apparatus.deterministic_time;
+  return fmt::format(
+      "<header>\n<p class=\"kicker\">Kiln tuning report</p>\n<h1>{}</h1>\n<p>{}, compute capability {}.{}, {} SMs. "
+      "{}</p>\n</header>\n",
+      title(report), escaped(device.name), device.cc_major, device.cc_minor, device.sms,
+      modelled ? "<strong>All times are modelled</strong> by the emulated device: nothing was measured."
+               : "Times are measured: medians of cold-cache runs, with 95% intervals.");
+}
+
+std::string tile(const std::string& value, std::string_view name) {
+  return fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", name, value);
+}
+
+// The whole workload in a few numbers.
+std::string tiles(const TuneReport& report) {
+  int64_t layers = 0;
+  for (const tuner::JobResult& result : report.results) layers += result.count;
+  std::string text = "<dl class=\"tiles\">\n";
+  if (const Totals totals = totals_of(report.results); totals.best > 0) {
+    text += tile(time_text(totals.best), "all layers, tuned");
+    text += tile(time_text(totals.heuristic), "with the default choices");
+    text += tile(ratio_text(totals.heuristic / totals.best), "gain over default");
+    text += tile(percent_text(totals.roofline / totals.best), "of roofline");
+  }
+  text += tile(fmt::format("{}", layers), fmt::format("layers, {} of them distinct", report.results.size()));
+  text += tile(fmt::format("{}", trials_in(report.results)),
+               fmt::format("candidates, {} known from before", report.reused));
+  return text + "</dl>\n";
+}
+
+std::string layer_row(const tuner::JobResult& result, size_t number) {
+  std::string cells = fmt::format(
+      "<tr><td class=\"ordinal\">{0}</td><td class=\"variant\"><a href=\"{1}\">{2}</a></td><td class=\"number\" "
+      "data-name=\"count\">{3}</td>",
+      number, layer_anchor(number), escaped(summary(result.request)), result.count);
+  if (!result.best) {
+    return cells +
+           "<td class=\"number\" data-name=\"tuned\">none</td><td class=\"number\" data-name=\"default\">-</td>"
+           "<td class=\"number\" data-name=\"gain\">-</td><td class=\"number\" data-name=\"of roofline\">-</td>"
+           "<td class=\"chart\"></td></tr>\n";
+  }
+  const double best = result.best->median;
+  const double fallback = default_has_time(result) ? result.heuristic->median : 0;
+  return cells +
+         fmt::format(
+             "<td class=\"number\" data-name=\"tuned\">{}</td><td class=\"number\" data-name=\"default\">{}</td>"
+             "<td class=\"number\" data-name=\"gain\">{}</td><td class=\"number\" data-name=\"of "
+             "roofline\">{}</td><td class=\"chart\">{}</td></tr>\n",
+             time_text(best), fallback > 0 ? time_text(fallback) : "-",
+             fallback > 0 ? ratio_text(fallback / best) : "-", percent_text(result.roofline_seconds / best),
+             bar_chart(best, fallback, result.roofline_seconds));
+}
+
+std::string overview(const TuneReport& report) {
+  std::string text =
+      "<section>\n<h2>Layers</h2>\n<p class=\"legend\">Each bar starts at zero: <svg class=\"key-bar\" "
+      "aria-hidden=\"true\"><rect class=\"tuned\" x=\"1\" y=\"5\" width=\"30\" height=\"10\"/></svg>tuned, <svg "
+      "class=\"key-bar\" aria-hidden=\"true\"><rect class=\"fallback\" x=\"1\" y=\"3\" width=\"30\" "
+      "height=\"14\"/></svg>default choice, " +
+      glyph(Mark::roofline) +
+      "roofline.</p>\n<table class=\"layers\">\n<thead><tr><th></th><th>layer</th><th class=\"number\">count</th><th "
+      "class=\"number\">tuned</th><th class=\"number\">default</th><th class=\"number\">gain</th><th "
+      "class=\"number\">of roofline</th><th>time</th></tr></thead>\n<tbody>\n";
+  for (size_t i = 0; i < report.results.size(); ++i) text += layer_row(report.results[i], i + 1);
+  return text + "</tbody>\n</table>\n</section>\n";
+}
+
+std::string not_covered(const TuneReport& report) {
+  if (report.not_covered.empty()) return {};
+  std::string text = "<section>\n<h2>Not covered</h2>\n<dl class=\"refused\">\n";
+  for (const NotCovered& node : report.not_covered) {
+    text += fmt::format("<div><dt>{} &times; {}</dt><dd>{}</dd></div>\n", node.count, escaped(node.operation),
+                        escaped(node.reason));
+  }
+  return text + "</dl>\n</section>\n";
+}
+
+std::string provenance_row(std::string_view name, const std::string& value) {
+  return fmt::format("<div><dt>{}</dt><dd><code>{}</code></dd></div>\n", name, escaped(value));
+}
+
+// Everything that has to be the same for these times to come out again.
+std::string provenance(const TuneReport& report) {
+  const tuner::Apparatus& apparatus = report.apparatus;
+  std::map<std::string, std::set<std::string>> digests;  // of each algorithm tried
+  for (const tuner::JobResult& result : report.results) {
+    for (const tuner::Trial& trial : result.trials) digests[trial.choice.algorithm].insert(trial.algorithm_digest);
+  }
+  std::string text = "<section>\n<h2>Provenance</h2>\n<dl class=\"provenance\">\n";
+  text += provenance_row("command", report.command);
+  text += provenance_row("made", report.created);
+  text += provenance_row("Kiln", std::string(version()));
+  text += provenance_row("device", apparatus.device.id());
+  text += provenance_row("driver", fmt::format("{}: {}", apparatus.driver_version, apparatus.driver_description));
+  text += provenance_row("NVRTC", apparatus.nvrtc_version);
+  text += provenance_row("records", report.database);
+  for (const auto& [algorithm, of_algorithm] : digests) {
+    for (const std::string& digest : of_algorithm) text += provenance_row(escaped(algorithm), digest);
+  }
+  return text +
+         "</dl>\n<p>Every candidate was compared with the double-precision reference before it was timed. Times within "
+         "2% "
+         "of the fastest are ties: of those, the variant with the least workspace is used. The roofline is the larger "
+         "of "
+         "the arithmetic at the device's f32 peak and the compulsory traffic at its full memory bandwidth.</p>\n"
+         "</section>\n";
+}
+
+}  // namespace
+
+std::string print_page(const TuneReport& report) {
+  std::string text = head(report) + "<body>\n" + header(report) + "<main>\n" + tiles(report) + overview(report);
+  for (size_t i = 0; i < report.results.size(); ++i) text += layer_section(report.results[i], i + 1);
+  return text + not_covered(report) + provenance(report) + "</main>\n</body>\n</html>\n";
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,138 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <regex>
+#include <set>
+
+#include "kiln/base/error.h"
+#include "report/page.h"
+#include "report/report_file.h"
+
+namespace kiln::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const char* const hostile = "</code><script>alert('\xff')</script>\"&";
+
+tuner::Trial trial(const std::string& algorithm, tuner::Outcome outcome, double median) {
+  tuner::Trial made;
+  made.choice.algorithm = algorithm;
+  made.outcome = outcome;
+  made.median = median;
+  if (median > 0) made.samples = {median, 1.1 * median};
+  made.check = "largest error 1e-07 of 3e-06 allowed";
+  made.algorithm_digest = "d1ge57";
+  return made;
+}
+
+// One tuned layer and one that nothing serves; every text from outside is hostile.
+class ReportPage : public testing::Test {
+ protected:
+  ReportPage() {
+    apparatus_.device.name = hostile;
+    apparatus_.driver_description = hostile;
+    apparatus_.deterministic_time = true;
+    tuner::JobResult tuned;
+    tuned.request = Request::parse("conv_forward x=f32:1x8x14x14 w=f32:16x8x3x3 pad=1");
+    tuned.count = 3;
+    tuned.roofline_seconds = 1e-6;
+    tuned.trials = {trial("conv_direct", tuner::Outcome::timed, 4e-6),
+                    trial("conv_implicit_gemm", tuner::Outcome::timed, 2e-6),
+                    trial(hostile, tuner::Outcome::compile_failed, 0)};
+    tuned.trials[2].error = hostile;
+    tuned.best = tuned.trials[1];
+    tuned.heuristic = tuned.trials[0];
+    tuned.refused = {{"conv_depthwise", hostile}, {"conv_1x1", "the filter is 3x3"}};
+    tuner::JobResult failed;
+    failed.request = Request::parse("softmax_forward x=f32:3x100");
+    failed.status = tuner::JobStatus::failed;
+    failed.error = hostile;
+    results_ = {tuned, failed};
+    not_covered_ = {{hostile, 2, hostile}};
+  }
+
+  std::string page() const {
+    return print_page({apparatus_, results_, not_covered_, hostile, 1, hostile, hostile, "2026-11-20T10:00:00.000Z"});
+  }
+
+  tuner::Apparatus apparatus_;
+  std::vector<tuner::JobResult> results_;
+  std::vector<NotCovered> not_covered_;
+};
+
+TEST_F(ReportPage, EscapesEveryTextFromOutside) {
+  EXPECT_THAT(page(), Not(HasSubstr("<script")));
+  EXPECT_THAT(page(), Not(HasSubstr("\xff")));
+  EXPECT_THAT(page(), HasSubstr("&lt;script&gt;alert("));
+}
+
+TEST_F(ReportPage, FetchesNothingAndForbidsIt) {
+  for (const char* way : {"http:", "https:", "src=", "url(", "@import", "<script", "<iframe", "<object", "onload"}) {
+    EXPECT_THAT(page(), Not(HasSubstr(way))) << way;
+  }
+  EXPECT_THAT(page(), HasSubstr("Content-Security-Policy\" content=\"default-src 'none'"));
+}
+
+// Every element is closed where it was opened: no text can change what comes after it.
+TEST_F(ReportPage, IsWellFormed) {
+  const std::string text = page();
+  const std::regex tag(R"-(<(/?)([a-z][a-z0-9]*)((?:[^<>"]|"[^"]*")*?)(/?)>)-");
+  const std::set<std::string> empty = {"meta", "link", "wbr"};
+  std::vector<std::string> open;
+  size_t tags = 0;
+  for (std::sregex_iterator at(text.begin(), text.end(), tag), end; at != end; ++at, ++tags) {
+    const std::string name = (*at)[2];
+    if (empty.contains(name) || (*at)[4] == "/") continue;
+    if ((*at)[1] != "/") {
+      open.push_back(name);
+      continue;
+    }
+    ASSERT_FALSE(open.empty()) << "</" << name << ">";
+    ASSERT_EQ(open.back(), name);
+    open.pop_back();
+  }
+  EXPECT_TRUE(open.empty());
+  EXPECT_EQ(tags + 1, static_cast<size_t>(std::count(text.begin(), text.end(), '<')));  // and the doctype
+}
+
+TEST_F(ReportPage, SaysThatTimesAreModelled) {
+  EXPECT_THAT(page(), HasSubstr("All times are modelled"));
+  apparatus_.deterministic_time = false;
+  EXPECT_THAT(page(), Not(HasSubstr("modelled")));
+}
+
+TEST_F(ReportPage, ShowsTimesAgainstRooflineAndDefault) {
+  EXPECT_THAT(page(), HasSubstr("tuned 2.00 us, default 4.00 us, roofline 1.00 us"));
+  EXPECT_THAT(page(), HasSubstr("50.0% of roofline"));
+  EXPECT_THAT(page(), HasSubstr("tuned is 2.00x as fast"));
+  EXPECT_THAT(page(), HasSubstr("6.00 us"));  // with its count
+}
+
+TEST_F(ReportPage, NamesEveryCandidateAndRefusalWithItsReason) {
+  EXPECT_THAT(page(), HasSubstr("3 candidates: 2 timed, 1 compile failed"));
+  EXPECT_THAT(page(), HasSubstr("<dt>conv_1x1</dt><dd>the filter is 3x3</dd>"));
+  EXPECT_THAT(page(), HasSubstr("<strong>Nothing to use:</strong> &lt;/code&gt;"));
+  EXPECT_THAT(page(), HasSubstr("d1ge57"));
+  EXPECT_THAT(page(), HasSubstr("2 &times; &lt;/code&gt;"));
+}
+
+TEST(ReportFile, KeepsAnEarlierReportUntilTheNewOneIsComplete) {
+  const std::string path = testing::TempDir() + "kiln_report.html";
+  std::ofstream(path) << "before";
+  const auto content = [&] {
+    std::ifstream stream(path);
+    return std::string(std::istreambuf_iterator<char>(stream), {});
+  };
+  { const ReportFile unfinished(path); }
+  EXPECT_EQ(content(), "before");
+  ReportFile(path).publish("after");
+  EXPECT_EQ(content(), "after");
+  EXPECT_FALSE(std::ifstream(path + ".partial").is_open());
+  EXPECT_THROW(ReportFile("/no/such/folder/report.html"), Error);
+}
+
+}  // namespace
+}  // namespace kiln::cli
