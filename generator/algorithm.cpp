@@ -48,9 +48,9 @@ Program Algorithm::program(const SourceLibrary& library, const Request& request,
   return definition_->program(library, request, target, config);
 }
 
-Estimate Algorithm::estimate(const Request& request, const Target& target, const DeviceFigures& device,
-                             const Config& config) const {
-  return definition_->estimate(request, target, device, config);
+std::function<Estimate(const Config&)> Algorithm::predictor(const Request& request, const Target& target,
+                                                            const DeviceFigures& device) const {
+  return definition_->predictor(request, target, device);
 }
 
 std::string Algorithm::digest(const SourceLibrary& library) const {

@@ -75,7 +75,7 @@ Estimate Catalogue::estimate(const Request& request, const Target& target, const
   if (const auto reason = refusal(request, target, choice)) {
     throw Error(ErrorCode::invalid_argument, fmt::format("refused: {}: {}", choice.algorithm, *reason));
   }
-  return find(choice.algorithm)->estimate(request, target, device, choice.config);
+  return find(choice.algorithm)->predictor(request, target, device)(choice.config);
 }
 
 Candidates Catalogue::candidates(const Request& request, const Target& target, const DeviceFigures& device) const {
@@ -87,8 +87,9 @@ Candidates Catalogue::candidates(const Request& request, const Target& target, c
       continue;
     }
     const size_t before = result.ranked.size();
+    const auto predict = algorithm.predictor(request, target, device);
     algorithm.space().for_each_legal(request, target, [&](const Config& config) {
-      result.ranked.push_back({{algorithm.name(), config}, algorithm.estimate(request, target, device, config)});
+      result.ranked.push_back({{algorithm.name(), config}, predict(config)});
       return true;
     });
     if (result.ranked.size() == before) result.refused.push_back({algorithm.name(), "its rules leave no legal point"});

@@ -9,6 +9,16 @@
 #include "text.h"
 
 namespace kiln {
+namespace {
+
+Config config_of(const std::vector<Parameter>& parameters, Point point) {
+  std::vector<std::pair<std::string, int64_t>> values;
+  values.reserve(point.size());
+  for (size_t i = 0; i < point.size(); ++i) values.emplace_back(parameters[i].name, point[i]);
+  return Config(std::move(values));
+}
+
+}  // namespace
 
 Config::Config(std::vector<std::pair<std::string, int64_t>> values) : values_(std::move(values)) {
   std::sort(values_.begin(), values_.end());
@@ -60,43 +70,45 @@ int64_t Space::size() const {
   return points;
 }
 
-const Rule* Space::broken_rule(const Config& config, const Request& request, const Target& target) const {
-  for (const Rule& rule : rules_) {
-    if (!rule.holds(config, request, target)) return &rule;
-  }
-  return nullptr;
-}
-
 std::optional<std::string> Space::refusal(const Config& config, const Request& request, const Target& target) const {
   for (const auto& [name, value] : config.values()) {
     const auto known = [&name = name](const Parameter& parameter) { return parameter.name == name; };
     if (std::none_of(parameters_.begin(), parameters_.end(), known)) return fmt::format("no parameter {}", name);
   }
+  std::vector<int64_t> point;
   for (const Parameter& parameter : parameters_) {
     const std::optional<int64_t> value = config.find(parameter.name);
     if (!value) return fmt::format("parameter {} is missing", parameter.name);
     if (std::find(parameter.values.begin(), parameter.values.end(), *value) == parameter.values.end()) {
       return fmt::format("{}={} is not one of {}", parameter.name, *value, text::join(parameter.values, ", "));
     }
+    point.push_back(*value);
   }
-  const Rule* rule = broken_rule(config, request, target);
-  if (rule == nullptr) return std::nullopt;
-  return fmt::format("{} ({})", rule->name, config.print());
+  for (const Rule& rule : rules_) {
+    if (!rule.bind(request, target)(point)) return fmt::format("{} ({})", rule.name, config.print());
+  }
+  return std::nullopt;
 }
 
 void Space::for_each_legal(const Request& request, const Target& target,
                            const std::function<bool(const Config&)>& visit) const {
+  std::vector<std::function<bool(Point)>> holds;
+  for (const Rule& rule : rules_) holds.push_back(rule.bind(request, target));
   std::vector<size_t> digits(parameters_.size(), 0);
+  std::vector<int64_t> point;
+  for (const Parameter& parameter : parameters_) point.push_back(parameter.values.front());
   while (true) {
-    std::vector<std::pair<std::string, int64_t>> values;
-    values.reserve(parameters_.size());
-    for (size_t i = 0; i < digits.size(); ++i)
-      values.emplace_back(parameters_[i].name, parameters_[i].values[digits[i]]);
-    const Config config(std::move(values));
-    if (broken_rule(config, request, target) == nullptr && !visit(config)) return;
+    const bool legal = std::all_of(holds.begin(), holds.end(), [&](const auto& rule) { return rule(point); });
+    if (legal && !visit(config_of(parameters_, point))) return;
 
     size_t position = digits.size();
-    while (position > 0 && ++digits[position - 1] == parameters_[position - 1].values.size()) digits[--position] = 0;
+    for (; position > 0; --position) {
+      const size_t i = position - 1;
+      const bool carry = ++digits[i] == parameters_[i].values.size();
+      if (carry) digits[i] = 0;
+      point[i] = parameters_[i].values[digits[i]];
+      if (!carry) break;
+    }
     if (position == 0) return;
   }
 }

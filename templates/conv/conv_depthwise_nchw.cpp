@@ -9,6 +9,8 @@
 namespace kiln {
 namespace {
 
+using descriptor::ConvProblem;
+
 struct Tile {
   int p, q, threads;
 };
@@ -17,46 +19,41 @@ int64_t ceil_div(int64_t value, int64_t divisor) {
   return (value + divisor - 1) / divisor;
 }
 
-int64_t tiles_per_image(const Tile& tile, const ConvForward& conv) {
-  return conv.k() * ceil_div(conv.p(), tile.p) * ceil_div(conv.q(), tile.q);
+int64_t tiles_per_image(const Tile& tile, const ConvProblem& conv) {
+  return conv.k() * descriptor::tiles_per_plane(conv, tile.p, tile.q);
 }
 
 // Elements of one access of x: rows of x, and the starts of tiles in them, are multiples of it.
-int x_run(const Tile& tile, const ConvForward& conv) {
+int x_run(const Tile& tile, const ConvProblem& conv) {
   return descriptor::vector_width(conv.x, std::gcd(conv.width(), tile.q * conv.stride[1]));
 }
 
-int y_run(const Tile& tile, const ConvForward& conv) {
+int y_run(const Tile& tile, const ConvProblem& conv) {
   return descriptor::output_vector_width(conv, std::gcd(conv.q(), int64_t{tile.q}));
 }
 
 // Accesses of one row of x: as RUNS in the kernel.
-int64_t runs(const Tile& tile, const ConvForward& conv) {
+int64_t runs(const Tile& tile, const ConvProblem& conv) {
   const int run = x_run(tile, conv);
   const int64_t shift = (run - conv.pad_begin[1] % run) % run;
   return ceil_div(shift + descriptor::input_positions(conv, 1, tile.q), run);
 }
 
-int registers(const Tile& tile, const ConvForward& conv) {
+int registers(const Tile& tile, const ConvProblem& conv) {
   return static_cast<int>(tile.p * tile.q + conv.r() * conv.s() + runs(tile, conv) * x_run(tile, conv) * 2 + 28);
 }
 
-Program program(const Tile& tile, const Request& request, const Target&, const Emitter& emit) {
-  const ConvForward conv = ConvForward::of(request);
+Program program(const Tile& tile, const ConvProblem& conv, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::conv_prelude(conv);
   prelude.constant("TILE_P", tile.p).constant("TILE_Q", tile.q).constant("THREADS", tile.threads);
   prelude.constant("X_RUN", x_run(tile, conv)).constant("Y_RUN", y_run(tile, conv));
 
-  Launch launch;
-  launch.entry = "conv_depthwise_nchw";
+  Launch launch = descriptor::conv_launch("conv_depthwise_nchw", tile.threads);
   launch.grid[0] = descriptor::blocks_for(conv, tiles_per_image(tile, conv), tile.threads);
-  launch.block[0] = static_cast<unsigned>(tile.threads);
-  launch.arguments = descriptor::conv_arguments();
   return Program{{emit.source(prelude)}, {launch}};
 }
 
-Estimate predict(const Tile& tile, const Request& request, const Target& target, const DeviceFigures& device) {
-  const ConvForward conv = ConvForward::of(request);
+Estimate predict(const Tile& tile, const ConvProblem& conv, const Target& target, const DeviceFigures& device) {
   const double taps = static_cast<double>(conv.r() * conv.s());
   const double warps = tile.threads / 32.0;
   const double rows = static_cast<double>(descriptor::input_positions(conv, 0, tile.p));
@@ -84,34 +81,31 @@ Estimate predict(const Tile& tile, const Request& request, const Target& target,
 }  // namespace
 
 Algorithm conv_depthwise_nchw() {
-  return describe<Tile>("conv_depthwise_nchw", "conv_forward", "conv/conv_depthwise_nchw.cu")
-      .applies([](const Request& request, const Target&) {
-        return descriptor::depthwise_refusal(ConvForward::of(request), descriptor::ConvLayout::nchw);
+  return describe<Tile, ConvProblem>("conv_depthwise_nchw", "conv_forward", "conv/conv_depthwise_nchw.cu")
+      .applies([](const ConvProblem& conv, const Target&) {
+        return descriptor::depthwise_refusal(conv, descriptor::ConvLayout::nchw);
       })
       .param("TILE_P", &Tile::p, {4, 2, 1, 7, 8})
       .param("TILE_Q", &Tile::q, {4, 2, 1, 7, 8})
       .param("THREADS", &Tile::threads, {128, 64, 256})
       .rule("the tile suits the image",
-            [](const Tile& tile, const Request& request, const Target&) {
-              const ConvForward conv = ConvForward::of(request);
-              return (tile.p == 1 || tile.p < 2 * conv.p()) && (tile.q == 1 || tile.q < 2 * conv.q());
+            [](const Tile& tile, const ConvProblem& conv, const Target&) {
+              return descriptor::tile_suits_the_image(conv, tile.p, tile.q);
             })
       .rule("the unrolled loops are not too long",
-            [](const Tile& tile, const Request& request, const Target&) {
-              const ConvForward conv = ConvForward::of(request);
+            [](const Tile& tile, const ConvProblem& conv, const Target&) {
               constexpr int64_t longest_body = 1200;
               const bool least = tile.p == 1 && tile.q == 1;
               return least || (conv.r() * conv.s() * tile.p * tile.q <= longest_body &&
                                descriptor::input_positions(conv, 0, tile.p) * runs(tile, conv) <= 128);
             })
       .rule("registers suffice",
-            [](const Tile& tile, const Request& request, const Target& target) {
+            [](const Tile& tile, const ConvProblem& conv, const Target& target) {
               const int limit = std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / tile.threads);
-              return (tile.p == 1 && tile.q == 1) || registers(tile, ConvForward::of(request)) <= limit - 100;
+              return (tile.p == 1 && tile.q == 1) || registers(tile, conv) <= limit - 100;
             })
       .rule("the grid fits",
-            [](const Tile& tile, const Request& request, const Target&) {
-              const ConvForward conv = ConvForward::of(request);
+            [](const Tile& tile, const ConvProblem& conv, const Target&) {
               return tiles_per_image(tile, conv) * conv.n() / tile.threads < (int64_t{1} << 31) - 1;
             })
       .program(program)

@@ -8,6 +8,8 @@
 namespace kiln {
 namespace {
 
+using descriptor::ConvProblem;
+
 struct Tile {
   int p, q, vector, k, threads;
 };
@@ -16,8 +18,8 @@ int64_t ceil_div(int64_t value, int64_t divisor) {
   return (value + divisor - 1) / divisor;
 }
 
-int64_t places_per_image(const Tile& tile, const ConvForward& conv) {
-  return ceil_div(conv.p(), tile.p) * ceil_div(conv.q(), tile.q);
+int64_t places_per_image(const Tile& tile, const ConvProblem& conv) {
+  return descriptor::tiles_per_plane(conv, tile.p, tile.q);
 }
 
 // Output tiles of one block: each is worked on by as many threads as it takes vectors to span BLOCK_K channels.
@@ -25,16 +27,16 @@ int64_t places_per_block(const Tile& tile) {
   return tile.threads / (tile.k / tile.vector);
 }
 
-int64_t channel_tiles(const Tile& tile, const ConvForward& conv) {
+int64_t channel_tiles(const Tile& tile, const ConvProblem& conv) {
   return ceil_div(conv.k(), tile.k);
 }
 
-int64_t shared_bytes(const Tile& tile, const ConvForward& conv) {
+int64_t shared_bytes(const Tile& tile, const ConvProblem& conv) {
   return conv.r() * conv.s() * tile.k * 4;
 }
 
 // Widest access that x (if its channels are those of y) and y allow.
-int widest_vector(const ConvForward& conv) {
+int widest_vector(const ConvProblem& conv) {
   const int width = descriptor::output_vector_width(conv, conv.k());
   return conv.k() == conv.c() ? std::min(width, descriptor::vector_width(conv.x, conv.c())) : width;
 }
@@ -43,23 +45,18 @@ int registers(const Tile& tile) {
   return tile.p * tile.q * tile.vector + 3 * tile.vector + 32;
 }
 
-Program program(const Tile& tile, const Request& request, const Target&, const Emitter& emit) {
-  const ConvForward conv = ConvForward::of(request);
+Program program(const Tile& tile, const ConvProblem& conv, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::conv_prelude(conv);
   prelude.constant("TILE_P", tile.p).constant("TILE_Q", tile.q).constant("VECTOR", tile.vector);
   prelude.constant("BLOCK_K", tile.k).constant("THREADS", tile.threads);
 
-  Launch launch;
-  launch.entry = "conv_depthwise_nhwc";
+  Launch launch = descriptor::conv_launch("conv_depthwise_nhwc", tile.threads);
   launch.grid[0] = descriptor::blocks_for(conv, places_per_image(tile, conv), places_per_block(tile));
   launch.grid[1] = Count{channel_tiles(tile, conv)};
-  launch.block[0] = static_cast<unsigned>(tile.threads);
-  launch.arguments = descriptor::conv_arguments();
   return Program{{emit.source(prelude)}, {launch}};
 }
 
-Estimate predict(const Tile& tile, const Request& request, const Target& target, const DeviceFigures& device) {
-  const ConvForward conv = ConvForward::of(request);
+Estimate predict(const Tile& tile, const ConvProblem& conv, const Target& target, const DeviceFigures& device) {
   const double taps = static_cast<double>(conv.r() * conv.s());
   const double warps = tile.threads / 32.0;
   const double accesses =
@@ -93,9 +90,9 @@ Estimate predict(const Tile& tile, const Request& request, const Target& target,
 }  // namespace
 
 Algorithm conv_depthwise_nhwc() {
-  return describe<Tile>("conv_depthwise_nhwc", "conv_forward", "conv/conv_depthwise_nhwc.cu")
-      .applies([](const Request& request, const Target&) {
-        return descriptor::depthwise_refusal(ConvForward::of(request), descriptor::ConvLayout::nhwc);
+  return describe<Tile, ConvProblem>("conv_depthwise_nhwc", "conv_forward", "conv/conv_depthwise_nhwc.cu")
+      .applies([](const ConvProblem& conv, const Target&) {
+        return descriptor::depthwise_refusal(conv, descriptor::ConvLayout::nhwc);
       })
       .param("TILE_P", &Tile::p, {2, 1, 4})
       .param("TILE_Q", &Tile::q, {4, 2, 1, 7})
@@ -103,42 +100,36 @@ Algorithm conv_depthwise_nhwc() {
       .param("BLOCK_K", &Tile::k, {64, 32, 128})
       .param("THREADS", &Tile::threads, {128, 64, 256})
       .rule("vectors are aligned and end with the pixel",
-            [](const Tile& tile, const Request& request, const Target&) {
-              return tile.vector <= widest_vector(ConvForward::of(request));
-            })
+            [](const Tile& tile, const ConvProblem& conv, const Target&) { return tile.vector <= widest_vector(conv); })
       .rule("vectors are not needlessly narrow",
-            [](const Tile& tile, const Request& request, const Target&) {
-              return tile.vector * 2 >= std::min(4, widest_vector(ConvForward::of(request)));
+            [](const Tile& tile, const ConvProblem& conv, const Target&) {
+              return tile.vector * 2 >= std::min(4, widest_vector(conv));
             })
       .rule("the tile suits the image",
-            [](const Tile& tile, const Request& request, const Target&) {
-              const ConvForward conv = ConvForward::of(request);
-              return (tile.p == 1 || tile.p < 2 * conv.p()) && (tile.q == 1 || tile.q < 2 * conv.q());
+            [](const Tile& tile, const ConvProblem& conv, const Target&) {
+              return descriptor::tile_suits_the_image(conv, tile.p, tile.q);
             })
       .rule("BLOCK_K suits the channels",
-            [](const Tile& tile, const Request& request, const Target&) {
-              return (tile.k == 32 || tile.k < 2 * ConvForward::of(request).k()) &&
-                     tile.threads % (tile.k / tile.vector) == 0;
+            [](const Tile& tile, const ConvProblem& conv, const Target&) {
+              return (tile.k == 32 || tile.k < 2 * conv.k()) && tile.threads % (tile.k / tile.vector) == 0;
             })
       .rule("the unrolled loops are not too long",
-            [](const Tile& tile, const Request& request, const Target&) {
-              const ConvForward conv = ConvForward::of(request);
+            [](const Tile& tile, const ConvProblem& conv, const Target&) {
               constexpr int64_t longest_body = 1600;
               const bool least = tile.p == 1 && tile.q == 1;
               return least || conv.r() * conv.s() * tile.p * tile.q * tile.vector <= longest_body;
             })
       .rule("filters fit into shared memory",
-            [](const Tile& tile, const Request& request, const Target& target) {
-              return shared_bytes(tile, ConvForward::of(request)) <= target.arch.shared_per_block_default;
+            [](const Tile& tile, const ConvProblem& conv, const Target& target) {
+              return shared_bytes(tile, conv) <= target.arch.shared_per_block_default;
             })
       .rule("registers suffice",
-            [](const Tile& tile, const Request&, const Target& target) {
+            [](const Tile& tile, const ConvProblem&, const Target& target) {
               const int limit = std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / tile.threads);
               return tile.p * tile.q * tile.vector <= 64 && registers(tile) <= limit - 40;
             })
       .rule("the grid fits",
-            [](const Tile& tile, const Request& request, const Target&) {
-              const ConvForward conv = ConvForward::of(request);
+            [](const Tile& tile, const ConvProblem& conv, const Target&) {
               return channel_tiles(tile, conv) <= 65535 &&
                      places_per_image(tile, conv) * conv.n() / places_per_block(tile) < (int64_t{1} << 31) - 1;
             })

@@ -10,6 +10,7 @@ namespace kiln {
 namespace {
 
 using descriptor::ConvLayout;
+using descriptor::ConvProblem;
 
 struct Tile {
   int p, k, threads;
@@ -19,42 +20,42 @@ int64_t ceil_div(int64_t value, int64_t divisor) {
   return (value + divisor - 1) / divisor;
 }
 
-int64_t filter_elements(const ConvForward& conv) {
+int64_t filter_elements(const ConvProblem& conv) {
   return conv.c_per_group() * conv.r() * conv.s();
 }
 
 // Rows of x that a thread's outputs need.
-int64_t input_rows(const Tile& tile, const ConvForward& conv) {
+int64_t input_rows(const Tile& tile, const ConvProblem& conv) {
   return (tile.p - 1) * conv.stride[0] + (conv.r() - 1) * conv.dilation[0] + 1;
 }
 
-int64_t channel_tiles(const Tile& tile, const ConvForward& conv) {
+int64_t channel_tiles(const Tile& tile, const ConvProblem& conv) {
   return conv.groups * ceil_div(conv.k_per_group(), tile.k);
 }
 
-int64_t columns_per_image(const Tile& tile, const ConvForward& conv) {
+int64_t columns_per_image(const Tile& tile, const ConvProblem& conv) {
   return ceil_div(conv.p(), tile.p) * conv.q();
 }
 
 // Channels of one access of x: as many as fit the registers of a column.
-int x_run(const Tile& tile, const ConvForward& conv) {
-  if (descriptor::layout_of(conv) == ConvLayout::nchw) return 1;
+int x_run(const Tile& tile, const ConvProblem& conv) {
+  if (conv.layout() == ConvLayout::nchw) return 1;
   int run = descriptor::vector_width(conv.x, std::gcd(conv.c_per_group(), int64_t{8}));
   while (run > 1 && run * input_rows(tile, conv) > 24) run /= 2;
   return run;
 }
 
-int y_run(const Tile& tile, const ConvForward& conv) {
-  if (descriptor::layout_of(conv) == ConvLayout::nchw) return 1;
+int y_run(const Tile& tile, const ConvProblem& conv) {
+  if (conv.layout() == ConvLayout::nchw) return 1;
   return descriptor::output_vector_width(conv, std::gcd(conv.k_per_group(), int64_t{std::min(tile.k, 8)}));
 }
 
-int registers(const Tile& tile, const ConvForward& conv) {
+int registers(const Tile& tile, const ConvProblem& conv) {
   return static_cast<int>(tile.p * tile.k + input_rows(tile, conv) * x_run(tile, conv) + 2 * tile.k + 36);
 }
 
 // Rows of x that some tap of some output of a thread meets: loads of one column.
-int64_t met_rows(const Tile& tile, const ConvForward& conv) {
+int64_t met_rows(const Tile& tile, const ConvProblem& conv) {
   return std::min(input_rows(tile, conv), tile.p * conv.r());
 }
 
@@ -65,7 +66,7 @@ struct Unrolling {
 
 // All tap columns, unless the code gets too long for the instruction cache; then channels, until enough loads are under
 // way to hide their latency.
-Unrolling unrolling(const Tile& tile, const ConvForward& conv) {
+Unrolling unrolling(const Tile& tile, const ConvProblem& conv) {
   constexpr int64_t longest_body = 1600, loads_under_way = 12;
   const int64_t products = conv.r() * tile.p * tile.k * x_run(tile, conv);  // of one tap column
   if (products * conv.s() > longest_body) return {1, 1};
@@ -78,8 +79,7 @@ Unrolling unrolling(const Tile& tile, const ConvForward& conv) {
   return result;
 }
 
-std::optional<std::string> refusal(const Request& request, const Target&) {
-  const ConvForward conv = ConvForward::of(request);
+std::optional<std::string> refusal(const ConvProblem& conv, const Target&) {
   if (auto reason = descriptor::packed_refusal(conv)) return reason;
   constexpr int64_t longest_filter = 2048;
   if (filter_elements(conv) > longest_filter) return "a filter has more elements than shared memory holds";
@@ -89,26 +89,21 @@ std::optional<std::string> refusal(const Request& request, const Target&) {
   return std::nullopt;
 }
 
-Program program(const Tile& tile, const Request& request, const Target&, const Emitter& emit) {
-  const ConvForward conv = ConvForward::of(request);
+Program program(const Tile& tile, const ConvProblem& conv, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::conv_prelude(conv);
-  prelude.flag("NHWC", descriptor::layout_of(conv) == ConvLayout::nhwc);
+  prelude.flag("NHWC", conv.layout() == ConvLayout::nhwc);
   prelude.constant("TILE_P", tile.p).constant("TILE_K", tile.k).constant("THREADS", tile.threads);
   prelude.constant("X_RUN", x_run(tile, conv)).constant("Y_RUN", y_run(tile, conv));
   const Unrolling unroll = unrolling(tile, conv);
   prelude.constant("UNROLL_S", unroll.s).constant("UNROLL_C", unroll.c);
 
-  Launch launch;
-  launch.entry = "conv_direct";
+  Launch launch = descriptor::conv_launch("conv_direct", tile.threads);
   launch.grid[0] = descriptor::blocks_for(conv, columns_per_image(tile, conv), tile.threads);
   launch.grid[1] = Count{channel_tiles(tile, conv)};
-  launch.block[0] = static_cast<unsigned>(tile.threads);
-  launch.arguments = descriptor::conv_arguments();
   return Program{{emit.source(prelude)}, {launch}};
 }
 
-Estimate predict(const Tile& tile, const Request& request, const Target& target, const DeviceFigures& device) {
-  const ConvForward conv = ConvForward::of(request);
+Estimate predict(const Tile& tile, const ConvProblem& conv, const Target& target, const DeviceFigures& device) {
   const double taps = static_cast<double>(conv.r() * conv.s());
   const double filter = static_cast<double>(filter_elements(conv));
   const double warps = tile.threads / 32.0;
@@ -116,7 +111,7 @@ Estimate predict(const Tile& tile, const Request& request, const Target& target,
   const double run = x_run(tile, conv);
   const double loads = filter / static_cast<double>(conv.r()) * rows / run;  // of x, a thread
   // Neighbouring lanes are neighbours in q: in nhwc a whole pixel apart.
-  const bool nchw = descriptor::layout_of(conv) == ConvLayout::nchw;
+  const bool nchw = conv.layout() == ConvLayout::nchw;
   const double lane_bytes = static_cast<double>(conv.stride[1] * (nchw ? 1 : conv.c())) * size_of(conv.x.dtype);
   const double sectors =
       std::min(32.0, std::max(1.0, lane_bytes * 32 / 32)) * std::max(1.0, run * size_of(conv.x.dtype) / 32);
@@ -151,35 +146,31 @@ Estimate predict(const Tile& tile, const Request& request, const Target& target,
 }  // namespace
 
 Algorithm conv_direct() {
-  return describe<Tile>("conv_direct", "conv_forward", "conv/conv_direct.cu")
+  return describe<Tile, ConvProblem>("conv_direct", "conv_forward", "conv/conv_direct.cu")
       .applies(refusal)
       .param("TILE_P", &Tile::p, {4, 2, 1, 8})
       .param("TILE_K", &Tile::k, {8, 4, 2, 1, 16})
       .param("THREADS", &Tile::threads, {128, 64, 256})
-      .rule("TILE_P suits the image",
-            [](const Tile& tile, const Request& request, const Target&) {
-              return tile.p == 1 || tile.p < 2 * ConvForward::of(request).p();
-            })
+      .rule("TILE_P suits the image", [](const Tile& tile, const ConvProblem& conv,
+                                         const Target&) { return tile.p == 1 || tile.p < 2 * conv.p(); })
       .rule("TILE_K suits the channels",
-            [](const Tile& tile, const Request& request, const Target&) {
-              const int64_t k = ConvForward::of(request).k_per_group();
+            [](const Tile& tile, const ConvProblem& conv, const Target&) {
+              const int64_t k = conv.k_per_group();
               return tile.k < 2 * k && (tile.k >= 4 || k < 4 || k % 4 != 0);
             })
-      .rule("window rows fit a mask", [](const Tile& tile, const Request& request,
-                                         const Target&) { return input_rows(tile, ConvForward::of(request)) <= 32; })
+      .rule("window rows fit a mask",
+            [](const Tile& tile, const ConvProblem& conv, const Target&) { return input_rows(tile, conv) <= 32; })
       .rule("filters fit into shared memory",
-            [](const Tile& tile, const Request& request, const Target& target) {
-              return filter_elements(ConvForward::of(request)) * tile.k * 4 <= target.arch.shared_per_block_default;
+            [](const Tile& tile, const ConvProblem& conv, const Target& target) {
+              return filter_elements(conv) * tile.k * 4 <= target.arch.shared_per_block_default;
             })
       .rule("registers suffice",
-            [](const Tile& tile, const Request& request, const Target& target) {
-              const ConvForward conv = ConvForward::of(request);
+            [](const Tile& tile, const ConvProblem& conv, const Target& target) {
               const int limit = std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / tile.threads);
               return tile.p * tile.k <= 64 && registers(tile, conv) <= limit - 40;
             })
       .rule("the grid fits",
-            [](const Tile& tile, const Request& request, const Target&) {
-              const ConvForward conv = ConvForward::of(request);
+            [](const Tile& tile, const ConvProblem& conv, const Target&) {
               return channel_tiles(tile, conv) <= 65535 &&
                      columns_per_image(tile, conv) * conv.n() / tile.threads < (int64_t{1} << 31) - 1;
             })

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "descriptor/parts.h"
+
 namespace kiln::descriptor {
 namespace {
 
@@ -33,20 +35,6 @@ double round_clocks(const BlockWork& block, const Arch& arch, double count) {
       {count * block.instructions / rate, count * block.fma / fma_rate, count * on_chip, block.latency_clocks});
 }
 
-double mean_inside(int64_t outputs, int64_t extent, int64_t window, int64_t pad, int64_t stride, int64_t dilation) {
-  constexpr int64_t samples = 64;
-  const int64_t step = std::max<int64_t>(1, outputs / samples);
-  double inside = 0, windows = 0;
-  for (int64_t output = 0; output < outputs; output += step) {
-    const int64_t start = output * stride - pad;
-    const int64_t first = start >= 0 ? 0 : (-start + dilation - 1) / dilation;
-    const int64_t last = start >= extent ? -1 : std::min(window - 1, (extent - 1 - start) / dilation);
-    inside += static_cast<double>(std::max<int64_t>(0, last - first + 1));
-    windows += static_cast<double>(window);
-  }
-  return windows > 0 ? inside / windows : 1;
-}
-
 }  // namespace
 
 Estimate grid_estimate(const GridWork& work, const Arch& arch, const DeviceFigures& device) {
@@ -75,7 +63,7 @@ Estimate grid_estimate(const GridWork& work, const Arch& arch, const DeviceFigur
   return estimate;
 }
 
-double compulsory_bytes(const ConvForward& conv) {
+double compulsory_bytes(const ConvProblem& conv) {
   const auto bytes = [](const TensorSpec& spec) { return static_cast<double>(spec.elements()) * size_of(spec.dtype); };
   double total = bytes(conv.x) + bytes(conv.w) + bytes(conv.y) * (conv.blend.beta == Scale::zero ? 1 : 2);
   if (conv.bias) total += bytes(*conv.bias);
@@ -83,9 +71,12 @@ double compulsory_bytes(const ConvForward& conv) {
   return total;
 }
 
-double inside_share(const ConvForward& conv) {
-  return mean_inside(conv.p(), conv.h(), conv.r(), conv.pad_begin[0], conv.stride[0], conv.dilation[0]) *
-         mean_inside(conv.q(), conv.width(), conv.s(), conv.pad_begin[1], conv.stride[1], conv.dilation[1]);
+double inside_share(const ConvProblem& conv) {
+  const double rows =
+      mean_taps_inside(conv.p(), conv.h(), conv.r(), conv.pad_begin[0], conv.stride[0], conv.dilation[0]);
+  const double columns =
+      mean_taps_inside(conv.q(), conv.width(), conv.s(), conv.pad_begin[1], conv.stride[1], conv.dilation[1]);
+  return rows * columns / static_cast<double>(conv.r() * conv.s());
 }
 
 }  // namespace kiln::descriptor

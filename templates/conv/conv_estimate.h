@@ -1,8 +1,8 @@
 // Predicted time of kernels that are bound by arithmetic: thread blocks in rounds on the SMs.
 #pragma once
 
+#include "conv/conv_problem.h"
 #include "kiln/generator/algorithm.h"
-#include "kiln/generator/operations/conv_forward.h"
 
 namespace kiln::descriptor {
 
@@ -35,9 +35,9 @@ struct GridWork {
 Estimate grid_estimate(const GridWork& work, const Arch& arch, const DeviceFigures& device);
 
 /// Bytes that must cross the memory bus once: all operands that are read, and y.
-double compulsory_bytes(const ConvForward& conv);
+double compulsory_bytes(const ConvProblem& conv);
 
 /// Share of the filter's taps that fall inside the image, averaged over the outputs: 1 without padding.
-double inside_share(const ConvForward& conv);
+double inside_share(const ConvProblem& conv);
 
 }  // namespace kiln::descriptor

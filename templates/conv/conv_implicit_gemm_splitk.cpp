@@ -5,68 +5,58 @@
 namespace kiln {
 namespace {
 
+using descriptor::ConvProblem;
+
 struct SplitTiling : descriptor::GemmTiling {
   int split_k;
 };
 
 constexpr int reduce_threads = 128;
 
-int64_t output_elements(const ConvForward& conv) {
+int64_t output_elements(const ConvProblem& conv) {
   return conv.n() * conv.k() * conv.p() * conv.q();
 }
 
-int64_t workspace_bytes(const SplitTiling& tiling, const ConvForward& conv) {
+int64_t workspace_bytes(const SplitTiling& tiling, const ConvProblem& conv) {
   return tiling.split_k * output_elements(conv) * 4;
 }
 
-int64_t blocks(const SplitTiling& tiling, const ConvForward& conv) {
+int64_t blocks(const SplitTiling& tiling, const ConvProblem& conv) {
   return descriptor::channel_tiles(tiling, conv) * descriptor::pixel_tiles(tiling, conv) * tiling.split_k;
 }
 
 // Splits that cannot pay: parts that are too short, or a grid that already fills large devices many times.
-bool split_is_worthwhile(const SplitTiling& tiling, const Request& request, const Target&) {
-  const ConvForward conv = ConvForward::of(request);
+bool split_is_worthwhile(const SplitTiling& tiling, const ConvProblem& conv, const Target&) {
   constexpr int64_t plenty_of_blocks = 4096;
   return descriptor::gemm_chunks(tiling, conv) >= 2 * tiling.split_k && blocks(tiling, conv) <= plenty_of_blocks &&
          workspace_bytes(tiling, conv) <= (int64_t{1} << 30);
 }
 
-Program program(const SplitTiling& tiling, const Request& request, const Target& target, const Emitter& emit) {
-  const ConvForward conv = ConvForward::of(request);
+Program program(const SplitTiling& tiling, const ConvProblem& conv, const Target& target, const Emitter& emit) {
   Prelude prelude = descriptor::conv_prelude(conv);
   descriptor::add_gemm_tiling(prelude, tiling, conv, target.arch);
   prelude.constant("SPLIT_K", tiling.split_k).constant("REDUCE_THREADS", reduce_threads);
 
-  Launch sum;
-  sum.entry = "conv_implicit_gemm_splitk";
+  Launch sum = descriptor::conv_launch("conv_implicit_gemm_splitk", tiling.threads());
   sum.grid[0] = descriptor::blocks_for(conv, conv.p() * conv.q(), tiling.block_m);
   sum.grid[1] = Count{descriptor::channel_tiles(tiling, conv)};
   sum.grid[2] = Count{tiling.split_k};
-  sum.block[0] = static_cast<unsigned>(tiling.threads());
   sum.arguments = {OperandArgument{"x"}, OperandArgument{"w"}, WorkspaceArgument{0}, Scalar::n};
 
   const int run = descriptor::gemm_access(tiling, conv).y_run;
-  Launch reduce;
-  reduce.entry = "conv_implicit_gemm_splitk_reduce";
+  Launch reduce = descriptor::conv_launch("conv_implicit_gemm_splitk_reduce", reduce_threads);
   reduce.grid[0] = descriptor::blocks_for(conv, conv.k() * conv.p() * conv.q(), reduce_threads * run);
-  reduce.block[0] = reduce_threads;
-  reduce.arguments = {WorkspaceArgument{0},
-                      OperandArgument{"y"},
-                      OperandArgument{"bias"},
-                      OperandArgument{"residual"},
-                      Scalar::alpha,
-                      Scalar::beta,
-                      Scalar::clip_lo,
-                      Scalar::clip_hi,
-                      Scalar::n};
+  // The parts stand in the place of x and w.
+  reduce.arguments.erase(reduce.arguments.begin());
+  reduce.arguments.front() = WorkspaceArgument{0};
 
   Program result{{emit.source(prelude)}, {sum, reduce}};
   result.workspace_bytes = workspace_bytes(tiling, conv);
   return result;
 }
 
-Estimate predict(const SplitTiling& tiling, const Request& request, const Target& target, const DeviceFigures& device) {
-  const ConvForward conv = ConvForward::of(request);
+Estimate predict(const SplitTiling& tiling, const ConvProblem& conv, const Target& target,
+                 const DeviceFigures& device) {
   const double chunks = static_cast<double>(descriptor::gemm_chunks(tiling, conv)) / tiling.split_k;
   const double parts = static_cast<double>(workspace_bytes(tiling, conv));
   descriptor::GridWork work;
@@ -84,10 +74,9 @@ Estimate predict(const SplitTiling& tiling, const Request& request, const Target
 
 Algorithm conv_implicit_gemm_splitk() {
   return descriptor::add_gemm_space(
-             describe<SplitTiling>("conv_implicit_gemm_splitk", "conv_forward", "conv/conv_implicit_gemm_splitk.cu")
-                 .applies([](const Request& request, const Target&) {
-                   return descriptor::packed_refusal(ConvForward::of(request));
-                 }))
+             describe<SplitTiling, ConvProblem>("conv_implicit_gemm_splitk", "conv_forward",
+                                                "conv/conv_implicit_gemm_splitk.cu")
+                 .applies([](const ConvProblem& conv, const Target&) { return descriptor::packed_refusal(conv); }))
       .param("SPLIT_K", &SplitTiling::split_k, {4, 2, 8, 16, 32})
       .rule("splitting is worthwhile", split_is_worthwhile)
       .program(program)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "descriptor/parts.h"
 #include "kiln/base/error.h"
@@ -24,7 +25,7 @@ int64_t stage_code(EpilogueStage stage) {
   return 0;
 }
 
-void add_epilogue(Prelude& prelude, const ConvForward& conv) {
+void add_epilogue(Prelude& prelude, const ConvProblem& conv) {
   std::vector<int64_t> codes;
   for (const EpilogueStage stage : conv.epilogue) codes.push_back(stage_code(stage));
   prelude.constant("EPILOGUE_STAGES", static_cast<int64_t>(codes.size()));
@@ -35,12 +36,55 @@ void add_epilogue(Prelude& prelude, const ConvForward& conv) {
   prelude.constant("BIAS_STRIDE", conv.bias ? conv.bias->strides.front() : 1);
 }
 
+bool needs_64_bits(const ConvForward& conv) {
+  constexpr int64_t limit = int64_t{1} << 30;
+  const auto far = [&](size_t axis) {
+    const int64_t outputs = conv.y.extents[2 + axis], window = conv.w.extents[2 + axis];
+    return conv.pad_begin[axis] >= limit || conv.stride[axis] >= limit / outputs ||
+           conv.dilation[axis] >= limit / window;
+  };
+  return needs_wide_index({&conv.x, &conv.w, &conv.y}) || (conv.residual && needs_wide_index({&*conv.residual})) ||
+         far(0) || far(1);
+}
+
+std::optional<ConvLayout> common_layout(const ConvForward& conv) {
+  const bool nchw = is_packed_as(conv, ConvLayout::nchw), nhwc = is_packed_as(conv, ConvLayout::nhwc);
+  if (nchw && nhwc) return conv.p() * conv.q() > conv.k() ? ConvLayout::nchw : ConvLayout::nhwc;
+  if (nchw) return ConvLayout::nchw;
+  if (nhwc) return ConvLayout::nhwc;
+  return std::nullopt;
+}
+
+bool is_pointwise(const ConvForward& conv) {
+  constexpr std::array<int64_t, 2> none{0, 0}, unit{1, 1};
+  return conv.r() == 1 && conv.s() == 1 && conv.stride == unit && conv.pad_begin == none && conv.pad_end == none;
+}
+
 }  // namespace
 
-Prelude conv_prelude(const ConvForward& conv) {
+ConvProblem ConvProblem::of(const Request& request) {
+  ConvProblem problem{ConvForward::of(request), std::nullopt};
+  problem.common_layout = descriptor::common_layout(problem);
+  problem.wide_index = needs_64_bits(problem);
+  problem.pointwise = is_pointwise(problem);
+  return problem;
+}
+
+ConvLayout ConvProblem::layout() const {
+  if (!common_layout) throw Error(ErrorCode::internal, "a kernel for packed operands was asked about others");
+  return *common_layout;
+}
+
+bool is_packed_as(const ConvForward& conv, ConvLayout layout) {
+  const char* const order = layout == ConvLayout::nchw ? "nchw" : "nhwc";
+  return conv.x.is_packed(order) && conv.w.is_packed(order) && conv.y.is_packed(order) &&
+         (!conv.residual || conv.residual->is_packed(order));
+}
+
+Prelude conv_prelude(const ConvProblem& conv) {
   Prelude prelude;
   prelude.type("TX", conv.x.dtype).type("TW", conv.w.dtype).type("TY", conv.y.dtype);
-  prelude.index_type("Index", needs_wide_index(conv));
+  prelude.index_type("Index", conv.wide_index);
   add_batch(prelude, conv.n(), conv.dynamic_batch);
   prelude.constant("C", conv.c()).constant("H", conv.h()).constant("W", conv.width());
   prelude.constant("K", conv.k()).constant("P", conv.p()).constant("Q", conv.q());
@@ -56,63 +100,31 @@ Prelude conv_prelude(const ConvForward& conv) {
   return prelude;
 }
 
-std::vector<Argument> conv_arguments() {
-  return {OperandArgument{"x"},
-          OperandArgument{"w"},
-          OperandArgument{"y"},
-          OperandArgument{"bias"},
-          OperandArgument{"residual"},
-          Scalar::alpha,
-          Scalar::beta,
-          Scalar::clip_lo,
-          Scalar::clip_hi,
-          Scalar::n};
+Launch conv_launch(std::string entry, int threads) {
+  Launch launch;
+  launch.entry = std::move(entry);
+  launch.block[0] = static_cast<unsigned>(threads);
+  launch.arguments = {OperandArgument{"x"},
+                      OperandArgument{"w"},
+                      OperandArgument{"y"},
+                      OperandArgument{"bias"},
+                      OperandArgument{"residual"},
+                      Scalar::alpha,
+                      Scalar::beta,
+                      Scalar::clip_lo,
+                      Scalar::clip_hi,
+                      Scalar::n};
+  return launch;
 }
 
-bool needs_wide_index(const ConvForward& conv) {
-  constexpr int64_t limit = int64_t{1} << 30;
-  const auto far = [&](size_t axis) {
-    const int64_t outputs = conv.y.extents[2 + axis], window = conv.w.extents[2 + axis];
-    return conv.pad_begin[axis] >= limit || conv.stride[axis] >= limit / outputs ||
-           conv.dilation[axis] >= limit / window;
-  };
-  return needs_wide_index({&conv.x, &conv.w, &conv.y}) || (conv.residual && needs_wide_index({&*conv.residual})) ||
-         far(0) || far(1);
-}
-
-Count blocks_for(const ConvForward& conv, int64_t per_image, int64_t per_block) {
+Count blocks_for(const ConvProblem& conv, int64_t per_image, int64_t per_block) {
   return blocks_for(per_image, conv.n(), conv.dynamic_batch, per_block);
 }
 
-bool is_packed_as(const ConvForward& conv, ConvLayout layout) {
-  const char* const order = layout == ConvLayout::nchw ? "nchw" : "nhwc";
-  return conv.x.is_packed(order) && conv.w.is_packed(order) && conv.y.is_packed(order) &&
-         (!conv.residual || conv.residual->is_packed(order));
-}
-
-std::optional<ConvLayout> common_layout(const ConvForward& conv) {
-  const bool nchw = is_packed_as(conv, ConvLayout::nchw), nhwc = is_packed_as(conv, ConvLayout::nhwc);
-  if (nchw && nhwc) return conv.p() * conv.q() > conv.k() ? ConvLayout::nchw : ConvLayout::nhwc;
-  if (nchw) return ConvLayout::nchw;
-  if (nhwc) return ConvLayout::nhwc;
-  return std::nullopt;
-}
-
-ConvLayout layout_of(const ConvForward& conv) {
-  const std::optional<ConvLayout> layout = common_layout(conv);
-  if (!layout) throw Error(ErrorCode::internal, "a kernel for packed operands was asked about others");
-  return *layout;
-}
-
-std::optional<std::string> packed_refusal(const ConvForward& conv) {
-  if (!common_layout(conv)) return "x, w, y and residual are not all packed nchw, nor all packed nhwc";
+std::optional<std::string> packed_refusal(const ConvProblem& conv) {
+  if (!conv.common_layout) return "x, w, y and residual are not all packed nchw, nor all packed nhwc";
   if (conv.blend.alpha == Scale::zero) return "alpha is zero: there is nothing to multiply";
   return std::nullopt;
-}
-
-bool is_pointwise(const ConvForward& conv) {
-  constexpr std::array<int64_t, 2> none{0, 0}, unit{1, 1};
-  return conv.r() == 1 && conv.s() == 1 && conv.stride == unit && conv.pad_begin == none && conv.pad_end == none;
 }
 
 int vector_width(const TensorSpec& spec, int64_t run) {
@@ -122,7 +134,7 @@ int vector_width(const TensorSpec& spec, int64_t run) {
   return width;
 }
 
-int output_vector_width(const ConvForward& conv, int64_t run) {
+int output_vector_width(const ConvProblem& conv, int64_t run) {
   const int width = vector_width(conv.y, run);
   return conv.residual ? std::min(width, vector_width(*conv.residual, run)) : width;
 }

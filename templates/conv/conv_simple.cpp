@@ -9,16 +9,17 @@
 namespace kiln {
 namespace {
 
+using descriptor::ConvProblem;
+
 struct Shape {
   int threads;
 };
 
-int64_t outputs_per_image(const ConvForward& conv) {
+int64_t outputs_per_image(const ConvProblem& conv) {
   return conv.k() * conv.p() * conv.q();
 }
 
-Program program(const Shape& shape, const Request& request, const Target&, const Emitter& emit) {
-  const ConvForward conv = ConvForward::of(request);
+Program program(const Shape& shape, const ConvProblem& conv, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::conv_prelude(conv);
   descriptor::add_strides(prelude, "X", "NCHW", conv.x);
   descriptor::add_strides(prelude, "W", "KCRS", conv.w);
@@ -26,16 +27,12 @@ Program program(const Shape& shape, const Request& request, const Target&, const
   descriptor::add_strides(prelude, "RESIDUAL", "NKPQ", conv.residual ? *conv.residual : conv.y);
   prelude.constant("THREADS", shape.threads);
 
-  Launch launch;
-  launch.entry = "conv_simple";
+  Launch launch = descriptor::conv_launch("conv_simple", shape.threads);
   launch.grid[0] = descriptor::blocks_for(conv, outputs_per_image(conv), shape.threads);
-  launch.block[0] = static_cast<unsigned>(shape.threads);
-  launch.arguments = descriptor::conv_arguments();
   return Program{{emit.source(prelude)}, {launch}};
 }
 
-Estimate predict(const Shape& shape, const Request& request, const Target& target, const DeviceFigures& device) {
-  const ConvForward conv = ConvForward::of(request);
+Estimate predict(const Shape& shape, const ConvProblem& conv, const Target& target, const DeviceFigures& device) {
   const double taps = static_cast<double>(conv.c_per_group() * conv.r() * conv.s()) *
                       (conv.blend.alpha == Scale::zero ? 0 : descriptor::inside_share(conv));
   const double warps = shape.threads / 32.0;
@@ -58,14 +55,11 @@ Estimate predict(const Shape& shape, const Request& request, const Target& targe
 }  // namespace
 
 Algorithm conv_simple() {
-  return describe<Shape>("conv_simple", "conv_forward", "conv/conv_simple.cu")
+  return describe<Shape, ConvProblem>("conv_simple", "conv_forward", "conv/conv_simple.cu")
       .trusted()
       .param("THREADS", &Shape::threads, {128, 256, 64})
-      .rule("grid fits",
-            [](const Shape& shape, const Request& request, const Target&) {
-              const ConvForward conv = ConvForward::of(request);
-              return conv.y.elements() / shape.threads < (int64_t{1} << 31) - 1;
-            })
+      .rule("grid fits", [](const Shape& shape, const ConvProblem& conv,
+                            const Target&) { return conv.y.elements() / shape.threads < (int64_t{1} << 31) - 1; })
       .program(program)
       .estimate(predict);
 }

@@ -19,7 +19,7 @@ int64_t ceil_div(int64_t value, int64_t divisor) {
   return (value + divisor - 1) / divisor;
 }
 
-int64_t taps(const ConvForward& conv) {
+int64_t taps(const ConvProblem& conv) {
   return conv.r() * conv.s();
 }
 
@@ -28,10 +28,10 @@ struct Staging {
   int64_t pixel_columns, pixel_rows, filter_runs;
 };
 
-Staging staging(const GemmTiling& tiling, const ConvForward& conv) {
+Staging staging(const GemmTiling& tiling, const ConvProblem& conv) {
   const GemmAccess access = gemm_access(tiling, conv);
   Staging result{};
-  if (layout_of(conv) == ConvLayout::nchw && !is_pointwise(conv)) {
+  if (conv.layout() == ConvLayout::nchw && !conv.pointwise) {
     result.pixel_columns = std::max(1, tiling.block_m / tiling.threads());
     result.pixel_rows = ceil_div(tiling.block_k, std::max(1, tiling.threads() / tiling.block_m));
   } else {
@@ -50,14 +50,14 @@ int shared_out(int run, int64_t elements, int threads) {
 
 }  // namespace
 
-GemmAccess gemm_access(const GemmTiling& tiling, const ConvForward& conv) {
-  const bool nchw = layout_of(conv) == ConvLayout::nchw;
+GemmAccess gemm_access(const GemmTiling& tiling, const ConvProblem& conv) {
+  const bool nchw = conv.layout() == ConvLayout::nchw;
   const int64_t image = conv.p() * conv.q();
   const int64_t filter = conv.c_per_group() * taps(conv);
   const int64_t k = tiling.block_k;
   int x_run = 1;
   if (!nchw) x_run = vector_width(conv.x, std::gcd(conv.c_per_group(), k));
-  if (nchw && is_pointwise(conv)) x_run = vector_width(conv.x, std::gcd(image, int64_t{8}));
+  if (nchw && conv.pointwise) x_run = vector_width(conv.x, std::gcd(image, int64_t{8}));
   const int w_run = vector_width(conv.w, std::gcd(nchw ? filter : conv.c_per_group(), k));
   const int y_run = output_vector_width(conv, std::gcd(nchw ? image : conv.k_per_group(), int64_t{4}));
   return {shared_out(x_run, tiling.block_m * k, tiling.threads()),
@@ -73,11 +73,11 @@ int lanes_m(const GemmTiling& tiling, ConvLayout layout) {
   return 0;
 }
 
-int gemm_registers(const GemmTiling& tiling, const ConvForward& conv) {
+int gemm_registers(const GemmTiling& tiling, const ConvProblem& conv) {
   const Staging stage = staging(tiling, conv);
   const GemmAccess access = gemm_access(tiling, conv);
-  const bool gather = layout_of(conv) == ConvLayout::nchw && !is_pointwise(conv);
-  const int64_t offset_registers = needs_wide_index(conv) ? 2 : 1;
+  const bool gather = conv.layout() == ConvLayout::nchw && !conv.pointwise;
+  const int64_t offset_registers = conv.wide_index ? 2 : 1;
   const auto words = [](int64_t elements, int bytes) { return ceil_div(elements * bytes, 4); };
   // Sums, rows of operands on their way, and addresses and counters.
   int64_t registers =
@@ -89,33 +89,33 @@ int gemm_registers(const GemmTiling& tiling, const ConvForward& conv) {
   // A swizzled tile has up to four addresses a quad.
   const auto swizzles = [&](int run) { return run == 1 ? 0 : std::min(4, tiling.block_k / run); };
   registers += swizzles(access.w_run) * tiling.thread_n / 4;
-  registers += layout_of(conv) == ConvLayout::nhwc ? swizzles(access.x_run) * tiling.thread_m / 4 : 0;
+  registers += conv.layout() == ConvLayout::nhwc ? swizzles(access.x_run) * tiling.thread_m / 4 : 0;
   registers += offset_registers * (3 * stage.pixel_columns + (gather ? stage.pixel_rows : 0) + stage.filter_runs);
   return static_cast<int>(registers);
 }
 
-int min_blocks(const GemmTiling& tiling, const ConvForward& conv, const Arch& arch) {
+int min_blocks(const GemmTiling& tiling, const ConvProblem& conv, const Arch& arch) {
   // The compiler makes do with a little less than the estimate where that lets one more block in.
   const double registers = 0.95 * gemm_registers(tiling, conv);
   const int fitting = static_cast<int>(arch.registers_per_sm / (registers * tiling.threads()));
   return std::clamp(fitting, 1, arch.threads_per_sm / tiling.threads());
 }
 
-int64_t gemm_chunks(const GemmTiling& tiling, const ConvForward& conv) {
-  if (layout_of(conv) == ConvLayout::nhwc) return taps(conv) * ceil_div(conv.c_per_group(), tiling.block_k);
+int64_t gemm_chunks(const GemmTiling& tiling, const ConvProblem& conv) {
+  if (conv.layout() == ConvLayout::nhwc) return taps(conv) * ceil_div(conv.c_per_group(), tiling.block_k);
   return ceil_div(conv.c_per_group() * taps(conv), tiling.block_k);
 }
 
-int64_t channel_tiles(const GemmTiling& tiling, const ConvForward& conv) {
+int64_t channel_tiles(const GemmTiling& tiling, const ConvProblem& conv) {
   return conv.groups * ceil_div(conv.k_per_group(), tiling.block_n);
 }
 
-int64_t pixel_tiles(const GemmTiling& tiling, const ConvForward& conv) {
+int64_t pixel_tiles(const GemmTiling& tiling, const ConvProblem& conv) {
   return ceil_div(conv.n() * conv.p() * conv.q(), tiling.block_m);
 }
 
-void add_gemm_tiling(Prelude& prelude, const GemmTiling& tiling, const ConvForward& conv, const Arch& arch) {
-  const ConvLayout layout = layout_of(conv);
+void add_gemm_tiling(Prelude& prelude, const GemmTiling& tiling, const ConvProblem& conv, const Arch& arch) {
+  const ConvLayout layout = conv.layout();
   const GemmAccess access = gemm_access(tiling, conv);
   prelude.flag("NHWC", layout == ConvLayout::nhwc);
   prelude.constant("BLOCK_M", tiling.block_m).constant("BLOCK_N", tiling.block_n).constant("BLOCK_K", tiling.block_k);
@@ -126,15 +126,15 @@ void add_gemm_tiling(Prelude& prelude, const GemmTiling& tiling, const ConvForwa
   prelude.constant("X_RUN", access.x_run).constant("W_RUN", access.w_run).constant("Y_RUN", access.y_run);
 }
 
-BlockWork gemm_block_work(const GemmTiling& tiling, const ConvForward& conv, const Arch& arch, double chunks) {
-  const bool nchw = layout_of(conv) == ConvLayout::nchw;
+BlockWork gemm_block_work(const GemmTiling& tiling, const ConvProblem& conv, const Arch& arch, double chunks) {
+  const bool nchw = conv.layout() == ConvLayout::nchw;
   const GemmAccess access = gemm_access(tiling, conv);
   const double warps = tiling.warps(), k = tiling.block_k;
   const double sums = tiling.thread_m * tiling.thread_n, quads = (tiling.thread_m + tiling.thread_n) / 4.0;
   const double x_elements = tiling.block_m * k, w_elements = tiling.block_n * k;  // of a chunk
   const bool same_taps = tiling.block_k % taps(conv) == 0;
   // Instructions of an access and its address, and of a store to shared memory.
-  const double x_fetch = nchw && !is_pointwise(conv) ? (same_taps ? 4 : 16) : 8.0 / access.x_run;
+  const double x_fetch = nchw && !conv.pointwise ? (same_taps ? 4 : 16) : 8.0 / access.x_run;
   const double w_fetch = 4.0 / access.w_run;
   const double stash = size_of(conv.x.dtype) == 4 ? 1 : 2;
 
@@ -167,21 +167,19 @@ BlockWork gemm_block_work(const GemmTiling& tiling, const ConvForward& conv, con
   return work;
 }
 
-bool warps_tile_the_block(const GemmTiling& tiling, const Request&, const Target&) {
+bool warps_tile_the_block(const GemmTiling& tiling, const ConvProblem&, const Target&) {
   return tiling.threads() <= 256 * tiling.slices && tiling.threads() <= 512 &&
          lanes_m(tiling, ConvLayout::nchw) != 0;  // the same lanes do for nhwc
 }
 
-bool threads_tile_the_loads(const GemmTiling& tiling, const Request& request, const Target&) {
-  const ConvForward conv = ConvForward::of(request);
+bool threads_tile_the_loads(const GemmTiling& tiling, const ConvProblem& conv, const Target&) {
   const int x_run = gemm_access(tiling, conv).x_run;
-  if (layout_of(conv) == ConvLayout::nchw) return !is_pointwise(conv) || tiling.block_m / x_run <= tiling.threads();
+  if (conv.layout() == ConvLayout::nchw) return !conv.pointwise || tiling.block_m / x_run <= tiling.threads();
   return tiling.threads() % (tiling.block_k / x_run) == 0;
 }
 
-bool block_k_suits_the_filter(const GemmTiling& tiling, const Request& request, const Target&) {
-  const ConvForward conv = ConvForward::of(request);
-  if (layout_of(conv) == ConvLayout::nhwc) {
+bool block_k_suits_the_filter(const GemmTiling& tiling, const ConvProblem& conv, const Target&) {
+  if (conv.layout() == ConvLayout::nhwc) {
     return is_power_of_two(tiling.block_k) && (tiling.block_k < 2 * conv.c_per_group() || tiling.block_k == 8);
   }
   const auto whole = [&](int value) { return value % taps(conv) == 0; };
@@ -196,8 +194,7 @@ bool block_k_suits_the_filter(const GemmTiling& tiling, const Request& request, 
                       [&](int value) { return whole(value) && value < tiling.block_k && value >= filter; });
 }
 
-bool tile_suits_the_problem(const GemmTiling& tiling, const Request& request, const Target&) {
-  const ConvForward conv = ConvForward::of(request);
+bool tile_suits_the_problem(const GemmTiling& tiling, const ConvProblem& conv, const Target&) {
   const int64_t pixels = conv.n() * conv.p() * conv.q();
   // Where even many blocks would not fill a device, large tiles only make fewer.
   constexpr int64_t few_blocks = 64, large_tile = 64 * 64;
@@ -207,30 +204,52 @@ bool tile_suits_the_problem(const GemmTiling& tiling, const Request& request, co
          (!few || tiling.block_m * tiling.block_n <= large_tile);
 }
 
-bool tiles_fit_shared_memory(const GemmTiling& tiling, const Request&, const Target& target) {
+bool tiles_fit_shared_memory(const GemmTiling& tiling, const ConvProblem&, const Target& target) {
   return tiling.shared_bytes() <= target.arch.shared_per_block_default;
 }
 
-bool registers_suffice(const GemmTiling& tiling, const Request& request, const Target& target) {
-  const ConvForward conv = ConvForward::of(request);
+bool registers_suffice(const GemmTiling& tiling, const ConvProblem& conv, const Target& target) {
   if (staging(tiling, conv).pixel_rows > 32) return false;
   constexpr int most_that_pays = 176;  // more would leave an SM too few warps
   return gemm_registers(tiling, conv) <= std::min(most_that_pays, target.arch.registers_per_sm / tiling.threads());
 }
 
-bool slices_are_worthwhile(const GemmTiling& tiling, const Request& request, const Target&) {
+bool slices_are_worthwhile(const GemmTiling& tiling, const ConvProblem& conv, const Target&) {
   if (tiling.slices == 1) return true;
-  const ConvForward conv = ConvForward::of(request);
   constexpr int64_t small_grid = 1024;  // blocks; beyond, other blocks fill the SMs
   constexpr int fewest_rows = 4;
   return tiling.block_k % tiling.slices == 0 && tiling.block_k / tiling.slices >= fewest_rows &&
          channel_tiles(tiling, conv) * pixel_tiles(tiling, conv) <= small_grid;
 }
 
-bool grid_fits(const GemmTiling& tiling, const Request& request, const Target&) {
-  const ConvForward conv = ConvForward::of(request);
+bool grid_fits(const GemmTiling& tiling, const ConvProblem& conv, const Target&) {
   const int64_t channels = channel_tiles(tiling, conv);
   return channels <= 65535 && pixel_tiles(tiling, conv) < (int64_t{1} << 31) / channels;
+}
+
+Algorithm gemm_convolution(const std::string& name,
+                           std::optional<std::string> (*refusal)(const ConvProblem&, const Target&)) {
+  const auto program = [name](const GemmTiling& tiling, const ConvProblem& conv, const Target& target,
+                              const Emitter& emit) {
+    Prelude prelude = conv_prelude(conv);
+    add_gemm_tiling(prelude, tiling, conv, target.arch);
+    Launch launch = conv_launch(name, tiling.threads());
+    launch.grid[0] = blocks_for(conv, conv.p() * conv.q(), tiling.block_m);
+    launch.grid[1] = Count{channel_tiles(tiling, conv)};
+    return Program{{emit.source(prelude)}, {launch}};
+  };
+  const auto predict = [](const GemmTiling& tiling, const ConvProblem& conv, const Target& target,
+                          const DeviceFigures& device) {
+    GridWork work;
+    work.block = gemm_block_work(tiling, conv, target.arch, static_cast<double>(gemm_chunks(tiling, conv)));
+    work.blocks = static_cast<double>(channel_tiles(tiling, conv) * pixel_tiles(tiling, conv));
+    work.dram_bytes = compulsory_bytes(conv);
+    return grid_estimate(work, target.arch, device);
+  };
+  return add_gemm_space(
+             describe<GemmTiling, ConvProblem>(name, "conv_forward", "conv/" + name + ".cu").applies(refusal))
+      .program(program)
+      .estimate(predict);
 }
 
 }  // namespace kiln::descriptor

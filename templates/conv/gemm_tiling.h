@@ -3,6 +3,8 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
+#include <string>
 
 #include "conv/conv_estimate.h"
 #include "conv/conv_problem.h"
@@ -31,44 +33,44 @@ struct GemmTiling {
 struct GemmAccess {
   int x_run, w_run, y_run;
 };
-GemmAccess gemm_access(const GemmTiling& tiling, const ConvForward& conv);
+GemmAccess gemm_access(const GemmTiling& tiling, const ConvProblem& conv);
 
 /// Lanes of a warp side by side along m: 8 in nchw, so that a warp's stores run along pixels; 4 in nhwc, along
 /// channels; something else where that does not tile the block; 0 if nothing does.
 int lanes_m(const GemmTiling& tiling, ConvLayout layout);
 
 /// 32-bit registers that a thread will need, roughly.
-int gemm_registers(const GemmTiling& tiling, const ConvForward& conv);
+int gemm_registers(const GemmTiling& tiling, const ConvProblem& conv);
 
 /// Blocks that an SM should hold: a bound on registers for the compiler, which would take more than helps.
-int min_blocks(const GemmTiling& tiling, const ConvForward& conv, const Arch& arch);
+int min_blocks(const GemmTiling& tiling, const ConvProblem& conv, const Arch& arch);
 
 /// Chunks of BLOCK_K that the filter is cut into.
-int64_t gemm_chunks(const GemmTiling& tiling, const ConvForward& conv);
+int64_t gemm_chunks(const GemmTiling& tiling, const ConvProblem& conv);
 
 /// Tiles of BLOCK_N channels, over all groups; tiles of BLOCK_M pixels at the request's batch.
-int64_t channel_tiles(const GemmTiling& tiling, const ConvForward& conv);
-int64_t pixel_tiles(const GemmTiling& tiling, const ConvForward& conv);
+int64_t channel_tiles(const GemmTiling& tiling, const ConvProblem& conv);
+int64_t pixel_tiles(const GemmTiling& tiling, const ConvProblem& conv);
 
 /// The constants that lib/conv_tile.cuh needs besides those of the problem.
-void add_gemm_tiling(Prelude& prelude, const GemmTiling& tiling, const ConvForward& conv, const Arch& arch);
+void add_gemm_tiling(Prelude& prelude, const GemmTiling& tiling, const ConvProblem& conv, const Arch& arch);
 
 /// The work of one block that multiplies `chunks` chunks.
-BlockWork gemm_block_work(const GemmTiling& tiling, const ConvForward& conv, const Arch& arch, double chunks);
+BlockWork gemm_block_work(const GemmTiling& tiling, const ConvProblem& conv, const Arch& arch, double chunks);
 
 // Rules: what their names in add_gemm_space() say.
-bool warps_tile_the_block(const GemmTiling& tiling, const Request& request, const Target& target);
-bool threads_tile_the_loads(const GemmTiling& tiling, const Request& request, const Target& target);
-bool block_k_suits_the_filter(const GemmTiling& tiling, const Request& request, const Target& target);
-bool tile_suits_the_problem(const GemmTiling& tiling, const Request& request, const Target& target);
-bool tiles_fit_shared_memory(const GemmTiling& tiling, const Request& request, const Target& target);
-bool registers_suffice(const GemmTiling& tiling, const Request& request, const Target& target);
-bool grid_fits(const GemmTiling& tiling, const Request& request, const Target& target);
-bool slices_are_worthwhile(const GemmTiling& tiling, const Request& request, const Target& target);
+bool warps_tile_the_block(const GemmTiling& tiling, const ConvProblem& conv, const Target& target);
+bool threads_tile_the_loads(const GemmTiling& tiling, const ConvProblem& conv, const Target& target);
+bool block_k_suits_the_filter(const GemmTiling& tiling, const ConvProblem& conv, const Target& target);
+bool tile_suits_the_problem(const GemmTiling& tiling, const ConvProblem& conv, const Target& target);
+bool tiles_fit_shared_memory(const GemmTiling& tiling, const ConvProblem& conv, const Target& target);
+bool registers_suffice(const GemmTiling& tiling, const ConvProblem& conv, const Target& target);
+bool grid_fits(const GemmTiling& tiling, const ConvProblem& conv, const Target& target);
+bool slices_are_worthwhile(const GemmTiling& tiling, const ConvProblem& conv, const Target& target);
 
 /// Declares the parameters and rules of GemmTiling, which `Parameters` derives from.
 template <class Parameters>
-Describe<Parameters>&& add_gemm_space(Describe<Parameters>&& description) {
+Describe<Parameters, ConvProblem>&& add_gemm_space(Describe<Parameters, ConvProblem>&& description) {
   return std::move(description)
       .param("BLOCK_M", &Parameters::block_m, {64, 32, 128, 256})
       .param("BLOCK_N", &Parameters::block_n, {64, 32, 128})
@@ -86,5 +88,9 @@ Describe<Parameters>&& add_gemm_space(Describe<Parameters>&& description) {
       .rule("slices have rows, and a small grid", slices_are_worthwhile)
       .rule("the grid fits", grid_fits);
 }
+
+/// The convolution `name` of conv/NAME.cu: one launch of a kernel of that name, whose blocks each multiply all chunks.
+Algorithm gemm_convolution(const std::string& name,
+                           std::optional<std::string> (*refusal)(const ConvProblem&, const Target&));
 
 }  // namespace kiln::descriptor

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 namespace kiln::descriptor {
 namespace {
@@ -50,8 +51,28 @@ Count blocks_for(int64_t per_image, int64_t n, bool dynamic, int64_t per_block) 
   return Count{(per_image * n + per_block - 1) / per_block, 0, 1};
 }
 
-std::vector<Argument> unary_arguments() {
-  return {OperandArgument{"x"}, OperandArgument{"y"}, Scalar::alpha, Scalar::beta, Scalar::n};
+Launch unary_launch(std::string entry, int threads) {
+  Launch launch;
+  launch.entry = std::move(entry);
+  launch.block[0] = static_cast<unsigned>(threads);
+  launch.arguments = {OperandArgument{"x"}, OperandArgument{"y"}, Scalar::alpha, Scalar::beta, Scalar::n};
+  return launch;
+}
+
+double mean_taps_inside(int64_t outputs, int64_t extent, int64_t window, int64_t pad, int64_t stride,
+                        int64_t dilation) {
+  // Outputs are sampled: images may be large.
+  constexpr int64_t samples = 64;
+  const int64_t step = std::max<int64_t>(1, outputs / samples);
+  double taps = 0, windows = 0;
+  for (int64_t o = 0; o < outputs; o += step) {
+    const int64_t start = o * stride - pad;
+    const int64_t first = start >= 0 ? 0 : (-start + dilation - 1) / dilation;
+    const int64_t last = extent - 1 - start < 0 ? -1 : std::min(window - 1, (extent - 1 - start) / dilation);
+    taps += static_cast<double>(std::max<int64_t>(0, last - first + 1));
+    windows += 1;
+  }
+  return windows > 0 ? taps / windows : 0;
 }
 
 bool vector_fits(const TensorSpec& spec, int dimension, int64_t elements) {

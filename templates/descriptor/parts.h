@@ -3,8 +3,8 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <string>
 #include <string_view>
-#include <vector>
 
 #include "kiln/generator/program.h"
 #include "kiln/generator/request.h"
@@ -27,8 +27,12 @@ void add_batch(Prelude& prelude, int64_t n, bool dynamic);
 /// Blocks for `per_image` items in each of n images, `per_block` items a block; n is the call's if `dynamic`.
 Count blocks_for(int64_t per_image, int64_t n, bool dynamic, int64_t per_block);
 
-/// The arguments x, y, alpha, beta, n.
-std::vector<Argument> unary_arguments();
+/// One launch of `entry` with blocks of `threads` and the arguments x, y, alpha, beta, n. The grid is the caller's to
+/// set.
+Launch unary_launch(std::string entry, int threads);
+
+/// Taps of a window that fall inside `extent` elements along one axis, for the average output.
+double mean_taps_inside(int64_t outputs, int64_t extent, int64_t window, int64_t pad, int64_t stride, int64_t dilation);
 
 /// Whether `elements` (a power of two) neighbours along `dimension` can move as one Vector of lib/vector.cuh wherever a
 /// multiple of `elements` starts: the stride there is 1, the extent is a multiple of `elements`, and the pointer and

@@ -15,44 +15,37 @@ struct Shape {
   int vector;  // elements a load
 };
 
-std::optional<std::string> refusal(const Request& request, const Target&) {
-  const PoolForward pool = PoolForward::of(request);
+std::optional<std::string> refusal(const PoolForward& pool, const Target&) {
   if (!descriptor::is_global(pool)) return "the window must be all of x, without padding";
   if (!pool.x.is_packed("nchw") || !pool.y.is_packed("nchw")) return "x and y must be packed nchw";
   return std::nullopt;
 }
 
-bool aligned(const Shape& shape, const Request& request, const Target&) {
-  const PoolForward pool = PoolForward::of(request);
+bool aligned(const Shape& shape, const PoolForward& pool, const Target&) {
   const int64_t plane = pool.h() * pool.width();
   const TensorSpec flat{pool.x.dtype, {pool.n() * pool.c(), plane}, {plane, 1}, pool.x.alignment};
   return descriptor::vector_fits(flat, 1, shape.vector);
 }
 
-bool lanes_form_groups(const Shape& shape, const Request&, const Target&) {
+bool lanes_form_groups(const Shape& shape, const PoolForward&, const Target&) {
   return shape.lanes <= 32 || shape.lanes == shape.threads;
 }
 
-bool lanes_have_work(const Shape& shape, const Request& request, const Target&) {
-  const TensorSpec& x = request.at("x");
+bool lanes_have_work(const Shape& shape, const PoolForward& pool, const Target&) {
+  const TensorSpec& x = pool.x;
   return shape.lanes == 4 || shape.lanes / 2 * shape.vector < x.extents[2] * x.extents[3];
 }
 
-Program program(const Shape& shape, const Request& request, const Target&, const Emitter& emit) {
-  const PoolForward pool = PoolForward::of(request);
+Program program(const Shape& shape, const PoolForward& pool, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::pool_prelude(pool);
   prelude.constant("THREADS", shape.threads).constant("LANES", shape.lanes).constant("VECTOR", shape.vector);
 
-  Launch launch;
-  launch.entry = "pool_global_nchw";
+  Launch launch = descriptor::unary_launch("pool_global_nchw", shape.threads);
   launch.grid[0] = descriptor::blocks_for(pool.c(), pool.n(), pool.dynamic_batch, shape.threads / shape.lanes);
-  launch.block[0] = static_cast<unsigned>(shape.threads);
-  launch.arguments = descriptor::unary_arguments();
   return Program{{emit.source(prelude)}, {launch}};
 }
 
-Estimate predict(const Shape& shape, const Request& request, const Target& target, const DeviceFigures& device) {
-  const PoolForward pool = PoolForward::of(request);
+Estimate predict(const Shape& shape, const PoolForward& pool, const Target& target, const DeviceFigures& device) {
   const auto planes = static_cast<double>(pool.n() * pool.c());
   const auto plane = static_cast<double>(pool.h() * pool.width());
   const double bytes = size_of(pool.x.dtype);
@@ -75,7 +68,7 @@ Estimate predict(const Shape& shape, const Request& request, const Target& targe
 }  // namespace
 
 Algorithm pool_global_nchw() {
-  return describe<Shape>("pool_global_nchw", "pool_forward", "pool/pool_global_nchw.cu")
+  return describe<Shape, PoolForward>("pool_global_nchw", "pool_forward", "pool/pool_global_nchw.cu")
       .param("LANES", &Shape::lanes, {32, 16, 8, 4, 128, 256, 512})
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("THREADS", &Shape::threads, {128, 256, 512, 64})

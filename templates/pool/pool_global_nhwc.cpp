@@ -19,50 +19,44 @@ int64_t slices(const Shape& shape, const PoolForward& pool) {
   return (pool.c() + shape.lanes * shape.vector - 1) / (shape.lanes * shape.vector);
 }
 
-std::optional<std::string> refusal(const Request& request, const Target&) {
-  const PoolForward pool = PoolForward::of(request);
+std::optional<std::string> refusal(const PoolForward& pool, const Target&) {
   if (!descriptor::is_global(pool)) return "the window must be all of x, without padding";
   if (!pool.x.is_packed("nhwc") || !pool.y.is_packed("nhwc")) return "x and y must be packed nhwc";
   return std::nullopt;
 }
 
-bool aligned(const Shape& shape, const Request& request, const Target&) {
-  return descriptor::vector_fits(request.at("x"), 1, shape.vector);
+bool aligned(const Shape& shape, const PoolForward& pool, const Target&) {
+  return descriptor::vector_fits(pool.x, 1, shape.vector);
 }
 
-bool block_fits(const Shape& shape, const Request&, const Target& target) {
+bool block_fits(const Shape& shape, const PoolForward&, const Target& target) {
   const int threads = shape.lanes * shape.rows;
   return threads >= 32 && threads <= std::min(512, target.arch.threads_per_block);
 }
 
-bool shared_memory_fits(const Shape& shape, const Request&, const Target& target) {
+bool shared_memory_fits(const Shape& shape, const PoolForward&, const Target& target) {
   return shape.rows * shape.lanes * shape.vector * 4 <= target.arch.shared_per_block_default;
 }
 
-bool lanes_have_work(const Shape& shape, const Request& request, const Target&) {
-  return shape.lanes == 8 || shape.lanes / 2 * shape.vector < request.at("x").extents[1];
+bool lanes_have_work(const Shape& shape, const PoolForward& pool, const Target&) {
+  return shape.lanes == 8 || shape.lanes / 2 * shape.vector < pool.x.extents[1];
 }
 
-bool rows_have_work(const Shape& shape, const Request& request, const Target&) {
-  const TensorSpec& x = request.at("x");
+bool rows_have_work(const Shape& shape, const PoolForward& pool, const Target&) {
+  const TensorSpec& x = pool.x;
   return shape.rows / 2 < x.extents[2] * x.extents[3] || shape.rows * shape.lanes <= 32;
 }
 
-Program program(const Shape& shape, const Request& request, const Target&, const Emitter& emit) {
-  const PoolForward pool = PoolForward::of(request);
+Program program(const Shape& shape, const PoolForward& pool, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::pool_prelude(pool);
   prelude.constant("LANES", shape.lanes).constant("ROWS", shape.rows).constant("VECTOR", shape.vector);
 
-  Launch launch;
-  launch.entry = "pool_global_nhwc";
+  Launch launch = descriptor::unary_launch("pool_global_nhwc", shape.lanes * shape.rows);
   launch.grid[0] = descriptor::blocks_for(slices(shape, pool), pool.n(), pool.dynamic_batch, 1);
-  launch.block[0] = static_cast<unsigned>(shape.lanes * shape.rows);
-  launch.arguments = descriptor::unary_arguments();
   return Program{{emit.source(prelude)}, {launch}};
 }
 
-Estimate predict(const Shape& shape, const Request& request, const Target& target, const DeviceFigures& device) {
-  const PoolForward pool = PoolForward::of(request);
+Estimate predict(const Shape& shape, const PoolForward& pool, const Target& target, const DeviceFigures& device) {
   const double blocks = static_cast<double>(slices(shape, pool) * pool.n());
   const double threads = shape.lanes * shape.rows;
   const double steps = std::ceil(static_cast<double>(pool.h() * pool.width()) / shape.rows);
@@ -83,7 +77,7 @@ Estimate predict(const Shape& shape, const Request& request, const Target& targe
 }  // namespace
 
 Algorithm pool_global_nhwc() {
-  return describe<Shape>("pool_global_nhwc", "pool_forward", "pool/pool_global_nhwc.cu")
+  return describe<Shape, PoolForward>("pool_global_nhwc", "pool_forward", "pool/pool_global_nhwc.cu")
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("LANES", &Shape::lanes, {32, 16, 8, 64})
       .param("ROWS", &Shape::rows, {8, 4, 16, 2, 32})

@@ -33,53 +33,45 @@ struct Cover {
   int store;
 };
 
-std::optional<std::string> refusal(const Request& request, const Target&) {
-  const PoolForward pool = PoolForward::of(request);
+std::optional<std::string> refusal(const PoolForward& pool, const Target&) {
   if (!pool.x.is_packed("nchw") || !pool.y.is_packed("nchw")) return "x and y must be packed nchw";
   if (!descriptor::window_fits_int(pool)) return "window coordinates do not fit 32 bits";
   if ((pool.window[1] - 1) * pool.dilation[1] + 1 > 32) return "the window is wider than 32 columns";
   return std::nullopt;
 }
 
-bool aligned(const Tile& tile, const Request& request, const Target&) {
-  return descriptor::vector_fits(request.at("x"), 3, tile.vector);
+bool aligned(const Tile& tile, const PoolForward& pool, const Target&) {
+  return descriptor::vector_fits(pool.x, 3, tile.vector);
 }
 
-bool tiles_start_alike(const Tile& tile, const Request& request, const Target&) {
-  const PoolForward pool = PoolForward::of(request);
+bool tiles_start_alike(const Tile& tile, const PoolForward& pool, const Target&) {
   return pool.q() <= tile.tile_q || tile.tile_q * pool.stride[1] % tile.vector == 0;
 }
 
-bool no_idle_outputs(const Tile& tile, const Request& request, const Target&) {
-  const TensorSpec& y = request.at("y");
+bool no_idle_outputs(const Tile& tile, const PoolForward& pool, const Target&) {
+  const TensorSpec& y = pool.y;
   return tile.tile_p / 2 < y.extents[2] && tile.tile_q / 2 < y.extents[3];
 }
 
-bool fits_registers(const Tile& tile, const Request& request, const Target&) {
-  const PoolForward pool = PoolForward::of(request);
+bool fits_registers(const Tile& tile, const PoolForward& pool, const Target&) {
   const Cover cover(tile, pool);
   return cover.vectors * tile.vector + tile.tile_p * tile.tile_q <= 80 &&
          cover.row_unroll * (pool.window[1] * tile.tile_q + cover.vectors * tile.vector) <= 512;
 }
 
-Program program(const Tile& tile, const Request& request, const Target&, const Emitter& emit) {
-  const PoolForward pool = PoolForward::of(request);
+Program program(const Tile& tile, const PoolForward& pool, const Target&, const Emitter& emit) {
   const Cover cover(tile, pool);
   Prelude prelude = descriptor::pool_prelude(pool);
   prelude.constant("THREADS", tile.threads).constant("VECTOR", tile.vector).constant("STORE", cover.store);
   prelude.constant("TILE_P", tile.tile_p).constant("TILE_Q", tile.tile_q);
   prelude.constant("ROW_STEP", cover.row_step).constant("ROW_UNROLL", cover.row_unroll);
 
-  Launch launch;
-  launch.entry = "pool_nchw";
+  Launch launch = descriptor::unary_launch("pool_nchw", tile.threads);
   launch.grid[0] = descriptor::blocks_for(cover.tiles_per_image, pool.n(), pool.dynamic_batch, tile.threads);
-  launch.block[0] = static_cast<unsigned>(tile.threads);
-  launch.arguments = descriptor::unary_arguments();
   return Program{{emit.source(prelude)}, {launch}};
 }
 
-Estimate predict(const Tile& tile, const Request& request, const Target& target, const DeviceFigures& device) {
-  const PoolForward pool = PoolForward::of(request);
+Estimate predict(const Tile& tile, const PoolForward& pool, const Target& target, const DeviceFigures& device) {
   const Cover cover(tile, pool);
   const double threads = static_cast<double>(cover.tiles_per_image * pool.n());
   const double rows_read =
@@ -108,7 +100,7 @@ Estimate predict(const Tile& tile, const Request& request, const Target& target,
 }  // namespace
 
 Algorithm pool_nchw() {
-  return describe<Tile>("pool_nchw", "pool_forward", "pool/pool_nchw.cu")
+  return describe<Tile, PoolForward>("pool_nchw", "pool_forward", "pool/pool_nchw.cu")
       .param("VECTOR", &Tile::vector, {4, 8, 2, 1})
       .param("TILE_Q", &Tile::tile_q, {4, 2, 8, 1})
       .param("TILE_P", &Tile::tile_p, {1, 2, 4})

@@ -4,9 +4,9 @@
 // for each of the TILE_Q columns; windows that share the row share that result. Rows and vectors outside x are not
 // loaded. Because VECTOR divides W and TILE_Q * STRIDE_W, a vector lies wholly inside or wholly outside a row, at
 // positions in the segment that are known at compile time. Parameters: pool_nchw.cpp.
-#include "lib/blend.cuh"
 #include "lib/index.cuh"
 #include "lib/pooling.cuh"
+#include "lib/store.cuh"
 #include "lib/vector.cuh"
 
 constexpr int TILES_P = ceil_div<int>(P, TILE_P);
@@ -57,15 +57,10 @@ __device__ __forceinline__ void store_row(TY* target, const float (&values)[TILE
 #pragma unroll
   for (int i = 0; i < TILE_Q; i += STORE) {
     if (q0 + i >= Q) break;
-    Vector<TY, STORE> result;
-    if constexpr (BETA != SCALE_ZERO) result = load<STORE>(target + i);
+    float run[STORE];
 #pragma unroll
-    for (int j = 0; j < STORE; ++j) {
-      float old = 0.0f;
-      if constexpr (BETA != SCALE_ZERO) old = to_float(result[j]);
-      result[j] = from_float<TY>(blended<ALPHA, BETA>(values[i + j], alpha, old, beta));
-    }
-    store(target + i, result);
+    for (int j = 0; j < STORE; ++j) run[j] = values[i + j];
+    store_blended<ALPHA, BETA>(target + i, run, alpha, beta);
   }
 }
 

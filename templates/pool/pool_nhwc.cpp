@@ -28,45 +28,38 @@ struct Cover {
   int64_t columns, column_step, column_unroll, row_unroll, tiles_per_image;
 };
 
-std::optional<std::string> refusal(const Request& request, const Target&) {
-  const PoolForward pool = PoolForward::of(request);
+std::optional<std::string> refusal(const PoolForward& pool, const Target&) {
   if (!pool.x.is_packed("nhwc") || !pool.y.is_packed("nhwc")) return "x and y must be packed nhwc";
   if (!descriptor::window_fits_int(pool)) return "window coordinates do not fit 32 bits";
   return std::nullopt;
 }
 
-bool aligned(const Tile& tile, const Request& request, const Target&) {
-  return descriptor::vector_fits(request.at("x"), 1, tile.vector) &&
-         descriptor::vector_fits(request.at("y"), 1, tile.vector);
+bool aligned(const Tile& tile, const PoolForward& pool, const Target&) {
+  return descriptor::vector_fits(pool.x, 1, tile.vector) && descriptor::vector_fits(pool.y, 1, tile.vector);
 }
 
-bool no_idle_outputs(const Tile& tile, const Request& request, const Target&) {
-  return tile.tile_q / 2 < request.at("y").extents[3];
+bool no_idle_outputs(const Tile& tile, const PoolForward& pool, const Target&) {
+  return tile.tile_q / 2 < pool.y.extents[3];
 }
 
-bool fits_registers(const Tile& tile, const Request& request, const Target&) {
-  const Cover cover(tile, PoolForward::of(request));
+bool fits_registers(const Tile& tile, const PoolForward& pool, const Target&) {
+  const Cover cover(tile, pool);
   return tile.tile_q == 1 || (tile.tile_q * tile.vector <= 32 && cover.columns * tile.vector <= 256);
 }
 
-Program program(const Tile& tile, const Request& request, const Target&, const Emitter& emit) {
-  const PoolForward pool = PoolForward::of(request);
+Program program(const Tile& tile, const PoolForward& pool, const Target&, const Emitter& emit) {
   const Cover cover(tile, pool);
   Prelude prelude = descriptor::pool_prelude(pool);
   prelude.constant("THREADS", tile.threads).constant("VECTOR", tile.vector).constant("TILE_Q", tile.tile_q);
   prelude.constant("ROW_UNROLL", cover.row_unroll);
   prelude.constant("COLUMN_STEP", cover.column_step).constant("COLUMN_UNROLL", cover.column_unroll);
 
-  Launch launch;
-  launch.entry = "pool_nhwc";
+  Launch launch = descriptor::unary_launch("pool_nhwc", tile.threads);
   launch.grid[0] = descriptor::blocks_for(cover.tiles_per_image, pool.n(), pool.dynamic_batch, tile.threads);
-  launch.block[0] = static_cast<unsigned>(tile.threads);
-  launch.arguments = descriptor::unary_arguments();
   return Program{{emit.source(prelude)}, {launch}};
 }
 
-Estimate predict(const Tile& tile, const Request& request, const Target& target, const DeviceFigures& device) {
-  const PoolForward pool = PoolForward::of(request);
+Estimate predict(const Tile& tile, const PoolForward& pool, const Target& target, const DeviceFigures& device) {
   const Cover cover(tile, pool);
   const double threads = static_cast<double>(cover.tiles_per_image * pool.n());
   // Columns that are loaded for a row of the tile, and the part of the window that is not padding.
@@ -95,7 +88,7 @@ Estimate predict(const Tile& tile, const Request& request, const Target& target,
 }  // namespace
 
 Algorithm pool_nhwc() {
-  return describe<Tile>("pool_nhwc", "pool_forward", "pool/pool_nhwc.cu")
+  return describe<Tile, PoolForward>("pool_nhwc", "pool_forward", "pool/pool_nhwc.cu")
       .param("VECTOR", &Tile::vector, {8, 4, 2, 1})
       .param("TILE_Q", &Tile::tile_q, {1, 2, 4})
       .param("THREADS", &Tile::threads, {128, 64, 256})

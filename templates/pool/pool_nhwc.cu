@@ -2,28 +2,15 @@
 //
 // Neighbouring threads take neighbouring channels, so that a warp moves whole lines. A column of x that several
 // windows of the tile cover is loaded once. Parameters: pool_nhwc.cpp.
-#include "lib/blend.cuh"
 #include "lib/index.cuh"
 #include "lib/pooling.cuh"
+#include "lib/store.cuh"
 #include "lib/vector.cuh"
 
 constexpr int TILES_Q = ceil_div<int>(Q, TILE_Q);
 constexpr int COLUMNS = (TILE_Q - 1) * STRIDE_W + (S - 1) * DILATION_W + 1;  // that windows of the tile cover
 
 static_assert(C % VECTOR == 0, "a vector must not cross the end of a pixel");
-
-// One output's channels, blended with what y holds and stored.
-__device__ __forceinline__ void store_pixel(TY* target, const float (&values)[VECTOR], float alpha, float beta) {
-  Vector<TY, VECTOR> result;
-  if constexpr (BETA != SCALE_ZERO) result = load<VECTOR>(target);
-#pragma unroll
-  for (int j = 0; j < VECTOR; ++j) {
-    float old = 0.0f;
-    if constexpr (BETA != SCALE_ZERO) old = to_float(result[j]);
-    result[j] = from_float<TY>(blended<ALPHA, BETA>(values[j], alpha, old, beta));
-  }
-  store(target, result);
-}
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     pool_nhwc(const TX* __restrict__ x, TY* __restrict__ y, float alpha, float beta, long long n) {
@@ -73,6 +60,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
       for (int j = 0; j < VECTOR; ++j) values[q][j] *= scale;
     }
-    store_pixel(row + (q0 + q) * C, values[q], alpha, beta);
+    store_blended<ALPHA, BETA>(row + (q0 + q) * C, values[q], alpha, beta);
   }
 }

@@ -10,23 +10,18 @@ struct Shape {
   int threads;
 };
 
-Program program(const Shape& shape, const Request& request, const Target&, const Emitter& emit) {
-  const PoolForward pool = PoolForward::of(request);
+Program program(const Shape& shape, const PoolForward& pool, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::pool_prelude(pool);
   descriptor::add_strides(prelude, "X", "NCHW", pool.x);
   descriptor::add_strides(prelude, "Y", "NCPQ", pool.y);
   prelude.constant("THREADS", shape.threads);
 
-  Launch launch;
-  launch.entry = "pool_simple";
+  Launch launch = descriptor::unary_launch("pool_simple", shape.threads);
   launch.grid[0] = descriptor::blocks_for(pool.c() * pool.p() * pool.q(), pool.n(), pool.dynamic_batch, shape.threads);
-  launch.block[0] = static_cast<unsigned>(shape.threads);
-  launch.arguments = descriptor::unary_arguments();
   return Program{{emit.source(prelude)}, {launch}};
 }
 
-Estimate predict(const Shape& shape, const Request& request, const Target& target, const DeviceFigures& device) {
-  const PoolForward pool = PoolForward::of(request);
+Estimate predict(const Shape& shape, const PoolForward& pool, const Target& target, const DeviceFigures& device) {
   const double outputs = static_cast<double>(pool.y.elements());
   const double taps = descriptor::mean_window_elements(pool);
   descriptor::StreamingWork work;
@@ -43,7 +38,7 @@ Estimate predict(const Shape& shape, const Request& request, const Target& targe
 }  // namespace
 
 Algorithm pool_simple() {
-  return describe<Shape>("pool_simple", "pool_forward", "pool/pool_simple.cu")
+  return describe<Shape, PoolForward>("pool_simple", "pool_forward", "pool/pool_simple.cu")
       .trusted()
       .param("THREADS", &Shape::threads, {128, 256, 64})
       .program(program)

@@ -27,21 +27,6 @@ int64_t reach(const PoolForward& pool, size_t axis) {
   return outputs * pool.stride[axis] + pool.window[axis] * pool.dilation[axis];
 }
 
-double mean_taps(int64_t outputs, int64_t extent, int64_t window, int64_t pad, int64_t stride, int64_t dilation) {
-  // Windows at the borders are sampled; the exact sum would cost outputs * window steps for global pooling.
-  constexpr int64_t samples = 64;
-  const int64_t step = std::max<int64_t>(1, outputs / samples);
-  double taps = 0, windows = 0;
-  for (int64_t o = 0; o < outputs; o += step) {
-    const int64_t start = o * stride - pad;
-    const int64_t first = start >= 0 ? 0 : (-start + dilation - 1) / dilation;
-    const int64_t last = extent - 1 - start < 0 ? -1 : std::min(window - 1, (extent - 1 - start) / dilation);
-    taps += static_cast<double>(std::max<int64_t>(0, last - first + 1));
-    windows += 1;
-  }
-  return windows > 0 ? taps / windows : 0;
-}
-
 }  // namespace
 
 bool needs_wide_index(const PoolForward& pool) {
@@ -92,8 +77,8 @@ double lane_bytes_of_x(const PoolForward& pool, double bytes, int64_t tile_p, in
 }
 
 double mean_window_elements(const PoolForward& pool) {
-  return mean_taps(pool.p(), pool.h(), pool.window[0], pool.pad_begin[0], pool.stride[0], pool.dilation[0]) *
-         mean_taps(pool.q(), pool.width(), pool.window[1], pool.pad_begin[1], pool.stride[1], pool.dilation[1]);
+  return mean_taps_inside(pool.p(), pool.h(), pool.window[0], pool.pad_begin[0], pool.stride[0], pool.dilation[0]) *
+         mean_taps_inside(pool.q(), pool.width(), pool.window[1], pool.pad_begin[1], pool.stride[1], pool.dilation[1]);
 }
 
 }  // namespace kiln::descriptor

@@ -21,48 +21,42 @@ int64_t steps(const Shape& shape, int64_t row) {
   return (row + shape.threads * shape.vector - 1) / (shape.threads * shape.vector);
 }
 
-int64_t row_bytes(const Request& request) {
-  const SoftmaxForward softmax = SoftmaxForward::of(request);
+int64_t row_bytes(const SoftmaxForward& softmax) {
   return softmax.row_length() * size_of(softmax.x.dtype);
 }
 
-bool aligned(const Shape& shape, const Request& request, const Target&) {
-  return descriptor::row_vector_fits(request, shape.vector);
+bool aligned(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
+  return descriptor::row_vector_fits(softmax, shape.vector);
 }
 
-bool fits_on_chip(const Shape& shape, const Request& request, const Target& target) {
-  if (shape.keep_shared != 0) return row_bytes(request) + scratch_bytes <= target.arch.shared_per_block;
+bool fits_on_chip(const Shape& shape, const SoftmaxForward& softmax, const Target& target) {
+  if (shape.keep_shared != 0) return row_bytes(softmax) + scratch_bytes <= target.arch.shared_per_block;
   const int64_t registers =
       std::min<int64_t>(target.arch.registers_per_sm / shape.threads, target.arch.registers_per_thread);
-  const int64_t elements = steps(shape, SoftmaxForward::of(request).row_length()) * shape.vector;
+  const int64_t elements = steps(shape, softmax.row_length()) * shape.vector;
   return elements <= std::min(elements_per_thread, registers - 28);
 }
 
-bool threads_have_work(const Shape& shape, const Request& request, const Target&) {
-  return shape.threads == 64 || shape.threads / 2 * shape.vector < SoftmaxForward::of(request).row_length();
+bool threads_have_work(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
+  return shape.threads == 64 || shape.threads / 2 * shape.vector < softmax.row_length();
 }
 
-bool registers_do_not_suffice(const Shape& shape, const Request& request, const Target&) {
-  return shape.keep_shared == 0 || steps(shape, SoftmaxForward::of(request).row_length()) * shape.vector > 8;
+bool registers_do_not_suffice(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
+  return shape.keep_shared == 0 || steps(shape, softmax.row_length()) * shape.vector > 8;
 }
 
-Program program(const Shape& shape, const Request& request, const Target&, const Emitter& emit) {
-  const SoftmaxForward softmax = SoftmaxForward::of(request);
+Program program(const Shape& shape, const SoftmaxForward& softmax, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::contiguous_prelude(softmax);
   prelude.constant("THREADS", shape.threads).constant("VECTOR", shape.vector);
   prelude.flag("KEEP_SHARED", shape.keep_shared != 0);
 
-  Launch launch;
-  launch.entry = "softmax_block";
+  Launch launch = descriptor::unary_launch("softmax_block", shape.threads);
   launch.grid[0] = descriptor::blocks_for_rows(softmax, 1);
-  launch.block[0] = static_cast<unsigned>(shape.threads);
-  if (shape.keep_shared != 0) launch.dynamic_shared_bytes = static_cast<unsigned>(row_bytes(request));
-  launch.arguments = descriptor::unary_arguments();
+  if (shape.keep_shared != 0) launch.dynamic_shared_bytes = static_cast<unsigned>(row_bytes(softmax));
   return Program{{emit.source(prelude)}, {launch}};
 }
 
-Estimate predict(const Shape& shape, const Request& request, const Target& target, const DeviceFigures& device) {
-  const SoftmaxForward softmax = SoftmaxForward::of(request);
+Estimate predict(const Shape& shape, const SoftmaxForward& softmax, const Target& target, const DeviceFigures& device) {
   const auto rows = static_cast<double>(softmax.rows());
   const auto elements = static_cast<double>(softmax.x.elements());
   const auto accesses = static_cast<double>(steps(shape, softmax.row_length()));
@@ -77,7 +71,7 @@ Estimate predict(const Shape& shape, const Request& request, const Target& targe
   work.blocks = rows;
   work.threads_per_block = shape.threads;
   work.registers_per_thread = 32 + (shared ? 0 : accesses * shape.vector);
-  work.shared_bytes_per_block = static_cast<double>(scratch_bytes + (shared ? row_bytes(request) : 0));
+  work.shared_bytes_per_block = static_cast<double>(scratch_bytes + (shared ? row_bytes(softmax) : 0));
   work.bytes_in_flight_per_thread = std::min(accesses, shared ? 4.0 : accesses) * shape.vector * bytes;
   return descriptor::streaming_estimate(work, target.arch, device);
 }
@@ -85,7 +79,7 @@ Estimate predict(const Shape& shape, const Request& request, const Target& targe
 }  // namespace
 
 Algorithm softmax_block() {
-  return describe<Shape>("softmax_block", "softmax_forward", "softmax/softmax_block.cu")
+  return describe<Shape, SoftmaxForward>("softmax_block", "softmax_forward", "softmax/softmax_block.cu")
       .param("KEEP_SHARED", &Shape::keep_shared, {0, 1})
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("THREADS", &Shape::threads, {256, 512, 128, 1024, 64})
@@ -93,7 +87,8 @@ Algorithm softmax_block() {
       .rule("the row fits on chip", fits_on_chip)
       .rule("at least half of the threads have work", threads_have_work)
       .rule("shared memory keeps what eight registers a thread do not", registers_do_not_suffice)
-      .applies([](const Request& request, const Target&) { return descriptor::refuse_unless_contiguous(request); })
+      .applies(
+          [](const SoftmaxForward& softmax, const Target&) { return descriptor::refuse_unless_contiguous(softmax); })
       .program(program)
       .estimate(predict);
 }

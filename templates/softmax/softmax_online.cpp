@@ -14,29 +14,24 @@ struct Shape {
   int vector;  // elements an access
 };
 
-bool aligned(const Shape& shape, const Request& request, const Target&) {
-  return descriptor::row_vector_fits(request, shape.vector);
+bool aligned(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
+  return descriptor::row_vector_fits(softmax, shape.vector);
 }
 
-bool threads_have_work(const Shape& shape, const Request& request, const Target&) {
-  return shape.threads == 128 || shape.threads / 2 * shape.vector < SoftmaxForward::of(request).row_length();
+bool threads_have_work(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
+  return shape.threads == 128 || shape.threads / 2 * shape.vector < softmax.row_length();
 }
 
-Program program(const Shape& shape, const Request& request, const Target&, const Emitter& emit) {
-  const SoftmaxForward softmax = SoftmaxForward::of(request);
+Program program(const Shape& shape, const SoftmaxForward& softmax, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::contiguous_prelude(softmax);
   prelude.constant("THREADS", shape.threads).constant("VECTOR", shape.vector);
 
-  Launch launch;
-  launch.entry = "softmax_online";
+  Launch launch = descriptor::unary_launch("softmax_online", shape.threads);
   launch.grid[0] = descriptor::blocks_for_rows(softmax, 1);
-  launch.block[0] = static_cast<unsigned>(shape.threads);
-  launch.arguments = descriptor::unary_arguments();
   return Program{{emit.source(prelude)}, {launch}};
 }
 
-Estimate predict(const Shape& shape, const Request& request, const Target& target, const DeviceFigures& device) {
-  const SoftmaxForward softmax = SoftmaxForward::of(request);
+Estimate predict(const Shape& shape, const SoftmaxForward& softmax, const Target& target, const DeviceFigures& device) {
   const auto rows = static_cast<double>(softmax.rows());
   const auto row = static_cast<double>(softmax.row_length());
   const double bytes = size_of(softmax.x.dtype);
@@ -59,12 +54,13 @@ Estimate predict(const Shape& shape, const Request& request, const Target& targe
 }  // namespace
 
 Algorithm softmax_online() {
-  return describe<Shape>("softmax_online", "softmax_forward", "softmax/softmax_online.cu")
+  return describe<Shape, SoftmaxForward>("softmax_online", "softmax_forward", "softmax/softmax_online.cu")
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("THREADS", &Shape::threads, {256, 512, 1024, 128})
       .rule("row length, alignment and VECTOR agree", aligned)
       .rule("at least half of the threads have work", threads_have_work)
-      .applies([](const Request& request, const Target&) { return descriptor::refuse_unless_contiguous(request); })
+      .applies(
+          [](const SoftmaxForward& softmax, const Target&) { return descriptor::refuse_unless_contiguous(softmax); })
       .program(program)
       .estimate(predict);
 }

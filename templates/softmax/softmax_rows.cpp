@@ -125,14 +125,12 @@ Prelude contiguous_prelude(const SoftmaxForward& softmax) {
   return prelude;
 }
 
-std::optional<std::string> refuse_unless_contiguous(const Request& request) {
-  const SoftmaxForward softmax = SoftmaxForward::of(request);
+std::optional<std::string> refuse_unless_contiguous(const SoftmaxForward& softmax) {
   if (contiguous_rows(softmax)) return std::nullopt;
   return "rows must be contiguous in x and y and lie at regular distances, those of an image together";
 }
 
-bool row_vector_fits(const Request& request, int64_t elements) {
-  const SoftmaxForward softmax = SoftmaxForward::of(request);
+bool row_vector_fits(const SoftmaxForward& softmax, int64_t elements) {
   const std::optional<RowLayout> layout = contiguous_rows(softmax);
   return layout && vector_fits(layout->three_dimensions(softmax.x, true), 1, elements) &&
          vector_fits(layout->three_dimensions(softmax.y, false), 1, elements);

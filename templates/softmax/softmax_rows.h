@@ -42,10 +42,10 @@ Prelude softmax_prelude(const SoftmaxForward& softmax);
 Prelude contiguous_prelude(const SoftmaxForward& softmax);
 
 /// Why contiguous rows cannot be served; nothing if they can.
-std::optional<std::string> refuse_unless_contiguous(const Request& request);
+std::optional<std::string> refuse_unless_contiguous(const SoftmaxForward& softmax);
 
 /// Whether Vectors of `elements` can move contiguous rows.
-bool row_vector_fits(const Request& request, int64_t elements);
+bool row_vector_fits(const SoftmaxForward& softmax, int64_t elements);
 
 /// Bytes of x read once and y written once (and read, if beta asks for it).
 double compulsory_bytes(const SoftmaxForward& softmax);

@@ -12,8 +12,7 @@ struct Shape {
   int threads;
 };
 
-Program program(const Shape& shape, const Request& request, const Target&, const Emitter& emit) {
-  const SoftmaxForward softmax = SoftmaxForward::of(request);
+Program program(const Shape& shape, const SoftmaxForward& softmax, const Target&, const Emitter& emit) {
   std::vector<int64_t> extents = softmax.x.extents;
   for (int64_t& extent : extents) extent = std::max<int64_t>(extent, 1);  // an empty tensor starts no block
   Prelude prelude = descriptor::softmax_prelude(softmax);
@@ -21,16 +20,12 @@ Program program(const Shape& shape, const Request& request, const Target&, const
   prelude.array("X_STRIDES", softmax.x.strides).array("Y_STRIDES", softmax.y.strides);
   prelude.constant("THREADS", shape.threads);
 
-  Launch launch;
-  launch.entry = "softmax_simple";
+  Launch launch = descriptor::unary_launch("softmax_simple", shape.threads);
   launch.grid[0] = descriptor::blocks_for_rows(softmax, shape.threads);
-  launch.block[0] = static_cast<unsigned>(shape.threads);
-  launch.arguments = descriptor::unary_arguments();
   return Program{{emit.source(prelude)}, {launch}};
 }
 
-Estimate predict(const Shape& shape, const Request& request, const Target& target, const DeviceFigures& device) {
-  const SoftmaxForward softmax = SoftmaxForward::of(request);
+Estimate predict(const Shape& shape, const SoftmaxForward& softmax, const Target& target, const DeviceFigures& device) {
   const auto rows = static_cast<double>(softmax.rows());
   const auto elements = static_cast<double>(softmax.x.elements());
   // Neighbouring threads take neighbouring rows, so only rows across a contiguous dimension share sectors.
@@ -50,7 +45,7 @@ Estimate predict(const Shape& shape, const Request& request, const Target& targe
 }  // namespace
 
 Algorithm softmax_simple() {
-  return describe<Shape>("softmax_simple", "softmax_forward", "softmax/softmax_simple.cu")
+  return describe<Shape, SoftmaxForward>("softmax_simple", "softmax_forward", "softmax/softmax_simple.cu")
       .trusted()
       .param("THREADS", &Shape::threads, {128, 64, 256})
       .program(program)

@@ -18,23 +18,21 @@ struct Shape {
   int splits;  // blocks a row
 };
 
-std::optional<std::string> refusal(const Request& request, const Target&) {
-  if (auto reason = descriptor::refuse_unless_contiguous(request)) return reason;
-  if (SoftmaxForward::of(request).row_length() <= smallest_block) return "the row is too short to be split";
+std::optional<std::string> refusal(const SoftmaxForward& softmax, const Target&) {
+  if (auto reason = descriptor::refuse_unless_contiguous(softmax)) return reason;
+  if (softmax.row_length() <= smallest_block) return "the row is too short to be split";
   return std::nullopt;
 }
 
-bool aligned(const Shape& shape, const Request& request, const Target&) {
-  return descriptor::row_vector_fits(request, shape.vector);
+bool aligned(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
+  return descriptor::row_vector_fits(softmax, shape.vector);
 }
 
-bool threads_have_work(const Shape& shape, const Request& request, const Target&) {
-  return static_cast<int64_t>(shape.threads) / 2 * shape.vector * shape.splits <
-         SoftmaxForward::of(request).row_length();
+bool threads_have_work(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
+  return static_cast<int64_t>(shape.threads) / 2 * shape.vector * shape.splits < softmax.row_length();
 }
 
-Program program(const Shape& shape, const Request& request, const Target&, const Emitter& emit) {
-  const SoftmaxForward softmax = SoftmaxForward::of(request);
+Program program(const Shape& shape, const SoftmaxForward& softmax, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::contiguous_prelude(softmax);
   prelude.constant("THREADS", shape.threads).constant("VECTOR", shape.vector).constant("SPLITS", shape.splits);
 
@@ -55,8 +53,7 @@ Program program(const Shape& shape, const Request& request, const Target&, const
   return program;
 }
 
-Estimate predict(const Shape& shape, const Request& request, const Target& target, const DeviceFigures& device) {
-  const SoftmaxForward softmax = SoftmaxForward::of(request);
+Estimate predict(const Shape& shape, const SoftmaxForward& softmax, const Target& target, const DeviceFigures& device) {
   const auto rows = static_cast<double>(softmax.rows());
   const auto elements = static_cast<double>(softmax.x.elements());
   const double bytes = size_of(softmax.x.dtype);
@@ -81,7 +78,7 @@ Estimate predict(const Shape& shape, const Request& request, const Target& targe
 }  // namespace
 
 Algorithm softmax_split() {
-  return describe<Shape>("softmax_split", "softmax_forward", "softmax/softmax_split.cu")
+  return describe<Shape, SoftmaxForward>("softmax_split", "softmax_forward", "softmax/softmax_split.cu")
       .param("SPLITS", &Shape::splits, {16, 8, 4, 2, 32, 64})
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("THREADS", &Shape::threads, {256, 512, smallest_block})

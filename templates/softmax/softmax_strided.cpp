@@ -19,8 +19,8 @@ struct Shape {
   int keep;         // whether elements stay in registers between the two passes
 };
 
-RowLayout layout_of(const Request& request) {
-  return descriptor::strided_rows(SoftmaxForward::of(request)).value_or(RowLayout{});
+RowLayout layout_of(const SoftmaxForward& softmax) {
+  return descriptor::strided_rows(softmax).value_or(RowLayout{});
 }
 
 int64_t steps(const Shape& shape, const RowLayout& layout) {
@@ -32,41 +32,39 @@ int64_t slices(const Shape& shape, const RowLayout& layout) {
   return (layout.inner + columns - 1) / columns;
 }
 
-std::optional<std::string> refusal(const Request& request, const Target&) {
-  if (descriptor::strided_rows(SoftmaxForward::of(request))) return std::nullopt;
+std::optional<std::string> refusal(const SoftmaxForward& softmax, const Target&) {
+  if (descriptor::strided_rows(softmax)) return std::nullopt;
   return "needs a contiguous dimension other than the axis, and the others at a regular distance";
 }
 
-bool aligned(const Shape& shape, const Request& request, const Target&) {
-  const SoftmaxForward softmax = SoftmaxForward::of(request);
-  const RowLayout layout = layout_of(request);
+bool aligned(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
+  const RowLayout layout = layout_of(softmax);
   return descriptor::vector_fits(layout.three_dimensions(softmax.x, true), 2, shape.vector) &&
          descriptor::vector_fits(layout.three_dimensions(softmax.y, false), 2, shape.vector);
 }
 
-bool block_fits(const Shape& shape, const Request&, const Target&) {
+bool block_fits(const Shape& shape, const SoftmaxForward&, const Target&) {
   const int threads = shape.inner_lanes * shape.axis_lanes;
   return threads >= 32 && threads <= 512;
 }
 
-bool fits_registers(const Shape& shape, const Request& request, const Target&) {
-  const int64_t kept = shape.keep != 0 ? steps(shape, layout_of(request)) : 4;
+bool fits_registers(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
+  const int64_t kept = shape.keep != 0 ? steps(shape, layout_of(softmax)) : 4;
   return kept * shape.vector <= elements_per_thread;
 }
 
-bool shared_memory_fits(const Shape& shape, const Request&, const Target& target) {
+bool shared_memory_fits(const Shape& shape, const SoftmaxForward&, const Target& target) {
   return 8 * shape.inner_lanes * shape.axis_lanes * shape.vector <= target.arch.shared_per_block_default;
 }
 
-bool lanes_have_work(const Shape& shape, const Request& request, const Target&) {
-  const RowLayout layout = layout_of(request);
+bool lanes_have_work(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
+  const RowLayout layout = layout_of(softmax);
   const bool inner = shape.inner_lanes == 8 || shape.inner_lanes / 2 * shape.vector < layout.inner;
   return inner && (shape.inner_lanes * shape.axis_lanes <= 32 || shape.axis_lanes / 2 < layout.row);
 }
 
-Program program(const Shape& shape, const Request& request, const Target&, const Emitter& emit) {
-  const SoftmaxForward softmax = SoftmaxForward::of(request);
-  const RowLayout layout = layout_of(request);
+Program program(const Shape& shape, const SoftmaxForward& softmax, const Target&, const Emitter& emit) {
+  const RowLayout layout = layout_of(softmax);
   Prelude prelude = descriptor::softmax_prelude(softmax);
   prelude.constant("INNER", layout.inner);
   prelude.constant("X_OUTER_STRIDE", layout.x_outer_stride).constant("Y_OUTER_STRIDE", layout.y_outer_stride);
@@ -74,19 +72,15 @@ Program program(const Shape& shape, const Request& request, const Target&, const
   prelude.constant("INNER_LANES", shape.inner_lanes).constant("AXIS_LANES", shape.axis_lanes);
   prelude.constant("VECTOR", shape.vector).flag("KEEP", shape.keep != 0);
 
-  Launch launch;
-  launch.entry = "softmax_strided";
+  Launch launch = descriptor::unary_launch("softmax_strided", shape.inner_lanes * shape.axis_lanes);
   launch.grid[0] = descriptor::blocks_for_rows(softmax, layout.inner);  // one for each outer index
   launch.grid[0].fixed *= slices(shape, layout);
   launch.grid[0].per_n *= slices(shape, layout);
-  launch.block[0] = static_cast<unsigned>(shape.inner_lanes * shape.axis_lanes);
-  launch.arguments = descriptor::unary_arguments();
   return Program{{emit.source(prelude)}, {launch}};
 }
 
-Estimate predict(const Shape& shape, const Request& request, const Target& target, const DeviceFigures& device) {
-  const SoftmaxForward softmax = SoftmaxForward::of(request);
-  const RowLayout layout = layout_of(request);
+Estimate predict(const Shape& shape, const SoftmaxForward& softmax, const Target& target, const DeviceFigures& device) {
+  const RowLayout layout = layout_of(softmax);
   const double threads = shape.inner_lanes * shape.axis_lanes;
   const double blocks = static_cast<double>(softmax.rows()) / static_cast<double>(layout.inner) *
                         static_cast<double>(slices(shape, layout));
@@ -117,7 +111,7 @@ Estimate predict(const Shape& shape, const Request& request, const Target& targe
 }  // namespace
 
 Algorithm softmax_strided() {
-  return describe<Shape>("softmax_strided", "softmax_forward", "softmax/softmax_strided.cu")
+  return describe<Shape, SoftmaxForward>("softmax_strided", "softmax_forward", "softmax/softmax_strided.cu")
       .param("KEEP", &Shape::keep, {1, 0})
       .param("VECTOR", &Shape::vector, {2, 4, 1, 8})
       .param("AXIS_LANES", &Shape::axis_lanes, {4, 1, 2, 8, 16})

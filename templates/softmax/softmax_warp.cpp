@@ -21,41 +21,36 @@ int64_t steps(const Shape& shape, int64_t row) {
   return (row + shape.lanes * shape.vector - 1) / (shape.lanes * shape.vector);
 }
 
-std::optional<std::string> refusal(const Request& request, const Target&) {
-  if (auto reason = descriptor::refuse_unless_contiguous(request)) return reason;
-  if (SoftmaxForward::of(request).row_length() > 32 * elements_per_thread) {
+std::optional<std::string> refusal(const SoftmaxForward& softmax, const Target&) {
+  if (auto reason = descriptor::refuse_unless_contiguous(softmax)) return reason;
+  if (softmax.row_length() > 32 * elements_per_thread) {
     return "a row of more than 2048 elements does not fit the registers of a warp";
   }
   return std::nullopt;
 }
 
-bool aligned(const Shape& shape, const Request& request, const Target&) {
-  return descriptor::row_vector_fits(request, shape.vector);
+bool aligned(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
+  return descriptor::row_vector_fits(softmax, shape.vector);
 }
 
-bool fits_registers(const Shape& shape, const Request& request, const Target&) {
-  return steps(shape, SoftmaxForward::of(request).row_length()) * shape.vector <= elements_per_thread;
+bool fits_registers(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
+  return steps(shape, softmax.row_length()) * shape.vector <= elements_per_thread;
 }
 
-bool lanes_have_work(const Shape& shape, const Request& request, const Target&) {
-  return shape.lanes == 1 || shape.lanes / 2 * shape.vector < SoftmaxForward::of(request).row_length();
+bool lanes_have_work(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
+  return shape.lanes == 1 || shape.lanes / 2 * shape.vector < softmax.row_length();
 }
 
-Program program(const Shape& shape, const Request& request, const Target&, const Emitter& emit) {
-  const SoftmaxForward softmax = SoftmaxForward::of(request);
+Program program(const Shape& shape, const SoftmaxForward& softmax, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::contiguous_prelude(softmax);
   prelude.constant("THREADS", shape.threads).constant("LANES", shape.lanes).constant("VECTOR", shape.vector);
 
-  Launch launch;
-  launch.entry = "softmax_warp";
+  Launch launch = descriptor::unary_launch("softmax_warp", shape.threads);
   launch.grid[0] = descriptor::blocks_for_rows(softmax, shape.threads / shape.lanes);
-  launch.block[0] = static_cast<unsigned>(shape.threads);
-  launch.arguments = descriptor::unary_arguments();
   return Program{{emit.source(prelude)}, {launch}};
 }
 
-Estimate predict(const Shape& shape, const Request& request, const Target& target, const DeviceFigures& device) {
-  const SoftmaxForward softmax = SoftmaxForward::of(request);
+Estimate predict(const Shape& shape, const SoftmaxForward& softmax, const Target& target, const DeviceFigures& device) {
   const auto threads = static_cast<double>(softmax.rows() * shape.lanes);
   const auto accesses = static_cast<double>(steps(shape, softmax.row_length()));
   const double bytes = size_of(softmax.x.dtype);
@@ -78,7 +73,7 @@ Estimate predict(const Shape& shape, const Request& request, const Target& targe
 }  // namespace
 
 Algorithm softmax_warp() {
-  return describe<Shape>("softmax_warp", "softmax_forward", "softmax/softmax_warp.cu")
+  return describe<Shape, SoftmaxForward>("softmax_warp", "softmax_forward", "softmax/softmax_warp.cu")
       .param("LANES", &Shape::lanes, {32, 16, 8, 4, 2, 1})
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("THREADS", &Shape::threads, {128, 64, 256})

@@ -17,9 +17,8 @@ Space tiling() {
   Space space;
   space.add(Parameter{"TILE", {16, 32, 64}});
   space.add(Parameter{"ROWS", {8, 4, 32}});
-  space.add(Rule{"ROWS divides TILE", [](const Config& c, const Request&, const Target&) {
-                   return *c.find("TILE") % *c.find("ROWS") == 0;
-                 }});
+  space.add(Rule{"ROWS divides TILE",
+                 [](const Request&, const Target&) { return [](Point point) { return point[0] % point[1] == 0; }; }});
   return space;
 }
 
@@ -42,6 +41,17 @@ TEST(Space, EnumeratesLegalPointsDefaultsFirst) {
                                            "ROWS=32,TILE=32", "ROWS=8,TILE=64", "ROWS=4,TILE=64", "ROWS=32,TILE=64"));
   EXPECT_EQ(tiling().first_legal(request, target)->print(), "ROWS=8,TILE=16");
   EXPECT_EQ(tiling().size(), 9);
+}
+
+TEST(Space, BindsARuleOnceForAllPoints) {
+  int bound = 0;
+  Space space = tiling();
+  space.add(Rule{"counts", [&bound](const Request&, const Target&) {
+                   ++bound;
+                   return [](Point) { return true; };
+                 }});
+  EXPECT_EQ(space.legal(request, target).size(), 8u);
+  EXPECT_EQ(bound, 1);
 }
 
 TEST(Space, RefusalIsTheNameOfTheRuleWithTheValues) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -41,13 +42,14 @@ class Algorithm {
   /// Depends on nothing but its arguments: equal keys give byte-equal sources.
   Program program(const SourceLibrary& library, const Request& request, const Target& target,
                   const Config& config) const;
-  Estimate estimate(const Request& request, const Target& target, const DeviceFigures& device,
-                    const Config& config) const;
+  /// Predicts legal points of one request: what depends on the request alone is worked out here, once.
+  std::function<Estimate(const Config&)> predictor(const Request& request, const Target& target,
+                                                   const DeviceFigures& device) const;
   /// Covers the template, every piece it includes, and the descriptor: a stored time is stale when it changes.
   std::string digest(const SourceLibrary& library) const;
 
  private:
-  template <class Parameters>
+  template <class Parameters, class Problem>
   friend class Describe;
 
   struct Definition {
@@ -56,7 +58,8 @@ class Algorithm {
     Space space;
     std::function<std::optional<std::string>(const Request&, const Target&)> refusal;
     std::function<Program(const SourceLibrary&, const Request&, const Target&, const Config&)> program;
-    std::function<Estimate(const Request&, const Target&, const DeviceFigures&, const Config&)> estimate;
+    std::function<std::function<Estimate(const Config&)>(const Request&, const Target&, const DeviceFigures&)>
+        predictor;
   };
   explicit Algorithm(std::shared_ptr<const Definition> definition) : definition_(std::move(definition)) {}
 
@@ -78,16 +81,18 @@ class Emitter {
 };
 
 /// The fluent declaration of an Algorithm. Parameters is a plain struct of ints; each member is bound once to a name.
+/// Problem is what the functions below see of a request: made by Problem::of(request) once for all points of a space,
+/// so it is the place for whatever is costly to work out.
 ///
 ///   Algorithm conv_simple() {
-///     return describe<Tiling>("conv_simple", "conv_forward", "conv/simple.cu")
+///     return describe<Tiling, ConvForward>("conv_simple", "conv_forward", "conv/simple.cu")
 ///         .param("THREADS", &Tiling::threads, {128, 64, 256})
-///         .rule("block fits", [](const Tiling& t, const Request&, const Target& target) { ... })
-///         .applies([](const Request&, const Target&) -> std::optional<std::string> { ... why not ... })
-///         .program([](const Tiling& t, const Request& request, const Target&, const Emitter& emit) { ... })
-///         .estimate([](const Tiling& t, const Request&, const Target&, const DeviceFigures&) { ... });
+///         .rule("block fits", [](const Tiling& t, const ConvForward&, const Target& target) { ... })
+///         .applies([](const ConvForward&, const Target&) -> std::optional<std::string> { ... why not ... })
+///         .program([](const Tiling& t, const ConvForward& conv, const Target&, const Emitter& emit) { ... })
+///         .estimate([](const Tiling& t, const ConvForward&, const Target&, const DeviceFigures&) { ... });
 ///   }
-template <class Parameters>
+template <class Parameters, class Problem>
 class Describe {
  public:
   Describe(std::string name, std::string operation, std::string template_path) {
@@ -109,64 +114,81 @@ class Describe {
     return std::move(*this);
   }
 
-  /// `holds(parameters, request, target)`.
+  /// `holds(parameters, problem, target)`.
   template <class Holds>
   Describe&& rule(std::string name, Holds holds) && {
     definition_.space.add(Rule{
-        std::move(name), [holds, bind = binder()](const Config& config, const Request& request, const Target& target) {
-          return holds(bind(config), request, target);
+        std::move(name), [holds, members = members_](const Request& request, const Target& target) {
+          return [holds, members, target, problem = std::make_shared<const Problem>(problem_of(request))](Point point) {
+            return holds(parameters_at(*members, point), *problem, target);
+          };
         }});
     return std::move(*this);
   }
 
-  /// `why_not(request, target)` -> std::optional<std::string>.
+  /// `why_not(problem, target)` -> std::optional<std::string>.
   template <class WhyNot>
   Describe&& applies(WhyNot why_not) && {
-    definition_.refusal = why_not;
-    return std::move(*this);
-  }
-
-  /// `make(parameters, request, target, emitter)` -> Program.
-  template <class Make>
-  Describe&& program(Make make) && {
-    definition_.program = [make, bind = binder(), name = definition_.name, path = definition_.template_path](
-                              const SourceLibrary& library, const Request& request, const Target& target,
-                              const Config& config) {
-      const Emitter emit(library, path, request.key() + "\n" + name + " " + config.print() + " " + target.arch.name());
-      return make(bind(config), request, target, emit);
+    definition_.refusal = [why_not](const Request& request, const Target& target) {
+      return why_not(problem_of(request), target);
     };
     return std::move(*this);
   }
 
-  /// `predict(parameters, request, target, device)` -> Estimate. Completes the declaration.
+  /// `make(parameters, problem, target, emitter)` -> Program.
+  template <class Make>
+  Describe&& program(Make make) && {
+    definition_.program = [make, members = members_, name = definition_.name, path = definition_.template_path](
+                              const SourceLibrary& library, const Request& request, const Target& target,
+                              const Config& config) {
+      const Emitter emit(library, path, request.key() + "\n" + name + " " + config.print() + " " + target.arch.name());
+      return make(parameters_at(*members, config), problem_of(request), target, emit);
+    };
+    return std::move(*this);
+  }
+
+  /// `predict(parameters, problem, target, device)` -> Estimate. Completes the declaration.
   template <class Predict>
   Algorithm estimate(Predict predict) && {
-    definition_.estimate = [predict, bind = binder()](const Request& request, const Target& target,
-                                                      const DeviceFigures& device, const Config& config) {
-      return predict(bind(config), request, target, device);
+    definition_.predictor = [predict, members = members_](const Request& request, const Target& target,
+                                                          const DeviceFigures& device) {
+      return [predict, members, target, device, problem = std::make_shared<const Problem>(problem_of(request))](
+                 const Config& config) { return predict(parameters_at(*members, config), *problem, target, device); };
     };
     return Algorithm(std::make_shared<const typename Algorithm::Definition>(std::move(definition_)));
   }
 
  private:
-  using Members = std::vector<std::pair<std::string, int Parameters::*>>;
+  using Members = std::vector<std::pair<std::string, int Parameters::*>>;  // in the order of the space
 
-  // From a Config to the typed struct. Every parameter is there: Space::refusal() has seen the config before.
-  auto binder() const {
-    return [members = members_](const Config& config) {
-      Parameters parameters{};
-      for (const auto& [name, member] : *members) parameters.*member = static_cast<int>(config.find(name).value());
-      return parameters;
-    };
+  static Problem problem_of(const Request& request) {
+    if constexpr (std::is_same_v<Problem, Request>) {
+      return request;
+    } else {
+      return Problem::of(request);
+    }
+  }
+
+  static Parameters parameters_at(const Members& members, Point point) {
+    Parameters parameters{};
+    for (size_t i = 0; i < members.size(); ++i) parameters.*members[i].second = static_cast<int>(point[i]);
+    return parameters;
+  }
+
+  // Every parameter is there: Space::refusal() has seen the config before.
+  static Parameters parameters_at(const Members& members, const Config& config) {
+    Parameters parameters{};
+    for (const auto& [name, member] : members) parameters.*member = static_cast<int>(config.find(name).value());
+    return parameters;
   }
 
   typename Algorithm::Definition definition_;
   std::shared_ptr<Members> members_ = std::make_shared<Members>();
 };
 
-template <class Parameters>
-Describe<Parameters> describe(std::string name, std::string operation, std::string template_path) {
-  return Describe<Parameters>(std::move(name), std::move(operation), std::move(template_path));
+template <class Parameters, class Problem = Request>
+Describe<Parameters, Problem> describe(std::string name, std::string operation, std::string template_path) {
+  return Describe<Parameters, Problem>(std::move(name), std::move(operation), std::move(template_path));
 }
 
 }  // namespace kiln

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,10 +40,14 @@ struct Parameter {
   std::vector<int64_t> values;  ///< the first is the default
 };
 
+/// One value for each parameter of a Space, in the order of Space::parameters().
+using Point = std::span<const int64_t>;
+
 /// A named constraint. Its name is the refusal that a user reads.
 struct Rule {
   std::string name;
-  std::function<bool(const Config&, const Request&, const Target&)> holds;
+  /// The rule for one request: what does not depend on the point is worked out here, once for all points.
+  std::function<std::function<bool(Point)>(const Request&, const Target&)> bind;
 };
 
 class Space {
@@ -66,8 +71,6 @@ class Space {
   std::optional<Config> first_legal(const Request& request, const Target& target) const;
 
  private:
-  const Rule* broken_rule(const Config& config, const Request& request, const Target& target) const;
-
   std::vector<Parameter> parameters_;
   std::vector<Rule> rules_;
 };
