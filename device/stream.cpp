@@ -28,8 +28,11 @@ bool Stream::is_idle() const {
 }
 
 void Stream::wait(const Event& event) const {
-  const ContextHandle& context = *stream_.context();
-  context.driver().check(context.call(&DriverTable::cuStreamWaitEvent, raw(), event.raw(), 0U), "cuStreamWaitEvent",
+  device::wait(*stream_.context(), raw(), event);
+}
+
+void wait(const ContextHandle& context, CUstream stream, const Event& event) {
+  context.driver().check(context.call(&DriverTable::cuStreamWaitEvent, stream, event.raw(), 0U), "cuStreamWaitEvent",
                          "a stream");
 }
 

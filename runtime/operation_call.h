@@ -34,8 +34,10 @@ void run_call(Context& context, const CallKey& key, std::span<const Address> ope
     impl.table().insert(key, hash, std::move(made));
   }
   impl.log_call(*plan);
-  void* workspace = impl.workspaces().get(stream, plan->executable.workspace_bytes());
-  plan->run(stream, operands, workspace, values);
+  const int64_t bytes = plan->executable.workspace_bytes();
+  if (bytes == 0) return plan->run(stream, operands, nullptr, values);
+  const WorkspacePool::Lease workspace = impl.workspaces().lease(stream, bytes);
+  plan->run(stream, operands, workspace.address(), values);
 }
 
 }  // namespace kiln

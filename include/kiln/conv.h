@@ -30,8 +30,10 @@ struct ConvOptions {
 /// not read. y must not overlap x, w or the bias.
 ///
 /// The first call for a shape compiles (see Context::prepare); it never tunes. Later calls find their plan in a
-/// fraction of a microsecond. Needs workspace for some variants: the Context keeps one per stream and grows it when a
-/// plan is first used on that stream; use a Plan to supply your own. An empty batch is a no-op.
+/// fraction of a microsecond. Some variants need workspace, which the Context allocates and lends to one call at a
+/// time: such calls of several threads on one stream take turns, and more than 16 streams that are busy at once share
+/// the workspaces of 16. While `stream` is captured into a graph they are refused: use a Plan with your own workspace
+/// there. An empty batch is a no-op.
 ///
 /// Thread-safe. Throws Error: invalid_argument (nothing enqueued), unsupported, compile_failed, driver_error.
 void conv_forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& y, const ConvOptions& options = {},

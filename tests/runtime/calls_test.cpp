@@ -4,11 +4,14 @@
 
 #include <array>
 #include <cmath>
+#include <cstring>
+#include <functional>
 #include <thread>
 
 #include "device_fixture.h"
 #include "kiln/base/error.h"
 #include "kiln/conv.h"
+#include "kiln/device/stream.h"
 #include "kiln/pool.h"
 #include "kiln/reference/fill.h"
 #include "kiln/reference/tensor_memory.h"
@@ -18,6 +21,7 @@
 namespace kiln {
 namespace {
 
+using testing::Each;
 using testing::HasSubstr;
 
 class CallsTest : public DeviceTest {
@@ -50,6 +54,11 @@ class CallsTest : public DeviceTest {
     const auto bytes = static_cast<size_t>(reference::byte_span(request.at("y")));
     const auto mismatch = reference::compare(request, bindings, download(operands.device.at("y"), bytes));
     EXPECT_FALSE(mismatch) << mismatch->text();
+  }
+
+  static void in_threads(size_t count, const std::function<void(size_t)>& work) {
+    std::vector<std::jthread> threads;
+    for (size_t i = 0; i < count; ++i) threads.emplace_back(work, i);
   }
 
   Context context_;
@@ -185,18 +194,86 @@ TEST_F(CallsTest, ManyThreadsShareOneContext) {
   const Request request = Request::parse("softmax_forward x=f32:8x33");
   std::vector<Operands> operands;
   for (int i = 0; i < 4; ++i) operands.push_back(make(request));
-  {
-    std::vector<std::jthread> threads;
-    for (Operands& mine : operands) {
-      threads.emplace_back([&] {
-        for (int i = 0; i < 20; ++i) {
-          softmax_forward(context_, Tensor(mine.device["x"], f32, {8, 33}, nc),
-                          Tensor(mine.device["y"], f32, {8, 33}, nc));
-        }
-      });
+  in_threads(4, [&](size_t i) {
+    Operands& mine = operands[i];
+    for (int round = 0; round < 20; ++round) {
+      softmax_forward(context_, Tensor(mine.device["x"], f32, {8, 33}, nc), Tensor(mine.device["y"], f32, {8, 33}, nc));
     }
-  }
+  });
   for (const Operands& mine : operands) expect_right(request, mine);
+}
+
+// Several kernels a call, with a workspace between them: split K.
+class WorkspaceCallsTest : public CallsTest {
+ protected:
+  WorkspaceCallsTest() {
+    const Context untuned(options());
+    for (const ExplainedCandidate& candidate : untuned.explain(request_).estimated) {
+      if (candidate.algorithm != "conv_implicit_gemm_splitk") continue;
+      context_ = Context(options_with_winner(request_, candidate));
+      break;
+    }
+    EXPECT_GT(context_.plan(request_).workspace_bytes(), 0);
+  }
+
+  // Calls on `stream` from four threads, each with an x of its own, and looks at every result.
+  void expect_calls_do_not_mix(Stream stream) {
+    const Tensor w(upload(constant(32 * 256 * 9, 1)), f32, {32, 256, 3, 3}, nchw);
+    std::vector<void*> inputs(4), outputs(4);
+    for (size_t i = 0; i < 4; ++i) {
+      inputs[i] = upload(constant(256 * 49, static_cast<float>(i + 1)));
+      outputs[i] = upload(constant(32 * 49, 0));
+    }
+    std::array<int, 4> wrong{};
+    in_threads(4, [&](size_t i) {
+      const Tensor x(inputs[i], f32, {1, 256, 7, 7}, nchw), y(outputs[i], f32, {1, 32, 7, 7}, nchw);
+      for (int round = 0; round < 10; ++round) {
+        conv_forward(context_, x, w, y, {.pad = {1, 1}}, stream);
+        const auto bytes = download(outputs[i], 32 * 49 * sizeof(float));
+        float inner = 0;  // at (0, 0, 1, 1), away from the padding
+        std::memcpy(&inner, bytes.data() + 8 * sizeof inner, sizeof inner);
+        wrong[i] += inner != static_cast<float>(i + 1) * 256 * 9;
+      }
+    });
+    EXPECT_THAT(wrong, Each(0));
+  }
+
+  static std::vector<std::byte> constant(size_t count, float value) {
+    const std::vector<float> values(count, value);
+    const auto bytes = std::as_bytes(std::span(values));
+    return {bytes.begin(), bytes.end()};
+  }
+
+  Request request_ = Request::parse("conv_forward x=f32:1x256x7x7 w=f32:32x256x3x3 pad=1");
+};
+
+TEST_F(WorkspaceCallsTest, ThreadsOnTheDefaultStreamDoNotMix) {
+  expect_calls_do_not_mix(nullptr);
+}
+
+TEST_F(WorkspaceCallsTest, ThreadsOnTheirOwnDefaultStreamsDoNotMix) {
+  expect_calls_do_not_mix(reinterpret_cast<Stream>(uintptr_t{2}));  // CU_STREAM_PER_THREAD
+}
+
+TEST_F(WorkspaceCallsTest, ThreadsOnOneStreamOfTheCallerDoNotMix) {
+  const device::Stream stream(device_);
+  expect_calls_do_not_mix(stream.raw());
+}
+
+TEST_F(WorkspaceCallsTest, StreamsThatComeAndGoLeaveNoMemoryBehind) {
+  const Operands operands = make(request_);
+  const auto call = [&] {
+    const device::Stream stream(device_);
+    conv_forward(context_, Tensor(operands.device.at("x"), f32, {1, 256, 7, 7}, nchw),
+                 Tensor(operands.device.at("w"), f32, {32, 256, 3, 3}, nchw),
+                 Tensor(operands.device.at("y"), f32, {1, 32, 7, 7}, nchw), {.pad = {1, 1}}, stream.raw());
+    stream.synchronize();
+  };
+  call();
+  const size_t free_bytes = device_->memory().free_bytes;
+  for (int i = 0; i < 40; ++i) call();
+  EXPECT_EQ(device_->memory().free_bytes, free_bytes);
+  expect_right(request_, operands);
 }
 
 }  // namespace

@@ -24,29 +24,6 @@ const char* const softmax_line = "softmax_forward x=f32:4x37";
 class ContextTest : public DeviceTest {
  protected:
   std::string path(const std::string& name) const { return testing::TempDir() + "kiln_context_" + name; }
-
-  cache::DeviceEntry entry() const {
-    const device::DeviceInfo& info = device_->device().info();
-    return {info.id(), info.name, info.cc_major, info.cc_minor, info.sms, info.emulated};
-  }
-
-  // A record that makes `candidate` the winner of `request` on this device.
-  cache::Record record(const Request& request, const ExplainedCandidate& candidate, double seconds) const {
-    const Catalogue catalogue = make_catalogue(embedded_sources());
-    cache::Record record;
-    record.request = request.key();
-    record.device = entry().id;
-    record.algorithm = candidate.algorithm;
-    record.algorithm_digest = catalogue.digest(candidate.algorithm).value();
-    record.config = candidate.config;
-    record.outcome = std::string(cache::outcome::timed);
-    record.kind = entry().emulated ? cache::TimeKind::modelled : cache::TimeKind::measured;
-    record.seconds = seconds;
-    record.driver_version = record.nvrtc_version = record.kiln_version = "1";
-    record.source_digest = "0";
-    record.created_ms = 1;
-    return record;
-  }
 };
 
 TEST_F(ContextTest, UsesTheBestEstimateWhereNothingIsStored) {

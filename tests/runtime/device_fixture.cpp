@@ -1,10 +1,15 @@
 #include "device_fixture.h"
 
+#include <array>
+#include <filesystem>
+
+#include "kiln/cache/database.h"
 #include "kiln/device/device.h"
 #include "kiln/generator/operation.h"
 #include "kiln/reference/fill.h"
 #include "kiln/reference/tensor_memory.h"
 #include "kiln/reference/tolerance.h"
+#include "kiln/templates/catalogue.h"
 
 namespace kiln {
 namespace {
@@ -30,6 +35,39 @@ ContextOptions DeviceTest::options() const {
   options.environment = environment_;
   options.announce = [](std::string_view message) { ADD_FAILURE() << "announced: " << message; };
   return options;
+}
+
+cache::DeviceEntry DeviceTest::entry() const {
+  const device::DeviceInfo& info = device_->device().info();
+  return {info.id(), info.name, info.cc_major, info.cc_minor, info.sms, info.emulated};
+}
+
+cache::Record DeviceTest::record(const Request& request, const ExplainedCandidate& candidate, double seconds) const {
+  const Catalogue catalogue = make_catalogue(embedded_sources());
+  cache::Record record;
+  record.request = request.key();
+  record.device = entry().id;
+  record.algorithm = candidate.algorithm;
+  record.algorithm_digest = catalogue.digest(candidate.algorithm).value();
+  record.config = candidate.config;
+  record.outcome = std::string(cache::outcome::timed);
+  record.kind = entry().emulated ? cache::TimeKind::modelled : cache::TimeKind::measured;
+  record.seconds = seconds;
+  record.driver_version = record.nvrtc_version = record.kiln_version = "1";
+  record.source_digest = "0";
+  record.created_ms = 1;
+  return record;
+}
+
+ContextOptions DeviceTest::options_with_winner(const Request& request, const ExplainedCandidate& candidate) const {
+  const testing::TestInfo& test = *testing::UnitTest::GetInstance()->current_test_info();
+  ContextOptions result = options();
+  result.cache = testing::TempDir() + "kiln_" + test.name() + ".db";
+  std::filesystem::remove(*result.cache);
+  auto database = cache::Database::open(*result.cache);
+  database.put_device(entry());
+  database.insert(std::array{record(request, candidate, 1e-9)});
+  return result;
 }
 
 void* DeviceTest::upload(std::span<const std::byte> bytes) {

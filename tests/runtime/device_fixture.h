@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "kiln/cache/record.h"
 #include "kiln/context.h"
 #include "kiln/device/context.h"
 #include "kiln/device/memory.h"
@@ -22,6 +23,13 @@ class DeviceTest : public testing::Test {
 
   /// Options for a Context on the same device, without a cache.
   ContextOptions options() const;
+  /// This device, as databases name it.
+  cache::DeviceEntry entry() const;
+  /// A record that makes `candidate` the winner of `request` on this device.
+  cache::Record record(const Request& request, const ExplainedCandidate& candidate, double seconds) const;
+  /// options() with a database, made anew, in which `candidate` is the winner of `request`.
+  ContextOptions options_with_winner(const Request& request, const ExplainedCandidate& candidate) const;
+
   /// Device memory with a copy of `bytes`; lives as long as the test.
   void* upload(std::span<const std::byte> bytes);
   std::vector<std::byte> download(const void* address, size_t bytes) const;

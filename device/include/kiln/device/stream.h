@@ -30,6 +30,9 @@ class Stream {
   OwnedHandle<cuda_abi::CUstream> stream_;
 };
 
+/// Later work of `stream` starts after `event`; at once if it was never recorded. Throws DriverError.
+void wait(const ContextHandle& context, cuda_abi::CUstream stream, const Event& event);
+
 /// True if launches into `stream` are being recorded into a graph: then nothing may allocate, wait or query.
 bool is_capturing(const ContextHandle& context, cuda_abi::CUstream stream);
 
