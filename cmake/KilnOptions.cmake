@@ -41,3 +41,8 @@ if(KILN_SANITIZE)
 endif()
 
 find_package(Threads REQUIRED)
+
+# Where an installation puts things, and how its programs and libraries find each other.
+include(GNUInstallDirs)
+file(RELATIVE_PATH KILN_LIBDIR_FROM_BINDIR ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+file(RELATIVE_PATH KILN_BINDIR_FROM_LIBDIR ${CMAKE_INSTALL_FULL_LIBDIR} ${CMAKE_INSTALL_FULL_BINDIR})

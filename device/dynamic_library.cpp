@@ -15,7 +15,10 @@ void add_folder_of(const fs::path& binary, std::vector<fs::path>& folders) {
   std::error_code failed;
   const fs::path real = fs::canonical(binary, failed);
   if (failed) return;
-  for (const fs::path& folder : {real.parent_path(), real.parent_path().parent_path() / "lib"}) {
+  // Beside the binary, in ../lib as a build has it, and where an installation has it.
+  for (const char* place : {".", "../lib", KILN_LIBDIR_FROM_BINDIR}) {
+    const fs::path folder = fs::weakly_canonical(real.parent_path() / place, failed);
+    if (failed) continue;
     if (std::find(folders.begin(), folders.end(), folder) == folders.end()) folders.push_back(folder);
   }
 }

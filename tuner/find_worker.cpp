@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <vector>
 
@@ -44,9 +45,13 @@ std::string find_worker(const std::optional<std::string>& named) {
   }
   std::vector<std::string> looked;
   for (const fs::path& home : homes()) {
-    for (const fs::path& candidate : {home / "kiln", home / ".." / "bin" / "kiln"}) {
-      if (is_executable(candidate)) return candidate.lexically_normal().string();
-      looked.push_back(candidate.lexically_normal().string());
+    // Beside the binary, in ../bin as a build has it, and where an installation has it.
+    for (const char* place : {".", "../bin", KILN_BINDIR_FROM_LIBDIR}) {
+      const fs::path candidate = (home / place / "kiln").lexically_normal();
+      if (is_executable(candidate)) return candidate.string();
+      if (std::find(looked.begin(), looked.end(), candidate.string()) == looked.end()) {
+        looked.push_back(candidate.string());
+      }
     }
   }
   throw Error(

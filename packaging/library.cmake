@@ -1,0 +1,27 @@
+# libkiln.so, what applications link to: the rooms in one library. What the public headers declare is kept whole and
+# exported, the rest stays inside.
+
+# The public headers: all of include/, and what those are made of from the two rooms below.
+set(include_dirs ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/base/include ${PROJECT_SOURCE_DIR}/generator/include)
+file(GLOB public_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/kiln/*.h)
+foreach(name IN ITEMS environment error)
+  list(APPEND public_headers ${PROJECT_SOURCE_DIR}/base/include/kiln/base/${name}.h)
+endforeach()
+foreach(name IN ITEMS dtype request tensor_spec operations/conv_forward operations/pool_forward operations/softmax_forward)
+  list(APPEND public_headers ${PROJECT_SOURCE_DIR}/generator/include/kiln/generator/${name}.h)
+endforeach()
+
+add_library(kiln SHARED
+  $<TARGET_OBJECTS:kiln_base> $<TARGET_OBJECTS:kiln_generator> $<TARGET_OBJECTS:kiln_runtime>)
+add_library(kiln::kiln ALIAS kiln)
+target_link_libraries(kiln PRIVATE kiln::runtime)
+target_sources(kiln PUBLIC FILE_SET HEADERS BASE_DIRS ${include_dirs} FILES ${public_headers})
+
+# These rooms' symbols are visible to the linker; the version script lets out those of the public API.
+set_target_properties(kiln_base kiln_generator kiln_runtime PROPERTIES CXX_VISIBILITY_PRESET default)
+include(exports.cmake)
+set(version_script ${CMAKE_CURRENT_BINARY_DIR}/libkiln.map)
+kiln_write_version_script(${version_script} ${public_headers})
+target_link_options(kiln PRIVATE LINKER:--version-script=${version_script} LINKER:--exclude-libs,ALL)
+set_target_properties(kiln PROPERTIES
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${version_script})

@@ -1,0 +1,126 @@
+// What an installation consists of, and what its library shows.
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <vector>
+
+#include "installation.h"
+
+namespace kiln::install {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// The names of the symbols that a library defines, each with "@@" and its version behind it.
+std::vector<std::string> exported_symbols(const fs::path& library) {
+  const Outcome listed = run("nm --dynamic --demangle --defined-only --with-symbol-versions " + library.string());
+  EXPECT_EQ(listed.exit_code, 0) << listed.text;
+  std::vector<std::string> names;
+  for (const std::string& line : lines_of(listed.text)) {
+    const bool is_node = line.find(" A KILN_") != std::string::npos;  // the definition of a version itself
+    if (line.size() > 19 && !is_node) names.push_back(line.substr(19));
+  }
+  return names;
+}
+
+// Every word of the headers below `folder`.
+std::set<std::string> words_of_headers(const fs::path& folder) {
+  std::set<std::string> words;
+  const std::regex word("[A-Za-z_][A-Za-z_0-9]*");
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (!entry.is_regular_file()) continue;
+    std::ifstream stream(entry.path());
+    const std::string text(std::istreambuf_iterator<char>(stream), {});
+    for (std::sregex_iterator it(text.begin(), text.end(), word); it != std::sregex_iterator(); ++it) {
+      words.insert(it->str());
+    }
+  }
+  return words;
+}
+
+// The qualified name in a demangled symbol, as its parts: "kiln::Plan::run(void*, ...) const" -> kiln, Plan, run.
+std::vector<std::string> parts_of_name(const std::string& symbol) {
+  const std::string name = symbol.substr(0, symbol.find_first_of("([@<"));
+  std::vector<std::string> parts;
+  const std::regex part("~?[A-Za-z_][A-Za-z_0-9]*");
+  for (std::sregex_iterator it(name.begin(), name.end(), part); it != std::sregex_iterator(); ++it) {
+    parts.push_back(it->str()[0] == '~' ? it->str().substr(1) : it->str());
+  }
+  return parts;
+}
+
+TEST_F(Installed, LibraryExportsWhatThePublicHeadersDeclareAndNothingElse) {
+  const std::set<std::string> declared = words_of_headers(prefix() / "include");
+  const std::vector<std::string> symbols = exported_symbols(libraries() / "libkiln.so");
+  for (const char* some : {"kiln::conv_forward(", "kiln::Context::plan(", "kiln::Plan::variant[", "kiln::Error::Error(",
+                           "kiln::operator+(kiln::Epilogue", "kiln::Request::parse(", "kiln::version("}) {
+    EXPECT_THAT(symbols, Contains(StartsWith(some)));
+  }
+  for (const std::string& symbol : symbols) {
+    const std::vector<std::string> parts = parts_of_name(symbol);
+    ASSERT_FALSE(parts.empty()) << symbol;
+    const bool is_c = parts.size() == 1 && parts[0].starts_with("kiln_");
+    EXPECT_TRUE(is_c || parts[0] == "kiln") << symbol << " is neither of the C nor of the C++ API";
+    EXPECT_THAT(symbol, HasSubstr(is_c ? "@@KILN_0." : "@@KILN_CXX_"));
+    EXPECT_THAT(parts, Not(Contains("Impl"))) << symbol;
+    for (const std::string& part : parts) EXPECT_THAT(declared, Contains(part)) << symbol << " is in no public header";
+  }
+}
+
+TEST_F(Installed, EmulatorExportsTheDriverApiAndItsExtensionsAlone) {
+  for (const std::string& symbol : exported_symbols(libraries() / "libkiln_emulator.so")) {
+    EXPECT_TRUE(symbol.starts_with("cu") || symbol.starts_with("kiln_emulator_")) << symbol;
+  }
+}
+
+TEST_F(Installed, LibraryIsAtMostFiveMegabytesStripped) {
+  const fs::path stripped = work() / "libkiln.stripped";
+  ASSERT_EQ(run("strip -o " + stripped.string() + " " + (libraries() / "libkiln.so").string()).exit_code, 0);
+  EXPECT_LE(fs::file_size(stripped), 5'000'000u);
+}
+
+TEST_F(Installed, LibraryIsNamedByItsMajorVersion) {
+  const std::string version = KILN_VERSION;
+  const std::string soname = "libkiln.so." + version.substr(0, version.find('.'));
+  EXPECT_THAT(run("readelf -d " + (libraries() / "libkiln.so").string()).text, HasSubstr("soname: [" + soname + "]"));
+  EXPECT_EQ(fs::read_symlink(libraries() / soname), "libkiln.so." + version);
+}
+
+TEST_F(Installed, PublicHeadersNeedNothingButThemselves) {
+  std::ostringstream all;
+  size_t count = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(prefix() / "include")) {
+    if (!entry.is_regular_file()) continue;
+    all << "#include <" << entry.path().lexically_relative(prefix() / "include").string() << ">\n";
+    ++count;
+  }
+  EXPECT_GE(count, 15u);
+  const fs::path source = work() / "all_headers.cpp";
+  std::ofstream(source) << all.str();
+  const Outcome compiled =
+      run(std::string(KILN_CXX) + " -std=c++20 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I " +
+          (prefix() / "include").string() + " " + source.string());
+  EXPECT_EQ(compiled.exit_code, 0) << compiled.text;
+}
+
+TEST_F(Installed, NothingNamesTheTreeThatItWasBuiltIn) {
+  const Outcome found = run("grep -rlF " + fs::path(KILN_BUILD_DIR).string() + " " + prefix().string());
+  EXPECT_EQ(found.text, "") << "these files hold the path of the build folder";
+}
+
+}  // namespace
+}  // namespace kiln::install
