@@ -30,6 +30,7 @@ endfunction()
 # says so when it starts. The C++ API makes no promise between versions: its node carries the version, and a program
 # built against another one is refused by the loader instead of failing later.
 function(kiln_write_version_script output)
+  list(FILTER ARGN EXCLUDE REGEX "/kiln\\.h$")
   kiln_declared_names(types functions ${ARGN})
   set(patterns "")
   foreach(name IN LISTS types)

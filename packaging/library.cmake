@@ -12,7 +12,8 @@ foreach(name IN ITEMS dtype request tensor_spec operations/conv_forward operatio
 endforeach()
 
 add_library(kiln SHARED
-  $<TARGET_OBJECTS:kiln_base> $<TARGET_OBJECTS:kiln_generator> $<TARGET_OBJECTS:kiln_runtime>)
+  $<TARGET_OBJECTS:kiln_base> $<TARGET_OBJECTS:kiln_generator> $<TARGET_OBJECTS:kiln_runtime>
+  $<TARGET_OBJECTS:kiln_capi>)
 add_library(kiln::kiln ALIAS kiln)
 target_link_libraries(kiln PRIVATE kiln::runtime)
 target_sources(kiln PUBLIC FILE_SET HEADERS BASE_DIRS ${include_dirs} FILES ${public_headers})

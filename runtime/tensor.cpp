@@ -19,7 +19,7 @@ int checked_rank(size_t rank) {
 
 }  // namespace
 
-Tensor::Tensor(const void* data, DType dtype, std::initializer_list<int64_t> extents, Layout layout)
+Tensor::Tensor(const void* data, DType dtype, std::span<const int64_t> extents, Layout layout)
     : data_(data), dtype_(dtype), rank_(checked_rank(extents.size())) {
   std::copy(extents.begin(), extents.end(), extents_.begin());
   const std::string_view letters = dimension_letters(rank_);
@@ -36,8 +36,7 @@ Tensor::Tensor(const void* data, DType dtype, std::initializer_list<int64_t> ext
   }
 }
 
-Tensor::Tensor(const void* data, DType dtype, std::initializer_list<int64_t> extents,
-               std::initializer_list<int64_t> strides)
+Tensor::Tensor(const void* data, DType dtype, std::span<const int64_t> extents, std::span<const int64_t> strides)
     : data_(data), dtype_(dtype), rank_(checked_rank(extents.size())) {
   if (strides.size() != extents.size()) {
     throw Error(ErrorCode::invalid_argument, fmt::format("{} strides for {} extents", strides.size(), extents.size()),

@@ -20,6 +20,7 @@ using Stream = void*;
 struct Address {
   const void* pointer = nullptr;
 
+  Address() = default;
   Address(const void* address) : pointer(address) {}         // NOLINT(google-explicit-constructor)
   Address(const Tensor& tensor) : pointer(tensor.data()) {}  // NOLINT(google-explicit-constructor)
 };

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string_view>
 
 #include "kiln/generator/tensor_spec.h"
@@ -34,10 +35,14 @@ class Tensor {
   /// `data`: device address of the first element. The pointer is const because a Tensor does not say whether it is read
   /// or written: the operation does (outputs are called y).
   /// Throws Error(invalid_argument) if `layout` does not name the dimensions of that many extents.
-  Tensor(const void* data, DType dtype, std::initializer_list<int64_t> extents, Layout layout);
+  Tensor(const void* data, DType dtype, std::span<const int64_t> extents, Layout layout);
+  Tensor(const void* data, DType dtype, std::initializer_list<int64_t> extents, Layout layout)
+      : Tensor(data, dtype, std::span(extents.begin(), extents.size()), layout) {}
 
   /// Strides in elements, in the order of the extents: sub-regions and any other arrangement.
-  Tensor(const void* data, DType dtype, std::initializer_list<int64_t> extents, std::initializer_list<int64_t> strides);
+  Tensor(const void* data, DType dtype, std::span<const int64_t> extents, std::span<const int64_t> strides);
+  Tensor(const void* data, DType dtype, std::initializer_list<int64_t> extents, std::initializer_list<int64_t> strides)
+      : Tensor(data, dtype, std::span(extents.begin(), extents.size()), std::span(strides.begin(), strides.size())) {}
 
   const void* data() const { return data_; }
   DType dtype() const { return dtype_; }

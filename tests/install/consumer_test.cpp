@@ -1,6 +1,8 @@
 // Programs outside of the tree that use an installed Kiln, on the emulated device.
 #include <gmock/gmock.h>
 
+#include <array>
+
 #include "installation.h"
 
 namespace kiln::install {
@@ -8,50 +10,63 @@ namespace {
 
 using testing::HasSubstr;
 
-const std::string consumer_folder = KILN_CONSUMER_DIR;
+const fs::path consumers = KILN_CONSUMER_DIR;
 const std::string expected_output = "kiln " KILN_VERSION ": 0.25 0.25 0.25 0.25\n";
 
-void expect_output(const std::string& program, const fs::path& library_folder) {
-  const Outcome outcome = run_on_device("LD_LIBRARY_PATH=" + library_folder.string() + " " + program);
+// One language of the consumers: its folder, and how a compiler is called for it.
+struct Language {
+  const char* name;
+  const char* source;
+  const char* compile;
+};
+
+constexpr std::array<Language, 2> languages = {
+    Language{"cpp", "consumer.cpp", KILN_CXX " -std=c++20"},
+    Language{"c", "consumer.c", KILN_CC " -std=c11 -Wall -Wextra -Wpedantic -Werror"},
+};
+
+void expect_output(const fs::path& program, const fs::path& library_folder) {
+  const Outcome outcome = run_on_device("LD_LIBRARY_PATH=" + library_folder.string() + " " + program.string());
   EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
   EXPECT_EQ(outcome.text, expected_output);
 }
 
-// Configures and builds the consumer by find_package against a Kiln below `prefix`.
-Outcome build_by_find_package(const fs::path& prefix, const fs::path& build) {
-  return run(std::string(KILN_CMAKE) + " -S " + consumer_folder + " -B " + build.string() + " -DCMAKE_CXX_COMPILER=" +
-             KILN_CXX + " -DCMAKE_PREFIX_PATH=" + prefix.string() + " && " + KILN_CMAKE + " --build " + build.string());
+// Builds and runs the consumer by find_package with the Kiln below `prefix`.
+void expect_found_by_cmake(const Language& language, const fs::path& prefix, const fs::path& build) {
+  const Outcome built =
+      run(std::string("CC=" KILN_CC " CXX=" KILN_CXX " ") + KILN_CMAKE + " -S " + (consumers / language.name).string() +
+          " -B " + build.string() + " -DCMAKE_PREFIX_PATH=" + prefix.string() + " && " + KILN_CMAKE + " --build " +
+          build.string());
+  ASSERT_EQ(built.exit_code, 0) << language.name << "\n" << built.text;
+  expect_output(build / "consumer", prefix / KILN_LIBDIR);
 }
 
-// Builds the consumer as `program` with what pkg-config says of the Kiln whose kiln.pc is in `folder`.
-Outcome build_by_pkg_config(const fs::path& folder, const fs::path& program) {
-  return run("flags=$(PKG_CONFIG_LIBDIR=" + folder.string() + " pkg-config --cflags --libs kiln) && " + KILN_CXX +
-             " -std=c++20 -o " + program.string() + " " + consumer_folder + "/consumer.cpp $flags");
+// Builds and runs the consumer with what pkg-config says of the Kiln below `prefix`.
+void expect_found_by_pkg_config(const Language& language, const fs::path& prefix, const fs::path& program) {
+  const fs::path source = consumers / language.name / language.source;
+  const Outcome built = run("flags=$(PKG_CONFIG_LIBDIR=" + (prefix / KILN_LIBDIR / "pkgconfig").string() +
+                            " pkg-config --cflags --libs kiln) && " + language.compile + " -o " + program.string() +
+                            " " + source.string() + " $flags");
+  ASSERT_EQ(built.exit_code, 0) << language.name << "\n" << built.text;
+  expect_output(program, prefix / KILN_LIBDIR);
 }
 
 TEST_F(Installed, IsFoundByFindPackage) {
-  const fs::path build = work() / "find_package";
-  const Outcome built = build_by_find_package(prefix(), build);
-  ASSERT_EQ(built.exit_code, 0) << built.text;
-  expect_output((build / "consumer_cpp").string(), libraries());
+  for (const Language& language : languages) {
+    expect_found_by_cmake(language, prefix(), work() / ("find_package_" + std::string(language.name)));
+  }
 }
 
 TEST_F(Installed, IsFoundByPkgConfig) {
-  const fs::path program = work() / "pkg_config_cpp";
-  const Outcome built = build_by_pkg_config(libraries() / "pkgconfig", program);
-  ASSERT_EQ(built.exit_code, 0) << built.text;
-  expect_output(program.string(), libraries());
+  for (const Language& language : languages) {
+    expect_found_by_pkg_config(language, prefix(), work() / ("pkg_config_" + std::string(language.name)));
+  }
 }
 
 TEST_F(Installed, DebianPackageServesConsumersFromWhereItIsUnpacked) {
   const fs::path usr = package_root() / "usr";
-  const fs::path build = work() / "deb_find_package", program = work() / "deb_pkg_config_cpp";
-  const Outcome by_cmake = build_by_find_package(usr, build);
-  ASSERT_EQ(by_cmake.exit_code, 0) << by_cmake.text;
-  expect_output((build / "consumer_cpp").string(), usr / KILN_LIBDIR);
-  const Outcome by_pkg_config = build_by_pkg_config(usr / KILN_LIBDIR / "pkgconfig", program);
-  ASSERT_EQ(by_pkg_config.exit_code, 0) << by_pkg_config.text;
-  expect_output(program.string(), usr / KILN_LIBDIR);
+  expect_found_by_cmake(languages[0], usr, work() / "deb_find_package");
+  expect_found_by_pkg_config(languages[1], usr, work() / "deb_pkg_config");
 }
 
 TEST_F(Installed, DebianPackageDependsOnTheLibrariesThatItsBinariesNeed) {

@@ -1,0 +1,36 @@
+// What stands behind the opaque handles.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "kiln/context.h"
+#include "kiln/epilogue.h"
+#include "kiln/kiln.h"
+#include "kiln/memory.h"
+#include "kiln/plan.h"
+
+struct kiln_context {
+  std::shared_ptr<kiln::Context> context;  ///< Shared with its plans, so that handles may go in any order.
+};
+
+struct kiln_memory {
+  kiln::DeviceMemory memory;
+};
+
+struct kiln_epilogue {
+  kiln::Epilogue stages;
+};
+
+struct kiln_plan {
+  std::shared_ptr<kiln::Context> context;
+  kiln::Plan plan;
+  std::string request, variant, source;  ///< The texts of kiln_plan_info.
+};
+
+namespace kiln::capi {
+
+/// A copy of `text` that kiln_string_destroy() frees.
+char* copy_of(const std::string& text);
+
+}  // namespace kiln::capi

@@ -1,0 +1,65 @@
+#include "tensor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+
+#include "boundary.h"
+#include "kiln/base/error.h"
+
+namespace kiln::capi {
+namespace {
+
+DType dtype_of(kiln_dtype dtype, std::string_view function, std::string_view name) {
+  switch (dtype) {
+    case KILN_F32:
+      return DType::f32;
+    case KILN_F16:
+      return DType::f16;
+    case KILN_BF16:
+      return DType::bf16;
+    default:
+      throw Error(ErrorCode::invalid_argument, fmt::format("{}: the dtype of {} is {}", function, name, dtype),
+                  "use KILN_F32, KILN_F16 or KILN_BF16");
+  }
+}
+
+size_t rank_of(int32_t rank, std::string_view function, std::string_view name) {
+  if (rank >= 1 && rank <= Tensor::max_rank) return static_cast<size_t>(rank);
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{}: the rank of {} is {}, expected 1 to {}", function, name, rank, Tensor::max_rank));
+}
+
+}  // namespace
+
+static_assert(Tensor::max_rank <= KILN_MAX_RANK);
+
+Tensor tensor_of(const kiln_tensor* given, std::string_view function, std::string_view name) {
+  require(given, function, name);
+  const size_t rank = rank_of(given->rank, function, name);
+  return {given->data, dtype_of(given->dtype, function, name), std::span(given->extents, rank),
+          std::span(given->strides, rank)};
+}
+
+}  // namespace kiln::capi
+
+using namespace kiln::capi;  // NOLINT(google-build-using-namespace): the C functions belong to this room
+
+kiln_status kiln_tensor_packed(kiln_tensor* tensor, const void* data, kiln_dtype dtype, int32_t rank,
+                               const int64_t* extents, const char* layout) {
+  return guarded([&] {
+    const char* const function = "kiln_tensor_packed";
+    require(tensor, function, "tensor");
+    require(extents, function, "extents");
+    const kiln::Layout order = layout == nullptr ? kiln::contiguous : kiln::Layout{layout};
+    const kiln::Tensor made(data, dtype_of(dtype, function, "tensor"),
+                            std::span(extents, rank_of(rank, function, "tensor")), order);
+    kiln_tensor result = {data, dtype, rank, {}, {}};
+    for (int i = 0; i < rank; ++i) {
+      result.extents[i] = made.extent(i);
+      result.strides[i] = made.stride(i);
+    }
+    *tensor = result;
+  });
+}

@@ -1,0 +1,371 @@
+/* Kiln's C API: everything that the C++ API does, for C11 and for languages that call C.
+ *
+ *   kiln_context* context;
+ *   if (kiln_context_create(NULL, &context) != KILN_OK) puts(kiln_last_error());
+ *
+ * Status. A call that can fail returns a kiln_status. Unless that is KILN_OK, nothing was enqueued, output parameters
+ * are as they were, and kiln_last_error() says what was wrong and what was expected.
+ *
+ * Handles are opaque. What a create call gave, the destroy call of its kind takes back; destroy calls accept NULL. A
+ * plan and device memory keep what they need of their context, so the order does not matter.
+ *
+ * Structures that begin with `size` may grow in later versions. Start from their *_default() function, which writes the
+ * size that your compiler saw; the library reads no further, and takes the default for what lies behind. Fields are
+ * laid out without gaps, flags are 0 or 1, `reserved` is 0.
+ *
+ * Strings are UTF-8 and end with a zero byte. Requests are the lines of docs/request-syntax.md.
+ *
+ * Threads. Handles may be shared among threads, but for an epilogue that is being built and a handle that is being
+ * destroyed. No exception leaves a call. */
+#pragma once
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Marks what the library exports; the rest of it is hidden. */
+#define KILN_API __attribute__((visibility("default")))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Status and errors ------------------------------------------------------------------------------------------- */
+
+/* What kind of fault a call reports. Later versions may add values. */
+typedef int32_t kiln_status;
+enum {
+  KILN_OK = 0,
+  KILN_INVALID_ARGUMENT = 1, /* A handle, request, tensor, structure or setting is wrong. Nothing was enqueued. */
+  KILN_PARSE_ERROR = 2,      /* Text is malformed; the message holds the position. */
+  KILN_UNSUPPORTED = 3,      /* Well formed, but nothing here can serve it. The message says what was missing. */
+  KILN_COMPILE_FAILED = 4,   /* NVRTC rejected a source; the message carries its log. */
+  KILN_DRIVER_ERROR = 5,     /* A driver call failed; the message names the call, the object and the driver's text. */
+  KILN_MISSING_LIBRARY = 6,  /* libcuda, NVRTC or the emulator could not be loaded. */
+  KILN_OUT_OF_MEMORY = 7,    /* Host or device memory ran out. */
+  KILN_IO_ERROR = 8,         /* A file could not be read or written. */
+  KILN_INTERNAL = 9          /* A broken invariant in Kiln itself; please report it. */
+};
+
+/* "invalid argument" and the like; "unknown status" for a value that this library does not know. Never NULL. */
+KILN_API const char* kiln_status_name(kiln_status status);
+
+/* What was wrong with the last call of this thread that failed, and what was expected; "" if none has failed. A call
+ * that succeeds leaves it. Never NULL; valid until the next call of this thread that fails. */
+KILN_API const char* kiln_last_error(void);
+
+/* What can be done about kiln_last_error(); may be "". As long-lived. */
+KILN_API const char* kiln_last_hint(void);
+
+/* The version of the library in use, "0.1.0". */
+KILN_API const char* kiln_version(void);
+
+/* ---- Context ----------------------------------------------------------------------------------------------------- */
+
+/* One device, its tuning cache and the plans made so far. Share one per device among all threads. */
+typedef struct kiln_context kiln_context;
+
+/* Receives the few things that a user should know once. May be called from any thread that calls Kiln. */
+typedef void (*kiln_announce_function)(void* data, const char* message);
+
+typedef struct kiln_context_options {
+  uint32_t size;
+  int32_t device;          /* Ordinal of the device. Default 0. */
+  int64_t workspace_limit; /* Bytes; candidates that need more are passed over. Default INT64_MAX. */
+  /* The tuning database, or "off". Default NULL: KILN_CACHE, else kiln/tuning.db in the user's cache folder. */
+  const char* cache;
+  /* Packs to read beside those of KILN_PACK_PATH, in order of preference. */
+  const char* const* packs;
+  size_t pack_count;
+  /* Settings as "NAME=value" in place of the process environment; names as in docs/environment.md, also
+   * XDG_CACHE_HOME and HOME. Default NULL: the process environment. */
+  const char* const* environment;
+  size_t environment_count;
+  kiln_announce_function announce; /* Default NULL: one line on stderr. */
+  void* announce_data;             /* Handed to `announce`. */
+  int32_t deterministic;           /* Only variants whose results are bitwise reproducible. */
+  int32_t reserved;
+} kiln_context_options;
+
+static inline kiln_context_options kiln_context_options_default(void) {
+  kiln_context_options options;
+  memset(&options, 0, sizeof options);
+  options.size = (uint32_t)sizeof options;
+  options.workspace_limit = INT64_MAX;
+  return options;
+}
+
+/* Opens a device: by libcuda, or by the emulator where there is no GPU. Works in the driver context that is current on
+ * this thread if that belongs to the device, else in the device's primary context. `options` may be NULL.
+ *
+ * KILN_MISSING_LIBRARY (no driver, no NVRTC), KILN_DRIVER_ERROR, KILN_INVALID_ARGUMENT (no such device, a setting). A
+ * database or pack that cannot be used is announced and left out. */
+KILN_API kiln_status kiln_context_create(const kiln_context_options* options, kiln_context** context);
+KILN_API void kiln_context_destroy(kiln_context* context);
+
+/* What a context is about; the strings live as long as the context. */
+typedef struct kiln_context_info {
+  uint32_t size;
+  int32_t reserved;
+  const char* device_description; /* "NVIDIA H200, compute capability 9.0, ..., by CUDA 13.0 ...", for people. */
+  const char* device_id;          /* The line under which records of this device are kept. */
+} kiln_context_info;
+
+static inline kiln_context_info kiln_context_info_default(void) {
+  kiln_context_info info;
+  memset(&info, 0, sizeof info);
+  info.size = (uint32_t)sizeof info;
+  return info;
+}
+
+KILN_API kiln_status kiln_context_get_info(const kiln_context* context, kiln_context_info* info);
+
+/* Makes the plans of all `requests` now, one a line as in a requests file, so that no later call compiles. Reports the
+ * first that fails, after trying all. */
+KILN_API kiln_status kiln_context_prepare(kiln_context* context, const char* requests);
+
+/* Why a request runs as it does, as a JSON object: request, device, roofline_seconds, chosen (or null), stored,
+ * estimated (each algorithm, config, seconds, source) and refused (algorithm, reason). kiln_string_destroy() it. */
+KILN_API kiln_status kiln_context_explain(const kiln_context* context, const char* request, char** json);
+
+/* The canonical line of a request, its key, completed and checked. kiln_string_destroy() it. */
+KILN_API kiln_status kiln_request_key(const char* request, char** key);
+
+KILN_API void kiln_string_destroy(char* text);
+
+/* ---- Tensors ----------------------------------------------------------------------------------------------------- */
+
+typedef int32_t kiln_dtype;
+enum {
+  KILN_F32 = 0, /* IEEE binary32 */
+  KILN_F16 = 1, /* IEEE binary16 */
+  KILN_BF16 = 2 /* the upper half of a binary32 */
+};
+
+enum { KILN_MAX_RANK = 8, KILN_MAX_SPATIAL = 3 };
+
+/* A view of device memory. Extents stand in logical order (N C spatial, for filters K C/groups window) whatever the
+ * memory order; strides are in elements, in the same order. Fill it by hand for sub-regions and other arrangements. */
+typedef struct kiln_tensor {
+  const void* data; /* Device address of the first element. Const, because the operation says what is written: y. */
+  kiln_dtype dtype;
+  int32_t rank; /* 1 to 5 */
+  int64_t extents[KILN_MAX_RANK];
+  int64_t strides[KILN_MAX_RANK];
+} kiln_tensor;
+
+/* Fills `tensor` for memory without gaps. `layout` names the memory order, outermost dimension first: "nchw", "nhwc",
+ * "ncdhw", "nc"; NULL for the logical order. KILN_INVALID_ARGUMENT if it does not fit the rank. */
+KILN_API kiln_status kiln_tensor_packed(kiln_tensor* tensor, const void* data, kiln_dtype dtype, int32_t rank,
+                                        const int64_t* extents, const char* layout);
+
+/* Device memory for programs that have no CUDA runtime of their own at hand; Kiln takes any device pointer. */
+typedef struct kiln_memory kiln_memory;
+
+/* `bytes` of memory on the context's device, 256-byte aligned, contents unspecified. KILN_OUT_OF_MEMORY. */
+KILN_API kiln_status kiln_memory_create(kiln_context* context, size_t bytes, kiln_memory** memory);
+KILN_API void kiln_memory_destroy(kiln_memory* memory);
+/* The device address; NULL for NULL. */
+KILN_API void* kiln_memory_data(const kiln_memory* memory);
+/* Copy to and from the start of the memory, in order with the default stream; have finished when they return. */
+KILN_API kiln_status kiln_memory_upload(kiln_memory* memory, const void* host, size_t bytes);
+KILN_API kiln_status kiln_memory_download(const kiln_memory* memory, void* host, size_t bytes);
+
+/* ---- Epilogues --------------------------------------------------------------------------------------------------- */
+
+/* What happens to a result before it is stored: stages, applied in the order in which they were added. A stage may
+ * stand once. Device memory that a stage names must live until the calls that use it have finished. */
+typedef struct kiln_epilogue kiln_epilogue;
+
+KILN_API kiln_status kiln_epilogue_create(kiln_epilogue** epilogue);
+KILN_API void kiln_epilogue_destroy(kiln_epilogue* epilogue);
+/* v + values[k]; `values`: K elements. */
+KILN_API kiln_status kiln_epilogue_bias(kiln_epilogue* epilogue, const kiln_tensor* values);
+/* v + residual at the same position; the extents of y. It may be y itself. */
+KILN_API kiln_status kiln_epilogue_add(kiln_epilogue* epilogue, const kiln_tensor* residual);
+/* max(v, 0); NaN stays NaN. */
+KILN_API kiln_status kiln_epilogue_relu(kiln_epilogue* epilogue);
+/* min(max(v, lo), hi); NaN stays NaN. lo <= hi. */
+KILN_API kiln_status kiln_epilogue_clip(kiln_epilogue* epilogue, float lo, float hi);
+
+/* ---- Operations -------------------------------------------------------------------------------------------------- */
+
+/* A CUstream or cudaStream_t; NULL is the default stream. */
+typedef void* kiln_stream;
+
+/* Arrays over the spatial dimensions hold them in the order of the extents: height, width. Entries behind the last
+ * spatial dimension are ignored. */
+typedef struct kiln_conv_options {
+  uint32_t size;
+  int32_t mirrored;                    /* 1: true convolution. 0: cross-correlation, as frameworks do. */
+  int64_t pad_begin[KILN_MAX_SPATIAL]; /* Top, left. Default 0. */
+  int64_t pad_end[KILN_MAX_SPATIAL];   /* Bottom, right. Default 0. */
+  int64_t stride[KILN_MAX_SPATIAL];    /* Default 1. */
+  int64_t dilation[KILN_MAX_SPATIAL];  /* Default 1. */
+  int64_t groups;                      /* Default 1. */
+  const kiln_epilogue* epilogue;       /* Default NULL: none. */
+  float alpha;                         /* Default 1. */
+  float beta;                          /* Default 0: y is not read. */
+  int32_t tf32;                        /* f32 products may be rounded to tf32. */
+  int32_t fast;                        /* Products and sums may be in the storage type. */
+  int32_t deterministic;               /* Equal inputs must give bitwise equal outputs on one device. */
+  int32_t dynamic_batch;               /* One kernel for every batch of a power-of-two bucket. */
+} kiln_conv_options;
+
+static inline kiln_conv_options kiln_conv_options_default(void) {
+  kiln_conv_options options;
+  memset(&options, 0, sizeof options);
+  options.size = (uint32_t)sizeof options;
+  for (int i = 0; i < KILN_MAX_SPATIAL; ++i) options.stride[i] = options.dilation[i] = 1;
+  options.groups = 1;
+  options.alpha = 1;
+  return options;
+}
+
+/* Enqueues y = epilogue(alpha * conv(x, w) + beta * y) on `stream` and returns without waiting.
+ *
+ * x: N,C,H,W   w: K,C/groups,R,S   y: N,K,P,Q with P = floor((H + pads - dilation*(R-1) - 1) / stride) + 1. Any
+ * strides; dtypes may differ between operands; sums are in f32. y must not overlap x, w or the bias. `options` may be
+ * NULL.
+ *
+ * The first call for a shape compiles (see kiln_context_prepare()); it never tunes. Later calls find their plan in a
+ * fraction of a microsecond. The context keeps one workspace a stream; use a plan to supply your own. An empty batch is
+ * a no-op. KILN_INVALID_ARGUMENT, KILN_UNSUPPORTED, KILN_COMPILE_FAILED, KILN_DRIVER_ERROR. */
+KILN_API kiln_status kiln_conv_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* w,
+                                       const kiln_tensor* y, const kiln_conv_options* options, kiln_stream stream);
+
+typedef int32_t kiln_pool_mode;
+enum {
+  KILN_POOL_MAX = 0,       /* Largest element of the window inside x; NaN if any is NaN; -inf if none is inside. */
+  KILN_POOL_AVG = 1,       /* Sum over the elements inside x, divided by their number; 0 if none is inside. */
+  KILN_POOL_AVG_PADDED = 2 /* The same sum, divided by the number of window elements inside the padded x. */
+};
+
+typedef struct kiln_pool_options {
+  uint32_t size;
+  kiln_pool_mode mode;                 /* Default KILN_POOL_MAX. */
+  int64_t window[KILN_MAX_SPATIAL];    /* Default 0: all of x (global pooling). */
+  int64_t pad_begin[KILN_MAX_SPATIAL]; /* Default 0. */
+  int64_t pad_end[KILN_MAX_SPATIAL];   /* Default 0. */
+  int64_t stride[KILN_MAX_SPATIAL];    /* Default 1. */
+  int64_t dilation[KILN_MAX_SPATIAL];  /* Default 1. */
+  float alpha;                         /* Default 1. */
+  float beta;                          /* Default 0: y is not read. */
+  int32_t dynamic_batch;               /* One kernel for every batch of a power-of-two bucket. */
+  int32_t reserved;
+} kiln_pool_options;
+
+static inline kiln_pool_options kiln_pool_options_default(void) {
+  kiln_pool_options options;
+  memset(&options, 0, sizeof options);
+  options.size = (uint32_t)sizeof options;
+  for (int i = 0; i < KILN_MAX_SPATIAL; ++i) options.stride[i] = options.dilation[i] = 1;
+  options.alpha = 1;
+  return options;
+}
+
+/* Enqueues y = alpha * pool(x) + beta * y on `stream` and returns without waiting.
+ *
+ * x: N,C,H,W   y: N,C,P,Q, whose extents may be those of the floor formula or of ceil mode. Any strides. y must not
+ * overlap x. `options` may be NULL: global max pooling. Errors, first call and threads as for kiln_conv_forward(). */
+KILN_API kiln_status kiln_pool_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
+                                       const kiln_pool_options* options, kiln_stream stream);
+
+typedef int32_t kiln_softmax_mode;
+enum {
+  KILN_SOFTMAX_ACCURATE = 0, /* exp(x - max) / sum(exp(x - max)) */
+  KILN_SOFTMAX_LOG = 1       /* x - max - log(sum(exp(x - max))) */
+};
+
+typedef struct kiln_softmax_options {
+  uint32_t size;
+  kiln_softmax_mode mode; /* Default KILN_SOFTMAX_ACCURATE. */
+  int64_t axis;           /* Default 1. Negative counts from the end. */
+  float alpha;            /* Default 1. */
+  float beta;             /* Default 0: y is not read. */
+  int32_t dynamic_batch;  /* One kernel for every batch of a power-of-two bucket. */
+  int32_t reserved;
+} kiln_softmax_options;
+
+static inline kiln_softmax_options kiln_softmax_options_default(void) {
+  kiln_softmax_options options;
+  memset(&options, 0, sizeof options);
+  options.size = (uint32_t)sizeof options;
+  options.axis = 1;
+  options.alpha = 1;
+  return options;
+}
+
+/* Enqueues y = alpha * softmax(x) + beta * y, or log-softmax, over an axis on `stream` and returns without waiting.
+ *
+ * x, y: equal extents of 1 to 5 dimensions, any strides. y must not overlap x. `options` may be NULL. Errors, first
+ * call and threads as for kiln_conv_forward(). */
+KILN_API kiln_status kiln_softmax_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
+                                          const kiln_softmax_options* options, kiln_stream stream);
+
+/* ---- Plans ------------------------------------------------------------------------------------------------------- */
+
+/* A variant compiled and loaded, ready to be enqueued again and again: for loops and CUDA graphs. */
+typedef struct kiln_plan kiln_plan;
+
+/* The best known variant for `request`, compiled and loaded; the second call for a request only looks it up.
+ * KILN_PARSE_ERROR, KILN_INVALID_ARGUMENT, KILN_UNSUPPORTED (nothing serves it), KILN_COMPILE_FAILED. */
+KILN_API kiln_status kiln_plan_create(kiln_context* context, const char* request, kiln_plan** plan);
+KILN_API void kiln_plan_destroy(kiln_plan* plan);
+
+/* What a plan is; the strings live as long as the plan. */
+typedef struct kiln_plan_info {
+  uint32_t size;
+  int32_t deterministic;   /* Equal inputs give bitwise equal outputs. */
+  int64_t workspace_bytes; /* 256-byte aligned device memory for a run; runs that overlap in time need one each. */
+  const char* request;     /* The canonical line. */
+  const char* variant;     /* "conv_implicit_gemm BLOCK_M=64,..." */
+  const char* source;      /* Where the choice comes from, for people: "measured on this device", "estimate", ... */
+  size_t operand_count;    /* Addresses that kiln_plan_run() takes. */
+} kiln_plan_info;
+
+static inline kiln_plan_info kiln_plan_info_default(void) {
+  kiln_plan_info info;
+  memset(&info, 0, sizeof info);
+  info.size = (uint32_t)sizeof info;
+  return info;
+}
+
+KILN_API kiln_status kiln_plan_get_info(const kiln_plan* plan, kiln_plan_info* info);
+
+/* The values of a run that are not part of its request. */
+typedef struct kiln_run_values {
+  uint32_t size;
+  int32_t reserved;
+  float alpha;   /* Must be what the request's class says: 1, or 0, or anything. Default 1. */
+  float beta;    /* As alpha. Default 0. */
+  float clip_lo; /* For the epilogue stage `clip`. Default -infinity. */
+  float clip_hi; /* Default +infinity. */
+  int64_t n;     /* The batch of a request with n=?; default -1: fixed. */
+} kiln_run_values;
+
+static inline kiln_run_values kiln_run_values_default(void) {
+  kiln_run_values values;
+  memset(&values, 0, sizeof values);
+  values.size = (uint32_t)sizeof values;
+  values.alpha = 1;
+  values.clip_lo = -INFINITY;
+  values.clip_hi = INFINITY;
+  values.n = -1;
+  return values;
+}
+
+/* Enqueues the layer on `stream` and returns. No allocation, no lookup, no lock.
+ *
+ * `operands`: the device addresses of the request's operands, in its order (x, w, y, then bias and residual where the
+ * epilogue has them). y must not overlap another operand, except that the residual may be y itself. `workspace` may be
+ * NULL if the plan needs none, `values` may be NULL. KILN_INVALID_ARGUMENT, nothing enqueued: a wrong number of
+ * operands, a null or insufficiently aligned address, a missing workspace, a value outside its class, a batch outside
+ * the bucket. KILN_DRIVER_ERROR if the driver refuses the launch. */
+KILN_API kiln_status kiln_plan_run(const kiln_plan* plan, kiln_stream stream, const void* const* operands,
+                                   size_t operand_count, void* workspace, const kiln_run_values* values);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif

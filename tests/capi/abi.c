@@ -1,0 +1,67 @@
+/* What a compiled program relies on: sizes, offsets and values of kiln.h, and that a C compiler finds every function.
+ */
+#include <kiln/kiln.h>
+
+#define HOLDS(condition) _Static_assert(condition, #condition)
+
+HOLDS(sizeof(kiln_status) == 4);
+HOLDS(KILN_OK == 0 && KILN_INVALID_ARGUMENT == 1 && KILN_PARSE_ERROR == 2 && KILN_UNSUPPORTED == 3);
+HOLDS(KILN_COMPILE_FAILED == 4 && KILN_DRIVER_ERROR == 5 && KILN_MISSING_LIBRARY == 6 && KILN_OUT_OF_MEMORY == 7);
+HOLDS(KILN_IO_ERROR == 8 && KILN_INTERNAL == 9);
+HOLDS(KILN_F32 == 0 && KILN_F16 == 1 && KILN_BF16 == 2);
+HOLDS(KILN_POOL_MAX == 0 && KILN_POOL_AVG == 1 && KILN_POOL_AVG_PADDED == 2);
+HOLDS(KILN_SOFTMAX_ACCURATE == 0 && KILN_SOFTMAX_LOG == 1);
+HOLDS(KILN_MAX_RANK == 8 && KILN_MAX_SPATIAL == 3);
+
+HOLDS(sizeof(kiln_tensor) == 144 && offsetof(kiln_tensor, dtype) == 8 && offsetof(kiln_tensor, rank) == 12);
+HOLDS(offsetof(kiln_tensor, extents) == 16 && offsetof(kiln_tensor, strides) == 80);
+
+HOLDS(offsetof(kiln_context_options, size) == 0 && offsetof(kiln_context_options, workspace_limit) == 8);
+HOLDS(offsetof(kiln_context_options, environment) == 40 && offsetof(kiln_context_options, announce) == 56);
+HOLDS(offsetof(kiln_context_options, deterministic) == 72 && sizeof(kiln_context_options) == 80);
+
+HOLDS(offsetof(kiln_conv_options, size) == 0 && offsetof(kiln_conv_options, pad_begin) == 8);
+HOLDS(offsetof(kiln_conv_options, groups) == 104 && offsetof(kiln_conv_options, epilogue) == 112);
+HOLDS(offsetof(kiln_conv_options, alpha) == 120 && offsetof(kiln_conv_options, dynamic_batch) == 140);
+HOLDS(sizeof(kiln_conv_options) == 144);
+
+HOLDS(offsetof(kiln_pool_options, mode) == 4 && offsetof(kiln_pool_options, window) == 8);
+HOLDS(offsetof(kiln_pool_options, alpha) == 128 && sizeof(kiln_pool_options) == 144);
+HOLDS(offsetof(kiln_softmax_options, axis) == 8 && sizeof(kiln_softmax_options) == 32);
+HOLDS(offsetof(kiln_run_values, alpha) == 8 && offsetof(kiln_run_values, n) == 24 && sizeof(kiln_run_values) == 32);
+HOLDS(offsetof(kiln_plan_info, workspace_bytes) == 8 && sizeof(kiln_plan_info) == 48);
+HOLDS(offsetof(kiln_context_info, device_id) == 16 && sizeof(kiln_context_info) == 24);
+
+typedef void (*function)(void);
+
+/* Every function of kiln.h, so that one that the library lacks fails the link. Returns how many there are. */
+int capi_count_functions(void);
+int capi_count_functions(void) {
+  const function all[] = {
+      (function)kiln_status_name,      (function)kiln_last_error,      (function)kiln_last_hint,
+      (function)kiln_version,          (function)kiln_context_create,  (function)kiln_context_destroy,
+      (function)kiln_context_get_info, (function)kiln_context_prepare, (function)kiln_context_explain,
+      (function)kiln_request_key,      (function)kiln_string_destroy,  (function)kiln_tensor_packed,
+      (function)kiln_memory_create,    (function)kiln_memory_destroy,  (function)kiln_memory_data,
+      (function)kiln_memory_upload,    (function)kiln_memory_download, (function)kiln_epilogue_create,
+      (function)kiln_epilogue_destroy, (function)kiln_epilogue_bias,   (function)kiln_epilogue_add,
+      (function)kiln_epilogue_relu,    (function)kiln_epilogue_clip,   (function)kiln_conv_forward,
+      (function)kiln_pool_forward,     (function)kiln_softmax_forward, (function)kiln_plan_create,
+      (function)kiln_plan_destroy,     (function)kiln_plan_get_info,   (function)kiln_plan_run,
+  };
+  int count = 0;
+  for (size_t i = 0; i < sizeof all / sizeof *all; ++i) count += all[i] != NULL;
+  return count;
+}
+
+/* The defaults as a C compiler makes them: every structure carries its size. */
+int capi_defaults_carry_their_sizes(void);
+int capi_defaults_carry_their_sizes(void) {
+  return kiln_context_options_default().size == sizeof(kiln_context_options) &&
+         kiln_context_info_default().size == sizeof(kiln_context_info) &&
+         kiln_conv_options_default().size == sizeof(kiln_conv_options) &&
+         kiln_pool_options_default().size == sizeof(kiln_pool_options) &&
+         kiln_softmax_options_default().size == sizeof(kiln_softmax_options) &&
+         kiln_run_values_default().size == sizeof(kiln_run_values) &&
+         kiln_plan_info_default().size == sizeof(kiln_plan_info);
+}

@@ -1,0 +1,169 @@
+// The C API gives what the C++ API gives, for options that all differ from one another.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "fixture.h"
+#include "kiln/conv.h"
+#include "kiln/memory.h"
+#include "kiln/pool.h"
+#include "kiln/softmax.h"
+
+namespace kiln::capi {
+namespace {
+
+class CApiCalls : public CApi {
+ protected:
+  CApiCalls() : cpp_(cpp_options()) {}
+
+  static ContextOptions cpp_options() {
+    ContextOptions options;
+    options.cache = "off";
+    return options;
+  }
+
+  Context cpp_;
+};
+
+TEST_F(CApiCalls, ConvolutionWithEveryOption) {
+  const void *x = upload(wave(2 * 6 * 9 * 7)), *w = upload(wave(8 * 3 * 3 * 3, 0.71f)), *b = upload(wave(8, 1.3f));
+  const void* residual = upload(wave(2 * 8 * 5 * 6, 0.11f));
+  const std::vector<float> start = wave(2 * 8 * 5 * 6, 0.53f);
+  const void *y = upload(start), *expected = upload(start);
+
+  kiln_conv_options c = kiln_conv_options_default();
+  c.mirrored = 1;
+  c.pad_begin[0] = 1, c.pad_begin[1] = 2, c.pad_end[0] = 1, c.pad_end[1] = 1;
+  c.stride[0] = 2, c.dilation[1] = 2;
+  c.groups = 2;
+  c.alpha = 0.5f, c.beta = -2.0f;
+  c.deterministic = 1;
+  kiln_epilogue* epilogue = nullptr;
+  ASSERT_EQ(kiln_epilogue_create(&epilogue), KILN_OK);
+  const kiln_tensor bias_tensor = tensor(b, {8}), residual_tensor = tensor(residual, {2, 8, 5, 6});
+  EXPECT_EQ(kiln_epilogue_bias(epilogue, &bias_tensor), KILN_OK);
+  EXPECT_EQ(kiln_epilogue_add(epilogue, &residual_tensor), KILN_OK);
+  EXPECT_EQ(kiln_epilogue_clip(epilogue, -0.5f, 0.75f), KILN_OK);
+  c.epilogue = epilogue;
+  const kiln_tensor cx = tensor(x, {2, 6, 9, 7}, "nhwc"), cw = tensor(w, {8, 3, 3, 3}), cy = tensor(y, {2, 8, 5, 6});
+  EXPECT_EQ(kiln_conv_forward(context_, &cx, &cw, &cy, &c, nullptr), KILN_OK) << kiln_last_error();
+  kiln_epilogue_destroy(epilogue);
+
+  ConvOptions options;
+  options.mirrored = true;
+  options.pad = {1, 2, 1, 1};
+  options.stride = {2, 1};
+  options.dilation = {1, 2};
+  options.groups = 2;
+  options.alpha = 0.5f;
+  options.beta = -2.0f;
+  options.arithmetic.deterministic = true;
+  options.epilogue =
+      bias(Tensor(b, f32, {8}, contiguous)) + add(Tensor(residual, f32, {2, 8, 5, 6}, nchw)) + clip(-0.5f, 0.75f);
+  conv_forward(cpp_, Tensor(x, f32, {2, 6, 9, 7}, nhwc), Tensor(w, f32, {8, 3, 3, 3}, nchw),
+               Tensor(expected, f32, {2, 8, 5, 6}, nchw), options);
+  EXPECT_EQ(download(y), download(expected));
+  EXPECT_NE(download(y), start);
+}
+
+TEST_F(CApiCalls, PoolingWithEveryOption) {
+  const void* x = upload(wave(2 * 3 * 9 * 8));
+  const std::vector<float> start = wave(2 * 3 * 5 * 7, 0.53f);
+  const void *y = upload(start), *expected = upload(start);
+  kiln_pool_options c = kiln_pool_options_default();
+  c.mode = KILN_POOL_AVG_PADDED;
+  c.window[0] = 3, c.window[1] = 2;
+  c.pad_begin[0] = 1, c.pad_end[0] = 1, c.pad_end[1] = 1;
+  c.stride[0] = 2, c.dilation[1] = 2;
+  c.alpha = 3.0f, c.beta = 0.25f;
+  const kiln_tensor cx = tensor(x, {2, 3, 9, 8}), cy = tensor(y, {2, 3, 5, 7});
+  EXPECT_EQ(kiln_pool_forward(context_, &cx, &cy, &c, nullptr), KILN_OK) << kiln_last_error();
+
+  PoolOptions options;
+  options.mode = PoolMode::avg_padded;
+  options.window = {3, 2};
+  options.pad = {1, 0, 1, 1};
+  options.stride = {2, 1};
+  options.dilation = {1, 2};
+  options.alpha = 3.0f;
+  options.beta = 0.25f;
+  pool_forward(cpp_, Tensor(x, f32, {2, 3, 9, 8}, nchw), Tensor(expected, f32, {2, 3, 5, 7}, nchw), options);
+  EXPECT_EQ(download(y), download(expected));
+  EXPECT_NE(download(y), start);
+}
+
+TEST_F(CApiCalls, NoPoolOptionsMeanGlobalMaxPooling) {
+  const std::vector<float> image = wave(5 * 4);
+  const void *x = upload(image), *y = upload({0});
+  const kiln_tensor cx = tensor(x, {1, 1, 5, 4}), cy = tensor(y, {1, 1, 1, 1});
+  EXPECT_EQ(kiln_pool_forward(context_, &cx, &cy, nullptr, nullptr), KILN_OK) << kiln_last_error();
+  EXPECT_EQ(download(y)[0], *std::max_element(image.begin(), image.end()));
+}
+
+TEST_F(CApiCalls, SoftmaxWithEveryOptionOnASubRegion) {
+  const void* x = upload(wave(6 * 8 * 3));
+  const std::vector<float> start = wave(5 * 7 * 3, 0.53f);
+  const void *y = upload(start), *expected = upload(start);
+  kiln_softmax_options c = kiln_softmax_options_default();
+  c.mode = KILN_SOFTMAX_LOG;
+  c.axis = -2;
+  c.alpha = 0.5f, c.beta = 2.0f;
+  kiln_tensor cx = tensor(x, {6, 8, 3});
+  cx.extents[0] = 5, cx.extents[1] = 7;  // the first rows and columns of the larger tensor
+  const kiln_tensor cy = tensor(y, {5, 7, 3});
+  EXPECT_EQ(kiln_softmax_forward(context_, &cx, &cy, &c, nullptr), KILN_OK) << kiln_last_error();
+
+  SoftmaxOptions options;
+  options.mode = SoftmaxMode::log;
+  options.axis = -2;
+  options.alpha = 0.5f;
+  options.beta = 2.0f;
+  softmax_forward(cpp_, Tensor(x, f32, {5, 7, 3}, {24, 3, 1}), Tensor(expected, f32, {5, 7, 3}, contiguous), options);
+  EXPECT_EQ(download(y), download(expected));
+  EXPECT_NE(download(y), start);
+}
+
+TEST_F(CApiCalls, ADynamicBatchTakesItsBatchFromTheCall) {
+  kiln_softmax_options c = kiln_softmax_options_default();
+  c.dynamic_batch = 1;
+  for (int64_t batch : {0, 1, 3}) {
+    const void *x = upload(std::vector<float>(4 * 5, 1.0f)), *y = upload(std::vector<float>(4 * 5, -1.0f));
+    const kiln_tensor cx = tensor(x, {batch, 5}), cy = tensor(y, {batch, 5});
+    EXPECT_EQ(kiln_softmax_forward(context_, &cx, &cy, &c, nullptr), KILN_OK) << kiln_last_error();
+    const std::vector<float> result = download(y);
+    EXPECT_EQ(std::count(result.begin(), result.end(), -1.0f), (4 - batch) * 5) << "rows behind the batch stay";
+  }
+}
+
+TEST_F(CApiCalls, PlansRunWhatTheirRequestSays) {
+  kiln_plan* plan = nullptr;
+  const char* request = "conv_forward x=f32:1x4x6x6 w=f32:8x4x3x3 pad=1 alpha=any epilogue=bias+clip";
+  ASSERT_EQ(kiln_plan_create(context_, request, &plan), KILN_OK) << kiln_last_error();
+  kiln_plan_info info = kiln_plan_info_default();
+  ASSERT_EQ(kiln_plan_get_info(plan, &info), KILN_OK);
+  const Plan cpp = cpp_.plan(Request::parse(request));
+  EXPECT_EQ(info.request, cpp.request().key());
+  EXPECT_EQ(info.variant, cpp.variant());
+  EXPECT_EQ(info.source, cpp.source());
+  EXPECT_EQ(info.workspace_bytes, cpp.workspace_bytes());
+  EXPECT_EQ(info.deterministic != 0, cpp.deterministic());
+  EXPECT_EQ(info.operand_count, 4u);
+
+  const std::vector<float> start(8 * 6 * 6, 9.0f);
+  const void *x = upload(wave(4 * 6 * 6)), *w = upload(wave(8 * 4 * 9, 0.71f)), *b = upload(wave(8, 1.3f));
+  const void *y = upload(start), *expected = upload(start);
+  void* workspace = upload(std::vector<float>(static_cast<size_t>(info.workspace_bytes) / 4 + 1));
+  const void* operands[] = {x, w, y, b};
+  kiln_run_values values = kiln_run_values_default();
+  values.alpha = 0.5f;
+  values.clip_lo = -0.25f;
+  values.clip_hi = 0.75f;
+  EXPECT_EQ(kiln_plan_run(plan, nullptr, operands, 4, workspace, &values), KILN_OK) << kiln_last_error();
+  cpp.run(nullptr, {x, w, expected, b}, workspace, {.alpha = 0.5f, .clip_lo = -0.25f, .clip_hi = 0.75f});
+  EXPECT_EQ(download(y), download(expected));
+  EXPECT_NE(download(y), start);
+  kiln_plan_destroy(plan);
+}
+
+}  // namespace
+}  // namespace kiln::capi

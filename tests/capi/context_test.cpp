@@ -1,0 +1,143 @@
+// Contexts, plans and texts of the C API.
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "fixture.h"
+
+namespace kiln::capi {
+namespace {
+
+using testing::HasSubstr;
+
+TEST_F(CApi, SaysWhatDeviceAContextHas) {
+  kiln_context_info info = kiln_context_info_default();
+  ASSERT_EQ(kiln_context_get_info(context_, &info), KILN_OK);
+  EXPECT_THAT(info.device_description, HasSubstr("compute capability"));
+  EXPECT_STRNE(info.device_id, "");
+  EXPECT_EQ(info.size, sizeof info);
+}
+
+TEST_F(CApi, ExplainsARequestAsJson) {
+  char* text = nullptr;
+  ASSERT_EQ(kiln_context_explain(context_, "conv_forward x=f32:1x8x6x6 w=f32:4x8x3x3", &text), KILN_OK);
+  const auto why = nlohmann::json::parse(text);
+  kiln_string_destroy(text);
+  EXPECT_THAT(why["request"].get<std::string>(), HasSubstr("conv_forward x=f32:1x8x6x6:nchw"));
+  kiln_context_info info = kiln_context_info_default();
+  ASSERT_EQ(kiln_context_get_info(context_, &info), KILN_OK);
+  EXPECT_EQ(why["device"], info.device_id);
+  EXPECT_GT(why["roofline_seconds"].get<double>(), 0);
+  EXPECT_TRUE(why["stored"].empty()) << "no cache was opened";
+  ASSERT_FALSE(why["estimated"].empty());
+  EXPECT_EQ(why["chosen"], why["estimated"][0]);
+  for (const char* field : {"algorithm", "config", "seconds", "source"}) EXPECT_TRUE(why["chosen"].contains(field));
+  ASSERT_FALSE(why["refused"].empty());
+  EXPECT_FALSE(why["refused"][0]["reason"].get<std::string>().empty());
+}
+
+TEST_F(CApi, PreparesTheLinesOfARequestsFile) {
+  EXPECT_EQ(kiln_context_prepare(context_, "# two layers\nsoftmax_forward x=f32:2x4\n\nsoftmax_forward x=f32:3x4 *7\n"),
+            KILN_OK)
+      << kiln_last_error();
+  EXPECT_EQ(kiln_context_prepare(context_, ""), KILN_OK);
+  EXPECT_EQ(kiln_context_prepare(context_, "softmax_forward x=f32:2x4\nsoftmax_forward x=f99:3x4\n"), KILN_PARSE_ERROR);
+  EXPECT_THAT(kiln_last_error(), HasSubstr("line 2"));
+}
+
+TEST_F(CApi, PlansAndMemoryOutliveTheirContext) {
+  kiln_context* context = nullptr;
+  const kiln_context_options given = options();
+  ASSERT_EQ(kiln_context_create(&given, &context), KILN_OK);
+  kiln_plan* plan = nullptr;
+  ASSERT_EQ(kiln_plan_create(context, "softmax_forward x=f32:1x4", &plan), KILN_OK);
+  kiln_memory* memory = nullptr;
+  const std::vector<float> ones(8, 1.0f);
+  ASSERT_EQ(kiln_memory_create(context, 32, &memory), KILN_OK);
+  ASSERT_EQ(kiln_memory_upload(memory, ones.data(), 32), KILN_OK);
+  kiln_context_destroy(context);
+
+  auto* const data = static_cast<float*>(kiln_memory_data(memory));
+  const void* operands[] = {data, data + 4};
+  EXPECT_EQ(kiln_plan_run(plan, nullptr, operands, 2, nullptr, nullptr), KILN_OK) << kiln_last_error();
+  std::vector<float> result(8);
+  EXPECT_EQ(kiln_memory_download(memory, result.data(), 32), KILN_OK);
+  EXPECT_EQ(result[7], 0.25f);
+  kiln_plan_destroy(plan);
+  kiln_memory_destroy(memory);
+}
+
+TEST_F(CApi, AnnouncesAPackThatCannotBeUsed) {
+  const std::string path = testing::TempDir() + "/broken.pack";
+  std::ofstream(path) << "this is no pack\n";
+  const char* packs[] = {path.c_str()};
+  std::vector<std::string> announced;
+  kiln_context_options given = options();
+  given.packs = packs;
+  given.pack_count = 1;
+  given.announce = [](void* data, const char* message) {
+    static_cast<std::vector<std::string>*>(data)->emplace_back(message);
+  };
+  given.announce_data = &announced;
+  kiln_context* context = nullptr;
+  EXPECT_EQ(kiln_context_create(&given, &context), KILN_OK);
+  EXPECT_THAT(announced, testing::Contains(HasSubstr("broken.pack")));
+  kiln_context_destroy(context);
+}
+
+TEST_F(CApi, SettingsMayTakeThePlaceOfTheEnvironment) {
+  const auto failure = [](const char* setting, kiln_status expected) {
+    kiln_context_options given = options();
+    given.environment = &setting;
+    given.environment_count = 1;
+    kiln_context* context = nullptr;
+    EXPECT_EQ(kiln_context_create(&given, &context), expected);
+    EXPECT_EQ(context, nullptr);
+    return std::string(kiln_last_error());
+  };
+  EXPECT_THAT(failure("KILN_DRIVER=/no/such/driver.so", KILN_MISSING_LIBRARY), HasSubstr("/no/such/driver.so"));
+  EXPECT_THAT(failure("KILN_DRIVE=cuda", KILN_INVALID_ARGUMENT), HasSubstr("unknown setting KILN_DRIVE"));
+  EXPECT_THAT(failure("KILN_LOG=maybe", KILN_INVALID_ARGUMENT), HasSubstr("KILN_LOG"));
+  for (const char* malformed : {"KILN_LOG", "=1", ""}) {
+    EXPECT_THAT(failure(malformed, KILN_INVALID_ARGUMENT), HasSubstr("no name or no value"));
+  }
+  EXPECT_THAT(failure(nullptr, KILN_INVALID_ARGUMENT), HasSubstr("no name or no value"));
+}
+
+TEST_F(CApi, AWorkspaceLimitAndDeterminismReachTheSelection) {
+  kiln_context_options given = options();
+  given.workspace_limit = 0;
+  given.deterministic = 1;
+  kiln_context* context = nullptr;
+  ASSERT_EQ(kiln_context_create(&given, &context), KILN_OK);
+  kiln_plan* plan = nullptr;
+  ASSERT_EQ(kiln_plan_create(context, "conv_forward x=f32:1x64x7x7 w=f32:32x64x3x3 pad=1", &plan), KILN_OK);
+  kiln_plan_info info = kiln_plan_info_default();
+  ASSERT_EQ(kiln_plan_get_info(plan, &info), KILN_OK);
+  EXPECT_EQ(info.workspace_bytes, 0);
+  EXPECT_EQ(info.deterministic, 1);
+  kiln_plan_destroy(plan);
+  kiln_context_destroy(context);
+}
+
+TEST_F(CApi, StructuresOfALaterVersionAreReadAsFarAsTheyAreKnown) {
+  struct Later {
+    kiln_softmax_options known;
+    int64_t added;
+  };
+  const std::vector<float> equal(4, 1.0f);
+  const void *x = upload(equal), *y = upload(equal);
+  const kiln_tensor cx = tensor(x, {1, 4}), cy = tensor(y, {1, 4});
+  Later later = {kiln_softmax_options_default(), 0};
+  later.known.size = sizeof later;
+  EXPECT_EQ(kiln_softmax_forward(context_, &cx, &cy, &later.known, nullptr), KILN_OK) << "what was added is not used";
+  EXPECT_EQ(download(y)[0], 0.25f);
+  later.added = 1;
+  EXPECT_EQ(kiln_softmax_forward(context_, &cx, &cy, &later.known, nullptr), KILN_INVALID_ARGUMENT);
+  EXPECT_THAT(kiln_last_error(), HasSubstr("a field that this library does not have"));
+  EXPECT_THAT(kiln_last_hint(), HasSubstr(kiln_version()));
+}
+
+}  // namespace
+}  // namespace kiln::capi

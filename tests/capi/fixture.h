@@ -1,0 +1,45 @@
+// A context of the C API on the device at hand, and memory for its calls.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kiln/kiln.h"
+
+namespace kiln::capi {
+
+class CApi : public testing::Test {
+ protected:
+  /// Options that never read the cache of the person who runs the tests.
+  static kiln_context_options options();
+
+  CApi();
+  ~CApi() override;
+
+  /// Device memory with a copy of `values`; lives as long as the test.
+  void* upload(const std::vector<float>& values);
+  std::vector<float> download(const void* data) const;
+
+  /// A tensor in logical order, or in the memory order `layout`.
+  static kiln_tensor tensor(const void* data, std::initializer_list<int64_t> extents, const char* layout = nullptr);
+
+  kiln_context* context_ = nullptr;
+
+ private:
+  struct Block {
+    kiln_memory* memory;
+    size_t count;
+  };
+
+  std::vector<Block> blocks_;
+};
+
+/// `count` values between -1 and 1 that differ from one another.
+std::vector<float> wave(size_t count, float step = 0.37f);
+
+}  // namespace kiln::capi
