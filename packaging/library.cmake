@@ -1,15 +1,14 @@
 # libkiln.so, what applications link to: the rooms in one library. What the public headers declare is kept whole and
 # exported, the rest stays inside.
 
-# The public headers: all of include/, and what those are made of from the two rooms below.
+# The public headers: all of include/, the errors, the typed views of requests, and what those include from these rooms.
 set(include_dirs ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/base/include ${PROJECT_SOURCE_DIR}/generator/include)
-file(GLOB public_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/kiln/*.h)
-foreach(name IN ITEMS environment error)
-  list(APPEND public_headers ${PROJECT_SOURCE_DIR}/base/include/kiln/base/${name}.h)
-endforeach()
-foreach(name IN ITEMS dtype request tensor_spec operations/conv_forward operations/pool_forward operations/softmax_forward)
-  list(APPEND public_headers ${PROJECT_SOURCE_DIR}/generator/include/kiln/generator/${name}.h)
-endforeach()
+file(GLOB public_headers CONFIGURE_DEPENDS
+  ${PROJECT_SOURCE_DIR}/include/kiln/*.h
+  ${PROJECT_SOURCE_DIR}/base/include/kiln/base/error.h
+  ${PROJECT_SOURCE_DIR}/generator/include/kiln/generator/operations/*_forward.h)
+include(headers.cmake)
+kiln_add_included_headers(public_headers ${include_dirs})
 
 add_library(kiln SHARED
   $<TARGET_OBJECTS:kiln_base> $<TARGET_OBJECTS:kiln_generator> $<TARGET_OBJECTS:kiln_runtime>
