@@ -132,8 +132,26 @@ void check_no_overlap(const Request& request, const OperandDefinition& definitio
   }
 }
 
+// One run-time value is the batch of all operands. Rounding would hide that they differ.
+void check_batches_agree(const Request& request, const Operation& operation) {
+  const Operand* first = nullptr;
+  for (const OperandDefinition& definition : operation.operands()) {
+    if (!definition.batched) continue;
+    for (const Operand& operand : request.operands) {
+      if (operand.name != definition.name || operand.spec.extents.empty()) continue;
+      if (first == nullptr) first = &operand;
+      if (operand.spec.extents.front() == first->spec.extents.front()) continue;
+      refuse(request,
+             fmt::format("{} has batch {}, expected {} as in {}", operand.name, operand.spec.extents.front(),
+                         first->spec.extents.front(), first->name),
+             "with n=? too, all operands of a request have one batch");
+    }
+  }
+}
+
 void round_batch_to_bucket(Request& request, const Operation& operation) {
   if (!request.dynamic_batch) return;
+  check_batches_agree(request, operation);
   for (const OperandDefinition& definition : operation.operands()) {
     if (!definition.batched) continue;
     for (Operand& operand : request.operands) {

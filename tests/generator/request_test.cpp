@@ -78,6 +78,22 @@ TEST(Request, RoundsADynamicBatchToItsBucket) {
   EXPECT_EQ(key("softmax_forward x=f32:3x10 n=?"), key("softmax_forward x=f32:4x10 y=f32:4x10 n=?"));
 }
 
+TEST(Request, RefusesADynamicBatchThatIsNotTheSameEverywhere) {
+  const auto refusal = [](const std::string& line) {
+    try {
+      return "accepted " + key(line);
+    } catch (const Error& error) {
+      return error.message();
+    }
+  };
+  EXPECT_EQ(refusal("conv_forward x=f32:3x8x8x8 w=f32:8x8x3x3 y=f32:4x8x6x6 n=?"),
+            "conv_forward: y has batch 4, expected 3 as in x");
+  EXPECT_EQ(refusal("conv_forward x=f32:3x8x8x8 w=f32:8x8x3x3 y=f32:3x8x6x6 residual=f32:4x8x6x6 epilogue=add n=?"),
+            "conv_forward: residual has batch 4, expected 3 as in x");
+  EXPECT_EQ(refusal("pool_forward x=f32:0x8x8x8 y=f32:1x8x1x1 mode=max window=global n=?"),
+            "pool_forward: y has batch 1, expected 0 as in x");
+}
+
 TEST(Request, FixesTheBatchOfADynamicRequest) {
   const Request dynamic = Request::parse("conv_forward x=f32:4x3x8x8 w=f32:4x3x3x3 epilogue=add n=?");
   const Request fixed = dynamic.with_batch(3);
