@@ -107,11 +107,16 @@ Connection open_writable(const std::string& path, const OpenOptions& options) {
   return db;
 }
 
-// Read-only: first as a live database, which needs the WAL's shared memory, else as an unchanging file.
+// For reading: first as a live database, which needs the WAL's shared memory, else as an unchanging file.
+//
+// A live one is opened so that it could be written, though nothing is: a connection that may only read makes the -wal
+// and -shm files where there are none, and leaves them behind. This one removes them when it closes, by SQLite's own
+// protocol, hence not under a writer beside it. A log that held something before is another's, and stays as it is.
 Connection open_readable(const std::string& path, const OpenOptions& options) {
-  const auto opened = [&](const char* parameters) {
-    Connection db =
-        Connection::open(uri_of(path, parameters), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, options.busy_timeout);
+  const auto opened = [&](const char* parameters, int access) {
+    Connection db = Connection::open(uri_of(path, parameters), access | SQLITE_OPEN_URI, options.busy_timeout);
+    db.execute("PRAGMA query_only = ON");
+    db.checkpoint_on_close(file_size(path + "-wal") <= 0);
     if (inspect(db, path) || db.integer_of("PRAGMA user_version") < schema_version()) {
       throw Unsuitable{{Trouble::read_only,
                         fmt::format("{} is empty or of an older Kiln, and cannot be brought up to date", path),
@@ -120,7 +125,7 @@ Connection open_readable(const std::string& path, const OpenOptions& options) {
     return db;
   };
   try {
-    return opened("mode=ro");
+    return opened("mode=rw", SQLITE_OPEN_READWRITE);
   } catch (const SqliteFault& fault) {
     const int code = fault.primary();
     if (code != SQLITE_CANTOPEN && code != SQLITE_READONLY && code != SQLITE_IOERR) throw;
@@ -129,7 +134,7 @@ Connection open_readable(const std::string& path, const OpenOptions& options) {
     throw Unsuitable{{Trouble::read_only, fmt::format("{} has a write-ahead log that cannot be read here", path),
                       "open the database once where it can be written, which folds the log into it"}};
   }
-  return opened("mode=ro&immutable=1");
+  return opened("mode=ro&immutable=1", SQLITE_OPEN_READONLY);
 }
 
 // Whether a file that a write failed on may still be read.

@@ -296,13 +296,63 @@ TEST(Fault, AReadOnlyFolderIsReadAsImmutable) {
             0);
 }
 
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) names.push_back(entry.path().filename());
+  return names;
+}
+
 TEST(Fault, AskingForReadingOnlyWritesNothingAndIsNotATrouble) {
   const ScratchFolder folder;
   const std::string path = folder.file("cache.db");
   make_database(path, 3);
+  const std::string before = read_file(path);
   EXPECT_EQ(use_read_only(path, OpenMode::read_only, 0), 0);
+  EXPECT_TRUE(read_file(path) == before);
+  EXPECT_THAT(names_in(folder.path()), testing::ElementsAre("cache.db")) << "no log or shared memory stays behind";
   const Database again = Database::open(path);
   EXPECT_EQ(again.records(request_line(1), h200().id).size(), 1u);
+}
+
+TEST(Fault, AReaderThatEndsTakesNothingFromAWriterBesideIt) {
+  const ScratchFolder folder;
+  const std::string path = folder.file("cache.db");
+  make_database(path, 3);
+  {
+    Database writer = Database::open(path);
+    for (int i = 0; i < 5; ++i) {
+      const std::string config = "TILE=" + std::to_string(100 + i);
+      ASSERT_EQ(insert(writer, timed_record(request_line(1), config, 1e-3)), Kept::durably);
+      OpenOptions reading;
+      reading.mode = OpenMode::read_only;
+      const Database reader = Database::open(path, reading);
+      EXPECT_EQ(reader.records(request_line(1), h200().id).size(), static_cast<size_t>(i) + 2);
+    }
+    EXPECT_TRUE(std::filesystem::exists(path + "-wal")) << "the writer is still at work";
+  }
+  EXPECT_THAT(names_in(folder.path()), testing::ElementsAre("cache.db"));
+  EXPECT_EQ(Database::open(path).records(request_line(1), h200().id).size(), 6u);
+}
+
+TEST(Fault, AReaderLeavesTheLogOfAKilledWriterAsItIs) {
+  const ScratchFolder folder;
+  const std::string path = folder.file("cache.db");
+  make_database(path, 3);
+  const auto die = [&] {
+    Database writer = Database::open(path);
+    insert(writer, timed_record(request_line(1), "TILE=99", 1e-3));
+    std::_Exit(0);  // as kill -9: nothing is closed
+    return 1;
+  };
+  ASSERT_EQ(in_child(die, false), 0);
+  const std::string log = read_file(path + "-wal");
+  ASSERT_FALSE(log.empty());
+  {
+    OpenOptions reading;
+    reading.mode = OpenMode::read_only;
+    EXPECT_EQ(Database::open(path, reading).records(request_line(1), h200().id).size(), 2u);
+  }
+  EXPECT_TRUE(read_file(path + "-wal") == log);
 }
 
 TEST(Fault, AMissingFileCannotBeOpenedForReadingOnly) {
