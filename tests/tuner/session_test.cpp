@@ -131,6 +131,12 @@ TEST_F(SessionTest, QuarantinesWhatCrashesTwice) {
 TEST_F(SessionTest, QuarantinesWhatHangsTwice) {
   laboratory.behaviours["first"].check_failures = {hang, hang};
   EXPECT_EQ(outcome_of(run_one(), "first"), Outcome::timed_out);
+  EXPECT_EQ(laboratory.count("check first"), 2U);
+  learnt = sunk;
+  laboratory.log.clear();
+  EXPECT_EQ(outcome_of(run_one(), "first"), Outcome::quarantined);
+  EXPECT_EQ(laboratory.count("compile first"), 0U);
+  EXPECT_EQ(laboratory.count("check first"), 0U);
 }
 
 TEST_F(SessionTest, NeverQuarantinesWhatRanOutOfMemory) {
@@ -157,7 +163,18 @@ TEST_F(SessionTest, GivesUpACompileThatHangsTwice) {
 
 TEST_F(SessionTest, RefusesWhatIsNotReproducibleWhereThatIsDemanded) {
   catalogue = toy_catalogue({toy("first", {1}, 1e-3), toy("atomic", {1}, 2e-3, false, 0, false)});
-  EXPECT_EQ(outcome_of(run_one(), "atomic"), Outcome::timed);
+  EXPECT_EQ(outcome_of(run_one(), "atomic"), Outcome::timed) << "nobody demands it";
+  laboratory.log.clear();
+  Request demanding = toy_request();
+  demanding.arithmetic.deterministic = true;
+  const JobResult result = run({{demanding, 1}}, options()).front();
+  EXPECT_EQ(outcome_of(result, "atomic"), Outcome::refused);
+  EXPECT_EQ(laboratory.count("compile atomic"), 0U);
+  EXPECT_EQ(outcome_of(result, "first"), Outcome::timed);
+  for (const Trial& trial : result.trials) {
+    if (trial.choice.algorithm != "atomic") continue;
+    EXPECT_THAT(trial.error, HasSubstr("not bitwise reproducible"));
+  }
 }
 
 TEST_F(SessionTest, PicksTheSameWinnerOfATieEveryTime) {
