@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "context_impl.h"
+#include "host_memory.h"
 #include "kiln/base/error.h"
 #include "kiln/execution/target.h"
 #include "kiln/runtime/settings.h"
@@ -114,7 +115,9 @@ std::shared_ptr<const LoadedPlan> Context::Impl::plan(const Request& request) {
   }
   if (pending.valid()) return pending.get();  // another thread has it, or is making it
   try {
-    if (recorder_) recorder_->record(key);
+    if (recorder_) {
+      if (const std::optional<std::string> trouble = recorder_->record(key)) announce(*trouble);
+    }
     std::shared_ptr<const LoadedPlan> plan = build(request);
     promise.set_value(plan);
     return plan;
@@ -143,10 +146,11 @@ std::shared_ptr<const LoadedPlan> Context::Impl::build(const Request& request) {
   if (auto plan = attempt(selector().estimated(request, fallback_attempts))) return plan;
   if (first_failure) std::rethrow_exception(first_failure);
   (void)catalogue_.heuristic(request, target_, figures_);  // throws with the refusals, if there are any
-  throw Error(
-      ErrorCode::unsupported,
-      fmt::format("no variant of {} needs at most {} bytes of workspace", request.key(), filter_.workspace_limit),
-      "raise ContextOptions::workspace_limit");
+  throw Error(ErrorCode::unsupported,
+              fmt::format("no {}variant of {} needs at most {} bytes of workspace",
+                          selector().filter_of(request).deterministic_only ? "bitwise reproducible " : "",
+                          request.key(), filter_.workspace_limit),
+              "raise ContextOptions::workspace_limit");
 }
 
 std::shared_ptr<const LoadedPlan> Context::Impl::load(const Request& request, const Selection& selection) {
@@ -179,13 +183,14 @@ void Context::Impl::write_log(const LoadedPlan& plan) const {
   fmt::print(stderr, "{}  # {} {} ({})\n", plan.key, plan.choice.algorithm, plan.choice.config.print(), plan.source);
 }
 
-Context::Context(const ContextOptions& options) : impl_(std::make_unique<Impl>(options)) {}
+Context::Context(const ContextOptions& options)
+    : impl_(with_host_memory([&] { return std::make_unique<Impl>(options); })) {}
 Context::~Context() = default;
 Context::Context(Context&&) noexcept = default;
 Context& Context::operator=(Context&&) noexcept = default;
 
 Plan Context::plan(const Request& request) {
-  return Plan(impl_->plan(request));
+  return Plan(with_host_memory([&] { return impl_->plan(request); }));
 }
 
 void Context::prepare(std::span<const Request> requests) {
@@ -194,7 +199,7 @@ void Context::prepare(std::span<const Request> requests) {
   const auto work = [&] {
     for (size_t i = next++; i < requests.size(); i = next++) {
       try {
-        impl_->plan(requests[i]);
+        with_host_memory([&] { impl_->plan(requests[i]); });
       } catch (...) {
         failures[i] = std::current_exception();
       }
@@ -211,7 +216,7 @@ void Context::prepare(std::span<const Request> requests) {
 }
 
 Explanation Context::explain(const Request& request) const {
-  return impl_->explain(request);
+  return with_host_memory([&] { return impl_->explain(request); });
 }
 const std::string& Context::device_description() const {
   return impl_->device_description();

@@ -64,7 +64,7 @@ void conv_forward(Context& context, const Tensor& x, const Tensor& w, const Tens
     operands[count++] = *epilogue.bias();
   }
   if (epilogue.residual()) {
-    if (epilogue.residual()->data() != y.data()) refuse_overlap("conv_forward", y, "residual", *epilogue.residual());
+    if (!is_same_view(y, *epilogue.residual())) refuse_overlap("conv_forward", y, "residual", *epilogue.residual());
     operands[count++] = *epilogue.residual();
   }
   const RunValues values{options.alpha, options.beta, epilogue.clip_lo(), epilogue.clip_hi(),

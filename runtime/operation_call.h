@@ -1,11 +1,13 @@
 // What every operation call does around its own shape: find the plan, or make it, and run it.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string_view>
 
 #include "call_key.h"
 #include "context_impl.h"
+#include "host_memory.h"
 #include "kiln/plan.h"
 
 namespace kiln {
@@ -18,7 +20,11 @@ inline Scale scale_of(float value) {
   return value == 1.0f ? Scale::one : value == 0.0f ? Scale::zero : Scale::any;
 }
 
-/// Throws Error(invalid_argument) if the memory of `y` and `other` overlaps.
+/// Whether two tensors are the same elements at the same positions.
+bool is_same_view(const Tensor& a, const Tensor& b);
+
+/// Throws Error(invalid_argument) if an element of `y` is one of `other`. Interleaved regions of one tensor are told
+/// apart; tensors of different dtypes or unrelated strides must lie in separate ranges of memory.
 void refuse_overlap(std::string_view operation, const Tensor& y, std::string_view name, const Tensor& other);
 
 /// Runs the plan of `key`; `make_request` gives its request if this is the first call.
@@ -29,9 +35,12 @@ void run_call(Context& context, const CallKey& key, std::span<const Address> ope
   const uint64_t hash = key.hash();
   const LoadedPlan* plan = impl.table().find(key, hash);
   if (plan == nullptr) {
-    std::shared_ptr<const LoadedPlan> made = impl.plan(make_request());
-    plan = made.get();
-    impl.table().insert(key, hash, std::move(made));
+    plan = with_host_memory([&] {
+      std::shared_ptr<const LoadedPlan> made = impl.plan(make_request());
+      const LoadedPlan* const loaded = made.get();
+      impl.table().insert(key, hash, std::move(made));
+      return loaded;
+    });
   }
   impl.log_call(*plan);
   const int64_t bytes = plan->executable.workspace_bytes();

@@ -22,14 +22,15 @@ Recorder::~Recorder() {
   close(file_);
 }
 
-void Recorder::record(const std::string& key) {
+std::optional<std::string> Recorder::record(const std::string& key) {
   const std::lock_guard lock(mutex_);
-  if (!seen_.insert(key).second) return;
+  if (ended_ || !seen_.insert(key).second) return std::nullopt;
   const std::string line = key + "\n";
   const ssize_t written = write(file_, line.data(), line.size());
-  if (written == static_cast<ssize_t>(line.size())) return;
-  throw Error(ErrorCode::io_error, fmt::format("cannot record a request to {}: {}", path_,
-                                               written < 0 ? std::strerror(errno) : "only a part could be written"));
+  if (written == static_cast<ssize_t>(line.size())) return std::nullopt;
+  ended_ = true;
+  return fmt::format("no more requests are recorded to {}: {}", path_,
+                     written < 0 ? std::strerror(errno) : "only a part of a line could be written");
 }
 
 }  // namespace kiln

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -17,14 +18,15 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  /// Throws Error(io_error) if the line cannot be written.
-  void record(const std::string& key);
+  /// Nothing, or why the line could not be written: said once, for recording ends with it.
+  std::optional<std::string> record(const std::string& key);
 
  private:
   std::string path_;
   int file_;
   std::mutex mutex_;
   std::set<std::string> seen_;
+  bool ended_ = false;
 };
 
 }  // namespace kiln

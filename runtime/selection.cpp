@@ -39,9 +39,15 @@ std::string describe_source(const cache::Choice& choice) {
   return text;
 }
 
+cache::Filter Selector::filter_of(const Request& request) const {
+  cache::Filter narrowed = filter;
+  narrowed.deterministic_only = filter.deterministic_only || request.arithmetic.deterministic;
+  return narrowed;
+}
+
 std::vector<Selection> Selector::stored(const Request& request) const {
   std::vector<Selection> result;
-  for (const cache::Choice& candidate : winners.all(request.key(), filter)) {
+  for (const cache::Choice& candidate : winners.all(request.key(), filter_of(request))) {
     const std::optional<Choice> choice = readable(candidate);
     if (!choice || catalogue.refusal(request, target, *choice)) continue;
     result.push_back({*choice, candidate.seconds, describe_source(candidate)});
@@ -50,12 +56,13 @@ std::vector<Selection> Selector::stored(const Request& request) const {
 }
 
 std::vector<Selection> Selector::estimated(const Request& request, size_t count) const {
+  const cache::Filter allowed = filter_of(request);
   std::vector<Selection> result;
   for (const Candidate& candidate : catalogue.candidates(request, target, figures).ranked) {
     if (result.size() == count) break;
     const Program program = catalogue.program(request, target, candidate.choice);
-    if (program.workspace_bytes > filter.workspace_limit) continue;
-    if (filter.deterministic_only && !program.deterministic) continue;
+    if (program.workspace_bytes > allowed.workspace_limit) continue;
+    if (allowed.deterministic_only && !program.deterministic) continue;
     result.push_back({candidate.choice, candidate.estimate.seconds, "estimate"});
   }
   return result;

@@ -26,6 +26,8 @@ struct Selector {
   const DeviceFigures& figures;
   cache::Filter filter;
 
+  /// The filter, as narrowed by what the request itself demands.
+  cache::Filter filter_of(const Request& request) const;
   /// Stored variants that the library can still generate, in the order of precedence.
   std::vector<Selection> stored(const Request& request) const;
   /// The best `count` predictions within the filter, best first.

@@ -51,8 +51,10 @@ struct ExplainedRefusal {
 /// Why a request runs as it does.
 struct Explanation {
   Request request;
-  std::string device;                         ///< The DeviceId line.
-  double roofline_seconds = 0;                ///< No algorithm can be faster.
+  std::string device;  ///< The DeviceId line.
+  /// The larger of the arithmetic at the device's f32 FMA peak and the compulsory memory traffic. No algorithm of f32
+  /// arithmetic can be faster; for f16 and bf16 (or tf32) tensor cores could.
+  double roofline_seconds = 0;
   std::vector<ExplainedCandidate> stored;     ///< From the cache and packs, in order of precedence.
   std::vector<ExplainedCandidate> estimated;  ///< The best predictions, best first.
   std::vector<ExplainedRefusal> refused;      ///< Algorithms that cannot serve the request, and why.

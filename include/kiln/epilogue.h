@@ -42,7 +42,7 @@ class Epilogue {
 
 /// Adds values[k] to channel k; `values`: K elements.
 Epilogue bias(const Tensor& values);
-/// Adds `residual` at the same position; the extents of y. It may be y itself.
+/// Adds `residual` at the same position; the extents of y. It may be y itself, with y's dtype and strides.
 Epilogue add(const Tensor& residual);
 /// Limits to [lo, hi]; NaN stays NaN. Throws Error(invalid_argument) unless lo <= hi.
 Epilogue clip(float lo, float hi);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -161,6 +162,105 @@ TEST_F(CallsTest, TheResidualMayBeTheOutputItself) {
   conv_forward(context_, Tensor(operands.device["x"], f32, {1, 4, 6, 6}, nchw),
                Tensor(operands.device["w"], f32, {4, 4, 3, 3}, nchw), y, options);
   expect_right(request, operands);
+}
+
+TEST_F(CallsTest, TheResidualMayNotBeTheOutputInAnotherForm) {
+  const auto* base = static_cast<const std::byte*>(upload(std::vector<std::byte>(65536)));
+  const Tensor x(base, f32, {1, 4, 6, 6}, nchw), w(base + 4096, f32, {4, 4, 3, 3}, nchw);
+  const auto* result = base + 8192;
+  const Tensor y(result, f32, {1, 4, 6, 6}, nchw);
+  const auto refusal = [&](const Tensor& residual) {
+    try {
+      conv_forward(context_, x, w, y, {.pad = {1, 1}, .epilogue = add(residual)});
+      return std::string("accepted");
+    } catch (const Error& error) {
+      return error.message();
+    }
+  };
+  const char* const overlap = "conv_forward: the memory of y and residual overlaps";
+  EXPECT_EQ(refusal(Tensor(result, f32, {1, 4, 6, 6}, nhwc)), overlap);
+  EXPECT_EQ(refusal(Tensor(result, f16, {1, 4, 6, 6}, nchw)), overlap);
+  EXPECT_EQ(refusal(Tensor(result + 4, f32, {1, 4, 6, 6}, nchw)), overlap);
+  EXPECT_EQ(refusal(Tensor(result, f32, {1, 4, 6, 6}, {7777, 36, 6, 1})), "accepted")
+      << "the stride of one batch is no difference";
+}
+
+TEST_F(CallsTest, RegionsOfOneTensorMayInterleave) {
+  // x: channels 0 to 7, y: channels 8 to 15 of an NHWC tensor of 16.
+  const Request request =
+      Request::parse("conv_forward x=f32:1x8x5x5:400,1,80,16 w=f32:8x8x3x3:nhwc y=f32:1x8x5x5:400,1,80,16 pad=1");
+  const std::vector<std::byte> whole(400 * sizeof(float));
+  Operands operands = make(request);
+  auto* const base = static_cast<std::byte*>(upload(whole));
+  const auto call = [&](ptrdiff_t distance) {
+    conv_forward(context_, Tensor(base, f32, {1, 8, 5, 5}, {400, 1, 80, 16}),
+                 Tensor(operands.device["w"], f32, {8, 8, 3, 3}, nhwc),
+                 Tensor(base + distance * 4, f32, {1, 8, 5, 5}, {400, 1, 80, 16}), {.pad = {1, 1}});
+  };
+  EXPECT_NO_THROW(call(8));
+  for (const ptrdiff_t distance : {0, 1, 7, 9, 16, 24 - 1, 80}) EXPECT_THROW(call(distance), Error) << distance;
+}
+
+TEST_F(CallsTest, ADynamicBatchMustBeTheSameInXAndY) {
+  const auto* base = static_cast<const std::byte*>(upload(std::vector<std::byte>(65536)));
+  const Tensor w(base, f32, {2, 2, 3, 3}, nchw), x(base + 4096, f32, {3, 2, 5, 5}, nchw);
+  const Tensor y(base + 8192, f32, {4, 2, 5, 5}, nchw);
+  EXPECT_THROW(conv_forward(context_, x, w, y, {.pad = {1, 1}, .dynamic_batch = true}), Error);
+  EXPECT_THROW(pool_forward(context_, x, y, {.window = {3, 3}, .pad = {1, 1}, .dynamic_batch = true}), Error);
+  EXPECT_THROW(softmax_forward(context_, x, y, {.dynamic_batch = true}), Error);
+}
+
+TEST_F(CallsTest, ADynamicBatchMayBeAnythingFromNothingToBeyondABucket) {
+  for (const int64_t n : {0, 1, 3, 4, 5}) {
+    const std::string batch = std::to_string(n);
+    const Request conv = Request::parse("conv_forward x=f32:" + batch + "x3x7x5 w=f32:5x3x3x3 pad=1 epilogue=relu");
+    const Operands c = make(conv);
+    conv_forward(context_, Tensor(c.device.at("x"), f32, {n, 3, 7, 5}, nchw),
+                 Tensor(c.device.at("w"), f32, {5, 3, 3, 3}, nchw), Tensor(c.device.at("y"), f32, {n, 5, 7, 5}, nchw),
+                 {.pad = {1, 1}, .epilogue = relu, .dynamic_batch = true});
+    const Request pool = Request::parse("pool_forward x=f32:" + batch + "x3x7x5 mode=max window=3 stride=2 pad=1");
+    const Operands p = make(pool);
+    pool_forward(context_, Tensor(p.device.at("x"), f32, {n, 3, 7, 5}, nchw),
+                 Tensor(p.device.at("y"), f32, {n, 3, 4, 3}, nchw),
+                 {.window = {3, 3}, .pad = {1, 1}, .stride = {2, 2}, .dynamic_batch = true});
+    if (n == 0) continue;
+    expect_right(conv, c);
+    expect_right(pool, p);
+  }
+}
+
+TEST_F(CallsTest, CallsRunOnTheStreamOfTheCaller) {
+  const device::Stream stream(device_);
+  const Request request = Request::parse("softmax_forward x=f32:6x21");
+  const Operands operands = make(request);
+  softmax_forward(context_, Tensor(operands.device.at("x"), f32, {6, 21}, nc),
+                  Tensor(operands.device.at("y"), f32, {6, 21}, nc), {}, stream.raw());
+  stream.synchronize();
+  expect_right(request, operands);
+  EXPECT_THROW(softmax_forward(context_, Tensor(operands.device.at("x"), f32, {6, 21}, nc),
+                               Tensor(operands.device.at("y"), f32, {6, 21}, nc), {},
+                               reinterpret_cast<Stream>(uintptr_t{0x5eed})),
+               Error)
+      << "it did not go to the stream that was given";
+}
+
+TEST_F(CallsTest, LogsOneLineACallThatCanBeReplayed) {
+  ContextOptions logging = options();
+  logging.environment->log = true;
+  Context context(logging);
+  const Request request = Request::parse("softmax_forward x=f32:2x9");
+  const Operands operands = make(request);
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 2; ++i) {
+    softmax_forward(context, Tensor(operands.device.at("x"), f32, {2, 9}, nc),
+                    Tensor(operands.device.at("y"), f32, {2, 9}, nc));
+  }
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 2);
+  const std::string line = log.substr(0, log.find('\n'));
+  EXPECT_EQ(line + "\n" + line + "\n", log);
+  EXPECT_EQ(Request::parse(line.substr(0, line.find("  #"))), request);
+  EXPECT_EQ(parse_requests(log).size(), 2U) << "what stands behind # is a comment to `kiln tune`";
 }
 
 TEST_F(CallsTest, BadInputIsRefusedWithItsReasonBeforeAnyLaunch) {

@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <new>
 #include <thread>
 
 #include "device_fixture.h"
@@ -24,6 +26,11 @@ const char* const softmax_line = "softmax_forward x=f32:4x37";
 class ContextTest : public DeviceTest {
  protected:
   std::string path(const std::string& name) const { return testing::TempDir() + "kiln_context_" + name; }
+
+  static std::string contents(const std::string& file) {
+    std::ifstream stream(file);
+    return {std::istreambuf_iterator<char>(stream), {}};
+  }
 };
 
 TEST_F(ContextTest, UsesTheBestEstimateWhereNothingIsStored) {
@@ -113,31 +120,92 @@ TEST_F(ContextTest, AnnouncesAPackThatCannotBeRead) {
 
 TEST_F(ContextTest, WorkspaceLimitAndDeterminismFilterTheCandidates) {
   const Request request = Request::parse("conv_forward x=f32:1x512x7x7 w=f32:64x512x3x3 pad=1");
-  ContextOptions limited = options();
+  const Explanation why = Context(options()).explain(request);
+  const auto splits = std::find_if(why.estimated.begin(), why.estimated.end(), [](const ExplainedCandidate& candidate) {
+    return candidate.algorithm == "conv_implicit_gemm_splitk";
+  });
+  ASSERT_NE(splits, why.estimated.end());
+  cache::Record winner = record(request, *splits, 1e-9);
+  winner.workspace_bytes = 401408;
+  winner.deterministic = false;  // this one is, but a record says what was found
+  const std::string file = path("filter.pack");
+  cache::write_pack_file(file, cache::make_pack({entry()}, {winner}), "1");
+  ContextOptions unlimited = options();
+  unlimited.packs = {file};
+  Context free(unlimited);
+  EXPECT_GT(free.plan(request).workspace_bytes(), 0);
+  EXPECT_EQ(free.explain(request).stored.size(), 1U);
+
+  ContextOptions limited = unlimited;
   limited.workspace_limit = 0;
-  limited.deterministic = true;
-  const Plan plan = Context(limited).plan(request);
-  EXPECT_EQ(plan.workspace_bytes(), 0);
-  EXPECT_TRUE(plan.deterministic());
+  Context small(limited);
+  EXPECT_EQ(small.plan(request).workspace_bytes(), 0);
+  EXPECT_TRUE(small.explain(request).stored.empty());
+
+  ContextOptions reproducible = unlimited;
+  reproducible.deterministic = true;
+  Context strict(reproducible);
+  EXPECT_TRUE(strict.plan(request).deterministic());
+  EXPECT_TRUE(strict.explain(request).stored.empty());
 }
 
 TEST_F(ContextTest, ThreadsThatAskForTheSamePlanShareOne) {
   Context context(options());
   const Request request = Request::parse("softmax_forward x=f32:3x41");
-  std::vector<std::string> variants(4);
+  std::vector<const Request*> requests(4);  // what belongs to the plan itself
   {
     std::vector<std::jthread> threads;
-    for (std::string& variant : variants) threads.emplace_back([&] { variant = context.plan(request).variant(); });
+    for (const Request*& mine : requests) threads.emplace_back([&] { mine = &context.plan(request).request(); });
   }
-  for (const std::string& variant : variants) EXPECT_EQ(variant, variants.front());
+  EXPECT_THAT(requests, testing::Each(&context.plan(request).request())) << "it was made more than once";
 }
 
 TEST_F(ContextTest, PrepareTriesAllAndReportsTheFirstThatFails) {
-  Context context(options());
-  std::vector<Request> requests = {Request::parse(softmax_line),
-                                   Request::parse("pool_forward x=f32:1x2x6x6 mode=avg window=2")};
-  EXPECT_NO_THROW(context.prepare(requests));
+  const std::string file = path("prepared.txt");
+  std::filesystem::remove(file);
+  ContextOptions recording = options();
+  recording.environment->record = file;
+  Context context(recording);
   EXPECT_NO_THROW(context.prepare({}));
+  Request first_unserved = Request::parse(softmax_line), second_unserved = first_unserved;
+  first_unserved.operation = "first_unserved";
+  second_unserved.operation = "second_unserved";
+  const std::vector<Request> requests = {Request::parse(softmax_line), first_unserved,
+                                         Request::parse("pool_forward x=f32:1x2x6x6 mode=avg window=2"),
+                                         second_unserved, Request::parse("softmax_forward x=f32:5x11")};
+  try {
+    context.prepare(requests);
+    ADD_FAILURE() << "nothing serves the second request";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("first_unserved"));
+  }
+  const std::string tried = contents(file);
+  for (const size_t i : {0, 2, 4}) EXPECT_THAT(tried, HasSubstr(requests[i].key() + "\n"));
+}
+
+TEST_F(ContextTest, GoesOnWhenRequestsCanNoLongerBeRecorded) {
+  std::vector<std::string> announced;
+  ContextOptions recording = options();
+  recording.environment->record = "/dev/full";
+  recording.announce = [&](std::string_view message) { announced.emplace_back(message); };
+  Context context(recording);
+  expect_matches_reference(Request::parse(softmax_line), context.plan(Request::parse(softmax_line)));
+  EXPECT_NO_THROW(context.plan(Request::parse("softmax_forward x=f32:5x11")));
+  ASSERT_EQ(announced.size(), 1U) << "once";
+  EXPECT_THAT(announced[0], HasSubstr("no more requests are recorded to /dev/full: No space left"));
+}
+
+TEST_F(ContextTest, ReportsThatHostMemoryRanOut) {
+  ContextOptions starving = options();
+  starving.environment->record = "/dev/full";
+  starving.announce = [](std::string_view) { throw std::bad_alloc(); };  // as any allocation on the way might
+  Context context(starving);
+  try {
+    context.plan(Request::parse(softmax_line));
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::out_of_memory);
+  }
 }
 
 TEST_F(ContextTest, RecordsTheRequestsThatAnApplicationMakes) {
@@ -149,9 +217,7 @@ TEST_F(ContextTest, RecordsTheRequestsThatAnApplicationMakes) {
   const Request request = Request::parse(softmax_line);
   context.plan(request);
   context.plan(request);
-  std::ifstream stream(file);
-  const std::string text((std::istreambuf_iterator<char>(stream)), {});
-  const auto lines = parse_requests(text);
+  const auto lines = parse_requests(contents(file));
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines[0].request, request);
 }

@@ -23,13 +23,17 @@ TEST(Recorder, WritesEachRequestOnceAndAppends) {
   std::filesystem::remove(path);
   {
     Recorder recorder(path);
-    recorder.record("a");
-    recorder.record("b");
-    recorder.record("a");
+    for (const char* key : {"a", "b", "a"}) EXPECT_EQ(recorder.record(key), std::nullopt);
   }
-  Recorder(path).record("c");
+  EXPECT_EQ(Recorder(path).record("c"), std::nullopt);
   EXPECT_EQ(contents(path), "a\nb\nc\n");
   std::filesystem::remove(path);
+}
+
+TEST(Recorder, EndsWhereALineCannotBeWritten) {
+  Recorder recorder("/dev/full");
+  EXPECT_THAT(recorder.record("a"), testing::Optional(testing::HasSubstr("/dev/full")));
+  EXPECT_EQ(recorder.record("b"), std::nullopt) << "it is said once";
 }
 
 TEST(Recorder, NamesAFileThatCannotBeWritten) {

@@ -68,8 +68,8 @@ class Catalogue {
   std::vector<std::string> digests_;  // parallel to algorithms_
 };
 
-/// Seconds below which no algorithm can go on `device`: the larger of arithmetic at its f32 peak and compulsory traffic
-/// at full memory bandwidth.
+/// Seconds below which no algorithm of f32 arithmetic can go on `device`: the larger of arithmetic at its f32 FMA peak
+/// and compulsory traffic at full memory bandwidth. Tensor cores could be faster where f16, bf16 or tf32 is permitted.
 double roofline_seconds(const Request& request, const Target& target, const DeviceFigures& device);
 
 }  // namespace kiln
