@@ -9,6 +9,7 @@
 #include "environment.h"
 #include "explanation_json.h"
 #include "handles.h"
+#include "request.h"
 
 namespace kiln::capi {
 namespace {
@@ -35,12 +36,6 @@ ContextOptions options_of(const kiln_context_options* given) {
     };
   }
   return options;
-}
-
-std::vector<Request> requests_of(const char* text) {
-  std::vector<Request> requests;
-  for (RequestLine& line : parse_requests(text)) requests.push_back(std::move(line.request));
-  return requests;
 }
 
 }  // namespace
@@ -80,25 +75,22 @@ kiln_status kiln_context_get_info(const kiln_context* context, kiln_context_info
 kiln_status kiln_context_prepare(kiln_context* context, const char* requests) {
   return guarded([&] {
     require(context, "kiln_context_prepare", "context");
-    require(requests, "kiln_context_prepare", "requests");
-    context->context->prepare(requests_of(requests));
+    context->context->prepare(requests_of(requests, "kiln_context_prepare"));
   });
 }
 
 kiln_status kiln_context_explain(const kiln_context* context, const char* request, char** json) {
   return guarded([&] {
     require(context, "kiln_context_explain", "context");
-    require(request, "kiln_context_explain", "request");
     require(json, "kiln_context_explain", "json");
-    *json = copy_of(json_of(context->context->explain(kiln::Request::parse(request))));
+    *json = copy_of(json_of(context->context->explain(request_of(request, "kiln_context_explain"))));
   });
 }
 
 kiln_status kiln_request_key(const char* request, char** key) {
   return guarded([&] {
-    require(request, "kiln_request_key", "request");
     require(key, "kiln_request_key", "key");
-    *key = copy_of(kiln::Request::parse(request).key());
+    *key = copy_of(request_of(request, "kiln_request_key").key());
   });
 }
 

@@ -8,6 +8,7 @@
 #include "boundary.h"
 #include "handles.h"
 #include "kiln/base/error.h"
+#include "request.h"
 
 namespace kiln::capi {
 namespace {
@@ -29,9 +30,8 @@ using namespace kiln::capi;  // NOLINT(google-build-using-namespace): the C func
 kiln_status kiln_plan_create(kiln_context* context, const char* request, kiln_plan** plan) {
   return guarded([&] {
     require(context, "kiln_plan_create", "context");
-    require(request, "kiln_plan_create", "request");
     require(plan, "kiln_plan_create", "plan");
-    const kiln::Plan made = context->context->plan(kiln::Request::parse(request));
+    const kiln::Plan made = context->context->plan(request_of(request, "kiln_plan_create"));
     *plan = new kiln_plan{context->context, made, made.request().key(), made.variant(), made.source()};
   });
 }

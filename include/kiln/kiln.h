@@ -13,7 +13,8 @@
  * size that your compiler saw; the library reads no further, and takes the default for what lies behind. Fields are
  * laid out without gaps, flags are 0 or 1, `reserved` is 0.
  *
- * Strings are UTF-8 and end with a zero byte. Requests are the lines of docs/request-syntax.md.
+ * Strings are UTF-8 and end with a zero byte. Requests are text as in a requests file (docs/request-syntax.md): one
+ * line each, with `#` comments; where one request is wanted, exactly one.
  *
  * Threads. Handles may be shared among threads, but for an epilogue that is being built and a handle that is being
  * destroyed. No exception leaves a call. */
@@ -121,8 +122,8 @@ static inline kiln_context_info kiln_context_info_default(void) {
 
 KILN_API kiln_status kiln_context_get_info(const kiln_context* context, kiln_context_info* info);
 
-/* Makes the plans of all `requests` now, one a line as in a requests file, so that no later call compiles. Reports the
- * first that fails, after trying all. */
+/* Makes the plans of all `requests` now, so that no later call compiles. Reports the first that fails, after trying
+ * all. */
 KILN_API kiln_status kiln_context_prepare(kiln_context* context, const char* requests);
 
 /* Why a request runs as it does, as a JSON object: request, device, roofline_seconds, chosen (or null), stored,

@@ -68,14 +68,24 @@ TEST_F(CApiArguments, ContextCalls) {
       {"kiln_context_get_info: info is NULL", [&] { return kiln_context_get_info(context_, nullptr); }},
       {"size is 8, expected 24", [&] { return kiln_context_get_info(context_, &small); }},
       {"kiln_context_prepare: context is NULL", [&] { return kiln_context_prepare(nullptr, request); }},
-      {"kiln_context_prepare: requests is NULL", [&] { return kiln_context_prepare(context_, nullptr); }},
+      {"kiln_context_prepare: the text of the requests is NULL",
+       [&] { return kiln_context_prepare(context_, nullptr); }},
       {"kiln_context_explain: context is NULL", [&] { return kiln_context_explain(nullptr, request, &text); }},
-      {"kiln_context_explain: request is NULL", [&] { return kiln_context_explain(context_, nullptr, &text); }},
+      {"kiln_context_explain: the text of the requests is NULL",
+       [&] { return kiln_context_explain(context_, nullptr, &text); }},
       {"kiln_context_explain: json is NULL", [&] { return kiln_context_explain(context_, request, nullptr); }},
       {"unknown operation", [&] { return kiln_context_explain(context_, "blur x=f32:1", &text); }, KILN_PARSE_ERROR},
-      {"kiln_request_key: request is NULL", [&] { return kiln_request_key(nullptr, &text); }},
+      {"kiln_request_key: the text of the requests is NULL", [&] { return kiln_request_key(nullptr, &text); }},
       {"kiln_request_key: key is NULL", [&] { return kiln_request_key(request, nullptr); }},
       {"column", [&] { return kiln_request_key("softmax_forward x=f32:2x", &text); }, KILN_PARSE_ERROR},
+  });
+  expect_refused({
+      {"kiln_request_key: 0 requests were given, expected 1", [&] { return kiln_request_key("# none\n", &text); }},
+      {"kiln_plan_create: 2 requests were given, expected 1",
+       [&] {
+         kiln_plan* plan = nullptr;
+         return kiln_plan_create(context_, "softmax_forward x=f32:2x4\nsoftmax_forward x=f32:3x4", &plan);
+       }},
   });
   EXPECT_EQ(text, nullptr);
   EXPECT_EQ(small.device_id, nullptr);
@@ -234,7 +244,8 @@ TEST_F(CApiArguments, Plans) {
   const char* request = "conv_forward x=f32:1x4x8x8 w=f32:4x4x3x3 epilogue=bias";
   expect_refused({
       {"kiln_plan_create: context is NULL", [&] { return kiln_plan_create(nullptr, request, &none); }},
-      {"kiln_plan_create: request is NULL", [&] { return kiln_plan_create(context_, nullptr, &none); }},
+      {"kiln_plan_create: the text of the requests is NULL",
+       [&] { return kiln_plan_create(context_, nullptr, &none); }},
       {"kiln_plan_create: plan is NULL", [&] { return kiln_plan_create(context_, request, nullptr); }},
       {"column", [&] { return kiln_plan_create(context_, "conv_forward x=f32:", &none); }, KILN_PARSE_ERROR},
       {"channels", [&] { return kiln_plan_create(context_, "conv_forward x=f32:1x4x8x8 w=f32:4x3x3x3", &none); }},

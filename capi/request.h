@@ -1,0 +1,17 @@
+// Requests as text.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "kiln/generator/request.h"
+
+namespace kiln::capi {
+
+/// The requests of a requests file's text; how often each occurs is not asked for.
+std::vector<Request> requests_of(const char* text, std::string_view function);
+
+/// The one request of such a text. Throws Error(invalid_argument) if there is another number of them.
+Request request_of(const char* text, std::string_view function);
+
+}  // namespace kiln::capi
