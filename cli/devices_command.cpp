@@ -31,6 +31,15 @@ void list(const std::string& library, Table& table, std::string& remarks, size_t
   }
 }
 
+// What a command takes that names no device, and why.
+std::string default_driver(const Environment& environment) {
+  try {
+    return device::Driver::open({environment.driver})->description();
+  } catch (const Error& error) {
+    return std::string("none: ") + error.what();
+  }
+}
+
 int devices() {
   const Environment environment = Environment::read();
   Table table({"--device", "name", ">compute", ">SMs", ">memory", "times are"});
@@ -40,6 +49,7 @@ int devices() {
   list("emulator", table, remarks, found);
   if (found > 0) fmt::print("{}\n", table.print());
   fmt::print("{}", remarks);
+  fmt::print("used unless --device says otherwise: {}\n", default_driver(environment));
   const auto nvrtc = device::Nvrtc::open({environment.nvrtc});
   fmt::print("NVRTC {}.{}: {}\n", nvrtc->version().major, nvrtc->version().minor, nvrtc->path());
   return found > 0 ? success : no_device;

@@ -41,8 +41,9 @@ Choice choose(const Catalogue& catalogue, const Request& request, const Target& 
   }
   if (!options.config.empty()) return {options.algorithm, Config::parse(options.config)};
   const Algorithm* algorithm = catalogue.find(options.algorithm);
-  const auto first = algorithm == nullptr ? std::nullopt : algorithm->space().first_legal(request, target);
-  return {options.algorithm, first.value_or(Config())};  // an unknown algorithm is refused where it is used
+  // One that is unknown or does not apply is refused where it is used, with the reason.
+  if (algorithm == nullptr || algorithm->refusal(request, target)) return {options.algorithm, Config()};
+  return {options.algorithm, algorithm->space().first_legal(request, target).value_or(Config())};
 }
 
 int emit(const EmitOptions& options) {

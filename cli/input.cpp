@@ -98,6 +98,10 @@ Workload read_workload(const Input& input) {
                 "a request says these things itself");
   }
   if (is_file) return from_requests(input.text, read_file(input.text));
+  if (fs::is_directory(input.text, ignored)) {
+    throw Error(ErrorCode::io_error, fmt::format("{} is a folder", input.text),
+                "give a model.onnx, a requests file, or one request in quotes");
+  }
   if (input.text.find(' ') == std::string::npos) {
     throw Error(ErrorCode::io_error, fmt::format("there is no file {}", input.text),
                 "give a model.onnx, a requests file, or one request in quotes");

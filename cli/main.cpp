@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <new>
 
 #include "commands.h"
 #include "kiln/base/error.h"
@@ -18,11 +19,11 @@ int exit_code_of(ErrorCode code) {
       return usage;
     case ErrorCode::missing_library:
     case ErrorCode::driver_error:
-    case ErrorCode::out_of_memory:
       return no_device;
     case ErrorCode::io_error:
       return io;
     case ErrorCode::unsupported:
+    case ErrorCode::out_of_memory:
     case ErrorCode::compile_failed:
     case ErrorCode::internal:
       return failed_check;
@@ -69,6 +70,9 @@ int run(int argc, char** argv) {
     fmt::print(stderr, "kiln: {}: {}\n", to_string(error.code()), error.message());
     if (!error.hint().empty()) fmt::print(stderr, "      {}\n", error.hint());
     return exit_code_of(error.code());
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "kiln: out of memory on this machine\n");
+    return failed_check;
   } catch (const std::exception& error) {
     fmt::print(stderr, "kiln: internal error: {}\n", error.what());
     return failed_check;

@@ -12,7 +12,7 @@
 namespace kiln::cli {
 namespace {
 
-constexpr int bar_width = 24;
+constexpr size_t bar_width = 24;
 constexpr double line_interval = 10;  // seconds between plain lines of one request
 
 std::string duration(double seconds) {
@@ -28,14 +28,21 @@ double share(const tuner::Progress& progress) {
   return (static_cast<double>(progress.job) + std::min(inside, 1.0)) / static_cast<double>(progress.jobs);
 }
 
-std::string status(const tuner::Progress& progress) {
-  std::string text = fmt::format("layer {}/{}, candidate {}/{}, {} left", progress.job + 1, progress.jobs,
-                                 progress.candidates, progress.planned, duration(progress.remaining));
+}  // namespace
+
+std::string progress_status(const tuner::Progress& progress) {
+  std::string text = fmt::format("layer {}/{}, candidate {}/{}", progress.job + 1, progress.jobs, progress.candidates,
+                                 progress.planned);
+  if (progress.remaining) text += fmt::format(", {} left", duration(*progress.remaining));
   if (progress.best != nullptr) text += fmt::format(", best {}", time_text(progress.best->median));
   return text;
 }
 
-}  // namespace
+std::string progress_bar(const tuner::Progress& progress) {
+  const auto filled = static_cast<size_t>(share(progress) * bar_width);
+  return fmt::format("[{}{}] {}", std::string(filled, '#'), std::string(bar_width - filled, '.'),
+                     progress_status(progress));
+}
 
 ProgressDisplay::ProgressDisplay(bool quiet) : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0) {}
 
@@ -52,9 +59,7 @@ void ProgressDisplay::show(const tuner::Progress& progress) {
 }
 
 void ProgressDisplay::show_bar(const tuner::Progress& progress) {
-  const int filled = static_cast<int>(share(progress) * bar_width);
-  fmt::print(stderr, "\r\033[K[{}{}] {}", std::string(static_cast<size_t>(filled), '#'),
-             std::string(static_cast<size_t>(bar_width - filled), '.'), status(progress));
+  fmt::print(stderr, "\r\033[K{}", progress_bar(progress));
   std::fflush(stderr);
   bar_drawn_ = true;
 }
@@ -65,7 +70,7 @@ void ProgressDisplay::show_line(const tuner::Progress& progress) {
   if (!same)
     fmt::print(stderr, "layer {}/{}: {}\n", progress.job + 1, progress.jobs, summary(Request::parse(progress.request)));
   else
-    fmt::print(stderr, "  {}\n", status(progress));
+    fmt::print(stderr, "  {}\n", progress_status(progress));
   request_ = progress.request;
   last_shown_ = progress.elapsed;
 }

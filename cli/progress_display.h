@@ -8,6 +8,11 @@
 
 namespace kiln::cli {
 
+/// "layer 3/20, candidate 5/16, 40s left, best 12.3 us".
+std::string progress_status(const tuner::Progress& progress);
+/// The same behind a bar of the share that is done: "[#####...] layer ...".
+std::string progress_bar(const tuner::Progress& progress);
+
 /// Writes to stderr: stdout is for results.
 class ProgressDisplay {
  public:

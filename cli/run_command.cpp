@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <new>
 
 #include "commands.h"
 #include "device_choice.h"
@@ -60,15 +61,19 @@ class LayerRun {
     for (const Operand& operand : request_.operands) {
       const bool unread = operand.name == "y" && request_.blend.beta == Scale::zero;
       host_.push_back(unread ? reference::poisoned(operand.spec)
-                             : reference::filled(operand.spec, reference::Values::uniform, seed));
+                             : reference::filled(operand.spec, reference::Values::uniform, seed + host_.size()));
       buffers_.push_back(device::upload(device_, host_.back()));
       addresses_.emplace_back(reinterpret_cast<const void*>(buffers_.back().address()));
     }
     workspace_ = device::Buffer(device_, static_cast<size_t>(plan_.workspace_bytes()));
   }
 
-  /// Runs once and compares with the reference; what was wrong, or nothing.
-  std::optional<reference::Mismatch> check() {
+  /// Runs once and compares with the reference: "ok", with how many outputs where that is not all; or what was wrong.
+  struct Checked {
+    bool right = false;
+    std::string text;
+  };
+  Checked check() {
     enqueue(nullptr);
     device_->synchronize();
     reference::Bindings bindings;
@@ -82,11 +87,15 @@ class LayerRun {
       if (request_.operands[i].name == "y") y = i;
     }
     const auto output = device::download<std::byte>(*device_, buffers_[y].address(), host_[y].size());
+    const TensorSpec& spec = request_.operands[y].spec;
     if (operation(request_.operation).work(request_).flops <= full_check_flops) {
-      return reference::compare(request_, bindings, output);
+      const auto mismatch = reference::compare(request_, bindings, output);
+      return mismatch ? Checked{false, "WRONG: " + mismatch->text()} : Checked{true, "ok"};
     }
-    const auto coordinates = reference::sample_coordinates(request_.operands[y].spec, sampled_outputs, seed);
-    return reference::compare_at(request_, bindings, output, coordinates);
+    const auto coordinates = reference::sample_coordinates(spec, sampled_outputs, seed);
+    const auto mismatch = reference::compare_at(request_, bindings, output, coordinates);
+    return mismatch ? Checked{false, "WRONG: " + mismatch->text()}
+                    : Checked{true, fmt::format("ok at {} of {}", coordinates.size(), spec.elements())};
   }
 
   /// Median device time of `samples` runs in seconds, after a warm-up. Caches are as the last run left them.
@@ -127,39 +136,65 @@ ContextOptions context_options(const RunOptions& options) {
   return context;
 }
 
+// The cells of one layer's row after its name and count.
+struct LayerCells {
+  bool right = true;
+  std::vector<std::string> cells;
+};
+
+LayerCells run_layer(Context& context, const std::shared_ptr<const device::ContextHandle>& device,
+                     const Request& request, const RunOptions& options) {
+  const Plan plan = context.plan(request);
+  LayerRun layer(device, request, plan);
+  LayerRun::Checked checked{true, ""};
+  if (options.check) checked = layer.check();
+  const double seconds = layer.time(device->driver().is_emulated() ? 1 : options.samples);
+  LayerCells row{checked.right,
+                 {plan.variant(), time_text(seconds), percent_text(context.explain(request).roofline_seconds / seconds),
+                  plan.source()}};
+  if (options.check) row.cells.push_back(checked.text);
+  return row;
+}
+
+// A layer that cannot be run, or does not fit into memory, is a wrong one and not the end.
+LayerCells run_or_fail(Context& context, const std::shared_ptr<const device::ContextHandle>& device,
+                       const Request& request, const RunOptions& options) {
+  std::string failure;
+  try {
+    return run_layer(context, device, request, options);
+  } catch (const Error& error) {
+    failure = error.what();
+  } catch (const std::bad_alloc&) {
+    failure = "out of memory on this machine";
+  }
+  LayerCells row{false, {"FAILED: " + failure, "-", "-", "-"}};
+  if (options.check) row.cells.emplace_back("-");
+  return row;
+}
+
 int run_layers(const RunOptions& options) {
   const Workload workload = read_workload(options.input);
   const ContextOptions context_options_ = context_options(options);
   const auto device = device::ContextHandle::acquire(
       device::Device(device::Driver::open({context_options_.environment->driver}), context_options_.device));
-  const bool emulated = device->driver().is_emulated();
   Context context(context_options_);
 
+  const bool emulated = device->driver().is_emulated();
   std::vector<std::string> headings = {
       "layer", ">count", "variant", emulated ? ">modelled time" : ">measured time", ">of roofline", "choice"};
-  if (options.check) headings.push_back("check");
+  if (options.check) headings.emplace_back("check");
   Table table(std::move(headings));
-  int wrong = 0;
+  size_t wrong = 0;
   for (const tuner::Job& job : workload.jobs) {
-    const Plan plan = context.plan(job.request);
-    LayerRun layer(device, job.request, plan);
-    std::optional<reference::Mismatch> mismatch;
-    if (options.check) mismatch = layer.check();
-    const double seconds = layer.time(emulated ? 1 : options.samples);
-    std::vector<std::string> row = {summary(job.request),
-                                    std::to_string(job.count),
-                                    plan.variant(),
-                                    time_text(seconds),
-                                    percent_text(context.explain(job.request).roofline_seconds / seconds),
-                                    plan.source()};
-    if (options.check) row.push_back(mismatch ? "WRONG: " + mismatch->text() : "ok");
+    LayerCells layer = run_or_fail(context, device, job.request, options);
+    std::vector<std::string> row = {summary(job.request), std::to_string(job.count)};
+    row.insert(row.end(), layer.cells.begin(), layer.cells.end());
     table.add(std::move(row));
-    wrong += mismatch.has_value();
+    wrong += layer.right ? 0 : 1;
   }
   fmt::print("{}\n\n{}", context.device_description(), table.print());
   if (options.check)
-    fmt::print("\n{} layers agree with the reference, {} do not\n", workload.jobs.size() - static_cast<size_t>(wrong),
-               wrong);
+    fmt::print("\n{} layers agree with the reference, {} do not\n", workload.jobs.size() - wrong, wrong);
   return wrong == 0 ? success : failed_check;
 }
 

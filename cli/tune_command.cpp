@@ -1,6 +1,7 @@
 // kiln tune: find the best variant of every layer and keep it.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -9,6 +10,7 @@
 #include "commands.h"
 #include "device_choice.h"
 #include "input.h"
+#include "kiln/base/error.h"
 #include "kiln/cache/record.h"
 #include "kiln/runtime/settings.h"
 #include "kiln/runtime/tuning.h"
@@ -62,13 +64,21 @@ class StopOnInterrupt {
   struct sigaction previous_ {};
 };
 
-cache::Database open_database(const std::optional<std::string>& path) {
+// One that was named must be usable: hours of tuning would be lost with the process. The default one need not be.
+cache::Database open_database(const TuneOptions& options, const Environment& environment) {
+  const bool named = !options.database.empty();
+  const auto path = cache_path(named ? std::optional(options.database) : std::nullopt, environment);
   if (!path) {
     fmt::print(stderr, "kiln: there is no cache folder: results are not kept (give --db FILE)\n");
     return cache::Database::in_memory();
   }
-  return cache::Database::open(
+  cache::Database database = cache::Database::open(
       *path, {}, [](const cache::Announcement& trouble) { fmt::print(stderr, "kiln: {}\n", trouble.text()); });
+  if (named && database.storage() != cache::Storage::file) {
+    throw Error(ErrorCode::io_error, fmt::format("--db {} cannot be written: nothing was tuned", *path),
+                "name a file in a folder that you can write, or leave --db out to tune without keeping anything");
+  }
+  return database;
 }
 
 std::string where(const cache::Database& database) {
@@ -78,6 +88,7 @@ std::string where(const cache::Database& database) {
 tuner::SessionOptions session_options(const TuneOptions& options) {
   tuner::SessionOptions session;
   session.search = {tuner::parse_search_kind(options.search), options.candidates, options.seed};
+  if (!std::isfinite(options.budget)) throw Error(ErrorCode::invalid_argument, "--budget is not a number of seconds");
   if (options.budget > 0) session.budget_seconds = options.budget;
   return session;
 }
@@ -123,10 +134,9 @@ int tune(const TuneOptions& options) {
   const Catalogue catalogue = catalogue_of(environment);
   const tuner::SessionOptions session = session_options(options);
 
+  cache::Database database = open_database(options, environment);
   const std::unique_ptr<tuner::Laboratory> laboratory = options.device.laboratory();
 
-  cache::Database database =
-      open_database(cache_path(options.database.empty() ? std::nullopt : std::optional(options.database), environment));
   std::vector<tuner::JobResult> results;
   size_t reused = 0;
   {
@@ -163,7 +173,7 @@ void add_tune(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"model", "random", "exhaustive", "local"}));
   command->add_option("--candidates", options->candidates, "most variants to try per layer (default 16)")
       ->check(CLI::Range(1, 1000000));
-  command->add_option("--seed", options->seed, "of the random choices");
+  command->add_option("--seed", options->seed, "of the random choices")->check(CLI::NonNegativeNumber);
   command->add_option("--budget", options->budget, "most seconds for all layers together")->check(CLI::PositiveNumber);
   command->add_option("--shard", options->shard, "i/N: only the i-th (from 0) of N equal parts of the layers");
   command->add_option("--report", options->report, "also write everything that was found as a page: out.html");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "kiln/version.h"
@@ -57,16 +58,78 @@ std::string variant(const tuner::Trial& trial) {
   return trial.choice.algorithm + " " + trial.choice.config.print();
 }
 
+std::string_view words_of(tuner::Outcome outcome) {
+  switch (outcome) {
+    case tuner::Outcome::timed:
+      return "timed";
+    case tuner::Outcome::rejected_early:
+      return "clearly slower";
+    case tuner::Outcome::refused:
+      return "refused by a rule";
+    case tuner::Outcome::compile_failed:
+      return "did not compile";
+    case tuner::Outcome::wrong_result:
+      return "wrong";
+    case tuner::Outcome::timed_out:
+      return "timed out";
+    case tuner::Outcome::crashed:
+      return "crashed";
+    case tuner::Outcome::out_of_memory:
+      return "out of memory";
+    case tuner::Outcome::quarantined:
+      return "not tried because it crashed or hung before";
+  }
+  return "?";
+}
+
+bool is_failure(const tuner::Trial& trial) {
+  return !tuner::has_time(trial.outcome);
+}
+
+// "crashed: the first line of what was said about it".
+std::string failure_text(const tuner::Trial& trial) {
+  const std::string_view error = trial.error;
+  return fmt::format("{}: {}", words_of(trial.outcome), error.substr(0, error.find('\n')));
+}
+
+// Why no candidate of a layer can be used.
+std::string why_none(const tuner::JobResult& result) {
+  if (!result.error.empty()) return result.error;
+  for (const tuner::Trial& trial : result.trials) {
+    if (is_failure(trial)) return failure_text(trial);
+  }
+  return std::string(word(result.status));
+}
+
 void add_row(Table& table, const tuner::JobResult& result) {
   const std::string layer = summary(result.request), count = std::to_string(result.count);
   if (!result.best) {
-    const std::string why = result.error.empty() ? std::string(word(result.status)) : result.error;
-    table.add({layer, count, "none: " + why, "-", "-", "-"});
+    table.add({layer, count, "none: " + why_none(result), "-", "-", "-"});
     return;
   }
   const std::string gain = default_has_time(result) ? ratio_text(result.heuristic->median / result.best->median) : "-";
   table.add({layer, count, variant(*result.best), time_text(result.best->median),
              percent_text(result.roofline_seconds / result.best->median), gain});
+}
+
+// What went wrong, a line each, and a sum by kind. Candidates that a rule refused are no fault.
+std::string failures_text(const std::vector<tuner::JobResult>& results) {
+  constexpr size_t most_lines = 20;
+  std::map<std::string, size_t> sums;
+  std::string lines;
+  size_t failures = 0;
+  for (const tuner::JobResult& result : results) {
+    for (const tuner::Trial& trial : result.trials) {
+      if (!is_failure(trial)) continue;
+      ++sums[std::string(words_of(trial.outcome))];
+      if (trial.outcome == tuner::Outcome::refused || ++failures > most_lines) continue;
+      lines += fmt::format("  {}: {}: {}\n", summary(result.request), variant(trial), failure_text(trial));
+    }
+  }
+  if (failures > most_lines) lines += fmt::format("  and {} more: --json lists all\n", failures - most_lines);
+  std::string text;
+  for (const auto& [outcome, count] : sums) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, outcome);
+  return text.empty() ? text : fmt::format("of these: {}\n{}", text, lines);
 }
 
 nlohmann::json json_of(const tuner::Trial& trial) {
@@ -82,7 +145,7 @@ nlohmann::json json_of(const tuner::Trial& trial) {
           {"workspace_bytes", trial.workspace_bytes},
           {"deterministic", trial.deterministic},
           {"registers", trial.resources.registers},
-          {"compile_seconds", trial.compile_seconds},
+          {"compile_seconds", trial.compile_seconds > 0 ? nlohmann::json(trial.compile_seconds) : nullptr},
           {"source_digest", trial.source_digest}};
 }
 
@@ -124,6 +187,7 @@ std::string print_table(const TuneReport& report) {
   }
   text += fmt::format("{} candidates tried, {} of them known from before; records in {}\n", trials_in(report.results),
                       report.reused, report.database);
+  text += failures_text(report.results);
   for (const NotCovered& node : report.not_covered) {
     text += fmt::format("not covered: {} x {}: {}\n", node.count, node.operation, node.reason);
   }

@@ -179,7 +179,7 @@ void add_verify(CLI::App& app, int& exit_code) {
   options->device.add_to(*command);
   command->add_option("--sample", options->sample,
                       "variants per request: a number or all (default: one per algorithm)");
-  command->add_option("--seed", options->seed, "of the inputs and of the sample");
+  command->add_option("--seed", options->seed, "of the inputs and of the sample")->check(CLI::NonNegativeNumber);
   command->add_flag("--quiet", options->quiet, "print only what is wrong, and the sum");
   command->footer("Example: kiln verify 'conv_forward x=f16:1x64x56x56 w=f16:64x64x3x3 pad=1' --sample 20");
   command->callback([options, &exit_code] { exit_code = verify(*options); });

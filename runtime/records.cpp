@@ -1,5 +1,7 @@
 #include "records.h"
 
+#include <algorithm>
+
 #include "kiln/base/error.h"
 #include "kiln/version.h"
 
@@ -67,6 +69,10 @@ std::optional<tuner::Trial> trial_of(const cache::Record& record) {
   trial.error = record.error;
   trial.workspace_bytes = record.workspace_bytes;
   trial.deterministic = record.deterministic;
+  const auto known = [](int64_t value) { return static_cast<int>(std::max<int64_t>(value, 0)); };
+  trial.resources.registers = known(record.resources.registers);
+  trial.resources.spill_stores = known(record.resources.spill_bytes);  // stored as one sum
+  trial.resources.static_shared = known(record.resources.shared_bytes);
   trial.device_id = record.device;
   trial.modelled = record.kind == cache::TimeKind::modelled;
   trial.driver_version = record.driver_version;

@@ -28,7 +28,8 @@ std::string plan_of(const std::vector<tuner::Job>& jobs) {
 
 Tuning::Tuning(const Catalogue& catalogue, tuner::Laboratory& laboratory, cache::Database& database,
                tuner::SessionOptions options, std::function<void(const tuner::Progress&)> progress)
-    : database_(database),
+    : catalogue_(catalogue),
+      database_(database),
       apparatus_(laboratory.apparatus()),
       session_id_(new_session_id()),
       session_(catalogue, laboratory, std::move(options),
@@ -58,7 +59,19 @@ std::vector<tuner::JobResult> Tuning::run(const std::vector<tuner::Job>& jobs) {
   database_.begin_session(session);
   std::vector<tuner::JobResult> results = session_.run(jobs);
   database_.end_session(session_id_, cache::utc_now_ms());
+  for (tuner::JobResult& result : results) consider_stored(result);
   return results;
+}
+
+// Takes the best of what this session tried and of what is stored and still valid.
+void Tuning::consider_stored(tuner::JobResult& result) {
+  std::vector<tuner::Trial> trials = result.trials;
+  for (const cache::Record& record : database_.records(result.request.key(), apparatus_.device.id())) {
+    if (catalogue_.digest(record.algorithm) != record.algorithm_digest) continue;
+    std::optional<tuner::Trial> trial = trial_of(record);
+    if (trial && tuner::has_time(trial->outcome)) trials.push_back(std::move(*trial));
+  }
+  if (const tuner::Trial* best = tuner::winner(trials)) result.best = *best;
 }
 
 void Tuning::store(const tuner::Trial& trial) {

@@ -152,11 +152,12 @@ void Engine::report(const JobRun& run, const Trial* last) const {
   callbacks_.progress(progress);
 }
 
-double Engine::remaining(const JobRun& run) const {
+std::optional<double> Engine::remaining(const JobRun& run) const {
+  if (finished_trials_ == 0) return std::nullopt;
   const size_t planned = run.search ? run.search->planned() : options_.search.candidates;
   const size_t here = planned - std::min(planned, run.result.trials.size());
   const size_t later = planned * (runs_.size() - current_ - 1);
-  const double each = finished_trials_ == 0 ? 0 : elapsed() / static_cast<double>(finished_trials_);
+  const double each = elapsed() / static_cast<double>(finished_trials_);
   return std::max(std::min(each * static_cast<double>(here + later), budget_left()), 0.0);
 }
 
@@ -223,6 +224,7 @@ bool Engine::propose(JobRun& run, const Choice& choice) {
   if (callbacks_.known) {
     std::optional<Trial> known = callbacks_.known(run.job.request, choice, draft.algorithm_digest, draft.source_digest);
     if (known) {
+      known->estimate = draft.estimate;  // this library's, not stored
       finish(run, std::move(*known), false);
       return false;
     }

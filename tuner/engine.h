@@ -55,7 +55,7 @@ class Engine {
   void finish_failed(JobRun& run, Specimen specimen, const Failure& failure);
 
   void report(const JobRun& run, const Trial* last) const;
-  double remaining(const JobRun& run) const;
+  std::optional<double> remaining(const JobRun& run) const;
 
   const Catalogue& catalogue_;
   Laboratory& laboratory_;

@@ -69,6 +69,7 @@ TensorSpec RowLayout::three_dimensions(const TensorSpec& spec, bool is_x) const 
 
 std::optional<RowLayout> contiguous_rows(const SoftmaxForward& softmax) {
   RowLayout layout = with_axis(softmax);
+  if (layout.row == 0) return std::nullopt;
   if (layout.row > 1 && (layout.x_axis_stride != 1 || layout.y_axis_stride != 1)) return std::nullopt;
   const std::vector<Dimension> dimensions = merged_dimensions(softmax);
   if (dimensions.size() > 1) return std::nullopt;
@@ -82,7 +83,7 @@ std::optional<RowLayout> contiguous_rows(const SoftmaxForward& softmax) {
 std::optional<RowLayout> strided_rows(const SoftmaxForward& softmax) {
   RowLayout layout = with_axis(softmax);
   const std::vector<Dimension> dimensions = merged_dimensions(softmax);
-  if (dimensions.empty() || dimensions.size() > 2) return std::nullopt;
+  if (layout.row == 0 || dimensions.empty() || dimensions.size() > 2) return std::nullopt;
   const Dimension& inner = dimensions.back();
   if (inner.x_stride != 1 || inner.y_stride != 1) return std::nullopt;
   if (inner.has_batch && !batch_is_free(softmax)) return std::nullopt;
@@ -127,6 +128,7 @@ Prelude contiguous_prelude(const SoftmaxForward& softmax) {
 
 std::optional<std::string> refuse_unless_contiguous(const SoftmaxForward& softmax) {
   if (contiguous_rows(softmax)) return std::nullopt;
+  if (softmax.row_length() == 0) return "rows must not be empty";
   return "rows must be contiguous in x and y and lie at regular distances, those of an image together";
 }
 

@@ -21,12 +21,13 @@ struct RowLayout {
   TensorSpec three_dimensions(const TensorSpec& spec, bool is_x) const;
 };
 
-/// Rows whose elements are neighbours in x and y, at one regular distance from each other: inner is 1. Nothing if the
-/// request is not like that, or if the rows of an image of a dynamic batch are not the neighbours of each other.
+/// Rows of at least one element whose elements are neighbours in x and y, at one regular distance from each other:
+/// inner is 1. Nothing if the request is not like that, or if the rows of an image of a dynamic batch are not the
+/// neighbours of each other.
 std::optional<RowLayout> contiguous_rows(const SoftmaxForward& softmax);
 
-/// Rows across a contiguous inner dimension of more than 1. Nothing if the request is not like that, or if a dynamic
-/// batch is not the outer dimension.
+/// Rows of at least one element across a contiguous inner dimension of more than 1. Nothing if the request is not like
+/// that, or if a dynamic batch is not the outer dimension.
 std::optional<RowLayout> strided_rows(const SoftmaxForward& softmax);
 
 /// Rows of one image.

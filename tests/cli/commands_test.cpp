@@ -1,8 +1,6 @@
 // The commands beside tune, and the examples.
 #include <gmock/gmock.h>
 
-#include <filesystem>
-
 #include "program.h"
 
 namespace kiln::cli {
@@ -36,21 +34,25 @@ TEST_F(ProgramTest, VerifyChecksOneVariantPerAlgorithm) {
   EXPECT_THAT(outcome.out, HasSubstr(" agree with the reference, 0 do not"));
 }
 
-TEST_F(ProgramTest, VerifyReportsAVariantThatCrashesAndGoesOn) {
-  // A folder whose one template writes far outside; all others are the built-in ones.
-  std::filesystem::create_directories(path("templates/softmax"));
-  write("templates/softmax/softmax_warp.cu",
-        "extern \"C\" __global__ void softmax_warp(const TX* x, TY* y, float alpha, float beta, long long n) {\n"
-        "  y[1ll << 40] = x[0];\n"
-        "}\n");
-  environment_["KILN_TEMPLATE_PATH"] = path("templates");
-  const Outcome outcome = kiln({"verify", softmax});
+TEST_F(ProgramTest, VerifyTakesASampleOfTheVariantsOrAll) {
+  const Outcome three = kiln({"verify", softmax, "--sample", "3"});
+  EXPECT_EQ(three.exit_code, 0) << three.out << three.err;
+  EXPECT_THAT(three.out, HasSubstr("3 variants of 1 requests agree with the reference, 0 do not"));
+  const Outcome all =
+      kiln({"verify", "pool_forward x=f32:1x3x5x5:nchw mode=max window=2", "--sample", "all", "--quiet"});
+  EXPECT_EQ(all.exit_code, 0) << all.out << all.err;
+  EXPECT_GE(std::stoi(all.out), 10) << all.out;
+}
+
+TEST_F(ProgramTest, RunGoesOnAfterALayerThatDoesNotFitIntoMemory) {
+  const std::string file = write("requests.txt",
+                                 "conv_forward x=f32:1x1x1x1 w=f32:1x1x1x1 pad=2000000\n"
+                                 "softmax_forward x=f32:3x100\n");
+  const Outcome outcome = kiln({"run", "--check", file});
   EXPECT_EQ(outcome.exit_code, 1) << outcome.out << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("WRONG softmax_warp"));
-  EXPECT_THAT(outcome.out, HasSubstr("crashed"));
-  EXPECT_THAT(outcome.out, HasSubstr("ok    softmax_simple"));
-  EXPECT_THAT(outcome.out, HasSubstr("ok    softmax_online"));
-  EXPECT_THAT(outcome.out, HasSubstr("agree with the reference, 1 do not"));
+  EXPECT_THAT(outcome.out, HasSubstr("FAILED: "));
+  EXPECT_THAT(outcome.out, HasSubstr("memory"));
+  EXPECT_THAT(outcome.out, HasSubstr("1 layers agree with the reference, 1 do not"));
 }
 
 TEST_F(ProgramTest, DevicesListsTheEmulatedDeviceAndTheCompiler) {

@@ -38,6 +38,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Bad{{"verify", "softmax_forward x=f32:1x10", "--sample", "0"}, 2, "--sample 0"},
                     Bad{{"emit", "softmax_forward x=f32:1x10", "--arch", "sm_70"}, 1, "7.0 is not supported"},
                     Bad{{"emit", "softmax_forward x=f32:1x10", "--algorithm", "none"}, 2, "no algorithm none"},
+                    Bad{{"emit", "softmax_forward x=f32:1x10", "--algorithm", "conv_simple"}, 2, "serves conv_forward"},
+                    Bad{{"tune", "softmax_forward x=f32:1x10", "--budget", "nan"}, 2, "--budget"},
+                    Bad{{"tune", "softmax_forward x=f32:1x10", "--seed", "-1"}, 2, "--seed"},
+                    Bad{{"tune", "softmax_forward x=f32:1x10", "--db", "/"}, 4, "--db / cannot be written"},
+                    Bad{{"tune", "/"}, 4, "/ is a folder"},
                     Bad{{"emit", "softmax_forward x=f32:1x10", "--config", "A=1"}, 2, "--config needs --algorithm"},
                     Bad{{"cache", "import", "missing.pack"}, 4, "missing.pack"}));
 

@@ -3,12 +3,11 @@
 #include <signal.h>
 
 #include <chrono>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "kiln/cache/database.h"
-#include "kiln/conv.h"
-#include "kiln/generator/request.h"
 #include "program.h"
 
 namespace kiln::cli {
@@ -121,23 +120,39 @@ TEST_F(TuneTest, PlainLinesOfProgressWhereThereIsNoTerminal) {
   EXPECT_THAT(outcome.out, HasSubstr("over default"));
 }
 
-// What an application records is what was tuned: every request of a model hits exactly.
-TEST_F(TuneTest, AnApplicationThatRunsATunedModelHitsEveryRequest) {
-  const std::string model = std::string(KILN_SOURCE_DIR) + "/examples/models/squeezenet1_1.onnx";
-  const Outcome tuned = kiln({"tune", model, "--db", path("tuning.db"), "--candidates", "1", "--json", "--quiet"});
-  ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
-  const auto layers = nlohmann::json::parse(tuned.out)["layers"];
+TEST_F(TuneTest, ASmallerRetuneStillNamesTheBestThatTheDatabaseHolds) {
+  const auto best_of = [&](const char* candidates) {
+    const Outcome outcome = kiln({"tune", "conv_forward x=f32:1x8x9x9 w=f32:4x8x3x3 pad=1", "--db", path("tuning.db"),
+                                  "--candidates", candidates, "--json"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out)["layers"][0];
+  };
+  const auto first = best_of("4"), second = best_of("1");
+  ASSERT_EQ(second["trials"].size(), 1u);
+  EXPECT_NE(first["best"]["config"], second["trials"][0]["config"])
+      << "needs a layer whose first candidate is not the best";
+  EXPECT_EQ(second["best"]["algorithm"], first["best"]["algorithm"]);
+  EXPECT_EQ(second["best"]["config"], first["best"]["config"]);
+}
 
-  environment_["KILN_RECORD"] = path("recorded.txt");
-  const Outcome run = kiln({"run", model, "--db", path("tuning.db")});
-  ASSERT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_THAT(run.out, Not(HasSubstr("estimate")));
-  const auto recorded = parse_requests(read("recorded.txt"));
-  EXPECT_EQ(recorded.size(), layers.size());
-  for (const RequestLine& line : recorded) {
-    const bool was_tuned = std::any_of(layers.begin(), layers.end(),
-                                       [&](const auto& layer) { return layer["request"] == line.request.key(); });
-    EXPECT_TRUE(was_tuned) << line.request.key();
+TEST_F(TuneTest, WhatIsKnownFromBeforeIsReportedInFull) {
+  const auto by_variant = [](const nlohmann::json& layer) {
+    std::map<std::string, nlohmann::json> trials;
+    for (const auto& trial : layer["trials"]) {
+      trials[trial["algorithm"].get<std::string>() + " " + trial["config"].get<std::string>()] = trial;
+    }
+    return trials;
+  };
+  const nlohmann::json first = tune(), second = tune();
+  for (size_t i = 0; i < first["layers"].size(); ++i) {
+    const auto before = by_variant(first["layers"][i]), after = by_variant(second["layers"][i]);
+    ASSERT_EQ(before.size(), after.size());
+    for (const auto& [variant, trial] : after) {
+      EXPECT_GT(trial["registers"], 0) << variant;
+      EXPECT_EQ(trial["registers"], before.at(variant)["registers"]) << variant;
+      EXPECT_EQ(trial["estimate_seconds"], before.at(variant)["estimate_seconds"]) << variant;
+      EXPECT_TRUE(trial["compile_seconds"].is_null()) << variant;
+    }
   }
 }
 

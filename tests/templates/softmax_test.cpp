@@ -42,6 +42,7 @@ INSTANTIATE_TEST_SUITE_P(
                     AlgorithmCase{"DynamicBatch", "softmax_forward x=f32:8x132:nc axis=1 n=?", rows},
                     AlgorithmCase{"EmptyBatch", "softmax_forward x=f32:0x132:nc axis=1", rows},
                     AlgorithmCase{"MixedTypes", "softmax_forward x=f16:3x132:nc y=f32:3x132:nc axis=1", rows},
+                    AlgorithmCase{"EmptyRows", "softmax_forward x=f32:3x0:nc axis=1", any_strides},
                     AlgorithmCase{"PoorlyAligned", "softmax_forward x=f32:3x132:nc@4 axis=1", rows},
                     AlgorithmCase{"RowsWithGaps", "softmax_forward x=f16:5x33:48,1 y=f16:5x33:35,1 axis=1", short_rows},
                     AlgorithmCase{"ChannelsLast", "softmax_forward x=f32:2x21x3x5:nhwc axis=1", short_rows},

@@ -394,7 +394,7 @@ TEST_F(SessionTest, ReportsProgressThatEndsAtItsPlan) {
   EXPECT_EQ(progress.back().job, 1U);
   EXPECT_EQ(progress.back().jobs, 2U);
   EXPECT_EQ(progress.back().candidates, progress.back().planned);
-  EXPECT_DOUBLE_EQ(progress.back().remaining, 0);
+  EXPECT_DOUBLE_EQ(progress.back().remaining.value(), 0);
 }
 
 TEST_F(SessionTest, LetsALocalSearchGoOnAfterItsFirstRace) {

@@ -25,8 +25,9 @@ class Tuning {
   Tuning(const Catalogue& catalogue, tuner::Laboratory& laboratory, cache::Database& database,
          tuner::SessionOptions options, std::function<void(const tuner::Progress&)> progress = {});
 
-  /// Tunes all jobs; results in the order given. Throws what the laboratory throws; everything finished until then is
-  /// stored.
+  /// Tunes all jobs; results in the order given. The best of a job is the best that the database now holds for it,
+  /// also of earlier sessions that tried other candidates: it is what an application will get. Throws what the
+  /// laboratory throws; everything finished until then is stored.
   std::vector<tuner::JobResult> run(const std::vector<tuner::Job>& jobs);
 
   /// Makes run() return after the trial at work. Callable from any thread and from a signal handler.
@@ -37,9 +38,11 @@ class Tuning {
 
  private:
   void store(const tuner::Trial& trial);
+  void consider_stored(tuner::JobResult& result);
   std::optional<tuner::Trial> known(const Request& request, const Choice& choice, const std::string& algorithm_digest,
                                     const std::string& source_digest);
 
+  const Catalogue& catalogue_;
   cache::Database& database_;
   const tuner::Apparatus& apparatus_;
   std::string session_id_;

@@ -36,11 +36,12 @@ struct SessionOptions {
 struct Progress {
   size_t job = 0;  ///< Number of the request at work in the order of tuning, from 0.
   size_t jobs = 0;
-  std::string request;          ///< Its key.
-  size_t candidates = 0;        ///< Finished of this request.
-  size_t planned = 0;           ///< Candidates of this request, at most.
-  double elapsed = 0;           ///< Seconds since the session started.
-  double remaining = 0;         ///< Estimated seconds to go; at most what is left of the budget.
+  std::string request;    ///< Its key.
+  size_t candidates = 0;  ///< Finished of this request.
+  size_t planned = 0;     ///< Candidates of this request, at most.
+  double elapsed = 0;     ///< Seconds since the session started.
+  /// Estimated seconds to go, at most what is left of the budget; nothing before the first trial.
+  std::optional<double> remaining{};
   const Trial* last = nullptr;  ///< The trial that just finished; null at the start of a request.
   const Trial* best = nullptr;  ///< Best of this request so far; null if none has a time.
 };

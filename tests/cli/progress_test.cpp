@@ -1,0 +1,43 @@
+#include <gmock/gmock.h>
+
+#include "progress_display.h"
+
+namespace kiln::cli {
+namespace {
+
+tuner::Progress halfway() {
+  tuner::Progress progress;
+  progress.job = 1;
+  progress.jobs = 4;
+  progress.candidates = 8;
+  progress.planned = 16;
+  progress.remaining = 75;
+  return progress;
+}
+
+TEST(Progress, SaysWhereItIsHowLongItTakesAndWhatIsBest) {
+  tuner::Progress progress = halfway();
+  EXPECT_EQ(progress_status(progress), "layer 2/4, candidate 8/16, 1m15s left");
+  tuner::Trial best;
+  best.median = 1.234e-5;
+  progress.best = &best;
+  EXPECT_EQ(progress_status(progress), "layer 2/4, candidate 8/16, 1m15s left, best 12.34 us");
+}
+
+TEST(Progress, DoesNotGuessTheTimeLeftBeforeTheFirstTrial) {
+  tuner::Progress progress = halfway();
+  progress.remaining.reset();
+  EXPECT_EQ(progress_status(progress), "layer 2/4, candidate 8/16");
+}
+
+TEST(Progress, TheBarCountsTheLayersAndThePartOfTheOneAtWork) {
+  const std::string bar = progress_bar(halfway());  // 1.5 of 4 layers are 9 of 24 characters
+  EXPECT_THAT(bar, testing::StartsWith("[#########...............] layer 2/4"));
+  tuner::Progress over = halfway();
+  over.candidates = 40;  // more than were planned
+  EXPECT_THAT(progress_bar(over), testing::StartsWith("[############............] "));
+  EXPECT_THAT(progress_bar({}), testing::StartsWith("[########################] "));
+}
+
+}  // namespace
+}  // namespace kiln::cli
