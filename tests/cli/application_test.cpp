@@ -1,4 +1,5 @@
-// What an application asks for through the C++ API is what `kiln tune model.onnx` tuned: the same request, to the letter.
+// What an application asks for through the C++ API is what `kiln tune model.onnx` tuned: the same request, to the
+// letter.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -105,8 +106,8 @@ class ApplicationTest : public ProgramTest {
 };
 
 TEST_F(ApplicationTest, HitsEveryLayerOfATunedModelExactly) {
-  const Outcome tuned = kiln({"tune", model_path("squeezenet1_1"), "--db", path("tuning.db"), "--candidates", "1",
-                              "--json", "--quiet"});
+  const Outcome tuned =
+      kiln({"tune", model_path("squeezenet1_1"), "--db", path("tuning.db"), "--candidates", "1", "--json", "--quiet"});
   ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
   Keys keys;
   Engine engine(options(path("tuning.db")));

@@ -50,10 +50,11 @@ TEST_F(PlantedBug, VerifyNamesEveryVariantThatIsWrong) {
 }
 
 TEST_F(PlantedBug, VerifyReportsAVariantThatCrashesAndGoesOn) {
-  write_template("softmax/softmax_warp.cu",
-                 "extern \"C\" __global__ void softmax_warp(const TX* x, TY* y, float alpha, float beta, long long n) {\n"
-                 "  y[1ll << 40] = x[0];\n"
-                 "}\n");
+  write_template(
+      "softmax/softmax_warp.cu",
+      "extern \"C\" __global__ void softmax_warp(const TX* x, TY* y, float alpha, float beta, long long n) {\n"
+      "  y[1ll << 40] = x[0];\n"
+      "}\n");
   const Outcome outcome = kiln({"verify", softmax});
   EXPECT_EQ(outcome.exit_code, 1) << outcome.out << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("WRONG softmax_warp"));
