@@ -32,14 +32,9 @@ int64_t slices(const Shape& shape, const RowLayout& layout) {
   return (layout.inner + columns - 1) / columns;
 }
 
-<<<<<<< HEAD
 std::optional<std::string> refusal(const SoftmaxForward& softmax, const Target&) {
   if (descriptor::strided_rows(softmax)) return std::nullopt;
-=======
-std::optional<std::string> refusal(const Request& request, const Target&) {
-  if (descriptor::strided_rows(SoftmaxForward::of(request))) return std::nullopt;
-  if (SoftmaxForward::of(request).row_length() == 0) return "rows must not be empty";
->>>>>>> 9ab90b3 (CLI: failures are named and counted, a layer that fails is not the end, the best that is stored is the best that is shown; tests that see the checks fail)
+  if (softmax.row_length() == 0) return "rows must not be empty";
   return "needs a contiguous dimension other than the axis, and the others at a regular distance";
 }
 
