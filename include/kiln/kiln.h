@@ -183,7 +183,7 @@ KILN_API kiln_status kiln_epilogue_create(kiln_epilogue** epilogue);
 KILN_API void kiln_epilogue_destroy(kiln_epilogue* epilogue);
 /* v + values[k]; `values`: K elements. */
 KILN_API kiln_status kiln_epilogue_bias(kiln_epilogue* epilogue, const kiln_tensor* values);
-/* v + residual at the same position; the extents of y. It may be y itself. */
+/* v + residual at the same position; the extents of y. It may be y itself, with y's dtype and strides. */
 KILN_API kiln_status kiln_epilogue_add(kiln_epilogue* epilogue, const kiln_tensor* residual);
 /* max(v, 0); NaN stays NaN. */
 KILN_API kiln_status kiln_epilogue_relu(kiln_epilogue* epilogue);
@@ -227,12 +227,13 @@ static inline kiln_conv_options kiln_conv_options_default(void) {
 /* Enqueues y = epilogue(alpha * conv(x, w) + beta * y) on `stream` and returns without waiting.
  *
  * x: N,C,H,W   w: K,C/groups,R,S   y: N,K,P,Q with P = floor((H + pads - dilation*(R-1) - 1) / stride) + 1. Any
- * strides; dtypes may differ between operands; sums are in f32. y must not overlap x, w or the bias. `options` may be
- * NULL.
+ * strides; dtypes may differ between operands; sums are in f32. y must share no element with x, w or the bias; regions
+ * of one tensor may interleave. `options` may be NULL.
  *
  * The first call for a shape compiles (see kiln_context_prepare()); it never tunes. Later calls find their plan in a
- * fraction of a microsecond. The context keeps one workspace a stream; use a plan to supply your own. An empty batch is
- * a no-op. KILN_INVALID_ARGUMENT, KILN_UNSUPPORTED, KILN_COMPILE_FAILED, KILN_DRIVER_ERROR. */
+ * fraction of a microsecond. Workspace is lent to one call at a time and refused while `stream` is captured into a
+ * graph; use a plan to supply your own. An empty batch is a no-op. KILN_INVALID_ARGUMENT, KILN_UNSUPPORTED,
+ * KILN_COMPILE_FAILED, KILN_DRIVER_ERROR. */
 KILN_API kiln_status kiln_conv_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* w,
                                        const kiln_tensor* y, const kiln_conv_options* options, kiln_stream stream);
 
