@@ -19,7 +19,13 @@ constexpr size_t max_operands = 16;
 RunValues values_of(const kiln_run_values* given) {
   const kiln_run_values c = read(given, kiln_run_values_default(), "kiln_plan_run");
   require_zero(c.reserved, "kiln_plan_run", "reserved");
-  return {c.alpha, c.beta, c.clip_lo, c.clip_hi, c.n};
+  RunValues values;
+  values.alpha = c.alpha;
+  values.beta = c.beta;
+  values.clip_lo = c.clip_lo;
+  values.clip_hi = c.clip_hi;
+  values.n = c.n;
+  return values;
 }
 
 }  // namespace
