@@ -67,8 +67,9 @@ void conv_forward(Context& context, const Tensor& x, const Tensor& w, const Tens
     if (!is_same_view(y, *epilogue.residual())) refuse_overlap("conv_forward", y, "residual", *epilogue.residual());
     operands[count++] = *epilogue.residual();
   }
-  const RunValues values{options.alpha, options.beta, epilogue.clip_lo(), epilogue.clip_hi(),
-                         options.dynamic_batch ? x.extent(0) : -1};
+  RunValues values = values_of(options, x);
+  values.clip_lo = epilogue.clip_lo();
+  values.clip_hi = epilogue.clip_hi();
   run_call(context, key_of(x, w, y, options), std::span(operands.data(), count), values, stream,
            [&] { return request_of(x, w, y, options); });
 }

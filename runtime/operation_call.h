@@ -27,6 +27,16 @@ bool is_same_view(const Tensor& a, const Tensor& b);
 /// apart; tensors of different dtypes or unrelated strides must lie in separate ranges of memory.
 void refuse_overlap(std::string_view operation, const Tensor& y, std::string_view name, const Tensor& other);
 
+/// What `options` of an operation say about one call. `x`: the operand that has the batch.
+template <class Options>
+RunValues values_of(const Options& options, const Tensor& x) {
+  RunValues values;
+  values.alpha = options.alpha;
+  values.beta = options.beta;
+  if (options.dynamic_batch) values.n = x.extent(0);
+  return values;
+}
+
 /// Runs the plan of `key`; `make_request` gives its request if this is the first call.
 template <class MakeRequest>
 void run_call(Context& context, const CallKey& key, std::span<const Address> operands, const RunValues& values,
@@ -47,6 +57,15 @@ void run_call(Context& context, const CallKey& key, std::span<const Address> ope
   if (bytes == 0) return plan->run(stream, operands, nullptr, values);
   const WorkspacePool::Lease workspace = impl.workspaces().lease(stream, bytes);
   plan->run(stream, operands, workspace.address(), values);
+}
+
+/// How a call of an operation from x to y ends: as run_call(), once the two are known not to overlap.
+template <class Options, class MakeRequest>
+void run_unary_call(std::string_view operation, Context& context, const CallKey& key, const Tensor& x, const Tensor& y,
+                    const Options& options, Stream stream, const MakeRequest& make_request) {
+  refuse_overlap(operation, y, "x", x);
+  const std::array<Address, 2> operands = {x, y};
+  run_call(context, key, operands, values_of(options, x), stream, make_request);
 }
 
 }  // namespace kiln

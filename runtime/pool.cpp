@@ -1,7 +1,5 @@
 #include "kiln/pool.h"
 
-#include <array>
-
 #include "operation_call.h"
 
 namespace kiln {
@@ -45,13 +43,8 @@ Request request_of(const Tensor& x, const Tensor& y, const PoolOptions& options)
 }  // namespace
 
 void pool_forward(Context& context, const Tensor& x, const Tensor& y, const PoolOptions& options, Stream stream) {
-  refuse_overlap("pool_forward", y, "x", x);
-  const std::array<Address, 2> operands = {x, y};
-  RunValues values;
-  values.alpha = options.alpha;
-  values.beta = options.beta;
-  if (options.dynamic_batch) values.n = x.extent(0);
-  run_call(context, key_of(x, y, options), operands, values, stream, [&] { return request_of(x, y, options); });
+  run_unary_call("pool_forward", context, key_of(x, y, options), x, y, options, stream,
+                 [&] { return request_of(x, y, options); });
 }
 
 }  // namespace kiln

@@ -1,7 +1,5 @@
 #include "kiln/softmax.h"
 
-#include <array>
-
 #include "operation_call.h"
 
 namespace kiln {
@@ -31,13 +29,8 @@ Request request_of(const Tensor& x, const Tensor& y, const SoftmaxOptions& optio
 }  // namespace
 
 void softmax_forward(Context& context, const Tensor& x, const Tensor& y, const SoftmaxOptions& options, Stream stream) {
-  refuse_overlap("softmax_forward", y, "x", x);
-  const std::array<Address, 2> operands = {x, y};
-  RunValues values;
-  values.alpha = options.alpha;
-  values.beta = options.beta;
-  if (options.dynamic_batch) values.n = x.extent(0);
-  run_call(context, key_of(x, y, options), operands, values, stream, [&] { return request_of(x, y, options); });
+  run_unary_call("softmax_forward", context, key_of(x, y, options), x, y, options, stream,
+                 [&] { return request_of(x, y, options); });
 }
 
 }  // namespace kiln
