@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdlib>
 #include <string_view>
 
@@ -14,9 +15,9 @@ namespace kiln {
 namespace {
 
 // KILN_EMULATOR_* belong to the emulator, which checks them itself.
-constexpr std::array<std::string_view, 8> known_names = {"KILN_DRIVER",    "KILN_NVRTC",        "KILN_CACHE",
-                                                         "KILN_PACK_PATH", "KILN_RECORD",       "KILN_LOG",
-                                                         "KILN_WORKER",    "KILN_TEMPLATE_PATH"};
+constexpr std::array<std::string_view, 10> known_names = {
+    "KILN_DRIVER", "KILN_NVRTC",  "KILN_CACHE",         "KILN_PACK_PATH",    "KILN_RECORD",
+    "KILN_LOG",    "KILN_WORKER", "KILN_TEMPLATE_PATH", "KILN_KERNEL_STORE", "KILN_KERNEL_STORE_MIB"};
 
 void refuse_unknown_names() {
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
@@ -44,6 +45,18 @@ bool flag(const Environment::Lookup& lookup, const char* name) {
   if (!value || *value == "0") return false;
   if (*value == "1") return true;
   throw Error(ErrorCode::invalid_argument, fmt::format("{}={} is not 0 or 1", name, *value));
+}
+
+std::optional<uint64_t> mebibytes(const Environment::Lookup& lookup, const char* name) {
+  constexpr uint64_t most = uint64_t{1} << 40;  // bytes still fit 64 bits
+  const std::optional<std::string> value = text(lookup, name);
+  if (!value) return std::nullopt;
+  uint64_t number = 0;
+  const char* const end = value->data() + value->size();
+  const auto [stop, error] = std::from_chars(value->data(), end, number);
+  if (error == std::errc() && stop == end && number >= 1 && number <= most) return number;
+  throw Error(ErrorCode::invalid_argument, fmt::format("{}={} is not a number of MiB", name, *value),
+              "give a whole number of at least 1");
 }
 
 std::vector<std::string> split(const std::string& text, char separator) {
@@ -81,6 +94,8 @@ Environment Environment::read(const Lookup& lookup) {
   result.log = flag(lookup, "KILN_LOG");
   result.worker = text(lookup, "KILN_WORKER");
   result.template_path = text(lookup, "KILN_TEMPLATE_PATH");
+  result.kernel_store = text(lookup, "KILN_KERNEL_STORE");
+  result.kernel_store_mib = mebibytes(lookup, "KILN_KERNEL_STORE_MIB");
   result.cache_home = user_cache_home(lookup);
   return result;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "kiln/base/digest.h"
 #include "kiln/base/error.h"
@@ -61,6 +62,24 @@ CompiledProgram compile(const device::Nvrtc& nvrtc, const Program& program, cons
     result.seconds += compiled.seconds;
   }
   return result;
+}
+
+CompiledProgram compile(const device::Nvrtc& nvrtc, const Program& program, const Target& target,
+                        store::FileStore* kernels) {
+  if (kernels == nullptr) return compile(nvrtc, program, target);
+  std::optional<CompiledProgram> result;
+  kernels->obtain(
+      compile_digest(nvrtc, program, target),
+      [&](std::string_view bytes) {
+        try {
+          result = deserialise(bytes);
+        } catch (const Error&) {
+          return false;  // of another version of Kiln
+        }
+        return result->program == program;  // a digest is not proof against a file that was put there
+      },
+      [&] { return serialise(result.emplace(compile(nvrtc, program, target))); });
+  return std::move(*result);
 }
 
 std::string compile_digest(const device::Nvrtc& nvrtc, const Program& program, const Target& target) {

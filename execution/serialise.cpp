@@ -1,36 +1,32 @@
-// The byte form of a CompiledProgram: a version line, CBOR, a digest of both.
+// The byte form of a CompiledProgram: a version line, the length of a JSON text, the text, the long texts and images that
+// it gives the lengths of, and a digest of all that.
+//
+// JSON text, not a binary form of it: its parser does not recurse, so no input can exhaust the stack.
 #include <fmt/format.h>
 
+#include <charconv>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "kiln/base/digest.h"
 #include "kiln/base/error.h"
 #include "kiln/execution/compile.h"
+#include "validate.h"
 
 namespace kiln::execution {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view magic = "kiln-compiled 1\n";
+constexpr std::string_view magic = "kiln-compiled 2\n";
 constexpr size_t digest_length = 32;
+constexpr size_t length_digits = 16;  // hexadecimal
 
-json binary(const std::string& bytes) {
-  return json::binary({bytes.begin(), bytes.end()});
+[[noreturn]] void refuse(std::string_view what) {
+  throw Error(ErrorCode::parse_error, fmt::format("not a compiled program: {}", what), "compile it again");
 }
 
-std::string text_of(const json& value) {
-  const json::binary_t& bytes = value.get_binary();
-  return {bytes.begin(), bytes.end()};
-}
-
-json to_json(const Count& count) {
-  return {count.fixed, count.per_n, count.divisor};
-}
-
-Count count_from(const json& value) {
-  return {value.at(0).get<int64_t>(), value.at(1).get<int64_t>(), value.at(2).get<int64_t>()};
-}
+// ---- writing ----
 
 struct ArgumentToJson {
   json operator()(const OperandArgument& argument) const { return {{"operand", argument.name}}; }
@@ -38,16 +34,10 @@ struct ArgumentToJson {
   json operator()(Scalar scalar) const { return {{"scalar", static_cast<int>(scalar)}}; }
 };
 
-Argument argument_from(const json& value) {
-  if (value.contains("operand")) return OperandArgument{value.at("operand").get<std::string>()};
-  if (value.contains("workspace")) return WorkspaceArgument{value.at("workspace").get<int64_t>()};
-  return static_cast<Scalar>(value.at("scalar").get<int>());
-}
-
 struct StepToJson {
   json operator()(const Launch& launch) const {
     json grid = json::array(), arguments = json::array();
-    for (const Count& count : launch.grid) grid.push_back(to_json(count));
+    for (const Count& count : launch.grid) grid.push_back({count.fixed, count.per_n, count.divisor});
     for (const Argument& argument : launch.arguments) arguments.push_back(std::visit(ArgumentToJson{}, argument));
     return {{"source", launch.source}, {"entry", launch.entry},  {"grid", grid},
             {"block", launch.block},   {"arguments", arguments}, {"dynamic_shared", launch.dynamic_shared_bytes}};
@@ -55,86 +45,144 @@ struct StepToJson {
   json operator()(const ClearWorkspace& clear) const { return {{"clear", clear.offset}, {"bytes", clear.bytes}}; }
 };
 
-Step step_from(const json& value) {
-  if (value.contains("clear")) {
-    return ClearWorkspace{value.at("clear").get<int64_t>(), value.at("bytes").get<int64_t>()};
-  }
-  Launch launch;
-  launch.source = value.at("source").get<size_t>();
-  launch.entry = value.at("entry").get<std::string>();
-  for (size_t i = 0; i < 3; ++i) launch.grid[i] = count_from(value.at("grid").at(i));
-  launch.block = value.at("block").get<std::array<unsigned, 3>>();
-  launch.dynamic_shared_bytes = value.at("dynamic_shared").get<unsigned>();
-  for (const json& argument : value.at("arguments")) launch.arguments.push_back(argument_from(argument));
-  return launch;
-}
-
 json to_json(const device::KernelResources& kernel) {
   return {kernel.name,  kernel.arch,          kernel.registers, kernel.spill_stores, kernel.spill_loads,
           kernel.stack, kernel.static_shared, kernel.constant,  kernel.barriers};
 }
 
-device::KernelResources resources_from(const json& value) {
-  return {value.at(0), value.at(1), value.at(2), value.at(3), value.at(4),
-          value.at(5), value.at(6), value.at(7), value.at(8)};
-}
-
-json to_json(const CompiledProgram& compiled) {
+// The fields of `compiled`; long texts go to the end of `blobs`, and only their lengths stand in the fields.
+json to_json(const CompiledProgram& compiled, std::string& blobs) {
+  const auto blob = [&blobs](const std::string& bytes) {
+    blobs += bytes;
+    return bytes.size();
+  };
   json sources = json::array(), steps = json::array(), images = json::array();
-  for (const std::string& source : compiled.program.sources) sources.push_back(binary(source));
+  for (const std::string& source : compiled.program.sources) sources.push_back(blob(source));
   for (const Step& step : compiled.program.steps) steps.push_back(std::visit(StepToJson{}, step));
   for (const KernelImage& image : compiled.images) {
     json resources = json::array();
     for (const device::KernelResources& kernel : image.resources) resources.push_back(to_json(kernel));
-    images.push_back({{"ptx", binary(image.ptx)}, {"cubin", binary(image.cubin)}, {"resources", resources}});
+    const size_t ptx = blob(image.ptx), cubin = blob(image.cubin);
+    images.push_back({{"ptx", ptx}, {"cubin", cubin}, {"resources", resources}});
   }
   return {{"sources", sources},
           {"steps", steps},
           {"workspace", compiled.program.workspace_bytes},
           {"deterministic", compiled.program.deterministic},
           {"images", images},
-          {"log", binary(compiled.log)},
+          {"log", blob(compiled.log)},
           {"seconds", compiled.seconds}};
 }
 
-CompiledProgram from_json(const json& value) {
+// ---- reading ----
+
+// get<T>() of JSON converts whatever number there is; a value that T cannot hold must be refused instead.
+template <class T>
+T integer(const json& value) {
+  const bool fits = value.is_number_unsigned()  ? std::in_range<T>(value.get<uint64_t>())
+                    : value.is_number_integer() ? std::in_range<T>(value.get<int64_t>())
+                                                : false;
+  if (!fits) refuse(fmt::format("a number is {}", value.dump(-1, ' ', true, json::error_handler_t::replace)));
+  return value.get<T>();
+}
+
+// Hands out the texts behind the fields, in their order.
+class Blobs {
+ public:
+  explicit Blobs(std::string_view bytes) : rest_(bytes) {}
+
+  std::string next(const json& length) {
+    const auto bytes = integer<size_t>(length);
+    if (bytes > rest_.size()) refuse("a text is longer than what is there");
+    std::string text(rest_.substr(0, bytes));
+    rest_.remove_prefix(bytes);
+    return text;
+  }
+  void require_end() const {
+    if (!rest_.empty()) refuse("more follows than it says");
+  }
+
+ private:
+  std::string_view rest_;
+};
+
+Argument argument_from(const json& value) {
+  if (value.contains("operand")) return OperandArgument{value.at("operand").get<std::string>()};
+  if (value.contains("workspace")) return WorkspaceArgument{integer<int64_t>(value.at("workspace"))};
+  return static_cast<Scalar>(integer<int>(value.at("scalar")));
+}
+
+Step step_from(const json& value) {
+  if (value.contains("clear")) {
+    return ClearWorkspace{integer<int64_t>(value.at("clear")), integer<int64_t>(value.at("bytes"))};
+  }
+  Launch launch;
+  launch.source = integer<size_t>(value.at("source"));
+  launch.entry = value.at("entry").get<std::string>();
+  for (size_t i = 0; i < 3; ++i) {
+    const json& count = value.at("grid").at(i);
+    launch.grid[i] = {integer<int64_t>(count.at(0)), integer<int64_t>(count.at(1)), integer<int64_t>(count.at(2))};
+    launch.block[i] = integer<unsigned>(value.at("block").at(i));
+  }
+  launch.dynamic_shared_bytes = integer<unsigned>(value.at("dynamic_shared"));
+  for (const json& argument : value.at("arguments")) launch.arguments.push_back(argument_from(argument));
+  return launch;
+}
+
+device::KernelResources resources_from(const json& value) {
+  device::KernelResources resources;
+  resources.name = value.at(0).get<std::string>();
+  resources.arch = value.at(1).get<std::string>();
+  int* const numbers[] = {&resources.registers,     &resources.spill_stores, &resources.spill_loads, &resources.stack,
+                          &resources.static_shared, &resources.constant,     &resources.barriers};
+  for (size_t i = 0; i < std::size(numbers); ++i) *numbers[i] = integer<int>(value.at(i + 2));
+  return resources;
+}
+
+CompiledProgram from_json(const json& value, Blobs blobs) {
   CompiledProgram compiled;
-  for (const json& source : value.at("sources")) compiled.program.sources.push_back(text_of(source));
+  for (const json& source : value.at("sources")) compiled.program.sources.push_back(blobs.next(source));
   for (const json& step : value.at("steps")) compiled.program.steps.push_back(step_from(step));
-  compiled.program.workspace_bytes = value.at("workspace").get<int64_t>();
+  compiled.program.workspace_bytes = integer<int64_t>(value.at("workspace"));
   compiled.program.deterministic = value.at("deterministic").get<bool>();
   for (const json& image : value.at("images")) {
     KernelImage& added = compiled.images.emplace_back();
-    added.ptx = text_of(image.at("ptx"));
-    added.cubin = text_of(image.at("cubin"));
+    added.ptx = blobs.next(image.at("ptx"));
+    added.cubin = blobs.next(image.at("cubin"));
     for (const json& kernel : image.at("resources")) added.resources.push_back(resources_from(kernel));
   }
-  compiled.log = text_of(value.at("log"));
+  compiled.log = blobs.next(value.at("log"));
   compiled.seconds = value.at("seconds").get<double>();
+  blobs.require_end();
   return compiled;
-}
-
-[[noreturn]] void refuse(std::string_view what) {
-  throw Error(ErrorCode::parse_error, fmt::format("not a compiled program: {}", what), "compile it again");
 }
 
 }  // namespace
 
 std::string serialise(const CompiledProgram& compiled) {
-  std::string bytes(magic);
-  json::to_cbor(to_json(compiled), nlohmann::detail::output_adapter<char>(bytes));
+  std::string blobs;
+  const std::string fields = to_json(compiled, blobs).dump();
+  std::string bytes = fmt::format("{}{:0{}x}{}", magic, fields.size(), length_digits, fields);
+  bytes += blobs;
   return bytes + digest_of(bytes);
 }
 
 CompiledProgram deserialise(std::string_view bytes) {
   if (!bytes.starts_with(magic)) refuse("it does not start with the version line");
-  if (bytes.size() < magic.size() + digest_length) refuse("it is cut off");
+  if (bytes.size() < magic.size() + length_digits + digest_length) refuse("it is cut off");
   const std::string_view body = bytes.substr(0, bytes.size() - digest_length);
   if (digest_of(body) != bytes.substr(body.size())) refuse("its checksum does not match");
+  const std::string length(body.substr(magic.size(), length_digits));
+  const std::string_view rest = body.substr(magic.size() + length_digits);
+  size_t fields = 0;
+  const auto [end, error] = std::from_chars(length.data(), length.data() + length.size(), fields, 16);
+  if (error != std::errc() || end != length.data() + length.size() || fields > rest.size()) refuse("its length is wrong");
   try {
-    return from_json(json::from_cbor(body.substr(magic.size())));
-  } catch (const json::exception& error) {
-    refuse(error.what());
+    CompiledProgram compiled = from_json(json::parse(rest.substr(0, fields)), Blobs(rest.substr(fields)));
+    if (const std::string fault = fault_of(compiled); !fault.empty()) refuse(fault);
+    return compiled;
+  } catch (const json::exception& failure) {
+    refuse(failure.what());
   }
 }
 

@@ -72,6 +72,9 @@ Context::Impl::Impl(const ContextOptions& options, const Environment& environmen
       workspaces_(context_) {
   device::require_driver_for(*nvrtc_, context_->driver());
   if (environment.record) recorder_.emplace(*environment.record);
+  if (const auto store = kernel_store(options.kernel_store, environment)) {
+    kernels_.emplace(*store, [this](std::string_view message) { announce(std::string(message)); });
+  }
   load_cache(options, environment);
 }
 
@@ -155,7 +158,7 @@ std::shared_ptr<const LoadedPlan> Context::Impl::build(const Request& request) {
 
 std::shared_ptr<const LoadedPlan> Context::Impl::load(const Request& request, const Selection& selection) {
   const Program program = catalogue_.program(request, target_, selection.choice);
-  const execution::CompiledProgram compiled = execution::compile(*nvrtc_, program, target_);
+  const execution::CompiledProgram compiled = execution::compile(*nvrtc_, program, target_, kernels_ ? &*kernels_ : nullptr);
   return std::make_shared<const LoadedPlan>(request, selection.choice, selection.source,
                                             execution::Executable(context_, compiled, names_of(request.operands)));
 }

@@ -15,6 +15,7 @@
 #include "kiln/device/nvrtc.h"
 #include "kiln/execution/compile.h"
 #include "kiln/generator/catalogue.h"
+#include "kiln/store/file_store.h"
 #include "loaded_plan.h"
 #include "plan_table.h"
 #include "recorder.h"
@@ -57,6 +58,7 @@ class Context::Impl {
   std::function<void(std::string_view)> announce_;
   std::shared_ptr<const device::ContextHandle> context_;
   std::shared_ptr<const device::Nvrtc> nvrtc_;
+  std::optional<store::FileStore> kernels_;
   Catalogue catalogue_;
   Target target_;
   DeviceFigures figures_;

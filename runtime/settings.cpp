@@ -1,7 +1,10 @@
 #include "kiln/runtime/settings.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 #include "kiln/templates/catalogue.h"
@@ -21,6 +24,14 @@ void append_folder(const fs::path& folder, std::vector<std::string>& paths) {
   paths.insert(paths.end(), found.begin(), found.end());
 }
 
+// `named`, else `name` in Kiln's part of the user's cache folder; nothing for "off" and where there is no such folder.
+std::optional<std::string> user_path(std::optional<std::string> named, std::string_view name,
+                                     const Environment& environment) {
+  if (!named && !environment.cache_home.empty()) named = fmt::format("{}/kiln/{}", environment.cache_home, name);
+  if (named == "off") return std::nullopt;
+  return named;
+}
+
 }  // namespace
 
 Catalogue catalogue_of(const Environment& environment) {
@@ -28,10 +39,17 @@ Catalogue catalogue_of(const Environment& environment) {
 }
 
 std::optional<std::string> cache_path(const std::optional<std::string>& given, const Environment& environment) {
-  std::optional<std::string> path = given ? given : environment.cache;
-  if (!path && !environment.cache_home.empty()) path = environment.cache_home + "/kiln/tuning.db";
-  if (path && *path == "off") return std::nullopt;
-  return path;
+  return user_path(given ? given : environment.cache, "tuning.db", environment);
+}
+
+std::optional<store::StoreOptions> kernel_store(const std::optional<std::string>& given,
+                                                const Environment& environment) {
+  const auto folder = user_path(given ? given : environment.kernel_store, "kernels", environment);
+  if (!folder) return std::nullopt;
+  store::StoreOptions options;
+  options.folder = *folder;
+  if (environment.kernel_store_mib) options.limit_bytes = *environment.kernel_store_mib << 20;
+  return options;
 }
 
 std::vector<std::string> pack_paths(const std::vector<std::string>& given, const Environment& environment) {

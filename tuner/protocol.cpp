@@ -71,6 +71,17 @@ device::KernelResources resources_from(const json& value) {
   return resources;
 }
 
+json to_json(const store::StoreOptions& options) {
+  return {{"folder", options.folder}, {"limit", options.limit_bytes}};
+}
+
+store::StoreOptions store_options_from(const json& value) {
+  store::StoreOptions options;
+  value.at("folder").get_to(options.folder);
+  value.at("limit").get_to(options.limit_bytes);
+  return options;
+}
+
 json to_json(const CheckOptions& options) {
   json fills = json::array();
   for (const reference::Values values : options.fills) fills.push_back(static_cast<int>(values));

@@ -5,6 +5,7 @@
 
 #include "kiln/device/device.h"
 #include "kiln/device/resource_log.h"
+#include "kiln/store/file_store.h"
 #include "kiln/tuner/check.h"
 #include "kiln/tuner/laboratory.h"
 
@@ -18,6 +19,9 @@ device::DeviceInfo device_info_from(const nlohmann::json& value);
 
 nlohmann::json to_json(const device::KernelResources& resources);
 device::KernelResources resources_from(const nlohmann::json& value);
+
+nlohmann::json to_json(const store::StoreOptions& options);
+store::StoreOptions store_options_from(const nlohmann::json& value);
 
 nlohmann::json to_json(const CheckOptions& options);
 CheckOptions check_options_from(const nlohmann::json& value);

@@ -71,6 +71,10 @@ class Worker {
 
   Message nvrtc(const json& fields) {
     compiler_ = device::Nvrtc::open({.library = optional_text(fields, "nvrtc")});
+    if (const auto kernels = fields.find("kernels"); kernels != fields.end()) {
+      // Silent: what there is to say about the store, the application that uses the variants says.
+      kernels_.emplace(store_options_from(*kernels), [](std::string_view) {});
+    }
     target_ = execution::target_for(fields.at("cc_major").get<int>(), fields.at("cc_minor").get<int>(), *compiler_);
     return {{{"nvrtc_major", target_.nvrtc_major}, {"nvrtc_minor", target_.nvrtc_minor}}, {}};
   }
@@ -87,10 +91,10 @@ class Worker {
     }
   }
 
-  Message compile(const Message& command) const {
+  Message compile(const Message& command) {
     if (!compiler_) throw Error(ErrorCode::internal, "the worker was given a program before its compiler");
     const execution::CompiledProgram source = execution::deserialise(command.payload);
-    const execution::CompiledProgram compiled = execution::compile(*compiler_, source.program, target_);
+    const execution::CompiledProgram compiled = execution::compile(*compiler_, source.program, target_, kernels_ ? &*kernels_ : nullptr);
     return {{{"seconds", compiled.seconds}, {"resources", to_json(compiled.peak_resources())}},
             execution::serialise(compiled)};
   }
@@ -119,6 +123,7 @@ class Worker {
 
   std::shared_ptr<const device::Nvrtc> compiler_;
   Target target_;
+  std::optional<store::FileStore> kernels_;
   std::optional<MeasuringBench> bench_;
 };
 

@@ -85,6 +85,7 @@ Message WorkerPool::command(const char* action) const {
   message.fields = {{"protocol", protocol_version}, {"do", action}};
   if (std::string_view(action) == "nvrtc") {
     if (options_.nvrtc) message.fields["nvrtc"] = *options_.nvrtc;
+    if (options_.kernels) message.fields["kernels"] = to_json(*options_.kernels);
     message.fields["cc_major"] = apparatus_.device.cc_major;
     message.fields["cc_minor"] = apparatus_.device.cc_minor;
   }

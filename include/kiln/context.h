@@ -26,6 +26,9 @@ struct ContextOptions {
   std::optional<std::string> cache;
   /// Packs to read beside those of KILN_PACK_PATH, in order of preference.
   std::vector<std::string> packs;
+  /// The folder in which compiled kernels are kept for all processes; "off" for none. Default: KILN_KERNEL_STORE, else
+  /// kiln/kernels in the user's cache folder. It is never larger than KILN_KERNEL_STORE_MIB, 512 MiB by default.
+  std::optional<std::string> kernel_store;
   /// Candidates that need more workspace are passed over.
   int64_t workspace_limit = std::numeric_limits<int64_t>::max();
   /// Only variants whose results are bitwise reproducible, as if every request said `deterministic`.

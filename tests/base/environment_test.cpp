@@ -37,6 +37,14 @@ TEST(Environment, RefusesAFlagThatIsNotZeroOrOne) {
   EXPECT_THROW(read({{"KILN_LOG", "yes"}}), Error);
 }
 
+TEST(Environment, ReadsTheSizeOfTheKernelStoreAndRefusesWhatIsNone) {
+  EXPECT_EQ(read({{"KILN_KERNEL_STORE_MIB", "64"}}).kernel_store_mib, 64U);
+  EXPECT_EQ(read({}).kernel_store_mib, std::nullopt);
+  for (const char* wrong : {"0", "-1", "64M", "1e3", "99999999999999999999"}) {
+    EXPECT_THROW(read({{"KILN_KERNEL_STORE_MIB", wrong}}), Error) << wrong;
+  }
+}
+
 TEST(Environment, RefusesAnEmptyValue) {
   EXPECT_THROW(read({{"KILN_DRIVER", ""}}), Error);
 }

@@ -1,6 +1,8 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kiln/base/digest.h"
 #include "kiln/base/error.h"
 #include "kiln/execution/compile.h"
 #include "kiln/execution/target.h"
@@ -70,6 +72,57 @@ TEST(CompiledProgram, IsRefusedCutOffAnywhere) {
   const std::string bytes = serialise(example());
   for (size_t length = 0; length < bytes.size(); length += 7) {
     EXPECT_THROW(deserialise(std::string_view(bytes).substr(0, length)), Error) << length << " bytes";
+  }
+}
+
+// Bytes from outside with a right checksum: whoever writes them can compute it.
+TEST(CompiledProgram, IsRefusedWhereItCannotBeRun) {
+  const auto refusal = [](const auto& change) -> std::string {
+    CompiledProgram compiled = example();
+    change(compiled, std::get<Launch>(compiled.program.steps[1]));
+    try {
+      deserialise(serialise(compiled));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::parse_error);
+      return error.what();
+    }
+    return "accepted";
+  };
+  using testing::HasSubstr;
+  EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.source = 2; }), HasSubstr("of source 2 of 2"));
+  EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.grid[1].divisor = 0; }), HasSubstr("no legal grid"));
+  EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.grid[1].fixed = int64_t{1} << 62; }), HasSubstr("legal grid"));
+  EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.block[2] = 0; }), HasSubstr("blocks of 32 x 4 x 0"));
+  EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.block[0] = 1024; }), HasSubstr("blocks of 1024 x 4 x 2"));
+  EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.arguments = {static_cast<Scalar>(5)}; }),
+              HasSubstr("unknown scalar"));
+  EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.arguments = {WorkspaceArgument{1025}}; }),
+              HasSubstr("outside of the workspace"));
+  EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.arguments.assign(65, Scalar::n); }),
+              HasSubstr("too many arguments"));
+  EXPECT_THAT(refusal([](CompiledProgram& c, Launch&) { c.program.steps[0] = ClearWorkspace{1000, 25}; }),
+              HasSubstr("beyond its workspace"));
+  EXPECT_THAT(refusal([](CompiledProgram& c, Launch&) { c.program.workspace_bytes = -1; }), HasSubstr("negative"));
+  EXPECT_THAT(refusal([](CompiledProgram& c, Launch&) { c.images.pop_back(); }), HasSubstr("1 images of 2 sources"));
+}
+
+std::string with_fields(const std::string& fields) {
+  const std::string body = fmt::format("kiln-compiled 2\n{:016x}{}", fields.size(), fields);
+  return body + digest_of(body);
+}
+
+TEST(CompiledProgram, IsRefusedWhereItsFieldsAreNotWhatTheyShouldBe) {
+  const std::string rest = R"(,"workspace":0,"deterministic":true,"images":[],"log":0,"seconds":0.0})";
+  EXPECT_NO_THROW(deserialise(with_fields(R"({"sources":[],"steps":[])" + rest)));
+  for (const std::string& fields : {
+           std::string(), std::string("null"), std::string(R"({"sources":[1],"steps":[])" + rest),
+           std::string(R"({"sources":[-1],"steps":[])" + rest), std::string(R"({"sources":[1e300],"steps":[])" + rest),
+           std::string(R"({"sources":[18446744073709551615],"steps":[])" + rest),
+           std::string(R"({"sources":[],"steps":[{"clear":"x","bytes":1}])" + rest),
+           std::string("{\"sources\":[],\"steps\":[{\"source\":0,\"entry\":\"\xff\"}]" + rest),
+           std::string(1'000'000, '['), std::string(1'000'000, '{'),
+       }) {
+    EXPECT_THROW(deserialise(with_fields(fields)), Error) << fields.substr(0, 60);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <new>
@@ -103,9 +104,49 @@ TEST_F(ContextTest, SaysNothingWhereNobodyHasTunedYet) {
   ContextOptions fresh = options();  // its announcements are failures
   fresh.environment->cache.reset();
   fresh.environment->cache_home = path("fresh-home");
+  std::filesystem::remove_all(fresh.environment->cache_home);
   Context context(fresh);
+  EXPECT_FALSE(std::filesystem::exists(fresh.environment->cache_home)) << "nothing was compiled yet";
   EXPECT_EQ(context.plan(Request::parse(softmax_line)).source(), "estimate");
-  EXPECT_FALSE(std::filesystem::exists(fresh.environment->cache_home)) << "an application must not create folders";
+  EXPECT_FALSE(std::filesystem::exists(fresh.environment->cache_home + "/kiln/tuning.db")) << "nobody has tuned";
+}
+
+TEST_F(ContextTest, TakesKernelsThatAnEarlierContextCompiledFromTheStore) {
+  const std::string folder = path("kernels");
+  std::filesystem::remove_all(folder);
+  ContextOptions storing = options();
+  storing.kernel_store = folder;
+  const Request request = Request::parse("softmax_forward x=f32:5x43");
+  const auto entries = [&] {
+    size_t count = 0;
+    for (const auto& file : std::filesystem::directory_iterator(folder)) count += file.path().extension() == ".entry";
+    return count;
+  };
+  Context(storing).plan(request);
+  ASSERT_EQ(entries(), 1U);
+  // A hit marks its entry as used now.
+  const auto file = std::find_if(begin(std::filesystem::directory_iterator(folder)), std::filesystem::directory_iterator(),
+                                 [](const auto& entry) { return entry.path().extension() == ".entry"; })->path();
+  const auto long_ago = std::filesystem::last_write_time(file) - std::chrono::hours(24);
+  std::filesystem::last_write_time(file, long_ago);
+  Context again(storing);
+  expect_matches_reference(request, again.plan(request));
+  EXPECT_EQ(entries(), 1U);
+  EXPECT_GT(std::filesystem::last_write_time(file), long_ago);
+}
+
+TEST_F(ContextTest, AStoreThatCannotBeWrittenIsAnnouncedOnceAndFailsNothing) {
+  const std::string file = path("not-a-folder");
+  std::ofstream(file) << "a file stands where the folder should be";
+  std::vector<std::string> announced;
+  ContextOptions storing = options();
+  storing.kernel_store = file;
+  storing.announce = [&](std::string_view message) { announced.emplace_back(message); };
+  Context context(storing);
+  expect_matches_reference(Request::parse(softmax_line), context.plan(Request::parse(softmax_line)));
+  context.plan(Request::parse("softmax_forward x=f32:4x38"));
+  ASSERT_EQ(announced.size(), 1u);
+  EXPECT_THAT(announced[0], HasSubstr(file));
 }
 
 TEST_F(ContextTest, AnnouncesAPackThatCannotBeRead) {

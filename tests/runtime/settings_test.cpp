@@ -22,6 +22,21 @@ TEST(CachePath, PrefersTheOptionThenTheVariableThenTheUsersFolder) {
   EXPECT_EQ(cache_path("off", environment), std::nullopt);
 }
 
+TEST(KernelStore, StandsInTheUsersFolderUnlessNamedOrOff) {
+  Environment environment;
+  EXPECT_FALSE(kernel_store(std::nullopt, environment));
+  environment.cache_home = "/home/u/.cache";
+  ASSERT_TRUE(kernel_store(std::nullopt, environment));
+  EXPECT_EQ(kernel_store(std::nullopt, environment)->folder, "/home/u/.cache/kiln/kernels");
+  EXPECT_EQ(kernel_store(std::nullopt, environment)->limit_bytes, store::default_limit);
+  environment.kernel_store = "/v/kernels";
+  environment.kernel_store_mib = 3;
+  EXPECT_EQ(kernel_store(std::nullopt, environment)->folder, "/v/kernels");
+  EXPECT_EQ(kernel_store(std::nullopt, environment)->limit_bytes, uint64_t{3} << 20);
+  EXPECT_EQ(kernel_store("/o/kernels", environment)->folder, "/o/kernels");
+  EXPECT_FALSE(kernel_store("off", environment));
+}
+
 TEST(PackPaths, TakesTheOptionsFirstAndTheFilesOfAFolderByName) {
   const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "kiln_packs";
   std::filesystem::create_directories(folder);

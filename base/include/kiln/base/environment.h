@@ -1,6 +1,7 @@
 // The environment variables that Kiln reads, in one place. docs/environment.md is the user's table of them.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -20,6 +21,8 @@ struct Environment {
   bool log = false;                          ///< KILN_LOG: 0 or 1; one replayable line per call on stderr.
   std::optional<std::string> worker;         ///< KILN_WORKER: path of the `kiln` program that runs as tuning worker.
   std::optional<std::string> template_path;  ///< KILN_TEMPLATE_PATH: folder whose templates override built-in ones.
+  std::optional<std::string> kernel_store;   ///< KILN_KERNEL_STORE: folder of compiled kernels; "off" for none.
+  std::optional<uint64_t> kernel_store_mib;  ///< KILN_KERNEL_STORE_MIB: the most it may hold, in MiB.
   std::string cache_home;                    ///< XDG_CACHE_HOME, else HOME/.cache; empty if neither is set.
 
   using Lookup = std::function<const char*(const char* name)>;

@@ -8,6 +8,7 @@
 #include "kiln/device/nvrtc.h"
 #include "kiln/generator/arch.h"
 #include "kiln/generator/program.h"
+#include "kiln/store/file_store.h"
 
 namespace kiln::execution {
 
@@ -38,13 +39,20 @@ struct CompiledProgram {
 /// be interrupted (ptxas may hang): where a time limit matters, run it in a process of its own.
 CompiledProgram compile(const device::Nvrtc& nvrtc, const Program& program, const Target& target);
 
-/// Identifies what compile() would produce: sources, launches, options and NVRTC's version. The key of a store of
-/// compiled programs.
+/// As above, but takes the result from `kernels` where it is there, made by any process, and leaves it there where it is
+/// not. `seconds` are then those of the compile that made it. A null store means none.
+CompiledProgram compile(const device::Nvrtc& nvrtc, const Program& program, const Target& target,
+                        store::FileStore* kernels);
+
+/// Identifies what compile() would produce: sources, launches, options and NVRTC's version. The key in the store
+/// of compiled programs.
 std::string compile_digest(const device::Nvrtc& nvrtc, const Program& program, const Target& target);
 
 /// Bytes that deserialise() turns back into an equal value. Ends in a checksum.
 std::string serialise(const CompiledProgram& compiled);
-/// Throws Error(parse_error) if `bytes` are damaged, cut off or of another version.
+/// Throws Error(parse_error) if `bytes` are damaged, cut off, of another version, or describe a program that cannot be
+/// run: a launch of a source that is not there, a workspace address outside of the workspace, an empty block. Safe for
+/// bytes from anywhere; the kernels in them are code all the same.
 CompiledProgram deserialise(std::string_view bytes);
 
 }  // namespace kiln::execution

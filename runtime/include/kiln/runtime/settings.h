@@ -1,4 +1,4 @@
-// What the environment decides: the templates, the tuning database, the packs.
+// What the environment decides: the templates, the tuning database, the store of kernels, the packs.
 #pragma once
 
 #include <optional>
@@ -7,6 +7,7 @@
 
 #include "kiln/base/environment.h"
 #include "kiln/generator/catalogue.h"
+#include "kiln/store/file_store.h"
 
 namespace kiln {
 
@@ -16,6 +17,11 @@ Catalogue catalogue_of(const Environment& environment);
 /// `given`, else KILN_CACHE, else kiln/tuning.db in the user's cache folder. Nothing if that is "off" or there is no
 /// such folder: then tuning results live in memory.
 std::optional<std::string> cache_path(const std::optional<std::string>& given, const Environment& environment);
+
+/// Where compiled kernels are kept: `given`, else KILN_KERNEL_STORE, else kiln/kernels in the user's cache folder; as
+/// much as KILN_KERNEL_STORE_MIB says. Nothing if that is "off" or there is no such folder: then every process compiles.
+std::optional<store::StoreOptions> kernel_store(const std::optional<std::string>& given,
+                                                const Environment& environment);
 
 /// `given`, then the packs of KILN_PACK_PATH: each entry a file, or a folder whose *.pack files are taken by name.
 std::vector<std::string> pack_paths(const std::vector<std::string>& given, const Environment& environment);

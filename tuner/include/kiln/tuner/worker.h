@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "kiln/store/file_store.h"
 #include "kiln/tuner/check.h"
 #include "kiln/tuner/laboratory.h"
 
@@ -29,6 +30,8 @@ struct WorkerPoolOptions {
   std::vector<std::string> arguments{"worker"};  ///< What makes it a worker.
   std::optional<std::string> driver{};           ///< As Environment::driver.
   std::optional<std::string> nvrtc{};            ///< As Environment::nvrtc.
+  /// Where workers keep what they compiled, so that using a tuned variant does not compile it again; unset: nowhere.
+  std::optional<store::StoreOptions> kernels{};
   int device = 0;                                ///< Ordinal
   size_t compile_lanes = 0;                      ///< 0: as many as there are hardware threads.
   double compile_limit = 60;                     ///< Seconds until a compile is taken for hung.

@@ -1,0 +1,14 @@
+// Whether a compiled program that came from outside can be run at all.
+#pragma once
+
+#include <string>
+
+#include "kiln/execution/compile.h"
+
+namespace kiln::execution {
+
+/// What is wrong with `compiled`, in words; empty if nothing is. Programs made by a Catalogue and compiled here are
+/// right by construction.
+std::string fault_of(const CompiledProgram& compiled);
+
+}  // namespace kiln::execution

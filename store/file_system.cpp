@@ -1,0 +1,51 @@
+#include "file_system.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace kiln::store {
+namespace {
+
+std::string reason() {
+  return std::strerror(errno);
+}
+
+bool read_all(int descriptor, std::string& bytes) {
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t got = ::read(descriptor, bytes.data() + done, bytes.size() - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return false;
+    if (got == 0) break;  // cut off since its size was asked for
+    done += static_cast<size_t>(got);
+  }
+  bytes.resize(done);
+  return true;
+}
+
+}  // namespace
+
+File::~File() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+ReadFile read_and_touch(const std::string& path, uint64_t limit) {
+  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.is_open()) return {std::nullopt, errno == ENOENT ? std::string() : reason()};
+  struct stat info = {};
+  if (::fstat(file.get(), &info) != 0) return {std::nullopt, reason()};
+  if (!S_ISREG(info.st_mode)) return {std::string(), {}};
+  const auto size = static_cast<uint64_t>(info.st_size);
+  std::string bytes(size <= limit ? size : 1, '\0');
+  if (!read_all(file.get(), bytes)) return {std::nullopt, reason()};
+  const std::array<timespec, 2> now = {timespec{0, UTIME_OMIT}, timespec{0, UTIME_NOW}};
+  (void)::futimens(file.get(), now.data());  // a store that may only be read is of use too
+  return {std::move(bytes), {}};
+}
+
+}  // namespace kiln::store

@@ -1,0 +1,37 @@
+// What the store asks of the file system.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace kiln::store {
+
+/// A file descriptor that is closed at the end of its scope; -1 for none.
+class File {
+ public:
+  explicit File(int descriptor) : descriptor_(descriptor) {}
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  ~File();
+
+  int get() const { return descriptor_; }
+  bool is_open() const { return descriptor_ >= 0; }
+
+ private:
+  int descriptor_;
+};
+
+/// The bytes of a file, and a failure to read them that is worth telling.
+struct ReadFile {
+  std::optional<std::string> bytes;  ///< Nothing if there is no such file or it cannot be read.
+  std::string failure;               ///< Empty unless the file is there and cannot be read.
+};
+
+/// Reads a regular file of at most `limit` bytes and, where that is permitted, marks it as used now: its modification
+/// time, since access times depend on how the file system is mounted. A larger file is read as far as its first byte:
+/// it cannot be what it should be.
+ReadFile read_and_touch(const std::string& path, uint64_t limit);
+
+}  // namespace kiln::store

@@ -1,0 +1,103 @@
+// Compiling through the store that processes share.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "kiln/base/environment.h"
+#include "kiln/execution/compile.h"
+#include "kiln/execution/target.h"
+
+namespace kiln::execution {
+namespace {
+
+namespace fs = std::filesystem;
+
+Program program(int i) {
+  Program program;
+  program.sources = {"extern \"C\" __global__ void k(int* p) { *p = " + std::to_string(i) + "; }\n"};
+  Launch launch;
+  launch.entry = "k";
+  launch.arguments = {OperandArgument{"y"}};
+  program.steps = {launch};
+  return program;
+}
+
+class KernelStoreTest : public testing::Test {
+ protected:
+  KernelStoreTest() {
+    std::string pattern = (fs::temp_directory_path() / "kiln-kernels-XXXXXX").string();
+    options_.folder = mkdtemp(pattern.data());
+  }
+  ~KernelStoreTest() override { fs::remove_all(options_.folder); }
+
+  store::StoreOptions options_;
+};
+
+TEST_F(KernelStoreTest, GivesBackWhatWasCompiled) {
+  const auto nvrtc = device::Nvrtc::open({.library = Environment::read().nvrtc});
+  const Target target = target_for(9, 0, *nvrtc);
+  store::FileStore first(options_), second(options_);
+  const CompiledProgram made = compile(*nvrtc, program(1), target, &first);
+  const CompiledProgram stored = compile(*nvrtc, program(1), target, &second);
+  EXPECT_EQ(second.counts().made, 0U);
+  EXPECT_EQ(second.counts().found, 1U);
+  EXPECT_EQ(stored.program, made.program);
+  EXPECT_EQ(stored.images.at(0).cubin, made.images.at(0).cubin);
+  EXPECT_EQ(stored.images.at(0).ptx, made.images.at(0).ptx);
+  EXPECT_EQ(stored.seconds, made.seconds) << "of the compile that made it";
+  compile(*nvrtc, program(1), target_for(8, 0, *nvrtc), &second);
+  EXPECT_EQ(second.counts().made, 1U) << "another architecture is another kernel";
+}
+
+TEST_F(KernelStoreTest, DoesNotUseAnEntryOfAnotherProgramUnderItsKey) {
+  const auto nvrtc = device::Nvrtc::open({.library = Environment::read().nvrtc});
+  const Target target = target_for(9, 0, *nvrtc);
+  store::FileStore store(options_);
+  const std::string key = compile_digest(*nvrtc, program(1), target);
+  CompiledProgram other = compile(*nvrtc, program(2), target);
+  store.obtain(
+      key, [](std::string_view) { return true; }, [&] { return serialise(other); });
+  EXPECT_EQ(compile(*nvrtc, program(1), target, &store).program, program(1));
+  EXPECT_EQ(store.counts().damaged, 1U);
+}
+
+TEST_F(KernelStoreTest, EightProcessesCompileEachKernelOnce) {
+  constexpr int processes = 8, kernels = 4;
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  for (int p = 0; p < processes; ++p) {
+    if (fork() != 0) continue;
+    try {
+      const auto nvrtc = device::Nvrtc::open({.library = Environment::read().nvrtc});
+      const Target target = target_for(9, 0, *nvrtc);
+      store::FileStore store(options_);
+      for (int i = 0; i < kernels; ++i) {
+        const CompiledProgram compiled = compile(*nvrtc, program((i + p) % kernels), target, &store);
+        if (compiled.images.at(0).cubin.empty()) _exit(1);
+      }
+      const auto made = static_cast<char>(store.counts().made);
+      _exit(write(ends[1], &made, 1) == 1 ? 0 : 1);
+    } catch (...) {
+      _exit(1);
+    }
+  }
+  close(ends[1]);
+  int compiles = 0, answers = 0;
+  for (char made = 0; read(ends[0], &made, 1) == 1; ++answers) compiles += made;
+  close(ends[0]);
+  for (int p = 0; p < processes; ++p) {
+    int status = 0;
+    wait(&status);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_EQ(answers, processes);
+  EXPECT_EQ(compiles, kernels);
+}
+
+}  // namespace
+}  // namespace kiln::execution

@@ -1,0 +1,191 @@
+#include "kiln/store/file_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+
+#include "kiln/base/error.h"
+#include "support.h"
+
+namespace kiln::store {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+StoreOptions in(const std::string& folder, uint64_t limit = default_limit) {
+  StoreOptions options;
+  options.folder = folder;
+  options.limit_bytes = limit;
+  return options;
+}
+
+void set_age(const fs::path& path, std::chrono::hours age) {
+  fs::last_write_time(path, fs::file_time_type::clock::now() - age);
+}
+
+class FileStoreTest : public testing::Test {
+ protected:
+  FileStore::Announce listener() {
+    return [this](std::string_view message) { announced_.emplace_back(message); };
+  }
+
+  ScratchFolder scratch_;
+  std::vector<std::string> announced_;
+};
+
+TEST_F(FileStoreTest, MakesAnEntryOnceAndGivesItToWhoeverAsksNext) {
+  FileStore first(in(scratch_.path("deep/store")), listener());
+  EXPECT_FALSE(fs::exists(first.options().folder)) << "it touched the disk before there was anything to keep";
+  EXPECT_EQ(obtain(first, key_of("a"), "made"), "made");
+  EXPECT_EQ(obtain(first, key_of("a"), "again"), "made");
+  FileStore second(first.options(), listener());
+  EXPECT_EQ(obtain(second, key_of("a"), "again"), "made");
+  EXPECT_EQ(obtain(second, key_of("b"), ""), "");
+  EXPECT_EQ(first.counts().made, 1U);
+  EXPECT_EQ(second.counts().found, 1U);
+  EXPECT_THAT(leftovers(first.options().folder), IsEmpty());
+  EXPECT_THAT(announced_, IsEmpty());
+}
+
+TEST_F(FileStoreTest, RefusesAKeyThatIsNoDigest) {
+  FileStore store(in(scratch_.path()));
+  for (const std::string& wrong : {std::string(), std::string("../../etc/passwd"), std::string(32, 'G'), std::string(33, '0')}) {
+    EXPECT_THROW(obtain(store, wrong, "x"), Error) << wrong;
+  }
+}
+
+TEST_F(FileStoreTest, KeepsNothingWhereMakingFails) {
+  FileStore store(in(scratch_.path()), listener());
+  EXPECT_THROW(store.obtain(
+                   key_of("a"), [](std::string_view) { return true; },
+                   []() -> std::string { throw std::runtime_error("no"); }),
+               std::runtime_error);
+  EXPECT_EQ(obtain(store, key_of("a"), "made"), "made");
+}
+
+TEST_F(FileStoreTest, MakesADamagedEntryAgain) {
+  FileStore store(in(scratch_.path()), listener());
+  const std::string key = key_of("a");
+  obtain(store, key, "first");
+  const std::string whole = read_file(file_of(scratch_.path(), key));
+  const std::vector<std::string> damages = {"", "garbage", whole.substr(0, whole.size() - 1), whole + "x",
+                                            "kiln-stored 2" + whole.substr(13)};
+  uint64_t expected = 0;
+  for (const std::string& damage : damages) {
+    write_file(file_of(scratch_.path(), key), damage);
+    EXPECT_EQ(obtain(store, key, "second"), "second") << damage;
+    EXPECT_EQ(obtain(store, key, "third"), "second") << "the damaged file was not replaced";
+    EXPECT_EQ(store.counts().damaged, ++expected);
+  }
+  EXPECT_THAT(announced_, IsEmpty());
+}
+
+TEST_F(FileStoreTest, MakesAnEntryAgainThatItsUserRejects) {
+  FileStore store(in(scratch_.path()), listener());
+  obtain(store, key_of("a"), "of an older version");
+  std::string made;
+  store.obtain(
+      key_of("a"), [](std::string_view bytes) { return bytes == "new"; }, [&] { return made = "new"; });
+  EXPECT_EQ(made, "new");
+  EXPECT_EQ(obtain(store, key_of("a"), "x"), "new");
+}
+
+TEST_F(FileStoreTest, RemovesWhatWasNotUsedForTheLongestTime) {
+  FileStore store(in(scratch_.path(), 5'000), listener());
+  const std::string kilobyte(1'000, 'x');
+  for (const char* name : {"a", "b", "c", "d"}) obtain(store, key_of(name), kilobyte);
+  set_age(file_of(scratch_.path(), key_of("a")), std::chrono::hours(4));
+  set_age(file_of(scratch_.path(), key_of("b")), std::chrono::hours(3));
+  set_age(file_of(scratch_.path(), key_of("c")), std::chrono::hours(2));
+  set_age(file_of(scratch_.path(), key_of("d")), std::chrono::hours(1));
+  obtain(store, key_of("a"), "unused");  // used now
+  obtain(store, key_of("e"), kilobyte);
+  std::vector<std::string> expected = {key_of("a"), key_of("c"), key_of("d"), key_of("e")};
+  std::sort(expected.begin(), expected.end());
+  EXPECT_EQ(entries(scratch_.path()), expected) << "b is the one that was not used for the longest time";
+  EXPECT_EQ(store.counts().evicted, 1U);
+}
+
+TEST_F(FileStoreTest, NeverGrowsBeyondItsLimit) {
+  FileStore store(in(scratch_.path(), 10'000), listener());
+  for (int i = 0; i < 60; ++i) {
+    obtain(store, key_of(std::to_string(i)), std::string(static_cast<size_t>(1 + 37 * i), 'x'));
+    EXPECT_LE(bytes_in(scratch_.path()), 10'000U);
+  }
+  EXPECT_GT(store.counts().evicted, 40U);
+  obtain(store, key_of("large"), std::string(20'000, 'x'));
+  EXPECT_FALSE(fs::exists(file_of(scratch_.path(), key_of("large")))) << "it alone is larger than the limit";
+  EXPECT_FALSE(entries(scratch_.path()).empty());
+}
+
+TEST_F(FileStoreTest, ClearsAwayWhatAKilledWriterLeftAndNothingElse) {
+  FileStore store(in(scratch_.path()), listener());
+  obtain(store, key_of("a"), "x");
+  const fs::path abandoned = fs::path(scratch_.path()) / "aside-0123", fresh = fs::path(scratch_.path()) / "aside-4567";
+  const fs::path foreign = fs::path(scratch_.path()) / "notes.txt";
+  for (const fs::path& path : {abandoned, fresh, foreign}) write_file(path, "half");
+  set_age(abandoned, std::chrono::hours(2));
+  set_age(foreign, std::chrono::hours(1000));
+  obtain(store, key_of("b"), "y");
+  EXPECT_FALSE(fs::exists(abandoned));
+  EXPECT_TRUE(fs::exists(fresh)) << "its writer may be at work";
+  EXPECT_TRUE(fs::exists(foreign));
+}
+
+TEST_F(FileStoreTest, AnnouncesAFolderThatCannotBeMadeOnceAndGoesOn) {
+  write_file(scratch_.path("file"), "not a folder");
+  FileStore store(in(scratch_.path("file/store")), listener());
+  EXPECT_EQ(obtain(store, key_of("a"), "made"), "made");
+  EXPECT_EQ(obtain(store, key_of("a"), "again"), "again");
+  ASSERT_EQ(announced_.size(), 1U);
+  EXPECT_THAT(announced_[0], HasSubstr(scratch_.path("file/store")));
+  EXPECT_THAT(announced_[0], HasSubstr("KILN_KERNEL_STORE"));
+}
+
+TEST_F(FileStoreTest, GivesUpWaitingForAHolderThatHangs) {
+  StoreOptions options = in(scratch_.path());
+  FileStore holder(options);
+  options.patience = std::chrono::milliseconds(50);
+  FileStore other(options, listener());
+  std::string result;
+  holder.obtain(
+      key_of("a"), [](std::string_view) { return true; },
+      [&] {
+        result = obtain(other, key_of("a"), "made without waiting longer");
+        return std::string("late");
+      });
+  EXPECT_EQ(result, "made without waiting longer");
+  EXPECT_THAT(announced_, IsEmpty());
+}
+
+TEST_F(FileStoreTest, ThreadsThatWantTheSameEntryShareOne) {
+  FileStore store(in(scratch_.path()), listener());
+  std::atomic<int> made{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 8; ++t) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < 10; ++i) {
+          store.obtain(
+              key_of(std::to_string(i)), [&](std::string_view bytes) { return bytes == std::to_string(i); },
+              [&] {
+                ++made;
+                return std::to_string(i);
+              });
+        }
+      });
+    }
+  }
+  EXPECT_EQ(made, 10);
+}
+
+}  // namespace
+}  // namespace kiln::store
