@@ -15,8 +15,8 @@ namespace kiln {
 namespace {
 
 // KILN_EMULATOR_* belong to the emulator, which checks them itself.
-constexpr std::array<std::string_view, 10> known_names = {
-    "KILN_DRIVER", "KILN_NVRTC",  "KILN_CACHE",         "KILN_PACK_PATH",    "KILN_RECORD",
+constexpr std::array<std::string_view, 11> known_names = {
+    "KILN_DRIVER", "KILN_NVRTC",  "KILN_CACHE",         "KILN_PACK_PATH",    "KILN_BUNDLE_PATH",     "KILN_RECORD",
     "KILN_LOG",    "KILN_WORKER", "KILN_TEMPLATE_PATH", "KILN_KERNEL_STORE", "KILN_KERNEL_STORE_MIB"};
 
 void refuse_unknown_names() {
@@ -90,6 +90,7 @@ Environment Environment::read(const Lookup& lookup) {
   result.nvrtc = text(lookup, "KILN_NVRTC");
   result.cache = text(lookup, "KILN_CACHE");
   if (auto paths = text(lookup, "KILN_PACK_PATH")) result.pack_path = split(*paths, ':');
+  if (auto paths = text(lookup, "KILN_BUNDLE_PATH")) result.bundle_path = split(*paths, ':');
   result.record = text(lookup, "KILN_RECORD");
   result.log = flag(lookup, "KILN_LOG");
   result.worker = text(lookup, "KILN_WORKER");

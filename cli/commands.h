@@ -22,6 +22,7 @@ void add_verify(CLI::App& app, int& exit_code);
 void add_explain(CLI::App& app, int& exit_code);
 void add_emit(CLI::App& app, int& exit_code);
 void add_cache(CLI::App& app, int& exit_code);
+void add_bundle(CLI::App& app, int& exit_code);
 void add_devices(CLI::App& app, int& exit_code);
 void add_worker(CLI::App& app, int& exit_code);
 

@@ -60,12 +60,14 @@ int DeviceChoice::ordinal() const {
   return parse(text).ordinal;
 }
 
-std::unique_ptr<tuner::Laboratory> DeviceChoice::laboratory(const tuner::CheckOptions& check) const {
+std::unique_ptr<tuner::Laboratory> DeviceChoice::laboratory(const tuner::CheckOptions& check,
+                                                            const std::optional<store::StoreOptions>& kernels) const {
   const Environment environment = this->environment();
   tuner::WorkerPoolOptions pool;
   pool.worker = tuner::find_worker(environment.worker);
   pool.driver = environment.driver;
   pool.nvrtc = environment.nvrtc;
+  pool.kernels = kernels;
   pool.device = ordinal();
   pool.check = check;
   return tuner::make_worker_pool(std::move(pool));

@@ -3,9 +3,11 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "kiln/base/environment.h"
+#include "kiln/store/file_store.h"
 #include "kiln/tuner/check.h"
 #include "kiln/tuner/laboratory.h"
 
@@ -21,8 +23,10 @@ struct DeviceChoice {
   Environment environment() const;
   /// Throws Error(invalid_argument).
   int ordinal() const;
-  /// Worker processes on that device. Throws Error(missing_library, driver_error) if there is no worker or device.
-  std::unique_ptr<tuner::Laboratory> laboratory(const tuner::CheckOptions& check = {}) const;
+  /// Worker processes on that device, which keep what they compile in `kernels`. Throws Error(missing_library,
+  /// driver_error) if there is no worker or device.
+  std::unique_ptr<tuner::Laboratory> laboratory(const tuner::CheckOptions& check = {},
+                                                const std::optional<store::StoreOptions>& kernels = {}) const;
 };
 
 }  // namespace kiln::cli

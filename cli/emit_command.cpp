@@ -1,10 +1,10 @@
 // kiln emit: the CUDA source of a variant, self-contained.
 #include <fmt/format.h>
 
-#include <charconv>
 #include <memory>
 #include <optional>
 
+#include "arch_choice.h"
 #include "commands.h"
 #include "kiln/base/environment.h"
 #include "kiln/base/error.h"
@@ -20,17 +20,6 @@ struct EmitOptions {
 
 // Where no algorithm is named, the one that would be chosen on an H200: a source needs no device, a ranking does.
 constexpr DeviceFigures h200{132, 1.98e9, 4.8e12, int64_t{50} << 20};
-
-Arch parse_arch(const std::string& text) {
-  int number = 0;
-  const char* end = text.data() + text.size();
-  const bool named = text.starts_with("sm_") && std::from_chars(text.data() + 3, end, number).ptr == end;
-  if (!named || number < 10) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("--arch {} is not an architecture", text),
-                "write for example sm_90");
-  }
-  return Arch::of(number / 10, number % 10);
-}
 
 Choice choose(const Catalogue& catalogue, const Request& request, const Target& target, const EmitOptions& options) {
   if (options.algorithm.empty()) {

@@ -37,6 +37,7 @@ constexpr const char* footer = R"(Examples:
   kiln run --check examples/models/resnet18.onnx      run the tuned layers and compare with the reference
   kiln explain 'conv_forward x=f32:1x3x224x224 w=f32:64x3x7x7 pad=3 stride=2'
   kiln cache export --winners tuned.pack              the winners, as text to ship and to review
+  kiln bundle model.onnx --arch 80,90 -o app.kiln     the winners, compiled: to ship without NVRTC
 
 Exit codes: 0 success; 1 a result was wrong or a layer could not be served; 2 wrong usage or input; 3 no driver, device,
 NVRTC or worker; 4 a file could not be read or written; 130 interrupted (what was measured is kept).
@@ -54,6 +55,7 @@ int run(int argc, char** argv) {
   add_explain(app, exit_code);
   add_emit(app, exit_code);
   add_cache(app, exit_code);
+  add_bundle(app, exit_code);
   add_devices(app, exit_code);
   add_worker(app, exit_code);
   const auto is_named = [&](const CLI::App* command) { return argc > 1 && command->check_name(argv[1]); };

@@ -34,6 +34,7 @@ struct RunOptions {
   DeviceChoice device;
   std::string database;
   std::vector<std::string> packs;
+  std::vector<std::string> bundles;
   bool check = false;
   int samples = 20;
 };
@@ -133,6 +134,7 @@ ContextOptions context_options(const RunOptions& options) {
   context.device = options.device.ordinal();
   if (!options.database.empty()) context.cache = options.database;
   context.packs = options.packs;
+  context.bundles = options.bundles;
   return context;
 }
 
@@ -207,6 +209,7 @@ void add_run(CLI::App& app, int& exit_code) {
   options->device.add_to(*command);
   command->add_option("--db", options->database, "tuning database (default: KILN_CACHE, else the user's cache folder)");
   command->add_option("--pack", options->packs, "packs to use beside the database");
+  command->add_option("--bundle", options->bundles, "bundles of compiled variants to use");
   command->add_flag("--check", options->check, "compare every layer's output with the double-precision reference");
   command->add_option("--samples", options->samples, "timed runs on a real device; the median is shown (default 20)")
       ->check(CLI::Range(1, 10000));

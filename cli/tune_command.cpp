@@ -135,7 +135,8 @@ int tune(const TuneOptions& options) {
   const tuner::SessionOptions session = session_options(options);
 
   cache::Database database = open_database(options, environment);
-  const std::unique_ptr<tuner::Laboratory> laboratory = options.device.laboratory();
+  const std::unique_ptr<tuner::Laboratory> laboratory =
+      options.device.laboratory({}, kernel_store(std::nullopt, environment));
 
   std::vector<tuner::JobResult> results;
   size_t reused = 0;

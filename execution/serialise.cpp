@@ -1,13 +1,13 @@
-// The byte form of a CompiledProgram: a version line, the length of a JSON text, the text, the long texts and images that
-// it gives the lengths of, and a digest of all that.
+// The byte form of a CompiledProgram: a version line, the length of a JSON text, the text, the long texts and images
+// that it gives the lengths of, and a digest of all that.
 //
 // JSON text, not a binary form of it: its parser does not recurse, so no input can exhaust the stack.
 #include <fmt/format.h>
 
 #include <charconv>
 #include <nlohmann/json.hpp>
-#include <utility>
 
+#include "json_fields.h"
 #include "kiln/base/digest.h"
 #include "kiln/base/error.h"
 #include "kiln/execution/compile.h"
@@ -75,16 +75,6 @@ json to_json(const CompiledProgram& compiled, std::string& blobs) {
 }
 
 // ---- reading ----
-
-// get<T>() of JSON converts whatever number there is; a value that T cannot hold must be refused instead.
-template <class T>
-T integer(const json& value) {
-  const bool fits = value.is_number_unsigned()  ? std::in_range<T>(value.get<uint64_t>())
-                    : value.is_number_integer() ? std::in_range<T>(value.get<int64_t>())
-                                                : false;
-  if (!fits) refuse(fmt::format("a number is {}", value.dump(-1, ' ', true, json::error_handler_t::replace)));
-  return value.get<T>();
-}
 
 // Hands out the texts behind the fields, in their order.
 class Blobs {
@@ -176,7 +166,8 @@ CompiledProgram deserialise(std::string_view bytes) {
   const std::string_view rest = body.substr(magic.size() + length_digits);
   size_t fields = 0;
   const auto [end, error] = std::from_chars(length.data(), length.data() + length.size(), fields, 16);
-  if (error != std::errc() || end != length.data() + length.size() || fields > rest.size()) refuse("its length is wrong");
+  if (error != std::errc() || end != length.data() + length.size() || fields > rest.size())
+    refuse("its length is wrong");
   try {
     CompiledProgram compiled = from_json(json::parse(rest.substr(0, fields)), Blobs(rest.substr(fields)));
     if (const std::string fault = fault_of(compiled); !fault.empty()) refuse(fault);

@@ -21,9 +21,8 @@ bool is_within(int64_t offset, int64_t bytes, int64_t workspace) {
 
 std::string fault_of_grid(const Launch& launch) {
   for (const Count& count : launch.grid) {
-    const bool legal =
-        count.divisor >= 1 && count.divisor <= max_count && std::abs(count.fixed) <= max_count && count.per_n >= 0 &&
-        count.per_n <= max_count;
+    const bool legal = count.divisor >= 1 && count.divisor <= max_count && std::abs(count.fixed) <= max_count &&
+                       count.per_n >= 0 && count.per_n <= max_count;
     if (!legal) return fmt::format("kernel {} has no legal grid", launch.entry);
   }
   const std::array<unsigned, 3>& block = launch.block;
@@ -38,7 +37,8 @@ std::string fault_of_launch(const Launch& launch, const CompiledProgram& compile
   if (launch.source >= compiled.program.sources.size()) {
     return fmt::format("kernel {} is of source {} of {}", launch.entry, launch.source, compiled.program.sources.size());
   }
-  if (launch.arguments.size() > Executable::max_values) return fmt::format("kernel {} has too many arguments", launch.entry);
+  if (launch.arguments.size() > Executable::max_values)
+    return fmt::format("kernel {} has too many arguments", launch.entry);
   for (const Argument& argument : launch.arguments) {
     const auto* workspace = std::get_if<WorkspaceArgument>(&argument);
     if (workspace != nullptr && !is_within(workspace->offset, 0, compiled.program.workspace_bytes)) {

@@ -2,18 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <thread>
 
 #include "context_impl.h"
 #include "host_memory.h"
 #include "kiln/base/error.h"
 #include "kiln/execution/target.h"
 #include "kiln/runtime/settings.h"
+#include "parallel.h"
 #include "records.h"
 
 namespace kiln {
@@ -29,10 +27,10 @@ cache::IsCurrent is_current(const Catalogue& catalogue) {
   };
 }
 
-std::string describe(const device::ContextHandle& context, const device::Nvrtc& nvrtc) {
+std::string describe(const device::ContextHandle& context, const KernelSupply& kernels) {
   const device::DeviceInfo& info = context.device().info();
-  return fmt::format("{}, compute capability {}.{}, {} SMs; {}; NVRTC {}.{}", info.name, info.cc_major, info.cc_minor,
-                     info.sms, context.driver().description(), nvrtc.version().major, nvrtc.version().minor);
+  return fmt::format("{}, compute capability {}.{}, {} SMs; {}; {}", info.name, info.cc_major, info.cc_minor, info.sms,
+                     context.driver().description(), kernels.describe_compiler());
 }
 
 std::vector<std::string> names_of(const std::vector<Operand>& operands) {
@@ -47,8 +45,17 @@ ExplainedCandidate explained(const Selection& selection) {
 
 // A fault of one variant, after which another may serve; not one of the machine.
 bool concerns_variant(const Error& error) {
-  return error.code() == ErrorCode::compile_failed || error.code() == ErrorCode::unsupported ||
-         error.code() == ErrorCode::driver_error;
+  switch (error.code()) {
+    case ErrorCode::compile_failed:
+    case ErrorCode::unsupported:
+    case ErrorCode::driver_error:
+    case ErrorCode::missing_library:  // it is in no bundle, and there is no NVRTC
+    case ErrorCode::parse_error:      // its bundle is damaged
+    case ErrorCode::io_error:
+      return true;
+    default:
+      return false;
+  }
 }
 
 }  // namespace
@@ -60,21 +67,16 @@ Context::Impl::Impl(const ContextOptions& options, const Environment& environmen
     : announce_(options.announce),
       context_(
           device::ContextHandle::acquire(device::Device(device::Driver::open({environment.driver}), options.device))),
-      nvrtc_(device::Nvrtc::open({environment.nvrtc})),
+      kernels_(options, environment, *context_, [this](const std::string& message) { announce(message); }),
       catalogue_(catalogue_of(environment)),
-      target_(execution::target_for(context_->device().info().cc_major, context_->device().info().cc_minor, *nvrtc_)),
       figures_(execution::figures_of(context_->device().info())),
       device_id_(context_->device().info().id()),
-      description_(describe(*context_, *nvrtc_)),
+      description_(describe(*context_, kernels_)),
       winners_(device_entry(context_->device().info()), is_current(catalogue_)),
       filter_{options.workspace_limit, options.deterministic},
       log_(environment.log),
       workspaces_(context_) {
-  device::require_driver_for(*nvrtc_, context_->driver());
   if (environment.record) recorder_.emplace(*environment.record);
-  if (const auto store = kernel_store(options.kernel_store, environment)) {
-    kernels_.emplace(*store, [this](std::string_view message) { announce(std::string(message)); });
-  }
   load_cache(options, environment);
 }
 
@@ -102,7 +104,7 @@ void Context::Impl::announce(const std::string& message) const {
 }
 
 Selector Context::Impl::selector() const {
-  return {catalogue_, winners_, target_, figures_, filter_};
+  return {catalogue_, winners_, kernels_.bundles(), kernels_.target(), figures_, filter_};
 }
 
 std::shared_ptr<const LoadedPlan> Context::Impl::plan(const Request& request) {
@@ -140,15 +142,30 @@ std::shared_ptr<const LoadedPlan> Context::Impl::build(const Request& request) {
         return load(request, selection);
       } catch (const Error& error) {
         if (!concerns_variant(error)) throw;
-        if (!first_failure) first_failure = std::current_exception();
+        // Where nothing can be compiled, that is said of the request in the end.
+        if (!first_failure && error.code() != ErrorCode::missing_library) first_failure = std::current_exception();
       }
     }
     return nullptr;
   };
   if (auto plan = attempt(selector().stored(request))) return plan;
-  if (auto plan = attempt(selector().estimated(request, fallback_attempts))) return plan;
+  if (auto plan = attempt(selector().bundled(request))) return plan;
+  if (kernels_.no_compiler().empty()) {
+    if (auto plan = attempt(selector().estimated(request, fallback_attempts))) return plan;
+  }
   if (first_failure) std::rethrow_exception(first_failure);
-  (void)catalogue_.heuristic(request, target_, figures_);  // throws with the refusals, if there are any
+  fail(request);
+}
+
+// Nothing was there to be tried: says why.
+void Context::Impl::fail(const Request& request) const {
+  if (!kernels_.no_compiler().empty()) {
+    throw Error(ErrorCode::missing_library,
+                fmt::format("{} is not in {} for {}, and nothing can be compiled here: {}", request.key(),
+                            kernels_.bundles().describe(), device_id_, kernels_.no_compiler()),
+                "add the request to the bundle (`kiln bundle`), or install NVRTC");
+  }
+  (void)catalogue_.heuristic(request, kernels_.target(), figures_);  // throws with the refusals, if there are any
   throw Error(ErrorCode::unsupported,
               fmt::format("no {}variant of {} needs at most {} bytes of workspace",
                           selector().filter_of(request).deterministic_only ? "bitwise reproducible " : "",
@@ -157,8 +174,10 @@ std::shared_ptr<const LoadedPlan> Context::Impl::build(const Request& request) {
 }
 
 std::shared_ptr<const LoadedPlan> Context::Impl::load(const Request& request, const Selection& selection) {
-  const Program program = catalogue_.program(request, target_, selection.choice);
-  const execution::CompiledProgram compiled = execution::compile(*nvrtc_, program, target_, kernels_ ? &*kernels_ : nullptr);
+  const std::optional<BundledChoice>& bundled = selection.bundled;
+  const execution::CompiledProgram compiled =
+      bundled ? bundled->bundle->load(bundled->index)
+              : kernels_.compile(catalogue_.program(request, kernels_.target(), selection.choice));
   return std::make_shared<const LoadedPlan>(request, selection.choice, selection.source,
                                             execution::Executable(context_, compiled, names_of(request.operands)));
 }
@@ -167,17 +186,18 @@ Explanation Context::Impl::explain(const Request& request) const {
   Explanation result;
   result.request = request;
   result.device = device_id_;
-  result.roofline_seconds = roofline_seconds(request, target_, figures_);
+  result.roofline_seconds = roofline_seconds(request, kernels_.target(), figures_);
   for (const Selection& selection : selector().stored(request)) result.stored.push_back(explained(selection));
+  for (const Selection& selection : selector().bundled(request)) result.stored.push_back(explained(selection));
   for (const Selection& selection : selector().estimated(request, explained_estimates)) {
     result.estimated.push_back(explained(selection));
   }
-  for (const Refusal& refusal : catalogue_.candidates(request, target_, figures_).refused) {
+  for (const Refusal& refusal : catalogue_.candidates(request, kernels_.target(), figures_).refused) {
     result.refused.push_back({refusal.algorithm, refusal.reason});
   }
   if (!result.stored.empty())
     result.chosen = result.stored.front();
-  else if (!result.estimated.empty())
+  else if (!result.estimated.empty() && kernels_.no_compiler().empty())
     result.chosen = result.estimated.front();
   return result;
 }
@@ -197,25 +217,7 @@ Plan Context::plan(const Request& request) {
 }
 
 void Context::prepare(std::span<const Request> requests) {
-  std::vector<std::exception_ptr> failures(requests.size());
-  std::atomic<size_t> next{0};
-  const auto work = [&] {
-    for (size_t i = next++; i < requests.size(); i = next++) {
-      try {
-        with_host_memory([&] { impl_->plan(requests[i]); });
-      } catch (...) {
-        failures[i] = std::current_exception();
-      }
-    }
-  };
-  std::vector<std::jthread> threads;
-  const size_t lanes = std::min<size_t>(requests.size(), std::max(1u, std::thread::hardware_concurrency()));
-  for (size_t i = 1; i < lanes; ++i) threads.emplace_back(work);
-  work();
-  threads.clear();  // joins
-  for (const std::exception_ptr& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
+  for_each_index(requests.size(), [&](size_t i) { with_host_memory([&] { impl_->plan(requests[i]); }); });
 }
 
 Explanation Context::explain(const Request& request) const {

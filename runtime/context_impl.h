@@ -8,14 +8,12 @@
 #include <optional>
 #include <string>
 
+#include "kernel_supply.h"
 #include "kiln/cache/database.h"
 #include "kiln/cache/winners.h"
 #include "kiln/context.h"
 #include "kiln/device/context.h"
-#include "kiln/device/nvrtc.h"
-#include "kiln/execution/compile.h"
 #include "kiln/generator/catalogue.h"
-#include "kiln/store/file_store.h"
 #include "loaded_plan.h"
 #include "plan_table.h"
 #include "recorder.h"
@@ -52,15 +50,14 @@ class Context::Impl {
   void announce(const std::string& message) const;
   Selector selector() const;
   std::shared_ptr<const LoadedPlan> build(const Request& request);
+  [[noreturn]] void fail(const Request& request) const;
   std::shared_ptr<const LoadedPlan> load(const Request& request, const Selection& selection);
   void write_log(const LoadedPlan& plan) const;
 
   std::function<void(std::string_view)> announce_;
   std::shared_ptr<const device::ContextHandle> context_;
-  std::shared_ptr<const device::Nvrtc> nvrtc_;
-  std::optional<store::FileStore> kernels_;
+  KernelSupply kernels_;
   Catalogue catalogue_;
-  Target target_;
   DeviceFigures figures_;
   std::string device_id_;
   std::string description_;

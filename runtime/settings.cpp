@@ -14,14 +14,28 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void append_folder(const fs::path& folder, std::vector<std::string>& paths) {
+void append_folder(const fs::path& folder, std::string_view extension, std::vector<std::string>& paths) {
   std::vector<std::string> found;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    if (entry.path().extension() == ".pack") found.push_back(entry.path().string());
+    if (entry.path().extension() == extension) found.push_back(entry.path().string());
   }
   std::sort(found.begin(), found.end());
   paths.insert(paths.end(), found.begin(), found.end());
+}
+
+// `given`, then `listed`, where a folder stands for its files with that extension.
+std::vector<std::string> joined(const std::vector<std::string>& given, const std::vector<std::string>& listed,
+                                std::string_view extension) {
+  std::vector<std::string> paths = given;
+  for (const std::string& entry : listed) {
+    std::error_code error;
+    if (fs::is_directory(entry, error))
+      append_folder(entry, extension, paths);
+    else
+      paths.push_back(entry);  // one that does not exist is reported where it is read
+  }
+  return paths;
 }
 
 // `named`, else `name` in Kiln's part of the user's cache folder; nothing for "off" and where there is no such folder.
@@ -53,15 +67,11 @@ std::optional<store::StoreOptions> kernel_store(const std::optional<std::string>
 }
 
 std::vector<std::string> pack_paths(const std::vector<std::string>& given, const Environment& environment) {
-  std::vector<std::string> paths = given;
-  for (const std::string& entry : environment.pack_path) {
-    std::error_code error;
-    if (fs::is_directory(entry, error))
-      append_folder(entry, paths);
-    else
-      paths.push_back(entry);  // one that does not exist is reported where it is read
-  }
-  return paths;
+  return joined(given, environment.pack_path, ".pack");
+}
+
+std::vector<std::string> bundle_paths(const std::vector<std::string>& given, const Environment& environment) {
+  return joined(given, environment.bundle_path, ".kiln");
 }
 
 }  // namespace kiln

@@ -24,8 +24,9 @@ constexpr size_t key_length = 32;
 constexpr std::string_view extension = ".entry";
 constexpr const char* lock_name = "lock";
 
-// A file written aside that is older than this was left by a process that died.
-constexpr std::chrono::hours abandoned_after{1};
+// A file written aside that is older than this was left by a process that died. Until then it does not count: it would
+// drive out entries, though only its writer may remove it.
+constexpr std::chrono::minutes abandoned_after{10};
 // Eviction goes on below the limit, so that it is not needed again for the next entry.
 constexpr double kept_share = 0.9;
 
@@ -130,10 +131,10 @@ void FileStore::stay_within_limit() {
   };
   uint64_t total = 0;
   for (const StoredFile& file : files) {
-    if (file.aside && fs::file_time_type::clock::now() - file.used > abandoned_after)
-      remove(file);
-    else
+    if (!file.aside)
       total += file.bytes;
+    else if (fs::file_time_type::clock::now() - file.used > abandoned_after)
+      remove(file);
   }
   if (total <= options_.limit_bytes) return;
   std::sort(files.begin(), files.end(), [](const StoredFile& a, const StoredFile& b) { return a.used < b.used; });

@@ -10,9 +10,9 @@
 
 namespace kiln::store {
 
-/// A lock on one byte of the store's lock file: the byte whose number is the key's. The file stays empty and is the only
-/// one, so there is nothing to clean up. The lock is of the open file ("open file description" locks of fcntl(2)), so it
-/// excludes threads too, and the kernel releases it when its holder dies.
+/// A lock on one byte of the store's lock file: the byte whose number is the key's. The file stays empty and is the
+/// only one, so there is nothing to clean up. The lock is of the open file ("open file description" locks of fcntl(2)),
+/// so it excludes threads too, and the kernel releases it when its holder dies.
 class KeyLock {
  public:
   /// The byte that serialises eviction. Keys have smaller numbers.

@@ -94,7 +94,8 @@ class Worker {
   Message compile(const Message& command) {
     if (!compiler_) throw Error(ErrorCode::internal, "the worker was given a program before its compiler");
     const execution::CompiledProgram source = execution::deserialise(command.payload);
-    const execution::CompiledProgram compiled = execution::compile(*compiler_, source.program, target_, kernels_ ? &*kernels_ : nullptr);
+    const execution::CompiledProgram compiled =
+        execution::compile(*compiler_, source.program, target_, kernels_ ? &*kernels_ : nullptr);
     return {{{"seconds", compiled.seconds}, {"resources", to_json(compiled.peak_resources())}},
             execution::serialise(compiled)};
   }

@@ -26,6 +26,9 @@ struct ContextOptions {
   std::optional<std::string> cache;
   /// Packs to read beside those of KILN_PACK_PATH, in order of preference.
   std::vector<std::string> packs;
+  /// Bundles of compiled variants beside those of KILN_BUNDLE_PATH (docs/shipping.md). With one, NVRTC is not needed
+  /// for what it holds.
+  std::vector<std::string> bundles;
   /// The folder in which compiled kernels are kept for all processes; "off" for none. Default: KILN_KERNEL_STORE, else
   /// kiln/kernels in the user's cache folder. It is never larger than KILN_KERNEL_STORE_MIB, 512 MiB by default.
   std::optional<std::string> kernel_store;
@@ -43,7 +46,8 @@ struct ExplainedCandidate {
   std::string algorithm;
   std::string config;
   double seconds = 0;
-  std::string source;  ///< "measured on this device", "measured on the same architecture", "predicted", "estimate"
+  std::string source;  ///< "measured on this device", "measured on the same architecture", "predicted", "bundle
+                       ///< app.kiln", "estimate"
 };
 
 struct ExplainedRefusal {
@@ -58,7 +62,7 @@ struct Explanation {
   /// The larger of the arithmetic at the device's f32 FMA peak and the compulsory memory traffic. No algorithm of f32
   /// arithmetic can be faster; for f16 and bf16 (or tf32) tensor cores could.
   double roofline_seconds = 0;
-  std::vector<ExplainedCandidate> stored;     ///< From the cache and packs, in order of precedence.
+  std::vector<ExplainedCandidate> stored;     ///< From the cache, packs and bundles, in order of precedence.
   std::vector<ExplainedCandidate> estimated;  ///< The best predictions, best first.
   std::vector<ExplainedRefusal> refused;      ///< Algorithms that cannot serve the request, and why.
   std::optional<ExplainedCandidate> chosen;   ///< What a plan would use; nothing if nothing serves the request.
@@ -66,13 +70,13 @@ struct Explanation {
 
 /// One device, its cache and its plans. Thread-safe: share one per device among all threads.
 ///
-/// Loads libcuda, or the emulator where there is no GPU, and NVRTC at run time. Works in the context that is current on
-/// the constructing thread if that belongs to the device, else in the device's primary context. Never synchronises a
-/// stream of the caller.
+/// Loads libcuda, or the emulator where there is no GPU, and NVRTC at run time (with a bundle, it may be missing).
+/// Works in the context that is current on the constructing thread if that belongs to the device, else in the device's
+/// primary context. Never synchronises a stream of the caller.
 class Context {
  public:
   /// Throws Error: missing_library (no driver, no NVRTC), driver_error, invalid_argument (no such device, a setting).
-  /// A database or pack that cannot be used is announced, never thrown.
+  /// A database, pack, bundle or store of kernels that cannot be used is announced, never thrown.
   explicit Context(const ContextOptions& options = {});
   ~Context();
   Context(Context&&) noexcept;
@@ -80,9 +84,10 @@ class Context {
 
   /// The best known variant for `request`, compiled and loaded; the second call for a request only looks it up.
   ///
-  /// Choice: measured on this device; measured on the same architecture; predicted in a pack; estimate(). A stored
-  /// choice that no longer fits (edited algorithm, illegal point, does not compile here) is passed over. Throws
-  /// Error(unsupported) if nothing serves the request, Error(compile_failed) if nothing that does compiles.
+  /// Choice: measured on this device; measured on the same architecture; predicted in a pack; in a bundle; estimate().
+  /// A stored choice that no longer fits (edited algorithm, illegal point, does not compile here) is passed over.
+  /// Throws Error(unsupported) if nothing serves the request, Error(compile_failed) if nothing that does compiles,
+  /// Error(missing_library) if it is in no bundle and there is no NVRTC.
   Plan plan(const Request& request);
 
   /// Makes the plans of all `requests` now, so that no later call compiles. Throws as plan() for the first that fails,

@@ -1,6 +1,9 @@
 // The commands beside tune, and the examples.
 #include <gmock/gmock.h>
 
+#include <filesystem>
+#include <set>
+
 #include "program.h"
 
 namespace kiln::cli {
@@ -88,6 +91,50 @@ TEST_F(ProgramTest, APackWithAnAlteredChoiceIsRefusedWithItsLine) {
   EXPECT_EQ(imported.exit_code, 1);
   EXPECT_THAT(imported.err, HasSubstr("refused: line "));
   EXPECT_THAT(imported.err, HasSubstr("axis 7 is outside"));
+}
+
+TEST_F(ProgramTest, ABundleCarriesTheWinnersToAMachineWithoutNvrtc) {
+  ASSERT_EQ(kiln({"tune", softmax, "--db", path("a.db"), "--candidates", "3"}).exit_code, 0);
+  const Outcome made =
+      kiln({"bundle", softmax, "--arch", "90", "--emulated", "--db", path("a.db"), "-o", path("a.kiln")});
+  EXPECT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("modelled on this device"));
+  EXPECT_THAT(made.out, HasSubstr("1 variants of 1 requests"));
+  EXPECT_THAT(kiln({"bundle", "--list", path("a.kiln")}).out, HasSubstr("sm_90a emulated"));
+
+  environment_["KILN_NVRTC"] = path("there-is-no-nvrtc");
+  environment_["KILN_BUNDLE_PATH"] = path("a.kiln");
+  const Outcome run = kiln({"run", "--check", softmax, "--db", path("empty.db")});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("bundle " + path("a.kiln")));
+  EXPECT_THAT(run.out, HasSubstr("1 layers agree"));
+  const Outcome missing = kiln({"run", "softmax_forward x=f32:3x101", "--db", path("empty.db")});
+  EXPECT_EQ(missing.exit_code, 3);
+  EXPECT_THAT(missing.err, HasSubstr("softmax_forward x=f32:3x101:nc"));
+}
+
+TEST_F(ProgramTest, ABundleNamesTheRequestsThatNothingIsStoredFor) {
+  const Outcome outcome = kiln({"bundle", softmax, "--arch", "80,sm_90", "-o", path("a.kiln")});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("softmax_forward x=f32:3x100:nc y=f32:3x100:nc"));
+  EXPECT_THAT(outcome.err, HasSubstr("for sm_80: nothing is stored"));
+  EXPECT_THAT(outcome.err, HasSubstr("for sm_90: nothing is stored"));
+  EXPECT_FALSE(std::filesystem::exists(path("a.kiln")));
+}
+
+// Had the run compiled anything that tuning has not, the store would hold it afterwards.
+TEST_F(ProgramTest, RunTakesTheKernelsThatTuneCompiled) {
+  environment_["KILN_KERNEL_STORE"] = path("kernels");
+  ASSERT_EQ(kiln({"tune", softmax, "--db", path("a.db"), "--candidates", "2"}).exit_code, 0);
+  const auto entries = [&] {
+    std::set<std::string> names;
+    for (const auto& file : std::filesystem::directory_iterator(path("kernels"))) names.insert(file.path().filename());
+    return names;
+  };
+  const auto tuned = entries();
+  EXPECT_GE(tuned.size(), 3U) << "two variants and the lock";
+  ASSERT_EQ(kiln({"run", "--check", softmax, "--db", path("a.db")}).exit_code, 0);
+  EXPECT_EQ(entries(), tuned);
 }
 
 TEST_F(ProgramTest, TheConvolutionExampleAgreesWithItsOwnLoop) {

@@ -100,7 +100,9 @@ TEST(CompiledProgram, IsRefusedWhereItCannotBeRun) {
               HasSubstr("outside of the workspace"));
   EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.arguments.assign(65, Scalar::n); }),
               HasSubstr("too many arguments"));
-  EXPECT_THAT(refusal([](CompiledProgram& c, Launch&) { c.program.steps[0] = ClearWorkspace{1000, 25}; }),
+  EXPECT_THAT(refusal([](CompiledProgram& c, Launch&) {
+                c.program.steps[0] = ClearWorkspace{1000, 25};
+              }),
               HasSubstr("beyond its workspace"));
   EXPECT_THAT(refusal([](CompiledProgram& c, Launch&) { c.program.workspace_bytes = -1; }), HasSubstr("negative"));
   EXPECT_THAT(refusal([](CompiledProgram& c, Launch&) { c.images.pop_back(); }), HasSubstr("1 images of 2 sources"));
@@ -115,12 +117,16 @@ TEST(CompiledProgram, IsRefusedWhereItsFieldsAreNotWhatTheyShouldBe) {
   const std::string rest = R"(,"workspace":0,"deterministic":true,"images":[],"log":0,"seconds":0.0})";
   EXPECT_NO_THROW(deserialise(with_fields(R"({"sources":[],"steps":[])" + rest)));
   for (const std::string& fields : {
-           std::string(), std::string("null"), std::string(R"({"sources":[1],"steps":[])" + rest),
-           std::string(R"({"sources":[-1],"steps":[])" + rest), std::string(R"({"sources":[1e300],"steps":[])" + rest),
+           std::string(),
+           std::string("null"),
+           std::string(R"({"sources":[1],"steps":[])" + rest),
+           std::string(R"({"sources":[-1],"steps":[])" + rest),
+           std::string(R"({"sources":[1e300],"steps":[])" + rest),
            std::string(R"({"sources":[18446744073709551615],"steps":[])" + rest),
            std::string(R"({"sources":[],"steps":[{"clear":"x","bytes":1}])" + rest),
            std::string("{\"sources\":[],\"steps\":[{\"source\":0,\"entry\":\"\xff\"}]" + rest),
-           std::string(1'000'000, '['), std::string(1'000'000, '{'),
+           std::string(1'000'000, '['),
+           std::string(1'000'000, '{'),
        }) {
     EXPECT_THROW(deserialise(with_fields(fields)), Error) << fields.substr(0, 60);
   }

@@ -125,8 +125,10 @@ TEST_F(ContextTest, TakesKernelsThatAnEarlierContextCompiledFromTheStore) {
   Context(storing).plan(request);
   ASSERT_EQ(entries(), 1U);
   // A hit marks its entry as used now.
-  const auto file = std::find_if(begin(std::filesystem::directory_iterator(folder)), std::filesystem::directory_iterator(),
-                                 [](const auto& entry) { return entry.path().extension() == ".entry"; })->path();
+  const auto file =
+      std::find_if(begin(std::filesystem::directory_iterator(folder)), std::filesystem::directory_iterator(),
+                   [](const auto& entry) { return entry.path().extension() == ".entry"; })
+          ->path();
   const auto long_ago = std::filesystem::last_write_time(file) - std::chrono::hours(24);
   std::filesystem::last_write_time(file, long_ago);
   Context again(storing);

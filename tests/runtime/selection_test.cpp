@@ -19,7 +19,8 @@ TEST(Selector, OffersWhatVariesOnlyWhereNobodyDemandsOtherwise) {
   const Target& target = laboratory.apparatus().target;
   const DeviceFigures& figures = laboratory.apparatus().figures;
   const auto best = [&](const cache::Filter& filter, const Request& request) {
-    const Selector selector{catalogue, winners, target, figures, filter};
+    const Bundles none({}, {}, {});
+    const Selector selector{catalogue, winners, none, target, figures, filter};
     return selector.estimated(request, 1).at(0).choice.algorithm;
   };
   cache::Filter reproducible;

@@ -57,17 +57,18 @@ TEST_F(FileStoreTest, MakesAnEntryOnceAndGivesItToWhoeverAsksNext) {
 
 TEST_F(FileStoreTest, RefusesAKeyThatIsNoDigest) {
   FileStore store(in(scratch_.path()));
-  for (const std::string& wrong : {std::string(), std::string("../../etc/passwd"), std::string(32, 'G'), std::string(33, '0')}) {
+  for (const std::string& wrong :
+       {std::string(), std::string("../../etc/passwd"), std::string(32, 'G'), std::string(33, '0')}) {
     EXPECT_THROW(obtain(store, wrong, "x"), Error) << wrong;
   }
 }
 
 TEST_F(FileStoreTest, KeepsNothingWhereMakingFails) {
   FileStore store(in(scratch_.path()), listener());
-  EXPECT_THROW(store.obtain(
-                   key_of("a"), [](std::string_view) { return true; },
-                   []() -> std::string { throw std::runtime_error("no"); }),
-               std::runtime_error);
+  EXPECT_THROW(
+      store.obtain(
+          key_of("a"), [](std::string_view) { return true; }, []() -> std::string { throw std::runtime_error("no"); }),
+      std::runtime_error);
   EXPECT_EQ(obtain(store, key_of("a"), "made"), "made");
 }
 

@@ -142,18 +142,22 @@ TEST(KilledProcess, LeavesItsEntryToWhoeverWaits) {
   EXPECT_TRUE(WIFSIGNALED(exit_status(holder)));
 }
 
-// kill -9 at random points of looking up, making, writing and evicting: what is there is whole, and the next one can use
-// the store.
+// kill -9 at random points of looking up, making, writing and evicting: what is there is whole, and the next one can
+// use the store.
 TEST(KilledProcess, NeverDamagesTheStore) {
   const ScratchFolder scratch;
   const StoreOptions options = in(scratch.path(), 40'000);
+  const int made = open(scratch.path("made").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   std::mt19937 random(23);
-  for (int round = 0; round < 60; ++round) {
-    const pid_t child = start([&] { use(options, 40, 1'000'000, static_cast<unsigned>(round), -1); });
-    std::this_thread::sleep_for(std::chrono::microseconds(random() % 30'000));
+  for (unsigned round = 0; round < 40; ++round) {
+    const auto before = std::filesystem::file_size(scratch.path("made"));
+    const pid_t child = start([&] { use(options, 40, 1'000'000, round, made); });
+    while (std::filesystem::file_size(scratch.path("made")) < before + 10) std::this_thread::sleep_for(1ms);
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 8'000));
     kill(child, SIGKILL);
     EXPECT_TRUE(WIFSIGNALED(exit_status(child))) << "it ended by itself: an entry was wrong";
   }
+  close(made);
   FileStore store(in(scratch.path()));  // without the limit: looking at an entry evicts none
   for (int i = 0; i < 40; ++i) EXPECT_EQ(obtain(store, key_of(std::to_string(i)), content_of(i)), content_of(i));
   EXPECT_EQ(store.counts().damaged, 0U);

@@ -17,6 +17,7 @@ struct Environment {
   std::optional<std::string> nvrtc;          ///< KILN_NVRTC: path of libnvrtc.
   std::optional<std::string> cache;          ///< KILN_CACHE: path of the tuning database; "off" keeps it in memory.
   std::vector<std::string> pack_path;        ///< KILN_PACK_PATH: colon-separated packs or folders of packs.
+  std::vector<std::string> bundle_path;      ///< KILN_BUNDLE_PATH: colon-separated bundles or folders of bundles.
   std::optional<std::string> record;         ///< KILN_RECORD: file that receives the requests an application makes.
   bool log = false;                          ///< KILN_LOG: 0 or 1; one replayable line per call on stderr.
   std::optional<std::string> worker;         ///< KILN_WORKER: path of the `kiln` program that runs as tuning worker.

@@ -39,8 +39,8 @@ struct CompiledProgram {
 /// be interrupted (ptxas may hang): where a time limit matters, run it in a process of its own.
 CompiledProgram compile(const device::Nvrtc& nvrtc, const Program& program, const Target& target);
 
-/// As above, but takes the result from `kernels` where it is there, made by any process, and leaves it there where it is
-/// not. `seconds` are then those of the compile that made it. A null store means none.
+/// As above, but takes the result from `kernels` where it is there, made by any process, and leaves it there where it
+/// is not. `seconds` are then those of the compile that made it. A null store means none.
 CompiledProgram compile(const device::Nvrtc& nvrtc, const Program& program, const Target& target,
                         store::FileStore* kernels);
 

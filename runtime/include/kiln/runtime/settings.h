@@ -1,4 +1,4 @@
-// What the environment decides: the templates, the tuning database, the store of kernels, the packs.
+// What the environment decides: the templates, the tuning database, the store of kernels, packs and bundles.
 #pragma once
 
 #include <optional>
@@ -19,11 +19,15 @@ Catalogue catalogue_of(const Environment& environment);
 std::optional<std::string> cache_path(const std::optional<std::string>& given, const Environment& environment);
 
 /// Where compiled kernels are kept: `given`, else KILN_KERNEL_STORE, else kiln/kernels in the user's cache folder; as
-/// much as KILN_KERNEL_STORE_MIB says. Nothing if that is "off" or there is no such folder: then every process compiles.
+/// much as KILN_KERNEL_STORE_MIB says. Nothing if that is "off" or there is no such folder: then every process
+/// compiles.
 std::optional<store::StoreOptions> kernel_store(const std::optional<std::string>& given,
                                                 const Environment& environment);
 
 /// `given`, then the packs of KILN_PACK_PATH: each entry a file, or a folder whose *.pack files are taken by name.
 std::vector<std::string> pack_paths(const std::vector<std::string>& given, const Environment& environment);
+
+/// As pack_paths(), for bundles: KILN_BUNDLE_PATH, and the *.kiln files of a folder.
+std::vector<std::string> bundle_paths(const std::vector<std::string>& given, const Environment& environment);
 
 }  // namespace kiln

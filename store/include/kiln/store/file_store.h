@@ -1,4 +1,5 @@
-// FileStore: results that are costly to make, kept in files by the digest of what they are made from, for all processes.
+// FileStore: results that are costly to make, kept in files by the digest of what they are made from, for all
+// processes.
 #pragma once
 
 #include <atomic>

@@ -32,11 +32,11 @@ struct WorkerPoolOptions {
   std::optional<std::string> nvrtc{};            ///< As Environment::nvrtc.
   /// Where workers keep what they compiled, so that using a tuned variant does not compile it again; unset: nowhere.
   std::optional<store::StoreOptions> kernels{};
-  int device = 0;                                ///< Ordinal
-  size_t compile_lanes = 0;                      ///< 0: as many as there are hardware threads.
-  double compile_limit = 60;                     ///< Seconds until a compile is taken for hung.
-  double run_limit = 60;                         ///< Seconds until a check or a sample is taken for hung.
-  double begin_limit = 300;                      ///< The same for making operands and running the trusted variant.
+  int device = 0;             ///< Ordinal
+  size_t compile_lanes = 0;   ///< 0: as many as there are hardware threads.
+  double compile_limit = 60;  ///< Seconds until a compile is taken for hung.
+  double run_limit = 60;      ///< Seconds until a check or a sample is taken for hung.
+  double begin_limit = 300;   ///< The same for making operands and running the trusted variant.
   CheckOptions check{};
 };
 

@@ -1,0 +1,134 @@
+// kiln bundle: compiled variants in one file, for an application that has no NVRTC.
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+
+#include "arch_choice.h"
+#include "commands.h"
+#include "input.h"
+#include "kiln/base/error.h"
+#include "kiln/device/nvrtc.h"
+#include "kiln/execution/bundle.h"
+#include "kiln/runtime/bundling.h"
+#include "kiln/runtime/settings.h"
+#include "kiln/version.h"
+#include "table.h"
+#include "words.h"
+
+namespace kiln::cli {
+namespace {
+
+struct Options {
+  Input input;
+  std::vector<std::string> archs;
+  std::string database, output;
+  std::vector<std::string> packs;
+  bool emulated = false, untuned = false, deterministic = false, list = false;
+  int64_t workspace_limit = std::numeric_limits<int64_t>::max();
+};
+
+int list(const std::string& path) {
+  const auto bundle = execution::Bundle::open(path);
+  Table table({"request", "for", "variant", ">time", "timed on"});
+  for (size_t i = 0; i < bundle->variants().size(); ++i) {
+    (void)bundle->load(i);  // throws if it is damaged
+    const execution::BundledVariant& variant = bundle->variants()[i];
+    table.add({variant.request, variant.arch + (variant.emulated ? " emulated" : ""),
+               variant.algorithm + " " + variant.config, time_text(variant.seconds),
+               variant.device.empty() ? "(estimate)" : variant.device});
+  }
+  fmt::print("{}: {} bytes, by Kiln {} and NVRTC {}\n\n{}", path, bundle->file_bytes(), bundle->kiln_version(),
+             bundle->nvrtc_version(), table.print());
+  return success;
+}
+
+BundleOptions bundle_options(const Options& options) {
+  if (options.archs.empty() || options.output.empty()) {
+    throw Error(ErrorCode::invalid_argument, "what to make is not said", "give --arch 80,90 and -o app.kiln");
+  }
+  BundleOptions result;
+  for (const std::string& arch : options.archs) result.archs.push_back(parse_arch(arch));
+  result.emulated = options.emulated;
+  result.untuned = options.untuned;
+  result.filter = {options.workspace_limit, options.deterministic};
+  return result;
+}
+
+cache::Database open_database(const Options& options, const Environment& environment) {
+  const auto path = cache_path(options.database.empty() ? std::nullopt : std::optional(options.database), environment);
+  if (!path) return cache::Database::in_memory();
+  std::optional<std::string> trouble;
+  cache::Database database =
+      cache::Database::open(*path, {.mode = cache::OpenMode::read_only},
+                            [&](const cache::Announcement& announced) { trouble = announced.text(); });
+  if (trouble && !options.database.empty()) throw Error(ErrorCode::io_error, *trouble);
+  return database;
+}
+
+void print_gaps(const BundlePlan& plan, const Options& options) {
+  for (const BundleGap& gap : plan.gaps) {
+    fmt::print(stderr, "kiln: not in the bundle: {} for {}: {}\n", gap.request, gap.arch, gap.reason);
+  }
+  fmt::print(stderr, "      tune on {} of these architectures, name its database or pack, or give --untuned\n",
+             options.emulated ? "an emulated device" : "a device");
+}
+
+int bundle(const Options& options) {
+  if (options.list) return list(options.input.text);
+  const BundleOptions what = bundle_options(options);
+  const Environment environment = Environment::read();
+  const Workload workload = read_workload(options.input);
+  std::vector<Request> requests;
+  for (const tuner::Job& job : workload.jobs) requests.push_back(job.request);
+
+  const Catalogue catalogue = catalogue_of(environment);
+  const auto nvrtc = device::Nvrtc::open({environment.nvrtc});
+  const cache::Database database = open_database(options, environment);
+  const BundlePlan plan = plan_bundle(requests, catalogue, *nvrtc, database, options.packs, what);
+  if (!plan.gaps.empty()) {
+    print_gaps(plan, options);
+    return failed_check;
+  }
+  std::optional<store::FileStore> kernels;
+  if (const auto store = kernel_store(std::nullopt, environment)) kernels.emplace(*store);
+  const auto entries = compile_bundle(plan, catalogue, *nvrtc, options.emulated, kernels ? &*kernels : nullptr);
+  execution::write_bundle(options.output, entries, version(),
+                          fmt::format("{}.{}", nvrtc->version().major, nvrtc->version().minor));
+
+  Table table({"layer", "for", "variant", "choice"});
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const execution::BundledVariant& variant = entries[i].variant;
+    table.add({summary(plan.choices[i].request), variant.arch, variant.algorithm + " " + variant.config,
+               plan.choices[i].source});
+  }
+  fmt::print("{}\n{}: {} variants of {} requests, {} bytes\n", table.print(), options.output, entries.size(),
+             requests.size(), execution::Bundle::open(options.output)->file_bytes());
+  return success;
+}
+
+}  // namespace
+
+void add_bundle(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("bundle", "compile the stored winners into one file that needs no NVRTC");
+  options->input.add_to(*command);
+  command->add_option("--arch", options->archs, "architectures, with commas between: 80,90")->delimiter(',');
+  command->add_option("-o,--output", options->output, "the bundle to write");
+  command->add_option("--db", options->database, "tuning database (default: KILN_CACHE, else the user's cache folder)");
+  command->add_option("--pack", options->packs, "packs to use beside the database");
+  command->add_flag("--emulated", options->emulated, "for the emulated device, with what was tuned on it");
+  command->add_flag("--untuned", options->untuned, "use the best estimate where nothing is stored, instead of failing");
+  command->add_flag("--deterministic", options->deterministic, "only variants whose results are reproducible");
+  command->add_option("--workspace-limit", options->workspace_limit, "only variants that need at most so many bytes")
+      ->check(CLI::NonNegativeNumber);
+  command->add_flag("--list", options->list, "instead: show what the named bundle holds, and check all of it");
+  command->footer(
+      "Each architecture gets the winner of each of its devices that the database or a pack knows. No device is "
+      "needed.\n"
+      "Example: kiln bundle examples/models/resnet18.onnx --arch 80,90 --pack tuned.pack -o resnet18.kiln\n"
+      "         kiln bundle --list resnet18.kiln");
+  command->callback([options, &exit_code] { exit_code = bundle(*options); });
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,68 @@
+#include "bundles.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <set>
+
+#include "kiln/base/error.h"
+#include "kiln/device/arch.h"
+
+namespace kiln {
+
+Bundles::Bundles(const std::vector<std::string>& paths, const device::DeviceInfo& device,
+                 const std::function<void(const std::string&)>& announce) {
+  const std::string arch = device::real_arch(device.cc_major, device.cc_minor);
+  for (const std::string& path : paths) {
+    try {
+      opened_.push_back(execution::Bundle::open(path));
+    } catch (const Error& error) {
+      announce(error.what());
+      continue;
+    }
+    const auto& variants = opened_.back()->variants();
+    for (size_t i = 0; i < variants.size(); ++i) {
+      if (variants[i].arch != arch || variants[i].emulated != device.emulated) continue;
+      const BundledChoice choice{opened_.back(), i};
+      by_request_[variants[i].request].push_back(choice);
+      by_program_.try_emplace(variants[i].program, choice);
+    }
+  }
+  const std::string id = device.id();
+  const auto distance = [&](const BundledChoice& choice) {
+    const execution::BundledVariant& variant = choice.variant();
+    if (variant.device == id) return -1;
+    return variant.device.empty() ? std::numeric_limits<int>::max() : std::abs(variant.sms - device.sms);
+  };
+  for (auto& [request, choices] : by_request_) {
+    std::stable_sort(choices.begin(), choices.end(),
+                     [&](const BundledChoice& a, const BundledChoice& b) { return distance(a) < distance(b); });
+  }
+}
+
+std::vector<BundledChoice> Bundles::find(const std::string& key) const {
+  const auto found = by_request_.find(key);
+  return found == by_request_.end() ? std::vector<BundledChoice>() : found->second;
+}
+
+std::optional<BundledChoice> Bundles::find_program(const std::string& digest) const {
+  const auto found = by_program_.find(digest);
+  return found == by_program_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::string Bundles::describe() const {
+  std::vector<std::string> texts;
+  for (const auto& bundle : opened_) {
+    std::set<std::string> archs;
+    for (const execution::BundledVariant& variant : bundle->variants()) {
+      archs.insert(variant.arch + (variant.emulated ? " emulated" : ""));
+    }
+    texts.push_back(fmt::format("{} ({})", bundle->path(), fmt::join(archs, ", ")));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+}  // namespace kiln

@@ -1,0 +1,50 @@
+// The bundles of a Context: compiled variants that came with the application.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "kiln/device/device.h"
+#include "kiln/execution/bundle.h"
+
+namespace kiln {
+
+/// A variant of a bundle that runs on the device at hand.
+struct BundledChoice {
+  std::shared_ptr<const execution::Bundle> bundle;
+  size_t index = 0;
+
+  const execution::BundledVariant& variant() const { return bundle->variants()[index]; }
+};
+
+/// What the bundles hold for one device. Immutable once made; thread-safe.
+class Bundles {
+ public:
+  /// Opens `paths`; one that cannot be used goes to `announce`.
+  Bundles(const std::vector<std::string>& paths, const device::DeviceInfo& device,
+          const std::function<void(const std::string&)>& announce);
+
+  bool empty() const { return opened_.empty(); }
+
+  /// The variants of a request: those timed on this device first, then by the distance of the number of multiprocessors
+  /// of the device that they were timed on, then in the order of the bundles.
+  std::vector<BundledChoice> find(const std::string& key) const;
+  /// A program by its digest, made for any request.
+  std::optional<BundledChoice> find_program(const std::string& digest) const;
+
+  /// "app.kiln (sm_80, sm_90a)", with commas between: what was opened, and what for.
+  std::string describe() const;
+
+ private:
+  std::vector<std::shared_ptr<const execution::Bundle>> opened_;
+  std::unordered_map<std::string, std::vector<BundledChoice>> by_request_;
+  std::unordered_map<std::string, BundledChoice> by_program_;
+};
+
+}  // namespace kiln

@@ -1,0 +1,197 @@
+#include "kiln/runtime/bundling.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "kiln/base/error.h"
+#include "kiln/cache/pack.h"
+#include "kiln/device/arch.h"
+#include "kiln/execution/compile.h"
+#include "kiln/execution/target.h"
+#include "parallel.h"
+#include "selection.h"
+
+namespace kiln {
+namespace {
+
+/// The figures of a common card of each architecture, to rank candidates by where no device is at hand: SMs, SM clock,
+/// memory bandwidth and L2 of T4, A100, A10, L40S, H200, B200 and RTX 5090, from their data sheets.
+DeviceFigures common_figures(const Arch& arch) {
+  struct Row {
+    int number;
+    DeviceFigures figures;
+  };
+  static constexpr std::array<Row, 7> rows = {{{75, {40, 1.59e9, 0.32e12, int64_t{4} << 20}},
+                                               {80, {108, 1.41e9, 2.04e12, int64_t{40} << 20}},
+                                               {86, {72, 1.695e9, 0.6e12, int64_t{6} << 20}},
+                                               {89, {142, 2.52e9, 0.864e12, int64_t{96} << 20}},
+                                               {90, {132, 1.98e9, 4.8e12, int64_t{50} << 20}},
+                                               {100, {148, 1.965e9, 8e12, int64_t{126} << 20}},
+                                               {120, {170, 2.407e9, 1.79e12, int64_t{96} << 20}}}};
+  const int number = 10 * arch.major + arch.minor;
+  const auto newer = [number](const Row& row) { return row.number > number; };
+  const auto next = std::find_if(rows.begin() + 1, rows.end(), newer);
+  return std::prev(next)->figures;
+}
+
+std::vector<cache::DeviceEntry> devices_of(const Arch& arch, bool emulated, const cache::Database& database,
+                                           const std::vector<std::string>& packs) {
+  std::map<std::string, cache::DeviceEntry> found;
+  const auto add = [&](const cache::DeviceEntry& device) {
+    const bool fits = device.cc_major == arch.major && device.cc_minor == arch.minor && device.emulated == emulated;
+    if (fits) found.emplace(device.id, device);
+  };
+  for (const cache::DeviceEntry& device : database.devices()) add(device);
+  for (const std::string& pack : packs) {
+    for (const cache::DeviceEntry& device : cache::read_pack_file(pack).pack.devices) add(device);
+  }
+  std::vector<cache::DeviceEntry> devices;
+  for (auto& [id, device] : found) devices.push_back(std::move(device));
+  return devices;
+}
+
+/// What is stored for one architecture: an index of winners for each of its devices.
+class StoredWinners {
+ public:
+  StoredWinners(const Target& target, const Catalogue& catalogue, const cache::Database& database,
+                const std::vector<std::string>& packs, const BundleOptions& options)
+      : target_(target), catalogue_(catalogue), filter_(options.filter) {
+    const auto is_current = [&catalogue](std::string_view algorithm, std::string_view digest) {
+      return catalogue.digest(algorithm) == digest;
+    };
+    for (const cache::DeviceEntry& device : devices_of(target.arch, options.emulated, database, packs)) {
+      winners_.push_back(std::make_unique<cache::Winners>(device, is_current));
+      winners_.back()->load(database);
+      for (const std::string& pack : packs) winners_.back()->load_pack(pack);
+    }
+  }
+
+  /// The winner of each device that has timed the request; where none has, what is predicted.
+  std::vector<BundleChoice> choices(const Request& request) const {
+    std::vector<BundleChoice> timed, others;
+    for (const auto& winners : winners_) {
+      std::optional<BundleChoice> best = best_of(*winners, request);
+      if (!best) continue;
+      (best->device == winners->device().id ? timed : others).push_back(std::move(*best));
+    }
+    if (timed.empty() && !others.empty()) timed.push_back(std::move(others.front()));
+    return timed;
+  }
+
+ private:
+  std::optional<BundleChoice> best_of(const cache::Winners& winners, const Request& request) const {
+    for (const cache::Choice& stored : winners.all(request.key(), filter_)) {
+      const std::optional<Choice> choice = readable(stored.algorithm, stored.config);
+      if (!choice || catalogue_.refusal(request, target_, *choice)) continue;
+      return BundleChoice{request,
+                          target_,
+                          *choice,
+                          stored.seconds,
+                          describe_source(stored),
+                          std::string(stored.device),
+                          winners.device().sms};
+    }
+    return std::nullopt;
+  }
+
+  Target target_;
+  const Catalogue& catalogue_;
+  cache::Filter filter_;
+  std::vector<std::unique_ptr<cache::Winners>> winners_;
+};
+
+// The best estimate that the filter admits.
+std::optional<BundleChoice> estimated(const Request& request, const Target& target, const Catalogue& catalogue,
+                                      const cache::Filter& filter) {
+  for (const Candidate& candidate : catalogue.candidates(request, target, common_figures(target.arch)).ranked) {
+    const Program program = catalogue.program(request, target, candidate.choice);
+    if (program.workspace_bytes > filter.workspace_limit) continue;
+    if (filter.deterministic_only && !program.deterministic) continue;
+    return BundleChoice{request, target, candidate.choice, candidate.estimate.seconds, "estimate", {}, 0};
+  }
+  return std::nullopt;
+}
+
+std::string why_nothing(const Request& request, const Target& target, const Catalogue& catalogue,
+                        const BundleOptions& options) {
+  const Candidates candidates = catalogue.candidates(request, target, common_figures(target.arch));
+  if (candidates.ranked.empty()) {
+    std::string reasons;
+    for (const Refusal& refusal : candidates.refused)
+      reasons += fmt::format("; {}: {}", refusal.algorithm, refusal.reason);
+    return "no algorithm serves it" + reasons;
+  }
+  return options.untuned ? "nothing that serves it is within the limits" : "nothing is stored for it within the limits";
+}
+
+execution::BundledVariant described(const BundleChoice& choice, const Program& program, bool emulated) {
+  execution::BundledVariant variant;
+  variant.request = choice.request.key();
+  variant.arch = device::real_arch(choice.target.arch.major, choice.target.arch.minor);
+  variant.emulated = emulated;
+  variant.algorithm = choice.choice.algorithm;
+  variant.config = choice.choice.config.print();
+  variant.seconds = choice.seconds;
+  variant.device = choice.device;
+  variant.sms = choice.sms;
+  variant.workspace_bytes = program.workspace_bytes;
+  variant.deterministic = program.deterministic;
+  variant.program = program.digest();
+  return variant;
+}
+
+}  // namespace
+
+BundlePlan plan_bundle(std::span<const Request> requests, const Catalogue& catalogue, const device::Nvrtc& nvrtc,
+                       const cache::Database& database, const std::vector<std::string>& packs,
+                       const BundleOptions& options) {
+  std::vector<std::pair<Target, StoredWinners>> stored;
+  for (const Arch& arch : options.archs) {
+    const Target target = execution::target_for(arch.major, arch.minor, nvrtc);
+    stored.emplace_back(target, StoredWinners(target, catalogue, database, packs, options));
+  }
+  BundlePlan plan;
+  for (const Request& request : requests) {
+    for (const auto& [target, winners] : stored) {
+      std::vector<BundleChoice> choices = winners.choices(request);
+      if (choices.empty() && options.untuned) {
+        if (auto estimate = estimated(request, target, catalogue, options.filter)) choices.push_back(*estimate);
+      }
+      if (choices.empty()) {
+        plan.gaps.push_back({request.key(), target.arch.name(), why_nothing(request, target, catalogue, options)});
+      }
+      for (BundleChoice& choice : choices) plan.choices.push_back(std::move(choice));
+    }
+  }
+  return plan;
+}
+
+std::vector<execution::BundleEntry> compile_bundle(const BundlePlan& plan, const Catalogue& catalogue,
+                                                   const device::Nvrtc& nvrtc, bool emulated,
+                                                   store::FileStore* kernels) {
+  std::vector<execution::BundleEntry> entries(plan.choices.size());
+  std::map<std::string, std::vector<size_t>> by_program;  // by what execution::compile() would produce
+  std::vector<const std::vector<size_t>*> distinct;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const BundleChoice& choice = plan.choices[i];
+    const Program program = catalogue.program(choice.request, choice.target, choice.choice);
+    entries[i].variant = described(choice, program, emulated);
+    entries[i].compiled.program = program;
+    by_program[execution::compile_digest(nvrtc, program, choice.target)].push_back(i);
+  }
+  for (const auto& [digest, users] : by_program) distinct.push_back(&users);
+  for_each_index(distinct.size(), [&](size_t k) {
+    const std::vector<size_t>& users = *distinct[k];
+    const execution::CompiledProgram compiled =
+        execution::compile(nvrtc, entries[users.front()].compiled.program, plan.choices[users.front()].target, kernels);
+    for (const size_t i : users) entries[i].compiled = compiled;
+  });
+  return entries;
+}
+
+}  // namespace kiln

@@ -1,0 +1,57 @@
+// Bundling: from what is stored of an application's requests to a bundle of compiled variants. What `kiln bundle` does.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kiln/cache/database.h"
+#include "kiln/cache/winners.h"
+#include "kiln/device/nvrtc.h"
+#include "kiln/execution/bundle.h"
+#include "kiln/generator/catalogue.h"
+#include "kiln/store/file_store.h"
+
+namespace kiln {
+
+struct BundleOptions {
+  std::vector<Arch> archs;
+  bool emulated = false;   ///< For the emulated device: PTX of what was tuned on it. Else cubins, for real ones.
+  bool untuned = false;    ///< Where nothing is stored for an architecture, take the best estimate.
+  cache::Filter filter{};  ///< What the application permits: ContextOptions of the same names.
+};
+
+/// A variant to compile, and why it was chosen.
+struct BundleChoice {
+  Request request;
+  Target target;
+  Choice choice;
+  double seconds = 0;
+  std::string source;  ///< "measured on this device", ..., "estimate"
+  std::string device;  ///< DeviceId line of the device that it was timed on; empty for an estimate.
+  int sms = 0;         ///< Of that device.
+};
+
+/// A request that has no variant for an architecture.
+struct BundleGap {
+  std::string request, arch, reason;
+};
+
+struct BundlePlan {
+  std::vector<BundleChoice> choices;  ///< By request, then architecture, then device.
+  std::vector<BundleGap> gaps;
+};
+
+/// Chooses: for each request and architecture, the winner of every device of that architecture that has one in
+/// `database` or `packs`. Packs that cannot be read throw Error, as read_pack_file().
+BundlePlan plan_bundle(std::span<const Request> requests, const Catalogue& catalogue, const device::Nvrtc& nvrtc,
+                       const cache::Database& database, const std::vector<std::string>& packs,
+                       const BundleOptions& options);
+
+/// Compiles all choices, equal programs once, on all threads, through `kernels` unless that is null. Throws as
+/// execution::compile() for the first that fails.
+std::vector<execution::BundleEntry> compile_bundle(const BundlePlan& plan, const Catalogue& catalogue,
+                                                   const device::Nvrtc& nvrtc, bool emulated,
+                                                   store::FileStore* kernels);
+
+}  // namespace kiln

@@ -1,0 +1,50 @@
+#include "kernel_supply.h"
+
+#include <fmt/format.h>
+
+#include "kiln/base/error.h"
+#include "kiln/execution/target.h"
+#include "kiln/runtime/settings.h"
+
+namespace kiln {
+
+KernelSupply::KernelSupply(const ContextOptions& options, const Environment& environment,
+                           const device::ContextHandle& context,
+                           const std::function<void(const std::string&)>& announce)
+    : announce_(announce), bundles_(bundle_paths(options.bundles, environment), context.device().info(), announce) {
+  const device::DeviceInfo& info = context.device().info();
+  try {
+    std::shared_ptr<const device::Nvrtc> nvrtc = device::Nvrtc::open({environment.nvrtc});
+    device::require_driver_for(*nvrtc, context.driver());
+    target_ = execution::target_for(info.cc_major, info.cc_minor, *nvrtc);
+    nvrtc_ = std::move(nvrtc);
+  } catch (const Error& error) {
+    if (bundles_.empty()) throw;
+    no_compiler_ = error.message();
+    target_.arch = Arch::of(info.cc_major, info.cc_minor);
+  }
+  if (const auto store = kernel_store(options.kernel_store, environment)) {
+    kernels_.emplace(*store, [this](std::string_view message) { announce_(std::string(message)); });
+  }
+}
+
+std::string KernelSupply::describe_compiler() const {
+  if (!nvrtc_) return "no NVRTC: kernels of bundles only";
+  return fmt::format("NVRTC {}.{}", target_.nvrtc_major, target_.nvrtc_minor);
+}
+
+execution::CompiledProgram KernelSupply::compile(const Program& program) {
+  if (const std::optional<BundledChoice> bundled = bundles_.find_program(program.digest())) {
+    try {
+      return bundled->bundle->load(bundled->index);
+    } catch (const Error& error) {
+      if (!nvrtc_) throw;
+      announce_(error.what());
+    }
+  }
+  if (nvrtc_) return execution::compile(*nvrtc_, program, target_, kernels_ ? &*kernels_ : nullptr);
+  throw Error(ErrorCode::missing_library, fmt::format("the variant is in no bundle, and {}", no_compiler_),
+              "bundle it, or install NVRTC");
+}
+
+}  // namespace kiln

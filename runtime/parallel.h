@@ -1,0 +1,39 @@
+// Independent work on all of the machine's threads.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <exception>
+#include <thread>
+#include <vector>
+
+namespace kiln {
+
+/// Calls work(i) for every i below `count`, on as many threads as the machine has, this one included. Does all of it,
+/// then throws what the first of them, in the order of i, has thrown.
+template <class Work>
+void for_each_index(size_t count, const Work& work) {
+  std::vector<std::exception_ptr> failures(count);
+  std::atomic<size_t> next{0};
+  const auto run = [&] {
+    for (size_t i = next++; i < count; i = next++) {
+      try {
+        work(i);
+      } catch (...) {
+        failures[i] = std::current_exception();
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    const size_t lanes = std::min<size_t>(count, std::max(1U, std::thread::hardware_concurrency()));
+    for (size_t i = 1; i < lanes; ++i) threads.emplace_back(run);
+    run();
+  }
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+}
+
+}  // namespace kiln
