@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -9,7 +10,6 @@
 #include "context_impl.h"
 #include "host_memory.h"
 #include "kiln/base/error.h"
-#include "kiln/execution/target.h"
 #include "kiln/runtime/settings.h"
 #include "parallel.h"
 #include "records.h"
@@ -17,44 +17,15 @@
 namespace kiln {
 namespace {
 
-// How many predictions to try to compile where nothing usable is stored, before giving up.
-constexpr size_t fallback_attempts = 8;
-constexpr size_t explained_estimates = 10;
-
-cache::IsCurrent is_current(const Catalogue& catalogue) {
-  return [&catalogue](std::string_view algorithm, std::string_view digest) {
-    return catalogue.digest(algorithm) == digest;
-  };
-}
-
-std::string describe(const device::ContextHandle& context, const KernelSupply& kernels) {
-  const device::DeviceInfo& info = context.device().info();
-  return fmt::format("{}, compute capability {}.{}, {} SMs; {}; {}", info.name, info.cc_major, info.cc_minor, info.sms,
-                     context.driver().description(), kernels.describe_compiler());
-}
-
-std::vector<std::string> names_of(const std::vector<Operand>& operands) {
-  std::vector<std::string> names;
-  for (const Operand& operand : operands) names.push_back(operand.name);
-  return names;
-}
-
-ExplainedCandidate explained(const Selection& selection) {
-  return {selection.choice.algorithm, selection.choice.config.print(), selection.seconds, selection.source};
-}
-
-// A fault of one variant, after which another may serve; not one of the machine.
-bool concerns_variant(const Error& error) {
-  switch (error.code()) {
-    case ErrorCode::compile_failed:
-    case ErrorCode::unsupported:
-    case ErrorCode::driver_error:
-    case ErrorCode::missing_library:  // it is in no bundle, and there is no NVRTC
-    case ErrorCode::parse_error:      // its bundle is damaged
-    case ErrorCode::io_error:
-      return true;
-    default:
-      return false;
+void require_sense(const ContextOptions& options) {
+  if (options.tuning.mode == TuningMode::never) return;
+  if (options.locked) {
+    throw Error(ErrorCode::invalid_argument, "a Context that is locked to its packs cannot tune",
+                "set either ContextOptions::locked or ContextOptions::tuning");
+  }
+  if (!(options.tuning.budget_seconds > 0) || options.tuning.candidates == 0) {
+    throw Error(ErrorCode::invalid_argument, "a tuning budget of no time or no candidates tunes nothing",
+                "give more, or TuningMode::never");
   }
 }
 
@@ -67,33 +38,47 @@ Context::Impl::Impl(const ContextOptions& options, const Environment& environmen
     : announce_(options.announce),
       context_(
           device::ContextHandle::acquire(device::Device(device::Driver::open({environment.driver}), options.device))),
-      kernels_(options, environment, *context_, [this](const std::string& message) { announce(message); }),
-      catalogue_(catalogue_of(environment)),
-      figures_(execution::figures_of(context_->device().info())),
-      device_id_(context_->device().info().id()),
-      description_(describe(*context_, kernels_)),
-      winners_(device_entry(context_->device().info()), is_current(catalogue_)),
-      filter_{options.workspace_limit, options.deterministic},
+      maker_(options, environment, context_, [this](const std::string& message) { announce(message); }),
       log_(environment.log),
       workspaces_(context_) {
+  require_sense(options);
   if (environment.record) recorder_.emplace(*environment.record);
   load_cache(options, environment);
+  if (options.tuning.mode != TuningMode::never) start_tuning(options, environment);
 }
 
 void Context::Impl::load_cache(const ContextOptions& options, const Environment& environment) {
+  const bool tunes = options.tuning.mode != TuningMode::never;
   const std::optional<std::string> path = cache_path(options.cache, environment);
   // Where nobody has tuned yet there is no database, and nothing to announce; one that was named should be there.
   const bool named = options.cache || environment.cache;
   std::error_code unreadable;
-  if (path && (named || std::filesystem::exists(*path, unreadable))) {
-    // Read only: a Context never tunes, and opening must not create files in a user's home.
-    const auto database =
-        cache::Database::open(*path, {.mode = cache::OpenMode::read_only},
-                              [this](const cache::Announcement& trouble) { announce(trouble.text()); });
-    winners_.load(database);
+  if (options.locked) {
+    // Only what packs and bundles name.
+  } else if (path && (named || tunes || std::filesystem::exists(*path, unreadable))) {
+    // A Context that never tunes opens it read-only: opening must not create files in a user's home.
+    const cache::OpenMode mode = tunes ? cache::OpenMode::read_write : cache::OpenMode::read_only;
+    database_ = cache::Database::open(*path, {.mode = mode},
+                                      [this](const cache::Announcement& trouble) { announce(trouble.text()); });
+  } else if (tunes) {
+    database_ = cache::Database::in_memory();
   }
-  for (const std::string& pack : pack_paths(options.packs, environment)) winners_.load_pack(pack);
-  for (const std::string& problem : winners_.report().problems) announce(problem);
+  if (database_) maker_.winners().load(*database_);
+  if (!tunes) database_.reset();
+  for (const std::string& pack : pack_paths(options.packs, environment)) maker_.winners().load_pack(pack);
+  for (const std::string& problem : maker_.winners().report().problems) announce(problem);
+}
+
+void Context::Impl::start_tuning(const ContextOptions& options, const Environment& environment) {
+  tuner::WorkerPoolOptions workers;
+  workers.worker = tuner::find_worker(environment.worker);
+  workers.driver = environment.driver;
+  workers.nvrtc = environment.nvrtc;
+  workers.kernels = kernel_store(options.kernel_store, environment);
+  workers.device = options.device;
+  tuner_.emplace(options.tuning, ContextTuner::Tools{maker_.catalogue(), *database_, maker_.winners(), workers,
+                                                     [this](const std::string& message) { announce(message); },
+                                                     [this](const Request& request) { swap(request); }});
 }
 
 void Context::Impl::announce(const std::string& message) const {
@@ -101,10 +86,6 @@ void Context::Impl::announce(const std::string& message) const {
     announce_(message);
   else
     fmt::print(stderr, "kiln: {}\n", message);
-}
-
-Selector Context::Impl::selector() const {
-  return {catalogue_, winners_, kernels_.bundles(), kernels_.target(), figures_, filter_};
 }
 
 std::shared_ptr<const LoadedPlan> Context::Impl::plan(const Request& request) {
@@ -119,87 +100,66 @@ std::shared_ptr<const LoadedPlan> Context::Impl::plan(const Request& request) {
       plans_.emplace(key, promise.get_future().share());
   }
   if (pending.valid()) return pending.get();  // another thread has it, or is making it
+  std::shared_ptr<const LoadedPlan> plan;
   try {
     if (recorder_) {
       if (const std::optional<std::string> trouble = recorder_->record(key)) announce(*trouble);
     }
-    std::shared_ptr<const LoadedPlan> plan = build(request);
+    tune_first({&request, 1});
+    plan = maker_.make(request);
     promise.set_value(plan);
-    return plan;
   } catch (...) {
     promise.set_exception(std::current_exception());
     const std::lock_guard lock(mutex_);
     plans_.erase(key);  // a later call may succeed: memory may be free again
     throw;
   }
+  tune_later(request);
+  return plan;
 }
 
-std::shared_ptr<const LoadedPlan> Context::Impl::build(const Request& request) {
-  std::exception_ptr first_failure;
-  const auto attempt = [&](const std::vector<Selection>& selections) -> std::shared_ptr<const LoadedPlan> {
-    for (const Selection& selection : selections) {
-      try {
-        return load(request, selection);
-      } catch (const Error& error) {
-        if (!concerns_variant(error)) throw;
-        // Where nothing can be compiled, that is said of the request in the end.
-        if (!first_failure && error.code() != ErrorCode::missing_library) first_failure = std::current_exception();
-      }
+void Context::Impl::prepare(std::span<const Request> requests) {
+  tune_first(requests);
+  for_each_index(requests.size(), [&](size_t i) { plan(requests[i]); });
+}
+
+void Context::Impl::tune_first(std::span<const Request> requests) {
+  if (!tuner_ || tuner_->policy().mode != TuningMode::within_budget) return;
+  std::vector<Request> untuned;
+  for (const Request& request : requests) {
+    if (!maker_.is_tuned(request)) untuned.push_back(request);
+  }
+  if (!untuned.empty()) tuner_->tune_now(untuned);
+}
+
+void Context::Impl::tune_later(const Request& request) {
+  if (!tuner_ || tuner_->policy().mode != TuningMode::in_background || maker_.is_tuned(request)) return;
+  tuner_->enqueue(request);
+}
+
+void Context::Impl::wait_until_tuned() {
+  if (tuner_) tuner_->wait_until_idle();
+}
+
+// On the tuner's thread. The plan that was in use stays loaded: others may be running it, and kernels of it may be on
+// their way.
+void Context::Impl::swap(const Request& request) {
+  try {
+    const std::shared_ptr<const LoadedPlan> better = maker_.make(request);
+    std::shared_ptr<const LoadedPlan> old;
+    {
+      const std::lock_guard lock(mutex_);
+      Pending& pending = plans_.at(request.key());
+      old = pending.get();
+      if (old->choice == better->choice) return;
+      std::promise<std::shared_ptr<const LoadedPlan>> promise;
+      promise.set_value(better);
+      pending = promise.get_future().share();
     }
-    return nullptr;
-  };
-  if (auto plan = attempt(selector().stored(request))) return plan;
-  if (auto plan = attempt(selector().bundled(request))) return plan;
-  if (kernels_.no_compiler().empty()) {
-    if (auto plan = attempt(selector().estimated(request, fallback_attempts))) return plan;
+    table_.replace(old, better);
+  } catch (const std::exception& error) {
+    announce(fmt::format("{} was tuned, and its new variant cannot be loaded: {}", request.key(), error.what()));
   }
-  if (first_failure) std::rethrow_exception(first_failure);
-  fail(request);
-}
-
-// Nothing was there to be tried: says why.
-void Context::Impl::fail(const Request& request) const {
-  if (!kernels_.no_compiler().empty()) {
-    throw Error(ErrorCode::missing_library,
-                fmt::format("{} is not in {} for {}, and nothing can be compiled here: {}", request.key(),
-                            kernels_.bundles().describe(), device_id_, kernels_.no_compiler()),
-                "add the request to the bundle (`kiln bundle`), or install NVRTC");
-  }
-  (void)catalogue_.heuristic(request, kernels_.target(), figures_);  // throws with the refusals, if there are any
-  throw Error(ErrorCode::unsupported,
-              fmt::format("no {}variant of {} needs at most {} bytes of workspace",
-                          selector().filter_of(request).deterministic_only ? "bitwise reproducible " : "",
-                          request.key(), filter_.workspace_limit),
-              "raise ContextOptions::workspace_limit");
-}
-
-std::shared_ptr<const LoadedPlan> Context::Impl::load(const Request& request, const Selection& selection) {
-  const std::optional<BundledChoice>& bundled = selection.bundled;
-  const execution::CompiledProgram compiled =
-      bundled ? bundled->bundle->load(bundled->index)
-              : kernels_.compile(catalogue_.program(request, kernels_.target(), selection.choice));
-  return std::make_shared<const LoadedPlan>(request, selection.choice, selection.source,
-                                            execution::Executable(context_, compiled, names_of(request.operands)));
-}
-
-Explanation Context::Impl::explain(const Request& request) const {
-  Explanation result;
-  result.request = request;
-  result.device = device_id_;
-  result.roofline_seconds = roofline_seconds(request, kernels_.target(), figures_);
-  for (const Selection& selection : selector().stored(request)) result.stored.push_back(explained(selection));
-  for (const Selection& selection : selector().bundled(request)) result.stored.push_back(explained(selection));
-  for (const Selection& selection : selector().estimated(request, explained_estimates)) {
-    result.estimated.push_back(explained(selection));
-  }
-  for (const Refusal& refusal : catalogue_.candidates(request, kernels_.target(), figures_).refused) {
-    result.refused.push_back({refusal.algorithm, refusal.reason});
-  }
-  if (!result.stored.empty())
-    result.chosen = result.stored.front();
-  else if (!result.estimated.empty() && kernels_.no_compiler().empty())
-    result.chosen = result.estimated.front();
-  return result;
 }
 
 void Context::Impl::write_log(const LoadedPlan& plan) const {
@@ -217,7 +177,11 @@ Plan Context::plan(const Request& request) {
 }
 
 void Context::prepare(std::span<const Request> requests) {
-  for_each_index(requests.size(), [&](size_t i) { with_host_memory([&] { impl_->plan(requests[i]); }); });
+  with_host_memory([&] { impl_->prepare(requests); });
+}
+
+void Context::wait_until_tuned() {
+  impl_->wait_until_tuned();
 }
 
 Explanation Context::explain(const Request& request) const {

@@ -8,16 +8,15 @@
 #include <optional>
 #include <string>
 
+#include "context_tuner.h"
 #include "kernel_supply.h"
 #include "kiln/cache/database.h"
-#include "kiln/cache/winners.h"
 #include "kiln/context.h"
 #include "kiln/device/context.h"
-#include "kiln/generator/catalogue.h"
 #include "loaded_plan.h"
+#include "plan_maker.h"
 #include "plan_table.h"
 #include "recorder.h"
-#include "selection.h"
 #include "workspace_pool.h"
 
 namespace kiln {
@@ -27,15 +26,17 @@ class Context::Impl {
   explicit Impl(const ContextOptions& options);
 
   std::shared_ptr<const LoadedPlan> plan(const Request& request);
-  Explanation explain(const Request& request) const;
+  void prepare(std::span<const Request> requests);
+  void wait_until_tuned();
+  Explanation explain(const Request& request) const { return maker_.explain(request); }
 
   /// KILN_LOG: one replayable line per operation call, if asked for.
   void log_call(const LoadedPlan& plan) const {
     if (log_) write_log(plan);
   }
 
-  const std::string& device_description() const { return description_; }
-  const std::string& device_id() const { return device_id_; }
+  const std::string& device_description() const { return maker_.description(); }
+  const std::string& device_id() const { return maker_.device_id(); }
 
   PlanTable& table() { return table_; }  ///< Of the operation calls.
   WorkspacePool& workspaces() { return workspaces_; }
@@ -47,22 +48,17 @@ class Context::Impl {
   Impl(const ContextOptions& options, const Environment& environment);
 
   void load_cache(const ContextOptions& options, const Environment& environment);
+  void start_tuning(const ContextOptions& options, const Environment& environment);
   void announce(const std::string& message) const;
-  Selector selector() const;
-  std::shared_ptr<const LoadedPlan> build(const Request& request);
-  [[noreturn]] void fail(const Request& request) const;
-  std::shared_ptr<const LoadedPlan> load(const Request& request, const Selection& selection);
+  void tune_first(std::span<const Request> requests);
+  void tune_later(const Request& request);
+  void swap(const Request& request);
   void write_log(const LoadedPlan& plan) const;
 
   std::function<void(std::string_view)> announce_;
   std::shared_ptr<const device::ContextHandle> context_;
-  KernelSupply kernels_;
-  Catalogue catalogue_;
-  DeviceFigures figures_;
-  std::string device_id_;
-  std::string description_;
-  cache::Winners winners_;
-  cache::Filter filter_;
+  PlanMaker maker_;
+  std::optional<cache::Database> database_;  // of a Context that tunes
   std::optional<Recorder> recorder_;
   bool log_ = false;
   WorkspacePool workspaces_;
@@ -70,6 +66,8 @@ class Context::Impl {
 
   std::mutex mutex_;
   std::map<std::string, Pending> plans_;  // by key; a plan being built is there as a future
+
+  std::optional<ContextTuner> tuner_;  // the last: its thread uses all of the above
 };
 
 }  // namespace kiln

@@ -18,14 +18,21 @@ const LoadedPlan* PlanTable::find(const CallKey& key, uint64_t hash) const {
   for (size_t i = hash & mask;; i = (i + 1) & mask) {
     const Entry* entry = slots[i].entry.load(std::memory_order_acquire);
     if (entry == nullptr) return nullptr;
-    if (slots[i].hash.load(std::memory_order_relaxed) == hash && entry->key == key) return entry->plan.get();
+    if (slots[i].hash.load(std::memory_order_relaxed) == hash && entry->key == key)
+      return entry->plan.load(std::memory_order_acquire);
   }
 }
 
 void PlanTable::insert(const CallKey& key, uint64_t hash, std::shared_ptr<const LoadedPlan> plan) {
   const std::lock_guard lock(writing_);
   if (find(key, hash) != nullptr) return;
-  entries_.push_back(std::make_unique<const Entry>(Entry{hash, key, std::move(plan)}));
+  const LoadedPlan* current = plan.get();
+  // It may have been replaced between its making and now.
+  for (auto found = replaced_.find(current); found != replaced_.end(); found = replaced_.find(current)) {
+    current = found->second;
+  }
+  kept_.insert(std::move(plan));
+  entries_.push_back(std::unique_ptr<Entry>(new Entry{hash, key, current}));
   if (entries_.size() * 2 <= tables_.back()->size()) {
     place(*tables_.back(), *entries_.back());
     return;
@@ -34,6 +41,17 @@ void PlanTable::insert(const CallKey& key, uint64_t hash, std::shared_ptr<const 
   for (const auto& entry : entries_) place(*larger, *entry);
   tables_.push_back(std::move(larger));
   current_.store(tables_.back().get(), std::memory_order_release);
+}
+
+void PlanTable::replace(const std::shared_ptr<const LoadedPlan>& old, const std::shared_ptr<const LoadedPlan>& better) {
+  const std::lock_guard lock(writing_);
+  kept_.insert({old, better});
+  replaced_[old.get()] = better.get();
+  for (const auto& entry : entries_) {
+    if (entry->plan.load(std::memory_order_relaxed) == old.get()) {
+      entry->plan.store(better.get(), std::memory_order_release);
+    }
+  }
 }
 
 void PlanTable::place(Slots& slots, const Entry& entry) {

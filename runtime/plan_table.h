@@ -3,8 +3,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "call_key.h"
@@ -14,22 +16,24 @@ namespace kiln {
 struct LoadedPlan;
 
 /// An open-addressing hash table that only grows. Readers see a slot empty or complete: an entry is published with one
-/// release store. A table that was outgrown is kept until the end, because a reader may still be in it; all of them
-/// together are at most as large as the last.
+/// release store, and so is the plan in it. A table that was outgrown is kept until the end, because a reader may still
+/// be in it; all of them together are at most as large as the last. So is a plan that was replaced.
 class PlanTable {
  public:
   PlanTable();
 
   /// The plan of `key`, or null. No lock, no allocation.
   const LoadedPlan* find(const CallKey& key, uint64_t hash) const;
-  /// Makes find() give `plan` for `key`. The first plan of a key stays.
+  /// Makes find() give `plan` for `key`, or what has replaced it. The first plan of a key stays until it is replaced.
   void insert(const CallKey& key, uint64_t hash, std::shared_ptr<const LoadedPlan> plan);
+  /// Makes find() give `better` for every key that has `old`, or is given it by a later insert().
+  void replace(const std::shared_ptr<const LoadedPlan>& old, const std::shared_ptr<const LoadedPlan>& better);
 
  private:
   struct Entry {
     uint64_t hash;
     CallKey key;
-    std::shared_ptr<const LoadedPlan> plan;
+    std::atomic<const LoadedPlan*> plan;
   };
   // The hash stands beside the pointer, so that a probe touches an entry only if it is the right one.
   struct Slot {
@@ -43,7 +47,9 @@ class PlanTable {
   std::atomic<const Slots*> current_;
   std::mutex writing_;
   std::vector<std::unique_ptr<Slots>> tables_;
-  std::vector<std::unique_ptr<const Entry>> entries_;
+  std::vector<std::unique_ptr<Entry>> entries_;
+  std::set<std::shared_ptr<const LoadedPlan>> kept_;  // all that was ever in an entry
+  std::map<const LoadedPlan*, const LoadedPlan*> replaced_;
 };
 
 }  // namespace kiln

@@ -15,47 +15,12 @@
 #include "kiln/device/launch.h"
 #include "kiln/execution/executable.h"
 #include "loaded_plan.h"
+#include "null_driver.h"
 
 namespace {
 
-using namespace cuda_abi;
-
 constexpr int calls = 100000;
 constexpr int rounds = 15;
-
-template <class Function>
-struct DoesNothing;
-template <class... Parameters>
-struct DoesNothing<CUresult (*)(Parameters...)> {
-  static CUresult call(Parameters...) { return CUDA_SUCCESS; }
-};
-
-kiln::device::DriverTable null_table() {
-  kiln::device::DriverTable table;
-#define KILN_FILL(name, ...) table.name = &DoesNothing<decltype(table.name)>::call;
-  KILN_CUDA_DRIVER_ENTRY_POINTS(KILN_FILL)
-#undef KILN_FILL
-  // The few answers that opening a device and loading a kernel need.
-  table.cuDriverGetVersion = [](int* version) { return *version = 13000, CUDA_SUCCESS; };
-  table.cuDeviceGetCount = [](int* count) { return *count = 1, CUDA_SUCCESS; };
-  table.cuDeviceGet = [](CUdevice* device, int) { return *device = 0, CUDA_SUCCESS; };
-  table.cuDeviceGetName = [](char* name, int, CUdevice) { return name[0] = 'n', name[1] = '\0', CUDA_SUCCESS; };
-  table.cuDeviceTotalMem_v2 = [](size_t* bytes, CUdevice) { return *bytes = size_t{1} << 36, CUDA_SUCCESS; };
-  table.cuDeviceGetAttribute = [](int* value, CUdevice_attribute, CUdevice) { return *value = 1024, CUDA_SUCCESS; };
-  table.cuDevicePrimaryCtxRetain = [](CUcontext* context, CUdevice) {
-    return *context = reinterpret_cast<CUcontext>(8), CUDA_SUCCESS;
-  };
-  table.cuCtxGetCurrent = [](CUcontext* context) { return *context = reinterpret_cast<CUcontext>(8), CUDA_SUCCESS; };
-  table.cuCtxGetDevice = [](CUdevice* device) { return *device = 0, CUDA_SUCCESS; };
-  table.cuModuleLoadDataEx = [](CUmodule* module, const void*, unsigned, CUjit_option*, void**) {
-    return *module = reinterpret_cast<CUmodule>(8), CUDA_SUCCESS;
-  };
-  table.cuModuleGetFunction = [](CUfunction* function, CUmodule, const char*) {
-    return *function = reinterpret_cast<CUfunction>(8), CUDA_SUCCESS;
-  };
-  table.cuFuncGetAttribute = [](int* value, CUfunction_attribute, CUfunction) { return *value = 1024, CUDA_SUCCESS; };
-  return table;
-}
 
 // One launch with the arguments of a convolution.
 kiln::execution::CompiledProgram program() {
@@ -92,7 +57,7 @@ double median(std::vector<double> values) {
 }  // namespace
 
 int main() {
-  const auto driver = kiln::device::Driver::from_table(null_table(), "a driver that does nothing");
+  const auto driver = kiln::null_driver();
   const auto context = kiln::device::ContextHandle::acquire(kiln::device::Device(driver, 0));
   const kiln::Request request =
       kiln::Request::parse("conv_forward x=f32:1x8x8x8 w=f32:8x8x3x3 pad=1 epilogue=bias+add");

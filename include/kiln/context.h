@@ -17,6 +17,25 @@
 
 namespace kiln {
 
+/// Whether a Context tunes what has no time of its device yet.
+enum class TuningMode {
+  never,  ///< What is stored, shipped or estimated is used as it is.
+  /// plan(), prepare() and the first call for a shape tune it before they return, until the budget is spent.
+  within_budget,
+  /// Nothing waits: a request is served by what is known, and tuned in the background. When that is done, the operation
+  /// calls and plan() use the better variant; a Plan that was made before keeps the one it has.
+  in_background,
+};
+
+/// Tuning takes place in worker processes (the `kiln` program, see KILN_WORKER) on the same device, so it takes time
+/// and memory from it; and what the application runs meanwhile disturbs what is measured. Results go to the tuning
+/// database.
+struct TuningPolicy {
+  TuningMode mode = TuningMode::never;
+  double budget_seconds = 60;  ///< The most that this Context spends on tuning in all, in seconds of wall-clock time.
+  size_t candidates = 16;      ///< The most variants to try of each request.
+};
+
 /// Everything has a default that suits an application; the environment (docs/environment.md) fills what is not set.
 struct ContextOptions {
   int device = 0;  ///< Ordinal of the device.
@@ -34,8 +53,13 @@ struct ContextOptions {
   std::optional<std::string> kernel_store;
   /// Candidates that need more workspace are passed over.
   int64_t workspace_limit = std::numeric_limits<int64_t>::max();
-  /// Only variants whose results are bitwise reproducible, as if every request said `deterministic`.
+  /// Only variants whose results are bitwise reproducible, as if every request said `deterministic`. Equal calls give
+  /// equal bits as long as they use the same variant, so with TuningMode::in_background a swap may still change them.
   bool deterministic = false;
+  /// Only what the packs and bundles name, and of that the first: no tuning database, no estimate, no second choice. A
+  /// request that they do not name, or whose variant cannot be used here, is an Error.
+  bool locked = false;
+  TuningPolicy tuning{};
   /// Receives the few things that a user should know once (a cache that cannot be used, a pack with errors).
   /// Default: one line on stderr.
   std::function<void(std::string_view message)> announce;
@@ -75,8 +99,9 @@ struct Explanation {
 /// primary context. Never synchronises a stream of the caller.
 class Context {
  public:
-  /// Throws Error: missing_library (no driver, no NVRTC), driver_error, invalid_argument (no such device, a setting).
-  /// A database, pack, bundle or store of kernels that cannot be used is announced, never thrown.
+  /// Throws Error: missing_library (no driver, no NVRTC, no worker to tune with), driver_error, invalid_argument (no
+  /// such device, a setting, options that contradict each other). A database, pack, bundle or store of kernels that
+  /// cannot be used is announced, never thrown.
   explicit Context(const ContextOptions& options = {});
   ~Context();
   Context(Context&&) noexcept;
@@ -90,9 +115,13 @@ class Context {
   /// Error(missing_library) if it is in no bundle and there is no NVRTC.
   Plan plan(const Request& request);
 
-  /// Makes the plans of all `requests` now, so that no later call compiles. Throws as plan() for the first that fails,
-  /// after trying all.
+  /// Makes the plans of all `requests` now, so that no later call compiles. With TuningMode::within_budget, tunes them
+  /// first, all in one session that shares the budget among them. Throws as plan() for the first that fails, after
+  /// trying all.
   void prepare(std::span<const Request> requests);
+
+  /// Waits until nothing is left to be tuned in the background, or the budget for it is spent.
+  void wait_until_tuned();
 
   Explanation explain(const Request& request) const;
 

@@ -109,8 +109,8 @@ TEST_F(ProgramTest, ABundleCarriesTheWinnersToAMachineWithoutNvrtc) {
   EXPECT_THAT(run.out, HasSubstr("bundle " + path("a.kiln")));
   EXPECT_THAT(run.out, HasSubstr("1 layers agree"));
   const Outcome missing = kiln({"run", "softmax_forward x=f32:3x101", "--db", path("empty.db")});
-  EXPECT_EQ(missing.exit_code, 3);
-  EXPECT_THAT(missing.err, HasSubstr("softmax_forward x=f32:3x101:nc"));
+  EXPECT_EQ(missing.exit_code, 1) << "a layer that fails is not the end of the others";
+  EXPECT_THAT(missing.out, HasSubstr("softmax_forward x=f32:3x101:nc"));
 }
 
 TEST_F(ProgramTest, ABundleNamesTheRequestsThatNothingIsStoredFor) {

@@ -20,6 +20,8 @@ Environment test_environment() {
   environment.cache = "off";
   environment.cache_home.clear();
   environment.pack_path.clear();
+  environment.bundle_path.clear();
+  environment.kernel_store.reset();
   environment.record.reset();
   return environment;
 }

@@ -48,6 +48,49 @@ TEST(PlanTable, KeepsTheFirstPlanOfAKey) {
   EXPECT_EQ(table.find(key, key.hash()), plan_number(1).get());
 }
 
+TEST(PlanTable, ReplacesAPlanUnderAllItsKeys) {
+  PlanTable table;
+  const auto old = plan_number(1), other = plan_number(2), better = plan_number(3), best = plan_number(4);
+  for (int64_t i = 0; i < 3; ++i) table.insert(key_number(i), key_number(i).hash(), i == 1 ? other : old);
+  table.replace(old, better);
+  EXPECT_EQ(table.find(key_number(0), key_number(0).hash()), better.get());
+  EXPECT_EQ(table.find(key_number(1), key_number(1).hash()), other.get());
+  EXPECT_EQ(table.find(key_number(2), key_number(2).hash()), better.get());
+  table.replace(better, best);
+  table.insert(key_number(9), key_number(9).hash(), old);  // by a thread that got it before it was replaced
+  EXPECT_EQ(table.find(key_number(9), key_number(9).hash()), best.get());
+}
+
+TEST(PlanTable, KeepsAReplacedPlanForThoseWhoRunIt) {
+  bool freed = false;
+  {
+    PlanTable table;
+    std::shared_ptr<const LoadedPlan> old(reinterpret_cast<const LoadedPlan*>(8),
+                                          [&](const LoadedPlan*) { freed = true; });
+    table.insert(key_number(1), key_number(1).hash(), old);
+    table.replace(old, plan_number(2));
+    old.reset();
+    EXPECT_FALSE(freed);
+  }
+  EXPECT_TRUE(freed);
+}
+
+TEST(PlanTable, IsReadWhilePlansAreReplaced) {
+  PlanTable table;
+  const CallKey key = key_number(1);
+  constexpr uintptr_t versions = 2000;
+  table.insert(key, key.hash(), plan_number(0));
+  std::jthread writer([&] {
+    for (uintptr_t i = 0; i + 1 < versions; ++i) table.replace(plan_number(i), plan_number(i + 1));
+  });
+  uintptr_t last = 0;
+  while (last != versions) {
+    const auto seen = reinterpret_cast<uintptr_t>(table.find(key, key.hash()));
+    ASSERT_GE(seen, last) << "an older plan came back";
+    last = seen;
+  }
+}
+
 TEST(PlanTable, IsReadWhileItGrows) {
   PlanTable table;
   constexpr int64_t keys = 3000;

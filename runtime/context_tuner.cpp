@@ -1,0 +1,126 @@
+#include "context_tuner.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "kiln/tuner/session.h"
+
+namespace kiln {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace
+
+ContextTuner::ContextTuner(const TuningPolicy& policy, Tools tools) : policy_(policy), tools_(std::move(tools)) {
+  if (policy_.mode == TuningMode::in_background) thread_ = std::thread([this] { work(); });
+}
+
+ContextTuner::~ContextTuner() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    if (running_ != nullptr) running_->stop();
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void ContextTuner::tune_now(std::span<const Request> requests) {
+  std::vector<tuner::Job> jobs;
+  const std::lock_guard session(session_);
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Request& request : requests) {
+      if (given_up_) return;
+      if (seen_.insert(request.key()).second) jobs.push_back({request, 1});
+    }
+  }
+  if (!jobs.empty()) run_session(jobs);
+}
+
+void ContextTuner::enqueue(const Request& request) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (given_up_ || !seen_.insert(request.key()).second) return;
+    queue_.push_back(request);
+  }
+  changed_.notify_all();
+}
+
+void ContextTuner::wait_until_idle() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return queue_.empty() && !at_work_; });
+}
+
+// The background thread.
+void ContextTuner::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    if (stopping_) return;
+    const Request request = std::move(queue_.front());
+    queue_.pop_front();
+    at_work_ = true;
+    lock.unlock();
+    {
+      const std::lock_guard session(session_);
+      if (run_session({{request, 1}})) tools_.tuned(request);
+    }
+    lock.lock();
+    at_work_ = false;
+    changed_.notify_all();
+  }
+}
+
+// True if it ran. Called with session_ held.
+bool ContextTuner::run_session(const std::vector<tuner::Job>& jobs) {
+  const double left = policy_.budget_seconds - spent_;
+  if (left <= 0) return false;
+  const Clock::time_point start = Clock::now();
+  bool ran = false;
+  try {
+    const std::unique_ptr<tuner::Laboratory> laboratory = tuner::make_worker_pool(tools_.workers);
+    tuner::SessionOptions options;
+    options.search.candidates = policy_.candidates;
+    options.budget_seconds = left - seconds_since(start);
+    Tuning tuning(tools_.catalogue, *laboratory, tools_.database, options);
+    if (options.budget_seconds > 0 && set_running(&tuning)) {
+      tuning.run(jobs);
+      ran = true;
+    }
+  } catch (const std::exception& error) {
+    give_up(error.what());
+  }
+  set_running(nullptr);
+  spent_ += seconds_since(start);
+  for (const tuner::Job& job : jobs) tools_.winners.refresh(tools_.database, job.request.key());
+  return ran;
+}
+
+// Makes the destructor able to stop the session; false if it must not start any more.
+bool ContextTuner::set_running(Tuning* tuning) {
+  const std::lock_guard lock(mutex_);
+  running_ = tuning;
+  return !stopping_;
+}
+
+void ContextTuner::give_up(const char* why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_ || std::exchange(given_up_, true)) return;
+    queue_.clear();
+  }
+  tools_.announce(fmt::format("tuning is given up, what is known so far is used: {}", why));
+}
+
+}  // namespace kiln

@@ -1,0 +1,167 @@
+#include "plan_maker.h"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "kiln/base/error.h"
+#include "kiln/execution/target.h"
+#include "kiln/runtime/settings.h"
+#include "records.h"
+
+namespace kiln {
+namespace {
+
+// How many predictions to try to compile where nothing usable is stored, before giving up.
+constexpr size_t fallback_attempts = 8;
+constexpr size_t explained_estimates = 10;
+
+cache::IsCurrent is_current(const Catalogue& catalogue) {
+  return [&catalogue](std::string_view algorithm, std::string_view digest) {
+    return catalogue.digest(algorithm) == digest;
+  };
+}
+
+std::string describe(const device::ContextHandle& context, const KernelSupply& kernels) {
+  const device::DeviceInfo& info = context.device().info();
+  return fmt::format("{}, compute capability {}.{}, {} SMs; {}; {}", info.name, info.cc_major, info.cc_minor, info.sms,
+                     context.driver().description(), kernels.describe_compiler());
+}
+
+std::vector<std::string> names_of(const std::vector<Operand>& operands) {
+  std::vector<std::string> names;
+  for (const Operand& operand : operands) names.push_back(operand.name);
+  return names;
+}
+
+ExplainedCandidate explained(const Selection& selection) {
+  return {selection.choice.algorithm, selection.choice.config.print(), selection.seconds, selection.source};
+}
+
+// A fault of one variant, after which another may serve; not one of the machine.
+bool concerns_variant(const Error& error) {
+  switch (error.code()) {
+    case ErrorCode::compile_failed:
+    case ErrorCode::unsupported:
+    case ErrorCode::driver_error:
+    case ErrorCode::missing_library:  // it is in no bundle, and there is no NVRTC
+    case ErrorCode::parse_error:      // its bundle is damaged
+    case ErrorCode::io_error:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+PlanMaker::PlanMaker(const ContextOptions& options, const Environment& environment,
+                     std::shared_ptr<const device::ContextHandle> context,
+                     const std::function<void(const std::string&)>& announce)
+    : context_(std::move(context)),
+      kernels_(options, environment, *context_, announce),
+      catalogue_(catalogue_of(environment)),
+      figures_(execution::figures_of(context_->device().info())),
+      device_id_(context_->device().info().id()),
+      description_(describe(*context_, kernels_)),
+      winners_(device_entry(context_->device().info()), is_current(catalogue_)),
+      filter_{options.workspace_limit, options.deterministic},
+      locked_(options.locked) {}
+
+Selector PlanMaker::selector() const {
+  return {catalogue_, winners_, kernels_.bundles(), kernels_.target(), figures_, filter_};
+}
+
+std::shared_ptr<const LoadedPlan> PlanMaker::make(const Request& request) {
+  if (locked_) return make_locked(request);
+  std::exception_ptr first_failure;
+  const auto attempt = [&](const std::vector<Selection>& selections) -> std::shared_ptr<const LoadedPlan> {
+    for (const Selection& selection : selections) {
+      try {
+        return load(request, selection);
+      } catch (const Error& error) {
+        if (!concerns_variant(error)) throw;
+        // Where nothing can be compiled, that is said of the request in the end.
+        if (!first_failure && error.code() != ErrorCode::missing_library) first_failure = std::current_exception();
+      }
+    }
+    return nullptr;
+  };
+  if (auto plan = attempt(selector().stored(request))) return plan;
+  if (auto plan = attempt(selector().bundled(request))) return plan;
+  if (kernels_.no_compiler().empty()) {
+    if (auto plan = attempt(selector().estimated(request, fallback_attempts))) return plan;
+  }
+  if (first_failure) std::rethrow_exception(first_failure);
+  fail(request);
+}
+
+// What is named first, or nothing: another variant would be a surprise.
+std::shared_ptr<const LoadedPlan> PlanMaker::make_locked(const Request& request) {
+  std::vector<Selection> named = selector().stored(request);
+  if (named.empty()) named = selector().bundled(request);
+  if (!named.empty()) return load(request, named.front());
+  const cache::WinnersReport report = winners_.report();
+  std::string stale;
+  if (report.stale > 0) stale = fmt::format(" ({} variants in them are of algorithms that have changed)", report.stale);
+  throw Error(ErrorCode::unsupported,
+              fmt::format("no pack or bundle names a variant of {} for {}{}, and this Context is locked to them",
+                          request.key(), device_id_, stale),
+              "tune it and export it to the pack, or leave ContextOptions::locked off");
+}
+
+// Nothing was there to be tried: says why.
+void PlanMaker::fail(const Request& request) const {
+  if (!kernels_.no_compiler().empty()) {
+    throw Error(ErrorCode::missing_library,
+                fmt::format("{} is not in {} for {}, and nothing can be compiled here: {}", request.key(),
+                            kernels_.bundles().describe(), device_id_, kernels_.no_compiler()),
+                "add the request to the bundle (`kiln bundle`), or install NVRTC");
+  }
+  (void)catalogue_.heuristic(request, kernels_.target(), figures_);  // throws with the refusals, if there are any
+  throw Error(ErrorCode::unsupported,
+              fmt::format("no {}variant of {} needs at most {} bytes of workspace",
+                          selector().filter_of(request).deterministic_only ? "bitwise reproducible " : "",
+                          request.key(), filter_.workspace_limit),
+              "raise ContextOptions::workspace_limit");
+}
+
+std::shared_ptr<const LoadedPlan> PlanMaker::load(const Request& request, const Selection& selection) {
+  const std::optional<BundledChoice>& bundled = selection.bundled;
+  const execution::CompiledProgram compiled =
+      bundled ? bundled->bundle->load(bundled->index)
+              : kernels_.compile(catalogue_.program(request, kernels_.target(), selection.choice));
+  return std::make_shared<const LoadedPlan>(request, selection.choice, selection.source,
+                                            execution::Executable(context_, compiled, names_of(request.operands)));
+}
+
+bool PlanMaker::is_tuned(const Request& request) const {
+  const std::optional<cache::Choice> found = winners_.find(request.key(), selector().filter_of(request));
+  return found && found->standing == cache::Standing::measured_here;
+}
+
+Explanation PlanMaker::explain(const Request& request) const {
+  Explanation result;
+  result.request = request;
+  result.device = device_id_;
+  result.roofline_seconds = roofline_seconds(request, kernels_.target(), figures_);
+  for (const Selection& selection : selector().stored(request)) result.stored.push_back(explained(selection));
+  for (const Selection& selection : selector().bundled(request)) result.stored.push_back(explained(selection));
+  for (const Selection& selection : selector().estimated(request, explained_estimates)) {
+    result.estimated.push_back(explained(selection));
+  }
+  for (const Refusal& refusal : catalogue_.candidates(request, kernels_.target(), figures_).refused) {
+    result.refused.push_back({refusal.algorithm, refusal.reason});
+  }
+  const bool may_estimate = kernels_.no_compiler().empty() && !locked_;
+  if (!result.stored.empty())
+    result.chosen = result.stored.front();
+  else if (!result.estimated.empty() && may_estimate)
+    result.chosen = result.estimated.front();
+  return result;
+}
+
+}  // namespace kiln

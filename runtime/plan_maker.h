@@ -1,0 +1,55 @@
+// PlanMaker: from a request to a loaded plan.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "kernel_supply.h"
+#include "kiln/base/environment.h"
+#include "kiln/cache/winners.h"
+#include "kiln/context.h"
+#include "kiln/device/context.h"
+#include "kiln/generator/catalogue.h"
+#include "loaded_plan.h"
+#include "selection.h"
+
+namespace kiln {
+
+/// Chooses a variant, gets it compiled and loads it, for one device and with what a Context's options permit.
+/// Thread-safe.
+class PlanMaker {
+ public:
+  PlanMaker(const ContextOptions& options, const Environment& environment,
+            std::shared_ptr<const device::ContextHandle> context,
+            const std::function<void(const std::string&)>& announce);
+
+  /// As Context::plan(), without keeping the plan.
+  std::shared_ptr<const LoadedPlan> make(const Request& request);
+  Explanation explain(const Request& request) const;
+  /// Whether something that may be used was timed on this device, so that tuning would tell nothing new.
+  bool is_tuned(const Request& request) const;
+
+  const std::string& device_id() const { return device_id_; }
+  const std::string& description() const { return description_; }
+  const Catalogue& catalogue() const { return catalogue_; }
+  cache::Winners& winners() { return winners_; }
+
+ private:
+  Selector selector() const;
+  std::shared_ptr<const LoadedPlan> make_locked(const Request& request);
+  std::shared_ptr<const LoadedPlan> load(const Request& request, const Selection& selection);
+  [[noreturn]] void fail(const Request& request) const;
+
+  std::shared_ptr<const device::ContextHandle> context_;
+  KernelSupply kernels_;
+  Catalogue catalogue_;
+  DeviceFigures figures_;
+  std::string device_id_;
+  std::string description_;
+  cache::Winners winners_;
+  cache::Filter filter_;
+  bool locked_;
+};
+
+}  // namespace kiln

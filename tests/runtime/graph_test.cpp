@@ -1,0 +1,207 @@
+// CUDA graphs: plans are captured, replayed, and given other pointers.
+//
+// The captures are of mode `global`, in which the driver refuses whatever could wait or allocate, so a capture that
+// succeeds shows that Plan::run does neither.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+
+#include "device_fixture.h"
+#include "kiln/base/error.h"
+#include "kiln/context.h"
+#include "kiln/device/stream.h"
+#include "kiln/reference/fill.h"
+#include "kiln/reference/tensor_memory.h"
+#include "kiln/reference/tolerance.h"
+#include "kiln/softmax.h"
+
+namespace kiln {
+namespace {
+
+using namespace cuda_abi;
+
+// The operands of a request on the device, and what was put into them.
+struct Operands {
+  std::vector<std::vector<std::byte>> host;
+  std::vector<Address> device;
+  size_t y = 0;
+};
+
+class GraphTest : public DeviceTest {
+ protected:
+  ~GraphTest() override {
+    for (const CUgraphExec executable : executables_) EXPECT_EQ(calls().cuGraphExecDestroy(executable), CUDA_SUCCESS);
+    for (const CUgraph graph : graphs_) EXPECT_EQ(calls().cuGraphDestroy(graph), CUDA_SUCCESS);
+  }
+
+  const device::DriverTable& calls() const { return device_->driver().calls(); }
+  Stream stream() const { return stream_.raw(); }
+
+  Operands make(const Request& request, uint64_t seed) {
+    Operands operands;
+    for (const Operand& operand : request.operands) {
+      if (operand.name == "y") operands.y = operands.host.size();
+      operands.host.push_back(operand.name == "y" ? reference::poisoned(operand.spec)
+                                                  : reference::filled(operand.spec, reference::Values::uniform, seed));
+      operands.device.emplace_back(upload(operands.host.back()));
+    }
+    return operands;
+  }
+
+  void refill(const Request& request, Operands& operands, uint64_t seed) {
+    for (size_t i = 0; i < operands.host.size(); ++i) {
+      if (i != operands.y)
+        operands.host[i] = reference::filled(request.operands[i].spec, reference::Values::uniform, seed);
+      device::copy_to_device(*device_, reinterpret_cast<CUdeviceptr>(operands.device[i].pointer),
+                             operands.host[i].data(), operands.host[i].size());
+    }
+  }
+
+  void* workspace_of(const Plan& plan) {
+    return upload(std::vector<std::byte>(static_cast<size_t>(plan.workspace_bytes()), std::byte{0xff}));
+  }
+
+  bool is_right(const Request& request, const Operands& operands) {
+    reference::Bindings bindings;
+    for (size_t i = 0; i < operands.host.size(); ++i) bindings.operands[request.operands[i].name] = operands.host[i];
+    const auto output = download(operands.device[operands.y].pointer, operands.host[operands.y].size());
+    return !reference::compare(request, bindings, output);
+  }
+
+  // What `enqueue` puts into the stream, as a graph.
+  template <class Enqueue>
+  CUgraph capture(const Enqueue& enqueue) {
+    EXPECT_EQ(
+        device_->call(&device::DriverTable::cuStreamBeginCapture_v2, stream_.raw(), CU_STREAM_CAPTURE_MODE_GLOBAL),
+        CUDA_SUCCESS);
+    enqueue();
+    CUgraph graph = nullptr;
+    EXPECT_EQ(device_->call(&device::DriverTable::cuStreamEndCapture, stream_.raw(), &graph), CUDA_SUCCESS);
+    if (graph != nullptr) graphs_.push_back(graph);
+    return graph;
+  }
+
+  CUgraphExec instantiate(CUgraph graph) {
+    CUgraphExec executable = nullptr;
+    EXPECT_EQ(device_->call(&device::DriverTable::cuGraphInstantiateWithFlags, &executable, graph, 0ULL), CUDA_SUCCESS);
+    executables_.push_back(executable);
+    return executable;
+  }
+
+  void replay(CUgraphExec executable) {
+    EXPECT_EQ(device_->call(&device::DriverTable::cuGraphLaunch, executable, stream_.raw()), CUDA_SUCCESS);
+    stream_.synchronize();
+  }
+
+  std::vector<CUgraphNode> kernels_of(CUgraph graph) const {
+    size_t count = 0;
+    EXPECT_EQ(calls().cuGraphGetNodes(graph, nullptr, &count), CUDA_SUCCESS);
+    std::vector<CUgraphNode> nodes(count);
+    EXPECT_EQ(calls().cuGraphGetNodes(graph, nodes.data(), &count), CUDA_SUCCESS);
+    std::erase_if(nodes, [&](CUgraphNode node) {
+      CUgraphNodeType type = {};
+      EXPECT_EQ(calls().cuGraphNodeGetType(node, &type), CUDA_SUCCESS);
+      return type != CU_GRAPH_NODE_TYPE_KERNEL;
+    });
+    return nodes;
+  }
+
+ private:
+  device::Stream stream_{device_};
+  std::vector<CUgraph> graphs_;
+  std::vector<CUgraphExec> executables_;
+};
+
+const std::vector<std::string> lines = {
+    "conv_forward x=f32:1x3x9x7 w=f32:5x3x3x3 pad=1 epilogue=bias+relu",
+    "conv_forward x=f32:1x512x7x7 w=f32:64x512x3x3 pad=1",  // several kernels and a workspace
+    "pool_forward x=f16:2x3x9x9:nhwc mode=avg window=3 stride=2 pad=1",
+    "softmax_forward x=f32:4x37",
+    "softmax_forward x=f32:4x37 n=?",
+};
+
+TEST_F(GraphTest, AReplayComputesWhatTheCallWould) {
+  Context context(options());
+  for (const std::string& line : lines) {
+    const Request request = Request::parse(line);
+    const Plan plan = context.plan(request);
+    Operands operands = make(request, 1);
+    void* workspace = workspace_of(plan);
+    RunValues values;
+    if (request.dynamic_batch) values.n = request.batch();
+    const CUgraph graph = capture([&] { plan.run(stream(), operands.device, workspace, values); });
+    ASSERT_NE(graph, nullptr) << line;
+    EXPECT_FALSE(is_right(request, operands)) << line << ": a capture must not execute";
+    const CUgraphExec executable = instantiate(graph);
+    for (uint64_t seed : {2, 3}) {
+      refill(request, operands, seed);
+      replay(executable);
+      EXPECT_TRUE(is_right(request, operands)) << line << ", inputs " << seed;
+    }
+  }
+}
+
+TEST_F(GraphTest, AGraphIsGivenOtherPointersWithoutANewInstance) {
+  Context context(options());
+  for (const std::string& line : lines) {
+    const Request request = Request::parse(line);
+    const Plan plan = context.plan(request);
+    Operands first = make(request, 1), second = make(request, 2);
+    void* workspace = workspace_of(plan);
+    RunValues values;
+    if (request.dynamic_batch) values.n = request.batch();
+    const CUgraph graph = capture([&] { plan.run(stream(), first.device, workspace, values); });
+    const CUgraphExec executable = instantiate(graph);
+    // The same run with other operands has the same kernels in the same order: their parameters go to the instance.
+    const CUgraph other = capture([&] { plan.run(stream(), second.device, workspace, values); });
+    const std::vector<CUgraphNode> from = kernels_of(other), to = kernels_of(graph);
+    ASSERT_EQ(from.size(), to.size());
+    ASSERT_FALSE(from.empty());
+    for (size_t i = 0; i < from.size(); ++i) {
+      CUDA_KERNEL_NODE_PARAMS parameters = {};
+      ASSERT_EQ(calls().cuGraphKernelNodeGetParams(from[i], &parameters), CUDA_SUCCESS);
+      ASSERT_EQ(calls().cuGraphExecKernelNodeSetParams(executable, to[i], &parameters), CUDA_SUCCESS);
+    }
+    replay(executable);
+    EXPECT_TRUE(is_right(request, second)) << line;
+    EXPECT_FALSE(is_right(request, first)) << line << ": the first operands were written";
+  }
+}
+
+TEST_F(GraphTest, SeveralLayersMakeOneGraph) {
+  Context context(options());
+  const Request conv = Request::parse("conv_forward x=f32:2x3x6x6 w=f32:4x3x3x3 pad=1 epilogue=relu");
+  const Request pool = Request::parse("pool_forward x=f32:2x4x6x6 mode=max window=2 stride=2");
+  const Plan first = context.plan(conv), second = context.plan(pool);
+  Operands a = make(conv, 1), b = make(pool, 1);
+  b.device[0] = a.device[a.y];
+  void* workspace = workspace_of(first);
+  const CUgraphExec executable = instantiate(capture([&] {
+    first.run(stream(), a.device, workspace);
+    second.run(stream(), b.device);
+  }));
+  replay(executable);
+  EXPECT_TRUE(is_right(conv, a));
+  b.host[0] = download(a.device[a.y].pointer, a.host[a.y].size());
+  EXPECT_TRUE(is_right(pool, b));
+}
+
+// Calls by tensor too, once their plan is there and if it needs no workspace: a look-up and no allocation.
+TEST_F(GraphTest, AnOperationCallThatWasMadeBeforeIsCaptured) {
+  Context context(options());
+  const Request request = Request::parse("softmax_forward x=f32:4x37");
+  Operands operands = make(request, 1);
+  const Tensor x(operands.device[0].pointer, f32, {4, 37}, nc), y(operands.device[1].pointer, f32, {4, 37}, nc);
+  softmax_forward(context, x, y, {}, stream());
+  refill(request, operands, 2);
+  const CUgraph graph = capture([&] { softmax_forward(context, x, y, {}, stream()); });
+  ASSERT_NE(graph, nullptr);
+  EXPECT_FALSE(is_right(request, operands));
+  replay(instantiate(graph));
+  EXPECT_TRUE(is_right(request, operands));
+}
+
+}  // namespace
+}  // namespace kiln
