@@ -1,5 +1,7 @@
 #include "kiln/context.h"
 
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -9,10 +11,37 @@
 #include "environment.h"
 #include "explanation_json.h"
 #include "handles.h"
+#include "kiln/base/error.h"
 #include "request.h"
 
 namespace kiln::capi {
 namespace {
+
+TuningMode tuning_mode_of(kiln_tuning_mode mode, std::string_view function) {
+  switch (mode) {
+    case KILN_TUNING_NEVER:
+      return TuningMode::never;
+    case KILN_TUNING_WITHIN_BUDGET:
+      return TuningMode::within_budget;
+    case KILN_TUNING_IN_BACKGROUND:
+      return TuningMode::in_background;
+    default:
+      throw Error(ErrorCode::invalid_argument, fmt::format("{}: the tuning mode is {}", function, mode),
+                  "use KILN_TUNING_NEVER, KILN_TUNING_WITHIN_BUDGET or KILN_TUNING_IN_BACKGROUND");
+  }
+}
+
+// The strings of an array; throws for NULL where there should be one.
+std::vector<std::string> strings_of(const char* const* values, size_t count, std::string_view function,
+                                    std::string_view name) {
+  if (count > 0) require(values, function, name);
+  std::vector<std::string> strings;
+  for (const char* value : std::span(values, count)) {
+    require(value, function, fmt::format("one of {}", name));
+    strings.emplace_back(value);
+  }
+  return strings;
+}
 
 ContextOptions options_of(const kiln_context_options* given) {
   const char* const function = "kiln_context_create";
@@ -23,11 +52,11 @@ ContextOptions options_of(const kiln_context_options* given) {
   options.workspace_limit = c.workspace_limit;
   options.deterministic = flag(c.deterministic, function, "deterministic");
   if (c.cache != nullptr) options.cache = c.cache;
-  if (c.pack_count > 0) require(c.packs, function, "packs");
-  for (const char* pack : std::span(c.packs, c.pack_count)) {
-    require(pack, function, "a pack");
-    options.packs.emplace_back(pack);
-  }
+  options.packs = strings_of(c.packs, c.pack_count, function, "packs");
+  options.bundles = strings_of(c.bundles, c.bundle_count, function, "bundles");
+  if (c.kernel_store != nullptr) options.kernel_store = c.kernel_store;
+  options.locked = flag(c.locked, function, "locked");
+  options.tuning = {tuning_mode_of(c.tuning_mode, function), c.tuning_budget_seconds, c.tuning_candidates};
   if (c.environment_count > 0) require(c.environment, function, "environment");
   if (c.environment != nullptr) options.environment = environment_of({c.environment, c.environment_count});
   if (c.announce != nullptr) {
@@ -76,6 +105,13 @@ kiln_status kiln_context_prepare(kiln_context* context, const char* requests) {
   return guarded([&] {
     require(context, "kiln_context_prepare", "context");
     context->context->prepare(requests_of(requests, "kiln_context_prepare"));
+  });
+}
+
+kiln_status kiln_context_wait_until_tuned(kiln_context* context) {
+  return guarded([&] {
+    require(context, "kiln_context_wait_until_tuned", "context");
+    context->context->wait_until_tuned();
   });
 }
 

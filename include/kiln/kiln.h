@@ -70,6 +70,16 @@ typedef struct kiln_context kiln_context;
 /* Receives the few things that a user should know once. May be called from any thread that calls Kiln. */
 typedef void (*kiln_announce_function)(void* data, const char* message);
 
+/* Whether a context tunes what has no time of its device yet. Tuning runs in worker processes on the same device. */
+typedef int32_t kiln_tuning_mode;
+enum {
+  KILN_TUNING_NEVER = 0, /* What is stored, shipped or estimated is used as it is. */
+  /* A plan, prepare() and the first call for a shape tune before they return, until the budget is spent. */
+  KILN_TUNING_WITHIN_BUDGET = 1,
+  /* Nothing waits: what is known serves, the operation calls take the better variant when it is there. */
+  KILN_TUNING_IN_BACKGROUND = 2
+};
+
 typedef struct kiln_context_options {
   uint32_t size;
   int32_t device;          /* Ordinal of the device. Default 0. */
@@ -79,6 +89,12 @@ typedef struct kiln_context_options {
   /* Packs to read beside those of KILN_PACK_PATH, in order of preference. */
   const char* const* packs;
   size_t pack_count;
+  /* Bundles of compiled variants beside those of KILN_BUNDLE_PATH. NVRTC is not needed for what they hold. */
+  const char* const* bundles;
+  size_t bundle_count;
+  /* The folder of compiled kernels, or "off". Default NULL: KILN_KERNEL_STORE, else kiln/kernels in the cache folder.
+   */
+  const char* kernel_store;
   /* Settings as "NAME=value" in place of the process environment; names as in docs/environment.md, also
    * XDG_CACHE_HOME and HOME. Default NULL: the process environment. */
   const char* const* environment;
@@ -86,7 +102,12 @@ typedef struct kiln_context_options {
   kiln_announce_function announce; /* Default NULL: one line on stderr. */
   void* announce_data;             /* Handed to `announce`. */
   int32_t deterministic;           /* Only variants whose results are bitwise reproducible. */
+  /* Only what packs and bundles name: no database, no estimate. Anything else is an error. */
+  int32_t locked;
+  kiln_tuning_mode tuning_mode; /* Default KILN_TUNING_NEVER. */
   int32_t reserved;
+  double tuning_budget_seconds; /* The most that the context spends on tuning in all. Default 60. */
+  size_t tuning_candidates;     /* The most variants to try of each request. Default 16. */
 } kiln_context_options;
 
 static inline kiln_context_options kiln_context_options_default(void) {
@@ -94,14 +115,17 @@ static inline kiln_context_options kiln_context_options_default(void) {
   memset(&options, 0, sizeof options);
   options.size = (uint32_t)sizeof options;
   options.workspace_limit = INT64_MAX;
+  options.tuning_budget_seconds = 60;
+  options.tuning_candidates = 16;
   return options;
 }
 
 /* Opens a device: by libcuda, or by the emulator where there is no GPU. Works in the driver context that is current on
  * this thread if that belongs to the device, else in the device's primary context. `options` may be NULL.
  *
- * KILN_MISSING_LIBRARY (no driver, no NVRTC), KILN_DRIVER_ERROR, KILN_INVALID_ARGUMENT (no such device, a setting). A
- * database or pack that cannot be used is announced and left out. */
+ * KILN_MISSING_LIBRARY (no driver, no NVRTC, no worker to tune with), KILN_DRIVER_ERROR, KILN_INVALID_ARGUMENT (no such
+ * device, a setting, options that contradict each other). A database, pack, bundle or store that cannot be used is
+ * announced and left out. */
 KILN_API kiln_status kiln_context_create(const kiln_context_options* options, kiln_context** context);
 KILN_API void kiln_context_destroy(kiln_context* context);
 
@@ -122,9 +146,12 @@ static inline kiln_context_info kiln_context_info_default(void) {
 
 KILN_API kiln_status kiln_context_get_info(const kiln_context* context, kiln_context_info* info);
 
-/* Makes the plans of all `requests` now, so that no later call compiles. Reports the first that fails, after trying
- * all. */
+/* Makes the plans of all `requests` now, so that no later call compiles; with KILN_TUNING_WITHIN_BUDGET, tunes them
+ * first in one session. Reports the first that fails, after trying all. */
 KILN_API kiln_status kiln_context_prepare(kiln_context* context, const char* requests);
+
+/* Waits until nothing is left to be tuned in the background, or the budget for it is spent. */
+KILN_API kiln_status kiln_context_wait_until_tuned(kiln_context* context);
 
 /* Why a request runs as it does, as a JSON object: request, device, roofline_seconds, chosen (or null), stored,
  * estimated (each algorithm, config, seconds, source) and refused (algorithm, reason). kiln_string_destroy() it. */

@@ -17,8 +17,11 @@ HOLDS(sizeof(kiln_tensor) == 144 && offsetof(kiln_tensor, dtype) == 8 && offseto
 HOLDS(offsetof(kiln_tensor, extents) == 16 && offsetof(kiln_tensor, strides) == 80);
 
 HOLDS(offsetof(kiln_context_options, size) == 0 && offsetof(kiln_context_options, workspace_limit) == 8);
-HOLDS(offsetof(kiln_context_options, environment) == 40 && offsetof(kiln_context_options, announce) == 56);
-HOLDS(offsetof(kiln_context_options, deterministic) == 72 && sizeof(kiln_context_options) == 80);
+HOLDS(offsetof(kiln_context_options, bundles) == 40 && offsetof(kiln_context_options, kernel_store) == 56);
+HOLDS(offsetof(kiln_context_options, environment) == 64 && offsetof(kiln_context_options, announce) == 80);
+HOLDS(offsetof(kiln_context_options, deterministic) == 96 && offsetof(kiln_context_options, tuning_mode) == 104);
+HOLDS(offsetof(kiln_context_options, tuning_budget_seconds) == 112 && sizeof(kiln_context_options) == 128);
+HOLDS(KILN_TUNING_NEVER == 0 && KILN_TUNING_WITHIN_BUDGET == 1 && KILN_TUNING_IN_BACKGROUND == 2);
 
 HOLDS(offsetof(kiln_conv_options, size) == 0 && offsetof(kiln_conv_options, pad_begin) == 8);
 HOLDS(offsetof(kiln_conv_options, groups) == 104 && offsetof(kiln_conv_options, epilogue) == 112);
@@ -38,16 +41,22 @@ typedef void (*function)(void);
 int capi_count_functions(void);
 int capi_count_functions(void) {
   const function all[] = {
-      (function)kiln_status_name,      (function)kiln_last_error,      (function)kiln_last_hint,
-      (function)kiln_version,          (function)kiln_context_create,  (function)kiln_context_destroy,
-      (function)kiln_context_get_info, (function)kiln_context_prepare, (function)kiln_context_explain,
-      (function)kiln_request_key,      (function)kiln_string_destroy,  (function)kiln_tensor_packed,
-      (function)kiln_memory_create,    (function)kiln_memory_destroy,  (function)kiln_memory_data,
-      (function)kiln_memory_upload,    (function)kiln_memory_download, (function)kiln_epilogue_create,
-      (function)kiln_epilogue_destroy, (function)kiln_epilogue_bias,   (function)kiln_epilogue_add,
-      (function)kiln_epilogue_relu,    (function)kiln_epilogue_clip,   (function)kiln_conv_forward,
-      (function)kiln_pool_forward,     (function)kiln_softmax_forward, (function)kiln_plan_create,
-      (function)kiln_plan_destroy,     (function)kiln_plan_get_info,   (function)kiln_plan_run,
+      (function)kiln_status_name,      (function)kiln_last_error,
+      (function)kiln_last_hint,        (function)kiln_version,
+      (function)kiln_context_create,   (function)kiln_context_destroy,
+      (function)kiln_context_get_info, (function)kiln_context_prepare,
+      (function)kiln_context_explain,  (function)kiln_context_wait_until_tuned,
+      (function)kiln_request_key,      (function)kiln_string_destroy,
+      (function)kiln_tensor_packed,    (function)kiln_memory_create,
+      (function)kiln_memory_destroy,   (function)kiln_memory_data,
+      (function)kiln_memory_upload,    (function)kiln_memory_download,
+      (function)kiln_epilogue_create,  (function)kiln_epilogue_destroy,
+      (function)kiln_epilogue_bias,    (function)kiln_epilogue_add,
+      (function)kiln_epilogue_relu,    (function)kiln_epilogue_clip,
+      (function)kiln_conv_forward,     (function)kiln_pool_forward,
+      (function)kiln_softmax_forward,  (function)kiln_plan_create,
+      (function)kiln_plan_destroy,     (function)kiln_plan_get_info,
+      (function)kiln_plan_run,
   };
   int count = 0;
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i) count += all[i] != NULL;

@@ -37,6 +37,7 @@ class CApiArguments : public CApi {
 
 TEST_F(CApiArguments, ContextCreation) {
   kiln_context* context = nullptr;
+  const char* nothing = nullptr;
   const auto create = [&](const auto& edit) {
     return [&context, edit] {
       const kiln_context_options spoilt = with(options(), edit);
@@ -45,14 +46,19 @@ TEST_F(CApiArguments, ContextCreation) {
   };
   expect_refused({
       {"kiln_context_create: context is NULL", [] { return kiln_context_create(nullptr, nullptr); }},
-      {"size is 3, expected 80", create([](auto& o) { o.size = 3; })},
-      {"size is 79, expected 80", create([](auto& o) { o.size = 79; })},
-      {"size is 4294967295, expected 80", create([](auto& o) { o.size = UINT32_MAX; })},
+      {"size is 3, expected 128", create([](auto& o) { o.size = 3; })},
+      {"size is 127, expected 128", create([](auto& o) { o.size = 127; })},
+      {"size is 4294967295, expected 128", create([](auto& o) { o.size = UINT32_MAX; })},
       {"device", create([](auto& o) { o.device = 99; })},
       {"device", create([](auto& o) { o.device = -1; })},
       {"deterministic is 2, expected 0 or 1", create([](auto& o) { o.deterministic = 2; })},
       {"reserved is 1, expected 0", create([](auto& o) { o.reserved = 1; })},
       {"packs is NULL", create([](auto& o) { o.pack_count = 1; })},
+      {"one of packs is NULL", create([&](auto& o) { o.packs = &nothing, o.pack_count = 1; })},
+      {"bundles is NULL", create([](auto& o) { o.bundle_count = 1; })},
+      {"locked is 2, expected 0 or 1", create([](auto& o) { o.locked = 2; })},
+      {"the tuning mode is 3", create([](auto& o) { o.tuning_mode = 3; })},
+      {"the tuning mode is -1", create([](auto& o) { o.tuning_mode = -1; })},
       {"environment is NULL", create([](auto& o) { o.environment_count = 1; })},
   });
   EXPECT_EQ(context, nullptr);
@@ -70,6 +76,7 @@ TEST_F(CApiArguments, ContextCalls) {
       {"kiln_context_prepare: context is NULL", [&] { return kiln_context_prepare(nullptr, request); }},
       {"kiln_context_prepare: the text of the requests is NULL",
        [&] { return kiln_context_prepare(context_, nullptr); }},
+      {"kiln_context_wait_until_tuned: context is NULL", [] { return kiln_context_wait_until_tuned(nullptr); }},
       {"kiln_context_explain: context is NULL", [&] { return kiln_context_explain(nullptr, request, &text); }},
       {"kiln_context_explain: the text of the requests is NULL",
        [&] { return kiln_context_explain(context_, nullptr, &text); }},

@@ -1,6 +1,7 @@
 // Contexts, plans and texts of the C API.
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -119,6 +120,43 @@ TEST_F(CApi, AWorkspaceLimitAndDeterminismReachTheSelection) {
   EXPECT_EQ(info.deterministic, 1);
   kiln_plan_destroy(plan);
   kiln_context_destroy(context);
+}
+
+TEST_F(CApi, ALockedContextServesOnlyWhatIsShipped) {
+  kiln_context_options given = options();
+  given.locked = 1;
+  kiln_context* context = nullptr;
+  ASSERT_EQ(kiln_context_create(&given, &context), KILN_OK) << kiln_last_error();
+  kiln_plan* plan = nullptr;
+  EXPECT_EQ(kiln_plan_create(context, "softmax_forward x=f32:1x4", &plan), KILN_UNSUPPORTED);
+  EXPECT_EQ(plan, nullptr);
+  kiln_context_destroy(context);
+}
+
+TEST_F(CApi, TunesWithinABudgetAndInTheBackground) {
+  for (kiln_tuning_mode mode : {KILN_TUNING_WITHIN_BUDGET, KILN_TUNING_IN_BACKGROUND}) {
+    kiln_context_options given = options();
+    const std::string folder = testing::TempDir() + "kiln_capi_tuning_" + std::to_string(mode);
+    std::filesystem::remove_all(folder);
+    const std::string database = folder + "/tuning.db";
+    std::filesystem::create_directories(folder);
+    given.cache = database.c_str();
+    given.tuning_mode = mode;
+    given.tuning_candidates = 2;
+    kiln_context* context = nullptr;
+    ASSERT_EQ(kiln_context_create(&given, &context), KILN_OK) << kiln_last_error();
+    const char* request = "softmax_forward x=f32:2x4";
+    EXPECT_EQ(kiln_context_prepare(context, request), KILN_OK) << kiln_last_error();
+    EXPECT_EQ(kiln_context_wait_until_tuned(context), KILN_OK) << kiln_last_error();
+    kiln_plan* plan = nullptr;
+    ASSERT_EQ(kiln_plan_create(context, request, &plan), KILN_OK) << kiln_last_error();
+    kiln_plan_info info = kiln_plan_info_default();
+    EXPECT_EQ(kiln_plan_get_info(plan, &info), KILN_OK);
+    EXPECT_THAT(info.source, HasSubstr("this device"));
+    kiln_plan_destroy(plan);
+    kiln_context_destroy(context);
+    std::filesystem::remove_all(folder);
+  }
 }
 
 TEST_F(CApi, StructuresOfALaterVersionAreReadAsFarAsTheyAreKnown) {

@@ -7,6 +7,7 @@ namespace kiln::capi {
 kiln_context_options CApi::options() {
   kiln_context_options options = kiln_context_options_default();
   options.cache = "off";
+  options.kernel_store = "off";
   return options;
 }
 

@@ -15,7 +15,7 @@ namespace kiln::capi {
 
 class CApi : public testing::Test {
  protected:
-  /// Options that never read the cache of the person who runs the tests.
+  /// Options that never read or write what belongs to the person who runs the tests.
   static kiln_context_options options();
 
   CApi();

@@ -40,7 +40,8 @@ Outcome run(const std::string& command) {
 
 Outcome run_on_device(const std::string& command) {
   const std::string driver = std::getenv("KILN_DRIVER") == nullptr ? "KILN_DRIVER=emulator " : "";
-  return run("env -u KILN_PACK_PATH -u KILN_RECORD KILN_CACHE=off " + driver + nvrtc_setting() + command);
+  return run("env -u KILN_PACK_PATH -u KILN_BUNDLE_PATH -u KILN_RECORD KILN_CACHE=off KILN_KERNEL_STORE=off " + driver +
+             nvrtc_setting() + command);
 }
 
 fs::path Installed::work() {
