@@ -38,8 +38,7 @@ cvt.u32.u64 %r9, %rd9;
   module.allow(values, "the values");
   const Fault fault =
       module.fault("k", {2}, {32}, Arguments(values.address(), uint64_t{1000}, uint64_t{0}, uint64_t{0}));
-  const auto line =
-      std::count(ptx.begin(), ptx.begin() + static_cast<ptrdiff_t>(ptx.find(planted.culprit)), '\n') + 1;
+  const auto line = std::count(ptx.begin(), ptx.begin() + static_cast<ptrdiff_t>(ptx.find(planted.culprit)), '\n') + 1;
   EXPECT_EQ(fault.kind, planted.kind) << fault.report;
   EXPECT_THAT(fault.report, HasSubstr("kernel k"));
   EXPECT_THAT(fault.report, HasSubstr("block (1, 0, 0)"));
@@ -53,12 +52,14 @@ constexpr FaultKind outside = FaultKind::illegal_address, misaligned = FaultKind
 INSTANTIATE_TEST_SUITE_P(
     Planted, Spaces,
     testing::Values(
-        Planted{"LocalLoadOutside",
-                ".local .align 4 .b8 own[16];\nmov.u64 %rd1, own;\nadd.u64 %rd1, %rd1, %rd9;\nld.local.u32 %r2, [%rd1];",
-                "ld.local.u32", outside},
-        Planted{"LocalStoreOutside",
-                ".local .align 4 .b8 own[16];\nmov.u64 %rd1, own;\nadd.u64 %rd1, %rd1, %rd9;\nst.local.u32 [%rd1], %r0;",
-                "st.local.u32", outside},
+        Planted{
+            "LocalLoadOutside",
+            ".local .align 4 .b8 own[16];\nmov.u64 %rd1, own;\nadd.u64 %rd1, %rd1, %rd9;\nld.local.u32 %r2, [%rd1];",
+            "ld.local.u32", outside},
+        Planted{
+            "LocalStoreOutside",
+            ".local .align 4 .b8 own[16];\nmov.u64 %rd1, own;\nadd.u64 %rd1, %rd1, %rd9;\nst.local.u32 [%rd1], %r0;",
+            "st.local.u32", outside},
         Planted{"LocalMisaligned",
                 ".local .align 4 .b8 own[16];\nmov.u64 %rd1, own;\nadd.u64 %rd1, %rd1, 1;\nst.local.u32 [%rd1], %r0;",
                 "st.local.u32", misaligned},
