@@ -32,7 +32,7 @@ void PlanTable::insert(const CallKey& key, uint64_t hash, std::shared_ptr<const 
     current = found->second;
   }
   kept_.insert(std::move(plan));
-  entries_.push_back(std::unique_ptr<Entry>(new Entry{hash, key, current}));
+  entries_.push_back(std::make_unique<Entry>(hash, key, current));
   if (entries_.size() * 2 <= tables_.back()->size()) {
     place(*tables_.back(), *entries_.back());
     return;

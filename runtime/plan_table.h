@@ -31,6 +31,8 @@ class PlanTable {
 
  private:
   struct Entry {
+    Entry(uint64_t key_hash, const CallKey& call, const LoadedPlan* made) : hash(key_hash), key(call), plan(made) {}
+
     uint64_t hash;
     CallKey key;
     std::atomic<const LoadedPlan*> plan;
