@@ -1,6 +1,9 @@
 // kiln devices: what there is to run on.
 #include <fmt/format.h>
 
+#include <memory>
+
+#include "calibrate.h"
 #include "commands.h"
 #include "kiln/base/environment.h"
 #include "kiln/base/error.h"
@@ -58,8 +61,19 @@ int devices() {
 }  // namespace
 
 void add_devices(CLI::App& app, int& exit_code) {
+  struct Options {
+    bool calibrate = false;
+    CalibrateOptions calibration;
+  };
+  auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("devices", "list the devices, the drivers behind them, and the compiler");
-  command->callback([&exit_code] { exit_code = devices(); });
+  CLI::Option* calibrate = command->add_flag("--calibrate", options->calibrate, "measure what a device reaches");
+  options->calibration.device.add_to(*command);
+  command->add_flag("--json", options->calibration.json, "print the figures as JSON");
+  for (const char* name : {"--device", "--json"}) command->get_option(name)->needs(calibrate);
+  command->footer("Example: kiln devices --calibrate --device cuda:0");
+  command->callback(
+      [options, &exit_code] { exit_code = options->calibrate ? calibrate_device(options->calibration) : devices(); });
 }
 
 }  // namespace kiln::cli

@@ -65,6 +65,14 @@ TEST_F(ProgramTest, DevicesListsTheEmulatedDeviceAndTheCompiler) {
   EXPECT_THAT(outcome.out, HasSubstr("NVRTC"));
 }
 
+TEST_F(ProgramTest, CalibrateSaysWhatTheDeviceReaches) {
+  const Outcome calibrated = kiln({"devices", "--calibrate", "--json"});
+  ASSERT_EQ(calibrated.exit_code, 0) << calibrated.err;
+  EXPECT_THAT(calibrated.out, HasSubstr("\"calibration\": \"copy_efficiency="));
+  EXPECT_THAT(calibrated.out, HasSubstr("\"fma_flops_per_second\": "));
+  EXPECT_EQ(kiln({"devices", "--json"}).exit_code, 2);  // of a calibration only
+}
+
 TEST_F(ProgramTest, APackCarriesTheWinnersToAnotherDatabase) {
   ASSERT_EQ(kiln({"tune", softmax, "--db", path("a.db"), "--candidates", "3"}).exit_code, 0);
   const Outcome exported = kiln({"cache", "export", "--winners", "--db", path("a.db"), path("tuned.pack")});

@@ -1,0 +1,163 @@
+#include "kiln/calibration/calibrate.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "kernels.h"
+#include "kiln/device/arch.h"
+#include "kiln/device/event.h"
+#include "kiln/device/launch.h"
+#include "kiln/device/memory.h"
+#include "kiln/device/module.h"
+#include "kiln/device/stream.h"
+#include "kiln/execution/target.h"
+#include "kiln/generator/arch.h"
+
+namespace kiln::calibration {
+namespace {
+
+constexpr unsigned threads = 256;
+constexpr int64_t access_bytes = 16;
+constexpr int blocks_per_sm = 8;  // 2048 threads: what most SMs hold
+
+device::Module load(const std::shared_ptr<const device::ContextHandle>& context, const device::Nvrtc& nvrtc) {
+  const device::DeviceInfo& info = context->device().info();
+  device::CompileOptions options;
+  options.arch = device::real_arch(info.cc_major, info.cc_minor);
+  const device::Compiled compiled = nvrtc.compile(kernels_source, "calibration.cu", options);
+  return {context, compiled.image(context->driver()), "calibration"};
+}
+
+// The instruments: one device, its kernels and a clock.
+class Workbench {
+ public:
+  Workbench(std::shared_ptr<const device::ContextHandle> context, const device::Nvrtc& nvrtc)
+      : context_(std::move(context)),
+        info_(context_->device().info()),
+        module_(load(context_, nvrtc)),
+        stream_(context_),
+        start_(context_),
+        stop_(context_),
+        blocks_(static_cast<unsigned>(info_.sms * blocks_per_sm)) {}
+
+  const device::DeviceInfo& info() const { return info_; }
+  double all_threads() const { return static_cast<double>(blocks_) * threads; }
+  /// The emulated device computes on the host: it gets a part of the work.
+  int64_t work(int64_t real) const { return info_.emulated ? std::max<int64_t>(1, real / 32) : real; }
+  /// At most an eighth of the device's memory.
+  int64_t bytes(int64_t wanted) const {
+    const int64_t most = static_cast<int64_t>(info_.memory_bytes / 8);
+    return std::min(most, wanted) / (access_bytes * 4) * access_bytes * 4;
+  }
+  device::Buffer zeros(int64_t size) const {
+    device::Buffer buffer(context_, static_cast<size_t>(size));
+    device::fill_words(*context_, buffer.address(), 0, buffer.size() / 4, stream_.raw());
+    return buffer;
+  }
+
+  unsigned blocks() const { return blocks_; }  ///< As many as run at the same time.
+
+  /// Device seconds of `launches` launches in a row of a kernel, median.
+  template <class... Arguments>
+  double seconds(const char* kernel, unsigned blocks, int launches, Arguments... arguments) const {
+    const device::Function function = module_.function(kernel);
+    const device::Current current(*context_);
+    void* parameters[] = {static_cast<void*>(&arguments)..., nullptr};
+    const auto run = [&] {
+      start_.record(stream_.raw());
+      for (int i = 0; i < launches; ++i) device::launch(function, {blocks}, {threads}, 0, stream_.raw(), parameters);
+      stop_.record(stream_.raw());
+      stop_.synchronize();
+      return stop_.elapsed_ms(start_) * 1e-3;
+    };
+    if (info_.emulated) return run();
+    run();
+    std::vector<double> samples(9);
+    std::generate(samples.begin(), samples.end(), run);
+    std::nth_element(samples.begin(), samples.begin() + 4, samples.end());
+    return samples[4];
+  }
+
+ private:
+  std::shared_ptr<const device::ContextHandle> context_;
+  const device::DeviceInfo& info_;
+  device::Module module_;
+  device::Stream stream_;
+  device::Event start_, stop_;
+  unsigned blocks_;
+};
+
+double copy_rate(const Workbench& bench) {
+  const int64_t bytes = bench.bytes(bench.work(int64_t{1} << 31) / 2);
+  const device::Buffer in = bench.zeros(bytes), out = bench.zeros(bytes);
+  const double seconds =
+      bench.seconds("copy_memory", bench.blocks(), 1, in.address(), out.address(), int64_t{bytes / access_bytes});
+  return 2 * static_cast<double>(bytes) / seconds;
+}
+
+FootprintRate read_rate(const Workbench& bench, double share_of_l2) {
+  const int64_t bytes = bench.bytes(static_cast<int64_t>(share_of_l2 * bench.info().l2_bytes));
+  const double round_bytes = 4 * access_bytes * bench.all_threads();
+  // Enough to go round the buffer several times, even on the emulated device.
+  const auto least = static_cast<int64_t>(3 * static_cast<double>(bytes) / round_bytes) + 1;
+  const int64_t rounds = std::max(least, bench.work(256));
+  const device::Buffer in = bench.zeros(bytes), out = bench.zeros(static_cast<int64_t>(4 * bench.all_threads()));
+  const double seconds = bench.seconds("read_memory", bench.blocks(), 1, in.address(), out.address(),
+                                       int64_t{bytes / access_bytes}, rounds);
+  return {bytes, round_bytes * static_cast<double>(rounds) / seconds};
+}
+
+double fma_rate(const Workbench& bench) {
+  const int64_t rounds = bench.work(1024);
+  const device::Buffer out = bench.zeros(static_cast<int64_t>(4 * bench.all_threads()));
+  const double seconds = bench.seconds("multiply_add", bench.blocks(), 1, out.address(), 0.5F, 1.0F, rounds);
+  return 2 * 16 * 8 * static_cast<double>(rounds) * bench.all_threads() / seconds;
+}
+
+double shared_rate(const Workbench& bench) {
+  const int64_t rounds = bench.work(1024);
+  const device::Buffer out = bench.zeros(static_cast<int64_t>(4 * bench.all_threads()));
+  const double seconds = bench.seconds("read_shared", bench.blocks(), 1, out.address(), rounds);
+  return 8 * access_bytes * static_cast<double>(rounds) * bench.all_threads() / seconds;
+}
+
+double launch_seconds(const Workbench& bench) {
+  constexpr int launches = 200;
+  return bench.seconds("do_nothing", 1, launches) / launches;
+}
+
+// The findings as shares of the nominal figures.
+Calibration calibration_of(const Findings& findings, const device::DeviceInfo& info) {
+  const DeviceFigures nominal = execution::figures_of(info);
+  const Arch arch = Arch::of(info.cc_major, info.cc_minor);
+  const double clocks = nominal.sms * nominal.clock_hz;  // of all SMs, per second
+  Calibration calibration;
+  calibration.copy_efficiency = findings.copy_bytes_per_second / nominal.dram_bytes_per_second;
+  calibration.l2_bytes_per_clock = findings.l2_bytes_per_second / clocks;
+  calibration.fma_efficiency = findings.fma_flops_per_second / (2 * arch.f32_lanes_per_sm * clocks);
+  calibration.shared_efficiency = findings.shared_bytes_per_second / (128 * clocks);
+  calibration.launch_seconds = findings.launch_seconds;
+  return calibration;
+}
+
+}  // namespace
+
+Findings calibrate(const std::shared_ptr<const device::ContextHandle>& context, const device::Nvrtc& nvrtc) {
+  device::require_driver_for(nvrtc, context->driver());
+  const Workbench bench(context, nvrtc);
+  Findings findings;
+  findings.launch_seconds = launch_seconds(bench);
+  findings.fma_flops_per_second = fma_rate(bench);
+  findings.shared_bytes_per_second = shared_rate(bench);
+  for (const double share : {0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0}) {
+    findings.reads.push_back(read_rate(bench, share));
+    if (share == 0.25) findings.l2_bytes_per_second = findings.reads.back().bytes_per_second;
+  }
+  findings.copy_bytes_per_second = copy_rate(bench);
+  findings.calibration = calibration_of(findings, context->device().info());
+  return findings;
+}
+
+}  // namespace kiln::calibration

@@ -1,0 +1,74 @@
+#include "calibrate.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "kiln/calibration/calibrate.h"
+#include "kiln/device/nvrtc.h"
+#include "kiln/execution/target.h"
+#include "table.h"
+#include "words.h"
+
+namespace kiln::cli {
+namespace {
+
+std::string rate_text(double bytes_per_second) {
+  return fmt::format("{:.3g} TB/s", bytes_per_second / 1e12);
+}
+
+std::string print_json(const device::DeviceInfo& info, const calibration::Findings& findings) {
+  nlohmann::json reads = nlohmann::json::array();
+  for (const calibration::FootprintRate& read : findings.reads) {
+    reads.push_back({{"bytes", read.bytes}, {"bytes_per_second", read.bytes_per_second}});
+  }
+  const nlohmann::json json = {{"device", info.id()},
+                               {"time", info.emulated ? "modelled" : "measured"},
+                               {"copy_bytes_per_second", findings.copy_bytes_per_second},
+                               {"l2_bytes", info.l2_bytes},
+                               {"l2_bytes_per_second", findings.l2_bytes_per_second},
+                               {"reads", reads},
+                               {"fma_flops_per_second", findings.fma_flops_per_second},
+                               {"shared_bytes_per_second", findings.shared_bytes_per_second},
+                               {"launch_seconds", findings.launch_seconds},
+                               {"calibration", findings.calibration.print()}};
+  return json.dump(2) + "\n";
+}
+
+std::string print_text(const device::DeviceInfo& info, const calibration::Findings& findings) {
+  const DeviceFigures nominal = execution::figures_of(info);
+  const Calibration& reached = findings.calibration;
+  Table table({"figure", info.emulated ? ">modelled" : ">measured", "which is"});
+  table.add({"device memory, copy", rate_text(findings.copy_bytes_per_second),
+             fmt::format("{} of {}", percent_text(reached.copy_efficiency), rate_text(nominal.dram_bytes_per_second))});
+  table.add({"L2, read", rate_text(findings.l2_bytes_per_second),
+             fmt::format("{:.1f} bytes a clock and SM", reached.l2_bytes_per_clock)});
+  table.add(
+      {"f32 multiply-add", fmt::format("{:.1f} TFLOP/s", findings.fma_flops_per_second / 1e12),
+       fmt::format("{} of the lanes at {:.0f} MHz", percent_text(reached.fma_efficiency), nominal.clock_hz / 1e6)});
+  table.add({"shared memory, read", rate_text(findings.shared_bytes_per_second),
+             fmt::format("{} of 128 bytes a clock and SM", percent_text(reached.shared_efficiency))});
+  table.add({"launch", time_text(findings.launch_seconds), "from one empty kernel to the next"});
+  Table reads({">buffer", ">of L2", ">read at"});
+  for (const calibration::FootprintRate& read : findings.reads) {
+    reads.add({fmt::format("{:.1f} MiB", static_cast<double>(read.bytes) / (1 << 20)),
+               percent_text(static_cast<double>(read.bytes) / info.l2_bytes), rate_text(read.bytes_per_second)});
+  }
+  return fmt::format("{}\n\n{}\n{}", info.id(), table.print(), reads.print());
+}
+
+}  // namespace
+
+int calibrate_device(const CalibrateOptions& options) {
+  const Environment environment = options.device.environment();
+  const auto context = device::ContextHandle::acquire(
+      device::Device(device::Driver::open({environment.driver}), options.device.ordinal()));
+  const auto nvrtc = device::Nvrtc::open({environment.nvrtc});
+  const device::DeviceInfo& info = context->device().info();
+  const calibration::Findings findings = calibration::calibrate(context, *nvrtc);
+  fmt::print("{}", options.json ? print_json(info, findings) : print_text(info, findings));
+  return success;
+}
+
+}  // namespace kiln::cli

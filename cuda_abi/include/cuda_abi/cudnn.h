@@ -1,0 +1,134 @@
+// The part of cuDNN 9's graph API ("backend API") that Kiln's comparison with cuDNN calls. Our own declarations, so
+// that cuDNN is not needed to build; see driver.h. Names, values and signatures are those of cudnn_graph.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace cuda_abi {
+
+using cudnnHandle_t = struct CudnnContextTag*;
+using cudnnBackendDescriptor_t = void*;
+
+/// 0, or a category (1000s) and a detail: 3000s are "not supported".
+enum cudnnStatus_t : int {
+  CUDNN_STATUS_SUCCESS = 0,
+  CUDNN_STATUS_NOT_INITIALIZED = 1001,
+  CUDNN_STATUS_BAD_PARAM = 2000,
+  CUDNN_STATUS_NOT_SUPPORTED = 3000,
+  CUDNN_STATUS_INTERNAL_ERROR = 4000,
+  CUDNN_STATUS_EXECUTION_FAILED = 5000,
+};
+
+enum cudnnDataType_t : int {
+  CUDNN_DATA_FLOAT = 0,
+  CUDNN_DATA_HALF = 2,
+  CUDNN_DATA_BFLOAT16 = 9,
+};
+
+enum cudnnConvolutionMode_t : int {
+  CUDNN_CONVOLUTION = 0,
+  CUDNN_CROSS_CORRELATION = 1,
+};
+
+enum cudnnBackendDescriptorType_t : int {
+  CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR = 1,
+  CUDNN_BACKEND_ENGINE_DESCRIPTOR = 2,
+  CUDNN_BACKEND_ENGINECFG_DESCRIPTOR = 3,
+  CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR = 4,
+  CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR = 5,
+  CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR = 7,
+  CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR = 10,
+  CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR = 15,
+  CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR = 16,
+  CUDNN_BACKEND_TENSOR_DESCRIPTOR = 17,
+};
+
+enum cudnnBackendAttributeName_t : int {
+  CUDNN_ATTR_CONVOLUTION_COMP_TYPE = 100,
+  CUDNN_ATTR_CONVOLUTION_CONV_MODE = 101,
+  CUDNN_ATTR_CONVOLUTION_DILATIONS = 102,
+  CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES = 103,
+  CUDNN_ATTR_CONVOLUTION_POST_PADDINGS = 104,
+  CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS = 105,
+  CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS = 106,
+  CUDNN_ATTR_ENGINEHEUR_MODE = 200,
+  CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH = 201,
+  CUDNN_ATTR_ENGINEHEUR_RESULTS = 202,
+  CUDNN_ATTR_ENGINECFG_ENGINE = 300,
+  CUDNN_ATTR_ENGINECFG_KNOB_CHOICES = 302,
+  CUDNN_ATTR_EXECUTION_PLAN_HANDLE = 400,
+  CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG = 401,
+  CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE = 402,
+  CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE = 600,
+  CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE = 601,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA = 700,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA = 701,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC = 702,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W = 703,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X = 704,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y = 705,
+  CUDNN_ATTR_OPERATIONGRAPH_HANDLE = 800,
+  CUDNN_ATTR_OPERATIONGRAPH_OPS = 801,
+  CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT = 900,
+  CUDNN_ATTR_TENSOR_DATA_TYPE = 901,
+  CUDNN_ATTR_TENSOR_DIMENSIONS = 902,
+  CUDNN_ATTR_TENSOR_STRIDES = 903,
+  CUDNN_ATTR_TENSOR_UNIQUE_ID = 906,
+  CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS = 1000,
+  CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS = 1001,
+  CUDNN_ATTR_VARIANT_PACK_WORKSPACE = 1003,
+  CUDNN_ATTR_ENGINE_GLOBAL_INDEX = 1301,
+  CUDNN_ATTR_ENGINE_NUMERICAL_NOTE = 1303,
+};
+
+enum cudnnBackendAttributeType_t : int {
+  CUDNN_TYPE_HANDLE = 0,
+  CUDNN_TYPE_DATA_TYPE = 1,
+  CUDNN_TYPE_INT64 = 3,
+  CUDNN_TYPE_FLOAT = 4,
+  CUDNN_TYPE_VOID_PTR = 6,
+  CUDNN_TYPE_CONVOLUTION_MODE = 7,
+  CUDNN_TYPE_HEUR_MODE = 8,
+  CUDNN_TYPE_KNOB_TYPE = 9,
+  CUDNN_TYPE_NUMERICAL_NOTE = 11,
+  CUDNN_TYPE_BACKEND_DESCRIPTOR = 15,
+};
+
+enum cudnnBackendNumericalNote_t : int {
+  CUDNN_NUMERICAL_NOTE_TENSOR_CORE = 0,
+  CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS = 1,
+  CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION = 2,
+  CUDNN_NUMERICAL_NOTE_FFT = 3,
+  CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC = 4,
+  CUDNN_NUMERICAL_NOTE_WINOGRAD = 5,
+};
+
+enum cudnnBackendHeurMode_t : int {
+  CUDNN_HEUR_MODE_INSTANT = 0,
+  CUDNN_HEUR_MODE_B = 1,
+  CUDNN_HEUR_MODE_FALLBACK = 2,
+  CUDNN_HEUR_MODE_A = 3,
+};
+
+// X(symbol, result(parameters)), as in driver.h. A stream is passed as the driver's CUstream, which cudaStream_t is.
+#define KILN_CUDNN_ENTRY_POINTS(X)                                                                                  \
+  X(cudnnGetVersion, size_t())                                                                                      \
+  X(cudnnGetErrorString, const char*(cudnnStatus_t status))                                                         \
+  X(cudnnGetLastErrorString, void(char* message, size_t bytes))                                                     \
+  X(cudnnCreate, cudnnStatus_t(cudnnHandle_t* handle))                                                              \
+  X(cudnnDestroy, cudnnStatus_t(cudnnHandle_t handle))                                                              \
+  X(cudnnSetStream, cudnnStatus_t(cudnnHandle_t handle, struct StreamTag* stream))                                  \
+  X(cudnnBackendCreateDescriptor,                                                                                   \
+    cudnnStatus_t(cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t* descriptor))                         \
+  X(cudnnBackendDestroyDescriptor, cudnnStatus_t(cudnnBackendDescriptor_t descriptor))                              \
+  X(cudnnBackendFinalize, cudnnStatus_t(cudnnBackendDescriptor_t descriptor))                                       \
+  X(cudnnBackendSetAttribute, cudnnStatus_t(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,  \
+                                            cudnnBackendAttributeType_t type, int64_t count, const void* elements)) \
+  X(cudnnBackendGetAttribute,                                                                                       \
+    cudnnStatus_t(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,                            \
+                  cudnnBackendAttributeType_t type, int64_t requested_count, int64_t* count, void* elements))       \
+  X(cudnnBackendExecute,                                                                                            \
+    cudnnStatus_t(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t variant_pack))
+
+}  // namespace cuda_abi
