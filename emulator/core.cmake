@@ -1,7 +1,8 @@
 # kiln_emulator_core: parser, decoder, execution units and scheduler. The units are compiled once per instruction set
 # from the same sources, each in a namespace of its own, and chosen at run time.
 add_library(kiln_emulator_core STATIC
-  checks/access.cpp checks/fault.cpp checks/memory_recorder.cpp
+  checks/access.cpp checks/fault.cpp checks/memory_recorder.cpp checks/shared_shadow.cpp checks/strict.cpp
+  checks/thread_clocks.cpp
   decode/allocation.cpp decode/assembler.cpp decode/context.cpp decode/decode_atomic.cpp decode/decode_bits.cpp
   decode/decode_compare.cpp decode/decode_control.cpp decode/decode_convert.cpp decode/decode_exchange.cpp
   decode/decode_float.cpp decode/decode_integer.cpp decode/decode_memory.cpp decode/decode_move.cpp
@@ -36,4 +37,6 @@ foreach(isa IN ITEMS avx512 avx2 baseline)
   target_compile_options(kiln_emulator_units_${isa} PRIVATE ${KILN_EMULATOR_UNIT_OPTIONS} ${KILN_EMULATOR_ISA_${isa}})
   target_sources(kiln_emulator_core PRIVATE $<TARGET_OBJECTS:kiln_emulator_units_${isa}>)
 endforeach()
-set_source_files_properties(checks/access.cpp checks/memory_recorder.cpp scheduler/control_flow.cpp scheduler/fragments.cpp PROPERTIES COMPILE_OPTIONS -O3)
+set_source_files_properties(
+  checks/access.cpp checks/memory_recorder.cpp checks/shared_shadow.cpp checks/strict.cpp scheduler/control_flow.cpp
+  scheduler/fragments.cpp PROPERTIES COMPILE_OPTIONS -O3)

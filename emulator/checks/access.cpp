@@ -7,6 +7,7 @@
 
 #include "checks/fault.h"
 #include "checks/memory_recorder.h"
+#include "checks/strict.h"
 
 namespace kiln::emulator {
 namespace {
@@ -56,7 +57,7 @@ AddressWindow window_around(const Warp& warp, ptx::Space space, uint64_t address
     return {address_of(own), address_of(own) + block.local_stride};
   }
   if (const Region* const region = RegionFinder(block.launch->memory.get(), block.variables).find(address)) {
-    return {region->begin, region->end};
+    return {region->begin, region->end, region->written};
   }
   if (const auto window = within(block.shared, block.shared_bytes)) return *window;
   if (const auto window = within(block.parameters, block.parameter_bytes)) return *window;
@@ -79,10 +80,6 @@ std::string where(const Block& block, ptx::Space space, uint64_t address) {
     return fmt::format("outside the thread's {} bytes of local memory", block.local_stride);
   if (block.launch->memory != nullptr) return block.launch->memory->describe(address);
   return "no memory is known to this launch";
-}
-
-const char* verb(AccessKind kind) {
-  return kind == AccessKind::load ? "reads" : kind == AccessKind::store ? "writes" : "updates";
 }
 
 void remember(Block& block, const AddressWindow& window) {
@@ -134,7 +131,8 @@ bool inspect_access(Warp& warp, const Instruction* i, const AccessRequest& reque
   Block& block = *warp.block;
   if (block.recorder != nullptr && !request.is_part) block.recorder->note_issue(request.space);
   if (request.lanes == 0) return true;
-  if (block.checking && !is_valid(warp, i, request)) return false;
+  if (block.checking && !request.is_known_good && !is_valid(warp, i, request)) return false;
+  if (block.strict != nullptr && !block.strict->access(warp, i, request)) return false;
   const bool cached_elsewhere = request.space == ptx::Space::local || request.space == ptx::Space::constant;
   if (block.recorder == nullptr || cached_elsewhere) return true;
   const uint64_t shared_begin = address_of(block.shared);

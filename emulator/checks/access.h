@@ -11,18 +11,26 @@ namespace kiln::emulator {
 
 enum class AccessKind : uint8_t { load, store, atomic };
 
+/// What only some kinds of access have to say.
+struct AccessDetails {
+  bool is_part = false;          ///< of an instruction whose other part counts as the access
+  bool is_asynchronous = false;  ///< a store that happens later: cp.async
+  /// Of a store: puts the bytes that a lane is about to store at `to`. Null where that is not known.
+  void (*value_of)(const Warp&, const Instruction*, int lane, std::byte* to) = nullptr;
+};
+
 /// One warp's access: host addresses, `bytes` per lane.
-struct AccessRequest {
+struct AccessRequest : AccessDetails {
   ptx::Space space = ptx::Space::generic;
   AccessKind kind = AccessKind::load;
   uint32_t bytes = 4;
-  Mask lanes = 0;        ///< may be none: the instruction was issued all the same
-  bool is_part = false;  ///< of an instruction whose other part counts as the access
+  Mask lanes = 0;              ///< may be none: the instruction was issued all the same
+  bool is_known_good = false;  ///< bounds and alignment have been looked at
   alignas(64) std::array<uint64_t, warp_lanes> address;
 };
 
-/// Checks the access if the block checks, and records it if the block is counted. False if it must not happen: the
-/// block's fault says which thread touched what.
+/// Checks the access (in full, too) if the block checks, and records it if the block is counted. False if it must not
+/// happen: the block's fault says which thread touched what.
 bool inspect_access(Warp& warp, const Instruction* i, const AccessRequest& request);
 
 }  // namespace kiln::emulator

@@ -23,11 +23,19 @@ std::string place(const Block& block) {
   return fmt::format("kernel {}, block ({}, {}, {})", block.kernel_name, block.index.x, block.index.y, block.index.z);
 }
 
-std::string thread(const Warp& warp, int lane) {
-  const Dim3& extent = warp.block->launch->block;
-  const uint32_t linear = warp.index * warp_lanes + static_cast<uint32_t>(lane);
+std::string thread(const Block& block, uint32_t linear) {
+  const Dim3& extent = block.launch->block;
   return fmt::format("thread ({}, {}, {})", linear % extent.x, linear / extent.x % extent.y,
                      linear / (extent.x * extent.y));
+}
+
+std::string thread(const Warp& warp, int lane) {
+  return thread(*warp.block, warp.index * warp_lanes + static_cast<uint32_t>(lane));
+}
+
+/// A thread by its number, with where it stands in its warp.
+std::string thread_and_lane(const Block& block, uint32_t linear) {
+  return fmt::format("{} (warp {}, lane {})", thread(block, linear), linear / warp_lanes, linear % warp_lanes);
 }
 
 void record(Block& block, FaultKind kind, std::string report) {
@@ -62,6 +70,10 @@ std::string waiting_line(const Block& block, const Warp& warp, const Fragment& f
 
 }  // namespace
 
+const char* verb(AccessKind kind) {
+  return kind == AccessKind::load ? "reads" : kind == AccessKind::store ? "writes" : "updates";
+}
+
 const Instruction* fault_here(Warp& warp, const Instruction* i, FaultKind kind, Mask lanes, std::string_view what) {
   Block& block = *warp.block;
   const int lane = std::countr_zero(lanes);
@@ -87,6 +99,87 @@ void deadlock_fault(Block& block) {
   }
   if (lines > 8) report += fmt::format("\n  and {} more", lines - 8);
   record(block, FaultKind::deadlock, std::move(report));
+}
+
+namespace {
+
+/// fault_here() with a second place in the code.
+const Instruction* fault_of_two(Warp& warp, const Instruction* i, FaultKind kind, Mask lanes, std::string_view what,
+                                const Instruction* other) {
+  fault_here(warp, i, kind, lanes, what);
+  Block& block = *warp.block;
+  block.fault->report += fmt::format("\n  the other: {}", quote(block, other));
+  return nullptr;
+}
+
+/// How the other party of a shared-memory fault is told.
+std::string other_party(const Block& block, const SharedShadow::Result& result) {
+  using Finding = SharedShadow::Finding;
+  const std::string who =
+      result.other ? thread_and_lane(block, *result.other) : std::string("a thread of another warp");
+  switch (result.finding) {
+    case Finding::race_with_write:
+      return fmt::format("which {} has written, and nothing orders the two (race)", who);
+    case Finding::race_with_read:
+      return fmt::format("which {} has read, and nothing orders the two (race)", who);
+    case Finding::copy_in_flight:
+      return fmt::format("which a cp.async of {} is still writing: nothing has waited for it (race)", who);
+    default:
+      return "which no thread of the block has written (uninitialised)";
+  }
+}
+
+}  // namespace
+
+const Instruction* shared_fault(Warp& warp, const Instruction* i, const AccessRequest& request,
+                                const SharedShadow::Result& result) {
+  const Block& block = *warp.block;
+  const Mask lane = Mask{1} << result.thread % warp_lanes;
+  const std::string what = fmt::format("{} {} bytes, among them offset {} of shared memory, {}", verb(request.kind),
+                                       request.bytes, result.offset, other_party(block, result));
+  if (result.finding == SharedShadow::Finding::uninitialised) {
+    return fault_here(warp, i, FaultKind::uninitialised_read, lane, what);
+  }
+  return fault_of_two(warp, i, FaultKind::race, lane, what, block.first + result.other_at);
+}
+
+const Instruction* conflict_fault(Warp& warp, const Instruction* i, Mask lanes, uint32_t other,
+                                  const AccessRequest& request) {
+  const Block& block = *warp.block;
+  const auto leader = static_cast<size_t>(std::countr_zero(lanes));
+  const uint64_t offset = request.address[leader] - reinterpret_cast<uint64_t>(block.shared);
+  const std::string what = fmt::format(
+      "writes {} bytes at offset {} of shared memory, where {} writes something else at the same time (race)",
+      request.bytes, offset, thread_and_lane(block, warp.index * warp_lanes + other));
+  return fault_of_two(warp, i, FaultKind::race, lanes, what, i);
+}
+
+const Instruction* uninitialised_fault(Warp& warp, const Instruction* i, const AccessRequest& request, uint32_t lane,
+                                       uint64_t hole) {
+  const uint64_t address = request.address[lane];
+  const RegionTable* const memory = warp.block->launch->memory.get();
+  const std::string where = memory == nullptr ? "no memory is known" : memory->describe(address + hole);
+  return fault_here(warp, i, FaultKind::uninitialised_read, Mask{1} << lane,
+                    fmt::format("{} {} bytes at {:#x}, of which byte {}, {}, has never been written (uninitialised)",
+                                verb(request.kind), request.bytes, address, hole, where));
+}
+
+const Instruction* divergent_barrier_fault(Warp& warp, const Instruction* i, Mask lanes, uint32_t number) {
+  const Block& block = *warp.block;
+  const Barrier& barrier = block.barriers[number];
+  const std::string what = fmt::format(
+      "comes to barrier {} of the whole block here, while {} waits there at another instruction (divergent "
+      "barrier)",
+      number, thread_and_lane(block, barrier.first_thread));
+  return fault_of_two(warp, i, FaultKind::divergent_barrier, lanes, what, barrier.first_at);
+}
+
+const Instruction* divergent_warp_fault(Warp& warp, const Instruction* i, Mask lanes, const Fragment& others) {
+  const std::string what = fmt::format(
+      "comes to this barrier, which all threads of a warp must reach together, while {} of its warp waits at another "
+      "(divergent barrier)",
+      thread(warp, std::countr_zero(others.lanes)));
+  return fault_of_two(warp, i, FaultKind::divergent_barrier, lanes, what, others.at);
 }
 
 }  // namespace kiln::emulator

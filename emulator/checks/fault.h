@@ -6,7 +6,8 @@
 
 #include <string_view>
 
-#include "ptx/type.h"
+#include "checks/access.h"
+#include "checks/shared_shadow.h"
 #include "scheduler/warp.h"
 
 namespace kiln::emulator {
@@ -19,5 +20,26 @@ const Instruction* timeout_fault(Warp& warp, const Instruction* i);
 
 /// No warp of the block can go on, and not all have finished: lists who waits where.
 void deadlock_fault(Block& block);
+
+/// "reads", "writes", "updates".
+const char* verb(AccessKind kind);
+
+/// What SharedShadow found: names the other access and its line, too.
+const Instruction* shared_fault(Warp& warp, const Instruction* i, const AccessRequest& request,
+                                const SharedShadow::Result& result);
+
+/// `lanes` store to one address at once, and lane `other` stores something else than the first.
+const Instruction* conflict_fault(Warp& warp, const Instruction* i, Mask lanes, uint32_t other,
+                                  const AccessRequest& request);
+
+/// The lane reads global memory of which byte `hole` of the access has never been written.
+const Instruction* uninitialised_fault(Warp& warp, const Instruction* i, const AccessRequest& request, uint32_t lane,
+                                       uint64_t hole);
+
+/// `lanes` arrive at a barrier of the whole block, where others wait at another instruction.
+const Instruction* divergent_barrier_fault(Warp& warp, const Instruction* i, Mask lanes, uint32_t number);
+
+/// `lanes` come to a barrier while others of their warp wait at another one for them.
+const Instruction* divergent_warp_fault(Warp& warp, const Instruction* i, Mask lanes, const Fragment& others);
 
 }  // namespace kiln::emulator

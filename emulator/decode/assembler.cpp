@@ -39,6 +39,8 @@ class Assembler {
     code_.register_bytes = places_.bytes;
     code_.static_shared_bytes = list_.static_shared_bytes;
     code_.local_bytes = list_.local_bytes;
+    code_.shared_piece_bytes = list_.shared_piece_bytes;
+    code_.synchronises_in_parts = list_.synchronises_in_parts;
     code_.lists.push_back(0);  // what setp and the like point at when they have no second result
     initial_values(liveness);
     emit_all();
@@ -105,7 +107,7 @@ class Assembler {
     i.d = static_cast<uint32_t>(code_.blocks.size());
     block_starts_.push_back(static_cast<uint32_t>(code_.fast.size()));
     code_.blocks.emplace_back();
-    append(i, i.execute, operation.source);
+    append(i, i.execute, operation.source, order_weak);
   }
 
   void count(const Operation& operation) {
@@ -114,11 +116,12 @@ class Assembler {
     if (operation.counted_as != InstructionClass::free) ++block.length;
   }
 
-  void append(Instruction i, Handler checked, const SourcePosition& source) {
+  void append(Instruction i, Handler checked, const SourcePosition& source, uint8_t order) {
     code_.fast.push_back(i);
     i.execute = checked;
     code_.checked.push_back(i);
     code_.source.push_back(source);
+    code_.order.push_back(order);
   }
 
   void emit(const Operation& operation) {
@@ -141,7 +144,7 @@ class Assembler {
         code_.lists.push_back(is_register ? at(entry.value) : entry.value);
       }
     }
-    append(i, operation.handlers.checked, operation.source);
+    append(i, operation.handlers.checked, operation.source, operation.order);
   }
 
   void emit_run(uint32_t first, uint32_t length) {
@@ -156,7 +159,7 @@ class Assembler {
     const FusedRun fused = append_run(run, code_.lists);
     i.a = fused.tiles;
     i.b = fused.groups;
-    append(i, i.execute, list_.operations[first].source);
+    append(i, i.execute, list_.operations[first].source, order_weak);
   }
 
   void resolve_branches() {

@@ -1,5 +1,6 @@
 #include "decode/context.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "decode/lowering.h"
@@ -113,6 +114,32 @@ bool Context::is_predicate(const Operand& operand) const {
 int64_t Context::literal(const Operand& operand) const {
   if (operand.kind != Operand::Kind::integer) fail("expected an integer literal");
   return static_cast<int64_t>(operand.bits);
+}
+
+uint8_t Context::memory_order(uint8_t otherwise) {
+  uint8_t order = otherwise;
+  const auto take = [&](std::string_view word, uint8_t meaning) {
+    if (modifiers.accept(word)) order |= order_strong | meaning;
+  };
+  take("volatile", order_strong);
+  take("relaxed", order_strong);
+  take("mmio", order_strong);
+  take("acquire", order_acquires);
+  take("release", order_releases);
+  take("acq_rel", order_acquires | order_releases);
+  for (const std::string_view scope : {"cta", "cluster", "gpu", "sys"}) modifiers.accept(scope);
+  if ((order & (order_acquires | order_releases)) != 0) note_partial_synchronisation();
+  return order;
+}
+
+void Context::note_shared_access(ptx::Space space, uint32_t bytes) {
+  if (space != ptx::Space::shared && space != ptx::Space::generic) return;
+  uint32_t& least = lowering_.list().shared_piece_bytes;
+  least = std::min(least, bytes);
+}
+
+void Context::note_partial_synchronisation() {
+  lowering_.list().synchronises_in_parts = true;
 }
 
 RegisterId Context::address_of(const VariableName& variable, int64_t offset, RegisterClass width) {

@@ -69,6 +69,13 @@ class Context {
   Address address(const ptx::Operand& operand, ptx::Space space);
   /// Bytes of the parameter block.
   uint32_t kernel_parameter_bytes() const;
+  /// Takes the modifiers of memory order and scope; `otherwise` if there are none.
+  uint8_t memory_order(uint8_t otherwise);
+  /// An access of so many bytes to `space` may be one to shared memory.
+  void note_shared_access(ptx::Space space, uint32_t bytes);
+  /// Threads may be put in order by less than a barrier of the block or a synchronisation of a whole warp.
+  void note_partial_synchronisation();
+
   LabelId label(const ptx::Operand& operand);
   const ptx::BranchTargets& branch_table(const ptx::Operand& operand);
   LabelId label_named(std::string_view name);

@@ -36,10 +36,8 @@ void decode(Context& context, bool returns) {
   atomic.returns = returns;
   atomic.space = context.modifiers.space().value_or(Space::generic);
   atomic.op = operation_of(context);
-  for (const std::string_view word :
-       {"relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys", "noftz"}) {
-    context.modifiers.accept(word);
-  }
+  const uint8_t order = context.memory_order(order_strong);
+  context.modifiers.accept("noftz");
   const bool policy = context.modifiers.accept("L2::cache_hint");
   const auto vector = context.modifiers.accept_one({"v2", "v4", "v8"});
   atomic.type = context.type();
@@ -71,6 +69,8 @@ void decode(Context& context, bool returns) {
     operation.a = address.base;
     operation.b = b;
     operation.c = c;
+    operation.order = order;
+    context.note_shared_access(atomic.space, ptx::bytes(atomic.type));
     operation.immediate = address.offset + static_cast<int64_t>(k * ptx::bytes(atomic.type));
   }
 }

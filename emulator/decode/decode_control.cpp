@@ -70,7 +70,10 @@ void trap(Context& context) {
 // bar.warp.sync mask
 void warp_sync(Context& context) {
   context.finish(1);
-  const RegisterId members = context.read(context.operand(0), Type::u32);
+  const Operand& mask = context.operand(0);
+  const bool whole = mask.kind == Operand::Kind::integer && static_cast<uint32_t>(mask.bits) == full_mask;
+  if (!whole) context.note_partial_synchronisation();
+  const RegisterId members = context.read(mask, Type::u32);
   context.emit(execute_warp_sync, InstructionClass::control).a = members;
 }
 
@@ -102,6 +105,7 @@ void barrier(Context& context, bool aligned) {
     context.fail("wrong number of operands");
   const RegisterId number = context.read(context.operand(first), Type::u32);
   const RegisterId count = numbers == 2 ? context.read(context.operand(first + 1), Type::u32) : 0;
+  if (numbers == 2) context.note_partial_synchronisation();
   RegisterId d = 0, vote = 0;
   bool negated = false;
   if (first == 1) {
@@ -129,6 +133,7 @@ void barrier_any(Context& context) {
 /// Memory order is that of the host; what the modifiers weaken does not matter.
 void fence(Context& context) {
   if (context.operands() != 0) context.fail("a fence with operands is not supported");
+  context.note_partial_synchronisation();
   context.emit(execute_fence, InstructionClass::control);
 }
 

@@ -9,17 +9,20 @@ using ptx::Operand;
 using ptx::Space;
 using ptx::Type;
 
-/// Removes what concerns caches and memory order only: every access here is performed in order. Returns whether an
-/// operand with a cache policy follows.
-bool drop_hints(Modifiers& modifiers) {
-  const bool policy = modifiers.accept("L2::cache_hint");
+/// What concerns caches and memory order only: every access here is performed in order.
+struct Hints {
+  bool policy = false;  ///< an operand with a cache policy follows
+  uint8_t order = order_weak;
+};
+Hints take_hints(Context& context) {
+  Modifiers& modifiers = context.modifiers;
+  Hints hints;
+  hints.policy = modifiers.accept("L2::cache_hint");
   modifiers.drop_prefixed("L1::");
   modifiers.drop_prefixed("L2::");
-  for (const std::string_view word : {"volatile", "weak", "relaxed", "acquire", "release", "acq_rel", "mmio", "cta",
-                                      "cluster", "gpu", "sys", "ca", "cg", "cs", "lu", "cv", "nc", "wb", "wt"}) {
-    modifiers.accept(word);
-  }
-  return policy;
+  hints.order = context.memory_order(order_weak);
+  for (const std::string_view word : {"weak", "ca", "cg", "cs", "lu", "cv", "nc", "wb", "wt"}) modifiers.accept(word);
+  return hints;
 }
 
 uint32_t vector_length(Modifiers& modifiers) {
@@ -100,10 +103,10 @@ void set_shape(Operation& operation, const Access& access) {
 
 void ld(Context& context) {
   const Space space = context.modifiers.space().value_or(Space::generic);
-  const bool policy = drop_hints(context.modifiers);
+  const Hints hints = take_hints(context);
   const uint32_t count = vector_length(context.modifiers);
   const Type type = context.type();
-  context.finish(policy ? 3 : 2);
+  context.finish(hints.policy ? 3 : 2);
   const Context::Address address = context.address(context.operand(1), space);
   const auto elements = elements_of(context, context.operand(0), count);
   RegisterId known = 0;  // "_" takes the width of the others
@@ -123,6 +126,8 @@ void ld(Context& context) {
   Operation& operation = context.emit(context.units().load(access), load_class(address.space));
   operation.a = address.base;
   operation.immediate = address.offset;
+  operation.order = hints.order;
+  context.note_shared_access(access.space, access.bytes * count);
   set_shape(operation, access);
   if (count == 1) {
     operation.d = ids[0];
@@ -133,10 +138,10 @@ void ld(Context& context) {
 
 void st(Context& context) {
   const Space space = context.modifiers.space().value_or(Space::generic);
-  const bool policy = drop_hints(context.modifiers);
+  const Hints hints = take_hints(context);
   const uint32_t count = vector_length(context.modifiers);
   const Type type = context.type();
-  context.finish(policy ? 3 : 2);
+  context.finish(hints.policy ? 3 : 2);
   const Context::Address address = context.address(context.operand(0), space);
   if (address.kernel_parameter) context.fail("kernel parameters cannot be written");
   std::vector<RegisterId> ids;
@@ -149,6 +154,8 @@ void st(Context& context) {
   Operation& operation = context.emit(context.units().store(access), store_class(address.space));
   operation.a = address.base;
   operation.immediate = address.offset;
+  operation.order = hints.order;
+  context.note_shared_access(access.space, access.bytes * count);
   set_shape(operation, access);
   if (count == 1) {
     operation.b = ids[0];
@@ -159,7 +166,7 @@ void st(Context& context) {
 
 // cp.async.{ca,cg}.shared.global [to], [from], bytes[, source bytes | ignore][, policy]
 void copy_async(Context& context) {
-  const bool policy = drop_hints(context.modifiers);
+  const bool policy = take_hints(context).policy;
   const auto to_space = context.modifiers.space(), from_space = context.modifiers.space();
   if (to_space != Space::shared || from_space != Space::global) context.fail("expected .shared.global");
   context.finish_modifiers();
@@ -187,6 +194,7 @@ void copy_async(Context& context) {
   }
   Operation& operation =
       context.emit(context.units().copy_async(bytes_of(context.width(to.base))), InstructionClass::global_load);
+  context.note_shared_access(Space::shared, static_cast<uint32_t>(bytes));
   operation.a = to.base;
   operation.b = from.base;
   operation.c = wanted;

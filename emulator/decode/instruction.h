@@ -112,6 +112,14 @@ struct SourcePosition {
   std::string_view text;  ///< into the program's PTX
 };
 
+/// What a memory access says of its order among those of other threads; bits of Code::order.
+enum MemoryOrder : uint8_t {
+  order_weak = 0,
+  order_strong = 1,  ///< volatile, relaxed: races with no other strong access
+  order_acquires = 2,
+  order_releases = 4,
+};
+
 /// The code of one kernel with everything inlined. Immutable; shared by all host threads.
 struct Code {
   // The same instructions twice; they differ in the handlers of memory accesses only, so that a place in one is a
@@ -119,6 +127,7 @@ struct Code {
   std::vector<Instruction> fast, checked;
   std::vector<uint32_t> lists;         ///< operand lists too long for an Instruction
   std::vector<SourcePosition> source;  ///< of each instruction
+  std::vector<uint8_t> order;          ///< of each instruction: MemoryOrder bits
   std::vector<BasicBlock> blocks;
 
   uint32_t register_bytes = 0;                        ///< of one warp's register file
@@ -130,6 +139,9 @@ struct Code {
   uint32_t static_shared_bytes = 0;
   uint32_t dynamic_shared_offset = 0;
   uint32_t local_bytes = 0;  ///< per thread, a multiple of 16
+
+  uint32_t shared_piece_bytes = 16;    ///< the smallest access that may be to shared memory, at most 16
+  bool synchronises_in_parts = false;  ///< not only by barriers of the block and synchronisations of whole warps
 };
 
 }  // namespace kiln::emulator

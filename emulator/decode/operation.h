@@ -55,6 +55,7 @@ struct Operation {
   bool guard_negated = false;
   Flow flow = Flow::next;
   InstructionClass counted_as = InstructionClass::free;
+  uint8_t order = order_weak;  ///< MemoryOrder bits
   LabelId label = 0;
   int64_t immediate = 0;
   std::vector<ListEntry> list;
@@ -69,6 +70,8 @@ struct OperationList {
   uint32_t static_shared_bytes = 0;
   uint32_t dynamic_shared_alignment = 16;
   uint32_t local_bytes = 0;
+  uint32_t shared_piece_bytes = 16;  ///< see Code
+  bool synchronises_in_parts = false;
 };
 
 }  // namespace kiln::emulator

@@ -6,11 +6,11 @@
 
 namespace kiln::emulator {
 
-Context::Context(Device& device, CUcontext handle, AddressSpace& host_memory)
+Context::Context(Device& device, CUcontext handle, AddressSpace& host_memory, AddressSpace::Fresh fresh)
     : device_(device),
       handle_(handle),
       host_memory_(host_memory),
-      memory_(device.model->limits.memory_bytes, "allocation"),
+      memory_(device.model->limits.memory_bytes, "allocation", fresh),
       legacy_(std::make_shared<Stream>()) {}
 
 bool Context::set_fault(CUresult error, std::string report) {

@@ -58,7 +58,8 @@ struct Event {
 /// any set of streams, since whatever a stream waits for was enqueued, so done, before.
 class Context {
  public:
-  Context(Device& device, CUcontext handle, AddressSpace& host_memory);
+  /// `fresh`: what new allocations count as.
+  Context(Device& device, CUcontext handle, AddressSpace& host_memory, AddressSpace::Fresh fresh);
 
   Device& device() const { return device_; }
   CUcontext handle() const { return handle_; }

@@ -52,7 +52,9 @@ Device& Driver::device(int ordinal) const {
 }
 
 std::shared_ptr<Context> Driver::create_context(Device& device, CUcontext handle) {
-  auto context = std::make_shared<Context>(device, handle, host_memory);
+  const bool strict = settings_.check == CheckLevel::full;
+  auto context = std::make_shared<Context>(device, handle, host_memory,
+                                           strict ? AddressSpace::Fresh::unwritten : AddressSpace::Fresh::written);
   contexts.insert(handle, context);
   return context;
 }

@@ -1,6 +1,7 @@
 // Allocation, and questions about addresses.
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <memory>
 #include <optional>
 
@@ -81,7 +82,12 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
     const std::shared_ptr<Context> context = context_for_unsafe_call();
     if (address == 0) return;
     const std::lock_guard execution(context->execution());
-    require(context->memory().free(address));
+    if (context->memory().free(address)) return;
+    std::fprintf(stderr, "kiln emulator: %s\n",
+                 fmt::format("cuMemFree of {:#x}, which is no allocation's beginning: it is {}", address,
+                             context->memory().describe(address))
+                     .c_str());
+    fail(CUDA_ERROR_INVALID_VALUE);
   });
 }
 

@@ -52,7 +52,7 @@ CUmodule load(const void* image, ErrorLog& log) {
   auto module = std::make_shared<Module>();
   module->context = context;
   try {
-    module->program = load_image(image, *context->device().model);
+    module->program = load_image(image, *context->device().model, *driver.settings().units);
   } catch (const ImageRefused& refused) {
     log.write(refused.log);
     fail(refused.code);

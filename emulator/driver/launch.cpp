@@ -29,6 +29,10 @@ CUresult code_of(FaultKind kind) {
       return CUDA_ERROR_LAUNCH_TIMEOUT;
     case FaultKind::assertion:
       return CUDA_ERROR_ASSERT;
+    case FaultKind::race:  // hardware would notice none of these
+    case FaultKind::uninitialised_read:
+    case FaultKind::divergent_barrier:
+      return CUDA_ERROR_LAUNCH_FAILED;
   }
   return CUDA_ERROR_LAUNCH_FAILED;
 }

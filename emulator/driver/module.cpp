@@ -7,6 +7,8 @@
 #include <cstring>
 #include <optional>
 
+#include "machine/program.h"
+
 namespace kiln::emulator {
 namespace {
 
@@ -107,7 +109,7 @@ void refuse_binaries(const void* image) {
 
 }  // namespace
 
-std::shared_ptr<const Program> load_image(const void* image, const DeviceModel& model) {
+std::shared_ptr<const Program> load_image(const void* image, const DeviceModel& model, const UnitTable& units) {
   const char* characters = static_cast<const char*>(image);
   if (strnlen(characters, elf_magic.size()) == elf_magic.size()) refuse_binaries(image);
   const std::string_view text(characters);
@@ -127,7 +129,7 @@ std::shared_ptr<const Program> load_image(const void* image, const DeviceModel& 
                                    model.name, model.limits.major, model.limits.minor)};
   }
   try {
-    return load_program(text);
+    return load_program(text, units);
   } catch (const LoadError& error) {
     throw ImageRefused{CUDA_ERROR_INVALID_PTX, error.what()};
   }

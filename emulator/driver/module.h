@@ -10,6 +10,7 @@
 
 #include "driver/context.h"
 #include "machine/machine.h"
+#include "units/unit_table.h"
 
 namespace kiln::emulator {
 
@@ -22,7 +23,7 @@ struct ImageRefused {
 /// Parses an image for a device: NUL-terminated PTX text whose .target the device can run. Throws ImageRefused on a
 /// cubin or fat binary (the emulator executes PTX only), on a target or PTX version that is too new, on an
 /// architecture-specific target (sm_90a) of another compute capability, and on text that is not valid PTX.
-std::shared_ptr<const Program> load_image(const void* image, const DeviceModel& model);
+std::shared_ptr<const Program> load_image(const void* image, const DeviceModel& model, const UnitTable& units);
 
 struct Function {
   std::weak_ptr<Context> context;

@@ -15,9 +15,9 @@ namespace kiln::emulator {
 namespace {
 
 constexpr std::string_view prefix = "KILN_EMULATOR_";
-constexpr std::array<std::string_view, 5> known_names = {"KILN_EMULATOR_DEVICE", "KILN_EMULATOR_CHECK",
-                                                         "KILN_EMULATOR_THREADS", "KILN_EMULATOR_INSTRUCTION_LIMIT",
-                                                         "KILN_EMULATOR_COUNTED_BLOCKS"};
+constexpr std::array<std::string_view, 6> known_names = {
+    "KILN_EMULATOR_DEVICE",         "KILN_EMULATOR_CHECK", "KILN_EMULATOR_THREADS", "KILN_EMULATOR_INSTRUCTION_LIMIT",
+    "KILN_EMULATOR_COUNTED_BLOCKS", "KILN_EMULATOR_UNITS"};
 
 void refuse_unknown_names() {
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
@@ -54,7 +54,18 @@ std::vector<const DeviceModel*> parse_devices(std::string_view text) {
 CheckLevel parse_check(std::string_view text) {
   if (text == "off") return CheckLevel::off;
   if (text == "bounds") return CheckLevel::bounds;
-  throw SettingsError(fmt::format("KILN_EMULATOR_CHECK={} is neither \"off\" nor \"bounds\"", text));
+  if (text == "full") return CheckLevel::full;
+  throw SettingsError(fmt::format("KILN_EMULATOR_CHECK={} is none of \"off\", \"bounds\" and \"full\"", text));
+}
+
+const UnitTable* parse_units(std::string_view text) {
+  std::vector<std::string_view> names;
+  for (const UnitTable* units : unit_tables()) {
+    if (units->name == text) return units;
+    names.emplace_back(units->name);
+  }
+  throw SettingsError(
+      fmt::format("KILN_EMULATOR_UNITS={} is none of those that this CPU can run: {}", text, fmt::join(names, ", ")));
 }
 
 uint64_t parse_number(const char* name, std::string_view text, uint64_t lowest, uint64_t highest) {
@@ -83,6 +94,8 @@ Settings Settings::read(const Lookup& lookup) {
   const char* devices = lookup("KILN_EMULATOR_DEVICE");
   result.devices = devices == nullptr ? std::vector{&device_models().front()} : parse_devices(devices);
   if (const char* check = lookup("KILN_EMULATOR_CHECK")) result.check = parse_check(check);
+  const char* units = lookup("KILN_EMULATOR_UNITS");
+  result.units = units == nullptr ? &unit_table() : parse_units(units);
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   result.threads = static_cast<unsigned>(number("KILN_EMULATOR_THREADS", cores, 1, 1024));
   result.instruction_limit = number("KILN_EMULATOR_INSTRUCTION_LIMIT", result.instruction_limit, 0, most);

@@ -9,6 +9,7 @@
 
 #include "machine/machine.h"
 #include "model/device_table.h"
+#include "units/unit_table.h"
 
 namespace kiln::emulator {
 
@@ -20,8 +21,9 @@ class SettingsError : public std::runtime_error {
 
 struct Settings {
   std::vector<const DeviceModel*> devices;      ///< KILN_EMULATOR_DEVICE: names with commas between; ordinal order
-  CheckLevel check = CheckLevel::bounds;        ///< KILN_EMULATOR_CHECK: off or bounds
+  CheckLevel check = CheckLevel::bounds;        ///< KILN_EMULATOR_CHECK: off, bounds or full
   unsigned threads = 1;                         ///< KILN_EMULATOR_THREADS: host threads of one launch
+  const UnitTable* units = nullptr;             ///< KILN_EMULATOR_UNITS: avx512, avx2 or baseline; the best by default
   uint64_t instruction_limit = 20'000'000'000;  ///< KILN_EMULATOR_INSTRUCTION_LIMIT: per block; 0 means none
   uint64_t counted_blocks = 64;                 ///< KILN_EMULATOR_COUNTED_BLOCKS: 0 means every block
 

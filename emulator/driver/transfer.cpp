@@ -37,11 +37,14 @@ void fill_with(const FillWork& fill) {
 
 }  // namespace
 
-void execute_copy(const Context& context, Track& track, const CopyWork& copy) {
+void execute_copy(Context& context, Track& track, const CopyWork& copy) {
   for (const CopyWork::Side& side : {copy.destination, copy.source}) {
     if (side.device) require_valid(context, copy.call, side.address, copy.bytes);
   }
   std::memmove(pointer(copy.destination.address), pointer(copy.source.address), copy.bytes);
+  if (copy.destination.device) {
+    context.memory().mark_copied(copy.destination.address, copy.source.address, copy.bytes);
+  }
   const DeviceModel& model = *context.device().model;
   if (copy.destination.device && copy.source.device) {
     place(context, track, Engine::compute, model_device_transfer(model, 2 * copy.bytes));
@@ -51,12 +54,13 @@ void execute_copy(const Context& context, Track& track, const CopyWork& copy) {
   }
 }
 
-void execute_fill(const Context& context, Track& track, const FillWork& fill) {
+void execute_fill(Context& context, Track& track, const FillWork& fill) {
   const uint64_t bytes = fill.count * fill.element_bytes;
   require_valid(context, fill.call, fill.address, bytes);
   if (fill.element_bytes == 1) fill_with<uint8_t>(fill);
   if (fill.element_bytes == 2) fill_with<uint16_t>(fill);
   if (fill.element_bytes == 4) fill_with<uint32_t>(fill);
+  context.memory().mark_written(fill.address, bytes);
   place(context, track, Engine::compute, model_device_transfer(*context.device().model, bytes));
 }
 

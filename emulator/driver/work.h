@@ -50,7 +50,7 @@ void execute(Driver& driver, Context& context, Track& track, const Work& work);
 
 /// Execution of each kind, under the context's execution lock; see execute().
 void execute_kernel(Driver& driver, Context& context, Track& track, const KernelWork& work);
-void execute_copy(const Context& context, Track& track, const CopyWork& copy);
-void execute_fill(const Context& context, Track& track, const FillWork& fill);
+void execute_copy(Context& context, Track& track, const CopyWork& copy);
+void execute_fill(Context& context, Track& track, const FillWork& fill);
 
 }  // namespace kiln::emulator

@@ -29,6 +29,7 @@ struct Dim3 {
 enum class CheckLevel {
   off,     ///< Trust the kernel: no address checks.
   bounds,  ///< Bounds and alignment of every global, shared, local, constant and parameter access.
+  full,    ///< And races in shared memory, reads of what was never written, and divergent barriers.
 };
 
 /// What one launch executed. Instruction counts are per warp ("issued"), as hardware profilers count them.
@@ -67,7 +68,10 @@ enum class FaultKind {
   illegal_instruction,
   deadlock,
   timeout,
-  assertion,  ///< trap, assert
+  assertion,           ///< trap, assert
+  race,                ///< two accesses to shared memory that nothing orders
+  uninitialised_read,  ///< of shared memory that the block, or global memory that nobody has written
+  divergent_barrier,   ///< a barrier of the whole block, met at different instructions
 };
 
 /// Why a launch stopped. `report` is complete and names kernel, block, thread, instruction and PTX line.

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <utility>
 
 namespace kiln::emulator {
@@ -43,13 +44,21 @@ void unmap_guarded(uint64_t begin, uint64_t bytes) {
   munmap(pointer(begin - guard_bytes()), bytes + 2 * guard_bytes());
 }
 
+// Zeros that cost memory where they are written only; null if there is no address space left.
+uint8_t* map_flags(uint64_t bytes) {
+  void* const flags = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return flags == MAP_FAILED ? nullptr : static_cast<uint8_t*>(flags);
+}
+
 }  // namespace
 
-AddressSpace::AddressSpace(uint64_t capacity, std::string noun) : capacity_(capacity), noun_(std::move(noun)) {}
+AddressSpace::AddressSpace(uint64_t capacity, std::string noun, Fresh fresh)
+    : capacity_(capacity), noun_(std::move(noun)), fresh_(fresh) {}
 
 AddressSpace::~AddressSpace() {
   for (const auto& [begin, entry] : valid_) {
     if (entry.mapped_bytes > 0) unmap_guarded(begin, entry.mapped_bytes);
+    if (entry.written != nullptr) munmap(entry.written, entry.mapped_bytes);
   }
   for (const Freed& freed : freed_) unmap_guarded(freed.region.begin, freed.mapped_bytes);
 }
@@ -60,7 +69,9 @@ std::optional<uint64_t> AddressSpace::allocate(uint64_t bytes) {
   const uint64_t mapped_bytes = (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
   const std::optional<uint64_t> begin = map_guarded(mapped_bytes);
   if (!begin) return std::nullopt;
-  valid_.emplace(*begin, Entry{bytes, mapped_bytes, fmt::format("{} {} of {} bytes", noun_, ++allocations_, bytes)});
+  uint8_t* const flags = fresh_ == Fresh::unwritten ? map_flags(mapped_bytes) : nullptr;
+  const std::string name = fmt::format("{} {} of {} bytes", noun_, ++allocations_, bytes);
+  valid_.emplace(*begin, Entry{bytes, mapped_bytes, name, flags});
   used_bytes_ += bytes;
   ++version_;
   return begin;
@@ -81,6 +92,7 @@ bool AddressSpace::free(uint64_t address) {
 void AddressSpace::quarantine(uint64_t address, const Entry& entry) {
   madvise(pointer(address), entry.mapped_bytes, MADV_DONTNEED);
   mprotect(pointer(address), entry.mapped_bytes, PROT_NONE);
+  if (entry.written != nullptr) munmap(entry.written, entry.mapped_bytes);
   freed_.push_back({Region{address, address + entry.bytes, entry.name}, entry.mapped_bytes});
   freed_bytes_ += entry.mapped_bytes;
   while (freed_.size() > quarantine_ranges || (freed_bytes_ > quarantine_bytes && freed_.size() > 1)) {
@@ -102,7 +114,7 @@ bool AddressSpace::overlaps(uint64_t begin, uint64_t bytes) const {
 bool AddressSpace::add(uint64_t begin, uint64_t bytes, std::string name) {
   const std::lock_guard lock(mutex_);
   if (overlaps(begin, bytes)) return false;
-  valid_.emplace(begin, Entry{bytes, 0, std::move(name)});
+  valid_.emplace(begin, Entry{bytes, 0, std::move(name), nullptr});
   ++version_;
   return true;
 }
@@ -130,6 +142,33 @@ bool AddressSpace::contains(uint64_t address, uint64_t bytes) const {
   return range && bytes <= range->bytes - (address - range->begin);
 }
 
+/// The flags of the bytes from `address` on; null if they count as written. The lock is held.
+uint8_t* AddressSpace::flags_of(uint64_t address) const {
+  const auto above = valid_.upper_bound(address);
+  if (above == valid_.begin()) return nullptr;
+  const auto& [begin, entry] = *std::prev(above);
+  return entry.written == nullptr || address - begin >= entry.bytes ? nullptr : entry.written + (address - begin);
+}
+
+void AddressSpace::mark_written(uint64_t address, uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (uint8_t* const flags = flags_of(address)) std::memset(flags, 1, bytes);
+}
+
+void AddressSpace::mark_copied(uint64_t address, uint64_t source, uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  uint8_t* const to = flags_of(address);
+  const uint8_t* const from = flags_of(source);
+  if (to != nullptr && from != nullptr) std::memmove(to, from, bytes);
+  if (to != nullptr && from == nullptr) std::memset(to, 1, bytes);
+}
+
+std::string AddressSpace::describe(uint64_t address) const {
+  std::vector<Region> valid, freed;
+  list(valid, freed);
+  return RegionTable(std::move(valid), std::move(freed)).describe(address);
+}
+
 uint64_t AddressSpace::free_bytes() const {
   const std::lock_guard lock(mutex_);
   return capacity_ - used_bytes_;
@@ -142,7 +181,9 @@ uint64_t AddressSpace::version() const {
 
 uint64_t AddressSpace::list(std::vector<Region>& valid, std::vector<Region>& freed) const {
   const std::lock_guard lock(mutex_);
-  for (const auto& [begin, entry] : valid_) valid.push_back({begin, begin + entry.bytes, entry.name});
+  for (const auto& [begin, entry] : valid_) {
+    valid.push_back({begin, begin + entry.bytes, entry.name, entry.written});
+  }
   for (const Freed& range : freed_) freed.push_back(range.region);
   return version_;
 }

@@ -19,11 +19,15 @@ namespace kiln::emulator {
 /// Each allocation is a private mapping of its own, reserved without commit, between guard pages that nothing may
 /// touch: 20 GiB of which one page is written costs one page. Freed ranges stay reserved and inaccessible for a while
 /// (quarantine), so that a stale pointer does not silently meet a new allocation. A mapping per allocation also means
-/// that the kernel's limit on mappings (65,530 by default) allows some 30,000 allocations at a time.
+/// that the kernel's limit on mappings (65,530 by default) allows some 30,000 allocations at a time, or 16,000 when it
+/// is tracked what has been written to them.
 class AddressSpace {
  public:
+  /// What the contents of an allocation count as before anybody has written them.
+  enum class Fresh { written, unwritten };
+
   /// `capacity`: bytes that allocations may add up to. `noun` names them in reports, e.g. "allocation".
-  AddressSpace(uint64_t capacity, std::string noun);
+  AddressSpace(uint64_t capacity, std::string noun, Fresh fresh = Fresh::written);
   ~AddressSpace();
   AddressSpace(const AddressSpace&) = delete;
   AddressSpace& operator=(const AddressSpace&) = delete;
@@ -49,6 +53,13 @@ class AddressSpace {
   /// True if all of [address, address + bytes) lies in one valid range.
   bool contains(uint64_t address, uint64_t bytes) const;
 
+  /// The bytes of [address, address + bytes), which lies in one range, have been written.
+  void mark_written(uint64_t address, uint64_t bytes);
+  /// They have been copied from valid memory at `source`, of this space or another: written where that was.
+  void mark_copied(uint64_t address, uint64_t source, uint64_t bytes);
+  /// For the report of a call that was given a stale or wrong address: "4 bytes into allocation 7 of 64 bytes".
+  std::string describe(uint64_t address) const;
+
   uint64_t capacity() const { return capacity_; }
   uint64_t free_bytes() const;
 
@@ -62,6 +73,7 @@ class AddressSpace {
     uint64_t bytes = 0;
     uint64_t mapped_bytes = 0;  // without guards; 0 when somebody else owns the memory
     std::string name;
+    uint8_t* written = nullptr;  // Region::written, a mapping of as many bytes
   };
   struct Freed {
     Region region;
@@ -69,10 +81,12 @@ class AddressSpace {
   };
 
   bool overlaps(uint64_t begin, uint64_t bytes) const;
+  uint8_t* flags_of(uint64_t address) const;
   void quarantine(uint64_t address, const Entry& entry);
 
   const uint64_t capacity_;
   const std::string noun_;
+  const Fresh fresh_;
   mutable std::mutex mutex_;         // guards everything below
   std::map<uint64_t, Entry> valid_;  // by first address
   std::deque<Freed> freed_;          // oldest first

@@ -13,6 +13,8 @@ struct Region {
   uint64_t begin = 0;  ///< First valid byte.
   uint64_t end = 0;    ///< One past the last valid byte.
   std::string name;    ///< For reports, e.g. "allocation 7 of 4096 bytes", "global variable table".
+  /// A byte for each byte of the region: 1 once that has been written. Null: everything counts as written.
+  uint8_t* written = nullptr;
 };
 
 /// Immutable and sorted, so that all host threads of a launch may search it without a lock.

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "checks/fault.h"
+#include "checks/strict.h"
 #include "scheduler/control_flow.h"
 #include "scheduler/fragments.h"
 
@@ -32,6 +33,7 @@ void deliver(Warp& warp, const Fragment& fragment, const Barrier& barrier) {
 }
 
 void release(Block& block, uint8_t number) {
+  if (block.strict != nullptr) block.strict->barrier_complete(block, number);
   for (Warp& warp : block.warps) {
     for (uint32_t k = 0; k < warp.fragment_count; ++k) {
       Fragment& fragment = warp.fragments[k];
@@ -63,8 +65,11 @@ void release_complete_barriers(Block& block) {
 const Instruction* execute_barrier(Warp& warp, const Instruction* i) {
   const Mask lanes = guarded(warp, i);
   if (lanes == 0) return i + 1;
-  if ((i->immediate & barrier_aligned) != 0 && (warp.live & ~lanes) != 0) return converge(warp, i, lanes, warp.live);
   Block& block = *warp.block;
+  if ((i->immediate & barrier_aligned) != 0 && (warp.live & ~lanes) != 0) {
+    if (block.strict != nullptr && block.strict->barrier_diverged(warp, i, lanes) == nullptr) return nullptr;
+    return converge(warp, i, lanes, warp.live);
+  }
   const int first = std::countr_zero(lanes);
   const uint32_t number = row<uint32_t>(warp, i->a)[first];
   const uint32_t count = i->b != 0 ? row<uint32_t>(warp, i->b)[first] : 0;
@@ -80,6 +85,7 @@ const Instruction* execute_barrier(Warp& warp, const Instruction* i) {
   }
   barrier.in_use = true;
   barrier.expected = count;
+  if (block.strict != nullptr && block.strict->barrier_arrived(warp, i, lanes, number) == nullptr) return nullptr;
   // A counted barrier counts whole warps, exited lanes included.
   const bool whole = count != 0 && lanes == warp.live;
   barrier.arrived += whole ? warp_lanes : static_cast<uint32_t>(std::popcount(lanes));

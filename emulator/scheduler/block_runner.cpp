@@ -67,7 +67,11 @@ BlockRunner::BlockRunner(const LaunchRequest& request, const std::atomic<bool>& 
   block_.variables = kernel_.variables;
   block_.warps = warps_;
   block_.cancelled = &cancelled;
-  block_.checking = request.check == CheckLevel::bounds;
+  block_.checking = request.check != CheckLevel::off;
+  if (request.check == CheckLevel::full) {
+    strict_ = std::make_unique<StrictChecks>(code_, shared_bytes, static_cast<uint32_t>(warps_.size()) * warp_lanes);
+    block_.strict = strict_.get();
+  }
   block_.slice = request.instruction_limit == 0
                      ? usual_slice
                      : static_cast<int64_t>(std::min<uint64_t>(usual_slice, request.instruction_limit));
@@ -105,6 +109,7 @@ void BlockRunner::start(uint64_t number, bool counted) {
   block_.issued = 0;
   block_.fault.reset();
   if (counted) recorder_.begin_block();
+  if (strict_ != nullptr) strict_->begin_block();
   // All ones, which is a NaN: what was not written does not look like a result.
   if (block_.checking) std::memset(block_.shared, 0xFF, block_.shared_bytes);
   for (Warp& warp : warps_) start_warp(warp);

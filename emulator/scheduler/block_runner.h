@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "checks/memory_recorder.h"
+#include "checks/strict.h"
 #include "machine/program.h"
 #include "scheduler/warp.h"
 
@@ -40,6 +41,7 @@ class BlockRunner {
   std::vector<uint64_t> executions_, active_lanes_;
   std::vector<Warp> warps_;
   MemoryRecorder recorder_;
+  std::unique_ptr<StrictChecks> strict_;  // of CheckLevel::full
   Block block_;
 };
 

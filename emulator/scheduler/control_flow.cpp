@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "checks/fault.h"
+#include "checks/strict.h"
 #include "ptx/type.h"
 #include "scheduler/barriers.h"
 #include "scheduler/fragments.h"
@@ -59,7 +60,7 @@ const Instruction* execute_indexed_branch(Warp& warp, const Instruction* i) {
 const Instruction* execute_exit(Warp& warp, const Instruction* i) {
   const Mask lanes = guarded(warp, i);
   if (lanes == 0) return i + 1;
-  warp.copies.wait_all(lanes);
+  warp.copies.wait_all(warp, lanes);
   warp.live &= ~lanes;
   warp.block->live_threads -= static_cast<uint32_t>(std::popcount(lanes));
   warp.active &= ~lanes;
@@ -76,11 +77,30 @@ const Instruction* execute_nothing(Warp&, const Instruction* i) {
   return i + 1;
 }
 
+namespace {
+
+/// The lanes have all their members with them; lanes with different masks do not meet.
+void note_meeting(const Warp& warp, const uint32_t* members, Mask lanes) {
+  for (Mask rest = lanes; rest != 0;) {
+    const uint32_t mask = members[std::countr_zero(rest)];
+    Mask same = 0;
+    for (uint32_t lane = 0; lane < warp_lanes; ++lane) same |= static_cast<Mask>(members[lane] == mask) << lane;
+    warp.block->strict->warp_met(warp, same & rest);
+    rest &= ~same;
+  }
+}
+
+}  // namespace
+
 const Instruction* execute_warp_sync(Warp& warp, const Instruction* i) {
   const Mask lanes = guarded(warp, i);
   if (lanes == 0) return i + 1;
-  const Mask members = row<uint32_t>(warp, i->a)[std::countr_zero(lanes)];
-  if ((members & warp.live & ~lanes) == 0) return i + 1;
+  const uint32_t* const masks = row<uint32_t>(warp, i->a);
+  const Mask members = masks[std::countr_zero(lanes)];
+  if ((members & warp.live & ~lanes) == 0) {
+    if (warp.block->strict != nullptr) note_meeting(warp, masks, lanes);
+    return i + 1;
+  }
   Fragment fragment;
   fragment.at = i + 1;
   fragment.lanes = lanes;
@@ -90,8 +110,9 @@ const Instruction* execute_warp_sync(Warp& warp, const Instruction* i) {
   return leave(warp, i, lanes);
 }
 
-const Instruction* execute_fence(Warp&, const Instruction* i) {
+const Instruction* execute_fence(Warp& warp, const Instruction* i) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (warp.block->strict != nullptr) warp.block->strict->fence(warp, guarded(warp, i));
   return i + 1;
 }
 
@@ -109,9 +130,9 @@ const Instruction* execute_commit_group(Warp& warp, const Instruction* i) {
 
 const Instruction* execute_wait_group(Warp& warp, const Instruction* i) {
   if (i->immediate < 0) {
-    warp.copies.wait_all(guarded(warp, i));
+    warp.copies.wait_all(warp, guarded(warp, i));
   } else {
-    warp.copies.wait(guarded(warp, i), static_cast<uint32_t>(i->immediate));
+    warp.copies.wait(warp, guarded(warp, i), static_cast<uint32_t>(i->immediate));
   }
   return i + 1;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "checks/fault.h"
+#include "checks/strict.h"
 
 namespace kiln::emulator {
 namespace {
@@ -37,6 +38,7 @@ void settle_waits(Warp& warp) {
         if (other.wait == Wait::warp_sync && other.members == fragment.members) arrived |= other.lanes;
       }
       if ((fragment.members & warp.live & ~arrived) != 0) continue;
+      if (warp.block->strict != nullptr) warp.block->strict->warp_met(warp, arrived);
       for (const Mask members = fragment.members; Fragment & other : warp.fragments) {
         if (&other - warp.fragments.data() >= warp.fragment_count) break;
         if (other.wait == Wait::warp_sync && other.members == members) other.wait = Wait::none;

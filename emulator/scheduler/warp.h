@@ -21,6 +21,7 @@ namespace kiln::emulator {
 
 struct Block;
 class MemoryRecorder;
+class StrictChecks;
 
 enum class Wait : uint8_t {
   none,      ///< ready to run
@@ -68,11 +69,15 @@ struct Barrier {
   uint32_t expected = 0;  ///< threads; 0: every live thread of the block
   bool in_use = false;
   uint32_t votes = 0, voters = 0;  ///< of bar.red: threads whose predicate held, and all
+  // Of a barrier of the whole block, in full checks: where the first threads arrived, and one of them.
+  const Instruction* first_at = nullptr;
+  uint32_t first_thread = 0;
 };
 
 /// Valid addresses that recent accesses fell into, so that the next need no search.
 struct AddressWindow {
   uint64_t begin = 1, end = 0;
+  uint8_t* written = nullptr;  ///< Region::written
 };
 
 struct Block {
@@ -93,7 +98,8 @@ struct Block {
   uint32_t live_threads = 0;
   const std::atomic<bool>* cancelled = nullptr;  ///< another block has faulted
   std::array<Barrier, 16> barriers;
-  bool checking = false;               ///< CheckLevel::bounds
+  bool checking = false;               ///< CheckLevel::bounds and full
+  StrictChecks* strict = nullptr;      ///< CheckLevel::full only
   MemoryRecorder* recorder = nullptr;  ///< null when this block's memory behaviour is not recorded
   std::array<AddressWindow, 4> windows;
   uint32_t next_window = 0;

@@ -96,24 +96,27 @@ inline bool is_known_good(const Block& block, const Addresses<Offset>& addresses
 /// Looks at the access if its block checks or counts. False: it must not happen, the block has a fault.
 template <class Space>
 bool inspect(Warp& warp, const Instruction* i, Mask mask, const Addresses<typename Space::Offset>& addresses,
-             uint32_t bytes, AccessKind kind, bool is_part = false) {
+             uint32_t bytes, AccessKind kind, const AccessDetails& details = {}) {
   const Block& block = *warp.block;
-  if (mask != 0 && block.recorder == nullptr && is_known_good(block, addresses, mask, bytes)) return true;
+  const bool known_good = mask != 0 && block.recorder == nullptr && is_known_good(block, addresses, mask, bytes);
+  if (known_good && block.strict == nullptr) return true;
   AccessRequest request;
+  static_cast<AccessDetails&>(request) = details;
+  request.is_known_good = known_good;
   request.space = Space::space;
   request.kind = kind;
   request.bytes = bytes;
   request.lanes = mask;
-  request.is_part = is_part;
   for (int lane = 0; lane < 32; ++lane) request.address[lane] = addresses.base + addresses.offset.lane[lane];
   return inspect_access(warp, i, request);
 }
 
 template <class Space>
-bool inspect(Warp& warp, const Instruction* i, Mask mask, uint32_t bytes, AccessKind kind) {
+bool inspect(Warp& warp, const Instruction* i, Mask mask, uint32_t bytes, AccessKind kind,
+             const AccessDetails& details = {}) {
   Addresses<typename Space::Offset> addresses;
   Space::locate(warp, i, addresses);
-  return inspect<Space>(warp, i, mask, addresses, bytes, kind);
+  return inspect<Space>(warp, i, mask, addresses, bytes, kind, details);
 }
 
 }  // namespace kiln::emulator::KILN_EMULATOR_ISA

@@ -165,7 +165,8 @@ HandlerPair bit_atomic(const Atomic& atomic) {
 template <class Shared>
 bool inspect_copy(Warp& warp, const Instruction* i, Mask mask, const Addresses<typename Shared::Offset>& to,
                   const Addresses<uint64_t>& from, uint32_t bytes, const AsyncCopies::Addresses& wanted) {
-  if (!inspect<Shared>(warp, i, mask, to, bytes, AccessKind::store, true)) return false;
+  const AccessDetails later = {.is_part = true, .is_asynchronous = true};
+  if (!inspect<Shared>(warp, i, mask, to, bytes, AccessKind::store, later)) return false;
   if (mask == 0) return inspect<GlobalSpace>(warp, i, mask, from, bytes, AccessKind::load);
   bool first = true;
   for (Mask open = mask; open != 0; first = false) {
@@ -178,7 +179,7 @@ bool inspect_copy(Warp& warp, const Instruction* i, Mask mask, const Addresses<t
     // Lanes that only fill with zeros read nothing, wherever they point.
     const Mask reading = size == 0 ? 0 : group;
     const auto part = static_cast<uint32_t>(size);
-    if (!inspect<GlobalSpace>(warp, i, reading, from, part, AccessKind::load, !first)) return false;
+    if (!inspect<GlobalSpace>(warp, i, reading, from, part, AccessKind::load, {.is_part = !first})) return false;
   }
   return true;
 }
@@ -205,7 +206,7 @@ const Instruction* copy_async_of(Warp& warp, const Instruction* i) {
   if constexpr (inspected) {
     if (!inspect_copy<Shared>(warp, i, mask, to, from, bytes, wanted)) return nullptr;
   }
-  if (mask != 0) warp.copies.issue(mask, bytes, target, source, wanted);
+  if (mask != 0) warp.copies.issue(i, mask, bytes, target, source, wanted);
   return i + 1;
 }
 

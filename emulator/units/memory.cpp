@@ -161,11 +161,23 @@ template <class Space, class E, int elements>
   }
 }
 
+/// What a lane stores, for the checks.
+template <class E, int elements>
+void value_of(const Warp& warp, const Instruction* i, int lane, std::byte* to) {
+  const uint32_t* const registers = element_registers<elements>(warp, i, i->b);
+  for (int k = 0; k < elements; ++k) {
+    // Little-endian: the element's bytes come first in the register, however wide that is.
+    const std::byte* const from = warp.registers + registers[k] + lane * static_cast<int>(i->c & register_bytes_mask);
+    std::memcpy(to + k * sizeof(E), from, sizeof(E));
+  }
+}
+
 template <class Space, class E, int elements, bool inspected>
 const Instruction* store_to(Warp& warp, const Instruction* i) {
   const Mask mask = guarded(warp, i);
   if constexpr (inspected) {
-    if (!inspect<Space>(warp, i, mask, sizeof(E) * elements, AccessKind::store)) return nullptr;
+    const AccessDetails details = {.value_of = value_of<E, elements>};
+    if (!inspect<Space>(warp, i, mask, sizeof(E) * elements, AccessKind::store, details)) return nullptr;
   }
   if (mask == 0) return i + 1;
   if (i->c == sizeof(E) && store_fast<Space, E, elements>(warp, i, mask)) return i + 1;

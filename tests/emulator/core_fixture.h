@@ -65,6 +65,11 @@ class Module {
   Module& allow(const Buffer<T>& buffer, std::string name = "buffer") {
     return allow(buffer.region(std::move(name)));
   }
+  /// Of later launches; bounds unless told otherwise.
+  Module& check(CheckLevel level) {
+    check_ = level;
+    return *this;
+  }
   const Program& program() const { return *program_; }
 
   /// A launch with checks on. Change it and pass it to run().
@@ -75,6 +80,7 @@ class Module {
     r.block = block;
     r.parameters = arguments.bytes();
     r.memory = std::make_shared<RegionTable>(regions_);
+    r.check = check_;
     return r;
   }
   /// Runs with checks on and expects no fault.
@@ -87,6 +93,7 @@ class Module {
  private:
   std::shared_ptr<const Program> program_;
   std::vector<Region> regions_;
+  CheckLevel check_ = CheckLevel::bounds;
 };
 
 /// A module of one kernel `k` with parameters .u64 p0, p1, p2, p3 and the given body. Registers declared: %r<32> (b32),

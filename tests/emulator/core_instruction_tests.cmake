@@ -7,3 +7,7 @@ kiln_test(emulator_core_arithmetic_test
 kiln_test(emulator_core_behaviour_test
   SOURCES core_copies_test.cpp core_calls_test.cpp core_counters_test.cpp core_malformed_test.cpp core_waiting_test.cpp
   LINKS kiln_emulator_core_testing)
+# Full checks: planted bugs and near misses.
+kiln_test(emulator_core_strict_test
+  SOURCES core_strict_fixture.cpp core_strict_faults_test.cpp core_strict_races_test.cpp core_strict_silent_test.cpp
+  LINKS kiln_emulator_core_testing)

@@ -16,7 +16,7 @@ class CompiledKernels : public testing::TestWithParam<std::string> {
     if (!nvrtc_present()) GTEST_SKIP() << "no NVRTC on this machine";
   }
   Module module(const std::string& source, const std::vector<std::string>& options = {}) {
-    return Module(compile(source, GetParam(), options));
+    return std::move(Module(compile(source, GetParam(), options)).check(CheckLevel::full));
   }
 };
 
@@ -205,7 +205,7 @@ TEST_P(CompiledKernels, PipelineOfAsynchronousCopiesMatchesTheHost) {
   const std::string ptx = compile(pipeline_source, GetParam());
   EXPECT_EQ(ptx.find("cp.async") != std::string::npos, GetParam() != "compute_75");
   Module program(ptx);
-  program.allow(in).allow(out);
+  program.allow(in).allow(out).check(CheckLevel::full);
   program.launch("stencil", {1}, {64}, Arguments(in.address(), out.address(), n));
   for (int i = 0; i < n; ++i) {
     const float before = i > 0 ? in[i - 1] : 0, after = i + 1 < n ? in[i + 1] : 0;

@@ -22,7 +22,7 @@ std::string waiting_kernel(const std::string& body) {
 std::vector<uint32_t> run_waiting(const std::string& body, uint32_t threads) {
   Module module(waiting_kernel(body));
   Buffer<uint32_t> out(threads);
-  module.allow(out);
+  module.allow(out).check(CheckLevel::full);
   module.launch("k", {1}, {threads}, Arguments(out.address(), uint64_t{0}, uint64_t{0}, uint64_t{0}));
   return out.values();
 }
@@ -30,7 +30,7 @@ std::vector<uint32_t> run_waiting(const std::string& body, uint32_t threads) {
 Fault waiting_fault(const std::string& body, uint32_t threads) {
   Module module(waiting_kernel(body));
   Buffer<uint32_t> out(threads);
-  module.allow(out);
+  module.allow(out).check(CheckLevel::full);
   return module.fault("k", {1}, {threads}, Arguments(out.address(), uint64_t{0}, uint64_t{0}, uint64_t{0}));
 }
 
