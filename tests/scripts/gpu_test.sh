@@ -20,7 +20,9 @@ rm -rf "$scratch"
 mkdir -p "$scratch/bundle/bin" "$scratch/bundle/tests" "$scratch/bundle/requests"
 # As --bundle lays it out; the build has made the programs.
 cp "$build/bundle/kiln" "$build/bundle/bench_vs_cudnn" "$scratch/bundle/bin/"
-cp "$build"/bundle/*_test "$scratch/bundle/tests/"
+for test in device_run_test runtime_test templates_softmax_test templates_pool_test templates_conv_test; do
+  cp "$build/bundle/$test" "$scratch/bundle/tests/"
+done
 cp "$source/scripts/gpu" "$scratch/bundle/gpu"
 echo test >"$scratch/bundle/VERSION"
 cat >"$scratch/bundle/requests/h200_sample.txt" <<'TEXT'
@@ -46,12 +48,12 @@ nvrtc=()
 for library in "$build"/lib/libnvrtc.so.[0-9]*; do [ ! -e "$library" ] || nvrtc=(--nvrtc "$library"); done
 gpu() {
   "$scratch/bundle/gpu" --run "$scratch/bundle" --out "$scratch/out" --device emulator:0 --minutes 8 \
-    --tests 'device_run_test calibration_test' "${nvrtc[@]}" "$@"
+    --tests device_run_test "${nvrtc[@]}" "$@"
 }
 
 gpu --cudnn "$build/tests/libfake_cudnn.so" >"$scratch/first.log" 2>&1 || { cat "$scratch/first.log" >&2; fail "the run failed"; }
 summary=$scratch/out/summary.txt
-holds "$summary" "tests: 2 programs passed, 0 failed, 0 out of time"
+holds "$summary" "tests: 1 programs passed, 0 failed, 0 out of time"
 holds "$summary" "calibration: calibration.txt"
 holds "$scratch/out/calibration.txt" "copy_efficiency="
 holds "$summary" "tune: tune.txt, report.html"
