@@ -11,12 +11,30 @@
 namespace kiln::capi {
 namespace {
 
-Pair pair_of(const int64_t* values) {
-  return {values[0], values[1]};
+// Values over the spatial dimensions of a tensor of `rank` dimensions under the names of the C++ API; `missing` for
+// dimensions that it does not have.
+struct Named {
+  int64_t d, h, w;
+};
+
+Named named(const int64_t* values, int rank, int64_t missing) {
+  if (rank == 3) return {missing, missing, values[0]};
+  if (rank == 5) return {values[0], values[1], values[2]};
+  return {missing, values[0], values[1]};
 }
 
-Padding padding_of(const int64_t* begin, const int64_t* end) {
-  return {begin[0], begin[1], end[0], end[1]};
+// Pads, strides and dilations of convolution and pooling, whose options have the same members.
+template <class Given, class Options>
+void set_window(const Given& given, int rank, Options& options) {
+  const Named begin = named(given.pad_begin, rank, 0), end = named(given.pad_end, rank, 0);
+  const Named stride = named(given.stride, rank, 1), dilation = named(given.dilation, rank, 1);
+  options.pad = {begin.h, begin.w, end.h, end.w};
+  options.stride = {stride.h, stride.w};
+  options.dilation = {dilation.h, dilation.w};
+  options.depth.pad_front = begin.d;
+  options.depth.pad_back = end.d;
+  options.depth.stride = stride.d;
+  options.depth.dilation = dilation.d;
 }
 
 PoolMode pool_mode_of(kiln_pool_mode mode) {
@@ -45,13 +63,11 @@ SoftmaxMode softmax_mode_of(kiln_softmax_mode mode) {
   }
 }
 
-ConvOptions options_of(const kiln_conv_options* given) {
+ConvOptions options_of(const kiln_conv_options* given, int rank) {
   const char* const function = "kiln_conv_forward";
   const kiln_conv_options c = read(given, kiln_conv_options_default(), function);
   ConvOptions options;
-  options.pad = padding_of(c.pad_begin, c.pad_end);
-  options.stride = pair_of(c.stride);
-  options.dilation = pair_of(c.dilation);
+  set_window(c, rank, options);
   options.groups = c.groups;
   options.mirrored = flag(c.mirrored, function, "mirrored");
   options.alpha = c.alpha;
@@ -64,16 +80,16 @@ ConvOptions options_of(const kiln_conv_options* given) {
   return options;
 }
 
-PoolOptions options_of(const kiln_pool_options* given) {
+PoolOptions options_of(const kiln_pool_options* given, int rank) {
   const char* const function = "kiln_pool_forward";
   const kiln_pool_options c = read(given, kiln_pool_options_default(), function);
   require_zero(c.reserved, function, "reserved");
   PoolOptions options;
   options.mode = pool_mode_of(c.mode);
-  options.window = pair_of(c.window);
-  options.pad = padding_of(c.pad_begin, c.pad_end);
-  options.stride = pair_of(c.stride);
-  options.dilation = pair_of(c.dilation);
+  const Named window = named(c.window, rank, 0);
+  options.window = {window.h, window.w};
+  options.depth.window = window.d;
+  set_window(c, rank, options);
   options.alpha = c.alpha;
   options.beta = c.beta;
   options.dynamic_batch = flag(c.dynamic_batch, function, "dynamic_batch");
@@ -103,8 +119,9 @@ kiln_status kiln_conv_forward(kiln_context* context, const kiln_tensor* x, const
   return guarded([&] {
     const char* const function = "kiln_conv_forward";
     require(context, function, "context");
-    kiln::conv_forward(*context->context, tensor_of(x, function, "x"), tensor_of(w, function, "w"),
-                       tensor_of(y, function, "y"), options_of(options), stream);
+    const kiln::Tensor input = tensor_of(x, function, "x");
+    kiln::conv_forward(*context->context, input, tensor_of(w, function, "w"), tensor_of(y, function, "y"),
+                       options_of(options, input.rank()), stream);
   });
 }
 
@@ -113,7 +130,8 @@ kiln_status kiln_pool_forward(kiln_context* context, const kiln_tensor* x, const
   return guarded([&] {
     const char* const function = "kiln_pool_forward";
     require(context, function, "context");
-    kiln::pool_forward(*context->context, tensor_of(x, function, "x"), tensor_of(y, function, "y"), options_of(options),
+    const kiln::Tensor input = tensor_of(x, function, "x");
+    kiln::pool_forward(*context->context, input, tensor_of(y, function, "y"), options_of(options, input.rank()),
                        stream);
   });
 }

@@ -16,33 +16,46 @@ std::string extents(const TensorSpec& spec) {
   return fmt::format("{}", fmt::join(spec.extents, "x"));
 }
 
-// One number where both axes agree.
-std::string pair(const std::array<int64_t, 2>& values) {
-  return values[0] == values[1] ? fmt::format("{}", values[0]) : fmt::format("{}x{}", values[0], values[1]);
+using PerAxis = std::vector<int64_t>;  // one number a spatial axis
+
+// One number where all axes agree.
+std::string per_axis(const PerAxis& values) {
+  const bool equal = std::all_of(values.begin(), values.end(), [&](int64_t value) { return value == values.front(); });
+  return equal ? fmt::format("{}", values.front()) : fmt::format("{}", fmt::join(values, "x"));
 }
 
-std::string pad(const std::array<int64_t, 2>& begin, const std::array<int64_t, 2>& end) {
-  return begin == end ? pair(begin) : fmt::format("{}-{}", pair(begin), pair(end));
+bool all_are(const PerAxis& values, int64_t value) {
+  return std::all_of(values.begin(), values.end(), [&](int64_t each) { return each == value; });
+}
+
+// ", stride 2, pad 1", as far as they are not the defaults.
+template <class View>
+std::string steps_and_pads(const View& view) {
+  std::string text;
+  if (!all_are(view.stride, 1)) text += fmt::format(", stride {}", per_axis(view.stride));
+  if (!all_are(view.pad_begin, 0) || !all_are(view.pad_end, 0)) {
+    text += fmt::format(", pad {}", per_axis(view.pad_begin));
+    if (view.pad_begin != view.pad_end) text += fmt::format("-{}", per_axis(view.pad_end));
+  }
+  return text;
 }
 
 std::string common(const Request& request) {
   const TensorSpec& x = request.at("x");
   std::string text;
   if (x.dtype != DType::f32) text += fmt::format(" {}", to_string(x.dtype));
-  if (x.is_packed("nhwc") && !x.is_packed("nchw")) text += " nhwc";
+  if (const auto order = x.order(); order && order != dimension_letters(x.rank())) text += " " + *order;
   if (request.dynamic_batch) text += " n=?";
   return text;
 }
 
 std::string of_conv(const Request& request) {
   const ConvForward conv = ConvForward::of(request);
+  const PerAxis window(conv.w.extents.begin() + 2, conv.w.extents.end());
   std::string text =
-      fmt::format("conv {}{} -> {}, {}x{}", extents(conv.x), common(request), conv.k(), conv.r(), conv.s());
-  const std::array<int64_t, 2> none{0, 0}, one{1, 1};
-  if (conv.stride != one) text += fmt::format(", stride {}", pair(conv.stride));
-  if (conv.pad_begin != none || conv.pad_end != none)
-    text += fmt::format(", pad {}", pad(conv.pad_begin, conv.pad_end));
-  if (conv.dilation != one) text += fmt::format(", dilation {}", pair(conv.dilation));
+      fmt::format("conv {}{} -> {}, {}", extents(conv.x), common(request), conv.k(), fmt::join(window, "x"));
+  text += steps_and_pads(conv);
+  if (!all_are(conv.dilation, 1)) text += fmt::format(", dilation {}", per_axis(conv.dilation));
   if (conv.groups != 1) text += fmt::format(", groups {}", conv.groups);
   std::vector<std::string_view> stages;
   for (EpilogueStage stage : conv.epilogue) stages.push_back(to_string(stage));
@@ -52,13 +65,10 @@ std::string of_conv(const Request& request) {
 
 std::string of_pool(const Request& request) {
   const PoolForward pool = PoolForward::of(request);
-  const std::array<int64_t, 2> none{0, 0}, one{1, 1}, all{pool.h(), pool.width()};
-  const std::string window = pool.window == all ? "global" : pair(pool.window);
-  std::string text = fmt::format("{} pool {}{}, {}", request.word("mode"), extents(pool.x), common(request), window);
-  if (pool.stride != one) text += fmt::format(", stride {}", pair(pool.stride));
-  if (pool.pad_begin != none || pool.pad_end != none)
-    text += fmt::format(", pad {}", pad(pool.pad_begin, pool.pad_end));
-  return text;
+  const bool global = std::equal(pool.window.begin(), pool.window.end(), pool.x.extents.begin() + 2);
+  return fmt::format("{} pool {}{}, {}", request.word("mode"), extents(pool.x), common(request),
+                     global ? "global" : per_axis(pool.window)) +
+         steps_and_pads(pool);
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ class CallKey {
   }
 
  private:
-  // The largest: a convolution with five 5-dimensional operands (11 words each) and 14 numbers.
+  // The largest: a convolution with five 5-dimensional operands (11 words each) and 15 numbers.
   static constexpr size_t capacity = 72;
 
   // Not initialised: only the first size_ words have a meaning, and writing the rest would cost as much as the look-up.

@@ -4,6 +4,7 @@
 
 #include "kiln/generator/operations/conv_forward.h"
 #include "operation_call.h"
+#include "per_axis.h"
 
 namespace kiln {
 namespace {
@@ -14,7 +15,8 @@ CallKey key_of(const Tensor& x, const Tensor& w, const Tensor& y, const ConvOpti
   key.add(w);
   key.add(y);
   for (int64_t value : {options.pad.top, options.pad.left, options.pad.bottom, options.pad.right, options.stride.h,
-                        options.stride.w, options.dilation.h, options.dilation.w, options.groups}) {
+                        options.stride.w, options.dilation.h, options.dilation.w, options.depth.pad_front,
+                        options.depth.pad_back, options.depth.stride, options.depth.dilation, options.groups}) {
     key.add(value);
   }
   int64_t flags = int64_t{options.mirrored} | int64_t{options.arithmetic.tf32} << 1 |
@@ -37,10 +39,10 @@ Request request_of(const Tensor& x, const Tensor& w, const Tensor& y, const Conv
   conv.y = y.spec();
   if (options.epilogue.bias()) conv.bias = options.epilogue.bias()->spec();
   if (options.epilogue.residual()) conv.residual = options.epilogue.residual()->spec();
-  conv.pad_begin = {options.pad.top, options.pad.left};
-  conv.pad_end = {options.pad.bottom, options.pad.right};
-  conv.stride = {options.stride.h, options.stride.w};
-  conv.dilation = {options.dilation.h, options.dilation.w};
+  conv.pad_begin = per_axis(x, options.depth.pad_front, options.pad.top, options.pad.left);
+  conv.pad_end = per_axis(x, options.depth.pad_back, options.pad.bottom, options.pad.right);
+  conv.stride = per_axis(x, options.depth.stride, options.stride.h, options.stride.w);
+  conv.dilation = per_axis(x, options.depth.dilation, options.dilation.h, options.dilation.w);
   conv.groups = options.groups;
   conv.mirrored = options.mirrored;
   conv.arithmetic = options.arithmetic;

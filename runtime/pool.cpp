@@ -1,22 +1,29 @@
 #include "kiln/pool.h"
 
 #include "operation_call.h"
+#include "per_axis.h"
 
 namespace kiln {
 namespace {
 
 // A window of {0, 0} is all of x.
-Pair window_of(const Tensor& x, const PoolOptions& options) {
-  const bool global = options.window.h == 0 && options.window.w == 0 && x.rank() == 4;
-  return global ? Pair{x.extent(2), x.extent(3)} : options.window;
+std::vector<int64_t> window_of(const Tensor& x, const PoolOptions& options) {
+  if (options.window.h != 0 || options.window.w != 0) {
+    return per_axis(x, options.depth.window, options.window.h, options.window.w);
+  }
+  std::vector<int64_t> all;
+  for (int i = 2; i < x.rank(); ++i) all.push_back(x.extent(i));
+  return all;
 }
 
 CallKey key_of(const Tensor& x, const Tensor& y, const PoolOptions& options) {
   CallKey key(static_cast<int64_t>(CallKind::pool_forward));
   key.add(x);
   key.add(y);
-  for (int64_t value : {options.pad.top, options.pad.left, options.pad.bottom, options.pad.right, options.stride.h,
-                        options.stride.w, options.dilation.h, options.dilation.w, options.window.h, options.window.w}) {
+  for (int64_t value :
+       {options.pad.top, options.pad.left, options.pad.bottom, options.pad.right, options.stride.h, options.stride.w,
+        options.dilation.h, options.dilation.w, options.window.h, options.window.w, options.depth.pad_front,
+        options.depth.pad_back, options.depth.stride, options.depth.dilation, options.depth.window}) {
     key.add(value);
   }
   key.add(static_cast<int64_t>(options.mode) | static_cast<int64_t>(scale_of(options.alpha)) << 4 |
@@ -25,16 +32,15 @@ CallKey key_of(const Tensor& x, const Tensor& y, const PoolOptions& options) {
 }
 
 Request request_of(const Tensor& x, const Tensor& y, const PoolOptions& options) {
-  const Pair window = window_of(x, options);
   PoolForward pool;
   pool.x = x.spec();
   pool.y = y.spec();
   pool.mode = options.mode;
-  pool.window = {window.h, window.w};
-  pool.pad_begin = {options.pad.top, options.pad.left};
-  pool.pad_end = {options.pad.bottom, options.pad.right};
-  pool.stride = {options.stride.h, options.stride.w};
-  pool.dilation = {options.dilation.h, options.dilation.w};
+  pool.window = window_of(x, options);
+  pool.pad_begin = per_axis(x, options.depth.pad_front, options.pad.top, options.pad.left);
+  pool.pad_end = per_axis(x, options.depth.pad_back, options.pad.bottom, options.pad.right);
+  pool.stride = per_axis(x, options.depth.stride, options.stride.h, options.stride.w);
+  pool.dilation = per_axis(x, options.depth.dilation, options.dilation.h, options.dilation.w);
   pool.blend = {scale_of(options.alpha), scale_of(options.beta)};
   pool.dynamic_batch = options.dynamic_batch;
   return pool.request();

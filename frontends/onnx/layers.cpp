@@ -29,8 +29,9 @@ struct Source {
 
   Extents extents(int input) const { return graph.shape(node, node.input(input)); }
   TensorSpec spec(Extents extents) const {
-    const bool last = extents.size() == 4 && options.order == MemoryOrder::nhwc;
-    const std::string_view order = last ? "nhwc" : dimension_letters(static_cast<int>(extents.size()));
+    std::string order(dimension_letters(static_cast<int>(extents.size())));
+    const bool is_spatial = extents.size() >= 3;
+    if (is_spatial && options.order == MemoryOrder::nhwc) order = "n" + order.substr(2) + "c";
     return TensorSpec::packed(options.dtype, std::move(extents), order);
   }
 };
@@ -53,11 +54,18 @@ void require_inputs(const Source& source, int least, int most) {
 /// Why windows over input 0 are not covered; empty if they are.
 std::string refusal_of_input(const Source& source) {
   const auto extents = source.graph.partial_shape(source.node.input(0));
-  if (extents && extents->size() != 4) {
+  if (extents && (extents->size() < 3 || extents->size() > 5)) {
     const auto spatial = static_cast<int64_t>(extents->size()) - 2;
-    return spatial < 1 ? "its input has no spatial dimensions" : fmt::format("it is {}-D, and 2-D is covered", spatial);
+    return spatial < 1 ? "its input has no spatial dimensions"
+                       : fmt::format("it is {}-D, and 1-D to 3-D are covered", spatial);
   }
   return {};
+}
+
+Extents with_outputs(int64_t n, int64_t channels, const PerAxis& outputs) {
+  Extents extents{n, channels};
+  extents.insert(extents.end(), outputs.begin(), outputs.end());
+  return extents;
 }
 
 Layer read_conv(const Source& source) {
@@ -66,15 +74,15 @@ Layer read_conv(const Source& source) {
     return refused(std::move(refusal));
   }
   const Extents x = source.extents(0), w = source.extents(1);
-  if (w.size() != 4) {
-    throw Error(ErrorCode::parse_error,
-                fmt::format("{}: the input has 4 dimensions, but the filter has {}", describe(source.node), w.size()));
+  if (w.size() != x.size()) {
+    throw Error(ErrorCode::parse_error, fmt::format("{}: the input has {} dimensions, but the filter has {}",
+                                                    describe(source.node), x.size(), w.size()));
   }
-  const Window window = window_of(source.node, x, std::array{w[2], w[3]});
+  const Window window = window_of(source.node, x, Extents(w.begin() + 2, w.end()));
   ConvForward conv;
   conv.x = source.spec(x);
   conv.w = source.spec(w);
-  conv.y = source.spec({x[0], w[0], window.outputs[0], window.outputs[1]});
+  conv.y = source.spec(with_outputs(x[0], w[0], window.outputs));
   conv.pad_begin = window.pad_begin;
   conv.pad_end = window.pad_end;
   conv.stride = window.stride;
@@ -88,7 +96,7 @@ Layer read_conv(const Source& source) {
 PoolForward pool_over(const Source& source, const Extents& x, PoolMode mode, const Window& window) {
   PoolForward pool;
   pool.x = source.spec(x);
-  pool.y = source.spec({x[0], x[1], window.outputs[0], window.outputs[1]});
+  pool.y = source.spec(with_outputs(x[0], x[1], window.outputs));
   pool.mode = mode;
   pool.window = window.kernel;
   pool.pad_begin = window.pad_begin;
@@ -122,7 +130,8 @@ Layer read_global_pool(const Source& source) {
   }
   const Extents x = source.extents(0);
   const PoolMode mode = source.node.op_type() == "GlobalMaxPool" ? PoolMode::max : PoolMode::avg;
-  const Window all{.kernel = {x[2], x[3]}, .outputs = {1, 1}};
+  const PerAxis none(x.size() - 2, 0), one(x.size() - 2, 1);
+  const Window all{Extents(x.begin() + 2, x.end()), none, none, one, one, one};
   return {pool_over(source, x, mode, all).request(), {}};
 }
 

@@ -117,7 +117,9 @@ std::optional<Extents> pooled_shape(const Graph& graph, const onnx::NodeProto& n
     return std::nullopt;
   }
   const Window window = window_of(node, *input);
-  return Extents{(*input)[0], (*input)[1], window.outputs[0], window.outputs[1]};
+  Extents output{(*input)[0], (*input)[1]};
+  output.insert(output.end(), window.outputs.begin(), window.outputs.end());
+  return output;
 }
 
 /// ONNX's inference reads the target of Reshape from an initialiser only, not from what Shape, Gather and Concat give.

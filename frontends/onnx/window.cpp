@@ -1,11 +1,13 @@
 #include "onnx/window.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
 
 #include "kiln/base/error.h"
+#include "kiln/generator/window_axis.h"
 #include "onnx/attributes.h"
 #include "onnx/load.h"
 
@@ -14,12 +16,7 @@ namespace {
 
 constexpr int64_t largest = std::numeric_limits<int32_t>::max();  // keeps sums and products inside 64 bits
 
-std::array<int64_t, 2> pair(const std::vector<int64_t>& values, size_t first = 0) {
-  return {values[first], values[first + 1]};
-}
-
-void check_range(const onnx::NodeProto& node, std::string_view attribute, const std::array<int64_t, 2>& values,
-                 int64_t least) {
+void check_range(const onnx::NodeProto& node, std::string_view attribute, const PerAxis& values, int64_t least) {
   for (const int64_t value : values) {
     if (value < least || value > largest) {
       throw Error(ErrorCode::parse_error,
@@ -28,18 +25,18 @@ void check_range(const onnx::NodeProto& node, std::string_view attribute, const 
   }
 }
 
-std::array<int64_t, 2> kernel_of(const onnx::NodeProto& node, const Attributes& attributes,
-                                 const std::optional<std::array<int64_t, 2>>& filter) {
+PerAxis kernel_of(const onnx::NodeProto& node, const Attributes& attributes, size_t axes,
+                  const std::optional<PerAxis>& filter) {
   if (!attributes.has("kernel_shape")) {
     if (!filter) {
       throw Error(ErrorCode::parse_error, fmt::format("{}: attribute kernel_shape is missing", describe(node)));
     }
     return *filter;
   }
-  const auto kernel = pair(attributes.integers("kernel_shape", 2, 1));
+  PerAxis kernel = attributes.integers("kernel_shape", axes, 1);
   if (filter && kernel != *filter) {
-    throw Error(ErrorCode::parse_error, fmt::format("{}: kernel_shape is {}x{}, but the filter is {}x{}",
-                                                    describe(node), kernel[0], kernel[1], (*filter)[0], (*filter)[1]));
+    throw Error(ErrorCode::parse_error, fmt::format("{}: kernel_shape is {}, but the filter is {}", describe(node),
+                                                    fmt::join(kernel, "x"), fmt::join(*filter, "x")));
   }
   return kernel;
 }
@@ -56,15 +53,17 @@ void pad_same(Window& window, size_t d, int64_t extent, bool odd_at_end) {
 
 void read_padding(const onnx::NodeProto& node, const Attributes& attributes, const std::vector<int64_t>& extents,
                   Window& window) {
+  const size_t axes = extents.size() - 2;
   const std::string mode = attributes.word("auto_pad", "NOTSET");
   if (mode == "NOTSET" || mode.empty()) {
-    const std::vector<int64_t> pads = attributes.integers("pads", 4, 0);
-    window.pad_begin = pair(pads, 0);
-    window.pad_end = pair(pads, 2);
+    const PerAxis pads = attributes.integers("pads", 2 * axes, 0);
+    const auto middle = pads.begin() + static_cast<std::ptrdiff_t>(axes);
+    window.pad_begin.assign(pads.begin(), middle);
+    window.pad_end.assign(middle, pads.end());
     check_range(node, "pads", window.pad_begin, 0);
     check_range(node, "pads", window.pad_end, 0);
   } else if (mode == "SAME_UPPER" || mode == "SAME_LOWER") {
-    for (size_t d = 0; d < 2; ++d) {
+    for (size_t d = 0; d < axes; ++d) {
       pad_same(window, d, extents[2 + d], mode == "SAME_UPPER");
     }
   } else if (mode != "VALID") {
@@ -78,9 +77,10 @@ int64_t count_outputs(const onnx::NodeProto& node, const Window& window, size_t 
   const int64_t reach = window.dilation[d] * (window.kernel[d] - 1) + 1;
   const int64_t room = extent + window.pad_begin[d] + window.pad_end[d] - reach;
   if (room < 0) {
-    throw Error(ErrorCode::parse_error,
-                fmt::format("{}: the window spans {} elements along {}, but the padded input has {}", describe(node),
-                            reach, d == 0 ? "h" : "w", room + reach));
+    throw Error(
+        ErrorCode::parse_error,
+        fmt::format("{}: the window spans {} elements along {}, but the padded input has {}", describe(node), reach,
+                    axis_name(static_cast<int>(d), static_cast<int>(window.kernel.size())), room + reach));
   }
   if (!ceil) {
     return room / window.stride[d] + 1;
@@ -93,19 +93,21 @@ int64_t count_outputs(const onnx::NodeProto& node, const Window& window, size_t 
 }  // namespace
 
 Window window_of(const onnx::NodeProto& node, const std::vector<int64_t>& extents,
-                 std::optional<std::array<int64_t, 2>> kernel) {
+                 const std::optional<PerAxis>& kernel) {
   const Attributes attributes(node);
+  const size_t axes = extents.size() - 2;
   Window window;
-  window.kernel = kernel_of(node, attributes, kernel);
-  window.stride = pair(attributes.integers("strides", 2, 1));
-  window.dilation = pair(attributes.integers("dilations", 2, 1));
+  window.kernel = kernel_of(node, attributes, axes, kernel);
+  window.stride = attributes.integers("strides", axes, 1);
+  window.dilation = attributes.integers("dilations", axes, 1);
+  window.pad_begin = window.pad_end = PerAxis(axes, 0);
   check_range(node, "kernel_shape", window.kernel, 1);
   check_range(node, "strides", window.stride, 1);
   check_range(node, "dilations", window.dilation, 1);
   read_padding(node, attributes, extents, window);
   const bool ceil = node.op_type() != "Conv" && attributes.integer("ceil_mode", 0) != 0;
-  for (size_t d = 0; d < 2; ++d) {
-    window.outputs[d] = count_outputs(node, window, d, extents[2 + d], ceil);
+  for (size_t d = 0; d < axes; ++d) {
+    window.outputs.push_back(count_outputs(node, window, d, extents[2 + d], ceil));
   }
   return window;
 }

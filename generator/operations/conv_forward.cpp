@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "operations/operations.h"
 #include "operations/spatial.h"
 
@@ -10,35 +12,35 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-Axis axis(const Request& request, size_t i) {
-  const Ints& pad = request.ints("pad");
-  return {request.at("x").extents[2 + i], request.at("w").extents[2 + i], pad[i], pad[2 + i],
-          request.ints("stride")[i],      request.ints("dilation")[i]};
+WindowAxis axis(const Request& request, int i) {
+  return axis_of(request, i, request.at("w").extents[2 + static_cast<size_t>(i)]);
 }
 
 class ConvForwardOperation final : public Operation {
  public:
   std::string_view name() const override { return "conv_forward"; }
-  std::string_view summary() const override { return "2-D convolution with groups, any stride, dilation and padding"; }
+  std::string_view summary() const override {
+    return "1-D, 2-D and 3-D convolution with groups, any stride, dilation and padding";
+  }
   bool has_arithmetic() const override { return true; }
   bool has_epilogue() const override { return true; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "N,C,H,W"},
-        {"w", Role::input, false, Printing::always, "K,C/groups,R,S"},
-        {"y", Role::output, true, Printing::always, "N,K,P,Q"},
+        {"x", Role::input, true, Printing::always, "N,C,H,W, or N,C,W, or N,C,D,H,W"},
+        {"w", Role::input, false, Printing::always, "K,C/groups,R,S, or without R, or with T,R,S"},
+        {"y", Role::output, true, Printing::always, "N,K,P,Q, or without P, or with Z,P,Q"},
         {"bias", Role::input, false, Printing::when_set, "K; with epilogue stage bias"},
-        {"residual", Role::input, true, Printing::when_set, "N,K,P,Q; with epilogue stage add"},
+        {"residual", Role::input, true, Printing::when_set, "as y; with epilogue stage add"},
     };
     return definitions;
   }
 
   const std::vector<AttributeDefinition>& attributes() const override {
     static const std::vector<AttributeDefinition> definitions = {
-        {"pad", Ints{0}, Printing::always, {}, "top,left,bottom,right"},
-        {"stride", Ints{1}, Printing::always, {}, "h,w"},
-        {"dilation", Ints{1}, Printing::always, {}, "h,w"},
+        {"pad", Ints{0}, Printing::always, {}, "begins, then ends: top,left,bottom,right in 2-D"},
+        {"stride", Ints{1}, Printing::always, {}, "one value an axis: h,w in 2-D"},
+        {"dilation", Ints{1}, Printing::always, {}, "one value an axis: h,w in 2-D"},
         {"groups", Ints{1}, Printing::always, {}, "channel groups"},
         {"mode",
          std::string("cross_correlation"),
@@ -50,9 +52,10 @@ class ConvForwardOperation final : public Operation {
   }
 
   void complete_attributes(Request& request) const override {
-    expand(request, "pad", 2, 2);
-    expand(request, "stride", 2, 1);
-    expand(request, "dilation", 2, 1);
+    const auto axes = static_cast<size_t>(spatial_axes(request));
+    expand(request, "pad", axes, 2);
+    expand(request, "stride", axes, 1);
+    expand(request, "dilation", axes, 1);
     expand(request, "groups", 1, 1);
   }
 
@@ -66,7 +69,6 @@ class ConvForwardOperation final : public Operation {
 
   void validate(const Request& request) const override {
     check_filter(request);
-    for (size_t i = 0; i < 2; ++i) check_axis(request, axis(request, i), i == 0 ? "h" : "w");
     check_output(request);
     check_epilogue_operand(request, "bias", EpilogueStage::bias, {k(request)});
     check_epilogue_operand(request, "residual", EpilogueStage::add, request.at("y").extents);
@@ -78,8 +80,7 @@ class ConvForwardOperation final : public Operation {
       return static_cast<double>(spec.elements()) * size_of(spec.dtype);
     };
     Work work;
-    work.flops =
-        2.0 * static_cast<double>(y.elements()) * static_cast<double>(w.extents[1] * w.extents[2] * w.extents[3]);
+    work.flops = 2.0 * static_cast<double>(y.elements()) * static_cast<double>(w.elements() / w.extents[0]);
     work.read_bytes = bytes(x) + bytes(w) + (request.blend.beta != Scale::zero ? bytes(y) : 0);
     for (std::string_view extra : {"bias", "residual"}) {
       if (const TensorSpec* spec = request.find(extra)) work.read_bytes += bytes(*spec);
@@ -93,9 +94,10 @@ class ConvForwardOperation final : public Operation {
 
   static void check_filter(const Request& request) {
     const TensorSpec &x = request.at("x"), &w = request.at("w");
-    if (x.rank() != 4 || w.rank() != 4) {
+    const int axes = spatial_axes(request);
+    if (w.rank() != x.rank()) {
       refuse(request, fmt::format("x has {} and w has {} dimensions", x.rank(), w.rank()),
-             "2-D convolution takes x of N,C,H,W and w of K,C/groups,R,S");
+             "w is K,C/groups and a window for each spatial axis of x");
     }
     const int64_t groups = request.ints("groups").front();
     const int64_t c = x.extents[1];
@@ -109,22 +111,24 @@ class ConvForwardOperation final : public Operation {
       refuse(request, fmt::format("w has {} channels per filter, expected {}", w.extents[1], c / groups),
              fmt::format("x has {} channels in {} groups", c, groups));
     }
+    for (int i = 0; i < axes; ++i) check_axis(request, axis(request, i), axis_name(i, axes));
   }
 
   static Ints output_extents(const Request& request) {
-    return {request.at("x").extents[0], k(request), axis(request, 0).outputs(), axis(request, 1).outputs()};
+    Ints extents{request.at("x").extents[0], k(request)};
+    for (int i = 0; i < spatial_axes(request); ++i) extents.push_back(axis(request, i).outputs_floor());
+    return extents;
   }
 
   static std::optional<TensorSpec> implied_y(const Request& request) {
     if (request.find("x") == nullptr || request.find("w") == nullptr) return std::nullopt;
     check_filter(request);
-    for (size_t i = 0; i < 2; ++i) check_axis(request, axis(request, i), i == 0 ? "h" : "w");
     return laid_out_like(request.at("x"), output_extents(request));
   }
 
   static void check_output(const Request& request) {
     const Ints expected = output_extents(request);
-    if (expected[2] < 1 || expected[3] < 1) {
+    if (std::any_of(expected.begin() + 2, expected.end(), [](int64_t extent) { return extent < 1; })) {
       refuse(request, "the filter does not fit into the padded input", "pad more or use a smaller filter");
     }
     require_extents(request, "y", request.at("y"), expected, "from x, w, pad, stride and dilation");
@@ -141,10 +145,6 @@ class ConvForwardOperation final : public Operation {
     require_extents(request, operand, *spec, expected, "from the extents of y");
   }
 };
-
-std::array<int64_t, 2> pair(const Ints& values, size_t first) {
-  return {values[first], values[first + 1]};
-}
 
 std::optional<TensorSpec> optional_operand(const Request& request, std::string_view name) {
   const TensorSpec* spec = request.find(name);
@@ -165,10 +165,10 @@ ConvForward ConvForward::of(const Request& request) {
   view.y = request.at("y");
   view.bias = optional_operand(request, "bias");
   view.residual = optional_operand(request, "residual");
-  view.pad_begin = pair(request.ints("pad"), 0);
-  view.pad_end = pair(request.ints("pad"), 2);
-  view.stride = pair(request.ints("stride"), 0);
-  view.dilation = pair(request.ints("dilation"), 0);
+  view.pad_begin = pad_side(request, false);
+  view.pad_end = pad_side(request, true);
+  view.stride = request.ints("stride");
+  view.dilation = request.ints("dilation");
   view.groups = request.ints("groups").front();
   view.mirrored = request.word("mode") == "convolution";
   view.arithmetic = request.arithmetic;
@@ -185,9 +185,9 @@ Request ConvForward::request() const {
   if (!y.extents.empty()) request.operands.push_back({"y", y});
   if (bias) request.operands.push_back({"bias", *bias});
   if (residual) request.operands.push_back({"residual", *residual});
-  request.attributes = {{"pad", Ints{pad_begin[0], pad_begin[1], pad_end[0], pad_end[1]}},
-                        {"stride", Ints{stride[0], stride[1]}},
-                        {"dilation", Ints{dilation[0], dilation[1]}},
+  request.attributes = {{"pad", pads_of(pad_begin, pad_end)},
+                        {"stride", given_or(stride, 1)},
+                        {"dilation", given_or(dilation, 1)},
                         {"groups", Ints{groups}},
                         {"mode", std::string(mirrored ? "convolution" : "cross_correlation")}};
   request.arithmetic = arithmetic;
@@ -195,6 +195,17 @@ Request ConvForward::request() const {
   request.epilogue = epilogue;
   request.dynamic_batch = dynamic_batch;
   return finished(std::move(request));
+}
+
+WindowAxis ConvForward::axis(int axis) const {
+  const auto i = static_cast<size_t>(axis);
+  return {.extent = x.extents[2 + i],
+          .window = w.extents[2 + i],
+          .outputs = y.extents[2 + i],
+          .pad_begin = pad_begin[i],
+          .pad_end = pad_end[i],
+          .stride = stride[i],
+          .dilation = dilation[i]};
 }
 
 }  // namespace kiln

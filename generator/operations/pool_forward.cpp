@@ -11,21 +11,19 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-Axis axis(const Request& request, size_t i) {
-  const Ints& pad = request.ints("pad");
-  return {request.at("x").extents[2 + i], request.ints("window")[i],  pad[i], pad[2 + i],
-          request.ints("stride")[i],      request.ints("dilation")[i]};
+WindowAxis axis(const Request& request, int i) {
+  return axis_of(request, i, request.ints("window")[static_cast<size_t>(i)]);
 }
 
 class PoolForwardOperation final : public Operation {
  public:
   std::string_view name() const override { return "pool_forward"; }
-  std::string_view summary() const override { return "2-D maximum and average pooling, global pooling"; }
+  std::string_view summary() const override { return "1-D, 2-D and 3-D maximum and average pooling, global pooling"; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "N,C,H,W"},
-        {"y", Role::output, true, Printing::always, "N,C,P,Q"},
+        {"x", Role::input, true, Printing::always, "N,C,H,W, or N,C,W, or N,C,D,H,W"},
+        {"y", Role::output, true, Printing::always, "N,C,P,Q, or N,C,Q, or N,C,Z,P,Q"},
     };
     return definitions;
   }
@@ -33,31 +31,32 @@ class PoolForwardOperation final : public Operation {
   const std::vector<AttributeDefinition>& attributes() const override {
     static const std::vector<AttributeDefinition> definitions = {
         {"mode", std::string("max"), Printing::always, {"max", "avg", "avg_padded"}, "what is taken of each window"},
-        {"window", Ints{}, Printing::always, {}, "h,w; 0 or `window=global`: all of x"},
-        {"pad", Ints{0}, Printing::always, {}, "top,left,bottom,right"},
-        {"stride", Ints{1}, Printing::always, {}, "h,w"},
-        {"dilation", Ints{1}, Printing::when_set, {}, "h,w"},
+        {"window", Ints{}, Printing::always, {}, "one value an axis: h,w in 2-D; 0 or `window=global`: all of x"},
+        {"pad", Ints{0}, Printing::always, {}, "begins, then ends: top,left,bottom,right in 2-D"},
+        {"stride", Ints{1}, Printing::always, {}, "one value an axis: h,w in 2-D"},
+        {"dilation", Ints{1}, Printing::when_set, {}, "one value an axis: h,w in 2-D"},
         {"ceil", Ints{0}, Printing::never, {}, "1: round the extents of y up when they are inferred"},
     };
     return definitions;
   }
 
   void complete_attributes(Request& request) const override {
+    const auto axes = static_cast<size_t>(spatial_axes(request));
     const TensorSpec* x = request.find("x");
     for (Attribute& attribute : request.attributes) {
       const auto* word = std::get_if<std::string>(&attribute.value);
-      if (attribute.name == "window" && word != nullptr && *word == "global" && x != nullptr && x->rank() == 4) {
-        attribute.value = Ints{x->extents[2], x->extents[3]};
+      if (attribute.name == "window" && word != nullptr && *word == "global" && x != nullptr) {
+        attribute.value = Ints(x->extents.begin() + 2, x->extents.end());
       }
     }
     const auto* window = std::get_if<Ints>(&request.attributes[1].value);
     if (window == nullptr || window->empty()) {
-      refuse(request, "the window is missing or not a pair", "add window=h,w or window=global");
+      refuse(request, "the window is missing or not numbers", "add window=h,w (one number an axis) or window=global");
     }
-    expand(request, "window", 2, 1);
-    expand(request, "pad", 2, 2);
-    expand(request, "stride", 2, 1);
-    expand(request, "dilation", 2, 1);
+    expand(request, "window", axes, 1);
+    expand(request, "pad", axes, 2);
+    expand(request, "stride", axes, 1);
+    expand(request, "dilation", axes, 1);
     expand(request, "ceil", 1, 1);
   }
 
@@ -67,33 +66,39 @@ class PoolForwardOperation final : public Operation {
     const TensorSpec& x = request.at("x");
     const bool ceil = request.ints("ceil").front() != 0;
     Ints extents = {x.extents[0], x.extents[1]};
-    for (size_t i = 0; i < 2; ++i)
-      extents.push_back(ceil ? axis(request, i).outputs_ceil() : axis(request, i).outputs());
+    for (int i = 0; i < x.rank() - 2; ++i) {
+      extents.push_back(ceil ? axis(request, i).outputs_ceil() : axis(request, i).outputs_floor());
+    }
     return laid_out_like(x, std::move(extents));
   }
 
   void validate(const Request& request) const override {
     check_input(request);
     const TensorSpec &x = request.at("x"), &y = request.at("y");
-    if (y.rank() != 4) refuse(request, fmt::format("y has {} dimensions", y.rank()), "expected N,C,P,Q");
-    for (size_t i = 0; i < 2; ++i) {
-      const int64_t floor = axis(request, i).outputs(), ceil = axis(request, i).outputs_ceil();
+    if (y.rank() != x.rank()) {
+      refuse(request, fmt::format("x has {} and y has {} dimensions", x.rank(), y.rank()), "they have equally many");
+    }
+    const int axes = x.rank() - 2;
+    for (int i = 0; i < axes; ++i) {
+      const int64_t floor = axis(request, i).outputs_floor(), ceil = axis(request, i).outputs_ceil();
       if (floor < 1 && ceil < 1) refuse(request, "the window does not fit into the padded input", "pad more");
-      const int64_t given = y.extents[2 + i];
+      const int64_t given = y.extents[2 + static_cast<size_t>(i)];
       if (given < 1 || (given != floor && given != ceil)) {
-        refuse(request, fmt::format("y has extent {} along {}, expected {}", given, i == 0 ? "h" : "w", floor),
+        refuse(request, fmt::format("y has extent {} along {}, expected {}", given, axis_name(i, axes), floor),
                fmt::format("or {} in ceil mode", ceil));
       }
     }
-    require_extents(request, "y", y, {x.extents[0], x.extents[1], y.extents[2], y.extents[3]},
-                    "N and C are those of x");
+    Ints expected = y.extents;
+    expected[0] = x.extents[0];
+    expected[1] = x.extents[1];
+    require_extents(request, "y", y, expected, "N and C are those of x");
   }
 
   Work work(const Request& request) const override {
     const TensorSpec &x = request.at("x"), &y = request.at("y");
-    const Ints& window = request.ints("window");
     Work work;
-    work.flops = static_cast<double>(y.elements()) * static_cast<double>(window[0]) * static_cast<double>(window[1]);
+    work.flops = static_cast<double>(y.elements());
+    for (const int64_t taps : request.ints("window")) work.flops *= static_cast<double>(taps);
     work.read_bytes = static_cast<double>(x.elements()) * size_of(x.dtype);
     work.write_bytes = static_cast<double>(y.elements()) * size_of(y.dtype);
     if (request.blend.beta != Scale::zero) work.read_bytes += work.write_bytes;
@@ -103,15 +108,11 @@ class PoolForwardOperation final : public Operation {
  private:
   static void check_input(const Request& request) {
     const TensorSpec& x = request.at("x");
-    if (x.rank() != 4) refuse(request, fmt::format("x has {} dimensions", x.rank()), "2-D pooling takes N,C,H,W");
+    const int axes = spatial_axes(request);
     if (x.extents[1] < 1) refuse(request, "x has no channels", "");
-    for (size_t i = 0; i < 2; ++i) check_axis(request, axis(request, i), i == 0 ? "h" : "w");
+    for (int i = 0; i < axes; ++i) check_axis(request, axis(request, i), axis_name(i, axes));
   }
 };
-
-std::array<int64_t, 2> pair(const Ints& values, size_t first) {
-  return {values[first], values[first + 1]};
-}
 
 std::string_view word_of(PoolMode mode) {
   switch (mode) {
@@ -144,11 +145,11 @@ PoolForward PoolForward::of(const Request& request) {
   view.x = request.at("x");
   view.y = request.at("y");
   view.mode = mode_of(request.word("mode"));
-  view.window = pair(request.ints("window"), 0);
-  view.pad_begin = pair(request.ints("pad"), 0);
-  view.pad_end = pair(request.ints("pad"), 2);
-  view.stride = pair(request.ints("stride"), 0);
-  view.dilation = pair(request.ints("dilation"), 0);
+  view.window = request.ints("window");
+  view.pad_begin = pad_side(request, false);
+  view.pad_end = pad_side(request, true);
+  view.stride = request.ints("stride");
+  view.dilation = request.ints("dilation");
   view.blend = request.blend;
   view.dynamic_batch = request.dynamic_batch;
   return view;
@@ -160,13 +161,24 @@ Request PoolForward::request() const {
   request.operands = {{"x", x}};
   if (!y.extents.empty()) request.operands.push_back({"y", y});
   request.attributes = {{"mode", std::string(word_of(mode))},
-                        {"window", Ints{window[0], window[1]}},
-                        {"pad", Ints{pad_begin[0], pad_begin[1], pad_end[0], pad_end[1]}},
-                        {"stride", Ints{stride[0], stride[1]}},
-                        {"dilation", Ints{dilation[0], dilation[1]}}};
+                        {"window", window},
+                        {"pad", pads_of(pad_begin, pad_end)},
+                        {"stride", given_or(stride, 1)},
+                        {"dilation", given_or(dilation, 1)}};
   request.blend = blend;
   request.dynamic_batch = dynamic_batch;
   return finished(std::move(request));
+}
+
+WindowAxis PoolForward::axis(int axis) const {
+  const auto i = static_cast<size_t>(axis);
+  return {.extent = x.extents[2 + i],
+          .window = window[i],
+          .outputs = y.extents[2 + i],
+          .pad_begin = pad_begin[i],
+          .pad_end = pad_end[i],
+          .stride = stride[i],
+          .dilation = dilation[i]};
 }
 
 }  // namespace kiln

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <string>
 
@@ -55,17 +56,48 @@ void expand(Request& request, std::string_view attribute, size_t axes, size_t si
   set_ints(request, attribute, std::move(values));
 }
 
-int64_t Axis::outputs() const {
-  return padded() < reach() ? 0 : (padded() - reach()) / stride + 1;
+int spatial_axes(const Request& request) {
+  const TensorSpec* x = request.find("x");
+  if (x == nullptr) return 2;
+  if (x->rank() < 3 || x->rank() > 5) {
+    refuse(request, fmt::format("x has {} dimensions", x->rank()),
+           "it takes N,C,W or N,C,H,W or N,C,D,H,W: 1-D, 2-D or 3-D");
+  }
+  return x->rank() - 2;
 }
 
-int64_t Axis::outputs_ceil() const {
-  if (padded() < reach()) return 0;
-  const int64_t count = (padded() - reach() + stride - 1) / stride + 1;
-  return (count - 1) * stride >= extent + pad_begin ? count - 1 : count;
+WindowAxis axis_of(const Request& request, int axis, int64_t window) {
+  const auto i = static_cast<size_t>(axis), axes = static_cast<size_t>(spatial_axes(request));
+  WindowAxis result;
+  result.extent = request.at("x").extents[2 + i];
+  result.window = window;
+  result.pad_begin = request.ints("pad")[i];
+  result.pad_end = request.ints("pad")[axes + i];
+  result.stride = request.ints("stride")[i];
+  result.dilation = request.ints("dilation")[i];
+  return result;
 }
 
-void check_axis(const Request& request, const Axis& axis, std::string_view name) {
+std::vector<int64_t> given_or(const std::vector<int64_t>& values, int64_t fallback) {
+  return values.empty() ? std::vector<int64_t>{fallback} : values;
+}
+
+std::vector<int64_t> pads_of(const std::vector<int64_t>& begin, const std::vector<int64_t>& end) {
+  if (begin.empty() && end.empty()) return {0};
+  std::vector<int64_t> pads = begin;
+  pads.resize(std::max(begin.size(), end.size()), 0);
+  pads.insert(pads.end(), end.begin(), end.end());
+  pads.resize(2 * std::max(begin.size(), end.size()), 0);
+  return pads;
+}
+
+std::vector<int64_t> pad_side(const Request& request, bool end) {
+  const std::vector<int64_t>& pads = request.ints("pad");
+  const auto middle = pads.begin() + static_cast<std::ptrdiff_t>(pads.size() / 2);
+  return end ? std::vector<int64_t>(middle, pads.end()) : std::vector<int64_t>(pads.begin(), middle);
+}
+
+void check_axis(const Request& request, const WindowAxis& axis, std::string_view name) {
   const auto in_range = [&](int64_t value, int64_t least, std::string_view what) {
     if (value >= least && value <= max_window_value) return;
     refuse(request, fmt::format("{} of {} is {}", what, name, value),

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kiln/generator/request.h"
+#include "kiln/generator/window_axis.h"
 
 namespace kiln {
 
@@ -19,20 +20,23 @@ void expand(Request& request, std::string_view attribute, size_t axes, size_t si
 /// Replaces the integers of an attribute.
 void set_ints(Request& request, std::string_view attribute, std::vector<int64_t> values);
 
-/// One spatial axis of a windowed operation.
-struct Axis {
-  int64_t extent, window, pad_begin, pad_end, stride, dilation;
+/// Spatial axes of x: its dimensions without N and C. Refuses an x of other than one to three; 2 if there is no x yet.
+int spatial_axes(const Request& request);
 
-  int64_t padded() const { return extent + pad_begin + pad_end; }
-  int64_t reach() const { return dilation * (window - 1) + 1; }
-  /// Number of windows that fit: floor((padded - reach) / stride) + 1; at most 0 if not even one does.
-  int64_t outputs() const;
-  /// As outputs(), rounding up, less a last window that would start beyond extent + pad_begin.
-  int64_t outputs_ceil() const;
-};
+/// The axis `axis` of a request whose window is `window`, without outputs; its pad, stride and dilation are complete.
+WindowAxis axis_of(const Request& request, int axis, int64_t window);
+
+/// Values as a builder's request has them: `values`, or the default if there are none.
+std::vector<int64_t> given_or(const std::vector<int64_t>& values, int64_t fallback);
+
+/// Begins, then ends; a side that is not given is 0.
+std::vector<int64_t> pads_of(const std::vector<int64_t>& begin, const std::vector<int64_t>& end);
+
+/// The part of a complete attribute `pad` for the begins or for the ends.
+std::vector<int64_t> pad_side(const Request& request, bool end);
 
 /// Refuses strides, dilations and windows below 1, and pads below 0.
-void check_axis(const Request& request, const Axis& axis, std::string_view name);
+void check_axis(const Request& request, const WindowAxis& axis, std::string_view name);
 
 /// The output laid out as the input `like` is where that is packed in a named order, else in logical order.
 TensorSpec laid_out_like(const TensorSpec& like, std::vector<int64_t> extents);

@@ -222,8 +222,8 @@ KILN_API kiln_status kiln_epilogue_clip(kiln_epilogue* epilogue, float lo, float
 /* A CUstream or cudaStream_t; NULL is the default stream. */
 typedef void* kiln_stream;
 
-/* Arrays over the spatial dimensions hold them in the order of the extents: height, width. Entries behind the last
- * spatial dimension are ignored. */
+/* Arrays over the spatial dimensions hold them in the order of the extents: height, width in 2-D; width in 1-D; depth,
+ * height, width in 3-D. Entries behind the last spatial dimension are ignored. */
 typedef struct kiln_conv_options {
   uint32_t size;
   int32_t mirrored;                    /* 1: true convolution. 0: cross-correlation, as frameworks do. */
@@ -253,9 +253,9 @@ static inline kiln_conv_options kiln_conv_options_default(void) {
 
 /* Enqueues y = epilogue(alpha * conv(x, w) + beta * y) on `stream` and returns without waiting.
  *
- * x: N,C,H,W   w: K,C/groups,R,S   y: N,K,P,Q with P = floor((H + pads - dilation*(R-1) - 1) / stride) + 1. Any
- * strides; dtypes may differ between operands; sums are in f32. y must share no element with x, w or the bias; regions
- * of one tensor may interleave. `options` may be NULL.
+ * x: N,C,H,W   w: K,C/groups,R,S   y: N,K,P,Q (1-D: N,C,W and so on; 3-D: N,C,D,H,W) with P = floor((H + pads -
+ * dilation*(R-1) - 1) / stride) + 1. Any strides; dtypes may differ between operands; sums are in f32. y must share no
+ * element with x, w or the bias; regions of one tensor may interleave. `options` may be NULL.
  *
  * The first call for a shape compiles (see kiln_context_prepare()); it never tunes. Later calls find their plan in a
  * fraction of a microsecond. Workspace is lent to one call at a time and refused while `stream` is captured into a

@@ -14,6 +14,7 @@ struct PoolOptions {
   Padding pad{};
   Pair stride{1, 1};
   Pair dilation{1, 1};
+  DepthWindow depth{};  ///< For operands of three spatial dimensions.
   float alpha = 1;
   float beta = 0;
   bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket.
@@ -21,9 +22,9 @@ struct PoolOptions {
 
 /// Enqueues y = alpha * pool(x) + beta * y on `stream` and returns without waiting.
 ///
-/// x: N,C,H,W   y: N,C,P,Q. y's extents may be those of the floor formula or of ceil mode; see PoolForward, also for
-/// NaN and for windows that lie in the padding. Any strides. y must not overlap x. Errors, first call and threads as
-/// for conv_forward().
+/// x: N,C,H,W   y: N,C,P,Q; 1-D: N,C,W and N,C,Q; 3-D: N,C,D,H,W and N,C,Z,P,Q. y's extents may be those of the floor
+/// formula or of ceil mode; see PoolForward, also for NaN and for windows that lie in the padding. Any strides. y must
+/// not overlap x. Errors, first call and threads as for conv_forward().
 void pool_forward(Context& context, const Tensor& x, const Tensor& y, const PoolOptions& options,
                   Stream stream = nullptr);
 

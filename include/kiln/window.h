@@ -1,4 +1,4 @@
-// Small values that windowed operations take: pairs and paddings.
+// Small values that windowed operations take: pairs and paddings, and what 3-D adds to them.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,15 @@ struct Padding {
   constexpr Padding(int64_t h, int64_t w) : top(h), left(w), bottom(h), right(w) {}
   constexpr Padding(int64_t top_, int64_t left_, int64_t bottom_, int64_t right_)
       : top(top_), left(left_), bottom(bottom_), right(right_) {}
+};
+
+/// The third axis of 3-D operands. Those of two dimensions or one leave it as it is; those of one use w, left and right
+/// of the other values.
+struct DepthWindow {
+  int64_t window = 1;  ///< Of pooling; a convolution's filter says its own.
+  int64_t pad_front = 0, pad_back = 0;
+  int64_t stride = 1;
+  int64_t dilation = 1;
 };
 
 }  // namespace kiln

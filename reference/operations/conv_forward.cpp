@@ -2,8 +2,10 @@
 #include "kiln/generator/operations/conv_forward.h"
 
 #include <cmath>
+#include <vector>
 
 #include "evaluator.h"
+#include "operations/window.h"
 
 namespace kiln::reference {
 namespace {
@@ -15,20 +17,18 @@ class ConvForwardEvaluator final : public Oracle::Evaluator {
 
  protected:
   Expected operation_at(std::span<const int64_t> coordinate) const override {
-    const int64_t n = coordinate[0], k = coordinate[1], p = coordinate[2], q = coordinate[3];
+    const int64_t k = coordinate[1];
     const int64_t first_channel = k / conv_.k_per_group() * conv_.c_per_group();
+    std::vector<Tap> taps;
+    for_each_tap(windows_, coordinate.subspan(2), [&](const Tap& tap) { taps.push_back(tap); });
     Expected sum;
     for (int64_t c = 0; c < conv_.c_per_group(); ++c) {
-      for (int64_t r = 0; r < conv_.r(); ++r) {
-        for (int64_t s = 0; s < conv_.s(); ++s) {
-          const int64_t h = p * conv_.stride[0] - conv_.pad_begin[0] + r * conv_.dilation[0];
-          const int64_t w = q * conv_.stride[1] - conv_.pad_begin[1] + s * conv_.dilation[1];
-          const double weight = conv_.mirrored ? w_({k, c, conv_.r() - 1 - r, conv_.s() - 1 - s}) : w_({k, c, r, s});
-          if (h >= 0 && h < conv_.h() && w >= 0 && w < conv_.width()) {
-            add_term(sum, x_({n, first_channel + c, h, w}) * weight);
-          } else if (!std::isfinite(weight)) {
-            sum.unspecified = true;  // 0 * weight is NaN, but a kernel may skip padding.
-          }
+      for (const Tap& tap : taps) {
+        const double weight = w_[Place(k, c, conv_.mirrored ? tap.mirrored : tap.number, windows_.size())];
+        if (tap.inside) {
+          add_term(sum, x_[Place(coordinate[0], first_channel + c, tap.position, windows_.size())] * weight);
+        } else if (!std::isfinite(weight)) {
+          sum.unspecified = true;  // 0 * weight is NaN, but a kernel may skip padding.
         }
       }
     }
@@ -37,6 +37,7 @@ class ConvForwardEvaluator final : public Oracle::Evaluator {
 
  private:
   ConvForward conv_;
+  std::vector<WindowAxis> windows_ = axes_of(conv_);
   Tensor x_, w_;
 };
 

@@ -3,8 +3,10 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "evaluator.h"
+#include "operations/window.h"
 
 namespace kiln::reference {
 namespace {
@@ -40,53 +42,32 @@ class PoolForwardEvaluator final : public Oracle::Evaluator {
   }
 
  private:
-  /// Position in x of tap `t` of the window of output `o`, along dimension `d` (0 is h, 1 is w).
-  int64_t position(size_t d, int64_t o, int64_t t) const {
-    return o * pool_.stride[d] - pool_.pad_begin[d] + t * pool_.dilation[d];
-  }
-  bool inside(int64_t h, int64_t w) const { return h >= 0 && h < pool_.h() && w >= 0 && w < pool_.width(); }
-  bool inside_padded(int64_t h, int64_t w) const {
-    return h < pool_.h() + pool_.pad_end[0] && w < pool_.width() + pool_.pad_end[1];
-  }
-
   Expected maximum_at(std::span<const int64_t> coordinate) const {
     double maximum = -std::numeric_limits<double>::infinity();
-    for (int64_t r = 0; r < pool_.window[0]; ++r) {
-      for (int64_t s = 0; s < pool_.window[1]; ++s) {
-        const int64_t h = position(0, coordinate[2], r), w = position(1, coordinate[3], s);
-        if (!inside(h, w)) {
-          continue;
-        }
-        const double element = x_({coordinate[0], coordinate[1], h, w});
-        if (std::isnan(element) || element > maximum) {
-          maximum = element;  // Nothing compares greater than NaN, so NaN stays.
-        }
-        if (std::isnan(maximum)) {
-          break;
-        }
+    for_each_tap(windows_, coordinate.subspan(2), [&](const Tap& tap) {
+      if (!tap.inside || std::isnan(maximum)) {
+        return;  // NaN stays.
       }
-      if (std::isnan(maximum)) {
-        break;
+      const double element = x_[Place(coordinate[0], coordinate[1], tap.position, windows_.size())];
+      if (std::isnan(element) || element > maximum) {
+        maximum = element;
       }
-    }
+    });
     return {.value = maximum, .magnitude = std::fabs(maximum), .quantum = quantum_of(maximum)};
   }
 
   Expected average_at(std::span<const int64_t> coordinate) const {
     Expected sum;
     int64_t elements = 0, with_padding = 0;
-    for (int64_t r = 0; r < pool_.window[0]; ++r) {
-      for (int64_t s = 0; s < pool_.window[1]; ++s) {
-        const int64_t h = position(0, coordinate[2], r), w = position(1, coordinate[3], s);
-        if (inside(h, w)) {
-          add_term(sum, x_({coordinate[0], coordinate[1], h, w}));
-          ++elements;
-        }
-        if (inside_padded(h, w)) {
-          ++with_padding;
-        }
+    for_each_tap(windows_, coordinate.subspan(2), [&](const Tap& tap) {
+      if (tap.inside) {
+        add_term(sum, x_[Place(coordinate[0], coordinate[1], tap.position, windows_.size())]);
+        ++elements;
       }
-    }
+      if (tap.inside_padded) {
+        ++with_padding;
+      }
+    });
     const int64_t count = pool_.mode == PoolMode::avg ? elements : with_padding;
     if (count > 0) {
       divide(sum, count);
@@ -95,6 +76,7 @@ class PoolForwardEvaluator final : public Oracle::Evaluator {
   }
 
   PoolForward pool_;
+  std::vector<WindowAxis> windows_ = axes_of(pool_);
   Tensor x_;
 };
 

@@ -5,7 +5,7 @@ namespace {
 
 std::optional<std::string> refusal(const descriptor::ConvProblem& conv, const Target&) {
   if (!conv.pointwise) return "the filter is not 1x1 with unit stride and no padding";
-  return descriptor::packed_refusal(conv);
+  return descriptor::product_refusal(conv);
 }
 
 }  // namespace

@@ -20,27 +20,28 @@ int64_t ceil_div(int64_t value, int64_t divisor) {
 }
 
 int64_t tiles_per_image(const Tile& tile, const ConvProblem& conv) {
-  return conv.k() * descriptor::tiles_per_plane(conv, tile.p, tile.q);
+  return conv.k() * descriptor::tiles_per_channel(conv, tile.p, tile.q);
 }
 
 // Elements of one access of x: rows of x, and the starts of tiles in them, are multiples of it.
 int x_run(const Tile& tile, const ConvProblem& conv) {
-  return descriptor::vector_width(conv.x, std::gcd(conv.width(), tile.q * conv.stride[1]));
+  return descriptor::widest_vector(conv.x, {descriptor::dimension::column}, tile.q * conv.columns.stride);
 }
 
 int y_run(const Tile& tile, const ConvProblem& conv) {
-  return descriptor::output_vector_width(conv, std::gcd(conv.q(), int64_t{tile.q}));
+  return conv.y_along_k ? 1 : descriptor::output_vector_width(conv, std::gcd(conv.columns.outputs, int64_t{tile.q}));
 }
 
 // Accesses of one row of x: as RUNS in the kernel.
 int64_t runs(const Tile& tile, const ConvProblem& conv) {
   const int run = x_run(tile, conv);
-  const int64_t shift = (run - conv.pad_begin[1] % run) % run;
-  return ceil_div(shift + descriptor::input_positions(conv, 1, tile.q), run);
+  const int64_t shift = (run - conv.columns.pad_begin % run) % run;
+  return ceil_div(shift + descriptor::input_positions(conv.columns, tile.q), run);
 }
 
 int registers(const Tile& tile, const ConvProblem& conv) {
-  return static_cast<int>(tile.p * tile.q + conv.r() * conv.s() + runs(tile, conv) * x_run(tile, conv) * 2 + 28);
+  return static_cast<int>(tile.p * tile.q + conv.rows.window * conv.columns.window +
+                          runs(tile, conv) * x_run(tile, conv) * 2 + 28);
 }
 
 Program program(const Tile& tile, const ConvProblem& conv, const Target&, const Emitter& emit) {
@@ -54,11 +55,11 @@ Program program(const Tile& tile, const ConvProblem& conv, const Target&, const 
 }
 
 Estimate predict(const Tile& tile, const ConvProblem& conv, const Target& target, const DeviceFigures& device) {
-  const double taps = static_cast<double>(conv.r() * conv.s());
+  const double taps = static_cast<double>(conv.taps());
   const double warps = tile.threads / 32.0;
-  const double rows = static_cast<double>(descriptor::input_positions(conv, 0, tile.p));
+  const double rows = static_cast<double>(conv.planes.window * descriptor::input_positions(conv.rows, tile.p));
   const double accesses = rows * static_cast<double>(runs(tile, conv));
-  const double lane_bytes = static_cast<double>(tile.q * conv.stride[1]) * size_of(conv.x.dtype);
+  const double lane_bytes = static_cast<double>(tile.q * conv.columns.stride) * size_of(conv.x.dtype);
   const double access_bytes = x_run(tile, conv) * size_of(conv.x.dtype);
 
   descriptor::GridWork work;
@@ -70,7 +71,7 @@ Estimate predict(const Tile& tile, const ConvProblem& conv, const Target& target
   block.instructions = block.fma + warps * (accesses * 4 + rows * 3 + taps * 2 + 90 + tile.p * tile.q * 6.0);
   const double sectors = std::clamp(lane_bytes, access_bytes, 32.0);  // of a lane's access, x32 lanes / 32 bytes
   block.global_sectors = warps * (accesses * std::max(1.0, sectors) + taps + tile.p * tile.q * 2.0);
-  block.l2_bytes = tile.threads * (static_cast<double>(tile.p * tile.q * conv.stride[0] * conv.stride[1]) *
+  block.l2_bytes = tile.threads * (static_cast<double>(tile.p * tile.q * conv.rows.stride * conv.columns.stride) *
                                        size_of(conv.x.dtype) * 1.3 +
                                    tile.p * tile.q * size_of(conv.y.dtype));
   block.latency_clocks = 2800 + 1.3 * (block.instructions / warps);
@@ -83,7 +84,7 @@ Estimate predict(const Tile& tile, const ConvProblem& conv, const Target& target
 Algorithm conv_depthwise_nchw() {
   return describe<Tile, ConvProblem>("conv_depthwise_nchw", "conv_forward", "conv/conv_depthwise_nchw.cu")
       .applies([](const ConvProblem& conv, const Target&) {
-        return descriptor::depthwise_refusal(conv, descriptor::ConvLayout::nchw);
+        return descriptor::depthwise_refusal(conv, descriptor::Inner::pixels);
       })
       .param("TILE_P", &Tile::p, {4, 2, 1, 7, 8})
       .param("TILE_Q", &Tile::q, {4, 2, 1, 7, 8})
@@ -96,8 +97,8 @@ Algorithm conv_depthwise_nchw() {
             [](const Tile& tile, const ConvProblem& conv, const Target&) {
               constexpr int64_t longest_body = 1200;
               const bool least = tile.p == 1 && tile.q == 1;
-              return least || (conv.r() * conv.s() * tile.p * tile.q <= longest_body &&
-                               descriptor::input_positions(conv, 0, tile.p) * runs(tile, conv) <= 128);
+              return least || (conv.rows.window * conv.columns.window * tile.p * tile.q <= longest_body &&
+                               descriptor::input_positions(conv.rows, tile.p) * runs(tile, conv) <= 128);
             })
       .rule("registers suffice",
             [](const Tile& tile, const ConvProblem& conv, const Target& target) {

@@ -1,9 +1,10 @@
-// Depthwise convolution of packed nchw: every channel of x has MULTIPLIER filters of its own.
+// Depthwise convolution along the pixels: every channel of x has MULTIPLIER filters of its own. Any strides; fast where
+// pixels of a row stand side by side.
 //
 // A thread computes TILE_P x TILE_Q outputs of one channel of one image. It goes down the rows of x that they need; of
 // each row it loads one segment in accesses of X_RUN elements, aligned by starting SHIFT elements early, and every
 // element serves all taps and outputs that meet there. Parameters: conv_depthwise_nchw.cpp.
-#include "lib/epilogue.cuh"
+#include "lib/conv_operands.cuh"
 #include "lib/index.cuh"
 
 constexpr int MULTIPLIER = K / C;
@@ -18,8 +19,7 @@ static_assert(ALPHA != SCALE_ZERO, "alpha of class zero is for conv_simple");
 static_assert(C_PER_GROUP == 1 && K % C == 0, "one channel a group");
 static_assert(W % X_RUN == 0 && TILE_Q * STRIDE_W % X_RUN == 0, "an access is inside its row, or outside");
 static_assert(Q % Y_RUN == 0 && TILE_Q % Y_RUN == 0, "a store stays in its row");
-
-using UnsignedIndex = UnsignedOf<Index>::type;
+static_assert(X_RUN == 1 || X_STRIDE_W == 1, "an access moves neighbours");
 
 // Elements of one row of x; zero outside the image.
 struct Segment {
@@ -30,12 +30,27 @@ struct Segment {
     for (int i = 0; i < RUNS; ++i) {
       const Index column = first + i * X_RUN;
       const bool exists = inside && static_cast<UnsignedIndex>(column) < UnsignedIndex(W);
-      const Vector<TX, X_RUN> run = exists ? load_readonly<X_RUN>(row + column) : zeros<TX, X_RUN>();
+      const Vector<TX, X_RUN> run =
+          exists ? load_readonly<X_RUN>(row + column * Index(X_STRIDE_W)) : zeros<TX, X_RUN>();
 #pragma unroll
       for (int j = 0; j < X_RUN; ++j) values[i * X_RUN + j] = to_float(run[j]);
     }
   }
 };
+
+// Tap plane t of a filter.
+__device__ __forceinline__ void load_filter(const TW* w, int t, float (&filter)[R][S]) {
+#pragma unroll
+  for (int r = 0; r < R; ++r) {
+#pragma unroll
+    for (int s = 0; s < S; ++s) {
+      const Index offset = Index(MIRRORED ? T - 1 - t : t) * Index(W_STRIDE_T) +
+                           Index(MIRRORED ? R - 1 - r : r) * Index(W_STRIDE_R) +
+                           Index(MIRRORED ? S - 1 - s : s) * Index(W_STRIDE_S);
+      filter[r][s] = to_float(load_readonly<1>(w + offset)[0]);
+    }
+  }
+}
 
 // sums += the products of input row number `row` of the thread.
 __device__ __forceinline__ void multiply(const Segment& segment, int row, const float (&filter)[R][S],
@@ -59,29 +74,28 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     conv_depthwise_nchw(const TX* __restrict__ x, const TW* __restrict__ w, TY* y, const TBias* bias,
                         const TResidual* residual, float alpha, float beta, float clip_lo, float clip_hi, long long n) {
   Index image = global_thread<THREADS, Index>();
-  if (image >= (DYNAMIC_N ? static_cast<Index>(n) : N) * K * (Index(P_TILES) * Q_TILES)) return;
+  if (image >= images_of(n) * K * (Index(Z) * P_TILES * Q_TILES)) return;
   const Index first_q = take_coordinate<Q_TILES>(image) * TILE_Q;
   const Index first_p = take_coordinate<P_TILES>(image) * TILE_P;
+  const Index z = take_coordinate<Z>(image);
   const Index k = take_coordinate<K>(image);
-
-  float filter[R][S];
-#pragma unroll
-  for (int r = 0; r < R; ++r) {
-#pragma unroll
-    for (int s = 0; s < S; ++s) {
-      const int element = MIRRORED ? (R - 1 - r) * S + (S - 1 - s) : r * S + s;
-      filter[r][s] = to_float(load_readonly<1>(w + (k * (R * S) + element))[0]);
-    }
-  }
-
-  const TX* const plane = x + (image * C + k / MULTIPLIER) * (Index(H) * W);
+  const Index front = z * STRIDE_D - PAD_FRONT;
   const Index top = first_p * STRIDE_H - PAD_TOP, left = first_q * STRIDE_W - PAD_LEFT - SHIFT;
+
   float sums[TILE_P][TILE_Q] = {};
+#pragma unroll 1
+  for (int t = 0; t < T; ++t) {
+    const Index d = front + Index(t) * DILATION_D;
+    if (static_cast<UnsignedIndex>(d) >= UnsignedIndex(D)) continue;
+    float filter[R][S];
+    load_filter(w + k * Index(W_STRIDE_K), t, filter);
+    const TX* const plane = x + Input::at(image, k / MULTIPLIER, d, 0, 0);
 #pragma unroll
-  for (int row = 0; row < INPUT_ROWS; ++row) {
-    const Index h = top + row;
-    const Segment segment(plane + h * W, left, static_cast<UnsignedIndex>(h) < UnsignedIndex(H));
-    multiply(segment, row, filter, sums);
+    for (int row = 0; row < INPUT_ROWS; ++row) {
+      const Index h = top + row;
+      const Segment segment(plane + h * Index(X_STRIDE_H), left, static_cast<UnsignedIndex>(h) < UnsignedIndex(H));
+      multiply(segment, row, filter, sums);
+    }
   }
 
   const EpilogueArguments arguments{bias, residual, alpha, beta, clip_lo, clip_hi};
@@ -94,7 +108,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       float run[Y_RUN];
 #pragma unroll
       for (int i = 0; i < Y_RUN; ++i) run[i] = sums[p][q + i];
-      finish_run<false>(y, ((image * K + k) * P + first_p + p) * Q + first_q + q, run, static_cast<int>(k), arguments);
+      finish_outputs<false>(y, OutputPixel(image, z, first_p + p, first_q + q), k, run, arguments);
     }
   }
 }

@@ -19,7 +19,7 @@ int64_t ceil_div(int64_t value, int64_t divisor) {
 }
 
 int64_t places_per_image(const Tile& tile, const ConvProblem& conv) {
-  return descriptor::tiles_per_plane(conv, tile.p, tile.q);
+  return descriptor::tiles_per_channel(conv, tile.p, tile.q);
 }
 
 // Output tiles of one block: each is worked on by as many threads as it takes vectors to span BLOCK_K channels.
@@ -32,13 +32,14 @@ int64_t channel_tiles(const Tile& tile, const ConvProblem& conv) {
 }
 
 int64_t shared_bytes(const Tile& tile, const ConvProblem& conv) {
-  return conv.r() * conv.s() * tile.k * 4;
+  return conv.taps() * tile.k * 4;
 }
 
 // Widest access that x (if its channels are those of y) and y allow.
 int widest_vector(const ConvProblem& conv) {
-  const int width = descriptor::output_vector_width(conv, conv.k());
-  return conv.k() == conv.c() ? std::min(width, descriptor::vector_width(conv.x, conv.c())) : width;
+  const int width = conv.y_along_k ? descriptor::output_vector_width(conv, conv.k()) : 1;
+  if (conv.k() != conv.c()) return width;
+  return std::min(width, descriptor::widest_vector(conv.x, {descriptor::dimension::channel}, conv.c()));
 }
 
 int registers(const Tile& tile) {
@@ -57,11 +58,11 @@ Program program(const Tile& tile, const ConvProblem& conv, const Target&, const 
 }
 
 Estimate predict(const Tile& tile, const ConvProblem& conv, const Target& target, const DeviceFigures& device) {
-  const double taps = static_cast<double>(conv.r() * conv.s());
+  const double taps = static_cast<double>(conv.taps());
   const double warps = tile.threads / 32.0;
-  const double accesses =
-      static_cast<double>(descriptor::met_positions(conv, 0, tile.p) * descriptor::met_positions(conv, 1, tile.q)) *
-      (conv.k() == conv.c() ? 1 : tile.vector);
+  const double accesses = static_cast<double>(conv.planes.window * descriptor::met_positions(conv.rows, tile.p) *
+                                              descriptor::met_positions(conv.columns, tile.q)) *
+                          (conv.k() == conv.c() ? 1 : tile.vector);
   const double outputs = tile.p * tile.q;
   const double lines = std::max(1.0, tile.vector / 4.0);  // 16-byte accesses of a vector of f32
   const double fill = static_cast<double>(shared_bytes(tile, conv)) / 4 / 32;
@@ -80,8 +81,8 @@ Estimate predict(const Tile& tile, const ConvProblem& conv, const Target& target
   const double lane_bytes = tile.vector * size_of(conv.x.dtype);
   block.shared_wavefronts = warps * tap_reads * std::min(32.0, tile.k / 4.0) / 8 + fill * 4;
   block.global_sectors = warps * lane_bytes * (accesses + outputs);
-  block.l2_bytes =
-      tile.threads * lane_bytes * (outputs * static_cast<double>(conv.stride[0] * conv.stride[1]) * 1.3 + outputs);
+  block.l2_bytes = tile.threads * lane_bytes *
+                   (outputs * static_cast<double>(conv.rows.stride * conv.columns.stride) * 1.3 + outputs);
   block.latency_clocks = 3200 + fill * 30 / warps + 1.3 * (block.instructions / warps);
   work.dram_bytes = descriptor::compulsory_bytes(conv);
   return descriptor::grid_estimate(work, target.arch, device);
@@ -92,7 +93,7 @@ Estimate predict(const Tile& tile, const ConvProblem& conv, const Target& target
 Algorithm conv_depthwise_nhwc() {
   return describe<Tile, ConvProblem>("conv_depthwise_nhwc", "conv_forward", "conv/conv_depthwise_nhwc.cu")
       .applies([](const ConvProblem& conv, const Target&) {
-        return descriptor::depthwise_refusal(conv, descriptor::ConvLayout::nhwc);
+        return descriptor::depthwise_refusal(conv, descriptor::Inner::channels);
       })
       .param("TILE_P", &Tile::p, {2, 1, 4})
       .param("TILE_Q", &Tile::q, {4, 2, 1, 7})
@@ -117,7 +118,7 @@ Algorithm conv_depthwise_nhwc() {
             [](const Tile& tile, const ConvProblem& conv, const Target&) {
               constexpr int64_t longest_body = 1600;
               const bool least = tile.p == 1 && tile.q == 1;
-              return least || conv.r() * conv.s() * tile.p * tile.q * tile.vector <= longest_body;
+              return least || conv.rows.window * conv.columns.window * tile.p * tile.q * tile.vector <= longest_body;
             })
       .rule("filters fit into shared memory",
             [](const Tile& tile, const ConvProblem& conv, const Target& target) {

@@ -1,10 +1,11 @@
-// Depthwise convolution of packed nhwc: every channel of x has MULTIPLIER filters of its own.
+// Depthwise convolution along the channels: every channel of x has MULTIPLIER filters of its own. Any strides; fast
+// where channels stand side by side.
 //
 // A thread computes TILE_P x TILE_Q outputs of VECTOR neighbouring channels; lanes are neighbours along channels first.
 // It goes down the rows of x that its outputs need; each element that it loads serves all taps and outputs that meet
 // there. The filters of the block's BLOCK_K channels stand in shared memory as f32, tap by tap.
 // Parameters: conv_depthwise_nhwc.cpp.
-#include "lib/epilogue.cuh"
+#include "lib/conv_operands.cuh"
 #include "lib/index.cuh"
 
 constexpr int MULTIPLIER = K / C;
@@ -18,18 +19,18 @@ constexpr int INPUT_COLUMNS = (TILE_Q - 1) * STRIDE_W + (S - 1) * DILATION_W + 1
 static_assert(ALPHA != SCALE_ZERO, "alpha of class zero is for conv_simple");
 static_assert(C_PER_GROUP == 1 && K % C == 0, "one channel a group");
 static_assert(K % VECTOR == 0, "an access stays in its pixel");
+static_assert(VECTOR == 1 || (Y_STRIDE_K == 1 && (MULTIPLIER > 1 || X_STRIDE_C == 1)), "an access moves neighbours");
 static_assert(BLOCK_K % VECTOR == 0 && THREADS % LANES_K == 0, "threads tile the channels");
 
-using UnsignedIndex = UnsignedOf<Index>::type;
-
 struct FilterTile {
-  alignas(16) float values[R * S][BLOCK_K];
+  alignas(16) float values[TAPS][BLOCK_K];
 
   __device__ __forceinline__ void fill(const TW* w, int first_k) {
-    for (int i = static_cast<int>(threadIdx.x); i < R * S * BLOCK_K; i += THREADS) {
-      const int k = i / (R * S), tap = i % (R * S);
-      const Index element = static_cast<Index>(first_k + k) * (R * S) + (MIRRORED ? R * S - 1 - tap : tap);
-      values[tap][k] = first_k + k < K ? to_float(w[element]) : 0.0f;
+    for (int i = static_cast<int>(threadIdx.x); i < TAPS * BLOCK_K; i += THREADS) {
+      const int k = i / TAPS, tap = i % TAPS;
+      const Index offset =
+          static_cast<Index>(first_k + k) * Index(W_STRIDE_K) + filter_offset(MIRRORED ? TAPS - 1 - tap : tap);
+      values[tap][k] = first_k + k < K ? to_float(w[offset]) : 0.0f;
     }
   }
 };
@@ -37,18 +38,20 @@ struct FilterTile {
 // The channels of x that output channels k, k + 1, ... read, at one pixel.
 __device__ __forceinline__ void load_pixel(const TX* pixel, int k, float (&values)[VECTOR]) {
   if constexpr (MULTIPLIER == 1) {
-    const Vector<TX, VECTOR> run = load_readonly<VECTOR>(pixel + k);
+    const Vector<TX, VECTOR> run = load_readonly<VECTOR>(pixel + k * Index(X_STRIDE_C));
 #pragma unroll
     for (int i = 0; i < VECTOR; ++i) values[i] = to_float(run[i]);
   } else {
 #pragma unroll
-    for (int i = 0; i < VECTOR; ++i) values[i] = to_float(load_readonly<1>(pixel + (k + i) / MULTIPLIER)[0]);
+    for (int i = 0; i < VECTOR; ++i)
+      values[i] = to_float(load_readonly<1>(pixel + (k + i) / MULTIPLIER * Index(X_STRIDE_C))[0]);
   }
 }
 
-// sums += the products of the input element at (row, column) of the thread.
-__device__ __forceinline__ void multiply(const float (&values)[VECTOR], int row, int column, const FilterTile& filters,
-                                         int k, float (&sums)[TILE_P][TILE_Q][VECTOR]) {
+// sums += the products of the input element at (row, column) of the thread with the taps at `filters`: those of the
+// thread's first channel.
+__device__ __forceinline__ void multiply(const float (&values)[VECTOR], int row, int column,
+                                         const float (*filters)[BLOCK_K], float (&sums)[TILE_P][TILE_Q][VECTOR]) {
 #pragma unroll
   for (int p = 0; p < TILE_P; ++p) {
     const int down = row - p * STRIDE_H;
@@ -57,7 +60,7 @@ __device__ __forceinline__ void multiply(const float (&values)[VECTOR], int row,
     for (int q = 0; q < TILE_Q; ++q) {
       const int right = column - q * STRIDE_W;
       if (right < 0 || right % DILATION_W != 0 || right / DILATION_W >= S) continue;
-      const Vector<float, VECTOR> taps = load<VECTOR>(&filters.values[down / DILATION_H * S + right / DILATION_W][k]);
+      const Vector<float, VECTOR> taps = load<VECTOR>(filters[down / DILATION_H * S + right / DILATION_W]);
 #pragma unroll
       for (int i = 0; i < VECTOR; ++i) sums[p][q][i] = fmaf(values[i], taps[i], sums[p][q][i]);
     }
@@ -85,24 +88,31 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const int k_in_block = static_cast<int>(threadIdx.x) % LANES_K * VECTOR;
   const int k = first_k + k_in_block;
   Index image = static_cast<Index>(blockIdx.x) * PLACES + static_cast<int>(threadIdx.x) / LANES_K;
-  const Index images = DYNAMIC_N ? static_cast<Index>(n) : N;
-  if (image >= images * (Index(P_TILES) * Q_TILES) || k >= K) return;
+  if (image >= images_of(n) * (Index(Z) * P_TILES * Q_TILES) || k >= K) return;
   const Index first_q = take_coordinate<Q_TILES>(image) * TILE_Q;
   const Index first_p = take_coordinate<P_TILES>(image) * TILE_P;
-  const Index top = first_p * STRIDE_H - PAD_TOP, left = first_q * STRIDE_W - PAD_LEFT;
+  const Index z = take_coordinate<Z>(image);
+  const Index front = z * STRIDE_D - PAD_FRONT, top = first_p * STRIDE_H - PAD_TOP,
+              left = first_q * STRIDE_W - PAD_LEFT;
 
   float sums[TILE_P][TILE_Q][VECTOR] = {};
+#pragma unroll 1
+  for (int t = 0; t < T; ++t) {
+    const Index d = front + Index(t) * DILATION_D;
+    if (static_cast<UnsignedIndex>(d) >= UnsignedIndex(D)) continue;
+    const auto* const taps = reinterpret_cast<const float(*)[BLOCK_K]>(&filters.values[t * (R * S)][k_in_block]);
 #pragma unroll
-  for (int row = 0; row < INPUT_ROWS; ++row) {
-    if (!meets<TILE_P, STRIDE_H, DILATION_H, R>(row)) continue;
-    if (static_cast<UnsignedIndex>(top + row) >= UnsignedIndex(H)) continue;
+    for (int row = 0; row < INPUT_ROWS; ++row) {
+      if (!meets<TILE_P, STRIDE_H, DILATION_H, R>(row)) continue;
+      if (static_cast<UnsignedIndex>(top + row) >= UnsignedIndex(H)) continue;
 #pragma unroll
-    for (int column = 0; column < INPUT_COLUMNS; ++column) {
-      if (!meets<TILE_Q, STRIDE_W, DILATION_W, S>(column)) continue;
-      if (static_cast<UnsignedIndex>(left + column) >= UnsignedIndex(W)) continue;
-      float values[VECTOR];
-      load_pixel(x + ((image * H + top + row) * W + left + column) * C, k, values);
-      multiply(values, row, column, filters, k_in_block, sums);
+      for (int column = 0; column < INPUT_COLUMNS; ++column) {
+        if (!meets<TILE_Q, STRIDE_W, DILATION_W, S>(column)) continue;
+        if (static_cast<UnsignedIndex>(left + column) >= UnsignedIndex(W)) continue;
+        float values[VECTOR];
+        load_pixel(x + Input::at(image, 0, d, top + row, left + column), k, values);
+        multiply(values, row, column, taps, sums);
+      }
     }
   }
 
@@ -113,7 +123,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
     for (int q = 0; q < TILE_Q; ++q) {
       if (Q % TILE_Q != 0 && first_q + q >= Q) break;
-      finish_run<true>(y, ((image * P + first_p + p) * Q + first_q + q) * K + k, sums[p][q], k, arguments);
+      finish_outputs<true>(y, OutputPixel(image, z, first_p + p, first_q + q), k, sums[p][q], arguments);
     }
   }
 }

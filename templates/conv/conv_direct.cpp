@@ -9,7 +9,6 @@
 namespace kiln {
 namespace {
 
-using descriptor::ConvLayout;
 using descriptor::ConvProblem;
 
 struct Tile {
@@ -21,12 +20,12 @@ int64_t ceil_div(int64_t value, int64_t divisor) {
 }
 
 int64_t filter_elements(const ConvProblem& conv) {
-  return conv.c_per_group() * conv.r() * conv.s();
+  return conv.c_per_group() * conv.taps();
 }
 
 // Rows of x that a thread's outputs need.
 int64_t input_rows(const Tile& tile, const ConvProblem& conv) {
-  return (tile.p - 1) * conv.stride[0] + (conv.r() - 1) * conv.dilation[0] + 1;
+  return (tile.p - 1) * conv.rows.stride + conv.rows.reach();
 }
 
 int64_t channel_tiles(const Tile& tile, const ConvProblem& conv) {
@@ -34,19 +33,19 @@ int64_t channel_tiles(const Tile& tile, const ConvProblem& conv) {
 }
 
 int64_t columns_per_image(const Tile& tile, const ConvProblem& conv) {
-  return ceil_div(conv.p(), tile.p) * conv.q();
+  return conv.planes.outputs * ceil_div(conv.rows.outputs, tile.p) * conv.columns.outputs;
 }
 
 // Channels of one access of x: as many as fit the registers of a column.
 int x_run(const Tile& tile, const ConvProblem& conv) {
-  if (conv.layout() == ConvLayout::nchw) return 1;
-  int run = descriptor::vector_width(conv.x, std::gcd(conv.c_per_group(), int64_t{8}));
+  if (!conv.channels_inner) return 1;
+  int run = descriptor::widest_vector(conv.x, {descriptor::dimension::channel}, conv.c_per_group());
   while (run > 1 && run * input_rows(tile, conv) > 24) run /= 2;
   return run;
 }
 
 int y_run(const Tile& tile, const ConvProblem& conv) {
-  if (conv.layout() == ConvLayout::nchw) return 1;
+  if (!conv.y_along_k) return 1;
   return descriptor::output_vector_width(conv, std::gcd(conv.k_per_group(), int64_t{std::min(tile.k, 8)}));
 }
 
@@ -56,7 +55,7 @@ int registers(const Tile& tile, const ConvProblem& conv) {
 
 // Rows of x that some tap of some output of a thread meets: loads of one column.
 int64_t met_rows(const Tile& tile, const ConvProblem& conv) {
-  return std::min(input_rows(tile, conv), tile.p * conv.r());
+  return std::min(input_rows(tile, conv), tile.p * conv.rows.window);
 }
 
 // How far the kernel unrolls: tap columns and steps of X_RUN channels.
@@ -68,30 +67,29 @@ struct Unrolling {
 // way to hide their latency.
 Unrolling unrolling(const Tile& tile, const ConvProblem& conv) {
   constexpr int64_t longest_body = 1600, loads_under_way = 12;
-  const int64_t products = conv.r() * tile.p * tile.k * x_run(tile, conv);  // of one tap column
-  if (products * conv.s() > longest_body) return {1, 1};
-  Unrolling result{conv.s(), 1};
+  const int64_t products = conv.rows.window * tile.p * tile.k * x_run(tile, conv);  // of one tap column
+  if (products * conv.columns.window > longest_body) return {1, 1};
+  Unrolling result{conv.columns.window, 1};
   const int64_t steps = conv.c_per_group() / x_run(tile, conv);
-  while (steps % (result.c * 2) == 0 && result.c * 2 * conv.s() * met_rows(tile, conv) <= loads_under_way &&
-         result.c * 2 * conv.s() * products <= longest_body) {
+  while (steps % (result.c * 2) == 0 && result.c * 2 * conv.columns.window * met_rows(tile, conv) <= loads_under_way &&
+         result.c * 2 * conv.columns.window * products <= longest_body) {
     result.c *= 2;
   }
   return result;
 }
 
 std::optional<std::string> refusal(const ConvProblem& conv, const Target&) {
-  if (auto reason = descriptor::packed_refusal(conv)) return reason;
+  if (auto reason = descriptor::product_refusal(conv)) return reason;
   constexpr int64_t longest_filter = 2048;
   if (filter_elements(conv) > longest_filter) return "a filter has more elements than shared memory holds";
   constexpr int64_t tallest_window = 32;
   if (input_rows({1, 1, 1}, conv) > tallest_window) return "a window spans more than 32 rows of x";
-  if (conv.r() * conv.s() > 256) return "a filter has more than 256 taps";
+  if (conv.taps() > 256) return "a filter has more than 256 taps";
   return std::nullopt;
 }
 
 Program program(const Tile& tile, const ConvProblem& conv, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::conv_prelude(conv);
-  prelude.flag("NHWC", conv.layout() == ConvLayout::nhwc);
   prelude.constant("TILE_P", tile.p).constant("TILE_K", tile.k).constant("THREADS", tile.threads);
   prelude.constant("X_RUN", x_run(tile, conv)).constant("Y_RUN", y_run(tile, conv));
   const Unrolling unroll = unrolling(tile, conv);
@@ -104,15 +102,15 @@ Program program(const Tile& tile, const ConvProblem& conv, const Target&, const 
 }
 
 Estimate predict(const Tile& tile, const ConvProblem& conv, const Target& target, const DeviceFigures& device) {
-  const double taps = static_cast<double>(conv.r() * conv.s());
+  const double taps = static_cast<double>(conv.taps());
   const double filter = static_cast<double>(filter_elements(conv));
   const double warps = tile.threads / 32.0;
   const double rows = static_cast<double>(met_rows(tile, conv));
   const double run = x_run(tile, conv);
-  const double loads = filter / static_cast<double>(conv.r()) * rows / run;  // of x, a thread
-  // Neighbouring lanes are neighbours in q: in nhwc a whole pixel apart.
-  const bool nchw = conv.layout() == ConvLayout::nchw;
-  const double lane_bytes = static_cast<double>(conv.stride[1] * (nchw ? 1 : conv.c())) * size_of(conv.x.dtype);
+  const double loads = filter / static_cast<double>(conv.rows.window) * rows / run;  // of x, a thread
+  // Neighbouring lanes are neighbours in q: a whole pixel apart where channels stand side by side.
+  const double lane_bytes =
+      static_cast<double>(conv.columns.stride * conv.x.strides[descriptor::dimension::column]) * size_of(conv.x.dtype);
   const double sectors =
       std::min(32.0, std::max(1.0, lane_bytes * 32 / 32)) * std::max(1.0, run * size_of(conv.x.dtype) / 32);
 
@@ -131,7 +129,7 @@ Estimate predict(const Tile& tile, const ConvProblem& conv, const Target& target
   block.shared_wavefronts = warps * shared_reads * (tile.k >= 4 ? 2 : 1) + filter * tile.k / 32 * std::min(32, tile.k);
   block.global_sectors = warps * loads * sectors;
   // A column's neighbours and the rows that windows share come from L1.
-  const double reuse = std::max(1.0, taps * tile.p / rows / static_cast<double>(conv.stride[1]));
+  const double reuse = std::max(1.0, taps * tile.p / rows / static_cast<double>(conv.columns.stride));
   block.l2_bytes = block.global_sectors * 32 / reuse + filter * tile.k * size_of(conv.w.dtype);
   // A group of unrolled steps starts all of its loads before it uses the first.
   const Unrolling unroll = unrolling(tile, conv);
@@ -152,7 +150,7 @@ Algorithm conv_direct() {
       .param("TILE_K", &Tile::k, {8, 4, 2, 1, 16})
       .param("THREADS", &Tile::threads, {128, 64, 256})
       .rule("TILE_P suits the image", [](const Tile& tile, const ConvProblem& conv,
-                                         const Target&) { return tile.p == 1 || tile.p < 2 * conv.p(); })
+                                         const Target&) { return tile.p == 1 || tile.p < 2 * conv.rows.outputs; })
       .rule("TILE_K suits the channels",
             [](const Tile& tile, const ConvProblem& conv, const Target&) {
               const int64_t k = conv.k_per_group();

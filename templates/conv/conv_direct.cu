@@ -1,13 +1,12 @@
-// Direct convolution for filters of few elements (first layers, small groups): packed nchw or nhwc.
+// Direct convolution for filters of few elements (first layers, small groups): any strides.
 //
-// A thread computes TILE_P output rows x TILE_K channels of one output column q. Going down a column of x, each element
+// A thread computes TILE_P output rows x TILE_K channels of one output column. Going down a column of x, each element
 // that it loads serves every tap row and output row that meet there, and neighbouring lanes load neighbouring columns.
 // The block's TILE_K filters stand in shared memory as f32, channels side by side; all lanes read the same ones.
 // Parameters: conv_direct.cpp.
-#include "lib/epilogue.cuh"
+#include "lib/conv_operands.cuh"
 #include "lib/index.cuh"
 
-constexpr int FILTER = C_PER_GROUP * R * S;
 constexpr int P_TILES = ceil_div(P, TILE_P);
 constexpr int K_TILES = ceil_div(K_PER_GROUP, TILE_K);                          // of one group
 constexpr int INPUT_ROWS = (TILE_P - 1) * STRIDE_H + (R - 1) * DILATION_H + 1;  // of a thread
@@ -15,8 +14,6 @@ constexpr int INPUT_ROWS = (TILE_P - 1) * STRIDE_H + (R - 1) * DILATION_H + 1;  
 static_assert(ALPHA != SCALE_ZERO, "alpha of class zero is for conv_simple");
 static_assert(INPUT_ROWS <= 32, "one bit an input row");
 static_assert(C_PER_GROUP % X_RUN == 0, "an access stays in its group");
-
-using UnsignedIndex = UnsignedOf<Index>::type;
 
 // Whether some tap row of some output row of a thread meets its input row number `row`.
 __host__ __device__ constexpr bool meets(int row) {
@@ -36,39 +33,42 @@ struct Column {
     for (int row = 0; row < INPUT_ROWS; ++row) {
       if (!meets(row)) continue;
       const bool exists = inside && (rows_inside >> row & 1u) != 0;
-      constexpr int ROW_DISTANCE = NHWC ? W * C : W;
-      const Vector<TX, X_RUN> run = exists ? load_readonly<X_RUN>(top + Index(row) * ROW_DISTANCE) : zeros<TX, X_RUN>();
+      const Vector<TX, X_RUN> run =
+          exists ? load_readonly<X_RUN>(top + Index(row) * Index(X_STRIDE_H)) : zeros<TX, X_RUN>();
 #pragma unroll
       for (int i = 0; i < X_RUN; ++i) values[row][i] = to_float(run[i]);
     }
   }
 };
 
-// Filter elements of the block in the memory order of w; TILE_K channels each, zero for those that do not exist.
+// Filter elements of the block, numbered as lib/conv_operands.cuh says; TILE_K channels each, zero for those that do
+// not exist.
 struct FilterTile {
   alignas(16) float values[FILTER][TILE_K];
 
   __device__ __forceinline__ void fill(const TW* w, Index first_filter, int channels) {
     for (int i = static_cast<int>(threadIdx.x); i < FILTER * TILE_K; i += THREADS) {
       const int k = i / FILTER, element = i % FILTER;
-      values[element][k] = k < channels ? to_float(w[(first_filter + k) * FILTER + element]) : 0.0f;
+      const Index offset = (first_filter + k) * Index(W_STRIDE_K) + filter_offset(element);
+      values[element][k] = k < channels ? to_float(w[offset]) : 0.0f;
     }
   }
 
-  __device__ __forceinline__ const float* of(int c, int r, int s) const {
-    const int row = MIRRORED ? R - 1 - r : r, column = MIRRORED ? S - 1 - s : s;
-    return values[NHWC ? (row * S + column) * C_PER_GROUP + c : (c * R + row) * S + column];
+  __device__ __forceinline__ const float* of(int c, int t, int r, int s) const {
+    const int plane = MIRRORED ? T - 1 - t : t, row = MIRRORED ? R - 1 - r : r, column = MIRRORED ? S - 1 - s : s;
+    const int tap = (plane * R + row) * S + column;
+    return values[CHANNELS_INNER ? tap * C_PER_GROUP + c : c * TAPS + tap];
   }
 };
 
-// sums += the products of one column of x with tap column s of channels c, c + 1, ... c + X_RUN - 1.
-__device__ __forceinline__ void multiply(const Column& column, const FilterTile& filters, int c, int s,
+// sums += the products of one column of x with tap column s of tap plane t of channels c, c + 1, ... c + X_RUN - 1.
+__device__ __forceinline__ void multiply(const Column& column, const FilterTile& filters, int c, int t, int s,
                                          float (&sums)[TILE_P][TILE_K]) {
 #pragma unroll
   for (int i = 0; i < X_RUN; ++i) {
 #pragma unroll
     for (int r = 0; r < R; ++r) {
-      const Vector<float, TILE_K> taps = load<TILE_K>(filters.of(c + i, r, s));
+      const Vector<float, TILE_K> taps = load<TILE_K>(filters.of(c + i, t, r, s));
 #pragma unroll
       for (int p = 0; p < TILE_P; ++p) {
 #pragma unroll
@@ -92,13 +92,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   __syncthreads();
 
   Index image = global_thread<THREADS, Index>();
-  if (image >= (DYNAMIC_N ? static_cast<Index>(n) : N) * (Index(P_TILES) * Q)) return;
+  if (image >= images_of(n) * (Index(Z) * P_TILES * Q)) return;
   const Index q = take_coordinate<Q>(image);
   const Index first_p = take_coordinate<P_TILES>(image) * TILE_P;
-  const Index top = first_p * STRIDE_H - PAD_TOP, left = q * STRIDE_W - PAD_LEFT;
-  const Index first_channel = static_cast<Index>(group) * C_PER_GROUP;
-  const TX* const corner = x + (NHWC ? ((image * H + top) * W + left) * C + first_channel
-                                     : ((image * C + first_channel) * H + top) * W + left);
+  const Index z = take_coordinate<Z>(image);
+  const Index front = z * STRIDE_D - PAD_FRONT, top = first_p * STRIDE_H - PAD_TOP, left = q * STRIDE_W - PAD_LEFT;
+  const TX* const corner = x + Input::at(image, static_cast<Index>(group) * C_PER_GROUP, front, top, left);
   unsigned rows_inside = 0;
 #pragma unroll
   for (int row = 0; row < INPUT_ROWS; ++row) {
@@ -106,15 +105,18 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   }
 
   float sums[TILE_P][TILE_K] = {};
+#pragma unroll 1
+  for (int t = 0; t < T; ++t) {
+    if (static_cast<UnsignedIndex>(front + Index(t) * DILATION_D) >= UnsignedIndex(D)) continue;
 #pragma unroll UNROLL_C
-  for (int c = 0; c < C_PER_GROUP; c += X_RUN) {
+    for (int c = 0; c < C_PER_GROUP; c += X_RUN) {
 #pragma unroll UNROLL_S
-    for (int s = 0; s < S; ++s) {
-      const bool inside = static_cast<UnsignedIndex>(left + s * DILATION_W) < UnsignedIndex(W);
-      const TX* const first =
-          corner + (NHWC ? Index(s) * DILATION_W * C + c : Index(c) * H * W + Index(s) * DILATION_W);
-      const Column column(first, rows_inside, inside);
-      multiply(column, filters, c, s, sums);
+      for (int s = 0; s < S; ++s) {
+        const Index right = Index(s) * DILATION_W;
+        const bool inside = static_cast<UnsignedIndex>(left + right) < UnsignedIndex(W);
+        const Column column(corner + Input::at(0, c, Index(t) * DILATION_D, 0, right), rows_inside, inside);
+        multiply(column, filters, c, t, s, sums);
+      }
     }
   }
 
@@ -122,16 +124,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
   for (int p = 0; p < TILE_P; ++p) {
     if (P % TILE_P != 0 && first_p + p >= P) break;
+    const OutputPixel pixel(image, z, first_p + p, q);
 #pragma unroll
     for (int k = 0; k < TILE_K; k += Y_RUN) {
       if (K_PER_GROUP % TILE_K != 0 && k >= channels) break;
-      const Index channel = first_filter + k;
-      const Index offset =
-          NHWC ? ((image * P + first_p + p) * Q + q) * K + channel : ((image * K + channel) * P + first_p + p) * Q + q;
       float run[Y_RUN];
 #pragma unroll
       for (int i = 0; i < Y_RUN; ++i) run[i] = sums[p][k + i];
-      finish_run<NHWC>(y, offset, run, static_cast<int>(channel), arguments);
+      finish_outputs<Y_ALONG_K>(y, pixel, first_filter + k, run, arguments);
     }
   }
 }

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "descriptor/parts.h"
-
 namespace kiln::descriptor {
 namespace {
 
@@ -72,11 +70,7 @@ double compulsory_bytes(const ConvProblem& conv) {
 }
 
 double inside_share(const ConvProblem& conv) {
-  const double rows =
-      mean_taps_inside(conv.p(), conv.h(), conv.r(), conv.pad_begin[0], conv.stride[0], conv.dilation[0]);
-  const double columns =
-      mean_taps_inside(conv.q(), conv.width(), conv.s(), conv.pad_begin[1], conv.stride[1], conv.dilation[1]);
-  return rows * columns / static_cast<double>(conv.r() * conv.s());
+  return mean_taps_inside(conv) / static_cast<double>(conv.taps());
 }
 
 }  // namespace kiln::descriptor

@@ -5,7 +5,7 @@ namespace {
 
 std::optional<std::string> refusal(const descriptor::ConvProblem& conv, const Target&) {
   if (conv.pointwise) return "a 1x1 filter with unit stride and no padding: conv_1x1 does that";
-  return descriptor::packed_refusal(conv);
+  return descriptor::product_refusal(conv);
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
-// Convolution as an implicit matrix product: packed nchw or nhwc; any stride, padding, dilation and groups.
-// lib/conv_tile.cuh and lib/im2col_pixels.cuh say how. Parameters: conv_implicit_gemm.cpp.
-#include "lib/epilogue.cuh"
+// Convolution as an implicit matrix product: any strides, windows and groups. lib/conv_tile.cuh and
+// lib/im2col_pixels.cuh say how. Parameters: conv_implicit_gemm.cpp.
 #include "lib/im2col_pixels.cuh"
 
 static_assert(ALPHA != SCALE_ZERO, "alpha of class zero is for conv_simple");
@@ -8,13 +7,5 @@ static_assert(ALPHA != SCALE_ZERO, "alpha of class zero is for conv_simple");
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     conv_implicit_gemm(const TX* __restrict__ x, const TW* __restrict__ w, TY* y, const TBias* bias,
                        const TResidual* residual, float alpha, float beta, float clip_lo, float clip_hi, long long n) {
-  const BlockTile tile(n);
-  const TilePosition position;
-  float sums[THREAD_M][THREAD_N];
-  convolve_tile<Im2colPixels>(x, w, tile, 0, CHUNKS, position, sums);
-
-  const EpilogueArguments arguments{bias, residual, alpha, beta, clip_lo, clip_hi};
-  for_each_output_run(tile, position, sums, [&](Index offset, const float(&values)[Y_RUN], int channel) {
-    finish_run<NHWC>(y, offset, values, channel, arguments);
-  });
+  convolve<Im2colPixels>(x, w, y, {bias, residual, alpha, beta, clip_lo, clip_hi}, n);
 }

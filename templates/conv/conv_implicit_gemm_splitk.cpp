@@ -14,7 +14,7 @@ struct SplitTiling : descriptor::GemmTiling {
 constexpr int reduce_threads = 128;
 
 int64_t output_elements(const ConvProblem& conv) {
-  return conv.n() * conv.k() * conv.p() * conv.q();
+  return conv.n() * conv.k() * conv.pixels_per_image();
 }
 
 int64_t workspace_bytes(const SplitTiling& tiling, const ConvProblem& conv) {
@@ -38,14 +38,14 @@ Program program(const SplitTiling& tiling, const ConvProblem& conv, const Target
   prelude.constant("SPLIT_K", tiling.split_k).constant("REDUCE_THREADS", reduce_threads);
 
   Launch sum = descriptor::conv_launch("conv_implicit_gemm_splitk", tiling.threads());
-  sum.grid[0] = descriptor::blocks_for(conv, conv.p() * conv.q(), tiling.block_m);
+  sum.grid[0] = descriptor::blocks_for(conv, conv.pixels_per_image(), tiling.block_m);
   sum.grid[1] = Count{descriptor::channel_tiles(tiling, conv)};
   sum.grid[2] = Count{tiling.split_k};
   sum.arguments = {OperandArgument{"x"}, OperandArgument{"w"}, WorkspaceArgument{0}, Scalar::n};
 
   const int run = descriptor::gemm_access(tiling, conv).y_run;
   Launch reduce = descriptor::conv_launch("conv_implicit_gemm_splitk_reduce", reduce_threads);
-  reduce.grid[0] = descriptor::blocks_for(conv, conv.k() * conv.p() * conv.q(), reduce_threads * run);
+  reduce.grid[0] = descriptor::blocks_for(conv, conv.k() * conv.pixels_per_image(), reduce_threads * run);
   // The parts stand in the place of x and w.
   reduce.arguments.erase(reduce.arguments.begin());
   reduce.arguments.front() = WorkspaceArgument{0};
@@ -76,7 +76,7 @@ Algorithm conv_implicit_gemm_splitk() {
   return descriptor::add_gemm_space(
              describe<SplitTiling, ConvProblem>("conv_implicit_gemm_splitk", "conv_forward",
                                                 "conv/conv_implicit_gemm_splitk.cu")
-                 .applies([](const ConvProblem& conv, const Target&) { return descriptor::packed_refusal(conv); }))
+                 .applies([](const ConvProblem& conv, const Target&) { return descriptor::product_refusal(conv); }))
       .param("SPLIT_K", &SplitTiling::split_k, {4, 2, 8, 16, 32})
       .rule("splitting is worthwhile", split_is_worthwhile)
       .program(program)

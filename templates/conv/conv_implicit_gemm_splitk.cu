@@ -1,15 +1,23 @@
 // conv_implicit_gemm for few pixels and channels but long filters: SPLIT_K blocks share one tile, each sums its part of
 // the filter, and a second kernel adds the parts in a fixed order. Parameters: conv_implicit_gemm_splitk.cpp.
 //
-// parts: [SPLIT_K][elements of y at the largest batch] f32, each in the memory order of y.
-#include "lib/epilogue.cuh"
+// parts: [SPLIT_K][elements of y at the largest batch] f32, each without gaps, channels side by side if Y_ALONG_K, else
+// the pixels of an image.
 #include "lib/im2col_pixels.cuh"
 #include "lib/pointwise_pixels.cuh"
 
 static_assert(ALPHA != SCALE_ZERO, "alpha of class zero is for conv_simple");
 static_assert(SPLIT_K <= CHUNKS, "every part has a chunk");
 
-constexpr Index PART_ELEMENTS = Index(N) * K * (Index(P) * Q);
+constexpr Index PART_ELEMENTS = Index(N) * K * PIXELS_PER_IMAGE;
+
+// The first channel of an output pixel in a part.
+struct PartPixel {
+  Index offset;
+
+  __device__ __forceinline__ explicit PartPixel(Index pixel)
+      : offset(Y_ALONG_K ? pixel * K : strided_offset<1, PIXELS_PER_IMAGE, PIXELS_PER_IMAGE * K, N>(pixel)) {}
+};
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     conv_implicit_gemm_splitk(const TX* __restrict__ x, const TW* __restrict__ w, float* __restrict__ parts,
@@ -25,12 +33,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
   convolve_tile<typename Select<POINTWISE, PointwisePixels, Im2colPixels>::type>(x, w, tile, first, last, position,
                                                                                  sums);
 
-  for_each_output_run(tile, position, sums, [&](Index offset, const float(&values)[Y_RUN], int) {
-    Vector<float, Y_RUN> run;
+  for_each_output_run<PartPixel>(
+      tile, position, sums, [&](const PartPixel& pixel, int channel, const float(&values)[Y_RUN]) {
+        Vector<float, Y_RUN> run;
 #pragma unroll
-    for (int i = 0; i < Y_RUN; ++i) run[i] = values[i];
-    store<Y_RUN>(parts + (part * PART_ELEMENTS + offset), run);
-  });
+        for (int i = 0; i < Y_RUN; ++i) run[i] = values[i];
+        const Index offset = pixel.offset + channel * (Y_ALONG_K ? Index(1) : PIXELS_PER_IMAGE);
+        store<Y_RUN>(parts + (part * PART_ELEMENTS + offset), run);
+      });
 }
 
 // y from the parts; one run of Y_RUN elements a thread.
@@ -38,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(REDUCE_THREADS)
     conv_implicit_gemm_splitk_reduce(const float* __restrict__ parts, TY* y, const TBias* bias,
                                      const TResidual* residual, float alpha, float beta, float clip_lo, float clip_hi,
                                      long long n) {
-  const Index elements = (DYNAMIC_N ? static_cast<Index>(n) : N) * K * (Index(P) * Q);
+  const Index elements = images_of(n) * K * PIXELS_PER_IMAGE;
   const Index offset = global_thread<REDUCE_THREADS, Index>() * Y_RUN;
   if (offset >= elements) return;
 
@@ -50,9 +60,14 @@ extern "C" __global__ void __launch_bounds__(REDUCE_THREADS)
     for (int i = 0; i < Y_RUN; ++i) sums[i] += run[i];
   }
 
-  Index outer = offset;
-  if constexpr (!NHWC) take_coordinate<static_cast<long long>(P) * Q>(outer);
-  const int channel = static_cast<int>(take_coordinate<K>(outer));
-  const EpilogueArguments arguments{bias, residual, alpha, beta, clip_lo, clip_hi};
-  finish_run<NHWC>(y, offset, sums, channel, arguments);
+  Index pixel = offset;
+  Index channel;
+  if constexpr (Y_ALONG_K) {
+    channel = take_coordinate<K>(pixel);
+  } else {
+    const Index place = take_coordinate<PIXELS_PER_IMAGE>(pixel);
+    channel = take_coordinate<K>(pixel);
+    pixel = pixel * PIXELS_PER_IMAGE + place;
+  }
+  finish_outputs<Y_ALONG_K>(y, OutputPixel(pixel), channel, sums, {bias, residual, alpha, beta, clip_lo, clip_hi});
 }

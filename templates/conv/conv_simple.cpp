@@ -3,7 +3,6 @@
 
 #include "conv/conv_estimate.h"
 #include "conv/conv_problem.h"
-#include "descriptor/parts.h"
 #include "kiln/generator/algorithm.h"
 
 namespace kiln {
@@ -16,15 +15,11 @@ struct Shape {
 };
 
 int64_t outputs_per_image(const ConvProblem& conv) {
-  return conv.k() * conv.p() * conv.q();
+  return conv.k() * conv.pixels_per_image();
 }
 
 Program program(const Shape& shape, const ConvProblem& conv, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::conv_prelude(conv);
-  descriptor::add_strides(prelude, "X", "NCHW", conv.x);
-  descriptor::add_strides(prelude, "W", "KCRS", conv.w);
-  descriptor::add_strides(prelude, "Y", "NKPQ", conv.y);
-  descriptor::add_strides(prelude, "RESIDUAL", "NKPQ", conv.residual ? *conv.residual : conv.y);
   prelude.constant("THREADS", shape.threads);
 
   Launch launch = descriptor::conv_launch("conv_simple", shape.threads);
@@ -33,12 +28,13 @@ Program program(const Shape& shape, const ConvProblem& conv, const Target&, cons
 }
 
 Estimate predict(const Shape& shape, const ConvProblem& conv, const Target& target, const DeviceFigures& device) {
-  const double taps = static_cast<double>(conv.c_per_group() * conv.r() * conv.s()) *
+  const double taps = static_cast<double>(conv.c_per_group() * conv.taps()) *
                       (conv.blend.alpha == Scale::zero ? 0 : descriptor::inside_share(conv));
   const double warps = shape.threads / 32.0;
   // Lanes are neighbours in q: one access where those are neighbours in x, a sector each where not.
   const double sectors =
-      std::min(32.0, 1.0 + static_cast<double>(conv.x.strides[3] * conv.stride[1]) * size_of(conv.x.dtype));
+      std::min(32.0, 1.0 + static_cast<double>(conv.x.strides[descriptor::dimension::column] * conv.columns.stride) *
+                               size_of(conv.x.dtype));
   descriptor::GridWork work;
   work.blocks = std::ceil(static_cast<double>(conv.y.elements()) / shape.threads);
   work.block.threads = shape.threads;

@@ -1,32 +1,37 @@
 // Convolution, one thread per output element: the definition written as loops.
 //
-// y[n,k,p,q] = epilogue(sum over c,r,s of x[n, g*C/groups + c, h, w] * w[k,c,r,s]), with g the group of k,
-// h = p*STRIDE_H - PAD_TOP + r*DILATION_H, w = q*STRIDE_W - PAD_LEFT + s*DILATION_W, and x zero outside its extents. A
-// mirrored filter is read backwards. Any strides. With alpha of class zero nothing is summed: the product counts as 0,
-// NaN inputs or not. Parameters: conv_simple.cpp.
+// y[n,k,z,p,q] = epilogue(sum over c,t,r,s of x[n, g*C/groups + c, d, h, w] * w[k,c,t,r,s]), with g the group of k,
+// d = z*STRIDE_D - PAD_FRONT + t*DILATION_D, h and w likewise, and x zero outside its extents. A mirrored filter is
+// read backwards. Any strides. With alpha of class zero nothing is summed: the product counts as 0, NaN inputs or not.
+// Parameters: conv_simple.cpp.
 #include "lib/epilogue.cuh"
 #include "lib/index.cuh"
 
 static_assert(C_PER_GROUP * GROUPS == C && K_PER_GROUP * GROUPS == K, "groups divide the channels");
 
 // The sum of one output element.
-__device__ __forceinline__ float convolve(const TX* x, const TW* w, Index image, Index k, Index p, Index q) {
+__device__ __forceinline__ float convolve(const TX* x, const TW* w, Index image, Index k, Index z, Index p, Index q) {
   const Index first_channel = k / K_PER_GROUP * C_PER_GROUP;
   float sum = 0.0f;
   for (Index c = 0; c < C_PER_GROUP; ++c) {
-    for (Index r = 0; r < R; ++r) {
-      const Index row = p * STRIDE_H - PAD_TOP + r * DILATION_H;
-      if (row < 0 || row >= H) continue;
-      for (Index s = 0; s < S; ++s) {
-        const Index column = q * STRIDE_W - PAD_LEFT + s * DILATION_W;
-        if (column < 0 || column >= W) continue;
-        const Index filter_r = MIRRORED ? R - 1 - r : r;
-        const Index filter_s = MIRRORED ? S - 1 - s : s;
-        const Index x_at = image * Index(X_STRIDE_N) + (first_channel + c) * Index(X_STRIDE_C) +
-                           row * Index(X_STRIDE_H) + column * Index(X_STRIDE_W);
-        const Index w_at =
-            k * Index(W_STRIDE_K) + c * Index(W_STRIDE_C) + filter_r * Index(W_STRIDE_R) + filter_s * Index(W_STRIDE_S);
-        sum += to_float(x[x_at]) * to_float(w[w_at]);
+    for (Index t = 0; t < T; ++t) {
+      const Index plane = z * STRIDE_D - PAD_FRONT + t * DILATION_D;
+      if (plane < 0 || plane >= D) continue;
+      for (Index r = 0; r < R; ++r) {
+        const Index row = p * STRIDE_H - PAD_TOP + r * DILATION_H;
+        if (row < 0 || row >= H) continue;
+        for (Index s = 0; s < S; ++s) {
+          const Index column = q * STRIDE_W - PAD_LEFT + s * DILATION_W;
+          if (column < 0 || column >= W) continue;
+          const Index filter_t = MIRRORED ? T - 1 - t : t;
+          const Index filter_r = MIRRORED ? R - 1 - r : r;
+          const Index filter_s = MIRRORED ? S - 1 - s : s;
+          const Index x_at = image * Index(X_STRIDE_N) + (first_channel + c) * Index(X_STRIDE_C) +
+                             plane * Index(X_STRIDE_D) + row * Index(X_STRIDE_H) + column * Index(X_STRIDE_W);
+          const Index w_at = k * Index(W_STRIDE_K) + c * Index(W_STRIDE_C) + filter_t * Index(W_STRIDE_T) +
+                             filter_r * Index(W_STRIDE_R) + filter_s * Index(W_STRIDE_S);
+          sum += to_float(x[x_at]) * to_float(w[w_at]);
+        }
       }
     }
   }
@@ -37,22 +42,25 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     conv_simple(const TX* x, const TW* w, TY* y, const TBias* bias, const TResidual* residual, float alpha, float beta,
                 float clip_lo, float clip_hi, long long n) {
   Index element = global_thread<THREADS, Index>();
-  if (element >= (DYNAMIC_N ? static_cast<Index>(n) : N) * Index(K) * P * Q) return;
+  if (element >= (DYNAMIC_N ? static_cast<Index>(n) : N) * Index(K) * Z * P * Q) return;
   const Index q = take_coordinate<Q>(element);
   const Index p = take_coordinate<P>(element);
+  const Index z = take_coordinate<Z>(element);
   const Index k = take_coordinate<K>(element);
   const Index image = element;
 
   float sum = 0.0f;
-  if constexpr (ALPHA != SCALE_ZERO) sum = convolve(x, w, image, k, p, q);
+  if constexpr (ALPHA != SCALE_ZERO) sum = convolve(x, w, image, k, z, p, q);
 
   const EpilogueArguments arguments{bias, residual, alpha, beta, clip_lo, clip_hi};
-  const Index at = image * Index(Y_STRIDE_N) + k * Index(Y_STRIDE_K) + p * Index(Y_STRIDE_P) + q * Index(Y_STRIDE_Q);
+  const Index at = image * Index(Y_STRIDE_N) + k * Index(Y_STRIDE_K) + z * Index(Y_STRIDE_Z) + p * Index(Y_STRIDE_P) +
+                   q * Index(Y_STRIDE_Q);
   float old = 0.0f, residual_value = 0.0f;
   if constexpr (READS_Y) old = to_float(y[at]);
   if constexpr (READS_RESIDUAL) {
-    residual_value = to_float(residual[image * Index(RESIDUAL_STRIDE_N) + k * Index(RESIDUAL_STRIDE_K) +
-                                       p * Index(RESIDUAL_STRIDE_P) + q * Index(RESIDUAL_STRIDE_Q)]);
+    residual_value =
+        to_float(residual[image * Index(RESIDUAL_STRIDE_N) + k * Index(RESIDUAL_STRIDE_K) +
+                          z * Index(RESIDUAL_STRIDE_Z) + p * Index(RESIDUAL_STRIDE_P) + q * Index(RESIDUAL_STRIDE_Q)]);
   }
   y[at] = from_float<TY>(finished(sum, old, bias_of(arguments, static_cast<int>(k)), residual_value, arguments));
 }

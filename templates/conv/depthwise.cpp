@@ -4,33 +4,32 @@
 
 namespace kiln::descriptor {
 
-std::optional<std::string> depthwise_refusal(const ConvProblem& conv, ConvLayout layout) {
+std::optional<std::string> depthwise_refusal(const ConvProblem& conv, Inner inner) {
   constexpr int64_t most_taps = 121;  // which the kernels unroll
   if (conv.c_per_group() != 1) return "it is not depthwise: groups is not the number of channels of x";
-  if (!is_packed_as(conv, layout)) {
-    return layout == ConvLayout::nchw ? "x, w, y and residual are not all packed nchw"
-                                      : "x, w, y and residual are not all packed nhwc";
+  const Inner given = inner_of(conv.x);
+  if (given != inner && given != Inner::either) {
+    return inner == Inner::pixels ? "channels of x stand closer together than its pixels"
+                                  : "pixels of x stand closer together than its channels";
   }
-  if (conv.blend.alpha == Scale::zero) return "alpha is zero: there is nothing to multiply";
-  if (conv.r() * conv.s() > most_taps) return "a filter has more than 121 taps";
-  return std::nullopt;
+  if (conv.rows.window * conv.columns.window > most_taps) return "a plane of a filter has more than 121 taps";
+  return product_refusal(conv);
 }
 
-int64_t input_positions(const ConvProblem& conv, int axis, int64_t tile) {
-  const auto i = static_cast<size_t>(axis);
-  return (tile - 1) * conv.stride[i] + (conv.w.extents[2 + i] - 1) * conv.dilation[i] + 1;
+int64_t input_positions(const WindowAxis& axis, int64_t tile) {
+  return (tile - 1) * axis.stride + axis.reach();
 }
 
-int64_t met_positions(const ConvProblem& conv, int axis, int64_t tile) {
-  return std::min(input_positions(conv, axis, tile), tile * conv.w.extents[2 + static_cast<size_t>(axis)]);
+int64_t met_positions(const WindowAxis& axis, int64_t tile) {
+  return std::min(input_positions(axis, tile), tile * axis.window);
 }
 
 bool tile_suits_the_image(const ConvProblem& conv, int p, int q) {
-  return (p == 1 || p < 2 * conv.p()) && (q == 1 || q < 2 * conv.q());
+  return (p == 1 || p < 2 * conv.rows.outputs) && (q == 1 || q < 2 * conv.columns.outputs);
 }
 
-int64_t tiles_per_plane(const ConvProblem& conv, int p, int q) {
-  return ((conv.p() + p - 1) / p) * ((conv.q() + q - 1) / q);
+int64_t tiles_per_channel(const ConvProblem& conv, int p, int q) {
+  return conv.planes.outputs * ((conv.rows.outputs + p - 1) / p) * ((conv.columns.outputs + q - 1) / q);
 }
 
 }  // namespace kiln::descriptor

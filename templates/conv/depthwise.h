@@ -8,19 +8,19 @@
 
 namespace kiln::descriptor {
 
-/// Why the depthwise kernel for `layout` cannot serve `conv`; nothing if it can.
-std::optional<std::string> depthwise_refusal(const ConvProblem& conv, ConvLayout layout);
+/// Why the depthwise kernel that runs along `inner` of x cannot serve `conv`; nothing if it can.
+std::optional<std::string> depthwise_refusal(const ConvProblem& conv, Inner inner);
 
-/// Positions along one axis of x that `tile` neighbouring outputs need: 0 is h, 1 is w.
-int64_t input_positions(const ConvProblem& conv, int axis, int64_t tile);
+/// Positions along an axis of x that `tile` neighbouring outputs need.
+int64_t input_positions(const WindowAxis& axis, int64_t tile);
 
 /// Of those, the ones that some tap meets.
-int64_t met_positions(const ConvProblem& conv, int axis, int64_t tile);
+int64_t met_positions(const WindowAxis& axis, int64_t tile);
 
 /// Rule "the tile suits the image": a tile of p x q outputs is not twice as large as the image or more.
 bool tile_suits_the_image(const ConvProblem& conv, int p, int q);
 
 /// Tiles of p x q outputs in one channel of one image.
-int64_t tiles_per_plane(const ConvProblem& conv, int p, int q);
+int64_t tiles_per_channel(const ConvProblem& conv, int p, int q);
 
 }  // namespace kiln::descriptor

@@ -19,8 +19,9 @@ int64_t ceil_div(int64_t value, int64_t divisor) {
   return (value + divisor - 1) / divisor;
 }
 
-int64_t taps(const ConvProblem& conv) {
-  return conv.r() * conv.s();
+// Whether x is loaded element by element, each row of a chunk with an address of its own.
+bool gathers(const ConvProblem& conv) {
+  return !conv.channels_inner && !conv.pointwise;
 }
 
 // Registers of values of chunks on their way to shared memory: how many rows of how many columns a thread moves.
@@ -31,7 +32,7 @@ struct Staging {
 Staging staging(const GemmTiling& tiling, const ConvProblem& conv) {
   const GemmAccess access = gemm_access(tiling, conv);
   Staging result{};
-  if (conv.layout() == ConvLayout::nchw && !conv.pointwise) {
+  if (gathers(conv)) {
     result.pixel_columns = std::max(1, tiling.block_m / tiling.threads());
     result.pixel_rows = ceil_div(tiling.block_k, std::max(1, tiling.threads() / tiling.block_m));
   } else {
@@ -40,6 +41,13 @@ Staging staging(const GemmTiling& tiling, const ConvProblem& conv) {
   }
   result.filter_runs = ceil_div(int64_t{tiling.block_n} * tiling.block_k / access.w_run, tiling.threads());
   return result;
+}
+
+// Registers that a thread may have where an SM holds `blocks` blocks: each of its four parts has a quarter of the
+// registers and, as nearly as it goes, of the warps; allocated by eights.
+int registers_with(int blocks, const GemmTiling& tiling, const Arch& arch) {
+  const int warps_of_a_part = (blocks * tiling.warps() + 3) / 4;
+  return std::min(arch.registers_per_thread, arch.registers_per_sm / 4 / (warps_of_a_part * 32) / 8 * 8);
 }
 
 // Halves a vector until every thread has one to move.
@@ -51,23 +59,21 @@ int shared_out(int run, int64_t elements, int threads) {
 }  // namespace
 
 GemmAccess gemm_access(const GemmTiling& tiling, const ConvProblem& conv) {
-  const bool nchw = conv.layout() == ConvLayout::nchw;
-  const int64_t image = conv.p() * conv.q();
-  const int64_t filter = conv.c_per_group() * taps(conv);
-  const int64_t k = tiling.block_k;
+  using namespace dimension;
+  const int64_t c = conv.c_per_group(), k = tiling.block_k;
   int x_run = 1;
-  if (!nchw) x_run = vector_width(conv.x, std::gcd(conv.c_per_group(), k));
-  if (nchw && conv.pointwise) x_run = vector_width(conv.x, std::gcd(image, int64_t{8}));
-  const int w_run = vector_width(conv.w, std::gcd(nchw ? filter : conv.c_per_group(), k));
-  const int y_run = output_vector_width(conv, std::gcd(nchw ? image : conv.k_per_group(), int64_t{4}));
+  if (conv.channels_inner) x_run = widest_vector(conv.x, {channel}, std::gcd(c, k));
+  if (!conv.channels_inner && conv.pointwise) x_run = widest_vector(conv.x, {column, row, plane}, 8);
+  const int w_run = conv.channels_inner ? widest_vector(conv.w, {channel}, std::gcd(c, k))
+                                        : widest_vector(conv.w, {column, row, plane, channel}, k);
+  const int y_run = output_vector_width(conv, conv.y_along_k ? std::gcd(conv.k_per_group(), int64_t{4}) : 4);
   return {shared_out(x_run, tiling.block_m * k, tiling.threads()),
           shared_out(w_run, tiling.block_n * k, tiling.threads()), y_run};
 }
 
-int lanes_m(const GemmTiling& tiling, ConvLayout layout) {
+int lanes_m(const GemmTiling& tiling, bool y_along_k) {
   const int threads_m = tiling.block_m / tiling.thread_m, threads_n = tiling.block_n / tiling.thread_n;
-  const bool nchw = layout == ConvLayout::nchw;
-  for (const int lanes : {nchw ? 8 : 4, nchw ? 4 : 8, 16, 2}) {
+  for (const int lanes : {y_along_k ? 4 : 8, y_along_k ? 8 : 4, 16, 2}) {
     if (threads_m % lanes == 0 && threads_n % (32 / lanes) == 0) return lanes;
   }
   return 0;
@@ -76,7 +82,7 @@ int lanes_m(const GemmTiling& tiling, ConvLayout layout) {
 int gemm_registers(const GemmTiling& tiling, const ConvProblem& conv) {
   const Staging stage = staging(tiling, conv);
   const GemmAccess access = gemm_access(tiling, conv);
-  const bool gather = conv.layout() == ConvLayout::nchw && !conv.pointwise;
+  const bool gather = gathers(conv);
   const int64_t offset_registers = conv.wide_index ? 2 : 1;
   const auto words = [](int64_t elements, int bytes) { return ceil_div(elements * bytes, 4); };
   // Sums, rows of operands on their way, and addresses and counters.
@@ -89,21 +95,23 @@ int gemm_registers(const GemmTiling& tiling, const ConvProblem& conv) {
   // A swizzled tile has up to four addresses a quad.
   const auto swizzles = [&](int run) { return run == 1 ? 0 : std::min(4, tiling.block_k / run); };
   registers += swizzles(access.w_run) * tiling.thread_n / 4;
-  registers += conv.layout() == ConvLayout::nhwc ? swizzles(access.x_run) * tiling.thread_m / 4 : 0;
-  registers += offset_registers * (3 * stage.pixel_columns + (gather ? stage.pixel_rows : 0) + stage.filter_runs);
+  registers += conv.channels_inner ? swizzles(access.x_run) * tiling.thread_m / 4 : 0;
+  registers += offset_registers * 3 * stage.pixel_columns;
+  registers += 2 * (stage.filter_runs + (gather ? stage.pixel_columns * stage.pixel_rows : 0));  // addresses
+  // Rows of a slice, and tiles of which there are two, have addresses that are no constants.
+  registers += (tiling.slices > 1 ? 8 : 0) + (tiling.stages > 1 ? 6 : 0);
   return static_cast<int>(registers);
 }
 
 int min_blocks(const GemmTiling& tiling, const ConvProblem& conv, const Arch& arch) {
-  // The compiler makes do with a little less than the estimate where that lets one more block in.
-  const double registers = 0.95 * gemm_registers(tiling, conv);
-  const int fitting = static_cast<int>(arch.registers_per_sm / (registers * tiling.threads()));
-  return std::clamp(fitting, 1, arch.threads_per_sm / tiling.threads());
+  int blocks = std::min(arch.blocks_per_sm, arch.threads_per_sm / tiling.threads());
+  while (blocks > 1 && registers_with(blocks, tiling, arch) < gemm_registers(tiling, conv)) --blocks;
+  return blocks;
 }
 
 int64_t gemm_chunks(const GemmTiling& tiling, const ConvProblem& conv) {
-  if (conv.layout() == ConvLayout::nhwc) return taps(conv) * ceil_div(conv.c_per_group(), tiling.block_k);
-  return ceil_div(conv.c_per_group() * taps(conv), tiling.block_k);
+  if (conv.channels_inner) return conv.taps() * ceil_div(conv.c_per_group(), tiling.block_k);
+  return ceil_div(conv.c_per_group() * conv.taps(), tiling.block_k);
 }
 
 int64_t channel_tiles(const GemmTiling& tiling, const ConvProblem& conv) {
@@ -111,37 +119,33 @@ int64_t channel_tiles(const GemmTiling& tiling, const ConvProblem& conv) {
 }
 
 int64_t pixel_tiles(const GemmTiling& tiling, const ConvProblem& conv) {
-  return ceil_div(conv.n() * conv.p() * conv.q(), tiling.block_m);
+  return ceil_div(conv.n() * conv.pixels_per_image(), tiling.block_m);
 }
 
 void add_gemm_tiling(Prelude& prelude, const GemmTiling& tiling, const ConvProblem& conv, const Arch& arch) {
-  const ConvLayout layout = conv.layout();
   const GemmAccess access = gemm_access(tiling, conv);
-  prelude.flag("NHWC", layout == ConvLayout::nhwc);
   prelude.constant("BLOCK_M", tiling.block_m).constant("BLOCK_N", tiling.block_n).constant("BLOCK_K", tiling.block_k);
   prelude.constant("THREAD_M", tiling.thread_m).constant("THREAD_N", tiling.thread_n);
   prelude.constant("SLICES", tiling.slices);
-  prelude.constant("LANES_M", lanes_m(tiling, layout)).constant("STAGES", tiling.stages);
+  prelude.constant("LANES_M", lanes_m(tiling, conv.y_along_k)).constant("STAGES", tiling.stages);
   prelude.constant("MIN_BLOCKS", min_blocks(tiling, conv, arch));
   prelude.constant("X_RUN", access.x_run).constant("W_RUN", access.w_run).constant("Y_RUN", access.y_run);
 }
 
 BlockWork gemm_block_work(const GemmTiling& tiling, const ConvProblem& conv, const Arch& arch, double chunks) {
-  const bool nchw = conv.layout() == ConvLayout::nchw;
   const GemmAccess access = gemm_access(tiling, conv);
   const double warps = tiling.warps(), k = tiling.block_k;
   const double sums = tiling.thread_m * tiling.thread_n, quads = (tiling.thread_m + tiling.thread_n) / 4.0;
   const double x_elements = tiling.block_m * k, w_elements = tiling.block_n * k;  // of a chunk
-  const bool same_taps = tiling.block_k % taps(conv) == 0;
+  const bool same_taps = tiling.block_k % conv.taps() == 0;
   // Instructions of an access and its address, and of a store to shared memory.
-  const double x_fetch = nchw && !conv.pointwise ? (same_taps ? 4 : 16) : 8.0 / access.x_run;
+  const double x_fetch = gathers(conv) ? (same_taps ? 4 : 16) : 8.0 / access.x_run;
   const double w_fetch = 4.0 / access.w_run;
   const double stash = size_of(conv.x.dtype) == 4 ? 1 : 2;
 
   BlockWork work;
   work.threads = tiling.threads();
-  const int bound = arch.registers_per_sm / (min_blocks(tiling, conv, arch) * tiling.threads());
-  work.registers = std::min(gemm_registers(tiling, conv), bound / 8 * 8);
+  work.registers = registers_with(min_blocks(tiling, conv, arch), tiling, arch);
   work.warps_at_half_rate = 1;  // sums are independent of each other
   work.shared_bytes = tiling.shared_bytes();
   work.fma = chunks * warps * k / tiling.slices * sums;
@@ -152,10 +156,12 @@ BlockWork gemm_block_work(const GemmTiling& tiling, const ConvProblem& conv, con
   // A 16-byte access takes two passes however few addresses its lanes share.
   work.shared_wavefronts = chunks * (warps * k / tiling.slices * quads * 2 + (x_elements + w_elements * 1.5) / 32);
   const double x_bytes = x_elements * size_of(conv.x.dtype), w_bytes = w_elements * size_of(conv.w.dtype);
-  const double x_spread = nchw ? static_cast<double>(std::min<int64_t>(conv.stride[1], 8)) : 1;
+  const int64_t x_pitch = conv.channels_inner ? conv.x.strides[dimension::channel]
+                                              : conv.x.strides[dimension::column] * conv.columns.stride;
+  const double x_spread = static_cast<double>(std::clamp<int64_t>(x_pitch, 1, 8));
   work.global_sectors = chunks * (x_bytes * x_spread + w_bytes * 1.4) / 32;
   // Neighbouring taps read the same rows, which L1 still holds.
-  const double reuse = std::min(4.0, std::sqrt(static_cast<double>(taps(conv))));
+  const double reuse = std::min(4.0, std::sqrt(static_cast<double>(conv.taps())));
   work.l2_bytes = chunks * (x_bytes * x_spread / reuse + w_bytes);
   // The chain of one warp: while it multiplies a chunk, the next is on its way; then it stores that and waits.
   const double multiply = k / tiling.slices * (sums * 1.25 + quads * 6);
@@ -169,22 +175,22 @@ BlockWork gemm_block_work(const GemmTiling& tiling, const ConvProblem& conv, con
 
 bool warps_tile_the_block(const GemmTiling& tiling, const ConvProblem&, const Target&) {
   return tiling.threads() <= 256 * tiling.slices && tiling.threads() <= 512 &&
-         lanes_m(tiling, ConvLayout::nchw) != 0;  // the same lanes do for nhwc
+         lanes_m(tiling, false) != 0;  // the same lanes do for true
 }
 
 bool threads_tile_the_loads(const GemmTiling& tiling, const ConvProblem& conv, const Target&) {
   const int x_run = gemm_access(tiling, conv).x_run;
-  if (conv.layout() == ConvLayout::nchw) return !conv.pointwise || tiling.block_m / x_run <= tiling.threads();
+  if (!conv.channels_inner) return !conv.pointwise || tiling.block_m / x_run <= tiling.threads();
   return tiling.threads() % (tiling.block_k / x_run) == 0;
 }
 
 bool block_k_suits_the_filter(const GemmTiling& tiling, const ConvProblem& conv, const Target&) {
-  if (conv.layout() == ConvLayout::nhwc) {
+  if (conv.channels_inner) {
     return is_power_of_two(tiling.block_k) && (tiling.block_k < 2 * conv.c_per_group() || tiling.block_k == 8);
   }
-  const auto whole = [&](int value) { return value % taps(conv) == 0; };
-  const int64_t filter = conv.c_per_group() * taps(conv);
-  const bool powers = is_power_of_two(static_cast<int>(taps(conv))) && taps(conv) <= 8;
+  const auto whole = [&](int value) { return value % conv.taps() == 0; };
+  const int64_t filter = conv.c_per_group() * conv.taps();
+  const bool powers = is_power_of_two(static_cast<int>(conv.taps())) && conv.taps() <= 8;
   if (powers || !std::any_of(std::begin(whole_filter_values), std::end(whole_filter_values), whole)) {
     return is_power_of_two(tiling.block_k) && (tiling.block_k < 2 * filter || tiling.block_k == 8);
   }
@@ -195,7 +201,7 @@ bool block_k_suits_the_filter(const GemmTiling& tiling, const ConvProblem& conv,
 }
 
 bool tile_suits_the_problem(const GemmTiling& tiling, const ConvProblem& conv, const Target&) {
-  const int64_t pixels = conv.n() * conv.p() * conv.q();
+  const int64_t pixels = conv.n() * conv.pixels_per_image();
   // Where even many blocks would not fill a device, large tiles only make fewer.
   constexpr int64_t few_blocks = 64, large_tile = 64 * 64;
   const bool few = channel_tiles(tiling, conv) * pixel_tiles(tiling, conv) < few_blocks;
@@ -211,7 +217,7 @@ bool tiles_fit_shared_memory(const GemmTiling& tiling, const ConvProblem&, const
 bool registers_suffice(const GemmTiling& tiling, const ConvProblem& conv, const Target& target) {
   if (staging(tiling, conv).pixel_rows > 32) return false;
   constexpr int most_that_pays = 176;  // more would leave an SM too few warps
-  return gemm_registers(tiling, conv) <= std::min(most_that_pays, target.arch.registers_per_sm / tiling.threads());
+  return gemm_registers(tiling, conv) <= std::min(most_that_pays, registers_with(1, tiling, target.arch));
 }
 
 bool slices_are_worthwhile(const GemmTiling& tiling, const ConvProblem& conv, const Target&) {
@@ -234,7 +240,7 @@ Algorithm gemm_convolution(const std::string& name,
     Prelude prelude = conv_prelude(conv);
     add_gemm_tiling(prelude, tiling, conv, target.arch);
     Launch launch = conv_launch(name, tiling.threads());
-    launch.grid[0] = blocks_for(conv, conv.p() * conv.q(), tiling.block_m);
+    launch.grid[0] = blocks_for(conv, conv.pixels_per_image(), tiling.block_m);
     launch.grid[1] = Count{channel_tiles(tiling, conv)};
     return Program{{emit.source(prelude)}, {launch}};
   };

@@ -35,9 +35,9 @@ struct GemmAccess {
 };
 GemmAccess gemm_access(const GemmTiling& tiling, const ConvProblem& conv);
 
-/// Lanes of a warp side by side along m: 8 in nchw, so that a warp's stores run along pixels; 4 in nhwc, along
-/// channels; something else where that does not tile the block; 0 if nothing does.
-int lanes_m(const GemmTiling& tiling, ConvLayout layout);
+/// Lanes of a warp side by side along m: 8 where stores run along the pixels, 4 where they run along the channels;
+/// something else where that does not tile the block; 0 if nothing does.
+int lanes_m(const GemmTiling& tiling, bool y_along_k);
 
 /// 32-bit registers that a thread will need, roughly.
 int gemm_registers(const GemmTiling& tiling, const ConvProblem& conv);

@@ -1,28 +1,27 @@
 // Convolution as a matrix product: sums[m][n] over k, with m the output pixels (image, p, q), n the output channels of
 // one group, and k the elements of a filter.
 //
-// k runs in the memory order of the filter and is cut into chunks of BLOCK_K rows. Packed nchw: k = (c, r, s), and a
-// chunk is any BLOCK_K consecutive k. Packed nhwc: k = (r, s, c), and a chunk is BLOCK_K channels of one tap (r, s).
-// Rows beyond the filter, taps outside the image and pixels beyond the last are zero in shared memory. How x gets there
-// is the business of lib/im2col_pixels.cuh and lib/pointwise_pixels.cuh.
+// The elements of a filter are numbered as lib/conv_operands.cuh says and cut into chunks of BLOCK_K rows.
+// CHANNELS_INNER: k = (t, r, s, c), and a chunk is BLOCK_K channels of one tap, loaded a few channels at a time.
+// Otherwise k = (c, t, r, s), and a chunk is any BLOCK_K consecutive k, loaded along the pixels. Rows beyond the
+// filter, taps outside the image and pixels beyond the last are zero in shared memory. How x gets there is the business
+// of lib/im2col_pixels.cuh and lib/pointwise_pixels.cuh.
 //
-// From the prelude: the problem; NHWC; X_RUN, W_RUN and Y_RUN, the elements that one access of x, w and y moves;
-// STAGES, the number of tiles in shared memory; and the tile of lib/gemm_tile.cuh.
+// From the prelude: the problem; X_RUN, W_RUN and Y_RUN, the elements that one access of x, w and y moves; Y_ALONG_K,
+// whether those of y are channels, not pixels; STAGES, the number of tiles in shared memory; and the tile of
+// lib/gemm_tile.cuh.
+#include "lib/conv_operands.cuh"
 #include "lib/gemm_tile.cuh"
-#include "lib/index.cuh"
 #include "lib/vector.cuh"
 
-constexpr int TAPS = R * S;
-constexpr int FILTER = C_PER_GROUP * TAPS;  // elements of one output channel's filter
 constexpr int CHUNKS_PER_TAP = ceil_div(C_PER_GROUP, BLOCK_K);
-constexpr int CHUNKS = NHWC ? TAPS * CHUNKS_PER_TAP : ceil_div(FILTER, BLOCK_K);
+constexpr int CHUNKS = CHANNELS_INNER ? TAPS * CHUNKS_PER_TAP : ceil_div(FILTER, BLOCK_K);
 constexpr int N_TILES = ceil_div(K_PER_GROUP, BLOCK_N);  // of one group
 
-// In nhwc a thread loads X_RUN channels of a pixel; in nchw it loads pixels.
-using PixelTile = SharedTile<BLOCK_M, NHWC ? X_RUN : BLOCK_K>;
+using PixelTile = SharedTile<BLOCK_M, CHANNELS_INNER ? X_RUN : BLOCK_K>;
 using FilterTile = SharedTile<BLOCK_N, W_RUN>;
 // Every pixel of x is one of y: no gaps, no borders.
-constexpr bool POINTWISE = TAPS == 1 && STRIDE_H == 1 && STRIDE_W == 1 && P == H && Q == W;
+constexpr bool POINTWISE = TAPS == 1 && STRIDE_D == 1 && STRIDE_H == 1 && STRIDE_W == 1 && Z == D && P == H && Q == W;
 
 template <bool FIRST, class A, class B>
 struct Select {
@@ -32,8 +31,6 @@ template <class A, class B>
 struct Select<false, A, B> {
   using type = B;
 };
-
-using UnsignedIndex = UnsignedOf<Index>::type;
 
 // What one block computes: BLOCK_M pixels from first_pixel on, BLOCK_N channels of `group` from first_k on.
 struct BlockTile {
@@ -47,7 +44,7 @@ struct BlockTile {
     unsigned block = blockIdx.y * gridDim.x + blockIdx.x;
     const int tile = static_cast<int>(block % (GROUPS * N_TILES));
     first_pixel = static_cast<Index>(block / (GROUPS * N_TILES)) * BLOCK_M;
-    pixels = (DYNAMIC_N ? static_cast<Index>(n) : N) * Index(P) * Q;
+    pixels = images_of(n) * PIXELS_PER_IMAGE;
     group = tile / N_TILES;
     first_k = tile % N_TILES * BLOCK_N;
   }
@@ -63,20 +60,22 @@ class Filters {
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
       exists_[i] = column(i) < smaller(channels, BLOCK_N);
-      offset_[i] = (first + column(i)) * FILTER + row(i);
+      offset_[i] = (first + column(i)) * Index(W_STRIDE_K) + (CHUNKS_ARE_EVEN ? filter_offset(row(i)) : 0);
     }
   }
 
   __device__ __forceinline__ void fetch(int chunk) {
     const int tap = chunk / CHUNKS_PER_TAP;
     const int c = chunk % CHUNKS_PER_TAP * BLOCK_K;
-    const int first = NHWC ? tap * C_PER_GROUP + c : chunk * BLOCK_K;
-    const int rows = NHWC ? C_PER_GROUP - c : FILTER - first;  // that exist, from this chunk on
-    constexpr bool WHOLE = (NHWC ? C_PER_GROUP : FILTER) % BLOCK_K == 0;
+    const int first = CHANNELS_INNER ? tap * C_PER_GROUP + c : chunk * BLOCK_K;
+    const int rows = CHANNELS_INNER ? C_PER_GROUP - c : FILTER - first;  // that exist, from this chunk on
+    constexpr bool WHOLE = (CHANNELS_INNER ? C_PER_GROUP : FILTER) % BLOCK_K == 0;
+    const Index chunk_offset = CHUNKS_ARE_EVEN ? filter_offset(first) : 0;
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
       const bool inside = exists_[i] && (WHOLE || row(i) < rows);
-      values_[i] = inside ? load_readonly<W_RUN>(w_ + (offset_[i] + first)) : zeros<TW, W_RUN>();
+      const Index offset = offset_[i] + (CHUNKS_ARE_EVEN ? chunk_offset : filter_offset(first + row(i)));
+      values_[i] = inside ? load_readonly<W_RUN>(w_ + offset) : zeros<TW, W_RUN>();
     }
   }
 
@@ -92,7 +91,12 @@ class Filters {
  private:
   static constexpr int RUNS = BLOCK_K / W_RUN;
   static constexpr int COUNT = ceil_div(RUNS * BLOCK_N, THREADS);
-  static_assert((NHWC ? C_PER_GROUP : FILTER) % W_RUN == 0, "an access stays in its rows");
+  static_assert((CHANNELS_INNER ? C_PER_GROUP : FILTER) % W_RUN == 0, "an access stays in its rows");
+  // Whether a row is as far from its chunk's first in every chunk: a chunk is channels of one tap, or whole channels,
+  // or part of one run.
+  static constexpr bool CHUNKS_ARE_EVEN =
+      CHANNELS_INNER || BLOCK_K % TAPS == 0 ||
+      is_one_run<W_STRIDE_S, S, W_STRIDE_R, R, W_STRIDE_T, T, W_STRIDE_C, C_PER_GROUP>();
 
   __device__ __forceinline__ static int column(int i) {
     return (static_cast<int>(threadIdx.x) + i * THREADS) / RUNS;
@@ -153,30 +157,42 @@ __device__ __forceinline__ void convolve_tile(const TX* x, const TW* w, const Bl
   if constexpr (SLICES > 1) gather_slices(memory.slice_sums, position, sums);
 }
 
-// Calls visit(offset, values, channel) for the sums of this thread, in runs of Y_RUN that lie side by side in y:
-// `offset` is the element of y of the first, `channel` its k. Nothing for pixels and channels that do not exist.
-template <class Visit>
+// Calls visit(place, channel, values) for the sums of this thread, in runs of Y_RUN that lie side by side in y: `place`
+// is the Place made of the first one's pixel number, `channel` its k. Nothing for pixels and channels that do not
+// exist.
+template <class Place, class Visit>
 __device__ __forceinline__ void for_each_output_run(const BlockTile& tile, const TilePosition& position,
                                                     const float (&sums)[THREAD_M][THREAD_N], Visit visit) {
   if (SLICES > 1 && position.slice != 0) return;
-  constexpr int STEP_M = NHWC ? 1 : Y_RUN;
-  constexpr int STEP_N = NHWC ? Y_RUN : 1;
+  constexpr int STEP_M = Y_ALONG_K ? 1 : Y_RUN;
+  constexpr int STEP_N = Y_ALONG_K ? Y_RUN : 1;
 #pragma unroll
   for (int m = 0; m < THREAD_M; m += STEP_M) {
     const Index pixel = tile.first_pixel + position.m + m / QUAD * QUAD_DISTANCE_M + m % QUAD;
     if (pixel >= tile.pixels) continue;
-    Index image = pixel;
-    const Index place = take_coordinate<static_cast<long long>(P) * Q>(image);
-    const Index pixel_offset = NHWC ? pixel * K : image * K * (Index(P) * Q) + place;
+    const Place place(pixel);
 #pragma unroll
     for (int n = 0; n < THREAD_N; n += STEP_N) {
       const int in_group = tile.first_k + position.n + n / QUAD * QUAD_DISTANCE_N + n % QUAD;
       if (in_group >= K_PER_GROUP) continue;
-      const int channel = tile.group * K_PER_GROUP + in_group;
       float values[Y_RUN];
 #pragma unroll
-      for (int i = 0; i < Y_RUN; ++i) values[i] = NHWC ? sums[m][n + i] : sums[m + i][n];
-      visit(pixel_offset + (NHWC ? Index(channel) : channel * (Index(P) * Q)), values, channel);
+      for (int i = 0; i < Y_RUN; ++i) values[i] = Y_ALONG_K ? sums[m][n + i] : sums[m + i][n];
+      visit(place, tile.group * K_PER_GROUP + in_group, values);
     }
   }
+}
+
+// A whole convolution: every block multiplies all chunks of its tile and finishes its outputs.
+template <class Pixels>
+__device__ __forceinline__ void convolve(const TX* x, const TW* w, TY* y, const EpilogueArguments& arguments,
+                                         long long n) {
+  const BlockTile tile(n);
+  const TilePosition position;
+  float sums[THREAD_M][THREAD_N];
+  convolve_tile<Pixels>(x, w, tile, 0, CHUNKS, position, sums);
+  for_each_output_run<OutputPixel>(tile, position, sums,
+                                   [&](const OutputPixel& pixel, int channel, const float(&values)[Y_RUN]) {
+                                     finish_outputs<Y_ALONG_K>(y, pixel, channel, values, arguments);
+                                   });
 }

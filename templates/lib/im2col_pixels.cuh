@@ -2,43 +2,47 @@
 // memory, for any stride, padding, dilation and groups. The im2col matrix exists only there, a tile at a time.
 #include "lib/conv_tile.cuh"
 
-// The input position under the filter's tap (0, 0) at one output pixel.
+// A tap of the filter: its distances from tap (0, 0, 0) in x. A mirrored filter meets x backwards.
+struct Tap {
+  Index deep, down, right;
+
+  __device__ __forceinline__ Tap(int t, int r, int s)
+      : deep(Index(MIRRORED ? T - 1 - t : t) * DILATION_D),
+        down(Index(MIRRORED ? R - 1 - r : r) * DILATION_H),
+        right(Index(MIRRORED ? S - 1 - s : s) * DILATION_W) {}
+
+  __device__ __forceinline__ Index offset() const { return Input::at(0, 0, deep, down, right); }
+};
+
+// The input position under the filter's tap (0, 0, 0) at one output pixel.
 struct Window {
-  Index h, w;
-  Index offset;  // of x at (image, first channel of the group, h, w): maybe outside
+  Index d, h, w;
+  Index offset;  // of x at (image, first channel of the group, d, h, w): maybe outside
 
   // Beyond the last pixel every tap is outside.
   __device__ __forceinline__ void place(const BlockTile& tile, Index pixel) {
     const bool exists = pixel < tile.pixels;
-    const Index q = take_coordinate<Q>(pixel);
+    w = take_coordinate<Q>(pixel) * STRIDE_W - PAD_LEFT;
     const Index top = take_coordinate<P>(pixel) * STRIDE_H - PAD_TOP;
-    w = q * STRIDE_W - PAD_LEFT;
-    const Index c = static_cast<Index>(tile.group) * C_PER_GROUP;
+    d = take_coordinate<Z>(pixel) * STRIDE_D - PAD_FRONT;
     const Index image = pixel;
-    offset = NHWC ? ((image * H + top) * W + w) * C + c : ((image * C + c) * H + top) * W + w;
+    offset = Input::at(image, static_cast<Index>(tile.group) * C_PER_GROUP, d, top, w);
     h = exists ? top : -(Index(1) << 30) - H;
   }
 
-  // Whether a tap is inside the image; `down` and `right` are its distances from tap (0, 0).
-  __device__ __forceinline__ bool holds(Index down, Index right) const {
-    return static_cast<UnsignedIndex>(h + down) < UnsignedIndex(H) &&
-           static_cast<UnsignedIndex>(w + right) < UnsignedIndex(W);
+  // Whether a tap is inside the image.
+  __device__ __forceinline__ bool holds(const Tap& tap) const {
+    return static_cast<UnsignedIndex>(d + tap.deep) < UnsignedIndex(D) &&
+           static_cast<UnsignedIndex>(h + tap.down) < UnsignedIndex(H) &&
+           static_cast<UnsignedIndex>(w + tap.right) < UnsignedIndex(W);
   }
 };
 
-// Distance of tap row r, or column s, from tap 0 in x. A mirrored filter meets x backwards.
-__device__ __forceinline__ Index tap_down(int r) {
-  return Index(MIRRORED ? R - 1 - r : r) * DILATION_H;
-}
-__device__ __forceinline__ Index tap_right(int s) {
-  return Index(MIRRORED ? S - 1 - s : s) * DILATION_W;
-}
-
-// Moves chunks of x from packed nchw to shared memory. A thread keeps to one column (pixel) or a few, whose lanes are
+// Moves chunks of x to shared memory along the pixels: a thread keeps to one column (pixel) or a few, whose lanes are
 // neighbours, and steps through the rows.
-class Im2colNchw {
+class Im2colAlongPixels {
  public:
-  __device__ __forceinline__ Im2colNchw(const TX* x, const BlockTile& tile) : x_(x) {
+  __device__ __forceinline__ Im2colAlongPixels(const TX* x, const BlockTile& tile) : x_(x) {
     const int thread = static_cast<int>(threadIdx.x);
     first_column_ = thread % BLOCK_M;
     first_row_ = thread / BLOCK_M;
@@ -53,7 +57,7 @@ class Im2colNchw {
   // Starts loading chunk number `chunk`.
   __device__ __forceinline__ void fetch(int chunk) {
     const int chunk_row = chunk * BLOCK_K;
-    const TX* const channel = x_ + static_cast<Index>(chunk) * (BLOCK_K / TAPS * Index(H) * W);
+    const TX* const channel = x_ + static_cast<Index>(chunk) * (BLOCK_K / TAPS * Index(X_STRIDE_C));
 #pragma unroll
     for (int j = 0; j < ROWS; ++j) {
       const int row = first_row_ + j * ROW_STEP;
@@ -67,12 +71,11 @@ class Im2colNchw {
         }
       } else {
         int c = chunk_row + row;
-        const int s = take_coordinate<S>(c);
-        const int r = take_coordinate<R>(c);
-        const Index distance = distance_of(c, r, s);
+        const Tap tap = take_tap(c);
+        const Index distance = c * Index(X_STRIDE_C) + tap.offset();
 #pragma unroll
         for (int i = 0; i < COLUMNS; ++i) {
-          const bool inside = exists && windows_[i].holds(tap_down(r), tap_right(s));
+          const bool inside = exists && windows_[i].holds(tap);
           values_[i][j] = inside ? x_[windows_[i].offset + distance] : TX{};
         }
       }
@@ -96,22 +99,25 @@ class Im2colNchw {
   static constexpr int ROWS = ceil_div(BLOCK_K, ROW_STEP);
   // Chunks of whole channels: a row is the same tap in every chunk, so all that depends on it is computed once.
   static constexpr bool SAME_TAPS = BLOCK_K % TAPS == 0;
-  static_assert(NHWC || BLOCK_M % THREADS == 0 || THREADS % BLOCK_M == 0, "threads tile the columns");
-  static_assert(NHWC || ROWS <= 32, "one bit a row");
+  static_assert(CHANNELS_INNER || BLOCK_M % THREADS == 0 || THREADS % BLOCK_M == 0, "threads tile the columns");
+  static_assert(CHANNELS_INNER || ROWS <= 32, "one bit a row");
 
-  __device__ __forceinline__ static Index distance_of(int c, int r, int s) {
-    return Index(c) * (Index(H) * W) + tap_down(r) * W + tap_right(s);
+  // Splits a number (c, t, r, s): returns the tap and leaves c.
+  __device__ __forceinline__ static Tap take_tap(int& c) {
+    const int s = take_coordinate<S>(c);
+    const int r = take_coordinate<R>(c);
+    const int t = take_coordinate<T>(c);
+    return Tap(t, r, s);
   }
 
   __device__ __forceinline__ void remember(int j) {
     int c = first_row_ + j * ROW_STEP;
-    const int s = take_coordinate<S>(c);
-    const int r = take_coordinate<R>(c);
-    distance_[j] = distance_of(c, r, s);
+    const Tap tap = take_tap(c);
+    distance_[j] = c * Index(X_STRIDE_C) + tap.offset();
 #pragma unroll
     for (int i = 0; i < COLUMNS; ++i) {
       if (j == 0) inside_[i] = 0;
-      inside_[i] |= static_cast<unsigned>(windows_[i].holds(tap_down(r), tap_right(s))) << j;
+      inside_[i] |= static_cast<unsigned>(windows_[i].holds(tap)) << j;
     }
   }
 
@@ -123,10 +129,17 @@ class Im2colNchw {
   TX values_[COLUMNS][ROWS];
 };
 
-// Moves chunks of x from packed nhwc to shared memory, X_RUN channels of a pixel at a time.
-class Im2colNhwc {
+// A number that the compiler knows nothing of. NVRTC 13.0 divides a number of few taps in 8 bits and then moves a term
+// of the result past the mask: the first tap of a row read 256 elements too far.
+__device__ __forceinline__ int opaque(int number) {
+  asm("" : "+r"(number));
+  return number;
+}
+
+// Moves chunks of x to shared memory along the channels: X_RUN of them of a pixel at a time.
+class Im2colAlongChannels {
  public:
-  __device__ __forceinline__ Im2colNhwc(const TX* x, const BlockTile& tile) : x_(x) {
+  __device__ __forceinline__ Im2colAlongChannels(const TX* x, const BlockTile& tile) : x_(x) {
     const int thread = static_cast<int>(threadIdx.x);
     first_column_ = thread / RUNS;
     row_ = thread % RUNS * X_RUN;
@@ -135,15 +148,15 @@ class Im2colNhwc {
   }
 
   __device__ __forceinline__ void fetch(int chunk) {
-    const int tap = chunk / CHUNKS_PER_TAP;
+    const int tap = opaque(chunk / CHUNKS_PER_TAP);
     const int c = chunk % CHUNKS_PER_TAP * BLOCK_K + row_;
-    const Index down = tap_down(tap / S), right = tap_right(tap % S);
-    const Index distance = (down * W + right) * C + c;
+    const Tap place(T == 1 ? 0 : tap / (R * S), T == 1 ? tap / S : tap / S % R, tap % S);
+    const Index distance = place.offset() + c * Index(X_STRIDE_C);
     const bool exists = C_PER_GROUP % BLOCK_K == 0 || c < C_PER_GROUP;
 #pragma unroll
     for (int i = 0; i < COLUMNS; ++i) {
       const bool inside =
-          exists && (COLUMNS * COLUMN_STEP == BLOCK_M || column(i) < BLOCK_M) && windows_[i].holds(down, right);
+          exists && (COLUMNS * COLUMN_STEP == BLOCK_M || column(i) < BLOCK_M) && windows_[i].holds(place);
       values_[i] = inside ? load_readonly<X_RUN>(x_ + (windows_[i].offset + distance)) : zeros<TX, X_RUN>();
     }
   }
@@ -161,8 +174,8 @@ class Im2colNhwc {
   static constexpr int RUNS = BLOCK_K / X_RUN;
   static constexpr int COLUMN_STEP = THREADS / RUNS;
   static constexpr int COLUMNS = ceil_div(BLOCK_M, COLUMN_STEP);
-  static_assert(!NHWC || THREADS % RUNS == 0, "threads tile the rows");
-  static_assert(!NHWC || C_PER_GROUP % X_RUN == 0, "an access stays in its group");
+  static_assert(!CHANNELS_INNER || THREADS % RUNS == 0, "threads tile the rows");
+  static_assert(!CHANNELS_INNER || C_PER_GROUP % X_RUN == 0, "an access stays in its group");
 
   __device__ __forceinline__ int column(int i) const {
     return first_column_ + i * COLUMN_STEP;
@@ -174,4 +187,4 @@ class Im2colNhwc {
   Vector<TX, X_RUN> values_[COLUMNS];
 };
 
-using Im2colPixels = typename Select<NHWC, Im2colNhwc, Im2colNchw>::type;
+using Im2colPixels = typename Select<CHANNELS_INNER, Im2colAlongChannels, Im2colAlongPixels>::type;

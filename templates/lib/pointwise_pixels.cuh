@@ -1,31 +1,28 @@
-// The left operand of a 1x1 convolution with unit stride and no padding: moves x to shared memory in vectors of X_RUN.
-// Packed nchw: rows are channels, contiguous along the pixels of an image; packed nhwc: rows are pixels.
+// The left operand of a 1x1 convolution with unit stride and no padding: moves x to shared memory in vectors of X_RUN,
+// which are neighbouring channels if CHANNELS_INNER, else neighbouring pixels.
 #include "lib/conv_tile.cuh"
 
-constexpr int IMAGE = P * Q;  // pixels; also of the input
-
-// Moves chunks of x from packed nchw: a thread keeps to X_RUN pixels and steps through the channels.
-class PointwiseNchw {
+// Along the pixels: a thread keeps to X_RUN pixels and steps through the channels.
+class PointwiseAlongPixels {
  public:
-  __device__ __forceinline__ PointwiseNchw(const TX* x, const BlockTile& tile) {
+  __device__ __forceinline__ PointwiseAlongPixels(const TX* x, const BlockTile& tile) {
     const int thread = static_cast<int>(threadIdx.x);
     column_ = thread % RUNS * X_RUN;
     row_ = thread / RUNS;
-    Index image = tile.first_pixel + column_;
-    exists_ = image < tile.pixels;
-    const Index place = take_coordinate<IMAGE>(image);
+    const Index pixel = tile.first_pixel + column_;
+    exists_ = pixel < tile.pixels;
     const Index channel = static_cast<Index>(tile.group) * C_PER_GROUP + row_;
-    x_ = x + ((image * C + channel) * IMAGE + place);
+    x_ = x + (Input::of_pixel(pixel) + channel * Index(X_STRIDE_C));
   }
 
   __device__ __forceinline__ void fetch(int chunk) {
-    const TX* const first = x_ + static_cast<Index>(chunk) * BLOCK_K * IMAGE;
+    const TX* const first = x_ + static_cast<Index>(chunk) * (BLOCK_K * Index(X_STRIDE_C));
 #pragma unroll
     for (int j = 0; j < ROWS; ++j) {
       const int row = row_ + j * ROW_STEP;
       const bool exists = exists_ && (ROWS * ROW_STEP == BLOCK_K || row < BLOCK_K) &&
                           (FILTER % BLOCK_K == 0 || chunk * BLOCK_K + row < FILTER);
-      values_[j] = exists ? load_readonly<X_RUN>(first + Index(j) * ROW_STEP * IMAGE) : zeros<TX, X_RUN>();
+      values_[j] = exists ? load_readonly<X_RUN>(first + Index(j) * ROW_STEP * X_STRIDE_C) : zeros<TX, X_RUN>();
     }
   }
 
@@ -42,12 +39,12 @@ class PointwiseNchw {
   }
 
  private:
-  static constexpr bool APPLIES = POINTWISE && !NHWC;
+  static constexpr bool APPLIES = POINTWISE && !CHANNELS_INNER;
   static constexpr int RUNS = BLOCK_M / X_RUN;  // of a row
   static constexpr int ROW_STEP = larger(1, THREADS / RUNS);
   static constexpr int ROWS = ceil_div(BLOCK_K, ROW_STEP);
   static_assert(!APPLIES || THREADS % RUNS == 0, "threads tile the rows");
-  static_assert(!APPLIES || IMAGE % X_RUN == 0, "an access stays in its image");
+  static_assert(!APPLIES || PIXELS_PER_IMAGE % X_RUN == 0, "an access stays in its image");
 
   const TX* x_;
   int column_, row_;
@@ -55,25 +52,31 @@ class PointwiseNchw {
   Vector<TX, X_RUN> values_[ROWS];
 };
 
-// Moves chunks of x from packed nhwc: a thread keeps to X_RUN channels of the chunk and steps through the pixels.
-class PointwiseNhwc {
+// Along the channels: a thread keeps to X_RUN channels of the chunk and steps through the pixels.
+class PointwiseAlongChannels {
  public:
-  __device__ __forceinline__ PointwiseNhwc(const TX* x, const BlockTile& tile)
+  __device__ __forceinline__ PointwiseAlongChannels(const TX* x, const BlockTile& tile)
       : pixels_(tile.pixels - tile.first_pixel) {
     const int thread = static_cast<int>(threadIdx.x);
     column_ = thread / RUNS;
     row_ = thread % RUNS * X_RUN;
-    x_ = x + ((tile.first_pixel + column_) * C + tile.group * C_PER_GROUP + row_);
+    const Index channel = static_cast<Index>(tile.group) * C_PER_GROUP + row_;
+    x_ = x + channel * Index(X_STRIDE_C);
+    if constexpr (EVEN) x_ += Input::of_pixel(tile.first_pixel + column_);
+#pragma unroll
+    for (int i = 0; i < COLUMNS && !EVEN; ++i) {
+      offset_[i] = Input::of_pixel(tile.first_pixel + column_ + i * COLUMN_STEP);
+    }
   }
 
   __device__ __forceinline__ void fetch(int chunk) {
-    const TX* const first = x_ + chunk * BLOCK_K;
+    const TX* const first = x_ + static_cast<Index>(chunk) * (BLOCK_K * Index(X_STRIDE_C));
     const bool row_exists = C_PER_GROUP % BLOCK_K == 0 || chunk * BLOCK_K + row_ < C_PER_GROUP;
 #pragma unroll
     for (int i = 0; i < COLUMNS; ++i) {
       const int column = column_ + i * COLUMN_STEP;
       const bool exists = row_exists && (COLUMNS * COLUMN_STEP == BLOCK_M || column < BLOCK_M) && column < pixels_;
-      values_[i] = exists ? load_readonly<X_RUN>(first + Index(i) * COLUMN_STEP * C) : zeros<TX, X_RUN>();
+      values_[i] = exists ? load_readonly<X_RUN>(first + offset(i)) : zeros<TX, X_RUN>();
     }
   }
 
@@ -88,17 +91,25 @@ class PointwiseNhwc {
   }
 
  private:
-  static constexpr bool APPLIES = POINTWISE && NHWC;
+  static constexpr bool APPLIES = POINTWISE && CHANNELS_INNER;
   static constexpr int RUNS = larger(1, BLOCK_K / X_RUN);  // of a column
   static constexpr int COLUMN_STEP = THREADS / RUNS;
   static constexpr int COLUMNS = ceil_div(BLOCK_M, COLUMN_STEP);
   static_assert(!APPLIES || THREADS % RUNS == 0, "threads tile the columns");
   static_assert(!APPLIES || C_PER_GROUP % X_RUN == 0, "an access stays in its group");
 
+  // Pixels at one distance from each other need no offset each.
+  static constexpr bool EVEN = Input::PIXELS_ARE_ONE_RUN;
+
+  __device__ __forceinline__ Index offset(int i) const {
+    return EVEN ? Input::of_pixel(Index(i) * COLUMN_STEP) : offset_[EVEN ? 0 : i];
+  }
+
   const TX* x_;
   Index pixels_;  // from this tile on
+  Index offset_[EVEN ? 1 : COLUMNS];
   int column_, row_;
   Vector<TX, X_RUN> values_[COLUMNS];
 };
 
-using PointwisePixels = typename Select<NHWC, PointwiseNhwc, PointwiseNchw>::type;
+using PointwisePixels = typename Select<CHANNELS_INNER, PointwiseAlongChannels, PointwiseAlongPixels>::type;

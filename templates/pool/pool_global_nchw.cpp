@@ -4,10 +4,12 @@
 #include "descriptor/parts.h"
 #include "descriptor/streaming_estimate.h"
 #include "kiln/generator/algorithm.h"
-#include "pool/pool_window.h"
+#include "pool/pool_problem.h"
 
 namespace kiln {
 namespace {
+
+using descriptor::PoolProblem;
 
 struct Shape {
   int threads;
@@ -15,28 +17,26 @@ struct Shape {
   int vector;  // elements a load
 };
 
-std::optional<std::string> refusal(const PoolForward& pool, const Target&) {
+std::optional<std::string> refusal(const PoolProblem& pool, const Target&) {
   if (!descriptor::is_global(pool)) return "the window must be all of x, without padding";
-  if (!pool.x.is_packed("nchw") || !pool.y.is_packed("nchw")) return "x and y must be packed nchw";
+  if (auto reason = descriptor::order_refusal(pool, descriptor::Inner::pixels)) return reason;
   return std::nullopt;
 }
 
-bool aligned(const Shape& shape, const PoolForward& pool, const Target&) {
-  const int64_t plane = pool.h() * pool.width();
-  const TensorSpec flat{pool.x.dtype, {pool.n() * pool.c(), plane}, {plane, 1}, pool.x.alignment};
-  return descriptor::vector_fits(flat, 1, shape.vector);
+bool aligned(const Shape& shape, const PoolProblem& pool, const Target&) {
+  using namespace descriptor::dimension;
+  return descriptor::vector_fits(pool.x, {column, row, plane}, shape.vector);
 }
 
-bool lanes_form_groups(const Shape& shape, const PoolForward&, const Target&) {
+bool lanes_form_groups(const Shape& shape, const PoolProblem&, const Target&) {
   return shape.lanes <= 32 || shape.lanes == shape.threads;
 }
 
-bool lanes_have_work(const Shape& shape, const PoolForward& pool, const Target&) {
-  const TensorSpec& x = pool.x;
-  return shape.lanes == 4 || shape.lanes / 2 * shape.vector < x.extents[2] * x.extents[3];
+bool lanes_have_work(const Shape& shape, const PoolProblem& pool, const Target&) {
+  return shape.lanes == 4 || shape.lanes / 2 * shape.vector < pool.taps();
 }
 
-Program program(const Shape& shape, const PoolForward& pool, const Target&, const Emitter& emit) {
+Program program(const Shape& shape, const PoolProblem& pool, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::pool_prelude(pool);
   prelude.constant("THREADS", shape.threads).constant("LANES", shape.lanes).constant("VECTOR", shape.vector);
 
@@ -45,9 +45,9 @@ Program program(const Shape& shape, const PoolForward& pool, const Target&, cons
   return Program{{emit.source(prelude)}, {launch}};
 }
 
-Estimate predict(const Shape& shape, const PoolForward& pool, const Target& target, const DeviceFigures& device) {
+Estimate predict(const Shape& shape, const PoolProblem& pool, const Target& target, const DeviceFigures& device) {
   const auto planes = static_cast<double>(pool.n() * pool.c());
-  const auto plane = static_cast<double>(pool.h() * pool.width());
+  const auto plane = static_cast<double>(pool.taps());
   const double bytes = size_of(pool.x.dtype);
   const double steps = std::ceil(plane / (shape.lanes * shape.vector));
 
@@ -68,7 +68,7 @@ Estimate predict(const Shape& shape, const PoolForward& pool, const Target& targ
 }  // namespace
 
 Algorithm pool_global_nchw() {
-  return describe<Shape, PoolForward>("pool_global_nchw", "pool_forward", "pool/pool_global_nchw.cu")
+  return describe<Shape, PoolProblem>("pool_global_nchw", "pool_forward", "pool/pool_global_nchw.cu")
       .param("LANES", &Shape::lanes, {32, 16, 8, 4, 128, 256, 512})
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("THREADS", &Shape::threads, {128, 256, 512, 64})

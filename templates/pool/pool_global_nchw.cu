@@ -1,23 +1,24 @@
-// Global pooling of packed NCHW tensors: y[n,c] = max or average of a plane of H * W contiguous elements.
+// Global pooling along the pixels: y[n,c] = max or average of all elements of a channel. Any strides; fast where pixels
+// stand side by side.
 //
-// LANES neighbouring threads reduce a plane: up to a warp, or the whole block. Parameters: pool_global_nchw.cpp.
+// LANES neighbouring threads reduce a channel: up to a warp, or the whole block. Parameters: pool_global_nchw.cpp.
 #include "lib/blend.cuh"
-#include "lib/index.cuh"
-#include "lib/pooling.cuh"
+#include "lib/pool_operands.cuh"
 #include "lib/reduce.cuh"
 #include "lib/vector.cuh"
 
 constexpr int PLANES_PER_BLOCK = THREADS / LANES;
-constexpr Index PLANE = Index(H) * W;
+constexpr Index PLANE = Index(D) * H * W;
 constexpr Index STEP = Index(LANES) * VECTOR;  // elements that the lanes of a plane take at a time
 
 static_assert(LANES <= 32 || LANES == THREADS, "lanes of a plane are within a warp or are the whole block");
+static_assert(VECTOR == 1 || X_STRIDE_W == 1 || W == 1, "a vector holds neighbours");
 static_assert(PLANE % VECTOR == 0, "a vector must not cross the end of a plane");
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     pool_global_nchw(const TX* __restrict__ x, TY* __restrict__ y, float alpha, float beta, long long n) {
   __shared__ float scratch[32];
-  const Index planes = (DYNAMIC_N ? static_cast<Index>(n) : N) * Index(C);
+  const Index planes = images_of(n) * Index(C);
   const Index plane = static_cast<Index>(blockIdx.x) * PLANES_PER_BLOCK + static_cast<Index>(threadIdx.x) / LANES;
   const Index lane = static_cast<Index>(threadIdx.x) % LANES;
 
@@ -26,10 +27,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
   for (int j = 0; j < VECTOR; ++j) values[j] = pool_start<MODE>();
   if (plane < planes) {
-    const TX* source = x + plane * PLANE;
+    Index image = plane;
+    const Index c = take_coordinate<C>(image);
+    const TX* source = x + Input::at(image, c, 0, 0, 0);
 #pragma unroll 4
     for (Index i = lane * VECTOR; i < PLANE; i += STEP) {
-      const Vector<TX, VECTOR> loaded = load_readonly<VECTOR>(source + i);
+      const Vector<TX, VECTOR> loaded = load_readonly<VECTOR>(source + Input::of_place(i));
 #pragma unroll
       for (int j = 0; j < VECTOR; ++j) values[j] = pool_add<MODE>(values[j], to_float(loaded[j]));
     }
@@ -44,8 +47,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     value = block_reduce<THREADS>(values[0], scratch, PoolCombine<MODE>());
   }
   if (lane != 0 || plane >= planes) return;
+  Index image = plane;
+  const Index c = take_coordinate<C>(image);
+  TY* const target = y + Output::at(image, c, 0, 0, 0);
   float old = 0.0f;
-  if constexpr (BETA != SCALE_ZERO) old = to_float(y[plane]);
+  if constexpr (BETA != SCALE_ZERO) old = to_float(*target);
   value = pool_finish<MODE>(value, static_cast<float>(PLANE));
-  y[plane] = from_float<TY>(blended<ALPHA, BETA>(value, alpha, old, beta));
+  *target = from_float<TY>(blended<ALPHA, BETA>(value, alpha, old, beta));
 }

@@ -4,10 +4,12 @@
 #include "descriptor/parts.h"
 #include "descriptor/streaming_estimate.h"
 #include "kiln/generator/algorithm.h"
-#include "pool/pool_window.h"
+#include "pool/pool_problem.h"
 
 namespace kiln {
 namespace {
+
+using descriptor::PoolProblem;
 
 struct Shape {
   int lanes;   // threads along C
@@ -15,39 +17,38 @@ struct Shape {
   int vector;  // channels a thread
 };
 
-int64_t slices(const Shape& shape, const PoolForward& pool) {
+int64_t slices(const Shape& shape, const PoolProblem& pool) {
   return (pool.c() + shape.lanes * shape.vector - 1) / (shape.lanes * shape.vector);
 }
 
-std::optional<std::string> refusal(const PoolForward& pool, const Target&) {
+std::optional<std::string> refusal(const PoolProblem& pool, const Target&) {
   if (!descriptor::is_global(pool)) return "the window must be all of x, without padding";
-  if (!pool.x.is_packed("nhwc") || !pool.y.is_packed("nhwc")) return "x and y must be packed nhwc";
+  if (auto reason = descriptor::order_refusal(pool, descriptor::Inner::channels)) return reason;
   return std::nullopt;
 }
 
-bool aligned(const Shape& shape, const PoolForward& pool, const Target&) {
-  return descriptor::vector_fits(pool.x, 1, shape.vector);
+bool aligned(const Shape& shape, const PoolProblem& pool, const Target&) {
+  return descriptor::vector_fits(pool.x, {descriptor::dimension::channel}, shape.vector);
 }
 
-bool block_fits(const Shape& shape, const PoolForward&, const Target& target) {
+bool block_fits(const Shape& shape, const PoolProblem&, const Target& target) {
   const int threads = shape.lanes * shape.rows;
   return threads >= 32 && threads <= std::min(512, target.arch.threads_per_block);
 }
 
-bool shared_memory_fits(const Shape& shape, const PoolForward&, const Target& target) {
+bool shared_memory_fits(const Shape& shape, const PoolProblem&, const Target& target) {
   return shape.rows * shape.lanes * shape.vector * 4 <= target.arch.shared_per_block_default;
 }
 
-bool lanes_have_work(const Shape& shape, const PoolForward& pool, const Target&) {
+bool lanes_have_work(const Shape& shape, const PoolProblem& pool, const Target&) {
   return shape.lanes == 8 || shape.lanes / 2 * shape.vector < pool.x.extents[1];
 }
 
-bool rows_have_work(const Shape& shape, const PoolForward& pool, const Target&) {
-  const TensorSpec& x = pool.x;
-  return shape.rows / 2 < x.extents[2] * x.extents[3] || shape.rows * shape.lanes <= 32;
+bool rows_have_work(const Shape& shape, const PoolProblem& pool, const Target&) {
+  return shape.rows / 2 < pool.taps() || shape.rows * shape.lanes <= 32;
 }
 
-Program program(const Shape& shape, const PoolForward& pool, const Target&, const Emitter& emit) {
+Program program(const Shape& shape, const PoolProblem& pool, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::pool_prelude(pool);
   prelude.constant("LANES", shape.lanes).constant("ROWS", shape.rows).constant("VECTOR", shape.vector);
 
@@ -56,10 +57,10 @@ Program program(const Shape& shape, const PoolForward& pool, const Target&, cons
   return Program{{emit.source(prelude)}, {launch}};
 }
 
-Estimate predict(const Shape& shape, const PoolForward& pool, const Target& target, const DeviceFigures& device) {
+Estimate predict(const Shape& shape, const PoolProblem& pool, const Target& target, const DeviceFigures& device) {
   const double blocks = static_cast<double>(slices(shape, pool) * pool.n());
   const double threads = shape.lanes * shape.rows;
-  const double steps = std::ceil(static_cast<double>(pool.h() * pool.width()) / shape.rows);
+  const double steps = std::ceil(static_cast<double>(pool.taps()) / shape.rows);
   const double bytes = size_of(pool.x.dtype);
 
   descriptor::StreamingWork work;
@@ -77,7 +78,7 @@ Estimate predict(const Shape& shape, const PoolForward& pool, const Target& targ
 }  // namespace
 
 Algorithm pool_global_nhwc() {
-  return describe<Shape, PoolForward>("pool_global_nhwc", "pool_forward", "pool/pool_global_nhwc.cu")
+  return describe<Shape, PoolProblem>("pool_global_nhwc", "pool_forward", "pool/pool_global_nhwc.cu")
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("LANES", &Shape::lanes, {32, 16, 8, 64})
       .param("ROWS", &Shape::rows, {8, 4, 16, 2, 32})

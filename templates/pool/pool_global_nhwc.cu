@@ -1,16 +1,17 @@
-// Global pooling of packed NHWC tensors: y[n,c] = max or average over H * W pixels of C contiguous channels.
+// Global pooling along the channels: y[n,c] = max or average over all pixels. Any strides; fast where channels stand
+// side by side.
 //
 // A block takes LANES * VECTOR channels of an image: its ROWS rows of LANES threads share the pixels among them and
 // meet in shared memory. Parameters: pool_global_nhwc.cpp.
 #include "lib/blend.cuh"
-#include "lib/index.cuh"
-#include "lib/pooling.cuh"
+#include "lib/pool_operands.cuh"
 #include "lib/vector.cuh"
 
-constexpr Index PIXELS = Index(H) * W;
+constexpr Index PIXELS = Index(D) * H * W;
 constexpr int CHANNELS = LANES * VECTOR;  // of a block
 constexpr int SLICES = ceil_div<int>(C, CHANNELS);
 
+static_assert(VECTOR == 1 || X_STRIDE_C == 1, "a vector holds neighbours");
 static_assert(C % VECTOR == 0, "a vector must not cross the end of a pixel");
 
 extern "C" __global__ void __launch_bounds__(LANES* ROWS)
@@ -26,10 +27,10 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS)
 #pragma unroll
   for (int j = 0; j < VECTOR; ++j) values[j] = pool_start<MODE>();
   if (c < C) {
-    const TX* source = x + image * (PIXELS * C) + c;
+    const TX* source = x + Input::at(image, c, 0, 0, 0);
 #pragma unroll 4
     for (Index i = row; i < PIXELS; i += ROWS) {
-      const Vector<TX, VECTOR> loaded = load_readonly<VECTOR>(source + i * C);
+      const Vector<TX, VECTOR> loaded = load_readonly<VECTOR>(source + Input::of_place(i));
 #pragma unroll
       for (int j = 0; j < VECTOR; ++j) values[j] = pool_add<MODE>(values[j], to_float(loaded[j]));
     }
@@ -46,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS)
     float value = partial[0][column];
 #pragma unroll
     for (int r = 1; r < ROWS; ++r) value = pool_add<MODE>(value, partial[r][column]);
-    TY* target = y + image * C + channel;
+    TY* const target = y + Output::at(image, channel, 0, 0, 0);
     float old = 0.0f;
     if constexpr (BETA != SCALE_ZERO) old = to_float(*target);
     value = pool_finish<MODE>(value, static_cast<float>(PIXELS));

@@ -3,10 +3,12 @@
 #include "descriptor/parts.h"
 #include "descriptor/streaming_estimate.h"
 #include "kiln/generator/algorithm.h"
-#include "pool/pool_window.h"
+#include "pool/pool_problem.h"
 
 namespace kiln {
 namespace {
+
+using descriptor::PoolProblem;
 
 struct Tile {
   int threads;
@@ -16,50 +18,50 @@ struct Tile {
 
 // How the tile lies on x and y, as pool_nchw.cu computes it.
 struct Cover {
-  Cover(const Tile& tile, const PoolForward& pool) {
-    const int64_t lead = (tile.vector - pool.pad_begin[1] % tile.vector) % tile.vector;
-    const int64_t span = (tile.tile_q - 1) * pool.stride[1] + (pool.window[1] - 1) * pool.dilation[1] + 1;
+  Cover(const Tile& tile, const PoolProblem& pool) {
+    const int64_t lead = (tile.vector - pool.columns.pad_begin % tile.vector) % tile.vector;
+    const int64_t span =
+        (tile.tile_q - 1) * pool.columns.stride + (pool.columns.window - 1) * pool.columns.dilation + 1;
     vectors = (lead + span + tile.vector - 1) / tile.vector;
-    rows = (tile.tile_p - 1) * pool.stride[0] + (pool.window[0] - 1) * pool.dilation[0] + 1;
-    row_step = tile.tile_p > 1 ? 1 : pool.dilation[0];
+    rows = (tile.tile_p - 1) * pool.rows.stride + (pool.rows.window - 1) * pool.rows.dilation + 1;
+    row_step = tile.tile_p > 1 ? 1 : pool.rows.dilation;
     // Rows of a taller tile are known at compile time or the tile would not stay in registers.
-    row_unroll = tile.tile_p > 1 ? rows : std::clamp<int64_t>(64 / (pool.window[1] * tile.tile_q), 1, 4);
-    tiles_per_image =
-        pool.c() * ((pool.p() + tile.tile_p - 1) / tile.tile_p) * ((pool.q() + tile.tile_q - 1) / tile.tile_q);
-    store = descriptor::widest_vector(pool.y, 3, tile.tile_q);
+    row_unroll = tile.tile_p > 1 ? rows : std::clamp<int64_t>(64 / (pool.columns.window * tile.tile_q), 1, 4);
+    tiles_per_image = pool.c() * pool.planes.outputs * ((pool.rows.outputs + tile.tile_p - 1) / tile.tile_p) *
+                      ((pool.columns.outputs + tile.tile_q - 1) / tile.tile_q);
+    store = descriptor::widest_vector(pool.y, {descriptor::dimension::column}, tile.tile_q);
   }
 
   int64_t vectors, rows, row_step, row_unroll, tiles_per_image;
   int store;
 };
 
-std::optional<std::string> refusal(const PoolForward& pool, const Target&) {
-  if (!pool.x.is_packed("nchw") || !pool.y.is_packed("nchw")) return "x and y must be packed nchw";
-  if (!descriptor::window_fits_int(pool)) return "window coordinates do not fit 32 bits";
-  if ((pool.window[1] - 1) * pool.dilation[1] + 1 > 32) return "the window is wider than 32 columns";
+std::optional<std::string> refusal(const PoolProblem& pool, const Target&) {
+  if (auto reason = descriptor::order_refusal(pool, descriptor::Inner::pixels)) return reason;
+  if (!descriptor::coordinates_fit_int(pool)) return "window coordinates do not fit 32 bits";
+  if ((pool.columns.window - 1) * pool.columns.dilation + 1 > 32) return "the window is wider than 32 columns";
   return std::nullopt;
 }
 
-bool aligned(const Tile& tile, const PoolForward& pool, const Target&) {
-  return descriptor::vector_fits(pool.x, 3, tile.vector);
+bool aligned(const Tile& tile, const PoolProblem& pool, const Target&) {
+  return descriptor::vector_fits(pool.x, {descriptor::dimension::column}, tile.vector);
 }
 
-bool tiles_start_alike(const Tile& tile, const PoolForward& pool, const Target&) {
-  return pool.q() <= tile.tile_q || tile.tile_q * pool.stride[1] % tile.vector == 0;
+bool tiles_start_alike(const Tile& tile, const PoolProblem& pool, const Target&) {
+  return pool.columns.outputs <= tile.tile_q || tile.tile_q * pool.columns.stride % tile.vector == 0;
 }
 
-bool no_idle_outputs(const Tile& tile, const PoolForward& pool, const Target&) {
-  const TensorSpec& y = pool.y;
-  return tile.tile_p / 2 < y.extents[2] && tile.tile_q / 2 < y.extents[3];
+bool no_idle_outputs(const Tile& tile, const PoolProblem& pool, const Target&) {
+  return tile.tile_p / 2 < pool.rows.outputs && tile.tile_q / 2 < pool.columns.outputs;
 }
 
-bool fits_registers(const Tile& tile, const PoolForward& pool, const Target&) {
+bool fits_registers(const Tile& tile, const PoolProblem& pool, const Target&) {
   const Cover cover(tile, pool);
   return cover.vectors * tile.vector + tile.tile_p * tile.tile_q <= 80 &&
-         cover.row_unroll * (pool.window[1] * tile.tile_q + cover.vectors * tile.vector) <= 512;
+         cover.row_unroll * (pool.columns.window * tile.tile_q + cover.vectors * tile.vector) <= 512;
 }
 
-Program program(const Tile& tile, const PoolForward& pool, const Target&, const Emitter& emit) {
+Program program(const Tile& tile, const PoolProblem& pool, const Target&, const Emitter& emit) {
   const Cover cover(tile, pool);
   Prelude prelude = descriptor::pool_prelude(pool);
   prelude.constant("THREADS", tile.threads).constant("VECTOR", tile.vector).constant("STORE", cover.store);
@@ -71,11 +73,11 @@ Program program(const Tile& tile, const PoolForward& pool, const Target&, const 
   return Program{{emit.source(prelude)}, {launch}};
 }
 
-Estimate predict(const Tile& tile, const PoolForward& pool, const Target& target, const DeviceFigures& device) {
+Estimate predict(const Tile& tile, const PoolProblem& pool, const Target& target, const DeviceFigures& device) {
   const Cover cover(tile, pool);
   const double threads = static_cast<double>(cover.tiles_per_image * pool.n());
-  const double rows_read =
-      static_cast<double>(std::min(cover.rows, static_cast<int64_t>(tile.tile_p) * pool.window[0]));
+  const double rows_read = static_cast<double>(
+      pool.planes.window * std::min(cover.rows, static_cast<int64_t>(tile.tile_p) * pool.rows.window));
   const auto vectors = static_cast<double>(cover.vectors);
   const double outputs = tile.tile_p * tile.tile_q;
   const double bytes = size_of(pool.x.dtype);
@@ -87,7 +89,7 @@ Estimate predict(const Tile& tile, const PoolForward& pool, const Target& target
        outputs / cover.store *
            descriptor::lane_bytes(cover.store * size_of(pool.y.dtype), tile.tile_q * size_of(pool.y.dtype)));
   const double loads = vectors * (6 + (bytes < 4 ? tile.vector : 0));
-  const double adds = static_cast<double>(pool.window[1]) * tile.tile_q + static_cast<double>(pool.window[0]);
+  const double adds = static_cast<double>(pool.columns.window) * tile.tile_q + static_cast<double>(pool.rows.window);
   work.threads = threads;
   work.instructions_per_thread = 40 + rows_read * (8 + loads + adds) + outputs * 8;
   work.blocks = threads / tile.threads;
@@ -100,7 +102,7 @@ Estimate predict(const Tile& tile, const PoolForward& pool, const Target& target
 }  // namespace
 
 Algorithm pool_nchw() {
-  return describe<Tile, PoolForward>("pool_nchw", "pool_forward", "pool/pool_nchw.cu")
+  return describe<Tile, PoolProblem>("pool_nchw", "pool_forward", "pool/pool_nchw.cu")
       .param("VECTOR", &Tile::vector, {4, 8, 2, 1})
       .param("TILE_Q", &Tile::tile_q, {4, 2, 8, 1})
       .param("TILE_P", &Tile::tile_p, {1, 2, 4})

@@ -1,11 +1,11 @@
-// Pooling of packed NCHW tensors: a thread makes TILE_P x TILE_Q neighbouring outputs of one plane.
+// Pooling along the pixels: a thread makes TILE_P x TILE_Q neighbouring outputs of one plane. Any strides; fast where
+// pixels of a row stand side by side.
 //
 // A row of x that windows of the tile cover is loaded once, in aligned vectors of VECTOR elements, and reduced along w
 // for each of the TILE_Q columns; windows that share the row share that result. Rows and vectors outside x are not
 // loaded. Because VECTOR divides W and TILE_Q * STRIDE_W, a vector lies wholly inside or wholly outside a row, at
 // positions in the segment that are known at compile time. Parameters: pool_nchw.cpp.
-#include "lib/index.cuh"
-#include "lib/pooling.cuh"
+#include "lib/pool_operands.cuh"
 #include "lib/store.cuh"
 #include "lib/vector.cuh"
 
@@ -17,6 +17,8 @@ constexpr int SPAN = (TILE_Q - 1) * STRIDE_W + (S - 1) * DILATION_W + 1;  // col
 constexpr int VECTORS = ceil_div(LEAD + SPAN, VECTOR);
 constexpr int ROWS = (TILE_P - 1) * STRIDE_H + (R - 1) * DILATION_H + 1;  // rows that windows of the tile cover
 
+static_assert(VECTOR == 1 || X_STRIDE_W == 1, "a vector holds neighbours");
+static_assert(STORE == 1 || Y_STRIDE_Q == 1, "a store moves neighbours");
 static_assert(W % VECTOR == 0, "a vector must not cross the end of a row");
 static_assert(TILES_Q == 1 || TILE_Q * STRIDE_W % VECTOR == 0, "every tile must start at the same place in a vector");
 static_assert(Q % STORE == 0 && TILE_Q % STORE == 0, "a store must lie inside a row and a tile");
@@ -32,7 +34,8 @@ __device__ __forceinline__ TileRow reduced_row(const TX* plane, Index h, Index f
   for (int i = 0; i < VECTORS; ++i) {
     const Index column = first_column + i * VECTOR;
     if (column >= 0 && column < W) {
-      const Vector<TX, VECTOR> loaded = load_readonly<VECTOR>(plane + h * W + column);
+      const Vector<TX, VECTOR> loaded =
+          load_readonly<VECTOR>(plane + h * Index(X_STRIDE_H) + column * Index(X_STRIDE_W));
 #pragma unroll
       for (int j = 0; j < VECTOR; ++j) segment[i * VECTOR + j] = to_float(loaded[j]);
     } else {
@@ -60,18 +63,19 @@ __device__ __forceinline__ void store_row(TY* target, const float (&values)[TILE
     float run[STORE];
 #pragma unroll
     for (int j = 0; j < STORE; ++j) run[j] = values[i + j];
-    store_blended<ALPHA, BETA>(target + i, run, alpha, beta);
+    store_blended<ALPHA, BETA>(target + i * Index(Y_STRIDE_Q), run, alpha, beta);
   }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     pool_nchw(const TX* __restrict__ x, TY* __restrict__ y, float alpha, float beta, long long n) {
-  const Index tiles = (DYNAMIC_N ? static_cast<Index>(n) : N) * Index(C) * TILES_P * TILES_Q;
   Index index = global_thread<THREADS, Index>();
-  if (index >= tiles) return;
+  if (index >= images_of(n) * Index(C) * Z * TILES_P * TILES_Q) return;
   const Index q0 = take_coordinate<TILES_Q>(index) * TILE_Q;
   const Index p0 = take_coordinate<TILES_P>(index) * TILE_P;
-  const TX* plane = x + index * (Index(H) * W);
+  const Index z = take_coordinate<Z>(index);
+  const Index c = take_coordinate<C>(index);
+  const Index front = z * STRIDE_D - PAD_FRONT;
   const Index top = p0 * STRIDE_H - PAD_TOP;
   const Index left = q0 * STRIDE_W - PAD_LEFT;
 
@@ -81,17 +85,23 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
     for (int q = 0; q < TILE_Q; ++q) values[p][q] = pool_start<MODE>();
   }
+#pragma unroll 1
+  for (int t = 0; t < T; ++t) {
+    const Index d = front + Index(t) * DILATION_D;
+    if (d < 0 || d >= D) continue;
+    const TX* const plane = x + Input::at(index, c, d, 0, 0);
 #pragma unroll ROW_UNROLL
-  for (int i = 0; i < ROWS; i += ROW_STEP) {
-    const Index h = top + i;
-    if (h < 0 || h >= H) continue;
-    const TileRow row = reduced_row(plane, h, left - LEAD);
+    for (int i = 0; i < ROWS; i += ROW_STEP) {
+      const Index h = top + i;
+      if (h < 0 || h >= H) continue;
+      const TileRow row = reduced_row(plane, h, left - LEAD);
 #pragma unroll
-    for (int p = 0; p < TILE_P; ++p) {
-      const int tap = i - p * STRIDE_H;  // of output row p; known at compile time if TILE_P > 1
-      if (TILE_P > 1 && (tap < 0 || tap % DILATION_H != 0 || tap / DILATION_H >= R)) continue;
+      for (int p = 0; p < TILE_P; ++p) {
+        const int tap = i - p * STRIDE_H;  // of output row p; known at compile time if TILE_P > 1
+        if (TILE_P > 1 && (tap < 0 || tap % DILATION_H != 0 || tap / DILATION_H >= R)) continue;
 #pragma unroll
-      for (int q = 0; q < TILE_Q; ++q) values[p][q] = pool_add<MODE>(values[p][q], row.values[q]);
+        for (int q = 0; q < TILE_Q; ++q) values[p][q] = pool_add<MODE>(values[p][q], row.values[q]);
+      }
     }
   }
 
@@ -99,13 +109,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   for (int p = 0; p < TILE_P; ++p) {
     if (p0 + p >= P) break;
     if constexpr (MODE != POOL_MAX) {
+      const Index planes = counted_taps<MODE, Index>(front, T, DILATION_D, D, PAD_BACK);
       const Index rows = counted_taps<MODE, Index>(top + p * STRIDE_H, R, DILATION_H, H, PAD_BOTTOM);
 #pragma unroll
       for (int q = 0; q < TILE_Q; ++q) {
         const Index columns = counted_taps<MODE, Index>(left + q * STRIDE_W, S, DILATION_W, W, PAD_RIGHT);
-        values[p][q] *= pool_scale(static_cast<float>(rows * columns));
+        values[p][q] *= pool_scale(static_cast<float>(planes * rows * columns));
       }
     }
-    store_row(y + (index * P + p0 + p) * Q + q0, values[p], q0, alpha, beta);
+    store_row(y + Output::at(index, c, z, p0 + p, q0), values[p], q0, alpha, beta);
   }
 }

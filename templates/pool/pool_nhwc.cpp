@@ -3,10 +3,12 @@
 #include "descriptor/parts.h"
 #include "descriptor/streaming_estimate.h"
 #include "kiln/generator/algorithm.h"
-#include "pool/pool_window.h"
+#include "pool/pool_problem.h"
 
 namespace kiln {
 namespace {
+
+using descriptor::PoolProblem;
 
 struct Tile {
   int threads;
@@ -16,38 +18,40 @@ struct Tile {
 
 // How the tile lies on x, as pool_nhwc.cu computes it.
 struct Cover {
-  Cover(const Tile& tile, const PoolForward& pool) {
-    columns = (tile.tile_q - 1) * pool.stride[1] + (pool.window[1] - 1) * pool.dilation[1] + 1;
-    column_step = tile.tile_q > 1 ? 1 : pool.dilation[1];
+  Cover(const Tile& tile, const PoolProblem& pool) {
+    columns = (tile.tile_q - 1) * pool.columns.stride + (pool.columns.window - 1) * pool.columns.dilation + 1;
+    column_step = tile.tile_q > 1 ? 1 : pool.columns.dilation;
     // Columns of a wider tile are known at compile time or the tile would not stay in registers.
-    column_unroll = tile.tile_q > 1 ? columns : std::min<int64_t>(pool.window[1], 8);
-    row_unroll = std::clamp<int64_t>(16 / column_unroll, 1, pool.window[0]);
-    tiles_per_image = pool.p() * ((pool.q() + tile.tile_q - 1) / tile.tile_q) * (pool.c() / tile.vector);
+    column_unroll = tile.tile_q > 1 ? columns : std::min<int64_t>(pool.columns.window, 8);
+    row_unroll = std::clamp<int64_t>(16 / column_unroll, 1, pool.rows.window);
+    tiles_per_image = pool.planes.outputs * pool.rows.outputs *
+                      ((pool.columns.outputs + tile.tile_q - 1) / tile.tile_q) * (pool.c() / tile.vector);
   }
 
   int64_t columns, column_step, column_unroll, row_unroll, tiles_per_image;
 };
 
-std::optional<std::string> refusal(const PoolForward& pool, const Target&) {
-  if (!pool.x.is_packed("nhwc") || !pool.y.is_packed("nhwc")) return "x and y must be packed nhwc";
-  if (!descriptor::window_fits_int(pool)) return "window coordinates do not fit 32 bits";
+std::optional<std::string> refusal(const PoolProblem& pool, const Target&) {
+  if (auto reason = descriptor::order_refusal(pool, descriptor::Inner::channels)) return reason;
+  if (!descriptor::coordinates_fit_int(pool)) return "window coordinates do not fit 32 bits";
   return std::nullopt;
 }
 
-bool aligned(const Tile& tile, const PoolForward& pool, const Target&) {
-  return descriptor::vector_fits(pool.x, 1, tile.vector) && descriptor::vector_fits(pool.y, 1, tile.vector);
+bool aligned(const Tile& tile, const PoolProblem& pool, const Target&) {
+  return descriptor::vector_fits(pool.x, {descriptor::dimension::channel}, tile.vector) &&
+         descriptor::vector_fits(pool.y, {descriptor::dimension::channel}, tile.vector);
 }
 
-bool no_idle_outputs(const Tile& tile, const PoolForward& pool, const Target&) {
-  return tile.tile_q / 2 < pool.y.extents[3];
+bool no_idle_outputs(const Tile& tile, const PoolProblem& pool, const Target&) {
+  return tile.tile_q / 2 < pool.columns.outputs;
 }
 
-bool fits_registers(const Tile& tile, const PoolForward& pool, const Target&) {
+bool fits_registers(const Tile& tile, const PoolProblem& pool, const Target&) {
   const Cover cover(tile, pool);
   return tile.tile_q == 1 || (tile.tile_q * tile.vector <= 32 && cover.columns * tile.vector <= 256);
 }
 
-Program program(const Tile& tile, const PoolForward& pool, const Target&, const Emitter& emit) {
+Program program(const Tile& tile, const PoolProblem& pool, const Target&, const Emitter& emit) {
   const Cover cover(tile, pool);
   Prelude prelude = descriptor::pool_prelude(pool);
   prelude.constant("THREADS", tile.threads).constant("VECTOR", tile.vector).constant("TILE_Q", tile.tile_q);
@@ -59,17 +63,19 @@ Program program(const Tile& tile, const PoolForward& pool, const Target&, const 
   return Program{{emit.source(prelude)}, {launch}};
 }
 
-Estimate predict(const Tile& tile, const PoolForward& pool, const Target& target, const DeviceFigures& device) {
+Estimate predict(const Tile& tile, const PoolProblem& pool, const Target& target, const DeviceFigures& device) {
   const Cover cover(tile, pool);
   const double threads = static_cast<double>(cover.tiles_per_image * pool.n());
   // Columns that are loaded for a row of the tile, and the part of the window that is not padding.
-  const auto window = static_cast<double>(pool.window[0] * pool.window[1]);
-  const double inside = descriptor::mean_window_elements(pool) / window;
-  const auto columns = static_cast<double>(std::min(cover.columns, tile.tile_q * pool.window[1]));
-  const double loads = inside * static_cast<double>(pool.window[0]) * columns;
+  const auto window = static_cast<double>(pool.taps());
+  const double inside = descriptor::mean_taps_inside(pool) / window;
+  const auto columns = static_cast<double>(std::min(cover.columns, tile.tile_q * pool.columns.window));
+  const double loads = inside * static_cast<double>(pool.planes.window * pool.rows.window) * columns;
   const double bytes = size_of(pool.x.dtype);
-  const double pitch = pool.c() == tile.vector ? tile.tile_q * static_cast<double>(pool.stride[1] * pool.c()) * bytes
-                                               : tile.vector * bytes;
+  const int64_t next = pool.c() == tile.vector
+                           ? tile.tile_q * pool.columns.stride * pool.x.strides[descriptor::dimension::column]
+                           : tile.vector * pool.x.strides[descriptor::dimension::channel];
+  const double pitch = static_cast<double>(next) * bytes;
 
   descriptor::StreamingWork work;
   work.dram_bytes = descriptor::compulsory_bytes(pool);
@@ -88,7 +94,7 @@ Estimate predict(const Tile& tile, const PoolForward& pool, const Target& target
 }  // namespace
 
 Algorithm pool_nhwc() {
-  return describe<Tile, PoolForward>("pool_nhwc", "pool_forward", "pool/pool_nhwc.cu")
+  return describe<Tile, PoolProblem>("pool_nhwc", "pool_forward", "pool/pool_nhwc.cu")
       .param("VECTOR", &Tile::vector, {8, 4, 2, 1})
       .param("TILE_Q", &Tile::tile_q, {1, 2, 4})
       .param("THREADS", &Tile::threads, {128, 64, 256})

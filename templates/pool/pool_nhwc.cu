@@ -1,28 +1,29 @@
-// Pooling of packed NHWC tensors: a thread makes TILE_Q neighbouring outputs of a row, for VECTOR channels.
+// Pooling along the channels: a thread makes TILE_Q neighbouring outputs of a row, for VECTOR channels. Any strides;
+// fast where channels stand side by side.
 //
 // Neighbouring threads take neighbouring channels, so that a warp moves whole lines. A column of x that several
 // windows of the tile cover is loaded once. Parameters: pool_nhwc.cpp.
-#include "lib/index.cuh"
-#include "lib/pooling.cuh"
+#include "lib/pool_operands.cuh"
 #include "lib/store.cuh"
 #include "lib/vector.cuh"
 
 constexpr int TILES_Q = ceil_div<int>(Q, TILE_Q);
 constexpr int COLUMNS = (TILE_Q - 1) * STRIDE_W + (S - 1) * DILATION_W + 1;  // that windows of the tile cover
 
+static_assert(VECTOR == 1 || (X_STRIDE_C == 1 && Y_STRIDE_C == 1), "a vector holds neighbours");
 static_assert(C % VECTOR == 0, "a vector must not cross the end of a pixel");
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     pool_nhwc(const TX* __restrict__ x, TY* __restrict__ y, float alpha, float beta, long long n) {
-  const Index tiles = (DYNAMIC_N ? static_cast<Index>(n) : N) * Index(P) * TILES_Q * (C / VECTOR);
   Index index = global_thread<THREADS, Index>();
-  if (index >= tiles) return;
+  if (index >= images_of(n) * Index(Z) * P * TILES_Q * (C / VECTOR)) return;
   const Index c = take_coordinate<C / VECTOR>(index) * VECTOR;
   const Index q0 = take_coordinate<TILES_Q>(index) * TILE_Q;
   const Index p = take_coordinate<P>(index);
+  const Index z = take_coordinate<Z>(index);
+  const Index front = z * STRIDE_D - PAD_FRONT;
   const Index top = p * STRIDE_H - PAD_TOP;
   const Index left = q0 * STRIDE_W - PAD_LEFT;
-  const TX* image = x + index * (Index(H) * W * C) + c;
 
   float values[TILE_Q][VECTOR];
 #pragma unroll
@@ -30,36 +31,41 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
     for (int j = 0; j < VECTOR; ++j) values[q][j] = pool_start<MODE>();
   }
+#pragma unroll 1
+  for (int t = 0; t < T; ++t) {
+    const Index d = front + Index(t) * DILATION_D;
+    if (d < 0 || d >= D) continue;
 #pragma unroll ROW_UNROLL
-  for (int r = 0; r < R; ++r) {
-    const Index h = top + r * DILATION_H;
-    if (h < 0 || h >= H) continue;
+    for (int r = 0; r < R; ++r) {
+      const Index h = top + r * DILATION_H;
+      if (h < 0 || h >= H) continue;
 #pragma unroll COLUMN_UNROLL
-    for (int i = 0; i < COLUMNS; i += COLUMN_STEP) {
-      const Index w = left + i;
-      if (w < 0 || w >= W) continue;
-      const Vector<TX, VECTOR> loaded = load_readonly<VECTOR>(image + (h * W + w) * C);
+      for (int i = 0; i < COLUMNS; i += COLUMN_STEP) {
+        const Index w = left + i;
+        if (w < 0 || w >= W) continue;
+        const Vector<TX, VECTOR> loaded = load_readonly<VECTOR>(x + Input::at(index, c, d, h, w));
 #pragma unroll
-      for (int q = 0; q < TILE_Q; ++q) {
-        const int tap = i - q * STRIDE_W;  // of output q; known at compile time if TILE_Q > 1
-        if (TILE_Q > 1 && (tap < 0 || tap % DILATION_W != 0 || tap / DILATION_W >= S)) continue;
+        for (int q = 0; q < TILE_Q; ++q) {
+          const int tap = i - q * STRIDE_W;  // of output q; known at compile time if TILE_Q > 1
+          if (TILE_Q > 1 && (tap < 0 || tap % DILATION_W != 0 || tap / DILATION_W >= S)) continue;
 #pragma unroll
-        for (int j = 0; j < VECTOR; ++j) values[q][j] = pool_add<MODE>(values[q][j], to_float(loaded[j]));
+          for (int j = 0; j < VECTOR; ++j) values[q][j] = pool_add<MODE>(values[q][j], to_float(loaded[j]));
+        }
       }
     }
   }
 
-  TY* row = y + (index * P + p) * (Index(Q) * C) + c;
+  const Index planes = counted_taps<MODE, Index>(front, T, DILATION_D, D, PAD_BACK);
   const Index rows = counted_taps<MODE, Index>(top, R, DILATION_H, H, PAD_BOTTOM);
 #pragma unroll
   for (int q = 0; q < TILE_Q; ++q) {
     if (q0 + q >= Q) break;
     if constexpr (MODE != POOL_MAX) {
       const Index columns = counted_taps<MODE, Index>(left + q * STRIDE_W, S, DILATION_W, W, PAD_RIGHT);
-      const float scale = pool_scale(static_cast<float>(rows * columns));
+      const float scale = pool_scale(static_cast<float>(planes * rows * columns));
 #pragma unroll
       for (int j = 0; j < VECTOR; ++j) values[q][j] *= scale;
     }
-    store_blended<ALPHA, BETA>(row + (q0 + q) * C, values[q], alpha, beta);
+    store_blended<ALPHA, BETA>(y + Output::at(index, c, z, p, q0 + q), values[q], alpha, beta);
   }
 }

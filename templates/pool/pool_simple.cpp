@@ -1,29 +1,30 @@
 #include "descriptor/parts.h"
 #include "descriptor/streaming_estimate.h"
 #include "kiln/generator/algorithm.h"
-#include "pool/pool_window.h"
+#include "pool/pool_problem.h"
 
 namespace kiln {
 namespace {
+
+using descriptor::PoolProblem;
 
 struct Shape {
   int threads;
 };
 
-Program program(const Shape& shape, const PoolForward& pool, const Target&, const Emitter& emit) {
+Program program(const Shape& shape, const PoolProblem& pool, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::pool_prelude(pool);
-  descriptor::add_strides(prelude, "X", "NCHW", pool.x);
-  descriptor::add_strides(prelude, "Y", "NCPQ", pool.y);
   prelude.constant("THREADS", shape.threads);
 
   Launch launch = descriptor::unary_launch("pool_simple", shape.threads);
-  launch.grid[0] = descriptor::blocks_for(pool.c() * pool.p() * pool.q(), pool.n(), pool.dynamic_batch, shape.threads);
+  launch.grid[0] =
+      descriptor::blocks_for(pool.c() * pool.pixels_per_image(), pool.n(), pool.dynamic_batch, shape.threads);
   return Program{{emit.source(prelude)}, {launch}};
 }
 
-Estimate predict(const Shape& shape, const PoolForward& pool, const Target& target, const DeviceFigures& device) {
+Estimate predict(const Shape& shape, const PoolProblem& pool, const Target& target, const DeviceFigures& device) {
   const double outputs = static_cast<double>(pool.y.elements());
-  const double taps = descriptor::mean_window_elements(pool);
+  const double taps = descriptor::mean_taps_inside(pool);
   descriptor::StreamingWork work;
   work.dram_bytes = descriptor::compulsory_bytes(pool);
   work.cache_bytes = outputs * taps * descriptor::lane_bytes_of_x(pool, size_of(pool.x.dtype), 1, 1);
@@ -38,7 +39,7 @@ Estimate predict(const Shape& shape, const PoolForward& pool, const Target& targ
 }  // namespace
 
 Algorithm pool_simple() {
-  return describe<Shape, PoolForward>("pool_simple", "pool_forward", "pool/pool_simple.cu")
+  return describe<Shape, PoolProblem>("pool_simple", "pool_forward", "pool/pool_simple.cu")
       .trusted()
       .param("THREADS", &Shape::threads, {128, 256, 64})
       .program(program)

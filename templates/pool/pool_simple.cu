@@ -1,4 +1,4 @@
-// y[n,c,p,q] = max or average of x over a window, the plain way: one thread an output, any strides.
+// y[n,c,z,p,q] = max or average of x over a window, the plain way: one thread an output, any strides.
 // The trusted kernel of pooling: other kernels are checked against it, so it is written to be obviously right.
 #include "lib/blend.cuh"
 #include "lib/index.cuh"
@@ -6,33 +6,40 @@
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     pool_simple(const TX* __restrict__ x, TY* __restrict__ y, float alpha, float beta, long long n) {
-  const Index outputs = (DYNAMIC_N ? static_cast<Index>(n) : N) * Index(C) * P * Q;
+  const Index outputs = (DYNAMIC_N ? static_cast<Index>(n) : N) * Index(C) * Z * P * Q;
   Index index = global_thread<THREADS, Index>();
   if (index >= outputs) return;
   const Index q = take_coordinate<Q>(index);
   const Index p = take_coordinate<P>(index);
+  const Index z = take_coordinate<Z>(index);
   const Index c = take_coordinate<C>(index);
   const Index image = index;
 
+  const Index front = z * STRIDE_D - PAD_FRONT;
   const Index top = p * STRIDE_H - PAD_TOP;
   const Index left = q * STRIDE_W - PAD_LEFT;
-  const TX* plane = x + image * Index(X_STRIDE_N) + c * Index(X_STRIDE_C);
+  const TX* channel = x + image * Index(X_STRIDE_N) + c * Index(X_STRIDE_C);
   float value = pool_start<MODE>();
   float inside = 0.0f;  // elements of the window in x
   float padded = 0.0f;  // elements of the window in x or its padding
-  for (Index r = 0; r < R; ++r) {
-    for (Index s = 0; s < S; ++s) {
-      const Index h = top + r * DILATION_H;
-      const Index w = left + s * DILATION_W;
-      if (h < H + PAD_BOTTOM && w < W + PAD_RIGHT) padded += 1.0f;
-      if (h < 0 || h >= H || w < 0 || w >= W) continue;
-      value = pool_add<MODE>(value, to_float(plane[h * Index(X_STRIDE_H) + w * Index(X_STRIDE_W)]));
-      inside += 1.0f;
+  for (Index t = 0; t < T; ++t) {
+    for (Index r = 0; r < R; ++r) {
+      for (Index s = 0; s < S; ++s) {
+        const Index d = front + t * DILATION_D;
+        const Index h = top + r * DILATION_H;
+        const Index w = left + s * DILATION_W;
+        if (d < D + PAD_BACK && h < H + PAD_BOTTOM && w < W + PAD_RIGHT) padded += 1.0f;
+        if (d < 0 || d >= D || h < 0 || h >= H || w < 0 || w >= W) continue;
+        value = pool_add<MODE>(
+            value, to_float(channel[d * Index(X_STRIDE_D) + h * Index(X_STRIDE_H) + w * Index(X_STRIDE_W)]));
+        inside += 1.0f;
+      }
     }
   }
   value = pool_finish<MODE>(value, MODE == POOL_AVG ? inside : padded);
 
-  TY* target = y + image * Index(Y_STRIDE_N) + c * Index(Y_STRIDE_C) + p * Index(Y_STRIDE_P) + q * Index(Y_STRIDE_Q);
+  TY* target = y + image * Index(Y_STRIDE_N) + c * Index(Y_STRIDE_C) + z * Index(Y_STRIDE_Z) + p * Index(Y_STRIDE_P) +
+               q * Index(Y_STRIDE_Q);
   float old = 0.0f;
   if constexpr (BETA != SCALE_ZERO) old = to_float(*target);
   *target = from_float<TY>(blended<ALPHA, BETA>(value, alpha, old, beta));

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "descriptor/parts.h"
+#include "descriptor/strided.h"
 
 namespace kiln::descriptor {
 namespace {
@@ -134,8 +135,8 @@ std::optional<std::string> refuse_unless_contiguous(const SoftmaxForward& softma
 
 bool row_vector_fits(const SoftmaxForward& softmax, int64_t elements) {
   const std::optional<RowLayout> layout = contiguous_rows(softmax);
-  return layout && vector_fits(layout->three_dimensions(softmax.x, true), 1, elements) &&
-         vector_fits(layout->three_dimensions(softmax.y, false), 1, elements);
+  return layout && vector_fits(layout->three_dimensions(softmax.x, true), {1}, elements) &&
+         vector_fits(layout->three_dimensions(softmax.y, false), {1}, elements);
 }
 
 double compulsory_bytes(const SoftmaxForward& softmax) {

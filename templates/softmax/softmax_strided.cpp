@@ -2,6 +2,7 @@
 
 #include "descriptor/parts.h"
 #include "descriptor/streaming_estimate.h"
+#include "descriptor/strided.h"
 #include "kiln/generator/algorithm.h"
 #include "softmax/softmax_rows.h"
 
@@ -40,8 +41,8 @@ std::optional<std::string> refusal(const SoftmaxForward& softmax, const Target&)
 
 bool aligned(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
   const RowLayout layout = layout_of(softmax);
-  return descriptor::vector_fits(layout.three_dimensions(softmax.x, true), 2, shape.vector) &&
-         descriptor::vector_fits(layout.three_dimensions(softmax.y, false), 2, shape.vector);
+  return descriptor::vector_fits(layout.three_dimensions(softmax.x, true), {2}, shape.vector) &&
+         descriptor::vector_fits(layout.three_dimensions(softmax.y, false), {2}, shape.vector);
 }
 
 bool block_fits(const Shape& shape, const SoftmaxForward&, const Target&) {

@@ -76,19 +76,33 @@ TEST(OnnxConv, IsStoredAsTheOptionsSay) {
               ElementsAre(line("conv_forward x=f32:8x4x9x10:nchw w=f32:6x4x3x2:nchw n=?")));
 }
 
-TEST(OnnxConv, IsNotCoveredInOneOrThreeDimensions) {
+TEST(OnnxConv, HasOneToThreeDimensions) {
   OnnxModel model;
   model.input("line", {1, 2, 9})
-      .input("volume", {1, 2, 9, 9, 9})
-      .weights("w1", {2, 2, 3})
-      .weights("w3", {2, 2, 3, 3, 3});
-  model.node("Conv", {"line", "w1"}, {"a"});
-  model.node("Conv", {"volume", "w3"}, {"b"});
+      .input("volume", {1, 2, 9, 8, 7})
+      .weights("w1", {4, 2, 3})
+      .weights("w3", {4, 2, 3, 2, 3});
+  model.node("Conv", {"line", "w1"}, {"a"}, {{"pads", Ints{1, 2}}, {"strides", Ints{2}}});
+  model.node("Conv", {"volume", "w3"}, {"b"}, {{"pads", Ints{1, 0, 2, 0, 1, 1}}, {"dilations", Ints{2, 1, 1}}});
   model.output("a").output("b");
+  EXPECT_THAT(lines_of(model.read()),
+              ElementsAre(line("conv_forward x=f32:1x2x9:ncw w=f32:4x2x3:ncw pad=1,2 stride=2"),
+                          line("conv_forward x=f32:1x2x9x8x7:ncdhw w=f32:4x2x3x2x3:ncdhw pad=1,0,2,0,1,1 "
+                               "dilation=2,1,1")));
+  EXPECT_THAT(lines_of(model.read({.order = MemoryOrder::nhwc})),
+              ElementsAre(line("conv_forward x=f32:1x2x9:nwc w=f32:4x2x3:nwc pad=1,2 stride=2"),
+                          line("conv_forward x=f32:1x2x9x8x7:ndhwc w=f32:4x2x3x2x3:ndhwc pad=1,0,2,0,1,1 "
+                               "dilation=2,1,1")));
+}
+
+TEST(OnnxConv, IsNotCoveredInFourDimensions) {
+  OnnxModel model;
+  model.input("x", {1, 2, 5, 5, 5, 5}).weights("w", {2, 2, 3, 3, 3, 3});
+  model.node("Conv", {"x", "w"}, {"y"});
+  model.output("y");
   const ModelListing listing = model.read();
   EXPECT_THAT(listing.layers, IsEmpty());
-  EXPECT_THAT(uncovered_of(listing),
-              ElementsAre("Conv *1: it is 1-D, and 2-D is covered", "Conv *1: it is 3-D, and 2-D is covered"));
+  EXPECT_THAT(uncovered_of(listing), ElementsAre("Conv *1: it is 4-D, and 1-D to 3-D are covered"));
 }
 
 TEST(OnnxConv, TakesFiltersThatNodesCompute) {

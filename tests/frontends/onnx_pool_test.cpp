@@ -94,15 +94,26 @@ TEST(OnnxPool, IsNotCoveredWhereItsIndicesAreUsed) {
   EXPECT_THAT(uncovered_of(used.read()), ElementsAre("MaxPool *1: it returns the indices of the maxima"));
 }
 
+TEST(OnnxPool, HasOneToThreeDimensions) {
+  OnnxModel model;
+  model.input("line", {1, 2, 9}).input("volume", {1, 2, 9, 8, 7});
+  model.node("MaxPool", {"line"}, {"a"}, {{"kernel_shape", Ints{3}}, {"strides", Ints{2}}, {"ceil_mode", int64_t{1}}});
+  model.node("AveragePool", {"volume"}, {"b"}, {{"kernel_shape", Ints{3, 2, 2}}, {"pads", Ints{1, 0, 1, 1, 0, 0}}});
+  model.node("GlobalAveragePool", {"volume"}, {"c"});
+  model.output("a").output("b").output("c");
+  EXPECT_THAT(lines_of(model.read()),
+              ElementsAre(line("pool_forward x=f32:1x2x9:ncw mode=max window=3 stride=2"),
+                          line("pool_forward x=f32:1x2x9x8x7:ncdhw mode=avg window=3,2,2 pad=1,0,1,1,0,0"),
+                          line("pool_forward x=f32:1x2x9x8x7:ncdhw mode=avg window=global")));
+}
+
 TEST(OnnxPool, IsNotCoveredForIntegersAndOtherRanks) {
   OnnxModel model;
-  model.input("bytes", {1, 2, 8, 8}, onnx::TensorProto::UINT8).input("line", {1, 2, 8}).input("rows", {1, 2});
+  model.input("bytes", {1, 2, 8, 8}, onnx::TensorProto::UINT8).input("rows", {1, 2});
   model.node("MaxPool", {"bytes"}, {"a"}, {{"kernel_shape", Ints{2, 2}}});
-  model.node("MaxPool", {"line"}, {"b"}, {{"kernel_shape", Ints{2}}});
-  model.node("GlobalAveragePool", {"rows"}, {"c"});
-  model.output("a").output("b").output("c");
+  model.node("GlobalAveragePool", {"rows"}, {"b"});
+  model.output("a").output("b");
   EXPECT_THAT(uncovered_of(model.read()), ElementsAre("MaxPool *1: its elements are not floating-point numbers",
-                                                      "MaxPool *1: it is 1-D, and 2-D is covered",
                                                       "GlobalAveragePool *1: its input has no spatial dimensions"));
 }
 

@@ -58,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     PoolForward, BadRequest,
     testing::Values(Bad{"pool_forward x=f32:1x3x8x8 mode=max", "the window is missing"},
-                    Bad{"pool_forward x=f32:1x3x8x8 mode=max window=big", "the window is missing or not a pair"},
+                    Bad{"pool_forward x=f32:1x3x8x8 mode=max window=big", "the window is missing or not numbers"},
                     Bad{"pool_forward x=f32:1x3x8x8 mode=median window=2", "mode=median is unknown"},
                     Bad{"pool_forward x=f32:1x3x8x8 mode=max window=9", "does not fit"},
                     Bad{"pool_forward x=f32:1x3x8x8 y=f32:1x3x5x4 mode=max window=2 stride=2", "extent 5 along h"},

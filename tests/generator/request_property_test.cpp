@@ -34,7 +34,8 @@ Scale random_scale(Random& random) {
 
 TensorSpec random_spec(Random& random, std::vector<int64_t> extents) {
   if (random.flip()) {
-    const std::string order = random.flip() ? "nhwc" : "nchw";
+    std::string order(dimension_letters(static_cast<int>(extents.size())));
+    if (random.flip()) order = "n" + order.substr(2) + "c";
     return TensorSpec::packed(random_dtype(random), std::move(extents), order, random.one_of<int>({4, 8, 16, 256}));
   }
   // A sub-region: every stride a little larger than what lies inside it needs.
@@ -52,14 +53,18 @@ Request random_conv(Random& random) {
   ConvForward conv;
   conv.groups = random.between(1, 3);
   const int64_t c = conv.groups * random.between(1, 5), k = conv.groups * random.between(1, 5);
-  conv.x = random_spec(random, {random.between(0, 5), c, random.between(6, 12), random.between(6, 12)});
-  conv.w = random_spec(random, {k, c / conv.groups, random.between(1, 3), random.between(1, 3)});
-  for (size_t i = 0; i < 2; ++i) {
-    conv.pad_begin[i] = random.between(0, 3);
-    conv.pad_end[i] = random.between(0, 3);
-    conv.stride[i] = random.between(1, 3);
-    conv.dilation[i] = random.between(1, 2);
+  const int64_t axes = random.between(1, 3);
+  std::vector<int64_t> x{random.between(0, 5), c}, w{k, c / conv.groups};
+  for (int64_t i = 0; i < axes; ++i) {
+    x.push_back(random.between(6, 12));
+    w.push_back(random.between(1, 3));
+    conv.pad_begin.push_back(random.between(0, 3));
+    conv.pad_end.push_back(random.between(0, 3));
+    conv.stride.push_back(random.between(1, 3));
+    conv.dilation.push_back(random.between(1, 2));
   }
+  conv.x = random_spec(random, std::move(x));
+  conv.w = random_spec(random, std::move(w));
   conv.mirrored = random.flip();
   conv.arithmetic = {random.flip(), random.flip(), random.flip()};
   conv.blend = {random_scale(random), random_scale(random)};
@@ -73,16 +78,18 @@ Request random_conv(Random& random) {
 
 Request random_pool(Random& random) {
   PoolForward pool;
-  pool.x =
-      random_spec(random, {random.between(0, 5), random.between(1, 9), random.between(6, 12), random.between(6, 12)});
+  std::vector<int64_t> x{random.between(0, 5), random.between(1, 9)};
   pool.mode = random.one_of<PoolMode>({PoolMode::max, PoolMode::avg, PoolMode::avg_padded});
-  for (size_t i = 0; i < 2; ++i) {
-    pool.window[i] = random.between(1, 3);
-    pool.pad_begin[i] = random.between(0, 4);
-    pool.pad_end[i] = random.between(0, 4);
-    pool.stride[i] = random.between(1, 3);
-    pool.dilation[i] = random.between(1, 2);
+  const int64_t axes = random.between(1, 3);
+  for (int64_t i = 0; i < axes; ++i) {
+    x.push_back(random.between(6, 12));
+    pool.window.push_back(random.between(1, 3));
+    pool.pad_begin.push_back(random.between(0, 4));
+    pool.pad_end.push_back(random.between(0, 4));
+    pool.stride.push_back(random.between(1, 3));
+    pool.dilation.push_back(random.between(1, 2));
   }
+  pool.x = random_spec(random, std::move(x));
   pool.blend = {random_scale(random), random_scale(random)};
   pool.dynamic_batch = random.flip();
   return pool.request();

@@ -34,25 +34,29 @@ class OneDnn {
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
 };
 
-memory::dims dims(const std::array<int64_t, 2>& pair) {
-  return {pair[0], pair[1]};
-}
 /// oneDNN counts the elements that a dilation skips.
-memory::dims skipped(const std::array<int64_t, 2>& dilation) {
-  return {dilation[0] - 1, dilation[1] - 1};
+memory::dims skipped(memory::dims dilation) {
+  for (int64_t& distance : dilation) --distance;
+  return dilation;
+}
+
+/// Logical order without gaps, of 1 to 6 dimensions.
+memory::format_tag packed(size_t rank) {
+  using tag = memory::format_tag;
+  constexpr std::array tags{tag::a, tag::ab, tag::abc, tag::abcd, tag::abcde, tag::abcdef};
+  return tags.at(rank - 1);
 }
 
 std::vector<std::byte> conv_by_onednn(Call& call) {
-  using tag = memory::format_tag;
   const ConvForward conv = ConvForward::of(call.request);
   OneDnn dnn;
-  const auto x = OneDnn::describe(conv.x.extents, tag::nchw);
-  const auto w =
-      OneDnn::describe({conv.groups, conv.k_per_group(), conv.c_per_group(), conv.r(), conv.s()}, tag::goihw);
-  const auto y = OneDnn::describe(conv.y.extents, tag::nchw);
+  memory::dims filter{conv.groups, conv.k_per_group()};
+  filter.insert(filter.end(), conv.w.extents.begin() + 1, conv.w.extents.end());
+  const auto x = OneDnn::describe(conv.x.extents, packed(conv.x.extents.size()));
+  const auto w = OneDnn::describe(filter, packed(filter.size()));
+  const auto y = OneDnn::describe(conv.y.extents, packed(conv.y.extents.size()));
   const dnnl::convolution_forward::desc desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, x,
-                                             w, y, dims(conv.stride), skipped(conv.dilation), dims(conv.pad_begin),
-                                             dims(conv.pad_end));
+                                             w, y, conv.stride, skipped(conv.dilation), conv.pad_begin, conv.pad_end);
   auto output = poisoned(conv.y);
   dnn.run(dnnl::convolution_forward({desc, dnn.engine()}), {{DNNL_ARG_SRC, dnn.bind(x, call.memory["x"])},
                                                             {DNNL_ARG_WEIGHTS, dnn.bind(w, call.memory["w"])},
@@ -63,14 +67,13 @@ std::vector<std::byte> conv_by_onednn(Call& call) {
 std::vector<std::byte> pool_by_onednn(Call& call) {
   const PoolForward pool = PoolForward::of(call.request);
   OneDnn dnn;
-  const auto x = OneDnn::describe(pool.x.extents, memory::format_tag::nchw);
-  const auto y = OneDnn::describe(pool.y.extents, memory::format_tag::nchw);
+  const auto x = OneDnn::describe(pool.x.extents, packed(pool.x.extents.size()));
+  const auto y = OneDnn::describe(pool.y.extents, packed(pool.y.extents.size()));
   const auto algorithm = pool.mode == PoolMode::max   ? dnnl::algorithm::pooling_max
                          : pool.mode == PoolMode::avg ? dnnl::algorithm::pooling_avg_exclude_padding
                                                       : dnnl::algorithm::pooling_avg_include_padding;
-  const dnnl::pooling_v2_forward::desc desc(dnnl::prop_kind::forward_inference, algorithm, x, y, dims(pool.stride),
-                                            dims(pool.window), skipped(pool.dilation), dims(pool.pad_begin),
-                                            dims(pool.pad_end));
+  const dnnl::pooling_v2_forward::desc desc(dnnl::prop_kind::forward_inference, algorithm, x, y, pool.stride,
+                                            pool.window, skipped(pool.dilation), pool.pad_begin, pool.pad_end);
   auto output = poisoned(pool.y);
   dnn.run(dnnl::pooling_v2_forward({desc, dnn.engine()}),
           {{DNNL_ARG_SRC, dnn.bind(x, call.memory["x"])}, {DNNL_ARG_DST, dnn.bind(y, output)}});
@@ -80,8 +83,7 @@ std::vector<std::byte> pool_by_onednn(Call& call) {
 std::vector<std::byte> softmax_by_onednn(Call& call) {
   const SoftmaxForward softmax = SoftmaxForward::of(call.request);
   OneDnn dnn;
-  const auto tag = softmax.x.rank() == 4 ? memory::format_tag::abcd : memory::format_tag::ab;
-  const auto x = OneDnn::describe(softmax.x.extents, tag);
+  const auto x = OneDnn::describe(softmax.x.extents, packed(softmax.x.extents.size()));
   auto output = poisoned(softmax.y);
   const std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, dnn.bind(x, call.memory["x"])},
                                                   {DNNL_ARG_DST, dnn.bind(x, output)}};
@@ -120,7 +122,11 @@ INSTANTIATE_TEST_SUITE_P(
                     "conv_forward x=f32:1x6x8x8:nchw w=f32:4x3x3x3:nchw groups=2 pad=1,1",
                     "conv_forward x=f32:1x6x7x5:nchw w=f32:12x1x3x3:nchw groups=6 pad=1,1 dilation=1,2",
                     "conv_forward x=f32:1x2x3x4:nchw w=f32:2x2x1x1:nchw pad=0,2,3,1 stride=3,2",
-                    "conv_forward x=f32:1x64x6x6:nchw w=f32:8x64x3x3:nchw pad=1,1"));
+                    "conv_forward x=f32:1x64x6x6:nchw w=f32:8x64x3x3:nchw pad=1,1",
+                    "conv_forward x=f32:2x3x17:ncw w=f32:5x3x4:ncw pad=2,1 stride=2 dilation=3",
+                    "conv_forward x=f32:1x6x9:ncw w=f32:6x1x3:ncw groups=6 pad=1",
+                    "conv_forward x=f32:2x3x7x8x9:ncdhw w=f32:4x3x3x2x3:ncdhw pad=1,0,2,0,1,1 stride=2,1,3",
+                    "conv_forward x=f32:1x4x6x5x7:ncdhw w=f32:6x2x2x3x1:ncdhw groups=2 dilation=3,2,1 pad=1"));
 
 class PoolForwardReference : public testing::TestWithParam<const char*> {};
 
@@ -140,7 +146,13 @@ INSTANTIATE_TEST_SUITE_P(
                     "pool_forward x=f32:1x3x6x5:nchw mode=avg window=4,2 pad=2,0,1,1 stride=3,1",
                     "pool_forward x=f32:2x3x13x11:nchw mode=avg_padded window=3,3 pad=1,1 stride=2,2",
                     "pool_forward x=f32:1x3x6x5:nchw mode=avg_padded window=4,2 pad=2,0,1,1 stride=3,1",
-                    "pool_forward x=f32:1x17x7x7:nchw mode=avg window=global"));
+                    "pool_forward x=f32:1x17x7x7:nchw mode=avg window=global",
+                    "pool_forward x=f32:2x3x19:ncw mode=max window=4 pad=2,1 stride=3 dilation=2",
+                    "pool_forward x=f32:2x3x19:ncw mode=avg_padded window=3 pad=1 stride=2",
+                    "pool_forward x=f32:1x3x7x8x9:ncdhw mode=max window=3,2,3 pad=1,0,1 stride=2,1,2",
+                    "pool_forward x=f32:1x3x7x8x9:ncdhw mode=avg window=3,2,3 pad=1,1,1 stride=2,3,1",
+                    "pool_forward x=f32:1x3x5x6x7:ncdhw mode=avg_padded window=2,4,3 pad=1,2,0,0,1,1",
+                    "pool_forward x=f32:2x5x3x4x5:ncdhw mode=avg window=global"));
 
 class SoftmaxForwardReference : public testing::TestWithParam<const char*> {};
 

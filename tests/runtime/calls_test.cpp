@@ -108,6 +108,40 @@ TEST_F(CallsTest, PoolingAndSoftmax) {
   expect_right(softmax, softmax_operands);
 }
 
+TEST_F(CallsTest, OneAndThreeSpatialDimensions) {
+  const Request line = Request::parse("conv_forward x=f32:2x4x11:ncw w=f32:6x4x3:ncw pad=2,1 stride=2");
+  const Operands line_operands = make(line);
+  ConvOptions line_options;
+  line_options.pad = {0, 2, 0, 1};
+  line_options.stride = {1, 2};
+  conv_forward(context_, Tensor(line_operands.device.at("x"), f32, {2, 4, 11}, contiguous),
+               Tensor(line_operands.device.at("w"), f32, {6, 4, 3}, contiguous),
+               Tensor(line_operands.device.at("y"), f32, {2, 6, 6}, contiguous), line_options);
+  expect_right(line, line_operands);
+
+  const Request volume = Request::parse(
+      "pool_forward x=f16:1x8x5x6x7:ndhwc mode=avg window=3,2,2 pad=1,0,1,0,1,0 stride=2,1,1 dilation=1,2,1");
+  const Operands volume_operands = make(volume);
+  PoolOptions volume_options;
+  volume_options.mode = PoolMode::avg;
+  volume_options.window = {2, 2};
+  volume_options.pad = {0, 1, 1, 0};
+  volume_options.dilation = {2, 1};
+  volume_options.depth = {.window = 3, .pad_front = 1, .pad_back = 0, .stride = 2, .dilation = 1};
+  const TensorSpec y = volume.at("y");
+  pool_forward(context_, Tensor(volume_operands.device.at("x"), f16, {1, 8, 5, 6, 7}, Layout{"ndhwc"}),
+               Tensor(volume_operands.device.at("y"), f16,
+                      {y.extents[0], y.extents[1], y.extents[2], y.extents[3], y.extents[4]}, Layout{"ndhwc"}),
+               volume_options);
+  expect_right(volume, volume_operands);
+
+  const Request global = Request::parse("pool_forward x=f32:2x3x4x5x6 mode=max window=global");
+  const Operands global_operands = make(global);
+  pool_forward(context_, Tensor(global_operands.device.at("x"), f32, {2, 3, 4, 5, 6}, contiguous),
+               Tensor(global_operands.device.at("y"), f32, {2, 3, 1, 1, 1}, contiguous), {});
+  expect_right(global, global_operands);
+}
+
 TEST_F(CallsTest, GlobalPoolingNeedsNoWindow) {
   const Request request = Request::parse("pool_forward x=f32:2x3x5x4 mode=max window=global");
   const Operands operands = make(request);

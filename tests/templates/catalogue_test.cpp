@@ -209,7 +209,7 @@ TEST(AlgorithmDigest, ChangesWithTheDescriptor) {
 
 TEST(AlgorithmDigest, ChangesWithWhatTheDescriptorShares) {
   std::map<std::string, std::string> files = embedded_sources().files();
-  files["pool/pool_window.cpp"] += "// edited\n";
+  files["pool/pool_problem.cpp"] += "// edited\n";
   const Catalogue edited = make_catalogue(SourceLibrary(std::move(files)));
   EXPECT_NE(edited.digest("pool_nchw"), catalogue().digest("pool_nchw"));
   EXPECT_EQ(edited.digest("softmax_warp"), catalogue().digest("softmax_warp"));

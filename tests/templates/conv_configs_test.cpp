@@ -51,6 +51,13 @@ TEST(ConvConfigs, OfSplitImplicitGemmMatchTheReference) {
                         "conv_forward x=f16:2x40x5x9:nhwc w=f16:72x40x3x3:nhwc pad=1,1 stride=2,1 beta=any");
 }
 
+TEST(ConvConfigs, OfStridedOperandsMatchTheReference) {
+  expect_pairwise_match("conv_implicit_gemm",
+                        "conv_forward x=f16:2x24x7x9:4000,1,400,40 w=f16:72x24x2x3:nchw y=f16:2x72x6x7:nchw");
+  expect_pairwise_match("conv_1x1",
+                        "conv_forward x=f32:2x36x6x8:3000,80,12,1 w=f32:68x36x1x1:40,1,1,1 y=f32:2x68x6x8:nhwc");
+}
+
 TEST(ConvWithWideOffsets, MatchesTheReference) {
   const std::string nchw = "conv_forward x=f32:2x16x7x6:nchw w=f32:12x16x3x3:nchw pad=1,1 stride=2,1 epilogue=bias+add";
   const std::string nhwc = "conv_forward x=f16:2x16x7x6:nhwc w=f16:16x16x3x3:nhwc pad=1,1 stride=2,1 epilogue=bias";

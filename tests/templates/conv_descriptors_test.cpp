@@ -111,7 +111,9 @@ TEST(ConvDescriptors, SayWhyTheyDoNotApply) {
   const std::string zero = "conv_forward x=f32:1x4x5x5:nchw w=f32:4x4x3x3:nchw alpha=0";
   const std::string plain = "conv_forward x=f32:1x4x5x5:nchw w=f32:4x4x3x3:nchw";
   EXPECT_EQ(reason("conv_simple", strided), "");
-  EXPECT_THAT(reason("conv_implicit_gemm", strided), HasSubstr("not all packed nchw"));
+  EXPECT_EQ(reason("conv_implicit_gemm", strided), "");
+  EXPECT_THAT(reason("conv_depthwise_nhwc", "conv_forward x=f32:1x4x5x5:nchw w=f32:4x1x3x3:nchw groups=4"),
+              HasSubstr("pixels of x stand closer together"));
   EXPECT_THAT(reason("conv_direct", zero), HasSubstr("alpha is zero"));
   EXPECT_THAT(reason("conv_1x1", plain), HasSubstr("not 1x1"));
   EXPECT_THAT(reason("conv_depthwise_nchw", plain), HasSubstr("not depthwise"));

@@ -9,7 +9,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-const Names any_strides = {"conv_simple"};
+const Names trusted = {"conv_simple"};
 const Names short_filters = {"conv_simple", "conv_direct", "conv_implicit_gemm"};
 const Names general = {"conv_simple", "conv_direct", "conv_implicit_gemm", "conv_implicit_gemm_splitk"};
 const Names no_direct = {"conv_simple", "conv_implicit_gemm"};
@@ -134,7 +134,7 @@ INSTANTIATE_TEST_SUITE_P(
                       "alpha=any beta=any",
                       depthwise_nhwc},
         AlgorithmCase{"AlphaZero", "conv_forward x=f32:1x8x6x6:nchw w=f32:8x8x3x3:nchw alpha=0 beta=any epilogue=bias",
-                      any_strides},
+                      trusted},
         AlgorithmCase{"MixedTypes",
                       "conv_forward x=f16:1x8x6x8:nchw w=f32:12x8x3x3:nchw y=bf16:1x12x4x6:nchw bias=f32:12:n "
                       "residual=f32:1x12x4x6:nchw epilogue=bias+add",
@@ -149,14 +149,6 @@ INSTANTIATE_TEST_SUITE_P(
                       "conv_forward x=f32:1x16x4x4:nchw@8 w=f32:16x16x1x1:nchw@4 y=f32:1x16x4x4:nchw@4", pointwise},
         AlgorithmCase{"StridedBias", "conv_forward x=f32:1x4x6x6:nchw w=f32:8x4x3x3:nchw bias=f32:8:3 epilogue=bias",
                       general},
-        AlgorithmCase{"SubRegions",
-                      "conv_forward x=f32:2x3x6x5:400,120,11,2 w=f32:4x3x3x2:100,20,5,2 y=f32:2x4x4x4:300,1,64,8 "
-                      "residual=f32:2x4x4x4:0,1,0,0 epilogue=bias+add",
-                      any_strides},
-        AlgorithmCase{"SubRegionsGroupsMirrored",
-                      "conv_forward x=bf16:2x6x9x7:700,100,9,1 w=f16:4x3x2x3:nhwc y=f16:2x4x4x3:nchw groups=2 "
-                      "stride=2,3 dilation=1,2 pad=0,2 mode=convolution epilogue=clip",
-                      any_strides},
         AlgorithmCase{"DynamicBatch",
                       "conv_forward x=f32:8x8x5x6:nchw w=f32:12x8x3x3:nchw pad=1,1 n=? epilogue=bias+add", general},
         AlgorithmCase{"DynamicBatchNhwc", "conv_forward x=f16:4x16x5x7:nhwc w=f16:24x16x3x3:nhwc pad=1,1 n=?", general},
@@ -166,6 +158,99 @@ INSTANTIATE_TEST_SUITE_P(
                       depthwise_nchw},
         AlgorithmCase{"DynamicDepthwiseNhwc", "conv_forward x=f32:4x8x7x7:nhwc w=f32:8x1x3x3:nhwc groups=8 pad=1,1 n=?",
                       depthwise_nhwc}),
+    case_name);
+
+// Sub-regions, dimension orders and operands that differ in both.
+INSTANTIATE_TEST_SUITE_P(
+    Strides, ConvDefaults,
+    testing::Values(
+        AlgorithmCase{
+            "SubRegionOfNchw",
+            "conv_forward x=f32:2x8x6x8:1600,160,16,1 w=f32:12x8x3x3:nchw y=f32:2x12x6x8:2000,160,12,1 pad=1,1 "
+            "epilogue=bias",
+            general},
+        AlgorithmCase{"SubRegionOfNhwc",
+                      "conv_forward x=f16:2x16x5x7:4000,1,320,24 w=f16:24x16x3x3:nhwc y=f16:2x24x5x7:5120,1,640,40 "
+                      "pad=1,1 epilogue=relu",
+                      general},
+        AlgorithmCase{"ChannelsOfALargerTensor",
+                      "conv_forward x=f16:2x12x5x6:1200,1,240,40@8 w=f16:8x12x1x1:nhwc y=f16:2x8x5x6:nhwc", pointwise},
+        AlgorithmCase{"RowsOfALargerImage",
+                      "conv_forward x=f32:2x16x4x8:2048,128,12,1 w=f32:12x16x1x1:nchw y=f32:2x12x4x8:nchw", pointwise},
+        AlgorithmCase{
+            "FromNchwToNhwc",
+            "conv_forward x=f32:2x8x6x7:nchw w=f32:12x8x3x3:nhwc y=f32:2x12x6x7:nhwc pad=1,1 epilogue=bias+add",
+            general},
+        AlgorithmCase{"FromNhwcToNchw",
+                      "conv_forward x=f16:2x16x5x8:nhwc w=f16:24x16x3x3:nchw y=f16:2x24x5x8:nchw pad=1,1", general},
+        AlgorithmCase{"PointwiseFromNhwcToNchw",
+                      "conv_forward x=f16:2x16x4x8:nhwc w=f16:24x16x1x1:nchw y=f16:2x24x4x8:nchw epilogue=clip",
+                      pointwise},
+        AlgorithmCase{"ResidualInAnotherOrder",
+                      "conv_forward x=f32:2x8x6x6:nchw w=f32:8x8x3x3:nchw pad=1,1 residual=f32:2x8x6x6:nhwc "
+                      "epilogue=add+relu",
+                      general},
+        AlgorithmCase{"WidthOutermost", "conv_forward x=bf16:2x9x6x7:wnch w=bf16:8x9x3x2:whcn y=bf16:2x8x4x6:hwcn",
+                      short_filters},
+        AlgorithmCase{"StridedFilter", "conv_forward x=f32:1x8x7x6:nchw w=f32:6x8x3x3:200,20,5,1 pad=1,1", general},
+        AlgorithmCase{"EverySecondElement",
+                      "conv_forward x=f32:2x3x6x5:400,120,11,2 w=f32:4x3x3x2:100,20,5,2 y=f32:2x4x4x4:300,1,64,8 "
+                      "residual=f32:2x4x4x4:0,1,0,0 epilogue=bias+add",
+                      short_filters},
+        AlgorithmCase{"GroupsMirrored",
+                      "conv_forward x=bf16:2x6x9x7:700,100,9,1 w=f16:4x3x2x3:nhwc y=f16:2x4x4x3:nchw groups=2 "
+                      "stride=2,3 dilation=1,2 pad=0,2 mode=convolution epilogue=clip",
+                      short_filters},
+        AlgorithmCase{"DepthwiseSubRegion",
+                      "conv_forward x=f32:2x6x9x12:2000,300,20,1 w=f32:6x1x3x3:20,9,3,1 y=f32:2x6x9x12:nhwc groups=6 "
+                      "pad=1,1",
+                      depthwise_nchw},
+        AlgorithmCase{"DepthwiseSubRegionNhwc",
+                      "conv_forward x=f16:2x24x9x7:4000,1,400,32 w=f16:24x1x3x3:nchw y=f16:2x24x5x4:nchw groups=24 "
+                      "pad=1,1 stride=2,2",
+                      depthwise_nhwc},
+        AlgorithmCase{"RepeatedImage", "conv_forward x=f32:3x8x6x6:0,36,6,1 w=f32:8x8x3x3:nchw", general},
+        AlgorithmCase{"DynamicSubRegion",
+                      "conv_forward x=f32:4x8x5x6:640,80,12,1 w=f32:12x8x3x3:nchw pad=1,1 n=? epilogue=bias", general}),
+    case_name);
+
+// One and three spatial dimensions.
+INSTANTIATE_TEST_SUITE_P(
+    Dimensions, ConvDefaults,
+    testing::Values(
+        AlgorithmCase{"OneD", "conv_forward x=f32:2x8x17:ncw w=f32:12x8x5:ncw pad=2 stride=2 epilogue=bias+relu",
+                      short_filters},
+        AlgorithmCase{"OneDChannelsLast", "conv_forward x=f16:2x16x13:nwc w=f16:24x16x3:nwc pad=1,0 dilation=2",
+                      general},
+        AlgorithmCase{"OneDPointwise", "conv_forward x=f32:2x20x24:ncw w=f32:12x20x1:ncw", pointwise},
+        AlgorithmCase{"OneDDepthwise", "conv_forward x=f32:2x6x20:ncw w=f32:6x1x4:ncw groups=6 pad=1,2",
+                      depthwise_nchw},
+        AlgorithmCase{"OneDDepthwiseChannelsLast",
+                      "conv_forward x=bf16:2x24x11:nwc w=bf16:24x1x3:nwc groups=24 pad=1",
+                      {"conv_simple", "conv_direct", "conv_depthwise_nhwc", "conv_implicit_gemm"}},
+        AlgorithmCase{"ThreeD", "conv_forward x=f32:1x4x5x6x7:ncdhw w=f32:6x4x3x3x3:ncdhw pad=1 epilogue=bias+add+relu",
+                      general},
+        AlgorithmCase{"ThreeDChannelsLast",
+                      "conv_forward x=f16:2x8x5x4x6:ndhwc w=f16:16x8x3x2x3:ndhwc pad=1,0,1 stride=2,1,2 epilogue=clip",
+                      general},
+        AlgorithmCase{"ThreeDAwkward",
+                      "conv_forward x=f32:1x6x7x5x6:ncdhw w=f32:4x3x2x3x1:ncdhw groups=2 pad=0,2,1,1,0,3 stride=2,1,3 "
+                      "dilation=3,1,2 mode=convolution",
+                      short_filters},
+        AlgorithmCase{"ThreeDPaddingBeyondTheFilter",
+                      "conv_forward x=f32:1x8x2x3x3:ncdhw w=f32:8x8x2x2x2:ncdhw pad=3,2,2,2,3,2", general},
+        AlgorithmCase{"ThreeDPointwise", "conv_forward x=f16:2x16x3x4x4:ncdhw w=f16:24x16x1x1x1:ncdhw epilogue=bias",
+                      pointwise},
+        AlgorithmCase{"ThreeDDepthwise",
+                      "conv_forward x=f32:1x5x4x6x8:ncdhw w=f32:10x1x3x3x3:ncdhw groups=5 pad=1 stride=1,2,1",
+                      depthwise_nchw},
+        AlgorithmCase{"ThreeDDepthwiseChannelsLast",
+                      "conv_forward x=f16:1x16x5x4x6:ndhwc w=f16:16x1x3x3x3:ndhwc groups=16 pad=1 dilation=2,1,1",
+                      depthwise_nhwc},
+        AlgorithmCase{
+            "ThreeDSubRegion",
+            "conv_forward x=f32:2x8x3x4x6:2400,240,64,8,1 w=f32:8x8x3x3x3:ncdhw y=f32:2x8x3x4x6:ndhwc pad=1 n=?",
+            general}),
     case_name);
 
 class ConvOn : public testing::TestWithParam<std::pair<int, int>> {};

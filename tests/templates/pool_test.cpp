@@ -8,7 +8,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-const Names any_strides = {"pool_simple"};
+const Names trusted = {"pool_simple"};
 const Names nchw = {"pool_simple", "pool_nchw"};
 const Names nhwc = {"pool_simple", "pool_nhwc"};
 const Names global_nchw = {"pool_simple", "pool_nchw", "pool_global_nchw"};
@@ -39,7 +39,7 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"PaddedAveragesInPadding",
                       "pool_forward x=f32:1x3x4x4:nchw mode=avg_padded window=2,3 pad=3,5,4,3 stride=2,1", nchw},
         AlgorithmCase{"StrideBeyondWindow", "pool_forward x=f16:1x7x19x24:nchw mode=avg window=2,2 stride=3,4", nchw},
-        AlgorithmCase{"WideWindow", "pool_forward x=f32:1x2x3x64:nchw mode=max window=2,40 stride=1,3", any_strides},
+        AlgorithmCase{"WideWindow", "pool_forward x=f32:1x2x3x64:nchw mode=max window=2,40 stride=1,3", trusted},
         AlgorithmCase{"Blend", "pool_forward x=f32:1x3x9x8:nchw mode=avg window=3,3 stride=2,2 alpha=any beta=any",
                       nchw},
         AlgorithmCase{"AddsToY", "pool_forward x=bf16:1x3x8x8:nchw mode=max window=2,2 stride=2,2 beta=1", nchw},
@@ -50,9 +50,6 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"MixedTypes", "pool_forward x=f16:1x3x8x8:nchw y=f32:1x3x4x4:nchw mode=avg window=2,2 stride=2,2",
                       nchw},
         AlgorithmCase{"PoorlyAligned", "pool_forward x=f16:1x3x8x8:nchw@2 mode=max window=2,2 stride=2,2", nchw},
-        AlgorithmCase{"SubRegion",
-                      "pool_forward x=f32:2x3x5x7:300,90,11,1 y=f32:2x3x3x5:200,60,13,2 mode=max window=3,3",
-                      any_strides},
         AlgorithmCase{"Global7", "pool_forward x=f16:3x13x7x7:nchw mode=avg window=global", global_nchw},
         AlgorithmCase{"Global8", "pool_forward x=bf16:2x24x8x8:nchw mode=max window=global", global_nchw},
         AlgorithmCase{"GlobalLarge", "pool_forward x=f32:1x3x28x30:nchw mode=avg window=global alpha=any beta=1",
@@ -91,6 +88,50 @@ INSTANTIATE_TEST_SUITE_P(
                       "pool_forward x=bf16:2x13x5x5:nhwc mode=max window=global alpha=any beta=any", global_nhwc},
         AlgorithmCase{"GlobalDynamic", "pool_forward x=f32:4x36x3x3:nhwc mode=max window=global n=?", global_nhwc},
         AlgorithmCase{"GlobalEmpty", "pool_forward x=f32:0x5x5x5:nhwc mode=avg window=global", global_nhwc}),
+    case_name);
+
+// Sub-regions, dimension orders and operands that differ in both.
+INSTANTIATE_TEST_SUITE_P(
+    Strides, PoolDefaults,
+    testing::Values(
+        AlgorithmCase{"SubRegion",
+                      "pool_forward x=f32:2x3x5x8:300,90,12,1 y=f32:2x3x3x6:200,60,13,2 mode=max window=3,3", nchw},
+        AlgorithmCase{"SubRegionNhwc",
+                      "pool_forward x=f16:2x8x5x7:800,1,112,16 y=f16:2x8x3x5:400,1,120,24 mode=avg window=3,3", nhwc},
+        AlgorithmCase{"FromNchwToNhwc",
+                      "pool_forward x=f32:2x8x9x8:nchw y=f32:2x8x4x4:nhwc mode=avg window=3,2 stride=2,2", nchw},
+        AlgorithmCase{"FromNhwcToNchw",
+                      "pool_forward x=f16:2x8x9x8:nhwc y=f16:2x8x4x4:nchw mode=max window=3,2 stride=2,2 beta=any",
+                      nhwc},
+        AlgorithmCase{"WidthOutermost", "pool_forward x=bf16:2x5x6x7:wnch y=bf16:2x5x5x6:hwcn mode=max window=2,2",
+                      nchw},
+        AlgorithmCase{"GlobalOfASubRegion", "pool_forward x=f32:2x5x6x8:1000,160,16,1 mode=avg window=global",
+                      global_nchw},
+        AlgorithmCase{"GlobalOfASubRegionNhwc",
+                      "pool_forward x=f16:2x24x4x5:4000,1,320,40 y=f16:2x24x1x1:nchw mode=max window=global",
+                      global_nhwc}),
+    case_name);
+
+// One and three spatial dimensions.
+INSTANTIATE_TEST_SUITE_P(
+    Dimensions, PoolDefaults,
+    testing::Values(
+        AlgorithmCase{"OneD", "pool_forward x=f32:2x5x17:ncw mode=max window=3 pad=1 stride=2", nchw},
+        AlgorithmCase{"OneDChannelsLast", "pool_forward x=f16:2x16x13:nwc mode=avg window=4 pad=2,1 dilation=2", nhwc},
+        AlgorithmCase{"OneDGlobal", "pool_forward x=f32:2x5x19:ncw mode=avg window=global", global_nchw},
+        AlgorithmCase{"ThreeD", "pool_forward x=f32:1x3x7x6x8:ncdhw mode=max window=3,2,3 pad=1,0,1 stride=2,1,2",
+                      nchw},
+        AlgorithmCase{"ThreeDAverage", "pool_forward x=f16:2x3x5x6x7:ncdhw mode=avg window=2,4,3 pad=1,2,0,0,1,1",
+                      nchw},
+        AlgorithmCase{
+            "ThreeDPaddedAverage",
+            "pool_forward x=f32:2x8x5x6x7:ndhwc mode=avg_padded window=2,4,3 pad=1,2,0,0,1,1 stride=1,3,2 ceil=1",
+            nhwc},
+        AlgorithmCase{"ThreeDChannelsLast",
+                      "pool_forward x=bf16:1x8x4x5x6:ndhwc mode=max window=2 stride=2 dilation=1,2,1", nhwc},
+        AlgorithmCase{"ThreeDGlobal", "pool_forward x=f16:2x16x3x4x5:ncdhw mode=max window=global", global_nchw},
+        AlgorithmCase{"ThreeDGlobalChannelsLast", "pool_forward x=f32:2x12x3x4x5:ndhwc mode=avg window=global n=?",
+                      global_nhwc}),
     case_name);
 
 // bf16 is converted without the instruction that later architectures have.

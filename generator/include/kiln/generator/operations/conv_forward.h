@@ -1,12 +1,12 @@
-// conv_forward: 2-D convolution, the typed view of its requests.
+// conv_forward: convolution in one to three dimensions, the typed view of its requests.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "kiln/generator/request.h"
+#include "kiln/generator/window_axis.h"
 
 namespace kiln {
 
@@ -16,11 +16,13 @@ namespace kiln {
 ///
 /// x: N,C,H,W   w: K,C/groups,R,S   y: N,K,P,Q   bias: K   residual: as y
 /// P = floor((H + pad_top + pad_bottom - dilation_h*(R-1) - 1) / stride_h) + 1, and so for Q.
+/// 1-D: N,C,W with K,C/groups,S and N,K,Q. 3-D: N,C,D,H,W with K,C/groups,T,R,S and N,K,Z,P,Q.
 struct ConvForward {
   TensorSpec x, w, y;
   std::optional<TensorSpec> bias, residual;
-  std::array<int64_t, 2> pad_begin{0, 0}, pad_end{0, 0};  ///< h, w
-  std::array<int64_t, 2> stride{1, 1}, dilation{1, 1};    ///< h, w
+  /// One value a spatial axis, in the order of the dimensions. For request() one value may stand for all axes, and none
+  /// for the default: 0, and 1.
+  std::vector<int64_t> pad_begin, pad_end, stride, dilation;
   int64_t groups = 1;
   bool mirrored = false;  ///< mode=convolution
   Arithmetic arithmetic;
@@ -33,17 +35,14 @@ struct ConvForward {
   /// Makes the request; y may have no extents (inferred). Throws as Request::parse does.
   Request request() const;
 
+  int axes() const { return x.rank() - 2; }
+  WindowAxis axis(int axis) const;
+
   int64_t n() const { return x.extents[0]; }
   int64_t c() const { return x.extents[1]; }
-  int64_t h() const { return x.extents[2]; }
-  int64_t width() const { return x.extents[3]; }
   int64_t k() const { return w.extents[0]; }
   int64_t c_per_group() const { return w.extents[1]; }
   int64_t k_per_group() const { return k() / groups; }
-  int64_t r() const { return w.extents[2]; }
-  int64_t s() const { return w.extents[3]; }
-  int64_t p() const { return y.extents[2]; }
-  int64_t q() const { return y.extents[3]; }
 };
 
 }  // namespace kiln

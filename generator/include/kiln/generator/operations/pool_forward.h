@@ -1,10 +1,11 @@
-// pool_forward: 2-D pooling, the typed view of its requests.
+// pool_forward: pooling in one to three dimensions, the typed view of its requests.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <vector>
 
 #include "kiln/generator/request.h"
+#include "kiln/generator/window_axis.h"
 
 namespace kiln {
 
@@ -18,13 +19,13 @@ enum class PoolMode {
 ///
 /// x: N,C,H,W   y: N,C,P,Q. P is the floor formula of conv_forward, or with ceil=1 its ceiling, less the last window
 /// if that would start beyond H + pad_top (as PyTorch and ONNX define it). `window=global` spans all of x.
+/// 1-D: x is N,C,W and y N,C,Q. 3-D: N,C,D,H,W and N,C,Z,P,Q.
 /// avg_padded divides by the window clipped to [-pad_begin, extent + pad_end), as PyTorch's count_include_pad.
 struct PoolForward {
   TensorSpec x, y;
   PoolMode mode = PoolMode::max;
-  std::array<int64_t, 2> window{1, 1};
-  std::array<int64_t, 2> pad_begin{0, 0}, pad_end{0, 0};
-  std::array<int64_t, 2> stride{1, 1}, dilation{1, 1};
+  /// One value a spatial axis, as for ConvForward; the window has no default.
+  std::vector<int64_t> window, pad_begin, pad_end, stride, dilation;
   Blend blend;
   bool dynamic_batch = false;
 
@@ -32,12 +33,11 @@ struct PoolForward {
   /// Makes the request; y may have no extents (inferred by the floor formula).
   Request request() const;
 
+  int axes() const { return x.rank() - 2; }
+  WindowAxis axis(int axis) const;
+
   int64_t n() const { return x.extents[0]; }
   int64_t c() const { return x.extents[1]; }
-  int64_t h() const { return x.extents[2]; }
-  int64_t width() const { return x.extents[3]; }
-  int64_t p() const { return y.extents[2]; }
-  int64_t q() const { return y.extents[3]; }
 };
 
 }  // namespace kiln

@@ -1,0 +1,67 @@
+// Windows over one to three spatial axes, tap by tap.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kiln/generator/window_axis.h"
+
+namespace kiln::reference {
+
+/// The spatial axes of a ConvForward or PoolForward.
+template <class View>
+std::vector<WindowAxis> axes_of(const View& view) {
+  std::vector<WindowAxis> axes;
+  for (int i = 0; i < view.axes(); ++i) axes.push_back(view.axis(i));
+  return axes;
+}
+
+/// A number for each axis; those beyond the last are 0.
+using PerAxis = std::array<int64_t, 3>;
+
+/// One tap of the window of one output.
+struct Tap {
+  PerAxis number{};           ///< of the tap
+  PerAxis mirrored{};         ///< the same, counted from the window's end
+  PerAxis position{};         ///< in x
+  bool inside = true;         ///< x has that position
+  bool inside_padded = true;  ///< x with the padding behind it has
+};
+
+/// Where an element of a tensor is: batch (or k), channel, and as many spatial coordinates as there are axes.
+class Place {
+ public:
+  Place(int64_t first, int64_t second, const PerAxis& spatial, size_t axes)
+      : values_{first, second, spatial[0], spatial[1], spatial[2]}, rank_(2 + axes) {}
+  operator std::span<const int64_t>() const { return {values_.data(), rank_}; }
+
+ private:
+  std::array<int64_t, 5> values_;
+  size_t rank_;
+};
+
+/// Calls visit(tap) for every tap of the window of the output at `output`, the last axis fastest.
+template <class Visit>
+void for_each_tap(const std::vector<WindowAxis>& axes, std::span<const int64_t> output, Visit visit) {
+  int64_t taps = 1;
+  for (const WindowAxis& axis : axes) taps *= axis.window;
+  Tap tap;
+  for (int64_t i = 0; i < taps; ++i) {
+    tap.inside = tap.inside_padded = true;
+    int64_t rest = i;
+    for (size_t axis = axes.size(); axis-- > 0;) {
+      const WindowAxis& window = axes[axis];
+      tap.number[axis] = rest % window.window;
+      rest /= window.window;
+      tap.mirrored[axis] = window.window - 1 - tap.number[axis];
+      tap.position[axis] = window.position(output[axis], tap.number[axis]);
+      tap.inside = tap.inside && window.inside(tap.position[axis]);
+      tap.inside_padded = tap.inside_padded && tap.position[axis] < window.extent + window.pad_end;
+    }
+    visit(tap);
+  }
+}
+
+}  // namespace kiln::reference

@@ -1,0 +1,84 @@
+#include "descriptor/strided.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace kiln::descriptor {
+namespace {
+
+// Room for the idle threads of a last block and for a last vector.
+constexpr int64_t narrow_limit = (int64_t{1} << 31) - (int64_t{1} << 20);
+
+constexpr int spatial_axes = 3;
+
+// Elements side by side along `dimensions`, innermost first; takes those dimensions off `others`. 0 if neighbours along
+// the first are not side by side.
+int64_t run_length(const TensorSpec& spec, std::initializer_list<int> dimensions, std::vector<bool>& others) {
+  int64_t run = 1;
+  for (const int dimension : dimensions) {
+    const auto i = static_cast<size_t>(dimension);
+    if (spec.extents[i] <= 1) continue;
+    if (spec.strides[i] != run) return run == 1 ? 0 : run;
+    run *= spec.extents[i];
+    others[i] = false;
+  }
+  return run;
+}
+
+}  // namespace
+
+TensorSpec with_three_axes(const TensorSpec& spec) {
+  TensorSpec result = spec;
+  const auto missing = static_cast<size_t>(spatial_axes - (spec.rank() - 2));
+  result.extents.insert(result.extents.begin() + dimension::plane, missing, 1);
+  result.strides.insert(result.strides.begin() + dimension::plane, missing, 0);
+  return result;
+}
+
+Inner inner_of(const TensorSpec& spec) {
+  int64_t pixel_stride = std::numeric_limits<int64_t>::max();
+  for (const int axis : {dimension::plane, dimension::row, dimension::column}) {
+    const auto i = static_cast<size_t>(axis);
+    if (spec.extents[i] > 1) pixel_stride = std::min(pixel_stride, spec.strides[i]);
+  }
+  if (spec.extents[dimension::channel] <= 1 || pixel_stride == std::numeric_limits<int64_t>::max()) {
+    return Inner::either;
+  }
+  return spec.strides[dimension::channel] < pixel_stride ? Inner::channels : Inner::pixels;
+}
+
+void add_strides(Prelude& prelude, std::string_view name, std::string_view letters, const TensorSpec& spec) {
+  for (size_t i = 0; i < letters.size(); ++i) {
+    prelude.constant(fmt::format("{}_STRIDE_{}", name, letters[i]), spec.strides.at(i));
+  }
+}
+
+bool needs_wide_index(std::initializer_list<const TensorSpec*> specs) {
+  return std::any_of(specs.begin(), specs.end(), [](const TensorSpec* spec) {
+    return spec->span() >= narrow_limit || spec->elements() >= narrow_limit;
+  });
+}
+
+bool vector_fits(const TensorSpec& spec, std::initializer_list<int> dimensions, int64_t elements) {
+  if (elements == 1) return true;
+  const int64_t bytes = size_of(spec.dtype);
+  const int64_t access = std::min<int64_t>(16, elements * bytes);
+  std::vector<bool> others(spec.extents.size(), true);
+  const int64_t run = run_length(spec, dimensions, others);
+  if (run == 0 || run % elements != 0 || spec.alignment % access != 0) return false;
+  for (size_t i = 0; i < spec.strides.size(); ++i) {
+    if (others[i] && spec.extents[i] > 1 && spec.strides[i] * bytes % access != 0) return false;
+  }
+  return true;
+}
+
+int widest_vector(const TensorSpec& spec, std::initializer_list<int> dimensions, int64_t of) {
+  const int most = 16 / size_of(spec.dtype);
+  int width = 1;
+  while (width * 2 <= most && of % (width * 2) == 0 && vector_fits(spec, dimensions, width * 2)) width *= 2;
+  return width;
+}
+
+}  // namespace kiln::descriptor

@@ -1,0 +1,52 @@
+// The operands of a convolution in memory, whatever their strides.
+//
+// From the prelude: the problem, and the strides of x, w, y and residual. CHANNELS_INNER numbers the elements of a
+// filter (t, r, s, c), which suits an x whose channels stand side by side; otherwise they are numbered (c, t, r, s).
+#include "lib/epilogue.cuh"
+#include "lib/strided.cuh"
+
+using Input = SpatialTensor<X_STRIDE_N, X_STRIDE_C, X_STRIDE_D, X_STRIDE_H, X_STRIDE_W, N, D, H, W>;
+using Output = SpatialTensor<Y_STRIDE_N, Y_STRIDE_K, Y_STRIDE_Z, Y_STRIDE_P, Y_STRIDE_Q, N, Z, P, Q>;
+using Residual = SpatialTensor<RESIDUAL_STRIDE_N, RESIDUAL_STRIDE_K, RESIDUAL_STRIDE_Z, RESIDUAL_STRIDE_P,
+                               RESIDUAL_STRIDE_Q, N, Z, P, Q>;
+using UnsignedIndex = UnsignedOf<Index>::type;
+
+constexpr int TAPS = T * R * S;
+constexpr int FILTER = C_PER_GROUP * TAPS;  // elements of one output channel's filter
+constexpr Index PIXELS_PER_IMAGE = Index(Z) * P * Q;
+
+// Images of this call.
+__device__ __forceinline__ Index images_of(long long n) {
+  return DYNAMIC_N ? static_cast<Index>(n) : static_cast<Index>(N);
+}
+
+// Offset of element number `element` of a filter from its first.
+__device__ __forceinline__ Index filter_offset(Index element) {
+  if constexpr (CHANNELS_INNER) {
+    return strided_offset<W_STRIDE_C, C_PER_GROUP, W_STRIDE_S, S, W_STRIDE_R, R, W_STRIDE_T, T>(element);
+  } else {
+    return strided_offset<W_STRIDE_S, S, W_STRIDE_R, R, W_STRIDE_T, T, W_STRIDE_C, C_PER_GROUP>(element);
+  }
+}
+
+// The first channel of an output pixel, in y and in the residual.
+struct OutputPixel {
+  Index y, residual;
+
+  __device__ __forceinline__ explicit OutputPixel(Index pixel)
+      : y(Output::of_pixel(pixel)), residual(Residual::of_pixel(pixel)) {}
+  __device__ __forceinline__ OutputPixel(Index image, Index z, Index p, Index q)
+      : y(Output::at(image, 0, z, p, q)), residual(Residual::at(image, 0, z, p, q)) {}
+};
+
+// Finishes COUNT sums that lie side by side in y from channel k of `pixel` on, along the channels if ALONG_K, else
+// along the pixels, and stores them in one access.
+template <bool ALONG_K, int COUNT>
+__device__ __forceinline__ void finish_outputs(TY* y, const OutputPixel& pixel, Index k, const float (&sums)[COUNT],
+                                               const EpilogueArguments& arguments) {
+  const Index offset = pixel.y + k * Index(Y_STRIDE_K);
+  EpilogueArguments here = arguments;
+  // finish_run() adds the offset in y.
+  if constexpr (READS_RESIDUAL) here.residual += pixel.residual + k * Index(RESIDUAL_STRIDE_K) - offset;
+  finish_run<ALONG_K>(y, offset, sums, static_cast<int>(k), here);
+}

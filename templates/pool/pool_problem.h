@@ -1,0 +1,38 @@
+// What the descriptors of pooling share: the constants of a problem, and how its operands lie.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "descriptor/strided.h"
+#include "descriptor/window.h"
+#include "kiln/generator/operations/pool_forward.h"
+#include "kiln/generator/specialise.h"
+
+namespace kiln::descriptor {
+
+/// A request as descriptors see it: x and y have three spatial dimensions (with_three_axes()), whatever the request
+/// has.
+struct PoolProblem : PoolForward, SpatialAxes {
+  static PoolProblem of(const Request& request);
+
+  Inner inner = Inner::either;  ///< of x
+};
+
+/// TX, TY, Index, N, DYNAMIC_N, C, the axes (add_axes()), X_STRIDE_N and the like, MODE, ALPHA and BETA.
+Prelude pool_prelude(const PoolProblem& pool);
+
+/// Why a kernel that runs along `inner` of x cannot serve `pool`; nothing if it can.
+std::optional<std::string> order_refusal(const PoolProblem& pool, Inner inner);
+
+/// Whether the window is all of x: one output a channel, nothing padded.
+bool is_global(const PoolProblem& pool);
+
+/// Bytes of x and y that have to move between device memory and the SMs.
+double compulsory_bytes(const PoolProblem& pool);
+
+/// Bytes that a load of `bytes` of x costs a lane on average, where neighbouring threads make neighbouring tiles of
+/// `tile_p` x `tile_q` outputs: next to each other in a row, or a row, a plane or a channel further on.
+double lane_bytes_of_x(const PoolProblem& pool, double bytes, int64_t tile_p, int64_t tile_q);
+
+}  // namespace kiln::descriptor
