@@ -91,7 +91,7 @@ Descriptor::~Descriptor() {
 }
 
 Descriptor::Descriptor(Descriptor&& other) noexcept
-    : library_(other.library_), raw_(std::exchange(other.raw_, nullptr)) {}
+    : library_(std::move(other.library_)), raw_(std::exchange(other.raw_, nullptr)) {}
 
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
   std::swap(library_, other.library_);
