@@ -92,6 +92,37 @@ TEST_F(CApiCalls, PoolingWithEveryOption) {
   EXPECT_NE(download(y), start);
 }
 
+TEST_F(CApiCalls, ConvolutionOfThreeSpatialDimensionsAndOfOne) {
+  const void *x = upload(wave(2 * 4 * 5 * 6)), *w = upload(wave(3 * 2 * 2 * 2 * 2, 0.71f));
+  const void *y = upload(std::vector<float>(300)), *expected = upload(std::vector<float>(300));
+  kiln_conv_options c = kiln_conv_options_default();
+  c.pad_begin[0] = 1, c.pad_begin[1] = 0, c.pad_begin[2] = 2, c.pad_end[2] = 1;
+  c.stride[0] = 1, c.stride[1] = 2, c.stride[2] = 3;
+  c.dilation[0] = 2;
+  const kiln_tensor cx = tensor(x, {1, 2, 4, 5, 6}), cw = tensor(w, {3, 2, 2, 2, 2}), cy = tensor(y, {1, 3, 3, 2, 3});
+  EXPECT_EQ(kiln_conv_forward(context_, &cx, &cw, &cy, &c, nullptr), KILN_OK) << kiln_last_error();
+  ConvOptions options;
+  options.depth.pad_front = 1;
+  options.depth.dilation = 2;
+  options.pad = {0, 2, 0, 1};
+  options.stride = {2, 3};
+  conv_forward(cpp_, Tensor(x, f32, {1, 2, 4, 5, 6}, contiguous), Tensor(w, f32, {3, 2, 2, 2, 2}, contiguous),
+               Tensor(expected, f32, {1, 3, 3, 2, 3}, contiguous), options);
+  EXPECT_EQ(download(y), download(expected));
+  EXPECT_NE(download(y), std::vector<float>(300));
+
+  kiln_conv_options line = kiln_conv_options_default();
+  line.pad_begin[0] = 1, line.stride[0] = 2;
+  const kiln_tensor lx = tensor(x, {1, 2, 9}), lw = tensor(w, {3, 2, 2}), ly = tensor(y, {1, 3, 5});
+  EXPECT_EQ(kiln_conv_forward(context_, &lx, &lw, &ly, &line, nullptr), KILN_OK) << kiln_last_error();
+  ConvOptions width;
+  width.pad = {0, 1, 0, 0};
+  width.stride = {1, 2};
+  conv_forward(cpp_, Tensor(x, f32, {1, 2, 9}, contiguous), Tensor(w, f32, {3, 2, 2}, contiguous),
+               Tensor(expected, f32, {1, 3, 5}, contiguous), width);
+  EXPECT_EQ(download(y), download(expected));
+}
+
 TEST_F(CApiCalls, NoPoolOptionsMeanGlobalMaxPooling) {
   const std::vector<float> image = wave(5 * 4);
   const void *x = upload(image), *y = upload({0});
