@@ -38,17 +38,17 @@ Descriptor tensor(const CudnnHandle& handle, const TensorSpec& spec, int64_t id)
 
 Descriptor convolution(const CudnnHandle& handle, const ConvForward& conv) {
   Descriptor made(handle.library(), CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
-  const auto both = [&](cudnnBackendAttributeName_t name, const std::array<int64_t, 2>& values) {
+  const auto per_axis = [&](cudnnBackendAttributeName_t name, const std::vector<int64_t>& values) {
     made.set(name, CUDNN_TYPE_INT64, std::span<const int64_t>(values));
   };
-  made.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, int64_t{2});
+  made.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, int64_t{conv.axes()});
   made.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
   made.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE,
            conv.mirrored ? CUDNN_CONVOLUTION : CUDNN_CROSS_CORRELATION);
-  both(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, conv.pad_begin);
-  both(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, conv.pad_end);
-  both(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, conv.stride);
-  both(CUDNN_ATTR_CONVOLUTION_DILATIONS, conv.dilation);
+  per_axis(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, conv.pad_begin);
+  per_axis(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, conv.pad_end);
+  per_axis(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, conv.stride);
+  per_axis(CUDNN_ATTR_CONVOLUTION_DILATIONS, conv.dilation);
   made.finalize();
   return made;
 }
