@@ -77,6 +77,15 @@ std::string user_cache_home(const Environment::Lookup& lookup) {
   return home != nullptr && *home != '\0' ? std::string(home) + "/.cache" : std::string();
 }
 
+// Folders of data for everybody on the machine (XDG Base Directory Specification).
+std::vector<std::string> system_data_dirs(const Environment::Lookup& lookup) {
+  const char* xdg = lookup("XDG_DATA_DIRS");
+  std::vector<std::string> folders = split(xdg != nullptr ? xdg : "", ':');
+  std::erase_if(folders, [](const std::string& folder) { return !folder.starts_with('/'); });
+  if (folders.empty()) folders = {"/usr/local/share", "/usr/share"};
+  return folders;
+}
+
 }  // namespace
 
 Environment Environment::read() {
@@ -98,6 +107,7 @@ Environment Environment::read(const Lookup& lookup) {
   result.kernel_store = text(lookup, "KILN_KERNEL_STORE");
   result.kernel_store_mib = mebibytes(lookup, "KILN_KERNEL_STORE_MIB");
   result.cache_home = user_cache_home(lookup);
+  result.data_dirs = system_data_dirs(lookup);
   return result;
 }
 

@@ -141,6 +141,14 @@ MergeResult Database::merge(const Database& other) {
   return result;
 }
 
+PruneResult Database::prune(const PruneOptions& options) {
+  PruneResult result;
+  result.storage = impl_->write([&](Store& store) { result = store.prune(options); });
+  const bool changed = result.records + result.requests + result.sessions + result.quarantine > 0;
+  if (changed && !options.dry_run) impl_->write([](Store& store) { store.compact(); });
+  return result;
+}
+
 Kept Database::begin_session(const Session& session) {
   require_line("session: id", session.id, max_name_bytes, false);
   require_line("session: device", session.device, max_name_bytes, false);

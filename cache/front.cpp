@@ -7,6 +7,9 @@
 #include <limits>
 #include <tuple>
 
+#include "checksum.h"
+#include "kiln/base/tie.h"
+
 namespace kiln::cache {
 namespace {
 
@@ -87,7 +90,7 @@ void reduce_group(Entries::const_iterator first, Entries::const_iterator last, E
   for (auto entry = first; entry != last; ++entry) {
     for (; ahead != last && ahead->workspace_bytes <= entry->workspace_bytes; ++ahead) not_larger.see(*ahead);
     const bool beaten = earlier.against(*entry) <= entry->seconds;
-    const bool never_tied = not_larger.against(*entry) * (1 + tie_share) < entry->seconds;
+    const bool never_tied = tie_limit(not_larger.against(*entry)) < entry->seconds;
     if (!beaten && !never_tied) out.push_back(*entry);
     earlier.see(*entry);
   }
@@ -101,7 +104,7 @@ FrontEntry entry_of(const Record& record, const AlgorithmVersion& algorithm) {
 
 bool tie_order(const FrontEntry& a, const FrontEntry& b) {
   const auto rank = [](const FrontEntry& e) {
-    return std::tuple(e.workspace_bytes, !e.deterministic, std::string_view(e.algorithm->name), e.config,
+    return std::tuple(TieRank{e.workspace_bytes, !e.deterministic, e.algorithm->name, e.config},
                       std::string_view(e.algorithm->digest), e.seconds);
   };
   return rank(a) < rank(b);
@@ -130,12 +133,25 @@ const FrontEntry* choose(std::span<const FrontEntry> entries, const Filter& filt
     if (passes(entry, filter)) fastest = std::min(fastest, entry.seconds);
   }
   for (const FrontEntry& entry : entries) {
-    if (passes(entry, filter) && entry.seconds <= fastest * (1 + tie_share)) return &entry;
+    if (passes(entry, filter) && entry.seconds <= tie_limit(fastest)) return &entry;
   }
   return nullptr;
 }
 
-std::string encode_front(KeyHash key, std::span<const FrontEntry> entries) {
+RecordFront front_of(std::span<const Record> records, const IsCurrent& is_current) {
+  RecordFront front;
+  front.versions.reserve(records.size());
+  for (const Record& record : records) {
+    const auto row = static_cast<std::int64_t>(front.versions.size());
+    front.versions.push_back({row, record.algorithm, record.algorithm_digest});
+    const bool current = !is_current || is_current(record.algorithm, record.algorithm_digest);
+    if (current && usable(record)) front.entries.push_back(entry_of(record, front.versions.back()));
+  }
+  reduce_to_front(front.entries);
+  return front;
+}
+
+std::string encode_front(KeyHash key, std::string_view device, std::span<const FrontEntry> entries) {
   std::string out;
   put(out, key.low);
   put(out, key.high);
@@ -148,18 +164,25 @@ std::string encode_front(KeyHash key, std::span<const FrontEntry> entries) {
     put(out, static_cast<std::uint16_t>(entry.config.size()));
     out.append(entry.config);
   }
+  put(out, checksum_of_front(out, device, entries));
   return out;
 }
 
-bool decode_front(std::string_view bytes, const AlgorithmRows& algorithms, KeyHash& key, Entries& entries) {
+bool decode_front(std::string_view bytes, std::string_view device, const AlgorithmRows& algorithms, KeyHash& key,
+                  Entries& entries) {
   entries.clear();
+  std::int64_t checksum = 0;
+  if (bytes.size() < sizeof(checksum)) return false;
+  const std::string_view sealed = bytes.substr(0, bytes.size() - sizeof(checksum));
+  std::memcpy(&checksum, bytes.data() + sealed.size(), sizeof(checksum));
+  bytes = sealed;
   if (!take(bytes, key.low) || !take(bytes, key.high)) return false;
   while (!bytes.empty()) {
     FrontEntry entry;
     if (!take_entry(bytes, algorithms, entry)) return false;
     entries.push_back(entry);
   }
-  return true;
+  return checksum == checksum_of_front(sealed, device, entries);
 }
 
 }  // namespace kiln::cache

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "kiln/cache/database.h"
 #include "kiln/cache/key_hash.h"
 #include "kiln/cache/record.h"
 #include "kiln/cache/winners.h"
@@ -38,8 +39,7 @@ struct FrontEntry {
 /// The views point into `record` and `algorithm`.
 FrontEntry entry_of(const Record& record, const AlgorithmVersion& algorithm);
 
-/// The fixed order that settles ties: less workspace, deterministic, algorithm name, config; then digest, so that it is
-/// total.
+/// The fixed order that settles ties: TieRank, then digest and time, so that it is total.
 bool tie_order(const FrontEntry& a, const FrontEntry& b);
 
 /// Sorts by tie_order and drops every entry that could never be chosen: one for which the same algorithm version, also
@@ -52,11 +52,21 @@ void reduce_to_front(std::vector<FrontEntry>& entries);
 /// first.
 const FrontEntry* choose(std::span<const FrontEntry> entries, const Filter& filter);
 
-/// The stored form of a front: the key's hash, then the entries, algorithms by their row in the database.
-std::string encode_front(KeyHash key, std::span<const FrontEntry> entries);
+/// The front of records that are of one request on one device.
+struct RecordFront {
+  std::vector<AlgorithmVersion> versions;  ///< One per record; its row is the record's index.
+  std::vector<FrontEntry> entries;         ///< Reduced; they point into `versions` and the records.
+};
 
-/// The views point into `bytes`. False if `bytes` is damaged; never reads outside of it.
-bool decode_front(std::string_view bytes, const AlgorithmRows& algorithms, KeyHash& key,
+/// Of those that can win and are current (an empty function: all are).
+RecordFront front_of(std::span<const Record> records, const IsCurrent& is_current);
+
+/// The stored form of the front of `device` (DeviceEntry::id): the key's hash, then the entries, algorithms by their
+/// row in the database, then a checksum.
+std::string encode_front(KeyHash key, std::string_view device, std::span<const FrontEntry> entries);
+
+/// The views point into `bytes`. False if `bytes` or what they refer to is damaged; never reads outside of them.
+bool decode_front(std::string_view bytes, std::string_view device, const AlgorithmRows& algorithms, KeyHash& key,
                   std::vector<FrontEntry>& entries);
 
 /// Receives the fronts of a database.

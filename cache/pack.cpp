@@ -60,20 +60,10 @@ void print_record(std::string& out, const Record& r) {
 
 // The records that Winners could choose, of the records of one request on one device.
 void keep_winners(std::vector<Record>& records) {
-  std::vector<AlgorithmVersion> versions;
-  versions.reserve(records.size());
-  std::vector<FrontEntry> entries;
-  for (const Record& record : records) {
-    versions.push_back({0, record.algorithm, record.algorithm_digest});
-    if (usable(record)) entries.push_back(entry_of(record, versions.back()));
-  }
-  reduce_to_front(entries);
+  const RecordFront front = front_of(records, {});
   std::vector<Record> kept;
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    const auto is_this = [&](const FrontEntry& e) {
-      return e.algorithm == &versions[i] && e.config == records[i].config;
-    };
-    if (std::any_of(entries.begin(), entries.end(), is_this)) kept.push_back(records[i]);
+  for (const FrontEntry& entry : front.entries) {
+    kept.push_back(records[static_cast<std::size_t>(entry.algorithm->row)]);
   }
   records = std::move(kept);
 }
@@ -143,7 +133,7 @@ std::string print_pack(const Pack& pack, std::string_view library_version) {
 
 Pack require_complete(ParsedPack parsed) {
   if (parsed.refused.empty()) return std::move(parsed.pack);
-  const std::size_t others = parsed.refused.size() - 1;
+  const std::size_t others = parsed.refused_lines - 1;
   std::string message = parsed.refused.front().text();
   if (others > 0) message += fmt::format(" (and {} more lines)", others);
   throw Error(ErrorCode::parse_error, std::move(message));
@@ -155,6 +145,19 @@ Pack merge(const Pack& a, const Pack& b) {
   std::vector<Record> records = a.records;
   records.insert(records.end(), b.records.begin(), b.records.end());
   return make_pack(std::move(devices), std::move(records));
+}
+
+const Record* winner_among(std::span<const Record> records, const IsCurrent& is_current) {
+  const RecordFront front = front_of(records, is_current);
+  for (const bool predicted : {false, true}) {
+    std::vector<FrontEntry> eligible;
+    for (const FrontEntry& entry : front.entries) {
+      if ((entry.kind == TimeKind::predicted) == predicted) eligible.push_back(entry);
+    }
+    const FrontEntry* best = choose(eligible, Filter{});
+    if (best != nullptr) return &records[static_cast<std::size_t>(best->algorithm->row)];
+  }
+  return nullptr;
 }
 
 Pack export_pack(const Database& database, const ExportOptions& options) {

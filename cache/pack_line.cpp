@@ -175,7 +175,7 @@ std::string parse_request(std::string_view line) {
   require_end(fields);
   if (request.empty()) throw PackFault{"request is empty"};
   if (request.size() > max_request_bytes) throw PackFault{"request is too long"};
-  if (has_control(request)) throw PackFault{"request contains a control character"};
+  if (has_control(request)) throw PackFault{"request contains a control or hidden character"};
   return request;
 }
 

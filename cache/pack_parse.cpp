@@ -159,6 +159,8 @@ class PackParser {
         request_.reset();
         device_line_ = line.number;
         request_line_ = 0;
+        if (devices_.size() == max_pack_devices)
+          throw PackFault{fmt::format("the pack has more than {} devices", max_pack_devices)};
         device_ = parse_device(line.fields);
         devices_.push_back(*device_);
         return;
@@ -184,9 +186,11 @@ class PackParser {
 
   void take_record(const PackLine& line) {
     if (!request_) throw PackFault{depends_on(request_line_, "request")};
+    if (records_.size() == max_pack_records)
+      throw PackFault{fmt::format("the pack has more than {} records", max_pack_records)};
     Record record = parse_record(line.fields, *device_, *request_);
     if (validator_.record) {
-      if (auto reason = validator_.record(record)) throw PackFault{std::move(*reason)};
+      if (auto reason = validator_.record(*device_, record)) throw PackFault{std::move(*reason)};
     }
     records_.push_back(std::move(record));
   }
@@ -209,7 +213,9 @@ class PackParser {
     }
   }
 
-  void refuse(std::size_t line, std::string reason) { result_.refused.push_back({line, std::move(reason)}); }
+  void refuse(std::size_t line, std::string reason) {
+    if (++result_.refused_lines <= max_listed_refusals) result_.refused.push_back({line, std::move(reason)});
+  }
 
   PackLines lines_;
   const PackValidator& validator_;

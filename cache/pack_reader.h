@@ -7,10 +7,9 @@
 
 namespace kiln::cache {
 
-inline constexpr std::size_t max_pack_file = std::size_t{1} << 30;
-
-/// A pack file, opened. Reading copies: a mapped file would take the process down when someone cuts it short.
-/// Every member throws Error(io_error), naming the path.
+/// A pack file, opened. Reading copies: a mapped file would take the process down when someone cuts it short. Only
+/// regular files, up to max_pack_file; of a line beyond max_pack_line just as much is read as shows that it is too
+/// long. Every member throws Error(io_error), naming the path.
 class PackReader {
  public:
   explicit PackReader(const std::string& path);
@@ -23,12 +22,13 @@ class PackReader {
 
  private:
   std::size_t read_some(char* to, std::size_t room);
+  std::string_view cut_line();
 
   const std::string path_;
   int descriptor_ = -1;
   std::vector<char> buffer_;
-  std::size_t carried_ = 0;  // bytes at the front of buffer_ that belong to the next block
-  std::size_t given_ = 0;    // where they are now
+  std::size_t carried_ = 0;  // bytes that belong to the next block
+  std::size_t given_ = 0;    // where in buffer_ they are
 };
 
 /// All of it.

@@ -110,7 +110,8 @@ void validate(const DeviceEntry& device) {
 
 Record with_clean_texts(Record record) {
   for (std::string* text : {&record.check, &record.error}) {
-    if (text->size() > max_text_bytes || !valid_utf8(*text) || text->find('\0') != std::string::npos) {
+    if (text->size() > max_text_bytes || !valid_utf8(*text) || text->find('\0') != std::string::npos ||
+        has_hidden(*text)) {
       *text = clean_text(*text, max_text_bytes);
     }
   }

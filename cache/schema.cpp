@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "record_rows.h"
+
 namespace kiln::cache {
 namespace {
 
@@ -98,8 +100,8 @@ CREATE VIEW candidates AS
   JOIN algorithms ON algorithms.id = records.algorithm_id;
 )sql";
 
-constexpr std::array<Migration, 1> all_migrations = {
-    Migration{1, [](Connection& db) { db.execute(version_1); }},
+constexpr std::array<Migration, 2> all_migrations = {
+    Migration{1, [](Connection& db) { db.execute(version_1); }}, Migration{2, seal},  // checksums
 };
 
 }  // namespace

@@ -90,6 +90,8 @@ class Connection {
   /// Whether the last connection to close folds the WAL into the file. Off until a file is known to be ours and sound.
   void checkpoint_on_close(bool on);
   std::int64_t last_insert_id() const { return sqlite3_last_insert_rowid(handle_.get()); }
+  /// Rows that the last INSERT, UPDATE or DELETE changed.
+  std::int64_t changes() const { return sqlite3_changes(handle_.get()); }
   bool in_transaction() const { return sqlite3_get_autocommit(handle_.get()) == 0; }
 
  private:

@@ -1,6 +1,8 @@
 // Store: devices, sessions and quarantine. store_records.cpp has the rest.
 #include "store.h"
 
+#include "checksum.h"
+#include "record_rows.h"
 #include "schema.h"
 
 namespace kiln::cache {
@@ -14,9 +16,10 @@ Store Store::in_memory() {
 
 void Store::put_device(const DeviceEntry& d) {
   db_.query(
-         "INSERT INTO devices(device, name, cc_major, cc_minor, sms, emulated) VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON "
-         "CONFLICT(device) DO UPDATE SET name = ?2, cc_major = ?3, cc_minor = ?4, sms = ?5, emulated = ?6",
-         d.id, d.name, d.cc_major, d.cc_minor, d.sms, d.emulated)
+         "INSERT INTO devices(device, name, cc_major, cc_minor, sms, emulated, checksum) VALUES (?1, ?2, ?3, ?4, ?5, "
+         "?6, ?7) ON CONFLICT(device) DO UPDATE SET name = ?2, cc_major = ?3, cc_minor = ?4, sms = ?5, emulated = ?6, "
+         "checksum = ?7",
+         d.id, d.name, d.cc_major, d.cc_minor, d.sms, d.emulated, checksum_of(d))
       .run();
 }
 
@@ -29,10 +32,11 @@ void Store::merge_device(const DeviceEntry& device) {
 
 std::vector<DeviceEntry> Store::devices() {
   std::vector<DeviceEntry> result;
-  Query query = db_.query("SELECT device, name, cc_major, cc_minor, sms, emulated FROM devices ORDER BY device");
+  Query query =
+      db_.query("SELECT device, name, cc_major, cc_minor, sms, emulated, checksum FROM devices ORDER BY device");
   while (query.step()) {
-    result.push_back({std::string(query.text(0)), std::string(query.text(1)), static_cast<int>(query.integer(2)),
-                      static_cast<int>(query.integer(3)), static_cast<int>(query.integer(4)), query.integer(5) != 0});
+    result.push_back(device_of(query));
+    if (checksum_of(result.back()) != query.integer(6)) throw_damaged();
   }
   return result;
 }

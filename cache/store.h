@@ -42,6 +42,11 @@ class Store {
   /// Every record is valid, of a device that has been stored, and of a kind that the device gives.
   PutCounts put(std::span<const DeviceEntry> devices, std::span<const Record> records, OnConflict on_conflict);
 
+  /// In one transaction, which is rolled back for a dry run.
+  PruneResult prune(const PruneOptions& options);
+  /// Rewrites the file without its free pages.
+  void compact();
+
   void put_session(const Session& session);
   void end_session(std::string_view id, std::int64_t ended_ms);
   std::vector<Session> sessions();
@@ -67,12 +72,12 @@ class Store {
   /// Of two entries with one id the greater stays, so that merging is commutative.
   void merge_device(const DeviceEntry& device);
   void put_one(const Record& record, OnConflict on_conflict, Rows& rows, PutCounts& counts);
+  std::int64_t prune_request(const DeviceEntry& device, const std::string& request, const PruneOptions& options);
+  std::int64_t delete_where(const char* sql);
   std::optional<Record> find(const Record& identity);
   void write_record(const Record& record, Rows& rows);
-  void update_front(std::int64_t device_row, std::int64_t request_row, std::string_view request);
   std::optional<Record> best_record(const std::string& request, std::string_view device, const IsCurrent& is_current,
                                     const AlgorithmRows& algorithms);
-  AlgorithmRows algorithms();
 
   Connection db_;
 };

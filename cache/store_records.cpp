@@ -2,68 +2,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 #include <map>
 #include <utility>
 
+#include "checksum.h"
+#include "record_rows.h"
 #include "store.h"
 
 namespace kiln::cache {
 namespace {
-
-std::string select_records(std::string_view where) {
-  return fmt::format(
-      "SELECT requests.key, devices.device, algorithms.name, algorithms.digest, config, outcome, kind, seconds, "
-      "spread, "
-      "samples, verdict, workspace, deterministic, registers, spill, shared, driver, nvrtc, kiln, source_digest, "
-      "error, "
-      "session, created FROM records JOIN devices ON devices.id = device_id JOIN requests ON requests.id = request_id "
-      "JOIN algorithms ON algorithms.id = algorithm_id WHERE {}",
-      where);
-}
-
-// Samples are stored as they are in memory, as little-endian doubles.
-std::string_view bytes_of(const std::vector<double>& samples) {
-  static_assert(std::endian::native == std::endian::little, "samples are stored little-endian");
-  return {reinterpret_cast<const char*>(samples.data()), samples.size() * sizeof(double)};
-}
-
-std::vector<double> samples_of(std::string_view bytes) {
-  std::vector<double> samples(bytes.size() / sizeof(double));
-  if (!samples.empty()) std::memcpy(samples.data(), bytes.data(), samples.size() * sizeof(double));
-  return samples;
-}
-
-// Reads the row that select_records() describes.
-Record record_of(const Query& row) {
-  int column = 0;
-  const auto text = [&] { return std::string(row.text(column++)); };
-  const auto integer = [&] { return row.integer(column++); };
-  Record r;
-  r.request = text();
-  r.device = text();
-  r.algorithm = text();
-  r.algorithm_digest = text();
-  r.config = text();
-  r.outcome = text();
-  r.kind = parse_time_kind(text()).value_or(TimeKind::predicted);  // the table's CHECK admits no other names
-  r.seconds = row.real(column++);
-  r.spread = row.real(column++);
-  r.samples = samples_of(row.blob(column++));
-  r.check = text();
-  r.workspace_bytes = integer();
-  r.deterministic = integer() != 0;
-  r.resources = {integer(), integer(), integer()};
-  r.driver_version = text();
-  r.nvrtc_version = text();
-  r.kiln_version = text();
-  r.source_digest = text();
-  r.error = text();
-  r.session = text();
-  r.created_ms = integer();
-  return r;
-}
 
 std::vector<Record> all_rows(Query query) {
   std::vector<Record> records;
@@ -81,10 +28,6 @@ std::vector<FrontEntry> current_entries(std::span<const FrontEntry> entries, con
     if (!is_current || is_current(entry.algorithm->name, entry.algorithm->digest)) result.push_back(entry);
   }
   return result;
-}
-
-[[noreturn]] void throw_damaged() {
-  throw SqliteFault(SQLITE_CORRUPT, "tables refer to rows that are missing or damaged");
 }
 
 }  // namespace
@@ -131,7 +74,7 @@ struct Store::Rows {
   std::unordered_map<std::string, std::int64_t> devices;
   std::unordered_map<std::string, std::int64_t> requests;
   std::map<std::pair<std::string, std::string>, std::int64_t> algorithms;
-  std::map<std::pair<std::int64_t, std::int64_t>, std::string> touched;  // (device, request) rows -> request
+  std::map<std::pair<std::int64_t, std::int64_t>, FrontOwner> touched;  // by the rows of device and request
 };
 
 PutCounts Store::put(std::span<const DeviceEntry> devices, std::span<const Record> records, OnConflict on_conflict) {
@@ -140,7 +83,7 @@ PutCounts Store::put(std::span<const DeviceEntry> devices, std::span<const Recor
   Rows rows(db_);
   for (const DeviceEntry& device : devices) merge_device(device);
   for (const Record& record : records) put_one(record, on_conflict, rows, counts);
-  for (const auto& [pair, request] : rows.touched) update_front(pair.first, pair.second, request);
+  for (const auto& [pair, owner] : rows.touched) write_front(db_, pair.first, pair.second, owner);
   transaction.commit();
   return counts;
 }
@@ -168,48 +111,17 @@ void Store::write_record(const Record& r, Rows& rows) {
       "verdict, "
       "workspace, deterministic, registers, spill, shared, driver, nvrtc, kiln, source_digest, error, session, "
       "created, "
-      "usable, samples) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, "
-      "?20, ?21, ?22, ?23)",
+      "usable, samples, checksum) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, "
+      "?18, ?19, "
+      "?20, ?21, ?22, ?23, ?24)",
       device, request, rows.algorithm(r.algorithm, r.algorithm_digest), r.config, r.outcome, to_string(r.kind),
       r.seconds, r.spread, r.check, r.workspace_bytes, r.deterministic, r.resources.registers, r.resources.spill_bytes,
       r.resources.shared_bytes, r.driver_version, r.nvrtc_version, r.kiln_version, r.source_digest, r.error, r.session,
       r.created_ms, usable(r));
   query.bind_blob(23, bytes_of(r.samples));
+  query.bind(24, checksum_of(r));
   query.run();
-  rows.touched.try_emplace({device, request}, r.request);
-}
-
-void Store::update_front(std::int64_t device_row, std::int64_t request_row, std::string_view request) {
-  AlgorithmRows algorithms;
-  std::vector<std::pair<Record, const AlgorithmVersion*>> candidates;
-  Query query = db_.query(
-      "SELECT algorithms.id, name, digest, config, kind, seconds, workspace, deterministic FROM records JOIN "
-      "algorithms ON "
-      "algorithms.id = algorithm_id WHERE device_id = ?1 AND request_id = ?2 AND usable",
-      device_row, request_row);
-  while (query.step()) {
-    Record record;
-    const std::int64_t row = query.integer(0);
-    const auto [algorithm, fresh] = algorithms.try_emplace(row);
-    if (fresh) algorithm->second = {row, std::string(query.text(1)), std::string(query.text(2))};
-    record.config = query.text(3);
-    record.kind = parse_time_kind(query.text(4)).value_or(TimeKind::predicted);
-    record.seconds = query.real(5);
-    record.workspace_bytes = query.integer(6);
-    record.deterministic = query.integer(7) != 0;
-    candidates.emplace_back(std::move(record), &algorithm->second);
-  }
-  std::vector<FrontEntry> entries;
-  for (const auto& [record, algorithm] : candidates) entries.push_back(entry_of(record, *algorithm));
-  reduce_to_front(entries);
-  if (entries.empty()) {
-    db_.query("DELETE FROM fronts WHERE device_id = ?1 AND request_id = ?2", device_row, request_row).run();
-    return;
-  }
-  Query write = db_.query("INSERT OR REPLACE INTO fronts(device_id, request_id, entries) VALUES (?1, ?2, ?3)",
-                          device_row, request_row);
-  write.bind_blob(3, encode_front(hash_key(request), entries));
-  write.run();
+  rows.touched.try_emplace({device, request}, FrontOwner{r.device, r.request});
 }
 
 // --- Reading
@@ -247,7 +159,7 @@ std::vector<std::string> Store::request_keys(std::string_view device) {
 
 std::vector<RequestSummary> Store::requests(std::string_view device, const IsCurrent& is_current) {
   const Transaction snapshot(db_, Access::read);
-  const AlgorithmRows versions = algorithms();
+  const AlgorithmRows versions = read_algorithms(db_);
   std::vector<RequestSummary> result;
   Query query = db_.query(
       "SELECT requests.key, algorithm_id, COUNT(*), SUM(usable) FROM records JOIN devices ON devices.id = device_id "
@@ -280,7 +192,7 @@ std::optional<Record> Store::best_record(const std::string& request, std::string
     if (!query.step()) return std::nullopt;
     KeyHash key;
     std::vector<FrontEntry> entries;
-    if (!decode_front(query.blob(0), versions, key, entries)) throw_damaged();
+    if (!decode_front(query.blob(0), device, versions, key, entries)) throw_damaged();
     std::vector<FrontEntry> eligible = current_entries(entries, is_current, false);
     if (eligible.empty()) eligible = current_entries(entries, is_current, true);
     const FrontEntry* best = choose(eligible, Filter{});
@@ -294,20 +206,10 @@ std::optional<Record> Store::best_record(const std::string& request, std::string
   return find(identity);
 }
 
-AlgorithmRows Store::algorithms() {
-  AlgorithmRows rows;
-  Query query = db_.query("SELECT id, name, digest FROM algorithms");
-  while (query.step()) {
-    const std::int64_t row = query.integer(0);
-    rows[row] = {row, std::string(query.text(1)), std::string(query.text(2))};
-  }
-  return rows;
-}
-
 void Store::visit_fronts(FrontVisitor& visitor, std::optional<std::string_view> request, const Keep& keep) {
   const Transaction snapshot(db_, Access::read);
   const std::vector<DeviceEntry> all_devices = devices();
-  const AlgorithmRows versions = algorithms();
+  const AlgorithmRows versions = read_algorithms(db_);
   std::vector<FrontEntry> entries;
   for (const DeviceEntry& device : all_devices) {
     if (!visitor.wants(device)) continue;
@@ -321,7 +223,7 @@ void Store::visit_fronts(FrontVisitor& visitor, std::optional<std::string_view> 
                                 device.id);
     while (query.step()) {
       KeyHash key;
-      if (!decode_front(query.blob(0), versions, key, entries)) throw_damaged();
+      if (!decode_front(query.blob(0), device.id, versions, key, entries)) throw_damaged();
       if (keep(device, key)) visitor.front(device, key, entries);
     }
   }

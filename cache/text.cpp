@@ -47,6 +47,15 @@ std::size_t ascii_prefix(std::string_view text) {
   return at;
 }
 
+// Whether one well-formed sequence is a C1 control, U+2028 to U+202E or U+2066 to U+2069.
+bool is_hidden(std::string_view sequence) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(sequence[i]); };
+  if (sequence.size() == 2) return byte(0) == 0xC2 && byte(1) < 0xA0;
+  if (sequence.size() != 3 || byte(0) != 0xE2) return false;
+  return (byte(1) == 0x80 && byte(2) >= 0xA8 && byte(2) <= 0xAE) ||
+         (byte(1) == 0x81 && byte(2) >= 0xA6 && byte(2) <= 0xA9);
+}
+
 bool is_control(char c) {
   return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
 }
@@ -93,8 +102,18 @@ bool valid_utf8(std::string_view text) {
   }
 }
 
+bool has_hidden(std::string_view text) {
+  while (true) {
+    text.remove_prefix(ascii_prefix(text));
+    if (text.empty()) return false;
+    const std::size_t length = std::max<std::size_t>(sequence_length(text), 1);
+    if (is_hidden(text.substr(0, length))) return true;
+    text.remove_prefix(length);
+  }
+}
+
 bool has_control(std::string_view text) {
-  return std::any_of(text.begin(), text.end(), is_control);
+  return std::any_of(text.begin(), text.end(), is_control) || has_hidden(text);
 }
 
 std::string clean_text(std::string_view text, std::size_t limit) {
@@ -102,7 +121,7 @@ std::string clean_text(std::string_view text, std::size_t limit) {
   std::size_t cut = 0;  // the last character boundary that leaves room for the mark
   while (!text.empty()) {
     const std::size_t length = sequence_length(text);
-    const bool keep = length != 0 && text[0] != '\0';
+    const bool keep = length != 0 && text[0] != '\0' && !is_hidden(text.substr(0, length));
     const std::string_view piece = keep ? text.substr(0, length) : replacement;
     if (out.size() + piece.size() > limit) return out.substr(0, cut).append(cut_mark);
     out += piece;
@@ -161,7 +180,7 @@ void require_line(std::string_view field, std::string_view text, std::size_t lim
   if (text.empty() && !may_be_empty) refuse("is empty");
   if (text.size() > limit) refuse(fmt::format("has {} bytes, more than {}", text.size(), limit));
   if (!valid_utf8(text)) refuse(fmt::format("{} is not valid UTF-8", quoted(text)));
-  if (has_control(text)) refuse(fmt::format("{} contains a control character", quoted(text)));
+  if (has_control(text)) refuse(fmt::format("{} contains a control or hidden character", quoted(text)));
 }
 
 std::string quoted(std::string_view text) {

@@ -10,11 +10,15 @@ namespace kiln::cache {
 /// Well-formed UTF-8: no overlong forms, surrogates or code points beyond U+10FFFF. NUL is well formed.
 bool valid_utf8(std::string_view text);
 
-/// Any byte below space, or DEL.
+/// Characters that make a text look other than it is: controls beyond ASCII, separators of lines, and those that
+/// reorder what follows (Unicode Technical Report 36). `text` is valid UTF-8.
+bool has_hidden(std::string_view text);
+
+/// Any byte below space, DEL, or anything hidden.
 bool has_control(std::string_view text);
 
-/// `text` with every broken sequence and every NUL replaced by U+FFFD, cut at a character boundary to `limit` bytes and
-/// a mark.
+/// `text` with every broken sequence, NUL and hidden character replaced by U+FFFD, cut at a character boundary to
+/// `limit` bytes and a mark.
 std::string clean_text(std::string_view text, std::size_t limit);
 
 /// Backslash and control characters as \\ \t \n \r \xHH; everything else as it is.

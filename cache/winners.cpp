@@ -19,7 +19,7 @@
 namespace kiln::cache {
 namespace {
 
-// The order of precedence. Within a Standing the source comes first: the user's own database wins over packs.
+// The order of precedence. Within a Standing the layer comes first: the user's own database wins over packs.
 bool precedes(const WinnerGroup& a, const WinnerGroup& b) {
   const auto rank = [](const WinnerGroup& g) {
     return std::tuple(g.standing, g.source->origin, g.source->order, g.sm_distance, std::string_view(g.device->id));
@@ -72,12 +72,12 @@ class Winners::Impl {
     database.visit_fronts(loading);
   }
 
-  void load_pack(const std::string& path) {
-    load_pack(path, [&](FrontVisitor& visitor) { return visit_pack_file_fronts(path, visitor); });
+  void load_pack(const std::string& path, Origin layer) {
+    load_pack(path, layer, [&](FrontVisitor& visitor) { return visit_pack_file_fronts(path, visitor); });
   }
 
-  void load_pack_text(std::string_view text, const std::string& name) {
-    load_pack(name, [&](FrontVisitor& visitor) { return visit_pack_fronts(text, visitor); });
+  void load_pack_text(std::string_view text, const std::string& name, Origin layer) {
+    load_pack(name, layer, [&](FrontVisitor& visitor) { return visit_pack_fronts(text, visitor); });
   }
 
   void refresh(const Database& database, std::string_view request) {
@@ -161,9 +161,9 @@ class Winners::Impl {
   };
 
   template <class Visit>
-  void load_pack(const std::string& name, const Visit& visit) {
+  void load_pack(const std::string& name, Origin layer, const Visit& visit) {
     const std::lock_guard lock(mutex_);
-    const WinnerSource& source = sources_.emplace_back(WinnerSource{name, Origin::pack, sources_.size()});
+    const WinnerSource& source = sources_.emplace_back(WinnerSource{name, layer, sources_.size()});
     Loading loading(*this, source, true);
     try {
       for (const std::string& problem : visit(loading)) problems_.push_back(name + ": " + problem);
@@ -266,12 +266,12 @@ void Winners::load(const Database& database) {
   impl_->load(database);
 }
 
-void Winners::load_pack(const std::string& path) {
-  impl_->load_pack(path);
+void Winners::load_pack(const std::string& path, Origin layer) {
+  impl_->load_pack(path, layer);
 }
 
-void Winners::load_pack_text(std::string_view text, const std::string& name) {
-  impl_->load_pack_text(text, name);
+void Winners::load_pack_text(std::string_view text, const std::string& name, Origin layer) {
+  impl_->load_pack_text(text, name, layer);
 }
 
 void Winners::refresh(const Database& database, std::string_view request) {

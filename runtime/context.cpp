@@ -66,6 +66,11 @@ void Context::Impl::load_cache(const ContextOptions& options, const Environment&
   if (database_) maker_.winners().load(*database_);
   if (!tunes) database_.reset();
   for (const std::string& pack : pack_paths(options.packs, environment)) maker_.winners().load_pack(pack);
+  if (!options.locked) {  // which names what it is locked to
+    for (const std::string& pack : system_packs(environment)) {
+      maker_.winners().load_pack(pack, cache::Origin::system_pack);
+    }
+  }
   for (const std::string& problem : maker_.winners().report().problems) announce(problem);
 }
 

@@ -9,6 +9,7 @@
 
 #include "kiln/base/error.h"
 #include "kiln/execution/target.h"
+#include "kiln/runtime/pack_check.h"
 #include "kiln/runtime/settings.h"
 #include "records.h"
 
@@ -18,12 +19,6 @@ namespace {
 // How many predictions to try to compile where nothing usable is stored, before giving up.
 constexpr size_t fallback_attempts = 8;
 constexpr size_t explained_estimates = 10;
-
-cache::IsCurrent is_current(const Catalogue& catalogue) {
-  return [&catalogue](std::string_view algorithm, std::string_view digest) {
-    return catalogue.digest(algorithm) == digest;
-  };
-}
 
 std::string describe(const device::ContextHandle& context, const KernelSupply& kernels) {
   const device::DeviceInfo& info = context.device().info();

@@ -35,6 +35,7 @@ std::optional<Choice> readable(std::string_view algorithm, std::string_view conf
 std::string describe_source(const cache::Choice& choice) {
   std::string text(words(choice.standing, choice.kind));
   if (choice.origin == cache::Origin::pack) text += fmt::format(", from pack {}", choice.source);
+  if (choice.origin == cache::Origin::system_pack) text += fmt::format(", from system pack {}", choice.source);
   return text;
 }
 

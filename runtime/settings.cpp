@@ -17,8 +17,8 @@ namespace fs = std::filesystem;
 void append_folder(const fs::path& folder, std::string_view extension, std::vector<std::string>& paths) {
   std::vector<std::string> found;
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    if (entry.path().extension() == extension) found.push_back(entry.path().string());
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    if (entry->path().extension() == extension) found.push_back(entry->path().string());
   }
   std::sort(found.begin(), found.end());
   paths.insert(paths.end(), found.begin(), found.end());
@@ -72,6 +72,12 @@ std::vector<std::string> pack_paths(const std::vector<std::string>& given, const
 
 std::vector<std::string> bundle_paths(const std::vector<std::string>& given, const Environment& environment) {
   return joined(given, environment.bundle_path, ".kiln");
+}
+
+std::vector<std::string> system_packs(const Environment& environment) {
+  std::vector<std::string> paths;
+  for (const std::string& folder : environment.data_dirs) append_folder(fs::path(folder) / "kiln" / "packs", ".pack", paths);
+  return paths;
 }
 
 }  // namespace kiln

@@ -22,6 +22,8 @@ class MessageReader {
   void feed(std::string_view bytes) { buffer_.append(bytes); }
   /// The next complete message; nothing until more is fed. Throws Error(parse_error) if the bytes are no message.
   std::optional<Message> next();
+  /// Whether bytes are there that no message that was taken needed.
+  bool has_more() const { return !buffer_.empty(); }
 
  private:
   std::string buffer_;

@@ -1,5 +1,9 @@
 #include "protocol.h"
 
+#include <cmath>
+
+#include "kiln/base/error.h"
+
 namespace kiln::tuner {
 namespace {
 
@@ -30,6 +34,54 @@ void each_member(Info& info, Visit visit) {
   visit("mig_profile", info.mig_profile);
   visit("uuid", info.uuid);
   visit("emulated", info.emulated);
+}
+
+void require(bool holds, const char* what) {
+  if (!holds) throw Error(ErrorCode::parse_error, what);
+}
+
+void require_seconds(const json& value) {
+  const auto seconds = value.get<double>();
+  require(std::isfinite(seconds) && seconds >= 0, "a time that is none");
+}
+
+void require_error(const json& answer) {
+  answer.at("error").get<std::string>();
+  if (answer.contains("hint")) answer.at("hint").get<std::string>();
+  const int code = answer.value("code", 0);
+  require(code >= 0 && code <= static_cast<int>(ErrorCode::internal), "an error of no known kind");
+}
+
+// Throws Error or json::exception for an answer that does not fit.
+void require_answer(const json& command, const json& answer) {
+  require(answer.value("serial", json()) == command.value("serial", json()), "the answer to another command");
+  if (answer.contains("verdict")) answer.at("verdict").get<std::string>();
+  if (answer.contains("error")) return require_error(answer);
+  if (answer.contains("failure")) {
+    const Failure failure = failure_from(answer.at("failure"));
+    require(!has_time(failure.outcome), "a failure that is none");
+    return;
+  }
+  const json action = command.value("do", json());
+  if (action == "open") {
+    device_info_from(answer.at("device"));
+    answer.at("driver_version").get<std::string>();
+    answer.at("driver").get<std::string>();
+  } else if (action == "nvrtc") {
+    require(answer.at("nvrtc_major").get<int>() > 0, "an NVRTC without a version");
+    answer.at("nvrtc_minor").get<int>();
+  } else if (action == "compile") {
+    require_seconds(answer.at("seconds"));
+    resources_from(answer.at("resources"));
+    require(answer.value("payload", 0) > 0, "a compile without a result");
+  } else if (action == "begin" || action == "check") {
+    answer.at("verdict").get<std::string>();
+    require_seconds(answer.at("seconds"));
+  } else if (action == "sample") {
+    const json& samples = answer.at("samples");
+    require(samples.is_array() && samples.size() == command.at("count").get<size_t>(), "another number of samples");
+    for (const json& sample : samples) require_seconds(sample);
+  }
 }
 
 template <class Resources, class Visit>
@@ -113,6 +165,17 @@ Failure failure_from(const json& value) {
   failure.outcome = parse_outcome(value.at("outcome").get<std::string>()).value_or(Outcome::crashed);
   value.at("error").get_to(failure.error);
   return failure;
+}
+
+std::optional<std::string> refuse_answer(const json& command, const json& answer) {
+  try {
+    require_answer(command, answer);
+    return std::nullopt;
+  } catch (const Error& error) {
+    return error.message();
+  } catch (const json::exception& error) {
+    return error.what();
+  }
 }
 
 }  // namespace kiln::tuner

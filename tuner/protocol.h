@@ -2,6 +2,8 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 
 #include "kiln/device/device.h"
 #include "kiln/device/resource_log.h"
@@ -28,5 +30,10 @@ CheckOptions check_options_from(const nlohmann::json& value);
 
 nlohmann::json to_json(const Failure& failure);
 Failure failure_from(const nlohmann::json& value);
+
+/// Why `answer` cannot be the answer to `command`: it repeats another serial number, a field that it needs is missing
+/// or of another type, a time is no time, there are more or fewer samples than were asked for; nothing if it can.
+/// Reports of failures and errors need only their own fields.
+std::optional<std::string> refuse_answer(const nlohmann::json& command, const nlohmann::json& answer);
 
 }  // namespace kiln::tuner

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <tuple>
+
+#include "kiln/base/tie.h"
 
 namespace kiln::tuner {
 namespace {
@@ -25,11 +26,9 @@ constexpr std::array<Named, 9> names{{{Outcome::timed, "timed"},
 
 // The fixed order of candidates that are as fast as each other.
 bool preferred(const Trial* a, const Trial* b) {
-  const auto key = [](const Trial* trial) {
-    return std::make_tuple(trial->workspace_bytes, !trial->deterministic, std::string_view(trial->choice.algorithm),
-                           trial->choice.config.print());
-  };
-  return key(a) < key(b);
+  const std::string config_a = a->choice.config.print(), config_b = b->choice.config.print();
+  return TieRank{a->workspace_bytes, !a->deterministic, a->choice.algorithm, config_a} <
+         TieRank{b->workspace_bytes, !b->deterministic, b->choice.algorithm, config_b};
 }
 
 }  // namespace
@@ -66,7 +65,7 @@ std::vector<const Trial*> ranking(const std::vector<Trial>& trials, int64_t work
   });
   // Ties are counted from the fastest of each group, so that a chain of near neighbours is not one tie.
   for (auto first = order.begin(); first != order.end();) {
-    const double limit = (*first)->median * (1 + tie_margin);
+    const double limit = tie_limit((*first)->median);
     const auto last = std::find_if(first, order.end(), [&](const Trial* trial) { return trial->median > limit; });
     std::sort(first, last, preferred);
     first = last;

@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "kiln/base/error.h"
+#include "protocol.h"
 
 namespace kiln::tuner {
 namespace {
@@ -87,7 +88,9 @@ WorkerLink::~WorkerLink() {
 }
 
 void WorkerLink::send(const Message& command, double limit_seconds) {
-  outbox_ = encode(command);
+  command_ = command.fields;
+  command_["serial"] = ++sent_;
+  outbox_ = encode({command_, command.payload});
   busy_ = true;
   limit_ = limit_seconds;
   deadline_ = now() + limit_seconds;
@@ -107,6 +110,9 @@ std::optional<Answer> WorkerLink::service() {
   try {
     if (!receive(ended)) ended = true;
     if (std::optional<Message> message = reader_.next()) {
+      std::optional<std::string> wrong = refuse_answer(command_, message->fields);
+      if (!wrong && reader_.has_more()) wrong = "more than one answer";
+      if (wrong) return fail(Outcome::crashed, fmt::format("sent garbage ({})", *wrong));
       busy_ = false;
       return Answer{std::move(*message), std::nullopt};
     }
@@ -129,10 +135,12 @@ bool WorkerLink::flush() {
   return true;
 }
 
-// Reads what is there; false on an error. `ended`: there will be no more.
+// Reads what is there, or some of it: a worker that never stops talking must not keep the session here. False on an
+// error. `ended`: there will be no more.
 bool WorkerLink::receive(bool& ended) {
+  constexpr int most_reads = 64;
   std::array<char, 65536> bytes;  // NOLINT(cppcoreguidelines-pro-type-member-init): only what recv() wrote is read
-  while (true) {
+  for (int reads = 0; reads < most_reads; ++reads) {
     const ssize_t got = ::recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
@@ -142,17 +150,19 @@ bool WorkerLink::receive(bool& ended) {
     }
     reader_.feed({bytes.data(), static_cast<size_t>(got)});
   }
+  return true;
 }
 
 std::optional<Answer> WorkerLink::fail(Outcome outcome, std::string what) {
   const bool died = what == "died";
   // One that closed its end is about to end or has ended by itself; how it ended is worth knowing.
-  const std::string end = reap(!died);
+  const End end = reap(!died);
+  if (end.was_taken) outcome = Outcome::out_of_memory;
   busy_ = false;
-  return Answer{{}, Failure{outcome, fmt::format("the worker process {}{}", what, died ? ": " + end : "")}};
+  return Answer{{}, Failure{outcome, fmt::format("the worker process {}{}", what, died ? ": " + end.text : "")}};
 }
 
-std::string WorkerLink::reap(bool kill) {
+WorkerLink::End WorkerLink::reap(bool kill) {
   constexpr auto grace = std::chrono::seconds(2);  // for one that has closed its end and is ending
   const auto give_up = std::chrono::steady_clock::now() + grace;
   int status = 0;
@@ -169,8 +179,10 @@ std::string WorkerLink::reap(bool kill) {
     }
   }
   pid_ = -1;
-  if (WIFSIGNALED(status)) return fmt::format("signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));
-  return fmt::format("exit code {}", WEXITSTATUS(status));
+  if (!WIFSIGNALED(status)) return {fmt::format("exit code {}", WEXITSTATUS(status))};
+  const int signal = WTERMSIG(status);
+  if (signal == SIGKILL && !kill) return {"signal 9 (Killed), as a system does when its memory runs out", true};
+  return {fmt::format("signal {} ({})", signal, ::strsignal(signal))};
 }
 
 }  // namespace kiln::tuner

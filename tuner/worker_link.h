@@ -47,7 +47,8 @@ class WorkerLink {
   pid_t pid() const { return pid_; }
   int descriptor() const { return socket_.get(); }
 
-  /// Gives it a command, which it must answer within `limit_seconds`. It must not be busy.
+  /// Gives it a command, numbered in the field "serial" (which the answer must repeat), to be answered within
+  /// `limit_seconds`. It must not be busy.
   void send(const Message& command, double limit_seconds);
   bool is_busy() const { return busy_; }
 
@@ -56,17 +57,25 @@ class WorkerLink {
   /// Seconds until the command's limit; 0 if it has passed.
   double seconds_left() const;
   /// Sends and receives what can be without waiting; the answer, if it is complete or cannot come any more: the worker
-  /// died, sent garbage, or exceeded the limit.
+  /// died, sent garbage (anything but one answer that fits the command), or exceeded the limit. One that was killed by
+  /// SIGKILL, which nobody here sent, counts as out of memory: that is how a system takes it back.
   std::optional<Answer> service();
 
  private:
   bool flush();
   bool receive(bool& ended);
   std::optional<Answer> fail(Outcome outcome, std::string what);
-  std::string reap(bool kill);
+  /// How the process ended.
+  struct End {
+    std::string text;
+    bool was_taken = false;  ///< By SIGKILL, and not by us.
+  };
+  End reap(bool kill);
 
   pid_t pid_ = -1;
   FileDescriptor socket_;
+  nlohmann::json command_;  // the last
+  uint64_t sent_ = 0;       // commands
   MessageReader reader_;
   std::string outbox_;
   bool busy_ = false;

@@ -153,6 +153,15 @@ class Watcher {
   std::jthread thread_;
 };
 
+// If the machine runs out of memory, the system should take this process and not the session: it can be replaced.
+void volunteer_for_the_memory_killer() {
+  const int file = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (file < 0) return;  // no such file system: then the system decides by itself
+  constexpr std::string_view first = "1000";
+  if (::write(file, first.data(), first.size()) < 0) fmt::print(stderr, "kiln worker: oom_score_adj stays as it is\n");
+  ::close(file);
+}
+
 bool write_all(int out, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(out, bytes.data(), bytes.size());
@@ -182,13 +191,15 @@ int worker_main(int in, int out) {
     out = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     if (out < 0 || ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return 1;
   }
+  volunteer_for_the_memory_killer();
   Watcher watcher(in);
   Worker worker;
   MessageReader reader;
   try {
     while (const std::optional<Message> command = read_message(in, reader)) {
       watcher.set_busy(true);
-      const Message answer = worker.answer(*command);
+      Message answer = worker.answer(*command);
+      answer.fields["serial"] = command->fields.value("serial", json());  // so that no answer is taken for another one
       const bool sent = write_all(out, encode(answer));
       watcher.set_busy(false);
       if (!sent || answer.fields.contains("fatal")) return sent ? 0 : 1;

@@ -54,6 +54,12 @@ TEST(Environment, PrefersXdgOverHomeAndIgnoresARelativeOne) {
   EXPECT_EQ(read({{"XDG_CACHE_HOME", "x"}, {"HOME", "/h"}}).cache_home, "/h/.cache");
 }
 
+TEST(Environment, LooksForSystemDataWhereTheXdgSpecificationSays) {
+  EXPECT_THAT(read({}).data_dirs, testing::ElementsAre("/usr/local/share", "/usr/share"));
+  EXPECT_THAT(read({{"XDG_DATA_DIRS", ""}}).data_dirs, testing::ElementsAre("/usr/local/share", "/usr/share"));
+  EXPECT_THAT(read({{"XDG_DATA_DIRS", "/a::b:/c"}}).data_dirs, testing::ElementsAre("/a", "/c"));
+}
+
 TEST(Environment, NamesAMisspeltVariable) {
   ASSERT_EQ(setenv("KILN_DRIVR", "cuda", 1), 0);
   try {

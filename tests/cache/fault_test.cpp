@@ -131,6 +131,38 @@ TEST(Fault, ADamagedFileNeverStopsTheApplication) {
   EXPECT_GT(announcements, 10);
 }
 
+// SQLite sees nothing wrong with a value that was altered; the checksums do.
+TEST(Fault, AnAlteredValueIsNeverTakenForTheStoredOne) {
+  for (const char* alteration :
+       {"UPDATE records SET seconds = seconds / 2", "UPDATE records SET workspace = 1",
+        "UPDATE records SET config = 'TILE=99'", "UPDATE records SET samples = zeroblob(16)",
+        "UPDATE algorithms SET name = 'conv_direct'", "UPDATE requests SET key = key || ' '",
+        "UPDATE devices SET sms = 1", "UPDATE devices SET emulated = 1",
+        "UPDATE fronts SET entries = zeroblob(length(entries))", "UPDATE records SET checksum = checksum + 1"}) {
+    const ScratchFolder folder;
+    const std::string path = folder.file("cache.db");
+    make_database(path);
+    open_raw(path).execute(alteration);
+    Announcements announced;
+    const Database db = Database::open(path, impatient(), announced.listener());
+    const Record stored = timed_record(request_line(0), "TILE=16", 2e-5);
+    for (const std::string& request : {stored.request, stored.request + " "}) {
+      for (const Record& r : db.records(request, h200().id)) EXPECT_EQ(r, stored) << alteration;
+      Winners winners(h200());
+      winners.load(db);
+      if (const auto choice = winners.find(request)) {
+        EXPECT_EQ(choice->seconds, stored.seconds) << alteration;
+        EXPECT_EQ(choice->algorithm, stored.algorithm) << alteration;
+      }
+    }
+    for (const DeviceEntry& device : db.devices())
+      EXPECT_THAT(device, ::testing::AnyOf(h200(), h100(), rtx4090(), emulated()));
+    export_pack(db);
+    ASSERT_EQ(announced.seen.size(), 1u) << alteration;
+    EXPECT_EQ(announced.seen[0].trouble, Trouble::corrupt) << alteration;
+  }
+}
+
 TEST(Fault, ANewerSchemaIsLeftAlone) {
   const ScratchFolder folder;
   const std::string path = folder.file("newer.db");

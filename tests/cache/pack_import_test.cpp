@@ -55,7 +55,7 @@ TEST(PackImport, RefusesALineWithItsNumberAndReasonAndTakesTheRest) {
   EXPECT_THAT(refusal("\t64\t", "\t-64\t"), HasSubstr("line 4: registers"));
   EXPECT_THAT(refusal("2026-09-21", "2026-09-31"), HasSubstr("line 4: created"));
   EXPECT_THAT(refusal("TILE=16", "TILE=\\q"), HasSubstr("line 4: config"));
-  EXPECT_THAT(refusal("TILE=16", "TILE=\\n"), HasSubstr("control character"));
+  EXPECT_THAT(refusal("TILE=16", "TILE=\\n"), HasSubstr("control or hidden character"));
   EXPECT_THAT(refusal("TILE=16", "TILE=\xff"), HasSubstr("line 4: is not valid UTF-8"));
   EXPECT_THAT(refusal("TILE=16", std::string_view("TILE=\0", 6)), HasSubstr("line 4: contains a NUL"));
   EXPECT_THAT(refusal("TILE=16", std::string(max_name_bytes + 1, 'x')), HasSubstr("line 4: config"));
@@ -84,8 +84,9 @@ TEST(PackImport, AsksTheGeneratorAboutEachRequestOnceAndEachRecord) {
     EXPECT_EQ(line, request_line(1));
     return std::nullopt;
   };
-  validator.record = [&](const Record& record) -> std::optional<std::string> {
+  validator.record = [&](const DeviceEntry& device, const Record& record) -> std::optional<std::string> {
     ++records;
+    EXPECT_EQ(device, h200());
     if (record.config == "TILE=16") return "TILE=16 is not in the space";
     return std::nullopt;
   };

@@ -110,7 +110,11 @@ TEST(KilledWriterOnANewFile, LeavesAFileThatOpens) {
   }
 }
 
-TEST(TwoWriters, WaitForEachOtherAndBothSucceed) {
+class ManyWriters : public ::testing::TestWithParam<Journal> {};
+
+TEST_P(ManyWriters, WaitForEachOtherAndAllSucceed) {
+  OpenOptions options;
+  options.journal = GetParam();
   const ScratchFolder folder;
   const std::string path = folder.file("cache.db");
   constexpr int each = 100;
@@ -119,7 +123,7 @@ TEST(TwoWriters, WaitForEachOtherAndBothSucceed) {
     const pid_t child = fork();
     if (child == 0) {
       Announcements announced;
-      Database db = with_devices(Database::open(path, {}, announced.listener()));  // all create the file at once
+      Database db = with_devices(Database::open(path, options, announced.listener()));  // all create the file at once
       int failed = 0;
       for (int i = 0; i < each; ++i) {
         const Record r = timed_record(request_line(i), fmt::format("WRITER={}", c), 1e-5);
@@ -138,6 +142,8 @@ TEST(TwoWriters, WaitForEachOtherAndBothSucceed) {
   const Database db = Database::open(path);
   for (int i = 0; i < each; ++i) EXPECT_EQ(db.records(request_line(i), h200().id).size(), 3u);
 }
+
+INSTANTIATE_TEST_SUITE_P(Journals, ManyWriters, ::testing::Values(Journal::wal, Journal::rollback));
 
 TEST(Reader, SeesWhatAnotherProcessStoredAfterItOpened) {
   const ScratchFolder folder;

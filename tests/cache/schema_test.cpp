@@ -7,6 +7,8 @@
 #include <array>
 
 #include "file_system.h"
+#include "kiln/cache/pack.h"
+#include "kiln/cache/winners.h"
 #include "support.h"
 
 namespace kiln::cache::test {
@@ -32,6 +34,45 @@ TEST(Schema, MigratesFromEveryOlderVersionToTheNewest) {
     migrate(db, three_steps);
     EXPECT_EQ(db.integer_of("PRAGMA user_version"), 3);
     EXPECT_EQ(db.integer_of("SELECT b FROM t"), 8);
+  }
+}
+
+// A file as schema 1 left it: without checksums, and with fronts of another form.
+void make_version_1(const std::string& path, std::span<const Record> records) {
+  {
+    Database db = with_devices(Database::open(path));
+    db.insert(records);
+  }
+  Connection db = open_raw(path);
+  db.execute(
+      "UPDATE fronts SET entries = substr(entries, 1, length(entries) - 8); ALTER TABLE records DROP COLUMN checksum; "
+      "ALTER TABLE devices DROP COLUMN checksum; PRAGMA user_version = 1");
+}
+
+TEST(Schema, ADatabaseOfVersion1IsSealedAndKeepsEverything) {
+  const ScratchFolder folder;
+  std::mt19937_64 random(41);
+  std::vector<Record> records;
+  for (int i = 0; i < 60; ++i) records.push_back(random_record(random, {h200(), h100()}));
+  make_version_1(folder.file("old.db"), records);
+  make_version_1(folder.file("same.db"), records);
+  Announcements announced;
+  const Database old = Database::open(folder.file("old.db"), {}, announced.listener());
+  const Database fresh = [&] {
+    Database db = with_devices(Database::in_memory());
+    db.insert(records);
+    return db;
+  }();
+  EXPECT_TRUE(announced.seen.empty()) << announced.seen[0].text();
+  EXPECT_EQ(export_pack(old), export_pack(fresh));
+  for (const RequestSummary& summary : fresh.requests(h200().id)) {
+    Winners from_old(h200()), from_fresh(h200());
+    from_old.load(old);
+    from_fresh.load(fresh);
+    ASSERT_EQ(from_old.find(summary.request).has_value(), from_fresh.find(summary.request).has_value());
+    if (const auto choice = from_fresh.find(summary.request)) {
+      EXPECT_EQ(from_old.find(summary.request)->config, choice->config);
+    }
   }
 }
 

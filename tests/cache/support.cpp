@@ -12,8 +12,10 @@
 
 namespace kiln::cache::test {
 
-ScratchFolder::ScratchFolder() {
-  std::string pattern = std::filesystem::temp_directory_path() / "kiln-cache-XXXXXX";
+ScratchFolder::ScratchFolder(Where where) {
+  const std::filesystem::path memory = "/dev/shm";
+  const bool in_memory = where == Where::memory && access(memory.c_str(), W_OK | X_OK) == 0;
+  std::string pattern = (in_memory ? memory : std::filesystem::temp_directory_path()) / "kiln-cache-XXXXXX";
   if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no scratch folder");
   path_ = pattern;
   std::filesystem::permissions(path_, std::filesystem::perms::all);  // the unprivileged child works here too

@@ -19,7 +19,11 @@ namespace kiln::cache::test {
 /// A folder that goes with the object.
 class ScratchFolder {
  public:
-  ScratchFolder();
+  enum class Where {
+    disk,
+    memory,  ///< On a file system without a disk where there is one: for thousands of files that are flushed.
+  };
+  explicit ScratchFolder(Where where = Where::disk);
   ~ScratchFolder();
   ScratchFolder(const ScratchFolder&) = delete;
   ScratchFolder& operator=(const ScratchFolder&) = delete;

@@ -30,6 +30,16 @@ TEST_F(ProgramTest, ExplainNamesTheChoiceTheEstimatesAndTheRefusals) {
   EXPECT_THAT(outcome.out, HasSubstr("conv_depthwise"));
 }
 
+TEST_F(ProgramTest, ExplainShowsEveryCandidateThatWasTriedAndWhyItLost) {
+  ASSERT_EQ(kiln({"tune", softmax, "--db", path("a.db"), "--candidates", "3"}).exit_code, 0);
+  const Outcome full = kiln({"explain", softmax, "--db", path("a.db")});
+  EXPECT_EQ(full.exit_code, 0) << full.err;
+  EXPECT_THAT(full.out, HasSubstr("tried on this device"));
+  EXPECT_THAT(full.out, HasSubstr("wins"));
+  EXPECT_THAT(full.out, testing::AnyOf(HasSubstr("% slower"), HasSubstr("a tie")));
+  EXPECT_THAT(kiln({"explain", softmax, "--db", path("a.db"), "--brief"}).out, Not(HasSubstr("tried on this device")));
+}
+
 TEST_F(ProgramTest, VerifyChecksOneVariantPerAlgorithm) {
   const Outcome outcome = kiln({"verify", softmax});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
@@ -143,6 +153,66 @@ TEST_F(ProgramTest, RunTakesTheKernelsThatTuneCompiled) {
   EXPECT_GE(tuned.size(), 3U) << "two variants and the lock";
   ASSERT_EQ(kiln({"run", "--check", softmax, "--db", path("a.db")}).exit_code, 0);
   EXPECT_EQ(entries(), tuned);
+}
+
+TEST_F(ProgramTest, CacheVerifyTriesWhatIsStoredAgainAndSeesWhatNoLongerHolds) {
+  ASSERT_EQ(kiln({"tune", softmax, "--db", path("a.db"), "--candidates", "2"}).exit_code, 0);
+  const Outcome holds = kiln({"cache", "verify", "--db", path("a.db"), "--sample", "all"});
+  EXPECT_EQ(holds.exit_code, 0) << holds.out << holds.err;
+  EXPECT_THAT(holds.out, HasSubstr("2 of 2 candidates"));
+  EXPECT_THAT(holds.out, HasSubstr(" 0 differ by more than 5%, 0 failed"));
+
+  ASSERT_EQ(kiln({"cache", "export", "--db", path("a.db"), path("a.pack")}).exit_code, 0);
+  std::string text = read("a.pack");
+  const std::string before = "\ttimed\tmodelled\t";
+  const size_t at = text.find(before);
+  ASSERT_NE(at, std::string::npos);
+  text.insert(at + before.size(), "1");  // another first digit: another time
+  write("wrong.pack", text);
+  const Outcome wrong = kiln({"cache", "verify", path("wrong.pack"), "--sample", "all"});
+  EXPECT_EQ(wrong.exit_code, 1) << wrong.out;
+  EXPECT_THAT(wrong.out, HasSubstr(" 1 differ by more than 5%, 0 failed"));
+}
+
+TEST_F(ProgramTest, CacheDiffReadsLikeAReview) {
+  ASSERT_EQ(kiln({"tune", softmax, "--db", path("a.db"), "--candidates", "3"}).exit_code, 0);
+  ASSERT_EQ(kiln({"cache", "export", "--db", path("a.db"), path("a.pack")}).exit_code, 0);
+  const Outcome same = kiln({"cache", "diff", path("a.pack"), path("a.db")});
+  EXPECT_EQ(same.exit_code, 0) << same.err;
+  EXPECT_THAT(same.out, HasSubstr("the same: 1"));
+
+  write("empty.pack", "kiln-pack\t1\t0\nend\n");
+  const Outcome fresh = kiln({"cache", "diff", path("empty.pack"), path("a.db")});
+  EXPECT_THAT(fresh.out, HasSubstr("+ device "));
+  EXPECT_THAT(fresh.out, HasSubstr("+ softmax_forward x=f32:3x100:nc"));
+  EXPECT_THAT(fresh.out, HasSubstr("requests added: 1, removed: 0"));
+
+  std::string text = read("a.pack");  // every candidate under another name: another winner
+  for (size_t at = 0; (at = text.find("record\tsoftmax", at)) != std::string::npos; at += 7)
+    text.insert(at + 7, "old_");
+  write("renamed.pack", text);
+  const Outcome renamed = kiln({"cache", "diff", path("renamed.pack"), path("a.pack")});
+  EXPECT_THAT(renamed.out, HasSubstr("-   old_softmax"));
+  EXPECT_THAT(renamed.out, HasSubstr("+   softmax"));
+  EXPECT_THAT(renamed.out, HasSubstr("winners changed: 1"));
+}
+
+TEST_F(ProgramTest, CacheStatsCountsAndPruneTakesOut) {
+  ASSERT_EQ(kiln({"tune", softmax, "--db", path("a.db"), "--candidates", "3"}).exit_code, 0);
+  const Outcome stats = kiln({"cache", "stats", path("a.db")});
+  EXPECT_EQ(stats.exit_code, 0) << stats.err;
+  EXPECT_THAT(stats.out, HasSubstr("1 requests, 0 of them with nothing to use; 3 records, 0 of them stale"));
+  EXPECT_THAT(stats.out, HasSubstr("outcomes: 3 timed"));
+  EXPECT_THAT(kiln({"cache", "prune", "--stale", "--db", path("a.db")}).out, HasSubstr("gone: 0 records, 0 requests"));
+  const std::vector<std::string> everything = {"cache", "prune", "--older-than", "1e-9", "--db", path("a.db")};
+  std::vector<std::string> dry = everything;
+  dry.emplace_back("--dry-run");
+  EXPECT_THAT(kiln(dry).out, HasSubstr("would go: 3 records, 1 requests"));
+  EXPECT_THAT(kiln(everything).out, HasSubstr("gone: 3 records, 1 requests"));
+  EXPECT_THAT(kiln({"cache", "stats", path("a.db")}).out, HasSubstr("0 requests"));
+  const Outcome nothing = kiln({"cache", "prune", "--db", path("a.db")});
+  EXPECT_EQ(nothing.exit_code, 2);
+  EXPECT_THAT(nothing.err, HasSubstr("--stale"));
 }
 
 TEST_F(ProgramTest, TheConvolutionExampleAgreesWithItsOwnLoop) {

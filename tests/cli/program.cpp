@@ -18,6 +18,7 @@ ProgramTest::ProgramTest() {
   folder_ = mkdtemp(pattern.data());
   // Never the cache of the person who runs the tests.
   environment_["XDG_CACHE_HOME"] = (folder_ / "cache").string();
+  environment_["XDG_DATA_DIRS"] = (folder_ / "share").string();
 }
 
 ProgramTest::~ProgramTest() {

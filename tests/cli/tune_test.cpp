@@ -94,6 +94,21 @@ TEST_F(TuneTest, KillingItLosesNothingThatWasStoredAndTheSameCommandGoesOn) {
   EXPECT_GE(stored_records(), after_kill);
 }
 
+TEST_F(TuneTest, TwoTunersOnOneDatabaseBothFinishAndNothingIsLost) {
+  const std::vector<std::string> arguments = {
+      "tune", write("requests.txt", requests), "--db", path("tuning.db"), "--candidates", "4", "--quiet"};
+  const pid_t one = start(KILN_PROGRAM, arguments), other = start(KILN_PROGRAM, arguments);
+  EXPECT_EQ(wait(one).exit_code, 0);
+  EXPECT_EQ(wait(other).exit_code, 0);
+  const size_t stored = stored_records();
+  const Outcome third = kiln(arguments);
+  EXPECT_EQ(third.exit_code, 0) << third.err;
+  EXPECT_EQ(stored_records(), stored) << "between them they tried everything that one alone tries";
+  const Outcome run = kiln({"run", "--check", path("requests.txt"), "--db", path("tuning.db")});
+  EXPECT_THAT(run.out, HasSubstr("3 layers agree with the reference, 0 do not")) << run.err;
+  EXPECT_THAT(run.out, Not(HasSubstr("estimate")));
+}
+
 TEST_F(TuneTest, CtrlCEndsItBetweenTwoTrialsAndKeepsWhatWasMeasured) {
   const pid_t process =
       start(KILN_PROGRAM, {"tune", write("requests.txt", requests), "--db", path("tuning.db"), "--candidates", "12"});

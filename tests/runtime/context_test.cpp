@@ -87,6 +87,45 @@ TEST_F(ContextTest, PassesOverAStoredChoiceThatTheLibraryCannotMake) {
   EXPECT_TRUE(context.explain(request).stored.empty());
 }
 
+TEST_F(ContextTest, BelievesTheLibraryAndNotAPackAboutWorkspaceAndReproducibility) {
+  const Request request = Request::parse("conv_forward x=f32:1x512x7x7 w=f32:64x512x3x3 pad=1");
+  const Catalogue catalogue = make_catalogue(embedded_sources());
+  const Target target{Arch::of(entry().cc_major, entry().cc_minor), 13, 0};
+  std::optional<ExplainedCandidate> needy;
+  catalogue.find("conv_implicit_gemm_splitk")->space().for_each_legal(request, target, [&](const Config& config) {
+    if (catalogue.program(request, target, {"conv_implicit_gemm_splitk", config}).workspace_bytes == 0) return true;
+    needy = ExplainedCandidate{"conv_implicit_gemm_splitk", config.print(), 0, ""};
+    return false;
+  });
+  ASSERT_TRUE(needy);
+  const cache::Record liar = record(request, *needy, 1e-9);  // says that it needs no workspace
+  const std::string file = path("liar.pack");
+  cache::write_pack_file(file, cache::make_pack({entry()}, {liar}), "1");
+  ContextOptions limited = options();
+  limited.packs = {file};
+  EXPECT_EQ(Context(limited).explain(request).stored.size(), 1u);
+  limited.workspace_limit = 0;
+  EXPECT_TRUE(Context(limited).explain(request).stored.empty());
+}
+
+TEST_F(ContextTest, ReadsSystemPacksLast) {
+  const Request request = Request::parse(softmax_line);
+  const Explanation why = Context(options()).explain(request);
+  ASSERT_GE(why.estimated.size(), 2u);
+  const std::string share = path("share");
+  std::filesystem::create_directories(share + "/kiln/packs");
+  cache::write_pack_file(share + "/kiln/packs/machine.pack",
+                         cache::make_pack({entry()}, {record(request, why.estimated[0], 1e-9)}), "1");
+  ContextOptions with_packs = options();
+  with_packs.environment->data_dirs = {share};
+  EXPECT_THAT(Context(with_packs).explain(request).chosen->source, HasSubstr("from system pack " + share));
+  const std::string mine = path("mine.pack");
+  cache::write_pack_file(mine, cache::make_pack({entry()}, {record(request, why.estimated[1], 1e-3)}), "1");
+  with_packs.packs = {mine};
+  EXPECT_THAT(Context(with_packs).explain(request).chosen->source, HasSubstr("from pack " + mine));
+  std::filesystem::remove_all(share);
+}
+
 TEST_F(ContextTest, AnnouncesADatabaseThatCannotBeUsedAndGoesOn) {
   const std::string file = path("garbage.db");
   std::ofstream(file) << "this is not a database, and long enough to be taken for one: " << std::string(4096, 'x');

@@ -22,6 +22,7 @@ Environment test_environment() {
   environment.pack_path.clear();
   environment.bundle_path.clear();
   environment.kernel_store.reset();
+  environment.data_dirs.clear();
   environment.record.reset();
   return environment;
 }

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
+#include "kiln/cache/pack.h"
+
 namespace kiln {
 namespace {
 
@@ -45,6 +49,32 @@ TEST(Records, KeepEverythingThatATrialIsJudgedBy) {
   EXPECT_EQ(after->workspace_bytes, before.workspace_bytes);
   EXPECT_EQ(after->source_digest, before.source_digest);
   EXPECT_EQ(after->modelled, before.modelled);
+}
+
+// What the tuner calls the winner is what an application gets from the cache afterwards, ties included.
+TEST(Records, TheTunersWinnerIsTheCachesWinner) {
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 300; ++round) {
+    std::vector<tuner::Trial> trials;
+    std::vector<cache::Record> records;
+    for (int i = 0; i < 8; ++i) {
+      tuner::Trial one = trial();
+      one.choice = {random() % 2 == 0 ? "a" : "b", Config::parse("TILE=" + std::to_string(i))};
+      one.median = 1e-5 * (1 + 0.005 * static_cast<double>(random() % 12));
+      one.workspace_bytes = static_cast<int64_t>(random() % 2) * 256;
+      one.deterministic = random() % 2 == 0;
+      one.outcome = random() % 6 == 0 ? tuner::Outcome::wrong_result : tuner::Outcome::timed;
+      trials.push_back(one);
+      records.push_back(*record_of(one, "session"));
+    }
+    const tuner::Trial* tuned = tuner::winner(trials);
+    const cache::Record* stored = cache::winner_among(records);
+    ASSERT_EQ(tuned == nullptr, stored == nullptr);
+    if (tuned != nullptr) {
+      ASSERT_EQ(stored->algorithm, tuned->choice.algorithm);
+      ASSERT_EQ(stored->config, tuned->choice.config.print());
+    }
+  }
 }
 
 TEST(Records, OutcomesHaveTheNamesThatTheCacheKnows) {

@@ -48,5 +48,22 @@ TEST(PackPaths, TakesTheOptionsFirstAndTheFilesOfAFolderByName) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(SystemPacks, AreThoseOfEveryDataFolderByNameAndNothingElse) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "kiln_system_packs";
+  std::filesystem::create_directories(folder / "first/kiln/packs");
+  std::filesystem::create_directories(folder / "second/kiln/packs");
+  for (const char* name : {"first/kiln/packs/b.pack", "first/kiln/packs/a.pack", "first/kiln/packs/readme",
+                           "second/kiln/packs/a.pack", "second/kiln/loose.pack"}) {
+    std::ofstream(folder / name) << "x";
+  }
+  Environment environment;
+  EXPECT_THAT(system_packs(environment), ElementsAre());
+  environment.data_dirs = {(folder / "first").string(), "/nonexistent", (folder / "second").string()};
+  EXPECT_THAT(system_packs(environment),
+              ElementsAre((folder / "first/kiln/packs/a.pack").string(), (folder / "first/kiln/packs/b.pack").string(),
+                          (folder / "second/kiln/packs/a.pack").string()));
+  std::filesystem::remove_all(folder);
+}
+
 }  // namespace
 }  // namespace kiln

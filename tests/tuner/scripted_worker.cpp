@@ -2,16 +2,25 @@
 // the pool is tested with real processes and without a GPU. Words in a source, each at compile or at check:
 //   compile-crash, compile-hang, compile-garbage, compile-error
 //   check-crash, check-hang, check-wrong, check-memory, check-lost, check-crash-once FILE (crashes if it can make FILE)
+//   check-killed (as a system without memory does), check-exhaust (allocates until it cannot), check-flood (talks
+//   without end), check-twice (two answers), check-deaf (closes its end and stays), check-says JSON (answers that)
+//   sample-says JSON, compile-says JSON
 //   slow (0.3 s to compile)
+// Started with an argument, it has no device while a file of that name is there; check-gone makes that file and
+// crashes.
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <map>
+#include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "kiln/base/error.h"
 #include "kiln/execution/compile.h"
 #include "message.h"
 #include "protocol.h"
@@ -36,8 +45,34 @@ void send(const Message& message) {
 }
 
 [[noreturn]] void crash() {
-  ::raise(SIGKILL);
+  ::signal(SIGSEGV, SIG_DFL);
+  ::raise(SIGSEGV);
   ::_exit(1);
+}
+
+// Takes memory as a runaway compile does, from a limit that spares the machine, and leaves no core file.
+[[noreturn]] void exhaust() {
+  const rlimit no_core = {0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  const rlimit limit = {128UL << 20, 128UL << 20};
+  ::setrlimit(RLIMIT_AS, &limit);
+  std::vector<std::string> hoard;
+  while (true) hoard.emplace_back(1 << 24, 'x');
+}
+
+[[noreturn]] void flood() {
+  const std::string noise(1 << 16, 'n');
+  while (::write(STDOUT_FILENO, noise.data(), noise.size()) > 0) {
+  }
+  ::_exit(0);
+}
+
+// What a source wants to be answered to `step`, if it says so.
+std::optional<Message> told(const std::string& source, const std::string& step) {
+  const std::string word = step + "-says ";
+  const size_t at = source.find(word);
+  if (at == std::string::npos) return std::nullopt;
+  return Message{nlohmann::json::parse(source.substr(at + word.size())), {}};
 }
 
 [[noreturn]] void hang() {
@@ -56,6 +91,7 @@ Message compile(const Message& command) {
   if (says(source, "compile-error")) {
     return {{{"failure", to_json(Failure{Outcome::compile_failed, "no such type"})}}, {}};
   }
+  if (const auto message = told(source, "compile")) return *message;
   if (says(source, "slow")) std::this_thread::sleep_for(std::chrono::milliseconds(300));
   compiled.images = {{"ptx", std::string(200000, 'c'), {}}};  // more than a socket holds
   return {{{"seconds", 0.01}, {"resources", to_json(device::KernelResources{.name = "k", .arch = "", .registers = 7})}},
@@ -71,6 +107,16 @@ Message check(const std::string& source) {
     crash();
   }
   if (says(source, "check-hang")) hang();
+  if (says(source, "check-killed")) ::raise(SIGKILL);
+  if (says(source, "check-exhaust")) exhaust();
+  if (says(source, "check-flood")) flood();
+  if (says(source, "check-twice")) return {{{"verdict", "one"}, {"seconds", 0.5}, {"again", true}}, {}};
+  if (says(source, "check-deaf")) {
+    ::close(STDIN_FILENO);
+    ::close(STDOUT_FILENO);
+    hang();
+  }
+  if (const auto message = told(source, "check")) return *message;
   if (says(source, "check-wrong")) {
     return {{{"verdict", "wrong at (0)"}, {"failure", to_json(Failure{Outcome::wrong_result, "wrong at (0)"})}}, {}};
   }
@@ -83,8 +129,12 @@ Message check(const std::string& source) {
   return {{{"verdict", "fine in " + std::to_string(::getpid())}, {"seconds", 0.5}}, {}};
 }
 
-Message answer(const Message& command, std::map<SpecimenId, std::string>& loaded) {
+Message answer(const Message& command, std::map<SpecimenId, std::string>& loaded, const char* gone) {
   const auto action = command.fields.at("do").get<std::string>();
+  if (action == "open" && gone != nullptr && ::access(gone, F_OK) == 0) {
+    const int code = static_cast<int>(ErrorCode::driver_error);
+    return {{{"error", "cuInit: no device"}, {"hint", "look at the cables"}, {"code", code}}, {}};
+  }
   if (action == "open") {
     device::DeviceInfo info;
     info.name = "Scripted";
@@ -108,20 +158,27 @@ Message answer(const Message& command, std::map<SpecimenId, std::string>& loaded
     return {};
   }
   if (!loaded.contains(id)) return {{{"error", "not loaded"}, {"hint", ""}, {"code", 0}}, {}};
+  if (action == "check" && gone != nullptr && says(loaded.at(id), "check-gone")) {
+    ::close(::open(gone, O_CREAT | O_WRONLY, 0600));
+    crash();
+  }
   if (action == "check") return check(loaded.at(id));
+  if (const auto message = told(loaded.at(id), "sample")) return *message;
   return {{{"samples", std::vector<double>(command.fields.at("count").get<size_t>(), 0.25)}}, {}};
 }
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   std::map<SpecimenId, std::string> loaded;
   MessageReader reader;
   char bytes[4096];
   while (true) {
     while (const auto command = reader.next()) {
-      const Message reply = answer(*command, loaded);
+      Message reply = answer(*command, loaded, argc > 1 ? argv[1] : nullptr);
+      reply.fields["serial"] = command->fields.at("serial");
       send(reply);
+      if (reply.fields.contains("again")) send(reply);
       if (reply.fields.contains("fatal")) return 0;
     }
     const ssize_t got = ::read(STDIN_FILENO, bytes, sizeof bytes);

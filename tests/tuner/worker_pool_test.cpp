@@ -133,7 +133,7 @@ TEST_F(WorkerPoolTest, ReportsHowACompilerDiedAndStartsAnother) {
   const CompileReport report = compile(1, "compile-crash");
   ASSERT_TRUE(report.failure);
   EXPECT_EQ(report.failure->outcome, Outcome::crashed);
-  EXPECT_THAT(report.failure->error, HasSubstr("signal 9"));
+  EXPECT_THAT(report.failure->error, HasSubstr("signal 11"));
   EXPECT_FALSE(compile(2, "good").failure);
 }
 
@@ -163,6 +163,99 @@ TEST_F(WorkerPoolTest, ServesTheNextCallWithAFreshProcessAfterACrashAHangAndALos
   }
 }
 
+TEST_F(WorkerPoolTest, ReplacesAWorkerThatExhaustsMemoryFloodsOrGoesDeaf) {
+  begin();
+  const std::vector<std::pair<std::string, Outcome>> scripts{
+      {"check-killed", Outcome::out_of_memory}, {"check-flood", Outcome::crashed}, {"check-deaf", Outcome::crashed}};
+  SpecimenId id = 1;
+  for (const auto& [script, outcome] : scripts) {
+    const pid_t before = pool.processes().front();
+    const CheckReport failed = check_new(id++, script);
+    ASSERT_TRUE(failed.failure) << script;
+    EXPECT_EQ(failed.failure->outcome, outcome) << script << ": " << failed.failure->error;
+    EXPECT_TRUE(ends_within(before, 3)) << script;
+    EXPECT_FALSE(check_new(id++, "good").failure) << script;
+  }
+}
+
+TEST_F(WorkerPoolTest, ReplacesAWorkerThatAllocatesUntilItDies) {
+  begin();
+  const CheckReport failed = check_new(1, "check-exhaust");
+  ASSERT_TRUE(failed.failure);
+  // How soon it dies depends on how busy the machine is: of its memory, or of its time limit.
+  EXPECT_THAT(failed.failure->outcome, testing::AnyOf(Outcome::crashed, Outcome::timed_out)) << failed.failure->error;
+  EXPECT_FALSE(check_new(2, "good").failure);
+}
+
+TEST_F(WorkerPoolTest, NeverTakesALateSecondAnswerForTheNextOne) {
+  begin();
+  EXPECT_FALSE(compile(1, "check-twice").failure);
+  EXPECT_FALSE(compile(2, "check-wrong").failure);
+  pool.check(1);
+  if (!pool.check(2).failure) ADD_FAILURE() << "the second answer to the first check was taken";
+  EXPECT_EQ(pool.check(2).failure->outcome, Outcome::wrong_result) << "in a fresh process";
+}
+
+// Whatever a worker answers, it is either a sensible answer or counts as its crash: never an exception, never a time.
+TEST_F(WorkerPoolTest, TakesAnAnswerThatCannotBeOneForACrash) {
+  begin();
+  const std::vector<std::string> answers{R"({})",
+                                         R"({"verdict": "fine"})",
+                                         R"({"verdict": 7, "seconds": 0.5})",
+                                         R"({"verdict": "fine", "seconds": "0.5"})",
+                                         R"({"verdict": "fine", "seconds": -1})",
+                                         R"({"verdict": "fine", "seconds": null})",
+                                         R"({"verdict": "fine", "seconds": [1]})",
+                                         R"({"failure": "crashed"})",
+                                         R"({"failure": {"outcome": "timed", "error": ""}})",
+                                         R"({"failure": {"outcome": "crashed"}})",
+                                         R"({"error": 3})",
+                                         R"({"error": "x", "hint": {}})",
+                                         R"({"error": "x", "code": 99})",
+                                         R"({"error": "x", "code": "io"})"};
+  SpecimenId id = 1;
+  for (const std::string& answer : answers) {
+    const CheckReport report = check_new(id++, "check-says " + answer);
+    ASSERT_TRUE(report.failure) << answer;
+    EXPECT_EQ(report.failure->outcome, Outcome::crashed) << answer;
+    EXPECT_THAT(report.failure->error, HasSubstr("garbage")) << answer;
+  }
+  for (const char* samples : {R"({})", R"({"samples": 3})", R"({"samples": [0.1, 0.1]})", R"({"samples": [1, 1, -1]})",
+                              R"({"samples": [1, 1, "1"]})", R"({"samples": [1, 1, 1, 1]})"}) {
+    EXPECT_FALSE(check_new(id, std::string("sample-says ") + samples).failure);
+    const SampleReport report = pool.sample(id++, 3);
+    ASSERT_TRUE(report.failure) << samples;
+    EXPECT_EQ(report.failure->outcome, Outcome::crashed) << samples;
+  }
+  for (const char* compiled : {R"({})", R"({"seconds": 1})", R"({"seconds": 1, "resources": []})",
+                               R"({"seconds": 1, "resources": {"name": "k"}})"}) {
+    const CompileReport report = compile(id++, std::string("compile-says ") + compiled);
+    ASSERT_TRUE(report.failure) << compiled;
+    EXPECT_EQ(report.failure->outcome, Outcome::crashed) << compiled;
+  }
+}
+
+TEST_F(WorkerPoolTest, SaysSoWhenTheDeviceIsGoneForGood) {
+  const std::string gone = testing::TempDir() + "kiln_device_gone_" + std::to_string(::getpid());
+  WorkerPoolOptions with_device = options();
+  with_device.arguments = {gone};
+  WorkerPool fragile(with_device);
+  fragile.submit(1, program("check-gone"));
+  while (!fragile.collect(1)) {
+  }
+  EXPECT_FALSE(fragile.begin(Request::parse("softmax_forward x=f32:1x10:nc"), std::nullopt).failure);
+  EXPECT_EQ(fragile.check(1).failure->outcome, Outcome::crashed) << "the variant may be to blame, so far";
+  try {
+    fragile.check(1);
+    ADD_FAILURE() << "there is no device to check it on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::driver_error);
+    EXPECT_THAT(error.what(), HasSubstr("no device"));
+    EXPECT_EQ(error.hint(), "look at the cables");
+  }
+  std::filesystem::remove(gone);
+}
+
 TEST_F(WorkerPoolTest, ForgivesACrashThatDoesNotRepeat) {
   const std::string file = testing::TempDir() + "kiln_crash_once_" + std::to_string(::getpid());
   begin();
@@ -186,9 +279,9 @@ TEST_F(WorkerPoolTest, SurvivesThatItsIdleProcessesAreKilled) {
   for (const pid_t pid : pool.processes()) {
     if (pid > 0) ::kill(pid, SIGKILL);
   }
-  EXPECT_EQ(pool.check(1).failure->outcome, Outcome::crashed);
+  EXPECT_EQ(pool.check(1).failure->outcome, Outcome::out_of_memory) << "nobody here sent that signal";
   EXPECT_FALSE(pool.check(1).failure);
-  EXPECT_EQ(compile(2, "good").failure->outcome, Outcome::crashed);
+  EXPECT_EQ(compile(2, "good").failure->outcome, Outcome::out_of_memory);
   EXPECT_FALSE(compile(3, "good").failure);
 }
 

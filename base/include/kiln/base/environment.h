@@ -25,6 +25,7 @@ struct Environment {
   std::optional<std::string> kernel_store;   ///< KILN_KERNEL_STORE: folder of compiled kernels; "off" for none.
   std::optional<uint64_t> kernel_store_mib;  ///< KILN_KERNEL_STORE_MIB: the most it may hold, in MiB.
   std::string cache_home;                    ///< XDG_CACHE_HOME, else HOME/.cache; empty if neither is set.
+  std::vector<std::string> data_dirs;        ///< XDG_DATA_DIRS, else /usr/local/share and /usr/share.
 
   using Lookup = std::function<const char*(const char* name)>;
 

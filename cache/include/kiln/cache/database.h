@@ -117,6 +117,23 @@ struct MergeResult {
   Kept storage = Kept::durably;
 };
 
+/// What prune() takes out. Of the conditions on records each one by itself is enough.
+struct PruneOptions {
+  IsCurrent is_current;  ///< Where given, records that it denies go: stale ones.
+  bool losers = false;   ///< Of each request on a device, all records go that Winners could choose under no Filter.
+  std::int64_t before_ms = 0;        ///< Records and quarantine entries made before this (UTC, ms since 1970) go.
+  std::vector<std::string> devices;  ///< Ids: only their records are looked at; empty means all devices.
+  bool dry_run = false;              ///< Only counts.
+};
+
+struct PruneResult {
+  std::int64_t records = 0;
+  std::int64_t requests = 0;  ///< Requests that nothing is known of any more.
+  std::int64_t sessions = 0;  ///< Ended sessions without records.
+  std::int64_t quarantine = 0;
+  Kept storage = Kept::durably;
+};
+
 /// The database. Every member may be called from any thread; calls take turns. Several processes may use one file.
 ///
 /// Faults of the file never throw: the first is announced, and the object goes on in memory (class Storage). What
@@ -152,6 +169,10 @@ class Database {
   MergeResult merge(const Pack& pack);
   /// Merges all devices, records and quarantine of `other`; its sessions stay there.
   MergeResult merge(const Database& other);
+
+  /// Takes records out, in one transaction, then gives the space that they took back to the file system. Records that
+  /// live in a file which cannot be written stay.
+  PruneResult prune(const PruneOptions& options);
 
   Kept begin_session(const Session& session);
   Kept end_session(std::string_view id, std::int64_t ended_ms);

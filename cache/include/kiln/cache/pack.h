@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,7 +15,12 @@
 namespace kiln::cache {
 
 inline constexpr int pack_format_version = 1;
-inline constexpr std::size_t max_pack_line = std::size_t{1} << 20;  ///< Bytes; longer lines are refused.
+/// Limits, so that a hostile pack costs neither memory nor time without bound. What is beyond them is refused.
+inline constexpr std::size_t max_pack_line = std::size_t{1} << 20;    ///< Bytes of a line.
+inline constexpr std::size_t max_pack_file = std::size_t{256} << 20;  ///< Bytes of a file.
+inline constexpr std::size_t max_pack_devices = 1024;
+inline constexpr std::size_t max_pack_records = std::size_t{1} << 20;
+inline constexpr std::size_t max_listed_refusals = 1000;  ///< Those beyond are counted, not listed.
 
 /// The content of a pack. Canonical: devices by id, each once; records by listed_before, one per identity, each of a
 /// known device. The functions below keep it so. Session ids do not travel: they mean nothing elsewhere.
@@ -36,16 +42,17 @@ struct PackRefusal {
 
 struct ParsedPack {
   Pack pack;
-  std::string library_version;  ///< Of the Kiln that wrote it.
-  std::vector<PackRefusal> refused;
+  std::string library_version;       ///< Of the Kiln that wrote it.
+  std::vector<PackRefusal> refused;  ///< The first max_listed_refusals.
+  std::size_t refused_lines = 0;     ///< All of them.
 };
 
 /// The generator's opinion of what a pack says: a reason to refuse, or nullopt.
 struct PackValidator {
   /// Called once per request line.
   std::function<std::optional<std::string>(std::string_view request)> request;
-  /// Called once per record whose request was accepted.
-  std::function<std::optional<std::string>(const Record& record)> record;
+  /// Called once per record whose device and request were accepted, after request() of its request.
+  std::function<std::optional<std::string>(const DeviceEntry& device, const Record& record)> record;
 };
 
 /// Makes a pack canonical: sorts, and lets `supersedes` settle duplicates. Throws Error(invalid_argument) for a record
@@ -65,6 +72,10 @@ Pack require_complete(ParsedPack parsed);
 
 /// The union; `supersedes` decides per identity. Commutative, associative and idempotent.
 Pack merge(const Pack& a, const Pack& b);
+
+/// The one of `records`, which are of one request on one device, that Winners would choose without a limit; null if
+/// none can win.
+const Record* winner_among(std::span<const Record> records, const IsCurrent& is_current = {});
 
 struct ExportOptions {
   bool winners_only =

@@ -16,10 +16,6 @@
 
 namespace kiln::cache {
 
-/// Candidates whose seconds are within this share of the fastest are a tie, settled by less workspace, then
-/// deterministic first, then algorithm name, then config: a retune on a noisy device picks the same winner.
-inline constexpr double tie_share = 0.02;
-
 /// Why a candidate may be used; the first class that has one wins.
 enum class Standing {
   measured_here,      ///< Time taken on this DeviceId.
@@ -29,9 +25,13 @@ enum class Standing {
 
 std::string_view to_string(Standing standing);
 
-/// Where a candidate was read. Within one Standing the user's database wins over packs, and an earlier pack over a
-/// later.
-enum class Origin { user_database, pack };
+/// The layers that candidates are read from. Within one Standing an earlier layer wins over a later one, and within a
+/// layer what was loaded first.
+enum class Origin {
+  user_database,
+  pack,         ///< Of the application, or of whoever starts it.
+  system_pack,  ///< Installed for everybody on the machine.
+};
 
 /// What a caller asks of a candidate.
 struct Filter {
@@ -87,10 +87,11 @@ class Winners {
 
   /// Takes over what `database` holds. Never throws for its faults (the database announces those).
   void load(const Database& database);
-  /// Takes over a pack file. A pack that cannot be read or understood is reported in problems, never thrown.
-  void load_pack(const std::string& path);
+  /// Takes over a pack file as part of `layer`. A pack that cannot be read or understood is reported in problems, never
+  /// thrown.
+  void load_pack(const std::string& path, Origin layer = Origin::pack);
   /// As load_pack, from text; `name` stands in Choice::source.
-  void load_pack_text(std::string_view text, const std::string& name);
+  void load_pack_text(std::string_view text, const std::string& name, Origin layer = Origin::pack);
 
   /// Reads one request again after an insert() into `database`; the rest of the index is untouched.
   void refresh(const Database& database, std::string_view request);

@@ -30,4 +30,7 @@ std::vector<std::string> pack_paths(const std::vector<std::string>& given, const
 /// As pack_paths(), for bundles: KILN_BUNDLE_PATH, and the *.kiln files of a folder.
 std::vector<std::string> bundle_paths(const std::vector<std::string>& given, const Environment& environment);
 
+/// The packs that are installed on the machine: kiln/packs/*.pack in each of Environment::data_dirs, by name.
+std::vector<std::string> system_packs(const Environment& environment);
+
 }  // namespace kiln

@@ -60,11 +60,8 @@ struct Trial {
   std::string source_digest;  ///< Program::digest(); empty if nothing was generated.
 };
 
-/// Two times closer than this share of the smaller one are a tie.
-inline constexpr double tie_margin = 0.02;
-
-/// The winner: of the trials with a time that are within tie_margin of the fastest, the one with the least workspace,
-/// reproducible ones first, then by name and configuration. So a retune picks the same one. Null if none has a time.
+/// The winner: of the trials with a time that tie with the fastest, the first by TieRank (kiln/base/tie.h). So a retune
+/// picks the same one. Null if none has a time.
 const Trial* winner(const std::vector<Trial>& trials);
 
 /// The trials with a time and at most `workspace_limit` bytes of workspace, best first, ties ordered as in winner().

@@ -1,0 +1,201 @@
+// kiln cache diff, stats: what a cache holds, and what changed between two.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+
+#include "cache_commands.h"
+#include "commands.h"
+#include "kiln/base/environment.h"
+#include "kiln/cache/diff.h"
+#include "kiln/cache/statistics.h"
+#include "kiln/runtime/pack_check.h"
+#include "kiln/runtime/settings.h"
+#include "table.h"
+#include "words.h"
+
+namespace kiln::cli {
+namespace {
+
+using cache::Change;
+
+// --- diff ---
+
+std::string variant(const std::optional<cache::Record>& record) {
+  return record ? record->algorithm + " " + record->config : "nothing that can win";
+}
+
+std::string time_of(const std::optional<cache::Record>& record) {
+  return record ? fmt::format("{} {}", time_text(record->seconds), to_string(record->kind)) : "";
+}
+
+// "1.22x faster", "1.05x slower".
+std::string change_of_speed(const cache::RequestChange& change) {
+  const std::optional<double> speedup = change.speedup();
+  if (!speedup) return "";
+  return *speedup >= 1 ? ratio_text(*speedup) + " faster" : ratio_text(1 / *speedup) + " slower";
+}
+
+std::string counts_of(const cache::RequestChange& change) {
+  std::vector<std::string> parts;
+  if (change.records_added > 0) parts.push_back(fmt::format("{} added", change.records_added));
+  if (change.records_removed > 0) parts.push_back(fmt::format("{} removed", change.records_removed));
+  if (change.records_changed > 0) parts.push_back(fmt::format("{} changed", change.records_changed));
+  return fmt::format("candidates: {}", fmt::join(parts, ", "));
+}
+
+void print_line(char sign, const std::optional<cache::Record>& record, const std::string& remark) {
+  std::string line = fmt::format("{}   {:<72}  {:>18}", sign, variant(record), time_of(record));
+  if (!remark.empty()) line += "  " + remark;
+  line.erase(line.find_last_not_of(' ') + 1);
+  fmt::print("{}\n", line);
+}
+
+void print_change(const cache::RequestChange& change) {
+  switch (change.change) {
+    case Change::added:
+      fmt::print("+ {}\n", change.request);
+      print_line('+', change.after, "new");
+      return;
+    case Change::removed:
+      fmt::print("- {}\n", change.request);
+      print_line('-', change.before, "gone");
+      return;
+    case Change::records:
+      fmt::print("  {}\n", change.request);
+      fmt::print("    the winner stays; {}\n", counts_of(change));
+      return;
+    case Change::winner:
+    case Change::time:
+      fmt::print("  {}\n", change.request);
+      print_line('-', change.before, "");
+      print_line('+', change.after, change_of_speed(change));
+  }
+}
+
+// Winners of equal algorithm and configuration whose algorithm itself was edited look the same: say why they differ.
+bool only_the_digest(const cache::RequestChange& change) {
+  return change.change == Change::winner && change.before && change.after &&
+         variant(change.before) == variant(change.after);
+}
+
+struct Tally {
+  int64_t faster = 0, slower = 0, other = 0;
+
+  void add(const cache::RequestChange& change) {
+    const std::optional<double> speedup = change.speedup();
+    ++(!speedup ? other : *speedup >= 1 ? faster : slower);
+  }
+  int64_t sum() const { return faster + slower + other; }
+  std::string text() const { return fmt::format("{} ({} faster, {} slower)", sum(), faster, slower); }
+};
+
+void print_summary(const cache::Diff& difference) {
+  std::array<int64_t, 5> count{};
+  Tally winners, times;
+  for (const cache::RequestChange& change : difference.changes) {
+    ++count[static_cast<size_t>(change.change)];
+    if (change.change == Change::winner) winners.add(change);
+    if (change.change == Change::time) times.add(change);
+  }
+  fmt::print(
+      "winners changed: {}; times of the same winner: {}; requests added: {}, removed: {}; other candidates only: {}; "
+      "the same: {}\n",
+      winners.text(), times.text(), count[static_cast<size_t>(Change::added)],
+      count[static_cast<size_t>(Change::removed)], count[static_cast<size_t>(Change::records)], difference.unchanged);
+}
+
+struct DiffOptions {
+  std::string before, after;
+  bool all = false;
+  bool current = false;
+};
+
+int diff(const DiffOptions& options) {
+  const Catalogue catalogue = catalogue_of(Environment::read());
+  const cache::Diff difference = cache::diff(read_contents(options.before), read_contents(options.after),
+                                             options.current ? is_current(catalogue) : cache::IsCurrent());
+  fmt::print("--- {}\n+++ {}\n", options.before, options.after);
+  for (const cache::DeviceEntry& device : difference.devices_added) fmt::print("+ device {}\n", device.id);
+  for (const cache::DeviceEntry& device : difference.devices_removed) fmt::print("- device {}\n", device.id);
+  for (const cache::DeviceEntry& device : difference.devices_changed) {
+    fmt::print("  device {} is described in another way\n", device.id);
+  }
+  std::string device;
+  for (const cache::RequestChange& change : difference.changes) {
+    if (change.change == Change::records && !options.all) continue;
+    if (change.device != device) fmt::print("\n@@ {} @@\n", change.device);
+    device = change.device;
+    print_change(change);
+    if (only_the_digest(change)) fmt::print("    the algorithm itself has changed\n");
+  }
+  fmt::print("\n");
+  print_summary(difference);
+  return success;
+}
+
+// --- stats ---
+
+struct StatsOptions {
+  std::string file;
+  std::string database;
+};
+
+std::string day_of(int64_t ms) {
+  return cache::format_utc(ms).substr(0, 10);
+}
+
+void print_statistics(const cache::DeviceStatistics& here) {
+  fmt::print("{}\n", here.device.id);
+  fmt::print("  {} requests, {} of them with nothing to use; {} records, {} of them stale\n", here.requests,
+             here.without_winner, here.records, here.stale);
+  if (here.records == 0) return;
+  fmt::print("  made {} to {} with driver {}, NVRTC {}, Kiln {}\n", day_of(here.oldest_ms), day_of(here.newest_ms),
+             fmt::join(here.driver_versions, " "), fmt::join(here.nvrtc_versions, " "),
+             fmt::join(here.kiln_versions, " "));
+  std::vector<std::string> outcomes;
+  for (const auto& [outcome, count] : here.outcomes) outcomes.push_back(fmt::format("{} {}", count, outcome));
+  fmt::print("  outcomes: {}\n\n", fmt::join(outcomes, ", "));
+  Table table({"  algorithm", ">candidates", ">wins", ">failed", ">stale"});
+  for (const auto& [name, algorithm] : here.algorithms) {
+    table.add({"  " + name, std::to_string(algorithm.candidates), std::to_string(algorithm.wins),
+               std::to_string(algorithm.failed), std::to_string(algorithm.stale)});
+  }
+  fmt::print("{}\n", table.print());
+}
+
+int stats(const StatsOptions& options) {
+  const std::string path = options.file.empty() ? database_path(options.database) : options.file;
+  const Catalogue catalogue = catalogue_of(Environment::read());
+  const cache::Pack contents = read_contents(path);
+  std::error_code unknown;
+  fmt::print("{}: {:.1f} KiB\n\n", path, static_cast<double>(std::filesystem::file_size(path, unknown)) / 1024);
+  for (const cache::DeviceStatistics& here : cache::statistics(contents, is_current(catalogue))) print_statistics(here);
+  return success;
+}
+
+}  // namespace
+
+void add_cache_review(CLI::App& cache, int& exit_code) {
+  auto diff_options = std::make_shared<DiffOptions>();
+  CLI::App* diffing = cache.add_subcommand("diff", "what changed from one pack or database to another, by request");
+  diffing->add_option("before", diff_options->before, "a pack or a database")->required();
+  diffing->add_option("after", diff_options->after, "a pack or a database")->required();
+  diffing->add_flag("--all", diff_options->all, "also requests whose winner stayed and whose other candidates changed");
+  diffing->add_flag("--current", diff_options->current, "only what this library's algorithms can use can win");
+  diffing->footer("Example: kiln cache diff shipped.pack ~/.cache/kiln/tuning.db");
+  diffing->callback([diff_options, &exit_code] { exit_code = diff(*diff_options); });
+
+  auto stats_options = std::make_shared<StatsOptions>();
+  CLI::App* counting = cache.add_subcommand("stats", "what a database or a pack holds, in numbers");
+  counting->add_option("file", stats_options->file, "a pack or a database (default: as --db)");
+  add_database_option(*counting, stats_options->database);
+  counting->callback([stats_options, &exit_code] { exit_code = stats(*stats_options); });
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,145 @@
+// kiln cache verify, prune: does what is stored still hold, and what of it can go.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "cache_commands.h"
+#include "commands.h"
+#include "device_choice.h"
+#include "kiln/base/environment.h"
+#include "kiln/base/error.h"
+#include "kiln/runtime/pack_check.h"
+#include "kiln/runtime/recheck.h"
+#include "kiln/runtime/settings.h"
+#include "table.h"
+#include "words.h"
+
+namespace kiln::cli {
+namespace {
+
+// --- verify ---
+
+struct VerifyOptions {
+  std::string file;
+  std::string database;
+  std::string sample = "10";
+  DeviceChoice device;
+  double tolerance = 5;  // percent
+  uint64_t seed = 1;
+};
+
+size_t parse_sample(const std::string& text) {
+  if (text == "all") return 0;
+  size_t count = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error == std::errc() && stop == text.data() + text.size() && count > 0) return count;
+  throw Error(ErrorCode::invalid_argument, fmt::format("--sample {} is neither a number from 1 up nor all", text));
+}
+
+std::string difference_text(const Rechecked& result) {
+  if (result.finding == Rechecked::Finding::failed) return "";
+  return fmt::format("{:+.1f}%", 100 * (result.seconds / result.stored.seconds - 1));
+}
+
+void print_findings(const RecheckResult& result) {
+  Table table({"request", "variant", ">stored", ">now", ">difference", "finding"});
+  for (const Rechecked& one : result.checked) {
+    const bool failed = one.finding == Rechecked::Finding::failed;
+    table.add({one.stored.request, one.stored.algorithm + " " + one.stored.config, time_text(one.stored.seconds),
+               failed ? "-" : time_text(one.seconds), difference_text(one),
+               failed ? "FAILED: " + one.error : std::string(to_string(one.finding))});
+  }
+  if (!result.checked.empty()) fmt::print("{}\n", table.print());
+}
+
+int verify(const VerifyOptions& options) {
+  const std::string path = options.file.empty() ? database_path(options.database) : options.file;
+  RecheckOptions how;
+  how.sample = parse_sample(options.sample);
+  how.seed = options.seed;
+  how.tolerance = options.tolerance / 100;
+  const cache::Pack contents = read_contents(path);
+  const Catalogue catalogue = catalogue_of(Environment::read());
+  const std::unique_ptr<tuner::Laboratory> laboratory = options.device.laboratory();
+  const RecheckResult result = recheck(contents, catalogue, *laboratory, how);
+  print_findings(result);
+  size_t failed = 0, moved = 0;
+  for (const Rechecked& one : result.checked) {
+    failed += one.finding == Rechecked::Finding::failed;
+    moved += one.finding == Rechecked::Finding::faster || one.finding == Rechecked::Finding::slower;
+  }
+  fmt::print("{} of {} candidates of {} tried again: {} agree, {} differ by more than {}%, {} failed\n",
+             result.checked.size(), result.candidates, laboratory->apparatus().device.id(),
+             result.checked.size() - failed - moved, moved, options.tolerance, failed);
+  if (result.stale > 0) fmt::print("{} more are stale: their algorithms have changed since\n", result.stale);
+  if (result.other_devices > 0) fmt::print("{} more are of other devices\n", result.other_devices);
+  return failed + moved == 0 ? success : failed_check;
+}
+
+// --- prune ---
+
+struct PruneOptions {
+  std::string database;
+  bool stale = false;
+  bool losers = false;
+  double days = 0;
+  std::vector<std::string> devices;
+  bool dry_run = false;
+};
+
+int prune(const PruneOptions& options) {
+  if (!options.stale && !options.losers && options.days == 0) {
+    throw Error(ErrorCode::invalid_argument, "nothing was said to be pruned",
+                "give --stale, --losers or --older-than DAYS, and --dry-run to see what would go");
+  }
+  cache::Database database = open_or_fail(database_path(options.database), cache::OpenMode::read_write);
+  const Catalogue catalogue = catalogue_of(Environment::read());
+  cache::PruneOptions what;
+  if (options.stale) what.is_current = is_current(catalogue);
+  what.losers = options.losers;
+  constexpr double ms_per_day = 86'400e3;
+  if (options.days > 0) what.before_ms = cache::utc_now_ms() - static_cast<int64_t>(options.days * ms_per_day);
+  what.devices = options.devices;
+  what.dry_run = options.dry_run;
+  const cache::PruneResult gone = database.prune(what);
+  if (gone.storage != cache::Kept::durably) {
+    throw Error(ErrorCode::io_error, fmt::format("{} could not be written; nothing was pruned", database.path()));
+  }
+  fmt::print("{}{} records, {} requests, {} sessions and {} quarantine entries\n",
+             options.dry_run ? "would go: " : "gone: ", gone.records, gone.requests, gone.sessions, gone.quarantine);
+  return success;
+}
+
+}  // namespace
+
+void add_cache_upkeep(CLI::App& cache, int& exit_code) {
+  auto verify_options = std::make_shared<VerifyOptions>();
+  CLI::App* verifying =
+      cache.add_subcommand("verify", "check and time a sample of what is stored again, on this device, and compare");
+  verifying->add_option("file", verify_options->file, "a pack or a database (default: as --db)");
+  add_database_option(*verifying, verify_options->database);
+  verify_options->device.add_to(*verifying);
+  verifying->add_option("--sample", verify_options->sample, "how many candidates, winners first (default 10), or all");
+  verifying->add_option("--tolerance", verify_options->tolerance, "percent by which times may differ (default 5)")
+      ->check(CLI::PositiveNumber);
+  verifying->add_option("--seed", verify_options->seed, "of the sample");
+  verifying->footer("Example: kiln cache verify shipped.pack --sample 20");
+  verifying->callback([verify_options, &exit_code] { exit_code = verify(*verify_options); });
+
+  auto prune_options = std::make_shared<PruneOptions>();
+  CLI::App* pruning = cache.add_subcommand("prune", "take out of the database what is of no more use");
+  add_database_option(*pruning, prune_options->database);
+  pruning->add_flag("--stale", prune_options->stale, "records whose algorithm has changed since");
+  pruning->add_flag("--losers", prune_options->losers, "records that cannot win under any limit, failed ones too");
+  pruning->add_option("--older-than", prune_options->days, "records made more than so many days ago")
+      ->check(CLI::PositiveNumber);
+  pruning->add_option("--of-device", prune_options->devices, "only records of these devices, by id");
+  pruning->add_flag("--dry-run", prune_options->dry_run, "only say what would go");
+  pruning->footer("Example: kiln cache prune --stale --older-than 180 --dry-run");
+  pruning->callback([prune_options, &exit_code] { exit_code = prune(*prune_options); });
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,71 @@
+#include "explain_trials.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "kiln/base/tie.h"
+#include "kiln/cache/pack.h"
+
+namespace kiln::cli {
+namespace {
+
+using cache::Record;
+
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+std::string why_tied(const Record& record, const Record& winner) {
+  if (record.workspace_bytes > winner.workspace_bytes) {
+    return fmt::format("a tie, with {} bytes more of workspace", record.workspace_bytes - winner.workspace_bytes);
+  }
+  if (!record.deterministic && winner.deterministic) return "a tie, and not bitwise reproducible";
+  return "a tie, later by name";
+}
+
+std::string why_not(const Record& record, const Record& winner) {
+  const bool predicted = record.kind == cache::TimeKind::predicted;
+  if (predicted && winner.kind != cache::TimeKind::predicted)
+    return "only predicted: a time that was taken comes first";
+  const double slower = 100 * (record.seconds / winner.seconds - 1);
+  if (slower <= 0) return why_tied(record, winner);
+  if (record.seconds <= tie_limit(winner.seconds))
+    return fmt::format("{} ({:.1f}% slower)", why_tied(record, winner), slower);
+  const bool early = record.outcome == cache::outcome::rejected_early;
+  return fmt::format("{:.1f}% slower{}", slower, early ? " (so clearly that timing stopped)" : "");
+}
+
+std::string why_failed(const Record& record) {
+  const std::string& text = record.error.empty() ? record.check : record.error;
+  return text.empty() ? record.outcome : fmt::format("{}: {}", record.outcome, first_line(text));
+}
+
+}  // namespace
+
+std::vector<ExplainedTrial> explain_trials(std::vector<Record> records, const cache::IsCurrent& is_current) {
+  const auto rank = [&](const Record& r) {
+    const bool current = is_current(r.algorithm, r.algorithm_digest);
+    return std::tuple(!cache::usable(r), !current, r.kind == cache::TimeKind::predicted, r.seconds);
+  };
+  std::stable_sort(records.begin(), records.end(), [&](const Record& a, const Record& b) { return rank(a) < rank(b); });
+  const Record* const winner = cache::winner_among(records, is_current);
+  std::vector<ExplainedTrial> result;
+  for (const Record& record : records) {
+    std::string why;
+    if (&record == winner) {
+      why = "wins";
+    } else if (!cache::usable(record)) {
+      why = why_failed(record);
+    } else if (!is_current(record.algorithm, record.algorithm_digest)) {
+      why = "stale: its algorithm has changed since";
+    } else {
+      why = why_not(record, *winner);
+    }
+    result.push_back({record, std::move(why)});
+  }
+  return result;
+}
+
+}  // namespace kiln::cli

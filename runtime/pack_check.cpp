@@ -1,0 +1,97 @@
+#include "kiln/runtime/pack_check.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "kiln/base/error.h"
+
+namespace kiln {
+namespace {
+
+using Refused = std::optional<std::string>;
+
+// The NVRTC that a record names, "13.0"; programs may depend on it.
+void set_nvrtc(Target& target, const std::string& version) {
+  const char* const end = version.data() + version.size();
+  const auto [dot, error] = std::from_chars(version.data(), end, target.nvrtc_major);
+  const bool read = error == std::errc() && dot != end && *dot == '.' &&
+                    std::from_chars(dot + 1, end, target.nvrtc_minor).ptr == end && target.nvrtc_major > 0;
+  if (!read) throw Error(ErrorCode::parse_error, fmt::format("NVRTC version {} is not MAJOR.MINOR", version));
+}
+
+class PackJudge {
+ public:
+  explicit PackJudge(const Catalogue& catalogue) : catalogue_(catalogue) {}
+
+  Refused request(std::string_view line) {
+    request_ = Request::parse(line);
+    const std::string key = request_.key();
+    if (key == line) return std::nullopt;
+    return fmt::format("the request is not canonical, expected: {}", key);
+  }
+
+  Refused record(const cache::DeviceEntry& device, const cache::Record& record) const {
+    const Choice choice{record.algorithm, Config::parse(record.config)};
+    if (choice.config.print() != record.config) {
+      return fmt::format("the configuration is not canonical, expected: {}", choice.config.print());
+    }
+    const bool current = catalogue_.digest(record.algorithm) == record.algorithm_digest;
+    if (!current || !cache::usable(record)) return std::nullopt;
+    Target target{Arch::of(device.cc_major, device.cc_minor), 0, 0};
+    set_nvrtc(target, record.nvrtc_version);
+    if (Refused reason = catalogue_.refusal(request_, target, choice)) return reason;
+    return differs(catalogue_.program(request_, target, choice), record);
+  }
+
+ private:
+  static Refused differs(const Program& program, const cache::Record& record) {
+    if (record.workspace_bytes != program.workspace_bytes) {
+      return fmt::format("its workspace of {} bytes is not the {} bytes that the variant needs", record.workspace_bytes,
+                         program.workspace_bytes);
+    }
+    if (record.deterministic != program.deterministic) {
+      return fmt::format("the variant is{} bitwise reproducible", program.deterministic ? "" : " not");
+    }
+    const std::string digest = program.digest();
+    if (record.kind == cache::TimeKind::predicted && record.source_digest.empty()) return std::nullopt;
+    if (record.source_digest == digest) return std::nullopt;
+    return fmt::format("its source digest {} is not {}, that of the source which this library makes",
+                       record.source_digest, digest);
+  }
+
+  const Catalogue& catalogue_;
+  Request request_;  // of the records that follow
+};
+
+template <class Ask>
+Refused refusal_of(const Ask& ask) {
+  try {
+    return ask();
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+cache::IsCurrent is_current(const Catalogue& catalogue) {
+  return [&catalogue](std::string_view algorithm, std::string_view digest) {
+    return catalogue.digest(algorithm) == digest;
+  };
+}
+
+cache::PackValidator pack_validator(const Catalogue& catalogue) {
+  const auto judge = std::make_shared<PackJudge>(catalogue);
+  cache::PackValidator validator;
+  validator.request = [judge](std::string_view line) { return refusal_of([&] { return judge->request(line); }); };
+  validator.record = [judge](const cache::DeviceEntry& device, const cache::Record& record) {
+    return refusal_of([&] { return judge->record(device, record); });
+  };
+  return validator;
+}
+
+}  // namespace kiln

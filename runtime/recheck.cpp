@@ -1,0 +1,189 @@
+#include "kiln/runtime/recheck.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <random>
+#include <span>
+
+#include "kiln/base/error.h"
+#include "kiln/runtime/pack_check.h"
+#include "kiln/tuner/timing.h"
+
+namespace kiln {
+namespace {
+
+using cache::Record;
+
+// What can be looked at, in the order in which it is: winners first, each part shuffled.
+std::vector<const Record*> choose(const cache::Pack& contents, const Catalogue& catalogue, const std::string& device,
+                                  const RecheckOptions& options, RecheckResult& result) {
+  const cache::IsCurrent current = is_current(catalogue);
+  std::vector<const Record*> winners, others;
+  for (auto first = contents.records.begin(); first != contents.records.end();) {
+    const auto last = std::find_if(first, contents.records.end(), [&](const Record& r) {
+      return r.device != first->device || r.request != first->request;
+    });
+    const std::span<const Record> candidates(first, last);
+    const Record* winner = cache::winner_among(candidates, current);
+    for (const Record& r : candidates) {
+      if (!cache::usable(r) || r.kind == cache::TimeKind::predicted) continue;
+      if (r.device != device) {
+        ++result.other_devices;
+      } else if (!current(r.algorithm, r.algorithm_digest)) {
+        ++result.stale;
+      } else {
+        (&r == winner ? winners : others).push_back(&r);
+      }
+    }
+    first = last;
+  }
+  std::mt19937_64 random(options.seed);
+  std::shuffle(winners.begin(), winners.end(), random);
+  std::shuffle(others.begin(), others.end(), random);
+  winners.insert(winners.end(), others.begin(), others.end());
+  result.candidates = static_cast<int64_t>(winners.size());
+  if (options.sample != 0 && winners.size() > options.sample) winners.resize(options.sample);
+  // Those of one request together: making its operands is the dearest part.
+  std::stable_sort(winners.begin(), winners.end(),
+                   [](const Record* a, const Record* b) { return a->request < b->request; });
+  return winners;
+}
+
+/// Puts one record after the other through the laboratory.
+class Recheck {
+ public:
+  Recheck(const Catalogue& catalogue, tuner::Laboratory& laboratory, const RecheckOptions& options)
+      : catalogue_(catalogue), laboratory_(laboratory), options_(options) {}
+  Rechecked look_at(const Record& record) {
+    Rechecked result;
+    result.stored = record;
+    try {
+      result.error = attempt(record, result);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::invalid_argument && error.code() != ErrorCode::parse_error) throw;
+      result.error = error.what();  // the record names something that cannot be made
+    }
+    if (result.error.empty()) result.finding = compare(record.seconds, result.seconds);
+    return result;
+  }
+
+  /// Gives back what the last request needed.
+  void finish() {
+    if (trusted_) laboratory_.discard(*trusted_);
+    trusted_.reset();
+    request_.reset();
+  }
+
+ private:
+  // Why it failed; empty if it was timed.
+  std::string attempt(const Record& record, Rechecked& result) {
+    const Request request = Request::parse(record.request);
+    if (const std::string reason = begin(request); !reason.empty()) return reason;
+    const Choice choice{record.algorithm, Config::parse(record.config)};
+    const tuner::SpecimenId id = next_id_++;
+    std::string error = compile(id, catalogue_.program(request, target(), choice));
+    if (error.empty()) error = measure(id, result);
+    laboratory_.discard(id);
+    return error;
+  }
+
+  std::string measure(tuner::SpecimenId id, Rechecked& result) {
+    const tuner::CheckReport report = laboratory_.check(id);
+    result.check = report.verdict;
+    if (report.failure) return described(*report.failure);
+    std::vector<double> samples = {report.seconds};
+    if (!laboratory_.apparatus().deterministic_time) {
+      const tuner::SampleReport timed = laboratory_.sample(id, options_.samples);
+      if (timed.failure) return described(*timed.failure);
+      samples = timed.seconds;
+    }
+    const tuner::Summary summary = tuner::summarise(samples);
+    result.seconds = summary.median;
+    result.spread = summary.half_width();
+    return {};
+  }
+
+  // Makes `request` the one that variants are checked for, if it is not already.
+  std::string begin(const Request& request) {
+    if (request_ == request) return failure_to_begin_;
+    finish();
+    request_ = request;
+    failure_to_begin_.clear();
+    if (laboratory_.needs_trusted(request)) {
+      const Algorithm& trusted = catalogue_.trusted(request.operation);
+      const std::optional<Config> config = trusted.space().first_legal(request, target());
+      if (!config) return failure_to_begin_ = "the trusted algorithm has no legal configuration for it";
+      trusted_ = next_id_++;
+      failure_to_begin_ = compile(*trusted_, catalogue_.program(request, target(), {trusted.name(), *config}));
+      if (!failure_to_begin_.empty()) return failure_to_begin_;
+    }
+    const tuner::CheckReport report = laboratory_.begin(request, trusted_);
+    if (report.failure) failure_to_begin_ = "the trusted variant failed: " + report.failure->error;
+    return failure_to_begin_;
+  }
+
+  std::string compile(tuner::SpecimenId id, const Program& program) {
+    laboratory_.submit(id, program);
+    while (true) {
+      constexpr double patience = 1;  // seconds; the laboratory has its own limit for a compile
+      const std::optional<tuner::CompileReport> report = laboratory_.collect(patience);
+      if (!report) continue;
+      return report->failure ? described(*report->failure) : std::string();
+    }
+  }
+
+  static std::string described(const tuner::Failure& failure) {
+    return fmt::format("{}: {}", tuner::to_string(failure.outcome), failure.error);
+  }
+
+  Rechecked::Finding compare(double stored, double now) const {
+    if (now > stored * (1 + options_.tolerance)) return Rechecked::Finding::slower;
+    if (now < stored * (1 - options_.tolerance)) return Rechecked::Finding::faster;
+    return Rechecked::Finding::agrees;
+  }
+
+  const Target& target() const { return laboratory_.apparatus().target; }
+
+  const Catalogue& catalogue_;
+  tuner::Laboratory& laboratory_;
+  const RecheckOptions& options_;
+  tuner::SpecimenId next_id_ = 1;
+  std::optional<Request> request_;
+  std::optional<tuner::SpecimenId> trusted_;
+  std::string failure_to_begin_;
+};
+
+}  // namespace
+
+std::string_view to_string(Rechecked::Finding finding) {
+  switch (finding) {
+    case Rechecked::Finding::agrees:
+      return "agrees";
+    case Rechecked::Finding::faster:
+      return "faster";
+    case Rechecked::Finding::slower:
+      return "slower";
+    case Rechecked::Finding::failed:
+      return "failed";
+  }
+  return "unknown";
+}
+
+RecheckResult recheck(const cache::Pack& contents, const Catalogue& catalogue, tuner::Laboratory& laboratory,
+                      const RecheckOptions& options, const std::function<void(size_t, size_t)>& progress) {
+  RecheckResult result;
+  const std::string device = laboratory.apparatus().device.id();
+  const std::vector<const Record*> chosen = choose(contents, catalogue, device, options, result);
+  Recheck bench(catalogue, laboratory, options);
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    if (progress) progress(i, chosen.size());
+    result.checked.push_back(bench.look_at(*chosen[i]));
+  }
+  bench.finish();
+  return result;
+}
+
+}  // namespace kiln

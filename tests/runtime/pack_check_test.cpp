@@ -1,0 +1,107 @@
+#include "kiln/runtime/pack_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kiln/templates/catalogue.h"
+
+namespace kiln {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class PackCheck : public testing::Test {
+ protected:
+  static cache::DeviceEntry device(int major, int minor) { return {"a device", "Device", major, minor, 100, false}; }
+
+  // A record of the first legal point of `algorithm` that tells the truth.
+  cache::Record honest(const Request& request, const std::string& algorithm) const {
+    const Target target{Arch::of(9, 0), 13, 0};
+    const Config config = catalogue.find(algorithm)->space().first_legal(request, target).value();
+    const Program program = catalogue.program(request, target, {algorithm, config});
+    cache::Record record;
+    record.request = request.key();
+    record.device = device(9, 0).id;
+    record.algorithm = algorithm;
+    record.algorithm_digest = catalogue.digest(algorithm).value();
+    record.config = config.print();
+    record.outcome = std::string(cache::outcome::timed);
+    record.kind = cache::TimeKind::measured;
+    record.seconds = 1e-5;
+    record.workspace_bytes = program.workspace_bytes;
+    record.deterministic = program.deterministic;
+    record.driver_version = record.nvrtc_version = "13.0";
+    record.kiln_version = "1";
+    record.source_digest = program.digest();
+    return record;
+  }
+
+  // What is refused of a pack with this record.
+  std::vector<std::string> refused(const cache::Record& record, int major = 9, int minor = 0) const {
+    const std::string text = cache::print_pack(cache::make_pack({device(major, minor)}, {record}), "1");
+    std::vector<std::string> reasons;
+    for (const auto& refusal : cache::parse_pack(text, pack_validator(catalogue)).refused) {
+      reasons.push_back(refusal.text());
+    }
+    return reasons;
+  }
+
+  std::string refusal(const cache::Record& record) const {
+    const std::vector<std::string> reasons = refused(record);
+    return reasons.empty() ? "nothing refused" : reasons.front();
+  }
+
+  const Catalogue catalogue = make_catalogue(embedded_sources());
+  const Request conv = Request::parse("conv_forward x=f32:1x64x14x14 w=f32:32x64x3x3 pad=1");
+  const cache::Record good = honest(conv, "conv_implicit_gemm");
+};
+
+TEST_F(PackCheck, LetsTheTruthIn) {
+  for (const Algorithm& algorithm : catalogue.algorithms()) {
+    const Target target{Arch::of(9, 0), 13, 0};
+    if (algorithm.refusal(conv, target) || !algorithm.space().first_legal(conv, target)) continue;
+    EXPECT_THAT(refused(honest(conv, algorithm.name())), IsEmpty()) << algorithm.name();
+  }
+}
+
+TEST_F(PackCheck, RefusesWhatCannotBeTrueAndSaysWhy) {
+  const auto altered = [&](const auto& alter) {
+    cache::Record record = good;
+    alter(record);
+    return refusal(record);
+  };
+  EXPECT_THAT(altered([](auto& r) { r.config = "BLOCK_M=7"; }), HasSubstr("line 4: "));
+  EXPECT_THAT(altered([](auto& r) { r.config = "nonsense"; }), HasSubstr("line 4: "));
+  EXPECT_THAT(altered([](auto& r) { r.config += ",ZZ=1"; }), HasSubstr("ZZ"));
+  EXPECT_THAT(altered([](auto& r) { r.workspace_bytes += 256; }), HasSubstr("workspace"));
+  EXPECT_THAT(altered([](auto& r) { r.deterministic = !r.deterministic; }), HasSubstr("reproducible"));
+  EXPECT_THAT(altered([](auto& r) { r.source_digest = "0123"; }), HasSubstr("source digest"));
+  EXPECT_THAT(altered([](auto& r) { r.nvrtc_version = "new"; }), HasSubstr("NVRTC version new"));
+  EXPECT_THAT(altered([](auto& r) { r.request = "conv_forward x=f32:1x64x14x14"; }), HasSubstr("line 3: "));
+  EXPECT_THAT(altered([](auto& r) { r.request += " "; }), HasSubstr("expected: conv_forward"));
+  EXPECT_THAT(altered([](auto& r) { r.request = "softmax_forward x=f32:1x10:nc y=f32:1x10:nc axis=1 mode=accurate"; }),
+              HasSubstr("line 4: serves conv_forward"));
+}
+
+TEST_F(PackCheck, JudgesByTheDeviceOfTheRecord) {
+  EXPECT_THAT(refused(good, 7, 0), testing::ElementsAre(HasSubstr("7.0 is not supported")));
+}
+
+TEST_F(PackCheck, LetsInWhatAnotherVersionMadeAndWhatFailed) {
+  cache::Record stale = good;
+  stale.algorithm_digest = "of another version";
+  stale.config = "UNKNOWN=1";
+  EXPECT_THAT(refused(stale), IsEmpty());
+  cache::Record removed = good;
+  removed.algorithm = "conv_of_yesteryear";
+  EXPECT_THAT(refused(removed), IsEmpty());
+  cache::Record failed = good;
+  failed.outcome = std::string(cache::outcome::refused);
+  failed.seconds = 0;
+  failed.source_digest.clear();
+  EXPECT_THAT(refused(failed), IsEmpty());
+}
+
+}  // namespace
+}  // namespace kiln
