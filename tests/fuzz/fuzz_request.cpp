@@ -1,0 +1,95 @@
+// Request lines: parsed, printed and parsed again; and what the catalogue makes of those that make sense.
+#include <optional>
+
+#include "fuzz_driver.h"
+#include "kiln/base/error.h"
+#include "kiln/generator/space.h"
+#include "kiln/templates/catalogue.h"
+
+namespace kiln::fuzz {
+namespace {
+
+// Every algorithm's opinion of an accepted request, and its first program: rules must not stumble over odd shapes.
+void generate(const Catalogue& catalogue, const Request& request) {
+  const kiln::Target target{Arch::of(9, 0), 13, 0};
+  const DeviceFigures figures{132, 1.98e9, 4.8e12, 50 << 20};
+  for (const Algorithm& algorithm : catalogue.algorithms()) {
+    if (algorithm.refusal(request, target)) continue;
+    const std::optional<Config> config = algorithm.space().first_legal(request, target);
+    if (!config) continue;
+    const Choice choice{algorithm.name(), *config};
+    check(!catalogue.program(request, target, choice).sources.empty(), "a legal point has a program");
+    check(catalogue.estimate(request, target, figures, choice).seconds >= 0, "an estimate is a time");
+    check(Config::parse(config->print()) == *config, "a configuration comes back from its text");
+  }
+}
+
+std::string run(const Catalogue& catalogue, std::string_view input) {
+  try {
+    const std::vector<RequestLine> lines = parse_requests(input);
+    for (const RequestLine& line : lines) {
+      const std::string key = line.request.key();
+      check(Request::parse(key) == line.request, "a request comes back from its key");
+      check(Request::parse(key).key() == key, "a key is canonical");
+      generate(catalogue, line.request);
+    }
+    return lines.empty() ? "no request" : "accepted " + lines.front().request.operation;
+  } catch (const Error& error) {
+    check(error.code() == ErrorCode::parse_error || error.code() == ErrorCode::invalid_argument ||
+              error.code() == ErrorCode::unsupported,
+          error.what());
+    return error.what();
+  }
+}
+
+}  // namespace
+}  // namespace kiln::fuzz
+
+int main(int argc, char** argv) {
+  const kiln::Catalogue catalogue = kiln::make_catalogue(kiln::embedded_sources());
+  kiln::fuzz::Target target;
+  target.name = "request";
+  target.run = [&](std::string_view input) { return kiln::fuzz::run(catalogue, input); };
+  target.dictionary = {"conv_forward",
+                       "pool_forward",
+                       "softmax_forward",
+                       " x=",
+                       " w=",
+                       " y=",
+                       "f32:",
+                       "f16:",
+                       "bf16:",
+                       ":nchw",
+                       ":nhwc",
+                       ":nc",
+                       " n=?",
+                       " pad=",
+                       " stride=",
+                       " dilation=",
+                       " groups=",
+                       " acc=",
+                       "f32",
+                       "tf32",
+                       " fast",
+                       " epilogue=",
+                       "bias+relu",
+                       "clip",
+                       "add",
+                       " mode=",
+                       "max",
+                       "avg_padded",
+                       " window=",
+                       " axis=",
+                       "log",
+                       "accurate",
+                       " alpha=any",
+                       " beta=any",
+                       " align=",
+                       " *3",
+                       "# ",
+                       "\n",
+                       "x",
+                       ",",
+                       "="};
+  return kiln::fuzz::fuzz_main(argc, argv, target);
+}
