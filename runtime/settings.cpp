@@ -76,7 +76,8 @@ std::vector<std::string> bundle_paths(const std::vector<std::string>& given, con
 
 std::vector<std::string> system_packs(const Environment& environment) {
   std::vector<std::string> paths;
-  for (const std::string& folder : environment.data_dirs) append_folder(fs::path(folder) / "kiln" / "packs", ".pack", paths);
+  for (const std::string& folder : environment.data_dirs)
+    append_folder(fs::path(folder) / "kiln" / "packs", ".pack", paths);
   return paths;
 }
 
