@@ -81,7 +81,7 @@ class Recheck {
   // Why it failed; empty if it was timed.
   std::string attempt(const Record& record, Rechecked& result) {
     const Request request = Request::parse(record.request);
-    if (const std::string reason = begin(request); !reason.empty()) return reason;
+    if (std::string reason = begin(request); !reason.empty()) return reason;
     const Choice choice{record.algorithm, Config::parse(record.config)};
     const tuner::SpecimenId id = next_id_++;
     std::string error = compile(id, catalogue_.program(request, target(), choice));

@@ -80,7 +80,8 @@ class ConvForwardOperation final : public Operation {
       return static_cast<double>(spec.elements()) * size_of(spec.dtype);
     };
     Work work;
-    work.flops = 2.0 * static_cast<double>(y.elements()) * static_cast<double>(w.elements() / w.extents[0]);
+    const int64_t products = w.elements() / w.extents[0];  // of an output element
+    work.flops = 2.0 * static_cast<double>(y.elements()) * static_cast<double>(products);
     work.read_bytes = bytes(x) + bytes(w) + (request.blend.beta != Scale::zero ? bytes(y) : 0);
     for (std::string_view extra : {"bias", "residual"}) {
       if (const TensorSpec* spec = request.find(extra)) work.read_bytes += bytes(*spec);
