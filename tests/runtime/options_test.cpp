@@ -29,30 +29,15 @@ class OptionsTest : public DeviceTest {
     for (const std::string& file : {database_, pack_, kernels_}) std::filesystem::remove_all(file);
   }
 
-  cache::DeviceEntry entry() const {
-    const device::DeviceInfo& info = device_->device().info();
-    return {info.id(), info.name, info.cc_major, info.cc_minor, info.sms, info.emulated};
-  }
-
+  /// As the fixture's, with what the program says of itself: a pack is held against it on import.
   cache::Record record(const Request& request, const ExplainedCandidate& candidate, double seconds) const {
-    const Catalogue catalogue = make_catalogue(embedded_sources());
     const device::DeviceInfo& info = device_->device().info();
     const Target target{Arch::of(info.cc_major, info.cc_minor), 13, 0};
-    const Program program = catalogue.program(request, target, {candidate.algorithm, Config::parse(candidate.config)});
-    cache::Record record;
-    record.request = request.key();
-    record.device = entry().id;
-    record.algorithm = candidate.algorithm;
-    record.algorithm_digest = catalogue.digest(candidate.algorithm).value();
-    record.config = candidate.config;
-    record.outcome = std::string(cache::outcome::timed);
-    record.kind = entry().emulated ? cache::TimeKind::modelled : cache::TimeKind::measured;
-    record.seconds = seconds;
+    const Choice choice{candidate.algorithm, Config::parse(candidate.config)};
+    const Program program = make_catalogue(embedded_sources()).program(request, target, choice);
+    cache::Record record = DeviceTest::record(request, candidate, seconds);
     record.workspace_bytes = program.workspace_bytes;
     record.deterministic = program.deterministic;
-    record.driver_version = record.nvrtc_version = record.kiln_version = "1";
-    record.source_digest = "0";
-    record.created_ms = 1;
     return record;
   }
 
