@@ -15,9 +15,10 @@ namespace kiln {
 namespace {
 
 // KILN_EMULATOR_* belong to the emulator, which checks them itself.
-constexpr std::array<std::string_view, 11> known_names = {
-    "KILN_DRIVER", "KILN_NVRTC",  "KILN_CACHE",         "KILN_PACK_PATH",    "KILN_BUNDLE_PATH",     "KILN_RECORD",
-    "KILN_LOG",    "KILN_WORKER", "KILN_TEMPLATE_PATH", "KILN_KERNEL_STORE", "KILN_KERNEL_STORE_MIB"};
+constexpr std::array<std::string_view, 12> known_names = {
+    "KILN_DRIVER",           "KILN_NVRTC",         "KILN_CACHE",  "KILN_PACK_PATH",     "KILN_BUNDLE_PATH",
+    "KILN_RECORD",           "KILN_LOG",           "KILN_WORKER", "KILN_TEMPLATE_PATH", "KILN_KERNEL_STORE",
+    "KILN_KERNEL_STORE_MIB", "KILN_USER_TEMPLATES"};
 
 void refuse_unknown_names() {
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
@@ -106,6 +107,7 @@ Environment Environment::read(const Lookup& lookup) {
   result.template_path = text(lookup, "KILN_TEMPLATE_PATH");
   result.kernel_store = text(lookup, "KILN_KERNEL_STORE");
   result.kernel_store_mib = mebibytes(lookup, "KILN_KERNEL_STORE_MIB");
+  if (auto folders = text(lookup, "KILN_USER_TEMPLATES")) result.user_templates = split(*folders, ':');
   result.cache_home = user_cache_home(lookup);
   result.data_dirs = system_data_dirs(lookup);
   return result;

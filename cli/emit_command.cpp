@@ -3,9 +3,12 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "arch_choice.h"
 #include "commands.h"
+#include "input.h"
 #include "kiln/base/environment.h"
 #include "kiln/base/error.h"
 #include "kiln/runtime/settings.h"
@@ -16,6 +19,7 @@ namespace {
 struct EmitOptions {
   std::string request, algorithm, config, arch = "sm_90";
   size_t source = 0;
+  std::vector<std::string> expressions;
 };
 
 // Where no algorithm is named, the one that would be chosen on an H200: a source needs no device, a ranking does.
@@ -39,7 +43,7 @@ int emit(const EmitOptions& options) {
   const Environment environment = Environment::read();
   const Catalogue catalogue = catalogue_of(environment);
   const Target target{parse_arch(options.arch), 13, 0};
-  const Request request = Request::parse(options.request);
+  const Request request = Request::parse(options.request, read_expressions(options.expressions));
   const Program program = catalogue.program(request, target, choose(catalogue, request, target, options));
   if (options.source >= program.sources.size()) {
     throw Error(ErrorCode::invalid_argument, fmt::format("--source {}: the variant has {} sources, counted from 0",
@@ -59,6 +63,7 @@ void add_emit(CLI::App& app, int& exit_code) {
                       "default: what would be used on an H200 where nothing is tuned");
   command->add_option("--config", options->config, "NAME=value,...; default: the algorithm's first legal one");
   command->add_option("--arch", options->arch, "sm_75, sm_80, sm_86, sm_89, sm_90, sm_100, sm_120 (default sm_90)");
+  add_expressions_to(*command, options->expressions);
   command->add_option("--source", options->source, "which source, if the variant has several (default 0)");
   command->footer(
       "Example: kiln emit 'softmax_forward x=f32:64x1000' > softmax.cu && nvcc -arch=sm_90 -cubin softmax.cu");

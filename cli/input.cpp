@@ -55,10 +55,10 @@ void add(Workload& workload, const RequestLine& line) {
   workload.jobs.push_back({line.request, line.count});
 }
 
-Workload from_requests(const std::string& name, const std::string& text) {
+Workload from_requests(const std::string& name, const std::string& text, Expressions expressions) {
   Workload workload;
   try {
-    for (const RequestLine& line : parse_requests(text)) add(workload, line);
+    for (const RequestLine& line : parse_requests(text, expressions)) add(workload, line);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}", name, error.message()), error.hint());
   }
@@ -79,12 +79,32 @@ bool has_model_flags(const Input& input) {
 
 }  // namespace
 
+Expressions read_expressions(const std::vector<std::string>& files) {
+  Expressions expressions;
+  for (const std::string& file : files) {
+    try {
+      if (parse_requests(read_file(file), expressions).empty()) continue;
+    } catch (const Error& error) {
+      throw Error(error.code(), fmt::format("{}: {}", file, error.message()), error.hint());
+    }
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} holds requests", file),
+                "a file for --expression holds definitions of expressions only");
+  }
+  return expressions;
+}
+
+void add_expressions_to(CLI::App& command, std::vector<std::string>& files) {
+  command.add_option("--expression", files, "a file that defines user code, which requests name as epilogue=user:NAME")
+      ->allow_extra_args(false);
+}
+
 void Input::add_to(CLI::App& command) {
   command.add_option("input", text, "model.onnx, a requests file, or one request in quotes")->required();
   command.add_option("--dtype", dtype, "of a model's tensors: f32, f16, bf16")
       ->check(CLI::IsMember({"f32", "f16", "bf16"}));
   command.add_option("--layout", layout, "of a model's tensors: nchw, nhwc")->check(CLI::IsMember({"nchw", "nhwc"}));
   command.add_option("--batch", batch, "of a model: a number; ? or ?N for a dynamic batch (of up to N)");
+  add_expressions_to(command, expressions);
   command.add_flag("--no-fuse", no_fuse, "do not fold BatchNormalization, Relu, Clip and Add into convolutions");
 }
 
@@ -97,7 +117,7 @@ Workload read_workload(const Input& input) {
     throw Error(ErrorCode::invalid_argument, "--dtype, --layout, --batch and --no-fuse apply to ONNX models",
                 "a request says these things itself");
   }
-  if (is_file) return from_requests(input.text, read_file(input.text));
+  if (is_file) return from_requests(input.text, read_file(input.text), read_expressions(input.expressions));
   if (fs::is_directory(input.text, ignored)) {
     throw Error(ErrorCode::io_error, fmt::format("{} is a folder", input.text),
                 "give a model.onnx, a requests file, or one request in quotes");
@@ -106,7 +126,7 @@ Workload read_workload(const Input& input) {
     throw Error(ErrorCode::io_error, fmt::format("there is no file {}", input.text),
                 "give a model.onnx, a requests file, or one request in quotes");
   }
-  return from_requests("request", input.text);
+  return from_requests("request", input.text, read_expressions(input.expressions));
 }
 
 }  // namespace kiln::cli

@@ -10,11 +10,12 @@
 namespace kiln::cli {
 
 struct Input {
-  std::string text;             ///< model.onnx | requests file | 'request'
-  std::string dtype = "f32";    ///< for models
-  std::string layout = "nchw";  ///< for models
-  std::string batch;            ///< for models: a number, or `?` or `?N` for a dynamic batch
-  bool no_fuse = false;         ///< for models
+  std::string text;                      ///< model.onnx | requests file | 'request'
+  std::string dtype = "f32";             ///< for models
+  std::string layout = "nchw";           ///< for models
+  std::string batch;                     ///< for models: a number, or `?` or `?N` for a dynamic batch
+  bool no_fuse = false;                  ///< for models
+  std::vector<std::string> expressions;  ///< files that define user code
 
   /// Adds the positional argument and the flags for models to a command.
   void add_to(CLI::App& command);
@@ -31,6 +32,11 @@ struct Workload {
   std::vector<tuner::Job> jobs;  ///< No two with one key.
   std::vector<NotCovered> not_covered;
 };
+
+/// The expressions that `files` define. Throws Error: parse_error with file and position, io_error.
+Expressions read_expressions(const std::vector<std::string>& files);
+/// Adds --expression to a command.
+void add_expressions_to(CLI::App& command, std::vector<std::string>& files);
 
 /// Throws Error: parse_error with file and position, io_error, invalid_argument (a flag that does not apply).
 Workload read_workload(const Input& input);

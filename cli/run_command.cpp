@@ -14,11 +14,16 @@
 #include "kiln/device/context.h"
 #include "kiln/device/event.h"
 #include "kiln/device/memory.h"
+#include "kiln/device/nvrtc.h"
 #include "kiln/device/stream.h"
+#include "kiln/execution/compile.h"
+#include "kiln/execution/target.h"
 #include "kiln/generator/operation.h"
 #include "kiln/reference/fill.h"
 #include "kiln/reference/tensor_memory.h"
 #include "kiln/reference/tolerance.h"
+#include "kiln/runtime/settings.h"
+#include "kiln/tuner/check.h"
 #include "table.h"
 #include "words.h"
 
@@ -50,6 +55,7 @@ RunValues values_for(const Request& request) {
     values.clip_lo = -0.5f;
     values.clip_hi = 6.0f;
   }
+  values.user.fill(0.5f);
   if (request.dynamic_batch) values.n = request.batch();
   return values;
 }
@@ -99,6 +105,17 @@ class LayerRun {
                     : Checked{true, fmt::format("ok at {} of {}", coordinates.size(), spec.elements())};
   }
 
+  /// As check(), where user code makes the result: by the tuner's check, of which the trusted program is a part.
+  Checked check_user_code(const execution::CompiledProgram& trusted) {
+    tuner::CheckOptions options;
+    options.seed = seed;
+    tuner::Checker checker(device_, request_, options);
+    tuner::Verdict verdict = checker.trust({device_, trusted, tuner::trusted_operand_names(request_)});
+    if (verdict.passed)
+      verdict = checker.check({[this](auto&&... arguments) { run(arguments...); }, plan_.workspace_bytes()});
+    return verdict.passed ? Checked{true, "ok"} : Checked{false, "WRONG: " + verdict.text};
+  }
+
   /// Median device time of `samples` runs in seconds, after a warm-up. Caches are as the last run left them.
   double time(int samples) {
     const device::Stream stream(device_);
@@ -116,6 +133,16 @@ class LayerRun {
   }
 
  private:
+  // The plan as the tuner's check runs a variant.
+  void run(cuda_abi::CUstream stream, std::span<const cuda_abi::CUdeviceptr> operands,
+           const execution::Scalars& scalars, int64_t n, cuda_abi::CUdeviceptr workspace) const {
+    std::vector<Address> addresses;
+    for (const cuda_abi::CUdeviceptr address : operands) addresses.emplace_back(reinterpret_cast<const void*>(address));
+    const RunValues values{scalars.alpha,   scalars.beta, scalars.clip_lo,
+                           scalars.clip_hi, scalars.user, request_.dynamic_batch ? n : -1};
+    plan_.run(stream, addresses, reinterpret_cast<void*>(workspace), values);
+  }
+
   void enqueue(Stream stream) { plan_.run(stream, addresses_, reinterpret_cast<void*>(workspace_.address()), values_); }
 
   std::shared_ptr<const device::ContextHandle> device_;
@@ -138,6 +165,24 @@ ContextOptions context_options(const RunOptions& options) {
   return context;
 }
 
+// Compiles what the check of user code needs. NVRTC is looked for only then: what a bundle holds runs without.
+class CheckTools {
+ public:
+  CheckTools(const Environment& environment, const device::DeviceInfo& info)
+      : environment_(environment), info_(info), catalogue_(catalogue_of(environment)) {}
+
+  execution::CompiledProgram trusted(const Request& request) const {
+    const auto nvrtc = device::Nvrtc::open({environment_.nvrtc});
+    const Target target = execution::target_for(info_.cc_major, info_.cc_minor, *nvrtc);
+    return execution::compile(*nvrtc, catalogue_.trusted_program(request, target), target);
+  }
+
+ private:
+  const Environment& environment_;
+  device::DeviceInfo info_;
+  Catalogue catalogue_;
+};
+
 // The cells of one layer's row after its name and count.
 struct LayerCells {
   bool right = true;
@@ -145,11 +190,11 @@ struct LayerCells {
 };
 
 LayerCells run_layer(Context& context, const std::shared_ptr<const device::ContextHandle>& device,
-                     const Request& request, const RunOptions& options) {
+                     const Request& request, const RunOptions& options, const CheckTools& tools) {
   const Plan plan = context.plan(request);
   LayerRun layer(device, request, plan);
   LayerRun::Checked checked{true, ""};
-  if (options.check) checked = layer.check();
+  if (options.check) checked = request.user_epilogue ? layer.check_user_code(tools.trusted(request)) : layer.check();
   const double seconds = layer.time(device->driver().is_emulated() ? 1 : options.samples);
   LayerCells row{checked.right,
                  {plan.variant(), time_text(seconds), percent_text(context.explain(request).roofline_seconds / seconds),
@@ -160,10 +205,10 @@ LayerCells run_layer(Context& context, const std::shared_ptr<const device::Conte
 
 // A layer that cannot be run, or does not fit into memory, is a wrong one and not the end.
 LayerCells run_or_fail(Context& context, const std::shared_ptr<const device::ContextHandle>& device,
-                       const Request& request, const RunOptions& options) {
+                       const Request& request, const RunOptions& options, const CheckTools& tools) {
   std::string failure;
   try {
-    return run_layer(context, device, request, options);
+    return run_layer(context, device, request, options, tools);
   } catch (const Error& error) {
     failure = error.what();
   } catch (const std::bad_alloc&) {
@@ -180,6 +225,7 @@ int run_layers(const RunOptions& options) {
   const auto device = device::ContextHandle::acquire(
       device::Device(device::Driver::open({context_options_.environment->driver}), context_options_.device));
   Context context(context_options_);
+  const CheckTools tools(*context_options_.environment, device->device().info());
 
   const bool emulated = device->driver().is_emulated();
   std::vector<std::string> headings = {
@@ -188,7 +234,7 @@ int run_layers(const RunOptions& options) {
   Table table(std::move(headings));
   size_t wrong = 0;
   for (const tuner::Job& job : workload.jobs) {
-    LayerCells layer = run_or_fail(context, device, job.request, options);
+    LayerCells layer = run_or_fail(context, device, job.request, options, tools);
     std::vector<std::string> row = {summary(job.request), std::to_string(job.count)};
     row.insert(row.end(), layer.cells.begin(), layer.cells.end());
     table.add(std::move(row));

@@ -87,18 +87,16 @@ class Verification {
  private:
   const Target& target() const { return laboratory_.apparatus().target; }
 
-  tuner::SpecimenId submit(const Choice& choice) {
-    laboratory_.submit(next_id_, catalogue_.program(*request_, target(), choice));
+  tuner::SpecimenId submit(const Program& program) {
+    laboratory_.submit(next_id_, program);
     return next_id_++;
   }
 
-  // Makes the operands; a request that is too large for a check in full is first run by its trusted variant.
+  // Makes the operands; where the check needs it, the trusted variant is run first.
   bool begin() {
     if (!laboratory_.needs_trusted(*request_)) return report("operands", laboratory_.begin(*request_, {}).failure);
-    const Algorithm& trusted = catalogue_.trusted(request_->operation);
-    const Choice choice{trusted.name(), trusted.space().first_legal(*request_, target()).value()};
-    const tuner::SpecimenId id = submit(choice);
-    const std::string name = choice.algorithm + " (trusted)";
+    const tuner::SpecimenId id = submit(catalogue_.trusted_program(*request_, target()));
+    const std::string name = catalogue_.trusted(request_->operation).name() + " (trusted)";
     bool passed = report(name, compiled(id).failure);
     if (passed) passed = report(name, laboratory_.begin(*request_, id).failure);
     trusted_ = id;
@@ -110,7 +108,9 @@ class Verification {
     const size_t window = 2 * laboratory_.compile_lanes() + 1;
     std::vector<tuner::SpecimenId> ids;
     for (size_t i = 0; i < choices.size(); ++i) {
-      while (ids.size() < choices.size() && ids.size() < i + window) ids.push_back(submit(choices[ids.size()]));
+      while (ids.size() < choices.size() && ids.size() < i + window) {
+        ids.push_back(submit(catalogue_.program(*request_, target(), choices[ids.size()])));
+      }
       verify_choice(choices[i], compiled(ids[i]));
       laboratory_.discard(ids[i]);
     }

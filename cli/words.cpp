@@ -71,13 +71,23 @@ std::string of_pool(const Request& request) {
          steps_and_pads(pool);
 }
 
+std::string of_softmax(const Request& request) {
+  const std::string name = request.word("mode") == "log" ? "log-softmax" : "softmax";
+  return fmt::format("{} {}{}, axis {}", name, extents(request.at("x")), common(request), request.ints("axis").front());
+}
+
 }  // namespace
 
 std::string summary(const Request& request) {
-  if (request.operation == "conv_forward") return of_conv(request);
-  if (request.operation == "pool_forward") return of_pool(request);
-  const std::string name = request.word("mode") == "log" ? "log-softmax" : "softmax";
-  return fmt::format("{} {}{}, axis {}", name, extents(request.at("x")), common(request), request.ints("axis").front());
+  std::string text;
+  if (request.operation == "conv_forward")
+    text = of_conv(request);
+  else if (request.operation == "pool_forward")
+    text = of_pool(request);
+  else
+    text = of_softmax(request);
+  if (request.user_epilogue) text += fmt::format(", user:{:.8}", request.user_epilogue.digest());
+  return text;
 }
 
 std::string time_text(double seconds) {

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 
 #include "kiln/base/digest.h"
 #include "kiln/base/error.h"
 #include "kiln/device/arch.h"
+#include "kiln/execution/user_code_error.h"
 #include "source_name.h"
 
 namespace kiln::execution {
@@ -17,6 +19,40 @@ device::CompileOptions options_for(const Target& target) {
   device::CompileOptions options;
   options.arch = device::real_arch(target.arch.major, target.arch.minor);
   return options;
+}
+
+// An error in user code is reported as one, not as a fault of the kernel that it was placed in.
+device::Compiled compile_source(const device::Nvrtc& nvrtc, const std::string& source, const std::string& name,
+                                const device::CompileOptions& options) {
+  try {
+    return nvrtc.compile(source, name, options);
+  } catch (const Error& error) {
+    if (const std::optional<std::string> mistakes = user_code_errors(error.message())) throw UserCodeError(*mistakes);
+    throw;
+  }
+}
+
+// Parameters of a kernel, from its declaration in PTX; nothing if it is not there.
+std::optional<size_t> parameter_count(std::string_view ptx, const std::string& kernel) {
+  const size_t entry = ptx.find(fmt::format(".entry {}(", kernel));
+  if (entry == std::string_view::npos) return std::nullopt;
+  const std::string_view list = ptx.substr(entry, ptx.find(')', entry) - entry);
+  size_t count = 0;
+  for (size_t at = list.find(".param "); at != std::string_view::npos; at = list.find(".param ", at + 1)) ++count;
+  return count;
+}
+
+// A driver reads as many arguments as the kernel has parameters, whatever it was given.
+void require_matching_arguments(const CompiledProgram& compiled) {
+  for (const Step& step : compiled.program.steps) {
+    const auto* launch = std::get_if<Launch>(&step);
+    if (launch == nullptr || launch->source >= compiled.images.size()) continue;
+    const std::optional<size_t> parameters = parameter_count(compiled.images[launch->source].ptx, launch->entry);
+    if (!parameters || *parameters == launch->arguments.size()) continue;
+    throw Error(ErrorCode::compile_failed,
+                fmt::format("kernel {} has {} parameters, but its launch gives it {} arguments", launch->entry,
+                            *parameters, launch->arguments.size()));
+  }
 }
 
 }  // namespace
@@ -56,11 +92,12 @@ CompiledProgram compile(const device::Nvrtc& nvrtc, const Program& program, cons
   CompiledProgram result;
   result.program = program;
   for (size_t i = 0; i < program.sources.size(); ++i) {
-    device::Compiled compiled = nvrtc.compile(program.sources[i], source_name(program, i), options);
+    device::Compiled compiled = compile_source(nvrtc, program.sources[i], source_name(program, i), options);
     result.images.push_back({std::move(compiled.ptx), std::move(compiled.cubin), std::move(compiled.resources)});
     result.log += compiled.log;
     result.seconds += compiled.seconds;
   }
+  require_matching_arguments(result);
   return result;
 }
 

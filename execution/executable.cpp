@@ -8,16 +8,20 @@
 #include "kiln/base/error.h"
 #include "kiln/device/launch.h"
 #include "kiln/device/memory.h"
+#include "kiln/generator/request.h"
 #include "source_name.h"
 
 namespace kiln::execution {
 namespace {
 
-// The table of values of one call: the scalars first, then a null pointer, then operands, then workspace addresses.
-// Each value takes 8 bytes, which is the size of the largest kernel parameter a Program can name.
+// The table of values of one call: the scalars first, then a null pointer, then what user code reads, then operands,
+// then workspace addresses. Each value takes 8 bytes, but for the block of UserArgument: a pointer to each of its
+// tensors, and its scalars side by side.
 constexpr size_t scalar_count = 5;
 constexpr size_t null_slot = scalar_count;
-constexpr size_t first_operand_slot = null_slot + 1;
+constexpr size_t user_slot = null_slot + 1;
+constexpr size_t user_slots = Expression::max_tensors + (Expression::max_scalars + 1) / 2;
+constexpr size_t first_operand_slot = user_slot + user_slots;
 
 constexpr int64_t max_grid_x = 2147483647;  // CUDA C++ Programming Guide, "Compute Capabilities"; the same for all
 constexpr int64_t max_grid_yz = 65535;
@@ -67,6 +71,10 @@ Executable::Executable(std::shared_ptr<const device::ContextHandle> context, con
       deterministic_(compiled.program.deterministic),
       operand_count_(operands.size()) {
   if (first_operand_slot + operand_count_ > max_values) refuse_too_many_values();
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (is_user_operand(operands[i])) user_tensors_.push_back(static_cast<uint8_t>(first_operand_slot + i));
+  }
+  if (user_tensors_.size() > Expression::max_tensors) refuse_too_many_values();
   for (size_t i = 0; i < compiled.images.size(); ++i) {
     modules_.emplace_back(context_, compiled.images[i].loadable(context_->driver()), source_name(compiled.program, i));
   }
@@ -112,6 +120,8 @@ uint8_t Executable::slot_of(const Argument& argument, const std::vector<std::str
   } else if (const auto* operand = std::get_if<OperandArgument>(&argument)) {
     const auto found = std::find(operands.begin(), operands.end(), operand->name);
     if (found != operands.end()) slot = first_operand_slot + static_cast<size_t>(found - operands.begin());
+  } else if (std::holds_alternative<UserArgument>(argument)) {
+    slot = user_slot;
   } else {
     const int64_t offset = std::get<WorkspaceArgument>(argument).offset;
     auto found = std::find(workspace_offsets_.begin(), workspace_offsets_.end(), offset);
@@ -137,6 +147,12 @@ void Executable::run(cuda_abi::CUstream stream, std::span<const cuda_abi::CUdevi
   values[null_slot] = 0;
   uint64_t* slot = std::copy(operands.begin(), operands.end(), values.data() + first_operand_slot);
   for (const int64_t offset : workspace_offsets_) *slot++ = workspace + static_cast<uint64_t>(offset);
+  // As struct UserArguments: at least one pointer, then the scalars.
+  uint64_t* user = values.data() + user_slot;
+  *user = 0;
+  for (const uint8_t tensor : user_tensors_) *user++ = values[tensor];
+  if (user_tensors_.empty()) ++user;
+  std::memcpy(user, scalars.user.data(), sizeof scalars.user);
 
   const device::Current current(*context_);
   for (const LoadedStep& step : steps_) {

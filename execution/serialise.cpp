@@ -32,6 +32,7 @@ struct ArgumentToJson {
   json operator()(const OperandArgument& argument) const { return {{"operand", argument.name}}; }
   json operator()(const WorkspaceArgument& argument) const { return {{"workspace", argument.offset}}; }
   json operator()(Scalar scalar) const { return {{"scalar", static_cast<int>(scalar)}}; }
+  json operator()(const UserArgument&) const { return {{"user", true}}; }
 };
 
 struct StepToJson {
@@ -99,6 +100,7 @@ class Blobs {
 Argument argument_from(const json& value) {
   if (value.contains("operand")) return OperandArgument{value.at("operand").get<std::string>()};
   if (value.contains("workspace")) return WorkspaceArgument{integer<int64_t>(value.at("workspace"))};
+  if (value.contains("user")) return UserArgument{};
   return static_cast<Scalar>(integer<int>(value.at("scalar")));
 }
 

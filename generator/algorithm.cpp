@@ -7,6 +7,7 @@
 #include "kiln/base/digest.h"
 #include "kiln/base/error.h"
 #include "text.h"
+#include "user_code.h"
 
 namespace kiln {
 namespace {
@@ -18,7 +19,7 @@ std::string without_extension(const std::string& path) {
 // The files that `stem` is written in (.h, .cpp), and those of every library file that they include: what descriptors
 // share shapes their kernels as much as they do themselves.
 void collect_descriptor(const SourceLibrary& library, const std::string& stem, std::set<std::string>& files) {
-  for (const char* extension : {".h", ".cpp"}) {
+  for (const char* extension : {".h", ".cpp", ".json"}) {
     const auto found = library.files().find(stem + extension);
     if (found == library.files().end() || !files.insert(found->first).second) continue;
     for (std::string_view line : text::split(found->second, '\n')) {
@@ -30,10 +31,31 @@ void collect_descriptor(const SourceLibrary& library, const std::string& stem, s
   }
 }
 
+// Kernels read a user's tensor at the offsets of y; only the trusted one goes by its strides.
+std::optional<std::string> stray_user_tensor(const Request& request) {
+  for (const Operand& operand : request.operands) {
+    if (!is_user_operand(operand.name) || is_per_channel(request, operand.spec)) continue;
+    if (operand.spec.strides != request.at("y").strides)
+      return fmt::format("{} has other strides than y", operand.name);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+std::string Emitter::source(Prelude prelude) const {
+  add_user_code(prelude, request_);
+  return specialise(library_, template_path_, prelude, title_);
+}
 
 std::optional<std::string> Algorithm::refusal(const Request& request, const Target& target) const {
   if (request.operation != operation()) return fmt::format("serves {}, not {}", operation(), request.operation);
+  if (!trusted()) {
+    if (auto reason = stray_user_tensor(request)) return reason;
+  }
+  if (!definition_->takes_prologue && request.user_epilogue.expression() != nullptr && has_prologue(request)) {
+    return "its kernels take no prologue";
+  }
   return definition_->refusal(request, target);
 }
 
@@ -55,7 +77,8 @@ std::function<Estimate(const Config&)> Algorithm::predictor(const Request& reque
 
 std::string Algorithm::digest(const SourceLibrary& library) const {
   const std::string stem = without_extension(template_path());
-  (void)library.text(stem + ".cpp");  // a template without its descriptor is a fault of the library
+  // A template without its descriptor is a fault of the library.
+  if (!library.files().contains(stem + ".json")) (void)library.text(stem + ".cpp");
   std::set<std::string> descriptor;
   collect_descriptor(library, stem, descriptor);
 

@@ -16,6 +16,7 @@ std::string describe(const Argument& argument) {
   if (const auto* workspace = std::get_if<WorkspaceArgument>(&argument)) {
     return fmt::format("workspace {}", workspace->offset);
   }
+  if (std::holds_alternative<UserArgument>(argument)) return "user";
   return fmt::format("scalar {}", static_cast<int>(std::get<Scalar>(argument)));
 }
 

@@ -64,6 +64,14 @@ int64_t Request::batch() const {
   return operands.front().spec.extents.front();
 }
 
+bool is_user_operand(std::string_view operand) {
+  return operand.starts_with(user_epilogue_prefix);
+}
+
+bool is_per_channel(const Request& request, const TensorSpec& spec) {
+  return spec.rank() == 1 && !kiln::operation(request.operation).channel_name().empty();
+}
+
 Request Request::with_batch(int64_t n) const {
   if (!dynamic_batch) {
     throw Error(ErrorCode::invalid_argument, "the batch of this request is fixed", "add n=? to the request");
@@ -80,6 +88,9 @@ Request Request::with_batch(int64_t n) const {
     for (Operand& operand : fixed.operands) {
       if (operand.name == definition.name) operand.spec.extents.front() = n;
     }
+  }
+  for (Operand& operand : fixed.operands) {
+    if (is_user_operand(operand.name) && !is_per_channel(*this, operand.spec)) operand.spec.extents.front() = n;
   }
   return fixed;
 }

@@ -114,8 +114,24 @@ TensorSpec parse_operand(const Token& token) {
   }
 }
 
+constexpr std::string_view user_code_prefix = "user:";
+
+// user:NAME or user:<digest>.
+UserCode parse_user_code(const Token& token, const Expressions& expressions) {
+  const std::string_view name = token.value().substr(user_code_prefix.size());
+  if (const auto found = expressions.find(name); found != expressions.end()) return UserCode(found->second);
+  if (!is_expression_digest(name)) {
+    malformed(token, fmt::format("there is no expression '{}'", name),
+              "define it in the requests file, or in a file given with --expression");
+  }
+  for (const auto& [known, expression] : expressions) {
+    if (expression.digest() == name) return UserCode(expression);
+  }
+  return UserCode(std::string(name));
+}
+
 // Tokens that mean the same for every operation. Returns whether `token` was one.
-bool parse_common(const Token& token, Request& request) {
+bool parse_common(const Token& token, const Expressions& expressions, Request& request) {
   const std::string_view name = token.name();
   if (!token.has_value()) {
     if (name == "tf32")
@@ -132,6 +148,8 @@ bool parse_common(const Token& token, Request& request) {
     request.blend.alpha = parse_scale(token);
   else if (name == "beta")
     request.blend.beta = parse_scale(token);
+  else if (name == "epilogue" && token.value().starts_with(user_code_prefix))
+    request.user_epilogue = parse_user_code(token, expressions);
   else if (name == "epilogue")
     request.epilogue = parse_epilogue(token);
   else if (name == "n" && token.value() == "?")
@@ -145,10 +163,10 @@ bool parse_common(const Token& token, Request& request) {
   return true;
 }
 
-void parse_token(const Token& token, const Operation& operation, Request& request) {
-  if (parse_common(token, request)) return;
+void parse_token(const Token& token, const Operation& operation, const Expressions& expressions, Request& request) {
+  if (parse_common(token, expressions, request)) return;
   const auto named = [&](const auto& definition) { return definition.name == token.name(); };
-  if (std::any_of(operation.operands().begin(), operation.operands().end(), named)) {
+  if (is_user_operand(token.name()) || std::any_of(operation.operands().begin(), operation.operands().end(), named)) {
     request.operands.push_back({std::string(token.name()), parse_operand(token)});
   } else if (std::any_of(operation.attributes().begin(), operation.attributes().end(), named)) {
     request.attributes.push_back({std::string(token.name()), parse_attribute(token)});
@@ -196,11 +214,15 @@ std::string Request::key() const {
     for (EpilogueStage stage : epilogue) stages.push_back(to_string(stage));
     line += fmt::format(" epilogue={}", fmt::join(stages, "+"));
   }
+  if (user_epilogue) line += fmt::format(" epilogue={}{}", user_code_prefix, user_epilogue.digest());
+  for (const Operand& operand : operands) {
+    if (is_user_operand(operand.name)) line += fmt::format(" {}={}", operand.name, operand.spec.print());
+  }
   if (dynamic_batch) line += " n=?";
   return line;
 }
 
-Request Request::parse(std::string_view line) {
+Request Request::parse(std::string_view line, const Expressions& expressions) {
   const std::vector<Token> tokens = tokenise(line);
   if (tokens.empty()) {
     throw Error(ErrorCode::parse_error, "the request is empty",
@@ -219,36 +241,115 @@ Request Request::parse(std::string_view line) {
     for (size_t j = 1; j < i; ++j) {
       if (tokens[i].name() == tokens[j].name()) malformed(tokens[i], fmt::format("{} stands twice", tokens[i].name()));
     }
-    parse_token(tokens[i], *definition, request);
+    parse_token(tokens[i], *definition, expressions, request);
   }
   return finished(std::move(request));
 }
 
-std::vector<RequestLine> parse_requests(std::string_view text) {
-  std::vector<RequestLine> lines;
-  size_t number = 0;
-  for (std::string_view line : text::split(text, '\n')) {
-    ++number;
-    line = line.substr(0, line.find('#'));
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    std::vector<Token> tokens = tokenise(line);
-    if (tokens.empty()) continue;
+namespace {
+
+RequestLine parse_request_line(std::string_view line, std::vector<Token> tokens, const Expressions& expressions) {
+  RequestLine entry;
+  if (const Token& last = tokens.back(); last.text.starts_with('*')) {
+    const std::optional<int64_t> count = text::parse_int(last.text.substr(1));
+    if (!count || *count < 1) malformed(last, fmt::format("'{}' is not a count", last.text), "write for example *3");
+    entry.count = *count;
+    line = line.substr(0, last.column - 1);
+  }
+  entry.request = Request::parse(line, expressions);
+  return entry;
+}
+
+constexpr std::string_view definition_begin = "expression ", definition_end = "end expression";
+
+std::string_view trimmed(std::string_view text) {
+  const size_t first = text.find_first_not_of(" \t\r");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
+std::vector<std::string> parse_names(std::string_view list) {
+  std::vector<std::string> names;
+  if (trimmed(list).empty()) return names;
+  for (std::string_view name : text::split(list, ',')) names.emplace_back(trimmed(name));
+  return names;
+}
+
+// The first line of a definition: `expression NAME(tensors; scalars)`, both lists and the brackets maybe left out.
+struct Heading {
+  std::string name;
+  std::vector<std::string> tensors, scalars;
+
+  explicit Heading(std::string_view line) {
+    const std::string_view rest = trimmed(line.substr(definition_begin.size()));
+    const size_t open = std::min(rest.find('('), rest.size());
+    name = trimmed(rest.substr(0, open));
+    const bool named = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    });
+    if (!named || (open < rest.size() && rest.back() != ')')) {
+      throw Error(ErrorCode::parse_error, fmt::format("'{}' does not begin a definition", trimmed(line)),
+                  "write expression NAME(tensor, ...; scalar, ...)");
+    }
+    if (open == rest.size()) return;
+    const std::string_view lists = rest.substr(open + 1, rest.size() - open - 2);
+    const size_t semicolon = std::min(lists.find(';'), lists.size());
+    tensors = parse_names(lists.substr(0, semicolon));
+    if (semicolon < lists.size()) scalars = parse_names(lists.substr(semicolon + 1));
+  }
+};
+
+// Takes a definition that begins at lines[at] in; returns the number of its last line.
+size_t parse_definition(const std::vector<std::string_view>& lines, size_t at, Expressions& expressions) {
+  const Heading heading(lines[at]);
+  std::string code;
+  for (size_t i = at + 1; i < lines.size(); ++i) {
+    if (trimmed(lines[i]) != definition_end) {
+      code.append(lines[i]).append("\n");
+      continue;
+    }
+    Expression expression(code, heading.tensors, heading.scalars);
+    if (is_expression_digest(heading.name) && heading.name != expression.digest()) {
+      throw Error(ErrorCode::parse_error, fmt::format("expression {} is not what its name says", heading.name),
+                  "the text was changed: give it a name of its own");
+    }
+    if (const auto [known, added] = expressions.emplace(heading.name, expression);
+        !added && known->second != expression) {
+      throw Error(ErrorCode::parse_error, fmt::format("expression {} is defined twice", heading.name),
+                  "choose another name");
+    }
+    return i;
+  }
+  throw Error(ErrorCode::parse_error, fmt::format("the definition of expression {} does not end", heading.name),
+              fmt::format("write '{}' in a line of its own", definition_end));
+}
+
+}  // namespace
+
+std::vector<RequestLine> parse_requests(std::string_view text, Expressions& expressions) {
+  std::vector<RequestLine> entries;
+  const std::vector<std::string_view> lines = text::split(text, '\n');
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const size_t first = i;
     try {
-      RequestLine entry;
-      if (const Token& last = tokens.back(); last.text.starts_with('*')) {
-        const std::optional<int64_t> count = text::parse_int(last.text.substr(1));
-        if (!count || *count < 1)
-          malformed(last, fmt::format("'{}' is not a count", last.text), "write for example *3");
-        entry.count = *count;
-        line = line.substr(0, last.column - 1);
+      if (lines[i].starts_with(definition_begin)) {
+        i = parse_definition(lines, i, expressions);
+        continue;
       }
-      entry.request = Request::parse(line);
-      lines.push_back(std::move(entry));
+      std::string_view line = lines[i].substr(0, lines[i].find('#'));
+      if (line.ends_with('\r')) line.remove_suffix(1);
+      std::vector<Token> tokens = tokenise(line);
+      if (!tokens.empty()) entries.push_back(parse_request_line(line, std::move(tokens), expressions));
     } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("line {}: {}", number, error.message()), error.hint());
+      throw Error(error.code(), fmt::format("line {}: {}", first + 1, error.message()), error.hint());
     }
   }
-  return lines;
+  return entries;
+}
+
+std::vector<RequestLine> parse_requests(std::string_view text) {
+  Expressions none;
+  return parse_requests(text, none);
 }
 
 }  // namespace kiln

@@ -12,19 +12,20 @@ namespace kiln {
 namespace {
 
 constexpr std::string_view always_first = "lib/types.cuh";
-constexpr std::string_view include_prefix = "#include \"lib/";
+constexpr std::string_view include_prefix = "#include \"";
 
-// The file that a line includes, if it is an include of a library piece.
-std::string included_file(std::string_view line) {
+// The file or place that a line includes; empty for other lines.
+std::string_view included(std::string_view line) {
   if (!line.starts_with(include_prefix)) return {};
-  line.remove_prefix(std::string_view("#include \"").size());
-  return std::string(line.substr(0, line.find('"')));
+  line.remove_prefix(include_prefix.size());
+  return line.substr(0, line.find('"'));
 }
 
-// Inlines a file and, where they are included, the files it needs; each once.
+// Inlines a file and, where they are included, the files it needs; each once. Without a prelude places stay empty.
 class Inliner {
  public:
-  explicit Inliner(const SourceLibrary& library) : library_(library) {}
+  Inliner(const SourceLibrary& library, std::string name, const Prelude* prelude)
+      : library_(library), name_(std::move(name)), prelude_(prelude) {}
 
   void append(const std::string& path) {
     if (std::find(open_.begin(), open_.end(), path) != open_.end()) {
@@ -51,15 +52,31 @@ class Inliner {
  private:
   void append_line(std::string_view line) {
     if (line == "#pragma once") return;
-    if (const std::string file = included_file(line); !file.empty()) {
-      append(file);
-      return;
+    const std::string_view target = included(line);
+    if (target.starts_with("lib/")) {
+      append(std::string(target));
+    } else if (target.starts_with("user/")) {
+      if (prelude_ != nullptr) append_place(target);
+    } else {
+      text_ += line;
+      text_ += '\n';
     }
-    text_ += line;
-    text_ += '\n';
+  }
+
+  void append_place(std::string_view place) {
+    const auto found = prelude_->places().find(place);
+    if (found == prelude_->places().end()) {
+      throw Error(ErrorCode::internal, fmt::format("template {} has a place {} for nothing", name_, place));
+    }
+    text_ += found->second;
+    if (found->second.find("#line") == std::string::npos) return;
+    const auto lines = std::count(text_.begin(), text_.end(), '\n');
+    text_ += fmt::format("#line {} \"{}\"\n", lines + 2, name_);
   }
 
   const SourceLibrary& library_;
+  std::string name_;  // of the source, in messages
+  const Prelude* prelude_;
   std::vector<std::string> open_;
   std::vector<std::string> done_;
   std::string text_;
@@ -84,12 +101,14 @@ const std::string& SourceLibrary::text(const std::string& path) const {
 }
 
 Prelude& Prelude::constant(std::string_view name, int64_t value) {
+  constants_.emplace_back(name, value);
   text_ += fits_int(value) ? fmt::format("constexpr int {} = {};\n", name, value)
                            : fmt::format("constexpr long long {} = {}LL;\n", name, value);
   return *this;
 }
 
 Prelude& Prelude::flag(std::string_view name, bool value) {
+  constants_.emplace_back(name, value ? 1 : 0);
   text_ += fmt::format("constexpr bool {} = {};\n", name, value);
   return *this;
 }
@@ -109,9 +128,14 @@ Prelude& Prelude::index_type(std::string_view name, bool wide) {
   return *this;
 }
 
+Prelude& Prelude::place(std::string place, std::string text) {
+  places_.insert_or_assign(std::move(place), std::move(text));
+  return *this;
+}
+
 std::string specialise(const SourceLibrary& library, const std::string& template_path, const Prelude& prelude,
                        std::string_view title) {
-  Inliner inliner(library);
+  Inliner inliner(library, template_path.substr(template_path.rfind('/') + 1), &prelude);
   inliner.append_text(comment(title));
   inliner.append(std::string(always_first));
   inliner.append_text("// ---- parameters\n");
@@ -121,7 +145,7 @@ std::string specialise(const SourceLibrary& library, const std::string& template
 }
 
 std::vector<std::string> closure(const SourceLibrary& library, const std::string& template_path) {
-  Inliner inliner(library);
+  Inliner inliner(library, template_path, nullptr);
   inliner.append(template_path);
   inliner.append(std::string(always_first));
   return inliner.files();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kiln/epilogue.h"
 #include "kiln/tensor.h"
 
 namespace kiln {
@@ -23,6 +24,17 @@ class CallKey {
     for (int i = 0; i < tensor.rank(); ++i) add(tensor.stride(i));
   }
 
+  void add(const Epilogue& epilogue) {
+    int64_t stages = epilogue.code() ? -1 : 0;
+    for (int i = 0; i < epilogue.count(); ++i) stages |= (static_cast<int64_t>(epilogue.stage(i)) + 1) << (4 * i);
+    add(stages);
+    if (epilogue.bias()) add(*epilogue.bias());
+    if (epilogue.residual()) add(*epilogue.residual());
+    if (!epilogue.code()) return;
+    for (const int64_t word : epilogue.code()->digest_words()) add(word);
+    for (size_t i = 0; i < epilogue.code()->tensors().size(); ++i) add(epilogue.tensor(i));
+  }
+
   /// XXH3 of the words.
   uint64_t hash() const;
   bool operator==(const CallKey& other) const {
@@ -30,8 +42,9 @@ class CallKey {
   }
 
  private:
-  // The largest: a convolution with five 5-dimensional operands (11 words each) and 15 numbers.
-  static constexpr size_t capacity = 72;
+  // The largest: a convolution with three 5-dimensional operands (11 words each), 16 numbers, and user code with its
+  // digest and as many such operands as it may read.
+  static constexpr size_t capacity = 33 + 16 + 2 + 11 * Expression::max_tensors + 11;
 
   // Not initialised: only the first size_ words have a meaning, and writing the rest would cost as much as the look-up.
   std::array<int64_t, capacity> words_;

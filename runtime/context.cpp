@@ -107,9 +107,7 @@ std::shared_ptr<const LoadedPlan> Context::Impl::plan(const Request& request) {
   if (pending.valid()) return pending.get();  // another thread has it, or is making it
   std::shared_ptr<const LoadedPlan> plan;
   try {
-    if (recorder_) {
-      if (const std::optional<std::string> trouble = recorder_->record(key)) announce(*trouble);
-    }
+    if (recorder_) record(request, key);
     tune_first({&request, 1});
     plan = maker_.make(request);
     promise.set_value(plan);
@@ -121,6 +119,14 @@ std::shared_ptr<const LoadedPlan> Context::Impl::plan(const Request& request) {
   }
   tune_later(request);
   return plan;
+}
+
+// A request with the text of its user code, once, so that the file can be tuned as it is.
+void Context::Impl::record(const Request& request, const std::string& key) {
+  if (const Expression* code = request.user_epilogue.expression()) {
+    if (const auto trouble = recorder_->record(print_definition(code->digest(), *code))) announce(*trouble);
+  }
+  if (const auto trouble = recorder_->record(key)) announce(*trouble);
 }
 
 void Context::Impl::prepare(std::span<const Request> requests) {

@@ -53,6 +53,7 @@ class Context::Impl {
   void tune_first(std::span<const Request> requests);
   void tune_later(const Request& request);
   void swap(const Request& request);
+  void record(const Request& request, const std::string& key);
   void write_log(const LoadedPlan& plan) const;
 
   std::function<void(std::string_view)> announce_;

@@ -1,7 +1,5 @@
 #include "kiln/conv.h"
 
-#include <array>
-
 #include "kiln/generator/operations/conv_forward.h"
 #include "operation_call.h"
 #include "per_axis.h"
@@ -23,12 +21,8 @@ CallKey key_of(const Tensor& x, const Tensor& w, const Tensor& y, const ConvOpti
                   int64_t{options.arithmetic.fast} << 2 | int64_t{options.arithmetic.deterministic} << 3 |
                   int64_t{options.dynamic_batch} << 4;
   flags |= static_cast<int64_t>(scale_of(options.alpha)) << 8 | static_cast<int64_t>(scale_of(options.beta)) << 12;
-  for (int i = 0; i < options.epilogue.count(); ++i) {
-    flags |= (static_cast<int64_t>(options.epilogue.stage(i)) + 1) << (16 + 4 * i);
-  }
   key.add(flags);
-  if (options.epilogue.bias()) key.add(*options.epilogue.bias());
-  if (options.epilogue.residual()) key.add(*options.epilogue.residual());
+  key.add(options.epilogue);
   return key;
 }
 
@@ -49,7 +43,7 @@ Request request_of(const Tensor& x, const Tensor& w, const Tensor& y, const Conv
   conv.blend = {scale_of(options.alpha), scale_of(options.beta)};
   for (int i = 0; i < options.epilogue.count(); ++i) conv.epilogue.push_back(options.epilogue.stage(i));
   conv.dynamic_batch = options.dynamic_batch;
-  return conv.request();
+  return with_user_code(conv.request(), options.epilogue);
 }
 
 }  // namespace
@@ -59,20 +53,20 @@ void conv_forward(Context& context, const Tensor& x, const Tensor& w, const Tens
   const Epilogue& epilogue = options.epilogue;
   refuse_overlap("conv_forward", y, "x", x);
   refuse_overlap("conv_forward", y, "w", w);
-  std::array<Address, 5> operands = {x, w, y, nullptr, nullptr};
-  size_t count = 3;
+  CallOperands operands{x, w, y};
   if (epilogue.bias()) {
     refuse_overlap("conv_forward", y, "bias", *epilogue.bias());
-    operands[count++] = *epilogue.bias();
+    operands.add(*epilogue.bias());
   }
   if (epilogue.residual()) {
     if (!is_same_view(y, *epilogue.residual())) refuse_overlap("conv_forward", y, "residual", *epilogue.residual());
-    operands[count++] = *epilogue.residual();
+    operands.add(*epilogue.residual());
   }
+  operands.add_user_code("conv_forward", y, epilogue);
   RunValues values = values_of(options, x);
   values.clip_lo = epilogue.clip_lo();
   values.clip_hi = epilogue.clip_hi();
-  run_call(context, key_of(x, w, y, options), std::span(operands.data(), count), values, stream,
+  run_call(context, key_of(x, w, y, options), operands.addresses(), values, stream,
            [&] { return request_of(x, w, y, options); });
 }
 

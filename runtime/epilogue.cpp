@@ -2,11 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "kiln/base/error.h"
 
 namespace kiln {
 
 Epilogue operator+(const Epilogue& first, const Epilogue& second) {
+  if (first.code_ || second.code_) {
+    throw Error(ErrorCode::invalid_argument, "user code stands alone in an epilogue",
+                "write what the other stages do into the expression");
+  }
   Epilogue sum = first;
   for (int i = 0; i < second.count(); ++i) {
     for (int j = 0; j < first.count(); ++j) {
@@ -47,6 +55,45 @@ Epilogue clip(float lo, float hi) {
   epilogue.clip_lo_ = lo;
   epilogue.clip_hi_ = hi;
   return epilogue;
+}
+
+namespace {
+
+// The value called `name`. Throws if there is none.
+template <class Named>
+const Named& named(std::initializer_list<Named> given, const std::string& name) {
+  for (const Named& value : given) {
+    if (value.name == name) return value;
+  }
+  throw Error(ErrorCode::invalid_argument, fmt::format("the user code reads {}, which is not given", name),
+              "give a value by that name");
+}
+
+void require_count(size_t given, size_t read, const char* what) {
+  if (given == read) return;
+  throw Error(ErrorCode::invalid_argument, fmt::format("{} {} are given, the user code reads {}", given, what, read),
+              "give one value for each name that the expression lists");
+}
+
+}  // namespace
+
+Epilogue expression(const Expression& code, std::initializer_list<NamedTensor> tensors,
+                    std::initializer_list<NamedScalar> scalars) {
+  Epilogue epilogue;
+  for (size_t i = 0; i < code.tensors().size(); ++i) epilogue.tensors_[i] = named(tensors, code.tensors()[i]).tensor;
+  for (size_t i = 0; i < code.scalars().size(); ++i) epilogue.scalars_[i] = named(scalars, code.scalars()[i]).value;
+  require_count(tensors.size(), code.tensors().size(), "tensors");
+  require_count(scalars.size(), code.scalars().size(), "scalars");
+  epilogue.code_ = code;
+  return epilogue;
+}
+
+Epilogue expression(std::string_view text, std::initializer_list<NamedTensor> tensors,
+                    std::initializer_list<NamedScalar> scalars) {
+  std::vector<std::string> tensor_names, scalar_names;
+  for (const NamedTensor& tensor : tensors) tensor_names.emplace_back(tensor.name);
+  for (const NamedScalar& scalar : scalars) scalar_names.emplace_back(scalar.name);
+  return expression(Expression(text, std::move(tensor_names), std::move(scalar_names)), tensors, scalars);
 }
 
 }  // namespace kiln

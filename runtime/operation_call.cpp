@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kiln/base/error.h"
+#include "kiln/generator/operation.h"
 
 namespace kiln {
 namespace {
@@ -95,6 +96,28 @@ void refuse_overlap(std::string_view operation, const Tensor& y, std::string_vie
   if (a.begin >= b.end || b.begin >= a.end || !share_elements(y, other)) return;
   throw Error(ErrorCode::invalid_argument, fmt::format("{}: the memory of y and {} overlaps", operation, name),
               "write the result elsewhere");
+}
+
+void refuse_stages(std::string_view operation, const Epilogue& epilogue) {
+  if (epilogue.count() == 0) return;
+  throw Error(ErrorCode::invalid_argument, fmt::format("{} takes no epilogue of stages", operation),
+              "write what they do as user code: expression(...)");
+}
+
+Request with_user_code(Request request, const Epilogue& epilogue) {
+  if (!epilogue.code()) return request;
+  const Expression& code = *epilogue.code();
+  std::vector<Operand> tensors;
+  for (size_t i = 0; i < code.tensors().size(); ++i) tensors.push_back({code.tensors()[i], epilogue.tensor(i).spec()});
+  return with_user_epilogue(std::move(request), UserCode(code), std::move(tensors));
+}
+
+void CallOperands::add_user_code(std::string_view operation, const Tensor& y, const Epilogue& epilogue) {
+  if (!epilogue.code()) return;
+  for (size_t i = 0; i < epilogue.code()->tensors().size(); ++i) {
+    refuse_overlap(operation, y, epilogue.code()->tensors()[i], epilogue.tensor(i));
+    add(epilogue.tensor(i));
+  }
 }
 
 }  // namespace kiln

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <array>
+#include <initializer_list>
 #include <span>
 #include <string_view>
 
 #include "call_key.h"
 #include "context_impl.h"
 #include "host_memory.h"
+#include "kiln/epilogue.h"
 #include "kiln/plan.h"
 
 namespace kiln {
@@ -33,9 +35,33 @@ RunValues values_of(const Options& options, const Tensor& x) {
   RunValues values;
   values.alpha = options.alpha;
   values.beta = options.beta;
+  values.user = options.epilogue.scalars();
   if (options.dynamic_batch) values.n = x.extent(0);
   return values;
 }
+
+/// Throws Error(invalid_argument) if the epilogue has stages: only user code suits `operation`.
+void refuse_stages(std::string_view operation, const Epilogue& epilogue);
+
+/// `request` with the epilogue's user code, if it has any.
+Request with_user_code(Request request, const Epilogue& epilogue);
+
+/// The addresses of a call's operands, in the order of its request.
+class CallOperands {
+ public:
+  CallOperands(std::initializer_list<Address> own) {
+    for (const Address& address : own) add(address);
+  }
+  void add(const Address& address) { addresses_[count_++] = address; }
+  /// Adds the tensors of the epilogue's user code, if it has any. Throws Error(invalid_argument) if one overlaps y.
+  void add_user_code(std::string_view operation, const Tensor& y, const Epilogue& epilogue);
+
+  std::span<const Address> addresses() const { return {addresses_.data(), count_}; }
+
+ private:
+  std::array<Address, 5 + Expression::max_tensors> addresses_{};
+  size_t count_ = 0;
+};
 
 /// Runs the plan of `key`; `make_request` gives its request if this is the first call.
 template <class MakeRequest>
@@ -59,13 +85,17 @@ void run_call(Context& context, const CallKey& key, std::span<const Address> ope
   plan->run(stream, operands, workspace.address(), values);
 }
 
-/// How a call of an operation from x to y ends: as run_call(), once the two are known not to overlap.
+/// How a call of an operation from x to y ends: as run_call(), once the two are known not to overlap. Its epilogue may
+/// be user code.
 template <class Options, class MakeRequest>
 void run_unary_call(std::string_view operation, Context& context, const CallKey& key, const Tensor& x, const Tensor& y,
                     const Options& options, Stream stream, const MakeRequest& make_request) {
   refuse_overlap(operation, y, "x", x);
-  const std::array<Address, 2> operands = {x, y};
-  run_call(context, key, operands, values_of(options, x), stream, make_request);
+  refuse_stages(operation, options.epilogue);
+  CallOperands operands{x, y};
+  operands.add_user_code(operation, y, options.epilogue);
+  run_call(context, key, operands.addresses(), values_of(options, x), stream,
+           [&] { return with_user_code(make_request(), options.epilogue); });
 }
 
 }  // namespace kiln

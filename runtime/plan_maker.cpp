@@ -9,6 +9,7 @@
 
 #include "kiln/base/error.h"
 #include "kiln/execution/target.h"
+#include "kiln/execution/user_code_error.h"
 #include "kiln/runtime/pack_check.h"
 #include "kiln/runtime/settings.h"
 #include "records.h"
@@ -36,6 +37,11 @@ ExplainedCandidate explained(const Selection& selection) {
   return {selection.choice.algorithm, selection.choice.config.print(), selection.seconds, selection.source};
 }
 
+Environment with_user_templates(Environment environment, const std::vector<std::string>& folders) {
+  environment.user_templates.insert(environment.user_templates.begin(), folders.begin(), folders.end());
+  return environment;
+}
+
 // A fault of one variant, after which another may serve; not one of the machine.
 bool concerns_variant(const Error& error) {
   switch (error.code()) {
@@ -58,7 +64,7 @@ PlanMaker::PlanMaker(const ContextOptions& options, const Environment& environme
                      const std::function<void(const std::string&)>& announce)
     : context_(std::move(context)),
       kernels_(options, environment, *context_, announce),
-      catalogue_(catalogue_of(environment)),
+      catalogue_(catalogue_of(with_user_templates(environment, options.user_templates))),
       figures_(execution::figures_of(context_->device().info())),
       device_id_(context_->device().info().id()),
       description_(describe(*context_, kernels_)),
@@ -77,6 +83,8 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make(const Request& request) {
     for (const Selection& selection : selections) {
       try {
         return load(request, selection);
+      } catch (const execution::UserCodeError&) {
+        throw;  // no other variant would compile either
       } catch (const Error& error) {
         if (!concerns_variant(error)) throw;
         // Where nothing can be compiled, that is said of the request in the end.

@@ -28,6 +28,7 @@ CallKey key_of(const Tensor& x, const Tensor& y, const PoolOptions& options) {
   }
   key.add(static_cast<int64_t>(options.mode) | static_cast<int64_t>(scale_of(options.alpha)) << 4 |
           static_cast<int64_t>(scale_of(options.beta)) << 8 | int64_t{options.dynamic_batch} << 12);
+  key.add(options.epilogue);
   return key;
 }
 

@@ -22,10 +22,10 @@ Recorder::~Recorder() {
   close(file_);
 }
 
-std::optional<std::string> Recorder::record(const std::string& key) {
+std::optional<std::string> Recorder::record(const std::string& lines) {
   const std::lock_guard lock(mutex_);
-  if (ended_ || !seen_.insert(key).second) return std::nullopt;
-  const std::string line = key + "\n";
+  if (ended_ || !seen_.insert(lines).second) return std::nullopt;
+  const std::string line = lines + "\n";
   const ssize_t written = write(file_, line.data(), line.size());
   if (written == static_cast<ssize_t>(line.size())) return std::nullopt;
   ended_ = true;

@@ -8,8 +8,8 @@
 
 namespace kiln {
 
-/// Appends each distinct request once. A line is one write() to a file opened for appending, so several processes may
-/// record into one file. Thread-safe.
+/// Appends each distinct request, and each definition of an expression, once. Each is one write() to a file opened for
+/// appending, so several processes may record into one file. Thread-safe.
 class Recorder {
  public:
   /// Throws Error(io_error) if `path` cannot be opened for writing.
@@ -18,8 +18,9 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  /// Nothing, or why the line could not be written: said once, for recording ends with it.
-  std::optional<std::string> record(const std::string& key);
+  /// Appends `lines` and the end of the last one. Nothing, or why they could not be written: said once, for recording
+  /// ends with it.
+  std::optional<std::string> record(const std::string& lines);
 
  private:
   std::string path_;

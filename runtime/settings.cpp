@@ -49,7 +49,8 @@ std::optional<std::string> user_path(std::optional<std::string> named, std::stri
 }  // namespace
 
 Catalogue catalogue_of(const Environment& environment) {
-  return make_catalogue(environment.template_path ? sources_from(*environment.template_path) : embedded_sources());
+  return make_catalogue(environment.template_path ? sources_from(*environment.template_path) : embedded_sources(),
+                        environment.user_templates);
 }
 
 std::optional<std::string> cache_path(const std::optional<std::string>& given, const Environment& environment) {

@@ -1,6 +1,12 @@
 #include "kiln/templates/catalogue.h"
 
+#include <fmt/format.h>
+
+#include <map>
 #include <utility>
+
+#include "kiln/base/error.h"
+#include "kiln/templates/user_templates.h"
 
 // The one list of algorithms, a line each; the descriptor of pool_simple is pool/pool_simple.cpp. The order is that of
 // reports and has no other meaning.
@@ -32,10 +38,36 @@ namespace kiln {
 KILN_ALGORITHMS(KILN_DECLARE)
 #undef KILN_DECLARE
 
-Catalogue make_catalogue(SourceLibrary library) {
+namespace {
+
+std::vector<Algorithm> own_algorithms() {
 #define KILN_CALL(name) name(),
-  return Catalogue(std::move(library), {KILN_ALGORITHMS(KILN_CALL)});
+  return {KILN_ALGORITHMS(KILN_CALL)};
 #undef KILN_CALL
+}
+
+}  // namespace
+
+Catalogue make_catalogue(SourceLibrary library) {
+  return {std::move(library), own_algorithms()};
+}
+
+Catalogue make_catalogue(SourceLibrary library, const std::vector<std::string>& user_folders) {
+  if (user_folders.empty()) return make_catalogue(std::move(library));
+  const SourceLibrary user = read_user_templates(user_folders);
+  std::vector<Algorithm> algorithms = own_algorithms();
+  for (Algorithm& added : user_algorithms(user)) {
+    for (const Algorithm& own : algorithms) {
+      if (own.name() != added.name()) continue;
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("user template {} is called as an algorithm of Kiln", own.name()),
+                  "give its two files another name");
+    }
+    algorithms.push_back(std::move(added));
+  }
+  std::map<std::string, std::string> files = library.files();
+  files.insert(user.files().begin(), user.files().end());
+  return {SourceLibrary(std::move(files)), std::move(algorithms)};
 }
 
 }  // namespace kiln

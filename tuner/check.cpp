@@ -13,6 +13,7 @@
 #include "kiln/device/stream.h"
 #include "kiln/generator/operation.h"
 #include "kiln/reference/tensor_memory.h"
+#include "user_oracle.h"
 
 namespace kiln::tuner {
 namespace {
@@ -20,7 +21,11 @@ namespace {
 using Memory = std::vector<std::byte>;
 
 // Values of the call that leave no stage of the blend or epilogue without effect.
-constexpr execution::Scalars call_scalars{.alpha = 0.75F, .beta = -0.5F, .clip_lo = -0.625F, .clip_hi = 0.875F};
+constexpr execution::Scalars call_scalars{.alpha = 0.75F,
+                                          .beta = -0.5F,
+                                          .clip_lo = -0.625F,
+                                          .clip_hi = 0.875F,
+                                          .user = {0.5F, 1.25F, -0.375F, 2.0F, 0.75F, -1.5F, 0.125F, 3.0F}};
 
 constexpr size_t workspace_alignment = 256;
 
@@ -34,6 +39,7 @@ execution::Scalars scalars_for(const Request& request) {
     scalars.clip_lo = call_scalars.clip_lo;
     scalars.clip_hi = call_scalars.clip_hi;
   }
+  scalars.user = call_scalars.user;
   return scalars;
 }
 
@@ -67,13 +73,24 @@ bool is_checked_in_full(const Request& request, const CheckOptions& options) {
          operation(request.operation).work(request).flops <= options.full_flops;
 }
 
+bool needs_trusted(const Request& request, const CheckOptions& options) {
+  return static_cast<bool>(request.user_epilogue) || !is_checked_in_full(request, options);
+}
+
+Checkable::Checkable(const execution::Executable& variant)
+    : run([&variant](cuda_abi::CUstream stream, std::span<const cuda_abi::CUdeviceptr> operands,
+                     const execution::Scalars& scalars, int64_t n,
+                     cuda_abi::CUdeviceptr workspace) { variant.run(stream, operands, scalars, n, workspace); }),
+      workspace_bytes(variant.workspace_bytes()) {}
+
 class Checker::Bench {
  public:
   Bench(std::shared_ptr<const device::ContextHandle> context, Request request, CheckOptions options);
 
   const Request& request() const { return request_; }
-  Verdict run_all(const execution::Executable& variant, bool is_trusted);
-  std::vector<double> time(const execution::Executable& variant, int count);
+  Verdict trust(const execution::Executable& trusted);
+  Verdict run_all(const Checkable& variant, bool is_trusted);
+  std::vector<double> time(const Checkable& variant, int count);
 
  private:
   struct Side {  // one operand
@@ -84,14 +101,15 @@ class Checker::Bench {
   struct Case {                    // one fill
     std::vector<Memory> contents;  // of each operand before the call
     std::optional<Judge> judge;
-    std::optional<Memory> trusted;  // the trusted variant's output
+    std::optional<Memory> trusted;   // the trusted variant's output
+    std::optional<UserOracle> user;  // in place of both, if there is user code
   };
 
   Case make_case(reference::Values values) const;
   void upload(const Case& contents, bool inputs);
-  void run_once(const execution::Executable& variant, int64_t n, cuda_abi::CUdeviceptr workspace) const;
-  std::string run_case(const execution::Executable& variant, Case& at, bool is_trusted, Verdict& verdict);
-  std::string run_batch(const execution::Executable& variant, Case& at, int64_t n, bool is_trusted, Verdict& verdict);
+  void run_once(const Checkable& variant, int64_t n, cuda_abi::CUdeviceptr workspace) const;
+  std::string run_case(const Checkable& variant, Case& at, bool is_trusted, Verdict& verdict);
+  std::string run_batch(const Checkable& variant, Case& at, int64_t n, bool is_trusted, Verdict& verdict);
   std::optional<std::string> damage(const Case& before, const GuardedBuffer& workspace) const;
   std::string judge(Case& at, const Memory& output, int64_t n, bool is_trusted, Verdict& verdict) const;
   void flush_l2(cuda_abi::CUstream stream);
@@ -136,6 +154,10 @@ Checker::Bench::Case Checker::Bench::make_case(reference::Values values) const {
     const bool unread = i == output_ && request_.blend.beta == Scale::zero;
     made.contents.push_back(unread ? reference::poisoned(spec) : reference::filled(spec, values, options_.seed + i));
   }
+  if (request_.user_epilogue) {
+    made.user.emplace(request_, made.contents, scalars_, options_);
+    return made;
+  }
   for (size_t i = 0; i < sides_.size(); ++i) bindings.operands[sides_[i].name] = made.contents[i];
   bindings.alpha = scalars_.alpha;
   bindings.beta = scalars_.beta;
@@ -154,13 +176,29 @@ void Checker::Bench::upload(const Case& contents, bool inputs) {
   }
 }
 
-void Checker::Bench::run_once(const execution::Executable& variant, int64_t n, cuda_abi::CUdeviceptr workspace) const {
+void Checker::Bench::run_once(const Checkable& variant, int64_t n, cuda_abi::CUdeviceptr workspace) const {
   std::vector<cuda_abi::CUdeviceptr> addresses;
   for (const Side& side : sides_) addresses.push_back(side.device.address());
   variant.run(stream_.raw(), addresses, scalars_, n, workspace);
 }
 
-Verdict Checker::Bench::run_all(const execution::Executable& variant, bool is_trusted) {
+Verdict Checker::Bench::trust(const execution::Executable& trusted) {
+  if (!request_.user_epilogue) return run_all(trusted, true);
+  Verdict verdict;
+  for (Case& at : cases_) {
+    const Finding finding = at.user->evaluate(context_, trusted);
+    verdict.text = finding.wrong;
+    verdict.max_error = finding.max_error;
+    verdict.bound = finding.bound;
+    if (!finding.wrong.empty()) return verdict;
+  }
+  verdict.passed = true;
+  verdict.text =
+      fmt::format("before the user's code: largest error {:.3g} of {:.3g} allowed", verdict.max_error, verdict.bound);
+  return verdict;
+}
+
+Verdict Checker::Bench::run_all(const Checkable& variant, bool is_trusted) {
   Verdict verdict;
   for (Case& at : cases_) {
     const std::string wrong = run_case(variant, at, is_trusted, verdict);
@@ -174,8 +212,7 @@ Verdict Checker::Bench::run_all(const execution::Executable& variant, bool is_tr
   return verdict;
 }
 
-std::string Checker::Bench::run_case(const execution::Executable& variant, Case& at, bool is_trusted,
-                                     Verdict& verdict) {
+std::string Checker::Bench::run_case(const Checkable& variant, Case& at, bool is_trusted, Verdict& verdict) {
   for (const int64_t n : batches_of(request_)) {
     std::string wrong = run_batch(variant, at, n, is_trusted, verdict);
     if (!wrong.empty()) return request_.dynamic_batch ? fmt::format("n={}: {}", n, wrong) : wrong;
@@ -183,9 +220,9 @@ std::string Checker::Bench::run_case(const execution::Executable& variant, Case&
   return {};
 }
 
-std::string Checker::Bench::run_batch(const execution::Executable& variant, Case& at, int64_t n, bool is_trusted,
+std::string Checker::Bench::run_batch(const Checkable& variant, Case& at, int64_t n, bool is_trusted,
                                       Verdict& verdict) {
-  GuardedBuffer workspace(context_, static_cast<size_t>(variant.workspace_bytes()), workspace_alignment);
+  GuardedBuffer workspace(context_, static_cast<size_t>(variant.workspace_bytes), workspace_alignment);
   upload(at, uploaded_ != &at);
   uploaded_ = &at;
   workspace.arm(stream_.raw());
@@ -221,12 +258,12 @@ std::optional<std::string> Checker::Bench::damage(const Case& before, const Guar
 }
 
 std::string Checker::Bench::judge(Case& at, const Memory& output, int64_t n, bool is_trusted, Verdict& verdict) const {
-  std::vector<Finding> findings{at.judge->with_reference(output, n)};
-  if (!full_ && !is_trusted) {
-    if (!at.trusted) {
-      throw Error(ErrorCode::internal,
-                  fmt::format("{} is too large to be checked without the trusted variant's result", request_.key()));
-    }
+  if (!is_trusted && !(at.user ? at.user->evaluated() : full_ || at.trusted)) {
+    throw Error(ErrorCode::internal,
+                fmt::format("{} cannot be checked without the trusted variant's result", request_.key()));
+  }
+  std::vector<Finding> findings{at.user ? at.user->compare(output, n) : at.judge->with_reference(output, n)};
+  if (!at.user && !full_ && !is_trusted) {
     findings.push_back(at.judge->with_trusted(output, *at.trusted, n));
   }
   for (Finding& finding : findings) {
@@ -248,8 +285,8 @@ void Checker::Bench::flush_l2(cuda_abi::CUstream stream) {
   device::fill_words(*context_, flush_.address(), 0, flush_.size() / 4, stream);
 }
 
-std::vector<double> Checker::Bench::time(const execution::Executable& variant, int count) {
-  const device::Buffer workspace(context_, static_cast<size_t>(variant.workspace_bytes()));
+std::vector<double> Checker::Bench::time(const Checkable& variant, int count) {
+  const device::Buffer workspace(context_, static_cast<size_t>(variant.workspace_bytes));
   if (uploaded_ == nullptr) {
     upload(cases_.front(), true);
     uploaded_ = &cases_.front();
@@ -280,10 +317,10 @@ std::vector<std::string> Checker::operand_names() const {
 }
 
 Verdict Checker::trust(const execution::Executable& trusted) {
-  return bench_->run_all(trusted, true);
+  return bench_->trust(trusted);
 }
 
-Verdict Checker::check(const execution::Executable& variant) {
+Verdict Checker::check(const Checkable& variant) {
   return bench_->run_all(variant, false);
 }
 

@@ -244,17 +244,14 @@ void Engine::submit_trusted(JobRun& run) {
   run.trusted_state = JobRun::Trusted::compiled;
   if (!laboratory_.needs_trusted(run.job.request)) return;
   const Request& request = run.job.request;
-  const Algorithm& trusted = catalogue_.trusted(request.operation);
-  const std::optional<Config> config = trusted.space().first_legal(request, apparatus_.target);
   Specimen& specimen = run.trusted.emplace();
   specimen.id = next_id_++;
-  if (!config) {
-    fail(run, fmt::format("the trusted algorithm {} has no legal configuration for it", trusted.name()));
-    return;
-  }
-  specimen.draft.choice = {trusted.name(), *config};
-  if (const std::optional<std::string> refusal = make_program(run, specimen)) {
-    fail(run, fmt::format("the trusted algorithm {} cannot serve it: {}", trusted.name(), *refusal));
+  specimen.draft.choice.algorithm = catalogue_.trusted(request.operation).name();
+  try {
+    specimen.program = catalogue_.trusted_program(request, apparatus_.target);
+  } catch (const Error& error) {
+    fail(run,
+         fmt::format("the trusted algorithm {} cannot serve it: {}", specimen.draft.choice.algorithm, error.what()));
     return;
   }
   run.trusted_state = JobRun::Trusted::compiling;

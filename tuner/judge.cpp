@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "kiln/reference/tensor_memory.h"
 #include "kiln/reference/tolerance.h"
@@ -117,6 +118,37 @@ Finding Judge::with_trusted(std::span<const std::byte> output, std::span<const s
     note_error(finding, error, room);
   });
   return finding;
+}
+
+std::vector<float> Judge::rooms() const {
+  std::vector<float> rooms(static_cast<size_t>(output_.elements()), static_cast<float>(4 * arithmetic_error_));
+  if (points_.size() != rooms.size()) return rooms;  // sampled: as in with_trusted()
+  for (size_t i = 0; i < rooms.size(); ++i) {
+    const reference::Expected& expected = points_[i].expected;
+    // NaN may stand beside an infinity: sums of the finite terms may overflow to the other one.
+    const bool maybe_nan =
+        std::isinf(expected.value) && reference::is_right(request_, expected, std::numeric_limits<double>::quiet_NaN());
+    if (expected.unspecified || maybe_nan)
+      rooms[i] = std::numeric_limits<float>::infinity();
+    else if (std::isfinite(expected.value))
+      rooms[i] = static_cast<float>(2 * reference::arithmetic_error(request_, expected));
+    else
+      rooms[i] = 0;
+  }
+  return rooms;
+}
+
+std::vector<float> Judge::magnitudes() const {
+  const auto magnitude = [](const Point& point) {
+    const double value = std::abs(point.expected.value);
+    return static_cast<float>(std::isnan(value) ? std::numeric_limits<double>::infinity() : value);
+  };
+  float most = 0;
+  for (const Point& point : points_) most = std::max(most, magnitude(point));
+  std::vector<float> result(static_cast<size_t>(output_.elements()), 2 * most);
+  if (points_.size() != result.size()) return result;
+  std::transform(points_.begin(), points_.end(), result.begin(), magnitude);
+  return result;
 }
 
 std::optional<std::string> stray_write(const TensorSpec& spec, int64_t n, std::span<const std::byte> before,

@@ -33,6 +33,12 @@ class Judge {
   /// Compares all outputs of the first `n` of the batch with the trusted variant's, both being at most as far from the
   /// truth as the reference allows at any sampled coordinate.
   Finding with_trusted(std::span<const std::byte> output, std::span<const std::byte> trusted, int64_t n) const;
+  /// How far two right variants may be apart at each element before they round to storage, in logical order; inf where
+  /// the definition leaves the element open.
+  std::vector<float> rooms() const;
+  /// The magnitude of the reference at each element, in logical order; at sampled coordinates only, twice the largest
+  /// of them everywhere. NaN becomes inf.
+  std::vector<float> magnitudes() const;
 
  private:
   struct Point {

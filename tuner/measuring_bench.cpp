@@ -19,7 +19,7 @@ Verdict MeasuringBench::begin(const Request& request, const execution::CompiledP
   checker_.emplace(context_, request, options_);
   Verdict verdict;
   verdict.passed = true;
-  if (trusted != nullptr) verdict = checker_->trust({context_, *trusted, checker_->operand_names()});
+  if (trusted != nullptr) verdict = checker_->trust({context_, *trusted, trusted_operand_names(request)});
   return verdict;
 }
 

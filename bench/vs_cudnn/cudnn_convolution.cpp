@@ -127,7 +127,7 @@ void CudnnPlan::execute(const VariantPack& operands) const {
 std::optional<std::string> not_comparable(const Request& request) {
   if (request.operation != "conv_forward") return "the comparison covers conv_forward so far";
   if (request.dynamic_batch) return "its batch is dynamic";
-  if (!request.epilogue.empty()) return "it has an epilogue";
+  if (!request.epilogue.empty() || request.user_epilogue) return "it has an epilogue";
   if (request.blend != Blend{}) return "it scales or adds to its output";
   if (request.at("y").elements() == 0) return "its output is empty";
   return std::nullopt;

@@ -20,6 +20,7 @@ bool names(const std::vector<Definition>& definitions, const std::string& name) 
 
 void check_names(const Request& request, const Operation& operation) {
   for (const Operand& operand : request.operands) {
+    if (is_user_operand(operand.name)) continue;
     if (!names(operation.operands(), operand.name)) {
       refuse(request, fmt::format("there is no operand {}", operand.name), "docs/request-syntax.md lists the operands");
     }
@@ -39,9 +40,50 @@ void check_epilogue(const Request& request, const Operation& operation) {
   if (std::adjacent_find(stages.begin(), stages.end()) != stages.end()) {
     refuse(request, "an epilogue stage stands twice", "each of bias, add, relu and clip may stand once");
   }
+  if (request.user_epilogue && !request.epilogue.empty()) {
+    refuse(request, "an epilogue is either stages or user code", "write the stages into the expression");
+  }
+  const Expression* code = request.user_epilogue.expression();
+  if (code != nullptr && !code->prologue().empty() && operation.channel_name().empty()) {
+    refuse(request, "it takes no prologue", "convolution and pooling do");
+  }
   if (request.arithmetic != Arithmetic{} && !operation.has_arithmetic()) {
     refuse(request, "it has no choice of arithmetic", "leave out tf32, fast and deterministic");
   }
+}
+
+// Every tensor that the expression reads is there, and no other.
+void check_user_names(const Request& request) {
+  const Expression* expression = request.user_epilogue.expression();
+  const std::vector<std::string> none;
+  const std::vector<std::string>& tensors = expression == nullptr ? none : expression->tensors();
+  for (const std::string& name : tensors) {
+    const std::string operand = fmt::format("{}{}", user_epilogue_prefix, name);
+    if (request.find(operand) == nullptr) {
+      refuse(request, fmt::format("the user code reads {}, but there is no operand {}", name, operand),
+             fmt::format("add {}=dtype:extents:layout", operand));
+    }
+  }
+  for (const Operand& operand : request.operands) {
+    if (!is_user_operand(operand.name)) continue;
+    if (!request.user_epilogue) {
+      refuse(request, fmt::format("there is an operand {}, but no user code", operand.name), "add epilogue=user:NAME");
+    }
+    const std::string name = operand.name.substr(user_epilogue_prefix.size());
+    if (expression != nullptr && std::find(tensors.begin(), tensors.end(), name) == tensors.end()) {
+      refuse(request, fmt::format("the user code does not read {}", name), "leave it out, or add it to its tensors");
+    }
+  }
+}
+
+void check_user_operand(const Request& request, const Operand& operand) {
+  const std::vector<int64_t>& y = request.at("y").extents;
+  const std::vector<int64_t> expected = is_per_channel(request, operand.spec) ? std::vector{y[1]} : y;
+  if (operand.spec.extents == expected) return;
+  const bool channels = !kiln::operation(request.operation).channel_name().empty();
+  refuse(
+      request, fmt::format("operand {} has other extents than y", operand.name),
+      channels ? fmt::format("give it the extents of y, or one: the {} channels", y[1]) : "give it the extents of y");
 }
 
 // Sorts into the operation's order and adds the defaults of attributes.
@@ -92,12 +134,18 @@ void complete_operands(Request& request, const Operation& operation) {
     if (spec) ordered.push_back({definition.name, *spec});
     if (spec && !names(request.operands, definition.name)) request.operands.push_back({definition.name, *spec});
   }
+  const size_t own = ordered.size();
+  for (const Operand& operand : request.operands) {
+    if (is_user_operand(operand.name)) ordered.push_back(operand);
+  }
+  std::sort(ordered.begin() + static_cast<ptrdiff_t>(own), ordered.end(),
+            [](const Operand& a, const Operand& b) { return a.name < b.name; });
   request.operands = std::move(ordered);
 }
 
-void check_operand(const Request& request, const OperandDefinition& definition, const TensorSpec& spec) {
+void check_operand(const Request& request, const std::string& name, const TensorSpec& spec) {
   const auto fail = [&](const std::string& what, const std::string& hint) {
-    refuse(request, fmt::format("{} {}", definition.name, what), hint);
+    refuse(request, fmt::format("{} {}", name, what), hint);
   };
   if (spec.strides.size() != spec.extents.size()) fail("has not one stride per extent", "give one stride a dimension");
   for (int64_t extent : spec.extents) {
@@ -160,6 +208,11 @@ void round_batch_to_bucket(Request& request, const Operation& operation) {
       operand.spec.canonicalise();
     }
   }
+  for (Operand& operand : request.operands) {
+    if (!is_user_operand(operand.name) || operand.spec.extents.empty() || is_per_channel(request, operand.spec))
+      continue;
+    operand.spec.extents.front() = batch_bucket(operand.spec.extents.front());
+  }
 }
 
 void drop_sugar(Request& request, const Operation& operation) {
@@ -172,6 +225,39 @@ void drop_sugar(Request& request, const Operation& operation) {
 
 }  // namespace
 
+namespace {
+
+TensorSpec as_packed_f32(const TensorSpec& spec) {
+  TensorSpec packed{DType::f32, spec.extents, spec.extents};
+  int64_t stride = 1;
+  for (size_t i = packed.extents.size(); i-- > 0;) {
+    packed.strides[i] = stride;
+    stride *= std::max<int64_t>(packed.extents[i], 1);
+  }
+  return packed;
+}
+
+}  // namespace
+
+Request without_user_code(const Request& request) {
+  Request plain = request.dynamic_batch ? request.with_batch(request.batch()) : request;
+  plain.user_epilogue = {};
+  std::erase_if(plain.operands, [](const Operand& operand) { return is_user_operand(operand.name); });
+  for (Operand& operand : plain.operands) {
+    if (operand.name == "x" || operand.name == "y") operand.spec = as_packed_f32(operand.spec);
+  }
+  return finished(std::move(plain));
+}
+
+Request with_user_epilogue(Request request, const UserCode& code, std::vector<Operand> tensors) {
+  request.user_epilogue = code;
+  for (Operand& tensor : tensors) {
+    tensor.name.insert(0, user_epilogue_prefix);
+    request.operands.push_back(std::move(tensor));
+  }
+  return finished(std::move(request));
+}
+
 Request finished(Request request) {
   const Operation& definition = operation(request.operation);
   check_names(request, definition);
@@ -183,9 +269,15 @@ Request finished(Request request) {
   complete_operands(request, definition);
   for (const OperandDefinition& operand : definition.operands()) {
     if (const TensorSpec* spec = request.find(operand.name)) {
-      check_operand(request, operand, *spec);
+      check_operand(request, operand.name, *spec);
       check_no_overlap(request, operand, *spec);
     }
+  }
+  check_user_names(request);
+  for (const Operand& operand : request.operands) {
+    if (!is_user_operand(operand.name)) continue;
+    check_operand(request, operand.name, operand.spec);
+    check_user_operand(request, operand);
   }
   definition.validate(request);
   drop_sugar(request, definition);

@@ -51,6 +51,9 @@ struct ContextOptions {
   /// The folder in which compiled kernels are kept for all processes; "off" for none. Default: KILN_KERNEL_STORE, else
   /// kiln/kernels in the user's cache folder. It is never larger than KILN_KERNEL_STORE_MIB, 512 MiB by default.
   std::optional<std::string> kernel_store;
+  /// Folders of user templates (docs/user-code.md) beside those of KILN_USER_TEMPLATES: their kernels are candidates
+  /// like Kiln's own.
+  std::vector<std::string> user_templates;
   /// Candidates that need more workspace are passed over.
   int64_t workspace_limit = std::numeric_limits<int64_t>::max();
   /// Only variants whose results are bitwise reproducible, as if every request said `deterministic`. Equal calls give
@@ -100,7 +103,8 @@ struct Explanation {
 class Context {
  public:
   /// Throws Error: missing_library (no driver, no NVRTC, no worker to tune with), driver_error, invalid_argument (no
-  /// such device, a setting, options that contradict each other). A database, pack, bundle or store of kernels that
+  /// such device, a setting, options that contradict each other); for a user template that is wrong: parse_error,
+  /// invalid_argument, io_error. A database, pack, bundle or store of kernels that
   /// cannot be used is announced, never thrown.
   explicit Context(const ContextOptions& options = {});
   ~Context();

@@ -2,15 +2,30 @@
 #pragma once
 
 #include <array>
+#include <initializer_list>
 #include <limits>
 #include <optional>
+#include <string_view>
 
+#include "kiln/generator/expression.h"
 #include "kiln/generator/request.h"
 #include "kiln/tensor.h"
 
 namespace kiln {
 
-/// A chain of stages, applied in the order written. No allocation.
+/// A tensor that user code reads.
+struct NamedTensor {
+  std::string_view name;
+  Tensor tensor;
+};
+
+/// A number that user code reads.
+struct NamedScalar {
+  std::string_view name;
+  float value = 0;
+};
+
+/// A chain of stages, applied in the order written, or user code. Copying allocates nothing.
 class Epilogue {
  public:
   static constexpr int max_stages = 4;
@@ -24,20 +39,30 @@ class Epilogue {
   const std::optional<Tensor>& residual() const { return residual_; }
   float clip_lo() const { return clip_lo_; }
   float clip_hi() const { return clip_hi_; }
+  /// The user's code; nothing if this is of stages.
+  const std::optional<Expression>& code() const { return code_; }
+  /// What the code reads, in the order of its tensors() and scalars().
+  const Tensor& tensor(size_t i) const { return *tensors_[i]; }
+  const std::array<float, Expression::max_scalars>& scalars() const { return scalars_; }
 
-  /// Throws Error(invalid_argument) if a stage would stand twice.
+  /// Throws Error(invalid_argument) if a stage would stand twice, or user code beside anything else.
   friend Epilogue operator+(const Epilogue& first, const Epilogue& second);
 
  private:
   friend Epilogue bias(const Tensor& values);
   friend Epilogue add(const Tensor& residual);
   friend Epilogue clip(float lo, float hi);
+  friend Epilogue expression(const Expression& code, std::initializer_list<NamedTensor> tensors,
+                             std::initializer_list<NamedScalar> scalars);
 
   std::array<EpilogueStage, max_stages> stages_{};
   int count_ = 0;
   std::optional<Tensor> bias_, residual_;
   float clip_lo_ = -std::numeric_limits<float>::infinity();
   float clip_hi_ = std::numeric_limits<float>::infinity();
+  std::optional<Expression> code_;
+  std::array<std::optional<Tensor>, Expression::max_tensors> tensors_;
+  std::array<float, Expression::max_scalars> scalars_{};
 };
 
 /// Adds values[k] to channel k; `values`: K elements.
@@ -46,6 +71,15 @@ Epilogue bias(const Tensor& values);
 Epilogue add(const Tensor& residual);
 /// Limits to [lo, hi]; NaN stays NaN. Throws Error(invalid_argument) unless lo <= hi.
 Epilogue clip(float lo, float hi);
+/// What user code makes of each result (docs/user-code.md): `expression(swish)`, with the tensors and scalars that it
+/// reads. A tensor has the extents of y or one element a channel, and must not overlap y. For calls that matter make
+/// the Expression once and keep it: it carries its digest. Throws Error(invalid_argument) unless `tensors` and
+/// `scalars` are what the code reads.
+Epilogue expression(const Expression& code, std::initializer_list<NamedTensor> tensors = {},
+                    std::initializer_list<NamedScalar> scalars = {});
+/// As above, of a text: `expression("acc * sigmoid(acc)")`. Throws as Expression does.
+Epilogue expression(std::string_view text, std::initializer_list<NamedTensor> tensors = {},
+                    std::initializer_list<NamedScalar> scalars = {});
 /// Replaces negative values by 0; NaN stays NaN.
 inline const Epilogue relu{EpilogueStage::relu};
 

@@ -1,6 +1,7 @@
 // Plan: a variant compiled and loaded, ready to be enqueued again and again.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
@@ -8,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include "kiln/generator/expression.h"
 #include "kiln/generator/request.h"
 #include "kiln/tensor.h"
 
@@ -31,7 +33,8 @@ struct RunValues {
   float beta = 0;   ///< As alpha.
   float clip_lo = -std::numeric_limits<float>::infinity();  ///< For the epilogue stage `clip`.
   float clip_hi = std::numeric_limits<float>::infinity();
-  int64_t n = -1;  ///< The batch of a request with n=?; -1 otherwise.
+  std::array<float, Expression::max_scalars> user{};  ///< The scalars of user code, in its order.
+  int64_t n = -1;                                     ///< The batch of a request with n=?; -1 otherwise.
 };
 
 struct LoadedPlan;
@@ -54,10 +57,10 @@ class Plan {
   /// Enqueues the layer on `stream` and returns. No allocation, no lookup, no lock: fit for loops and CUDA graphs.
   ///
   /// `operands`: the addresses of request().operands, in their order (x, w, y, then bias and residual where the
-  /// epilogue has them). y must not overlap another operand, except that the residual may be y itself. Throws
-  /// Error(invalid_argument), nothing enqueued: a wrong number of operands, a null or insufficiently aligned address, a
-  /// missing or unaligned workspace, a value outside its class, a batch outside the bucket. Throws Error(driver_error)
-  /// if the driver refuses the launch. Thread-safe.
+  /// epilogue has them, or the tensors of user code by name). y must not overlap another operand, except that the
+  /// residual may be y itself. Throws Error(invalid_argument), nothing enqueued: a wrong number of operands, a null or
+  /// insufficiently aligned address, a missing or unaligned workspace, a value outside its class, a batch outside the
+  /// bucket. Throws Error(driver_error) if the driver refuses the launch. Thread-safe.
   void run(Stream stream, std::initializer_list<Address> operands, void* workspace = nullptr,
            const RunValues& values = {}) const {
     run(stream, std::span<const Address>(operands.begin(), operands.size()), workspace, values);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kiln/context.h"
+#include "kiln/epilogue.h"
 #include "kiln/generator/operations/pool_forward.h"
 #include "kiln/tensor.h"
 #include "kiln/window.h"
@@ -17,10 +18,11 @@ struct PoolOptions {
   DepthWindow depth{};  ///< For operands of three spatial dimensions.
   float alpha = 1;
   float beta = 0;
+  Epilogue epilogue{};         ///< User code only: expression(...).
   bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket.
 };
 
-/// Enqueues y = alpha * pool(x) + beta * y on `stream` and returns without waiting.
+/// Enqueues y = epilogue(alpha * pool(x) + beta * y) on `stream` and returns without waiting.
 ///
 /// x: N,C,H,W   y: N,C,P,Q; 1-D: N,C,W and N,C,Q; 3-D: N,C,D,H,W and N,C,Z,P,Q. y's extents may be those of the floor
 /// formula or of ceil mode; see PoolForward, also for NaN and for windows that lie in the padding. Any strides. y must

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kiln/context.h"
+#include "kiln/epilogue.h"
 #include "kiln/generator/operations/softmax_forward.h"
 #include "kiln/tensor.h"
 
@@ -12,10 +13,12 @@ struct SoftmaxOptions {
   SoftmaxMode mode = SoftmaxMode::accurate;
   float alpha = 1;
   float beta = 0;
+  Epilogue epilogue{};         ///< User code only: expression(...).
   bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket.
 };
 
-/// Enqueues y = alpha * softmax(x) + beta * y, or log-softmax, over `axis` on `stream` and returns without waiting.
+/// Enqueues y = epilogue(alpha * softmax(x) + beta * y), or of log-softmax, over `axis` on `stream` and returns without
+/// waiting.
 ///
 /// x, y: equal extents of 1 to 5 dimensions, any strides. y must not overlap x. See SoftmaxForward for rows with NaN or
 /// infinities. Errors, first call and threads as for conv_forward().

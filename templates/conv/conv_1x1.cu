@@ -7,6 +7,6 @@ static_assert(POINTWISE, "one tap, at every pixel");
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     conv_1x1(const TX* __restrict__ x, const TW* __restrict__ w, TY* y, const TBias* bias, const TResidual* residual,
-             float alpha, float beta, float clip_lo, float clip_hi, long long n) {
-  convolve<PointwisePixels>(x, w, y, {bias, residual, alpha, beta, clip_lo, clip_hi}, n);
+             float alpha, float beta, float clip_lo, float clip_hi, UserArguments user, long long n) {
+  convolve<PointwisePixels>(x, w, y, {bias, residual, alpha, beta, clip_lo, clip_hi, user}, n);
 }

@@ -83,6 +83,7 @@ Estimate predict(const Tile& tile, const ConvProblem& conv, const Target& target
 
 Algorithm conv_depthwise_nchw() {
   return describe<Tile, ConvProblem>("conv_depthwise_nchw", "conv_forward", "conv/conv_depthwise_nchw.cu")
+      .takes_prologue()
       .applies([](const ConvProblem& conv, const Target&) {
         return descriptor::depthwise_refusal(conv, descriptor::Inner::pixels);
       })

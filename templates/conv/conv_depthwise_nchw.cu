@@ -25,7 +25,7 @@ static_assert(X_RUN == 1 || X_STRIDE_W == 1, "an access moves neighbours");
 struct Segment {
   float values[RUNS * X_RUN];
 
-  __device__ __forceinline__ Segment(const TX* row, Index first, bool inside) {
+  __device__ __forceinline__ Segment(const TX* row, Index first, bool inside, int channel, const UserArguments& user) {
 #pragma unroll
     for (int i = 0; i < RUNS; ++i) {
       const Index column = first + i * X_RUN;
@@ -33,7 +33,7 @@ struct Segment {
       const Vector<TX, X_RUN> run =
           exists ? load_readonly<X_RUN>(row + column * Index(X_STRIDE_W)) : zeros<TX, X_RUN>();
 #pragma unroll
-      for (int j = 0; j < X_RUN; ++j) values[i * X_RUN + j] = to_float(run[j]);
+      for (int j = 0; j < X_RUN; ++j) values[i * X_RUN + j] = user_entered_if(exists, run[j], channel, user);
     }
   }
 };
@@ -72,7 +72,8 @@ __device__ __forceinline__ void multiply(const Segment& segment, int row, const 
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     conv_depthwise_nchw(const TX* __restrict__ x, const TW* __restrict__ w, TY* y, const TBias* bias,
-                        const TResidual* residual, float alpha, float beta, float clip_lo, float clip_hi, long long n) {
+                        const TResidual* residual, float alpha, float beta, float clip_lo, float clip_hi,
+                        UserArguments user, long long n) {
   Index image = global_thread<THREADS, Index>();
   if (image >= images_of(n) * K * (Index(Z) * P_TILES * Q_TILES)) return;
   const Index first_q = take_coordinate<Q_TILES>(image) * TILE_Q;
@@ -93,12 +94,13 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
     for (int row = 0; row < INPUT_ROWS; ++row) {
       const Index h = top + row;
-      const Segment segment(plane + h * Index(X_STRIDE_H), left, static_cast<UnsignedIndex>(h) < UnsignedIndex(H));
+      const Segment segment(plane + h * Index(X_STRIDE_H), left, static_cast<UnsignedIndex>(h) < UnsignedIndex(H),
+                            static_cast<int>(k / MULTIPLIER), user);
       multiply(segment, row, filter, sums);
     }
   }
 
-  const EpilogueArguments arguments{bias, residual, alpha, beta, clip_lo, clip_hi};
+  const EpilogueArguments arguments{bias, residual, alpha, beta, clip_lo, clip_hi, user};
 #pragma unroll
   for (int p = 0; p < TILE_P; ++p) {
     if (P % TILE_P != 0 && first_p + p >= P) break;

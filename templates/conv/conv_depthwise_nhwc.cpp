@@ -92,6 +92,7 @@ Estimate predict(const Tile& tile, const ConvProblem& conv, const Target& target
 
 Algorithm conv_depthwise_nhwc() {
   return describe<Tile, ConvProblem>("conv_depthwise_nhwc", "conv_forward", "conv/conv_depthwise_nhwc.cu")
+      .takes_prologue()
       .applies([](const ConvProblem& conv, const Target&) {
         return descriptor::depthwise_refusal(conv, descriptor::Inner::channels);
       })

@@ -36,15 +36,16 @@ struct FilterTile {
 };
 
 // The channels of x that output channels k, k + 1, ... read, at one pixel.
-__device__ __forceinline__ void load_pixel(const TX* pixel, int k, float (&values)[VECTOR]) {
+__device__ __forceinline__ void load_pixel(const TX* pixel, int k, const UserArguments& user, float (&values)[VECTOR]) {
   if constexpr (MULTIPLIER == 1) {
     const Vector<TX, VECTOR> run = load_readonly<VECTOR>(pixel + k * Index(X_STRIDE_C));
 #pragma unroll
-    for (int i = 0; i < VECTOR; ++i) values[i] = to_float(run[i]);
+    for (int i = 0; i < VECTOR; ++i) values[i] = user_entered(run[i], k + i, user);
   } else {
 #pragma unroll
     for (int i = 0; i < VECTOR; ++i)
-      values[i] = to_float(load_readonly<1>(pixel + (k + i) / MULTIPLIER * Index(X_STRIDE_C))[0]);
+      values[i] = user_entered(load_readonly<1>(pixel + (k + i) / MULTIPLIER * Index(X_STRIDE_C))[0],
+                               (k + i) / MULTIPLIER, user);
   }
 }
 
@@ -79,7 +80,8 @@ __host__ __device__ constexpr bool meets(int at) {
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     conv_depthwise_nhwc(const TX* __restrict__ x, const TW* __restrict__ w, TY* y, const TBias* bias,
-                        const TResidual* residual, float alpha, float beta, float clip_lo, float clip_hi, long long n) {
+                        const TResidual* residual, float alpha, float beta, float clip_lo, float clip_hi,
+                        UserArguments user, long long n) {
   __shared__ FilterTile filters;
   const int first_k = static_cast<int>(blockIdx.y) * BLOCK_K;
   filters.fill(w, first_k);
@@ -110,13 +112,13 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         if (!meets<TILE_Q, STRIDE_W, DILATION_W, S>(column)) continue;
         if (static_cast<UnsignedIndex>(left + column) >= UnsignedIndex(W)) continue;
         float values[VECTOR];
-        load_pixel(x + Input::at(image, 0, d, top + row, left + column), k, values);
+        load_pixel(x + Input::at(image, 0, d, top + row, left + column), k, user, values);
         multiply(values, row, column, taps, sums);
       }
     }
   }
 
-  const EpilogueArguments arguments{bias, residual, alpha, beta, clip_lo, clip_hi};
+  const EpilogueArguments arguments{bias, residual, alpha, beta, clip_lo, clip_hi, user};
 #pragma unroll
   for (int p = 0; p < TILE_P; ++p) {
     if (P % TILE_P != 0 && first_p + p >= P) break;

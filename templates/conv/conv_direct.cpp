@@ -145,6 +145,7 @@ Estimate predict(const Tile& tile, const ConvProblem& conv, const Target& target
 
 Algorithm conv_direct() {
   return describe<Tile, ConvProblem>("conv_direct", "conv_forward", "conv/conv_direct.cu")
+      .takes_prologue()
       .applies(refusal)
       .param("TILE_P", &Tile::p, {4, 2, 1, 8})
       .param("TILE_K", &Tile::k, {8, 4, 2, 1, 16})

@@ -28,7 +28,8 @@ __host__ __device__ constexpr bool meets(int row) {
 struct Column {
   float values[INPUT_ROWS][X_RUN];
 
-  __device__ __forceinline__ Column(const TX* top, unsigned rows_inside, bool inside) {
+  __device__ __forceinline__ Column(const TX* top, unsigned rows_inside, bool inside, int channel,
+                                    const UserArguments& user) {
 #pragma unroll
     for (int row = 0; row < INPUT_ROWS; ++row) {
       if (!meets(row)) continue;
@@ -36,7 +37,7 @@ struct Column {
       const Vector<TX, X_RUN> run =
           exists ? load_readonly<X_RUN>(top + Index(row) * Index(X_STRIDE_H)) : zeros<TX, X_RUN>();
 #pragma unroll
-      for (int i = 0; i < X_RUN; ++i) values[row][i] = to_float(run[i]);
+      for (int i = 0; i < X_RUN; ++i) values[row][i] = user_entered_if(exists, run[i], channel + i, user);
     }
   }
 };
@@ -82,7 +83,7 @@ __device__ __forceinline__ void multiply(const Column& column, const FilterTile&
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     conv_direct(const TX* __restrict__ x, const TW* __restrict__ w, TY* y, const TBias* bias, const TResidual* residual,
-                float alpha, float beta, float clip_lo, float clip_hi, long long n) {
+                float alpha, float beta, float clip_lo, float clip_hi, UserArguments user, long long n) {
   __shared__ FilterTile filters;
   const int group = static_cast<int>(blockIdx.y) / K_TILES;
   const int first_k = static_cast<int>(blockIdx.y) % K_TILES * TILE_K;
@@ -114,13 +115,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       for (int s = 0; s < S; ++s) {
         const Index right = Index(s) * DILATION_W;
         const bool inside = static_cast<UnsignedIndex>(left + right) < UnsignedIndex(W);
-        const Column column(corner + Input::at(0, c, Index(t) * DILATION_D, 0, right), rows_inside, inside);
+        const Column column(corner + Input::at(0, c, Index(t) * DILATION_D, 0, right), rows_inside, inside,
+                            group * C_PER_GROUP + c, user);
         multiply(column, filters, c, t, s, sums);
       }
     }
   }
 
-  const EpilogueArguments arguments{bias, residual, alpha, beta, clip_lo, clip_hi};
+  const EpilogueArguments arguments{bias, residual, alpha, beta, clip_lo, clip_hi, user};
 #pragma unroll
   for (int p = 0; p < TILE_P; ++p) {
     if (P % TILE_P != 0 && first_p + p >= P) break;

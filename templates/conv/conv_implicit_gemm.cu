@@ -6,6 +6,7 @@ static_assert(ALPHA != SCALE_ZERO, "alpha of class zero is for conv_simple");
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     conv_implicit_gemm(const TX* __restrict__ x, const TW* __restrict__ w, TY* y, const TBias* bias,
-                       const TResidual* residual, float alpha, float beta, float clip_lo, float clip_hi, long long n) {
-  convolve<Im2colPixels>(x, w, y, {bias, residual, alpha, beta, clip_lo, clip_hi}, n);
+                       const TResidual* residual, float alpha, float beta, float clip_lo, float clip_hi,
+                       UserArguments user, long long n) {
+  convolve<Im2colPixels>(x, w, y, {bias, residual, alpha, beta, clip_lo, clip_hi, user}, n);
 }

@@ -41,7 +41,7 @@ Program program(const SplitTiling& tiling, const ConvProblem& conv, const Target
   sum.grid[0] = descriptor::blocks_for(conv, conv.pixels_per_image(), tiling.block_m);
   sum.grid[1] = Count{descriptor::channel_tiles(tiling, conv)};
   sum.grid[2] = Count{tiling.split_k};
-  sum.arguments = {OperandArgument{"x"}, OperandArgument{"w"}, WorkspaceArgument{0}, Scalar::n};
+  sum.arguments = {OperandArgument{"x"}, OperandArgument{"w"}, WorkspaceArgument{0}, UserArgument{}, Scalar::n};
 
   const int run = descriptor::gemm_access(tiling, conv).y_run;
   Launch reduce = descriptor::conv_launch("conv_implicit_gemm_splitk_reduce", reduce_threads);
@@ -77,6 +77,7 @@ Algorithm conv_implicit_gemm_splitk() {
              describe<SplitTiling, ConvProblem>("conv_implicit_gemm_splitk", "conv_forward",
                                                 "conv/conv_implicit_gemm_splitk.cu")
                  .applies([](const ConvProblem& conv, const Target&) { return descriptor::product_refusal(conv); }))
+      .takes_prologue()
       .param("SPLIT_K", &SplitTiling::split_k, {4, 2, 8, 16, 32})
       .rule("splitting is worthwhile", split_is_worthwhile)
       .program(program)

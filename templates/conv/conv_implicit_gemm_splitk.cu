@@ -21,7 +21,7 @@ struct PartPixel {
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     conv_implicit_gemm_splitk(const TX* __restrict__ x, const TW* __restrict__ w, float* __restrict__ parts,
-                              long long n) {
+                              UserArguments user, long long n) {
   const BlockTile tile(n);
   const TilePosition position;
   const int part = static_cast<int>(blockIdx.z);
@@ -30,8 +30,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
   const int first = part * WHOLE + smaller(part, REST);
   const int last = first + WHOLE + (part < REST ? 1 : 0);
   float sums[THREAD_M][THREAD_N];
-  convolve_tile<typename Select<POINTWISE, PointwisePixels, Im2colPixels>::type>(x, w, tile, first, last, position,
-                                                                                 sums);
+  convolve_tile<typename Select<POINTWISE, PointwisePixels, Im2colPixels>::type>(x, w, user, tile, first, last,
+                                                                                 position, sums);
 
   for_each_output_run<PartPixel>(
       tile, position, sums, [&](const PartPixel& pixel, int channel, const float(&values)[Y_RUN]) {
@@ -47,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 extern "C" __global__ void __launch_bounds__(REDUCE_THREADS)
     conv_implicit_gemm_splitk_reduce(const float* __restrict__ parts, TY* y, const TBias* bias,
                                      const TResidual* residual, float alpha, float beta, float clip_lo, float clip_hi,
-                                     long long n) {
+                                     UserArguments user, long long n) {
   const Index elements = images_of(n) * K * PIXELS_PER_IMAGE;
   const Index offset = global_thread<REDUCE_THREADS, Index>() * Y_RUN;
   if (offset >= elements) return;
@@ -69,5 +69,6 @@ extern "C" __global__ void __launch_bounds__(REDUCE_THREADS)
     channel = take_coordinate<K>(pixel);
     pixel = pixel * PIXELS_PER_IMAGE + place;
   }
-  finish_outputs<Y_ALONG_K>(y, OutputPixel(pixel), channel, sums, {bias, residual, alpha, beta, clip_lo, clip_hi});
+  finish_outputs<Y_ALONG_K>(y, OutputPixel(pixel), channel, sums,
+                            {bias, residual, alpha, beta, clip_lo, clip_hi, user});
 }

@@ -93,6 +93,7 @@ Launch conv_launch(std::string entry, int threads) {
                       Scalar::beta,
                       Scalar::clip_lo,
                       Scalar::clip_hi,
+                      UserArgument{},
                       Scalar::n};
   return launch;
 }

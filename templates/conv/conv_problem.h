@@ -33,7 +33,7 @@ struct ConvProblem : ConvForward, SpatialAxes {
 Prelude conv_prelude(const ConvProblem& conv);
 
 /// One launch of `entry` with blocks of `threads` and the arguments that every convolution kernel takes: x, w, y, bias,
-/// residual, alpha, beta, clip_lo, clip_hi, n. The grid is the caller's to set.
+/// residual, alpha, beta, clip_lo, clip_hi, user, n. The grid is the caller's to set.
 Launch conv_launch(std::string entry, int threads);
 
 /// Blocks for `per_image` items of each image of the call, `per_block` items a block.

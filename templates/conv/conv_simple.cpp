@@ -52,6 +52,7 @@ Estimate predict(const Shape& shape, const ConvProblem& conv, const Target& targ
 
 Algorithm conv_simple() {
   return describe<Shape, ConvProblem>("conv_simple", "conv_forward", "conv/conv_simple.cu")
+      .takes_prologue()
       .trusted()
       .param("THREADS", &Shape::threads, {128, 256, 64})
       .rule("grid fits", [](const Shape& shape, const ConvProblem& conv,

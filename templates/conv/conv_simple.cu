@@ -10,7 +10,8 @@
 static_assert(C_PER_GROUP * GROUPS == C && K_PER_GROUP * GROUPS == K, "groups divide the channels");
 
 // The sum of one output element.
-__device__ __forceinline__ float convolve(const TX* x, const TW* w, Index image, Index k, Index z, Index p, Index q) {
+__device__ __forceinline__ float convolve(const TX* x, const TW* w, Index image, Index k, Index z, Index p, Index q,
+                                          const UserArguments& user) {
   const Index first_channel = k / K_PER_GROUP * C_PER_GROUP;
   float sum = 0.0f;
   for (Index c = 0; c < C_PER_GROUP; ++c) {
@@ -30,7 +31,7 @@ __device__ __forceinline__ float convolve(const TX* x, const TW* w, Index image,
                              plane * Index(X_STRIDE_D) + row * Index(X_STRIDE_H) + column * Index(X_STRIDE_W);
           const Index w_at = k * Index(W_STRIDE_K) + c * Index(W_STRIDE_C) + filter_t * Index(W_STRIDE_T) +
                              filter_r * Index(W_STRIDE_R) + filter_s * Index(W_STRIDE_S);
-          sum += to_float(x[x_at]) * to_float(w[w_at]);
+          sum += user_entered(x[x_at], static_cast<int>(first_channel + c), user) * to_float(w[w_at]);
         }
       }
     }
@@ -40,8 +41,9 @@ __device__ __forceinline__ float convolve(const TX* x, const TW* w, Index image,
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     conv_simple(const TX* x, const TW* w, TY* y, const TBias* bias, const TResidual* residual, float alpha, float beta,
-                float clip_lo, float clip_hi, long long n) {
-  Index element = global_thread<THREADS, Index>();
+                float clip_lo, float clip_hi, UserArguments user, long long n) {
+  const Index number = global_thread<THREADS, Index>();  // in logical order
+  Index element = number;
   if (element >= (DYNAMIC_N ? static_cast<Index>(n) : N) * Index(K) * Z * P * Q) return;
   const Index q = take_coordinate<Q>(element);
   const Index p = take_coordinate<P>(element);
@@ -50,9 +52,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const Index image = element;
 
   float sum = 0.0f;
-  if constexpr (ALPHA != SCALE_ZERO) sum = convolve(x, w, image, k, z, p, q);
+  if constexpr (ALPHA != SCALE_ZERO) sum = convolve(x, w, image, k, z, p, q, user);
 
-  const EpilogueArguments arguments{bias, residual, alpha, beta, clip_lo, clip_hi};
+  const EpilogueArguments arguments{bias, residual, alpha, beta, clip_lo, clip_hi, user};
   const Index at = image * Index(Y_STRIDE_N) + k * Index(Y_STRIDE_K) + z * Index(Y_STRIDE_Z) + p * Index(Y_STRIDE_P) +
                    q * Index(Y_STRIDE_Q);
   float old = 0.0f, residual_value = 0.0f;
@@ -62,5 +64,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         to_float(residual[image * Index(RESIDUAL_STRIDE_N) + k * Index(RESIDUAL_STRIDE_K) +
                           z * Index(RESIDUAL_STRIDE_Z) + p * Index(RESIDUAL_STRIDE_P) + q * Index(RESIDUAL_STRIDE_Q)]);
   }
-  y[at] = from_float<TY>(finished(sum, old, bias_of(arguments, static_cast<int>(k)), residual_value, arguments));
+  UserValues user_values;
+  load_user_element(user, number, user_values);
+  const int channel = static_cast<int>(k);
+  y[at] =
+      from_float<TY>(finished(sum, old, channel, bias_of(arguments, channel), residual_value, user_values, arguments));
 }

@@ -254,6 +254,7 @@ Algorithm gemm_convolution(const std::string& name,
   };
   return add_gemm_space(
              describe<GemmTiling, ConvProblem>(name, "conv_forward", "conv/" + name + ".cu").applies(refusal))
+      .takes_prologue()
       .program(program)
       .estimate(predict);
 }

@@ -36,7 +36,8 @@ Launch unary_launch(std::string entry, int threads) {
   Launch launch;
   launch.entry = std::move(entry);
   launch.block[0] = static_cast<unsigned>(threads);
-  launch.arguments = {OperandArgument{"x"}, OperandArgument{"y"}, Scalar::alpha, Scalar::beta, Scalar::n};
+  launch.arguments = {OperandArgument{"x"}, OperandArgument{"y"}, Scalar::alpha,
+                      Scalar::beta,         UserArgument{},       Scalar::n};
   return launch;
 }
 

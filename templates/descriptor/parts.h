@@ -20,8 +20,8 @@ void add_batch(Prelude& prelude, int64_t n, bool dynamic);
 /// Blocks for `per_image` items in each of n images, `per_block` items a block; n is the call's if `dynamic`.
 Count blocks_for(int64_t per_image, int64_t n, bool dynamic, int64_t per_block);
 
-/// One launch of `entry` with blocks of `threads` and the arguments x, y, alpha, beta, n. The grid is the caller's to
-/// set.
+/// One launch of `entry` with blocks of `threads` and the arguments x, y, alpha, beta, user, n. The grid is the
+/// caller's to set.
 Launch unary_launch(std::string entry, int threads);
 
 }  // namespace kiln::descriptor

@@ -23,6 +23,8 @@ using FilterTile = SharedTile<BLOCK_N, W_RUN>;
 // Every pixel of x is one of y: no gaps, no borders.
 constexpr bool POINTWISE = TAPS == 1 && STRIDE_D == 1 && STRIDE_H == 1 && STRIDE_W == 1 && Z == D && P == H && Q == W;
 
+using KeptX = typename UserKept<TX>::type;
+
 template <bool FIRST, class A, class B>
 struct Select {
   using type = A;
@@ -114,8 +116,9 @@ class Filters {
 // sums over the chunks [first, last), in the threads of slice 0: loads of the next chunk are under way while this one
 // is multiplied. Pixels moves chunks of x: fetch(chunk) starts loading one into registers, stash(tile) stores it.
 template <class Pixels>
-__device__ __forceinline__ void convolve_tile(const TX* x, const TW* w, const BlockTile& tile, int first, int last,
-                                              const TilePosition& position, float (&sums)[THREAD_M][THREAD_N]) {
+__device__ __forceinline__ void convolve_tile(const TX* x, const TW* w, const UserArguments& user,
+                                              const BlockTile& tile, int first, int last, const TilePosition& position,
+                                              float (&sums)[THREAD_M][THREAD_N]) {
   struct Tiles {
     PixelTile pixels[STAGES];
     FilterTile filters[STAGES];
@@ -132,7 +135,7 @@ __device__ __forceinline__ void convolve_tile(const TX* x, const TW* w, const Bl
     for (int n = 0; n < THREAD_N; ++n) sums[m][n] = 0.0f;
   }
 
-  Pixels pixels(x, tile);
+  Pixels pixels(x, user, tile);
   Filters filters(w, tile);
   pixels.fetch(first);
   filters.fetch(first);
@@ -190,7 +193,7 @@ __device__ __forceinline__ void convolve(const TX* x, const TW* w, TY* y, const 
   const BlockTile tile(n);
   const TilePosition position;
   float sums[THREAD_M][THREAD_N];
-  convolve_tile<Pixels>(x, w, tile, 0, CHUNKS, position, sums);
+  convolve_tile<Pixels>(x, w, arguments.user, tile, 0, CHUNKS, position, sums);
   for_each_output_run<OutputPixel>(tile, position, sums,
                                    [&](const OutputPixel& pixel, int channel, const float(&values)[Y_RUN]) {
                                      finish_outputs<Y_ALONG_K>(y, pixel, channel, values, arguments);

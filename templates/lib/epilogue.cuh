@@ -1,9 +1,11 @@
-// y = stages(alpha * sum + beta * y): what happens to a convolution's sums on their way to memory.
+// y = epilogue(alpha * sum + beta * y), of stages or of user code: what happens to a convolution's sums on their way to
+// memory.
 //
 // From the prelude: ALPHA and BETA (classes), EPILOGUE (the codes below, in order), EPILOGUE_STAGES (how many of them
 // count), TBias, BIAS_STRIDE (elements), TResidual, TY.
 #include "lib/blend.cuh"
 #include "lib/math.cuh"
+#include "lib/user_code.cuh"
 #include "lib/vector.cuh"
 
 constexpr int STAGE_BIAS = 1;
@@ -27,6 +29,7 @@ struct EpilogueArguments {
   const TBias* bias;
   const TResidual* residual;
   float alpha, beta, clip_lo, clip_hi;
+  UserArguments user;
 };
 
 // The bias of channel k; 0 without one.
@@ -57,10 +60,12 @@ __device__ __forceinline__ float staged(float value, float bias, float residual,
   }
 }
 
-// The new value of an element from its sum. `old` (y before) and `residual` matter only where they are read.
-__device__ __forceinline__ float finished(float sum, float old, float bias, float residual,
-                                          const EpilogueArguments& arguments) {
-  return staged(blended<ALPHA, BETA>(sum, arguments.alpha, old, arguments.beta), bias, residual, arguments);
+// The new value of an element of channel k from its sum. `old` (y before), `bias`, `residual` and `user` matter only
+// where they are read.
+__device__ __forceinline__ float finished(float sum, float old, int k, float bias, float residual,
+                                          const UserValues& user, const EpilogueArguments& arguments) {
+  const float acc = blended<ALPHA, BETA>(sum, arguments.alpha, old, arguments.beta);
+  return user_finished(staged(acc, bias, residual, arguments), k, user, arguments.user);
 }
 
 // Finishes COUNT sums whose outputs lie side by side from element `offset` of y on, and stores them in one access:
@@ -72,12 +77,15 @@ __device__ __forceinline__ void finish_run(TY* y, Index offset, const float (&su
   Vector<TResidual, COUNT> residual;
   if constexpr (READS_Y) old = load<COUNT>(y + offset);
   if constexpr (READS_RESIDUAL) residual = load<COUNT>(arguments.residual + offset);
+  UserValues user[COUNT];
+  load_user_run<ALONG_K, TY>(arguments.user, offset, k, user);
 #pragma unroll
   for (int i = 0; i < COUNT; ++i) {
     const float old_value = READS_Y ? to_float(old[i]) : 0.0f;
     const float residual_value = READS_RESIDUAL ? to_float(residual[i]) : 0.0f;
-    const float bias = bias_of(arguments, ALONG_K ? k + i : k);
-    result[i] = from_float<TY>(finished(sums[i], old_value, bias, residual_value, arguments));
+    const int channel = ALONG_K ? k + i : k;
+    const float bias = bias_of(arguments, channel);
+    result[i] = from_float<TY>(finished(sums[i], old_value, channel, bias, residual_value, user[i], arguments));
   }
   store<COUNT>(y + offset, result);
 }

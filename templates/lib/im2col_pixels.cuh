@@ -42,7 +42,8 @@ struct Window {
 // neighbours, and steps through the rows.
 class Im2colAlongPixels {
  public:
-  __device__ __forceinline__ Im2colAlongPixels(const TX* x, const BlockTile& tile) : x_(x) {
+  __device__ __forceinline__ Im2colAlongPixels(const TX* x, const UserArguments& user, const BlockTile& tile)
+      : x_(x), user_(user), first_channel_(tile.group * C_PER_GROUP) {
     const int thread = static_cast<int>(threadIdx.x);
     first_column_ = thread % BLOCK_M;
     first_row_ = thread / BLOCK_M;
@@ -67,7 +68,8 @@ class Im2colAlongPixels {
 #pragma unroll
         for (int i = 0; i < COLUMNS; ++i) {
           const bool inside = exists && (inside_[i] >> j & 1u) != 0;
-          values_[i][j] = inside ? channel[windows_[i].offset + distance_[j]] : TX{};
+          const int c = first_channel_ + (chunk_row + row) / TAPS;
+          values_[i][j] = inside ? user_kept(channel[windows_[i].offset + distance_[j]], c, user_) : KeptX{};
         }
       } else {
         int c = chunk_row + row;
@@ -76,7 +78,7 @@ class Im2colAlongPixels {
 #pragma unroll
         for (int i = 0; i < COLUMNS; ++i) {
           const bool inside = exists && windows_[i].holds(tap);
-          values_[i][j] = inside ? x_[windows_[i].offset + distance] : TX{};
+          values_[i][j] = inside ? user_kept(x_[windows_[i].offset + distance], first_channel_ + c, user_) : KeptX{};
         }
       }
     }
@@ -122,11 +124,13 @@ class Im2colAlongPixels {
   }
 
   const TX* x_;
+  const UserArguments& user_;
+  int first_channel_;
   int first_column_, first_row_;
   Window windows_[COLUMNS];
   Index distance_[SAME_TAPS ? ROWS : 1];
   unsigned inside_[COLUMNS];  // bit j: row j's tap is inside the image
-  TX values_[COLUMNS][ROWS];
+  KeptX values_[COLUMNS][ROWS];
 };
 
 // A number that the compiler knows nothing of. NVRTC 13.0 divides a number of few taps in 8 bits and then moves a term
@@ -139,7 +143,8 @@ __device__ __forceinline__ int opaque(int number) {
 // Moves chunks of x to shared memory along the channels: X_RUN of them of a pixel at a time.
 class Im2colAlongChannels {
  public:
-  __device__ __forceinline__ Im2colAlongChannels(const TX* x, const BlockTile& tile) : x_(x) {
+  __device__ __forceinline__ Im2colAlongChannels(const TX* x, const UserArguments& user, const BlockTile& tile)
+      : x_(x), user_(user), first_channel_(tile.group * C_PER_GROUP) {
     const int thread = static_cast<int>(threadIdx.x);
     first_column_ = thread / RUNS;
     row_ = thread % RUNS * X_RUN;
@@ -157,7 +162,9 @@ class Im2colAlongChannels {
     for (int i = 0; i < COLUMNS; ++i) {
       const bool inside =
           exists && (COLUMNS * COLUMN_STEP == BLOCK_M || column(i) < BLOCK_M) && windows_[i].holds(place);
-      values_[i] = inside ? load_readonly<X_RUN>(x_ + (windows_[i].offset + distance)) : zeros<TX, X_RUN>();
+      values_[i] = inside ? user_kept<true>(load_readonly<X_RUN>(x_ + (windows_[i].offset + distance)),
+                                            first_channel_ + c, user_)
+                          : zeros<KeptX, X_RUN>();
     }
   }
 
@@ -182,9 +189,11 @@ class Im2colAlongChannels {
   }
 
   const TX* x_;
+  const UserArguments& user_;
+  int first_channel_;
   int first_column_, row_;
   Window windows_[COLUMNS];
-  Vector<TX, X_RUN> values_[COLUMNS];
+  Vector<KeptX, X_RUN> values_[COLUMNS];
 };
 
 using Im2colPixels = typename Select<CHANNELS_INNER, Im2colAlongChannels, Im2colAlongPixels>::type;

@@ -5,13 +5,15 @@
 // Along the pixels: a thread keeps to X_RUN pixels and steps through the channels.
 class PointwiseAlongPixels {
  public:
-  __device__ __forceinline__ PointwiseAlongPixels(const TX* x, const BlockTile& tile) {
+  __device__ __forceinline__ PointwiseAlongPixels(const TX* x, const UserArguments& user, const BlockTile& tile)
+      : user_(user) {
     const int thread = static_cast<int>(threadIdx.x);
     column_ = thread % RUNS * X_RUN;
     row_ = thread / RUNS;
     const Index pixel = tile.first_pixel + column_;
     exists_ = pixel < tile.pixels;
     const Index channel = static_cast<Index>(tile.group) * C_PER_GROUP + row_;
+    first_channel_ = static_cast<int>(channel);
     x_ = x + (Input::of_pixel(pixel) + channel * Index(X_STRIDE_C));
   }
 
@@ -22,7 +24,9 @@ class PointwiseAlongPixels {
       const int row = row_ + j * ROW_STEP;
       const bool exists = exists_ && (ROWS * ROW_STEP == BLOCK_K || row < BLOCK_K) &&
                           (FILTER % BLOCK_K == 0 || chunk * BLOCK_K + row < FILTER);
-      values_[j] = exists ? load_readonly<X_RUN>(first + Index(j) * ROW_STEP * X_STRIDE_C) : zeros<TX, X_RUN>();
+      values_[j] = exists ? user_kept<false>(load_readonly<X_RUN>(first + Index(j) * ROW_STEP * X_STRIDE_C),
+                                             first_channel_ + chunk * BLOCK_K + j * ROW_STEP, user_)
+                          : zeros<KeptX, X_RUN>();
     }
   }
 
@@ -47,20 +51,23 @@ class PointwiseAlongPixels {
   static_assert(!APPLIES || PIXELS_PER_IMAGE % X_RUN == 0, "an access stays in its image");
 
   const TX* x_;
+  const UserArguments& user_;
+  int first_channel_;  // of row 0 of chunk 0, as this thread loads it
   int column_, row_;
   bool exists_;
-  Vector<TX, X_RUN> values_[ROWS];
+  Vector<KeptX, X_RUN> values_[ROWS];
 };
 
 // Along the channels: a thread keeps to X_RUN channels of the chunk and steps through the pixels.
 class PointwiseAlongChannels {
  public:
-  __device__ __forceinline__ PointwiseAlongChannels(const TX* x, const BlockTile& tile)
-      : pixels_(tile.pixels - tile.first_pixel) {
+  __device__ __forceinline__ PointwiseAlongChannels(const TX* x, const UserArguments& user, const BlockTile& tile)
+      : user_(user), pixels_(tile.pixels - tile.first_pixel) {
     const int thread = static_cast<int>(threadIdx.x);
     column_ = thread / RUNS;
     row_ = thread % RUNS * X_RUN;
     const Index channel = static_cast<Index>(tile.group) * C_PER_GROUP + row_;
+    first_channel_ = static_cast<int>(channel);
     x_ = x + channel * Index(X_STRIDE_C);
     if constexpr (EVEN) x_ += Input::of_pixel(tile.first_pixel + column_);
 #pragma unroll
@@ -76,7 +83,9 @@ class PointwiseAlongChannels {
     for (int i = 0; i < COLUMNS; ++i) {
       const int column = column_ + i * COLUMN_STEP;
       const bool exists = row_exists && (COLUMNS * COLUMN_STEP == BLOCK_M || column < BLOCK_M) && column < pixels_;
-      values_[i] = exists ? load_readonly<X_RUN>(first + offset(i)) : zeros<TX, X_RUN>();
+      values_[i] =
+          exists ? user_kept<true>(load_readonly<X_RUN>(first + offset(i)), first_channel_ + chunk * BLOCK_K, user_)
+                 : zeros<KeptX, X_RUN>();
     }
   }
 
@@ -106,10 +115,12 @@ class PointwiseAlongChannels {
   }
 
   const TX* x_;
-  Index pixels_;  // from this tile on
+  const UserArguments& user_;
+  int first_channel_;  // of row 0 of chunk 0, as this thread loads it
+  Index pixels_;       // from this tile on
   Index offset_[EVEN ? 1 : COLUMNS];
   int column_, row_;
-  Vector<TX, X_RUN> values_[COLUMNS];
+  Vector<KeptX, X_RUN> values_[COLUMNS];
 };
 
 using PointwisePixels = typename Select<CHANNELS_INNER, PointwiseAlongChannels, PointwiseAlongPixels>::type;

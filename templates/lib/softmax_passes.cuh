@@ -33,11 +33,12 @@ __device__ __forceinline__ RowStatistics block_statistics(const T* x, Offset len
   return all;
 }
 
-// y[0 .. length) from x[0 .. length), by the statistics of the whole row; y may be x. Backwards: what the first pass
-// read last is still in the cache. Several pieces are loaded before the first is stored, so that they travel together.
-template <int BLOCK, int COUNT, bool IS_LOG, int ALPHA_CLASS, int BETA_CLASS, class Offset, class From, class To>
-__device__ __forceinline__ void block_normalise(const From* x, To* y, Offset length, const RowStatistics& row,
-                                                float alpha, float beta) {
+// The elements of y from y_offset on from x[0 .. length), by the statistics of the whole row; y may be x. Backwards:
+// what the first pass read last is still in the cache. Several pieces are loaded before the first is stored, so that
+// they travel together.
+template <int BLOCK, int COUNT, bool IS_LOG, class Offset>
+__device__ __forceinline__ void block_normalise(const TX* x, TY* y, Offset y_offset, Offset length,
+                                                const RowStatistics& row, const OutputArguments& output) {
   constexpr int TOGETHER = 4;
   constexpr Offset STRIDE = Offset(BLOCK) * COUNT;
   const RowNormaliser<IS_LOG> normalised(row.maximum, row.sum);
@@ -55,7 +56,7 @@ __device__ __forceinline__ void block_normalise(const From* x, To* y, Offset len
       if (begin + k * STRIDE >= length) break;
 #pragma unroll
       for (int j = 0; j < COUNT; ++j) elements[k][j] = normalised(elements[k][j]);
-      store_blended<ALPHA_CLASS, BETA_CLASS>(y + begin + k * STRIDE, elements[k], alpha, beta);
+      store_run<false>(y, y_offset + begin + k * STRIDE, elements[k], 0, output);
     }
   }
 }

@@ -69,6 +69,7 @@ Estimate predict(const Shape& shape, const PoolProblem& pool, const Target& targ
 
 Algorithm pool_global_nchw() {
   return describe<Shape, PoolProblem>("pool_global_nchw", "pool_forward", "pool/pool_global_nchw.cu")
+      .takes_prologue()
       .param("LANES", &Shape::lanes, {32, 16, 8, 4, 128, 256, 512})
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("THREADS", &Shape::threads, {128, 256, 512, 64})

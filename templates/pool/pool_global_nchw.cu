@@ -2,9 +2,9 @@
 // stand side by side.
 //
 // LANES neighbouring threads reduce a channel: up to a warp, or the whole block. Parameters: pool_global_nchw.cpp.
-#include "lib/blend.cuh"
 #include "lib/pool_operands.cuh"
 #include "lib/reduce.cuh"
+#include "lib/store.cuh"
 #include "lib/vector.cuh"
 
 constexpr int PLANES_PER_BLOCK = THREADS / LANES;
@@ -16,7 +16,8 @@ static_assert(VECTOR == 1 || X_STRIDE_W == 1 || W == 1, "a vector holds neighbou
 static_assert(PLANE % VECTOR == 0, "a vector must not cross the end of a plane");
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    pool_global_nchw(const TX* __restrict__ x, TY* __restrict__ y, float alpha, float beta, long long n) {
+    pool_global_nchw(const TX* __restrict__ x, TY* __restrict__ y, float alpha, float beta, UserArguments user,
+                     long long n) {
   __shared__ float scratch[32];
   const Index planes = images_of(n) * Index(C);
   const Index plane = static_cast<Index>(blockIdx.x) * PLANES_PER_BLOCK + static_cast<Index>(threadIdx.x) / LANES;
@@ -34,7 +35,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     for (Index i = lane * VECTOR; i < PLANE; i += STEP) {
       const Vector<TX, VECTOR> loaded = load_readonly<VECTOR>(source + Input::of_place(i));
 #pragma unroll
-      for (int j = 0; j < VECTOR; ++j) values[j] = pool_add<MODE>(values[j], to_float(loaded[j]));
+      for (int j = 0; j < VECTOR; ++j)
+        values[j] = pool_add<MODE>(values[j], user_entered(loaded[j], static_cast<int>(c), user));
     }
   }
 #pragma unroll
@@ -49,9 +51,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   if (lane != 0 || plane >= planes) return;
   Index image = plane;
   const Index c = take_coordinate<C>(image);
-  TY* const target = y + Output::at(image, c, 0, 0, 0);
-  float old = 0.0f;
-  if constexpr (BETA != SCALE_ZERO) old = to_float(*target);
-  value = pool_finish<MODE>(value, static_cast<float>(PLANE));
-  *target = from_float<TY>(blended<ALPHA, BETA>(value, alpha, old, beta));
+  const float result[1] = {pool_finish<MODE>(value, static_cast<float>(PLANE))};
+  store_run<false>(y, Output::at(image, c, 0, 0, 0), result, static_cast<int>(c), {alpha, beta, user});
 }

@@ -79,6 +79,7 @@ Estimate predict(const Shape& shape, const PoolProblem& pool, const Target& targ
 
 Algorithm pool_global_nhwc() {
   return describe<Shape, PoolProblem>("pool_global_nhwc", "pool_forward", "pool/pool_global_nhwc.cu")
+      .takes_prologue()
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("LANES", &Shape::lanes, {32, 16, 8, 64})
       .param("ROWS", &Shape::rows, {8, 4, 16, 2, 32})

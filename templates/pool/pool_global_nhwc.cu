@@ -3,8 +3,8 @@
 //
 // A block takes LANES * VECTOR channels of an image: its ROWS rows of LANES threads share the pixels among them and
 // meet in shared memory. Parameters: pool_global_nhwc.cpp.
-#include "lib/blend.cuh"
 #include "lib/pool_operands.cuh"
+#include "lib/store.cuh"
 #include "lib/vector.cuh"
 
 constexpr Index PIXELS = Index(D) * H * W;
@@ -15,7 +15,8 @@ static_assert(VECTOR == 1 || X_STRIDE_C == 1, "a vector holds neighbours");
 static_assert(C % VECTOR == 0, "a vector must not cross the end of a pixel");
 
 extern "C" __global__ void __launch_bounds__(LANES* ROWS)
-    pool_global_nhwc(const TX* __restrict__ x, TY* __restrict__ y, float alpha, float beta, long long) {
+    pool_global_nhwc(const TX* __restrict__ x, TY* __restrict__ y, float alpha, float beta, UserArguments user,
+                     long long) {
   __shared__ float partial[ROWS][CHANNELS];
   const Index slice = static_cast<Index>(blockIdx.x) % SLICES;
   const Index image = static_cast<Index>(blockIdx.x) / SLICES;
@@ -32,7 +33,9 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS)
     for (Index i = row; i < PIXELS; i += ROWS) {
       const Vector<TX, VECTOR> loaded = load_readonly<VECTOR>(source + Input::of_place(i));
 #pragma unroll
-      for (int j = 0; j < VECTOR; ++j) values[j] = pool_add<MODE>(values[j], to_float(loaded[j]));
+      for (int j = 0; j < VECTOR; ++j) {
+        values[j] = pool_add<MODE>(values[j], user_entered(loaded[j], static_cast<int>(c) + j, user));
+      }
     }
   }
 #pragma unroll
@@ -47,10 +50,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS)
     float value = partial[0][column];
 #pragma unroll
     for (int r = 1; r < ROWS; ++r) value = pool_add<MODE>(value, partial[r][column]);
-    TY* const target = y + Output::at(image, channel, 0, 0, 0);
-    float old = 0.0f;
-    if constexpr (BETA != SCALE_ZERO) old = to_float(*target);
-    value = pool_finish<MODE>(value, static_cast<float>(PIXELS));
-    *target = from_float<TY>(blended<ALPHA, BETA>(value, alpha, old, beta));
+    const float result[1] = {pool_finish<MODE>(value, static_cast<float>(PIXELS))};
+    store_run<false>(y, Output::at(image, channel, 0, 0, 0), result, static_cast<int>(channel), {alpha, beta, user});
   }
 }

@@ -103,6 +103,7 @@ Estimate predict(const Tile& tile, const PoolProblem& pool, const Target& target
 
 Algorithm pool_nchw() {
   return describe<Tile, PoolProblem>("pool_nchw", "pool_forward", "pool/pool_nchw.cu")
+      .takes_prologue()
       .param("VECTOR", &Tile::vector, {4, 8, 2, 1})
       .param("TILE_Q", &Tile::tile_q, {4, 2, 8, 1})
       .param("TILE_P", &Tile::tile_p, {1, 2, 4})

@@ -28,7 +28,8 @@ struct TileRow {
 };
 
 // For each column of the tile, row h of the plane reduced over the S taps of its window.
-__device__ __forceinline__ TileRow reduced_row(const TX* plane, Index h, Index first_column) {
+__device__ __forceinline__ TileRow reduced_row(const TX* plane, Index h, Index first_column, int channel,
+                                               const UserArguments& user) {
   float segment[VECTORS * VECTOR];
 #pragma unroll
   for (int i = 0; i < VECTORS; ++i) {
@@ -37,7 +38,7 @@ __device__ __forceinline__ TileRow reduced_row(const TX* plane, Index h, Index f
       const Vector<TX, VECTOR> loaded =
           load_readonly<VECTOR>(plane + h * Index(X_STRIDE_H) + column * Index(X_STRIDE_W));
 #pragma unroll
-      for (int j = 0; j < VECTOR; ++j) segment[i * VECTOR + j] = to_float(loaded[j]);
+      for (int j = 0; j < VECTOR; ++j) segment[i * VECTOR + j] = user_entered(loaded[j], channel, user);
     } else {
 #pragma unroll
       for (int j = 0; j < VECTOR; ++j) segment[i * VECTOR + j] = pool_start<MODE>();
@@ -55,20 +56,21 @@ __device__ __forceinline__ TileRow reduced_row(const TX* plane, Index h, Index f
   return row;
 }
 
-__device__ __forceinline__ void store_row(TY* target, const float (&values)[TILE_Q], Index q0, float alpha,
-                                          float beta) {
+// Results of a row of a tile; `offset` is that of the first in y.
+__device__ __forceinline__ void store_row(TY* y, Index offset, const float (&values)[TILE_Q], Index q0, int channel,
+                                          const OutputArguments& output) {
 #pragma unroll
   for (int i = 0; i < TILE_Q; i += STORE) {
     if (q0 + i >= Q) break;
     float run[STORE];
 #pragma unroll
     for (int j = 0; j < STORE; ++j) run[j] = values[i + j];
-    store_blended<ALPHA, BETA>(target + i * Index(Y_STRIDE_Q), run, alpha, beta);
+    store_run<false>(y, offset + i * Index(Y_STRIDE_Q), run, channel, output);
   }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    pool_nchw(const TX* __restrict__ x, TY* __restrict__ y, float alpha, float beta, long long n) {
+    pool_nchw(const TX* __restrict__ x, TY* __restrict__ y, float alpha, float beta, UserArguments user, long long n) {
   Index index = global_thread<THREADS, Index>();
   if (index >= images_of(n) * Index(C) * Z * TILES_P * TILES_Q) return;
   const Index q0 = take_coordinate<TILES_Q>(index) * TILE_Q;
@@ -94,7 +96,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     for (int i = 0; i < ROWS; i += ROW_STEP) {
       const Index h = top + i;
       if (h < 0 || h >= H) continue;
-      const TileRow row = reduced_row(plane, h, left - LEAD);
+      const TileRow row = reduced_row(plane, h, left - LEAD, static_cast<int>(c), user);
 #pragma unroll
       for (int p = 0; p < TILE_P; ++p) {
         const int tap = i - p * STRIDE_H;  // of output row p; known at compile time if TILE_P > 1
@@ -117,6 +119,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         values[p][q] *= pool_scale(static_cast<float>(planes * rows * columns));
       }
     }
-    store_row(y + Output::at(index, c, z, p0 + p, q0), values[p], q0, alpha, beta);
+    store_row(y, Output::at(index, c, z, p0 + p, q0), values[p], q0, static_cast<int>(c), {alpha, beta, user});
   }
 }

@@ -95,6 +95,7 @@ Estimate predict(const Tile& tile, const PoolProblem& pool, const Target& target
 
 Algorithm pool_nhwc() {
   return describe<Tile, PoolProblem>("pool_nhwc", "pool_forward", "pool/pool_nhwc.cu")
+      .takes_prologue()
       .param("VECTOR", &Tile::vector, {8, 4, 2, 1})
       .param("TILE_Q", &Tile::tile_q, {1, 2, 4})
       .param("THREADS", &Tile::threads, {128, 64, 256})

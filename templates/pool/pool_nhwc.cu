@@ -14,7 +14,7 @@ static_assert(VECTOR == 1 || (X_STRIDE_C == 1 && Y_STRIDE_C == 1), "a vector hol
 static_assert(C % VECTOR == 0, "a vector must not cross the end of a pixel");
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    pool_nhwc(const TX* __restrict__ x, TY* __restrict__ y, float alpha, float beta, long long n) {
+    pool_nhwc(const TX* __restrict__ x, TY* __restrict__ y, float alpha, float beta, UserArguments user, long long n) {
   Index index = global_thread<THREADS, Index>();
   if (index >= images_of(n) * Index(Z) * P * TILES_Q * (C / VECTOR)) return;
   const Index c = take_coordinate<C / VECTOR>(index) * VECTOR;
@@ -44,12 +44,15 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         const Index w = left + i;
         if (w < 0 || w >= W) continue;
         const Vector<TX, VECTOR> loaded = load_readonly<VECTOR>(x + Input::at(index, c, d, h, w));
+        float entered[VECTOR];
+#pragma unroll
+        for (int j = 0; j < VECTOR; ++j) entered[j] = user_entered(loaded[j], static_cast<int>(c) + j, user);
 #pragma unroll
         for (int q = 0; q < TILE_Q; ++q) {
           const int tap = i - q * STRIDE_W;  // of output q; known at compile time if TILE_Q > 1
           if (TILE_Q > 1 && (tap < 0 || tap % DILATION_W != 0 || tap / DILATION_W >= S)) continue;
 #pragma unroll
-          for (int j = 0; j < VECTOR; ++j) values[q][j] = pool_add<MODE>(values[q][j], to_float(loaded[j]));
+          for (int j = 0; j < VECTOR; ++j) values[q][j] = pool_add<MODE>(values[q][j], entered[j]);
         }
       }
     }
@@ -66,6 +69,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
       for (int j = 0; j < VECTOR; ++j) values[q][j] *= scale;
     }
-    store_blended<ALPHA, BETA>(y + Output::at(index, c, z, p, q0 + q), values[q], alpha, beta);
+    store_run<true>(y, Output::at(index, c, z, p, q0 + q), values[q], static_cast<int>(c), {alpha, beta, user});
   }
 }

@@ -40,6 +40,7 @@ Estimate predict(const Shape& shape, const PoolProblem& pool, const Target& targ
 
 Algorithm pool_simple() {
   return describe<Shape, PoolProblem>("pool_simple", "pool_forward", "pool/pool_simple.cu")
+      .takes_prologue()
       .trusted()
       .param("THREADS", &Shape::threads, {128, 256, 64})
       .program(program)

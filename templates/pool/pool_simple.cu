@@ -1,13 +1,15 @@
 // y[n,c,z,p,q] = max or average of x over a window, the plain way: one thread an output, any strides.
 // The trusted kernel of pooling: other kernels are checked against it, so it is written to be obviously right.
-#include "lib/blend.cuh"
 #include "lib/index.cuh"
 #include "lib/pooling.cuh"
+#include "lib/store.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    pool_simple(const TX* __restrict__ x, TY* __restrict__ y, float alpha, float beta, long long n) {
+    pool_simple(const TX* __restrict__ x, TY* __restrict__ y, float alpha, float beta, UserArguments user,
+                long long n) {
   const Index outputs = (DYNAMIC_N ? static_cast<Index>(n) : N) * Index(C) * Z * P * Q;
-  Index index = global_thread<THREADS, Index>();
+  const Index number = global_thread<THREADS, Index>();  // in logical order
+  Index index = number;
   if (index >= outputs) return;
   const Index q = take_coordinate<Q>(index);
   const Index p = take_coordinate<P>(index);
@@ -30,8 +32,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         const Index w = left + s * DILATION_W;
         if (d < D + PAD_BACK && h < H + PAD_BOTTOM && w < W + PAD_RIGHT) padded += 1.0f;
         if (d < 0 || d >= D || h < 0 || h >= H || w < 0 || w >= W) continue;
-        value = pool_add<MODE>(
-            value, to_float(channel[d * Index(X_STRIDE_D) + h * Index(X_STRIDE_H) + w * Index(X_STRIDE_W)]));
+        const TX element = channel[d * Index(X_STRIDE_D) + h * Index(X_STRIDE_H) + w * Index(X_STRIDE_W)];
+        value = pool_add<MODE>(value, user_entered(element, static_cast<int>(c), user));
         inside += 1.0f;
       }
     }
@@ -42,5 +44,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                q * Index(Y_STRIDE_Q);
   float old = 0.0f;
   if constexpr (BETA != SCALE_ZERO) old = to_float(*target);
-  *target = from_float<TY>(blended<ALPHA, BETA>(value, alpha, old, beta));
+  UserValues user_values;
+  load_user_element(user, number, user_values);
+  *target = from_float<TY>(stored_value(value, old, static_cast<int>(c), user_values, {alpha, beta, user}));
 }

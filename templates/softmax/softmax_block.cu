@@ -2,7 +2,6 @@
 //
 // The row is kept in registers (KEEP_SHARED: in shared memory) as it is stored, each thread what it loaded itself, so
 // that only the two reductions need the block to meet. Parameters: softmax_block.cpp.
-#include "lib/blend.cuh"
 #include "lib/index.cuh"
 #include "lib/reduce.cuh"
 #include "lib/softmax.cuh"
@@ -22,14 +21,14 @@ __device__ __forceinline__ void as_floats(const Piece& piece, float (&elements)[
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    softmax_block(const TX* x, TY* y, float alpha, float beta, long long) {
+    softmax_block(const TX* x, TY* y, float alpha, float beta, UserArguments user, long long) {
   extern __shared__ uint4 shared_row[];
   __shared__ float scratch[32];
   TX* const shared = reinterpret_cast<TX*>(shared_row);
   Piece registers[KEEP_SHARED ? 1 : STEPS];
   const int first = static_cast<int>(threadIdx.x) * VECTOR;
   x += static_cast<Index>(blockIdx.x) * Index(X_ROW_STRIDE);
-  y += static_cast<Index>(blockIdx.x) * Index(Y_ROW_STRIDE);
+  const Index y_row = static_cast<Index>(blockIdx.x) * Index(Y_ROW_STRIDE);
   float elements[VECTOR];
 
   float maximum = -infinity();
@@ -68,6 +67,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     as_floats(KEEP_SHARED ? load<VECTOR>(shared + i) : registers[KEEP_SHARED ? 0 : step], elements);
 #pragma unroll
     for (int j = 0; j < VECTOR; ++j) elements[j] = normalised(elements[j]);
-    store_blended<ALPHA, BETA>(y + i, elements, alpha, beta);
+    store_run<false>(y, y_row + i, elements, 0, {alpha, beta, user});
   }
 }

@@ -5,10 +5,9 @@
 static_assert(ROW % VECTOR == 0, "a vector must not cross the end of a row");
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    softmax_online(const TX* x, TY* y, float alpha, float beta, long long) {
+    softmax_online(const TX* x, TY* y, float alpha, float beta, UserArguments user, long long) {
   const Index row = static_cast<Index>(blockIdx.x);
   x += row * Index(X_ROW_STRIDE);
-  y += row * Index(Y_ROW_STRIDE);
   const RowStatistics statistics = block_statistics<THREADS, VECTOR>(x, Index(ROW));
-  block_normalise<THREADS, VECTOR, LOG, ALPHA, BETA>(x, y, Index(ROW), statistics, alpha, beta);
+  block_normalise<THREADS, VECTOR, LOG>(x, y, row * Index(Y_ROW_STRIDE), Index(ROW), statistics, {alpha, beta, user});
 }

@@ -1,8 +1,8 @@
 // Softmax or log-softmax of a row, the plain way: one thread a row, three passes, any strides and axis.
 // The trusted kernel of softmax: other kernels are checked against it, so it is written to be obviously right.
-#include "lib/blend.cuh"
 #include "lib/index.cuh"
 #include "lib/math.cuh"
+#include "lib/store.cuh"
 
 // Splits a row's number into its coordinates, last dimension first, and moves x and y there.
 template <int DIMENSION>
@@ -18,8 +18,15 @@ __device__ __forceinline__ void move_to_row(Index row, const TX*& x, TY*& y) {
   }
 }
 
+// Elements of the dimensions after the axis.
+__host__ __device__ constexpr Index inner_elements() {
+  Index elements = 1;
+  for (int i = AXIS + 1; i < RANK; ++i) elements *= static_cast<Index>(EXTENTS[i]);
+  return elements;
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS)
-    softmax_simple(const TX* x, TY* y, float alpha, float beta, long long n) {
+    softmax_simple(const TX* x, TY* y, float alpha, float beta, UserArguments user, long long n) {
   constexpr long long x_stride = X_STRIDES[AXIS], y_stride = Y_STRIDES[AXIS];
   const Index rows = DYNAMIC_N ? static_cast<Index>(n) * ROWS_PER_IMAGE : ROWS;
   const Index row = global_thread<THREADS, Index>();
@@ -37,6 +44,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     TY* target = y + i * Index(y_stride);
     float old = 0.0f;
     if constexpr (BETA != SCALE_ZERO) old = to_float(*target);
-    *target = from_float<TY>(blended<ALPHA, BETA>(value, alpha, old, beta));
+    constexpr Index INNER = inner_elements();
+    UserValues user_values;
+    load_user_element(user, (row / INNER * ROW + i) * INNER + row % INNER, user_values);
+    *target = from_float<TY>(stored_value(value, old, 0, user_values, {alpha, beta, user}));
   }
 }

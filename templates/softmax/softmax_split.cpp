@@ -46,7 +46,8 @@ Program program(const Shape& shape, const SoftmaxForward& softmax, const Target&
 
   Launch normalise = statistics;
   normalise.entry = "softmax_split_normalise";
-  normalise.arguments = {OperandArgument{"x"}, OperandArgument{"y"}, Scalar::alpha, Scalar::beta, WorkspaceArgument{0}};
+  normalise.arguments = {OperandArgument{"x"}, OperandArgument{"y"}, Scalar::alpha,
+                         Scalar::beta,         UserArgument{},       WorkspaceArgument{0}};
 
   Program program{{emit.source(prelude)}, {statistics, normalise}};
   program.workspace_bytes = softmax.rows() * shape.splits * statistics_bytes;

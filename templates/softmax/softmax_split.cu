@@ -27,12 +27,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) softmax_split_statistics(c
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    softmax_split_normalise(const TX* x, TY* y, float alpha, float beta, const RowStatistics* parts) {
+    softmax_split_normalise(const TX* x, TY* y, float alpha, float beta, UserArguments user,
+                            const RowStatistics* parts) {
   const Part part = part_of_block();
   RowStatistics row = RowStatistics::of_nothing();
 #pragma unroll
   for (int split = 0; split < SPLITS; ++split) row.merge(parts[part.row * SPLITS + split]);
-  block_normalise<THREADS, VECTOR, LOG, ALPHA, BETA>(x + part.row * Index(X_ROW_STRIDE) + part.begin,
-                                                     y + part.row * Index(Y_ROW_STRIDE) + part.begin, part.length, row,
-                                                     alpha, beta);
+  block_normalise<THREADS, VECTOR, LOG>(x + part.row * Index(X_ROW_STRIDE) + part.begin, y,
+                                        part.row * Index(Y_ROW_STRIDE) + part.begin, part.length, row,
+                                        {alpha, beta, user});
 }

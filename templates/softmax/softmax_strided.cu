@@ -4,7 +4,6 @@
 // threads read neighbouring addresses, and every AXIS_LANES-th element of them; the threads that share rows meet in
 // shared memory. With KEEP a thread's elements stay in registers between the one read and the one write; without, rows
 // of any length are read twice. Parameters: softmax_strided.cpp.
-#include "lib/blend.cuh"
 #include "lib/index.cuh"
 #include "lib/softmax.cuh"
 #include "lib/store.cuh"
@@ -56,14 +55,14 @@ __device__ __forceinline__ void merge_lanes(int inner_lane, int axis_lane, RowSt
 }
 
 extern "C" __global__ void __launch_bounds__(INNER_LANES* AXIS_LANES)
-    softmax_strided(const TX* x, TY* y, float alpha, float beta, long long) {
+    softmax_strided(const TX* x, TY* y, float alpha, float beta, UserArguments user, long long) {
   const int inner_lane = static_cast<int>(threadIdx.x) % INNER_LANES;
   const int axis_lane = static_cast<int>(threadIdx.x) / INNER_LANES;
   const Index outer = static_cast<Index>(blockIdx.x) / SLICES;
   const Index column = static_cast<Index>(blockIdx.x) % SLICES * COLUMNS + inner_lane * VECTOR;
   const bool active = column < INNER;  // idle threads stay for the barrier
   x += outer * Index(X_OUTER_STRIDE) + column;
-  y += outer * Index(Y_OUTER_STRIDE) + column;
+  const Index y_column = outer * Index(Y_OUTER_STRIDE) + column;
 
   Elements group[GROUP];
   RowStatistics rows[VECTOR];
@@ -90,7 +89,7 @@ extern "C" __global__ void __launch_bounds__(INNER_LANES* AXIS_LANES)
       float values[VECTOR];
 #pragma unroll
       for (int j = 0; j < VECTOR; ++j) values[j] = normalised[j](to_float(group[k][j]));
-      store_blended<ALPHA, BETA>(y + i * Index(Y_AXIS_STRIDE), values, alpha, beta);
+      store_run<false>(y, y_column + i * Index(Y_AXIS_STRIDE), values, 0, {alpha, beta, user});
     }
   }
 }

@@ -1,7 +1,6 @@
 // Softmax or log-softmax of contiguous rows that fit the registers of LANES neighbouring threads of a warp.
 //
 // A row is read once; its maximum, its sum and the result are made from registers. Parameters: softmax_warp.cpp.
-#include "lib/blend.cuh"
 #include "lib/index.cuh"
 #include "lib/reduce.cuh"
 #include "lib/softmax.cuh"
@@ -14,14 +13,14 @@ static_assert(ROW % VECTOR == 0, "a vector must not cross the end of a row");
 static_assert(THREADS % 32 == 0, "shuffles need whole warps");
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    softmax_warp(const TX* x, TY* y, float alpha, float beta, long long n) {
+    softmax_warp(const TX* x, TY* y, float alpha, float beta, UserArguments user, long long n) {
   const Index rows = DYNAMIC_N ? static_cast<Index>(n) * ROWS_PER_IMAGE : ROWS;
   const Index thread = global_thread<THREADS, Index>();
   const Index row = thread / LANES;
   const int first = static_cast<int>(thread % LANES) * VECTOR;
   const bool active = row < rows;  // idle lanes stay for the shuffles
   x += row * Index(X_ROW_STRIDE);
-  y += row * Index(Y_ROW_STRIDE);
+  const Index y_row = row * Index(Y_ROW_STRIDE);
 
   float elements[STEPS][VECTOR];
   float maximum = -infinity();
@@ -54,6 +53,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if (!active || i >= ROW) break;
 #pragma unroll
     for (int j = 0; j < VECTOR; ++j) elements[step][j] = normalised(elements[step][j]);
-    store_blended<ALPHA, BETA>(y + i, elements[step], alpha, beta);
+    store_run<false>(y, y_row + i, elements[step], 0, {alpha, beta, user});
   }
 }

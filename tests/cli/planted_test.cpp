@@ -52,7 +52,9 @@ TEST_F(PlantedBug, VerifyNamesEveryVariantThatIsWrong) {
 TEST_F(PlantedBug, VerifyReportsAVariantThatCrashesAndGoesOn) {
   write_template(
       "softmax/softmax_warp.cu",
-      "extern \"C\" __global__ void softmax_warp(const TX* x, TY* y, float alpha, float beta, long long n) {\n"
+      "#include \"lib/user_code.cuh\"\n"
+      "extern \"C\" __global__ void softmax_warp(const TX* x, TY* y, float alpha, float beta, UserArguments user,\n"
+      "                                        long long n) {\n"
       "  y[1ll << 40] = x[0];\n"
       "}\n");
   const Outcome outcome = kiln({"verify", softmax});

@@ -15,12 +15,13 @@ using testing::HasSubstr;
 
 class CompileTest : public testing::Test {
  protected:
-  static Program program(std::vector<std::string> sources) {
+  static Program program(std::vector<std::string> sources, const std::vector<Argument>& arguments = {}) {
     Program made;
     for (size_t i = 0; i < sources.size(); ++i) {
       Launch launch;
       launch.source = i;
       launch.entry = "k" + std::to_string(i);
+      launch.arguments = arguments;
       made.steps.emplace_back(launch);
     }
     made.sources = std::move(sources);
@@ -36,7 +37,8 @@ TEST_F(CompileTest, GivesPtxCubinAndResourcesOfEverySource) {
       compile(*nvrtc,
               program({"extern \"C\" __global__ void k0(float* y) { __shared__ float s[64]; s[threadIdx.x] = 1; "
                        "__syncthreads(); y[0] = s[0]; }",
-                       "extern \"C\" __global__ void k1(float* y) { y[0] = 2; }"}),
+                       "extern \"C\" __global__ void k1(float* y) { y[0] = 2; }"},
+                      {OperandArgument{"y"}}),
               target);
   ASSERT_EQ(compiled.images.size(), 2U);
   for (size_t i = 0; i < 2; ++i) {
@@ -56,6 +58,19 @@ TEST_F(CompileTest, NamesKernelAndLineOfAnError) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::compile_failed);
     EXPECT_THAT(error.what(), HasSubstr("k0.cu(2)"));
+  }
+}
+
+TEST_F(CompileTest, RefusesALaunchWithTooFewArguments) {
+  const std::string source =
+      "struct S { float a[7]; };\nextern \"C\" __global__ void k0(float* y, S s, long long n) {}";
+  EXPECT_NO_THROW(compile(*nvrtc, program({source}, {OperandArgument{"y"}, UserArgument{}, Scalar::n}), target));
+  try {
+    compile(*nvrtc, program({source}, {OperandArgument{"y"}, Scalar::n}), target);
+    ADD_FAILURE() << "a missing argument was not noticed";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::compile_failed);
+    EXPECT_THAT(error.what(), HasSubstr("kernel k0 has 3 parameters, but its launch gives it 2 arguments"));
   }
 }
 

@@ -76,22 +76,18 @@ VariantChecker::VariantChecker(const Catalogue& catalogue, const Request& reques
       target_(target.value_or(TestDevice::get().target)),
       device_(device_for(target_)) {}
 
-execution::Executable VariantChecker::load(const Program& program) const {
-  const execution::CompiledProgram compiled = execution::compile(*device_.nvrtc, program, target_);
-  return {device_.context, compiled, checker_->operand_names()};
+execution::Executable VariantChecker::load(const Program& program, const std::vector<std::string>& operands) const {
+  return {device_.context, execution::compile(*device_.nvrtc, program, target_), operands};
 }
 
 testing::AssertionResult VariantChecker::prepare() {
   if (checker_) return testing::AssertionSuccess();
   checker_.emplace(device_.context, request_, options_);
-  if (tuner::is_checked_in_full(request_, options_)) return testing::AssertionSuccess();
-  const Algorithm& trusted = catalogue_.trusted(request_.operation);
-  const std::optional<Config> config = trusted.space().first_legal(request_, target_);
-  if (!config) return testing::AssertionFailure() << "no legal point of the trusted " << trusted.name();
+  if (!tuner::needs_trusted(request_, options_)) return testing::AssertionSuccess();
   const tuner::Verdict verdict =
-      checker_->trust(load(trusted.program(catalogue_.library(), request_, target_, *config)));
+      checker_->trust(load(catalogue_.trusted_program(request_, target_), tuner::trusted_operand_names(request_)));
   if (verdict.passed) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << request_.key() << "\n  trusted " << trusted.name() << ": " << verdict.text;
+  return testing::AssertionFailure() << request_.key() << "\n  trusted: " << verdict.text;
 }
 
 testing::AssertionResult VariantChecker::matches_reference(const Choice& choice) {
@@ -106,7 +102,7 @@ testing::AssertionResult VariantChecker::matches_reference(const Choice& choice)
 testing::AssertionResult VariantChecker::matches_reference(const Program& program, const std::string& name) {
   try {
     if (testing::AssertionResult prepared = prepare(); !prepared) return prepared;
-    const tuner::Verdict verdict = checker_->check(load(program));
+    const tuner::Verdict verdict = checker_->check(load(program, checker_->operand_names()));
     if (verdict.passed) return testing::AssertionSuccess() << verdict.text;
     return testing::AssertionFailure() << request_.key() << "\n  " << name << ": " << verdict.text;
   } catch (const std::exception& error) {

@@ -5,6 +5,8 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "kiln/device/context.h"
 #include "kiln/device/nvrtc.h"
@@ -48,8 +50,8 @@ class VariantChecker {
   testing::AssertionResult matches_reference(const Program& program, const std::string& name);
 
  private:
-  execution::Executable load(const Program& program) const;
-  /// Runs the trusted variant first, if the request is too large for a check of every element with the reference.
+  execution::Executable load(const Program& program, const std::vector<std::string>& operands) const;
+  /// Runs the trusted variant first, if the check needs it.
   testing::AssertionResult prepare();
 
   const Catalogue& catalogue_;

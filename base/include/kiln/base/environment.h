@@ -24,6 +24,7 @@ struct Environment {
   std::optional<std::string> template_path;  ///< KILN_TEMPLATE_PATH: folder whose templates override built-in ones.
   std::optional<std::string> kernel_store;   ///< KILN_KERNEL_STORE: folder of compiled kernels; "off" for none.
   std::optional<uint64_t> kernel_store_mib;  ///< KILN_KERNEL_STORE_MIB: the most it may hold, in MiB.
+  std::vector<std::string> user_templates;   ///< KILN_USER_TEMPLATES: colon-separated folders of user templates.
   std::string cache_home;                    ///< XDG_CACHE_HOME, else HOME/.cache; empty if neither is set.
   std::vector<std::string> data_dirs;        ///< XDG_DATA_DIRS, else /usr/local/share and /usr/share.
 

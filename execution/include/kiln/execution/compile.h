@@ -35,8 +35,10 @@ struct CompiledProgram {
 
 /// Compiles every source of `program` for the real architecture of `target`. Thread-safe.
 ///
-/// Throws Error(compile_failed) with NVRTC's log, Error(unsupported) if `nvrtc` does not know the architecture. Cannot
-/// be interrupted (ptxas may hang): where a time limit matters, run it in a process of its own.
+/// Throws Error(compile_failed) with NVRTC's log, or if a launch gives its kernel another number of arguments than it
+/// has parameters; UserCodeError (user_code_error.h) for a mistake in user code; Error(unsupported) if `nvrtc` does not
+/// know the architecture. Cannot be interrupted (ptxas may hang): where a time limit matters, run it in a process of
+/// its own.
 CompiledProgram compile(const device::Nvrtc& nvrtc, const Program& program, const Target& target);
 
 /// As above, but takes the result from `kernels` where it is there, made by any process, and leaves it there where it

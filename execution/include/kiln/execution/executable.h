@@ -14,6 +14,7 @@
 #include "kiln/device/context.h"
 #include "kiln/device/module.h"
 #include "kiln/execution/compile.h"
+#include "kiln/generator/expression.h"
 
 namespace kiln::execution {
 
@@ -23,6 +24,7 @@ struct Scalars {
   float beta = 0;
   float clip_lo = -std::numeric_limits<float>::infinity();
   float clip_hi = std::numeric_limits<float>::infinity();
+  std::array<float, Expression::max_scalars> user{};  ///< Those of the request's user code.
 };
 
 /// Modules loaded, kernels found, large dynamic shared memory permitted, argument lists resolved. Move-only.
@@ -86,6 +88,7 @@ class Executable {
   std::vector<LoadedLaunch> launches_;
   std::vector<LoadedStep> steps_;
   std::vector<int64_t> workspace_offsets_;  // of the slots from first_workspace_slot() on
+  std::vector<uint8_t> user_tensors_;       // slots of the operands of user code
   int64_t workspace_bytes_ = 0;
   bool deterministic_ = true;
   size_t operand_count_ = 0;

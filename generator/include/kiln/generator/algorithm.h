@@ -45,37 +45,39 @@ class Algorithm {
   /// Predicts legal points of one request: what depends on the request alone is worked out here, once.
   std::function<Estimate(const Config&)> predictor(const Request& request, const Target& target,
                                                    const DeviceFigures& device) const;
-  /// Covers the template, every piece it includes, and the descriptor: a stored time is stale when it changes.
+  /// Covers the template, every piece it includes, and the descriptor (.cpp or .json): a stored time is stale when it
+  /// changes.
   std::string digest(const SourceLibrary& library) const;
 
- private:
-  template <class Parameters, class Problem>
-  friend class Describe;
-
+  /// What an algorithm is made of. Algorithms of this library are declared with describe(); those that are read at run
+  /// time fill it in themselves.
   struct Definition {
     std::string name, operation, template_path;
     bool trusted = false;
+    bool takes_prologue = false;  ///< Its kernels pass x through the prologue of user code.
     Space space;
     std::function<std::optional<std::string>(const Request&, const Target&)> refusal;
     std::function<Program(const SourceLibrary&, const Request&, const Target&, const Config&)> program;
     std::function<std::function<Estimate(const Config&)>(const Request&, const Target&, const DeviceFigures&)>
         predictor;
   };
-  explicit Algorithm(std::shared_ptr<const Definition> definition) : definition_(std::move(definition)) {}
+  explicit Algorithm(Definition definition) : definition_(std::make_shared<const Definition>(std::move(definition))) {}
 
+ private:
   std::shared_ptr<const Definition> definition_;
 };
 
 /// What a descriptor's program function gets to make sources with.
 class Emitter {
  public:
-  Emitter(const SourceLibrary& library, std::string template_path, std::string title)
-      : library_(library), template_path_(std::move(template_path)), title_(std::move(title)) {}
-  /// The algorithm's template specialised by `prelude`.
-  std::string source(const Prelude& prelude) const { return specialise(library_, template_path_, prelude, title_); }
+  Emitter(const SourceLibrary& library, const Request& request, std::string template_path, std::string title)
+      : library_(library), request_(request), template_path_(std::move(template_path)), title_(std::move(title)) {}
+  /// The algorithm's template specialised by `prelude` and the request's user code.
+  std::string source(Prelude prelude) const;
 
  private:
   const SourceLibrary& library_;
+  const Request& request_;
   std::string template_path_;
   std::string title_;
 };
@@ -105,6 +107,12 @@ class Describe {
   /// Marks the operation's trusted algorithm.
   Describe&& trusted() && {
     definition_.trusted = true;
+    return std::move(*this);
+  }
+
+  /// Says that the kernels pass every element of x through user_entered() (lib/user_code.cuh).
+  Describe&& takes_prologue() && {
+    definition_.takes_prologue = true;
     return std::move(*this);
   }
 
@@ -141,7 +149,8 @@ class Describe {
     definition_.program = [make, members = members_, name = definition_.name, path = definition_.template_path](
                               const SourceLibrary& library, const Request& request, const Target& target,
                               const Config& config) {
-      const Emitter emit(library, path, request.key() + "\n" + name + " " + config.print() + " " + target.arch.name());
+      const Emitter emit(library, request, path,
+                         request.key() + "\n" + name + " " + config.print() + " " + target.arch.name());
       return make(parameters_at(*members, config), problem_of(request), target, emit);
     };
     return std::move(*this);
@@ -155,7 +164,7 @@ class Describe {
       return [predict, members, target, device, problem = std::make_shared<const Problem>(problem_of(request))](
                  const Config& config) { return predict(parameters_at(*members, config), *problem, target, device); };
     };
-    return Algorithm(std::make_shared<const typename Algorithm::Definition>(std::move(definition_)));
+    return Algorithm(std::move(definition_));
   }
 
  private:
@@ -182,7 +191,7 @@ class Describe {
     return parameters;
   }
 
-  typename Algorithm::Definition definition_;
+  Algorithm::Definition definition_;
   std::shared_ptr<Members> members_ = std::make_shared<Members>();
 };
 

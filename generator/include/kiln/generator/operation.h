@@ -55,6 +55,8 @@ class Operation {
   /// Whether requests may permit arithmetic (`acc=f32 tf32 ...`); pooling and softmax have no such choice.
   virtual bool has_arithmetic() const { return false; }
   virtual bool has_epilogue() const { return false; }
+  /// What user code calls the channel, dimension 1 of y; empty if the operation knows no channels.
+  virtual std::string_view channel_name() const { return {}; }
 
   /// Expands short forms of attributes (`pad=1,1` to four values). All attributes and the given operands are there.
   virtual void complete_attributes(Request& request) const = 0;
@@ -75,5 +77,12 @@ const Operation& operation(std::string_view name);
 
 /// Completes, canonicalises and validates a request made by hand; what every builder ends with.
 Request finished(Request request);
+
+/// What stands between prologue and epilogue of `request`'s user code: the same request without the code, its x and y
+/// f32 in logical order without gaps, its batch fixed (the bucket's top if it was dynamic).
+Request without_user_code(const Request& request);
+
+/// `request`, a finished one, with user code as its epilogue, and the tensors that it reads by their names there.
+Request with_user_epilogue(Request request, const UserCode& code, std::vector<Operand> tensors);
 
 }  // namespace kiln

@@ -31,10 +31,16 @@ struct WorkspaceArgument {
   bool operator==(const WorkspaceArgument&) const = default;
 };
 
+/// What the request's user code reads: struct UserArguments of lib/user_code.cuh, a pointer to each of its tensors and
+/// then its scalars. Something without meaning if there is none.
+struct UserArgument {
+  bool operator==(const UserArgument&) const = default;
+};
+
 /// A value of the call. `n` is passed as long long, the others as float.
 enum class Scalar { n, alpha, beta, clip_lo, clip_hi };
 
-using Argument = std::variant<OperandArgument, WorkspaceArgument, Scalar>;
+using Argument = std::variant<OperandArgument, WorkspaceArgument, Scalar, UserArgument>;
 
 /// Start one kernel. A grid with a zero extent (an empty batch) starts nothing.
 struct Launch {

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "kiln/generator/expression.h"
 #include "kiln/generator/tensor_spec.h"
 
 namespace kiln {
@@ -69,11 +70,14 @@ std::string_view to_string(EpilogueStage stage);
 /// A request made by parse() or by an operation's builder is complete (every attribute present), canonical and valid.
 struct Request {
   std::string operation;
-  std::vector<Operand> operands;      ///< In the operation's order; those of the epilogue last.
+  std::vector<Operand> operands;      ///< In the operation's order; those of the epilogue, then of user code, last.
   std::vector<Attribute> attributes;  ///< In the operation's order; all of them.
   Arithmetic arithmetic;
   Blend blend;
   std::vector<EpilogueStage> epilogue;
+  /// User code in place of the stages: `epilogue=user:<digest>`. Its tensors are operands called `epilogue.<name>`, of
+  /// the extents of y or, one element a channel, of y's second extent.
+  UserCode user_epilogue;
 
   /// `n=?`: the batch is a call argument, at most that of the operands here, which is a power of two: the top of its
   /// bucket. One compiled kernel serves every batch of the bucket, and 0.
@@ -81,8 +85,8 @@ struct Request {
 
   /// Parses a request line and completes it: an inferable output, `pad=1,1` for both sides, unit strides and the like
   /// may be left out. Throws Error(parse_error) with the column for malformed text, Error(invalid_argument) for a
-  /// request that makes no sense.
-  static Request parse(std::string_view line);
+  /// request that makes no sense. `expressions` gives texts to the user code in it, by name or by digest.
+  static Request parse(std::string_view line, const Expressions& expressions = {});
 
   /// The canonical line.
   std::string key() const;
@@ -115,8 +119,18 @@ struct RequestLine {
   int64_t count = 1;  ///< How often the layer occurs in its model (` *3`); not part of the key.
 };
 
-/// Parses the text of a requests file: one request a line, `#` comments, blank lines, an optional last ` *3`.
-/// Throws Error(parse_error) naming the line and column.
+/// What stands before the name of a user's tensor in a request.
+inline constexpr std::string_view user_epilogue_prefix = "epilogue.";
+
+/// Whether `operand` is a tensor of user code.
+bool is_user_operand(std::string_view operand);
+/// Whether the user's tensor `spec` has one element a channel of `request`'s output; if not it has one an element.
+bool is_per_channel(const Request& request, const TensorSpec& spec);
+
+/// Parses the text of a requests file: one request a line, `#` comments, blank lines, an optional last ` *3`, and
+/// definitions of the expressions that later lines name (print_definition()). Throws Error(parse_error) naming the line
+/// and column. `expressions`: those known before; definitions are added to it.
+std::vector<RequestLine> parse_requests(std::string_view text, Expressions& expressions);
 std::vector<RequestLine> parse_requests(std::string_view text);
 
 }  // namespace kiln

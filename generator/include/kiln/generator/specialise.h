@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kiln/generator/dtype.h"
@@ -39,14 +40,24 @@ class Prelude {
   /// `using NAME = int;`, or `long long` if `wide`: the type that holds element offsets.
   Prelude& index_type(std::string_view name, bool wide);
 
+  /// What stands in the template where it says `#include "PLACE"`: a user's code. Lines of the kernel that follow keep
+  /// their numbers (`#line`).
+  Prelude& place(std::string place, std::string text);
+
   const std::string& text() const { return text_; }
+  /// Every constant() and flag() so far, in order.
+  const std::vector<std::pair<std::string, int64_t>>& constants() const { return constants_; }
+  const std::map<std::string, std::string, std::less<>>& places() const { return places_; }
 
  private:
   std::string text_;
+  std::vector<std::pair<std::string, int64_t>> constants_;
+  std::map<std::string, std::string, std::less<>> places_;
 };
 
 /// The self-contained source: a comment with `title`, lib/types.cuh, the prelude, then the template with every
-/// `#include "lib/..."` replaced by that file, once. Throws Error(internal) for a missing file or a cycle.
+/// `#include "lib/..."` replaced by that file, once, and every `#include "user/..."` by what the prelude places there.
+/// Throws Error(internal) for a missing file or place or a cycle.
 std::string specialise(const SourceLibrary& library, const std::string& template_path, const Prelude& prelude,
                        std::string_view title);
 

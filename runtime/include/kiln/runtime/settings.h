@@ -11,7 +11,8 @@
 
 namespace kiln {
 
-/// Every algorithm, made from the built-in templates or from those of KILN_TEMPLATE_PATH.
+/// Every algorithm, made from the built-in templates or from those of KILN_TEMPLATE_PATH, and those of
+/// KILN_USER_TEMPLATES.
 Catalogue catalogue_of(const Environment& environment);
 
 /// `given`, else KILN_CACHE, else kiln/tuning.db in the user's cache folder. Nothing if that is "off" or there is no

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "kiln/generator/catalogue.h"
 #include "kiln/generator/specialise.h"
@@ -22,5 +24,8 @@ SourceLibrary sources_from(const std::filesystem::path& folder);
 
 /// Every algorithm of Kiln, generating from `library`.
 Catalogue make_catalogue(SourceLibrary library);
+/// The same with the user templates of some folders; see read_user_templates(). Throws Error as that and
+/// user_algorithms() do, and Error(invalid_argument) for a user template that is called as an algorithm of Kiln.
+Catalogue make_catalogue(SourceLibrary library, const std::vector<std::string>& user_folders);
 
 }  // namespace kiln

@@ -5,9 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kiln/device/context.h"
@@ -33,6 +35,25 @@ struct CheckOptions {
 /// reference.
 bool is_checked_in_full(const Request& request, const CheckOptions& options);
 
+/// Whether the check of `request` needs the result of Catalogue::trusted_program(): it is not in full, or user code
+/// makes the result, which no reference knows.
+bool needs_trusted(const Request& request, const CheckOptions& options);
+
+/// The operands that an Executable of Catalogue::trusted_program() has to be made with, in order.
+std::vector<std::string> trusted_operand_names(const Request& request);
+
+/// What a Checker runs: anything that computes a request as Executable::run() does.
+struct Checkable {
+  std::function<void(cuda_abi::CUstream stream, std::span<const cuda_abi::CUdeviceptr> operands,
+                     const execution::Scalars& scalars, int64_t n, cuda_abi::CUdeviceptr workspace)>
+      run;
+  int64_t workspace_bytes = 0;
+
+  /// `variant` must outlive it.
+  Checkable(const execution::Executable& variant);  // NOLINT(google-explicit-constructor)
+  Checkable(decltype(run) function, int64_t workspace) : run(std::move(function)), workspace_bytes(workspace) {}
+};
+
 /// What the check of one variant found.
 struct Verdict {
   bool passed = false;
@@ -43,6 +64,9 @@ struct Verdict {
 };
 
 /// Operands of one request on a device, between red zones; and what a right variant makes of them.
+///
+/// With user code the reference ends where the code begins: the trusted variant's `acc`, in f32, is compared with it,
+/// and a variant's results with what the user's code itself makes of every acc within the bounds (docs/numerics.md).
 ///
 /// For every fill, and for a dynamic request at several batches (0, 1, one below a bucket's end, ...): outputs and
 /// workspace are poisoned with NaN, the variant runs, and then the red zones before and after every buffer, the inputs,
@@ -61,13 +85,13 @@ class Checker {
   /// Names of the request's operands: what Executables checked here must be made with.
   std::vector<std::string> operand_names() const;
 
-  /// Checks the trusted variant with the reference and keeps its results. Needed before check() unless
-  /// is_checked_in_full().
+  /// Runs the trusted program (made with trusted_operand_names()), checks it with the reference and keeps its results.
+  /// Needed before check() if needs_trusted().
   Verdict trust(const execution::Executable& trusted);
 
   /// Throws DriverError if the device reports a fault (then the context may be lost), Error(internal) if trust() was
   /// needed and did not pass.
-  Verdict check(const execution::Executable& variant);
+  Verdict check(const Checkable& variant);
 
   /// Samples of the device time of one run at the full batch, in seconds, after one warm-up run. On a real device each
   /// one starts with a cold L2: a buffer of twice its size is written before. The operands keep what the last check

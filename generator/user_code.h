@@ -1,0 +1,16 @@
+// How user code gets into a kernel: constants that describe what it reads, and its text where the template says so.
+#pragma once
+
+#include "kiln/generator/request.h"
+#include "kiln/generator/specialise.h"
+
+namespace kiln {
+
+/// Adds what lib/user_code.cuh needs to `prelude`: which parts there are, the description of the tensors, the places.
+/// Throws Error(invalid_argument) if the request has user code whose text is not known.
+void add_user_code(Prelude& prelude, const Request& request);
+
+/// Whether the request's user code changes the input. Throws as add_user_code().
+bool has_prologue(const Request& request);
+
+}  // namespace kiln

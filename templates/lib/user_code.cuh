@@ -1,0 +1,174 @@
+// The user's code of a request: where its text stands, and how kernels feed it.
+//
+// From the prelude: USER_EPILOGUE and USER_PROLOGUE (whether there is such a part), USER_TENSORS and USER_SCALARS (how
+// many it reads), and USER_DTYPES (the codes below), USER_PER_CHANNEL, USER_ALIGNMENTS (bytes) and USER_STRIDES
+// (elements, for each dimension of y; one tensor after the other), USER_RANK and USER_EXTENTS of y. A tensor with one
+// element for each element of y has y's strides, but in kernels that go by coordinates.
+#include "lib/user_functions.cuh"
+#include "lib/vector.cuh"
+
+// What a call gives to the code. The block that a kernel takes by value (UserArgument of the generator).
+struct UserArguments {
+  const void* tensors[USER_TENSORS == 0 ? 1 : USER_TENSORS];
+  float scalars[USER_SCALARS == 0 ? 1 : USER_SCALARS];
+};
+
+// The elements of the tensors that belong to one element of y.
+struct UserValues {
+  float tensors[USER_TENSORS == 0 ? 1 : USER_TENSORS];
+};
+
+namespace user_code {
+
+// The channel of an element, for the code to ask for: `k < 8 ? acc : 0.0f`, `bias[k]`.
+struct ChannelIndex {
+  int value;
+  __device__ __forceinline__ explicit ChannelIndex(int channel) : value(channel) {}
+  __device__ __forceinline__ operator int() const { return value; }
+};
+
+// A tensor with one element a channel; both `bias` and `bias[k]` are that of this channel.
+struct ChannelValue {
+  float value;
+  __device__ __forceinline__ operator float() const { return value; }
+  __device__ __forceinline__ float operator[](ChannelIndex) const { return value; }
+};
+
+#pragma nv_diag_error 940  // a function without a return statement
+
+#include "user/functions"
+
+// ---- the user's prologue
+__device__ __forceinline__ float prologue(float x, int channel, const float* scalars){
+#include "user/prologue"
+}
+
+// ---- the user's epilogue
+__device__ __forceinline__ float epilogue(float acc, int channel, const UserValues& values, const float* scalars) {
+#include "user/epilogue"
+}
+
+}  // namespace user_code
+
+template <long long CODE>
+struct UserStorage;
+template <>
+struct UserStorage<0> {
+  using type = f32;
+};
+template <>
+struct UserStorage<1> {
+  using type = f16;
+};
+template <>
+struct UserStorage<2> {
+  using type = bf16;
+};
+
+// Values of the tensors from number I on for COUNT elements that lie side by side from element `offset` of y on: of
+// channel `channel`, or of the channels from it on if ALONG_CHANNEL. TY is that of y.
+template <bool ALONG_CHANNEL, class TY, int I = 0, int COUNT, class Index>
+__device__ __forceinline__ void load_user_run(const UserArguments& user, Index offset, int channel,
+                                              UserValues (&run)[COUNT]) {
+  if constexpr (I < USER_TENSORS) {
+    using T = typename UserStorage<USER_DTYPES[I]>::type;
+    const T* const tensor = static_cast<const T*>(user.tensors[I]);
+    if constexpr (USER_PER_CHANNEL[I] != 0) {
+      constexpr long long STRIDE = USER_STRIDES[I * USER_RANK + 1];
+#pragma unroll
+      for (int i = 0; i < COUNT; ++i) {
+        run[i].tensors[I] = to_float(load_readonly<1>(tensor + (ALONG_CHANNEL ? channel + i : channel) * STRIDE)[0]);
+      }
+    } else {
+      // A run of y is of accesses of up to 16 bytes, each at a multiple of its own size; so many elements of the tensor
+      // make an access where the tensor's alignment allows it.
+      constexpr int STEP = COUNT * sizeof(TY) <= 16 ? COUNT : 16 / sizeof(TY);
+      constexpr int ACCESS = STEP * sizeof(T) <= 16 ? STEP * sizeof(T) : 16;
+      constexpr int WIDTH = USER_ALIGNMENTS[I] % ACCESS == 0 ? STEP : 1;
+#pragma unroll
+      for (int i = 0; i < COUNT; i += WIDTH) {
+        const Vector<T, WIDTH> piece = load<WIDTH>(tensor + offset + i);
+#pragma unroll
+        for (int j = 0; j < WIDTH; ++j) run[i + j].tensors[I] = to_float(piece[j]);
+      }
+    }
+    load_user_run<ALONG_CHANNEL, TY, I + 1>(user, offset, channel, run);
+  }
+}
+
+// Offset of element number `element` of y, in logical order, in tensor I.
+template <int I, int DIMENSION = USER_RANK - 1>
+__device__ __forceinline__ long long user_offset(long long element) {
+  if constexpr (DIMENSION < 0) {
+    return 0;
+  } else {
+    constexpr long long EXTENT = USER_EXTENTS[DIMENSION], STRIDE = USER_STRIDES[I * USER_RANK + DIMENSION];
+    return element % EXTENT * STRIDE + user_offset<I, DIMENSION - 1>(element / EXTENT);
+  }
+}
+
+// Values of the tensors from number I on for element number `element` of y in logical order, whatever their strides.
+template <int I = 0>
+__device__ __forceinline__ void load_user_element(const UserArguments& user, long long element, UserValues& values) {
+  if constexpr (I < USER_TENSORS) {
+    using T = typename UserStorage<USER_DTYPES[I]>::type;
+    values.tensors[I] = to_float(static_cast<const T*>(user.tensors[I])[user_offset<I>(element)]);
+    load_user_element<I + 1>(user, element, values);
+  }
+}
+
+// An element of x of channel `channel` of its image as kernels compute with it: after the user's prologue, if there is
+// one. Padding is no element: it stays zero.
+template <class T>
+__device__ __forceinline__ float user_entered(T x, int channel, const UserArguments& user) {
+  if constexpr (USER_PROLOGUE) return user_code::prologue(to_float(x), channel, user.scalars);
+  return to_float(x);
+}
+
+// The same for a place that may be padding, where x was loaded as zero: then it stays zero.
+template <class T>
+__device__ __forceinline__ float user_entered_if(bool exists, T x, int channel, const UserArguments& user) {
+  if constexpr (USER_PROLOGUE) return exists ? user_code::prologue(to_float(x), channel, user.scalars) : 0.0f;
+  return to_float(x);
+}
+
+// What kernels keep between loading an element of x and computing with it: the element as it is stored, or what the
+// user's prologue made of it, which has to happen where it is known whether it is padding.
+template <class T, bool HAS_PROLOGUE = USER_PROLOGUE>
+struct UserKept {
+  using type = T;
+};
+template <class T>
+struct UserKept<T, true> {
+  using type = float;
+};
+
+template <class T>
+__device__ __forceinline__ typename UserKept<T>::type user_kept(T x, int channel, const UserArguments& user) {
+  if constexpr (USER_PROLOGUE) {
+    return user_entered(x, channel, user);
+  } else {
+    return x;
+  }
+}
+
+// COUNT elements of x as they are kept: of channel `channel`, or of the channels from it on if ALONG_CHANNEL.
+template <bool ALONG_CHANNEL, class T, int COUNT>
+__device__ __forceinline__ Vector<typename UserKept<T>::type, COUNT> user_kept(const Vector<T, COUNT>& x, int channel,
+                                                                               const UserArguments& user) {
+  if constexpr (USER_PROLOGUE) {
+    Vector<float, COUNT> result;
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) result[i] = user_entered(x[i], ALONG_CHANNEL ? channel + i : channel, user);
+    return result;
+  } else {
+    return x;
+  }
+}
+
+// The result after the user's epilogue, if there is one.
+__device__ __forceinline__ float user_finished(float acc, int channel, const UserValues& values,
+                                               const UserArguments& user) {
+  if constexpr (USER_EPILOGUE) return user_code::epilogue(acc, channel, values, user.scalars);
+  return acc;
+}

@@ -1,0 +1,316 @@
+// From the descriptor of a user template to an Algorithm.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "conv/conv_problem.h"
+#include "descriptor/parts.h"
+#include "kiln/base/error.h"
+#include "kiln/templates/user_templates.h"
+#include "pool/pool_problem.h"
+#include "softmax/softmax_rows.h"
+#include "user_descriptor.h"
+
+namespace kiln {
+namespace {
+
+constexpr int64_t most_grid_x = 2147483647, most_grid_yz = 65535;  // CUDA C++ Programming Guide, "Compute Capabilities"
+constexpr int64_t most_workspace = int64_t{1} << 40;
+constexpr int64_t workspace_alignment = 256;
+
+// Names and values of the constants that a kernel and the expressions of its descriptor see.
+using Values = std::map<std::string, int64_t, std::less<>>;
+
+IntegerExpression::Lookup lookup_in(const Values& values) {
+  return [&values](std::string_view name) -> std::optional<int64_t> {
+    const auto found = values.find(name);
+    return found == values.end() ? std::nullopt : std::optional(found->second);
+  };
+}
+
+int64_t evaluate(const DescriptorExpression& at, const Values& values) {
+  try {
+    return at.expression.evaluate(lookup_in(values));
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("field '{}': {}", at.field, error.message()), error.hint());
+  }
+}
+
+// What the descriptor may ask of one operand besides its strides: its element's bytes, its alignment and whether it is
+// packed.
+void add_operand(Prelude& prelude, const std::string& name, const TensorSpec& spec) {
+  const auto packed = [&](const char* order) { return spec.rank() == 4 && spec.is_packed(order); };
+  prelude.constant(name + "_BYTES", size_of(spec.dtype)).constant(name + "_ALIGNMENT", spec.alignment);
+  prelude.flag(name + "_NCHW", packed("nchw")).flag(name + "_NHWC", packed("nhwc"));
+}
+
+Prelude problem_prelude(const Request& request) {
+  if (request.operation == "conv_forward") {
+    Prelude prelude = descriptor::conv_prelude(descriptor::ConvProblem::of(request));
+    add_operand(prelude, "X", request.at("x"));
+    add_operand(prelude, "W", request.at("w"));
+    add_operand(prelude, "Y", request.at("y"));
+    prelude.flag("HAS_BIAS", request.find("bias") != nullptr);
+    prelude.flag("HAS_RESIDUAL", request.find("residual") != nullptr);
+    return prelude;
+  }
+  if (request.operation == "pool_forward") {
+    Prelude prelude = descriptor::pool_prelude(descriptor::PoolProblem::of(request));
+    add_operand(prelude, "X", request.at("x"));
+    add_operand(prelude, "Y", request.at("y"));
+    return prelude;
+  }
+  const SoftmaxForward softmax = SoftmaxForward::of(request);
+  Prelude prelude = descriptor::softmax_prelude(softmax);
+  const std::optional<descriptor::RowLayout> rows = descriptor::contiguous_rows(softmax);
+  prelude.flag("CONTIGUOUS_ROWS", rows.has_value());
+  prelude.constant("X_ROW_STRIDE", rows ? rows->x_outer_stride : 0);
+  prelude.constant("Y_ROW_STRIDE", rows ? rows->y_outer_stride : 0);
+  prelude.constant("X_BYTES", size_of(softmax.x.dtype)).constant("X_ALIGNMENT", softmax.x.alignment);
+  prelude.constant("Y_BYTES", size_of(softmax.y.dtype)).constant("Y_ALIGNMENT", softmax.y.alignment);
+  return prelude;
+}
+
+// The constants of a problem on a target, before any choice.
+Prelude base_prelude(const Request& request, const Target& target) {
+  Prelude prelude = problem_prelude(request);
+  prelude.flag("USER_CODE", static_cast<bool>(request.user_epilogue));
+  prelude.constant("ARCH", target.arch.major * 10 + target.arch.minor);
+  prelude.constant("MOST_THREADS", target.arch.threads_per_block).constant("MOST_SHARED", target.arch.shared_per_block);
+  return prelude;
+}
+
+Values values_of(const Prelude& prelude) {
+  return {prelude.constants().begin(), prelude.constants().end()};
+}
+
+// A request that every operation's constants can be named from.
+const Request& sample_request(const std::string& operation) {
+  static const std::map<std::string, Request, std::less<>> samples = {
+      {"conv_forward", Request::parse("conv_forward x=f32:1x1x1x1 w=f32:1x1x1x1")},
+      {"pool_forward", Request::parse("pool_forward x=f32:1x1x1x1 window=1")},
+      {"softmax_forward", Request::parse("softmax_forward x=f32:1x1")}};
+  const auto found = samples.find(operation);
+  if (found == samples.end()) {
+    throw Error(ErrorCode::unsupported, fmt::format("user templates cannot serve {}", operation));
+  }
+  return found->second;
+}
+
+// One user template, which its Algorithm's functions share.
+class UserTemplate {
+ public:
+  UserTemplate(UserDescriptor descriptor, std::string file) : d_(std::move(descriptor)), file_(std::move(file)) {
+    check_names();
+  }
+
+  Algorithm::Definition definition(const std::shared_ptr<const UserTemplate>& self) const {
+    Algorithm::Definition made;
+    made.name = d_.name;
+    made.operation = d_.operation;
+    made.takes_prologue = d_.prologue;
+    made.template_path = fmt::format("user/{}.cu", d_.name);
+    for (const UserDescriptor::Parameter& parameter : d_.parameters) {
+      made.space.add(Parameter{parameter.name, parameter.values});
+    }
+    for (const UserDescriptor::Condition& rule : d_.rules) {
+      made.space.add(Rule{rule.words, [self, &rule](const Request& request, const Target& target) {
+                            return [self, &rule, base = base_prelude(request, target)](Point point) {
+                              return holds(
+                                  [&] { return evaluate(rule.holds, values_of(self->prelude(base, point))) != 0; });
+                            };
+                          }});
+    }
+    made.space.add(Rule{"its launches fit the device", [self](const Request& request, const Target& target) {
+                          return [self, request, target, base = base_prelude(request, target)](Point point) {
+                            return holds([&] {
+                              (void)self->steps(request, target, values_of(self->prelude(base, point)));
+                              return true;
+                            });
+                          };
+                        }});
+    made.refusal = [self](const Request& request, const Target& target) { return self->refusal(request, target); };
+    made.program = [self](const SourceLibrary& library, const Request& request, const Target& target,
+                          const Config& config) { return self->program(library, request, target, config); };
+    made.predictor = [self](const Request& request, const Target& target, const DeviceFigures& device) {
+      Estimate estimate;
+      estimate.memory = roofline_seconds(request, target, device);
+      estimate.seconds = estimate.memory * 100 / static_cast<double>(self->d_.efficiency);
+      return [estimate](const Config&) { return estimate; };
+    };
+    return made;
+  }
+
+ private:
+  // A rule whose expression has no value, a division by zero for instance, does not hold.
+  template <class Evaluate>
+  static bool holds(const Evaluate& evaluate_rule) {
+    try {
+      return evaluate_rule();
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
+  [[noreturn]] void fail(const std::string& field, const std::string& what, const std::string& hint) const {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: field '{}': {}", file_, field, what), hint);
+  }
+
+  void check_names(const DescriptorExpression& at, const std::set<std::string, std::less<>>& known) const {
+    for (const IntegerExpression::Name& used : at.expression.names()) {
+      if (known.contains(used.name)) continue;
+      fail(at.field, fmt::format("'{}', column {}: there is no {}", at.expression.text(), used.column, used.name),
+           "docs/user-code.md lists the constants; parameters and constants of the descriptor may be used after them");
+    }
+  }
+
+  void check_names() const {
+    std::set<std::string, std::less<>> known;
+    const Target target{Arch::all().front(), 0, 0};
+    const Prelude sample = base_prelude(sample_request(d_.operation), target);
+    for (const auto& [name, value] : sample.constants()) known.insert(name);
+    const auto declare = [&](const std::string& field, const std::string& name) {
+      if (!known.insert(name).second)
+        fail(field, fmt::format("there is a constant {} already", name), "choose another name");
+    };
+    for (const UserDescriptor::Condition& condition : d_.applies) check_names(condition.holds, known);
+    for (const UserDescriptor::Parameter& parameter : d_.parameters) declare("parameters", parameter.name);
+    for (const UserDescriptor::Constant& constant : d_.constants) {
+      check_names(constant.value, known);
+      declare("constants", constant.name);
+    }
+    for (const UserDescriptor::Condition& rule : d_.rules) check_names(rule.holds, known);
+    if (d_.workspace) check_names(*d_.workspace, known);
+    for (const UserDescriptor::LaunchStep& launch : d_.launches) {
+      for (const UserDescriptor::Extent& extent : launch.grid) {
+        check_names(extent.blocks, known);
+        if (extent.per_block) check_names(*extent.per_block, known);
+      }
+      for (const DescriptorExpression& extent : launch.block) check_names(extent, known);
+      if (launch.dynamic_shared) check_names(*launch.dynamic_shared, known);
+      for (const UserDescriptor::LaunchArgument& argument : launch.arguments) {
+        if (const auto* offset = std::get_if<DescriptorExpression>(&argument)) check_names(*offset, known);
+      }
+    }
+  }
+
+  std::optional<std::string> refusal(const Request& request, const Target& target) const {
+    const Values values = values_of(base_prelude(request, target));
+    for (const UserDescriptor::Condition& condition : d_.applies) {
+      try {
+        if (evaluate(condition.holds, values) == 0) return condition.words;
+      } catch (const Error& error) {
+        return fmt::format("{} ({})", condition.words, error.message());
+      }
+    }
+    return std::nullopt;
+  }
+
+  // The constants of a point: the problem's, the parameters and what the descriptor makes of them.
+  Prelude prelude(Prelude base, Point point) const {
+    for (size_t i = 0; i < d_.parameters.size(); ++i) base.constant(d_.parameters[i].name, point[i]);
+    for (const UserDescriptor::Constant& constant : d_.constants) {
+      base.constant(constant.name, evaluate(constant.value, values_of(base)));
+    }
+    return base;
+  }
+
+  // The value of an expression, in a range that a launch can have.
+  static int64_t within(const DescriptorExpression& at, const Values& values, int64_t least, int64_t most) {
+    const int64_t value = evaluate(at, values);
+    if (value >= least && value <= most) return value;
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("field '{}' is {}, outside {} to {}", at.field, value, least, most));
+  }
+
+  static Count grid_extent(const UserDescriptor::Extent& extent, const Request& request, const Values& values,
+                           int64_t most) {
+    if (!extent.per_block) return Count{within(extent.blocks, values, 0, most), 0, 1};
+    const int64_t items = within(extent.blocks, values, 0, int64_t{1} << 40);
+    const int64_t per_block = within(*extent.per_block, values, 1, most_grid_x);
+    const Count count = descriptor::blocks_for(items, request.batch(), request.dynamic_batch, per_block);
+    if (count.at(request.batch()) > most) {
+      throw Error(ErrorCode::invalid_argument, fmt::format("field '{}' gives too large a grid", extent.blocks.field));
+    }
+    return count;
+  }
+
+  std::vector<Step> steps(const Request& request, const Target& target, const Values& values) const {
+    std::vector<Step> made;
+    const int64_t workspace = workspace_bytes(values);
+    for (const UserDescriptor::LaunchStep& step : d_.launches) {
+      Launch launch;
+      launch.entry = step.kernel;
+      for (size_t i = 0; i < step.grid.size(); ++i) {
+        launch.grid[i] = grid_extent(step.grid[i], request, values, i == 0 ? most_grid_x : most_grid_yz);
+      }
+      int64_t threads = 1;
+      for (size_t i = 0; i < step.block.size(); ++i) {
+        const int64_t extent = within(step.block[i], values, 1, i == 2 ? 64 : target.arch.threads_per_block);
+        launch.block[i] = static_cast<unsigned>(extent);
+        threads *= extent;
+      }
+      if (threads > target.arch.threads_per_block) {
+        throw Error(ErrorCode::invalid_argument, fmt::format("kernel {} has {} threads a block", step.kernel, threads));
+      }
+      if (step.dynamic_shared) {
+        launch.dynamic_shared_bytes =
+            static_cast<unsigned>(within(*step.dynamic_shared, values, 0, target.arch.shared_per_block));
+      }
+      for (const UserDescriptor::LaunchArgument& argument : step.arguments) {
+        const auto* offset = std::get_if<DescriptorExpression>(&argument);
+        launch.arguments.push_back(offset == nullptr ? std::get<Argument>(argument)
+                                                     : WorkspaceArgument{within(*offset, values, 0, workspace)});
+      }
+      made.emplace_back(std::move(launch));
+    }
+    return made;
+  }
+
+  int64_t workspace_bytes(const Values& values) const {
+    if (!d_.workspace) return 0;
+    const int64_t bytes = within(*d_.workspace, values, 0, most_workspace);
+    return (bytes + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
+  }
+
+  Program program(const SourceLibrary& library, const Request& request, const Target& target,
+                  const Config& config) const {
+    std::vector<int64_t> point;
+    for (const UserDescriptor::Parameter& parameter : d_.parameters) {
+      point.push_back(config.find(parameter.name).value());  // Space::refusal() has seen the config before
+    }
+    const Prelude constants = prelude(base_prelude(request, target), point);
+    const Values values = values_of(constants);
+    const Emitter emit(library, request, fmt::format("user/{}.cu", d_.name),
+                       fmt::format("{}\n{} {} {}", request.key(), d_.name, config.print(), target.arch.name()));
+    Program made;
+    made.sources = {emit.source(constants)};
+    made.steps = steps(request, target, values);
+    made.workspace_bytes = workspace_bytes(values);
+    made.deterministic = d_.deterministic;
+    return made;
+  }
+
+  UserDescriptor d_;
+  std::string file_;
+};
+
+}  // namespace
+
+std::vector<Algorithm> user_algorithms(const SourceLibrary& user) {
+  std::vector<Algorithm> algorithms;
+  for (const auto& [path, text] : user.files()) {
+    constexpr std::string_view folder = "user/", extension = ".json";
+    if (!path.ends_with(extension)) continue;
+    const std::string name = path.substr(folder.size(), path.size() - folder.size() - extension.size());
+    const std::string file = name + ".json";
+    const auto made = std::make_shared<const UserTemplate>(parse_user_descriptor(name, file, text), file);
+    algorithms.emplace_back(made->definition(made));
+  }
+  return algorithms;
+}
+
+}  // namespace kiln

@@ -1,0 +1,200 @@
+#include "kiln/generator/expression.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kiln/base/error.h"
+#include "kiln/generator/operation.h"
+#include "kiln/generator/request.h"
+
+namespace kiln {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string error_of(const std::string& text, std::vector<std::string> tensors = {},
+                     std::vector<std::string> scalars = {}) {
+  try {
+    const Expression expression(text, std::move(tensors), std::move(scalars));
+    return "accepted";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST(Expression, KeepsItsTextInOneForm) {
+  const Expression expression("acc *  2  \r\n  + 1 // two\t\n\n");
+  EXPECT_EQ(expression.text(), "acc *  2\n  + 1 // two");
+  EXPECT_EQ(expression, Expression("acc *  2\n  + 1 // two"));
+  EXPECT_NE(expression, Expression("acc * 2\n  + 1 // two"));
+}
+
+TEST(Expression, DigestCoversTextAndNames) {
+  const Expression plain("acc * a + b", {"a", "b"});
+  EXPECT_EQ(plain.digest().size(), 32);
+  EXPECT_TRUE(is_expression_digest(plain.digest()));
+  EXPECT_EQ(plain.digest(), Expression("acc * a + b", {"b", "a"}).digest());  // tensors have no order of their own
+  EXPECT_NE(plain.digest(), Expression("acc * a + b", {"a"}, {"b"}).digest());
+  EXPECT_NE(plain.digest(), Expression("acc * a + b", {}, {"a", "b"}).digest());
+  EXPECT_NE(Expression("acc", {}, {"a", "b"}).digest(), Expression("acc", {}, {"b", "a"}).digest());
+}
+
+TEST(Expression, TellsExpressionsFromStatements) {
+  EXPECT_TRUE(Expression("acc + 1 // not a statement;").epilogue().one_expression);
+  EXPECT_TRUE(Expression("[&] { return acc; }()").epilogue().one_expression);
+  EXPECT_FALSE(Expression("return acc; // a statement").epilogue().one_expression);
+  EXPECT_FALSE(Expression("if (acc > 0) { return acc; } else { return 0; }").epilogue().one_expression);
+}
+
+TEST(Expression, SplitsFunctionsFromTheEpilogue) {
+  const Expression expression("float f();\nfloat g();\n---\nf() + g()");
+  EXPECT_EQ(expression.functions().text, "float f();\nfloat g();\n");
+  EXPECT_EQ(expression.functions().line, 1);
+  EXPECT_EQ(expression.epilogue().text, "f() + g()\n");
+  EXPECT_EQ(expression.epilogue().line, 4);
+  EXPECT_TRUE(expression.prologue().empty());
+  EXPECT_EQ(Expression("acc").epilogue().line, 1);
+}
+
+TEST(Expression, MayHaveAPrologue) {
+  const Expression both("float f();\n--- prologue\nf() + x\n---\nreturn acc;");
+  EXPECT_EQ(both.prologue().text, "f() + x\n");
+  EXPECT_EQ(both.prologue().line, 3);
+  EXPECT_TRUE(both.prologue().one_expression);
+  EXPECT_EQ(both.epilogue().line, 5);
+  const Expression alone("--- prologue\nx * 2");
+  EXPECT_TRUE(alone.functions().empty());
+  EXPECT_TRUE(alone.epilogue().empty());
+  EXPECT_EQ(alone.prologue().text, "x * 2\n");
+}
+
+TEST(Expression, RefusesWhatCannotBePlacedInAFunction) {
+  EXPECT_THAT(error_of(""), HasSubstr("empty"));
+  EXPECT_THAT(error_of("// nothing"), HasSubstr("no expression"));
+  EXPECT_THAT(error_of("f();\n---\n"), HasSubstr("no expression"));
+  EXPECT_THAT(error_of("acc + (1"), HasSubstr("line 1, column 7: this '(' is never closed"));
+  EXPECT_THAT(error_of("acc\n  }"), HasSubstr("line 2, column 3: this '}' closes nothing"));
+  EXPECT_THAT(error_of("return acc; } int x() { return 1;"), HasSubstr("column 13: this '}' closes nothing"));
+  EXPECT_THAT(error_of("(acc]"), HasSubstr("does not close the '('"));
+  EXPECT_THAT(error_of("f {\n---\n} acc"), HasSubstr("this '{' is never closed"));
+  EXPECT_THAT(error_of("acc;\n---\nacc }"), HasSubstr("line 3, column 5"));
+  EXPECT_THAT(error_of("acc\n---\nacc\n--- prologue\nx"), HasSubstr("line 4, column 1: a prologue stands before"));
+  EXPECT_THAT(error_of("acc\n---\nacc\n---\nacc"), HasSubstr("line 4, column 1: there are two epilogues"));
+  EXPECT_THAT(error_of("#define A 1\nA"), HasSubstr("only #pragma"));
+  EXPECT_THAT(error_of("acc /* 1"), HasSubstr("comment does not end"));
+  EXPECT_THAT(error_of("\"acc"), HasSubstr("no other half"));
+  EXPECT_THAT(error_of("acc \\\n + 1"), HasSubstr("backslash"));
+  EXPECT_THAT(error_of(std::string("acc\0", 4)), HasSubstr("control character"));
+  EXPECT_THAT(error_of("acc \xff"), HasSubstr("not UTF-8"));
+  EXPECT_THAT(error_of(std::string(70000, 'a')), HasSubstr("70000 bytes"));
+  EXPECT_EQ(error_of("acc + 1 // (\n + 2 /* } */"), "accepted");
+}
+
+TEST(Expression, RefusesNamesThatAreNone) {
+  EXPECT_THAT(error_of("acc", {"2x"}), HasSubstr("'2x' cannot be the name"));
+  EXPECT_THAT(error_of("acc", {"a__b"}), HasSubstr("cannot be the name"));
+  EXPECT_THAT(error_of("acc", {"acc"}), HasSubstr("'acc' is taken"));
+  EXPECT_THAT(error_of("acc", {"a"}, {"a"}), HasSubstr("two values are called 'a'"));
+  EXPECT_THAT(error_of("acc", {"a", "b", "d", "e", "f"}), HasSubstr("5 tensors"));
+  EXPECT_EQ(error_of("acc", {"bias", "gate", "k1", "r"}, {"slope"}), "accepted");
+}
+
+// ---- in requests
+
+const Expressions known = {{"swish", Expression("acc * sigmoid(acc * s) + gate + b[k]", {"gate", "b"}, {"s"})}};
+constexpr const char* conv = "conv_forward x=f32:2x3x5x5:nhwc w=f32:4x3x3x3:nhwc";
+
+std::string request_error(const std::string& epilogue) {
+  try {
+    return Request::parse(std::string(conv) + " " + epilogue, known).key();
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST(UserEpilogueInRequests, StandsInTheKeyByDigest) {
+  const Request request =
+      Request::parse(std::string(conv) + " epilogue.gate=f16:2x4x3x3:nhwc epilogue=user:swish epilogue.b=f32:4", known);
+  EXPECT_THAT(request.key(), HasSubstr("epilogue=user:" + known.at("swish").digest() +
+                                       " epilogue.b=f32:4:n epilogue.gate=f16:2x4x3x3:nhwc"));
+  const Request again = Request::parse(request.key());
+  EXPECT_EQ(again, request);
+  EXPECT_EQ(again.key(), request.key());
+  EXPECT_EQ(again.user_epilogue.expression(), nullptr);
+  EXPECT_NE(Request::parse(request.key(), known).user_epilogue.expression(), nullptr);
+  EXPECT_TRUE(is_per_channel(request, request.at("epilogue.b")));
+  EXPECT_FALSE(is_per_channel(request, request.at("epilogue.gate")));
+}
+
+TEST(UserEpilogueInRequests, FollowsTheBatch) {
+  const Request request = Request::parse(
+      std::string(conv) + " epilogue=user:swish epilogue.gate=f32:2x4x3x3:nhwc epilogue.b=f32:4 n=?", known);
+  EXPECT_EQ(request.with_batch(1).at("epilogue.gate").extents.front(), 1);
+  EXPECT_EQ(request.with_batch(1).at("epilogue.b").extents.front(), 4);
+  EXPECT_EQ(without_user_code(request).find("epilogue.b"), nullptr);
+}
+
+TEST(UserEpilogueInRequests, MustFitItsTensors) {
+  EXPECT_THAT(request_error("epilogue=user:none"), HasSubstr("there is no expression 'none'"));
+  EXPECT_THAT(request_error("epilogue=user:swish epilogue.b=f32:4"), HasSubstr("no operand epilogue.gate"));
+  EXPECT_THAT(request_error("epilogue=user:swish epilogue.b=f32:5 epilogue.gate=f32:2x4x3x3"),
+              HasSubstr("epilogue.b has other extents than y"));
+  EXPECT_THAT(request_error("epilogue=user:swish epilogue.b=f32:4 epilogue.gate=f32:2x4x3x2"),
+              HasSubstr("epilogue.gate has other extents than y"));
+  EXPECT_THAT(request_error("epilogue=user:swish epilogue.b=f32:4 epilogue.gate=f32:2x4x3x3 epilogue.r=f32:4"),
+              HasSubstr("does not read r"));
+  EXPECT_THAT(request_error("epilogue.b=f32:4"), HasSubstr("no user code"));
+}
+
+constexpr const char* leaky_file =
+    "# a network\n"
+    "expression leaky(; slope)\n"
+    "acc > 0.0f ? acc : slope * acc\n"
+    "end expression\n"
+    "softmax_forward x=f32:2x3 epilogue=user:leaky *2\n";
+
+TEST(UserEpilogueInRequests, HasAPrologueWhereThereAreChannels) {
+  const Expressions expressions = {{"e", Expression("--- prologue\nx * 2")}};
+  EXPECT_NO_THROW(Request::parse("pool_forward x=f32:1x1x2x2 window=2 epilogue=user:e", expressions));
+  EXPECT_THROW(Request::parse("softmax_forward x=f32:2x2 epilogue=user:e", expressions), Error);
+}
+
+TEST(RequestsFiles, DefineExpressions) {
+  Expressions expressions;
+  const std::vector<RequestLine> lines = parse_requests(leaky_file, expressions);
+  ASSERT_EQ(lines.size(), 1);
+  EXPECT_EQ(lines[0].count, 2);
+  ASSERT_NE(lines[0].request.user_epilogue.expression(), nullptr);
+  EXPECT_THAT(lines[0].request.user_epilogue.expression()->scalars(), ElementsAre("slope"));
+  EXPECT_EQ(expressions.size(), 1);
+}
+
+TEST(RequestsFiles, TakeBackWhatWasPrinted) {
+  const Expression& swish = known.at("swish");
+  const std::string text = print_definition(swish.digest(), swish);
+  Expressions expressions;
+  EXPECT_TRUE(parse_requests(text + text, expressions).empty());
+  EXPECT_EQ(expressions.at(swish.digest()), swish);
+}
+
+TEST(RequestsFiles, RefuseDefinitionsThatMakeNoSense) {
+  const auto error_in = [](const std::string& text) -> std::string {
+    try {
+      parse_requests(text);
+      return "accepted";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_THAT(error_in("\nexpression a\nacc\n"), HasSubstr("line 2: the definition of expression a does not end"));
+  EXPECT_THAT(error_in("expression a b(\nacc\nend expression"), HasSubstr("does not begin a definition"));
+  EXPECT_THAT(error_in("expression a\nacc + (\nend expression"), HasSubstr("line 1: user code, line 1, column 7"));
+  EXPECT_THAT(error_in("expression a\nacc\nend expression\nexpression a\nacc+1\nend expression"),
+              HasSubstr("line 4: expression a is defined twice"));
+  EXPECT_THAT(error_in("expression " + std::string(32, '0') + "\nacc\nend expression"),
+              HasSubstr("is not what its name says"));
+}
+
+}  // namespace
+}  // namespace kiln

@@ -1,0 +1,156 @@
+// User code from an application's point of view: what a call gives, and what it refuses.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "device_fixture.h"
+#include "kiln/base/error.h"
+#include "kiln/conv.h"
+#include "kiln/generator/operation.h"
+#include "kiln/pool.h"
+#include "kiln/softmax.h"
+
+namespace kiln {
+namespace {
+
+using testing::AllOf;
+using testing::FloatNear;
+using testing::HasSubstr;
+using testing::Pointwise;
+
+class UserCodeCalls : public DeviceTest {
+ protected:
+  template <size_t COUNT>
+  void* floats(const std::array<float, COUNT>& values) {
+    return upload(std::as_bytes(std::span(values)));
+  }
+  template <size_t COUNT>
+  std::array<float, COUNT> result(const void* address) const {
+    const std::vector<std::byte> bytes = download(address, COUNT * sizeof(float));
+    std::array<float, COUNT> values{};
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  }
+  template <class Call>
+  std::string error_of(const Call& call) {
+    try {
+      call();
+      return "accepted";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+
+  // One pixel with two channels; two filters: the sums are 1*3 + 2*4 = 11 and 1*5 + 2*-6 = -7.
+  Tensor x_{floats<2>({1, 2}), f32, {1, 2, 1, 1}, nchw};
+  Tensor w_{floats<4>({3, 4, 5, -6}), f32, {2, 2, 1, 1}, nchw};
+  Tensor y_{floats<2>({100, 200}), f32, {1, 2, 1, 1}, nchw};
+  Tensor bias_{floats<2>({0.5F, 0.25F}), f32, {2}, contiguous};
+  Tensor gate_{floats<2>({2, 3}), f32, {1, 2, 1, 1}, nchw};
+};
+
+TEST_F(UserCodeCalls, ConvolutionGetsItsTensorsAndScalars) {
+  Context context(options());
+  const Expression code("(acc + bias[k]) * gate * slope + k", {"gate", "bias"}, {"slope"});
+  const auto call = [&](float slope) {
+    conv_forward(context, x_, w_, y_,
+                 {.epilogue = expression(code, {{"bias", bias_}, {"gate", gate_}}, {{"slope", slope}})});
+    synchronize();
+    return result<2>(y_.data());
+  };
+  EXPECT_THAT(call(1), Pointwise(FloatNear(1e-5F), {23.0F, -19.25F}));
+  EXPECT_THAT(call(-2), Pointwise(FloatNear(1e-5F), {-46.0F, 41.5F}));
+}
+
+TEST_F(UserCodeCalls, AccIsWhatAlphaAndBetaGive) {
+  Context context(options());
+  conv_forward(context, x_, w_, y_, {.alpha = 2, .beta = 0.5F, .epilogue = expression("acc > 0.0f ? acc : -acc")});
+  synchronize();
+  EXPECT_THAT(result<2>(y_.data()), Pointwise(FloatNear(1e-4F), {72.0F, 86.0F}));
+}
+
+TEST_F(UserCodeCalls, PoolingAndSoftmaxTakeItToo) {
+  Context context(options());
+  const Tensor x(floats<4>({1, 5, 3, 2}), f32, {1, 1, 2, 2}, nchw), y(floats<1>({0}), f32, {1, 1, 1, 1}, nchw);
+  pool_forward(context, x, y, {.epilogue = expression("acc * scale", {}, {{"scale", 10}})});
+  const Tensor rows(floats<2>({0, 0}), f32, {1, 2}, nc), out(floats<2>({0, 0}), f32, {1, 2}, nc);
+  softmax_forward(context, rows, out, {.epilogue = expression("1.0f - acc * acc")});
+  synchronize();
+  EXPECT_FLOAT_EQ(result<1>(y.data())[0], 50);
+  EXPECT_THAT(result<2>(out.data()), Pointwise(FloatNear(1e-6F), {0.75F, 0.75F}));
+}
+
+TEST_F(UserCodeCalls, PlansTakeTensorsByNameAndScalarsInTheirOrder) {
+  Context context(options());
+  const Expressions expressions = {{"e", Expression("acc * a + b + t", {"t"}, {"b", "a"})}};
+  const Plan plan = context.plan(
+      Request::parse("conv_forward x=f32:1x2x1x1 w=f32:2x2x1x1 epilogue=user:e epilogue.t=f32:2", expressions));
+  RunValues values;
+  values.user = {100, 2};  // b, a
+  plan.run(nullptr, {x_, w_, y_, bias_}, nullptr, values);
+  synchronize();
+  EXPECT_THAT(result<2>(y_.data()), Pointwise(FloatNear(1e-4F), {122.5F, 86.25F}));
+}
+
+TEST_F(UserCodeCalls, RefuseWhatTheCodeDoesNotRead) {
+  Context context(options());
+  const Expression code("acc + t * s", {"t"}, {"s"});
+  EXPECT_THAT(error_of([&] { (void)expression(code, {}, {{"s", 1}}); }), HasSubstr("reads t, which is not given"));
+  EXPECT_THAT(error_of([&] { (void)expression(code, {{"t", bias_}}, {{"s", 1}, {"r", 2}}); }), HasSubstr("2 scalars"));
+  EXPECT_THAT(error_of([&] { (void)(expression("acc") + relu); }), HasSubstr("stands alone"));
+  EXPECT_THAT(error_of([&] {
+                pool_forward(context, x_, y_, {.window = {1, 1}, .epilogue = relu});
+              }),
+              HasSubstr("takes no epilogue of stages"));
+  EXPECT_THAT(error_of([&] {
+                conv_forward(context, x_, w_, y_, {.epilogue = expression(code, {{"t", y_}}, {{"s", 1}})});
+              }),
+              HasSubstr("y and t overlaps"));
+  EXPECT_THAT(error_of([&] {
+                conv_forward(context, x_, w_, y_, {.epilogue = expression(code, {{"t", x_}}, {{"s", 1}})});
+              }),
+              HasSubstr("accepted"));
+}
+
+TEST_F(UserCodeCalls, ShowMistakesOnceAndInTheUsersLines) {
+  Context context(options());
+  EXPECT_THAT(error_of([&] { conv_forward(context, x_, w_, y_, {.epilogue = expression("acc +\n  oops")}); }),
+              HasSubstr("line 2, column 3: identifier \"oops\" is undefined"));
+}
+
+TEST_F(UserCodeCalls, AreRecordedWithTheirText) {
+  const std::string path = testing::TempDir() + "kiln_user_code_record.txt";
+  std::filesystem::remove(path);
+  ContextOptions recording = options();
+  recording.environment->record = path;
+  {
+    Context context(recording);
+    for (int i = 0; i < 2; ++i) conv_forward(context, x_, w_, y_, {.epilogue = expression("acc + 1.0f")});
+  }
+  std::ifstream in(path);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  const std::vector<RequestLine> lines = parse_requests(text);
+  ASSERT_EQ(lines.size(), 1) << text;
+  ASSERT_NE(lines[0].request.user_epilogue.expression(), nullptr);
+  EXPECT_EQ(lines[0].request.user_epilogue.expression()->text(), "acc + 1.0f");
+  std::filesystem::remove(path);
+}
+
+TEST_F(UserCodeCalls, ContextsTakeUserTemplates) {
+  ContextOptions with_template = options();
+  with_template.user_templates = {KILN_EXAMPLES "/user_template"};
+  const Context context(with_template);
+  const Explanation why = context.explain(Request::parse("softmax_forward x=f32:2x3"));
+  EXPECT_TRUE(why.chosen.has_value());
+  with_template.user_templates = {KILN_EXAMPLES "/nowhere"};
+  EXPECT_THAT(error_of([&] { const Context broken(with_template); }), HasSubstr("nowhere"));
+}
+
+}  // namespace
+}  // namespace kiln

@@ -1,0 +1,290 @@
+// User epilogues in every kernel: against the trusted kernel and what the user's code makes of its result.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "kiln/base/error.h"
+#include "kiln/execution/compile.h"
+#include "kiln/execution/user_code_error.h"
+#include "kiln/templates/catalogue.h"
+#include "variant_check.h"
+
+namespace kiln {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsSupersetOf;
+using testing_support::TestDevice;
+using testing_support::VariantChecker;
+
+const Catalogue& catalogue() {
+  static const Catalogue built_in = make_catalogue(embedded_sources());
+  return built_in;
+}
+
+Expressions expressions() {
+  return {
+      {"silu", Expression("acc * sigmoid(acc)")},
+      {"affine", Expression("acc * slope[k] + bias[k]", {"bias", "slope"})},
+      {"gated", Expression("const float v = acc + bias;\nreturn v > 0.0f ? v * gate : slope * v;", {"bias", "gate"},
+                           {"unused", "slope"})},
+      {"helped",
+       Expression("__device__ float twice(float v) {\n  return 2.0f * v;\n}\n---\ntwice(relu(acc)) + gate", {"gate"})},
+      {"channels", Expression("k < 3 ? acc : -acc")},
+      {"pooled", Expression("acc * gate + (c % 2 == 0 ? bias[c] : 0.0f)", {"bias", "gate"})},
+      {"scaled", Expression("log2f(1.0f + fabsf(acc)) * scale", {}, {"scale"})}};
+}
+
+// The default configuration of every algorithm that serves `line` is right, and those of `served_by` are among them.
+void expect_served_right(const std::string& line, const std::vector<std::string>& served_by,
+                         const Expressions& known = expressions()) {
+  SCOPED_TRACE(line);
+  const Request request = Request::parse(line, known);
+  VariantChecker checker(catalogue(), request);
+  std::vector<std::string> served;
+  for (const Algorithm& algorithm : catalogue().algorithms()) {
+    if (algorithm.refusal(request, TestDevice::get().target)) continue;
+    const auto config = algorithm.space().first_legal(request, TestDevice::get().target);
+    if (!config) continue;
+    served.push_back(algorithm.name());
+    EXPECT_TRUE(checker.matches_reference({algorithm.name(), *config}));
+  }
+  EXPECT_THAT(served, IsSupersetOf(served_by));
+}
+
+TEST(UserEpilogue, OfConvolutionsInLogicalOrder) {
+  expect_served_right(
+      "conv_forward x=f32:2x3x7x9 w=f32:5x3x3x2 pad=1 epilogue=user:affine epilogue.bias=f32:5 epilogue.slope=f16:5:2",
+      {"conv_simple", "conv_direct", "conv_implicit_gemm"});
+}
+
+TEST(UserEpilogue, OfConvolutionsInChannelsLastHalf) {
+  expect_served_right(
+      "conv_forward x=f16:1x16x5x6:nhwc w=f16:24x16x1x1:nhwc epilogue=user:gated epilogue.bias=f32:24 "
+      "epilogue.gate=f16:1x24x5x6:nhwc",
+      {"conv_simple", "conv_direct", "conv_1x1"});
+}
+
+TEST(UserEpilogue, OfDepthwiseConvolutions) {
+  for (const std::string order : {"nchw", "nhwc"}) {
+    expect_served_right("conv_forward x=f32:2x8x6x8:" + order + " w=f32:8x1x3x3:" + order +
+                            " pad=1 groups=8 epilogue=user:helped epilogue.gate=f32:2x8x6x8:" + order,
+                        {"conv_simple", "conv_depthwise_" + order});
+  }
+}
+
+TEST(UserEpilogue, OfSplitConvolutionsAndBlends) {
+  expect_served_right(
+      "conv_forward x=bf16:1x96x3x3:nhwc w=bf16:7x96x3x3:nhwc y=f32:1x7x1x1:nhwc alpha=any beta=any "
+      "epilogue=user:scaled",
+      {"conv_simple", "conv_implicit_gemm_splitk"});
+}
+
+TEST(UserEpilogue, SeesTheChannelOfGroups) {
+  expect_served_right("conv_forward x=f32:1x6x5x5 w=f32:8x3x3x3 groups=2 epilogue=user:channels",
+                      {"conv_simple", "conv_direct", "conv_implicit_gemm"});
+}
+
+TEST(UserEpilogue, OfPooling) {
+  for (const std::string order : {"nchw", "nhwc"}) {
+    expect_served_right("pool_forward x=f16:2x8x9x8:" + order + " y=f16:2x8x4x4:" + order +
+                            " mode=avg window=2,2 stride=2,2 epilogue=user:pooled epilogue.bias=f32:8 "
+                            "epilogue.gate=bf16:2x8x4x4:" +
+                            order,
+                        {"pool_simple", "pool_" + order});
+    expect_served_right("pool_forward x=f32:3x5x4x4:" + order +
+                            " mode=max window=global beta=1 epilogue=user:pooled epilogue.bias=f32:5 "
+                            "epilogue.gate=f32:3x5x1x1:" +
+                            order,
+                        {"pool_simple", "pool_global_" + order});
+  }
+}
+
+TEST(UserEpilogue, OfSoftmax) {
+  expect_served_right("softmax_forward x=f32:5x64 epilogue=user:helped epilogue.gate=f16:5x64",
+                      {"softmax_simple", "softmax_warp"});
+  expect_served_right("softmax_forward x=f16:2x8192 mode=log epilogue=user:helped epilogue.gate=f32:2x8192@4",
+                      {"softmax_simple", "softmax_block", "softmax_online", "softmax_split"});
+  expect_served_right("softmax_forward x=f32:2x7x3x4 axis=1 epilogue=user:helped epilogue.gate=f32:2x7x3x4",
+                      {"softmax_simple", "softmax_strided"});
+}
+
+TEST(UserEpilogue, OfDynamicBatches) {
+  expect_served_right("conv_forward x=f32:4x3x5x5 w=f32:2x3x3x3 epilogue=user:helped epilogue.gate=f32:4x2x3x3 n=?",
+                      {"conv_simple", "conv_implicit_gemm"});
+}
+
+TEST(UserEpilogue, OfAnEmptyBatch) {
+  expect_served_right("conv_forward x=f32:0x3x5x5 w=f32:2x3x3x3 epilogue=user:silu", {"conv_simple"});
+}
+
+// ---- prologues
+
+Expressions prologues() {
+  return {{"normalise", Expression("--- prologue\n(x - mean) * (c == 1 ? 0.25f : scale)", {}, {"mean", "scale"})},
+          {"both", Expression("__device__ float f(float v) {\n  return v * v;\n}\n--- prologue\nf(x) + 1.0f\n---\n"
+                              "silu(acc) * s",
+                              {}, {"s"})}};
+}
+
+// A prologue that gives something else than 0 for 0 shows whether padding stays zero.
+void expect_prologue_right(const std::string& line, const std::vector<std::string>& served_by) {
+  expect_served_right(line, served_by, prologues());
+}
+
+TEST(UserPrologue, OfConvolutionsLeavesPaddingZero) {
+  expect_prologue_right("conv_forward x=f32:2x3x7x9 w=f32:5x3x3x2 pad=1 epilogue=user:normalise",
+                        {"conv_simple", "conv_direct", "conv_implicit_gemm"});
+  expect_prologue_right("conv_forward x=f16:1x8x5x6:nhwc w=f16:16x8x3x3:nhwc pad=1 epilogue=user:both",
+                        {"conv_simple", "conv_direct", "conv_implicit_gemm"});
+  expect_prologue_right("conv_forward x=f32:1x6x5x5 w=f32:4x3x3x3 pad=2 groups=2 epilogue=user:normalise",
+                        {"conv_simple", "conv_direct", "conv_implicit_gemm"});
+}
+
+TEST(UserPrologue, OfDepthwiseConvolutionsLeavesPaddingZero) {
+  for (const std::string order : {"nchw", "nhwc"}) {
+    expect_prologue_right(
+        "conv_forward x=f16:2x8x6x8:" + order + " w=f16:16x1x3x3:" + order + " pad=1 groups=8 epilogue=user:normalise",
+        {"conv_simple", "conv_depthwise_" + order});
+  }
+}
+
+TEST(UserPrologue, OfPointwiseAndSplitConvolutions) {
+  for (const std::string order : {"nchw", "nhwc"}) {
+    expect_prologue_right(
+        "conv_forward x=f16:1x24x4x6:" + order + " w=f16:8x24x1x1:" + order + " epilogue=user:normalise",
+        {"conv_simple", "conv_1x1"});
+    expect_prologue_right("conv_forward x=f32:1x96x3x3:" + order + " w=f32:7x96x3x3:" + order + " epilogue=user:both",
+                          {"conv_simple", "conv_implicit_gemm_splitk"});
+  }
+}
+
+TEST(UserPrologue, OfPoolingLeavesPaddingOut) {
+  for (const std::string order : {"nchw", "nhwc"}) {
+    for (const std::string mode : {"max", "avg", "avg_padded"}) {
+      expect_prologue_right("pool_forward x=f16:2x8x9x8:" + order + " mode=" + mode +
+                                " window=3,3 pad=1,1 stride=2,2 epilogue=user:normalise",
+                            {"pool_simple", "pool_" + order});
+    }
+    expect_prologue_right("pool_forward x=f32:3x5x4x4:" + order + " mode=avg window=global epilogue=user:both",
+                          {"pool_simple", "pool_global_" + order});
+  }
+}
+
+TEST(UserEpilogue, ReadsTensorsOfOtherStridesInTheTrustedKernelOnly) {
+  const std::string line =
+      "pool_forward x=f32:1x3x6x6 mode=max window=2,2 stride=2,2 epilogue=user:helped epilogue.gate=f32:1x3x3x3:nhwc";
+  expect_served_right(line, {"pool_simple"});
+  const auto reason =
+      catalogue().find("pool_nchw")->refusal(Request::parse(line, expressions()), TestDevice::get().target);
+  EXPECT_EQ(reason, "epilogue.gate has other strides than y");
+}
+
+// ---- what must be noticed
+
+// The trusted program of one request checks variants of another, whose kernels then do the wrong thing.
+testing::AssertionResult check_as(const Request& request, const Request& made) {
+  const TestDevice& device = TestDevice::get();
+  tuner::Checker checker(device.context, request, testing_support::thorough());
+  const auto load = [&](const Program& program, const std::vector<std::string>& operands) {
+    return execution::Executable(device.context, execution::compile(*device.nvrtc, program, device.target), operands);
+  };
+  const tuner::Verdict trusted =
+      checker.trust(load(catalogue().trusted_program(request, device.target), tuner::trusted_operand_names(request)));
+  if (!trusted.passed) return testing::AssertionFailure() << "trusted: " << trusted.text;
+  const Choice choice = catalogue().heuristic(made, device.target, device.figures);
+  const tuner::Verdict verdict =
+      checker.check(load(catalogue().program(made, device.target, choice), checker.operand_names()));
+  return verdict.passed ? testing::AssertionSuccess() : testing::AssertionFailure() << verdict.text;
+}
+
+Request conv_with(const std::string& epilogue) {
+  return Request::parse("conv_forward x=f32:2x3x7x7 w=f32:4x3x3x3 epilogue=user:" + epilogue, expressions());
+}
+
+TEST(CheckOfUserEpilogues, FindsAnotherExpression) {
+  EXPECT_TRUE(check_as(conv_with("silu"), conv_with("silu")));
+  EXPECT_FALSE(check_as(conv_with("silu"), conv_with("channels")));
+  EXPECT_FALSE(check_as(conv_with("channels"), conv_with("silu")));
+}
+
+TEST(CheckOfUserEpilogues, FindsExchangedTensors) {
+  const auto request = [](const char* text) {
+    return Request::parse(
+        "conv_forward x=f32:2x3x7x7 w=f32:4x3x3x3 epilogue=user:e epilogue.bias=f32:4 epilogue.slope=f32:4",
+        {{"e", Expression(text, {"bias", "slope"})}});
+  };
+  EXPECT_FALSE(check_as(request("acc * slope + bias"), request("acc * bias + slope")));
+  // What the reader of the check should know: two ways to write one thing are the same thing.
+  EXPECT_TRUE(check_as(request("acc * slope + bias"), request("bias + slope * acc")));
+}
+
+TEST(CheckOfUserEpilogues, FindsAWrongConvolution) {
+  const Request mirrored =
+      Request::parse("conv_forward x=f32:2x3x7x7 w=f32:4x3x3x3 mode=convolution epilogue=user:silu", expressions());
+  EXPECT_FALSE(check_as(conv_with("silu"), mirrored));
+}
+
+TEST(CheckOfUserPrologues, FindsAMissingOne) {
+  const auto request = [](const char* text) {
+    return Request::parse("pool_forward x=f32:2x3x8x8 window=2 stride=2 mode=avg epilogue=user:e",
+                          {{"e", Expression(text)}});
+  };
+  EXPECT_FALSE(check_as(request("--- prologue\nx * x"), request("acc")));
+  EXPECT_FALSE(check_as(request("--- prologue\nx + c"), request("--- prologue\nx")));
+  EXPECT_TRUE(check_as(request("--- prologue\nx * x"), request("--- prologue\nx * x")));
+}
+
+// ---- mistakes in the code
+
+std::string compile_error_of(const std::string& text) {
+  const Request request = Request::parse("softmax_forward x=f32:3x4 epilogue=user:e", {{"e", Expression(text)}});
+  const TestDevice& device = TestDevice::get();
+  const Choice choice{"softmax_simple", Config::parse("THREADS=128")};
+  try {
+    execution::compile(*device.nvrtc, catalogue().program(request, device.target, choice), device.target);
+  } catch (const execution::UserCodeError& error) {
+    EXPECT_EQ(error.code(), ErrorCode::compile_failed);
+    return error.message();
+  }
+  return "compiles";
+}
+
+TEST(MistakesInUserCode, AreShownInTheUsersLines) {
+  EXPECT_EQ(compile_error_of("acc\n  * sigmoidd(acc)"),
+            "the user code does not compile:\n"
+            "line 2, column 5: identifier \"sigmoidd\" is undefined\n"
+            "    * sigmoidd(acc)\n"
+            "      ^");
+}
+
+TEST(MistakesInUserCode, InFunctionsAreShownToo) {
+  EXPECT_THAT(compile_error_of("\n__device__ float f(float v) { return v + nothing; }\n---\nf(acc)"),
+              HasSubstr("line 2, column 42: identifier \"nothing\" is undefined"));
+  EXPECT_THAT(compile_error_of("__device__ float f(float v) { return v; }\n---\nconst float v = f(acc);\nreturn g(v);"),
+              HasSubstr("line 4, column 8: identifier \"g\" is undefined"));
+}
+
+TEST(MistakesInUserCode, IncludeAMissingReturn) {
+  EXPECT_THAT(compile_error_of("acc + 1;"), HasSubstr("without a return"));
+}
+
+TEST(MistakesInUserCode, IncludeValuesThatAnOperationLacks) {
+  EXPECT_THAT(compile_error_of("acc * k"), HasSubstr("identifier \"k\" is undefined"));
+}
+
+TEST(UserCode, WhoseTextIsUnknownMakesNoKernel) {
+  const Request request = Request::parse("softmax_forward x=f32:3x4 epilogue=user:" + std::string(32, 'a'));
+  try {
+    (void)catalogue().program(request, TestDevice::get().target, {"softmax_simple", Config::parse("THREADS=128")});
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("is not known"));
+    EXPECT_THAT(error.hint(), HasSubstr("--expression"));
+  }
+}
+
+}  // namespace
+}  // namespace kiln

@@ -1,0 +1,176 @@
+#include "user_oracle.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+
+#include "kiln/device/memory.h"
+#include "kiln/device/stream.h"
+#include "kiln/generator/operation.h"
+#include "kiln/reference/convert.h"
+#include "kiln/reference/tensor_memory.h"
+#include "kiln/tuner/check.h"
+
+namespace kiln::tuner {
+namespace {
+
+using Memory = std::vector<std::byte>;
+
+// The elements of `memory` as f32 in logical order of `like`: one each, or that of the channel.
+Memory as_f32(const TensorSpec& like, const TensorSpec& spec, const Memory& memory, bool per_channel) {
+  Memory result(static_cast<size_t>(like.elements()) * sizeof(float));
+  size_t at = 0;
+  reference::for_each_coordinate(like, [&](std::span<const int64_t> coordinate) {
+    const auto value =
+        static_cast<float>(reference::read(spec, memory, per_channel ? coordinate.subspan(1, 1) : coordinate));
+    std::memcpy(result.data() + at, &value, sizeof value);
+    at += sizeof value;
+  });
+  return result;
+}
+
+Memory bytes_of(const std::vector<float>& values) {
+  Memory bytes(values.size() * sizeof(float));
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
+
+std::vector<float> floats_of(const Memory& bytes) {
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+Memory magnitudes(const TensorSpec& spec, Memory memory) {
+  reference::for_each_coordinate(spec, [&](std::span<const int64_t> coordinate) {
+    reference::write(spec, memory, coordinate, std::fabs(reference::read(spec, memory, coordinate)));
+  });
+  return memory;
+}
+
+}  // namespace
+
+std::vector<std::string> trusted_operand_names(const Request& request) {
+  std::vector<std::string> names;
+  for (const Operand& operand : request.operands) names.push_back(operand.name);
+  if (request.user_epilogue) names.insert(names.end(), {"input", "wobble", "room", "low", "high"});
+  return names;
+}
+
+UserOracle::UserOracle(const Request& request, const std::vector<Memory>& contents, const execution::Scalars& scalars,
+                       const CheckOptions& options)
+    : output_(request.at("y")), plain_(without_user_code(request)), scalars_(scalars), options_(options) {
+  for (size_t i = 0; i < request.operands.size(); ++i) {
+    const auto& [name, spec] = request.operands[i];
+    const TensorSpec& like = request.at(name == "x" ? "x" : "y");
+    const bool is_user = is_user_operand(name);
+    memories_.push_back(name == "x" || name == "y" || is_user
+                            ? as_f32(like, spec, contents[i], is_user && is_per_channel(request, spec))
+                            : contents[i]);
+  }
+  names_ = trusted_operand_names(request);
+  memories_.resize(names_.size());
+  memory("input") = memory("x");
+  memory("wobble") = Memory(memory("x").size());
+  for (const char* name : {"room", "low", "high"}) memory(name) = Memory(memory("y").size());
+}
+
+std::vector<std::byte>& UserOracle::memory(std::string_view name) {
+  return memories_[static_cast<size_t>(std::find(names_.begin(), names_.end(), name) - names_.begin())];
+}
+
+// Runs the program on copies of the memories; what the named operands hold afterwards.
+std::vector<Memory> UserOracle::run(const std::shared_ptr<const device::ContextHandle>& context,
+                                    const execution::Executable& trusted, const std::vector<std::string>& results) {
+  std::vector<device::Buffer> buffers;
+  std::vector<cuda_abi::CUdeviceptr> addresses;
+  for (const Memory& content : memories_) {
+    buffers.push_back(device::upload(context, content));
+    addresses.push_back(buffers.back().address());
+  }
+  const device::Buffer workspace(context, static_cast<size_t>(trusted.workspace_bytes()));
+  const device::Stream stream(context);
+  trusted.run(stream.raw(), addresses, scalars_, plain_.batch(), workspace.address());
+  stream.synchronize();
+  std::vector<Memory> contents;
+  for (const std::string& name : results) {
+    const auto at = static_cast<size_t>(std::find(names_.begin(), names_.end(), name) - names_.begin());
+    contents.push_back(device::download<std::byte>(*context, addresses[at], memories_[at].size()));
+  }
+  return contents;
+}
+
+// How far the result may move where the prologue's does: the operation of what those may be off, with magnitudes for
+// weights. No loss for pooling: a maximum moves by at most the most that one of its elements does.
+std::vector<float> UserOracle::slack(const Memory& wobble) const {
+  const std::vector<float> moves = floats_of(wobble);
+  const auto elements = static_cast<size_t>(output_.elements());
+  if (std::all_of(moves.begin(), moves.end(), [](float move) { return move == 0; }))
+    return std::vector<float>(elements);
+  Request request = plain_;
+  request.epilogue.clear();
+  request.blend.beta = Scale::zero;
+  std::erase_if(request.operands, [](const Operand& each) { return each.name == "bias" || each.name == "residual"; });
+  std::map<std::string, Memory> contents = {{"x", wobble}};
+  reference::Bindings bindings;
+  bindings.alpha = std::fabs(scalars_.alpha);
+  for (size_t i = 0; i < names_.size(); ++i) {
+    const TensorSpec* spec = request.find(names_[i]);
+    if (names_[i] == "w" && spec != nullptr) contents["w"] = magnitudes(*spec, memories_[i]);
+  }
+  for (const auto& [name, content] : contents) bindings.operands[name] = content;
+  const bool full = is_checked_in_full(plain_, options_);
+  return Judge(request, bindings, full, options_.samples, options_.seed).magnitudes();
+}
+
+Finding UserOracle::evaluate(const std::shared_ptr<const device::ContextHandle>& context,
+                             const execution::Executable& trusted) {
+  const std::vector<Memory> first = run(context, trusted, {"x", "wobble", "y"});
+  reference::Bindings bindings;
+  bindings.alpha = scalars_.alpha;
+  bindings.beta = scalars_.beta;
+  for (size_t i = 0; i < names_.size(); ++i) {
+    if (plain_.find(names_[i]) != nullptr) bindings.operands[names_[i]] = names_[i] == "x" ? first[0] : memories_[i];
+  }
+  const Judge judge(plain_, bindings, is_checked_in_full(plain_, options_), options_.samples, options_.seed);
+  std::vector<float> rooms = judge.rooms();
+  const std::vector<float> more = slack(first[1]);
+  for (size_t i = 0; i < rooms.size(); ++i) rooms[i] += more[i];
+  memory("room") = bytes_of(rooms);
+  const std::vector<Memory> second = run(context, trusted, {"low", "high"});
+  low_ = floats_of(second[0]);
+  high_ = floats_of(second[1]);
+  return judge.with_reference(first[2], plain_.batch());
+}
+
+Finding UserOracle::compare(std::span<const std::byte> output, int64_t n) const {
+  Finding finding;
+  TensorSpec part = output_;
+  part.extents[0] = n;
+  size_t at = 0;
+  reference::for_each_coordinate(part, [&](std::span<const int64_t> coordinate) {
+    const float low = low_[at], high = high_[at];
+    ++at;
+    const double got = reference::read(output_, output, coordinate);
+    ++finding.checked;
+    if (low > high) return;  // anything is right
+    const double least = reference::round_to(output_.dtype, low), most = reference::round_to(output_.dtype, high);
+    const bool right = std::isnan(low) ? std::isnan(got) : got >= least && got <= most;
+    if (!right && finding.wrong.empty()) {
+      finding.wrong = fmt::format("wrong at ({}): got {}, the user's code makes {} to {} of what is there",
+                                  fmt::join(coordinate, ","), got, least, most);
+    }
+    const double bound = (most - least) / 2, error = std::abs(got - (least + bound));
+    if (std::isfinite(error) && (finding.bound == 0 || error * finding.bound > finding.max_error * bound)) {
+      finding.max_error = error;
+      finding.bound = bound;
+    }
+  });
+  return finding;
+}
+
+}  // namespace kiln::tuner

@@ -1,0 +1,53 @@
+// The check of requests with user code: no reference knows what the code makes of a result, so the code itself says it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "judge.h"
+#include "kiln/device/context.h"
+#include "kiln/execution/executable.h"
+#include "kiln/generator/request.h"
+
+namespace kiln::tuner {
+
+/// What the results of one call of a request with user code may be; see Catalogue::trusted_program().
+class UserOracle {
+ public:
+  /// `contents`: memory of the operands of `request` in their order, before the call.
+  UserOracle(const Request& request, const std::vector<std::vector<std::byte>>& contents,
+             const execution::Scalars& scalars, const CheckOptions& options);
+
+  /// Runs the trusted program and keeps the bounds that it gives. Finds what is wrong with its result before the
+  /// epilogue, compared with the reference on what the prologue gave: at every element or at samples, as `options` say.
+  /// Waits for the device.
+  Finding evaluate(const std::shared_ptr<const device::ContextHandle>& context, const execution::Executable& trusted);
+
+  bool evaluated() const { return !low_.empty() || output_.elements() == 0; }
+
+  /// Compares the outputs of the first `n` of the batch with the bounds; evaluate() has been called.
+  Finding compare(std::span<const std::byte> output, int64_t n) const;
+
+ private:
+  using Memory = std::vector<std::byte>;
+
+  Memory& memory(std::string_view name);
+  std::vector<Memory> run(const std::shared_ptr<const device::ContextHandle>& context,
+                          const execution::Executable& trusted, const std::vector<std::string>& results);
+  std::vector<float> slack(const Memory& wobble) const;
+
+  TensorSpec output_;
+  Request plain_;
+  execution::Scalars scalars_;
+  CheckOptions options_;
+  std::vector<std::string> names_;  // of the trusted program's operands
+  std::vector<Memory> memories_;    // of them, before the call
+  std::vector<float> low_, high_;   // in logical order
+};
+
+}  // namespace kiln::tuner
