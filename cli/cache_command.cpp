@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "kiln/base/environment.h"
 #include "kiln/base/error.h"
+#include "kiln/runtime/pack_check.h"
 #include "kiln/runtime/settings.h"
 
 namespace kiln::cli {
@@ -44,6 +45,20 @@ cache::Pack read_contents(const std::string& path) {
     fmt::print(stderr, "{}: refused: {}\n", path, refusal.text());
   }
   return std::move(parsed.pack);
+}
+
+void print_not_at_hand(const std::string& path, const cache::Pack& contents, const Catalogue& catalogue,
+                       const Expressions& expressions) {
+  const NotAtHand missing = not_at_hand(contents, catalogue, expressions);
+  for (const auto& [digest, records] : missing.user_code) {
+    fmt::print(
+        "{}: {} records are of user:{}, whose text is not known here: they are kept; --expression FILE gives it\n",
+        path, records, digest);
+  }
+  for (const auto& [name, records] : missing.algorithms) {
+    fmt::print("{}: {} records are of {}, which is not here: KILN_USER_TEMPLATES names folders of user templates\n",
+               path, records, name);
+  }
 }
 
 void add_cache(CLI::App& app, int& exit_code) {

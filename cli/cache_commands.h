@@ -6,6 +6,7 @@
 
 #include "kiln/cache/database.h"
 #include "kiln/cache/pack.h"
+#include "kiln/generator/catalogue.h"
 
 namespace kiln::cli {
 
@@ -25,5 +26,9 @@ cache::Database open_or_fail(const std::string& path, cache::OpenMode mode);
 /// All that a pack or a database holds; a file that starts as packs do is one. Of a pack, lines that are refused are
 /// told on standard error. Throws Error.
 cache::Pack read_contents(const std::string& path);
+
+/// Tells what of `contents`, which `path` holds, nothing can be made of here, and how to change that.
+void print_not_at_hand(const std::string& path, const cache::Pack& contents, const Catalogue& catalogue,
+                       const Expressions& expressions);
 
 }  // namespace kiln::cli

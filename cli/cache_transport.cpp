@@ -7,6 +7,7 @@
 
 #include "cache_commands.h"
 #include "commands.h"
+#include "input.h"
 #include "kiln/base/environment.h"
 #include "kiln/runtime/pack_check.h"
 #include "kiln/runtime/settings.h"
@@ -21,6 +22,7 @@ struct Options {
   std::string database;
   std::string file;
   std::vector<std::string> files;
+  std::vector<std::string> expressions;
   bool winners = false;
   bool no_samples = false;
 };
@@ -63,9 +65,10 @@ size_t count_stale(const cache::Pack& pack, const cache::IsCurrent& current) {
 int import_packs(const Options& options) {
   cache::Database database = open_or_fail(database_path(options.database), cache::OpenMode::read_write);
   const Catalogue catalogue = catalogue_of(Environment::read());
+  const Expressions expressions = read_expressions(options.expressions);
   size_t refused = 0;
   for (const std::string& path : options.files) {
-    const cache::ParsedPack parsed = cache::read_pack_file(path, pack_validator(catalogue));
+    const cache::ParsedPack parsed = cache::read_pack_file(path, pack_validator(catalogue, expressions));
     for (const cache::PackRefusal& refusal : parsed.refused) {
       fmt::print(stderr, "{}: refused: {}\n", path, refusal.text());
     }
@@ -79,6 +82,7 @@ int import_packs(const Options& options) {
       fmt::print("{}: {} records are stale: their algorithms have changed since, they are kept and not used\n", path,
                  stale);
     }
+    print_not_at_hand(path, parsed.pack, catalogue, expressions);
     refused += parsed.refused_lines;
   }
   return refused == 0 ? success : failed_check;
@@ -115,6 +119,7 @@ void add_cache_transport(CLI::App& cache, int& exit_code) {
   CLI::App* importing =
       add(cache, "import", "read packs into the database, checking every line", options, import_packs, exit_code);
   importing->add_option("packs", options->files, "the files to read")->required();
+  add_expressions_to(*importing, options->expressions);
   CLI::App* merging = add(cache, "merge", "take over what other databases hold", options, merge, exit_code);
   merging->add_option("databases", options->files, "the databases to read")->required();
 }

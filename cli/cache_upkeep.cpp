@@ -9,6 +9,7 @@
 #include "cache_commands.h"
 #include "commands.h"
 #include "device_choice.h"
+#include "input.h"
 #include "kiln/base/environment.h"
 #include "kiln/base/error.h"
 #include "kiln/runtime/pack_check.h"
@@ -29,6 +30,7 @@ struct VerifyOptions {
   DeviceChoice device;
   double tolerance = 5;  // percent
   uint64_t seed = 1;
+  std::vector<std::string> expressions;
 };
 
 size_t parse_sample(const std::string& text) {
@@ -61,6 +63,7 @@ int verify(const VerifyOptions& options) {
   how.sample = parse_sample(options.sample);
   how.seed = options.seed;
   how.tolerance = options.tolerance / 100;
+  how.expressions = read_expressions(options.expressions);
   const cache::Pack contents = read_contents(path);
   const Catalogue catalogue = catalogue_of(Environment::read());
   const std::unique_ptr<tuner::Laboratory> laboratory = options.device.laboratory();
@@ -75,7 +78,9 @@ int verify(const VerifyOptions& options) {
              result.checked.size(), result.candidates, laboratory->apparatus().device.id(),
              result.checked.size() - failed - moved, moved, options.tolerance, failed);
   if (result.stale > 0) fmt::print("{} more are stale: their algorithms have changed since\n", result.stale);
+  if (result.without_text > 0) fmt::print("{} more are of user code whose text is not known\n", result.without_text);
   if (result.other_devices > 0) fmt::print("{} more are of other devices\n", result.other_devices);
+  print_not_at_hand(path, contents, catalogue, how.expressions);
   return failed + moved == 0 ? success : failed_check;
 }
 
@@ -126,6 +131,7 @@ void add_cache_upkeep(CLI::App& cache, int& exit_code) {
   verifying->add_option("--tolerance", verify_options->tolerance, "percent by which times may differ (default 5)")
       ->check(CLI::PositiveNumber);
   verifying->add_option("--seed", verify_options->seed, "of the sample");
+  add_expressions_to(*verifying, verify_options->expressions);
   verifying->footer("Example: kiln cache verify shipped.pack --sample 20");
   verifying->callback([verify_options, &exit_code] { exit_code = verify(*verify_options); });
 

@@ -12,6 +12,7 @@
 #include "input.h"
 #include "kiln/cache/database.h"
 #include "kiln/context.h"
+#include "kiln/generator/operation.h"
 #include "kiln/runtime/pack_check.h"
 #include "kiln/runtime/settings.h"
 #include "table.h"
@@ -61,6 +62,7 @@ std::optional<cache::Database> open_database(const ExplainOptions& options, cons
 
 void print_explanation(const Explanation& why) {
   fmt::print("{}\n", why.request.key());
+  if (lacks_user_text(why.request)) fmt::print("{}\n", missing_user_text(why.request).what());
   fmt::print("roofline: {}\n", time_text(why.roofline_seconds));
   if (why.chosen)
     fmt::print("chosen: {} {} ({})\n", why.chosen->algorithm, why.chosen->config, why.chosen->source);

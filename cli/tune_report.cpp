@@ -171,7 +171,9 @@ nlohmann::json json_of(const tuner::JobResult& result) {
 }  // namespace
 
 bool all_served(const std::vector<tuner::JobResult>& results) {
-  return std::all_of(results.begin(), results.end(), [](const tuner::JobResult& result) { return result.best; });
+  return std::all_of(results.begin(), results.end(), [](const tuner::JobResult& result) {
+    return result.best && result.status != tuner::JobStatus::failed;
+  });
 }
 
 std::string print_table(const TuneReport& report) {
@@ -188,6 +190,10 @@ std::string print_table(const TuneReport& report) {
   text += fmt::format("{} candidates tried, {} of them known from before; records in {}\n", trials_in(report.results),
                       report.reused, report.database);
   text += failures_text(report.results);
+  for (const tuner::JobResult& result : report.results) {
+    if (result.status != tuner::JobStatus::failed || !result.best) continue;
+    text += fmt::format("not tuned, what is shown was stored before: {}: {}\n", summary(result.request), result.error);
+  }
   for (const NotCovered& node : report.not_covered) {
     text += fmt::format("not covered: {} x {}: {}\n", node.count, node.operation, node.reason);
   }

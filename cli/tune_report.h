@@ -25,7 +25,7 @@ struct TuneReport {
 std::string print_table(const TuneReport& report);
 std::string print_json(const TuneReport& report);
 
-/// Whether every layer has a variant to use.
+/// Whether every layer was tuned, as far as the budget went, and has a variant to use.
 bool all_served(const std::vector<tuner::JobResult>& results);
 
 // What the table, JSON and the page have in common.

@@ -95,8 +95,14 @@ class Verification {
   // Makes the operands; where the check needs it, the trusted variant is run first.
   bool begin() {
     if (!laboratory_.needs_trusted(*request_)) return report("operands", laboratory_.begin(*request_, {}).failure);
-    const tuner::SpecimenId id = submit(catalogue_.trusted_program(*request_, target()));
     const std::string name = catalogue_.trusted(request_->operation).name() + " (trusted)";
+    Program program;
+    try {
+      program = catalogue_.trusted_program(*request_, target());
+    } catch (const Error& error) {  // nothing can be made of the request
+      return report(name, tuner::Failure{tuner::Outcome::refused, error.what()});
+    }
+    const tuner::SpecimenId id = submit(program);
     bool passed = report(name, compiled(id).failure);
     if (passed) passed = report(name, laboratory_.begin(*request_, id).failure);
     trusted_ = id;

@@ -6,6 +6,7 @@
 
 #include "kiln/base/digest.h"
 #include "kiln/base/error.h"
+#include "kiln/generator/operation.h"
 #include "text.h"
 #include "user_code.h"
 
@@ -50,17 +51,17 @@ std::string Emitter::source(Prelude prelude) const {
 
 std::optional<std::string> Algorithm::refusal(const Request& request, const Target& target) const {
   if (request.operation != operation()) return fmt::format("serves {}, not {}", operation(), request.operation);
+  if (lacks_user_text(request)) return missing_user_text(request).message();
   if (!trusted()) {
     if (auto reason = stray_user_tensor(request)) return reason;
   }
-  if (!definition_->takes_prologue && request.user_epilogue.expression() != nullptr && has_prologue(request)) {
-    return "its kernels take no prologue";
-  }
+  if (!definition_->takes_prologue && has_prologue(request)) return "its kernels take no prologue";
   return definition_->refusal(request, target);
 }
 
 Program Algorithm::program(const SourceLibrary& library, const Request& request, const Target& target,
                            const Config& config) const {
+  if (lacks_user_text(request)) throw missing_user_text(request);
   std::optional<std::string> reason = refusal(request, target);
   if (!reason) reason = space().refusal(config, request, target);
   if (reason) {

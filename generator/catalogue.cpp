@@ -149,6 +149,7 @@ Candidates Catalogue::candidates(const Request& request, const Target& target, c
 Choice Catalogue::heuristic(const Request& request, const Target& target, const DeviceFigures& device) const {
   const Candidates all = candidates(request, target, device);
   if (!all.ranked.empty()) return all.ranked.front().choice;
+  if (lacks_user_text(request)) throw missing_user_text(request);
   std::string reasons;
   for (const Refusal& refusal : all.refused) reasons += fmt::format("\n  {}: {}", refusal.algorithm, refusal.reason);
   throw Error(ErrorCode::unsupported, fmt::format("no algorithm serves {}:{}", request.key(), reasons));

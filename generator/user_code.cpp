@@ -4,17 +4,14 @@
 
 #include <algorithm>
 
-#include "kiln/base/error.h"
 #include "kiln/generator/operation.h"
 
 namespace kiln {
 namespace {
 
 const Expression& text_of(const Request& request) {
-  if (const Expression* expression = request.user_epilogue.expression()) return *expression;
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("the text of user:{} is not known", request.user_epilogue.digest()),
-              "define the expression in the requests file, or in a file given with --expression");
+  if (lacks_user_text(request)) throw missing_user_text(request);
+  return *request.user_epilogue.expression();
 }
 
 std::vector<const TensorSpec*> user_tensors(const Request& request) {

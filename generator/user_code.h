@@ -7,7 +7,7 @@
 namespace kiln {
 
 /// Adds what lib/user_code.cuh needs to `prelude`: which parts there are, the description of the tensors, the places.
-/// Throws Error(invalid_argument) if the request has user code whose text is not known.
+/// Throws missing_user_text() if the request lacks it.
 void add_user_code(Prelude& prelude, const Request& request);
 
 /// Whether the request's user code changes the input. Throws as add_user_code().

@@ -13,6 +13,7 @@
 #include "kiln/device/arch.h"
 #include "kiln/execution/compile.h"
 #include "kiln/execution/target.h"
+#include "kiln/generator/operation.h"
 #include "parallel.h"
 #include "selection.h"
 
@@ -119,6 +120,7 @@ std::optional<BundleChoice> estimated(const Request& request, const Target& targ
 
 std::string why_nothing(const Request& request, const Target& target, const Catalogue& catalogue,
                         const BundleOptions& options) {
+  if (lacks_user_text(request)) return missing_user_text(request).what();
   const Candidates candidates = catalogue.candidates(request, target, common_figures(target.arch));
   if (candidates.ranked.empty()) {
     std::string reasons;

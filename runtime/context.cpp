@@ -10,6 +10,7 @@
 #include "context_impl.h"
 #include "host_memory.h"
 #include "kiln/base/error.h"
+#include "kiln/generator/operation.h"
 #include "kiln/runtime/settings.h"
 #include "parallel.h"
 #include "records.h"
@@ -134,17 +135,22 @@ void Context::Impl::prepare(std::span<const Request> requests) {
   for_each_index(requests.size(), [&](size_t i) { plan(requests[i]); });
 }
 
+// A bundle may serve a request whose user code nobody here knows; other variants of it cannot be made.
+bool Context::Impl::may_be_tuned(const Request& request) const {
+  return !maker_.is_tuned(request) && !lacks_user_text(request);
+}
+
 void Context::Impl::tune_first(std::span<const Request> requests) {
   if (!tuner_ || tuner_->policy().mode != TuningMode::within_budget) return;
   std::vector<Request> untuned;
   for (const Request& request : requests) {
-    if (!maker_.is_tuned(request)) untuned.push_back(request);
+    if (may_be_tuned(request)) untuned.push_back(request);
   }
   if (!untuned.empty()) tuner_->tune_now(untuned);
 }
 
 void Context::Impl::tune_later(const Request& request) {
-  if (!tuner_ || tuner_->policy().mode != TuningMode::in_background || maker_.is_tuned(request)) return;
+  if (!tuner_ || tuner_->policy().mode != TuningMode::in_background || !may_be_tuned(request)) return;
   tuner_->enqueue(request);
 }
 

@@ -50,6 +50,7 @@ class Context::Impl {
   void load_cache(const ContextOptions& options, const Environment& environment);
   void start_tuning(const ContextOptions& options, const Environment& environment);
   void announce(const std::string& message) const;
+  bool may_be_tuned(const Request& request) const;
   void tune_first(std::span<const Request> requests);
   void tune_later(const Request& request);
   void swap(const Request& request);

@@ -6,8 +6,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "kiln/base/error.h"
+#include "kiln/generator/operation.h"
 
 namespace kiln {
 namespace {
@@ -23,13 +27,27 @@ void set_nvrtc(Target& target, const std::string& version) {
   if (!read) throw Error(ErrorCode::parse_error, fmt::format("NVRTC version {} is not MAJOR.MINOR", version));
 }
 
+// `request` with code of which only the digest is known replaced by some that reads the same tensors. What is made of
+// it is the same but for the source.
+Request with_stand_in(Request request) {
+  std::vector<std::string> tensors;
+  for (const Operand& operand : request.operands) {
+    if (is_user_operand(operand.name)) tensors.push_back(operand.name.substr(user_epilogue_prefix.size()));
+  }
+  request.user_epilogue = UserCode(Expression("acc", std::move(tensors)));
+  return request;
+}
+
 class PackJudge {
  public:
-  explicit PackJudge(const Catalogue& catalogue) : catalogue_(catalogue) {}
+  PackJudge(const Catalogue& catalogue, Expressions expressions)
+      : catalogue_(catalogue), expressions_(std::move(expressions)) {}
 
   Refused request(std::string_view line) {
-    request_ = Request::parse(line);
+    request_ = Request::parse(line, expressions_);
     const std::string key = request_.key();
+    stands_in_ = lacks_user_text(request_);
+    if (stands_in_) request_ = with_stand_in(std::move(request_));
     if (key == line) return std::nullopt;
     return fmt::format("the request is not canonical, expected: {}", key);
   }
@@ -44,11 +62,11 @@ class PackJudge {
     Target target{Arch::of(device.cc_major, device.cc_minor), 0, 0};
     set_nvrtc(target, record.nvrtc_version);
     if (Refused reason = catalogue_.refusal(request_, target, choice)) return reason;
-    return differs(catalogue_.program(request_, target, choice), record);
+    return differs(catalogue_.program(request_, target, choice), record, stands_in_);
   }
 
  private:
-  static Refused differs(const Program& program, const cache::Record& record) {
+  static Refused differs(const Program& program, const cache::Record& record, bool other_source) {
     if (record.workspace_bytes != program.workspace_bytes) {
       return fmt::format("its workspace of {} bytes is not the {} bytes that the variant needs", record.workspace_bytes,
                          program.workspace_bytes);
@@ -56,6 +74,7 @@ class PackJudge {
     if (record.deterministic != program.deterministic) {
       return fmt::format("the variant is{} bitwise reproducible", program.deterministic ? "" : " not");
     }
+    if (other_source) return std::nullopt;
     const std::string digest = program.digest();
     if (record.kind == cache::TimeKind::predicted && record.source_digest.empty()) return std::nullopt;
     if (record.source_digest == digest) return std::nullopt;
@@ -64,7 +83,9 @@ class PackJudge {
   }
 
   const Catalogue& catalogue_;
-  Request request_;  // of the records that follow
+  const Expressions expressions_;
+  Request request_;         // of the records that follow
+  bool stands_in_ = false;  // request_ has other user code than they
 };
 
 template <class Ask>
@@ -84,14 +105,36 @@ cache::IsCurrent is_current(const Catalogue& catalogue) {
   };
 }
 
-cache::PackValidator pack_validator(const Catalogue& catalogue) {
-  const auto judge = std::make_shared<PackJudge>(catalogue);
+cache::PackValidator pack_validator(const Catalogue& catalogue, Expressions expressions) {
+  const auto judge = std::make_shared<PackJudge>(catalogue, std::move(expressions));
   cache::PackValidator validator;
   validator.request = [judge](std::string_view line) { return refusal_of([&] { return judge->request(line); }); };
   validator.record = [judge](const cache::DeviceEntry& device, const cache::Record& record) {
     return refusal_of([&] { return judge->record(device, record); });
   };
   return validator;
+}
+
+std::optional<std::string> unknown_user_code(std::string_view line, const Expressions& expressions) {
+  try {
+    const Request request = Request::parse(line, expressions);
+    if (lacks_user_text(request)) return request.user_epilogue.digest();
+  } catch (const Error&) {
+    // It is no request.
+  }
+  return std::nullopt;
+}
+
+NotAtHand not_at_hand(const cache::Pack& contents, const Catalogue& catalogue, const Expressions& expressions) {
+  NotAtHand result;
+  std::string_view line;
+  std::optional<std::string> unknown;
+  for (const cache::Record& record : contents.records) {
+    if (catalogue.find(record.algorithm) == nullptr) ++result.algorithms[record.algorithm];
+    if (record.request != line) unknown = unknown_user_code(line = record.request, expressions);
+    if (unknown) ++result.user_code[*unknown];
+  }
+  return result;
 }
 
 }  // namespace kiln

@@ -10,6 +10,7 @@
 #include "kiln/base/error.h"
 #include "kiln/execution/target.h"
 #include "kiln/execution/user_code_error.h"
+#include "kiln/generator/operation.h"
 #include "kiln/runtime/pack_check.h"
 #include "kiln/runtime/settings.h"
 #include "records.h"
@@ -107,6 +108,7 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make_locked(const Request& request)
   std::vector<Selection> named = selector().stored(request);
   if (named.empty()) named = selector().bundled(request);
   if (!named.empty()) return load(request, named.front());
+  if (lacks_user_text(request)) throw missing_user_text(request);
   const cache::WinnersReport report = winners_.report();
   std::string stale;
   if (report.stale > 0) stale = fmt::format(" ({} variants in them are of algorithms that have changed)", report.stale);

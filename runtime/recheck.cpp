@@ -28,12 +28,15 @@ std::vector<const Record*> choose(const cache::Pack& contents, const Catalogue& 
     });
     const std::span<const Record> candidates(first, last);
     const Record* winner = cache::winner_among(candidates, current);
+    const bool no_text = first->device == device && unknown_user_code(first->request, options.expressions);
     for (const Record& r : candidates) {
       if (!cache::usable(r) || r.kind == cache::TimeKind::predicted) continue;
       if (r.device != device) {
         ++result.other_devices;
       } else if (!current(r.algorithm, r.algorithm_digest)) {
         ++result.stale;
+      } else if (no_text) {
+        ++result.without_text;
       } else {
         (&r == winner ? winners : others).push_back(&r);
       }
@@ -80,7 +83,7 @@ class Recheck {
  private:
   // Why it failed; empty if it was timed.
   std::string attempt(const Record& record, Rechecked& result) {
-    const Request request = Request::parse(record.request);
+    const Request request = Request::parse(record.request, options_.expressions);
     if (std::string reason = begin(request); !reason.empty()) return reason;
     const Choice choice{record.algorithm, Config::parse(record.config)};
     const tuner::SpecimenId id = next_id_++;
@@ -113,11 +116,8 @@ class Recheck {
     request_ = request;
     failure_to_begin_.clear();
     if (laboratory_.needs_trusted(request)) {
-      const Algorithm& trusted = catalogue_.trusted(request.operation);
-      const std::optional<Config> config = trusted.space().first_legal(request, target());
-      if (!config) return failure_to_begin_ = "the trusted algorithm has no legal configuration for it";
       trusted_ = next_id_++;
-      failure_to_begin_ = compile(*trusted_, catalogue_.program(request, target(), {trusted.name(), *config}));
+      failure_to_begin_ = compile(*trusted_, catalogue_.trusted_program(request, target()));
       if (!failure_to_begin_.empty()) return failure_to_begin_;
     }
     const tuner::CheckReport report = laboratory_.begin(request, trusted_);

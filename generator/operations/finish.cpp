@@ -258,6 +258,17 @@ Request with_user_epilogue(Request request, const UserCode& code, std::vector<Op
   return finished(std::move(request));
 }
 
+bool lacks_user_text(const Request& request) {
+  return request.user_epilogue && request.user_epilogue.expression() == nullptr;
+}
+
+Error missing_user_text(const Request& request) {
+  return {ErrorCode::invalid_argument,
+          fmt::format("the text of user:{} is not known, and the cache holds no code", request.user_epilogue.digest()),
+          "define the expression in the requests file, in a file given with --expression, or for Request::parse(); "
+          "KILN_RECORD writes what an application uses"};
+}
+
 Request finished(Request request) {
   const Operation& definition = operation(request.operation);
   check_names(request, definition);

@@ -1,6 +1,7 @@
 // User code and user templates through the program: tuned, checked, run, explained and emitted like everything else.
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "program.h"
@@ -36,7 +37,7 @@ TEST_F(UserCodeProgram, TunesAUserTemplateToItsEnd) {
   environment_.erase("KILN_USER_TEMPLATES");
   const Outcome without = kiln({"explain", example + "/requests.txt", "--db", path("t.db")});
   EXPECT_EQ(without.exit_code, 0) << without.err;
-  EXPECT_THAT(without.out, Not(HasSubstr("conv_stem")));
+  EXPECT_THAT(without.out, AllOf(HasSubstr("chosen: "), Not(HasSubstr("chosen: conv_stem"))));
 }
 
 const char* const leaky = "expression leaky(; slope)\nleaky_relu(acc, slope)\nend expression\n";
@@ -61,6 +62,107 @@ TEST_F(UserCodeProgram, ShowsMistakesInTheUsersLines) {
   const Outcome tuned = kiln({"tune", "--expression", file, request, "--db", path("t.db"), "--quiet"});
   EXPECT_EQ(tuned.exit_code, 1);
   EXPECT_THAT(tuned.out + tuned.err, HasSubstr("line 2, column 3"));
+}
+
+// Databases, packs and recorded keys hold the digest of user code only.
+class UserCodeWithoutItsText : public UserCodeProgram {
+ protected:
+  UserCodeWithoutItsText() {
+    const Outcome tuned = kiln({"tune", "--expression", file_, "softmax_forward x=f32:3x40 epilogue=user:leaky", "--db",
+                                path("a.db"), "--candidates", "2", "--quiet"});
+    EXPECT_EQ(tuned.exit_code, 0) << tuned.out << tuned.err;
+    EXPECT_EQ(kiln({"cache", "export", "--db", path("a.db"), path("a.pack")}).exit_code, 0);
+    const std::string pack = read("a.pack");
+    const size_t at = pack.find("softmax_forward"), digest = pack.find("user:", at);
+    key_ = pack.substr(at, pack.find('\n', at) - at);
+    digest_ = pack.substr(digest, std::string("user:").size() + 32);
+  }
+
+  // Says which text, and how to give it.
+  auto names_it() const { return AllOf(HasSubstr(digest_), HasSubstr("is not known"), HasSubstr("--expression")); }
+
+  const std::string file_ = write("leaky.txt", leaky);
+  std::string key_, digest_;
+};
+
+TEST_F(UserCodeWithoutItsText, IsImportedKeptAndToldOf) {
+  const Outcome imported = kiln({"cache", "import", "--db", path("b.db"), path("a.pack")});
+  EXPECT_EQ(imported.exit_code, 0) << imported.err;
+  EXPECT_THAT(imported.out, AllOf(HasSubstr("2 records added"), HasSubstr("0 lines refused"), names_it()));
+  EXPECT_THAT(imported.out, HasSubstr("2 records are of " + digest_));
+  const Outcome known = kiln({"cache", "import", "--expression", file_, "--db", path("c.db"), path("a.pack")});
+  EXPECT_EQ(known.exit_code, 0) << known.err;
+  EXPECT_THAT(known.out, AllOf(HasSubstr("2 records added"), Not(HasSubstr(digest_))));
+  EXPECT_THAT(kiln({"run", "--expression", file_, key_, "--db", path("b.db")}).out, HasSubstr("on this device"));
+
+  std::string altered = read("a.pack");
+  altered.replace(altered.rfind("THREADS="), 8, "THREADZ=");
+  write("altered.pack", altered);
+  const Outcome refused = kiln({"cache", "import", "--db", path("d.db"), path("altered.pack")});
+  EXPECT_EQ(refused.exit_code, 1) << "what does not depend on the text is judged without it";
+  EXPECT_THAT(refused.err, HasSubstr("THREADZ"));
+}
+
+TEST_F(UserCodeWithoutItsText, IsLeftOutOfCacheVerifyByName) {
+  const Outcome without = kiln({"cache", "verify", path("a.db"), "--sample", "all"});
+  EXPECT_EQ(without.exit_code, 0) << without.out << without.err;
+  EXPECT_THAT(without.out, AllOf(HasSubstr("0 of 0 candidates"), HasSubstr("2 more are of user code"), names_it()));
+  const Outcome with = kiln({"cache", "verify", path("a.db"), "--sample", "all", "--expression", file_});
+  EXPECT_EQ(with.exit_code, 0) << with.out << with.err;
+  EXPECT_THAT(with.out, AllOf(HasSubstr("2 of 2 candidates"), HasSubstr("0 failed"), Not(HasSubstr("not known"))));
+}
+
+TEST_F(UserCodeWithoutItsText, IsNamedByEveryCommandThatNeedsIt) {
+  const std::string other = "softmax_forward x=f32:3x41", requests = write("requests.txt", key_ + "\n" + other + "\n");
+  const Outcome tuned = kiln({"tune", requests, "--db", path("a.db"), "--candidates", "1", "--quiet"});
+  EXPECT_EQ(tuned.exit_code, 1);
+  EXPECT_THAT(tuned.out, names_it());
+  const auto database = kiln({"cache", "list", "--db", path("a.db")});
+  EXPECT_THAT(database.out, HasSubstr("x=f32:3x41:nc")) << "the layer beside it is tuned";
+  const Outcome verified = kiln({"verify", requests});
+  EXPECT_EQ(verified.exit_code, 1);
+  EXPECT_THAT(verified.out, AllOf(names_it(), HasSubstr("of 2 requests agree with the reference, 1 do not")));
+  const Outcome ran = kiln({"run", requests, "--db", path("a.db")});
+  EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_THAT(ran.out, AllOf(names_it(), HasSubstr("softmax 3x41")));
+  const Outcome explained = kiln({"explain", requests, "--db", path("a.db")});
+  EXPECT_EQ(explained.exit_code, 1);
+  EXPECT_THAT(explained.out, AllOf(names_it(), HasSubstr("tried on this device")));
+  const Outcome emitted = kiln({"emit", key_});
+  EXPECT_EQ(emitted.exit_code, 2);
+  EXPECT_THAT(emitted.err, names_it());
+}
+
+TEST_F(UserCodeWithoutItsText, IsNamedByBundleWhichThenTakesIt) {
+  const std::vector<std::string> bundle = {"bundle", key_,         "--arch", "90",          "--emulated",
+                                           "--db",   path("a.db"), "-o",     path("a.kiln")};
+  const Outcome without = kiln(bundle);
+  EXPECT_EQ(without.exit_code, 1);
+  EXPECT_THAT(without.err, names_it());
+  EXPECT_FALSE(std::filesystem::exists(path("a.kiln")));
+  std::vector<std::string> with = bundle;
+  with.insert(with.end(), {"--expression", file_});
+  const Outcome made = kiln(with);
+  EXPECT_EQ(made.exit_code, 0) << made.err;
+  environment_["KILN_NVRTC"] = path("there-is-no-nvrtc");
+  const Outcome run = kiln({"run", key_, "--bundle", path("a.kiln"), "--db", path("empty.db")});
+  EXPECT_EQ(run.exit_code, 0) << "a bundle needs neither NVRTC nor the text: " << run.out << run.err;
+  EXPECT_THAT(run.out, HasSubstr("bundle " + path("a.kiln")));
+}
+
+TEST_F(UserCodeProgram, AUserTemplateThatIsNotHereIsNamedOnImport) {
+  environment_["KILN_USER_TEMPLATES"] = example;
+  ASSERT_EQ(kiln({"tune", example + "/requests.txt", "--db", path("t.db"), "--candidates", "1", "--quiet"}).exit_code,
+            0);
+  ASSERT_EQ(kiln({"cache", "export", "--db", path("t.db"), path("t.pack")}).exit_code, 0);
+  const Outcome with =
+      kiln({"cache", "import", "--db", path("a.db"), path("t.pack"), "--expression", write("none.txt", leaky)});
+  EXPECT_EQ(with.exit_code, 0) << with.err;
+  EXPECT_THAT(with.out, Not(HasSubstr("conv_stem")));
+  environment_.erase("KILN_USER_TEMPLATES");
+  const Outcome without = kiln({"cache", "import", "--db", path("b.db"), path("t.pack")});
+  EXPECT_EQ(without.exit_code, 0) << without.err;
+  EXPECT_THAT(without.out, AllOf(HasSubstr("of conv_stem, which is not here"), HasSubstr("KILN_USER_TEMPLATES")));
 }
 
 TEST_F(UserCodeProgram, RefusesAFolderWithoutTemplates) {

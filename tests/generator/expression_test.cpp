@@ -127,6 +127,19 @@ TEST(UserEpilogueInRequests, StandsInTheKeyByDigest) {
   EXPECT_FALSE(is_per_channel(request, request.at("epilogue.gate")));
 }
 
+TEST(UserEpilogueInRequests, SayWhichTextIsMissing) {
+  const Expression code("acc + 1");
+  const Request request = Request::parse("softmax_forward x=f32:2x3 epilogue=user:e", {{"e", code}});
+  EXPECT_FALSE(lacks_user_text(request));
+  EXPECT_FALSE(lacks_user_text(Request::parse("softmax_forward x=f32:2x3")));
+  const Request again = Request::parse(request.key());
+  EXPECT_TRUE(lacks_user_text(again));
+  const Error error = missing_user_text(again);
+  EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+  EXPECT_THAT(error.message(), HasSubstr("user:" + code.digest()));
+  EXPECT_THAT(error.hint(), HasSubstr("--expression"));
+}
+
 TEST(UserEpilogueInRequests, FollowsTheBatch) {
   const Request request = Request::parse(
       std::string(conv) + " epilogue=user:swish epilogue.gate=f32:2x4x3x3:nhwc epilogue.b=f32:4 n=?", known);

@@ -38,10 +38,11 @@ class PackCheck : public testing::Test {
   }
 
   // What is refused of a pack with this record.
-  std::vector<std::string> refused(const cache::Record& record, int major = 9, int minor = 0) const {
+  std::vector<std::string> refused(const cache::Record& record, int major = 9, int minor = 0,
+                                   const Expressions& expressions = {}) const {
     const std::string text = cache::print_pack(cache::make_pack({device(major, minor)}, {record}), "1");
     std::vector<std::string> reasons;
-    for (const auto& refusal : cache::parse_pack(text, pack_validator(catalogue)).refused) {
+    for (const auto& refusal : cache::parse_pack(text, pack_validator(catalogue, expressions)).refused) {
       reasons.push_back(refusal.text());
     }
     return reasons;
@@ -101,6 +102,50 @@ TEST_F(PackCheck, LetsInWhatAnotherVersionMadeAndWhatFailed) {
   failed.seconds = 0;
   failed.source_digest.clear();
   EXPECT_THAT(refused(failed), IsEmpty());
+}
+
+class UserCodeInPacks : public PackCheck {
+ protected:
+  const Expressions known = {{"e", Expression("--- prologue\nx * 2\n---\nacc * t", {"t"})}};
+  const Request request =
+      Request::parse("conv_forward x=f32:1x64x14x14 w=f32:32x64x3x3 pad=1 epilogue=user:e epilogue.t=f32:32", known);
+  const cache::Record record = honest(request, "conv_implicit_gemm_splitk");
+};
+
+TEST_F(UserCodeInPacks, IsJudgedWhollyByItsText) {
+  EXPECT_THAT(refused(record, 9, 0, known), IsEmpty());
+  cache::Record altered = record;
+  altered.source_digest = "0123";
+  EXPECT_THAT(refused(altered, 9, 0, known), testing::ElementsAre(HasSubstr("source digest")));
+}
+
+TEST_F(UserCodeInPacks, WithoutItsTextIsLetInAndAllButTheSourceIsJudged) {
+  EXPECT_GT(record.workspace_bytes, 0);
+  EXPECT_THAT(refused(record), IsEmpty());
+  const auto altered = [&](const auto& alter) {
+    cache::Record changed = record;
+    alter(changed);
+    return refusal(changed);
+  };
+  EXPECT_THAT(altered([](auto& r) { r.source_digest = "0123"; }), HasSubstr("nothing refused"));
+  EXPECT_THAT(altered([](auto& r) { r.config += ",ZZ=1"; }), HasSubstr("ZZ"));
+  EXPECT_THAT(altered([](auto& r) { r.workspace_bytes = 0; }), HasSubstr("workspace"));
+  EXPECT_THAT(altered([](auto& r) { r.deterministic = !r.deterministic; }), HasSubstr("reproducible"));
+  EXPECT_THAT(
+      altered([](auto& r) { r.request = r.request.substr(0, r.request.find(" epilogue.t")) + " epilogue.c=f32:32"; }),
+      HasSubstr("the name 'c' is taken"));
+}
+
+TEST_F(UserCodeInPacks, IsCountedWhereNothingCanBeMadeOfIt) {
+  cache::Record foreign = good;
+  foreign.algorithm = "conv_stem";
+  cache::Record second = record;
+  second.config = "another";
+  const cache::Pack pack = cache::make_pack({device(9, 0)}, {good, foreign, record, second});
+  const NotAtHand missing = not_at_hand(pack, catalogue, {});
+  EXPECT_THAT(missing.user_code, testing::ElementsAre(testing::Pair(request.user_epilogue.digest(), 2)));
+  EXPECT_THAT(missing.algorithms, testing::ElementsAre(testing::Pair("conv_stem", 1)));
+  EXPECT_THAT(not_at_hand(pack, catalogue, known).user_code, IsEmpty());
 }
 
 }  // namespace

@@ -59,14 +59,15 @@ class Catalogue {
 
   /// Why `choice` cannot serve `request`: unknown algorithm, refusal, illegal point; nothing if it can.
   std::optional<std::string> refusal(const Request& request, const Target& target, const Choice& choice) const;
-  /// Throws Error(invalid_argument) with the refusal if `choice` cannot serve `request`.
+  /// Throws Error(invalid_argument) with the refusal if `choice` cannot serve `request`; missing_user_text() if nothing
+  /// can.
   Program program(const Request& request, const Target& target, const Choice& choice) const;
   Estimate estimate(const Request& request, const Target& target, const DeviceFigures& device,
                     const Choice& choice) const;
   /// Every legal candidate of every algorithm, ranked by estimate().
   Candidates candidates(const Request& request, const Target& target, const DeviceFigures& device) const;
   /// What is used when nothing was measured: the best prediction. Throws Error(unsupported) listing the refusals if no
-  /// algorithm can serve the request.
+  /// algorithm can serve the request, missing_user_text() where that is the only reason.
   Choice heuristic(const Request& request, const Target& target, const DeviceFigures& device) const;
 
   const SourceLibrary& library() const { return library_; }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kiln/base/error.h"
 #include "kiln/generator/request.h"
 
 namespace kiln {
@@ -84,5 +85,11 @@ Request without_user_code(const Request& request);
 
 /// `request`, a finished one, with user code as its epilogue, and the tensors that it reads by their names there.
 Request with_user_epilogue(Request request, const UserCode& code, std::vector<Operand> tensors);
+
+/// Whether only the digest of `request`'s user code is known: keys out of packs, databases and bundles hold no code. No
+/// program can be made of such a request; a bundle may hold one.
+bool lacks_user_text(const Request& request);
+/// What to tell whoever wants something made of a request that lacks_user_text(): which text, and how to give it.
+Error missing_user_text(const Request& request);
 
 }  // namespace kiln

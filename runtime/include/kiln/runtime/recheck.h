@@ -18,6 +18,7 @@ struct RecheckOptions {
   uint64_t seed = 1;        ///< Of the order among winners and among the others.
   double tolerance = 0.05;  ///< Times that differ by at most this share of the stored one agree.
   int samples = 15;         ///< Taken of each variant on a real device; an emulated one tells all in one.
+  Expressions expressions;  ///< Texts of the user code that records are of: the cache has none.
 };
 
 /// What became of one stored record.
@@ -43,6 +44,7 @@ struct RecheckResult {
   int64_t candidates = 0;     ///< Records of this device that could be looked at.
   int64_t other_devices = 0;  ///< Usable records of other devices: they say nothing about this one.
   int64_t stale = 0;          ///< Of algorithms that have changed since.
+  int64_t without_text = 0;   ///< Of user code that RecheckOptions::expressions holds no text of: nothing can be made.
 };
 
 /// Looks at a sample of the records of `contents` that were timed on the laboratory's device. `progress` is called
