@@ -54,6 +54,7 @@ ContextOptions options_of(const kiln_context_options* given) {
   if (c.cache != nullptr) options.cache = c.cache;
   options.packs = strings_of(c.packs, c.pack_count, function, "packs");
   options.bundles = strings_of(c.bundles, c.bundle_count, function, "bundles");
+  options.user_templates = strings_of(c.user_templates, c.user_template_count, function, "user_templates");
   if (c.kernel_store != nullptr) options.kernel_store = c.kernel_store;
   options.locked = flag(c.locked, function, "locked");
   options.tuning = {tuning_mode_of(c.tuning_mode, function), c.tuning_budget_seconds, c.tuning_candidates};

@@ -92,6 +92,7 @@ PoolOptions options_of(const kiln_pool_options* given, int rank) {
   set_window(c, rank, options);
   options.alpha = c.alpha;
   options.beta = c.beta;
+  if (c.epilogue != nullptr) options.epilogue = c.epilogue->stages;
   options.dynamic_batch = flag(c.dynamic_batch, function, "dynamic_batch");
   return options;
 }
@@ -105,6 +106,7 @@ SoftmaxOptions options_of(const kiln_softmax_options* given) {
   options.mode = softmax_mode_of(c.mode);
   options.alpha = c.alpha;
   options.beta = c.beta;
+  if (c.epilogue != nullptr) options.epilogue = c.epilogue->stages;
   options.dynamic_batch = flag(c.dynamic_batch, function, "dynamic_batch");
   return options;
 }

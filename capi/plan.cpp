@@ -25,6 +25,13 @@ RunValues values_of(const kiln_run_values* given) {
   values.clip_lo = c.clip_lo;
   values.clip_hi = c.clip_hi;
   values.n = c.n;
+  if (c.scalar_count > values.user.size()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("kiln_plan_run: {} scalars were given, user code has at most {}", c.scalar_count,
+                            values.user.size()));
+  }
+  if (c.scalar_count > 0) require(c.scalars, "kiln_plan_run", "scalars");
+  std::copy_n(c.scalars, c.scalar_count, values.user.begin());
   return values;
 }
 

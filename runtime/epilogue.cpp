@@ -61,7 +61,7 @@ namespace {
 
 // The value called `name`. Throws if there is none.
 template <class Named>
-const Named& named(std::initializer_list<Named> given, const std::string& name) {
+const Named& named(std::span<const Named> given, const std::string& name) {
   for (const Named& value : given) {
     if (value.name == name) return value;
   }
@@ -77,8 +77,8 @@ void require_count(size_t given, size_t read, const char* what) {
 
 }  // namespace
 
-Epilogue expression(const Expression& code, std::initializer_list<NamedTensor> tensors,
-                    std::initializer_list<NamedScalar> scalars) {
+Epilogue expression(const Expression& code, std::span<const NamedTensor> tensors,
+                    std::span<const NamedScalar> scalars) {
   Epilogue epilogue;
   for (size_t i = 0; i < code.tensors().size(); ++i) epilogue.tensors_[i] = named(tensors, code.tensors()[i]).tensor;
   for (size_t i = 0; i < code.scalars().size(); ++i) epilogue.scalars_[i] = named(scalars, code.scalars()[i]).value;
@@ -88,8 +88,7 @@ Epilogue expression(const Expression& code, std::initializer_list<NamedTensor> t
   return epilogue;
 }
 
-Epilogue expression(std::string_view text, std::initializer_list<NamedTensor> tensors,
-                    std::initializer_list<NamedScalar> scalars) {
+Epilogue expression(std::string_view text, std::span<const NamedTensor> tensors, std::span<const NamedScalar> scalars) {
   std::vector<std::string> tensor_names, scalar_names;
   for (const NamedTensor& tensor : tensors) tensor_names.emplace_back(tensor.name);
   for (const NamedScalar& scalar : scalars) scalar_names.emplace_back(scalar.name);

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "kiln/generator/expression.h"
@@ -52,8 +53,8 @@ class Epilogue {
   friend Epilogue bias(const Tensor& values);
   friend Epilogue add(const Tensor& residual);
   friend Epilogue clip(float lo, float hi);
-  friend Epilogue expression(const Expression& code, std::initializer_list<NamedTensor> tensors,
-                             std::initializer_list<NamedScalar> scalars);
+  friend Epilogue expression(const Expression& code, std::span<const NamedTensor> tensors,
+                             std::span<const NamedScalar> scalars);
 
   std::array<EpilogueStage, max_stages> stages_{};
   int count_ = 0;
@@ -75,11 +76,17 @@ Epilogue clip(float lo, float hi);
 /// reads. A tensor has the extents of y or one element a channel, and must not overlap y. For calls that matter make
 /// the Expression once and keep it: it carries its digest. Throws Error(invalid_argument) unless `tensors` and
 /// `scalars` are what the code reads.
-Epilogue expression(const Expression& code, std::initializer_list<NamedTensor> tensors = {},
-                    std::initializer_list<NamedScalar> scalars = {});
+Epilogue expression(const Expression& code, std::span<const NamedTensor> tensors, std::span<const NamedScalar> scalars);
+inline Epilogue expression(const Expression& code, std::initializer_list<NamedTensor> tensors = {},
+                           std::initializer_list<NamedScalar> scalars = {}) {
+  return expression(code, std::span(tensors.begin(), tensors.size()), std::span(scalars.begin(), scalars.size()));
+}
 /// As above, of a text: `expression("acc * sigmoid(acc)")`. Throws as Expression does.
-Epilogue expression(std::string_view text, std::initializer_list<NamedTensor> tensors = {},
-                    std::initializer_list<NamedScalar> scalars = {});
+Epilogue expression(std::string_view text, std::span<const NamedTensor> tensors, std::span<const NamedScalar> scalars);
+inline Epilogue expression(std::string_view text, std::initializer_list<NamedTensor> tensors = {},
+                           std::initializer_list<NamedScalar> scalars = {}) {
+  return expression(text, std::span(tensors.begin(), tensors.size()), std::span(scalars.begin(), scalars.size()));
+}
 /// Replaces negative values by 0; NaN stays NaN.
 inline const Epilogue relu{EpilogueStage::relu};
 

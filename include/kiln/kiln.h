@@ -92,6 +92,9 @@ typedef struct kiln_context_options {
   /* Bundles of compiled variants beside those of KILN_BUNDLE_PATH. NVRTC is not needed for what they hold. */
   const char* const* bundles;
   size_t bundle_count;
+  /* Folders of user templates (docs/user-code.md): their kernels are candidates like Kiln's own. */
+  const char* const* user_templates;
+  size_t user_template_count;
   /* The folder of compiled kernels, or "off". Default NULL: KILN_KERNEL_STORE, else kiln/kernels in the cache folder.
    */
   const char* kernel_store;
@@ -203,7 +206,8 @@ KILN_API kiln_status kiln_memory_download(const kiln_memory* memory, void* host,
 /* ---- Epilogues --------------------------------------------------------------------------------------------------- */
 
 /* What happens to a result before it is stored: stages, applied in the order in which they were added. A stage may
- * stand once. Device memory that a stage names must live until the calls that use it have finished. */
+ * stand once. User code stands alone. Device memory that a stage names must live until the calls that use it have
+ * finished. */
 typedef struct kiln_epilogue kiln_epilogue;
 
 KILN_API kiln_status kiln_epilogue_create(kiln_epilogue** epilogue);
@@ -216,6 +220,25 @@ KILN_API kiln_status kiln_epilogue_add(kiln_epilogue* epilogue, const kiln_tenso
 KILN_API kiln_status kiln_epilogue_relu(kiln_epilogue* epilogue);
 /* min(max(v, lo), hi); NaN stays NaN. lo <= hi. */
 KILN_API kiln_status kiln_epilogue_clip(kiln_epilogue* epilogue, float lo, float hi);
+
+/* A tensor and a number that user code reads. */
+typedef struct kiln_named_tensor {
+  const char* name;
+  const kiln_tensor* tensor;
+} kiln_named_tensor;
+typedef struct kiln_named_scalar {
+  const char* name;
+  float value;
+  int32_t reserved;
+} kiln_named_scalar;
+
+/* What the CUDA expression `text` (docs/user-code.md) makes of each result, and of each element of x where it has a
+ * prologue. A tensor has the extents of y or one element a channel, and must not overlap y. It stands alone: no other
+ * stage goes with it. KILN_PARSE_ERROR with the line and column of the text; KILN_INVALID_ARGUMENT for names. What the
+ * compiler has to say about it is the KILN_COMPILE_FAILED of the first call. */
+KILN_API kiln_status kiln_epilogue_expression(kiln_epilogue* epilogue, const char* text,
+                                              const kiln_named_tensor* tensors, size_t tensor_count,
+                                              const kiln_named_scalar* scalars, size_t scalar_count);
 
 /* ---- Operations -------------------------------------------------------------------------------------------------- */
 
@@ -281,6 +304,7 @@ typedef struct kiln_pool_options {
   int64_t dilation[KILN_MAX_SPATIAL];  /* Default 1. */
   float alpha;                         /* Default 1. */
   float beta;                          /* Default 0: y is not read. */
+  const kiln_epilogue* epilogue;       /* User code only. Default NULL: none. */
   int32_t dynamic_batch;               /* One kernel for every batch of a power-of-two bucket. */
   int32_t reserved;
 } kiln_pool_options;
@@ -294,7 +318,7 @@ static inline kiln_pool_options kiln_pool_options_default(void) {
   return options;
 }
 
-/* Enqueues y = alpha * pool(x) + beta * y on `stream` and returns without waiting.
+/* Enqueues y = epilogue(alpha * pool(x) + beta * y) on `stream` and returns without waiting.
  *
  * x: N,C,H,W   y: N,C,P,Q, whose extents may be those of the floor formula or of ceil mode. Any strides. y must not
  * overlap x. `options` may be NULL: global max pooling. Errors, first call and threads as for kiln_conv_forward(). */
@@ -309,11 +333,12 @@ enum {
 
 typedef struct kiln_softmax_options {
   uint32_t size;
-  kiln_softmax_mode mode; /* Default KILN_SOFTMAX_ACCURATE. */
-  int64_t axis;           /* Default 1. Negative counts from the end. */
-  float alpha;            /* Default 1. */
-  float beta;             /* Default 0: y is not read. */
-  int32_t dynamic_batch;  /* One kernel for every batch of a power-of-two bucket. */
+  kiln_softmax_mode mode;        /* Default KILN_SOFTMAX_ACCURATE. */
+  int64_t axis;                  /* Default 1. Negative counts from the end. */
+  float alpha;                   /* Default 1. */
+  float beta;                    /* Default 0: y is not read. */
+  const kiln_epilogue* epilogue; /* User code only. Default NULL: none. */
+  int32_t dynamic_batch;         /* One kernel for every batch of a power-of-two bucket. */
   int32_t reserved;
 } kiln_softmax_options;
 
@@ -326,7 +351,7 @@ static inline kiln_softmax_options kiln_softmax_options_default(void) {
   return options;
 }
 
-/* Enqueues y = alpha * softmax(x) + beta * y, or log-softmax, over an axis on `stream` and returns without waiting.
+/* Enqueues y = epilogue(alpha * softmax(x) + beta * y), or of log-softmax, over an axis on `stream` and returns.
  *
  * x, y: equal extents of 1 to 5 dimensions, any strides. y must not overlap x. `options` may be NULL. Errors, first
  * call and threads as for kiln_conv_forward(). */
@@ -372,6 +397,9 @@ typedef struct kiln_run_values {
   float clip_lo; /* For the epilogue stage `clip`. Default -infinity. */
   float clip_hi; /* Default +infinity. */
   int64_t n;     /* The batch of a request with n=?; default -1: fixed. */
+  /* The scalars of user code, in the order of its definition. Default: none, all 0. */
+  const float* scalars;
+  size_t scalar_count;
 } kiln_run_values;
 
 static inline kiln_run_values kiln_run_values_default(void) {
@@ -388,10 +416,10 @@ static inline kiln_run_values kiln_run_values_default(void) {
 /* Enqueues the layer on `stream` and returns. No allocation, no lookup, no lock.
  *
  * `operands`: the device addresses of the request's operands, in its order (x, w, y, then bias and residual where the
- * epilogue has them). y must not overlap another operand, except that the residual may be y itself. `workspace` may be
- * NULL if the plan needs none, `values` may be NULL. KILN_INVALID_ARGUMENT, nothing enqueued: a wrong number of
- * operands, a null or insufficiently aligned address, a missing workspace, a value outside its class, a batch outside
- * the bucket. KILN_DRIVER_ERROR if the driver refuses the launch. */
+ * epilogue has them, or the tensors of user code by name). y must not overlap another operand, except that the residual
+ * may be y itself. `workspace` may be NULL if the plan needs none, `values` may be NULL. KILN_INVALID_ARGUMENT, nothing
+ * enqueued: a wrong number of operands, a null or insufficiently aligned address, a missing workspace, a value outside
+ * its class, a batch outside the bucket. KILN_DRIVER_ERROR if the driver refuses the launch. */
 KILN_API kiln_status kiln_plan_run(const kiln_plan* plan, kiln_stream stream, const void* const* operands,
                                    size_t operand_count, void* workspace, const kiln_run_values* values);
 

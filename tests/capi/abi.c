@@ -13,14 +13,15 @@ HOLDS(KILN_POOL_MAX == 0 && KILN_POOL_AVG == 1 && KILN_POOL_AVG_PADDED == 2);
 HOLDS(KILN_SOFTMAX_ACCURATE == 0 && KILN_SOFTMAX_LOG == 1);
 HOLDS(KILN_MAX_RANK == 8 && KILN_MAX_SPATIAL == 3);
 
+HOLDS(sizeof(kiln_named_tensor) == 16 && sizeof(kiln_named_scalar) == 16 && offsetof(kiln_named_scalar, value) == 8);
 HOLDS(sizeof(kiln_tensor) == 144 && offsetof(kiln_tensor, dtype) == 8 && offsetof(kiln_tensor, rank) == 12);
 HOLDS(offsetof(kiln_tensor, extents) == 16 && offsetof(kiln_tensor, strides) == 80);
 
 HOLDS(offsetof(kiln_context_options, size) == 0 && offsetof(kiln_context_options, workspace_limit) == 8);
-HOLDS(offsetof(kiln_context_options, bundles) == 40 && offsetof(kiln_context_options, kernel_store) == 56);
-HOLDS(offsetof(kiln_context_options, environment) == 64 && offsetof(kiln_context_options, announce) == 80);
-HOLDS(offsetof(kiln_context_options, deterministic) == 96 && offsetof(kiln_context_options, tuning_mode) == 104);
-HOLDS(offsetof(kiln_context_options, tuning_budget_seconds) == 112 && sizeof(kiln_context_options) == 128);
+HOLDS(offsetof(kiln_context_options, bundles) == 40 && offsetof(kiln_context_options, kernel_store) == 72);
+HOLDS(offsetof(kiln_context_options, environment) == 80 && offsetof(kiln_context_options, announce) == 96);
+HOLDS(offsetof(kiln_context_options, deterministic) == 112 && offsetof(kiln_context_options, tuning_mode) == 120);
+HOLDS(offsetof(kiln_context_options, tuning_budget_seconds) == 128 && sizeof(kiln_context_options) == 144);
 HOLDS(KILN_TUNING_NEVER == 0 && KILN_TUNING_WITHIN_BUDGET == 1 && KILN_TUNING_IN_BACKGROUND == 2);
 
 HOLDS(offsetof(kiln_conv_options, size) == 0 && offsetof(kiln_conv_options, pad_begin) == 8);
@@ -29,9 +30,9 @@ HOLDS(offsetof(kiln_conv_options, alpha) == 120 && offsetof(kiln_conv_options, d
 HOLDS(sizeof(kiln_conv_options) == 144);
 
 HOLDS(offsetof(kiln_pool_options, mode) == 4 && offsetof(kiln_pool_options, window) == 8);
-HOLDS(offsetof(kiln_pool_options, alpha) == 128 && sizeof(kiln_pool_options) == 144);
-HOLDS(offsetof(kiln_softmax_options, axis) == 8 && sizeof(kiln_softmax_options) == 32);
-HOLDS(offsetof(kiln_run_values, alpha) == 8 && offsetof(kiln_run_values, n) == 24 && sizeof(kiln_run_values) == 32);
+HOLDS(offsetof(kiln_pool_options, alpha) == 128 && sizeof(kiln_pool_options) == 152);
+HOLDS(offsetof(kiln_softmax_options, axis) == 8 && sizeof(kiln_softmax_options) == 40);
+HOLDS(offsetof(kiln_run_values, alpha) == 8 && offsetof(kiln_run_values, n) == 24 && sizeof(kiln_run_values) == 48);
 HOLDS(offsetof(kiln_plan_info, workspace_bytes) == 8 && sizeof(kiln_plan_info) == 48);
 HOLDS(offsetof(kiln_context_info, device_id) == 16 && sizeof(kiln_context_info) == 24);
 
@@ -41,22 +42,22 @@ typedef void (*function)(void);
 int capi_count_functions(void);
 int capi_count_functions(void) {
   const function all[] = {
-      (function)kiln_status_name,      (function)kiln_last_error,
-      (function)kiln_last_hint,        (function)kiln_version,
-      (function)kiln_context_create,   (function)kiln_context_destroy,
-      (function)kiln_context_get_info, (function)kiln_context_prepare,
-      (function)kiln_context_explain,  (function)kiln_context_wait_until_tuned,
-      (function)kiln_request_key,      (function)kiln_string_destroy,
-      (function)kiln_tensor_packed,    (function)kiln_memory_create,
-      (function)kiln_memory_destroy,   (function)kiln_memory_data,
-      (function)kiln_memory_upload,    (function)kiln_memory_download,
-      (function)kiln_epilogue_create,  (function)kiln_epilogue_destroy,
-      (function)kiln_epilogue_bias,    (function)kiln_epilogue_add,
-      (function)kiln_epilogue_relu,    (function)kiln_epilogue_clip,
-      (function)kiln_conv_forward,     (function)kiln_pool_forward,
-      (function)kiln_softmax_forward,  (function)kiln_plan_create,
-      (function)kiln_plan_destroy,     (function)kiln_plan_get_info,
-      (function)kiln_plan_run,
+      (function)kiln_status_name,         (function)kiln_last_error,
+      (function)kiln_last_hint,           (function)kiln_version,
+      (function)kiln_context_create,      (function)kiln_context_destroy,
+      (function)kiln_context_get_info,    (function)kiln_context_prepare,
+      (function)kiln_context_explain,     (function)kiln_context_wait_until_tuned,
+      (function)kiln_request_key,         (function)kiln_string_destroy,
+      (function)kiln_tensor_packed,       (function)kiln_memory_create,
+      (function)kiln_memory_destroy,      (function)kiln_memory_data,
+      (function)kiln_memory_upload,       (function)kiln_memory_download,
+      (function)kiln_epilogue_create,     (function)kiln_epilogue_destroy,
+      (function)kiln_epilogue_bias,       (function)kiln_epilogue_add,
+      (function)kiln_epilogue_relu,       (function)kiln_epilogue_clip,
+      (function)kiln_epilogue_expression, (function)kiln_conv_forward,
+      (function)kiln_pool_forward,        (function)kiln_softmax_forward,
+      (function)kiln_plan_create,         (function)kiln_plan_destroy,
+      (function)kiln_plan_get_info,       (function)kiln_plan_run,
   };
   int count = 0;
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i) count += all[i] != NULL;

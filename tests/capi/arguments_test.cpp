@@ -46,15 +46,16 @@ TEST_F(CApiArguments, ContextCreation) {
   };
   expect_refused({
       {"kiln_context_create: context is NULL", [] { return kiln_context_create(nullptr, nullptr); }},
-      {"size is 3, expected 128", create([](auto& o) { o.size = 3; })},
-      {"size is 127, expected 128", create([](auto& o) { o.size = 127; })},
-      {"size is 4294967295, expected 128", create([](auto& o) { o.size = UINT32_MAX; })},
+      {"size is 3, expected 144", create([](auto& o) { o.size = 3; })},
+      {"size is 143, expected 144", create([](auto& o) { o.size = 143; })},
+      {"size is 4294967295, expected 144", create([](auto& o) { o.size = UINT32_MAX; })},
       {"device", create([](auto& o) { o.device = 99; })},
       {"device", create([](auto& o) { o.device = -1; })},
       {"deterministic is 2, expected 0 or 1", create([](auto& o) { o.deterministic = 2; })},
       {"reserved is 1, expected 0", create([](auto& o) { o.reserved = 1; })},
       {"packs is NULL", create([](auto& o) { o.pack_count = 1; })},
       {"one of packs is NULL", create([&](auto& o) { o.packs = &nothing, o.pack_count = 1; })},
+      {"user_templates is NULL", create([](auto& o) { o.user_template_count = 1; })},
       {"bundles is NULL", create([](auto& o) { o.bundle_count = 1; })},
       {"locked is 2, expected 0 or 1", create([](auto& o) { o.locked = 2; })},
       {"the tuning mode is 3", create([](auto& o) { o.tuning_mode = 3; })},
@@ -157,7 +158,25 @@ TEST_F(CApiArguments, Epilogues) {
       {"clip", [&] { return kiln_epilogue_clip(epilogue, 1, 0); }},
       {"clip", [&] { return kiln_epilogue_clip(epilogue, std::numeric_limits<float>::quiet_NaN(), 0); }},
   });
+  const kiln_named_tensor nameless = {nullptr, &good}, no_tensor = {"b", nullptr}, named = {"b", &good};
+  const kiln_named_scalar anonymous = {nullptr, 1, 0}, spoilt = {"s", 1, 1};
+  const auto expression = [&](const char* text, const kiln_named_tensor* t, size_t tensors, const kiln_named_scalar* s,
+                              size_t scalars) {
+    return [=] { return kiln_epilogue_expression(epilogue, text, t, tensors, s, scalars); };
+  };
+  expect_refused({
+      {"epilogue is NULL", [] { return kiln_epilogue_expression(nullptr, "acc", nullptr, 0, nullptr, 0); }},
+      {"kiln_epilogue_expression: text is NULL", expression(nullptr, nullptr, 0, nullptr, 0)},
+      {"kiln_epilogue_expression: tensors is NULL", expression("acc", nullptr, 1, nullptr, 0)},
+      {"kiln_epilogue_expression: scalars is NULL", expression("acc", nullptr, 0, nullptr, 1)},
+      {"the name of a tensor is NULL", expression("acc", &nameless, 1, nullptr, 0)},
+      {"the name of a scalar is NULL", expression("acc", nullptr, 0, &anonymous, 1)},
+      {"kiln_epilogue_expression: b is NULL", expression("acc", &no_tensor, 1, nullptr, 0)},
+      {"reserved is 1, expected 0", expression("acc", nullptr, 0, &spoilt, 1)},
+  });
+  EXPECT_EQ(expression("(acc", nullptr, 0, nullptr, 0)(), KILN_PARSE_ERROR);
   EXPECT_EQ(kiln_epilogue_relu(epilogue), KILN_OK);
+  expect_refused({{"stands alone", expression("acc + b", &named, 1, nullptr, 0)}});
   expect_refused({{"relu", [&] { return kiln_epilogue_relu(epilogue); }}});
   kiln_epilogue_destroy(epilogue);
 }
@@ -227,7 +246,7 @@ TEST_F(CApiArguments, PoolingAndSoftmax) {
       {"kiln_pool_forward: y is NULL", [&] { return kiln_pool_forward(context_, &x, nullptr, nullptr, nullptr); }},
       {"kiln_pool_forward: the mode is 3", pool([](auto& o) { o.mode = 3; })},
       {"kiln_pool_forward: the mode is -1", pool([](auto& o) { o.mode = -1; })},
-      {"size is 0, expected 144", pool([](auto& o) { o.size = 0; })},
+      {"size is 0, expected 152", pool([](auto& o) { o.size = 0; })},
       {"dynamic_batch is 2, expected 0 or 1", pool([](auto& o) { o.dynamic_batch = 2; })},
       {"reserved is 5, expected 0", pool([](auto& o) { o.reserved = 5; })},
       {"y has extent", pool([](auto&) {})},
@@ -238,7 +257,7 @@ TEST_F(CApiArguments, PoolingAndSoftmax) {
       {"kiln_softmax_forward: y is NULL",
        [&] { return kiln_softmax_forward(context_, &x, nullptr, nullptr, nullptr); }},
       {"kiln_softmax_forward: the mode is 2", softmax([](auto& o) { o.mode = 2; })},
-      {"size is 31, expected 32", softmax([](auto& o) { o.size = 31; })},
+      {"size is 39, expected 40", softmax([](auto& o) { o.size = 39; })},
       {"axis", softmax([](auto& o) { o.axis = 4; })},
       {"dynamic_batch is 2, expected 0 or 1", softmax([](auto& o) { o.dynamic_batch = 2; })},
       {"reserved is -1, expected 0", softmax([](auto& o) { o.reserved = -1; })},
@@ -289,11 +308,13 @@ TEST_F(CApiArguments, Runs) {
       {"100 operands were given, expected 4", run(many.data(), many.size())},
       {"w is a null pointer", run(missing, 4)},
       {"which is not a multiple of 16 bytes", run(misaligned, 4)},
-      {"size is 4, expected 32", valued([](auto& v) { v.size = 4; })},
+      {"size is 4, expected 48", valued([](auto& v) { v.size = 4; })},
       {"reserved is 1, expected 0", valued([](auto& v) { v.reserved = 1; })},
       {"alpha is 2", valued([](auto& v) { v.alpha = 2; })},
       {"beta is 1", valued([](auto& v) { v.beta = 1; })},
       {"n is 2", valued([](auto& v) { v.n = 2; })},
+      {"9 scalars were given", valued([](auto& v) { v.scalar_count = 9; })},
+      {"scalars is NULL", valued([](auto& v) { v.scalar_count = 1; })},
   });
   EXPECT_EQ(download(y), untouched);
   kiln_plan_destroy(plan);

@@ -12,6 +12,8 @@
 namespace kiln::capi {
 namespace {
 
+using testing::HasSubstr;
+
 class CApiCalls : public CApi {
  protected:
   CApiCalls() : cpp_(cpp_options()) {}
@@ -64,6 +66,70 @@ TEST_F(CApiCalls, ConvolutionWithEveryOption) {
                Tensor(expected, f32, {2, 8, 5, 6}, nchw), options);
   EXPECT_EQ(download(y), download(expected));
   EXPECT_NE(download(y), start);
+}
+
+TEST_F(CApiCalls, UserCodeInEveryOperation) {
+  const std::vector<float> values = wave(1 * 3 * 4 * 4);
+  const void *x = upload(values), *b = upload({1, 2, 3}), *y = upload(values);
+  const kiln_tensor cx = tensor(x, {1, 3, 4, 4}), cb = tensor(b, {3}), cy = tensor(y, {1, 3, 4, 4});
+  const kiln_named_tensor tensors[] = {{"b", &cb}};
+  const kiln_named_scalar scalars[] = {{"s", 2.0f, 0}};
+  kiln_epilogue* epilogue = nullptr;
+  ASSERT_EQ(kiln_epilogue_create(&epilogue), KILN_OK);
+  ASSERT_EQ(kiln_epilogue_expression(epilogue, "acc * s + b", tensors, 1, scalars, 1), KILN_OK) << kiln_last_error();
+
+  kiln_pool_options pool = kiln_pool_options_default();
+  pool.window[0] = pool.window[1] = 1;  // so y = 2 x + b
+  pool.epilogue = epilogue;
+  EXPECT_EQ(kiln_pool_forward(context_, &cx, &cy, &pool, nullptr), KILN_OK) << kiln_last_error();
+  const std::vector<float> pooled = download(y);
+  for (size_t i = 0; i < values.size(); ++i) EXPECT_FLOAT_EQ(pooled[i], 2 * values[i] + static_cast<float>(i / 16 + 1));
+
+  const void* w = upload({1, 0, 0, 0, 1, 0, 0, 0, 1});
+  const kiln_tensor cw = tensor(w, {3, 3, 1, 1});
+  kiln_conv_options conv = kiln_conv_options_default();
+  conv.epilogue = epilogue;
+  EXPECT_EQ(kiln_conv_forward(context_, &cx, &cw, &cy, &conv, nullptr), KILN_OK) << kiln_last_error();
+  EXPECT_EQ(download(y), pooled) << "the filter is the identity";
+
+  kiln_epilogue_destroy(epilogue);
+  ASSERT_EQ(kiln_epilogue_create(&epilogue), KILN_OK);
+  ASSERT_EQ(kiln_epilogue_expression(epilogue, "acc * s + 1.0f", nullptr, 0, scalars, 1), KILN_OK);
+  kiln_softmax_options softmax = kiln_softmax_options_default();
+  softmax.epilogue = epilogue;
+  EXPECT_EQ(kiln_softmax_forward(context_, &cx, &cy, &softmax, nullptr), KILN_OK) << kiln_last_error();
+  const std::vector<float> normal = download(y);
+  for (size_t i = 0; i < 16; ++i) EXPECT_NEAR(normal[i] + normal[i + 16] + normal[i + 32], 2.0f + 3.0f, 1e-5);
+  kiln_epilogue_destroy(epilogue);
+}
+
+TEST_F(CApiCalls, PlansOfUserCodeTakeItsDefinitionAndItsScalars) {
+  kiln_plan* plan = nullptr;
+  const char* request =
+      "expression scaled(; s)\nacc * s\nend expression\npool_forward x=f32:1x1x2x2 window=1 epilogue=user:scaled\n";
+  ASSERT_EQ(kiln_plan_create(context_, request, &plan), KILN_OK) << kiln_last_error();
+  const void *x = upload({1, 2, 3, 4}), *y = upload({0, 0, 0, 0});
+  const void* operands[] = {x, y};
+  const float scale = 3;
+  kiln_run_values values = kiln_run_values_default();
+  values.scalars = &scale;
+  values.scalar_count = 1;
+  EXPECT_EQ(kiln_plan_run(plan, nullptr, operands, 2, nullptr, &values), KILN_OK) << kiln_last_error();
+  EXPECT_EQ(download(y), (std::vector<float>{3, 6, 9, 12}));
+  kiln_plan_destroy(plan);
+}
+
+TEST_F(CApiCalls, APlanFromAKeyLacksTheUsersText) {
+  char* key = nullptr;
+  ASSERT_EQ(
+      kiln_request_key("expression e\nacc - 1.0f\nend expression\nsoftmax_forward x=f32:3x7 epilogue=user:e", &key),
+      KILN_OK)
+      << kiln_last_error();
+  kiln_plan* plan = nullptr;
+  EXPECT_EQ(kiln_plan_create(context_, key, &plan), KILN_INVALID_ARGUMENT);
+  EXPECT_THAT(kiln_last_error(), HasSubstr("the text of user:"));
+  EXPECT_THAT(kiln_last_hint(), HasSubstr("define the expression"));
+  kiln_string_destroy(key);
 }
 
 TEST_F(CApiCalls, PoolingWithEveryOption) {
