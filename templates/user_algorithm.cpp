@@ -118,16 +118,15 @@ class UserTemplate {
     }
     for (const UserDescriptor::Condition& rule : d_.rules) {
       made.space.add(Rule{rule.words, [self, &rule](const Request& request, const Target& target) {
-                            return [self, &rule, base = base_prelude(request, target)](Point point) {
-                              return holds(
-                                  [&] { return evaluate(rule.holds, values_of(self->prelude(base, point))) != 0; });
+                            return [self, &rule, base = values_of(base_prelude(request, target))](Point point) {
+                              return holds([&] { return evaluate(rule.holds, self->values_at(base, point)) != 0; });
                             };
                           }});
     }
     made.space.add(Rule{"its launches fit the device", [self](const Request& request, const Target& target) {
-                          return [self, request, target, base = base_prelude(request, target)](Point point) {
+                          return [self, request, target, base = values_of(base_prelude(request, target))](Point point) {
                             return holds([&] {
-                              (void)self->steps(request, target, values_of(self->prelude(base, point)));
+                              (void)self->steps(request, target, self->values_at(base, point));
                               return true;
                             });
                           };
@@ -209,13 +208,13 @@ class UserTemplate {
     return std::nullopt;
   }
 
-  // The constants of a point: the problem's, the parameters and what the descriptor makes of them.
-  Prelude prelude(Prelude base, Point point) const {
-    for (size_t i = 0; i < d_.parameters.size(); ++i) base.constant(d_.parameters[i].name, point[i]);
+  // The values of a point: the problem's, the parameters and what the descriptor makes of them.
+  Values values_at(Values values, Point point) const {
+    for (size_t i = 0; i < d_.parameters.size(); ++i) values.emplace(d_.parameters[i].name, point[i]);
     for (const UserDescriptor::Constant& constant : d_.constants) {
-      base.constant(constant.name, evaluate(constant.value, values_of(base)));
+      values.emplace(constant.name, evaluate(constant.value, values));
     }
-    return base;
+    return values;
   }
 
   // The value of an expression, in a range that a launch can have.
@@ -282,8 +281,10 @@ class UserTemplate {
     for (const UserDescriptor::Parameter& parameter : d_.parameters) {
       point.push_back(config.find(parameter.name).value());  // Space::refusal() has seen the config before
     }
-    const Prelude constants = prelude(base_prelude(request, target), point);
-    const Values values = values_of(constants);
+    Prelude constants = base_prelude(request, target);
+    const Values values = values_at(values_of(constants), point);
+    for (const UserDescriptor::Parameter& each : d_.parameters) constants.constant(each.name, values.at(each.name));
+    for (const UserDescriptor::Constant& each : d_.constants) constants.constant(each.name, values.at(each.name));
     const Emitter emit(library, request, fmt::format("user/{}.cu", d_.name),
                        fmt::format("{}\n{} {} {}", request.key(), d_.name, config.print(), target.arch.name()));
     Program made;

@@ -45,42 +45,44 @@ std::string run(const Catalogue& catalogue, std::string_view input) {
 
 int main(int argc, char** argv) {
   const kiln::Catalogue catalogue = kiln::make_catalogue(kiln::embedded_sources());
-  kiln::fuzz::Target target;
-  target.name = "pack";
-  target.run = [&](std::string_view input) { return kiln::fuzz::run(catalogue, input); };
-  target.dictionary = {"\t",
-                       "\n",
-                       "\r\n",
-                       "record\t",
-                       "request\t",
-                       "device\t",
-                       "end\n",
-                       "#",
-                       "kiln-pack\t",
-                       "\\t",
-                       "\\x1f",
-                       "\\\\",
-                       "measured",
-                       "modelled",
-                       "predicted",
-                       "timed",
-                       "rejected_early",
-                       "refused",
-                       "real",
-                       "emulated",
-                       "-",
-                       "\xff",
-                       "\xe2\x80\xae",
-                       "deterministic",
-                       "varies",
-                       "9.0",
-                       "12.0",
-                       "1970-01-01T00:00:00.000Z",
-                       ",",
-                       "1e-5"};
+  std::vector<std::string> dictionary = {"\t",
+                                         "\n",
+                                         "\r\n",
+                                         "record\t",
+                                         "request\t",
+                                         "device\t",
+                                         "end\n",
+                                         "#",
+                                         "kiln-pack\t",
+                                         "\\t",
+                                         "\\x1f",
+                                         "\\\\",
+                                         "measured",
+                                         "modelled",
+                                         "predicted",
+                                         "timed",
+                                         "rejected_early",
+                                         "refused",
+                                         "real",
+                                         "emulated",
+                                         "-",
+                                         "\xff",
+                                         "\xe2\x80\xae",
+                                         "deterministic",
+                                         "varies",
+                                         "9.0",
+                                         "12.0",
+                                         "1970-01-01T00:00:00.000Z",
+                                         ",",
+                                         "1e-5",
+                                         " epilogue=user:0123456789abcdef0123456789abcdef",
+                                         " epilogue.b=f32:64"};
   // Digests of algorithms as they are now: only with them is a record held against the space.
   for (const kiln::Algorithm& algorithm : catalogue.algorithms()) {
-    target.dictionary.push_back(algorithm.name() + "\t" + catalogue.digest(algorithm.name()).value() + "\t");
+    dictionary.push_back(algorithm.name() + "\t" + catalogue.digest(algorithm.name()).value() + "\t");
   }
-  return kiln::fuzz::fuzz_main(argc, argv, target);
+  return kiln::fuzz::fuzz_main(argc, argv,
+                               {.name = "pack",
+                                .run = [&](std::string_view input) { return kiln::fuzz::run(catalogue, input); },
+                                .dictionary = std::move(dictionary)});
 }
