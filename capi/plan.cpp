@@ -16,6 +16,16 @@ namespace {
 /// More than any request has.
 constexpr size_t max_operands = 16;
 
+void copy_scalars(const float* given, size_t count, std::string_view name, std::string_view owner,
+                  std::span<float> values) {
+  if (count > values.size()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("kiln_plan_run: {} {} were given, {} at most {}", count, name, owner, values.size()));
+  }
+  if (count > 0) require(given, "kiln_plan_run", name);
+  std::copy_n(given, count, values.begin());
+}
+
 RunValues values_of(const kiln_run_values* given) {
   const kiln_run_values c = read(given, kiln_run_values_default(), "kiln_plan_run");
   require_zero(c.reserved, "kiln_plan_run", "reserved");
@@ -25,13 +35,8 @@ RunValues values_of(const kiln_run_values* given) {
   values.clip_lo = c.clip_lo;
   values.clip_hi = c.clip_hi;
   values.n = c.n;
-  if (c.scalar_count > values.user.size()) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("kiln_plan_run: {} scalars were given, user code has at most {}", c.scalar_count,
-                            values.user.size()));
-  }
-  if (c.scalar_count > 0) require(c.scalars, "kiln_plan_run", "scalars");
-  std::copy_n(c.scalars, c.scalar_count, values.user.begin());
+  copy_scalars(c.scalars, c.scalar_count, "scalars", "user code has", values.user);
+  copy_scalars(c.operation_scalars, c.operation_scalar_count, "operation_scalars", "an operation has", values.scalars);
   return values;
 }
 

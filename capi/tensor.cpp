@@ -19,9 +19,15 @@ DType dtype_of(kiln_dtype dtype, std::string_view function, std::string_view nam
       return DType::f16;
     case KILN_BF16:
       return DType::bf16;
+    case KILN_I32:
+      return DType::i32;
+    case KILN_I8:
+      return DType::i8;
+    case KILN_U8:
+      return DType::u8;
     default:
       throw Error(ErrorCode::invalid_argument, fmt::format("{}: the dtype of {} is {}", function, name, dtype),
-                  "use KILN_F32, KILN_F16 or KILN_BF16");
+                  "use KILN_F32, KILN_F16, KILN_BF16, KILN_I32, KILN_I8 or KILN_U8");
   }
 }
 

@@ -56,6 +56,8 @@ RunValues values_for(const Request& request) {
     values.clip_hi = 6.0f;
   }
   values.user.fill(0.5f);
+  const std::vector<ScalarDefinition>& scalars = operation(request.operation).scalars();
+  for (size_t i = 0; i < scalars.size(); ++i) values.scalars[i] = scalars[i].usual;
   if (request.dynamic_batch) values.n = request.batch();
   return values;
 }
@@ -66,9 +68,9 @@ class LayerRun {
   LayerRun(std::shared_ptr<const device::ContextHandle> device, const Request& request, const Plan& plan)
       : device_(std::move(device)), request_(request), plan_(plan), values_(values_for(request)) {
     for (const Operand& operand : request_.operands) {
-      const bool unread = operand.name == "y" && request_.blend.beta == Scale::zero;
-      host_.push_back(unread ? reference::poisoned(operand.spec)
-                             : reference::filled(operand.spec, reference::Values::uniform, seed + host_.size()));
+      host_.push_back(is_read(request_, operand.name)
+                          ? reference::filled(operand.spec, reference::Values::uniform, seed + host_.size())
+                          : reference::poisoned(operand.spec));
       buffers_.push_back(device::upload(device_, host_.back()));
       addresses_.emplace_back(reinterpret_cast<const void*>(buffers_.back().address()));
     }
@@ -88,21 +90,17 @@ class LayerRun {
     bindings.beta = values_.beta;
     bindings.clip_lo = values_.clip_lo;
     bindings.clip_hi = values_.clip_hi;
-    size_t y = 0;
+    bindings.scalars = values_.scalars;
+    for (size_t i = 0; i < host_.size(); ++i) bindings.operands[request_.operands[i].name] = host_[i];
+    Checked checked;
     for (size_t i = 0; i < host_.size(); ++i) {
-      bindings.operands[request_.operands[i].name] = host_[i];
-      if (request_.operands[i].name == "y") y = i;
+      const std::string& name = request_.operands[i].name;
+      if (!is_written(request_, name)) continue;
+      const Checked output = check_output(bindings, i);
+      if (!output.right || checked.text.empty() || name == result_of(request_).name) checked = output;
+      if (!output.right) break;
     }
-    const auto output = device::download<std::byte>(*device_, buffers_[y].address(), host_[y].size());
-    const TensorSpec& spec = request_.operands[y].spec;
-    if (operation(request_.operation).work(request_).flops <= full_check_flops) {
-      const auto mismatch = reference::compare(request_, bindings, output);
-      return mismatch ? Checked{false, "WRONG: " + mismatch->text()} : Checked{true, "ok"};
-    }
-    const auto coordinates = reference::sample_coordinates(spec, sampled_outputs, seed);
-    const auto mismatch = reference::compare_at(request_, bindings, output, coordinates);
-    return mismatch ? Checked{false, "WRONG: " + mismatch->text()}
-                    : Checked{true, fmt::format("ok at {} of {}", coordinates.size(), spec.elements())};
+    return checked;
   }
 
   /// As check(), where user code makes the result: by the tuner's check, of which the trusted program is a part.
@@ -133,13 +131,31 @@ class LayerRun {
   }
 
  private:
+  Checked check_output(const reference::Bindings& bindings, size_t operand) const {
+    const auto& [name, spec] = request_.operands[operand];
+    const auto output = device::download<std::byte>(*device_, buffers_[operand].address(), host_[operand].size());
+    if (operation(request_.operation).work(request_).flops <= full_check_flops) {
+      const auto mismatch = reference::compare(request_, bindings, output, name);
+      return mismatch ? Checked{false, "WRONG: " + mismatch->text()} : Checked{true, "ok"};
+    }
+    const auto coordinates = reference::sample_coordinates(spec, sampled_outputs, seed);
+    const auto mismatch = reference::compare_at(request_, bindings, output, coordinates, name);
+    return mismatch ? Checked{false, "WRONG: " + mismatch->text()}
+                    : Checked{true, fmt::format("ok at {} of {}", coordinates.size(), spec.elements())};
+  }
+
   // The plan as the tuner's check runs a variant.
   void run(cuda_abi::CUstream stream, std::span<const cuda_abi::CUdeviceptr> operands,
            const execution::Scalars& scalars, int64_t n, cuda_abi::CUdeviceptr workspace) const {
     std::vector<Address> addresses;
     for (const cuda_abi::CUdeviceptr address : operands) addresses.emplace_back(reinterpret_cast<const void*>(address));
-    const RunValues values{scalars.alpha,   scalars.beta, scalars.clip_lo,
-                           scalars.clip_hi, scalars.user, request_.dynamic_batch ? n : -1};
+    const RunValues values{scalars.alpha,
+                           scalars.beta,
+                           scalars.clip_lo,
+                           scalars.clip_hi,
+                           scalars.user,
+                           scalars.operation,
+                           request_.dynamic_batch ? n : -1};
     plan_.run(stream, addresses, reinterpret_cast<void*>(workspace), values);
   }
 

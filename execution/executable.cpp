@@ -14,11 +14,12 @@
 namespace kiln::execution {
 namespace {
 
-// The table of values of one call: the scalars first, then a null pointer, then what user code reads, then operands,
-// then workspace addresses. Each value takes 8 bytes, but for the block of UserArgument: a pointer to each of its
-// tensors, and its scalars side by side.
+// The table of values of one call: the scalars first, then those of the operation, then a null pointer, then what user
+// code reads, then operands and the workspace, then addresses further on in these. Each value takes 8 bytes, but for
+// the block of UserArgument: a pointer to each of its tensors, and its scalars side by side.
 constexpr size_t scalar_count = 5;
-constexpr size_t null_slot = scalar_count;
+constexpr size_t first_own_slot = scalar_count;
+constexpr size_t null_slot = first_own_slot + max_operation_scalars;
 constexpr size_t user_slot = null_slot + 1;
 constexpr size_t user_slots = Expression::max_tensors + (Expression::max_scalars + 1) / 2;
 constexpr size_t first_operand_slot = user_slot + user_slots;
@@ -70,7 +71,7 @@ Executable::Executable(std::shared_ptr<const device::ContextHandle> context, con
       workspace_bytes_(compiled.program.workspace_bytes),
       deterministic_(compiled.program.deterministic),
       operand_count_(operands.size()) {
-  if (first_operand_slot + operand_count_ > max_values) refuse_too_many_values();
+  if (first_operand_slot + operand_count_ + 1 > max_values) refuse_too_many_values();
   for (size_t i = 0; i < operands.size(); ++i) {
     if (is_user_operand(operands[i])) user_tensors_.push_back(static_cast<uint8_t>(first_operand_slot + i));
   }
@@ -119,17 +120,28 @@ uint8_t Executable::slot_of(const Argument& argument, const std::vector<std::str
     slot = static_cast<size_t>(*scalar);
   } else if (const auto* operand = std::get_if<OperandArgument>(&argument)) {
     const auto found = std::find(operands.begin(), operands.end(), operand->name);
-    if (found != operands.end()) slot = first_operand_slot + static_cast<size_t>(found - operands.begin());
+    if (found != operands.end()) {
+      slot = derived_slot(first_operand_slot + static_cast<size_t>(found - operands.begin()), operand->offset);
+    }
   } else if (std::holds_alternative<UserArgument>(argument)) {
     slot = user_slot;
+  } else if (const auto* own = std::get_if<OperationScalar>(&argument)) {
+    slot = first_own_slot + own->index;
   } else {
-    const int64_t offset = std::get<WorkspaceArgument>(argument).offset;
-    auto found = std::find(workspace_offsets_.begin(), workspace_offsets_.end(), offset);
-    slot = first_operand_slot + operand_count_ + static_cast<size_t>(found - workspace_offsets_.begin());
-    if (found == workspace_offsets_.end()) workspace_offsets_.push_back(offset);
+    slot = derived_slot(first_operand_slot + operand_count_, std::get<WorkspaceArgument>(argument).offset);
   }
   if (slot >= max_values) refuse_too_many_values();
   return static_cast<uint8_t>(slot);
+}
+
+// The slot of the address `offset` bytes behind that of the slot `base`.
+size_t Executable::derived_slot(size_t base, int64_t offset) {
+  if (offset == 0) return base;
+  const DerivedAddress wanted{static_cast<uint8_t>(base), offset};
+  const auto found = std::find(derived_.begin(), derived_.end(), wanted);
+  const size_t slot = first_operand_slot + operand_count_ + 1 + static_cast<size_t>(found - derived_.begin());
+  if (found == derived_.end()) derived_.push_back(wanted);
+  return slot;
 }
 
 void Executable::run(cuda_abi::CUstream stream, std::span<const cuda_abi::CUdeviceptr> operands, const Scalars& scalars,
@@ -144,9 +156,11 @@ void Executable::run(cuda_abi::CUstream stream, std::span<const cuda_abi::CUdevi
   values[static_cast<size_t>(Scalar::beta)] = bits_of(scalars.beta);
   values[static_cast<size_t>(Scalar::clip_lo)] = bits_of(scalars.clip_lo);
   values[static_cast<size_t>(Scalar::clip_hi)] = bits_of(scalars.clip_hi);
+  for (size_t i = 0; i < scalars.operation.size(); ++i) values[first_own_slot + i] = bits_of(scalars.operation[i]);
   values[null_slot] = 0;
   uint64_t* slot = std::copy(operands.begin(), operands.end(), values.data() + first_operand_slot);
-  for (const int64_t offset : workspace_offsets_) *slot++ = workspace + static_cast<uint64_t>(offset);
+  *slot++ = workspace;
+  for (const DerivedAddress& address : derived_) *slot++ = values[address.base] + static_cast<uint64_t>(address.offset);
   // As struct UserArguments: at least one pointer, then the scalars.
   uint64_t* user = values.data() + user_slot;
   *user = 0;

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view magic = "kiln-compiled 2\n";
+constexpr std::string_view magic = "kiln-compiled 3\n";
 constexpr size_t digest_length = 32;
 constexpr size_t length_digits = 16;  // hexadecimal
 
@@ -29,10 +29,13 @@ constexpr size_t length_digits = 16;  // hexadecimal
 // ---- writing ----
 
 struct ArgumentToJson {
-  json operator()(const OperandArgument& argument) const { return {{"operand", argument.name}}; }
+  json operator()(const OperandArgument& argument) const {
+    return {{"operand", argument.name}, {"offset", argument.offset}};
+  }
   json operator()(const WorkspaceArgument& argument) const { return {{"workspace", argument.offset}}; }
   json operator()(Scalar scalar) const { return {{"scalar", static_cast<int>(scalar)}}; }
   json operator()(const UserArgument&) const { return {{"user", true}}; }
+  json operator()(const OperationScalar& scalar) const { return {{"own", scalar.index}}; }
 };
 
 struct StepToJson {
@@ -98,9 +101,12 @@ class Blobs {
 };
 
 Argument argument_from(const json& value) {
-  if (value.contains("operand")) return OperandArgument{value.at("operand").get<std::string>()};
+  if (value.contains("operand")) {
+    return OperandArgument{value.at("operand").get<std::string>(), integer<int64_t>(value.at("offset"))};
+  }
   if (value.contains("workspace")) return WorkspaceArgument{integer<int64_t>(value.at("workspace"))};
   if (value.contains("user")) return UserArgument{};
+  if (value.contains("own")) return OperationScalar{integer<size_t>(value.at("own"))};
   return static_cast<Scalar>(integer<int>(value.at("scalar")));
 }
 

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "kiln/execution/executable.h"
+#include "kiln/generator/request.h"
 
 namespace kiln::execution {
 namespace {
@@ -43,6 +44,14 @@ std::string fault_of_launch(const Launch& launch, const CompiledProgram& compile
     const auto* workspace = std::get_if<WorkspaceArgument>(&argument);
     if (workspace != nullptr && !is_within(workspace->offset, 0, compiled.program.workspace_bytes)) {
       return fmt::format("kernel {} is given an address outside of the workspace", launch.entry);
+    }
+    const auto* operand = std::get_if<OperandArgument>(&argument);
+    if (operand != nullptr && (operand->offset < 0 || operand->offset > max_count)) {
+      return fmt::format("kernel {} is given an address outside of {}", launch.entry, operand->name);
+    }
+    const auto* own = std::get_if<OperationScalar>(&argument);
+    if (own != nullptr && own->index >= max_operation_scalars) {
+      return fmt::format("kernel {} is given an unknown scalar", launch.entry);
     }
     const auto* scalar = std::get_if<Scalar>(&argument);
     if (scalar != nullptr && (*scalar < Scalar::n || *scalar > Scalar::clip_hi)) {

@@ -12,11 +12,13 @@ std::string describe(const Count& count) {
 }
 
 std::string describe(const Argument& argument) {
-  if (const auto* operand = std::get_if<OperandArgument>(&argument)) return "operand " + operand->name;
+  if (const auto* operand = std::get_if<OperandArgument>(&argument))
+    return fmt::format("operand {}+{}", operand->name, operand->offset);
   if (const auto* workspace = std::get_if<WorkspaceArgument>(&argument)) {
     return fmt::format("workspace {}", workspace->offset);
   }
   if (std::holds_alternative<UserArgument>(argument)) return "user";
+  if (const auto* scalar = std::get_if<OperationScalar>(&argument)) return fmt::format("own {}", scalar->index);
   return fmt::format("scalar {}", static_cast<int>(std::get<Scalar>(argument)));
 }
 

@@ -31,6 +31,10 @@ int64_t dtype_code(DType dtype) {
       return 1;
     case DType::bf16:
       return 2;
+    case DType::i32:
+    case DType::i8:
+    case DType::u8:
+      break;  // refused by finished()
   }
   return 0;
 }

@@ -1,5 +1,6 @@
 #include "kiln/reference/convert.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -63,6 +64,17 @@ double decode(const Format& format, uint16_t bits) {
   return (bits & sign_bit) != 0 ? -size : size;
 }
 
+// The nearest integer of T, ties to even; 0 for NaN: as CUDA's conversions do.
+template <typename T>
+T to_integer(double value) {
+  if (std::isnan(value)) {
+    return 0;
+  }
+  const double nearest = std::nearbyint(value);
+  constexpr double least = std::numeric_limits<T>::min(), most = std::numeric_limits<T>::max();
+  return static_cast<T>(std::clamp(nearest, least, most));
+}
+
 template <typename T>
 T load_as(const std::byte* address) {
   T value;
@@ -93,6 +105,12 @@ double round_to(DType dtype, double value) {
       return from_f16(to_f16(value));
     case DType::bf16:
       return from_bf16(to_bf16(value));
+    case DType::i32:
+      return to_integer<int32_t>(value);
+    case DType::i8:
+      return to_integer<int8_t>(value);
+    case DType::u8:
+      return to_integer<uint8_t>(value);
   }
   return value;
 }
@@ -105,18 +123,32 @@ double load(DType dtype, const std::byte* address) {
       return from_f16(load_as<uint16_t>(address));
     case DType::bf16:
       return from_bf16(load_as<uint16_t>(address));
+    case DType::i32:
+      return load_as<int32_t>(address);
+    case DType::i8:
+      return load_as<int8_t>(address);
+    case DType::u8:
+      return load_as<uint8_t>(address);
   }
   return 0;
 }
 
 void store(DType dtype, std::byte* address, double value) {
-  if (dtype == DType::f32) {
-    const auto element = static_cast<float>(value);
-    std::memcpy(address, &element, sizeof element);
-    return;
+  const auto put = [address](auto element) { std::memcpy(address, &element, sizeof element); };
+  switch (dtype) {
+    case DType::f32:
+      return put(static_cast<float>(value));
+    case DType::f16:
+      return put(to_f16(value));
+    case DType::bf16:
+      return put(to_bf16(value));
+    case DType::i32:
+      return put(to_integer<int32_t>(value));
+    case DType::i8:
+      return put(to_integer<int8_t>(value));
+    case DType::u8:
+      return put(to_integer<uint8_t>(value));
   }
-  const uint16_t element = dtype == DType::f16 ? to_f16(value) : to_bf16(value);
-  std::memcpy(address, &element, sizeof element);
 }
 
 }  // namespace kiln::reference

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "kiln/base/error.h"
+#include "kiln/generator/operation.h"
 #include "kiln/reference/tensor_memory.h"
 
 namespace kiln::reference {
@@ -100,10 +101,11 @@ bool sums_are_exact(const Expected& sum, int digits) {
   return sum.quantum >= least_f32_quantum && sum.magnitude <= std::ldexp(1.0, digits + std::min(sum.quantum, 1000));
 }
 
-Oracle::Evaluator::Evaluator(Request request, const Bindings& bindings)
-    : request_(std::move(request)), bindings_(bindings) {
-  if (request_.blend.beta != Scale::zero) {
-    y_before_ = tensor("y");
+Oracle::Evaluator::Evaluator(Request request, const Bindings& bindings, std::string_view output)
+    : request_(std::move(request)), bindings_(bindings), output_name_(output) {
+  is_result_ = result_of(request_).name == output_name_;
+  if (is_result_ && request_.blend.beta != Scale::zero) {
+    before_ = tensor(output_name_);
   }
   if (request_.has(EpilogueStage::bias)) {
     bias_ = tensor("bias");
@@ -119,7 +121,7 @@ Tensor Oracle::Evaluator::tensor(const std::string& operand) const {
   if (memory == bindings_.operands.end()) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("no memory is bound to operand '{}' of {}", operand, request_.key()),
-                "bind every input, and y where beta is not zero");
+                "bind every operand that the call reads");
   }
   const auto bytes = static_cast<int64_t>(memory->second.size());
   if (bytes < byte_span(spec)) {
@@ -129,8 +131,24 @@ Tensor Oracle::Evaluator::tensor(const std::string& operand) const {
   return Tensor(spec, memory->second.data());
 }
 
+double Oracle::Evaluator::scalar(std::string_view name) const {
+  const std::vector<ScalarDefinition>& definitions = operation(request_.operation).scalars();
+  for (size_t i = 0; i < definitions.size(); ++i) {
+    if (definitions[i].name == name) {
+      return bindings_.scalars[i];
+    }
+  }
+  throw Error(ErrorCode::internal, fmt::format("{} has no scalar {}", request_.operation, name));
+}
+
+Expected Oracle::Evaluator::stored(Expected result) const {
+  result.storage = output().dtype;
+  return result;
+}
+
 Expected Oracle::Evaluator::at(std::span<const int64_t> coordinate) const {
-  return finish(operation_at(coordinate), coordinate);
+  Expected result = operation_at(coordinate);
+  return is_result_ ? finish(result, coordinate) : stored(result);
 }
 
 std::vector<Expected> Oracle::Evaluator::all() const {
@@ -145,7 +163,7 @@ Expected Oracle::Evaluator::finish(Expected result, std::span<const int64_t> coo
   for (const EpilogueStage stage : request_.epilogue) {
     apply(stage, result, coordinate);
   }
-  return result;
+  return stored(result);
 }
 
 void Oracle::Evaluator::blend(Expected& result, std::span<const int64_t> coordinate) const {
@@ -154,9 +172,9 @@ void Oracle::Evaluator::blend(Expected& result, std::span<const int64_t> coordin
   } else if (request_.blend.alpha == Scale::any) {
     scale(result, bindings_.alpha);
   }
-  if (y_before_) {
+  if (before_) {
     const double beta = request_.blend.beta == Scale::one ? 1.0 : bindings_.beta;
-    add_term(result, beta * (*y_before_)[coordinate]);
+    add_term(result, beta * (*before_)[coordinate]);
     result.roundings += 1;  // of the product
   }
 }

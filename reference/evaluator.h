@@ -43,15 +43,15 @@ bool sums_are_exact(const Expected& sum, int digits);
 class Oracle::Evaluator {
  public:
   /// Looks up the operands; throws as Oracle does.
-  Evaluator(Request request, const Bindings& bindings);
+  Evaluator(Request request, const Bindings& bindings, std::string_view output);
   virtual ~Evaluator() = default;
   Evaluator(const Evaluator&) = delete;
   Evaluator& operator=(const Evaluator&) = delete;
 
-  /// operation_at(), blended, through the epilogue.
+  /// operation_at(); the result blended, through the epilogue.
   Expected at(std::span<const int64_t> coordinate) const;
   virtual std::vector<Expected> all() const;
-  const TensorSpec& output() const { return request_.at("y"); }
+  const TensorSpec& output() const { return request_.at(output_name_); }
 
  protected:
   /// The operation itself at one output element. Exponentials aside, its roundings are those of f32 arithmetic.
@@ -59,19 +59,29 @@ class Oracle::Evaluator {
   Expected finish(Expected result, std::span<const int64_t> coordinate) const;
 
   const Request& request() const { return request_; }
+  /// The operand that this evaluates.
+  const std::string& output_name() const { return output_name_; }
+  /// The number of that name of Operation::scalars().
+  double scalar(std::string_view name) const;
   Tensor tensor(const std::string& operand) const;
 
  private:
+  Expected stored(Expected result) const;
   void blend(Expected& result, std::span<const int64_t> coordinate) const;
   void apply(EpilogueStage stage, Expected& result, std::span<const int64_t> coordinate) const;
 
   Request request_;  // with the batch of this call
   Bindings bindings_;
-  std::optional<Tensor> y_before_, bias_, residual_;
+  std::string output_name_;
+  bool is_result_;  // what blend and epilogue apply to
+  std::optional<Tensor> before_, bias_, residual_;
 };
 
-std::unique_ptr<const Oracle::Evaluator> conv_forward_evaluator(Request request, const Bindings& bindings);
-std::unique_ptr<const Oracle::Evaluator> pool_forward_evaluator(Request request, const Bindings& bindings);
-std::unique_ptr<const Oracle::Evaluator> softmax_forward_evaluator(Request request, const Bindings& bindings);
+std::unique_ptr<const Oracle::Evaluator> conv_forward_evaluator(Request request, const Bindings& bindings,
+                                                                std::string_view output);
+std::unique_ptr<const Oracle::Evaluator> pool_forward_evaluator(Request request, const Bindings& bindings,
+                                                                std::string_view output);
+std::unique_ptr<const Oracle::Evaluator> softmax_forward_evaluator(Request request, const Bindings& bindings,
+                                                                   std::string_view output);
 
 }  // namespace kiln::reference

@@ -23,14 +23,32 @@ double largest(DType dtype) {
       return from_f16(0x7bff);
     case DType::bf16:
       return from_bf16(0x7f7f);
+    case DType::i32:
+      return std::numeric_limits<int32_t>::max();
+    case DType::i8:
+      return std::numeric_limits<int8_t>::max();
+    case DType::u8:
+      return std::numeric_limits<uint8_t>::max();
   }
   return 0;
 }
 
 double smallest(DType dtype) {
-  return dtype == DType::f32   ? std::numeric_limits<float>::denorm_min()
-         : dtype == DType::f16 ? from_f16(1)
-                               : from_bf16(1);
+  switch (dtype) {
+    case DType::f32:
+      return std::numeric_limits<float>::denorm_min();
+    case DType::f16:
+      return from_f16(1);
+    case DType::bf16:
+      return from_bf16(1);
+    case DType::i32:
+      return std::numeric_limits<int32_t>::min();
+    case DType::i8:
+      return std::numeric_limits<int8_t>::min();
+    case DType::u8:
+      return 0;
+  }
+  return 0;
 }
 
 double draw_integer(uint64_t bits) {
@@ -64,7 +82,16 @@ double draw_special(DType dtype, uint64_t bits) {
   }
 }
 
+// Integers between the bounds of the type, those of i32 up to 2^20: sums of some of them are exact in f32.
+double draw_whole(DType dtype, Values values, uint64_t bits) {
+  const double range = dtype == DType::i32 ? 0x1p20 : dtype == DType::i8 ? 127 : 255;
+  const double whole = std::trunc(uniform(bits) * range);
+  if (values == Values::specials && bits % 16 < 2) return bits % 16 == 0 ? largest(dtype) : smallest(dtype);
+  return dtype == DType::u8 ? std::fabs(whole) : whole;
+}
+
 double draw(DType dtype, Values values, uint64_t bits) {
+  if (!is_floating(dtype) && values != Values::integers) return draw_whole(dtype, values, bits);
   switch (values) {
     case Values::uniform:
       return uniform(bits);

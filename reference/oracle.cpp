@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "evaluator.h"
 #include "kiln/base/error.h"
+#include "kiln/generator/operation.h"
 #include "kiln/reference/fill.h"
 #include "kiln/reference/reference.h"
 #include "kiln/reference/tensor_memory.h"
@@ -12,23 +14,34 @@
 namespace kiln::reference {
 namespace {
 
-std::unique_ptr<const Oracle::Evaluator> evaluator(const Request& request, const Bindings& bindings) {
+using MakeEvaluator = std::unique_ptr<const Oracle::Evaluator> (*)(Request, const Bindings&, std::string_view);
+
+// Every operation that has a reference.
+constexpr std::array<std::pair<std::string_view, MakeEvaluator>, 3> evaluators = {{
+    {"conv_forward", conv_forward_evaluator},
+    {"pool_forward", pool_forward_evaluator},
+    {"softmax_forward", softmax_forward_evaluator},
+}};
+
+std::unique_ptr<const Oracle::Evaluator> evaluator(const Request& request, const Bindings& bindings,
+                                                   std::string_view output) {
+  const std::string name = output.empty() ? result_of(request).name : std::string(output);
+  if (request.find(name) == nullptr || !is_written(request, name)) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} has no output {}", request.key(), name));
+  }
   Request call = request.dynamic_batch ? request.with_batch(bindings.n.value_or(request.batch())) : request;
-  if (request.operation == "conv_forward") {
-    return conv_forward_evaluator(std::move(call), bindings);
-  }
-  if (request.operation == "pool_forward") {
-    return pool_forward_evaluator(std::move(call), bindings);
-  }
-  if (request.operation == "softmax_forward") {
-    return softmax_forward_evaluator(std::move(call), bindings);
+  for (const auto& [operation, make] : evaluators) {
+    if (operation == request.operation) {
+      return make(std::move(call), bindings, name);
+    }
   }
   throw Error(ErrorCode::unsupported, fmt::format("operation '{}' has no reference", request.operation));
 }
 
 }  // namespace
 
-Oracle::Oracle(const Request& request, const Bindings& bindings) : evaluator_(evaluator(request, bindings)) {}
+Oracle::Oracle(const Request& request, const Bindings& bindings, std::string_view output)
+    : evaluator_(evaluator(request, bindings, output)) {}
 Oracle::~Oracle() = default;
 Oracle::Oracle(Oracle&&) noexcept = default;
 Oracle& Oracle::operator=(Oracle&&) noexcept = default;
@@ -47,9 +60,9 @@ Expected at(const Request& request, const Bindings& bindings, std::span<const in
   return Oracle(request, bindings).at(coordinate);
 }
 
-std::vector<double> evaluate(const Request& request, const Bindings& bindings) {
+std::vector<double> evaluate(const Request& request, const Bindings& bindings, std::string_view output) {
   std::vector<double> values;
-  for (const Expected& expected : Oracle(request, bindings).all()) {
+  for (const Expected& expected : Oracle(request, bindings, output).all()) {
     values.push_back(expected.value);
   }
   return values;

@@ -9,6 +9,7 @@
 
 #include "evaluator.h"
 #include "kiln/base/error.h"
+#include "kiln/generator/operation.h"
 #include "kiln/reference/convert.h"
 #include "kiln/reference/tensor_memory.h"
 
@@ -48,7 +49,9 @@ int exact_digits(const Precision& precision) {
 }
 
 Mismatch mismatch(const Request& request, std::span<const int64_t> coordinate, const Expected& expected, double got) {
-  return {.wrong = 1,
+  return {.output = {},
+          .checked = 0,
+          .wrong = 1,
           .coordinate = Coordinate(coordinate.begin(), coordinate.end()),
           .expected = expected,
           .got = got,
@@ -58,10 +61,10 @@ Mismatch mismatch(const Request& request, std::span<const int64_t> coordinate, c
 /// Judges outputs one after the other and keeps the first wrong one.
 class Judge {
  public:
-  Judge(const Request& request, const TensorSpec& spec, std::span<const std::byte> output)
-      : request_(request), spec_(spec), output_(output) {
+  Judge(const Request& request, std::string name, const TensorSpec& spec, std::span<const std::byte> output)
+      : request_(request), name_(std::move(name)), spec_(spec), output_(output) {
     if (static_cast<int64_t>(output.size()) < byte_span(spec)) {
-      throw Error(ErrorCode::invalid_argument, fmt::format("the output of {} has {} bytes, but {} are given to compare",
+      throw Error(ErrorCode::invalid_argument, fmt::format("{} of {} has {} bytes, but {} are given to compare", name_,
                                                            request.key(), byte_span(spec), output.size()));
     }
   }
@@ -82,12 +85,14 @@ class Judge {
   std::optional<Mismatch> verdict() {
     if (first_) {
       first_->checked = checked_;
+      first_->output = name_;
     }
     return first_;
   }
 
  private:
   const Request& request_;
+  std::string name_;
   const TensorSpec& spec_;
   std::span<const std::byte> output_;
   int64_t checked_ = 0;
@@ -118,7 +123,7 @@ Accepted accepted(const Request& request, const Expected& expected) {
   if (!std::isfinite(expected.value)) {
     return {expected.value, expected.value};
   }
-  const DType storage = request.at("y").dtype;
+  const DType storage = expected.storage;
   const double error = arithmetic_error(request, expected);
   return {round_to(storage, expected.value - error), round_to(storage, expected.value + error)};
 }
@@ -151,13 +156,14 @@ double bound(const Request& request, const Expected& expected) {
 }
 
 std::string Mismatch::text() const {
-  return fmt::format("{} of {} outputs are wrong, first at ({}): got {:.9g}, expected {:.9g} +- {:.2g}", wrong, checked,
-                     fmt::join(coordinate, ","), got, expected.value, bound);
+  return fmt::format("{} of {} elements of {} are wrong, first at ({}): got {:.9g}, expected {:.9g} +- {:.2g}", wrong,
+                     checked, output, fmt::join(coordinate, ","), got, expected.value, bound);
 }
 
-std::optional<Mismatch> compare(const Request& request, const Bindings& bindings, std::span<const std::byte> output) {
-  const Oracle oracle(request, bindings);
-  Judge judge(request, oracle.output(), output);
+std::optional<Mismatch> compare(const Request& request, const Bindings& bindings, std::span<const std::byte> output,
+                                std::string_view name) {
+  const Oracle oracle(request, bindings, name);
+  Judge judge(request, name.empty() ? result_of(request).name : std::string(name), oracle.output(), output);
   const std::vector<Expected> expected = oracle.all();
   size_t index = 0;
   for_each_coordinate(oracle.output(),
@@ -166,9 +172,9 @@ std::optional<Mismatch> compare(const Request& request, const Bindings& bindings
 }
 
 std::optional<Mismatch> compare_at(const Request& request, const Bindings& bindings, std::span<const std::byte> output,
-                                   std::span<const Coordinate> coordinates) {
-  const Oracle oracle(request, bindings);
-  Judge judge(request, oracle.output(), output);
+                                   std::span<const Coordinate> coordinates, std::string_view name) {
+  const Oracle oracle(request, bindings, name);
+  Judge judge(request, name.empty() ? result_of(request).name : std::string(name), oracle.output(), output);
   for (const Coordinate& coordinate : coordinates) {
     judge.judge(coordinate, oracle.at(coordinate));
   }

@@ -40,11 +40,9 @@ execution::Scalars scalars_for(const Request& request) {
     scalars.clip_hi = call_scalars.clip_hi;
   }
   scalars.user = call_scalars.user;
+  const std::vector<ScalarDefinition>& own = operation(request.operation).scalars();
+  for (size_t i = 0; i < own.size(); ++i) scalars.operation[i] = own[i].usual;
   return scalars;
-}
-
-bool is_output(const std::string& operand) {
-  return operand == "y";
 }
 
 // The batches at which a request is checked; the full one first.
@@ -69,7 +67,7 @@ std::vector<reference::Values> usable_fills(const std::vector<reference::Values>
 }  // namespace
 
 bool is_checked_in_full(const Request& request, const CheckOptions& options) {
-  return request.at("y").elements() <= options.full_elements &&
+  return result_of(request).spec.elements() <= options.full_elements &&
          operation(request.operation).work(request).flops <= options.full_flops;
 }
 
@@ -97,12 +95,17 @@ class Checker::Bench {
     std::string name;
     TensorSpec spec;
     GuardedBuffer device;
+    bool is_written;
+  };
+  struct Output {
+    size_t side;  // index into sides_
+    Judge judge;
+    std::optional<Memory> trusted;  // what the trusted variant made of it
   };
   struct Case {                    // one fill
     std::vector<Memory> contents;  // of each operand before the call
-    std::optional<Judge> judge;
-    std::optional<Memory> trusted;   // the trusted variant's output
-    std::optional<UserOracle> user;  // in place of both, if there is user code
+    std::vector<Output> outputs;
+    std::optional<UserOracle> user;  // in place of them, if there is user code
   };
 
   Case make_case(reference::Values values) const;
@@ -110,8 +113,10 @@ class Checker::Bench {
   void run_once(const Checkable& variant, int64_t n, cuda_abi::CUdeviceptr workspace) const;
   std::string run_case(const Checkable& variant, Case& at, bool is_trusted, Verdict& verdict);
   std::string run_batch(const Checkable& variant, Case& at, int64_t n, bool is_trusted, Verdict& verdict);
-  std::optional<std::string> damage(const Case& before, const GuardedBuffer& workspace) const;
-  std::string judge(Case& at, const Memory& output, int64_t n, bool is_trusted, Verdict& verdict) const;
+  std::optional<std::string> damage(const Case& before, int64_t n, const GuardedBuffer& workspace) const;
+  Memory result_of_side(const Side& side) const;
+  std::vector<Finding> findings(Case& at, int64_t n, bool is_trusted) const;
+  std::string judge(Case& at, int64_t n, bool is_trusted, Verdict& verdict) const;
   void flush_l2(cuda_abi::CUstream stream);
 
   std::shared_ptr<const device::ContextHandle> context_;
@@ -122,7 +127,6 @@ class Checker::Bench {
   device::Stream stream_;
   device::Event start_, end_;
   std::vector<Side> sides_;
-  size_t output_ = 0;  // index into sides_
   std::vector<Case> cases_;
   const Case* uploaded_ = nullptr;  // whose inputs are on the device, unharmed
   device::Buffer flush_;
@@ -138,10 +142,10 @@ Checker::Bench::Bench(std::shared_ptr<const device::ContextHandle> context, Requ
       start_(context_),
       end_(context_) {
   for (const Operand& operand : request_.operands) {
-    if (is_output(operand.name)) output_ = sides_.size();
     const auto bytes = static_cast<size_t>(reference::byte_span(operand.spec));
-    sides_.push_back(
-        {operand.name, operand.spec, GuardedBuffer(context_, bytes, static_cast<size_t>(operand.spec.alignment))});
+    sides_.push_back({operand.name, operand.spec,
+                      GuardedBuffer(context_, bytes, static_cast<size_t>(operand.spec.alignment)),
+                      is_written(request_, operand.name)});
   }
   for (const reference::Values values : usable_fills(options_.fills, full_)) cases_.push_back(make_case(values));
 }
@@ -151,8 +155,8 @@ Checker::Bench::Case Checker::Bench::make_case(reference::Values values) const {
   reference::Bindings bindings;
   for (size_t i = 0; i < sides_.size(); ++i) {
     const TensorSpec& spec = sides_[i].spec;
-    const bool unread = i == output_ && request_.blend.beta == Scale::zero;
-    made.contents.push_back(unread ? reference::poisoned(spec) : reference::filled(spec, values, options_.seed + i));
+    made.contents.push_back(is_read(request_, sides_[i].name) ? reference::filled(spec, values, options_.seed + i)
+                                                              : reference::poisoned(spec));
   }
   if (request_.user_epilogue) {
     made.user.emplace(request_, made.contents, scalars_, options_);
@@ -163,13 +167,18 @@ Checker::Bench::Case Checker::Bench::make_case(reference::Values values) const {
   bindings.beta = scalars_.beta;
   bindings.clip_lo = scalars_.clip_lo;
   bindings.clip_hi = scalars_.clip_hi;
-  made.judge.emplace(request_, bindings, full_, options_.samples, options_.seed);
+  bindings.scalars = scalars_.operation;
+  for (size_t i = 0; i < sides_.size(); ++i) {
+    if (!sides_[i].is_written) continue;
+    made.outputs.push_back(
+        {i, Judge(request_, sides_[i].name, bindings, full_, options_.samples, options_.seed), std::nullopt});
+  }
   return made;
 }
 
 void Checker::Bench::upload(const Case& contents, bool inputs) {
   for (size_t i = 0; i < sides_.size(); ++i) {
-    if (i != output_ && !inputs) continue;
+    if (!sides_[i].is_written && !inputs) continue;
     const Memory& memory = contents.contents[i];
     device::copy_to_device(*context_, sides_[i].device.address(), memory.data(), memory.size(), stream_.raw());
     if (inputs) sides_[i].device.arm(stream_.raw());
@@ -233,21 +242,25 @@ std::string Checker::Bench::run_batch(const Checkable& variant, Case& at, int64_
   stream_.synchronize();
   if (n == request_.batch()) verdict.seconds = end_.elapsed_ms(start_) / 1e3;
 
-  if (const std::optional<std::string> harm = damage(at, workspace)) return *harm;
-  const Side& side = sides_[output_];
-  const Memory output = device::download<std::byte>(*context_, side.device.address(), side.device.size());
-  if (const auto stray = stray_write(side.spec, n, at.contents[output_], output)) {
-    return fmt::format("wrote at {} of {}, where no element of the output is", *stray, side.name);
-  }
-  return judge(at, output, n, is_trusted, verdict);
+  if (const std::optional<std::string> harm = damage(at, n, workspace)) return *harm;
+  return judge(at, n, is_trusted, verdict);
 }
 
-std::optional<std::string> Checker::Bench::damage(const Case& before, const GuardedBuffer& workspace) const {
+Memory Checker::Bench::result_of_side(const Side& side) const {
+  return device::download<std::byte>(*context_, side.device.address(), side.device.size());
+}
+
+std::optional<std::string> Checker::Bench::damage(const Case& before, int64_t n, const GuardedBuffer& workspace) const {
   for (size_t i = 0; i < sides_.size(); ++i) {
     const Side& side = sides_[i];
     if (const auto harm = side.device.damage()) return fmt::format("wrote {} of {}", *harm, side.name);
-    if (i == output_) continue;
-    const Memory after = device::download<std::byte>(*context_, side.device.address(), side.device.size());
+    const Memory after = result_of_side(side);
+    if (side.is_written) {
+      if (const auto stray = stray_write(side.spec, n, before.contents[i], after)) {
+        return fmt::format("wrote at {} of {}, where no element of the output is", *stray, side.name);
+      }
+      continue;
+    }
     const auto [changed, original] = std::mismatch(after.begin(), after.end(), before.contents[i].begin());
     if (changed != after.end()) {
       return fmt::format("changed the input {} at byte {}", side.name, changed - after.begin());
@@ -257,24 +270,39 @@ std::optional<std::string> Checker::Bench::damage(const Case& before, const Guar
   return std::nullopt;
 }
 
-std::string Checker::Bench::judge(Case& at, const Memory& output, int64_t n, bool is_trusted, Verdict& verdict) const {
-  if (!is_trusted && !(at.user ? at.user->evaluated() : full_ || at.trusted)) {
+// What there is to say of each output; that of the trusted variant is kept.
+std::vector<Finding> Checker::Bench::findings(Case& at, int64_t n, bool is_trusted) const {
+  std::vector<Finding> findings;
+  if (at.user) {
+    const auto result = std::find_if(sides_.begin(), sides_.end(), [](const Side& side) { return side.is_written; });
+    findings.push_back(at.user->compare(result_of_side(*result), n));
+  }
+  for (Output& output : at.outputs) {
+    Memory memory = result_of_side(sides_[output.side]);
+    findings.push_back(output.judge.with_reference(memory, n));
+    if (!full_ && !is_trusted && findings.back().wrong.empty()) {
+      // The comparison with the reference is the stricter one: its figures are those worth showing.
+      findings.back().wrong = output.judge.with_trusted(memory, *output.trusted, n).wrong;
+    }
+    if (is_trusted && n == request_.batch()) output.trusted = std::move(memory);
+  }
+  return findings;
+}
+
+std::string Checker::Bench::judge(Case& at, int64_t n, bool is_trusted, Verdict& verdict) const {
+  const bool has_trusted = std::all_of(at.outputs.begin(), at.outputs.end(),
+                                       [](const Output& output) { return output.trusted.has_value(); });
+  if (!is_trusted && !(at.user ? at.user->evaluated() : full_ || has_trusted)) {
     throw Error(ErrorCode::internal,
                 fmt::format("{} cannot be checked without the trusted variant's result", request_.key()));
   }
-  std::vector<Finding> findings{at.user ? at.user->compare(output, n) : at.judge->with_reference(output, n)};
-  if (!at.user && !full_ && !is_trusted) {
-    findings.push_back(at.judge->with_trusted(output, *at.trusted, n));
-  }
-  for (Finding& finding : findings) {
+  for (Finding& finding : findings(at, n, is_trusted)) {
     if (!finding.wrong.empty()) return std::move(finding.wrong);
+    if (finding.max_error * verdict.bound >= verdict.max_error * finding.bound) {
+      verdict.max_error = finding.max_error;
+      verdict.bound = finding.bound;
+    }
   }
-  // The comparison with the reference is the stricter one: its figures are those worth showing.
-  if (findings.front().max_error * verdict.bound >= verdict.max_error * findings.front().bound) {
-    verdict.max_error = findings.front().max_error;
-    verdict.bound = findings.front().bound;
-  }
-  if (is_trusted && n == request_.batch()) at.trusted = output;
   return {};
 }
 

@@ -16,6 +16,7 @@ namespace {
 
 // Distance between neighbouring stored numbers around `value`, at least that of the smallest normal ones.
 double storage_step(DType dtype, double value) {
+  if (!is_floating(dtype)) return 1;
   struct Format {
     int digits, smallest_exponent;
   };
@@ -55,9 +56,10 @@ TensorSpec part(TensorSpec spec, int64_t n) {
 
 }  // namespace
 
-Judge::Judge(const Request& request, const reference::Bindings& bindings, bool full, int64_t samples, uint64_t seed)
-    : request_(request), output_(request.at("y")) {
-  const reference::Oracle oracle(request_, bindings);
+Judge::Judge(const Request& request, const std::string& output, const reference::Bindings& bindings, bool full,
+             int64_t samples, uint64_t seed)
+    : request_(request), name_(output), output_(request.at(output)) {
+  const reference::Oracle oracle(request_, bindings, output);
   if (full) {
     const std::vector<reference::Expected> all = oracle.all();
     points_.reserve(all.size());
@@ -81,8 +83,8 @@ void Judge::look_at(const Point& point, std::span<const std::byte> output, Findi
   const bool right = reference::is_right(request_, point.expected, got);
   const double bound = reference::bound(request_, point.expected);
   if (!right && finding.wrong.empty()) {
-    finding.wrong = fmt::format("wrong at {}: got {}, the reference has {} +- {:.3g}", where(point.coordinate), got,
-                                point.expected.value, bound);
+    finding.wrong = fmt::format("{} is wrong at {}: got {}, the reference has {} +- {:.3g}", name_,
+                                where(point.coordinate), got, point.expected.value, bound);
   }
   if (std::isfinite(got) && std::isfinite(bound) && std::isfinite(point.expected.value)) {
     note_error(finding, std::abs(got - point.expected.value), bound);
@@ -112,8 +114,8 @@ Finding Judge::with_trusted(std::span<const std::byte> output, std::span<const s
             : 4 * arithmetic_error_ + storage_step(output_.dtype, std::max(std::abs(got), std::abs(want)));
     const double error = same_class(got, want) && std::isfinite(got) ? std::abs(got - want) : 0;
     if ((!same_class(got, want) || error > room) && finding.wrong.empty()) {
-      finding.wrong =
-          fmt::format("wrong at {}: got {}, the trusted variant has {} +- {:.3g}", where(coordinate), got, want, room);
+      finding.wrong = fmt::format("{} is wrong at {}: got {}, the trusted variant has {} +- {:.3g}", name_,
+                                  where(coordinate), got, want, room);
     }
     note_error(finding, error, room);
   });

@@ -22,11 +22,12 @@ struct Finding {
   std::string wrong;  ///< Empty if all elements are right.
 };
 
-/// Judges the outputs of one request for one set of inputs.
+/// Judges one output of a request for one set of inputs.
 class Judge {
  public:
   /// Evaluates the reference: at every coordinate if `full`, else at `samples` ones. `bindings` must outlive it.
-  Judge(const Request& request, const reference::Bindings& bindings, bool full, int64_t samples, uint64_t seed);
+  Judge(const Request& request, const std::string& output, const reference::Bindings& bindings, bool full,
+        int64_t samples, uint64_t seed);
 
   /// Compares the outputs of the first `n` of the batch with the reference at the coordinates it was evaluated at.
   Finding with_reference(std::span<const std::byte> output, int64_t n) const;
@@ -49,6 +50,7 @@ class Judge {
   void look_at(const Point& point, std::span<const std::byte> output, Finding& finding) const;
 
   Request request_;
+  std::string name_;
   TensorSpec output_;
   std::vector<Point> points_;
   double arithmetic_error_ = 0;  // the most at any point

@@ -124,7 +124,7 @@ std::vector<float> UserOracle::slack(const Memory& wobble) const {
   }
   for (const auto& [name, content] : contents) bindings.operands[name] = content;
   const bool full = is_checked_in_full(plain_, options_);
-  return Judge(request, bindings, full, options_.samples, options_.seed).magnitudes();
+  return Judge(request, "y", bindings, full, options_.samples, options_.seed).magnitudes();
 }
 
 Finding UserOracle::evaluate(const std::shared_ptr<const device::ContextHandle>& context,
@@ -136,7 +136,7 @@ Finding UserOracle::evaluate(const std::shared_ptr<const device::ContextHandle>&
   for (size_t i = 0; i < names_.size(); ++i) {
     if (plain_.find(names_[i]) != nullptr) bindings.operands[names_[i]] = names_[i] == "x" ? first[0] : memories_[i];
   }
-  const Judge judge(plain_, bindings, is_checked_in_full(plain_, options_), options_.samples, options_.seed);
+  const Judge judge(plain_, "y", bindings, is_checked_in_full(plain_, options_), options_.samples, options_.seed);
   std::vector<float> rooms = judge.rooms();
   const std::vector<float> more = slack(first[1]);
   for (size_t i = 0; i < rooms.size(); ++i) rooms[i] += more[i];

@@ -43,6 +43,9 @@ void check_epilogue(const Request& request, const Operation& operation) {
   if (request.user_epilogue && !request.epilogue.empty()) {
     refuse(request, "an epilogue is either stages or user code", "write the stages into the expression");
   }
+  if (request.user_epilogue && !operation.takes_user_code()) {
+    refuse(request, "it takes no user code", "operations from x to y do");
+  }
   const Expression* code = request.user_epilogue.expression();
   if (code != nullptr && !code->prologue().empty() && operation.channel_name().empty()) {
     refuse(request, "it takes no prologue", "convolution and pooling do");
@@ -143,10 +146,41 @@ void complete_operands(Request& request, const Operation& operation) {
   request.operands = std::move(ordered);
 }
 
-void check_operand(const Request& request, const std::string& name, const TensorSpec& spec) {
+std::string_view names_of(DTypes dtypes) {
+  switch (dtypes) {
+    case DTypes::floating:
+      return "f32, f16 or bf16";
+    case DTypes::only_f32:
+      return "f32";
+    case DTypes::only_i32:
+      return "i32";
+    case DTypes::any:
+      return "any";
+  }
+  return "";
+}
+
+bool holds(DTypes dtypes, DType dtype) {
+  switch (dtypes) {
+    case DTypes::floating:
+      return is_floating(dtype);
+    case DTypes::only_f32:
+      return dtype == DType::f32;
+    case DTypes::only_i32:
+      return dtype == DType::i32;
+    case DTypes::any:
+      return true;
+  }
+  return false;
+}
+
+void check_operand(const Request& request, const std::string& name, const TensorSpec& spec, DTypes dtypes) {
   const auto fail = [&](const std::string& what, const std::string& hint) {
     refuse(request, fmt::format("{} {}", name, what), hint);
   };
+  if (!holds(dtypes, spec.dtype)) {
+    fail(fmt::format("is {}", to_string(spec.dtype)), fmt::format("it may be {}", names_of(dtypes)));
+  }
   if (spec.strides.size() != spec.extents.size()) fail("has not one stride per extent", "give one stride a dimension");
   for (int64_t extent : spec.extents) {
     if (extent < 0) fail(fmt::format("has the negative extent {}", extent), "extents are 0 or more");
@@ -164,7 +198,7 @@ void check_operand(const Request& request, const std::string& name, const Tensor
 
 // An output whose elements share memory has no meaning. Dimensions sorted by stride must nest.
 void check_no_overlap(const Request& request, const OperandDefinition& definition, const TensorSpec& spec) {
-  if (definition.role != Role::output || spec.elements() == 0) return;
+  if (definition.role == Role::input || spec.elements() == 0) return;
   std::vector<std::pair<int64_t, int64_t>> dimensions;  // stride, extent
   for (size_t i = 0; i < spec.extents.size(); ++i) {
     if (spec.extents[i] > 1) dimensions.emplace_back(spec.strides[i], spec.extents[i]);
@@ -280,14 +314,14 @@ Request finished(Request request) {
   complete_operands(request, definition);
   for (const OperandDefinition& operand : definition.operands()) {
     if (const TensorSpec* spec = request.find(operand.name)) {
-      check_operand(request, operand.name, *spec);
+      check_operand(request, operand.name, *spec, operand.dtypes);
       check_no_overlap(request, operand, *spec);
     }
   }
   check_user_names(request);
   for (const Operand& operand : request.operands) {
     if (!is_user_operand(operand.name)) continue;
-    check_operand(request, operand.name, operand.spec);
+    check_operand(request, operand.name, operand.spec, DTypes::floating);
     check_user_operand(request, operand);
   }
   definition.validate(request);

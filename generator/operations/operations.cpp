@@ -19,11 +19,43 @@ const Operation* find_operation(std::string_view name) {
   return nullptr;
 }
 
+const std::vector<ScalarDefinition>& Operation::scalars() const {
+  static const std::vector<ScalarDefinition> none;
+  return none;
+}
+
 const Operation& operation(std::string_view name) {
   if (const Operation* found = find_operation(name)) return *found;
   std::string known;
   for (const Operation* candidate : operations()) known += fmt::format(" {}", candidate->name());
   throw Error(ErrorCode::invalid_argument, fmt::format("unknown operation '{}'", name), "known are:" + known);
+}
+
+namespace {
+
+Role role_of(const Request& request, std::string_view operand) {
+  for (const OperandDefinition& definition : operation(request.operation).operands()) {
+    if (definition.name == operand) return definition.role;
+  }
+  return Role::input;  // of an epilogue
+}
+
+}  // namespace
+
+const Operand& result_of(const Request& request) {
+  for (const Operand& operand : request.operands) {
+    if (role_of(request, operand.name) == Role::output) return operand;
+  }
+  throw Error(ErrorCode::internal, fmt::format("{} has no output", request.operation));
+}
+
+bool is_written(const Request& request, std::string_view operand) {
+  return role_of(request, operand) != Role::input;
+}
+
+bool is_read(const Request& request, std::string_view operand) {
+  if (role_of(request, operand) != Role::output) return true;
+  return request.blend.beta != Scale::zero && result_of(request).name == operand;
 }
 
 }  // namespace kiln

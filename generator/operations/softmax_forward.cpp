@@ -14,6 +14,7 @@ class SoftmaxForwardOperation final : public Operation {
  public:
   std::string_view name() const override { return "softmax_forward"; }
   std::string_view summary() const override { return "softmax and log-softmax over any axis"; }
+  bool takes_user_code() const override { return true; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {

@@ -169,9 +169,12 @@ KILN_API void kiln_string_destroy(char* text);
 
 typedef int32_t kiln_dtype;
 enum {
-  KILN_F32 = 0, /* IEEE binary32 */
-  KILN_F16 = 1, /* IEEE binary16 */
-  KILN_BF16 = 2 /* the upper half of a binary32 */
+  KILN_F32 = 0,  /* IEEE binary32 */
+  KILN_F16 = 1,  /* IEEE binary16 */
+  KILN_BF16 = 2, /* the upper half of a binary32 */
+  KILN_I32 = 3,  /* two's complement, as KILN_I8 */
+  KILN_I8 = 4,
+  KILN_U8 = 5 /* no sign */
 };
 
 enum { KILN_MAX_RANK = 8, KILN_MAX_SPATIAL = 3 };
@@ -400,6 +403,10 @@ typedef struct kiln_run_values {
   /* The scalars of user code, in the order of its definition. Default: none, all 0. */
   const float* scalars;
   size_t scalar_count;
+  /* The numbers of the operation besides (a slope, an epsilon), in the order of docs/request-syntax.md. Default: all 0.
+   */
+  const float* operation_scalars;
+  size_t operation_scalar_count;
 } kiln_run_values;
 
 static inline kiln_run_values kiln_run_values_default(void) {

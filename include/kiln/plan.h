@@ -34,7 +34,9 @@ struct RunValues {
   float clip_lo = -std::numeric_limits<float>::infinity();  ///< For the epilogue stage `clip`.
   float clip_hi = std::numeric_limits<float>::infinity();
   std::array<float, Expression::max_scalars> user{};  ///< The scalars of user code, in its order.
-  int64_t n = -1;                                     ///< The batch of a request with n=?; -1 otherwise.
+  /// The numbers of the operation besides (a slope, an epsilon; docs/request-syntax.md lists them), in its order.
+  std::array<float, max_operation_scalars> scalars{};
+  int64_t n = -1;  ///< The batch of a request with n=?; -1 otherwise.
 };
 
 struct LoadedPlan;

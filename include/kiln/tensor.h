@@ -14,6 +14,9 @@ namespace kiln {
 inline constexpr DType f32 = DType::f32;
 inline constexpr DType f16 = DType::f16;
 inline constexpr DType bf16 = DType::bf16;
+inline constexpr DType i32 = DType::i32;
+inline constexpr DType i8 = DType::i8;
+inline constexpr DType u8 = DType::u8;
 
 /// A memory order by name, outermost dimension first; see dimension_letters(). Extents are given in logical order
 /// (N C spatial, for filters K C/groups window) whatever the layout.

@@ -12,8 +12,11 @@ namespace {
 
 class ConvForwardEvaluator final : public Oracle::Evaluator {
  public:
-  ConvForwardEvaluator(Request call, const Bindings& bindings)
-      : Evaluator(std::move(call), bindings), conv_(ConvForward::of(request())), x_(tensor("x")), w_(tensor("w")) {}
+  ConvForwardEvaluator(Request call, const Bindings& bindings, std::string_view output)
+      : Evaluator(std::move(call), bindings, output),
+        conv_(ConvForward::of(request())),
+        x_(tensor("x")),
+        w_(tensor("w")) {}
 
  protected:
   Expected operation_at(std::span<const int64_t> coordinate) const override {
@@ -43,8 +46,9 @@ class ConvForwardEvaluator final : public Oracle::Evaluator {
 
 }  // namespace
 
-std::unique_ptr<const Oracle::Evaluator> conv_forward_evaluator(Request request, const Bindings& bindings) {
-  return std::make_unique<ConvForwardEvaluator>(std::move(request), bindings);
+std::unique_ptr<const Oracle::Evaluator> conv_forward_evaluator(Request request, const Bindings& bindings,
+                                                                std::string_view output) {
+  return std::make_unique<ConvForwardEvaluator>(std::move(request), bindings, output);
 }
 
 }  // namespace kiln::reference

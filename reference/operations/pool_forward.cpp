@@ -33,8 +33,8 @@ void divide(Expected& sum, int64_t count) {
 
 class PoolForwardEvaluator final : public Oracle::Evaluator {
  public:
-  PoolForwardEvaluator(Request call, const Bindings& bindings)
-      : Evaluator(std::move(call), bindings), pool_(PoolForward::of(request())), x_(tensor("x")) {}
+  PoolForwardEvaluator(Request call, const Bindings& bindings, std::string_view output)
+      : Evaluator(std::move(call), bindings, output), pool_(PoolForward::of(request())), x_(tensor("x")) {}
 
  protected:
   Expected operation_at(std::span<const int64_t> coordinate) const override {
@@ -82,8 +82,9 @@ class PoolForwardEvaluator final : public Oracle::Evaluator {
 
 }  // namespace
 
-std::unique_ptr<const Oracle::Evaluator> pool_forward_evaluator(Request request, const Bindings& bindings) {
-  return std::make_unique<PoolForwardEvaluator>(std::move(request), bindings);
+std::unique_ptr<const Oracle::Evaluator> pool_forward_evaluator(Request request, const Bindings& bindings,
+                                                                std::string_view output) {
+  return std::make_unique<PoolForwardEvaluator>(std::move(request), bindings, output);
 }
 
 }  // namespace kiln::reference

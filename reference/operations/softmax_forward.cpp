@@ -23,8 +23,8 @@ constexpr int64_t rescales = 128;
 
 class SoftmaxForwardEvaluator final : public Oracle::Evaluator {
  public:
-  SoftmaxForwardEvaluator(Request call, const Bindings& bindings)
-      : Evaluator(std::move(call), bindings), softmax_(SoftmaxForward::of(request())), x_(tensor("x")) {}
+  SoftmaxForwardEvaluator(Request call, const Bindings& bindings, std::string_view output)
+      : Evaluator(std::move(call), bindings, output), softmax_(SoftmaxForward::of(request())), x_(tensor("x")) {}
 
   std::vector<Expected> all() const override {
     std::vector<Expected> results(static_cast<size_t>(output().elements()));
@@ -113,8 +113,9 @@ class SoftmaxForwardEvaluator final : public Oracle::Evaluator {
 
 }  // namespace
 
-std::unique_ptr<const Oracle::Evaluator> softmax_forward_evaluator(Request request, const Bindings& bindings) {
-  return std::make_unique<SoftmaxForwardEvaluator>(std::move(request), bindings);
+std::unique_ptr<const Oracle::Evaluator> softmax_forward_evaluator(Request request, const Bindings& bindings,
+                                                                   std::string_view output) {
+  return std::make_unique<SoftmaxForwardEvaluator>(std::move(request), bindings, output);
 }
 
 }  // namespace kiln::reference

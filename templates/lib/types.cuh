@@ -1,7 +1,8 @@
-// Storage types f32, f16 and bf16, and their conversions to and from float.
+// Storage types f32, f16, bf16, i32, i8 and u8, and their conversions to and from float.
 //
 // Every specialised source starts with this file. It needs no header, so that NVRTC compiles it by itself. Conversions
-// from float round to nearest, ties to even; overflow gives infinity, and NaN stays NaN.
+// from float round to nearest, ties to even; overflow gives infinity, and NaN stays NaN. Integers saturate, and NaN
+// gives 0.
 
 // The constants in front of a template state the whole problem and choice; no template needs each of them.
 #pragma nv_diag_suppress 177
@@ -28,6 +29,22 @@ __device__ __forceinline__ float to_float(f16 value) {
 
 __device__ __forceinline__ float to_float(bf16 value) {
   return __uint_as_float(static_cast<unsigned>(value.bits) << 16);
+}
+
+using i32 = int;
+using i8 = signed char;
+using u8 = unsigned char;
+
+__device__ __forceinline__ float to_float(i32 value) {
+  return static_cast<float>(value);
+}
+
+__device__ __forceinline__ float to_float(i8 value) {
+  return static_cast<float>(value);
+}
+
+__device__ __forceinline__ float to_float(u8 value) {
+  return static_cast<float>(value);
 }
 
 template <class T>
@@ -58,4 +75,19 @@ __device__ __forceinline__ bf16 from_float<bf16>(float value) {
   result.bits = static_cast<unsigned short>(value != value ? 0x7fffu : rounded);
 #endif
   return result;
+}
+
+template <>
+__device__ __forceinline__ i32 from_float<i32>(float value) {
+  return __float2int_rn(value);  // saturates; 0 for NaN
+}
+
+template <>
+__device__ __forceinline__ i8 from_float<i8>(float value) {
+  return static_cast<i8>(max(-128, min(127, __float2int_rn(value))));
+}
+
+template <>
+__device__ __forceinline__ u8 from_float<u8>(float value) {
+  return static_cast<u8>(max(0, min(255, __float2int_rn(value))));
 }

@@ -32,7 +32,7 @@ HOLDS(sizeof(kiln_conv_options) == 144);
 HOLDS(offsetof(kiln_pool_options, mode) == 4 && offsetof(kiln_pool_options, window) == 8);
 HOLDS(offsetof(kiln_pool_options, alpha) == 128 && sizeof(kiln_pool_options) == 152);
 HOLDS(offsetof(kiln_softmax_options, axis) == 8 && sizeof(kiln_softmax_options) == 40);
-HOLDS(offsetof(kiln_run_values, alpha) == 8 && offsetof(kiln_run_values, n) == 24 && sizeof(kiln_run_values) == 48);
+HOLDS(offsetof(kiln_run_values, alpha) == 8 && offsetof(kiln_run_values, n) == 24 && sizeof(kiln_run_values) == 64);
 HOLDS(offsetof(kiln_plan_info, workspace_bytes) == 8 && sizeof(kiln_plan_info) == 48);
 HOLDS(offsetof(kiln_context_info, device_id) == 16 && sizeof(kiln_context_info) == 24);
 

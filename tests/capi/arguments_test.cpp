@@ -196,7 +196,7 @@ TEST_F(CApiArguments, Convolution) {
       return kiln_conv_forward(context_, &x, &w, &y, &options, nullptr);
     };
   };
-  const kiln_tensor bad_dtype = with(x, [](auto&t) { t.dtype = 3; }), bad_rank = with(w, [](auto&t) { t.rank = 9; });
+  const kiln_tensor bad_dtype = with(x, [](auto&t) { t.dtype = 6; }), bad_rank = with(w, [](auto&t) { t.rank = 9; });
   const kiln_tensor small = tensor(y_data, {1, 4, 5, 6}), none = with(x, [](auto&t) { t.data = nullptr; });
   const kiln_tensor overlapping = with(y, [&](auto& t) { t.data = x.data; });
   const kiln_tensor negative = with(x, [](auto& t) { t.extents[2] = -8; });
@@ -205,7 +205,7 @@ TEST_F(CApiArguments, Convolution) {
       {"kiln_conv_forward: x is NULL", tensors(nullptr, &w, &y)},
       {"kiln_conv_forward: w is NULL", tensors(&x, nullptr, &y)},
       {"kiln_conv_forward: y is NULL", tensors(&x, &w, nullptr)},
-      {"kiln_conv_forward: the dtype of x is 3", tensors(&bad_dtype, &w, &y)},
+      {"kiln_conv_forward: the dtype of x is 6", tensors(&bad_dtype, &w, &y)},
       {"kiln_conv_forward: the rank of w is 9, expected 1 to 5", tensors(&x, &bad_rank, &y)},
       {"y has extents 1x4x5x6, expected 1x4x6x6", tensors(&x, &w, &small)},
       {"x is a null pointer", tensors(&none, &w, &y)},
@@ -308,13 +308,15 @@ TEST_F(CApiArguments, Runs) {
       {"100 operands were given, expected 4", run(many.data(), many.size())},
       {"w is a null pointer", run(missing, 4)},
       {"which is not a multiple of 16 bytes", run(misaligned, 4)},
-      {"size is 4, expected 48", valued([](auto& v) { v.size = 4; })},
+      {"size is 4, expected 64", valued([](auto& v) { v.size = 4; })},
       {"reserved is 1, expected 0", valued([](auto& v) { v.reserved = 1; })},
       {"alpha is 2", valued([](auto& v) { v.alpha = 2; })},
       {"beta is 1", valued([](auto& v) { v.beta = 1; })},
       {"n is 2", valued([](auto& v) { v.n = 2; })},
       {"9 scalars were given", valued([](auto& v) { v.scalar_count = 9; })},
       {"scalars is NULL", valued([](auto& v) { v.scalar_count = 1; })},
+      {"7 operation_scalars were given", valued([](auto& v) { v.operation_scalar_count = 7; })},
+      {"operation_scalars is NULL", valued([](auto& v) { v.operation_scalar_count = 1; })},
   });
   EXPECT_EQ(download(y), untouched);
   kiln_plan_destroy(plan);

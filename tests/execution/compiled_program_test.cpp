@@ -5,6 +5,7 @@
 #include "kiln/base/digest.h"
 #include "kiln/base/error.h"
 #include "kiln/execution/compile.h"
+#include "kiln/execution/executable.h"
 #include "kiln/execution/target.h"
 
 namespace kiln::execution {
@@ -19,7 +20,8 @@ CompiledProgram example() {
   launch.grid = {Count{1, 2, 3}, Count{4, 5, 6}, Count{7, 8, 9}};
   launch.block = {32, 4, 2};
   launch.dynamic_shared_bytes = 4096;
-  launch.arguments = {OperandArgument{"x"}, WorkspaceArgument{512}, Scalar::n, Scalar::clip_hi};
+  launch.arguments = {OperandArgument{"x"}, OperandArgument{"y", 64}, WorkspaceArgument{512}, Scalar::n,
+                      Scalar::clip_hi,      OperationScalar{3}};
   compiled.program.steps = {ClearWorkspace{256, 128}, launch};
   compiled.program.workspace_bytes = 1024;
   compiled.program.deterministic = false;
@@ -96,9 +98,15 @@ TEST(CompiledProgram, IsRefusedWhereItCannotBeRun) {
   EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.block[0] = 1024; }), HasSubstr("blocks of 1024 x 4 x 2"));
   EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.arguments = {static_cast<Scalar>(5)}; }),
               HasSubstr("unknown scalar"));
+  EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.arguments = {OperationScalar{max_operation_scalars}}; }),
+              HasSubstr("unknown scalar"));
+  EXPECT_THAT(refusal([](auto&, Launch& launch) {
+                launch.arguments = {OperandArgument{"x", -4}};
+              }),
+              HasSubstr("outside of x"));
   EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.arguments = {WorkspaceArgument{1025}}; }),
               HasSubstr("outside of the workspace"));
-  EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.arguments.assign(65, Scalar::n); }),
+  EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.arguments.assign(Executable::max_values + 1, Scalar::n); }),
               HasSubstr("too many arguments"));
   EXPECT_THAT(refusal([](CompiledProgram& c, Launch&) {
                 c.program.steps[0] = ClearWorkspace{1000, 25};
@@ -109,7 +117,7 @@ TEST(CompiledProgram, IsRefusedWhereItCannotBeRun) {
 }
 
 std::string with_fields(const std::string& fields) {
-  const std::string body = fmt::format("kiln-compiled 2\n{:016x}{}", fields.size(), fields);
+  const std::string body = fmt::format("kiln-compiled 3\n{:016x}{}", fields.size(), fields);
   return body + digest_of(body);
 }
 

@@ -77,6 +77,30 @@ TEST(Executable, AddsOffsetsToTheWorkspaceOfEachCall) {
   EXPECT_THAT(driver.launches.at(1).arguments, ElementsAre(20256, 20000, 20256));
 }
 
+TEST(Executable, AddsOffsetsToOperands) {
+  RecordingDriver driver;
+  driver.arguments_read = 4;
+  const Executable executable(driver.fake.context(),
+                              compiled({kernel("k", {OperandArgument{"y", 8}, OperandArgument{"y"},
+                                                     OperandArgument{"x", 8}, OperandArgument{"bias", 8}})}),
+                              {"x", "y"});
+  executable.run(stream, std::vector<cuda_abi::CUdeviceptr>{100, 200}, {}, 1, 0);
+  EXPECT_THAT(driver.launches.at(0).arguments, ElementsAre(208, 200, 108, 0));
+}
+
+TEST(Executable, PassesTheScalarsOfTheOperation) {
+  RecordingDriver driver;
+  driver.arguments_read = 2;
+  const Executable executable(driver.fake.context(), compiled({kernel("k", {OperationScalar{1}, OperationScalar{5}})}),
+                              {});
+  Scalars scalars;
+  scalars.operation = {1, 2, 3, 4, 5, 6};
+  executable.run(stream, {}, scalars, 1, 0);
+  const std::vector<uint64_t>& arguments = driver.launches.at(0).arguments;
+  EXPECT_EQ(as_float(arguments[0]), 2);
+  EXPECT_EQ(as_float(arguments[1]), 6);
+}
+
 TEST(Executable, RunsItsStepsInOrder) {
   RecordingDriver driver;
   const Executable executable(driver.fake.context(),

@@ -34,6 +34,8 @@ INSTANTIATE_TEST_SUITE_P(
     ConvForward, BadRequest,
     testing::Values(
         Bad{"conv_forward x=f32:1x3x8x8", "operand w is missing"},
+        Bad{"conv_forward x=i8:1x3x8x8 w=f32:4x3x3x3", "x is i8"},
+        Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 y=i32:1x4x6x6", "y is i32"},
         Bad{"conv_forward w=f32:1x3x8x8", "operand x is missing"},
         Bad{"conv_forward x=f32:1x3x8 w=f32:4x3x3x3", "x has 3 and w has 4 dimensions"},
         Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x2x3x3", "w has 2 channels per filter, expected 3"},
@@ -77,6 +79,19 @@ TEST(ConvForward, InfersTheOutput) {
   EXPECT_THAT(y_of("conv_forward x=f32:2x3x9x11 w=f32:4x3x3x3 pad=1,2,3,4 stride=2,3 dilation=2,1"),
               ElementsAre(2, 4, 5, 5));
   EXPECT_THAT(y_of("conv_forward x=f32:0x3x9x9 w=f32:4x3x3x3"), ElementsAre(0, 4, 7, 7));
+}
+
+TEST(Operands, AreReadAndWrittenAsTheirRolesAndBetaSay) {
+  const std::string line = "conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 epilogue=bias";
+  const Request plain = Request::parse(line), blended = Request::parse(line + " beta=any");
+  EXPECT_EQ(result_of(plain).name, "y");
+  for (const char* input : {"x", "w", "bias"}) {
+    EXPECT_TRUE(is_read(plain, input)) << input;
+    EXPECT_FALSE(is_written(plain, input)) << input;
+  }
+  EXPECT_TRUE(is_written(plain, "y"));
+  EXPECT_FALSE(is_read(plain, "y"));
+  EXPECT_TRUE(is_read(blended, "y"));
 }
 
 TEST(ConvForward, CountsTheLeastWork) {

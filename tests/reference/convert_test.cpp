@@ -102,6 +102,30 @@ TEST(Conversion, KeepsNanAndTheSignOfZero) {
   EXPECT_EQ(to_bf16(-1e-300), 0x8000);
 }
 
+TEST(Conversion, ToIntegersSaturatesAndRoundsToNearestEven) {
+  EXPECT_EQ(round_to(DType::i8, 2.5), 2);
+  EXPECT_EQ(round_to(DType::i8, -3.5), -4);
+  EXPECT_EQ(round_to(DType::i8, 127.5), 127);
+  EXPECT_EQ(round_to(DType::i8, -1e300), -128);
+  EXPECT_EQ(round_to(DType::u8, -0.6), 0);
+  EXPECT_EQ(round_to(DType::u8, infinity), 255);
+  EXPECT_EQ(round_to(DType::i32, 3e9), 2147483647);
+  EXPECT_EQ(round_to(DType::i32, -infinity), -2147483648.0);
+  for (const DType dtype : {DType::i32, DType::i8, DType::u8}) EXPECT_EQ(round_to(dtype, std::nan("")), 0);
+}
+
+TEST(Conversion, StoresAndLoadsIntegersAtUnalignedAddresses) {
+  std::array<std::byte, 9> memory{};
+  for (const double value : {-128.0, -1.0, 0.0, 127.0}) {
+    store(DType::i8, memory.data() + 1, value);
+    EXPECT_EQ(load(DType::i8, memory.data() + 1), value);
+  }
+  store(DType::u8, memory.data() + 1, 255);
+  EXPECT_EQ(load(DType::u8, memory.data() + 1), 255);
+  store(DType::i32, memory.data() + 1, -2147483648.0);
+  EXPECT_EQ(load(DType::i32, memory.data() + 1), -2147483648.0);
+}
+
 TEST(Conversion, StoresAndLoadsAtUnalignedAddresses) {
   std::array<std::byte, 9> memory{};
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {

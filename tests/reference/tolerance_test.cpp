@@ -178,7 +178,7 @@ TEST(Compare, CountsWrongOutputsAndShowsTheFirst) {
   EXPECT_EQ(mismatch->wrong, 3);
   EXPECT_EQ(mismatch->coordinate, (Coordinate{0, 0, 3, 7}));
   EXPECT_EQ(mismatch->got, mismatch->expected.value + 1);
-  EXPECT_THAT(mismatch->text(), testing::StartsWith("3 of 64 outputs are wrong, first at (0,0,3,7): got "));
+  EXPECT_THAT(mismatch->text(), testing::StartsWith("3 of 64 elements of y are wrong, first at (0,0,3,7): got "));
 }
 
 TEST(Compare, NoticesOneMissingTermOfALargeSum) {

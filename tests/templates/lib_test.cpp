@@ -122,6 +122,32 @@ TEST_P(Conversions, FromFloatToBf16RoundToNearestEven) {
   }
 }
 
+TEST_P(Conversions, FromFloatToIntegersSaturateAndRoundToNearestEven) {
+  const std::vector<float> floats = awkward_floats();
+  const std::string types = "using In = float; using Out = ";
+  const auto i32 = map<int32_t>(target_, "", types + "i32;\n", "from_float<i32>(x[i])", floats);
+  const auto i8 = map<int8_t>(target_, "", types + "i8;\n", "from_float<i8>(x[i])", floats);
+  const auto u8 = map<uint8_t>(target_, "", types + "u8;\n", "from_float<u8>(x[i])", floats);
+  for (size_t i = 0; i < floats.size(); ++i) {
+    ASSERT_EQ(i32[i], reference::round_to(DType::i32, floats[i])) << floats[i];
+    ASSERT_EQ(i8[i], reference::round_to(DType::i8, floats[i])) << floats[i];
+    ASSERT_EQ(u8[i], reference::round_to(DType::u8, floats[i])) << floats[i];
+  }
+}
+
+TEST_P(Conversions, OfIntegersToFloatKeepTheirValue) {
+  const std::vector<int8_t> i8 = {-128, -127, -1, 0, 1, 127};
+  const std::vector<uint8_t> u8 = {0, 1, 127, 128, 255};
+  const std::vector<int32_t> i32 = {std::numeric_limits<int32_t>::min(), -16777216, -1, 0, 1, 16777215};
+  const auto expect_kept = [&](const std::string& type, const auto& values) {
+    const auto got = map<float>(target_, "", "using Out = float; using In = " + type + ";\n", "to_float(x[i])", values);
+    for (size_t i = 0; i < values.size(); ++i) EXPECT_EQ(got[i], static_cast<float>(values[i])) << type;
+  };
+  expect_kept("i8", i8);
+  expect_kept("u8", u8);
+  expect_kept("i32", i32);
+}
+
 TEST_P(Conversions, KeepNanWhereAMaximumIsTaken) {
   const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
   const std::vector<float> values = {nan, inf, -inf, 1, -1, 0, nan, 2, -0.0f, nan};

@@ -15,6 +15,7 @@
 #include "kiln/device/module.h"
 #include "kiln/execution/compile.h"
 #include "kiln/generator/expression.h"
+#include "kiln/generator/request.h"
 
 namespace kiln::execution {
 
@@ -24,7 +25,8 @@ struct Scalars {
   float beta = 0;
   float clip_lo = -std::numeric_limits<float>::infinity();
   float clip_hi = std::numeric_limits<float>::infinity();
-  std::array<float, Expression::max_scalars> user{};  ///< Those of the request's user code.
+  std::array<float, Expression::max_scalars> user{};     ///< Those of the request's user code.
+  std::array<float, max_operation_scalars> operation{};  ///< Operation::scalars(), in its order.
 };
 
 /// Modules loaded, kernels found, large dynamic shared memory permitted, argument lists resolved. Move-only.
@@ -33,7 +35,7 @@ struct Scalars {
 class Executable {
  public:
   /// Most values (operands, workspace addresses, scalars) that one program may pass to its kernels.
-  static constexpr size_t max_values = 64;
+  static constexpr size_t max_values = 128;
 
   /// Loads `compiled` into `context`. `operands` names the pointers that run() takes, in their order: the operands of
   /// the request. An operand that the program asks for and that is not among them is passed as null.
@@ -80,6 +82,7 @@ class Executable {
 
   LoadedLaunch load(const Launch& launch, const std::vector<std::string>& operands);
   uint8_t slot_of(const Argument& argument, const std::vector<std::string>& operands);
+  size_t derived_slot(size_t base, int64_t offset);
   void start(const LoadedLaunch& launch, cuda_abi::CUstream stream, uint64_t* values, int64_t n) const;
   void clear(const ClearWorkspace& step, cuda_abi::CUstream stream, cuda_abi::CUdeviceptr workspace) const;
 
@@ -87,8 +90,14 @@ class Executable {
   std::vector<device::Module> modules_;
   std::vector<LoadedLaunch> launches_;
   std::vector<LoadedStep> steps_;
-  std::vector<int64_t> workspace_offsets_;  // of the slots from first_workspace_slot() on
-  std::vector<uint8_t> user_tensors_;       // slots of the operands of user code
+  // An address that is not an operand's own: of the workspace, or further on in an operand.
+  struct DerivedAddress {
+    uint8_t base;  // slot
+    int64_t offset;
+    bool operator==(const DerivedAddress&) const = default;
+  };
+  std::vector<DerivedAddress> derived_;  // of the slots behind the operands and the workspace
+  std::vector<uint8_t> user_tensors_;    // slots of the operands of user code
   int64_t workspace_bytes_ = 0;
   bool deterministic_ = true;
   size_t operand_count_ = 0;

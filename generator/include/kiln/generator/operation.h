@@ -12,7 +12,21 @@
 
 namespace kiln {
 
-enum class Role { input, output };
+/// What a call does with an operand. An operation's first output is its result: what alpha, beta and the epilogue apply
+/// to.
+enum class Role {
+  input,
+  output,   ///< Written; the result is read before where beta's class is not zero.
+  updated,  ///< Read, and then written: a running mean.
+};
+
+/// The storage types that an operand may have.
+enum class DTypes {
+  floating,  ///< f32, f16, bf16
+  only_f32,
+  only_i32,
+  any,
+};
 
 /// How an operand or attribute is written when it has its default value.
 enum class Printing {
@@ -26,6 +40,15 @@ struct OperandDefinition {
   Role role = Role::input;
   bool batched = true;  ///< Dimension 0 is the batch.
   Printing printing = Printing::always;
+  std::string summary;
+  DTypes dtypes = DTypes::floating;
+};
+
+/// A number that a call gives and the key does not hold, as alpha: the slope of an activation, a normalisation's
+/// epsilon.
+struct ScalarDefinition {
+  std::string name;
+  float usual = 0;  ///< What checks and `kiln run` give.
   std::string summary;
 };
 
@@ -56,6 +79,10 @@ class Operation {
   /// Whether requests may permit arithmetic (`acc=f32 tf32 ...`); pooling and softmax have no such choice.
   virtual bool has_arithmetic() const { return false; }
   virtual bool has_epilogue() const { return false; }
+  /// Whether user code may be its epilogue: it makes y of x.
+  virtual bool takes_user_code() const { return false; }
+  /// The numbers of a call besides alpha and beta, at most max_operation_scalars; their order in RunValues.
+  virtual const std::vector<ScalarDefinition>& scalars() const;
   /// What user code calls the channel, dimension 1 of y; empty if the operation knows no channels.
   virtual std::string_view channel_name() const { return {}; }
 
@@ -75,6 +102,14 @@ const std::vector<const Operation*>& operations();
 const Operation* find_operation(std::string_view name);
 /// As find_operation(); throws Error(invalid_argument) listing the known names.
 const Operation& operation(std::string_view name);
+
+/// The operand that alpha, beta and the epilogue of a complete request apply to: its operation's first output.
+const Operand& result_of(const Request& request);
+/// Whether a call of `request` writes to `operand`: its outputs, and what it updates.
+bool is_written(const Request& request, std::string_view operand);
+/// Whether a call of `request` reads what `operand` holds before it: all but outputs, and the result where beta's class
+/// is not zero.
+bool is_read(const Request& request, std::string_view operand);
 
 /// Completes, canonicalises and validates a request made by hand; what every builder ends with.
 Request finished(Request request);

@@ -19,9 +19,10 @@ struct Count {
   bool operator==(const Count&) const = default;
 };
 
-/// A pointer to an operand's first element; null if the request has no operand of that name.
+/// A pointer into an operand; null if the request has no operand of that name.
 struct OperandArgument {
   std::string name;
+  int64_t offset = 0;  ///< bytes from its first element
   bool operator==(const OperandArgument&) const = default;
 };
 
@@ -40,7 +41,13 @@ struct UserArgument {
 /// A value of the call. `n` is passed as long long, the others as float.
 enum class Scalar { n, alpha, beta, clip_lo, clip_hi };
 
-using Argument = std::variant<OperandArgument, WorkspaceArgument, Scalar, UserArgument>;
+/// A number of Operation::scalars(), passed as float.
+struct OperationScalar {
+  size_t index = 0;
+  bool operator==(const OperationScalar&) const = default;
+};
+
+using Argument = std::variant<OperandArgument, WorkspaceArgument, Scalar, UserArgument, OperationScalar>;
 
 /// Start one kernel. A grid with a zero extent (an empty batch) starts nothing.
 struct Launch {

@@ -21,6 +21,9 @@ struct Operand {
   bool operator==(const Operand&) const = default;
 };
 
+/// The most numbers that an operation takes at a call besides alpha and beta; see Operation::scalars().
+inline constexpr size_t max_operation_scalars = 6;
+
 /// Integers (`pad=1,1,1,1`) or one word (`mode=max`).
 using AttributeValue = std::variant<std::vector<int64_t>, std::string>;
 

@@ -1,4 +1,4 @@
-// Storage formats on the host: f32, f16 and bf16 to and from double. The one home of these conversions.
+// Storage formats on the host, to and from double. The one home of these conversions.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,8 @@ double from_bf16(uint16_t bits);
 uint16_t to_f16(double value);
 uint16_t to_bf16(double value);
 
-/// Rounds as storing an element of `dtype` does, and gives the stored value.
+/// Rounds as storing an element of `dtype` does, and gives the stored value. Integers: the nearest one, ties to even,
+/// of those that the type has; 0 for NaN.
 double round_to(DType dtype, double value);
 
 /// Reads the element at `address`, which need not be aligned. Exact.

@@ -13,7 +13,7 @@ namespace kiln::reference {
 
 /// What values a fill draws from.
 enum class Values {
-  uniform,   ///< [-1, 1), rounded to storage.
+  uniform,   ///< [-1, 1), rounded to storage; of integer types their whole range, up to 2^20.
   integers,  ///< -4 .. 4, more often small: products and sums of these are exact in f32, so that one missing or doubled
              ///< term of a large sum shows (docs/numerics.md).
   wide,      ///< Magnitudes from 2^-8 to 2^8, either sign: cancellation and rounding.

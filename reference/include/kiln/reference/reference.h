@@ -2,6 +2,7 @@
 // tuner's sampled check compare kernels with it. docs/numerics.md states the rules; tolerance.h judges against them.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -10,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kiln/generator/request.h"
@@ -19,11 +21,13 @@ namespace kiln::reference {
 /// The arguments of one call, in host memory. Memory is borrowed: it must outlive whatever reads through it.
 struct Bindings {
   /// Operand name -> memory from the operand's first element, at least span() elements of its TensorSpec (of the
-  /// call's batch if the request is dynamic). `y` is read only if beta's class is not zero: its contents before.
+  /// call's batch if the request is dynamic): its contents before the call. Only those that is_read() are needed.
   std::map<std::string, std::span<const std::byte>> operands = {};
   /// Values of the call, as kernels receive them. Used where the request's blend or epilogue says so.
   float alpha = 1, beta = 0;
   float clip_lo = -std::numeric_limits<float>::infinity(), clip_hi = std::numeric_limits<float>::infinity();
+  /// Operation::scalars(), in its order.
+  std::array<float, max_operation_scalars> scalars{};
   /// The batch of a dynamic request; without it, the top of the bucket.
   std::optional<int64_t> n = std::nullopt;
 };
@@ -45,17 +49,20 @@ struct Expected {
   double transcendental = 0;
   /// The definition leaves this element open: a NaN or infinite filter element meets padding.
   bool unspecified = false;
+  /// How the element is stored.
+  DType storage = DType::f32;
 
   static constexpr int quantum_of_zero = 4096;  ///< Zero is a multiple of everything.
   static constexpr int no_quantum = -4096;      ///< Not a multiple of anything that helps.
 };
 
-/// Evaluates single output elements of one call. Immutable; thread-safe; costs one output's loop per at().
+/// Evaluates single elements of one output of a call. Immutable; thread-safe; costs one output's loop per at().
 class Oracle {
  public:
-  /// Throws Error(invalid_argument) if an operand is missing or its memory too small, or the batch does not fit the
-  /// bucket; Error(unsupported) for an operation that has no reference.
-  Oracle(const Request& request, const Bindings& bindings);
+  /// `output`: an operand that is_written(); the request's result if empty.
+  /// Throws Error(invalid_argument) if there is no such output, an operand is missing or its memory too small, or the
+  /// batch does not fit the bucket; Error(unsupported) for an operation that has no reference.
+  Oracle(const Request& request, const Bindings& bindings, std::string_view output = {});
   ~Oracle();
   Oracle(Oracle&&) noexcept;
   Oracle& operator=(Oracle&&) noexcept;
@@ -74,11 +81,11 @@ class Oracle {
   std::unique_ptr<const Evaluator> evaluator_;
 };
 
-/// One output element. For many elements of one call, keep an Oracle.
+/// One element of the result. For many elements of one call, keep an Oracle.
 Expected at(const Request& request, const Bindings& bindings, std::span<const int64_t> coordinate);
 
-/// The value of every output element, in logical order.
-std::vector<double> evaluate(const Request& request, const Bindings& bindings);
+/// The value of every element of an output, in logical order.
+std::vector<double> evaluate(const Request& request, const Bindings& bindings, std::string_view output = {});
 
 using Coordinate = std::vector<int64_t>;
 

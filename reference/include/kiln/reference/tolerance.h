@@ -36,6 +36,7 @@ double bound(const Request& request, const Expected& expected);
 
 /// Outputs that are wrong.
 struct Mismatch {
+  std::string output;     ///< The name of the operand.
   int64_t checked = 0;    ///< Elements that were compared.
   int64_t wrong = 0;      ///< How many of them are wrong; at least 1.
   Coordinate coordinate;  ///< The first wrong one.
@@ -43,15 +44,16 @@ struct Mismatch {
   double got = 0;
   double bound = 0;
 
-  /// `3 of 1024 outputs are wrong, first at (0,2,5,1): got 1.25, expected 1.5 +- 2.4e-07`
+  /// `3 of 1024 elements of y are wrong, first at (0,2,5,1): got 1.25, expected 1.5 +- 2.4e-07`
   std::string text() const;
 };
 
 /// Compares the output memory of a call (`output` starts at its first element) with the reference, every element, or
 /// at `coordinates` only. Nothing if all are right. Throws Error(invalid_argument) if `output` is too small, and as
-/// Oracle does. `bindings` holds the output's contents before the call if beta's class is not zero.
-std::optional<Mismatch> compare(const Request& request, const Bindings& bindings, std::span<const std::byte> output);
+/// Oracle does. `bindings` holds what the call reads, as it was before. `name`: of the output, if it is not the result.
+std::optional<Mismatch> compare(const Request& request, const Bindings& bindings, std::span<const std::byte> output,
+                                std::string_view name = {});
 std::optional<Mismatch> compare_at(const Request& request, const Bindings& bindings, std::span<const std::byte> output,
-                                   std::span<const Coordinate> coordinates);
+                                   std::span<const Coordinate> coordinates, std::string_view name = {});
 
 }  // namespace kiln::reference
