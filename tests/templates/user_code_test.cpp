@@ -111,6 +111,32 @@ TEST(UserEpilogue, OfSoftmax) {
                       {"softmax_simple", "softmax_strided"});
 }
 
+// Offsets of tensors, channels and padding in other ranks, and y where it lies in a larger tensor.
+TEST(UserEpilogue, OfOneAndThreeSpatialDimensions) {
+  expect_served_right(
+      "conv_forward x=f32:2x3x17 w=f32:5x3x3 pad=1 epilogue=user:gated epilogue.bias=f32:5 epilogue.gate=f16:2x5x17",
+      {"conv_simple", "conv_direct", "conv_implicit_gemm"});
+  expect_served_right(
+      "conv_forward x=f32:1x4x3x5x7:ndhwc w=f32:6x4x2x3x1:ndhwc pad=0,1,0 epilogue=user:gated "
+      "epilogue.bias=f32:6 epilogue.gate=f32:1x6x2x5x7:ndhwc",
+      {"conv_simple", "conv_direct", "conv_implicit_gemm"});
+  expect_served_right(
+      "pool_forward x=f32:2x3x5x4x6 mode=avg window=2,3,1 epilogue=user:pooled epilogue.bias=f32:3 "
+      "epilogue.gate=f32:2x3x4x2x6",
+      {"pool_simple", "pool_nchw"});
+}
+
+TEST(UserEpilogue, OfRegionsOfLargerTensors) {
+  expect_served_right(
+      "conv_forward x=f32:2x3x7x9:600,150,13,1 w=f32:5x3x3x3 y=f32:2x5x7x9:1300,117,11,1 pad=1 "
+      "epilogue=user:gated epilogue.bias=f32:5:3 epilogue.gate=f16:2x5x7x9:1300,117,11,1",
+      {"conv_simple", "conv_direct", "conv_implicit_gemm"});
+  expect_served_right(
+      "pool_forward x=f16:2x5x9x8:900,1,97,7 y=f16:2x5x3x3:500,100,7,2 mode=max window=3 stride=3 "
+      "pad=0,0,0,1 epilogue=user:pooled epilogue.bias=f32:5 epilogue.gate=bf16:2x5x3x3:500,100,7,2",
+      {"pool_simple"});
+}
+
 TEST(UserEpilogue, OfDynamicBatches) {
   expect_served_right("conv_forward x=f32:4x3x5x5 w=f32:2x3x3x3 epilogue=user:helped epilogue.gate=f32:4x2x3x3 n=?",
                       {"conv_simple", "conv_implicit_gemm"});
@@ -149,6 +175,15 @@ TEST(UserPrologue, OfDepthwiseConvolutionsLeavesPaddingZero) {
         "conv_forward x=f16:2x8x6x8:" + order + " w=f16:16x1x3x3:" + order + " pad=1 groups=8 epilogue=user:normalise",
         {"conv_simple", "conv_depthwise_" + order});
   }
+}
+
+TEST(UserPrologue, OfOneAndThreeSpatialDimensionsLeavesPaddingZero) {
+  expect_prologue_right("conv_forward x=f32:2x3x11 w=f32:5x3x5 pad=2 dilation=2 epilogue=user:normalise",
+                        {"conv_simple", "conv_direct", "conv_implicit_gemm"});
+  expect_prologue_right("conv_forward x=f32:1x4x3x5x4 w=f32:6x4x3x3x3 pad=1 epilogue=user:normalise",
+                        {"conv_simple", "conv_direct", "conv_implicit_gemm"});
+  expect_prologue_right("pool_forward x=f32:1x3x4x5x4 mode=avg window=3 pad=1 stride=2 epilogue=user:normalise",
+                        {"pool_simple", "pool_nchw"});
 }
 
 TEST(UserPrologue, OfPointwiseAndSplitConvolutions) {
