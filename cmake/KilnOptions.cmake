@@ -3,6 +3,7 @@ option(KILN_BUILD_TESTS "Build the tests" ON)
 option(KILN_ASSERTIONS "Keep assert() in optimised builds" OFF)
 option(KILN_WARNINGS_AS_ERRORS "Treat compiler warnings as errors" ON)
 set(KILN_SANITIZE "" CACHE STRING "Sanitizers to build with, as for -fsanitize=")
+set(KILN_TEST_TIMEOUT_SCALE 1 CACHE STRING "Factor on the tests' time limits, for builds that run slower than a release")
 
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
@@ -41,9 +42,20 @@ if(KILN_ASSERTIONS)
   add_compile_options(-UNDEBUG)
 endif()
 if(KILN_SANITIZE)
-  add_compile_options(-fsanitize=${KILN_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  # Line tables are what a report needs, and checked code takes four times as long to compile with -O2 -g.
+  add_compile_options(-fsanitize=${KILN_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -O0 -g1 -UNDEBUG
+                      -D_GLIBCXX_ASSERTIONS)
   add_link_options(-fsanitize=${KILN_SANITIZE})
 endif()
+
+# kiln_computes(<target>...): the tests spend their time in these, so that sanitized builds optimise them as well.
+function(kiln_computes)
+  foreach(target IN LISTS ARGN)
+    if(KILN_SANITIZE)
+      target_compile_options(${target} PRIVATE -O1)
+    endif()
+  endforeach()
+endfunction()
 
 find_package(Threads REQUIRED)
 

@@ -11,9 +11,16 @@ function(kiln_room name)
   target_link_libraries(kiln_${name} PUBLIC ${ROOM_PUBLIC} PRIVATE ${ROOM_PRIVATE})
 endfunction()
 
+# kiln_test_timeout(<test> <seconds>): the time limit that CTest holds the test to, as it is for a release.
+function(kiln_test_timeout name seconds)
+  math(EXPR limit "${seconds} * ${KILN_TEST_TIMEOUT_SCALE}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${limit})
+endfunction()
+
 # kiln_test(<name> SOURCES <file>... [LINKS <target>...] [LABELS <label>...] [TIMEOUT <seconds>])
 #
 # One GoogleTest program, one CTest entry; label "cpu" (no device), "emulator" (runs on the emulated device) or "gpu".
+# Label "threads" as well: code that many threads use, which the preset tsan builds and runs.
 function(kiln_test name)
   cmake_parse_arguments(TEST "" "TIMEOUT" "SOURCES;LINKS;LABELS" ${ARGN})
   add_executable(${name} ${TEST_SOURCES})
@@ -28,5 +35,9 @@ function(kiln_test name)
     set(TEST_LABELS cpu)
   endif()
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES LABELS "${TEST_LABELS}" TIMEOUT ${TEST_TIMEOUT})
+  set_tests_properties(${name} PROPERTIES LABELS "${TEST_LABELS}")
+  kiln_test_timeout(${name} ${TEST_TIMEOUT})
+  if("threads" IN_LIST TEST_LABELS)
+    add_dependencies(kiln_thread_tests ${name})
+  endif()
 endfunction()

@@ -15,7 +15,13 @@ add_library(kiln_emulator_core STATIC
   scheduler/fragments.cpp scheduler/register_values.cpp
   units/unit_table.cpp)
 target_include_directories(kiln_emulator_core PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+kiln_computes(kiln_emulator_core)
 target_link_libraries(kiln_emulator_core PUBLIC Threads::Threads PRIVATE fmt::fmt-header-only)
+
+set(KILN_EMULATOR_OPTIMISATION -O3)
+if(KILN_SANITIZE)  # which keep loops from vectorising in any case
+  set(KILN_EMULATOR_OPTIMISATION -O1)
+endif()
 
 set(KILN_EMULATOR_UNITS atomics carry compare convert convert_float exchange floating fma_run half integer memory pack
     table)
@@ -25,7 +31,7 @@ list(TRANSFORM KILN_EMULATOR_UNITS APPEND .cpp)
 # Lane loops have to vectorise whatever the build type; registers are read as several types; and an optimiser that
 # contracts a * b + c or assumes finite numbers would change results.
 # GCC 12 takes the deliberately undefined sources inside its own AVX-512 intrinsics for mistakes.
-set(KILN_EMULATOR_UNIT_OPTIONS -O3 -fno-strict-aliasing -ffp-contract=off -fno-math-errno -fno-trapping-math
+set(KILN_EMULATOR_UNIT_OPTIONS ${KILN_EMULATOR_OPTIMISATION} -fno-strict-aliasing -ffp-contract=off -fno-math-errno -fno-trapping-math
     -Wno-uninitialized -Wno-maybe-uninitialized)
 set(KILN_EMULATOR_ISA_avx512 -march=x86-64-v4 -mprefer-vector-width=512)
 set(KILN_EMULATOR_ISA_avx2 -march=x86-64-v3)
@@ -39,4 +45,4 @@ foreach(isa IN ITEMS avx512 avx2 baseline)
 endforeach()
 set_source_files_properties(
   checks/access.cpp checks/memory_recorder.cpp checks/shared_shadow.cpp checks/strict.cpp scheduler/control_flow.cpp
-  scheduler/fragments.cpp PROPERTIES COMPILE_OPTIONS -O3)
+  scheduler/fragments.cpp PROPERTIES COMPILE_OPTIONS ${KILN_EMULATOR_OPTIMISATION})

@@ -25,7 +25,7 @@ class Grid {
 
   LaunchOutcome run() {
     const uint64_t threads = std::clamp<uint64_t>(blocks_, 1, std::max(1u, request_.host_threads));
-    for (uint64_t k = 0; k < threads; ++k) runners_.push_back(std::make_unique<BlockRunner>(request_, stop_));
+    for (uint64_t k = 0; k < threads; ++k) runners_.push_back(std::make_unique<BlockRunner>(request_, fences_));
     std::vector<std::thread> helpers;
     for (uint64_t k = 1; k < threads; ++k) helpers.emplace_back([this, k] { work(*runners_[k]); });
     work(*runners_[0]);
@@ -64,7 +64,7 @@ class Grid {
   const uint64_t blocks_, counted_;
   std::atomic<uint64_t> next_{0};
   std::atomic<bool> faulted_{false};
-  const std::atomic<bool> stop_{false};
+  std::atomic<uint32_t> fences_{0};
   std::vector<std::unique_ptr<BlockRunner>> runners_;
   std::mutex mutex_;  // guards the two below
   std::optional<Fault> fault_;

@@ -33,7 +33,7 @@ uint32_t warps_of(const LaunchRequest& request) {
 
 }  // namespace
 
-BlockRunner::BlockRunner(const LaunchRequest& request, const std::atomic<bool>& cancelled)
+BlockRunner::BlockRunner(const LaunchRequest& request, std::atomic<uint32_t>& fences)
     : request_(request),
       kernel_(*request.kernel),
       code_(request.kernel->code),
@@ -66,7 +66,7 @@ BlockRunner::BlockRunner(const LaunchRequest& request, const std::atomic<bool>& 
   block_.parameter_bytes = kernel_.info.parameter_bytes;
   block_.variables = kernel_.variables;
   block_.warps = warps_;
-  block_.cancelled = &cancelled;
+  block_.fences = &fences;
   block_.checking = request.check != CheckLevel::off;
   if (request.check == CheckLevel::full) {
     strict_ = std::make_unique<StrictChecks>(code_, shared_bytes, static_cast<uint32_t>(warps_.size()) * warp_lanes);
@@ -128,7 +128,7 @@ void BlockRunner::start_warp(Warp& warp) {
   add_ready(warp, block_.first, warp.born);
 }
 
-/// Lets every warp that can run do so until it blocks. False when the block is over: finished, faulted or cancelled.
+/// Lets every warp that can run do so until it blocks. False when the block is over: finished or faulted.
 bool BlockRunner::step() {
   bool progress = false;
   for (Warp& warp : warps_) {
@@ -137,7 +137,7 @@ bool BlockRunner::step() {
     if (pc == nullptr) continue;
     progress = true;
     while (pc != nullptr) pc = pc->execute(warp, pc);
-    if (block_.fault || block_.cancelled->load(std::memory_order_relaxed)) return false;
+    if (block_.fault) return false;
     const uint64_t issued = account(warp);
     const uint64_t limit = request_.instruction_limit;
     if (limit != 0 && issued > limit && warp.live != 0) {

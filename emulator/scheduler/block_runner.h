@@ -15,8 +15,8 @@ namespace kiln::emulator {
 
 class BlockRunner {
  public:
-  /// `cancelled`: set when another block has faulted; a block that runs then may stop early.
-  BlockRunner(const LaunchRequest& request, const std::atomic<bool>& cancelled);
+  /// `fences`: of the launch, where all its blocks meet whose threads execute a memory fence.
+  BlockRunner(const LaunchRequest& request, std::atomic<uint32_t>& fences);
 
   /// Runs block `number` (x fastest) to its end. `counted`: its memory behaviour is recorded.
   std::optional<Fault> run(uint64_t number, bool counted);

@@ -96,7 +96,7 @@ struct Block {
   std::span<const Region> variables;  ///< of the program: valid global addresses, sorted
   std::span<Warp> warps;
   uint32_t live_threads = 0;
-  const std::atomic<bool>* cancelled = nullptr;  ///< another block has faulted
+  std::atomic<uint32_t>* fences = nullptr;  ///< of the launch: every memory fence changes it
   std::array<Barrier, 16> barriers;
   bool checking = false;               ///< CheckLevel::bounds and full
   StrictChecks* strict = nullptr;      ///< CheckLevel::full only

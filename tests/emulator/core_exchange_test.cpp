@@ -108,10 +108,31 @@ TEST(Atomics, NothingIsLostBetweenLanesAndBlocks) {
 }
 
 TEST(Atomics, CompareAndSwapLoopsFinish) {
+  // From a guess that is wrong: a plain load of the word would race with the other blocks' atomics.
   const std::string loop =
-      "ld.global.u32 %r1, [%rd0];\nretry:\nmov.u32 %r2, %r1;\nadd.u32 %r3, %r2, 3;\n"
+      "mov.u32 %r1, 0;\nretry:\nmov.u32 %r2, %r1;\nadd.u32 %r3, %r2, 3;\n"
       "atom.global.cas.b32 %r1, [%rd0], %r2, %r3;\nsetp.ne.u32 %p1, %r1, %r2;\n@%p1 bra retry;";
   EXPECT_EQ(after_atomics<uint32_t>(loop, 1), 1u + 3 * 64 * 32);
+}
+
+TEST(Fences, LetTheLastBlockSeeWhatAllOthersWrote) {
+  constexpr uint32_t blocks = 64, count = blocks * 32;
+  Buffer<uint32_t> words(2), data(count);  // words: blocks that have finished, the sum
+  Module module(ptx_kernel(
+      "mov.u32 %r0, %tid.x;\nmov.u32 %r1, %ctaid.x;\nld.param.u64 %rd0, [p0];\nld.param.u64 %rd1, [p1];\n"
+      "mad.lo.u32 %r2, %r1, 32, %r0;\nmul.wide.u32 %rd2, %r2, 4;\nadd.u64 %rd2, %rd1, %rd2;\n"
+      "st.global.u32 [%rd2], %r2;\nmembar.gl;\nbar.sync 0;\nsetp.ne.u32 %p0, %r0, 0;\n@%p0 bra done;\n"
+      "atom.global.add.u32 %r3, [%rd0], 1;\nsetp.ne.u32 %p1, %r3, 63;\n@%p1 bra done;\nmembar.gl;\n"
+      "mov.u32 %r4, 0;\nmov.u32 %r5, 0;\nsum:\nmul.wide.u32 %rd3, %r4, 4;\nadd.u64 %rd3, %rd1, %rd3;\n"
+      "ld.global.u32 %r6, [%rd3];\nadd.u32 %r5, %r5, %r6;\nadd.u32 %r4, %r4, 1;\nsetp.lt.u32 %p2, %r4, 2048;\n"
+      "@%p2 bra sum;\nst.global.u32 [%rd0+4], %r5;\ndone:"));
+  module.allow(words).allow(data);
+  const Arguments arguments(words.address(), data.address(), uint64_t{0}, uint64_t{0});
+  LaunchRequest request = module.request("k", {blocks}, {32}, arguments);
+  request.host_threads = 4;
+  const LaunchOutcome outcome = run(request);
+  ASSERT_FALSE(outcome.fault) << outcome.fault->report;
+  EXPECT_EQ(words[1], count * (count - 1) / 2);
 }
 
 TEST(Divergence, NestedBranchesMeetAgain) {

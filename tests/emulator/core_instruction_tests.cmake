@@ -1,13 +1,13 @@
 # Hand-written PTX against host arithmetic, and planted faults against their reports.
 kiln_test(emulator_core_instructions_test
   SOURCES core_instructions_test.cpp core_faults_test.cpp core_spaces_test.cpp core_convert_test.cpp core_exchange_test.cpp
-  LINKS kiln_emulator_core_testing)
+  LINKS kiln_emulator_core_testing LABELS cpu threads)
 kiln_test(emulator_core_arithmetic_test
-  SOURCES core_half_test.cpp core_half_convert_test.cpp core_approximate_test.cpp LINKS kiln_emulator_core_testing)
+  SOURCES core_half_test.cpp core_half_convert_test.cpp core_approximate_test.cpp LINKS kiln_emulator_core_testing LABELS cpu threads)
 kiln_test(emulator_core_behaviour_test
   SOURCES core_copies_test.cpp core_calls_test.cpp core_counters_test.cpp core_malformed_test.cpp core_waiting_test.cpp
-  LINKS kiln_emulator_core_testing)
+  LINKS kiln_emulator_core_testing LABELS cpu threads)
 # Full checks: planted bugs and near misses.
 kiln_test(emulator_core_strict_test
   SOURCES core_strict_fixture.cpp core_strict_faults_test.cpp core_strict_races_test.cpp core_strict_silent_test.cpp
-  LINKS kiln_emulator_core_testing)
+  LINKS kiln_emulator_core_testing LABELS cpu threads)

@@ -1,5 +1,5 @@
 // Sixteen threads on one Context, and on four devices at the same time. Meant for the thread sanitizer
-// (scripts/tsan), and of use without it: every result is compared with the reference.
+// (scripts/sanitize), and of use without it: every result is compared with the reference.
 #include <gtest/gtest.h>
 
 #include <barrier>
