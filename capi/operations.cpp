@@ -37,7 +37,7 @@ void set_window(const Given& given, int rank, Options& options) {
   options.depth.dilation = dilation.d;
 }
 
-PoolMode pool_mode_of(kiln_pool_mode mode) {
+PoolMode pool_mode_of(kiln_pool_mode mode, std::string_view function) {
   switch (mode) {
     case KILN_POOL_MAX:
       return PoolMode::max;
@@ -46,7 +46,7 @@ PoolMode pool_mode_of(kiln_pool_mode mode) {
     case KILN_POOL_AVG_PADDED:
       return PoolMode::avg_padded;
     default:
-      throw Error(ErrorCode::invalid_argument, fmt::format("kiln_pool_forward: the mode is {}", mode),
+      throw Error(ErrorCode::invalid_argument, fmt::format("{}: the mode is {}", function, mode),
                   "use KILN_POOL_MAX, KILN_POOL_AVG or KILN_POOL_AVG_PADDED");
   }
 }
@@ -80,12 +80,11 @@ ConvOptions options_of(const kiln_conv_options* given, int rank) {
   return options;
 }
 
-PoolOptions options_of(const kiln_pool_options* given, int rank) {
-  const char* const function = "kiln_pool_forward";
+PoolOptions options_of(const kiln_pool_options* given, int rank, std::string_view function) {
   const kiln_pool_options c = read(given, kiln_pool_options_default(), function);
   require_zero(c.reserved, function, "reserved");
   PoolOptions options;
-  options.mode = pool_mode_of(c.mode);
+  options.mode = pool_mode_of(c.mode, function);
   const Named window = named(c.window, rank, 0);
   options.window = {window.h, window.w};
   options.depth.window = window.d;
@@ -133,8 +132,21 @@ kiln_status kiln_pool_forward(kiln_context* context, const kiln_tensor* x, const
     const char* const function = "kiln_pool_forward";
     require(context, function, "context");
     const kiln::Tensor input = tensor_of(x, function, "x");
-    kiln::pool_forward(*context->context, input, tensor_of(y, function, "y"), options_of(options, input.rank()),
-                       stream);
+    kiln::pool_forward(*context->context, input, tensor_of(y, function, "y"),
+                       options_of(options, input.rank(), function), stream);
+  });
+}
+
+kiln_status kiln_pool_backward(kiln_context* context, const kiln_tensor* dy, const kiln_tensor* x,
+                               const kiln_tensor* dx, const kiln_pool_options* options, kiln_stream stream) {
+  return guarded([&] {
+    const char* const function = "kiln_pool_backward";
+    require(context, function, "context");
+    const kiln::Tensor result = tensor_of(dx, function, "dx");
+    const kiln::PoolOptions given = options_of(options, result.rank(), function);
+    const bool reads_x = given.mode == kiln::PoolMode::max;
+    kiln::pool_backward(*context->context, tensor_of(dy, function, "dy"),
+                        reads_x ? tensor_of(x, function, "x") : result, result, given, stream);
   });
 }
 

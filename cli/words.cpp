@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "kiln/generator/operations/conv_forward.h"
+#include "kiln/generator/operations/pool_backward.h"
 #include "kiln/generator/operations/pool_forward.h"
 #include "kiln/generator/operations/softmax_forward.h"
 
@@ -40,8 +41,8 @@ std::string steps_and_pads(const View& view) {
   return text;
 }
 
-std::string common(const Request& request) {
-  const TensorSpec& x = request.at("x");
+std::string common(const Request& request, std::string_view operand = "x") {
+  const TensorSpec& x = request.at(operand);
   std::string text;
   if (x.dtype != DType::f32) text += fmt::format(" {}", to_string(x.dtype));
   if (const auto order = x.order(); order && order != dimension_letters(x.rank())) text += " " + *order;
@@ -71,6 +72,14 @@ std::string of_pool(const Request& request) {
          steps_and_pads(pool);
 }
 
+std::string of_pool_backward(const Request& request) {
+  const PoolBackward pool = PoolBackward::of(request);
+  const bool global = std::equal(pool.window.begin(), pool.window.end(), pool.dx.extents.begin() + 2);
+  return fmt::format("{} pool backward {}{}, {}", request.word("mode"), extents(pool.dx), common(request, "dx"),
+                     global ? "global" : per_axis(pool.window)) +
+         steps_and_pads(pool);
+}
+
 std::string of_softmax(const Request& request) {
   const std::string name = request.word("mode") == "log" ? "log-softmax" : "softmax";
   return fmt::format("{} {}{}, axis {}", name, extents(request.at("x")), common(request), request.ints("axis").front());
@@ -84,6 +93,8 @@ std::string summary(const Request& request) {
     text = of_conv(request);
   else if (request.operation == "pool_forward")
     text = of_pool(request);
+  else if (request.operation == "pool_backward")
+    text = of_pool_backward(request);
   else
     text = of_softmax(request);
   if (request.user_epilogue) text += fmt::format(", user:{:.8}", request.user_epilogue.digest());

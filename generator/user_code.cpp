@@ -41,7 +41,7 @@ int64_t dtype_code(DType dtype) {
 
 void add_tensors(Prelude& prelude, const Request& request) {
   std::vector<int64_t> dtypes, per_channel, alignments, strides;
-  const TensorSpec& y = request.at("y");
+  const TensorSpec& y = result_of(request).spec;
   for (const TensorSpec* tensor : user_tensors(request)) {
     dtypes.push_back(dtype_code(tensor->dtype));
     per_channel.push_back(is_per_channel(request, *tensor) ? 1 : 0);

@@ -79,6 +79,8 @@ class Oracle::Evaluator {
 
 std::unique_ptr<const Oracle::Evaluator> conv_forward_evaluator(Request request, const Bindings& bindings,
                                                                 std::string_view output);
+std::unique_ptr<const Oracle::Evaluator> pool_backward_evaluator(Request request, const Bindings& bindings,
+                                                                 std::string_view output);
 std::unique_ptr<const Oracle::Evaluator> pool_forward_evaluator(Request request, const Bindings& bindings,
                                                                 std::string_view output);
 std::unique_ptr<const Oracle::Evaluator> softmax_forward_evaluator(Request request, const Bindings& bindings,

@@ -17,9 +17,10 @@ namespace {
 using MakeEvaluator = std::unique_ptr<const Oracle::Evaluator> (*)(Request, const Bindings&, std::string_view);
 
 // Every operation that has a reference.
-constexpr std::array<std::pair<std::string_view, MakeEvaluator>, 3> evaluators = {{
+constexpr std::array<std::pair<std::string_view, MakeEvaluator>, 4> evaluators = {{
     {"conv_forward", conv_forward_evaluator},
     {"pool_forward", pool_forward_evaluator},
+    {"pool_backward", pool_backward_evaluator},
     {"softmax_forward", softmax_forward_evaluator},
 }};
 

@@ -91,11 +91,17 @@ bool is_same_view(const Tensor& a, const Tensor& b) {
   return true;
 }
 
-void refuse_overlap(std::string_view operation, const Tensor& y, std::string_view name, const Tensor& other) {
+void refuse_overlap(std::string_view operation, const Tensor& y, std::string_view name, const Tensor& other,
+                    std::string_view output) {
   const Range a = range_of(y), b = range_of(other);
   if (a.begin >= b.end || b.begin >= a.end || !share_elements(y, other)) return;
-  throw Error(ErrorCode::invalid_argument, fmt::format("{}: the memory of y and {} overlaps", operation, name),
+  throw Error(ErrorCode::invalid_argument, fmt::format("{}: the memory of {} and {} overlaps", operation, output, name),
               "write the result elsewhere");
+}
+
+void refuse_epilogue(std::string_view operation, const Epilogue& epilogue) {
+  if (epilogue.count() == 0 && !epilogue.code()) return;
+  throw Error(ErrorCode::invalid_argument, fmt::format("{}: it takes no epilogue", operation), "leave it out");
 }
 
 void refuse_stages(std::string_view operation, const Epilogue& epilogue) {

@@ -15,7 +15,7 @@
 namespace kiln {
 
 /// Tells operations apart in a CallKey.
-enum class CallKind : int64_t { conv_forward, pool_forward, softmax_forward };
+enum class CallKind : int64_t { conv_forward, pool_forward, softmax_forward, pool_backward };
 
 /// The class of a scale's value.
 inline Scale scale_of(float value) {
@@ -25,9 +25,11 @@ inline Scale scale_of(float value) {
 /// Whether two tensors are the same elements at the same positions.
 bool is_same_view(const Tensor& a, const Tensor& b);
 
-/// Throws Error(invalid_argument) if an element of `y` is one of `other`. Interleaved regions of one tensor are told
-/// apart; tensors of different dtypes or unrelated strides must lie in separate ranges of memory.
-void refuse_overlap(std::string_view operation, const Tensor& y, std::string_view name, const Tensor& other);
+/// Throws Error(invalid_argument) if an element of `y`, which messages call `output`, is one of `other`. Interleaved
+/// regions of one tensor are told apart; tensors of different dtypes or unrelated strides must lie in separate ranges
+/// of memory.
+void refuse_overlap(std::string_view operation, const Tensor& y, std::string_view name, const Tensor& other,
+                    std::string_view output = "y");
 
 /// What `options` of an operation say about one call. `x`: the operand that has the batch.
 template <class Options>
@@ -42,6 +44,9 @@ RunValues values_of(const Options& options, const Tensor& x) {
 
 /// Throws Error(invalid_argument) if the epilogue has stages: only user code suits `operation`.
 void refuse_stages(std::string_view operation, const Epilogue& epilogue);
+
+/// Throws Error(invalid_argument) if there is an epilogue: gradients take none.
+void refuse_epilogue(std::string_view operation, const Epilogue& epilogue);
 
 /// `request` with the epilogue's user code, if it has any.
 Request with_user_code(Request request, const Epilogue& epilogue);

@@ -1,5 +1,7 @@
 #include "kiln/pool.h"
 
+#include "kiln/generator/operations/pool_backward.h"
+#include "kiln/generator/operations/pool_forward.h"
 #include "operation_call.h"
 #include "per_axis.h"
 
@@ -16,10 +18,8 @@ std::vector<int64_t> window_of(const Tensor& x, const PoolOptions& options) {
   return all;
 }
 
-CallKey key_of(const Tensor& x, const Tensor& y, const PoolOptions& options) {
-  CallKey key(static_cast<int64_t>(CallKind::pool_forward));
-  key.add(x);
-  key.add(y);
+// Adds what both directions have.
+void add_options(CallKey& key, const PoolOptions& options) {
   for (int64_t value :
        {options.pad.top, options.pad.left, options.pad.bottom, options.pad.right, options.stride.h, options.stride.w,
         options.dilation.h, options.dilation.w, options.window.h, options.window.w, options.depth.pad_front,
@@ -29,19 +29,43 @@ CallKey key_of(const Tensor& x, const Tensor& y, const PoolOptions& options) {
   key.add(static_cast<int64_t>(options.mode) | static_cast<int64_t>(scale_of(options.alpha)) << 4 |
           static_cast<int64_t>(scale_of(options.beta)) << 8 | int64_t{options.dynamic_batch} << 12);
   key.add(options.epilogue);
+}
+
+CallKey key_of(const Tensor& x, const Tensor& y, const PoolOptions& options) {
+  CallKey key(static_cast<int64_t>(CallKind::pool_forward));
+  key.add(x);
+  key.add(y);
+  add_options(key, options);
   return key;
+}
+
+PoolWindow windows_of(const Tensor& x, const PoolOptions& options) {
+  PoolWindow windows;
+  windows.mode = options.mode;
+  windows.window = window_of(x, options);
+  windows.pad_begin = per_axis(x, options.depth.pad_front, options.pad.top, options.pad.left);
+  windows.pad_end = per_axis(x, options.depth.pad_back, options.pad.bottom, options.pad.right);
+  windows.stride = per_axis(x, options.depth.stride, options.stride.h, options.stride.w);
+  windows.dilation = per_axis(x, options.depth.dilation, options.dilation.h, options.dilation.w);
+  return windows;
 }
 
 Request request_of(const Tensor& x, const Tensor& y, const PoolOptions& options) {
   PoolForward pool;
+  static_cast<PoolWindow&>(pool) = windows_of(x, options);
   pool.x = x.spec();
   pool.y = y.spec();
-  pool.mode = options.mode;
-  pool.window = window_of(x, options);
-  pool.pad_begin = per_axis(x, options.depth.pad_front, options.pad.top, options.pad.left);
-  pool.pad_end = per_axis(x, options.depth.pad_back, options.pad.bottom, options.pad.right);
-  pool.stride = per_axis(x, options.depth.stride, options.stride.h, options.stride.w);
-  pool.dilation = per_axis(x, options.depth.dilation, options.dilation.h, options.dilation.w);
+  pool.blend = {scale_of(options.alpha), scale_of(options.beta)};
+  pool.dynamic_batch = options.dynamic_batch;
+  return pool.request();
+}
+
+Request backward_request_of(const Tensor& dy, const Tensor& x, const Tensor& dx, const PoolOptions& options) {
+  PoolBackward pool;
+  static_cast<PoolWindow&>(pool) = windows_of(dx, options);
+  pool.dy = dy.spec();
+  if (options.mode == PoolMode::max) pool.x = x.spec();
+  pool.dx = dx.spec();
   pool.blend = {scale_of(options.alpha), scale_of(options.beta)};
   pool.dynamic_batch = options.dynamic_batch;
   return pool.request();
@@ -52,6 +76,24 @@ Request request_of(const Tensor& x, const Tensor& y, const PoolOptions& options)
 void pool_forward(Context& context, const Tensor& x, const Tensor& y, const PoolOptions& options, Stream stream) {
   run_unary_call("pool_forward", context, key_of(x, y, options), x, y, options, stream,
                  [&] { return request_of(x, y, options); });
+}
+
+void pool_backward(Context& context, const Tensor& dy, const Tensor& x, const Tensor& dx, const PoolOptions& options,
+                   Stream stream) {
+  const bool reads_x = options.mode == PoolMode::max;
+  refuse_epilogue("pool_backward", options.epilogue);
+  refuse_overlap("pool_backward", dx, "dy", dy, "dx");
+  if (reads_x) refuse_overlap("pool_backward", dx, "x", x, "dx");
+  CallKey key(static_cast<int64_t>(CallKind::pool_backward));
+  key.add(dy);
+  if (reads_x) key.add(x);
+  key.add(dx);
+  add_options(key, options);
+  CallOperands operands{dy};
+  if (reads_x) operands.add(x);
+  operands.add(dx);
+  run_call(context, key, operands.addresses(), values_of(options, dy), stream,
+           [&] { return backward_request_of(dy, x, dx, options); });
 }
 
 }  // namespace kiln

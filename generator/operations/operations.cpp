@@ -8,7 +8,7 @@ namespace kiln {
 
 const std::vector<const Operation*>& operations() {
   static const std::vector<const Operation*> all = {&conv_forward_operation(), &pool_forward_operation(),
-                                                    &softmax_forward_operation()};
+                                                    &pool_backward_operation(), &softmax_forward_operation()};
   return all;
 }
 

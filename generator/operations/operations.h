@@ -7,6 +7,7 @@ namespace kiln {
 
 const Operation& conv_forward_operation();
 const Operation& pool_forward_operation();
+const Operation& pool_backward_operation();
 const Operation& softmax_forward_operation();
 
 }  // namespace kiln

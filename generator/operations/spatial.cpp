@@ -56,20 +56,20 @@ void expand(Request& request, std::string_view attribute, size_t axes, size_t si
   set_ints(request, attribute, std::move(values));
 }
 
-int spatial_axes(const Request& request) {
-  const TensorSpec* x = request.find("x");
-  if (x == nullptr) return 2;
-  if (x->rank() < 3 || x->rank() > 5) {
-    refuse(request, fmt::format("x has {} dimensions", x->rank()),
+int spatial_axes(const Request& request, std::string_view operand) {
+  const TensorSpec* spec = request.find(operand);
+  if (spec == nullptr) return 2;
+  if (spec->rank() < 3 || spec->rank() > 5) {
+    refuse(request, fmt::format("{} has {} dimensions", operand, spec->rank()),
            "it takes N,C,W or N,C,H,W or N,C,D,H,W: 1-D, 2-D or 3-D");
   }
-  return x->rank() - 2;
+  return spec->rank() - 2;
 }
 
-WindowAxis axis_of(const Request& request, int axis, int64_t window) {
-  const auto i = static_cast<size_t>(axis), axes = static_cast<size_t>(spatial_axes(request));
+WindowAxis axis_of(const Request& request, int axis, int64_t window, std::string_view input) {
+  const auto i = static_cast<size_t>(axis), axes = static_cast<size_t>(spatial_axes(request, input));
   WindowAxis result;
-  result.extent = request.at("x").extents[2 + i];
+  result.extent = request.at(input).extents[2 + i];
   result.window = window;
   result.pad_begin = request.ints("pad")[i];
   result.pad_end = request.ints("pad")[axes + i];

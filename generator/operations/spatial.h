@@ -20,11 +20,13 @@ void expand(Request& request, std::string_view attribute, size_t axes, size_t si
 /// Replaces the integers of an attribute.
 void set_ints(Request& request, std::string_view attribute, std::vector<int64_t> values);
 
-/// Spatial axes of x: its dimensions without N and C. Refuses an x of other than one to three; 2 if there is no x yet.
-int spatial_axes(const Request& request);
+/// Spatial axes of an operand: its dimensions without N and C. Refuses one of other than one to three; 2 if it is not
+/// there yet.
+int spatial_axes(const Request& request, std::string_view operand = "x");
 
 /// The axis `axis` of a request whose window is `window`, without outputs; its pad, stride and dilation are complete.
-WindowAxis axis_of(const Request& request, int axis, int64_t window);
+/// `input`: the operand that the window moves over.
+WindowAxis axis_of(const Request& request, int axis, int64_t window, std::string_view input = "x");
 
 /// Values as a builder's request has them: `values`, or the default if there are none.
 std::vector<int64_t> given_or(const std::vector<int64_t>& values, int64_t fallback);

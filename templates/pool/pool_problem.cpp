@@ -9,6 +9,13 @@
 namespace kiln::descriptor {
 namespace {
 
+bool spans_all(const WindowAxis& axis) {
+  return axis.window == axis.extent && axis.outputs == 1 && axis.pad_begin == 0 && axis.pad_end == 0 &&
+         axis.dilation == 1;
+}
+
+}  // namespace
+
 int mode_constant(PoolMode mode) {
   switch (mode) {
     case PoolMode::max:
@@ -20,13 +27,6 @@ int mode_constant(PoolMode mode) {
   }
   return 0;
 }
-
-bool spans_all(const WindowAxis& axis) {
-  return axis.window == axis.extent && axis.outputs == 1 && axis.pad_begin == 0 && axis.pad_end == 0 &&
-         axis.dilation == 1;
-}
-
-}  // namespace
 
 PoolProblem PoolProblem::of(const Request& request) {
   PoolProblem problem;

@@ -19,6 +19,9 @@ struct PoolProblem : PoolForward, SpatialAxes {
   Inner inner = Inner::either;  ///< of x
 };
 
+/// The codes of lib/pooling.cuh.
+int mode_constant(PoolMode mode);
+
 /// TX, TY, Index, N, DYNAMIC_N, C, the axes (add_axes()), X_STRIDE_N and the like, MODE, ALPHA and BETA.
 Prelude pool_prelude(const PoolProblem& pool);
 

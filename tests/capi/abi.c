@@ -58,6 +58,7 @@ int capi_count_functions(void) {
       (function)kiln_pool_forward,        (function)kiln_softmax_forward,
       (function)kiln_plan_create,         (function)kiln_plan_destroy,
       (function)kiln_plan_get_info,       (function)kiln_plan_run,
+      (function)kiln_pool_backward,
   };
   int count = 0;
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i) count += all[i] != NULL;

@@ -158,6 +158,31 @@ TEST_F(CApiCalls, PoolingWithEveryOption) {
   EXPECT_NE(download(y), start);
 }
 
+TEST_F(CApiCalls, GradientsOfPooling) {
+  const void *x = upload(wave(2 * 3 * 9 * 8)), *dy = upload(wave(2 * 3 * 4 * 4, 0.31f));
+  const void *dx = upload(wave(2 * 3 * 9 * 8, 0.53f)), *expected = upload(wave(2 * 3 * 9 * 8, 0.53f));
+  kiln_pool_options c = kiln_pool_options_default();
+  c.window[0] = 3, c.window[1] = 2;
+  c.stride[0] = c.stride[1] = 2;
+  c.beta = 0.25f;
+  const kiln_tensor cx = tensor(x, {2, 3, 9, 8}), cdy = tensor(dy, {2, 3, 4, 4}), cdx = tensor(dx, {2, 3, 9, 8});
+  EXPECT_EQ(kiln_pool_backward(context_, &cdy, &cx, &cdx, &c, nullptr), KILN_OK) << kiln_last_error();
+  PoolOptions options;
+  options.window = {3, 2};
+  options.stride = {2, 2};
+  options.beta = 0.25f;
+  const Tensor incoming(dy, f32, {2, 3, 4, 4}, nchw), gradient(expected, f32, {2, 3, 9, 8}, nchw);
+  pool_backward(cpp_, incoming, Tensor(x, f32, {2, 3, 9, 8}, nchw), gradient, options);
+  EXPECT_EQ(download(dx), download(expected));
+  EXPECT_NE(download(dx), wave(2 * 3 * 9 * 8, 0.53f));
+
+  c.mode = KILN_POOL_AVG;
+  EXPECT_EQ(kiln_pool_backward(context_, &cdy, nullptr, &cdx, &c, nullptr), KILN_OK) << kiln_last_error();
+  options.mode = PoolMode::avg;
+  pool_backward(cpp_, incoming, gradient, gradient, options);
+  EXPECT_EQ(download(dx), download(expected));
+}
+
 TEST_F(CApiCalls, ConvolutionOfThreeSpatialDimensionsAndOfOne) {
   const void *x = upload(wave(2 * 4 * 5 * 6)), *w = upload(wave(3 * 2 * 2 * 2 * 2, 0.71f));
   const void *y = upload(std::vector<float>(300)), *expected = upload(std::vector<float>(300));

@@ -193,6 +193,31 @@ TEST_F(BadArguments, OfConvForward) {
   });
 }
 
+TEST_F(BadArguments, OfPoolBackward) {
+  Context context(options());
+  const Tensor x = at(0, {1, 4, 8, 8}), dx = at(8192, {1, 4, 8, 8}), dy = at(4096, {1, 4, 4, 4});
+  const PoolOptions halves = {.window = {2, 2}, .stride = {2, 2}};
+  const auto call = [&](const Tensor& a, const Tensor& b, const Tensor& c) {
+    return [&, a, b, c] { pool_backward(context, a, b, c, halves); };
+  };
+  expect_refused({
+      {"dy: null", call(Tensor(nullptr, f32, {1, 4, 4, 4}, nchw), x, dx), "dy is a null pointer"},
+      {"x: null", call(dy, Tensor(nullptr, f32, {1, 4, 8, 8}, nchw), dx), "x is a null pointer"},
+      {"dx: null", call(dy, x, Tensor(nullptr, f32, {1, 4, 8, 8}, nchw)), "dx is a null pointer"},
+      {"dx: two dimensions", call(dy, x, at(8192, {8, 8})), "dx has 2 dimensions"},
+      {"dy: other extents", call(at(4096, {1, 4, 4, 7}), x, dx), "dy has extent 7 along w, expected 4"},
+      {"dy: other channels", call(at(4096, {1, 3, 4, 4}), x, dx), "N and C are those of dx"},
+      {"x: other extents", call(dy, at(0, {1, 4, 8, 7}), dx), "x has extents 1x4x8x7, expected 1x4x8x8"},
+      {"dx: over dy", call(dy, x, at(4096, {1, 4, 8, 8})), "the memory of dx and dy overlaps"},
+      {"dx: over x", call(dy, x, at(256, {1, 4, 8, 8})), "the memory of dx and x overlaps"},
+      {"an epilogue",
+       [&] {
+         pool_backward(context, dy, x, dx, {.window = {2, 2}, .stride = {2, 2}, .epilogue = relu});
+       },
+       "it takes no epilogue"},
+  });
+}
+
 TEST_F(BadArguments, OfPoolForward) {
   Context context(options());
   const Tensor x = at(0, {1, 4, 8, 8}), y = at(8192, {1, 4, 4, 4});

@@ -13,6 +13,7 @@
 #include "kiln/base/error.h"
 #include "kiln/conv.h"
 #include "kiln/device/stream.h"
+#include "kiln/generator/operation.h"
 #include "kiln/pool.h"
 #include "kiln/reference/fill.h"
 #include "kiln/reference/tensor_memory.h"
@@ -52,8 +53,9 @@ class CallsTest : public DeviceTest {
     bindings.beta = beta;
     bindings.clip_lo = lo;
     bindings.clip_hi = hi;
-    const auto bytes = static_cast<size_t>(reference::byte_span(request.at("y")));
-    const auto mismatch = reference::compare(request, bindings, download(operands.device.at("y"), bytes));
+    const auto& [name, spec] = result_of(request);
+    const auto bytes = static_cast<size_t>(reference::byte_span(spec));
+    const auto mismatch = reference::compare(request, bindings, download(operands.device.at(name), bytes));
     EXPECT_FALSE(mismatch) << mismatch->text();
   }
 
@@ -84,6 +86,30 @@ TEST_F(CallsTest, ConvolutionWithEverything) {
   options.epilogue = bias(b) + add(residual) + clip(-0.5f, 0.75f);
   conv_forward(context_, x, w, y, options);
   expect_right(request, operands, 0.5f, -2.0f, -0.5f, 0.75f);
+}
+
+TEST_F(CallsTest, GradientsOfPooling) {
+  const Request max = Request::parse(
+      "pool_backward dy=f32:2x3x5x4 x=f32:2x3x9x9 dx=f32:2x3x9x9:nhwc window=3 stride=2 pad=1,1,1,0 alpha=any "
+      "beta=any");
+  PoolOptions options;
+  options.window = {3, 3};
+  options.stride = {2, 2};
+  options.pad = {1, 1, 1, 0};
+  options.alpha = 0.5f;
+  options.beta = -2.0f;
+  const Operands operands = make(max);
+  pool_backward(context_, Tensor(operands.device.at("dy"), f32, {2, 3, 5, 4}, nchw),
+                Tensor(operands.device.at("x"), f32, {2, 3, 9, 9}, nchw),
+                Tensor(operands.device.at("dx"), f32, {2, 3, 9, 9}, nhwc), options);
+  expect_right(max, operands, 0.5f, -2.0f);
+
+  const Request average = Request::parse("pool_backward dy=f16:2x3x5 dx=f16:2x3x11:ncw mode=avg window=3 stride=2");
+  const Operands of_average = make(average);
+  const Tensor dx(of_average.device.at("dx"), f16, {2, 3, 11}, contiguous);
+  pool_backward(context_, Tensor(of_average.device.at("dy"), f16, {2, 3, 5}, contiguous), dx, dx,
+                {.mode = PoolMode::avg, .window = {1, 3}, .stride = {1, 2}});
+  expect_right(average, of_average);
 }
 
 TEST_F(CallsTest, PoolingAndSoftmax) {

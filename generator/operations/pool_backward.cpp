@@ -1,0 +1,101 @@
+#include "kiln/generator/operations/pool_backward.h"
+
+#include "operations/operations.h"
+#include "operations/pool_window.h"
+#include "operations/spatial.h"
+
+namespace kiln {
+namespace {
+
+bool is_max(const Request& request) {
+  return request.word("mode") == "max";
+}
+
+class PoolBackwardOperation final : public Operation {
+ public:
+  std::string_view name() const override { return "pool_backward"; }
+  std::string_view summary() const override { return "gradients of maximum and average pooling"; }
+
+  const std::vector<OperandDefinition>& operands() const override {
+    static const std::vector<OperandDefinition> definitions = {
+        {"dy", Role::input, true, Printing::always, "N,C,P,Q, or N,C,Q, or N,C,Z,P,Q"},
+        {"x", Role::input, true, Printing::when_set, "for max only: as dx"},
+        {"dx", Role::output, true, Printing::always, "N,C,H,W, or N,C,W, or N,C,D,H,W"},
+    };
+    return definitions;
+  }
+
+  const std::vector<AttributeDefinition>& attributes() const override {
+    static const std::vector<AttributeDefinition> definitions = pool_attributes();
+    return definitions;
+  }
+
+  void complete_attributes(Request& request) const override {
+    const TensorSpec* dx = request.find("dx");
+    const bool is_given = dx != nullptr && !dx->extents.empty();
+    complete_pool_attributes(request, is_given ? "dx" : "x");
+  }
+
+  std::optional<TensorSpec> implied_operand(const Request& request, std::string_view operand) const override {
+    const TensorSpec* x = request.find("x");
+    if (operand != "dx" || x == nullptr) return std::nullopt;
+    return laid_out_like(*x, x->extents);
+  }
+
+  void validate(const Request& request) const override {
+    check_pool_input(request, "dx");
+    check_pool_output(request, "dx", "dy");
+    const TensorSpec* x = request.find("x");
+    if (is_max(request) && x == nullptr) {
+      refuse(request, "operand x is missing", "add x=dtype:extents:layout: only it says where the maxima were");
+    }
+    if (!is_max(request) && x != nullptr) refuse(request, "averages do not depend on x", "leave it out");
+    if (x != nullptr) require_extents(request, "x", *x, request.at("dx").extents, "those of dx");
+  }
+
+  Work work(const Request& request) const override {
+    const TensorSpec &dy = request.at("dy"), &dx = request.at("dx");
+    Work work;
+    work.flops = static_cast<double>(dy.elements());
+    for (const int64_t taps : request.ints("window")) work.flops *= static_cast<double>(taps);
+    work.read_bytes = static_cast<double>(dy.elements()) * size_of(dy.dtype);
+    if (const TensorSpec* x = request.find("x")) {
+      work.read_bytes += static_cast<double>(x->elements()) * size_of(x->dtype);
+    }
+    work.write_bytes = static_cast<double>(dx.elements()) * size_of(dx.dtype);
+    if (request.blend.beta != Scale::zero) work.read_bytes += work.write_bytes;
+    return work;
+  }
+};
+
+}  // namespace
+
+const Operation& pool_backward_operation() {
+  static const PoolBackwardOperation definition;
+  return definition;
+}
+
+PoolBackward PoolBackward::of(const Request& request) {
+  PoolBackward view;
+  static_cast<PoolWindow&>(view) = pool_window_of(request);
+  view.dy = request.at("dy");
+  view.dx = request.at("dx");
+  if (const TensorSpec* x = request.find("x")) view.x = *x;
+  view.blend = request.blend;
+  view.dynamic_batch = request.dynamic_batch;
+  return view;
+}
+
+Request PoolBackward::request() const {
+  Request request;
+  request.operation = "pool_backward";
+  request.operands = {{"dy", dy}};
+  if (!x.extents.empty()) request.operands.push_back({"x", x});
+  if (!dx.extents.empty()) request.operands.push_back({"dx", dx});
+  request.attributes = attributes_of(*this);
+  request.blend = blend;
+  request.dynamic_batch = dynamic_batch;
+  return finished(std::move(request));
+}
+
+}  // namespace kiln

@@ -1,0 +1,126 @@
+#include "operations/pool_window.h"
+
+#include <fmt/format.h>
+
+#include "kiln/base/error.h"
+#include "operations/spatial.h"
+
+namespace kiln {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+std::string_view word_of(PoolMode mode) {
+  switch (mode) {
+    case PoolMode::max:
+      return "max";
+    case PoolMode::avg:
+      return "avg";
+    case PoolMode::avg_padded:
+      return "avg_padded";
+  }
+  return "?";
+}
+
+PoolMode mode_of(const std::string& word) {
+  for (PoolMode mode : {PoolMode::max, PoolMode::avg, PoolMode::avg_padded}) {
+    if (word == word_of(mode)) return mode;
+  }
+  throw Error(ErrorCode::internal, "pooling has no mode " + word);
+}
+
+}  // namespace
+
+std::vector<AttributeDefinition> pool_attributes() {
+  return {
+      {"mode", std::string("max"), Printing::always, {"max", "avg", "avg_padded"}, "what is taken of each window"},
+      {"window", Ints{}, Printing::always, {}, "one value an axis: h,w in 2-D; 0 or `window=global`: all of x"},
+      {"pad", Ints{0}, Printing::always, {}, "begins, then ends: top,left,bottom,right in 2-D"},
+      {"stride", Ints{1}, Printing::always, {}, "one value an axis: h,w in 2-D"},
+      {"dilation", Ints{1}, Printing::when_set, {}, "one value an axis: h,w in 2-D"},
+  };
+}
+
+void complete_pool_attributes(Request& request, std::string_view input) {
+  const auto axes = static_cast<size_t>(spatial_axes(request, input));
+  const TensorSpec* x = request.find(input);
+  for (Attribute& attribute : request.attributes) {
+    const auto* word = std::get_if<std::string>(&attribute.value);
+    if (attribute.name == "window" && word != nullptr && *word == "global" && x != nullptr) {
+      attribute.value = Ints(x->extents.begin() + 2, x->extents.end());
+    }
+  }
+  const auto* window = std::get_if<Ints>(&request.attributes[1].value);
+  if (window == nullptr || window->empty()) {
+    refuse(request, "the window is missing or not numbers", "add window=h,w (one number an axis) or window=global");
+  }
+  expand(request, "window", axes, 1);
+  expand(request, "pad", axes, 2);
+  expand(request, "stride", axes, 1);
+  expand(request, "dilation", axes, 1);
+}
+
+WindowAxis pool_axis(const Request& request, std::string_view input, int i) {
+  return axis_of(request, i, request.ints("window")[static_cast<size_t>(i)], input);
+}
+
+void check_pool_input(const Request& request, std::string_view input) {
+  const int axes = spatial_axes(request, input);
+  if (request.at(input).extents[1] < 1) refuse(request, fmt::format("{} has no channels", input), "");
+  for (int i = 0; i < axes; ++i) check_axis(request, pool_axis(request, input, i), axis_name(i, axes));
+}
+
+void check_pool_output(const Request& request, std::string_view input, std::string_view output) {
+  const TensorSpec &x = request.at(input), &y = request.at(output);
+  if (y.rank() != x.rank()) {
+    refuse(request, fmt::format("{} has {} and {} has {} dimensions", input, x.rank(), output, y.rank()),
+           "they have equally many");
+  }
+  const int axes = x.rank() - 2;
+  for (int i = 0; i < axes; ++i) {
+    const WindowAxis axis = pool_axis(request, input, i);
+    const int64_t floor = axis.outputs_floor(), ceil = axis.outputs_ceil();
+    if (floor < 1 && ceil < 1) refuse(request, "the window does not fit into the padded input", "pad more");
+    const int64_t given = y.extents[2 + static_cast<size_t>(i)];
+    if (given < 1 || (given != floor && given != ceil)) {
+      refuse(request, fmt::format("{} has extent {} along {}, expected {}", output, given, axis_name(i, axes), floor),
+             fmt::format("or {} in ceil mode", ceil));
+    }
+  }
+  Ints expected = y.extents;
+  expected[0] = x.extents[0];
+  expected[1] = x.extents[1];
+  require_extents(request, output, y, expected, fmt::format("N and C are those of {}", input));
+}
+
+PoolWindow pool_window_of(const Request& request) {
+  PoolWindow view;
+  view.mode = mode_of(request.word("mode"));
+  view.window = request.ints("window");
+  view.pad_begin = pad_side(request, false);
+  view.pad_end = pad_side(request, true);
+  view.stride = request.ints("stride");
+  view.dilation = request.ints("dilation");
+  return view;
+}
+
+std::vector<Attribute> attributes_of(const PoolWindow& window) {
+  return {{"mode", std::string(word_of(window.mode))},
+          {"window", window.window},
+          {"pad", pads_of(window.pad_begin, window.pad_end)},
+          {"stride", given_or(window.stride, 1)},
+          {"dilation", given_or(window.dilation, 1)}};
+}
+
+WindowAxis PoolWindow::axis_between(const TensorSpec& x, const TensorSpec& y, int axis) const {
+  const auto i = static_cast<size_t>(axis);
+  return {.extent = x.extents[2 + i],
+          .window = window[i],
+          .outputs = y.extents[2 + i],
+          .pad_begin = pad_begin[i],
+          .pad_end = pad_end[i],
+          .stride = stride[i],
+          .dilation = dilation[i]};
+}
+
+}  // namespace kiln

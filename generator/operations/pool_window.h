@@ -1,0 +1,30 @@
+// The attributes and extents of pooling and of its gradient. `input` and `output` name the operands that have the
+// extents of x and of y.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "kiln/generator/operation.h"
+#include "kiln/generator/operations/pool_window.h"
+
+namespace kiln {
+
+/// mode, window, pad, stride and dilation.
+std::vector<AttributeDefinition> pool_attributes();
+/// Their short forms written out, `window=global` too.
+void complete_pool_attributes(Request& request, std::string_view input);
+
+/// Refuses an input without channels, and windows, pads, strides and dilations that are none.
+void check_pool_input(const Request& request, std::string_view input);
+/// Refuses extents of the output other than those of the floor formula or of ceil mode.
+void check_pool_output(const Request& request, std::string_view input, std::string_view output);
+
+/// The axis `i` of a request with complete attributes, without outputs.
+WindowAxis pool_axis(const Request& request, std::string_view input, int i);
+
+PoolWindow pool_window_of(const Request& request);
+/// The attributes of a request that a builder makes.
+std::vector<Attribute> attributes_of(const PoolWindow& window);
+
+}  // namespace kiln

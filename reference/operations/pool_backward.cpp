@@ -1,0 +1,114 @@
+// Reference of pool_backward: for each element of dx, every window that holds it.
+#include "kiln/generator/operations/pool_backward.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "evaluator.h"
+#include "operations/window.h"
+
+namespace kiln::reference {
+namespace {
+
+class PoolBackwardEvaluator final : public Oracle::Evaluator {
+ public:
+  PoolBackwardEvaluator(Request call, const Bindings& bindings, std::string_view output)
+      : Evaluator(std::move(call), bindings, output), pool_(PoolBackward::of(request())), dy_(tensor("dy")) {
+    if (pool_.mode == PoolMode::max) {
+      x_ = tensor("x");
+    }
+  }
+
+ protected:
+  Expected operation_at(std::span<const int64_t> coordinate) const override {
+    Expected sum;
+    for_each_holder(coordinate.subspan(2), [&](const PerAxis& output) {
+      const double dy = dy_[Place(coordinate[0], coordinate[1], output, windows_.size())];
+      if (pool_.mode == PoolMode::max) {
+        if (is_maximum(coordinate, output)) {
+          add_term(sum, dy);
+        }
+      } else {
+        add_share(sum, dy, count_of(output));
+      }
+    });
+    if (pool_.mode != PoolMode::max) {
+      sum.roundings += 2;  // of each share: its reciprocal, and the product
+    }
+    return sum;
+  }
+
+ private:
+  /// Calls visit(output) for every output whose window holds the element at `position`.
+  template <class Visit>
+  void for_each_holder(std::span<const int64_t> position, Visit visit) const {
+    int64_t outputs = 1;
+    for (const WindowAxis& axis : windows_) outputs *= axis.outputs;
+    for (int64_t i = 0; i < outputs; ++i) {
+      PerAxis output{};
+      int64_t rest = i;
+      bool holds = true;
+      for (size_t axis = windows_.size(); axis-- > 0;) {
+        output[axis] = rest % windows_[axis].outputs;
+        rest /= windows_[axis].outputs;
+        const int64_t distance = position[axis] - windows_[axis].position(output[axis], 0);
+        holds = holds && distance >= 0 && distance % windows_[axis].dilation == 0 &&
+                distance / windows_[axis].dilation < windows_[axis].window;
+      }
+      if (holds) visit(output);
+    }
+  }
+
+  /// Whether the element at `coordinate` is what the window's maximum is.
+  bool is_maximum(std::span<const int64_t> coordinate, const PerAxis& output) const {
+    std::optional<double> largest;
+    PerAxis where{};
+    for_each_tap(windows_, output, [&](const Tap& tap) {
+      if (!tap.inside) {
+        return;
+      }
+      const double element = (*x_)[Place(coordinate[0], coordinate[1], tap.position, windows_.size())];
+      if (!largest || std::isnan(element) || element > *largest) {
+        largest = element;
+        where = tap.position;
+      }
+    });
+    bool here = largest.has_value();
+    for (size_t axis = 0; axis < windows_.size(); ++axis) here = here && where[axis] == coordinate[2 + axis];
+    return here;
+  }
+
+  /// The elements that the average of a window divides by.
+  int64_t count_of(const PerAxis& output) const {
+    int64_t inside = 0, with_padding = 0;
+    for_each_tap(windows_, output, [&](const Tap& tap) {
+      inside += tap.inside ? 1 : 0;
+      with_padding += tap.inside_padded ? 1 : 0;
+    });
+    return pool_.mode == PoolMode::avg ? inside : with_padding;
+  }
+
+  static void add_share(Expected& sum, double dy, int64_t count) {
+    const int quantum = sum.quantum;
+    add_term(sum, dy / static_cast<double>(count));
+    if ((count & (count - 1)) != 0 && dy != 0) {
+      sum.quantum = std::min(quantum, Expected::no_quantum);  // the kernel's share is a rounded one
+    }
+  }
+
+  PoolBackward pool_;
+  std::vector<WindowAxis> windows_ = axes_of(pool_);
+  Tensor dy_;
+  std::optional<Tensor> x_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Oracle::Evaluator> pool_backward_evaluator(Request request, const Bindings& bindings,
+                                                                 std::string_view output) {
+  return std::make_unique<PoolBackwardEvaluator>(std::move(request), bindings, output);
+}
+
+}  // namespace kiln::reference

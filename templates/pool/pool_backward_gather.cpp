@@ -1,0 +1,93 @@
+#include <algorithm>
+
+#include "descriptor/parts.h"
+#include "descriptor/streaming_estimate.h"
+#include "kiln/generator/algorithm.h"
+#include "pool/pool_backward_problem.h"
+
+namespace kiln {
+namespace {
+
+using descriptor::PoolBackwardProblem;
+
+constexpr int64_t tap_bytes = 2;  // TapNumber
+
+struct Shape {
+  int threads;
+  int vector;  // channels a thread
+};
+
+std::optional<std::string> refusal(const PoolBackwardProblem& pool, const Target&) {
+  constexpr int64_t most_taps = 65534;
+  if (pool.mode == PoolMode::max && pool.taps() > most_taps) return "a window has more than 65534 elements";
+  return std::nullopt;
+}
+
+bool aligned(const Shape& shape, const PoolBackwardProblem& pool, const Target&) {
+  if (shape.vector == 1) return true;
+  const auto fits = [&](const TensorSpec& spec) {
+    return descriptor::vector_fits(spec, {descriptor::dimension::channel}, shape.vector);
+  };
+  return pool.channels_inner && fits(pool.dy) && fits(pool.x) && fits(pool.dx);
+}
+
+Launch launch_of(const std::string& entry, const Shape& shape, const PoolBackwardProblem& pool, int64_t per_image) {
+  Launch launch;
+  launch.entry = entry;
+  launch.block[0] = static_cast<unsigned>(shape.threads);
+  launch.grid[0] = descriptor::blocks_for(per_image / shape.vector, pool.n(), pool.dynamic_batch, shape.threads);
+  return launch;
+}
+
+Program program(const Shape& shape, const PoolBackwardProblem& pool, const Target&, const Emitter& emit) {
+  Prelude prelude = descriptor::pool_backward_prelude(pool);
+  prelude.constant("THREADS", shape.threads).constant("VECTOR", shape.vector);
+  prelude.flag("CHANNELS_INNER", pool.channels_inner);
+  Program result{{emit.source(prelude)}, {}};
+
+  if (pool.mode == PoolMode::max && pool.blend.alpha != Scale::zero) {
+    Launch locate = launch_of("pool_backward_locate", shape, pool, pool.windows_per_image());
+    locate.arguments = {OperandArgument{"x"}, WorkspaceArgument{0}, Scalar::n};
+    result.steps.emplace_back(std::move(locate));
+  }
+  if (pool.mode == PoolMode::max) result.workspace_bytes = pool.windows_per_image() * pool.n() * tap_bytes;
+  Launch gather = launch_of("pool_backward_gather", shape, pool, pool.elements_per_image());
+  gather.arguments = {OperandArgument{"dy"}, WorkspaceArgument{0}, OperandArgument{"dx"},
+                      Scalar::alpha,         Scalar::beta,         Scalar::n};
+  result.steps.emplace_back(std::move(gather));
+  return result;
+}
+
+Estimate predict(const Shape& shape, const PoolBackwardProblem& pool, const Target& target,
+                 const DeviceFigures& device) {
+  const bool is_max = pool.mode == PoolMode::max;
+  const auto elements = static_cast<double>(pool.dx.elements()), windows = static_cast<double>(pool.dy.elements());
+  const auto taps = static_cast<double>(pool.taps());
+  const double visits = std::max(1.0, taps * windows / std::max(elements, 1.0));  // windows that hold an element
+  const double bytes = size_of(pool.dy.dtype) + (is_max ? tap_bytes : 0);
+  descriptor::StreamingWork work;
+  work.dram_bytes = descriptor::compulsory_bytes(pool) + (is_max ? 2 * windows * tap_bytes : 0);
+  work.cache_bytes = elements * visits * bytes + (is_max ? windows * taps * size_of(pool.x.dtype) : 0);
+  work.threads = elements / shape.vector;
+  work.instructions_per_thread = 60 + visits * (20 + 4 * shape.vector);
+  if (is_max) work.instructions_per_thread += windows / std::max(elements, 1.0) * taps * (8 + 3 * shape.vector);
+  work.blocks = work.threads / shape.threads;
+  work.threads_per_block = shape.threads;
+  work.bytes_in_flight_per_thread = bytes * shape.vector;
+  work.launches = is_max ? 2 : 1;
+  return descriptor::streaming_estimate(work, target.arch, device);
+}
+
+}  // namespace
+
+Algorithm pool_backward_gather() {
+  return describe<Shape, PoolBackwardProblem>("pool_backward_gather", "pool_backward", "pool/pool_backward_gather.cu")
+      .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
+      .param("THREADS", &Shape::threads, {128, 64, 256})
+      .rule("C, alignment and VECTOR agree", aligned)
+      .applies(refusal)
+      .program(program)
+      .estimate(predict);
+}
+
+}  // namespace kiln

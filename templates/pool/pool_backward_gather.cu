@@ -1,0 +1,154 @@
+// The gradient of pooling by gathering: a thread takes one pixel of dx, for VECTOR channels, and visits the few windows
+// that hold it. Any strides.
+//
+// For maxima, a first kernel looks once at every window and notes which tap its maximum is; averages need no such look.
+// Neighbouring threads take neighbouring channels of dx if CHANNELS_INNER, else neighbouring pixels, so that a warp
+// moves whole lines. Parameters: pool_backward_gather.cpp.
+#include "lib/blend.cuh"
+#include "lib/pooling.cuh"
+#include "lib/strided.cuh"
+#include "lib/vector.cuh"
+
+using Input = SpatialTensor<X_STRIDE_N, X_STRIDE_C, X_STRIDE_D, X_STRIDE_H, X_STRIDE_W, N, D, H, W>;
+using Incoming = SpatialTensor<DY_STRIDE_N, DY_STRIDE_C, DY_STRIDE_Z, DY_STRIDE_P, DY_STRIDE_Q, N, Z, P, Q>;
+using Gradient = SpatialTensor<DX_STRIDE_N, DX_STRIDE_C, DX_STRIDE_D, DX_STRIDE_H, DX_STRIDE_W, N, D, H, W>;
+
+// The tap of every window's maximum, in the order in which threads take windows.
+using TapNumber = unsigned short;
+constexpr TapNumber NO_TAP = 65535;  // no element is inside
+constexpr long long OUTPUTS = static_cast<long long>(Z) * P * Q;
+constexpr long long STEP = CHANNELS_INNER ? C : 1;  // from one window of an image to the next
+using Located = SpatialTensor<OUTPUTS * C, CHANNELS_INNER ? 1 : OUTPUTS, STEP * P * Q, STEP * Q, STEP, N, Z, P, Q>;
+
+static_assert(C % VECTOR == 0 && (VECTOR == 1 || CHANNELS_INNER), "a vector holds neighbouring channels of a pixel");
+static_assert(MODE != POOL_MAX || static_cast<long long>(T) * R * S < NO_TAP, "taps have numbers");
+
+// Images of this call.
+__device__ __forceinline__ Index images_of(long long n) {
+  return DYNAMIC_N ? static_cast<Index>(n) : static_cast<Index>(N);
+}
+
+// A place in a tensor of C channels and of the given extents; its first channel.
+struct Place {
+  Index image, c, plane, row, column;
+};
+
+template <long long PLANES, long long ROWS, long long COLUMNS>
+__device__ __forceinline__ Place place_of(Index index) {
+  Place place;
+  if constexpr (CHANNELS_INNER) place.c = take_coordinate<C / VECTOR>(index) * VECTOR;
+  place.column = take_coordinate<COLUMNS>(index);
+  place.row = take_coordinate<ROWS>(index);
+  place.plane = take_coordinate<PLANES>(index);
+  if constexpr (!CHANNELS_INNER) place.c = take_coordinate<C>(index);
+  place.image = index;
+  return place;
+}
+
+// Notes which tap the maximum of each window is: the first of the largest, or the last NaN.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    pool_backward_locate(const TX* __restrict__ x, TapNumber* __restrict__ located, long long n) {
+  const Index index = global_thread<THREADS, Index>();
+  if (index >= images_of(n) * Index(OUTPUTS) * (C / VECTOR)) return;
+  const Place window = place_of<Z, P, Q>(index);
+  const Index front = window.plane * STRIDE_D - PAD_FRONT;
+  const Index top = window.row * STRIDE_H - PAD_TOP;
+  const Index left = window.column * STRIDE_W - PAD_LEFT;
+
+  Vector<TapNumber, VECTOR> taps;
+  float largest[VECTOR];
+#pragma unroll
+  for (int j = 0; j < VECTOR; ++j) {
+    taps[j] = NO_TAP;
+    largest[j] = -infinity();
+  }
+#pragma unroll 1
+  for (int t = 0; t < T; ++t) {
+    const Index d = front + Index(t) * DILATION_D;
+    if (d < 0 || d >= D) continue;
+#pragma unroll 1
+    for (int r = 0; r < R; ++r) {
+      const Index h = top + Index(r) * DILATION_H;
+      if (h < 0 || h >= H) continue;
+#pragma unroll 4
+      for (int s = 0; s < S; ++s) {
+        const Index w = left + Index(s) * DILATION_W;
+        if (w < 0 || w >= W) continue;
+        const Vector<TX, VECTOR> loaded = load_readonly<VECTOR>(x + Input::at(window.image, window.c, d, h, w));
+        const TapNumber tap = static_cast<TapNumber>((t * R + r) * S + s);
+#pragma unroll
+        for (int j = 0; j < VECTOR; ++j) {
+          const float value = to_float(loaded[j]);
+          if (taps[j] != NO_TAP && value == value && !(value > largest[j])) continue;
+          taps[j] = tap;
+          largest[j] = value;
+        }
+      }
+    }
+  }
+  store(located + index * VECTOR, taps);
+}
+
+// The outputs along one axis whose windows may hold a position.
+struct Holders {
+  Index first, last;
+
+  __device__ __forceinline__ Holders(Index position, Index pad, Index window, Index dilation, Index stride,
+                                     Index outputs) {
+    const Index reach = position + pad - (window - 1) * dilation;
+    first = reach <= 0 ? 0 : (reach + stride - 1) / stride;
+    last = smaller<Index>(outputs - 1, (position + pad) / stride);
+  }
+};
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    pool_backward_gather(const TDY* __restrict__ dy, const TapNumber* __restrict__ located, TDX* __restrict__ dx,
+                         float alpha, float beta, long long n) {
+  const Index index = global_thread<THREADS, Index>();
+  if (index >= images_of(n) * Index(D) * H * W * (C / VECTOR)) return;
+  const Place pixel = place_of<D, H, W>(index);
+  const Holders planes(pixel.plane, PAD_FRONT, T, DILATION_D, STRIDE_D, Z);
+  const Holders rows(pixel.row, PAD_TOP, R, DILATION_H, STRIDE_H, P);
+  const Holders columns(pixel.column, PAD_LEFT, S, DILATION_W, STRIDE_W, Q);
+
+  float sums[VECTOR] = {};
+  for (Index z = planes.first; z <= planes.last; ++z) {
+    const Index front = z * STRIDE_D - PAD_FRONT;
+    if ((pixel.plane - front) % DILATION_D != 0) continue;
+    for (Index p = rows.first; p <= rows.last; ++p) {
+      const Index top = p * STRIDE_H - PAD_TOP;
+      if ((pixel.row - top) % DILATION_H != 0) continue;
+      for (Index q = columns.first; q <= columns.last; ++q) {
+        const Index left = q * STRIDE_W - PAD_LEFT;
+        if ((pixel.column - left) % DILATION_W != 0) continue;
+        const Vector<TDY, VECTOR> incoming = load_readonly<VECTOR>(dy + Incoming::at(pixel.image, pixel.c, z, p, q));
+        if constexpr (MODE == POOL_MAX) {
+          const Index t = (pixel.plane - front) / DILATION_D, r = (pixel.row - top) / DILATION_H,
+                      s = (pixel.column - left) / DILATION_W;
+          const Vector<TapNumber, VECTOR> taps =
+              load_readonly<VECTOR>(located + Located::at(pixel.image, pixel.c, z, p, q));
+#pragma unroll
+          for (int j = 0; j < VECTOR; ++j) {
+            if (taps[j] == (t * R + r) * S + s) sums[j] += to_float(incoming[j]);
+          }
+        } else {
+          const Index count = counted_taps<MODE, Index>(front, T, DILATION_D, D, PAD_BACK) *
+                              counted_taps<MODE, Index>(top, R, DILATION_H, H, PAD_BOTTOM) *
+                              counted_taps<MODE, Index>(left, S, DILATION_W, W, PAD_RIGHT);
+          const float scale = pool_scale(static_cast<float>(count));
+#pragma unroll
+          for (int j = 0; j < VECTOR; ++j) sums[j] += to_float(incoming[j]) * scale;
+        }
+      }
+    }
+  }
+
+  TDX* const target = dx + Gradient::at(pixel.image, pixel.c, pixel.plane, pixel.row, pixel.column);
+  Vector<TDX, VECTOR> result = zeros<TDX, VECTOR>();
+  if constexpr (BETA != SCALE_ZERO) result = load<VECTOR>(target);
+#pragma unroll
+  for (int j = 0; j < VECTOR; ++j) {
+    result[j] = from_float<TDX>(blended<ALPHA, BETA>(sums[j], alpha, to_float(result[j]), beta));
+  }
+  store(target, result);
+}

@@ -1,0 +1,31 @@
+// What the descriptors of pooling's gradient share.
+#pragma once
+
+#include "descriptor/strided.h"
+#include "descriptor/window.h"
+#include "kiln/generator/operations/pool_backward.h"
+#include "kiln/generator/specialise.h"
+
+namespace kiln::descriptor {
+
+/// A request as descriptors see it: dy, x and dx have three spatial dimensions (with_three_axes()), whatever the
+/// request has. Averages have dx in the place of x.
+struct PoolBackwardProblem : PoolBackward, SpatialAxes {
+  static PoolBackwardProblem of(const Request& request);
+
+  /// Neighbouring threads take neighbouring channels of dx, not pixels.
+  bool channels_inner = false;
+  int64_t taps() const { return SpatialAxes::taps(); }
+  /// Windows of one image.
+  int64_t windows_per_image() const { return c() * pixels_per_image(); }
+  /// Elements of one image of dx.
+  int64_t elements_per_image() const { return c() * planes.extent * rows.extent * columns.extent; }
+};
+
+/// TDY, TX, TDX, Index, N, DYNAMIC_N, C, the axes (add_axes()), DY_STRIDE_N and the like, MODE, ALPHA and BETA.
+Prelude pool_backward_prelude(const PoolBackwardProblem& pool);
+
+/// Bytes of the operands that have to move between device memory and the SMs.
+double compulsory_bytes(const PoolBackwardProblem& pool);
+
+}  // namespace kiln::descriptor

@@ -1,0 +1,57 @@
+#include <algorithm>
+
+#include "descriptor/parts.h"
+#include "descriptor/streaming_estimate.h"
+#include "kiln/generator/algorithm.h"
+#include "pool/pool_backward_problem.h"
+
+namespace kiln {
+namespace {
+
+using descriptor::PoolBackwardProblem;
+
+struct Shape {
+  int threads;
+};
+
+Program program(const Shape& shape, const PoolBackwardProblem& pool, const Target&, const Emitter& emit) {
+  Prelude prelude = descriptor::pool_backward_prelude(pool);
+  prelude.constant("THREADS", shape.threads);
+
+  Launch launch;
+  launch.entry = "pool_backward_simple";
+  launch.block[0] = static_cast<unsigned>(shape.threads);
+  launch.grid[0] = descriptor::blocks_for(pool.elements_per_image(), pool.n(), pool.dynamic_batch, shape.threads);
+  launch.arguments = {OperandArgument{"dy"}, OperandArgument{"x"}, OperandArgument{"dx"},
+                      Scalar::alpha,         Scalar::beta,         Scalar::n};
+  return Program{{emit.source(prelude)}, {launch}};
+}
+
+Estimate predict(const Shape& shape, const PoolBackwardProblem& pool, const Target& target,
+                 const DeviceFigures& device) {
+  const auto elements = static_cast<double>(pool.dx.elements());
+  const auto taps = static_cast<double>(pool.taps());
+  const double windows = taps * static_cast<double>(pool.dy.elements()) / std::max(elements, 1.0);  // of an element
+  const double looks = pool.mode == PoolMode::max ? windows * taps : windows;
+  descriptor::StreamingWork work;
+  work.dram_bytes = descriptor::compulsory_bytes(pool);
+  work.cache_bytes = elements * looks * size_of(pool.x.dtype);
+  work.threads = elements;
+  work.instructions_per_thread = 50 + taps * 20 + looks * 12;
+  work.blocks = elements / shape.threads;
+  work.threads_per_block = shape.threads;
+  work.bytes_in_flight_per_thread = 2.0 * size_of(pool.x.dtype);
+  return descriptor::streaming_estimate(work, target.arch, device);
+}
+
+}  // namespace
+
+Algorithm pool_backward_simple() {
+  return describe<Shape, PoolBackwardProblem>("pool_backward_simple", "pool_backward", "pool/pool_backward_simple.cu")
+      .trusted()
+      .param("THREADS", &Shape::threads, {128, 256, 64})
+      .program(program)
+      .estimate(predict);
+}
+
+}  // namespace kiln
