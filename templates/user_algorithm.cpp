@@ -65,10 +65,10 @@ Prelude problem_prelude(const Request& request) {
   }
   const SoftmaxForward softmax = SoftmaxForward::of(request);
   Prelude prelude = descriptor::softmax_prelude(softmax);
-  const std::optional<descriptor::RowLayout> rows = descriptor::contiguous_rows(softmax);
+  const std::optional<descriptor::RowDimension> rows = descriptor::contiguous_rows(softmax);
   prelude.flag("CONTIGUOUS_ROWS", rows.has_value());
-  prelude.constant("X_ROW_STRIDE", rows ? rows->x_outer_stride : 0);
-  prelude.constant("Y_ROW_STRIDE", rows ? rows->y_outer_stride : 0);
+  prelude.constant("X_ROW_STRIDE", rows ? rows->x_stride : 0);
+  prelude.constant("Y_ROW_STRIDE", rows ? rows->y_stride : 0);
   prelude.constant("X_BYTES", size_of(softmax.x.dtype)).constant("X_ALIGNMENT", softmax.x.alignment);
   prelude.constant("Y_BYTES", size_of(softmax.y.dtype)).constant("Y_ALIGNMENT", softmax.y.alignment);
   return prelude;

@@ -1,29 +1,21 @@
-// The two passes of online softmax over a part of a contiguous row, each by a whole block of BLOCK threads: statistics
-// with a running maximum (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018), then the result.
+// The two passes of online softmax over a part of a row, each by a whole block of BLOCK threads: statistics with a
+// running maximum (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018), then the result.
 //
-// COUNT, the elements of an access, divides the length of the part.
+// Elements of the row are X_STEP and Y_STEP apart (lib/softmax_rows.cuh); VECTOR divides the length of the part.
 #include "lib/index.cuh"
 #include "lib/reduce.cuh"
 #include "lib/softmax.cuh"
-#include "lib/store.cuh"
-#include "lib/vector.cuh"
+#include "lib/softmax_rows.cuh"
 
-template <int COUNT, class T>
-__device__ __forceinline__ void load_floats(const T* source, float (&elements)[COUNT]) {
-  const Vector<T, COUNT> piece = load<COUNT>(source);
-#pragma unroll
-  for (int j = 0; j < COUNT; ++j) elements[j] = to_float(piece[j]);
-}
-
-// Of x[0 .. length), for every thread.
-template <int BLOCK, int COUNT, class Offset, class T>
-__device__ __forceinline__ RowStatistics block_statistics(const T* x, Offset length) {
+// Of `length` elements from x on, for every thread.
+template <int BLOCK>
+__device__ __forceinline__ RowStatistics block_statistics(const TX* x, Index length) {
   __shared__ float scratch[32];
   RowStatistics mine = RowStatistics::of_nothing();
 #pragma unroll 4
-  for (Offset i = static_cast<Offset>(threadIdx.x) * COUNT; i < length; i += BLOCK * COUNT) {
-    float elements[COUNT];
-    load_floats(x + i, elements);
+  for (Index i = static_cast<Index>(threadIdx.x) * VECTOR; i < length; i += BLOCK * VECTOR) {
+    float elements[VECTOR];
+    as_floats(load_elements(x + i * Index(X_STEP)), elements);
     mine.add(elements);
   }
   RowStatistics all;
@@ -33,30 +25,32 @@ __device__ __forceinline__ RowStatistics block_statistics(const T* x, Offset len
   return all;
 }
 
-// The elements of y from y_offset on from x[0 .. length), by the statistics of the whole row; y may be x. Backwards:
-// what the first pass read last is still in the cache. Several pieces are loaded before the first is stored, so that
-// they travel together.
-template <int BLOCK, int COUNT, bool IS_LOG, class Offset>
-__device__ __forceinline__ void block_normalise(const TX* x, TY* y, Offset y_offset, Offset length,
+// The `length` elements of y from y_offset on, from those of x, by the statistics of the whole row; y may be x.
+// Backwards: what the first pass read last is still in the cache. Several pieces are loaded before the first is stored,
+// so that they travel together.
+template <int BLOCK>
+__device__ __forceinline__ void block_normalise(const TX* x, TY* y, Index y_offset, Index length,
                                                 const RowStatistics& row, const OutputArguments& output) {
   constexpr int TOGETHER = 4;
-  constexpr Offset STRIDE = Offset(BLOCK) * COUNT;
-  const RowNormaliser<IS_LOG> normalised(row.maximum, row.sum);
-  const Offset first = static_cast<Offset>(threadIdx.x) * COUNT;
-  const Offset groups = ceil_div<Offset>(length, STRIDE * TOGETHER);
-  for (Offset group = groups - 1; group >= 0; --group) {
-    const Offset begin = group * TOGETHER * STRIDE + first;
-    float elements[TOGETHER][COUNT];
+  constexpr Index STRIDE = Index(BLOCK) * VECTOR;
+  const RowNormaliser<LOG> normalised(row.maximum, row.sum);
+  const Index first = static_cast<Index>(threadIdx.x) * VECTOR;
+  const Index groups = ceil_div<Index>(length, STRIDE * TOGETHER);
+  for (Index group = groups - 1; group >= 0; --group) {
+    const Index begin = group * TOGETHER * STRIDE + first;
+    float elements[TOGETHER][VECTOR];
 #pragma unroll
     for (int k = 0; k < TOGETHER; ++k) {
-      if (begin + k * STRIDE < length) load_floats(x + begin + k * STRIDE, elements[k]);
+      const Index i = begin + k * STRIDE;
+      if (i < length) as_floats(load_elements(x + i * Index(X_STEP)), elements[k]);
     }
 #pragma unroll
     for (int k = 0; k < TOGETHER; ++k) {
-      if (begin + k * STRIDE >= length) break;
+      const Index i = begin + k * STRIDE;
+      if (i >= length) break;
 #pragma unroll
-      for (int j = 0; j < COUNT; ++j) elements[k][j] = normalised(elements[k][j]);
-      store_run<false>(y, y_offset + begin + k * STRIDE, elements[k], 0, output);
+      for (int j = 0; j < VECTOR; ++j) elements[k][j] = normalised(elements[k][j]);
+      store_elements(y, y_offset + i * Index(Y_STEP), elements[k], output);
     }
   }
 }

@@ -26,7 +26,7 @@ int64_t row_bytes(const SoftmaxForward& softmax) {
 }
 
 bool aligned(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
-  return descriptor::row_vector_fits(softmax, shape.vector);
+  return descriptor::vector_pays(softmax, descriptor::along_rows(softmax), shape.vector);
 }
 
 bool fits_on_chip(const Shape& shape, const SoftmaxForward& softmax, const Target& target) {
@@ -46,8 +46,8 @@ bool registers_do_not_suffice(const Shape& shape, const SoftmaxForward& softmax,
 }
 
 Program program(const Shape& shape, const SoftmaxForward& softmax, const Target&, const Emitter& emit) {
-  Prelude prelude = descriptor::contiguous_prelude(softmax);
-  prelude.constant("THREADS", shape.threads).constant("VECTOR", shape.vector);
+  Prelude prelude = descriptor::rows_prelude(softmax, descriptor::along_rows(softmax), shape.vector);
+  prelude.constant("THREADS", shape.threads);
   prelude.flag("KEEP_SHARED", shape.keep_shared != 0);
 
   Launch launch = descriptor::unary_launch("softmax_block", shape.threads);
@@ -62,10 +62,11 @@ Estimate predict(const Shape& shape, const SoftmaxForward& softmax, const Target
   const auto accesses = static_cast<double>(steps(shape, softmax.row_length()));
   const double bytes = size_of(softmax.x.dtype);
   const bool shared = shape.keep_shared != 0;
+  const auto moved = descriptor::element_bytes(softmax, descriptor::along_rows(softmax), shape.vector);
 
   descriptor::StreamingWork work;
   work.dram_bytes = descriptor::compulsory_bytes(softmax);
-  work.cache_bytes = elements * bytes * (shared ? 5 : 2);
+  work.cache_bytes = elements * (moved.x + moved.y + (shared ? 3 * bytes : 0));
   work.threads = rows * shape.threads;
   work.instructions_per_thread = 180 + accesses * (shared ? 24 : 10) + accesses * shape.vector * (shared ? 15 : 12);
   work.blocks = rows;
@@ -87,8 +88,7 @@ Algorithm softmax_block() {
       .rule("the row fits on chip", fits_on_chip)
       .rule("at least half of the threads have work", threads_have_work)
       .rule("shared memory keeps what eight registers a thread do not", registers_do_not_suffice)
-      .applies(
-          [](const SoftmaxForward& softmax, const Target&) { return descriptor::refuse_unless_contiguous(softmax); })
+      .applies([](const SoftmaxForward& softmax, const Target&) { return descriptor::refuse_along_rows(softmax); })
       .program(program)
       .estimate(predict);
 }

@@ -1,34 +1,27 @@
-// Softmax or log-softmax of contiguous rows, a block a row, which stays on chip between its one read and its one write.
+// Softmax or log-softmax of rows in any layout, a block a row, which stays on chip between its one read and its one
+// write.
 //
 // The row is kept in registers (KEEP_SHARED: in shared memory) as it is stored, each thread what it loaded itself, so
 // that only the two reductions need the block to meet. Parameters: softmax_block.cpp.
 #include "lib/index.cuh"
 #include "lib/reduce.cuh"
 #include "lib/softmax.cuh"
-#include "lib/store.cuh"
-#include "lib/vector.cuh"
-
-using Piece = Vector<TX, VECTOR>;
+#include "lib/softmax_rows.cuh"
 
 constexpr int STEPS = ceil_div<int>(ROW, THREADS* VECTOR);  // pieces of a thread
 constexpr int UNROLL = KEEP_SHARED ? smaller(STEPS, 4) : STEPS;
 
 static_assert(ROW % VECTOR == 0, "a vector must not cross the end of a row");
 
-__device__ __forceinline__ void as_floats(const Piece& piece, float (&elements)[VECTOR]) {
-#pragma unroll
-  for (int j = 0; j < VECTOR; ++j) elements[j] = to_float(piece[j]);
-}
-
 extern "C" __global__ void __launch_bounds__(THREADS)
     softmax_block(const TX* x, TY* y, float alpha, float beta, UserArguments user, long long) {
   extern __shared__ uint4 shared_row[];
   __shared__ float scratch[32];
   TX* const shared = reinterpret_cast<TX*>(shared_row);
-  Piece registers[KEEP_SHARED ? 1 : STEPS];
+  Elements registers[KEEP_SHARED ? 1 : STEPS];
   const int first = static_cast<int>(threadIdx.x) * VECTOR;
-  x += static_cast<Index>(blockIdx.x) * Index(X_ROW_STRIDE);
-  const Index y_row = static_cast<Index>(blockIdx.x) * Index(Y_ROW_STRIDE);
+  x += x_row_offset(static_cast<Index>(blockIdx.x));
+  const Index y_row = y_row_offset(static_cast<Index>(blockIdx.x));
   float elements[VECTOR];
 
   float maximum = -infinity();
@@ -36,7 +29,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   for (int step = 0; step < STEPS; ++step) {
     const int i = step * THREADS * VECTOR + first;
     if (i >= ROW) break;
-    const Piece piece = load<VECTOR>(x + i);
+    const Elements piece = load_elements(x + i * Index(X_STEP));
     if constexpr (KEEP_SHARED) {
       store(shared + i, piece);
     } else {
@@ -67,6 +60,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     as_floats(KEEP_SHARED ? load<VECTOR>(shared + i) : registers[KEEP_SHARED ? 0 : step], elements);
 #pragma unroll
     for (int j = 0; j < VECTOR; ++j) elements[j] = normalised(elements[j]);
-    store_run<false>(y, y_row + i, elements, 0, {alpha, beta, user});
+    store_elements(y, y_row + i * Index(Y_STEP), elements, {alpha, beta, user});
   }
 }

@@ -15,7 +15,7 @@ struct Shape {
 };
 
 bool aligned(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
-  return descriptor::row_vector_fits(softmax, shape.vector);
+  return descriptor::vector_pays(softmax, descriptor::along_rows(softmax), shape.vector);
 }
 
 bool threads_have_work(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
@@ -23,8 +23,8 @@ bool threads_have_work(const Shape& shape, const SoftmaxForward& softmax, const 
 }
 
 Program program(const Shape& shape, const SoftmaxForward& softmax, const Target&, const Emitter& emit) {
-  Prelude prelude = descriptor::contiguous_prelude(softmax);
-  prelude.constant("THREADS", shape.threads).constant("VECTOR", shape.vector);
+  Prelude prelude = descriptor::rows_prelude(softmax, descriptor::along_rows(softmax), shape.vector);
+  prelude.constant("THREADS", shape.threads);
 
   Launch launch = descriptor::unary_launch("softmax_online", shape.threads);
   launch.grid[0] = descriptor::blocks_for_rows(softmax, 1);
@@ -35,13 +35,14 @@ Estimate predict(const Shape& shape, const SoftmaxForward& softmax, const Target
   const auto rows = static_cast<double>(softmax.rows());
   const auto row = static_cast<double>(softmax.row_length());
   const double bytes = size_of(softmax.x.dtype);
+  const auto moved = descriptor::element_bytes(softmax, descriptor::along_rows(softmax), shape.vector);
 
   descriptor::StreamingWork work;
   // The second read comes from L2 as far as the rows that are under way at the same time fit there.
   const double under_way = std::min(rows, device.sms * 2048.0 / shape.threads) * row * bytes;
   const bool rereads_memory = under_way > static_cast<double>(device.l2_bytes) / 2;
   work.dram_bytes = descriptor::compulsory_bytes(softmax) + (rereads_memory ? rows * row * bytes : 0);
-  work.cache_bytes = rows * row * bytes * 3;
+  work.cache_bytes = rows * row * (2 * moved.x + moved.y);
   work.threads = rows * shape.threads;
   work.instructions_per_thread = 200 + std::ceil(row / (shape.threads * shape.vector)) * (14 * shape.vector + 24);
   work.blocks = rows;
@@ -59,8 +60,7 @@ Algorithm softmax_online() {
       .param("THREADS", &Shape::threads, {256, 512, 1024, 128})
       .rule("row length, alignment and VECTOR agree", aligned)
       .rule("at least half of the threads have work", threads_have_work)
-      .applies(
-          [](const SoftmaxForward& softmax, const Target&) { return descriptor::refuse_unless_contiguous(softmax); })
+      .applies([](const SoftmaxForward& softmax, const Target&) { return descriptor::refuse_along_rows(softmax); })
       .program(program)
       .estimate(predict);
 }

@@ -1,4 +1,4 @@
-// Softmax or log-softmax of contiguous rows of any length: a block a row, in two passes over it.
+// Softmax or log-softmax of rows of any length, in any layout: a block a row, in two passes over it.
 // Parameters: softmax_online.cpp.
 #include "lib/softmax_passes.cuh"
 
@@ -7,7 +7,7 @@ static_assert(ROW % VECTOR == 0, "a vector must not cross the end of a row");
 extern "C" __global__ void __launch_bounds__(THREADS)
     softmax_online(const TX* x, TY* y, float alpha, float beta, UserArguments user, long long) {
   const Index row = static_cast<Index>(blockIdx.x);
-  x += row * Index(X_ROW_STRIDE);
-  const RowStatistics statistics = block_statistics<THREADS, VECTOR>(x, Index(ROW));
-  block_normalise<THREADS, VECTOR, LOG>(x, y, row * Index(Y_ROW_STRIDE), Index(ROW), statistics, {alpha, beta, user});
+  x += x_row_offset(row);
+  const RowStatistics statistics = block_statistics<THREADS>(x, Index(ROW));
+  block_normalise<THREADS>(x, y, y_row_offset(row), Index(ROW), statistics, {alpha, beta, user});
 }

@@ -1,36 +1,51 @@
 #include "softmax/softmax_rows.h"
 
 #include <algorithm>
-#include <vector>
+#include <limits>
+#include <tuple>
+#include <utility>
 
 #include "descriptor/parts.h"
+#include "descriptor/streaming_estimate.h"
 #include "descriptor/strided.h"
 
 namespace kiln::descriptor {
 namespace {
 
-// One or several dimensions, merged.
-struct Dimension {
-  int64_t extent, x_stride, y_stride;
-  bool has_batch;
-};
+constexpr size_t most_outer = 4;  // dimensions beside the axis
 
-// The dimensions other than the axis, outermost in x first, merged where x and y both allow it.
-std::vector<Dimension> merged_dimensions(const SoftmaxForward& softmax) {
-  std::vector<Dimension> dimensions;
-  for (size_t i = 0; i < softmax.x.extents.size(); ++i) {
-    if (static_cast<int64_t>(i) == softmax.axis || softmax.x.extents[i] <= 1) continue;
-    dimensions.push_back({softmax.x.extents[i], softmax.x.strides[i], softmax.y.strides[i], i == 0});
+bool has_dynamic_batch(const SoftmaxForward& softmax) {
+  return softmax.dynamic_batch && softmax.x.extents[0] > 1;
+}
+
+RowDimension dimension_of(const SoftmaxForward& softmax, size_t i) {
+  if (softmax.x.extents[i] <= 1) return {softmax.x.extents[i], 0, 0};
+  return {softmax.x.extents[i], softmax.x.strides[i], softmax.y.strides[i]};
+}
+
+RowDimension axis_of(const SoftmaxForward& softmax) {
+  return dimension_of(softmax, static_cast<size_t>(softmax.axis));
+}
+
+bool continues(const RowDimension& inner, const RowDimension& outer) {
+  return outer.x_stride == inner.x_stride * inner.extent && outer.y_stride == inner.y_stride * inner.extent;
+}
+
+// The dimensions other than the axis and a dynamic batch, innermost in x first, merged where x and y both allow it.
+std::vector<RowDimension> merged_dimensions(const SoftmaxForward& softmax) {
+  std::vector<RowDimension> dimensions;
+  for (size_t i = has_dynamic_batch(softmax) ? 1 : 0; i < softmax.x.extents.size(); ++i) {
+    if (static_cast<int64_t>(i) != softmax.axis && softmax.x.extents[i] > 1) {
+      dimensions.push_back(dimension_of(softmax, i));
+    }
   }
-  std::stable_sort(dimensions.begin(), dimensions.end(),
-                   [](const Dimension& a, const Dimension& b) { return a.x_stride > b.x_stride; });
-  std::vector<Dimension> merged;
-  for (const Dimension& next : dimensions) {
-    const bool fits = !merged.empty() && merged.back().x_stride == next.x_stride * next.extent &&
-                      merged.back().y_stride == next.y_stride * next.extent;
-    // A dynamic batch stays outermost, so that its first images are the first rows.
-    if (fits && !(next.has_batch && softmax.dynamic_batch)) {
-      merged.back() = {merged.back().extent * next.extent, next.x_stride, next.y_stride, merged.back().has_batch};
+  std::sort(dimensions.begin(), dimensions.end(), [](const RowDimension& a, const RowDimension& b) {
+    return std::pair(a.x_stride, a.y_stride) < std::pair(b.x_stride, b.y_stride);
+  });
+  std::vector<RowDimension> merged;
+  for (const RowDimension& next : dimensions) {
+    if (!merged.empty() && continues(merged.back(), next)) {
+      merged.back().extent *= next.extent;
     } else {
       merged.push_back(next);
     }
@@ -38,62 +53,144 @@ std::vector<Dimension> merged_dimensions(const SoftmaxForward& softmax) {
   return merged;
 }
 
-RowLayout with_axis(const SoftmaxForward& softmax) {
-  const auto axis = static_cast<size_t>(softmax.axis);
-  RowLayout layout;
-  layout.row = softmax.row_length();
-  if (layout.row > 1) {
-    layout.x_axis_stride = softmax.x.strides[axis];
-    layout.y_axis_stride = softmax.y.strides[axis];
+// Elements that are repeated (stride 0) are near to nothing.
+int64_t distance(int64_t stride) {
+  return stride == 0 ? std::numeric_limits<int64_t>::max() : stride;
+}
+
+// How near neighbours are: in the operand where they are nearer, then in x.
+std::tuple<int64_t, int64_t> nearness(const RowDimension& dimension) {
+  return {std::min(distance(dimension.x_stride), distance(dimension.y_stride)), distance(dimension.x_stride)};
+}
+
+struct Innermost {
+  bool of_x = true, of_y = true;  // whether no dimension of `dimensions` is further in than the axis
+};
+
+Innermost axis_among(const RowDimension& axis, const std::vector<RowDimension>& dimensions) {
+  Innermost innermost;
+  for (const RowDimension& other : dimensions) {
+    if (distance(other.x_stride) < axis.x_stride) innermost.of_x = false;
+    if (distance(other.y_stride) < axis.y_stride) innermost.of_y = false;
   }
-  return layout;
+  return innermost;
 }
 
-void set_outer(RowLayout& layout, const Dimension& dimension) {
-  layout.outer = dimension.extent;
-  layout.x_outer_stride = dimension.x_stride;
-  layout.y_outer_stride = dimension.y_stride;
+void add_dynamic_batch(const SoftmaxForward& softmax, RowLayout& layout) {
+  if (has_dynamic_batch(softmax)) layout.outer.push_back(dimension_of(softmax, 0));
 }
 
-bool batch_is_free(const SoftmaxForward& softmax) {
-  return !softmax.dynamic_batch || softmax.x.extents[0] <= 1;
+// x or y with the neighbours as dimension 0.
+TensorSpec with_neighbours_first(const SoftmaxForward& softmax, const RowLayout& layout, bool is_x) {
+  const TensorSpec& spec = is_x ? softmax.x : softmax.y;
+  TensorSpec result{spec.dtype, {}, {}, spec.alignment};
+  const auto append = [&](const RowDimension& dimension) {
+    result.extents.push_back(dimension.extent);
+    result.strides.push_back(is_x ? dimension.x_stride : dimension.y_stride);
+  };
+  append(layout.neighbours());
+  append(layout.across ? layout.axis : layout.inner);
+  for (const RowDimension& dimension : layout.outer) append(dimension);
+  return result;
+}
+
+int widest_access(const TensorSpec& spec, int vector) {
+  return std::min(vector, 16 / size_of(spec.dtype));
+}
+
+void add_outer(Prelude& prelude, const RowLayout& layout) {
+  std::vector<int64_t> extents(most_outer, 1), x_strides(most_outer, 0), y_strides(most_outer, 0);
+  for (size_t i = 0; i < layout.outer.size(); ++i) {
+    extents.at(i) = layout.outer[i].extent;
+    x_strides.at(i) = layout.outer[i].x_stride;
+    y_strides.at(i) = layout.outer[i].y_stride;
+  }
+  prelude.array("OUTER_EXTENTS", extents).array("X_OUTER_STRIDES", x_strides).array("Y_OUTER_STRIDES", y_strides);
 }
 
 }  // namespace
 
-TensorSpec RowLayout::three_dimensions(const TensorSpec& spec, bool is_x) const {
-  return {spec.dtype,
-          {outer, row, inner},
-          {is_x ? x_outer_stride : y_outer_stride, is_x ? x_axis_stride : y_axis_stride, 1},
-          spec.alignment};
+bool RowLayout::contiguous() const {
+  return neighbours().extent <= 1 || (neighbours().x_stride == 1 && neighbours().y_stride == 1);
 }
 
-std::optional<RowLayout> contiguous_rows(const SoftmaxForward& softmax) {
-  RowLayout layout = with_axis(softmax);
-  if (layout.row == 0) return std::nullopt;
-  if (layout.row > 1 && (layout.x_axis_stride != 1 || layout.y_axis_stride != 1)) return std::nullopt;
-  const std::vector<Dimension> dimensions = merged_dimensions(softmax);
-  if (dimensions.size() > 1) return std::nullopt;
-  if (!dimensions.empty()) {
-    if (!dimensions[0].has_batch && !batch_is_free(softmax)) return std::nullopt;
-    set_outer(layout, dimensions[0]);
-  }
+RowLayout along_rows(const SoftmaxForward& softmax) {
+  RowLayout layout;
+  layout.axis = axis_of(softmax);
+  layout.outer = merged_dimensions(softmax);
+  add_dynamic_batch(softmax, layout);
   return layout;
 }
 
-std::optional<RowLayout> strided_rows(const SoftmaxForward& softmax) {
-  RowLayout layout = with_axis(softmax);
-  const std::vector<Dimension> dimensions = merged_dimensions(softmax);
-  if (layout.row == 0 || dimensions.empty() || dimensions.size() > 2) return std::nullopt;
-  const Dimension& inner = dimensions.back();
-  if (inner.x_stride != 1 || inner.y_stride != 1) return std::nullopt;
-  if (inner.has_batch && !batch_is_free(softmax)) return std::nullopt;
-  layout.inner = inner.extent;
-  if (dimensions.size() == 2) {
-    if (!dimensions[0].has_batch && !batch_is_free(softmax)) return std::nullopt;
-    set_outer(layout, dimensions[0]);
+RowLayout across_rows(const SoftmaxForward& softmax) {
+  RowLayout layout;
+  layout.across = true;
+  layout.axis = axis_of(softmax);
+  layout.outer = merged_dimensions(softmax);
+  const auto nearest =
+      std::min_element(layout.outer.begin(), layout.outer.end(),
+                       [](const RowDimension& a, const RowDimension& b) { return nearness(a) < nearness(b); });
+  if (nearest != layout.outer.end()) {
+    layout.inner = *nearest;
+    layout.outer.erase(nearest);
   }
+  add_dynamic_batch(softmax, layout);
   return layout;
+}
+
+std::optional<RowDimension> contiguous_rows(const SoftmaxForward& softmax) {
+  const RowLayout layout = along_rows(softmax);
+  if (softmax.row_length() == 0 || !layout.contiguous()) return std::nullopt;
+  RowDimension rows;
+  for (const RowDimension& next : layout.outer) {
+    if (rows.extent == 1) {
+      rows = next;
+    } else if (continues(rows, next)) {
+      rows.extent *= next.extent;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return rows;
+}
+
+std::optional<std::string> refuse_along_rows(const SoftmaxForward& softmax) {
+  if (softmax.row_length() == 0) return "rows must not be empty";
+  const Innermost innermost = axis_among(axis_of(softmax), merged_dimensions(softmax));
+  if (innermost.of_x || innermost.of_y) return std::nullopt;
+  return "another dimension than the axis is the innermost of x and of y";
+}
+
+std::optional<std::string> refuse_across_rows(const SoftmaxForward& softmax) {
+  if (softmax.row_length() == 0) return "rows must not be empty";
+  const std::vector<RowDimension> dimensions = merged_dimensions(softmax);
+  if (dimensions.empty()) return "needs rows side by side in an image, or a batch that is not dynamic";
+  const Innermost innermost = axis_among(axis_of(softmax), dimensions);
+  if (softmax.row_length() == 1 || !innermost.of_x || !innermost.of_y) return std::nullopt;
+  return "the axis is the innermost dimension of x and of y";
+}
+
+Access access_of(const SoftmaxForward& softmax, const RowLayout& layout, int vector) {
+  return {widest_vector(with_neighbours_first(softmax, layout, true), {0}, vector),
+          widest_vector(with_neighbours_first(softmax, layout, false), {0}, vector)};
+}
+
+bool vector_pays(const SoftmaxForward& softmax, const RowLayout& layout, int vector) {
+  if (vector == 1) return true;
+  if (layout.neighbours().extent % vector != 0) return false;
+  const Access access = access_of(softmax, layout, vector);
+  return access.x_run == widest_access(softmax.x, vector) || access.y_run == widest_access(softmax.y, vector);
+}
+
+ElementBytes element_bytes(const SoftmaxForward& softmax, const RowLayout& layout, int vector) {
+  const Access access = access_of(softmax, layout, vector);
+  const auto bytes = [&](int run, int64_t stride, DType dtype) {
+    const double size = size_of(dtype);
+    return lane_bytes(run * size, vector * static_cast<double>(stride) * size) / run;
+  };
+  const RowDimension& neighbours = layout.neighbours();
+  return {bytes(access.x_run, neighbours.x_stride, softmax.x.dtype),
+          bytes(access.y_run, neighbours.y_stride, softmax.y.dtype)};
 }
 
 int64_t rows_per_image(const SoftmaxForward& softmax) {
@@ -120,23 +217,13 @@ Prelude softmax_prelude(const SoftmaxForward& softmax) {
   return prelude;
 }
 
-Prelude contiguous_prelude(const SoftmaxForward& softmax) {
-  const RowLayout layout = contiguous_rows(softmax).value();
+Prelude rows_prelude(const SoftmaxForward& softmax, const RowLayout& layout, int vector) {
+  const Access access = access_of(softmax, layout, vector);
   Prelude prelude = softmax_prelude(softmax);
-  prelude.constant("X_ROW_STRIDE", layout.x_outer_stride).constant("Y_ROW_STRIDE", layout.y_outer_stride);
+  add_outer(prelude, layout);
+  prelude.constant("X_STEP", layout.neighbours().x_stride).constant("Y_STEP", layout.neighbours().y_stride);
+  prelude.constant("VECTOR", vector).constant("X_RUN", access.x_run).constant("Y_RUN", access.y_run);
   return prelude;
-}
-
-std::optional<std::string> refuse_unless_contiguous(const SoftmaxForward& softmax) {
-  if (contiguous_rows(softmax)) return std::nullopt;
-  if (softmax.row_length() == 0) return "rows must not be empty";
-  return "rows must be contiguous in x and y and lie at regular distances, those of an image together";
-}
-
-bool row_vector_fits(const SoftmaxForward& softmax, int64_t elements) {
-  const std::optional<RowLayout> layout = contiguous_rows(softmax);
-  return layout && vector_fits(layout->three_dimensions(softmax.x, true), {1}, elements) &&
-         vector_fits(layout->three_dimensions(softmax.y, false), {1}, elements);
 }
 
 double compulsory_bytes(const SoftmaxForward& softmax) {

@@ -29,7 +29,8 @@ Estimate predict(const Shape& shape, const SoftmaxForward& softmax, const Target
   const auto rows = static_cast<double>(softmax.rows());
   const auto elements = static_cast<double>(softmax.x.elements());
   // Neighbouring threads take neighbouring rows, so only rows across a contiguous dimension share sectors.
-  const bool shares_sectors = descriptor::strided_rows(softmax).has_value();
+  const bool shares_sectors =
+      !descriptor::refuse_across_rows(softmax) && descriptor::across_rows(softmax).inner.x_stride == 1;
   descriptor::StreamingWork work;
   work.dram_bytes = descriptor::compulsory_bytes(softmax) * (shares_sectors ? 1 : 3);
   const double access = shares_sectors ? 4 : 32;

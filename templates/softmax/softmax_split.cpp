@@ -19,13 +19,13 @@ struct Shape {
 };
 
 std::optional<std::string> refusal(const SoftmaxForward& softmax, const Target&) {
-  if (auto reason = descriptor::refuse_unless_contiguous(softmax)) return reason;
+  if (auto reason = descriptor::refuse_along_rows(softmax)) return reason;
   if (softmax.row_length() <= smallest_block) return "the row is too short to be split";
   return std::nullopt;
 }
 
 bool aligned(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
-  return descriptor::row_vector_fits(softmax, shape.vector);
+  return descriptor::vector_pays(softmax, descriptor::along_rows(softmax), shape.vector);
 }
 
 bool threads_have_work(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
@@ -33,8 +33,8 @@ bool threads_have_work(const Shape& shape, const SoftmaxForward& softmax, const 
 }
 
 Program program(const Shape& shape, const SoftmaxForward& softmax, const Target&, const Emitter& emit) {
-  Prelude prelude = descriptor::contiguous_prelude(softmax);
-  prelude.constant("THREADS", shape.threads).constant("VECTOR", shape.vector).constant("SPLITS", shape.splits);
+  Prelude prelude = descriptor::rows_prelude(softmax, descriptor::along_rows(softmax), shape.vector);
+  prelude.constant("THREADS", shape.threads).constant("SPLITS", shape.splits);
 
   Launch statistics;
   statistics.entry = "softmax_split_statistics";
@@ -58,11 +58,12 @@ Estimate predict(const Shape& shape, const SoftmaxForward& softmax, const Target
   const auto rows = static_cast<double>(softmax.rows());
   const auto elements = static_cast<double>(softmax.x.elements());
   const double bytes = size_of(softmax.x.dtype);
+  const auto moved = descriptor::element_bytes(softmax, descriptor::along_rows(softmax), shape.vector);
 
   descriptor::StreamingWork work;
   const bool rereads_memory = elements * bytes > static_cast<double>(device.l2_bytes) / 2;
   work.dram_bytes = descriptor::compulsory_bytes(softmax) + (rereads_memory ? elements * bytes : 0);
-  work.cache_bytes = elements * bytes * 3;
+  work.cache_bytes = elements * (2 * moved.x + moved.y);
   work.threads = rows * shape.splits * shape.threads;
   const double steps = std::ceil(static_cast<double>(softmax.row_length()) /
                                  (static_cast<double>(shape.threads) * shape.vector * shape.splits));

@@ -1,4 +1,4 @@
-// Softmax or log-softmax of few long contiguous rows: SPLITS blocks share a row, in two kernels.
+// Softmax or log-softmax of few long rows, in any layout: SPLITS blocks share a row, in two kernels.
 //
 // The first leaves the statistics of every part of a row in the workspace, parts[row][split]; the second merges those
 // of its row, always in the same order, and makes its part of the result. Parameters: softmax_split.cpp.
@@ -22,7 +22,7 @@ __device__ __forceinline__ Part part_of_block() {
 extern "C" __global__ void __launch_bounds__(THREADS) softmax_split_statistics(const TX* x, RowStatistics* parts) {
   const Part part = part_of_block();
   const RowStatistics statistics =
-      block_statistics<THREADS, VECTOR>(x + part.row * Index(X_ROW_STRIDE) + part.begin, part.length);
+      block_statistics<THREADS>(x + x_row_offset(part.row) + part.begin * Index(X_STEP), part.length);
   if (threadIdx.x == 0) parts[blockIdx.x] = statistics;
 }
 
@@ -33,7 +33,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   RowStatistics row = RowStatistics::of_nothing();
 #pragma unroll
   for (int split = 0; split < SPLITS; ++split) row.merge(parts[part.row * SPLITS + split]);
-  block_normalise<THREADS, VECTOR, LOG>(x + part.row * Index(X_ROW_STRIDE) + part.begin, y,
-                                        part.row * Index(Y_ROW_STRIDE) + part.begin, part.length, row,
-                                        {alpha, beta, user});
+  block_normalise<THREADS>(x + x_row_offset(part.row) + part.begin * Index(X_STEP), y,
+                           y_row_offset(part.row) + part.begin * Index(Y_STEP), part.length, row, {alpha, beta, user});
 }

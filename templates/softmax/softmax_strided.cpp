@@ -2,7 +2,6 @@
 
 #include "descriptor/parts.h"
 #include "descriptor/streaming_estimate.h"
-#include "descriptor/strided.h"
 #include "kiln/generator/algorithm.h"
 #include "softmax/softmax_rows.h"
 
@@ -20,29 +19,17 @@ struct Shape {
   int keep;         // whether elements stay in registers between the two passes
 };
 
-RowLayout layout_of(const SoftmaxForward& softmax) {
-  return descriptor::strided_rows(softmax).value_or(RowLayout{});
-}
-
 int64_t steps(const Shape& shape, const RowLayout& layout) {
-  return (layout.row + shape.axis_lanes - 1) / shape.axis_lanes;
+  return (layout.axis.extent + shape.axis_lanes - 1) / shape.axis_lanes;
 }
 
 int64_t slices(const Shape& shape, const RowLayout& layout) {
   const int64_t columns = int64_t{shape.inner_lanes} * shape.vector;
-  return (layout.inner + columns - 1) / columns;
-}
-
-std::optional<std::string> refusal(const SoftmaxForward& softmax, const Target&) {
-  if (descriptor::strided_rows(softmax)) return std::nullopt;
-  if (softmax.row_length() == 0) return "rows must not be empty";
-  return "needs a contiguous dimension other than the axis, and the others at a regular distance";
+  return (layout.inner.extent + columns - 1) / columns;
 }
 
 bool aligned(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
-  const RowLayout layout = layout_of(softmax);
-  return descriptor::vector_fits(layout.three_dimensions(softmax.x, true), {2}, shape.vector) &&
-         descriptor::vector_fits(layout.three_dimensions(softmax.y, false), {2}, shape.vector);
+  return descriptor::vector_pays(softmax, descriptor::across_rows(softmax), shape.vector);
 }
 
 bool block_fits(const Shape& shape, const SoftmaxForward&, const Target&) {
@@ -51,7 +38,7 @@ bool block_fits(const Shape& shape, const SoftmaxForward&, const Target&) {
 }
 
 bool fits_registers(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
-  const int64_t kept = shape.keep != 0 ? steps(shape, layout_of(softmax)) : 4;
+  const int64_t kept = shape.keep != 0 ? steps(shape, descriptor::across_rows(softmax)) : 4;
   return kept * shape.vector <= elements_per_thread;
 }
 
@@ -60,31 +47,30 @@ bool shared_memory_fits(const Shape& shape, const SoftmaxForward&, const Target&
 }
 
 bool lanes_have_work(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
-  const RowLayout layout = layout_of(softmax);
-  const bool inner = shape.inner_lanes == 8 || shape.inner_lanes / 2 * shape.vector < layout.inner;
-  return inner && (shape.inner_lanes * shape.axis_lanes <= 32 || shape.axis_lanes / 2 < layout.row);
+  const RowLayout layout = descriptor::across_rows(softmax);
+  const bool inner = shape.inner_lanes == 8 || shape.inner_lanes / 2 * shape.vector < layout.inner.extent;
+  return inner && (shape.inner_lanes * shape.axis_lanes <= 32 || shape.axis_lanes / 2 < layout.axis.extent);
 }
 
 Program program(const Shape& shape, const SoftmaxForward& softmax, const Target&, const Emitter& emit) {
-  const RowLayout layout = layout_of(softmax);
-  Prelude prelude = descriptor::softmax_prelude(softmax);
-  prelude.constant("INNER", layout.inner);
-  prelude.constant("X_OUTER_STRIDE", layout.x_outer_stride).constant("Y_OUTER_STRIDE", layout.y_outer_stride);
-  prelude.constant("X_AXIS_STRIDE", layout.x_axis_stride).constant("Y_AXIS_STRIDE", layout.y_axis_stride);
+  const RowLayout layout = descriptor::across_rows(softmax);
+  Prelude prelude = descriptor::rows_prelude(softmax, layout, shape.vector);
+  prelude.constant("INNER", layout.inner.extent);
+  prelude.constant("X_AXIS_STRIDE", layout.axis.x_stride).constant("Y_AXIS_STRIDE", layout.axis.y_stride);
   prelude.constant("INNER_LANES", shape.inner_lanes).constant("AXIS_LANES", shape.axis_lanes);
-  prelude.constant("VECTOR", shape.vector).flag("KEEP", shape.keep != 0);
+  prelude.flag("KEEP", shape.keep != 0);
 
   Launch launch = descriptor::unary_launch("softmax_strided", shape.inner_lanes * shape.axis_lanes);
-  launch.grid[0] = descriptor::blocks_for_rows(softmax, layout.inner);  // one for each outer index
+  launch.grid[0] = descriptor::blocks_for_rows(softmax, layout.inner.extent);  // one for each outer index
   launch.grid[0].fixed *= slices(shape, layout);
   launch.grid[0].per_n *= slices(shape, layout);
   return Program{{emit.source(prelude)}, {launch}};
 }
 
 Estimate predict(const Shape& shape, const SoftmaxForward& softmax, const Target& target, const DeviceFigures& device) {
-  const RowLayout layout = layout_of(softmax);
+  const RowLayout layout = descriptor::across_rows(softmax);
   const double threads = shape.inner_lanes * shape.axis_lanes;
-  const double blocks = static_cast<double>(softmax.rows()) / static_cast<double>(layout.inner) *
+  const double blocks = static_cast<double>(softmax.rows()) / static_cast<double>(layout.inner.extent) *
                         static_cast<double>(slices(shape, layout));
   const auto elements = static_cast<double>(softmax.x.elements());
   const double bytes = size_of(softmax.x.dtype);
@@ -95,9 +81,10 @@ Estimate predict(const Shape& shape, const SoftmaxForward& softmax, const Target
   const double under_way = std::min(blocks, device.sms * 2048.0 / threads) * threads * taken * shape.vector * bytes;
   const bool rereads_memory = !keep && under_way > static_cast<double>(device.l2_bytes) / 2;
   work.dram_bytes = descriptor::compulsory_bytes(softmax) + (rereads_memory ? elements * bytes : 0);
-  const double sector =
-      descriptor::lane_bytes(shape.inner_lanes * shape.vector * bytes, 32) / (shape.inner_lanes * shape.vector);
-  work.cache_bytes = elements * sector * (keep ? 2 : 3);
+  // A block's piece of a line is at least a sector.
+  const auto moved = descriptor::element_bytes(softmax, layout, shape.vector);
+  const double sector = 32.0 / (shape.inner_lanes * shape.vector);
+  work.cache_bytes = elements * ((keep ? 1 : 2) * std::max(moved.x, sector) + std::max(moved.y, sector));
   const double group = keep ? taken : 4;
   work.threads = blocks * threads;
   work.instructions_per_thread =
@@ -123,7 +110,7 @@ Algorithm softmax_strided() {
       .rule("a thread's elements fit registers", fits_registers)
       .rule("statistics fit shared memory", shared_memory_fits)
       .rule("at least half of the lanes have work", lanes_have_work)
-      .applies(refusal)
+      .applies([](const SoftmaxForward& softmax, const Target&) { return descriptor::refuse_across_rows(softmax); })
       .program(program)
       .estimate(predict);
 }

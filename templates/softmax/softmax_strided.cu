@@ -1,13 +1,13 @@
-// Softmax or log-softmax along an axis that is not the contiguous one: NCHW over its channels, for instance.
+// Softmax or log-softmax along an axis that is not the innermost dimension: NCHW over its channels, for instance.
 //
-// x and y are [OUTER][ROW][INNER] with INNER contiguous. A thread takes VECTOR neighbouring rows, so that neighbouring
-// threads read neighbouring addresses, and every AXIS_LANES-th element of them; the threads that share rows meet in
-// shared memory. With KEEP a thread's elements stay in registers between the one read and the one write; without, rows
-// of any length are read twice. Parameters: softmax_strided.cpp.
+// INNER is the extent of the innermost dimension of x or of y; the others beside the axis number groups of INNER rows.
+// A thread takes VECTOR neighbouring rows, so that neighbouring threads read (or write) neighbouring addresses, and
+// every AXIS_LANES-th element of them; the threads that share rows meet in shared memory. With KEEP a thread's elements
+// stay in registers between the one read and the one write; without, rows of any length are read twice.
+// Parameters: softmax_strided.cpp.
 #include "lib/index.cuh"
 #include "lib/softmax.cuh"
-#include "lib/store.cuh"
-#include "lib/vector.cuh"
+#include "lib/softmax_rows.cuh"
 
 constexpr int COLUMNS = INNER_LANES * VECTOR;  // rows of a block
 constexpr Index SLICES = ceil_div<Index>(INNER, COLUMNS);
@@ -16,14 +16,12 @@ constexpr int GROUP = KEEP ? static_cast<int>(STEPS) : 4;  // elements of a row 
 
 static_assert(INNER % VECTOR == 0, "a vector must not cross the end of the inner dimension");
 
-using Elements = Vector<TX, VECTOR>;
-
 // Elements axis_lane + (step + k) * AXIS_LANES of the thread's rows, for k < GROUP.
 __device__ __forceinline__ void load_group(const TX* x, Index axis_lane, Index step, Elements (&group)[GROUP]) {
 #pragma unroll
   for (int k = 0; k < GROUP; ++k) {
     const Index i = axis_lane + (step + k) * AXIS_LANES;
-    if (i < ROW) group[k] = load<VECTOR>(x + i * Index(X_AXIS_STRIDE));
+    if (i < ROW) group[k] = load_elements(x + i * Index(X_AXIS_STRIDE));
   }
 }
 
@@ -61,8 +59,8 @@ extern "C" __global__ void __launch_bounds__(INNER_LANES* AXIS_LANES)
   const Index outer = static_cast<Index>(blockIdx.x) / SLICES;
   const Index column = static_cast<Index>(blockIdx.x) % SLICES * COLUMNS + inner_lane * VECTOR;
   const bool active = column < INNER;  // idle threads stay for the barrier
-  x += outer * Index(X_OUTER_STRIDE) + column;
-  const Index y_column = outer * Index(Y_OUTER_STRIDE) + column;
+  x += x_row_offset(outer) + column * Index(X_STEP);
+  const Index y_column = y_row_offset(outer) + column * Index(Y_STEP);
 
   Elements group[GROUP];
   RowStatistics rows[VECTOR];
@@ -89,7 +87,7 @@ extern "C" __global__ void __launch_bounds__(INNER_LANES* AXIS_LANES)
       float values[VECTOR];
 #pragma unroll
       for (int j = 0; j < VECTOR; ++j) values[j] = normalised[j](to_float(group[k][j]));
-      store_run<false>(y, y_column + i * Index(Y_AXIS_STRIDE), values, 0, {alpha, beta, user});
+      store_elements(y, y_column + i * Index(Y_AXIS_STRIDE), values, {alpha, beta, user});
     }
   }
 }

@@ -1,11 +1,10 @@
-// Softmax or log-softmax of contiguous rows that fit the registers of LANES neighbouring threads of a warp.
+// Softmax or log-softmax of rows, in any layout, that fit the registers of LANES neighbouring threads of a warp.
 //
 // A row is read once; its maximum, its sum and the result are made from registers. Parameters: softmax_warp.cpp.
 #include "lib/index.cuh"
 #include "lib/reduce.cuh"
 #include "lib/softmax.cuh"
-#include "lib/store.cuh"
-#include "lib/vector.cuh"
+#include "lib/softmax_rows.cuh"
 
 constexpr int STEPS = ceil_div<int>(ROW, LANES* VECTOR);  // vectors of a thread
 
@@ -19,17 +18,17 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const Index row = thread / LANES;
   const int first = static_cast<int>(thread % LANES) * VECTOR;
   const bool active = row < rows;  // idle lanes stay for the shuffles
-  x += row * Index(X_ROW_STRIDE);
-  const Index y_row = row * Index(Y_ROW_STRIDE);
+  x += x_row_offset(row);
+  const Index y_row = y_row_offset(row);
 
   float elements[STEPS][VECTOR];
   float maximum = -infinity();
 #pragma unroll
   for (int step = 0; step < STEPS; ++step) {
     const int i = step * LANES * VECTOR + first;
-    Vector<TX, VECTOR> loaded;
+    Elements loaded;
     const bool inside = active && i < ROW;
-    if (inside) loaded = load<VECTOR>(x + i);
+    if (inside) loaded = load_elements(x + i * Index(X_STEP));
 #pragma unroll
     for (int j = 0; j < VECTOR; ++j) {
       elements[step][j] = inside ? to_float(loaded[j]) : -infinity();
@@ -53,6 +52,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if (!active || i >= ROW) break;
 #pragma unroll
     for (int j = 0; j < VECTOR; ++j) elements[step][j] = normalised(elements[step][j]);
-    store_run<false>(y, y_row + i, elements[step], 0, {alpha, beta, user});
+    store_elements(y, y_row + i * Index(Y_STEP), elements[step], {alpha, beta, user});
   }
 }

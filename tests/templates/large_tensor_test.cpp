@@ -119,6 +119,7 @@ INSTANTIATE_TEST_SUITE_P(
         LargeCase{"pool_global_nchw", "pool_forward x=f16:2x3x7x8:nchw mode=avg window=global"},
         LargeCase{"pool_global_nhwc", "pool_forward x=f16:2x8x7x8:nhwc mode=max window=global"},
         LargeCase{"softmax_warp", "softmax_forward x=f16:2x40 axis=1"},
+        LargeCase{"softmax_block", "softmax_forward x=f16:2x3x40:ncw axis=2"},
         LargeCase{"softmax_strided", "softmax_forward x=f16:2x5x48:ncw axis=1"}));
 
 }  // namespace

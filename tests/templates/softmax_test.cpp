@@ -8,12 +8,13 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-const Names any_strides = {"softmax_simple"};
+const Names trusted = {"softmax_simple"};
 const Names short_rows = {"softmax_simple", "softmax_warp", "softmax_block", "softmax_online"};
 const Names rows = {"softmax_simple", "softmax_warp", "softmax_block", "softmax_online", "softmax_split"};
 const Names long_rows = {"softmax_simple", "softmax_block", "softmax_online", "softmax_split"};
-const Names rows_of_one = {"softmax_simple", "softmax_warp", "softmax_block", "softmax_online", "softmax_strided"};
 const Names strided = {"softmax_simple", "softmax_strided"};
+// Rows that lie along the innermost dimension of one operand and across that of the other, or both at once.
+const Names both_ways = {"softmax_simple", "softmax_warp", "softmax_block", "softmax_online", "softmax_strided"};
 
 class SoftmaxDefaults : public testing::TestWithParam<AlgorithmCase> {};
 
@@ -25,10 +26,7 @@ INSTANTIATE_TEST_SUITE_P(
     ContiguousRows, SoftmaxDefaults,
     testing::Values(AlgorithmCase{"SingleElement", "softmax_forward x=f32:1x1:nc axis=1", short_rows},
                     // Rows of one element lie along the axis and across it.
-                    AlgorithmCase{
-                        "RowsOfOne",
-                        "softmax_forward x=f16:7x1:nc axis=1",
-                        {"softmax_simple", "softmax_warp", "softmax_block", "softmax_online", "softmax_strided"}},
+                    AlgorithmCase{"RowsOfOne", "softmax_forward x=f16:7x1:nc axis=1", both_ways},
                     AlgorithmCase{"Vector", "softmax_forward x=f32:13:n axis=0", short_rows},
                     AlgorithmCase{"Primes", "softmax_forward x=f16:5x37:nc axis=1", short_rows},
                     AlgorithmCase{"PrimesLog", "softmax_forward x=f32:5x37:nc axis=1 mode=log", short_rows},
@@ -42,7 +40,7 @@ INSTANTIATE_TEST_SUITE_P(
                     AlgorithmCase{"DynamicBatch", "softmax_forward x=f32:8x132:nc axis=1 n=?", rows},
                     AlgorithmCase{"EmptyBatch", "softmax_forward x=f32:0x132:nc axis=1", rows},
                     AlgorithmCase{"MixedTypes", "softmax_forward x=f16:3x132:nc y=f32:3x132:nc axis=1", rows},
-                    AlgorithmCase{"EmptyRows", "softmax_forward x=f32:3x0:nc axis=1", any_strides},
+                    AlgorithmCase{"EmptyRows", "softmax_forward x=f32:3x0:nc axis=1", trusted},
                     AlgorithmCase{"PoorlyAligned", "softmax_forward x=f32:3x132:nc@4 axis=1", rows},
                     AlgorithmCase{"RowsWithGaps", "softmax_forward x=f16:5x33:48,1 y=f16:5x33:35,1 axis=1", short_rows},
                     AlgorithmCase{"ChannelsLast", "softmax_forward x=f32:2x21x3x5:nhwc axis=1", short_rows},
@@ -52,22 +50,58 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     RowsAcross, SoftmaxDefaults,
+    testing::Values(AlgorithmCase{"ChannelsFirst", "softmax_forward x=f32:2x21x5x7:nchw axis=1", strided},
+                    AlgorithmCase{"ChannelsFirstLog", "softmax_forward x=bf16:2x21x6x8:nchw axis=1 mode=log", strided},
+                    AlgorithmCase{"ManyChannels", "softmax_forward x=f16:1x131x4x6:nchw axis=1", strided},
+                    AlgorithmCase{"Height", "softmax_forward x=f32:2x3x11x4:nchw axis=2 alpha=any beta=any", strided},
+                    AlgorithmCase{"Batch", "softmax_forward x=f16:9x10:nc axis=0", strided},
+                    AlgorithmCase{"RowsOfOne", "softmax_forward x=f32:2x1x3x5:nchw axis=1", both_ways},
+                    AlgorithmCase{"ThreeColumns", "softmax_forward x=f32:2x5x3:ncw axis=1", strided},
+                    AlgorithmCase{"DynamicBatch", "softmax_forward x=f32:8x6x2x2:nchw axis=1 n=?", strided},
+                    AlgorithmCase{"BatchInnermost", "softmax_forward x=f32:8x6:1,8 axis=1", strided},
+                    AlgorithmCase{"EmptyBatch", "softmax_forward x=f32:0x6x2x2:nchw axis=1", strided},
+                    AlgorithmCase{"MiddleOfFive", "softmax_forward x=f32:2x3x5x2x2:ncdhw axis=2", strided}),
+    case_name);
+
+// Sub-regions, dimension orders and operands that differ in both.
+INSTANTIATE_TEST_SUITE_P(
+    Strides, SoftmaxDefaults,
     testing::Values(
-        AlgorithmCase{"ChannelsFirst", "softmax_forward x=f32:2x21x5x7:nchw axis=1", strided},
-        AlgorithmCase{"ChannelsFirstLog", "softmax_forward x=bf16:2x21x6x8:nchw axis=1 mode=log", strided},
-        AlgorithmCase{"ManyChannels", "softmax_forward x=f16:1x131x4x6:nchw axis=1", strided},
-        AlgorithmCase{"Height", "softmax_forward x=f32:2x3x11x4:nchw axis=2 alpha=any beta=any", strided},
-        AlgorithmCase{"Batch", "softmax_forward x=f16:9x10:nc axis=0", strided},
-        AlgorithmCase{"RowsOfOne", "softmax_forward x=f32:2x1x3x5:nchw axis=1", rows_of_one},
-        AlgorithmCase{"ThreeColumns", "softmax_forward x=f32:2x5x3:ncw axis=1", strided},
-        AlgorithmCase{"DynamicBatch", "softmax_forward x=f32:8x6x2x2:nchw axis=1 n=?", strided},
-        AlgorithmCase{"BatchInnermostDynamic", "softmax_forward x=f32:8x6:1,8 axis=1 n=?", any_strides},
-        AlgorithmCase{"BatchInnermost", "softmax_forward x=f32:8x6:1,8 axis=1", strided},
-        AlgorithmCase{"EmptyBatch", "softmax_forward x=f32:0x6x2x2:nchw axis=1", strided},
-        AlgorithmCase{"SubRegion", "softmax_forward x=f32:2x6x3x3:200,30,7,2 y=f32:2x6x3x3:100,15,5,1 axis=1",
-                      any_strides},
-        AlgorithmCase{"LayoutsDiffer", "softmax_forward x=f32:2x6x3x3:nchw y=f32:2x6x3x3:nhwc axis=1", any_strides},
-        AlgorithmCase{"MiddleOfFive", "softmax_forward x=f32:2x3x5x2x2:ncdhw axis=2", strided}),
+        AlgorithmCase{"RowsOfASubRegion", "softmax_forward x=f32:2x3x5x8:300,90,12,1 y=f32:2x3x5x8:200,60,11,1 axis=3",
+                      short_rows},
+        AlgorithmCase{"LongRowsOfASubRegion",
+                      "softmax_forward x=f16:2x3x264:1400,400,1 y=f16:2x3x264:900,300,1 axis=2 mode=log", rows},
+        AlgorithmCase{"RowsAcrossASubRegion",
+                      "softmax_forward x=f32:2x6x3x4:200,30,8,1 y=f32:2x6x3x4:100,16,5,1 axis=1", strided},
+        AlgorithmCase{"EverySecondElement", "softmax_forward x=f32:2x6x3x3:200,30,7,2 y=f32:2x6x3x3:100,15,5,1 axis=1",
+                      strided},
+        AlgorithmCase{"EveryThirdElementOfARow", "softmax_forward x=f16:5x37:120,3 y=f16:5x37:90,2 axis=1 beta=any",
+                      short_rows},
+        AlgorithmCase{
+            "LongRowsWithHoles",
+            "softmax_forward x=f32:3x5x300:1,2000,6 y=f32:3x5x300:300,900,1 axis=2",
+            {"softmax_simple", "softmax_warp", "softmax_block", "softmax_online", "softmax_split", "softmax_strided"}},
+        AlgorithmCase{"VectorsOfXOnly", "softmax_forward x=f16:3x40:nc y=f32:3x40:41,1 axis=1", short_rows},
+        AlgorithmCase{"VectorsOfYOnly", "softmax_forward x=f16:3x40:nc@2 y=bf16:3x40:nc axis=1", short_rows},
+        AlgorithmCase{"FromNchwToNhwc", "softmax_forward x=f32:2x8x3x4:nchw y=f32:2x8x3x4:nhwc axis=1", both_ways},
+        AlgorithmCase{"FromNhwcToNchw",
+                      "softmax_forward x=f16:2x16x3x8:nhwc y=f16:2x16x3x8:nchw axis=1 alpha=any beta=any", both_ways},
+        AlgorithmCase{"WidthOutermost", "softmax_forward x=bf16:2x5x6x7:wnch y=bf16:2x5x6x7:hwcn axis=1", strided},
+        AlgorithmCase{"FourDimensionsOfRows",
+                      "softmax_forward x=f32:2x3x2x4x5:900,280,130,31,6 y=f32:2x3x2x4x5:1,24,12,3,72 axis=4 mode=log",
+                      both_ways},
+        AlgorithmCase{"FourDimensionsAcross",
+                      "softmax_forward x=f16:2x7x3x2x4:1000,132,40,18,2 y=f16:2x7x3x2x4:1,600,2,280,40 axis=1",
+                      strided},
+        AlgorithmCase{"RepeatedRows", "softmax_forward x=f32:3x4x8:0,8,1 y=f32:3x4x8:ncw axis=2", short_rows},
+        AlgorithmCase{"RepeatedNeighbours", "softmax_forward x=f32:2x6x5:6,1,0 y=f32:2x6x5:ncw axis=1", both_ways},
+        AlgorithmCase{"RepeatedElements", "softmax_forward x=f32:4x6:1,0 y=f32:4x6:nc axis=1", short_rows},
+        AlgorithmCase{"BatchInnermostDynamic", "softmax_forward x=f32:8x6:1,8 axis=1 n=?", short_rows},
+        AlgorithmCase{"BatchInsideDynamic", "softmax_forward x=f16:4x6x5:1,40,8 axis=1 n=?", strided},
+        AlgorithmCase{"SubRegionDynamic", "softmax_forward x=f16:4x24x3x2:300,1,96,32 y=f16:4x24x3x2:nhwc axis=1 n=?",
+                      short_rows},
+        AlgorithmCase{"SubRegionAcrossDynamic", "softmax_forward x=f32:4x6x3x4:200,20,6,1 axis=1 n=?", strided},
+        AlgorithmCase{"EmptyBatch", "softmax_forward x=f32:0x6x2x3:90,15,7,2 axis=1", strided}),
     case_name);
 
 // bf16 is converted without the instruction that later architectures have.
@@ -117,11 +151,18 @@ TEST(SoftmaxConfigs, OfStridedMatchTheReference) {
   expect_pairwise_match("softmax_strided", "softmax_forward x=f32:3x35x3x3:nchw axis=1 mode=log");
 }
 
+// Accesses of different widths in x and in y, and of single elements.
+TEST(SoftmaxConfigs, OfOperandsThatDifferMatchTheReference) {
+  expect_pairwise_match("softmax_warp", "softmax_forward x=f16:3x5x24:144,24,1 y=f32:3x5x24:26,80,1 axis=2");
+  expect_pairwise_match("softmax_strided", "softmax_forward x=f16:2x19x5x8:nchw y=f16:2x19x5x8:nhwc axis=1");
+}
+
 TEST(SoftmaxWithWideOffsets, MatchesTheReference) {
   for (const char* algorithm : {"softmax_simple", "softmax_warp", "softmax_block", "softmax_online", "softmax_split"}) {
     expect_wide_index_matches(algorithm, "softmax_forward x=f16:3x264:nc axis=1");
   }
   expect_wide_index_matches("softmax_strided", "softmax_forward x=f32:2x21x5x7:nchw axis=1");
+  expect_wide_index_matches("softmax_online", "softmax_forward x=f32:2x3x5x8:300,90,12,1 axis=3");
 }
 
 }  // namespace
