@@ -83,18 +83,19 @@ Expressions read_expressions(const std::vector<std::string>& files) {
   Expressions expressions;
   for (const std::string& file : files) {
     try {
-      if (parse_requests(read_file(file), expressions).empty()) continue;
+      (void)parse_requests(read_file(file), expressions);
     } catch (const Error& error) {
       throw Error(error.code(), fmt::format("{}: {}", file, error.message()), error.hint());
     }
-    throw Error(ErrorCode::invalid_argument, fmt::format("{} holds requests", file),
-                "a file for --expression holds definitions of expressions only");
   }
   return expressions;
 }
 
 void add_expressions_to(CLI::App& command, std::vector<std::string>& files) {
-  command.add_option("--expression", files, "a file that defines user code, which requests name as epilogue=user:NAME")
+  command
+      .add_option("--expression", files,
+                  "a file that defines user code, which requests name as epilogue=user:NAME; requests in it are "
+                  "passed over")
       ->allow_extra_args(false);
 }
 

@@ -33,7 +33,8 @@ struct Workload {
   std::vector<NotCovered> not_covered;
 };
 
-/// The expressions that `files` define. Throws Error: parse_error with file and position, io_error.
+/// The expressions that `files` define; requests in them are passed over, so that what KILN_RECORD wrote will do.
+/// Throws Error: parse_error with file and position, io_error.
 Expressions read_expressions(const std::vector<std::string>& files);
 /// Adds --expression to a command.
 void add_expressions_to(CLI::App& command, std::vector<std::string>& files);

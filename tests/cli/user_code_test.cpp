@@ -165,6 +165,16 @@ TEST_F(UserCodeProgram, AUserTemplateThatIsNotHereIsNamedOnImport) {
   EXPECT_THAT(without.out, AllOf(HasSubstr("of conv_stem, which is not here"), HasSubstr("KILN_USER_TEMPLATES")));
 }
 
+TEST_F(UserCodeProgram, TakesExpressionsFromAFileOfRequestsToo) {
+  const std::string file =
+      write("recorded.txt", std::string(leaky) + "softmax_forward x=f32:3x40 epilogue=user:leaky\n");
+  const std::string request = "softmax_forward x=f32:5x9 epilogue=user:leaky";
+  EXPECT_EQ(kiln({"emit", "--expression", file, request}).exit_code, 0);
+  const Outcome none = kiln({"emit", "--expression", write("none.txt", "softmax_forward x=f32:3x40\n"), request});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.err, HasSubstr("there is no expression 'leaky'"));
+}
+
 TEST_F(UserCodeProgram, RefusesAFolderWithoutTemplates) {
   environment_["KILN_USER_TEMPLATES"] = path(".");
   const Outcome outcome = kiln({"emit", "softmax_forward x=f32:3x40"});
