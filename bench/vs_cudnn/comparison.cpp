@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "cudnn_offers.h"
 #include "sides.h"
 
 namespace kiln::bench {
@@ -75,16 +76,14 @@ class RowRun {
     return false;
   }
 
-  // Builds, checks and screens every configuration; keeps the fastest few.
+  // Builds, checks and screens everything that cuDNN offers; keeps the fastest few.
   void screen() {
-    convolution_.emplace(cudnn_, request_);
-    offered_ = convolution_->engine_configs();
-    for (const EngineConfig& config : offered_) {
+    for (const CudnnOffer& offer : cudnn_offers(cudnn_, request_)) {
       ConfigResult& result = row_.configs.emplace_back();
-      result.name = config.name;
-      result.heuristic = config.heuristic;
+      result.name = offer.name;
+      result.heuristic = offer.heuristic;
       try {
-        try_config(config, result);
+        try_offer(offer, result);
       } catch (const WorkspaceTooLarge& error) {
         conclude(result, "too much workspace", error);
       } catch (const Error& error) {
@@ -101,7 +100,9 @@ class RowRun {
                                        [](const auto& a, const auto& b) { return median(a.laps) < median(b.laps); });
     if (best == contenders_.end()) {
       row_.status = "no cuDNN configuration";
-      row_.reason = fmt::format("none of {} offered ran with equal arithmetic", row_.configs.size());
+      row_.reason = row_.configs.empty()
+                        ? "cuDNN offers nothing for it"
+                        : fmt::format("none of {} offered ran with equal arithmetic", row_.configs.size());
       return false;
     }
     opponent_ = std::move(best->side);
@@ -137,17 +138,17 @@ class RowRun {
     result.detail = error.what();
   }
 
-  void try_config(const EngineConfig& config, ConfigResult& result) {
-    if (const auto why = CudnnConvolution::unequal_arithmetic(request_, config)) {
-      result.outcome = "unequal arithmetic";
-      result.detail = *why;
+  void try_offer(const CudnnOffer& offer, ConfigResult& result) {
+    if (!offer.outcome.empty()) {
+      result.outcome = offer.outcome;
+      result.detail = offer.detail;
       return;
     }
     if (clock_.seconds() > limit_ * screening_share && !contenders_.empty()) {
       result.outcome = "no time";
       return;
     }
-    auto side = std::make_unique<CudnnSide>(device_, cudnn_, config, options_.workspace_limit, operands_);
+    auto side = offer.prepare(device_, options_.workspace_limit, operands_);
     result.workspace_bytes = side->workspace_bytes();
     const auto output = judge_.output_of(operands_, stream_, [&] { side->run(0); });
     const double error = judge_.error(output);
@@ -225,9 +226,7 @@ class RowRun {
   OutputJudge judge_;
   std::optional<KilnSide> kiln_;
   std::vector<std::byte> kiln_output_;
-  std::optional<CudnnConvolution> convolution_;
-  std::vector<EngineConfig> offered_;
-  std::vector<Contender> contenders_;  // fastest first; plans of configurations above
+  std::vector<Contender> contenders_;  // fastest first
   std::unique_ptr<CudnnSide> opponent_;
   double estimate_ = 0;
 };

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cudnn_convolution.h"
+#include "cudnn_library.h"
 #include "kiln/context.h"
 #include "kiln/device/context.h"
 #include "kiln/device/stream.h"
@@ -14,7 +14,7 @@
 
 namespace kiln::bench {
 
-/// What became of one engine configuration.
+/// What became of one way that cuDNN offers.
 struct ConfigResult {
   std::string name, heuristic;
   std::string
@@ -59,9 +59,9 @@ double error_limit(DType dtype);
 double relative_error(const std::vector<double>& got, const std::vector<double>& expected);
 
 /// Method: both sides get the same operands in the same layout and permit the same arithmetic (f32 without TF32).
-/// Nothing is prepared outside of the timed runs: transforms of operands count on both sides. Every configuration of
-/// cuDNN's heuristics is built, run, compared with the double-precision reference and screened; the fastest few race;
-/// the winner meets Kiln's choice in pairs of laps round rotating operands, first one first, then the other.
+/// Nothing is prepared outside of the timed runs: transforms of operands count on both sides. Everything that cuDNN
+/// offers (cudnn_offers()) is built, run, compared with the double-precision reference and screened; the fastest few
+/// race; the winner meets Kiln's choice in pairs of laps round rotating operands, first one first, then the other.
 class Comparison {
  public:
   /// All must outlive it. `stream` is that of `cudnn`.

@@ -47,6 +47,12 @@ OperandSets::OperandSets(std::shared_ptr<const device::ContextHandle> context, c
   context_->synchronize();
 }
 
+std::vector<cuda_abi::CUdeviceptr> OperandSets::addresses(size_t set) const {
+  std::vector<cuda_abi::CUdeviceptr> all;
+  for (const device::Buffer& buffer : sets_[set]) all.push_back(buffer.address());
+  return all;
+}
+
 void OperandSets::poison(size_t set) {
   device::copy_to_device(*context_, address(set, output_), contents_[output_].data(), contents_[output_].size());
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "comparison.h"
@@ -13,9 +14,6 @@ namespace {
 
 constexpr int64_t sampled_outputs = 500;
 constexpr uint64_t seed = 1;
-
-// Operands of a convolution without epilogue, in a request's order.
-constexpr size_t x = 0, w = 1, y = 2;
 
 }  // namespace
 
@@ -30,21 +28,35 @@ KilnSide::KilnSide(const std::shared_ptr<const device::ContextHandle>& device, P
 }
 
 void KilnSide::run(cuda_abi::CUstream stream, size_t set) const {
-  plan_.run(stream, addresses_[set], reinterpret_cast<void*>(workspace_.address()));
+  RunValues values;
+  values.clip_lo = clip_lo;
+  values.clip_hi = clip_hi;
+  plan_.run(stream, addresses_[set], reinterpret_cast<void*>(workspace_.address()), values);
 }
 
 WorkspaceTooLarge::WorkspaceTooLarge(int64_t bytes)
     : Error(ErrorCode::unsupported, fmt::format("it asks for {} bytes of workspace", bytes)) {}
 
-CudnnSide::CudnnSide(const std::shared_ptr<const device::ContextHandle>& device, const CudnnHandle& handle,
-                     const EngineConfig& config, int64_t workspace_limit, const OperandSets& operands)
-    : plan_(handle, config) {
-  if (plan_.workspace_bytes() > workspace_limit) throw WorkspaceTooLarge(plan_.workspace_bytes());
-  workspace_ = device::Buffer(device, static_cast<size_t>(plan_.workspace_bytes()));
-  for (size_t set = 0; set < operands.count(); ++set) {
-    packs_.emplace_back(handle.library(), operands.address(set, x), operands.address(set, w), operands.address(set, y),
-                        workspace_.address());
+GraphSide::GraphSide(const std::shared_ptr<const device::ContextHandle>& device, const CudnnHandle& handle,
+                     std::shared_ptr<const void> owner, const std::vector<GraphStep>& steps, int64_t workspace_limit,
+                     const OperandSets& operands)
+    : owner_(std::move(owner)) {
+  for (const GraphStep& step : steps) {
+    plans_.emplace_back(handle, step.config);
+    workspace_bytes_ = std::max(workspace_bytes_, plans_.back().workspace_bytes());
   }
+  if (workspace_bytes_ > workspace_limit) throw WorkspaceTooLarge(workspace_bytes_);
+  workspace_ = device::Buffer(device, static_cast<size_t>(workspace_bytes_));
+  for (size_t set = 0; set < operands.count(); ++set) {
+    std::vector<VariantPack>& packs = packs_.emplace_back();
+    for (const GraphStep& step : steps) {
+      packs.emplace_back(handle.library(), step.bound, operands.addresses(set), workspace_.address());
+    }
+  }
+}
+
+void GraphSide::run(size_t set) const {
+  for (size_t i = 0; i < plans_.size(); ++i) plans_[i].execute(packs_[set][i]);
 }
 
 OutputJudge::OutputJudge(const Request& request, const OperandSets& operands) : spec_(request.at("y")) {
@@ -52,6 +64,8 @@ OutputJudge::OutputJudge(const Request& request, const OperandSets& operands) : 
   for (size_t i = 0; i < request.operands.size(); ++i) {
     bindings.operands[request.operands[i].name] = operands.contents(i);
   }
+  bindings.clip_lo = clip_lo;
+  bindings.clip_hi = clip_hi;
   const reference::Oracle oracle(request, bindings);
   coordinates_ = reference::sample_coordinates(spec_, sampled_outputs, seed);
   for (const auto& coordinate : coordinates_) expected_.push_back(oracle.at(coordinate).value);

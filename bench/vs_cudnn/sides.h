@@ -1,11 +1,12 @@
 // The two sides of a comparison: what can be run on each set of operands.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "cudnn_convolution.h"
+#include "cudnn_graph.h"
 #include "kiln/device/memory.h"
 #include "kiln/plan.h"
 #include "lap_timer.h"
@@ -26,18 +27,50 @@ class KilnSide {
   device::Buffer workspace_;
 };
 
-/// One of cuDNN's plans, bound to every set. Runs on the stream of its handle.
+/// The bounds of the epilogue stage `clip` on both sides: those of ReLU6.
+inline constexpr float clip_lo = 0, clip_hi = 6;
+
+/// One of cuDNN's ways, bound to every set. Runs on the stream of its handle.
 class CudnnSide {
  public:
-  CudnnSide(const std::shared_ptr<const device::ContextHandle>& device, const CudnnHandle& handle,
-            const EngineConfig& config, int64_t workspace_limit, const OperandSets& operands);
-  int64_t workspace_bytes() const { return plan_.workspace_bytes(); }
-  void run(size_t set) const { plan_.execute(packs_[set]); }
+  virtual ~CudnnSide() = default;
+  virtual int64_t workspace_bytes() const = 0;
+  virtual void run(size_t set) const = 0;
+};
+
+/// A graph's engine configuration with what must be bound to it.
+struct GraphStep {
+  const std::vector<Operations::Bound>& bound;
+  const EngineConfig& config;
+};
+
+/// Plans of graphs, run one after the other in one workspace.
+class GraphSide : public CudnnSide {
+ public:
+  /// `owner`: of what the steps refer to; kept as long as the plans. Throws WorkspaceTooLarge, CudnnError, DriverError.
+  GraphSide(const std::shared_ptr<const device::ContextHandle>& device, const CudnnHandle& handle,
+            std::shared_ptr<const void> owner, const std::vector<GraphStep>& steps, int64_t workspace_limit,
+            const OperandSets& operands);
+  int64_t workspace_bytes() const override { return workspace_bytes_; }
+  void run(size_t set) const override;
 
  private:
-  CudnnPlan plan_;
+  std::shared_ptr<const void> owner_;
+  std::vector<CudnnPlan> plans_;
+  int64_t workspace_bytes_ = 0;
   device::Buffer workspace_;
-  std::vector<VariantPack> packs_;
+  std::vector<std::vector<VariantPack>> packs_;  // of each set, for each plan
+};
+
+/// A call without workspace.
+class CallSide : public CudnnSide {
+ public:
+  explicit CallSide(std::function<void(size_t set)> run) : run_(std::move(run)) {}
+  int64_t workspace_bytes() const override { return 0; }
+  void run(size_t set) const override { run_(set); }
+
+ private:
+  std::function<void(size_t set)> run_;
 };
 
 /// A plan that asks for more workspace than is permitted.

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "cudnn_offers.h"
 #include "kiln/version.h"
 #include "results.h"
 
@@ -36,12 +37,29 @@ class VsCudnn : public testing::Test {
   }
   ~VsCudnn() override {
     unsetenv("FAKE_CUDNN_FAILS");
+    unsetenv("FAKE_CUDNN_UNFUSED");
     unsetenv("FAKE_CUDNN_VERSION");
   }
 
   RowResult compare(const std::string& request, double seconds = 60) {
     Comparison comparison(*kiln_, device_, *stream_, *cudnn_, {});
     return comparison.run(Request::parse(request), seconds);
+  }
+
+  // How many ways give what the reference gives: calls, and of each form one engine that computes.
+  int right_offers(const std::string& line) {
+    const Request request = Request::parse(line);
+    OperandSets operands(device_, request);
+    const OutputJudge judge(request, operands);
+    int right = 0;
+    for (const CudnnOffer& offer : cudnn_offers(*cudnn_, request)) {
+      if (!offer.heuristic.empty() && offer.name.find("engine 1 (2=1)") == std::string::npos) continue;
+      const auto side = offer.prepare(device_, int64_t{1} << 30, operands);
+      const double error = judge.error(judge.output_of(operands, *stream_, [&] { side->run(0); }));
+      EXPECT_LT(error, 1e-6) << line << ": " << offer.name;
+      right += error < 1e-6;
+    }
+    return right;
   }
 
   std::shared_ptr<const device::Driver> driver_;
@@ -81,11 +99,91 @@ TEST_F(VsCudnn, BothOutputsAreComparedAndPairsAreComplete) {
   EXPECT_GT(row.roofline_seconds, 0);
 }
 
+TEST_F(VsCudnn, AnEpilogueIsOfferedFusedTwiceAndSeparate) {
+  const RowResult row = compare("conv_forward x=f32:1x6x9x11 w=f32:10x3x3x2 pad=1 groups=2 epilogue=bias+add+clip");
+  EXPECT_EQ(row.status, "compared") << row.reason;
+  ASSERT_EQ(row.configs.size(), 21U);
+  EXPECT_EQ(row.configs[0].name, "fused: engine 1 (2=0)");
+  EXPECT_EQ(row.configs[7].name, "fused, residual first: engine 1 (2=0)");
+  EXPECT_EQ(row.configs[14].name, "separate: engine 1 (2=0), then engine 1 (2=0)");
+  for (const size_t form : {0, 7, 14}) {
+    EXPECT_EQ(row.configs[form + 1].outcome, "timed") << row.configs[form + 1].detail;
+    EXPECT_EQ(row.configs[form + 2].outcome, "unequal arithmetic");
+    EXPECT_EQ(row.configs[form + 4].outcome, "wrong");
+  }
+  EXPECT_GT(row.configs[15].seconds, row.configs[1].seconds) << "two graphs take longer than one";
+  EXPECT_EQ(row.configs[14].workspace_bytes, 64 << 20) << "one workspace serves both";
+  EXPECT_LT(row.difference, 1e-6);
+}
+
+TEST_F(VsCudnn, EveryFormOfEveryEpilogueIsRight) {
+  const std::string conv = "conv_forward x=f32:2x3x5x4:nhwc w=f32:7x3x3x3:nhwc pad=1 epilogue=";
+  for (const char* const epilogue : {"relu", "clip", "add+bias", "add+relu"})
+    EXPECT_EQ(right_offers(conv + epilogue), 2);
+  for (const char* const epilogue : {"bias", "bias+relu", "bias+clip", "bias+add", "bias+add+relu"}) {
+    EXPECT_EQ(right_offers(conv + epilogue), 3) << epilogue;
+  }
+  EXPECT_EQ(right_offers("conv_forward x=f32:2x6x11 w=f32:4x3x3 groups=2 stride=2 epilogue=bias+relu"), 3)
+      << "one axis";
+}
+
+TEST_F(VsCudnn, WhereNothingIsFusedTheSeparateFormMeetsKiln) {
+  setenv("FAKE_CUDNN_UNFUSED", "1", 1);
+  const RowResult row = compare("conv_forward x=f32:1x6x9x11 w=f32:10x6x3x3 pad=1 epilogue=bias", 0);
+  EXPECT_EQ(row.status, "compared") << row.reason;
+  EXPECT_EQ(row.configs[0].name, "fused");
+  EXPECT_EQ(row.configs[0].outcome, "refused");
+  EXPECT_THAT(row.configs[0].detail, HasSubstr("fuses nothing"));
+  EXPECT_EQ(row.cudnn_config, "separate: engine 1 (2=0), then engine 1 (2=0)");
+  EXPECT_LT(row.difference, 1e-6);
+}
+
+TEST_F(VsCudnn, PoolingIsAGraphsOperationAndACall) {
+  const RowResult row = compare("pool_forward x=f32:2x5x13x11 mode=max window=3 stride=2 pad=1");
+  EXPECT_EQ(row.status, "compared") << row.reason;
+  ASSERT_EQ(row.configs.size(), 8U);
+  EXPECT_EQ(row.configs[0].name, "resample: engine 1 (2=0)");
+  EXPECT_EQ(row.configs[0].outcome, "timed") << row.configs[0].detail;
+  EXPECT_EQ(row.configs[4].outcome, "wrong");
+  EXPECT_EQ(row.configs[7].name, "cudnnPoolingForward");
+  EXPECT_EQ(row.configs[7].outcome, "timed") << row.configs[7].detail;
+  EXPECT_EQ(row.cudnn_config, "cudnnPoolingForward") << "it takes the least time";
+  EXPECT_LT(row.difference, 1e-6);
+}
+
+TEST_F(VsCudnn, EveryPoolingIsRightAndWhatTheCallCannotSayIsLeftToTheGraph) {
+  EXPECT_EQ(right_offers("pool_forward x=f32:2x5x13x11:nhwc mode=avg window=3,2 stride=2,3 pad=1,0"), 2);
+  EXPECT_EQ(right_offers("pool_forward x=f32:1x3x9x10 mode=avg_padded window=3 stride=2 pad=1"), 2);
+  EXPECT_EQ(right_offers("pool_forward x=f32:2x5x31 mode=max window=3 stride=2"), 2);
+  EXPECT_EQ(right_offers("pool_forward x=f32:1x5x7x7 mode=avg window=global"), 2);
+  EXPECT_EQ(right_offers("pool_forward x=f32:2x5x12x12 mode=max window=3 stride=2 ceil=1"), 1);
+  EXPECT_EQ(right_offers("pool_forward x=f32:2x5x12x12 mode=avg window=3 stride=2 pad=1,0,0,1"), 1);
+}
+
+TEST_F(VsCudnn, SoftmaxIsACallByChannelAndForRowsByInstance) {
+  const RowResult rows = compare("softmax_forward x=f32:5x37");
+  EXPECT_EQ(rows.status, "compared") << rows.reason;
+  ASSERT_EQ(rows.configs.size(), 2U);
+  EXPECT_EQ(rows.configs[0].name, "cudnnSoftmaxForward by channel");
+  EXPECT_EQ(rows.configs[1].name, "cudnnSoftmaxForward by instance");
+  EXPECT_LT(rows.difference, 1e-6);
+  EXPECT_EQ(right_offers("softmax_forward x=f32:5x37 mode=log"), 2);
+  EXPECT_EQ(right_offers("softmax_forward x=f32:17 axis=0"), 2);
+  EXPECT_EQ(right_offers("softmax_forward x=f32:3x11x5 axis=1"), 1);
+  EXPECT_EQ(right_offers("softmax_forward x=f32:2x3x5x7:nhwc axis=1 mode=log"), 2) << "channels last are rows";
+  EXPECT_EQ(right_offers("softmax_forward x=f32:2x3x2x3x4 axis=2"), 1);
+}
+
 TEST_F(VsCudnn, WhatCannotBeComparedIsReportedWithItsReason) {
-  EXPECT_EQ(compare("pool_forward x=f32:1x2x4x4 mode=max window=2 stride=2").status, "not comparable");
-  EXPECT_THAT(compare("conv_forward x=f32:1x2x4x4 w=f32:2x2x3x3 epilogue=relu").reason, HasSubstr("epilogue"));
+  EXPECT_THAT(compare("pool_forward x=f32:1x2x9x9 mode=max window=2 stride=2 dilation=2").reason,
+              HasSubstr("dilation"));
+  EXPECT_THAT(compare("pool_forward x=f32:1x2x6x6 mode=avg_padded window=3 stride=2 ceil=1").reason,
+              HasSubstr("beyond"));
   EXPECT_THAT(compare("conv_forward x=f32:4x2x4x4 w=f32:2x2x3x3 n=?").reason, HasSubstr("dynamic"));
   EXPECT_THAT(compare("conv_forward x=f32:4x2x4x4 w=f32:2x2x3x3 beta=1").reason, HasSubstr("adds"));
+  const RowResult nothing = compare("softmax_forward x=f32:2x3x2x3x4:9999,999,99,9,1 axis=4");
+  EXPECT_EQ(nothing.status, "no cuDNN configuration");
+  EXPECT_THAT(nothing.reason, HasSubstr("offers nothing"));
   const RowResult half = compare("conv_forward x=f16:1x2x4x4 w=f16:2x2x3x3");
   EXPECT_EQ(half.status, "failed");
   EXPECT_THAT(half.reason, HasSubstr("the fake knows f32 only"));
@@ -100,10 +198,10 @@ TEST_F(VsCudnn, WithoutTimeTheFirstConfigurationStillMeetsKiln) {
 }
 
 TEST_F(VsCudnn, TensorCoresAreEqualArithmeticOnlyBelowF32OrWhereTf32IsPermitted) {
-  const CudnnConvolution convolution(*cudnn_, Request::parse(layer));
-  const auto configs = convolution.engine_configs();
+  auto forms = graph_forms(cudnn_->library(), Request::parse(layer));
+  const auto configs = CudnnGraph(*cudnn_, std::move(forms[0].graphs[0])).engine_configs();
   const auto refused = [&](const std::string& request, size_t config) {
-    return CudnnConvolution::unequal_arithmetic(Request::parse(request), configs[config]).has_value();
+    return unequal_arithmetic(Request::parse(request), configs[config]).has_value();
   };
   EXPECT_TRUE(refused("conv_forward x=f32:1x2x4x4 w=f32:2x2x3x3", 2));
   EXPECT_FALSE(refused("conv_forward x=f32:1x2x4x4 w=f32:2x2x3x3", 0));

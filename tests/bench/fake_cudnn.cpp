@@ -1,19 +1,25 @@
-// A cuDNN for tests: it exports the entry points of cuda_abi/cudnn.h, knows one operation, and computes it on the host,
-// because the emulated device's memory is host memory. Each engine configuration takes a device time of its own: a fill
-// of its workspace. It is as strict about the order of calls as cuDNN.
+// A cuDNN for tests: it exports the entry points of cuda_abi/cudnn.h (those of before the graph API in fake_calls.cpp)
+// and computes on the host, because the emulated device's memory is host memory. Each engine configuration takes a
+// device time of its own: a fill of its workspace. It is as strict about the order of calls as cuDNN.
 //
-// Engines: 1 (knob 2: 0 or 1, the second twice as fast), offered by A; 2, TF32 on tensor cores, and 1 again, by B;
-// 3, which refuses to become a plan; 4, whose results are wrong; 5, which asks for all memory; 6, slow, by fallback.
+// Engines, of any graph: 1 (knob 2: 0 or 1, the second twice as fast), offered by A; 2, TF32 on tensor cores, and 1
+// again, by B; 3, which refuses to become a plan; 4, whose results are wrong; 5, which asks for all memory; 6, slow, by
+// fallback. With FAKE_CUDNN_UNFUSED in the environment, graphs of several operations are not supported.
 #include <cuda_abi/cudnn.h>
 #include <cuda_abi/driver.h>
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <vector>
+
+#include "fake_arithmetic.h"
+#include "fake_state.h"
 
 using namespace cuda_abi;  // NOLINT(google-build-using-namespace): it is the interface implemented here
 
@@ -79,20 +85,22 @@ size_t size_of(cudnnBackendAttributeType_t type) {
     case CUDNN_TYPE_KNOB_TYPE:
     case CUDNN_TYPE_NUMERICAL_NOTE:
     case CUDNN_TYPE_FLOAT:
+    case CUDNN_TYPE_NAN_PROPOGATION:
+    case CUDNN_TYPE_POINTWISE_MODE:
+    case CUDNN_TYPE_RESAMPLE_MODE:
+    case CUDNN_TYPE_PADDING_MODE:
       return 4;
+    case CUDNN_TYPE_BOOLEAN:
+      return 1;
     default:
       return 8;
   }
 }
 
 char last_error[256] = "";  // cuDNN keeps it for each thread; the tests have one
-
-cudnnStatus_t refuse(cudnnStatus_t status, const char* why) {
-  std::snprintf(last_error, sizeof last_error, "%s", why);
-  return status;
-}
-
 CUstream stream_of_handle = nullptr;
+constexpr int64_t handle_bytes = 4 << 20;
+CUdeviceptr memory_of_handle = 0;
 
 // The driver is loaded already, by the process under test.
 template <class Function>
@@ -102,53 +110,98 @@ Function* driver_entry(const char* name) {
   return reinterpret_cast<Function*>(dlsym(library, name));
 }
 
-struct Tensor {
-  std::vector<int64_t> extents, strides;
-  float* data;
-  float& at(int64_t a, int64_t b, int64_t c, int64_t d) const {
-    return data[a * strides[0] + b * strides[1] + c * strides[2] + d * strides[3]];
+// Enqueues a fill on the handle's stream. False if the driver refuses.
+bool fill(CUdeviceptr address, int64_t bytes) {
+  auto* const call = driver_entry<CUresult(CUdeviceptr, unsigned char, size_t, CUstream)>("cuMemsetD8Async");
+  return call(address, 0, static_cast<size_t>(bytes), stream_of_handle) == CUDA_SUCCESS;
+}
+
+// A graph at work: memory by tensor, for those on the way too.
+class Run {
+ public:
+  Run(const Node& pack, float scale) : pack_(pack), scale_(scale) {}
+
+  void apply(const Node& operation) {
+    if (operation.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR) {
+      convolve(operation);
+    } else if (operation.type == CUDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR) {
+      resample(operation);
+    } else {
+      pointwise(operation);
+    }
   }
+
+ private:
+  fake_cudnn::Tensor tensor(const Node& operation, cudnnBackendAttributeName_t name) {
+    const Node& node = operation.node(name);
+    fake_cudnn::Tensor made{node.all<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS),
+                            node.all<int64_t>(CUDNN_ATTR_TENSOR_STRIDES)};
+    const auto id = node.one<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID);
+    const auto ids = pack_.all<int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+    const auto at = static_cast<size_t>(std::find(ids.begin(), ids.end(), id) - ids.begin());
+    if (node.attributes.contains(CUDNN_ATTR_TENSOR_IS_VIRTUAL)) {
+      std::vector<float>& memory = on_the_way_[id];
+      memory.resize(static_cast<size_t>(made.bytes()) / sizeof(float), std::numeric_limits<float>::quiet_NaN());
+      made.data = memory.data();
+    } else {
+      made.data = static_cast<float*>(pack_.all<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS).at(at));
+    }
+    return made;
+  }
+
+  void convolve(const Node& operation) {
+    const fake_cudnn::Tensor x = tensor(operation, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X);
+    const fake_cudnn::Tensor w = tensor(operation, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W);
+    const Node& conv = operation.node(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC);
+    const fake_cudnn::Windows windows{{w.extents[2], w.extents[3]},
+                                      conv.all<int64_t>(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS),
+                                      conv.all<int64_t>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES),
+                                      conv.all<int64_t>(CUDNN_ATTR_CONVOLUTION_DILATIONS)};
+    fake_cudnn::convolve(x, w, tensor(operation, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y), windows, scale_);
+  }
+
+  void resample(const Node& operation) {
+    const Node& node = operation.node(CUDNN_ATTR_OPERATION_RESAMPLE_FWD_DESC);
+    const fake_cudnn::Windows windows{node.all<int64_t>(CUDNN_ATTR_RESAMPLE_WINDOW_DIMS),
+                                      node.all<int64_t>(CUDNN_ATTR_RESAMPLE_PRE_PADDINGS),
+                                      node.all<int64_t>(CUDNN_ATTR_RESAMPLE_STRIDES),
+                                      {1, 1}};
+    const int mode = node.one<int>(CUDNN_ATTR_RESAMPLE_MODE);
+    fake_cudnn::pool(tensor(operation, CUDNN_ATTR_OPERATION_RESAMPLE_FWD_XDESC),
+                     tensor(operation, CUDNN_ATTR_OPERATION_RESAMPLE_FWD_YDESC), windows,
+                     mode == CUDNN_RESAMPLE_MAXPOOL                   ? fake_cudnn::Pooling::max
+                     : mode == CUDNN_RESAMPLE_AVGPOOL_INCLUDE_PADDING ? fake_cudnn::Pooling::average_all
+                                                                      : fake_cudnn::Pooling::average_inside,
+                     scale_);
+  }
+
+  void pointwise(const Node& operation) {
+    const Node& mode = operation.node(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
+    const fake_cudnn::Tensor x = tensor(operation, CUDNN_ATTR_OPERATION_POINTWISE_XDESC);
+    const fake_cudnn::Tensor y = tensor(operation, CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
+    if (mode.one<int>(CUDNN_ATTR_POINTWISE_MODE) == CUDNN_POINTWISE_ADD) {
+      const fake_cudnn::Tensor b = tensor(operation, CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
+      const auto scale = operation.one<float>(CUDNN_ATTR_OPERATION_POINTWISE_ALPHA2);
+      fake_cudnn::for_each(y, [&](int64_t n, int64_t c, int64_t h, int64_t w) {
+        const float added = scale == 0 ? 0 : scale * b.broadcast(n, c, h, w);  // times zero is not read
+        y.at(n, c, h, w) = x.at(n, c, h, w) + added;
+      });
+      return;
+    }
+    const auto clip = [&](cudnnBackendAttributeName_t name, double otherwise) {
+      return static_cast<float>(mode.attributes.contains(name) ? mode.one<double>(name) : otherwise);
+    };
+    const float lo = clip(CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP, 0);
+    const float hi = clip(CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP, std::numeric_limits<double>::infinity());
+    fake_cudnn::for_each(y, [&](int64_t n, int64_t c, int64_t h, int64_t w) {
+      y.at(n, c, h, w) = std::min(std::max(x.at(n, c, h, w), lo), hi);
+    });
+  }
+
+  const Node& pack_;
+  float scale_;
+  std::map<int64_t, std::vector<float>> on_the_way_;
 };
-
-Tensor tensor(const Node& operation, cudnnBackendAttributeName_t name, const Node& pack) {
-  const Node& node = operation.node(name);
-  const auto ids = pack.all<int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
-  const auto id = std::find(ids.begin(), ids.end(), node.one<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID)) - ids.begin();
-  return {node.all<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS), node.all<int64_t>(CUDNN_ATTR_TENSOR_STRIDES),
-          static_cast<float*>(pack.all<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS).at(static_cast<size_t>(id)))};
-}
-
-void convolve(const Node& operation, const Node& pack, float scale) {
-  const Tensor x = tensor(operation, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, pack);
-  const Tensor w = tensor(operation, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, pack);
-  const Tensor y = tensor(operation, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, pack);
-  const Node& conv = operation.node(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC);
-  const auto pads = conv.all<int64_t>(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
-  const auto strides = conv.all<int64_t>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
-  const auto dilations = conv.all<int64_t>(CUDNN_ATTR_CONVOLUTION_DILATIONS);
-  const int64_t groups = x.extents[1] / w.extents[1], per_group = w.extents[0] / groups;
-  const auto element = [&](int64_t n, int64_t k, int64_t p, int64_t q) {
-    double sum = 0;
-    for (int64_t c = 0; c < w.extents[1]; ++c) {
-      for (int64_t r = 0; r < w.extents[2]; ++r) {
-        for (int64_t s = 0; s < w.extents[3]; ++s) {
-          const int64_t h = p * strides[0] - pads[0] + r * dilations[0];
-          const int64_t column = q * strides[1] - pads[1] + s * dilations[1];
-          if (h < 0 || h >= x.extents[2] || column < 0 || column >= x.extents[3]) continue;
-          sum += static_cast<double>(x.at(n, k / per_group * w.extents[1] + c, h, column)) * w.at(k, c, r, s);
-        }
-      }
-    }
-    return static_cast<float>(sum);
-  };
-  for (int64_t n = 0; n < y.extents[0]; ++n) {
-    for (int64_t k = 0; k < y.extents[1]; ++k) {
-      for (int64_t p = 0; p < y.extents[2]; ++p) {
-        for (int64_t q = 0; q < y.extents[3]; ++q) y.at(n, k, p, q) = scale * element(n, k, p, q);
-      }
-    }
-  }
-}
 
 // Copies `values` out as GetAttribute does.
 template <class T>
@@ -166,7 +219,7 @@ cudnnStatus_t give_engines(const std::vector<const Engine*>& found, const Node* 
   *count = static_cast<int64_t>(found.size());
   for (size_t i = 0; elements != nullptr && i < std::min(found.size(), static_cast<size_t>(requested)); ++i) {
     Node& node = *static_cast<Node*>(static_cast<cudnnBackendDescriptor_t*>(elements)[i]);
-    if (node.type != type) return refuse(CUDNN_STATUS_BAD_PARAM, "a descriptor of another type");
+    if (node.type != type) return fake_cudnn::refuse(CUDNN_STATUS_BAD_PARAM, "a descriptor of another type");
     node.engine = found[i];
     node.graph = graph;
     node.finalized = true;
@@ -175,6 +228,21 @@ cudnnStatus_t give_engines(const std::vector<const Engine*>& found, const Node* 
 }
 
 }  // namespace
+
+namespace fake_cudnn {
+
+cudnnStatus_t refuse(cudnnStatus_t status, const char* why) {
+  std::snprintf(last_error, sizeof last_error, "%s", why);
+  return status;
+}
+
+bool pass_time() {
+  return fill(memory_of_handle, handle_bytes);
+}
+
+}  // namespace fake_cudnn
+
+using fake_cudnn::refuse;
 
 extern "C" {
 
@@ -188,11 +256,14 @@ void cudnnGetLastErrorString(char* message, size_t bytes) {
   std::snprintf(message, bytes, "%s", last_error);
 }
 cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
+  if (getenv("FAKE_CUDNN_FAILS") != nullptr) return refuse(CUDNN_STATUS_NOT_INITIALIZED, "no device for the fake");
   *handle = reinterpret_cast<cudnnHandle_t>(8);
-  return getenv("FAKE_CUDNN_FAILS") == nullptr ? CUDNN_STATUS_SUCCESS
-                                               : refuse(CUDNN_STATUS_NOT_INITIALIZED, "no device for the fake");
+  const CUresult result =
+      driver_entry<CUresult(CUdeviceptr*, size_t)>("cuMemAlloc_v2")(&memory_of_handle, handle_bytes);
+  return result == CUDA_SUCCESS ? CUDNN_STATUS_SUCCESS : refuse(CUDNN_STATUS_NOT_INITIALIZED, "no memory for the fake");
 }
 cudnnStatus_t cudnnDestroy(cudnnHandle_t) {
+  driver_entry<CUresult(CUdeviceptr)>("cuMemFree_v2")(memory_of_handle);
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnSetStream(cudnnHandle_t, struct StreamTag* stream) {
@@ -215,13 +286,27 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudn
   const auto* bytes = static_cast<const char*>(elements);
   node.attributes[name] = {type, {bytes, bytes + size_of(type) * static_cast<size_t>(count)}, count};
   if (type != CUDNN_TYPE_BACKEND_DESCRIPTOR) return CUDNN_STATUS_SUCCESS;
-  return node.node(name).finalized ? CUDNN_STATUS_SUCCESS : refuse(CUDNN_STATUS_BAD_PARAM, "its part is not finalized");
+  for (void* const part : node.all<cudnnBackendDescriptor_t>(name)) {
+    if (!static_cast<const Node*>(part)->finalized) {
+      return refuse(CUDNN_STATUS_BAD_PARAM, "its part is not finalized");
+    }
+  }
+  return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
   Node& node = *static_cast<Node*>(descriptor);
-  if (node.type == CUDNN_BACKEND_TENSOR_DESCRIPTOR && node.one<int>(CUDNN_ATTR_TENSOR_DATA_TYPE) != CUDNN_DATA_FLOAT) {
-    return refuse(CUDNN_STATUS_NOT_SUPPORTED, "the fake knows f32 only");
+  if (node.type == CUDNN_BACKEND_TENSOR_DESCRIPTOR) {
+    if (node.one<int>(CUDNN_ATTR_TENSOR_DATA_TYPE) != CUDNN_DATA_FLOAT) {
+      return refuse(CUDNN_STATUS_NOT_SUPPORTED, "the fake knows f32 only");
+    }
+    if (node.attributes.at(CUDNN_ATTR_TENSOR_DIMENSIONS).count != 4) {
+      return refuse(CUDNN_STATUS_NOT_SUPPORTED, "the fake knows two axes only");
+    }
+  }
+  if (node.type == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR && getenv("FAKE_CUDNN_UNFUSED") != nullptr &&
+      node.attributes.at(CUDNN_ATTR_OPERATIONGRAPH_OPS).count > 1) {
+    return refuse(CUDNN_STATUS_NOT_SUPPORTED, "the fake fuses nothing");
   }
   if (node.type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
     node.engine = node.node(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG).engine;
@@ -269,11 +354,13 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t plan, 
   const Node& pack = *static_cast<const Node*>(variant_pack);
   if (!pack.finalized) return refuse(CUDNN_STATUS_BAD_PARAM, "the variant pack is not finalized");
   const auto workspace = pack.one<CUdeviceptr>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
-  auto* const fill = driver_entry<CUresult(CUdeviceptr, unsigned char, size_t, CUstream)>("cuMemsetD8Async");
-  if (fill(workspace, 0, static_cast<size_t>(node.engine->workspace), stream_of_handle) != CUDA_SUCCESS) {
+  if (!fill(workspace, node.engine->workspace)) {
     return refuse(CUDNN_STATUS_EXECUTION_FAILED, "the fill failed");
   }
-  convolve(node.graph->node(CUDNN_ATTR_OPERATIONGRAPH_OPS), pack, node.engine->index == 4 ? 1.5F : 1.0F);
+  Run run(pack, node.engine->index == 4 ? 1.5F : 1.0F);
+  for (void* const operation : node.graph->all<cudnnBackendDescriptor_t>(CUDNN_ATTR_OPERATIONGRAPH_OPS)) {
+    run.apply(*static_cast<const Node*>(operation));
+  }
   return CUDNN_STATUS_SUCCESS;
 }
 

@@ -33,6 +33,11 @@ DeviceTest::DeviceTest()
     : device_(device::ContextHandle::acquire(device::Device(device::Driver::open({test_environment().driver}), 0))),
       environment_(test_environment()) {}
 
+std::string DeviceTest::at_hand(const std::string& built, const std::string& carried) {
+  if (std::filesystem::exists(built)) return built;
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / carried;
+}
+
 ContextOptions DeviceTest::options() const {
   ContextOptions options;
   options.environment = environment_;

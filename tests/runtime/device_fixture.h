@@ -30,6 +30,9 @@ class DeviceTest : public testing::Test {
   /// options() with a database, made anew, in which `candidate` is the winner of `request`.
   ContextOptions options_with_winner(const Request& request, const ExplainedCandidate& candidate) const;
 
+  /// `built`, where the build left it; where these tests were carried elsewhere, what came along under `carried`.
+  static std::string at_hand(const std::string& built, const std::string& carried);
+
   /// Device memory with a copy of `bytes`; lives as long as the test.
   void* upload(std::span<const std::byte> bytes);
   std::vector<std::byte> download(const void* address, size_t bytes) const;

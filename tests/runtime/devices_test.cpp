@@ -30,7 +30,7 @@ class DevicesTest : public DeviceTest {
     EXPECT_NE(mkdtemp(folder.data()), nullptr);
     ContextOptions here = options();
     here.environment->driver = folder + "/libkiln_emulator.so";
-    std::filesystem::copy_file(KILN_EMULATOR_LIBRARY, *here.environment->driver);
+    std::filesystem::copy_file(at_hand(KILN_EMULATOR_LIBRARY, "lib/libkiln_emulator.so"), *here.environment->driver);
     setenv(name, value, 1);
     std::vector<Context> contexts;
     for (here.device = 0; here.device < devices; ++here.device) contexts.emplace_back(here);

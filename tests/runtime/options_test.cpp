@@ -47,7 +47,7 @@ class OptionsTest : public DeviceTest {
     ContextOptions tuned = options();
     tuned.cache = database_;
     tuned.kernel_store = kernels_;
-    tuned.environment->worker = KILN_PROGRAM;
+    if (!tuned.environment->worker) tuned.environment->worker = KILN_PROGRAM;
     tuned.tuning = {mode, 120, 3};
     return tuned;
   }

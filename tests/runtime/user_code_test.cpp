@@ -144,7 +144,7 @@ TEST_F(UserCodeCalls, AreRecordedWithTheirText) {
 
 TEST_F(UserCodeCalls, ContextsTakeUserTemplates) {
   ContextOptions with_template = options();
-  with_template.user_templates = {KILN_EXAMPLES "/user_template"};
+  with_template.user_templates = {at_hand(KILN_EXAMPLES "/user_template", "examples/user_template")};
   const Context context(with_template);
   const Explanation why = context.explain(Request::parse("softmax_forward x=f32:2x3"));
   EXPECT_TRUE(why.chosen.has_value());

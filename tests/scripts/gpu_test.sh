@@ -1,11 +1,16 @@
 #!/usr/bin/env bash
-# scripts/gpu on the emulated device, with the cuDNN of the tests' own in the place of cuDNN: every step, then resumed.
+# scripts/gpu in one command on the emulated device, with the cuDNN of the tests' own in the place of cuDNN: the bundle is
+# made of what is built, held against its limits, unpacked in an empty folder and run, every step; then killed at work,
+# twice, and resumed.
 # usage: gpu_test.sh SOURCE BUILD SCRATCH
 set -euo pipefail
 
 source=$1
 build=$2
 scratch=$3
+target=$scratch/carried
+carried=$target.try/carried
+fake=$build/tests/libfake_cudnn.so
 
 fail() {
   echo "FAILED: $1" >&2
@@ -15,64 +20,123 @@ fail() {
 holds() {
   grep -qF -- "$2" "$1" || { cat "$1" >&2; fail "$1 does not hold '$2'"; }
 }
-
-rm -rf "$scratch"
-mkdir -p "$scratch/bundle/bin" "$scratch/bundle/tests" "$scratch/bundle/requests"
-# As --bundle lays it out; the build has made the programs.
-cp "$build/bundle/kiln" "$build/bundle/bench_vs_cudnn" "$scratch/bundle/bin/"
-for test in device_run_test runtime_test templates_softmax_test templates_pool_test templates_conv_test; do
-  cp "$build/bundle/$test" "$scratch/bundle/tests/"
-done
-cp "$source/scripts/gpu" "$scratch/bundle/gpu"
-echo test >"$scratch/bundle/VERSION"
-cat >"$scratch/bundle/requests/h200_sample.txt" <<'TEXT'
-conv_forward x=f32:1x8x14x14 w=f32:16x8x3x3 pad=1
-conv_forward x=f32:1x16x7x7 w=f32:8x16x1x1
-TEXT
-
-bytes=$(du --bytes --summarize "$scratch/bundle" | cut -f 1)
-[ "$bytes" -le 40000000 ] || fail "the bundle holds $bytes bytes"
-for program in "$scratch"/bundle/bin/* "$scratch"/bundle/tests/*; do
-  foreign=$(ldd "$program" | grep -vE 'linux-vdso|libc\.so\.6|libm\.so\.6|libgcc_s\.so\.1|ld-linux' || true)
-  [ -z "$foreign" ] || fail "$program needs $foreign"
-done
-newest=$(objdump -T "$scratch"/bundle/bin/* "$scratch"/bundle/tests/* | grep -o 'GLIBC_[0-9.]*' | sort -V | tail -n 1)
-[ "$(printf '%s\n' "$newest" GLIBC_2.36 | sort -V | head -n 1)" = "$newest" ] || fail "it needs $newest"
-
-# The emulator stands where a driver would; NVRTC where the machine has it, or in the build.
-unset KILN_DRIVER
-mkdir "$scratch/bundle/lib"
-cp "$build/lib/libkiln_emulator.so" "$scratch/bundle/lib/"
-export FAKE_CUDNN_DRIVER=$scratch/bundle/lib/libkiln_emulator.so
-nvrtc=()
-for library in "$build"/lib/libnvrtc.so.[0-9]*; do [ ! -e "$library" ] || nvrtc=(--nvrtc "$library"); done
-gpu() {
-  "$scratch/bundle/gpu" --run "$scratch/bundle" --out "$scratch/out" --device emulator:0 --minutes 8 \
-    --tests device_run_test "${nvrtc[@]}" "$@"
+# succeeds LOG COMMAND...
+succeeds() {
+  local log=$1
+  shift
+  "$@" >"$log" 2>&1 || { cat "$log" >&2; fail "$*"; }
 }
 
-gpu --cudnn "$build/tests/libfake_cudnn.so" >"$scratch/first.log" 2>&1 || { cat "$scratch/first.log" >&2; fail "the run failed"; }
-summary=$scratch/out/summary.txt
+rm -rf "$scratch"
+mkdir -p "$scratch"
+unset KILN_DRIVER KILN_NVRTC
+export FAKE_CUDNN_DRIVER=$carried/lib/libkiln_emulator.so
+cat >"$scratch/layers.txt" <<'TEXT'
+conv_forward x=f32:1x8x14x14 w=f32:16x8x3x3 pad=1
+conv_forward x=f32:1x16x7x7 w=f32:8x16x1x1 epilogue=bias+relu
+pool_forward x=f32:1x8x14x14 mode=max window=2 stride=2
+softmax_forward x=f32:3x100
+TEXT
+layers=4
+
+# --- One command ------------------------------------------------------------------------------------------------------
+
+out=$target.try/results
+summary=$out/summary.txt
+succeeds "$scratch/try.log" "$source/scripts/gpu" --bundle "$target" --built "$build" --try --requests "$scratch/layers.txt" \
+  --tests device_run_test --cudnn "$fake" --minutes 8
 holds "$summary" "tests: 1 programs passed, 0 failed, 0 out of time"
 holds "$summary" "calibration: calibration.txt"
-holds "$scratch/out/calibration.txt" "copy_efficiency="
+holds "$out/calibration.txt" "copy_efficiency="
 holds "$summary" "tune: tune.txt, report.html"
-holds "$scratch/out/report.html" "</html>"
-holds "$summary" "geometric mean of 2 layers"
-[ "$(wc -l <"$scratch/out/vs_cudnn.jsonl")" -eq 2 ] || fail "vs_cudnn.jsonl does not hold 2 rows"
-holds "$scratch/out/vs_cudnn.jsonl" '"status":"compared"'
+holds "$out/report.html" "</html>"
+holds "$summary" "geometric mean of $layers layers"
+[ "$(grep -c '"status":"compared"' "$out/vs_cudnn.jsonl")" -eq "$layers" ] || fail "not every layer was compared"
+[ -z "$(find "$out" -name '*.partial' -o -name '*.tmp')" ] || fail "it left temporary files"
 
-if gpu >"$scratch/again.log" 2>&1; then fail "results were overwritten"; fi
+# --- What is carried --------------------------------------------------------------------------------------------------
+
+bytes=$(du --bytes --summarize "$carried" | cut -f 1)
+[ "$bytes" -le 40000000 ] || fail "the bundle holds $bytes bytes"
+echo "the bundle holds $bytes bytes"
+for program in bin/kiln bin/bench_vs_cudnn tests/device_run_test tests/runtime_test tests/templates_test lib/libkiln_emulator.so; do
+  foreign=$(ldd "$carried/$program" | grep -vE 'linux-vdso|libc\.so\.6|libm\.so\.6|libgcc_s\.so\.1|ld-linux|statically' || true)
+  [ -z "$foreign" ] || fail "$program needs $foreign"
+done
+newest=$(objdump -T "$carried"/bin/* "$carried"/lib/* "$carried"/tests/* | grep -o 'GLIBC_[0-9.]*' | sort -V | tail -n 1)
+[ "$(printf '%s\n' "$newest" GLIBC_2.36 | sort -V | head -n 1)" = "$newest" ] || fail "it needs $newest"
+"$carried/tests/templates_test" --gtest_list_tests >"$scratch/tests.txt"
+for test in SoftmaxDefaults PoolDefaults ConvDefaults; do holds "$scratch/tests.txt" "/$test."; done
+
+# --- Killed at work, and resumed --------------------------------------------------------------------------------------
+
+nvrtc=()
+for library in "$build"/lib/libnvrtc.so.[0-9]*; do [ ! -e "$library" ] || nvrtc=(--nvrtc "$library"); done
+options=(--device emulator:0 --minutes 8 --requests "$scratch/layers.txt" --tests device_run_test --cudnn "$fake" "${nvrtc[@]}")
+run() {
+  "$carried/gpu" --run "$carried" --out "$out" "${options[@]}" "$@"
+}
+records() {
+  "$carried/bin/kiln" cache export --db "$out/tuning.db" "$scratch/all.pack" >/dev/null 2>&1 || { echo 0; return; }
+  grep -c '^record' "$scratch/all.pack" || true
+}
+rows() {
+  [ ! -e "$out/vs_cudnn.jsonl" ] || wc -l <"$out/vs_cudnn.jsonl"
+}
+# at_work: whether a program of the bundle runs.
+at_work() {
+  local link
+  for link in /proc/[0-9]*/exe; do
+    [[ "$(readlink "$link" 2>/dev/null || true)" != "$carried"/* ]] || return 0
+  done
+  return 1
+}
+# kill_when COUNTER LEAST OPTION...: starts a run and ends it once COUNTER gives at least LEAST.
+kill_when() {
+  local counter=$1 least=$2 pid i found
+  shift 2
+  "$carried/gpu" --run "$carried" --out "$out" "${options[@]}" "$@" >"$scratch/killed.log" 2>&1 &
+  pid=$!
+  for ((i = 0; i < 3000; ++i)); do
+    found=$("$counter")
+    [ "${found:-0}" -lt "$least" ] || break
+    kill -0 "$pid" 2>/dev/null || { cat "$scratch/killed.log" >&2; fail "it ended before it could be killed"; }
+    sleep 0.1
+  done
+  kill -TERM "$pid"
+  wait "$pid" && fail "a killed run succeeded"
+  ! at_work || fail "something goes on after the run was ended"
+}
+
+out=$scratch/killed
+summary=$out/summary.txt
+kill_when records 5
+known=$(records)
+passed=$(stat --format %y "$out"/tests/*.passed)
+calibrated=$(stat --format %y "$out/calibration.txt")
+if run >"$scratch/again.log" 2>&1; then fail "results were overwritten"; fi
 holds "$scratch/again.log" "--resume goes on"
-gpu --resume --cudnn "$build/tests/libfake_cudnn.so" >"$scratch/resumed.log" 2>&1 || { cat "$scratch/resumed.log" >&2; fail "resuming failed"; }
-[ "$(wc -l <"$scratch/out/vs_cudnn.jsonl")" -eq 2 ] || fail "resuming ran rows again"
-holds "$scratch/out/tune.txt" "of them known from before"
-if grep -qF ", 0 of them known" "$scratch/out/tune.txt"; then fail "resuming tuned again"; fi
+kill_when rows 1 --resume
+tried=$(grep -o '[0-9]* candidates tried, [0-9]* of them known' "$out/tune.txt")
+[ "$(cut -d ' ' -f 4 <<<"$tried")" -ge "$known" ] || fail "of $known candidates that were known, it says: $tried"
+all=$(records)
+first=$(head -n 1 "$out/vs_cudnn.jsonl")
+succeeds "$scratch/resumed.log" run --resume
+holds "$summary" "geometric mean of $layers layers"
+holds "$out/tune.txt" "$all candidates tried, $all of them known"
+[ "$(records)" -eq "$all" ] || fail "candidates were tried again"
+[ "$(rows)" -eq "$layers" ] || fail "vs_cudnn.jsonl does not hold $layers rows"
+[ "$(head -n 1 "$out/vs_cudnn.jsonl")" = "$first" ] || fail "a row was run again"
+[ "$(stat --format %y "$out"/tests/*.passed)" = "$passed" ] || fail "tests were run again"
+[ "$(stat --format %y "$out/calibration.txt")" = "$calibrated" ] || fail "it was calibrated again"
 
-rm -rf "$scratch/out"
-gpu --tests '' --cudnn none >"$scratch/without.log" 2>&1 || { cat "$scratch/without.log" >&2; fail "the run without cuDNN failed"; }
-holds "$summary" "comparison with cuDNN: left out"
-"$scratch/bundle/gpu" --run "$scratch/nothing" --out "$scratch/none" >"$scratch/none.log" 2>&1 && fail "it ran without a bundle"
+# --- Without this or that ---------------------------------------------------------------------------------------------
+
+out=$scratch/without
+succeeds "$scratch/without.log" "$carried/gpu" --run "$carried" --out "$out" --device emulator:0 --tests '' --cudnn none \
+  --requests "$scratch/layers.txt" "${nvrtc[@]}"
+holds "$out/summary.txt" "comparison with cuDNN: left out"
+"$carried/gpu" --run "$scratch/nothing" --out "$scratch/none" >"$scratch/none.log" 2>&1 && fail "it ran without a bundle"
 holds "$scratch/none.log" "holds no bundle"
 rm -rf "$scratch"
 echo "scripts/gpu: every step ran"
