@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <span>
 
 #include "kiln/device/memory.h"
 #include "kiln/device/stream.h"
@@ -34,14 +35,13 @@ Memory as_f32(const TensorSpec& like, const TensorSpec& spec, const Memory& memo
 }
 
 Memory bytes_of(const std::vector<float>& values) {
-  Memory bytes(values.size() * sizeof(float));
-  std::memcpy(bytes.data(), values.data(), bytes.size());
-  return bytes;
+  const auto bytes = std::as_bytes(std::span(values));
+  return {bytes.begin(), bytes.end()};
 }
 
 std::vector<float> floats_of(const Memory& bytes) {
   std::vector<float> values(bytes.size() / sizeof(float));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
+  std::copy(bytes.begin(), bytes.end(), std::as_writable_bytes(std::span(values)).begin());
   return values;
 }
 

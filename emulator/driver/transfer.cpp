@@ -41,7 +41,7 @@ void execute_copy(Context& context, Track& track, const CopyWork& copy) {
   for (const CopyWork::Side& side : {copy.destination, copy.source}) {
     if (side.device) require_valid(context, copy.call, side.address, copy.bytes);
   }
-  std::memmove(pointer(copy.destination.address), pointer(copy.source.address), copy.bytes);
+  if (copy.bytes != 0) std::memmove(pointer(copy.destination.address), pointer(copy.source.address), copy.bytes);
   if (copy.destination.device) {
     context.memory().mark_copied(copy.destination.address, copy.source.address, copy.bytes);
   }

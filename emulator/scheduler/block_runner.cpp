@@ -53,8 +53,8 @@ BlockRunner::BlockRunner(const LaunchRequest& request, std::atomic<uint32_t>& fe
   parameters_.reset(allocate(kernel_.info.parameter_bytes));
   std::memset(shared_.get(), 0, shared_bytes + shared_padding);
   std::memset(local_.get(), 0, size_t{code_.local_bytes} * warp_lanes * warps_.size());
-  std::memcpy(parameters_.get(), request.parameters.data(),
-              std::min<size_t>(request.parameters.size(), kernel_.info.parameter_bytes));
+  const size_t given = std::min<size_t>(request.parameters.size(), kernel_.info.parameter_bytes);
+  std::copy_n(request.parameters.begin(), given, parameters_.get());
   block_.launch = &request_;
   block_.code = &code_;
   block_.kernel_name = kernel_.info.name;
