@@ -56,6 +56,10 @@ std::int64_t checksum_of(const DeviceEntry& d) {
   return fields.hash();
 }
 
+std::int64_t checksum_of(const DeviceCalibration& c) {
+  return Fields().add(c.device).add(c.figures).add(c.created_ms).hash();
+}
+
 std::int64_t checksum_of_front(std::string_view bytes, std::string_view device, std::span<const FrontEntry> entries) {
   Fields fields;
   fields.add(bytes).add(device);

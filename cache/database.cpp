@@ -193,6 +193,18 @@ std::vector<Quarantine> Database::quarantine() const {
   return impl_->read([](Store& store) { return store.quarantine(); });
 }
 
+Kept Database::put_calibration(const DeviceCalibration& calibration) {
+  require_line("calibration: device", calibration.device, max_name_bytes, false);
+  require_line("calibration: figures", calibration.figures, max_name_bytes, false);
+  return impl_->write([&](Store& store) { store.put_calibration(calibration); });
+}
+
+std::optional<DeviceCalibration> Database::calibration(std::string_view device) const {
+  const auto all = impl_->read([](Store& store) { return store.calibrations(); });
+  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& known) { return known.device == device; });
+  return found == all.end() ? std::nullopt : std::optional(*found);
+}
+
 std::vector<DeviceEntry> Database::devices() const {
   return impl_->read([](Store& store) { return store.devices(); });
 }

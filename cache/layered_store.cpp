@@ -66,6 +66,7 @@ void LayeredStore::enter_memory() {
     for (const DeviceEntry& device : file.devices()) memory_->put_device(device);
     for (const Session& session : file.sessions()) memory_->put_session(session);
     for (const Quarantine& entry : file.quarantine()) memory_->put_quarantine(entry);
+    for (const DeviceCalibration& calibration : file.calibrations()) memory_->put_calibration(calibration);
   });
 }
 

@@ -100,8 +100,20 @@ CREATE VIEW candidates AS
   JOIN algorithms ON algorithms.id = records.algorithm_id;
 )sql";
 
-constexpr std::array<Migration, 2> all_migrations = {
-    Migration{1, [](Connection& db) { db.execute(version_1); }}, Migration{2, seal},  // checksums
+// Version 3: what devices were measured to reach.
+constexpr const char* version_3 = R"sql(
+CREATE TABLE calibrations(
+  device TEXT PRIMARY KEY NOT NULL,
+  figures TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  checksum INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+)sql";
+
+constexpr std::array<Migration, 3> all_migrations = {
+    Migration{1, [](Connection& db) { db.execute(version_1); }},
+    Migration{2, seal},  // checksums
+    Migration{3, [](Connection& db) { db.execute(version_3); }},
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Store: devices, sessions and quarantine. store_records.cpp has the rest.
+// Store: devices, sessions, quarantine and calibrations. store_records.cpp has the rest.
 #include "store.h"
 
 #include "checksum.h"
@@ -87,6 +87,22 @@ std::optional<Quarantine> Store::find_quarantine(std::string_view source_digest,
   if (!query.step()) return std::nullopt;
   return Quarantine{std::string(source_digest), std::string(device),        std::string(driver_version),
                     std::string(nvrtc_version), std::string(query.text(0)), query.integer(1)};
+}
+
+void Store::put_calibration(const DeviceCalibration& c) {
+  db_.query("INSERT OR REPLACE INTO calibrations(device, figures, created, checksum) VALUES (?1, ?2, ?3, ?4)", c.device,
+            c.figures, c.created_ms, checksum_of(c))
+      .run();
+}
+
+std::vector<DeviceCalibration> Store::calibrations() {
+  std::vector<DeviceCalibration> result;
+  Query query = db_.query("SELECT device, figures, created, checksum FROM calibrations ORDER BY device");
+  while (query.step()) {
+    result.push_back({std::string(query.text(0)), std::string(query.text(1)), query.integer(2)});
+    if (checksum_of(result.back()) != query.integer(3)) throw_damaged();
+  }
+  return result;
 }
 
 std::vector<Quarantine> Store::quarantine() {

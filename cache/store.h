@@ -56,6 +56,9 @@ class Store {
                                             std::string_view driver_version, std::string_view nvrtc_version);
   std::vector<Quarantine> quarantine();
 
+  void put_calibration(const DeviceCalibration& calibration);
+  std::vector<DeviceCalibration> calibrations();
+
   std::vector<DeviceEntry> devices();
   std::vector<Record> records(std::string_view request, std::string_view device);
   std::vector<Record> records_of_session(std::string_view session);

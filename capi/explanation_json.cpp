@@ -31,6 +31,8 @@ std::string json_of(const Explanation& why) {
   const Json object = {{"request", why.request.key()},
                        {"device", why.device},
                        {"roofline_seconds", why.roofline_seconds},
+                       {"calibrated", why.calibrated},
+                       {"calibration", why.calibration},
                        {"chosen", why.chosen ? json_of(*why.chosen) : Json(nullptr)},
                        {"stored", json_of(why.stored)},
                        {"estimated", json_of(why.estimated)},

@@ -3,11 +3,16 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 
 #include "commands.h"
+#include "kiln/cache/database.h"
+#include "kiln/cache/record.h"
 #include "kiln/calibration/calibrate.h"
 #include "kiln/device/nvrtc.h"
 #include "kiln/execution/target.h"
+#include "kiln/runtime/settings.h"
 #include "table.h"
 #include "words.h"
 
@@ -58,6 +63,18 @@ std::string print_text(const device::DeviceInfo& info, const calibration::Findin
   return fmt::format("{}\n\n{}\n{}", info.id(), table.print(), reads.print());
 }
 
+// Nothing where no folder is known and where the user wants none.
+std::optional<std::string> database_path(const CalibrateOptions& options, const Environment& environment) {
+  return cache_path(options.database.empty() ? std::nullopt : std::optional(options.database), environment);
+}
+
+int keep(const std::string& path, const device::DeviceInfo& info, const Calibration& calibration) {
+  auto database = cache::Database::open(
+      path, {}, [](const cache::Announcement& trouble) { fmt::print(stderr, "kiln: {}\n", trouble.text()); });
+  const cache::Kept kept = database.put_calibration({info.id(), calibration.print(), cache::utc_now_ms()});
+  return kept == cache::Kept::durably ? success : io;
+}
+
 }  // namespace
 
 int calibrate_device(const CalibrateOptions& options) {
@@ -68,7 +85,15 @@ int calibrate_device(const CalibrateOptions& options) {
   const device::DeviceInfo& info = context->device().info();
   const calibration::Findings findings = calibration::calibrate(context, *nvrtc);
   fmt::print("{}", options.json ? print_json(info, findings) : print_text(info, findings));
-  return success;
+
+  const std::optional<std::string> path = database_path(options, environment);
+  if (!path) {
+    fmt::print(stderr, "kiln: there is no tuning database: the figures are not kept (give --db FILE)\n");
+    return success;
+  }
+  const int exit_code = keep(*path, info, findings.calibration);
+  if (exit_code == success && !options.json) fmt::print("\nkept in {}: predictions are drawn from it\n", *path);
+  return exit_code;
 }
 
 }  // namespace kiln::cli

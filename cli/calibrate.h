@@ -1,16 +1,20 @@
 // kiln devices --calibrate: what a device reaches.
 #pragma once
 
+#include <string>
+
 #include "device_choice.h"
 
 namespace kiln::cli {
 
 struct CalibrateOptions {
   DeviceChoice device;
+  std::string database;  ///< Empty: that of tuning.
   bool json = false;
 };
 
-/// Measures and prints. Returns the exit code; throws Error.
+/// Measures, prints, and keeps the figures in the tuning database, for predictions. Returns the exit code; throws
+/// Error.
 int calibrate_device(const CalibrateOptions& options);
 
 }  // namespace kiln::cli

@@ -67,10 +67,13 @@ void add_devices(CLI::App& app, int& exit_code) {
   };
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("devices", "list the devices, the drivers behind them, and the compiler");
-  CLI::Option* calibrate = command->add_flag("--calibrate", options->calibrate, "measure what a device reaches");
+  CLI::Option* calibrate = command->add_flag("--calibrate", options->calibrate,
+                                             "measure what a device reaches, for predictions to be drawn from");
   options->calibration.device.add_to(*command);
+  command->add_option("--db", options->calibration.database,
+                      "where to keep it (default: KILN_CACHE, else the user's cache folder)");
   command->add_flag("--json", options->calibration.json, "print the figures as JSON");
-  for (const char* name : {"--device", "--json"}) command->get_option(name)->needs(calibrate);
+  for (const char* name : {"--device", "--db", "--json"}) command->get_option(name)->needs(calibrate);
   command->footer("Example: kiln devices --calibrate --device cuda:0");
   command->callback(
       [options, &exit_code] { exit_code = options->calibrate ? calibrate_device(options->calibration) : devices(); });

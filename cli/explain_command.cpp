@@ -90,6 +90,9 @@ int explain(const ExplainOptions& options) {
   bool served = true;
   for (const tuner::Job& job : workload.jobs) {
     const Explanation why = context.explain(job.request);
+    if (&job == &workload.jobs.front()) {
+      fmt::print("predictions: {}\n", predictions_text(why.calibrated, why.calibration));
+    }
     fmt::print("\n");
     print_explanation(why);
     if (database) print_trials(*database, job.request.key(), context.device_id(), is_current(catalogue));

@@ -141,6 +141,7 @@ int tune(const TuneOptions& options) {
 
   std::vector<tuner::JobResult> results;
   size_t reused = 0;
+  std::optional<Calibration> calibration;
   {
     ProgressDisplay display(options.quiet);
     Tuning tuning(catalogue, *laboratory, database, session,
@@ -148,6 +149,7 @@ int tune(const TuneOptions& options) {
     const StopOnInterrupt guard(tuning);
     results = tuning.run(workload.jobs);
     reused = tuning.reused();
+    calibration = tuning.calibration();
   }
   const TuneReport report{laboratory->apparatus(),
                           results,
@@ -156,7 +158,8 @@ int tune(const TuneOptions& options) {
                           reused,
                           options.input.text,
                           command_line(options),
-                          cache::format_utc(cache::utc_now_ms())};
+                          cache::format_utc(cache::utc_now_ms()),
+                          calibration};
   fmt::print("{}", options.json ? print_json(report) : print_table(report));
   if (page) page->publish(print_page(report));
   if (was_stopped(results)) return interrupted;

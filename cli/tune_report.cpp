@@ -206,6 +206,8 @@ std::string print_json(const TuneReport& report) {
                          {"driver_version", report.apparatus.driver_version},
                          {"nvrtc_version", report.apparatus.nvrtc_version},
                          {"time", kind_of_time(report.apparatus)},
+                         {"calibrated", report.calibration.has_value()},
+                         {"calibration", report.calibration.value_or(Calibration{}).print()},
                          {"database", report.database},
                          {"layers", nlohmann::json::array()},
                          {"not_covered", nlohmann::json::array()}};

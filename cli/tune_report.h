@@ -1,11 +1,13 @@
 // What `kiln tune` says in the end: a table, or JSON.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "input.h"
+#include "kiln/generator/calibration.h"
 #include "kiln/tuner/laboratory.h"
 #include "kiln/tuner/session.h"
 
@@ -20,6 +22,8 @@ struct TuneReport {
   std::string workload;  ///< The input as the user named it.
   std::string command;   ///< The command line that does the same again.
   std::string created;   ///< When the session ended, UTC.
+  /// What predictions were drawn from: as Tuning::calibration().
+  std::optional<Calibration> calibration{};
 };
 
 std::string print_table(const TuneReport& report);

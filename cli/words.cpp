@@ -112,6 +112,11 @@ std::string percent_text(double share) {
   return fmt::format("{:.1f}%", 100 * share);
 }
 
+std::string predictions_text(bool calibrated, const std::string& figures) {
+  return fmt::format("{}: {}", calibrated ? "calibrated on this device" : "assumed, this device is not calibrated",
+                     figures);
+}
+
 std::string ratio_text(double ratio) {
   return fmt::format("{:.2f}x", ratio);
 }

@@ -13,6 +13,8 @@ std::string summary(const Request& request);
 std::string time_text(double seconds);
 /// `42.0%`.
 std::string percent_text(double share);
+/// `calibrated on this device: copy_efficiency=0.85 ...`, or what is assumed. `figures` as Calibration prints them.
+std::string predictions_text(bool calibrated, const std::string& figures);
 /// `1.25x`.
 std::string ratio_text(double ratio);
 

@@ -64,7 +64,7 @@ void Context::Impl::load_cache(const ContextOptions& options, const Environment&
   } else if (tunes) {
     database_ = cache::Database::in_memory();
   }
-  if (database_) maker_.winners().load(*database_);
+  if (database_) maker_.take_from(*database_);
   if (!tunes) database_.reset();
   for (const std::string& pack : pack_paths(options.packs, environment)) maker_.winners().load_pack(pack);
   if (!options.locked) {  // which names what it is locked to

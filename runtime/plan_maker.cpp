@@ -73,6 +73,13 @@ PlanMaker::PlanMaker(const ContextOptions& options, const Environment& environme
       filter_{options.workspace_limit, options.deterministic},
       locked_(options.locked) {}
 
+void PlanMaker::take_from(const cache::Database& database) {
+  winners_.load(database);
+  const std::optional<Calibration> known = calibration_in(database, device_id_);
+  if (known) figures_.calibration = *known;
+  calibrated_ = known.has_value();
+}
+
 Selector PlanMaker::selector() const {
   return {catalogue_, winners_, kernels_.bundles(), kernels_.target(), figures_, filter_};
 }
@@ -152,6 +159,8 @@ Explanation PlanMaker::explain(const Request& request) const {
   Explanation result;
   result.request = request;
   result.device = device_id_;
+  result.calibrated = calibrated_;
+  result.calibration = figures_.calibration.print();
   result.roofline_seconds = roofline_seconds(request, kernels_.target(), figures_);
   for (const Selection& selection : selector().stored(request)) result.stored.push_back(explained(selection));
   for (const Selection& selection : selector().bundled(request)) result.stored.push_back(explained(selection));

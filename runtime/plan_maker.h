@@ -7,6 +7,7 @@
 
 #include "kernel_supply.h"
 #include "kiln/base/environment.h"
+#include "kiln/cache/database.h"
 #include "kiln/cache/winners.h"
 #include "kiln/context.h"
 #include "kiln/device/context.h"
@@ -23,6 +24,9 @@ class PlanMaker {
   PlanMaker(const ContextOptions& options, const Environment& environment,
             std::shared_ptr<const device::ContextHandle> context,
             const std::function<void(const std::string&)>& announce);
+
+  /// Takes the winners of `database`, and what this device was measured to reach, for predictions. Before any plan.
+  void take_from(const cache::Database& database);
 
   /// As Context::plan(), without keeping the plan.
   std::shared_ptr<const LoadedPlan> make(const Request& request);
@@ -45,6 +49,7 @@ class PlanMaker {
   KernelSupply kernels_;
   Catalogue catalogue_;
   DeviceFigures figures_;
+  bool calibrated_ = false;
   std::string device_id_;
   std::string description_;
   cache::Winners winners_;

@@ -19,6 +19,11 @@ cache::Resources resources_of(const tuner::Trial& trial) {
 
 }  // namespace
 
+std::optional<Calibration> calibration_in(const cache::Database& database, const std::string& device_id) {
+  const std::optional<cache::DeviceCalibration> stored = database.calibration(device_id);
+  return stored ? Calibration::parse(stored->figures) : std::nullopt;
+}
+
 cache::DeviceEntry device_entry(const device::DeviceInfo& info) {
   return {info.id(), info.name, info.cc_major, info.cc_minor, info.sms, info.emulated};
 }

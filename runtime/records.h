@@ -4,11 +4,17 @@
 #include <optional>
 #include <string>
 
+#include "kiln/cache/database.h"
 #include "kiln/cache/record.h"
 #include "kiln/device/device.h"
+#include "kiln/generator/calibration.h"
 #include "kiln/tuner/trial.h"
 
 namespace kiln {
+
+/// What `database` knows of how near a device comes to its nominal figures; nothing if it holds nothing that this
+/// library can read.
+std::optional<Calibration> calibration_in(const cache::Database& database, const std::string& device_id);
 
 cache::DeviceEntry device_entry(const device::DeviceInfo& info);
 

@@ -17,6 +17,11 @@ std::string new_session_id() {
   return fmt::format("{}-{}", cache::utc_now_ms(), getpid());
 }
 
+tuner::SessionOptions with_calibration(tuner::SessionOptions options, const std::optional<Calibration>& calibration) {
+  options.calibration = calibration;
+  return options;
+}
+
 // What a session tunes: equal plans can resume each other.
 std::string plan_of(const std::vector<tuner::Job>& jobs) {
   Digest digest;
@@ -32,7 +37,8 @@ Tuning::Tuning(const Catalogue& catalogue, tuner::Laboratory& laboratory, cache:
       database_(database),
       apparatus_(laboratory.apparatus()),
       session_id_(new_session_id()),
-      session_(catalogue, laboratory, std::move(options),
+      calibration_(options.calibration ? options.calibration : calibration_in(database, apparatus_.device.id())),
+      session_(catalogue, laboratory, with_calibration(std::move(options), calibration_),
                {.sink = [this](const tuner::Trial& trial) { store(trial); },
                 .known = [this](const Request& request, const Choice& choice, const std::string& algorithm,
                                 const std::string& source) { return known(request, choice, algorithm, source); },

@@ -24,15 +24,16 @@ double steady_seconds() {
 
 }  // namespace
 
-Engine::Engine(const Catalogue& catalogue, Laboratory& laboratory, const SessionOptions& options,
-               const SessionCallbacks& callbacks, Quarantine& quarantine, const std::atomic<bool>& stop)
+Engine::Engine(const Catalogue& catalogue, Laboratory& laboratory, const Apparatus& apparatus,
+               const SessionOptions& options, const SessionCallbacks& callbacks, Quarantine& quarantine,
+               const std::atomic<bool>& stop)
     : catalogue_(catalogue),
       laboratory_(laboratory),
       options_(options),
       callbacks_(callbacks),
       quarantine_(quarantine),
       stop_(stop),
-      apparatus_(laboratory.apparatus()),
+      apparatus_(apparatus),
       clock_(options.clock ? options.clock : steady_seconds) {}
 
 std::vector<JobResult> Engine::run(const std::vector<Job>& jobs, const std::vector<size_t>& order) {

@@ -14,7 +14,7 @@ namespace kiln::tuner {
 
 class Engine {
  public:
-  Engine(const Catalogue& catalogue, Laboratory& laboratory, const SessionOptions& options,
+  Engine(const Catalogue& catalogue, Laboratory& laboratory, const Apparatus& apparatus, const SessionOptions& options,
          const SessionCallbacks& callbacks, Quarantine& quarantine, const std::atomic<bool>& stop);
 
   /// Results in the order of `jobs`; tuned in the order of `order`.

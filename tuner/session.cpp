@@ -37,8 +37,10 @@ Session::Session(const Catalogue& catalogue, Laboratory& laboratory, SessionOpti
     : catalogue_(catalogue), laboratory_(laboratory), options_(std::move(options)), callbacks_(std::move(callbacks)) {}
 
 std::vector<JobResult> Session::run(const std::vector<Job>& jobs) {
-  Engine engine(catalogue_, laboratory_, options_, callbacks_, quarantine_, stop_);
-  return engine.run(jobs, tuning_order(jobs, catalogue_, laboratory_.apparatus()));
+  Apparatus apparatus = laboratory_.apparatus();
+  if (options_.calibration) apparatus.figures.calibration = *options_.calibration;
+  Engine engine(catalogue_, laboratory_, apparatus, options_, callbacks_, quarantine_, stop_);
+  return engine.run(jobs, tuning_order(jobs, catalogue_, apparatus));
 }
 
 std::vector<size_t> tuning_order(const std::vector<Job>& jobs, const Catalogue& catalogue, const Apparatus& apparatus) {

@@ -131,6 +131,8 @@ std::string provenance(const TuneReport& report) {
   text += provenance_row("device", apparatus.device.id());
   text += provenance_row("driver", fmt::format("{}: {}", apparatus.driver_version, apparatus.driver_description));
   text += provenance_row("NVRTC", apparatus.nvrtc_version);
+  text += provenance_row("predictions", predictions_text(report.calibration.has_value(),
+                                                         report.calibration.value_or(Calibration{}).print()));
   text += provenance_row("records", report.database);
   for (const auto& [algorithm, of_algorithm] : digests) {
     for (const std::string& digest : of_algorithm) text += provenance_row(escaped(algorithm), digest);

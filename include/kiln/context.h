@@ -89,6 +89,10 @@ struct Explanation {
   /// The larger of the arithmetic at the device's f32 FMA peak and the compulsory memory traffic. No algorithm of f32
   /// arithmetic can be faster; for f16 and bf16 (or tf32) tensor cores could.
   double roofline_seconds = 0;
+  /// Whether predictions are drawn from what this device was measured to reach (`kiln devices --calibrate`), or from
+  /// what is assumed of any.
+  bool calibrated = false;
+  std::string calibration;                    ///< Those figures: `copy_efficiency=0.9 l2_bytes_per_clock=46.6 ...`
   std::vector<ExplainedCandidate> stored;     ///< From the cache, packs and bundles, in order of precedence.
   std::vector<ExplainedCandidate> estimated;  ///< The best predictions, best first.
   std::vector<ExplainedRefusal> refused;      ///< Algorithms that cannot serve the request, and why.

@@ -6,11 +6,8 @@
 namespace kiln::descriptor {
 namespace {
 
-constexpr double launch_seconds = 2.5e-6;    // a dependent launch on a stream, empty kernel
-constexpr double copy_efficiency = 0.9;      // of the nominal memory bandwidth
-constexpr double issue_per_clock = 4;        // warp instructions per SM
-constexpr double l2_bytes_per_clock = 46.6;  // per SM
-constexpr double sectors_per_clock = 4;      // of L1, per SM
+constexpr double issue_per_clock = 4;    // warp instructions per SM
+constexpr double sectors_per_clock = 4;  // of L1, per SM
 
 double resident_blocks(const BlockWork& block, const Arch& arch) {
   const double warps = std::ceil(block.threads / 32);
@@ -22,13 +19,14 @@ double resident_blocks(const BlockWork& block, const Arch& arch) {
 }
 
 // Clocks that an SM takes for `count` blocks side by side.
-double round_clocks(const BlockWork& block, const Arch& arch, double count) {
+double round_clocks(const BlockWork& block, const Arch& arch, const Calibration& reached, double count) {
   const double warps = count * std::ceil(block.threads / 32);
   const double rate = std::min(issue_per_clock, warps) * warps / (warps + block.warps_at_half_rate);
-  const double fma_rate = rate * arch.f32_lanes_per_sm / (32 * issue_per_clock);
+  const double fma_rate = rate * arch.f32_lanes_per_sm / (32 * issue_per_clock) * reached.fma_efficiency;
   // Shared memory and L1 are one memory with one path to the lanes.
   const double on_chip =
-      std::max(block.shared_wavefronts + block.global_sectors / sectors_per_clock, block.l2_bytes / l2_bytes_per_clock);
+      std::max(block.shared_wavefronts / reached.shared_efficiency + block.global_sectors / sectors_per_clock,
+               block.l2_bytes / reached.l2_bytes_per_clock);
   return std::max(
       {count * block.instructions / rate, count * block.fma / fma_rate, count * on_chip, block.latency_clocks});
 }
@@ -42,19 +40,21 @@ Estimate grid_estimate(const GridWork& work, const Arch& arch, const DeviceFigur
   const double resident = std::min(resident_blocks(block, arch), std::max(share, 1.0));
   const double rounds = std::floor(share / resident);
   const double rest = share - rounds * resident;
-  double clocks = rounds * round_clocks(block, arch, resident);
-  if (rest > 0) clocks += round_clocks(block, arch, rest);
+  const Calibration& reached = device.calibration;
+  double clocks = rounds * round_clocks(block, arch, reached, resident);
+  if (rest > 0) clocks += round_clocks(block, arch, reached, rest);
 
   // Few SMs cannot draw the whole bandwidth.
-  const double peak = device.dram_bytes_per_second * copy_efficiency;
+  const double peak = device.dram_bytes_per_second * reached.copy_efficiency;
   const double busy_sms = std::clamp(work.blocks, 1.0, sms);
-  const double bandwidth = std::min(peak, busy_sms * l2_bytes_per_clock * device.clock_hz);
+  const double bandwidth = std::min(peak, busy_sms * reached.l2_bytes_per_clock * device.clock_hz);
 
   Estimate estimate;
   estimate.math = share * block.fma * 32 / arch.f32_lanes_per_sm / device.clock_hz;
-  estimate.on_chip = share * std::max(block.shared_wavefronts, block.l2_bytes / l2_bytes_per_clock) / device.clock_hz;
+  estimate.on_chip =
+      share * std::max(block.shared_wavefronts, block.l2_bytes / reached.l2_bytes_per_clock) / device.clock_hz;
   estimate.memory = work.dram_bytes / bandwidth + work.extra_dram_bytes / peak;
-  estimate.overhead = work.launches * launch_seconds;
+  estimate.overhead = work.launches * reached.launch_seconds;
   const double busy = clocks / device.clock_hz;
   // Arithmetic and memory overlap, though never perfectly.
   estimate.seconds = std::max(busy, estimate.memory) + 0.15 * std::min(busy, estimate.memory) + estimate.overhead;

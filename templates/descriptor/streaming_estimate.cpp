@@ -6,9 +6,7 @@
 namespace kiln::descriptor {
 namespace {
 
-constexpr double launch_seconds = 2.5e-6;        // a dependent launch on a stream
 constexpr double memory_latency_seconds = 6e-7;  // device memory, loaded
-constexpr double copy_efficiency = 0.9;          // of the nominal bandwidth
 constexpr double l1_bytes_per_clock = 64;        // per SM, at mixed hit rates
 constexpr double issue_per_clock = 4;            // warp instructions per SM
 constexpr double dependent_issue_clocks = 3;     // between instructions of a warp, of which some wait for each other
@@ -42,7 +40,9 @@ Estimate streaming_estimate(const StreamingWork& work, const Arch& arch, const D
   const double concurrent_threads =
       std::clamp(work.threads, 1.0, std::max(1.0, std::min(blocks, at_once) * work.threads_per_block));
   const double in_flight = concurrent_threads * work.bytes_in_flight_per_thread;
-  const double bandwidth = std::min(device.dram_bytes_per_second * copy_efficiency, in_flight / memory_latency_seconds);
+  const Calibration& reached = device.calibration;
+  const double bandwidth =
+      std::min(device.dram_bytes_per_second * reached.copy_efficiency, in_flight / memory_latency_seconds);
 
   Estimate estimate;
   estimate.memory = work.dram_bytes / bandwidth;
@@ -50,7 +50,7 @@ Estimate streaming_estimate(const StreamingWork& work, const Arch& arch, const D
   const double issue = work.threads * work.instructions_per_thread / 32 / (issue_per_clock * sms * busy);
   const double one_after_the_other = std::ceil(waves) * work.instructions_per_thread * dependent_issue_clocks;
   estimate.math = std::max(issue, one_after_the_other) / device.clock_hz;
-  estimate.overhead = work.launches * (launch_seconds + 2 * memory_latency_seconds);
+  estimate.overhead = work.launches * (reached.launch_seconds + 2 * memory_latency_seconds);
   // Terms overlap only in part: what is not the longest still costs a little, which orders near ties sensibly.
   const double longest = std::max({estimate.memory, estimate.on_chip, estimate.math});
   const double rest = estimate.memory + estimate.on_chip + estimate.math - longest;

@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <thread>
 
 #include "kiln/cache/pack.h"
+#include "sqlite.h"
 #include "support.h"
 
 namespace kiln::cache::test {
@@ -149,6 +151,46 @@ TEST(Database, ASessionThatNeverEndedIsFoundAgain) {
   EXPECT_EQ(db.sessions()[1].ended_ms, 3000);
   db.end_session("s1", 4000);
   EXPECT_EQ(db.unfinished_session(h200().id, "plan-digest"), std::nullopt);
+}
+
+TEST(Database, ACalibrationBelongsToItsDeviceAndTheLastOneCounts) {
+  const ScratchFolder folder;
+  const DeviceCalibration first = {h200().id, "copy_efficiency=0.8", 5}, second = {h200().id, "copy_efficiency=0.9", 6};
+  {
+    Database db = Database::open(folder.file("a.db"));
+    EXPECT_EQ(db.calibration(h200().id), std::nullopt);
+    EXPECT_EQ(db.put_calibration(first), Kept::durably);
+    EXPECT_EQ(db.put_calibration(second), Kept::durably);
+    EXPECT_THROW(db.put_calibration({h200().id, "two\nlines", 7}), Error);
+  }
+  Database read_only = Database::open(folder.file("a.db"), {.mode = OpenMode::read_only});
+  EXPECT_EQ(read_only.calibration(h200().id), second);
+  EXPECT_EQ(read_only.calibration(h100().id), std::nullopt);
+  EXPECT_EQ(read_only.put_calibration(first), Kept::in_memory);
+  EXPECT_EQ(read_only.calibration(h200().id), first);
+}
+
+TEST(Database, ACalibrationThatWasDamagedIsNotBelieved) {
+  const ScratchFolder folder;
+  {
+    Database db = Database::open(folder.file("a.db"));
+    db.put_calibration({h200().id, "copy_efficiency=0.8", 5});
+  }
+  Connection::open(folder.file("a.db"), SQLITE_OPEN_READWRITE, std::chrono::milliseconds(1000))
+      .execute("UPDATE calibrations SET figures = 'copy_efficiency=8.8'");
+  Announcements announced;
+  const Database db = Database::open(folder.file("a.db"), {}, announced.listener());
+  EXPECT_EQ(db.calibration(h200().id), std::nullopt);
+  ASSERT_EQ(announced.seen.size(), 1u);
+  EXPECT_EQ(announced.seen[0].trouble, Trouble::corrupt);
+}
+
+TEST(Database, ACalibrationStaysWithItsDatabase) {
+  Database from = with_devices(Database::in_memory()), into = with_devices(Database::in_memory());
+  from.put_calibration({h200().id, "copy_efficiency=0.8", 5});
+  into.merge(from);
+  EXPECT_EQ(into.calibration(h200().id), std::nullopt);
+  EXPECT_EQ(export_pack(from), export_pack(into));
 }
 
 TEST(Database, QuarantineHoldsForExactlyTheSameSourceDeviceAndVersions) {

@@ -37,12 +37,18 @@ TEST(Schema, MigratesFromEveryOlderVersionToTheNewest) {
   }
 }
 
-// A file as schema 1 left it: without checksums, and with fronts of another form.
-void make_version_1(const std::string& path, std::span<const Record> records) {
+// A file as schema 2 left it: without calibrations.
+void make_version_2(const std::string& path, std::span<const Record> records) {
   {
     Database db = with_devices(Database::open(path));
     db.insert(records);
   }
+  open_raw(path).execute("DROP TABLE calibrations; PRAGMA user_version = 2");
+}
+
+// A file as schema 1 left it: without checksums as well, and with fronts of another form.
+void make_version_1(const std::string& path, std::span<const Record> records) {
+  make_version_2(path, records);
   Connection db = open_raw(path);
   db.execute(
       "UPDATE fronts SET entries = substr(entries, 1, length(entries) - 8); ALTER TABLE records DROP COLUMN checksum; "
@@ -74,6 +80,42 @@ TEST(Schema, ADatabaseOfVersion1IsSealedAndKeepsEverything) {
       EXPECT_EQ(from_old.find(summary.request)->config, choice->config);
     }
   }
+}
+
+TEST(Schema, ADatabaseOfVersion2KeepsEverythingAndTakesCalibrations) {
+  const ScratchFolder folder;
+  std::mt19937_64 random(43);
+  std::vector<Record> records;
+  for (int i = 0; i < 20; ++i) records.push_back(random_record(random, {h200(), h100()}));
+  make_version_2(folder.file("old.db"), records);
+  Database fresh = with_devices(Database::in_memory());
+  fresh.insert(records);
+  const DeviceCalibration calibration = {h200().id, "copy_efficiency=0.8", 5};
+  Announcements announced;
+  {
+    Database old = Database::open(folder.file("old.db"), {}, announced.listener());
+    EXPECT_EQ(export_pack(old), export_pack(fresh));
+    EXPECT_EQ(old.calibration(h200().id), std::nullopt);
+    EXPECT_EQ(old.put_calibration(calibration), Kept::durably);
+  }
+  EXPECT_EQ(open_raw(folder.file("old.db")).integer_of("PRAGMA user_version"), 3);
+  const Database again = Database::open(folder.file("old.db"), {.mode = OpenMode::read_only}, announced.listener());
+  EXPECT_EQ(again.calibration(h200().id), calibration);
+  EXPECT_EQ(export_pack(again), export_pack(fresh));
+  EXPECT_TRUE(announced.seen.empty()) << announced.seen[0].text();
+}
+
+TEST(Schema, ADatabaseOfTheNextVersionIsLeftAlone) {
+  const ScratchFolder folder;
+  const std::string path = folder.file("newer.db");
+  with_devices(Database::open(path));
+  open_raw(path).execute(fmt::format("PRAGMA user_version = {}", schema_version() + 1));
+  Announcements announced;
+  Database db = Database::open(path, {}, announced.listener());
+  EXPECT_EQ(db.put_calibration({h200().id, "copy_efficiency=0.8", 5}), Kept::in_memory);
+  ASSERT_EQ(announced.seen.size(), 1u);
+  EXPECT_EQ(announced.seen[0].trouble, Trouble::newer_schema);
+  EXPECT_EQ(open_raw(path).integer_of("SELECT COUNT(*) FROM calibrations"), 0);
 }
 
 TEST(Schema, AMigrationThatFailsChangesNothing) {

@@ -30,6 +30,8 @@ TEST_F(CApi, ExplainsARequestAsJson) {
   ASSERT_EQ(kiln_context_get_info(context_, &info), KILN_OK);
   EXPECT_EQ(why["device"], info.device_id);
   EXPECT_GT(why["roofline_seconds"].get<double>(), 0);
+  EXPECT_EQ(why["calibrated"], false);
+  EXPECT_THAT(why["calibration"].get<std::string>(), HasSubstr("copy_efficiency=0.9"));
   EXPECT_TRUE(why["stored"].empty()) << "no cache was opened";
   ASSERT_FALSE(why["estimated"].empty());
   EXPECT_EQ(why["chosen"], why["estimated"][0]);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "program.h"
@@ -75,12 +76,22 @@ TEST_F(ProgramTest, DevicesListsTheEmulatedDeviceAndTheCompiler) {
   EXPECT_THAT(outcome.out, HasSubstr("NVRTC"));
 }
 
-TEST_F(ProgramTest, CalibrateSaysWhatTheDeviceReaches) {
-  const Outcome calibrated = kiln({"devices", "--calibrate", "--json"});
+TEST_F(ProgramTest, CalibrateSaysWhatTheDeviceReachesAndPredictionsAreDrawnFromIt) {
+  const std::string pool = "pool_forward x=f32:8x64x56x56 mode=max window=2 stride=2";
+  EXPECT_THAT(kiln({"explain", pool, "--db", path("a.db")}).out, HasSubstr("predictions: assumed"));
+  const Outcome calibrated = kiln({"devices", "--calibrate", "--db", path("a.db"), "--json"});
   ASSERT_EQ(calibrated.exit_code, 0) << calibrated.err;
-  EXPECT_THAT(calibrated.out, HasSubstr("\"calibration\": \"copy_efficiency="));
+  EXPECT_THAT(calibrated.out, HasSubstr("\"time\": \"modelled\""));
   EXPECT_THAT(calibrated.out, HasSubstr("\"fma_flops_per_second\": "));
+  const std::string figures = nlohmann::json::parse(calibrated.out)["calibration"];
+  EXPECT_THAT(figures, HasSubstr("copy_efficiency="));
+  EXPECT_THAT(kiln({"explain", pool, "--db", path("a.db")}).out,
+              HasSubstr("predictions: calibrated on this device: " + figures));
+  EXPECT_THAT(kiln({"explain", pool, "--db", path("b.db")}).out, HasSubstr("predictions: assumed"));
+  const Outcome tuned = kiln({"tune", softmax, "--db", path("a.db"), "--candidates", "1", "--json"});
+  EXPECT_EQ(nlohmann::json::parse(tuned.out)["calibration"], figures);
   EXPECT_EQ(kiln({"devices", "--json"}).exit_code, 2);  // of a calibration only
+  EXPECT_EQ(kiln({"devices", "--calibrate", "--db", "/proc/no/a.db"}).exit_code, 4) << "it was not kept";
 }
 
 TEST_F(ProgramTest, APackCarriesTheWinnersToAnotherDatabase) {

@@ -26,6 +26,8 @@ TEST(Words, GiveTimesAndSharesTheirUnits) {
   EXPECT_EQ(time_text(2.25), "2.2 s");
   EXPECT_EQ(percent_text(0.4242), "42.4%");
   EXPECT_EQ(ratio_text(1.256), "1.26x");
+  EXPECT_EQ(predictions_text(true, "a=1"), "calibrated on this device: a=1");
+  EXPECT_EQ(predictions_text(false, "a=1"), "assumed, this device is not calibrated: a=1");
 }
 
 }  // namespace

@@ -71,6 +71,32 @@ TEST_F(ContextTest, UsesTheStoredWinnerOfTheDatabase) {
   expect_matches_reference(request, plan);
 }
 
+TEST_F(ContextTest, PredictsFromWhatTheDeviceWasMeasuredToReach) {
+  const Request request = Request::parse("pool_forward x=f32:8x64x56x56 mode=max window=2 stride=2");
+  const Explanation assumed = Context(options()).explain(request);
+  EXPECT_FALSE(assumed.calibrated);
+  EXPECT_EQ(assumed.calibration, Calibration{}.print());
+  const std::string file = path("calibrated.db");
+  std::filesystem::remove(file);
+  const auto explain_with = [&](const std::string& figures, bool locked) {
+    cache::Database::open(file).put_calibration({entry().id, figures, 1});
+    ContextOptions with_cache = options();
+    with_cache.cache = file;
+    with_cache.locked = locked;
+    return Context(with_cache).explain(request);
+  };
+  Calibration slow;
+  slow.copy_efficiency /= 3;
+  const Explanation calibrated = explain_with(slow.print(), false);
+  EXPECT_TRUE(calibrated.calibrated);
+  EXPECT_EQ(calibrated.calibration, slow.print());
+  ASSERT_TRUE(calibrated.chosen);
+  EXPECT_GT(calibrated.chosen->seconds, assumed.chosen->seconds);
+  EXPECT_EQ(calibrated.roofline_seconds, assumed.roofline_seconds) << "that is of the nominal figures";
+  EXPECT_FALSE(explain_with(slow.print(), true).calibrated) << "locked: no database is opened";
+  EXPECT_FALSE(explain_with("figures=of a newer Kiln", false).calibrated);
+}
+
 TEST_F(ContextTest, PassesOverAStoredChoiceThatTheLibraryCannotMake) {
   const Request request = Request::parse(softmax_line);
   const ExplainedCandidate best = *Context(options()).explain(request).chosen;

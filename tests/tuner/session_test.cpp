@@ -332,6 +332,29 @@ TEST_F(SessionTest, TunesTheMostRewardingRequestFirst) {
   EXPECT_EQ(sunk.front().request, toy_request(2).key());
 }
 
+TEST_F(SessionTest, PredictsFromTheCalibrationThatItIsGiven) {
+  const auto overhead = [](const std::string& name, double launches) {
+    return describe<fakes::ToyParameters>(name, "softmax_forward", "toy.cu")
+        .param("TILE", &fakes::ToyParameters::tile, {1})
+        .program([=](const fakes::ToyParameters&, const Request& request, const Target&, const Emitter&) {
+          Program program;
+          program.sources = {name + " for " + request.key()};
+          program.steps = {Launch{.source = 0, .entry = "toy", .grid = {}, .arguments = {}}};
+          return program;
+        })
+        .estimate([=](const fakes::ToyParameters&, const Request&, const Target&, const DeviceFigures& figures) {
+          return Estimate{.seconds = launches * figures.calibration.launch_seconds + 1e-5 / launches};
+        });
+  };
+  catalogue = toy_catalogue({overhead("one launch", 1), overhead("two launches", 2)});
+  SessionOptions how = options();
+  EXPECT_EQ(run_one(how).heuristic->choice.algorithm, "two launches");
+  how.calibration = Calibration{.launch_seconds = 2e-5};  // eight times what is assumed
+  const JobResult calibrated = run_one(how);
+  EXPECT_EQ(calibrated.heuristic->choice.algorithm, "one launch");
+  EXPECT_DOUBLE_EQ(calibrated.heuristic->estimate, 3e-5);
+}
+
 TEST_F(SessionTest, ReturnsResultsInTheOrderGiven) {
   const auto results = run({{toy_request(1), 1}, {toy_request(2), 5}}, options());
   EXPECT_EQ(results[0].request, toy_request(1));

@@ -100,6 +100,15 @@ struct Quarantine {
   friend bool operator==(const Quarantine&, const Quarantine&) = default;
 };
 
+/// What a device was measured to reach, for predictions: a line of text that Kiln's generator reads and writes.
+struct DeviceCalibration {
+  std::string device;  ///< DeviceEntry::id.
+  std::string figures;
+  std::int64_t created_ms = 0;
+
+  friend bool operator==(const DeviceCalibration&, const DeviceCalibration&) = default;
+};
+
 /// What is known of one request on one device.
 struct RequestSummary {
   std::string request;
@@ -184,6 +193,10 @@ class Database {
   std::optional<Quarantine> find_quarantine(std::string_view source_digest, std::string_view device,
                                             std::string_view driver_version, std::string_view nvrtc_version) const;
   std::vector<Quarantine> quarantine() const;
+
+  /// In place of an earlier one of the device. Stays with this database: neither packs nor merges carry it.
+  Kept put_calibration(const DeviceCalibration& calibration);
+  std::optional<DeviceCalibration> calibration(std::string_view device) const;
 
   // --- Reading -------------------------------------------------------------------------------------------------------
 

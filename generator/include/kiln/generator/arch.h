@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "kiln/generator/calibration.h"
+
 namespace kiln {
 
 /// A compute capability and its limits (CUDA C++ Programming Guide, "Compute Capabilities").
@@ -47,6 +49,7 @@ struct DeviceFigures {
   double clock_hz = 0;
   double dram_bytes_per_second = 0;
   int64_t l2_bytes = 0;
+  Calibration calibration{};  ///< How near it comes to them.
 };
 
 }  // namespace kiln

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kiln/cache/database.h"
+#include "kiln/generator/calibration.h"
 #include "kiln/generator/catalogue.h"
 #include "kiln/tuner/laboratory.h"
 #include "kiln/tuner/session.h"
@@ -21,7 +22,8 @@ namespace kiln {
 /// The parameters must outlive it. Not thread-safe but for stop().
 class Tuning {
  public:
-  /// Makes the device known to `database` and learns its quarantine.
+  /// Makes the device known to `database` and learns its quarantine. Predictions are drawn from the calibration of the
+  /// device that `database` holds, unless `options` has one.
   Tuning(const Catalogue& catalogue, tuner::Laboratory& laboratory, cache::Database& database,
          tuner::SessionOptions options, std::function<void(const tuner::Progress&)> progress = {});
 
@@ -32,6 +34,9 @@ class Tuning {
 
   /// Makes run() return after the trial at work. Callable from any thread and from a signal handler.
   void stop() { session_.stop(); }
+
+  /// What predictions are drawn from; nothing if the device was not calibrated.
+  const std::optional<Calibration>& calibration() const { return calibration_; }
 
   /// Trials of the last run() that came from the database instead of being measured.
   size_t reused() const { return reused_; }
@@ -49,6 +54,7 @@ class Tuning {
   std::string request_;  // whose stored trials are below
   std::vector<tuner::Trial> stored_;
   size_t reused_ = 0;
+  std::optional<Calibration> calibration_;
   tuner::Session session_;
 };
 

@@ -28,6 +28,8 @@ struct SessionOptions {
   SearchOptions search{};
   TimingOptions timing{};
   double budget_seconds = std::numeric_limits<double>::infinity();  ///< Of the clock below, for the whole session.
+  /// What the device was measured to reach: predictions are drawn from it, instead of from what is assumed of any.
+  std::optional<Calibration> calibration{};
   /// Seconds on a monotonic clock; the system's steady clock if empty.
   std::function<double()> clock{};
 };
