@@ -2,6 +2,7 @@
 
 #include "boundary.h"
 #include "handles.h"
+#include "kiln/activation.h"
 #include "kiln/base/error.h"
 #include "kiln/conv.h"
 #include "kiln/pool.h"
@@ -110,6 +111,28 @@ SoftmaxOptions options_of(const kiln_softmax_options* given) {
   return options;
 }
 
+static_assert(KILN_ACTIVATION_MISH == static_cast<int>(ActivationMode::mish), "the modes stand in one order");
+
+ActivationOptions options_of(const kiln_activation_options* given, const char* function) {
+  const kiln_activation_options c = read(given, kiln_activation_options_default(KILN_ACTIVATION_RELU), function);
+  require_zero(c.reserved, function, "reserved");
+  if (c.mode < KILN_ACTIVATION_IDENTITY || c.mode > KILN_ACTIVATION_MISH) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: the mode is {}", function, c.mode),
+                "use KILN_ACTIVATION_RELU or another of these");
+  }
+  ActivationOptions options;
+  options.mode = static_cast<ActivationMode>(c.mode);
+  options.slope = c.slope;
+  options.offset = c.offset;
+  options.low = c.low;
+  options.high = c.high;
+  if (c.epilogue != nullptr) options.epilogue = c.epilogue->stages;
+  options.alpha = c.alpha;
+  options.beta = c.beta;
+  options.dynamic_batch = flag(c.dynamic_batch, function, "dynamic_batch");
+  return options;
+}
+
 }  // namespace
 }  // namespace kiln::capi
 
@@ -157,5 +180,37 @@ kiln_status kiln_softmax_forward(kiln_context* context, const kiln_tensor* x, co
     require(context, function, "context");
     kiln::softmax_forward(*context->context, tensor_of(x, function, "x"), tensor_of(y, function, "y"),
                           options_of(options), stream);
+  });
+}
+
+kiln_status kiln_activation_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
+                                    const kiln_activation_options* options, kiln_stream stream) {
+  return guarded([&] {
+    const char* const function = "kiln_activation_forward";
+    require(context, function, "context");
+    kiln::activation_forward(*context->context, tensor_of(x, function, "x"), tensor_of(y, function, "y"),
+                             options_of(options, function), stream);
+  });
+}
+
+kiln_status kiln_activation_backward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* dy,
+                                     const kiln_tensor* dx, const kiln_activation_options* options,
+                                     kiln_stream stream) {
+  return guarded([&] {
+    const char* const function = "kiln_activation_backward";
+    require(context, function, "context");
+    kiln::activation_backward(*context->context, tensor_of(x, function, "x"), tensor_of(dy, function, "dy"),
+                              tensor_of(dx, function, "dx"), options_of(options, function), stream);
+  });
+}
+
+kiln_status kiln_activation_backward_from_y(kiln_context* context, const kiln_tensor* y, const kiln_tensor* dy,
+                                            const kiln_tensor* dx, const kiln_activation_options* options,
+                                            kiln_stream stream) {
+  return guarded([&] {
+    const char* const function = "kiln_activation_backward_from_y";
+    require(context, function, "context");
+    kiln::activation_backward_from_y(*context->context, tensor_of(y, function, "y"), tensor_of(dy, function, "dy"),
+                                     tensor_of(dx, function, "dx"), options_of(options, function), stream);
   });
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "kiln/generator/operation.h"
 #include "kiln/generator/operations/conv_forward.h"
 #include "kiln/generator/operations/pool_backward.h"
 #include "kiln/generator/operations/pool_forward.h"
@@ -85,6 +86,17 @@ std::string of_softmax(const Request& request) {
   return fmt::format("{} {}{}, axis {}", name, extents(request.at("x")), common(request), request.ints("axis").front());
 }
 
+// "gelu 2x64x56x56 f16", "gradient of gelu ...", "tensor add ...", "transform 2x64x56x56 -> f16 nhwc".
+std::string of_pointwise(const Request& request) {
+  const std::string& result = result_of(request).name;
+  const std::string what = extents(request.at(result)) + common(request, result);
+  if (request.operation == "tensor_transform")
+    return fmt::format("transform {}{} -> {}", extents(request.at("x")), common(request), what);
+  if (request.operation == "tensor_set") return "set " + what;
+  const std::string_view prefix = request.operation == "tensor_op" ? "tensor " : result == "dx" ? "gradient of " : "";
+  return fmt::format("{}{} {}", prefix, request.word("mode"), what);
+}
+
 }  // namespace
 
 std::string summary(const Request& request) {
@@ -95,8 +107,10 @@ std::string summary(const Request& request) {
     text = of_pool(request);
   else if (request.operation == "pool_backward")
     text = of_pool_backward(request);
-  else
+  else if (request.operation == "softmax_forward")
     text = of_softmax(request);
+  else
+    text = of_pointwise(request);
   if (request.user_epilogue) text += fmt::format(", user:{:.8}", request.user_epilogue.digest());
   return text;
 }

@@ -85,5 +85,15 @@ std::unique_ptr<const Oracle::Evaluator> pool_forward_evaluator(Request request,
                                                                 std::string_view output);
 std::unique_ptr<const Oracle::Evaluator> softmax_forward_evaluator(Request request, const Bindings& bindings,
                                                                    std::string_view output);
+std::unique_ptr<const Oracle::Evaluator> activation_forward_evaluator(Request request, const Bindings& bindings,
+                                                                      std::string_view output);
+std::unique_ptr<const Oracle::Evaluator> activation_backward_evaluator(Request request, const Bindings& bindings,
+                                                                       std::string_view output);
+std::unique_ptr<const Oracle::Evaluator> tensor_transform_evaluator(Request request, const Bindings& bindings,
+                                                                    std::string_view output);
+std::unique_ptr<const Oracle::Evaluator> tensor_set_evaluator(Request request, const Bindings& bindings,
+                                                              std::string_view output);
+std::unique_ptr<const Oracle::Evaluator> tensor_op_evaluator(Request request, const Bindings& bindings,
+                                                             std::string_view output);
 
 }  // namespace kiln::reference

@@ -120,10 +120,11 @@ Accepted accepted(const Request& request, const Expected& expected) {
   if (expected.unspecified) {
     return {-infinity, infinity};
   }
-  if (!std::isfinite(expected.value)) {
-    return {expected.value, expected.value};
-  }
   const DType storage = expected.storage;
+  if (!std::isfinite(expected.value)) {
+    const double stored = round_to(storage, expected.value);  // integers have neither NaN nor infinities
+    return {stored, stored};
+  }
   const double error = arithmetic_error(request, expected);
   return {round_to(storage, expected.value - error), round_to(storage, expected.value + error)};
 }
@@ -132,7 +133,7 @@ bool is_right(const Request& request, const Expected& expected, double got) {
   if (expected.unspecified) {
     return true;
   }
-  if (std::isnan(expected.value)) {
+  if (std::isnan(expected.value) && is_floating(expected.storage)) {
     return std::isnan(got);
   }
   // Where sums of finite terms may overflow, infinities of both signs may meet and give NaN.

@@ -15,7 +15,18 @@
 namespace kiln {
 
 /// Tells operations apart in a CallKey.
-enum class CallKind : int64_t { conv_forward, pool_forward, softmax_forward, pool_backward };
+enum class CallKind : int64_t {
+  conv_forward,
+  pool_forward,
+  softmax_forward,
+  pool_backward,
+  activation_forward,
+  activation_backward,
+  activation_backward_from_y,
+  tensor_transform,
+  tensor_set,
+  tensor_op,
+};
 
 /// The class of a scale's value.
 inline Scale scale_of(float value) {

@@ -31,7 +31,21 @@
   algorithm(softmax_block) \
   algorithm(softmax_online) \
   algorithm(softmax_split) \
-  algorithm(softmax_strided)
+  algorithm(softmax_strided) \
+  algorithm(activation_forward_simple) \
+  algorithm(activation_forward_vector) \
+  algorithm(activation_forward_transposed) \
+  algorithm(activation_backward_simple) \
+  algorithm(activation_backward_vector) \
+  algorithm(activation_backward_transposed) \
+  algorithm(tensor_transform_simple) \
+  algorithm(tensor_transform_vector) \
+  algorithm(tensor_transform_transposed) \
+  algorithm(tensor_set_simple) \
+  algorithm(tensor_set_vector) \
+  algorithm(tensor_op_simple) \
+  algorithm(tensor_op_vector) \
+  algorithm(tensor_op_transposed)
 // clang-format on
 
 namespace kiln {

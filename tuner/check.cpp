@@ -114,6 +114,8 @@ class Checker::Bench {
   std::string run_case(const Checkable& variant, Case& at, bool is_trusted, Verdict& verdict);
   std::string run_batch(const Checkable& variant, Case& at, int64_t n, bool is_trusted, Verdict& verdict);
   std::optional<std::string> damage(const Case& before, int64_t n, const GuardedBuffer& workspace) const;
+  // What a call of batch `n` covers of dimension 0: all of it if the batch is fixed, whatever that of other operands.
+  int64_t covered(const Side& side, int64_t n) const { return request_.dynamic_batch ? n : side.spec.extents.front(); }
   Memory result_of_side(const Side& side) const;
   std::vector<Finding> findings(Case& at, int64_t n, bool is_trusted) const;
   std::string judge(Case& at, int64_t n, bool is_trusted, Verdict& verdict) const;
@@ -256,7 +258,7 @@ std::optional<std::string> Checker::Bench::damage(const Case& before, int64_t n,
     if (const auto harm = side.device.damage()) return fmt::format("wrote {} of {}", *harm, side.name);
     const Memory after = result_of_side(side);
     if (side.is_written) {
-      if (const auto stray = stray_write(side.spec, n, before.contents[i], after)) {
+      if (const auto stray = stray_write(side.spec, covered(side, n), before.contents[i], after)) {
         return fmt::format("wrote at {} of {}, where no element of the output is", *stray, side.name);
       }
       continue;
@@ -282,7 +284,8 @@ std::vector<Finding> Checker::Bench::findings(Case& at, int64_t n, bool is_trust
     findings.push_back(output.judge.with_reference(memory, n));
     if (!full_ && !is_trusted && findings.back().wrong.empty()) {
       // The comparison with the reference is the stricter one: its figures are those worth showing.
-      findings.back().wrong = output.judge.with_trusted(memory, *output.trusted, n).wrong;
+      const int64_t part = covered(sides_[output.side], n);
+      findings.back().wrong = output.judge.with_trusted(memory, *output.trusted, part).wrong;
     }
     if (is_trusted && n == request_.batch()) output.trusted = std::move(memory);
   }

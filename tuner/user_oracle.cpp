@@ -133,6 +133,7 @@ Finding UserOracle::evaluate(const std::shared_ptr<const device::ContextHandle>&
   reference::Bindings bindings;
   bindings.alpha = scalars_.alpha;
   bindings.beta = scalars_.beta;
+  bindings.scalars = scalars_.operation;
   for (size_t i = 0; i < names_.size(); ++i) {
     if (plain_.find(names_[i]) != nullptr) bindings.operands[names_[i]] = names_[i] == "x" ? first[0] : memories_[i];
   }

@@ -372,6 +372,158 @@ static inline kiln_softmax_options kiln_softmax_options_default(void) {
 KILN_API kiln_status kiln_softmax_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
                                           const kiln_softmax_options* options, kiln_stream stream);
 
+typedef int32_t kiln_activation_mode;
+enum {
+  KILN_ACTIVATION_IDENTITY = 0,      /* x */
+  KILN_ACTIVATION_RELU = 1,          /* max(x, 0) */
+  KILN_ACTIVATION_CLIPPED_RELU = 2,  /* min(max(x, 0), high) */
+  KILN_ACTIVATION_CLIP = 3,          /* min(max(x, low), high) */
+  KILN_ACTIVATION_LEAKY_RELU = 4,    /* x, or slope x below 0 */
+  KILN_ACTIVATION_SIGMOID = 5,       /* s(x) = 1 / (1 + exp(-x)) */
+  KILN_ACTIVATION_TANH = 6,          /* tanh(x) */
+  KILN_ACTIVATION_ELU = 7,           /* x, or slope (exp(x) - 1) below 0 */
+  KILN_ACTIVATION_SELU = 8,          /* 1.0507 x, or 1.7581 (exp(x) - 1) below 0 */
+  KILN_ACTIVATION_SOFTPLUS = 9,      /* log(1 + exp(slope x)) / slope */
+  KILN_ACTIVATION_SWISH = 10,        /* x s(slope x) */
+  KILN_ACTIVATION_GELU = 11,         /* 0.5 x (1 + erf(x / sqrt(2))) */
+  KILN_ACTIVATION_GELU_TANH = 12,    /* 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) */
+  KILN_ACTIVATION_HARD_SWISH = 13,   /* x min(max(x + 3, 0), 6) / 6 */
+  KILN_ACTIVATION_HARD_SIGMOID = 14, /* min(max(slope x + offset, 0), 1) */
+  KILN_ACTIVATION_MISH = 15          /* x tanh(log(1 + exp(x))) */
+};
+
+typedef struct kiln_activation_options {
+  uint32_t size;
+  kiln_activation_mode mode;
+  float slope, offset, low, high; /* The numbers that the mode reads; the others do not matter. */
+  float alpha;                    /* Default 1. */
+  float beta;                     /* Default 0: y (backward: dx) is not read. */
+  int32_t dynamic_batch;          /* One kernel for every batch of a power-of-two bucket. */
+  int32_t reserved;
+  const kiln_epilogue* epilogue; /* User code only, and forward only. Default NULL: none. */
+} kiln_activation_options;
+
+/* The usual numbers of `mode`: leaky_relu slope 0.01; elu, softplus and swish slope 1; hard_sigmoid slope 1/6 and
+ * offset 0.5; clipped_relu high 6; clip between the infinities. */
+static inline kiln_activation_options kiln_activation_options_default(kiln_activation_mode mode) {
+  kiln_activation_options options;
+  memset(&options, 0, sizeof options);
+  options.size = (uint32_t)sizeof options;
+  options.mode = mode;
+  options.alpha = 1;
+  if (mode == KILN_ACTIVATION_LEAKY_RELU) options.slope = 0.01f;
+  if (mode == KILN_ACTIVATION_ELU || mode == KILN_ACTIVATION_SOFTPLUS || mode == KILN_ACTIVATION_SWISH)
+    options.slope = 1;
+  if (mode == KILN_ACTIVATION_HARD_SIGMOID) options.slope = 1.0f / 6, options.offset = 0.5f;
+  if (mode == KILN_ACTIVATION_CLIPPED_RELU) options.high = 6;
+  if (mode == KILN_ACTIVATION_CLIP) options.low = -INFINITY, options.high = INFINITY;
+  return options;
+}
+
+/* Enqueues y = epilogue(alpha * f(x) + beta * y) on `stream` and returns without waiting.
+ *
+ * x, y: equal extents of 1 to 5 dimensions, any strides. y may be x itself; otherwise they must not overlap. NaN gives
+ * NaN. KILN_ACTIVATION_IDENTITY with user code as epilogue is any element-wise chain. `options` may be NULL: relu.
+ * Errors, first call and threads as for kiln_conv_forward(). */
+KILN_API kiln_status kiln_activation_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
+                                             const kiln_activation_options* options, kiln_stream stream);
+
+/* Enqueues dx = alpha * f'(x) * dy + beta * dx. dx may be dy itself, or x itself. Where f is constant, dx is 0 whatever
+ * dy is. */
+KILN_API kiln_status kiln_activation_backward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* dy,
+                                              const kiln_tensor* dx, const kiln_activation_options* options,
+                                              kiln_stream stream);
+
+/* The same from y = f(x), for where x is gone: identity, relu, clipped_relu, leaky_relu and elu with slopes >= 0,
+ * sigmoid, tanh, selu, softplus with slope > 0. KILN_INVALID_ARGUMENT for the others. */
+KILN_API kiln_status kiln_activation_backward_from_y(kiln_context* context, const kiln_tensor* y, const kiln_tensor* dy,
+                                                     const kiln_tensor* dx, const kiln_activation_options* options,
+                                                     kiln_stream stream);
+
+typedef struct kiln_transform_options {
+  uint32_t size;
+  float alpha;                      /* Default 1. */
+  float beta;                       /* Default 0: y is not read. */
+  float value;                      /* What the padding holds. Default 0. */
+  int64_t pad_begin[KILN_MAX_RANK]; /* Elements before x in each of its dimensions. Default 0. */
+  int64_t pad_end[KILN_MAX_RANK];   /* Elements behind it. Default 0. */
+  int32_t dynamic_batch;            /* One kernel for every batch of a power-of-two bucket. */
+  int32_t reserved;
+} kiln_transform_options;
+
+static inline kiln_transform_options kiln_transform_options_default(void) {
+  kiln_transform_options options;
+  memset(&options, 0, sizeof options);
+  options.size = (uint32_t)sizeof options;
+  options.alpha = 1;
+  return options;
+}
+
+/* Enqueues y = alpha * pad(x) + beta * y on `stream`: another layout, another dtype, a scale, padding, or all at once.
+ * Sub-regions are strides.
+ *
+ * x, y: 1 to 5 dimensions of any dtype and strides. y has x's extents plus the padding; where x has an extent of 1 and
+ * no padding y may have any, and x repeats. Computed in f32; results round to nearest, integers saturate, NaN becomes 0
+ * in them; with equal dtypes, alpha 1 and beta 0 the bits are copied. y may be x itself; otherwise they must not
+ * overlap. `options` may be NULL. Errors, first call and threads as for kiln_conv_forward(). */
+KILN_API kiln_status kiln_tensor_transform(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
+                                           const kiln_transform_options* options, kiln_stream stream);
+/* y = alpha * x + beta * y, where x may repeat along dimensions in which its extent is 1. */
+KILN_API kiln_status kiln_tensor_add(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y, float alpha,
+                                     float beta, kiln_stream stream);
+/* y = alpha * y. */
+KILN_API kiln_status kiln_tensor_scale(kiln_context* context, const kiln_tensor* y, float alpha, kiln_stream stream);
+/* y = value, rounded to y's dtype. */
+KILN_API kiln_status kiln_tensor_set(kiln_context* context, const kiln_tensor* y, float value, kiln_stream stream);
+
+/* Comparisons and KILN_TENSOR_NOT give 1 or 0. */
+typedef int32_t kiln_tensor_op_mode;
+enum {
+  KILN_TENSOR_ADD = 0,
+  KILN_TENSOR_SUB = 1,
+  KILN_TENSOR_MUL = 2,
+  KILN_TENSOR_DIV = 3,
+  KILN_TENSOR_MIN = 4, /* NaN if either is NaN. */
+  KILN_TENSOR_MAX = 5, /* The same. */
+  KILN_TENSOR_POW = 6,
+  KILN_TENSOR_EQ = 7,
+  KILN_TENSOR_NE = 8,
+  KILN_TENSOR_LT = 9,
+  KILN_TENSOR_LE = 10,
+  KILN_TENSOR_GT = 11,
+  KILN_TENSOR_GE = 12,
+  KILN_TENSOR_SQRT = 13, /* Of a alone, as those up to KILN_TENSOR_NOT. */
+  KILN_TENSOR_EXP = 14,
+  KILN_TENSOR_LOG = 15,
+  KILN_TENSOR_ABS = 16,
+  KILN_TENSOR_NEG = 17,
+  KILN_TENSOR_NOT = 18,   /* a == 0 */
+  KILN_TENSOR_SELECT = 19 /* b where a is not 0, else c. */
+};
+
+typedef struct kiln_tensor_op_options {
+  uint32_t size;
+  float alpha;           /* Default 1. */
+  float beta;            /* Default 0: y is not read. */
+  int32_t dynamic_batch; /* One kernel for every batch of a power-of-two bucket. */
+} kiln_tensor_op_options;
+
+static inline kiln_tensor_op_options kiln_tensor_op_options_default(void) {
+  kiln_tensor_op_options options;
+  memset(&options, 0, sizeof options);
+  options.size = (uint32_t)sizeof options;
+  options.alpha = 1;
+  return options;
+}
+
+/* Enqueues y = alpha * op(a, b, c) + beta * y on `stream`. `b` and `c` are NULL where the mode does not read them.
+ *
+ * Inputs have y's rank, and in each dimension its extent or 1, which repeats. Any dtypes and strides; computed and
+ * rounded as by kiln_tensor_transform(). y may be one of the inputs itself. `options` may be NULL. */
+KILN_API kiln_status kiln_tensor_op(kiln_context* context, kiln_tensor_op_mode mode, const kiln_tensor* a,
+                                    const kiln_tensor* b, const kiln_tensor* c, const kiln_tensor* y,
+                                    const kiln_tensor_op_options* options, kiln_stream stream);
+
 /* ---- Plans ------------------------------------------------------------------------------------------------------- */
 
 /* A variant compiled and loaded, ready to be enqueued again and again: for loops and CUDA graphs. */

@@ -5,6 +5,10 @@
 template <int BYTES>
 struct WordOf;
 template <>
+struct WordOf<1> {
+  using type = unsigned char;
+};
+template <>
 struct WordOf<2> {
   using type = unsigned short;
 };

@@ -32,6 +32,9 @@ HOLDS(sizeof(kiln_conv_options) == 144);
 HOLDS(offsetof(kiln_pool_options, mode) == 4 && offsetof(kiln_pool_options, window) == 8);
 HOLDS(offsetof(kiln_pool_options, alpha) == 128 && sizeof(kiln_pool_options) == 152);
 HOLDS(offsetof(kiln_softmax_options, axis) == 8 && sizeof(kiln_softmax_options) == 40);
+HOLDS(offsetof(kiln_activation_options, epilogue) == 40 && sizeof(kiln_activation_options) == 48);
+HOLDS(offsetof(kiln_transform_options, pad_begin) == 16 && sizeof(kiln_transform_options) == 152);
+HOLDS(sizeof(kiln_tensor_op_options) == 16);
 HOLDS(offsetof(kiln_run_values, alpha) == 8 && offsetof(kiln_run_values, n) == 24 && sizeof(kiln_run_values) == 64);
 HOLDS(offsetof(kiln_plan_info, workspace_bytes) == 8 && sizeof(kiln_plan_info) == 48);
 HOLDS(offsetof(kiln_context_info, device_id) == 16 && sizeof(kiln_context_info) == 24);
@@ -59,6 +62,10 @@ int capi_count_functions(void) {
       (function)kiln_plan_create,         (function)kiln_plan_destroy,
       (function)kiln_plan_get_info,       (function)kiln_plan_run,
       (function)kiln_pool_backward,
+      (function)kiln_activation_forward,  (function)kiln_activation_backward,
+      (function)kiln_tensor_transform,    (function)kiln_activation_backward_from_y,
+      (function)kiln_tensor_add,          (function)kiln_tensor_scale,
+      (function)kiln_tensor_set,          (function)kiln_tensor_op,
   };
   int count = 0;
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i) count += all[i] != NULL;
@@ -73,6 +80,9 @@ int capi_defaults_carry_their_sizes(void) {
          kiln_conv_options_default().size == sizeof(kiln_conv_options) &&
          kiln_pool_options_default().size == sizeof(kiln_pool_options) &&
          kiln_softmax_options_default().size == sizeof(kiln_softmax_options) &&
+         kiln_activation_options_default(KILN_ACTIVATION_RELU).size == sizeof(kiln_activation_options) &&
+         kiln_transform_options_default().size == sizeof(kiln_transform_options) &&
+         kiln_tensor_op_options_default().size == sizeof(kiln_tensor_op_options) &&
          kiln_run_values_default().size == sizeof(kiln_run_values) &&
          kiln_plan_info_default().size == sizeof(kiln_plan_info);
 }

@@ -4,10 +4,12 @@
 #include <algorithm>
 
 #include "fixture.h"
+#include "kiln/activation.h"
 #include "kiln/conv.h"
 #include "kiln/memory.h"
 #include "kiln/pool.h"
 #include "kiln/softmax.h"
+#include "kiln/tensor_ops.h"
 
 namespace kiln::capi {
 namespace {
@@ -243,6 +245,90 @@ TEST_F(CApiCalls, SoftmaxWithEveryOptionOnASubRegion) {
   softmax_forward(cpp_, Tensor(x, f32, {5, 7, 3}, {24, 3, 1}), Tensor(expected, f32, {5, 7, 3}, contiguous), options);
   EXPECT_EQ(download(y), download(expected));
   EXPECT_NE(download(y), start);
+}
+
+TEST_F(CApiCalls, ActivationsWithEveryOption) {
+  const std::vector<float> x = wave(5 * 7), start = wave(5 * 7, 0.53f);
+  const void *in = upload(x), *gradient = upload(wave(5 * 7, 0.19f));
+  kiln_activation_options c = kiln_activation_options_default(KILN_ACTIVATION_HARD_SIGMOID);
+  c.slope = 0.75f, c.offset = 0.25f, c.alpha = 0.5f, c.beta = -2.0f;
+  const ActivationOptions options{
+      .mode = ActivationMode::hard_sigmoid, .slope = 0.75f, .offset = 0.25f, .alpha = 0.5f, .beta = -2.0f};
+  const auto expect_equal = [&](const auto& call, const auto& cpp_call) {
+    const void *y = upload(start), *expected = upload(start);
+    const kiln_tensor result = tensor(y, {5, 7});
+    EXPECT_EQ(call(result), KILN_OK) << kiln_last_error();
+    cpp_call(Tensor(expected, f32, {5, 7}, contiguous));
+    EXPECT_EQ(download(y), download(expected));
+    EXPECT_NE(download(y), start);
+  };
+  const kiln_tensor cx = tensor(in, {5, 7}), cdy = tensor(gradient, {5, 7});
+  const Tensor tx(in, f32, {5, 7}, contiguous), tdy(gradient, f32, {5, 7}, contiguous);
+  expect_equal([&](const kiln_tensor& y) { return kiln_activation_forward(context_, &cx, &y, &c, nullptr); },
+               [&](const Tensor& y) { activation_forward(cpp_, tx, y, options); });
+  expect_equal([&](const kiln_tensor& dx) { return kiln_activation_backward(context_, &cx, &cdy, &dx, &c, nullptr); },
+               [&](const Tensor& dx) { activation_backward(cpp_, tx, tdy, dx, options); });
+  const kiln_activation_options tanh = kiln_activation_options_default(KILN_ACTIVATION_TANH);
+  expect_equal(
+      [&](const kiln_tensor& dx) { return kiln_activation_backward_from_y(context_, &cx, &cdy, &dx, &tanh, nullptr); },
+      [&](const Tensor& dx) { activation_backward_from_y(cpp_, tx, tdy, dx, {.mode = ActivationMode::tanh}); });
+  // Without options, relu in place.
+  EXPECT_EQ(kiln_activation_forward(context_, &cx, &cx, nullptr, nullptr), KILN_OK) << kiln_last_error();
+  std::vector<float> positive = x;
+  for (float& value : positive) value = std::max(value, 0.0f);
+  EXPECT_EQ(download(in), positive);
+}
+
+TEST_F(CApiCalls, ActivationsHaveTheSameUsualNumbers) {
+  for (const ActivationMode mode : activation_modes()) {
+    const kiln_activation_options c = kiln_activation_options_default(static_cast<kiln_activation_mode>(mode));
+    const ActivationNumbers numbers = usual_numbers(mode);
+    EXPECT_EQ(c.slope, numbers.slope) << to_string(mode);
+    EXPECT_EQ(c.offset, numbers.offset) << to_string(mode);
+    EXPECT_EQ(c.low, numbers.low) << to_string(mode);
+    EXPECT_EQ(c.high, numbers.high) << to_string(mode);
+  }
+}
+
+TEST_F(CApiCalls, TensorFunctionsWithEveryOption) {
+  const void *x = upload(wave(2 * 3)), *y = upload(wave(4 * 5, 0.53f)), *expected = upload(wave(4 * 5, 0.53f));
+  const kiln_tensor cx = tensor(x, {2, 3}), cy = tensor(y, {4, 5});
+  const Tensor tx(x, f32, {2, 3}, contiguous), ty(expected, f32, {4, 5}, contiguous);
+  kiln_transform_options c = kiln_transform_options_default();
+  c.alpha = 0.5f, c.beta = -2.0f, c.value = 7;
+  c.pad_begin[0] = 2, c.pad_end[1] = 2;
+  EXPECT_EQ(kiln_tensor_transform(context_, &cx, &cy, &c, nullptr), KILN_OK) << kiln_last_error();
+  tensor_transform(cpp_, tx, ty, {.alpha = 0.5f, .beta = -2.0f, .pad_begin = {2}, .pad_end = {0, 2}, .value = 7});
+  EXPECT_EQ(download(y), download(expected));
+
+  const void *a = upload({1, 2, 3, 4, 5}), *mask = upload({1, 0, 0, 1});
+  const kiln_tensor ca = tensor(a, {1, 5}), cmask = tensor(mask, {4, 1});
+  const Tensor ta(a, f32, {1, 5}, contiguous), tmask(mask, f32, {4, 1}, contiguous);
+  kiln_tensor_op_options op = kiln_tensor_op_options_default();
+  op.alpha = 3;
+  EXPECT_EQ(kiln_tensor_op(context_, KILN_TENSOR_SELECT, &cmask, &ca, &cy, &cy, &op, nullptr), KILN_OK)
+      << kiln_last_error();
+  tensor_op(cpp_, TensorOpMode::select, tmask, ta, ty, ty, {.alpha = 3});
+  EXPECT_EQ(kiln_tensor_op(context_, KILN_TENSOR_ABS, &cy, nullptr, nullptr, &cy, nullptr, nullptr), KILN_OK);
+  tensor_op(cpp_, TensorOpMode::abs, ty, ty);
+  EXPECT_EQ(kiln_tensor_add(context_, &ca, &cy, 2, 0.5f, nullptr), KILN_OK);
+  tensor_add(cpp_, ta, ty, 2, 0.5f);
+  EXPECT_EQ(kiln_tensor_scale(context_, &cy, -1.5f, nullptr), KILN_OK);
+  tensor_scale(cpp_, ty, -1.5f);
+  EXPECT_EQ(download(y), download(expected));
+  EXPECT_EQ(kiln_tensor_set(context_, &cy, 0.25f, nullptr), KILN_OK);
+  EXPECT_EQ(download(y), std::vector<float>(20, 0.25f));
+}
+
+TEST_F(CApiCalls, TensorOpsReadAsManyInputsAsTheyTake) {
+  const kiln_tensor t = tensor(upload({1, 2}), {2});
+  EXPECT_EQ(kiln_tensor_op(context_, KILN_TENSOR_SQRT, &t, &t, nullptr, &t, nullptr, nullptr), KILN_INVALID_ARGUMENT);
+  EXPECT_THAT(kiln_last_error(), testing::HasSubstr("sqrt takes 1 inputs, more are given"));
+  EXPECT_EQ(kiln_tensor_op(context_, KILN_TENSOR_ADD, &t, nullptr, nullptr, &t, nullptr, nullptr),
+            KILN_INVALID_ARGUMENT);
+  EXPECT_THAT(kiln_last_error(), testing::HasSubstr("b is NULL"));
+  EXPECT_EQ(kiln_tensor_op(context_, 20, &t, &t, nullptr, &t, nullptr, nullptr), KILN_INVALID_ARGUMENT);
+  EXPECT_THAT(kiln_last_error(), testing::HasSubstr("the mode is 20"));
 }
 
 TEST_F(CApiCalls, ADynamicBatchTakesItsBatchFromTheCall) {

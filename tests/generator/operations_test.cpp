@@ -74,6 +74,43 @@ INSTANTIATE_TEST_SUITE_P(SoftmaxForward, BadRequest,
                                          Bad{"softmax_forward x=f32:2x3 y=f32:2x4", "y has extents 2x4, expected 2x3"},
                                          Bad{"softmax_forward x=f32:2x3 axis=0 n=?", "cannot be dynamic"}));
 
+INSTANTIATE_TEST_SUITE_P(
+    Activation, BadRequest,
+    testing::Values(
+        Bad{"activation_forward mode=relu", "operand x is missing"},
+        Bad{"activation_forward x=f32:2x3 mode=sine", "mode=sine is unknown"},
+        Bad{"activation_forward x=f32:2x3 y=f32:3x2 mode=relu", "y has extents 3x2, expected 2x3"},
+        Bad{"activation_forward x=f32:2x3 y=f32:2x3:1,1 mode=relu", "share memory"},
+        Bad{"activation_forward x=i8:2x3 mode=relu", "x is i8"},
+        Bad{"activation_forward x=f32:2x3 mode=relu epilogue=relu", "it takes no epilogue"},
+        Bad{"activation_backward dy=f32:2x3 mode=relu", "both x and y are missing"},
+        Bad{"activation_backward x=f32:2x3 y=f32:2x3 dy=f32:2x3 mode=relu", "both x and y are given"},
+        Bad{"activation_backward y=f32:2x3 dy=f32:2x3 mode=swish", "the derivative of swish cannot be told from y"},
+        Bad{"activation_backward x=f32:2x4 dy=f32:2x3 mode=relu", "x has extents 2x4, expected 2x3"},
+        Bad{"activation_backward x=f32:2x3 dy=f32:2x3 dx=f32:2x2 mode=relu", "dx has extents 2x2, expected 2x3"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    TensorFunctions, BadRequest,
+    testing::Values(Bad{"tensor_transform x=f32:2x3 y=f32:2x4", "y has extents 2x4, expected 2x3"},
+                    Bad{"tensor_transform x=f32:2x3 y=f32:2x4x1", "y has extents 2x4x1, expected 2x3"},
+                    Bad{"tensor_transform x=f32:2x3 pad=1,2,3", "pad=1,2,3 has 3 values"},
+                    Bad{"tensor_transform x=f32:2x3 pad=0,-1,0,0", "a pad is -1"},
+                    Bad{"tensor_transform x=f32:2x3 pad=1,0,0,0 n=?", "the batch cannot be dynamic and padded"},
+                    Bad{"tensor_transform x=f32:0x3 pad=1,0", "x has no batch, and y would be padding alone"},
+                    Bad{"tensor_set y=f32:2x3 beta=1", "it has no alpha and no beta"},
+                    Bad{"tensor_set y=f32:2x3:0,1", "share memory"},
+                    Bad{"tensor_op a=f32:2x3 mode=add", "operand b is missing"},
+                    Bad{"tensor_op a=f32:2x3 b=f32:2x3 mode=sqrt", "operand b is given"},
+                    Bad{"tensor_op a=f32:2x3 b=f32:2x2 mode=add", "b has extents 2x2, expected 2x3"},
+                    Bad{"tensor_op a=f32:2x3 b=f32:3 mode=add", "b has extents 3, expected 2x3"},
+                    Bad{"tensor_op a=f32:2x3 b=f32:1x3 mode=add n=?", "b has batch 1, expected 2 as in a"},
+                    Bad{"tensor_op a=f32:2x3 b=f32:2x3 mode=nand", "mode=nand is unknown"}));
+
+TEST(TensorOp, InfersTheLongestExtents) {
+  EXPECT_THAT(y_of("tensor_op a=f32:2x1x4 b=f32:1x3x1 mode=add"), ElementsAre(2, 3, 4));
+  EXPECT_EQ(Request::parse("tensor_op a=u8:1x8x1x1 b=f32:2x8x3x4:nhwc mode=mul").at("y").print(), "u8:2x8x3x4:nhwc");
+}
+
 TEST(ConvForward, InfersTheOutput) {
   EXPECT_THAT(y_of("conv_forward x=f32:1x3x224x224 w=f32:64x3x7x7 pad=3 stride=2"), ElementsAre(1, 64, 112, 112));
   EXPECT_THAT(y_of("conv_forward x=f32:2x3x9x11 w=f32:4x3x3x3 pad=1,2,3,4 stride=2,3 dilation=2,1"),

@@ -4,9 +4,11 @@
 #include <random>
 
 #include "kiln/base/error.h"
+#include "kiln/generator/operations/activation.h"
 #include "kiln/generator/operations/conv_forward.h"
 #include "kiln/generator/operations/pool_forward.h"
 #include "kiln/generator/operations/softmax_forward.h"
+#include "kiln/generator/operations/tensor_ops.h"
 
 namespace kiln {
 namespace {
@@ -105,12 +107,53 @@ Request random_softmax(Random& random) {
   return softmax.request();
 }
 
+Request random_activation(Random& random) {
+  const std::vector<int64_t> extents{random.between(0, 5), random.between(1, 9), random.between(1, 4)};
+  const auto mode = random.one_of(activation_modes());
+  const Blend blend{random_scale(random), random_scale(random)};
+  const bool dynamic_batch = random.flip();
+  if (random.flip()) {
+    return ActivationForward{random_spec(random, extents), {}, mode, blend, dynamic_batch}.request();
+  }
+  ActivationBackward backward;
+  (has_derivative_from_y(mode) && random.flip() ? backward.y : backward.x) = random_spec(random, extents);
+  backward.dy = random_spec(random, extents);
+  backward.mode = mode;
+  backward.blend = blend;
+  backward.dynamic_batch = dynamic_batch;
+  return backward.request();
+}
+
+Request random_tensor_function(Random& random) {
+  const std::vector<int64_t> extents{random.between(1, 5), random.between(1, 9), random.between(1, 4)};
+  const Blend blend{random_scale(random), random_scale(random)};
+  if (random.flip()) {
+    TensorTransform transform;
+    transform.x = random_spec(random, extents);
+    if (random.flip()) {
+      for (int i = 0; i < 3; ++i) transform.pad_begin.push_back(random.between(0, 3));
+      for (int i = 0; i < 3; ++i) transform.pad_end.push_back(random.between(0, 3));
+    }
+    transform.blend = blend;
+    return transform.request();
+  }
+  TensorOp op;
+  op.mode = random.one_of(tensor_op_modes());
+  op.a = random_spec(random, extents);
+  if (inputs_of(op.mode) > 1) op.b = random_spec(random, {1, extents[1], extents[2]});
+  if (inputs_of(op.mode) > 2) op.c = random_spec(random, {extents[0], 1, 1});
+  op.blend = blend;
+  return op.request();
+}
+
 TEST(RequestProperty, ParsingThePrintedLineGivesBackTheRequest) {
   Random random(1);
   for (int i = 0; i < 3000; ++i) {
-    const Request request = i % 3 == 0   ? random_conv(random)
-                            : i % 3 == 1 ? random_pool(random)
-                                         : random_softmax(random);
+    const Request request = i % 5 == 0   ? random_conv(random)
+                            : i % 5 == 1 ? random_pool(random)
+                            : i % 5 == 2 ? random_softmax(random)
+                            : i % 5 == 3 ? random_activation(random)
+                                         : random_tensor_function(random);
     const std::string line = request.key();
     const Request parsed = Request::parse(line);
     ASSERT_EQ(parsed, request) << line << "\n" << parsed.key();

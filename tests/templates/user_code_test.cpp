@@ -137,6 +137,17 @@ TEST(UserEpilogue, OfRegionsOfLargerTensors) {
       {"pool_simple"});
 }
 
+TEST(UserEpilogue, OfActivations) {
+  expect_served_right("activation_forward x=f16:5x37 mode=identity epilogue=user:helped epilogue.gate=f32:5x37@4",
+                      {"activation_forward_simple", "activation_forward_vector"});
+  expect_served_right(
+      "activation_forward x=f32:2x7x3x5:nchw y=f16:2x7x3x5:nhwc mode=leaky_relu alpha=any beta=any "
+      "epilogue=user:helped epilogue.gate=f32:2x7x3x5:nhwc",
+      {"activation_forward_simple", "activation_forward_vector", "activation_forward_transposed"});
+  expect_served_right("activation_forward x=f32:6x8 mode=relu epilogue=user:helped epilogue.gate=f32:6x8:1,6",
+                      {"activation_forward_simple"});
+}
+
 TEST(UserEpilogue, OfDynamicBatches) {
   expect_served_right("conv_forward x=f32:4x3x5x5 w=f32:2x3x3x3 epilogue=user:helped epilogue.gate=f32:4x2x3x3 n=?",
                       {"conv_simple", "conv_implicit_gemm"});

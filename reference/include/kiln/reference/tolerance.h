@@ -24,7 +24,7 @@ struct Accepted {
 };
 
 /// Rounding to storage is monotone, so these are value -/+ arithmetic_error, each rounded to the dtype of the output.
-/// If the value is NaN or infinite, both are that value.
+/// If the value is NaN or infinite, both are that value, as it is stored.
 Accepted accepted(const Request& request, const Expected& expected);
 
 /// Whether the stored element `got` is right: within accepted(), NaN where NaN is expected, the infinity that is

@@ -1,0 +1,18 @@
+// What activation_forward and activation_backward share.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kiln/generator/operation.h"
+#include "kiln/generator/operations/activation.h"
+
+namespace kiln {
+
+/// The modes as the attribute `mode` has them, in the order of activation_modes().
+const std::vector<std::string>& activation_words();
+ActivationMode activation_mode_of(const Request& request);
+/// ActivationNumbers, as Operation::scalars().
+const std::vector<ScalarDefinition>& activation_scalars();
+
+}  // namespace kiln

@@ -1,0 +1,73 @@
+#include "operations/activation.h"
+#include "operations/operations.h"
+#include "operations/pointwise.h"
+#include "operations/spatial.h"
+
+namespace kiln {
+namespace {
+
+class ActivationForwardOperation final : public Operation {
+ public:
+  std::string_view name() const override { return "activation_forward"; }
+  std::string_view summary() const override { return "activation functions"; }
+  bool takes_user_code() const override { return true; }
+  const std::vector<ScalarDefinition>& scalars() const override { return activation_scalars(); }
+
+  const std::vector<OperandDefinition>& operands() const override {
+    static const std::vector<OperandDefinition> definitions = {
+        {"x", Role::input, true, Printing::always, "1 to 5 dimensions"},
+        {"y", Role::output, true, Printing::always, "as x; may be x itself"},
+    };
+    return definitions;
+  }
+
+  const std::vector<AttributeDefinition>& attributes() const override {
+    static const std::vector<AttributeDefinition> definitions = {
+        {"mode", std::string("relu"), Printing::always, activation_words(), "the function"},
+    };
+    return definitions;
+  }
+
+  void complete_attributes(Request&) const override {}
+
+  std::optional<TensorSpec> implied_operand(const Request& request, std::string_view operand) const override {
+    const TensorSpec* x = request.find("x");
+    if (operand != "y" || x == nullptr) return std::nullopt;
+    return laid_out_like(*x, x->extents);
+  }
+
+  void validate(const Request& request) const override {
+    require_rank(request, "x");
+    require_extents(request, "y", request.at("y"), request.at("x").extents, "those of x");
+  }
+
+  Work work(const Request& request) const override { return pointwise_work(request, 1); }
+};
+
+}  // namespace
+
+const Operation& activation_forward_operation() {
+  static const ActivationForwardOperation definition;
+  return definition;
+}
+
+ActivationForward ActivationForward::of(const Request& request) {
+  return {.x = request.at("x"),
+          .y = request.at("y"),
+          .mode = activation_mode_of(request),
+          .blend = request.blend,
+          .dynamic_batch = request.dynamic_batch};
+}
+
+Request ActivationForward::request() const {
+  Request request;
+  request.operation = "activation_forward";
+  request.operands = {{"x", x}};
+  if (!y.extents.empty()) request.operands.push_back({"y", y});
+  request.attributes = {{"mode", std::string(to_string(mode))}};
+  request.blend = blend;
+  request.dynamic_batch = dynamic_batch;
+  return finished(std::move(request));
+}
+
+}  // namespace kiln

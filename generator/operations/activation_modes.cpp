@@ -1,0 +1,121 @@
+// Names, numbers and properties of the activation functions.
+#include <algorithm>
+#include <limits>
+
+#include "kiln/base/error.h"
+#include "operations/activation.h"
+
+namespace kiln {
+
+const std::vector<ActivationMode>& activation_modes() {
+  using enum ActivationMode;
+  static const std::vector<ActivationMode> all = {identity,  relu,       clipped_relu, clip,     leaky_relu, sigmoid,
+                                                  tanh,      elu,        selu,         softplus, swish,      gelu,
+                                                  gelu_tanh, hard_swish, hard_sigmoid, mish};
+  return all;
+}
+
+std::string_view to_string(ActivationMode mode) {
+  switch (mode) {
+    case ActivationMode::identity:
+      return "identity";
+    case ActivationMode::relu:
+      return "relu";
+    case ActivationMode::clipped_relu:
+      return "clipped_relu";
+    case ActivationMode::clip:
+      return "clip";
+    case ActivationMode::leaky_relu:
+      return "leaky_relu";
+    case ActivationMode::sigmoid:
+      return "sigmoid";
+    case ActivationMode::tanh:
+      return "tanh";
+    case ActivationMode::elu:
+      return "elu";
+    case ActivationMode::selu:
+      return "selu";
+    case ActivationMode::softplus:
+      return "softplus";
+    case ActivationMode::swish:
+      return "swish";
+    case ActivationMode::gelu:
+      return "gelu";
+    case ActivationMode::gelu_tanh:
+      return "gelu_tanh";
+    case ActivationMode::hard_swish:
+      return "hard_swish";
+    case ActivationMode::hard_sigmoid:
+      return "hard_sigmoid";
+    case ActivationMode::mish:
+      return "mish";
+  }
+  return "?";
+}
+
+ActivationNumbers usual_numbers(ActivationMode mode) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  switch (mode) {
+    case ActivationMode::leaky_relu:
+      return {.slope = 0.01F};
+    case ActivationMode::elu:
+    case ActivationMode::softplus:
+    case ActivationMode::swish:
+      return {.slope = 1};
+    case ActivationMode::hard_sigmoid:
+      return {.slope = 1.0F / 6, .offset = 0.5F};
+    case ActivationMode::clipped_relu:
+      return {.high = 6};
+    case ActivationMode::clip:
+      return {.low = -infinity, .high = infinity};
+    default:
+      return {};
+  }
+}
+
+bool has_derivative_from_y(ActivationMode mode) {
+  using enum ActivationMode;
+  switch (mode) {
+    case identity:
+    case relu:
+    case clipped_relu:
+    case leaky_relu:
+    case sigmoid:
+    case tanh:
+    case elu:
+    case selu:
+    case softplus:
+      return true;
+    default:
+      return false;
+  }
+}
+
+const std::vector<std::string>& activation_words() {
+  static const std::vector<std::string> words = [] {
+    std::vector<std::string> all;
+    for (ActivationMode mode : activation_modes()) all.emplace_back(to_string(mode));
+    return all;
+  }();
+  return words;
+}
+
+ActivationMode activation_mode_of(const Request& request) {
+  const std::vector<std::string>& words = activation_words();
+  const auto found = std::find(words.begin(), words.end(), request.word("mode"));
+  if (found == words.end()) throw Error(ErrorCode::internal, "an activation without a mode");
+  return activation_modes()[static_cast<size_t>(found - words.begin())];
+}
+
+const std::vector<ScalarDefinition>& activation_scalars() {
+  // The usual values lie where fills of [-1, 1) meet every branch.
+  static const std::vector<ScalarDefinition> scalars = {
+      {"slope", 0.375F, "of leaky_relu and elu below 0, of hard_sigmoid, and of the argument of swish and softplus"},
+      {"offset", 0.5F, "of hard_sigmoid"},
+      {"low", -0.5F, "of clip"},
+      {"high", 0.75F, "of clip and clipped_relu"},
+  };
+  return scalars;
+}
+
+}  // namespace kiln

@@ -1,0 +1,167 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "kiln/base/error.h"
+#include "kiln/generator/operations/tensor_ops.h"
+#include "operations/operations.h"
+#include "operations/pointwise.h"
+#include "operations/spatial.h"
+
+namespace kiln {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+struct Mode {
+  TensorOpMode mode;
+  std::string_view name;
+  int inputs;
+};
+
+constexpr std::array<Mode, 20> modes = {
+    {{TensorOpMode::add, "add", 2},         {TensorOpMode::sub, "sub", 2},      {TensorOpMode::mul, "mul", 2},
+     {TensorOpMode::div, "div", 2},         {TensorOpMode::min, "min", 2},      {TensorOpMode::max, "max", 2},
+     {TensorOpMode::pow, "pow", 2},         {TensorOpMode::eq, "eq", 2},        {TensorOpMode::ne, "ne", 2},
+     {TensorOpMode::lt, "lt", 2},           {TensorOpMode::le, "le", 2},        {TensorOpMode::gt, "gt", 2},
+     {TensorOpMode::ge, "ge", 2},           {TensorOpMode::sqrt, "sqrt", 1},    {TensorOpMode::exp, "exp", 1},
+     {TensorOpMode::log, "log", 1},         {TensorOpMode::abs, "abs", 1},      {TensorOpMode::neg, "neg", 1},
+     {TensorOpMode::logical_not, "not", 1}, {TensorOpMode::select, "select", 3}}};
+
+constexpr std::array<const char*, 3> input_names = {"a", "b", "c"};
+
+TensorOpMode mode_of(const Request& request) {
+  for (const Mode& mode : modes) {
+    if (mode.name == request.word("mode")) return mode.mode;
+  }
+  throw Error(ErrorCode::internal, "a tensor_op without a mode");
+}
+
+class TensorOpOperation final : public Operation {
+ public:
+  std::string_view name() const override { return "tensor_op"; }
+  std::string_view summary() const override { return "element-wise arithmetic, comparison and selection"; }
+
+  const std::vector<OperandDefinition>& operands() const override {
+    static const std::vector<OperandDefinition> definitions = {
+        {"a", Role::input, true, Printing::always, "1 to 5 dimensions, each as y's or 1", DTypes::any},
+        {"b", Role::input, true, Printing::when_set, "as a; where the mode reads it", DTypes::any},
+        {"c", Role::input, true, Printing::when_set, "as a; where the mode reads it", DTypes::any},
+        {"y", Role::output, true, Printing::always, "may be an input itself", DTypes::any},
+    };
+    return definitions;
+  }
+
+  const std::vector<AttributeDefinition>& attributes() const override {
+    static const std::vector<AttributeDefinition> definitions = {
+        {"mode", std::string("add"), Printing::always, words(), "what is computed"},
+    };
+    return definitions;
+  }
+
+  void complete_attributes(Request&) const override {}
+
+  // The longest extents of the inputs, laid out as one that has them all.
+  std::optional<TensorSpec> implied_operand(const Request& request, std::string_view operand) const override {
+    const TensorSpec* a = request.find("a");
+    if (operand != "y" || a == nullptr) return std::nullopt;
+    Ints extents = a->extents;
+    for (const char* name : input_names) {
+      const TensorSpec* input = request.find(name);
+      for (size_t i = 0; input != nullptr && i < std::min(extents.size(), input->extents.size()); ++i) {
+        if (extents[i] == 1) extents[i] = input->extents[i];
+      }
+    }
+    for (const char* name : input_names) {
+      const TensorSpec* input = request.find(name);
+      if (input == nullptr || input->extents != extents) continue;
+      TensorSpec y = laid_out_like(*input, extents);
+      y.dtype = a->dtype;
+      y.alignment = std::max(y.alignment, size_of(y.dtype));
+      return y;
+    }
+    return TensorSpec::packed(a->dtype, extents, dimension_letters(a->rank()));
+  }
+
+  void validate(const Request& request) const override {
+    require_rank(request, "y");
+    const int wanted = inputs_of(mode_of(request));
+    const TensorSpec& y = request.at("y");
+    for (int i = 0; i < 3; ++i) {
+      const char* const input = input_names[static_cast<size_t>(i)];
+      const TensorSpec* spec = request.find(input);
+      if ((spec != nullptr) != (i < wanted)) {
+        refuse(request, fmt::format("operand {} {}", input, spec == nullptr ? "is missing" : "is given"),
+               fmt::format("{} takes {} of a, b and c", request.word("mode"), wanted));
+      }
+      if (spec == nullptr) continue;
+      bool fits = spec->rank() == y.rank();
+      for (size_t d = 0; fits && d < y.extents.size(); ++d) {
+        fits = spec->extents[d] == y.extents[d] || spec->extents[d] == 1;
+      }
+      if (!fits) require_extents(request, input, *spec, y.extents, "those of y, or 1 where the input repeats");
+    }
+  }
+
+  Work work(const Request& request) const override { return pointwise_work(request, 1); }
+
+ private:
+  static std::vector<std::string> words() {
+    std::vector<std::string> all;
+    for (const Mode& mode : modes) all.emplace_back(mode.name);
+    return all;
+  }
+};
+
+}  // namespace
+
+const Operation& tensor_op_operation() {
+  static const TensorOpOperation definition;
+  return definition;
+}
+
+std::string_view to_string(TensorOpMode mode) {
+  return modes.at(static_cast<size_t>(mode)).name;
+}
+
+const std::vector<TensorOpMode>& tensor_op_modes() {
+  static const std::vector<TensorOpMode> all = [] {
+    std::vector<TensorOpMode> list;
+    for (const Mode& mode : modes) list.push_back(mode.mode);
+    return list;
+  }();
+  return all;
+}
+
+int inputs_of(TensorOpMode mode) {
+  return modes.at(static_cast<size_t>(mode)).inputs;
+}
+
+TensorOp TensorOp::of(const Request& request) {
+  TensorOp view;
+  view.a = request.at("a");
+  if (const TensorSpec* b = request.find("b")) view.b = *b;
+  if (const TensorSpec* c = request.find("c")) view.c = *c;
+  view.y = request.at("y");
+  view.mode = mode_of(request);
+  view.blend = request.blend;
+  view.dynamic_batch = request.dynamic_batch;
+  return view;
+}
+
+Request TensorOp::request() const {
+  Request request;
+  request.operation = "tensor_op";
+  request.operands = {{"a", a}};
+  if (b) request.operands.push_back({"b", *b});
+  if (c) request.operands.push_back({"c", *c});
+  if (!y.extents.empty()) request.operands.push_back({"y", y});
+  request.attributes = {{"mode", std::string(to_string(mode))}};
+  request.blend = blend;
+  request.dynamic_batch = dynamic_batch;
+  return finished(std::move(request));
+}
+
+}  // namespace kiln

@@ -1,0 +1,61 @@
+#include "kiln/generator/operations/tensor_ops.h"
+#include "operations/operations.h"
+#include "operations/pointwise.h"
+#include "operations/spatial.h"
+
+namespace kiln {
+namespace {
+
+class TensorSetOperation final : public Operation {
+ public:
+  std::string_view name() const override { return "tensor_set"; }
+  std::string_view summary() const override { return "one value for every element"; }
+
+  const std::vector<OperandDefinition>& operands() const override {
+    static const std::vector<OperandDefinition> definitions = {
+        {"y", Role::output, true, Printing::always, "1 to 5 dimensions", DTypes::any},
+    };
+    return definitions;
+  }
+
+  const std::vector<AttributeDefinition>& attributes() const override {
+    static const std::vector<AttributeDefinition> none;
+    return none;
+  }
+
+  const std::vector<ScalarDefinition>& scalars() const override {
+    static const std::vector<ScalarDefinition> scalars = {{"value", 2.625F, "of every element"}};
+    return scalars;
+  }
+
+  void complete_attributes(Request&) const override {}
+  std::optional<TensorSpec> implied_operand(const Request&, std::string_view) const override { return std::nullopt; }
+
+  void validate(const Request& request) const override {
+    require_rank(request, "y");
+    if (request.blend != Blend{}) refuse(request, "it has no alpha and no beta", "scale the value");
+  }
+
+  Work work(const Request& request) const override { return pointwise_work(request, 0); }
+};
+
+}  // namespace
+
+const Operation& tensor_set_operation() {
+  static const TensorSetOperation definition;
+  return definition;
+}
+
+TensorSet TensorSet::of(const Request& request) {
+  return {.y = request.at("y"), .dynamic_batch = request.dynamic_batch};
+}
+
+Request TensorSet::request() const {
+  Request request;
+  request.operation = "tensor_set";
+  request.operands = {{"y", y}};
+  request.dynamic_batch = dynamic_batch;
+  return finished(std::move(request));
+}
+
+}  // namespace kiln

@@ -1,0 +1,52 @@
+// Activation functions, forward and backward.
+#pragma once
+
+#include <optional>
+
+#include "kiln/context.h"
+#include "kiln/epilogue.h"
+#include "kiln/generator/operations/activation.h"
+#include "kiln/tensor.h"
+
+namespace kiln {
+
+struct ActivationOptions {
+  ActivationMode mode = ActivationMode::relu;
+  /// The numbers that the mode reads (ActivationMode says which); those not given are usual_numbers(mode).
+  std::optional<float> slope = std::nullopt, offset = std::nullopt, low = std::nullopt, high = std::nullopt;
+  float alpha = 1;
+  float beta = 0;              ///< Not 0: what y (backward: dx) held before is read.
+  bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket.
+  Epilogue epilogue = {};      ///< User code only (expression()), and forward only.
+};
+
+/// Enqueues y = epilogue(alpha * f(x) + beta * y) on `stream` and returns without waiting.
+///
+/// x, y: f32, f16 or bf16, of equal extents of 1 to 5 dimensions, any strides; computed in f32. In place: y may be x
+/// itself, with its dtype and strides; otherwise they must share no element. Bitwise reproducible.
+///
+/// Any element-wise chain is a call with mode identity and user code as its epilogue. The gradient of a user's function
+/// is one too: x is dy, y is dx, and the code reads the forward's input or output as a tensor of its own:
+/// `expression("acc * slope_at(input)", {{"input", x}})` (docs/user-code.md).
+///
+/// Throws Error(invalid_argument), nothing enqueued: other dtypes, extents that differ, memory that overlaps otherwise,
+/// an epilogue of stages. The first call for a shape compiles, as that of conv_forward(). An empty batch is a no-op.
+/// Thread-safe.
+void activation_forward(Context& context, const Tensor& x, const Tensor& y, const ActivationOptions& options = {},
+                        Stream stream = nullptr);
+
+/// Enqueues dx = alpha * f'(x) * dy + beta * dx on `stream`: the gradient with respect to x, given dy, that with
+/// respect to y = f(x).
+///
+/// x, dy, dx: as x and y above. In place: dx may be dy itself, or x itself. Where f is constant (relu, clipped_relu,
+/// clip, hard_swish, hard_sigmoid), dx is 0 whatever dy is; NaN in x gives NaN. Errors as activation_forward(), and for
+/// an epilogue.
+void activation_backward(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dx,
+                         const ActivationOptions& options = {}, Stream stream = nullptr);
+
+/// The same from y = f(x), for where x is gone because the forward ran in place. For the modes that
+/// has_derivative_from_y(), with the slopes that it names; Error(invalid_argument) for others. dx may be y itself too.
+void activation_backward_from_y(Context& context, const Tensor& y, const Tensor& dy, const Tensor& dx,
+                                const ActivationOptions& options = {}, Stream stream = nullptr);
+
+}  // namespace kiln

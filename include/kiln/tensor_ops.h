@@ -1,0 +1,64 @@
+// Tensor functions: copies and conversions, values, element-wise arithmetic.
+#pragma once
+
+#include <array>
+
+#include "kiln/context.h"
+#include "kiln/generator/operations/tensor_ops.h"
+#include "kiln/tensor.h"
+
+namespace kiln {
+
+struct TransformOptions {
+  float alpha = 1;
+  float beta = 0;  ///< Not 0: what y held before is read.
+  /// Elements around x, in the order of its extents; those behind its rank are not looked at.
+  std::array<int64_t, Tensor::max_rank> pad_begin{}, pad_end{};
+  float value = 0;             ///< What the padding holds.
+  bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket.
+};
+
+/// Enqueues y = alpha * pad(x) + beta * y on `stream` and returns without waiting: another layout, another dtype, a
+/// scale, padding, or all at once. Sub-regions are strides: crop by a tensor that names part of another, concatenate by
+/// a y that does.
+///
+/// x, y: 1 to 5 dimensions of any dtype and strides. y has x's extents plus the padding; where x has an extent of 1 and
+/// no padding y may have any, and x repeats. TensorTransform says how numbers are rounded. In place: y may be x itself,
+/// with its dtype and strides; otherwise they must share no element. Bitwise reproducible.
+///
+/// Throws Error(invalid_argument), nothing enqueued: extents that do not fit, negative pads, memory that overlaps. The
+/// first call for a shape compiles, as that of conv_forward(). An empty tensor is a no-op. Thread-safe.
+void tensor_transform(Context& context, const Tensor& x, const Tensor& y, const TransformOptions& options = {},
+                      Stream stream = nullptr);
+
+/// y = alpha * x + beta * y, where x may repeat along dimensions in which its extent is 1: tensor_transform() without
+/// padding.
+void tensor_add(Context& context, const Tensor& x, const Tensor& y, float alpha = 1, float beta = 1,
+                Stream stream = nullptr);
+
+/// y = alpha * y: tensor_transform() in place.
+void tensor_scale(Context& context, const Tensor& y, float alpha, Stream stream = nullptr);
+
+/// y = value, rounded to y's dtype. Errors as tensor_transform().
+void tensor_set(Context& context, const Tensor& y, float value, Stream stream = nullptr);
+
+struct TensorOpOptions {
+  float alpha = 1;
+  float beta = 0;              ///< Not 0: what y held before is read.
+  bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket.
+};
+
+/// Enqueues y = alpha * op(a, b, c) + beta * y on `stream` and returns without waiting. As many inputs as `mode` reads:
+/// one for sqrt and the like, three for select, else two.
+///
+/// Inputs have y's rank, and along each dimension its extent or 1, which repeats. Any dtypes and strides. In place: y
+/// may be one of the inputs itself. Chains of such operations run as one kernel by user code: activation_forward() with
+/// mode identity. Errors, reproducibility and threads as tensor_transform().
+void tensor_op(Context& context, TensorOpMode mode, const Tensor& a, const Tensor& y,
+               const TensorOpOptions& options = {}, Stream stream = nullptr);
+void tensor_op(Context& context, TensorOpMode mode, const Tensor& a, const Tensor& b, const Tensor& y,
+               const TensorOpOptions& options = {}, Stream stream = nullptr);
+void tensor_op(Context& context, TensorOpMode mode, const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& y,
+               const TensorOpOptions& options = {}, Stream stream = nullptr);
+
+}  // namespace kiln

@@ -1,0 +1,31 @@
+// The activation functions and their derivatives in double, with what f32 arithmetic may be off.
+#pragma once
+
+#include "kiln/generator/operations/activation.h"
+#include "kiln/reference/reference.h"
+
+namespace kiln::reference {
+
+/// A number that f32 arithmetic approximates. docs/numerics.md derives the errors.
+struct Approximated {
+  double value = 0;
+  double error = 0;   ///< Absolute, in units of 2^-24; 0 where it is exact.
+  bool open = false;  ///< At a jump that roundings may cross: anything is right.
+};
+
+/// The call's Operation::scalars().
+struct ActivationScalars {
+  double slope = 0, offset = 0, low = 0, high = 0;
+};
+
+Approximated activated(ActivationMode mode, double x, const ActivationScalars& scalars);
+Approximated activation_derivative(ActivationMode mode, double x, const ActivationScalars& scalars);
+/// Of a mode that has_derivative_from_y().
+Approximated activation_derivative_from_y(ActivationMode mode, double y, const ActivationScalars& scalars);
+/// derivative * dy; where the function is constant, 0 whatever dy is.
+Approximated activation_gradient(ActivationMode mode, const Approximated& derivative, double dy);
+
+/// As the result of an operation.
+Expected expected_of(const Approximated& result);
+
+}  // namespace kiln::reference

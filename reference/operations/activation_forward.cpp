@@ -1,0 +1,34 @@
+// Reference of activation_forward.
+#include "evaluator.h"
+#include "operations/activation.h"
+
+namespace kiln::reference {
+namespace {
+
+class ActivationForwardEvaluator final : public Oracle::Evaluator {
+ public:
+  ActivationForwardEvaluator(Request call, const Bindings& bindings, std::string_view output)
+      : Evaluator(std::move(call), bindings, output),
+        mode_(ActivationForward::of(request()).mode),
+        scalars_{scalar("slope"), scalar("offset"), scalar("low"), scalar("high")},
+        x_(tensor("x")) {}
+
+ protected:
+  Expected operation_at(std::span<const int64_t> coordinate) const override {
+    return expected_of(activated(mode_, x_[coordinate], scalars_));
+  }
+
+ private:
+  ActivationMode mode_;
+  ActivationScalars scalars_;
+  Tensor x_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Oracle::Evaluator> activation_forward_evaluator(Request request, const Bindings& bindings,
+                                                                      std::string_view output) {
+  return std::make_unique<ActivationForwardEvaluator>(std::move(request), bindings, output);
+}
+
+}  // namespace kiln::reference

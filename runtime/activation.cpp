@@ -1,0 +1,86 @@
+#include "kiln/activation.h"
+
+#include <fmt/format.h>
+
+#include "kiln/base/error.h"
+#include "operation_call.h"
+
+namespace kiln {
+namespace {
+
+CallKey key_of(CallKind kind, std::initializer_list<const Tensor*> tensors, const ActivationOptions& options) {
+  CallKey key(static_cast<int64_t>(kind));
+  for (const Tensor* tensor : tensors) key.add(*tensor);
+  key.add(static_cast<int64_t>(options.mode) | static_cast<int64_t>(scale_of(options.alpha)) << 8 |
+          static_cast<int64_t>(scale_of(options.beta)) << 12 | int64_t{options.dynamic_batch} << 16);
+  key.add(options.epilogue);
+  return key;
+}
+
+RunValues activation_values(const ActivationOptions& options, const Tensor& x) {
+  RunValues values = values_of(options, x);
+  const ActivationNumbers usual = usual_numbers(options.mode);
+  values.scalars = {options.slope.value_or(usual.slope), options.offset.value_or(usual.offset),
+                    options.low.value_or(usual.low), options.high.value_or(usual.high)};
+  return values;
+}
+
+Blend blend_of(const ActivationOptions& options) {
+  return {scale_of(options.alpha), scale_of(options.beta)};
+}
+
+// What both forms of the gradient share; `known` is x or y, as `kind` says.
+void backward(CallKind kind, Context& context, const Tensor& known, const Tensor& dy, const Tensor& dx,
+              const ActivationOptions& options, Stream stream) {
+  constexpr std::string_view operation = "activation_backward";
+  const bool from_y = kind == CallKind::activation_backward_from_y;
+  if (options.epilogue.count() != 0 || options.epilogue.code()) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: it takes no epilogue", operation), "leave it out");
+  }
+  if (!is_same_view(dx, dy)) refuse_overlap(operation, dx, "dy", dy, "dx");
+  if (!is_same_view(dx, known)) refuse_overlap(operation, dx, from_y ? "y" : "x", known, "dx");
+  const CallOperands operands{known, dy, dx};
+  run_call(context, key_of(kind, {&known, &dy, &dx}, options), operands.addresses(), activation_values(options, dy),
+           stream, [&] {
+             ActivationBackward activation;
+             (from_y ? activation.y : activation.x) = known.spec();
+             activation.dy = dy.spec();
+             activation.dx = dx.spec();
+             activation.mode = options.mode;
+             activation.blend = blend_of(options);
+             activation.dynamic_batch = options.dynamic_batch;
+             return activation.request();
+           });
+}
+
+}  // namespace
+
+void activation_forward(Context& context, const Tensor& x, const Tensor& y, const ActivationOptions& options,
+                        Stream stream) {
+  constexpr std::string_view operation = "activation_forward";
+  if (!is_same_view(x, y)) refuse_overlap(operation, y, "x", x);
+  refuse_stages(operation, options.epilogue);
+  CallOperands operands{x, y};
+  operands.add_user_code(operation, y, options.epilogue);
+  run_call(context, key_of(CallKind::activation_forward, {&x, &y}, options), operands.addresses(),
+           activation_values(options, x), stream, [&] {
+             const ActivationForward activation{.x = x.spec(),
+                                                .y = y.spec(),
+                                                .mode = options.mode,
+                                                .blend = blend_of(options),
+                                                .dynamic_batch = options.dynamic_batch};
+             return with_user_code(activation.request(), options.epilogue);
+           });
+}
+
+void activation_backward(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dx,
+                         const ActivationOptions& options, Stream stream) {
+  backward(CallKind::activation_backward, context, x, dy, dx, options, stream);
+}
+
+void activation_backward_from_y(Context& context, const Tensor& y, const Tensor& dy, const Tensor& dx,
+                                const ActivationOptions& options, Stream stream) {
+  backward(CallKind::activation_backward_from_y, context, y, dy, dx, options, stream);
+}
+
+}  // namespace kiln

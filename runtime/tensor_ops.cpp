@@ -1,0 +1,118 @@
+#include "kiln/tensor_ops.h"
+
+#include <fmt/format.h>
+
+#include "kiln/base/error.h"
+#include "operation_call.h"
+
+namespace kiln {
+namespace {
+
+RunValues values_with(float alpha, float beta, bool dynamic_batch, const Tensor& batched) {
+  RunValues values;
+  values.alpha = alpha;
+  values.beta = beta;
+  if (dynamic_batch) values.n = batched.extent(0);
+  return values;
+}
+
+int64_t packed(int64_t mode, float alpha, float beta, bool dynamic_batch) {
+  return mode | static_cast<int64_t>(scale_of(alpha)) << 8 | static_cast<int64_t>(scale_of(beta)) << 12 |
+         int64_t{dynamic_batch} << 16;
+}
+
+void run_op(Context& context, TensorOpMode mode, std::span<const Tensor* const> inputs, const Tensor& y,
+            const TensorOpOptions& options, Stream stream) {
+  constexpr std::array<std::string_view, 3> names = {"a", "b", "c"};
+  if (static_cast<int>(inputs.size()) != inputs_of(mode)) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("tensor_op: {} takes {} inputs, {} are given", to_string(mode), inputs_of(mode), inputs.size()),
+        "give as many as the mode reads");
+  }
+  CallKey key(static_cast<int64_t>(CallKind::tensor_op));
+  CallOperands operands{};
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!is_same_view(*inputs[i], y)) refuse_overlap("tensor_op", y, names[i], *inputs[i]);
+    key.add(*inputs[i]);
+    operands.add(*inputs[i]);
+  }
+  key.add(y);
+  key.add(packed(static_cast<int64_t>(mode), options.alpha, options.beta, options.dynamic_batch));
+  operands.add(y);
+  run_call(context, key, operands.addresses(), values_with(options.alpha, options.beta, options.dynamic_batch, y),
+           stream, [&] {
+             TensorOp op;
+             op.a = inputs[0]->spec();
+             if (inputs.size() > 1) op.b = inputs[1]->spec();
+             if (inputs.size() > 2) op.c = inputs[2]->spec();
+             op.y = y.spec();
+             op.mode = mode;
+             op.blend = {scale_of(options.alpha), scale_of(options.beta)};
+             op.dynamic_batch = options.dynamic_batch;
+             return op.request();
+           });
+}
+
+}  // namespace
+
+void tensor_transform(Context& context, const Tensor& x, const Tensor& y, const TransformOptions& options,
+                      Stream stream) {
+  if (!is_same_view(x, y)) refuse_overlap("tensor_transform", y, "x", x);
+  CallKey key(static_cast<int64_t>(CallKind::tensor_transform));
+  key.add(x);
+  key.add(y);
+  for (int i = 0; i < x.rank(); ++i) {
+    key.add(options.pad_begin[static_cast<size_t>(i)]);
+    key.add(options.pad_end[static_cast<size_t>(i)]);
+  }
+  key.add(packed(0, options.alpha, options.beta, options.dynamic_batch));
+  RunValues values = values_with(options.alpha, options.beta, options.dynamic_batch, x);
+  values.scalars[0] = options.value;
+  run_call(context, key, CallOperands{x, y}.addresses(), values, stream, [&] {
+    TensorTransform transform;
+    transform.x = x.spec();
+    transform.y = y.spec();
+    transform.pad_begin.assign(options.pad_begin.begin(), options.pad_begin.begin() + x.rank());
+    transform.pad_end.assign(options.pad_end.begin(), options.pad_end.begin() + x.rank());
+    transform.blend = {scale_of(options.alpha), scale_of(options.beta)};
+    transform.dynamic_batch = options.dynamic_batch;
+    return transform.request();
+  });
+}
+
+void tensor_add(Context& context, const Tensor& x, const Tensor& y, float alpha, float beta, Stream stream) {
+  tensor_transform(context, x, y, {.alpha = alpha, .beta = beta}, stream);
+}
+
+void tensor_scale(Context& context, const Tensor& y, float alpha, Stream stream) {
+  tensor_transform(context, y, y, {.alpha = alpha}, stream);
+}
+
+void tensor_set(Context& context, const Tensor& y, float value, Stream stream) {
+  CallKey key(static_cast<int64_t>(CallKind::tensor_set));
+  key.add(y);
+  RunValues values;
+  values.scalars[0] = value;
+  run_call(context, key, CallOperands{y}.addresses(), values, stream, [&] { return TensorSet{y.spec()}.request(); });
+}
+
+void tensor_op(Context& context, TensorOpMode mode, const Tensor& a, const Tensor& y, const TensorOpOptions& options,
+               Stream stream) {
+  const std::array<const Tensor*, 1> inputs{&a};
+  run_op(context, mode, inputs, y, options, stream);
+}
+
+void tensor_op(Context& context, TensorOpMode mode, const Tensor& a, const Tensor& b, const Tensor& y,
+               const TensorOpOptions& options, Stream stream) {
+  const std::array<const Tensor*, 2> inputs{&a, &b};
+  run_op(context, mode, inputs, y, options, stream);
+}
+
+void tensor_op(Context& context, TensorOpMode mode, const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& y,
+               const TensorOpOptions& options, Stream stream) {
+  const std::array<const Tensor*, 3> inputs{&a, &b, &c};
+  run_op(context, mode, inputs, y, options, stream);
+}
+
+}  // namespace kiln

@@ -1,0 +1,161 @@
+// Element-wise operations on up to three inputs: operands of any strides, the function, and what is stored.
+//
+// From the prelude: INPUTS; TA, TB, TC and TY (types); DIMENSIONS, EXTENTS (innermost first; the outermost one is not
+// looked at) and STRIDES (elements; the inputs, then y; each innermost first; 0 where an input repeats); PER_IMAGE and
+// N (elements, and how often; DYNAMIC_N: the argument n counts instead); FUNCTION, MODE, ALPHA, BETA. PADDED: whether
+// the one input has padding around it, PAD_BEGIN elements before INSIDE of its own in each dimension; the padding holds
+// the call's first number.
+//
+// y may be one of the inputs: every thread reads all that it needs of its elements before it writes them, and nothing
+// here is __restrict__ or read through the read-only path.
+#include "lib/index.cuh"
+#include "lib/pointwise_function.cuh"
+#include "lib/store.cuh"
+#include "lib/vector.cuh"
+
+struct PointwiseArguments {
+  const TA* a;
+  const TB* b;
+  const TC* c;
+  TY* y;
+  float alpha, beta;
+  UserArguments user;
+  PointwiseNumbers numbers;
+};
+
+constexpr int RESULT = INPUTS;  // its number among the operands
+
+__host__ __device__ constexpr long long stride_of(int operand, int dimension) {
+  return STRIDES[operand * DIMENSIONS + dimension];
+}
+
+// Elements of this call.
+__device__ __forceinline__ Index element_count(long long n) {
+  return DYNAMIC_N ? static_cast<Index>(n) * Index(PER_IMAGE) : Index(PER_IMAGE) * Index(N);
+}
+
+// Offsets of one element, in every operand. Where it is padding, those of the input lead nowhere.
+struct Place {
+  Index offsets[INPUTS + 1];
+  Index first;   // coordinate in the input along dimension 0, if that is padded
+  bool outside;  // along another dimension
+};
+
+__host__ __device__ constexpr bool is_padded(int dimension) {
+  return PADDED && (PAD_BEGIN[dimension] != 0 || INSIDE[dimension] != EXTENTS[dimension]);
+}
+
+template <int DIMENSION, int OPERAND = 0>
+__device__ __forceinline__ void move_along(Index coordinate, Place& place) {
+  if constexpr (is_padded(DIMENSION) && OPERAND == 0) {
+    constexpr long long STRIDE = stride_of(0, DIMENSION), BEGIN = PAD_BEGIN[DIMENSION], EXTENT = INSIDE[DIMENSION];
+    const Index inner = coordinate - Index(BEGIN);
+    place.offsets[0] += inner * Index(STRIDE);
+    if constexpr (DIMENSION == 0) place.first = inner;
+    if constexpr (DIMENSION != 0) place.outside |= inner < 0 || inner >= Index(EXTENT);
+    move_along<DIMENSION, 1>(coordinate, place);
+  } else if constexpr (OPERAND <= RESULT) {
+    constexpr long long STRIDE = stride_of(OPERAND, DIMENSION);
+    if constexpr (STRIDE != 0) place.offsets[OPERAND] += coordinate * Index(STRIDE);
+    move_along<DIMENSION, OPERAND + 1>(coordinate, place);
+  }
+}
+
+// Splits `index` into coordinates from DIMENSION on and moves there.
+template <int DIMENSION>
+__device__ __forceinline__ void move_to(Index index, Place& place) {
+  if constexpr (DIMENSION == DIMENSIONS - 1) {
+    move_along<DIMENSION>(index, place);
+  } else if constexpr (DIMENSION < DIMENSIONS) {
+    constexpr long long EXTENT = EXTENTS[DIMENSION];
+    move_along<DIMENSION>(take_coordinate<EXTENT>(index), place);
+    move_to<DIMENSION + 1>(index, place);
+  }
+}
+
+// COUNT elements from `offset` on, `STRIDE` apart: in one access where they lie side by side.
+template <long long STRIDE, int COUNT, class T>
+__device__ __forceinline__ Vector<T, COUNT> load_strided(const T* address, Index offset) {
+  if constexpr (STRIDE == 1) {
+    return load<COUNT>(address + offset);
+  } else {
+    Vector<T, COUNT> result;
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+      result[i] = STRIDE == 0 && i > 0 ? result[0] : address[offset + i * Index(STRIDE)];
+    }
+    return result;
+  }
+}
+
+// The same of an input with padding.
+template <int COUNT, class T>
+__device__ __forceinline__ Vector<T, COUNT> load_padded(const T* address, const Place& place, float padding) {
+  if constexpr (!is_padded(0)) {
+    if (!place.outside) return load_strided<stride_of(0, 0), COUNT>(address, place.offsets[0]);
+  }
+  Vector<T, COUNT> result;
+#pragma unroll
+  for (int i = 0; i < COUNT; ++i) {
+    result[i] = from_float<T>(padding);
+    if constexpr (is_padded(0)) {
+      constexpr long long STRIDE = stride_of(0, 0), EXTENT = INSIDE[0];
+      const bool inside = !place.outside && place.first + i >= 0 && place.first + i < Index(EXTENT);
+      if (inside) result[i] = address[place.offsets[0] + i * Index(STRIDE)];
+    }
+  }
+  return result;
+}
+
+// Whether elements pass as they are, bit by bit.
+template <class T, class U>
+constexpr bool IS_SAME = false;
+template <class T>
+constexpr bool IS_SAME<T, T> = true;
+constexpr bool IS_COPY =
+    FUNCTION == FUNCTION_TRANSFORM && IS_SAME<TA, TY> && ALPHA == SCALE_ONE && BETA == SCALE_ZERO && !USER_EPILOGUE;
+
+// The inputs of COUNT neighbours along the innermost dimension.
+template <int COUNT>
+struct Inputs {
+  Vector<TA, COUNT> a;
+  Vector<TB, COUNT> b;
+  Vector<TC, COUNT> c;
+
+  __device__ __forceinline__ void load_from(const PointwiseArguments& arguments, const Place& place) {
+    if constexpr (PADDED) {
+      a = load_padded<COUNT>(arguments.a, place, arguments.numbers.values[0]);
+    } else if constexpr (INPUTS > 0) {
+      a = load_strided<stride_of(0, 0), COUNT>(arguments.a, place.offsets[0]);
+    }
+    if constexpr (INPUTS > 1) b = load_strided<stride_of(1, 0), COUNT>(arguments.b, place.offsets[1]);
+    if constexpr (INPUTS > 2) c = load_strided<stride_of(2, 0), COUNT>(arguments.c, place.offsets[2]);
+  }
+
+  __device__ __forceinline__ float result(int i, const PointwiseNumbers& numbers) const {
+    float values[3] = {0.0f, 0.0f, 0.0f};
+    if constexpr (INPUTS > 0) values[0] = to_float(a[i]);
+    if constexpr (INPUTS > 1) values[1] = to_float(b[i]);
+    if constexpr (INPUTS > 2) values[2] = to_float(c[i]);
+    return pointwise_function(values[0], values[1], values[2], numbers);
+  }
+};
+
+template <int COUNT, class T, class U>
+__device__ __forceinline__ void store_copy(U* y, const Vector<T, COUNT>& elements) {
+  if constexpr (IS_SAME<T, U>) store<COUNT>(y, elements);
+}
+
+// Stores what becomes of COUNT elements that lie side by side in y.
+template <int COUNT>
+__device__ __forceinline__ void store_results(const Inputs<COUNT>& inputs, Index y_offset,
+                                              const PointwiseArguments& arguments) {
+  if constexpr (IS_COPY) {
+    store_copy<COUNT>(arguments.y + y_offset, inputs.a);
+  } else {
+    float results[COUNT];
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) results[i] = inputs.result(i, arguments.numbers);
+    store_run<false>(arguments.y, y_offset, results, 0, {arguments.alpha, arguments.beta, arguments.user});
+  }
+}

@@ -1,0 +1,31 @@
+// What an element-wise operation makes of one element of each input: chosen by FUNCTION and MODE of the prelude.
+#include "lib/activation.cuh"
+#include "lib/tensor_op.cuh"
+
+enum : int {  // as PointwiseFunction of templates/pointwise/pointwise_problem.h
+  FUNCTION_ACTIVATION,
+  FUNCTION_ACTIVATION_GRADIENT,
+  FUNCTION_ACTIVATION_GRADIENT_FROM_Y,
+  FUNCTION_TRANSFORM,
+  FUNCTION_SET,
+  FUNCTION_TENSOR_OP,
+};
+
+// Operation::scalars() of the call.
+struct PointwiseNumbers {
+  float values[4];
+};
+
+__device__ __forceinline__ float pointwise_function(float a, float b, float c, const PointwiseNumbers& numbers) {
+  const float(&n)[4] = numbers.values;
+  if constexpr (FUNCTION == FUNCTION_ACTIVATION) return activated<MODE>(a, n[0], n[1], n[2], n[3]);
+  if constexpr (FUNCTION == FUNCTION_ACTIVATION_GRADIENT) {
+    return activation_gradient<MODE>(activation_slope<MODE>(a, n[0], n[1], n[2], n[3]), b);
+  }
+  if constexpr (FUNCTION == FUNCTION_ACTIVATION_GRADIENT_FROM_Y) {
+    return activation_gradient<MODE>(activation_slope_from_y<MODE>(a, n[0], n[3]), b);
+  }
+  if constexpr (FUNCTION == FUNCTION_TRANSFORM) return a;
+  if constexpr (FUNCTION == FUNCTION_SET) return n[0];
+  return tensor_op<MODE>(a, b, c);  // FUNCTION_TENSOR_OP
+}

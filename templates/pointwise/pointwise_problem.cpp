@@ -1,0 +1,202 @@
+#include "pointwise/pointwise_problem.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "descriptor/parts.h"
+#include "descriptor/strided.h"
+#include "kiln/base/error.h"
+#include "kiln/generator/operation.h"
+#include "kiln/generator/operations/activation.h"
+#include "kiln/generator/operations/tensor_ops.h"
+
+namespace kiln::descriptor {
+namespace {
+
+constexpr size_t most_inputs = 3, scalars = 4;  // arguments of every kernel
+
+void set_function(const Request& request, PointwiseProblem& problem) {
+  if (request.operation == "activation_forward") {
+    problem.function = PointwiseFunction::activation;
+    problem.mode = static_cast<int>(ActivationForward::of(request).mode);
+  } else if (request.operation == "activation_backward") {
+    const ActivationBackward view = ActivationBackward::of(request);
+    problem.function = view.x ? PointwiseFunction::activation_gradient : PointwiseFunction::activation_gradient_from_y;
+    problem.mode = static_cast<int>(view.mode);
+  } else if (request.operation == "tensor_transform") {
+    const TensorTransform view = TensorTransform::of(request);
+    problem.function = PointwiseFunction::transform;
+    problem.pad_begin = problem.padding = view.pad_begin;
+    for (size_t i = 0; i < view.pad_end.size(); ++i) problem.padding[i] += view.pad_end[i];
+  } else if (request.operation == "tensor_set") {
+    problem.function = PointwiseFunction::set;
+  } else if (request.operation == "tensor_op") {
+    problem.function = PointwiseFunction::op;
+    problem.mode = static_cast<int>(TensorOp::of(request).mode);
+  } else {
+    throw Error(ErrorCode::internal, request.operation + " is no element-wise operation");
+  }
+}
+
+// The inputs in the request's order, then the result. User code reads its tensors at the offsets of the result.
+std::vector<Operand> operands_of(const Request& request) {
+  std::vector<Operand> operands;
+  const Operand& result = result_of(request);
+  for (const Operand& operand : request.operands) {
+    if (operand.name != result.name && !is_user_operand(operand.name)) operands.push_back(operand);
+  }
+  operands.push_back(result);
+  return operands;
+}
+
+// The dimensions of the result in `order`.
+PointwiseGrid grid_of(const PointwiseProblem& problem, const std::vector<size_t>& order) {
+  PointwiseGrid grid;
+  const TensorSpec& result = problem.result();
+  for (const size_t dimension : order) {
+    const int64_t extent = result.extents[dimension];
+    grid.extents.push_back(std::max<int64_t>(extent, 1));
+    const bool padded = !problem.padding.empty() && problem.padding[dimension] != 0;
+    grid.pad_begin.push_back(padded ? problem.pad_begin[dimension] : 0);
+    grid.inside.push_back(padded ? extent - problem.padding[dimension] : grid.extents.back());
+  }
+  for (const Operand& operand : problem.operands) {
+    std::vector<int64_t>& strides = grid.strides.emplace_back();
+    for (const size_t dimension : order) {
+      strides.push_back(operand.spec.extents[dimension] <= 1 ? 0 : operand.spec.strides[dimension]);
+    }
+  }
+  return grid;
+}
+
+bool is_padded(const PointwiseGrid& grid, size_t dimension) {
+  return grid.inside[dimension] != grid.extents[dimension];
+}
+
+bool continues(const PointwiseGrid& grid, size_t inner, size_t outer) {
+  if (is_padded(grid, inner) || is_padded(grid, outer)) return false;
+  return std::all_of(grid.strides.begin(), grid.strides.end(), [&](const std::vector<int64_t>& strides) {
+    return strides[outer] == strides[inner] * grid.extents[inner];
+  });
+}
+
+// Dimensions of the result that matter, in the order of its memory; a dynamic batch last.
+std::vector<size_t> memory_order(const PointwiseProblem& problem) {
+  const TensorSpec& result = problem.result();
+  std::vector<size_t> order;
+  for (size_t i = 0; i < result.extents.size(); ++i) {
+    const bool pinned = problem.dynamic_batch && i == 0;
+    const bool padded = !problem.padding.empty() && problem.padding[i] != 0;
+    if (!pinned && (result.extents[i] > 1 || padded)) order.push_back(i);
+  }
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return result.strides[a] < result.strides[b]; });
+  if (problem.dynamic_batch || order.empty()) order.push_back(0);
+  return order;
+}
+
+// Takes the dimension behind `into` for a part of it.
+void merge_next(PointwiseGrid& grid, size_t into) {
+  const auto next = static_cast<std::ptrdiff_t>(into) + 1;
+  grid.extents[into] *= grid.extents[into + 1];
+  grid.inside[into] = grid.extents[into];
+  for (std::vector<int64_t>* values : {&grid.extents, &grid.inside, &grid.pad_begin}) {
+    values->erase(values->begin() + next);
+  }
+  for (std::vector<int64_t>& strides : grid.strides) strides.erase(strides.begin() + next);
+}
+
+PointwiseGrid merged_grid(const PointwiseProblem& problem) {
+  PointwiseGrid grid = grid_of(problem, memory_order(problem));
+  for (size_t i = 0; i + 1 < grid.extents.size();) {
+    if (continues(grid, i, i + 1)) {
+      merge_next(grid, i);
+    } else {
+      ++i;
+    }
+  }
+  // The one element of a result has neighbours as good as any.
+  if (grid.extents[0] <= 1 && !problem.dynamic_batch) grid.strides.back()[0] = 1;
+  return grid;
+}
+
+void find_crossing(PointwiseProblem& problem) {
+  const PointwiseGrid& grid = problem.merged;
+  problem.crossing.assign(problem.inputs(), false);
+  if (grid.strides.back()[0] != 1 || !problem.padding.empty()) return;
+  const size_t dimensions = grid.extents.size() - (problem.dynamic_batch ? 1 : 0);
+  for (size_t dimension = 1; dimension < dimensions && problem.cross == 0; ++dimension) {
+    for (size_t i = 0; i < problem.inputs(); ++i) {
+      const std::vector<int64_t>& strides = grid.strides[i];
+      if (strides[dimension] != 1 || strides[0] <= 1) continue;
+      problem.crossing[i] = true;
+      problem.cross = dimension;
+    }
+  }
+}
+
+}  // namespace
+
+PointwiseProblem PointwiseProblem::of(const Request& request) {
+  PointwiseProblem problem;
+  set_function(request, problem);
+  problem.operands = operands_of(request);
+  if (problem.inputs() > most_inputs) throw Error(ErrorCode::internal, request.operation + " has too many inputs");
+  problem.blend = request.blend;
+  problem.dynamic_batch = request.dynamic_batch;
+  if (request.dynamic_batch) problem.batch = problem.result().extents[0];
+  problem.per_image = problem.result().elements() / std::max<int64_t>(problem.batch, 1);
+
+  std::vector<size_t> last_first(problem.result().extents.size());
+  std::iota(last_first.rbegin(), last_first.rend(), size_t{0});
+  problem.logical = grid_of(problem, last_first);
+  problem.merged = merged_grid(problem);
+  find_crossing(problem);
+  return problem;
+}
+
+double PointwiseProblem::compulsory_bytes() const {
+  double bytes = 0;
+  for (const Operand& operand : operands) {
+    bytes += static_cast<double>(operand.spec.elements()) * size_of(operand.spec.dtype);
+  }
+  if (blend.beta != Scale::zero) bytes += static_cast<double>(result().elements()) * size_of(result().dtype);
+  return bytes;
+}
+
+Prelude pointwise_prelude(const PointwiseProblem& problem, const PointwiseGrid& grid) {
+  Prelude prelude;
+  const auto input_type = [&](size_t i) { return i < problem.inputs() ? problem.operands[i].spec.dtype : DType::f32; };
+  prelude.type("TA", input_type(0)).type("TB", input_type(1)).type("TC", input_type(2));
+  prelude.type("TY", problem.result().dtype);
+  const bool wide = std::any_of(problem.operands.begin(), problem.operands.end(),
+                                [](const Operand& operand) { return needs_wide_index({&operand.spec}); });
+  prelude.index_type("Index", wide);
+  prelude.constant("INPUTS", static_cast<int64_t>(problem.inputs()));
+  prelude.constant("DIMENSIONS", static_cast<int64_t>(grid.extents.size())).array("EXTENTS", grid.extents);
+  std::vector<int64_t> strides;
+  for (const std::vector<int64_t>& one : grid.strides) strides.insert(strides.end(), one.begin(), one.end());
+  prelude.array("STRIDES", strides);
+  prelude.flag("PADDED", !problem.padding.empty()).array("PAD_BEGIN", grid.pad_begin).array("INSIDE", grid.inside);
+  prelude.constant("PER_IMAGE", problem.per_image);
+  add_batch(prelude, problem.batch, problem.dynamic_batch);
+  prelude.constant("FUNCTION", static_cast<int64_t>(problem.function)).constant("MODE", problem.mode);
+  add_blend(prelude, problem.blend);
+  return prelude;
+}
+
+Launch pointwise_launch(const PointwiseProblem& problem, std::string entry, int threads) {
+  Launch launch;
+  launch.entry = std::move(entry);
+  launch.block[0] = static_cast<unsigned>(threads);
+  for (size_t i = 0; i < most_inputs; ++i) {
+    launch.arguments.emplace_back(OperandArgument{i < problem.inputs() ? problem.operands[i].name : "none"});
+  }
+  launch.arguments.emplace_back(OperandArgument{problem.operands.back().name});
+  for (const Scalar scalar : {Scalar::alpha, Scalar::beta}) launch.arguments.emplace_back(scalar);
+  launch.arguments.emplace_back(UserArgument{});
+  for (size_t i = 0; i < scalars; ++i) launch.arguments.emplace_back(OperationScalar{i});
+  launch.arguments.emplace_back(Scalar::n);
+  return launch;
+}
+
+}  // namespace kiln::descriptor

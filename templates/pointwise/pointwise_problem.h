@@ -1,0 +1,61 @@
+// Element-wise operations as their descriptors see them: which function, and how all operands lie together.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kiln/generator/algorithm.h"
+#include "kiln/generator/request.h"
+
+namespace kiln::descriptor {
+
+/// FUNCTION of lib/pointwise_function.cuh, in its order.
+enum class PointwiseFunction { activation, activation_gradient, activation_gradient_from_y, transform, set, op };
+
+/// Dimensions that the elements of all operands are counted along, innermost first.
+struct PointwiseGrid {
+  std::vector<int64_t> extents;
+  std::vector<std::vector<int64_t>> strides;  ///< Of each operand, the result last; 0 along what it repeats.
+  std::vector<int64_t> pad_begin, inside;     ///< Of the one input with padding: where it begins, and its extents.
+};
+
+/// A request of an element-wise operation. Its operands are the inputs, at most three, and then the result.
+struct PointwiseProblem {
+  static PointwiseProblem of(const Request& request);
+
+  PointwiseFunction function = PointwiseFunction::activation;
+  int mode = 0;
+  std::vector<Operand> operands;
+  Blend blend;
+  bool dynamic_batch = false;
+  /// One value a dimension of the request: elements before the input and, in all, around it. Empty without padding.
+  std::vector<int64_t> pad_begin, padding;
+  int64_t batch = 1;      ///< The bucket's top, if dynamic; else 1.
+  int64_t per_image = 1;  ///< Elements of the result, over `batch`.
+
+  PointwiseGrid logical;  ///< The dimensions of the request, last first.
+  /// In the order of the result's memory, those that all operands continue without a gap being one. A dynamic batch
+  /// comes last, maybe merged with others.
+  PointwiseGrid merged;
+  /// The dimension of `merged` along which inputs that lie across the result have their neighbours; 0 if there is none,
+  /// or if it holds a dynamic batch.
+  size_t cross = 0;
+  std::vector<bool> crossing;  ///< Which inputs those are.
+
+  size_t inputs() const { return operands.size() - 1; }
+  const TensorSpec& result() const { return operands.back().spec; }
+  bool is_empty() const { return per_image * batch == 0; }
+  /// Bytes that have to move between device memory and the SMs.
+  double compulsory_bytes() const;
+};
+
+/// The constants of lib/pointwise.cuh, with the dimensions of `grid`.
+Prelude pointwise_prelude(const PointwiseProblem& problem, const PointwiseGrid& grid);
+
+/// One launch of `entry` with the arguments that the kernels of templates/pointwise take. The grid is the caller's to
+/// set.
+Launch pointwise_launch(const PointwiseProblem& problem, std::string entry, int threads);
+
+}  // namespace kiln::descriptor
