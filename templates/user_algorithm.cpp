@@ -87,17 +87,14 @@ Values values_of(const Prelude& prelude) {
   return {prelude.constants().begin(), prelude.constants().end()};
 }
 
-// A request that every operation's constants can be named from.
-const Request& sample_request(const std::string& operation) {
+// A request that an operation's constants can be named from; null if user templates cannot serve it.
+const Request* sample_request(const std::string& operation) {
   static const std::map<std::string, Request, std::less<>> samples = {
       {"conv_forward", Request::parse("conv_forward x=f32:1x1x1x1 w=f32:1x1x1x1")},
       {"pool_forward", Request::parse("pool_forward x=f32:1x1x1x1 window=1")},
       {"softmax_forward", Request::parse("softmax_forward x=f32:1x1")}};
   const auto found = samples.find(operation);
-  if (found == samples.end()) {
-    throw Error(ErrorCode::unsupported, fmt::format("user templates cannot serve {}", operation));
-  }
-  return found->second;
+  return found == samples.end() ? nullptr : &found->second;
 }
 
 // One user template, which its Algorithm's functions share.
@@ -169,7 +166,12 @@ class UserTemplate {
   void check_names() const {
     std::set<std::string, std::less<>> known;
     const Target target{Arch::all().front(), 0, 0};
-    const Prelude sample = base_prelude(sample_request(d_.operation), target);
+    const Request* const request = sample_request(d_.operation);
+    if (request == nullptr) {
+      fail("operation", fmt::format("user templates cannot serve {}", d_.operation),
+           "docs/user-code.md lists the operations with their constants");
+    }
+    const Prelude sample = base_prelude(*request, target);
     for (const auto& [name, value] : sample.constants()) known.insert(name);
     const auto declare = [&](const std::string& field, const std::string& name) {
       if (!known.insert(name).second)

@@ -49,6 +49,14 @@ std::string with(const std::string& pointer, const nlohmann::ordered_json& value
   return document.dump();
 }
 
+TEST(UserDescriptor, OfAnOperationThatUserTemplatesCannotServeIsRefused) {
+  auto document = nlohmann::ordered_json::parse(example());
+  document["operation"] = "pool_backward";
+  document["launches"][0]["arguments"] = {"dy", "x", "dx"};
+  EXPECT_THAT(error_of(document.dump()),
+              HasSubstr("t.json: field 'operation': user templates cannot serve pool_backward"));
+}
+
 TEST(UserDescriptor, OfTheExampleIsRead) {
   const UserDescriptor descriptor = parse_user_descriptor("conv_stem", "conv_stem.json", example());
   EXPECT_EQ(descriptor.operation, "conv_forward");
