@@ -22,14 +22,14 @@ endfunction()
 
 # kiln_write_version_script(<output> <header>...)
 #
-# Writes the linker's version script of libkiln.so: what the C++ headers declare and the functions of kiln.h are
+# Writes the linker's version script of libkiln.so: what the C++ headers declare and the functions of the C headers are
 # exported, and nothing else.
 #
 # The C API keeps its version node: what a later version adds gets a node of its own, so that a program that needs it
 # says so when it starts. The C++ API makes no promise between versions: its node carries the version, and a program
 # built against another one is refused by the loader instead of failing later.
 function(kiln_write_version_script output)
-  list(FILTER ARGN EXCLUDE REGEX "/kiln\\.h$")
+  list(FILTER ARGN EXCLUDE REGEX "/kiln/(kiln|c/[a-z_]+)\\.h$")
   kiln_declared_names(types functions ${ARGN})
   set(patterns "")
   foreach(name IN LISTS types)

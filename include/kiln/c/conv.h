@@ -1,0 +1,55 @@
+/* Convolution. See kiln/kiln.h. */
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+
+#include "kiln/c/core.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct kiln_conv_options {
+  uint32_t size;
+  int32_t mirrored;                    /* 1: true convolution. 0: cross-correlation, as frameworks do. */
+  int64_t pad_begin[KILN_MAX_SPATIAL]; /* Top, left. Default 0. */
+  int64_t pad_end[KILN_MAX_SPATIAL];   /* Bottom, right. Default 0. */
+  int64_t stride[KILN_MAX_SPATIAL];    /* Default 1. */
+  int64_t dilation[KILN_MAX_SPATIAL];  /* Default 1. */
+  int64_t groups;                      /* Default 1. */
+  const kiln_epilogue* epilogue;       /* Default NULL: none. */
+  float alpha;                         /* Default 1. */
+  float beta;                          /* Default 0: y is not read. */
+  int32_t tf32;                        /* f32 products may be rounded to tf32. */
+  int32_t fast;                        /* Products and sums may be in the storage type. */
+  int32_t deterministic;               /* Equal inputs must give bitwise equal outputs on one device. */
+  int32_t dynamic_batch;               /* One kernel for every batch of a power-of-two bucket. */
+} kiln_conv_options;
+
+static inline kiln_conv_options kiln_conv_options_default(void) {
+  kiln_conv_options options;
+  memset(&options, 0, sizeof options);
+  options.size = (uint32_t)sizeof options;
+  for (int i = 0; i < KILN_MAX_SPATIAL; ++i) options.stride[i] = options.dilation[i] = 1;
+  options.groups = 1;
+  options.alpha = 1;
+  return options;
+}
+
+/* Enqueues y = epilogue(alpha * conv(x, w) + beta * y) on `stream` and returns without waiting.
+ *
+ * x: N,C,H,W   w: K,C/groups,R,S   y: N,K,P,Q (1-D: N,C,W and so on; 3-D: N,C,D,H,W) with P = floor((H + pads -
+ * dilation*(R-1) - 1) / stride) + 1. Any strides; dtypes may differ between operands; sums are in f32. y must share no
+ * element with x, w or the bias; regions of one tensor may interleave. `options` may be NULL.
+ *
+ * The first call for a shape compiles (see kiln_context_prepare()); it never tunes. Later calls find their plan in a
+ * fraction of a microsecond. Workspace is lent to one call at a time and refused while `stream` is captured into a
+ * graph; use a plan to supply your own. An empty batch is a no-op. KILN_INVALID_ARGUMENT, KILN_UNSUPPORTED,
+ * KILN_COMPILE_FAILED, KILN_DRIVER_ERROR. */
+KILN_API kiln_status kiln_conv_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* w,
+                                       const kiln_tensor* y, const kiln_conv_options* options, kiln_stream stream);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
