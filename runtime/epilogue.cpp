@@ -11,7 +11,7 @@
 namespace kiln {
 
 Epilogue operator+(const Epilogue& first, const Epilogue& second) {
-  if (first.code_ || second.code_) {
+  if (first.user_ || second.user_) {
     throw Error(ErrorCode::invalid_argument, "user code stands alone in an epilogue",
                 "write what the other stages do into the expression");
   }
@@ -79,12 +79,13 @@ void require_count(size_t given, size_t read, const char* what) {
 
 Epilogue expression(const Expression& code, std::span<const NamedTensor> tensors,
                     std::span<const NamedScalar> scalars) {
-  Epilogue epilogue;
-  for (size_t i = 0; i < code.tensors().size(); ++i) epilogue.tensors_[i] = named(tensors, code.tensors()[i]).tensor;
-  for (size_t i = 0; i < code.scalars().size(); ++i) epilogue.scalars_[i] = named(scalars, code.scalars()[i]).value;
+  Epilogue::User user{code, {}, {}};
+  for (const std::string& name : code.tensors()) user.tensors.push_back(named(tensors, name).tensor);
+  for (size_t i = 0; i < code.scalars().size(); ++i) user.scalars[i] = named(scalars, code.scalars()[i]).value;
   require_count(tensors.size(), code.tensors().size(), "tensors");
   require_count(scalars.size(), code.scalars().size(), "scalars");
-  epilogue.code_ = code;
+  Epilogue epilogue;
+  epilogue.user_ = std::make_shared<const Epilogue::User>(std::move(user));
   return epilogue;
 }
 

@@ -4,9 +4,11 @@
 #include <array>
 #include <initializer_list>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "kiln/generator/expression.h"
 #include "kiln/generator/request.h"
@@ -40,11 +42,13 @@ class Epilogue {
   const std::optional<Tensor>& residual() const { return residual_; }
   float clip_lo() const { return clip_lo_; }
   float clip_hi() const { return clip_hi_; }
-  /// The user's code; nothing if this is of stages.
-  const std::optional<Expression>& code() const { return code_; }
+  /// The user's code; null if this is of stages.
+  const Expression* code() const { return user_ ? &user_->code : nullptr; }
   /// What the code reads, in the order of its tensors() and scalars().
-  const Tensor& tensor(size_t i) const { return *tensors_[i]; }
-  const std::array<float, Expression::max_scalars>& scalars() const { return scalars_; }
+  const Tensor& tensor(size_t i) const { return user_->tensors[i]; }
+  std::array<float, Expression::max_scalars> scalars() const {
+    return user_ ? user_->scalars : std::array<float, Expression::max_scalars>{};
+  }
 
   /// Throws Error(invalid_argument) if a stage would stand twice, or user code beside anything else.
   friend Epilogue operator+(const Epilogue& first, const Epilogue& second);
@@ -56,14 +60,19 @@ class Epilogue {
   friend Epilogue expression(const Expression& code, std::span<const NamedTensor> tensors,
                              std::span<const NamedScalar> scalars);
 
+  // Behind a pointer: options are made anew for every call, and clearing these would cost more than finding the plan.
+  struct User {
+    Expression code;
+    std::vector<Tensor> tensors;
+    std::array<float, Expression::max_scalars> scalars{};
+  };
+
   std::array<EpilogueStage, max_stages> stages_{};
   int count_ = 0;
   std::optional<Tensor> bias_, residual_;
   float clip_lo_ = -std::numeric_limits<float>::infinity();
   float clip_hi_ = std::numeric_limits<float>::infinity();
-  std::optional<Expression> code_;
-  std::array<std::optional<Tensor>, Expression::max_tensors> tensors_;
-  std::array<float, Expression::max_scalars> scalars_{};
+  std::shared_ptr<const User> user_;
 };
 
 /// Adds values[k] to channel k; `values`: K elements.
