@@ -1,8 +1,5 @@
 #include "kiln/activation.h"
 
-#include <fmt/format.h>
-
-#include "kiln/base/error.h"
 #include "operation_call.h"
 
 namespace kiln {
@@ -11,8 +8,7 @@ namespace {
 CallKey key_of(CallKind kind, std::initializer_list<const Tensor*> tensors, const ActivationOptions& options) {
   CallKey key(static_cast<int64_t>(kind));
   for (const Tensor* tensor : tensors) key.add(*tensor);
-  key.add(static_cast<int64_t>(options.mode) | static_cast<int64_t>(scale_of(options.alpha)) << 8 |
-          static_cast<int64_t>(scale_of(options.beta)) << 12 | int64_t{options.dynamic_batch} << 16);
+  key.add(flags_of(options, static_cast<int64_t>(options.mode)));
   key.add(options.epilogue);
   return key;
 }
@@ -25,20 +21,14 @@ RunValues activation_values(const ActivationOptions& options, const Tensor& x) {
   return values;
 }
 
-Blend blend_of(const ActivationOptions& options) {
-  return {scale_of(options.alpha), scale_of(options.beta)};
-}
-
 // What both forms of the gradient share; `known` is x or y, as `kind` says.
 void backward(CallKind kind, Context& context, const Tensor& known, const Tensor& dy, const Tensor& dx,
               const ActivationOptions& options, Stream stream) {
   constexpr std::string_view operation = "activation_backward";
   const bool from_y = kind == CallKind::activation_backward_from_y;
-  if (options.epilogue.count() != 0 || options.epilogue.code()) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("{}: it takes no epilogue", operation), "leave it out");
-  }
-  if (!is_same_view(dx, dy)) refuse_overlap(operation, dx, "dy", dy, "dx");
-  if (!is_same_view(dx, known)) refuse_overlap(operation, dx, from_y ? "y" : "x", known, "dx");
+  refuse_epilogue(operation, options.epilogue);
+  refuse_partial_overlap(operation, dx, "dy", dy, "dx");
+  refuse_partial_overlap(operation, dx, from_y ? "y" : "x", known, "dx");
   const CallOperands operands{known, dy, dx};
   run_call(context, key_of(kind, {&known, &dy, &dx}, options), operands.addresses(), activation_values(options, dy),
            stream, [&] {
@@ -58,7 +48,7 @@ void backward(CallKind kind, Context& context, const Tensor& known, const Tensor
 void activation_forward(Context& context, const Tensor& x, const Tensor& y, const ActivationOptions& options,
                         Stream stream) {
   constexpr std::string_view operation = "activation_forward";
-  if (!is_same_view(x, y)) refuse_overlap(operation, y, "x", x);
+  refuse_partial_overlap(operation, y, "x", x);
   refuse_stages(operation, options.epilogue);
   CallOperands operands{x, y};
   operands.add_user_code(operation, y, options.epilogue);

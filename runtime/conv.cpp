@@ -17,11 +17,9 @@ CallKey key_of(const Tensor& x, const Tensor& w, const Tensor& y, const ConvOpti
                         options.depth.pad_back, options.depth.stride, options.depth.dilation, options.groups}) {
     key.add(value);
   }
-  int64_t flags = int64_t{options.mirrored} | int64_t{options.arithmetic.tf32} << 1 |
-                  int64_t{options.arithmetic.fast} << 2 | int64_t{options.arithmetic.deterministic} << 3 |
-                  int64_t{options.dynamic_batch} << 4;
-  flags |= static_cast<int64_t>(scale_of(options.alpha)) << 8 | static_cast<int64_t>(scale_of(options.beta)) << 12;
-  key.add(flags);
+  key.add(flags_of(options, int64_t{options.mirrored} | int64_t{options.arithmetic.tf32} << 1 |
+                                int64_t{options.arithmetic.fast} << 2 |
+                                int64_t{options.arithmetic.deterministic} << 3));
   key.add(options.epilogue);
   return key;
 }
@@ -40,7 +38,7 @@ Request request_of(const Tensor& x, const Tensor& w, const Tensor& y, const Conv
   conv.groups = options.groups;
   conv.mirrored = options.mirrored;
   conv.arithmetic = options.arithmetic;
-  conv.blend = {scale_of(options.alpha), scale_of(options.beta)};
+  conv.blend = blend_of(options);
   for (int i = 0; i < options.epilogue.count(); ++i) conv.epilogue.push_back(options.epilogue.stage(i));
   conv.dynamic_batch = options.dynamic_batch;
   return with_user_code(conv.request(), options.epilogue);
@@ -59,7 +57,7 @@ void conv_forward(Context& context, const Tensor& x, const Tensor& w, const Tens
     operands.add(*epilogue.bias());
   }
   if (epilogue.residual()) {
-    if (!is_same_view(y, *epilogue.residual())) refuse_overlap("conv_forward", y, "residual", *epilogue.residual());
+    refuse_partial_overlap("conv_forward", y, "residual", *epilogue.residual());
     operands.add(*epilogue.residual());
   }
   operands.add_user_code("conv_forward", y, epilogue);

@@ -81,8 +81,7 @@ bool share_elements(const Tensor& a, const Tensor& b) {
   return can_reach(list, bytes / size, budget);
 }
 
-}  // namespace
-
+// Whether two tensors are the same elements at the same positions.
 bool is_same_view(const Tensor& a, const Tensor& b) {
   if (a.data() != b.data() || a.dtype() != b.dtype() || a.rank() != b.rank()) return false;
   for (int i = 0; i < a.rank(); ++i) {
@@ -91,12 +90,19 @@ bool is_same_view(const Tensor& a, const Tensor& b) {
   return true;
 }
 
+}  // namespace
+
 void refuse_overlap(std::string_view operation, const Tensor& y, std::string_view name, const Tensor& other,
                     std::string_view output) {
   const Range a = range_of(y), b = range_of(other);
   if (a.begin >= b.end || b.begin >= a.end || !share_elements(y, other)) return;
   throw Error(ErrorCode::invalid_argument, fmt::format("{}: the memory of {} and {} overlaps", operation, output, name),
               "write the result elsewhere");
+}
+
+void refuse_partial_overlap(std::string_view operation, const Tensor& y, std::string_view name, const Tensor& other,
+                            std::string_view output) {
+  if (!is_same_view(y, other)) refuse_overlap(operation, y, name, other, output);
 }
 
 void refuse_epilogue(std::string_view operation, const Epilogue& epilogue) {

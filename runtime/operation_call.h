@@ -33,14 +33,30 @@ inline Scale scale_of(float value) {
   return value == 1.0f ? Scale::one : value == 0.0f ? Scale::zero : Scale::any;
 }
 
-/// Whether two tensors are the same elements at the same positions.
-bool is_same_view(const Tensor& a, const Tensor& b);
-
 /// Throws Error(invalid_argument) if an element of `y`, which messages call `output`, is one of `other`. Interleaved
 /// regions of one tensor are told apart; tensors of different dtypes or unrelated strides must lie in separate ranges
 /// of memory.
 void refuse_overlap(std::string_view operation, const Tensor& y, std::string_view name, const Tensor& other,
                     std::string_view output = "y");
+
+/// The same, but `other` may be `y` itself, element for element: an operation in place.
+void refuse_partial_overlap(std::string_view operation, const Tensor& y, std::string_view name, const Tensor& other,
+                            std::string_view output = "y");
+
+/// The classes of a call's scales.
+template <class Options>
+Blend blend_of(const Options& options) {
+  return {scale_of(options.alpha), scale_of(options.beta)};
+}
+
+/// What all operations' options have, as one word of a CallKey. `mode`, which an operation may define, is less than
+/// 256.
+template <class Options>
+int64_t flags_of(const Options& options, int64_t mode = 0) {
+  const Blend blend = blend_of(options);
+  return mode | static_cast<int64_t>(blend.alpha) << 8 | static_cast<int64_t>(blend.beta) << 12 |
+         int64_t{options.dynamic_batch} << 16;
+}
 
 /// What `options` of an operation say about one call. `x`: the operand that has the batch.
 template <class Options>
@@ -48,7 +64,7 @@ RunValues values_of(const Options& options, const Tensor& x) {
   RunValues values;
   values.alpha = options.alpha;
   values.beta = options.beta;
-  values.user = options.epilogue.scalars();
+  if constexpr (requires { options.epilogue; }) values.user = options.epilogue.scalars();
   if (options.dynamic_batch) values.n = x.extent(0);
   return values;
 }

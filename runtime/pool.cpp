@@ -26,8 +26,7 @@ void add_options(CallKey& key, const PoolOptions& options) {
         options.depth.pad_back, options.depth.stride, options.depth.dilation, options.depth.window}) {
     key.add(value);
   }
-  key.add(static_cast<int64_t>(options.mode) | static_cast<int64_t>(scale_of(options.alpha)) << 4 |
-          static_cast<int64_t>(scale_of(options.beta)) << 8 | int64_t{options.dynamic_batch} << 12);
+  key.add(flags_of(options, static_cast<int64_t>(options.mode)));
   key.add(options.epilogue);
 }
 
@@ -55,7 +54,7 @@ Request request_of(const Tensor& x, const Tensor& y, const PoolOptions& options)
   static_cast<PoolWindow&>(pool) = windows_of(x, options);
   pool.x = x.spec();
   pool.y = y.spec();
-  pool.blend = {scale_of(options.alpha), scale_of(options.beta)};
+  pool.blend = blend_of(options);
   pool.dynamic_batch = options.dynamic_batch;
   return pool.request();
 }
@@ -66,7 +65,7 @@ Request backward_request_of(const Tensor& dy, const Tensor& x, const Tensor& dx,
   pool.dy = dy.spec();
   if (options.mode == PoolMode::max) pool.x = x.spec();
   pool.dx = dx.spec();
-  pool.blend = {scale_of(options.alpha), scale_of(options.beta)};
+  pool.blend = blend_of(options);
   pool.dynamic_batch = options.dynamic_batch;
   return pool.request();
 }

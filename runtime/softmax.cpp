@@ -10,8 +10,7 @@ CallKey key_of(const Tensor& x, const Tensor& y, const SoftmaxOptions& options) 
   key.add(x);
   key.add(y);
   key.add(options.axis);
-  key.add(static_cast<int64_t>(options.mode) | static_cast<int64_t>(scale_of(options.alpha)) << 4 |
-          static_cast<int64_t>(scale_of(options.beta)) << 8 | int64_t{options.dynamic_batch} << 12);
+  key.add(flags_of(options, static_cast<int64_t>(options.mode)));
   key.add(options.epilogue);
   return key;
 }
@@ -22,7 +21,7 @@ Request request_of(const Tensor& x, const Tensor& y, const SoftmaxOptions& optio
   softmax.y = y.spec();
   softmax.axis = options.axis;
   softmax.mode = options.mode;
-  softmax.blend = {scale_of(options.alpha), scale_of(options.beta)};
+  softmax.blend = blend_of(options);
   softmax.dynamic_batch = options.dynamic_batch;
   return softmax.request();
 }

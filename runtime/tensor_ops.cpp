@@ -8,19 +8,6 @@
 namespace kiln {
 namespace {
 
-RunValues values_with(float alpha, float beta, bool dynamic_batch, const Tensor& batched) {
-  RunValues values;
-  values.alpha = alpha;
-  values.beta = beta;
-  if (dynamic_batch) values.n = batched.extent(0);
-  return values;
-}
-
-int64_t packed(int64_t mode, float alpha, float beta, bool dynamic_batch) {
-  return mode | static_cast<int64_t>(scale_of(alpha)) << 8 | static_cast<int64_t>(scale_of(beta)) << 12 |
-         int64_t{dynamic_batch} << 16;
-}
-
 void run_op(Context& context, TensorOpMode mode, std::span<const Tensor* const> inputs, const Tensor& y,
             const TensorOpOptions& options, Stream stream) {
   constexpr std::array<std::string_view, 3> names = {"a", "b", "c"};
@@ -33,32 +20,31 @@ void run_op(Context& context, TensorOpMode mode, std::span<const Tensor* const> 
   CallKey key(static_cast<int64_t>(CallKind::tensor_op));
   CallOperands operands{};
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!is_same_view(*inputs[i], y)) refuse_overlap("tensor_op", y, names[i], *inputs[i]);
+    refuse_partial_overlap("tensor_op", y, names[i], *inputs[i]);
     key.add(*inputs[i]);
     operands.add(*inputs[i]);
   }
   key.add(y);
-  key.add(packed(static_cast<int64_t>(mode), options.alpha, options.beta, options.dynamic_batch));
+  key.add(flags_of(options, static_cast<int64_t>(mode)));
   operands.add(y);
-  run_call(context, key, operands.addresses(), values_with(options.alpha, options.beta, options.dynamic_batch, y),
-           stream, [&] {
-             TensorOp op;
-             op.a = inputs[0]->spec();
-             if (inputs.size() > 1) op.b = inputs[1]->spec();
-             if (inputs.size() > 2) op.c = inputs[2]->spec();
-             op.y = y.spec();
-             op.mode = mode;
-             op.blend = {scale_of(options.alpha), scale_of(options.beta)};
-             op.dynamic_batch = options.dynamic_batch;
-             return op.request();
-           });
+  run_call(context, key, operands.addresses(), values_of(options, y), stream, [&] {
+    TensorOp op;
+    op.a = inputs[0]->spec();
+    if (inputs.size() > 1) op.b = inputs[1]->spec();
+    if (inputs.size() > 2) op.c = inputs[2]->spec();
+    op.y = y.spec();
+    op.mode = mode;
+    op.blend = blend_of(options);
+    op.dynamic_batch = options.dynamic_batch;
+    return op.request();
+  });
 }
 
 }  // namespace
 
 void tensor_transform(Context& context, const Tensor& x, const Tensor& y, const TransformOptions& options,
                       Stream stream) {
-  if (!is_same_view(x, y)) refuse_overlap("tensor_transform", y, "x", x);
+  refuse_partial_overlap("tensor_transform", y, "x", x);
   CallKey key(static_cast<int64_t>(CallKind::tensor_transform));
   key.add(x);
   key.add(y);
@@ -66,8 +52,8 @@ void tensor_transform(Context& context, const Tensor& x, const Tensor& y, const 
     key.add(options.pad_begin[static_cast<size_t>(i)]);
     key.add(options.pad_end[static_cast<size_t>(i)]);
   }
-  key.add(packed(0, options.alpha, options.beta, options.dynamic_batch));
-  RunValues values = values_with(options.alpha, options.beta, options.dynamic_batch, x);
+  key.add(flags_of(options));
+  RunValues values = values_of(options, x);
   values.scalars[0] = options.value;
   run_call(context, key, CallOperands{x, y}.addresses(), values, stream, [&] {
     TensorTransform transform;
@@ -75,7 +61,7 @@ void tensor_transform(Context& context, const Tensor& x, const Tensor& y, const 
     transform.y = y.spec();
     transform.pad_begin.assign(options.pad_begin.begin(), options.pad_begin.begin() + x.rank());
     transform.pad_end.assign(options.pad_end.begin(), options.pad_end.begin() + x.rank());
-    transform.blend = {scale_of(options.alpha), scale_of(options.beta)};
+    transform.blend = blend_of(options);
     transform.dynamic_batch = options.dynamic_batch;
     return transform.request();
   });
