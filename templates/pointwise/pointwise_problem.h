@@ -46,7 +46,6 @@ struct PointwiseProblem {
 
   size_t inputs() const { return operands.size() - 1; }
   const TensorSpec& result() const { return operands.back().spec; }
-  bool is_empty() const { return per_image * batch == 0; }
   /// Bytes that have to move between device memory and the SMs.
   double compulsory_bytes() const;
 };

@@ -36,7 +36,7 @@ bool aligned(const Shape& shape, const PointwiseProblem& problem, const Target&)
   return true;
 }
 
-// More than 16 bytes of the widest operand cost registers and gain nothing.
+// More than 16 bytes of every operand cost registers and gain nothing.
 bool no_wider_than_needed(const Shape& shape, const PointwiseProblem& problem, const Target&) {
   int narrowest = 4;
   for (const Operand& operand : problem.operands) narrowest = std::min(narrowest, size_of(operand.spec.dtype));
