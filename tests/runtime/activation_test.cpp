@@ -5,12 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <vector>
 
 #include "device_fixture.h"
-#include "kiln/base/error.h"
 
 namespace kiln {
 namespace {
@@ -24,15 +22,6 @@ class ActivationCalls : public DeviceTest {
  protected:
   ActivationCalls() : context_(options()) {}
 
-  void* floats(const std::vector<float>& values) { return upload(std::as_bytes(std::span(values))); }
-
-  std::vector<float> result(const void* address, size_t count) const {
-    const std::vector<std::byte> bytes = download(address, count * sizeof(float));
-    std::vector<float> values(count);
-    std::memcpy(values.data(), bytes.data(), bytes.size());
-    return values;
-  }
-
   // What `f` makes of every value of `x`.
   static std::vector<float> each(const std::vector<float>& x, const std::function<double(double)>& f) {
     std::vector<float> values;
@@ -40,26 +29,16 @@ class ActivationCalls : public DeviceTest {
     return values;
   }
 
-  std::string error_of(const std::function<void()>& call) {
-    try {
-      call();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-      return error.what();
-    }
-    return "accepted";
-  }
-
   Context context_;
   const std::vector<float> values_{-4, -1.5F, -0.25F, 0, 0.25F, 1, 5, 8.5F};
 };
 
 TEST_F(ActivationCalls, UseTheUsualNumbersOfTheirMode) {
-  const Tensor x(floats(values_), f32, {2, 4}, nc);
+  const Tensor x(upload(values_), f32, {2, 4}, nc);
   const auto forward = [&](const ActivationOptions& options) {
-    const Tensor y(floats(std::vector<float>(8)), f32, {2, 4}, nc);
+    const Tensor y(upload(std::vector<float>(8)), f32, {2, 4}, nc);
     activation_forward(context_, x, y, options);
-    return result(y.data(), 8);
+    return download<float>(y.data(), 8);
   };
   EXPECT_EQ(forward({}), each(values_, [](double v) { return std::max(v, 0.0); }));
   EXPECT_EQ(forward({.mode = ActivationMode::clipped_relu}),
@@ -74,81 +53,81 @@ TEST_F(ActivationCalls, UseTheUsualNumbersOfTheirMode) {
 }
 
 TEST_F(ActivationCalls, TakeNumbersThatDifferBetweenCallsOfOnePlan) {
-  const Tensor x(floats(values_), f32, {8}, contiguous), y(floats(std::vector<float>(8)), f32, {8}, contiguous);
+  const Tensor x(upload(values_), f32, {8}, contiguous), y(upload(std::vector<float>(8)), f32, {8}, contiguous);
   for (const float slope : {0.5F, -2.0F, 0.0F}) {
     activation_forward(context_, x, y, {.mode = ActivationMode::leaky_relu, .slope = slope});
-    EXPECT_EQ(result(y.data(), 8), each(values_, [&](double v) { return v < 0 ? slope * v : v; }));
+    EXPECT_EQ(download<float>(y.data(), 8), each(values_, [&](double v) { return v < 0 ? slope * v : v; }));
   }
   activation_forward(context_, x, y, {.mode = ActivationMode::clip, .low = -1, .high = 2});
-  EXPECT_EQ(result(y.data(), 8), each(values_, [](double v) { return std::clamp(v, -1.0, 2.0); }));
+  EXPECT_EQ(download<float>(y.data(), 8), each(values_, [](double v) { return std::clamp(v, -1.0, 2.0); }));
 }
 
 TEST_F(ActivationCalls, BlendWithWhatWasThere) {
-  const Tensor x(floats(values_), f32, {8}, contiguous), y(floats(std::vector<float>(8, 3)), f32, {8}, contiguous);
+  const Tensor x(upload(values_), f32, {8}, contiguous), y(upload(std::vector<float>(8, 3)), f32, {8}, contiguous);
   activation_forward(context_, x, y, {.alpha = 2, .beta = -1});
-  EXPECT_EQ(result(y.data(), 8), each(values_, [](double v) { return 2 * std::max(v, 0.0) - 3; }));
+  EXPECT_EQ(download<float>(y.data(), 8), each(values_, [](double v) { return 2 * std::max(v, 0.0) - 3; }));
 }
 
 TEST_F(ActivationCalls, WorkInPlace) {
   std::vector<float> many;
   for (int i = 0; i < 1031; ++i) many.push_back(std::sin(static_cast<float>(i)));
-  const Tensor x(floats(many), f32, {1031}, contiguous);
+  const Tensor x(upload(many), f32, {1031}, contiguous);
   activation_forward(context_, x, x, {.mode = ActivationMode::elu});
   const std::vector<float> y = each(many, [](double v) { return v < 0 ? std::expm1(v) : v; });
-  EXPECT_THAT(result(x.data(), 1031), Pointwise(FloatNear(1e-6F), y));
+  EXPECT_THAT(download<float>(x.data(), 1031), Pointwise(FloatNear(1e-6F), y));
 
   // And back, from what is left: dx in place of dy.
-  const Tensor dy(floats(many), f32, {1031}, contiguous);
+  const Tensor dy(upload(many), f32, {1031}, contiguous);
   activation_backward_from_y(context_, x, dy, dy, {.mode = ActivationMode::elu});
-  EXPECT_THAT(result(dy.data(), 1031),
+  EXPECT_THAT(download<float>(dy.data(), 1031),
               Pointwise(FloatNear(1e-6F), each(many, [](double v) { return v < 0 ? std::exp(v) * v : v; })));
 }
 
 TEST_F(ActivationCalls, GiveTheGradientInPlaceOfEitherInput) {
   const std::vector<float> slopes = each(values_, [](double v) { return 2 * (v > 0 ? 1 : 0); });
-  const Tensor x(floats(values_), f32, {2, 4}, nc), dy(floats(std::vector<float>(8, 2)), f32, {2, 4}, nc);
+  const Tensor x(upload(values_), f32, {2, 4}, nc), dy(upload(std::vector<float>(8, 2)), f32, {2, 4}, nc);
   activation_backward(context_, x, dy, dy);
-  EXPECT_EQ(result(dy.data(), 8), slopes);
-  const Tensor other(floats(std::vector<float>(8, 2)), f32, {2, 4}, nc);
+  EXPECT_EQ(download<float>(dy.data(), 8), slopes);
+  const Tensor other(upload(std::vector<float>(8, 2)), f32, {2, 4}, nc);
   activation_backward(context_, x, other, x);
-  EXPECT_EQ(result(x.data(), 8), slopes);
+  EXPECT_EQ(download<float>(x.data(), 8), slopes);
 }
 
 TEST_F(ActivationCalls, GiveGradientsThatAreDistinctFromThoseOfTheResult) {
   // Of equal shapes and bits: what differs is what the first operand means.
-  const Tensor known(floats({0.5F}), f32, {1}, contiguous), dy(floats({1}), f32, {1}, contiguous);
-  const Tensor dx(floats({0}), f32, {1}, contiguous);
+  const Tensor known(upload<float>({0.5F}), f32, {1}, contiguous), dy(upload<float>({1}), f32, {1}, contiguous);
+  const Tensor dx(upload<float>({0}), f32, {1}, contiguous);
   activation_backward(context_, known, dy, dx, {.mode = ActivationMode::sigmoid});
-  EXPECT_NEAR(result(dx.data(), 1)[0], 0.23500371, 1e-6);
+  EXPECT_NEAR(download<float>(dx.data(), 1)[0], 0.23500371, 1e-6);
   activation_backward_from_y(context_, known, dy, dx, {.mode = ActivationMode::sigmoid});
-  EXPECT_EQ(result(dx.data(), 1)[0], 0.25F);
+  EXPECT_EQ(download<float>(dx.data(), 1)[0], 0.25F);
 }
 
 TEST_F(ActivationCalls, RunAUsersFunctionAndItsDerivative) {
   // f(x) = x^3 / 3, f'(x) = x^2; the chain adds a tensor behind it.
   const Expression cube("acc * acc * acc * scale + bias", {"bias"}, {"scale"});
   const Expression slope("acc * input * input", {"input"});
-  const Tensor x(floats(values_), f32, {8}, contiguous), y(floats(std::vector<float>(8)), f32, {8}, contiguous);
-  const Tensor bias(floats(std::vector<float>(8, 7)), f32, {8}, contiguous);
+  const Tensor x(upload(values_), f32, {8}, contiguous), y(upload(std::vector<float>(8)), f32, {8}, contiguous);
+  const Tensor bias(upload(std::vector<float>(8, 7)), f32, {8}, contiguous);
   activation_forward(
       context_, x, y,
       {.mode = ActivationMode::identity, .epilogue = expression(cube, {{"bias", bias}}, {{"scale", 1.0F / 3}})});
-  EXPECT_THAT(result(y.data(), 8),
+  EXPECT_THAT(download<float>(y.data(), 8),
               Pointwise(FloatNear(1e-4F), each(values_, [](double v) { return v * v * v / 3 + 7; })));
 
-  const Tensor dy(floats(std::vector<float>(8, 2)), f32, {8}, contiguous);
+  const Tensor dy(upload(std::vector<float>(8, 2)), f32, {8}, contiguous);
   activation_forward(context_, dy, dy,
                      {.mode = ActivationMode::identity, .epilogue = expression(slope, {{"input", x}})});
-  EXPECT_EQ(result(dy.data(), 8), each(values_, [](double v) { return 2 * v * v; }));
+  EXPECT_EQ(download<float>(dy.data(), 8), each(values_, [](double v) { return 2 * v * v; }));
 }
 
 TEST_F(ActivationCalls, TakeAnyBatchOfABucket) {
   for (const int64_t n : {0, 1, 3, 4}) {
-    const Tensor x(floats(values_), f32, {n, 2}, nc), y(floats(std::vector<float>(8, -9)), f32, {n, 2}, nc);
+    const Tensor x(upload(values_), f32, {n, 2}, nc), y(upload(std::vector<float>(8, -9)), f32, {n, 2}, nc);
     activation_forward(context_, x, y, {.dynamic_batch = true});
     std::vector<float> expected = each(values_, [](double v) { return std::max(v, 0.0); });
     std::fill(expected.begin() + 2 * n, expected.end(), -9.0F);
-    EXPECT_EQ(result(y.data(), 8), expected) << n;
+    EXPECT_EQ(download<float>(y.data(), 8), expected) << n;
   }
 }
 
@@ -159,7 +138,7 @@ TEST_F(ActivationCalls, RefuseWhatMakesNoSense) {
   };
   const Tensor x = at(0, {4, 5}), dy = at(256, {4, 5}), y = at(512, {4, 5});
   const auto forward = [&](const Tensor& from, const Tensor& to, const ActivationOptions& options = {}) {
-    return error_of([&] { activation_forward(context_, from, to, options); });
+    return refusal_of([&] { activation_forward(context_, from, to, options); });
   };
   EXPECT_THAT(forward(Tensor(nullptr, f32, {4, 5}, nc), y), HasSubstr("x is a null pointer"));
   EXPECT_THAT(forward(x, Tensor(nullptr, f32, {4, 5}, nc)), HasSubstr("y is a null pointer"));
@@ -172,7 +151,7 @@ TEST_F(ActivationCalls, RefuseWhatMakesNoSense) {
 
   const auto backward = [&](const Tensor& from, const Tensor& by, const Tensor& to,
                             const ActivationOptions& options = {}) {
-    return error_of([&] { activation_backward(context_, from, by, to, options); });
+    return refusal_of([&] { activation_backward(context_, from, by, to, options); });
   };
   EXPECT_THAT(backward(at(0, {4, 4}), dy, y), HasSubstr("x has extents 4x4, expected 4x5"));
   EXPECT_THAT(backward(x, dy, at(512, {4, 4})), HasSubstr("dx has extents 4x4, expected 4x5"));
@@ -180,7 +159,7 @@ TEST_F(ActivationCalls, RefuseWhatMakesNoSense) {
   EXPECT_THAT(backward(x, dy, at(4, {4, 5})), HasSubstr("the memory of dx and x overlaps"));
   EXPECT_THAT(backward(x, dy, y, {.epilogue = relu}), HasSubstr("it takes no epilogue"));
   EXPECT_THAT(backward(x, dy, y, {.epilogue = expression("acc")}), HasSubstr("it takes no epilogue"));
-  EXPECT_THAT(error_of([&] { activation_backward_from_y(context_, x, dy, y, {.mode = ActivationMode::gelu}); }),
+  EXPECT_THAT(refusal_of([&] { activation_backward_from_y(context_, x, dy, y, {.mode = ActivationMode::gelu}); }),
               HasSubstr("the derivative of gelu cannot be told from y"));
   EXPECT_EQ(download(base, 4096), std::vector<std::byte>(4096)) << "something ran";
 }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <thread>
 
@@ -25,6 +24,7 @@ namespace {
 
 using testing::Each;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 class CallsTest : public DeviceTest {
  protected:
@@ -230,17 +230,12 @@ TEST_F(CallsTest, TheResidualMayNotBeTheOutputInAnotherForm) {
   const auto* result = base + 8192;
   const Tensor y(result, f32, {1, 4, 6, 6}, nchw);
   const auto refusal = [&](const Tensor& residual) {
-    try {
-      conv_forward(context_, x, w, y, {.pad = {1, 1}, .epilogue = add(residual)});
-      return std::string("accepted");
-    } catch (const Error& error) {
-      return error.message();
-    }
+    return refusal_of([&] { conv_forward(context_, x, w, y, {.pad = {1, 1}, .epilogue = add(residual)}); });
   };
-  const char* const overlap = "conv_forward: the memory of y and residual overlaps";
-  EXPECT_EQ(refusal(Tensor(result, f32, {1, 4, 6, 6}, nhwc)), overlap);
-  EXPECT_EQ(refusal(Tensor(result, f16, {1, 4, 6, 6}, nchw)), overlap);
-  EXPECT_EQ(refusal(Tensor(result + 4, f32, {1, 4, 6, 6}, nchw)), overlap);
+  const auto overlap = StartsWith("conv_forward: the memory of y and residual overlaps");
+  EXPECT_THAT(refusal(Tensor(result, f32, {1, 4, 6, 6}, nhwc)), overlap);
+  EXPECT_THAT(refusal(Tensor(result, f16, {1, 4, 6, 6}, nchw)), overlap);
+  EXPECT_THAT(refusal(Tensor(result + 4, f32, {1, 4, 6, 6}, nchw)), overlap);
   EXPECT_EQ(refusal(Tensor(result, f32, {1, 4, 6, 6}, {7777, 36, 6, 1})), "accepted")
       << "the stride of one batch is no difference";
 }
@@ -330,13 +325,7 @@ TEST_F(CallsTest, BadInputIsRefusedWithItsReasonBeforeAnyLaunch) {
   const Tensor inside(base + 512, f32, {1, 4, 6, 6}, nchw), thin(base + 4096, f32, {4, 3, 3, 3}, nchw);
   const Tensor none(nullptr, f32, {1, 4, 8, 8}, nchw);
   const auto failure = [&](const Tensor& x_, const Tensor& w_, const Tensor& y_, const ConvOptions& options = {}) {
-    try {
-      conv_forward(context_, x_, w_, y_, options);
-      return std::string("accepted");
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-      return std::string(error.what());
-    }
+    return refusal_of([&] { conv_forward(context_, x_, w_, y_, options); });
   };
   EXPECT_THAT(failure(x, w, small), HasSubstr("y has extents 1x4x5x6, expected 1x4x6x6"));
   EXPECT_THAT(failure(x, thin, y), HasSubstr("w has 3 channels per filter, expected 4"));
@@ -389,9 +378,7 @@ class WorkspaceCallsTest : public CallsTest {
       const Tensor x(inputs[i], f32, {1, 256, 7, 7}, nchw), y(outputs[i], f32, {1, 32, 7, 7}, nchw);
       for (int round = 0; round < 10; ++round) {
         conv_forward(context_, x, w, y, {.pad = {1, 1}}, stream);
-        const auto bytes = download(outputs[i], 32 * 49 * sizeof(float));
-        float inner = 0;  // at (0, 0, 1, 1), away from the padding
-        std::memcpy(&inner, bytes.data() + 8 * sizeof inner, sizeof inner);
+        const float inner = download<float>(outputs[i], 32 * 49)[8];  // at (0, 0, 1, 1), away from the padding
         wrong[i] += inner != static_cast<float>(i + 1) * 256 * 9;
       }
     });

@@ -83,9 +83,14 @@ void* DeviceTest::upload(std::span<const std::byte> bytes) {
   return reinterpret_cast<void*>(buffers_.back().address());
 }
 
-std::vector<std::byte> DeviceTest::download(const void* address, size_t bytes) const {
-  device_->synchronize();
-  return device::download<std::byte>(*device_, reinterpret_cast<cuda_abi::CUdeviceptr>(address), bytes);
+std::string DeviceTest::refusal_of(const std::function<void()>& call, ErrorCode code) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code);
+    return error.what();
+  }
+  return "accepted";
 }
 
 void DeviceTest::expect_matches_reference(const Request& request, const Plan& plan) {

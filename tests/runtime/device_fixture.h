@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "kiln/base/error.h"
 #include "kiln/cache/record.h"
 #include "kiln/context.h"
 #include "kiln/device/context.h"
@@ -35,11 +37,23 @@ class DeviceTest : public testing::Test {
 
   /// Device memory with a copy of `bytes`; lives as long as the test.
   void* upload(std::span<const std::byte> bytes);
-  std::vector<std::byte> download(const void* address, size_t bytes) const;
+  template <class T>
+  void* upload(const std::vector<T>& values) {
+    return upload(std::as_bytes(std::span(values)));
+  }
+  /// `count` values, once the device has finished.
+  template <class T = std::byte>
+  std::vector<T> download(const void* address, size_t count) const {
+    synchronize();
+    return device::download<T>(*device_, reinterpret_cast<cuda_abi::CUdeviceptr>(address), count);
+  }
   void synchronize() const { device_->synchronize(); }
 
   /// Runs `plan` of a request on seeded operands and compares every output with the reference.
   void expect_matches_reference(const Request& request, const Plan& plan);
+
+  /// The text of the error that `call` throws, which must be a `code`; "accepted" if it throws nothing.
+  static std::string refusal_of(const std::function<void()>& call, ErrorCode code = ErrorCode::invalid_argument);
 
   std::shared_ptr<const device::ContextHandle> device_;
 

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <filesystem>
 #include <thread>
 
@@ -115,12 +114,7 @@ TEST_F(OptionsTest, InTheBackgroundCallsGoOnAndStayRight) {
   caller.request_stop();
   caller.join();
   softmax_forward(context, x, y);
-  const std::vector<std::byte> bytes = download(y.data(), memory.size());
-  for (size_t i = 0; i < 4 * 37; ++i) {
-    float value = 0;
-    std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
-    ASSERT_NEAR(value, 1.0f / 37, 1e-7f);
-  }
+  for (const float value : download<float>(y.data(), 4 * 37)) ASSERT_NEAR(value, 1.0f / 37, 1e-7f);
 }
 
 TEST_F(OptionsTest, AContextThatEndsWhileItTunesEndsSoonAndCleanly) {

@@ -4,12 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <functional>
 #include <vector>
 
 #include "device_fixture.h"
-#include "kiln/base/error.h"
 
 namespace kiln {
 namespace {
@@ -21,93 +19,70 @@ class TensorFunctionCalls : public DeviceTest {
  protected:
   TensorFunctionCalls() : context_(options()) {}
 
-  template <class T>
-  void* memory(const std::vector<T>& values) {
-    return upload(std::as_bytes(std::span(values)));
-  }
-
-  template <class T>
-  std::vector<T> result(const Tensor& tensor, size_t count) const {
-    const std::vector<std::byte> bytes = download(tensor.data(), count * sizeof(T));
-    std::vector<T> values(count);
-    std::memcpy(values.data(), bytes.data(), bytes.size());
-    return values;
-  }
-
-  std::string error_of(const std::function<void()>& call) {
-    try {
-      call();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-      return error.what();
-    }
-    return "accepted";
-  }
-
   Context context_;
 };
 
 TEST_F(TensorFunctionCalls, TransformConvertsLaysOutAndScales) {
-  const Tensor x(memory<float>({1.5F, -2, 3, 400, 5, -6}), f32, {1, 2, 3}, contiguous);
-  const Tensor y(memory<int8_t>({0, 0, 0, 0, 0, 0}), i8, {1, 2, 3}, {6, 1, 2});
+  const Tensor x(upload<float>({1.5F, -2, 3, 400, 5, -6}), f32, {1, 2, 3}, contiguous);
+  const Tensor y(upload<int8_t>({0, 0, 0, 0, 0, 0}), i8, {1, 2, 3}, {6, 1, 2});
   tensor_transform(context_, x, y, {.alpha = 2});
-  EXPECT_THAT(result<int8_t>(y, 6), ElementsAre(3, 127, -4, 10, 6, -12));
+  EXPECT_THAT(download<int8_t>(y.data(), 6), ElementsAre(3, 127, -4, 10, 6, -12));
 }
 
 TEST_F(TensorFunctionCalls, TransformCropsByStridesAndPadsWithAValue) {
   // The lower right 2 x 2 of a 3 x 3 matrix, into the middle of another.
   const std::vector<float> matrix{0, 0, 0, 0, 1, 2, 0, 3, 4};
-  const Tensor x(static_cast<float*>(memory(matrix)) + 4, f32, {2, 2}, {3, 1});
-  const Tensor y(memory(std::vector<float>(12, 9)), f32, {3, 4}, contiguous);
+  const Tensor x(static_cast<float*>(upload(matrix)) + 4, f32, {2, 2}, {3, 1});
+  const Tensor y(upload(std::vector<float>(12, 9)), f32, {3, 4}, contiguous);
   tensor_transform(context_, x, y, {.pad_begin = {1, 1}, .pad_end = {0, 1}, .value = -1});
-  EXPECT_THAT(result<float>(y, 12), ElementsAre(-1, -1, -1, -1, -1, 1, 2, -1, -1, 3, 4, -1));
+  EXPECT_THAT(download<float>(y.data(), 12), ElementsAre(-1, -1, -1, -1, -1, 1, 2, -1, -1, 3, 4, -1));
 }
 
 TEST_F(TensorFunctionCalls, TransformConcatenatesIntoPartsOfATensor) {
-  const Tensor a(memory<float>({1, 2, 3, 4}), f32, {2, 2}, contiguous),
-      b(memory<float>({5, 6}), f32, {2, 1}, contiguous);
-  float* const joined = static_cast<float*>(memory(std::vector<float>(6)));
+  const Tensor a(upload<float>({1, 2, 3, 4}), f32, {2, 2}, contiguous),
+      b(upload<float>({5, 6}), f32, {2, 1}, contiguous);
+  float* const joined = static_cast<float*>(upload(std::vector<float>(6)));
   tensor_transform(context_, a, Tensor(joined, f32, {2, 2}, {3, 1}));
   tensor_transform(context_, b, Tensor(joined + 2, f32, {2, 1}, {3, 1}));
-  EXPECT_THAT(result<float>(Tensor(joined, f32, {6}, contiguous), 6), ElementsAre(1, 2, 5, 3, 4, 6));
+  EXPECT_THAT(download<float>(joined, 6), ElementsAre(1, 2, 5, 3, 4, 6));
 }
 
 TEST_F(TensorFunctionCalls, AddRepeatsAVectorOverAMatrix) {
-  const Tensor x(memory<float>({10, 20, 30}), f32, {1, 3}, contiguous);
-  const Tensor y(memory<float>({1, 2, 3, 4, 5, 6}), f32, {2, 3}, contiguous);
+  const Tensor x(upload<float>({10, 20, 30}), f32, {1, 3}, contiguous);
+  const Tensor y(upload<float>({1, 2, 3, 4, 5, 6}), f32, {2, 3}, contiguous);
   tensor_add(context_, x, y);
-  EXPECT_THAT(result<float>(y, 6), ElementsAre(11, 22, 33, 14, 25, 36));
+  EXPECT_THAT(download<float>(y.data(), 6), ElementsAre(11, 22, 33, 14, 25, 36));
   tensor_add(context_, x, y, 0.5F, -1);
-  EXPECT_THAT(result<float>(y, 6), ElementsAre(-6, -12, -18, -9, -15, -21));
+  EXPECT_THAT(download<float>(y.data(), 6), ElementsAre(-6, -12, -18, -9, -15, -21));
 }
 
 TEST_F(TensorFunctionCalls, ScaleAndSetWriteEveryElementAndNoOther) {
-  float* const memory_of_y = static_cast<float*>(memory<float>({1, 2, 3, 4, 5, 6}));
+  float* const memory_of_y = static_cast<float*>(upload<float>({1, 2, 3, 4, 5, 6}));
   const Tensor all(memory_of_y, f32, {6}, contiguous), part(memory_of_y, f32, {2, 2}, {3, 1});
   tensor_scale(context_, part, 10);
-  EXPECT_THAT(result<float>(all, 6), ElementsAre(10, 20, 3, 40, 50, 6));
+  EXPECT_THAT(download<float>(all.data(), 6), ElementsAre(10, 20, 3, 40, 50, 6));
   tensor_set(context_, part, -7);
-  EXPECT_THAT(result<float>(all, 6), ElementsAre(-7, -7, 3, -7, -7, 6));
+  EXPECT_THAT(download<float>(all.data(), 6), ElementsAre(-7, -7, 3, -7, -7, 6));
   tensor_set(context_, part, 8);
-  EXPECT_THAT(result<float>(all, 6), ElementsAre(8, 8, 3, 8, 8, 6)) << "a value is no part of the plan";
-  const Tensor bytes(memory<uint8_t>({0, 0, 0}), u8, {3}, contiguous);
+  EXPECT_THAT(download<float>(all.data(), 6), ElementsAre(8, 8, 3, 8, 8, 6)) << "a value is no part of the plan";
+  const Tensor bytes(upload<uint8_t>({0, 0, 0}), u8, {3}, contiguous);
   tensor_set(context_, bytes, 300);
-  EXPECT_THAT(result<uint8_t>(bytes, 3), ElementsAre(255, 255, 255));
+  EXPECT_THAT(download<uint8_t>(bytes.data(), 3), ElementsAre(255, 255, 255));
 }
 
 TEST_F(TensorFunctionCalls, OpTakesOneTwoAndThreeInputsAlsoInPlace) {
-  const Tensor a(memory<float>({4, 9, 16, 25}), f32, {2, 2}, contiguous),
-      b(memory<float>({1, 10}), f32, {1, 2}, contiguous);
-  const Tensor mask(memory<uint8_t>({1, 0, 0, 1}), u8, {2, 2}, contiguous);
-  const Tensor y(memory(std::vector<float>(4)), f32, {2, 2}, contiguous);
+  const Tensor a(upload<float>({4, 9, 16, 25}), f32, {2, 2}, contiguous),
+      b(upload<float>({1, 10}), f32, {1, 2}, contiguous);
+  const Tensor mask(upload<uint8_t>({1, 0, 0, 1}), u8, {2, 2}, contiguous);
+  const Tensor y(upload(std::vector<float>(4)), f32, {2, 2}, contiguous);
   tensor_op(context_, TensorOpMode::sqrt, a, y);
-  EXPECT_THAT(result<float>(y, 4), ElementsAre(2, 3, 4, 5));
+  EXPECT_THAT(download<float>(y.data(), 4), ElementsAre(2, 3, 4, 5));
   tensor_op(context_, TensorOpMode::sub, a, b, y);
-  EXPECT_THAT(result<float>(y, 4), ElementsAre(3, -1, 15, 15));
+  EXPECT_THAT(download<float>(y.data(), 4), ElementsAre(3, -1, 15, 15));
   tensor_op(context_, TensorOpMode::sub, a, b, y, {.alpha = 2, .beta = 1});
-  EXPECT_THAT(result<float>(y, 4), ElementsAre(9, -3, 45, 45));
+  EXPECT_THAT(download<float>(y.data(), 4), ElementsAre(9, -3, 45, 45));
   tensor_op(context_, TensorOpMode::select, mask, a, b, a);
-  EXPECT_THAT(result<float>(a, 4), ElementsAre(4, 10, 1, 25));
+  EXPECT_THAT(download<float>(a.data(), 4), ElementsAre(4, 10, 1, 25));
 }
 
 TEST_F(TensorFunctionCalls, RefuseWhatMakesNoSense) {
@@ -117,7 +92,7 @@ TEST_F(TensorFunctionCalls, RefuseWhatMakesNoSense) {
   };
   const Tensor x = at(0, {4, 5}), y = at(512, {4, 5});
   const auto transform = [&](const Tensor& from, const Tensor& to, const TransformOptions& options = {}) {
-    return error_of([&] { tensor_transform(context_, from, to, options); });
+    return refusal_of([&] { tensor_transform(context_, from, to, options); });
   };
   EXPECT_THAT(transform(Tensor(nullptr, f32, {4, 5}, nc), y), HasSubstr("x is a null pointer"));
   EXPECT_THAT(transform(x, at(512, {4, 6})), HasSubstr("y has extents 4x6, expected 4x5"));
@@ -125,17 +100,20 @@ TEST_F(TensorFunctionCalls, RefuseWhatMakesNoSense) {
   EXPECT_THAT(transform(x, at(4, {4, 5})), HasSubstr("the memory of y and x overlaps"));
   EXPECT_THAT(transform(x, y, {.pad_begin = {0, 1}}), HasSubstr("y has extents 4x5, expected 4x6"));
   EXPECT_THAT(transform(x, y, {.pad_begin = {0, -1}, .pad_end = {0, 1}}), HasSubstr("a pad is -1"));
-  EXPECT_THAT(error_of([&] { tensor_set(context_, Tensor(base, f32, {4, 5}, {0, 1}), 1); }), HasSubstr("share memory"));
+  EXPECT_THAT(refusal_of([&] {
+                tensor_set(context_, Tensor(base, f32, {4, 5}, {0, 1}), 1);
+              }),
+              HasSubstr("share memory"));
 
   const auto op = [&](const Tensor& a, const Tensor& b, const Tensor& to) {
-    return error_of([&] { tensor_op(context_, TensorOpMode::add, a, b, to); });
+    return refusal_of([&] { tensor_op(context_, TensorOpMode::add, a, b, to); });
   };
   EXPECT_THAT(op(x, at(1024, {4, 2}), y), HasSubstr("b has extents 4x2, expected 4x5"));
   EXPECT_THAT(op(x, at(1024, {5}), y), HasSubstr("b has extents 5, expected 4x5"));
   EXPECT_THAT(op(x, at(516, {4, 5}), y), HasSubstr("the memory of y and b overlaps"));
-  EXPECT_THAT(error_of([&] { tensor_op(context_, TensorOpMode::sqrt, x, x, y); }),
+  EXPECT_THAT(refusal_of([&] { tensor_op(context_, TensorOpMode::sqrt, x, x, y); }),
               HasSubstr("sqrt takes 1 inputs, 2 are given"));
-  EXPECT_THAT(error_of([&] { tensor_op(context_, TensorOpMode::select, x, x, y); }),
+  EXPECT_THAT(refusal_of([&] { tensor_op(context_, TensorOpMode::select, x, x, y); }),
               HasSubstr("select takes 3 inputs, 2 are given"));
   EXPECT_EQ(download(base, 4096), std::vector<std::byte>(4096)) << "something ran";
 }

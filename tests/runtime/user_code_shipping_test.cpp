@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cstring>
 #include <filesystem>
 #include <set>
 
@@ -40,18 +38,14 @@ class ShippedUserCode : public DeviceTest {
   static Request without_text() { return Request::parse(request().key()); }
 
   // Runs a plan of request(): the sums are 11 and -7, t is 0.5 and 0.25.
-  std::array<float, 2> run(const Plan& plan, float a) {
+  std::vector<float> run(const Plan& plan, float a) {
     RunValues values;
     values.user = {a};
     plan.run(nullptr, operands_, workspace_of(plan), values);
     synchronize();
     return result();
   }
-  std::array<float, 2> result() const {
-    std::array<float, 2> values{};
-    std::memcpy(values.data(), download(operands_[2].pointer, sizeof values).data(), sizeof values);
-    return values;
-  }
+  std::vector<float> result() const { return download<float>(operands_[2].pointer, 2); }
   void* workspace_of(const Plan& plan) {
     return upload(std::vector<std::byte>(static_cast<size_t>(plan.workspace_bytes())));
   }
@@ -67,16 +61,6 @@ class ShippedUserCode : public DeviceTest {
     return plan_bundle({&request, 1}, catalogue_, *nvrtc_, cache::Database::in_memory(), {}, what);
   }
 
-  template <class Call>
-  static std::string error_of(const Call& call) {
-    try {
-      call();
-      return "accepted";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-      return error.what();
-    }
-  }
   static auto names_the_text() {
     return AllOf(HasSubstr("the text of user:" + request().user_epilogue.digest() + " is not known"),
                  HasSubstr("--expression"), HasSubstr("KILN_RECORD"));
@@ -107,7 +91,7 @@ class ShippedUserCode : public DeviceTest {
 
 TEST_F(ShippedUserCode, WithoutItsTextNothingIsMadeAndTheErrorSaysWhatIsMissing) {
   Context context(options());
-  EXPECT_THAT(error_of([&] { context.plan(without_text()); }), names_the_text());
+  EXPECT_THAT(refusal_of([&] { context.plan(without_text()); }), names_the_text());
   const Explanation why = context.explain(without_text());
   EXPECT_FALSE(why.chosen);
   ASSERT_FALSE(why.refused.empty());
@@ -147,7 +131,7 @@ TEST_F(ShippedUserCode, IsTunedWithinABudgetAndFoundAgainByWhoeverHasTheText) {
   ContextOptions later = options();
   later.cache = database_;
   Context context(later);
-  EXPECT_THAT(error_of([&] { context.plan(without_text()); }), names_the_text());
+  EXPECT_THAT(refusal_of([&] { context.plan(without_text()); }), names_the_text());
   EXPECT_THAT(context.plan(request()).source(), HasSubstr("on this device"));
   EXPECT_EQ(context.plan(request("acc * a - t")).source(), "estimate") << "other code, other requests";
 }
@@ -171,7 +155,7 @@ TEST_F(ShippedUserCode, LockedItNeedsAPackAndTheText) {
   locked.locked = true;
   locked.packs = {pack_};
   Context context(locked);
-  EXPECT_THAT(error_of([&] { context.plan(without_text()); }), names_the_text());
+  EXPECT_THAT(refusal_of([&] { context.plan(without_text()); }), names_the_text());
   const Plan plan = context.plan(request());
   EXPECT_THAT(plan.source(), HasSubstr(pack_));
   EXPECT_THAT(run(plan, 1), is_of(1));

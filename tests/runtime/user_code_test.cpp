@@ -2,9 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -26,33 +24,12 @@ using testing::Pointwise;
 
 class UserCodeCalls : public DeviceTest {
  protected:
-  template <size_t COUNT>
-  void* floats(const std::array<float, COUNT>& values) {
-    return upload(std::as_bytes(std::span(values)));
-  }
-  template <size_t COUNT>
-  std::array<float, COUNT> result(const void* address) const {
-    const std::vector<std::byte> bytes = download(address, COUNT * sizeof(float));
-    std::array<float, COUNT> values{};
-    std::memcpy(values.data(), bytes.data(), bytes.size());
-    return values;
-  }
-  template <class Call>
-  std::string error_of(const Call& call) {
-    try {
-      call();
-      return "accepted";
-    } catch (const Error& error) {
-      return error.what();
-    }
-  }
-
   // One pixel with two channels; two filters: the sums are 1*3 + 2*4 = 11 and 1*5 + 2*-6 = -7.
-  Tensor x_{floats<2>({1, 2}), f32, {1, 2, 1, 1}, nchw};
-  Tensor w_{floats<4>({3, 4, 5, -6}), f32, {2, 2, 1, 1}, nchw};
-  Tensor y_{floats<2>({100, 200}), f32, {1, 2, 1, 1}, nchw};
-  Tensor bias_{floats<2>({0.5F, 0.25F}), f32, {2}, contiguous};
-  Tensor gate_{floats<2>({2, 3}), f32, {1, 2, 1, 1}, nchw};
+  Tensor x_{upload<float>({1, 2}), f32, {1, 2, 1, 1}, nchw};
+  Tensor w_{upload<float>({3, 4, 5, -6}), f32, {2, 2, 1, 1}, nchw};
+  Tensor y_{upload<float>({100, 200}), f32, {1, 2, 1, 1}, nchw};
+  Tensor bias_{upload<float>({0.5F, 0.25F}), f32, {2}, contiguous};
+  Tensor gate_{upload<float>({2, 3}), f32, {1, 2, 1, 1}, nchw};
 };
 
 TEST_F(UserCodeCalls, ConvolutionGetsItsTensorsAndScalars) {
@@ -62,7 +39,7 @@ TEST_F(UserCodeCalls, ConvolutionGetsItsTensorsAndScalars) {
     conv_forward(context, x_, w_, y_,
                  {.epilogue = expression(code, {{"bias", bias_}, {"gate", gate_}}, {{"slope", slope}})});
     synchronize();
-    return result<2>(y_.data());
+    return download<float>(y_.data(), 2);
   };
   EXPECT_THAT(call(1), Pointwise(FloatNear(1e-5F), {23.0F, -19.25F}));
   EXPECT_THAT(call(-2), Pointwise(FloatNear(1e-5F), {-46.0F, 41.5F}));
@@ -72,18 +49,18 @@ TEST_F(UserCodeCalls, AccIsWhatAlphaAndBetaGive) {
   Context context(options());
   conv_forward(context, x_, w_, y_, {.alpha = 2, .beta = 0.5F, .epilogue = expression("acc > 0.0f ? acc : -acc")});
   synchronize();
-  EXPECT_THAT(result<2>(y_.data()), Pointwise(FloatNear(1e-4F), {72.0F, 86.0F}));
+  EXPECT_THAT(download<float>(y_.data(), 2), Pointwise(FloatNear(1e-4F), {72.0F, 86.0F}));
 }
 
 TEST_F(UserCodeCalls, PoolingAndSoftmaxTakeItToo) {
   Context context(options());
-  const Tensor x(floats<4>({1, 5, 3, 2}), f32, {1, 1, 2, 2}, nchw), y(floats<1>({0}), f32, {1, 1, 1, 1}, nchw);
+  const Tensor x(upload<float>({1, 5, 3, 2}), f32, {1, 1, 2, 2}, nchw), y(upload<float>({0}), f32, {1, 1, 1, 1}, nchw);
   pool_forward(context, x, y, {.epilogue = expression("acc * scale", {}, {{"scale", 10}})});
-  const Tensor rows(floats<2>({0, 0}), f32, {1, 2}, nc), out(floats<2>({0, 0}), f32, {1, 2}, nc);
+  const Tensor rows(upload<float>({0, 0}), f32, {1, 2}, nc), out(upload<float>({0, 0}), f32, {1, 2}, nc);
   softmax_forward(context, rows, out, {.epilogue = expression("1.0f - acc * acc")});
   synchronize();
-  EXPECT_FLOAT_EQ(result<1>(y.data())[0], 50);
-  EXPECT_THAT(result<2>(out.data()), Pointwise(FloatNear(1e-6F), {0.75F, 0.75F}));
+  EXPECT_FLOAT_EQ(download<float>(y.data(), 1)[0], 50);
+  EXPECT_THAT(download<float>(out.data(), 2), Pointwise(FloatNear(1e-6F), {0.75F, 0.75F}));
 }
 
 TEST_F(UserCodeCalls, PlansTakeTensorsByNameAndScalarsInTheirOrder) {
@@ -95,24 +72,27 @@ TEST_F(UserCodeCalls, PlansTakeTensorsByNameAndScalarsInTheirOrder) {
   values.user = {100, 2};  // b, a
   plan.run(nullptr, {x_, w_, y_, bias_}, nullptr, values);
   synchronize();
-  EXPECT_THAT(result<2>(y_.data()), Pointwise(FloatNear(1e-4F), {122.5F, 86.25F}));
+  EXPECT_THAT(download<float>(y_.data(), 2), Pointwise(FloatNear(1e-4F), {122.5F, 86.25F}));
 }
 
 TEST_F(UserCodeCalls, RefuseWhatTheCodeDoesNotRead) {
   Context context(options());
   const Expression code("acc + t * s", {"t"}, {"s"});
-  EXPECT_THAT(error_of([&] { (void)expression(code, {}, {{"s", 1}}); }), HasSubstr("reads t, which is not given"));
-  EXPECT_THAT(error_of([&] { (void)expression(code, {{"t", bias_}}, {{"s", 1}, {"r", 2}}); }), HasSubstr("2 scalars"));
-  EXPECT_THAT(error_of([&] { (void)(expression("acc") + relu); }), HasSubstr("stands alone"));
-  EXPECT_THAT(error_of([&] {
+  EXPECT_THAT(refusal_of([&] { (void)expression(code, {}, {{"s", 1}}); }), HasSubstr("reads t, which is not given"));
+  EXPECT_THAT(refusal_of([&] {
+                (void)expression(code, {{"t", bias_}}, {{"s", 1}, {"r", 2}});
+              }),
+              HasSubstr("2 scalars"));
+  EXPECT_THAT(refusal_of([&] { (void)(expression("acc") + relu); }), HasSubstr("stands alone"));
+  EXPECT_THAT(refusal_of([&] {
                 pool_forward(context, x_, y_, {.window = {1, 1}, .epilogue = relu});
               }),
               HasSubstr("takes no epilogue of stages"));
-  EXPECT_THAT(error_of([&] {
+  EXPECT_THAT(refusal_of([&] {
                 conv_forward(context, x_, w_, y_, {.epilogue = expression(code, {{"t", y_}}, {{"s", 1}})});
               }),
               HasSubstr("y and t overlaps"));
-  EXPECT_THAT(error_of([&] {
+  EXPECT_THAT(refusal_of([&] {
                 conv_forward(context, x_, w_, y_, {.epilogue = expression(code, {{"t", x_}}, {{"s", 1}})});
               }),
               HasSubstr("accepted"));
@@ -120,7 +100,8 @@ TEST_F(UserCodeCalls, RefuseWhatTheCodeDoesNotRead) {
 
 TEST_F(UserCodeCalls, ShowMistakesOnceAndInTheUsersLines) {
   Context context(options());
-  EXPECT_THAT(error_of([&] { conv_forward(context, x_, w_, y_, {.epilogue = expression("acc +\n  oops")}); }),
+  EXPECT_THAT(refusal_of([&] { conv_forward(context, x_, w_, y_, {.epilogue = expression("acc +\n  oops")}); },
+                         ErrorCode::compile_failed),
               HasSubstr("line 2, column 3: identifier \"oops\" is undefined"));
 }
 
@@ -149,7 +130,7 @@ TEST_F(UserCodeCalls, ContextsTakeUserTemplates) {
   const Explanation why = context.explain(Request::parse("softmax_forward x=f32:2x3"));
   EXPECT_TRUE(why.chosen.has_value());
   with_template.user_templates = {KILN_EXAMPLES "/nowhere"};
-  EXPECT_THAT(error_of([&] { const Context broken(with_template); }), HasSubstr("nowhere"));
+  EXPECT_THAT(refusal_of([&] { const Context broken(with_template); }, ErrorCode::io_error), HasSubstr("nowhere"));
 }
 
 }  // namespace
