@@ -52,14 +52,14 @@ PoolMode pool_mode_of(kiln_pool_mode mode, std::string_view function) {
   }
 }
 
-SoftmaxMode softmax_mode_of(kiln_softmax_mode mode) {
+SoftmaxMode softmax_mode_of(kiln_softmax_mode mode, std::string_view function) {
   switch (mode) {
     case KILN_SOFTMAX_ACCURATE:
       return SoftmaxMode::accurate;
     case KILN_SOFTMAX_LOG:
       return SoftmaxMode::log;
     default:
-      throw Error(ErrorCode::invalid_argument, fmt::format("kiln_softmax_forward: the mode is {}", mode),
+      throw Error(ErrorCode::invalid_argument, fmt::format("{}: the mode is {}", function, mode),
                   "use KILN_SOFTMAX_ACCURATE or KILN_SOFTMAX_LOG");
   }
 }
@@ -97,13 +97,12 @@ PoolOptions options_of(const kiln_pool_options* given, int rank, std::string_vie
   return options;
 }
 
-SoftmaxOptions options_of(const kiln_softmax_options* given) {
-  const char* const function = "kiln_softmax_forward";
+SoftmaxOptions options_of(const kiln_softmax_options* given, std::string_view function) {
   const kiln_softmax_options c = read(given, kiln_softmax_options_default(), function);
   require_zero(c.reserved, function, "reserved");
   SoftmaxOptions options;
   options.axis = c.axis;
-  options.mode = softmax_mode_of(c.mode);
+  options.mode = softmax_mode_of(c.mode, function);
   options.alpha = c.alpha;
   options.beta = c.beta;
   if (c.epilogue != nullptr) options.epilogue = c.epilogue->stages;
@@ -179,7 +178,17 @@ kiln_status kiln_softmax_forward(kiln_context* context, const kiln_tensor* x, co
     const char* const function = "kiln_softmax_forward";
     require(context, function, "context");
     kiln::softmax_forward(*context->context, tensor_of(x, function, "x"), tensor_of(y, function, "y"),
-                          options_of(options), stream);
+                          options_of(options, function), stream);
+  });
+}
+
+kiln_status kiln_softmax_backward(kiln_context* context, const kiln_tensor* y, const kiln_tensor* dy,
+                                  const kiln_tensor* dx, const kiln_softmax_options* options, kiln_stream stream) {
+  return guarded([&] {
+    const char* const function = "kiln_softmax_backward";
+    require(context, function, "context");
+    kiln::softmax_backward(*context->context, tensor_of(y, function, "y"), tensor_of(dy, function, "dy"),
+                           tensor_of(dx, function, "dx"), options_of(options, function), stream);
   });
 }
 

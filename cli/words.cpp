@@ -83,7 +83,9 @@ std::string of_pool_backward(const Request& request) {
 
 std::string of_softmax(const Request& request) {
   const std::string name = request.word("mode") == "log" ? "log-softmax" : "softmax";
-  return fmt::format("{} {}{}, axis {}", name, extents(request.at("x")), common(request), request.ints("axis").front());
+  const std::string& result = result_of(request).name;
+  return fmt::format("{}{} {}{}, axis {}", result == "dx" ? "gradient of " : "", name, extents(request.at(result)),
+                     common(request, result), request.ints("axis").front());
 }
 
 // "gelu 2x64x56x56 f16", "gradient of gelu ...", "tensor add ...", "transform 2x64x56x56 -> f16 nhwc".
@@ -107,7 +109,7 @@ std::string summary(const Request& request) {
     text = of_pool(request);
   else if (request.operation == "pool_backward")
     text = of_pool_backward(request);
-  else if (request.operation == "softmax_forward")
+  else if (request.operation == "softmax_forward" || request.operation == "softmax_backward")
     text = of_softmax(request);
   else
     text = of_pointwise(request);

@@ -85,6 +85,8 @@ std::unique_ptr<const Oracle::Evaluator> pool_forward_evaluator(Request request,
                                                                 std::string_view output);
 std::unique_ptr<const Oracle::Evaluator> softmax_forward_evaluator(Request request, const Bindings& bindings,
                                                                    std::string_view output);
+std::unique_ptr<const Oracle::Evaluator> softmax_backward_evaluator(Request request, const Bindings& bindings,
+                                                                    std::string_view output);
 std::unique_ptr<const Oracle::Evaluator> activation_forward_evaluator(Request request, const Bindings& bindings,
                                                                       std::string_view output);
 std::unique_ptr<const Oracle::Evaluator> activation_backward_evaluator(Request request, const Bindings& bindings,

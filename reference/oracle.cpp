@@ -17,11 +17,12 @@ namespace {
 using MakeEvaluator = std::unique_ptr<const Oracle::Evaluator> (*)(Request, const Bindings&, std::string_view);
 
 // Every operation that has a reference.
-constexpr std::array<std::pair<std::string_view, MakeEvaluator>, 9> evaluators = {{
+constexpr std::array<std::pair<std::string_view, MakeEvaluator>, 10> evaluators = {{
     {"conv_forward", conv_forward_evaluator},
     {"pool_forward", pool_forward_evaluator},
     {"pool_backward", pool_backward_evaluator},
     {"softmax_forward", softmax_forward_evaluator},
+    {"softmax_backward", softmax_backward_evaluator},
     {"activation_forward", activation_forward_evaluator},
     {"activation_backward", activation_backward_evaluator},
     {"tensor_transform", tensor_transform_evaluator},

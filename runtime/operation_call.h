@@ -26,6 +26,7 @@ enum class CallKind : int64_t {
   tensor_transform,
   tensor_set,
   tensor_op,
+  softmax_backward,
 };
 
 /// The class of a scale's value.

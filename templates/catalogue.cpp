@@ -32,6 +32,9 @@
   algorithm(softmax_online) \
   algorithm(softmax_split) \
   algorithm(softmax_strided) \
+  algorithm(softmax_backward_simple) \
+  algorithm(softmax_backward_rows) \
+  algorithm(softmax_backward_strided) \
   algorithm(activation_forward_simple) \
   algorithm(activation_forward_vector) \
   algorithm(activation_forward_transposed) \

@@ -63,14 +63,15 @@ Prelude problem_prelude(const Request& request) {
     add_operand(prelude, "Y", request.at("y"));
     return prelude;
   }
-  const SoftmaxForward softmax = SoftmaxForward::of(request);
+  const descriptor::SoftmaxRows softmax = descriptor::SoftmaxRows::of(request);
   Prelude prelude = descriptor::softmax_prelude(softmax);
   const std::optional<descriptor::RowDimension> rows = descriptor::contiguous_rows(softmax);
   prelude.flag("CONTIGUOUS_ROWS", rows.has_value());
-  prelude.constant("X_ROW_STRIDE", rows ? rows->x_stride : 0);
-  prelude.constant("Y_ROW_STRIDE", rows ? rows->y_stride : 0);
-  prelude.constant("X_BYTES", size_of(softmax.x.dtype)).constant("X_ALIGNMENT", softmax.x.alignment);
-  prelude.constant("Y_BYTES", size_of(softmax.y.dtype)).constant("Y_ALIGNMENT", softmax.y.alignment);
+  prelude.constant("X_ROW_STRIDE", rows ? rows->strides.front() : 0);
+  prelude.constant("Y_ROW_STRIDE", rows ? rows->strides.back() : 0);
+  const TensorSpec &x = request.at("x"), &y = request.at("y");
+  prelude.constant("X_BYTES", size_of(x.dtype)).constant("X_ALIGNMENT", x.alignment);
+  prelude.constant("Y_BYTES", size_of(y.dtype)).constant("Y_ALIGNMENT", y.alignment);
   return prelude;
 }
 

@@ -7,10 +7,11 @@
 namespace kiln {
 
 const std::vector<const Operation*>& operations() {
-  static const std::vector<const Operation*> all = {
-      &conv_forward_operation(),     &pool_forward_operation(),       &pool_backward_operation(),
-      &softmax_forward_operation(),  &activation_forward_operation(), &activation_backward_operation(),
-      &tensor_transform_operation(), &tensor_set_operation(),         &tensor_op_operation()};
+  static const std::vector<const Operation*> all = {&conv_forward_operation(),        &pool_forward_operation(),
+                                                    &pool_backward_operation(),       &softmax_forward_operation(),
+                                                    &softmax_backward_operation(),    &activation_forward_operation(),
+                                                    &activation_backward_operation(), &tensor_transform_operation(),
+                                                    &tensor_set_operation(),          &tensor_op_operation()};
   return all;
 }
 

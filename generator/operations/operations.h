@@ -9,6 +9,7 @@ const Operation& conv_forward_operation();
 const Operation& pool_forward_operation();
 const Operation& pool_backward_operation();
 const Operation& softmax_forward_operation();
+const Operation& softmax_backward_operation();
 const Operation& activation_forward_operation();
 const Operation& activation_backward_operation();
 const Operation& tensor_transform_operation();

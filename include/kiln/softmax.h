@@ -1,4 +1,4 @@
-// Softmax.
+// Softmax and log-softmax, forward and backward.
 #pragma once
 
 #include "kiln/context.h"
@@ -13,7 +13,7 @@ struct SoftmaxOptions {
   SoftmaxMode mode = SoftmaxMode::accurate;
   float alpha = 1;
   float beta = 0;
-  Epilogue epilogue{};         ///< User code only: expression(...).
+  Epilogue epilogue{};         ///< User code only: expression(...), and forward only.
   bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket.
 };
 
@@ -24,5 +24,17 @@ struct SoftmaxOptions {
 /// infinities. Errors, first call and threads as for conv_forward().
 void softmax_forward(Context& context, const Tensor& x, const Tensor& y, const SoftmaxOptions& options = {},
                      Stream stream = nullptr);
+
+/// Enqueues dx = alpha * (gradient with respect to x of y = softmax(x), or of log-softmax, given dy) + beta * dx on
+/// `stream` and returns without waiting. With sums over `axis`:
+///
+///   accurate: y (dy - sum(y dy))        log: dy - exp(y) sum(dy)
+///
+/// y: what softmax_forward() gave with the same axis and mode. y, dy, dx: equal extents of 1 to 5 dimensions, any
+/// strides; dtypes may differ; sums are in f32. In place: dx may be dy or y itself, with its dtype and strides; otherwise
+/// they must share no element. Bitwise reproducible. Errors, first call and threads as for conv_forward(), and
+/// Error(invalid_argument) for an epilogue.
+void softmax_backward(Context& context, const Tensor& y, const Tensor& dy, const Tensor& dx,
+                      const SoftmaxOptions& options = {}, Stream stream = nullptr);
 
 }  // namespace kiln

@@ -8,6 +8,8 @@
 namespace kiln {
 namespace {
 
+using descriptor::SoftmaxRows;
+
 constexpr int64_t elements_per_thread = 64;
 constexpr int64_t scratch_bytes = 128;  // of the reductions
 
@@ -21,52 +23,52 @@ int64_t steps(const Shape& shape, int64_t row) {
   return (row + shape.threads * shape.vector - 1) / (shape.threads * shape.vector);
 }
 
-int64_t row_bytes(const SoftmaxForward& softmax) {
-  return softmax.row_length() * size_of(softmax.x.dtype);
+int64_t row_bytes(const SoftmaxRows& softmax) {
+  return softmax.length() * size_of(softmax.operands.front().spec.dtype);
 }
 
-bool aligned(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
+bool aligned(const Shape& shape, const SoftmaxRows& softmax, const Target&) {
   return descriptor::vector_pays(softmax, descriptor::along_rows(softmax), shape.vector);
 }
 
-bool fits_on_chip(const Shape& shape, const SoftmaxForward& softmax, const Target& target) {
+bool fits_on_chip(const Shape& shape, const SoftmaxRows& softmax, const Target& target) {
   if (shape.keep_shared != 0) return row_bytes(softmax) + scratch_bytes <= target.arch.shared_per_block;
   const int64_t registers =
       std::min<int64_t>(target.arch.registers_per_sm / shape.threads, target.arch.registers_per_thread);
-  const int64_t elements = steps(shape, softmax.row_length()) * shape.vector;
+  const int64_t elements = steps(shape, softmax.length()) * shape.vector;
   return elements <= std::min(elements_per_thread, registers - 28);
 }
 
-bool threads_have_work(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
-  return shape.threads == 64 || shape.threads / 2 * shape.vector < softmax.row_length();
+bool threads_have_work(const Shape& shape, const SoftmaxRows& softmax, const Target&) {
+  return shape.threads == 64 || shape.threads / 2 * shape.vector < softmax.length();
 }
 
-bool registers_do_not_suffice(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
-  return shape.keep_shared == 0 || steps(shape, softmax.row_length()) * shape.vector > 8;
+bool registers_do_not_suffice(const Shape& shape, const SoftmaxRows& softmax, const Target&) {
+  return shape.keep_shared == 0 || steps(shape, softmax.length()) * shape.vector > 8;
 }
 
-Program program(const Shape& shape, const SoftmaxForward& softmax, const Target&, const Emitter& emit) {
-  Prelude prelude = descriptor::rows_prelude(softmax, descriptor::along_rows(softmax), shape.vector);
+Program program(const Shape& shape, const SoftmaxRows& softmax, const Target&, const Emitter& emit) {
+  Prelude prelude = descriptor::softmax_prelude(softmax, descriptor::along_rows(softmax), shape.vector);
   prelude.constant("THREADS", shape.threads);
   prelude.flag("KEEP_SHARED", shape.keep_shared != 0);
 
-  Launch launch = descriptor::unary_launch("softmax_block", shape.threads);
+  Launch launch = descriptor::softmax_launch(softmax, "softmax_block", shape.threads);
   launch.grid[0] = descriptor::blocks_for_rows(softmax, 1);
   if (shape.keep_shared != 0) launch.dynamic_shared_bytes = static_cast<unsigned>(row_bytes(softmax));
   return Program{{emit.source(prelude)}, {launch}};
 }
 
-Estimate predict(const Shape& shape, const SoftmaxForward& softmax, const Target& target, const DeviceFigures& device) {
-  const auto rows = static_cast<double>(softmax.rows());
-  const auto elements = static_cast<double>(softmax.x.elements());
-  const auto accesses = static_cast<double>(steps(shape, softmax.row_length()));
-  const double bytes = size_of(softmax.x.dtype);
+Estimate predict(const Shape& shape, const SoftmaxRows& softmax, const Target& target, const DeviceFigures& device) {
+  const auto rows = static_cast<double>(softmax.count());
+  const auto elements = static_cast<double>(softmax.elements());
+  const auto accesses = static_cast<double>(steps(shape, softmax.length()));
+  const double bytes = softmax.input_bytes();
   const bool shared = shape.keep_shared != 0;
   const auto moved = descriptor::element_bytes(softmax, descriptor::along_rows(softmax), shape.vector);
 
   descriptor::StreamingWork work;
-  work.dram_bytes = descriptor::compulsory_bytes(softmax);
-  work.cache_bytes = elements * (moved.x + moved.y + (shared ? 3 * bytes : 0));
+  work.dram_bytes = softmax.compulsory_bytes();
+  work.cache_bytes = elements * (moved.read + moved.written + (shared ? 3 * bytes : 0));
   work.threads = rows * shape.threads;
   work.instructions_per_thread = 180 + accesses * (shared ? 24 : 10) + accesses * shape.vector * (shared ? 15 : 12);
   work.blocks = rows;
@@ -80,7 +82,7 @@ Estimate predict(const Shape& shape, const SoftmaxForward& softmax, const Target
 }  // namespace
 
 Algorithm softmax_block() {
-  return describe<Shape, SoftmaxForward>("softmax_block", "softmax_forward", "softmax/softmax_block.cu")
+  return describe<Shape, SoftmaxRows>("softmax_block", "softmax_forward", "softmax/softmax_block.cu")
       .param("KEEP_SHARED", &Shape::keep_shared, {0, 1})
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("THREADS", &Shape::threads, {256, 512, 128, 1024, 64})
@@ -88,7 +90,7 @@ Algorithm softmax_block() {
       .rule("the row fits on chip", fits_on_chip)
       .rule("at least half of the threads have work", threads_have_work)
       .rule("shared memory keeps what eight registers a thread do not", registers_do_not_suffice)
-      .applies([](const SoftmaxForward& softmax, const Target&) { return descriptor::refuse_along_rows(softmax); })
+      .applies([](const SoftmaxRows& softmax, const Target&) { return descriptor::refuse_along_rows(softmax); })
       .program(program)
       .estimate(predict);
 }

@@ -9,40 +9,42 @@
 namespace kiln {
 namespace {
 
+using descriptor::SoftmaxRows;
+
 struct Shape {
   int threads;
   int vector;  // elements an access
 };
 
-bool aligned(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
+bool aligned(const Shape& shape, const SoftmaxRows& softmax, const Target&) {
   return descriptor::vector_pays(softmax, descriptor::along_rows(softmax), shape.vector);
 }
 
-bool threads_have_work(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
-  return shape.threads == 128 || shape.threads / 2 * shape.vector < softmax.row_length();
+bool threads_have_work(const Shape& shape, const SoftmaxRows& softmax, const Target&) {
+  return shape.threads == 128 || shape.threads / 2 * shape.vector < softmax.length();
 }
 
-Program program(const Shape& shape, const SoftmaxForward& softmax, const Target&, const Emitter& emit) {
-  Prelude prelude = descriptor::rows_prelude(softmax, descriptor::along_rows(softmax), shape.vector);
+Program program(const Shape& shape, const SoftmaxRows& softmax, const Target&, const Emitter& emit) {
+  Prelude prelude = descriptor::softmax_prelude(softmax, descriptor::along_rows(softmax), shape.vector);
   prelude.constant("THREADS", shape.threads);
 
-  Launch launch = descriptor::unary_launch("softmax_online", shape.threads);
+  Launch launch = descriptor::softmax_launch(softmax, "softmax_online", shape.threads);
   launch.grid[0] = descriptor::blocks_for_rows(softmax, 1);
   return Program{{emit.source(prelude)}, {launch}};
 }
 
-Estimate predict(const Shape& shape, const SoftmaxForward& softmax, const Target& target, const DeviceFigures& device) {
-  const auto rows = static_cast<double>(softmax.rows());
-  const auto row = static_cast<double>(softmax.row_length());
-  const double bytes = size_of(softmax.x.dtype);
+Estimate predict(const Shape& shape, const SoftmaxRows& softmax, const Target& target, const DeviceFigures& device) {
+  const auto rows = static_cast<double>(softmax.count());
+  const auto row = static_cast<double>(softmax.length());
+  const double bytes = softmax.input_bytes();
   const auto moved = descriptor::element_bytes(softmax, descriptor::along_rows(softmax), shape.vector);
 
   descriptor::StreamingWork work;
   // The second read comes from L2 as far as the rows that are under way at the same time fit there.
   const double under_way = std::min(rows, device.sms * 2048.0 / shape.threads) * row * bytes;
   const bool rereads_memory = under_way > static_cast<double>(device.l2_bytes) / 2;
-  work.dram_bytes = descriptor::compulsory_bytes(softmax) + (rereads_memory ? rows * row * bytes : 0);
-  work.cache_bytes = rows * row * (2 * moved.x + moved.y);
+  work.dram_bytes = softmax.compulsory_bytes() + (rereads_memory ? rows * row * bytes : 0);
+  work.cache_bytes = rows * row * (2 * moved.read + moved.written);
   work.threads = rows * shape.threads;
   work.instructions_per_thread = 200 + std::ceil(row / (shape.threads * shape.vector)) * (14 * shape.vector + 24);
   work.blocks = rows;
@@ -55,12 +57,12 @@ Estimate predict(const Shape& shape, const SoftmaxForward& softmax, const Target
 }  // namespace
 
 Algorithm softmax_online() {
-  return describe<Shape, SoftmaxForward>("softmax_online", "softmax_forward", "softmax/softmax_online.cu")
+  return describe<Shape, SoftmaxRows>("softmax_online", "softmax_forward", "softmax/softmax_online.cu")
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("THREADS", &Shape::threads, {256, 512, 1024, 128})
       .rule("row length, alignment and VECTOR agree", aligned)
       .rule("at least half of the threads have work", threads_have_work)
-      .applies([](const SoftmaxForward& softmax, const Target&) { return descriptor::refuse_along_rows(softmax); })
+      .applies([](const SoftmaxRows& softmax, const Target&) { return descriptor::refuse_along_rows(softmax); })
       .program(program)
       .estimate(predict);
 }

@@ -8,45 +8,43 @@
 namespace kiln {
 namespace {
 
+using descriptor::SoftmaxRows;
+
 struct Shape {
   int threads;
 };
 
-Program program(const Shape& shape, const SoftmaxForward& softmax, const Target&, const Emitter& emit) {
-  std::vector<int64_t> extents = softmax.x.extents;
-  for (int64_t& extent : extents) extent = std::max<int64_t>(extent, 1);  // an empty tensor starts no block
-  Prelude prelude = descriptor::softmax_prelude(softmax);
-  prelude.constant("RANK", softmax.x.rank()).constant("AXIS", softmax.axis).array("EXTENTS", extents);
-  prelude.array("X_STRIDES", softmax.x.strides).array("Y_STRIDES", softmax.y.strides);
+Program program(const Shape& shape, const SoftmaxRows& softmax, const Target&, const Emitter& emit) {
+  Prelude prelude = descriptor::simple_softmax_prelude(softmax);
   prelude.constant("THREADS", shape.threads);
 
-  Launch launch = descriptor::unary_launch("softmax_simple", shape.threads);
+  Launch launch = descriptor::softmax_launch(softmax, "softmax_simple", shape.threads);
   launch.grid[0] = descriptor::blocks_for_rows(softmax, shape.threads);
   return Program{{emit.source(prelude)}, {launch}};
 }
 
-Estimate predict(const Shape& shape, const SoftmaxForward& softmax, const Target& target, const DeviceFigures& device) {
-  const auto rows = static_cast<double>(softmax.rows());
-  const auto elements = static_cast<double>(softmax.x.elements());
+Estimate predict(const Shape& shape, const SoftmaxRows& softmax, const Target& target, const DeviceFigures& device) {
+  const auto rows = static_cast<double>(softmax.count());
+  const auto elements = static_cast<double>(softmax.elements());
   // Neighbouring threads take neighbouring rows, so only rows across a contiguous dimension share sectors.
   const bool shares_sectors =
-      !descriptor::refuse_across_rows(softmax) && descriptor::across_rows(softmax).inner.x_stride == 1;
+      !descriptor::refuse_across_rows(softmax) && descriptor::across_rows(softmax).inner.strides.front() == 1;
   descriptor::StreamingWork work;
-  work.dram_bytes = descriptor::compulsory_bytes(softmax) * (shares_sectors ? 1 : 3);
+  work.dram_bytes = softmax.compulsory_bytes() * (shares_sectors ? 1 : 3);
   const double access = shares_sectors ? 4 : 32;
   work.cache_bytes = elements * access * 4;
   work.threads = rows;
-  work.instructions_per_thread = 60 + static_cast<double>(softmax.row_length()) * 45;
+  work.instructions_per_thread = 60 + static_cast<double>(softmax.length()) * 45;
   work.blocks = rows / shape.threads;
   work.threads_per_block = shape.threads;
-  work.bytes_in_flight_per_thread = 2.0 * size_of(softmax.x.dtype);
+  work.bytes_in_flight_per_thread = 2.0 * softmax.input_bytes();
   return descriptor::streaming_estimate(work, target.arch, device);
 }
 
 }  // namespace
 
 Algorithm softmax_simple() {
-  return describe<Shape, SoftmaxForward>("softmax_simple", "softmax_forward", "softmax/softmax_simple.cu")
+  return describe<Shape, SoftmaxRows>("softmax_simple", "softmax_forward", "softmax/softmax_simple.cu")
       .trusted()
       .param("THREADS", &Shape::threads, {128, 64, 256})
       .program(program)

@@ -1,29 +1,8 @@
 // Softmax or log-softmax of a row, the plain way: one thread a row, three passes, any strides and axis.
 // The trusted kernel of softmax: other kernels are checked against it, so it is written to be obviously right.
-#include "lib/index.cuh"
 #include "lib/math.cuh"
+#include "lib/simple_rows.cuh"
 #include "lib/store.cuh"
-
-// Splits a row's number into its coordinates, last dimension first, and moves x and y there.
-template <int DIMENSION>
-__device__ __forceinline__ void move_to_row(Index row, const TX*& x, TY*& y) {
-  if constexpr (DIMENSION == AXIS) {
-    move_to_row<DIMENSION - 1>(row, x, y);
-  } else if constexpr (DIMENSION >= 0) {
-    constexpr long long extent = EXTENTS[DIMENSION], x_stride = X_STRIDES[DIMENSION], y_stride = Y_STRIDES[DIMENSION];
-    const Index coordinate = take_coordinate<extent>(row);
-    x += coordinate * Index(x_stride);
-    y += coordinate * Index(y_stride);
-    move_to_row<DIMENSION - 1>(row, x, y);
-  }
-}
-
-// Elements of the dimensions after the axis.
-__host__ __device__ constexpr Index inner_elements() {
-  Index elements = 1;
-  for (int i = AXIS + 1; i < RANK; ++i) elements *= static_cast<Index>(EXTENTS[i]);
-  return elements;
-}
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     softmax_simple(const TX* x, TY* y, float alpha, float beta, UserArguments user, long long n) {
@@ -31,7 +10,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const Index rows = DYNAMIC_N ? static_cast<Index>(n) * ROWS_PER_IMAGE : ROWS;
   const Index row = global_thread<THREADS, Index>();
   if (row >= rows) return;
-  move_to_row<RANK - 1>(row, x, y);
+  x += offset_of_row<X_STRIDES>(row);
+  y += offset_of_row<Y_STRIDES>(row);
 
   float maximum = -infinity();
   for (Index i = 0; i < ROW; ++i) maximum = max_nan(maximum, to_float(x[i * Index(x_stride)]));

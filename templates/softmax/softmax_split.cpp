@@ -9,6 +9,8 @@
 namespace kiln {
 namespace {
 
+using descriptor::SoftmaxRows;
+
 constexpr int64_t statistics_bytes = 8;  // of a part: maximum and sum
 constexpr int smallest_block = 128;
 
@@ -18,22 +20,22 @@ struct Shape {
   int splits;  // blocks a row
 };
 
-std::optional<std::string> refusal(const SoftmaxForward& softmax, const Target&) {
+std::optional<std::string> refusal(const SoftmaxRows& softmax, const Target&) {
   if (auto reason = descriptor::refuse_along_rows(softmax)) return reason;
-  if (softmax.row_length() <= smallest_block) return "the row is too short to be split";
+  if (softmax.length() <= smallest_block) return "the row is too short to be split";
   return std::nullopt;
 }
 
-bool aligned(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
+bool aligned(const Shape& shape, const SoftmaxRows& softmax, const Target&) {
   return descriptor::vector_pays(softmax, descriptor::along_rows(softmax), shape.vector);
 }
 
-bool threads_have_work(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
-  return static_cast<int64_t>(shape.threads) / 2 * shape.vector * shape.splits < softmax.row_length();
+bool threads_have_work(const Shape& shape, const SoftmaxRows& softmax, const Target&) {
+  return static_cast<int64_t>(shape.threads) / 2 * shape.vector * shape.splits < softmax.length();
 }
 
-Program program(const Shape& shape, const SoftmaxForward& softmax, const Target&, const Emitter& emit) {
-  Prelude prelude = descriptor::rows_prelude(softmax, descriptor::along_rows(softmax), shape.vector);
+Program program(const Shape& shape, const SoftmaxRows& softmax, const Target&, const Emitter& emit) {
+  Prelude prelude = descriptor::softmax_prelude(softmax, descriptor::along_rows(softmax), shape.vector);
   prelude.constant("THREADS", shape.threads).constant("SPLITS", shape.splits);
 
   Launch statistics;
@@ -50,28 +52,28 @@ Program program(const Shape& shape, const SoftmaxForward& softmax, const Target&
                          Scalar::beta,         UserArgument{},       WorkspaceArgument{0}};
 
   Program program{{emit.source(prelude)}, {statistics, normalise}};
-  program.workspace_bytes = softmax.rows() * shape.splits * statistics_bytes;
+  program.workspace_bytes = softmax.count() * shape.splits * statistics_bytes;
   return program;
 }
 
-Estimate predict(const Shape& shape, const SoftmaxForward& softmax, const Target& target, const DeviceFigures& device) {
-  const auto rows = static_cast<double>(softmax.rows());
-  const auto elements = static_cast<double>(softmax.x.elements());
-  const double bytes = size_of(softmax.x.dtype);
+Estimate predict(const Shape& shape, const SoftmaxRows& softmax, const Target& target, const DeviceFigures& device) {
+  const auto rows = static_cast<double>(softmax.count());
+  const auto elements = static_cast<double>(softmax.elements());
+  const double bytes = softmax.input_bytes();
   const auto moved = descriptor::element_bytes(softmax, descriptor::along_rows(softmax), shape.vector);
 
   descriptor::StreamingWork work;
   const bool rereads_memory = elements * bytes > static_cast<double>(device.l2_bytes) / 2;
-  work.dram_bytes = descriptor::compulsory_bytes(softmax) + (rereads_memory ? elements * bytes : 0);
-  work.cache_bytes = elements * (2 * moved.x + moved.y);
+  work.dram_bytes = softmax.compulsory_bytes() + (rereads_memory ? elements * bytes : 0);
+  work.cache_bytes = elements * (2 * moved.read + moved.written);
   work.threads = rows * shape.splits * shape.threads;
-  const double steps = std::ceil(static_cast<double>(softmax.row_length()) /
+  const double steps = std::ceil(static_cast<double>(softmax.length()) /
                                  (static_cast<double>(shape.threads) * shape.vector * shape.splits));
   work.instructions_per_thread = 220 + 12 * shape.splits + steps * (14 * shape.vector + 24);
   work.blocks = rows * shape.splits;
   work.threads_per_block = shape.threads;
   work.registers_per_thread = 40;
-  const double per_thread = static_cast<double>(softmax.row_length()) / (shape.threads * shape.splits);
+  const double per_thread = static_cast<double>(softmax.length()) / (shape.threads * shape.splits);
   work.bytes_in_flight_per_thread = std::min(per_thread, 4.0 * shape.vector) * bytes;
   work.launches = 2;
   return descriptor::streaming_estimate(work, target.arch, device);
@@ -80,7 +82,7 @@ Estimate predict(const Shape& shape, const SoftmaxForward& softmax, const Target
 }  // namespace
 
 Algorithm softmax_split() {
-  return describe<Shape, SoftmaxForward>("softmax_split", "softmax_forward", "softmax/softmax_split.cu")
+  return describe<Shape, SoftmaxRows>("softmax_split", "softmax_forward", "softmax/softmax_split.cu")
       .param("SPLITS", &Shape::splits, {16, 8, 4, 2, 32, 64})
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("THREADS", &Shape::threads, {256, 512, smallest_block})

@@ -9,6 +9,8 @@
 namespace kiln {
 namespace {
 
+using descriptor::SoftmaxRows;
+
 constexpr int64_t elements_per_thread = 64;
 
 struct Shape {
@@ -21,60 +23,60 @@ int64_t steps(const Shape& shape, int64_t row) {
   return (row + shape.lanes * shape.vector - 1) / (shape.lanes * shape.vector);
 }
 
-std::optional<std::string> refusal(const SoftmaxForward& softmax, const Target&) {
+std::optional<std::string> refusal(const SoftmaxRows& softmax, const Target&) {
   if (auto reason = descriptor::refuse_along_rows(softmax)) return reason;
-  if (softmax.row_length() > 32 * elements_per_thread) {
+  if (softmax.length() > 32 * elements_per_thread) {
     return "a row of more than 2048 elements does not fit the registers of a warp";
   }
   return std::nullopt;
 }
 
-bool aligned(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
+bool aligned(const Shape& shape, const SoftmaxRows& softmax, const Target&) {
   return descriptor::vector_pays(softmax, descriptor::along_rows(softmax), shape.vector);
 }
 
-bool fits_registers(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
-  return steps(shape, softmax.row_length()) * shape.vector <= elements_per_thread;
+bool fits_registers(const Shape& shape, const SoftmaxRows& softmax, const Target&) {
+  return steps(shape, softmax.length()) * shape.vector <= elements_per_thread;
 }
 
-bool lanes_have_work(const Shape& shape, const SoftmaxForward& softmax, const Target&) {
-  return shape.lanes == 1 || shape.lanes / 2 * shape.vector < softmax.row_length();
+bool lanes_have_work(const Shape& shape, const SoftmaxRows& softmax, const Target&) {
+  return shape.lanes == 1 || shape.lanes / 2 * shape.vector < softmax.length();
 }
 
-Program program(const Shape& shape, const SoftmaxForward& softmax, const Target&, const Emitter& emit) {
-  Prelude prelude = descriptor::rows_prelude(softmax, descriptor::along_rows(softmax), shape.vector);
+Program program(const Shape& shape, const SoftmaxRows& softmax, const Target&, const Emitter& emit) {
+  Prelude prelude = descriptor::softmax_prelude(softmax, descriptor::along_rows(softmax), shape.vector);
   prelude.constant("THREADS", shape.threads).constant("LANES", shape.lanes);
 
-  Launch launch = descriptor::unary_launch("softmax_warp", shape.threads);
+  Launch launch = descriptor::softmax_launch(softmax, "softmax_warp", shape.threads);
   launch.grid[0] = descriptor::blocks_for_rows(softmax, shape.threads / shape.lanes);
   return Program{{emit.source(prelude)}, {launch}};
 }
 
 // Of an element, read and written.
-double cache_bytes(const Shape& shape, const SoftmaxForward& softmax) {
+double cache_bytes(const Shape& shape, const SoftmaxRows& softmax) {
   const descriptor::RowLayout layout = descriptor::along_rows(softmax);
   const auto moved = descriptor::element_bytes(softmax, layout, shape.vector);
-  const double bytes = size_of(softmax.x.dtype);
+  const double bytes = softmax.input_bytes();
   if (layout.contiguous()) {
     // A warp reads a piece of each of its rows at a time; pieces of less than two sectors waste lookups in L1.
     const double piece = shape.lanes * shape.vector * bytes;
-    return (moved.x + moved.y) * (shape.lanes < 32 ? std::max(1.0, 64 / piece) : 1.0);
+    return (moved.read + moved.written) * (shape.lanes < 32 ? std::max(1.0, 64 / piece) : 1.0);
   }
-  if (shape.lanes > 1 || layout.outer.empty()) return moved.x + moved.y;
+  if (shape.lanes > 1 || layout.outer.empty()) return moved.read + moved.written;
   // Neighbouring threads take neighbouring rows.
   const descriptor::RowDimension& next = layout.outer.front();
-  const double y_bytes = size_of(softmax.y.dtype);
-  return descriptor::lane_bytes(bytes, static_cast<double>(next.x_stride) * bytes) +
-         descriptor::lane_bytes(y_bytes, static_cast<double>(next.y_stride) * y_bytes);
+  const double y_bytes = size_of(softmax.result().dtype);
+  return descriptor::lane_bytes(bytes, static_cast<double>(next.strides.front()) * bytes) +
+         descriptor::lane_bytes(y_bytes, static_cast<double>(next.strides.back()) * y_bytes);
 }
 
-Estimate predict(const Shape& shape, const SoftmaxForward& softmax, const Target& target, const DeviceFigures& device) {
-  const auto threads = static_cast<double>(softmax.rows() * shape.lanes);
-  const auto accesses = static_cast<double>(steps(shape, softmax.row_length()));
-  const double bytes = size_of(softmax.x.dtype);
+Estimate predict(const Shape& shape, const SoftmaxRows& softmax, const Target& target, const DeviceFigures& device) {
+  const auto threads = static_cast<double>(softmax.count() * shape.lanes);
+  const auto accesses = static_cast<double>(steps(shape, softmax.length()));
+  const double bytes = softmax.input_bytes();
 
   descriptor::StreamingWork work;
-  work.dram_bytes = descriptor::compulsory_bytes(softmax);
+  work.dram_bytes = softmax.compulsory_bytes();
   work.cache_bytes = threads * accesses * shape.vector * cache_bytes(shape, softmax);
   work.threads = threads;
   work.instructions_per_thread = 70 + 6 * std::log2(shape.lanes) + accesses * (8 + shape.vector * 12);
@@ -88,7 +90,7 @@ Estimate predict(const Shape& shape, const SoftmaxForward& softmax, const Target
 }  // namespace
 
 Algorithm softmax_warp() {
-  return describe<Shape, SoftmaxForward>("softmax_warp", "softmax_forward", "softmax/softmax_warp.cu")
+  return describe<Shape, SoftmaxRows>("softmax_warp", "softmax_forward", "softmax/softmax_warp.cu")
       .param("LANES", &Shape::lanes, {32, 16, 8, 4, 2, 1})
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("THREADS", &Shape::threads, {128, 64, 256})

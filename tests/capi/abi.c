@@ -73,6 +73,7 @@ int capi_count_functions(void) {
       (function)kiln_conv_forward,
       (function)kiln_pool_forward,
       (function)kiln_softmax_forward,
+      (function)kiln_softmax_backward,
       (function)kiln_plan_create,
       (function)kiln_plan_destroy,
       (function)kiln_plan_get_info,

@@ -247,6 +247,23 @@ TEST_F(CApiCalls, SoftmaxWithEveryOptionOnASubRegion) {
   EXPECT_NE(download(y), start);
 }
 
+TEST_F(CApiCalls, GradientsOfSoftmax) {
+  const void *y = upload(wave(5 * 7 * 3)), *dy = upload(wave(5 * 7 * 3, 0.31f));
+  const std::vector<float> start = wave(5 * 7 * 3, 0.53f);
+  const void *dx = upload(start), *expected = upload(start);
+  kiln_softmax_options c = kiln_softmax_options_default();
+  c.mode = KILN_SOFTMAX_LOG;
+  c.axis = -2;
+  c.alpha = 0.5f, c.beta = 2.0f;
+  const kiln_tensor cy = tensor(y, {5, 7, 3}), cdy = tensor(dy, {5, 7, 3}), cdx = tensor(dx, {5, 7, 3});
+  EXPECT_EQ(kiln_softmax_backward(context_, &cy, &cdy, &cdx, &c, nullptr), KILN_OK) << kiln_last_error();
+  const auto as_tensor = [](const void* data) { return Tensor(data, f32, {5, 7, 3}, contiguous); };
+  softmax_backward(cpp_, as_tensor(y), as_tensor(dy), as_tensor(expected),
+                   {.axis = -2, .mode = SoftmaxMode::log, .alpha = 0.5f, .beta = 2.0f});
+  EXPECT_EQ(download(dx), download(expected));
+  EXPECT_NE(download(dx), start);
+}
+
 TEST_F(CApiCalls, ActivationsWithEveryOption) {
   const std::vector<float> x = wave(5 * 7), start = wave(5 * 7, 0.53f);
   const void *in = upload(x), *gradient = upload(wave(5 * 7, 0.19f));

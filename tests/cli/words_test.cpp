@@ -17,6 +17,7 @@ TEST(Summary, SaysWhatMattersInFewWords) {
   EXPECT_EQ(of("pool_forward x=f32:1x8x7x7 mode=avg window=global"), "avg pool 1x8x7x7, global");
   EXPECT_EQ(of("pool_forward x=f32:1x8x9x9 mode=max window=3 stride=2 pad=1"), "max pool 1x8x9x9, 3, stride 2, pad 1");
   EXPECT_EQ(of("softmax_forward x=bf16:4x10 mode=log"), "log-softmax 4x10 bf16, axis 1");
+  EXPECT_EQ(of("softmax_backward y=f16:4x10"), "gradient of softmax 4x10 f16, axis 1");
   EXPECT_EQ(of("activation_forward x=f16:2x8x7x7:nhwc mode=gelu n=?"), "gelu 2x8x7x7 f16 nhwc n=?");
   EXPECT_EQ(of("activation_backward y=f32:4x10 dy=f32:4x10 mode=tanh"), "gradient of tanh 4x10");
   EXPECT_EQ(of("tensor_transform x=f32:1x3x7x7 y=i8:1x3x7x7:nhwc"), "transform 1x3x7x7 -> 1x3x7x7 i8 nhwc");

@@ -1,8 +1,12 @@
 // Request lines: parsed, printed and parsed again; and what the catalogue makes of those that make sense.
+#include <algorithm>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "fuzz_driver.h"
 #include "kiln/base/error.h"
+#include "kiln/generator/operation.h"
 #include "kiln/generator/space.h"
 #include "kiln/templates/catalogue.h"
 
@@ -42,6 +46,54 @@ std::string run(const Catalogue& catalogue, std::string_view input) {
   }
 }
 
+// Every name that a definition gives, and what stands between them.
+std::vector<std::string> dictionary() {
+  std::vector<std::string> words = {"f32:",
+                                    "f16:",
+                                    "bf16:",
+                                    "i8:",
+                                    ":nchw",
+                                    ":nhwc",
+                                    ":nc",
+                                    " n=?",
+                                    " acc=",
+                                    "f32",
+                                    "tf32",
+                                    " fast",
+                                    " epilogue=",
+                                    "bias+relu",
+                                    "clip",
+                                    "add",
+                                    "user:e",
+                                    " epilogue.b=",
+                                    "expression e(b; s)\n",
+                                    "\nend expression\n",
+                                    "---\n",
+                                    "--- prologue\n",
+                                    "return ",
+                                    ";",
+                                    " alpha=any",
+                                    " beta=any",
+                                    " align=",
+                                    " *3",
+                                    "# ",
+                                    "\n",
+                                    "x",
+                                    ",",
+                                    "="};
+  for (const Operation* operation : operations()) {
+    words.emplace_back(operation->name());
+    for (const OperandDefinition& operand : operation->operands()) words.push_back(" " + operand.name + "=");
+    for (const AttributeDefinition& attribute : operation->attributes()) {
+      words.push_back(" " + attribute.name + "=");
+      words.insert(words.end(), attribute.words.begin(), attribute.words.end());
+    }
+  }
+  std::sort(words.begin(), words.end());
+  words.erase(std::unique(words.begin(), words.end()), words.end());
+  return words;
+}
+
 }  // namespace
 }  // namespace kiln::fuzz
 
@@ -50,58 +102,5 @@ int main(int argc, char** argv) {
   return kiln::fuzz::fuzz_main(argc, argv,
                                {.name = "request",
                                 .run = [&](std::string_view input) { return kiln::fuzz::run(catalogue, input); },
-                                .dictionary = {"conv_forward",
-                                               "pool_forward",
-                                               "softmax_forward",
-                                               "activation_forward",
-                                               "activation_backward",
-                                               "tensor_transform",
-                                               "tensor_set",
-                                               "tensor_op",
-                                               " x=",
-                                               " w=",
-                                               " y=",
-                                               "f32:",
-                                               "f16:",
-                                               "bf16:",
-                                               ":nchw",
-                                               ":nhwc",
-                                               ":nc",
-                                               " n=?",
-                                               " pad=",
-                                               " stride=",
-                                               " dilation=",
-                                               " groups=",
-                                               " acc=",
-                                               "f32",
-                                               "tf32",
-                                               " fast",
-                                               " epilogue=",
-                                               "bias+relu",
-                                               "clip",
-                                               "add",
-                                               "user:e",
-                                               " epilogue.b=",
-                                               "expression e(b; s)\n",
-                                               "\nend expression\n",
-                                               "---\n",
-                                               "--- prologue\n",
-                                               "return ",
-                                               ";",
-                                               " mode=",
-                                               "max",
-                                               "avg_padded",
-                                               " window=",
-                                               " axis=",
-                                               "log",
-                                               "accurate",
-                                               " alpha=any",
-                                               " beta=any",
-                                               " align=",
-                                               " *3",
-                                               "# ",
-                                               "\n",
-                                               "x",
-                                               ",",
-                                               "="}});
+                                .dictionary = kiln::fuzz::dictionary()});
 }

@@ -75,6 +75,16 @@ INSTANTIATE_TEST_SUITE_P(SoftmaxForward, BadRequest,
                                          Bad{"softmax_forward x=f32:2x3 axis=0 n=?", "cannot be dynamic"}));
 
 INSTANTIATE_TEST_SUITE_P(
+    SoftmaxBackward, BadRequest,
+    testing::Values(Bad{"softmax_backward dy=f32:2x3", "operand y is missing"},
+                    Bad{"softmax_backward y=f32:2x3 axis=2", "axis 2 is outside the 2 dimensions of y"},
+                    Bad{"softmax_backward y=f32:2x3 dy=f32:2x4", "dy has extents 2x4, expected 2x3"},
+                    Bad{"softmax_backward y=f32:2x3 dx=f32:3x3", "dx has extents 3x3, expected 2x3"},
+                    Bad{"softmax_backward y=i8:2x3", "y is i8"},
+                    Bad{"softmax_backward y=f32:2x3 epilogue=relu", "it takes no epilogue"},
+                    Bad{"softmax_backward y=f32:2x3 axis=0 n=?", "cannot be dynamic"}));
+
+INSTANTIATE_TEST_SUITE_P(
     Activation, BadRequest,
     testing::Values(
         Bad{"activation_forward mode=relu", "operand x is missing"},

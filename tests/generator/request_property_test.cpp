@@ -7,7 +7,7 @@
 #include "kiln/generator/operations/activation.h"
 #include "kiln/generator/operations/conv_forward.h"
 #include "kiln/generator/operations/pool_forward.h"
-#include "kiln/generator/operations/softmax_forward.h"
+#include "kiln/generator/operations/softmax_backward.h"
 #include "kiln/generator/operations/tensor_ops.h"
 
 namespace kiln {
@@ -97,6 +97,17 @@ Request random_pool(Random& random) {
   return pool.request();
 }
 
+Request random_softmax_backward(Random& random) {
+  SoftmaxBackward softmax;
+  softmax.y = random_spec(random, {random.between(0, 5), random.between(1, 9), random.between(1, 4), 3});
+  if (random.flip()) softmax.dx = random_spec(random, softmax.y.extents);
+  softmax.axis = random.between(1, 3);
+  softmax.mode = random.flip() ? SoftmaxMode::log : SoftmaxMode::accurate;
+  softmax.blend = {random_scale(random), random_scale(random)};
+  softmax.dynamic_batch = random.flip();
+  return softmax.request();
+}
+
 Request random_softmax(Random& random) {
   SoftmaxForward softmax;
   softmax.x =
@@ -149,10 +160,11 @@ Request random_tensor_function(Random& random) {
 TEST(RequestProperty, ParsingThePrintedLineGivesBackTheRequest) {
   Random random(1);
   for (int i = 0; i < 3000; ++i) {
-    const Request request = i % 5 == 0   ? random_conv(random)
-                            : i % 5 == 1 ? random_pool(random)
-                            : i % 5 == 2 ? random_softmax(random)
-                            : i % 5 == 3 ? random_activation(random)
+    const Request request = i % 6 == 0   ? random_conv(random)
+                            : i % 6 == 1 ? random_pool(random)
+                            : i % 6 == 2 ? random_softmax(random)
+                            : i % 6 == 3 ? random_softmax_backward(random)
+                            : i % 6 == 4 ? random_activation(random)
                                          : random_tensor_function(random);
     const std::string line = request.key();
     const Request parsed = Request::parse(line);
@@ -168,6 +180,8 @@ TEST(RequestProperty, TypedViewsGiveBackTheRequest) {
     ASSERT_EQ(ConvForward::of(conv).request(), conv);
     ASSERT_EQ(PoolForward::of(pool).request(), pool);
     ASSERT_EQ(SoftmaxForward::of(softmax).request(), softmax);
+    const Request gradient = random_softmax_backward(random);
+    ASSERT_EQ(SoftmaxBackward::of(gradient).request(), gradient);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "call.h"
 #include "kiln/generator/operations/conv_forward.h"
 #include "kiln/generator/operations/pool_forward.h"
+#include "kiln/generator/operations/softmax_backward.h"
 #include "kiln/generator/operations/softmax_forward.h"
 #include "kiln/reference/tolerance.h"
 
@@ -98,6 +99,25 @@ std::vector<std::byte> softmax_by_onednn(Call& call) {
   return output;
 }
 
+std::vector<std::byte> softmax_backward_by_onednn(Call& call) {
+  const SoftmaxBackward softmax = SoftmaxBackward::of(call.request);
+  OneDnn dnn;
+  const auto y = OneDnn::describe(softmax.y.extents, packed(softmax.y.extents.size()));
+  auto output = poisoned(softmax.dx);
+  const std::unordered_map<int, memory> arguments{{DNNL_ARG_DST, dnn.bind(y, call.memory["y"])},
+                                                  {DNNL_ARG_DIFF_DST, dnn.bind(y, call.memory["dy"])},
+                                                  {DNNL_ARG_DIFF_SRC, dnn.bind(y, output)}};
+  const auto axis = static_cast<int>(softmax.axis);
+  if (softmax.mode == SoftmaxMode::log) {
+    const dnnl::logsoftmax_forward::primitive_desc forward({dnnl::prop_kind::forward_training, y, axis}, dnn.engine());
+    dnn.run(dnnl::logsoftmax_backward({{y, y, axis}, dnn.engine(), forward}), arguments);
+  } else {
+    const dnnl::softmax_forward::primitive_desc forward({dnnl::prop_kind::forward_training, y, axis}, dnn.engine());
+    dnn.run(dnnl::softmax_backward({{y, y, axis}, dnn.engine(), forward}), arguments);
+  }
+  return output;
+}
+
 void expect_agreement(const Call& call, const std::vector<std::byte>& output) {
   const auto mismatch = compare(call.request, call.bindings(), output);
   EXPECT_FALSE(mismatch) << call.request.key() << "\n" << mismatch->text();
@@ -169,6 +189,22 @@ INSTANTIATE_TEST_SUITE_P(
                     "softmax_forward x=f32:7x5:nc axis=0", "softmax_forward x=f32:2x3x5x7:nchw axis=1",
                     "softmax_forward x=f32:2x3x5x7:nchw axis=3", "softmax_forward x=f32:3x1000:nc axis=1 mode=log",
                     "softmax_forward x=f32:2x13x5x7:nchw axis=1 mode=log"));
+
+class SoftmaxBackwardReference : public testing::TestWithParam<const char*> {};
+
+TEST_P(SoftmaxBackwardReference, AgreesWithOneDnn) {
+  for (const Values values : {Values::uniform, Values::integers}) {
+    Call call(GetParam(), values);
+    expect_agreement(call, softmax_backward_by_onednn(call));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    AwkwardShapes, SoftmaxBackwardReference,
+    testing::Values("softmax_backward y=f32:1x1:nc axis=1", "softmax_backward y=f32:3x1000:nc axis=1",
+                    "softmax_backward y=f32:7x5:nc axis=0", "softmax_backward y=f32:2x3x5x7:nchw axis=1",
+                    "softmax_backward y=f32:2x3x5x7:nchw axis=3", "softmax_backward y=f32:3x1000:nc axis=1 mode=log",
+                    "softmax_backward y=f32:2x13x5x7:nchw axis=1 mode=log"));
 
 }  // namespace
 }  // namespace kiln::reference

@@ -294,6 +294,30 @@ TEST_F(BadArguments, OfSoftmaxForward) {
   });
 }
 
+TEST_F(BadArguments, OfSoftmaxBackward) {
+  Context context(options());
+  const Tensor y = at(0, {4, 37}), dy = at(8192, {4, 37}), dx = at(16384, {4, 37});
+  const auto call = [&](const Tensor& a, const Tensor& b, const Tensor& c, const SoftmaxOptions& options = {}) {
+    return [&context, a, b, c, options] { softmax_backward(context, a, b, c, options); };
+  };
+  const Tensor null(nullptr, f32, {4, 37}, nc);
+  expect_refused({
+      {"y: null", call(null, dy, dx), "y is a null pointer"},
+      {"dy: null", call(y, null, dx), "dy is a null pointer"},
+      {"dx: null", call(y, dy, null), "dx is a null pointer"},
+      {"dy: other extents", call(y, at(8192, {4, 36}), dx), "dy has extents 4x36, expected 4x37"},
+      {"dx: other extents", call(y, dy, at(16384, {5, 37})), "dx has extents 5x37, expected 4x37"},
+      {"dx: over y", call(y, dy, at(16, {4, 37})), "the memory of dx and y overlaps"},
+      {"dx: over dy", call(y, dy, at(8192 + 16, {4, 37})), "the memory of dx and dy overlaps"},
+      {"dx: integers", call(y, dy, at(16384, {4, 37}, i8)), "dx is i8"},
+      {"axis: beyond the dimensions", call(y, dy, dx, {.axis = 2}), "axis 2 is outside the 2 dimensions of y"},
+      {"an epilogue", call(y, dy, dx, {.epilogue = relu}), "it takes no epilogue"},
+      {"user code", call(y, dy, dx, {.epilogue = expression("acc")}), "it takes no epilogue"},
+      {"a dynamic batch along the axis", call(y, dy, dx, {.axis = 0, .dynamic_batch = true}),
+       "the batch cannot be dynamic along the axis"},
+  });
+}
+
 TEST_F(BadArguments, OfPlans) {
   Context context(options());
   const Plan plan = context.plan(Request::parse("softmax_forward x=f32:4x37"));

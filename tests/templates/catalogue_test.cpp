@@ -51,6 +51,8 @@ std::vector<Request> requests() {
            "softmax_forward x=f16:8x32000:nc axis=1 mode=log n=?",
            "softmax_forward x=bf16:2x21x64x64:nchw axis=1",
            "softmax_forward x=f32:0x1000:nc axis=1",
+           "softmax_backward y=f16:8x1000:nc axis=1 n=?",
+           "softmax_backward y=f32:2x21x64x64:nchw axis=1 mode=log",
            "pool_forward x=f32:0x8x8x8:nchw mode=max window=2,2",
            "activation_forward x=f16:8x64x14x14:nhwc mode=gelu n=?",
            "activation_forward x=f32:2x64x14x14:nchw y=f16:2x64x14x14:nhwc mode=identity",

@@ -26,9 +26,8 @@ struct SoftmaxForward {
   /// Makes the request; y may have no extents (inferred).
   Request request() const;
 
-  /// Elements of one row (along the axis), and number of rows.
+  /// Elements of one row (along the axis).
   int64_t row_length() const { return x.extents[static_cast<size_t>(axis)]; }
-  int64_t rows() const;
 };
 
 }  // namespace kiln

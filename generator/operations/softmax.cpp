@@ -1,0 +1,65 @@
+#include "operations/softmax.h"
+
+#include <fmt/format.h>
+
+#include "operations/spatial.h"
+
+namespace kiln {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+}  // namespace
+
+const std::vector<AttributeDefinition>& SoftmaxOperation::attributes() const {
+  static const std::vector<AttributeDefinition> definitions = {
+      {"axis", Ints{1}, Printing::always, {}, "the axis that is normalised; negative counts from the end"},
+      {"mode", std::string("accurate"), Printing::always, {"accurate", "log"}, "log gives the logarithm"},
+  };
+  return definitions;
+}
+
+void SoftmaxOperation::complete_attributes(Request& request) const {
+  expand(request, "axis", 1, 1);
+  const TensorSpec* first = request.find(operands().front().name);
+  const int64_t axis = request.ints("axis").front();
+  if (first != nullptr && axis < 0) set_ints(request, "axis", {axis + first->rank()});
+}
+
+std::optional<TensorSpec> SoftmaxOperation::implied_operand(const Request& request, std::string_view operand) const {
+  const TensorSpec* first = request.find(operands().front().name);
+  if (operand == operands().front().name || first == nullptr) return std::nullopt;
+  return laid_out_like(*first, first->extents);
+}
+
+void SoftmaxOperation::validate(const Request& request) const {
+  const std::string& name = operands().front().name;
+  const TensorSpec& first = request.at(name);
+  const int64_t axis = request.ints("axis").front();
+  if (first.rank() < 1 || first.rank() > 5) refuse(request, fmt::format("{} must have 1 to 5 dimensions", name), "");
+  if (axis < 0 || axis >= first.rank()) {
+    refuse(request, fmt::format("axis {} is outside the {} dimensions of {}", axis, first.rank(), name), "");
+  }
+  if (request.dynamic_batch && axis == 0) {
+    refuse(request, "the batch cannot be dynamic along the axis that is normalised", "fix the batch");
+  }
+  for (size_t i = 1; i < operands().size(); ++i) {
+    const std::string& other = operands()[i].name;
+    require_extents(request, other, request.at(other), first.extents, "those of " + name);
+  }
+}
+
+Work SoftmaxOperation::work(const Request& request) const {
+  Work work;
+  for (const OperandDefinition& definition : operands()) {
+    const TensorSpec& spec = request.at(definition.name);
+    const double bytes = static_cast<double>(spec.elements()) * size_of(spec.dtype);
+    const bool result = definition.role == Role::output;
+    (result ? work.write_bytes : work.read_bytes) += bytes;
+    if (result && request.blend.beta != Scale::zero) work.read_bytes += bytes;
+    if (result) work.flops = flops_per_element() * static_cast<double>(spec.elements());
+  }
+  return work;
+}
+
+}  // namespace kiln

@@ -1,0 +1,22 @@
+// What softmax and its gradient share: an axis, a mode, operands of equal extents.
+#pragma once
+
+#include "kiln/generator/operation.h"
+
+namespace kiln {
+
+class SoftmaxOperation : public Operation {
+ public:
+  const std::vector<AttributeDefinition>& attributes() const final;
+  void complete_attributes(Request& request) const final;
+  /// All operands are as the first.
+  std::optional<TensorSpec> implied_operand(const Request& request, std::string_view operand) const final;
+  void validate(const Request& request) const final;
+  Work work(const Request& request) const final;
+
+ private:
+  /// Arithmetic for each element of the result.
+  virtual double flops_per_element() const = 0;
+};
+
+}  // namespace kiln

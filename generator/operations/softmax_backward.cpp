@@ -1,0 +1,59 @@
+#include "kiln/generator/operations/softmax_backward.h"
+
+#include "operations/operations.h"
+#include "operations/softmax.h"
+
+namespace kiln {
+namespace {
+
+class SoftmaxBackwardOperation final : public SoftmaxOperation {
+ public:
+  std::string_view name() const override { return "softmax_backward"; }
+  std::string_view summary() const override { return "the gradient of softmax and log-softmax"; }
+
+  const std::vector<OperandDefinition>& operands() const override {
+    static const std::vector<OperandDefinition> definitions = {
+        {"y", Role::input, true, Printing::always, "what softmax_forward gave, 1 to 5 dimensions"},
+        {"dy", Role::input, true, Printing::always, "the gradient with respect to y, as y"},
+        {"dx", Role::output, true, Printing::always, "as y"},
+    };
+    return definitions;
+  }
+
+ private:
+  double flops_per_element() const override { return 4; }  // a product, a sum, a difference, a product
+};
+
+}  // namespace
+
+const Operation& softmax_backward_operation() {
+  static const SoftmaxBackwardOperation definition;
+  return definition;
+}
+
+SoftmaxBackward SoftmaxBackward::of(const Request& request) {
+  SoftmaxBackward view;
+  view.y = request.at("y");
+  view.dy = request.at("dy");
+  view.dx = request.at("dx");
+  view.axis = request.ints("axis").front();
+  view.mode = request.word("mode") == "log" ? SoftmaxMode::log : SoftmaxMode::accurate;
+  view.blend = request.blend;
+  view.dynamic_batch = request.dynamic_batch;
+  return view;
+}
+
+Request SoftmaxBackward::request() const {
+  Request request;
+  request.operation = "softmax_backward";
+  request.operands = {{"y", y}};
+  if (!dy.extents.empty()) request.operands.push_back({"dy", dy});
+  if (!dx.extents.empty()) request.operands.push_back({"dx", dx});
+  request.attributes = {{"axis", std::vector<int64_t>{axis}},
+                        {"mode", std::string(mode == SoftmaxMode::log ? "log" : "accurate")}};
+  request.blend = blend;
+  request.dynamic_batch = dynamic_batch;
+  return finished(std::move(request));
+}
+
+}  // namespace kiln

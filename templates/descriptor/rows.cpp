@@ -1,0 +1,267 @@
+#include "descriptor/rows.h"
+
+#include <algorithm>
+#include <cctype>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+#include "descriptor/parts.h"
+#include "descriptor/streaming_estimate.h"
+#include "descriptor/strided.h"
+
+namespace kiln::descriptor {
+namespace {
+
+constexpr size_t most_outer = 4;  // dimensions beside the axis
+
+bool has_dynamic_batch(const Rows& rows) {
+  return rows.dynamic_batch && rows.result().extents[0] > 1;
+}
+
+RowDimension dimension_of(const Rows& rows, size_t i) {
+  RowDimension dimension{rows.result().extents[i], {}};
+  for (const Operand& operand : rows.operands) {
+    dimension.strides.push_back(dimension.extent <= 1 ? 0 : operand.spec.strides[i]);
+  }
+  return dimension;
+}
+
+RowDimension one_element(const Rows& rows) {
+  return {1, std::vector<int64_t>(rows.operands.size(), 0)};
+}
+
+RowDimension axis_of(const Rows& rows) {
+  return dimension_of(rows, static_cast<size_t>(rows.axis));
+}
+
+bool continues(const RowDimension& inner, const RowDimension& outer) {
+  return std::equal(inner.strides.begin(), inner.strides.end(), outer.strides.begin(),
+                    [&](int64_t in, int64_t out) { return out == in * inner.extent; });
+}
+
+// The dimensions other than the axis and a dynamic batch, innermost in the first operand first, merged where all
+// operands allow it.
+std::vector<RowDimension> merged_dimensions(const Rows& rows) {
+  std::vector<RowDimension> dimensions;
+  for (size_t i = has_dynamic_batch(rows) ? 1 : 0; i < rows.result().extents.size(); ++i) {
+    if (static_cast<int64_t>(i) != rows.axis && rows.result().extents[i] > 1) {
+      dimensions.push_back(dimension_of(rows, i));
+    }
+  }
+  std::sort(dimensions.begin(), dimensions.end(),
+            [](const RowDimension& a, const RowDimension& b) { return a.strides < b.strides; });
+  std::vector<RowDimension> merged;
+  for (const RowDimension& next : dimensions) {
+    if (!merged.empty() && continues(merged.back(), next)) {
+      merged.back().extent *= next.extent;
+    } else {
+      merged.push_back(next);
+    }
+  }
+  return merged;
+}
+
+// Elements that are repeated (stride 0) are near to nothing.
+int64_t distance(int64_t stride) {
+  return stride == 0 ? std::numeric_limits<int64_t>::max() : stride;
+}
+
+// How near neighbours are: in the operand where they are nearest, then in the first.
+std::tuple<int64_t, int64_t> nearness(const RowDimension& dimension) {
+  int64_t nearest = std::numeric_limits<int64_t>::max();
+  for (const int64_t stride : dimension.strides) nearest = std::min(nearest, distance(stride));
+  return {nearest, distance(dimension.strides.front())};
+}
+
+// For each operand, whether no dimension of `dimensions` is further in than the axis.
+std::vector<bool> axis_is_innermost(const RowDimension& axis, const std::vector<RowDimension>& dimensions) {
+  std::vector<bool> innermost;
+  for (size_t i = 0; i < axis.strides.size(); ++i) {
+    innermost.push_back(std::none_of(dimensions.begin(), dimensions.end(), [&](const RowDimension& other) {
+      return distance(other.strides[i]) < axis.strides[i];
+    }));
+  }
+  return innermost;
+}
+
+void add_dynamic_batch(const Rows& rows, RowLayout& layout) {
+  if (has_dynamic_batch(rows)) layout.outer.push_back(dimension_of(rows, 0));
+}
+
+// Operand `i` with the neighbours as dimension 0.
+TensorSpec with_neighbours_first(const Rows& rows, const RowLayout& layout, size_t i) {
+  const TensorSpec& spec = rows.operands[i].spec;
+  TensorSpec result{spec.dtype, {}, {}, spec.alignment};
+  const auto append = [&](const RowDimension& dimension) {
+    result.extents.push_back(dimension.extent);
+    result.strides.push_back(dimension.strides[i]);
+  };
+  append(layout.neighbours());
+  append(layout.across ? layout.axis : layout.inner);
+  for (const RowDimension& dimension : layout.outer) append(dimension);
+  return result;
+}
+
+// Elements of operand `i` that one access moves when a thread takes `vector` neighbours.
+int run_of(const Rows& rows, const RowLayout& layout, size_t i, int vector) {
+  return widest_vector(with_neighbours_first(rows, layout, i), {0}, vector);
+}
+
+}  // namespace
+
+int64_t Rows::count() const {
+  int64_t rows = 1;
+  for (size_t i = 0; i < result().extents.size(); ++i) {
+    if (static_cast<int64_t>(i) != axis) rows *= result().extents[i];
+  }
+  return rows;
+}
+
+int64_t Rows::per_image() const {
+  int64_t rows = 1;
+  for (size_t i = 1; i < result().extents.size(); ++i) {
+    if (static_cast<int64_t>(i) != axis) rows *= result().extents[i];
+  }
+  return rows;
+}
+
+double Rows::input_bytes() const {
+  double bytes = 0;
+  for (size_t i = 0; i < inputs(); ++i) bytes += size_of(operands[i].spec.dtype);
+  return bytes;
+}
+
+double Rows::compulsory_bytes() const {
+  return static_cast<double>(elements()) * (input_bytes() + size_of(result().dtype));
+}
+
+bool RowLayout::contiguous() const {
+  const std::vector<int64_t>& strides = neighbours().strides;
+  return neighbours().extent <= 1 ||
+         std::all_of(strides.begin(), strides.end(), [](int64_t stride) { return stride == 1; });
+}
+
+RowLayout along_rows(const Rows& rows) {
+  RowLayout layout;
+  layout.axis = axis_of(rows);
+  layout.inner = one_element(rows);
+  layout.outer = merged_dimensions(rows);
+  add_dynamic_batch(rows, layout);
+  return layout;
+}
+
+RowLayout across_rows(const Rows& rows) {
+  RowLayout layout;
+  layout.across = true;
+  layout.axis = axis_of(rows);
+  layout.inner = one_element(rows);
+  layout.outer = merged_dimensions(rows);
+  const auto nearest =
+      std::min_element(layout.outer.begin(), layout.outer.end(),
+                       [](const RowDimension& a, const RowDimension& b) { return nearness(a) < nearness(b); });
+  if (nearest != layout.outer.end()) {
+    layout.inner = *nearest;
+    layout.outer.erase(nearest);
+  }
+  add_dynamic_batch(rows, layout);
+  return layout;
+}
+
+std::optional<RowDimension> contiguous_rows(const Rows& rows) {
+  const RowLayout layout = along_rows(rows);
+  if (rows.length() == 0 || !layout.contiguous()) return std::nullopt;
+  RowDimension all = one_element(rows);
+  for (const RowDimension& next : layout.outer) {
+    if (all.extent == 1) {
+      all = next;
+    } else if (continues(all, next)) {
+      all.extent *= next.extent;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return all;
+}
+
+std::optional<std::string> refuse_along_rows(const Rows& rows) {
+  if (rows.length() == 0) return "rows must not be empty";
+  const std::vector<bool> innermost = axis_is_innermost(axis_of(rows), merged_dimensions(rows));
+  if (std::find(innermost.begin(), innermost.end(), true) != innermost.end()) return std::nullopt;
+  return "another dimension than the axis is the innermost of every operand";
+}
+
+std::optional<std::string> refuse_across_rows(const Rows& rows) {
+  if (rows.length() == 0) return "rows must not be empty";
+  const std::vector<RowDimension> dimensions = merged_dimensions(rows);
+  if (dimensions.empty()) return "needs rows side by side in an image, or a batch that is not dynamic";
+  const std::vector<bool> innermost = axis_is_innermost(axis_of(rows), dimensions);
+  if (rows.length() == 1 || std::find(innermost.begin(), innermost.end(), false) != innermost.end()) {
+    return std::nullopt;
+  }
+  return "the axis is the innermost dimension of every operand";
+}
+
+bool vector_pays(const Rows& rows, const RowLayout& layout, int vector) {
+  if (vector == 1) return true;
+  if (layout.neighbours().extent % vector != 0) return false;
+  for (size_t i = 0; i < rows.operands.size(); ++i) {
+    const int widest = std::min(vector, 16 / size_of(rows.operands[i].spec.dtype));
+    if (run_of(rows, layout, i, vector) == widest) return true;
+  }
+  return false;
+}
+
+ElementBytes element_bytes(const Rows& rows, const RowLayout& layout, int vector, double least) {
+  ElementBytes bytes;
+  for (size_t i = 0; i < rows.operands.size(); ++i) {
+    const double size = size_of(rows.operands[i].spec.dtype);
+    const int run = run_of(rows, layout, i, vector);
+    const double pitch = vector * static_cast<double>(layout.neighbours().strides[i]) * size;
+    (i < rows.inputs() ? bytes.read : bytes.written) += std::max(least, lane_bytes(run * size, pitch) / run);
+  }
+  return bytes;
+}
+
+Count blocks_for_rows(const Rows& rows, int64_t rows_per_block) {
+  if (rows.dynamic_batch) return blocks_for(rows.per_image(), 0, true, rows_per_block);
+  return blocks_for(rows.count(), 1, false, rows_per_block);
+}
+
+std::string constant_name(const Operand& operand) {
+  std::string name = operand.name;
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::toupper(c); });
+  return name;
+}
+
+Prelude rows_prelude(const Rows& rows) {
+  Prelude prelude;
+  bool wide = false;
+  for (const Operand& operand : rows.operands) {
+    prelude.type("T" + constant_name(operand), operand.spec.dtype);
+    wide = wide || needs_wide_index({&operand.spec});
+  }
+  prelude.index_type("Index", wide);
+  prelude.constant("ROWS", rows.count()).constant("ROWS_PER_IMAGE", rows.per_image());
+  prelude.flag("DYNAMIC_N", rows.dynamic_batch).constant("ROW", rows.length());
+  return prelude;
+}
+
+Prelude rows_prelude(const Rows& rows, const RowLayout& layout, int vector) {
+  Prelude prelude = rows_prelude(rows);
+  std::vector<int64_t> extents(most_outer, 1);
+  for (size_t d = 0; d < layout.outer.size(); ++d) extents.at(d) = layout.outer[d].extent;
+  prelude.array("OUTER_EXTENTS", extents).constant("VECTOR", vector);
+  for (size_t i = 0; i < rows.operands.size(); ++i) {
+    std::vector<int64_t> strides(most_outer, 0);
+    for (size_t d = 0; d < layout.outer.size(); ++d) strides.at(d) = layout.outer[d].strides[i];
+    const std::string name = constant_name(rows.operands[i]);
+    prelude.array(name + "_OUTER_STRIDES", strides).constant(name + "_STEP", layout.neighbours().strides[i]);
+    prelude.constant(name + "_RUN", run_of(rows, layout, i, vector));
+    if (layout.across) prelude.constant(name + "_AXIS_STRIDE", layout.axis.strides[i]);
+  }
+  if (layout.across) prelude.constant("INNER", layout.inner.extent);
+  return prelude;
+}
+
+}  // namespace kiln::descriptor

@@ -1,0 +1,97 @@
+// How the rows of operands lie in memory: for kernels that work along one axis of tensors of equal extents.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kiln/generator/program.h"
+#include "kiln/generator/request.h"
+#include "kiln/generator/specialise.h"
+
+namespace kiln::descriptor {
+
+/// Operands of equal extents, the result last, as rows along one axis.
+struct Rows {
+  std::vector<Operand> operands;
+  int64_t axis = 0;
+  bool dynamic_batch = false;
+
+  const TensorSpec& result() const { return operands.back().spec; }
+  size_t inputs() const { return operands.size() - 1; }
+  /// Elements of one row, and of one operand.
+  int64_t length() const { return result().extents[static_cast<size_t>(axis)]; }
+  int64_t elements() const { return result().elements(); }
+  /// Rows, and those of one image.
+  int64_t count() const;
+  int64_t per_image() const;
+  /// Bytes that an element of the inputs has.
+  double input_bytes() const;
+  /// Bytes of the operands, each moved once.
+  double compulsory_bytes() const;
+};
+
+/// One dimension, or several that continue each other in all operands. Strides are in elements, one for each operand.
+struct RowDimension {
+  int64_t extent = 1;
+  std::vector<int64_t> strides;
+};
+
+/// Operands as kernels see them: dimensions of an extent of 1 are left out, others are merged as far as all strides
+/// allow.
+struct RowLayout {
+  RowDimension axis;
+  RowDimension inner;               ///< Of across_rows(): the dimension whose rows a block takes side by side.
+  std::vector<RowDimension> outer;  ///< The others, innermost first. The batch stands last if it is dynamic.
+  bool across = false;              ///< Whether neighbouring threads are neighbours along `inner`, not along the axis.
+
+  /// The dimension along which a thread takes several neighbours.
+  const RowDimension& neighbours() const { return across ? inner : axis; }
+  /// Whether those are side by side in all operands.
+  bool contiguous() const;
+};
+
+/// For kernels whose neighbouring threads take neighbours of a row.
+RowLayout along_rows(const Rows& rows);
+
+/// For kernels whose neighbouring threads take neighbouring rows. `inner` is a single row where there are no neighbours
+/// that refuse_across_rows() accepts.
+RowLayout across_rows(const Rows& rows);
+
+/// All rows as one dimension, if their elements are side by side in all operands and all rows equally far apart.
+std::optional<RowDimension> contiguous_rows(const Rows& rows);
+
+/// Why kernels of along_rows() are not for these: rows are empty, or another dimension than the axis is the innermost
+/// of every operand. A dynamic batch does not count as one, because its length is not a constant.
+std::optional<std::string> refuse_along_rows(const Rows& rows);
+
+/// Why kernels of across_rows() are not for these: rows are empty, or the axis is the innermost dimension of every
+/// operand, or the only one besides a dynamic batch.
+std::optional<std::string> refuse_across_rows(const Rows& rows);
+
+/// Whether `vector` divides the neighbours, and some operand can be moved in accesses of so many (of 16 bytes).
+bool vector_pays(const Rows& rows, const RowLayout& layout, int vector);
+
+/// Bytes of the sectors that lanes touch for an element of all inputs, and for one of the result.
+struct ElementBytes {
+  double read = 0, written = 0;
+};
+/// `least`: of one operand, where a block's piece of a line is a sector at least.
+ElementBytes element_bytes(const Rows& rows, const RowLayout& layout, int vector, double least = 0);
+
+/// Blocks for `rows_per_block` rows each.
+Count blocks_for_rows(const Rows& rows, int64_t rows_per_block);
+
+/// The type of every operand (TX for x), Index, ROWS, ROWS_PER_IMAGE, DYNAMIC_N and ROW.
+Prelude rows_prelude(const Rows& rows);
+
+/// The same, with what lib/rows.cuh asks for. The accesses of an operand move as many neighbours as its strides,
+/// extents and alignment allow, up to `vector`. Of across_rows() with INNER, and the strides along the axis
+/// (X_AXIS_STRIDE).
+Prelude rows_prelude(const Rows& rows, const RowLayout& layout, int vector);
+
+/// `operand` in capitals: how constants of its name begin.
+std::string constant_name(const Operand& operand);
+
+}  // namespace kiln::descriptor

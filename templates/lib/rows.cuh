@@ -1,0 +1,34 @@
+// Rows of operands in memory, whatever their strides.
+//
+// From the prelude: OUTER_EXTENTS and, for each operand, X_OUTER_STRIDES: the dimensions that number the rows (or
+// groups of rows), innermost first. X_STEP, the distance between two neighbours of the VECTOR that a thread takes
+// together, and X_RUN, how many of these one access moves: 1 where they are not side by side.
+#include "lib/strided.cuh"
+#include "lib/vector.cuh"
+
+// Offset of row (or group of rows) number `row` in the operand of these X_OUTER_STRIDES.
+template <const long long (&STRIDES)[4]>
+__device__ __forceinline__ Index row_offset(Index row) {
+  return strided_offset<STRIDES[0], OUTER_EXTENTS[0], STRIDES[1], OUTER_EXTENTS[1], STRIDES[2], OUTER_EXTENTS[2],
+                        STRIDES[3], OUTER_EXTENTS[3]>(row);
+}
+
+// VECTOR neighbours from the one at `first` on, STEP elements apart, in accesses of RUN.
+template <int RUN, long long STEP, class T>
+__device__ __forceinline__ Vector<T, VECTOR> load_neighbours(const T* first) {
+  static_assert(RUN == 1 || STEP == 1, "an access moves what is side by side");
+  Vector<T, VECTOR> neighbours;
+#pragma unroll
+  for (int i = 0; i < VECTOR; i += RUN) {
+    const Vector<T, RUN> run = load<RUN>(first + i * Index(STEP));
+#pragma unroll
+    for (int j = 0; j < RUN; ++j) neighbours[i + j] = run[j];
+  }
+  return neighbours;
+}
+
+template <class T>
+__device__ __forceinline__ void as_floats(const Vector<T, VECTOR>& neighbours, float (&values)[VECTOR]) {
+#pragma unroll
+  for (int i = 0; i < VECTOR; ++i) values[i] = to_float(neighbours[i]);
+}

@@ -1,0 +1,31 @@
+// The gradient of softmax or log-softmax of a row, the plain way: one thread a row, two passes, any strides and axis.
+// The trusted kernel of softmax_backward: other kernels are checked against it, so it is written to be obviously right.
+#include "lib/blend.cuh"
+#include "lib/math.cuh"
+#include "lib/simple_rows.cuh"
+#include "lib/vector.cuh"
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    softmax_backward_simple(const TY* y, const TDY* dy, TDX* dx, float alpha, float beta, long long n) {
+  constexpr long long y_stride = Y_STRIDES[AXIS], dy_stride = DY_STRIDES[AXIS], dx_stride = DX_STRIDES[AXIS];
+  const Index rows = DYNAMIC_N ? static_cast<Index>(n) * ROWS_PER_IMAGE : ROWS;
+  const Index row = global_thread<THREADS, Index>();
+  if (row >= rows) return;
+  y += offset_of_row<Y_STRIDES>(row);
+  dy += offset_of_row<DY_STRIDES>(row);
+  dx += offset_of_row<DX_STRIDES>(row);
+
+  float sum = 0.0f;
+  for (Index i = 0; i < ROW; ++i) {
+    const float by = to_float(dy[i * Index(dy_stride)]);
+    sum += LOG ? by : to_float(y[i * Index(y_stride)]) * by;
+  }
+  for (Index i = 0; i < ROW; ++i) {
+    const float element = to_float(y[i * Index(y_stride)]), by = to_float(dy[i * Index(dy_stride)]);
+    const float value = LOG ? by - expf(element) * sum : element * (by - sum);
+    TDX* target = dx + i * Index(dx_stride);
+    float old = 0.0f;
+    if constexpr (BETA != SCALE_ZERO) old = to_float(*target);
+    *target = from_float<TDX>(blended<ALPHA, BETA>(value, alpha, old, beta));
+  }
+}

@@ -1,0 +1,113 @@
+// Every algorithm of softmax_backward against the reference, on shapes that are awkward in one way each.
+#include <gtest/gtest.h>
+
+#include "algorithm_cases.h"
+
+namespace kiln::testing_support {
+namespace {
+
+using Names = std::vector<std::string>;
+
+const Names trusted = {"softmax_backward_simple"};
+const Names rows = {"softmax_backward_simple", "softmax_backward_rows"};
+const Names strided = {"softmax_backward_simple", "softmax_backward_strided"};
+// Rows that lie along the innermost dimension of one operand and across that of another.
+const Names both_ways = {"softmax_backward_simple", "softmax_backward_rows", "softmax_backward_strided"};
+
+class SoftmaxBackwardDefaults : public testing::TestWithParam<AlgorithmCase> {};
+
+TEST_P(SoftmaxBackwardDefaults, MatchTheReference) {
+  expect_defaults_match(GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    ContiguousRows, SoftmaxBackwardDefaults,
+    testing::Values(AlgorithmCase{"SingleElement", "softmax_backward y=f32:1x1:nc axis=1", rows},
+                    AlgorithmCase{"RowsOfOne", "softmax_backward y=f16:7x1:nc axis=1", both_ways},
+                    AlgorithmCase{"Vector", "softmax_backward y=f32:13:n axis=0", rows},
+                    AlgorithmCase{"Primes", "softmax_backward y=f16:5x37:nc axis=1", rows},
+                    AlgorithmCase{"PrimesLog", "softmax_backward y=f32:5x37:nc axis=1 mode=log", rows},
+                    AlgorithmCase{"Vectors", "softmax_backward y=bf16:3x1000:nc axis=1", rows},
+                    AlgorithmCase{"VectorsLog", "softmax_backward y=f16:3x1000:nc axis=1 mode=log", rows},
+                    AlgorithmCase{"LongAndOdd", "softmax_backward y=f16:2x4099:nc axis=1 mode=log", rows},
+                    AlgorithmCase{"LongRows", "softmax_backward y=f32:2x8200:nc axis=1", rows},
+                    AlgorithmCase{"Blend", "softmax_backward y=f32:3x268:nc axis=1 alpha=any beta=any", rows},
+                    AlgorithmCase{"AddsToDx", "softmax_backward y=f16:3x40:nc axis=1 mode=log beta=1", rows},
+                    AlgorithmCase{"AlphaZero", "softmax_backward y=f16:3x40:nc axis=1 alpha=0 beta=1", rows},
+                    AlgorithmCase{"DynamicBatch", "softmax_backward y=f32:8x132:nc axis=1 n=?", rows},
+                    AlgorithmCase{"EmptyBatch", "softmax_backward y=f32:0x132:nc axis=1", rows},
+                    AlgorithmCase{"EmptyRows", "softmax_backward y=f32:3x0:nc axis=1", trusted},
+                    AlgorithmCase{"MixedTypes",
+                                  "softmax_backward y=f16:3x132:nc dy=f32:3x132:nc dx=bf16:3x132:nc axis=1", rows},
+                    AlgorithmCase{"PoorlyAligned", "softmax_backward y=f32:3x132:nc@4 axis=1", rows},
+                    AlgorithmCase{"ChannelsLast", "softmax_backward y=f32:2x21x3x5:nhwc axis=1", rows},
+                    AlgorithmCase{"ChannelsLastDynamic", "softmax_backward y=f16:4x24x3x2:nhwc axis=1 n=?", rows},
+                    AlgorithmCase{"LastOfFive", "softmax_backward y=f32:2x3x2x2x19:ncdhw axis=-1", rows}),
+    case_name);
+
+INSTANTIATE_TEST_SUITE_P(
+    RowsAcross, SoftmaxBackwardDefaults,
+    testing::Values(AlgorithmCase{"ChannelsFirst", "softmax_backward y=f32:2x21x5x7:nchw axis=1", strided},
+                    AlgorithmCase{"ChannelsFirstLog", "softmax_backward y=bf16:2x21x6x8:nchw axis=1 mode=log", strided},
+                    AlgorithmCase{"ManyChannels", "softmax_backward y=f16:1x331x4x6:nchw axis=1", strided},
+                    AlgorithmCase{"Height", "softmax_backward y=f32:2x3x11x4:nchw axis=2 alpha=any beta=any", strided},
+                    AlgorithmCase{"Batch", "softmax_backward y=f16:9x10:nc axis=0", strided},
+                    AlgorithmCase{"ThreeColumns", "softmax_backward y=f32:2x5x3:ncw axis=1", strided},
+                    AlgorithmCase{"DynamicBatch", "softmax_backward y=f32:8x6x2x2:nchw axis=1 n=?", strided},
+                    AlgorithmCase{"EmptyBatch", "softmax_backward y=f32:0x6x2x2:nchw axis=1", strided},
+                    AlgorithmCase{"MiddleOfFive", "softmax_backward y=f32:2x3x5x2x2:ncdhw axis=2", strided}),
+    case_name);
+
+// Sub-regions, dimension orders and operands that differ in both.
+INSTANTIATE_TEST_SUITE_P(
+    Strides, SoftmaxBackwardDefaults,
+    testing::Values(
+        AlgorithmCase{"RowsOfASubRegion",
+                      "softmax_backward y=f32:2x3x5x8:300,90,12,1 dy=f32:2x3x5x8:200,60,11,1 "
+                      "dx=f32:2x3x5x8:400,100,16,1 axis=3",
+                      rows},
+        AlgorithmCase{"RowsAcrossASubRegion",
+                      "softmax_backward y=f32:2x6x3x4:200,30,8,1 dy=f32:2x6x3x4:100,16,5,1 dx=f32:2x6x3x4:nchw axis=1",
+                      strided},
+        AlgorithmCase{"EveryThirdElementOfARow",
+                      "softmax_backward y=f16:5x37:120,3 dy=f16:5x37:90,2 dx=f16:5x37:nc axis=1 beta=any", rows},
+        AlgorithmCase{"VectorsOfOneOperand",
+                      "softmax_backward y=f16:3x40:nc dy=f16:3x40:41,1 dx=f32:3x40:nc@4 axis=1", rows},
+        AlgorithmCase{"MixedLayouts",
+                      "softmax_backward y=f32:2x8x3x4:nchw dy=f32:2x8x3x4:nhwc dx=f32:2x8x3x4:nchw axis=1", both_ways},
+        AlgorithmCase{"FourDimensionsOfRows",
+                      "softmax_backward y=f32:2x3x2x4x5:900,280,130,31,6 dy=f32:2x3x2x4x5:1,24,12,3,72 "
+                      "dx=f32:2x3x2x4x5:ncdhw axis=4 mode=log",
+                      both_ways},
+        AlgorithmCase{"RepeatedDy", "softmax_backward y=f32:3x4x8:ncw dy=f32:3x4x8:0,0,0 dx=f32:3x4x8:ncw axis=2", rows},
+        AlgorithmCase{"BatchInsideDynamic", "softmax_backward y=f16:4x6x5:1,40,8 dy=f16:4x6x5:ncw dx=f16:4x6x5:ncw "
+                                            "axis=1 n=?",
+                      strided}),
+    case_name);
+
+TEST(SoftmaxBackwardOn, OtherArchitecturesMatchesTheReference) {
+  for (const auto& [major, minor] : {std::pair{7, 5}, std::pair{9, 0}, std::pair{12, 0}}) {
+    const Target target = target_of(major, minor);
+    expect_defaults_match({"", "softmax_backward y=bf16:3x268:nc axis=1 mode=log", rows}, target);
+    expect_defaults_match({"", "softmax_backward y=bf16:2x7x3x4:nchw axis=1", strided}, target);
+  }
+}
+
+TEST(SoftmaxBackwardConfigs, OfRowsMatchTheReference) {
+  expect_pairwise_match("softmax_backward_rows", "softmax_backward y=f16:5x56:nc axis=1");
+  expect_pairwise_match("softmax_backward_rows", "softmax_backward y=f32:3x1531:nc axis=1 mode=log");
+}
+
+TEST(SoftmaxBackwardConfigs, OfStridedMatchTheReference) {
+  expect_pairwise_match("softmax_backward_strided", "softmax_backward y=f16:2x19x5x40:nchw axis=1");
+  expect_pairwise_match("softmax_backward_strided", "softmax_backward y=f32:3x35x3x3:nchw axis=1 mode=log");
+}
+
+TEST(SoftmaxBackwardWithWideOffsets, MatchesTheReference) {
+  expect_wide_index_matches("softmax_backward_simple", "softmax_backward y=f16:3x264:nc axis=1");
+  expect_wide_index_matches("softmax_backward_rows", "softmax_backward y=f16:3x264:nc axis=1");
+  expect_wide_index_matches("softmax_backward_strided", "softmax_backward y=f32:2x21x5x7:nchw axis=1");
+}
+
+}  // namespace
+}  // namespace kiln::testing_support
