@@ -31,9 +31,9 @@ void softmax_forward(Context& context, const Tensor& x, const Tensor& y, const S
 ///   accurate: y (dy - sum(y dy))        log: dy - exp(y) sum(dy)
 ///
 /// y: what softmax_forward() gave with the same axis and mode. y, dy, dx: equal extents of 1 to 5 dimensions, any
-/// strides; dtypes may differ; sums are in f32. In place: dx may be dy or y itself, with its dtype and strides; otherwise
-/// they must share no element. Bitwise reproducible. Errors, first call and threads as for conv_forward(), and
-/// Error(invalid_argument) for an epilogue.
+/// strides; dtypes may differ; sums are in f32. In place: dx may be dy or y itself, with its dtype and strides;
+/// otherwise they must share no element. Bitwise reproducible. Errors, first call and threads as for conv_forward(),
+/// and Error(invalid_argument) for an epilogue.
 void softmax_backward(Context& context, const Tensor& y, const Tensor& dy, const Tensor& dx,
                       const SoftmaxOptions& options = {}, Stream stream = nullptr);
 

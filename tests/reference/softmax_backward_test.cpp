@@ -81,7 +81,8 @@ TEST_P(SoftmaxBackwardDifferences, AgreeWithTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, SoftmaxBackwardDifferences,
-                         testing::Values("softmax_backward y=f32:2x3x2x2 axis=1", "softmax_backward y=f32:2x3x2x2 axis=3",
+                         testing::Values("softmax_backward y=f32:2x3x2x2 axis=1",
+                                         "softmax_backward y=f32:2x3x2x2 axis=3",
                                          "softmax_backward y=f32:2x5x1x3 axis=1 mode=log",
                                          "softmax_backward y=f32:3x2x2x1:nhwc dy=f32:3x2x2x1:nchw axis=0 mode=log"));
 

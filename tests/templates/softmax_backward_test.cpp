@@ -71,17 +71,19 @@ INSTANTIATE_TEST_SUITE_P(
                       strided},
         AlgorithmCase{"EveryThirdElementOfARow",
                       "softmax_backward y=f16:5x37:120,3 dy=f16:5x37:90,2 dx=f16:5x37:nc axis=1 beta=any", rows},
-        AlgorithmCase{"VectorsOfOneOperand",
-                      "softmax_backward y=f16:3x40:nc dy=f16:3x40:41,1 dx=f32:3x40:nc@4 axis=1", rows},
+        AlgorithmCase{"VectorsOfOneOperand", "softmax_backward y=f16:3x40:nc dy=f16:3x40:41,1 dx=f32:3x40:nc@4 axis=1",
+                      rows},
         AlgorithmCase{"MixedLayouts",
                       "softmax_backward y=f32:2x8x3x4:nchw dy=f32:2x8x3x4:nhwc dx=f32:2x8x3x4:nchw axis=1", both_ways},
         AlgorithmCase{"FourDimensionsOfRows",
                       "softmax_backward y=f32:2x3x2x4x5:900,280,130,31,6 dy=f32:2x3x2x4x5:1,24,12,3,72 "
                       "dx=f32:2x3x2x4x5:ncdhw axis=4 mode=log",
                       both_ways},
-        AlgorithmCase{"RepeatedDy", "softmax_backward y=f32:3x4x8:ncw dy=f32:3x4x8:0,0,0 dx=f32:3x4x8:ncw axis=2", rows},
-        AlgorithmCase{"BatchInsideDynamic", "softmax_backward y=f16:4x6x5:1,40,8 dy=f16:4x6x5:ncw dx=f16:4x6x5:ncw "
-                                            "axis=1 n=?",
+        AlgorithmCase{"RepeatedDy", "softmax_backward y=f32:3x4x8:ncw dy=f32:3x4x8:0,0,0 dx=f32:3x4x8:ncw axis=2",
+                      rows},
+        AlgorithmCase{"BatchInsideDynamic",
+                      "softmax_backward y=f16:4x6x5:1,40,8 dy=f16:4x6x5:ncw dx=f16:4x6x5:ncw "
+                      "axis=1 n=?",
                       strided}),
     case_name);
 
