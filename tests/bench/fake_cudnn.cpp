@@ -65,7 +65,7 @@ struct Node {
   std::vector<T> all(cudnnBackendAttributeName_t name) const {
     const Attribute& attribute = attributes.at(name);
     std::vector<T> values(static_cast<size_t>(attribute.count));
-    std::memcpy(values.data(), attribute.bytes.data(), attribute.bytes.size());
+    if (!values.empty()) std::memcpy(values.data(), attribute.bytes.data(), attribute.bytes.size());
     return values;
   }
   template <class T>
@@ -207,7 +207,7 @@ class Run {
 template <class T>
 cudnnStatus_t give(const std::vector<T>& values, int64_t requested, int64_t* count, void* elements) {
   if (count != nullptr) *count = static_cast<int64_t>(values.size());
-  if (elements != nullptr) {
+  if (elements != nullptr && !values.empty()) {
     std::memcpy(elements, values.data(), sizeof(T) * std::min(values.size(), static_cast<size_t>(requested)));
   }
   return CUDNN_STATUS_SUCCESS;

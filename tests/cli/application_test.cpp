@@ -111,7 +111,8 @@ TEST_F(ApplicationTest, HitsEveryLayerOfATunedModelExactly) {
   ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
   Keys keys;
   Engine engine(options(path("tuning.db")));
-  for (const auto& layer : nlohmann::json::parse(tuned.out)["layers"]) {
+  const nlohmann::json report = nlohmann::json::parse(tuned.out);
+  for (const auto& layer : report["layers"]) {
     const Request request = Request::parse(layer["request"].get<std::string>());
     keys.insert(request.key());
     engine.run(request);
