@@ -59,6 +59,9 @@ TEST_F(ProgramTest, VerifyTakesASampleOfTheVariantsOrAll) {
 }
 
 TEST_F(ProgramTest, RunGoesOnAfterALayerThatDoesNotFitIntoMemory) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the address sanitizer ends a process that asks for more memory than there is";
+#endif
   const std::string file = write("requests.txt",
                                  "conv_forward x=f32:1x1x1x1 w=f32:1x1x1x1 pad=2000000\n"
                                  "softmax_forward x=f32:3x100\n");
