@@ -172,6 +172,42 @@ kiln_status kiln_pool_backward(kiln_context* context, const kiln_tensor* dy, con
   });
 }
 
+kiln_status kiln_pool_forward_with_indices(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
+                                           const kiln_tensor* indices, const kiln_pool_options* options,
+                                           kiln_stream stream) {
+  return guarded([&] {
+    const char* const function = "kiln_pool_forward_with_indices";
+    require(context, function, "context");
+    const kiln::Tensor input = tensor_of(x, function, "x");
+    kiln::pool_forward(*context->context, input, tensor_of(y, function, "y"), tensor_of(indices, function, "indices"),
+                       options_of(options, input.rank(), function), stream);
+  });
+}
+
+kiln_status kiln_pool_backward_from_indices(kiln_context* context, const kiln_tensor* dy, const kiln_tensor* indices,
+                                            const kiln_tensor* dx, const kiln_pool_options* options,
+                                            kiln_stream stream) {
+  return guarded([&] {
+    const char* const function = "kiln_pool_backward_from_indices";
+    require(context, function, "context");
+    const kiln::Tensor result = tensor_of(dx, function, "dx");
+    kiln::pool_backward_from_indices(*context->context, tensor_of(dy, function, "dy"),
+                                     tensor_of(indices, function, "indices"), result,
+                                     options_of(options, result.rank(), function), stream);
+  });
+}
+
+kiln_status kiln_unpool_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* indices,
+                                const kiln_tensor* y, const kiln_pool_options* options, kiln_stream stream) {
+  return guarded([&] {
+    const char* const function = "kiln_unpool_forward";
+    require(context, function, "context");
+    const kiln::Tensor result = tensor_of(y, function, "y");
+    kiln::unpool_forward(*context->context, tensor_of(x, function, "x"), tensor_of(indices, function, "indices"),
+                         result, options_of(options, result.rank(), function), stream);
+  });
+}
+
 kiln_status kiln_softmax_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
                                  const kiln_softmax_options* options, kiln_stream stream) {
   return guarded([&] {

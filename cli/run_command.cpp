@@ -69,7 +69,7 @@ class LayerRun {
       : device_(std::move(device)), request_(request), plan_(plan), values_(values_for(request)) {
     for (const Operand& operand : request_.operands) {
       host_.push_back(is_read(request_, operand.name)
-                          ? reference::filled(operand.spec, reference::Values::uniform, seed + host_.size())
+                          ? reference::filled(request_, operand, reference::Values::uniform, seed + host_.size())
                           : reference::poisoned(operand.spec));
       buffers_.push_back(device::upload(device_, host_.back()));
       addresses_.emplace_back(reinterpret_cast<const void*>(buffers_.back().address()));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kiln/generator/operations/pool_window.h"
 #include "kiln/reference/convert.h"
 #include "kiln/reference/tensor_memory.h"
 
@@ -128,6 +129,18 @@ void fill(const TensorSpec& spec, std::span<std::byte> memory, Values values, ui
 std::vector<std::byte> filled(const TensorSpec& spec, Values values, uint64_t seed) {
   std::vector<std::byte> memory = poisoned(spec);
   fill(spec, memory, values, seed);
+  return memory;
+}
+
+std::vector<std::byte> filled(const Request& request, const Operand& operand, Values values, uint64_t seed) {
+  const std::optional<int64_t> positions = pooled_positions(request, operand.name);
+  if (!positions) return filled(operand.spec, values, seed);
+  std::vector<std::byte> memory = poisoned(operand.spec);
+  uint64_t index = 0;
+  for_each_coordinate(operand.spec, [&](std::span<const int64_t> coordinate) {
+    const uint64_t drawn = random_bits(seed, index++) % (static_cast<uint64_t>(*positions) + 1);
+    write(operand.spec, memory, coordinate, static_cast<double>(drawn) - 1);
+  });
   return memory;
 }
 

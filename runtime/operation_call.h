@@ -27,6 +27,8 @@ enum class CallKind : int64_t {
   tensor_set,
   tensor_op,
   softmax_backward,
+  pool_forward_indices,
+  pool_backward_from_indices,
 };
 
 /// The class of a scale's value.

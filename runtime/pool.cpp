@@ -49,32 +49,32 @@ PoolWindow windows_of(const Tensor& x, const PoolOptions& options) {
   return windows;
 }
 
-Request request_of(const Tensor& x, const Tensor& y, const PoolOptions& options) {
+PoolForward pool_of(const Tensor& x, const Tensor& y, const PoolOptions& options) {
   PoolForward pool;
   static_cast<PoolWindow&>(pool) = windows_of(x, options);
   pool.x = x.spec();
   pool.y = y.spec();
   pool.blend = blend_of(options);
   pool.dynamic_batch = options.dynamic_batch;
-  return pool.request();
+  return pool;
 }
 
-Request backward_request_of(const Tensor& dy, const Tensor& x, const Tensor& dx, const PoolOptions& options) {
+// Without x or indices.
+PoolBackward gradient_of(const Tensor& dy, const Tensor& dx, const PoolOptions& options) {
   PoolBackward pool;
   static_cast<PoolWindow&>(pool) = windows_of(dx, options);
   pool.dy = dy.spec();
-  if (options.mode == PoolMode::max) pool.x = x.spec();
   pool.dx = dx.spec();
   pool.blend = blend_of(options);
   pool.dynamic_batch = options.dynamic_batch;
-  return pool.request();
+  return pool;
 }
 
 }  // namespace
 
 void pool_forward(Context& context, const Tensor& x, const Tensor& y, const PoolOptions& options, Stream stream) {
   run_unary_call("pool_forward", context, key_of(x, y, options), x, y, options, stream,
-                 [&] { return request_of(x, y, options); });
+                 [&] { return pool_of(x, y, options).request(); });
 }
 
 void pool_backward(Context& context, const Tensor& dy, const Tensor& x, const Tensor& dx, const PoolOptions& options,
@@ -91,8 +91,49 @@ void pool_backward(Context& context, const Tensor& dy, const Tensor& x, const Te
   CallOperands operands{dy};
   if (reads_x) operands.add(x);
   operands.add(dx);
-  run_call(context, key, operands.addresses(), values_of(options, dy), stream,
-           [&] { return backward_request_of(dy, x, dx, options); });
+  run_call(context, key, operands.addresses(), values_of(options, dy), stream, [&] {
+    PoolBackward pool = gradient_of(dy, dx, options);
+    if (reads_x) pool.x = x.spec();
+    return pool.request();
+  });
+}
+
+void pool_forward(Context& context, const Tensor& x, const Tensor& y, const Tensor& indices, const PoolOptions& options,
+                  Stream stream) {
+  constexpr std::string_view operation = "pool_forward";
+  refuse_epilogue(operation, options.epilogue);
+  refuse_overlap(operation, y, "x", x);
+  refuse_overlap(operation, indices, "x", x, "indices");
+  refuse_overlap(operation, indices, "y", y, "indices");
+  CallKey key(static_cast<int64_t>(CallKind::pool_forward_indices));
+  for (const Tensor* tensor : {&x, &y, &indices}) key.add(*tensor);
+  add_options(key, options);
+  run_call(context, key, CallOperands{x, y, indices}.addresses(), values_of(options, x), stream, [&] {
+    PoolForward pool = pool_of(x, y, options);
+    pool.indices = indices.spec();
+    return pool.request();
+  });
+}
+
+void pool_backward_from_indices(Context& context, const Tensor& dy, const Tensor& indices, const Tensor& dx,
+                                const PoolOptions& options, Stream stream) {
+  constexpr std::string_view operation = "pool_backward";
+  refuse_epilogue(operation, options.epilogue);
+  refuse_overlap(operation, dx, "dy", dy, "dx");
+  refuse_overlap(operation, dx, "indices", indices, "dx");
+  CallKey key(static_cast<int64_t>(CallKind::pool_backward_from_indices));
+  for (const Tensor* tensor : {&dy, &indices, &dx}) key.add(*tensor);
+  add_options(key, options);
+  run_call(context, key, CallOperands{dy, indices, dx}.addresses(), values_of(options, dy), stream, [&] {
+    PoolBackward pool = gradient_of(dy, dx, options);
+    pool.indices = indices.spec();
+    return pool.request();
+  });
+}
+
+void unpool_forward(Context& context, const Tensor& x, const Tensor& indices, const Tensor& y,
+                    const PoolOptions& options, Stream stream) {
+  pool_backward_from_indices(context, x, indices, y, options, stream);
 }
 
 }  // namespace kiln

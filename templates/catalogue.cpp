@@ -24,6 +24,7 @@
   algorithm(pool_nhwc) \
   algorithm(pool_global_nchw) \
   algorithm(pool_global_nhwc) \
+  algorithm(pool_indexed) \
   algorithm(pool_backward_simple) \
   algorithm(pool_backward_gather) \
   algorithm(softmax_simple) \

@@ -200,6 +200,7 @@ class UserTemplate {
   }
 
   std::optional<std::string> refusal(const Request& request, const Target& target) const {
+    if (request.find("indices") != nullptr) return "it gives no indices";
     const Values values = values_of(base_prelude(request, target));
     for (const UserDescriptor::Condition& condition : d_.applies) {
       try {

@@ -157,8 +157,9 @@ Checker::Bench::Case Checker::Bench::make_case(reference::Values values) const {
   reference::Bindings bindings;
   for (size_t i = 0; i < sides_.size(); ++i) {
     const TensorSpec& spec = sides_[i].spec;
-    made.contents.push_back(is_read(request_, sides_[i].name) ? reference::filled(spec, values, options_.seed + i)
-                                                              : reference::poisoned(spec));
+    made.contents.push_back(is_read(request_, sides_[i].name)
+                                ? reference::filled(request_, {sides_[i].name, spec}, values, options_.seed + i)
+                                : reference::poisoned(spec));
   }
   if (request_.user_epilogue) {
     made.user.emplace(request_, made.contents, scalars_, options_);

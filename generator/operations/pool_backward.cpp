@@ -20,6 +20,7 @@ class PoolBackwardOperation final : public Operation {
     static const std::vector<OperandDefinition> definitions = {
         {"dy", Role::input, true, Printing::always, "N,C,P,Q, or N,C,Q, or N,C,Z,P,Q"},
         {"x", Role::input, true, Printing::when_set, "for max only: as dx"},
+        {"indices", Role::input, true, Printing::when_set, "for max, in place of x: i32, as dy", DTypes::only_i32},
         {"dx", Role::output, true, Printing::always, "N,C,H,W, or N,C,W, or N,C,D,H,W"},
     };
     return definitions;
@@ -45,10 +46,13 @@ class PoolBackwardOperation final : public Operation {
   void validate(const Request& request) const override {
     check_pool_input(request, "dx");
     check_pool_output(request, "dx", "dy");
+    check_pool_indices(request, "dy");
     const TensorSpec* x = request.find("x");
-    if (is_max(request) && x == nullptr) {
-      refuse(request, "operand x is missing", "add x=dtype:extents:layout: only it says where the maxima were");
+    const bool has_indices = request.find("indices") != nullptr;
+    if (is_max(request) && x == nullptr && !has_indices) {
+      refuse(request, "operand x is missing", "add x=dtype:extents:layout or indices=i32:...: where the maxima were");
     }
+    if (x != nullptr && has_indices) refuse(request, "x and indices say the same", "leave one of them out");
     if (!is_max(request) && x != nullptr) refuse(request, "averages do not depend on x", "leave it out");
     if (x != nullptr) require_extents(request, "x", *x, request.at("dx").extents, "those of dx");
   }
@@ -59,6 +63,7 @@ class PoolBackwardOperation final : public Operation {
     work.flops = static_cast<double>(dy.elements());
     for (const int64_t taps : request.ints("window")) work.flops *= static_cast<double>(taps);
     work.read_bytes = static_cast<double>(dy.elements()) * size_of(dy.dtype);
+    if (request.find("indices") != nullptr) work.read_bytes += static_cast<double>(dy.elements()) * size_of(DType::i32);
     if (const TensorSpec* x = request.find("x")) {
       work.read_bytes += static_cast<double>(x->elements()) * size_of(x->dtype);
     }
@@ -81,6 +86,7 @@ PoolBackward PoolBackward::of(const Request& request) {
   view.dy = request.at("dy");
   view.dx = request.at("dx");
   if (const TensorSpec* x = request.find("x")) view.x = *x;
+  if (const TensorSpec* indices = request.find("indices")) view.indices = *indices;
   view.blend = request.blend;
   view.dynamic_batch = request.dynamic_batch;
   return view;
@@ -91,6 +97,7 @@ Request PoolBackward::request() const {
   request.operation = "pool_backward";
   request.operands = {{"dy", dy}};
   if (!x.extents.empty()) request.operands.push_back({"x", x});
+  if (!indices.extents.empty()) request.operands.push_back({"indices", indices});
   if (!dx.extents.empty()) request.operands.push_back({"dx", dx});
   request.attributes = attributes_of(*this);
   request.blend = blend;

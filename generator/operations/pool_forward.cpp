@@ -20,6 +20,7 @@ class PoolForwardOperation final : public Operation {
     static const std::vector<OperandDefinition> definitions = {
         {"x", Role::input, true, Printing::always, "N,C,H,W, or N,C,W, or N,C,D,H,W"},
         {"y", Role::output, true, Printing::always, "N,C,P,Q, or N,C,Q, or N,C,Z,P,Q"},
+        {"indices", Role::output, true, Printing::when_set, "for max only: i32, as y", DTypes::only_i32},
     };
     return definitions;
   }
@@ -54,6 +55,7 @@ class PoolForwardOperation final : public Operation {
   void validate(const Request& request) const override {
     check_pool_input(request, "x");
     check_pool_output(request, "x", "y");
+    check_pool_indices(request, "y");
   }
 
   Work work(const Request& request) const override {
@@ -64,6 +66,7 @@ class PoolForwardOperation final : public Operation {
     work.read_bytes = static_cast<double>(x.elements()) * size_of(x.dtype);
     work.write_bytes = static_cast<double>(y.elements()) * size_of(y.dtype);
     if (request.blend.beta != Scale::zero) work.read_bytes += work.write_bytes;
+    if (request.find("indices") != nullptr) work.write_bytes += static_cast<double>(y.elements()) * size_of(DType::i32);
     return work;
   }
 };
@@ -80,6 +83,7 @@ PoolForward PoolForward::of(const Request& request) {
   static_cast<PoolWindow&>(view) = pool_window_of(request);
   view.x = request.at("x");
   view.y = request.at("y");
+  if (const TensorSpec* indices = request.find("indices")) view.indices = *indices;
   view.blend = request.blend;
   view.dynamic_batch = request.dynamic_batch;
   return view;
@@ -90,6 +94,7 @@ Request PoolForward::request() const {
   request.operation = "pool_forward";
   request.operands = {{"x", x}};
   if (!y.extents.empty()) request.operands.push_back({"y", y});
+  if (!indices.extents.empty()) request.operands.push_back({"indices", indices});
   request.attributes = attributes_of(*this);
   request.blend = blend;
   request.dynamic_batch = dynamic_batch;

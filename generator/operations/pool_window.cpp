@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "kiln/base/error.h"
 #include "operations/spatial.h"
 
@@ -91,6 +93,26 @@ void check_pool_output(const Request& request, std::string_view input, std::stri
   expected[0] = x.extents[0];
   expected[1] = x.extents[1];
   require_extents(request, output, y, expected, fmt::format("N and C are those of {}", input));
+}
+
+std::optional<int64_t> pooled_positions(const Request& request, std::string_view operand) {
+  if (operand != "indices") return std::nullopt;
+  const TensorSpec& x = request.at(request.operation == "pool_forward" ? "x" : "dx");
+  int64_t positions = 1;
+  for (int i = 2; i < x.rank(); ++i) positions *= x.extents[static_cast<size_t>(i)];
+  return positions;
+}
+
+void check_pool_indices(const Request& request, std::string_view output) {
+  const TensorSpec* indices = request.find("indices");
+  if (indices == nullptr) return;
+  if (request.word("mode") != "max") refuse(request, "only maxima have indices", "leave them out, or use mode=max");
+  require_extents(request, "indices", *indices, request.at(output).extents, fmt::format("those of {}", output));
+  if (request.user_epilogue)
+    refuse(request, "user code stands alone: it goes with no indices", "leave one of them out");
+  if (*pooled_positions(request, "indices") > std::numeric_limits<int32_t>::max()) {
+    refuse(request, "a channel has more positions than i32 has numbers", "leave the indices out");
+  }
 }
 
 PoolWindow pool_window_of(const Request& request) {

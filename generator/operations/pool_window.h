@@ -20,6 +20,10 @@ void check_pool_input(const Request& request, std::string_view input);
 /// Refuses extents of the output other than those of the floor formula or of ceil mode.
 void check_pool_output(const Request& request, std::string_view input, std::string_view output);
 
+/// Refuses an operand of indices (if there is one) in other modes than max, of other extents than `output`, beside user
+/// code, or of channels with too many positions for i32.
+void check_pool_indices(const Request& request, std::string_view output);
+
 /// The axis `i` of a request with complete attributes, without outputs.
 WindowAxis pool_axis(const Request& request, std::string_view input, int i);
 

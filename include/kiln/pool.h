@@ -1,4 +1,4 @@
-// Pooling and its gradient.
+// Pooling, its gradient, and max unpooling.
 #pragma once
 
 #include "kiln/context.h"
@@ -38,5 +38,25 @@ void pool_forward(Context& context, const Tensor& x, const Tensor& y, const Pool
 /// `options` as for the forward pass, without epilogue. Errors, first call and threads as for conv_forward().
 void pool_backward(Context& context, const Tensor& dy, const Tensor& x, const Tensor& dx, const PoolOptions& options,
                    Stream stream = nullptr);
+
+/// As pool_forward() of mode max, and writes where each maximum stands. indices: as y, i32: the position in its channel
+/// of x, counted in logical order (h*W + w); of equal maxima the first in the order of the window, of NaNs the last; -1
+/// for a window without an element inside x. `options`: without epilogue. y and indices must not overlap x or one
+/// another.
+void pool_forward(Context& context, const Tensor& x, const Tensor& y, const Tensor& indices, const PoolOptions& options,
+                  Stream stream = nullptr);
+
+/// As pool_backward() of mode max, from the indices that pool_forward() wrote instead of from x. An index that is no
+/// position of its window passes nothing on.
+void pool_backward_from_indices(Context& context, const Tensor& dy, const Tensor& indices, const Tensor& dx,
+                                const PoolOptions& options, Stream stream = nullptr);
+
+/// Enqueues y = alpha * (x at the positions that `indices` name, 0 elsewhere) + beta * y on `stream`: max unpooling.
+/// Where windows overlap and several name a position, y is their sum, so that it does not depend on the order.
+///
+/// x, indices: N,C,P,Q   y: N,C,H,W; the mirror image of pool_forward(), with its `options`. It is
+/// pool_backward_from_indices() with dy = x and dx = y; the gradient of x is y's at the same positions.
+void unpool_forward(Context& context, const Tensor& x, const Tensor& indices, const Tensor& y,
+                    const PoolOptions& options, Stream stream = nullptr);
 
 }  // namespace kiln

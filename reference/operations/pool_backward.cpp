@@ -16,9 +16,8 @@ class PoolBackwardEvaluator final : public Oracle::Evaluator {
  public:
   PoolBackwardEvaluator(Request call, const Bindings& bindings, std::string_view output)
       : Evaluator(std::move(call), bindings, output), pool_(PoolBackward::of(request())), dy_(tensor("dy")) {
-    if (pool_.mode == PoolMode::max) {
-      x_ = tensor("x");
-    }
+    if (request().find("x") != nullptr) x_ = tensor("x");
+    if (request().find("indices") != nullptr) indices_ = tensor("indices");
   }
 
  protected:
@@ -63,21 +62,15 @@ class PoolBackwardEvaluator final : public Oracle::Evaluator {
 
   /// Whether the element at `coordinate` is what the window's maximum is.
   bool is_maximum(std::span<const int64_t> coordinate, const PerAxis& output) const {
-    std::optional<double> largest;
-    PerAxis where{};
-    for_each_tap(windows_, output, [&](const Tap& tap) {
-      if (!tap.inside) {
-        return;
-      }
-      const double element = (*x_)[Place(coordinate[0], coordinate[1], tap.position, windows_.size())];
-      if (!largest || std::isnan(element) || element > *largest) {
-        largest = element;
-        where = tap.position;
-      }
+    int64_t here = 0;
+    for (size_t axis = 0; axis < windows_.size(); ++axis) here = here * windows_[axis].extent + coordinate[2 + axis];
+    if (indices_) {
+      return (*indices_)[Place(coordinate[0], coordinate[1], output, windows_.size())] == static_cast<double>(here);
+    }
+    const Maximum maximum = maximum_of(windows_, output, [&](const PerAxis& position) {
+      return (*x_)[Place(coordinate[0], coordinate[1], position, windows_.size())];
     });
-    bool here = largest.has_value();
-    for (size_t axis = 0; axis < windows_.size(); ++axis) here = here && where[axis] == coordinate[2 + axis];
-    return here;
+    return maximum.position == here;
   }
 
   /// The elements that the average of a window divides by.
@@ -101,7 +94,7 @@ class PoolBackwardEvaluator final : public Oracle::Evaluator {
   PoolBackward pool_;
   std::vector<WindowAxis> windows_ = axes_of(pool_);
   Tensor dy_;
-  std::optional<Tensor> x_;
+  std::optional<Tensor> x_, indices_;
 };
 
 }  // namespace

@@ -38,24 +38,15 @@ class PoolForwardEvaluator final : public Oracle::Evaluator {
 
  protected:
   Expected operation_at(std::span<const int64_t> coordinate) const override {
-    return pool_.mode == PoolMode::max ? maximum_at(coordinate) : average_at(coordinate);
+    if (pool_.mode != PoolMode::max) return average_at(coordinate);
+    const Maximum maximum = maximum_of(windows_, coordinate.subspan(2), [&](const PerAxis& position) {
+      return x_[Place(coordinate[0], coordinate[1], position, windows_.size())];
+    });
+    const double value = output_name() == "indices" ? static_cast<double>(maximum.position) : maximum.value;
+    return {.value = value, .magnitude = std::fabs(value), .quantum = quantum_of(value)};
   }
 
  private:
-  Expected maximum_at(std::span<const int64_t> coordinate) const {
-    double maximum = -std::numeric_limits<double>::infinity();
-    for_each_tap(windows_, coordinate.subspan(2), [&](const Tap& tap) {
-      if (!tap.inside || std::isnan(maximum)) {
-        return;  // NaN stays.
-      }
-      const double element = x_[Place(coordinate[0], coordinate[1], tap.position, windows_.size())];
-      if (std::isnan(element) || element > maximum) {
-        maximum = element;
-      }
-    });
-    return {.value = maximum, .magnitude = std::fabs(maximum), .quantum = quantum_of(maximum)};
-  }
-
   Expected average_at(std::span<const int64_t> coordinate) const {
     Expected sum;
     int64_t elements = 0, with_padding = 0;

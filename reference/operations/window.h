@@ -2,7 +2,9 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -62,6 +64,29 @@ void for_each_tap(const std::vector<WindowAxis>& axes, std::span<const int64_t> 
     }
     visit(tap);
   }
+}
+
+/// The maximum of a window: the first of the largest, or the last NaN.
+struct Maximum {
+  double value = -std::numeric_limits<double>::infinity();
+  int64_t position = -1;  ///< in its channel, in logical order; -1 if no element is inside
+};
+
+/// Of the output at `output`. `element(position)`: what x holds there.
+template <class Element>
+Maximum maximum_of(const std::vector<WindowAxis>& axes, std::span<const int64_t> output, Element element) {
+  Maximum maximum;
+  for_each_tap(axes, output, [&](const Tap& tap) {
+    if (!tap.inside) return;
+    const double value = element(tap.position);
+    if (maximum.position >= 0 && !std::isnan(value) && !(value > maximum.value)) return;
+    maximum.value = value;
+    maximum.position = 0;
+    for (size_t axis = 0; axis < axes.size(); ++axis) {
+      maximum.position = maximum.position * axes[axis].extent + tap.position[axis];
+    }
+  });
+  return maximum;
 }
 
 }  // namespace kiln::reference

@@ -19,7 +19,7 @@ struct Shape {
 
 std::optional<std::string> refusal(const PoolBackwardProblem& pool, const Target&) {
   constexpr int64_t most_taps = 65534;
-  if (pool.mode == PoolMode::max && pool.taps() > most_taps) return "a window has more than 65534 elements";
+  if (pool.reads_x() && pool.taps() > most_taps) return "a window has more than 65534 elements";
   return std::nullopt;
 }
 
@@ -28,7 +28,7 @@ bool aligned(const Shape& shape, const PoolBackwardProblem& pool, const Target&)
   const auto fits = [&](const TensorSpec& spec) {
     return descriptor::vector_fits(spec, {descriptor::dimension::channel}, shape.vector);
   };
-  return pool.channels_inner && fits(pool.dy) && fits(pool.x) && fits(pool.dx);
+  return pool.channels_inner && fits(pool.dy) && fits(pool.x) && fits(pool.indices) && fits(pool.dx);
 }
 
 Launch launch_of(const std::string& entry, const Shape& shape, const PoolBackwardProblem& pool, int64_t per_image) {
@@ -45,26 +45,31 @@ Program program(const Shape& shape, const PoolBackwardProblem& pool, const Targe
   prelude.flag("CHANNELS_INNER", pool.channels_inner);
   Program result{{emit.source(prelude)}, {}};
 
-  if (pool.mode == PoolMode::max && pool.blend.alpha != Scale::zero) {
+  if (pool.reads_x() && pool.blend.alpha != Scale::zero) {
     Launch locate = launch_of("pool_backward_locate", shape, pool, pool.windows_per_image());
     locate.arguments = {OperandArgument{"x"}, WorkspaceArgument{0}, Scalar::n};
     result.steps.emplace_back(std::move(locate));
   }
-  if (pool.mode == PoolMode::max) result.workspace_bytes = pool.windows_per_image() * pool.n() * tap_bytes;
+  if (pool.reads_x()) result.workspace_bytes = pool.windows_per_image() * pool.n() * tap_bytes;
   Launch gather = launch_of("pool_backward_gather", shape, pool, pool.elements_per_image());
-  gather.arguments = {OperandArgument{"dy"}, WorkspaceArgument{0}, OperandArgument{"dx"},
-                      Scalar::alpha,         Scalar::beta,         Scalar::n};
+  gather.arguments = {OperandArgument{"dy"},
+                      WorkspaceArgument{0},
+                      OperandArgument{"indices"},
+                      OperandArgument{"dx"},
+                      Scalar::alpha,
+                      Scalar::beta,
+                      Scalar::n};
   result.steps.emplace_back(std::move(gather));
   return result;
 }
 
 Estimate predict(const Shape& shape, const PoolBackwardProblem& pool, const Target& target,
                  const DeviceFigures& device) {
-  const bool is_max = pool.mode == PoolMode::max;
+  const bool is_max = pool.reads_x();
   const auto elements = static_cast<double>(pool.dx.elements()), windows = static_cast<double>(pool.dy.elements());
   const auto taps = static_cast<double>(pool.taps());
   const double visits = std::max(1.0, taps * windows / std::max(elements, 1.0));  // windows that hold an element
-  const double bytes = size_of(pool.dy.dtype) + (is_max ? tap_bytes : 0);
+  const double bytes = size_of(pool.dy.dtype) + (is_max ? tap_bytes : pool.has_indices ? size_of(DType::i32) : 0);
   descriptor::StreamingWork work;
   work.dram_bytes = descriptor::compulsory_bytes(pool) + (is_max ? 2 * windows * tap_bytes : 0);
   work.cache_bytes = elements * visits * bytes + (is_max ? windows * taps * size_of(pool.x.dtype) : 0);

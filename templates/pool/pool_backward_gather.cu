@@ -1,10 +1,12 @@
 // The gradient of pooling by gathering: a thread takes one pixel of dx, for VECTOR channels, and visits the few windows
 // that hold it. Any strides.
 //
-// For maxima, a first kernel looks once at every window and notes which tap its maximum is; averages need no such look.
+// For maxima, a first kernel looks once at every window and notes which tap its maximum is; averages need no such look,
+// nor do maxima whose indices are given.
 // Neighbouring threads take neighbouring channels of dx if CHANNELS_INNER, else neighbouring pixels, so that a warp
 // moves whole lines. Parameters: pool_backward_gather.cpp.
 #include "lib/blend.cuh"
+#include "lib/places.cuh"
 #include "lib/pooling.cuh"
 #include "lib/strided.cuh"
 #include "lib/vector.cuh"
@@ -13,6 +15,9 @@ using Input = SpatialTensor<X_STRIDE_N, X_STRIDE_C, X_STRIDE_D, X_STRIDE_H, X_ST
 using Incoming = SpatialTensor<DY_STRIDE_N, DY_STRIDE_C, DY_STRIDE_Z, DY_STRIDE_P, DY_STRIDE_Q, N, Z, P, Q>;
 using Gradient = SpatialTensor<DX_STRIDE_N, DX_STRIDE_C, DX_STRIDE_D, DX_STRIDE_H, DX_STRIDE_W, N, D, H, W>;
 
+using Named =
+    SpatialTensor<INDICES_STRIDE_N, INDICES_STRIDE_C, INDICES_STRIDE_Z, INDICES_STRIDE_P, INDICES_STRIDE_Q, N, Z, P, Q>;
+
 // The tap of every window's maximum, in the order in which threads take windows.
 using TapNumber = unsigned short;
 constexpr TapNumber NO_TAP = 65535;  // no element is inside
@@ -20,30 +25,7 @@ constexpr long long OUTPUTS = static_cast<long long>(Z) * P * Q;
 constexpr long long STEP = CHANNELS_INNER ? C : 1;  // from one window of an image to the next
 using Located = SpatialTensor<OUTPUTS * C, CHANNELS_INNER ? 1 : OUTPUTS, STEP * P * Q, STEP * Q, STEP, N, Z, P, Q>;
 
-static_assert(C % VECTOR == 0 && (VECTOR == 1 || CHANNELS_INNER), "a vector holds neighbouring channels of a pixel");
-static_assert(MODE != POOL_MAX || static_cast<long long>(T) * R * S < NO_TAP, "taps have numbers");
-
-// Images of this call.
-__device__ __forceinline__ Index images_of(long long n) {
-  return DYNAMIC_N ? static_cast<Index>(n) : static_cast<Index>(N);
-}
-
-// A place in a tensor of C channels and of the given extents; its first channel.
-struct Place {
-  Index image, c, plane, row, column;
-};
-
-template <long long PLANES, long long ROWS, long long COLUMNS>
-__device__ __forceinline__ Place place_of(Index index) {
-  Place place;
-  if constexpr (CHANNELS_INNER) place.c = take_coordinate<C / VECTOR>(index) * VECTOR;
-  place.column = take_coordinate<COLUMNS>(index);
-  place.row = take_coordinate<ROWS>(index);
-  place.plane = take_coordinate<PLANES>(index);
-  if constexpr (!CHANNELS_INNER) place.c = take_coordinate<C>(index);
-  place.image = index;
-  return place;
-}
+static_assert(MODE != POOL_MAX || HAS_INDICES || static_cast<long long>(T) * R * S < NO_TAP, "taps have numbers");
 
 // Notes which tap the maximum of each window is: the first of the largest, or the last NaN.
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -102,8 +84,8 @@ struct Holders {
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    pool_backward_gather(const TDY* __restrict__ dy, const TapNumber* __restrict__ located, TDX* __restrict__ dx,
-                         float alpha, float beta, long long n) {
+    pool_backward_gather(const TDY* __restrict__ dy, const TapNumber* __restrict__ located,
+                         const int* __restrict__ indices, TDX* __restrict__ dx, float alpha, float beta, long long n) {
   const Index index = global_thread<THREADS, Index>();
   if (index >= images_of(n) * Index(D) * H * W * (C / VECTOR)) return;
   const Place pixel = place_of<D, H, W>(index);
@@ -122,7 +104,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         const Index left = q * STRIDE_W - PAD_LEFT;
         if ((pixel.column - left) % DILATION_W != 0) continue;
         const Vector<TDY, VECTOR> incoming = load_readonly<VECTOR>(dy + Incoming::at(pixel.image, pixel.c, z, p, q));
-        if constexpr (MODE == POOL_MAX) {
+        if constexpr (HAS_INDICES) {
+          const int here = static_cast<int>((pixel.plane * H + pixel.row) * W + pixel.column);
+          const Vector<int, VECTOR> named = load_readonly<VECTOR>(indices + Named::at(pixel.image, pixel.c, z, p, q));
+#pragma unroll
+          for (int j = 0; j < VECTOR; ++j) {
+            if (named[j] == here) sums[j] += to_float(incoming[j]);
+          }
+        } else if constexpr (MODE == POOL_MAX) {
           const Index t = (pixel.plane - front) / DILATION_D, r = (pixel.row - top) / DILATION_H,
                       s = (pixel.column - left) / DILATION_W;
           const Vector<TapNumber, VECTOR> taps =

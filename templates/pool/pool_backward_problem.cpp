@@ -9,8 +9,10 @@ PoolBackwardProblem PoolBackwardProblem::of(const Request& request) {
   PoolBackwardProblem problem;
   static_cast<PoolBackward&>(problem) = PoolBackward::of(request);
   static_cast<SpatialAxes&>(problem) = axes_of(problem);
-  if (problem.mode != PoolMode::max) problem.x = problem.dx;
-  for (TensorSpec* spec : {&problem.dy, &problem.x, &problem.dx}) *spec = with_three_axes(*spec);
+  problem.has_indices = !problem.indices.extents.empty();
+  if (!problem.reads_x()) problem.x = problem.dx;
+  if (!problem.has_indices) problem.indices = problem.dy;
+  for (TensorSpec* spec : {&problem.dy, &problem.x, &problem.indices, &problem.dx}) *spec = with_three_axes(*spec);
   const Inner inner = inner_of(problem.dx);
   problem.channels_inner = inner == Inner::channels || (inner == Inner::either && problem.c() > 1);
   return problem;
@@ -19,13 +21,16 @@ PoolBackwardProblem PoolBackwardProblem::of(const Request& request) {
 Prelude pool_backward_prelude(const PoolBackwardProblem& pool) {
   Prelude prelude;
   prelude.type("TDY", pool.dy.dtype).type("TX", pool.x.dtype).type("TDX", pool.dx.dtype);
-  prelude.index_type("Index", needs_wide_index({&pool.dy, &pool.x, &pool.dx}) || !coordinates_fit_int(pool));
+  prelude.index_type("Index",
+                     needs_wide_index({&pool.dy, &pool.x, &pool.indices, &pool.dx}) || !coordinates_fit_int(pool));
   add_batch(prelude, pool.n(), pool.dynamic_batch);
   prelude.constant("C", pool.c());
   add_axes(prelude, pool);
   add_strides(prelude, "DY", "NCZPQ", pool.dy);
   add_strides(prelude, "X", "NCDHW", pool.x);
+  add_strides(prelude, "INDICES", "NCZPQ", pool.indices);
   add_strides(prelude, "DX", "NCDHW", pool.dx);
+  prelude.flag("HAS_INDICES", pool.has_indices);
   prelude.constant("MODE", mode_constant(pool.mode));
   add_blend(prelude, pool.blend);
   return prelude;
@@ -33,7 +38,8 @@ Prelude pool_backward_prelude(const PoolBackwardProblem& pool) {
 
 double compulsory_bytes(const PoolBackwardProblem& pool) {
   const auto bytes = [](const TensorSpec& spec) { return static_cast<double>(spec.elements()) * size_of(spec.dtype); };
-  return bytes(pool.dy) + (pool.mode == PoolMode::max ? bytes(pool.x) : 0) +
+  return bytes(pool.dy) + (pool.reads_x() ? bytes(pool.x) : 0) +
+         (pool.has_indices ? static_cast<double>(pool.dy.elements()) * size_of(DType::i32) : 0) +
          (pool.blend.beta == Scale::zero ? 1 : 2) * bytes(pool.dx);
 }
 

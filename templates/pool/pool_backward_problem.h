@@ -9,12 +9,15 @@
 namespace kiln::descriptor {
 
 /// A request as descriptors see it: dy, x and dx have three spatial dimensions (with_three_axes()), whatever the
-/// request has. Averages have dx in the place of x.
+/// request has. Where there is no x, dx stands in its place, and dy in that of indices.
 struct PoolBackwardProblem : PoolBackward, SpatialAxes {
   static PoolBackwardProblem of(const Request& request);
 
   /// Neighbouring threads take neighbouring channels of dx, not pixels.
   bool channels_inner = false;
+  bool has_indices = false;
+  /// Whether the maxima of x are to be found.
+  bool reads_x() const { return mode == PoolMode::max && !has_indices; }
   int64_t taps() const { return SpatialAxes::taps(); }
   /// Windows of one image.
   int64_t windows_per_image() const { return c() * pixels_per_image(); }
@@ -22,7 +25,8 @@ struct PoolBackwardProblem : PoolBackward, SpatialAxes {
   int64_t elements_per_image() const { return c() * planes.extent * rows.extent * columns.extent; }
 };
 
-/// TDY, TX, TDX, Index, N, DYNAMIC_N, C, the axes (add_axes()), DY_STRIDE_N and the like, MODE, ALPHA and BETA.
+/// TDY, TX, TDX, Index, N, DYNAMIC_N, C, the axes (add_axes()), DY_STRIDE_N and the like (also of x, indices and dx),
+/// HAS_INDICES, MODE, ALPHA and BETA.
 Prelude pool_backward_prelude(const PoolBackwardProblem& pool);
 
 /// Bytes of the operands that have to move between device memory and the SMs.

@@ -22,8 +22,13 @@ Program program(const Shape& shape, const PoolBackwardProblem& pool, const Targe
   launch.entry = "pool_backward_simple";
   launch.block[0] = static_cast<unsigned>(shape.threads);
   launch.grid[0] = descriptor::blocks_for(pool.elements_per_image(), pool.n(), pool.dynamic_batch, shape.threads);
-  launch.arguments = {OperandArgument{"dy"}, OperandArgument{"x"}, OperandArgument{"dx"},
-                      Scalar::alpha,         Scalar::beta,         Scalar::n};
+  launch.arguments = {OperandArgument{"dy"},
+                      OperandArgument{"x"},
+                      OperandArgument{"indices"},
+                      OperandArgument{"dx"},
+                      Scalar::alpha,
+                      Scalar::beta,
+                      Scalar::n};
   return Program{{emit.source(prelude)}, {launch}};
 }
 

@@ -37,7 +37,8 @@ __device__ __forceinline__ Index output_of(Index position, Index pad, Index tap,
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    pool_backward_simple(const TDY* dy, const TX* x, TDX* dx, float alpha, float beta, long long n) {
+    pool_backward_simple(const TDY* dy, const TX* x, const int* indices, TDX* dx, float alpha, float beta,
+                         long long n) {
   Index index = global_thread<THREADS, Index>();
   if (index >= (DYNAMIC_N ? static_cast<Index>(n) : N) * Index(C) * D * H * W) return;
   const Index w = take_coordinate<W>(index);
@@ -59,7 +60,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         const Index front = z * STRIDE_D - PAD_FRONT, top = p * STRIDE_H - PAD_TOP, left = q * STRIDE_W - PAD_LEFT;
         const float gradient =
             to_float(incoming[z * Index(DY_STRIDE_Z) + p * Index(DY_STRIDE_P) + q * Index(DY_STRIDE_Q)]);
-        if constexpr (MODE == POOL_MAX) {
+        if constexpr (HAS_INDICES) {
+          const int position =
+              indices[image * Index(INDICES_STRIDE_N) + c * Index(INDICES_STRIDE_C) + z * Index(INDICES_STRIDE_Z) +
+                      p * Index(INDICES_STRIDE_P) + q * Index(INDICES_STRIDE_Q)];
+          if (position == (d * H + h) * W + w) sum += gradient;
+        } else if constexpr (MODE == POOL_MAX) {
           if (is_maximum(channel, front, top, left, d, h, w)) sum += gradient;
         } else {
           const Index count = counted_taps<MODE, Index>(front, T, DILATION_D, D, PAD_BACK) *

@@ -34,11 +34,14 @@ PoolProblem PoolProblem::of(const Request& request) {
   static_cast<SpatialAxes&>(problem) = axes_of(problem);
   problem.x = with_three_axes(problem.x);
   problem.y = with_three_axes(problem.y);
+  problem.has_indices = !problem.indices.extents.empty();
+  problem.indices = problem.has_indices ? with_three_axes(problem.indices) : problem.y;
   problem.inner = inner_of(problem.x);
   return problem;
 }
 
 std::optional<std::string> order_refusal(const PoolProblem& pool, Inner inner) {
+  if (pool.has_indices) return "it gives no indices";
   if (pool.inner == inner || pool.inner == Inner::either) return std::nullopt;
   return inner == Inner::pixels ? "channels of x stand closer together than its pixels"
                                 : "pixels of x stand closer together than its channels";
@@ -50,18 +53,22 @@ bool is_global(const PoolProblem& pool) {
 
 double compulsory_bytes(const PoolProblem& pool) {
   const double y = static_cast<double>(pool.y.elements()) * size_of(pool.y.dtype);
-  return static_cast<double>(pool.x.elements()) * size_of(pool.x.dtype) + (pool.blend.beta == Scale::zero ? y : 2 * y);
+  const double indices = pool.has_indices ? static_cast<double>(pool.y.elements()) * size_of(DType::i32) : 0;
+  return static_cast<double>(pool.x.elements()) * size_of(pool.x.dtype) + indices +
+         (pool.blend.beta == Scale::zero ? y : 2 * y);
 }
 
 Prelude pool_prelude(const PoolProblem& pool) {
   Prelude prelude;
   prelude.type("TX", pool.x.dtype).type("TY", pool.y.dtype);
-  prelude.index_type("Index", needs_wide_index({&pool.x, &pool.y}) || !coordinates_fit_int(pool));
+  prelude.index_type("Index", needs_wide_index({&pool.x, &pool.y, &pool.indices}) || !coordinates_fit_int(pool));
   add_batch(prelude, pool.n(), pool.dynamic_batch);
   prelude.constant("C", pool.c());
   add_axes(prelude, pool);
   add_strides(prelude, "X", "NCDHW", pool.x);
   add_strides(prelude, "Y", "NCZPQ", pool.y);
+  add_strides(prelude, "INDICES", "NCZPQ", pool.indices);
+  prelude.flag("HAS_INDICES", pool.has_indices);
   prelude.constant("MODE", mode_constant(pool.mode));
   add_blend(prelude, pool.blend);
   return prelude;

@@ -11,21 +11,23 @@
 
 namespace kiln::descriptor {
 
-/// A request as descriptors see it: x and y have three spatial dimensions (with_three_axes()), whatever the request
-/// has.
+/// A request as descriptors see it: its operands have three spatial dimensions (with_three_axes()), whatever the
+/// request has. Where there are no indices, y stands in their place.
 struct PoolProblem : PoolForward, SpatialAxes {
   static PoolProblem of(const Request& request);
 
   Inner inner = Inner::either;  ///< of x
+  bool has_indices = false;
 };
 
 /// The codes of lib/pooling.cuh.
 int mode_constant(PoolMode mode);
 
-/// TX, TY, Index, N, DYNAMIC_N, C, the axes (add_axes()), X_STRIDE_N and the like, MODE, ALPHA and BETA.
+/// TX, TY, Index, N, DYNAMIC_N, C, the axes (add_axes()), X_STRIDE_N and the like (also of y and of
+/// indices), HAS_INDICES, MODE, ALPHA and BETA.
 Prelude pool_prelude(const PoolProblem& pool);
 
-/// Why a kernel that runs along `inner` of x cannot serve `pool`; nothing if it can.
+/// Why a kernel that runs along `inner` of x and gives no indices cannot serve `pool`; nothing if it can.
 std::optional<std::string> order_refusal(const PoolProblem& pool, Inner inner);
 
 /// Whether the window is all of x: one output a channel, nothing padded.

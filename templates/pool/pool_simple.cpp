@@ -17,6 +17,7 @@ Program program(const Shape& shape, const PoolProblem& pool, const Target&, cons
   prelude.constant("THREADS", shape.threads);
 
   Launch launch = descriptor::unary_launch("pool_simple", shape.threads);
+  launch.arguments.emplace_back(OperandArgument{"indices"});
   launch.grid[0] =
       descriptor::blocks_for(pool.c() * pool.pixels_per_image(), pool.n(), pool.dynamic_batch, shape.threads);
   return Program{{emit.source(prelude)}, {launch}};

@@ -1,12 +1,13 @@
-// y[n,c,z,p,q] = max or average of x over a window, the plain way: one thread an output, any strides.
+// y[n,c,z,p,q] = max or average of x over a window, and where the maximum stands, the plain way: one thread an output,
+// any strides.
 // The trusted kernel of pooling: other kernels are checked against it, so it is written to be obviously right.
 #include "lib/index.cuh"
 #include "lib/pooling.cuh"
 #include "lib/store.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    pool_simple(const TX* __restrict__ x, TY* __restrict__ y, float alpha, float beta, UserArguments user,
-                long long n) {
+    pool_simple(const TX* __restrict__ x, TY* __restrict__ y, float alpha, float beta, UserArguments user, long long n,
+                int* __restrict__ indices) {
   const Index outputs = (DYNAMIC_N ? static_cast<Index>(n) : N) * Index(C) * Z * P * Q;
   const Index number = global_thread<THREADS, Index>();  // in logical order
   Index index = number;
@@ -22,6 +23,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const Index left = q * STRIDE_W - PAD_LEFT;
   const TX* channel = x + image * Index(X_STRIDE_N) + c * Index(X_STRIDE_C);
   float value = pool_start<MODE>();
+  int position = -1;    // of the maximum in its channel: the first of the largest, or the last NaN
   float inside = 0.0f;  // elements of the window in x
   float padded = 0.0f;  // elements of the window in x or its padding
   for (Index t = 0; t < T; ++t) {
@@ -33,7 +35,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         if (d < D + PAD_BACK && h < H + PAD_BOTTOM && w < W + PAD_RIGHT) padded += 1.0f;
         if (d < 0 || d >= D || h < 0 || h >= H || w < 0 || w >= W) continue;
         const TX element = channel[d * Index(X_STRIDE_D) + h * Index(X_STRIDE_H) + w * Index(X_STRIDE_W)];
-        value = pool_add<MODE>(value, user_entered(element, static_cast<int>(c), user));
+        const float entered = user_entered(element, static_cast<int>(c), user);
+        if (position < 0 || is_nan(entered) || entered > value) position = static_cast<int>((d * H + h) * W + w);
+        value = pool_add<MODE>(value, entered);
         inside += 1.0f;
       }
     }
@@ -47,4 +51,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   UserValues user_values;
   load_user_element(user, number, user_values);
   *target = from_float<TY>(stored_value(value, old, static_cast<int>(c), user_values, {alpha, beta, user}));
+  if constexpr (HAS_INDICES) {
+    indices[image * Index(INDICES_STRIDE_N) + c * Index(INDICES_STRIDE_C) + z * Index(INDICES_STRIDE_Z) +
+            p * Index(INDICES_STRIDE_P) + q * Index(INDICES_STRIDE_Q)] = position;
+  }
 }

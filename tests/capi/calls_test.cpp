@@ -247,6 +247,30 @@ TEST_F(CApiCalls, SoftmaxWithEveryOptionOnASubRegion) {
   EXPECT_NE(download(y), start);
 }
 
+TEST_F(CApiCalls, MaximaWithTheirIndicesAndBack) {
+  const void *x = upload(wave(2 * 3 * 9 * 8)), *dy = upload(wave(2 * 3 * 4 * 4, 0.31f));
+  const std::vector<float> nothing(2 * 3 * 4 * 4), start(2 * 3 * 9 * 8);
+  const void *y = upload(nothing), *expected_y = upload(nothing), *indices = upload(nothing);
+  const void *dx = upload(start), *expected = upload(start);
+  kiln_pool_options c = kiln_pool_options_default();
+  c.window[0] = c.window[1] = c.stride[0] = c.stride[1] = 2;
+  const kiln_tensor cx = tensor(x, {2, 3, 9, 8}), cy = tensor(y, {2, 3, 4, 4}), cdy = tensor(dy, {2, 3, 4, 4});
+  const kiln_tensor cdx = tensor(dx, {2, 3, 9, 8});
+  kiln_tensor named = tensor(indices, {2, 3, 4, 4});
+  named.dtype = KILN_I32;
+  EXPECT_EQ(kiln_pool_forward_with_indices(context_, &cx, &cy, &named, &c, nullptr), KILN_OK) << kiln_last_error();
+  EXPECT_EQ(kiln_pool_backward_from_indices(context_, &cdy, &named, &cdx, &c, nullptr), KILN_OK) << kiln_last_error();
+  const PoolOptions options{.window = {2, 2}, .stride = {2, 2}};
+  const Tensor input(x, f32, {2, 3, 9, 8}, nchw), gradient(expected, f32, {2, 3, 9, 8}, nchw);
+  pool_forward(cpp_, input, Tensor(expected_y, f32, {2, 3, 4, 4}, nchw), options);
+  pool_backward(cpp_, Tensor(dy, f32, {2, 3, 4, 4}, nchw), input, gradient, options);
+  EXPECT_EQ(download(y), download(expected_y));
+  EXPECT_EQ(download(dx), download(expected));
+  EXPECT_NE(download(dx), start);
+  EXPECT_EQ(kiln_unpool_forward(context_, &cdy, &named, &cdx, &c, nullptr), KILN_OK) << kiln_last_error();
+  EXPECT_EQ(download(dx), download(expected)) << "the same function";
+}
+
 TEST_F(CApiCalls, GradientsOfSoftmax) {
   const void *y = upload(wave(5 * 7 * 3)), *dy = upload(wave(5 * 7 * 3, 0.31f));
   const std::vector<float> start = wave(5 * 7 * 3, 0.53f);

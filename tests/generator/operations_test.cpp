@@ -68,6 +68,20 @@ INSTANTIATE_TEST_SUITE_P(
                     Bad{"pool_forward x=f32:1x3x8x8 mode=max window=2 tf32", "no choice of arithmetic"},
                     Bad{"pool_forward x=f32:1x3x8x8 mode=3 window=2", "a value of the wrong kind"}));
 
+INSTANTIATE_TEST_SUITE_P(
+    PoolIndices, BadRequest,
+    testing::Values(
+        Bad{"pool_forward x=f32:1x3x8x8 indices=i32:1x3x4x5 window=2 stride=2",
+            "indices has extents 1x3x4x5, expected"},
+        Bad{"pool_forward x=f32:1x3x8x8 indices=f32:1x3x4x4 window=2 stride=2", "indices is f32 (it may be i32)"},
+        Bad{"pool_forward x=f32:1x3x8x8 indices=i32:1x3x4x4 mode=avg window=2 stride=2", "only maxima have indices"},
+        Bad{"pool_forward x=f32:1x1x65536x32768 indices=i32:1x1x1x1 window=global", "more positions than i32"},
+        Bad{"pool_backward dy=f32:1x3x4x4 x=f32:1x3x8x8 indices=i32:1x3x4x4 window=2 stride=2", "say the same"},
+        Bad{"pool_backward dy=f32:1x3x4x4 dx=f32:1x3x8x8 indices=i32:1x3x4x4 mode=avg window=2 stride=2",
+            "only maxima have indices"},
+        Bad{"pool_backward dy=f32:1x3x4x4 dx=f32:1x3x8x8 window=2 stride=2", "operand x is missing"},
+        Bad{"pool_backward dy=f32:1x3x4x4 indices=i32:1x3x4x4 window=2 stride=2", "operand dx is missing"}));
+
 INSTANTIATE_TEST_SUITE_P(SoftmaxForward, BadRequest,
                          testing::Values(Bad{"softmax_forward x=f32:2x3 axis=2", "axis 2 is outside"},
                                          Bad{"softmax_forward x=f32:2x3 axis=-3", "axis -1 is outside"},

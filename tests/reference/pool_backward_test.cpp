@@ -46,6 +46,27 @@ TEST(PoolBackwardOracle, PassesNothingOnFromWindowsInThePadding) {
   EXPECT_THAT(call.set("dy", {3, 4, 5}).set("x", {7}).results(), ElementsAre(4));
 }
 
+TEST(PoolBackwardOracle, TakesIndicesInThePlaceOfX) {
+  Call call("pool_backward dy=f32:1x1x1x3 indices=i32:1x1x1x3 dx=f32:1x1x2x4 window=2,2");
+  // Window 0 names the last position of its own, window 1 one that is not its own, window 2 none.
+  EXPECT_THAT(call.set("dy", {3, 4, 5}).set("indices", {5, 0, -1}).results(), ElementsAre(0, 0, 0, 0, 0, 3, 0, 0));
+  // Two windows name one position.
+  EXPECT_THAT(call.set("indices", {1, 1, 7}).results(), ElementsAre(0, 7, 0, 0, 0, 0, 0, 5));
+}
+
+TEST(PoolForwardOracle, GivesThePositionOfTheFirstMaximumOrTheLastNan) {
+  Call call("pool_forward x=f32:1x1x2x4 indices=i32:1x1x1x3 window=2,2");
+  call.set("x", {1, 3, nan, 0, 3, 2, nan, -infinity});
+  EXPECT_THAT(evaluate(call.request, call.bindings(), "indices"), ElementsAre(1, 6, 6));
+  call.set("x", {-infinity, -infinity, 5, 5, -infinity, -infinity, 5, 5});
+  EXPECT_THAT(evaluate(call.request, call.bindings(), "indices"), ElementsAre(0, 2, 2));
+}
+
+TEST(PoolForwardOracle, GivesNoPositionWhereNothingIsInside) {
+  Call call("pool_forward x=f32:1x1x1x1 indices=i32:1x1x1x3 window=1 pad=0,1");
+  EXPECT_THAT(evaluate(call.request, call.bindings(), "indices"), ElementsAre(-1, 0, -1));
+}
+
 TEST(PoolBackwardOracle, AddsToWhatDxHeld) {
   Call call("pool_backward dy=f32:1x1x1x1 x=f32:1x1x1x2 window=1,2 alpha=any beta=any");
   call.set("dy", {5}).set("x", {1, 2}).set("dx", {100, 200});

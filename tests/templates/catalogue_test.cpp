@@ -43,6 +43,8 @@ std::vector<Request> requests() {
            "conv_forward x=f32:2x32x14x14:nchw w=f32:32x1x3x3:nchw pad=1,1 groups=32",
            "conv_forward x=f32:2x3x16x16:nchw w=f32:8x3x3x3:nchw stride=2,2 n=?",
            "pool_backward dy=f32:2x8x4x4 x=f32:2x8x8x8 window=2 stride=2",
+           "pool_forward x=f16:2x8x8x8:nhwc indices=i32:2x8x4x4:nhwc window=2 stride=2",
+           "pool_backward dy=f32:2x8x4x4 indices=i32:2x8x4x4 dx=f32:2x8x8x8 window=2 stride=2 n=?",
            "pool_forward x=f16:2x64x28x28:nchw mode=max window=3,3 stride=2,2 pad=1,1",
            "pool_forward x=f32:2x64x28x28:nhwc mode=avg window=3,3 stride=2,2 pad=1,1 n=?",
            "pool_forward x=f16:2x64x7x7:nchw mode=avg window=global",

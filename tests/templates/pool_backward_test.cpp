@@ -52,6 +52,32 @@ INSTANTIATE_TEST_SUITE_P(
     case_name);
 
 INSTANTIATE_TEST_SUITE_P(
+    FromIndices, PoolBackwardDefaults,
+    testing::Values(
+        AlgorithmCase{"OverlappingWindows",
+                      "pool_backward dy=f16:2x3x7x9 indices=i32:2x3x7x9 dx=f16:2x3x13x17 window=3 pad=1 stride=2", all},
+        AlgorithmCase{"Vectors",
+                      "pool_backward dy=f16:2x16x3x4:nhwc indices=i32:2x16x3x4:nhwc dx=f16:2x16x7x9:nhwc window=2 "
+                      "stride=2 alpha=any beta=any",
+                      all},
+        AlgorithmCase{
+            "MixedLayouts",
+            "pool_backward dy=f32:2x8x3x4:nchw indices=i32:2x8x3x4:nhwc dx=f32:2x8x7x9:nhwc window=2 stride=2", all},
+        AlgorithmCase{"SubRegions",
+                      "pool_backward dy=f32:2x3x3x4:200,50,16,1 indices=i32:2x3x3x4:80,24,7,1 "
+                      "dx=f32:2x3x7x9:900,250,30,2 window=2 stride=2",
+                      all},
+        AlgorithmCase{"WindowOfManyTaps",
+                      "pool_backward dy=f32:1x1x1x1 indices=i32:1x1x1x1 dx=f32:1x1x257x256 window=global", all},
+        AlgorithmCase{"DynamicBatch",
+                      "pool_backward dy=f32:8x3x4x5 indices=i32:8x3x4x5 dx=f32:8x3x9x11 window=3 stride=2 n=?", all},
+        AlgorithmCase{"Volume",
+                      "pool_backward dy=bf16:1x8x2x3x3:ndhwc indices=i32:1x8x2x3x3:ndhwc dx=bf16:1x8x5x6x7:ndhwc "
+                      "window=2 stride=2",
+                      all}),
+    case_name);
+
+INSTANTIATE_TEST_SUITE_P(
     Nhwc, PoolBackwardDefaults,
     testing::Values(
         AlgorithmCase{"ThreeChannels",

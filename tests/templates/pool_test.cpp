@@ -9,6 +9,7 @@ namespace {
 using Names = std::vector<std::string>;
 
 const Names trusted = {"pool_simple"};
+const Names indexed = {"pool_simple", "pool_indexed"};
 const Names nchw = {"pool_simple", "pool_nchw"};
 const Names nhwc = {"pool_simple", "pool_nhwc"};
 const Names global_nchw = {"pool_simple", "pool_nchw", "pool_global_nchw"};
@@ -135,6 +136,39 @@ INSTANTIATE_TEST_SUITE_P(
     case_name);
 
 // bf16 is converted without the instruction that later architectures have.
+INSTANTIATE_TEST_SUITE_P(
+    Indices, PoolDefaults,
+    testing::Values(
+        AlgorithmCase{"SingleElement", "pool_forward x=f32:1x1x1x1 indices=i32:1x1x1x1 window=1", indexed},
+        AlgorithmCase{"OverlappingWindows", "pool_forward x=f16:2x3x13x17 indices=i32:2x3x7x9 window=3 pad=1 stride=2",
+                      indexed},
+        AlgorithmCase{"WindowsInPadding", "pool_forward x=f32:1x3x4x4 indices=i32:1x3x9x13 window=2 pad=3,5,3,5",
+                      indexed},
+        AlgorithmCase{"Dilation", "pool_forward x=bf16:2x4x15x16 indices=i32:2x4x15x15 window=3,2 dilation=2,3 pad=2,1",
+                      indexed},
+        AlgorithmCase{"ChannelsLast", "pool_forward x=f16:2x16x7x9:nhwc indices=i32:2x16x3x4:nhwc window=2 stride=2",
+                      indexed},
+        AlgorithmCase{"ThreeChannelsLast", "pool_forward x=f32:2x3x7x9:nhwc indices=i32:2x3x3x4:nhwc window=2 stride=2",
+                      indexed},
+        AlgorithmCase{"MixedLayouts", "pool_forward x=f32:2x8x7x9:nhwc indices=i32:2x8x3x4:nchw window=2 stride=2",
+                      indexed},
+        AlgorithmCase{"SubRegions",
+                      "pool_forward x=f32:2x3x7x9:900,250,30,2 y=f32:2x3x3x4:200,50,16,1 indices=i32:2x3x3x4:80,24,7,1 "
+                      "window=2 stride=2",
+                      indexed},
+        AlgorithmCase{"Blend",
+                      "pool_forward x=f32:1x12x9x8:nhwc indices=i32:1x12x4x3:nhwc window=3 stride=2 alpha=any "
+                      "beta=any",
+                      indexed},
+        AlgorithmCase{"AlphaZero", "pool_forward x=f16:1x3x8x8 indices=i32:1x3x7x7 window=2 alpha=0 beta=1", indexed},
+        AlgorithmCase{"DynamicBatch", "pool_forward x=f32:8x3x9x11 indices=i32:8x3x4x5 window=3 stride=2 n=?", indexed},
+        AlgorithmCase{"EmptyBatch", "pool_forward x=f32:0x3x9x9 indices=i32:0x3x7x7 window=3", indexed},
+        AlgorithmCase{"Row", "pool_forward x=f32:2x3x19:ncw indices=i32:2x3x7:ncw window=4 pad=2,1 stride=3", indexed},
+        AlgorithmCase{"Volume", "pool_forward x=f16:1x8x5x6x7:ndhwc indices=i32:1x8x2x3x3:ndhwc window=2 stride=2",
+                      indexed},
+        AlgorithmCase{"Global", "pool_forward x=f16:3x13x7x7 indices=i32:3x13x1x1 window=global", indexed}),
+    case_name);
+
 TEST(PoolOnTuring, MatchesTheReference) {
   const Target turing = target_of(7, 5);
   expect_defaults_match({"", "pool_forward x=bf16:1x3x9x8:nchw mode=avg window=3,3 stride=2,2", nchw}, turing);
@@ -178,6 +212,11 @@ TEST(PoolConfigs, OfGlobalNchwMatchTheReference) {
 TEST(PoolConfigs, OfGlobalNhwcMatchTheReference) {
   expect_pairwise_match("pool_global_nhwc", "pool_forward x=f16:1x136x7x5:nhwc mode=avg window=global");
   expect_pairwise_match("pool_global_nhwc", "pool_forward x=f32:2x11x3x3:nhwc mode=max window=global");
+}
+
+TEST(PoolConfigs, OfIndicesMatchTheReference) {
+  expect_pairwise_match("pool_indexed", "pool_forward x=f16:2x24x7x9:nhwc indices=i32:2x24x3x4:nhwc window=3 stride=2");
+  expect_pairwise_match("pool_indexed", "pool_forward x=f32:2x5x13x11 indices=i32:2x5x7x6 window=3 stride=2 pad=1");
 }
 
 TEST(PoolWithWideOffsets, MatchesTheReference) {

@@ -1,4 +1,4 @@
-/* Pooling, forward and backward. See kiln/kiln.h. */
+/* Pooling, forward and backward, and max unpooling. See kiln/kiln.h. */
 #pragma once
 
 #include <stdint.h>
@@ -56,6 +56,24 @@ KILN_API kiln_status kiln_pool_forward(kiln_context* context, const kiln_tensor*
  * kiln_conv_forward(). */
 KILN_API kiln_status kiln_pool_backward(kiln_context* context, const kiln_tensor* dy, const kiln_tensor* x,
                                         const kiln_tensor* dx, const kiln_pool_options* options, kiln_stream stream);
+
+/* As kiln_pool_forward() of KILN_POOL_MAX, and writes where each maximum stands. indices: as y, KILN_I32: the position
+ * in its channel of x, counted in logical order (h*W + w); of equal maxima the first, of NaNs the last; -1 for a window
+ * without an element inside x. `options`: without epilogue. y and indices must not overlap x or one another. */
+KILN_API kiln_status kiln_pool_forward_with_indices(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
+                                                    const kiln_tensor* indices, const kiln_pool_options* options,
+                                                    kiln_stream stream);
+
+/* As kiln_pool_backward() of KILN_POOL_MAX, from the indices that kiln_pool_forward_with_indices() wrote instead of
+ * from x. An index that is no position of its window passes nothing on. */
+KILN_API kiln_status kiln_pool_backward_from_indices(kiln_context* context, const kiln_tensor* dy,
+                                                     const kiln_tensor* indices, const kiln_tensor* dx,
+                                                     const kiln_pool_options* options, kiln_stream stream);
+
+/* Enqueues y = alpha * (x at the positions that `indices` name, 0 elsewhere) + beta * y: max unpooling. x, indices:
+ * N,C,P,Q   y: N,C,H,W; `options` of the pooling that it undoes. Positions that several windows name hold the sum. */
+KILN_API kiln_status kiln_unpool_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* indices,
+                                         const kiln_tensor* y, const kiln_pool_options* options, kiln_stream stream);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "kiln/generator/tensor_spec.h"
+#include "kiln/generator/request.h"
 
 namespace kiln::reference {
 
@@ -26,6 +26,10 @@ void fill(const TensorSpec& spec, std::span<std::byte> memory, Values values, ui
 
 /// Memory for `spec`: every element filled, the gaps between elements NaN.
 std::vector<std::byte> filled(const TensorSpec& spec, Values values, uint64_t seed);
+
+/// Memory for operand `operand` of `request` as checks fill it: as above, but indices name positions that there are,
+/// and none (-1).
+std::vector<std::byte> filled(const Request& request, const Operand& operand, Values values, uint64_t seed);
 
 /// Memory for `spec` with NaN everywhere: what an output is before a kernel that must not read it.
 std::vector<std::byte> poisoned(const TensorSpec& spec);

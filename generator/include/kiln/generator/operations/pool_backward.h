@@ -15,15 +15,18 @@ namespace kiln {
 /// the window (d, h, w; the last fastest); where there is a NaN it is the last NaN, as in PyTorch. avg, avg_padded: 1
 /// over the number that the average divides by. A window without an element inside x passes nothing on.
 ///
-/// dx: N,C,H,W   dy: N,C,P,Q   x: as dx, for max only: averages do not depend on it, and their requests do not have it.
-/// 1-D and 3-D as for PoolForward.
+/// For max, `indices` of the forward pass may stand in the place of x. An index outside its window passes nothing on.
+/// This is max unpooling too: y = dx from x = dy.
+///
+/// dx: N,C,H,W   dy: N,C,P,Q   indices: as dy, i32   x: as dx, for max only: averages do not depend on it, and their
+/// requests do not have it. 1-D and 3-D as for PoolForward.
 struct PoolBackward : PoolWindow {
-  TensorSpec dy, x, dx;  ///< x without extents for averages.
+  TensorSpec dy, x, indices, dx;  ///< x and indices without extents for averages; one of them for max.
   Blend blend;
   bool dynamic_batch = false;
 
   static PoolBackward of(const Request& request);
-  /// Makes the request; for max dx may have no extents (as x).
+  /// Makes the request; where there is an x, dx may have no extents (as x).
   Request request() const;
 
   int axes() const { return dx.rank() - 2; }

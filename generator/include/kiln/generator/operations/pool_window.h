@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string_view>
 #include <vector>
 
-#include "kiln/generator/tensor_spec.h"
+#include "kiln/generator/request.h"
 #include "kiln/generator/window_axis.h"
 
 namespace kiln {
@@ -23,5 +25,9 @@ struct PoolWindow {
   /// Spatial axis number `axis` of a pooling from `x` to `y`.
   WindowAxis axis_between(const TensorSpec& x, const TensorSpec& y, int axis) const;
 };
+
+/// How many positions an element of `operand` may name, if that holds the indices of maxima: positions of one channel
+/// of x in logical order, from 0. -1 stands for a window without an element inside x. Nothing for other operands.
+std::optional<int64_t> pooled_positions(const Request& request, std::string_view operand);
 
 }  // namespace kiln

@@ -1,0 +1,29 @@
+// Threads that take a place of a tensor each, for VECTOR neighbouring channels.
+//
+// From the prelude: N, DYNAMIC_N, C, VECTOR, and CHANNELS_INNER: whether neighbouring threads take neighbouring
+// channels, not neighbouring pixels.
+#include "lib/index.cuh"
+
+static_assert(C % VECTOR == 0 && (VECTOR == 1 || CHANNELS_INNER), "a vector holds neighbouring channels of a pixel");
+
+// Images of this call.
+__device__ __forceinline__ Index images_of(long long n) {
+  return DYNAMIC_N ? static_cast<Index>(n) : static_cast<Index>(N);
+}
+
+// A place in a tensor of C channels and of the given extents; its first channel.
+struct Place {
+  Index image, c, plane, row, column;
+};
+
+template <long long PLANES, long long ROWS, long long COLUMNS>
+__device__ __forceinline__ Place place_of(Index index) {
+  Place place;
+  if constexpr (CHANNELS_INNER) place.c = take_coordinate<C / VECTOR>(index) * VECTOR;
+  place.column = take_coordinate<COLUMNS>(index);
+  place.row = take_coordinate<ROWS>(index);
+  place.plane = take_coordinate<PLANES>(index);
+  if constexpr (!CHANNELS_INNER) place.c = take_coordinate<C>(index);
+  place.image = index;
+  return place;
+}
