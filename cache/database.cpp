@@ -189,6 +189,10 @@ std::optional<Quarantine> Database::find_quarantine(std::string_view source_dige
       [&](Store& store) { return store.find_quarantine(source_digest, device, driver_version, nvrtc_version); });
 }
 
+Kept Database::end_quarantine(const Quarantine& entry) {
+  return impl_->write([&](Store& store) { store.delete_quarantine(entry); });
+}
+
 std::vector<Quarantine> Database::quarantine() const {
   return impl_->read([](Store& store) { return store.quarantine(); });
 }

@@ -79,6 +79,12 @@ void Store::put_quarantine(const Quarantine& q) {
       .run();
 }
 
+void Store::delete_quarantine(const Quarantine& q) {
+  db_.query("DELETE FROM quarantine WHERE source_digest = ?1 AND device = ?2 AND driver = ?3 AND nvrtc = ?4",
+            q.source_digest, q.device, q.driver_version, q.nvrtc_version)
+      .run();
+}
+
 std::optional<Quarantine> Store::find_quarantine(std::string_view source_digest, std::string_view device,
                                                  std::string_view driver_version, std::string_view nvrtc_version) {
   Query query = db_.query(

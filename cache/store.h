@@ -55,6 +55,7 @@ class Store {
   std::optional<Quarantine> find_quarantine(std::string_view source_digest, std::string_view device,
                                             std::string_view driver_version, std::string_view nvrtc_version);
   std::vector<Quarantine> quarantine();
+  void delete_quarantine(const Quarantine& entry);
 
   void put_calibration(const DeviceCalibration& calibration);
   std::vector<DeviceCalibration> calibrations();

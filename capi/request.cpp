@@ -10,13 +10,14 @@
 namespace kiln::capi {
 
 std::vector<Request> requests_of(const char* text, std::string_view function) {
-  require(text, function, "the text of the requests");
+  require(text, function, "requests");
   std::vector<Request> requests;
   for (RequestLine& line : parse_requests(text)) requests.push_back(std::move(line.request));
   return requests;
 }
 
 Request request_of(const char* text, std::string_view function) {
+  require(text, function, "request");
   std::vector<Request> requests = requests_of(text, function);
   if (requests.size() == 1) return std::move(requests.front());
   throw Error(ErrorCode::invalid_argument,

@@ -44,8 +44,12 @@ static_assert(Tensor::max_rank <= KILN_MAX_RANK);
 Tensor tensor_of(const kiln_tensor* given, std::string_view function, std::string_view name) {
   require(given, function, name);
   const size_t rank = rank_of(given->rank, function, name);
-  return {given->data, dtype_of(given->dtype, function, name), std::span(given->extents, rank),
-          std::span(given->strides, rank)};
+  const DType dtype = dtype_of(given->dtype, function, name);
+  try {
+    return {given->data, dtype, std::span(given->extents, rank), std::span(given->strides, rank)};
+  } catch (const Error& error) {  // which speaks of a tensor, and not of which
+    throw Error(error.code(), fmt::format("{}: {}: {}", function, name, error.message()), error.hint());
+  }
 }
 
 }  // namespace kiln::capi

@@ -8,7 +8,8 @@
 
 namespace kiln::capi {
 
-/// Throws Error(invalid_argument) naming `function` and `name` for NULL, an unknown dtype and a rank that is none.
+/// Throws Error(invalid_argument) naming `function` and `name` for NULL, an unknown dtype, a rank, extents
+/// and strides that no tensor has.
 Tensor tensor_of(const kiln_tensor* given, std::string_view function, std::string_view name);
 
 }  // namespace kiln::capi

@@ -12,7 +12,7 @@ namespace kiln::cli {
 
 void add_cache_transport(CLI::App& cache, int& exit_code);  ///< list, export, import, merge
 void add_cache_review(CLI::App& cache, int& exit_code);     ///< diff, stats
-void add_cache_upkeep(CLI::App& cache, int& exit_code);     ///< verify, prune
+void add_cache_upkeep(CLI::App& cache, int& exit_code);     ///< verify, prune, quarantine
 
 /// Adds --db to a command.
 void add_database_option(CLI::App& command, std::string& database);

@@ -1,4 +1,4 @@
-// kiln cache verify, prune: does what is stored still hold, and what of it can go.
+// kiln cache verify, prune, quarantine: does what is stored still hold, what of it can go, what must not run.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -118,6 +118,50 @@ int prune(const PruneOptions& options) {
   return success;
 }
 
+// --- quarantine ---
+
+struct QuarantineOptions {
+  std::string database;
+  std::string source;  // the first characters of a digest; empty: any
+  std::string device;  // its id; empty: any
+  bool clear = false;
+};
+
+std::vector<cache::Quarantine> matching(const cache::Database& database, const QuarantineOptions& options) {
+  std::vector<cache::Quarantine> entries = database.quarantine();
+  std::erase_if(entries, [&](const cache::Quarantine& entry) {
+    return !entry.source_digest.starts_with(options.source) ||
+           (!options.device.empty() && entry.device != options.device);
+  });
+  return entries;
+}
+
+void clear(cache::Database& database, const std::vector<cache::Quarantine>& entries) {
+  for (const cache::Quarantine& entry : entries) {
+    if (database.end_quarantine(entry) == cache::Kept::durably) continue;
+    throw Error(ErrorCode::io_error, fmt::format("{} could not be written; what is listed stays", database.path()),
+                "see that the file and its folder are writable and that no other program holds it");
+  }
+}
+
+int quarantine(const QuarantineOptions& options) {
+  const cache::OpenMode mode = options.clear ? cache::OpenMode::read_write : cache::OpenMode::read_only;
+  cache::Database database = open_or_fail(database_path(options.database), mode);
+  const std::vector<cache::Quarantine> entries = matching(database, options);
+  if (entries.empty() && !(options.source.empty() && options.device.empty())) {
+    throw Error(ErrorCode::invalid_argument, "no source in quarantine is of that digest and device",
+                "kiln cache quarantine without arguments lists all");
+  }
+  Table table({"source", "device", "driver", "NVRTC", "reason"});
+  for (const cache::Quarantine& entry : entries) {
+    table.add({entry.source_digest, entry.device, entry.driver_version, entry.nvrtc_version, entry.reason});
+  }
+  if (!entries.empty()) fmt::print("{}\n", table.print());
+  if (options.clear) clear(database, entries);
+  fmt::print("{}: {}\n", options.clear ? "may run again" : "in quarantine", entries.size());
+  return success;
+}
+
 }  // namespace
 
 void add_cache_upkeep(CLI::App& cache, int& exit_code) {
@@ -146,6 +190,16 @@ void add_cache_upkeep(CLI::App& cache, int& exit_code) {
   pruning->add_flag("--dry-run", prune_options->dry_run, "only say what would go");
   pruning->footer("Example: kiln cache prune --stale --older-than 180 --dry-run");
   pruning->callback([prune_options, &exit_code] { exit_code = prune(*prune_options); });
+
+  auto quarantine_options = std::make_shared<QuarantineOptions>();
+  CLI::App* barring = cache.add_subcommand(
+      "quarantine", "list the sources that are not tried again because they crashed or hung twice; let them go");
+  barring->add_option("source", quarantine_options->source, "only sources whose digest begins like this");
+  add_database_option(*barring, quarantine_options->database);
+  barring->add_option("--of-device", quarantine_options->device, "only entries of this device, by id");
+  barring->add_flag("--clear", quarantine_options->clear, "let those that are listed run again");
+  barring->footer("Example: kiln cache quarantine --clear, after what made them hang was mended");
+  barring->callback([quarantine_options, &exit_code] { exit_code = quarantine(*quarantine_options); });
 }
 
 }  // namespace kiln::cli

@@ -130,7 +130,7 @@ TensorSpec TensorSpec::parse(std::string_view whole) {
   const std::vector<std::string_view> parts = text::split(rest, ':');
   if (parts.size() < 2 || parts.size() > 3) malformed(whole, "expected dtype:extents:layout");
   const std::optional<DType> dtype = parse_dtype(parts[0]);
-  if (!dtype) malformed(whole, fmt::format("unknown dtype '{}'; known are f32, f16, bf16", parts[0]));
+  if (!dtype) malformed(whole, fmt::format("unknown dtype '{}'; known are f32, f16, bf16, i32, i8, u8", parts[0]));
   std::vector<int64_t> extents = parse_ints(whole, parts[1], 'x', "an extent");
   const std::string_view letters = dimension_letters(static_cast<int>(extents.size()));
   if (letters.empty()) malformed(whole, "it has more than 5 dimensions");

@@ -19,7 +19,16 @@ namespace kiln {
 namespace {
 
 void require_sense(const ContextOptions& options) {
-  if (options.tuning.mode == TuningMode::never) return;
+  if (options.workspace_limit < 0) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("the workspace limit is {} bytes", options.workspace_limit),
+                "give 0 or more");
+  }
+  const TuningMode mode = options.tuning.mode;
+  if (mode == TuningMode::never) return;
+  if (mode != TuningMode::within_budget && mode != TuningMode::in_background) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("there is no tuning mode {}", static_cast<int>(mode)),
+                "give one of TuningMode");
+  }
   if (options.locked) {
     throw Error(ErrorCode::invalid_argument, "a Context that is locked to its packs cannot tune",
                 "set either ContextOptions::locked or ContextOptions::tuning");
@@ -131,8 +140,16 @@ void Context::Impl::record(const Request& request, const std::string& key) {
 }
 
 void Context::Impl::prepare(std::span<const Request> requests) {
-  tune_first(requests);
-  for_each_index(requests.size(), [&](size_t i) { plan(requests[i]); });
+  std::vector<Request> complete;
+  for (const Request& request : requests) {
+    try {
+      complete.push_back(finished(request));
+    } catch (const Error&) {
+      continue;  // what is wrong with it is said below, once the others are made
+    }
+  }
+  tune_first(complete);
+  for_each_index(requests.size(), [&](size_t i) { plan(finished(requests[i])); });
 }
 
 // A bundle may serve a request whose user code nobody here knows; other variants of it cannot be made.
@@ -189,8 +206,9 @@ Context::~Context() = default;
 Context::Context(Context&&) noexcept = default;
 Context& Context::operator=(Context&&) noexcept = default;
 
+// A Request is a structure that anybody may have filled: here it is completed, or refused.
 Plan Context::plan(const Request& request) {
-  return Plan(with_host_memory([&] { return impl_->plan(request); }));
+  return Plan(with_host_memory([&] { return impl_->plan(finished(request)); }));
 }
 
 void Context::prepare(std::span<const Request> requests) {
@@ -202,7 +220,7 @@ void Context::wait_until_tuned() {
 }
 
 Explanation Context::explain(const Request& request) const {
-  return with_host_memory([&] { return impl_->explain(request); });
+  return with_host_memory([&] { return impl_->explain(finished(request)); });
 }
 const std::string& Context::device_description() const {
   return impl_->device_description();

@@ -1,5 +1,8 @@
 #include "kiln/conv.h"
 
+#include <fmt/format.h>
+
+#include "kiln/base/error.h"
 #include "kiln/generator/operations/conv_forward.h"
 #include "operation_call.h"
 #include "per_axis.h"
@@ -24,6 +27,14 @@ CallKey key_of(const Tensor& x, const Tensor& w, const Tensor& y, const ConvOpti
   return key;
 }
 
+// A stage made by itself, Epilogue(EpilogueStage::bias), has no tensor.
+void require_tensor(EpilogueStage stage, const std::optional<Tensor>& tensor) {
+  if (tensor) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("conv_forward: the epilogue stage {} has no tensor", to_string(stage)),
+              "write kiln::bias(values) or kiln::add(residual)");
+}
+
 Request request_of(const Tensor& x, const Tensor& w, const Tensor& y, const ConvOptions& options) {
   ConvForward conv;
   conv.x = x.spec();
@@ -39,7 +50,12 @@ Request request_of(const Tensor& x, const Tensor& w, const Tensor& y, const Conv
   conv.mirrored = options.mirrored;
   conv.arithmetic = options.arithmetic;
   conv.blend = blend_of(options);
-  for (int i = 0; i < options.epilogue.count(); ++i) conv.epilogue.push_back(options.epilogue.stage(i));
+  for (int i = 0; i < options.epilogue.count(); ++i) {
+    const EpilogueStage stage = options.epilogue.stage(i);
+    if (stage == EpilogueStage::bias) require_tensor(stage, options.epilogue.bias());
+    if (stage == EpilogueStage::add) require_tensor(stage, options.epilogue.residual());
+    conv.epilogue.push_back(stage);
+  }
   conv.dynamic_batch = options.dynamic_batch;
   return with_user_code(conv.request(), options.epilogue);
 }

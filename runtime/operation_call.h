@@ -52,12 +52,12 @@ Blend blend_of(const Options& options) {
   return {scale_of(options.alpha), scale_of(options.beta)};
 }
 
-/// What all operations' options have, as one word of a CallKey. `mode`, which an operation may define, is less than
-/// 256.
+/// What all operations' options have, as one word of a CallKey. `mode`, which an operation may define: of 32 bits, so
+/// that one which there is not is never taken for another.
 template <class Options>
 int64_t flags_of(const Options& options, int64_t mode = 0) {
   const Blend blend = blend_of(options);
-  return mode | static_cast<int64_t>(blend.alpha) << 8 | static_cast<int64_t>(blend.beta) << 12 |
+  return mode << 32 | static_cast<int64_t>(blend.alpha) << 8 | static_cast<int64_t>(blend.beta) << 12 |
          int64_t{options.dynamic_batch} << 16;
 }
 

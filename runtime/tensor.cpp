@@ -17,6 +17,21 @@ int checked_rank(size_t rank) {
   throw Error(ErrorCode::invalid_argument, fmt::format("a tensor has {} dimensions", rank), "give 1 to 5 extents");
 }
 
+// What a C program or a cast gives may be no dtype at all.
+DType checked_dtype(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+    case DType::f16:
+    case DType::bf16:
+    case DType::i32:
+    case DType::i8:
+    case DType::u8:
+      return dtype;
+  }
+  throw Error(ErrorCode::invalid_argument, fmt::format("there is no dtype {}", static_cast<int>(dtype)),
+              "give one of kiln::DType");
+}
+
 // The same limit as a request's: what lies below it can be multiplied by an element's size without overflow.
 constexpr int64_t max_span = int64_t{1} << 58;
 
@@ -47,7 +62,7 @@ void require_span(const std::array<int64_t, Tensor::max_rank>& extents,
 }  // namespace
 
 Tensor::Tensor(const void* data, DType dtype, std::span<const int64_t> extents, Layout layout)
-    : data_(data), dtype_(dtype), rank_(checked_rank(extents.size())) {
+    : data_(data), dtype_(checked_dtype(dtype)), rank_(checked_rank(extents.size())) {
   require_not_negative("extent", extents);
   std::copy(extents.begin(), extents.end(), extents_.begin());
   const std::string_view letters = dimension_letters(rank_);
@@ -66,7 +81,7 @@ Tensor::Tensor(const void* data, DType dtype, std::span<const int64_t> extents, 
 }
 
 Tensor::Tensor(const void* data, DType dtype, std::span<const int64_t> extents, std::span<const int64_t> strides)
-    : data_(data), dtype_(dtype), rank_(checked_rank(extents.size())) {
+    : data_(data), dtype_(checked_dtype(dtype)), rank_(checked_rank(extents.size())) {
   if (strides.size() != extents.size()) {
     throw Error(ErrorCode::invalid_argument, fmt::format("{} strides for {} extents", strides.size(), extents.size()),
                 "give one stride a dimension");

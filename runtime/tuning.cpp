@@ -85,11 +85,17 @@ void Tuning::store(const tuner::Trial& trial) {
   if (!record) return;
   const std::array records = {*record};
   database_.insert(records);
-  const bool suspect = trial.outcome == tuner::Outcome::crashed || trial.outcome == tuner::Outcome::timed_out;
-  if (suspect && !trial.source_digest.empty()) {
+  if (tuner::is_suspect(trial.outcome) && !trial.source_digest.empty()) {
     database_.add_quarantine({trial.source_digest, trial.device_id, trial.driver_version, trial.nvrtc_version,
                               std::string(tuner::to_string(trial.outcome)), cache::utc_now_ms()});
   }
+}
+
+// Whether it crashed or hung, and was then taken out of quarantine to be tried again.
+bool Tuning::was_let_go(const tuner::Trial& trial) {
+  return tuner::is_suspect(trial.outcome) &&
+         !session_.quarantine().contains(
+             {trial.source_digest, trial.device_id, trial.driver_version, trial.nvrtc_version});
 }
 
 std::optional<tuner::Trial> Tuning::known(const Request& request, const Choice& choice,
@@ -106,7 +112,7 @@ std::optional<tuner::Trial> Tuning::known(const Request& request, const Choice& 
     const bool same = trial.choice == choice && trial.algorithm_digest == algorithm_digest &&
                       trial.source_digest == source_digest && trial.driver_version == apparatus_.driver_version &&
                       trial.nvrtc_version == apparatus_.nvrtc_version;
-    if (!same || !tuner::is_conclusive(trial.outcome)) continue;
+    if (!same || !tuner::is_conclusive(trial.outcome) || was_let_go(trial)) continue;
     ++reused_;
     return trial;
   }

@@ -55,6 +55,10 @@ bool is_conclusive(Outcome outcome) {
   return outcome != Outcome::out_of_memory && outcome != Outcome::quarantined;
 }
 
+bool is_suspect(Outcome outcome) {
+  return outcome == Outcome::timed_out || outcome == Outcome::crashed;
+}
+
 std::vector<const Trial*> ranking(const std::vector<Trial>& trials, int64_t workspace_limit) {
   std::vector<const Trial*> order;
   for (const Trial& trial : trials) {

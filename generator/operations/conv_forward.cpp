@@ -105,10 +105,12 @@ class ConvForwardOperation final : public Operation {
     const int64_t groups = request.ints("groups").front();
     const int64_t c = x.extents[1];
     if (groups < 1 || c < 1 || c % groups != 0) {
-      refuse(request, fmt::format("groups={} does not divide the {} channels of x", groups, c), "");
+      refuse(request, fmt::format("groups={} does not divide the {} channels of x", groups, c),
+             "give 1 or more groups that divide the channels of x and the filters of w");
     }
     if (w.extents[0] < 1 || w.extents[0] % groups != 0) {
-      refuse(request, fmt::format("groups={} does not divide the {} filters of w", groups, w.extents[0]), "");
+      refuse(request, fmt::format("groups={} does not divide the {} filters of w", groups, w.extents[0]),
+             "give 1 or more groups that divide the channels of x and the filters of w");
     }
     if (w.extents[1] != c / groups) {
       refuse(request, fmt::format("w has {} channels per filter, expected {}", w.extents[1], c / groups),

@@ -18,7 +18,20 @@ bool names(const std::vector<Definition>& definitions, const std::string& name) 
   return std::any_of(definitions.begin(), definitions.end(), [&](const auto& d) { return d.name == name; });
 }
 
+template <class Value>
+void check_once(const Request& request, std::string_view what, const std::vector<Value>& values) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (values[i].name == values[j].name) {
+        refuse(request, fmt::format("{} {} stands twice", what, values[i].name), "give it once");
+      }
+    }
+  }
+}
+
 void check_names(const Request& request, const Operation& operation) {
+  check_once(request, "operand", request.operands);
+  check_once(request, "attribute", request.attributes);
   for (const Operand& operand : request.operands) {
     if (is_user_operand(operand.name)) continue;
     if (!names(operation.operands(), operand.name)) {
@@ -33,8 +46,24 @@ void check_names(const Request& request, const Operation& operation) {
   }
 }
 
+void check_blend(const Request& request) {
+  const auto check = [&](std::string_view name, Scale scale) {
+    if (scale == Scale::zero || scale == Scale::one || scale == Scale::any) return;
+    refuse(request, fmt::format("{} is of class {}, which there is not", name, static_cast<int>(scale)),
+           "give one of kiln::Scale");
+  };
+  check("alpha", request.blend.alpha);
+  check("beta", request.blend.beta);
+}
+
 void check_epilogue(const Request& request, const Operation& operation) {
   if (!request.epilogue.empty() && !operation.has_epilogue()) refuse(request, "it takes no epilogue", "leave it out");
+  for (const EpilogueStage stage : request.epilogue) {
+    if (to_string(stage) == "?") {
+      refuse(request, fmt::format("there is no epilogue stage {}", static_cast<int>(stage)),
+             "known are: bias add relu clip");
+    }
+  }
   std::vector<EpilogueStage> stages = request.epilogue;
   std::sort(stages.begin(), stages.end());
   if (std::adjacent_find(stages.begin(), stages.end()) != stages.end()) {
@@ -174,6 +203,32 @@ bool holds(DTypes dtypes, DType dtype) {
   return false;
 }
 
+// What has to hold before anything can be said of a tensor that somebody filled in.
+void check_shape(const Request& request, const Operand& operand) {
+  const TensorSpec& spec = operand.spec;
+  const auto fail = [&](const std::string& what, const std::string& hint) {
+    refuse(request, fmt::format("{} {}", operand.name, what), hint);
+  };
+  if (to_string(spec.dtype) == "?") {
+    fail(fmt::format("has dtype {}, which there is not", static_cast<int>(spec.dtype)), "give one of kiln::DType");
+  }
+  if (dimension_letters(spec.rank()).empty()) {
+    fail(fmt::format("has {} dimensions", spec.rank()), "a tensor has 1 to 5");
+  }
+  if (spec.strides.size() != spec.extents.size()) {
+    fail(fmt::format("has {} strides for {} extents", spec.strides.size(), spec.extents.size()),
+         "give one stride a dimension");
+  }
+  for (int64_t extent : spec.extents) {
+    if (extent < 0) fail(fmt::format("has the negative extent {}", extent), "extents are 0 or more");
+  }
+  for (int64_t stride : spec.strides) {
+    if (stride < 0) fail(fmt::format("has the negative stride {}", stride), "strides are 0 or more elements");
+  }
+  (void)spec.elements();  // throws for sizes beyond what offsets can hold
+  (void)spec.span();
+}
+
 void check_operand(const Request& request, const std::string& name, const TensorSpec& spec, DTypes dtypes) {
   const auto fail = [&](const std::string& what, const std::string& hint) {
     refuse(request, fmt::format("{} {}", name, what), hint);
@@ -181,16 +236,10 @@ void check_operand(const Request& request, const std::string& name, const Tensor
   if (!holds(dtypes, spec.dtype)) {
     fail(fmt::format("is {}", to_string(spec.dtype)), fmt::format("it may be {}", names_of(dtypes)));
   }
-  if (spec.strides.size() != spec.extents.size()) fail("has not one stride per extent", "give one stride a dimension");
-  for (int64_t extent : spec.extents) {
-    if (extent < 0) fail(fmt::format("has the negative extent {}", extent), "extents are 0 or more");
-  }
-  for (int64_t stride : spec.strides) {
-    if (stride < 0) fail(fmt::format("has the negative stride {}", stride), "strides are 0 or more elements");
-  }
   const bool power_of_two = spec.alignment > 0 && (spec.alignment & (spec.alignment - 1)) == 0;
   if (!power_of_two || spec.alignment < size_of(spec.dtype)) {
-    fail(fmt::format("has alignment {}", spec.alignment), "alignment is a power of two of at least an element's bytes");
+    fail(fmt::format("has alignment {}", spec.alignment),
+         fmt::format("place it at a multiple of {} bytes, the size of an element", size_of(spec.dtype)));
   }
   (void)spec.elements();  // throws for sizes beyond what offsets can hold
   (void)spec.span();
@@ -307,6 +356,10 @@ Request finished(Request request) {
   const Operation& definition = operation(request.operation);
   check_names(request, definition);
   check_epilogue(request, definition);
+  check_blend(request);
+  for (const Operand& operand : request.operands) {
+    if (!operand.spec.extents.empty()) check_shape(request, operand);  // those without are completed
+  }
   round_batch_to_bucket(request, definition);
   for (Operand& operand : request.operands) operand.spec.canonicalise();
   complete_attributes(request, definition);

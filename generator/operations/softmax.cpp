@@ -11,6 +11,16 @@ using Ints = std::vector<int64_t>;
 
 }  // namespace
 
+std::string_view word_of(SoftmaxMode mode) {
+  switch (mode) {
+    case SoftmaxMode::accurate:
+      return "accurate";
+    case SoftmaxMode::log:
+      return "log";
+  }
+  return "?";
+}
+
 const std::vector<AttributeDefinition>& SoftmaxOperation::attributes() const {
   static const std::vector<AttributeDefinition> definitions = {
       {"axis", Ints{1}, Printing::always, {}, "the axis that is normalised; negative counts from the end"},
@@ -23,7 +33,7 @@ void SoftmaxOperation::complete_attributes(Request& request) const {
   expand(request, "axis", 1, 1);
   const TensorSpec* first = request.find(operands().front().name);
   const int64_t axis = request.ints("axis").front();
-  if (first != nullptr && axis < 0) set_ints(request, "axis", {axis + first->rank()});
+  if (first != nullptr && axis < 0 && axis >= -first->rank()) set_ints(request, "axis", {axis + first->rank()});
 }
 
 std::optional<TensorSpec> SoftmaxOperation::implied_operand(const Request& request, std::string_view operand) const {
@@ -38,7 +48,8 @@ void SoftmaxOperation::validate(const Request& request) const {
   const int64_t axis = request.ints("axis").front();
   if (first.rank() < 1 || first.rank() > 5) refuse(request, fmt::format("{} must have 1 to 5 dimensions", name), "");
   if (axis < 0 || axis >= first.rank()) {
-    refuse(request, fmt::format("axis {} is outside the {} dimensions of {}", axis, first.rank(), name), "");
+    refuse(request, fmt::format("axis {} is outside the {} dimensions of {}", axis, first.rank(), name),
+           fmt::format("give 0 to {}, or -1 for the last", first.rank() - 1));
   }
   if (request.dynamic_batch && axis == 0) {
     refuse(request, "the batch cannot be dynamic along the axis that is normalised", "fix the batch");

@@ -49,8 +49,7 @@ Request SoftmaxBackward::request() const {
   request.operands = {{"y", y}};
   if (!dy.extents.empty()) request.operands.push_back({"dy", dy});
   if (!dx.extents.empty()) request.operands.push_back({"dx", dx});
-  request.attributes = {{"axis", std::vector<int64_t>{axis}},
-                        {"mode", std::string(mode == SoftmaxMode::log ? "log" : "accurate")}};
+  request.attributes = {{"axis", std::vector<int64_t>{axis}}, {"mode", std::string(word_of(mode))}};
   request.blend = blend;
   request.dynamic_batch = dynamic_batch;
   return finished(std::move(request));

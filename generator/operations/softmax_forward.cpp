@@ -49,7 +49,7 @@ Request SoftmaxForward::request() const {
   request.operation = "softmax_forward";
   request.operands = {{"x", x}};
   if (!y.extents.empty()) request.operands.push_back({"y", y});
-  request.attributes = {{"axis", Ints{axis}}, {"mode", std::string(mode == SoftmaxMode::log ? "log" : "accurate")}};
+  request.attributes = {{"axis", Ints{axis}}, {"mode", std::string(word_of(mode))}};
   request.blend = blend;
   request.dynamic_batch = dynamic_batch;
   return finished(std::move(request));

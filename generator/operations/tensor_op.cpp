@@ -32,6 +32,13 @@ constexpr std::array<Mode, 20> modes = {
 
 constexpr std::array<const char*, 3> input_names = {"a", "b", "c"};
 
+const Mode& entry_of(TensorOpMode mode) {
+  const auto index = static_cast<size_t>(mode);
+  if (index < modes.size()) return modes[index];
+  throw Error(ErrorCode::invalid_argument, fmt::format("tensor_op: there is no mode {}", static_cast<int>(mode)),
+              "give one of TensorOpMode");
+}
+
 TensorOpMode mode_of(const Request& request) {
   for (const Mode& mode : modes) {
     if (mode.name == request.word("mode")) return mode.mode;
@@ -123,7 +130,7 @@ const Operation& tensor_op_operation() {
 }
 
 std::string_view to_string(TensorOpMode mode) {
-  return modes.at(static_cast<size_t>(mode)).name;
+  return entry_of(mode).name;
 }
 
 const std::vector<TensorOpMode>& tensor_op_modes() {
@@ -136,7 +143,7 @@ const std::vector<TensorOpMode>& tensor_op_modes() {
 }
 
 int inputs_of(TensorOpMode mode) {
-  return modes.at(static_cast<size_t>(mode)).inputs;
+  return entry_of(mode).inputs;
 }
 
 TensorOp TensorOp::of(const Request& request) {

@@ -119,7 +119,8 @@ class Context {
   ///
   /// Choice: measured on this device; measured on the same architecture; predicted in a pack; in a bundle; estimate().
   /// A stored choice that no longer fits (edited algorithm, illegal point, does not compile here) is passed over.
-  /// Throws Error(unsupported) if nothing serves the request, Error(compile_failed) if nothing that does compiles,
+  /// A request made by hand is completed as by parsing. Throws Error(invalid_argument) for one that makes no sense,
+  /// Error(unsupported) if nothing serves the request, Error(compile_failed) if nothing that does compiles,
   /// Error(missing_library) if it is in no bundle and there is no NVRTC.
   Plan plan(const Request& request);
 

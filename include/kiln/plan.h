@@ -59,10 +59,10 @@ class Plan {
   /// Enqueues the layer on `stream` and returns. No allocation, no lookup, no lock: fit for loops and CUDA graphs.
   ///
   /// `operands`: the addresses of request().operands, in their order (x, w, y, then bias and residual where the
-  /// epilogue has them, or the tensors of user code by name). y must not overlap another operand, except that the
-  /// residual may be y itself. Throws Error(invalid_argument), nothing enqueued: a wrong number of operands, a null or
-  /// insufficiently aligned address, a missing or unaligned workspace, a value outside its class, a batch outside the
-  /// bucket. Throws Error(driver_error) if the driver refuses the launch. Thread-safe.
+  /// epilogue has them, or user code's tensors by name). An output must share no element with another operand but where
+  /// the operation's call allows it; the call checks that, run() does not. Throws Error(invalid_argument), nothing
+  /// enqueued: a wrong number of operands, a null or misaligned address or workspace, an empty range to clip to, a
+  /// value outside its class, a batch outside the bucket; Error(driver_error) if the launch is refused. Thread-safe.
   void run(Stream stream, std::initializer_list<Address> operands, void* workspace = nullptr,
            const RunValues& values = {}) const {
     run(stream, std::span<const Address>(operands.begin(), operands.size()), workspace, values);

@@ -37,12 +37,14 @@ class Tensor {
 
   /// `data`: device address of the first element. The pointer is const because a Tensor does not say whether it is read
   /// or written: the operation does (outputs are called y).
-  /// Throws Error(invalid_argument) if `layout` does not name the dimensions of that many extents.
+  /// Throws Error(invalid_argument): no such dtype, not 1 to 5 extents, a negative one, more than 2^58 elements, a
+  /// layout that does not name the dimensions of that many extents.
   Tensor(const void* data, DType dtype, std::span<const int64_t> extents, Layout layout);
   Tensor(const void* data, DType dtype, std::initializer_list<int64_t> extents, Layout layout)
       : Tensor(data, dtype, std::span(extents.begin(), extents.size()), layout) {}
 
-  /// Strides in elements, in the order of the extents: sub-regions and any other arrangement.
+  /// Strides in elements, in the order of the extents: sub-regions and any other arrangement. Throws as above, and for
+  /// another number of strides and negative ones.
   Tensor(const void* data, DType dtype, std::span<const int64_t> extents, std::span<const int64_t> strides);
   Tensor(const void* data, DType dtype, std::initializer_list<int64_t> extents, std::initializer_list<int64_t> strides)
       : Tensor(data, dtype, std::span(extents.begin(), extents.size()), std::span(strides.begin(), strides.size())) {}

@@ -205,6 +205,19 @@ TEST(Database, QuarantineHoldsForExactlyTheSameSourceDeviceAndVersions) {
   EXPECT_THAT(db.quarantine(), ElementsAre(entry));
 }
 
+TEST(Database, QuarantineEndsForThatEntryAlone) {
+  Database db = Database::in_memory();
+  const Quarantine entry = {"digest", h200().id, "13000", "13.0", "crashed in two fresh processes", 5};
+  Quarantine newer = entry;
+  newer.driver_version = "13001";
+  db.add_quarantine(entry);
+  db.add_quarantine(newer);
+  db.end_quarantine(entry);
+  EXPECT_THAT(db.quarantine(), ElementsAre(newer));
+  db.end_quarantine(entry);
+  EXPECT_THAT(db.quarantine(), ElementsAre(newer));
+}
+
 TEST(Database, MergingShardsGivesTheSameInAnyOrderAndTwice) {
   std::mt19937_64 random(7);
   const std::vector<DeviceEntry> devices = {h200(), h100(), emulated()};

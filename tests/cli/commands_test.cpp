@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "kiln/cache/database.h"
 #include "program.h"
 
 namespace kiln::cli {
@@ -227,6 +228,29 @@ TEST_F(ProgramTest, CacheStatsCountsAndPruneTakesOut) {
   const Outcome nothing = kiln({"cache", "prune", "--db", path("a.db")});
   EXPECT_EQ(nothing.exit_code, 2);
   EXPECT_THAT(nothing.err, HasSubstr("--stale"));
+}
+
+TEST_F(ProgramTest, CacheQuarantineListsAndClears) {
+  cache::Database database = cache::Database::open(path("q.db"));
+  database.add_quarantine({"abc1", "device a", "13000", "13.0", "hung twice", 5});
+  database.add_quarantine({"abc2", "device b", "13000", "13.0", "crashed twice", 6});
+  database.add_quarantine({"def", "device a", "13000", "13.0", "crashed twice", 7});
+  const auto quarantine = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"cache", "quarantine", "--db", path("q.db")});
+    return kiln(arguments);
+  };
+  const Outcome all = quarantine({});
+  EXPECT_EQ(all.exit_code, 0) << all.err;
+  EXPECT_THAT(all.out, HasSubstr("hung twice"));
+  EXPECT_THAT(all.out, HasSubstr("in quarantine: 3"));
+  EXPECT_THAT(quarantine({"abc"}).out, HasSubstr("in quarantine: 2"));
+  EXPECT_THAT(quarantine({"abc", "--of-device", "device b", "--clear"}).out, HasSubstr("may run again: 1"));
+  EXPECT_THAT(quarantine({}).out, HasSubstr("in quarantine: 2"));
+  const Outcome unknown = quarantine({"abd", "--clear"});
+  EXPECT_NE(unknown.exit_code, 0);
+  EXPECT_THAT(unknown.err, HasSubstr("no source in quarantine is of that digest"));
+  EXPECT_THAT(quarantine({"--clear"}).out, HasSubstr("may run again: 2"));
+  EXPECT_THAT(quarantine({}).out, HasSubstr("in quarantine: 0"));
 }
 
 TEST_F(ProgramTest, TheConvolutionExampleAgreesWithItsOwnLoop) {

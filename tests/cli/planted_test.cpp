@@ -1,4 +1,5 @@
 // Commands that check must be seen to fail: a template with a planted bug, through the whole program.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -37,6 +38,16 @@ class PlantedBug : public ProgramTest {
     plant("lib/softmax.cuh", "return quick_exp(element - maximum) * term;",
           "return quick_exp(element - maximum) * term * 1.001f;");
   }
+  // Of softmax_warp.
+  void plant_crash() {
+    write_template(
+        "softmax/softmax_warp.cu",
+        "#include \"lib/user_code.cuh\"\n"
+        "extern \"C\" __global__ void softmax_warp(const TX* x, TY* y, float alpha, float beta, UserArguments user,\n"
+        "                                        long long n) {\n"
+        "  y[1ll << 40] = x[0];\n"
+        "}\n");
+  }
 };
 
 TEST_F(PlantedBug, VerifyNamesEveryVariantThatIsWrong) {
@@ -50,13 +61,7 @@ TEST_F(PlantedBug, VerifyNamesEveryVariantThatIsWrong) {
 }
 
 TEST_F(PlantedBug, VerifyReportsAVariantThatCrashesAndGoesOn) {
-  write_template(
-      "softmax/softmax_warp.cu",
-      "#include \"lib/user_code.cuh\"\n"
-      "extern \"C\" __global__ void softmax_warp(const TX* x, TY* y, float alpha, float beta, UserArguments user,\n"
-      "                                        long long n) {\n"
-      "  y[1ll << 40] = x[0];\n"
-      "}\n");
+  plant_crash();
   const Outcome outcome = kiln({"verify", softmax});
   EXPECT_EQ(outcome.exit_code, 1) << outcome.out << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("WRONG softmax_warp"));
@@ -88,6 +93,24 @@ TEST_F(PlantedBug, TuneStoresNoWrongWinnerAndSaysWhatWasWrong) {
   EXPECT_TRUE(layer["best"].is_null());
   ASSERT_EQ(layer["trials"].size(), 2u);
   for (const auto& trial : layer["trials"]) EXPECT_EQ(trial["outcome"], "wrong_result");
+}
+
+TEST_F(PlantedBug, WhatCrashedIsTriedAgainOnceItIsLetOutOfQuarantine) {
+  plant_crash();
+  const std::vector<std::string> arguments = {"tune", softmax, "--candidates", "6", "--quiet", "--db", path("t.db")};
+  const auto tune = [&] { return kiln(arguments).out; };
+  EXPECT_THAT(tune(), HasSubstr("6 candidates tried, 0 of them known from before"));
+  EXPECT_THAT(tune(), HasSubstr("6 candidates tried, 6 of them known from before"));
+  std::vector<std::string> as_json = arguments;
+  as_json.emplace_back("--json");
+  int crashed = 0;
+  const auto report = nlohmann::json::parse(kiln(as_json).out);
+  for (const auto& trial : report["layers"][0]["trials"]) crashed += trial["outcome"] == "crashed" ? 1 : 0;
+  ASSERT_GT(crashed, 0);
+  const Outcome cleared = kiln({"cache", "quarantine", "--clear", "--db", path("t.db")});
+  EXPECT_THAT(cleared.out, HasSubstr("may run again: ")) << cleared.err;
+  EXPECT_THAT(tune(), HasSubstr(fmt::format("6 candidates tried, {} of them known from before", 6 - crashed)))
+      << "those that were let go, and no others, run again";
 }
 
 TEST_F(PlantedBug, TuneSaysWhatDidNotCompileAndServesTheLayerWithTheRest) {

@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(SoftmaxForward, BadRequest,
                          testing::Values(Bad{"softmax_forward x=f32:2x3 axis=2", "axis 2 is outside"},
-                                         Bad{"softmax_forward x=f32:2x3 axis=-3", "axis -1 is outside"},
+                                         Bad{"softmax_forward x=f32:2x3 axis=-3", "axis -3 is outside"},
                                          Bad{"softmax_forward x=f32:2x3 y=f32:2x4", "y has extents 2x4, expected 2x3"},
                                          Bad{"softmax_forward x=f32:2x3 axis=0 n=?", "cannot be dynamic"}));
 

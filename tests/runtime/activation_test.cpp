@@ -15,7 +15,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::FloatNear;
-using testing::HasSubstr;
 using testing::Pointwise;
 
 class ActivationCalls : public DeviceTest {
@@ -129,39 +128,6 @@ TEST_F(ActivationCalls, TakeAnyBatchOfABucket) {
     std::fill(expected.begin() + 2 * n, expected.end(), -9.0F);
     EXPECT_EQ(download<float>(y.data(), 8), expected) << n;
   }
-}
-
-TEST_F(ActivationCalls, RefuseWhatMakesNoSense) {
-  const auto* base = static_cast<const std::byte*>(upload(std::vector<std::byte>(4096)));
-  const auto at = [&](size_t offset, std::initializer_list<int64_t> extents, DType dtype = f32) {
-    return Tensor(base + offset, dtype, extents, contiguous);
-  };
-  const Tensor x = at(0, {4, 5}), dy = at(256, {4, 5}), y = at(512, {4, 5});
-  const auto forward = [&](const Tensor& from, const Tensor& to, const ActivationOptions& options = {}) {
-    return refusal_of([&] { activation_forward(context_, from, to, options); });
-  };
-  EXPECT_THAT(forward(Tensor(nullptr, f32, {4, 5}, nc), y), HasSubstr("x is a null pointer"));
-  EXPECT_THAT(forward(x, Tensor(nullptr, f32, {4, 5}, nc)), HasSubstr("y is a null pointer"));
-  EXPECT_THAT(forward(x, at(512, {5, 4})), HasSubstr("y has extents 5x4, expected 4x5"));
-  EXPECT_THAT(forward(x, at(4, {4, 5})), HasSubstr("the memory of y and x overlaps"));
-  EXPECT_THAT(forward(x, Tensor(base, f32, {4, 5}, {1, 4})), HasSubstr("the memory of y and x overlaps"));
-  EXPECT_THAT(forward(at(0, {4, 5}, i8), y), HasSubstr("x is i8"));
-  EXPECT_THAT(forward(x, Tensor(base + 512, f32, {4, 5}, {1, 1})), HasSubstr("share memory"));
-  EXPECT_THAT(forward(x, y, {.epilogue = relu}), HasSubstr("takes no epilogue of stages"));
-
-  const auto backward = [&](const Tensor& from, const Tensor& by, const Tensor& to,
-                            const ActivationOptions& options = {}) {
-    return refusal_of([&] { activation_backward(context_, from, by, to, options); });
-  };
-  EXPECT_THAT(backward(at(0, {4, 4}), dy, y), HasSubstr("x has extents 4x4, expected 4x5"));
-  EXPECT_THAT(backward(x, dy, at(512, {4, 4})), HasSubstr("dx has extents 4x4, expected 4x5"));
-  EXPECT_THAT(backward(x, dy, at(260, {4, 5})), HasSubstr("the memory of dx and dy overlaps"));
-  EXPECT_THAT(backward(x, dy, at(4, {4, 5})), HasSubstr("the memory of dx and x overlaps"));
-  EXPECT_THAT(backward(x, dy, y, {.epilogue = relu}), HasSubstr("it takes no epilogue"));
-  EXPECT_THAT(backward(x, dy, y, {.epilogue = expression("acc")}), HasSubstr("it takes no epilogue"));
-  EXPECT_THAT(refusal_of([&] { activation_backward_from_y(context_, x, dy, y, {.mode = ActivationMode::gelu}); }),
-              HasSubstr("the derivative of gelu cannot be told from y"));
-  EXPECT_EQ(download(base, 4096), std::vector<std::byte>(4096)) << "something ran";
 }
 
 }  // namespace

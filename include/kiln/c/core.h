@@ -293,10 +293,10 @@ static inline kiln_run_values kiln_run_values_default(void) {
 /* Enqueues the layer on `stream` and returns. No allocation, no lookup, no lock.
  *
  * `operands`: the device addresses of the request's operands, in its order (x, w, y, then bias and residual where the
- * epilogue has them, or the tensors of user code by name). y must not overlap another operand, except that the residual
- * may be y itself. `workspace` may be NULL if the plan needs none, `values` may be NULL. KILN_INVALID_ARGUMENT, nothing
- * enqueued: a wrong number of operands, a null or insufficiently aligned address, a missing workspace, a value outside
- * its class, a batch outside the bucket. KILN_DRIVER_ERROR if the driver refuses the launch. */
+ * epilogue has them, or the tensors of user code by name). An output must share no element with another operand but
+ * where the operation's call allows it, which only that call checks. `workspace` may be NULL if the plan needs none,
+ * `values` may be NULL. KILN_INVALID_ARGUMENT, nothing enqueued: a wrong number of operands, a null or misaligned
+ * address or workspace, a value outside its class, a batch outside the bucket. KILN_DRIVER_ERROR: a launch refused. */
 KILN_API kiln_status kiln_plan_run(const kiln_plan* plan, kiln_stream stream, const void* const* operands,
                                    size_t operand_count, void* workspace, const kiln_run_values* values);
 

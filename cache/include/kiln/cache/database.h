@@ -193,6 +193,8 @@ class Database {
   std::optional<Quarantine> find_quarantine(std::string_view source_digest, std::string_view device,
                                             std::string_view driver_version, std::string_view nvrtc_version) const;
   std::vector<Quarantine> quarantine() const;
+  /// Lets the source of `entry` run again on its device with its driver and NVRTC; nothing if it is not in quarantine.
+  Kept end_quarantine(const Quarantine& entry);
 
   /// In place of an earlier one of the device. Stays with this database: neither packs nor merges carry it.
   Kept put_calibration(const DeviceCalibration& calibration);

@@ -34,6 +34,8 @@ std::optional<Outcome> parse_outcome(std::string_view text);
 bool has_time(Outcome outcome);
 /// Whether repeating the trial with the same versions would tell nothing new.
 bool is_conclusive(Outcome outcome);
+/// Whether it puts the source into quarantine: it crashed or hung.
+bool is_suspect(Outcome outcome);
 
 struct Trial {
   std::string request;  ///< The request's key.

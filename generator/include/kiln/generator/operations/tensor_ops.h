@@ -60,7 +60,7 @@ enum class TensorOpMode {
   select,       ///< b where a is not 0 (NaN is not), else c
 };
 
-/// The name in requests.
+/// The name in requests. Throws Error(invalid_argument) for a value that is no mode, as inputs_of().
 std::string_view to_string(TensorOpMode mode);
 /// Every mode, in the order above.
 const std::vector<TensorOpMode>& tensor_op_modes();

@@ -1,0 +1,195 @@
+// Every function that kiln.h declares, with everything that can be wrong with one of its arguments alone. What depends
+// on several of them stands in arguments_test.cpp and operation_arguments_test.cpp.
+#include "argument_rows.h"
+#include "declarations.h"
+#include "fixture.h"
+
+namespace kiln::capi {
+namespace {
+
+using Names = std::set<std::string>;
+
+// For each function its bad rows, and a good call that differs from each of them in one argument.
+class EveryFunction : public CApi {
+ protected:
+  struct Entry {
+    std::vector<Case> rows;
+    std::function<kiln_status()> good;
+  };
+
+  EveryFunction() {
+    add_contexts();
+    add_memory();
+    add_epilogues();
+    add_convolution_pooling_and_softmax();
+    add_activations();
+    add_tensor_functions();
+    add_plans();
+  }
+
+  ~EveryFunction() override {
+    for (char* text : {json_, key_}) kiln_string_destroy(text);
+    for (kiln_epilogue* epilogue : {made_epilogue_, stages_, code_}) kiln_epilogue_destroy(epilogue);
+    for (kiln_plan* plan : {made_plan_, plan_}) kiln_plan_destroy(plan);
+    for (kiln_memory* memory : {made_memory_, memory_}) kiln_memory_destroy(memory);
+    kiln_context_destroy(made_context_);
+  }
+
+  template <class... Arguments>
+  void add(const std::string& name, kiln_status (*function)(Arguments...), Names optional,
+           std::type_identity_t<Arguments>... good) {
+    ASSERT_TRUE(declared_.contains(name)) << name << " stands in no public header";
+    const ArgumentRows<Arguments...> rows(name, function, declared_.at(name), std::move(optional), good...);
+    table_[name] = {rows.rows(), [function, good...] { return function(good...); }};
+  }
+
+  // Of an operation that is another one in disguise: under which names messages about their memory speak of tensors.
+  void messages_call(const std::string& function, const std::map<std::string, std::string>& names) {
+    for (Case& row : table_[function].rows) {
+      const size_t end = row.message.find(' ');
+      if (names.contains(row.message.substr(0, end))) row.message.replace(0, end, names.at(row.message.substr(0, end)));
+    }
+  }
+
+  void add_contexts() {
+    add("kiln_context_create", kiln_context_create, {"options"}, &context_options_, &made_context_);
+    add("kiln_context_get_info", kiln_context_get_info, {}, context_, &context_info_);
+    add("kiln_context_prepare", kiln_context_prepare, {}, context_, request_);
+    add("kiln_context_wait_until_tuned", kiln_context_wait_until_tuned, {}, context_);
+    add("kiln_context_explain", kiln_context_explain, {}, context_, request_, &json_);
+    add("kiln_request_key", kiln_request_key, {}, request_, &key_);
+  }
+
+  void add_memory() {
+    EXPECT_EQ(kiln_memory_create(context_, sizeof host_, &memory_), KILN_OK);
+    add("kiln_tensor_packed", kiln_tensor_packed, {"data", "layout"}, &packed_, nullptr, KILN_F32, 2, x_.extents, "nc");
+    add("kiln_memory_create", kiln_memory_create, {}, context_, 4, &made_memory_);
+    add("kiln_memory_upload", kiln_memory_upload, {}, memory_, &host_, sizeof host_);
+    add("kiln_memory_download", kiln_memory_download, {}, memory_, &host_, sizeof host_);
+  }
+
+  void add_epilogues() {
+    EXPECT_EQ(kiln_epilogue_create(&stages_), KILN_OK);
+    EXPECT_EQ(kiln_epilogue_create(&code_), KILN_OK);
+    add("kiln_epilogue_create", kiln_epilogue_create, {}, &made_epilogue_);
+    add("kiln_epilogue_bias", kiln_epilogue_bias, {}, stages_, &values_);
+    add("kiln_epilogue_add", kiln_epilogue_add, {}, stages_, &x_);
+    add("kiln_epilogue_relu", kiln_epilogue_relu, {}, stages_);
+    add("kiln_epilogue_clip", kiln_epilogue_clip, {}, stages_, 0, 1);
+    add("kiln_epilogue_expression", kiln_epilogue_expression, {}, code_, "acc * t + s", &named_tensor_, 1,
+        &named_scalar_, 1);
+  }
+
+  void add_convolution_pooling_and_softmax() {
+    add("kiln_conv_forward", kiln_conv_forward, {"options", "stream"}, context_, &image_, &filter_, &image_result_,
+        &conv_options_, nullptr);
+    add("kiln_pool_forward", kiln_pool_forward, {"options", "stream"}, context_, &image_, &pooled_, &pool_options_,
+        nullptr);
+    add("kiln_pool_backward", kiln_pool_backward, {"options", "stream"}, context_, &pooled_gradient_, &image_,
+        &image_gradient_, &pool_options_, nullptr);
+    add("kiln_pool_forward_with_indices", kiln_pool_forward_with_indices, {"options", "stream"}, context_, &image_,
+        &pooled_, &indices_, &pool_options_, nullptr);
+    add("kiln_pool_backward_from_indices", kiln_pool_backward_from_indices, {"options", "stream"}, context_,
+        &pooled_gradient_, &indices_, &image_gradient_, &pool_options_, nullptr);
+    add("kiln_unpool_forward", kiln_unpool_forward, {"options", "stream"}, context_, &pooled_gradient_, &indices_,
+        &image_gradient_, &pool_options_, nullptr);
+    messages_call("kiln_unpool_forward", {{"x", "dy"}, {"y", "dx"}});  // it is the gradient
+    add("kiln_softmax_forward", kiln_softmax_forward, {"options", "stream"}, context_, &x_, &y_, &softmax_options_,
+        nullptr);
+    add("kiln_softmax_backward", kiln_softmax_backward, {"options", "stream"}, context_, &x_, &dy_, &y_,
+        &softmax_options_, nullptr);
+  }
+
+  void add_activations() {
+    const Names optional = {"options", "stream"};
+    add("kiln_activation_forward", kiln_activation_forward, optional, context_, &x_, &y_, &activation_options_,
+        nullptr);
+    add("kiln_activation_backward", kiln_activation_backward, optional, context_, &x_, &dy_, &y_, &activation_options_,
+        nullptr);
+    add("kiln_activation_backward_from_y", kiln_activation_backward_from_y, optional, context_, &x_, &dy_, &y_,
+        &activation_options_, nullptr);
+  }
+
+  void add_tensor_functions() {
+    add("kiln_tensor_transform", kiln_tensor_transform, {"options", "stream"}, context_, &x_, &y_, &transform_options_,
+        nullptr);
+    add("kiln_tensor_add", kiln_tensor_add, {"stream"}, context_, &x_, &y_, 1, 1, nullptr);
+    add("kiln_tensor_scale", kiln_tensor_scale, {"stream"}, context_, &y_, 2, nullptr);
+    messages_call("kiln_tensor_scale", {{"y", "x"}});  // it is kiln_tensor_transform() in place
+    add("kiln_tensor_set", kiln_tensor_set, {"stream"}, context_, &y_, 2, nullptr);
+    add("kiln_tensor_op", kiln_tensor_op, {"options", "stream"}, context_, KILN_TENSOR_SELECT, &x_, &dy_, &x_, &y_,
+        &op_options_, nullptr);
+  }
+
+  void add_plans() {
+    EXPECT_EQ(kiln_plan_create(context_, request_, &plan_), KILN_OK) << kiln_last_error();
+    add("kiln_plan_create", kiln_plan_create, {}, context_, request_, &made_plan_);
+    add("kiln_plan_get_info", kiln_plan_get_info, {}, plan_, &plan_info_);
+    add("kiln_plan_run", kiln_plan_run, {"stream", "workspace", "values"}, plan_, nullptr, operands_, 2, nullptr,
+        &run_values_);
+  }
+
+  const std::vector<float> untouched_ = std::vector<float>(256, 7.0f);
+  void* const result_ = upload(untouched_);
+  const kiln_tensor x_ = tensor(upload(wave(12)), {2, 6}), dy_ = tensor(upload(wave(12)), {2, 6}),
+                    y_ = tensor(result_, {2, 6}), values_ = tensor(upload(wave(6)), {6});
+  const kiln_tensor image_ = tensor(upload(wave(128)), {1, 2, 8, 8}), filter_ = tensor(upload(wave(36)), {2, 2, 3, 3}),
+                    image_result_ = tensor(result_, {1, 2, 6, 6}), image_gradient_ = tensor(result_, {1, 2, 8, 8}),
+                    pooled_ = tensor(result_, {1, 2, 1, 1}), pooled_gradient_ = tensor(upload(wave(2)), {1, 2, 1, 1});
+  const kiln_tensor indices_ =
+      with(tensor(upload(wave(2)), {1, 2, 1, 1}), [](auto& indices) { indices.dtype = KILN_I32; });
+  const kiln_named_tensor named_tensor_ = {"t", &values_};
+  const kiln_named_scalar named_scalar_ = {"s", 1, 0};
+  const char* const request_ = "softmax_forward x=f32:2x6";
+  const void* const operands_[2] = {x_.data, y_.data};
+  float host_ = 0;
+
+  const kiln_context_options context_options_ = options();
+  const kiln_conv_options conv_options_ = kiln_conv_options_default();
+  const kiln_pool_options pool_options_ = kiln_pool_options_default();
+  const kiln_softmax_options softmax_options_ = kiln_softmax_options_default();
+  const kiln_activation_options activation_options_ = kiln_activation_options_default(KILN_ACTIVATION_TANH);
+  const kiln_transform_options transform_options_ = kiln_transform_options_default();
+  const kiln_tensor_op_options op_options_ = kiln_tensor_op_options_default();
+  const kiln_run_values run_values_ = kiln_run_values_default();
+  kiln_context_info context_info_ = kiln_context_info_default();
+  kiln_plan_info plan_info_ = kiln_plan_info_default();
+
+  // Outputs, and what calls work on.
+  kiln_context* made_context_ = nullptr;
+  kiln_memory *made_memory_ = nullptr, *memory_ = nullptr;
+  kiln_epilogue *made_epilogue_ = nullptr, *stages_ = nullptr, *code_ = nullptr;
+  kiln_plan *made_plan_ = nullptr, *plan_ = nullptr;
+  kiln_tensor packed_ = {};
+  char *json_ = nullptr, *key_ = nullptr;
+
+  const Declarations declared_ = declared_functions();
+  std::map<std::string, Entry> table_;
+};
+
+TEST_F(EveryFunction, HasATable) {
+  Names declared, covered;
+  for (const auto& [name, arguments] : declared_) declared.insert(name);
+  for (const auto& [name, entry] : table_) covered.insert(name);
+  EXPECT_EQ(covered, declared) << "functions that kiln.h declares need rows here";
+}
+
+TEST_F(EveryFunction, RefusesWhatIsWrongWithAnArgumentAndRunsNothing) {
+  for (const auto& [name, entry] : table_) {
+    SCOPED_TRACE(name);
+    expect_refused(entry.rows);
+  }
+  EXPECT_EQ(download(result_), untouched_);
+  for (const void* output :
+       {static_cast<void*>(made_context_), static_cast<void*>(made_memory_), static_cast<void*>(made_epilogue_),
+        static_cast<void*>(made_plan_), static_cast<void*>(json_), static_cast<void*>(key_)}) {
+    EXPECT_EQ(output, nullptr) << "outputs of a failed call stay as they were";
+  }
+  EXPECT_EQ(context_info_.device_id, nullptr);
+  EXPECT_EQ(plan_info_.request, nullptr);
+  EXPECT_EQ(packed_.rank, 0);
+  for (const auto& [name, entry] : table_) EXPECT_EQ(entry.good(), KILN_OK) << name << ": " << kiln_last_error();
+}
+
+}  // namespace
+}  // namespace kiln::capi

@@ -1,0 +1,198 @@
+// For every tensor of every operation call: everything that can be wrong with that one tensor. Options stand in
+// bad_operations_test.cpp.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <regex>
+#include <set>
+
+#include "bad_arguments.h"
+#include "kiln/activation.h"
+#include "kiln/conv.h"
+#include "kiln/pool.h"
+#include "kiln/softmax.h"
+#include "kiln/tensor_ops.h"
+
+namespace kiln {
+namespace {
+
+struct Named {
+  std::string name;
+  Tensor tensor;
+};
+
+// A call that is right, by its tensors under the names that messages have for them. The last are its outputs.
+struct Call {
+  std::string operation;  ///< What messages begin with, where it is not the function's name.
+  std::vector<Named> tensors;
+  std::function<void(Context&, const std::vector<Named>&)> run;
+  size_t outputs = 1;
+};
+
+std::vector<int64_t> extents_of(const Tensor& tensor) {
+  std::vector<int64_t> extents;
+  for (int i = 0; i < tensor.rank(); ++i) extents.push_back(tensor.extent(i));
+  return extents;
+}
+
+Tensor like(const Tensor& tensor, const void* data, const std::vector<int64_t>& extents) {
+  return {data, tensor.dtype(), extents, contiguous};
+}
+
+const std::byte* address(const Tensor& tensor, ptrdiff_t bytes = 0) {
+  return static_cast<const std::byte*>(tensor.data()) + bytes;
+}
+
+// The functions of the public headers that enqueue an operation.
+std::set<std::string> declared_operations(const std::filesystem::path& headers) {
+  std::set<std::string> names;
+  const std::regex declaration("\nvoid (\\w+)\\(Context& context,");
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(headers)) {
+    if (!entry.is_regular_file()) continue;
+    std::ifstream stream(entry.path());
+    const std::string text(std::istreambuf_iterator<char>(stream), {});
+    for (std::sregex_iterator it(text.begin(), text.end(), declaration), end; it != end; ++it) names.insert((*it)[1]);
+  }
+  return names;
+}
+
+class BadOperands : public BadArguments {
+ protected:
+  // Tensors lie so far apart that one which is larger than it should be reaches no other.
+  Tensor slot(int i, std::initializer_list<int64_t> extents) const {
+    return at(static_cast<size_t>(i) * 16384, extents);
+  }
+
+  std::map<std::string, Call> calls() const;
+  static std::vector<Bad> rows(Context& context, const Call& call);
+};
+
+std::map<std::string, Call> BadOperands::calls() const {
+  using Tensors = std::vector<Named>;
+  const Tensor a = slot(0, {3, 5}), b = slot(1, {3, 5}), c = slot(2, {3, 5}), y = slot(3, {3, 5});
+  const Tensor image = slot(0, {1, 4, 8, 8}), quarter = slot(1, {1, 4, 4, 4});
+  const PoolOptions halves = {.window = {2, 2}, .stride = {2, 2}};
+  std::map<std::string, Call> calls;
+  calls["conv_forward"] = {
+      "", {{"x", image}, {"w", slot(1, {4, 4, 3, 3})}, {"y", slot(3, {1, 4, 6, 6})}}, [](Context& k, const Tensors& t) {
+        conv_forward(k, t[0].tensor, t[1].tensor, t[2].tensor);
+      }};
+  calls["pool_forward"] = {"", {{"x", image}, {"y", slot(3, {1, 4, 4, 4})}}, [=](Context& k, const Tensors& t) {
+                             pool_forward(k, t[0].tensor, t[1].tensor, halves);
+                           }};
+  calls["pool_backward"] = {
+      "", {{"dy", quarter}, {"x", image}, {"dx", slot(3, {1, 4, 8, 8})}}, [=](Context& k, const Tensors& t) {
+        pool_backward(k, t[0].tensor, t[1].tensor, t[2].tensor, halves);
+      }};
+  const Tensor indices = at(32768, {1, 4, 4, 4}, i32);
+  calls["pool_forward, indices too"] = {
+      "pool_forward",
+      {{"x", image}, {"y", slot(3, {1, 4, 4, 4})}, {"indices", indices}},
+      [=](Context& k, const Tensors& t) { pool_forward(k, t[0].tensor, t[1].tensor, t[2].tensor, halves); },
+      2};
+  const std::vector<Named> from_indices = {{"dy", quarter}, {"indices", indices}, {"dx", slot(3, {1, 4, 8, 8})}};
+  calls["pool_backward_from_indices"] = {"pool_backward", from_indices, [=](Context& k, const Tensors& t) {
+                                           pool_backward_from_indices(k, t[0].tensor, t[1].tensor, t[2].tensor, halves);
+                                         }};
+  calls["unpool_forward"] = {"pool_backward", from_indices, [=](Context& k, const Tensors& t) {
+                               unpool_forward(k, t[0].tensor, t[1].tensor, t[2].tensor, halves);
+                             }};
+  calls["softmax_forward"] = {
+      "", {{"x", a}, {"y", y}}, [](Context& k, const Tensors& t) { softmax_forward(k, t[0].tensor, t[1].tensor); }};
+  calls["softmax_backward"] = {"", {{"y", a}, {"dy", b}, {"dx", y}}, [](Context& k, const Tensors& t) {
+                                 softmax_backward(k, t[0].tensor, t[1].tensor, t[2].tensor);
+                               }};
+  calls["activation_forward"] = {
+      "", {{"x", a}, {"y", y}}, [](Context& k, const Tensors& t) { activation_forward(k, t[0].tensor, t[1].tensor); }};
+  calls["activation_backward"] = {"", {{"x", a}, {"dy", b}, {"dx", y}}, [](Context& k, const Tensors& t) {
+                                    activation_backward(k, t[0].tensor, t[1].tensor, t[2].tensor);
+                                  }};
+  calls["activation_backward_from_y"] = {
+      "activation_backward", {{"y", a}, {"dy", b}, {"dx", y}}, [](Context& k, const Tensors& t) {
+        activation_backward_from_y(k, t[0].tensor, t[1].tensor, t[2].tensor);
+      }};
+  calls["tensor_transform"] = {
+      "", {{"x", a}, {"y", y}}, [](Context& k, const Tensors& t) { tensor_transform(k, t[0].tensor, t[1].tensor); }};
+  calls["tensor_add"] = {"tensor_transform", {{"x", a}, {"y", y}}, [](Context& k, const Tensors& t) {
+                           tensor_add(k, t[0].tensor, t[1].tensor);
+                         }};
+  calls["tensor_scale"] = {
+      "tensor_transform", {{"x", y}}, [](Context& k, const Tensors& t) { tensor_scale(k, t[0].tensor, 2); }};
+  calls["tensor_set"] = {"", {{"y", y}}, [](Context& k, const Tensors& t) { tensor_set(k, t[0].tensor, 2); }};
+  calls["tensor_op"] = {"", {{"a", a}, {"b", b}, {"c", c}, {"y", y}}, [](Context& k, const Tensors& t) {
+                          tensor_op(k, TensorOpMode::select, t[0].tensor, t[1].tensor, t[2].tensor, t[3].tensor);
+                        }};
+  return calls;
+}
+
+// The call with each of its tensors spoilt in each way.
+std::vector<Bad> BadOperands::rows(Context& context, const Call& call) {
+  std::vector<Bad> rows;
+  for (size_t i = 0; i < call.tensors.size(); ++i) {
+    const std::string& name = call.tensors[i].name;
+    const Tensor& good = call.tensors[i].tensor;
+    const std::vector<int64_t> extents = extents_of(good);
+    const auto row = [&](const std::string& what, const Tensor& bad, const std::string& message) {
+      std::vector<Named> tensors = call.tensors;
+      tensors[i].tensor = bad;
+      rows.push_back({fmt::format("{} {}: {}", call.operation, name, what),
+                      [&context, &call, tensors] { call.run(context, tensors); },
+                      fmt::format("{}: {}", call.operation, message)});
+    };
+    row("null", like(good, nullptr, extents), name + " is a null pointer");
+    row("between elements", like(good, address(good, 2), extents), name + " has alignment 2");
+    if (!call.operation.starts_with("tensor_")) {  // which take any dtype
+      row("integers", Tensor(good.data(), i8, extents, contiguous), name + " is i8");
+    }
+    const bool fits_any = call.tensors.size() == 1;  // nothing that other extents could contradict
+    for (size_t d = 0; d < extents.size() && !fits_any; ++d) {
+      std::vector<int64_t> more = extents, none = extents;
+      more[d] = 2 * more[d] + 1;
+      none[d] = 0;
+      row(fmt::format("more along dimension {}", d), like(good, good.data(), more), "");
+      row(fmt::format("nothing along dimension {}", d), like(good, good.data(), none), "");
+    }
+    if (!fits_any) {
+      row("a dimension less", like(good, good.data(), {extents.begin(), extents.end() - 1}), "");
+      std::vector<int64_t> one_more = extents;
+      one_more.push_back(1);
+      row("a dimension more", like(good, good.data(), one_more), "");
+    }
+    if (i + call.outputs < call.tensors.size()) continue;
+    row("elements that share memory",
+        Tensor(good.data(), good.dtype(), extents, std::vector<int64_t>(extents.size(), 0)),
+        fmt::format("elements of output {} share memory", call.operation == "tensor_transform" ? "y" : name));
+    for (size_t j = 0; j < i; ++j) {
+      const Named& other = call.tensors[j];
+      row("over " + other.name, like(good, address(other.tensor, 4), extents),
+          fmt::format("the memory of {} and {} overlaps", name, other.name));
+    }
+  }
+  return rows;
+}
+
+TEST_F(BadOperands, OfEveryOperationAreRefusedBeforeAndAfterAGoodCall) {
+  Context context(options());
+  for (auto& [function, call] : calls()) {
+    SCOPED_TRACE(function);
+    Call named = call;
+    if (named.operation.empty()) named.operation = function;
+    const std::vector<Bad> table = rows(context, named);
+    expect_refused(table);
+    named.run(context, named.tensors);
+    expect_refused(table);  // a plan is there now
+  }
+}
+
+TEST_F(BadOperands, AreKnownOfEveryOperationThatTheHeadersDeclare) {
+  if (!std::filesystem::exists(KILN_PUBLIC_HEADERS)) GTEST_SKIP() << "these tests were carried here without headers";
+  std::set<std::string> covered;
+  for (const auto& [function, call] : calls()) covered.insert(function.substr(0, function.find(',')));
+  EXPECT_EQ(covered, declared_operations(KILN_PUBLIC_HEADERS)) << "each needs a call in calls()";
+}
+
+}  // namespace
+}  // namespace kiln

@@ -1,0 +1,309 @@
+// For every option of every operation call: what is wrong with it, and what the error says. What can be wrong with a
+// tensor alone stands in bad_operands_test.cpp.
+#include "bad_arguments.h"
+#include "kiln/activation.h"
+#include "kiln/conv.h"
+#include "kiln/pool.h"
+#include "kiln/softmax.h"
+#include "kiln/tensor_ops.h"
+
+namespace kiln {
+namespace {
+
+// Values that no mode has; the second differs from mode 0 in bits above the lowest byte alone.
+template <class Mode>
+constexpr std::array<Mode, 3> no_modes = {static_cast<Mode>(99), static_cast<Mode>(256), static_cast<Mode>(-1)};
+
+TEST_F(BadArguments, OfConvForward) {
+  Context context(options());
+  const Tensor x = at(0, {1, 4, 8, 8}), w = at(4096, {4, 4, 3, 3}), y = at(8192, {1, 4, 6, 6});
+  const auto with = [&](const ConvOptions& options) {
+    return [&, options] { conv_forward(context, x, w, y, options); };
+  };
+  const auto call = [&](const Tensor& a, const Tensor& b, const Tensor& c) {
+    return [&context, a, b, c] { conv_forward(context, a, b, c); };
+  };
+  expect_refused({
+      {"w: other channels", call(x, at(4096, {4, 3, 3, 3}), y), "w has 3 channels per filter, expected 4"},
+      {"w: larger than the input", call(x, at(16384, {4, 4, 11, 11}), y), "the filter does not fit"},
+      {"x: no channels", call(at(0, {1, 0, 8, 8}), at(4096, {4, 0, 3, 3}), y), "the 0 channels of x"},
+      {"y: other extents", call(x, w, at(8192, {1, 4, 6, 5})), "y has extents 1x4x6x5, expected 1x4x6x6"},
+      {"y: another batch", call(x, w, at(8192, {2, 4, 6, 6})), "y has extents 2x4x6x6, expected 1x4x6x6"},
+      {"stride: 0", with({.stride = {0, 1}}), "the stride of h is 0"},
+      {"stride: negative", with({.stride = {1, -1}}), "the stride of w is -1"},
+      {"stride: huge", with({.stride = {huge, 1}}), "the stride of h is 1099511627776"},
+      {"dilation: 0", with({.dilation = {0, 1}}), "the dilation of h is 0"},
+      {"dilation: negative", with({.dilation = {1, -2}}), "the dilation of w is -2"},
+      {"dilation: huge", with({.dilation = {huge, 1}}), "the dilation of h is 1099511627776"},
+      {"pad: negative", with({.pad = {-1, 0}}), "the padding before of h is -1"},
+      {"pad: huge", with({.pad = {huge, 0}}), "it must lie between"},
+      {"groups: 0", with({.groups = 0}), "groups=0 does not divide the 4 channels of x"},
+      {"groups: negative", with({.groups = -2}), "groups=-2 does not divide the 4 channels of x"},
+      {"groups: no divisor", with({.groups = 3}), "groups=3 does not divide the 4 channels of x"},
+  });
+}
+
+TEST_F(BadArguments, OfEpiloguesOfConvForward) {
+  Context context(options());
+  const Tensor x = at(0, {1, 4, 8, 8}), w = at(4096, {4, 4, 3, 3}), y = at(8192, {1, 4, 6, 6});
+  const auto with = [&](const Epilogue& epilogue) {
+    return [&, epilogue] { conv_forward(context, x, w, y, {.epilogue = epilogue}); };
+  };
+  const Tensor no_bias(nullptr, f32, {4}, contiguous), no_residual(nullptr, f32, {1, 4, 6, 6}, nchw);
+  expect_refused({
+      {"bias: other extents", with(bias(at(32768, {5}))), "bias has extents 5, expected 4"},
+      {"bias: null", with(bias(no_bias)), "bias is a null pointer"},
+      {"bias: two dimensions", with(bias(at(32768, {1, 4}))), "bias has extents 1x4, expected 4"},
+      {"bias: between elements", with(bias(at(32770, {4}))), "bias has alignment 2"},
+      {"bias: integers", with(bias(at(32768, {4}, i32))), "bias is i32"},
+      {"bias: over y", with(bias(at(8192, {4}))), "the memory of y and bias overlaps"},
+      {"bias: no values", with(Epilogue(EpilogueStage::bias)), "the epilogue stage bias has no tensor"},
+      {"residual: other extents", with(add(at(32768, {1, 4, 6, 5}))), "residual has extents 1x4x6x5"},
+      {"residual: null", with(add(no_residual)), "residual is a null pointer"},
+      {"residual: a dimension less", with(add(at(32768, {1, 4, 6}))), "residual has extents 1x4x6"},
+      {"residual: between elements", with(add(at(32769, {1, 4, 6, 6}))), "residual has alignment 1"},
+      {"residual: y with another dtype", with(add(at(8192, {1, 4, 6, 6}, f16))), "of y and residual overlaps"},
+      {"residual: over a part of y", with(add(at(8196, {1, 4, 6, 6}))), "the memory of y and residual overlaps"},
+      {"residual: no values", with(Epilogue(EpilogueStage::add)), "the epilogue stage add has no tensor"},
+      {"a stage that there is not", with(Epilogue(static_cast<EpilogueStage>(99))), "there is no epilogue stage 99"},
+  });
+}
+
+TEST_F(BadArguments, OfUserCodeInEveryOperationThatTakesIt) {
+  Context context(options());
+  const Tensor x = at(0, {1, 4, 8, 8}), w = at(4096, {4, 4, 1, 1}), y = at(8192, {1, 4, 8, 8});
+  const Expression code("acc + t", {"t"});
+  const Tensor null(nullptr, f32, {1, 4, 8, 8}, nchw);
+  const auto table = [&](const std::string& name, const auto& call) {
+    const auto with = [&](const Tensor& t) { return [&, t] { call(expression(code, {{"t", t}})); }; };
+    expect_refused({
+        {name + ": a tensor of other extents", with(at(16384, {1, 4, 8, 7})), "t has other extents than y"},
+        {name + ": null", with(null), "t is a null pointer"},
+        {name + ": between elements", with(at(16386, {1, 4, 8, 8})), "t has alignment 2"},
+        {name + ": integers", with(at(16384, {1, 4, 8, 8}, i32)), "t is i32"},
+        {name + ": over y", with(at(8196, {1, 4, 8, 8})), "the memory of y and t overlaps"},
+    });
+  };
+  table("conv_forward", [&](const Epilogue& e) { conv_forward(context, x, w, y, {.epilogue = e}); });
+  table("pool_forward", [&](const Epilogue& e) { pool_forward(context, x, y, {.window = {1, 1}, .epilogue = e}); });
+  table("softmax_forward", [&](const Epilogue& e) { softmax_forward(context, x, y, {.epilogue = e}); });
+  table("activation_forward", [&](const Epilogue& e) { activation_forward(context, x, y, {.epilogue = e}); });
+}
+
+TEST_F(BadArguments, OfTheThirdAxis) {
+  Context context(options());
+  const Tensor x = at(0, {1, 2, 4, 4, 4}), w = at(4096, {2, 2, 2, 2, 2}), y = at(8192, {1, 2, 3, 3, 3});
+  const auto conv = [&](const DepthWindow& depth) {
+    return [&, depth] { conv_forward(context, x, w, y, {.depth = depth}); };
+  };
+  const auto pool = [&](const DepthWindow& depth) {
+    return [&, depth] { pool_forward(context, x, y, {.window = {2, 2}, .depth = depth}); };
+  };
+  const auto backward = [&](const DepthWindow& depth) {
+    return [&, depth] { pool_backward(context, y, x, at(16384, {1, 2, 4, 4, 4}), {.window = {2, 2}, .depth = depth}); };
+  };
+  expect_refused({
+      {"stride: 0", conv({.stride = 0}), "the stride of d is 0"},
+      {"dilation: negative", conv({.dilation = -1}), "the dilation of d is -1"},
+      {"pad: negative", conv({.pad_front = -1}), "is -1"},
+      {"pad: huge", conv({.pad_back = huge}), "it must lie between"},
+      {"window: 0", pool({.window = 0}), "the window of d is 0"},
+      {"window: larger than the input", pool({.window = 9}), "the window does not fit"},
+      {"stride: negative", pool({.window = 2, .stride = -3}), "the stride of d is -3"},
+      {"dilation: 0", pool({.window = 2, .dilation = 0}), "the dilation of d is 0"},
+      {"pad: negative", pool({.window = 2, .pad_back = -4}), "is -4"},
+      {"window: negative", backward({.window = -1}), "the window of d is -1"},
+      {"stride: 0", backward({.window = 2, .stride = 0}), "the stride of d is 0"},
+      {"pad: negative", backward({.window = 2, .pad_front = -4}), "is -4"},
+  });
+}
+
+// What both directions of pooling say of their windows; `call` takes options whose window and stride are 2.
+template <class Call>
+std::vector<Bad> window_rows(const Call& call) {
+  const Pair two = {2, 2};
+  std::vector<Bad> rows = {
+      {"window: negative", call({.window = {-2, 2}, .stride = two}), "the window of h is -2"},
+      {"window: half of it", call({.window = {0, 2}, .stride = two}), "the window of h is 0"},
+      {"window: larger than the input", call({.window = {9, 9}, .stride = two}), "the window does not fit"},
+      {"window: huge", call({.window = {huge, huge}, .stride = two}), "the window of h is 1099511627776"},
+      {"stride: 0", call({.window = two, .stride = {2, 0}}), "the stride of w is 0"},
+      {"stride: negative", call({.window = two, .stride = {-2, 2}}), "the stride of h is -2"},
+      {"dilation: 0", call({.window = two, .stride = two, .dilation = {0, 0}}), "the dilation of h is 0"},
+      {"pad: negative", call({.window = two, .pad = {0, -1}, .stride = two}), "the padding before of w is -1"},
+      {"pad: huge", call({.window = two, .pad = {0, huge}, .stride = two}), "it must lie between"},
+  };
+  for (const PoolMode mode : no_modes<PoolMode>) {
+    rows.push_back({"mode", call({.mode = mode, .window = two, .stride = two}), "mode=? is unknown"});
+  }
+  return rows;
+}
+
+TEST_F(BadArguments, OfPoolForward) {
+  Context context(options());
+  const Tensor x = at(0, {1, 4, 8, 8}), y = at(8192, {1, 4, 4, 4});
+  const auto with = [&](const PoolOptions& options) { return [&, options] { pool_forward(context, x, y, options); }; };
+  const PoolOptions halves = {.window = {2, 2}, .stride = {2, 2}};
+  pool_forward(context, x, y, halves);
+  expect_refused(window_rows(with));
+  expect_refused({
+      {"an epilogue of stages", with({.window = {2, 2}, .stride = {2, 2}, .epilogue = relu}), "no epilogue of stages"},
+      {"x: no channels",
+       [&] {
+         pool_forward(context, at(0, {1, 0, 8, 8}), at(8192, {1, 0, 4, 4}), halves);
+       },
+       "x has no channels"},
+      {"y: other channels",
+       [&] {
+         pool_forward(context, x, at(8192, {1, 3, 4, 4}), halves);
+       },
+       "y has extents 1x3x4x4, expected 1x4x4x4"},
+      {"y: other extents",
+       [&] {
+         pool_forward(context, x, at(8192, {1, 4, 4, 7}), halves);
+       },
+       "y has extent 7 along w, expected 4"},
+  });
+}
+
+TEST_F(BadArguments, OfPoolBackward) {
+  Context context(options());
+  const Tensor x = at(0, {1, 4, 8, 8}), dx = at(8192, {1, 4, 8, 8}), dy = at(4096, {1, 4, 4, 4});
+  const PoolOptions halves = {.window = {2, 2}, .stride = {2, 2}};
+  const auto with = [&](const PoolOptions& options) {
+    return [&, options] { pool_backward(context, dy, x, dx, options); };
+  };
+  const auto call = [&](const Tensor& a, const Tensor& b, const Tensor& c) {
+    return [&, a, b, c] { pool_backward(context, a, b, c, halves); };
+  };
+  pool_backward(context, dy, x, dx, halves);
+  expect_refused(window_rows(with));
+  expect_refused({
+      {"dx: two dimensions", call(dy, x, at(8192, {8, 8})), "dx has 2 dimensions"},
+      {"dy: other extents", call(at(4096, {1, 4, 4, 7}), x, dx), "dy has extent 7 along w, expected 4"},
+      {"dy: other channels", call(at(4096, {1, 3, 4, 4}), x, dx), "N and C are those of dx"},
+      {"x: other extents", call(dy, at(0, {1, 4, 8, 7}), dx), "x has extents 1x4x8x7, expected 1x4x8x8"},
+      {"an epilogue", with({.window = {2, 2}, .stride = {2, 2}, .epilogue = relu}), "it takes no epilogue"},
+      {"user code", with({.window = {2, 2}, .stride = {2, 2}, .epilogue = expression("acc")}), "takes no epilogue"},
+  });
+}
+
+TEST_F(BadArguments, OfSoftmaxForward) {
+  Context context(options());
+  const Tensor x = at(0, {4, 37}), y = at(8192, {4, 37});
+  const auto with = [&](const SoftmaxOptions& options) {
+    return [&, options] { softmax_forward(context, x, y, options); };
+  };
+  softmax_forward(context, x, y);
+  for (const SoftmaxMode mode : no_modes<SoftmaxMode>) {
+    expect_refused({{"mode", with({.mode = mode}), "mode=? is unknown"}});
+  }
+  expect_refused({
+      {"y: other extents",
+       [&] {
+         softmax_forward(context, x, at(8192, {4, 36}));
+       },
+       "y has extents 4x36, expected 4x37"},
+      {"axis: beyond the dimensions", with({.axis = 2}), "axis 2 is outside the 2 dimensions of x"},
+      {"axis: before the first", with({.axis = -3}), "axis -3 is outside the 2 dimensions of x"},
+      {"a dynamic batch along the axis", with({.axis = 0, .dynamic_batch = true}),
+       "the batch cannot be dynamic along the axis"},
+      {"an epilogue of stages", with({.epilogue = relu}), "no epilogue of stages"},
+  });
+}
+
+TEST_F(BadArguments, OfSoftmaxBackward) {
+  Context context(options());
+  const Tensor y = at(0, {4, 37}), dy = at(8192, {4, 37}), dx = at(16384, {4, 37});
+  const auto with = [&](const SoftmaxOptions& options) {
+    return [&, options] { softmax_backward(context, y, dy, dx, options); };
+  };
+  softmax_backward(context, y, dy, dx);
+  for (const SoftmaxMode mode : no_modes<SoftmaxMode>) {
+    expect_refused({{"mode", with({.mode = mode}), "mode=? is unknown"}});
+  }
+  expect_refused({
+      {"dy: other extents",
+       [&] {
+         softmax_backward(context, y, at(8192, {4, 36}), dx);
+       },
+       "dy has extents 4x36, expected 4x37"},
+      {"dx: other extents",
+       [&] {
+         softmax_backward(context, y, dy, at(16384, {5, 37}));
+       },
+       "dx has extents 5x37, expected 4x37"},
+      {"axis: beyond the dimensions", with({.axis = 2}), "axis 2 is outside the 2 dimensions of y"},
+      {"axis: before the first", with({.axis = -3}), "axis -3 is outside the 2 dimensions of y"},
+      {"an epilogue", with({.epilogue = relu}), "it takes no epilogue"},
+      {"user code", with({.epilogue = expression("acc")}), "it takes no epilogue"},
+      {"a dynamic batch along the axis", with({.axis = 0, .dynamic_batch = true}),
+       "the batch cannot be dynamic along the axis"},
+  });
+}
+
+TEST_F(BadArguments, OfActivations) {
+  Context context(options());
+  const Tensor x = at(0, {4, 5}), dy = at(4096, {4, 5}), y = at(8192, {4, 5});
+  const auto forward = [&](const ActivationOptions& options) {
+    return [&, options] { activation_forward(context, x, y, options); };
+  };
+  const auto backward = [&](const ActivationOptions& options) {
+    return [&, options] { activation_backward(context, x, dy, y, options); };
+  };
+  const auto from_y = [&](const ActivationOptions& options) {
+    return [&, options] { activation_backward_from_y(context, x, dy, y, options); };
+  };
+  constexpr auto identity = ActivationMode::identity;
+  forward({.mode = identity})(), backward({.mode = identity})(), from_y({.mode = identity})();
+  for (const ActivationMode mode : no_modes<ActivationMode>) {
+    expect_refused({{"forward: mode", forward({.mode = mode}), "mode=? is unknown"},
+                    {"backward: mode", backward({.mode = mode}), "mode=? is unknown"},
+                    {"backward from y: mode", from_y({.mode = mode}), "mode=? is unknown"}});
+  }
+  expect_refused({
+      {"forward: stages", forward({.epilogue = relu}), "takes no epilogue of stages"},
+      {"forward: y has other strides than x",
+       [&] {
+         activation_forward(context, x, Tensor(x.data(), f32, {4, 5}, {1, 4}));
+       },
+       "the memory of y and x overlaps"},
+      {"backward: stages", backward({.epilogue = relu}), "it takes no epilogue"},
+      {"backward: user code", backward({.epilogue = expression("acc")}), "it takes no epilogue"},
+      {"backward from y: stages", from_y({.epilogue = relu}), "it takes no epilogue"},
+      {"backward from y: user code", from_y({.epilogue = expression("acc")}), "it takes no epilogue"},
+      {"from y: a mode that cannot", from_y({.mode = ActivationMode::gelu}),
+       "the derivative of gelu cannot be told from y"},
+  });
+}
+
+TEST_F(BadArguments, OfTensorFunctions) {
+  Context context(options());
+  const Tensor x = at(0, {4, 5}), y = at(8192, {4, 5});
+  const auto transform = [&](const TransformOptions& options, const Tensor& to) {
+    return [&, options, to] { tensor_transform(context, x, to, options); };
+  };
+  const auto op = [&](TensorOpMode mode, const Tensor& b, const Tensor& to) {
+    return [&, mode, b, to] { tensor_op(context, mode, x, b, to); };
+  };
+  tensor_op(context, TensorOpMode::add, x, x, y);
+  for (const TensorOpMode mode : no_modes<TensorOpMode>) {
+    expect_refused({{"mode, 1 input", [&] { tensor_op(context, mode, x, y); }, "there is no mode"},
+                    {"mode, 2 inputs", op(mode, x, y), "there is no mode"},
+                    {"mode, 3 inputs", [&] { tensor_op(context, mode, x, x, x, y); }, "there is no mode"}});
+  }
+  expect_refused({
+      {"y: other extents", transform({}, at(8192, {4, 6})), "y has extents 4x6, expected 4x5"},
+      {"y: as many elements", transform({}, at(8192, {20})), "y has extents 20, expected 4x5"},
+      {"pad: not in y", transform({.pad_begin = {0, 1}}, y), "y has extents 4x5, expected 4x6"},
+      {"pad: negative", transform({.pad_begin = {0, -1}, .pad_end = {0, 1}}, y), "a pad is -1"},
+      {"pad: huge", transform({.pad_end = {huge}}, y), "a pad is 1099511627776"},
+      {"b: an extent that is neither", op(TensorOpMode::add, at(4096, {4, 2}), y), "b has extents 4x2, expected 4x5"},
+      {"b: another rank", op(TensorOpMode::add, at(4096, {5}), y), "b has extents 5, expected 4x5"},
+      {"mode: of one input", op(TensorOpMode::sqrt, x, y), "sqrt takes 1 inputs, 2 are given"},
+      {"mode: of three inputs", op(TensorOpMode::select, x, y), "select takes 3 inputs, 2 are given"},
+  });
+}
+
+}  // namespace
+}  // namespace kiln
