@@ -61,7 +61,8 @@ int DeviceChoice::ordinal() const {
 }
 
 std::unique_ptr<tuner::Laboratory> DeviceChoice::laboratory(const tuner::CheckOptions& check,
-                                                            const std::optional<store::StoreOptions>& kernels) const {
+                                                            const std::optional<store::StoreOptions>& kernels,
+                                                            std::optional<double> run_limit) const {
   const Environment environment = this->environment();
   tuner::WorkerPoolOptions pool;
   pool.worker = tuner::find_worker(environment.worker);
@@ -70,6 +71,7 @@ std::unique_ptr<tuner::Laboratory> DeviceChoice::laboratory(const tuner::CheckOp
   pool.kernels = kernels;
   pool.device = ordinal();
   pool.check = check;
+  if (run_limit) pool.run_limit = *run_limit;
   return tuner::make_worker_pool(std::move(pool));
 }
 

@@ -23,10 +23,12 @@ struct DeviceChoice {
   Environment environment() const;
   /// Throws Error(invalid_argument).
   int ordinal() const;
-  /// Worker processes on that device, which keep what they compile in `kernels`. Throws Error(missing_library,
-  /// driver_error) if there is no worker or device.
+  /// Worker processes on that device, which keep what they compile in `kernels` and take a check or sample of more than
+  /// `run_limit` seconds for hung (by default as WorkerPoolOptions). Throws Error(missing_library, driver_error) if
+  /// there is no worker or device.
   std::unique_ptr<tuner::Laboratory> laboratory(const tuner::CheckOptions& check = {},
-                                                const std::optional<store::StoreOptions>& kernels = {}) const;
+                                                const std::optional<store::StoreOptions>& kernels = {},
+                                                std::optional<double> run_limit = std::nullopt) const;
 };
 
 }  // namespace kiln::cli

@@ -23,6 +23,7 @@ struct VerifyOptions {
   Input input;
   DeviceChoice device;
   std::string sample;
+  double run_limit = 60;  // seconds
   uint64_t seed = 1;
   bool quiet = false;
 };
@@ -167,7 +168,7 @@ int verify(const VerifyOptions& options) {
   const Catalogue catalogue = catalogue_of(options.device.environment());
   tuner::CheckOptions how;
   how.seed = options.seed;
-  const std::unique_ptr<tuner::Laboratory> laboratory = options.device.laboratory(how);
+  const std::unique_ptr<tuner::Laboratory> laboratory = options.device.laboratory(how, {}, options.run_limit);
   Verification verification(*laboratory, catalogue, options.quiet);
   for (const tuner::Job& job : workload.jobs) verification.verify(job.request, size, options.seed);
   const Tally& tally = verification.tally();
@@ -185,6 +186,8 @@ void add_verify(CLI::App& app, int& exit_code) {
   options->device.add_to(*command);
   command->add_option("--sample", options->sample,
                       "variants per request: a number or all (default: one per algorithm)");
+  command->add_option("--run-limit", options->run_limit, "seconds after which a variant is taken for hung (60)")
+      ->check(CLI::PositiveNumber);
   command->add_option("--seed", options->seed, "of the inputs and of the sample")->check(CLI::NonNegativeNumber);
   command->add_flag("--quiet", options->quiet, "print only what is wrong, and the sum");
   command->footer("Example: kiln verify 'conv_forward x=f16:1x64x56x56 w=f16:64x64x3x3 pad=1' --sample 20");

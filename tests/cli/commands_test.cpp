@@ -59,6 +59,12 @@ TEST_F(ProgramTest, VerifyTakesASampleOfTheVariantsOrAll) {
   EXPECT_GE(std::stoi(all.out), 10) << all.out;
 }
 
+TEST_F(ProgramTest, VerifyTakesAVariantThatExceedsTheGivenLimitForHung) {
+  const Outcome outcome = kiln({"verify", "softmax_forward x=f32:512x4096", "--run-limit", "0.001"});
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.out << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("timed_out: the worker process exceeded the time limit of 0.001 s"));
+}
+
 TEST_F(ProgramTest, RunGoesOnAfterALayerThatDoesNotFitIntoMemory) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "the address sanitizer ends a process that asks for more memory than there is";
