@@ -8,35 +8,10 @@
 #include "kiln/pool.h"
 #include "kiln/softmax.h"
 #include "tensor.h"
+#include "window.h"
 
 namespace kiln::capi {
 namespace {
-
-// Values over the spatial dimensions of a tensor of `rank` dimensions under the names of the C++ API; `missing` for
-// dimensions that it does not have.
-struct Named {
-  int64_t d, h, w;
-};
-
-Named named(const int64_t* values, int rank, int64_t missing) {
-  if (rank == 3) return {missing, missing, values[0]};
-  if (rank == 5) return {values[0], values[1], values[2]};
-  return {missing, values[0], values[1]};
-}
-
-// Pads, strides and dilations of convolution and pooling, whose options have the same members.
-template <class Given, class Options>
-void set_window(const Given& given, int rank, Options& options) {
-  const Named begin = named(given.pad_begin, rank, 0), end = named(given.pad_end, rank, 0);
-  const Named stride = named(given.stride, rank, 1), dilation = named(given.dilation, rank, 1);
-  options.pad = {begin.h, begin.w, end.h, end.w};
-  options.stride = {stride.h, stride.w};
-  options.dilation = {dilation.h, dilation.w};
-  options.depth.pad_front = begin.d;
-  options.depth.pad_back = end.d;
-  options.depth.stride = stride.d;
-  options.depth.dilation = dilation.d;
-}
 
 PoolMode pool_mode_of(kiln_pool_mode mode, std::string_view function) {
   switch (mode) {

@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "kiln/generator/operation.h"
+#include "kiln/generator/operations/conv_backward_data.h"
+#include "kiln/generator/operations/conv_backward_filter.h"
 #include "kiln/generator/operations/conv_forward.h"
 #include "kiln/generator/operations/pool_backward.h"
 #include "kiln/generator/operations/pool_forward.h"
@@ -42,7 +44,8 @@ std::string steps_and_pads(const View& view) {
   return text;
 }
 
-std::string common(const Request& request, std::string_view operand = "x") {
+// Of an operand: dtype and memory order where they are not the usual ones.
+std::string common(const Request& request, std::string_view operand) {
   const TensorSpec& x = request.at(operand);
   std::string text;
   if (x.dtype != DType::f32) text += fmt::format(" {}", to_string(x.dtype));
@@ -51,18 +54,41 @@ std::string common(const Request& request, std::string_view operand = "x") {
   return text;
 }
 
+// Of the operand that comes first.
+std::string common(const Request& request) {
+  return common(request, request.operands.front().name);
+}
+
+// What the passes of a convolution have in common behind their extents.
+template <class View>
+std::string window_words(const View& view, const TensorSpec& w) {
+  const PerAxis window(w.extents.begin() + 2, w.extents.end());
+  std::string text = fmt::format(", {}", fmt::join(window, "x")) + steps_and_pads(view);
+  if (!all_are(view.dilation, 1)) text += fmt::format(", dilation {}", per_axis(view.dilation));
+  if (view.groups != 1) text += fmt::format(", groups {}", view.groups);
+  return text;
+}
+
 std::string of_conv(const Request& request) {
   const ConvForward conv = ConvForward::of(request);
-  const PerAxis window(conv.w.extents.begin() + 2, conv.w.extents.end());
   std::string text =
-      fmt::format("conv {}{} -> {}, {}", extents(conv.x), common(request), conv.k(), fmt::join(window, "x"));
-  text += steps_and_pads(conv);
-  if (!all_are(conv.dilation, 1)) text += fmt::format(", dilation {}", per_axis(conv.dilation));
-  if (conv.groups != 1) text += fmt::format(", groups {}", conv.groups);
+      fmt::format("conv {}{} -> {}", extents(conv.x), common(request), conv.k()) + window_words(conv, conv.w);
   std::vector<std::string_view> stages;
   for (EpilogueStage stage : conv.epilogue) stages.push_back(to_string(stage));
   if (!stages.empty()) text += fmt::format(", {}", fmt::join(stages, "+"));
   return text;
+}
+
+std::string of_conv_backward_data(const Request& request) {
+  const ConvBackwardData conv = ConvBackwardData::of(request);
+  return fmt::format("conv data gradient {}{} -> {}", extents(conv.dy), common(request), extents(conv.dx)) +
+         window_words(conv, conv.w);
+}
+
+std::string of_conv_backward_filter(const Request& request) {
+  const ConvBackwardFilter conv = ConvBackwardFilter::of(request);
+  return fmt::format("conv filter gradient {}{}, {}", extents(conv.x), common(request), extents(conv.dy)) +
+         window_words(conv, conv.dw);
 }
 
 std::string of_pool(const Request& request) {
@@ -76,7 +102,7 @@ std::string of_pool(const Request& request) {
 std::string of_pool_backward(const Request& request) {
   const PoolBackward pool = PoolBackward::of(request);
   const bool global = std::equal(pool.window.begin(), pool.window.end(), pool.dx.extents.begin() + 2);
-  return fmt::format("{} pool backward {}{}, {}", request.word("mode"), extents(pool.dx), common(request, "dx"),
+  return fmt::format("{} pool backward {}{}, {}", request.word("mode"), extents(pool.dx), common(request),
                      global ? "global" : per_axis(pool.window)) +
          steps_and_pads(pool);
 }
@@ -105,6 +131,12 @@ std::string summary(const Request& request) {
   std::string text;
   if (request.operation == "conv_forward")
     text = of_conv(request);
+  else if (request.operation == "conv_backward_data")
+    text = of_conv_backward_data(request);
+  else if (request.operation == "conv_backward_filter")
+    text = of_conv_backward_filter(request);
+  else if (request.operation == "conv_backward_bias")
+    text = fmt::format("conv bias gradient {}{}", extents(request.at("dy")), common(request));
   else if (request.operation == "pool_forward")
     text = of_pool(request);
   else if (request.operation == "pool_backward")

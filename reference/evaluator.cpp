@@ -21,14 +21,14 @@ void become_exact(Expected& result, double value) {
 }
 
 /// min(max(v, low), high) with NaN kept. Both steps move two numbers no further apart, so errors do not grow.
-void clamp(Expected& result, double low, double high) {
+void clamp(Expected& result, double low, double high, double largest) {
   if (std::isnan(result.value)) {
     return;
   }
   const double clamped = std::min(std::max(result.value, low), high);
   if (std::isinf(result.value) && std::isfinite(clamped)) {
     // Where f32 overflows to the other infinity, NaN comes here instead.
-    result.unspecified = result.unspecified || result.finite_magnitude > std::numeric_limits<float>::max();
+    result.unspecified = result.unspecified || result.finite_magnitude > largest;
     become_exact(result, clamped);
     return;
   }
@@ -42,10 +42,9 @@ void clamp(Expected& result, double low, double high) {
   }
 }
 
-void scale(Expected& result, double factor) {
+void scale(Expected& result, double factor, double largest) {
   result.value *= factor;
-  result.magnitude *= std::fabs(factor);
-  result.finite_magnitude *= std::fabs(factor);
+  scale_magnitudes(result, factor, largest);
   result.transcendental *= std::fabs(factor);
   result.quantum = std::clamp(result.quantum + quantum_of(factor), Expected::no_quantum, Expected::quantum_of_zero);
   result.roundings += 1;
@@ -94,6 +93,18 @@ void add_term(Expected& sum, double term) {
   }
   sum.quantum = std::min(sum.quantum, quantum_of(term));
   sum.roundings += 1;
+}
+
+double largest_sum(const Request& request) {
+  const bool in_f16 = request.arithmetic.fast && request.operands.front().spec.dtype == DType::f16;
+  return in_f16 ? from_f16(0x7bff) : std::numeric_limits<float>::max();
+}
+
+void scale_magnitudes(Expected& sum, double factor, double largest) {
+  for (double* magnitude : {&sum.magnitude, &sum.finite_magnitude}) {
+    const bool overflows = *magnitude > largest;
+    *magnitude = overflows ? std::numeric_limits<double>::infinity() : *magnitude * std::fabs(factor);
+  }
 }
 
 bool sums_are_exact(const Expected& sum, int digits) {
@@ -170,7 +181,7 @@ void Oracle::Evaluator::blend(Expected& result, std::span<const int64_t> coordin
   if (request_.blend.alpha == Scale::zero) {
     result = Expected{};  // What it scales is not even computed: NaN and infinity vanish too.
   } else if (request_.blend.alpha == Scale::any) {
-    scale(result, bindings_.alpha);
+    scale(result, bindings_.alpha, largest_sum(request_));
   }
   if (before_) {
     const double beta = request_.blend.beta == Scale::one ? 1.0 : bindings_.beta;
@@ -187,9 +198,9 @@ void Oracle::Evaluator::apply(EpilogueStage stage, Expected& result, std::span<c
     case EpilogueStage::add:
       return add_term(result, (*residual_)[coordinate]);
     case EpilogueStage::relu:
-      return clamp(result, 0, infinity);
+      return clamp(result, 0, infinity, largest_sum(request_));
     case EpilogueStage::clip:
-      return clamp(result, bindings_.clip_lo, bindings_.clip_hi);
+      return clamp(result, bindings_.clip_lo, bindings_.clip_hi, largest_sum(request_));
   }
 }
 

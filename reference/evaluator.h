@@ -36,6 +36,12 @@ int quantum_of(double value);
 /// Adds a term that is itself exact (a product of two stored elements, a stored element).
 void add_term(Expected& sum, double term);
 
+/// The largest that a partial sum may be with the arithmetic that the request permits.
+double largest_sum(const Request& request);
+
+/// Multiplies the magnitudes by `factor`. A sum that may overflow `largest` stays infinite, however small the product.
+void scale_magnitudes(Expected& sum, double factor, double largest);
+
 /// Whether no f32 sum of such terms rounds, whatever its order, with `digits` bits in the significand.
 bool sums_are_exact(const Expected& sum, int digits);
 
@@ -81,6 +87,12 @@ std::unique_ptr<const Oracle::Evaluator> conv_forward_evaluator(Request request,
                                                                 std::string_view output);
 std::unique_ptr<const Oracle::Evaluator> pool_backward_evaluator(Request request, const Bindings& bindings,
                                                                  std::string_view output);
+std::unique_ptr<const Oracle::Evaluator> conv_backward_data_evaluator(Request request, const Bindings& bindings,
+                                                                      std::string_view output);
+std::unique_ptr<const Oracle::Evaluator> conv_backward_filter_evaluator(Request request, const Bindings& bindings,
+                                                                        std::string_view output);
+std::unique_ptr<const Oracle::Evaluator> conv_backward_bias_evaluator(Request request, const Bindings& bindings,
+                                                                      std::string_view output);
 std::unique_ptr<const Oracle::Evaluator> pool_forward_evaluator(Request request, const Bindings& bindings,
                                                                 std::string_view output);
 std::unique_ptr<const Oracle::Evaluator> softmax_forward_evaluator(Request request, const Bindings& bindings,

@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "conv_call.h"
 #include "kiln/base/error.h"
 #include "kiln/generator/operations/conv_forward.h"
-#include "operation_call.h"
-#include "per_axis.h"
 
 namespace kiln {
 namespace {
@@ -15,14 +14,7 @@ CallKey key_of(const Tensor& x, const Tensor& w, const Tensor& y, const ConvOpti
   key.add(x);
   key.add(w);
   key.add(y);
-  for (int64_t value : {options.pad.top, options.pad.left, options.pad.bottom, options.pad.right, options.stride.h,
-                        options.stride.w, options.dilation.h, options.dilation.w, options.depth.pad_front,
-                        options.depth.pad_back, options.depth.stride, options.depth.dilation, options.groups}) {
-    key.add(value);
-  }
-  key.add(flags_of(options, int64_t{options.mirrored} | int64_t{options.arithmetic.tf32} << 1 |
-                                int64_t{options.arithmetic.fast} << 2 |
-                                int64_t{options.arithmetic.deterministic} << 3));
+  add_convolution(key, options);
   key.add(options.epilogue);
   return key;
 }
@@ -37,26 +29,18 @@ void require_tensor(EpilogueStage stage, const std::optional<Tensor>& tensor) {
 
 Request request_of(const Tensor& x, const Tensor& w, const Tensor& y, const ConvOptions& options) {
   ConvForward conv;
+  static_cast<ConvPass&>(conv) = pass_of(x, options);
   conv.x = x.spec();
   conv.w = w.spec();
   conv.y = y.spec();
   if (options.epilogue.bias()) conv.bias = options.epilogue.bias()->spec();
   if (options.epilogue.residual()) conv.residual = options.epilogue.residual()->spec();
-  conv.pad_begin = per_axis(x, options.depth.pad_front, options.pad.top, options.pad.left);
-  conv.pad_end = per_axis(x, options.depth.pad_back, options.pad.bottom, options.pad.right);
-  conv.stride = per_axis(x, options.depth.stride, options.stride.h, options.stride.w);
-  conv.dilation = per_axis(x, options.depth.dilation, options.dilation.h, options.dilation.w);
-  conv.groups = options.groups;
-  conv.mirrored = options.mirrored;
-  conv.arithmetic = options.arithmetic;
-  conv.blend = blend_of(options);
   for (int i = 0; i < options.epilogue.count(); ++i) {
     const EpilogueStage stage = options.epilogue.stage(i);
     if (stage == EpilogueStage::bias) require_tensor(stage, options.epilogue.bias());
     if (stage == EpilogueStage::add) require_tensor(stage, options.epilogue.residual());
     conv.epilogue.push_back(stage);
   }
-  conv.dynamic_batch = options.dynamic_batch;
   return with_user_code(conv.request(), options.epilogue);
 }
 

@@ -27,6 +27,7 @@ struct LoadedPlan {
   struct OperandRule {
     uintptr_t misaligned;  ///< Address bits that must be zero.
     bool empty;            ///< Nothing is accessed: null is fine.
+    bool empty_at_0;       ///< So it is where the batch of the call is 0.
   };
 
   int64_t batch_of(const RunValues& values) const;
@@ -34,6 +35,7 @@ struct LoadedPlan {
 
   std::vector<OperandRule> rules_;
   int64_t fixed_batch_ = 0;
+  bool empty_batch_is_nothing_ = true;  ///< Not so for sums over the batch, which are 0 then.
 };
 
 }  // namespace kiln

@@ -19,6 +19,9 @@ enum class CallKind : int64_t {
   conv_forward,
   pool_forward,
   softmax_forward,
+  conv_backward_data,
+  conv_backward_filter,
+  conv_backward_bias,
   pool_backward,
   activation_forward,
   activation_backward,
@@ -36,9 +39,9 @@ inline Scale scale_of(float value) {
   return value == 1.0f ? Scale::one : value == 0.0f ? Scale::zero : Scale::any;
 }
 
-/// Throws Error(invalid_argument) if an element of `y`, which messages call `output`, is one of `other`. Interleaved
-/// regions of one tensor are told apart; tensors of different dtypes or unrelated strides must lie in separate ranges
-/// of memory.
+/// Throws Error(invalid_argument) if an element of `y`, which the operation calls `output`, is one of `other`.
+/// Interleaved regions of one tensor are told apart; tensors of different dtypes or unrelated strides must lie in
+/// separate ranges of memory.
 void refuse_overlap(std::string_view operation, const Tensor& y, std::string_view name, const Tensor& other,
                     std::string_view output = "y");
 

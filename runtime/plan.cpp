@@ -5,6 +5,7 @@
 #include <array>
 
 #include "kiln/base/error.h"
+#include "kiln/generator/operation.h"
 #include "loaded_plan.h"
 
 namespace kiln {
@@ -30,9 +31,12 @@ LoadedPlan::LoadedPlan(Request request_, Choice choice_, std::string source_, ex
       choice(std::move(choice_)),
       source(std::move(source_)),
       executable(std::move(executable_)),
-      fixed_batch_(request.batch()) {
+      fixed_batch_(request.batch()),
+      empty_batch_is_nothing_(is_batched(request, result_of(request).name)) {
   for (const Operand& operand : request.operands) {
-    rules_.push_back({static_cast<uintptr_t>(operand.spec.alignment) - 1, operand.spec.elements() == 0});
+    const bool empty = operand.spec.elements() == 0;
+    rules_.push_back({static_cast<uintptr_t>(operand.spec.alignment) - 1, empty,
+                      empty || (request.dynamic_batch && is_batched(request, operand.name))});
   }
 }
 
@@ -48,11 +52,12 @@ void LoadedPlan::run(Stream stream, std::span<const Address> operands, void* wor
            "give clip_lo <= clip_hi");
   }
   const int64_t n = batch_of(values);
-  if (n == 0) return;
+  if (n == 0 && empty_batch_is_nothing_) return;
   std::array<cuda_abi::CUdeviceptr, execution::Executable::max_values> addresses;
   for (size_t i = 0; i < operands.size(); ++i) {
     const auto address = reinterpret_cast<uintptr_t>(operands[i].pointer);
-    if ((address & rules_[i].misaligned) != 0 || (address == 0 && !rules_[i].empty)) {
+    const OperandRule& rule = rules_[i];
+    if ((address & rule.misaligned) != 0 || (address == 0 && !(n == 0 ? rule.empty_at_0 : rule.empty))) {
       refuse_operand(i, operands[i].pointer);
     }
     addresses[i] = address;

@@ -3,7 +3,7 @@
 #include "kiln/generator/operations/pool_backward.h"
 #include "kiln/generator/operations/pool_forward.h"
 #include "operation_call.h"
-#include "per_axis.h"
+#include "window_steps.h"
 
 namespace kiln {
 namespace {
@@ -20,12 +20,8 @@ std::vector<int64_t> window_of(const Tensor& x, const PoolOptions& options) {
 
 // Adds what both directions have.
 void add_options(CallKey& key, const PoolOptions& options) {
-  for (int64_t value :
-       {options.pad.top, options.pad.left, options.pad.bottom, options.pad.right, options.stride.h, options.stride.w,
-        options.dilation.h, options.dilation.w, options.window.h, options.window.w, options.depth.pad_front,
-        options.depth.pad_back, options.depth.stride, options.depth.dilation, options.depth.window}) {
-    key.add(value);
-  }
+  add_steps(key, options);
+  for (int64_t value : {options.window.h, options.window.w, options.depth.window}) key.add(value);
   key.add(flags_of(options, static_cast<int64_t>(options.mode)));
   key.add(options.epilogue);
 }
@@ -40,12 +36,9 @@ CallKey key_of(const Tensor& x, const Tensor& y, const PoolOptions& options) {
 
 PoolWindow windows_of(const Tensor& x, const PoolOptions& options) {
   PoolWindow windows;
+  static_cast<WindowSteps&>(windows) = steps_of(x, options);
   windows.mode = options.mode;
   windows.window = window_of(x, options);
-  windows.pad_begin = per_axis(x, options.depth.pad_front, options.pad.top, options.pad.left);
-  windows.pad_end = per_axis(x, options.depth.pad_back, options.pad.bottom, options.pad.right);
-  windows.stride = per_axis(x, options.depth.stride, options.stride.h, options.stride.w);
-  windows.dilation = per_axis(x, options.depth.dilation, options.dilation.h, options.dilation.w);
   return windows;
 }
 

@@ -19,6 +19,18 @@
   algorithm(conv_1x1) \
   algorithm(conv_implicit_gemm) \
   algorithm(conv_implicit_gemm_splitk) \
+  algorithm(conv_backward_data_simple) \
+  algorithm(conv_backward_data_direct) \
+  algorithm(conv_backward_data_depthwise_nchw) \
+  algorithm(conv_backward_data_depthwise_nhwc) \
+  algorithm(conv_backward_data_implicit_gemm) \
+  algorithm(conv_backward_data_implicit_gemm_splitk) \
+  algorithm(conv_backward_filter_simple) \
+  algorithm(conv_backward_filter_direct) \
+  algorithm(conv_backward_filter_implicit_gemm) \
+  algorithm(conv_backward_filter_implicit_gemm_splitk) \
+  algorithm(conv_backward_bias_simple) \
+  algorithm(conv_backward_bias_split) \
   algorithm(pool_simple) \
   algorithm(pool_nchw) \
   algorithm(pool_nhwc) \

@@ -96,6 +96,10 @@ class Checker::Bench {
     TensorSpec spec;
     GuardedBuffer device;
     bool is_written;
+    bool is_batched;  // calls cover as much of dimension 0 as their batch is
+
+    // What a call of batch `n` covers of dimension 0.
+    int64_t first_extent(int64_t n) const { return is_batched ? n : spec.extents.front(); }
   };
   struct Output {
     size_t side;  // index into sides_
@@ -109,15 +113,15 @@ class Checker::Bench {
   };
 
   Case make_case(reference::Values values) const;
+  reference::Bindings bindings_of(const std::vector<Memory>& contents) const;
   void upload(const Case& contents, bool inputs);
   void run_once(const Checkable& variant, int64_t n, cuda_abi::CUdeviceptr workspace) const;
   std::string run_case(const Checkable& variant, Case& at, bool is_trusted, Verdict& verdict);
   std::string run_batch(const Checkable& variant, Case& at, int64_t n, bool is_trusted, Verdict& verdict);
   std::optional<std::string> damage(const Case& before, int64_t n, const GuardedBuffer& workspace) const;
-  // What a call of batch `n` covers of dimension 0: all of it if the batch is fixed, whatever that of other operands.
-  int64_t covered(const Side& side, int64_t n) const { return request_.dynamic_batch ? n : side.spec.extents.front(); }
   Memory result_of_side(const Side& side) const;
   std::vector<Finding> findings(Case& at, int64_t n, bool is_trusted) const;
+  Finding of_smaller_batch(const Case& at, const Side& side, const Memory& memory, int64_t n) const;
   std::string judge(Case& at, int64_t n, bool is_trusted, Verdict& verdict) const;
   void flush_l2(cuda_abi::CUstream stream);
 
@@ -145,16 +149,15 @@ Checker::Bench::Bench(std::shared_ptr<const device::ContextHandle> context, Requ
       end_(context_) {
   for (const Operand& operand : request_.operands) {
     const auto bytes = static_cast<size_t>(reference::byte_span(operand.spec));
-    sides_.push_back({operand.name, operand.spec,
-                      GuardedBuffer(context_, bytes, static_cast<size_t>(operand.spec.alignment)),
-                      is_written(request_, operand.name)});
+    sides_.push_back(
+        {operand.name, operand.spec, GuardedBuffer(context_, bytes, static_cast<size_t>(operand.spec.alignment)),
+         is_written(request_, operand.name), request_.dynamic_batch && is_batched(request_, operand.name)});
   }
   for (const reference::Values values : usable_fills(options_.fills, full_)) cases_.push_back(make_case(values));
 }
 
 Checker::Bench::Case Checker::Bench::make_case(reference::Values values) const {
   Case made;
-  reference::Bindings bindings;
   for (size_t i = 0; i < sides_.size(); ++i) {
     const TensorSpec& spec = sides_[i].spec;
     made.contents.push_back(is_read(request_, sides_[i].name)
@@ -165,18 +168,24 @@ Checker::Bench::Case Checker::Bench::make_case(reference::Values values) const {
     made.user.emplace(request_, made.contents, scalars_, options_);
     return made;
   }
-  for (size_t i = 0; i < sides_.size(); ++i) bindings.operands[sides_[i].name] = made.contents[i];
-  bindings.alpha = scalars_.alpha;
-  bindings.beta = scalars_.beta;
-  bindings.clip_lo = scalars_.clip_lo;
-  bindings.clip_hi = scalars_.clip_hi;
-  bindings.scalars = scalars_.operation;
+  const reference::Bindings bindings = bindings_of(made.contents);
   for (size_t i = 0; i < sides_.size(); ++i) {
     if (!sides_[i].is_written) continue;
     made.outputs.push_back(
         {i, Judge(request_, sides_[i].name, bindings, full_, options_.samples, options_.seed), std::nullopt});
   }
   return made;
+}
+
+reference::Bindings Checker::Bench::bindings_of(const std::vector<Memory>& contents) const {
+  reference::Bindings bindings;
+  for (size_t i = 0; i < sides_.size(); ++i) bindings.operands[sides_[i].name] = contents[i];
+  bindings.alpha = scalars_.alpha;
+  bindings.beta = scalars_.beta;
+  bindings.clip_lo = scalars_.clip_lo;
+  bindings.clip_hi = scalars_.clip_hi;
+  bindings.scalars = scalars_.operation;
+  return bindings;
 }
 
 void Checker::Bench::upload(const Case& contents, bool inputs) {
@@ -259,7 +268,7 @@ std::optional<std::string> Checker::Bench::damage(const Case& before, int64_t n,
     if (const auto harm = side.device.damage()) return fmt::format("wrote {} of {}", *harm, side.name);
     const Memory after = result_of_side(side);
     if (side.is_written) {
-      if (const auto stray = stray_write(side.spec, covered(side, n), before.contents[i], after)) {
+      if (const auto stray = stray_write(side.spec, side.first_extent(n), before.contents[i], after)) {
         return fmt::format("wrote at {} of {}, where no element of the output is", *stray, side.name);
       }
       continue;
@@ -281,16 +290,28 @@ std::vector<Finding> Checker::Bench::findings(Case& at, int64_t n, bool is_trust
     findings.push_back(at.user->compare(result_of_side(*result), n));
   }
   for (Output& output : at.outputs) {
-    Memory memory = result_of_side(sides_[output.side]);
-    findings.push_back(output.judge.with_reference(memory, n));
+    const Side& side = sides_[output.side];
+    Memory memory = result_of_side(side);
+    if (!side.is_batched && n != request_.batch()) {
+      findings.push_back(of_smaller_batch(at, side, memory, n));
+      continue;
+    }
+    findings.push_back(output.judge.with_reference(memory, side.first_extent(n)));
     if (!full_ && !is_trusted && findings.back().wrong.empty()) {
       // The comparison with the reference is the stricter one: its figures are those worth showing.
-      const int64_t part = covered(sides_[output.side], n);
-      findings.back().wrong = output.judge.with_trusted(memory, *output.trusted, part).wrong;
+      findings.back().wrong = output.judge.with_trusted(memory, *output.trusted, side.first_extent(n)).wrong;
     }
     if (is_trusted && n == request_.batch()) output.trusted = std::move(memory);
   }
   return findings;
+}
+
+// Of an output that is a sum over the batch: another value for every n.
+Finding Checker::Bench::of_smaller_batch(const Case& at, const Side& side, const Memory& memory, int64_t n) const {
+  reference::Bindings bindings = bindings_of(at.contents);
+  bindings.n = n;
+  const Judge judge(request_, side.name, bindings, full_, options_.samples, options_.seed);
+  return judge.with_reference(memory, side.first_extent(n));
 }
 
 std::string Checker::Bench::judge(Case& at, int64_t n, bool is_trusted, Verdict& verdict) const {

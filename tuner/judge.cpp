@@ -48,7 +48,7 @@ std::string where(std::span<const int64_t> coordinate) {
   return fmt::format("({})", fmt::join(coordinate, ","));
 }
 
-// The first n of the batch of `spec`.
+// The first n of dimension 0 of `spec`.
 TensorSpec part(TensorSpec spec, int64_t n) {
   if (spec.rank() > 0) spec.extents[0] = n;
   return spec;

@@ -29,10 +29,10 @@ class Judge {
   Judge(const Request& request, const std::string& output, const reference::Bindings& bindings, bool full,
         int64_t samples, uint64_t seed);
 
-  /// Compares the outputs of the first `n` of the batch with the reference at the coordinates it was evaluated at.
+  /// Compares the first `n` of dimension 0 of the output with the reference at the coordinates it was evaluated at.
   Finding with_reference(std::span<const std::byte> output, int64_t n) const;
-  /// Compares all outputs of the first `n` of the batch with the trusted variant's, both being at most as far from the
-  /// truth as the reference allows at any sampled coordinate.
+  /// Compares all of the first `n` of dimension 0 of the output with the trusted variant's, both being at most as far
+  /// from the truth as the reference allows at any sampled coordinate.
   Finding with_trusted(std::span<const std::byte> output, std::span<const std::byte> trusted, int64_t n) const;
   /// How far two right variants may be apart at each element before they round to storage, in logical order; inf where
   /// the definition leaves the element open.
@@ -56,7 +56,7 @@ class Judge {
   double arithmetic_error_ = 0;  // the most at any point
 };
 
-/// Where memory that is no element of the first `n` of the batch differs from what it was before: "at element offset
+/// Where memory that is no element of the first `n` of dimension 0 differs from what it was before: "at element offset
 /// 17"; nothing if it does not.
 std::optional<std::string> stray_write(const TensorSpec& spec, int64_t n, std::span<const std::byte> before,
                                        std::span<const std::byte> after);

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "kiln/base/error.h"
+#include "kiln/generator/operations/conv_backward_data.h"
 #include "kiln/generator/operations/conv_forward.h"
 #include "kiln/generator/operations/pool_forward.h"
 #include "kiln/generator/operations/softmax_forward.h"
@@ -90,6 +91,54 @@ Layer read_conv(const Source& source) {
   conv.groups = Attributes(source.node).integer("group", 1);
   conv.epilogue = source.epilogue;
   conv.dynamic_batch = source.options.dynamic_batch;
+  return {conv.request(), {}};
+}
+
+/// Of a window that conv_backward_data does not have; empty if it has it.
+std::string refusal_of_transposed(const Window& window) {
+  for (size_t d = 0; d < window.kernel.size(); ++d) {
+    const int64_t smallest =
+        window.outputs[d] + window.pad_begin[d] + window.pad_end[d] - window.dilation[d] * (window.kernel[d] - 1) - 1;
+    if (window.pad_begin[d] < 0 || window.pad_end[d] < 0) {
+      return "its output is larger than its windows reach";
+    }
+    if (window.outputs[d] < 1 || smallest < 0) {
+      return "its output is empty";
+    }
+  }
+  return {};
+}
+
+/// Its bias, if it has one, is left to the application: gradients have no epilogue.
+Layer read_conv_transpose(const Source& source) {
+  require_inputs(source, 2, 3);
+  if (std::string refusal = refusal_of_input(source); !refusal.empty()) {
+    return refused(std::move(refusal));
+  }
+  const Extents x = source.extents(0), w = source.extents(1);
+  if (w.size() != x.size()) {
+    throw Error(ErrorCode::parse_error, fmt::format("{}: the input has {} dimensions, but the filter has {}",
+                                                    describe(source.node), x.size(), w.size()));
+  }
+  const Window window = transposed_window_of(source.node, x, Extents(w.begin() + 2, w.end()));
+  if (std::string refusal = refusal_of_transposed(window); !refusal.empty()) {
+    return refused(std::move(refusal));
+  }
+  ConvBackwardData conv;
+  conv.groups = Attributes(source.node).integer("group", 1);
+  conv.dy = source.spec(x);
+  conv.w = source.spec(w);
+  conv.dx = source.spec(with_outputs(x[0], w[1] * conv.groups, window.outputs));
+  conv.pad_begin = window.pad_begin;
+  conv.pad_end = window.pad_end;
+  conv.stride = window.stride;
+  conv.dilation = window.dilation;
+  conv.dynamic_batch = source.options.dynamic_batch;
+  for (int i = 0; i < conv.axes(); ++i) {
+    if (conv.axis(i).outputs_floor() != conv.axis(i).outputs) {
+      return refused("its output_padding is not below its stride");
+    }
+  }
   return {conv.request(), {}};
 }
 
@@ -183,13 +232,9 @@ using Reader = Layer (*)(const Source&);
 
 Reader reader_of(const onnx::NodeProto& node) {
   static const std::map<std::string, Reader> readers = {
-      {"Conv", read_conv},
-      {"MaxPool", read_pool},
-      {"AveragePool", read_pool},
-      {"GlobalMaxPool", read_global_pool},
-      {"GlobalAveragePool", read_global_pool},
-      {"Softmax", read_softmax},
-      {"LogSoftmax", read_softmax},
+      {"Conv", read_conv},        {"ConvTranspose", read_conv_transpose}, {"MaxPool", read_pool},
+      {"AveragePool", read_pool}, {"GlobalMaxPool", read_global_pool},    {"GlobalAveragePool", read_global_pool},
+      {"Softmax", read_softmax},  {"LogSoftmax", read_softmax},
   };
   const auto reader = readers.find(node.op_type());
   return is_onnx_domain(node.domain()) && reader != readers.end() ? reader->second : nullptr;

@@ -51,25 +51,48 @@ void pad_same(Window& window, size_t d, int64_t extent, bool odd_at_end) {
   window.pad_end[d] = odd_at_end ? larger : smaller;
 }
 
+bool keeps_same_size(const onnx::NodeProto& node, const std::string& mode) {
+  if (mode == "SAME_UPPER" || mode == "SAME_LOWER") return true;
+  if (mode == "NOTSET" || mode.empty() || mode == "VALID") return false;
+  throw Error(
+      ErrorCode::parse_error,
+      fmt::format("{}: auto_pad is '{}', expected NOTSET, SAME_UPPER, SAME_LOWER or VALID", describe(node), mode));
+}
+
+void read_pads(const onnx::NodeProto& node, const Attributes& attributes, Window& window) {
+  const size_t axes = window.kernel.size();
+  const PerAxis pads = attributes.integers("pads", 2 * axes, 0);
+  const auto middle = pads.begin() + static_cast<std::ptrdiff_t>(axes);
+  window.pad_begin.assign(pads.begin(), middle);
+  window.pad_end.assign(middle, pads.end());
+  check_range(node, "pads", window.pad_begin, 0);
+  check_range(node, "pads", window.pad_end, 0);
+}
+
+/// Kernel, strides and dilations; no pads yet.
+Window unpadded_window_of(const onnx::NodeProto& node, const Attributes& attributes, size_t axes,
+                          const std::optional<PerAxis>& kernel) {
+  Window window;
+  window.kernel = kernel_of(node, attributes, axes, kernel);
+  window.stride = attributes.integers("strides", axes, 1);
+  window.dilation = attributes.integers("dilations", axes, 1);
+  window.pad_begin = window.pad_end = PerAxis(axes, 0);
+  check_range(node, "kernel_shape", window.kernel, 1);
+  check_range(node, "strides", window.stride, 1);
+  check_range(node, "dilations", window.dilation, 1);
+  return window;
+}
+
 void read_padding(const onnx::NodeProto& node, const Attributes& attributes, const std::vector<int64_t>& extents,
                   Window& window) {
   const size_t axes = extents.size() - 2;
   const std::string mode = attributes.word("auto_pad", "NOTSET");
-  if (mode == "NOTSET" || mode.empty()) {
-    const PerAxis pads = attributes.integers("pads", 2 * axes, 0);
-    const auto middle = pads.begin() + static_cast<std::ptrdiff_t>(axes);
-    window.pad_begin.assign(pads.begin(), middle);
-    window.pad_end.assign(middle, pads.end());
-    check_range(node, "pads", window.pad_begin, 0);
-    check_range(node, "pads", window.pad_end, 0);
-  } else if (mode == "SAME_UPPER" || mode == "SAME_LOWER") {
+  if (keeps_same_size(node, mode)) {
     for (size_t d = 0; d < axes; ++d) {
       pad_same(window, d, extents[2 + d], mode == "SAME_UPPER");
     }
   } else if (mode != "VALID") {
-    throw Error(
-        ErrorCode::parse_error,
-        fmt::format("{}: auto_pad is '{}', expected NOTSET, SAME_UPPER, SAME_LOWER or VALID", describe(node), mode));
+    read_pads(node, attributes, window);
   }
 }
 
@@ -96,18 +119,35 @@ Window window_of(const onnx::NodeProto& node, const std::vector<int64_t>& extent
                  const std::optional<PerAxis>& kernel) {
   const Attributes attributes(node);
   const size_t axes = extents.size() - 2;
-  Window window;
-  window.kernel = kernel_of(node, attributes, axes, kernel);
-  window.stride = attributes.integers("strides", axes, 1);
-  window.dilation = attributes.integers("dilations", axes, 1);
-  window.pad_begin = window.pad_end = PerAxis(axes, 0);
-  check_range(node, "kernel_shape", window.kernel, 1);
-  check_range(node, "strides", window.stride, 1);
-  check_range(node, "dilations", window.dilation, 1);
+  Window window = unpadded_window_of(node, attributes, axes, kernel);
   read_padding(node, attributes, extents, window);
   const bool ceil = node.op_type() != "Conv" && attributes.integer("ceil_mode", 0) != 0;
   for (size_t d = 0; d < axes; ++d) {
     window.outputs.push_back(count_outputs(node, window, d, extents[2 + d], ceil));
+  }
+  return window;
+}
+
+Window transposed_window_of(const onnx::NodeProto& node, const std::vector<int64_t>& extents, const PerAxis& kernel) {
+  const Attributes attributes(node);
+  const size_t axes = extents.size() - 2;
+  Window window = unpadded_window_of(node, attributes, axes, kernel);
+  const PerAxis output_padding = attributes.integers("output_padding", axes, 0);
+  check_range(node, "output_padding", output_padding, 0);
+  const std::string mode = attributes.word("auto_pad", "NOTSET");
+  const bool same = keeps_same_size(node, mode), shaped = attributes.has("output_shape");
+  const PerAxis shape = attributes.integers("output_shape", axes, 0);
+  if (!same && !shaped && mode != "VALID") read_pads(node, attributes, window);
+  for (size_t d = 0; d < axes; ++d) {
+    const int64_t reach = window.dilation[d] * (window.kernel[d] - 1) + 1;
+    const int64_t unpadded = window.stride[d] * (extents[2 + d] - 1) + output_padding[d] + reach;
+    if (same || shaped) {
+      // The odd element of the padding goes to the start, but for SAME_UPPER.
+      const int64_t padding = unpadded - (shaped ? shape[d] : extents[2 + d] * window.stride[d]);
+      window.pad_begin[d] = mode == "SAME_UPPER" ? padding / 2 : padding - padding / 2;
+      window.pad_end[d] = padding - window.pad_begin[d];
+    }
+    window.outputs.push_back(unpadded - window.pad_begin[d] - window.pad_end[d]);
   }
   return window;
 }

@@ -7,11 +7,19 @@
 namespace kiln {
 
 const std::vector<const Operation*>& operations() {
-  static const std::vector<const Operation*> all = {&conv_forward_operation(),        &pool_forward_operation(),
-                                                    &pool_backward_operation(),       &softmax_forward_operation(),
-                                                    &softmax_backward_operation(),    &activation_forward_operation(),
-                                                    &activation_backward_operation(), &tensor_transform_operation(),
-                                                    &tensor_set_operation(),          &tensor_op_operation()};
+  static const std::vector<const Operation*> all = {&conv_forward_operation(),
+                                                    &conv_backward_data_operation(),
+                                                    &conv_backward_filter_operation(),
+                                                    &conv_backward_bias_operation(),
+                                                    &pool_forward_operation(),
+                                                    &pool_backward_operation(),
+                                                    &softmax_forward_operation(),
+                                                    &softmax_backward_operation(),
+                                                    &activation_forward_operation(),
+                                                    &activation_backward_operation(),
+                                                    &tensor_transform_operation(),
+                                                    &tensor_set_operation(),
+                                                    &tensor_op_operation()};
   return all;
 }
 
@@ -36,11 +44,17 @@ const Operation& operation(std::string_view name) {
 
 namespace {
 
-Role role_of(const Request& request, std::string_view operand) {
+// Null for the operands of user code.
+const OperandDefinition* definition_of(const Request& request, std::string_view operand) {
   for (const OperandDefinition& definition : operation(request.operation).operands()) {
-    if (definition.name == operand) return definition.role;
+    if (definition.name == operand) return &definition;
   }
-  return Role::input;  // of an epilogue
+  return nullptr;
+}
+
+Role role_of(const Request& request, std::string_view operand) {
+  const OperandDefinition* definition = definition_of(request, operand);
+  return definition == nullptr ? Role::input : definition->role;
 }
 
 }  // namespace
@@ -54,6 +68,11 @@ const Operand& result_of(const Request& request) {
 
 bool is_written(const Request& request, std::string_view operand) {
   return role_of(request, operand) != Role::input;
+}
+
+bool is_batched(const Request& request, std::string_view operand) {
+  if (const OperandDefinition* definition = definition_of(request, operand)) return definition->batched;
+  return !is_per_channel(request, request.at(operand));
 }
 
 bool is_read(const Request& request, std::string_view operand) {

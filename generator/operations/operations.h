@@ -6,6 +6,9 @@
 namespace kiln {
 
 const Operation& conv_forward_operation();
+const Operation& conv_backward_data_operation();
+const Operation& conv_backward_filter_operation();
+const Operation& conv_backward_bias_operation();
 const Operation& pool_forward_operation();
 const Operation& pool_backward_operation();
 const Operation& softmax_forward_operation();

@@ -63,7 +63,10 @@ void complete_pool_attributes(Request& request, std::string_view input) {
 }
 
 WindowAxis pool_axis(const Request& request, std::string_view input, int i) {
-  return axis_of(request, i, request.ints("window")[static_cast<size_t>(i)], input);
+  WindowAxis axis = steps_of(request).along(i);
+  axis.extent = request.at(input).extents[2 + static_cast<size_t>(i)];
+  axis.window = request.ints("window")[static_cast<size_t>(i)];
+  return axis;
 }
 
 void check_pool_input(const Request& request, std::string_view input) {
@@ -117,12 +120,9 @@ void check_pool_indices(const Request& request, std::string_view output) {
 
 PoolWindow pool_window_of(const Request& request) {
   PoolWindow view;
+  static_cast<WindowSteps&>(view) = steps_of(request);
   view.mode = mode_of(request.word("mode"));
   view.window = request.ints("window");
-  view.pad_begin = pad_side(request, false);
-  view.pad_end = pad_side(request, true);
-  view.stride = request.ints("stride");
-  view.dilation = request.ints("dilation");
   return view;
 }
 
@@ -132,17 +132,6 @@ std::vector<Attribute> attributes_of(const PoolWindow& window) {
           {"pad", pads_of(window.pad_begin, window.pad_end)},
           {"stride", given_or(window.stride, 1)},
           {"dilation", given_or(window.dilation, 1)}};
-}
-
-WindowAxis PoolWindow::axis_between(const TensorSpec& x, const TensorSpec& y, int axis) const {
-  const auto i = static_cast<size_t>(axis);
-  return {.extent = x.extents[2 + i],
-          .window = window[i],
-          .outputs = y.extents[2 + i],
-          .pad_begin = pad_begin[i],
-          .pad_end = pad_end[i],
-          .stride = stride[i],
-          .dilation = dilation[i]};
 }
 
 }  // namespace kiln

@@ -66,16 +66,17 @@ int spatial_axes(const Request& request, std::string_view operand) {
   return spec->rank() - 2;
 }
 
-WindowAxis axis_of(const Request& request, int axis, int64_t window, std::string_view input) {
-  const auto i = static_cast<size_t>(axis), axes = static_cast<size_t>(spatial_axes(request, input));
-  WindowAxis result;
-  result.extent = request.at(input).extents[2 + i];
-  result.window = window;
-  result.pad_begin = request.ints("pad")[i];
-  result.pad_end = request.ints("pad")[axes + i];
-  result.stride = request.ints("stride")[i];
-  result.dilation = request.ints("dilation")[i];
-  return result;
+std::vector<int64_t> pad_side(const Request& request, bool end) {
+  const std::vector<int64_t>& pads = request.ints("pad");
+  const auto middle = pads.begin() + static_cast<std::ptrdiff_t>(pads.size() / 2);
+  return end ? std::vector<int64_t>(middle, pads.end()) : std::vector<int64_t>(pads.begin(), middle);
+}
+
+WindowSteps steps_of(const Request& request) {
+  return {.pad_begin = pad_side(request, false),
+          .pad_end = pad_side(request, true),
+          .stride = request.ints("stride"),
+          .dilation = request.ints("dilation")};
 }
 
 std::vector<int64_t> given_or(const std::vector<int64_t>& values, int64_t fallback) {
@@ -89,12 +90,6 @@ std::vector<int64_t> pads_of(const std::vector<int64_t>& begin, const std::vecto
   pads.insert(pads.end(), end.begin(), end.end());
   pads.resize(2 * std::max(begin.size(), end.size()), 0);
   return pads;
-}
-
-std::vector<int64_t> pad_side(const Request& request, bool end) {
-  const std::vector<int64_t>& pads = request.ints("pad");
-  const auto middle = pads.begin() + static_cast<std::ptrdiff_t>(pads.size() / 2);
-  return end ? std::vector<int64_t>(middle, pads.end()) : std::vector<int64_t>(pads.begin(), middle);
 }
 
 void check_axis(const Request& request, const WindowAxis& axis, std::string_view name) {

@@ -24,18 +24,17 @@ void set_ints(Request& request, std::string_view attribute, std::vector<int64_t>
 /// there yet.
 int spatial_axes(const Request& request, std::string_view operand = "x");
 
-/// The axis `axis` of a request whose window is `window`, without outputs; its pad, stride and dilation are complete.
-/// `input`: the operand that the window moves over.
-WindowAxis axis_of(const Request& request, int axis, int64_t window, std::string_view input = "x");
+/// The part of a complete attribute `pad` for the begins or for the ends.
+std::vector<int64_t> pad_side(const Request& request, bool end);
+
+/// The complete attributes pad, stride and dilation of a request.
+WindowSteps steps_of(const Request& request);
 
 /// Values as a builder's request has them: `values`, or the default if there are none.
 std::vector<int64_t> given_or(const std::vector<int64_t>& values, int64_t fallback);
 
 /// Begins, then ends; a side that is not given is 0.
 std::vector<int64_t> pads_of(const std::vector<int64_t>& begin, const std::vector<int64_t>& end);
-
-/// The part of a complete attribute `pad` for the begins or for the ends.
-std::vector<int64_t> pad_side(const Request& request, bool end);
 
 /// Refuses strides, dilations and windows below 1, and pads below 0.
 void check_axis(const Request& request, const WindowAxis& axis, std::string_view name);

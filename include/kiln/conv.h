@@ -1,4 +1,4 @@
-// Convolution.
+// Convolution and its gradients.
 #pragma once
 
 #include <cstdint>
@@ -40,5 +40,54 @@ struct ConvOptions {
 /// Thread-safe. Throws Error: invalid_argument (nothing enqueued), unsupported, compile_failed, driver_error.
 void conv_forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& y, const ConvOptions& options = {},
                   Stream stream = nullptr);
+
+/// Of the gradients of a convolution: the parameters of the convolution itself, and of the call.
+struct ConvBackwardOptions {
+  Padding pad{};
+  Pair stride{1, 1};
+  Pair dilation{1, 1};
+  DepthWindow depth{};  ///< For operands of three spatial dimensions.
+  int64_t groups = 1;
+  bool mirrored = false;
+  float alpha = 1;
+  float beta = 0;
+  Arithmetic arithmetic{};
+  bool dynamic_batch = false;
+};
+
+/// Enqueues dx = alpha * (gradient of conv(x, w) by x, given dy) + beta * dx on `stream` and returns without waiting.
+/// This is transposed convolution of dy: dx[n,c,h,w] = sum over k, r, s of dy[n,k,p,q] * w[k,c,r,s] with p * stride.h -
+/// pad.top
+/// + r * dilation.h = h, and q likewise.
+///
+/// dy: N,K,P,Q   w: K,C/groups,R,S   dx: N,C,H,W, and P, Q are those of conv_forward() on dx. So H = (P-1) * stride.h +
+/// dilation.h * (R-1) + 1 - pad.top - pad.bottom + output padding, and the output padding, which the extents of dx say,
+/// is less than the stride. Any strides; dtypes may differ; sums are in f32. dx must share no element with dy or w.
+/// Bitwise reproducible. Otherwise as conv_forward().
+void conv_backward_data(Context& context, const Tensor& dy, const Tensor& w, const Tensor& dx,
+                        const ConvBackwardOptions& options = {}, Stream stream = nullptr);
+
+/// Enqueues dw = alpha * (gradient of conv(x, w) by w, given dy) + beta * dw on `stream` and returns without waiting:
+/// dw[k,c,r,s] = sum over n, p, q of dy[n,k,p,q] * x[n,c,p * stride.h - pad.top + r * dilation.h, ...].
+///
+/// x: N,C,H,W   dy: N,K,P,Q, the extents of conv_forward()   dw: K,C/groups,R,S. Any strides; dtypes may differ; sums
+/// are in f32. dw must share no element with x or dy. Bitwise reproducible: no sums by atomics. An empty batch gives
+/// beta * dw, not nothing. With beta = 1 gradients accumulate over calls. With a dynamic batch only kernels that do not
+/// split the work by it apply. Otherwise as conv_forward().
+void conv_backward_filter(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw,
+                          const ConvBackwardOptions& options = {}, Stream stream = nullptr);
+
+struct ConvBackwardBiasOptions {
+  float alpha = 1;
+  float beta = 0;
+  bool dynamic_batch = false;
+};
+
+/// Enqueues db = alpha * (sum of dy over all but its channels) + beta * db on `stream` and returns without waiting.
+///
+/// dy: N,K and up to three spatial dimensions, any strides   db: K. They must share no element. Bitwise reproducible.
+/// An empty batch gives beta * db. Otherwise as conv_forward().
+void conv_backward_bias(Context& context, const Tensor& dy, const Tensor& db,
+                        const ConvBackwardBiasOptions& options = {}, Stream stream = nullptr);
 
 }  // namespace kiln

@@ -11,18 +11,12 @@
 namespace kiln::reference {
 namespace {
 
-/// The quotient of a sum by a count, as one division or as a product with a rounded reciprocal. A sum that overflows
-/// f32 stays infinite, however small the quotient would be.
+/// The quotient of a sum by a count, as one division or as a product with a rounded reciprocal.
 void divide(Expected& sum, int64_t count) {
   const bool exact_so_far = sums_are_exact(sum, std::numeric_limits<float>::digits);
   const auto divisor = static_cast<double>(count);
   sum.value /= divisor;
-  const auto quotient = [divisor](double magnitude) {
-    return magnitude > std::numeric_limits<float>::max() ? std::numeric_limits<double>::infinity()
-                                                         : magnitude / divisor;
-  };
-  sum.magnitude = quotient(sum.magnitude);
-  sum.finite_magnitude = quotient(sum.finite_magnitude);
+  scale_magnitudes(sum, 1 / divisor, std::numeric_limits<float>::max());
   if ((count & (count - 1)) == 0) {
     sum.quantum -= std::ilogb(divisor);
   } else {

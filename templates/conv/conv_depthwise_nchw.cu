@@ -1,116 +1,11 @@
-// Depthwise convolution along the pixels: every channel of x has MULTIPLIER filters of its own. Any strides; fast where
-// pixels of a row stand side by side.
-//
-// A thread computes TILE_P x TILE_Q outputs of one channel of one image. It goes down the rows of x that they need; of
-// each row it loads one segment in accesses of X_RUN elements, aligned by starting SHIFT elements early, and every
-// element serves all taps and outputs that meet there. Parameters: conv_depthwise_nchw.cpp.
-#include "lib/conv_operands.cuh"
-#include "lib/index.cuh"
-
-constexpr int MULTIPLIER = K / C;
-constexpr int P_TILES = ceil_div(P, TILE_P);
-constexpr int Q_TILES = ceil_div(Q, TILE_Q);
-constexpr int INPUT_ROWS = (TILE_P - 1) * STRIDE_H + (R - 1) * DILATION_H + 1;
-// The first element of a segment is that under tap 0 of output 0, or SHIFT before it.
-constexpr int SHIFT = (X_RUN - PAD_LEFT % X_RUN) % X_RUN;
-constexpr int RUNS = ceil_div(SHIFT + (TILE_Q - 1) * STRIDE_W + (S - 1) * DILATION_W + 1, X_RUN);
+// Depthwise convolution along the pixels. lib/conv_depthwise_nchw.cuh says how. Parameters: conv_depthwise_nchw.cpp.
+#include "lib/conv_depthwise_nchw.cuh"
 
 static_assert(ALPHA != SCALE_ZERO, "alpha of class zero is for conv_simple");
-static_assert(C_PER_GROUP == 1 && K % C == 0, "one channel a group");
-static_assert(W % X_RUN == 0 && TILE_Q * STRIDE_W % X_RUN == 0, "an access is inside its row, or outside");
-static_assert(Q % Y_RUN == 0 && TILE_Q % Y_RUN == 0, "a store stays in its row");
-static_assert(X_RUN == 1 || X_STRIDE_W == 1, "an access moves neighbours");
-
-// Elements of one row of x; zero outside the image.
-struct Segment {
-  float values[RUNS * X_RUN];
-
-  __device__ __forceinline__ Segment(const TX* row, Index first, bool inside, int channel, const UserArguments& user) {
-#pragma unroll
-    for (int i = 0; i < RUNS; ++i) {
-      const Index column = first + i * X_RUN;
-      const bool exists = inside && static_cast<UnsignedIndex>(column) < UnsignedIndex(W);
-      const Vector<TX, X_RUN> run =
-          exists ? load_readonly<X_RUN>(row + column * Index(X_STRIDE_W)) : zeros<TX, X_RUN>();
-#pragma unroll
-      for (int j = 0; j < X_RUN; ++j) values[i * X_RUN + j] = user_entered_if(exists, run[j], channel, user);
-    }
-  }
-};
-
-// Tap plane t of a filter.
-__device__ __forceinline__ void load_filter(const TW* w, int t, float (&filter)[R][S]) {
-#pragma unroll
-  for (int r = 0; r < R; ++r) {
-#pragma unroll
-    for (int s = 0; s < S; ++s) {
-      const Index offset = Index(MIRRORED ? T - 1 - t : t) * Index(W_STRIDE_T) +
-                           Index(MIRRORED ? R - 1 - r : r) * Index(W_STRIDE_R) +
-                           Index(MIRRORED ? S - 1 - s : s) * Index(W_STRIDE_S);
-      filter[r][s] = to_float(load_readonly<1>(w + offset)[0]);
-    }
-  }
-}
-
-// sums += the products of input row number `row` of the thread.
-__device__ __forceinline__ void multiply(const Segment& segment, int row, const float (&filter)[R][S],
-                                         float (&sums)[TILE_P][TILE_Q]) {
-#pragma unroll
-  for (int r = 0; r < R; ++r) {
-    const int down = row - r * DILATION_H;
-    if (down < 0 || down % STRIDE_H != 0 || down / STRIDE_H >= TILE_P) continue;
-#pragma unroll
-    for (int s = 0; s < S; ++s) {
-#pragma unroll
-      for (int q = 0; q < TILE_Q; ++q) {
-        const int at = SHIFT + q * STRIDE_W + s * DILATION_W;
-        sums[down / STRIDE_H][q] = fmaf(segment.values[at], filter[r][s], sums[down / STRIDE_H][q]);
-      }
-    }
-  }
-}
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     conv_depthwise_nchw(const TX* __restrict__ x, const TW* __restrict__ w, TY* y, const TBias* bias,
                         const TResidual* residual, float alpha, float beta, float clip_lo, float clip_hi,
                         UserArguments user, long long n) {
-  Index image = global_thread<THREADS, Index>();
-  if (image >= images_of(n) * K * (Index(Z) * P_TILES * Q_TILES)) return;
-  const Index first_q = take_coordinate<Q_TILES>(image) * TILE_Q;
-  const Index first_p = take_coordinate<P_TILES>(image) * TILE_P;
-  const Index z = take_coordinate<Z>(image);
-  const Index k = take_coordinate<K>(image);
-  const Index front = z * STRIDE_D - PAD_FRONT;
-  const Index top = first_p * STRIDE_H - PAD_TOP, left = first_q * STRIDE_W - PAD_LEFT - SHIFT;
-
-  float sums[TILE_P][TILE_Q] = {};
-#pragma unroll 1
-  for (int t = 0; t < T; ++t) {
-    const Index d = front + Index(t) * DILATION_D;
-    if (static_cast<UnsignedIndex>(d) >= UnsignedIndex(D)) continue;
-    float filter[R][S];
-    load_filter(w + k * Index(W_STRIDE_K), t, filter);
-    const TX* const plane = x + Input::at(image, k / MULTIPLIER, d, 0, 0);
-#pragma unroll
-    for (int row = 0; row < INPUT_ROWS; ++row) {
-      const Index h = top + row;
-      const Segment segment(plane + h * Index(X_STRIDE_H), left, static_cast<UnsignedIndex>(h) < UnsignedIndex(H),
-                            static_cast<int>(k / MULTIPLIER), user);
-      multiply(segment, row, filter, sums);
-    }
-  }
-
-  const EpilogueArguments arguments{bias, residual, alpha, beta, clip_lo, clip_hi, user};
-#pragma unroll
-  for (int p = 0; p < TILE_P; ++p) {
-    if (P % TILE_P != 0 && first_p + p >= P) break;
-#pragma unroll
-    for (int q = 0; q < TILE_Q; q += Y_RUN) {
-      if (Q % TILE_Q != 0 && first_q + q >= Q) break;
-      float run[Y_RUN];
-#pragma unroll
-      for (int i = 0; i < Y_RUN; ++i) run[i] = sums[p][q + i];
-      finish_outputs<false>(y, OutputPixel(image, z, first_p + p, first_q + q), k, run, arguments);
-    }
-  }
+  convolve_depthwise(x, w, y, {bias, residual, alpha, beta, clip_lo, clip_hi, user}, n);
 }

@@ -63,7 +63,9 @@ Estimate grid_estimate(const GridWork& work, const Arch& arch, const DeviceFigur
 
 double compulsory_bytes(const ConvProblem& conv) {
   const auto bytes = [](const TensorSpec& spec) { return static_cast<double>(spec.elements()) * size_of(spec.dtype); };
-  double total = bytes(conv.x) + bytes(conv.w) + bytes(conv.y) * (conv.blend.beta == Scale::zero ? 1 : 2);
+  // The x of a filter's gradient is that of one group.
+  const double groups = static_cast<double>(conv.groups * conv.c_per_group()) / static_cast<double>(conv.c());
+  double total = groups * bytes(conv.x) + bytes(conv.w) + bytes(conv.y) * (conv.blend.beta == Scale::zero ? 1 : 2);
   if (conv.bias) total += bytes(*conv.bias);
   if (conv.residual) total += bytes(*conv.residual);
   return total;

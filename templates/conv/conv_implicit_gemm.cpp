@@ -3,15 +3,15 @@
 namespace kiln {
 namespace {
 
-std::optional<std::string> refusal(const descriptor::ConvProblem& conv, const Target&) {
+std::optional<std::string> refusal(const descriptor::ConvProblem& conv) {
   if (conv.pointwise) return "a 1x1 filter with unit stride and no padding: conv_1x1 does that";
-  return descriptor::product_refusal(conv);
+  return std::nullopt;
 }
 
 }  // namespace
 
 Algorithm conv_implicit_gemm() {
-  return descriptor::gemm_convolution("conv_implicit_gemm", refusal);
+  return descriptor::gemm_convolution("conv_implicit_gemm", "conv_forward", refusal);
 }
 
 }  // namespace kiln

@@ -40,10 +40,21 @@ bool needs_64_bits(const ConvProblem& conv) {
 }
 
 bool is_plain(const WindowAxis& axis) {
-  return axis.window == 1 && axis.stride == 1 && axis.pad_begin == 0 && axis.pad_end == 0;
+  return axis.window == 1 && axis.stride == 1 && axis.pad_begin == 0 && axis.extent == axis.outputs;
 }
 
 }  // namespace
+
+bool dimension_0_is_inner(const TensorSpec& spec, size_t first_other) {
+  if (spec.extents[0] <= 1) return false;
+  bool others = false;
+  for (size_t i = first_other; i < spec.extents.size(); ++i) {
+    if (spec.extents[i] <= 1) continue;
+    if (spec.strides[i] <= spec.strides[0]) return false;
+    others = true;
+  }
+  return others;
+}
 
 ConvProblem ConvProblem::of(const Request& request) {
   ConvProblem problem;
@@ -51,14 +62,19 @@ ConvProblem ConvProblem::of(const Request& request) {
   static_cast<SpatialAxes&>(problem) = axes_of(problem);
   for (TensorSpec* spec : {&problem.x, &problem.w, &problem.y}) *spec = with_three_axes(*spec);
   if (problem.residual) problem.residual = with_three_axes(*problem.residual);
-
-  const bool one_pixel = problem.pixels_per_image() == 1;
-  const Inner x = inner_of(problem.x), y = inner_of(problem.y);
-  problem.channels_inner = x == Inner::channels || (x == Inner::either && problem.c() > 1);
-  problem.y_along_k = y == Inner::channels || (y == Inner::either && one_pixel);
+  problem.x_group_stride = problem.c_per_group() * problem.x.strides[dimension::channel];
+  problem.w_group_stride = problem.k_per_group() * problem.w.strides[0];
   problem.wide_index = needs_64_bits(problem);
-  problem.pointwise = is_plain(problem.planes) && is_plain(problem.rows) && is_plain(problem.columns);
+  problem.read_layouts();
   return problem;
+}
+
+void ConvProblem::read_layouts() {
+  const Inner x_inner = inner_of(x), y_inner = inner_of(y);
+  channels_inner = x_inner == Inner::channels || (x_inner == Inner::either && c() > 1);
+  y_along_k = y_inner == Inner::channels || (y_inner == Inner::either && pixels_per_image() == 1);
+  pointwise = is_plain(planes) && is_plain(rows) && is_plain(columns);
+  filters_inner = dimension_0_is_inner(w, dimension::channel);
 }
 
 Prelude conv_prelude(const ConvProblem& conv) {
@@ -71,9 +87,11 @@ Prelude conv_prelude(const ConvProblem& conv) {
   add_axes(prelude, conv);
   add_strides(prelude, "X", "NCDHW", conv.x);
   add_strides(prelude, "W", "KCTRS", conv.w);
+  prelude.constant("X_STRIDE_G", conv.x_group_stride).constant("W_STRIDE_G", conv.w_group_stride);
   add_strides(prelude, "Y", "NKZPQ", conv.y);
   add_strides(prelude, "RESIDUAL", "NKZPQ", conv.residual ? *conv.residual : conv.y);
   prelude.flag("CHANNELS_INNER", conv.channels_inner).flag("Y_ALONG_K", conv.y_along_k);
+  prelude.flag("IMAGES_INNER", conv.images_inner).flag("W_ALONG_K", conv.filters_inner);
   prelude.flag("MIRRORED", conv.mirrored);
   add_blend(prelude, conv.blend);
   add_epilogue(prelude, conv);
@@ -102,15 +120,11 @@ Count blocks_for(const ConvProblem& conv, int64_t per_image, int64_t per_block) 
   return blocks_for(per_image, conv.n(), conv.dynamic_batch, per_block);
 }
 
-std::optional<std::string> product_refusal(const ConvProblem& conv) {
-  if (conv.blend.alpha == Scale::zero) return "alpha is zero: there is nothing to multiply";
-  return std::nullopt;
-}
-
 int output_vector_width(const ConvProblem& conv, int64_t of) {
   const auto width = [&](const TensorSpec& spec) {
-    return conv.y_along_k ? widest_vector(spec, {dimension::channel}, of)
-                          : widest_vector(spec, {dimension::column, dimension::row, dimension::plane}, of);
+    if (conv.y_along_k) return widest_vector(spec, {dimension::channel}, of);
+    if (conv.images_inner) return 1;  // neighbouring pixels are of different images
+    return widest_vector(spec, {dimension::column, dimension::row, dimension::plane}, of);
   };
   return conv.residual ? std::min(width(conv.y), width(*conv.residual)) : width(conv.y);
 }

@@ -13,10 +13,18 @@
 
 namespace kiln::descriptor {
 
-/// A request as descriptors see it: x, w, y and residual have three spatial dimensions (with_three_axes()), whatever
-/// the request has, and what many points of a space ask for is worked out once.
+/// A forward convolution as descriptors see it: x, w, y and residual have three spatial dimensions (with_three_axes()),
+/// whatever the request has, and what many points of a space ask for is worked out once.
+///
+/// Gradients are such convolutions too (conv/conv_parts.h), with liberties that no request has: pads and strides may be
+/// negative, y may end anywhere, and groups of x and of w may lie apart as they like (the extents of x and w are then
+/// those of one group's channels and of all filters).
 struct ConvProblem : ConvForward, SpatialAxes {
+  /// Of a request of conv_forward.
   static ConvProblem of(const Request& request);
+
+  /// Elements from the channels, and from the filters, of one group to those of the next.
+  int64_t x_group_stride = 0, w_group_stride = 0;
 
   /// The elements of a filter are worked off channels first: those of x stand side by side, or are all there is.
   bool channels_inner = false;
@@ -26,6 +34,13 @@ struct ConvProblem : ConvForward, SpatialAxes {
   bool wide_index = false;
   /// A filter of one tap with unit stride and no padding: a plain matrix product.
   bool pointwise = false;
+  /// Neighbouring pixels of y are those of neighbouring images: they are what stands side by side in x.
+  bool images_inner = false;
+  /// Filters stand side by side in w, not the elements of one.
+  bool filters_inner = false;
+
+  /// Works out the members above but wide_index from the operands and axes.
+  void read_layouts();
 };
 
 /// Types, extents, strides, pads, window strides, dilations, groups, blend and epilogue: what every convolution kernel
@@ -39,8 +54,8 @@ Launch conv_launch(std::string entry, int threads);
 /// Blocks for `per_image` items of each image of the call, `per_block` items a block.
 Count blocks_for(const ConvProblem& conv, int64_t per_image, int64_t per_block);
 
-/// Why kernels that multiply cannot serve `conv`; nothing if they can.
-std::optional<std::string> product_refusal(const ConvProblem& conv);
+/// Whether neighbours along dimension 0 of `spec` stand closer together than along any dimension from `first_other` on.
+bool dimension_0_is_inner(const TensorSpec& spec, size_t first_other);
 
 /// Most elements that one store to y may move, and one read of the residual where there is one: channels if y_along_k,
 /// else pixels. A power of two that divides `of`.

@@ -63,9 +63,12 @@ GemmAccess gemm_access(const GemmTiling& tiling, const ConvProblem& conv) {
   const int64_t c = conv.c_per_group(), k = tiling.block_k;
   int x_run = 1;
   if (conv.channels_inner) x_run = widest_vector(conv.x, {channel}, std::gcd(c, k));
-  if (!conv.channels_inner && conv.pointwise) x_run = widest_vector(conv.x, {column, row, plane}, 8);
-  const int w_run = conv.channels_inner ? widest_vector(conv.w, {channel}, std::gcd(c, k))
-                                        : widest_vector(conv.w, {column, row, plane, channel}, k);
+  if (!conv.channels_inner && conv.pointwise && !conv.images_inner) {
+    x_run = widest_vector(conv.x, {column, row, plane}, 8);
+  }
+  const int w_run = conv.filters_inner    ? 1
+                    : conv.channels_inner ? widest_vector(conv.w, {channel}, std::gcd(c, k))
+                                          : widest_vector(conv.w, {column, row, plane, channel}, k);
   const int y_run = output_vector_width(conv, conv.y_along_k ? std::gcd(conv.k_per_group(), int64_t{4}) : 4);
   return {shared_out(x_run, tiling.block_m * k, tiling.threads()),
           shared_out(w_run, tiling.block_n * k, tiling.threads()), y_run};
@@ -157,6 +160,7 @@ BlockWork gemm_block_work(const GemmTiling& tiling, const ConvProblem& conv, con
   work.shared_wavefronts = chunks * (warps * k / tiling.slices * quads * 2 + (x_elements + w_elements * 1.5) / 32);
   const double x_bytes = x_elements * size_of(conv.x.dtype), w_bytes = w_elements * size_of(conv.w.dtype);
   const int64_t x_pitch = conv.channels_inner ? conv.x.strides[dimension::channel]
+                          : conv.images_inner ? conv.x.strides[dimension::batch]
                                               : conv.x.strides[dimension::column] * conv.columns.stride;
   const double x_spread = static_cast<double>(std::clamp<int64_t>(x_pitch, 1, 8));
   work.global_sectors = chunks * (x_bytes * x_spread + w_bytes * 1.4) / 32;
@@ -233,30 +237,39 @@ bool grid_fits(const GemmTiling& tiling, const ConvProblem& conv, const Target&)
   return channels <= 65535 && pixel_tiles(tiling, conv) < (int64_t{1} << 31) / channels;
 }
 
-Algorithm gemm_convolution(const std::string& name,
-                           std::optional<std::string> (*refusal)(const ConvProblem&, const Target&)) {
-  const auto program = [name](const GemmTiling& tiling, const ConvProblem& conv, const Target& target,
+Algorithm gemm_convolution(const std::string& name, const std::string& operation,
+                           std::optional<std::string> (*refusal)(const ConvProblem&)) {
+  const auto program = [name](const GemmTiling& tiling, const ConvParts& parts, const Target& target,
                               const Emitter& emit) {
-    Prelude prelude = conv_prelude(conv);
-    add_gemm_tiling(prelude, tiling, conv, target.arch);
-    Launch launch = conv_launch(name, tiling.threads());
-    launch.grid[0] = blocks_for(conv, conv.pixels_per_image(), tiling.block_m);
-    launch.grid[1] = Count{channel_tiles(tiling, conv)};
-    return Program{{emit.source(prelude)}, {launch}};
+    return program_of(parts, [&](const ConvProblem& conv) {
+      Prelude prelude = conv_prelude(conv);
+      add_gemm_tiling(prelude, tiling, conv, target.arch);
+      Launch launch = conv_launch(name, tiling.threads());
+      launch.grid[0] = blocks_for(conv, conv.pixels_per_image(), tiling.block_m);
+      launch.grid[1] = Count{channel_tiles(tiling, conv)};
+      return Program{{emit.source(prelude)}, {launch}};
+    });
   };
-  const auto predict = [](const GemmTiling& tiling, const ConvProblem& conv, const Target& target,
+  const auto predict = [](const GemmTiling& tiling, const ConvParts& parts, const Target& target,
                           const DeviceFigures& device) {
-    GridWork work;
-    work.block = gemm_block_work(tiling, conv, target.arch, static_cast<double>(gemm_chunks(tiling, conv)));
-    work.blocks = static_cast<double>(channel_tiles(tiling, conv) * pixel_tiles(tiling, conv));
-    work.dram_bytes = compulsory_bytes(conv);
-    return grid_estimate(work, target.arch, device);
+    return estimate_of(parts, [&](const ConvProblem& conv) {
+      GridWork work;
+      work.block = gemm_block_work(tiling, conv, target.arch, static_cast<double>(gemm_chunks(tiling, conv)));
+      work.blocks = static_cast<double>(channel_tiles(tiling, conv) * pixel_tiles(tiling, conv));
+      work.dram_bytes = compulsory_bytes(conv);
+      return grid_estimate(work, target.arch, device);
+    });
   };
   return add_gemm_space(
-             describe<GemmTiling, ConvProblem>(name, "conv_forward", "conv/" + name + ".cu").applies(refusal))
+             describe<GemmTiling, ConvParts>(name, operation, "conv/" + name + ".cu")
+                 .applies([refusal](const ConvParts& parts, const Target&) { return parts_refusal(parts, refusal); }))
       .takes_prologue()
       .program(program)
       .estimate(predict);
+}
+
+std::optional<std::string> no_refusal(const ConvProblem&) {
+  return std::nullopt;
 }
 
 }  // namespace kiln::descriptor

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "conv/conv_estimate.h"
-#include "conv/conv_problem.h"
+#include "conv/conv_parts.h"
 #include "kiln/generator/algorithm.h"
 
 namespace kiln::descriptor {
@@ -70,7 +70,7 @@ bool slices_are_worthwhile(const GemmTiling& tiling, const ConvProblem& conv, co
 
 /// Declares the parameters and rules of GemmTiling, which `Parameters` derives from.
 template <class Parameters>
-Describe<Parameters, ConvProblem>&& add_gemm_space(Describe<Parameters, ConvProblem>&& description) {
+Describe<Parameters, ConvParts>&& add_gemm_space(Describe<Parameters, ConvParts>&& description) {
   return std::move(description)
       .param("BLOCK_M", &Parameters::block_m, {64, 32, 128, 256})
       .param("BLOCK_N", &Parameters::block_n, {64, 32, 128})
@@ -79,18 +79,22 @@ Describe<Parameters, ConvProblem>&& add_gemm_space(Describe<Parameters, ConvProb
       .param("THREAD_N", &Parameters::thread_n, {4, 8})
       .param("STAGES", &Parameters::stages, {2, 1})
       .param("SLICES", &Parameters::slices, {1, 2, 4, 8})
-      .rule("warps tile the block", warps_tile_the_block)
-      .rule("BLOCK_K suits the filter", block_k_suits_the_filter)
-      .rule("the tile suits the problem", tile_suits_the_problem)
-      .rule("threads tile the loads", threads_tile_the_loads)
-      .rule("tiles fit into shared memory", tiles_fit_shared_memory)
-      .rule("registers suffice", registers_suffice)
-      .rule("slices have rows, and a small grid", slices_are_worthwhile)
-      .rule("the grid fits", grid_fits);
+      .rule("warps tile the block", for_main(warps_tile_the_block))
+      .rule("BLOCK_K suits the filter", for_main(block_k_suits_the_filter))
+      .rule("the tile suits the problem", for_main(tile_suits_the_problem))
+      .rule("threads tile the loads", for_all(threads_tile_the_loads))
+      .rule("tiles fit into shared memory", for_main(tiles_fit_shared_memory))
+      .rule("registers suffice", for_all(registers_suffice))
+      .rule("slices have rows, and a small grid", for_main(slices_are_worthwhile))
+      .rule("the grid fits", for_all(grid_fits));
 }
 
-/// The convolution `name` of conv/NAME.cu: one launch of a kernel of that name, whose blocks each multiply all chunks.
-Algorithm gemm_convolution(const std::string& name,
-                           std::optional<std::string> (*refusal)(const ConvProblem&, const Target&));
+/// The convolution or gradient `name` of conv/NAME.cu: for each part one launch of a kernel of that name, whose blocks
+/// each multiply all chunks.
+Algorithm gemm_convolution(const std::string& name, const std::string& operation,
+                           std::optional<std::string> (*refusal)(const ConvProblem&));
+
+/// For gemm_convolution(): every convolution is served.
+std::optional<std::string> no_refusal(const ConvProblem& conv);
 
 }  // namespace kiln::descriptor

@@ -1,7 +1,9 @@
 // The operands of a convolution in memory, whatever their strides.
 //
-// From the prelude: the problem, and the strides of x, w, y and residual. CHANNELS_INNER numbers the elements of a
-// filter (t, r, s, c), which suits an x whose channels stand side by side; otherwise they are numbered (c, t, r, s).
+// From the prelude: the problem, and the strides of x, w, y and residual. X_STRIDE_G and W_STRIDE_G lead from the
+// channels and filters of one group to those of the next: where x and w are the operands of a gradient, groups are not
+// just further channels. CHANNELS_INNER numbers the elements of a filter (t, r, s, c), which suits an x whose channels
+// stand side by side; otherwise they are numbered (c, t, r, s). IMAGES_INNER numbers the pixels of y (z, p, q, image).
 #include "lib/epilogue.cuh"
 #include "lib/strided.cuh"
 
@@ -15,9 +17,21 @@ constexpr int TAPS = T * R * S;
 constexpr int FILTER = C_PER_GROUP * TAPS;  // elements of one output channel's filter
 constexpr Index PIXELS_PER_IMAGE = Index(Z) * P * Q;
 
+static_assert(!IMAGES_INNER || !DYNAMIC_N, "images that pixels are counted through are a constant");
+
 // Images of this call.
 __device__ __forceinline__ Index images_of(long long n) {
   return DYNAMIC_N ? static_cast<Index>(n) : static_cast<Index>(N);
+}
+
+// Offset of the first element of the filter of channel `k` of y.
+__device__ __forceinline__ Index first_filter_element(Index k) {
+  if constexpr (GROUPS == 1 || W_STRIDE_G == K_PER_GROUP * W_STRIDE_K) {
+    return k * Index(W_STRIDE_K);
+  } else {
+    const Index in_group = take_coordinate<K_PER_GROUP>(k);
+    return k * Index(W_STRIDE_G) + in_group * Index(W_STRIDE_K);
+  }
 }
 
 // Offset of element number `element` of a filter from its first.
@@ -34,7 +48,7 @@ struct OutputPixel {
   Index y, residual;
 
   __device__ __forceinline__ explicit OutputPixel(Index pixel)
-      : y(Output::of_pixel(pixel)), residual(Residual::of_pixel(pixel)) {}
+      : y(Output::of_pixel<IMAGES_INNER>(pixel)), residual(Residual::of_pixel<IMAGES_INNER>(pixel)) {}
   __device__ __forceinline__ OutputPixel(Index image, Index z, Index p, Index q)
       : y(Output::at(image, 0, z, p, q)), residual(Residual::at(image, 0, z, p, q)) {}
 };

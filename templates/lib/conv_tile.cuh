@@ -8,8 +8,8 @@
 // of lib/im2col_pixels.cuh and lib/pointwise_pixels.cuh.
 //
 // From the prelude: the problem; X_RUN, W_RUN and Y_RUN, the elements that one access of x, w and y moves; Y_ALONG_K,
-// whether those of y are channels, not pixels; STAGES, the number of tiles in shared memory; and the tile of
-// lib/gemm_tile.cuh.
+// whether those of y are channels, not pixels; W_ALONG_K, whether neighbouring lanes read w along its filters, not
+// along the elements of one; STAGES, the number of tiles in shared memory; and the tile of lib/gemm_tile.cuh.
 #include "lib/conv_operands.cuh"
 #include "lib/gemm_tile.cuh"
 #include "lib/vector.cuh"
@@ -21,7 +21,8 @@ constexpr int N_TILES = ceil_div(K_PER_GROUP, BLOCK_N);  // of one group
 using PixelTile = SharedTile<BLOCK_M, CHANNELS_INNER ? X_RUN : BLOCK_K>;
 using FilterTile = SharedTile<BLOCK_N, W_RUN>;
 // Every pixel of x is one of y: no gaps, no borders.
-constexpr bool POINTWISE = TAPS == 1 && STRIDE_D == 1 && STRIDE_H == 1 && STRIDE_W == 1 && Z == D && P == H && Q == W;
+constexpr bool POINTWISE = TAPS == 1 && STRIDE_D == 1 && STRIDE_H == 1 && STRIDE_W == 1 && Z == D && P == H && Q == W &&
+                           PAD_FRONT == 0 && PAD_TOP == 0 && PAD_LEFT == 0;
 
 using KeptX = typename UserKept<TX>::type;
 
@@ -53,7 +54,7 @@ struct BlockTile {
 };
 
 // Moves chunks of w to shared memory, W_RUN elements of one filter at a time: consecutive lanes read consecutive
-// elements.
+// elements, or, W_ALONG_K, the same element of consecutive filters.
 class Filters {
  public:
   __device__ __forceinline__ Filters(const TW* w, const BlockTile& tile) : w_(w) {
@@ -61,8 +62,8 @@ class Filters {
     const Index first = static_cast<Index>(tile.group) * K_PER_GROUP + tile.first_k;
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
-      exists_[i] = column(i) < smaller(channels, BLOCK_N);
-      offset_[i] = (first + column(i)) * Index(W_STRIDE_K) + (CHUNKS_ARE_EVEN ? filter_offset(row(i)) : 0);
+      exists_[i] = column(i) < smaller(channels, BLOCK_N) && (!W_ALONG_K || row(i) < BLOCK_K);
+      offset_[i] = first_filter_element(first + column(i)) + (CHUNKS_ARE_EVEN ? filter_offset(row(i)) : 0);
     }
   }
 
@@ -84,7 +85,7 @@ class Filters {
   __device__ __forceinline__ void stash(FilterTile& tile) const {
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
-      if (COUNT * THREADS != RUNS * BLOCK_N && column(i) >= BLOCK_N) continue;
+      if (COUNT * THREADS != RUNS * BLOCK_N && (W_ALONG_K ? row(i) >= BLOCK_K : column(i) >= BLOCK_N)) continue;
 #pragma unroll
       for (int j = 0; j < W_RUN; ++j) tile.at(row(i) + j, column(i)) = to_float(values_[i][j]);
     }
@@ -94,6 +95,7 @@ class Filters {
   static constexpr int RUNS = BLOCK_K / W_RUN;
   static constexpr int COUNT = ceil_div(RUNS * BLOCK_N, THREADS);
   static_assert((CHANNELS_INNER ? C_PER_GROUP : FILTER) % W_RUN == 0, "an access stays in its rows");
+  static_assert(!W_ALONG_K || W_RUN == 1, "accesses along the filters are of one element");
   // Whether a row is as far from its chunk's first in every chunk: a chunk is channels of one tap, or whole channels,
   // or part of one run.
   static constexpr bool CHUNKS_ARE_EVEN =
@@ -101,10 +103,12 @@ class Filters {
       is_one_run<W_STRIDE_S, S, W_STRIDE_R, R, W_STRIDE_T, T, W_STRIDE_C, C_PER_GROUP>();
 
   __device__ __forceinline__ static int column(int i) {
-    return (static_cast<int>(threadIdx.x) + i * THREADS) / RUNS;
+    const int number = static_cast<int>(threadIdx.x) + i * THREADS;
+    return W_ALONG_K ? number % BLOCK_N : number / RUNS;
   }
   __device__ __forceinline__ static int row(int i) {
-    return (static_cast<int>(threadIdx.x) + i * THREADS) % RUNS * W_RUN;
+    const int number = static_cast<int>(threadIdx.x) + i * THREADS;
+    return (W_ALONG_K ? number / BLOCK_N : number % RUNS) * W_RUN;
   }
 
   const TW* w_;
@@ -186,14 +190,15 @@ __device__ __forceinline__ void for_each_output_run(const BlockTile& tile, const
   }
 }
 
-// A whole convolution: every block multiplies all chunks of its tile and finishes its outputs.
+// A whole convolution: every block multiplies all chunks of its tile and finishes its outputs. With alpha of class zero
+// nothing is multiplied.
 template <class Pixels>
 __device__ __forceinline__ void convolve(const TX* x, const TW* w, TY* y, const EpilogueArguments& arguments,
                                          long long n) {
   const BlockTile tile(n);
   const TilePosition position;
-  float sums[THREAD_M][THREAD_N];
-  convolve_tile<Pixels>(x, w, arguments.user, tile, 0, CHUNKS, position, sums);
+  float sums[THREAD_M][THREAD_N] = {};
+  if constexpr (ALPHA != SCALE_ZERO) convolve_tile<Pixels>(x, w, arguments.user, tile, 0, CHUNKS, position, sums);
   for_each_output_run<OutputPixel>(tile, position, sums,
                                    [&](const OutputPixel& pixel, int channel, const float(&values)[Y_RUN]) {
                                      finish_outputs<Y_ALONG_K>(y, pixel, channel, values, arguments);

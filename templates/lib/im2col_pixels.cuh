@@ -22,11 +22,13 @@ struct Window {
   // Beyond the last pixel every tap is outside.
   __device__ __forceinline__ void place(const BlockTile& tile, Index pixel) {
     const bool exists = pixel < tile.pixels;
+    Index image = 0;
+    if constexpr (IMAGES_INNER) image = take_coordinate<N>(pixel);
     w = take_coordinate<Q>(pixel) * STRIDE_W - PAD_LEFT;
     const Index top = take_coordinate<P>(pixel) * STRIDE_H - PAD_TOP;
     d = take_coordinate<Z>(pixel) * STRIDE_D - PAD_FRONT;
-    const Index image = pixel;
-    offset = Input::at(image, static_cast<Index>(tile.group) * C_PER_GROUP, d, top, w);
+    if constexpr (!IMAGES_INNER) image = pixel;
+    offset = tile.group * Index(X_STRIDE_G) + Input::at(image, 0, d, top, w);
     h = exists ? top : -(Index(1) << 30) - H;
   }
 

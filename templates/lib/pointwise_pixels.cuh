@@ -12,9 +12,8 @@ class PointwiseAlongPixels {
     row_ = thread / RUNS;
     const Index pixel = tile.first_pixel + column_;
     exists_ = pixel < tile.pixels;
-    const Index channel = static_cast<Index>(tile.group) * C_PER_GROUP + row_;
-    first_channel_ = static_cast<int>(channel);
-    x_ = x + (Input::of_pixel(pixel) + channel * Index(X_STRIDE_C));
+    first_channel_ = tile.group * C_PER_GROUP + row_;
+    x_ = x + (Input::of_pixel<IMAGES_INNER>(pixel) + tile.group * Index(X_STRIDE_G) + row_ * Index(X_STRIDE_C));
   }
 
   __device__ __forceinline__ void fetch(int chunk) {
@@ -49,6 +48,7 @@ class PointwiseAlongPixels {
   static constexpr int ROWS = ceil_div(BLOCK_K, ROW_STEP);
   static_assert(!APPLIES || THREADS % RUNS == 0, "threads tile the rows");
   static_assert(!APPLIES || PIXELS_PER_IMAGE % X_RUN == 0, "an access stays in its image");
+  static_assert(!APPLIES || !IMAGES_INNER || X_RUN == 1, "neighbouring pixels are of different images");
 
   const TX* x_;
   const UserArguments& user_;
@@ -66,13 +66,12 @@ class PointwiseAlongChannels {
     const int thread = static_cast<int>(threadIdx.x);
     column_ = thread / RUNS;
     row_ = thread % RUNS * X_RUN;
-    const Index channel = static_cast<Index>(tile.group) * C_PER_GROUP + row_;
-    first_channel_ = static_cast<int>(channel);
-    x_ = x + channel * Index(X_STRIDE_C);
+    first_channel_ = tile.group * C_PER_GROUP + row_;
+    x_ = x + (tile.group * Index(X_STRIDE_G) + row_ * Index(X_STRIDE_C));
     if constexpr (EVEN) x_ += Input::of_pixel(tile.first_pixel + column_);
 #pragma unroll
     for (int i = 0; i < COLUMNS && !EVEN; ++i) {
-      offset_[i] = Input::of_pixel(tile.first_pixel + column_ + i * COLUMN_STEP);
+      offset_[i] = Input::of_pixel<IMAGES_INNER>(tile.first_pixel + column_ + i * COLUMN_STEP);
     }
   }
 
@@ -108,7 +107,7 @@ class PointwiseAlongChannels {
   static_assert(!APPLIES || C_PER_GROUP % X_RUN == 0, "an access stays in its group");
 
   // Pixels at one distance from each other need no offset each.
-  static constexpr bool EVEN = Input::PIXELS_ARE_ONE_RUN;
+  static constexpr bool EVEN = Input::PIXELS_ARE_ONE_RUN && !IMAGES_INNER;
 
   __device__ __forceinline__ Index offset(int i) const {
     return EVEN ? Input::of_pixel(Index(i) * COLUMN_STEP) : offset_[EVEN ? 0 : i];

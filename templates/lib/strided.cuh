@@ -61,9 +61,15 @@ struct SpatialTensor {
     return image * Index(BATCH) + channel * Index(CHANNEL) + plane * Index(PLANE) + row * Index(ROW) +
            column * Index(COLUMN);
   }
-  // Of channel 0 of pixel number `pixel`, counted through all images.
+  // Of channel 0 of pixel number `pixel`, counted through all images: image by image, or, IMAGES_INNER, those of all
+  // images at one place before those at the next.
+  template <bool IMAGES_INNER = false>
   __device__ __forceinline__ static Index of_pixel(Index pixel) {
-    return strided_offset<COLUMN, COLUMNS, ROW, ROWS, PLANE, PLANES, BATCH, IMAGES>(pixel);
+    if constexpr (IMAGES_INNER) {
+      return strided_offset<BATCH, IMAGES, COLUMN, COLUMNS, ROW, ROWS, PLANE, PLANES>(pixel);
+    } else {
+      return strided_offset<COLUMN, COLUMNS, ROW, ROWS, PLANE, PLANES, BATCH, IMAGES>(pixel);
+    }
   }
   // Of pixel number `place` of an image, from that image's first.
   __device__ __forceinline__ static Index of_place(Index place) {

@@ -29,6 +29,9 @@ HOLDS(offsetof(kiln_conv_options, groups) == 104 && offsetof(kiln_conv_options, 
 HOLDS(offsetof(kiln_conv_options, alpha) == 120 && offsetof(kiln_conv_options, dynamic_batch) == 140);
 HOLDS(sizeof(kiln_conv_options) == 144);
 
+HOLDS(offsetof(kiln_conv_backward_options, groups) == 104 && offsetof(kiln_conv_backward_options, alpha) == 112);
+HOLDS(sizeof(kiln_conv_backward_options) == 144 && sizeof(kiln_conv_backward_bias_options) == 16);
+
 HOLDS(offsetof(kiln_pool_options, mode) == 4 && offsetof(kiln_pool_options, window) == 8);
 HOLDS(offsetof(kiln_pool_options, alpha) == 128 && sizeof(kiln_pool_options) == 152);
 HOLDS(offsetof(kiln_softmax_options, axis) == 8 && sizeof(kiln_softmax_options) == 40);
@@ -71,6 +74,9 @@ int capi_count_functions(void) {
       (function)kiln_epilogue_clip,
       (function)kiln_epilogue_expression,
       (function)kiln_conv_forward,
+      (function)kiln_conv_backward_data,
+      (function)kiln_conv_backward_filter,
+      (function)kiln_conv_backward_bias,
       (function)kiln_pool_forward,
       (function)kiln_pool_forward_with_indices,
       (function)kiln_pool_backward_from_indices,
@@ -102,6 +108,8 @@ int capi_defaults_carry_their_sizes(void) {
   return kiln_context_options_default().size == sizeof(kiln_context_options) &&
          kiln_context_info_default().size == sizeof(kiln_context_info) &&
          kiln_conv_options_default().size == sizeof(kiln_conv_options) &&
+         kiln_conv_backward_options_default().size == sizeof(kiln_conv_backward_options) &&
+         kiln_conv_backward_bias_options_default().size == sizeof(kiln_conv_backward_bias_options) &&
          kiln_pool_options_default().size == sizeof(kiln_pool_options) &&
          kiln_softmax_options_default().size == sizeof(kiln_softmax_options) &&
          kiln_activation_options_default(KILN_ACTIVATION_RELU).size == sizeof(kiln_activation_options) &&

@@ -83,6 +83,12 @@ class EveryFunction : public CApi {
   void add_convolution_pooling_and_softmax() {
     add("kiln_conv_forward", kiln_conv_forward, {"options", "stream"}, context_, &image_, &filter_, &image_result_,
         &conv_options_, nullptr);
+    add("kiln_conv_backward_data", kiln_conv_backward_data, {"options", "stream"}, context_, &image_result_gradient_,
+        &filter_, &image_gradient_, &conv_backward_options_, nullptr);
+    add("kiln_conv_backward_filter", kiln_conv_backward_filter, {"options", "stream"}, context_, &image_,
+        &image_result_gradient_, &filter_gradient_, &conv_backward_options_, nullptr);
+    add("kiln_conv_backward_bias", kiln_conv_backward_bias, {"options", "stream"}, context_, &image_result_gradient_,
+        &bias_gradient_, &conv_backward_bias_options_, nullptr);
     add("kiln_pool_forward", kiln_pool_forward, {"options", "stream"}, context_, &image_, &pooled_, &pool_options_,
         nullptr);
     add("kiln_pool_backward", kiln_pool_backward, {"options", "stream"}, context_, &pooled_gradient_, &image_,
@@ -136,6 +142,8 @@ class EveryFunction : public CApi {
   const kiln_tensor image_ = tensor(upload(wave(128)), {1, 2, 8, 8}), filter_ = tensor(upload(wave(36)), {2, 2, 3, 3}),
                     image_result_ = tensor(result_, {1, 2, 6, 6}), image_gradient_ = tensor(result_, {1, 2, 8, 8}),
                     pooled_ = tensor(result_, {1, 2, 1, 1}), pooled_gradient_ = tensor(upload(wave(2)), {1, 2, 1, 1});
+  const kiln_tensor image_result_gradient_ = tensor(upload(wave(72)), {1, 2, 6, 6}),
+                    filter_gradient_ = tensor(result_, {2, 2, 3, 3}), bias_gradient_ = tensor(result_, {2});
   const kiln_tensor indices_ =
       with(tensor(upload(wave(2)), {1, 2, 1, 1}), [](auto& indices) { indices.dtype = KILN_I32; });
   const kiln_named_tensor named_tensor_ = {"t", &values_};
@@ -146,6 +154,8 @@ class EveryFunction : public CApi {
 
   const kiln_context_options context_options_ = options();
   const kiln_conv_options conv_options_ = kiln_conv_options_default();
+  const kiln_conv_backward_options conv_backward_options_ = kiln_conv_backward_options_default();
+  const kiln_conv_backward_bias_options conv_backward_bias_options_ = kiln_conv_backward_bias_options_default();
   const kiln_pool_options pool_options_ = kiln_pool_options_default();
   const kiln_softmax_options softmax_options_ = kiln_softmax_options_default();
   const kiln_activation_options activation_options_ = kiln_activation_options_default(KILN_ACTIVATION_TANH);

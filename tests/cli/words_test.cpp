@@ -14,6 +14,11 @@ TEST(Summary, SaysWhatMattersInFewWords) {
             "conv 1x64x56x56 -> 64, 3x3, pad 1, bias+relu");
   EXPECT_EQ(of("conv_forward x=f16:8x32x14x14:nhwc w=f16:32x1x3x3 pad=1,2,0,1 stride=2,1 dilation=2 groups=32 n=?"),
             "conv 8x32x14x14 f16 nhwc n=? -> 32, 3x3, stride 2x1, pad 1x2-0x1, dilation 2, groups 32");
+  EXPECT_EQ(of("conv_backward_data dy=f32:1x64x28x28 w=f32:64x32x3x3 pad=1 stride=2 output_pad=1"),
+            "conv data gradient 1x64x28x28 -> 1x32x56x56, 3x3, stride 2, pad 1");
+  EXPECT_EQ(of("conv_backward_filter x=f16:8x32x14x14:nhwc dy=f16:8x32x14x14 dw=f16:32x1x3x3 pad=1 groups=32"),
+            "conv filter gradient 8x32x14x14 f16 nhwc, 8x32x14x14, 3x3, pad 1, groups 32");
+  EXPECT_EQ(of("conv_backward_bias dy=f32:8x32x14x14:nhwc n=?"), "conv bias gradient 8x32x14x14 nhwc n=?");
   EXPECT_EQ(of("pool_forward x=f32:1x8x7x7 mode=avg window=global"), "avg pool 1x8x7x7, global");
   EXPECT_EQ(of("pool_forward x=f32:1x8x9x9 mode=max window=3 stride=2 pad=1"), "max pool 1x8x9x9, 3, stride 2, pad 1");
   EXPECT_EQ(of("softmax_forward x=bf16:4x10 mode=log"), "log-softmax 4x10 bf16, axis 1");

@@ -58,6 +58,41 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"conv_forward x=f32:1x3x0x8 w=f32:4x3x3x3 pad=3", "the extent of h is 0"}));
 
 INSTANTIATE_TEST_SUITE_P(
+    ConvBackward, BadRequest,
+    testing::Values(
+        Bad{"conv_backward_data dy=f32:1x4x6x6", "operand w is missing"},
+        Bad{"conv_backward_data w=f32:4x3x3x3", "operand dy is missing"},
+        Bad{"conv_backward_data dy=f32:4x6 w=f32:4x3x3x3", "dy has 2 dimensions"},
+        Bad{"conv_backward_data dy=f32:1x4x6 w=f32:4x3x3x3", "dy has 3 and w has 4 dimensions"},
+        Bad{"conv_backward_data dy=f32:1x5x6x6 w=f32:4x3x3x3", "w has 4 filters, expected 5"},
+        Bad{"conv_backward_data dy=f32:1x4x6x6 w=f32:4x3x3x3 groups=3", "groups=3 does not divide the 4 filters"},
+        Bad{"conv_backward_data dy=f32:1x4x6x6 w=f32:4x3x3x3 groups=0", "groups=0 does not divide"},
+        Bad{"conv_backward_data dy=f32:1x4x6x6 w=f32:4x3x3x3 dx=f32:1x3x8", "dy has 4 and dx has 3 dimensions"},
+        Bad{"conv_backward_data dy=f32:1x4x6x6 w=f32:4x3x3x3 dx=f32:1x4x8x8",
+            "dx has extents 1x4x8x8, expected 1x3x8x8"},
+        Bad{"conv_backward_data dy=f32:1x4x6x6 w=f32:4x3x3x3 dx=f32:1x3x8x9",
+            "dy has extents 1x4x6x6, expected 1x4x6x7"},
+        Bad{"conv_backward_data dy=f32:1x4x6x6 w=f32:4x3x3x3 output_pad=1", "output_pad of h is 1"},
+        Bad{"conv_backward_data dy=f32:1x4x6x6 w=f32:4x3x3x3 stride=2 output_pad=0,2", "output_pad of w is 2"},
+        Bad{"conv_backward_data dy=f32:1x4x6x6 w=f32:4x3x3x3 dx=f32:1x3x13x14 stride=2 output_pad=1",
+            "dx has extents 1x3x13x14, expected 1x3x14x14"},
+        Bad{"conv_backward_data dy=f32:1x4x2x2 w=f32:4x3x1x1 pad=1", "dx would have the extent 0 along h"},
+        Bad{"conv_backward_data dy=f32:1x4x6x6 w=f32:4x3x3x3 stride=0", "the stride of h is 0"},
+        Bad{"conv_backward_data dy=f32:1x4x6x6 w=f32:4x3x3x3 epilogue=relu", "it takes no epilogue"},
+        Bad{"conv_backward_filter x=f32:1x3x8x8 dy=f32:1x4x6x6", "operand dw is missing"},
+        Bad{"conv_backward_filter x=f32:1x3x8x8 dy=f32:1x4x6x6 dw=f32:4x3x3", "x has 4 and dw has 3 dimensions"},
+        Bad{"conv_backward_filter x=f32:1x3x8x8 dy=f32:1x4x6x6 dw=f32:4x2x3x3", "dw has 2 channels per filter"},
+        Bad{"conv_backward_filter x=f32:1x3x8x8 dy=f32:1x4x6x6 dw=f32:4x3x2x3",
+            "dy has extents 1x4x6x6, expected 1x4x7x6"},
+        Bad{"conv_backward_filter x=f32:1x3x8x8 dy=f32:2x4x6x6 dw=f32:4x3x3x3",
+            "dy has extents 2x4x6x6, expected 1x4x6x6"},
+        Bad{"conv_backward_filter x=f32:1x3x8x8 dy=f32:1x4x6 dw=f32:4x3x3x3", "dy has extents 1x4x6, expected 1x4x6x6"},
+        Bad{"conv_backward_filter x=f32:1x3x8x8 dy=f32:1x4x1x1 dw=f32:4x3x9x9", "the filter does not fit"},
+        Bad{"conv_backward_bias dy=f32:4", "dy has 1 dimensions"},
+        Bad{"conv_backward_bias dy=f32:4x0x3", "dy has no channels"},
+        Bad{"conv_backward_bias dy=f32:1x4x6x6 db=f32:5", "db has extents 5, expected 4"}));
+
+INSTANTIATE_TEST_SUITE_P(
     PoolForward, BadRequest,
     testing::Values(Bad{"pool_forward x=f32:1x3x8x8 mode=max", "the window is missing"},
                     Bad{"pool_forward x=f32:1x3x8x8 mode=max window=big", "the window is missing or not numbers"},
@@ -153,6 +188,37 @@ TEST(Operands, AreReadAndWrittenAsTheirRolesAndBetaSay) {
   EXPECT_TRUE(is_written(plain, "y"));
   EXPECT_FALSE(is_read(plain, "y"));
   EXPECT_TRUE(is_read(blended, "y"));
+}
+
+TEST(ConvBackwardData, InfersTheInputOfTheConvolution) {
+  const auto dx_of = [](const std::string& line) {
+    return Request::parse("conv_backward_data " + line).at("dx").extents;
+  };
+  EXPECT_THAT(dx_of("dy=f32:2x4x6x5 w=f32:4x3x3x2 pad=1,0"), ElementsAre(2, 3, 6, 6));
+  EXPECT_THAT(dx_of("dy=f32:1x64x112x112 w=f32:64x3x7x7 pad=3 stride=2"), ElementsAre(1, 3, 223, 223));
+  EXPECT_THAT(dx_of("dy=f32:1x64x112x112 w=f32:64x3x7x7 pad=3 stride=2 output_pad=1"), ElementsAre(1, 3, 224, 224));
+  EXPECT_THAT(dx_of("dy=f32:1x6x5 w=f32:6x2x3 groups=3 stride=3 dilation=2 output_pad=2"), ElementsAre(1, 6, 19));
+}
+
+TEST(ConvBackwardData, DropsTheOutputPadFromTheKey) {
+  const std::string key =
+      Request::parse("conv_backward_data dy=f16:1x8x4x4:nhwc w=f16:8x4x3x3 stride=2 output_pad=1").key();
+  EXPECT_EQ(key,
+            "conv_backward_data dy=f16:1x8x4x4:nhwc w=f16:8x4x3x3:nchw dx=f16:1x4x10x10:nhwc pad=0,0,0,0 stride=2,2 "
+            "dilation=1,1 groups=1 acc=f32");
+  EXPECT_EQ(Request::parse(key).key(), key);
+}
+
+TEST(ConvBackward, CountsTheLeastWork) {
+  const Request data = Request::parse("conv_backward_data dy=f16:1x3x4x4 w=f16:3x2x3x3 pad=1 beta=1");
+  EXPECT_EQ(operation("conv_backward_data").work(data).flops, 2.0 * 3 * 16 * 18);
+  EXPECT_EQ(operation("conv_backward_data").work(data).read_bytes, 2.0 * (48 + 54 + 32));
+  EXPECT_EQ(operation("conv_backward_data").work(data).write_bytes, 2.0 * 32);
+  const Request filter = Request::parse("conv_backward_filter x=f16:1x2x4x4 dy=f16:1x3x4x4 dw=f32:3x2x3x3 pad=1");
+  EXPECT_EQ(operation("conv_backward_filter").work(filter).flops, 2.0 * 3 * 16 * 18);
+  EXPECT_EQ(operation("conv_backward_filter").work(filter).read_bytes, 2.0 * (32 + 48));
+  EXPECT_EQ(operation("conv_backward_filter").work(filter).write_bytes, 4.0 * 54);
+  EXPECT_EQ(operation("conv_backward_bias").work(Request::parse("conv_backward_bias dy=f32:2x3x5")).flops, 30.0);
 }
 
 TEST(ConvForward, CountsTheLeastWork) {

@@ -4,6 +4,8 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "call.h"
+#include "kiln/generator/operations/conv_backward_data.h"
+#include "kiln/generator/operations/conv_backward_filter.h"
 #include "kiln/generator/operations/conv_forward.h"
 #include "kiln/generator/operations/pool_forward.h"
 #include "kiln/generator/operations/softmax_backward.h"
@@ -62,6 +64,57 @@ std::vector<std::byte> conv_by_onednn(Call& call) {
   dnn.run(dnnl::convolution_forward({desc, dnn.engine()}), {{DNNL_ARG_SRC, dnn.bind(x, call.memory["x"])},
                                                             {DNNL_ARG_WEIGHTS, dnn.bind(w, call.memory["w"])},
                                                             {DNNL_ARG_DST, dnn.bind(y, output)}});
+  return output;
+}
+
+/// The memory of a convolution, or of a gradient of one, as oneDNN names its tensors.
+struct ConvMemory {
+  memory::desc x, w, y;
+
+  template <class View>
+  ConvMemory(const View& conv, const TensorSpec& x_, const TensorSpec& w_, const TensorSpec& y_) {
+    memory::dims filter{conv.groups, conv.k_per_group()};
+    filter.insert(filter.end(), w_.extents.begin() + 1, w_.extents.end());
+    x = OneDnn::describe(x_.extents, packed(x_.extents.size()));
+    w = OneDnn::describe(filter, packed(filter.size()));
+    y = OneDnn::describe(y_.extents, packed(y_.extents.size()));
+  }
+
+  /// oneDNN asks for the forward convolution of a gradient.
+  template <class View>
+  dnnl::convolution_forward::primitive_desc forward(const View& conv, const dnnl::engine& engine) const {
+    return {{dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, x, w, y, conv.stride,
+             skipped(conv.dilation), conv.pad_begin, conv.pad_end},
+            engine};
+  }
+};
+
+std::vector<std::byte> conv_backward_data_by_onednn(Call& call) {
+  const ConvBackwardData conv = ConvBackwardData::of(call.request);
+  OneDnn dnn;
+  const ConvMemory at(conv, conv.dx, conv.w, conv.dy);
+  const dnnl::convolution_backward_data::desc desc(dnnl::algorithm::convolution_direct, at.x, at.w, at.y, conv.stride,
+                                                   skipped(conv.dilation), conv.pad_begin, conv.pad_end);
+  auto output = poisoned(conv.dx);
+  dnn.run(dnnl::convolution_backward_data({desc, dnn.engine(), at.forward(conv, dnn.engine())}),
+          {{DNNL_ARG_DIFF_DST, dnn.bind(at.y, call.memory["dy"])},
+           {DNNL_ARG_WEIGHTS, dnn.bind(at.w, call.memory["w"])},
+           {DNNL_ARG_DIFF_SRC, dnn.bind(at.x, output)}});
+  return output;
+}
+
+std::vector<std::byte> conv_backward_filter_by_onednn(Call& call) {
+  const ConvBackwardFilter conv = ConvBackwardFilter::of(call.request);
+  OneDnn dnn;
+  const ConvMemory at(conv, conv.x, conv.dw, conv.dy);
+  const dnnl::convolution_backward_weights::desc desc(dnnl::algorithm::convolution_direct, at.x, at.w, at.y,
+                                                      conv.stride, skipped(conv.dilation), conv.pad_begin,
+                                                      conv.pad_end);
+  auto output = poisoned(conv.dw);
+  dnn.run(dnnl::convolution_backward_weights({desc, dnn.engine(), at.forward(conv, dnn.engine())}),
+          {{DNNL_ARG_SRC, dnn.bind(at.x, call.memory["x"])},
+           {DNNL_ARG_DIFF_DST, dnn.bind(at.y, call.memory["dy"])},
+           {DNNL_ARG_DIFF_WEIGHTS, dnn.bind(at.w, output)}});
   return output;
 }
 
@@ -147,6 +200,48 @@ INSTANTIATE_TEST_SUITE_P(
                     "conv_forward x=f32:1x6x9:ncw w=f32:6x1x3:ncw groups=6 pad=1",
                     "conv_forward x=f32:2x3x7x8x9:ncdhw w=f32:4x3x3x2x3:ncdhw pad=1,0,2,0,1,1 stride=2,1,3",
                     "conv_forward x=f32:1x4x6x5x7:ncdhw w=f32:6x2x2x3x1:ncdhw groups=2 dilation=3,2,1 pad=1"));
+
+class ConvBackwardDataReference : public testing::TestWithParam<const char*> {};
+
+TEST_P(ConvBackwardDataReference, AgreesWithOneDnn) {
+  for (const Values values : {Values::integers, Values::uniform, Values::wide}) {
+    Call call(GetParam(), values);
+    expect_agreement(call, conv_backward_data_by_onednn(call));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    AwkwardShapes, ConvBackwardDataReference,
+    testing::Values("conv_backward_data dy=f32:1x1x1x1 w=f32:1x1x1x1",
+                    "conv_backward_data dy=f32:2x5x13x11 w=f32:5x3x3x3 pad=1",
+                    "conv_backward_data dy=f32:1x7x9x10 w=f32:7x3x7x7 pad=3 stride=2 output_pad=1,0",
+                    "conv_backward_data dy=f32:1x6x5x4 w=f32:6x4x3x2 stride=2,3 pad=1,0,2,1 output_pad=0,2",
+                    "conv_backward_data dy=f32:1x3x12x7 w=f32:3x5x3x3 dilation=2,3 pad=2,3",
+                    "conv_backward_data dy=f32:1x4x4x4 w=f32:4x3x3x3 groups=2 pad=1 stride=2",
+                    "conv_backward_data dy=f32:1x12x7x3 w=f32:12x1x3x3 groups=6 pad=1 dilation=1,2",
+                    "conv_backward_data dy=f32:2x5x8 w=f32:5x3x4 pad=2,1 stride=2 dilation=3",
+                    "conv_backward_data dy=f32:2x4x4x7x3 w=f32:4x3x3x2x3 pad=1,0,2,0,1,1 stride=2,1,3"));
+
+class ConvBackwardFilterReference : public testing::TestWithParam<const char*> {};
+
+TEST_P(ConvBackwardFilterReference, AgreesWithOneDnn) {
+  for (const Values values : {Values::integers, Values::uniform, Values::wide}) {
+    Call call(GetParam(), values);
+    expect_agreement(call, conv_backward_filter_by_onednn(call));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    AwkwardShapes, ConvBackwardFilterReference,
+    testing::Values("conv_backward_filter x=f32:1x1x1x1 dy=f32:1x1x1x1 dw=f32:1x1x1x1",
+                    "conv_backward_filter x=f32:2x3x13x11 dy=f32:2x5x13x11 dw=f32:5x3x3x3 pad=1",
+                    "conv_backward_filter x=f32:1x3x17x19 dy=f32:1x7x9x10 dw=f32:7x3x7x7 pad=3 stride=2",
+                    "conv_backward_filter x=f32:1x5x12x7 dy=f32:1x3x12x7 dw=f32:3x5x3x3 dilation=2,3 pad=2,3",
+                    "conv_backward_filter x=f32:1x6x8x8 dy=f32:1x4x4x4 dw=f32:4x3x3x3 groups=2 pad=1 stride=2",
+                    "conv_backward_filter x=f32:1x6x7x5 dy=f32:1x12x7x3 dw=f32:12x1x3x3 groups=6 pad=1 dilation=1,2",
+                    "conv_backward_filter x=f32:2x3x17 dy=f32:2x5x6 dw=f32:5x3x4 pad=2,1 stride=2 dilation=3",
+                    "conv_backward_filter x=f32:2x3x7x8x9 dy=f32:2x4x3x8x4 dw=f32:4x3x3x2x3 pad=1,0,2,0,1,1 "
+                    "stride=2,1,3"));
 
 class PoolForwardReference : public testing::TestWithParam<const char*> {};
 

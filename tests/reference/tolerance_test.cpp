@@ -130,6 +130,22 @@ TEST(Tolerance, IsOpenWhereSumsMayOverflowF32) {
   EXPECT_TRUE(is_right(call.request, expected, nan));
 }
 
+// 2.85e38 + 1.69e38 is infinite in f32 although three quarters of it are not.
+TEST(Tolerance, IsOpenWhereSumsMayOverflowBeforeTheyAreScaledDown) {
+  Call call("conv_forward x=f32:1x3x1x1:nchw w=f32:1x3x1x1:nchw alpha=any");
+  call.alpha = 0.75F;
+  const auto is_right_for = [&](std::vector<double> x, double got) {
+    call.set("x", std::move(x)).set("w", {1, 1, 1});
+    return is_right(call.request, at(call.request, call.bindings(), Coordinate{0, 0, 0, 0}), got);
+  };
+  EXPECT_TRUE(is_right_for({2.85e38, 1.69e38, 0}, infinity));
+  EXPECT_TRUE(is_right_for({2.85e38, 1.69e38, -infinity}, nan));
+  EXPECT_TRUE(is_right_for({2.85e38, 1.69e38, -infinity}, -infinity));
+  EXPECT_FALSE(is_right_for({2.85e38, 1.69e38, -infinity}, infinity));
+  EXPECT_FALSE(is_right_for({1.69e38, 1.69e38, 0}, infinity));
+  EXPECT_FALSE(is_right_for({1.69e38, 1.69e38, -infinity}, nan));
+}
+
 TEST(Tolerance, AcceptsSoftmaxInF32) {
   for (const bool log : {false, true}) {
     const Call call(std::string("softmax_forward x=f32:3x1000:nc axis=1 mode=") + (log ? "log" : "accurate"),

@@ -30,6 +30,7 @@ struct Call {
   std::vector<Named> tensors;
   std::function<void(Context&, const std::vector<Named>&)> run;
   size_t outputs = 1;
+  bool reduces = false;  ///< Of the first tensor the result takes any extents but the channels.
 };
 
 std::vector<int64_t> extents_of(const Tensor& tensor) {
@@ -80,6 +81,20 @@ std::map<std::string, Call> BadOperands::calls() const {
       "", {{"x", image}, {"w", slot(1, {4, 4, 3, 3})}, {"y", slot(3, {1, 4, 6, 6})}}, [](Context& k, const Tensors& t) {
         conv_forward(k, t[0].tensor, t[1].tensor, t[2].tensor);
       }};
+  const Tensor gradient = slot(2, {1, 4, 6, 6});
+  calls["conv_backward_data"] = {
+      "",
+      {{"dy", gradient}, {"w", slot(1, {4, 4, 3, 3})}, {"dx", slot(3, {1, 4, 8, 8})}},
+      [](Context& k, const Tensors& t) { conv_backward_data(k, t[0].tensor, t[1].tensor, t[2].tensor); }};
+  calls["conv_backward_filter"] = {
+      "", {{"x", image}, {"dy", gradient}, {"dw", slot(3, {4, 4, 3, 3})}}, [](Context& k, const Tensors& t) {
+        conv_backward_filter(k, t[0].tensor, t[1].tensor, t[2].tensor);
+      }};
+  calls["conv_backward_bias"] = {"",
+                                 {{"dy", gradient}, {"db", slot(3, {4})}},
+                                 [](Context& k, const Tensors& t) { conv_backward_bias(k, t[0].tensor, t[1].tensor); },
+                                 1,
+                                 true};
   calls["pool_forward"] = {"", {{"x", image}, {"y", slot(3, {1, 4, 4, 4})}}, [=](Context& k, const Tensors& t) {
                              pool_forward(k, t[0].tensor, t[1].tensor, halves);
                            }};
@@ -148,15 +163,18 @@ std::vector<Bad> BadOperands::rows(Context& context, const Call& call) {
       row("integers", Tensor(good.data(), i8, extents, contiguous), name + " is i8");
     }
     const bool fits_any = call.tensors.size() == 1;  // nothing that other extents could contradict
+    const bool is_reduced = call.reduces && i == 0;
     for (size_t d = 0; d < extents.size() && !fits_any; ++d) {
+      if (is_reduced && d != 1) continue;
       std::vector<int64_t> more = extents, none = extents;
       more[d] = 2 * more[d] + 1;
       none[d] = 0;
       row(fmt::format("more along dimension {}", d), like(good, good.data(), more), "");
       row(fmt::format("nothing along dimension {}", d), like(good, good.data(), none), "");
     }
-    if (!fits_any) {
-      row("a dimension less", like(good, good.data(), {extents.begin(), extents.end() - 1}), "");
+    if (!fits_any && !is_reduced) {
+      if (extents.size() > 1)
+        row("a dimension less", like(good, good.data(), {extents.begin(), extents.end() - 1}), "");
       std::vector<int64_t> one_more = extents;
       one_more.push_back(1);
       row("a dimension more", like(good, good.data(), one_more), "");

@@ -1,4 +1,4 @@
-/* Convolution. See kiln/kiln.h. */
+/* Convolution and its gradients. See kiln/kiln.h. */
 #pragma once
 
 #include <stdint.h>
@@ -49,6 +49,73 @@ static inline kiln_conv_options kiln_conv_options_default(void) {
  * KILN_COMPILE_FAILED, KILN_DRIVER_ERROR. */
 KILN_API kiln_status kiln_conv_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* w,
                                        const kiln_tensor* y, const kiln_conv_options* options, kiln_stream stream);
+
+typedef struct kiln_conv_backward_options {
+  uint32_t size;
+  int32_t mirrored;                    /* As in kiln_conv_options, of the convolution whose gradient it is. */
+  int64_t pad_begin[KILN_MAX_SPATIAL]; /* Default 0. */
+  int64_t pad_end[KILN_MAX_SPATIAL];   /* Default 0. */
+  int64_t stride[KILN_MAX_SPATIAL];    /* Default 1. */
+  int64_t dilation[KILN_MAX_SPATIAL];  /* Default 1. */
+  int64_t groups;                      /* Default 1. */
+  float alpha;                         /* Default 1. */
+  float beta;                          /* Default 0: the gradient is not read. 1 accumulates. */
+  int32_t tf32;
+  int32_t fast;
+  int32_t deterministic;
+  int32_t dynamic_batch;
+  int32_t reserved;
+} kiln_conv_backward_options;
+
+static inline kiln_conv_backward_options kiln_conv_backward_options_default(void) {
+  kiln_conv_backward_options options;
+  memset(&options, 0, sizeof options);
+  options.size = (uint32_t)sizeof options;
+  for (int i = 0; i < KILN_MAX_SPATIAL; ++i) options.stride[i] = options.dilation[i] = 1;
+  options.groups = 1;
+  options.alpha = 1;
+  return options;
+}
+
+/* Enqueues dx = alpha * (gradient of conv(x, w) by x, given dy) + beta * dx: transposed convolution of dy.
+ *
+ * dy: N,K,P,Q   w: K,C/groups,R,S   dx: N,C,H,W with H = (P-1) * stride + dilation * (R-1) + 1 - pads + output padding,
+ * where the output padding is at least 0 and less than the stride. dx must share no element with dy or w. `options` may
+ * be NULL. Errors, first call and threads as for kiln_conv_forward(). */
+KILN_API kiln_status kiln_conv_backward_data(kiln_context* context, const kiln_tensor* dy, const kiln_tensor* w,
+                                             const kiln_tensor* dx, const kiln_conv_backward_options* options,
+                                             kiln_stream stream);
+
+/* Enqueues dw = alpha * (gradient of conv(x, w) by w, given dy) + beta * dw.
+ *
+ * x: N,C,H,W   dy: N,K,P,Q as kiln_conv_forward() gives them   dw: K,C/groups,R,S. dw must share no element with x or
+ * dy. Bitwise reproducible. An empty batch gives beta * dw. `options` may be NULL. Errors, first call and threads as
+ * for kiln_conv_forward(). */
+KILN_API kiln_status kiln_conv_backward_filter(kiln_context* context, const kiln_tensor* x, const kiln_tensor* dy,
+                                               const kiln_tensor* dw, const kiln_conv_backward_options* options,
+                                               kiln_stream stream);
+
+typedef struct kiln_conv_backward_bias_options {
+  uint32_t size;
+  int32_t dynamic_batch;
+  float alpha; /* Default 1. */
+  float beta;  /* Default 0: db is not read. */
+} kiln_conv_backward_bias_options;
+
+static inline kiln_conv_backward_bias_options kiln_conv_backward_bias_options_default(void) {
+  kiln_conv_backward_bias_options options;
+  memset(&options, 0, sizeof options);
+  options.size = (uint32_t)sizeof options;
+  options.alpha = 1;
+  return options;
+}
+
+/* Enqueues db = alpha * (sum of dy over all but its channels) + beta * db.
+ *
+ * dy: N,K and up to three spatial dimensions   db: K. They must share no element. Bitwise reproducible. An empty batch
+ * gives beta * db. `options` may be NULL. Errors, first call and threads as for kiln_conv_forward(). */
+KILN_API kiln_status kiln_conv_backward_bias(kiln_context* context, const kiln_tensor* dy, const kiln_tensor* db,
+                                             const kiln_conv_backward_bias_options* options, kiln_stream stream);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -111,6 +111,9 @@ bool is_written(const Request& request, std::string_view operand);
 /// is not zero.
 bool is_read(const Request& request, std::string_view operand);
 
+/// Whether dimension 0 of `operand` is the batch.
+bool is_batched(const Request& request, std::string_view operand);
+
 /// Completes, canonicalises and validates a request made by hand; what every builder ends with.
 Request finished(Request request);
 

@@ -1,8 +1,11 @@
-// WindowAxis: windows along one spatial axis, as convolution and pooling have them.
+// WindowAxis and WindowSteps: windows along spatial axes, as convolution and pooling have them.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
+
+#include "kiln/generator/tensor_spec.h"
 
 namespace kiln {
 
@@ -26,6 +29,20 @@ struct WindowAxis {
   int64_t outputs_ceil() const;
 
   bool operator==(const WindowAxis&) const = default;
+};
+
+/// How windows move over the spatial dimensions of a tensor.
+struct WindowSteps {
+  /// One value a spatial axis, in the order of the dimensions. In the views of requests, for request(), one value may
+  /// stand for all axes, and none for the default: 0, and 1.
+  std::vector<int64_t> pad_begin, pad_end, stride, dilation;
+
+  /// Spatial axis `axis`, of which extent, window and outputs keep the default.
+  WindowAxis along(int axis) const;
+  /// Spatial axis `axis` from `x` to `y` (each N, C and spatial dimensions), with windows of `window` taps.
+  WindowAxis between(const TensorSpec& x, int64_t window, const TensorSpec& y, int axis) const;
+
+  bool operator==(const WindowSteps&) const = default;
 };
 
 /// "h" and the like: the name of spatial axis `axis` of `axes`.

@@ -37,7 +37,8 @@ struct Bindings {
 struct Expected {
   /// The result before rounding to storage, in double.
   double value = 0;
-  /// Sum of the magnitudes of all terms that were added up: |x_i * w_i|, |beta * y|, |bias|, ... scaled like value.
+  /// Sum of the magnitudes of all terms that were added up: |x_i * w_i|, |beta * y|, |bias|, ... scaled like value;
+  /// infinite if it overflowed before.
   double magnitude = 0;
   /// magnitude without the infinite terms. Where it is beyond f32, sums may overflow to either infinity.
   double finite_magnitude = 0;

@@ -5,8 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "kiln/generator/request.h"
-#include "kiln/generator/window_axis.h"
+#include "kiln/generator/operations/conv_pass.h"
 
 namespace kiln {
 
@@ -17,18 +16,10 @@ namespace kiln {
 /// x: N,C,H,W   w: K,C/groups,R,S   y: N,K,P,Q   bias: K   residual: as y
 /// P = floor((H + pad_top + pad_bottom - dilation_h*(R-1) - 1) / stride_h) + 1, and so for Q.
 /// 1-D: N,C,W with K,C/groups,S and N,K,Q. 3-D: N,C,D,H,W with K,C/groups,T,R,S and N,K,Z,P,Q.
-struct ConvForward {
+struct ConvForward : ConvPass {
   TensorSpec x, w, y;
   std::optional<TensorSpec> bias, residual;
-  /// One value a spatial axis, in the order of the dimensions. For request() one value may stand for all axes, and none
-  /// for the default: 0, and 1.
-  std::vector<int64_t> pad_begin, pad_end, stride, dilation;
-  int64_t groups = 1;
-  bool mirrored = false;  ///< mode=convolution
-  Arithmetic arithmetic;
-  Blend blend;
   std::vector<EpilogueStage> epilogue;
-  bool dynamic_batch = false;
 
   /// Reads a valid request of this operation.
   static ConvForward of(const Request& request);
@@ -36,7 +27,7 @@ struct ConvForward {
   Request request() const;
 
   int axes() const { return x.rank() - 2; }
-  WindowAxis axis(int axis) const;
+  WindowAxis axis(int axis) const { return between(x, w.extents[2 + static_cast<size_t>(axis)], y, axis); }
 
   int64_t n() const { return x.extents[0]; }
   int64_t c() const { return x.extents[1]; }

@@ -17,13 +17,15 @@ enum class PoolMode {
   avg_padded,  ///< Sum over the elements inside x, divided by the number of window elements inside the padded x.
 };
 
-/// The windows of a pooling. One value a spatial axis, as for ConvForward; the window has no default.
-struct PoolWindow {
+/// The windows of a pooling.
+struct PoolWindow : WindowSteps {
   PoolMode mode = PoolMode::max;
-  std::vector<int64_t> window, pad_begin, pad_end, stride, dilation;
+  std::vector<int64_t> window;  ///< One value a spatial axis; no default.
 
-  /// Spatial axis number `axis` of a pooling from `x` to `y`.
-  WindowAxis axis_between(const TensorSpec& x, const TensorSpec& y, int axis) const;
+  /// Spatial axis `axis` of a pooling from `x` to `y`.
+  WindowAxis axis_between(const TensorSpec& x, const TensorSpec& y, int axis) const {
+    return between(x, window[static_cast<size_t>(axis)], y, axis);
+  }
 };
 
 /// How many positions an element of `operand` may name, if that holds the indices of maxima: positions of one channel

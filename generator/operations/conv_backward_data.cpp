@@ -1,0 +1,144 @@
+#include "kiln/generator/operations/conv_backward_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "operations/convolution.h"
+#include "operations/operations.h"
+#include "operations/spatial.h"
+
+namespace kiln {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+class ConvBackwardDataOperation final : public Operation {
+ public:
+  std::string_view name() const override { return "conv_backward_data"; }
+  std::string_view summary() const override {
+    return "gradient of convolution by its input, or transposed convolution, in 1-D to 3-D";
+  }
+  bool has_arithmetic() const override { return true; }
+
+  const std::vector<OperandDefinition>& operands() const override {
+    static const std::vector<OperandDefinition> definitions = {
+        {"dy", Role::input, true, Printing::always, "N,K,P,Q, or N,K,Q, or N,K,Z,P,Q"},
+        {"w", Role::input, false, Printing::always, "K,C/groups,R,S, or without R, or with T,R,S"},
+        {"dx", Role::output, true, Printing::always, "N,C,H,W, or without H, or with D,H,W"},
+    };
+    return definitions;
+  }
+
+  const std::vector<AttributeDefinition>& attributes() const override {
+    static const std::vector<AttributeDefinition> definitions = [] {
+      std::vector<AttributeDefinition> all = convolution_attributes();
+      all.push_back({"output_pad", Ints{0}, Printing::never, {}, "what an inferred dx has beyond the last window"});
+      return all;
+    }();
+    return definitions;
+  }
+
+  void complete_attributes(Request& request) const override {
+    const int axes = spatial_axes(request, "dy");
+    complete_convolution_attributes(request, axes);
+    expand(request, "output_pad", static_cast<size_t>(axes), 1);
+  }
+
+  std::optional<TensorSpec> implied_operand(const Request& request, std::string_view operand) const override {
+    if (operand != "dx" || request.find("dy") == nullptr || request.find("w") == nullptr) return std::nullopt;
+    check_filter(request);
+    return laid_out_like(request.at("dy"), implied_extents(request));
+  }
+
+  void validate(const Request& request) const override {
+    check_filter(request);
+    const TensorSpec &dy = request.at("dy"), &dx = request.at("dx");
+    if (dx.rank() != dy.rank()) {
+      refuse(request, fmt::format("dy has {} and dx has {} dimensions", dy.rank(), dx.rank()),
+             "they have equally many");
+    }
+    const Ints& output_pad = request.ints("output_pad");
+    const bool given = std::any_of(output_pad.begin(), output_pad.end(), [](int64_t value) { return value != 0; });
+    Ints expected = given ? implied_extents(request) : dx.extents;
+    expected[0] = dy.extents[0];
+    expected[1] = channels(request);
+    require_extents(request, "dx", dx, expected, given ? "output_pad says so" : "N is that of dy, C follows from w");
+    check_convolution_output(request, names);
+  }
+
+  Work work(const Request& request) const override {
+    const TensorSpec &dy = request.at("dy"), &w = request.at("w"), &dx = request.at("dx");
+    Work work;
+    work.flops = convolution_flops(dy.elements(), w);
+    work.read_bytes = bytes_of(dy) + bytes_of(w) + (request.blend.beta != Scale::zero ? bytes_of(dx) : 0);
+    work.write_bytes = bytes_of(dx);
+    return work;
+  }
+
+ private:
+  static constexpr ConvNames names{"dx", "w", "dy"};
+
+  static int64_t channels(const Request& request) {
+    return request.at("w").extents[1] * request.ints("groups").front();
+  }
+
+  static void check_filter(const Request& request) {
+    const int axes = spatial_axes(request, "dy");
+    const TensorSpec &dy = request.at("dy"), &w = request.at("w");
+    if (w.rank() == dy.rank() && w.extents[0] != dy.extents[1]) {
+      refuse(request, fmt::format("w has {} filters, expected {}", w.extents[0], dy.extents[1]),
+             "a filter for each channel of dy");
+    }
+    check_convolution_filter(request, names, "dy", axes, w.rank() < 2 ? 1 : channels(request));
+  }
+
+  // Of dx, by the extents of dy: the least whose convolution has them, and output_pad.
+  static Ints implied_extents(const Request& request) {
+    const TensorSpec& dy = request.at("dy");
+    const int axes = spatial_axes(request, "dy");
+    Ints extents{dy.extents[0], channels(request)};
+    for (int i = 0; i < axes; ++i) {
+      const WindowAxis axis = convolution_axis(request, names, i);
+      const int64_t beyond = request.ints("output_pad")[static_cast<size_t>(i)];
+      if (beyond < 0 || beyond >= axis.stride) {
+        refuse(request, fmt::format("output_pad of {} is {}", axis_name(i, axes), beyond),
+               fmt::format("it must lie between 0 and {}: below the stride", axis.stride - 1));
+      }
+      extents.push_back((axis.outputs - 1) * axis.stride + axis.reach() - axis.pad_begin - axis.pad_end + beyond);
+      if (extents.back() < 1) {
+        refuse(request, fmt::format("dx would have the extent {} along {}", extents.back(), axis_name(i, axes)),
+               "pad less");
+      }
+    }
+    return extents;
+  }
+};
+
+}  // namespace
+
+const Operation& conv_backward_data_operation() {
+  static const ConvBackwardDataOperation definition;
+  return definition;
+}
+
+ConvBackwardData ConvBackwardData::of(const Request& request) {
+  ConvBackwardData view;
+  static_cast<ConvPass&>(view) = conv_pass_of(request);
+  view.dy = request.at("dy");
+  view.w = request.at("w");
+  view.dx = request.at("dx");
+  return view;
+}
+
+Request ConvBackwardData::request() const {
+  Request request;
+  request.operation = "conv_backward_data";
+  request.operands = {{"dy", dy}, {"w", w}};
+  if (!dx.extents.empty()) request.operands.push_back({"dx", dx});
+  add_conv_pass(request, *this);
+  if (!output_pad.empty()) request.attributes.push_back({"output_pad", output_pad});
+  return finished(std::move(request));
+}
+
+}  // namespace kiln

@@ -1,0 +1,80 @@
+// Reference of conv_backward_data: every tap that brought an element of dx into an output brings that output's gradient
+// back.
+#include "kiln/generator/operations/conv_backward_data.h"
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "evaluator.h"
+#include "operations/window.h"
+
+namespace kiln::reference {
+namespace {
+
+class ConvBackwardDataEvaluator final : public Oracle::Evaluator {
+ public:
+  ConvBackwardDataEvaluator(Request call, const Bindings& bindings, std::string_view output)
+      : Evaluator(std::move(call), bindings, output),
+        conv_(ConvBackwardData::of(request())),
+        dy_(tensor("dy")),
+        w_(tensor("w")) {}
+
+ protected:
+  Expected operation_at(std::span<const int64_t> coordinate) const override {
+    const int64_t group = coordinate[1] / conv_.c_per_group(), c = coordinate[1] % conv_.c_per_group();
+    const std::vector<Meeting> met = meetings(coordinate.subspan(2));
+    Expected sum;
+    for (int64_t k = group * conv_.k_per_group(); k < (group + 1) * conv_.k_per_group(); ++k) {
+      for (const Meeting& meeting : met) {
+        const double weight = w_[Place(k, c, meeting.tap, windows_.size())];
+        if (meeting.exists) {
+          add_term(sum, dy_[Place(coordinate[0], k, meeting.output, windows_.size())] * weight);
+        } else if (!std::isfinite(weight)) {
+          sum.unspecified = true;  // 0 * weight is NaN, but a kernel may skip outputs that do not exist.
+        }
+      }
+    }
+    return sum;
+  }
+
+ private:
+  // A tap under which an element of dx lies, in the window of `output`.
+  struct Meeting {
+    PerAxis tap{}, output{};
+    bool exists = true;  // dy has that output
+  };
+
+  std::vector<Meeting> meetings(std::span<const int64_t> position) const {
+    std::vector<Meeting> found{Meeting{}};
+    for (size_t axis = 0; axis < windows_.size(); ++axis) {
+      const WindowAxis& window = windows_[axis];
+      std::vector<Meeting> longer;
+      for (int64_t tap = 0; tap < window.window; ++tap) {
+        const int64_t distance = position[axis] + window.pad_begin - tap * window.dilation;
+        if (distance % window.stride != 0) continue;
+        for (Meeting meeting : found) {
+          meeting.tap.at(axis) = conv_.mirrored ? window.window - 1 - tap : tap;
+          meeting.output.at(axis) = distance / window.stride;
+          meeting.exists = meeting.exists && distance >= 0 && distance / window.stride < window.outputs;
+          longer.push_back(meeting);
+        }
+      }
+      found = std::move(longer);
+    }
+    return found;
+  }
+
+  ConvBackwardData conv_;
+  std::vector<WindowAxis> windows_ = axes_of(conv_);
+  Tensor dy_, w_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Oracle::Evaluator> conv_backward_data_evaluator(Request request, const Bindings& bindings,
+                                                                      std::string_view output) {
+  return std::make_unique<ConvBackwardDataEvaluator>(std::move(request), bindings, output);
+}
+
+}  // namespace kiln::reference

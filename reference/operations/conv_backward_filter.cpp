@@ -1,0 +1,71 @@
+// Reference of conv_backward_filter: a tap collects, over all windows, the element of x under it times the gradient of
+// the window's output.
+#include "kiln/generator/operations/conv_backward_filter.h"
+
+#include <cmath>
+#include <vector>
+
+#include "evaluator.h"
+#include "operations/window.h"
+
+namespace kiln::reference {
+namespace {
+
+class ConvBackwardFilterEvaluator final : public Oracle::Evaluator {
+ public:
+  ConvBackwardFilterEvaluator(Request call, const Bindings& bindings, std::string_view output)
+      : Evaluator(std::move(call), bindings, output),
+        conv_(ConvBackwardFilter::of(request())),
+        x_(tensor("x")),
+        dy_(tensor("dy")) {}
+
+ protected:
+  Expected operation_at(std::span<const int64_t> coordinate) const override {
+    const size_t axes = windows_.size();
+    PerAxis tap{};
+    int64_t windows = 1;
+    for (size_t axis = 0; axis < axes; ++axis) {
+      const int64_t number = coordinate[2 + axis];
+      tap[axis] = conv_.mirrored ? windows_[axis].window - 1 - number : number;
+      windows *= windows_[axis].outputs;
+    }
+    Expected sum;
+    for (int64_t n = 0; n < conv_.n(); ++n) {
+      for (int64_t window = 0; window < windows; ++window) add_window(sum, coordinate, tap, n, window);
+    }
+    return sum;
+  }
+
+ private:
+  void add_window(Expected& sum, std::span<const int64_t> dw, const PerAxis& tap, int64_t n, int64_t window) const {
+    const size_t axes = windows_.size();
+    PerAxis output{}, position{};
+    bool inside = true;
+    for (size_t axis = axes; axis-- > 0;) {
+      output[axis] = window % windows_[axis].outputs;
+      window /= windows_[axis].outputs;
+      position[axis] = windows_[axis].position(output[axis], tap[axis]);
+      inside = inside && windows_[axis].inside(position[axis]);
+    }
+    const double gradient = dy_[Place(n, dw[0], output, axes)];
+    if (inside) {
+      const int64_t channel = dw[0] / conv_.k_per_group() * conv_.c_per_group() + dw[1];
+      add_term(sum, x_[Place(n, channel, position, axes)] * gradient);
+    } else if (!std::isfinite(gradient)) {
+      sum.unspecified = true;  // 0 * gradient is NaN, but a kernel may skip padding.
+    }
+  }
+
+  ConvBackwardFilter conv_;
+  std::vector<WindowAxis> windows_ = axes_of(conv_);
+  Tensor x_, dy_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Oracle::Evaluator> conv_backward_filter_evaluator(Request request, const Bindings& bindings,
+                                                                        std::string_view output) {
+  return std::make_unique<ConvBackwardFilterEvaluator>(std::move(request), bindings, output);
+}
+
+}  // namespace kiln::reference

@@ -1,0 +1,33 @@
+// What the calls of convolution and of its gradients share: options with the same members.
+#pragma once
+
+#include "kiln/generator/operations/conv_pass.h"
+#include "operation_call.h"
+#include "window_steps.h"
+
+namespace kiln {
+
+/// The part of a call's key that `options` say, their epilogue aside.
+template <class Options>
+void add_convolution(CallKey& key, const Options& options) {
+  add_steps(key, options);
+  key.add(options.groups);
+  key.add(flags_of(options, int64_t{options.mirrored} | int64_t{options.arithmetic.tf32} << 1 |
+                                int64_t{options.arithmetic.fast} << 2 |
+                                int64_t{options.arithmetic.deterministic} << 3));
+}
+
+/// What `options` say of a request. `like`: an operand that has the spatial axes.
+template <class Options>
+ConvPass pass_of(const Tensor& like, const Options& options) {
+  ConvPass pass;
+  static_cast<WindowSteps&>(pass) = steps_of(like, options);
+  pass.groups = options.groups;
+  pass.mirrored = options.mirrored;
+  pass.arithmetic = options.arithmetic;
+  pass.blend = blend_of(options);
+  pass.dynamic_batch = options.dynamic_batch;
+  return pass;
+}
+
+}  // namespace kiln

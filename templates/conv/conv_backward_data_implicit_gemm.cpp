@@ -1,0 +1,9 @@
+#include "conv/gemm_tiling.h"
+
+namespace kiln {
+
+Algorithm conv_backward_data_implicit_gemm() {
+  return descriptor::gemm_convolution("conv_backward_data_implicit_gemm", "conv_backward_data", descriptor::no_refusal);
+}
+
+}  // namespace kiln

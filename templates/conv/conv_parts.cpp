@@ -1,0 +1,233 @@
+#include "conv/conv_parts.h"
+
+#include <array>
+#include <numeric>
+#include <utility>
+
+namespace kiln::descriptor {
+namespace {
+
+constexpr size_t most_classes = 16;
+
+// Those of dx's positions along one axis that meet the same taps.
+struct TapClass {
+  WindowAxis axis;          // of the convolution of dy
+  int64_t first_position;   // in dx; from there on every stride-th
+  int64_t first_tap, step;  // taps of w, in memory order
+  bool no_taps = false;
+};
+
+// The positions h with h + pad = `remainder` (mod stride); nothing if dx has none.
+std::optional<TapClass> tap_class(const WindowAxis& forward, int64_t remainder, bool mirrored) {
+  const int64_t stride = forward.stride;
+  TapClass result{};
+  result.first_position = ((remainder - forward.pad_begin) % stride + stride) % stride;
+  if (result.first_position >= forward.extent) return std::nullopt;
+  result.axis.extent = forward.outputs;
+  result.axis.outputs = (forward.extent - result.first_position + stride - 1) / stride;
+
+  // Taps r with r * dilation = remainder (mod stride) are `step` apart.
+  const int64_t common = std::gcd(stride, forward.dilation);
+  result.step = stride / common;
+  int64_t first = 0;
+  while (first < std::min(result.step, forward.window) && (first * forward.dilation - remainder) % stride != 0) ++first;
+  if (first >= std::min(result.step, forward.window)) {
+    result.no_taps = true;
+    result.step = 1;
+  } else {
+    // Tap number j belongs to the output at position + base - j * dilation: the convolution meets taps backwards.
+    result.axis.window = (forward.window - 1 - first) / result.step + 1;
+    result.axis.dilation = forward.dilation / common;
+    const int64_t base = (result.first_position + forward.pad_begin - first * forward.dilation) / stride;
+    result.axis.pad_begin = (result.axis.window - 1) * result.axis.dilation - base;
+    const int64_t last = first + (result.axis.window - 1) * result.step;
+    result.first_tap = mirrored ? forward.window - 1 - last : first;
+  }
+  result.axis.pad_end = result.axis.outputs + result.axis.reach() - 1 - result.axis.extent - result.axis.pad_begin;
+  return result;
+}
+
+std::vector<TapClass> tap_classes(const WindowAxis& forward, bool mirrored) {
+  std::vector<TapClass> classes;
+  for (int64_t remainder = 0; remainder < forward.stride && classes.size() <= most_classes; ++remainder) {
+    if (auto one = tap_class(forward, remainder, mirrored)) classes.push_back(*one);
+  }
+  return classes;
+}
+
+// What a pointer `bytes` further on is aligned to.
+int alignment_at(int alignment, int64_t bytes) {
+  const int64_t lowest_bit = bytes & -bytes;
+  return bytes == 0 ? alignment : static_cast<int>(std::min<int64_t>(alignment, lowest_bit));
+}
+
+void swap_first_two(TensorSpec& spec) {
+  std::swap(spec.extents[0], spec.extents[1]);
+  std::swap(spec.strides[0], spec.strides[1]);
+}
+
+// Parameters that the convolutions of a gradient have from the request.
+ConvProblem problem_of(const ConvPass& pass) {
+  ConvProblem conv;
+  conv.groups = pass.groups;
+  conv.mirrored = pass.mirrored;
+  conv.arithmetic = pass.arithmetic;
+  conv.blend = pass.blend;
+  conv.dynamic_batch = pass.dynamic_batch;
+  return conv;
+}
+
+bool needs_64_bits(std::initializer_list<const TensorSpec*> operands, const SpatialAxes& forward,
+                   const SpatialAxes& axes) {
+  return needs_wide_index(operands) || !coordinates_fit_int(forward) || !coordinates_fit_int(axes);
+}
+
+ConvPart data_part(const ConvBackwardData& data, const SpatialAxes& forward, const std::array<TapClass, 3>& classes) {
+  ConvPart part{problem_of(data), {"dy"}, {"w"}, {"dx"}};
+  ConvProblem& conv = part.conv;
+  conv.x = with_three_axes(data.dy);
+  conv.w = with_three_axes(data.w);
+  conv.y = with_three_axes(data.dx);
+  conv.w.extents = {data.c(), data.k_per_group(), 0, 0, 0};
+  std::swap(conv.w.strides[0], conv.w.strides[1]);
+  conv.mirrored = !data.mirrored;
+  for (size_t i = 0; i < classes.size(); ++i) {
+    const TapClass& one = classes[i];
+    const size_t dimension = dimension::plane + i;
+    part.w.offset += one.first_tap * conv.w.strides[dimension] * size_of(conv.w.dtype);
+    part.y.offset += one.first_position * conv.y.strides[dimension] * size_of(conv.y.dtype);
+    conv.w.extents[dimension] = one.axis.window;
+    conv.w.strides[dimension] *= one.step;
+    conv.y.extents[dimension] = one.axis.outputs;
+    conv.y.strides[dimension] *= std::array{forward.planes, forward.rows, forward.columns}[i].stride;
+    if (one.no_taps) conv.blend.alpha = Scale::zero;
+  }
+  static_cast<SpatialAxes&>(conv) = {classes[0].axis, classes[1].axis, classes[2].axis};
+  conv.x_group_stride = data.k_per_group() * conv.x.strides[dimension::channel];
+  conv.w_group_stride = data.k_per_group() * data.w.strides[0];
+  conv.w.alignment = alignment_at(conv.w.alignment, part.w.offset);
+  if (conv.groups > 1) {
+    conv.w.alignment = alignment_at(conv.w.alignment, conv.w_group_stride * size_of(conv.w.dtype));
+  }
+  conv.y.alignment = alignment_at(conv.y.alignment, part.y.offset);
+  conv.wide_index = needs_64_bits({&data.dy, &data.w, &data.dx}, forward, conv);
+  conv.read_layouts();
+  return part;
+}
+
+ConvParts data_parts(const ConvBackwardData& data) {
+  ConvParts parts;
+  const SpatialAxes forward = axes_of(data);
+  const std::vector<TapClass> planes = tap_classes(forward.planes, data.mirrored),
+                              rows = tap_classes(forward.rows, data.mirrored),
+                              columns = tap_classes(forward.columns, data.mirrored);
+  if (planes.size() * rows.size() * columns.size() > most_classes) {
+    parts.refusal = "the strides make more than 16 classes of taps, a launch each";
+    return parts;
+  }
+  for (const TapClass& plane : planes) {
+    for (const TapClass& row : rows) {
+      for (const TapClass& column : columns) parts.list.push_back(data_part(data, forward, {plane, row, column}));
+    }
+  }
+  return parts;
+}
+
+// The axis of the convolution whose y is dw. A mirrored filter has its taps backwards, so y is met backwards.
+WindowAxis filter_axis(const WindowAxis& forward, bool mirrored) {
+  WindowAxis axis;
+  axis.extent = forward.extent;
+  axis.window = forward.outputs;
+  axis.outputs = forward.window;
+  axis.dilation = forward.stride;
+  axis.stride = mirrored ? -forward.dilation : forward.dilation;
+  axis.pad_begin = forward.pad_begin - (mirrored ? forward.reach() - 1 : 0);
+  axis.pad_end = (axis.outputs - 1) * axis.stride + axis.reach() - axis.extent - axis.pad_begin;
+  return axis;
+}
+
+ConvParts filter_parts(const ConvBackwardFilter& filter) {
+  ConvParts parts;
+  constexpr int64_t most_products = (int64_t{1} << 31) - 1;  // of an element of dw
+  if (filter.dynamic_batch) parts.refusal = "the batch is what is summed over: it must be fixed";
+  if (filter.n() == 0) parts.refusal = "the batch is empty: there is nothing to multiply";
+  if (filter.n() > 0 && filter.dy.elements() / filter.k() > most_products) {
+    parts.refusal = "an element of dw has 2^31 products or more";
+  }
+  if (parts.refusal) return parts;
+
+  ConvPart part{problem_of(filter), {"x"}, {"dy"}, {"dw"}};
+  ConvProblem& conv = part.conv;
+  const SpatialAxes forward = axes_of(filter);
+  conv.x = with_three_axes(filter.x);
+  conv.w = with_three_axes(filter.dy);
+  conv.y = with_three_axes(filter.dw);
+  for (TensorSpec* spec : {&conv.x, &conv.w, &conv.y}) swap_first_two(*spec);
+  conv.x.extents[0] = filter.c_per_group();
+  conv.mirrored = false;
+  static_cast<SpatialAxes&>(conv) = {filter_axis(forward.planes, filter.mirrored),
+                                     filter_axis(forward.rows, filter.mirrored),
+                                     filter_axis(forward.columns, filter.mirrored)};
+  conv.x_group_stride = filter.c_per_group() * filter.x.strides[1];
+  conv.w_group_stride = filter.k_per_group() * filter.dy.strides[1];
+  if (conv.groups > 1) {
+    conv.x.alignment = alignment_at(conv.x.alignment, conv.x_group_stride * size_of(conv.x.dtype));
+  }
+  conv.wide_index = needs_64_bits({&filter.x, &filter.dy, &filter.dw}, forward, conv);
+  conv.read_layouts();
+  conv.images_inner = !conv.channels_inner && dimension_0_is_inner(conv.x, dimension::plane);
+  parts.list.push_back(std::move(part));
+  return parts;
+}
+
+ConvParts parts_of(const Request& request) {
+  if (request.operation == "conv_backward_data") return data_parts(ConvBackwardData::of(request));
+  if (request.operation == "conv_backward_filter") return filter_parts(ConvBackwardFilter::of(request));
+  ConvParts parts;
+  parts.list.push_back({ConvProblem::of(request), {"x"}, {"w"}, {"y"}});
+  return parts;
+}
+
+int64_t products(const ConvProblem& conv) {
+  return conv.blend.alpha == Scale::zero ? 0 : conv.taps() * conv.pixels_per_image();
+}
+
+}  // namespace
+
+ConvParts ConvParts::of(const Request& request) {
+  ConvParts parts = parts_of(request);
+  if (request.blend.alpha == Scale::zero) parts.refusal = "alpha is zero: there is nothing to multiply";
+  for (size_t i = 0; i < parts.list.size(); ++i) {
+    if (products(parts.list[i].conv) > products(parts.main())) parts.main_part = i;
+  }
+  return parts;
+}
+
+std::optional<std::string> parts_refusal(const ConvParts& parts,
+                                         std::optional<std::string> (*refusal)(const ConvProblem&)) {
+  return parts.refusal ? parts.refusal : refusal(parts.main());
+}
+
+void append_part(Program& result, Program program, const ConvPart& part) {
+  for (Step& step : program.steps) {
+    if (auto* launch = std::get_if<Launch>(&step)) {
+      launch->source += result.sources.size();
+      for (Argument& argument : launch->arguments) {
+        auto* operand = std::get_if<OperandArgument>(&argument);
+        if (operand == nullptr) continue;
+        if (operand->name == "x") {
+          *operand = part.x;
+        } else if (operand->name == "w") {
+          *operand = part.w;
+        } else if (operand->name == "y") {
+          *operand = part.y;
+        }
+      }
+    }
+    result.steps.push_back(std::move(step));
+  }
+  for (std::string& source : program.sources) result.sources.push_back(std::move(source));
+  result.workspace_bytes = std::max(result.workspace_bytes, program.workspace_bytes);
+}
+
+}  // namespace kiln::descriptor

@@ -1,0 +1,67 @@
+#include "conv/gradients.h"
+
+#include <type_traits>
+
+#include "descriptor/parts.h"
+
+namespace kiln::descriptor {
+namespace {
+
+template <class Gradient>
+Gradient with_axes(const Request& request) {
+  Gradient gradient;
+  using View = std::conditional_t<std::is_same_v<Gradient, DataGradient>, ConvBackwardData, ConvBackwardFilter>;
+  static_cast<View&>(gradient) = View::of(request);
+  static_cast<SpatialAxes&>(gradient) = axes_of(static_cast<const View&>(gradient));
+  return gradient;
+}
+
+template <class Gradient>
+void add_problem(Prelude& prelude, const Gradient& gradient) {
+  add_batch(prelude, gradient.n(), gradient.dynamic_batch);
+  prelude.constant("C", gradient.c()).constant("K", gradient.k()).constant("GROUPS", gradient.groups);
+  prelude.constant("C_PER_GROUP", gradient.c_per_group()).constant("K_PER_GROUP", gradient.k_per_group());
+  add_axes(prelude, gradient);
+  prelude.flag("MIRRORED", gradient.mirrored);
+  add_blend(prelude, gradient.blend);
+}
+
+}  // namespace
+
+DataGradient DataGradient::of(const Request& request) {
+  auto gradient = with_axes<DataGradient>(request);
+  for (TensorSpec* spec : {&gradient.dy, &gradient.w, &gradient.dx}) *spec = with_three_axes(*spec);
+  return gradient;
+}
+
+FilterGradient FilterGradient::of(const Request& request) {
+  auto gradient = with_axes<FilterGradient>(request);
+  for (TensorSpec* spec : {&gradient.x, &gradient.dy, &gradient.dw}) *spec = with_three_axes(*spec);
+  return gradient;
+}
+
+Prelude gradient_prelude(const DataGradient& gradient) {
+  Prelude prelude;
+  prelude.type("TDY", gradient.dy.dtype).type("TW", gradient.w.dtype).type("TDX", gradient.dx.dtype);
+  prelude.index_type("Index",
+                     needs_wide_index({&gradient.dy, &gradient.w, &gradient.dx}) || !coordinates_fit_int(gradient));
+  add_problem(prelude, gradient);
+  add_strides(prelude, "DY", "NKZPQ", gradient.dy);
+  add_strides(prelude, "W", "KCTRS", gradient.w);
+  add_strides(prelude, "DX", "NCDHW", gradient.dx);
+  return prelude;
+}
+
+Prelude gradient_prelude(const FilterGradient& gradient) {
+  Prelude prelude;
+  prelude.type("TX", gradient.x.dtype).type("TDY", gradient.dy.dtype).type("TDW", gradient.dw.dtype);
+  prelude.index_type("Index",
+                     needs_wide_index({&gradient.x, &gradient.dy, &gradient.dw}) || !coordinates_fit_int(gradient));
+  add_problem(prelude, gradient);
+  add_strides(prelude, "X", "NCDHW", gradient.x);
+  add_strides(prelude, "DY", "NKZPQ", gradient.dy);
+  add_strides(prelude, "DW", "KCTRS", gradient.dw);
+  return prelude;
+}
+
+}  // namespace kiln::descriptor

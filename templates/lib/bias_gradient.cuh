@@ -1,0 +1,20 @@
+// What the bias gradients share: dy in memory, and how a channel's sum ends.
+//
+// From the prelude: TDY, TDB, N, DYNAMIC_N, K, Z, P, Q, the strides of dy, DB_STRIDE, ALPHA and BETA.
+#include "lib/blend.cuh"
+#include "lib/strided.cuh"
+
+using Gradient = SpatialTensor<DY_STRIDE_N, DY_STRIDE_K, DY_STRIDE_Z, DY_STRIDE_P, DY_STRIDE_Q, N, Z, P, Q>;
+
+// Pixels of all images of this call.
+__device__ __forceinline__ Index pixels_of(long long n) {
+  return (DYNAMIC_N ? static_cast<Index>(n) : static_cast<Index>(N)) * (Index(Z) * P * Q);
+}
+
+// db[channel] from its sum.
+__device__ __forceinline__ void finish_channel(TDB* db, Index channel, float sum, float alpha, float beta) {
+  TDB* const element = db + channel * Index(DB_STRIDE);
+  float old = 0.0f;
+  if constexpr (BETA != SCALE_ZERO) old = to_float(*element);
+  *element = from_float<TDB>(blended<ALPHA, BETA>(sum, alpha, old, beta));
+}

@@ -1,0 +1,128 @@
+// Depthwise convolution along the channels: every channel of x has MULTIPLIER filters of its own. Any strides; fast
+// where channels stand side by side.
+//
+// A thread computes TILE_P x TILE_Q outputs of VECTOR neighbouring channels; lanes are neighbours along channels first.
+// It goes down the rows of x that its outputs need; each element that it loads serves all taps and outputs that meet
+// there. The filters of the block's BLOCK_K channels stand in shared memory as f32, tap by tap.
+// With alpha of class zero nothing is summed.
+//
+// From the prelude, besides the problem: TILE_P, TILE_Q, VECTOR, BLOCK_K and THREADS (conv/depthwise_nhwc.cpp).
+#include "lib/conv_operands.cuh"
+#include "lib/index.cuh"
+
+constexpr int MULTIPLIER = K / C;
+constexpr int P_TILES = ceil_div(P, TILE_P);
+constexpr int Q_TILES = ceil_div(Q, TILE_Q);
+constexpr int LANES_K = BLOCK_K / VECTOR;  // threads side by side along channels
+constexpr int PLACES = THREADS / LANES_K;  // output tiles of a block
+constexpr int INPUT_ROWS = (TILE_P - 1) * STRIDE_H + (R - 1) * DILATION_H + 1;
+constexpr int INPUT_COLUMNS = (TILE_Q - 1) * STRIDE_W + (S - 1) * DILATION_W + 1;
+
+static_assert(C_PER_GROUP == 1 && K % C == 0, "one channel a group");
+static_assert(K % VECTOR == 0, "an access stays in its pixel");
+static_assert(VECTOR == 1 || (Y_STRIDE_K == 1 && (MULTIPLIER > 1 || X_STRIDE_C == 1)), "an access moves neighbours");
+static_assert(BLOCK_K % VECTOR == 0 && THREADS % LANES_K == 0, "threads tile the channels");
+
+struct FilterTile {
+  alignas(16) float values[TAPS][BLOCK_K];
+
+  __device__ __forceinline__ void fill(const TW* w, int first_k) {
+    for (int i = static_cast<int>(threadIdx.x); i < TAPS * BLOCK_K; i += THREADS) {
+      const int k = i / TAPS, tap = i % TAPS;
+      const Index offset = first_filter_element(first_k + k) + filter_offset(MIRRORED ? TAPS - 1 - tap : tap);
+      values[tap][k] = first_k + k < K ? to_float(w[offset]) : 0.0f;
+    }
+  }
+};
+
+// The channels of x that output channels k, k + 1, ... read, at one pixel.
+__device__ __forceinline__ void load_pixel(const TX* pixel, int k, const UserArguments& user, float (&values)[VECTOR]) {
+  if constexpr (MULTIPLIER == 1) {
+    const Vector<TX, VECTOR> run = load_readonly<VECTOR>(pixel + k * Index(X_STRIDE_C));
+#pragma unroll
+    for (int i = 0; i < VECTOR; ++i) values[i] = user_entered(run[i], k + i, user);
+  } else {
+#pragma unroll
+    for (int i = 0; i < VECTOR; ++i)
+      values[i] = user_entered(load_readonly<1>(pixel + (k + i) / MULTIPLIER * Index(X_STRIDE_C))[0],
+                               (k + i) / MULTIPLIER, user);
+  }
+}
+
+// sums += the products of the input element at (row, column) of the thread with the taps at `filters`: those of the
+// thread's first channel.
+__device__ __forceinline__ void multiply(const float (&values)[VECTOR], int row, int column,
+                                         const float (*filters)[BLOCK_K], float (&sums)[TILE_P][TILE_Q][VECTOR]) {
+#pragma unroll
+  for (int p = 0; p < TILE_P; ++p) {
+    const int down = row - p * STRIDE_H;
+    if (down < 0 || down % DILATION_H != 0 || down / DILATION_H >= R) continue;
+#pragma unroll
+    for (int q = 0; q < TILE_Q; ++q) {
+      const int right = column - q * STRIDE_W;
+      if (right < 0 || right % DILATION_W != 0 || right / DILATION_W >= S) continue;
+      const Vector<float, VECTOR> taps = load<VECTOR>(filters[down / DILATION_H * S + right / DILATION_W]);
+#pragma unroll
+      for (int i = 0; i < VECTOR; ++i) sums[p][q][i] = fmaf(values[i], taps[i], sums[p][q][i]);
+    }
+  }
+}
+
+// Whether some tap of some output of a thread meets its input column (or row) number `at`.
+template <int TILE, int STRIDE, int DILATION, int TAPS>
+__host__ __device__ constexpr bool meets(int at) {
+  for (int output = 0; output < TILE; ++output) {
+    const int distance = at - output * STRIDE;
+    if (distance >= 0 && distance % DILATION == 0 && distance / DILATION < TAPS) return true;
+  }
+  return false;
+}
+
+__device__ __forceinline__ void convolve_depthwise(const TX* x, const TW* w, TY* y, const EpilogueArguments& arguments,
+                                                   long long n) {
+  __shared__ FilterTile filters;
+  const int first_k = static_cast<int>(blockIdx.y) * BLOCK_K;
+  filters.fill(w, first_k);
+  __syncthreads();
+
+  const int k_in_block = static_cast<int>(threadIdx.x) % LANES_K * VECTOR;
+  const int k = first_k + k_in_block;
+  Index image = static_cast<Index>(blockIdx.x) * PLACES + static_cast<int>(threadIdx.x) / LANES_K;
+  if (image >= images_of(n) * (Index(Z) * P_TILES * Q_TILES) || k >= K) return;
+  const Index first_q = take_coordinate<Q_TILES>(image) * TILE_Q;
+  const Index first_p = take_coordinate<P_TILES>(image) * TILE_P;
+  const Index z = take_coordinate<Z>(image);
+  const Index front = z * STRIDE_D - PAD_FRONT, top = first_p * STRIDE_H - PAD_TOP,
+              left = first_q * STRIDE_W - PAD_LEFT;
+
+  float sums[TILE_P][TILE_Q][VECTOR] = {};
+#pragma unroll 1
+  for (int t = 0; t < (ALPHA == SCALE_ZERO ? 0 : T); ++t) {
+    const Index d = front + Index(t) * DILATION_D;
+    if (static_cast<UnsignedIndex>(d) >= UnsignedIndex(D)) continue;
+    const auto* const taps = reinterpret_cast<const float(*)[BLOCK_K]>(&filters.values[t * (R * S)][k_in_block]);
+#pragma unroll
+    for (int row = 0; row < INPUT_ROWS; ++row) {
+      if (!meets<TILE_P, STRIDE_H, DILATION_H, R>(row)) continue;
+      if (static_cast<UnsignedIndex>(top + row) >= UnsignedIndex(H)) continue;
+#pragma unroll
+      for (int column = 0; column < INPUT_COLUMNS; ++column) {
+        if (!meets<TILE_Q, STRIDE_W, DILATION_W, S>(column)) continue;
+        if (static_cast<UnsignedIndex>(left + column) >= UnsignedIndex(W)) continue;
+        float values[VECTOR];
+        load_pixel(x + Input::at(image, 0, d, top + row, left + column), k, arguments.user, values);
+        multiply(values, row, column, taps, sums);
+      }
+    }
+  }
+
+#pragma unroll
+  for (int p = 0; p < TILE_P; ++p) {
+    if (P % TILE_P != 0 && first_p + p >= P) break;
+#pragma unroll
+    for (int q = 0; q < TILE_Q; ++q) {
+      if (Q % TILE_Q != 0 && first_q + q >= Q) break;
+      finish_outputs<true>(y, OutputPixel(image, z, first_p + p, first_q + q), k, sums[p][q], arguments);
+    }
+  }
+}

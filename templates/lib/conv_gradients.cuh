@@ -1,0 +1,19 @@
+// What the kernels that are written for a gradient itself share. Names are those of the convolution whose gradient it
+// is.
+#include "lib/blend.cuh"
+#include "lib/index.cuh"
+
+static_assert(C_PER_GROUP * GROUPS == C && K_PER_GROUP * GROUPS == K, "groups divide the channels");
+
+// Images of this call.
+__device__ __forceinline__ Index images_of(long long n) {
+  return DYNAMIC_N ? static_cast<Index>(n) : static_cast<Index>(N);
+}
+
+// *element = alpha * sum + beta * *element.
+template <class T>
+__device__ __forceinline__ void finish_gradient(T* element, float sum, float alpha, float beta) {
+  float old = 0.0f;
+  if constexpr (BETA != SCALE_ZERO) old = to_float(*element);
+  *element = from_float<T>(blended<ALPHA, BETA>(sum, alpha, old, beta));
+}

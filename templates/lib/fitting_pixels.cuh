@@ -1,0 +1,5 @@
+// The left operand of an implicit matrix product, moved in the way that suits the filter.
+#include "lib/im2col_pixels.cuh"
+#include "lib/pointwise_pixels.cuh"
+
+using FittingPixels = typename Select<POINTWISE, PointwisePixels, Im2colPixels>::type;

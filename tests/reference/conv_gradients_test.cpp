@@ -1,0 +1,121 @@
+// The gradients of convolution against central differences of the reference's forward convolution, in double; by hand;
+// what the definitions leave open.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "call.h"
+#include "kiln/reference/tolerance.h"
+
+namespace kiln::reference {
+namespace {
+
+using testing::DoubleNear;
+using testing::ElementsAre;
+
+/// A convolution y = conv(x, w), and the loss sum(y * dy) of given dy.
+struct Loss {
+  Call forward;
+  std::vector<double> x, w, dy;
+
+  explicit Loss(const std::string& line) : forward(line) {
+    x = numbers("x", 0.37);
+    w = numbers("w", 0.71);
+    dy = numbers("y", 1.3);
+  }
+
+  std::vector<double> numbers(const std::string& operand, double step) const {
+    std::vector<double> values(static_cast<size_t>(forward.request.at(operand).elements()));
+    // Multiples of 1/64, which f32 holds, as it does their sums and differences here.
+    for (size_t i = 0; i < values.size(); ++i) values[i] = std::round(64 * std::sin(step * double(i + 1))) / 64;
+    return values;
+  }
+
+  double operator()() {
+    const std::vector<double> y = forward.set("x", x).set("w", w).results();
+    double sum = 0;
+    for (size_t i = 0; i < y.size(); ++i) sum += y[i] * dy[i];
+    return sum;
+  }
+
+  /// By element `i` of `values`: x or w. The loss is linear in each, so the difference is exact.
+  double derivative(std::vector<double>& values, size_t i) {
+    const double before = values[i];
+    values[i] = before + 1;
+    const double above = (*this)();
+    values[i] = before - 1;
+    const double below = (*this)();
+    values[i] = before;
+    return (above - below) / 2;
+  }
+};
+
+struct Gradients {
+  const char *forward, *data, *filter;
+};
+
+class ConvGradients : public testing::TestWithParam<Gradients> {};
+
+TEST_P(ConvGradients, AreTheDerivativesOfTheForwardConvolution) {
+  Loss loss(GetParam().forward);
+  const std::vector<double> dx = Call(GetParam().data).set("dy", loss.dy).set("w", loss.w).results();
+  ASSERT_EQ(dx.size(), loss.x.size());
+  for (size_t i = 0; i < dx.size(); ++i) EXPECT_THAT(dx[i], DoubleNear(loss.derivative(loss.x, i), 1e-9)) << i;
+  const std::vector<double> dw = Call(GetParam().filter).set("x", loss.x).set("dy", loss.dy).results();
+  ASSERT_EQ(dw.size(), loss.w.size());
+  for (size_t i = 0; i < dw.size(); ++i) EXPECT_THAT(dw[i], DoubleNear(loss.derivative(loss.w, i), 1e-9)) << i;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    AwkwardShapes, ConvGradients,
+    testing::Values(
+        Gradients{"conv_forward x=f32:2x3x5x6 w=f32:4x3x3x2 pad=1,0,2,1 stride=2,1",
+                  "conv_backward_data dy=f32:2x4x3x6 w=f32:4x3x3x2 dx=f32:2x3x5x6 pad=1,0,2,1 stride=2,1",
+                  "conv_backward_filter x=f32:2x3x5x6 dy=f32:2x4x3x6 dw=f32:4x3x3x2 pad=1,0,2,1 stride=2,1"},
+        Gradients{"conv_forward x=f32:1x4x7x5 w=f32:6x2x2x3 groups=2 dilation=3,2 stride=2,3 mode=convolution",
+                  "conv_backward_data dy=f32:1x6x2x1 w=f32:6x2x2x3 dx=f32:1x4x7x5 groups=2 dilation=3,2 stride=2,3 "
+                  "mode=convolution",
+                  "conv_backward_filter x=f32:1x4x7x5 dy=f32:1x6x2x1 dw=f32:6x2x2x3 groups=2 dilation=3,2 stride=2,3 "
+                  "mode=convolution"},
+        Gradients{"conv_forward x=f32:1x2x3x2x4 w=f32:3x2x2x2x2 pad=1 stride=1,2,2",
+                  "conv_backward_data dy=f32:1x3x4x2x3 w=f32:3x2x2x2x2 dx=f32:1x2x3x2x4 pad=1 stride=1,2,2",
+                  "conv_backward_filter x=f32:1x2x3x2x4 dy=f32:1x3x4x2x3 dw=f32:3x2x2x2x2 pad=1 stride=1,2,2"}));
+
+TEST(ConvBackwardDataOracle, SpreadsOutputsOverTheTapsThatMadeThem) {
+  Call call("conv_backward_data dy=f32:1x1x1x2 w=f32:1x1x1x2 stride=1,2 output_pad=0,1 beta=any");
+  call.beta = 10;
+  EXPECT_THAT(call.set("dy", {1, 2}).set("w", {3, 4}).set("dx", {0, 0, 0, 0, 1}).results(),
+              ElementsAre(3, 4, 6, 8, 10));
+}
+
+TEST(ConvBackwardDataOracle, LeavesInfiniteWeightsOpenWhereTheirOutputDoesNotExist) {
+  Call call("conv_backward_data dy=f32:1x1x1x2 w=f32:1x1x1x2");
+  call.set("dy", {1, 1}).set("w", {1, std::numeric_limits<double>::infinity()});
+  const Oracle oracle(call.request, call.bindings());
+  EXPECT_TRUE(oracle.at(Coordinate{0, 0, 0, 0}).unspecified);
+  EXPECT_FALSE(oracle.at(Coordinate{0, 0, 0, 1}).unspecified);
+}
+
+TEST(ConvBackwardFilterOracle, LeavesInfiniteGradientsOpenWhereTheyMeetPadding) {
+  Call call("conv_backward_filter x=f32:1x1x1x2 dy=f32:1x1x1x2 dw=f32:1x1x1x3 pad=0,1");
+  call.set("x", {1, 1}).set("dy", {std::numeric_limits<double>::infinity(), 1});
+  const Oracle oracle(call.request, call.bindings());
+  EXPECT_TRUE(oracle.at(Coordinate{0, 0, 0, 0}).unspecified);
+  EXPECT_FALSE(oracle.at(Coordinate{0, 0, 0, 1}).unspecified);
+}
+
+TEST(ConvBackwardFilterOracle, GivesAnEmptySumForAnEmptyBatch) {
+  Call call("conv_backward_filter x=f32:0x1x1x2 dy=f32:0x1x1x2 dw=f32:1x1x1x1 beta=1");
+  EXPECT_THAT(call.set("dw", {5}).results(), ElementsAre(5));
+}
+
+TEST(ConvBackwardBiasOracle, SumsEachChannelByItsStrides) {
+  Call call("conv_backward_bias dy=f32:2x2x1x2:nhwc alpha=any");
+  call.alpha = 0.5;
+  EXPECT_THAT(call.set("dy", {1, 2, 10, 20, 4, 8, 40, 80}).results(), ElementsAre(7.5, 75));
+}
+
+}  // namespace
+}  // namespace kiln::reference

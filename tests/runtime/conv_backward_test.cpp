@@ -1,0 +1,212 @@
+// The gradients of convolution from an application's point of view.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+
+#include "device_fixture.h"
+#include "kiln/conv.h"
+#include "kiln/generator/operation.h"
+#include "kiln/reference/fill.h"
+#include "kiln/reference/tensor_memory.h"
+#include "kiln/reference/tolerance.h"
+
+namespace kiln {
+namespace {
+
+using testing::Each;
+using testing::HasSubstr;
+
+class ConvBackwardCalls : public DeviceTest {
+ protected:
+  ConvBackwardCalls() : context_(options()) {}
+
+  // Uploads operands of `line`'s request, calls, and compares the result with the reference.
+  void expect_right(const std::string& line, const std::function<void(std::map<std::string, void*>&)>& call,
+                    float alpha = 1, float beta = 0) {
+    const Request request = Request::parse(line);
+    std::map<std::string, std::vector<std::byte>> host;
+    std::map<std::string, void*> device;
+    for (const Operand& operand : request.operands) {
+      host[operand.name] = reference::filled(operand.spec, reference::Values::uniform, 7);
+      device[operand.name] = upload(host[operand.name]);
+    }
+    call(device);
+    reference::Bindings bindings;
+    for (const auto& [name, memory] : host) bindings.operands[name] = memory;
+    bindings.alpha = alpha;
+    bindings.beta = beta;
+    const Operand& result = result_of(request);
+    const auto bytes = static_cast<size_t>(reference::byte_span(result.spec));
+    const auto mismatch = reference::compare(request, bindings, download(device.at(result.name), bytes));
+    EXPECT_FALSE(mismatch) << mismatch->text();
+  }
+
+  Context context_;
+};
+
+TEST_F(ConvBackwardCalls, DataWithEverything) {
+  expect_right(
+      "conv_backward_data dy=f16:2x8x5x6:nhwc w=f16:8x3x3x3:nhwc dx=f16:2x6x9x7:nhwc pad=1,2,1,1 stride=2,1 "
+      "dilation=1,2 groups=2 mode=convolution alpha=any beta=any",
+      [&](auto& device) {
+        ConvBackwardOptions options;
+        options.pad = {1, 2, 1, 1};
+        options.stride = {2, 1};
+        options.dilation = {1, 2};
+        options.groups = 2;
+        options.mirrored = true;
+        options.alpha = 0.5f;
+        options.beta = -2.0f;
+        conv_backward_data(context_, Tensor(device["dy"], f16, {2, 8, 5, 6}, nhwc),
+                           Tensor(device["w"], f16, {8, 3, 3, 3}, nhwc), Tensor(device["dx"], f16, {2, 6, 9, 7}, nhwc),
+                           options);
+      },
+      0.5f, -2.0f);
+}
+
+TEST_F(ConvBackwardCalls, FilterWithEverything) {
+  expect_right(
+      "conv_backward_filter x=f16:2x6x9x7:nhwc dy=f16:2x8x5x6:nhwc dw=f32:8x3x3x3 pad=1,2,1,1 stride=2,1 "
+      "dilation=1,2 groups=2 mode=convolution alpha=any beta=1",
+      [&](auto& device) {
+        ConvBackwardOptions options;
+        options.pad = {1, 2, 1, 1};
+        options.stride = {2, 1};
+        options.dilation = {1, 2};
+        options.groups = 2;
+        options.mirrored = true;
+        options.alpha = 0.5f;
+        options.beta = 1;
+        conv_backward_filter(context_, Tensor(device["x"], f16, {2, 6, 9, 7}, nhwc),
+                             Tensor(device["dy"], f16, {2, 8, 5, 6}, nhwc),
+                             Tensor(device["dw"], f32, {8, 3, 3, 3}, nchw), options);
+      },
+      0.5f, 1);
+}
+
+TEST_F(ConvBackwardCalls, OneAndThreeSpatialDimensions) {
+  expect_right("conv_backward_data dy=f32:2x6x6:ncw w=f32:6x4x3:ncw dx=f32:2x4x11:ncw pad=2,1 stride=2",
+               [&](auto& device) {
+                 ConvBackwardOptions options;
+                 options.pad = {0, 2, 0, 1};
+                 options.stride = {1, 2};
+                 conv_backward_data(context_, Tensor(device["dy"], f32, {2, 6, 6}, contiguous),
+                                    Tensor(device["w"], f32, {6, 4, 3}, contiguous),
+                                    Tensor(device["dx"], f32, {2, 4, 11}, contiguous), options);
+               });
+  expect_right(
+      "conv_backward_filter x=f32:1x2x4x5x6 dy=f32:1x3x3x2x3 dw=f32:3x2x2x2x2 pad=1,0,2,0,0,1 stride=1,2,3 "
+      "dilation=2,1,1",
+      [&](auto& device) {
+        ConvBackwardOptions options;
+        options.depth = {.pad_front = 1, .pad_back = 0, .stride = 1, .dilation = 2};
+        options.pad = {0, 2, 0, 1};
+        options.stride = {2, 3};
+        conv_backward_filter(context_, Tensor(device["x"], f32, {1, 2, 4, 5, 6}, contiguous),
+                             Tensor(device["dy"], f32, {1, 3, 3, 2, 3}, contiguous),
+                             Tensor(device["dw"], f32, {3, 2, 2, 2, 2}, contiguous), options);
+      });
+}
+
+TEST_F(ConvBackwardCalls, BiasOfADynamicBatchAccumulates) {
+  expect_right(
+      "conv_backward_bias dy=f32:3x7x4x5:nhwc beta=1",
+      [&](auto& device) {
+        conv_backward_bias(context_, Tensor(device["dy"], f32, {3, 7, 4, 5}, nhwc),
+                           Tensor(device["db"], f32, {7}, contiguous), {.beta = 1, .dynamic_batch = true});
+      },
+      1, 1);
+}
+
+TEST_F(ConvBackwardCalls, AnEmptyBatchIsAnEmptySumForParametersAndNothingForData) {
+  const std::vector<float> before(64, 3.0f);
+  const auto memory = [&] { return upload(before); };
+  const auto floats = [&](const void* address) { return download<float>(address, before.size()); };
+  const Tensor x(nullptr, f32, {0, 4, 6, 6}, nchw), dy(nullptr, f32, {0, 4, 5, 5}, nchw);
+  void *const dw = memory(), *const db = memory();
+  conv_backward_filter(context_, x, dy, Tensor(dw, f32, {4, 4, 2, 2}, nchw));
+  EXPECT_THAT(floats(dw), Each(0.0f));
+  conv_backward_filter(context_, x, dy, Tensor(db, f32, {4, 4, 2, 2}, nchw), {.beta = 1});
+  EXPECT_EQ(floats(db), before);
+  conv_backward_bias(context_, dy, Tensor(db, f32, {4}, contiguous));
+  EXPECT_EQ(floats(db)[3], 0.0f);
+  EXPECT_EQ(floats(db)[4], 3.0f) << "behind db";
+  void *const dynamic_dw = memory(), *const dynamic_db = memory();
+  conv_backward_filter(context_, x, dy, Tensor(dynamic_dw, f32, {4, 4, 2, 2}, nchw), {.dynamic_batch = true});
+  EXPECT_THAT(floats(dynamic_dw), Each(0.0f));
+  conv_backward_bias(context_, dy, Tensor(dynamic_db, f32, {4}, contiguous), {.dynamic_batch = true});
+  EXPECT_EQ(floats(dynamic_db)[3], 0.0f);
+  EXPECT_NO_THROW(conv_backward_data(context_, dy, Tensor(dw, f32, {4, 4, 2, 2}, nchw), x));
+}
+
+TEST_F(ConvBackwardCalls, RefuseWhatMakesNoSense) {
+  const std::vector<std::byte> pattern(32768, std::byte{0x5a});
+  auto* const base = static_cast<std::byte*>(upload(pattern));
+  const auto at = [&](size_t offset, std::initializer_list<int64_t> extents) {
+    return Tensor(base + offset, f32, extents, contiguous);
+  };
+  const Tensor x = at(0, {1, 4, 8, 8}), w = at(4096, {4, 4, 3, 3}), dy = at(8192, {1, 4, 6, 6});
+  struct Bad {
+    const char* message;
+    std::function<void()> call;
+  };
+  const std::vector<Bad> table = {
+      {"dy is a null pointer",
+       [&] {
+         conv_backward_data(context_, Tensor(nullptr, f32, {1, 4, 6, 6}, nchw), w, x);
+       }},
+      {"the memory of dx and dy overlaps",
+       [&] {
+         conv_backward_data(context_, dy, w, at(8192, {1, 4, 8, 8}));
+       }},
+      {"the memory of dx and w overlaps",
+       [&] {
+         conv_backward_data(context_, dy, w, at(4096, {1, 4, 8, 8}));
+       }},
+      {"dx has extents 1x3x8x8, expected 1x4x8x8",
+       [&] {
+         conv_backward_data(context_, dy, w, at(0, {1, 3, 8, 8}));
+       }},
+      {"dy has extents 1x4x6x6, expected 1x4x6x7",
+       [&] {
+         conv_backward_data(context_, dy, w, at(0, {1, 4, 8, 9}));
+       }},
+      {"the stride of h is 0",
+       [&] {
+         conv_backward_data(context_, dy, w, x, {.stride = {0, 1}});
+       }},
+      {"groups=3", [&] { conv_backward_data(context_, dy, w, x, {.groups = 3}); }},
+      {"the memory of dw and x overlaps",
+       [&] {
+         conv_backward_filter(context_, x, dy, at(512, {4, 4, 3, 3}));
+       }},
+      {"the memory of dw and dy overlaps",
+       [&] {
+         conv_backward_filter(context_, x, dy, at(8196, {4, 4, 3, 3}));
+       }},
+      {"dw has 3 channels per filter",
+       [&] {
+         conv_backward_filter(context_, x, dy, at(4096, {4, 3, 3, 3}));
+       }},
+      {"dy has extents 1x4x6x6, expected 1x4x7x6",
+       [&] {
+         conv_backward_filter(context_, x, dy, at(4096, {4, 4, 2, 3}));
+       }},
+      {"the dilation of w is -1",
+       [&] {
+         conv_backward_filter(context_, x, dy, w, {.dilation = {1, -1}});
+       }},
+      {"the memory of db and dy overlaps", [&] { conv_backward_bias(context_, dy, at(8200, {4})); }},
+      {"db has extents 5, expected 4", [&] { conv_backward_bias(context_, dy, at(0, {5})); }},
+      {"dy has 1 dimensions", [&] { conv_backward_bias(context_, at(8192, {4}), at(0, {4})); }},
+  };
+  for (const Bad& bad : table) {
+    EXPECT_THAT(refusal_of(bad.call), HasSubstr(bad.message));
+  }
+  EXPECT_EQ(download(base, pattern.size()), pattern);
+}
+
+}  // namespace
+}  // namespace kiln
