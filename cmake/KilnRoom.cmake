@@ -24,7 +24,7 @@ endfunction()
 function(kiln_test name)
   cmake_parse_arguments(TEST "" "TIMEOUT" "SOURCES;LINKS;LABELS" ${ARGN})
   add_executable(${name} ${TEST_SOURCES})
-  target_link_libraries(${name} PRIVATE ${TEST_LINKS} GTest::gmock GTest::gtest GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE ${TEST_LINKS} kiln_test_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   # A test's own code is compiled once and run once: of a release, only what it links to is worth -O3.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)

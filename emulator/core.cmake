@@ -1,8 +1,8 @@
 # kiln_emulator_core: parser, decoder, execution units and scheduler. The units are compiled once per instruction set
 # from the same sources, each in a namespace of its own, and chosen at run time.
 add_library(kiln_emulator_core STATIC
-  checks/access.cpp checks/fault.cpp checks/memory_recorder.cpp checks/shared_shadow.cpp checks/strict.cpp
-  checks/thread_clocks.cpp
+  checks/access.cpp checks/block_order.cpp checks/fault.cpp checks/global_checks.cpp checks/global_shadow.cpp
+  checks/memory_recorder.cpp checks/shared_shadow.cpp checks/strict.cpp checks/thread_clocks.cpp
   decode/allocation.cpp decode/assembler.cpp decode/context.cpp decode/decode_atomic.cpp decode/decode_bits.cpp
   decode/decode_compare.cpp decode/decode_control.cpp decode/decode_convert.cpp decode/decode_exchange.cpp
   decode/decode_float.cpp decode/decode_integer.cpp decode/decode_memory.cpp decode/decode_move.cpp
@@ -44,5 +44,6 @@ foreach(isa IN ITEMS avx512 avx2 baseline)
   target_sources(kiln_emulator_core PRIVATE $<TARGET_OBJECTS:kiln_emulator_units_${isa}>)
 endforeach()
 set_source_files_properties(
-  checks/access.cpp checks/memory_recorder.cpp checks/shared_shadow.cpp checks/strict.cpp scheduler/control_flow.cpp
-  scheduler/fragments.cpp PROPERTIES COMPILE_OPTIONS ${KILN_EMULATOR_OPTIMISATION})
+  checks/access.cpp checks/global_checks.cpp checks/global_shadow.cpp checks/memory_recorder.cpp checks/shared_shadow.cpp
+  checks/strict.cpp scheduler/control_flow.cpp scheduler/fragments.cpp
+  PROPERTIES COMPILE_OPTIONS ${KILN_EMULATOR_OPTIMISATION})

@@ -65,12 +65,18 @@ std::vector<float> host_convolution(const Tensors& t) {
   return y;
 }
 
-/// Tensors as full checks see allocations: it is known of every byte whether it has been written.
-Region region_of(const std::vector<float>& values, std::string name, std::vector<uint8_t>& written) {
-  const auto begin = reinterpret_cast<uint64_t>(values.data());
-  written.assign(values.size() * sizeof(float), 1);
-  return {begin, begin + values.size() * sizeof(float), std::move(name), written.data()};
-}
+/// A tensor as full checks see allocations: it is known of every byte whether it has been written, and who touched it.
+struct Tracking {
+  std::vector<uint8_t> written;
+  std::vector<PieceMarks> marks;
+
+  Region region_of(const std::vector<float>& values, std::string name) {
+    const auto begin = reinterpret_cast<uint64_t>(values.data());
+    written.assign(values.size() * sizeof(float), 1);
+    marks.resize(written.size());
+    return {begin, begin + written.size(), std::move(name), written.data(), marks.data()};
+  }
+};
 
 struct Level {
   CheckLevel check;
@@ -99,15 +105,16 @@ void report(const kiln::device::Nvrtc& nvrtc, const std::string& name, Dim3 grid
   request.grid = grid;
   request.block = {128};
   request.parameters = std::as_bytes(std::span(parameters));
-  std::vector<uint8_t> written[3];
+  Tracking tracking[3];
   request.memory = std::make_shared<RegionTable>(std::vector<Region>{
-      region_of(t.x, "x", written[0]), region_of(t.w, "w", written[1]), region_of(t.y, "y", written[2])});
+      tracking[0].region_of(t.x, "x"), tracking[1].region_of(t.w, "w"), tracking[2].region_of(t.y, "y")});
   request.counted_blocks = 1;
   double best[std::size(levels)] = {1e30, 1e30, 1e30};
   std::fill(t.y.begin(), t.y.end(), NAN);
   for (int round = 0; round < repeats; ++round) {  // in turn, so that what else the machine does meets all alike
     for (size_t k = 0; k < std::size(levels); ++k) {
       request.check = levels[k].check;
+      ++request.number;
       best[k] = std::min(best[k], seconds_of(request));
     }
   }

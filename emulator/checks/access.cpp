@@ -57,7 +57,7 @@ AddressWindow window_around(const Warp& warp, ptx::Space space, uint64_t address
     return {address_of(own), address_of(own) + block.local_stride};
   }
   if (const Region* const region = RegionFinder(block.launch->memory.get(), block.variables).find(address)) {
-    return {region->begin, region->end, region->written};
+    return {region->begin, region->end, region->written, region->marks};
   }
   if (const auto window = within(block.shared, block.shared_bytes)) return *window;
   if (const auto window = within(block.parameters, block.parameter_bytes)) return *window;

@@ -19,6 +19,11 @@ struct AccessDetails {
   void (*value_of)(const Warp&, const Instruction*, int lane, std::byte* to) = nullptr;
 };
 
+/// The lowest and the highest address of an access's lanes.
+struct Reach {
+  uint64_t lowest = UINT64_MAX, highest = 0;
+};
+
 /// One warp's access: host addresses, `bytes` per lane.
 struct AccessRequest : AccessDetails {
   ptx::Space space = ptx::Space::generic;
@@ -26,6 +31,7 @@ struct AccessRequest : AccessDetails {
   uint32_t bytes = 4;
   Mask lanes = 0;              ///< may be none: the instruction was issued all the same
   bool is_known_good = false;  ///< bounds and alignment have been looked at
+  Reach reach;                 ///< of all lanes
   alignas(64) std::array<uint64_t, warp_lanes> address;
 };
 

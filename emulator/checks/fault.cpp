@@ -23,6 +23,12 @@ std::string place(const Block& block) {
   return fmt::format("kernel {}, block ({}, {}, {})", block.kernel_name, block.index.x, block.index.y, block.index.z);
 }
 
+/// What is known of a global address, for a report.
+std::string describe(const Block& block, uint64_t address) {
+  const RegionTable* const memory = block.launch->memory.get();
+  return memory == nullptr ? "no memory is known" : memory->describe(address);
+}
+
 std::string thread(const Block& block, uint32_t linear) {
   const Dim3& extent = block.launch->block;
   return fmt::format("thread ({}, {}, {})", linear % extent.x, linear / extent.x % extent.y,
@@ -147,21 +153,52 @@ const Instruction* conflict_fault(Warp& warp, const Instruction* i, Mask lanes, 
                                   const AccessRequest& request) {
   const Block& block = *warp.block;
   const auto leader = static_cast<size_t>(std::countr_zero(lanes));
-  const uint64_t offset = request.address[leader] - reinterpret_cast<uint64_t>(block.shared);
-  const std::string what = fmt::format(
-      "writes {} bytes at offset {} of shared memory, where {} writes something else at the same time (race)",
-      request.bytes, offset, thread_and_lane(block, warp.index * warp_lanes + other));
+  const uint64_t address = request.address[leader], offset = address - reinterpret_cast<uint64_t>(block.shared);
+  const std::string where = offset < block.shared_bytes ? fmt::format("offset {} of shared memory", offset)
+                                                        : fmt::format("{:#x}, {}", address, describe(block, address));
+  const std::string what = fmt::format("writes {} bytes at {}, where {} writes something else at the same time (race)",
+                                       request.bytes, where, thread_and_lane(block, warp.index * warp_lanes + other));
   return fault_of_two(warp, i, FaultKind::race, lanes, what, i);
 }
 
 const Instruction* uninitialised_fault(Warp& warp, const Instruction* i, const AccessRequest& request, uint32_t lane,
                                        uint64_t hole) {
   const uint64_t address = request.address[lane];
-  const RegionTable* const memory = warp.block->launch->memory.get();
-  const std::string where = memory == nullptr ? "no memory is known" : memory->describe(address + hole);
-  return fault_here(warp, i, FaultKind::uninitialised_read, Mask{1} << lane,
-                    fmt::format("{} {} bytes at {:#x}, of which byte {}, {}, has never been written (uninitialised)",
-                                verb(request.kind), request.bytes, address, hole, where));
+  return fault_here(
+      warp, i, FaultKind::uninitialised_read, Mask{1} << lane,
+      fmt::format("{} {} bytes at {:#x}, of which byte {}, {}, has never been written (uninitialised)",
+                  verb(request.kind), request.bytes, address, hole, describe(*warp.block, address + hole)));
+}
+
+const Instruction* local_fault(Warp& warp, const Instruction* i, const AccessRequest& request, uint32_t lane,
+                               uint64_t hole) {
+  const Block& block = *warp.block;
+  const uint64_t offset = (request.address[lane] - reinterpret_cast<uint64_t>(block.local)) % block.local_stride;
+  return fault_here(
+      warp, i, FaultKind::uninitialised_read, Mask{1} << lane,
+      fmt::format(
+          "reads {} bytes at offset {} of its local memory, of which it has not written byte {} (uninitialised)",
+          request.bytes, offset, hole));
+}
+
+const Instruction* global_race_fault(Warp& warp, const Instruction* i, const AccessRequest& request, uint32_t lane,
+                                     const GlobalShadow::Other& other) {
+  const Block& block = *warp.block;
+  const Dim3& grid = block.launch->grid;
+  const bool here = other.block == block.number;
+  std::string who = "another block";
+  if (here && other.is_known)
+    who = other.thread ? thread_and_lane(block, *other.thread) : "another thread of the block";
+  if (!here) {
+    who = fmt::format("{} of block ({}, {}, {})", thread(block, other.thread.value_or(0)), other.block % grid.x,
+                      other.block / grid.x % grid.y, other.block / grid.x / grid.y);
+  }
+  const uint64_t address = request.address[lane];
+  return fault_here(warp, i, FaultKind::race, Mask{1} << lane,
+                    fmt::format("{} {} bytes at {:#x}, {}, which {} has {} in this launch, and nothing orders the two "
+                                "(race)",
+                                verb(request.kind), request.bytes, address, describe(block, address), who,
+                                other.has_written ? "written" : "read"));
 }
 
 const Instruction* divergent_barrier_fault(Warp& warp, const Instruction* i, Mask lanes, uint32_t number) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "checks/access.h"
+#include "checks/global_shadow.h"
 #include "checks/shared_shadow.h"
 #include "scheduler/warp.h"
 
@@ -35,6 +36,14 @@ const Instruction* conflict_fault(Warp& warp, const Instruction* i, Mask lanes, 
 /// The lane reads global memory of which byte `hole` of the access has never been written.
 const Instruction* uninitialised_fault(Warp& warp, const Instruction* i, const AccessRequest& request, uint32_t lane,
                                        uint64_t hole);
+
+/// The lane reads its local memory, of which byte `hole` of the access has not been written.
+const Instruction* local_fault(Warp& warp, const Instruction* i, const AccessRequest& request, uint32_t lane,
+                               uint64_t hole);
+
+/// The lane's access to global memory races with another one of this launch.
+const Instruction* global_race_fault(Warp& warp, const Instruction* i, const AccessRequest& request, uint32_t lane,
+                                     const GlobalShadow::Other& other);
 
 /// `lanes` arrive at a barrier of the whole block, where others wait at another instruction.
 const Instruction* divergent_barrier_fault(Warp& warp, const Instruction* i, Mask lanes, uint32_t number);

@@ -38,6 +38,12 @@ bool SharedShadow::in_order(uint32_t thread, uint32_t other, uint32_t time) cons
   return clocks_ != nullptr && clocks_->knows(thread, other, time);
 }
 
+uint32_t SharedShadow::known_until(uint32_t thread, uint32_t other) const {
+  if (thread == other) return since_start();
+  const uint32_t known = clocks_->known(thread, other);
+  return known < block_start_ ? 0 : known - block_start_ + 1;
+}
+
 SharedShadow::Result SharedShadow::found(Finding finding, uint32_t piece, uint32_t thread, uint32_t other_who) const {
   return {finding, piece << shift_, thread, thread_of(other_who), at_of(other_who)};
 }

@@ -90,6 +90,21 @@ class SharedShadow {
   void observed(uint32_t thread, uint64_t address, bool acquires);
   bool is_partial() const { return clocks_ != nullptr; }
 
+  // The same time for global memory, counted from the beginning of the block.
+  uint32_t since_start() const { return now_ - block_start_; }
+  /// Whether what thread `other` did at `time` comes before what `thread` does now.
+  bool in_order_since_start(uint32_t thread, uint32_t other, uint32_t time) const {
+    return in_order(thread, other, block_start_ + time);
+  }
+  /// Until when (exclusively) `thread` knows all that thread `other` has done. Only of a kernel that synchronises in
+  /// parts.
+  uint32_t known_until(uint32_t thread, uint32_t other) const;
+  /// Whether it is certain that nothing since `time` can have put another thread's doings before those of `thread`.
+  bool nobody_met_since(uint32_t thread, uint32_t time) const {
+    return clocks_ == nullptr && block_start_ + time >= block_met_ &&
+           warp_met_[thread / warp_lanes] <= block_start_ + time;
+  }
+
  private:
   // Who: instruction's index in the low bits, then thread, then the flags.
   static constexpr uint32_t at_bits = 20, thread_bits = 10;

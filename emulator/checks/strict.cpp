@@ -1,142 +1,21 @@
 #include "checks/strict.h"
 
-#include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include "checks/fault.h"
-#include "checks/memory_recorder.h"
+#include "checks/lane_groups.h"
 #include "scheduler/control_flow.h"
 
 namespace kiln::emulator {
 namespace {
 
-constexpr uint32_t widest_access = 32;
-
 uint64_t shared_begin(const Block& block) {
   return reinterpret_cast<uint64_t>(block.shared);
 }
 
-uint32_t index_of(const Block& block, const Instruction* i) {
-  return static_cast<uint32_t>(i - block.first);
-}
-
-uint32_t first_thread(const Warp& warp) {
-  return warp.index * warp_lanes;
-}
-
-/// Whether the lanes, which are at one address, store what stands there already.
-bool repeats(const Warp& warp, const Instruction* i, const AccessRequest& request, Mask lanes) {
-  if (request.value_of == nullptr) return false;
-  for (; lanes != 0; lanes &= lanes - 1) {
-    const auto lane = static_cast<uint32_t>(std::countr_zero(lanes));
-    std::byte value[widest_access];
-    request.value_of(warp, i, static_cast<int>(lane), value);
-    if (std::memcmp(value, reinterpret_cast<const void*>(request.address[lane]), request.bytes) != 0) return false;
-  }
-  return true;
-}
-
-/// The first of the lanes, which are at one address, that does not store what the one before them does; 0 if none.
-Mask disagreeing(const Warp& warp, const Instruction* i, const AccessRequest& request, Mask lanes) {
-  std::byte first[widest_access], value[widest_access];
-  request.value_of(warp, i, std::countr_zero(lanes), first);
-  for (lanes &= lanes - 1; lanes != 0; lanes &= lanes - 1) {
-    request.value_of(warp, i, std::countr_zero(lanes), value);
-    if (std::memcmp(value, first, request.bytes) != 0) return lanes & -lanes;
-  }
-  return 0;
-}
-
-/// Whether every lane is at a higher address than the one before it.
-bool ascending(const AccessRequest& request, Mask lanes) {
-  uint64_t last = 0;
-  for (; lanes != 0; lanes &= lanes - 1) {
-    const uint64_t address = request.address[static_cast<size_t>(std::countr_zero(lanes))];
-    if (address <= last) return false;
-    last = address;
-  }
-  return true;
-}
-
-/// The lanes at the first one's address.
-Mask at_leaders_address(const AccessRequest& request, Mask lanes) {
-  const uint64_t leader = request.address[static_cast<size_t>(std::countr_zero(lanes))];
-  Mask same = 0;
-  for (uint32_t lane = 0; lane < warp_lanes; ++lane) {
-    same |= static_cast<Mask>(request.address[lane] == leader) << lane;
-  }
-  return same & lanes;
-}
-
-/// Those of them that follow one another: enough for reads, where nothing depends on who reads together.
-Mask run_at_leaders_address(const AccessRequest& request, Mask lanes) {
-  const auto leader = static_cast<uint32_t>(std::countr_zero(lanes));
-  uint32_t end = leader + 1;
-  while (end < warp_lanes && (lanes >> end & 1) != 0 && request.address[end] == request.address[leader]) ++end;
-  const Mask below_end = end == warp_lanes ? full_mask : (Mask{1} << end) - 1;
-  return lanes & below_end;
-}
-
-/// The valid range that holds the bytes; an empty one if there is none.
-AddressWindow window_of(const Block& block, uint64_t begin, uint64_t end) {
-  for (const AddressWindow& window : block.windows) {
-    if (begin >= window.begin && end <= window.end) return window;
-  }
-  const Region* const region = RegionFinder(block.launch->memory.get(), block.variables).find(begin);
-  if (region == nullptr || end > region->end) return {};
-  return {region->begin, region->end, region->written};
-}
-
-template <class Word>
-bool all_set(const uint8_t* flags) {
-  Word word;
-  std::memcpy(&word, flags, sizeof word);
-  return word == static_cast<Word>(0x0101010101010101u);
-}
-
-bool all_set(const uint8_t* flags, uint64_t bytes) {
-  switch (bytes) {
-    case 1:
-      return *flags != 0;
-    case 2:
-      return all_set<uint16_t>(flags);
-    case 4:
-      return all_set<uint32_t>(flags);
-    case 8:
-      return all_set<uint64_t>(flags);
-    default:
-      return std::memchr(flags, 0, bytes) == nullptr;
-  }
-}
-
-void set_all(uint8_t* flags, uint32_t bytes) {
-  if (bytes == 4) {
-    const uint32_t set = 0x01010101;
-    std::memcpy(flags, &set, sizeof set);
-    return;
-  }
-  std::memset(flags, 1, bytes);
-}
-
-}  // namespace
-
-StrictChecks::StrictChecks(const Code& code, uint32_t shared_bytes, uint32_t threads)
-    : shared_(shared_bytes, code.shared_piece_bytes, threads, code.synchronises_in_parts) {}
-
-StrictChecks::Reach StrictChecks::reach_of(const AccessRequest& request) {
-  const uint64_t stand_in = request.address[static_cast<size_t>(std::countr_zero(request.lanes))];
-  Reach reach;
-  for (uint32_t lane = 0; lane < warp_lanes; ++lane) {
-    const uint64_t address = (request.lanes >> lane & 1) != 0 ? request.address[lane] : stand_in;
-    reach.lowest = address < reach.lowest ? address : reach.lowest;
-    reach.highest = address > reach.highest ? address : reach.highest;
-  }
-  return reach;
-}
-
 /// Whether every lane is there, side by side with the next.
-bool StrictChecks::is_row(const AccessRequest& request, const Reach& reach) {
+bool is_row(const AccessRequest& request) {
+  const Reach& reach = request.reach;
   if (request.lanes != full_mask || reach.highest - reach.lowest != uint64_t{31} * request.bytes) return false;
   uint64_t gaps = 0;
   for (uint32_t lane = 0; lane < warp_lanes; ++lane) {
@@ -145,22 +24,44 @@ bool StrictChecks::is_row(const AccessRequest& request, const Reach& reach) {
   return gaps == 0;
 }
 
+/// The lanes that follow the first one and are at its address: enough for reads, where nothing depends on who reads
+/// together.
+Mask run_at_leaders_address(const AccessRequest& request, Mask lanes) {
+  const auto leader = static_cast<uint32_t>(std::countr_zero(lanes));
+  uint32_t end = leader + 1;
+  while (end < warp_lanes && (lanes >> end & 1) != 0 && request.address[end] == request.address[leader]) ++end;
+  const Mask below_end = end == warp_lanes ? full_mask : (Mask{1} << end) - 1;
+  return lanes & below_end;
+}
+
+}  // namespace
+
+StrictChecks::StrictChecks(const Block& block, uint32_t threads, ReleaseTable& releases)
+    : shared_(block.shared_bytes, block.code->shared_piece_bytes, threads, block.code->synchronises_in_parts),
+      global_(block, threads, shared_, releases) {}
+
+void StrictChecks::begin_block(uint64_t number) {
+  shared_.begin_block();
+  global_.begin_block(number);
+}
+
 bool StrictChecks::access(Warp& warp, const Instruction* i, const AccessRequest& request) {
-  if (request.space == ptx::Space::local || request.space == ptx::Space::constant || request.lanes == 0) return true;
+  if (request.space == ptx::Space::constant || request.lanes == 0) return true;
   const Block& block = *warp.block;
   Mask shared = request.space == ptx::Space::shared ? request.lanes : 0;
   const uint64_t begin = shared_begin(block), end = begin + block.shared_bytes;
-  const Reach reach = reach_of(request);
+  const Reach& reach = request.reach;
   if (request.space == ptx::Space::generic && reach.highest >= begin && reach.lowest < end) {
     for (uint32_t lane = 0; lane < warp_lanes; ++lane) {
       shared |= static_cast<Mask>(request.address[lane] - begin < block.shared_bytes) << lane;
     }
     shared &= request.lanes;
   }
-  if (shared != 0 && !shared_access(warp, i, request, reach, shared)) return false;
-  const Mask global = request.lanes & ~shared;
-  if (global != 0 && !global_access(warp, i, request, reach, global)) return false;
-  if (shared_.is_partial()) order_by_memory(warp, i, request, request.lanes);
+  if (shared != 0 && !shared_access(warp, i, request, shared)) return false;
+  const Mask elsewhere = request.lanes & ~shared;
+  if (elsewhere != 0 && !global_.access(warp, i, request, elsewhere)) return false;
+  if (!shared_.is_partial()) return true;
+  order_by_memory(warp, i, request, elsewhere);
   return true;
 }
 
@@ -173,12 +74,13 @@ SharedShadow::Result StrictChecks::shared_group(Warp& warp, const Instruction* i
 }
 
 /// The short cuts for what nearly all accesses look like. False, and nothing done, for others.
-bool StrictChecks::whole_warp_access(const Block& block, const AccessRequest& request, const Reach& reach,
+bool StrictChecks::whole_warp_access(const Block& block, const AccessRequest& request,
                                      const SharedShadow::Access& group) {
   const uint64_t begin = shared_begin(block);
+  const Reach& reach = request.reach;
   const auto lowest = static_cast<uint32_t>(reach.lowest - begin);
   if (request.kind == AccessKind::store) {
-    if (request.is_asynchronous || !is_row(request, reach)) return false;
+    if (request.is_asynchronous || !is_row(request)) return false;
     return shared_.write_row(lowest, request.bytes, group.first, group.at);
   }
   SharedShadow::WarpRead read;
@@ -192,15 +94,14 @@ bool StrictChecks::whole_warp_access(const Block& block, const AccessRequest& re
   return shared_.log_read(read, lowest, static_cast<uint32_t>(reach.highest - begin));
 }
 
-bool StrictChecks::shared_access(Warp& warp, const Instruction* i, const AccessRequest& request, const Reach& reach,
-                                 Mask lanes) {
+bool StrictChecks::shared_access(Warp& warp, const Instruction* i, const AccessRequest& request, Mask lanes) {
   const Block& block = *warp.block;
   SharedShadow::Access group;
   group.bytes = request.bytes;
   group.first = first_thread(warp);
   group.at = index_of(block, i);
   group.strong = request.kind == AccessKind::atomic || block.code->order[group.at] != order_weak;
-  if (lanes == request.lanes && !group.strong && whole_warp_access(block, request, reach, group)) return true;
+  if (lanes == request.lanes && !group.strong && whole_warp_access(block, request, group)) return true;
   const bool meet = request.kind == AccessKind::store && !ascending(request, lanes);
   for (Mask rest = lanes; rest != 0; rest &= ~group.lanes) {
     group.lanes = meet ? at_leaders_address(request, rest) : run_at_leaders_address(request, rest);
@@ -220,39 +121,11 @@ bool StrictChecks::shared_access(Warp& warp, const Instruction* i, const AccessR
   return true;
 }
 
-bool StrictChecks::global_access(Warp& warp, const Instruction* i, const AccessRequest& request, const Reach& reach,
-                                 Mask lanes) {
-  constexpr uint64_t worth_scanning = 512;  // bytes
-  const Block& block = *warp.block;
-  AddressWindow window = window_of(block, reach.lowest, reach.highest + request.bytes);
-  const bool one_window = window.end > window.begin;
-  if (one_window && window.written == nullptr) return true;
-  const uint64_t stretch = reach.highest + request.bytes - reach.lowest;
-  if (one_window && request.kind == AccessKind::load && stretch <= worth_scanning &&
-      all_set(window.written + (reach.lowest - window.begin), stretch)) {
-    return true;
-  }
-  for (Mask rest = lanes; rest != 0; rest &= rest - 1) {
-    const auto lane = static_cast<size_t>(std::countr_zero(rest));
-    const uint64_t address = request.address[lane];
-    if (!one_window) window = window_of(block, address, address + request.bytes);
-    if (window.written == nullptr) continue;
-    uint8_t* const flags = window.written + (address - window.begin);
-    if (request.kind != AccessKind::store && !all_set(flags, request.bytes)) {
-      const auto* const hole = static_cast<const uint8_t*>(std::memchr(flags, 0, request.bytes));
-      uninitialised_fault(warp, i, request, static_cast<uint32_t>(lane), static_cast<uint64_t>(hole - flags));
-      return false;
-    }
-    if (request.kind != AccessKind::load) set_all(flags, request.bytes);
-  }
-  return true;
-}
-
-/// Strong reads and writes may order what threads did before and after them.
-void StrictChecks::order_by_memory(Warp& warp, const Instruction* i, const AccessRequest& request, Mask lanes) {
+/// Strong reads and writes may order what threads did before and after them; those of `global` in other blocks, too.
+void StrictChecks::order_by_memory(Warp& warp, const Instruction* i, const AccessRequest& request, Mask global) {
   const uint8_t order = warp.block->code->order[index_of(*warp.block, i)];
   if (order == order_weak && request.kind != AccessKind::atomic) return;
-  for (; lanes != 0; lanes &= lanes - 1) {
+  for (Mask lanes = request.lanes; lanes != 0; lanes &= lanes - 1) {
     const auto lane = static_cast<uint32_t>(std::countr_zero(lanes));
     const uint32_t thread = first_thread(warp) + lane;
     if (request.kind != AccessKind::store) {
@@ -262,6 +135,7 @@ void StrictChecks::order_by_memory(Warp& warp, const Instruction* i, const Acces
       shared_.published(thread, request.address[lane], (order & order_releases) != 0);
     }
   }
+  global_.order_by_memory(warp, i, request, global);
 }
 
 void StrictChecks::copy_landed(const Warp& warp, const Instruction* i, uint32_t lane, uint64_t address,
@@ -279,8 +153,9 @@ void StrictChecks::warp_met(const Warp& warp, Mask lanes) {
   shared_.warp_met(first_thread(warp), lanes, warp.live);
 }
 
-void StrictChecks::fence(const Warp& warp, Mask lanes) {
+void StrictChecks::fence(const Warp& warp, const Instruction* i, Mask lanes) {
   shared_.fenced(first_thread(warp), lanes);
+  global_.fence(warp, i, lanes);
 }
 
 const Instruction* StrictChecks::barrier_arrived(Warp& warp, const Instruction* i, Mask lanes, uint32_t number) {

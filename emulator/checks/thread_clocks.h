@@ -22,7 +22,9 @@ class ThreadClocks {
   void begin_block();
 
   /// Whether what thread `other` did at `time` comes before what `thread` does now.
-  bool knows(uint32_t thread, uint32_t other, uint32_t time) const { return known_[thread][other] >= time; }
+  bool knows(uint32_t thread, uint32_t other, uint32_t time) const { return known(thread, other) >= time; }
+  /// The latest such time.
+  uint32_t known(uint32_t thread, uint32_t other) const { return known_[thread][other]; }
 
   /// `lanes` of the warp that begins with thread `first` meet at `now`: each knows what any of them knew.
   void meet(uint32_t first, Mask lanes, uint32_t now);

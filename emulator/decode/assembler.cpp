@@ -40,6 +40,7 @@ class Assembler {
     code_.static_shared_bytes = list_.static_shared_bytes;
     code_.local_bytes = list_.local_bytes;
     code_.shared_piece_bytes = list_.shared_piece_bytes;
+    code_.global_piece_bytes = list_.global_piece_bytes;
     code_.synchronises_in_parts = list_.synchronises_in_parts;
     code_.lists.push_back(0);  // what setp and the like point at when they have no second result
     initial_values(liveness);

@@ -127,15 +127,17 @@ uint8_t Context::memory_order(uint8_t otherwise) {
   take("acquire", order_acquires);
   take("release", order_releases);
   take("acq_rel", order_acquires | order_releases);
-  for (const std::string_view scope : {"cta", "cluster", "gpu", "sys"}) modifiers.accept(scope);
+  if (modifiers.accept("cta") || modifiers.accept("cluster")) order |= order_in_block;  // a cluster is one block here
+  for (const std::string_view scope : {"gpu", "sys"}) modifiers.accept(scope);
   if ((order & (order_acquires | order_releases)) != 0) note_partial_synchronisation();
   return order;
 }
 
-void Context::note_shared_access(ptx::Space space, uint32_t bytes) {
-  if (space != ptx::Space::shared && space != ptx::Space::generic) return;
-  uint32_t& least = lowering_.list().shared_piece_bytes;
-  least = std::min(least, bytes);
+void Context::note_access(ptx::Space space, uint32_t bytes) {
+  OperationList& list = lowering_.list();
+  const bool anywhere = space == ptx::Space::generic;
+  if (space == ptx::Space::shared || anywhere) list.shared_piece_bytes = std::min(list.shared_piece_bytes, bytes);
+  if (space == ptx::Space::global || anywhere) list.global_piece_bytes = std::min(list.global_piece_bytes, bytes);
 }
 
 void Context::note_partial_synchronisation() {

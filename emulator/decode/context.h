@@ -71,8 +71,8 @@ class Context {
   uint32_t kernel_parameter_bytes() const;
   /// Takes the modifiers of memory order and scope; `otherwise` if there are none.
   uint8_t memory_order(uint8_t otherwise);
-  /// An access of so many bytes to `space` may be one to shared memory.
-  void note_shared_access(ptx::Space space, uint32_t bytes);
+  /// There is an access of so many bytes to `space`.
+  void note_access(ptx::Space space, uint32_t bytes);
   /// Threads may be put in order by less than a barrier of the block or a synchronisation of a whole warp.
   void note_partial_synchronisation();
 

@@ -70,7 +70,7 @@ void decode(Context& context, bool returns) {
     operation.b = b;
     operation.c = c;
     operation.order = order;
-    context.note_shared_access(atomic.space, ptx::bytes(atomic.type));
+    context.note_access(atomic.space, ptx::bytes(atomic.type));
     operation.immediate = address.offset + static_cast<int64_t>(k * ptx::bytes(atomic.type));
   }
 }

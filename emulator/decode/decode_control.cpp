@@ -130,11 +130,12 @@ void barrier_any(Context& context) {
   barrier(context, false);
 }
 
-/// Memory order is that of the host; what the modifiers weaken does not matter.
+/// Memory order is that of the host: of the modifiers only the scope matters, to the checks.
 void fence(Context& context) {
   if (context.operands() != 0) context.fail("a fence with operands is not supported");
   context.note_partial_synchronisation();
-  context.emit(execute_fence, InstructionClass::control);
+  const uint8_t order = context.memory_order(order_acquires | order_releases);
+  context.emit(execute_fence, InstructionClass::control).immediate = order;
 }
 
 void nanosleep(Context& context) {

@@ -9,7 +9,7 @@ using ptx::Operand;
 using ptx::Space;
 using ptx::Type;
 
-/// What concerns caches and memory order only: every access here is performed in order.
+/// What concerns caches and memory order only: a thread's accesses are performed in order.
 struct Hints {
   bool policy = false;  ///< an operand with a cache policy follows
   uint8_t order = order_weak;
@@ -83,7 +83,8 @@ RegisterClass common_width(Context& context, const std::vector<RegisterId>& ids,
   return width;
 }
 
-Access access_of(Context& context, const Context::Address& address, Type type, uint32_t elements, RegisterClass width) {
+Access access_of(Context& context, const Context::Address& address, Type type, uint32_t elements, RegisterClass width,
+                 bool strong) {
   Access access;
   access.space = address.kernel_parameter        ? Space::param
                  : address.space == Space::param ? Space::generic  // through a register: a host address
@@ -93,6 +94,7 @@ Access access_of(Context& context, const Context::Address& address, Type type, u
   access.elements = elements;
   access.register_bytes = bytes_of(width);
   access.sign_extend = is_signed(type);
+  access.strong = strong;
   return access;
 }
 
@@ -118,7 +120,8 @@ void ld(Context& context) {
   for (const Operand* element : elements) {
     ids.push_back(context.is_sink(*element) ? context.temporary(sink) : context.any(*element));
   }
-  const Access access = access_of(context, address, type, count, common_width(context, ids, type));
+  const RegisterClass width = common_width(context, ids, type);
+  const Access access = access_of(context, address, type, count, width, hints.order != order_weak);
   if (address.kernel_parameter && (address.offset < 0 || static_cast<uint64_t>(address.offset) + access.bytes * count >
                                                              context.kernel_parameter_bytes())) {
     context.fail("this reads beyond the kernel's parameters");
@@ -127,7 +130,7 @@ void ld(Context& context) {
   operation.a = address.base;
   operation.immediate = address.offset;
   operation.order = hints.order;
-  context.note_shared_access(access.space, access.bytes * count);
+  context.note_access(access.space, access.bytes * count);
   set_shape(operation, access);
   if (count == 1) {
     operation.d = ids[0];
@@ -150,12 +153,13 @@ void st(Context& context) {
                        element->name.find('.') == std::string_view::npos && element->name != "%laneid";
     ids.push_back(named ? context.any(*element) : context.read(*element, type));
   }
-  const Access access = access_of(context, address, type, count, common_width(context, ids, type));
+  const RegisterClass width = common_width(context, ids, type);
+  const Access access = access_of(context, address, type, count, width, hints.order != order_weak);
   Operation& operation = context.emit(context.units().store(access), store_class(address.space));
   operation.a = address.base;
   operation.immediate = address.offset;
   operation.order = hints.order;
-  context.note_shared_access(access.space, access.bytes * count);
+  context.note_access(access.space, access.bytes * count);
   set_shape(operation, access);
   if (count == 1) {
     operation.b = ids[0];
@@ -194,7 +198,8 @@ void copy_async(Context& context) {
   }
   Operation& operation =
       context.emit(context.units().copy_async(bytes_of(context.width(to.base))), InstructionClass::global_load);
-  context.note_shared_access(Space::shared, static_cast<uint32_t>(bytes));
+  context.note_access(Space::shared, static_cast<uint32_t>(bytes));
+  context.note_access(Space::global, static_cast<uint32_t>(bytes));
   operation.a = to.base;
   operation.b = from.base;
   operation.c = wanted;

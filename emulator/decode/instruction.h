@@ -112,12 +112,13 @@ struct SourcePosition {
   std::string_view text;  ///< into the program's PTX
 };
 
-/// What a memory access says of its order among those of other threads; bits of Code::order.
+/// What a memory access or a fence says of the order among threads; bits of Code::order.
 enum MemoryOrder : uint8_t {
   order_weak = 0,
   order_strong = 1,  ///< volatile, relaxed: races with no other strong access
   order_acquires = 2,
   order_releases = 4,
+  order_in_block = 8,  ///< of scope cta: puts nothing in order between blocks
 };
 
 /// The code of one kernel with everything inlined. Immutable; shared by all host threads.
@@ -141,6 +142,7 @@ struct Code {
   uint32_t local_bytes = 0;  ///< per thread, a multiple of 16
 
   uint32_t shared_piece_bytes = 16;    ///< the smallest access that may be to shared memory, at most 16
+  uint32_t global_piece_bytes = 16;    ///< the same of global memory
   bool synchronises_in_parts = false;  ///< not only by barriers of the block and synchronisations of whole warps
 };
 

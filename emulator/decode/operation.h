@@ -70,7 +70,7 @@ struct OperationList {
   uint32_t static_shared_bytes = 0;
   uint32_t dynamic_shared_alignment = 16;
   uint32_t local_bytes = 0;
-  uint32_t shared_piece_bytes = 16;  ///< see Code
+  uint32_t shared_piece_bytes = 16, global_piece_bytes = 16;  ///< see Code
   bool synchronises_in_parts = false;
 };
 

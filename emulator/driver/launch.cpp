@@ -136,6 +136,7 @@ void execute_kernel(Driver& driver, Context& context, Track& track, const Kernel
                                      .parameters = work.parameters,
                                      .memory = context.regions(),
                                      .check = settings.check,
+                                     .number = context.memory().next_launch(),
                                      .host_threads = settings.threads,
                                      .counted_blocks = settings.counted_blocks,
                                      .instruction_limit = settings.instruction_limit});

@@ -29,7 +29,7 @@ struct Dim3 {
 enum class CheckLevel {
   off,     ///< Trust the kernel: no address checks.
   bounds,  ///< Bounds and alignment of every global, shared, local, constant and parameter access.
-  full,    ///< And races in shared memory, reads of what was never written, and divergent barriers.
+  full,    ///< And races, reads of what was never written, and divergent barriers.
 };
 
 /// What one launch executed. Instruction counts are per warp ("issued"), as hardware profilers count them.
@@ -69,8 +69,9 @@ enum class FaultKind {
   deadlock,
   timeout,
   assertion,           ///< trap, assert
-  race,                ///< two accesses to shared memory that nothing orders
-  uninitialised_read,  ///< of shared memory that the block, or global memory that nobody has written
+  race,                ///< two accesses to shared or global memory that nothing orders
+  uninitialised_read,  ///< of shared memory that the block, local memory that the thread, global memory that nobody
+                       ///< has written
   divergent_barrier,   ///< a barrier of the whole block, met at different instructions
 };
 
@@ -87,6 +88,8 @@ struct LaunchRequest {
   std::span<const std::byte> parameters;      ///< laid out as Kernel::parameters() says
   std::shared_ptr<const RegionTable> memory;  ///< valid global addresses; needed by CheckLevel::bounds
   CheckLevel check = CheckLevel::bounds;
+  /// Of full checks: from 1 to most_launches, and another one than any launch had that has left marks in `memory`.
+  uint32_t number = 1;
   unsigned host_threads = 1;
   uint64_t counted_blocks = 64;    ///< at most this many blocks, spread over the grid, record memory behaviour; 0: all
   uint64_t instruction_limit = 0;  ///< warp instructions per block before FaultKind::timeout; 0: no limit

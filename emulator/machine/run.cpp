@@ -25,7 +25,8 @@ class Grid {
 
   LaunchOutcome run() {
     const uint64_t threads = std::clamp<uint64_t>(blocks_, 1, std::max(1u, request_.host_threads));
-    for (uint64_t k = 0; k < threads; ++k) runners_.push_back(std::make_unique<BlockRunner>(request_, fences_));
+    for (uint64_t k = 0; k < threads; ++k)
+      runners_.push_back(std::make_unique<BlockRunner>(request_, fences_, releases_));
     std::vector<std::thread> helpers;
     for (uint64_t k = 1; k < threads; ++k) helpers.emplace_back([this, k] { work(*runners_[k]); });
     work(*runners_[0]);
@@ -65,6 +66,7 @@ class Grid {
   std::atomic<uint64_t> next_{0};
   std::atomic<bool> faulted_{false};
   std::atomic<uint32_t> fences_{0};
+  ReleaseTable releases_;  // of full checks
   std::vector<std::unique_ptr<BlockRunner>> runners_;
   std::mutex mutex_;  // guards the two below
   std::optional<Fault> fault_;

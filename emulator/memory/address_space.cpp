@@ -44,9 +44,13 @@ void unmap_guarded(uint64_t begin, uint64_t bytes) {
   munmap(pointer(begin - guard_bytes()), bytes + 2 * guard_bytes());
 }
 
+// What is tracked of an allocation: a flag and marks for each byte.
+constexpr uint64_t tracked_bytes = 1 + sizeof(PieceMarks);
+
 // Zeros that cost memory where they are written only; null if there is no address space left.
-uint8_t* map_flags(uint64_t bytes) {
-  void* const flags = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+uint8_t* map_tracking(uint64_t bytes) {
+  void* const flags =
+      mmap(nullptr, bytes * tracked_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return flags == MAP_FAILED ? nullptr : static_cast<uint8_t*>(flags);
 }
 
@@ -58,7 +62,7 @@ AddressSpace::AddressSpace(uint64_t capacity, std::string noun, Fresh fresh)
 AddressSpace::~AddressSpace() {
   for (const auto& [begin, entry] : valid_) {
     if (entry.mapped_bytes > 0) unmap_guarded(begin, entry.mapped_bytes);
-    if (entry.written != nullptr) munmap(entry.written, entry.mapped_bytes);
+    if (entry.written != nullptr) munmap(entry.written, entry.mapped_bytes * tracked_bytes);
   }
   for (const Freed& freed : freed_) unmap_guarded(freed.region.begin, freed.mapped_bytes);
 }
@@ -69,7 +73,7 @@ std::optional<uint64_t> AddressSpace::allocate(uint64_t bytes) {
   const uint64_t mapped_bytes = (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
   const std::optional<uint64_t> begin = map_guarded(mapped_bytes);
   if (!begin) return std::nullopt;
-  uint8_t* const flags = fresh_ == Fresh::unwritten ? map_flags(mapped_bytes) : nullptr;
+  uint8_t* const flags = fresh_ == Fresh::unwritten ? map_tracking(mapped_bytes) : nullptr;
   const std::string name = fmt::format("{} {} of {} bytes", noun_, ++allocations_, bytes);
   valid_.emplace(*begin, Entry{bytes, mapped_bytes, name, flags});
   used_bytes_ += bytes;
@@ -92,7 +96,7 @@ bool AddressSpace::free(uint64_t address) {
 void AddressSpace::quarantine(uint64_t address, const Entry& entry) {
   madvise(pointer(address), entry.mapped_bytes, MADV_DONTNEED);
   mprotect(pointer(address), entry.mapped_bytes, PROT_NONE);
-  if (entry.written != nullptr) munmap(entry.written, entry.mapped_bytes);
+  if (entry.written != nullptr) munmap(entry.written, entry.mapped_bytes * tracked_bytes);
   freed_.push_back({Region{address, address + entry.bytes, entry.name}, entry.mapped_bytes});
   freed_bytes_ += entry.mapped_bytes;
   while (freed_.size() > quarantine_ranges || (freed_bytes_ > quarantine_bytes && freed_.size() > 1)) {
@@ -150,6 +154,21 @@ uint8_t* AddressSpace::flags_of(uint64_t address) const {
   return entry.written == nullptr || address - begin >= entry.bytes ? nullptr : entry.written + (address - begin);
 }
 
+PieceMarks* AddressSpace::Entry::marks() const {
+  return written == nullptr ? nullptr : reinterpret_cast<PieceMarks*>(written + mapped_bytes);
+}
+
+uint32_t AddressSpace::next_launch() {
+  const std::lock_guard lock(mutex_);
+  if (launch_ == most_launches) {
+    launch_ = 0;
+    for (const auto& [begin, entry] : valid_) {
+      if (entry.written != nullptr) madvise(entry.marks(), entry.mapped_bytes * sizeof(PieceMarks), MADV_DONTNEED);
+    }
+  }
+  return ++launch_;
+}
+
 void AddressSpace::mark_written(uint64_t address, uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   if (uint8_t* const flags = flags_of(address)) std::memset(flags, 1, bytes);
@@ -182,7 +201,7 @@ uint64_t AddressSpace::version() const {
 uint64_t AddressSpace::list(std::vector<Region>& valid, std::vector<Region>& freed) const {
   const std::lock_guard lock(mutex_);
   for (const auto& [begin, entry] : valid_) {
-    valid.push_back({begin, begin + entry.bytes, entry.name, entry.written});
+    valid.push_back({begin, begin + entry.bytes, entry.name, entry.written, entry.marks()});
   }
   for (const Freed& range : freed_) freed.push_back(range.region);
   return version_;

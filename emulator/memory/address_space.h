@@ -55,6 +55,9 @@ class AddressSpace {
 
   /// The bytes of [address, address + bytes), which lies in one range, have been written.
   void mark_written(uint64_t address, uint64_t bytes);
+  /// The number of the next launch, from 1 to most_launches, for the marks it leaves (Region::marks); takes all marks
+  /// off when numbers begin again. No launch may be running.
+  uint32_t next_launch();
   /// They have been copied from valid memory at `source`, of this space or another: written where that was.
   void mark_copied(uint64_t address, uint64_t source, uint64_t bytes);
   /// For the report of a call that was given a stale or wrong address: "4 bytes into allocation 7 of 64 bytes".
@@ -73,7 +76,8 @@ class AddressSpace {
     uint64_t bytes = 0;
     uint64_t mapped_bytes = 0;  // without guards; 0 when somebody else owns the memory
     std::string name;
-    uint8_t* written = nullptr;  // Region::written, a mapping of as many bytes
+    uint8_t* written = nullptr;  // Region::written, followed by Region::marks in one mapping; null if not tracked
+    PieceMarks* marks() const;
   };
   struct Freed {
     Region region;
@@ -94,6 +98,7 @@ class AddressSpace {
   uint64_t used_bytes_ = 0;
   uint64_t allocations_ = 0;  // ever made: their numbers in reports
   uint64_t version_ = 0;
+  uint32_t launch_ = 0;
 };
 
 }  // namespace kiln::emulator

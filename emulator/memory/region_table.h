@@ -7,6 +7,15 @@
 
 namespace kiln::emulator {
 
+/// What is remembered of a piece of global memory: the last write to it and the reads of it, as checks/global_shadow.h
+/// says. 0: nothing.
+struct PieceMarks {
+  uint64_t write = 0, read = 0;
+};
+
+/// Launches that marks tell apart.
+inline constexpr uint32_t most_launches = 2047;
+
 /// One valid range of device addresses (an allocation, a module's global variable, pinned host memory).
 /// Device memory is host memory: the address is the host address.
 struct Region {
@@ -15,6 +24,9 @@ struct Region {
   std::string name;    ///< For reports, e.g. "allocation 7 of 4096 bytes", "global variable table".
   /// A byte for each byte of the region: 1 once that has been written. Null: everything counts as written.
   uint8_t* written = nullptr;
+  /// Marks of the region's pieces, which are as large as a kernel's smallest access: as many as it has bytes. Null:
+  /// races are not looked for here.
+  PieceMarks* marks = nullptr;
 };
 
 /// Immutable and sorted, so that all host threads of a launch may search it without a lock.

@@ -33,7 +33,7 @@ uint32_t warps_of(const LaunchRequest& request) {
 
 }  // namespace
 
-BlockRunner::BlockRunner(const LaunchRequest& request, std::atomic<uint32_t>& fences)
+BlockRunner::BlockRunner(const LaunchRequest& request, std::atomic<uint32_t>& fences, ReleaseTable& releases)
     : request_(request),
       kernel_(*request.kernel),
       code_(request.kernel->code),
@@ -69,7 +69,7 @@ BlockRunner::BlockRunner(const LaunchRequest& request, std::atomic<uint32_t>& fe
   block_.fences = &fences;
   block_.checking = request.check != CheckLevel::off;
   if (request.check == CheckLevel::full) {
-    strict_ = std::make_unique<StrictChecks>(code_, shared_bytes, static_cast<uint32_t>(warps_.size()) * warp_lanes);
+    strict_ = std::make_unique<StrictChecks>(block_, static_cast<uint32_t>(warps_.size()) * warp_lanes, releases);
     block_.strict = strict_.get();
   }
   block_.slice = request.instruction_limit == 0
@@ -109,7 +109,7 @@ void BlockRunner::start(uint64_t number, bool counted) {
   block_.issued = 0;
   block_.fault.reset();
   if (counted) recorder_.begin_block();
-  if (strict_ != nullptr) strict_->begin_block();
+  if (strict_ != nullptr) strict_->begin_block(number);
   // All ones, which is a NaN: what was not written does not look like a result.
   if (block_.checking) std::memset(block_.shared, 0xFF, block_.shared_bytes);
   for (Warp& warp : warps_) start_warp(warp);

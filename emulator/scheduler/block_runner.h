@@ -15,8 +15,9 @@ namespace kiln::emulator {
 
 class BlockRunner {
  public:
-  /// `fences`: of the launch, where all its blocks meet whose threads execute a memory fence.
-  BlockRunner(const LaunchRequest& request, std::atomic<uint32_t>& fences);
+  /// `fences`: of the launch, where all its blocks meet whose threads execute a memory fence. `releases`: the same for
+  /// full checks.
+  BlockRunner(const LaunchRequest& request, std::atomic<uint32_t>& fences, ReleaseTable& releases);
 
   /// Runs block `number` (x fastest) to its end. `counted`: its memory behaviour is recorded.
   std::optional<Fault> run(uint64_t number, bool counted);

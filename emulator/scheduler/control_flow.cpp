@@ -114,7 +114,7 @@ const Instruction* execute_warp_sync(Warp& warp, const Instruction* i) {
 // what others do after theirs. That is as strong as std::atomic_thread_fence, and the thread sanitizer understands it.
 const Instruction* execute_fence(Warp& warp, const Instruction* i) {
   warp.block->fences->fetch_add(1, std::memory_order_seq_cst);
-  if (warp.block->strict != nullptr) warp.block->strict->fence(warp, guarded(warp, i));
+  if (warp.block->strict != nullptr) warp.block->strict->fence(warp, i, guarded(warp, i));
   return i + 1;
 }
 

@@ -77,7 +77,8 @@ struct Barrier {
 /// Valid addresses that recent accesses fell into, so that the next need no search.
 struct AddressWindow {
   uint64_t begin = 1, end = 0;
-  uint8_t* written = nullptr;  ///< Region::written
+  uint8_t* written = nullptr;   ///< Region::written
+  PieceMarks* marks = nullptr;  ///< Region::marks
 };
 
 struct Block {

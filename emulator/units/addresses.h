@@ -66,7 +66,8 @@ struct LocalSpace {
 
 /// The lowest and the highest address of the lanes in `mask`, and which address bits they set.
 struct Span {
-  uint64_t lowest, highest, bits;
+  Reach reach;
+  uint64_t bits = 0;
 };
 template <class Offset>
 inline Span span_of(const Addresses<Offset>& addresses, Mask mask) {
@@ -78,17 +79,15 @@ inline Span span_of(const Addresses<Offset>& addresses, Mask mask) {
     highest = offset > highest ? offset : highest;
     bits |= offset;
   }
-  return {addresses.base + lowest, addresses.base + highest, addresses.base | bits};
+  return {{addresses.base + lowest, addresses.base + highest}, addresses.base | bits};
 }
 
 /// Whether the access is aligned and lies in memory that the block has met before.
-template <class Offset>
-inline bool is_known_good(const Block& block, const Addresses<Offset>& addresses, Mask mask, uint32_t bytes) {
-  const Span span = span_of(addresses, mask);
+inline bool is_known_good(const Block& block, const Span& span, uint32_t bytes) {
   // Only copies that fill with zeros have odd sizes; those are looked at in full.
   if ((bytes & (bytes - 1)) != 0 || (span.bits & ((bytes < 16 ? bytes : 16) - 1)) != 0) return false;
   for (const AddressWindow& window : block.windows) {
-    if (span.lowest >= window.begin && span.highest + bytes <= window.end) return true;
+    if (span.reach.lowest >= window.begin && span.reach.highest + bytes <= window.end) return true;
   }
   return false;
 }
@@ -98,8 +97,13 @@ template <class Space>
 bool inspect(Warp& warp, const Instruction* i, Mask mask, const Addresses<typename Space::Offset>& addresses,
              uint32_t bytes, AccessKind kind, const AccessDetails& details = {}) {
   const Block& block = *warp.block;
-  const bool known_good = mask != 0 && block.recorder == nullptr && is_known_good(block, addresses, mask, bytes);
-  if (known_good && block.strict == nullptr) return true;
+  Span span;
+  bool known_good = false;
+  if (mask != 0) {
+    span = span_of(addresses, mask);
+    known_good = block.recorder == nullptr && is_known_good(block, span, bytes);
+    if (known_good && block.strict == nullptr) return true;
+  }
   AccessRequest request;
   static_cast<AccessDetails&>(request) = details;
   request.is_known_good = known_good;
@@ -107,6 +111,7 @@ bool inspect(Warp& warp, const Instruction* i, Mask mask, const Addresses<typena
   request.kind = kind;
   request.bytes = bytes;
   request.lanes = mask;
+  request.reach = span.reach;
   for (int lane = 0; lane < 32; ++lane) request.address[lane] = addresses.base + addresses.offset.lane[lane];
   return inspect_access(warp, i, request);
 }

@@ -1,4 +1,4 @@
-// Loads and stores.
+// Loads and stores. Strong ones (volatile, or with a memory order) are atomic among host threads, element by element.
 #include "units/addresses.h"
 #include "units/lanes.h"
 #include "units/units.h"
@@ -54,6 +54,31 @@ void cut_from(const Warp& warp, uint32_t offset, E* to, uint32_t shape) {
   }
 }
 
+/// Global memory in strong accesses. Blocks of several host threads may meet there, in shared memory they cannot.
+struct StrongSpace : GlobalSpace {};
+
+template <class Space>
+constexpr bool is_plain_global = std::is_base_of_v<GlobalSpace, Space> && !std::is_same_v<Space, StrongSpace>;
+
+/// Acquire and release are what hosts of this kind do anyway, and what any order that PTX asks for amounts to.
+template <class E, int elements>
+void load_atomically(const Addresses<uint64_t>& addresses, Mask mask, E* const* to) {
+  for (; mask != 0; mask &= mask - 1) {
+    const int lane = __builtin_ctz(mask);
+    const E* const from = reinterpret_cast<const E*>(addresses.at(lane));
+    for (int k = 0; k < elements; ++k) to[k][lane] = __atomic_load_n(from + k, __ATOMIC_ACQUIRE);
+  }
+}
+
+template <class E, int elements>
+void store_atomically(const Addresses<uint64_t>& addresses, Mask mask, const E* const* from) {
+  for (; mask != 0; mask &= mask - 1) {
+    const int lane = __builtin_ctz(mask);
+    E* const to = reinterpret_cast<E*>(addresses.at(lane));
+    for (int k = 0; k < elements; ++k) __atomic_store_n(to + k, from[k][lane], __ATOMIC_RELEASE);
+  }
+}
+
 /// The register offsets of the elements.
 template <int elements>
 const uint32_t* element_registers(const Warp& warp, const Instruction* i, const uint32_t& single) {
@@ -68,7 +93,7 @@ bool load_fast([[maybe_unused]] Warp& warp, [[maybe_unused]] const Instruction* 
   if constexpr (Space::space == ptx::Space::shared && sizeof(E) == 4 && elements <= 4) {
     return load_window<elements>(warp.shared, shared_offsets(a, i->immediate), mask, warp.registers,
                                  element_registers<elements>(warp, i, i->d));
-  } else if constexpr (std::is_base_of_v<GlobalSpace, Space> && sizeof(E) > 1 && elements == 1) {
+  } else if constexpr (is_plain_global<Space> && sizeof(E) > 1 && elements == 1) {
     const int leader = __builtin_ctz(mask);
     const uint64_t first = a[leader] - static_cast<uint64_t>(leader) * sizeof(E);
     if (off_line(a, first, sizeof(E), mask) == 0) {
@@ -100,7 +125,7 @@ bool store_fast([[maybe_unused]] Warp& warp, [[maybe_unused]] const Instruction*
       if (off_line(shared_offsets(a, i->immediate), first, sizeof(E), mask) != 0) return false;
       copy_out(warp.shared + static_cast<int32_t>(first), row<E>(warp, i->b), mask);
       return true;
-    } else if constexpr (Space::space == ptx::Space::generic) {
+    } else if constexpr (is_plain_global<Space>) {
       if (off_line(a, a[leader] - before, sizeof(E), mask) != 0) return false;
       const uint64_t first = a[leader] - before + static_cast<uint64_t>(i->immediate);
       copy_out(reinterpret_cast<std::byte*>(first), row<E>(warp, i->b), mask);
@@ -121,7 +146,9 @@ template <class Space, class E, int elements>
   Row<E> scratch[elements];
   E* to[elements];
   for (int k = 0; k < elements; ++k) to[k] = direct ? row<E>(warp, registers[k]) : scratch[k].lane;
-  if (mask == full_mask) {
+  if constexpr (std::is_same_v<Space, StrongSpace>) {
+    load_atomically<E, elements>(addresses, mask, to);
+  } else if (mask == full_mask) {
     load_all<E, elements>(addresses, to);
   } else {
     load_some<E, elements>(addresses, mask, to);
@@ -154,7 +181,9 @@ template <class Space, class E, int elements>
     if (!direct) cut_from(warp, registers[k], scratch[k].lane, i->c);
     from[k] = direct ? row<E>(warp, registers[k]) : scratch[k].lane;
   }
-  if (mask == full_mask) {
+  if constexpr (std::is_same_v<Space, StrongSpace>) {
+    store_atomically<E, elements>(addresses, mask, from);
+  } else if (mask == full_mask) {
     store_all<E, elements>(addresses, from);
   } else {
     store_some<E, elements>(addresses, mask, from);
@@ -267,7 +296,8 @@ HandlerPair load(const Access& access) {
     case ptx::Space::local:
       return narrow ? loads<LocalSpace<uint32_t>>(access) : loads<LocalSpace<uint64_t>>(access);
     default:
-      return narrow ? HandlerPair{} : loads<GlobalSpace>(access);
+      if (narrow) return {};
+      return access.strong ? loads<StrongSpace>(access) : loads<GlobalSpace>(access);
   }
 }
 
@@ -282,7 +312,8 @@ HandlerPair store(const Access& access) {
     case ptx::Space::local:
       return narrow ? stores<LocalSpace<uint32_t>>(access) : stores<LocalSpace<uint64_t>>(access);
     default:
-      return narrow ? HandlerPair{} : stores<GlobalSpace>(access);
+      if (narrow) return {};
+      return access.strong ? stores<StrongSpace>(access) : stores<GlobalSpace>(access);
   }
 }
 

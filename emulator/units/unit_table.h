@@ -172,6 +172,7 @@ struct Access {
   uint32_t elements = 1;  ///< 1, 2, 4, 8; their registers are lists[extra ...], or d (load) and b (store) for one
   uint32_t register_bytes = 4;
   bool sign_extend = false;
+  bool strong = false;  ///< volatile, or with an explicit memory order
 };
 
 enum class AtomicOp : uint8_t { add, exch, cas, min, max, inc, dec, bit_and, bit_or, bit_xor };

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <vector>
 
 #include "kiln/frontends/onnx.h"
 // After the frontend: its MemoryOrder has enumerators of the names that the API gives its layouts.
@@ -42,6 +44,8 @@ class Engine {
  private:
   Tensor tensor(const TensorSpec& spec) {
     memory_.emplace_back(context_, static_cast<size_t>(spec.elements() * size_of(spec.dtype)));
+    memory_.back().upload(
+        std::vector<std::byte>(memory_.back().size()));  // kernels do not read what nobody has written
     const void* data = memory_.back().data();
     const auto& e = spec.extents;
     if (e.size() == 1) return {data, spec.dtype, {e[0]}, contiguous};

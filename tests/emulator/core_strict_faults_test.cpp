@@ -76,6 +76,35 @@ TEST(UninitialisedReads, WhatTheKernelHasWrittenItselfIsWritten) {
        "ld.global.u32 %r9, [%rd3];\nst.global.u32 [%rd0], %r9;"});
 }
 
+const std::string local_array = ".local .align 8 .b8 mine[32];\n";
+
+TEST(UninitialisedReads, OfLocalMemory) {
+  expect_report({local_array + "st.local.u32 [mine+8], %r0;\nld.local.u32 %r9, [mine+8];\nld.local.u32 %r8, [mine+4];"},
+                uninitialised, {0, "ld.local.u32 %r8, [mine+4]"},
+                "reads 4 bytes at offset 4 of its local memory, of which it has not written byte 0 (uninitialised)");
+}
+
+TEST(UninitialisedReads, OfTheLocalMemoryThatOneThreadLeavesOut) {
+  expect_report({local_array + "setp.ne.u32 %p1, %r0, 37;\n@%p1 st.local.u16 [mine+2], 5;\nst.local.u16 [mine], 5;\n"
+                               "ld.local.u32 %r9, [mine];"},
+                uninitialised, {37, "ld.local.u32 %r9, [mine]"},
+                "reads 4 bytes at offset 0 of its local memory, of which it has not written byte 2 (uninitialised)");
+}
+
+TEST(UninitialisedReads, OfLocalMemoryByAGenericAddress) {
+  expect_report({local_array + "mov.u64 %rd4, mine;\ncvta.local.u64 %rd5, %rd4;\nst.u32 [%rd5], %r0;\n"
+                               "ld.u32 %r9, [%rd5];\nld.u32 %r9, [%rd5+16];"},
+                uninitialised, {0, "ld.u32 %r9, [%rd5+16]"},
+                "reads 4 bytes at offset 16 of its local memory, of which it has not written byte 0 (uninitialised)");
+}
+
+TEST(UninitialisedReads, OfLocalMemoryThatOnlyAnEarlierBlockHasWritten) {
+  expect_report(
+      {local_array + "setp.eq.u32 %p1, %r20, 0;\n@%p1 st.local.u32 [mine], 1;\nld.local.u32 %r9, [mine];", 32, 2},
+      uninitialised, {0, "ld.local.u32 %r9, [mine]"},
+      "reads 4 bytes at offset 0 of its local memory, of which it has not written byte 0 (uninitialised)");
+}
+
 const std::string divergent_block =
     "comes to barrier 0 of the whole block here, while {other} waits there at another instruction (divergent barrier)";
 const std::string divergent_warp =

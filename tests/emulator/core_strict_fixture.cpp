@@ -5,13 +5,15 @@
 namespace kiln::emulator::test {
 namespace {
 
+constexpr uint32_t board_words = 256;
 constexpr uint32_t input_bytes = 256, written_input_bytes = 128;  // the rest of the input has never been written
 
 std::string text_of(const StrictKernel& kernel) {
   return ptx_kernel(
       ".shared .align 16 .b8 tile[2048];\nmov.u32 %r0, %tid.x;\nmov.u32 %r1, tile;\n"
       "mad.lo.u32 %r2, %r0, 4, %r1;\nand.b32 %r3, %r0, 31;\nld.param.u64 %rd0, [p0];\n"
-      "mul.wide.u32 %rd2, %r0, 4;\nadd.u64 %rd0, %rd0, %rd2;\nld.param.u64 %rd1, [p1];\n" +
+      "mul.wide.u32 %rd2, %r0, 4;\nadd.u64 %rd0, %rd0, %rd2;\nld.param.u64 %rd1, [p1];\n"
+      "ld.param.u64 %rd10, [p2];\nadd.u64 %rd11, %rd10, %rd2;\nmov.u32 %r20, %ctaid.x;\n" +
       kernel.body);
 }
 
@@ -22,15 +24,19 @@ struct Run {
 
 Run run_kernel(const StrictKernel& kernel) {
   Module module(text_of(kernel));
-  Buffer<uint32_t> out(kernel.threads);
+  Buffer<uint32_t> out(kernel.threads), board(board_words);
   Buffer<uint8_t> input(input_bytes, 1), written(input_bytes);
   std::fill_n(written.data(), written_input_bytes, uint8_t{1});
   Region region = input.region("the input");
   region.written = written.data();
-  module.allow(out).allow(region).check(CheckLevel::full);
-  const Arguments arguments(out.address(), input.address(), uint64_t{0}, uint64_t{0});
+  std::vector<PieceMarks> marks(board_words * sizeof(uint32_t));
+  Region board_region = board.region("the board");
+  board_region.marks = marks.data();
+  module.allow(out).allow(region).allow(board_region).check(CheckLevel::full);
+  const Arguments arguments(out.address(), input.address(), board.address(), uint64_t{0});
   LaunchRequest request = module.request("k", {kernel.blocks}, {kernel.threads}, arguments);
   request.instruction_limit = 100'000;
+  request.host_threads = kernel.host_threads;
   LaunchOutcome outcome = run(request);
   return {outcome.fault.value_or(Fault{}), out.values()};
 }

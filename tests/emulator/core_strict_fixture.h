@@ -9,11 +9,13 @@
 namespace kiln::emulator::test {
 
 /// A kernel with %r0 = thread, %r1 = &tile (2 KB of shared memory), %r2 = &tile[thread] (words), %r3 = lane,
-/// %rd0 = &out[thread] (words), %rd1 = the input. Blocks of `threads` threads.
+/// %rd0 = &out[thread] (words), %rd1 = the input, %rd10 = &board and %rd11 = &board[thread] (256 words, all 0, in which
+/// races are looked for), %r20 = block. Blocks of `threads` threads.
 struct StrictKernel {
   std::string body;
   uint32_t threads = 64;
   uint32_t blocks = 1;
+  uint32_t host_threads = 1;
 };
 
 /// One party of a report: what it does, and the instruction that does it, which stands in the body once.

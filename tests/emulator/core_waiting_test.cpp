@@ -130,5 +130,12 @@ TEST(Waiting, SpinningOnAFlagThatNobodySetsMeetsTheInstructionLimit) {
   EXPECT_THAT(fault.report, AllOf(HasSubstr("more than 1000000 warp instructions"), HasSubstr("thread (")));
 }
 
+TEST(Waiting, WarpsThatMeetForEverMeetTheInstructionLimit) {
+  const Fault fault =
+      waiting_fault("mov.u32 %r1, 0;\nagain:\nbar.sync 0;\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra again;", 64);
+  EXPECT_EQ(fault.kind, FaultKind::timeout);
+  EXPECT_THAT(fault.report, HasSubstr("more than 1000000 warp instructions"));
+}
+
 }  // namespace
 }  // namespace kiln::emulator::test

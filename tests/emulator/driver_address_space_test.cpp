@@ -51,6 +51,20 @@ TEST(AddressSpace, HoldsForeignRangesThatDoNotOverlap) {
   EXPECT_EQ(memory.free_bytes(), 1000u);
 }
 
+TEST(AddressSpace, TakesMarksOffWhenLaunchesAreNumberedFromTheBeginning) {
+  AddressSpace memory(1 << 20, "allocation", AddressSpace::Fresh::unwritten);
+  memory.allocate(4096);
+  std::vector<Region> valid, freed;
+  memory.list(valid, freed);
+  memory.mark_written(valid[0].begin, 4096);
+  valid[0].marks[4095].read = 5;
+  for (uint32_t number = 1; number <= most_launches; ++number) EXPECT_EQ(memory.next_launch(), number);
+  EXPECT_EQ(valid[0].marks[4095].read, 5u);
+  EXPECT_EQ(memory.next_launch(), 1u);
+  EXPECT_EQ(valid[0].marks[4095].read, 0u);
+  EXPECT_EQ(valid[0].written[4095], 1) << "only the marks go";
+}
+
 TEST(AddressSpace, ChangesItsVersionWithItsRanges) {
   AddressSpace memory(1000, "allocation");
   const uint64_t first = memory.version();

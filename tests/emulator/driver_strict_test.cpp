@@ -1,4 +1,4 @@
-// Full checks through the driver API: memory that was freed, never written, or freed twice.
+// Full checks through the driver API: memory that was freed, never written, freed twice, or written by two blocks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -44,11 +44,12 @@ $done:
 
 class StrictDriver : public DriverTest {
  protected:
-  StrictDriver() : DriverTest({{"KILN_EMULATOR_CHECK", "full"}}) {}
+  /// One host thread: blocks run in order, and races are reported in the same place every time.
+  StrictDriver() : DriverTest({{"KILN_EMULATOR_CHECK", "full"}, {"KILN_EMULATOR_THREADS", "1"}}) {}
 
-  CUresult copy(CUdeviceptr to, CUdeviceptr from, uint32_t count, CUstream on = nullptr) {
+  CUresult copy(CUdeviceptr to, CUdeviceptr from, uint32_t count, CUstream on = nullptr, uint32_t blocks = 1) {
     void* parameters[] = {&to, &from, &count};
-    return cuda.cuLaunchKernel(copy_, 1, 1, 1, 64, 1, 1, 0, on, parameters, nullptr);
+    return cuda.cuLaunchKernel(copy_, blocks, 1, 1, 64, 1, 1, 0, on, parameters, nullptr);
   }
   CUresult upload(CUdeviceptr to, uint32_t value, size_t count) {
     const std::vector<uint32_t> values(count, value);
@@ -98,6 +99,20 @@ TEST_F(StrictDriver, ACopyOfUninitialisedMemoryIsUninitialised) {
   EXPECT_EQ(cuda.cuMemcpyDtoDAsync_v2(to_ + 4, from_, 4, nullptr), CUDA_SUCCESS);
   EXPECT_THAT(fault_of(from_, to_, 64, CUDA_ERROR_LAUNCH_FAILED),
               AllOf(HasSubstr("thread (1, 0, 0)"), HasSubstr("4 bytes into allocation 1 of 256 bytes")));
+}
+
+TEST_F(StrictDriver, BlocksOfOneLaunchRaceWhereLaunchesDoNot) {
+  EXPECT_EQ(upload(from_, 3, 64), CUDA_SUCCESS);
+  for (int k = 0; k < 3; ++k) EXPECT_EQ(copy(to_, from_, 64), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_SUCCESS) << cuda.last_fault();
+  CaptureStderr();
+  EXPECT_EQ(copy(to_, from_, 64, nullptr, 2), CUDA_SUCCESS);
+  EXPECT_THAT(GetCapturedStderr(),
+              AllOf(HasSubstr("kernel copy, block (1, 0, 0), thread (0, 0, 0) (warp 0, lane 0): writes 4 bytes at 0x"),
+                    HasSubstr(", 0 bytes into allocation 1 of 256 bytes, which thread (0, 0, 0) of block (0, 0, 0) has "
+                              "written in this launch, and nothing orders the two (race)"),
+                    HasSubstr("st.global.u32 [%rd4], %r4")));
+  EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_ERROR_LAUNCH_FAILED);
 }
 
 TEST_F(StrictDriver, PinnedMemoryCountsAsWritten) {

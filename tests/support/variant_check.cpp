@@ -23,11 +23,9 @@ TestDevice open_device(const std::shared_ptr<const device::Driver>& driver, int 
   return opened;
 }
 
-// All devices of the driver that tests run on. Unless told otherwise the emulator has one of every architecture, and
-// watches kernels as closely as it can.
+// All devices of the driver that tests run on. Unless told otherwise the emulator has one of every architecture.
 std::vector<TestDevice> open_devices() {
   setenv("KILN_EMULATOR_DEVICE", "h200,t4,a100,a10,l40s,b200,rtx5090", 0);
-  setenv("KILN_EMULATOR_CHECK", "full", 0);
   const Environment environment = Environment::read();
   const auto driver = device::Driver::open({.library = environment.driver});
   const auto nvrtc = device::Nvrtc::open({.library = environment.nvrtc});

@@ -1,0 +1,43 @@
+// The main program of every test: emulated devices watch kernels as closely as they can, and files go to a folder that
+// no other process uses.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string>
+
+namespace {
+
+/// What testing::TempDir() names while the object lives.
+class PrivateFolder {
+ public:
+  PrivateFolder() : path_(testing::TempDir() + "kiln-test-XXXXXX") {
+    if (mkdtemp(path_.data()) == nullptr) {
+      std::fprintf(stderr, "cannot make the folder %s: %s\n", path_.c_str(), std::strerror(errno));
+      std::exit(1);
+    }
+    setenv("TEST_TMPDIR", path_.c_str(), 1);
+  }
+  ~PrivateFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  PrivateFolder(const PrivateFolder&) = delete;
+  PrivateFolder& operator=(const PrivateFolder&) = delete;
+
+ private:
+  std::string path_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  testing::InitGoogleMock(&argc, argv);
+  setenv("KILN_EMULATOR_CHECK", "full", 0);  // unless told otherwise; worker processes, too
+  const PrivateFolder folder;
+  return RUN_ALL_TESTS();
+}
