@@ -1,6 +1,7 @@
 // kiln bundle: compiled variants in one file, for an application that has no NVRTC.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
 

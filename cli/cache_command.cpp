@@ -1,6 +1,7 @@
 // kiln cache: look into the tuning database, and carry it.
 #include <fmt/format.h>
 
+#include <CLI/App.hpp>
 #include <array>
 #include <fstream>
 #include <memory>

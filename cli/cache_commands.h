@@ -1,12 +1,15 @@
 // The parts of `kiln cache`: each file adds its own commands to it.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "kiln/cache/database.h"
 #include "kiln/cache/pack.h"
 #include "kiln/generator/catalogue.h"
+
+namespace CLI {
+class App;
+}
 
 namespace kiln::cli {
 

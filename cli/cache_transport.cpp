@@ -1,6 +1,7 @@
 // kiln cache list, export, import, merge.
 #include <fmt/format.h>
 
+#include <CLI/App.hpp>
 #include <memory>
 #include <string>
 #include <vector>

@@ -1,6 +1,7 @@
 // kiln cache verify, prune, quarantine: does what is stored still hold, what of it can go, what must not run.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
 #include <memory>

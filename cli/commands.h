@@ -2,7 +2,9 @@
 // code.
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}
 
 namespace kiln::cli {
 

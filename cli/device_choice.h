@@ -1,7 +1,6 @@
 // --device: which driver and which of its devices.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +9,10 @@
 #include "kiln/store/file_store.h"
 #include "kiln/tuner/check.h"
 #include "kiln/tuner/laboratory.h"
+
+namespace CLI {
+class App;
+}
 
 namespace kiln::cli {
 

@@ -1,6 +1,7 @@
 // kiln devices: what there is to run on.
 #include <fmt/format.h>
 
+#include <CLI/App.hpp>
 #include <memory>
 
 #include "calibrate.h"

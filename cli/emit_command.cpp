@@ -1,6 +1,7 @@
 // kiln emit: the CUDA source of a variant, self-contained.
 #include <fmt/format.h>
 
+#include <CLI/App.hpp>
 #include <memory>
 #include <optional>
 #include <string>

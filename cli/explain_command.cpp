@@ -1,6 +1,7 @@
 // kiln explain: why a layer runs as it does.
 #include <fmt/format.h>
 
+#include <CLI/App.hpp>
 #include <filesystem>
 #include <memory>
 #include <optional>

@@ -1,11 +1,14 @@
 // What a command works on: an ONNX model, a requests file, or one request in quotes.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "kiln/tuner/session.h"
+
+namespace CLI {
+class App;
+}
 
 namespace kiln::cli {
 

@@ -1,6 +1,7 @@
 // The `kiln` program.
 #include <fmt/format.h>
 
+#include <CLI/App.hpp>
 #include <cstdio>
 #include <exception>
 #include <new>

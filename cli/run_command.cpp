@@ -1,6 +1,7 @@
 // kiln run: run layers with what the cache has for them, as an application would.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <memory>

@@ -1,6 +1,7 @@
 // kiln tune: find the best variant of every layer and keep it.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <cmath>
 #include <csignal>
 #include <cstdio>

@@ -1,6 +1,7 @@
 // kiln verify: check variants against the reference.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <map>

@@ -1,6 +1,8 @@
 // kiln worker: the other end of the tuner's pipe. Not for people.
 #include <unistd.h>
 
+#include <CLI/App.hpp>
+
 #include "commands.h"
 #include "kiln/tuner/worker.h"
 
