@@ -67,16 +67,25 @@ class BadOperands : public BadArguments {
     return at(static_cast<size_t>(i) * 16384, extents);
   }
 
-  std::map<std::string, Call> calls() const;
+  using Tensors = std::vector<Named>;
+  using Calls = std::map<std::string, Call>;
+  Calls calls() const;
+  void add_convolution(Calls& calls) const;
+  void add_pooling(Calls& calls) const;
+  void add_rows_and_elements(Calls& calls) const;
   static std::vector<Bad> rows(Context& context, const Call& call);
 };
 
-std::map<std::string, Call> BadOperands::calls() const {
-  using Tensors = std::vector<Named>;
-  const Tensor a = slot(0, {3, 5}), b = slot(1, {3, 5}), c = slot(2, {3, 5}), y = slot(3, {3, 5});
-  const Tensor image = slot(0, {1, 4, 8, 8}), quarter = slot(1, {1, 4, 4, 4});
-  const PoolOptions halves = {.window = {2, 2}, .stride = {2, 2}};
-  std::map<std::string, Call> calls;
+BadOperands::Calls BadOperands::calls() const {
+  Calls calls;
+  add_convolution(calls);
+  add_pooling(calls);
+  add_rows_and_elements(calls);
+  return calls;
+}
+
+void BadOperands::add_convolution(Calls& calls) const {
+  const Tensor image = slot(0, {1, 4, 8, 8});
   calls["conv_forward"] = {
       "", {{"x", image}, {"w", slot(1, {4, 4, 3, 3})}, {"y", slot(3, {1, 4, 6, 6})}}, [](Context& k, const Tensors& t) {
         conv_forward(k, t[0].tensor, t[1].tensor, t[2].tensor);
@@ -95,6 +104,11 @@ std::map<std::string, Call> BadOperands::calls() const {
                                  [](Context& k, const Tensors& t) { conv_backward_bias(k, t[0].tensor, t[1].tensor); },
                                  1,
                                  true};
+}
+
+void BadOperands::add_pooling(Calls& calls) const {
+  const Tensor image = slot(0, {1, 4, 8, 8}), quarter = slot(1, {1, 4, 4, 4});
+  const PoolOptions halves = {.window = {2, 2}, .stride = {2, 2}};
   calls["pool_forward"] = {"", {{"x", image}, {"y", slot(3, {1, 4, 4, 4})}}, [=](Context& k, const Tensors& t) {
                              pool_forward(k, t[0].tensor, t[1].tensor, halves);
                            }};
@@ -115,6 +129,10 @@ std::map<std::string, Call> BadOperands::calls() const {
   calls["unpool_forward"] = {"pool_backward", from_indices, [=](Context& k, const Tensors& t) {
                                unpool_forward(k, t[0].tensor, t[1].tensor, t[2].tensor, halves);
                              }};
+}
+
+void BadOperands::add_rows_and_elements(Calls& calls) const {
+  const Tensor a = slot(0, {3, 5}), b = slot(1, {3, 5}), c = slot(2, {3, 5}), y = slot(3, {3, 5});
   calls["softmax_forward"] = {
       "", {{"x", a}, {"y", y}}, [](Context& k, const Tensors& t) { softmax_forward(k, t[0].tensor, t[1].tensor); }};
   calls["softmax_backward"] = {"", {{"y", a}, {"dy", b}, {"dx", y}}, [](Context& k, const Tensors& t) {
@@ -140,7 +158,6 @@ std::map<std::string, Call> BadOperands::calls() const {
   calls["tensor_op"] = {"", {{"a", a}, {"b", b}, {"c", c}, {"y", y}}, [](Context& k, const Tensors& t) {
                           tensor_op(k, TensorOpMode::select, t[0].tensor, t[1].tensor, t[2].tensor, t[3].tensor);
                         }};
-  return calls;
 }
 
 // The call with each of its tensors spoilt in each way.
