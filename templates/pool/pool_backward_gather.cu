@@ -6,12 +6,9 @@
 // Neighbouring threads take neighbouring channels of dx if CHANNELS_INNER, else neighbouring pixels, so that a warp
 // moves whole lines. Parameters: pool_backward_gather.cpp.
 #include "lib/blend.cuh"
-#include "lib/places.cuh"
 #include "lib/pooling.cuh"
-#include "lib/strided.cuh"
-#include "lib/vector.cuh"
+#include "lib/window_maxima.cuh"
 
-using Input = SpatialTensor<X_STRIDE_N, X_STRIDE_C, X_STRIDE_D, X_STRIDE_H, X_STRIDE_W, N, D, H, W>;
 using Incoming = SpatialTensor<DY_STRIDE_N, DY_STRIDE_C, DY_STRIDE_Z, DY_STRIDE_P, DY_STRIDE_Q, N, Z, P, Q>;
 using Gradient = SpatialTensor<DX_STRIDE_N, DX_STRIDE_C, DX_STRIDE_D, DX_STRIDE_H, DX_STRIDE_W, N, D, H, W>;
 
@@ -27,47 +24,21 @@ using Located = SpatialTensor<OUTPUTS * C, CHANNELS_INNER ? 1 : OUTPUTS, STEP * 
 
 static_assert(MODE != POOL_MAX || HAS_INDICES || static_cast<long long>(T) * R * S < NO_TAP, "taps have numbers");
 
+struct TapOf {
+  __device__ __forceinline__ TapNumber operator()(int t, int r, int s, Index, Index, Index) const {
+    return static_cast<TapNumber>((t * R + r) * S + s);
+  }
+};
+
 // Notes which tap the maximum of each window is: the first of the largest, or the last NaN.
 extern "C" __global__ void __launch_bounds__(THREADS)
     pool_backward_locate(const TX* __restrict__ x, TapNumber* __restrict__ located, long long n) {
   const Index index = global_thread<THREADS, Index>();
   if (index >= images_of(n) * Index(OUTPUTS) * (C / VECTOR)) return;
   const Place window = place_of<Z, P, Q>(index);
-  const Index front = window.plane * STRIDE_D - PAD_FRONT;
-  const Index top = window.row * STRIDE_H - PAD_TOP;
-  const Index left = window.column * STRIDE_W - PAD_LEFT;
-
-  Vector<TapNumber, VECTOR> taps;
   float largest[VECTOR];
-#pragma unroll
-  for (int j = 0; j < VECTOR; ++j) {
-    taps[j] = NO_TAP;
-    largest[j] = -infinity();
-  }
-#pragma unroll 1
-  for (int t = 0; t < T; ++t) {
-    const Index d = front + Index(t) * DILATION_D;
-    if (d < 0 || d >= D) continue;
-#pragma unroll 1
-    for (int r = 0; r < R; ++r) {
-      const Index h = top + Index(r) * DILATION_H;
-      if (h < 0 || h >= H) continue;
-#pragma unroll 4
-      for (int s = 0; s < S; ++s) {
-        const Index w = left + Index(s) * DILATION_W;
-        if (w < 0 || w >= W) continue;
-        const Vector<TX, VECTOR> loaded = load_readonly<VECTOR>(x + Input::at(window.image, window.c, d, h, w));
-        const TapNumber tap = static_cast<TapNumber>((t * R + r) * S + s);
-#pragma unroll
-        for (int j = 0; j < VECTOR; ++j) {
-          const float value = to_float(loaded[j]);
-          if (taps[j] != NO_TAP && value == value && !(value > largest[j])) continue;
-          taps[j] = tap;
-          largest[j] = value;
-        }
-      }
-    }
-  }
+  Vector<TapNumber, VECTOR> taps;
+  window_maxima<NO_TAP>(x, window, TapOf(), largest, taps);
   store(located + index * VECTOR, taps);
 }
 
