@@ -1,6 +1,3 @@
-#include <cmath>
-
-#include "conv/conv_estimate.h"
 #include "conv/gradients.h"
 #include "descriptor/parts.h"
 #include "kiln/generator/algorithm.h"
@@ -31,20 +28,8 @@ Estimate predict(const Shape& shape, const FilterGradient& gradient, const Targe
                  const DeviceFigures& device) {
   // A window that lies in the padding costs as much as another.
   const double products = static_cast<double>(gradient.n() * gradient.pixels_per_image());
-  const double warps = shape.threads / 32.0;
-  descriptor::GridWork work;
-  work.blocks = std::ceil(static_cast<double>(gradient.dw.elements()) / shape.threads);
-  work.block.threads = shape.threads;
-  work.block.registers = 48;
-  work.block.fma = warps * products;
-  work.block.instructions = warps * (80 + 30 * products);
-  work.block.global_sectors = warps * products * 10;
-  work.block.l2_bytes = work.block.global_sectors * 32 / 8;
-  work.block.latency_clocks = 1500 + 90 * products;  // a load or two in flight
-  for (const TensorSpec* spec : {&gradient.x, &gradient.dy, &gradient.dw}) {
-    work.dram_bytes += static_cast<double>(spec->elements()) * size_of(spec->dtype);
-  }
-  return descriptor::grid_estimate(work, target.arch, device);
+  return descriptor::simple_gradient_estimate(shape.threads, products, {&gradient.x, &gradient.dy, &gradient.dw},
+                                              target, device);
 }
 
 }  // namespace
@@ -54,10 +39,8 @@ Algorithm conv_backward_filter_simple() {
                                          "conv/conv_backward_filter_simple.cu")
       .trusted()
       .param("THREADS", &Shape::threads, {128, 256, 64})
-      .rule("the grid fits",
-            [](const Shape& shape, const FilterGradient& gradient, const Target&) {
-              return gradient.dw.elements() / shape.threads < (int64_t{1} << 31) - 1;
-            })
+      .rule("the grid fits", [](const Shape& shape, const FilterGradient& gradient,
+                                const Target&) { return descriptor::simple_gradient_fits(shape.threads, gradient.dw); })
       .program(program)
       .estimate(predict);
 }

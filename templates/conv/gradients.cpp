@@ -1,7 +1,9 @@
 #include "conv/gradients.h"
 
+#include <cmath>
 #include <type_traits>
 
+#include "conv/conv_estimate.h"
 #include "descriptor/parts.h"
 
 namespace kiln::descriptor {
@@ -62,6 +64,29 @@ Prelude gradient_prelude(const FilterGradient& gradient) {
   add_strides(prelude, "DY", "NKZPQ", gradient.dy);
   add_strides(prelude, "DW", "KCTRS", gradient.dw);
   return prelude;
+}
+
+Estimate simple_gradient_estimate(int threads, double products, std::initializer_list<const TensorSpec*> operands,
+                                  const Target& target, const DeviceFigures& device) {
+  const TensorSpec& result = **(operands.end() - 1);
+  const double warps = threads / 32.0;
+  GridWork work;
+  work.blocks = std::ceil(static_cast<double>(result.elements()) / threads);
+  work.block.threads = threads;
+  work.block.registers = 48;
+  work.block.fma = warps * products;
+  work.block.instructions = warps * (80 + 30 * products);
+  work.block.global_sectors = warps * products * 10;
+  work.block.l2_bytes = work.block.global_sectors * 32 / 8;
+  work.block.latency_clocks = 1500 + 90 * products;  // a load or two in flight
+  for (const TensorSpec* spec : operands) {
+    work.dram_bytes += static_cast<double>(spec->elements()) * size_of(spec->dtype);
+  }
+  return grid_estimate(work, target.arch, device);
+}
+
+bool simple_gradient_fits(int threads, const TensorSpec& result) {
+  return result.elements() / threads < (int64_t{1} << 31) - 1;
 }
 
 }  // namespace kiln::descriptor

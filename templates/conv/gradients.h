@@ -1,7 +1,10 @@
 // What the kernels that are written for a gradient itself (not as a forward convolution: conv/conv_parts.h) share.
 #pragma once
 
+#include <initializer_list>
+
 #include "conv/conv_problem.h"
+#include "kiln/generator/algorithm.h"
 #include "kiln/generator/operations/conv_backward_data.h"
 #include "kiln/generator/operations/conv_backward_filter.h"
 
@@ -20,5 +23,13 @@ struct FilterGradient : ConvBackwardFilter, SpatialAxes {
 /// lib/conv_gradients.cuh uses.
 Prelude gradient_prelude(const DataGradient& gradient);
 Prelude gradient_prelude(const FilterGradient& gradient);
+
+/// Of the trusted kernels, which give a thread to each element of the last of `operands`, the result, and `products` to
+/// a thread.
+Estimate simple_gradient_estimate(int threads, double products, std::initializer_list<const TensorSpec*> operands,
+                                  const Target& target, const DeviceFigures& device);
+
+/// Whether their grid has no more blocks than a launch may.
+bool simple_gradient_fits(int threads, const TensorSpec& result);
 
 }  // namespace kiln::descriptor
