@@ -91,10 +91,6 @@ double convolution_flops(int64_t outputs, const TensorSpec& w) {
   return 2.0 * static_cast<double>(outputs) * static_cast<double>(products);
 }
 
-double bytes_of(const TensorSpec& spec) {
-  return static_cast<double>(spec.elements()) * size_of(spec.dtype);
-}
-
 ConvPass conv_pass_of(const Request& request) {
   ConvPass pass;
   static_cast<WindowSteps&>(pass) = steps_of(request);

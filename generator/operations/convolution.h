@@ -39,8 +39,6 @@ std::vector<int64_t> convolution_extents(const Request& request, const ConvNames
 /// Multiplications and additions of conv(x, w) with `outputs` elements of y and the filter `w`.
 double convolution_flops(int64_t outputs, const TensorSpec& w);
 
-double bytes_of(const TensorSpec& spec);
-
 /// The parameters of a valid request, and the other way round.
 ConvPass conv_pass_of(const Request& request);
 void add_conv_pass(Request& request, const ConvPass& pass);

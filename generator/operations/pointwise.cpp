@@ -15,7 +15,7 @@ Work pointwise_work(const Request& request, double flops) {
   Work work;
   const Operand& result = result_of(request);
   for (const Operand& operand : request.operands) {
-    const double bytes = static_cast<double>(operand.spec.elements()) * size_of(operand.spec.dtype);
+    const double bytes = bytes_of(operand.spec);
     if (operand.name == result.name) work.write_bytes += bytes;
     if (is_read(request, operand.name)) work.read_bytes += bytes;
   }

@@ -62,12 +62,10 @@ class PoolBackwardOperation final : public Operation {
     Work work;
     work.flops = static_cast<double>(dy.elements());
     for (const int64_t taps : request.ints("window")) work.flops *= static_cast<double>(taps);
-    work.read_bytes = static_cast<double>(dy.elements()) * size_of(dy.dtype);
-    if (request.find("indices") != nullptr) work.read_bytes += static_cast<double>(dy.elements()) * size_of(DType::i32);
-    if (const TensorSpec* x = request.find("x")) {
-      work.read_bytes += static_cast<double>(x->elements()) * size_of(x->dtype);
-    }
-    work.write_bytes = static_cast<double>(dx.elements()) * size_of(dx.dtype);
+    work.read_bytes = bytes_of(dy);
+    if (const TensorSpec* indices = request.find("indices")) work.read_bytes += bytes_of(*indices);
+    if (const TensorSpec* x = request.find("x")) work.read_bytes += bytes_of(*x);
+    work.write_bytes = bytes_of(dx);
     if (request.blend.beta != Scale::zero) work.read_bytes += work.write_bytes;
     return work;
   }

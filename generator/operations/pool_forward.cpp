@@ -63,10 +63,10 @@ class PoolForwardOperation final : public Operation {
     Work work;
     work.flops = static_cast<double>(y.elements());
     for (const int64_t taps : request.ints("window")) work.flops *= static_cast<double>(taps);
-    work.read_bytes = static_cast<double>(x.elements()) * size_of(x.dtype);
-    work.write_bytes = static_cast<double>(y.elements()) * size_of(y.dtype);
+    work.read_bytes = bytes_of(x);
+    work.write_bytes = bytes_of(y);
     if (request.blend.beta != Scale::zero) work.read_bytes += work.write_bytes;
-    if (request.find("indices") != nullptr) work.write_bytes += static_cast<double>(y.elements()) * size_of(DType::i32);
+    if (const TensorSpec* indices = request.find("indices")) work.write_bytes += bytes_of(*indices);
     return work;
   }
 };

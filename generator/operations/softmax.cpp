@@ -64,7 +64,7 @@ Work SoftmaxOperation::work(const Request& request) const {
   Work work;
   for (const OperandDefinition& definition : operands()) {
     const TensorSpec& spec = request.at(definition.name);
-    const double bytes = static_cast<double>(spec.elements()) * size_of(spec.dtype);
+    const double bytes = bytes_of(spec);
     const bool result = definition.role == Role::output;
     (result ? work.write_bytes : work.read_bytes) += bytes;
     if (result && request.blend.beta != Scale::zero) work.read_bytes += bytes;

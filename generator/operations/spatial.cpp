@@ -120,4 +120,8 @@ void require_extents(const Request& request, std::string_view operand, const Ten
       reason);
 }
 
+double bytes_of(const TensorSpec& spec) {
+  return static_cast<double>(spec.elements()) * size_of(spec.dtype);
+}
+
 }  // namespace kiln

@@ -42,6 +42,9 @@ void check_axis(const Request& request, const WindowAxis& axis, std::string_view
 /// The output laid out as the input `like` is where that is packed in a named order, else in logical order.
 TensorSpec laid_out_like(const TensorSpec& like, std::vector<int64_t> extents);
 
+/// Of the elements, for roofline figures.
+double bytes_of(const TensorSpec& spec);
+
 /// Refuses `spec` unless it has `expected` extents.
 void require_extents(const Request& request, std::string_view operand, const TensorSpec& spec,
                      const std::vector<int64_t>& expected, std::string_view reason);
