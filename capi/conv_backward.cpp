@@ -11,15 +11,7 @@ ConvBackwardOptions options_of(const kiln_conv_backward_options* given, int rank
   const kiln_conv_backward_options c = read(given, kiln_conv_backward_options_default(), function);
   require_zero(c.reserved, function, "reserved");
   ConvBackwardOptions options;
-  set_window(c, rank, options);
-  options.groups = c.groups;
-  options.mirrored = flag(c.mirrored, function, "mirrored");
-  options.alpha = c.alpha;
-  options.beta = c.beta;
-  options.arithmetic.tf32 = flag(c.tf32, function, "tf32");
-  options.arithmetic.fast = flag(c.fast, function, "fast");
-  options.arithmetic.deterministic = flag(c.deterministic, function, "deterministic");
-  options.dynamic_batch = flag(c.dynamic_batch, function, "dynamic_batch");
+  set_convolution(c, rank, function, options);
   return options;
 }
 

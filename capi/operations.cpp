@@ -43,16 +43,8 @@ ConvOptions options_of(const kiln_conv_options* given, int rank) {
   const char* const function = "kiln_conv_forward";
   const kiln_conv_options c = read(given, kiln_conv_options_default(), function);
   ConvOptions options;
-  set_window(c, rank, options);
-  options.groups = c.groups;
-  options.mirrored = flag(c.mirrored, function, "mirrored");
-  options.alpha = c.alpha;
-  options.beta = c.beta;
+  set_convolution(c, rank, function, options);
   if (c.epilogue != nullptr) options.epilogue = c.epilogue->stages;
-  options.arithmetic.tf32 = flag(c.tf32, function, "tf32");
-  options.arithmetic.fast = flag(c.fast, function, "fast");
-  options.arithmetic.deterministic = flag(c.deterministic, function, "deterministic");
-  options.dynamic_batch = flag(c.dynamic_batch, function, "dynamic_batch");
   return options;
 }
 

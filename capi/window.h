@@ -1,7 +1,10 @@
-// From the arrays of options to the named values of the C++ API.
+// From the options of windowed operations to those of the C++ API.
 #pragma once
 
 #include <cstdint>
+#include <string_view>
+
+#include "boundary.h"
 
 namespace kiln::capi {
 
@@ -29,6 +32,20 @@ void set_window(const Given& given, int rank, Options& options) {
   options.depth.pad_back = end.d;
   options.depth.stride = stride.d;
   options.depth.dilation = dilation.d;
+}
+
+/// What the options of convolution and of its gradients by input and filter have in common.
+template <class Given, class Options>
+void set_convolution(const Given& given, int rank, std::string_view function, Options& options) {
+  set_window(given, rank, options);
+  options.groups = given.groups;
+  options.mirrored = flag(given.mirrored, function, "mirrored");
+  options.alpha = given.alpha;
+  options.beta = given.beta;
+  options.arithmetic.tf32 = flag(given.tf32, function, "tf32");
+  options.arithmetic.fast = flag(given.fast, function, "fast");
+  options.arithmetic.deterministic = flag(given.deterministic, function, "deterministic");
+  options.dynamic_batch = flag(given.dynamic_batch, function, "dynamic_batch");
 }
 
 }  // namespace kiln::capi

@@ -43,6 +43,18 @@ class ConvBackwardCalls : public DeviceTest {
     EXPECT_FALSE(mismatch) << mismatch->text();
   }
 
+  // All options but beta away from their defaults.
+  static ConvBackwardOptions everything() {
+    ConvBackwardOptions options;
+    options.pad = {1, 2, 1, 1};
+    options.stride = {2, 1};
+    options.dilation = {1, 2};
+    options.groups = 2;
+    options.mirrored = true;
+    options.alpha = 0.5f;
+    return options;
+  }
+
   Context context_;
 };
 
@@ -51,13 +63,7 @@ TEST_F(ConvBackwardCalls, DataWithEverything) {
       "conv_backward_data dy=f16:2x8x5x6:nhwc w=f16:8x3x3x3:nhwc dx=f16:2x6x9x7:nhwc pad=1,2,1,1 stride=2,1 "
       "dilation=1,2 groups=2 mode=convolution alpha=any beta=any",
       [&](auto& device) {
-        ConvBackwardOptions options;
-        options.pad = {1, 2, 1, 1};
-        options.stride = {2, 1};
-        options.dilation = {1, 2};
-        options.groups = 2;
-        options.mirrored = true;
-        options.alpha = 0.5f;
+        ConvBackwardOptions options = everything();
         options.beta = -2.0f;
         conv_backward_data(context_, Tensor(device["dy"], f16, {2, 8, 5, 6}, nhwc),
                            Tensor(device["w"], f16, {8, 3, 3, 3}, nhwc), Tensor(device["dx"], f16, {2, 6, 9, 7}, nhwc),
@@ -71,13 +77,7 @@ TEST_F(ConvBackwardCalls, FilterWithEverything) {
       "conv_backward_filter x=f16:2x6x9x7:nhwc dy=f16:2x8x5x6:nhwc dw=f32:8x3x3x3 pad=1,2,1,1 stride=2,1 "
       "dilation=1,2 groups=2 mode=convolution alpha=any beta=1",
       [&](auto& device) {
-        ConvBackwardOptions options;
-        options.pad = {1, 2, 1, 1};
-        options.stride = {2, 1};
-        options.dilation = {1, 2};
-        options.groups = 2;
-        options.mirrored = true;
-        options.alpha = 0.5f;
+        ConvBackwardOptions options = everything();
         options.beta = 1;
         conv_backward_filter(context_, Tensor(device["x"], f16, {2, 6, 9, 7}, nhwc),
                              Tensor(device["dy"], f16, {2, 8, 5, 6}, nhwc),
