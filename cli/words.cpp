@@ -125,6 +125,12 @@ std::string of_pointwise(const Request& request) {
   return fmt::format("{}{} {}", prefix, request.word("mode"), what);
 }
 
+// "add reduction 2x64x56x56 f16, axes 2,3".
+std::string of_reduce(const Request& request) {
+  return fmt::format("{} reduction {}{}, axes {}", request.word("mode"), extents(request.at("x")), common(request),
+                     fmt::join(request.ints("axes"), ","));
+}
+
 }  // namespace
 
 std::string summary(const Request& request) {
@@ -143,6 +149,8 @@ std::string summary(const Request& request) {
     text = of_pool_backward(request);
   else if (request.operation == "softmax_forward" || request.operation == "softmax_backward")
     text = of_softmax(request);
+  else if (request.operation == "reduce")
+    text = of_reduce(request);
   else
     text = of_pointwise(request);
   if (request.user_epilogue) text += fmt::format(", user:{:.8}", request.user_epilogue.digest());

@@ -109,5 +109,7 @@ std::unique_ptr<const Oracle::Evaluator> tensor_set_evaluator(Request request, c
                                                               std::string_view output);
 std::unique_ptr<const Oracle::Evaluator> tensor_op_evaluator(Request request, const Bindings& bindings,
                                                              std::string_view output);
+std::unique_ptr<const Oracle::Evaluator> reduce_evaluator(Request request, const Bindings& bindings,
+                                                          std::string_view output);
 
 }  // namespace kiln::reference

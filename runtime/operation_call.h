@@ -32,6 +32,8 @@ enum class CallKind : int64_t {
   softmax_backward,
   pool_forward_indices,
   pool_backward_from_indices,
+  reduce,
+  reduce_indices,
 };
 
 /// The class of a scale's value.

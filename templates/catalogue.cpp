@@ -61,7 +61,9 @@
   algorithm(tensor_set_vector) \
   algorithm(tensor_op_simple) \
   algorithm(tensor_op_vector) \
-  algorithm(tensor_op_transposed)
+  algorithm(tensor_op_transposed) \
+  algorithm(reduce_simple) \
+  algorithm(reduce_blocks)
 // clang-format on
 
 namespace kiln {

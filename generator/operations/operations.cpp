@@ -19,7 +19,8 @@ const std::vector<const Operation*>& operations() {
                                                     &activation_backward_operation(),
                                                     &tensor_transform_operation(),
                                                     &tensor_set_operation(),
-                                                    &tensor_op_operation()};
+                                                    &tensor_op_operation(),
+                                                    &reduce_operation()};
   return all;
 }
 
@@ -71,7 +72,9 @@ bool is_written(const Request& request, std::string_view operand) {
 }
 
 bool is_batched(const Request& request, std::string_view operand) {
-  if (const OperandDefinition* definition = definition_of(request, operand)) return definition->batched;
+  if (const OperandDefinition* definition = definition_of(request, operand)) {
+    return definition->batched && request.at(operand).extents.front() == request.batch();  // or it has an extent of 1
+  }
   return !is_per_channel(request, request.at(operand));
 }
 

@@ -18,5 +18,6 @@ const Operation& activation_backward_operation();
 const Operation& tensor_transform_operation();
 const Operation& tensor_set_operation();
 const Operation& tensor_op_operation();
+const Operation& reduce_operation();
 
 }  // namespace kiln

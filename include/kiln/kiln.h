@@ -24,5 +24,6 @@
 #include "kiln/c/conv.h"
 #include "kiln/c/core.h"
 #include "kiln/c/pool.h"
+#include "kiln/c/reduce.h"
 #include "kiln/c/softmax.h"
 #include "kiln/c/tensor_ops.h"

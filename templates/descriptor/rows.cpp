@@ -13,16 +13,17 @@
 namespace kiln::descriptor {
 namespace {
 
-constexpr size_t most_outer = 4;  // dimensions beside the axis
+constexpr size_t most_outer = 4;  // dimensions beside an axis
+constexpr size_t most_axes = 5;
 
 bool has_dynamic_batch(const Rows& rows) {
-  return rows.dynamic_batch && rows.result().extents[0] > 1;
+  return rows.dynamic_batch && rows.extents()[0] > 1;
 }
 
 RowDimension dimension_of(const Rows& rows, size_t i) {
-  RowDimension dimension{rows.result().extents[i], {}};
+  RowDimension dimension{rows.extents()[i], {}};
   for (const Operand& operand : rows.operands) {
-    dimension.strides.push_back(dimension.extent <= 1 ? 0 : operand.spec.strides[i]);
+    dimension.strides.push_back(operand.spec.extents[i] <= 1 ? 0 : operand.spec.strides[i]);
   }
   return dimension;
 }
@@ -31,23 +32,17 @@ RowDimension one_element(const Rows& rows) {
   return {1, std::vector<int64_t>(rows.operands.size(), 0)};
 }
 
-RowDimension axis_of(const Rows& rows) {
-  return dimension_of(rows, static_cast<size_t>(rows.axis));
-}
-
 bool continues(const RowDimension& inner, const RowDimension& outer) {
   return std::equal(inner.strides.begin(), inner.strides.end(), outer.strides.begin(),
                     [&](int64_t in, int64_t out) { return out == in * inner.extent; });
 }
 
-// The dimensions other than the axis and a dynamic batch, innermost in the first operand first, merged where all
-// operands allow it.
-std::vector<RowDimension> merged_dimensions(const Rows& rows) {
+// The axes, or the dimensions other than these and a dynamic batch, innermost in the first operand first, merged where
+// all operands allow it.
+std::vector<RowDimension> merged_dimensions(const Rows& rows, bool axes) {
   std::vector<RowDimension> dimensions;
-  for (size_t i = has_dynamic_batch(rows) ? 1 : 0; i < rows.result().extents.size(); ++i) {
-    if (static_cast<int64_t>(i) != rows.axis && rows.result().extents[i] > 1) {
-      dimensions.push_back(dimension_of(rows, i));
-    }
+  for (size_t i = has_dynamic_batch(rows) ? 1 : 0; i < rows.extents().size(); ++i) {
+    if (rows.is_axis(i) == axes && rows.extents()[i] > 1) dimensions.push_back(dimension_of(rows, i));
   }
   std::sort(dimensions.begin(), dimensions.end(),
             [](const RowDimension& a, const RowDimension& b) { return a.strides < b.strides; });
@@ -67,6 +62,15 @@ int64_t distance(int64_t stride) {
   return stride == 0 ? std::numeric_limits<int64_t>::max() : stride;
 }
 
+RowLayout layout_of(const Rows& rows) {
+  RowLayout layout;
+  layout.row = merged_dimensions(rows, true);
+  if (layout.row.empty()) layout.row.push_back(one_element(rows));
+  layout.inner = one_element(rows);
+  layout.outer = merged_dimensions(rows, false);
+  return layout;
+}
+
 // How near neighbours are: in the operand where they are nearest, then in the first.
 std::tuple<int64_t, int64_t> nearness(const RowDimension& dimension) {
   int64_t nearest = std::numeric_limits<int64_t>::max();
@@ -74,12 +78,14 @@ std::tuple<int64_t, int64_t> nearness(const RowDimension& dimension) {
   return {nearest, distance(dimension.strides.front())};
 }
 
-// For each operand, whether no dimension of `dimensions` is further in than the axis.
-std::vector<bool> axis_is_innermost(const RowDimension& axis, const std::vector<RowDimension>& dimensions) {
+// For each operand that repeats nowhere, whether none of the other dimensions is further in than the axes.
+std::vector<bool> row_is_innermost(const Rows& rows, const RowLayout& layout) {
+  const RowDimension& row = layout.row.front();
   std::vector<bool> innermost;
-  for (size_t i = 0; i < axis.strides.size(); ++i) {
-    innermost.push_back(std::none_of(dimensions.begin(), dimensions.end(), [&](const RowDimension& other) {
-      return distance(other.strides[i]) < axis.strides[i];
+  for (size_t i = 0; i < row.strides.size(); ++i) {
+    if (!rows.is_full(i)) continue;
+    innermost.push_back(std::none_of(layout.outer.begin(), layout.outer.end(), [&](const RowDimension& other) {
+      return distance(other.strides[i]) < row.strides[i];
     }));
   }
   return innermost;
@@ -98,7 +104,7 @@ TensorSpec with_neighbours_first(const Rows& rows, const RowLayout& layout, size
     result.strides.push_back(dimension.strides[i]);
   };
   append(layout.neighbours());
-  append(layout.across ? layout.axis : layout.inner);
+  for (size_t d = layout.across ? 0 : 1; d < layout.row.size(); ++d) append(layout.row[d]);
   for (const RowDimension& dimension : layout.outer) append(dimension);
   return result;
 }
@@ -110,18 +116,24 @@ int run_of(const Rows& rows, const RowLayout& layout, size_t i, int vector) {
 
 }  // namespace
 
+bool Rows::is_axis(size_t dimension) const {
+  return std::find(axes.begin(), axes.end(), static_cast<int64_t>(dimension)) != axes.end();
+}
+
+int64_t Rows::length() const {
+  int64_t elements = 1;
+  for (const int64_t axis : axes) elements *= extents()[static_cast<size_t>(axis)];
+  return elements;
+}
+
 int64_t Rows::count() const {
-  int64_t rows = 1;
-  for (size_t i = 0; i < result().extents.size(); ++i) {
-    if (static_cast<int64_t>(i) != axis) rows *= result().extents[i];
-  }
-  return rows;
+  return per_image() * (is_axis(0) ? 1 : extents()[0]);
 }
 
 int64_t Rows::per_image() const {
   int64_t rows = 1;
-  for (size_t i = 1; i < result().extents.size(); ++i) {
-    if (static_cast<int64_t>(i) != axis) rows *= result().extents[i];
+  for (size_t i = 1; i < extents().size(); ++i) {
+    if (!is_axis(i)) rows *= extents()[i];
   }
   return rows;
 }
@@ -143,20 +155,14 @@ bool RowLayout::contiguous() const {
 }
 
 RowLayout along_rows(const Rows& rows) {
-  RowLayout layout;
-  layout.axis = axis_of(rows);
-  layout.inner = one_element(rows);
-  layout.outer = merged_dimensions(rows);
+  RowLayout layout = layout_of(rows);
   add_dynamic_batch(rows, layout);
   return layout;
 }
 
 RowLayout across_rows(const Rows& rows) {
-  RowLayout layout;
+  RowLayout layout = layout_of(rows);
   layout.across = true;
-  layout.axis = axis_of(rows);
-  layout.inner = one_element(rows);
-  layout.outer = merged_dimensions(rows);
   const auto nearest =
       std::min_element(layout.outer.begin(), layout.outer.end(),
                        [](const RowDimension& a, const RowDimension& b) { return nearness(a) < nearness(b); });
@@ -170,7 +176,7 @@ RowLayout across_rows(const Rows& rows) {
 
 std::optional<RowDimension> contiguous_rows(const Rows& rows) {
   const RowLayout layout = along_rows(rows);
-  if (rows.length() == 0 || !layout.contiguous()) return std::nullopt;
+  if (rows.length() == 0 || layout.row.size() > 1 || !layout.contiguous()) return std::nullopt;
   RowDimension all = one_element(rows);
   for (const RowDimension& next : layout.outer) {
     if (all.extent == 1) {
@@ -186,16 +192,16 @@ std::optional<RowDimension> contiguous_rows(const Rows& rows) {
 
 std::optional<std::string> refuse_along_rows(const Rows& rows) {
   if (rows.length() == 0) return "rows must not be empty";
-  const std::vector<bool> innermost = axis_is_innermost(axis_of(rows), merged_dimensions(rows));
+  const std::vector<bool> innermost = row_is_innermost(rows, layout_of(rows));
   if (std::find(innermost.begin(), innermost.end(), true) != innermost.end()) return std::nullopt;
   return "another dimension than the axis is the innermost of every operand";
 }
 
 std::optional<std::string> refuse_across_rows(const Rows& rows) {
   if (rows.length() == 0) return "rows must not be empty";
-  const std::vector<RowDimension> dimensions = merged_dimensions(rows);
-  if (dimensions.empty()) return "needs rows side by side in an image, or a batch that is not dynamic";
-  const std::vector<bool> innermost = axis_is_innermost(axis_of(rows), dimensions);
+  const RowLayout layout = layout_of(rows);
+  if (layout.outer.empty()) return "needs rows side by side in an image, or a batch that is not dynamic";
+  const std::vector<bool> innermost = row_is_innermost(rows, layout);
   if (rows.length() == 1 || std::find(innermost.begin(), innermost.end(), false) != innermost.end()) {
     return std::nullopt;
   }
@@ -206,6 +212,7 @@ bool vector_pays(const Rows& rows, const RowLayout& layout, int vector) {
   if (vector == 1) return true;
   if (layout.neighbours().extent % vector != 0) return false;
   for (size_t i = 0; i < rows.operands.size(); ++i) {
+    if (!rows.is_full(i)) continue;
     const int widest = std::min(vector, 16 / size_of(rows.operands[i].spec.dtype));
     if (run_of(rows, layout, i, vector) == widest) return true;
   }
@@ -258,10 +265,37 @@ Prelude rows_prelude(const Rows& rows, const RowLayout& layout, int vector) {
     const std::string name = constant_name(rows.operands[i]);
     prelude.array(name + "_OUTER_STRIDES", strides).constant(name + "_STEP", layout.neighbours().strides[i]);
     prelude.constant(name + "_RUN", run_of(rows, layout, i, vector));
-    if (layout.across) prelude.constant(name + "_AXIS_STRIDE", layout.axis.strides[i]);
+    if (layout.across && layout.row.size() == 1) {
+      prelude.constant(name + "_AXIS_STRIDE", layout.row.front().strides[i]);
+    }
   }
   if (layout.across) prelude.constant("INNER", layout.inner.extent);
   return prelude;
+}
+
+void add_simple_rows(Prelude& prelude, const Rows& rows) {
+  std::vector<int64_t> extents = rows.extents(), axes;
+  for (size_t d = 0; d < extents.size(); ++d) {
+    axes.push_back(rows.is_axis(d) ? 1 : 0);
+    extents[d] = std::max<int64_t>(extents[d], 1);  // an empty tensor starts no block, or has empty rows
+  }
+  prelude.constant("RANK", static_cast<int64_t>(extents.size())).array("AXES", axes).array("EXTENTS", extents);
+  for (const Operand& operand : rows.operands) {
+    std::vector<int64_t> strides = operand.spec.strides;
+    for (size_t d = 0; d < strides.size(); ++d) strides[d] = operand.spec.extents[d] <= 1 ? 0 : strides[d];
+    prelude.array(constant_name(operand) + "_STRIDES", strides);
+  }
+}
+
+void add_row_dimensions(Prelude& prelude, const Rows& rows, const RowLayout& layout) {
+  std::vector<int64_t> extents(most_axes, 1);
+  for (size_t d = 0; d < layout.row.size(); ++d) extents.at(d) = layout.row[d].extent;
+  prelude.array("ROW_EXTENTS", extents);
+  for (size_t i = 0; i < rows.operands.size(); ++i) {
+    std::vector<int64_t> strides(most_axes, 0);
+    for (size_t d = 0; d < layout.row.size(); ++d) strides.at(d) = layout.row[d].strides[i];
+    prelude.array(constant_name(rows.operands[i]) + "_ROW_STRIDES", strides);
+  }
 }
 
 }  // namespace kiln::descriptor

@@ -1,4 +1,4 @@
-// How the rows of operands lie in memory: for kernels that work along one axis of tensors of equal extents.
+// How the rows of operands lie in memory: for kernels that work along one axis of tensors, or along several together.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +12,34 @@
 
 namespace kiln::descriptor {
 
-/// Operands of equal extents, the result last, as rows along one axis.
+/// Operands as rows: a row is what differs in `axes` alone. The first operand has all extents; others have its extents,
+/// or 1 where they repeat. A dynamic batch is none of the axes.
 struct Rows {
   std::vector<Operand> operands;
-  int64_t axis = 0;
+  std::vector<int64_t> axes;
   bool dynamic_batch = false;
 
+  const std::vector<int64_t>& extents() const { return operands.front().spec.extents; }
+  bool is_axis(size_t dimension) const;
+  /// Whether operand `i` repeats nowhere.
+  bool is_full(size_t i) const { return operands[i].spec.extents == extents(); }
+  /// Of kernels that read all operands but the last, their result.
   const TensorSpec& result() const { return operands.back().spec; }
   size_t inputs() const { return operands.size() - 1; }
-  /// Elements of one row, and of one operand.
-  int64_t length() const { return result().extents[static_cast<size_t>(axis)]; }
-  int64_t elements() const { return result().elements(); }
+  /// Elements of one row, and of all.
+  int64_t length() const;
+  int64_t elements() const { return operands.front().spec.elements(); }
   /// Rows, and those of one image.
   int64_t count() const;
   int64_t per_image() const;
-  /// Bytes that an element of the inputs has.
+  /// Bytes that an element of all inputs has.
   double input_bytes() const;
   /// Bytes of the operands, each moved once.
   double compulsory_bytes() const;
 };
 
-/// One dimension, or several that continue each other in all operands. Strides are in elements, one for each operand.
+/// One dimension, or several that continue each other in all operands. Strides are in elements, one for each operand, 0
+/// where it repeats.
 struct RowDimension {
   int64_t extent = 1;
   std::vector<int64_t> strides;
@@ -41,13 +48,13 @@ struct RowDimension {
 /// Operands as kernels see them: dimensions of an extent of 1 are left out, others are merged as far as all strides
 /// allow.
 struct RowLayout {
-  RowDimension axis;
+  std::vector<RowDimension> row;    ///< Of the axes, innermost first; at least one.
   RowDimension inner;               ///< Of across_rows(): the dimension whose rows a block takes side by side.
   std::vector<RowDimension> outer;  ///< The others, innermost first. The batch stands last if it is dynamic.
   bool across = false;              ///< Whether neighbouring threads are neighbours along `inner`, not along the axis.
 
   /// The dimension along which a thread takes several neighbours.
-  const RowDimension& neighbours() const { return across ? inner : axis; }
+  const RowDimension& neighbours() const { return across ? inner : row.front(); }
   /// Whether those are side by side in all operands.
   bool contiguous() const;
 };
@@ -87,9 +94,15 @@ Count blocks_for_rows(const Rows& rows, int64_t rows_per_block);
 Prelude rows_prelude(const Rows& rows);
 
 /// The same, with what lib/rows.cuh asks for. The accesses of an operand move as many neighbours as its strides,
-/// extents and alignment allow, up to `vector`. Of across_rows() with INNER, and the strides along the axis
-/// (X_AXIS_STRIDE).
+/// extents and alignment allow, up to `vector`. Of across_rows() with INNER and, for a single axis, the strides along
+/// it (X_AXIS_STRIDE).
 Prelude rows_prelude(const Rows& rows, const RowLayout& layout, int vector);
+
+/// Of rows along several axes: ROW_EXTENTS and, for each operand, X_ROW_STRIDES: innermost first.
+void add_row_dimensions(Prelude& prelude, const Rows& rows, const RowLayout& layout);
+
+/// RANK, AXES, EXTENTS and, for each operand, X_STRIDES: what lib/simple_rows.cuh asks for.
+void add_simple_rows(Prelude& prelude, const Rows& rows);
 
 /// `operand` in capitals: how constants of its name begin.
 std::string constant_name(const Operand& operand);

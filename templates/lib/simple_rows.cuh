@@ -1,6 +1,7 @@
 // Rows for trusted kernels: their numbers split into coordinates one dimension after the other.
 //
-// From the prelude: RANK, AXIS, EXTENTS, and for each operand X_STRIDES.
+// From the prelude: RANK, AXES (1 for the dimensions along a row), EXTENTS, and for each operand X_STRIDES (0 where it
+// repeats).
 #include "lib/index.cuh"
 
 // Offset of the first element of row `row` in the operand of these STRIDES. Rows are numbered by their coordinates
@@ -9,7 +10,7 @@ template <const long long (&STRIDES)[RANK], int DIMENSION = RANK - 1>
 __device__ __forceinline__ Index offset_of_row(Index row) {
   if constexpr (DIMENSION < 0) {
     return 0;
-  } else if constexpr (DIMENSION == AXIS) {
+  } else if constexpr (AXES[DIMENSION] != 0) {
     return offset_of_row<STRIDES, DIMENSION - 1>(row);
   } else {
     const Index coordinate = take_coordinate<EXTENTS[DIMENSION]>(row);
@@ -17,9 +18,15 @@ __device__ __forceinline__ Index offset_of_row(Index row) {
   }
 }
 
-// Elements of the dimensions after the axis.
-__host__ __device__ constexpr Index inner_elements() {
-  Index elements = 1;
-  for (int i = AXIS + 1; i < RANK; ++i) elements *= static_cast<Index>(EXTENTS[i]);
-  return elements;
+// Offset of element `element` of a row from its first: numbered by the coordinates along the axes, the last fastest.
+template <const long long (&STRIDES)[RANK], int DIMENSION = RANK - 1>
+__device__ __forceinline__ Index offset_in_row(Index element) {
+  if constexpr (DIMENSION < 0) {
+    return 0;
+  } else if constexpr (AXES[DIMENSION] == 0) {
+    return offset_in_row<STRIDES, DIMENSION - 1>(element);
+  } else {
+    const Index coordinate = take_coordinate<EXTENTS[DIMENSION]>(element);
+    return coordinate * Index(STRIDES[DIMENSION]) + offset_in_row<STRIDES, DIMENSION - 1>(element);
+  }
 }

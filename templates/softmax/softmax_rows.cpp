@@ -22,7 +22,7 @@ SoftmaxRows SoftmaxRows::of(const Request& request) {
   for (const OperandDefinition& definition : operation(request.operation).operands()) {
     softmax.operands.push_back({definition.name, request.at(definition.name)});
   }
-  softmax.axis = request.ints("axis").front();
+  softmax.axes = request.ints("axis");
   softmax.dynamic_batch = request.dynamic_batch;
   softmax.mode = request.word("mode") == "log" ? SoftmaxMode::log : SoftmaxMode::accurate;
   softmax.blend = request.blend;
@@ -48,12 +48,8 @@ Prelude softmax_prelude(const SoftmaxRows& softmax, const RowLayout& layout, int
 
 Prelude simple_softmax_prelude(const SoftmaxRows& softmax) {
   Prelude prelude = softmax_prelude(softmax);
-  std::vector<int64_t> extents = softmax.result().extents;
-  for (int64_t& extent : extents) extent = std::max<int64_t>(extent, 1);  // an empty tensor starts no block
-  prelude.constant("RANK", softmax.result().rank()).constant("AXIS", softmax.axis).array("EXTENTS", extents);
-  for (const Operand& operand : softmax.operands) {
-    prelude.array(constant_name(operand) + "_STRIDES", operand.spec.strides);
-  }
+  add_simple_rows(prelude, softmax);
+  prelude.constant("AXIS", softmax.axes.front());
   return prelude;
 }
 

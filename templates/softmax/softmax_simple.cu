@@ -4,6 +4,13 @@
 #include "lib/simple_rows.cuh"
 #include "lib/store.cuh"
 
+// Elements of the dimensions after the axis.
+__host__ __device__ constexpr Index inner_elements() {
+  Index elements = 1;
+  for (int i = AXIS + 1; i < RANK; ++i) elements *= static_cast<Index>(EXTENTS[i]);
+  return elements;
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS)
     softmax_simple(const TX* x, TY* y, float alpha, float beta, UserArguments user, long long n) {
   constexpr long long x_stride = X_STRIDES[AXIS], y_stride = Y_STRIDES[AXIS];

@@ -38,6 +38,7 @@ HOLDS(offsetof(kiln_softmax_options, axis) == 8 && sizeof(kiln_softmax_options) 
 HOLDS(offsetof(kiln_activation_options, epilogue) == 40 && sizeof(kiln_activation_options) == 48);
 HOLDS(offsetof(kiln_transform_options, pad_begin) == 16 && sizeof(kiln_transform_options) == 152);
 HOLDS(sizeof(kiln_tensor_op_options) == 16);
+HOLDS(sizeof(kiln_reduce_options) == 16 && KILN_REDUCE_MUL_NO_ZEROS == 8);
 HOLDS(offsetof(kiln_run_values, alpha) == 8 && offsetof(kiln_run_values, n) == 24 && sizeof(kiln_run_values) == 64);
 HOLDS(offsetof(kiln_plan_info, workspace_bytes) == 8 && sizeof(kiln_plan_info) == 48);
 HOLDS(offsetof(kiln_context_info, device_id) == 16 && sizeof(kiln_context_info) == 24);
@@ -96,6 +97,7 @@ int capi_count_functions(void) {
       (function)kiln_tensor_scale,
       (function)kiln_tensor_set,
       (function)kiln_tensor_op,
+      (function)kiln_reduce,
   };
   int count = 0;
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i) count += all[i] != NULL;
@@ -115,6 +117,7 @@ int capi_defaults_carry_their_sizes(void) {
          kiln_activation_options_default(KILN_ACTIVATION_RELU).size == sizeof(kiln_activation_options) &&
          kiln_transform_options_default().size == sizeof(kiln_transform_options) &&
          kiln_tensor_op_options_default().size == sizeof(kiln_tensor_op_options) &&
+         kiln_reduce_options_default().size == sizeof(kiln_reduce_options) &&
          kiln_run_values_default().size == sizeof(kiln_run_values) &&
          kiln_plan_info_default().size == sizeof(kiln_plan_info);
 }

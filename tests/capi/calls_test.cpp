@@ -8,6 +8,7 @@
 #include "kiln/conv.h"
 #include "kiln/memory.h"
 #include "kiln/pool.h"
+#include "kiln/reduce.h"
 #include "kiln/softmax.h"
 #include "kiln/tensor_ops.h"
 
@@ -286,6 +287,27 @@ TEST_F(CApiCalls, GradientsOfSoftmax) {
                    {.axis = -2, .mode = SoftmaxMode::log, .alpha = 0.5f, .beta = 2.0f});
   EXPECT_EQ(download(dx), download(expected));
   EXPECT_NE(download(dx), start);
+}
+
+TEST_F(CApiCalls, ReductionsWithAndWithoutIndices) {
+  const void* x = upload(wave(5 * 7 * 3));
+  const std::vector<float> start = wave(7);
+  const void *y = upload(start), *expected = upload(start), *at = upload(start), *expected_at = upload(start);
+  kiln_reduce_options c = kiln_reduce_options_default();
+  c.alpha = 0.5f, c.beta = 2.0f;
+  const kiln_tensor cx = tensor(x, {5, 7, 3}), cy = tensor(y, {1, 7, 1});
+  kiln_tensor indices = tensor(at, {1, 7, 1});
+  indices.dtype = KILN_I32;
+  const Tensor in(x, f32, {5, 7, 3}, contiguous), out(expected, f32, {1, 7, 1}, contiguous);
+  EXPECT_EQ(kiln_reduce(context_, KILN_REDUCE_NORM2, &cx, &cy, nullptr, &c, nullptr), KILN_OK) << kiln_last_error();
+  reduce(cpp_, ReduceMode::norm2, in, out, {.alpha = 0.5f, .beta = 2.0f});
+  EXPECT_EQ(download(y), download(expected));
+  EXPECT_NE(download(y), start);
+  EXPECT_EQ(kiln_reduce(context_, KILN_REDUCE_MIN, &cx, &cy, &indices, nullptr, nullptr), KILN_OK) << kiln_last_error();
+  reduce(cpp_, ReduceMode::min, in, out, Tensor(expected_at, i32, {1, 7, 1}, contiguous));
+  EXPECT_EQ(download(y), download(expected));
+  EXPECT_EQ(download(at), download(expected_at));
+  EXPECT_NE(download(at), start);
 }
 
 TEST_F(CApiCalls, ActivationsWithEveryOption) {

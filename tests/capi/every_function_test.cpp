@@ -125,6 +125,8 @@ class EveryFunction : public CApi {
     add("kiln_tensor_set", kiln_tensor_set, {"stream"}, context_, &y_, 2, nullptr);
     add("kiln_tensor_op", kiln_tensor_op, {"options", "stream"}, context_, KILN_TENSOR_SELECT, &x_, &dy_, &x_, &y_,
         &op_options_, nullptr);
+    add("kiln_reduce", kiln_reduce, {"indices", "options", "stream"}, context_, KILN_REDUCE_MAX, &x_, &reduced_,
+        &reduced_indices_, &reduce_options_, nullptr);
   }
 
   void add_plans() {
@@ -146,6 +148,9 @@ class EveryFunction : public CApi {
                     filter_gradient_ = tensor(result_, {2, 2, 3, 3}), bias_gradient_ = tensor(result_, {2});
   const kiln_tensor indices_ =
       with(tensor(upload(wave(2)), {1, 2, 1, 1}), [](auto& indices) { indices.dtype = KILN_I32; });
+  const kiln_tensor reduced_ = tensor(result_, {1, 6});
+  const kiln_tensor reduced_indices_ =
+      with(tensor(upload(wave(6)), {1, 6}), [](auto& indices) { indices.dtype = KILN_I32; });
   const kiln_named_tensor named_tensor_ = {"t", &values_};
   const kiln_named_scalar named_scalar_ = {"s", 1, 0};
   const char* const request_ = "softmax_forward x=f32:2x6";
@@ -160,6 +165,7 @@ class EveryFunction : public CApi {
   const kiln_softmax_options softmax_options_ = kiln_softmax_options_default();
   const kiln_activation_options activation_options_ = kiln_activation_options_default(KILN_ACTIVATION_TANH);
   const kiln_transform_options transform_options_ = kiln_transform_options_default();
+  const kiln_reduce_options reduce_options_ = kiln_reduce_options_default();
   const kiln_tensor_op_options op_options_ = kiln_tensor_op_options_default();
   const kiln_run_values run_values_ = kiln_run_values_default();
   kiln_context_info context_info_ = kiln_context_info_default();

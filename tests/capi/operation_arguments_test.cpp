@@ -198,5 +198,24 @@ TEST_F(CApiOperationArguments, OfTensorFunctions) {
   });
 }
 
+TEST_F(CApiOperationArguments, OfReductions) {
+  const kiln_tensor x = tensor(upload(wave(16)), {4, 4}), y = result({4, 1}), narrow = result({3, 1}),
+                    all = result({4, 4});
+  const kiln_tensor indices = with(result({4, 1}), [](auto& t) { t.dtype = KILN_I32; });
+  const auto reduce = [&](kiln_reduce_mode mode, const kiln_tensor& to, const kiln_tensor* at) {
+    return [this, &x, mode, to, at] { return kiln_reduce(context_, mode, &x, &to, at, nullptr, nullptr); };
+  };
+  expect_refused({
+      {"the mode is -1", reduce(-1, y, nullptr)},
+      {"the mode is 9", reduce(9, y, nullptr)},
+      {"y has no extent of 1", reduce(KILN_REDUCE_ADD, all, nullptr)},
+      {"y has extents 3x1, expected 4x1", reduce(KILN_REDUCE_ADD, narrow, nullptr)},
+      {"the memory of y and x overlaps", reduce(KILN_REDUCE_ADD, moved(x, 0), nullptr)},
+      {"mode=norm2 has no indices", reduce(KILN_REDUCE_NORM2, moved(y, 64), &indices)},
+      {"indices is f32", reduce(KILN_REDUCE_MAX, moved(y, 64), &y)},
+      {"the memory of indices and y overlaps", reduce(KILN_REDUCE_MAX, y, &indices)},
+  });
+}
+
 }  // namespace
 }  // namespace kiln::capi

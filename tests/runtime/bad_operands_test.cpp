@@ -13,6 +13,7 @@
 #include "kiln/activation.h"
 #include "kiln/conv.h"
 #include "kiln/pool.h"
+#include "kiln/reduce.h"
 #include "kiln/softmax.h"
 #include "kiln/tensor_ops.h"
 
@@ -31,6 +32,7 @@ struct Call {
   std::function<void(Context&, const std::vector<Named>&)> run;
   size_t outputs = 1;
   bool reduces = false;  ///< Of the first tensor the result takes any extents but the channels.
+  bool any_dtype = false;
 };
 
 std::vector<int64_t> extents_of(const Tensor& tensor) {
@@ -147,6 +149,20 @@ void BadOperands::add_rows_and_elements(Calls& calls) const {
       "activation_backward", {{"y", a}, {"dy", b}, {"dx", y}}, [](Context& k, const Tensors& t) {
         activation_backward_from_y(k, t[0].tensor, t[1].tensor, t[2].tensor);
       }};
+  const Tensor sum = slot(2, {1, 5}), where(slot(3, {1, 5}).data(), i32, {1, 5}, contiguous);
+  calls["reduce"] = {"",
+                     {{"x", a}, {"y", sum}},
+                     [](Context& k, const Tensors& t) { reduce(k, ReduceMode::add, t[0].tensor, t[1].tensor); },
+                     1,
+                     true,
+                     true};
+  calls["reduce, with indices"] = {
+      "reduce",
+      {{"x", a}, {"y", sum}, {"indices", where}},
+      [](Context& k, const Tensors& t) { reduce(k, ReduceMode::max, t[0].tensor, t[1].tensor, t[2].tensor); },
+      2,
+      true,
+      true};
   calls["tensor_transform"] = {
       "", {{"x", a}, {"y", y}}, [](Context& k, const Tensors& t) { tensor_transform(k, t[0].tensor, t[1].tensor); }};
   calls["tensor_add"] = {"tensor_transform", {{"x", a}, {"y", y}}, [](Context& k, const Tensors& t) {
@@ -176,7 +192,7 @@ std::vector<Bad> BadOperands::rows(Context& context, const Call& call) {
     };
     row("null", like(good, nullptr, extents), name + " is a null pointer");
     row("between elements", like(good, address(good, 2), extents), name + " has alignment 2");
-    if (!call.operation.starts_with("tensor_")) {  // which take any dtype
+    if (!call.any_dtype && !call.operation.starts_with("tensor_")) {  // these take any, too
       row("integers", Tensor(good.data(), i8, extents, contiguous), name + " is i8");
     }
     const bool fits_any = call.tensors.size() == 1;  // nothing that other extents could contradict

@@ -73,6 +73,9 @@ std::vector<Request> requests() {
            "tensor_set y=bf16:5x33",
            "tensor_op a=f32:2x64x14x14:nhwc b=f32:1x64x1x1 y=f16:2x64x14x14 mode=mul",
            "tensor_op a=u8:6x1x9 b=f32:6x8x9 c=f32:1x8x1 mode=select",
+           "reduce x=f16:8x64x14x14:nhwc axes=0,2,3 mode=mean",
+           "reduce x=f32:8x5x77 indices=i32:8x1x1 axes=1,2 mode=max n=?",
+           "reduce x=f32:0x7 axes=0",
            "activation_backward y=bf16:3x7x5 dy=bf16:3x7x5 mode=sigmoid alpha=any beta=any",
        }) {
     parsed.push_back(Request::parse(line));

@@ -1,0 +1,73 @@
+#include "operations/axes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "operations/spatial.h"
+
+namespace kiln {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+bool is_axis(const Request& request, size_t dimension) {
+  const Ints& axes = request.ints("axes");
+  return std::find(axes.begin(), axes.end(), static_cast<int64_t>(dimension)) != axes.end();
+}
+
+Ints with_ones(const Request& request, Ints extents, bool along_axes) {
+  for (size_t i = 0; i < extents.size(); ++i) {
+    if (is_axis(request, i) == along_axes) extents[i] = 1;
+  }
+  return extents;
+}
+
+}  // namespace
+
+AttributeDefinition axes_attribute(Ints fallback) {
+  return {"axes", std::move(fallback), Printing::always, {}, "dimensions; negative ones count from the end"};
+}
+
+void complete_axes(Request& request, std::string_view operand) {
+  const TensorSpec* spec = request.find(operand);
+  Ints axes = request.ints("axes");
+  if (spec == nullptr) return;
+  const int64_t rank = spec->rank();
+  if (axes.empty()) {
+    axes.resize(static_cast<size_t>(rank));
+    std::iota(axes.begin(), axes.end(), int64_t{0});
+  }
+  for (int64_t& axis : axes) {
+    if (axis < 0 && axis >= -rank) axis += rank;
+  }
+  std::sort(axes.begin(), axes.end());
+  set_ints(request, "axes", axes);
+}
+
+void check_axes(const Request& request, std::string_view operand) {
+  const int rank = request.at(operand).rank();
+  const Ints& axes = request.ints("axes");
+  for (const int64_t axis : axes) {
+    if (axis >= 0 && axis < rank) continue;
+    refuse(request, fmt::format("axis {} is outside the {} dimensions of {}", axis, rank, operand),
+           fmt::format("give 0 to {}, or -1 for the last", rank - 1));
+  }
+  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) {
+    refuse(request, "an axis stands twice", "give each once");
+  }
+  if (request.dynamic_batch && axes.front() == 0) {
+    refuse(request, "the batch cannot be dynamic along one of the axes", "fix the batch");
+  }
+}
+
+Ints reduced_extents(const Request& request, const Ints& extents) {
+  return with_ones(request, extents, true);
+}
+
+Ints extents_of_axes(const Request& request, const Ints& extents) {
+  return with_ones(request, extents, false);
+}
+
+}  // namespace kiln

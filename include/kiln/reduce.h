@@ -1,0 +1,35 @@
+// Reductions: one value of all elements along some dimensions.
+#pragma once
+
+#include "kiln/context.h"
+#include "kiln/generator/operations/reduce.h"
+#include "kiln/tensor.h"
+
+namespace kiln {
+
+struct ReduceOptions {
+  float alpha = 1;
+  float beta = 0;              ///< Not 0: what y held before is read.
+  bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket; the batch is not reduced then.
+};
+
+/// Enqueues y = alpha * reduce(x) + beta * y on `stream` and returns without waiting: one value, as `mode` says, of the
+/// elements of x along every dimension in which y has an extent of 1.
+///
+/// x: 1 to 5 dimensions. y: in each dimension the extent of x, or 1. Any dtypes and strides; sums are in f32, y rounds
+/// to nearest (integers saturate, NaN becomes 0 in them). ReduceMode says what NaN does, and what becomes of no
+/// elements at all. Bitwise reproducible: few long rows are split over blocks whose parts are merged in order. y must
+/// not overlap x.
+///
+/// Throws Error(invalid_argument), nothing enqueued: extents that do not fit, a y without an extent of 1, memory that
+/// overlaps. First call and threads as for conv_forward().
+void reduce(Context& context, ReduceMode mode, const Tensor& x, const Tensor& y, const ReduceOptions& options = {},
+            Stream stream = nullptr);
+
+/// The same for min, max and amax, and writes where in its row each element stands. indices: as y, i32: the position
+/// among the reduced dimensions, counted in logical order, the last one fastest; of equal elements the first, of NaNs
+/// the first; -1 for a row without elements. y and indices must not overlap x or one another.
+void reduce(Context& context, ReduceMode mode, const Tensor& x, const Tensor& y, const Tensor& indices,
+            const ReduceOptions& options = {}, Stream stream = nullptr);
+
+}  // namespace kiln

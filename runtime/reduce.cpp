@@ -1,0 +1,69 @@
+#include "kiln/reduce.h"
+
+#include "kiln/base/error.h"
+#include "operation_call.h"
+
+namespace kiln {
+namespace {
+
+// Dimensions that y has given up. Where none has more than one element, the last will do.
+std::vector<int64_t> axes_of(const Tensor& x, const Tensor& y) {
+  std::vector<int64_t> axes;
+  if (x.rank() != y.rank()) return axes;  // the request is refused
+  bool has_one = false;
+  for (int i = 0; i < x.rank(); ++i) {
+    has_one = has_one || y.extent(i) == 1;
+    if (y.extent(i) == 1 && x.extent(i) != 1) axes.push_back(i);
+  }
+  if (!has_one) {
+    throw Error(ErrorCode::invalid_argument, "reduce: y has no extent of 1", "give it one where x is to be reduced");
+  }
+  if (axes.empty()) axes.push_back(x.extent(x.rank() - 1) == 1 ? x.rank() - 1 : 0);
+  return axes;
+}
+
+Request request_of(ReduceMode mode, const Tensor& x, const Tensor& y, const Tensor* indices,
+                   const ReduceOptions& options) {
+  Reduce reduce;
+  reduce.x = x.spec();
+  reduce.y = y.spec();
+  if (indices != nullptr) reduce.indices = indices->spec();
+  reduce.axes = axes_of(x, y);
+  reduce.mode = mode;
+  reduce.blend = blend_of(options);
+  reduce.dynamic_batch = options.dynamic_batch;
+  return reduce.request();
+}
+
+void run(Context& context, ReduceMode mode, const Tensor& x, const Tensor& y, const Tensor* indices,
+         const ReduceOptions& options, Stream stream) {
+  CallKey key(static_cast<int64_t>(indices == nullptr ? CallKind::reduce : CallKind::reduce_indices));
+  CallOperands operands{x, y};
+  key.add(x);
+  key.add(y);
+  if (indices != nullptr) {
+    key.add(*indices);
+    operands.add(*indices);
+  }
+  key.add(flags_of(options, static_cast<int64_t>(mode)));
+  run_call(context, key, operands.addresses(), values_of(options, x), stream,
+           [&] { return request_of(mode, x, y, indices, options); });
+}
+
+}  // namespace
+
+void reduce(Context& context, ReduceMode mode, const Tensor& x, const Tensor& y, const ReduceOptions& options,
+            Stream stream) {
+  refuse_overlap("reduce", y, "x", x);
+  run(context, mode, x, y, nullptr, options, stream);
+}
+
+void reduce(Context& context, ReduceMode mode, const Tensor& x, const Tensor& y, const Tensor& indices,
+            const ReduceOptions& options, Stream stream) {
+  refuse_overlap("reduce", y, "x", x);
+  refuse_overlap("reduce", indices, "x", x, "indices");
+  refuse_overlap("reduce", indices, "y", y, "indices");
+  run(context, mode, x, y, &indices, options, stream);
+}
+
+}  // namespace kiln

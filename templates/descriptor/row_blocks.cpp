@@ -1,0 +1,153 @@
+#include "descriptor/row_blocks.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "descriptor/parts.h"
+#include "descriptor/streaming_estimate.h"
+
+namespace kiln::descriptor {
+namespace {
+
+constexpr int most_merge_lanes = 32;
+constexpr int64_t plenty_of_blocks = 8192;
+
+int64_t ceil_div(int64_t value, int64_t divisor) {
+  return (value + divisor - 1) / divisor;
+}
+
+int taken(const RowBlocks& blocks) {
+  return blocks.across != 0 ? 1 : blocks.vector;
+}
+
+// As MERGE_LANES of lib/row_blocks.cuh.
+int merge_lanes(const RowBlocks& blocks) {
+  return blocks.splits >= 64 ? most_merge_lanes : 1;
+}
+
+}  // namespace
+
+RowLayout layout_of(const RowBlocks& blocks, const Rows& rows) {
+  return blocks.across != 0 ? across_rows(rows) : along_rows(rows);
+}
+
+int64_t columns(const RowBlocks& blocks) {
+  return int64_t{blocks.threads} / blocks.lanes * (blocks.across != 0 ? blocks.vector : 1);
+}
+
+int64_t steps(const RowBlocks& blocks, const Rows& rows) {
+  return ceil_div(rows.length(), int64_t{blocks.lanes} * taken(blocks) * blocks.splits);
+}
+
+int64_t row_block_count(const RowBlocks& blocks, const Rows& rows) {
+  if (blocks.across == 0) return ceil_div(rows.count(), columns(blocks));
+  const int64_t inner = across_rows(rows).inner.extent;
+  return rows.count() / inner * ceil_div(inner, columns(blocks));
+}
+
+std::optional<std::string> refuse_row_blocks(const Rows& rows, const Target&) {
+  if (rows.length() == 0) return "rows must not be empty";
+  return std::nullopt;
+}
+
+bool direction_suits(const RowBlocks& blocks, const Rows& rows, const Target&) {
+  return !(blocks.across != 0 ? refuse_across_rows(rows) : refuse_along_rows(rows));
+}
+
+bool vectors_suit(const RowBlocks& blocks, const Rows& rows, const Target&) {
+  return vector_pays(rows, layout_of(blocks, rows), blocks.vector);
+}
+
+bool lanes_fill_warps(const RowBlocks& blocks, const Rows&, const Target&) {
+  if (blocks.across != 0) return blocks.lanes <= blocks.threads / 8;  // eight neighbours fill a sector
+  return blocks.lanes <= 32 || blocks.lanes == blocks.threads;
+}
+
+bool threads_have_work(const RowBlocks& blocks, const Rows& rows, const Target&) {
+  if (blocks.lanes > 1 && blocks.lanes / 2 * taken(blocks) >= rows.length()) return false;
+  if (blocks.across == 0) return true;
+  const int64_t groups = blocks.threads / blocks.lanes;
+  return groups == 8 || groups / 2 * blocks.vector < across_rows(rows).inner.extent;
+}
+
+bool splitting_pays(const RowBlocks& blocks, const Rows& rows, const Target&) {
+  if (blocks.splits == 1) return true;
+  return steps(blocks, rows) >= 2 && row_block_count(blocks, rows) * blocks.splits <= plenty_of_blocks;
+}
+
+bool sums_fit(const RowBlocks& blocks, const Target& target, int words) {
+  return blocks.across == 0 || blocks.threads * blocks.vector * words * 4 <= target.arch.shared_per_block_default;
+}
+
+Prelude row_blocks_prelude(const RowBlocks& blocks, const Rows& rows) {
+  const RowLayout layout = layout_of(blocks, rows);
+  Prelude prelude = rows_prelude(rows, layout, blocks.vector);
+  add_row_dimensions(prelude, rows, layout);
+  if (blocks.across == 0) prelude.constant("INNER", 1);
+  prelude.flag("ACROSS", blocks.across != 0).constant("LANES", blocks.lanes);
+  prelude.constant("THREADS", blocks.threads).constant("SPLITS", blocks.splits);
+  return prelude;
+}
+
+Launch row_blocks_launch(const RowBlocks& blocks, const Rows& rows, std::string entry) {
+  Launch launch;
+  launch.entry = std::move(entry);
+  launch.block[0] = static_cast<unsigned>(blocks.threads);
+  if (blocks.across == 0) {
+    launch.grid[0] = blocks_for_rows(rows, columns(blocks));
+  } else {
+    const int64_t inner = across_rows(rows).inner.extent, slices = ceil_div(inner, columns(blocks));
+    launch.grid[0] = blocks_for_rows(rows, inner);  // one for each group of rows side by side
+    launch.grid[0].fixed *= slices;
+    launch.grid[0].per_n *= slices;
+  }
+  launch.grid[1] = Count{blocks.splits};
+  return launch;
+}
+
+Launch merge_launch(const RowBlocks& blocks, const Rows& rows, std::string entry) {
+  Launch launch;
+  launch.entry = std::move(entry);
+  launch.block[0] = static_cast<unsigned>(blocks.threads);
+  launch.grid[0] = blocks_for_rows(rows, blocks.threads / merge_lanes(blocks));
+  return launch;
+}
+
+int64_t part_bytes(const RowBlocks& blocks, const Rows& rows, int words) {
+  return blocks.splits == 1 ? 0 : rows.count() * blocks.splits * words * 4;
+}
+
+Estimate row_blocks_estimate(const RowBlocks& blocks, const Rows& rows, const Target& target,
+                             const DeviceFigures& device, const RowWork& work) {
+  const RowLayout layout = layout_of(blocks, rows);
+  // A block's piece of a line is at least a sector.
+  const double side_by_side =
+      blocks.across != 0 ? static_cast<double>(columns(blocks)) : static_cast<double>(blocks.lanes) * blocks.vector;
+  double bytes = 0, moved = 0;
+  for (size_t i = 0; i < rows.operands.size(); ++i) {
+    if (!rows.is_full(i)) continue;
+    Rows one = rows;
+    one.operands = {rows.operands.front(), rows.operands[i]};
+    bytes += size_of(rows.operands[i].spec.dtype);
+    moved += element_bytes(one, layout_of(blocks, one), blocks.vector, 32 / side_by_side).written;
+  }
+  const auto elements = static_cast<double>(rows.elements());
+  const auto taken_by_thread = static_cast<double>(steps(blocks, rows));
+  const double parts = static_cast<double>(part_bytes(blocks, rows, 1)) * work.shared_words;
+
+  StreamingWork streaming;
+  streaming.dram_bytes = work.dram_bytes + 2 * parts;
+  streaming.cache_bytes = elements * work.passes * moved + 2 * parts;
+  streaming.blocks = static_cast<double>(row_block_count(blocks, rows) * blocks.splits);
+  streaming.threads = streaming.blocks * blocks.threads;
+  streaming.threads_per_block = blocks.threads;
+  streaming.instructions_per_thread =
+      80 + 40 * work.shared_words + work.passes * taken_by_thread * (12 + work.instructions * blocks.vector);
+  streaming.registers_per_thread = work.registers;
+  streaming.shared_bytes_per_block = blocks.across != 0 ? 4 * work.shared_words * blocks.threads * blocks.vector : 0;
+  streaming.bytes_in_flight_per_thread = std::min(taken_by_thread, 4.0) * blocks.vector * bytes;
+  streaming.launches = work.launches;
+  return streaming_estimate(streaming, target.arch, device);
+}
+
+}  // namespace kiln::descriptor

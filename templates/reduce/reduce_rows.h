@@ -1,0 +1,25 @@
+// The rows of a reduce, and the constants of its kernels: shared by the descriptors.
+#pragma once
+
+#include "descriptor/rows.h"
+#include "kiln/generator/operations/reduce.h"
+
+namespace kiln::descriptor {
+
+/// x, y, the indices (a stand-in if there are none) and, as if it were an operand, the position of each element in its
+/// row.
+struct ReduceRows : Rows {
+  static ReduceRows of(const Request& request);
+
+  ReduceMode mode = ReduceMode::add;
+  bool with_indices = false;
+  Blend blend;
+
+  /// Bytes that have to move.
+  double moved_bytes() const;
+};
+
+/// MODE, WITH_INDICES, ALPHA and BETA.
+void add_reduce(Prelude& prelude, const ReduceRows& rows);
+
+}  // namespace kiln::descriptor
