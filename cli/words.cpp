@@ -66,13 +66,18 @@ std::string window_words(const View& view, const TensorSpec& w) {
   std::string text = fmt::format(", {}", fmt::join(window, "x")) + steps_and_pads(view);
   if (!all_are(view.dilation, 1)) text += fmt::format(", dilation {}", per_axis(view.dilation));
   if (view.groups != 1) text += fmt::format(", groups {}", view.groups);
+  if (!view.grid.empty()) text += fmt::format(", grid {}", fmt::join(view.grid, "x"));
   return text;
+}
+
+std::string_view locality(const ConvPass& pass) {
+  return pass.grid.empty() ? "" : "local ";
 }
 
 std::string of_conv(const Request& request) {
   const ConvForward conv = ConvForward::of(request);
-  std::string text =
-      fmt::format("conv {}{} -> {}", extents(conv.x), common(request), conv.k()) + window_words(conv, conv.w);
+  std::string text = fmt::format("{}conv {}{} -> {}", locality(conv), extents(conv.x), common(request), conv.k()) +
+                     window_words(conv, conv.w);
   std::vector<std::string_view> stages;
   for (EpilogueStage stage : conv.epilogue) stages.push_back(to_string(stage));
   if (!stages.empty()) text += fmt::format(", {}", fmt::join(stages, "+"));
@@ -81,13 +86,15 @@ std::string of_conv(const Request& request) {
 
 std::string of_conv_backward_data(const Request& request) {
   const ConvBackwardData conv = ConvBackwardData::of(request);
-  return fmt::format("conv data gradient {}{} -> {}", extents(conv.dy), common(request), extents(conv.dx)) +
+  return fmt::format("{}conv data gradient {}{} -> {}", locality(conv), extents(conv.dy), common(request),
+                     extents(conv.dx)) +
          window_words(conv, conv.w);
 }
 
 std::string of_conv_backward_filter(const Request& request) {
   const ConvBackwardFilter conv = ConvBackwardFilter::of(request);
-  return fmt::format("conv filter gradient {}{}, {}", extents(conv.x), common(request), extents(conv.dy)) +
+  return fmt::format("{}conv filter gradient {}{}, {}", locality(conv), extents(conv.x), common(request),
+                     extents(conv.dy)) +
          window_words(conv, conv.dw);
 }
 
@@ -135,11 +142,11 @@ std::string of_reduce(const Request& request) {
 
 std::string summary(const Request& request) {
   std::string text;
-  if (request.operation == "conv_forward")
+  if (request.operation.ends_with("conv_forward"))
     text = of_conv(request);
-  else if (request.operation == "conv_backward_data")
+  else if (request.operation.ends_with("conv_backward_data"))
     text = of_conv_backward_data(request);
-  else if (request.operation == "conv_backward_filter")
+  else if (request.operation.ends_with("conv_backward_filter"))
     text = of_conv_backward_filter(request);
   else if (request.operation == "conv_backward_bias")
     text = fmt::format("conv bias gradient {}{}", extents(request.at("dy")), common(request));

@@ -17,11 +17,14 @@ namespace {
 using MakeEvaluator = std::unique_ptr<const Oracle::Evaluator> (*)(Request, const Bindings&, std::string_view);
 
 // Every operation that has a reference.
-constexpr std::array<std::pair<std::string_view, MakeEvaluator>, 14> evaluators = {{
+constexpr std::array<std::pair<std::string_view, MakeEvaluator>, 17> evaluators = {{
     {"conv_forward", conv_forward_evaluator},
     {"conv_backward_data", conv_backward_data_evaluator},
     {"conv_backward_filter", conv_backward_filter_evaluator},
     {"conv_backward_bias", conv_backward_bias_evaluator},
+    {"local_conv_forward", conv_forward_evaluator},
+    {"local_conv_backward_data", conv_backward_data_evaluator},
+    {"local_conv_backward_filter", conv_backward_filter_evaluator},
     {"pool_forward", pool_forward_evaluator},
     {"pool_backward", pool_backward_evaluator},
     {"softmax_forward", softmax_forward_evaluator},

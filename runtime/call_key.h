@@ -42,9 +42,9 @@ class CallKey {
   }
 
  private:
-  // The largest: a convolution with three 5-dimensional operands (11 words each), 16 numbers, and user code with its
+  // The largest: a convolution with three 5-dimensional operands (11 words each), 19 numbers, and user code with its
   // digest and as many such operands as it may read.
-  static constexpr size_t capacity = 33 + 16 + 2 + 11 * Expression::max_tensors + 11;
+  static constexpr size_t capacity = 33 + 19 + 2 + 11 * Expression::max_tensors + 11;
 
   // Not initialised: only the first size_ words have a meaning, and writing the rest would cost as much as the look-up.
   std::array<int64_t, capacity> words_;

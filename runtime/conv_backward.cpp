@@ -3,11 +3,13 @@
 #include "kiln/generator/operations/conv_backward_bias.h"
 #include "kiln/generator/operations/conv_backward_data.h"
 #include "kiln/generator/operations/conv_backward_filter.h"
+#include "kiln/local_conv.h"
 
 namespace kiln {
 namespace {
 
-CallKey key_of(CallKind kind, const Tensor& a, const Tensor& b, const Tensor& c, const ConvBackwardOptions& options) {
+template <class Options>
+CallKey key_of(CallKind kind, const Tensor& a, const Tensor& b, const Tensor& c, const Options& options) {
   CallKey key(static_cast<int64_t>(kind));
   key.add(a);
   key.add(b);
@@ -24,38 +26,59 @@ CallKey key_of(const Tensor& dy, const Tensor& db, const ConvBackwardBiasOptions
   return key;
 }
 
+template <class Options>
+void enqueue_data(CallKind kind, std::string_view operation, Context& context, const Tensor& dy, const Tensor& w,
+                  const Tensor& dx, const Options& options, Stream stream) {
+  refuse_overlap(operation, dx, "dy", dy, "dx");
+  refuse_overlap(operation, dx, "w", w, "dx");
+  const CallOperands operands{dy, w, dx};
+  run_call(context, key_of(kind, dy, w, dx, options), operands.addresses(), values_of(options, dy), stream, [&] {
+    ConvBackwardData data;
+    static_cast<ConvPass&>(data) = pass_of(dy, options);
+    data.dy = dy.spec();
+    data.w = w.spec();
+    data.dx = dx.spec();
+    return data.request();
+  });
+}
+
+template <class Options>
+void enqueue_filter(CallKind kind, std::string_view operation, Context& context, const Tensor& x, const Tensor& dy,
+                    const Tensor& dw, const Options& options, Stream stream) {
+  refuse_overlap(operation, dw, "x", x, "dw");
+  refuse_overlap(operation, dw, "dy", dy, "dw");
+  const CallOperands operands{x, dy, dw};
+  run_call(context, key_of(kind, x, dy, dw, options), operands.addresses(), values_of(options, x), stream, [&] {
+    ConvBackwardFilter filter;
+    static_cast<ConvPass&>(filter) = pass_of(x, options);
+    filter.x = x.spec();
+    filter.dy = dy.spec();
+    filter.dw = dw.spec();
+    return filter.request();
+  });
+}
+
 }  // namespace
 
 void conv_backward_data(Context& context, const Tensor& dy, const Tensor& w, const Tensor& dx,
                         const ConvBackwardOptions& options, Stream stream) {
-  refuse_overlap("conv_backward_data", dx, "dy", dy, "dx");
-  refuse_overlap("conv_backward_data", dx, "w", w, "dx");
-  const CallOperands operands{dy, w, dx};
-  run_call(context, key_of(CallKind::conv_backward_data, dy, w, dx, options), operands.addresses(),
-           values_of(options, dy), stream, [&] {
-             ConvBackwardData data;
-             static_cast<ConvPass&>(data) = pass_of(dy, options);
-             data.dy = dy.spec();
-             data.w = w.spec();
-             data.dx = dx.spec();
-             return data.request();
-           });
+  enqueue_data(CallKind::conv_backward_data, "conv_backward_data", context, dy, w, dx, options, stream);
+}
+
+void local_conv_backward_data(Context& context, const Tensor& dy, const Tensor& w, const Tensor& dx,
+                              const LocalConvBackwardOptions& options, Stream stream) {
+  enqueue_data(CallKind::local_conv_backward_data, "local_conv_backward_data", context, dy, w, dx, options, stream);
 }
 
 void conv_backward_filter(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw,
                           const ConvBackwardOptions& options, Stream stream) {
-  refuse_overlap("conv_backward_filter", dw, "x", x, "dw");
-  refuse_overlap("conv_backward_filter", dw, "dy", dy, "dw");
-  const CallOperands operands{x, dy, dw};
-  run_call(context, key_of(CallKind::conv_backward_filter, x, dy, dw, options), operands.addresses(),
-           values_of(options, x), stream, [&] {
-             ConvBackwardFilter filter;
-             static_cast<ConvPass&>(filter) = pass_of(x, options);
-             filter.x = x.spec();
-             filter.dy = dy.spec();
-             filter.dw = dw.spec();
-             return filter.request();
-           });
+  enqueue_filter(CallKind::conv_backward_filter, "conv_backward_filter", context, x, dy, dw, options, stream);
+}
+
+void local_conv_backward_filter(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw,
+                                const LocalConvBackwardOptions& options, Stream stream) {
+  enqueue_filter(CallKind::local_conv_backward_filter, "local_conv_backward_filter", context, x, dy, dw, options,
+                 stream);
 }
 
 void conv_backward_bias(Context& context, const Tensor& dy, const Tensor& db, const ConvBackwardBiasOptions& options,

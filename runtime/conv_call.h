@@ -1,4 +1,5 @@
-// What the calls of convolution and of its gradients share: options with the same members.
+// What the calls of convolution, of local convolution and of their gradients share: options with the same members, and
+// a grid where filters are local.
 #pragma once
 
 #include "kiln/generator/operations/conv_pass.h"
@@ -12,6 +13,9 @@ template <class Options>
 void add_convolution(CallKey& key, const Options& options) {
   add_steps(key, options);
   key.add(options.groups);
+  if constexpr (requires { options.grid; }) {
+    for (int64_t regions : {options.grid.d, options.grid.h, options.grid.w}) key.add(regions);
+  }
   key.add(flags_of(options, int64_t{options.mirrored} | int64_t{options.arithmetic.tf32} << 1 |
                                 int64_t{options.arithmetic.fast} << 2 |
                                 int64_t{options.arithmetic.deterministic} << 3));
@@ -24,6 +28,9 @@ ConvPass pass_of(const Tensor& like, const Options& options) {
   static_cast<WindowSteps&>(pass) = steps_of(like, options);
   pass.groups = options.groups;
   pass.mirrored = options.mirrored;
+  if constexpr (requires { options.grid; }) {
+    pass.grid = per_axis(like, options.grid.d, options.grid.h, options.grid.w);
+  }
   pass.arithmetic = options.arithmetic;
   pass.blend = blend_of(options);
   pass.dynamic_batch = options.dynamic_batch;

@@ -34,6 +34,9 @@ enum class CallKind : int64_t {
   pool_backward_from_indices,
   reduce,
   reduce_indices,
+  local_conv_forward,
+  local_conv_backward_data,
+  local_conv_backward_filter,
 };
 
 /// The class of a scale's value.

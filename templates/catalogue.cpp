@@ -31,6 +31,12 @@
   algorithm(conv_backward_filter_implicit_gemm_splitk) \
   algorithm(conv_backward_bias_simple) \
   algorithm(conv_backward_bias_split) \
+  algorithm(local_conv_forward_simple) \
+  algorithm(local_conv_forward_implicit_gemm) \
+  algorithm(local_conv_backward_data_simple) \
+  algorithm(local_conv_backward_data_columns) \
+  algorithm(local_conv_backward_filter_simple) \
+  algorithm(local_conv_backward_filter_implicit_gemm) \
   algorithm(pool_simple) \
   algorithm(pool_nchw) \
   algorithm(pool_nhwc) \

@@ -15,33 +15,37 @@ using Ints = std::vector<int64_t>;
 
 class ConvBackwardDataOperation final : public Operation {
  public:
-  std::string_view name() const override { return "conv_backward_data"; }
+  explicit ConvBackwardDataOperation(Filters filters)
+      : filters_(filters), attributes_(convolution_attributes(filters)) {
+    attributes_.push_back(
+        {"output_pad", Ints{0}, Printing::never, {}, "what an inferred dx has beyond the last window"});
+  }
+
+  std::string_view name() const override {
+    return filters_ == Filters::local ? "local_conv_backward_data" : "conv_backward_data";
+  }
   std::string_view summary() const override {
-    return "gradient of convolution by its input, or transposed convolution, in 1-D to 3-D";
+    return filters_ == Filters::local
+               ? "gradient of local convolution by its input"
+               : "gradient of convolution by its input, or transposed convolution, in 1-D to 3-D";
   }
   bool has_arithmetic() const override { return true; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
         {"dy", Role::input, true, Printing::always, "N,K,P,Q, or N,K,Q, or N,K,Z,P,Q"},
-        {"w", Role::input, false, Printing::always, "K,C/groups,R,S, or without R, or with T,R,S"},
+        {"w", Role::input, false, Printing::always,
+         "K,C/groups,R,S, or without R, or with T,R,S; with a grid K for each region, region after region"},
         {"dx", Role::output, true, Printing::always, "N,C,H,W, or without H, or with D,H,W"},
     };
     return definitions;
   }
 
-  const std::vector<AttributeDefinition>& attributes() const override {
-    static const std::vector<AttributeDefinition> definitions = [] {
-      std::vector<AttributeDefinition> all = convolution_attributes();
-      all.push_back({"output_pad", Ints{0}, Printing::never, {}, "what an inferred dx has beyond the last window"});
-      return all;
-    }();
-    return definitions;
-  }
+  const std::vector<AttributeDefinition>& attributes() const override { return attributes_; }
 
   void complete_attributes(Request& request) const override {
     const int axes = spatial_axes(request, "dy");
-    complete_convolution_attributes(request, axes);
+    complete_convolution_attributes(request, names, axes);
     expand(request, "output_pad", static_cast<size_t>(axes), 1);
   }
 
@@ -79,6 +83,9 @@ class ConvBackwardDataOperation final : public Operation {
  private:
   static constexpr ConvNames names{"dx", "w", "dy"};
 
+  Filters filters_;
+  std::vector<AttributeDefinition> attributes_;
+
   static int64_t channels(const Request& request) {
     return request.at("w").extents[1] * request.ints("groups").front();
   }
@@ -86,8 +93,8 @@ class ConvBackwardDataOperation final : public Operation {
   static void check_filter(const Request& request) {
     const int axes = spatial_axes(request, "dy");
     const TensorSpec &dy = request.at("dy"), &w = request.at("w");
-    if (w.rank() == dy.rank() && w.extents[0] != dy.extents[1]) {
-      refuse(request, fmt::format("w has {} filters, expected {}", w.extents[0], dy.extents[1]),
+    if (w.rank() == dy.rank() && filters_of(request, names) != dy.extents[1]) {
+      refuse(request, fmt::format("w has {} filters, expected {}", filters_of(request, names), dy.extents[1]),
              "a filter for each channel of dy");
     }
     check_convolution_filter(request, names, "dy", axes, w.rank() < 2 ? 1 : channels(request));
@@ -118,7 +125,12 @@ class ConvBackwardDataOperation final : public Operation {
 }  // namespace
 
 const Operation& conv_backward_data_operation() {
-  static const ConvBackwardDataOperation definition;
+  static const ConvBackwardDataOperation definition(Filters::shared);
+  return definition;
+}
+
+const Operation& local_conv_backward_data_operation() {
+  static const ConvBackwardDataOperation definition(Filters::local);
   return definition;
 }
 
@@ -133,10 +145,9 @@ ConvBackwardData ConvBackwardData::of(const Request& request) {
 
 Request ConvBackwardData::request() const {
   Request request;
-  request.operation = "conv_backward_data";
   request.operands = {{"dy", dy}, {"w", w}};
   if (!dx.extents.empty()) request.operands.push_back({"dx", dx});
-  add_conv_pass(request, *this);
+  add_conv_pass(request, "conv_backward_data", *this);
   if (!output_pad.empty()) request.attributes.push_back({"output_pad", output_pad});
   return finished(std::move(request));
 }

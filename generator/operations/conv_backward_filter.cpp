@@ -11,23 +11,31 @@ namespace {
 
 class ConvBackwardFilterOperation final : public Operation {
  public:
-  std::string_view name() const override { return "conv_backward_filter"; }
-  std::string_view summary() const override { return "gradient of convolution by its filter, in 1-D to 3-D"; }
+  explicit ConvBackwardFilterOperation(Filters filters) : filters_(filters) {}
+
+  std::string_view name() const override {
+    return filters_ == Filters::local ? "local_conv_backward_filter" : "conv_backward_filter";
+  }
+  std::string_view summary() const override {
+    return filters_ == Filters::local ? "gradient of local convolution by its filters"
+                                      : "gradient of convolution by its filter, in 1-D to 3-D";
+  }
   bool has_arithmetic() const override { return true; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
         {"x", Role::input, true, Printing::always, "N,C,H,W, or N,C,W, or N,C,D,H,W"},
         {"dy", Role::input, true, Printing::always, "N,K,P,Q, or without P, or with Z,P,Q"},
-        {"dw", Role::output, false, Printing::always, "K,C/groups,R,S, or without R, or with T,R,S"},
+        {"dw", Role::output, false, Printing::always,
+         "K,C/groups,R,S, or without R, or with T,R,S; with a grid K for each region, region after region"},
     };
     return definitions;
   }
 
-  const std::vector<AttributeDefinition>& attributes() const override { return convolution_attributes(); }
+  const std::vector<AttributeDefinition>& attributes() const override { return convolution_attributes(filters_); }
 
   void complete_attributes(Request& request) const override {
-    complete_convolution_attributes(request, spatial_axes(request));
+    complete_convolution_attributes(request, names, spatial_axes(request));
   }
 
   // The window does not follow from x and dy: a stride leaves several.
@@ -49,12 +57,19 @@ class ConvBackwardFilterOperation final : public Operation {
 
  private:
   static constexpr ConvNames names{"x", "dw", "dy"};
+
+  Filters filters_;
 };
 
 }  // namespace
 
 const Operation& conv_backward_filter_operation() {
-  static const ConvBackwardFilterOperation definition;
+  static const ConvBackwardFilterOperation definition(Filters::shared);
+  return definition;
+}
+
+const Operation& local_conv_backward_filter_operation() {
+  static const ConvBackwardFilterOperation definition(Filters::local);
   return definition;
 }
 
@@ -69,9 +84,8 @@ ConvBackwardFilter ConvBackwardFilter::of(const Request& request) {
 
 Request ConvBackwardFilter::request() const {
   Request request;
-  request.operation = "conv_backward_filter";
   request.operands = {{"x", x}, {"dy", dy}, {"dw", dw}};
-  add_conv_pass(request, *this);
+  add_conv_pass(request, "conv_backward_filter", *this);
   return finished(std::move(request));
 }
 

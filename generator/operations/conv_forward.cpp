@@ -13,9 +13,12 @@ using Ints = std::vector<int64_t>;
 
 class ConvForwardOperation final : public Operation {
  public:
-  std::string_view name() const override { return "conv_forward"; }
+  explicit ConvForwardOperation(Filters filters) : filters_(filters) {}
+
+  std::string_view name() const override { return filters_ == Filters::local ? "local_conv_forward" : "conv_forward"; }
   std::string_view summary() const override {
-    return "1-D, 2-D and 3-D convolution with groups, any stride, dilation and padding";
+    return filters_ == Filters::local ? "locally connected convolution, or one with filters for each region of a grid"
+                                      : "1-D, 2-D and 3-D convolution with groups, any stride, dilation and padding";
   }
   std::string_view channel_name() const override { return "k"; }
   bool takes_user_code() const override { return true; }
@@ -25,7 +28,8 @@ class ConvForwardOperation final : public Operation {
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
         {"x", Role::input, true, Printing::always, "N,C,H,W, or N,C,W, or N,C,D,H,W"},
-        {"w", Role::input, false, Printing::always, "K,C/groups,R,S, or without R, or with T,R,S"},
+        {"w", Role::input, false, Printing::always,
+         "K,C/groups,R,S, or without R, or with T,R,S; with a grid K for each region, region after region"},
         {"y", Role::output, true, Printing::always, "N,K,P,Q, or without P, or with Z,P,Q"},
         {"bias", Role::input, false, Printing::when_set, "K; with epilogue stage bias"},
         {"residual", Role::input, true, Printing::when_set, "as y; with epilogue stage add"},
@@ -33,10 +37,10 @@ class ConvForwardOperation final : public Operation {
     return definitions;
   }
 
-  const std::vector<AttributeDefinition>& attributes() const override { return convolution_attributes(); }
+  const std::vector<AttributeDefinition>& attributes() const override { return convolution_attributes(filters_); }
 
   void complete_attributes(Request& request) const override {
-    complete_convolution_attributes(request, spatial_axes(request));
+    complete_convolution_attributes(request, names, spatial_axes(request));
   }
 
   std::optional<TensorSpec> implied_operand(const Request& request, std::string_view operand) const override {
@@ -69,7 +73,9 @@ class ConvForwardOperation final : public Operation {
  private:
   static constexpr ConvNames names{"x", "w", "y"};
 
-  static int64_t k(const Request& request) { return request.at("w").extents[0]; }
+  Filters filters_;
+
+  static int64_t k(const Request& request) { return filters_of(request, names); }
 
   static void check_filter(const Request& request) {
     check_convolution_filter(request, names, "x", spatial_axes(request), request.at("x").extents[1]);
@@ -101,7 +107,12 @@ std::optional<TensorSpec> optional_operand(const Request& request, std::string_v
 }  // namespace
 
 const Operation& conv_forward_operation() {
-  static const ConvForwardOperation definition;
+  static const ConvForwardOperation definition(Filters::shared);
+  return definition;
+}
+
+const Operation& local_conv_forward_operation() {
+  static const ConvForwardOperation definition(Filters::local);
   return definition;
 }
 
@@ -119,12 +130,11 @@ ConvForward ConvForward::of(const Request& request) {
 
 Request ConvForward::request() const {
   Request request;
-  request.operation = "conv_forward";
   request.operands = {{"x", x}, {"w", w}};
   if (!y.extents.empty()) request.operands.push_back({"y", y});
   if (bias) request.operands.push_back({"bias", *bias});
   if (residual) request.operands.push_back({"residual", *residual});
-  add_conv_pass(request, *this);
+  add_conv_pass(request, "conv_forward", *this);
   request.epilogue = epilogue;
   return finished(std::move(request));
 }

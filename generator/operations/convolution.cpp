@@ -6,13 +6,18 @@
 #include <string>
 
 #include "operations/spatial.h"
+#include "text.h"
 
 namespace kiln {
 
 using Ints = std::vector<int64_t>;
 
-const std::vector<AttributeDefinition>& convolution_attributes() {
-  static const std::vector<AttributeDefinition> definitions = {
+namespace {
+
+constexpr std::string_view local_prefix = "local_";
+
+std::vector<AttributeDefinition> shared_attributes() {
+  return {
       {"pad", Ints{0}, Printing::always, {}, "begins, then ends: top,left,bottom,right in 2-D"},
       {"stride", Ints{1}, Printing::always, {}, "one value an axis: h,w in 2-D"},
       {"dilation", Ints{1}, Printing::always, {}, "one value an axis: h,w in 2-D"},
@@ -23,15 +28,58 @@ const std::vector<AttributeDefinition>& convolution_attributes() {
        {"cross_correlation", "convolution"},
        "convolution mirrors the filter"},
   };
-  return definitions;
 }
 
-void complete_convolution_attributes(Request& request, int axes) {
+std::vector<AttributeDefinition> local_attributes() {
+  std::vector<AttributeDefinition> all = shared_attributes();
+  all.push_back({"grid", Ints{0}, Printing::always, {}, "regions along each axis: h,w in 2-D; 0: one for each output"});
+  return all;
+}
+
+bool is_local(const Request& request) {
+  return request.operation.starts_with(local_prefix);
+}
+
+// The grid of a complete request; empty if its filters are shared.
+Ints grid_of(const Request& request) {
+  return is_local(request) ? request.ints("grid") : Ints{};
+}
+
+// Outputs along `axis`: of y, or of what y will be.
+int64_t outputs_along(const Request& request, const ConvNames& names, int axis, int axes) {
+  const WindowAxis window = convolution_axis(request, names, axis);
+  check_axis(request, window, axis_name(axis, axes));
+  return request.find(names.y) == nullptr ? window.outputs_floor() : window.outputs;
+}
+
+[[noreturn]] void refuse_filter_that_does_not_fit(const Request& request) {
+  refuse(request, "the filter does not fit into the padded input", "pad more or use a smaller filter");
+}
+
+void complete_grid(Request& request, const ConvNames& names, int axes) {
+  expand(request, "grid", static_cast<size_t>(axes), 1);
+  Ints grid = request.ints("grid");
+  for (int i = 0; i < axes; ++i) {
+    int64_t& regions = grid[static_cast<size_t>(i)];
+    if (regions == 0) regions = outputs_along(request, names, i, axes);
+  }
+  set_ints(request, "grid", std::move(grid));
+}
+
+}  // namespace
+
+const std::vector<AttributeDefinition>& convolution_attributes(Filters filters) {
+  static const std::vector<AttributeDefinition> shared = shared_attributes(), local = local_attributes();
+  return filters == Filters::local ? local : shared;
+}
+
+void complete_convolution_attributes(Request& request, const ConvNames& names, int axes) {
   const auto count = static_cast<size_t>(axes);
   expand(request, "pad", count, 2);
   expand(request, "stride", count, 1);
   expand(request, "dilation", count, 1);
   expand(request, "groups", 1, 1);
+  if (is_local(request)) complete_grid(request, names, axes);
 }
 
 WindowAxis convolution_axis(const Request& request, const ConvNames& names, int axis) {
@@ -47,6 +95,28 @@ WindowAxis convolution_axis(const Request& request, const ConvNames& names, int 
   return result;
 }
 
+int64_t filters_of(const Request& request, const ConvNames& names) {
+  const Ints grid = grid_of(request);
+  const int axes = static_cast<int>(grid.size());
+  const int64_t filters = request.at(names.w).extents[0];
+  int64_t regions = 1;
+  for (int i = 0; i < axes; ++i) {
+    const int64_t count = grid[static_cast<size_t>(i)], outputs = outputs_along(request, names, i, axes);
+    if (outputs < 1) refuse_filter_that_does_not_fit(request);
+    if (count < 1 || count > outputs) {
+      refuse(request, fmt::format("grid has {} regions along {}", count, axis_name(i, axes)),
+             fmt::format("it must lie between 1 and {}, or be 0 for a region for each of as many outputs", outputs));
+    }
+    regions = count > filters / regions ? filters + 1 : regions * count;  // no more: it might not fit
+    if (regions > filters) break;
+  }
+  if (axes > 0 && (regions > filters || filters % regions != 0)) {
+    refuse(request, fmt::format("{} has {} filters for {} regions", names.w, filters, text::join(grid, "x")),
+           fmt::format("{} has equally many for each region, region after region", names.w));
+  }
+  return filters / regions;
+}
+
 void check_convolution_filter(const Request& request, const ConvNames& names, std::string_view like, int axes,
                               int64_t channels) {
   const TensorSpec& w = request.at(names.w);
@@ -59,8 +129,9 @@ void check_convolution_filter(const Request& request, const ConvNames& names, st
     refuse(request, fmt::format("groups={} does not divide the {} channels of {}", groups, channels, names.x),
            fmt::format("give 1 or more groups that divide the channels of {} and the filters of {}", names.x, names.w));
   }
-  if (w.extents[0] < 1 || w.extents[0] % groups != 0) {
-    refuse(request, fmt::format("groups={} does not divide the {} filters of {}", groups, w.extents[0], names.w),
+  const int64_t filters = filters_of(request, names);
+  if (filters < 1 || filters % groups != 0) {
+    refuse(request, fmt::format("groups={} does not divide the {} filters of {}", groups, filters, names.w),
            fmt::format("give 1 or more groups that divide the channels of {} and the filters of {}", names.x, names.w));
   }
   if (w.extents[1] != channels / groups) {
@@ -72,7 +143,7 @@ void check_convolution_filter(const Request& request, const ConvNames& names, st
 
 Ints convolution_extents(const Request& request, const ConvNames& names) {
   const TensorSpec& x = request.at(names.x);
-  Ints extents{x.extents[0], request.at(names.w).extents[0]};
+  Ints extents{x.extents[0], filters_of(request, names)};
   for (int i = 0; i < x.rank() - 2; ++i) extents.push_back(convolution_axis(request, names, i).outputs_floor());
   return extents;
 }
@@ -80,7 +151,7 @@ Ints convolution_extents(const Request& request, const ConvNames& names) {
 void check_convolution_output(const Request& request, const ConvNames& names) {
   const Ints expected = convolution_extents(request, names);
   if (std::any_of(expected.begin() + 2, expected.end(), [](int64_t extent) { return extent < 1; })) {
-    refuse(request, "the filter does not fit into the padded input", "pad more or use a smaller filter");
+    refuse_filter_that_does_not_fit(request);
   }
   require_extents(request, names.y, request.at(names.y), expected,
                   fmt::format("from {}, {}, pad, stride and dilation", names.x, names.w));
@@ -96,21 +167,42 @@ ConvPass conv_pass_of(const Request& request) {
   static_cast<WindowSteps&>(pass) = steps_of(request);
   pass.groups = request.ints("groups").front();
   pass.mirrored = request.word("mode") == "convolution";
+  pass.grid = grid_of(request);
   pass.arithmetic = request.arithmetic;
   pass.blend = request.blend;
   pass.dynamic_batch = request.dynamic_batch;
   return pass;
 }
 
-void add_conv_pass(Request& request, const ConvPass& pass) {
+void add_conv_pass(Request& request, std::string_view operation, const ConvPass& pass) {
+  request.operation = pass.grid.empty() ? operation : fmt::format("{}{}", local_prefix, operation);
   request.attributes = {{"pad", pads_of(pass.pad_begin, pass.pad_end)},
                         {"stride", given_or(pass.stride, 1)},
                         {"dilation", given_or(pass.dilation, 1)},
                         {"groups", Ints{pass.groups}},
                         {"mode", std::string(pass.mirrored ? "convolution" : "cross_correlation")}};
+  if (!pass.grid.empty()) request.attributes.push_back({"grid", pass.grid});
   request.arithmetic = pass.arithmetic;
   request.blend = pass.blend;
   request.dynamic_batch = pass.dynamic_batch;
+}
+
+RegionGrid::RegionGrid(const ConvPass& pass, const TensorSpec& y) {
+  for (size_t i = 0; i + 2 < y.extents.size(); ++i) {
+    axes_.push_back({y.extents[2 + i], pass.grid.empty() ? 1 : pass.grid[i]});
+  }
+}
+
+int64_t RegionGrid::count() const {
+  int64_t count = 1;
+  for (const RegionAxis& axis : axes_) count *= axis.regions;
+  return count;
+}
+
+int64_t RegionGrid::region_of(std::span<const int64_t> position) const {
+  int64_t region = 0;
+  for (size_t i = 0; i < axes_.size(); ++i) region = region * axes_[i].regions + axes_[i].region_of(position[i]);
+  return region;
 }
 
 }  // namespace kiln

@@ -1,4 +1,5 @@
-// What the definitions of convolution and of its gradients share: attributes, and the rules that x, w and y obey.
+// What the definitions of convolution, of local convolution and of their gradients share: attributes, and the rules
+// that x, w and y obey.
 #pragma once
 
 #include <string_view>
@@ -15,15 +16,22 @@ struct ConvNames {
   std::string_view x, w, y;
 };
 
-/// pad, stride, dilation, groups and mode.
-const std::vector<AttributeDefinition>& convolution_attributes();
+/// Whether the filter is the same for all outputs, or for those of a region of a grid.
+enum class Filters { shared, local };
 
-/// Expands their short forms for `axes` spatial axes.
-void complete_convolution_attributes(Request& request, int axes);
+/// pad, stride, dilation, groups and mode; grid where filters are local.
+const std::vector<AttributeDefinition>& convolution_attributes(Filters filters);
+
+/// Expands their short forms for `axes` spatial axes. A grid of 0 along an axis becomes one of as many regions as there
+/// are outputs.
+void complete_convolution_attributes(Request& request, const ConvNames& names, int axes);
 
 /// Spatial axis `axis` of the convolution, by the extents of the three operands. Those that the request does not have
 /// (yet) keep the default.
 WindowAxis convolution_axis(const Request& request, const ConvNames& names, int axis);
+
+/// Filters of a region: all that w has if filters are shared. Refuses a grid that does not suit w.
+int64_t filters_of(const Request& request, const ConvNames& names);
 
 /// Refuses a w that does not suit `channels` of x or `filters` of y, and strides and the like that make no sense.
 /// `axes`: of the operand called `like`.
@@ -39,8 +47,9 @@ std::vector<int64_t> convolution_extents(const Request& request, const ConvNames
 /// Multiplications and additions of conv(x, w) with `outputs` elements of y and the filter `w`.
 double convolution_flops(int64_t outputs, const TensorSpec& w);
 
-/// The parameters of a valid request, and the other way round.
+/// The parameters of a valid request, and the other way round, with the name of its operation: `operation`, or that of
+/// the local convolution where there is a grid.
 ConvPass conv_pass_of(const Request& request);
-void add_conv_pass(Request& request, const ConvPass& pass);
+void add_conv_pass(Request& request, std::string_view operation, const ConvPass& pass);
 
 }  // namespace kiln

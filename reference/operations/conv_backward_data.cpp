@@ -1,5 +1,5 @@
-// Reference of conv_backward_data: every tap that brought an element of dx into an output brings that output's gradient
-// back.
+// Reference of conv_backward_data and local_conv_backward_data: every tap that brought an element of dx into an output
+// brings that output's gradient back.
 #include "kiln/generator/operations/conv_backward_data.h"
 
 #include <cmath>
@@ -17,6 +17,7 @@ class ConvBackwardDataEvaluator final : public Oracle::Evaluator {
   ConvBackwardDataEvaluator(Request call, const Bindings& bindings, std::string_view output)
       : Evaluator(std::move(call), bindings, output),
         conv_(ConvBackwardData::of(request())),
+        regions_(conv_.regions()),
         dy_(tensor("dy")),
         w_(tensor("w")) {}
 
@@ -27,7 +28,7 @@ class ConvBackwardDataEvaluator final : public Oracle::Evaluator {
     Expected sum;
     for (int64_t k = group * conv_.k_per_group(); k < (group + 1) * conv_.k_per_group(); ++k) {
       for (const Meeting& meeting : met) {
-        const double weight = w_[Place(k, c, meeting.tap, windows_.size())];
+        const double weight = w_[Place(meeting.region * conv_.k() + k, c, meeting.tap, windows_.size())];
         if (meeting.exists) {
           add_term(sum, dy_[Place(coordinate[0], k, meeting.output, windows_.size())] * weight);
         } else if (!std::isfinite(weight)) {
@@ -43,6 +44,7 @@ class ConvBackwardDataEvaluator final : public Oracle::Evaluator {
   struct Meeting {
     PerAxis tap{}, output{};
     bool exists = true;  // dy has that output
+    int64_t region = 0;  // of the output
   };
 
   std::vector<Meeting> meetings(std::span<const int64_t> position) const {
@@ -62,10 +64,14 @@ class ConvBackwardDataEvaluator final : public Oracle::Evaluator {
       }
       found = std::move(longer);
     }
+    if (conv_.grid.empty()) return found;
+    std::erase_if(found, [](const Meeting& meeting) { return !meeting.exists; });  // no region, hence no filter
+    for (Meeting& meeting : found) meeting.region = regions_.region_of(meeting.output);
     return found;
   }
 
   ConvBackwardData conv_;
+  RegionGrid regions_;
   std::vector<WindowAxis> windows_ = axes_of(conv_);
   Tensor dy_, w_;
 };

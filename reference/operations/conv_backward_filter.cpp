@@ -1,5 +1,5 @@
-// Reference of conv_backward_filter: a tap collects, over all windows, the element of x under it times the gradient of
-// the window's output.
+// Reference of conv_backward_filter and local_conv_backward_filter: a tap collects, over all windows that it belongs
+// to, the element of x under it times the gradient of the window's output.
 #include "kiln/generator/operations/conv_backward_filter.h"
 
 #include <cmath>
@@ -16,6 +16,7 @@ class ConvBackwardFilterEvaluator final : public Oracle::Evaluator {
   ConvBackwardFilterEvaluator(Request call, const Bindings& bindings, std::string_view output)
       : Evaluator(std::move(call), bindings, output),
         conv_(ConvBackwardFilter::of(request())),
+        regions_(conv_.regions()),
         x_(tensor("x")),
         dy_(tensor("dy")) {}
 
@@ -39,6 +40,7 @@ class ConvBackwardFilterEvaluator final : public Oracle::Evaluator {
  private:
   void add_window(Expected& sum, std::span<const int64_t> dw, const PerAxis& tap, int64_t n, int64_t window) const {
     const size_t axes = windows_.size();
+    const int64_t region = dw[0] / conv_.k(), k = dw[0] % conv_.k();
     PerAxis output{}, position{};
     bool inside = true;
     for (size_t axis = axes; axis-- > 0;) {
@@ -47,9 +49,10 @@ class ConvBackwardFilterEvaluator final : public Oracle::Evaluator {
       position[axis] = windows_[axis].position(output[axis], tap[axis]);
       inside = inside && windows_[axis].inside(position[axis]);
     }
-    const double gradient = dy_[Place(n, dw[0], output, axes)];
+    if (regions_.region_of(output) != region) return;
+    const double gradient = dy_[Place(n, k, output, axes)];
     if (inside) {
-      const int64_t channel = dw[0] / conv_.k_per_group() * conv_.c_per_group() + dw[1];
+      const int64_t channel = k / conv_.k_per_group() * conv_.c_per_group() + dw[1];
       add_term(sum, x_[Place(n, channel, position, axes)] * gradient);
     } else if (!std::isfinite(gradient)) {
       sum.unspecified = true;  // 0 * gradient is NaN, but a kernel may skip padding.
@@ -57,6 +60,7 @@ class ConvBackwardFilterEvaluator final : public Oracle::Evaluator {
   }
 
   ConvBackwardFilter conv_;
+  RegionGrid regions_;
   std::vector<WindowAxis> windows_ = axes_of(conv_);
   Tensor x_, dy_;
 };

@@ -1,61 +1,8 @@
-// Gradient of a convolution by its input, a thread an element of dx: what every tap took there comes back.
-//
-// dx[n,c,d,h,w] = alpha * (sum over k of c's group and over t,r,s of dy[n,k,z,p,q] * w[k,c,t,r,s]) + beta * dx, with
-// z * STRIDE_D = d + PAD_FRONT - t * DILATION_D where such a z exists, p and q likewise. A mirrored filter is read
-// backwards. Any strides. With alpha of class zero nothing is summed. Parameters: conv_backward_data_simple.cpp.
-#include "lib/conv_gradients.cuh"
-
-// The output whose window has tap number `tap` at `position`, along one axis; negative if there is none.
-__device__ __forceinline__ Index output_of(Index position, Index tap, Index pad, Index stride, Index dilation,
-                                           Index outputs) {
-  const Index distance = position + pad - tap * dilation;
-  if (distance < 0 || distance % stride != 0 || distance / stride >= outputs) return -1;
-  return distance / stride;
-}
-
-// The sum of one element.
-__device__ __forceinline__ float gradient(const TDY* dy, const TW* w, Index image, Index channel, Index d, Index h,
-                                          Index column) {
-  const Index group = channel / C_PER_GROUP, c = channel % C_PER_GROUP;
-  float sum = 0.0f;
-  for (Index k = group * K_PER_GROUP; k < (group + 1) * K_PER_GROUP; ++k) {
-    for (Index t = 0; t < T; ++t) {
-      const Index z = output_of(d, t, PAD_FRONT, STRIDE_D, DILATION_D, Z);
-      if (z < 0) continue;
-      for (Index r = 0; r < R; ++r) {
-        const Index p = output_of(h, r, PAD_TOP, STRIDE_H, DILATION_H, P);
-        if (p < 0) continue;
-        for (Index s = 0; s < S; ++s) {
-          const Index q = output_of(column, s, PAD_LEFT, STRIDE_W, DILATION_W, Q);
-          if (q < 0) continue;
-          const Index filter_t = MIRRORED ? T - 1 - t : t;
-          const Index filter_r = MIRRORED ? R - 1 - r : r;
-          const Index filter_s = MIRRORED ? S - 1 - s : s;
-          const Index dy_at = image * Index(DY_STRIDE_N) + k * Index(DY_STRIDE_K) + z * Index(DY_STRIDE_Z) +
-                              p * Index(DY_STRIDE_P) + q * Index(DY_STRIDE_Q);
-          const Index w_at = k * Index(W_STRIDE_K) + c * Index(W_STRIDE_C) + filter_t * Index(W_STRIDE_T) +
-                             filter_r * Index(W_STRIDE_R) + filter_s * Index(W_STRIDE_S);
-          sum += to_float(dy[dy_at]) * to_float(w[w_at]);
-        }
-      }
-    }
-  }
-  return sum;
-}
+// Gradient of a convolution by its input, a thread an element of dx. lib/conv_backward_data_simple.cuh says how.
+// Parameters: simple.cpp.
+#include "lib/conv_backward_data_simple.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     conv_backward_data_simple(const TDY* dy, const TW* w, TDX* dx, float alpha, float beta, long long n) {
-  Index element = global_thread<THREADS, Index>();  // in logical order
-  if (element >= images_of(n) * Index(C) * D * H * W) return;
-  const Index column = take_coordinate<W>(element);
-  const Index h = take_coordinate<H>(element);
-  const Index d = take_coordinate<D>(element);
-  const Index channel = take_coordinate<C>(element);
-  const Index image = element;
-
-  float sum = 0.0f;
-  if constexpr (ALPHA != SCALE_ZERO) sum = gradient(dy, w, image, channel, d, h, column);
-  const Index at = image * Index(DX_STRIDE_N) + channel * Index(DX_STRIDE_C) + d * Index(DX_STRIDE_D) +
-                   h * Index(DX_STRIDE_H) + column * Index(DX_STRIDE_W);
-  finish_gradient(dx + at, sum, alpha, beta);
+  backward_data_of_one(dy, w, dx, alpha, beta, n);
 }

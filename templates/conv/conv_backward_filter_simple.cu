@@ -1,54 +1,8 @@
-// Gradient of a convolution by its filter, a thread an element of dw: the definition written as loops.
-//
-// dw[k,c,t,r,s] = alpha * (sum over n,z,p,q of dy[n,k,z,p,q] * x[n, g*C/groups + c, d, h, w]) + beta * dw, with g the
-// group of k, d = z*STRIDE_D - PAD_FRONT + t*DILATION_D, h and w likewise, and x zero outside its extents. The taps of
-// a mirrored filter are counted backwards. Any strides. With alpha of class zero nothing is summed. Parameters:
-// conv_backward_filter_simple.cpp.
-#include "lib/conv_gradients.cuh"
-
-// The sum of one element.
-__device__ __forceinline__ float gradient(const TX* x, const TDY* dy, Index images, Index k, Index c, Index t, Index r,
-                                          Index s) {
-  const Index channel = k / K_PER_GROUP * C_PER_GROUP + c;
-  float sum = 0.0f;
-  for (Index image = 0; image < images; ++image) {
-    for (Index z = 0; z < Z; ++z) {
-      const Index plane = z * STRIDE_D - PAD_FRONT + t * DILATION_D;
-      if (plane < 0 || plane >= D) continue;
-      for (Index p = 0; p < P; ++p) {
-        const Index row = p * STRIDE_H - PAD_TOP + r * DILATION_H;
-        if (row < 0 || row >= H) continue;
-        for (Index q = 0; q < Q; ++q) {
-          const Index column = q * STRIDE_W - PAD_LEFT + s * DILATION_W;
-          if (column < 0 || column >= W) continue;
-          const Index x_at = image * Index(X_STRIDE_N) + channel * Index(X_STRIDE_C) + plane * Index(X_STRIDE_D) +
-                             row * Index(X_STRIDE_H) + column * Index(X_STRIDE_W);
-          const Index dy_at = image * Index(DY_STRIDE_N) + k * Index(DY_STRIDE_K) + z * Index(DY_STRIDE_Z) +
-                              p * Index(DY_STRIDE_P) + q * Index(DY_STRIDE_Q);
-          sum += to_float(x[x_at]) * to_float(dy[dy_at]);
-        }
-      }
-    }
-  }
-  return sum;
-}
+// Gradient of a convolution by its filter, a thread an element of dw. lib/conv_backward_filter_simple.cuh says how.
+// Parameters: simple.cpp.
+#include "lib/conv_backward_filter_simple.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     conv_backward_filter_simple(const TX* x, const TDY* dy, TDW* dw, float alpha, float beta, long long n) {
-  Index element = global_thread<THREADS, Index>();  // in logical order
-  if (element >= Index(K) * C_PER_GROUP * T * R * S) return;
-  const Index s = take_coordinate<S>(element);
-  const Index r = take_coordinate<R>(element);
-  const Index t = take_coordinate<T>(element);
-  const Index c = take_coordinate<C_PER_GROUP>(element);
-  const Index k = element;
-
-  float sum = 0.0f;
-  if constexpr (ALPHA != SCALE_ZERO) {
-    sum = gradient(x, dy, images_of(n), k, c, MIRRORED ? T - 1 - t : t, MIRRORED ? R - 1 - r : r,
-                   MIRRORED ? S - 1 - s : s);
-  }
-  const Index at = k * Index(DW_STRIDE_K) + c * Index(DW_STRIDE_C) + t * Index(DW_STRIDE_T) + r * Index(DW_STRIDE_R) +
-                   s * Index(DW_STRIDE_S);
-  finish_gradient(dw + at, sum, alpha, beta);
+  backward_filter_of_one(x, dy, dw, alpha, beta, n);
 }

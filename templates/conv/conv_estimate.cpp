@@ -65,9 +65,10 @@ double compulsory_bytes(const ConvProblem& conv) {
   const auto bytes = [](const TensorSpec& spec) { return static_cast<double>(spec.elements()) * size_of(spec.dtype); };
   // The x of a filter's gradient is that of one group.
   const double groups = static_cast<double>(conv.groups * conv.c_per_group()) / static_cast<double>(conv.c());
-  double total = groups * bytes(conv.x) + bytes(conv.w) + bytes(conv.y) * (conv.blend.beta == Scale::zero ? 1 : 2);
+  double of_a_region = bytes(conv.w) + bytes(conv.y) * (conv.blend.beta == Scale::zero ? 1 : 2);
+  if (conv.residual) of_a_region += bytes(*conv.residual);
+  double total = groups * bytes(conv.x) + of_a_region * static_cast<double>(conv.divisions());
   if (conv.bias) total += bytes(*conv.bias);
-  if (conv.residual) total += bytes(*conv.residual);
   return total;
 }
 

@@ -55,31 +55,32 @@ std::vector<TapClass> tap_classes(const WindowAxis& forward, bool mirrored) {
   return classes;
 }
 
-// What a pointer `bytes` further on is aligned to.
-int alignment_at(int alignment, int64_t bytes) {
-  const int64_t lowest_bit = bytes & -bytes;
-  return bytes == 0 ? alignment : static_cast<int>(std::min<int64_t>(alignment, lowest_bit));
-}
-
 void swap_first_two(TensorSpec& spec) {
   std::swap(spec.extents[0], spec.extents[1]);
   std::swap(spec.strides[0], spec.strides[1]);
 }
 
-// Parameters that the convolutions of a gradient have from the request.
-ConvProblem problem_of(const ConvPass& pass) {
-  ConvProblem conv;
-  conv.groups = pass.groups;
-  conv.mirrored = pass.mirrored;
-  conv.arithmetic = pass.arithmetic;
-  conv.blend = pass.blend;
-  conv.dynamic_batch = pass.dynamic_batch;
-  return conv;
-}
-
 bool needs_64_bits(std::initializer_list<const TensorSpec*> operands, const SpatialAxes& forward,
                    const SpatialAxes& axes) {
   return needs_wide_index(operands) || !coordinates_fit_int(forward) || !coordinates_fit_int(axes);
+}
+
+std::array<RegionAxis, 3> in_order(const SpatialRegions& regions) {
+  return {regions.planes, regions.rows, regions.columns};
+}
+
+// Gives each region blocks of its own, whose taps are the outputs of the region: of the gradient by the filters.
+void divide_taps(ConvProblem& conv, const SpatialRegions& regions) {
+  conv.region_axes = regions;
+  conv.divided = Divided::taps;
+  WindowAxis* const axes[] = {&conv.planes, &conv.rows, &conv.columns};
+  for (size_t i = 0; i < 3; ++i) {
+    axes[i]->window = in_order(regions)[i].longest();
+    conv.w.extents[dimension::plane + i] = axes[i]->window;
+  }
+  conv.w.alignment = size_of(conv.w.dtype);  // regions begin anywhere
+  conv.y_region_stride = conv.k() * conv.y.strides[dimension::channel];
+  conv.y.alignment = alignment_at(conv.y.alignment, conv.y_region_stride * size_of(conv.y.dtype));
 }
 
 ConvPart data_part(const ConvBackwardData& data, const SpatialAxes& forward, const std::array<TapClass, 3>& classes) {
@@ -164,6 +165,7 @@ ConvParts filter_parts(const ConvBackwardFilter& filter) {
   conv.y = with_three_axes(filter.dw);
   for (TensorSpec* spec : {&conv.x, &conv.w, &conv.y}) swap_first_two(*spec);
   conv.x.extents[0] = filter.c_per_group();
+  conv.y.extents[1] = filter.k();
   conv.mirrored = false;
   static_cast<SpatialAxes&>(conv) = {filter_axis(forward.planes, filter.mirrored),
                                      filter_axis(forward.rows, filter.mirrored),
@@ -174,18 +176,27 @@ ConvParts filter_parts(const ConvBackwardFilter& filter) {
     conv.x.alignment = alignment_at(conv.x.alignment, conv.x_group_stride * size_of(conv.x.dtype));
   }
   conv.wide_index = needs_64_bits({&filter.x, &filter.dy, &filter.dw}, forward, conv);
+  if (!filter.grid.empty()) divide_taps(conv, SpatialRegions::of(filter.regions(), filter.axes()));
   conv.read_layouts();
   conv.images_inner = !conv.channels_inner && dimension_0_is_inner(conv.x, dimension::plane);
   parts.list.push_back(std::move(part));
   return parts;
 }
 
-ConvParts parts_of(const Request& request) {
-  if (request.operation == "conv_backward_data") return data_parts(ConvBackwardData::of(request));
-  if (request.operation == "conv_backward_filter") return filter_parts(ConvBackwardFilter::of(request));
+ConvParts forward_parts(const Request& request) {
   ConvParts parts;
   parts.list.push_back({ConvProblem::of(request), {"x"}, {"w"}, {"y"}});
+  ConvProblem& conv = parts.list.front().conv;
+  if (conv.grid.empty()) return parts;
+  conv.w.extents[0] = conv.k();
+  divide_pixels(conv, conv.k() * conv.w.strides[0]);
   return parts;
+}
+
+ConvParts parts_of(const Request& request) {
+  if (request.operation == "conv_backward_data") return data_parts(ConvBackwardData::of(request));
+  if (request.operation.ends_with("conv_backward_filter")) return filter_parts(ConvBackwardFilter::of(request));
+  return forward_parts(request);
 }
 
 int64_t products(const ConvProblem& conv) {
@@ -193,6 +204,36 @@ int64_t products(const ConvProblem& conv) {
 }
 
 }  // namespace
+
+int alignment_at(int alignment, int64_t bytes) {
+  const int64_t lowest_bit = bytes & -bytes;
+  return bytes == 0 ? alignment : static_cast<int>(std::min<int64_t>(alignment, lowest_bit));
+}
+
+ConvProblem problem_of(const ConvPass& pass) {
+  ConvProblem conv;
+  conv.groups = pass.groups;
+  conv.mirrored = pass.mirrored;
+  conv.arithmetic = pass.arithmetic;
+  conv.blend = pass.blend;
+  conv.dynamic_batch = pass.dynamic_batch;
+  return conv;
+}
+
+void divide_pixels(ConvProblem& conv, int64_t region_stride) {
+  conv.divided = Divided::pixels;
+  conv.w_region_stride = region_stride;
+  conv.w.alignment = alignment_at(conv.w.alignment, region_stride * size_of(conv.w.dtype));
+  WindowAxis* const axes[] = {&conv.planes, &conv.rows, &conv.columns};
+  for (size_t i = 0; i < 3; ++i) axes[i]->outputs = in_order(conv.region_axes)[i].longest();
+  for (TensorSpec* spec : {&conv.y, conv.residual ? &*conv.residual : &conv.y}) {
+    for (size_t i = 0; i < 3; ++i) spec->extents[dimension::plane + i] = axes[i]->outputs;
+  }
+  conv.read_layouts();
+  // Rows of a region end anywhere.
+  if (!conv.region_axes.even() && !conv.y_along_k) conv.y.alignment = size_of(conv.y.dtype);
+  conv.pointwise = false;  // whose pixels are all of x
+}
 
 ConvParts ConvParts::of(const Request& request) {
   ConvParts parts = parts_of(request);

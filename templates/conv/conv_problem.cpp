@@ -1,6 +1,7 @@
 #include "conv/conv_problem.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "descriptor/parts.h"
@@ -34,6 +35,10 @@ void add_epilogue(Prelude& prelude, const ConvProblem& conv) {
   prelude.constant("BIAS_STRIDE", conv.bias ? conv.bias->strides.front() : 1);
 }
 
+std::array<RegionAxis*, 3> axes_of(SpatialRegions& regions) {
+  return {&regions.columns, &regions.rows, &regions.planes};
+}
+
 bool needs_64_bits(const ConvProblem& conv) {
   return needs_wide_index({&conv.x, &conv.w, &conv.y}) || (conv.residual && needs_wide_index({&*conv.residual})) ||
          !coordinates_fit_int(conv);
@@ -44,6 +49,18 @@ bool is_plain(const WindowAxis& axis) {
 }
 
 }  // namespace
+
+SpatialRegions SpatialRegions::of(const RegionGrid& grid, int axes) {
+  SpatialRegions regions;
+  for (int i = 0; i < axes; ++i) *axes_of(regions)[static_cast<size_t>(i)] = grid.axis(axes - 1 - i);
+  return regions;
+}
+
+void add_regions(Prelude& prelude, const SpatialRegions& regions) {
+  prelude.constant("GRID_Z", regions.planes.regions).constant("OUTPUTS_Z", regions.planes.outputs);
+  prelude.constant("GRID_P", regions.rows.regions).constant("OUTPUTS_P", regions.rows.outputs);
+  prelude.constant("GRID_Q", regions.columns.regions).constant("OUTPUTS_Q", regions.columns.outputs);
+}
 
 bool dimension_0_is_inner(const TensorSpec& spec, size_t first_other) {
   if (spec.extents[0] <= 1) return false;
@@ -59,7 +76,8 @@ bool dimension_0_is_inner(const TensorSpec& spec, size_t first_other) {
 ConvProblem ConvProblem::of(const Request& request) {
   ConvProblem problem;
   static_cast<ConvForward&>(problem) = ConvForward::of(request);
-  static_cast<SpatialAxes&>(problem) = axes_of(problem);
+  static_cast<SpatialAxes&>(problem) = axes_of(static_cast<const ConvForward&>(problem));
+  problem.region_axes = SpatialRegions::of(problem.regions(), problem.axes());
   for (TensorSpec* spec : {&problem.x, &problem.w, &problem.y}) *spec = with_three_axes(*spec);
   if (problem.residual) problem.residual = with_three_axes(*problem.residual);
   problem.x_group_stride = problem.c_per_group() * problem.x.strides[dimension::channel];
@@ -85,6 +103,10 @@ Prelude conv_prelude(const ConvProblem& conv) {
   prelude.constant("C", conv.c()).constant("K", conv.k()).constant("GROUPS", conv.groups);
   prelude.constant("C_PER_GROUP", conv.c_per_group()).constant("K_PER_GROUP", conv.k_per_group());
   add_axes(prelude, conv);
+  add_regions(prelude, conv.region_axes);
+  prelude.flag("REGIONS_OF_PIXELS", conv.divided == Divided::pixels);
+  prelude.flag("REGIONS_OF_TAPS", conv.divided == Divided::taps);
+  prelude.constant("W_STRIDE_REGION", conv.w_region_stride).constant("Y_STRIDE_REGION", conv.y_region_stride);
   add_strides(prelude, "X", "NCDHW", conv.x);
   add_strides(prelude, "W", "KCTRS", conv.w);
   prelude.constant("X_STRIDE_G", conv.x_group_stride).constant("W_STRIDE_G", conv.w_group_stride);

@@ -13,6 +13,23 @@
 
 namespace kiln::descriptor {
 
+/// The regions of a local convolution's outputs along three axes; one where all outputs have the same filters.
+struct SpatialRegions {
+  RegionAxis planes, rows, columns;
+
+  static SpatialRegions of(const RegionGrid& grid, int axes);
+  int64_t count() const { return planes.regions * rows.regions * columns.regions; }
+  bool even() const { return planes.even() && rows.even() && columns.even(); }
+};
+
+/// GRID_Z, OUTPUTS_Z and so on: what lib/regions.cuh needs.
+void add_regions(Prelude& prelude, const SpatialRegions& regions);
+
+/// What the regions of a local convolution divide where a block works for one of them: the pixels of y, or (where the
+/// gradient by the filters is computed) the taps, which are the outputs of the forward convolution. Pixels, or taps,
+/// are then those of the largest region.
+enum class Divided { nothing, pixels, taps };
+
 /// A forward convolution as descriptors see it: x, w, y and residual have three spatial dimensions (with_three_axes()),
 /// whatever the request has, and what many points of a space ask for is worked out once.
 ///
@@ -25,6 +42,14 @@ struct ConvProblem : ConvForward, SpatialAxes {
 
   /// Elements from the channels, and from the filters, of one group to those of the next.
   int64_t x_group_stride = 0, w_group_stride = 0;
+
+  SpatialRegions region_axes;
+  Divided divided = Divided::nothing;
+  /// Elements from the filters, and from the first pixel of y, of one region to those of the next: the latter where
+  /// taps are divided.
+  int64_t w_region_stride = 0, y_region_stride = 0;
+  /// Regions that have blocks of their own.
+  int64_t divisions() const { return divided == Divided::nothing ? 1 : region_axes.count(); }
 
   /// The elements of a filter are worked off channels first: those of x stand side by side, or are all there is.
   bool channels_inner = false;

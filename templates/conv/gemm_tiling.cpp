@@ -125,6 +125,15 @@ int64_t pixel_tiles(const GemmTiling& tiling, const ConvProblem& conv) {
   return ceil_div(conv.n() * conv.pixels_per_image(), tiling.block_m);
 }
 
+int64_t gemm_blocks(const GemmTiling& tiling, const ConvProblem& conv) {
+  return channel_tiles(tiling, conv) * pixel_tiles(tiling, conv) * conv.divisions();
+}
+
+std::array<Count, 3> gemm_grid(const GemmTiling& tiling, const ConvProblem& conv) {
+  return {blocks_for(conv, conv.pixels_per_image(), tiling.block_m), Count{channel_tiles(tiling, conv)},
+          Count{conv.divisions()}};
+}
+
 void add_gemm_tiling(Prelude& prelude, const GemmTiling& tiling, const ConvProblem& conv, const Arch& arch) {
   const GemmAccess access = gemm_access(tiling, conv);
   prelude.constant("BLOCK_M", tiling.block_m).constant("BLOCK_N", tiling.block_n).constant("BLOCK_K", tiling.block_k);
@@ -208,7 +217,7 @@ bool tile_suits_the_problem(const GemmTiling& tiling, const ConvProblem& conv, c
   const int64_t pixels = conv.n() * conv.pixels_per_image();
   // Where even many blocks would not fill a device, large tiles only make fewer.
   constexpr int64_t few_blocks = 64, large_tile = 64 * 64;
-  const bool few = channel_tiles(tiling, conv) * pixel_tiles(tiling, conv) < few_blocks;
+  const bool few = gemm_blocks(tiling, conv) < few_blocks;
   return (tiling.block_m == 32 || tiling.block_m < 2 * pixels) &&
          (tiling.block_n == 32 || tiling.block_n < 2 * conv.k_per_group()) &&
          (!few || tiling.block_m * tiling.block_n <= large_tile);
@@ -229,12 +238,12 @@ bool slices_are_worthwhile(const GemmTiling& tiling, const ConvProblem& conv, co
   constexpr int64_t small_grid = 1024;  // blocks; beyond, other blocks fill the SMs
   constexpr int fewest_rows = 4;
   return tiling.block_k % tiling.slices == 0 && tiling.block_k / tiling.slices >= fewest_rows &&
-         channel_tiles(tiling, conv) * pixel_tiles(tiling, conv) <= small_grid;
+         gemm_blocks(tiling, conv) <= small_grid;
 }
 
 bool grid_fits(const GemmTiling& tiling, const ConvProblem& conv, const Target&) {
   const int64_t channels = channel_tiles(tiling, conv);
-  return channels <= 65535 && pixel_tiles(tiling, conv) < (int64_t{1} << 31) / channels;
+  return channels <= 65535 && conv.divisions() <= 65535 && pixel_tiles(tiling, conv) < (int64_t{1} << 31) / channels;
 }
 
 Algorithm gemm_convolution(const std::string& name, const std::string& operation,
@@ -245,8 +254,7 @@ Algorithm gemm_convolution(const std::string& name, const std::string& operation
       Prelude prelude = conv_prelude(conv);
       add_gemm_tiling(prelude, tiling, conv, target.arch);
       Launch launch = conv_launch(name, tiling.threads());
-      launch.grid[0] = blocks_for(conv, conv.pixels_per_image(), tiling.block_m);
-      launch.grid[1] = Count{channel_tiles(tiling, conv)};
+      launch.grid = gemm_grid(tiling, conv);
       return Program{{emit.source(prelude)}, {launch}};
     });
   };
@@ -255,7 +263,7 @@ Algorithm gemm_convolution(const std::string& name, const std::string& operation
     return estimate_of(parts, [&](const ConvProblem& conv) {
       GridWork work;
       work.block = gemm_block_work(tiling, conv, target.arch, static_cast<double>(gemm_chunks(tiling, conv)));
-      work.blocks = static_cast<double>(channel_tiles(tiling, conv) * pixel_tiles(tiling, conv));
+      work.blocks = static_cast<double>(gemm_blocks(tiling, conv));
       work.dram_bytes = compulsory_bytes(conv);
       return grid_estimate(work, target.arch, device);
     });

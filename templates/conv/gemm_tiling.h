@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 
@@ -48,9 +49,13 @@ int min_blocks(const GemmTiling& tiling, const ConvProblem& conv, const Arch& ar
 /// Chunks of BLOCK_K that the filter is cut into.
 int64_t gemm_chunks(const GemmTiling& tiling, const ConvProblem& conv);
 
-/// Tiles of BLOCK_N channels, over all groups; tiles of BLOCK_M pixels at the request's batch.
+/// Tiles of BLOCK_N channels, over all groups; tiles of BLOCK_M pixels at the request's batch; blocks that make a tile
+/// of each for every region that has blocks of its own.
 int64_t channel_tiles(const GemmTiling& tiling, const ConvProblem& conv);
 int64_t pixel_tiles(const GemmTiling& tiling, const ConvProblem& conv);
+int64_t gemm_blocks(const GemmTiling& tiling, const ConvProblem& conv);
+/// The grid of those blocks.
+std::array<Count, 3> gemm_grid(const GemmTiling& tiling, const ConvProblem& conv);
 
 /// The constants that lib/conv_tile.cuh needs besides those of the problem.
 void add_gemm_tiling(Prelude& prelude, const GemmTiling& tiling, const ConvProblem& conv, const Arch& arch);
@@ -68,9 +73,10 @@ bool registers_suffice(const GemmTiling& tiling, const ConvProblem& conv, const 
 bool grid_fits(const GemmTiling& tiling, const ConvProblem& conv, const Target& target);
 bool slices_are_worthwhile(const GemmTiling& tiling, const ConvProblem& conv, const Target& target);
 
-/// Declares the parameters and rules of GemmTiling, which `Parameters` derives from.
-template <class Parameters>
-Describe<Parameters, ConvParts>&& add_gemm_space(Describe<Parameters, ConvParts>&& description) {
+/// Declares the parameters and rules of GemmTiling, which `Parameters` derives from, for the problem `Parts`, which
+/// derives from ConvParts.
+template <class Parameters, class Parts>
+Describe<Parameters, Parts>&& add_gemm_space(Describe<Parameters, Parts>&& description) {
   return std::move(description)
       .param("BLOCK_M", &Parameters::block_m, {64, 32, 128, 256})
       .param("BLOCK_N", &Parameters::block_n, {64, 32, 128})

@@ -15,6 +15,7 @@ Gradient with_axes(const Request& request) {
   using View = std::conditional_t<std::is_same_v<Gradient, DataGradient>, ConvBackwardData, ConvBackwardFilter>;
   static_cast<View&>(gradient) = View::of(request);
   static_cast<SpatialAxes&>(gradient) = axes_of(static_cast<const View&>(gradient));
+  gradient.region_axes = SpatialRegions::of(gradient.regions(), gradient.axes());
   return gradient;
 }
 
@@ -24,6 +25,7 @@ void add_problem(Prelude& prelude, const Gradient& gradient) {
   prelude.constant("C", gradient.c()).constant("K", gradient.k()).constant("GROUPS", gradient.groups);
   prelude.constant("C_PER_GROUP", gradient.c_per_group()).constant("K_PER_GROUP", gradient.k_per_group());
   add_axes(prelude, gradient);
+  add_regions(prelude, gradient.region_axes);
   prelude.flag("MIRRORED", gradient.mirrored);
   add_blend(prelude, gradient.blend);
 }

@@ -13,9 +13,11 @@ namespace kiln::descriptor {
 /// Requests as descriptors see them: operands have three spatial dimensions (with_three_axes()), whatever the request
 /// has.
 struct DataGradient : ConvBackwardData, SpatialAxes {
+  SpatialRegions region_axes;
   static DataGradient of(const Request& request);
 };
 struct FilterGradient : ConvBackwardFilter, SpatialAxes {
+  SpatialRegions region_axes;
   static FilterGradient of(const Request& request);
 };
 

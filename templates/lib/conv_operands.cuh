@@ -2,9 +2,13 @@
 //
 // From the prelude: the problem, and the strides of x, w, y and residual. X_STRIDE_G and W_STRIDE_G lead from the
 // channels and filters of one group to those of the next: where x and w are the operands of a gradient, groups are not
-// just further channels. CHANNELS_INNER numbers the elements of a filter (t, r, s, c), which suits an x whose channels
-// stand side by side; otherwise they are numbered (c, t, r, s). IMAGES_INNER numbers the pixels of y (z, p, q, image).
+// just further channels. Where a block works for one region of a local convolution, REGIONS_OF_PIXELS, those of y are
+// divided, and W_STRIDE_REGION leads to the filters of the next region; or, REGIONS_OF_TAPS, the taps are, and
+// Y_STRIDE_REGION leads to the next region's y. Z, P, Q or T, R, S are then those of the largest region. CHANNELS_INNER
+// numbers the elements of a filter (t, r, s, c), which suits an x whose channels stand side by side; otherwise they are
+// numbered (c, t, r, s). IMAGES_INNER numbers the pixels of y (z, p, q, image).
 #include "lib/epilogue.cuh"
+#include "lib/regions.cuh"
 #include "lib/strided.cuh"
 
 using Input = SpatialTensor<X_STRIDE_N, X_STRIDE_C, X_STRIDE_D, X_STRIDE_H, X_STRIDE_W, N, D, H, W>;
@@ -18,6 +22,21 @@ constexpr int FILTER = C_PER_GROUP * TAPS;  // elements of one output channel's 
 constexpr Index PIXELS_PER_IMAGE = Index(Z) * P * Q;
 
 static_assert(!IMAGES_INNER || !DYNAMIC_N, "images that pixels are counted through are a constant");
+
+// Whether some regions have fewer outputs than the largest.
+constexpr bool UNEVEN_REGIONS = OUTPUTS_Z % GRID_Z != 0 || OUTPUTS_P % GRID_P != 0 || OUTPUTS_Q % GRID_Q != 0;
+constexpr bool UNEVEN_PIXELS = REGIONS_OF_PIXELS && UNEVEN_REGIONS;
+constexpr bool UNEVEN_TAPS = REGIONS_OF_TAPS && UNEVEN_REGIONS;
+static_assert(!REGIONS_OF_PIXELS || !IMAGES_INNER, "the pixels of a region are counted image by image");
+
+// Offset of the filters, or taps, of a region in w.
+__device__ __forceinline__ Index filters_of(const Region& region) {
+  if constexpr (REGIONS_OF_PIXELS) return region.number * Index(W_STRIDE_REGION);
+  if constexpr (REGIONS_OF_TAPS) {
+    return region.z * Index(W_STRIDE_T) + region.p * Index(W_STRIDE_R) + region.q * Index(W_STRIDE_S);
+  }
+  return 0;
+}
 
 // Images of this call.
 __device__ __forceinline__ Index images_of(long long n) {
@@ -51,6 +70,15 @@ struct OutputPixel {
       : y(Output::of_pixel<IMAGES_INNER>(pixel)), residual(Residual::of_pixel<IMAGES_INNER>(pixel)) {}
   __device__ __forceinline__ OutputPixel(Index image, Index z, Index p, Index q)
       : y(Output::at(image, 0, z, p, q)), residual(Residual::at(image, 0, z, p, q)) {}
+
+  // The same pixel counted from the first of a region.
+  __device__ __forceinline__ void move_into(const Region& region) {
+    if constexpr (REGIONS_OF_PIXELS) {
+      y += Output::at(0, 0, region.z, region.p, region.q);
+      residual += Residual::at(0, 0, region.z, region.p, region.q);
+    }
+    if constexpr (REGIONS_OF_TAPS) y += region.number * Index(Y_STRIDE_REGION);
+  }
 };
 
 // Finishes COUNT sums that lie side by side in y from channel k of `pixel` on, along the channels if ALONG_K, else

@@ -35,15 +35,18 @@ struct Select<false, A, B> {
   using type = B;
 };
 
-// What one block computes: BLOCK_M pixels from first_pixel on, BLOCK_N channels of `group` from first_k on.
+// What one block computes: BLOCK_M pixels from first_pixel on, BLOCK_N channels of `group` from first_k on, of region
+// blockIdx.z where regions have blocks of their own.
 struct BlockTile {
+  Region region;
   Index first_pixel;
   Index pixels;  // of all images
   int group;
   int first_k;
 
   // The grid's x and y only count: blocks that run side by side share their pixels, and differ in channels.
-  __device__ __forceinline__ explicit BlockTile(long long n) {
+  __device__ __forceinline__ explicit BlockTile(long long n)
+      : region(REGIONS_OF_PIXELS || REGIONS_OF_TAPS ? static_cast<Index>(blockIdx.z) : 0) {
     unsigned block = blockIdx.y * gridDim.x + blockIdx.x;
     const int tile = static_cast<int>(block % (GROUPS * N_TILES));
     first_pixel = static_cast<Index>(block / (GROUPS * N_TILES)) * BLOCK_M;
@@ -51,13 +54,25 @@ struct BlockTile {
     group = tile / N_TILES;
     first_k = tile % N_TILES * BLOCK_N;
   }
+
+  // Whether there is a pixel of that number: those that only larger regions have do not count.
+  __device__ __forceinline__ bool holds(Index pixel) const {
+    if (pixel >= pixels) return false;
+    if constexpr (UNEVEN_PIXELS) {
+      const Index q = take_coordinate<Q>(pixel);
+      const Index p = take_coordinate<P>(pixel);
+      return q < region.columns && p < region.rows && take_coordinate<Z>(pixel) < region.planes;
+    }
+    return true;
+  }
 };
 
 // Moves chunks of w to shared memory, W_RUN elements of one filter at a time: consecutive lanes read consecutive
 // elements, or, W_ALONG_K, the same element of consecutive filters.
 class Filters {
  public:
-  __device__ __forceinline__ Filters(const TW* w, const BlockTile& tile) : w_(w) {
+  __device__ __forceinline__ Filters(const TW* w, const BlockTile& tile)
+      : w_(w + filters_of(tile.region)), region_(tile.region) {
     const int channels = K_PER_GROUP - tile.first_k;  // of the group from this tile on
     const Index first = static_cast<Index>(tile.group) * K_PER_GROUP + tile.first_k;
 #pragma unroll
@@ -76,7 +91,7 @@ class Filters {
     const Index chunk_offset = CHUNKS_ARE_EVEN ? filter_offset(first) : 0;
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
-      const bool inside = exists_[i] && (WHOLE || row(i) < rows);
+      const bool inside = exists_[i] && (WHOLE || row(i) < rows) && has_tap(first + row(i));
       const Index offset = offset_[i] + (CHUNKS_ARE_EVEN ? chunk_offset : filter_offset(first + row(i)));
       values_[i] = inside ? load_readonly<W_RUN>(w_ + offset) : zeros<TW, W_RUN>();
     }
@@ -96,11 +111,23 @@ class Filters {
   static constexpr int COUNT = ceil_div(RUNS * BLOCK_N, THREADS);
   static_assert((CHANNELS_INNER ? C_PER_GROUP : FILTER) % W_RUN == 0, "an access stays in its rows");
   static_assert(!W_ALONG_K || W_RUN == 1, "accesses along the filters are of one element");
+  static_assert(!REGIONS_OF_TAPS || W_RUN == 1, "accesses stay in the region's taps");
   // Whether a row is as far from its chunk's first in every chunk: a chunk is channels of one tap, or whole channels,
   // or part of one run.
   static constexpr bool CHUNKS_ARE_EVEN =
       CHANNELS_INNER || BLOCK_K % TAPS == 0 ||
       is_one_run<W_STRIDE_S, S, W_STRIDE_R, R, W_STRIDE_T, T, W_STRIDE_C, C_PER_GROUP>();
+
+  // Whether the region has the tap that element number `element` of a filter is of.
+  __device__ __forceinline__ bool has_tap(int element) const {
+    if constexpr (UNEVEN_TAPS) {
+      if constexpr (CHANNELS_INNER) element /= C_PER_GROUP;
+      const int s = take_coordinate<S>(element);
+      const int r = take_coordinate<R>(element);
+      return s < region_.columns && r < region_.rows && take_coordinate<T>(element) < region_.planes;
+    }
+    return true;
+  }
 
   __device__ __forceinline__ static int column(int i) {
     const int number = static_cast<int>(threadIdx.x) + i * THREADS;
@@ -112,6 +139,7 @@ class Filters {
   }
 
   const TW* w_;
+  Region region_;
   Index offset_[COUNT];
   bool exists_[COUNT];
   Vector<TW, W_RUN> values_[COUNT];
@@ -176,7 +204,7 @@ __device__ __forceinline__ void for_each_output_run(const BlockTile& tile, const
 #pragma unroll
   for (int m = 0; m < THREAD_M; m += STEP_M) {
     const Index pixel = tile.first_pixel + position.m + m / QUAD * QUAD_DISTANCE_M + m % QUAD;
-    if (pixel >= tile.pixels) continue;
+    if (!tile.holds(pixel)) continue;
     const Place place(pixel);
 #pragma unroll
     for (int n = 0; n < THREAD_N; n += STEP_N) {
@@ -200,7 +228,8 @@ __device__ __forceinline__ void convolve(const TX* x, const TW* w, TY* y, const 
   float sums[THREAD_M][THREAD_N] = {};
   if constexpr (ALPHA != SCALE_ZERO) convolve_tile<Pixels>(x, w, arguments.user, tile, 0, CHUNKS, position, sums);
   for_each_output_run<OutputPixel>(tile, position, sums,
-                                   [&](const OutputPixel& pixel, int channel, const float(&values)[Y_RUN]) {
+                                   [&](OutputPixel pixel, int channel, const float(&values)[Y_RUN]) {
+                                     pixel.move_into(tile.region);
                                      finish_outputs<Y_ALONG_K>(y, pixel, channel, values, arguments);
                                    });
 }

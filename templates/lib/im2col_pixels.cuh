@@ -19,14 +19,19 @@ struct Window {
   Index d, h, w;
   Index offset;  // of x at (image, first channel of the group, d, h, w): maybe outside
 
-  // Beyond the last pixel every tap is outside.
+  Index deep_end, down_end, right_end;  // distances that the taps of a region stay below; UNEVEN_TAPS
+
+  // Of a pixel that does not exist every tap is outside.
   __device__ __forceinline__ void place(const BlockTile& tile, Index pixel) {
-    const bool exists = pixel < tile.pixels;
+    const bool exists = tile.holds(pixel);
     Index image = 0;
     if constexpr (IMAGES_INNER) image = take_coordinate<N>(pixel);
-    w = take_coordinate<Q>(pixel) * STRIDE_W - PAD_LEFT;
-    const Index top = take_coordinate<P>(pixel) * STRIDE_H - PAD_TOP;
-    d = take_coordinate<Z>(pixel) * STRIDE_D - PAD_FRONT;
+    w = take_coordinate<Q>(pixel) * STRIDE_W - PAD_LEFT + tile.region.q * STEP_W;
+    const Index top = take_coordinate<P>(pixel) * STRIDE_H - PAD_TOP + tile.region.p * STEP_H;
+    d = take_coordinate<Z>(pixel) * STRIDE_D - PAD_FRONT + tile.region.z * STEP_D;
+    deep_end = tile.region.planes * DILATION_D;
+    down_end = tile.region.rows * DILATION_H;
+    right_end = tile.region.columns * DILATION_W;
     if constexpr (!IMAGES_INNER) image = pixel;
     offset = tile.group * Index(X_STRIDE_G) + Input::at(image, 0, d, top, w);
     h = exists ? top : -(Index(1) << 30) - H;
@@ -34,10 +39,17 @@ struct Window {
 
   // Whether a tap is inside the image.
   __device__ __forceinline__ bool holds(const Tap& tap) const {
+    if (UNEVEN_TAPS && (tap.deep >= deep_end || tap.down >= down_end || tap.right >= right_end)) return false;
     return static_cast<UnsignedIndex>(d + tap.deep) < UnsignedIndex(D) &&
            static_cast<UnsignedIndex>(h + tap.down) < UnsignedIndex(H) &&
            static_cast<UnsignedIndex>(w + tap.right) < UnsignedIndex(W);
   }
+
+ private:
+  // Elements of x from one output of the forward convolution to the next: what lies before a region.
+  static constexpr Index STEP_D = REGIONS_OF_TAPS ? DILATION_D : STRIDE_D;
+  static constexpr Index STEP_H = REGIONS_OF_TAPS ? DILATION_H : STRIDE_H;
+  static constexpr Index STEP_W = REGIONS_OF_TAPS ? DILATION_W : STRIDE_W;
 };
 
 // Moves chunks of x to shared memory along the pixels: a thread keeps to one column (pixel) or a few, whose lanes are

@@ -32,6 +32,11 @@ HOLDS(sizeof(kiln_conv_options) == 144);
 HOLDS(offsetof(kiln_conv_backward_options, groups) == 104 && offsetof(kiln_conv_backward_options, alpha) == 112);
 HOLDS(sizeof(kiln_conv_backward_options) == 144 && sizeof(kiln_conv_backward_bias_options) == 16);
 
+HOLDS(offsetof(kiln_local_conv_options, grid) == 112 && offsetof(kiln_local_conv_options, epilogue) == 136);
+HOLDS(offsetof(kiln_local_conv_options, alpha) == 144 && sizeof(kiln_local_conv_options) == 168);
+HOLDS(offsetof(kiln_local_conv_backward_options, grid) == 112);
+HOLDS(offsetof(kiln_local_conv_backward_options, alpha) == 136 && sizeof(kiln_local_conv_backward_options) == 160);
+
 HOLDS(offsetof(kiln_pool_options, mode) == 4 && offsetof(kiln_pool_options, window) == 8);
 HOLDS(offsetof(kiln_pool_options, alpha) == 128 && sizeof(kiln_pool_options) == 152);
 HOLDS(offsetof(kiln_softmax_options, axis) == 8 && sizeof(kiln_softmax_options) == 40);
@@ -78,6 +83,9 @@ int capi_count_functions(void) {
       (function)kiln_conv_backward_data,
       (function)kiln_conv_backward_filter,
       (function)kiln_conv_backward_bias,
+      (function)kiln_local_conv_forward,
+      (function)kiln_local_conv_backward_data,
+      (function)kiln_local_conv_backward_filter,
       (function)kiln_pool_forward,
       (function)kiln_pool_forward_with_indices,
       (function)kiln_pool_backward_from_indices,
@@ -112,6 +120,8 @@ int capi_defaults_carry_their_sizes(void) {
          kiln_conv_options_default().size == sizeof(kiln_conv_options) &&
          kiln_conv_backward_options_default().size == sizeof(kiln_conv_backward_options) &&
          kiln_conv_backward_bias_options_default().size == sizeof(kiln_conv_backward_bias_options) &&
+         kiln_local_conv_options_default().size == sizeof(kiln_local_conv_options) &&
+         kiln_local_conv_backward_options_default().size == sizeof(kiln_local_conv_backward_options) &&
          kiln_pool_options_default().size == sizeof(kiln_pool_options) &&
          kiln_softmax_options_default().size == sizeof(kiln_softmax_options) &&
          kiln_activation_options_default(KILN_ACTIVATION_RELU).size == sizeof(kiln_activation_options) &&

@@ -89,6 +89,12 @@ class EveryFunction : public CApi {
         &image_result_gradient_, &filter_gradient_, &conv_backward_options_, nullptr);
     add("kiln_conv_backward_bias", kiln_conv_backward_bias, {"options", "stream"}, context_, &image_result_gradient_,
         &bias_gradient_, &conv_backward_bias_options_, nullptr);
+    add("kiln_local_conv_forward", kiln_local_conv_forward, {"options", "stream"}, context_, &image_, &local_filters_,
+        &image_result_, &local_conv_options_, nullptr);
+    add("kiln_local_conv_backward_data", kiln_local_conv_backward_data, {"options", "stream"}, context_,
+        &image_result_gradient_, &local_filters_, &image_gradient_, &local_conv_backward_options_, nullptr);
+    add("kiln_local_conv_backward_filter", kiln_local_conv_backward_filter, {"options", "stream"}, context_, &image_,
+        &image_result_gradient_, &local_filters_gradient_, &local_conv_backward_options_, nullptr);
     add("kiln_pool_forward", kiln_pool_forward, {"options", "stream"}, context_, &image_, &pooled_, &pool_options_,
         nullptr);
     add("kiln_pool_backward", kiln_pool_backward, {"options", "stream"}, context_, &pooled_gradient_, &image_,
@@ -146,6 +152,9 @@ class EveryFunction : public CApi {
                     pooled_ = tensor(result_, {1, 2, 1, 1}), pooled_gradient_ = tensor(upload(wave(2)), {1, 2, 1, 1});
   const kiln_tensor image_result_gradient_ = tensor(upload(wave(72)), {1, 2, 6, 6}),
                     filter_gradient_ = tensor(result_, {2, 2, 3, 3}), bias_gradient_ = tensor(result_, {2});
+  // Filters for each of 36 outputs.
+  const kiln_tensor local_filters_ = tensor(upload(wave(72 * 18)), {72, 2, 3, 3}),
+                    local_filters_gradient_ = tensor(upload(wave(72 * 18)), {72, 2, 3, 3});
   const kiln_tensor indices_ =
       with(tensor(upload(wave(2)), {1, 2, 1, 1}), [](auto& indices) { indices.dtype = KILN_I32; });
   const kiln_tensor reduced_ = tensor(result_, {1, 6});
@@ -161,6 +170,8 @@ class EveryFunction : public CApi {
   const kiln_conv_options conv_options_ = kiln_conv_options_default();
   const kiln_conv_backward_options conv_backward_options_ = kiln_conv_backward_options_default();
   const kiln_conv_backward_bias_options conv_backward_bias_options_ = kiln_conv_backward_bias_options_default();
+  const kiln_local_conv_options local_conv_options_ = kiln_local_conv_options_default();
+  const kiln_local_conv_backward_options local_conv_backward_options_ = kiln_local_conv_backward_options_default();
   const kiln_pool_options pool_options_ = kiln_pool_options_default();
   const kiln_softmax_options softmax_options_ = kiln_softmax_options_default();
   const kiln_activation_options activation_options_ = kiln_activation_options_default(KILN_ACTIVATION_TANH);

@@ -4,6 +4,7 @@
 
 #include "kiln/base/error.h"
 #include "kiln/generator/operation.h"
+#include "kiln/generator/operations/conv_pass.h"
 
 namespace kiln {
 namespace {
@@ -91,6 +92,32 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"conv_backward_bias dy=f32:4", "dy has 1 dimensions"},
         Bad{"conv_backward_bias dy=f32:4x0x3", "dy has no channels"},
         Bad{"conv_backward_bias dy=f32:1x4x6x6 db=f32:5", "db has extents 5, expected 4"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    LocalConv, BadRequest,
+    testing::Values(
+        Bad{"local_conv_forward x=f32:1x3x8x8", "operand w is missing"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:144x3x3x3 grid=6,6,1", "grid=6,6,1 has 3 values"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:144x3x3x3 grid=7,6", "grid has 7 regions along h"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:144x3x3x3 grid=6,-1", "grid has -1 regions along w"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:144x3x3x3 grid=all", "grid=all is not a list of integers"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3", "w has 4 filters for 6x6 regions"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:10x3x3x3 grid=2", "w has 10 filters for 2x2 regions"},
+        Bad{"local_conv_forward x=f32:1x4x8x8 w=f32:12x2x3x3 grid=2 groups=2",
+            "groups=2 does not divide the 3 filters"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:0x3x3x3 grid=2", "w has 0 filters for 2x2 regions"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:8x3x3x3 y=f32:1x8x6x6 grid=2", "y has extents 1x8x6x6, expected"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:8x3x3x3 grid=2 epilogue=bias bias=f32:8", "bias has extents 8"},
+        Bad{"local_conv_forward x=f32:1x3x2x2 w=f32:4x3x3x3", "the filter does not fit"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 stride=0", "the stride of h is 0"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 dilation=9223372036854775807", "the dilation of h is"},
+        Bad{"local_conv_backward_data dy=f32:1x5x6x6 w=f32:16x3x3x3 grid=2", "w has 4 filters, expected 5"},
+        Bad{"local_conv_backward_data dy=f32:1x4x6x6 w=f32:16x3x3x3 grid=7", "grid has 7 regions along h"},
+        Bad{"local_conv_backward_data dy=f32:1x4x6x6 w=f32:16x3x3x3 dx=f32:1x3x9x8 grid=2", "dy has extents 1x4x6x6"},
+        Bad{"local_conv_backward_filter x=f32:1x3x8x8 dy=f32:1x4x6x6 dw=f32:4x3x3x3", "dw has 4 filters for 6x6"},
+        Bad{"local_conv_backward_filter x=f32:1x3x8x8 dy=f32:1x4x6x6 dw=f32:20x3x3x3 grid=2", "dy has extents 1x4x6x6"},
+        Bad{"local_conv_backward_filter x=f32:1x3x8x8 dy=f32:1x4x6x6 dw=f32:16x3x3x3 grid=2 epilogue=relu",
+            "it takes no epilogue"}));
 
 INSTANTIATE_TEST_SUITE_P(
     PoolForward, BadRequest,
@@ -219,6 +246,34 @@ TEST(ConvBackward, CountsTheLeastWork) {
   EXPECT_EQ(operation("conv_backward_filter").work(filter).read_bytes, 2.0 * (32 + 48));
   EXPECT_EQ(operation("conv_backward_filter").work(filter).write_bytes, 4.0 * 54);
   EXPECT_EQ(operation("conv_backward_bias").work(Request::parse("conv_backward_bias dy=f32:2x3x5")).flops, 30.0);
+}
+
+TEST(LocalConv, HasARegionForEachOutputUnlessTheGridSaysOtherwise) {
+  EXPECT_EQ(Request::parse("local_conv_forward x=f32:2x3x8x9 w=f32:45x3x3x3 stride=3,2 pad=1").key(),
+            "local_conv_forward x=f32:2x3x8x9:nchw w=f32:45x3x3x3:nchw y=f32:2x3x3x5:nchw pad=1,1,1,1 stride=3,2 "
+            "dilation=1,1 groups=1 grid=3,5 acc=f32");
+  EXPECT_THAT(y_of("local_conv_forward x=f16:2x3x8x9:nhwc w=f16:8x3x3x3 grid=2,1"), ElementsAre(2, 4, 6, 7));
+  EXPECT_THAT(y_of("local_conv_forward x=f32:2x3x8 w=f32:8x3x3 grid=4"), ElementsAre(2, 2, 6));
+  EXPECT_THAT(Request::parse("local_conv_backward_data dy=f32:1x2x3x4x5 w=f32:120x3x2x2x2 grid=0").ints("grid"),
+              ElementsAre(3, 4, 5));
+  EXPECT_THAT(Request::parse("local_conv_backward_filter x=f32:1x2x5 dy=f32:1x3x4 dw=f32:12x2x2").ints("grid"),
+              ElementsAre(4));
+}
+
+TEST(LocalConv, DividesOutputsAsEvenlyAsItGoes) {
+  const RegionAxis axis{.outputs = 7, .regions = 3};
+  std::vector<int64_t> regions, firsts;
+  for (int64_t output = 0; output < 7; ++output) regions.push_back(axis.region_of(output));
+  for (int64_t region = 0; region <= 3; ++region) firsts.push_back(axis.first(region));
+  EXPECT_THAT(regions, ElementsAre(0, 0, 0, 1, 1, 2, 2));
+  EXPECT_THAT(firsts, ElementsAre(0, 3, 5, 7));
+  EXPECT_EQ(axis.longest(), 3);
+}
+
+TEST(LocalConv, CountsTheLeastWork) {
+  const Request forward = Request::parse("local_conv_forward x=f16:2x3x4x4 w=f16:20x3x3x3 pad=1 grid=2");
+  EXPECT_EQ(operation("local_conv_forward").work(forward).flops, 2.0 * 2 * 5 * 16 * 27);
+  EXPECT_EQ(operation("local_conv_forward").work(forward).read_bytes, 2.0 * (2 * 48 + 20 * 27));
 }
 
 TEST(ConvForward, CountsTheLeastWork) {

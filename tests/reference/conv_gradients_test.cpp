@@ -83,6 +83,51 @@ INSTANTIATE_TEST_SUITE_P(
                   "conv_backward_data dy=f32:1x3x4x2x3 w=f32:3x2x2x2x2 dx=f32:1x2x3x2x4 pad=1 stride=1,2,2",
                   "conv_backward_filter x=f32:1x2x3x2x4 dy=f32:1x3x4x2x3 dw=f32:3x2x2x2x2 pad=1 stride=1,2,2"}));
 
+// Filters for each output, for each region of an uneven grid, and in other dimensions.
+INSTANTIATE_TEST_SUITE_P(
+    LocalFilters, ConvGradients,
+    testing::Values(
+        Gradients{"local_conv_forward x=f32:2x3x4x3 w=f32:12x3x3x2 pad=1,0,2,0 stride=2,1",
+                  "local_conv_backward_data dy=f32:2x2x3x2 w=f32:12x3x3x2 dx=f32:2x3x4x3 pad=1,0,2,0 stride=2,1",
+                  "local_conv_backward_filter x=f32:2x3x4x3 dy=f32:2x2x3x2 dw=f32:12x3x3x2 pad=1,0,2,0 stride=2,1"},
+        Gradients{"local_conv_forward x=f32:1x4x7x6 w=f32:24x2x2x3 groups=2 dilation=3,2 mode=convolution grid=3,2",
+                  "local_conv_backward_data dy=f32:1x4x4x2 w=f32:24x2x2x3 dx=f32:1x4x7x6 groups=2 dilation=3,2 "
+                  "mode=convolution grid=3,2",
+                  "local_conv_backward_filter x=f32:1x4x7x6 dy=f32:1x4x4x2 dw=f32:24x2x2x3 groups=2 dilation=3,2 "
+                  "mode=convolution grid=3,2"},
+        Gradients{"local_conv_forward x=f32:2x2x9 w=f32:12x2x3 pad=1 grid=4",
+                  "local_conv_backward_data dy=f32:2x3x9 w=f32:12x2x3 pad=1 grid=4",
+                  "local_conv_backward_filter x=f32:2x2x9 dy=f32:2x3x9 dw=f32:12x2x3 pad=1 grid=4"},
+        Gradients{"local_conv_forward x=f32:1x2x3x2x4 w=f32:24x2x2x2x2 pad=1 stride=1,2,2 grid=3,2,2",
+                  "local_conv_backward_data dy=f32:1x2x4x2x3 w=f32:24x2x2x2x2 dx=f32:1x2x3x2x4 pad=1 stride=1,2,2 "
+                  "grid=3,2,2",
+                  "local_conv_backward_filter x=f32:1x2x3x2x4 dy=f32:1x2x4x2x3 dw=f32:24x2x2x2x2 pad=1 stride=1,2,2 "
+                  "grid=3,2,2"}));
+
+TEST(LocalConvOracle, GivesEachOutputTheFiltersOfItsRegion) {
+  Call call("local_conv_forward x=f32:1x1x5 w=f32:4x1x1 grid=2");
+  EXPECT_THAT(call.set("x", {1, 2, 3, 4, 5}).set("w", {1, 10, 100, 1000}).results(),
+              ElementsAre(1, 2, 3, 400, 500, 10, 20, 30, 4000, 5000));
+}
+
+TEST(LocalConvOracle, IsTheConvolutionWhereThereIsOneRegion) {
+  Call shared("conv_forward x=f32:2x4x5x6 w=f32:6x2x3x3 groups=2 pad=1"),
+      local("local_conv_forward x=f32:2x4x5x6 w=f32:6x2x3x3 groups=2 pad=1 grid=1");
+  EXPECT_EQ(local.results(), shared.results());
+}
+
+TEST(LocalConvBackwardDataOracle, KnowsNoFilterForAnOutputThatDoesNotExist) {
+  Call call("local_conv_backward_data dy=f32:1x1x1x2 w=f32:2x1x1x2 dx=f32:1x1x1x3");
+  const double infinity = std::numeric_limits<double>::infinity();
+  call.set("dy", {1, 1}).set("w", {1, infinity, infinity, 2});
+  EXPECT_THAT(call.results(), ElementsAre(1, infinity, 2));
+}
+
+TEST(LocalConvBackwardFilterOracle, GivesAnEmptySumForAnEmptyBatch) {
+  Call call("local_conv_backward_filter x=f32:0x1x1x2 dy=f32:0x1x1x2 dw=f32:2x1x1x1 beta=1");
+  EXPECT_THAT(call.set("dw", {5, 6}).results(), ElementsAre(5, 6));
+}
+
 TEST(ConvBackwardDataOracle, SpreadsOutputsOverTheTapsThatMadeThem) {
   Call call("conv_backward_data dy=f32:1x1x1x2 w=f32:1x1x1x2 stride=1,2 output_pad=0,1 beta=any");
   call.beta = 10;

@@ -118,6 +118,109 @@ std::vector<std::byte> conv_backward_filter_by_onednn(Call& call) {
   return output;
 }
 
+/// A local convolution, or a gradient of one, region by region: each is an ordinary convolution with the region's
+/// filters, of which the outputs of other regions do not count.
+template <class View>
+class Regions {
+ public:
+  explicit Regions(Call& call) : call_(call), view_(View::of(call.request)), y_(outputs_of(view_)) {
+    for (const int64_t along_an_axis : view_.grid) count_ *= along_an_axis;
+  }
+
+  int64_t count() const { return count_; }
+
+  /// The ordinary convolution with the filters of `region`, whose `filters` operand is a part of the local one's. Its
+  /// gradient `dy`, if it reads one, is zero outside the region.
+  Call ordinary(int64_t region, const std::string& filters) const {
+    View one = view_;
+    one.grid.clear();
+    filters_of(one).extents[0] /= count_;
+    Call call(one.request().key());
+    for (auto& [name, bytes] : call.memory) {
+      if (name == filters) {
+        const auto begin = call_.memory[name].begin() + static_cast<std::ptrdiff_t>(bytes.size()) * region;
+        std::copy_n(begin, bytes.size(), bytes.begin());
+      } else {
+        bytes = call_.memory[name];
+      }
+      if (name == "dy") keep(bytes, region);
+    }
+    return call;
+  }
+
+  /// Leaves the elements of `region` in a tensor like y, and zero elsewhere; or copies them alone.
+  void keep(std::vector<std::byte>& bytes, int64_t region) const {
+    for_each_coordinate(y_, [&](std::span<const int64_t> at) {
+      if (region_of(at) != region) write(y_, bytes, at, 0);
+    });
+  }
+  void copy(std::span<const std::byte> from, int64_t region, std::vector<std::byte>& to) const {
+    for_each_coordinate(y_, [&](std::span<const int64_t> at) {
+      if (region_of(at) == region) write(y_, to, at, read(y_, from, at));
+    });
+  }
+
+ private:
+  static TensorSpec& filters_of(ConvForward& view) { return view.w; }
+  static TensorSpec& filters_of(ConvBackwardData& view) { return view.w; }
+  static TensorSpec& filters_of(ConvBackwardFilter& view) { return view.dw; }
+  static const TensorSpec& outputs_of(const ConvForward& view) { return view.y; }
+  static const TensorSpec& outputs_of(const ConvBackwardData& view) { return view.dy; }
+  static const TensorSpec& outputs_of(const ConvBackwardFilter& view) { return view.dy; }
+
+  int64_t region_of(std::span<const int64_t> at) const {
+    int64_t region = 0;
+    for (size_t i = 2; i < at.size(); ++i) {
+      int64_t along = 0;  // the last region that does not begin behind the output
+      while ((along + 1) * y_.extents[i] <= at[i] * view_.grid[i - 2]) ++along;
+      region = region * view_.grid[i - 2] + along;
+    }
+    return region;
+  }
+
+  Call& call_;
+  View view_;
+  TensorSpec y_;
+  int64_t count_ = 1;
+};
+
+std::vector<std::byte> local_conv_by_onednn(Call& call) {
+  const Regions<ConvForward> regions(call);
+  std::vector<std::byte> output = poisoned(call.request.at("y"));
+  for (int64_t region = 0; region < regions.count(); ++region) {
+    Call ordinary = regions.ordinary(region, "w");
+    regions.copy(conv_by_onednn(ordinary), region, output);
+  }
+  return output;
+}
+
+std::vector<std::byte> local_conv_backward_data_by_onednn(Call& call) {
+  const Regions<ConvBackwardData> regions(call);
+  const TensorSpec& dx = call.request.at("dx");
+  std::vector<double> sums(static_cast<size_t>(dx.elements()));
+  for (int64_t region = 0; region < regions.count(); ++region) {
+    Call ordinary = regions.ordinary(region, "w");
+    const std::vector<std::byte> part = conv_backward_data_by_onednn(ordinary);
+    size_t next = 0;
+    for_each_coordinate(dx, [&](std::span<const int64_t> at) { sums[next++] += read(dx, part, at); });
+  }
+  std::vector<std::byte> output = poisoned(dx);
+  size_t next = 0;
+  for_each_coordinate(dx, [&](std::span<const int64_t> at) { write(dx, output, at, sums[next++]); });
+  return output;
+}
+
+std::vector<std::byte> local_conv_backward_filter_by_onednn(Call& call) {
+  const Regions<ConvBackwardFilter> regions(call);
+  std::vector<std::byte> output;
+  for (int64_t region = 0; region < regions.count(); ++region) {
+    Call ordinary = regions.ordinary(region, "dw");
+    const std::vector<std::byte> part = conv_backward_filter_by_onednn(ordinary);
+    output.insert(output.end(), part.begin(), part.end());
+  }
+  return output;
+}
+
 std::vector<std::byte> pool_by_onednn(Call& call) {
   const PoolForward pool = PoolForward::of(call.request);
   OneDnn dnn;
@@ -242,6 +345,37 @@ INSTANTIATE_TEST_SUITE_P(
                     "conv_backward_filter x=f32:2x3x17 dy=f32:2x5x6 dw=f32:5x3x4 pad=2,1 stride=2 dilation=3",
                     "conv_backward_filter x=f32:2x3x7x8x9 dy=f32:2x4x3x8x4 dw=f32:4x3x3x2x3 pad=1,0,2,0,1,1 "
                     "stride=2,1,3"));
+
+class LocalConvReference : public testing::TestWithParam<const char*> {};
+
+TEST_P(LocalConvReference, AgreesWithOneDnnRegionByRegion) {
+  for (const Values values : {Values::integers, Values::uniform, Values::wide}) {
+    Call call(GetParam(), values);
+    const std::string& operation = call.request.operation;
+    expect_agreement(call, operation.ends_with("forward") ? local_conv_by_onednn(call)
+                           : operation.ends_with("data")  ? local_conv_backward_data_by_onednn(call)
+                                                          : local_conv_backward_filter_by_onednn(call));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    AwkwardShapes, LocalConvReference,
+    testing::Values(
+        "local_conv_forward x=f32:1x1x1x1 w=f32:1x1x1x1", "local_conv_forward x=f32:2x3x5x4 w=f32:100x3x3x3 pad=1",
+        "local_conv_forward x=f32:2x3x13x11 w=f32:60x3x3x3 pad=1 grid=4,3",
+        "local_conv_forward x=f32:1x4x9x10 w=f32:36x2x3x2 stride=2,3 pad=1,0,2,1 groups=2 grid=3,2",
+        "local_conv_forward x=f32:1x5x12x7 w=f32:21x5x3x3 dilation=2,3 pad=2,3 grid=7,1",
+        "local_conv_forward x=f32:2x3x17 w=f32:20x3x4 pad=2,1 stride=2 dilation=3 grid=4",
+        "local_conv_forward x=f32:1x2x4x5x3 w=f32:36x2x3x2x2 pad=1,0,0,1,0,1 grid=3,2,2",
+        "local_conv_backward_data dy=f32:2x5x5x4 w=f32:100x3x3x3 pad=1",
+        "local_conv_backward_data dy=f32:1x6x5x4 w=f32:36x2x3x2 stride=2,3 pad=1,0,2,1 output_pad=0,2 groups=2 "
+        "grid=3,2",
+        "local_conv_backward_data dy=f32:2x5x7 w=f32:15x3x4 pad=2,1 stride=2 dilation=3 grid=3",
+        "local_conv_backward_data dy=f32:1x3x3x4x3 w=f32:36x2x3x2x2 pad=1,0,0,1,0,1 grid=3,2,2",
+        "local_conv_backward_filter x=f32:2x3x5x4 dy=f32:2x5x5x4 dw=f32:100x3x3x3 pad=1",
+        "local_conv_backward_filter x=f32:3x6x8x8 dy=f32:3x4x4x4 dw=f32:36x3x3x3 groups=2 pad=1 stride=2 grid=3",
+        "local_conv_backward_filter x=f32:2x3x17 dy=f32:2x5x6 dw=f32:20x3x4 pad=2,1 stride=2 dilation=3 grid=4",
+        "local_conv_backward_filter x=f32:1x2x4x5x3 dy=f32:1x3x4x4x3 dw=f32:36x2x3x2x2 pad=1,0,0,1,0,1 grid=3,2,2"));
 
 class PoolForwardReference : public testing::TestWithParam<const char*> {};
 

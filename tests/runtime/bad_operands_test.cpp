@@ -12,6 +12,7 @@
 #include "bad_arguments.h"
 #include "kiln/activation.h"
 #include "kiln/conv.h"
+#include "kiln/local_conv.h"
 #include "kiln/pool.h"
 #include "kiln/reduce.h"
 #include "kiln/softmax.h"
@@ -106,6 +107,22 @@ void BadOperands::add_convolution(Calls& calls) const {
                                  [](Context& k, const Tensors& t) { conv_backward_bias(k, t[0].tensor, t[1].tensor); },
                                  1,
                                  true};
+  // Filters for each of 2 x 2 regions.
+  const LocalConvOptions quarters{.grid = {2, 2}};
+  const LocalConvBackwardOptions backward{.grid = {2, 2}};
+  calls["local_conv_forward"] = {
+      "",
+      {{"x", image}, {"w", slot(1, {16, 4, 3, 3})}, {"y", slot(3, {1, 4, 6, 6})}},
+      [=](Context& k, const Tensors& t) { local_conv_forward(k, t[0].tensor, t[1].tensor, t[2].tensor, quarters); }};
+  calls["local_conv_backward_data"] = {"",
+                                       {{"dy", gradient}, {"w", slot(1, {16, 4, 3, 3})}, {"dx", slot(3, {1, 4, 8, 8})}},
+                                       [=](Context& k, const Tensors& t) {
+                                         local_conv_backward_data(k, t[0].tensor, t[1].tensor, t[2].tensor, backward);
+                                       }};
+  calls["local_conv_backward_filter"] = {
+      "", {{"x", image}, {"dy", gradient}, {"dw", slot(3, {16, 4, 3, 3})}}, [=](Context& k, const Tensors& t) {
+        local_conv_backward_filter(k, t[0].tensor, t[1].tensor, t[2].tensor, backward);
+      }};
 }
 
 void BadOperands::add_pooling(Calls& calls) const {

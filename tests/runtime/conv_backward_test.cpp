@@ -7,10 +7,6 @@
 
 #include "device_fixture.h"
 #include "kiln/conv.h"
-#include "kiln/generator/operation.h"
-#include "kiln/reference/fill.h"
-#include "kiln/reference/tensor_memory.h"
-#include "kiln/reference/tolerance.h"
 
 namespace kiln {
 namespace {
@@ -21,27 +17,6 @@ using testing::HasSubstr;
 class ConvBackwardCalls : public DeviceTest {
  protected:
   ConvBackwardCalls() : context_(options()) {}
-
-  // Uploads operands of `line`'s request, calls, and compares the result with the reference.
-  void expect_right(const std::string& line, const std::function<void(std::map<std::string, void*>&)>& call,
-                    float alpha = 1, float beta = 0) {
-    const Request request = Request::parse(line);
-    std::map<std::string, std::vector<std::byte>> host;
-    std::map<std::string, void*> device;
-    for (const Operand& operand : request.operands) {
-      host[operand.name] = reference::filled(operand.spec, reference::Values::uniform, 7);
-      device[operand.name] = upload(host[operand.name]);
-    }
-    call(device);
-    reference::Bindings bindings;
-    for (const auto& [name, memory] : host) bindings.operands[name] = memory;
-    bindings.alpha = alpha;
-    bindings.beta = beta;
-    const Operand& result = result_of(request);
-    const auto bytes = static_cast<size_t>(reference::byte_span(result.spec));
-    const auto mismatch = reference::compare(request, bindings, download(device.at(result.name), bytes));
-    EXPECT_FALSE(mismatch) << mismatch->text();
-  }
 
   // All options but beta away from their defaults.
   static ConvBackwardOptions everything() {

@@ -83,6 +83,26 @@ void* DeviceTest::upload(std::span<const std::byte> bytes) {
   return reinterpret_cast<void*>(buffers_.back().address());
 }
 
+void DeviceTest::expect_right(const std::string& line, const std::function<void(std::map<std::string, void*>&)>& call,
+                              float alpha, float beta) {
+  const Request request = Request::parse(line);
+  std::map<std::string, std::vector<std::byte>> host;
+  std::map<std::string, void*> device;
+  for (const Operand& operand : request.operands) {
+    host[operand.name] = reference::filled(operand.spec, reference::Values::uniform, 7);
+    device[operand.name] = upload(host[operand.name]);
+  }
+  call(device);
+  reference::Bindings bindings;
+  for (const auto& [name, memory] : host) bindings.operands[name] = memory;
+  bindings.alpha = alpha;
+  bindings.beta = beta;
+  const Operand& result = result_of(request);
+  const auto bytes = static_cast<size_t>(reference::byte_span(result.spec));
+  const auto mismatch = reference::compare(request, bindings, download(device.at(result.name), bytes));
+  EXPECT_FALSE(mismatch) << mismatch->text();
+}
+
 std::string DeviceTest::refusal_of(const std::function<void()>& call, ErrorCode code) {
   try {
     call();

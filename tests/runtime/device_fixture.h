@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -51,6 +52,10 @@ class DeviceTest : public testing::Test {
 
   /// Runs `plan` of a request on seeded operands and compares every output with the reference.
   void expect_matches_reference(const Request& request, const Plan& plan);
+
+  /// Uploads seeded operands of `line`'s request by their names, calls, and compares the result with the reference.
+  void expect_right(const std::string& line, const std::function<void(std::map<std::string, void*>&)>& call,
+                    float alpha = 1, float beta = 0);
 
   /// The text of the error that `call` throws, which must be a `code`; "accepted" if it throws nothing.
   static std::string refusal_of(const std::function<void()>& call, ErrorCode code = ErrorCode::invalid_argument);

@@ -1,5 +1,5 @@
-// conv_backward_data: the gradient of a convolution by its input, which is transposed convolution; the typed view of
-// its requests.
+// conv_backward_data: the gradient of a convolution by its input, which is transposed convolution, and
+// local_conv_backward_data; the typed view of their requests.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@ namespace kiln {
 /// dy: N,K,P,Q   w: K,C/groups,R,S   dx: N,C,H,W, in one to three dimensions. The convolution of dx must have the
 /// extents of dy, which leaves dx up to stride_h possible heights: H = (P-1)*stride_h + dilation_h*(R-1) + 1 - pad_top
 /// - pad_bottom + output_pad_h, with 0 <= output_pad_h < stride_h.
+/// A grid makes it local_conv_backward_data: conv_pass.h.
 struct ConvBackwardData : ConvPass {
   TensorSpec dy, w, dx;
   /// For request(), where dx has no extents: rows and columns that no window needs, one value an axis, or none.
@@ -33,9 +34,10 @@ struct ConvBackwardData : ConvPass {
 
   int64_t n() const { return dx.extents[0]; }
   int64_t c() const { return dx.extents[1]; }
-  int64_t k() const { return w.extents[0]; }
+  int64_t k() const { return dy.extents[1]; }
   int64_t c_per_group() const { return w.extents[1]; }
   int64_t k_per_group() const { return k() / groups; }
+  RegionGrid regions() const { return {*this, dy}; }
 };
 
 }  // namespace kiln

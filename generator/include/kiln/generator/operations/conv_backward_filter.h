@@ -1,4 +1,5 @@
-// conv_backward_filter: the gradient of a convolution by its filter, the typed view of its requests.
+// conv_backward_filter: the gradient of a convolution by its filter, and local_conv_backward_filter; the typed view of
+// their requests.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,8 @@ namespace kiln {
 /// pad_left + s*dilation_w], with g the group of k and x zero outside its extents.
 ///
 /// x: N,C,H,W   dy: N,K,P,Q   dw: K,C/groups,R,S, in one to three dimensions.
+/// A grid makes it local_conv_backward_filter, whose sums are over the outputs of the region of the filter:
+/// conv_pass.h.
 struct ConvBackwardFilter : ConvPass {
   TensorSpec x, dy, dw;
 
@@ -27,9 +30,10 @@ struct ConvBackwardFilter : ConvPass {
 
   int64_t n() const { return x.extents[0]; }
   int64_t c() const { return x.extents[1]; }
-  int64_t k() const { return dw.extents[0]; }
+  int64_t k() const { return dy.extents[1]; }
   int64_t c_per_group() const { return dw.extents[1]; }
   int64_t k_per_group() const { return k() / groups; }
+  RegionGrid regions() const { return {*this, dy}; }
 };
 
 }  // namespace kiln

@@ -1,0 +1,92 @@
+// Local convolution, with filters of its own for each output position or for each region of a grid over them, and its
+// gradients.
+#pragma once
+
+#include <cstdint>
+
+#include "kiln/context.h"
+#include "kiln/epilogue.h"
+#include "kiln/tensor.h"
+#include "kiln/window.h"
+
+namespace kiln {
+
+/// Regions along each axis of the outputs; 0: as many as there are outputs. d for operands of three spatial dimensions,
+/// w alone for those of one.
+struct Grid {
+  int64_t h = 0, w = 0, d = 0;
+};
+
+struct LocalConvOptions {
+  Grid grid{};  ///< Default: filters for each output position, a locally connected layer.
+  Padding pad{};
+  Pair stride{1, 1};
+  Pair dilation{1, 1};
+  DepthWindow depth{};  ///< For operands of three spatial dimensions.
+  int64_t groups = 1;
+  bool mirrored = false;  ///< True convolution: the filters are mirrored. False: cross-correlation.
+  float alpha = 1;
+  float beta = 0;
+  Epilogue epilogue{};
+  Arithmetic arithmetic{};     ///< Liberties beyond f32 sums.
+  bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket, instead of one per batch.
+};
+
+/// Enqueues y = epilogue(alpha * conv(x, filters of each output) + beta * y) on `stream` and returns without waiting:
+/// y[n,k,p,q] = sum over c, r, s of x[n,c,p * stride.h - pad.top + r * dilation.h, ...] * w[region(p,q) * K + k,c,r,s].
+///
+/// x: N,C,H,W   w: (regions*K),C/groups,R,S   y: N,K,P,Q, the extents of conv_forward(). 1-D and 3-D as there.
+///
+/// Regions: along an axis of P outputs, output p belongs to region floor(p * grid.h / P), so that every region has
+/// floor(P / grid.h) or ceil(P / grid.h) outputs, side by side; 1 <= grid.h <= P. region(p,q) = floor(p * grid.h / P) *
+/// grid.w + floor(q * grid.w / Q). The filters of a region stand behind those of the region before it along dimension 0
+/// of w. A grid of P x Q is a locally connected layer, one of 1 x 1 is conv_forward(), which has faster kernels for it.
+/// (Regions have no dimension of w for themselves because a tensor has at most five; a w whose regions lie apart in
+/// another way than by K times the distance of its filters has to be transformed first.)
+///
+/// Any strides; dtypes may differ between operands; sums are in f32; bitwise reproducible. With beta = 0, y is not
+/// read. y must share no element with x, w or the bias. A bias has K elements, one for each channel of y: one for each
+/// output position is a residual (kiln::add) whose batch stride is that of a single image repeated, or user code.
+///
+/// An empty batch is a no-op. First call, workspace, threads and errors as for conv_forward().
+void local_conv_forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& y,
+                        const LocalConvOptions& options = {}, Stream stream = nullptr);
+
+/// Of the gradients of a local convolution: the parameters of the convolution itself, and of the call.
+struct LocalConvBackwardOptions {
+  Grid grid{};
+  Padding pad{};
+  Pair stride{1, 1};
+  Pair dilation{1, 1};
+  DepthWindow depth{};  ///< For operands of three spatial dimensions.
+  int64_t groups = 1;
+  bool mirrored = false;
+  float alpha = 1;
+  float beta = 0;
+  Arithmetic arithmetic{};
+  bool dynamic_batch = false;
+};
+
+/// Enqueues dx = alpha * (gradient of the local convolution by x, given dy) + beta * dx on `stream` and returns without
+/// waiting: dx[n,c,h,w] = sum over k, r, s of dy[n,k,p,q] * w[region(p,q) * K + k,c,r,s] with p * stride.h - pad.top +
+/// r * dilation.h = h, and q likewise.
+///
+/// dy: N,K,P,Q   w: (regions*K),C/groups,R,S   dx: N,C,H,W, and P, Q are those of local_conv_forward() on dx. Any
+/// strides; dtypes may differ; sums are in f32. dx must share no element with dy or w. Bitwise reproducible. The fast
+/// kernel needs workspace: an f32 for each element of a filter, image, and output position. Otherwise as
+/// local_conv_forward().
+void local_conv_backward_data(Context& context, const Tensor& dy, const Tensor& w, const Tensor& dx,
+                              const LocalConvBackwardOptions& options = {}, Stream stream = nullptr);
+
+/// Enqueues dw = alpha * (gradient of the local convolution by its filters, given dy) + beta * dw on `stream` and
+/// returns without waiting: dw[region * K + k,c,r,s] = sum over n and the (p,q) of the region of dy[n,k,p,q] *
+/// x[n,c,p * stride.h - pad.top + r * dilation.h, ...].
+///
+/// x: N,C,H,W   dy: N,K,P,Q   dw: (regions*K),C/groups,R,S. Any strides; dtypes may differ; sums are in f32. dw must
+/// share no element with x or dy. Bitwise reproducible. An empty batch gives beta * dw, not nothing. With beta = 1
+/// gradients accumulate over calls. With a dynamic batch only the simple kernel applies. Otherwise as
+/// local_conv_forward(). The gradient of a bias of K elements is conv_backward_bias().
+void local_conv_backward_filter(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw,
+                                const LocalConvBackwardOptions& options = {}, Stream stream = nullptr);
+
+}  // namespace kiln
