@@ -1,14 +1,18 @@
-# kiln_room(<name> SOURCES <file>... [PUBLIC <target>...] [PRIVATE <target>...])
+# kiln_room(<name> SOURCES <file>... [PUBLIC <target>...] [PRIVATE <target>...] [SMALL])
 #
 # One room of the design: a static library kiln_<name>, alias kiln::<name>, whose headers live in
 # <room>/include. PUBLIC targets appear in its headers, PRIVATE ones only in its sources. A room sees the headers
-# of the rooms it links to and of no other, so a reversed dependency fails to compile.
+# of the rooms it links to and of no other, so a reversed dependency fails to compile. SMALL: no call of a layer passes
+# through this code once its plan is made, so a release has it small rather than fast.
 function(kiln_room name)
-  cmake_parse_arguments(ROOM "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ROOM "SMALL" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   add_library(kiln_${name} STATIC ${ROOM_SOURCES})
   add_library(kiln::${name} ALIAS kiln_${name})
   target_include_directories(kiln_${name} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/include PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(kiln_${name} PUBLIC ${ROOM_PUBLIC} PRIVATE ${ROOM_PRIVATE})
+  if(ROOM_SMALL)
+    target_compile_options(kiln_${name} PRIVATE $<$<CONFIG:Release>:-Os>)
+  endif()
 endfunction()
 
 # kiln_test_timeout(<test> <seconds>): the time limit that CTest holds the test to, as it is for a release.
