@@ -74,14 +74,23 @@ std::string_view locality(const ConvPass& pass) {
   return pass.grid.empty() ? "" : "local ";
 }
 
+// ", bias+relu"; nothing without stages.
+std::string stages_of(const Request& request) {
+  std::vector<std::string_view> stages;
+  for (EpilogueStage stage : request.epilogue) stages.push_back(to_string(stage));
+  return stages.empty() ? std::string() : fmt::format(", {}", fmt::join(stages, "+"));
+}
+
 std::string of_conv(const Request& request) {
   const ConvForward conv = ConvForward::of(request);
-  std::string text = fmt::format("{}conv {}{} -> {}", locality(conv), extents(conv.x), common(request), conv.k()) +
-                     window_words(conv, conv.w);
-  std::vector<std::string_view> stages;
-  for (EpilogueStage stage : conv.epilogue) stages.push_back(to_string(stage));
-  if (!stages.empty()) text += fmt::format(", {}", fmt::join(stages, "+"));
-  return text;
+  return fmt::format("{}conv {}{} -> {}", locality(conv), extents(conv.x), common(request), conv.k()) +
+         window_words(conv, conv.w) + stages_of(request);
+}
+
+// "gemm 8x64x32 by 8x32x48, bias".
+std::string of_gemm(const Request& request) {
+  return fmt::format("gemm {} by {}{}", extents(request.at("a")), extents(request.at("b")), common(request)) +
+         stages_of(request);
 }
 
 std::string of_conv_backward_data(const Request& request) {
@@ -158,6 +167,8 @@ std::string summary(const Request& request) {
     text = of_softmax(request);
   else if (request.operation == "reduce")
     text = of_reduce(request);
+  else if (request.operation == "gemm")
+    text = of_gemm(request);
   else
     text = of_pointwise(request);
   if (request.user_epilogue) text += fmt::format(", user:{:.8}", request.user_epilogue.digest());

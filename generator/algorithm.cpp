@@ -34,10 +34,10 @@ void collect_descriptor(const SourceLibrary& library, const std::string& stem, s
 
 // Kernels read a user's tensor at the offsets of y; only the trusted one goes by its strides.
 std::optional<std::string> stray_user_tensor(const Request& request) {
+  const auto& [result, spec] = result_of(request);
   for (const Operand& operand : request.operands) {
     if (!is_user_operand(operand.name) || is_per_channel(request, operand.spec)) continue;
-    if (operand.spec.strides != request.at("y").strides)
-      return fmt::format("{} has other strides than y", operand.name);
+    if (operand.spec.strides != spec.strides) return fmt::format("{} has other strides than {}", operand.name, result);
   }
   return std::nullopt;
 }

@@ -26,12 +26,13 @@ void require_distinct_names(const std::vector<Algorithm>& algorithms) {
 void append_elementwise(Program& program, const SourceLibrary& library, const Request& request, const Target& target,
                         const std::string& entry, const TensorSpec& spec, std::vector<Argument> arguments) {
   constexpr unsigned threads = 128;
+  const size_t channel = channel_dimension_of(request);
   int64_t inner = 1;
-  for (size_t i = 2; i < spec.extents.size(); ++i) inner *= spec.extents[i];
+  for (size_t i = channel + 1; i < spec.extents.size(); ++i) inner *= spec.extents[i];
   Prelude prelude;
   prelude.constant("THREADS", threads).constant("ELEMENTS", spec.elements());
   prelude.constant("INNER", std::max<int64_t>(inner, 1));
-  prelude.constant("CHANNELS", spec.extents.size() > 1 ? std::max<int64_t>(spec.extents[1], 1) : 1);
+  prelude.constant("CHANNELS", spec.extents.size() > channel ? std::max<int64_t>(spec.extents[channel], 1) : 1);
   const Emitter emit(library, request, fmt::format("check/{}.cu", entry),
                      fmt::format("{}\n{} {}", request.key(), entry, target.arch.name()));
   Launch launch;
@@ -81,17 +82,20 @@ Program Catalogue::trusted_program(const Request& request, const Target& target)
   Program middle = algorithm.program(library_, plain, target, *config);
   if (!request.user_epilogue) return middle;
   Program result;
-  append_elementwise(result, library_, request, target, "user_prologue", request.at("x"),
-                     {OperandArgument{"input"}, OperandArgument{"x"}, OperandArgument{"wobble"}, UserArgument{}});
+  if (const TensorSpec* x = request.find("x")) {
+    append_elementwise(result, library_, request, target, "user_prologue", *x,
+                       {OperandArgument{"input"}, OperandArgument{"x"}, OperandArgument{"wobble"}, UserArgument{}});
+  }
   for (Step& step : middle.steps) {
     if (auto* launch = std::get_if<Launch>(&step)) launch->source += result.sources.size();
   }
   result.sources.insert(result.sources.end(), middle.sources.begin(), middle.sources.end());
   result.steps.insert(result.steps.end(), middle.steps.begin(), middle.steps.end());
   result.workspace_bytes = middle.workspace_bytes;
-  append_elementwise(
-      result, library_, request, target, "user_bounds", request.at("y"),
-      {OperandArgument{"y"}, OperandArgument{"room"}, OperandArgument{"low"}, OperandArgument{"high"}, UserArgument{}});
+  const auto& [name, spec] = result_of(request);
+  append_elementwise(result, library_, request, target, "user_bounds", spec,
+                     {OperandArgument{name}, OperandArgument{"room"}, OperandArgument{"low"}, OperandArgument{"high"},
+                      UserArgument{}});
   return result;
 }
 

@@ -126,12 +126,12 @@ bool is_identifier(std::string_view name) {
 
 bool is_reserved(std::string_view name) {
   static const std::set<std::string_view> words = {
-      "acc",      "auto",    "bool",     "break",   "c",        "case",   "char",  "class",   "const",  "constexpr",
-      "continue", "default", "delete",   "do",      "double",   "else",   "enum",  "extern",  "false",  "float",
-      "for",      "goto",    "if",       "inline",  "int",      "k",      "long",  "new",     "not",    "nullptr",
-      "operator", "or",      "and",      "private", "public",   "return", "short", "signed",  "sizeof", "static",
-      "struct",   "switch",  "template", "this",    "throw",    "true",   "try",   "typedef", "union",  "unsigned",
-      "using",    "values",  "virtual",  "void",    "volatile", "while",  "x"};
+      "acc",      "auto",     "bool",   "break",    "c",       "case",     "char",   "class",  "const",   "constexpr",
+      "continue", "default",  "delete", "do",       "double",  "else",     "enum",   "extern", "false",   "float",
+      "for",      "goto",     "if",     "inline",   "int",     "k",        "long",   "n",      "new",     "not",
+      "nullptr",  "operator", "or",     "and",      "private", "public",   "return", "short",  "signed",  "sizeof",
+      "static",   "struct",   "switch", "template", "this",    "throw",    "true",   "try",    "typedef", "union",
+      "unsigned", "using",    "values", "virtual",  "void",    "volatile", "while",  "x"};
   return words.contains(name);
 }
 

@@ -42,16 +42,18 @@ int64_t dtype_code(DType dtype) {
 void add_tensors(Prelude& prelude, const Request& request) {
   std::vector<int64_t> dtypes, per_channel, alignments, strides;
   const TensorSpec& y = result_of(request).spec;
+  const size_t channel = channel_dimension_of(request);
   for (const TensorSpec* tensor : user_tensors(request)) {
     dtypes.push_back(dtype_code(tensor->dtype));
     per_channel.push_back(is_per_channel(request, *tensor) ? 1 : 0);
     alignments.push_back(tensor->alignment);
     // In the dimensions of y: a tensor of channels stays where it is along all others.
     for (size_t i = 0; i < y.extents.size(); ++i) {
-      strides.push_back(!is_per_channel(request, *tensor) ? tensor->strides[i] : i == 1 ? tensor->strides[0] : 0);
+      strides.push_back(!is_per_channel(request, *tensor) ? tensor->strides[i] : i == channel ? tensor->strides[0] : 0);
     }
   }
   prelude.constant("USER_TENSORS", static_cast<int64_t>(dtypes.size())).constant("USER_RANK", y.rank());
+  prelude.constant("USER_CHANNEL_DIMENSION", static_cast<int64_t>(channel));
   for (auto* values : {&dtypes, &per_channel, &alignments, &strides}) {
     if (values->empty()) values->push_back(0);  // an array has an element
   }

@@ -194,7 +194,7 @@ void Oracle::Evaluator::apply(EpilogueStage stage, Expected& result, std::span<c
   constexpr double infinity = std::numeric_limits<double>::infinity();
   switch (stage) {
     case EpilogueStage::bias:
-      return add_term(result, (*bias_)[coordinate.subspan(1, 1)]);
+      return add_term(result, (*bias_)[coordinate.subspan(channel_dimension_of(request_), 1)]);
     case EpilogueStage::add:
       return add_term(result, (*residual_)[coordinate]);
     case EpilogueStage::relu:

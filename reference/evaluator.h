@@ -111,5 +111,7 @@ std::unique_ptr<const Oracle::Evaluator> tensor_op_evaluator(Request request, co
                                                              std::string_view output);
 std::unique_ptr<const Oracle::Evaluator> reduce_evaluator(Request request, const Bindings& bindings,
                                                           std::string_view output);
+std::unique_ptr<const Oracle::Evaluator> gemm_evaluator(Request request, const Bindings& bindings,
+                                                        std::string_view output);
 
 }  // namespace kiln::reference

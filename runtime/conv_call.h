@@ -16,9 +16,7 @@ void add_convolution(CallKey& key, const Options& options) {
   if constexpr (requires { options.grid; }) {
     for (int64_t regions : {options.grid.d, options.grid.h, options.grid.w}) key.add(regions);
   }
-  key.add(flags_of(options, int64_t{options.mirrored} | int64_t{options.arithmetic.tf32} << 1 |
-                                int64_t{options.arithmetic.fast} << 2 |
-                                int64_t{options.arithmetic.deterministic} << 3));
+  key.add(flags_of(options, int64_t{options.mirrored} | word_of(options.arithmetic)));
 }
 
 /// What `options` say of a request. `like`: an operand that has the spatial axes.

@@ -124,10 +124,31 @@ Request with_user_code(Request request, const Epilogue& epilogue) {
   return with_user_epilogue(std::move(request), UserCode(code), std::move(tensors));
 }
 
-void CallOperands::add_user_code(std::string_view operation, const Tensor& y, const Epilogue& epilogue) {
+void require_tensor(std::string_view operation, EpilogueStage stage, const std::optional<Tensor>& tensor) {
+  if (tensor) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{}: the epilogue stage {} has no tensor", operation, to_string(stage)),
+              "write kiln::bias(values) or kiln::add(residual)");
+}
+
+void CallOperands::add_epilogue(std::string_view operation, const Tensor& y, const Epilogue& epilogue,
+                                std::string_view output) {
+  if (epilogue.bias()) {
+    refuse_overlap(operation, y, "bias", *epilogue.bias(), output);
+    add(*epilogue.bias());
+  }
+  if (epilogue.residual()) {
+    refuse_partial_overlap(operation, y, "residual", *epilogue.residual(), output);
+    add(*epilogue.residual());
+  }
+  add_user_code(operation, y, epilogue, output);
+}
+
+void CallOperands::add_user_code(std::string_view operation, const Tensor& y, const Epilogue& epilogue,
+                                 std::string_view output) {
   if (!epilogue.code()) return;
   for (size_t i = 0; i < epilogue.code()->tensors().size(); ++i) {
-    refuse_overlap(operation, y, epilogue.code()->tensors()[i], epilogue.tensor(i));
+    refuse_overlap(operation, y, epilogue.code()->tensors()[i], epilogue.tensor(i), output);
     add(epilogue.tensor(i));
   }
 }

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -37,6 +38,7 @@ enum class CallKind : int64_t {
   local_conv_forward,
   local_conv_backward_data,
   local_conv_backward_filter,
+  gemm,
 };
 
 /// The class of a scale's value.
@@ -69,6 +71,11 @@ int64_t flags_of(const Options& options, int64_t mode = 0) {
          int64_t{options.dynamic_batch} << 16;
 }
 
+/// The liberties of a call's arithmetic as bits of a mode for flags_of().
+inline int64_t word_of(const Arithmetic& arithmetic) {
+  return int64_t{arithmetic.tf32} << 1 | int64_t{arithmetic.fast} << 2 | int64_t{arithmetic.deterministic} << 3;
+}
+
 /// What `options` of an operation say about one call. `x`: the operand that has the batch.
 template <class Options>
 RunValues values_of(const Options& options, const Tensor& x) {
@@ -78,6 +85,31 @@ RunValues values_of(const Options& options, const Tensor& x) {
   if constexpr (requires { options.epilogue; }) values.user = options.epilogue.scalars();
   if (options.dynamic_batch) values.n = x.extent(0);
   return values;
+}
+
+/// The same, with the bounds of an epilogue of stages.
+template <class Options>
+RunValues staged_values_of(const Options& options, const Tensor& x) {
+  RunValues values = values_of(options, x);
+  values.clip_lo = options.epilogue.clip_lo();
+  values.clip_hi = options.epilogue.clip_hi();
+  return values;
+}
+
+/// Throws Error(invalid_argument) if stage `stage` has no tensor: one made by itself, Epilogue(EpilogueStage::bias).
+void require_tensor(std::string_view operation, EpilogueStage stage, const std::optional<Tensor>& tensor);
+
+/// The stages of `epilogue` as `view`, the typed view of a request, has them. Throws as require_tensor().
+template <class View>
+void set_stages(std::string_view operation, const Epilogue& epilogue, View& view) {
+  if (epilogue.bias()) view.bias = epilogue.bias()->spec();
+  if (epilogue.residual()) view.residual = epilogue.residual()->spec();
+  for (int i = 0; i < epilogue.count(); ++i) {
+    const EpilogueStage stage = epilogue.stage(i);
+    if (stage == EpilogueStage::bias) require_tensor(operation, stage, epilogue.bias());
+    if (stage == EpilogueStage::add) require_tensor(operation, stage, epilogue.residual());
+    view.epilogue.push_back(stage);
+  }
 }
 
 /// Throws Error(invalid_argument) if the epilogue has stages: only user code suits `operation`.
@@ -96,8 +128,13 @@ class CallOperands {
     for (const Address& address : own) add(address);
   }
   void add(const Address& address) { addresses_[count_++] = address; }
-  /// Adds the tensors of the epilogue's user code, if it has any. Throws Error(invalid_argument) if one overlaps y.
-  void add_user_code(std::string_view operation, const Tensor& y, const Epilogue& epilogue);
+  /// Adds the tensors of the epilogue's user code, if it has any. Throws Error(invalid_argument) if one overlaps y,
+  /// which the operation calls `output`.
+  void add_user_code(std::string_view operation, const Tensor& y, const Epilogue& epilogue,
+                     std::string_view output = "y");
+  /// Adds the tensors of an epilogue of stages or of user code. The residual may be y itself.
+  void add_epilogue(std::string_view operation, const Tensor& y, const Epilogue& epilogue,
+                    std::string_view output = "y");
 
   std::span<const Address> addresses() const { return {addresses_.data(), count_}; }
 

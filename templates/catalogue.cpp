@@ -69,7 +69,11 @@
   algorithm(tensor_op_vector) \
   algorithm(tensor_op_transposed) \
   algorithm(reduce_simple) \
-  algorithm(reduce_blocks)
+  algorithm(reduce_blocks) \
+  algorithm(gemm_simple) \
+  algorithm(gemm_tiled) \
+  algorithm(gemm_splitk) \
+  algorithm(gemm_thin)
 // clang-format on
 
 namespace kiln {

@@ -287,7 +287,7 @@ std::vector<Finding> Checker::Bench::findings(Case& at, int64_t n, bool is_trust
   std::vector<Finding> findings;
   if (at.user) {
     const auto result = std::find_if(sides_.begin(), sides_.end(), [](const Side& side) { return side.is_written; });
-    findings.push_back(at.user->compare(result_of_side(*result), n));
+    findings.push_back(at.user->compare(result_of_side(*result), result->first_extent(n)));
   }
   for (Output& output : at.outputs) {
     const Side& side = sides_[output.side];

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <span>
 
 #include "kiln/device/memory.h"
@@ -21,13 +22,13 @@ namespace {
 
 using Memory = std::vector<std::byte>;
 
-// The elements of `memory` as f32 in logical order of `like`: one each, or that of the channel.
-Memory as_f32(const TensorSpec& like, const TensorSpec& spec, const Memory& memory, bool per_channel) {
+// The elements of `memory` as f32 in logical order of `like`: one each, or that of the channel, dimension `channel`.
+Memory as_f32(const TensorSpec& like, const TensorSpec& spec, const Memory& memory, std::optional<size_t> channel) {
   Memory result(static_cast<size_t>(like.elements()) * sizeof(float));
   size_t at = 0;
   reference::for_each_coordinate(like, [&](std::span<const int64_t> coordinate) {
     const auto value =
-        static_cast<float>(reference::read(spec, memory, per_channel ? coordinate.subspan(1, 1) : coordinate));
+        static_cast<float>(reference::read(spec, memory, channel ? coordinate.subspan(*channel, 1) : coordinate));
     std::memcpy(result.data() + at, &value, sizeof value);
     at += sizeof value;
   });
@@ -57,26 +58,34 @@ Memory magnitudes(const TensorSpec& spec, Memory memory) {
 std::vector<std::string> trusted_operand_names(const Request& request) {
   std::vector<std::string> names;
   for (const Operand& operand : request.operands) names.push_back(operand.name);
-  if (request.user_epilogue) names.insert(names.end(), {"input", "wobble", "room", "low", "high"});
+  if (!request.user_epilogue) return names;
+  names.insert(names.end(), {"room", "low", "high"});
+  if (request.find("x") != nullptr) names.insert(names.end(), {"input", "wobble"});
   return names;
 }
 
 UserOracle::UserOracle(const Request& request, const std::vector<Memory>& contents, const execution::Scalars& scalars,
                        const CheckOptions& options)
-    : output_(request.at("y")), plain_(without_user_code(request)), scalars_(scalars), options_(options) {
+    : result_(result_of(request).name),
+      output_(request.at(result_)),
+      plain_(without_user_code(request)),
+      scalars_(scalars),
+      options_(options) {
   for (size_t i = 0; i < request.operands.size(); ++i) {
     const auto& [name, spec] = request.operands[i];
-    const TensorSpec& like = request.at(name == "x" ? "x" : "y");
     const bool is_user = is_user_operand(name);
-    memories_.push_back(name == "x" || name == "y" || is_user
-                            ? as_f32(like, spec, contents[i], is_user && is_per_channel(request, spec))
+    std::optional<size_t> channel;
+    if (is_user && is_per_channel(request, spec)) channel = channel_dimension_of(request);
+    memories_.push_back(name == "x" || name == result_ || is_user
+                            ? as_f32(name == "x" ? spec : output_, spec, contents[i], channel)
                             : contents[i]);
   }
   names_ = trusted_operand_names(request);
   memories_.resize(names_.size());
+  for (const char* name : {"room", "low", "high"}) memory(name) = Memory(memory(result_).size());
+  if (request.find("x") == nullptr) return;
   memory("input") = memory("x");
   memory("wobble") = Memory(memory("x").size());
-  for (const char* name : {"room", "low", "high"}) memory(name) = Memory(memory("y").size());
 }
 
 std::vector<std::byte>& UserOracle::memory(std::string_view name) {
@@ -124,28 +133,32 @@ std::vector<float> UserOracle::slack(const Memory& wobble) const {
   }
   for (const auto& [name, content] : contents) bindings.operands[name] = content;
   const bool full = is_checked_in_full(plain_, options_);
-  return Judge(request, "y", bindings, full, options_.samples, options_.seed).magnitudes();
+  return Judge(request, result_, bindings, full, options_.samples, options_.seed).magnitudes();
 }
 
 Finding UserOracle::evaluate(const std::shared_ptr<const device::ContextHandle>& context,
                              const execution::Executable& trusted) {
-  const std::vector<Memory> first = run(context, trusted, {"x", "wobble", "y"});
+  const bool has_x = plain_.find("x") != nullptr;
+  const std::vector<Memory> first =
+      run(context, trusted, has_x ? std::vector<std::string>{result_, "x", "wobble"} : std::vector{result_});
   reference::Bindings bindings;
   bindings.alpha = scalars_.alpha;
   bindings.beta = scalars_.beta;
   bindings.scalars = scalars_.operation;
   for (size_t i = 0; i < names_.size(); ++i) {
-    if (plain_.find(names_[i]) != nullptr) bindings.operands[names_[i]] = names_[i] == "x" ? first[0] : memories_[i];
+    if (plain_.find(names_[i]) != nullptr) bindings.operands[names_[i]] = names_[i] == "x" ? first[1] : memories_[i];
   }
-  const Judge judge(plain_, "y", bindings, is_checked_in_full(plain_, options_), options_.samples, options_.seed);
+  const Judge judge(plain_, result_, bindings, is_checked_in_full(plain_, options_), options_.samples, options_.seed);
   std::vector<float> rooms = judge.rooms();
-  const std::vector<float> more = slack(first[1]);
-  for (size_t i = 0; i < rooms.size(); ++i) rooms[i] += more[i];
+  if (has_x) {
+    const std::vector<float> more = slack(first[2]);
+    for (size_t i = 0; i < rooms.size(); ++i) rooms[i] += more[i];
+  }
   memory("room") = bytes_of(rooms);
   const std::vector<Memory> second = run(context, trusted, {"low", "high"});
   low_ = floats_of(second[0]);
   high_ = floats_of(second[1]);
-  return judge.with_reference(first[2], plain_.batch());
+  return judge.with_reference(first[0], output_.extents.front());
 }
 
 Finding UserOracle::compare(std::span<const std::byte> output, int64_t n) const {

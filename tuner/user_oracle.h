@@ -30,7 +30,7 @@ class UserOracle {
 
   bool evaluated() const { return !low_.empty() || output_.elements() == 0; }
 
-  /// Compares the outputs of the first `n` of the batch with the bounds; evaluate() has been called.
+  /// Compares the outputs with the bounds, the first `n` along dimension 0; evaluate() has been called.
   Finding compare(std::span<const std::byte> output, int64_t n) const;
 
  private:
@@ -41,6 +41,7 @@ class UserOracle {
                           const execution::Executable& trusted, const std::vector<std::string>& results);
   std::vector<float> slack(const Memory& wobble) const;
 
+  std::string result_;  // the name of the output
   TensorSpec output_;
   Request plain_;
   execution::Scalars scalars_;

@@ -1,15 +1,12 @@
 #include "kiln/generator/operations/conv_forward.h"
 
-#include <fmt/format.h>
-
 #include "operations/convolution.h"
 #include "operations/operations.h"
 #include "operations/spatial.h"
+#include "operations/stages.h"
 
 namespace kiln {
 namespace {
-
-using Ints = std::vector<int64_t>;
 
 class ConvForwardOperation final : public Operation {
  public:
@@ -45,17 +42,13 @@ class ConvForwardOperation final : public Operation {
 
   std::optional<TensorSpec> implied_operand(const Request& request, std::string_view operand) const override {
     if (operand == "y") return implied_y(request);
-    const TensorSpec* y = request.find("y");
-    if (operand == "bias" && request.has(EpilogueStage::bias)) return TensorSpec::packed(y->dtype, {k(request)}, "n");
-    if (operand == "residual" && request.has(EpilogueStage::add)) return *y;
-    return std::nullopt;
+    return implied_stage_operand(request, operand);
   }
 
   void validate(const Request& request) const override {
     check_filter(request);
     check_convolution_output(request, names);
-    check_epilogue_operand(request, "bias", EpilogueStage::bias, {k(request)});
-    check_epilogue_operand(request, "residual", EpilogueStage::add, request.at("y").extents);
+    check_stage_operands(request);
   }
 
   Work work(const Request& request) const override {
@@ -75,8 +68,6 @@ class ConvForwardOperation final : public Operation {
 
   Filters filters_;
 
-  static int64_t k(const Request& request) { return filters_of(request, names); }
-
   static void check_filter(const Request& request) {
     check_convolution_filter(request, names, "x", spatial_axes(request), request.at("x").extents[1]);
   }
@@ -86,23 +77,7 @@ class ConvForwardOperation final : public Operation {
     check_filter(request);
     return laid_out_like(request.at("x"), convolution_extents(request, names));
   }
-
-  static void check_epilogue_operand(const Request& request, std::string_view operand, EpilogueStage stage,
-                                     const Ints& expected) {
-    const TensorSpec* spec = request.find(operand);
-    if (spec == nullptr) return;
-    if (!request.has(stage)) {
-      refuse(request, fmt::format("there is an operand {} but no epilogue stage {}", operand, to_string(stage)),
-             fmt::format("add epilogue={} or leave out {}", to_string(stage), operand));
-    }
-    require_extents(request, operand, *spec, expected, "from the extents of y");
-  }
 };
-
-std::optional<TensorSpec> optional_operand(const Request& request, std::string_view name) {
-  const TensorSpec* spec = request.find(name);
-  return spec == nullptr ? std::nullopt : std::optional(*spec);
-}
 
 }  // namespace
 

@@ -76,7 +76,8 @@ void check_epilogue(const Request& request, const Operation& operation) {
     refuse(request, "it takes no user code", "operations from x to y do");
   }
   const Expression* code = request.user_epilogue.expression();
-  if (code != nullptr && !code->prologue().empty() && operation.channel_name().empty()) {
+  if (code != nullptr && !code->prologue().empty() &&
+      (operation.channel_name().empty() || !names(operation.operands(), "x"))) {
     refuse(request, "it takes no prologue", "convolution and pooling do");
   }
   if (request.arithmetic != Arithmetic{} && !operation.has_arithmetic()) {
@@ -109,13 +110,15 @@ void check_user_names(const Request& request) {
 }
 
 void check_user_operand(const Request& request, const Operand& operand) {
-  const std::vector<int64_t>& y = request.at("y").extents;
-  const std::vector<int64_t> expected = is_per_channel(request, operand.spec) ? std::vector{y[1]} : y;
+  const auto& [name, spec] = result_of(request);
+  const std::vector<int64_t>& y = spec.extents;
+  const bool has_channels = !kiln::operation(request.operation).channel_name().empty();
+  const int64_t channels = has_channels ? y[channel_dimension_of(request)] : 0;
+  const std::vector<int64_t> expected = is_per_channel(request, operand.spec) ? std::vector{channels} : y;
   if (operand.spec.extents == expected) return;
-  const bool channels = !kiln::operation(request.operation).channel_name().empty();
-  refuse(
-      request, fmt::format("operand {} has other extents than y", operand.name),
-      channels ? fmt::format("give it the extents of y, or one: the {} channels", y[1]) : "give it the extents of y");
+  refuse(request, fmt::format("operand {} has other extents than {}", operand.name, name),
+         has_channels ? fmt::format("give it the extents of {}, or one: the {} channels", name, channels)
+                      : fmt::format("give it the extents of {}", name));
 }
 
 // Sorts into the operation's order and adds the defaults of attributes.
@@ -326,8 +329,9 @@ Request without_user_code(const Request& request) {
   Request plain = request.dynamic_batch ? request.with_batch(request.batch()) : request;
   plain.user_epilogue = {};
   std::erase_if(plain.operands, [](const Operand& operand) { return is_user_operand(operand.name); });
+  const std::string result = result_of(plain).name;
   for (Operand& operand : plain.operands) {
-    if (operand.name == "x" || operand.name == "y") operand.spec = as_packed_f32(operand.spec);
+    if (operand.name == "x" || operand.name == result) operand.spec = as_packed_f32(operand.spec);
   }
   return finished(std::move(plain));
 }

@@ -23,7 +23,8 @@ const std::vector<const Operation*>& operations() {
                                                     &tensor_transform_operation(),
                                                     &tensor_set_operation(),
                                                     &tensor_op_operation(),
-                                                    &reduce_operation()};
+                                                    &reduce_operation(),
+                                                    &gemm_operation()};
   return all;
 }
 
@@ -68,6 +69,10 @@ const Operand& result_of(const Request& request) {
     if (role_of(request, operand.name) == Role::output) return operand;
   }
   throw Error(ErrorCode::internal, fmt::format("{} has no output", request.operation));
+}
+
+size_t channel_dimension_of(const Request& request) {
+  return operation(request.operation).channel_dimension(result_of(request).spec.rank());
 }
 
 bool is_written(const Request& request, std::string_view operand) {

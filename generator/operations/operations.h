@@ -22,5 +22,6 @@ const Operation& tensor_transform_operation();
 const Operation& tensor_set_operation();
 const Operation& tensor_op_operation();
 const Operation& reduce_operation();
+const Operation& gemm_operation();
 
 }  // namespace kiln

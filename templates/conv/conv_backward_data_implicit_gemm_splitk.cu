@@ -5,7 +5,7 @@
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     conv_backward_data_implicit_gemm_splitk(const TX* __restrict__ x, const TW* __restrict__ w,
                                             float* __restrict__ parts, UserArguments user, long long n) {
-  convolve_part(x, w, parts, user, n);
+  convolve_part(x, w, parts, user, n, static_cast<int>(blockIdx.z));
 }
 
 // y from the parts.

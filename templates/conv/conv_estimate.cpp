@@ -65,9 +65,17 @@ double compulsory_bytes(const ConvProblem& conv) {
   const auto bytes = [](const TensorSpec& spec) { return static_cast<double>(spec.elements()) * size_of(spec.dtype); };
   // The x of a filter's gradient is that of one group.
   const double groups = static_cast<double>(conv.groups * conv.c_per_group()) / static_cast<double>(conv.c());
-  double of_a_region = bytes(conv.w) + bytes(conv.y) * (conv.blend.beta == Scale::zero ? 1 : 2);
-  if (conv.residual) of_a_region += bytes(*conv.residual);
-  double total = groups * bytes(conv.x) + of_a_region * static_cast<double>(conv.divisions());
+  const ProductBatch batch = conv.batch.value_or(ProductBatch{});
+  // Matrices of an operand that differ.
+  const auto matrices = [&](const std::array<int64_t, 3>& strides) {
+    double count = 1;
+    for (size_t i = 0; i < strides.size(); ++i) count *= strides[i] == 0 ? 1.0 : static_cast<double>(batch.extents[i]);
+    return count;
+  };
+  double of_a_region =
+      bytes(conv.w) * matrices(batch.w) + bytes(conv.y) * matrices(batch.y) * (conv.blend.beta == Scale::zero ? 1 : 2);
+  if (conv.residual) of_a_region += bytes(*conv.residual) * matrices(batch.residual);
+  double total = groups * bytes(conv.x) * matrices(batch.x) + of_a_region * static_cast<double>(conv.divisions());
   if (conv.bias) total += bytes(*conv.bias);
   return total;
 }

@@ -7,7 +7,7 @@ static_assert(ALPHA != SCALE_ZERO, "alpha of class zero is for conv_simple");
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     conv_implicit_gemm_splitk(const TX* __restrict__ x, const TW* __restrict__ w, float* __restrict__ parts,
                               UserArguments user, long long n) {
-  convolve_part(x, w, parts, user, n);
+  convolve_part(x, w, parts, user, n, static_cast<int>(blockIdx.z));
 }
 
 // y from the parts.

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "gemm/gemm_parts.h"
+
 namespace kiln::descriptor {
 namespace {
 
@@ -196,6 +198,7 @@ ConvParts forward_parts(const Request& request) {
 ConvParts parts_of(const Request& request) {
   if (request.operation == "conv_backward_data") return data_parts(ConvBackwardData::of(request));
   if (request.operation.ends_with("conv_backward_filter")) return filter_parts(ConvBackwardFilter::of(request));
+  if (request.operation == "gemm") return gemm_parts(Gemm::of(request));
   return forward_parts(request);
 }
 
@@ -204,11 +207,6 @@ int64_t products(const ConvProblem& conv) {
 }
 
 }  // namespace
-
-int alignment_at(int alignment, int64_t bytes) {
-  const int64_t lowest_bit = bytes & -bytes;
-  return bytes == 0 ? alignment : static_cast<int>(std::min<int64_t>(alignment, lowest_bit));
-}
 
 ConvProblem problem_of(const ConvPass& pass) {
   ConvProblem conv;

@@ -7,6 +7,7 @@
 //   with some of the taps. A class that meets none is a convolution of which nothing is computed (alpha of class zero).
 // - The gradient by w is the convolution of x, N and C swapped, with dy as the filter: its stride is the dilation, and
 //   the other way round.
+// - A matrix product is the convolution of one row of pixels with filters of one tap (gemm/gemm_parts.h).
 //
 // Of a local convolution the same holds for each region: of the forward pass the pixels are divided, of the gradient by
 // w, where outputs are taps, the taps are. The gradient by x is another matter:
@@ -32,9 +33,6 @@ struct ConvPart {
   OperandArgument x, w, y;  ///< what the request calls the operands of `conv`
 };
 
-/// What a pointer is aligned to `bytes` behind one that is aligned to `alignment`.
-int alignment_at(int alignment, int64_t bytes);
-
 /// A convolution with parameters of `pass`, of which it may be a gradient, and without operands.
 ConvProblem problem_of(const ConvPass& pass);
 
@@ -42,8 +40,8 @@ ConvProblem problem_of(const ConvPass& pass);
 /// are `region_stride` elements apart in w.
 void divide_pixels(ConvProblem& conv, int64_t region_stride);
 
-/// A request of conv_forward, conv_backward_data or conv_backward_filter, or of a local convolution or its gradient by
-/// the filters.
+/// A request of conv_forward, conv_backward_data or conv_backward_filter, of a local convolution or its gradient by the
+/// filters, or of gemm.
 struct ConvParts {
   static ConvParts of(const Request& request);
 

@@ -24,15 +24,16 @@ int64_t stage_code(EpilogueStage stage) {
   return 0;
 }
 
-void add_epilogue(Prelude& prelude, const ConvProblem& conv) {
-  std::vector<int64_t> codes;
-  for (const EpilogueStage stage : conv.epilogue) codes.push_back(stage_code(stage));
-  prelude.constant("EPILOGUE_STAGES", static_cast<int64_t>(codes.size()));
-  if (codes.empty()) codes.push_back(0);
-  prelude.array("EPILOGUE", codes);
-  prelude.type("TBias", conv.bias ? conv.bias->dtype : DType::f32);
-  prelude.type("TResidual", conv.residual ? conv.residual->dtype : DType::f32);
-  prelude.constant("BIAS_STRIDE", conv.bias ? conv.bias->strides.front() : 1);
+// What lib/gemm_batch.cuh reads.
+void add_products(Prelude& prelude, const ProductBatch& batch) {
+  const auto add = [&](const std::string& name, const std::array<int64_t, 3>& values) {
+    for (size_t i = 0; i < values.size(); ++i) prelude.constant(name + std::to_string(i), values[i]);
+  };
+  add("BATCH_", batch.extents);
+  add("X_BATCH_STRIDE_", batch.x);
+  add("W_BATCH_STRIDE_", batch.w);
+  add("Y_BATCH_STRIDE_", batch.y);
+  add("RESIDUAL_BATCH_STRIDE_", batch.residual);
 }
 
 std::array<RegionAxis*, 3> axes_of(SpatialRegions& regions) {
@@ -60,6 +61,18 @@ void add_regions(Prelude& prelude, const SpatialRegions& regions) {
   prelude.constant("GRID_Z", regions.planes.regions).constant("OUTPUTS_Z", regions.planes.outputs);
   prelude.constant("GRID_P", regions.rows.regions).constant("OUTPUTS_P", regions.rows.outputs);
   prelude.constant("GRID_Q", regions.columns.regions).constant("OUTPUTS_Q", regions.columns.outputs);
+}
+
+void add_stages(Prelude& prelude, const std::vector<EpilogueStage>& stages, const std::optional<TensorSpec>& bias,
+                const std::optional<TensorSpec>& residual) {
+  std::vector<int64_t> codes;
+  for (const EpilogueStage stage : stages) codes.push_back(stage_code(stage));
+  prelude.constant("EPILOGUE_STAGES", static_cast<int64_t>(codes.size()));
+  if (codes.empty()) codes.push_back(0);
+  prelude.array("EPILOGUE", codes);
+  prelude.type("TBias", bias ? bias->dtype : DType::f32);
+  prelude.type("TResidual", residual ? residual->dtype : DType::f32);
+  prelude.constant("BIAS_STRIDE", bias ? bias->strides.front() : 1);
 }
 
 bool dimension_0_is_inner(const TensorSpec& spec, size_t first_other) {
@@ -116,7 +129,8 @@ Prelude conv_prelude(const ConvProblem& conv) {
   prelude.flag("IMAGES_INNER", conv.images_inner).flag("W_ALONG_K", conv.filters_inner);
   prelude.flag("MIRRORED", conv.mirrored);
   add_blend(prelude, conv.blend);
-  add_epilogue(prelude, conv);
+  add_stages(prelude, conv.epilogue, conv.bias, conv.residual);
+  if (conv.batch) add_products(prelude, *conv.batch);
   return prelude;
 }
 

@@ -1,8 +1,10 @@
 // What the descriptors of convolution share: the constants of a problem, its arguments, and how its operands lie.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "descriptor/strided.h"
 #include "descriptor/window.h"
@@ -30,12 +32,22 @@ void add_regions(Prelude& prelude, const SpatialRegions& regions);
 /// are then those of the largest region.
 enum class Divided { nothing, pixels, taps };
 
+/// Products of a batch that one launch makes, each with operands of its own: extents of up to three batch dimensions,
+/// outermost first, and the strides of the operands along them (0 where one is used again).
+struct ProductBatch {
+  std::array<int64_t, 3> extents{1, 1, 1};
+  std::array<int64_t, 3> x{}, w{}, y{}, residual{};
+
+  int64_t products() const { return extents[0] * extents[1] * extents[2]; }
+};
+
 /// A forward convolution as descriptors see it: x, w, y and residual have three spatial dimensions (with_three_axes()),
 /// whatever the request has, and what many points of a space ask for is worked out once.
 ///
 /// Gradients are such convolutions too (conv/conv_parts.h), with liberties that no request has: pads and strides may be
 /// negative, y may end anywhere, and groups of x and of w may lie apart as they like (the extents of x and w are then
-/// those of one group's channels and of all filters).
+/// those of one group's channels and of all filters). So are matrix products (gemm/gemm_parts.h), of which a launch may
+/// make a batch.
 struct ConvProblem : ConvForward, SpatialAxes {
   /// Of a request of conv_forward.
   static ConvProblem of(const Request& request);
@@ -63,6 +75,11 @@ struct ConvProblem : ConvForward, SpatialAxes {
   bool images_inner = false;
   /// Filters stand side by side in w, not the elements of one.
   bool filters_inner = false;
+  /// Of matrix products alone.
+  std::optional<ProductBatch> batch;
+
+  /// How many of what x, w and y say a launch computes, side by side.
+  int64_t products() const { return batch ? batch->products() : 1; }
 
   /// Works out the members above but wide_index from the operands and axes.
   void read_layouts();
@@ -71,6 +88,10 @@ struct ConvProblem : ConvForward, SpatialAxes {
 /// Types, extents, strides, pads, window strides, dilations, groups, blend and epilogue: what every convolution kernel
 /// is specialised for, under the names that the kernels use.
 Prelude conv_prelude(const ConvProblem& conv);
+
+/// The constants of lib/epilogue.cuh but for those of the blend.
+void add_stages(Prelude& prelude, const std::vector<EpilogueStage>& stages, const std::optional<TensorSpec>& bias,
+                const std::optional<TensorSpec>& residual);
 
 /// One launch of `entry` with blocks of `threads` and the arguments that every convolution kernel takes: x, w, y, bias,
 /// residual, alpha, beta, clip_lo, clip_hi, user, n. The grid is the caller's to set.

@@ -66,7 +66,9 @@ GemmAccess gemm_access(const GemmTiling& tiling, const ConvProblem& conv) {
   if (!conv.channels_inner && conv.pointwise && !conv.images_inner) {
     x_run = widest_vector(conv.x, {column, row, plane}, 8);
   }
-  const int w_run = conv.filters_inner    ? 1
+  const bool divided = conv.divided != Divided::nothing;  // whose regions of w begin anywhere
+  const int w_run = conv.filters_inner
+                        ? (divided ? 1 : widest_vector(conv.w, {0}, std::gcd(conv.k_per_group(), int64_t{8})))
                     : conv.channels_inner ? widest_vector(conv.w, {channel}, std::gcd(c, k))
                                           : widest_vector(conv.w, {column, row, plane, channel}, k);
   const int y_run = output_vector_width(conv, conv.y_along_k ? std::gcd(conv.k_per_group(), int64_t{4}) : 4);
@@ -97,7 +99,7 @@ int gemm_registers(const GemmTiling& tiling, const ConvProblem& conv) {
   registers += access.w_run == 1 ? stage.filter_runs : words(stage.filter_runs * access.w_run, size_of(conv.w.dtype));
   // A swizzled tile has up to four addresses a quad.
   const auto swizzles = [&](int run) { return run == 1 ? 0 : std::min(4, tiling.block_k / run); };
-  registers += swizzles(access.w_run) * tiling.thread_n / 4;
+  registers += conv.filters_inner ? 0 : swizzles(access.w_run) * tiling.thread_n / 4;
   registers += conv.channels_inner ? swizzles(access.x_run) * tiling.thread_m / 4 : 0;
   registers += offset_registers * 3 * stage.pixel_columns;
   registers += 2 * (stage.filter_runs + (gather ? stage.pixel_columns * stage.pixel_rows : 0));  // addresses
@@ -126,12 +128,12 @@ int64_t pixel_tiles(const GemmTiling& tiling, const ConvProblem& conv) {
 }
 
 int64_t gemm_blocks(const GemmTiling& tiling, const ConvProblem& conv) {
-  return channel_tiles(tiling, conv) * pixel_tiles(tiling, conv) * conv.divisions();
+  return channel_tiles(tiling, conv) * pixel_tiles(tiling, conv) * conv.divisions() * conv.products();
 }
 
 std::array<Count, 3> gemm_grid(const GemmTiling& tiling, const ConvProblem& conv) {
   return {blocks_for(conv, conv.pixels_per_image(), tiling.block_m), Count{channel_tiles(tiling, conv)},
-          Count{conv.divisions()}};
+          Count{conv.divisions() * conv.products()}};
 }
 
 void add_gemm_tiling(Prelude& prelude, const GemmTiling& tiling, const ConvProblem& conv, const Arch& arch) {
@@ -243,7 +245,12 @@ bool slices_are_worthwhile(const GemmTiling& tiling, const ConvProblem& conv, co
 
 bool grid_fits(const GemmTiling& tiling, const ConvProblem& conv, const Target&) {
   const int64_t channels = channel_tiles(tiling, conv);
-  return channels <= 65535 && conv.divisions() <= 65535 && pixel_tiles(tiling, conv) < (int64_t{1} << 31) / channels;
+  return channels <= 65535 && conv.divisions() * conv.products() <= 65535 &&
+         pixel_tiles(tiling, conv) < (int64_t{1} << 31) / channels;
+}
+
+std::string gemm_template(const std::string& name) {
+  return (name.starts_with("gemm") ? "gemm/" : "conv/") + name + ".cu";
 }
 
 Algorithm gemm_convolution(const std::string& name, const std::string& operation,
@@ -269,7 +276,7 @@ Algorithm gemm_convolution(const std::string& name, const std::string& operation
     });
   };
   return add_gemm_space(
-             describe<GemmTiling, ConvParts>(name, operation, "conv/" + name + ".cu")
+             describe<GemmTiling, ConvParts>(name, operation, gemm_template(name))
                  .applies([refusal](const ConvParts& parts, const Target&) { return parts_refusal(parts, refusal); }))
       .takes_prologue()
       .program(program)

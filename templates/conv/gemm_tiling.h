@@ -50,7 +50,7 @@ int min_blocks(const GemmTiling& tiling, const ConvProblem& conv, const Arch& ar
 int64_t gemm_chunks(const GemmTiling& tiling, const ConvProblem& conv);
 
 /// Tiles of BLOCK_N channels, over all groups; tiles of BLOCK_M pixels at the request's batch; blocks that make a tile
-/// of each for every region that has blocks of its own.
+/// of each for every region that has blocks of its own, and for every product of a batch.
 int64_t channel_tiles(const GemmTiling& tiling, const ConvProblem& conv);
 int64_t pixel_tiles(const GemmTiling& tiling, const ConvProblem& conv);
 int64_t gemm_blocks(const GemmTiling& tiling, const ConvProblem& conv);
@@ -95,8 +95,11 @@ Describe<Parameters, Parts>&& add_gemm_space(Describe<Parameters, Parts>&& descr
       .rule("the grid fits", for_all(grid_fits));
 }
 
-/// The convolution or gradient `name` of conv/NAME.cu: for each part one launch of a kernel of that name, whose blocks
-/// each multiply all chunks.
+/// Where the template of algorithm `name` is: in the folder gemm or conv.
+std::string gemm_template(const std::string& name);
+
+/// The convolution, gradient or matrix product `name` of gemm_template(): for each part one launch of a kernel of that
+/// name, whose blocks each multiply all chunks.
 Algorithm gemm_convolution(const std::string& name, const std::string& operation,
                            std::optional<std::string> (*refusal)(const ConvProblem&));
 

@@ -25,11 +25,11 @@ int64_t pieces(const SplitTiling& tiling, const ConvProblem& conv) {
 }
 
 int64_t workspace_bytes(const SplitTiling& tiling, const ConvProblem& conv) {
-  return pieces(tiling, conv) * output_elements(conv) * 4;
+  return pieces(tiling, conv) * output_elements(conv) * conv.products() * 4;
 }
 
 int64_t blocks(const SplitTiling& tiling, const ConvProblem& conv) {
-  return channel_tiles(tiling, conv) * pixel_tiles(tiling, conv) * pieces(tiling, conv);
+  return gemm_blocks(tiling, conv) * pieces(tiling, conv);
 }
 
 // Splits that cannot pay: parts that are too short, or a grid that already fills large devices many times.
@@ -48,12 +48,13 @@ Program program(const std::string& name, const SplitTiling& tiling, const ConvPr
   Launch sum = conv_launch(name, tiling.threads());
   sum.grid[0] = blocks_for(conv, conv.pixels_per_image(), tiling.block_m);
   sum.grid[1] = Count{channel_tiles(tiling, conv)};
-  sum.grid[2] = Count{pieces(tiling, conv)};
+  sum.grid[2] = Count{pieces(tiling, conv) * conv.products()};
   sum.arguments = {OperandArgument{"x"}, OperandArgument{"w"}, WorkspaceArgument{0}, UserArgument{}, Scalar::n};
 
   const int run = gemm_access(tiling, conv).y_run;
   Launch reduce = conv_launch(name + "_reduce", reduce_threads);
   reduce.grid[0] = blocks_for(conv, conv.k() * conv.pixels_per_image(), reduce_threads * run);
+  reduce.grid[2] = Count{conv.products()};
   // The parts stand in the place of x and w.
   reduce.arguments.erase(reduce.arguments.begin());
   reduce.arguments.front() = WorkspaceArgument{0};
@@ -82,7 +83,7 @@ Estimate predict(const SplitTiling& tiling, const ConvProblem& conv, const Targe
 
 Algorithm split_convolution(const std::string& name, const std::string& operation, std::vector<int64_t> splits) {
   return add_gemm_space(
-             describe<SplitTiling, ConvParts>(name, operation, "conv/" + name + ".cu")
+             describe<SplitTiling, ConvParts>(name, operation, gemm_template(name))
                  .applies([](const ConvParts& parts, const Target&) { return parts_refusal(parts, no_refusal); }))
       .takes_prologue()
       .param("SPLIT_K", &SplitTiling::split_k, std::move(splits))

@@ -9,8 +9,8 @@
 
 namespace kiln::descriptor {
 
-/// The convolution or gradient `name` of conv/NAME.cu: for each part one launch of a kernel of that name, which cuts
-/// the filter into one of `splits` pieces, and one of NAME_reduce, which adds them.
+/// The convolution, gradient or matrix product `name` of gemm_template(): for each part one launch of a kernel of that
+/// name, which cuts the filter into one of `splits` pieces, and one of NAME_reduce, which adds them.
 Algorithm split_convolution(const std::string& name, const std::string& operation, std::vector<int64_t> splits);
 
 }  // namespace kiln::descriptor

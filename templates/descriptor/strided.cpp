@@ -61,6 +61,11 @@ bool needs_wide_index(std::initializer_list<const TensorSpec*> specs) {
   });
 }
 
+int alignment_at(int alignment, int64_t bytes) {
+  const int64_t lowest_bit = bytes & -bytes;
+  return bytes == 0 ? alignment : static_cast<int>(std::min<int64_t>(alignment, lowest_bit));
+}
+
 bool vector_fits(const TensorSpec& spec, std::initializer_list<int> dimensions, int64_t elements) {
   if (elements == 1) return true;
   const int64_t bytes = size_of(spec.dtype);

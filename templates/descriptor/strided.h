@@ -33,6 +33,9 @@ void add_strides(Prelude& prelude, std::string_view name, std::string_view lette
 /// Whether offsets into one of `specs`, or an index a little beyond its elements (a grid's last block), need 64 bits.
 bool needs_wide_index(std::initializer_list<const TensorSpec*> specs);
 
+/// What a pointer `bytes` behind one that is aligned to `alignment` bytes is aligned to.
+int alignment_at(int alignment, int64_t bytes);
+
 /// Whether `elements` (a power of two) neighbours can move as one Vector of lib/vector.cuh wherever a multiple of
 /// `elements` starts. Neighbours along `dimensions`, innermost first: those behind the first count as far as each
 /// continues the one before without a gap (the rows of an image behind its columns). Their stride is 1, their length a

@@ -20,12 +20,11 @@ struct PartPixel {
       : offset(Y_ALONG_K ? pixel * K : strided_offset<1, PIXELS_PER_IMAGE, PIXELS_PER_IMAGE * K, N>(pixel)) {}
 };
 
-// The part blockIdx.z of a tile, by the threads of a block.
+// Part number `part` of a tile, by the threads of a block.
 __device__ __forceinline__ void convolve_part(const TX* x, const TW* w, float* parts, const UserArguments& user,
-                                              long long n) {
+                                              long long n, int part) {
   const BlockTile tile(n);
   const TilePosition position;
-  const int part = static_cast<int>(blockIdx.z);
   // The first CHUNKS % SPLIT_K parts have one chunk more.
   constexpr int WHOLE = CHUNKS / SPLIT_K, REST = CHUNKS % SPLIT_K;
   const int first = part * WHOLE + smaller(part, REST);

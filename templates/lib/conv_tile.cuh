@@ -8,8 +8,9 @@
 // of lib/im2col_pixels.cuh and lib/pointwise_pixels.cuh.
 //
 // From the prelude: the problem; X_RUN, W_RUN and Y_RUN, the elements that one access of x, w and y moves; Y_ALONG_K,
-// whether those of y are channels, not pixels; W_ALONG_K, whether neighbouring lanes read w along its filters, not
-// along the elements of one; STAGES, the number of tiles in shared memory; and the tile of lib/gemm_tile.cuh.
+// whether those of y are channels, not pixels; W_ALONG_K, whether neighbouring lanes, and accesses, read w along its
+// filters, not along the elements of one; STAGES, the number of tiles in shared memory; and the tile of
+// lib/gemm_tile.cuh.
 #include "lib/conv_operands.cuh"
 #include "lib/gemm_tile.cuh"
 #include "lib/vector.cuh"
@@ -19,7 +20,7 @@ constexpr int CHUNKS = CHANNELS_INNER ? TAPS * CHUNKS_PER_TAP : ceil_div(FILTER,
 constexpr int N_TILES = ceil_div(K_PER_GROUP, BLOCK_N);  // of one group
 
 using PixelTile = SharedTile<BLOCK_M, CHANNELS_INNER ? X_RUN : BLOCK_K>;
-using FilterTile = SharedTile<BLOCK_N, W_RUN>;
+using FilterTile = SharedTile<BLOCK_N, W_ALONG_K ? BLOCK_K : W_RUN>;
 // Every pixel of x is one of y: no gaps, no borders.
 constexpr bool POINTWISE = TAPS == 1 && STRIDE_D == 1 && STRIDE_H == 1 && STRIDE_W == 1 && Z == D && P == H && Q == W &&
                            PAD_FRONT == 0 && PAD_TOP == 0 && PAD_LEFT == 0;
@@ -68,7 +69,7 @@ struct BlockTile {
 };
 
 // Moves chunks of w to shared memory, W_RUN elements of one filter at a time: consecutive lanes read consecutive
-// elements, or, W_ALONG_K, the same element of consecutive filters.
+// elements. Or, W_ALONG_K, one element of W_RUN filters at a time, and consecutive lanes read consecutive filters.
 class Filters {
  public:
   __device__ __forceinline__ Filters(const TW* w, const BlockTile& tile)
@@ -100,17 +101,25 @@ class Filters {
   __device__ __forceinline__ void stash(FilterTile& tile) const {
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
-      if (COUNT * THREADS != RUNS * BLOCK_N && (W_ALONG_K ? row(i) >= BLOCK_K : column(i) >= BLOCK_N)) continue;
+      if (COUNT * THREADS != RUNS && (W_ALONG_K ? row(i) >= BLOCK_K : column(i) >= BLOCK_N)) continue;
 #pragma unroll
-      for (int j = 0; j < W_RUN; ++j) tile.at(row(i) + j, column(i)) = to_float(values_[i][j]);
+      for (int j = 0; j < W_RUN; ++j) {
+        tile.at(row(i) + (W_ALONG_K ? 0 : j), column(i) + (W_ALONG_K ? j : 0)) = to_float(values_[i][j]);
+      }
     }
   }
 
  private:
-  static constexpr int RUNS = BLOCK_K / W_RUN;
-  static constexpr int COUNT = ceil_div(RUNS * BLOCK_N, THREADS);
-  static_assert((CHANNELS_INNER ? C_PER_GROUP : FILTER) % W_RUN == 0, "an access stays in its rows");
-  static_assert(!W_ALONG_K || W_RUN == 1, "accesses along the filters are of one element");
+  static constexpr int RUNS = BLOCK_K * BLOCK_N / W_RUN;  // of a chunk
+  static constexpr int RUNS_IN_LINE = (W_ALONG_K ? BLOCK_N : BLOCK_K) / W_RUN;
+  static constexpr int COUNT = ceil_div(RUNS, THREADS);
+  static_assert((W_ALONG_K        ? K_PER_GROUP
+                 : CHANNELS_INNER ? C_PER_GROUP
+                                  : FILTER) %
+                        W_RUN ==
+                    0,
+                "an access stays in its group's filters, or in its filter");
+  static_assert(!W_ALONG_K || W_RUN == 1 || W_STRIDE_K == 1, "filters of an access stand side by side");
   static_assert(!REGIONS_OF_TAPS || W_RUN == 1, "accesses stay in the region's taps");
   // Whether a row is as far from its chunk's first in every chunk: a chunk is channels of one tap, or whole channels,
   // or part of one run.
@@ -131,11 +140,11 @@ class Filters {
 
   __device__ __forceinline__ static int column(int i) {
     const int number = static_cast<int>(threadIdx.x) + i * THREADS;
-    return W_ALONG_K ? number % BLOCK_N : number / RUNS;
+    return W_ALONG_K ? number % RUNS_IN_LINE * W_RUN : number / RUNS_IN_LINE;
   }
   __device__ __forceinline__ static int row(int i) {
     const int number = static_cast<int>(threadIdx.x) + i * THREADS;
-    return (W_ALONG_K ? number / BLOCK_N : number % RUNS) * W_RUN;
+    return W_ALONG_K ? number / RUNS_IN_LINE : number % RUNS_IN_LINE * W_RUN;
   }
 
   const TW* w_;

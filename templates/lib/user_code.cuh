@@ -2,8 +2,9 @@
 //
 // From the prelude: USER_EPILOGUE and USER_PROLOGUE (whether there is such a part), USER_TENSORS and USER_SCALARS (how
 // many it reads), and USER_DTYPES (the codes below), USER_PER_CHANNEL, USER_ALIGNMENTS (bytes) and USER_STRIDES
-// (elements, for each dimension of y; one tensor after the other), USER_RANK and USER_EXTENTS of y. A tensor with one
-// element for each element of y has y's strides, but in kernels that go by coordinates.
+// (elements, for each dimension of y; one tensor after the other), USER_RANK and USER_EXTENTS of y, and
+// USER_CHANNEL_DIMENSION, the dimension of y that counts channels. A tensor with one element for each element of y has
+// y's strides, but in kernels that go by coordinates.
 #include "lib/user_functions.cuh"
 #include "lib/vector.cuh"
 
@@ -74,7 +75,7 @@ __device__ __forceinline__ void load_user_run(const UserArguments& user, Index o
     using T = typename UserStorage<USER_DTYPES[I]>::type;
     const T* const tensor = static_cast<const T*>(user.tensors[I]);
     if constexpr (USER_PER_CHANNEL[I] != 0) {
-      constexpr long long STRIDE = USER_STRIDES[I * USER_RANK + 1];
+      constexpr long long STRIDE = USER_STRIDES[I * USER_RANK + USER_CHANNEL_DIMENSION];
 #pragma unroll
       for (int i = 0; i < COUNT; ++i) {
         run[i].tensors[I] = to_float(load_readonly<1>(tensor + (ALONG_CHANNEL ? channel + i : channel) * STRIDE)[0]);
@@ -93,6 +94,16 @@ __device__ __forceinline__ void load_user_run(const UserArguments& user, Index o
       }
     }
     load_user_run<ALONG_CHANNEL, TY, I + 1>(user, offset, channel, run);
+  }
+}
+
+// The arguments for a y that starts `offset` elements further on.
+template <int I = 0, class Index>
+__device__ __forceinline__ void advance_user_tensors(UserArguments& user, Index offset) {
+  if constexpr (I < USER_TENSORS) {
+    using T = typename UserStorage<USER_DTYPES[I]>::type;
+    if constexpr (USER_PER_CHANNEL[I] == 0) user.tensors[I] = static_cast<const T*>(user.tensors[I]) + offset;
+    advance_user_tensors<I + 1>(user, offset);
   }
 }
 

@@ -24,6 +24,7 @@ class EveryFunction : public CApi {
     add_convolution_pooling_and_softmax();
     add_activations();
     add_tensor_functions();
+    add_products();
     add_plans();
   }
 
@@ -135,6 +136,23 @@ class EveryFunction : public CApi {
         &reduced_indices_, &reduce_options_, nullptr);
   }
 
+  void add_products() {
+    const Names optional = {"options", "stream"};
+    add("kiln_tensor_transposed", kiln_tensor_transposed, {}, &x_, &packed_);
+    add("kiln_gemm", kiln_gemm, optional, context_, &x_, &weights_, &product_, &gemm_options_, nullptr);
+    add("kiln_fully_connected_forward", kiln_fully_connected_forward, optional, context_, &x_, &layer_weights_,
+        &product_, &gemm_options_, nullptr);
+    messages_call("kiln_fully_connected_forward", {{"x", "a"}, {"w", "b"}, {"y", "c"}});
+    add("kiln_fully_connected_backward_data", kiln_fully_connected_backward_data, optional, context_,
+        &product_gradient_, &layer_weights_, &y_, &gemm_options_, nullptr);
+    messages_call("kiln_fully_connected_backward_data", {{"dy", "a"}, {"w", "b"}, {"dx", "c"}});
+    add("kiln_fully_connected_backward_weights", kiln_fully_connected_backward_weights, optional, context_, &x_,
+        &product_gradient_, &weights_gradient_, &gemm_options_, nullptr);
+    messages_call("kiln_fully_connected_backward_weights", {{"x", "b"}, {"dy", "a"}, {"dw", "c"}});
+    add("kiln_fully_connected_backward_bias", kiln_fully_connected_backward_bias, {"stream"}, context_,
+        &product_gradient_, &layer_bias_gradient_, 1, 0, nullptr);
+  }
+
   void add_plans() {
     EXPECT_EQ(kiln_plan_create(context_, request_, &plan_), KILN_OK) << kiln_last_error();
     add("kiln_plan_create", kiln_plan_create, {}, context_, request_, &made_plan_);
@@ -160,6 +178,9 @@ class EveryFunction : public CApi {
   const kiln_tensor reduced_ = tensor(result_, {1, 6});
   const kiln_tensor reduced_indices_ =
       with(tensor(upload(wave(6)), {1, 6}), [](auto& indices) { indices.dtype = KILN_I32; });
+  const kiln_tensor weights_ = tensor(upload(wave(18)), {6, 3}), layer_weights_ = tensor(upload(wave(18)), {3, 6}),
+                    product_ = tensor(result_, {2, 3}), product_gradient_ = tensor(upload(wave(6)), {2, 3}),
+                    weights_gradient_ = tensor(result_, {3, 6}), layer_bias_gradient_ = tensor(result_, {3});
   const kiln_named_tensor named_tensor_ = {"t", &values_};
   const kiln_named_scalar named_scalar_ = {"s", 1, 0};
   const char* const request_ = "softmax_forward x=f32:2x6";
@@ -178,6 +199,7 @@ class EveryFunction : public CApi {
   const kiln_transform_options transform_options_ = kiln_transform_options_default();
   const kiln_reduce_options reduce_options_ = kiln_reduce_options_default();
   const kiln_tensor_op_options op_options_ = kiln_tensor_op_options_default();
+  const kiln_gemm_options gemm_options_ = kiln_gemm_options_default();
   const kiln_run_values run_values_ = kiln_run_values_default();
   kiln_context_info context_info_ = kiln_context_info_default();
   kiln_plan_info plan_info_ = kiln_plan_info_default();

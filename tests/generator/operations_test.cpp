@@ -32,6 +32,20 @@ TEST_P(BadRequest, IsRefusedWithItsReason) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
+    Gemm, BadRequest,
+    testing::Values(
+        Bad{"gemm a=f32:3x4", "operand b is missing"}, Bad{"gemm a=f32:3 b=f32:3", "a has 1 and b 1 dimensions"},
+        Bad{"gemm a=f32:2x3x4 b=f32:4x5", "a has 3 and b 2 dimensions"},
+        Bad{"gemm a=f32:3x4 b=f32:5x6", "a has rows of 4 elements, b columns of 5"},
+        Bad{"gemm a=f32:2x3x4 b=f32:3x4x5", "batch dimension 0 of a is 2, that of b 3"},
+        Bad{"gemm a=f32:3x4 b=f32:4x5 c=f32:5x3", "c has extents 5x3, expected 3x5"},
+        Bad{"gemm a=f32:1x3x4 b=f32:2x4x5 c=f32:1x3x5", "c has extents 1x3x5, expected 2x3x5"},
+        Bad{"gemm a=f32:3x4 b=f32:4x5 c=f32:3x5:0,1", "share memory"}, Bad{"gemm a=i8:3x4 b=f32:4x5", "a is i8"},
+        Bad{"gemm a=f32:3x4 b=f32:4x5 epilogue=bias bias=f32:3", "bias has extents 3, expected 5"},
+        Bad{"gemm a=f32:3x4 b=f32:4x5 residual=f32:3x5", "no epilogue stage add"},
+        Bad{"gemm a=f32:2x3x4 b=f32:1x4x5 n=?", "the batch can only be dynamic where there are no batch dimensions"}));
+
+INSTANTIATE_TEST_SUITE_P(
     ConvForward, BadRequest,
     testing::Values(
         Bad{"conv_forward x=f32:1x3x8x8", "operand w is missing"},
@@ -274,6 +288,15 @@ TEST(LocalConv, CountsTheLeastWork) {
   const Request forward = Request::parse("local_conv_forward x=f16:2x3x4x4 w=f16:20x3x3x3 pad=1 grid=2");
   EXPECT_EQ(operation("local_conv_forward").work(forward).flops, 2.0 * 2 * 5 * 16 * 27);
   EXPECT_EQ(operation("local_conv_forward").work(forward).read_bytes, 2.0 * (2 * 48 + 20 * 27));
+}
+
+TEST(Gemm, InfersItsResultFromBothFactors) {
+  const Request request = Request::parse("gemm a=f16:2x1x3x4 b=f32:1x5x4x6 epilogue=bias+add");
+  EXPECT_THAT(request.at("c").extents, ElementsAre(2, 5, 3, 6));
+  EXPECT_EQ(request.at("c").dtype, DType::f16);
+  EXPECT_THAT(request.at("bias").extents, ElementsAre(6));
+  EXPECT_THAT(request.at("residual").extents, ElementsAre(2, 5, 3, 6));
+  EXPECT_EQ(operation("gemm").work(request).flops, 2.0 * 2 * 5 * 3 * 6 * 4);
 }
 
 TEST(ConvForward, CountsTheLeastWork) {

@@ -6,6 +6,7 @@
 #include "kiln/base/error.h"
 #include "kiln/generator/operations/activation.h"
 #include "kiln/generator/operations/conv_forward.h"
+#include "kiln/generator/operations/gemm.h"
 #include "kiln/generator/operations/pool_forward.h"
 #include "kiln/generator/operations/softmax_backward.h"
 #include "kiln/generator/operations/tensor_ops.h"
@@ -97,6 +98,27 @@ Request random_pool(Random& random) {
   return pool.request();
 }
 
+Request random_gemm(Random& random) {
+  Gemm gemm;
+  const int64_t m = random.between(0, 6), k = random.between(0, 6), n = random.between(0, 6);
+  gemm.dynamic_batch = random.flip();
+  std::vector<int64_t> a, b;
+  for (int64_t i = gemm.dynamic_batch ? 0 : random.between(0, 3); i > 0; --i) {
+    const int64_t extent = random.between(1, 4);
+    a.push_back(random.flip() ? extent : 1);
+    b.push_back(a.back() == 1 || random.flip() ? extent : 1);
+  }
+  a.insert(a.end(), {m, k});
+  b.insert(b.end(), {k, n});
+  gemm.a = random_spec(random, std::move(a));
+  gemm.b = random_spec(random, std::move(b));
+  gemm.arithmetic = {random.flip(), random.flip(), random.flip()};
+  gemm.blend = {random_scale(random), random_scale(random)};
+  if (random.flip()) gemm.epilogue.push_back(EpilogueStage::add);
+  if (random.flip()) gemm.epilogue.push_back(EpilogueStage::bias);
+  return gemm.request();
+}
+
 Request random_softmax_backward(Random& random) {
   SoftmaxBackward softmax;
   softmax.y = random_spec(random, {random.between(0, 5), random.between(1, 9), random.between(1, 4), 3});
@@ -160,11 +182,12 @@ Request random_tensor_function(Random& random) {
 TEST(RequestProperty, ParsingThePrintedLineGivesBackTheRequest) {
   Random random(1);
   for (int i = 0; i < 3000; ++i) {
-    const Request request = i % 6 == 0   ? random_conv(random)
-                            : i % 6 == 1 ? random_pool(random)
-                            : i % 6 == 2 ? random_softmax(random)
-                            : i % 6 == 3 ? random_softmax_backward(random)
-                            : i % 6 == 4 ? random_activation(random)
+    const Request request = i % 7 == 0   ? random_conv(random)
+                            : i % 7 == 1 ? random_pool(random)
+                            : i % 7 == 2 ? random_softmax(random)
+                            : i % 7 == 3 ? random_softmax_backward(random)
+                            : i % 7 == 4 ? random_activation(random)
+                            : i % 7 == 5 ? random_gemm(random)
                                          : random_tensor_function(random);
     const std::string line = request.key();
     const Request parsed = Request::parse(line);
@@ -182,6 +205,8 @@ TEST(RequestProperty, TypedViewsGiveBackTheRequest) {
     ASSERT_EQ(SoftmaxForward::of(softmax).request(), softmax);
     const Request gradient = random_softmax_backward(random);
     ASSERT_EQ(SoftmaxBackward::of(gradient).request(), gradient);
+    const Request product = random_gemm(random);
+    ASSERT_EQ(Gemm::of(product).request(), product);
   }
 }
 

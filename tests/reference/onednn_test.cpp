@@ -7,6 +7,7 @@
 #include "kiln/generator/operations/conv_backward_data.h"
 #include "kiln/generator/operations/conv_backward_filter.h"
 #include "kiln/generator/operations/conv_forward.h"
+#include "kiln/generator/operations/gemm.h"
 #include "kiln/generator/operations/pool_forward.h"
 #include "kiln/generator/operations/softmax_backward.h"
 #include "kiln/generator/operations/softmax_forward.h"
@@ -274,6 +275,20 @@ std::vector<std::byte> softmax_backward_by_onednn(Call& call) {
   return output;
 }
 
+std::vector<std::byte> gemm_by_onednn(Call& call) {
+  const Gemm gemm = Gemm::of(call.request);
+  OneDnn dnn;
+  const auto describe = [](const TensorSpec& spec) {
+    return memory::desc(spec.extents, memory::data_type::f32, spec.strides);
+  };
+  auto output = poisoned(gemm.c);
+  dnn.run(dnnl::matmul({{describe(gemm.a), describe(gemm.b), describe(gemm.c)}, dnn.engine()}),
+          {{DNNL_ARG_SRC, dnn.bind(describe(gemm.a), call.memory["a"])},
+           {DNNL_ARG_WEIGHTS, dnn.bind(describe(gemm.b), call.memory["b"])},
+           {DNNL_ARG_DST, dnn.bind(describe(gemm.c), output)}});
+  return output;
+}
+
 void expect_agreement(const Call& call, const std::vector<std::byte>& output) {
   const auto mismatch = compare(call.request, call.bindings(), output);
   EXPECT_FALSE(mismatch) << call.request.key() << "\n" << mismatch->text();
@@ -418,6 +433,21 @@ INSTANTIATE_TEST_SUITE_P(
                     "softmax_forward x=f32:7x5:nc axis=0", "softmax_forward x=f32:2x3x5x7:nchw axis=1",
                     "softmax_forward x=f32:2x3x5x7:nchw axis=3", "softmax_forward x=f32:3x1000:nc axis=1 mode=log",
                     "softmax_forward x=f32:2x13x5x7:nchw axis=1 mode=log"));
+
+class GemmReference : public testing::TestWithParam<const char*> {};
+
+TEST_P(GemmReference, AgreesWithOneDnn) {
+  for (const Values values : {Values::integers, Values::uniform, Values::wide}) {
+    Call call(GetParam(), values);
+    expect_agreement(call, gemm_by_onednn(call));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(AwkwardShapes, GemmReference,
+                         testing::Values("gemm a=f32:1x1 b=f32:1x1", "gemm a=f32:7x13 b=f32:13x5",
+                                         "gemm a=f32:7x13:1,7 b=f32:13x5:1,13", "gemm a=f32:1x37 b=f32:37x11",
+                                         "gemm a=f32:3x7x9 b=f32:1x9x4", "gemm a=f32:1x3x2x9 b=f32:4x1x9x5",
+                                         "gemm a=f32:2x1x3x4x5 b=f32:1x2x3x5x6"));
 
 class SoftmaxBackwardReference : public testing::TestWithParam<const char*> {};
 

@@ -12,6 +12,7 @@
 #include "bad_arguments.h"
 #include "kiln/activation.h"
 #include "kiln/conv.h"
+#include "kiln/gemm.h"
 #include "kiln/local_conv.h"
 #include "kiln/pool.h"
 #include "kiln/reduce.h"
@@ -76,6 +77,7 @@ class BadOperands : public BadArguments {
   void add_convolution(Calls& calls) const;
   void add_pooling(Calls& calls) const;
   void add_rows_and_elements(Calls& calls) const;
+  void add_products(Calls& calls) const;
   static std::vector<Bad> rows(Context& context, const Call& call);
 };
 
@@ -84,6 +86,7 @@ BadOperands::Calls BadOperands::calls() const {
   add_convolution(calls);
   add_pooling(calls);
   add_rows_and_elements(calls);
+  add_products(calls);
   return calls;
 }
 
@@ -191,6 +194,32 @@ void BadOperands::add_rows_and_elements(Calls& calls) const {
   calls["tensor_op"] = {"", {{"a", a}, {"b", b}, {"c", c}, {"y", y}}, [](Context& k, const Tensors& t) {
                           tensor_op(k, TensorOpMode::select, t[0].tensor, t[1].tensor, t[2].tensor, t[3].tensor);
                         }};
+}
+
+void BadOperands::add_products(Calls& calls) const {
+  const Tensor x = slot(0, {3, 5}), dy = slot(2, {3, 4}), y = slot(3, {3, 4});
+  calls["gemm"] = {"", {{"a", x}, {"b", slot(1, {5, 4})}, {"c", y}}, [](Context& k, const Tensors& t) {
+                     gemm(k, t[0].tensor, t[1].tensor, t[2].tensor);
+                   }};
+  // Messages speak of the product that a layer is.
+  calls["fully_connected_forward"] = {
+      "gemm", {{"a", x}, {"b", slot(1, {4, 5})}, {"c", y}}, [](Context& k, const Tensors& t) {
+        fully_connected_forward(k, t[0].tensor, t[1].tensor, t[2].tensor);
+      }};
+  calls["fully_connected_backward_data"] = {
+      "gemm", {{"a", dy}, {"b", slot(1, {4, 5})}, {"c", slot(3, {3, 5})}}, [](Context& k, const Tensors& t) {
+        fully_connected_backward_data(k, t[0].tensor, t[1].tensor, t[2].tensor);
+      }};
+  calls["fully_connected_backward_weights"] = {
+      "gemm", {{"b", x}, {"a", dy}, {"c", slot(3, {4, 5})}}, [](Context& k, const Tensors& t) {
+        fully_connected_backward_weights(k, t[0].tensor, t[1].tensor, t[2].tensor);
+      }};
+  calls["fully_connected_backward_bias"] = {
+      "conv_backward_bias",
+      {{"dy", dy}, {"db", slot(3, {4})}},
+      [](Context& k, const Tensors& t) { fully_connected_backward_bias(k, t[0].tensor, t[1].tensor); },
+      1,
+      true};
 }
 
 // The call with each of its tensors spoilt in each way.

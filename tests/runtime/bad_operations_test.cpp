@@ -3,6 +3,7 @@
 #include "bad_arguments.h"
 #include "kiln/activation.h"
 #include "kiln/conv.h"
+#include "kiln/gemm.h"
 #include "kiln/pool.h"
 #include "kiln/softmax.h"
 #include "kiln/tensor_ops.h"
@@ -66,6 +67,32 @@ TEST_F(BadArguments, OfEpiloguesOfConvForward) {
       {"residual: over a part of y", with(add(at(8196, {1, 4, 6, 6}))), "the memory of y and residual overlaps"},
       {"residual: no values", with(Epilogue(EpilogueStage::add)), "the epilogue stage add has no tensor"},
       {"a stage that there is not", with(Epilogue(static_cast<EpilogueStage>(99))), "there is no epilogue stage 99"},
+  });
+}
+
+TEST_F(BadArguments, OfEpiloguesOfGemm) {
+  Context context(options());
+  const Tensor a = at(0, {3, 5}), b = at(4096, {5, 4}), c = at(8192, {3, 4});
+  const auto with = [&](const GemmOptions& options) { return [&, options] { gemm(context, a, b, c, options); }; };
+  const Tensor null(nullptr, f32, {4}, contiguous);
+  const Expression code("acc + t", {"t"});
+  expect_refused({
+      {"bias: other extents", with({.epilogue = bias(at(32768, {3}))}), "bias has extents 3, expected 4"},
+      {"bias: null", with({.epilogue = bias(null)}), "bias is a null pointer"},
+      {"bias: over c", with({.epilogue = bias(at(8192, {4}))}), "the memory of c and bias overlaps"},
+      {"bias: no values", with({.epilogue = Epilogue(EpilogueStage::bias)}), "the epilogue stage bias has no tensor"},
+      {"residual: other extents", with({.epilogue = add(at(32768, {4, 3}))}), "residual has extents 4x3, expected 3x4"},
+      {"residual: over a part of c", with({.epilogue = add(at(8196, {3, 4}))}), "of c and residual overlaps"},
+      {"user code: other extents", with({.epilogue = expression(code, {{"t", at(32768, {3})}})}),
+       "t has other extents than c"},
+      {"user code: over c", with({.epilogue = expression(code, {{"t", at(8196, {3, 4})}})}),
+       "memory of c and t overlaps"},
+      {"user code: a prologue", with({.epilogue = expression("--- prologue\nx\n---\nacc")}), "it takes no prologue"},
+      {"dynamic_batch: of a batch",
+       [&] {
+         gemm(context, at(0, {1, 3, 5}), at(4096, {1, 5, 4}), at(8192, {1, 3, 4}), {.dynamic_batch = true});
+       },
+       "the batch can only be dynamic where there are no batch dimensions"},
   });
 }
 

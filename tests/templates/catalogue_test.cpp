@@ -80,6 +80,11 @@ std::vector<Request> requests() {
            "reduce x=f16:8x64x14x14:nhwc axes=0,2,3 mode=mean",
            "reduce x=f32:8x5x77 indices=i32:8x1x1 axes=1,2 mode=max n=?",
            "reduce x=f32:0x7 axes=0",
+           "gemm a=f16:96x512 b=f16:512x64 c=f16:96x64 epilogue=bias+relu",
+           "gemm a=f32:2x3x64x72:13824,4608,1,64 b=f32:1x3x72x80",
+           "gemm a=f32:1x512 b=f32:512x100:1,512 epilogue=bias",
+           "gemm a=f32:64x512 b=f32:512x10 n=?",
+           "gemm a=f32:0x5 b=f32:5x7",
            "activation_backward y=bf16:3x7x5 dy=bf16:3x7x5 mode=sigmoid alpha=any beta=any",
        }) {
     parsed.push_back(Request::parse(line));

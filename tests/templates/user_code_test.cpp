@@ -33,6 +33,7 @@ Expressions expressions() {
       {"helped",
        Expression("__device__ float twice(float v) {\n  return 2.0f * v;\n}\n---\ntwice(relu(acc)) + gate", {"gate"})},
       {"channels", Expression("k < 3 ? acc : -acc")},
+      {"layer", Expression("(acc + bias[n]) * gate + (n < 3 ? 1.0f : 0.0f)", {"bias", "gate"})},
       {"pooled", Expression("acc * gate + (c % 2 == 0 ? bias[c] : 0.0f)", {"bias", "gate"})},
       {"scaled", Expression("log2f(1.0f + fabsf(acc)) * scale", {}, {"scale"})}};
 }
@@ -65,6 +66,17 @@ TEST(UserEpilogue, OfConvolutionsInChannelsLastHalf) {
       "conv_forward x=f16:1x16x5x6:nhwc w=f16:24x16x1x1:nhwc epilogue=user:gated epilogue.bias=f32:24 "
       "epilogue.gate=f16:1x24x5x6:nhwc",
       {"conv_simple", "conv_direct", "conv_1x1"});
+}
+
+TEST(UserEpilogue, OfMatrixProducts) {
+  expect_served_right(
+      "gemm a=f32:35x40 b=f32:40x37 epilogue=user:layer epilogue.bias=f16:37:2 epilogue.gate=bf16:35x37",
+      {"gemm_simple", "gemm_tiled", "gemm_splitk"});
+  // Every product of a batch has elements of the gate of its own; those of a are used again.
+  expect_served_right(
+      "gemm a=f16:1x3x6x80 b=f16:2x3x80x12 c=f16:2x3x6x12 epilogue=user:layer epilogue.bias=f32:12 "
+      "epilogue.gate=f16:2x3x6x12",
+      {"gemm_simple", "gemm_tiled", "gemm_splitk", "gemm_thin"});
 }
 
 TEST(UserEpilogue, OfDepthwiseConvolutions) {

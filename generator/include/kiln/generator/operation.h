@@ -83,8 +83,10 @@ class Operation {
   virtual bool takes_user_code() const { return false; }
   /// The numbers of a call besides alpha and beta, at most max_operation_scalars; their order in RunValues.
   virtual const std::vector<ScalarDefinition>& scalars() const;
-  /// What user code calls the channel, dimension 1 of y; empty if the operation knows no channels.
+  /// What user code calls the channel; empty if the operation knows no channels.
   virtual std::string_view channel_name() const { return {}; }
+  /// The dimension of its result, of `rank` dimensions, that counts channels: what a bias has an element for.
+  virtual size_t channel_dimension(int /*rank*/) const { return 1; }
 
   /// Expands short forms of attributes (`pad=1,1` to four values). All attributes and the given operands are there.
   virtual void complete_attributes(Request& request) const = 0;
@@ -105,6 +107,8 @@ const Operation& operation(std::string_view name);
 
 /// The operand that alpha, beta and the epilogue of a complete request apply to: its operation's first output.
 const Operand& result_of(const Request& request);
+/// Operation::channel_dimension() of that operand.
+size_t channel_dimension_of(const Request& request);
 /// Whether a call of `request` writes to `operand`: its outputs, and what it updates.
 bool is_written(const Request& request, std::string_view operand);
 /// Whether a call of `request` reads what `operand` holds before it: all but outputs, and the result where beta's class

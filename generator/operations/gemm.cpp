@@ -1,0 +1,137 @@
+#include "kiln/generator/operations/gemm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "operations/operations.h"
+#include "operations/pointwise.h"
+#include "operations/spatial.h"
+#include "operations/stages.h"
+
+namespace kiln {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+class GemmOperation final : public Operation {
+ public:
+  std::string_view name() const override { return "gemm"; }
+  std::string_view summary() const override { return "matrix products, one or a batch of them"; }
+  std::string_view channel_name() const override { return "n"; }
+  size_t channel_dimension(int rank) const override { return static_cast<size_t>(rank) - 1; }
+  bool takes_user_code() const override { return true; }
+  bool has_arithmetic() const override { return true; }
+  bool has_epilogue() const override { return true; }
+
+  const std::vector<OperandDefinition>& operands() const override {
+    static const std::vector<OperandDefinition> definitions = {
+        {"a", Role::input, true, Printing::always, "M,K, with up to three batch dimensions in front"},
+        {"b", Role::input, false, Printing::always, "K,N, with as many batch dimensions, each as a's, or 1 in either"},
+        {"c", Role::output, true, Printing::always, "M,N, with the batch dimensions of both"},
+        {"bias", Role::input, false, Printing::when_set, "N; with epilogue stage bias"},
+        {"residual", Role::input, true, Printing::when_set, "as c; with epilogue stage add"},
+    };
+    return definitions;
+  }
+
+  const std::vector<AttributeDefinition>& attributes() const override {
+    static const std::vector<AttributeDefinition> none;
+    return none;
+  }
+
+  void complete_attributes(Request&) const override {}
+
+  std::optional<TensorSpec> implied_operand(const Request& request, std::string_view operand) const override {
+    if (operand != "c") return implied_stage_operand(request, operand);
+    if (request.find("a") == nullptr || request.find("b") == nullptr) return std::nullopt;
+    check_factors(request);
+    const Ints extents = product_extents(request);
+    return TensorSpec::packed(request.at("a").dtype, extents, dimension_letters(static_cast<int>(extents.size())));
+  }
+
+  void validate(const Request& request) const override {
+    check_factors(request);
+    require_extents(request, "c", request.at("c"), product_extents(request), "from a and b");
+    check_stage_operands(request);
+    if (request.dynamic_batch && request.at("c").rank() != 2) {
+      refuse(request, "the batch can only be dynamic where there are no batch dimensions: it is M", "fix the batch");
+    }
+  }
+
+  Work work(const Request& request) const override {
+    return pointwise_work(request, 2.0 * static_cast<double>(request.at("a").extents.back()));
+  }
+
+ private:
+  // Of a and b: as many dimensions, batch dimensions that fit, one K.
+  static void check_factors(const Request& request) {
+    const TensorSpec &a = request.at("a"), &b = request.at("b");
+    if (a.rank() < 2 || a.rank() != b.rank()) {
+      refuse(request, fmt::format("a has {} and b {} dimensions", a.rank(), b.rank()),
+             "a is M,K and b is K,N, with equally many batch dimensions in front, at most 3");
+    }
+    const size_t rank = a.extents.size();
+    for (size_t i = 0; i + 2 < rank; ++i) {
+      if (a.extents[i] == b.extents[i] || a.extents[i] == 1 || b.extents[i] == 1) continue;
+      refuse(request, fmt::format("batch dimension {} of a is {}, that of b {}", i, a.extents[i], b.extents[i]),
+             "they must be equal, or one of them 1");
+    }
+    if (a.extents[rank - 1] != b.extents[rank - 2]) {
+      refuse(request,
+             fmt::format("a has rows of {} elements, b columns of {}", a.extents[rank - 1], b.extents[rank - 2]),
+             "a is M,K and b is K,N; a transposed matrix is given by its strides");
+    }
+  }
+
+  static Ints product_extents(const Request& request) {
+    Ints extents = request.at("a").extents;
+    const Ints& b = request.at("b").extents;
+    for (size_t i = 0; i + 2 < extents.size(); ++i) extents[i] = extents[i] == 1 ? b[i] : extents[i];
+    extents.back() = b.back();
+    return extents;
+  }
+};
+
+}  // namespace
+
+const Operation& gemm_operation() {
+  static const GemmOperation definition;
+  return definition;
+}
+
+Gemm Gemm::of(const Request& request) {
+  Gemm view;
+  view.a = request.at("a");
+  view.b = request.at("b");
+  view.c = request.at("c");
+  view.bias = optional_operand(request, "bias");
+  view.residual = optional_operand(request, "residual");
+  view.arithmetic = request.arithmetic;
+  view.blend = request.blend;
+  view.epilogue = request.epilogue;
+  view.dynamic_batch = request.dynamic_batch;
+  return view;
+}
+
+Request Gemm::request() const {
+  Request request;
+  request.operation = "gemm";
+  request.operands = {{"a", a}, {"b", b}};
+  if (!c.extents.empty()) request.operands.push_back({"c", c});
+  if (bias) request.operands.push_back({"bias", *bias});
+  if (residual) request.operands.push_back({"residual", *residual});
+  request.arithmetic = arithmetic;
+  request.blend = blend;
+  request.epilogue = epilogue;
+  request.dynamic_batch = dynamic_batch;
+  return finished(std::move(request));
+}
+
+int64_t Gemm::products() const {
+  int64_t count = 1;
+  for (size_t i = 0; i + 2 < c.extents.size(); ++i) count *= c.extents[i];
+  return count;
+}
+
+}  // namespace kiln

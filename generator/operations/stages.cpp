@@ -1,0 +1,49 @@
+#include "operations/stages.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "kiln/generator/operation.h"
+#include "operations/spatial.h"
+
+namespace kiln {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+int64_t channels_of(const Request& request) {
+  return result_of(request).spec.extents[channel_dimension_of(request)];
+}
+
+void check_operand(const Request& request, std::string_view operand, EpilogueStage stage, const Ints& expected) {
+  const TensorSpec* spec = request.find(operand);
+  if (spec == nullptr) return;
+  if (!request.has(stage)) {
+    refuse(request, fmt::format("there is an operand {} but no epilogue stage {}", operand, to_string(stage)),
+           fmt::format("add epilogue={} or leave out {}", to_string(stage), operand));
+  }
+  require_extents(request, operand, *spec, expected, fmt::format("from the extents of {}", result_of(request).name));
+}
+
+}  // namespace
+
+std::optional<TensorSpec> implied_stage_operand(const Request& request, std::string_view operand) {
+  if (operand == "bias" && request.has(EpilogueStage::bias)) {
+    return TensorSpec::packed(result_of(request).spec.dtype, {channels_of(request)}, "n");
+  }
+  if (operand == "residual" && request.has(EpilogueStage::add)) return result_of(request).spec;
+  return std::nullopt;
+}
+
+void check_stage_operands(const Request& request) {
+  check_operand(request, "bias", EpilogueStage::bias, {channels_of(request)});
+  check_operand(request, "residual", EpilogueStage::add, result_of(request).spec.extents);
+}
+
+std::optional<TensorSpec> optional_operand(const Request& request, std::string_view name) {
+  const TensorSpec* spec = request.find(name);
+  return spec == nullptr ? std::nullopt : std::optional(*spec);
+}
+
+}  // namespace kiln

@@ -1,0 +1,21 @@
+// What operations with an epilogue of stages share: the operands bias and residual.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "kiln/generator/request.h"
+
+namespace kiln {
+
+/// What `operand`, bias or residual, is where it is left out: an element for each channel of the result, or the
+/// result's twin. Nothing if it has no place in this request.
+std::optional<TensorSpec> implied_stage_operand(const Request& request, std::string_view operand);
+
+/// Refuses a bias or residual without its stage, or of other extents than the result says.
+void check_stage_operands(const Request& request);
+
+/// The operand, if there is one.
+std::optional<TensorSpec> optional_operand(const Request& request, std::string_view name);
+
+}  // namespace kiln

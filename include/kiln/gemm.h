@@ -1,0 +1,59 @@
+// Matrix products, one or a batch of them, and fully connected layers with their gradients.
+#pragma once
+
+#include "kiln/context.h"
+#include "kiln/epilogue.h"
+#include "kiln/tensor.h"
+
+namespace kiln {
+
+struct GemmOptions {
+  float alpha = 1;
+  float beta = 0;
+  Epilogue epilogue{};
+  Arithmetic arithmetic{};     ///< Liberties beyond f32 sums.
+  bool dynamic_batch = false;  ///< One kernel for every M of a power-of-two bucket; only without batch dimensions.
+};
+
+/// The view of the same memory with the last two dimensions exchanged: gemm(k, transposed(a), b, c) multiplies by the
+/// transpose of a. Nothing is copied. Throws Error(invalid_argument) for a tensor of one dimension.
+Tensor transposed(const Tensor& matrix);
+
+/// Enqueues c = epilogue(alpha * a b + beta * c) on `stream` and returns without waiting:
+/// c[..., m, n] = sum over k of a[..., m, k] * b[..., k, n].
+///
+/// a: ...,M,K   b: ...,K,N   c: ...,M,N, each of 2 to 5 dimensions, equally many. A batch dimension in front of the
+/// matrices may be 1 in a or in b: that matrix is used again for every product (broadcast). A bias has N elements, a
+/// residual the extents of c, and may be c itself. Any strides, so that a transposed matrix, or one inside a larger
+/// one, is just another Tensor; dtypes may differ between operands; sums are in f32. With beta = 0, c is not read. c
+/// must share no element with a, b or the bias. Deterministic: long sums of small products are split over blocks and
+/// added up in a fixed order. K = 0 gives epilogue(beta * c).
+///
+/// First call, workspace, threads and errors as for conv_forward().
+void gemm(Context& context, const Tensor& a, const Tensor& b, const Tensor& c, const GemmOptions& options = {},
+          Stream stream = nullptr);
+
+/// Enqueues y = epilogue(alpha * x w^T + beta * y): a fully connected layer, y[n,k] = sum over c of x[n,c] * w[k,c].
+///
+/// x: N,C   w: K,C   y: N,K; its bias: K. x and w may have up to three dimensions more, the same ones (N,C,H,W and
+/// K,C,H,W), which count as inputs as C does: in memory they must be one run in the same order in both. Everything else
+/// as for gemm(), whose a, b and c messages speak of: x, the transposed w, and y.
+void fully_connected_forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& y,
+                             const GemmOptions& options = {}, Stream stream = nullptr);
+
+/// The gradients of y = x w^T + b given dy, two products and a sum:
+///
+///   dx = alpha * dy w + beta * dx        dw = alpha * dy^T x + beta * dw        db = alpha * (sum of dy over N) + beta
+///   * db
+///
+/// dy: N,K   x, dx: as x above   w, dw: as w above   db: K. What passes through an epilogue is dy before it: apply the
+/// activation's gradient first. Deterministic. With beta = 1 gradients accumulate over calls. An empty batch (N = 0)
+/// gives beta * dw and beta * db. Messages speak of gemm's a, b and c (dy, w, dx; the transposed dy, x, dw).
+void fully_connected_backward_data(Context& context, const Tensor& dy, const Tensor& w, const Tensor& dx,
+                                   const GemmOptions& options = {}, Stream stream = nullptr);
+void fully_connected_backward_weights(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw,
+                                      const GemmOptions& options = {}, Stream stream = nullptr);
+void fully_connected_backward_bias(Context& context, const Tensor& dy, const Tensor& db, float alpha = 1,
+                                   float beta = 0, Stream stream = nullptr);
+
+}  // namespace kiln

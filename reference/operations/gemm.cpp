@@ -1,0 +1,42 @@
+// Reference of gemm: the sum of its definition.
+#include "kiln/generator/operations/gemm.h"
+
+#include "evaluator.h"
+
+namespace kiln::reference {
+namespace {
+
+class GemmEvaluator final : public Oracle::Evaluator {
+ public:
+  GemmEvaluator(Request call, const Bindings& bindings, std::string_view output)
+      : Evaluator(std::move(call), bindings, output), gemm_(Gemm::of(request())), a_(tensor("a")), b_(tensor("b")) {}
+
+ protected:
+  Expected operation_at(std::span<const int64_t> coordinate) const override {
+    Coordinate a(coordinate.begin(), coordinate.end()), b = a;
+    const size_t column = a.size() - 1, row = a.size() - 2;
+    for (size_t i = 0; i < row; ++i) {
+      if (gemm_.a.extents[i] == 1) a[i] = 0;
+      if (gemm_.b.extents[i] == 1) b[i] = 0;
+    }
+    Expected sum;
+    for (int64_t k = 0; k < gemm_.k(); ++k) {
+      a[column] = b[row] = k;
+      add_term(sum, a_[a] * b_[b]);
+    }
+    return sum;
+  }
+
+ private:
+  Gemm gemm_;
+  Tensor a_, b_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Oracle::Evaluator> gemm_evaluator(Request request, const Bindings& bindings,
+                                                        std::string_view output) {
+  return std::make_unique<GemmEvaluator>(std::move(request), bindings, output);
+}
+
+}  // namespace kiln::reference
