@@ -167,6 +167,9 @@ std::string summary(const Request& request) {
     text = of_softmax(request);
   else if (request.operation == "reduce")
     text = of_reduce(request);
+  else if (request.operation.starts_with("cross_entropy_"))
+    text = fmt::format("{}cross entropy {}{}, {}", result_of(request).name == "dx" ? "gradient of " : "",
+                       extents(request.at("x")), common(request), request.word("reduction"));
   else if (request.operation == "gemm")
     text = of_gemm(request);
   else

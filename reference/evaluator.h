@@ -113,5 +113,9 @@ std::unique_ptr<const Oracle::Evaluator> reduce_evaluator(Request request, const
                                                           std::string_view output);
 std::unique_ptr<const Oracle::Evaluator> gemm_evaluator(Request request, const Bindings& bindings,
                                                         std::string_view output);
+std::unique_ptr<const Oracle::Evaluator> cross_entropy_forward_evaluator(Request request, const Bindings& bindings,
+                                                                         std::string_view output);
+std::unique_ptr<const Oracle::Evaluator> cross_entropy_backward_evaluator(Request request, const Bindings& bindings,
+                                                                          std::string_view output);
 
 }  // namespace kiln::reference

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kiln/generator/operations/cross_entropy.h"
 #include "kiln/generator/operations/pool_window.h"
 #include "kiln/reference/convert.h"
 #include "kiln/reference/tensor_memory.h"
@@ -132,16 +133,38 @@ std::vector<std::byte> filled(const TensorSpec& spec, Values values, uint64_t se
   return memory;
 }
 
-std::vector<std::byte> filled(const Request& request, const Operand& operand, Values values, uint64_t seed) {
-  const std::optional<int64_t> positions = pooled_positions(request, operand.name);
-  if (!positions) return filled(operand.spec, values, seed);
-  std::vector<std::byte> memory = poisoned(operand.spec);
+namespace {
+
+// Memory whose elements `choose(bits)` gives.
+template <class Choose>
+std::vector<std::byte> filled_by(const TensorSpec& spec, uint64_t seed, const Choose& choose) {
+  std::vector<std::byte> memory = poisoned(spec);
   uint64_t index = 0;
-  for_each_coordinate(operand.spec, [&](std::span<const int64_t> coordinate) {
-    const uint64_t drawn = random_bits(seed, index++) % (static_cast<uint64_t>(*positions) + 1);
-    write(operand.spec, memory, coordinate, static_cast<double>(drawn) - 1);
+  for_each_coordinate(spec, [&](std::span<const int64_t> coordinate) {
+    write(spec, memory, coordinate, static_cast<double>(choose(random_bits(seed, index++))));
   });
   return memory;
+}
+
+// A class, or now and then what rows have that do not count; among special values also what is no class.
+int64_t draw_class(const ClassTargets& targets, Values values, uint64_t bits) {
+  constexpr uint64_t seldom = 8;
+  if (bits % seldom == 0) return targets.ignore;
+  if (values == Values::specials && bits % seldom == 1) return (bits & 64) != 0 ? targets.classes : -1;
+  return static_cast<int64_t>((bits >> 16) % static_cast<uint64_t>(targets.classes));
+}
+
+}  // namespace
+
+std::vector<std::byte> filled(const Request& request, const Operand& operand, Values values, uint64_t seed) {
+  if (const std::optional<int64_t> positions = pooled_positions(request, operand.name)) {
+    const auto choices = static_cast<uint64_t>(*positions) + 1;
+    return filled_by(operand.spec, seed, [&](uint64_t bits) { return static_cast<int64_t>(bits % choices) - 1; });
+  }
+  if (const std::optional<ClassTargets> targets = class_targets(request, operand.name)) {
+    return filled_by(operand.spec, seed, [&](uint64_t bits) { return draw_class(*targets, values, bits); });
+  }
+  return filled(operand.spec, values, seed);
 }
 
 std::vector<std::byte> poisoned(const TensorSpec& spec) {

@@ -17,7 +17,7 @@ namespace {
 using MakeEvaluator = std::unique_ptr<const Oracle::Evaluator> (*)(Request, const Bindings&, std::string_view);
 
 // Every operation that has a reference.
-constexpr std::array<std::pair<std::string_view, MakeEvaluator>, 18> evaluators = {{
+constexpr std::array<std::pair<std::string_view, MakeEvaluator>, 20> evaluators = {{
     {"conv_forward", conv_forward_evaluator},
     {"conv_backward_data", conv_backward_data_evaluator},
     {"conv_backward_filter", conv_backward_filter_evaluator},
@@ -36,6 +36,8 @@ constexpr std::array<std::pair<std::string_view, MakeEvaluator>, 18> evaluators 
     {"tensor_op", tensor_op_evaluator},
     {"reduce", reduce_evaluator},
     {"gemm", gemm_evaluator},
+    {"cross_entropy_forward", cross_entropy_forward_evaluator},
+    {"cross_entropy_backward", cross_entropy_backward_evaluator},
 }};
 
 std::unique_ptr<const Oracle::Evaluator> evaluator(const Request& request, const Bindings& bindings,

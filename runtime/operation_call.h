@@ -39,6 +39,9 @@ enum class CallKind : int64_t {
   local_conv_backward_data,
   local_conv_backward_filter,
   gemm,
+  cross_entropy_forward,
+  cross_entropy_backward,
+  cross_entropy_backward_of_one,
 };
 
 /// The class of a scale's value.

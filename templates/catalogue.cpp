@@ -73,7 +73,13 @@
   algorithm(gemm_simple) \
   algorithm(gemm_tiled) \
   algorithm(gemm_splitk) \
-  algorithm(gemm_thin)
+  algorithm(gemm_thin) \
+  algorithm(cross_entropy_forward_simple) \
+  algorithm(cross_entropy_forward_rows) \
+  algorithm(cross_entropy_forward_strided) \
+  algorithm(cross_entropy_backward_simple) \
+  algorithm(cross_entropy_backward_rows) \
+  algorithm(cross_entropy_backward_strided)
 // clang-format on
 
 namespace kiln {

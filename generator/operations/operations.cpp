@@ -24,7 +24,9 @@ const std::vector<const Operation*>& operations() {
                                                     &tensor_set_operation(),
                                                     &tensor_op_operation(),
                                                     &reduce_operation(),
-                                                    &gemm_operation()};
+                                                    &gemm_operation(),
+                                                    &cross_entropy_forward_operation(),
+                                                    &cross_entropy_backward_operation()};
   return all;
 }
 

@@ -23,5 +23,7 @@ const Operation& tensor_set_operation();
 const Operation& tensor_op_operation();
 const Operation& reduce_operation();
 const Operation& gemm_operation();
+const Operation& cross_entropy_forward_operation();
+const Operation& cross_entropy_backward_operation();
 
 }  // namespace kiln

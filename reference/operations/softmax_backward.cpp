@@ -6,14 +6,11 @@
 #include <limits>
 
 #include "operations/rows.h"
+#include "operations/softmax_row.h"
 
 namespace kiln::reference {
 namespace {
 
-// Errors of f32 exponentials, in units of 2^-24; docs/numerics.md derives them.
-constexpr double exp_error = 4;           // relative: of ex2.approx, and of expf
-constexpr double exp_argument_error = 4;  // relative, for each unit of |y|: rounding of the argument
-constexpr double flushed = 0x1p-101;      // results below 2^-126 may become 0: 2^-125 in units of 2^-24
 constexpr double largest = std::numeric_limits<float>::max();
 
 class SoftmaxBackwardEvaluator final : public RowEvaluator<Expected> {

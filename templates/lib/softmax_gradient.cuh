@@ -1,11 +1,9 @@
 // The gradient of softmax with respect to x, from y = softmax(x) and dy:
 //
 //   dx = y (dy - sum(y dy)), and of log-softmax dx = dy - exp(y) sum(dy), with sums along the row.
-#include "lib/blend.cuh"
 #include "lib/math.cuh"
 #include "lib/rows.cuh"
-
-static_assert(DX_RUN == 1 || DX_STEP == 1, "an access moves what is side by side in dx");
+#include "lib/store_neighbours.cuh"
 
 // VECTOR neighbours of y and of dy, as they are stored.
 struct Neighbours {
@@ -27,20 +25,3 @@ struct Neighbours {
     return to_float(y[j]) * (to_float(dy[j]) - sum);
   }
 };
-
-// Stores VECTOR neighbours from `first` on, blended with what is there.
-__device__ __forceinline__ void store_gradients(TDX* first, const float (&values)[VECTOR], float alpha, float beta) {
-#pragma unroll
-  for (int i = 0; i < VECTOR; i += DX_RUN) {
-    TDX* const target = first + i * Index(DX_STEP);
-    Vector<TDX, DX_RUN> run;
-    if constexpr (BETA != SCALE_ZERO) run = load<DX_RUN>(target);
-#pragma unroll
-    for (int j = 0; j < DX_RUN; ++j) {
-      float old = 0.0f;
-      if constexpr (BETA != SCALE_ZERO) old = to_float(run[j]);
-      run[j] = from_float<TDX>(blended<ALPHA, BETA>(values[i + j], alpha, old, beta));
-    }
-    store<DX_RUN>(target, run);
-  }
-}

@@ -112,6 +112,8 @@ int capi_count_functions(void) {
       (function)kiln_fully_connected_backward_data,
       (function)kiln_fully_connected_backward_weights,
       (function)kiln_fully_connected_backward_bias,
+      (function)kiln_cross_entropy_forward,
+      (function)kiln_cross_entropy_backward,
   };
   int count = 0;
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i) count += all[i] != NULL;
@@ -134,6 +136,7 @@ int capi_defaults_carry_their_sizes(void) {
          kiln_transform_options_default().size == sizeof(kiln_transform_options) &&
          kiln_tensor_op_options_default().size == sizeof(kiln_tensor_op_options) &&
          kiln_reduce_options_default().size == sizeof(kiln_reduce_options) &&
+         kiln_cross_entropy_options_default().size == sizeof(kiln_cross_entropy_options) &&
          kiln_gemm_options_default().size == sizeof(kiln_gemm_options) &&
          kiln_run_values_default().size == sizeof(kiln_run_values) &&
          kiln_plan_info_default().size == sizeof(kiln_plan_info);

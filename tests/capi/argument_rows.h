@@ -151,6 +151,10 @@ class ArgumentRows {
       row("the mode is -1", [](auto& s) { s.mode = -1; });
       row("the mode is 99", [](auto& s) { s.mode = 99; });
     }
+    if constexpr (requires(Structure s) { s.reduction; }) {
+      row("the reduction is -1", [](auto& s) { s.reduction = -1; });
+      row("the reduction is 3", [](auto& s) { s.reduction = 3; });
+    }
     const auto flag = [&](const char* name, int32_t Structure::*field) {
       for (const int32_t value : {-1, 2}) {
         row(fmt::format("{} is {}, expected 0 or 1", name, value), [&](auto& s) { s.*field = value; });

@@ -25,6 +25,7 @@ class EveryFunction : public CApi {
     add_activations();
     add_tensor_functions();
     add_products();
+    add_losses();
     add_plans();
   }
 
@@ -153,6 +154,14 @@ class EveryFunction : public CApi {
         &product_gradient_, &layer_bias_gradient_, 1, 0, nullptr);
   }
 
+  void add_losses() {
+    const Names optional = {"dloss", "options", "stream"};
+    add("kiln_cross_entropy_forward", kiln_cross_entropy_forward, optional, context_, &x_, &targets_, &loss_,
+        &cross_entropy_options_, nullptr);
+    add("kiln_cross_entropy_backward", kiln_cross_entropy_backward, optional, context_, &x_, &targets_, &loss_gradient_,
+        &y_, &cross_entropy_options_, nullptr);
+  }
+
   void add_plans() {
     EXPECT_EQ(kiln_plan_create(context_, request_, &plan_), KILN_OK) << kiln_last_error();
     add("kiln_plan_create", kiln_plan_create, {}, context_, request_, &made_plan_);
@@ -181,6 +190,8 @@ class EveryFunction : public CApi {
   const kiln_tensor weights_ = tensor(upload(wave(18)), {6, 3}), layer_weights_ = tensor(upload(wave(18)), {3, 6}),
                     product_ = tensor(result_, {2, 3}), product_gradient_ = tensor(upload(wave(6)), {2, 3}),
                     weights_gradient_ = tensor(result_, {3, 6}), layer_bias_gradient_ = tensor(result_, {3});
+  const kiln_tensor loss_ = tensor(result_, {1}), loss_gradient_ = tensor(upload(wave(1)), {1});
+  const kiln_tensor targets_ = with(tensor(upload(wave(2)), {2}), [](auto& targets) { targets.dtype = KILN_I32; });
   const kiln_named_tensor named_tensor_ = {"t", &values_};
   const kiln_named_scalar named_scalar_ = {"s", 1, 0};
   const char* const request_ = "softmax_forward x=f32:2x6";
@@ -200,6 +211,7 @@ class EveryFunction : public CApi {
   const kiln_reduce_options reduce_options_ = kiln_reduce_options_default();
   const kiln_tensor_op_options op_options_ = kiln_tensor_op_options_default();
   const kiln_gemm_options gemm_options_ = kiln_gemm_options_default();
+  const kiln_cross_entropy_options cross_entropy_options_ = kiln_cross_entropy_options_default();
   const kiln_run_values run_values_ = kiln_run_values_default();
   kiln_context_info context_info_ = kiln_context_info_default();
   kiln_plan_info plan_info_ = kiln_plan_info_default();

@@ -36,6 +36,8 @@ TEST(Summary, SaysWhatMattersInFewWords) {
   EXPECT_EQ(of("tensor_op a=f32:4x1 b=f32:4x10 mode=add"), "tensor add 4x10");
   EXPECT_EQ(of("gemm a=f16:2x8x64 b=f16:1x64x10 c=f32:2x8x10 epilogue=bias+relu"),
             "gemm 2x8x64 by 1x64x10 f16, bias+relu");
+  EXPECT_EQ(of("cross_entropy_forward x=f16:8x10 reduction=sum n=?"), "cross entropy 8x10 f16 n=?, sum");
+  EXPECT_EQ(of("cross_entropy_backward x=f32:8x10x3x3"), "gradient of cross entropy 8x10x3x3, mean");
 }
 
 TEST(Words, GiveTimesAndSharesTheirUnits) {

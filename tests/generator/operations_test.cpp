@@ -32,6 +32,24 @@ TEST_P(BadRequest, IsRefusedWithItsReason) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
+    CrossEntropy, BadRequest,
+    testing::Values(
+        Bad{"cross_entropy_forward targets=i32:3", "operand x is missing"},
+        Bad{"cross_entropy_forward x=f32:3", "x has 1 dimensions"},
+        Bad{"cross_entropy_forward x=f32:3x0", "x has no classes"},
+        Bad{"cross_entropy_forward x=f32:3x4 targets=f32:3", "targets is f32"},
+        Bad{"cross_entropy_forward x=f32:3x4x5 targets=i32:3x4", "targets has extents 3x4, expected 3x5"},
+        Bad{"cross_entropy_forward x=f32:3x4 losses=f32:3", "there is an operand losses with reduction=mean"},
+        Bad{"cross_entropy_forward x=f32:3x4 loss=f32:1 reduction=none",
+            "there is an operand loss with reduction=none"},
+        Bad{"cross_entropy_forward x=f32:3x4 loss=f32:3", "loss has extents 3, expected 1"},
+        Bad{"cross_entropy_forward x=f32:3x4 reduction=median", "reduction=median is unknown"},
+        Bad{"cross_entropy_forward x=f32:3x4 ignore=3000000000", "ignore=3000000000 is no i32"},
+        Bad{"cross_entropy_backward x=f32:3x4 dlosses=f32:3", "there is an operand dlosses with reduction=mean"},
+        Bad{"cross_entropy_backward x=f32:3x4 dx=f32:3x5", "dx has extents 3x5, expected 3x4"},
+        Bad{"cross_entropy_backward x=f32:3x4 n=?", "the gradient of a mean depends on the whole batch"}));
+
+INSTANTIATE_TEST_SUITE_P(
     Gemm, BadRequest,
     testing::Values(
         Bad{"gemm a=f32:3x4", "operand b is missing"}, Bad{"gemm a=f32:3 b=f32:3", "a has 1 and b 1 dimensions"},
@@ -288,6 +306,18 @@ TEST(LocalConv, CountsTheLeastWork) {
   const Request forward = Request::parse("local_conv_forward x=f16:2x3x4x4 w=f16:20x3x3x3 pad=1 grid=2");
   EXPECT_EQ(operation("local_conv_forward").work(forward).flops, 2.0 * 2 * 5 * 16 * 27);
   EXPECT_EQ(operation("local_conv_forward").work(forward).read_bytes, 2.0 * (2 * 48 + 20 * 27));
+}
+
+TEST(CrossEntropy, InfersWhatTheReductionAsksFor) {
+  const Request mean = Request::parse("cross_entropy_forward x=f16:3x4x5");
+  EXPECT_EQ(mean.key(), "cross_entropy_forward x=f16:3x4x5:ncw targets=i32:3x5:nc reduction=mean ignore=-100");
+  EXPECT_EQ(mean.at("loss").print(), "f32:1:n");
+  const Request none = Request::parse("cross_entropy_forward x=f16:3x4 reduction=none ignore=9");
+  EXPECT_EQ(none.key(), "cross_entropy_forward x=f16:3x4:nc targets=i32:3:n reduction=none ignore=9");
+  EXPECT_EQ(none.at("losses").print(), "f32:3:n");
+  EXPECT_EQ(Request::parse("cross_entropy_backward x=f16:3x4x2x2:nhwc").key(),
+            "cross_entropy_backward x=f16:3x4x2x2:nhwc targets=i32:3x2x2:ncw dx=f16:3x4x2x2:nhwc reduction=mean "
+            "ignore=-100");
 }
 
 TEST(Gemm, InfersItsResultFromBothFactors) {

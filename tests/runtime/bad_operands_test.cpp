@@ -14,6 +14,7 @@
 #include "kiln/conv.h"
 #include "kiln/gemm.h"
 #include "kiln/local_conv.h"
+#include "kiln/loss.h"
 #include "kiln/pool.h"
 #include "kiln/reduce.h"
 #include "kiln/softmax.h"
@@ -35,6 +36,7 @@ struct Call {
   size_t outputs = 1;
   bool reduces = false;  ///< Of the first tensor the result takes any extents but the channels.
   bool any_dtype = false;
+  bool any_channels = false;  ///< Dimension 1 of the first tensor may be of any length but 0.
 };
 
 std::vector<int64_t> extents_of(const Tensor& tensor) {
@@ -78,6 +80,7 @@ class BadOperands : public BadArguments {
   void add_pooling(Calls& calls) const;
   void add_rows_and_elements(Calls& calls) const;
   void add_products(Calls& calls) const;
+  void add_losses(Calls& calls) const;
   static std::vector<Bad> rows(Context& context, const Call& call);
 };
 
@@ -87,6 +90,7 @@ BadOperands::Calls BadOperands::calls() const {
   add_pooling(calls);
   add_rows_and_elements(calls);
   add_products(calls);
+  add_losses(calls);
   return calls;
 }
 
@@ -222,6 +226,22 @@ void BadOperands::add_products(Calls& calls) const {
       true};
 }
 
+void BadOperands::add_losses(Calls& calls) const {
+  const Tensor x = slot(0, {3, 5}), targets = at(16384, {3}, i32);
+  calls["cross_entropy_forward"] = {
+      "", {{"x", x}, {"targets", targets}, {"losses", slot(3, {3})}}, [](Context& k, const Tensors& t) {
+        cross_entropy_forward(k, t[0].tensor, t[1].tensor, t[2].tensor, {.reduction = LossReduction::none});
+      }};
+  calls["cross_entropy_forward"].any_channels = true;
+  calls["cross_entropy_backward"] = {
+      "",
+      {{"x", x}, {"targets", targets}, {"dlosses", slot(2, {3})}, {"dx", slot(3, {3, 5})}},
+      [](Context& k, const Tensors& t) {
+        const CrossEntropyOptions each = {.reduction = LossReduction::none};
+        cross_entropy_backward(k, t[0].tensor, t[1].tensor, t[2].tensor, t[3].tensor, each);
+      }};
+}
+
 // The call with each of its tensors spoilt in each way.
 std::vector<Bad> BadOperands::rows(Context& context, const Call& call) {
   std::vector<Bad> rows;
@@ -248,7 +268,9 @@ std::vector<Bad> BadOperands::rows(Context& context, const Call& call) {
       std::vector<int64_t> more = extents, none = extents;
       more[d] = 2 * more[d] + 1;
       none[d] = 0;
-      row(fmt::format("more along dimension {}", d), like(good, good.data(), more), "");
+      if (!(call.any_channels && i == 0 && d == 1)) {
+        row(fmt::format("more along dimension {}", d), like(good, good.data(), more), "");
+      }
       row(fmt::format("nothing along dimension {}", d), like(good, good.data(), none), "");
     }
     if (!fits_any && !is_reduced) {

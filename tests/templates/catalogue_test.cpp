@@ -30,6 +30,19 @@ std::vector<Target> targets() {
   return all;
 }
 
+constexpr const char* products_and_losses[] = {
+    "cross_entropy_forward x=f32:64x1000",
+    "cross_entropy_forward x=f16:2x21x64x64 reduction=none n=?",
+    "cross_entropy_forward x=f32:0x7 reduction=sum",
+    "cross_entropy_backward x=f16:64x1000 dloss=f32:1",
+    "cross_entropy_backward x=f32:2x21x64x64 reduction=sum n=?",
+    "gemm a=f16:96x512 b=f16:512x64 c=f16:96x64 epilogue=bias+relu",
+    "gemm a=f32:2x3x64x72:13824,4608,1,64 b=f32:1x3x72x80",
+    "gemm a=f32:1x512 b=f32:512x100:1,512 epilogue=bias",
+    "gemm a=f32:64x512 b=f32:512x10 n=?",
+    "gemm a=f32:0x5 b=f32:5x7",
+};
+
 // Requests that together reach every algorithm.
 std::vector<Request> requests() {
   std::vector<Request> parsed;
@@ -80,15 +93,11 @@ std::vector<Request> requests() {
            "reduce x=f16:8x64x14x14:nhwc axes=0,2,3 mode=mean",
            "reduce x=f32:8x5x77 indices=i32:8x1x1 axes=1,2 mode=max n=?",
            "reduce x=f32:0x7 axes=0",
-           "gemm a=f16:96x512 b=f16:512x64 c=f16:96x64 epilogue=bias+relu",
-           "gemm a=f32:2x3x64x72:13824,4608,1,64 b=f32:1x3x72x80",
-           "gemm a=f32:1x512 b=f32:512x100:1,512 epilogue=bias",
-           "gemm a=f32:64x512 b=f32:512x10 n=?",
-           "gemm a=f32:0x5 b=f32:5x7",
            "activation_backward y=bf16:3x7x5 dy=bf16:3x7x5 mode=sigmoid alpha=any beta=any",
        }) {
     parsed.push_back(Request::parse(line));
   }
+  for (const char* line : products_and_losses) parsed.push_back(Request::parse(line));
   return parsed;
 }
 

@@ -1,0 +1,67 @@
+// cross_entropy_forward and cross_entropy_backward: softmax and the loss of classification in one, the typed view of
+// their requests.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "kiln/generator/request.h"
+
+namespace kiln {
+
+/// What becomes of the losses of the rows.
+enum class LossReduction {
+  none,  ///< One loss a row.
+  mean,  ///< Their sum over the number of rows that count; NaN where none does.
+  sum,
+};
+
+/// The operands of both directions. A row are the C logits of one image and place; t is its target, a class.
+///
+///   loss of a row = log(sum over c of exp(x[c])) - x[t]        dx[c] = dloss * (softmax(x)[c] - (c == t))
+///
+/// x, dx: N,C and up to three spatial dimensions   targets: i32, the extents of x without C
+/// losses, dlosses (reduction none): as targets   loss, dloss (mean and sum): 1
+///
+/// A row whose target is `ignore` does not count: its loss and its gradient are 0, whatever its logits. A target that
+/// is no class otherwise makes them NaN, and nothing outside x is read. For the mean, dloss is divided by the number of
+/// rows that count. A row that holds NaN or +inf, or nothing but -inf, has the loss NaN.
+struct CrossEntropy {
+  TensorSpec x, targets;
+  LossReduction reduction = LossReduction::mean;
+  int64_t ignore = -100;
+  Blend blend;
+  bool dynamic_batch = false;
+
+  int64_t classes() const { return x.extents[1]; }
+  /// Rows at the request's batch.
+  int64_t rows() const { return targets.elements(); }
+};
+
+struct CrossEntropyForward : CrossEntropy {
+  TensorSpec loss;  ///< The operand `losses` or `loss`, as the reduction says.
+
+  static CrossEntropyForward of(const Request& request);
+  /// Makes the request; loss may have no extents (inferred). Throws as Request::parse does.
+  Request request() const;
+};
+
+struct CrossEntropyBackward : CrossEntropy {
+  std::optional<TensorSpec> dloss;  ///< The operand `dlosses` or `dloss`; 1 where there is none.
+  TensorSpec dx;
+
+  static CrossEntropyBackward of(const Request& request);
+  /// Makes the request; dx may have no extents (inferred). Throws as Request::parse does.
+  Request request() const;
+};
+
+/// What the elements of an operand that holds classes may be.
+struct ClassTargets {
+  int64_t classes = 0;  ///< 0 to classes - 1
+  int64_t ignore = 0;   ///< or this
+};
+/// Nothing if `operand` holds no classes.
+std::optional<ClassTargets> class_targets(const Request& request, std::string_view operand);
+
+}  // namespace kiln

@@ -1,0 +1,232 @@
+#include "kiln/generator/operations/cross_entropy.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "operations/operations.h"
+#include "operations/pointwise.h"
+#include "operations/spatial.h"
+#include "operations/stages.h"
+
+namespace kiln {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+std::string_view word_of(LossReduction reduction) {
+  switch (reduction) {
+    case LossReduction::none:
+      return "none";
+    case LossReduction::mean:
+      return "mean";
+    case LossReduction::sum:
+      return "sum";
+  }
+  return "?";
+}
+
+LossReduction reduction_of(const Request& request) {
+  const std::string& word = request.word("reduction");
+  return word == "none" ? LossReduction::none : word == "sum" ? LossReduction::sum : LossReduction::mean;
+}
+
+// The extents of the rows: those of x without its classes.
+Ints row_extents(const TensorSpec& x) {
+  Ints extents = x.extents;
+  extents.erase(extents.begin() + 1);
+  return extents;
+}
+
+TensorSpec packed(DType dtype, const Ints& extents) {
+  return TensorSpec::packed(dtype, extents, dimension_letters(static_cast<int>(extents.size())));
+}
+
+class CrossEntropyOperation : public Operation {
+ public:
+  const std::vector<AttributeDefinition>& attributes() const final {
+    static const std::vector<AttributeDefinition> definitions = {
+        {"reduction", std::string("mean"), Printing::always, {"none", "mean", "sum"}, "of the losses of the rows"},
+        {"ignore", Ints{-100}, Printing::always, {}, "the target of rows that do not count"},
+    };
+    return definitions;
+  }
+
+  void complete_attributes(Request& request) const final { expand(request, "ignore", 1, 1); }
+
+  Work work(const Request& request) const final {
+    Work work = pointwise_work(request, 0);
+    work.flops = 4.0 * static_cast<double>(request.at("x").elements());  // a maximum, an exponential, a sum, a quotient
+    return work;
+  }
+
+ protected:
+  static void check_logits(const Request& request) {
+    const TensorSpec& x = request.at("x");
+    if (x.rank() < 2) {
+      refuse(request, fmt::format("x has {} dimensions", x.rank()), "it is N,C and up to three spatial dimensions");
+    }
+    if (x.extents[1] < 1) refuse(request, "x has no classes", "dimension 1 counts the classes");
+  }
+
+  static void check_rows(const Request& request) {
+    check_logits(request);
+    require_extents(request, "targets", request.at("targets"), row_extents(request.at("x")), "those of x without C");
+    const int64_t ignore = request.ints("ignore").front();
+    if (ignore < std::numeric_limits<int32_t>::min() || ignore > std::numeric_limits<int32_t>::max()) {
+      refuse(request, fmt::format("ignore={} is no i32", ignore), "targets are i32");
+    }
+  }
+
+  // Refuses `each` unless losses are one a row, and `all` unless they are one.
+  static void check_loss(const Request& request, std::string_view each, std::string_view all) {
+    const bool none = reduction_of(request) == LossReduction::none;
+    const std::string_view right = none ? each : all, wrong = none ? all : each;
+    if (request.find(wrong) != nullptr) {
+      refuse(request, fmt::format("there is an operand {} with reduction={}", wrong, request.word("reduction")),
+             fmt::format("with that reduction it is {}", right));
+    }
+    const TensorSpec* spec = request.find(right);
+    if (spec == nullptr) return;
+    require_extents(request, right, *spec, none ? row_extents(request.at("x")) : Ints{1},
+                    none ? "one a row" : "one for all rows");
+  }
+};
+
+class CrossEntropyForwardOperation final : public CrossEntropyOperation {
+ public:
+  std::string_view name() const override { return "cross_entropy_forward"; }
+  std::string_view summary() const override { return "cross entropy of softmax with classes as targets"; }
+
+  const std::vector<OperandDefinition>& operands() const override {
+    static const std::vector<OperandDefinition> definitions = {
+        {"x", Role::input, true, Printing::always, "logits: N,C and up to three spatial dimensions"},
+        {"targets", Role::input, true, Printing::always, "the extents of x without C", DTypes::only_i32},
+        {"losses", Role::output, true, Printing::when_set, "as targets; with reduction=none"},
+        {"loss", Role::output, false, Printing::when_set, "1; with reduction=mean and sum"},
+    };
+    return definitions;
+  }
+
+  std::optional<TensorSpec> implied_operand(const Request& request, std::string_view operand) const override {
+    const TensorSpec* x = request.find("x");
+    if (x == nullptr || operand == "x") return std::nullopt;
+    check_logits(request);
+    const bool none = reduction_of(request) == LossReduction::none;
+    if (operand == "targets") return packed(DType::i32, row_extents(*x));
+    if (operand == "losses" && none) return packed(DType::f32, row_extents(*x));
+    if (operand == "loss" && !none) return packed(DType::f32, {1});
+    return std::nullopt;
+  }
+
+  void validate(const Request& request) const override {
+    check_rows(request);
+    check_loss(request, "losses", "loss");
+  }
+};
+
+class CrossEntropyBackwardOperation final : public CrossEntropyOperation {
+ public:
+  std::string_view name() const override { return "cross_entropy_backward"; }
+  std::string_view summary() const override { return "the gradient of softmax and cross entropy in one"; }
+
+  const std::vector<OperandDefinition>& operands() const override {
+    static const std::vector<OperandDefinition> definitions = {
+        {"x", Role::input, true, Printing::always, "logits: N,C and up to three spatial dimensions"},
+        {"targets", Role::input, true, Printing::always, "the extents of x without C", DTypes::only_i32},
+        {"dlosses", Role::input, true, Printing::when_set, "as targets; with reduction=none; 1 if left out"},
+        {"dloss", Role::input, false, Printing::when_set, "1; with reduction=mean and sum; 1 if left out"},
+        {"dx", Role::output, true, Printing::always, "as x, may be x itself"},
+    };
+    return definitions;
+  }
+
+  std::optional<TensorSpec> implied_operand(const Request& request, std::string_view operand) const override {
+    const TensorSpec* x = request.find("x");
+    if (x == nullptr || operand == "x") return std::nullopt;
+    check_logits(request);
+    if (operand == "targets") return packed(DType::i32, row_extents(*x));
+    if (operand == "dx") return laid_out_like(*x, x->extents);
+    return std::nullopt;
+  }
+
+  void validate(const Request& request) const override {
+    check_rows(request);
+    check_loss(request, "dlosses", "dloss");
+    require_extents(request, "dx", request.at("dx"), request.at("x").extents, "those of x");
+    if (request.dynamic_batch && reduction_of(request) == LossReduction::mean) {
+      refuse(request, "the gradient of a mean depends on the whole batch, which cannot be dynamic",
+             "fix the batch, or use reduction=sum and scale");
+    }
+  }
+};
+
+template <class View>
+View rows_of(const Request& request) {
+  View view;
+  view.x = request.at("x");
+  view.targets = request.at("targets");
+  view.reduction = reduction_of(request);
+  view.ignore = request.ints("ignore").front();
+  view.blend = request.blend;
+  view.dynamic_batch = request.dynamic_batch;
+  return view;
+}
+
+Request request_of(const CrossEntropy& view, std::string operation) {
+  Request request;
+  request.operation = std::move(operation);
+  request.operands = {{"x", view.x}};
+  if (!view.targets.extents.empty()) request.operands.push_back({"targets", view.targets});
+  request.attributes = {{"reduction", std::string(word_of(view.reduction))}, {"ignore", Ints{view.ignore}}};
+  request.blend = view.blend;
+  request.dynamic_batch = view.dynamic_batch;
+  return request;
+}
+
+}  // namespace
+
+const Operation& cross_entropy_forward_operation() {
+  static const CrossEntropyForwardOperation definition;
+  return definition;
+}
+
+const Operation& cross_entropy_backward_operation() {
+  static const CrossEntropyBackwardOperation definition;
+  return definition;
+}
+
+CrossEntropyForward CrossEntropyForward::of(const Request& request) {
+  auto view = rows_of<CrossEntropyForward>(request);
+  view.loss = result_of(request).spec;
+  return view;
+}
+
+Request CrossEntropyForward::request() const {
+  Request request = request_of(*this, "cross_entropy_forward");
+  if (!loss.extents.empty()) {
+    request.operands.push_back({reduction == LossReduction::none ? "losses" : "loss", loss});
+  }
+  return finished(std::move(request));
+}
+
+CrossEntropyBackward CrossEntropyBackward::of(const Request& request) {
+  auto view = rows_of<CrossEntropyBackward>(request);
+  view.dloss = optional_operand(request, view.reduction == LossReduction::none ? "dlosses" : "dloss");
+  view.dx = request.at("dx");
+  return view;
+}
+
+Request CrossEntropyBackward::request() const {
+  Request request = request_of(*this, "cross_entropy_backward");
+  if (dloss) request.operands.push_back({reduction == LossReduction::none ? "dlosses" : "dloss", *dloss});
+  if (!dx.extents.empty()) request.operands.push_back({"dx", dx});
+  return finished(std::move(request));
+}
+
+std::optional<ClassTargets> class_targets(const Request& request, std::string_view operand) {
+  if (operand != "targets" || !request.operation.starts_with("cross_entropy_")) return std::nullopt;
+  return ClassTargets{request.at("x").extents[1], request.ints("ignore").front()};
+}
+
+}  // namespace kiln

@@ -1,0 +1,63 @@
+/* Losses: cross entropy of softmax, forward and backward. See kiln/kiln.h. */
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+
+#include "kiln/c/core.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef int32_t kiln_loss_reduction;
+enum {
+  KILN_LOSS_NONE = 0, /* One loss a row. */
+  KILN_LOSS_MEAN = 1, /* Their sum over the number of rows that count. */
+  KILN_LOSS_SUM = 2
+};
+
+typedef struct kiln_cross_entropy_options {
+  uint32_t size;
+  kiln_loss_reduction reduction; /* Default KILN_LOSS_MEAN. */
+  int64_t ignore;                /* The target of rows that do not count. Default -100. */
+  float alpha;                   /* Default 1. */
+  float beta;                    /* Default 0: the result is not read. */
+  int32_t dynamic_batch;         /* One kernel for every batch of a power-of-two bucket. */
+  int32_t reserved;
+} kiln_cross_entropy_options;
+
+static inline kiln_cross_entropy_options kiln_cross_entropy_options_default(void) {
+  kiln_cross_entropy_options options;
+  memset(&options, 0, sizeof options);
+  options.size = (uint32_t)sizeof options;
+  options.reduction = KILN_LOSS_MEAN;
+  options.ignore = -100;
+  options.alpha = 1;
+  return options;
+}
+
+/* Enqueues loss = alpha * cross_entropy(softmax(x), targets) + beta * loss on `stream` and returns without waiting.
+ *
+ * x: logits N,C and up to three spatial dimensions   targets: i32, the extents of x without C   loss: with
+ * KILN_LOSS_NONE as targets, else 1 element. A row's loss is log(sum over c of exp(x[c])) - x[target]; 0 where the
+ * target is `ignore`, NaN where it is no class otherwise. Any strides. loss must share no element with x or targets.
+ * Deterministic. `options` may be NULL. Errors, first call, workspace and threads as for kiln_conv_forward(). */
+KILN_API kiln_status kiln_cross_entropy_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* targets,
+                                                const kiln_tensor* loss, const kiln_cross_entropy_options* options,
+                                                kiln_stream stream);
+
+/* Enqueues dx = alpha * (gradient by x of kiln_cross_entropy_forward() with the same options, given dloss) + beta * dx:
+ * dloss * (softmax(x)[c] - (c == target)), for the mean divided by the number of rows that count.
+ *
+ * x, targets: as there   dloss: as loss there, or NULL: 1   dx: the extents of x. dx may be x itself; otherwise it must
+ * share no element with the others. Deterministic. `options` may be NULL. Errors, first call, workspace and threads as
+ * for kiln_conv_forward(). */
+KILN_API kiln_status kiln_cross_entropy_backward(kiln_context* context, const kiln_tensor* x,
+                                                 const kiln_tensor* targets, const kiln_tensor* dloss,
+                                                 const kiln_tensor* dx, const kiln_cross_entropy_options* options,
+                                                 kiln_stream stream);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif

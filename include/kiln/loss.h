@@ -1,0 +1,50 @@
+// Losses: cross entropy of softmax, forward and backward.
+#pragma once
+
+#include <cstdint>
+
+#include "kiln/context.h"
+#include "kiln/generator/operations/cross_entropy.h"
+#include "kiln/tensor.h"
+
+namespace kiln {
+
+struct CrossEntropyOptions {
+  LossReduction reduction = LossReduction::mean;
+  int64_t ignore = -100;  ///< The target of rows that do not count.
+  float alpha = 1;
+  float beta = 0;
+  bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket; not for the gradient of a mean.
+};
+
+/// Enqueues loss = alpha * cross_entropy(softmax(x), targets) + beta * loss on `stream` and returns without waiting.
+///
+/// A row are the C logits of one image and place; its loss is log(sum over c of exp(x[c])) - x[target], from the logits
+/// themselves: no exponential overflows and no logarithm of a probability that vanished is taken.
+///
+/// x: N,C and up to three spatial dimensions   targets: i32, the extents of x without C
+/// loss: with LossReduction::none the extents of targets; else 1 element: the sum over rows, or its mean over the rows
+/// that count (NaN where none does).
+///
+/// Rows whose target is `ignore` do not count: their loss is 0, whatever their logits. Another target that is no class
+/// gives NaN, and nothing outside x is read. Any strides; dtypes of x and loss may differ; sums are in f32. loss must
+/// share no element with x or targets. Bitwise reproducible. An empty batch has the sum 0 and the mean NaN. Errors,
+/// first call, workspace and threads as for conv_forward().
+void cross_entropy_forward(Context& context, const Tensor& x, const Tensor& targets, const Tensor& loss,
+                           const CrossEntropyOptions& options = {}, Stream stream = nullptr);
+
+/// Enqueues dx = alpha * (gradient by x of cross_entropy_forward() with the same options, given dloss) + beta * dx on
+/// `stream` and returns without waiting: dx[c] = dloss * (softmax(x)[c] - (c == target)), for the mean divided by the
+/// number of rows that count.
+///
+/// x, targets: as there   dloss: as loss there   dx: the extents of x, any strides. Rows that do not count have the
+/// gradient 0, those of a target that is no class NaN. In place: dx may be x itself, with its dtype and strides;
+/// otherwise dx must share no element with the others. Bitwise reproducible. Otherwise as cross_entropy_forward().
+void cross_entropy_backward(Context& context, const Tensor& x, const Tensor& targets, const Tensor& dloss,
+                            const Tensor& dx, const CrossEntropyOptions& options = {}, Stream stream = nullptr);
+
+/// The same with a dloss of 1, as a training step has it.
+void cross_entropy_backward(Context& context, const Tensor& x, const Tensor& targets, const Tensor& dx,
+                            const CrossEntropyOptions& options = {}, Stream stream = nullptr);
+
+}  // namespace kiln

@@ -1,0 +1,44 @@
+// The losses of rows, stored one by one or added up.
+//
+// From the prelude: lib/cross_entropy.cuh, ALPHA, BETA, TLOSS.
+#include "lib/blend.cuh"
+#include "lib/cross_entropy.cuh"
+
+// The loss of a row that counts; `row`: its first logit.
+__device__ __forceinline__ float loss_of(const TX* row, Index stride, int target, float maximum, float sum) {
+  if (!is_class(target)) return nan();
+  // log(sum) + maximum in one would lose digits where |maximum| is large.
+  return maximum - to_float(row[target * stride]) + logf(sum);
+}
+
+// Takes the loss of a thread's row (0 and false for a thread without one): stores it, or, for mean and sum, the part of
+// the block. All threads of the block must take part.
+__device__ __forceinline__ void take_loss(TLOSS* losses, LossPart* parts, Index offset, float loss, bool has_row,
+                                          bool counts, float alpha, float beta) {
+  if constexpr (REDUCTION == REDUCTION_NONE) {
+    if (!has_row) return;
+    float old = 0.0f;
+    if constexpr (BETA != SCALE_ZERO) old = to_float(losses[offset]);
+    losses[offset] = from_float<TLOSS>(blended<ALPHA, BETA>(loss, alpha, old, beta));
+  } else {
+    __shared__ PartScratch scratch;
+    const LossPart part = block_part<THREADS>({loss, has_row && counts ? 1 : 0}, scratch);
+    if (threadIdx.x == 0) parts[blockIdx.x] = part;
+  }
+}
+
+// The loss from the parts of `blocks` blocks, by one block, in a fixed order.
+__device__ __forceinline__ void add_parts(const LossPart* parts, Index blocks, TLOSS* loss, float alpha, float beta) {
+  __shared__ PartScratch scratch;
+  LossPart mine = {0.0f, 0};
+  for (Index i = static_cast<Index>(threadIdx.x); i < blocks; i += COUNT_THREADS) {
+    mine.sum += parts[i].sum;
+    mine.rows += parts[i].rows;
+  }
+  const LossPart all = block_part<COUNT_THREADS>(mine, scratch);
+  if (threadIdx.x != 0) return;
+  const float value = REDUCTION == REDUCTION_MEAN ? all.sum / static_cast<float>(all.rows) : all.sum;
+  float old = 0.0f;
+  if constexpr (BETA != SCALE_ZERO) old = to_float(*loss);
+  *loss = from_float<TLOSS>(blended<ALPHA, BETA>(value, alpha, old, beta));
+}

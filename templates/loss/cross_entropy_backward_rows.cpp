@@ -1,0 +1,65 @@
+#include <algorithm>
+#include <cmath>
+
+#include "loss/along.h"
+
+namespace kiln {
+namespace {
+
+using descriptor::CrossEntropyRows;
+
+constexpr double kept_bytes = 256;  // of x in a thread's registers
+
+struct Shape : descriptor::AlongShape {
+  int keep;  // whether elements stay in registers between the two passes
+};
+
+double kept(const Shape& shape, const CrossEntropyRows& rows) {
+  return static_cast<double>(descriptor::steps_of(shape, rows) * shape.vector * rows.logit_bytes());
+}
+
+bool fits_registers(const Shape& shape, const CrossEntropyRows& rows, const Target& target) {
+  if (shape.keep == 0) return true;
+  const int registers = std::min(target.arch.registers_per_sm / shape.threads, target.arch.registers_per_thread);
+  return kept(shape, rows) <= std::min<double>(kept_bytes, 4.0 * (registers - 40));
+}
+
+bool reads_twice_where_it_must(const Shape& shape, const CrossEntropyRows& rows, const Target&) {
+  return shape.keep != 0 || descriptor::steps_of(shape, rows) > 4;
+}
+
+Program program(const Shape& shape, const CrossEntropyRows& rows, const Target&, const Emitter& emit) {
+  Prelude prelude = descriptor::along_prelude(shape, rows);
+  prelude.flag("KEEP", shape.keep != 0);
+  return descriptor::along_program("cross_entropy_backward_rows", shape, rows, emit.source(prelude));
+}
+
+Estimate predict(const Shape& shape, const CrossEntropyRows& rows, const Target& target, const DeviceFigures& device) {
+  const auto accesses = static_cast<double>(descriptor::steps_of(shape, rows));
+  const double bytes = rows.logit_bytes();
+  const bool keep = shape.keep != 0;
+  descriptor::StreamingWork work = descriptor::along_work(shape, rows);
+  const double under_way = std::min(work.threads, device.sms * 2048.0) * accesses * shape.vector * bytes;
+  if (!keep) work.cache_bytes *= 1.5;
+  if (!keep && under_way > static_cast<double>(device.l2_bytes) / 2) {
+    work.dram_bytes += static_cast<double>(rows.elements()) * bytes;
+  }
+  work.instructions_per_thread =
+      130 + 12 * std::log2(shape.lanes) + accesses * ((keep ? 18 : 28) + shape.vector * (keep ? 16 : 18));
+  work.registers_per_thread = 40 + (keep ? kept(shape, rows) / 4 : 8);
+  work.bytes_in_flight_per_thread = std::min(accesses, keep ? accesses : 4.0) * shape.vector * bytes;
+  return descriptor::streaming_estimate(work, target.arch, device);
+}
+
+}  // namespace
+
+Algorithm cross_entropy_backward_rows() {
+  return descriptor::along_cross_entropy<Shape>("cross_entropy_backward_rows", "cross_entropy_backward")
+      .param("KEEP", &Shape::keep, {1, 0})
+      .rule("kept elements fit registers", fits_registers)
+      .rule("rows are read twice only where they are long", reads_twice_where_it_must)
+      .program(program)
+      .estimate(predict);
+}
+
+}  // namespace kiln

@@ -1,0 +1,61 @@
+// The gradient of cross entropy of rows whose logits stand near each other: LANES threads share a row, lanes of a warp
+// or a block.
+//
+// With KEEP, what a thread read stays in registers between the sum and the result; without, rows of any length are read
+// twice, the second time backwards: what was read last is still in the cache. dx may be x itself: a thread writes the
+// elements that it alone has read. Parameters: cross_entropy_backward_rows.cpp.
+#include "lib/cross_entropy_gradient.cuh"
+#include "lib/rows.cuh"
+#include "lib/shared_statistics.cuh"
+#include "lib/store_neighbours.cuh"
+
+constexpr int STEPS = ceil_div<int>(ROW, LANES* VECTOR);  // vectors of a thread
+constexpr int KEPT = KEEP ? STEPS : 1;
+constexpr int UNROLL = KEEP ? STEPS : smaller(STEPS, 4);
+
+static_assert(ROW % VECTOR == 0, "a vector must not cross the end of a row");
+
+extern "C" __global__ void __launch_bounds__(COUNT_THREADS)
+    cross_entropy_backward_rows_count(const int* targets, int* counts, long long n) {
+  count_rows(targets, counts, n);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    cross_entropy_backward_rows(const TX* x, const int* targets, const TDLOSS* dloss, TDX* dx, const int* counts,
+                                float alpha, float beta, long long n) {
+  const Index row = LANES <= 32 ? global_thread<THREADS, Index>() / LANES : static_cast<Index>(blockIdx.x);
+  const int first = static_cast<int>(threadIdx.x) % LANES * VECTOR;
+  const bool active = row < rows_of(n);  // idle threads stay for the reductions
+  const float share = share_of_row(counts);
+  x += row_offset<X_OUTER_STRIDES>(row);
+  dx += row_offset<DX_OUTER_STRIDES>(row);
+
+  Vector<TX, VECTOR> kept[KEPT];
+  RowStatistics mine = RowStatistics::of_nothing();
+#pragma unroll UNROLL
+  for (int step = 0; step < STEPS; ++step) {
+    const int i = step * LANES * VECTOR + first;
+    if (!active || i >= ROW) break;
+    Vector<TX, VECTOR>& stored = kept[KEEP ? step : 0];
+    stored = load_neighbours<X_RUN, X_STEP>(x + i * Index(X_STEP));
+    float logits[VECTOR];
+    as_floats(stored, logits);
+    mine.add(logits);
+  }
+  const RowStatistics all = of_whole_row(mine);
+  if (!active) return;
+  const RowGradient gradient(all.maximum, all.sum, factor_of(dloss, row_offset<DLOSS_OUTER_STRIDES>(row), share),
+                             targets[row_offset<TARGETS_OUTER_STRIDES>(row)]);
+
+#pragma unroll UNROLL
+  for (int step = STEPS - 1; step >= 0; --step) {
+    const int i = step * LANES * VECTOR + first;
+    if (i >= ROW) continue;
+    Vector<TX, VECTOR>& stored = kept[KEEP ? step : 0];
+    if constexpr (!KEEP) stored = load_neighbours<X_RUN, X_STEP>(x + i * Index(X_STEP));
+    float gradients[VECTOR];
+#pragma unroll
+    for (int j = 0; j < VECTOR; ++j) gradients[j] = gradient(to_float(stored[j]), i + j);
+    store_neighbours<DX_RUN, DX_STEP>(dx + i * Index(DX_STEP), gradients, alpha, beta);
+  }
+}

@@ -1,0 +1,36 @@
+// Cross entropy of rows whose logits stand near each other: LANES threads share a row, lanes of a warp or a block, and
+// read it once, with running maxima and sums. Parameters: cross_entropy_forward_rows.cpp.
+#include "lib/cross_entropy_loss.cuh"
+#include "lib/rows.cuh"
+#include "lib/shared_statistics.cuh"
+
+static_assert(ROW % VECTOR == 0, "a vector must not cross the end of a row");
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    cross_entropy_forward_rows(const TX* x, const int* targets, TLOSS* losses, LossPart* parts, float alpha, float beta,
+                               long long n) {
+  const Index row = LANES <= 32 ? global_thread<THREADS, Index>() / LANES : static_cast<Index>(blockIdx.x);
+  const int lane = static_cast<int>(threadIdx.x) % LANES;
+  const bool active = row < rows_of(n);  // idle threads stay for the reductions
+  const int target = active ? targets[row_offset<TARGETS_OUTER_STRIDES>(row)] : IGNORE;
+  x += row_offset<X_OUTER_STRIDES>(row);
+
+  RowStatistics mine = RowStatistics::of_nothing();
+  if (target != IGNORE) {
+#pragma unroll 4
+    for (int i = lane * VECTOR; i < ROW; i += LANES * VECTOR) {
+      float logits[VECTOR];
+      as_floats(load_neighbours<X_RUN, X_STEP>(x + i * Index(X_STEP)), logits);
+      mine.add(logits);
+    }
+  }
+  const RowStatistics all = of_whole_row(mine);
+  const bool first = active && lane == 0;
+  const float loss = first && target != IGNORE ? loss_of(x, Index(X_STEP), target, all.maximum, all.sum) : 0.0f;
+  take_loss(losses, parts, row_offset<LOSS_OUTER_STRIDES>(row), loss, first, target != IGNORE, alpha, beta);
+}
+
+extern "C" __global__ void __launch_bounds__(COUNT_THREADS)
+    cross_entropy_forward_rows_reduce(const LossPart* parts, TLOSS* loss, float alpha, float beta, long long n) {
+  add_parts(parts, ceil_div<Index>(rows_of(n), THREADS / LANES), loss, alpha, beta);
+}

@@ -1,0 +1,40 @@
+// Cross entropy of rows that stand side by side, NCHW for instance: a thread takes a row, neighbouring threads
+// neighbouring rows, and reads it once with a running maximum and sum. Parameters: cross_entropy_forward_strided.cpp.
+#include "lib/cross_entropy_loss.cuh"
+#include "lib/rows.cuh"
+#include "lib/softmax.cuh"
+
+static_assert(VECTOR == 1, "a thread takes a row");
+
+constexpr Index SLICES = ceil_div<Index>(INNER, THREADS);
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    cross_entropy_forward_strided(const TX* x, const int* targets, TLOSS* losses, LossPart* parts, float alpha,
+                                  float beta, long long) {
+  const Index outer = static_cast<Index>(blockIdx.x) / SLICES;
+  const Index column = static_cast<Index>(blockIdx.x) % SLICES * THREADS + static_cast<Index>(threadIdx.x);
+  const bool active = column < INNER;  // idle threads stay for the reductions
+  const int target = active ? targets[row_offset<TARGETS_OUTER_STRIDES>(outer) + column * Index(TARGETS_STEP)] : IGNORE;
+  float loss = 0.0f;
+  if (target != IGNORE) {
+    x += row_offset<X_OUTER_STRIDES>(outer) + column * Index(X_STEP);
+    RowStatistics row = RowStatistics::of_nothing();
+    constexpr int TOGETHER = 4;  // logits that travel together
+    for (Index c = 0; c < ROW; c += TOGETHER) {
+      float logits[TOGETHER];
+#pragma unroll
+      for (int i = 0; i < TOGETHER; ++i) {
+        logits[i] = c + i < ROW ? to_float(x[(c + i) * Index(X_AXIS_STRIDE)]) : -infinity();
+      }
+      row.add(logits);
+    }
+    loss = loss_of(x, Index(X_AXIS_STRIDE), target, row.maximum, row.sum);
+  }
+  take_loss(losses, parts, row_offset<LOSS_OUTER_STRIDES>(outer) + column * Index(LOSS_STEP), loss, active,
+            target != IGNORE, alpha, beta);
+}
+
+extern "C" __global__ void __launch_bounds__(COUNT_THREADS)
+    cross_entropy_forward_strided_reduce(const LossPart* parts, TLOSS* loss, float alpha, float beta, long long n) {
+  add_parts(parts, rows_of(n) / INNER * SLICES, loss, alpha, beta);
+}

@@ -1,0 +1,99 @@
+// The default configuration of every algorithm for cross entropy and its gradient against the reference, on logits that
+// are awkward in one way each; pairwise covers of the configurations; 64-bit offsets.
+#include <gtest/gtest.h>
+
+#include "algorithm_cases.h"
+
+namespace kiln::testing_support {
+namespace {
+
+using Names = std::vector<std::string>;
+
+const Names along = {"cross_entropy_forward_simple", "cross_entropy_forward_rows"};
+const Names across = {"cross_entropy_forward_simple", "cross_entropy_forward_strided"};
+const Names gradient_along = {"cross_entropy_backward_simple", "cross_entropy_backward_rows"};
+const Names gradient_across = {"cross_entropy_backward_simple", "cross_entropy_backward_strided"};
+const Names gradient_both = {"cross_entropy_backward_simple", "cross_entropy_backward_rows",
+                             "cross_entropy_backward_strided"};
+
+class CrossEntropy : public testing::TestWithParam<AlgorithmCase> {};
+
+TEST_P(CrossEntropy, MatchesTheReference) {
+  expect_defaults_match(GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Forward, CrossEntropy,
+    testing::Values(
+        AlgorithmCase{"SingleElement", "cross_entropy_forward x=f32:1x1", along},
+        AlgorithmCase{"Primes", "cross_entropy_forward x=f32:37x13", along},
+        AlgorithmCase{"OneEach", "cross_entropy_forward x=f32:37x13 reduction=none alpha=any beta=any", along},
+        AlgorithmCase{"Sum", "cross_entropy_forward x=f16:9x24 loss=f16:1 reduction=sum beta=1", along},
+        AlgorithmCase{"ManyClasses", "cross_entropy_forward x=f16:3x2051 losses=bf16:3 reduction=none ignore=0", along},
+        AlgorithmCase{"LongRows", "cross_entropy_forward x=f32:5x4100 ignore=3", along},
+        AlgorithmCase{"Images", "cross_entropy_forward x=f32:2x5x7x6", across},
+        AlgorithmCase{"ImagesOneEach",
+                      "cross_entropy_forward x=f16:2x21x9x10 losses=f32:2x9x10:200,1,20 reduction=none alpha=any",
+                      across},
+        AlgorithmCase{"ChannelsLast", "cross_entropy_forward x=bf16:2x12x3x4:nhwc reduction=sum", along},
+        AlgorithmCase{"OneD", "cross_entropy_forward x=f32:3x5x11:ncw", across},
+        AlgorithmCase{"ThreeD", "cross_entropy_forward x=f32:2x3x2x3x5 reduction=none", across},
+        AlgorithmCase{"OddStrides",
+                      "cross_entropy_forward x=f32:4x6x5:100,11,2@4 targets=i32:4x5:7,1 losses=f32:4x5:1,9 "
+                      "reduction=none",
+                      across},
+        AlgorithmCase{"EmptyBatch", "cross_entropy_forward x=f32:0x6 beta=any", along},
+        AlgorithmCase{"EmptyBatchOneEach", "cross_entropy_forward x=f32:0x6 reduction=none", along},
+        AlgorithmCase{"DynamicBatch", "cross_entropy_forward x=f32:8x10 n=?", along},
+        AlgorithmCase{"DynamicBatchOfImages", "cross_entropy_forward x=f32:4x5x3x3 reduction=sum n=?", across},
+        AlgorithmCase{"AlphaZero", "cross_entropy_forward x=f32:3x6 alpha=0 beta=any", along}),
+    case_name);
+
+INSTANTIATE_TEST_SUITE_P(
+    Backward, CrossEntropy,
+    testing::Values(
+        AlgorithmCase{"SingleElement", "cross_entropy_backward x=f32:1x1", gradient_along},
+        AlgorithmCase{"Primes", "cross_entropy_backward x=f32:37x13 dloss=f32:1", gradient_along},
+        AlgorithmCase{"OneEach", "cross_entropy_backward x=f32:37x13 dlosses=f32:37 reduction=none alpha=any beta=any",
+                      gradient_along},
+        AlgorithmCase{"Sum", "cross_entropy_backward x=f16:9x24 dloss=f16:1 dx=f32:9x24 reduction=sum beta=1",
+                      gradient_along},
+        AlgorithmCase{"LongRows", "cross_entropy_backward x=f32:5x4100 ignore=3", gradient_along},
+        AlgorithmCase{"Images", "cross_entropy_backward x=f32:2x5x7x6 dloss=bf16:1", gradient_across},
+        AlgorithmCase{"ImagesOneEach",
+                      "cross_entropy_backward x=f16:2x21x9x10 dlosses=f32:2x9x10:200,1,20 reduction=none",
+                      gradient_across},
+        AlgorithmCase{"ChannelsLast", "cross_entropy_backward x=bf16:2x12x3x4:nhwc", gradient_along},
+        AlgorithmCase{"TwoLayouts", "cross_entropy_backward x=f32:2x12x3x4:nhwc dx=f32:2x12x3x4:nchw", gradient_both},
+        AlgorithmCase{"ThreeD", "cross_entropy_backward x=f32:2x3x2x3x5 reduction=none", gradient_across},
+        AlgorithmCase{"OddStrides",
+                      "cross_entropy_backward x=f32:4x6x5:100,11,2@4 targets=i32:4x5:7,1 dx=f32:4x6x5:1,40,4 "
+                      "reduction=sum",
+                      gradient_across},
+        AlgorithmCase{"EmptyBatch", "cross_entropy_backward x=f32:0x6", gradient_along},
+        AlgorithmCase{"DynamicBatch", "cross_entropy_backward x=f32:8x10 dlosses=f32:8 reduction=none n=?",
+                      gradient_along},
+        AlgorithmCase{"AlphaZero", "cross_entropy_backward x=f32:3x6 alpha=0 beta=any", gradient_along}),
+    case_name);
+
+TEST(CrossEntropyConfigs, MatchTheReference) {
+  expect_pairwise_match("cross_entropy_forward_simple", "cross_entropy_forward x=f32:70x3");
+  expect_pairwise_match("cross_entropy_forward_rows", "cross_entropy_forward x=f16:11x72");
+  expect_pairwise_match("cross_entropy_forward_strided", "cross_entropy_forward x=f32:2x9x70 reduction=none");
+  expect_pairwise_match("cross_entropy_backward_simple", "cross_entropy_backward x=f32:70x3");
+  expect_pairwise_match("cross_entropy_backward_rows", "cross_entropy_backward x=f16:11x264");
+  expect_pairwise_match("cross_entropy_backward_strided", "cross_entropy_backward x=f32:2x9x70");
+}
+
+TEST(CrossEntropyWithWideOffsets, MatchesTheReference) {
+  for (const Names* names : {&along, &across}) {
+    expect_wide_index_matches(
+        names->back(), "cross_entropy_forward x=f32:2x12x3x4" + std::string(names == &along ? ":nhwc" : ":nchw"));
+  }
+  for (const std::string& name : gradient_both) {
+    expect_wide_index_matches(name, "cross_entropy_backward x=f32:2x12x3x4:nhwc dx=f32:2x12x3x4:nchw");
+  }
+}
+
+}  // namespace
+}  // namespace kiln::testing_support
