@@ -13,8 +13,9 @@ __device__ __forceinline__ Index offset_of_row(Index row) {
   } else if constexpr (AXES[DIMENSION] != 0) {
     return offset_of_row<STRIDES, DIMENSION - 1>(row);
   } else {
+    constexpr long long STRIDE = STRIDES[DIMENSION];
     const Index coordinate = take_coordinate<EXTENTS[DIMENSION]>(row);
-    return coordinate * Index(STRIDES[DIMENSION]) + offset_of_row<STRIDES, DIMENSION - 1>(row);
+    return coordinate * Index(STRIDE) + offset_of_row<STRIDES, DIMENSION - 1>(row);
   }
 }
 
@@ -26,7 +27,8 @@ __device__ __forceinline__ Index offset_in_row(Index element) {
   } else if constexpr (AXES[DIMENSION] == 0) {
     return offset_in_row<STRIDES, DIMENSION - 1>(element);
   } else {
+    constexpr long long STRIDE = STRIDES[DIMENSION];
     const Index coordinate = take_coordinate<EXTENTS[DIMENSION]>(element);
-    return coordinate * Index(STRIDES[DIMENSION]) + offset_in_row<STRIDES, DIMENSION - 1>(element);
+    return coordinate * Index(STRIDE) + offset_in_row<STRIDES, DIMENSION - 1>(element);
   }
 }
