@@ -1,0 +1,138 @@
+#include "traffic.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <variant>
+#include <vector>
+
+#include "kiln/base/error.h"
+#include "kiln/device/memory.h"
+#include "kiln/execution/compile.h"
+#include "kiln/execution/executable.h"
+#include "kiln/execution/target.h"
+#include "kiln/generator/operation.h"
+#include "kiln/reference/fill.h"
+#include "kiln/templates/catalogue.h"
+
+namespace kiln::bench {
+namespace {
+
+constexpr double sector_bytes = 32;
+
+// With what is known of every sector, instead of estimates from a few blocks.
+std::shared_ptr<const device::ContextHandle> counting_context(const std::string& driver) {
+  setenv("KILN_EMULATOR_COUNTED_BLOCKS", "0", 1);
+  return device::ContextHandle::acquire(device::Device(device::Driver::open({driver}), 0));
+}
+
+// An export of the library that the driver's entry points are in; null if it has none of that name.
+void* find_export(const device::Driver& driver, const char* name) {
+  Dl_info place{};
+  if (dladdr(reinterpret_cast<void*>(driver.calls().cuInit), &place) == 0) return nullptr;
+  void* const library = dlopen(place.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+  return library == nullptr ? nullptr : dlsym(library, name);
+}
+
+execution::Scalars scalars_for(const Request& request) {
+  execution::Scalars scalars;
+  if (request.blend.beta != Scale::zero) scalars.beta = 1;
+  const std::vector<ScalarDefinition>& own = operation(request.operation).scalars();
+  for (size_t i = 0; i < own.size(); ++i) scalars.operation[i] = own[i].usual;
+  return scalars;
+}
+
+// Operands and workspace on the device.
+class Call {
+ public:
+  Call(std::shared_ptr<const device::ContextHandle> context, const Request& request, int64_t workspace_bytes)
+      : context_(std::move(context)),
+        request_(request),
+        scalars_(scalars_for(request)),
+        workspace_(context_, static_cast<size_t>(workspace_bytes)) {
+    for (const Operand& operand : request_.operands) {
+      const auto contents = is_read(request_, operand.name)
+                                ? reference::filled(request_, operand, reference::Values::uniform, buffers_.size() + 1)
+                                : reference::poisoned(operand.spec);
+      buffers_.push_back(device::upload(context_, contents));
+      addresses_.push_back(buffers_.back().address());
+      names_.push_back(operand.name);
+    }
+  }
+
+  /// Runs all steps of `program`.
+  void run(const execution::CompiledProgram& program) const {
+    const execution::Executable executable(context_, program, names_);
+    executable.run(nullptr, addresses_, scalars_, request_.batch(), workspace_.address());
+    context_->synchronize();
+  }
+
+ private:
+  std::shared_ptr<const device::ContextHandle> context_;
+  const Request& request_;
+  execution::Scalars scalars_;
+  device::Buffer workspace_;
+  std::vector<device::Buffer> buffers_;
+  std::vector<cuda_abi::CUdeviceptr> addresses_;
+  std::vector<std::string> names_;
+};
+
+void add_launch(Traffic& traffic, const std::string& kernel, const char* record) {
+  const nlohmann::json launch = nlohmann::json::parse(record);
+  if (launch.at("kernel") != kernel)
+    throw Error(ErrorCode::internal, fmt::format("kernel {} was not launched, but {}", kernel, record));
+  const nlohmann::json& counters = launch.at("counters");
+  const auto sectors = [&](const char* name) { return sector_bytes * counters.at(name).get<double>(); };
+  ++traffic.launches;
+  traffic.unique_bytes += sectors("unique_load_sectors") + sectors("unique_store_sectors");
+  traffic.requested_bytes += sectors("global_sectors");
+}
+
+}  // namespace
+
+TrafficMeter::TrafficMeter(const std::string& driver, const device::NvrtcChoice& nvrtc)
+    : context_(counting_context(driver)),
+      nvrtc_(device::Nvrtc::open(nvrtc)),
+      catalogue_(make_catalogue(embedded_sources())) {
+  last_launch_ = reinterpret_cast<LastLaunch*>(find_export(context_->driver(), "kiln_emulator_last_launch_json"));
+  if (last_launch_ == nullptr) {
+    throw Error(ErrorCode::unsupported, fmt::format("{} does not count sectors", context_->driver().description()),
+                "KILN_DRIVER=emulator");
+  }
+  const device::DeviceInfo& info = context_->device().info();
+  target_ = execution::target_for(info.cc_major, info.cc_minor, *nvrtc_);
+  figures_ = execution::figures_of(info);
+}
+
+Traffic TrafficMeter::measure(const Request& request) const {
+  const Choice choice = catalogue_.heuristic(request, target_, figures_);
+  execution::CompiledProgram step = execution::compile(*nvrtc_, catalogue_.program(request, target_, choice), target_);
+  const std::vector<Step> steps = step.program.steps;
+  const Call call(context_, request, step.program.workspace_bytes);
+  const device::Current current(*context_);  // last_launch_ tells of the current context
+
+  Traffic traffic;
+  traffic.algorithm = choice.algorithm;
+  traffic.workspace_bytes = step.program.workspace_bytes;
+  for (const Step& one : steps) {  // by itself, because the counters are those of the last launch
+    step.program.steps = {one};
+    call.run(step);
+    if (const auto* launch = std::get_if<Launch>(&one)) {
+      add_launch(traffic, launch->entry, last_launch_());
+    } else {
+      const auto bytes = static_cast<double>(std::get<ClearWorkspace>(one).bytes);
+      traffic.unique_bytes += bytes;
+      traffic.requested_bytes += bytes;
+    }
+  }
+  return traffic;
+}
+
+std::string TrafficMeter::description() const {
+  return fmt::format("{}, NVRTC {}.{} for {}", context_->device().info().id(), nvrtc_->version().major,
+                     nvrtc_->version().minor, target_.arch.name());
+}
+
+}  // namespace kiln::bench
