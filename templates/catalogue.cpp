@@ -33,6 +33,7 @@
   algorithm(conv_backward_bias_split) \
   algorithm(local_conv_forward_simple) \
   algorithm(local_conv_forward_implicit_gemm) \
+  algorithm(local_conv_forward_dots) \
   algorithm(local_conv_backward_data_simple) \
   algorithm(local_conv_backward_data_columns) \
   algorithm(local_conv_backward_filter_simple) \

@@ -38,6 +38,16 @@ __device__ __forceinline__ Index filters_of(const Region& region) {
   return 0;
 }
 
+// Whether a region has the pixel of that number, counted as those of the largest region are.
+__device__ __forceinline__ bool has_pixel(const Region& region, Index pixel) {
+  if constexpr (UNEVEN_PIXELS) {
+    const Index q = take_coordinate<Q>(pixel);
+    const Index p = take_coordinate<P>(pixel);
+    return q < region.columns && p < region.rows && take_coordinate<Z>(pixel) < region.planes;
+  }
+  return true;
+}
+
 // Images of this call.
 __device__ __forceinline__ Index images_of(long long n) {
   return DYNAMIC_N ? static_cast<Index>(n) : static_cast<Index>(N);

@@ -57,15 +57,7 @@ struct BlockTile {
   }
 
   // Whether there is a pixel of that number: those that only larger regions have do not count.
-  __device__ __forceinline__ bool holds(Index pixel) const {
-    if (pixel >= pixels) return false;
-    if constexpr (UNEVEN_PIXELS) {
-      const Index q = take_coordinate<Q>(pixel);
-      const Index p = take_coordinate<P>(pixel);
-      return q < region.columns && p < region.rows && take_coordinate<Z>(pixel) < region.planes;
-    }
-    return true;
-  }
+  __device__ __forceinline__ bool holds(Index pixel) const { return pixel < pixels && has_pixel(region, pixel); }
 };
 
 // Moves chunks of w to shared memory, W_RUN elements of one filter at a time: consecutive lanes read consecutive

@@ -1,56 +1,13 @@
 // The left operand of an implicit matrix product: moves the elements of x that a chunk needs from the image to shared
 // memory, for any stride, padding, dilation and groups. The im2col matrix exists only there, a tile at a time.
 #include "lib/conv_tile.cuh"
+#include "lib/windows.cuh"
 
-// A tap of the filter: its distances from tap (0, 0, 0) in x. A mirrored filter meets x backwards.
-struct Tap {
-  Index deep, down, right;
-
-  __device__ __forceinline__ Tap(int t, int r, int s)
-      : deep(Index(MIRRORED ? T - 1 - t : t) * DILATION_D),
-        down(Index(MIRRORED ? R - 1 - r : r) * DILATION_H),
-        right(Index(MIRRORED ? S - 1 - s : s) * DILATION_W) {}
-
-  __device__ __forceinline__ Index offset() const { return Input::at(0, 0, deep, down, right); }
-};
-
-// The input position under the filter's tap (0, 0, 0) at one output pixel.
-struct Window {
-  Index d, h, w;
-  Index offset;  // of x at (image, first channel of the group, d, h, w): maybe outside
-
-  Index deep_end, down_end, right_end;  // distances that the taps of a region stay below; UNEVEN_TAPS
-
-  // Of a pixel that does not exist every tap is outside.
-  __device__ __forceinline__ void place(const BlockTile& tile, Index pixel) {
-    const bool exists = tile.holds(pixel);
-    Index image = 0;
-    if constexpr (IMAGES_INNER) image = take_coordinate<N>(pixel);
-    w = take_coordinate<Q>(pixel) * STRIDE_W - PAD_LEFT + tile.region.q * STEP_W;
-    const Index top = take_coordinate<P>(pixel) * STRIDE_H - PAD_TOP + tile.region.p * STEP_H;
-    d = take_coordinate<Z>(pixel) * STRIDE_D - PAD_FRONT + tile.region.z * STEP_D;
-    deep_end = tile.region.planes * DILATION_D;
-    down_end = tile.region.rows * DILATION_H;
-    right_end = tile.region.columns * DILATION_W;
-    if constexpr (!IMAGES_INNER) image = pixel;
-    offset = tile.group * Index(X_STRIDE_G) + Input::at(image, 0, d, top, w);
-    h = exists ? top : -(Index(1) << 30) - H;
-  }
-
-  // Whether a tap is inside the image.
-  __device__ __forceinline__ bool holds(const Tap& tap) const {
-    if (UNEVEN_TAPS && (tap.deep >= deep_end || tap.down >= down_end || tap.right >= right_end)) return false;
-    return static_cast<UnsignedIndex>(d + tap.deep) < UnsignedIndex(D) &&
-           static_cast<UnsignedIndex>(h + tap.down) < UnsignedIndex(H) &&
-           static_cast<UnsignedIndex>(w + tap.right) < UnsignedIndex(W);
-  }
-
- private:
-  // Elements of x from one output of the forward convolution to the next: what lies before a region.
-  static constexpr Index STEP_D = REGIONS_OF_TAPS ? DILATION_D : STRIDE_D;
-  static constexpr Index STEP_H = REGIONS_OF_TAPS ? DILATION_H : STRIDE_H;
-  static constexpr Index STEP_W = REGIONS_OF_TAPS ? DILATION_W : STRIDE_W;
-};
+// The window of the pixel in column `column` of a tile.
+__device__ __forceinline__ void place(Window& window, const BlockTile& tile, int column) {
+  const Index pixel = tile.first_pixel + column;
+  window.place(tile.region, tile.group, pixel, tile.holds(pixel));
+}
 
 // Moves chunks of x to shared memory along the pixels: a thread keeps to one column (pixel) or a few, whose lanes are
 // neighbours, and steps through the rows.
@@ -62,7 +19,7 @@ class Im2colAlongPixels {
     first_column_ = thread % BLOCK_M;
     first_row_ = thread / BLOCK_M;
 #pragma unroll
-    for (int i = 0; i < COLUMNS; ++i) windows_[i].place(tile, tile.first_pixel + first_column_ + i * THREADS);
+    for (int i = 0; i < COLUMNS; ++i) place(windows_[i], tile, first_column_ + i * THREADS);
     if constexpr (SAME_TAPS) {
 #pragma unroll
       for (int j = 0; j < ROWS; ++j) remember(j);
@@ -163,7 +120,7 @@ class Im2colAlongChannels {
     first_column_ = thread / RUNS;
     row_ = thread % RUNS * X_RUN;
 #pragma unroll
-    for (int i = 0; i < COLUMNS; ++i) windows_[i].place(tile, tile.first_pixel + first_column_ + i * COLUMN_STEP);
+    for (int i = 0; i < COLUMNS; ++i) place(windows_[i], tile, first_column_ + i * COLUMN_STEP);
   }
 
   __device__ __forceinline__ void fetch(int chunk) {

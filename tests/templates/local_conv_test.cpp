@@ -10,6 +10,7 @@ namespace {
 using Names = std::vector<std::string>;
 
 const Names forward = {"local_conv_forward_simple", "local_conv_forward_implicit_gemm"};
+const Names few_pixels = {"local_conv_forward_simple", "local_conv_forward_implicit_gemm", "local_conv_forward_dots"};
 const Names data = {"local_conv_backward_data_simple", "local_conv_backward_data_columns"};
 const Names filter = {"local_conv_backward_filter_simple", "local_conv_backward_filter_implicit_gemm"};
 const Names forward_trusted = {"local_conv_forward_simple"};
@@ -25,44 +26,47 @@ TEST_P(LocalConv, MatchesTheReference) {
 INSTANTIATE_TEST_SUITE_P(
     Forward, LocalConv,
     testing::Values(
-        AlgorithmCase{"SingleElement", "local_conv_forward x=f32:1x1x1x1 w=f32:1x1x1x1", forward},
-        AlgorithmCase{"FiltersForEachOutput", "local_conv_forward x=f32:5x3x5x7 w=f32:245x3x3x3 pad=1", forward},
+        AlgorithmCase{"SingleElement", "local_conv_forward x=f32:1x1x1x1 w=f32:1x1x1x1", few_pixels},
+        AlgorithmCase{"FiltersForEachOutput", "local_conv_forward x=f32:5x3x5x7 w=f32:245x3x3x3 pad=1", few_pixels},
         AlgorithmCase{"ChannelsLast",
-                      "local_conv_forward x=f16:3x40x4x3:nhwc w=f16:432x40x3x3:nhwc pad=1 epilogue=bias+relu", forward},
-        AlgorithmCase{"EvenRegions", "local_conv_forward x=f32:2x6x8x12 w=f32:56x6x3x3 pad=1 grid=2,4", forward},
+                      "local_conv_forward x=f16:3x40x4x3:nhwc w=f16:432x40x3x3:nhwc pad=1 epilogue=bias+relu",
+                      few_pixels},
+        AlgorithmCase{"EvenRegions", "local_conv_forward x=f32:2x6x8x12 w=f32:56x6x3x3 pad=1 grid=2,4", few_pixels},
         AlgorithmCase{"UnevenRegions", "local_conv_forward x=f32:3x5x11x13 w=f32:105x5x3x3 pad=1 grid=5,3", forward},
         AlgorithmCase{"UnevenChannelsLast",
-                      "local_conv_forward x=bf16:2x16x7x9:nhwc w=bf16:96x16x3x3 pad=1 grid=3,4 beta=any", forward},
+                      "local_conv_forward x=bf16:2x16x7x9:nhwc w=bf16:96x16x3x3 pad=1 grid=3,4 beta=any", few_pixels},
         AlgorithmCase{"RowsAlone", "local_conv_forward x=f32:2x4x9x6 w=f32:42x4x3x2 pad=1,0 grid=7,1 stride=1,2",
-                      forward},
+                      few_pixels},
         AlgorithmCase{"OneRegion", "local_conv_forward x=f32:2x5x6x7 w=f32:9x5x3x3 pad=1 grid=1", forward},
         AlgorithmCase{"StridesAndDilation",
                       "local_conv_forward x=f32:2x4x17x19:nhwc w=f32:48x4x3x2:nhwc stride=3,2 dilation=2,3 grid=2,4",
-                      forward},
+                      few_pixels},
         AlgorithmCase{"AsymmetricPads", "local_conv_forward x=f16:1x8x9x7 w=f16:60x8x2x4 pad=1,3,0,2 stride=2 grid=5,1",
-                      forward},
+                      few_pixels},
         AlgorithmCase{"Mirrored",
-                      "local_conv_forward x=f32:1x9x4x5 w=f32:126x9x3x2:nhwc pad=1 mode=convolution grid=3,6", forward},
+                      "local_conv_forward x=f32:1x9x4x5 w=f32:126x9x3x2:nhwc pad=1 mode=convolution grid=3,6",
+                      few_pixels},
         AlgorithmCase{"Pointwise", "local_conv_forward x=f32:35x20x2x3 w=f32:198x20x1x1", forward},
-        AlgorithmCase{"Groups", "local_conv_forward x=bf16:2x24x6x7 w=bf16:216x8x3x3 groups=3 pad=1 grid=2,3", forward},
-        AlgorithmCase{"Depthwise", "local_conv_forward x=f32:2x6x5x6 w=f32:180x1x3x3 groups=6 pad=1", forward},
+        AlgorithmCase{"Groups", "local_conv_forward x=bf16:2x24x6x7 w=bf16:216x8x3x3 groups=3 pad=1 grid=2,3",
+                      few_pixels},
+        AlgorithmCase{"Depthwise", "local_conv_forward x=f32:2x6x5x6 w=f32:180x1x3x3 groups=6 pad=1", few_pixels},
         AlgorithmCase{"ResidualAndBlend",
                       "local_conv_forward x=f16:2x8x7x8 w=f32:96x8x3x3 y=f32:2x8x7x8:nhwc pad=1 grid=3,4 alpha=any "
                       "beta=any epilogue=add+clip residual=f16:2x8x7x8",
-                      forward},
+                      few_pixels},
         AlgorithmCase{"SubRegions",
                       "local_conv_forward x=f32:2x18x6x8:4000,200,24,2@4 w=f32:48x18x3x3:400,20,5,1 "
                       "y=f32:2x8x6x8:1600,1,160,16 pad=1 grid=3,2",
-                      forward},
-        AlgorithmCase{"EmptyBatch", "local_conv_forward x=f32:0x4x6x6 w=f32:32x4x3x3 grid=2", forward},
-        AlgorithmCase{"DynamicBatch", "local_conv_forward x=f32:4x4x6x7 w=f32:48x4x3x3 pad=1 grid=3,2 n=?", forward},
+                      few_pixels},
+        AlgorithmCase{"EmptyBatch", "local_conv_forward x=f32:0x4x6x6 w=f32:32x4x3x3 grid=2", few_pixels},
+        AlgorithmCase{"DynamicBatch", "local_conv_forward x=f32:4x4x6x7 w=f32:48x4x3x3 pad=1 grid=3,2 n=?", few_pixels},
         AlgorithmCase{"AlphaZero", "local_conv_forward x=f32:1x4x6x6 w=f32:32x4x3x3 grid=2 alpha=0 beta=any",
                       forward_trusted},
-        AlgorithmCase{"OneD", "local_conv_forward x=f32:3x8x17 w=f32:48x8x5 pad=2 stride=2 grid=4", forward},
-        AlgorithmCase{"ThreeD", "local_conv_forward x=f32:2x4x5x4x6 w=f32:72x4x2x3x3 pad=0,1,1 grid=2,3,2", forward},
+        AlgorithmCase{"OneD", "local_conv_forward x=f32:3x8x17 w=f32:48x8x5 pad=2 stride=2 grid=4", few_pixels},
+        AlgorithmCase{"ThreeD", "local_conv_forward x=f32:2x4x5x4x6 w=f32:72x4x2x3x3 pad=0,1,1 grid=2,3,2", few_pixels},
         AlgorithmCase{"ThreeDChannelsLast",
                       "local_conv_forward x=f16:1x8x3x4x3:ndhwc w=f16:288x4x2x3x3:ndhwc groups=2 pad=0,1,1,0,1,0",
-                      forward}),
+                      few_pixels}),
     case_name);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -161,15 +165,25 @@ TEST(LocalConvConfigs, MatchTheReference) {
                         "local_conv_backward_filter x=f32:2x3x7x5 dy=f32:2x4x7x4 dw=f32:24x3x3x2 pad=1,0 grid=3,2");
   expect_pairwise_match("local_conv_forward_implicit_gemm",
                         "local_conv_forward x=f32:33x10x9x7 w=f32:408x10x3x3 pad=1 stride=2,1 grid=2,3");
+  expect_pairwise_match("local_conv_forward_implicit_gemm",
+                        "local_conv_forward x=f16:9x24x5x7:nhwc w=f16:240x12x3x3:nhwc pad=1 groups=2 grid=2,3");
+  expect_pairwise_match("local_conv_forward_dots", "local_conv_forward x=f32:2x30x9x5 w=f32:360x30x3x3 pad=1 grid=3,3");
+  expect_pairwise_match("local_conv_forward_dots",
+                        "local_conv_forward x=f16:5x40x3x4:nhwc w=f16:612x20x3x3:nhwc pad=1 groups=2 grid=2,3");
   expect_pairwise_match("local_conv_backward_data_columns",
                         "local_conv_backward_data dy=f16:33x40x3x5:nhwc w=f16:240x9x3x3:nhwc pad=1 grid=2,3");
+  expect_pairwise_match("local_conv_backward_data_columns",
+                        "local_conv_backward_data dy=f32:9x20x5x7 w=f32:120x5x3x3 pad=1 groups=2 grid=2,3");
+  expect_pairwise_match("local_conv_backward_filter_implicit_gemm",
+                        "local_conv_backward_filter x=f16:9x24x5x7:nhwc dy=f16:9x40x5x7:nhwc dw=f16:240x12x3x3:nhwc "
+                        "pad=1 groups=2 grid=2,3");
   expect_pairwise_match("local_conv_backward_filter_implicit_gemm",
                         "local_conv_backward_filter x=f32:17x10x9x7 dy=f32:17x68x5x7 dw=f32:408x10x3x3 pad=1 "
                         "stride=2,1 grid=2,3");
 }
 
 TEST(LocalConvWithWideOffsets, MatchesTheReference) {
-  for (const std::string& algorithm : forward) {
+  for (const std::string& algorithm : few_pixels) {
     expect_wide_index_matches(algorithm, "local_conv_forward x=f32:2x5x7x6 w=f32:48x5x3x3 pad=1 grid=3,2");
   }
   for (const std::string& algorithm : data) {
