@@ -42,15 +42,21 @@ std::string Attributes::word(std::string_view name, std::string_view fallback) c
 }
 
 std::vector<int64_t> Attributes::integers(std::string_view name, size_t count, int64_t fallback) const {
-  const onnx::AttributeProto* attribute = find(name, onnx::AttributeProto::INTS);
-  if (attribute == nullptr) {
+  std::optional<std::vector<int64_t>> values = integers(name);
+  if (!values) {
     return std::vector<int64_t>(count, fallback);
   }
-  if (static_cast<size_t>(attribute->ints_size()) != count) {
+  if (values->size() != count) {
     throw Error(ErrorCode::parse_error, fmt::format("{}: attribute {} has {} values, expected {}", describe(node_),
-                                                    name, attribute->ints_size(), count));
+                                                    name, values->size(), count));
   }
-  return {attribute->ints().begin(), attribute->ints().end()};
+  return *std::move(values);
+}
+
+std::optional<std::vector<int64_t>> Attributes::integers(std::string_view name) const {
+  const onnx::AttributeProto* attribute = find(name, onnx::AttributeProto::INTS);
+  if (attribute == nullptr) return std::nullopt;
+  return std::vector<int64_t>(attribute->ints().begin(), attribute->ints().end());
 }
 
 }  // namespace kiln::onnx_frontend

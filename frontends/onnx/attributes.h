@@ -23,6 +23,8 @@ class Attributes {
   std::string word(std::string_view name, std::string_view fallback) const;
   /// Exactly `count` integers.
   std::vector<int64_t> integers(std::string_view name, size_t count, int64_t fallback) const;
+  /// As many integers as there are; nothing if the attribute is left out.
+  std::optional<std::vector<int64_t>> integers(std::string_view name) const;
 
  private:
   const onnx::AttributeProto* find(std::string_view name) const;

@@ -39,29 +39,6 @@ bool is_per_channel(const Graph& graph, const std::string& value, int64_t channe
   return *extents == std::vector<int64_t>{channels, 1, 1};
 }
 
-/// The stage that a Clip is; nothing if its bounds are not constants. A bound that is left out is infinite.
-std::optional<EpilogueStage> clip_stage(const Graph& graph, const onnx::NodeProto& node) {
-  constexpr int64_t first_with_inputs = 11;
-  std::optional<double> low, high;
-  if (graph.opset() < first_with_inputs) {
-    low = Attributes(node).real("min");
-    high = Attributes(node).real("max");
-  } else {
-    if (!all_constant(graph, node, 1)) {
-      return std::nullopt;
-    }
-    const auto given = [&](int i) { return node.input_size() > i && !node.input(i).empty(); };
-    if (given(1)) low = graph.scalar(node.input(1));
-    if (given(2)) high = graph.scalar(node.input(2));
-    if ((given(1) && !low) || (given(2) && !high)) {
-      return EpilogueStage::clip;  // constant, but computed: its value is not at hand
-    }
-  }
-  constexpr float largest = 3.4028235e38F;  // what opset 6 means by a bound that is left out
-  const bool open_above = !high || *high >= largest;
-  return low == 0.0 && open_above ? EpilogueStage::relu : EpilogueStage::clip;
-}
-
 class Folding {
  public:
   Folding(const Graph& graph, const onnx::NodeProto& conv) : graph_(graph), conv_(conv), result_(unfolded(conv)) {}
@@ -134,6 +111,28 @@ class Folding {
 };
 
 }  // namespace
+
+std::optional<EpilogueStage> clip_stage(const Graph& graph, const onnx::NodeProto& node) {
+  constexpr int64_t first_with_inputs = 11;
+  std::optional<double> low, high;
+  if (graph.opset() < first_with_inputs) {
+    low = Attributes(node).real("min");
+    high = Attributes(node).real("max");
+  } else {
+    if (!all_constant(graph, node, 1)) {
+      return std::nullopt;
+    }
+    const auto given = [&](int i) { return node.input_size() > i && !node.input(i).empty(); };
+    if (given(1)) low = graph.scalar(node.input(1));
+    if (given(2)) high = graph.scalar(node.input(2));
+    if ((given(1) && !low) || (given(2) && !high)) {
+      return EpilogueStage::clip;  // constant, but computed: its value is not at hand
+    }
+  }
+  constexpr float largest = 3.4028235e38F;  // what opset 6 means by a bound that is left out
+  const bool open_above = !high || *high >= largest;
+  return low == 0.0 && open_above ? EpilogueStage::relu : EpilogueStage::clip;
+}
 
 Folded unfolded(const onnx::NodeProto& conv) {
   Folded folded;

@@ -50,6 +50,31 @@ std::optional<double> only_element(const onnx::TensorProto& tensor) {
   }
 }
 
+template <typename T>
+std::vector<int64_t> raw_elements(const std::string& bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+  return {values.begin(), values.end()};
+}
+
+/// The elements of a tensor of integers as it holds them, whatever extents it claims; nothing for other types.
+std::optional<std::vector<int64_t>> integers_in(const onnx::TensorProto& tensor) {
+  const bool raw = tensor.has_raw_data();
+  switch (tensor.data_type()) {
+    case onnx::TensorProto::INT64:
+      if (raw) return raw_elements<int64_t>(tensor.raw_data());
+      return std::vector<int64_t>(tensor.int64_data().begin(), tensor.int64_data().end());
+    case onnx::TensorProto::INT32:
+      if (raw) return raw_elements<int32_t>(tensor.raw_data());
+      return std::vector<int64_t>(tensor.int32_data().begin(), tensor.int32_data().end());
+    case onnx::TensorProto::BOOL:
+      if (raw) return raw_elements<int8_t>(tensor.raw_data());
+      return std::vector<int64_t>(tensor.int32_data().begin(), tensor.int32_data().end());
+    default:
+      return std::nullopt;
+  }
+}
+
 /// Nodes whose results differ from run to run although they have no inputs.
 bool draws_randomly(const onnx::NodeProto& node) {
   return node.op_type().starts_with("Random") || node.op_type() == "Multinomial" || node.op_type() == "Bernoulli";
@@ -165,6 +190,14 @@ bool Graph::is_constant(const onnx::NodeProto& node) const {
 std::optional<double> Graph::scalar(const std::string& value) const {
   const auto tensor = tensors_.find(value);
   return tensor == tensors_.end() ? std::nullopt : only_element(*tensor->second);
+}
+
+std::optional<std::vector<int64_t>> Graph::integers(const std::string& value) const {
+  const auto tensor = tensors_.find(value);
+  const std::optional<std::vector<int64_t>> shape = partial_shape(value);
+  if (tensor == tensors_.end() || std::count(shape->begin(), shape->end(), -1) > 0) return std::nullopt;
+  std::optional<std::vector<int64_t>> values = integers_in(*tensor->second);
+  return values && std::ssize(*values) == count_elements(*shape) ? values : std::nullopt;
 }
 
 std::optional<std::vector<int64_t>> Graph::partial_shape(const std::string& value) const {

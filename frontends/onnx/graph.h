@@ -37,6 +37,8 @@ class Graph {
   bool is_constant(const onnx::NodeProto& node) const;
   /// The one element of a constant that stands in the file as such.
   std::optional<double> scalar(const std::string& value) const;
+  /// The elements of a constant of integers or booleans that stands in the file as such.
+  std::optional<std::vector<int64_t>> integers(const std::string& value) const;
 
  private:
   void collect_shapes();

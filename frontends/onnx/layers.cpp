@@ -3,54 +3,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <limits>
 #include <span>
 #include <tuple>
 
 #include "kiln/base/error.h"
 #include "kiln/generator/operations/conv_backward_data.h"
 #include "kiln/generator/operations/conv_forward.h"
+#include "kiln/generator/operations/pool_backward.h"
 #include "kiln/generator/operations/pool_forward.h"
 #include "kiln/generator/operations/softmax_forward.h"
 #include "onnx/attributes.h"
 #include "onnx/load.h"
+#include "onnx/readers.h"
 #include "onnx/window.h"
 
 namespace kiln::onnx_frontend {
 namespace {
-
-using Extents = std::vector<int64_t>;
-
-/// A node in the course of being read.
-struct Source {
-  const Graph& graph;
-  const onnx::NodeProto& node;
-  const std::vector<EpilogueStage>& epilogue;
-  const OnnxOptions& options;
-
-  Extents extents(int input) const { return graph.shape(node, node.input(input)); }
-  TensorSpec spec(Extents extents) const {
-    std::string order(dimension_letters(static_cast<int>(extents.size())));
-    const bool is_spatial = extents.size() >= 3;
-    if (is_spatial && options.order == MemoryOrder::nhwc) order = "n" + order.substr(2) + "c";
-    return TensorSpec::packed(options.dtype, std::move(extents), order);
-  }
-};
-
-Layer refused(std::string reason) {
-  return {std::nullopt, std::move(reason)};
-}
-
-void require_inputs(const Source& source, int least, int most) {
-  const int given = source.node.input_size();
-  const bool missing = std::any_of(source.node.input().begin(), source.node.input().begin() + std::min(given, least),
-                                   [](const std::string& input) { return input.empty(); });
-  if (given < least || given > most || missing || source.node.output_size() < 1) {
-    throw Error(ErrorCode::parse_error,
-                fmt::format("{}: has {} inputs and {} outputs, expected {} to {} and at least 1", describe(source.node),
-                            given, source.node.output_size(), least, most));
-  }
-}
 
 /// Why windows over input 0 are not covered; empty if they are.
 std::string refusal_of_input(const Source& source) {
@@ -91,7 +60,7 @@ Layer read_conv(const Source& source) {
   conv.groups = Attributes(source.node).integer("group", 1);
   conv.epilogue = source.epilogue;
   conv.dynamic_batch = source.options.dynamic_batch;
-  return {conv.request(), {}};
+  return asked(conv.request());
 }
 
 /// Of a window that conv_backward_data does not have; empty if it has it.
@@ -139,7 +108,7 @@ Layer read_conv_transpose(const Source& source) {
       return refused("its output_padding is not below its stride");
     }
   }
-  return {conv.request(), {}};
+  return asked(conv.request());
 }
 
 PoolForward pool_over(const Source& source, const Extents& x, PoolMode mode, const Window& window) {
@@ -156,20 +125,37 @@ PoolForward pool_over(const Source& source, const Extents& x, PoolMode mode, con
   return pool;
 }
 
+/// Why the indices of a MaxPool over x cannot be given; empty if they can. ONNX counts through all of x, Kiln through
+/// one channel: who asks where the difference shows cannot be served, but MaxUnpool alone does not show it.
+std::string refusal_of_indices(const Source& source, const Extents& x) {
+  if (Attributes(source.node).integer("storage_order", 0) != 0) {
+    return "its indices count columns first";
+  }
+  const onnx::NodeProto* user = source.graph.sole_user(source.node.output(1));
+  const bool unpools = user != nullptr && is_onnx_domain(user->domain()) && user->op_type() == "MaxUnpool";
+  return unpools || (x[0] == 1 && x[1] == 1 && !source.options.dynamic_batch)
+             ? ""
+             : "its indices count through all channels, and those of pool_forward through one";
+}
+
 Layer read_pool(const Source& source) {
   require_inputs(source, 1, 1);
   if (std::string refusal = refusal_of_input(source); !refusal.empty()) {
     return refused(std::move(refusal));
-  }
-  if (source.node.output_size() > 1 && source.graph.is_used(source.node.output(1))) {
-    return refused("it returns the indices of the maxima");
   }
   const Extents x = source.extents(0);
   const bool counts_padding = Attributes(source.node).integer("count_include_pad", 0) != 0;
   const PoolMode mode = source.node.op_type() == "MaxPool" ? PoolMode::max
                         : counts_padding                   ? PoolMode::avg_padded
                                                            : PoolMode::avg;
-  return {pool_over(source, x, mode, window_of(source.node, x)).request(), {}};
+  PoolForward pool = pool_over(source, x, mode, window_of(source.node, x));
+  if (source.node.output_size() > 1 && source.graph.is_used(source.node.output(1))) {
+    if (std::string refusal = refusal_of_indices(source, x); !refusal.empty()) {
+      return refused(std::move(refusal));
+    }
+    pool.indices = source.spec(pool.y.extents, DType::i32);
+  }
+  return asked(pool.request());
 }
 
 Layer read_global_pool(const Source& source) {
@@ -181,7 +167,57 @@ Layer read_global_pool(const Source& source) {
   const PoolMode mode = source.node.op_type() == "GlobalMaxPool" ? PoolMode::max : PoolMode::avg;
   const PerAxis none(x.size() - 2, 0), one(x.size() - 2, 1);
   const Window all{Extents(x.begin() + 2, x.end()), none, none, one, one, one};
-  return {pool_over(source, x, mode, all).request(), {}};
+  return asked(pool_over(source, x, mode, all).request());
+}
+
+/// The MaxPool whose indices a MaxUnpool alone uses; null if they come from anywhere else.
+const onnx::NodeProto* pooling_of(const Source& source) {
+  const std::string& indices = source.node.input(1);
+  for (const onnx::NodeProto& node : source.graph.nodes()) {
+    const bool gives = node.output_size() > 1 && node.output(1) == indices;
+    if (gives && is_onnx_domain(node.domain()) && node.op_type() == "MaxPool") {
+      return source.graph.sole_user(indices) == &source.node ? &node : nullptr;
+    }
+  }
+  return nullptr;
+}
+
+/// The spatial extents of what a MaxUnpool gives; nothing if they are not in the file.
+std::optional<PerAxis> unpooled_extents(const Source& source, const Extents& y) {
+  if (source.has_input(2)) {
+    const std::optional<Extents> all = source.graph.integers(source.node.input(2));
+    if (!all || all->size() != y.size()) return std::nullopt;
+    return PerAxis(all->begin() + 2, all->end());
+  }
+  return unpooled_outputs(source.node, y);
+}
+
+/// Puts maxima back where a MaxPool of the same graph found them.
+Layer read_unpool(const Source& source) {
+  require_inputs(source, 2, 3);
+  const onnx::NodeProto* pooling = pooling_of(source);
+  if (pooling == nullptr) {
+    return refused("its indices are not those of a MaxPool that nothing else uses");
+  }
+  const Source pooled{source.graph, *pooling, source.epilogue, source.options};
+  const Extents x = pooled.extents(0), y = source.extents(0);
+  if (std::string refusal = refusal_of_input(pooled); !refusal.empty()) {
+    return refused(std::move(refusal));
+  }
+  if (std::string refusal = refusal_of_indices(pooled, x); !refusal.empty()) {
+    return refused("it needs indices that its MaxPool does not give: " + refusal);
+  }
+  const PoolForward pool = pool_over(pooled, x, PoolMode::max, window_of(*pooling, x));
+  if (y != pool.y.extents || unpooled_extents(source, y) != PerAxis(x.begin() + 2, x.end())) {
+    return refused("its extents are not those of its MaxPool");
+  }
+  PoolBackward unpool;
+  static_cast<PoolWindow&>(unpool) = pool;
+  unpool.dy = pool.y;
+  unpool.indices = source.spec(y, DType::i32);
+  unpool.dx = pool.x;
+  unpool.dynamic_batch = source.options.dynamic_batch;
+  return asked(unpool.request());
 }
 
 int64_t product(const Extents& extents, int64_t first, int64_t last) {
@@ -225,30 +261,100 @@ Layer read_softmax(const Source& source) {
   softmax.axis = axis;
   softmax.mode = source.node.op_type() == "LogSoftmax" ? SoftmaxMode::log : SoftmaxMode::accurate;
   softmax.dynamic_batch = source.options.dynamic_batch;
-  return {softmax.request(), {}};
+  return asked(softmax.request());
 }
 
-using Reader = Layer (*)(const Source&);
+/// In inference it gives its input.
+Layer read_dropout(const Source& source) {
+  require_inputs(source, 1, 3);
+  const bool has_mask = source.node.output_size() > 1 && source.graph.is_used(source.node.output(1));
+  const bool trains = source.has_input(2) && source.graph.integers(source.node.input(2)) != Extents{0};
+  return trains || has_mask ? refused("it drops elements out, as in training") : Layer{};
+}
 
-Reader reader_of(const onnx::NodeProto& node) {
-  static const std::map<std::string, Reader> readers = {
-      {"Conv", read_conv},        {"ConvTranspose", read_conv_transpose}, {"MaxPool", read_pool},
-      {"AveragePool", read_pool}, {"GlobalMaxPool", read_global_pool},    {"GlobalAveragePool", read_global_pool},
-      {"Softmax", read_softmax},  {"LogSoftmax", read_softmax},
+/// How nodes are read.
+struct Entry {
+  Layer (*read)(const Source& source);
+  Elements elements;
+  int operands;  ///< So many of its first inputs are tensors of layers; the others are numbers of the node.
+  /// What stands between layers. Where extents of such a node are open it is left out; those of a layer have to be
+  /// known.
+  bool stands_between;
+};
+
+constexpr int all = std::numeric_limits<int>::max();
+
+constexpr Entry layer(Layer (*read)(const Source&)) {
+  return {read, Elements::floating, 1, false};
+}
+constexpr Entry between(Layer (*read)(const Source&), Elements elements, int operands) {
+  return {read, elements, operands, true};
+}
+
+/// Nodes that are read alike.
+struct Family {
+  Entry entry;
+  std::vector<std::string> nodes;
+};
+
+const std::vector<Family>& families() {
+  using enum Elements;
+  static const std::vector<Family> all_of_them = {
+      {layer(read_conv), {"Conv"}},
+      {layer(read_conv_transpose), {"ConvTranspose"}},
+      {layer(read_pool), {"MaxPool", "AveragePool"}},
+      {layer(read_global_pool), {"GlobalMaxPool", "GlobalAveragePool"}},
+      {layer(read_unpool), {"MaxUnpool"}},
+      {layer(read_softmax), {"Softmax", "LogSoftmax"}},
+      {between(read_activation, floating, 1),
+       {"Relu", "LeakyRelu", "Sigmoid", "Tanh", "Elu", "Selu", "Softplus", "HardSwish", "HardSigmoid", "Gelu", "Mish"}},
+      {between(read_clip, floating, 1), {"Clip"}},
+      {between(read_tensor_op, floating, all),
+       {"Add", "Sub", "Mul", "Div", "Pow", "Sum", "Sqrt", "Exp", "Log", "Abs", "Neg"}},
+      {between(read_tensor_op, exact, all),
+       {"Min", "Max", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And", "Or", "Xor", "Not", "Where"}},
+      {between(read_reduce, floating, 1),
+       {"ReduceSum", "ReduceProd", "ReduceMin", "ReduceMax", "ReduceMean", "ReduceL1", "ReduceL2"}},
+      {between(read_arg, floating, 1), {"ArgMax", "ArgMin"}},
+      {between(read_transpose, movable, 1), {"Transpose"}},
+      {between(read_slice, movable, 1), {"Slice"}},
+      {between(read_split, movable, 1), {"Split"}},
+      {between(read_concat, movable, all), {"Concat"}},
+      {between(read_pad, movable, 1), {"Pad"}},
+      {between(read_expand, movable, 1), {"Expand"}},
+      {between(read_cast, movable, 1), {"Cast"}},
+      {between(read_dropout, movable, 1), {"Dropout"}},
   };
-  const auto reader = readers.find(node.op_type());
-  return is_onnx_domain(node.domain()) && reader != readers.end() ? reader->second : nullptr;
+  return all_of_them;
 }
 
-bool is_floating(int32_t type) {
-  return type == onnx::TensorProto::UNDEFINED || type == onnx::TensorProto::FLOAT ||
-         type == onnx::TensorProto::DOUBLE || type == onnx::TensorProto::FLOAT16 || type == onnx::TensorProto::BFLOAT16;
+const Entry* entry_of(const onnx::NodeProto& node) {
+  const auto family = std::find_if(families().begin(), families().end(), [&](const Family& candidate) {
+    return std::count(candidate.nodes.begin(), candidate.nodes.end(), node.op_type()) > 0;
+  });
+  return is_onnx_domain(node.domain()) && family != families().end() ? &family->entry : nullptr;
+}
+
+/// Why the operands cannot be taken, whatever becomes of them; empty if they can.
+std::string refusal_of_operands(const Source& source, const Entry& entry) {
+  for (int i = 0; i < std::min(entry.operands, source.node.input_size()); ++i) {
+    if (!source.has_input(i)) continue;
+    const std::string& value = source.node.input(i);
+    if (std::string refusal = refusal_of_elements(source.graph.element_type(value), entry.elements); !refusal.empty()) {
+      return refusal;
+    }
+    if (!entry.stands_between) continue;
+    const std::optional<Extents> extents = source.graph.partial_shape(value);
+    if (!extents || std::count(extents->begin(), extents->end(), -1) > 0) return "its extents are not all known";
+    if (std::count(extents->begin(), extents->end(), 0) > 0) return "it has an input without elements";
+    if (extents->size() > 5)
+      return fmt::format("its input has {} dimensions, and up to 5 are covered", extents->size());
+  }
+  return {};
 }
 
 std::string refusal_of_other(const onnx::NodeProto& node, const OnnxOptions& options) {
-  static const std::vector<std::string> foldable = {"BatchNormalization", "Add", "Relu", "Clip"};
-  const bool could = is_onnx_domain(node.domain()) && std::count(foldable.begin(), foldable.end(), node.op_type()) > 0;
-  if (!could) {
+  if (!is_onnx_domain(node.domain()) || node.op_type() != "BatchNormalization") {
     return "no operation of Kiln serves it";
   }
   return options.fuse ? "it could not be folded into a convolution" : "folding is off";
@@ -258,14 +364,15 @@ std::string refusal_of_other(const onnx::NodeProto& node, const OnnxOptions& opt
 
 Layer read_layer(const Graph& graph, const onnx::NodeProto& node, const std::vector<EpilogueStage>& epilogue,
                  const OnnxOptions& options) {
-  const Reader reader = reader_of(node);
-  if (reader == nullptr) {
+  const Entry* entry = entry_of(node);
+  if (entry == nullptr) {
     return refused(refusal_of_other(node, options));
   }
-  if (node.input_size() > 0 && !is_floating(graph.element_type(node.input(0)))) {
-    return refused("its elements are not floating-point numbers");
+  const Source source{graph, node, epilogue, options};
+  if (std::string refusal = refusal_of_operands(source, *entry); !refusal.empty()) {
+    return refused(std::move(refusal));
   }
-  return reader({graph, node, epilogue, options});
+  return entry->read(source);
 }
 
 }  // namespace kiln::onnx_frontend

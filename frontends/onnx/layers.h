@@ -1,22 +1,15 @@
-// From one node to one request.
+// From one node to what it asks for.
 #pragma once
 
 #include <onnx/onnx_pb.h>
 
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "kiln/frontends/onnx.h"
 #include "onnx/graph.h"
+#include "onnx/source.h"
 
 namespace kiln::onnx_frontend {
-
-/// A node's request, or why there is none.
-struct Layer {
-  std::optional<Request> request;
-  std::string refusal;
-};
 
 /// Reads a node of any operation; `epilogue` is that of a Conv, folded or not. Throws Error naming the node.
 Layer read_layer(const Graph& graph, const onnx::NodeProto& node, const std::vector<EpilogueStage>& epilogue,

@@ -16,7 +16,7 @@ namespace {
 
 /// Nodes that give their input another name or another shape in the same memory.
 bool is_view(const onnx::NodeProto& node) {
-  static const std::set<std::string> views = {"Identity", "Dropout", "Flatten", "Reshape", "Squeeze", "Unsqueeze"};
+  static const std::set<std::string> views = {"Identity", "Flatten", "Reshape", "Squeeze", "Unsqueeze"};
   return is_onnx_domain(node.domain()) && views.contains(node.op_type());
 }
 
@@ -45,23 +45,31 @@ struct Epilogues {
 class Listing {
  public:
   void add(Layer layer, const onnx::NodeProto& node) {
-    if (!layer.request) {
+    if (!layer.refusal.empty()) {
       add_uncovered(is_onnx_domain(node.domain()) ? node.op_type() : node.domain() + "." + node.op_type(),
                     std::move(layer.refusal));
       return;
     }
-    const auto [place, is_new] = by_key_.try_emplace(layer.request->key(), listing_.layers.size());
-    if (is_new) {
-      listing_.layers.push_back({std::move(*layer.request), 0, {}});
+    for (Request& request : layer.requests) {
+      add_covered(std::move(request), name_of(node));
     }
-    ModelLayer& entry = listing_.layers[place->second];
-    ++entry.count;
-    entry.nodes.push_back(name_of(node));
   }
 
   ModelListing take() { return std::move(listing_); }
 
  private:
+  void add_covered(Request request, std::string name) {
+    const auto [place, is_new] = by_key_.try_emplace(request.key(), listing_.layers.size());
+    if (is_new) {
+      listing_.layers.push_back({std::move(request), 0, {}});
+    }
+    ModelLayer& entry = listing_.layers[place->second];
+    ++entry.count;
+    if (entry.nodes.empty() || entry.nodes.back() != name) {  // a node may ask for one thing several times
+      entry.nodes.push_back(std::move(name));
+    }
+  }
+
   void add_uncovered(std::string operation, std::string reason) {
     const auto same = std::find_if(listing_.uncovered.begin(), listing_.uncovered.end(), [&](const Uncovered& entry) {
       return entry.operation == operation && entry.reason == reason;

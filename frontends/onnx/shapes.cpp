@@ -13,6 +13,7 @@
 #include "kiln/base/error.h"
 #include "onnx/graph.h"
 #include "onnx/load.h"
+#include "onnx/readers.h"
 #include "onnx/window.h"
 
 namespace kiln::onnx_frontend {
@@ -149,6 +150,20 @@ std::optional<Extents> reshaped_shape(const Graph& graph, const onnx::NodeProto&
   return output;
 }
 
+/// Of nodes that ONNX's inference does not know in every opset that we read: it misses axes that are an input since
+/// opset 18, and activations that came later than it.
+std::optional<Extents> later_shape(const Graph& graph, const onnx::NodeProto& node) {
+  static const std::set<std::string> activations = {"Gelu", "HardSwish", "Mish"};
+  constexpr int64_t first_with_axes = 18;
+  auto input = graph.partial_shape(node.input(0));
+  if (!all_known(input)) return std::nullopt;
+  if (activations.contains(node.op_type())) return input;
+  if (!node.op_type().starts_with("Reduce") || graph.opset() < first_with_axes) return std::nullopt;
+  static const std::vector<EpilogueStage> none;
+  static const OnnxOptions options;
+  return reduced_shape({graph, node, none, options});
+}
+
 /// The shape of the node's output where ours is better than the one inferred.
 std::optional<Extents> corrected_shape(const Graph& graph, const onnx::NodeProto& node, const Propagated& propagated) {
   if (!is_onnx_domain(node.domain()) || node.input_size() < 1 || node.output_size() < 1) {
@@ -159,6 +174,8 @@ std::optional<Extents> corrected_shape(const Graph& graph, const onnx::NodeProto
     ours = pooled_shape(graph, node);
   } else if (node.op_type() == "Reshape") {
     ours = reshaped_shape(graph, node, propagated);
+  } else {
+    ours = later_shape(graph, node);
   }
   return graph.partial_shape(node.output(0)) == ours ? std::nullopt : ours;
 }

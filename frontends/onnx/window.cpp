@@ -128,6 +128,17 @@ Window window_of(const onnx::NodeProto& node, const std::vector<int64_t>& extent
   return window;
 }
 
+PerAxis unpooled_outputs(const onnx::NodeProto& node, const std::vector<int64_t>& extents) {
+  const Attributes attributes(node);
+  Window window = unpadded_window_of(node, attributes, extents.size() - 2, std::nullopt);
+  read_pads(node, attributes, window);
+  for (size_t d = 0; d < window.kernel.size(); ++d) {
+    const int64_t reach = (extents[2 + d] - 1) * window.stride[d] + window.kernel[d];
+    window.outputs.push_back(reach - window.pad_begin[d] - window.pad_end[d]);
+  }
+  return window.outputs;
+}
+
 Window transposed_window_of(const onnx::NodeProto& node, const std::vector<int64_t>& extents, const PerAxis& kernel) {
   const Attributes attributes(node);
   const size_t axes = extents.size() - 2;

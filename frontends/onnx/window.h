@@ -24,6 +24,9 @@ struct Window {
 Window window_of(const onnx::NodeProto& node, const std::vector<int64_t>& extents,
                  const std::optional<PerAxis>& kernel = std::nullopt);
 
+/// The spatial extents that a MaxUnpool gives for an input of `extents` where no input of its own says them.
+PerAxis unpooled_outputs(const onnx::NodeProto& node, const std::vector<int64_t>& extents);
+
 /// The window of a ConvTranspose over an input of `extents`: that of the convolution whose gradient by its input it is.
 /// `outputs` are the extents of its result. output_shape and auto_pad become pads, as ONNX says.
 Window transposed_window_of(const onnx::NodeProto& node, const std::vector<int64_t>& extents, const PerAxis& kernel);

@@ -15,6 +15,7 @@
 #include "kiln/memory.h"
 #include "kiln/pool.h"
 #include "kiln/softmax.h"
+#include "kiln/tensor_ops.h"
 #include "program.h"
 
 namespace kiln::cli {
@@ -39,17 +40,19 @@ class Engine {
     if (layer.operation == "conv_forward") run_conv(ConvForward::of(layer));
     if (layer.operation == "pool_forward") run_pool(PoolForward::of(layer));
     if (layer.operation == "softmax_forward") run_softmax(SoftmaxForward::of(layer));
+    if (layer.operation == "tensor_transform") tensor_transform(context_, tensors_[0], tensors_[1]);
   }
 
  private:
   Tensor tensor(const TensorSpec& spec) {
-    memory_.emplace_back(context_, static_cast<size_t>(spec.elements() * size_of(spec.dtype)));
+    memory_.emplace_back(context_, static_cast<size_t>(spec.span() * size_of(spec.dtype)));
     memory_.back().upload(
         std::vector<std::byte>(memory_.back().size()));  // kernels do not read what nobody has written
     const void* data = memory_.back().data();
     const auto& e = spec.extents;
     if (e.size() == 1) return {data, spec.dtype, {e[0]}, contiguous};
     if (e.size() == 2) return {data, spec.dtype, {e[0], e[1]}, nc};
+    if (!spec.is_packed("nchw")) return {data, spec.dtype, e, spec.strides};
     return {data, spec.dtype, {e[0], e[1], e[2], e[3]}, nchw};
   }
 

@@ -68,6 +68,14 @@ OnnxModel& OnnxModel::scalar(const std::string& name, float value) {
   return *this;
 }
 
+OnnxModel& OnnxModel::integers(const std::string& name, const std::vector<int64_t>& values) {
+  weights(name, {static_cast<int64_t>(values.size())});
+  onnx::TensorProto& tensor = *graph().mutable_initializer()->rbegin();
+  tensor.set_data_type(onnx::TensorProto::INT64);
+  for (const int64_t value : values) tensor.add_int64_data(value);
+  return *this;
+}
+
 onnx::NodeProto& OnnxModel::node(const std::string& type, const std::vector<std::string>& inputs,
                                  const std::vector<std::string>& outputs, const Attributes& attributes) {
   onnx::NodeProto& node = *graph().add_node();

@@ -27,6 +27,8 @@ class OnnxModel {
   /// An initialiser without data: only its shape is ever read.
   OnnxModel& weights(const std::string& name, const std::vector<int64_t>& extents);
   OnnxModel& scalar(const std::string& name, float value);
+  /// An initialiser of integers, of one dimension.
+  OnnxModel& integers(const std::string& name, const std::vector<int64_t>& values);
   onnx::NodeProto& node(const std::string& type, const std::vector<std::string>& inputs,
                         const std::vector<std::string>& outputs, const Attributes& attributes = {});
   OnnxModel& output(const std::string& name);

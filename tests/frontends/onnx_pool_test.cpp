@@ -81,17 +81,56 @@ TEST(OnnxPool, SpansTheWholeInputWhenGlobal) {
               ElementsAre(line("pool_forward mode=max window=global x=f32:2x3x6x7:nhwc y=f32:2x3x1x1:nhwc")));
 }
 
-TEST(OnnxPool, IsNotCoveredWhereItsIndicesAreUsed) {
-  OnnxModel unused(13), used(13);
-  for (OnnxModel* model : {&unused, &used}) {
-    model->input("x", {2, 3, 6, 7});
+TEST(OnnxPool, IsNotCoveredWhereItsIndicesShowThatTheyCountThroughAChannel) {
+  OnnxModel unused(13), used(13), single(13);
+  for (OnnxModel* model : {&unused, &used, &single}) {
+    model->input("x", model == &single ? std::vector<Extent>{1, 1, 6, 7} : std::vector<Extent>{2, 3, 6, 7});
     model->node("MaxPool", {"x"}, {"y", "indices"}, {{"kernel_shape", Ints{2, 2}}});
     model->output("y");
   }
   used.output("indices");
   EXPECT_EQ(unused.read().layers.size(), 1u);
   EXPECT_THAT(used.read().layers, IsEmpty());
-  EXPECT_THAT(uncovered_of(used.read()), ElementsAre("MaxPool *1: it returns the indices of the maxima"));
+  EXPECT_THAT(uncovered_of(used.read()),
+              ElementsAre("MaxPool *1: its indices count through all channels, and those of pool_forward through one"));
+  single.output("indices");
+  EXPECT_THAT(lines_of(single.read()),
+              ElementsAre(line("pool_forward x=f32:1x1x6x7:nchw indices=i32:1x1x5x6:nchw mode=max window=2,2")));
+}
+
+OnnxModel unpooling(const Attributes& pool, const Attributes& unpool, const Ints& shape = {}) {
+  OnnxModel model(13);
+  model.input("x", {2, 3, 6, 7});
+  model.node("MaxPool", {"x"}, {"y", "indices"}, pool);
+  std::vector<std::string> inputs{"y", "indices"};
+  if (!shape.empty()) {
+    model.integers("shape", shape);
+    inputs.emplace_back("shape");
+  }
+  model.node("MaxUnpool", inputs, {"z"}, unpool);
+  model.output("z");
+  return model;
+}
+
+TEST(OnnxUnpool, PutsMaximaBackByTheIndicesOfItsPooling) {
+  const Attributes rows{{"kernel_shape", Ints{2, 1}}, {"strides", Ints{2, 1}}};
+  EXPECT_THAT(
+      lines_of(unpooling(rows, rows).read({.order = MemoryOrder::nhwc})),
+      ElementsAre(line("pool_forward x=f32:2x3x6x7:nhwc indices=i32:2x3x3x7:nhwc mode=max window=2,1 stride=2,1"),
+                  line("pool_backward dy=f32:2x3x3x7:nhwc indices=i32:2x3x3x7:nhwc dx=f32:2x3x6x7:nhwc mode=max "
+                       "window=2,1 stride=2,1")));
+  const Attributes squares{{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}};  // which leave the last column out
+  EXPECT_EQ(unpooling(squares, squares, {2, 3, 6, 7}).read().layers.size(), 2u);
+  EXPECT_THAT(uncovered_of(unpooling(squares, squares).read()),
+              ElementsAre("MaxUnpool *1: its extents are not those of its MaxPool"));
+}
+
+TEST(OnnxUnpool, IsNotCoveredForIndicesFromElsewhere) {
+  OnnxModel model(13);
+  model.input("y", {2, 3, 3, 3}).input("indices", {2, 3, 3, 3}, onnx::TensorProto::INT64);
+  model.node("MaxUnpool", {"y", "indices"}, {"z"}, {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}});
+  EXPECT_THAT(uncovered_of(model.read()),
+              ElementsAre("MaxUnpool *1: its indices are not those of a MaxPool that nothing else uses"));
 }
 
 TEST(OnnxPool, HasOneToThreeDimensions) {

@@ -15,9 +15,10 @@ enum class MemoryOrder { nchw, nhwc };
 
 /// How the layers of a model are going to be run.
 struct OnnxOptions {
-  /// Storage of every operand, whatever the model's.
+  /// Storage of floating-point numbers, whatever the model's. Booleans are u8, integers as they are.
   DType dtype = DType::f32;
-  /// Order of every tensor of four dimensions, filters included; others are stored in logical order.
+  /// Order of every tensor of three dimensions and more, filters included (nwc, nhwc, ndhwc); others are stored in
+  /// logical order.
   MemoryOrder order = MemoryOrder::nchw;
   /// The batch; without it, the model's own, and 1 where the model leaves it open.
   std::optional<int64_t> batch = std::nullopt;
@@ -27,7 +28,7 @@ struct OnnxOptions {
   bool fuse = true;
 };
 
-/// A layer that occurs `count` times in a model.
+/// A request that occurs `count` times in a model. A node may ask for several: one for each input of a Concat.
 struct ModelLayer {
   Request request;
   int64_t count = 1;
@@ -50,16 +51,19 @@ struct ModelListing {
 /// Lists the layers of the ONNX model in file `path`: opsets 7 to 22 of the default domain, weights inside the file or
 /// outside it (they are not read).
 ///
-/// Covered are 2-D Conv, MaxPool, AveragePool, GlobalMaxPool and GlobalAveragePool, and Softmax and LogSoftmax (before
-/// opset 13 over a matrix: dimensions from `axis` on are one). With `fuse`, a Conv takes in, while its result has no
+/// Covered are, by the families of docs/onnx.md: Conv, ConvTranspose, pooling, MaxUnpool, Softmax and LogSoftmax;
+/// activations; arithmetic, comparison and selection, with broadcasting; reductions; and what moves elements. With
+/// `fuse`, a Conv takes in, while its result has no
 /// other use, in this order: BatchNormalization in inference form with constant parameters, and Add of a constant per
 /// channel (both become `bias`); Add of a tensor of its own shape (`add`; of two convolutions, the later one takes
 /// it); Relu and Clip with constant bounds (`relu`, `clip`; a Clip at 0 from below only is `relu`). Nodes that compute
-/// constants, and views (Identity, Dropout, Flatten, Reshape, Squeeze, Unsqueeze), ask for nothing and are not listed.
+/// constants, views (Identity, Flatten, Reshape, Squeeze, Unsqueeze, Dropout of inference), and others whose result is
+/// their input's memory (a Slice of whole leading rows) ask for nothing and are not listed.
 ///
 /// Throws Error(io_error) if the file cannot be read; Error(parse_error) if it is not ONNX, truncated, has cycles,
 /// or a node misuses its operation; Error(unsupported) for an opset outside those above; Error(invalid_argument) if an
-/// extent stays unknown or the batch is not positive. Messages start with the path and name the node. Thread-safe.
+/// extent of a convolution, pooling or softmax stays unknown (other nodes are uncovered then) or the batch is not
+/// positive. Messages start with the path and name the node. Thread-safe.
 ModelListing read_onnx(const std::string& path, const OnnxOptions& options = {});
 
 }  // namespace kiln
