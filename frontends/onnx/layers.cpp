@@ -313,6 +313,8 @@ const std::vector<Family>& families() {
        {"Add", "Sub", "Mul", "Div", "Pow", "Sum", "Sqrt", "Exp", "Log", "Abs", "Neg"}},
       {between(read_tensor_op, exact, all),
        {"Min", "Max", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And", "Or", "Xor", "Not", "Where"}},
+      {between(read_gemm, floating, 3), {"Gemm"}},
+      {between(read_matmul, floating, 2), {"MatMul"}},
       {between(read_reduce, floating, 1),
        {"ReduceSum", "ReduceProd", "ReduceMin", "ReduceMax", "ReduceMean", "ReduceL1", "ReduceL2"}},
       {between(read_arg, floating, 1), {"ArgMax", "ArgMin"}},

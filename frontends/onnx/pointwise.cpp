@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -137,9 +138,12 @@ Layer read_tensor_op(const Source& source) {
   const auto at_once = static_cast<size_t>(inputs_of(rule.mode));
   const bool takes_any = rule.most_inputs > 3;
   require_inputs(source, takes_any ? 1 : rule.most_inputs, rule.most_inputs);
+  size_t rank = 0;
+  for (int i = 0; i < source.node.input_size(); ++i) rank = std::max(rank, source.extents(i).size());
   Layer layer;
   std::vector<TensorSpec> operands;
   for (int i = 0; i < source.node.input_size(); ++i) {
+    if (precedes_batch(source, i, rank)) return refused("it puts dimensions before the batch, which is dynamic");
     operands.push_back(source.operand(i));
     if (operands.size() < at_once) continue;
     const TensorOp op = tensor_op(source, rule, std::move(operands));

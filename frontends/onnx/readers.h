@@ -11,6 +11,10 @@ Layer read_activation(const Source& source);
 Layer read_clip(const Source& source);
 Layer read_tensor_op(const Source& source);
 
+/// products.cpp. Matrix products; a transposed matrix is one of other strides.
+Layer read_gemm(const Source& source);
+Layer read_matmul(const Source& source);
+
 /// transforms.cpp. Nodes that move elements; those whose result is memory that is there cost nothing.
 Layer read_transpose(const Source& source);
 Layer read_slice(const Source& source);

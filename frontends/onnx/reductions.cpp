@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "kiln/generator/operations/reduce.h"
 #include "onnx/attributes.h"
@@ -55,9 +56,9 @@ Layer reduced(const Source& source, const Extents& axes, bool wants_indices) {
   reduce.x = source.operand(0);
   const Extents result = without(reduce.x.extents, axes, keep);
   const auto stored = [&](DType dtype) {
-    const TensorSpec spec = source.spec(result, dtype);
+    TensorSpec spec = source.spec(result, dtype);
     if (keep) return spec;
-    return result.empty() ? with_rank(spec, reduce.x.extents.size()) : with_ones(spec, axes);
+    return result.empty() ? with_rank(std::move(spec), reduce.x.extents.size()) : with_ones(std::move(spec), axes);
   };
   reduce.y = stored(reduce.x.dtype);
   if (wants_indices) reduce.indices = stored(DType::i32);

@@ -129,6 +129,12 @@ TensorSpec with_batch(const Source& source, TensorSpec spec, int64_t batch) {
   return spec;
 }
 
+bool precedes_batch(const Source& source, int input, size_t rank) {
+  if (!source.options.dynamic_batch || source.graph.is_constant(source.node.input(input))) return false;
+  const size_t own = source.extents(input).size();
+  return own > 0 && own < rank;
+}
+
 Layer copied(const Source& source, const TensorSpec& x, const TensorSpec& y) {
   if (x == y) return {};
   TensorTransform transform;

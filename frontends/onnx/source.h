@@ -74,6 +74,9 @@ TensorSpec with_ones(TensorSpec spec, std::span<const int64_t> axes);
 /// An input of a dynamic batch that has one element for all of it: repeated, as extents have to be equal there.
 TensorSpec with_batch(const Source& source, TensorSpec spec, int64_t batch);
 
+/// Whether a result of `rank` dimensions has others before the batch, which is dynamic and dimension 0 of this input.
+bool precedes_batch(const Source& source, int input, size_t rank);
+
 /// Copies x to y of equal extents; costs nothing where both are the same memory.
 Layer copied(const Source& source, const TensorSpec& x, const TensorSpec& y);
 

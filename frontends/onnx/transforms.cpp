@@ -246,6 +246,7 @@ Layer read_expand(const Source& source) {
   if (!is_known || shape->size() > 5 || shape->size() < x.extents.size()) {
     return refused("the shape that it expands to does not stand in the file");
   }
+  if (precedes_batch(source, 0, shape->size())) return refused_batch("puts dimensions before");
   (void)count_elements(*shape);
   const TensorSpec y = source.spec(*shape, x.dtype);
   x = with_rank(std::move(x), shape->size());

@@ -11,7 +11,9 @@
 #include "kiln/frontends/onnx.h"
 // After the frontend: its MemoryOrder has enumerators of the names that the API gives its layouts.
 #include "kiln/conv.h"
+#include "kiln/gemm.h"
 #include "kiln/generator/operations/conv_forward.h"
+#include "kiln/generator/operations/gemm.h"
 #include "kiln/memory.h"
 #include "kiln/pool.h"
 #include "kiln/softmax.h"
@@ -40,6 +42,7 @@ class Engine {
     if (layer.operation == "conv_forward") run_conv(ConvForward::of(layer));
     if (layer.operation == "pool_forward") run_pool(PoolForward::of(layer));
     if (layer.operation == "softmax_forward") run_softmax(SoftmaxForward::of(layer));
+    if (layer.operation == "gemm") run_gemm(Gemm::of(layer));
     if (layer.operation == "tensor_transform") tensor_transform(context_, tensors_[0], tensors_[1]);
   }
 
@@ -51,7 +54,7 @@ class Engine {
     const void* data = memory_.back().data();
     const auto& e = spec.extents;
     if (e.size() == 1) return {data, spec.dtype, {e[0]}, contiguous};
-    if (e.size() == 2) return {data, spec.dtype, {e[0], e[1]}, nc};
+    if (e.size() == 2 && spec.is_packed("nc")) return {data, spec.dtype, {e[0], e[1]}, nc};
     if (!spec.is_packed("nchw")) return {data, spec.dtype, e, spec.strides};
     return {data, spec.dtype, {e[0], e[1], e[2], e[3]}, nchw};
   }
@@ -79,6 +82,12 @@ class Engine {
     options.pad = {pool.pad_begin[0], pool.pad_begin[1], pool.pad_end[0], pool.pad_end[1]};
     options.stride = {pool.stride[0], pool.stride[1]};
     pool_forward(context_, tensors_[0], tensors_[1], options);
+  }
+
+  void run_gemm(const Gemm& product) {
+    GemmOptions options;
+    if (!product.epilogue.empty()) options.epilogue = bias(tensors_[3]);
+    gemm(context_, tensors_[0], tensors_[1], tensors_[2], options);
   }
 
   void run_softmax(const SoftmaxForward& softmax) {

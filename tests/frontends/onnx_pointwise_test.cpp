@@ -153,6 +153,13 @@ TEST(OnnxArithmetic, TakesConstants) {
               ElementsAre(line("tensor_op a=f32:4x3x5x7:nchw b=f32:4x3x1x1:0,1,1,1 mode=mul n=?")));
 }
 
+TEST(OnnxArithmetic, KeepsADynamicBatchInFront) {
+  EXPECT_THAT(uncovered_of(one_node("Add", {{4, 3}, {4, 4, 3}}).read({.batch = 4, .dynamic_batch = true})),
+              ElementsAre("Add *1: it puts dimensions before the batch, which is dynamic"));
+  EXPECT_THAT(lines_of(one_node("Add", {{4, 3}, {}}).read({.batch = 4, .dynamic_batch = true})),
+              ElementsAre(line("tensor_op a=f32:4x3:nc b=f32:4x1:0,1 mode=add n=?")));
+}
+
 TEST(OnnxArithmetic, TakesAnyNumberOfInputsOneByOne) {
   EXPECT_THAT(lines_of(one_node("Sum", {{3}, {2, 3}, {2, 1}}).read()),
               ElementsAre(line("tensor_op a=f32:1x3:nc b=f32:2x3:nc mode=add"),

@@ -200,6 +200,8 @@ TEST(OnnxExpand, RepeatsDimensions) {
   EXPECT_THAT(lines_of(moving("Expand", {3, 1}, {}, 13, {{2, 3, 5}}).read()),
               ElementsAre(line("tensor_transform x=f32:1x3x1:ncw y=f32:2x3x5:ncw")));
   expect_free(moving("Expand", {3, 4}, {}, 13, {{1, 1}}));
+  EXPECT_THAT(uncovered_of(moving("Expand", {4, 1}, {}, 13, {{2, 4, 5}}).read(dynamic)),
+              ElementsAre("Expand *1: it puts dimensions before the batch, which is dynamic"));
 }
 
 TEST(OnnxCast, CostsNothingBetweenFloatingPointNumbers) {
