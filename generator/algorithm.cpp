@@ -49,6 +49,11 @@ std::string Emitter::source(Prelude prelude) const {
   return specialise(library_, template_path_, prelude, title_);
 }
 
+std::string Emitter::plain_source(const std::string& template_path, Prelude prelude) const {
+  add_user_code(prelude, without_user_code(request_));
+  return specialise(library_, template_path, prelude, title_);
+}
+
 std::optional<std::string> Algorithm::refusal(const Request& request, const Target& target) const {
   if (request.operation != operation()) return fmt::format("serves {}, not {}", operation(), request.operation);
   if (lacks_user_text(request)) return missing_user_text(request).message();
@@ -85,7 +90,11 @@ std::string Algorithm::digest(const SourceLibrary& library) const {
 
   Digest digest;
   digest.add(name());
-  for (const std::string& file : closure(library, template_path())) digest.add(file).add(library.text(file));
+  std::vector<std::string> templates{template_path()};
+  templates.insert(templates.end(), definition_->further_templates.begin(), definition_->further_templates.end());
+  for (const std::string& path : templates) {
+    for (const std::string& file : closure(library, path)) digest.add(file).add(library.text(file));
+  }
   for (const std::string& file : descriptor) digest.add(file).add(library.text(file));
   return digest.hex();
 }

@@ -7,6 +7,7 @@
 
 #include "kiln/base/error.h"
 #include "kiln/generator/operation.h"
+#include "kiln/generator/operations/winograd.h"
 #include "user_code.h"
 
 namespace kiln {
@@ -162,7 +163,9 @@ Choice Catalogue::heuristic(const Request& request, const Target& target, const 
 double roofline_seconds(const Request& request, const Target& target, const DeviceFigures& device) {
   const Work work = operation(request.operation).work(request);
   const double flops_per_second = 2.0 * target.arch.f32_lanes_per_sm * device.sms * device.clock_hz;
-  return std::max(work.flops / flops_per_second, (work.read_bytes + work.write_bytes) / device.dram_bytes_per_second);
+  const double saved = winograd_refusal(request) ? 1 : 4;
+  return std::max(work.flops / saved / flops_per_second,
+                  (work.read_bytes + work.write_bytes) / device.dram_bytes_per_second);
 }
 
 }  // namespace kiln

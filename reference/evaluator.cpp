@@ -22,6 +22,8 @@ void become_exact(Expected& result, double value) {
 
 /// min(max(v, low), high) with NaN kept. Both steps move two numbers no further apart, so errors do not grow.
 void clamp(Expected& result, double low, double high, double largest) {
+  // An infinity would become finite here, and NaN would not.
+  result.unspecified = result.unspecified || result.any_not_finite;
   if (std::isnan(result.value)) {
     return;
   }

@@ -132,6 +132,9 @@ bool is_right(const Request& request, const Expected& expected, double got) {
   if (expected.unspecified) {
     return true;
   }
+  if (expected.any_not_finite) {
+    return !std::isfinite(got);
+  }
   if (std::isnan(expected.value) && is_floating(expected.storage)) {
     return std::isnan(got);
   }

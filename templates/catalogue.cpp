@@ -19,12 +19,20 @@
   algorithm(conv_1x1) \
   algorithm(conv_implicit_gemm) \
   algorithm(conv_implicit_gemm_splitk) \
+  algorithm(conv_winograd_2x2) \
+  algorithm(conv_winograd_4x4) \
+  algorithm(conv_winograd_2x2_fused) \
+  algorithm(conv_winograd_4x4_fused) \
   algorithm(conv_backward_data_simple) \
   algorithm(conv_backward_data_direct) \
   algorithm(conv_backward_data_depthwise_nchw) \
   algorithm(conv_backward_data_depthwise_nhwc) \
   algorithm(conv_backward_data_implicit_gemm) \
   algorithm(conv_backward_data_implicit_gemm_splitk) \
+  algorithm(conv_backward_data_winograd_2x2) \
+  algorithm(conv_backward_data_winograd_4x4) \
+  algorithm(conv_backward_data_winograd_2x2_fused) \
+  algorithm(conv_backward_data_winograd_4x4_fused) \
   algorithm(conv_backward_filter_simple) \
   algorithm(conv_backward_filter_direct) \
   algorithm(conv_backward_filter_implicit_gemm) \

@@ -130,7 +130,7 @@ std::vector<float> Judge::rooms() const {
     // NaN may stand beside an infinity: sums of the finite terms may overflow to the other one.
     const bool maybe_nan =
         std::isinf(expected.value) && reference::is_right(request_, expected, std::numeric_limits<double>::quiet_NaN());
-    if (expected.unspecified || maybe_nan)
+    if (expected.unspecified || expected.any_not_finite || maybe_nan)
       rooms[i] = std::numeric_limits<float>::infinity();
     else if (std::isfinite(expected.value))
       rooms[i] = static_cast<float>(2 * reference::arithmetic_error(request_, expected));

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "evaluator.h"
+#include "kiln/generator/operations/winograd.h"
 #include "operations/window.h"
+#include "operations/winograd.h"
 
 namespace kiln::reference {
 namespace {
@@ -36,10 +38,38 @@ class ConvBackwardDataEvaluator final : public Oracle::Evaluator {
         }
       }
     }
+    if (winograd_) permit_winograd(sum, plane(coordinate), *(coordinate.end() - 2), coordinate.back());
     return sum;
   }
 
  private:
+  // The convolution of dy with the mirrored filter whose outputs are one channel of dx.
+  PlaneConvolution plane(std::span<const int64_t> coordinate) const {
+    const int64_t n = coordinate[0];
+    const int64_t group = coordinate[1] / conv_.c_per_group(), channel = coordinate[1] % conv_.c_per_group();
+    const int64_t first = group * conv_.k_per_group();
+    const size_t axes = windows_.size();
+    PerAxis place{};
+    if (axes == 3) place[0] = coordinate[2];
+    // Tap r of the mirrored filter is tap 2 - r of w, which brings back output h + pad - (2 - r).
+    const auto output = [this](size_t axis, int64_t position) { return position + windows_[axis].pad_begin - 2; };
+    const auto exists = [this](size_t axis, int64_t at) { return at >= 0 && at < windows_[axis].outputs; };
+    const auto input = [=, this](int64_t k, int64_t row, int64_t column) {
+      PerAxis at = place;
+      at.at(axes - 2) = output(axes - 2, row);
+      at.at(axes - 1) = output(axes - 1, column);
+      const bool inside = exists(axes - 2, at.at(axes - 2)) && exists(axes - 1, at.at(axes - 1));
+      return inside ? dy_[Place(n, first + k, at, axes)] : 0.0;
+    };
+    const auto filter = [=, this](int64_t k, int64_t r, int64_t s) {
+      PerAxis at{};
+      at.at(axes - 2) = conv_.mirrored ? r : 2 - r;
+      at.at(axes - 1) = conv_.mirrored ? s : 2 - s;
+      return w_[Place(first + k, channel, at, axes)];
+    };
+    return {conv_.k_per_group(), input, filter};
+  }
+
   // A tap under which an element of dx lies, in the window of `output`.
   struct Meeting {
     PerAxis tap{}, output{};
@@ -72,6 +102,7 @@ class ConvBackwardDataEvaluator final : public Oracle::Evaluator {
 
   ConvBackwardData conv_;
   RegionGrid regions_;
+  bool winograd_ = !winograd_refusal(request());
   std::vector<WindowAxis> windows_ = axes_of(conv_);
   Tensor dy_, w_;
 };

@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "evaluator.h"
+#include "kiln/generator/operations/winograd.h"
 #include "operations/window.h"
+#include "operations/winograd.h"
 
 namespace kiln::reference {
 namespace {
@@ -37,12 +39,37 @@ class ConvForwardEvaluator final : public Oracle::Evaluator {
         }
       }
     }
+    if (winograd_) permit_winograd(sum, plane(coordinate), *(coordinate.end() - 2), coordinate.back());
     return sum;
   }
 
  private:
+  // As for_each_tap() sees it from the outputs of one channel of one image (and one plane, of three dimensions).
+  PlaneConvolution plane(std::span<const int64_t> coordinate) const {
+    const int64_t n = coordinate[0], k = coordinate[1];
+    const int64_t first_channel = k / conv_.k_per_group() * conv_.c_per_group();
+    const size_t axes = windows_.size();
+    PerAxis place{};
+    if (axes == 3) place[0] = coordinate[2];
+    const auto input = [=, this](int64_t c, int64_t row, int64_t column) {
+      PerAxis at = place;
+      at.at(axes - 2) = row - windows_[axes - 2].pad_begin;
+      at.at(axes - 1) = column - windows_[axes - 1].pad_begin;
+      const bool inside = windows_[axes - 2].inside(at.at(axes - 2)) && windows_[axes - 1].inside(at.at(axes - 1));
+      return inside ? x_[Place(n, first_channel + c, at, axes)] : 0.0;
+    };
+    const auto filter = [=, this](int64_t c, int64_t r, int64_t s) {
+      PerAxis at{};
+      at.at(axes - 2) = conv_.mirrored ? 2 - r : r;
+      at.at(axes - 1) = conv_.mirrored ? 2 - s : s;
+      return w_[Place(k, c, at, axes)];
+    };
+    return {conv_.c_per_group(), input, filter};
+  }
+
   ConvForward conv_;
   RegionGrid regions_;
+  bool winograd_ = !winograd_refusal(request());
   std::vector<WindowAxis> windows_ = axes_of(conv_);
   Tensor x_, w_;
 };

@@ -61,6 +61,11 @@ Estimate grid_estimate(const GridWork& work, const Arch& arch, const DeviceFigur
   return estimate;
 }
 
+int registers_with(int warps, const Arch& arch) {
+  const int warps_of_a_part = (warps + 3) / 4;
+  return std::min(arch.registers_per_thread, arch.registers_per_sm / 4 / (warps_of_a_part * 32) / 8 * 8);
+}
+
 double compulsory_bytes(const ConvProblem& conv) {
   const auto bytes = [](const TensorSpec& spec) { return static_cast<double>(spec.elements()) * size_of(spec.dtype); };
   // The x of a filter's gradient is that of one group.

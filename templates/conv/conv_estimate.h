@@ -34,6 +34,10 @@ struct GridWork {
 /// resource (issue slots, f32 lanes, shared memory, L1, L2), or as one block's latency. Device memory bounds the whole.
 Estimate grid_estimate(const GridWork& work, const Arch& arch, const DeviceFigures& device);
 
+/// 32-bit registers that a thread may have where an SM holds `warps`: each of its four parts has a quarter of the
+/// registers and, as nearly as it goes, of the warps; allocated by eights.
+int registers_with(int warps, const Arch& arch);
+
 /// Bytes that must cross the memory bus once: all operands that are read, and y.
 double compulsory_bytes(const ConvProblem& conv);
 

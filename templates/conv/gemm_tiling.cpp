@@ -43,13 +43,6 @@ Staging staging(const GemmTiling& tiling, const ConvProblem& conv) {
   return result;
 }
 
-// Registers that a thread may have where an SM holds `blocks` blocks: each of its four parts has a quarter of the
-// registers and, as nearly as it goes, of the warps; allocated by eights.
-int registers_with(int blocks, const GemmTiling& tiling, const Arch& arch) {
-  const int warps_of_a_part = (blocks * tiling.warps() + 3) / 4;
-  return std::min(arch.registers_per_thread, arch.registers_per_sm / 4 / (warps_of_a_part * 32) / 8 * 8);
-}
-
 // Halves a vector until every thread has one to move.
 int shared_out(int run, int64_t elements, int threads) {
   while (run > 1 && elements / run < threads) run /= 2;
@@ -110,7 +103,7 @@ int gemm_registers(const GemmTiling& tiling, const ConvProblem& conv) {
 
 int min_blocks(const GemmTiling& tiling, const ConvProblem& conv, const Arch& arch) {
   int blocks = std::min(arch.blocks_per_sm, arch.threads_per_sm / tiling.threads());
-  while (blocks > 1 && registers_with(blocks, tiling, arch) < gemm_registers(tiling, conv)) --blocks;
+  while (blocks > 1 && registers_with(blocks * tiling.warps(), arch) < gemm_registers(tiling, conv)) --blocks;
   return blocks;
 }
 
@@ -159,7 +152,7 @@ BlockWork gemm_block_work(const GemmTiling& tiling, const ConvProblem& conv, con
 
   BlockWork work;
   work.threads = tiling.threads();
-  work.registers = registers_with(min_blocks(tiling, conv, arch), tiling, arch);
+  work.registers = registers_with(min_blocks(tiling, conv, arch) * tiling.warps(), arch);
   work.warps_at_half_rate = 1;  // sums are independent of each other
   work.shared_bytes = tiling.shared_bytes();
   work.fma = chunks * warps * k / tiling.slices * sums;
@@ -232,7 +225,7 @@ bool tiles_fit_shared_memory(const GemmTiling& tiling, const ConvProblem&, const
 bool registers_suffice(const GemmTiling& tiling, const ConvProblem& conv, const Target& target) {
   if (staging(tiling, conv).pixel_rows > 32) return false;
   constexpr int most_that_pays = 176;  // more would leave an SM too few warps
-  return gemm_registers(tiling, conv) <= std::min(most_that_pays, registers_with(1, tiling, target.arch));
+  return gemm_registers(tiling, conv) <= std::min(most_that_pays, registers_with(tiling.warps(), target.arch));
 }
 
 bool slices_are_worthwhile(const GemmTiling& tiling, const ConvProblem& conv, const Target&) {

@@ -123,6 +123,8 @@ TEST(Roofline, IsTheLargerOfArithmeticAndTraffic) {
   const Request conv = Request::parse("conv_forward x=f32:32x256x56x56 w=f32:256x256x3x3 pad=1");
   EXPECT_NEAR(roofline_seconds(conv, target, device), 2.0 * 32 * 256 * 56 * 56 * 256 * 9 / (2.0 * 128 * 132 * 1.98e9),
               1e-9);
+  const Request fast = Request::parse("conv_forward x=f32:32x256x56x56 w=f32:256x256x3x3 pad=1 fast");
+  EXPECT_DOUBLE_EQ(roofline_seconds(fast, target, device), roofline_seconds(conv, target, device) / 4);
   const Request softmax = Request::parse("softmax_forward x=f32:65536x1024");
   EXPECT_NEAR(roofline_seconds(softmax, target, device), 2.0 * 65536 * 1024 * 4 / 4.8e12, 1e-9);
 }

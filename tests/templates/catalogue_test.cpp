@@ -55,6 +55,9 @@ std::vector<Request> requests() {
            "conv_forward x=f16:2x32x14x14:nhwc w=f16:32x1x3x3:nhwc pad=1,1 groups=32",
            "conv_forward x=f32:2x32x14x14:nchw w=f32:32x1x3x3:nchw pad=1,1 groups=32",
            "conv_forward x=f32:2x3x16x16:nchw w=f32:8x3x3x3:nchw stride=2,2 n=?",
+           "conv_forward x=f32:2x64x14x14:nchw w=f32:64x64x3x3:nchw pad=1,1 fast n=?",
+           "conv_forward x=f32:2x32x28x28:nhwc w=f32:64x16x3x3:nhwc pad=1,1 groups=2 epilogue=bias+relu fast",
+           "conv_backward_data dy=f32:2x64x14x14:nchw w=f32:64x32x3x3:nchw pad=1,1 fast",
            "pool_backward dy=f32:2x8x4x4 x=f32:2x8x8x8 window=2 stride=2",
            "pool_forward x=f16:2x8x8x8:nhwc indices=i32:2x8x4x4:nhwc window=2 stride=2",
            "pool_backward dy=f32:2x8x4x4 indices=i32:2x8x4x4 dx=f32:2x8x8x8 window=2 stride=2 n=?",
@@ -240,6 +243,14 @@ TEST(AlgorithmDigest, ChangesWithAPieceThatTheTemplateIncludesOnly) {
   const Catalogue edited = make_catalogue(SourceLibrary(std::move(files)));
   EXPECT_NE(edited.digest("softmax_warp"), catalogue().digest("softmax_warp"));
   EXPECT_EQ(edited.digest("pool_nchw"), catalogue().digest("pool_nchw"));
+}
+
+TEST(AlgorithmDigest, ChangesWithATemplateWhoseKernelsAreLaunchedToo) {
+  std::map<std::string, std::string> files = embedded_sources().files();
+  files["conv/conv_1x1.cu"] += "// edited\n";
+  const Catalogue edited = make_catalogue(SourceLibrary(std::move(files)));
+  EXPECT_NE(edited.digest("conv_winograd_2x2"), catalogue().digest("conv_winograd_2x2"));
+  EXPECT_EQ(edited.digest("conv_winograd_2x2_fused"), catalogue().digest("conv_winograd_2x2_fused"));
 }
 
 TEST(AlgorithmDigest, ChangesWithTheTypesThatEverySourceStartsWith) {

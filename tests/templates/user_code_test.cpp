@@ -79,6 +79,13 @@ TEST(UserEpilogue, OfMatrixProducts) {
       {"gemm_simple", "gemm_tiled", "gemm_splitk", "gemm_thin"});
 }
 
+TEST(UserEpilogue, OfWinogradConvolutions) {
+  expect_served_right(
+      "conv_forward x=f32:2x3x7x8 w=f32:5x3x3x3 pad=1 fast epilogue=user:gated epilogue.bias=f32:5 "
+      "epilogue.gate=f16:2x5x7x8",
+      {"conv_winograd_2x2", "conv_winograd_4x4", "conv_winograd_2x2_fused", "conv_winograd_4x4_fused"});
+}
+
 TEST(UserEpilogue, OfDepthwiseConvolutions) {
   for (const std::string order : {"nchw", "nhwc"}) {
     expect_served_right("conv_forward x=f32:2x8x6x8:" + order + " w=f32:8x1x3x3:" + order +
@@ -190,6 +197,12 @@ TEST(UserPrologue, OfConvolutionsLeavesPaddingZero) {
                         {"conv_simple", "conv_direct", "conv_implicit_gemm"});
   expect_prologue_right("conv_forward x=f32:1x6x5x5 w=f32:4x3x3x3 pad=2 groups=2 epilogue=user:normalise",
                         {"conv_simple", "conv_direct", "conv_implicit_gemm"});
+}
+
+TEST(UserPrologue, OfWinogradConvolutionsLeavesPaddingZero) {
+  expect_prologue_right(
+      "conv_forward x=f32:1x6x5x7:nhwc w=f32:4x3x3x3:nhwc groups=2 pad=1 fast epilogue=user:both",
+      {"conv_winograd_2x2", "conv_winograd_4x4", "conv_winograd_2x2_fused", "conv_winograd_4x4_fused"});
 }
 
 TEST(UserPrologue, OfDepthwiseConvolutionsLeavesPaddingZero) {

@@ -53,6 +53,7 @@ class Algorithm {
   /// time fill it in themselves.
   struct Definition {
     std::string name, operation, template_path;
+    std::vector<std::string> further_templates;  ///< Whose kernels its programs launch besides.
     bool trusted = false;
     bool takes_prologue = false;  ///< Its kernels pass x through the prologue of user code.
     Space space;
@@ -74,6 +75,9 @@ class Emitter {
       : library_(library), request_(request), template_path_(std::move(template_path)), title_(std::move(title)) {}
   /// The algorithm's template specialised by `prelude` and the request's user code.
   std::string source(Prelude prelude) const;
+  /// Another template, one that was declared with with_kernels_of(), and without the user code: for a step between
+  /// those that read x and write y.
+  std::string plain_source(const std::string& template_path, Prelude prelude) const;
 
  private:
   const SourceLibrary& library_;
@@ -113,6 +117,12 @@ class Describe {
   /// Says that the kernels pass every element of x through user_entered() (lib/user_code.cuh).
   Describe&& takes_prologue() && {
     definition_.takes_prologue = true;
+    return std::move(*this);
+  }
+
+  /// Says that programs launch kernels of `template_path` too (Emitter::plain_source).
+  Describe&& with_kernels_of(std::string template_path) && {
+    definition_.further_templates.push_back(std::move(template_path));
     return std::move(*this);
   }
 

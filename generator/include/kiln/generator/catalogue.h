@@ -79,7 +79,8 @@ class Catalogue {
 };
 
 /// Seconds below which no algorithm of f32 arithmetic can go on `device`: the larger of arithmetic at its f32 FMA peak
-/// and compulsory traffic at full memory bandwidth. Tensor cores could be faster where f16, bf16 or tf32 is permitted.
+/// (with a quarter of the products where Winograd's F(4x4,3x3) may save the others) and compulsory traffic at full
+/// memory bandwidth. Tensor cores could be faster where f16, bf16 or tf32 is permitted.
 double roofline_seconds(const Request& request, const Target& target, const DeviceFigures& device);
 
 }  // namespace kiln

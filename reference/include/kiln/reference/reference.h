@@ -50,6 +50,8 @@ struct Expected {
   double transcendental = 0;
   /// The definition leaves this element open: a NaN or infinite filter element meets padding.
   bool unspecified = false;
+  /// `value` is not finite, and which of NaN and the infinities it is, is open: see Winograd in docs/numerics.md.
+  bool any_not_finite = false;
   /// How the element is stored.
   DType storage = DType::f32;
 

@@ -1,0 +1,135 @@
+#include "conv/winograd_steps.h"
+
+#include <utility>
+
+#include "conv/gemm_tiling.h"
+#include "conv/winograd.h"
+
+namespace kiln::descriptor {
+namespace {
+
+constexpr const char* product_template = "conv/conv_1x1.cu";
+constexpr int64_t most_workspace = int64_t{1} << 31;  // bytes
+constexpr int transform_threads = 128;
+
+int64_t bytes_of(const TensorSpec& spec) {
+  return spec.elements() * size_of(spec.dtype);
+}
+
+FilterBlock filter_block(const Winograd& winograd) {
+  return {winograd.conv().c_per_group(), winograd.conv().k_per_group(), true};
+}
+
+// Where the transformed inputs and the products begin, behind the filters; and where they end.
+struct Workspace {
+  int64_t inputs, products, bytes;
+};
+
+Workspace workspace_of(const Winograd& winograd) {
+  const ConvProblem& products = winograd.main();
+  Workspace workspace{};
+  workspace.inputs = aligned_bytes(filter_block(winograd).bytes(winograd));
+  workspace.products = workspace.inputs + aligned_bytes(bytes_of(products.x));
+  workspace.bytes = workspace.products + aligned_bytes(bytes_of(products.y));
+  return workspace;
+}
+
+std::optional<std::string> refusal(const Winograd& winograd, const Target&) {
+  if (winograd.refusal) return winograd.refusal;
+  if (workspace_of(winograd).bytes > most_workspace) return "the transformed operands need more than 2 GiB";
+  return std::nullopt;
+}
+
+Prelude transforms_prelude(const Winograd& winograd) {
+  const ConvProblem& products = winograd.main();
+  Prelude prelude = winograd_prelude(winograd, filter_block(winograd), products.wide_index);
+  prelude.constant("THREADS", transform_threads).constant("SLOTS", products.columns.outputs);
+  const auto add = [&](const char* of, const char* channels, const TensorSpec& spec) {
+    prelude.constant(std::string(of) + "_STRIDE_N", spec.strides[dimension::batch]);
+    prelude.constant(std::string(of) + "_STRIDE_" + channels, spec.strides[dimension::channel]);
+    prelude.constant(std::string(of) + "_STRIDE_TILE", spec.strides[dimension::column]);
+  };
+  add("V", "C", products.x);
+  add("M", "K", products.y);
+  prelude.flag("V_ALONG_C", winograd.conv().channels_inner).flag("M_ALONG_K", winograd.conv().y_along_k);
+  return prelude;
+}
+
+// A launch with an item for each slot and channel, whose first arguments are `from` and `to`.
+Launch transform_launch(const std::string& entry, const Winograd& winograd, int64_t channels, Argument from,
+                        Argument to) {
+  Launch launch = conv_launch(entry, transform_threads);
+  launch.grid[0] = blocks_for(winograd.main(), winograd.main().columns.outputs * channels, transform_threads);
+  launch.arguments.erase(launch.arguments.begin());
+  launch.arguments[0] = std::move(from);
+  launch.arguments[1] = std::move(to);
+  return launch;
+}
+
+Launch product_launch(const GemmTiling& tiling, const Winograd& winograd, const Workspace& workspace) {
+  const ConvProblem& products = winograd.main();
+  Launch launch = conv_launch("conv_1x1", tiling.threads());
+  launch.source = 1;
+  launch.grid[0] = blocks_for(products, products.pixels_per_image(), tiling.block_m);
+  launch.grid[1] = Count{channel_tiles(tiling, products)};
+  launch.arguments[0] = WorkspaceArgument{workspace.inputs};
+  launch.arguments[1] = WorkspaceArgument{0};
+  launch.arguments[2] = WorkspaceArgument{workspace.products};
+  return launch;
+}
+
+Program program(const std::string& name, const GemmTiling& tiling, const Winograd& winograd, const Target& target,
+                const Emitter& emit) {
+  const Workspace workspace = workspace_of(winograd);
+  const ConvProblem& conv = winograd.conv();
+  Launch inputs = transform_launch(name + "_inputs", winograd, conv.c_per_group() * conv.groups, OperandArgument{"x"},
+                                   WorkspaceArgument{workspace.inputs});
+  inputs.arguments = {inputs.arguments[0], inputs.arguments[1], UserArgument{}, Scalar::n};
+
+  Prelude prelude = conv_prelude(winograd.main());
+  add_gemm_tiling(prelude, tiling, winograd.main(), target.arch);
+  Program own;
+  own.sources = {emit.source(transforms_prelude(winograd)), emit.plain_source(product_template, std::move(prelude))};
+  own.steps = {filters_launch(name + "_filters", winograd, filter_block(winograd)), inputs,
+               product_launch(tiling, winograd, workspace),
+               transform_launch(name + "_outputs", winograd, conv.k(), WorkspaceArgument{workspace.products},
+                                OperandArgument{"y"})};
+  own.workspace_bytes = workspace.bytes;
+  Program result;
+  append_part(result, std::move(own), winograd.pass);
+  return result;
+}
+
+Estimate predict(const GemmTiling& tiling, const Winograd& winograd, const Target& target,
+                 const DeviceFigures& device) {
+  const ConvProblem& products = winograd.main();
+  const double made = static_cast<double>(workspace_of(winograd).bytes);
+  // What stays in L2 between steps is some three times as fast as device memory.
+  const double share = made * 2 < static_cast<double>(device.l2_bytes) ? 0.3 : 1.0;
+  GridWork work;
+  work.block = gemm_block_work(tiling, products, target.arch, static_cast<double>(gemm_chunks(tiling, products)));
+  work.blocks = static_cast<double>(channel_tiles(tiling, products) * pixel_tiles(tiling, products));
+  work.dram_bytes = made * share;
+  work.extra_dram_bytes = compulsory_bytes(winograd.conv()) + made * share;
+  work.launches = 4;
+  return grid_estimate(work, target.arch, device);
+}
+
+}  // namespace
+
+template <int TILE>
+Algorithm winograd_convolution(const std::string& name, const std::string& operation) {
+  return add_gemm_space(
+             describe<GemmTiling, WinogradOf<TILE>>(name, operation, "conv/" + name + ".cu").applies(refusal))
+      .takes_prologue()
+      .with_kernels_of(product_template)
+      .program([name](const GemmTiling& tiling, const Winograd& winograd, const Target& target, const Emitter& emit) {
+        return program(name, tiling, winograd, target, emit);
+      })
+      .estimate(predict);
+}
+
+template Algorithm winograd_convolution<2>(const std::string& name, const std::string& operation);
+template Algorithm winograd_convolution<4>(const std::string& name, const std::string& operation);
+
+}  // namespace kiln::descriptor

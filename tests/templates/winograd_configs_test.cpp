@@ -1,0 +1,33 @@
+// A pairwise cover of the configurations of Winograd's algorithms, and 64-bit offsets, against the reference.
+#include <gtest/gtest.h>
+
+#include "algorithm_cases.h"
+
+namespace kiln::testing_support {
+namespace {
+
+TEST(WinogradConfigs, OfTheStepsMatchTheReference) {
+  expect_pairwise_match("conv_winograd_2x2",
+                        "conv_forward x=f32:2x20x9x11 w=f32:68x20x3x3 pad=1 epilogue=bias+relu fast");
+  expect_pairwise_match("conv_winograd_4x4",
+                        "conv_forward x=f32:2x40x9x11:nhwc w=f32:72x20x3x3:nhwc groups=2 pad=1 fast");
+}
+
+TEST(WinogradConfigs, OfTheFusedKernelsMatchTheReference) {
+  const std::string nchw = "conv_forward x=f32:3x10x13x22 w=f32:67x10x3x3 pad=1 epilogue=bias+add fast";
+  const std::string nhwc = "conv_forward x=f32:3x20x13x21:nhwc w=f32:132x10x3x3:nhwc groups=2 pad=1 fast";
+  for (const std::string& request : {nchw, nhwc}) {
+    expect_pairwise_match("conv_winograd_2x2_fused", request);
+    expect_pairwise_match("conv_winograd_4x4_fused", request);
+  }
+}
+
+TEST(WinogradWithWideOffsets, MatchesTheReference) {
+  for (const char* name :
+       {"conv_winograd_2x2", "conv_winograd_4x4", "conv_winograd_2x2_fused", "conv_winograd_4x4_fused"}) {
+    expect_wide_index_matches(name, "conv_forward x=f32:2x9x6x7 w=f32:12x9x3x3 pad=1 epilogue=bias fast");
+  }
+}
+
+}  // namespace
+}  // namespace kiln::testing_support

@@ -1,0 +1,125 @@
+// The default configuration of Winograd's algorithms against the reference, on shapes that are awkward in one way each;
+// and what they refuse.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "algorithm_cases.h"
+#include "kiln/templates/catalogue.h"
+#include "variant_check.h"
+
+namespace kiln::testing_support {
+namespace {
+
+const char* const forward[] = {"conv_winograd_2x2", "conv_winograd_4x4", "conv_winograd_2x2_fused",
+                               "conv_winograd_4x4_fused"};
+const char* const backward[] = {"conv_backward_data_winograd_2x2", "conv_backward_data_winograd_4x4",
+                                "conv_backward_data_winograd_2x2_fused", "conv_backward_data_winograd_4x4_fused"};
+
+struct WinogradCase {
+  std::string name;
+  std::string request;
+};
+
+void PrintTo(const WinogradCase& winograd_case, std::ostream* out) {
+  *out << winograd_case.request;
+}
+
+class WinogradDefaults : public testing::TestWithParam<WinogradCase> {};
+
+TEST_P(WinogradDefaults, MatchTheReference) {
+  const Request request = Request::parse(GetParam().request);
+  const Target& target = TestDevice::get().target;
+  VariantChecker checker(built_in_catalogue(), request);
+  for (const char* name : request.operation == "conv_forward" ? forward : backward) {
+    const Algorithm& algorithm = *built_in_catalogue().find(name);
+    ASSERT_EQ(algorithm.refusal(request, target), std::nullopt) << request.key();
+    const std::optional<Config> config = algorithm.space().first_legal(request, target);
+    ASSERT_TRUE(config) << name << " " << request.key();
+    EXPECT_TRUE(checker.matches_reference({name, *config}));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Forward, WinogradDefaults,
+    testing::Values(
+        WinogradCase{"Primes", "conv_forward x=f32:2x5x11x13 w=f32:7x5x3x3 pad=1 fast"},
+        WinogradCase{"PrimesChannelsLast", "conv_forward x=f32:2x5x11x13:nhwc w=f32:7x5x3x3:nhwc pad=1 fast"},
+        WinogradCase{"WholeTiles", "conv_forward x=f32:1x8x8x8 w=f32:12x8x3x3 pad=1 fast epilogue=bias+relu"},
+        WinogradCase{"OneElement", "conv_forward x=f32:1x1x3x3 w=f32:1x1x3x3 fast"},
+        WinogradCase{"OneRow", "conv_forward x=f32:2x3x1x9:nhwc w=f32:4x3x3x3:nhwc pad=1 fast"},
+        WinogradCase{"NoPadding", "conv_forward x=f32:1x9x7x10 w=f32:5x9x3x3 fast epilogue=clip"},
+        WinogradCase{"PaddingBeyondTheFilter", "conv_forward x=f32:1x4x3x5 w=f32:6x4x3x3 pad=4,0,3,5 fast"},
+        WinogradCase{"Groups", "conv_forward x=f32:2x12x6x7 w=f32:9x4x3x3 groups=3 pad=1 fast epilogue=bias"},
+        WinogradCase{"GroupsChannelsLast", "conv_forward x=f32:1x24x5x6:nhwc w=f32:40x12x3x3:nhwc groups=2 pad=1 fast"},
+        WinogradCase{"Mirrored", "conv_forward x=f32:1x6x6x5 w=f32:4x6x3x3 pad=1,0 mode=convolution fast"},
+        WinogradCase{"AllStages",
+                     "conv_forward x=f32:2x8x6x8 w=f32:12x8x3x3 pad=1 epilogue=bias+add+relu+clip alpha=any beta=any "
+                     "fast"},
+        WinogradCase{
+            "StagesInAnotherOrder",
+            "conv_forward x=f32:2x8x5x6:nhwc w=f32:20x8x3x3:nhwc pad=1 epilogue=relu+add+bias alpha=any beta=1 "
+            "fast"},
+        WinogradCase{"SubRegions",
+                     "conv_forward x=f32:2x8x6x8:1600,160,16,1 w=f32:6x8x3x3:200,20,5,1 y=f32:2x6x6x8:2000,160,20,2 "
+                     "pad=1 fast"},
+        WinogradCase{"FromChannelsFirstToLast",
+                     "conv_forward x=f32:2x6x7x9 w=f32:20x6x3x3:nhwc y=f32:2x20x7x9:nhwc pad=1 residual=f32:2x20x7x9 "
+                     "epilogue=add fast"},
+        WinogradCase{"FromChannelsLastToFirst",
+                     "conv_forward x=f32:1x6x5x8:nhwc w=f32:9x6x3x3 y=f32:1x9x5x8 pad=1 fast"},
+        WinogradCase{"MixedTypes",
+                     "conv_forward x=f32:1x6x6x8 w=f16:12x6x3x3 y=bf16:1x12x6x8 bias=f16:12 pad=1 epilogue=bias fast"},
+        WinogradCase{"DynamicBatch", "conv_forward x=f32:4x6x5x6 w=f32:8x6x3x3 pad=1 n=? epilogue=bias fast"},
+        WinogradCase{"DynamicBatchChannelsLast",
+                     "conv_forward x=f32:4x8x5x7:nhwc w=f32:12x8x3x3:nhwc pad=1 n=? fast deterministic"},
+        WinogradCase{"EmptyBatch", "conv_forward x=f32:0x8x6x6 w=f32:8x8x3x3 pad=1 fast"},
+        WinogradCase{"PlanesOfAVolume",
+                     "conv_forward x=f32:1x4x3x6x5 w=f32:6x4x1x3x3 pad=0,1,1 epilogue=bias+relu fast"},
+        WinogradCase{"ManyChannels", "conv_forward x=f32:1x67x5x6 w=f32:35x67x3x3 pad=1 fast tf32"}),
+    [](const auto& one) { return one.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(
+    BackwardData, WinogradDefaults,
+    testing::Values(
+        WinogradCase{"Primes", "conv_backward_data dy=f32:2x7x11x13 w=f32:7x5x3x3 pad=1 fast"},
+        WinogradCase{"ChannelsLast", "conv_backward_data dy=f32:1x20x6x7:nhwc w=f32:20x12x3x3:nhwc pad=1 fast"},
+        WinogradCase{"OneElement", "conv_backward_data dy=f32:1x1x1x1 w=f32:1x1x3x3 fast"},
+        WinogradCase{"AsymmetricPads",
+                     "conv_backward_data dy=f32:1x6x5x8 w=f32:6x9x3x3 pad=0,2,1,1 alpha=any beta=any fast"},
+        WinogradCase{"PaddingBeyondTheFilter", "conv_backward_data dy=f32:1x3x10x11 w=f32:3x4x3x3 pad=3,4,5,3 fast"},
+        WinogradCase{"Groups", "conv_backward_data dy=f32:2x9x6x7 w=f32:9x4x3x3 groups=3 pad=1 fast"},
+        WinogradCase{"MirroredGroups",
+                     "conv_backward_data dy=f32:1x8x5x6:nhwc w=f32:8x6x3x3 dx=f32:1x12x5x6 groups=2 pad=1 "
+                     "mode=convolution beta=1 fast"},
+        WinogradCase{"SubRegions",
+                     "conv_backward_data dy=f32:2x4x6x8:1600,160,16,1 w=f32:4x6x3x3:200,20,5,1 "
+                     "dx=f32:2x6x6x8:2000,160,20,2 pad=1 fast"},
+        WinogradCase{"DynamicBatch", "conv_backward_data dy=f32:4x6x5x6 w=f32:6x8x3x3 pad=1 n=? fast"}),
+    [](const auto& one) { return one.param.name; });
+
+TEST(WinogradRefusals, SayWhatIsInTheWay) {
+  const Target& target = TestDevice::get().target;
+  const auto why = [&](const std::string& line) {
+    const Request request = Request::parse(line);
+    const bool is_forward = request.operation == "conv_forward";
+    const Algorithm& steps = *built_in_catalogue().find(is_forward ? forward[0] : backward[0]);
+    const Algorithm& fused = *built_in_catalogue().find(is_forward ? forward[3] : backward[3]);
+    EXPECT_EQ(steps.refusal(request, target), fused.refusal(request, target));
+    return fused.refusal(request, target).value_or("");
+  };
+  using testing::HasSubstr;
+  EXPECT_THAT(why("conv_forward x=f32:1x4x8x8 w=f32:4x4x3x3"), HasSubstr("`fast` permits them"));
+  EXPECT_THAT(why("conv_backward_data dy=f32:1x4x8x8 w=f32:4x4x3x3 tf32"), HasSubstr("`fast` permits them"));
+  EXPECT_THAT(why("conv_forward x=f16:1x4x8x8 w=f16:4x4x3x3 fast"), HasSubstr("x is f16"));
+  EXPECT_THAT(why("conv_backward_data dy=bf16:1x4x8x8 w=bf16:4x4x3x3 fast"), HasSubstr("dy is bf16"));
+  EXPECT_THAT(why("conv_forward x=f32:1x4x8 w=f32:4x4x3 fast"), HasSubstr("not 3x3"));
+  EXPECT_THAT(why("conv_forward x=f32:1x4x8x8 w=f32:4x4x3x5 fast"), HasSubstr("not 3x3"));
+  EXPECT_THAT(why("conv_forward x=f32:1x4x8x8x8 w=f32:4x4x3x3x3 fast"), HasSubstr("more than a plane"));
+  EXPECT_THAT(why("conv_forward x=f32:1x4x8x8 w=f32:4x4x3x3 stride=2,1 fast"), HasSubstr("stride"));
+  EXPECT_THAT(why("conv_backward_data dy=f32:1x4x8x8 w=f32:4x4x3x3 dilation=2 fast"), HasSubstr("dilation"));
+  EXPECT_THAT(why("conv_forward x=f32:1x4x8x8 w=f32:4x4x3x3 alpha=0 fast"), HasSubstr("alpha is zero"));
+  EXPECT_EQ(why("conv_forward x=f32:1x4x8x8 w=f16:4x4x3x3 fast"), "");
+}
+
+}  // namespace
+}  // namespace kiln::testing_support
