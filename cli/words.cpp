@@ -147,6 +147,19 @@ std::string of_reduce(const Request& request) {
                      fmt::join(request.ints("axes"), ","));
 }
 
+// "normalisation 2x64x56x56 f16, axes 0,2,3, add+relu", "rms normalisation ...", "gradient of normalisation ...".
+std::string of_norm(const Request& request) {
+  const bool rms = request.operation != "norm_inference" && request.word("mode") == "rms";
+  std::string text = fmt::format(
+      "{}{}normalisation {}{}, axes {}{}", request.operation == "norm_backward" ? "gradient of " : "",
+      rms ? "rms " : "", extents(request.operands.front().spec), common(request), fmt::join(request.ints("axes"), ","),
+      request.operation == "norm_inference" ? ", running statistics" : "");
+  std::vector<std::string_view> stages;
+  for (const EpilogueStage stage : request.epilogue) stages.push_back(to_string(stage));
+  if (!stages.empty()) text += fmt::format(", {}", fmt::join(stages, "+"));
+  return text;
+}
+
 }  // namespace
 
 std::string summary(const Request& request) {
@@ -172,6 +185,8 @@ std::string summary(const Request& request) {
                        extents(request.at("x")), common(request), request.word("reduction"));
   else if (request.operation == "gemm")
     text = of_gemm(request);
+  else if (request.operation.starts_with("norm_"))
+    text = of_norm(request);
   else
     text = of_pointwise(request);
   if (request.user_epilogue) text += fmt::format(", user:{:.8}", request.user_epilogue.digest());

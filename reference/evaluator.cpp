@@ -160,7 +160,10 @@ Expected Oracle::Evaluator::stored(Expected result) const {
 }
 
 Expected Oracle::Evaluator::at(std::span<const int64_t> coordinate) const {
-  Expected result = operation_at(coordinate);
+  return finished(operation_at(coordinate), coordinate);
+}
+
+Expected Oracle::Evaluator::finished(Expected result, std::span<const int64_t> coordinate) const {
   return is_result_ ? finish(result, coordinate) : stored(result);
 }
 

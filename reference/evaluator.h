@@ -63,6 +63,8 @@ class Oracle::Evaluator {
   /// The operation itself at one output element. Exponentials aside, its roundings are those of f32 arithmetic.
   virtual Expected operation_at(std::span<const int64_t> coordinate) const = 0;
   Expected finish(Expected result, std::span<const int64_t> coordinate) const;
+  /// finish() if this evaluates the result, else `result` as it is stored.
+  Expected finished(Expected result, std::span<const int64_t> coordinate) const;
 
   const Request& request() const { return request_; }
   /// The operand that this evaluates.
@@ -117,5 +119,11 @@ std::unique_ptr<const Oracle::Evaluator> cross_entropy_forward_evaluator(Request
                                                                          std::string_view output);
 std::unique_ptr<const Oracle::Evaluator> cross_entropy_backward_evaluator(Request request, const Bindings& bindings,
                                                                           std::string_view output);
+std::unique_ptr<const Oracle::Evaluator> norm_forward_evaluator(Request request, const Bindings& bindings,
+                                                                std::string_view output);
+std::unique_ptr<const Oracle::Evaluator> norm_inference_evaluator(Request request, const Bindings& bindings,
+                                                                  std::string_view output);
+std::unique_ptr<const Oracle::Evaluator> norm_backward_evaluator(Request request, const Bindings& bindings,
+                                                                 std::string_view output);
 
 }  // namespace kiln::reference

@@ -1,6 +1,7 @@
 // What every operation call does around its own shape: find the plan, or make it, and run it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <initializer_list>
 #include <optional>
@@ -42,6 +43,9 @@ enum class CallKind : int64_t {
   cross_entropy_forward,
   cross_entropy_backward,
   cross_entropy_backward_of_one,
+  norm_forward,
+  norm_inference,
+  norm_backward,
 };
 
 /// The class of a scale's value.
@@ -142,7 +146,8 @@ class CallOperands {
   std::span<const Address> addresses() const { return {addresses_.data(), count_}; }
 
  private:
-  std::array<Address, 5 + Expression::max_tensors> addresses_{};
+  std::array<Address, std::max<size_t>(5 + Expression::max_tensors, 10)>
+      addresses_{};  // a normalisation's gradients: 10
   size_t count_ = 0;
 };
 

@@ -88,7 +88,13 @@
   algorithm(cross_entropy_forward_strided) \
   algorithm(cross_entropy_backward_simple) \
   algorithm(cross_entropy_backward_rows) \
-  algorithm(cross_entropy_backward_strided)
+  algorithm(cross_entropy_backward_strided) \
+  algorithm(norm_forward_simple) \
+  algorithm(norm_forward_blocks) \
+  algorithm(norm_inference_simple) \
+  algorithm(norm_inference_blocks) \
+  algorithm(norm_backward_simple) \
+  algorithm(norm_backward_blocks)
 // clang-format on
 
 namespace kiln {

@@ -26,7 +26,10 @@ const std::vector<const Operation*>& operations() {
                                                     &reduce_operation(),
                                                     &gemm_operation(),
                                                     &cross_entropy_forward_operation(),
-                                                    &cross_entropy_backward_operation()};
+                                                    &cross_entropy_backward_operation(),
+                                                    &norm_forward_operation(),
+                                                    &norm_inference_operation(),
+                                                    &norm_backward_operation()};
   return all;
 }
 

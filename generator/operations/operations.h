@@ -25,5 +25,8 @@ const Operation& reduce_operation();
 const Operation& gemm_operation();
 const Operation& cross_entropy_forward_operation();
 const Operation& cross_entropy_backward_operation();
+const Operation& norm_forward_operation();
+const Operation& norm_inference_operation();
+const Operation& norm_backward_operation();
 
 }  // namespace kiln

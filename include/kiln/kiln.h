@@ -26,6 +26,7 @@
 #include "kiln/c/gemm.h"
 #include "kiln/c/local_conv.h"
 #include "kiln/c/loss.h"
+#include "kiln/c/norm.h"
 #include "kiln/c/pool.h"
 #include "kiln/c/reduce.h"
 #include "kiln/c/softmax.h"

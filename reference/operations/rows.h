@@ -12,25 +12,39 @@
 
 namespace kiln::reference {
 
-/// `Row`: what is to be known of a row. It is worked out once for all of the row's elements.
+/// `Row`: what is to be known of a row. It is worked out once for all of the row's elements. Outputs have the extents
+/// of the first operand, or 1 along the axes.
 template <class Row>
 class RowEvaluator : public Oracle::Evaluator {
  public:
-  RowEvaluator(Request call, const Bindings& bindings, std::string_view output)
-      : Evaluator(std::move(call), bindings, output), axis_(static_cast<size_t>(request().ints("axis").front())) {}
+  /// `axes`: the attribute that names them.
+  RowEvaluator(Request call, const Bindings& bindings, std::string_view output, std::string_view axes)
+      : Evaluator(std::move(call), bindings, output), shape_(request().operands.front().spec) {
+    go_along(request().ints(axes));
+  }
 
   std::vector<Expected> all() const override {
-    std::vector<Expected> results(static_cast<size_t>(output().elements()));
-    TensorSpec first_of_rows = this->output();
-    first_of_rows.extents[axis_] = std::min<int64_t>(first_of_rows.extents[axis_], 1);
+    if (this->output().extents != shape_.extents) return Evaluator::all();
+    std::vector<Expected> results(static_cast<size_t>(shape_.elements()));
+    TensorSpec first_of_rows = shape_;
+    for (size_t d = 0; d < is_axis_.size(); ++d) {
+      if (is_axis_[d]) first_of_rows.extents[d] = std::min<int64_t>(shape_.extents[d], 1);
+    }
     for_each_coordinate(first_of_rows, [&](std::span<const int64_t> first) {
       const Row row = row_at(first);
-      for_each_of_row(first, [&](const Coordinate& at) { results[logical_index(at)] = finish(element(row, at), at); });
+      for_each_of_row(first,
+                      [&](const Coordinate& at) { results[logical_index(at)] = finished(element(row, at), at); });
     });
     return results;
   }
 
  protected:
+  /// Other axes than the request's.
+  void go_along(const std::vector<int64_t>& axes) {
+    is_axis_.assign(shape_.extents.size(), false);
+    for (const int64_t axis : axes) is_axis_[static_cast<size_t>(axis)] = true;
+  }
+
   /// The row that `coordinate` lies in.
   virtual Row row_at(std::span<const int64_t> coordinate) const = 0;
   virtual Expected element(const Row& row, std::span<const int64_t> coordinate) const = 0;
@@ -39,23 +53,33 @@ class RowEvaluator : public Oracle::Evaluator {
     return element(row_at(coordinate), coordinate);
   }
 
-  int64_t row_length() const { return this->output().extents[axis_]; }
+  int64_t row_length() const {
+    int64_t elements = 1;
+    for (size_t d = 0; d < is_axis_.size(); ++d) elements *= is_axis_[d] ? shape_.extents[d] : 1;
+    return elements;
+  }
 
   /// Calls `visit` with the coordinate of every element of the row that `coordinate` lies in.
   template <class Visit>
   void for_each_of_row(std::span<const int64_t> coordinate, const Visit& visit) const {
-    Coordinate at(coordinate.begin(), coordinate.end());
-    for (at[axis_] = 0; at[axis_] < row_length(); ++at[axis_]) visit(at);
+    TensorSpec row = shape_;
+    for (size_t d = 0; d < is_axis_.size(); ++d) row.extents[d] = is_axis_[d] ? row.extents[d] : 1;
+    for_each_coordinate(row, [&](std::span<const int64_t> along) {
+      Coordinate at(coordinate.begin(), coordinate.end());
+      for (size_t d = 0; d < at.size(); ++d) at[d] = is_axis_[d] ? along[d] : at[d];
+      visit(at);
+    });
   }
 
  private:
   size_t logical_index(const Coordinate& coordinate) const {
     int64_t index = 0;
-    for (size_t d = 0; d < coordinate.size(); ++d) index = index * this->output().extents[d] + coordinate[d];
+    for (size_t d = 0; d < coordinate.size(); ++d) index = index * shape_.extents[d] + coordinate[d];
     return static_cast<size_t>(index);
   }
 
-  size_t axis_;
+  TensorSpec shape_;
+  std::vector<bool> is_axis_;
 };
 
 }  // namespace kiln::reference

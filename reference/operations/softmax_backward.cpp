@@ -16,7 +16,7 @@ constexpr double largest = std::numeric_limits<float>::max();
 class SoftmaxBackwardEvaluator final : public RowEvaluator<Expected> {
  public:
   SoftmaxBackwardEvaluator(Request call, const Bindings& bindings, std::string_view output)
-      : RowEvaluator(std::move(call), bindings, output),
+      : RowEvaluator(std::move(call), bindings, output, "axis"),
         mode_(SoftmaxBackward::of(request()).mode),
         y_(tensor("y")),
         dy_(tensor("dy")) {}

@@ -10,7 +10,9 @@ namespace {
 class SoftmaxForwardEvaluator final : public RowEvaluator<SoftmaxRow> {
  public:
   SoftmaxForwardEvaluator(Request call, const Bindings& bindings, std::string_view output)
-      : RowEvaluator(std::move(call), bindings, output), mode_(SoftmaxForward::of(request()).mode), x_(tensor("x")) {}
+      : RowEvaluator(std::move(call), bindings, output, "axis"),
+        mode_(SoftmaxForward::of(request()).mode),
+        x_(tensor("x")) {}
 
  protected:
   SoftmaxRow row_at(std::span<const int64_t> coordinate) const override {

@@ -27,6 +27,19 @@ __device__ __forceinline__ Vector<T, VECTOR> load_neighbours(const T* first) {
   return neighbours;
 }
 
+// Stores VECTOR neighbours from the one at `first` on in the same way.
+template <int RUN, long long STEP, class T>
+__device__ __forceinline__ void store_neighbours(T* first, const float (&values)[VECTOR]) {
+  static_assert(RUN == 1 || STEP == 1, "an access moves what is side by side");
+#pragma unroll
+  for (int i = 0; i < VECTOR; i += RUN) {
+    Vector<T, RUN> run;
+#pragma unroll
+    for (int j = 0; j < RUN; ++j) run[j] = from_float<T>(values[i + j]);
+    store<RUN>(first + i * Index(STEP), run);
+  }
+}
+
 template <class T>
 __device__ __forceinline__ void as_floats(const Vector<T, VECTOR>& neighbours, float (&values)[VECTOR]) {
 #pragma unroll

@@ -43,6 +43,8 @@ HOLDS(offsetof(kiln_softmax_options, axis) == 8 && sizeof(kiln_softmax_options) 
 HOLDS(offsetof(kiln_activation_options, epilogue) == 40 && sizeof(kiln_activation_options) == 48);
 HOLDS(offsetof(kiln_transform_options, pad_begin) == 16 && sizeof(kiln_transform_options) == 152);
 HOLDS(sizeof(kiln_tensor_op_options) == 16);
+HOLDS(offsetof(kiln_norm_options, w) == 32 && sizeof(kiln_norm_options) == 112);
+HOLDS(offsetof(kiln_norm_gradient_options, w) == 32 && sizeof(kiln_norm_gradient_options) == 88);
 HOLDS(sizeof(kiln_reduce_options) == 16 && KILN_REDUCE_MUL_NO_ZEROS == 8);
 HOLDS(offsetof(kiln_run_values, alpha) == 8 && offsetof(kiln_run_values, n) == 24 && sizeof(kiln_run_values) == 64);
 HOLDS(offsetof(kiln_plan_info, workspace_bytes) == 8 && sizeof(kiln_plan_info) == 48);
@@ -114,6 +116,9 @@ int capi_count_functions(void) {
       (function)kiln_fully_connected_backward_bias,
       (function)kiln_cross_entropy_forward,
       (function)kiln_cross_entropy_backward,
+      (function)kiln_norm_forward,
+      (function)kiln_norm_inference,
+      (function)kiln_norm_backward,
   };
   int count = 0;
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i) count += all[i] != NULL;
@@ -138,6 +143,8 @@ int capi_defaults_carry_their_sizes(void) {
          kiln_reduce_options_default().size == sizeof(kiln_reduce_options) &&
          kiln_cross_entropy_options_default().size == sizeof(kiln_cross_entropy_options) &&
          kiln_gemm_options_default().size == sizeof(kiln_gemm_options) &&
+         kiln_norm_options_default().size == sizeof(kiln_norm_options) &&
+         kiln_norm_gradient_options_default().size == sizeof(kiln_norm_gradient_options) &&
          kiln_run_values_default().size == sizeof(kiln_run_values) &&
          kiln_plan_info_default().size == sizeof(kiln_plan_info);
 }

@@ -135,6 +135,11 @@ class EveryFunction : public CApi {
         &op_options_, nullptr);
     add("kiln_reduce", kiln_reduce, {"indices", "options", "stream"}, context_, KILN_REDUCE_MAX, &x_, &reduced_,
         &reduced_indices_, &reduce_options_, nullptr);
+    add("kiln_norm_forward", kiln_norm_forward, {"options", "stream"}, context_, &x_, &y_, &norm_options_, nullptr);
+    add("kiln_norm_inference", kiln_norm_inference, {"options", "stream"}, context_, &x_, &row_, &other_row_, &y_,
+        &norm_options_, nullptr);
+    add("kiln_norm_backward", kiln_norm_backward, {"mean", "options", "stream"}, context_, &dy_, &x_, &row_,
+        &other_row_, &y_, &norm_gradient_options_, nullptr);
   }
 
   void add_products() {
@@ -184,6 +189,7 @@ class EveryFunction : public CApi {
                     local_filters_gradient_ = tensor(upload(wave(72 * 18)), {72, 2, 3, 3});
   const kiln_tensor indices_ =
       with(tensor(upload(wave(2)), {1, 2, 1, 1}), [](auto& indices) { indices.dtype = KILN_I32; });
+  const kiln_tensor row_ = tensor(upload(wave(2)), {2, 1}), other_row_ = tensor(upload(wave(2)), {2, 1});
   const kiln_tensor reduced_ = tensor(result_, {1, 6});
   const kiln_tensor reduced_indices_ =
       with(tensor(upload(wave(6)), {1, 6}), [](auto& indices) { indices.dtype = KILN_I32; });
@@ -208,6 +214,8 @@ class EveryFunction : public CApi {
   const kiln_softmax_options softmax_options_ = kiln_softmax_options_default();
   const kiln_activation_options activation_options_ = kiln_activation_options_default(KILN_ACTIVATION_TANH);
   const kiln_transform_options transform_options_ = kiln_transform_options_default();
+  const kiln_norm_options norm_options_ = kiln_norm_options_default();
+  const kiln_norm_gradient_options norm_gradient_options_ = kiln_norm_gradient_options_default();
   const kiln_reduce_options reduce_options_ = kiln_reduce_options_default();
   const kiln_tensor_op_options op_options_ = kiln_tensor_op_options_default();
   const kiln_gemm_options gemm_options_ = kiln_gemm_options_default();

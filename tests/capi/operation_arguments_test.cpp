@@ -198,6 +198,34 @@ TEST_F(CApiOperationArguments, OfTensorFunctions) {
   });
 }
 
+TEST_F(CApiOperationArguments, OfNormalisations) {
+  const kiln_tensor x = tensor(upload(wave(16)), {4, 4}), dy = tensor(upload(wave(16)), {4, 4}), y = result({4, 4}),
+                    row = tensor(upload(wave(4)), {4, 1}), narrow = tensor(upload(wave(4)), {3, 1});
+  const auto forward = [&](const auto& edit) {
+    return [this, &x, &y, edit] {
+      const kiln_norm_options options = with(kiln_norm_options_default(), edit);
+      return kiln_norm_forward(context_, &x, &y, &options, nullptr);
+    };
+  };
+  const auto backward = [&](const kiln_tensor* mean, const auto& edit) {
+    return [this, &x, &dy, &y, &row, mean, edit] {
+      const kiln_norm_gradient_options options = with(kiln_norm_gradient_options_default(), edit);
+      return kiln_norm_backward(context_, &dy, &x, mean, &row, &y, &options, nullptr);
+    };
+  };
+  expect_refused({
+      {"the mode is 2", forward([](auto& o) { o.mode = 2; })},
+      {"axis_count is 0", forward([](auto& o) { o.axis_count = 0; })},
+      {"axis_count is 6", forward([](auto& o) { o.axis_count = 6; })},
+      {"axis 7 is outside the 2 dimensions of x", forward([](auto& o) { o.axes[0] = 7; })},
+      {"size is 8, expected 112", forward([](auto& o) { o.size = 8; })},
+      {"w has extents 3x1, expected 4x4", forward([&](auto& o) { o.w = &narrow; })},
+      {"mean is missing", backward(nullptr, [](auto&) {})},
+      {"mode=rms has no mean", backward(&row, [](auto& o) { o.mode = KILN_NORM_RMS; })},
+      {"the memory of dresidual and x overlaps", backward(&row, [&](auto& o) { o.dresidual = &x; })},
+  });
+}
+
 TEST_F(CApiOperationArguments, OfReductions) {
   const kiln_tensor x = tensor(upload(wave(16)), {4, 4}), y = result({4, 1}), narrow = result({3, 1}),
                     all = result({4, 4});

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes rows_torch.txt: reductions by PyTorch, in double, for rows_torch_test.cpp.
+"""Writes rows_torch.txt: reductions and normalisations by PyTorch, in double, for rows_torch_test.cpp.
 
     /usr/bin/python3 tests/reference/rows_torch.py > tests/reference/rows_torch.txt
 
@@ -59,3 +59,75 @@ for mode, function in REDUCTIONS.items():
             results["indices"] = POSITIONS[mode](rows)
         extents, listed = "x".join(map(str, shape)), ",".join(map(str, axes))
         call(f"reduce x=f32:{extents}{indices} axes={listed} mode={mode}", {"x": x}, results)
+
+F = torch.nn.functional
+
+
+def positive(*shape):
+    return draw(*shape).abs() + 0.5
+
+
+def extents(tensor):
+    return "x".join(map(str, tensor.shape))
+
+
+def norm(request, x, w, b, y, dims, operands, results, parameter):
+    """A forward call and, from its statistics, the backward one. `parameter`: extents of w beside x."""
+    epsilon = float(torch.tensor(1e-5, dtype=torch.float32))
+    mean = x.mean(dims, keepdim=True)
+    inverse = (x.var(dims, unbiased=False, keepdim=True) + epsilon) ** -0.5
+    axes = ",".join(map(str, dims))
+    stats = f"mean=f32:{extents(mean)} inv_deviation=f32:{extents(mean)}"
+    call(f"norm_forward x=f32:{extents(x)} w=f32:{parameter} b=f32:{parameter} {stats}{request} axes={axes}",
+         {"x": x, "w": w, "b": b, **operands}, {"y": y, "mean": mean, "inv_deviation": inverse, **results})
+
+
+EPSILON = float(torch.tensor(1e-5, dtype=torch.float32))
+
+x, w, b = draw(3, 4, 5), draw(4, 5), draw(4, 5)
+norm("", x, w, b, F.layer_norm(x, (4, 5), w, b, EPSILON), [1, 2], {}, {}, "1x4x5")
+x, w, b = draw(2, 3, 2, 4), draw(3), draw(3)
+norm("", x, w, b, F.instance_norm(x, None, None, w, b, True, 0.1, EPSILON), [2, 3], {}, {}, "1x3x1x1")
+x, w, b = draw(2, 6, 4), draw(6), draw(6)
+grouped = F.group_norm(x, 2, w, b, EPSILON)
+norm("", x.reshape(2, 2, 3, 4), w, b, grouped, [2, 3], {}, {}, "1x2x3x1")
+x, w, b, mean, variance = draw(3, 4, 2, 2), draw(4), draw(4), draw(4), positive(4)
+residual = draw(3, 4, 2, 2)
+new_mean, new_variance = mean.clone(), variance.clone()
+y = F.relu(F.batch_norm(x, new_mean, new_variance, w, b, True, 0.125, EPSILON) + residual)
+norm(" running_mean=f32:1x4x1x1 running_variance=f32:1x4x1x1 epilogue=add+relu", x, w, b, y, [0, 2, 3],
+     {"running_mean": mean, "running_variance": variance, "residual": residual},
+     {"running_mean": new_mean, "running_variance": new_variance}, "1x4x1x1")
+call("norm_inference x=f32:3x4x2x2 w=f32:1x4x1x1 b=f32:1x4x1x1 axes=0,2,3",
+     {"x": x, "w": w, "b": b, "running_mean": mean, "running_variance": variance},
+     {"y": F.batch_norm(x, mean, variance, w, b, False, 0.1, EPSILON)})
+
+
+def gradients(wide, shape, dims, parameter, forward, relu=False):
+    """Statistics must be exact in f32 to be operands: each row is -1 and 1 in turns, scaled, so epsilon is left out."""
+    x, w, b, dy = draw(*shape), draw(*parameter), draw(*parameter), draw(*shape)
+    rows = flattened(x, dims)
+    signs = torch.tensor([1.0, -1.0], dtype=torch.float64).repeat(rows.shape[-1] // 2)
+    kept = [extent for d, extent in enumerate(shape) if d not in dims]
+    centre, scale = draw(*kept), 2.0 ** torch.randint(-1, 3, kept).to(torch.float64)
+    order = [d for d in range(len(shape)) if d not in dims] + list(dims)
+    values = (centre.unsqueeze(-1) + scale.unsqueeze(-1) * signs).reshape([shape[d] for d in order])
+    x = values.permute([order.index(d) for d in range(len(shape))]).clone().requires_grad_()
+    w.requires_grad_()
+    b.requires_grad_()
+    y = forward(x, w, b)
+    y.backward(dy)
+    axes = ",".join(map(str, dims))
+    operands = {"dy": dy, "x": x, "w": w, "mean": x.mean(dims), "inv_deviation": (1 / scale)}
+    request = f"norm_backward dy=f32:{extents(x)} w=f32:{wide} dw=f32:{wide} db=f32:{wide}"
+    if relu:
+        request += f" y=f32:{extents(x)}"
+        operands["y"] = torch.sign(y)  # what matters of it
+    call(f"{request} axes={axes}", operands, {"dx": x.grad, "dw": w.grad, "db": b.grad})
+
+
+gradients("1x4x2", (3, 4, 2), [1, 2], (4, 2), lambda x, w, b: F.layer_norm(x, (4, 2), w, b, 0.0))
+gradients("1x3x1x1", (2, 3, 2, 2), [2, 3], (3,), lambda x, w, b: F.instance_norm(x, None, None, w, b, True, 0.1, 0.0))
+gradients("1x3x1x1", (4, 3, 2, 1), [0, 2, 3], (3,), lambda x, w, b: F.batch_norm(x, None, None, w, b, True, 0.1, 0.0))
+gradients("1x3x1x1", (4, 3, 2, 1), [0, 2, 3], (3,),
+          lambda x, w, b: F.relu(F.batch_norm(x, None, None, w, b, True, 0.1, 0.0)), relu=True)

@@ -15,6 +15,7 @@
 #include "kiln/gemm.h"
 #include "kiln/local_conv.h"
 #include "kiln/loss.h"
+#include "kiln/norm.h"
 #include "kiln/pool.h"
 #include "kiln/reduce.h"
 #include "kiln/softmax.h"
@@ -81,6 +82,7 @@ class BadOperands : public BadArguments {
   void add_rows_and_elements(Calls& calls) const;
   void add_products(Calls& calls) const;
   void add_losses(Calls& calls) const;
+  void add_normalisations(Calls& calls) const;
   static std::vector<Bad> rows(Context& context, const Call& call);
 };
 
@@ -91,6 +93,7 @@ BadOperands::Calls BadOperands::calls() const {
   add_rows_and_elements(calls);
   add_products(calls);
   add_losses(calls);
+  add_normalisations(calls);
   return calls;
 }
 
@@ -240,6 +243,57 @@ void BadOperands::add_losses(Calls& calls) const {
         const CrossEntropyOptions each = {.reduction = LossReduction::none};
         cross_entropy_backward(k, t[0].tensor, t[1].tensor, t[2].tensor, t[3].tensor, each);
       }};
+}
+
+void BadOperands::add_normalisations(Calls& calls) const {
+  const Tensor x = slot(0, {3, 4, 5}), y = slot(3, {3, 4, 5}), dy = slot(2, {3, 4, 5});
+  const Tensor row = slot(1, {3, 1, 1}), channel = slot(1, {3, 4, 1}), group = slot(1, {3, 2, 1, 1}),
+               batch = slot(1, {1, 4, 1}), more = at(16384 + 8192, {1, 4, 1});
+  calls["norm_forward"] = {"",
+                           {{"x", x}, {"y", y}, {"mean", row}},
+                           [](Context& k, const Tensors& t) {
+                             norm_forward(k, {1, 2}, t[0].tensor, t[1].tensor, {.mean = t[2].tensor});
+                           },
+                           2};
+  calls["norm_inference"] = {
+      "", {{"x", x}, {"running_mean", batch}, {"running_variance", more}, {"y", y}}, [](Context& k, const Tensors& t) {
+        norm_inference(k, {0, 2}, t[0].tensor, t[1].tensor, t[2].tensor, t[3].tensor);
+      }};
+  const Tensor saved = at(16384 + 8192, {3, 1, 1});
+  calls["norm_backward"] = {
+      "", {{"dy", dy}, {"x", x}, {"inv_deviation", row}, {"dx", y}}, [saved](Context& k, const Tensors& t) {
+        norm_backward(k, {1, 2}, t[0].tensor, t[1].tensor, t[2].tensor, t[3].tensor, {.mean = saved});
+      }};
+  // The usual ones: what is shorter than x fits in several ways, so only what has x's extents stands here.
+  const auto add_forward = [&](const std::string& name, const auto& function) {
+    calls[name] = {"norm_forward", {{"x", x}, {"y", y}}, [function](Context& k, const Tensors& t) {
+                     function(k, t[0].tensor, t[1].tensor);
+                   }};
+  };
+  using T = const Tensor&;
+  add_forward("layer_norm_forward", [](Context& k, T a, T b) { layer_norm_forward(k, 1, a, b); });
+  add_forward("rms_norm_forward", [](Context& k, T a, T b) { rms_norm_forward(k, 1, a, b); });
+  add_forward("instance_norm_forward", [](Context& k, T a, T b) { instance_norm_forward(k, a, b); });
+  add_forward("group_norm_forward", [](Context& k, T a, T b) { group_norm_forward(k, 2, a, b); });
+  add_forward("batch_norm_forward", [](Context& k, T a, T b) { batch_norm_forward(k, a, b); });
+  add_forward("batch_norm_inference",
+              [batch, more](Context& k, T a, T b) { batch_norm_inference(k, a, batch, more, b); });
+  calls["batch_norm_inference"].operation = "norm_inference";
+  const auto add_backward = [&](const std::string& name, const auto& function) {
+    calls[name] = {"norm_backward", {{"dy", dy}, {"x", x}, {"dx", y}}, [function](Context& k, const Tensors& t) {
+                     function(k, t[0].tensor, t[1].tensor, t[2].tensor);
+                   }};
+  };
+  add_backward("layer_norm_backward",
+               [row](Context& k, T a, T b, T c) { layer_norm_backward(k, 1, a, b, row, c, {.mean = row}); });
+  add_backward("rms_norm_backward", [row](Context& k, T a, T b, T c) { rms_norm_backward(k, 1, a, b, row, c); });
+  add_backward("instance_norm_backward", [channel](Context& k, T a, T b, T c) {
+    instance_norm_backward(k, a, b, channel, c, {.mean = channel});
+  });
+  add_backward("group_norm_backward",
+               [group](Context& k, T a, T b, T c) { group_norm_backward(k, 2, a, b, group, c, {.mean = group}); });
+  add_backward("batch_norm_backward",
+               [batch](Context& k, T a, T b, T c) { batch_norm_backward(k, a, b, batch, c, {.mean = batch}); });
 }
 
 // The call with each of its tensors spoilt in each way.

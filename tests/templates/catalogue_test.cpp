@@ -96,6 +96,12 @@ std::vector<Request> requests() {
            "reduce x=f16:8x64x14x14:nhwc axes=0,2,3 mode=mean",
            "reduce x=f32:8x5x77 indices=i32:8x1x1 axes=1,2 mode=max n=?",
            "reduce x=f32:0x7 axes=0",
+           "norm_forward x=f16:8x64x14x14:nhwc w=f32:1x64x1x1 running_mean=f32:1x64x1x1 running_variance=f32:1x64x1x1 "
+           "axes=0,2,3 epilogue=add+relu",
+           "norm_forward x=f32:8x77 inv_deviation=f32:8x1 mode=rms n=?",
+           "norm_inference x=f16:8x64x14x14:nhwc b=f32:1x64x1x1 epilogue=relu n=?",
+           "norm_backward dy=f32:8x64x14x14 w=f32:1x64x1x1 dw=f32:1x64x1x1 db=f32:1x64x1x1 axes=0,2,3",
+           "norm_backward dy=f16:32x77 w=f32:1x77 dw=f32:1x77 mode=rms",
            "activation_backward y=bf16:3x7x5 dy=bf16:3x7x5 mode=sigmoid alpha=any beta=any",
        }) {
     parsed.push_back(Request::parse(line));

@@ -1,0 +1,87 @@
+// norm_forward, norm_inference and norm_backward: layer, RMS, group, instance and batch normalisation are one operation
+// over different axes. The typed views of their requests.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "kiln/generator/request.h"
+
+namespace kiln {
+
+enum class NormMode {
+  standard,  ///< (x - mean) / sqrt(variance + epsilon), the variance that of the row's elements (divided by their
+             ///< number)
+  rms,       ///< x / sqrt(mean of x^2 + epsilon)
+};
+
+/// The name in requests; "?" for a value that is no mode.
+std::string_view to_string(NormMode mode);
+
+/// y = epilogue(alpha * (w xhat + b) + beta * y), with xhat = (x - mean) r and r = 1 / sqrt(variance + epsilon) of the
+/// row that an element lies in: of all that differ from it along `axes` alone.
+///
+/// Layer normalisation has the last axes; instance normalisation the spatial ones; group normalisation those and C/G of
+/// x seen as N,G,C/G,...; batch normalisation the batch and, per channel, the spatial ones. w and b (one alone is
+/// possible) have in each dimension x's extent or 1, which repeats. The epilogue is `add`, `relu` or both in this
+/// order.
+///
+/// mean and inv_deviation (r): f32, x's extents with 1 along the axes; not computed unless asked for. running_mean and
+/// running_variance: as mean, for mode standard alone; each becomes (1 - momentum) of itself and momentum of the row's,
+/// the variance divided by one less than the elements (by 1 for one element).
+///
+/// Statistics are sound whatever the mean: sums of squares of differences, merged as Chan, Golub and LeVeque do. A row
+/// that holds NaN or an infinity gives NaN throughout; one without elements has mean and variance 0.
+struct NormForward {
+  TensorSpec x, y;
+  std::optional<TensorSpec> w, b, mean, inv_deviation, running_mean, running_variance;
+  std::vector<int64_t> axes{-1};
+  NormMode mode = NormMode::standard;
+  std::vector<EpilogueStage> epilogue;
+  std::optional<TensorSpec> residual;  ///< Of epilogue add; nothing: as y.
+  Blend blend;
+  bool dynamic_batch = false;
+
+  static NormForward of(const Request& request);
+  /// Makes the request; y may have no extents (inferred).
+  Request request() const;
+};
+
+/// The same with the statistics given: xhat = (x - running_mean) / sqrt(running_variance + epsilon). Batch
+/// normalisation when it does not train.
+struct NormInference {
+  TensorSpec x, y, running_mean, running_variance;
+  std::optional<TensorSpec> w, b;
+  std::vector<int64_t> axes{0, 2, 3};
+  std::vector<EpilogueStage> epilogue;
+  std::optional<TensorSpec> residual;
+  Blend blend;
+  bool dynamic_batch = false;
+
+  static NormInference of(const Request& request);
+  Request request() const;
+};
+
+/// The gradients of y = norm_forward(x, w, b), given dy, what the forward saved, and w:
+///
+///   dx = alpha * r (g - mean(g) - xhat mean(g xhat)) + beta * dx      with g = dy w and means over the row
+///   rms: dx = alpha * r (g - xhat mean(g xhat)) + beta * dx, xhat = x r
+///   dw = sum(dy xhat), db = sum(dy), over all that w (or dw, db) repeats
+///
+/// y: the forward's result, where that ended in relu: dy counts where y > 0 and as 0 elsewhere. dresidual: that dy, for
+/// an epilogue with `add`. dw, db and dresidual are not computed unless asked for; alpha and beta do not concern them.
+struct NormBackward {
+  TensorSpec dy, x, inv_deviation, dx;
+  std::optional<TensorSpec> mean, w, y, dw, db, dresidual;
+  std::vector<int64_t> axes{-1};
+  NormMode mode = NormMode::standard;
+  Blend blend;
+  bool dynamic_batch = false;
+
+  static NormBackward of(const Request& request);
+  Request request() const;
+};
+
+}  // namespace kiln

@@ -1,0 +1,31 @@
+// What the definitions of normalisations share.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "kiln/generator/operation.h"
+#include "kiln/generator/operations/norm.h"
+
+namespace kiln {
+
+AttributeDefinition norm_mode_attribute();
+NormMode norm_mode_of(const Request& request);
+
+/// Adds an operand that there may be.
+void add_operand(Request& request, std::string_view name, const std::optional<TensorSpec>& spec);
+
+/// f32, the extents of `x` with 1 along the axes.
+std::optional<TensorSpec> implied_statistics(const Request& request, std::string_view x);
+
+/// Refuses statistics of other extents.
+void check_statistics(const Request& request, std::string_view x, std::string_view name);
+/// Refuses a parameter that has in a dimension neither x's extent nor 1.
+void check_parameter(const Request& request, std::string_view x, std::string_view name);
+/// Refuses an epilogue other than add, relu, or add and then relu, and a residual that does not fit it.
+void check_norm_epilogue(const Request& request);
+
+/// Every operand that is there once, and `flops` for each element of the first.
+Work norm_work(const Request& request, double flops);
+
+}  // namespace kiln

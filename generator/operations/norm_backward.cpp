@@ -1,0 +1,122 @@
+#include <utility>
+
+#include "operations/axes.h"
+#include "operations/norm.h"
+#include "operations/operations.h"
+#include "operations/pointwise.h"
+#include "operations/spatial.h"
+#include "operations/stages.h"
+
+namespace kiln {
+namespace {
+
+class NormBackwardOperation final : public Operation {
+ public:
+  std::string_view name() const override { return "norm_backward"; }
+  std::string_view summary() const override { return "the gradients of normalisations"; }
+
+  const std::vector<OperandDefinition>& operands() const override {
+    static const std::vector<OperandDefinition> definitions = {
+        {"dy", Role::input, true, Printing::always, "1 to 5 dimensions"},
+        {"x", Role::input, true, Printing::always, "as dy"},
+        {"w", Role::input, false, Printing::when_set, "each extent as dy's or 1"},
+        {"mean", Role::input, true, Printing::when_set, "what norm_forward saved; not for rms", DTypes::only_f32},
+        {"inv_deviation", Role::input, true, Printing::always, "what norm_forward saved", DTypes::only_f32},
+        {"y", Role::input, true, Printing::when_set, "as dy, if the forward ended in relu"},
+        {"dx", Role::output, true, Printing::always, "as dy"},
+        {"dw", Role::output, false, Printing::when_set, "as w"},
+        {"db", Role::output, false, Printing::when_set, "as w"},
+        {"dresidual", Role::output, true, Printing::when_set, "as dy"},
+    };
+    return definitions;
+  }
+
+  const std::vector<AttributeDefinition>& attributes() const override {
+    static const std::vector<AttributeDefinition> definitions = {axes_attribute({-1}), norm_mode_attribute()};
+    return definitions;
+  }
+
+  void complete_attributes(Request& request) const override { complete_axes(request, "dy"); }
+
+  std::optional<TensorSpec> implied_operand(const Request& request, std::string_view operand) const override {
+    const TensorSpec* dy = request.find("dy");
+    if (dy == nullptr) return std::nullopt;
+    if (operand == "x" || operand == "dx") return laid_out_like(*dy, dy->extents);
+    if (operand == "inv_deviation") return implied_statistics(request, "dy");
+    if (operand == "mean" && norm_mode_of(request) == NormMode::standard) return implied_statistics(request, "dy");
+    return std::nullopt;
+  }
+
+  void validate(const Request& request) const override {
+    require_rank(request, "dy");
+    check_axes(request, "dy");
+    for (const std::string_view name : {"x", "y", "dx", "dresidual"}) {
+      const TensorSpec* spec = request.find(name);
+      if (spec != nullptr) require_extents(request, name, *spec, request.at("dy").extents, "those of dy");
+    }
+    for (const std::string_view name : {"mean", "inv_deviation"}) check_statistics(request, "dy", name);
+    if (request.find("mean") != nullptr && norm_mode_of(request) == NormMode::rms) {
+      refuse(request, "mode=rms has no mean", "leave it out");
+    }
+    for (const std::string_view name : {"w", "dw", "db"}) check_parameter(request, "dy", name);
+    if (request.dynamic_batch && (request.find("dw") != nullptr || request.find("db") != nullptr)) {
+      refuse(request, "the batch cannot be dynamic where dw and db are sums over it", "fix the batch");
+    }
+    // All that there are of w, dw and db repeat alike.
+    const TensorSpec* first = nullptr;
+    for (const std::string_view name : {"w", "dw", "db"}) {
+      const TensorSpec* spec = request.find(name);
+      if (spec == nullptr) continue;
+      if (first == nullptr) first = spec;
+      require_extents(request, name, *spec, first->extents, "the same of w, dw and db");
+    }
+  }
+
+  Work work(const Request& request) const override { return norm_work(request, 12); }
+};
+
+}  // namespace
+
+const Operation& norm_backward_operation() {
+  static const NormBackwardOperation definition;
+  return definition;
+}
+
+NormBackward NormBackward::of(const Request& request) {
+  NormBackward view;
+  view.dy = request.at("dy");
+  view.x = request.at("x");
+  view.inv_deviation = request.at("inv_deviation");
+  view.dx = request.at("dx");
+  view.mean = optional_operand(request, "mean");
+  view.w = optional_operand(request, "w");
+  view.y = optional_operand(request, "y");
+  view.dw = optional_operand(request, "dw");
+  view.db = optional_operand(request, "db");
+  view.dresidual = optional_operand(request, "dresidual");
+  view.axes = request.ints("axes");
+  view.mode = norm_mode_of(request);
+  view.blend = request.blend;
+  view.dynamic_batch = request.dynamic_batch;
+  return view;
+}
+
+Request NormBackward::request() const {
+  Request request;
+  request.operation = "norm_backward";
+  request.operands = {{"dy", dy}, {"x", x}};
+  add_operand(request, "w", w);
+  add_operand(request, "mean", mean);
+  request.operands.push_back({"inv_deviation", inv_deviation});
+  add_operand(request, "y", y);
+  if (!dx.extents.empty()) request.operands.push_back({"dx", dx});
+  add_operand(request, "dw", dw);
+  add_operand(request, "db", db);
+  add_operand(request, "dresidual", dresidual);
+  request.attributes = {{"axes", axes}, {"mode", std::string(to_string(mode))}};
+  request.blend = blend;
+  request.dynamic_batch = dynamic_batch;
+  return finished(std::move(request));
+}
+
+}  // namespace kiln

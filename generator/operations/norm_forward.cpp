@@ -1,0 +1,125 @@
+#include <utility>
+
+#include "operations/axes.h"
+#include "operations/norm.h"
+#include "operations/operations.h"
+#include "operations/pointwise.h"
+#include "operations/spatial.h"
+#include "operations/stages.h"
+
+namespace kiln {
+namespace {
+
+class NormForwardOperation final : public Operation {
+ public:
+  std::string_view name() const override { return "norm_forward"; }
+  std::string_view summary() const override { return "layer, RMS, group, instance and batch normalisation"; }
+  bool has_epilogue() const override { return true; }
+
+  const std::vector<OperandDefinition>& operands() const override {
+    static const std::vector<OperandDefinition> definitions = {
+        {"x", Role::input, true, Printing::always, "1 to 5 dimensions"},
+        {"w", Role::input, false, Printing::when_set, "each extent as x's or 1"},
+        {"b", Role::input, false, Printing::when_set, "each extent as x's or 1"},
+        {"y", Role::output, true, Printing::always, "as x"},
+        {"mean", Role::output, true, Printing::when_set, "f32, as x with 1 along the axes", DTypes::only_f32},
+        {"inv_deviation", Role::output, true, Printing::when_set, "as mean", DTypes::only_f32},
+        {"running_mean", Role::updated, true, Printing::when_set, "as mean", DTypes::only_f32},
+        {"running_variance", Role::updated, true, Printing::when_set, "as mean", DTypes::only_f32},
+        {"residual", Role::input, true, Printing::when_set, "as y; with epilogue stage add"},
+    };
+    return definitions;
+  }
+
+  const std::vector<AttributeDefinition>& attributes() const override {
+    static const std::vector<AttributeDefinition> definitions = {axes_attribute({-1}), norm_mode_attribute()};
+    return definitions;
+  }
+
+  const std::vector<ScalarDefinition>& scalars() const override {
+    static const std::vector<ScalarDefinition> definitions = {
+        {"epsilon", 1e-5F, "added to the variance"},
+        {"momentum", 0.125F, "the part of this call in the running statistics"},
+    };
+    return definitions;
+  }
+
+  void complete_attributes(Request& request) const override { complete_axes(request, "x"); }
+
+  std::optional<TensorSpec> implied_operand(const Request& request, std::string_view operand) const override {
+    const TensorSpec *x = request.find("x"), *y = request.find("y");
+    if (x == nullptr) return std::nullopt;
+    if (operand == "y") return laid_out_like(*x, x->extents);
+    if (operand == "residual" && request.has(EpilogueStage::add) && y != nullptr) return *y;
+    return std::nullopt;
+  }
+
+  void validate(const Request& request) const override {
+    require_rank(request, "x");
+    check_axes(request, "x");
+    require_extents(request, "y", request.at("y"), request.at("x").extents, "those of x");
+    for (const std::string_view name : {"w", "b"}) check_parameter(request, "x", name);
+    for (const std::string_view name : statistics) check_statistics(request, "x", name);
+    if (norm_mode_of(request) == NormMode::rms) {
+      for (const std::string_view name : {"mean", "running_mean", "running_variance"}) {
+        if (request.find(name) != nullptr) refuse(request, "mode=rms has no " + std::string(name), "leave it out");
+      }
+    }
+    if ((request.find("running_mean") == nullptr) != (request.find("running_variance") == nullptr)) {
+      refuse(request, "one of running_mean and running_variance is missing", "give both or none");
+    }
+    check_norm_epilogue(request);
+  }
+
+  Work work(const Request& request) const override { return norm_work(request, 8); }
+
+ private:
+  static constexpr std::string_view statistics[] = {"mean", "inv_deviation", "running_mean", "running_variance"};
+};
+
+}  // namespace
+
+const Operation& norm_forward_operation() {
+  static const NormForwardOperation definition;
+  return definition;
+}
+
+NormForward NormForward::of(const Request& request) {
+  NormForward view;
+  view.x = request.at("x");
+  view.y = request.at("y");
+  view.w = optional_operand(request, "w");
+  view.b = optional_operand(request, "b");
+  view.mean = optional_operand(request, "mean");
+  view.inv_deviation = optional_operand(request, "inv_deviation");
+  view.running_mean = optional_operand(request, "running_mean");
+  view.running_variance = optional_operand(request, "running_variance");
+  view.residual = optional_operand(request, "residual");
+  view.axes = request.ints("axes");
+  view.mode = norm_mode_of(request);
+  view.epilogue = request.epilogue;
+  view.blend = request.blend;
+  view.dynamic_batch = request.dynamic_batch;
+  return view;
+}
+
+Request NormForward::request() const {
+  Request request;
+  request.operation = "norm_forward";
+  request.operands = {{"x", x}};
+  add_operand(request, "w", w);
+  add_operand(request, "b", b);
+  if (!y.extents.empty()) request.operands.push_back({"y", y});
+  add_operand(request, "mean", mean);
+  add_operand(request, "inv_deviation", inv_deviation);
+  add_operand(request, "running_mean", running_mean);
+  add_operand(request, "running_variance", running_variance);
+  add_operand(request, "residual", residual);
+  request.attributes = {{"axes", axes}, {"mode", std::string(to_string(mode))}};
+  request.epilogue = epilogue;
+  request.blend = blend;
+  request.dynamic_batch = dynamic_batch;
+  return finished(std::move(request));
+}
+
+}  // namespace kiln

@@ -1,0 +1,110 @@
+#include <utility>
+
+#include "operations/axes.h"
+#include "operations/norm.h"
+#include "operations/operations.h"
+#include "operations/pointwise.h"
+#include "operations/spatial.h"
+#include "operations/stages.h"
+
+namespace kiln {
+namespace {
+
+class NormInferenceOperation final : public Operation {
+ public:
+  std::string_view name() const override { return "norm_inference"; }
+  std::string_view summary() const override { return "normalisation by running statistics"; }
+  bool has_epilogue() const override { return true; }
+
+  const std::vector<OperandDefinition>& operands() const override {
+    static const std::vector<OperandDefinition> definitions = {
+        {"x", Role::input, true, Printing::always, "1 to 5 dimensions"},
+        {"w", Role::input, false, Printing::when_set, "each extent as x's or 1"},
+        {"b", Role::input, false, Printing::when_set, "each extent as x's or 1"},
+        {"running_mean", Role::input, false, Printing::always, "f32, as x with 1 along the axes", DTypes::only_f32},
+        {"running_variance", Role::input, false, Printing::always, "as running_mean", DTypes::only_f32},
+        {"y", Role::output, true, Printing::always, "as x"},
+        {"residual", Role::input, true, Printing::when_set, "as y; with epilogue stage add"},
+    };
+    return definitions;
+  }
+
+  const std::vector<AttributeDefinition>& attributes() const override {
+    static const std::vector<AttributeDefinition> definitions = {axes_attribute({0, 2, 3})};
+    return definitions;
+  }
+
+  const std::vector<ScalarDefinition>& scalars() const override {
+    static const std::vector<ScalarDefinition> definitions = {{"epsilon", 1e-5F, "added to the variance"}};
+    return definitions;
+  }
+
+  void complete_attributes(Request& request) const override { complete_axes(request, "x"); }
+
+  std::optional<TensorSpec> implied_operand(const Request& request, std::string_view operand) const override {
+    const TensorSpec *x = request.find("x"), *y = request.find("y");
+    if (x == nullptr) return std::nullopt;
+    if (operand == "y") return laid_out_like(*x, x->extents);
+    if (operand == "residual" && request.has(EpilogueStage::add) && y != nullptr) return *y;
+    if (operand == "running_mean" || operand == "running_variance") return implied_statistics(request, "x");
+    return std::nullopt;
+  }
+
+  void validate(const Request& request) const override {
+    require_rank(request, "x");
+    Request fixed = request;
+    fixed.dynamic_batch = false;  // nothing is summed over the batch
+    check_axes(fixed, "x");
+    require_extents(request, "y", request.at("y"), request.at("x").extents, "those of x");
+    for (const std::string_view name : {"running_mean", "running_variance"}) {
+      check_statistics(request, "x", name);
+      check_parameter(request, "x", name);
+    }
+    for (const std::string_view name : {"w", "b"}) check_parameter(request, "x", name);
+    check_norm_epilogue(request);
+  }
+
+  Work work(const Request& request) const override { return norm_work(request, 4); }
+};
+
+}  // namespace
+
+const Operation& norm_inference_operation() {
+  static const NormInferenceOperation definition;
+  return definition;
+}
+
+NormInference NormInference::of(const Request& request) {
+  NormInference view;
+  view.x = request.at("x");
+  view.y = request.at("y");
+  view.running_mean = request.at("running_mean");
+  view.running_variance = request.at("running_variance");
+  view.w = optional_operand(request, "w");
+  view.b = optional_operand(request, "b");
+  view.residual = optional_operand(request, "residual");
+  view.axes = request.ints("axes");
+  view.epilogue = request.epilogue;
+  view.blend = request.blend;
+  view.dynamic_batch = request.dynamic_batch;
+  return view;
+}
+
+Request NormInference::request() const {
+  Request request;
+  request.operation = "norm_inference";
+  request.operands = {{"x", x}};
+  add_operand(request, "w", w);
+  add_operand(request, "b", b);
+  request.operands.push_back({"running_mean", running_mean});
+  request.operands.push_back({"running_variance", running_variance});
+  if (!y.extents.empty()) request.operands.push_back({"y", y});
+  add_operand(request, "residual", residual);
+  request.attributes = {{"axes", axes}};
+  request.epilogue = epilogue;
+  request.blend = blend;
+  request.dynamic_batch = dynamic_batch;
+  return finished(std::move(request));
+}
+
+}  // namespace kiln

@@ -1,0 +1,107 @@
+/* Normalisations (layer, RMS, group, instance, batch) and their gradients. See kiln/kiln.h. */
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+
+#include "kiln/c/core.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef int32_t kiln_norm_mode;
+enum {
+  KILN_NORM_STANDARD = 0, /* (x - mean) / sqrt(variance + epsilon) */
+  KILN_NORM_RMS = 1       /* x / sqrt(mean of x^2 + epsilon) */
+};
+
+#define KILN_NORM_MAX_AXES 5
+
+/* Tensors that are not wanted are NULL, which is their default. */
+typedef struct kiln_norm_options {
+  uint32_t size;
+  kiln_norm_mode mode;              /* Default KILN_NORM_STANDARD. */
+  int32_t axes[KILN_NORM_MAX_AXES]; /* A row is what differs along these alone. Negative ones count from the end. */
+  int32_t axis_count;               /* Default 1: the last dimension. */
+  const kiln_tensor* w;             /* Scale and shift: in each dimension x's extent, or 1. */
+  const kiln_tensor* b;
+  const kiln_tensor* mean; /* Outputs, f32: x's extents with 1 along the axes. */
+  const kiln_tensor* inv_deviation;
+  const kiln_tensor* running_mean; /* f32, as mean; updated. */
+  const kiln_tensor* running_variance;
+  const kiln_epilogue* epilogue; /* add, relu, or add and then relu. */
+  float epsilon;                 /* Default 1e-5. */
+  float momentum;                /* The part of this call in the running statistics. Default 0.1. */
+  float alpha;                   /* Default 1. */
+  float beta;                    /* Default 0: y is not read. */
+  int32_t dynamic_batch;         /* One kernel for every batch of a power-of-two bucket; the batch is no axis. */
+  int32_t reserved;
+} kiln_norm_options;
+
+static inline kiln_norm_options kiln_norm_options_default(void) {
+  kiln_norm_options options;
+  memset(&options, 0, sizeof options);
+  options.size = (uint32_t)sizeof options;
+  options.axes[0] = -1;
+  options.axis_count = 1;
+  options.epsilon = 1e-5f;
+  options.momentum = 0.1f;
+  options.alpha = 1;
+  return options;
+}
+
+/* Enqueues y = epilogue(alpha * (w xhat + b) + beta * y) on `stream` and returns: xhat is x less the mean of its row
+ * and over the row's deviation. Layer normalisation has the last axes; instance normalisation the spatial ones; group
+ * normalisation those and C/G of x seen as N,G,C/G,...; batch normalisation 0 and the spatial ones.
+ *
+ * x, y: equal extents of 1 to 5 dimensions, any strides. y may be x or the residual; otherwise outputs must not overlap
+ * anything else. Deterministic. `options` may be NULL. Errors, first call and threads as for kiln_conv_forward(). */
+KILN_API kiln_status kiln_norm_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
+                                       const kiln_norm_options* options, kiln_stream stream);
+
+/* The same with statistics that are given: xhat = (x - running_mean) / sqrt(running_variance + epsilon). The statistics
+ * in `options`, its mode and momentum are not looked at. */
+KILN_API kiln_status kiln_norm_inference(kiln_context* context, const kiln_tensor* x, const kiln_tensor* running_mean,
+                                         const kiln_tensor* running_variance, const kiln_tensor* y,
+                                         const kiln_norm_options* options, kiln_stream stream);
+
+typedef struct kiln_norm_gradient_options {
+  uint32_t size;
+  kiln_norm_mode mode; /* As in the forward, as axes and w. */
+  int32_t axes[KILN_NORM_MAX_AXES];
+  int32_t axis_count;
+  const kiln_tensor* w;
+  const kiln_tensor* y;  /* The forward's result, if that ended in relu. */
+  const kiln_tensor* dw; /* Outputs, of w's extents. */
+  const kiln_tensor* db;
+  const kiln_tensor* dresidual; /* Output: the gradient by the residual. */
+  float alpha;                  /* Default 1. */
+  float beta;                   /* Default 0: dx is not read. */
+  int32_t dynamic_batch;        /* Without dw and db. */
+  int32_t reserved;
+} kiln_norm_gradient_options;
+
+static inline kiln_norm_gradient_options kiln_norm_gradient_options_default(void) {
+  kiln_norm_gradient_options options;
+  memset(&options, 0, sizeof options);
+  options.size = (uint32_t)sizeof options;
+  options.axes[0] = -1;
+  options.axis_count = 1;
+  options.alpha = 1;
+  return options;
+}
+
+/* Enqueues the gradients of kiln_norm_forward() given dy on `stream` and returns: dx = alpha * (gradient by x) + beta *
+ * dx, and dw, db and dresidual where they are asked for.
+ *
+ * mean (NULL for rms), inv_deviation: what the forward saved. dx may be dy or x, dresidual may be dy; otherwise outputs
+ * must not overlap anything else. Deterministic. `options` may be NULL. */
+KILN_API kiln_status kiln_norm_backward(kiln_context* context, const kiln_tensor* dy, const kiln_tensor* x,
+                                        const kiln_tensor* mean, const kiln_tensor* inv_deviation,
+                                        const kiln_tensor* dx, const kiln_norm_gradient_options* options,
+                                        kiln_stream stream);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif

@@ -1,0 +1,115 @@
+// Normalisations and their gradients: layer, RMS, group, instance and batch.
+#pragma once
+
+#include <array>
+#include <initializer_list>
+#include <optional>
+
+#include "kiln/context.h"
+#include "kiln/epilogue.h"
+#include "kiln/generator/operations/norm.h"
+#include "kiln/tensor.h"
+
+namespace kiln {
+
+/// Up to five dimensions; negative ones count from the end.
+struct Axes {
+  Axes() = default;
+  /// Throws Error(invalid_argument) for more than five.
+  Axes(std::initializer_list<int> axes);
+
+  std::array<int, Tensor::max_rank> axis{};
+  int count = 0;
+};
+
+struct NormOptions {
+  NormMode mode = NormMode::standard;
+  std::optional<Tensor> w{}, b{};                            ///< Scale and shift: in each dimension x's extent, or 1.
+  std::optional<Tensor> mean{}, inv_deviation{};             ///< Outputs, f32: what norm_backward() reads.
+  std::optional<Tensor> running_mean{}, running_variance{};  ///< f32; updated.
+  float epsilon = 1e-5F;
+  float momentum = 0.1F;  ///< The part of this call in the running statistics.
+  Epilogue epilogue{};    ///< add(residual), relu, or add(residual) + relu.
+  float alpha = 1;
+  float beta = 0;
+  bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket; the batch is no axis then.
+};
+
+/// Enqueues y = epilogue(alpha * (w xhat + b) + beta * y) on `stream` and returns without waiting, where xhat is x less
+/// the mean of its row and over the row's deviation; a row is what differs along `axes` alone. NormForward has the
+/// formula, and what NaN and empty rows give.
+///
+/// x, y: equal extents of 1 to 5 dimensions. mean, inv_deviation, running_mean, running_variance: x's extents with 1
+/// along the axes. Any strides; dtypes may differ; sums are in f32, sound whatever the mean. Bitwise reproducible. In
+/// place: y may be x, or the residual, with its dtype and strides; otherwise outputs must share no element with
+/// anything else. An empty batch is a no-op. Errors, first call and threads as for conv_forward().
+void norm_forward(Context& context, const Axes& axes, const Tensor& x, const Tensor& y, const NormOptions& options = {},
+                  Stream stream = nullptr);
+
+/// The same with statistics that are given: xhat = (x - running_mean) / sqrt(running_variance + epsilon). `options`: w,
+/// b, epsilon, epilogue, alpha, beta and dynamic_batch.
+void norm_inference(Context& context, const Axes& axes, const Tensor& x, const Tensor& running_mean,
+                    const Tensor& running_variance, const Tensor& y, const NormOptions& options = {},
+                    Stream stream = nullptr);
+
+struct NormGradientOptions {
+  NormMode mode = NormMode::standard;
+  std::optional<Tensor> w{};          ///< As in the forward.
+  std::optional<Tensor> mean{};       ///< What the forward saved; not for rms.
+  std::optional<Tensor> y{};          ///< The forward's result, if that ended in relu.
+  std::optional<Tensor> dw{}, db{};   ///< Outputs, of w's extents: the gradients by w and b.
+  std::optional<Tensor> dresidual{};  ///< Output: the gradient by the residual.
+  float alpha = 1;
+  float beta = 0;
+  bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket; without dw and db.
+};
+
+/// Enqueues the gradients of norm_forward() given dy on `stream` and returns without waiting: dx = alpha * (gradient by
+/// x) + beta * dx, and dw, db and dresidual where they are asked for. NormBackward has the formulas.
+///
+/// dy, x, dx: equal extents, any strides; dtypes may differ; sums are in f32. inv_deviation: what the forward saved.
+/// Bitwise reproducible. In place: dx may be dy or x, dresidual may be dy; otherwise outputs must share no element with
+/// anything else. An empty batch is a no-op. Errors, first call and threads as for conv_forward().
+void norm_backward(Context& context, const Axes& axes, const Tensor& dy, const Tensor& x, const Tensor& inv_deviation,
+                   const Tensor& dx, const NormGradientOptions& options = {}, Stream stream = nullptr);
+
+// The usual normalisations. Their parameters may be shorter than x: what is said here of w holds for b, dw and db, and
+// of mean for all statistics. Tensors of x's rank are taken as they are.
+
+/// Over the dimensions from `first_axis` on (negative: from the end). w: the extents of those. mean: those before them.
+void layer_norm_forward(Context& context, int first_axis, const Tensor& x, const Tensor& y,
+                        const NormOptions& options = {}, Stream stream = nullptr);
+void layer_norm_backward(Context& context, int first_axis, const Tensor& dy, const Tensor& x,
+                         const Tensor& inv_deviation, const Tensor& dx, const NormGradientOptions& options = {},
+                         Stream stream = nullptr);
+
+/// The same with mode rms.
+void rms_norm_forward(Context& context, int first_axis, const Tensor& x, const Tensor& y,
+                      const NormOptions& options = {}, Stream stream = nullptr);
+void rms_norm_backward(Context& context, int first_axis, const Tensor& dy, const Tensor& x, const Tensor& inv_deviation,
+                       const Tensor& dx, const NormGradientOptions& options = {}, Stream stream = nullptr);
+
+/// Of each channel of each image. x: N,C and one to three spatial dimensions. w: C. mean: N,C.
+void instance_norm_forward(Context& context, const Tensor& x, const Tensor& y, const NormOptions& options = {},
+                           Stream stream = nullptr);
+void instance_norm_backward(Context& context, const Tensor& dy, const Tensor& x, const Tensor& inv_deviation,
+                            const Tensor& dx, const NormGradientOptions& options = {}, Stream stream = nullptr);
+
+/// Of each of `groups` groups of neighbouring channels of each image. x: N,C and one to three spatial dimensions, whose
+/// strides continue each other if there are three. w: C. mean: N,groups.
+void group_norm_forward(Context& context, int64_t groups, const Tensor& x, const Tensor& y,
+                        const NormOptions& options = {}, Stream stream = nullptr);
+void group_norm_backward(Context& context, int64_t groups, const Tensor& dy, const Tensor& x,
+                         const Tensor& inv_deviation, const Tensor& dx, const NormGradientOptions& options = {},
+                         Stream stream = nullptr);
+
+/// Of each channel of all images, in training: reads x twice and writes y once. x: N,C and up to three spatial
+/// dimensions. w, mean, running_mean: C. Per activation it is norm_forward() with the axes {0}.
+void batch_norm_forward(Context& context, const Tensor& x, const Tensor& y, const NormOptions& options = {},
+                        Stream stream = nullptr);
+void batch_norm_inference(Context& context, const Tensor& x, const Tensor& running_mean, const Tensor& running_variance,
+                          const Tensor& y, const NormOptions& options = {}, Stream stream = nullptr);
+void batch_norm_backward(Context& context, const Tensor& dy, const Tensor& x, const Tensor& inv_deviation,
+                         const Tensor& dx, const NormGradientOptions& options = {}, Stream stream = nullptr);
+
+}  // namespace kiln

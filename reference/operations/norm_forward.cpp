@@ -1,0 +1,131 @@
+// References of norm_forward and norm_inference: mean and variance in two passes, then the formula.
+#include <algorithm>
+#include <utility>
+
+#include "kiln/generator/operations/norm.h"
+#include "operations/norm.h"
+#include "operations/rows.h"
+
+namespace kiln::reference {
+namespace {
+
+constexpr double root_error = 4 * unit;  // relative, of rsqrtf
+constexpr double underflow = 0x1p-148;   // of a difference and a product
+
+struct NormRow {
+  double mean = 0, inverse = 0;  // and 1 / sqrt(variance + epsilon)
+  double unbiased = 0;           // the variance over one less than the elements
+  double mean_error = 0, inverse_error = 0, unbiased_error = 0;
+};
+
+class NormEvaluator final : public RowEvaluator<NormRow> {
+ public:
+  NormEvaluator(Request call, const Bindings& bindings, std::string_view output, bool given)
+      : RowEvaluator(std::move(call), bindings, output, "axes"),
+        given_(given),
+        rms_(!given && NormForward::of(request()).mode == NormMode::rms),
+        x_(tensor("x")),
+        w_(repeating("w")),
+        b_(repeating("b")),
+        running_mean_(repeating("running_mean")),
+        running_variance_(repeating("running_variance")) {}
+
+ protected:
+  NormRow row_at(std::span<const int64_t> coordinate) const override {
+    return given_ ? given_row(coordinate) : row_of_elements(coordinate);
+  }
+
+  Expected element(const NormRow& row, std::span<const int64_t> coordinate) const override {
+    if (output_name() == "mean") return approximately(row.mean, row.mean_error);
+    if (output_name() == "inv_deviation") return approximately(row.inverse, row.inverse_error);
+    if (output_name() == "running_mean") return running((*running_mean_)[coordinate], row.mean, row.mean_error);
+    if (output_name() == "running_variance") {
+      return running((*running_variance_)[coordinate], row.unbiased, row.unbiased_error);
+    }
+    const double x = x_[coordinate], w = w_ ? (*w_)[coordinate] : 1, b = b_ ? (*b_)[coordinate] : 0;
+    const double distance = x - row.mean;
+    const double scaled = w * (distance * row.inverse);
+    const double largest = std::max({std::fabs(distance), std::fabs(distance * row.inverse), std::fabs(scaled)});
+    if (std::isfinite(largest) && largest > float_max) return approximately(scaled + b, std::nan(""));
+    const double error = std::fabs(w) * (std::fabs(row.inverse) * row.mean_error +
+                                         (std::fabs(distance) + row.mean_error) * row.inverse_error) +
+                         4 * unit * std::fabs(scaled) + unit * std::fabs(scaled + b) + underflow * (1 + std::fabs(w));
+    return approximately(scaled + b, error);
+  }
+
+ private:
+  std::optional<Repeating> repeating(const std::string& name) const {
+    const TensorSpec* spec = request().find(name);
+    if (spec == nullptr) return std::nullopt;
+    return Repeating(*spec, tensor(name));
+  }
+
+  NormRow given_row(std::span<const int64_t> coordinate) const {
+    NormRow row{.mean = (*running_mean_)[coordinate]};
+    set_inverse(row, (*running_variance_)[coordinate], 0);
+    return row;
+  }
+
+  // docs/numerics.md derives the errors.
+  NormRow row_of_elements(std::span<const int64_t> coordinate) const {
+    const auto count = static_cast<double>(row_length());
+    double sum = 0, squares = 0, largest = 0;
+    bool finite = true;
+    for_each_of_row(coordinate, [&](const Coordinate& at) {
+      sum += x_[at];
+      largest = std::max(largest, std::fabs(x_[at]));
+      finite = finite && std::isfinite(x_[at]);
+    });
+    if (!finite) return {std::nan(""), std::nan(""), std::nan(""), 0, 0, 0};
+    NormRow row;
+    row.mean = rms_ || count == 0 ? 0 : sum / count;
+    for_each_of_row(coordinate, [&](const Coordinate& at) { squares += (x_[at] - row.mean) * (x_[at] - row.mean); });
+    const double roundings = count + 8;
+    const double variance = squares / std::max(count, 1.0);
+    row.mean_error = rms_ ? 0 : roundings * unit * largest + 0x1p-149;
+    row.unbiased = squares / std::max(count - 1, 1.0);
+    double error = roundings * unit * variance + 2 * row.mean_error * std::sqrt(variance) +
+                   row.mean_error * row.mean_error + 0x1p-126;
+    if (4 * count * largest * largest > float_max) error = std::nan("");  // sums may overflow: anything is right
+    row.unbiased_error = error * std::max(count, 1.0) / std::max(count - 1, 1.0) + 4 * unit * row.unbiased;
+    if (std::isnan(error)) row.mean_error = error;
+    set_inverse(row, variance, error);
+    return row;
+  }
+
+  void set_inverse(NormRow& row, double variance, double error) const {
+    const double under_root = variance + scalar("epsilon");
+    row.inverse = 1 / std::sqrt(under_root);
+    error += unit * under_root;
+    // The largest change that the error makes, where it is not small beside the root's argument.
+    const double least = under_root - error;
+    const double by_error = least > 0 ? 1 / std::sqrt(least) - row.inverse : std::nan("");
+    row.inverse_error = by_error + root_error * row.inverse;
+    if (std::isnan(row.inverse)) row.inverse_error = 0;
+    if (std::isinf(row.inverse)) row.inverse_error = std::nan("");
+  }
+
+  Expected running(double before, double now, double error) const {
+    const double momentum = scalar("momentum");
+    const double kept = (1 - momentum) * before, added = momentum * now;
+    return approximately(kept + added, momentum * error + 3 * unit * (std::fabs(kept) + std::fabs(added)));
+  }
+
+  bool given_, rms_;
+  Tensor x_;
+  std::optional<Repeating> w_, b_, running_mean_, running_variance_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Oracle::Evaluator> norm_forward_evaluator(Request request, const Bindings& bindings,
+                                                                std::string_view output) {
+  return std::make_unique<NormEvaluator>(std::move(request), bindings, output, false);
+}
+
+std::unique_ptr<const Oracle::Evaluator> norm_inference_evaluator(Request request, const Bindings& bindings,
+                                                                  std::string_view output) {
+  return std::make_unique<NormEvaluator>(std::move(request), bindings, output, true);
+}
+
+}  // namespace kiln::reference

@@ -1,0 +1,220 @@
+// The usual normalisations: norm_forward() and its like along the axes of each, with shorter tensors seen as x has
+// them.
+#include <fmt/format.h>
+
+#include "kiln/base/error.h"
+#include "kiln/norm.h"
+
+namespace kiln {
+namespace {
+
+// `tensor` as the dimensions of a tensor of `rank` from `first` on, with extents of 1 elsewhere.
+Tensor spread(const Tensor& tensor, int rank, int first) {
+  if (tensor.rank() >= rank || first + tensor.rank() > rank) return tensor;  // right as it is, or refused as it is
+  std::array<int64_t, Tensor::max_rank> extents{}, strides{};
+  extents.fill(1);
+  for (int i = 0; i < tensor.rank(); ++i) {
+    const size_t at = static_cast<size_t>(first) + static_cast<size_t>(i);
+    extents[at] = tensor.extent(i);
+    strides[at] = tensor.stride(i);
+  }
+  const auto count = static_cast<size_t>(rank);
+  return {tensor.data(), tensor.dtype(), std::span(extents.data(), count), std::span(strides.data(), count)};
+}
+
+void spread(std::optional<Tensor>& tensor, int rank, int first) {
+  if (tensor) tensor = spread(*tensor, rank, first);
+}
+
+// Of all tensors of a call: parameters from dimension `of_w` on, statistics from `of_mean` on.
+NormOptions spread(NormOptions options, int rank, int of_w, int of_mean) {
+  for (std::optional<Tensor>* tensor : {&options.w, &options.b}) spread(*tensor, rank, of_w);
+  for (std::optional<Tensor>* tensor :
+       {&options.mean, &options.inv_deviation, &options.running_mean, &options.running_variance}) {
+    spread(*tensor, rank, of_mean);
+  }
+  return options;
+}
+
+NormGradientOptions spread(NormGradientOptions options, int rank, int of_w, int of_mean) {
+  for (std::optional<Tensor>* tensor : {&options.w, &options.dw, &options.db}) spread(*tensor, rank, of_w);
+  spread(options.mean, rank, of_mean);
+  return options;
+}
+
+Axes from(int first, int rank) {
+  Axes axes;
+  for (int i = first; i < rank; ++i) axes.axis[static_cast<size_t>(axes.count++)] = i;
+  return axes;
+}
+
+// The spatial dimensions, which there must be.
+Axes spatial(const Tensor& x, std::string_view operation) {
+  if (x.rank() >= 3) return from(2, x.rank());
+  throw Error(ErrorCode::invalid_argument, fmt::format("{}: the tensor has {} dimensions", operation, x.rank()),
+              "it takes N,C and one to three spatial dimensions");
+}
+
+Axes of_batch(int rank) {
+  Axes axes = from(2, rank);
+  axes.axis[static_cast<size_t>(axes.count++)] = 0;
+  return axes;
+}
+
+int counted(int first_axis, const Tensor& x, std::string_view operation) {
+  const int axis = first_axis < 0 ? first_axis + x.rank() : first_axis;
+  if (axis >= 0 && axis < x.rank()) return axis;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{}: axis {} is outside the {} dimensions of x", operation, first_axis, x.rank()),
+              "give the first that is normalised, or -1 for the last alone");
+}
+
+// The channels of x as groups of neighbours: N,G,C/G,... Three spatial dimensions become one.
+class Groups {
+ public:
+  Groups(int64_t groups, const Tensor& x, std::string_view operation) : groups_(groups) {
+    if (x.rank() < 3) {
+      throw Error(ErrorCode::invalid_argument, fmt::format("{}: x has {} dimensions", operation, x.rank()),
+                  "it takes N,C and one to three spatial dimensions");
+    }
+    channels_ = x.extent(1);
+    if (groups < 1 || channels_ % groups != 0) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{}: {} channels in {} groups", operation, channels_, groups),
+                  "the groups divide the channels");
+    }
+    rank_ = x.rank() < 5 ? x.rank() + 1 : 4;
+  }
+
+  int rank() const { return rank_; }
+
+  Tensor image(const Tensor& x) const {
+    if (x.rank() < 3) return x;  // is refused
+    std::vector<int64_t> extents{x.extent(0), groups_, x.extent(1) / groups_};
+    std::vector<int64_t> strides{x.stride(0), x.stride(1) * (x.extent(1) / groups_), x.stride(1)};
+    if (x.rank() < 5) {
+      for (int i = 2; i < x.rank(); ++i) {
+        extents.push_back(x.extent(i));
+        strides.push_back(x.stride(i));
+      }
+    } else {
+      for (int i = 2; i < 4; ++i) {
+        if (x.extent(i) == 1 || x.stride(i) == x.stride(i + 1) * x.extent(i + 1)) continue;
+        throw Error(ErrorCode::invalid_argument,
+                    "group normalisation: the spatial dimensions do not continue each other",
+                    "give rows and planes without gaps");
+      }
+      extents.push_back(x.extent(2) * x.extent(3) * x.extent(4));
+      strides.push_back(x.stride(4));
+    }
+    return {x.data(), x.dtype(), extents, strides};
+  }
+
+  std::optional<Tensor> image(const std::optional<Tensor>& x) const {
+    return x ? std::optional(image(*x)) : std::nullopt;
+  }
+
+  // C as 1,G,C/G,1...
+  std::optional<Tensor> parameter(const std::optional<Tensor>& w) const {
+    if (!w || w->rank() != 1 || w->extent(0) != channels_) return w;
+    const std::array<int64_t, 2> extents{groups_, channels_ / groups_};
+    const std::array<int64_t, 2> strides{w->stride(0) * (channels_ / groups_), w->stride(0)};
+    return spread(Tensor(w->data(), w->dtype(), extents, strides), rank_, 1);
+  }
+
+ private:
+  int64_t groups_, channels_ = 0;
+  int rank_ = 0;
+};
+
+Epilogue in_groups(const Groups& groups, const Epilogue& epilogue) {
+  if (!epilogue.residual()) return epilogue;
+  Epilogue result = add(groups.image(*epilogue.residual()));
+  for (int i = 1; i < epilogue.count(); ++i) result = result + Epilogue(epilogue.stage(i));
+  return result;
+}
+
+}  // namespace
+
+void layer_norm_forward(Context& context, int first_axis, const Tensor& x, const Tensor& y, const NormOptions& options,
+                        Stream stream) {
+  const int first = counted(first_axis, x, "norm_forward");
+  norm_forward(context, from(first, x.rank()), x, y, spread(options, x.rank(), first, 0), stream);
+}
+
+void layer_norm_backward(Context& context, int first_axis, const Tensor& dy, const Tensor& x,
+                         const Tensor& inv_deviation, const Tensor& dx, const NormGradientOptions& options,
+                         Stream stream) {
+  const int first = counted(first_axis, dy, "norm_backward"), rank = dy.rank();
+  norm_backward(context, from(first, rank), dy, x, spread(inv_deviation, rank, 0), dx, spread(options, rank, first, 0),
+                stream);
+}
+
+void rms_norm_forward(Context& context, int first_axis, const Tensor& x, const Tensor& y, const NormOptions& options,
+                      Stream stream) {
+  NormOptions rms = options;
+  rms.mode = NormMode::rms;
+  layer_norm_forward(context, first_axis, x, y, rms, stream);
+}
+
+void rms_norm_backward(Context& context, int first_axis, const Tensor& dy, const Tensor& x, const Tensor& inv_deviation,
+                       const Tensor& dx, const NormGradientOptions& options, Stream stream) {
+  NormGradientOptions rms = options;
+  rms.mode = NormMode::rms;
+  layer_norm_backward(context, first_axis, dy, x, inv_deviation, dx, rms, stream);
+}
+
+void instance_norm_forward(Context& context, const Tensor& x, const Tensor& y, const NormOptions& options,
+                           Stream stream) {
+  norm_forward(context, spatial(x, "norm_forward"), x, y, spread(options, x.rank(), 1, 0), stream);
+}
+
+void instance_norm_backward(Context& context, const Tensor& dy, const Tensor& x, const Tensor& inv_deviation,
+                            const Tensor& dx, const NormGradientOptions& options, Stream stream) {
+  const int rank = dy.rank();
+  norm_backward(context, spatial(dy, "norm_backward"), dy, x, spread(inv_deviation, rank, 0), dx,
+                spread(options, rank, 1, 0), stream);
+}
+
+void group_norm_forward(Context& context, int64_t groups, const Tensor& x, const Tensor& y, const NormOptions& options,
+                        Stream stream) {
+  const Groups grouped(groups, x, "norm_forward");
+  NormOptions seen = options;
+  seen.w = grouped.parameter(options.w);
+  seen.b = grouped.parameter(options.b);
+  seen.epilogue = in_groups(grouped, options.epilogue);
+  norm_forward(context, from(2, grouped.rank()), grouped.image(x), grouped.image(y), spread(seen, grouped.rank(), 1, 0),
+               stream);
+}
+
+void group_norm_backward(Context& context, int64_t groups, const Tensor& dy, const Tensor& x,
+                         const Tensor& inv_deviation, const Tensor& dx, const NormGradientOptions& options,
+                         Stream stream) {
+  const Groups grouped(groups, dy, "norm_backward");
+  const int rank = grouped.rank();
+  NormGradientOptions seen = options;
+  for (std::optional<Tensor>* tensor : {&seen.w, &seen.dw, &seen.db}) *tensor = grouped.parameter(*tensor);
+  for (std::optional<Tensor>* tensor : {&seen.y, &seen.dresidual}) *tensor = grouped.image(*tensor);
+  norm_backward(context, from(2, rank), grouped.image(dy), grouped.image(x), spread(inv_deviation, rank, 0),
+                grouped.image(dx), spread(seen, rank, 1, 0), stream);
+}
+
+void batch_norm_forward(Context& context, const Tensor& x, const Tensor& y, const NormOptions& options, Stream stream) {
+  norm_forward(context, of_batch(x.rank()), x, y, spread(options, x.rank(), 1, 1), stream);
+}
+
+void batch_norm_inference(Context& context, const Tensor& x, const Tensor& running_mean, const Tensor& running_variance,
+                          const Tensor& y, const NormOptions& options, Stream stream) {
+  const int rank = x.rank();
+  norm_inference(context, of_batch(rank), x, spread(running_mean, rank, 1), spread(running_variance, rank, 1), y,
+                 spread(options, rank, 1, 1), stream);
+}
+
+void batch_norm_backward(Context& context, const Tensor& dy, const Tensor& x, const Tensor& inv_deviation,
+                         const Tensor& dx, const NormGradientOptions& options, Stream stream) {
+  const int rank = dy.rank();
+  norm_backward(context, of_batch(rank), dy, x, spread(inv_deviation, rank, 1), dx, spread(options, rank, 1, 1),
+                stream);
+}
+
+}  // namespace kiln

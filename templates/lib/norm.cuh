@@ -1,0 +1,110 @@
+// Normalisation of a row: its statistics, and what becomes of an element.
+//
+// From the prelude: RMS, ALPHA, BETA, ADD and RELU (the epilogue), and HAS_W, HAS_B, HAS_MEAN and the like: which of
+// the optional operands there are.
+#include "lib/blend.cuh"
+#include "lib/math.cuh"
+
+struct RowStatistics {
+  float mean, inv_deviation;
+  float variance;  // over one less than the elements
+};
+
+// Of a row's mean square or square of deviations `m2`, a sum over `count` elements. A row that holds NaN or an infinity
+// is NaN throughout.
+__device__ __forceinline__ RowStatistics statistics_of(float mean, float m2, float count, float epsilon) {
+  const float variance = m2 / fmaxf(count, 1.0f);
+  if (!(variance < infinity())) return {nan(), nan(), nan()};
+  return {mean, rsqrtf(variance + epsilon), m2 / fmaxf(count - 1.0f, 1.0f)};
+}
+
+// The sum of the squares of some elements.
+struct SquareSum {
+  static constexpr int WORDS = 1;
+  float words[WORDS];
+
+  __device__ __forceinline__ static SquareSum of_nothing() { return {{0.0f}}; }
+  template <int COUNT>
+  __device__ __forceinline__ void add(const float (&x)[COUNT]) {
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) words[0] += x[i] * x[i];
+  }
+  __device__ __forceinline__ static SquareSum merged(const SquareSum& a, const SquareSum& b) {
+    return {{a.words[0] + b.words[0]}};
+  }
+  __device__ __forceinline__ RowStatistics statistics(float count, float epsilon) const {
+    return statistics_of(0.0f, words[0], count, epsilon);
+  }
+};
+
+// Number, mean and sum of squared deviations of some elements: sound whatever their mean. T. F. Chan, G. H. Golub and
+// R. J. LeVeque, Algorithms for computing the sample variance, The American Statistician 37, 1983.
+struct Moments {
+  static constexpr int WORDS = 3;
+  float words[WORDS];
+
+  __device__ __forceinline__ static Moments of_nothing() { return {{0.0f, 0.0f, 0.0f}}; }
+  template <int COUNT>
+  __device__ __forceinline__ void add(const float (&x)[COUNT]) {
+    Moments more = {{static_cast<float>(COUNT), x[0], 0.0f}};
+    if constexpr (COUNT > 1) {
+      float sum = 0.0f;
+#pragma unroll
+      for (int i = 0; i < COUNT; ++i) sum += x[i];
+      more.words[1] = sum * (1.0f / COUNT);
+#pragma unroll
+      for (int i = 0; i < COUNT; ++i) more.words[2] += (x[i] - more.words[1]) * (x[i] - more.words[1]);
+    }
+    *this = merged(*this, more);
+  }
+  __device__ __forceinline__ static Moments merged(const Moments& a, const Moments& b) {
+    const float count = a.words[0] + b.words[0];
+    const float part = count == 0.0f ? 0.0f : __fdividef(b.words[0], count);
+    const float distance = b.words[1] - a.words[1];
+    return {{count, a.words[1] + distance * part, a.words[2] + b.words[2] + distance * distance * a.words[0] * part}};
+  }
+  __device__ __forceinline__ RowStatistics statistics(float count, float epsilon) const {
+    return statistics_of(words[1], words[2], count, epsilon);
+  }
+};
+
+template <bool IS_RMS>
+struct MomentsOf {
+  using type = Moments;
+};
+template <>
+struct MomentsOf<true> {
+  using type = SquareSum;
+};
+using RowMoments = MomentsOf<RMS>::type;
+
+// w xhat + b.
+__device__ __forceinline__ float normalised(float x, const RowStatistics& row, float w, float b) {
+  float value = (RMS ? x : x - row.mean) * row.inv_deviation;
+  if constexpr (HAS_W) value *= w;
+  if constexpr (HAS_B) value += b;
+  return value;
+}
+
+// The new value of an element. NaN stays NaN.
+__device__ __forceinline__ float finished(float value, float old, float residual, float alpha, float beta) {
+  value = blended<ALPHA, BETA>(value, alpha, old, beta);
+  if constexpr (ADD) value += residual;
+  if constexpr (RELU) value = value < 0.0f ? 0.0f : value;
+  return value;
+}
+
+// Where the statistics of a row are stored, and `momentum`.
+struct StatisticsArguments {
+  float *mean, *inv_deviation, *running_mean, *running_variance;
+  float momentum;
+};
+
+__device__ __forceinline__ void store_statistics(const RowStatistics& row, const StatisticsArguments& to) {
+  if constexpr (HAS_MEAN) *to.mean = row.mean;
+  if constexpr (HAS_INV_DEVIATION) *to.inv_deviation = row.inv_deviation;
+  if constexpr (HAS_RUNNING_MEAN) {
+    *to.running_mean = (1.0f - to.momentum) * *to.running_mean + to.momentum * row.mean;
+    *to.running_variance = (1.0f - to.momentum) * *to.running_variance + to.momentum * row.variance;
+  }
+}

@@ -1,0 +1,163 @@
+#include <algorithm>
+#include <initializer_list>
+
+#include "kiln/generator/algorithm.h"
+#include "norm/norm_gradient_rows.h"
+
+namespace kiln {
+namespace {
+
+using descriptor::NormGradientRows;
+using descriptor::RowBlocks;
+using descriptor::Rows;
+
+constexpr int64_t kept_bytes = 256;  // of dy and x in a thread's registers
+constexpr int words = 2;             // floats that the sums of a row have
+
+struct Shape : RowBlocks {
+  int keep;  // whether elements stay in registers between the two passes
+};
+
+std::optional<std::string> refusal(const NormGradientRows& rows, const Target& target) {
+  if (auto reason = descriptor::refuse_row_blocks(rows, target)) return reason;
+  if (rows.has_parameters) return descriptor::refuse_row_blocks(rows.parameters, target);
+  return std::nullopt;
+}
+
+bool keeps_what_fits(const Shape& shape, const NormGradientRows& rows, const Target&) {
+  if (shape.keep == 0) return shape.splits > 1 || descriptor::steps(shape, rows) > 4;
+  if (shape.splits > 1) return false;
+  const int bytes = size_of(rows.operands[0].spec.dtype) + size_of(rows.operands[1].spec.dtype);
+  return descriptor::steps(shape, rows) * shape.vector * bytes <= kept_bytes;
+}
+
+bool has_own_pass(const NormGradientRows& rows) {
+  return rows.has_parameters && !rows.same_rows;
+}
+
+// How the sums for dw and db are made where they are not those of dx: as wide as vectors may be, and split until blocks
+// fill a device. It follows from the request alone.
+RowBlocks blocks_of_parameters(const Rows& rows, const Target& target) {
+  constexpr int64_t enough_blocks = 256;
+  RowBlocks blocks{
+      .across = descriptor::refuse_across_rows(rows) ? 0 : 1, .lanes = 32, .vector = 1, .threads = 256, .splits = 1};
+  for (const int vector : {8, 4, 2}) {
+    blocks.vector = vector;
+    if (descriptor::vectors_suit(blocks, rows, target) && descriptor::sums_fit(blocks, target, words)) break;
+    blocks.vector = 1;
+  }
+  for (const int lanes : {256, 32, 8, 4, 2, 1}) {
+    blocks.lanes = lanes;
+    if (descriptor::lanes_fill_warps(blocks, rows, target) && descriptor::threads_have_work(blocks, rows, target))
+      break;
+  }
+  for (const int splits : {4, 16, 64, 256}) {
+    if (descriptor::row_block_count(blocks, rows) * blocks.splits >= enough_blocks) break;
+    RowBlocks more = blocks;
+    more.splits = splits;
+    if (!descriptor::splitting_pays(more, rows, target)) break;
+    blocks = more;
+  }
+  return blocks;
+}
+
+std::string source_of(const RowBlocks& blocks, bool keep, bool parameters, const NormGradientRows& gradient,
+                      const Rows& rows, const Emitter& emit) {
+  Prelude prelude = descriptor::row_blocks_prelude(blocks, rows);
+  descriptor::add_norm_gradient(prelude, gradient);
+  prelude.flag("KEEP", keep).flag("PARAMETERS", parameters);
+  prelude.flag("SAME_ROWS", !parameters && gradient.same_rows);
+  return emit.source(prelude);
+}
+
+void append(Launch& launch, std::initializer_list<Argument> arguments) {
+  launch.arguments.insert(launch.arguments.end(), arguments);
+}
+
+// The launches that make sums of `rows` and, split or not, what is to be known of them.
+void add_sums(Program& program, const RowBlocks& blocks, const Rows& rows, size_t source, int64_t workspace) {
+  Launch sums = descriptor::row_blocks_launch(blocks, rows, "norm_backward_sums");
+  sums.source = source;
+  sums.arguments = descriptor::operand_arguments({"dy", "x", "w", "mean", "inv_deviation", "y", "dw", "db"});
+  append(sums, {WorkspaceArgument{workspace}, Scalar::n});
+  program.steps.emplace_back(sums);
+  if (blocks.splits == 1) return;
+  Launch finish = descriptor::merge_launch(blocks, rows, "norm_backward_finish");
+  finish.source = source;
+  finish.arguments = descriptor::operand_arguments({"w", "dw", "db"});
+  append(finish, {WorkspaceArgument{workspace}, Scalar::n});
+  program.steps.emplace_back(finish);
+}
+
+// dw and db before dx, which may be written over dy.
+Program program(const Shape& shape, const NormGradientRows& rows, const Target& target, const Emitter& emit) {
+  Program result;
+  if (has_own_pass(rows)) {
+    const RowBlocks blocks = blocks_of_parameters(rows.parameters, target);
+    result.sources.push_back(source_of(blocks, false, true, rows, rows.parameters, emit));
+    add_sums(result, blocks, rows.parameters, 0, 0);
+    result.workspace_bytes = descriptor::part_bytes(blocks, rows.parameters, words);
+  }
+  const size_t source = result.sources.size();
+  result.sources.push_back(source_of(shape, shape.keep != 0, false, rows, rows, emit));
+  if (shape.splits == 1) {
+    Launch fused = descriptor::row_blocks_launch(shape, rows, "norm_backward_blocks");
+    fused.source = source;
+    fused.arguments =
+        descriptor::operand_arguments({"dy", "x", "w", "mean", "inv_deviation", "y", "dx", "dw", "db", "dresidual"});
+    append(fused, {Scalar::alpha, Scalar::beta, Scalar::n});
+    result.steps.emplace_back(fused);
+    return result;
+  }
+  // What dw and db needed of the workspace is free again.
+  add_sums(result, shape, rows, source, 0);
+  Launch apply = descriptor::row_blocks_launch(shape, rows, "norm_backward_apply");
+  apply.source = source;
+  apply.arguments = descriptor::operand_arguments({"dy", "x", "w", "mean", "inv_deviation", "y", "dx", "dresidual"});
+  append(apply, {WorkspaceArgument{0}, Scalar::alpha, Scalar::beta, Scalar::n});
+  result.steps.emplace_back(apply);
+  result.workspace_bytes =
+      std::max(result.workspace_bytes, descriptor::part_bytes(shape, rows, words) + rows.count() * 8);
+  return result;
+}
+
+Estimate predict(const Shape& shape, const NormGradientRows& rows, const Target& target, const DeviceFigures& device) {
+  const double of_inputs = static_cast<double>(rows.elements()) *
+                           (size_of(rows.operands[0].spec.dtype) + size_of(rows.operands[1].spec.dtype));
+  const bool from_memory = of_inputs > static_cast<double>(device.l2_bytes) / 2;
+  const int more_passes = (shape.keep == 0 ? 1 : 0) + (has_own_pass(rows) ? 1 : 0);
+  descriptor::RowWork work;
+  work.dram_bytes = rows.moved_bytes + (from_memory ? more_passes * of_inputs : 0);
+  work.passes = 1 + 0.67 * more_passes;  // of all operands
+  work.instructions = 14;
+  work.registers =
+      48 + (shape.keep != 0 ? 2.0 * static_cast<double>(descriptor::steps(shape, rows)) * shape.vector : 16);
+  work.shared_words = words;
+  work.launches = (shape.splits == 1 ? 1 : 3) + (has_own_pass(rows) ? 2 : 0);
+  return descriptor::row_blocks_estimate(shape, rows, target, device, work);
+}
+
+}  // namespace
+
+Algorithm norm_backward_blocks() {
+  return describe<Shape, NormGradientRows>("norm_backward_blocks", "norm_backward", "norm/norm_backward_blocks.cu")
+      .applies(refusal)
+      .param("ACROSS", &Shape::across, {0, 1})
+      .param("KEEP", &Shape::keep, {1, 0})
+      .param("LANES", &Shape::lanes, {32, 256, 8, 1, 4, 16, 128, 2})
+      .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
+      .param("THREADS", &Shape::threads, {256, 128})
+      .param("SPLITS", &Shape::splits, {1, 4, 16, 64, 256})
+      .rule("ACROSS suits how rows lie", descriptor::direction_suits)
+      .rule("row length, alignment and VECTOR agree", descriptor::vectors_suit)
+      .rule("a row has lanes of a warp or all of a block, rows side by side fill sectors", descriptor::lanes_fill_warps)
+      .rule("at least half of the threads have work", descriptor::threads_have_work)
+      .rule("parts are worth more kernels", descriptor::splitting_pays)
+      .rule("rows are kept in registers if they fit, and not if they are split", keeps_what_fits)
+      .rule("sums fit shared memory", [](const Shape& shape, const NormGradientRows&,
+                                         const Target& target) { return descriptor::sums_fit(shape, target, words); })
+      .program(program)
+      .estimate(predict);
+}
+
+}  // namespace kiln

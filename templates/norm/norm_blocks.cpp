@@ -1,0 +1,121 @@
+#include <algorithm>
+
+#include "kiln/generator/algorithm.h"
+#include "norm/norm_rows.h"
+
+namespace kiln {
+namespace {
+
+using descriptor::NormRows;
+
+constexpr int64_t kept_bytes = 256;  // of x in a thread's registers
+
+struct Shape : descriptor::RowBlocks {
+  int keep;  // whether elements stay in registers between the two passes
+};
+
+bool keeps_what_fits(const Shape& shape, const NormRows& rows, const Target&) {
+  if (shape.keep == 0) return shape.splits > 1 || descriptor::steps(shape, rows) > 4;
+  if (shape.splits > 1) return false;
+  return descriptor::steps(shape, rows) * shape.vector * size_of(rows.operands[0].spec.dtype) <= kept_bytes;
+}
+
+bool sums_fit(const Shape& shape, const NormRows& rows, const Target& target) {
+  return descriptor::sums_fit(shape, target, rows.words());
+}
+
+void append(Launch& launch, std::initializer_list<Argument> arguments) {
+  launch.arguments.insert(launch.arguments.end(), arguments);
+}
+
+Launch apply(const descriptor::RowBlocks& blocks, const NormRows& rows) {
+  Launch apply = descriptor::row_blocks_launch(blocks, rows, "norm_apply");
+  apply.arguments = descriptor::operand_arguments({"x", "w", "b", "y", "running_mean", "running_variance", "residual"});
+  append(apply, {WorkspaceArgument{0}, Scalar::alpha, Scalar::beta, OperationScalar{0}, Scalar::n});
+  return apply;
+}
+
+Prelude prelude_of(const Shape& shape, const NormRows& rows) {
+  Prelude prelude = descriptor::row_blocks_prelude(shape, rows);
+  descriptor::add_norm(prelude, rows);
+  prelude.flag("KEEP", shape.keep != 0);
+  return prelude;
+}
+
+Program program(const Shape& shape, const NormRows& rows, const Target&, const Emitter& emit) {
+  const std::string source = emit.source(prelude_of(shape, rows));
+  if (shape.splits == 1) {
+    Launch fused = descriptor::row_blocks_launch(shape, rows, "norm_blocks");
+    fused.arguments = descriptor::operand_arguments(
+        {"x", "w", "b", "y", "mean", "inv_deviation", "running_mean", "running_variance", "residual"});
+    append(fused,
+           {WorkspaceArgument{0}, Scalar::alpha, Scalar::beta, OperationScalar{0}, OperationScalar{1}, Scalar::n});
+    return Program{{source}, {fused}};
+  }
+  Launch statistics = descriptor::row_blocks_launch(shape, rows, "norm_statistics");
+  statistics.arguments = {OperandArgument{"x"}, WorkspaceArgument{0}, Scalar::n};
+  Launch finish = descriptor::merge_launch(shape, rows, "norm_finish");
+  finish.arguments = descriptor::operand_arguments({"mean", "inv_deviation", "running_mean", "running_variance"});
+  append(finish, {WorkspaceArgument{0}, OperationScalar{0}, OperationScalar{1}, Scalar::n});
+  Program result{{source}, {statistics, finish, apply(shape, rows)}};
+  result.workspace_bytes = descriptor::part_bytes(shape, rows, rows.words()) + rows.count() * 8;
+  return result;
+}
+
+Program inference_program(const Shape& shape, const NormRows& rows, const Target&, const Emitter& emit) {
+  return Program{{emit.source(prelude_of(shape, rows))}, {apply(shape, rows)}};
+}
+
+Estimate predict(const Shape& shape, const NormRows& rows, const Target& target, const DeviceFigures& device) {
+  const double of_x = static_cast<double>(rows.elements()) * size_of(rows.operands[0].spec.dtype);
+  const bool rereads = !rows.given && shape.keep == 0;
+  descriptor::RowWork work;
+  work.dram_bytes = rows.moved_bytes + (rereads && of_x > static_cast<double>(device.l2_bytes) / 2 ? of_x : 0);
+  work.passes = rereads ? 1.5 : 1;  // of all operands: x alone is taken twice
+  work.instructions = rows.given ? 5 : 12;
+  work.registers = 40 + (shape.keep != 0 ? static_cast<double>(descriptor::steps(shape, rows)) * shape.vector : 8);
+  work.shared_words = rows.words();
+  work.launches = rows.given || shape.splits == 1 ? 1 : 3;
+  return descriptor::row_blocks_estimate(shape, rows, target, device, work);
+}
+
+}  // namespace
+
+Algorithm norm_forward_blocks() {
+  return describe<Shape, NormRows>("norm_forward_blocks", "norm_forward", "norm/norm_blocks.cu")
+      .applies(descriptor::refuse_row_blocks)
+      .param("ACROSS", &Shape::across, {0, 1})
+      .param("KEEP", &Shape::keep, {1, 0})
+      .param("LANES", &Shape::lanes, {32, 256, 8, 1, 4, 16, 128, 2})
+      .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
+      .param("THREADS", &Shape::threads, {256, 128})
+      .param("SPLITS", &Shape::splits, {1, 4, 16, 64, 256})
+      .rule("ACROSS suits how rows lie", descriptor::direction_suits)
+      .rule("row length, alignment and VECTOR agree", descriptor::vectors_suit)
+      .rule("a row has lanes of a warp or all of a block, rows side by side fill sectors", descriptor::lanes_fill_warps)
+      .rule("at least half of the threads have work", descriptor::threads_have_work)
+      .rule("parts are worth more kernels", descriptor::splitting_pays)
+      .rule("rows are kept in registers if they fit, and not if they are split", keeps_what_fits)
+      .rule("statistics fit shared memory", sums_fit)
+      .program(program)
+      .estimate(predict);
+}
+
+Algorithm norm_inference_blocks() {
+  return describe<Shape, NormRows>("norm_inference_blocks", "norm_inference", "norm/norm_blocks.cu")
+      .applies(descriptor::refuse_row_blocks)
+      .param("ACROSS", &Shape::across, {0, 1})
+      .param("LANES", &Shape::lanes, {32, 256, 8, 1, 4, 16, 128, 2})
+      .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
+      .param("THREADS", &Shape::threads, {256, 128})
+      .param("SPLITS", &Shape::splits, {1, 4, 16, 64, 256})
+      .rule("ACROSS suits how rows lie", descriptor::direction_suits)
+      .rule("row length, alignment and VECTOR agree", descriptor::vectors_suit)
+      .rule("a row has lanes of a warp or all of a block, rows side by side fill sectors", descriptor::lanes_fill_warps)
+      .rule("at least half of the threads have work", descriptor::threads_have_work)
+      .rule("parts of rows have work for their blocks", descriptor::splitting_pays)
+      .program(inference_program)
+      .estimate(predict);
+}
+
+}  // namespace kiln

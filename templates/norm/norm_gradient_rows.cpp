@@ -1,0 +1,40 @@
+#include "norm/norm_gradient_rows.h"
+
+#include <algorithm>
+
+#include "descriptor/parts.h"
+
+namespace kiln::descriptor {
+
+NormGradientRows NormGradientRows::of(const Request& request) {
+  const NormBackward backward = NormBackward::of(request);
+  NormGradientRows rows;
+  rows.operands =
+      operands_or_stand_ins(request, {"dy", "x", "w", "mean", "inv_deviation", "y", "dx", "dw", "db", "dresidual"});
+  for (const Operand& operand : request.operands) rows.present.push_back(operand.name);
+  rows.axes = backward.axes;
+  rows.dynamic_batch = backward.dynamic_batch;
+  rows.mode = backward.mode;
+  rows.blend = backward.blend;
+  rows.moved_bytes = bytes_of_operands(request);
+  rows.has_parameters = backward.dw || backward.db;
+
+  const std::optional<TensorSpec>& parameter = backward.dw ? backward.dw : backward.db ? backward.db : backward.w;
+  if (!parameter) return rows;
+  rows.parameters.operands = rows.operands;
+  rows.same_rows = true;
+  for (size_t d = 0; d < rows.extents().size(); ++d) {
+    const bool repeats = parameter->extents[d] == 1;
+    if (repeats) rows.parameters.axes.push_back(static_cast<int64_t>(d));
+    rows.same_rows = rows.same_rows && (rows.extents()[d] == 1 || repeats == rows.is_axis(d));
+  }
+  return rows;
+}
+
+void add_norm_gradient(Prelude& prelude, const NormGradientRows& rows) {
+  add_presence(prelude, rows, rows.present);
+  prelude.flag("RMS", rows.mode == NormMode::rms);
+  add_blend(prelude, rows.blend);
+}
+
+}  // namespace kiln::descriptor

@@ -1,0 +1,29 @@
+// The rows of the gradients of a normalisation, and the constants of their kernels: shared by the descriptors.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "descriptor/row_blocks.h"
+#include "norm/norm_rows.h"
+
+namespace kiln::descriptor {
+
+/// dy, x, w, mean, inv_deviation, y, dx, dw, db, dresidual, as rows along the request's axes: those of dx.
+struct NormGradientRows : Rows {
+  static NormGradientRows of(const Request& request);
+
+  std::vector<std::string> present;  ///< The operands that there are.
+  NormMode mode = NormMode::standard;
+  Blend blend;
+  double moved_bytes = 0;
+  /// Whether dw or db is asked for, and whether they are sums over the rows of dx.
+  bool has_parameters = false, same_rows = false;
+  /// The same operands as the rows that dw and db are sums of.
+  Rows parameters;
+};
+
+/// What lib/norm_gradient.cuh asks for.
+void add_norm_gradient(Prelude& prelude, const NormGradientRows& rows);
+
+}  // namespace kiln::descriptor

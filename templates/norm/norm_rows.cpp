@@ -1,0 +1,70 @@
+#include "norm/norm_rows.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "descriptor/parts.h"
+#include "kiln/generator/operation.h"
+
+namespace kiln::descriptor {
+
+NormRows NormRows::of(const Request& request) {
+  NormRows rows;
+  rows.operands = operands_or_stand_ins(
+      request, {"x", "w", "b", "y", "mean", "inv_deviation", "running_mean", "running_variance", "residual"});
+  for (const Operand& operand : request.operands) rows.present.push_back(operand.name);
+  rows.axes = request.ints("axes");
+  rows.dynamic_batch = request.dynamic_batch;
+  rows.given = request.operation == "norm_inference";
+  if (rows.given && rows.dynamic_batch) std::erase(rows.axes, 0);  // each image by itself: nothing is summed
+  if (!rows.given) rows.mode = NormForward::of(request).mode;
+  rows.epilogue = request.epilogue;
+  rows.blend = request.blend;
+  rows.moved_bytes = bytes_of_operands(request);
+  return rows;
+}
+
+bool NormRows::has(std::string_view operand) const {
+  return std::find(present.begin(), present.end(), operand) != present.end();
+}
+
+std::vector<Operand> operands_or_stand_ins(const Request& request, const std::vector<std::string_view>& names) {
+  const size_t rank = request.operands.front().spec.extents.size();
+  const TensorSpec stand_in{DType::f32, std::vector<int64_t>(rank, 1), std::vector<int64_t>(rank, 1), 4};
+  std::vector<Operand> operands;
+  for (const std::string_view name : names) {
+    const TensorSpec* spec = request.find(name);
+    operands.push_back({std::string(name), spec == nullptr ? stand_in : *spec});
+  }
+  return operands;
+}
+
+double bytes_of_operands(const Request& request) {
+  const Work work = operation(request.operation).work(request);
+  return work.read_bytes + work.write_bytes;
+}
+
+void add_presence(Prelude& prelude, const Rows& rows, const std::vector<std::string>& present) {
+  for (const Operand& operand : rows.operands) {
+    prelude.flag("HAS_" + constant_name(operand),
+                 std::find(present.begin(), present.end(), operand.name) != present.end());
+  }
+}
+
+void add_norm(Prelude& prelude, const NormRows& rows) {
+  const auto has_stage = [&](EpilogueStage stage) {
+    return std::find(rows.epilogue.begin(), rows.epilogue.end(), stage) != rows.epilogue.end();
+  };
+  add_presence(prelude, rows, rows.present);
+  prelude.flag("RMS", rows.mode == NormMode::rms).flag("GIVEN", rows.given);
+  prelude.flag("ADD", has_stage(EpilogueStage::add)).flag("RELU", has_stage(EpilogueStage::relu));
+  add_blend(prelude, rows.blend);
+}
+
+std::vector<Argument> operand_arguments(const std::vector<std::string_view>& names) {
+  std::vector<Argument> arguments;
+  for (const std::string_view name : names) arguments.emplace_back(OperandArgument{std::string(name)});
+  return arguments;
+}
+
+}  // namespace kiln::descriptor

@@ -1,0 +1,114 @@
+// The references of normalisations: mean squares by hand, gradients by central differences of the forward, special
+// rows.
+#include "kiln/generator/operations/norm.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "call.h"
+#include "kiln/reference/tolerance.h"
+
+namespace kiln::reference {
+namespace {
+
+using testing::DoubleNear;
+using testing::Each;
+using testing::IsNan;
+
+constexpr float epsilon = 0.0625F;
+
+std::vector<double> results(const Call& call, std::string_view output = {}) {
+  Bindings bindings = call.bindings();
+  bindings.scalars = {epsilon, 0.25F};
+  return evaluate(call.request, bindings, output);
+}
+
+TEST(NormReference, DividesByTheRootOfTheMeanSquare) {
+  Call call("norm_forward x=f32:1x2 w=f32:1x2 b=f32:1x2 inv_deviation=f32:1x1 mode=rms");
+  call.set("x", {3, 4}).set("w", {2, 0.5}).set("b", {0, 1});
+  const double inverse = 1 / std::sqrt(12.5 + epsilon);
+  EXPECT_THAT(results(call), testing::ElementsAre(DoubleNear(6 * inverse, 1e-14), DoubleNear(2 * inverse + 1, 1e-14)));
+  EXPECT_THAT(results(call, "inv_deviation"), testing::ElementsAre(DoubleNear(inverse, 1e-14)));
+}
+
+TEST(NormReference, TakesTheVarianceOfOneElementForZero) {
+  Call call("norm_forward x=f32:1x2 running_mean=f32:1x2 running_variance=f32:1x2 axes=0");
+  call.set("x", {3, 4}).set("running_mean", {1, 1}).set("running_variance", {8, 8});
+  EXPECT_THAT(results(call), testing::ElementsAre(0, 0));
+  EXPECT_THAT(results(call, "running_mean"), testing::ElementsAre(1.5, 1.75));
+  EXPECT_THAT(results(call, "running_variance"), testing::ElementsAre(6, 6));
+}
+
+TEST(NormReference, MakesARowThatIsNotFiniteNanThroughoutAndNoOther) {
+  Call call("norm_forward x=f32:2x3 mean=f32:2x1");
+  call.set("x", {1, std::numeric_limits<double>::infinity(), 2, -1, 0, 1});
+  const std::vector<double> y = results(call);
+  EXPECT_THAT(std::vector(y.begin(), y.begin() + 3), Each(IsNan()));
+  EXPECT_DOUBLE_EQ(y[4], 0);
+  EXPECT_THAT(results(call, "mean"), testing::ElementsAre(IsNan(), 0));
+}
+
+// What f32 cannot hold on the way leaves everything open; one misplaced element does not.
+TEST(NormReference, GrantsOverflowAndNothingElse) {
+  Call call("norm_forward x=f32:2x3");
+  call.set("x", {1e30, 2, 3, 1, 2, 6});
+  Bindings bindings = call.bindings();
+  bindings.scalars = {epsilon};
+  EXPECT_TRUE(is_right(call.request, at(call.request, bindings, Coordinate{0, 1}), -7));
+  const Expected expected = at(call.request, bindings, Coordinate{1, 1});
+  EXPECT_TRUE(is_right(call.request, expected, static_cast<float>(expected.value)));
+  EXPECT_FALSE(is_right(call.request, expected, expected.value + 1e-4));
+}
+
+struct Shape {
+  const char* forward;   ///< With mean and inv_deviation, if its mode has them.
+  const char* backward;  ///< With dw and db.
+};
+
+class NormDifferences : public testing::TestWithParam<Shape> {};
+
+// d(sum of dy y) / d(x, w or b) by moving one element after the other, in double.
+TEST_P(NormDifferences, AgreeWithTheReference) {
+  Call forward(GetParam().forward), backward(GetParam().backward);
+  for (const char* name : {"mean", "inv_deviation"}) {
+    if (forward.request.find(name) != nullptr) backward.set(name, results(forward, name));
+  }
+  for (const char* name : {"x", "w"}) backward.memory[name] = forward.memory[name];
+  const std::vector<double> dy = read_all(backward.request.at("dy"), backward.memory["dy"]);
+  const auto loss = [&](Call call, const std::string& operand, size_t i, double by) {
+    std::vector<double> moved = read_all(call.request.at(operand), call.memory[operand]);
+    moved[i] += by;
+    const std::vector<double> y = results(call.set(operand, moved));
+    double sum = 0;
+    for (size_t j = 0; j < y.size(); ++j) sum += dy[j] * y[j];
+    return sum;
+  };
+  for (const auto& [operand, gradient] : {std::pair{"x", "dx"}, std::pair{"w", "dw"}, std::pair{"b", "db"}}) {
+    const std::vector<double> values = read_all(forward.request.at(operand), forward.memory[operand]);
+    const std::vector<double> got = results(backward, gradient);
+    for (size_t i = 0; i < values.size(); ++i) {
+      constexpr double step = 0x1p-10;  // x stays exact in f32: it is a multiple of 2^-23
+      const double difference = (loss(forward, operand, i, step) - loss(forward, operand, i, -step)) / (2 * step);
+      EXPECT_NEAR(got[i], difference, 1e-4) << gradient << " " << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Axes, NormDifferences,
+    testing::Values(Shape{"norm_forward x=f32:3x5 w=f32:1x5 b=f32:1x5 inv_deviation=f32:3x1 mode=rms",
+                          "norm_backward dy=f32:3x5 w=f32:1x5 dw=f32:1x5 db=f32:1x5 mode=rms"},
+                    Shape{"norm_forward x=f32:3x5 w=f32:1x5 b=f32:1x5 mean=f32:3x1 inv_deviation=f32:3x1",
+                          "norm_backward dy=f32:3x5 w=f32:1x5 dw=f32:1x5 db=f32:1x5"},
+                    Shape{"norm_forward x=f32:2x3x2x2 w=f32:1x3x1x1 b=f32:1x3x1x1 mean=f32:1x3x1x1 "
+                          "inv_deviation=f32:1x3x1x1 axes=0,2,3",
+                          "norm_backward dy=f32:2x3x2x2 w=f32:1x3x1x1 dw=f32:1x3x1x1 db=f32:1x3x1x1 axes=0,2,3"},
+                    Shape{"norm_forward x=f32:2x2x3x2 w=f32:1x2x3x1 b=f32:1x2x3x1 mean=f32:2x2x1x1 "
+                          "inv_deviation=f32:2x2x1x1 axes=2,3",
+                          "norm_backward dy=f32:2x2x3x2 w=f32:1x2x3x1 dw=f32:1x2x3x1 db=f32:1x2x3x1 axes=2,3"}));
+
+}  // namespace
+}  // namespace kiln::reference

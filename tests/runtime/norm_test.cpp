@@ -1,0 +1,243 @@
+// Normalisations from an application's point of view.
+#include "kiln/norm.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include "device_fixture.h"
+
+namespace kiln {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing::FloatNear;
+using testing::HasSubstr;
+using testing::Pointwise;
+
+using Values = std::vector<float>;
+
+Values wave(size_t count, float step, float mean = 0, float deviation = 1) {
+  Values values;
+  for (size_t i = 0; i < count; ++i) values.push_back(mean + deviation * std::sin(step * static_cast<float>(i + 1)));
+  return values;
+}
+
+// (v - mean) / sqrt(variance + epsilon) of values[first + i * step], in double; mean and inverse deviation as well.
+struct Plain {
+  double mean = 0, inverse = 0, unbiased = 0;
+
+  Plain(const Values& values, const std::function<bool(size_t)>& is_of_row, double epsilon = 1e-5) {
+    double count = 0, squares = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (!is_of_row(i)) continue;
+      mean += values[i];
+      ++count;
+    }
+    mean /= count;
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (is_of_row(i)) squares += (values[i] - mean) * (values[i] - mean);
+    }
+    inverse = 1 / std::sqrt(squares / count + epsilon);
+    unbiased = squares / (count - 1);
+  }
+};
+
+class NormCalls : public DeviceTest {
+ protected:
+  NormCalls() : context_(options()) {}
+
+  Tensor tensor(const Values& values, std::initializer_list<int64_t> extents) {
+    return {upload(values), f32, extents, contiguous};
+  }
+  Values values_of(const Tensor& tensor) {
+    return download<float>(tensor.data(), static_cast<size_t>(elements(tensor)));
+  }
+
+  static int64_t elements(const Tensor& tensor) {
+    int64_t count = 1;
+    for (int i = 0; i < tensor.rank(); ++i) count *= tensor.extent(i);
+    return count;
+  }
+
+  Context context_;
+};
+
+TEST_F(NormCalls, LayersAreNormalisedScaledAndShifted) {
+  const Values values = wave(3 * 40, 0.7f);
+  const Tensor x = tensor(values, {3, 40}), y = tensor(Values(120), {3, 40});
+  const Tensor w = tensor(wave(40, 0.3f), {40}), b = tensor(wave(40, 0.2f), {40});
+  const Tensor mean = tensor(Values(3), {3}), inverse = tensor(Values(3), {3});
+  layer_norm_forward(context_, -1, x, y, {.w = w, .b = b, .mean = mean, .inv_deviation = inverse});
+  const Values got = values_of(y), by = values_of(w), shift = values_of(b);
+  for (size_t row = 0; row < 3; ++row) {
+    const Plain plain(values, [&](size_t i) { return i / 40 == row; });
+    EXPECT_NEAR(values_of(mean)[row], plain.mean, 1e-6);
+    EXPECT_NEAR(values_of(inverse)[row], plain.inverse, 1e-5);
+    for (size_t i = 0; i < 40; ++i) {
+      const double xhat = (values[row * 40 + i] - plain.mean) * plain.inverse;
+      EXPECT_NEAR(got[row * 40 + i], by[i] * xhat + shift[i], 1e-5);
+    }
+  }
+}
+
+// A mean of 10,000 and a deviation of 1: f32 holds such x in steps of 0.001, and sums of squares would hold nothing.
+TEST_F(NormCalls, AreSoundWhereTheMeanIsFarLargerThanTheDeviation) {
+  const Values values = wave(4 * 3 * 50, 1.3f, 1e4f, 1.4f);
+  const auto compare = [&](const Values& got, const std::function<bool(size_t)>& is_of_row) {
+    const Plain plain(values, is_of_row);
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (!is_of_row(i)) continue;
+      ASSERT_NEAR(got[i], (values[i] - plain.mean) * plain.inverse, 2e-3) << i;
+    }
+  };
+  const Tensor x = tensor(values, {4, 3, 50}), y = tensor(Values(600), {4, 3, 50});
+  layer_norm_forward(context_, 1, x, y);
+  const Values layers = values_of(y);
+  for (size_t n = 0; n < 4; ++n) compare(layers, [&](size_t i) { return i / 150 == n; });
+  batch_norm_forward(context_, x, y);
+  const Values channels = values_of(y);
+  for (size_t c = 0; c < 3; ++c) compare(channels, [&](size_t i) { return i / 50 % 3 == c; });
+  const Tensor last = tensor(values, {4, 50, 3}), z = tensor(Values(600), {4, 50, 3});
+  norm_forward(context_, {0, 1}, last, z);
+  const Values across = values_of(z);
+  for (size_t c = 0; c < 3; ++c) compare(across, [&](size_t i) { return i % 3 == c; });
+}
+
+TEST_F(NormCalls, BatchNormalisationTrainsAndInfers) {
+  const Values values = wave(2 * 3 * 20, 0.9f, 2, 3);
+  const Tensor x = tensor(values, {2, 3, 4, 5}), y = tensor(Values(120), {2, 3, 4, 5});
+  const Tensor mean = tensor({1, 2, 3}, {3}), variance = tensor({4, 5, 6}, {3}), w = tensor({2, 1, -1}, {3});
+  const Tensor residual = tensor(wave(120, 0.4f), {2, 3, 4, 5});
+  batch_norm_forward(context_, x, y,
+                     {.w = w,
+                      .running_mean = mean,
+                      .running_variance = variance,
+                      .momentum = 0.25f,
+                      .epilogue = add(residual) + relu});
+  const Values trained = values_of(y), other = values_of(residual), by{2, 1, -1};
+  for (size_t c = 0; c < 3; ++c) {
+    const Plain plain(values, [&](size_t i) { return i / 20 % 3 == c; });
+    EXPECT_NEAR(values_of(mean)[c], 0.75 * static_cast<double>(c + 1) + 0.25 * plain.mean, 1e-5);
+    EXPECT_NEAR(values_of(variance)[c], 0.75 * static_cast<double>(c + 4) + 0.25 * plain.unbiased, 1e-5);
+    for (size_t i = 0; i < 120; ++i) {
+      if (i / 20 % 3 != c) continue;
+      const double value = by[c] * (values[i] - plain.mean) * plain.inverse + other[i];
+      EXPECT_NEAR(trained[i], std::max(value, 0.0), 1e-5);
+    }
+  }
+  const Values now = values_of(mean), spread = values_of(variance);
+  batch_norm_inference(context_, x, mean, variance, y, {.w = w, .epilogue = relu});
+  const Values inferred = values_of(y);
+  for (size_t i = 0; i < 120; ++i) {
+    const size_t c = i / 20 % 3;
+    EXPECT_NEAR(inferred[i], std::max(0.0, by[c] * (values[i] - now[c]) / std::sqrt(spread[c] + 1e-5)), 1e-5);
+  }
+}
+
+TEST_F(NormCalls, GroupsAndInstancesAndMeanSquares) {
+  const Values values = wave(2 * 6 * 2 * 2 * 2, 0.9f);
+  const Tensor x = tensor(values, {2, 6, 2, 2, 2}), y = tensor(Values(96), {2, 6, 2, 2, 2});
+  const Tensor w = tensor({1, 2, 3, 4, 5, 6}, {6});
+  group_norm_forward(context_, 3, x, y, {.w = w, .epilogue = add(x)});
+  const Values grouped = values_of(y);
+  instance_norm_forward(context_, x, y, {.w = w});
+  const Values instances = values_of(y);
+  for (size_t i = 0; i < 96; ++i) {
+    const double by = static_cast<double>(i / 8 % 6 + 1);
+    const Plain group(values, [&](size_t j) { return i / 16 == j / 16; });
+    EXPECT_NEAR(grouped[i], by * (values[i] - group.mean) * group.inverse + values[i], 1e-5);
+    const Plain channel(values, [&](size_t j) { return i / 8 == j / 8; });
+    EXPECT_NEAR(instances[i], by * (values[i] - channel.mean) * channel.inverse, 2e-5);
+  }
+  const Tensor rows = tensor({3, 4, 0, 0}, {1, 4}), out = tensor(Values(4), {1, 4});
+  rms_norm_forward(context_, 1, rows, out, {.epsilon = 0});
+  EXPECT_THAT(values_of(out), ElementsAre(FloatNear(1.2f, 1e-6f), FloatNear(1.6f, 1e-6f), 0, 0));
+}
+
+// d(sum of dy y) / d(x or w or b) by moving one element after the other.
+TEST_F(NormCalls, GradientsFollowDifferencesOfTheForward) {
+  const Values values = wave(2 * 4 * 3, 0.9f), gradient = wave(24, 0.37f), weights{1, -2, 0.5f, 3};
+  const Tensor dy = tensor(gradient, {2, 4, 3}), w = tensor(weights, {4});
+  const auto loss = [&](const Values& x, const Values& by) {
+    const Tensor out = tensor(Values(24), {2, 4, 3});
+    group_norm_forward(context_, 2, tensor(x, {2, 4, 3}), out, {.w = tensor(by, {4})});
+    double sum = 0;
+    const Values y = values_of(out);
+    for (size_t i = 0; i < 24; ++i) sum += static_cast<double>(gradient[i]) * static_cast<double>(y[i]);
+    return sum;
+  };
+  const Tensor x = tensor(values, {2, 4, 3}), y = tensor(Values(24), {2, 4, 3}), dx = tensor(Values(24), {2, 4, 3});
+  const Tensor mean = tensor(Values(4), {2, 2}), inverse = tensor(Values(4), {2, 2});
+  const Tensor dw = tensor(Values(4), {4}), db = tensor(Values(4), {4});
+  group_norm_forward(context_, 2, x, y, {.w = w, .mean = mean, .inv_deviation = inverse});
+  group_norm_backward(context_, 2, dy, x, inverse, dx, {.w = w, .mean = mean, .dw = dw, .db = db});
+  constexpr float step = 0x1p-6f;
+  const Values got = values_of(dx), by_w = values_of(dw), by_b = values_of(db);
+  for (size_t i = 0; i < 24; ++i) {
+    Values up = values, down = values;
+    up[i] += step;
+    down[i] -= step;
+    EXPECT_NEAR(got[i], (loss(up, weights) - loss(down, weights)) / (2 * step), 5e-3) << i;
+  }
+  for (size_t c = 0; c < 4; ++c) {
+    Values up = weights, down = weights;
+    up[c] += 0.5f;
+    down[c] -= 0.5f;
+    EXPECT_NEAR(by_w[c], loss(values, up) - loss(values, down), 1e-4);
+    double sum = 0;
+    for (size_t i = 0; i < 24; ++i) sum += i / 3 % 4 == c ? gradient[i] : 0;
+    EXPECT_NEAR(by_b[c], sum, 1e-5);
+  }
+}
+
+TEST_F(NormCalls, WorkInPlaceForwardAndBackward) {
+  const Values values = wave(6 * 8, 0.9f);
+  const Tensor x = tensor(values, {6, 8}), y = tensor(Values(48), {6, 8});
+  const Tensor mean = tensor(Values(8), {1, 8}), inverse = tensor(Values(8), {1, 8});
+  norm_forward(context_, {0}, x, y, {.mean = mean, .inv_deviation = inverse, .epilogue = relu});
+  const Tensor dy = tensor(wave(48, 0.2f), {6, 8}), dx = tensor(Values(48), {6, 8}), db = tensor(Values(8), {1, 8});
+  norm_backward(context_, {0}, dy, x, inverse, dx, {.mean = mean, .y = y, .db = db});
+  norm_backward(context_, {0}, dy, x, inverse, dy, {.mean = mean, .y = y, .db = db});
+  EXPECT_EQ(values_of(dy), values_of(dx));
+  norm_forward(context_, {0}, x, x, {.epilogue = relu});
+  EXPECT_EQ(values_of(x), values_of(y));
+}
+
+TEST_F(NormCalls, RefuseWhatMakesNoSense) {
+  const Tensor x = tensor(Values(24), {2, 3, 4}), y = tensor(Values(24), {2, 3, 4}), c = tensor(Values(3), {3});
+  const Tensor rows = tensor(Values(2), {2, 1, 1}), more = tensor(Values(2), {2, 1, 1});
+  const auto forward = [&](const Axes& axes, const NormOptions& options) {
+    return refusal_of([&] { norm_forward(context_, axes, x, y, options); });
+  };
+  EXPECT_THAT(forward({3}, {}), HasSubstr("axis 3 is outside the 3 dimensions of x"));
+  EXPECT_THAT(forward({1, -2}, {}), HasSubstr("an axis stands twice"));
+  EXPECT_THAT(forward({0}, {.dynamic_batch = true}), HasSubstr("the batch cannot be dynamic"));
+  EXPECT_THAT(forward({1, 2}, {.w = c}), HasSubstr("w has extents 3"));
+  EXPECT_THAT(forward({1}, {.mean = rows}), HasSubstr("mean has extents 2x1x1, expected 2x1x4"));
+  EXPECT_THAT(forward({1, 2}, {.mode = NormMode::rms, .mean = rows}), HasSubstr("mode=rms has no mean"));
+  EXPECT_THAT(forward({1, 2}, {.running_mean = rows}),
+              HasSubstr("one of running_mean and running_variance is missing"));
+  EXPECT_THAT(forward({1, 2}, {.mean = rows, .inv_deviation = rows}),
+              HasSubstr("memory of inv_deviation and mean overlaps"));
+  EXPECT_THAT(forward({1, 2}, {.epilogue = bias(c)}), HasSubstr("its epilogue is add, relu or add+relu"));
+  EXPECT_THAT(forward({1, 2}, {.epilogue = expression("acc")}), HasSubstr("it takes no user code"));
+  EXPECT_THAT(refusal_of([] { const Axes axes{0, 1, 2, 3, 4, 5}; }), HasSubstr("6 axes are given"));
+  const auto backward = [&](const NormGradientOptions& options) {
+    return refusal_of([&] { norm_backward(context_, {1, 2}, x, x, rows, y, options); });
+  };
+  EXPECT_THAT(backward({}), HasSubstr("mean is missing"));
+  EXPECT_THAT(backward({.mean = more, .dw = tensor(Values(4), {1, 1, 4}), .db = tensor(Values(3), {1, 3, 1})}),
+              HasSubstr("the same of w, dw and db"));
+  EXPECT_THAT(backward({.mean = more, .dw = tensor(Values(4), {1, 1, 4}), .dynamic_batch = true}),
+              HasSubstr("dynamic where dw and db are sums over it"));
+  EXPECT_THAT(refusal_of([&] { group_norm_forward(context_, 2, x, y); }), HasSubstr("3 channels in 2 groups"));
+  EXPECT_THAT(refusal_of([&] { layer_norm_forward(context_, 3, x, y); }), HasSubstr("axis 3 is outside"));
+}
+
+}  // namespace
+}  // namespace kiln

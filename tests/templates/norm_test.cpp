@@ -1,0 +1,130 @@
+// Every algorithm of norm_forward and norm_inference against the reference, on shapes that are awkward in one way each.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "algorithm_cases.h"
+
+namespace kiln::testing_support {
+namespace {
+
+using Names = std::vector<std::string>;
+
+const Names trusted = {"norm_forward_simple"};
+const Names forward = {"norm_forward_simple", "norm_forward_blocks"};
+const Names inference = {"norm_inference_simple", "norm_inference_blocks"};
+
+class NormDefaults : public testing::TestWithParam<AlgorithmCase> {};
+
+TEST_P(NormDefaults, MatchTheReference) {
+  expect_defaults_match(GetParam());
+}
+
+// A row is the last dimensions.
+INSTANTIATE_TEST_SUITE_P(
+    Layer, NormDefaults,
+    testing::Values(
+        AlgorithmCase{"SingleElement", "norm_forward x=f32:1x1", forward},
+        AlgorithmCase{"RowsOfOne", "norm_forward x=f16:7x1 w=f32:1x1 b=f32:1x1", forward},
+        AlgorithmCase{"Vector", "norm_forward x=f32:13 w=f32:13 axes=0", forward},
+        AlgorithmCase{"Primes", "norm_forward x=f16:5x37 w=f16:1x37 b=f16:1x37", forward},
+        AlgorithmCase{"PrimesRms", "norm_forward x=f32:5x37 w=f32:1x37 mode=rms", forward},
+        AlgorithmCase{"Vectors", "norm_forward x=bf16:3x1000 w=f32:1x1000 b=bf16:1x1000", forward},
+        AlgorithmCase{"VectorsRms", "norm_forward x=f16:3x1000 inv_deviation=f32:3x1 b=f32:1x1000 mode=rms", forward},
+        AlgorithmCase{"LongAndOdd", "norm_forward x=f16:2x4099", forward},
+        AlgorithmCase{"LongRows", "norm_forward x=f32:2x8200 mean=f32:2x1 inv_deviation=f32:2x1", forward},
+        AlgorithmCase{"Blend", "norm_forward x=f32:3x268 alpha=any beta=any", forward},
+        AlgorithmCase{"AddsToY", "norm_forward x=f16:3x40 w=f16:1x40 mode=rms beta=1", forward},
+        AlgorithmCase{"AlphaZero", "norm_forward x=f16:3x40 alpha=0 beta=1 mean=f32:3x1", forward},
+        AlgorithmCase{"DynamicBatch", "norm_forward x=f32:8x132 w=f32:1x132 mean=f32:8x1 n=?", forward},
+        AlgorithmCase{"EmptyBatch", "norm_forward x=f32:0x132 w=f32:1x132", forward},
+        AlgorithmCase{"EmptyRows", "norm_forward x=f32:3x0 mean=f32:3x1 inv_deviation=f32:3x1", trusted},
+        AlgorithmCase{"MixedTypes", "norm_forward x=f16:3x132 w=f32:1x132 b=bf16:1x132 y=f32:3x132", forward},
+        AlgorithmCase{"PoorlyAligned", "norm_forward x=f32:3x132:nc@4 w=f16:1x132:nc@2", forward},
+        AlgorithmCase{"ThreeAxes", "norm_forward x=f32:2x3x5x7 w=f32:1x3x5x7 b=f32:1x3x5x7 axes=1,2,3", forward},
+        AlgorithmCase{"ThreeAxesChannelsLast", "norm_forward x=f16:2x8x5x3:nhwc w=f32:1x8x5x3 axes=1,2,3", forward},
+        AlgorithmCase{"LastOfFive", "norm_forward x=f32:2x3x2x2x19 w=f32:1x1x1x1x19 mode=rms", forward},
+        AlgorithmCase{"Residual", "norm_forward x=f16:3x40 w=f16:1x40 epilogue=add", forward}),
+    case_name);
+
+// A row is the pixels of a channel, or of a group of channels.
+INSTANTIATE_TEST_SUITE_P(
+    InstanceAndGroup, NormDefaults,
+    testing::Values(
+        AlgorithmCase{"Instance", "norm_forward x=f32:2x5x6x7 w=f32:1x5x1x1 b=f32:1x5x1x1 axes=2,3", forward},
+        AlgorithmCase{"InstanceChannelsLast", "norm_forward x=f16:2x24x6x7:nhwc w=f32:1x24x1x1 axes=2,3", forward},
+        AlgorithmCase{"InstanceOfC3", "norm_forward x=f32:2x3x6x7:nhwc mean=f32:2x3x1x1 axes=2,3 n=?", forward},
+        AlgorithmCase{"Instance1D", "norm_forward x=bf16:3x7x64 axes=2 epilogue=relu", forward},
+        AlgorithmCase{"Group", "norm_forward x=f32:2x4x6x3x5 w=f32:1x4x6x1x1 b=f32:1x4x6x1x1 axes=2,3,4", forward},
+        AlgorithmCase{"GroupChannelsLast",
+                      "norm_forward x=f16:2x4x8x3x5:480,8,1,160,32 w=f32:1x4x8x1x1 b=f32:1x4x8x1x1 axes=2,3,4",
+                      forward}),
+    case_name);
+
+// A row is what all images have at one channel, or at one place.
+INSTANTIATE_TEST_SUITE_P(
+    Batch, NormDefaults,
+    testing::Values(
+        AlgorithmCase{"Spatial",
+                      "norm_forward x=f32:3x5x6x7 w=f32:1x5x1x1 b=f32:1x5x1x1 mean=f32:1x5x1x1 "
+                      "inv_deviation=f32:1x5x1x1 running_mean=f32:1x5x1x1 running_variance=f32:1x5x1x1 axes=0,2,3",
+                      forward},
+        AlgorithmCase{"SpatialChannelsLast",
+                      "norm_forward x=f16:3x24x6x8:nhwc w=f32:1x24x1x1 b=f32:1x24x1x1 mean=f32:1x24x1x1 "
+                      "inv_deviation=f32:1x24x1x1 running_mean=f32:1x24x1x1 running_variance=f32:1x24x1x1 axes=0,2,3 "
+                      "epilogue=add+relu",
+                      forward},
+        AlgorithmCase{"SpatialRelu", "norm_forward x=bf16:3x5x8x8 w=f32:1x5x1x1 axes=0,2,3 epilogue=relu", forward},
+        AlgorithmCase{"SpatialOneElement",
+                      "norm_forward x=f32:1x5x1x1 running_mean=f32:1x5x1x1 running_variance=f32:1x5x1x1 axes=0,2,3",
+                      forward},
+        AlgorithmCase{"Spatial3D", "norm_forward x=f32:2x3x2x3x5 w=f32:1x3x1x1x1 axes=0,2,3,4", forward},
+        AlgorithmCase{"PerActivation",
+                      "norm_forward x=f16:9x5x2x8 w=f32:1x5x2x8 b=f32:1x5x2x8 running_mean=f32:1x5x2x8 "
+                      "running_variance=f32:1x5x2x8 axes=0",
+                      forward},
+        AlgorithmCase{
+            "ASubRegion",
+            "norm_forward x=f32:3x4x5x8:300,70,12,1 y=f32:3x4x5x8:400,100,16,1 residual=f32:3x4x5x8:1,3,12,60 "
+            "axes=0,2,3 epilogue=add",
+            forward},
+        AlgorithmCase{"MixedLayouts", "norm_forward x=f32:2x8x3x4:nchw y=f32:2x8x3x4:nhwc w=f32:1x8x1x1 axes=0,2,3",
+                      forward},
+        AlgorithmCase{"OfAnEmptyBatch", "norm_forward x=f32:0x5 mean=f32:1x5 inv_deviation=f32:1x5 axes=0", trusted}),
+    case_name);
+
+INSTANTIATE_TEST_SUITE_P(
+    Inference, NormDefaults,
+    testing::Values(
+        AlgorithmCase{"Spatial", "norm_inference x=f32:3x5x6x7 w=f32:1x5x1x1 b=f32:1x5x1x1", inference},
+        AlgorithmCase{"ChannelsLast", "norm_inference x=f16:3x24x6x8:nhwc w=f32:1x24x1x1 epilogue=add+relu", inference},
+        AlgorithmCase{"DynamicBatch", "norm_inference x=bf16:4x6x3x8 b=f32:1x6x1x1 epilogue=relu n=?", inference},
+        AlgorithmCase{"PerActivation", "norm_inference x=f16:9x40 w=f32:1x40 axes=0 alpha=any beta=any", inference},
+        AlgorithmCase{"EmptyBatch", "norm_inference x=f32:0x6 axes=1", inference},
+        AlgorithmCase{"OneRow", "norm_inference x=f32:2x3x8 axes=0,1,2 epilogue=add", inference}),
+    case_name);
+
+TEST(NormOn, OtherArchitecturesMatchesTheReference) {
+  for (const auto& [major, minor] : {std::pair{7, 5}, std::pair{9, 0}, std::pair{12, 0}}) {
+    const Target target = target_of(major, minor);
+    expect_defaults_match({"", "norm_forward x=bf16:3x268 w=bf16:1x268", forward}, target);
+    expect_defaults_match({"", "norm_forward x=bf16:2x7x3x4:nhwc axes=0,2,3", forward}, target);
+  }
+}
+
+TEST(NormConfigs, MatchTheReference) {
+  expect_pairwise_match("norm_forward_blocks",
+                        "norm_forward x=f16:3x1544 w=f32:1x1544 mean=f32:3x1 inv_deviation=f32:3x1");
+  expect_pairwise_match("norm_forward_blocks",
+                        "norm_forward x=f32:8x40x6x12:nhwc w=f32:1x40x1x1 running_mean=f32:1x40x1x1 "
+                        "running_variance=f32:1x40x1x1 axes=0,2,3 epilogue=add+relu");
+  expect_pairwise_match("norm_inference_blocks", "norm_inference x=f16:8x40x6x8:nhwc w=f32:1x40x1x1 epilogue=relu");
+}
+
+TEST(NormWithWideOffsets, MatchesTheReference) {
+  expect_wide_index_matches("norm_forward_simple", "norm_forward x=f16:3x264");
+  expect_wide_index_matches("norm_forward_blocks", "norm_forward x=f16:3x264");
+  expect_wide_index_matches("norm_inference_blocks", "norm_inference x=f32:2x21x5x8");
+}
+
+}  // namespace
+}  // namespace kiln::testing_support
