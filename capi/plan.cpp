@@ -16,8 +16,9 @@ namespace {
 /// More than any request has.
 constexpr size_t max_operands = 16;
 
-void copy_scalars(const float* given, size_t count, std::string_view name, std::string_view owner,
-                  std::span<float> values) {
+template <class Number>
+void copy_scalars(const Number* given, size_t count, std::string_view name, std::string_view owner,
+                  std::span<Number> values) {
   if (count > values.size()) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("kiln_plan_run: {} {} were given, {} at most {}", count, name, owner, values.size()));
@@ -35,8 +36,11 @@ RunValues values_of(const kiln_run_values* given) {
   values.clip_lo = c.clip_lo;
   values.clip_hi = c.clip_hi;
   values.n = c.n;
-  copy_scalars(c.scalars, c.scalar_count, "scalars", "user code has", values.user);
-  copy_scalars(c.operation_scalars, c.operation_scalar_count, "operation_scalars", "an operation has", values.scalars);
+  copy_scalars(c.scalars, c.scalar_count, "scalars", "user code has", std::span<float>(values.user));
+  copy_scalars(c.operation_scalars, c.operation_scalar_count, "operation_scalars", "an operation has",
+               std::span<float>(values.scalars));
+  copy_scalars(c.operation_integers, c.operation_integer_count, "operation_integers", "an operation has",
+               std::span<uint64_t>(values.integers));
   return values;
 }
 

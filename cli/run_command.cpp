@@ -59,6 +59,8 @@ RunValues values_for(const Request& request) {
   values.user.fill(0.5f);
   const std::vector<ScalarDefinition>& scalars = operation(request.operation).scalars();
   for (size_t i = 0; i < scalars.size(); ++i) values.scalars[i] = scalars[i].usual;
+  const std::vector<IntegerDefinition>& integers = operation(request.operation).integers();
+  for (size_t i = 0; i < integers.size(); ++i) values.integers[i] = integers[i].usual;
   if (request.dynamic_batch) values.n = request.batch();
   return values;
 }
@@ -92,6 +94,7 @@ class LayerRun {
     bindings.clip_lo = values_.clip_lo;
     bindings.clip_hi = values_.clip_hi;
     bindings.scalars = values_.scalars;
+    bindings.integers = values_.integers;
     for (size_t i = 0; i < host_.size(); ++i) bindings.operands[request_.operands[i].name] = host_[i];
     Checked checked;
     for (size_t i = 0; i < host_.size(); ++i) {
@@ -156,6 +159,7 @@ class LayerRun {
                            scalars.clip_hi,
                            scalars.user,
                            scalars.operation,
+                           scalars.integers,
                            request_.dynamic_batch ? n : -1};
     plan_.run(stream, addresses, reinterpret_cast<void*>(workspace), values);
   }

@@ -137,6 +137,7 @@ std::string of_pointwise(const Request& request) {
   if (request.operation == "tensor_transform")
     return fmt::format("transform {}{} -> {}", extents(request.at("x")), common(request), what);
   if (request.operation == "tensor_set") return "set " + what;
+  if (request.operation == "dropout") return "dropout " + what;
   const std::string_view prefix = request.operation == "tensor_op" ? "tensor " : result == "dx" ? "gradient of " : "";
   return fmt::format("{}{} {}", prefix, request.word("mode"), what);
 }

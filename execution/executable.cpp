@@ -14,12 +14,13 @@
 namespace kiln::execution {
 namespace {
 
-// The table of values of one call: the scalars first, then those of the operation, then a null pointer, then what user
+// The table of values of one call: the scalars first, then those of the operation and its integers, then a null pointer, then what user
 // code reads, then operands and the workspace, then addresses further on in these. Each value takes 8 bytes, but for
 // the block of UserArgument: a pointer to each of its tensors, and its scalars side by side.
 constexpr size_t scalar_count = 5;
 constexpr size_t first_own_slot = scalar_count;
-constexpr size_t null_slot = first_own_slot + max_operation_scalars;
+constexpr size_t first_integer_slot = first_own_slot + max_operation_scalars;
+constexpr size_t null_slot = first_integer_slot + max_operation_integers;
 constexpr size_t user_slot = null_slot + 1;
 constexpr size_t user_slots = Expression::max_tensors + (Expression::max_scalars + 1) / 2;
 constexpr size_t first_operand_slot = user_slot + user_slots;
@@ -127,6 +128,8 @@ uint8_t Executable::slot_of(const Argument& argument, const std::vector<std::str
     slot = user_slot;
   } else if (const auto* own = std::get_if<OperationScalar>(&argument)) {
     slot = first_own_slot + own->index;
+  } else if (const auto* integer = std::get_if<OperationInteger>(&argument)) {
+    slot = first_integer_slot + integer->index;
   } else {
     slot = derived_slot(first_operand_slot + operand_count_, std::get<WorkspaceArgument>(argument).offset);
   }
@@ -157,6 +160,7 @@ void Executable::run(cuda_abi::CUstream stream, std::span<const cuda_abi::CUdevi
   values[static_cast<size_t>(Scalar::clip_lo)] = bits_of(scalars.clip_lo);
   values[static_cast<size_t>(Scalar::clip_hi)] = bits_of(scalars.clip_hi);
   for (size_t i = 0; i < scalars.operation.size(); ++i) values[first_own_slot + i] = bits_of(scalars.operation[i]);
+  std::copy(scalars.integers.begin(), scalars.integers.end(), values.begin() + first_integer_slot);
   values[null_slot] = 0;
   uint64_t* slot = std::copy(operands.begin(), operands.end(), values.data() + first_operand_slot);
   *slot++ = workspace;

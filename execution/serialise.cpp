@@ -36,6 +36,7 @@ struct ArgumentToJson {
   json operator()(Scalar scalar) const { return {{"scalar", static_cast<int>(scalar)}}; }
   json operator()(const UserArgument&) const { return {{"user", true}}; }
   json operator()(const OperationScalar& scalar) const { return {{"own", scalar.index}}; }
+  json operator()(const OperationInteger& integer) const { return {{"integer", integer.index}}; }
 };
 
 struct StepToJson {
@@ -107,6 +108,7 @@ Argument argument_from(const json& value) {
   if (value.contains("workspace")) return WorkspaceArgument{integer<int64_t>(value.at("workspace"))};
   if (value.contains("user")) return UserArgument{};
   if (value.contains("own")) return OperationScalar{integer<size_t>(value.at("own"))};
+  if (value.contains("integer")) return OperationInteger{integer<size_t>(value.at("integer"))};
   return static_cast<Scalar>(integer<int>(value.at("scalar")));
 }
 

@@ -53,6 +53,10 @@ std::string fault_of_launch(const Launch& launch, const CompiledProgram& compile
     if (own != nullptr && own->index >= max_operation_scalars) {
       return fmt::format("kernel {} is given an unknown scalar", launch.entry);
     }
+    const auto* integer = std::get_if<OperationInteger>(&argument);
+    if (integer != nullptr && integer->index >= max_operation_integers) {
+      return fmt::format("kernel {} is given an unknown integer", launch.entry);
+    }
     const auto* scalar = std::get_if<Scalar>(&argument);
     if (scalar != nullptr && (*scalar < Scalar::n || *scalar > Scalar::clip_hi)) {
       return fmt::format("kernel {} is given an unknown scalar", launch.entry);

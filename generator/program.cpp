@@ -19,6 +19,7 @@ std::string describe(const Argument& argument) {
   }
   if (std::holds_alternative<UserArgument>(argument)) return "user";
   if (const auto* scalar = std::get_if<OperationScalar>(&argument)) return fmt::format("own {}", scalar->index);
+  if (const auto* integer = std::get_if<OperationInteger>(&argument)) return fmt::format("integer {}", integer->index);
   return fmt::format("scalar {}", static_cast<int>(std::get<Scalar>(argument)));
 }
 

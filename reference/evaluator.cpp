@@ -154,6 +154,16 @@ double Oracle::Evaluator::scalar(std::string_view name) const {
   throw Error(ErrorCode::internal, fmt::format("{} has no scalar {}", request_.operation, name));
 }
 
+uint64_t Oracle::Evaluator::integer(std::string_view name) const {
+  const std::vector<IntegerDefinition>& definitions = operation(request_.operation).integers();
+  for (size_t i = 0; i < definitions.size(); ++i) {
+    if (definitions[i].name == name) {
+      return bindings_.integers[i];
+    }
+  }
+  throw Error(ErrorCode::internal, fmt::format("{} has no integer {}", request_.operation, name));
+}
+
 Expected Oracle::Evaluator::stored(Expected result) const {
   result.storage = output().dtype;
   return result;

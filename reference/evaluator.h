@@ -71,6 +71,8 @@ class Oracle::Evaluator {
   const std::string& output_name() const { return output_name_; }
   /// The number of that name of Operation::scalars().
   double scalar(std::string_view name) const;
+  /// The integer of that name of Operation::integers().
+  uint64_t integer(std::string_view name) const;
   Tensor tensor(const std::string& operand) const;
 
  private:
@@ -125,5 +127,7 @@ std::unique_ptr<const Oracle::Evaluator> norm_inference_evaluator(Request reques
                                                                   std::string_view output);
 std::unique_ptr<const Oracle::Evaluator> norm_backward_evaluator(Request request, const Bindings& bindings,
                                                                  std::string_view output);
+std::unique_ptr<const Oracle::Evaluator> dropout_evaluator(Request request, const Bindings& bindings,
+                                                           std::string_view output);
 
 }  // namespace kiln::reference

@@ -46,6 +46,7 @@ enum class CallKind : int64_t {
   norm_forward,
   norm_inference,
   norm_backward,
+  dropout,
 };
 
 /// The class of a scale's value.

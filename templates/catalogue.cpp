@@ -94,7 +94,9 @@
   algorithm(norm_inference_simple) \
   algorithm(norm_inference_blocks) \
   algorithm(norm_backward_simple) \
-  algorithm(norm_backward_blocks)
+  algorithm(norm_backward_blocks) \
+  algorithm(dropout_simple) \
+  algorithm(dropout_vector)
 // clang-format on
 
 namespace kiln {

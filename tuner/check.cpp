@@ -42,6 +42,8 @@ execution::Scalars scalars_for(const Request& request) {
   scalars.user = call_scalars.user;
   const std::vector<ScalarDefinition>& own = operation(request.operation).scalars();
   for (size_t i = 0; i < own.size(); ++i) scalars.operation[i] = own[i].usual;
+  const std::vector<IntegerDefinition>& integers = operation(request.operation).integers();
+  for (size_t i = 0; i < integers.size(); ++i) scalars.integers[i] = integers[i].usual;
   return scalars;
 }
 
@@ -185,6 +187,7 @@ reference::Bindings Checker::Bench::bindings_of(const std::vector<Memory>& conte
   bindings.clip_lo = scalars_.clip_lo;
   bindings.clip_hi = scalars_.clip_hi;
   bindings.scalars = scalars_.operation;
+  bindings.integers = scalars_.integers;
   return bindings;
 }
 

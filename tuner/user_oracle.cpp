@@ -145,6 +145,7 @@ Finding UserOracle::evaluate(const std::shared_ptr<const device::ContextHandle>&
   bindings.alpha = scalars_.alpha;
   bindings.beta = scalars_.beta;
   bindings.scalars = scalars_.operation;
+  bindings.integers = scalars_.integers;
   for (size_t i = 0; i < names_.size(); ++i) {
     if (plain_.find(names_[i]) != nullptr) bindings.operands[names_[i]] = names_[i] == "x" ? first[1] : memories_[i];
   }

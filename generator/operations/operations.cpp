@@ -29,7 +29,8 @@ const std::vector<const Operation*>& operations() {
                                                     &cross_entropy_backward_operation(),
                                                     &norm_forward_operation(),
                                                     &norm_inference_operation(),
-                                                    &norm_backward_operation()};
+                                                    &norm_backward_operation(),
+                                                    &dropout_operation()};
   return all;
 }
 
@@ -42,6 +43,11 @@ const Operation* find_operation(std::string_view name) {
 
 const std::vector<ScalarDefinition>& Operation::scalars() const {
   static const std::vector<ScalarDefinition> none;
+  return none;
+}
+
+const std::vector<IntegerDefinition>& Operation::integers() const {
+  static const std::vector<IntegerDefinition> none;
   return none;
 }
 

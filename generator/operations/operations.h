@@ -28,5 +28,6 @@ const Operation& cross_entropy_backward_operation();
 const Operation& norm_forward_operation();
 const Operation& norm_inference_operation();
 const Operation& norm_backward_operation();
+const Operation& dropout_operation();
 
 }  // namespace kiln

@@ -36,6 +36,8 @@ struct RunValues {
   std::array<float, Expression::max_scalars> user{};  ///< The scalars of user code, in its order.
   /// The numbers of the operation besides (a slope, an epsilon; docs/request-syntax.md lists them), in its order.
   std::array<float, max_operation_scalars> scalars{};
+  /// Its integers (a seed), in its order.
+  std::array<uint64_t, max_operation_integers> integers{};
   int64_t n = -1;  ///< The batch of a request with n=?; -1 otherwise.
 };
 

@@ -6,6 +6,9 @@
 // the one input has padding around it, PAD_BEGIN elements before INSIDE of its own in each dimension; the padding holds
 // the call's first number.
 //
+// NUMBERED: the last input is not in memory: it is the number of the element in logical order, whose strides those of
+// this input are.
+//
 // y may be one of the inputs: every thread reads all that it needs of its elements before it writes them, and nothing
 // here is __restrict__ or read through the read-only path.
 #include "lib/index.cuh"
@@ -24,6 +27,8 @@ struct PointwiseArguments {
 };
 
 constexpr int RESULT = INPUTS;  // its number among the operands
+constexpr int LOADED = NUMBERED ? INPUTS - 1 : INPUTS;  // inputs in memory
+constexpr int NUMBER = NUMBERED ? LOADED : 0;           // the operand that is the element's number
 
 __host__ __device__ constexpr long long stride_of(int operand, int dimension) {
   return STRIDES[operand * DIMENSIONS + dimension];
@@ -115,28 +120,60 @@ constexpr bool IS_SAME<T, T> = true;
 constexpr bool IS_COPY =
     FUNCTION == FUNCTION_TRANSFORM && IS_SAME<TA, TY> && ALPHA == SCALE_ONE && BETA == SCALE_ZERO && !USER_EPILOGUE;
 
+// Whether neighbours along the innermost dimension, COUNT at a time, have numbers that follow each other from a multiple
+// of `of` on.
+template <int COUNT>
+__host__ __device__ constexpr bool numbers_start_at(int of) {
+  if (!NUMBERED || COUNT % of != 0 || stride_of(NUMBER, 0) != 1) return false;
+  for (int i = 1; i < DIMENSIONS; ++i) {
+    if (stride_of(NUMBER, i) % of != 0) return false;
+  }
+  return true;
+}
+
 // The inputs of COUNT neighbours along the innermost dimension.
 template <int COUNT>
 struct Inputs {
   Vector<TA, COUNT> a;
   Vector<TB, COUNT> b;
   Vector<TC, COUNT> c;
+  unsigned long long number;  // of the first, if NUMBERED
 
   __device__ __forceinline__ void load_from(const PointwiseArguments& arguments, const Place& place) {
     if constexpr (PADDED) {
       a = load_padded<COUNT>(arguments.a, place, arguments.numbers.values[0]);
-    } else if constexpr (INPUTS > 0) {
+    } else if constexpr (LOADED > 0) {
       a = load_strided<stride_of(0, 0), COUNT>(arguments.a, place.offsets[0]);
     }
-    if constexpr (INPUTS > 1) b = load_strided<stride_of(1, 0), COUNT>(arguments.b, place.offsets[1]);
-    if constexpr (INPUTS > 2) c = load_strided<stride_of(2, 0), COUNT>(arguments.c, place.offsets[2]);
+    if constexpr (LOADED > 1) b = load_strided<stride_of(1, 0), COUNT>(arguments.b, place.offsets[1]);
+    if constexpr (LOADED > 2) c = load_strided<stride_of(2, 0), COUNT>(arguments.c, place.offsets[2]);
+    if constexpr (NUMBERED) number = static_cast<unsigned long long>(place.offsets[NUMBER]);
+  }
+
+  __device__ __forceinline__ void results(const PointwiseNumbers& numbers, float (&values)[COUNT]) const {
+    if constexpr (FUNCTION == FUNCTION_DROPOUT && numbers_start_at<COUNT>(4)) {
+#pragma unroll
+      for (int i = 0; i < COUNT; i += 4) {
+        const PhiloxWords random = dropout_words(number + i, numbers.integers[0], numbers.integers[1]);
+#pragma unroll
+        for (int j = 0; j < 4; ++j) values[i + j] = dropped_out(to_float(a[i + j]), random.words[j], numbers.values[0]);
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < COUNT; ++i) values[i] = result(i, numbers);
+    }
   }
 
   __device__ __forceinline__ float result(int i, const PointwiseNumbers& numbers) const {
+    if constexpr (FUNCTION == FUNCTION_DROPOUT) {
+      const unsigned long long element = number + i * static_cast<unsigned long long>(stride_of(NUMBER, 0));
+      const PhiloxWords random = dropout_words(element, numbers.integers[0], numbers.integers[1]);
+      return dropped_out(to_float(a[i]), random.at(static_cast<int>(element % 4)), numbers.values[0]);
+    }
     float values[3] = {0.0f, 0.0f, 0.0f};
-    if constexpr (INPUTS > 0) values[0] = to_float(a[i]);
-    if constexpr (INPUTS > 1) values[1] = to_float(b[i]);
-    if constexpr (INPUTS > 2) values[2] = to_float(c[i]);
+    if constexpr (LOADED > 0) values[0] = to_float(a[i]);
+    if constexpr (LOADED > 1) values[1] = to_float(b[i]);
+    if constexpr (LOADED > 2) values[2] = to_float(c[i]);
     return pointwise_function(values[0], values[1], values[2], numbers);
   }
 };
@@ -154,8 +191,7 @@ __device__ __forceinline__ void store_results(const Inputs<COUNT>& inputs, Index
     store_copy<COUNT>(arguments.y + y_offset, inputs.a);
   } else {
     float results[COUNT];
-#pragma unroll
-    for (int i = 0; i < COUNT; ++i) results[i] = inputs.result(i, arguments.numbers);
+    inputs.results(arguments.numbers, results);
     store_run<false>(arguments.y, y_offset, results, 0, {arguments.alpha, arguments.beta, arguments.user});
   }
 }

@@ -1,5 +1,6 @@
 // What an element-wise operation makes of one element of each input: chosen by FUNCTION and MODE of the prelude.
 #include "lib/activation.cuh"
+#include "lib/dropout.cuh"
 #include "lib/tensor_op.cuh"
 
 enum : int {  // as PointwiseFunction of templates/pointwise/pointwise_problem.h
@@ -9,11 +10,13 @@ enum : int {  // as PointwiseFunction of templates/pointwise/pointwise_problem.h
   FUNCTION_TRANSFORM,
   FUNCTION_SET,
   FUNCTION_TENSOR_OP,
+  FUNCTION_DROPOUT,
 };
 
-// Operation::scalars() of the call.
+// Operation::scalars() and Operation::integers() of the call.
 struct PointwiseNumbers {
   float values[4];
+  unsigned long long integers[2];
 };
 
 __device__ __forceinline__ float pointwise_function(float a, float b, float c, const PointwiseNumbers& numbers) {

@@ -13,7 +13,7 @@
 namespace kiln::descriptor {
 namespace {
 
-constexpr size_t most_inputs = 3, scalars = 4;  // arguments of every kernel
+constexpr size_t most_inputs = 3, scalars = 4, integers = 2;  // arguments of every kernel
 
 void set_function(const Request& request, PointwiseProblem& problem) {
   if (request.operation == "activation_forward") {
@@ -33,6 +33,9 @@ void set_function(const Request& request, PointwiseProblem& problem) {
   } else if (request.operation == "tensor_op") {
     problem.function = PointwiseFunction::op;
     problem.mode = static_cast<int>(TensorOp::of(request).mode);
+  } else if (request.operation == "dropout") {
+    problem.function = PointwiseFunction::dropout;
+    problem.numbered = true;
   } else {
     throw Error(ErrorCode::internal, request.operation + " is no element-wise operation");
   }
@@ -140,6 +143,12 @@ PointwiseProblem PointwiseProblem::of(const Request& request) {
   PointwiseProblem problem;
   set_function(request, problem);
   problem.operands = operands_of(request);
+  if (problem.numbered) {
+    const std::vector<int64_t>& extents = problem.result().extents;
+    problem.operands.insert(problem.operands.end() - 1,
+                            {"number", TensorSpec::packed(DType::i32, extents,
+                                                          dimension_letters(static_cast<int>(extents.size())))});
+  }
   if (problem.inputs() > most_inputs) throw Error(ErrorCode::internal, request.operation + " has too many inputs");
   problem.blend = request.blend;
   problem.dynamic_batch = request.dynamic_batch;
@@ -156,8 +165,9 @@ PointwiseProblem PointwiseProblem::of(const Request& request) {
 
 double PointwiseProblem::compulsory_bytes() const {
   double bytes = 0;
-  for (const Operand& operand : operands) {
-    bytes += static_cast<double>(operand.spec.elements()) * size_of(operand.spec.dtype);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!is_in_memory(i)) continue;
+    bytes += static_cast<double>(operands[i].spec.elements()) * size_of(operands[i].spec.dtype);
   }
   if (blend.beta != Scale::zero) bytes += static_cast<double>(result().elements()) * size_of(result().dtype);
   return bytes;
@@ -176,6 +186,7 @@ Prelude pointwise_prelude(const PointwiseProblem& problem, const PointwiseGrid& 
   std::vector<int64_t> strides;
   for (const std::vector<int64_t>& one : grid.strides) strides.insert(strides.end(), one.begin(), one.end());
   prelude.array("STRIDES", strides);
+  prelude.flag("NUMBERED", problem.numbered);
   prelude.flag("PADDED", !problem.padding.empty()).array("PAD_BEGIN", grid.pad_begin).array("INSIDE", grid.inside);
   prelude.constant("PER_IMAGE", problem.per_image);
   add_batch(prelude, problem.batch, problem.dynamic_batch);
@@ -195,6 +206,7 @@ Launch pointwise_launch(const PointwiseProblem& problem, std::string entry, int 
   for (const Scalar scalar : {Scalar::alpha, Scalar::beta}) launch.arguments.emplace_back(scalar);
   launch.arguments.emplace_back(UserArgument{});
   for (size_t i = 0; i < scalars; ++i) launch.arguments.emplace_back(OperationScalar{i});
+  for (size_t i = 0; i < integers; ++i) launch.arguments.emplace_back(OperationInteger{i});
   launch.arguments.emplace_back(Scalar::n);
   return launch;
 }

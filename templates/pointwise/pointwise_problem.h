@@ -12,7 +12,7 @@
 namespace kiln::descriptor {
 
 /// FUNCTION of lib/pointwise_function.cuh, in its order.
-enum class PointwiseFunction { activation, activation_gradient, activation_gradient_from_y, transform, set, op };
+enum class PointwiseFunction { activation, activation_gradient, activation_gradient_from_y, transform, set, op, dropout };
 
 /// Dimensions that the elements of all operands are counted along, innermost first.
 struct PointwiseGrid {
@@ -27,6 +27,7 @@ struct PointwiseProblem {
 
   PointwiseFunction function = PointwiseFunction::activation;
   int mode = 0;
+  bool numbered = false;  ///< The last input is the number of the element in logical order; it is not in memory.
   std::vector<Operand> operands;
   Blend blend;
   bool dynamic_batch = false;
@@ -45,6 +46,7 @@ struct PointwiseProblem {
   std::vector<bool> crossing;  ///< Which inputs those are.
 
   size_t inputs() const { return operands.size() - 1; }
+  bool is_in_memory(size_t operand) const { return !numbered || operand + 2 != operands.size(); }
   const TensorSpec& result() const { return operands.back().spec; }
   /// Bytes that have to move between device memory and the SMs.
   double compulsory_bytes() const;

@@ -27,12 +27,13 @@ Estimate predict(const Shape& shape, const PointwiseProblem& problem, const Targ
   descriptor::StreamingWork work;
   work.dram_bytes = problem.compulsory_bytes();
   for (size_t i = 0; i < problem.operands.size(); ++i) {
+    if (!problem.is_in_memory(i)) continue;
     const double bytes = size_of(problem.operands[i].spec.dtype);
     work.cache_bytes +=
         elements * descriptor::lane_bytes(bytes, static_cast<double>(problem.logical.strides[i][0]) * bytes);
   }
   work.threads = elements;
-  work.instructions_per_thread = 60;
+  work.instructions_per_thread = problem.function == descriptor::PointwiseFunction::dropout ? 150 : 60;
   work.blocks = elements / shape.threads;
   work.threads_per_block = shape.threads;
   work.bytes_in_flight_per_thread = size_of(problem.result().dtype);
@@ -63,6 +64,9 @@ Algorithm tensor_set_simple() {
 }
 Algorithm tensor_op_simple() {
   return simple("tensor_op");
+}
+Algorithm dropout_simple() {
+  return simple("dropout");
 }
 
 }  // namespace kiln

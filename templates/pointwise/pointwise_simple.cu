@@ -5,12 +5,13 @@
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     pointwise_simple(const TA* a, const TB* b, const TC* c, TY* y, float alpha, float beta, UserArguments user,
-                     float n0, float n1, float n2, float n3, long long n) {
+                     float n0, float n1, float n2, float n3, unsigned long long i0, unsigned long long i1,
+                     long long n) {
   const Index element = global_thread<THREADS, Index>();  // in logical order
   if (element >= element_count(n)) return;
   Place place = {};
   move_to<0>(element, place);
-  const PointwiseArguments arguments = {a, b, c, y, alpha, beta, user, {{n0, n1, n2, n3}}};
+  const PointwiseArguments arguments = {a, b, c, y, alpha, beta, user, {{n0, n1, n2, n3}, {i0, i1}}};
   Inputs<1> inputs;
   inputs.load_from(arguments, place);
 

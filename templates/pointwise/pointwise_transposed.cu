@@ -51,11 +51,12 @@ __device__ __forceinline__ T element_of(const T* input, Index offset, const T& s
 
 extern "C" __global__ void __launch_bounds__(TILE* ROWS)
     pointwise_transposed(const TA* a, const TB* b, const TC* c, TY* y, float alpha, float beta, UserArguments user,
-                         float n0, float n1, float n2, float n3, long long) {
+                         float n0, float n1, float n2, float n3, unsigned long long i0, unsigned long long i1,
+                     long long) {
   __shared__ Square<TA> square_a;
   __shared__ Square<TB> square_b;
   __shared__ Square<TC> square_c;
-  const PointwiseArguments arguments = {a, b, c, y, alpha, beta, user, {{n0, n1, n2, n3}}};
+  const PointwiseArguments arguments = {a, b, c, y, alpha, beta, user, {{n0, n1, n2, n3}, {i0, i1}}};
   const int lane = static_cast<int>(threadIdx.x) % TILE, row = static_cast<int>(threadIdx.x) / TILE;
   Index block = static_cast<Index>(blockIdx.x);
   const Index first_0 = take_coordinate<TILES_0>(block) * TILE;

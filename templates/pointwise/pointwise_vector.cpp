@@ -19,6 +19,7 @@ struct Shape {
 // Whether `vector` neighbours of operand i can move in one access: they lie side by side, and the address of the first
 // is aligned wherever it stands. Inputs whose neighbours do not are loaded one by one.
 bool moves_together(const PointwiseProblem& problem, size_t i, int64_t vector) {
+  if (!problem.is_in_memory(i)) return true;
   const TensorSpec& spec = problem.operands[i].spec;
   const std::vector<int64_t>& strides = problem.merged.strides[i];
   if (strides[0] != 1) return i != problem.inputs();
@@ -39,7 +40,9 @@ bool aligned(const Shape& shape, const PointwiseProblem& problem, const Target&)
 // More than 16 bytes of every operand cost registers and gain nothing.
 bool no_wider_than_needed(const Shape& shape, const PointwiseProblem& problem, const Target&) {
   int narrowest = 4;
-  for (const Operand& operand : problem.operands) narrowest = std::min(narrowest, size_of(operand.spec.dtype));
+  for (size_t i = 0; i < problem.operands.size(); ++i) {
+    if (problem.is_in_memory(i)) narrowest = std::min(narrowest, size_of(problem.operands[i].spec.dtype));
+  }
   return shape.vector * narrowest <= 16;
 }
 
@@ -75,6 +78,7 @@ Estimate predict(const Shape& shape, const PointwiseProblem& problem, const Targ
   work.dram_bytes = problem.compulsory_bytes();
   double accesses = 0, bytes_of_inputs = 0;  // a vector's
   for (size_t i = 0; i < problem.operands.size(); ++i) {
+    if (!problem.is_in_memory(i)) continue;
     const double bytes = size_of(problem.operands[i].spec.dtype);
     const auto stride = static_cast<double>(problem.merged.strides[i][0]);
     if (stride == 1) {
@@ -90,7 +94,11 @@ Estimate predict(const Shape& shape, const PointwiseProblem& problem, const Targ
   }
   work.threads = elements / (vector * shape.items);
   const double divisions = static_cast<double>(problem.merged.extents.size()) - 1;
-  work.instructions_per_thread = 20 + shape.items * (12 + 8 * divisions + 2 * accesses + 20 * vector);
+  // Random words come by fours, of neighbours in logical order alone.
+  const bool random = problem.function == descriptor::PointwiseFunction::dropout;
+  const double words = !random ? 0 : problem.merged.strides[1][0] == 1 ? std::max(1.0, vector / 4) : vector;
+  work.instructions_per_thread =
+      20 + shape.items * (12 + 8 * divisions + 2 * accesses + (random ? 8 : 20) * vector + 90 * words);
   work.blocks = elements / static_cast<double>(elements_per_block(shape));
   work.threads_per_block = shape.threads;
   work.registers_per_thread = 28 + shape.items * (bytes_of_inputs / 4 + 4) + vector;
@@ -127,6 +135,9 @@ Algorithm tensor_set_vector() {
 }
 Algorithm tensor_op_vector() {
   return vectors("tensor_op");
+}
+Algorithm dropout_vector() {
+  return vectors("dropout");
 }
 
 }  // namespace kiln

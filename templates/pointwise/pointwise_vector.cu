@@ -24,8 +24,9 @@ __device__ __forceinline__ Place place_of(Index vector) {
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     pointwise_vector(const TA* a, const TB* b, const TC* c, TY* y, float alpha, float beta, UserArguments user,
-                     float n0, float n1, float n2, float n3, long long n) {
-  const PointwiseArguments arguments = {a, b, c, y, alpha, beta, user, {{n0, n1, n2, n3}}};
+                     float n0, float n1, float n2, float n3, unsigned long long i0, unsigned long long i1,
+                     long long n) {
+  const PointwiseArguments arguments = {a, b, c, y, alpha, beta, user, {{n0, n1, n2, n3}, {i0, i1}}};
   const Index elements = element_count(n);
   const Index vectors = elements / VECTOR;  // whole ones
   const Index first = static_cast<Index>(blockIdx.x) * (THREADS * ITEMS) + static_cast<Index>(threadIdx.x);

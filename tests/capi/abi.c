@@ -119,6 +119,8 @@ int capi_count_functions(void) {
       (function)kiln_norm_forward,
       (function)kiln_norm_inference,
       (function)kiln_norm_backward,
+      (function)kiln_dropout_forward,
+      (function)kiln_dropout_backward,
   };
   int count = 0;
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i) count += all[i] != NULL;
@@ -142,6 +144,7 @@ int capi_defaults_carry_their_sizes(void) {
          kiln_tensor_op_options_default().size == sizeof(kiln_tensor_op_options) &&
          kiln_reduce_options_default().size == sizeof(kiln_reduce_options) &&
          kiln_cross_entropy_options_default().size == sizeof(kiln_cross_entropy_options) &&
+         kiln_dropout_options_default().size == sizeof(kiln_dropout_options) &&
          kiln_gemm_options_default().size == sizeof(kiln_gemm_options) &&
          kiln_norm_options_default().size == sizeof(kiln_norm_options) &&
          kiln_norm_gradient_options_default().size == sizeof(kiln_norm_gradient_options) &&

@@ -26,6 +26,7 @@ class EveryFunction : public CApi {
     add_tensor_functions();
     add_products();
     add_losses();
+    add_dropout();
     add_plans();
   }
 
@@ -167,6 +168,13 @@ class EveryFunction : public CApi {
         &y_, &cross_entropy_options_, nullptr);
   }
 
+  void add_dropout() {
+    const Names optional = {"options", "stream"};
+    add("kiln_dropout_forward", kiln_dropout_forward, optional, context_, &x_, &y_, &dropout_options_, nullptr);
+    add("kiln_dropout_backward", kiln_dropout_backward, optional, context_, &x_, &y_, &dropout_options_, nullptr);
+    messages_call("kiln_dropout_backward", {{"dy", "x"}, {"dx", "y"}});
+  }
+
   void add_plans() {
     EXPECT_EQ(kiln_plan_create(context_, request_, &plan_), KILN_OK) << kiln_last_error();
     add("kiln_plan_create", kiln_plan_create, {}, context_, request_, &made_plan_);
@@ -220,6 +228,7 @@ class EveryFunction : public CApi {
   const kiln_tensor_op_options op_options_ = kiln_tensor_op_options_default();
   const kiln_gemm_options gemm_options_ = kiln_gemm_options_default();
   const kiln_cross_entropy_options cross_entropy_options_ = kiln_cross_entropy_options_default();
+  const kiln_dropout_options dropout_options_ = kiln_dropout_options_default();
   const kiln_run_values run_values_ = kiln_run_values_default();
   kiln_context_info context_info_ = kiln_context_info_default();
   kiln_plan_info plan_info_ = kiln_plan_info_default();

@@ -38,6 +38,7 @@ TEST(Summary, SaysWhatMattersInFewWords) {
             "gemm 2x8x64 by 1x64x10 f16, bias+relu");
   EXPECT_EQ(of("cross_entropy_forward x=f16:8x10 reduction=sum n=?"), "cross entropy 8x10 f16 n=?, sum");
   EXPECT_EQ(of("cross_entropy_backward x=f32:8x10x3x3"), "gradient of cross entropy 8x10x3x3, mean");
+  EXPECT_EQ(of("dropout x=f16:8x10 n=?"), "dropout 8x10 f16 n=?");
 }
 
 TEST(Words, GiveTimesAndSharesTheirUnits) {

@@ -21,7 +21,7 @@ CompiledProgram example() {
   launch.block = {32, 4, 2};
   launch.dynamic_shared_bytes = 4096;
   launch.arguments = {OperandArgument{"x"}, OperandArgument{"y", 64}, WorkspaceArgument{512}, Scalar::n,
-                      Scalar::clip_hi,      OperationScalar{3}};
+                      Scalar::clip_hi,      OperationScalar{3},  OperationInteger{1}};
   compiled.program.steps = {ClearWorkspace{256, 128}, launch};
   compiled.program.workspace_bytes = 1024;
   compiled.program.deterministic = false;
@@ -100,6 +100,8 @@ TEST(CompiledProgram, IsRefusedWhereItCannotBeRun) {
               HasSubstr("unknown scalar"));
   EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.arguments = {OperationScalar{max_operation_scalars}}; }),
               HasSubstr("unknown scalar"));
+  EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.arguments = {OperationInteger{max_operation_integers}}; }),
+              HasSubstr("unknown integer"));
   EXPECT_THAT(refusal([](auto&, Launch& launch) {
                 launch.arguments = {OperandArgument{"x", -4}};
               }),

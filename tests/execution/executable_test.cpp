@@ -101,6 +101,18 @@ TEST(Executable, PassesTheScalarsOfTheOperation) {
   EXPECT_EQ(as_float(arguments[1]), 6);
 }
 
+TEST(Executable, PassesTheIntegersOfTheOperationWhole) {
+  RecordingDriver driver;
+  driver.arguments_read = 2;
+  const Executable executable(driver.fake.context(),
+                              compiled({kernel("k", {OperationInteger{1}, OperationInteger{0}})}), {});
+  Scalars scalars;
+  scalars.integers = {0x0123456789abcdef, 0xfedcba9876543210};
+  executable.run(stream, {}, scalars, 1, 0);
+  EXPECT_THAT(driver.launches.at(0).arguments, testing::Contains(0xfedcba9876543210));
+  EXPECT_EQ(driver.launches.at(0).arguments[1], 0x0123456789abcdef);
+}
+
 TEST(Executable, RunsItsStepsInOrder) {
   RecordingDriver driver;
   const Executable executable(driver.fake.context(),

@@ -12,6 +12,7 @@
 #include "bad_arguments.h"
 #include "kiln/activation.h"
 #include "kiln/conv.h"
+#include "kiln/dropout.h"
 #include "kiln/gemm.h"
 #include "kiln/local_conv.h"
 #include "kiln/loss.h"
@@ -190,6 +191,12 @@ void BadOperands::add_rows_and_elements(Calls& calls) const {
       2,
       true,
       true};
+  calls["dropout_forward"] = {"dropout", {{"x", a}, {"y", y}}, [](Context& k, const Tensors& t) {
+                                dropout_forward(k, t[0].tensor, t[1].tensor);
+                              }};
+  calls["dropout_backward"] = {"dropout", {{"x", a}, {"y", y}}, [](Context& k, const Tensors& t) {
+                                 dropout_backward(k, t[0].tensor, t[1].tensor);
+                               }};
   calls["tensor_transform"] = {
       "", {{"x", a}, {"y", y}}, [](Context& k, const Tensors& t) { tensor_transform(k, t[0].tensor, t[1].tensor); }};
   calls["tensor_add"] = {"tensor_transform", {{"x", a}, {"y", y}}, [](Context& k, const Tensors& t) {

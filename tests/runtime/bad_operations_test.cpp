@@ -1,8 +1,11 @@
 // For every option of every operation call: what is wrong with it, and what the error says. What can be wrong with a
 // tensor alone stands in bad_operands_test.cpp.
+#include <cmath>
+
 #include "bad_arguments.h"
 #include "kiln/activation.h"
 #include "kiln/conv.h"
+#include "kiln/dropout.h"
 #include "kiln/gemm.h"
 #include "kiln/pool.h"
 #include "kiln/softmax.h"
@@ -68,6 +71,15 @@ TEST_F(BadArguments, OfEpiloguesOfConvForward) {
       {"residual: no values", with(Epilogue(EpilogueStage::add)), "the epilogue stage add has no tensor"},
       {"a stage that there is not", with(Epilogue(static_cast<EpilogueStage>(99))), "there is no epilogue stage 99"},
   });
+}
+
+TEST_F(BadArguments, OfDropout) {
+  Context context(options());
+  const Tensor x = at(0, {3, 5}), y = at(4096, {3, 5});
+  const auto with = [&](float p) { return [&, p] { dropout_forward(context, x, y, {.p = p}); }; };
+  expect_refused({{"p: negative", with(-0.5f), "p is -0.5"},
+                  {"p: more than all", with(1.5f), "p is 1.5"},
+                  {"p: NaN", with(std::nanf("")), "p is nan"}});
 }
 
 TEST_F(BadArguments, OfEpiloguesOfGemm) {

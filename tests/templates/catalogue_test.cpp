@@ -102,6 +102,8 @@ std::vector<Request> requests() {
            "norm_inference x=f16:8x64x14x14:nhwc b=f32:1x64x1x1 epilogue=relu n=?",
            "norm_backward dy=f32:8x64x14x14 w=f32:1x64x1x1 dw=f32:1x64x1x1 db=f32:1x64x1x1 axes=0,2,3",
            "norm_backward dy=f16:32x77 w=f32:1x77 dw=f32:1x77 mode=rms",
+           "dropout x=f16:8x64x14x14:nhwc n=?",
+           "dropout x=f32:0x7 alpha=any",
            "activation_backward y=bf16:3x7x5 dy=bf16:3x7x5 mode=sigmoid alpha=any beta=any",
        }) {
     parsed.push_back(Request::parse(line));

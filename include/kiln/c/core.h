@@ -277,6 +277,9 @@ typedef struct kiln_run_values {
    */
   const float* operation_scalars;
   size_t operation_scalar_count;
+  /* The integers of the operation (a seed), in that order. Default: all 0. */
+  const uint64_t* operation_integers;
+  size_t operation_integer_count;
 } kiln_run_values;
 
 static inline kiln_run_values kiln_run_values_default(void) {

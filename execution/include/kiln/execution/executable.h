@@ -27,6 +27,7 @@ struct Scalars {
   float clip_hi = std::numeric_limits<float>::infinity();
   std::array<float, Expression::max_scalars> user{};     ///< Those of the request's user code.
   std::array<float, max_operation_scalars> operation{};  ///< Operation::scalars(), in its order.
+  std::array<uint64_t, max_operation_integers> integers{};  ///< Operation::integers(), in its order.
 };
 
 /// Modules loaded, kernels found, large dynamic shared memory permitted, argument lists resolved. Move-only.

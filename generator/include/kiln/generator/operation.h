@@ -52,6 +52,13 @@ struct ScalarDefinition {
   std::string summary;
 };
 
+/// An integer of 64 bits that a call gives and the key does not hold: the seed of a random sequence.
+struct IntegerDefinition {
+  std::string name;
+  uint64_t usual = 0;  ///< What checks and `kiln run` give.
+  std::string summary;
+};
+
 struct AttributeDefinition {
   std::string name;
   AttributeValue fallback;  ///< The default. Integers: completed to the right length by the operation.
@@ -83,6 +90,8 @@ class Operation {
   virtual bool takes_user_code() const { return false; }
   /// The numbers of a call besides alpha and beta, at most max_operation_scalars; their order in RunValues.
   virtual const std::vector<ScalarDefinition>& scalars() const;
+  /// The integers of a call, at most max_operation_integers; their order in RunValues.
+  virtual const std::vector<IntegerDefinition>& integers() const;
   /// What user code calls the channel; empty if the operation knows no channels.
   virtual std::string_view channel_name() const { return {}; }
   /// The dimension of its result, of `rank` dimensions, that counts channels: what a bias has an element for.

@@ -47,7 +47,14 @@ struct OperationScalar {
   bool operator==(const OperationScalar&) const = default;
 };
 
-using Argument = std::variant<OperandArgument, WorkspaceArgument, Scalar, UserArgument, OperationScalar>;
+/// An integer of Operation::integers(), passed as unsigned long long.
+struct OperationInteger {
+  size_t index = 0;
+  bool operator==(const OperationInteger&) const = default;
+};
+
+using Argument =
+    std::variant<OperandArgument, WorkspaceArgument, Scalar, UserArgument, OperationScalar, OperationInteger>;
 
 /// Start one kernel. A grid with a zero extent (an empty batch) starts nothing.
 struct Launch {

@@ -24,6 +24,9 @@ struct Operand {
 /// The most numbers that an operation takes at a call besides alpha and beta; see Operation::scalars().
 inline constexpr size_t max_operation_scalars = 6;
 
+/// The most integers of 64 bits that an operation takes at a call; see Operation::integers().
+inline constexpr size_t max_operation_integers = 2;
+
 /// Integers (`pad=1,1,1,1`) or one word (`mode=max`).
 using AttributeValue = std::variant<std::vector<int64_t>, std::string>;
 

@@ -1,0 +1,78 @@
+#include "kiln/generator/operations/dropout.h"
+
+#include "operations/operations.h"
+#include "operations/pointwise.h"
+#include "operations/spatial.h"
+
+namespace kiln {
+namespace {
+
+class DropoutOperation final : public Operation {
+ public:
+  std::string_view name() const override { return "dropout"; }
+  std::string_view summary() const override { return "dropout and its gradient, from a seed"; }
+
+  const std::vector<OperandDefinition>& operands() const override {
+    static const std::vector<OperandDefinition> definitions = {
+        {"x", Role::input, true, Printing::always, "1 to 5 dimensions; dy for the gradient"},
+        {"y", Role::output, true, Printing::always, "as x, may be x itself; dx for the gradient"},
+    };
+    return definitions;
+  }
+
+  const std::vector<AttributeDefinition>& attributes() const override {
+    static const std::vector<AttributeDefinition> none;
+    return none;
+  }
+
+  const std::vector<ScalarDefinition>& scalars() const override {
+    static const std::vector<ScalarDefinition> scalars = {{"p", 0.375F, "the share of elements that become 0"}};
+    return scalars;
+  }
+
+  const std::vector<IntegerDefinition>& integers() const override {
+    static const std::vector<IntegerDefinition> integers = {
+        {"seed", 0x243f6a8885a308d3, "the key of the random sequence"},
+        {"offset", 0x0000000113198a2e, "which call of that key it is: another for each"},
+    };
+    return integers;
+  }
+
+  void complete_attributes(Request&) const override {}
+
+  std::optional<TensorSpec> implied_operand(const Request& request, std::string_view operand) const override {
+    const TensorSpec* x = request.find("x");
+    if (operand != "y" || x == nullptr) return std::nullopt;
+    return laid_out_like(*x, x->extents);
+  }
+
+  void validate(const Request& request) const override {
+    require_rank(request, "x");
+    require_extents(request, "y", request.at("y"), request.at("x").extents, "those of x");
+  }
+
+  Work work(const Request& request) const override { return pointwise_work(request, 1); }
+};
+
+}  // namespace
+
+const Operation& dropout_operation() {
+  static const DropoutOperation definition;
+  return definition;
+}
+
+Dropout Dropout::of(const Request& request) {
+  return {request.at("x"), request.at("y"), request.blend, request.dynamic_batch};
+}
+
+Request Dropout::request() const {
+  Request request;
+  request.operation = "dropout";
+  request.operands = {{"x", x}};
+  if (!y.extents.empty()) request.operands.push_back({"y", y});
+  request.blend = blend;
+  request.dynamic_batch = dynamic_batch;
+  return finished(std::move(request));
+}
+
+}  // namespace kiln

@@ -1,0 +1,36 @@
+// Dropout, forward and backward.
+#pragma once
+
+#include <cstdint>
+
+#include "kiln/context.h"
+#include "kiln/tensor.h"
+
+namespace kiln {
+
+struct DropoutOptions {
+  float p = 0.5f;       ///< The share of elements that become 0; 0 to 1.
+  uint64_t seed = 0;    ///< The key of the random sequence.
+  uint64_t offset = 0;  ///< Which call of that seed it is: give each call of a training another one.
+  float alpha = 1;
+  float beta = 0;
+  bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket.
+};
+
+/// Enqueues y = alpha * dropout(x) + beta * y on `stream` and returns without waiting: x / (1 - p) where an element is
+/// kept, else 0, whatever x is.
+///
+/// x, y: equal extents of 1 to 5 dimensions, any strides; dtypes may differ. Which elements are kept depends on p, seed,
+/// offset and the number of the element in logical order alone (Dropout says how, by Philox 4x32-10): the same on every
+/// device, in every layout, by every kernel. In place: y may be x itself, with its dtype and strides; otherwise they must
+/// share no element. p, seed and offset may change from call to call without another plan. Bitwise reproducible. Errors,
+/// first call and threads as for conv_forward(), and Error(invalid_argument) for a p outside 0 to 1.
+void dropout_forward(Context& context, const Tensor& x, const Tensor& y, const DropoutOptions& options = {},
+                     Stream stream = nullptr);
+
+/// Enqueues dx = alpha * (gradient by x of dropout_forward() with the same p, seed and offset, given dy) + beta * dx:
+/// the same function of dy, which makes the mask again. Messages speak of x and y: dy and dx. Everything else as there.
+void dropout_backward(Context& context, const Tensor& dy, const Tensor& dx, const DropoutOptions& options = {},
+                      Stream stream = nullptr);
+
+}  // namespace kiln
