@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "kiln/base/error.h"
+#include "kiln/generator/operation.h"
 
 namespace kiln::bench {
 namespace {
@@ -69,9 +70,23 @@ DeclaredRow declared(std::string_view request, const Declaration& declaration, s
   return row;
 }
 
+bool is_always_f32(std::string_view request, std::string_view operand) {
+  const Operation* const known = find_operation(request.substr(0, request.find(' ')));
+  if (known == nullptr) return false;
+  const std::vector<OperandDefinition>& all = known->operands();
+  return std::any_of(all.begin(), all.end(), [&](const OperandDefinition& definition) {
+    return definition.name == operand && definition.dtypes == DTypes::only_f32;
+  });
+}
+
+// But for the operands of which the operation says that they are f32: saved means.
 std::string in_f16(std::string_view request) {
+  constexpr std::string_view f32 = "=f32:";
   std::string text(request);
-  for (size_t at = text.find("f32:"); at != std::string::npos; at = text.find("f32:", at)) text.replace(at, 3, "f16");
+  for (size_t at = text.find(f32); at != std::string::npos; at = text.find(f32, at + f32.size())) {
+    const size_t word = text.rfind(' ', at) + 1;
+    if (!is_always_f32(request, request.substr(word, at - word))) text.replace(at, f32.size(), "=f16:");
+  }
   return text;
 }
 

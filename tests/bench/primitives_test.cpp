@@ -33,6 +33,14 @@ TEST(TableOfPasses, HoldsForTheRequestsThatFollowInF32AndInF16) {
   EXPECT_EQ(declared_bytes(rows[2], 1000), 240 + 24 + 2 * 1000);
 }
 
+TEST(TableOfPasses, LeavesOperandsF32ThatAreAlwaysF32) {
+  const auto rows =
+      parse_passes("dy x dx mean inv_deviation: why\n  norm_backward dy=f32:4x10 x=f32:4x10 mean=f32:4x1\n");
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[1].request.find("x")->dtype, DType::f16);
+  EXPECT_EQ(rows[1].request.find("mean")->dtype, DType::f32);
+}
+
 TEST(TableOfPasses, NamesTheLineThatCannotBeRead) {
   struct Case {
     const char* text;
