@@ -153,14 +153,8 @@ class LayerRun {
            const execution::Scalars& scalars, int64_t n, cuda_abi::CUdeviceptr workspace) const {
     std::vector<Address> addresses;
     for (const cuda_abi::CUdeviceptr address : operands) addresses.emplace_back(reinterpret_cast<const void*>(address));
-    const RunValues values{scalars.alpha,
-                           scalars.beta,
-                           scalars.clip_lo,
-                           scalars.clip_hi,
-                           scalars.user,
-                           scalars.operation,
-                           scalars.integers,
-                           request_.dynamic_batch ? n : -1};
+    const RunValues values{scalars.alpha, scalars.beta,      scalars.clip_lo,  scalars.clip_hi,
+                           scalars.user,  scalars.operation, scalars.integers, request_.dynamic_batch ? n : -1};
     plan_.run(stream, addresses, reinterpret_cast<void*>(workspace), values);
   }
 

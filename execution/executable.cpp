@@ -14,9 +14,9 @@
 namespace kiln::execution {
 namespace {
 
-// The table of values of one call: the scalars first, then those of the operation and its integers, then a null pointer, then what user
-// code reads, then operands and the workspace, then addresses further on in these. Each value takes 8 bytes, but for
-// the block of UserArgument: a pointer to each of its tensors, and its scalars side by side.
+// The table of values of one call: the scalars first, then those of the operation and its integers, then a null
+// pointer, then what user code reads, then operands and the workspace, then addresses further on in these. Each value
+// takes 8 bytes, but for the block of UserArgument: a pointer to each of its tensors, and its scalars side by side.
 constexpr size_t scalar_count = 5;
 constexpr size_t first_own_slot = scalar_count;
 constexpr size_t first_integer_slot = first_own_slot + max_operation_scalars;

@@ -26,7 +26,7 @@ struct PointwiseArguments {
   PointwiseNumbers numbers;
 };
 
-constexpr int RESULT = INPUTS;  // its number among the operands
+constexpr int RESULT = INPUTS;                          // its number among the operands
 constexpr int LOADED = NUMBERED ? INPUTS - 1 : INPUTS;  // inputs in memory
 constexpr int NUMBER = NUMBERED ? LOADED : 0;           // the operand that is the element's number
 
@@ -120,8 +120,8 @@ constexpr bool IS_SAME<T, T> = true;
 constexpr bool IS_COPY =
     FUNCTION == FUNCTION_TRANSFORM && IS_SAME<TA, TY> && ALPHA == SCALE_ONE && BETA == SCALE_ZERO && !USER_EPILOGUE;
 
-// Whether neighbours along the innermost dimension, COUNT at a time, have numbers that follow each other from a multiple
-// of `of` on.
+// Whether neighbours along the innermost dimension, COUNT at a time, have numbers that follow each other from a
+// multiple of `of` on.
 template <int COUNT>
 __host__ __device__ constexpr bool numbers_start_at(int of) {
   if (!NUMBERED || COUNT % of != 0 || stride_of(NUMBER, 0) != 1) return false;

@@ -145,9 +145,9 @@ PointwiseProblem PointwiseProblem::of(const Request& request) {
   problem.operands = operands_of(request);
   if (problem.numbered) {
     const std::vector<int64_t>& extents = problem.result().extents;
-    problem.operands.insert(problem.operands.end() - 1,
-                            {"number", TensorSpec::packed(DType::i32, extents,
-                                                          dimension_letters(static_cast<int>(extents.size())))});
+    problem.operands.insert(
+        problem.operands.end() - 1,
+        {"number", TensorSpec::packed(DType::i32, extents, dimension_letters(static_cast<int>(extents.size())))});
   }
   if (problem.inputs() > most_inputs) throw Error(ErrorCode::internal, request.operation + " has too many inputs");
   problem.blend = request.blend;

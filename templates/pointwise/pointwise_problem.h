@@ -12,7 +12,15 @@
 namespace kiln::descriptor {
 
 /// FUNCTION of lib/pointwise_function.cuh, in its order.
-enum class PointwiseFunction { activation, activation_gradient, activation_gradient_from_y, transform, set, op, dropout };
+enum class PointwiseFunction {
+  activation,
+  activation_gradient,
+  activation_gradient_from_y,
+  transform,
+  set,
+  op,
+  dropout
+};
 
 /// Dimensions that the elements of all operands are counted along, innermost first.
 struct PointwiseGrid {

@@ -52,7 +52,7 @@ __device__ __forceinline__ T element_of(const T* input, Index offset, const T& s
 extern "C" __global__ void __launch_bounds__(TILE* ROWS)
     pointwise_transposed(const TA* a, const TB* b, const TC* c, TY* y, float alpha, float beta, UserArguments user,
                          float n0, float n1, float n2, float n3, unsigned long long i0, unsigned long long i1,
-                     long long) {
+                         long long) {
   __shared__ Square<TA> square_a;
   __shared__ Square<TB> square_b;
   __shared__ Square<TC> square_c;

@@ -46,7 +46,7 @@ HOLDS(sizeof(kiln_tensor_op_options) == 16);
 HOLDS(offsetof(kiln_norm_options, w) == 32 && sizeof(kiln_norm_options) == 112);
 HOLDS(offsetof(kiln_norm_gradient_options, w) == 32 && sizeof(kiln_norm_gradient_options) == 88);
 HOLDS(sizeof(kiln_reduce_options) == 16 && KILN_REDUCE_MUL_NO_ZEROS == 8);
-HOLDS(offsetof(kiln_run_values, alpha) == 8 && offsetof(kiln_run_values, n) == 24 && sizeof(kiln_run_values) == 64);
+HOLDS(offsetof(kiln_run_values, alpha) == 8 && offsetof(kiln_run_values, n) == 24 && sizeof(kiln_run_values) == 80);
 HOLDS(offsetof(kiln_plan_info, workspace_bytes) == 8 && sizeof(kiln_plan_info) == 48);
 HOLDS(offsetof(kiln_context_info, device_id) == 16 && sizeof(kiln_context_info) == 24);
 

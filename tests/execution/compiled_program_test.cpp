@@ -21,7 +21,7 @@ CompiledProgram example() {
   launch.block = {32, 4, 2};
   launch.dynamic_shared_bytes = 4096;
   launch.arguments = {OperandArgument{"x"}, OperandArgument{"y", 64}, WorkspaceArgument{512}, Scalar::n,
-                      Scalar::clip_hi,      OperationScalar{3},  OperationInteger{1}};
+                      Scalar::clip_hi,      OperationScalar{3},       OperationInteger{1}};
   compiled.program.steps = {ClearWorkspace{256, 128}, launch};
   compiled.program.workspace_bytes = 1024;
   compiled.program.deterministic = false;

@@ -32,7 +32,8 @@ TEST_P(BadRequest, IsRefusedWithItsReason) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Dropout, BadRequest,
-                         testing::Values(Bad{"dropout y=f32:3", "operand x is missing"}, Bad{"dropout x=i32:3", "x is i32"},
+                         testing::Values(Bad{"dropout y=f32:3", "operand x is missing"},
+                                         Bad{"dropout x=i32:3", "x is i32"},
                                          Bad{"dropout x=f32:3x4 y=f32:4x3", "y has extents 4x3, expected 3x4"}));
 
 INSTANTIATE_TEST_SUITE_P(

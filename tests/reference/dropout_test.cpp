@@ -33,7 +33,8 @@ std::vector<double> dropped(const std::string& spec, float p, uint64_t seed, uin
   return evaluate(call.request, bindings);
 }
 
-// The first words of the key 0 and of the counters 0 and 1, as fractions: 0.399, 0.880, 0.736, 0.606; then another four.
+// The first words of the key 0 and of the counters 0 and 1, as fractions: 0.399, 0.880, 0.736, 0.606; then another
+// four.
 TEST(DropoutReference, KeepsWhatIsNotBelowP) {
   EXPECT_THAT(dropped("f32:4", 0.5f, 0, 0), ElementsAre(0, 2, 2, 2));
   EXPECT_THAT(dropped("f32:4", 0.75f, 0, 0), ElementsAre(0, 4, 0, 0));

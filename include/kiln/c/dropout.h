@@ -32,15 +32,16 @@ static inline kiln_dropout_options kiln_dropout_options_default(void) {
 
 /* Enqueues y = alpha * dropout(x) + beta * y on `stream` and returns: x / (1 - p) where an element is kept, else 0.
  *
- * x, y: equal extents of 1 to 5 dimensions, any strides. Which elements are kept depends on p, seed, offset and the number
- * of the element in logical order alone, by Philox 4x32-10: the same on every device and in every layout. y may be x
- * itself; otherwise they must share no element. Deterministic. `options` may be NULL. Errors, first call and threads as
- * for kiln_conv_forward(). */
+ * x, y: equal extents of 1 to 5 dimensions, any strides. Which elements are kept depends on p, seed, offset and the
+ * number of the element in logical order alone, by Philox 4x32-10: the same on every device and in every layout. y may
+ * be x itself; otherwise they must share no element. Deterministic. `options` may be NULL. Errors, first call and
+ * threads as for kiln_conv_forward(). */
 KILN_API kiln_status kiln_dropout_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
                                           const kiln_dropout_options* options, kiln_stream stream);
 
-/* Enqueues dx = alpha * (gradient of kiln_dropout_forward() with the same p, seed and offset, given dy) + beta * dx: the
- * same function of dy, which makes the mask again. Messages speak of x and y: dy and dx. Everything else as there. */
+/* Enqueues dx = alpha * (gradient of kiln_dropout_forward() with the same p, seed and offset, given dy) + beta * dx:
+ * the same function of dy, which makes the mask again. Messages speak of x and y: dy and dx. Everything else as there.
+ */
 KILN_API kiln_status kiln_dropout_backward(kiln_context* context, const kiln_tensor* dy, const kiln_tensor* dx,
                                            const kiln_dropout_options* options, kiln_stream stream);
 

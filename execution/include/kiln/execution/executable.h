@@ -25,8 +25,8 @@ struct Scalars {
   float beta = 0;
   float clip_lo = -std::numeric_limits<float>::infinity();
   float clip_hi = std::numeric_limits<float>::infinity();
-  std::array<float, Expression::max_scalars> user{};     ///< Those of the request's user code.
-  std::array<float, max_operation_scalars> operation{};  ///< Operation::scalars(), in its order.
+  std::array<float, Expression::max_scalars> user{};        ///< Those of the request's user code.
+  std::array<float, max_operation_scalars> operation{};     ///< Operation::scalars(), in its order.
   std::array<uint64_t, max_operation_integers> integers{};  ///< Operation::integers(), in its order.
 };
 

@@ -5,12 +5,12 @@
 
 namespace kiln {
 
-/// y = x / (1 - p) where an element is kept, else 0, whatever x is; x and y of equal extents, any strides, in place too.
-/// The gradient by x is the same function of dy.
+/// y = x / (1 - p) where an element is kept, else 0, whatever x is; x and y of equal extents, any strides, in place
+/// too. The gradient by x is the same function of dy.
 ///
 /// p (a scalar of the call), seed and offset (integers of the call) say which elements are kept: element number e in
-/// logical order has word e % 4 of Philox 4x32-10 with the key `seed` and the counter (e / 4, offset), and is kept where
-/// the word's upper 24 bits, as a fraction of 1, are not below p.
+/// logical order has word e % 4 of Philox 4x32-10 with the key `seed` and the counter (e / 4, offset), and is kept
+/// where the word's upper 24 bits, as a fraction of 1, are not below p.
 struct Dropout {
   TensorSpec x, y;
   Blend blend;
