@@ -32,7 +32,7 @@ AttributeDefinition axes_attribute(Ints fallback) {
 
 void complete_axes(Request& request, std::string_view operand) {
   const TensorSpec* spec = request.find(operand);
-  Ints axes = request.ints("axes");
+  Ints axes = given_ints(request, "axes");
   if (spec == nullptr) return;
   const int64_t rank = spec->rank();
   if (axes.empty()) {

@@ -15,7 +15,12 @@ namespace {
 // Keeps every sum and product of window arithmetic far inside 64 bits.
 constexpr int64_t max_window_value = std::numeric_limits<int32_t>::max();
 
-// The integers a user wrote, who may as well have written a word.
+}  // namespace
+
+void refuse(const Request& request, std::string_view what, std::string_view hint) {
+  throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", request.operation, what), std::string(hint));
+}
+
 std::vector<int64_t> given_ints(const Request& request, std::string_view name) {
   for (const Attribute& attribute : request.attributes) {
     if (attribute.name != name) continue;
@@ -23,12 +28,6 @@ std::vector<int64_t> given_ints(const Request& request, std::string_view name) {
     refuse(request, fmt::format("{}={} is not a list of integers", name, std::get<std::string>(attribute.value)), "");
   }
   return {};
-}
-
-}  // namespace
-
-void refuse(const Request& request, std::string_view what, std::string_view hint) {
-  throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", request.operation, what), std::string(hint));
 }
 
 void set_ints(Request& request, std::string_view attribute, std::vector<int64_t> values) {

@@ -17,6 +17,9 @@ namespace kiln {
 /// per axis for both sides, or begins then ends. Refuses other lengths.
 void expand(Request& request, std::string_view attribute, size_t axes, size_t sides);
 
+/// The integers that a user wrote, who may as well have written a word: refused.
+std::vector<int64_t> given_ints(const Request& request, std::string_view name);
+
 /// Replaces the integers of an attribute.
 void set_ints(Request& request, std::string_view attribute, std::vector<int64_t> values);
 

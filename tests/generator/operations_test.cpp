@@ -138,6 +138,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:144x3x3x3 grid=7,6", "grid has 7 regions along h"},
         Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:144x3x3x3 grid=6,-1", "grid has -1 regions along w"},
         Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:144x3x3x3 grid=all", "grid=all is not a list of integers"},
+        Bad{"reduce x=f32:3x4 axes=all", "axes=all is not a list of integers"},
+        Bad{"norm_inference axes=all", "axes=all is not a list of integers"},
         Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3", "w has 4 filters for 6x6 regions"},
         Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:10x3x3x3 grid=2", "w has 10 filters for 2x2 regions"},
         Bad{"local_conv_forward x=f32:1x4x8x8 w=f32:12x2x3x3 grid=2 groups=2",
