@@ -30,6 +30,7 @@ std::vector<Target> targets() {
   return all;
 }
 
+// Requests that together reach every algorithm.
 constexpr const char* products_and_losses[] = {
     "cross_entropy_forward x=f32:64x1000",
     "cross_entropy_forward x=f16:2x21x64x64 reduction=none n=?",
@@ -43,71 +44,74 @@ constexpr const char* products_and_losses[] = {
     "gemm a=f32:0x5 b=f32:5x7",
 };
 
-// Requests that together reach every algorithm.
+constexpr const char* windows[] = {
+    "conv_forward x=f32:2x8x14x16:nchw w=f32:16x8x3x3:nchw pad=1,1",
+    "conv_forward x=f16:2x64x14x14:nhwc w=f16:64x64x3x3:nhwc pad=1,1 epilogue=bias+relu",
+    "conv_forward x=f16:2x64x14x14:nchw w=f16:32x64x1x1:nchw",
+    "conv_forward x=f32:2x64x14x14:nhwc w=f32:32x64x1x1:nhwc",
+    "conv_forward x=f32:1x512x7x7:nchw w=f32:512x512x3x3:nchw pad=1,1",
+    "conv_forward x=f16:2x32x14x14:nhwc w=f16:32x1x3x3:nhwc pad=1,1 groups=32",
+    "conv_forward x=f32:2x32x14x14:nchw w=f32:32x1x3x3:nchw pad=1,1 groups=32",
+    "conv_forward x=f32:2x3x16x16:nchw w=f32:8x3x3x3:nchw stride=2,2 n=?",
+    "conv_forward x=f32:2x64x14x14:nchw w=f32:64x64x3x3:nchw pad=1,1 fast n=?",
+    "conv_forward x=f32:2x32x28x28:nhwc w=f32:64x16x3x3:nhwc pad=1,1 groups=2 epilogue=bias+relu fast",
+    "conv_backward_data dy=f32:2x64x14x14:nchw w=f32:64x32x3x3:nchw pad=1,1 fast",
+    "pool_backward dy=f32:2x8x4x4 x=f32:2x8x8x8 window=2 stride=2",
+    "pool_forward x=f16:2x8x8x8:nhwc indices=i32:2x8x4x4:nhwc window=2 stride=2",
+    "pool_backward dy=f32:2x8x4x4 indices=i32:2x8x4x4 dx=f32:2x8x8x8 window=2 stride=2 n=?",
+    "conv_backward_data dy=f32:2x64x14x14:nchw w=f32:64x32x3x3:nchw pad=1,1 stride=2,2",
+    "conv_backward_data dy=f16:2x32x14x14:nhwc w=f16:32x1x3x3:nhwc pad=1,1 groups=32 n=?",
+    "conv_backward_data dy=f32:2x32x14x14:nchw w=f32:32x1x3x3:nchw pad=1,1 groups=32",
+    "conv_backward_filter x=f32:2x32x14x14:nchw dy=f32:2x64x14x14:nchw dw=f32:64x32x3x3:nchw pad=1,1",
+    "conv_backward_filter x=f16:2x32x14x14:nhwc dy=f16:2x32x14x14:nhwc dw=f16:32x1x3x3:nhwc pad=1,1 groups=32",
+    "conv_backward_filter x=f32:2x4x9x9:nchw dy=f32:2x8x9x9:nchw dw=f32:8x4x3x3:nchw pad=1,1 n=?",
+    "conv_backward_bias dy=f32:8x64x28x28:nchw n=?",
+    "local_conv_forward x=f32:8x32x7x7 w=f32:784x32x3x3 pad=1 epilogue=bias n=?",
+    "local_conv_backward_data dy=f16:8x32x14x14:nhwc w=f16:288x32x3x3:nhwc pad=1 grid=3 n=?",
+    "local_conv_backward_filter x=f32:8x32x14x14 dy=f32:8x32x14x14 dw=f32:288x32x3x3 pad=1 grid=3",
+    "local_conv_backward_filter x=f32:8x4x7x7 dy=f32:8x4x7x7 dw=f32:196x4x3x3 pad=1 n=?",
+    "conv_backward_bias dy=f32:0x64x28x28:nhwc",
+    "pool_forward x=f16:2x64x28x28:nchw mode=max window=3,3 stride=2,2 pad=1,1",
+    "pool_forward x=f32:2x64x28x28:nhwc mode=avg window=3,3 stride=2,2 pad=1,1 n=?",
+    "pool_forward x=f16:2x64x7x7:nchw mode=avg window=global",
+    "pool_forward x=bf16:2x64x7x7:nhwc mode=avg window=global",
+    "pool_forward x=f32:0x8x8x8:nchw mode=max window=2,2",
+};
+
+constexpr const char* elements_and_rows[] = {
+    "softmax_forward x=f32:8x1000:nc axis=1",
+    "softmax_forward x=f16:8x32000:nc axis=1 mode=log n=?",
+    "softmax_forward x=bf16:2x21x64x64:nchw axis=1",
+    "softmax_forward x=f32:0x1000:nc axis=1",
+    "softmax_backward y=f16:8x1000:nc axis=1 n=?",
+    "softmax_backward y=f32:2x21x64x64:nchw axis=1 mode=log",
+    "activation_forward x=f16:8x64x14x14:nhwc mode=gelu n=?",
+    "activation_forward x=f32:2x64x14x14:nchw y=f16:2x64x14x14:nhwc mode=identity",
+    "activation_forward x=f32:0x7 mode=relu",
+    "activation_backward x=f32:2x64x14x14 dy=f32:2x64x14x14:nhwc mode=mish",
+    "tensor_transform x=f32:2x64x14x14 y=i8:2x64x14x14:nhwc alpha=any",
+    "tensor_transform x=u8:2x3x6x7 pad=0,0,1,2,0,0,3,4",
+    "tensor_set y=bf16:5x33",
+    "tensor_op a=f32:2x64x14x14:nhwc b=f32:1x64x1x1 y=f16:2x64x14x14 mode=mul",
+    "tensor_op a=u8:6x1x9 b=f32:6x8x9 c=f32:1x8x1 mode=select",
+    "reduce x=f16:8x64x14x14:nhwc axes=0,2,3 mode=mean",
+    "reduce x=f32:8x5x77 indices=i32:8x1x1 axes=1,2 mode=max n=?",
+    "reduce x=f32:0x7 axes=0",
+    ("norm_forward x=f16:8x64x14x14:nhwc w=f32:1x64x1x1 running_mean=f32:1x64x1x1 running_variance=f32:1x64x1x1 "
+     "axes=0,2,3 epilogue=add+relu"),
+    "norm_forward x=f32:8x77 inv_deviation=f32:8x1 mode=rms n=?",
+    "norm_inference x=f16:8x64x14x14:nhwc b=f32:1x64x1x1 epilogue=relu n=?",
+    "norm_backward dy=f32:8x64x14x14 w=f32:1x64x1x1 dw=f32:1x64x1x1 db=f32:1x64x1x1 axes=0,2,3",
+    "norm_backward dy=f16:32x77 w=f32:1x77 dw=f32:1x77 mode=rms",
+    "dropout x=f16:8x64x14x14:nhwc n=?",
+    "dropout x=f32:0x7 alpha=any",
+    "activation_backward y=bf16:3x7x5 dy=bf16:3x7x5 mode=sigmoid alpha=any beta=any",
+};
+
 std::vector<Request> requests() {
   std::vector<Request> parsed;
-  for (const char* line : {
-           "conv_forward x=f32:2x8x14x16:nchw w=f32:16x8x3x3:nchw pad=1,1",
-           "conv_forward x=f16:2x64x14x14:nhwc w=f16:64x64x3x3:nhwc pad=1,1 epilogue=bias+relu",
-           "conv_forward x=f16:2x64x14x14:nchw w=f16:32x64x1x1:nchw",
-           "conv_forward x=f32:2x64x14x14:nhwc w=f32:32x64x1x1:nhwc",
-           "conv_forward x=f32:1x512x7x7:nchw w=f32:512x512x3x3:nchw pad=1,1",
-           "conv_forward x=f16:2x32x14x14:nhwc w=f16:32x1x3x3:nhwc pad=1,1 groups=32",
-           "conv_forward x=f32:2x32x14x14:nchw w=f32:32x1x3x3:nchw pad=1,1 groups=32",
-           "conv_forward x=f32:2x3x16x16:nchw w=f32:8x3x3x3:nchw stride=2,2 n=?",
-           "conv_forward x=f32:2x64x14x14:nchw w=f32:64x64x3x3:nchw pad=1,1 fast n=?",
-           "conv_forward x=f32:2x32x28x28:nhwc w=f32:64x16x3x3:nhwc pad=1,1 groups=2 epilogue=bias+relu fast",
-           "conv_backward_data dy=f32:2x64x14x14:nchw w=f32:64x32x3x3:nchw pad=1,1 fast",
-           "pool_backward dy=f32:2x8x4x4 x=f32:2x8x8x8 window=2 stride=2",
-           "pool_forward x=f16:2x8x8x8:nhwc indices=i32:2x8x4x4:nhwc window=2 stride=2",
-           "pool_backward dy=f32:2x8x4x4 indices=i32:2x8x4x4 dx=f32:2x8x8x8 window=2 stride=2 n=?",
-           "conv_backward_data dy=f32:2x64x14x14:nchw w=f32:64x32x3x3:nchw pad=1,1 stride=2,2",
-           "conv_backward_data dy=f16:2x32x14x14:nhwc w=f16:32x1x3x3:nhwc pad=1,1 groups=32 n=?",
-           "conv_backward_data dy=f32:2x32x14x14:nchw w=f32:32x1x3x3:nchw pad=1,1 groups=32",
-           "conv_backward_filter x=f32:2x32x14x14:nchw dy=f32:2x64x14x14:nchw dw=f32:64x32x3x3:nchw pad=1,1",
-           "conv_backward_filter x=f16:2x32x14x14:nhwc dy=f16:2x32x14x14:nhwc dw=f16:32x1x3x3:nhwc pad=1,1 groups=32",
-           "conv_backward_filter x=f32:2x4x9x9:nchw dy=f32:2x8x9x9:nchw dw=f32:8x4x3x3:nchw pad=1,1 n=?",
-           "conv_backward_bias dy=f32:8x64x28x28:nchw n=?",
-           "local_conv_forward x=f32:8x32x7x7 w=f32:784x32x3x3 pad=1 epilogue=bias n=?",
-           "local_conv_backward_data dy=f16:8x32x14x14:nhwc w=f16:288x32x3x3:nhwc pad=1 grid=3 n=?",
-           "local_conv_backward_filter x=f32:8x32x14x14 dy=f32:8x32x14x14 dw=f32:288x32x3x3 pad=1 grid=3",
-           "local_conv_backward_filter x=f32:8x4x7x7 dy=f32:8x4x7x7 dw=f32:196x4x3x3 pad=1 n=?",
-           "conv_backward_bias dy=f32:0x64x28x28:nhwc",
-           "pool_forward x=f16:2x64x28x28:nchw mode=max window=3,3 stride=2,2 pad=1,1",
-           "pool_forward x=f32:2x64x28x28:nhwc mode=avg window=3,3 stride=2,2 pad=1,1 n=?",
-           "pool_forward x=f16:2x64x7x7:nchw mode=avg window=global",
-           "pool_forward x=bf16:2x64x7x7:nhwc mode=avg window=global",
-           "softmax_forward x=f32:8x1000:nc axis=1",
-           "softmax_forward x=f16:8x32000:nc axis=1 mode=log n=?",
-           "softmax_forward x=bf16:2x21x64x64:nchw axis=1",
-           "softmax_forward x=f32:0x1000:nc axis=1",
-           "softmax_backward y=f16:8x1000:nc axis=1 n=?",
-           "softmax_backward y=f32:2x21x64x64:nchw axis=1 mode=log",
-           "pool_forward x=f32:0x8x8x8:nchw mode=max window=2,2",
-           "activation_forward x=f16:8x64x14x14:nhwc mode=gelu n=?",
-           "activation_forward x=f32:2x64x14x14:nchw y=f16:2x64x14x14:nhwc mode=identity",
-           "activation_forward x=f32:0x7 mode=relu",
-           "activation_backward x=f32:2x64x14x14 dy=f32:2x64x14x14:nhwc mode=mish",
-           "tensor_transform x=f32:2x64x14x14 y=i8:2x64x14x14:nhwc alpha=any",
-           "tensor_transform x=u8:2x3x6x7 pad=0,0,1,2,0,0,3,4",
-           "tensor_set y=bf16:5x33",
-           "tensor_op a=f32:2x64x14x14:nhwc b=f32:1x64x1x1 y=f16:2x64x14x14 mode=mul",
-           "tensor_op a=u8:6x1x9 b=f32:6x8x9 c=f32:1x8x1 mode=select",
-           "reduce x=f16:8x64x14x14:nhwc axes=0,2,3 mode=mean",
-           "reduce x=f32:8x5x77 indices=i32:8x1x1 axes=1,2 mode=max n=?",
-           "reduce x=f32:0x7 axes=0",
-           "norm_forward x=f16:8x64x14x14:nhwc w=f32:1x64x1x1 running_mean=f32:1x64x1x1 running_variance=f32:1x64x1x1 "
-           "axes=0,2,3 epilogue=add+relu",
-           "norm_forward x=f32:8x77 inv_deviation=f32:8x1 mode=rms n=?",
-           "norm_inference x=f16:8x64x14x14:nhwc b=f32:1x64x1x1 epilogue=relu n=?",
-           "norm_backward dy=f32:8x64x14x14 w=f32:1x64x1x1 dw=f32:1x64x1x1 db=f32:1x64x1x1 axes=0,2,3",
-           "norm_backward dy=f16:32x77 w=f32:1x77 dw=f32:1x77 mode=rms",
-           "dropout x=f16:8x64x14x14:nhwc n=?",
-           "dropout x=f32:0x7 alpha=any",
-           "activation_backward y=bf16:3x7x5 dy=bf16:3x7x5 mode=sigmoid alpha=any beta=any",
-       }) {
-    parsed.push_back(Request::parse(line));
-  }
+  for (const char* line : windows) parsed.push_back(Request::parse(line));
+  for (const char* line : elements_and_rows) parsed.push_back(Request::parse(line));
   for (const char* line : products_and_losses) parsed.push_back(Request::parse(line));
   return parsed;
 }
