@@ -2,8 +2,8 @@
 #
 # One room of the design: a static library kiln_<name>, alias kiln::<name>, whose headers live in
 # <room>/include. PUBLIC targets appear in its headers, PRIVATE ones only in its sources. A room sees the headers
-# of the rooms it links to and of no other, so a reversed dependency fails to compile. SMALL: no call of a layer passes
-# through this code once its plan is made, so a release has it small rather than fast.
+# of the rooms it links to and of no other, so a reversed dependency fails to compile. SMALL: neither a look-up nor a
+# call of a layer passes through this code, so a release has it small rather than fast.
 function(kiln_room name)
   cmake_parse_arguments(ROOM "SMALL" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   add_library(kiln_${name} STATIC ${ROOM_SOURCES})
