@@ -46,21 +46,14 @@ struct RunOptions {
 };
 
 RunValues values_for(const Request& request) {
-  RunValues values;
-  const auto value = [](Scale scale, float any) {
-    return scale == Scale::any ? any : scale == Scale::one ? 1.0f : 0.0f;
-  };
-  values.alpha = value(request.blend.alpha, 1.25f);
-  values.beta = value(request.blend.beta, 0.5f);
+  RunValues values = usual_values(request);
+  if (request.blend.alpha == Scale::any) values.alpha = 1.25f;
+  if (request.blend.beta == Scale::any) values.beta = 0.5f;
   if (request.has(EpilogueStage::clip)) {
     values.clip_lo = -0.5f;
     values.clip_hi = 6.0f;
   }
   values.user.fill(0.5f);
-  const std::vector<ScalarDefinition>& scalars = operation(request.operation).scalars();
-  for (size_t i = 0; i < scalars.size(); ++i) values.scalars[i] = scalars[i].usual;
-  const std::vector<IntegerDefinition>& integers = operation(request.operation).integers();
-  for (size_t i = 0; i < integers.size(); ++i) values.integers[i] = integers[i].usual;
   if (request.dynamic_batch) values.n = request.batch();
   return values;
 }
@@ -149,12 +142,11 @@ class LayerRun {
   }
 
   // The plan as the tuner's check runs a variant.
-  void run(cuda_abi::CUstream stream, std::span<const cuda_abi::CUdeviceptr> operands,
-           const execution::Scalars& scalars, int64_t n, cuda_abi::CUdeviceptr workspace) const {
+  void run(cuda_abi::CUstream stream, std::span<const cuda_abi::CUdeviceptr> operands, RunValues values, int64_t n,
+           cuda_abi::CUdeviceptr workspace) const {
     std::vector<Address> addresses;
     for (const cuda_abi::CUdeviceptr address : operands) addresses.emplace_back(reinterpret_cast<const void*>(address));
-    const RunValues values{scalars.alpha, scalars.beta,      scalars.clip_lo,  scalars.clip_hi,
-                           scalars.user,  scalars.operation, scalars.integers, request_.dynamic_batch ? n : -1};
+    if (request_.dynamic_batch) values.n = n;
     plan_.run(stream, addresses, reinterpret_cast<void*>(workspace), values);
   }
 

@@ -147,7 +147,7 @@ size_t Executable::derived_slot(size_t base, int64_t offset) {
   return slot;
 }
 
-void Executable::run(cuda_abi::CUstream stream, std::span<const cuda_abi::CUdeviceptr> operands, const Scalars& scalars,
+void Executable::run(cuda_abi::CUstream stream, std::span<const cuda_abi::CUdeviceptr> operands, const RunValues& given,
                      int64_t n, cuda_abi::CUdeviceptr workspace) const {
   if (operands.size() != operand_count_) {
     throw Error(ErrorCode::invalid_argument,
@@ -155,12 +155,12 @@ void Executable::run(cuda_abi::CUstream stream, std::span<const cuda_abi::CUdevi
   }
   std::array<uint64_t, max_values> values;  // NOLINT(cppcoreguidelines-pro-type-member-init): only what is used is set
   values[static_cast<size_t>(Scalar::n)] = static_cast<uint64_t>(n);
-  values[static_cast<size_t>(Scalar::alpha)] = bits_of(scalars.alpha);
-  values[static_cast<size_t>(Scalar::beta)] = bits_of(scalars.beta);
-  values[static_cast<size_t>(Scalar::clip_lo)] = bits_of(scalars.clip_lo);
-  values[static_cast<size_t>(Scalar::clip_hi)] = bits_of(scalars.clip_hi);
-  for (size_t i = 0; i < scalars.operation.size(); ++i) values[first_own_slot + i] = bits_of(scalars.operation[i]);
-  std::copy(scalars.integers.begin(), scalars.integers.end(), values.begin() + first_integer_slot);
+  values[static_cast<size_t>(Scalar::alpha)] = bits_of(given.alpha);
+  values[static_cast<size_t>(Scalar::beta)] = bits_of(given.beta);
+  values[static_cast<size_t>(Scalar::clip_lo)] = bits_of(given.clip_lo);
+  values[static_cast<size_t>(Scalar::clip_hi)] = bits_of(given.clip_hi);
+  for (size_t i = 0; i < given.scalars.size(); ++i) values[first_own_slot + i] = bits_of(given.scalars[i]);
+  std::copy(given.integers.begin(), given.integers.end(), values.begin() + first_integer_slot);
   values[null_slot] = 0;
   uint64_t* slot = std::copy(operands.begin(), operands.end(), values.data() + first_operand_slot);
   *slot++ = workspace;
@@ -170,7 +170,7 @@ void Executable::run(cuda_abi::CUstream stream, std::span<const cuda_abi::CUdevi
   *user = 0;
   for (const uint8_t tensor : user_tensors_) *user++ = values[tensor];
   if (user_tensors_.empty()) ++user;
-  std::memcpy(user, scalars.user.data(), sizeof scalars.user);
+  std::memcpy(user, given.user.data(), sizeof given.user);
 
   const device::Current current(*context_);
   for (const LoadedStep& step : steps_) {

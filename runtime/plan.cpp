@@ -69,10 +69,8 @@ void LoadedPlan::run(Stream stream, std::span<const Address> operands, void* wor
     refuse(fmt::format("the workspace is {}", workspace == nullptr ? "missing" : "not 256-byte aligned"),
            fmt::format("give {} bytes of device memory", executable.workspace_bytes()));
   }
-  executable.run(
-      static_cast<cuda_abi::CUstream>(stream), std::span(addresses.data(), operands.size()),
-      {values.alpha, values.beta, values.clip_lo, values.clip_hi, values.user, values.scalars, values.integers}, n,
-      scratch);
+  executable.run(static_cast<cuda_abi::CUstream>(stream), std::span(addresses.data(), operands.size()), values, n,
+                 scratch);
 }
 
 int64_t LoadedPlan::batch_of(const RunValues& values) const {

@@ -21,31 +21,19 @@ namespace {
 using Memory = std::vector<std::byte>;
 
 // Values of the call that leave no stage of the blend or epilogue without effect.
-constexpr execution::Scalars call_scalars{.alpha = 0.75F,
-                                          .beta = -0.5F,
-                                          .clip_lo = -0.625F,
-                                          .clip_hi = 0.875F,
-                                          .user = {0.5F, 1.25F, -0.375F, 2.0F, 0.75F, -1.5F, 0.125F, 3.0F}};
+RunValues values_for(const Request& request) {
+  RunValues values = usual_values(request);
+  if (request.blend.alpha == Scale::any) values.alpha = 0.75F;
+  if (request.blend.beta == Scale::any) values.beta = -0.5F;
+  if (request.has(EpilogueStage::clip)) {
+    values.clip_lo = -0.625F;
+    values.clip_hi = 0.875F;
+  }
+  values.user = {0.5F, 1.25F, -0.375F, 2.0F, 0.75F, -1.5F, 0.125F, 3.0F};
+  return values;
+}
 
 constexpr size_t workspace_alignment = 256;
-
-execution::Scalars scalars_for(const Request& request) {
-  execution::Scalars scalars;
-  if (request.blend.alpha == Scale::any) scalars.alpha = call_scalars.alpha;
-  if (request.blend.alpha == Scale::zero) scalars.alpha = 0;
-  if (request.blend.beta == Scale::any) scalars.beta = call_scalars.beta;
-  if (request.blend.beta == Scale::one) scalars.beta = 1;
-  if (request.has(EpilogueStage::clip)) {
-    scalars.clip_lo = call_scalars.clip_lo;
-    scalars.clip_hi = call_scalars.clip_hi;
-  }
-  scalars.user = call_scalars.user;
-  const std::vector<ScalarDefinition>& own = operation(request.operation).scalars();
-  for (size_t i = 0; i < own.size(); ++i) scalars.operation[i] = own[i].usual;
-  const std::vector<IntegerDefinition>& integers = operation(request.operation).integers();
-  for (size_t i = 0; i < integers.size(); ++i) scalars.integers[i] = integers[i].usual;
-  return scalars;
-}
 
 // The batches at which a request is checked; the full one first.
 std::vector<int64_t> batches_of(const Request& request) {
@@ -79,8 +67,8 @@ bool needs_trusted(const Request& request, const CheckOptions& options) {
 
 Checkable::Checkable(const execution::Executable& variant)
     : run([&variant](cuda_abi::CUstream stream, std::span<const cuda_abi::CUdeviceptr> operands,
-                     const execution::Scalars& scalars, int64_t n,
-                     cuda_abi::CUdeviceptr workspace) { variant.run(stream, operands, scalars, n, workspace); }),
+                     const RunValues& values, int64_t n,
+                     cuda_abi::CUdeviceptr workspace) { variant.run(stream, operands, values, n, workspace); }),
       workspace_bytes(variant.workspace_bytes()) {}
 
 class Checker::Bench {
@@ -131,7 +119,7 @@ class Checker::Bench {
   Request request_;
   CheckOptions options_;
   bool full_;
-  execution::Scalars scalars_;
+  RunValues values_;
   device::Stream stream_;
   device::Event start_, end_;
   std::vector<Side> sides_;
@@ -145,7 +133,7 @@ Checker::Bench::Bench(std::shared_ptr<const device::ContextHandle> context, Requ
       request_(std::move(request)),
       options_(std::move(options)),
       full_(is_checked_in_full(request_, options_)),
-      scalars_(scalars_for(request_)),
+      values_(values_for(request_)),
       stream_(context_),
       start_(context_),
       end_(context_) {
@@ -167,7 +155,7 @@ Checker::Bench::Case Checker::Bench::make_case(reference::Values values) const {
                                 : reference::poisoned(spec));
   }
   if (request_.user_epilogue) {
-    made.user.emplace(request_, made.contents, scalars_, options_);
+    made.user.emplace(request_, made.contents, values_, options_);
     return made;
   }
   const reference::Bindings bindings = bindings_of(made.contents);
@@ -182,12 +170,12 @@ Checker::Bench::Case Checker::Bench::make_case(reference::Values values) const {
 reference::Bindings Checker::Bench::bindings_of(const std::vector<Memory>& contents) const {
   reference::Bindings bindings;
   for (size_t i = 0; i < sides_.size(); ++i) bindings.operands[sides_[i].name] = contents[i];
-  bindings.alpha = scalars_.alpha;
-  bindings.beta = scalars_.beta;
-  bindings.clip_lo = scalars_.clip_lo;
-  bindings.clip_hi = scalars_.clip_hi;
-  bindings.scalars = scalars_.operation;
-  bindings.integers = scalars_.integers;
+  bindings.alpha = values_.alpha;
+  bindings.beta = values_.beta;
+  bindings.clip_lo = values_.clip_lo;
+  bindings.clip_hi = values_.clip_hi;
+  bindings.scalars = values_.scalars;
+  bindings.integers = values_.integers;
   return bindings;
 }
 
@@ -203,7 +191,7 @@ void Checker::Bench::upload(const Case& contents, bool inputs) {
 void Checker::Bench::run_once(const Checkable& variant, int64_t n, cuda_abi::CUdeviceptr workspace) const {
   std::vector<cuda_abi::CUdeviceptr> addresses;
   for (const Side& side : sides_) addresses.push_back(side.device.address());
-  variant.run(stream_.raw(), addresses, scalars_, n, workspace);
+  variant.run(stream_.raw(), addresses, values_, n, workspace);
 }
 
 Verdict Checker::Bench::trust(const execution::Executable& trusted) {

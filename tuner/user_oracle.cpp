@@ -64,12 +64,12 @@ std::vector<std::string> trusted_operand_names(const Request& request) {
   return names;
 }
 
-UserOracle::UserOracle(const Request& request, const std::vector<Memory>& contents, const execution::Scalars& scalars,
+UserOracle::UserOracle(const Request& request, const std::vector<Memory>& contents, const RunValues& values,
                        const CheckOptions& options)
     : result_(result_of(request).name),
       output_(request.at(result_)),
       plain_(without_user_code(request)),
-      scalars_(scalars),
+      values_(values),
       options_(options) {
   for (size_t i = 0; i < request.operands.size(); ++i) {
     const auto& [name, spec] = request.operands[i];
@@ -103,7 +103,7 @@ std::vector<Memory> UserOracle::run(const std::shared_ptr<const device::ContextH
   }
   const device::Buffer workspace(context, static_cast<size_t>(trusted.workspace_bytes()));
   const device::Stream stream(context);
-  trusted.run(stream.raw(), addresses, scalars_, plain_.batch(), workspace.address());
+  trusted.run(stream.raw(), addresses, values_, plain_.batch(), workspace.address());
   stream.synchronize();
   std::vector<Memory> contents;
   for (const std::string& name : results) {
@@ -126,7 +126,7 @@ std::vector<float> UserOracle::slack(const Memory& wobble) const {
   std::erase_if(request.operands, [](const Operand& each) { return each.name == "bias" || each.name == "residual"; });
   std::map<std::string, Memory> contents = {{"x", wobble}};
   reference::Bindings bindings;
-  bindings.alpha = std::fabs(scalars_.alpha);
+  bindings.alpha = std::fabs(values_.alpha);
   for (size_t i = 0; i < names_.size(); ++i) {
     const TensorSpec* spec = request.find(names_[i]);
     if (names_[i] == "w" && spec != nullptr) contents["w"] = magnitudes(*spec, memories_[i]);
@@ -142,10 +142,10 @@ Finding UserOracle::evaluate(const std::shared_ptr<const device::ContextHandle>&
   const std::vector<Memory> first =
       run(context, trusted, has_x ? std::vector<std::string>{result_, "x", "wobble"} : std::vector{result_});
   reference::Bindings bindings;
-  bindings.alpha = scalars_.alpha;
-  bindings.beta = scalars_.beta;
-  bindings.scalars = scalars_.operation;
-  bindings.integers = scalars_.integers;
+  bindings.alpha = values_.alpha;
+  bindings.beta = values_.beta;
+  bindings.scalars = values_.scalars;
+  bindings.integers = values_.integers;
   for (size_t i = 0; i < names_.size(); ++i) {
     if (plain_.find(names_[i]) != nullptr) bindings.operands[names_[i]] = names_[i] == "x" ? first[1] : memories_[i];
   }

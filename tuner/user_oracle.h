@@ -13,6 +13,7 @@
 #include "kiln/device/context.h"
 #include "kiln/execution/executable.h"
 #include "kiln/generator/request.h"
+#include "kiln/generator/run_values.h"
 
 namespace kiln::tuner {
 
@@ -20,8 +21,8 @@ namespace kiln::tuner {
 class UserOracle {
  public:
   /// `contents`: memory of the operands of `request` in their order, before the call.
-  UserOracle(const Request& request, const std::vector<std::vector<std::byte>>& contents,
-             const execution::Scalars& scalars, const CheckOptions& options);
+  UserOracle(const Request& request, const std::vector<std::vector<std::byte>>& contents, const RunValues& values,
+             const CheckOptions& options);
 
   /// Runs the trusted program and keeps the bounds that it gives. Finds what is wrong with its result before the
   /// epilogue, compared with the reference on what the prologue gave: at every element or at samples, as `options` say.
@@ -44,7 +45,7 @@ class UserOracle {
   std::string result_;  // the name of the output
   TensorSpec output_;
   Request plain_;
-  execution::Scalars scalars_;
+  RunValues values_;
   CheckOptions options_;
   std::vector<std::string> names_;  // of the trusted program's operands
   std::vector<Memory> memories_;    // of them, before the call

@@ -14,6 +14,7 @@
 #include "kiln/execution/executable.h"
 #include "kiln/execution/target.h"
 #include "kiln/generator/operation.h"
+#include "kiln/generator/run_values.h"
 #include "kiln/reference/fill.h"
 #include "kiln/reference/tensor_memory.h"
 #include "kiln/templates/catalogue.h"
@@ -37,14 +38,6 @@ void* find_export(const device::Driver& driver, const char* name) {
   return library == nullptr ? nullptr : dlsym(library, name);
 }
 
-execution::Scalars scalars_for(const Request& request) {
-  execution::Scalars scalars;
-  if (request.blend.beta != Scale::zero) scalars.beta = 1;
-  const std::vector<ScalarDefinition>& own = operation(request.operation).scalars();
-  for (size_t i = 0; i < own.size(); ++i) scalars.operation[i] = own[i].usual;
-  return scalars;
-}
-
 // Random values; but targets are all class 0, because a kernel need not read the rows of those that do not count.
 std::vector<std::byte> contents_of(const Request& request, const Operand& operand, uint64_t seed) {
   if (!is_read(request, operand.name)) return reference::poisoned(operand.spec);
@@ -58,7 +51,7 @@ class Call {
   Call(std::shared_ptr<const device::ContextHandle> context, const Request& request, int64_t workspace_bytes)
       : context_(std::move(context)),
         request_(request),
-        scalars_(scalars_for(request)),
+        values_(usual_values(request)),
         workspace_(context_, static_cast<size_t>(workspace_bytes)) {
     for (const Operand& operand : request_.operands) {
       buffers_.push_back(device::upload(context_, contents_of(request_, operand, buffers_.size() + 1)));
@@ -70,14 +63,14 @@ class Call {
   /// Runs all steps of `program`.
   void run(const execution::CompiledProgram& program) const {
     const execution::Executable executable(context_, program, names_);
-    executable.run(nullptr, addresses_, scalars_, request_.batch(), workspace_.address());
+    executable.run(nullptr, addresses_, values_, request_.batch(), workspace_.address());
     context_->synchronize();
   }
 
  private:
   std::shared_ptr<const device::ContextHandle> context_;
   const Request& request_;
-  execution::Scalars scalars_;
+  RunValues values_;
   device::Buffer workspace_;
   std::vector<device::Buffer> buffers_;
   std::vector<cuda_abi::CUdeviceptr> addresses_;

@@ -1,16 +1,14 @@
 // Plan: a variant compiled and loaded, ready to be enqueued again and again.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <initializer_list>
-#include <limits>
 #include <memory>
 #include <span>
 #include <string>
 
-#include "kiln/generator/expression.h"
 #include "kiln/generator/request.h"
+#include "kiln/generator/run_values.h"
 #include "kiln/tensor.h"
 
 namespace kiln {
@@ -25,20 +23,6 @@ struct Address {
   Address() = default;
   Address(const void* address) : pointer(address) {}         // NOLINT(google-explicit-constructor)
   Address(const Tensor& tensor) : pointer(tensor.data()) {}  // NOLINT(google-explicit-constructor)
-};
-
-/// The values of a call that are not part of its request.
-struct RunValues {
-  float alpha = 1;  ///< Must be what the request's class says: 1, or 0, or anything.
-  float beta = 0;   ///< As alpha.
-  float clip_lo = -std::numeric_limits<float>::infinity();  ///< For the epilogue stage `clip`.
-  float clip_hi = std::numeric_limits<float>::infinity();
-  std::array<float, Expression::max_scalars> user{};  ///< The scalars of user code, in its order.
-  /// The numbers of the operation besides (a slope, an epsilon; docs/request-syntax.md lists them), in its order.
-  std::array<float, max_operation_scalars> scalars{};
-  /// Its integers (a seed), in its order.
-  std::array<uint64_t, max_operation_integers> integers{};
-  int64_t n = -1;  ///< The batch of a request with n=?; -1 otherwise.
 };
 
 struct LoadedPlan;

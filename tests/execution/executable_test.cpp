@@ -93,9 +93,9 @@ TEST(Executable, PassesTheScalarsOfTheOperation) {
   driver.arguments_read = 2;
   const Executable executable(driver.fake.context(), compiled({kernel("k", {OperationScalar{1}, OperationScalar{5}})}),
                               {});
-  Scalars scalars;
-  scalars.operation = {1, 2, 3, 4, 5, 6};
-  executable.run(stream, {}, scalars, 1, 0);
+  RunValues values;
+  values.scalars = {1, 2, 3, 4, 5, 6};
+  executable.run(stream, {}, values, 1, 0);
   const std::vector<uint64_t>& arguments = driver.launches.at(0).arguments;
   EXPECT_EQ(as_float(arguments[0]), 2);
   EXPECT_EQ(as_float(arguments[1]), 6);
@@ -106,9 +106,9 @@ TEST(Executable, PassesTheIntegersOfTheOperationWhole) {
   driver.arguments_read = 2;
   const Executable executable(driver.fake.context(),
                               compiled({kernel("k", {OperationInteger{1}, OperationInteger{0}})}), {});
-  Scalars scalars;
-  scalars.integers = {0x0123456789abcdef, 0xfedcba9876543210};
-  executable.run(stream, {}, scalars, 1, 0);
+  RunValues values;
+  values.integers = {0x0123456789abcdef, 0xfedcba9876543210};
+  executable.run(stream, {}, values, 1, 0);
   EXPECT_THAT(driver.launches.at(0).arguments, testing::Contains(0xfedcba9876543210));
   EXPECT_EQ(driver.launches.at(0).arguments[1], 0x0123456789abcdef);
 }

@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,21 +13,10 @@
 #include "kiln/device/context.h"
 #include "kiln/device/module.h"
 #include "kiln/execution/compile.h"
-#include "kiln/generator/expression.h"
-#include "kiln/generator/request.h"
+#include "kiln/generator/program.h"
+#include "kiln/generator/run_values.h"
 
 namespace kiln::execution {
-
-/// The values of one call that are not in its key.
-struct Scalars {
-  float alpha = 1;
-  float beta = 0;
-  float clip_lo = -std::numeric_limits<float>::infinity();
-  float clip_hi = std::numeric_limits<float>::infinity();
-  std::array<float, Expression::max_scalars> user{};        ///< Those of the request's user code.
-  std::array<float, max_operation_scalars> operation{};     ///< Operation::scalars(), in its order.
-  std::array<uint64_t, max_operation_integers> integers{};  ///< Operation::integers(), in its order.
-};
 
 /// Modules loaded, kernels found, large dynamic shared memory permitted, argument lists resolved. Move-only.
 ///
@@ -49,13 +37,13 @@ class Executable {
   /// Enqueues all steps on `stream` and returns.
   ///
   /// `operands`: one device address per name given to the constructor. `n`: the batch of this call (the request's own
-  /// if that is fixed). `workspace`: workspace_bytes() of device memory, 256-byte aligned; not read if that is 0.
-  /// Calls that overlap in time need a workspace each.
+  /// if that is fixed), whatever `given` says. `workspace`: workspace_bytes() of device memory, 256-byte aligned; not
+  /// read if that is 0. Calls that overlap in time need a workspace each.
   ///
   /// No allocation, no lookup, no lock, no synchronisation: legal while a CUDA graph is captured. A launch whose grid
   /// has a zero extent is skipped. Throws Error(invalid_argument) for a wrong number of operands, Error(unsupported) if
   /// the grid of this n exceeds the device's, DriverError if a launch is refused; earlier steps stay enqueued then.
-  void run(cuda_abi::CUstream stream, std::span<const cuda_abi::CUdeviceptr> operands, const Scalars& scalars,
+  void run(cuda_abi::CUstream stream, std::span<const cuda_abi::CUdeviceptr> operands, const RunValues& given,
            int64_t n, cuda_abi::CUdeviceptr workspace) const;
 
   int64_t workspace_bytes() const { return workspace_bytes_; }

@@ -15,6 +15,7 @@
 #include "kiln/device/context.h"
 #include "kiln/execution/executable.h"
 #include "kiln/generator/request.h"
+#include "kiln/generator/run_values.h"
 #include "kiln/reference/fill.h"
 
 namespace kiln::tuner {
@@ -45,7 +46,7 @@ std::vector<std::string> trusted_operand_names(const Request& request);
 /// What a Checker runs: anything that computes a request as Executable::run() does.
 struct Checkable {
   std::function<void(cuda_abi::CUstream stream, std::span<const cuda_abi::CUdeviceptr> operands,
-                     const execution::Scalars& scalars, int64_t n, cuda_abi::CUdeviceptr workspace)>
+                     const RunValues& values, int64_t n, cuda_abi::CUdeviceptr workspace)>
       run;
   int64_t workspace_bytes = 0;
 
