@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "descriptor/rows.h"
@@ -29,12 +30,31 @@ int64_t row_block_count(const RowBlocks& blocks, const Rows& rows);
 /// Why these kernels are not for rows at all.
 std::optional<std::string> refuse_row_blocks(const Rows& rows, const Target&);
 
-/// Rules.
+/// Rules, which with_row_blocks() declares.
 bool direction_suits(const RowBlocks& blocks, const Rows& rows, const Target&);
 bool vectors_suit(const RowBlocks& blocks, const Rows& rows, const Target&);
 bool lanes_fill_warps(const RowBlocks& blocks, const Rows& rows, const Target&);
 bool threads_have_work(const RowBlocks& blocks, const Rows& rows, const Target&);
 bool splitting_pays(const RowBlocks& blocks, const Rows& rows, const Target&);
+
+/// Declares the parameters of RowBlocks, which Shape is or has as its base, and their rules. `keep`: of kernels that
+/// may keep a row in registers between two passes, the parameter that says so.
+template <class Shape, class View>
+Describe<Shape, View>&& with_row_blocks(Describe<Shape, View>&& algorithm, int Shape::*keep = nullptr) {
+  std::move(algorithm).param("ACROSS", &Shape::across, {0, 1});
+  if (keep != nullptr) std::move(algorithm).param("KEEP", keep, {1, 0});
+  return std::move(algorithm)
+      .param("LANES", &Shape::lanes, {32, 256, 8, 1, 4, 16, 128, 2})
+      .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
+      .param("THREADS", &Shape::threads, {256, 128})
+      .param("SPLITS", &Shape::splits, {1, 4, 16, 64, 256})
+      .rule("ACROSS suits how rows lie", direction_suits)
+      .rule("row length, alignment and VECTOR agree", vectors_suit)
+      .rule("a row has lanes of a warp or all of a block, rows side by side fill sectors", lanes_fill_warps)
+      .rule("at least half of the threads have work", threads_have_work)
+      .rule("parts of rows are worth more blocks and kernels", splitting_pays);
+}
+
 /// Whether what `words` floats a row make of shared memory is there.
 bool sums_fit(const RowBlocks& blocks, const Target& target, int words);
 

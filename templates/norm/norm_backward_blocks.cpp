@@ -140,19 +140,10 @@ Estimate predict(const Shape& shape, const NormGradientRows& rows, const Target&
 }  // namespace
 
 Algorithm norm_backward_blocks() {
-  return describe<Shape, NormGradientRows>("norm_backward_blocks", "norm_backward", "norm/norm_backward_blocks.cu")
+  return descriptor::with_row_blocks(
+             describe<Shape, NormGradientRows>("norm_backward_blocks", "norm_backward", "norm/norm_backward_blocks.cu"),
+             &Shape::keep)
       .applies(refusal)
-      .param("ACROSS", &Shape::across, {0, 1})
-      .param("KEEP", &Shape::keep, {1, 0})
-      .param("LANES", &Shape::lanes, {32, 256, 8, 1, 4, 16, 128, 2})
-      .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
-      .param("THREADS", &Shape::threads, {256, 128})
-      .param("SPLITS", &Shape::splits, {1, 4, 16, 64, 256})
-      .rule("ACROSS suits how rows lie", descriptor::direction_suits)
-      .rule("row length, alignment and VECTOR agree", descriptor::vectors_suit)
-      .rule("a row has lanes of a warp or all of a block, rows side by side fill sectors", descriptor::lanes_fill_warps)
-      .rule("at least half of the threads have work", descriptor::threads_have_work)
-      .rule("parts are worth more kernels", descriptor::splitting_pays)
       .rule("rows are kept in registers if they fit, and not if they are split", keeps_what_fits)
       .rule("sums fit shared memory", [](const Shape& shape, const NormGradientRows&,
                                          const Target& target) { return descriptor::sums_fit(shape, target, words); })

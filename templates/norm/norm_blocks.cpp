@@ -82,19 +82,9 @@ Estimate predict(const Shape& shape, const NormRows& rows, const Target& target,
 }  // namespace
 
 Algorithm norm_forward_blocks() {
-  return describe<Shape, NormRows>("norm_forward_blocks", "norm_forward", "norm/norm_blocks.cu")
+  return descriptor::with_row_blocks(
+             describe<Shape, NormRows>("norm_forward_blocks", "norm_forward", "norm/norm_blocks.cu"), &Shape::keep)
       .applies(descriptor::refuse_row_blocks)
-      .param("ACROSS", &Shape::across, {0, 1})
-      .param("KEEP", &Shape::keep, {1, 0})
-      .param("LANES", &Shape::lanes, {32, 256, 8, 1, 4, 16, 128, 2})
-      .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
-      .param("THREADS", &Shape::threads, {256, 128})
-      .param("SPLITS", &Shape::splits, {1, 4, 16, 64, 256})
-      .rule("ACROSS suits how rows lie", descriptor::direction_suits)
-      .rule("row length, alignment and VECTOR agree", descriptor::vectors_suit)
-      .rule("a row has lanes of a warp or all of a block, rows side by side fill sectors", descriptor::lanes_fill_warps)
-      .rule("at least half of the threads have work", descriptor::threads_have_work)
-      .rule("parts are worth more kernels", descriptor::splitting_pays)
       .rule("rows are kept in registers if they fit, and not if they are split", keeps_what_fits)
       .rule("statistics fit shared memory", sums_fit)
       .program(program)
@@ -102,18 +92,9 @@ Algorithm norm_forward_blocks() {
 }
 
 Algorithm norm_inference_blocks() {
-  return describe<Shape, NormRows>("norm_inference_blocks", "norm_inference", "norm/norm_blocks.cu")
+  return descriptor::with_row_blocks(
+             describe<Shape, NormRows>("norm_inference_blocks", "norm_inference", "norm/norm_blocks.cu"))
       .applies(descriptor::refuse_row_blocks)
-      .param("ACROSS", &Shape::across, {0, 1})
-      .param("LANES", &Shape::lanes, {32, 256, 8, 1, 4, 16, 128, 2})
-      .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
-      .param("THREADS", &Shape::threads, {256, 128})
-      .param("SPLITS", &Shape::splits, {1, 4, 16, 64, 256})
-      .rule("ACROSS suits how rows lie", descriptor::direction_suits)
-      .rule("row length, alignment and VECTOR agree", descriptor::vectors_suit)
-      .rule("a row has lanes of a warp or all of a block, rows side by side fill sectors", descriptor::lanes_fill_warps)
-      .rule("at least half of the threads have work", descriptor::threads_have_work)
-      .rule("parts of rows have work for their blocks", descriptor::splitting_pays)
       .program(inference_program)
       .estimate(predict);
 }

@@ -47,18 +47,9 @@ Estimate predict(const RowBlocks& blocks, const ReduceRows& rows, const Target& 
 }  // namespace
 
 Algorithm reduce_blocks() {
-  return describe<RowBlocks, ReduceRows>("reduce_blocks", "reduce", "reduce/reduce_blocks.cu")
+  return descriptor::with_row_blocks(
+             describe<RowBlocks, ReduceRows>("reduce_blocks", "reduce", "reduce/reduce_blocks.cu"))
       .applies(descriptor::refuse_row_blocks)
-      .param("ACROSS", &RowBlocks::across, {0, 1})
-      .param("LANES", &RowBlocks::lanes, {32, 256, 8, 1, 4, 16, 128, 2})
-      .param("VECTOR", &RowBlocks::vector, {4, 8, 2, 1})
-      .param("THREADS", &RowBlocks::threads, {256, 128})
-      .param("SPLITS", &RowBlocks::splits, {1, 4, 16, 64, 256})
-      .rule("ACROSS suits how rows lie", descriptor::direction_suits)
-      .rule("row length, alignment and VECTOR agree", descriptor::vectors_suit)
-      .rule("a row has lanes of a warp or all of a block, rows side by side fill sectors", descriptor::lanes_fill_warps)
-      .rule("at least half of the threads have work", descriptor::threads_have_work)
-      .rule("parts are worth a second kernel", descriptor::splitting_pays)
       .rule("parts of rows fit shared memory",
             [](const RowBlocks& blocks, const ReduceRows& rows, const Target& target) {
               return descriptor::sums_fit(blocks, target, words(rows));
