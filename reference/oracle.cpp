@@ -17,7 +17,7 @@ namespace {
 using MakeEvaluator = std::unique_ptr<const Oracle::Evaluator> (*)(Request, const Bindings&, std::string_view);
 
 // Every operation that has a reference.
-constexpr std::array<std::pair<std::string_view, MakeEvaluator>, 24> evaluators = {{
+constexpr auto evaluators = std::to_array<std::pair<std::string_view, MakeEvaluator>>({
     {"conv_forward", conv_forward_evaluator},
     {"conv_backward_data", conv_backward_data_evaluator},
     {"conv_backward_filter", conv_backward_filter_evaluator},
@@ -42,7 +42,7 @@ constexpr std::array<std::pair<std::string_view, MakeEvaluator>, 24> evaluators 
     {"norm_inference", norm_inference_evaluator},
     {"norm_backward", norm_backward_evaluator},
     {"dropout", dropout_evaluator},
-}};
+});
 
 std::unique_ptr<const Oracle::Evaluator> evaluator(const Request& request, const Bindings& bindings,
                                                    std::string_view output) {
