@@ -1,5 +1,7 @@
 #include "kiln/generator/operations/pool_forward.h"
 
+#include <fmt/format.h>
+
 #include "operations/operations.h"
 #include "operations/pool_window.h"
 #include "operations/spatial.h"
@@ -18,8 +20,8 @@ class PoolForwardOperation final : public Operation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "N,C,H,W, or N,C,W, or N,C,D,H,W"},
-        {"y", Role::output, true, Printing::always, "N,C,P,Q, or N,C,Q, or N,C,Z,P,Q"},
+        {"x", Role::input, true, Printing::always, "N,C,H,W, or N,C,W, or N,C,D,H,W", DTypes::any},
+        {"y", Role::output, true, Printing::always, "N,C,P,Q, or N,C,Q, or N,C,Z,P,Q", DTypes::any},
         {"indices", Role::output, true, Printing::when_set, "for max only: i32, as y", DTypes::only_i32},
     };
     return definitions;
@@ -55,7 +57,17 @@ class PoolForwardOperation final : public Operation {
   void validate(const Request& request) const override {
     check_pool_input(request, "x");
     check_pool_output(request, "x", "y");
+    check_has_fractions(request, "x");
+    check_has_fractions(request, "y");
     check_pool_indices(request, "y");
+  }
+
+  // An average of integers would have to say how it rounds.
+  static void check_has_fractions(const Request& request, std::string_view operand) {
+    const DType dtype = request.at(operand).dtype;
+    if (pool_window_of(request).mode == PoolMode::max || is_floating(dtype)) return;
+    refuse(request, fmt::format("{} is {}", operand, to_string(dtype)),
+           "averages are of f32, f16 or bf16; integers have a maximum");
   }
 
   Work work(const Request& request) const override {

@@ -175,6 +175,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"pool_forward x=f32:1x3x8x8 indices=i32:1x3x4x5 window=2 stride=2",
             "indices has extents 1x3x4x5, expected"},
         Bad{"pool_forward x=f32:1x3x8x8 indices=f32:1x3x4x4 window=2 stride=2", "indices is f32 (it may be i32)"},
+        Bad{"pool_forward x=i8:1x3x8x8 mode=avg window=2", "x is i8"},
+        Bad{"pool_forward x=f32:1x3x8x8 y=u8:1x3x4x4 mode=avg window=2 stride=2", "y is u8"},
         Bad{"pool_forward x=f32:1x3x8x8 indices=i32:1x3x4x4 mode=avg window=2 stride=2", "only maxima have indices"},
         Bad{"pool_forward x=f32:1x1x65536x32768 indices=i32:1x1x1x1 window=global", "more positions than i32"},
         Bad{"pool_backward dy=f32:1x3x4x4 x=f32:1x3x8x8 indices=i32:1x3x4x4 window=2 stride=2", "say the same"},

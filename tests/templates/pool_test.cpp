@@ -135,7 +135,23 @@ INSTANTIATE_TEST_SUITE_P(
                       global_nhwc}),
     case_name);
 
-// bf16 is converted without the instruction that later architectures have.
+// Vectors of bytes are four times as long, and the maximum of no element is the least that y holds.
+INSTANTIATE_TEST_SUITE_P(
+    Integers, PoolDefaults,
+    testing::Values(
+        AlgorithmCase{"Bytes", "pool_forward x=i8:2x3x13x32 mode=max window=3 pad=1 stride=2", nchw},
+        AlgorithmCase{"BytesChannelsLast", "pool_forward x=u8:2x32x7x9:nhwc mode=max window=2 stride=2", nhwc},
+        AlgorithmCase{"ThreeBytesChannelsLast", "pool_forward x=u8:1x3x7x9:nhwc mode=max window=3 pad=1", nhwc},
+        AlgorithmCase{"Words", "pool_forward x=i32:1x5x9x11 mode=max window=2,3 stride=1,2", nchw},
+        AlgorithmCase{"WindowsInPadding", "pool_forward x=i8:1x3x4x4 mode=max window=2 pad=3,5,3,5", nchw},
+        AlgorithmCase{"Global", "pool_forward x=i8:3x13x7x7 mode=max window=global", global_nchw},
+        AlgorithmCase{"GlobalChannelsLast", "pool_forward x=u8:2x40x5x5:nhwc mode=max window=global", global_nhwc},
+        AlgorithmCase{"MixedTypes", "pool_forward x=u8:1x3x8x8 y=f16:1x3x4x4 mode=max window=2 stride=2", nchw},
+        AlgorithmCase{"Blend", "pool_forward x=i8:1x16x9x8:nhwc mode=max window=3 stride=2 alpha=any beta=any", nhwc},
+        AlgorithmCase{"Indices", "pool_forward x=i8:2x16x7x9:nhwc indices=i32:2x16x3x4:nhwc window=2 stride=2",
+                      indexed}),
+    case_name);
+
 INSTANTIATE_TEST_SUITE_P(
     Indices, PoolDefaults,
     testing::Values(
@@ -169,6 +185,7 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"Global", "pool_forward x=f16:3x13x7x7 indices=i32:3x13x1x1 window=global", indexed}),
     case_name);
 
+// bf16 is converted without the instruction that later architectures have.
 TEST(PoolOnTuring, MatchesTheReference) {
   const Target turing = target_of(7, 5);
   expect_defaults_match({"", "pool_forward x=bf16:1x3x9x8:nchw mode=avg window=3,3 stride=2,2", nchw}, turing);

@@ -16,7 +16,7 @@ namespace kiln {
 /// indices: as y, i32, for max only: where in its channel of x each maximum stands, counted in logical order (h*W + w).
 /// Of equal ones the first in the order of the window, of NaNs the last; -1 for a window without an element inside x.
 /// alpha, beta and epilogues do not concern them. avg_padded divides by the window clipped to [-pad_begin, extent +
-/// pad_end), as PyTorch's count_include_pad.
+/// pad_end), as PyTorch's count_include_pad. x and y of mode max may hold integers.
 struct PoolForward : PoolWindow {
   TensorSpec x, y;
   TensorSpec indices;  ///< Without extents: not asked for.
