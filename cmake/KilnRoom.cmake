@@ -12,6 +12,9 @@ function(kiln_room name)
   target_link_libraries(kiln_${name} PUBLIC ${ROOM_PUBLIC} PRIVATE ${ROOM_PRIVATE})
   if(ROOM_SMALL)
     target_compile_options(kiln_${name} PRIVATE $<$<CONFIG:Release>:-Os>)
+    kiln_precompile(small_rooms kiln_${name})
+  else()
+    kiln_precompile(rooms kiln_${name})
   endif()
 endfunction()
 
@@ -32,6 +35,8 @@ function(kiln_test name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   # A test's own code is compiled once and run once: of a release, only what it links to is worth -O3.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)  # as kiln_test_main, whose headers it uses
+  kiln_precompile(tests ${name})
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 300)
   endif()

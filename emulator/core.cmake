@@ -17,6 +17,7 @@ add_library(kiln_emulator_core STATIC
 target_include_directories(kiln_emulator_core PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 kiln_computes(kiln_emulator_core)
 target_link_libraries(kiln_emulator_core PUBLIC Threads::Threads PRIVATE fmt::fmt-header-only)
+kiln_precompile(emulator kiln_emulator_core)
 
 set(KILN_EMULATOR_OPTIMISATION -O3)
 if(KILN_SANITIZE)  # which keep loops from vectorising in any case
