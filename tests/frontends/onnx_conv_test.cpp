@@ -10,8 +10,6 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-using Ints = std::vector<int64_t>;
-
 /// One Conv of 1x4x9x10 with 6 filters of 3x2.
 OnnxModel one_conv(const Attributes& attributes, const Ints& filter = {6, 4, 3, 2}) {
   OnnxModel model;

@@ -11,8 +11,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-using Ints = std::vector<int64_t>;
-
 /// One ConvTranspose of 1x6x4x5 with 6 filters of 4 channels, 3x2.
 OnnxModel one_transposed(const Attributes& attributes, const Ints& filter = {6, 4, 3, 2}) {
   OnnxModel model;

@@ -16,8 +16,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-using Ints = std::vector<int64_t>;
-
 void expect_error(const std::string& path, ErrorCode code, const std::string& text) {
   try {
     read_onnx(path);

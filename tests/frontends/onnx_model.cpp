@@ -1,6 +1,7 @@
 #include "onnx_model.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -21,7 +22,7 @@ void set(onnx::AttributeProto& attribute, const Value& value) {
     attribute.set_s(*word);
   } else {
     attribute.set_type(onnx::AttributeProto::INTS);
-    for (const int64_t element : std::get<std::vector<int64_t>>(value)) {
+    for (const int64_t element : std::get<Ints>(value)) {
       attribute.add_ints(element);
     }
   }
@@ -102,6 +103,33 @@ OnnxModel& OnnxModel::output(const std::string& name) {
 ModelListing OnnxModel::read(const OnnxOptions& options) const {
   const TemporaryFile file(proto_.SerializeAsString());
   return read_onnx(file.path(), options);
+}
+
+OnnxModel one_node(const std::string& type, const std::vector<Ints>& inputs, const Attributes& attributes,
+                   int64_t opset, int32_t element_type, const std::vector<Ints>& integers) {
+  OnnxModel model(opset);
+  std::vector<std::string> names;
+  for (const Ints& extents : inputs) {
+    names.push_back(fmt::format("x{}", names.size()));
+    model.input(names.back(), {extents.begin(), extents.end()}, element_type);
+  }
+  for (const Ints& values : integers) {
+    names.push_back(fmt::format("i{}", names.size()));
+    model.integers(names.back(), values);
+  }
+  model.node(type, names, {"y"}, attributes);
+  model.output("y");
+  return model;
+}
+
+void expect_error(const OnnxModel& model, const std::string& text, ErrorCode code) {
+  try {
+    model.read();
+    FAIL() << "no error, expected: " << text;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_THAT(error.message(), testing::HasSubstr(text));
+  }
 }
 
 TemporaryFile::TemporaryFile(const std::string& contents) {

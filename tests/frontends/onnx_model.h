@@ -9,21 +9,24 @@
 #include <variant>
 #include <vector>
 
+#include "kiln/base/error.h"
 #include "kiln/frontends/onnx.h"
 
 namespace kiln::test {
 
+using Ints = std::vector<int64_t>;
 using Extent = std::variant<int64_t, std::string>;  ///< a number, or the name of a symbol; "" for an unknown one
-using Value = std::variant<int64_t, float, std::string, std::vector<int64_t>>;
+using Value = std::variant<int64_t, float, std::string, Ints>;
 using Attributes = std::vector<std::pair<std::string, Value>>;
+
+inline constexpr int32_t floating = onnx::TensorProto::FLOAT;
 
 /// A model of one graph. Values get their shapes from inference; add outputs last.
 class OnnxModel {
  public:
   explicit OnnxModel(int64_t opset = 13);
 
-  OnnxModel& input(const std::string& name, const std::vector<Extent>& extents,
-                   int32_t type = onnx::TensorProto::FLOAT);
+  OnnxModel& input(const std::string& name, const std::vector<Extent>& extents, int32_t type = floating);
   /// An initialiser without data: only its shape is ever read.
   OnnxModel& weights(const std::string& name, const std::vector<int64_t>& extents);
   OnnxModel& scalar(const std::string& name, float value);
@@ -42,6 +45,13 @@ class OnnxModel {
  private:
   onnx::ModelProto proto_;
 };
+
+/// The output `y` of a node over inputs of the given extents, x0, x1 and so on, and behind them constants of integers.
+OnnxModel one_node(const std::string& type, const std::vector<Ints>& inputs, const Attributes& attributes = {},
+                   int64_t opset = 14, int32_t element_type = floating, const std::vector<Ints>& integers = {});
+
+/// Expects that reading the model throws an error of that code, whose message holds `text`.
+void expect_error(const OnnxModel& model, const std::string& text, ErrorCode code = ErrorCode::parse_error);
 
 /// A file in the test's temporary folder, removed at the end.
 class TemporaryFile {

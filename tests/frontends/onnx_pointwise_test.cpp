@@ -2,43 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "kiln/base/error.h"
 #include "onnx_model.h"
 
 namespace kiln::test {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
-
-using Ints = std::vector<int64_t>;
-
-void expect_error(const OnnxModel& model, const std::string& text) {
-  try {
-    model.read();
-    FAIL() << "no error, expected: " << text;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::parse_error) << error.what();
-    EXPECT_THAT(error.message(), HasSubstr(text));
-  }
-}
-
-constexpr int32_t floating = onnx::TensorProto::FLOAT;
-
-/// One node over activations of the given extents, called x0, x1 and so on.
-OnnxModel one_node(const std::string& type, const std::vector<Ints>& inputs, const Attributes& attributes = {},
-                   int64_t opset = 14, int32_t element_type = floating) {
-  OnnxModel model(opset);
-  std::vector<std::string> names;
-  for (const Ints& extents : inputs) {
-    names.push_back("x" + std::to_string(names.size()));
-    model.input(names.back(), {extents.begin(), extents.end()}, element_type);
-  }
-  model.node(type, names, {"y"}, attributes);
-  model.output("y");
-  return model;
-}
 
 struct Activation {
   const char *type, *mode;

@@ -9,8 +9,6 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-using Ints = std::vector<int64_t>;
-
 OnnxModel one_pool(const std::string& type, const Attributes& attributes, int64_t opset = 13) {
   OnnxModel model(opset);
   model.input("x", {2, 3, 6, 7});

@@ -2,42 +2,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "kiln/base/error.h"
 #include "onnx_model.h"
 
 namespace kiln::test {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
-
-using Ints = std::vector<int64_t>;
-
-void expect_error(const OnnxModel& model, const std::string& text) {
-  try {
-    model.read();
-    FAIL() << "no error, expected: " << text;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::parse_error) << error.what();
-    EXPECT_THAT(error.message(), HasSubstr(text));
-  }
-}
 
 OnnxModel reduction(const std::string& type, const Ints& extents, const Attributes& attributes = {},
                     int64_t opset = 11) {
-  OnnxModel model(opset);
-  model.input("x", {extents.begin(), extents.end()});
-  model.node(type, {"x"}, {"y"}, attributes);
-  model.output("y");
-  return model;
+  return one_node(type, {extents}, attributes, opset);
 }
 
 OnnxModel reduction_by_input(const std::string& type, int64_t opset, const Ints& axes, const Attributes& attributes) {
-  OnnxModel model(opset);
-  model.input("x", {2, 3, 5}).integers("axes", axes);
-  model.node(type, {"x", "axes"}, {"y"}, attributes);
-  return model;
+  return one_node(type, {{2, 3, 5}}, attributes, opset, floating, {axes});
 }
 
 TEST(OnnxReduce, HasAModeForEachType) {

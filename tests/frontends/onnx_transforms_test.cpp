@@ -2,42 +2,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "kiln/base/error.h"
 #include "onnx_model.h"
 
 namespace kiln::test {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
-
-using Ints = std::vector<int64_t>;
-
-void expect_error(const OnnxModel& model, const std::string& text) {
-  try {
-    model.read();
-    FAIL() << "no error, expected: " << text;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::parse_error) << error.what();
-    EXPECT_THAT(error.message(), HasSubstr(text));
-  }
-}
-
-constexpr int32_t floating = onnx::TensorProto::FLOAT;
 
 OnnxModel moving(const std::string& type, const Ints& extents, const Attributes& attributes = {}, int64_t opset = 13,
                  const std::vector<Ints>& integers = {}, int32_t element_type = floating) {
-  OnnxModel model(opset);
-  model.input("x", {extents.begin(), extents.end()}, element_type);
-  std::vector<std::string> inputs{"x"};
-  for (const Ints& values : integers) {
-    inputs.push_back("i" + std::to_string(inputs.size()));
-    model.integers(inputs.back(), values);
-  }
-  model.node(type, inputs, {"y"}, attributes);
-  model.output("y");
-  return model;
+  return one_node(type, {extents}, attributes, opset, element_type, integers);
 }
 
 void expect_free(const OnnxModel& model, const OnnxOptions& options = {}) {
