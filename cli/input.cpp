@@ -107,7 +107,8 @@ void Input::add_to(CLI::App& command) {
   command.add_option("--layout", layout, "of a model's tensors: nchw, nhwc")->check(CLI::IsMember({"nchw", "nhwc"}));
   command.add_option("--batch", batch, "of a model: a number; ? or ?N for a dynamic batch (of up to N)");
   add_expressions_to(command, expressions);
-  command.add_flag("--no-fuse", no_fuse, "do not fold BatchNormalization, Relu, Clip and Add into convolutions");
+  command.add_flag("--no-fuse", no_fuse,
+                   "do not fold BatchNormalization, Relu, Clip and Add into the layers before them");
 }
 
 Workload read_workload(const Input& input) {

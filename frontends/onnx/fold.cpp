@@ -2,9 +2,14 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <string>
+#include <utility>
 
+#include "kiln/generator/operation.h"
 #include "onnx/attributes.h"
 #include "onnx/load.h"
+#include "onnx/readers.h"
 
 namespace kiln::onnx_frontend {
 namespace {
@@ -19,48 +24,56 @@ bool all_constant(const Graph& graph, const onnx::NodeProto& node, int first) {
                      [&](const std::string& input) { return input.empty() || graph.is_constant(input); });
 }
 
-/// Whether the node scales and shifts channels by constants: inference, and none of the training outputs.
-bool normalises_by_constants(const Graph& graph, const onnx::NodeProto& node, const std::string& value) {
-  const bool trains = Attributes(node).integer("training_mode", 0) != 0;
-  const bool only_output = std::none_of(node.output().begin() + 1, node.output().end(),
-                                        [&](const std::string& output) { return graph.is_used(output); });
-  return !trains && only_output && node.input_size() == 5 && node.input(0) == value && all_constant(graph, node, 1);
+bool is_normalisation(const Request& request) {
+  return request.operation == "norm_forward" || request.operation == "norm_inference";
 }
 
-/// Whether `value` is a constant K x 1 x 1 or 1 x K x 1 x 1: one number for each of K channels.
-bool is_per_channel(const Graph& graph, const std::string& value, int64_t channels) {
-  auto extents = graph.partial_shape(value);
-  if (!graph.is_constant(value) || !extents) {
+/// Convolutions, and products with a matrix on the right: their weights can be scaled by channel, and shifted by a
+/// bias.
+bool has_channels(const Request& request) {
+  return request.operation == "conv_forward" || request.operation == "gemm";
+}
+
+/// The dimension of a result of those extents that a bias has its elements for; nothing if there is none.
+std::optional<size_t> channel_dimension(const Request& request, const Extents& extents) {
+  if (!has_channels(request) || extents.empty()) return std::nullopt;
+  const size_t dimension = request.operation == "gemm" ? extents.size() - 1 : 1;
+  const int64_t channels = result_of(request).spec.extents[channel_dimension_of(request)];
+  return extents[dimension] == channels ? std::optional(dimension) : std::nullopt;
+}
+
+/// Whether `value` is a constant that has one number for each element of that dimension of a result.
+bool is_per_channel(const Graph& graph, const std::string& value, const Extents& extents, size_t dimension) {
+  const auto own = graph.partial_shape(value);
+  if (!graph.is_constant(value) || !own || own->size() > extents.size() || own->size() + dimension < extents.size()) {
     return false;
   }
-  if (extents->size() == 4 && extents->front() == 1) {
-    extents->erase(extents->begin());
-  }
-  return *extents == std::vector<int64_t>{channels, 1, 1};
+  Extents expected(extents.size(), 1);
+  expected[dimension] = extents[dimension];
+  return std::equal(own->rbegin(), own->rend(), expected.rbegin());
 }
 
+/// One layer that takes in what follows it.
 class Folding {
  public:
-  Folding(const Graph& graph, const onnx::NodeProto& conv) : graph_(graph), conv_(conv), result_(unfolded(conv)) {}
+  Folding(const Graph& graph, Reading& host)
+      : graph_(graph), node_(*host.node), request_(host.layer.requests.front()) {}
 
-  Folded run(const std::set<const onnx::NodeProto*>& taken) {
-    std::string value = conv_.output(0);
+  void run(std::set<const onnx::NodeProto*>& taken) {
+    std::string value = node_.output(0);
     while (const onnx::NodeProto* node = graph_.sole_user(value)) {
       if (taken.contains(node) || !is_onnx_domain(node->domain()) || node->output_size() < 1 || !take(*node, value)) {
         break;
       }
-      result_.nodes.push_back(node);
+      taken.insert(node);
       value = node->output(0);
     }
-    return result_;
+    request_ = finished(std::move(request_));
   }
 
  private:
-  bool has(EpilogueStage stage) const {
-    return std::find(result_.epilogue.begin(), result_.epilogue.end(), stage) != result_.epilogue.end();
-  }
   bool before(EpilogueStage stage) const {
-    return std::all_of(result_.epilogue.begin(), result_.epilogue.end(), [&](EpilogueStage s) { return s < stage; });
+    return std::all_of(request_.epilogue.begin(), request_.epilogue.end(), [&](EpilogueStage s) { return s < stage; });
   }
 
   bool take(const onnx::NodeProto& node, const std::string& value) {
@@ -75,39 +88,40 @@ class Folding {
     return false;
   }
 
+  /// Scales and shifts channels by constants, of which the scales go into weights that are constant themselves.
   bool take_batch_norm(const onnx::NodeProto& node, const std::string& value) {
-    return normalises_by_constants(graph_, node, value) && all_constant(graph_, conv_, 1) && take_bias();
+    const auto extents = graph_.partial_shape(value);
+    return extents && channel_dimension(request_, *extents) == 1 && !trains(graph_, node) && node.input(0) == value &&
+           all_constant(graph_, node, 1) && all_constant(graph_, node_, 1) && take_bias();
   }
 
   bool take_add(const onnx::NodeProto& node, const std::string& value) {
     const std::string& other = other_input(node, value);
     const auto extents = graph_.partial_shape(value);
-    if (!extents || extents->size() != 4) {
-      return false;
+    if (!extents || extents->empty() || std::count(extents->begin(), extents->end(), -1) > 0) return false;
+    const std::optional<size_t> channel = channel_dimension(request_, *extents);
+    if (channel && is_per_channel(graph_, other, *extents, *channel)) {
+      return all_constant(graph_, node_, 2) && take_bias();
     }
-    if (is_per_channel(graph_, other, (*extents)[1])) {
-      const bool own_is_constant = conv_.input_size() < 3 || graph_.is_constant(conv_.input(2));
-      return own_is_constant && take_bias();
-    }
-    const bool all_known = std::none_of(extents->begin(), extents->end(), [](int64_t extent) { return extent < 0; });
-    return all_known && graph_.partial_shape(other) == extents && append(EpilogueStage::add);
+    return graph_.partial_shape(other) == extents && append(EpilogueStage::add);
   }
 
   /// Constants that add up with the bias there is: it must be the last stage so far.
-  bool take_bias() { return before(EpilogueStage::add) && (has(EpilogueStage::bias) || append(EpilogueStage::bias)); }
+  bool take_bias() {
+    return before(EpilogueStage::add) && (request_.has(EpilogueStage::bias) || append(EpilogueStage::bias));
+  }
 
   /// Stages stand in the order of EpilogueStage, each at most once.
   bool append(EpilogueStage stage) {
-    if (!before(stage)) {
-      return false;
-    }
-    result_.epilogue.push_back(stage);
+    const bool permitted = !is_normalisation(request_) || stage == EpilogueStage::add || stage == EpilogueStage::relu;
+    if (!permitted || !before(stage)) return false;
+    request_.epilogue.push_back(stage);
     return true;
   }
 
   const Graph& graph_;
-  const onnx::NodeProto& conv_;
-  Folded result_;
+  const onnx::NodeProto& node_;
+  Request& request_;
 };
 
 }  // namespace
@@ -134,16 +148,18 @@ std::optional<EpilogueStage> clip_stage(const Graph& graph, const onnx::NodeProt
   return low == 0.0 && open_above ? EpilogueStage::relu : EpilogueStage::clip;
 }
 
-Folded unfolded(const onnx::NodeProto& conv) {
-  Folded folded;
-  if (conv.input_size() > 2 && !conv.input(2).empty()) {
-    folded.epilogue.push_back(EpilogueStage::bias);
+/// The last one chooses first: of two whose results are added, it runs later. Normalisations choose after the others,
+/// which may take them in.
+void fold(const Graph& graph, std::vector<Reading>& readings) {
+  std::set<const onnx::NodeProto*> taken;
+  for (const auto hosts : {has_channels, is_normalisation}) {
+    for (auto reading = readings.rbegin(); reading != readings.rend(); ++reading) {
+      const std::vector<Request>& requests = reading->layer.requests;
+      if (requests.empty() || !hosts(requests.front()) || taken.contains(reading->node)) continue;
+      Folding(graph, *reading).run(taken);
+    }
   }
-  return folded;
-}
-
-Folded fold(const Graph& graph, const onnx::NodeProto& conv, const std::set<const onnx::NodeProto*>& taken) {
-  return Folding(graph, conv).run(taken);
+  std::erase_if(readings, [&](const Reading& reading) { return taken.contains(reading.node); });
 }
 
 }  // namespace kiln::onnx_frontend

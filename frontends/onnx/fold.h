@@ -1,32 +1,28 @@
-// What a convolution takes into its epilogue.
+// What layers take into their epilogues.
 #pragma once
 
 #include <onnx/onnx_pb.h>
 
 #include <optional>
-#include <set>
-#include <string>
 #include <vector>
 
 #include "kiln/generator/request.h"
 #include "onnx/graph.h"
+#include "onnx/source.h"
 
 namespace kiln::onnx_frontend {
 
-/// The epilogue of a Conv node, and the nodes after it that became part of it.
-struct Folded {
-  std::vector<EpilogueStage> epilogue;
-  std::vector<const onnx::NodeProto*> nodes;
+/// A node, and what it asks for by itself.
+struct Reading {
+  const onnx::NodeProto* node;
+  Layer layer;
 };
 
-/// Follows the result of `conv` through the nodes that its epilogue can do, as read_onnx() states. Leaves out nodes in
-/// `taken`, which other convolutions have folded.
-Folded fold(const Graph& graph, const onnx::NodeProto& conv, const std::set<const onnx::NodeProto*>& taken);
+/// Follows the results of convolutions, products and normalisations through the nodes that their epilogues can do, as
+/// read_onnx() states; these leave `readings`, which are in the order of the graph.
+void fold(const Graph& graph, std::vector<Reading>& readings);
 
 /// The stage that a Clip node is; nothing if its bounds are not constants. A bound that is left out is infinite.
 std::optional<EpilogueStage> clip_stage(const Graph& graph, const onnx::NodeProto& node);
-
-/// The epilogue of `conv` by itself: its own bias.
-Folded unfolded(const onnx::NodeProto& conv);
 
 }  // namespace kiln::onnx_frontend

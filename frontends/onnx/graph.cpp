@@ -133,7 +133,7 @@ void Graph::collect_uses() {
 void Graph::collect_uses_of(const onnx::GraphProto& body) {
   for (const onnx::NodeProto& node : body.node()) {
     for (const std::string& input : node.input()) {
-      uses_[input].push_back(&node);
+      if (!input.empty()) uses_[input].push_back(&node);
     }
     for (const onnx::AttributeProto& attribute : node.attribute()) {
       if (attribute.has_g()) {

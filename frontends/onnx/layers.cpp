@@ -58,7 +58,7 @@ Layer read_conv(const Source& source) {
   conv.stride = window.stride;
   conv.dilation = window.dilation;
   conv.groups = Attributes(source.node).integer("group", 1);
-  conv.epilogue = source.epilogue;
+  if (source.has_input(2)) conv.epilogue.push_back(EpilogueStage::bias);
   conv.dynamic_batch = source.options.dynamic_batch;
   return asked(conv.request());
 }
@@ -149,7 +149,7 @@ Layer read_pool(const Source& source) {
                         : counts_padding                   ? PoolMode::avg_padded
                                                            : PoolMode::avg;
   PoolForward pool = pool_over(source, x, mode, window_of(source.node, x));
-  if (source.node.output_size() > 1 && source.graph.is_used(source.node.output(1))) {
+  if (source.gives(1)) {
     if (std::string refusal = refusal_of_indices(source, x); !refusal.empty()) {
       return refused(std::move(refusal));
     }
@@ -199,7 +199,7 @@ Layer read_unpool(const Source& source) {
   if (pooling == nullptr) {
     return refused("its indices are not those of a MaxPool that nothing else uses");
   }
-  const Source pooled{source.graph, *pooling, source.epilogue, source.options};
+  const Source pooled{source.graph, *pooling, source.options};
   const Extents x = pooled.extents(0), y = source.extents(0);
   if (std::string refusal = refusal_of_input(pooled); !refusal.empty()) {
     return refused(std::move(refusal));
@@ -267,9 +267,8 @@ Layer read_softmax(const Source& source) {
 /// In inference it gives its input.
 Layer read_dropout(const Source& source) {
   require_inputs(source, 1, 3);
-  const bool has_mask = source.node.output_size() > 1 && source.graph.is_used(source.node.output(1));
   const bool trains = source.has_input(2) && source.graph.integers(source.node.input(2)) != Extents{0};
-  return trains || has_mask ? refused("it drops elements out, as in training") : Layer{};
+  return trains || source.gives(1) ? refused("it drops elements out, as in training") : Layer{};
 }
 
 /// How nodes are read.
@@ -306,6 +305,11 @@ const std::vector<Family>& families() {
       {layer(read_global_pool), {"GlobalMaxPool", "GlobalAveragePool"}},
       {layer(read_unpool), {"MaxUnpool"}},
       {layer(read_softmax), {"Softmax", "LogSoftmax"}},
+      {between(read_batch_norm, floating, 5), {"BatchNormalization"}},
+      {between(read_instance_norm, floating, 3), {"InstanceNormalization"}},
+      {between(read_group_norm, floating, 3), {"GroupNormalization"}},
+      {between(read_layer_norm, floating, 3), {"LayerNormalization"}},
+      {between(read_mean_variance_norm, floating, 1), {"MeanVarianceNormalization"}},
       {between(read_activation, floating, 1),
        {"Relu", "LeakyRelu", "Sigmoid", "Tanh", "Elu", "Selu", "Softplus", "HardSwish", "HardSigmoid", "Gelu", "Mish"}},
       {between(read_clip, floating, 1), {"Clip"}},
@@ -355,22 +359,12 @@ std::string refusal_of_operands(const Source& source, const Entry& entry) {
   return {};
 }
 
-std::string refusal_of_other(const onnx::NodeProto& node, const OnnxOptions& options) {
-  if (!is_onnx_domain(node.domain()) || node.op_type() != "BatchNormalization") {
-    return "no operation of Kiln serves it";
-  }
-  return options.fuse ? "it could not be folded into a convolution" : "folding is off";
-}
-
 }  // namespace
 
-Layer read_layer(const Graph& graph, const onnx::NodeProto& node, const std::vector<EpilogueStage>& epilogue,
-                 const OnnxOptions& options) {
+Layer read_layer(const Graph& graph, const onnx::NodeProto& node, const OnnxOptions& options) {
   const Entry* entry = entry_of(node);
-  if (entry == nullptr) {
-    return refused(refusal_of_other(node, options));
-  }
-  const Source source{graph, node, epilogue, options};
+  if (entry == nullptr) return refused("no operation of Kiln serves it");
+  const Source source{graph, node, options};
   if (std::string refusal = refusal_of_operands(source, *entry); !refusal.empty()) {
     return refused(std::move(refusal));
   }

@@ -20,27 +20,6 @@ bool is_view(const onnx::NodeProto& node) {
   return is_onnx_domain(node.domain()) && views.contains(node.op_type());
 }
 
-bool is_conv(const onnx::NodeProto& node) {
-  return is_onnx_domain(node.domain()) && node.op_type() == "Conv" && node.output_size() > 0;
-}
-
-/// The epilogues of all convolutions. The last one chooses first: of two whose results are added, it runs later.
-struct Epilogues {
-  std::map<const onnx::NodeProto*, Folded> of;
-  std::set<const onnx::NodeProto*> taken;
-
-  Epilogues(const Graph& graph, bool fuse) {
-    for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
-      if (!is_conv(*node)) {
-        continue;
-      }
-      Folded folded = fuse ? fold(graph, *node, taken) : unfolded(*node);
-      taken.insert(folded.nodes.begin(), folded.nodes.end());
-      of.emplace(&*node, std::move(folded));
-    }
-  }
-};
-
 /// Puts the layers together, equal ones into one.
 class Listing {
  public:
@@ -85,12 +64,9 @@ class Listing {
   std::map<std::string, size_t> by_key_;
 };
 
-Layer read_named(const Graph& graph, const onnx::NodeProto& node, const Epilogues& epilogues,
-                 const OnnxOptions& options) {
-  static const std::vector<EpilogueStage> none;
-  const auto folded = epilogues.of.find(&node);
+Layer read_named(const Graph& graph, const onnx::NodeProto& node, const OnnxOptions& options) {
   try {
-    return read_layer(graph, node, folded == epilogues.of.end() ? none : folded->second.epilogue, options);
+    return read_layer(graph, node, options);
   } catch (const Error& error) {
     if (error.message().starts_with("node ")) {
       throw;
@@ -103,13 +79,14 @@ ModelListing read(const std::string& path, const OnnxOptions& options) {
   onnx::ModelProto model = load(path);
   infer_shapes(model, options.batch);
   const Graph graph(model);
-  const Epilogues epilogues(graph, options.fuse);
-  Listing listing;
+  std::vector<Reading> readings;
   for (const onnx::NodeProto& node : graph.nodes()) {
-    if (!graph.is_constant(node) && !is_view(node) && !epilogues.taken.contains(&node)) {
-      listing.add(read_named(graph, node, epilogues, options), node);
-    }
+    if (graph.is_constant(node) || is_view(node)) continue;
+    readings.push_back({&node, read_named(graph, node, options)});
   }
+  if (options.fuse) fold(graph, readings);
+  Listing listing;
+  for (Reading& reading : readings) listing.add(std::move(reading.layer), *reading.node);
   return listing.take();
 }
 

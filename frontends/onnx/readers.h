@@ -15,6 +15,15 @@ Layer read_tensor_op(const Source& source);
 Layer read_gemm(const Source& source);
 Layer read_matmul(const Source& source);
 
+/// normalisations.cpp.
+Layer read_batch_norm(const Source& source);
+Layer read_instance_norm(const Source& source);
+Layer read_group_norm(const Source& source);
+Layer read_layer_norm(const Source& source);
+Layer read_mean_variance_norm(const Source& source);
+/// Whether a BatchNormalization takes its statistics from its input; before opset 14 its further outputs say so.
+bool trains(const Graph& graph, const onnx::NodeProto& batch_norm);
+
 /// transforms.cpp. Nodes that move elements; those whose result is memory that is there cost nothing.
 Layer read_transpose(const Source& source);
 Layer read_slice(const Source& source);

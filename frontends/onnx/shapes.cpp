@@ -151,17 +151,16 @@ std::optional<Extents> reshaped_shape(const Graph& graph, const onnx::NodeProto&
 }
 
 /// Of nodes that ONNX's inference does not know in every opset that we read: it misses axes that are an input since
-/// opset 18, and activations that came later than it.
+/// opset 18, and nodes that came later than it.
 std::optional<Extents> later_shape(const Graph& graph, const onnx::NodeProto& node) {
-  static const std::set<std::string> activations = {"Gelu", "HardSwish", "Mish"};
+  static const std::set<std::string> shaped_like_input = {"Gelu", "GroupNormalization", "HardSwish", "Mish"};
   constexpr int64_t first_with_axes = 18;
   auto input = graph.partial_shape(node.input(0));
   if (!all_known(input)) return std::nullopt;
-  if (activations.contains(node.op_type())) return input;
+  if (shaped_like_input.contains(node.op_type())) return input;
   if (!node.op_type().starts_with("Reduce") || graph.opset() < first_with_axes) return std::nullopt;
-  static const std::vector<EpilogueStage> none;
   static const OnnxOptions options;
-  return reduced_shape({graph, node, none, options});
+  return reduced_shape({graph, node, options});
 }
 
 /// The shape of the node's output where ours is better than the one inferred.
@@ -180,9 +179,12 @@ std::optional<Extents> corrected_shape(const Graph& graph, const onnx::NodeProto
   return graph.partial_shape(node.output(0)) == ours ? std::nullopt : ours;
 }
 
-/// States the shape of a value, whatever was inferred for it.
+/// States the shape of a value, whatever was inferred for it. Of outputs of the model ONNX's inference reads no other.
 void state(onnx::GraphProto& graph, const std::string& value, const Extents& extents, int32_t element_type) {
-  onnx::ValueInfoProto& info = *graph.add_value_info();
+  auto& outputs = *graph.mutable_output();
+  const auto output = std::find_if(outputs.begin(), outputs.end(),
+                                   [&](const onnx::ValueInfoProto& candidate) { return candidate.name() == value; });
+  onnx::ValueInfoProto& info = output != outputs.end() ? *output : *graph.add_value_info();
   info.set_name(value);
   auto& tensor = *info.mutable_type()->mutable_tensor_type();
   tensor.set_elem_type(element_type);

@@ -29,10 +29,11 @@ Layer refused(std::string reason);
 struct Source {
   const Graph& graph;
   const onnx::NodeProto& node;
-  const std::vector<EpilogueStage>& epilogue;
   const OnnxOptions& options;
 
   bool has_input(int input) const { return node.input_size() > input && !node.input(input).empty(); }
+  /// Whether anything uses the output.
+  bool gives(int output) const { return node.output_size() > output && graph.is_used(node.output(output)); }
   Extents extents(int input) const { return graph.shape(node, node.input(input)); }
   /// How a tensor without gaps is stored; one without dimensions has one element.
   TensorSpec spec(Extents extents, DType dtype) const;

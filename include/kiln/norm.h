@@ -97,7 +97,8 @@ void instance_norm_backward(Context& context, const Tensor& dy, const Tensor& x,
                             const Tensor& dx, const NormGradientOptions& options = {}, Stream stream = nullptr);
 
 /// Of each of `groups` groups of neighbouring channels of each image. x: N,C and one to three spatial dimensions, whose
-/// strides continue each other if there are three. w: C. mean: N,groups.
+/// strides continue each other if there are three. w: C, or `groups`: one element for all channels of a group. mean:
+/// N,groups.
 void group_norm_forward(Context& context, int64_t groups, const Tensor& x, const Tensor& y,
                         const NormOptions& options = {}, Stream stream = nullptr);
 void group_norm_backward(Context& context, int64_t groups, const Tensor& dy, const Tensor& x,

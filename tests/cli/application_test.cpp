@@ -15,6 +15,7 @@
 #include "kiln/generator/operations/conv_forward.h"
 #include "kiln/generator/operations/gemm.h"
 #include "kiln/memory.h"
+#include "kiln/norm.h"
 #include "kiln/pool.h"
 #include "kiln/softmax.h"
 #include "kiln/tensor_ops.h"
@@ -148,6 +149,54 @@ TEST_P(ModelRequests, AreWhatAnApplicationWithTheSameLayersRecords) {
     keys.insert(layer.request.key());
     engine.run(layer.request);
   }
+  EXPECT_EQ(recorded(), keys);
+}
+
+// The layers of the model `normalisations`, with tensors of the extents that its nodes have.
+class NormalisedNetwork {
+ public:
+  explicit NormalisedNetwork(const ContextOptions& options) : context_(options) {}
+
+  void run() {
+    const Tensor images = tensor({2, 6, 3, 2}), residual = tensor({2, 6, 3, 2}), flat = tensor({2, 36});
+    const NormOptions channels{.w = tensor({6}), .b = tensor({6})};
+    NormOptions followed = channels, training = channels, rows{.w = tensor({4}), .b = tensor({4})};
+    followed.epilogue = relu;
+    batch_norm_inference(context_, images, tensor({6}), tensor({6}), tensor({2, 6, 3, 2}), followed);
+    followed.epilogue = add(residual) + relu;
+    instance_norm_forward(context_, images, tensor({2, 6, 3, 2}), followed);
+    group_norm_forward(context_, 3, images, tensor({2, 6, 3, 2}), channels);
+    training.running_mean = tensor({6});
+    training.running_variance = tensor({6});
+    batch_norm_forward(context_, images, tensor({2, 6, 3, 2}), training);
+    norm_forward(context_, {1, 2, 3}, images, tensor({2, 6, 3, 2}));
+    const Tensor hidden = tensor({2, 4});
+    gemm(context_, flat, tensor({36, 4}), hidden, {.epilogue = bias(tensor({4})) + relu});
+    rows.mean = tensor({2, 1});
+    rows.inv_deviation = tensor({2, 1});
+    layer_norm_forward(context_, -1, hidden, tensor({2, 4}), rows);
+    gemm(context_, hidden, tensor({4, 3}), tensor({2, 3}), {.epilogue = bias(tensor({3})) + clip(0, 6)});
+  }
+
+ private:
+  Tensor tensor(const std::vector<int64_t>& extents) {
+    const TensorSpec spec = TensorSpec::packed(f32, extents, dimension_letters(static_cast<int>(extents.size())));
+    memory_.emplace_back(context_, static_cast<size_t>(spec.span()) * sizeof(float));
+    memory_.back().upload(std::vector<std::byte>(memory_.back().size()));
+    return {memory_.back().data(), f32, extents, spec.strides};
+  }
+
+  Context context_;
+  std::vector<DeviceMemory> memory_;
+};
+
+TEST_F(ApplicationTest, NormalisesAndMultipliesAsAModelDoes) {
+  const ModelListing listing =
+      read_onnx(std::string(KILN_SOURCE_DIR) + "/tests/fuzz/corpus/onnx/normalisations.onnx", {.batch = 2});
+  EXPECT_TRUE(listing.uncovered.empty());
+  Keys keys;
+  for (const ModelLayer& layer : listing.layers) keys.insert(layer.request.key());
+  NormalisedNetwork(options("off")).run();
   EXPECT_EQ(recorded(), keys);
 }
 

@@ -145,12 +145,15 @@ TEST_F(NormCalls, GroupsAndInstancesAndMeanSquares) {
   const Tensor w = tensor({1, 2, 3, 4, 5, 6}, {6});
   group_norm_forward(context_, 3, x, y, {.w = w, .epilogue = add(x)});
   const Values grouped = values_of(y);
+  group_norm_forward(context_, 3, x, y, {.w = tensor({1, 2, 3}, {3})});
+  const Values by_groups = values_of(y);
   instance_norm_forward(context_, x, y, {.w = w});
   const Values instances = values_of(y);
   for (size_t i = 0; i < 96; ++i) {
     const double by = static_cast<double>(i / 8 % 6 + 1);
     const Plain group(values, [&](size_t j) { return i / 16 == j / 16; });
     EXPECT_NEAR(grouped[i], by * (values[i] - group.mean) * group.inverse + values[i], 1e-5);
+    EXPECT_NEAR(by_groups[i], static_cast<double>(i / 16 % 3 + 1) * (values[i] - group.mean) * group.inverse, 1e-5);
     const Plain channel(values, [&](size_t j) { return i / 8 == j / 8; });
     EXPECT_NEAR(instances[i], by * (values[i] - channel.mean) * channel.inverse, 2e-5);
   }

@@ -24,7 +24,7 @@ struct OnnxOptions {
   std::optional<int64_t> batch = std::nullopt;
   /// Requests with `n=?`, of the bucket that holds the batch.
   bool dynamic_batch = false;
-  /// Folds what follows a convolution into its epilogue; see read_onnx().
+  /// Folds what follows a layer into its epilogue; see read_onnx().
   bool fuse = true;
 };
 
@@ -52,11 +52,12 @@ struct ModelListing {
 /// outside it (they are not read).
 ///
 /// Covered are, by the families of docs/onnx.md: Conv, ConvTranspose, pooling, MaxUnpool, Softmax and LogSoftmax;
-/// activations; arithmetic, comparison and selection, with broadcasting; matrix products; reductions; and what moves
-/// elements. With `fuse`, a Conv takes in, while its result has no other use, in this order: BatchNormalization in
-/// inference form with constant parameters, and Add of a constant per channel (both become `bias`); Add of a tensor of
-/// its own shape (`add`; of two convolutions, the later one takes it); Relu and Clip with constant bounds (`relu`,
-/// `clip`; a Clip at 0 from below only is `relu`). Nodes that compute constants, views (Identity, Flatten, Reshape,
+/// normalisations; activations; arithmetic, comparison and selection, with broadcasting; matrix products; reductions;
+/// and what moves elements. With `fuse`, a Conv, Gemm or MatMul takes in, while its result has no other use, in this
+/// order: BatchNormalization in inference form with constant parameters, and Add of a constant per channel (both become
+/// `bias`); Add of a tensor of its own shape (`add`; of two layers, the later one takes it); Relu and Clip with
+/// constant bounds (`relu`, `clip`; a Clip at 0 from below only is `relu`). A normalisation takes in `add` and `relu`,
+/// unless one of those layers took it or them. Nodes that compute constants, views (Identity, Flatten, Reshape,
 /// Squeeze, Unsqueeze, Dropout of inference), and others whose result is their input's memory (a Slice of whole leading
 /// rows) ask for nothing and are not listed.
 ///
