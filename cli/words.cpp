@@ -161,6 +161,14 @@ std::string of_norm(const Request& request) {
   return text;
 }
 
+// "local normalisation 2x64x56x56 f16, 5 along axes 1", "gradient of local normalisation ...".
+std::string of_local_norm(const Request& request) {
+  return fmt::format("{}local normalisation {}{}, {} along axes {}",
+                     request.operation == "local_norm_backward" ? "gradient of " : "",
+                     extents(request.operands.front().spec), common(request), request.ints("size").front(),
+                     fmt::join(request.ints("axes"), ","));
+}
+
 }  // namespace
 
 std::string summary(const Request& request) {
@@ -188,6 +196,8 @@ std::string summary(const Request& request) {
     text = of_gemm(request);
   else if (request.operation.starts_with("norm_"))
     text = of_norm(request);
+  else if (request.operation.starts_with("local_norm_"))
+    text = of_local_norm(request);
   else
     text = of_pointwise(request);
   if (request.user_epilogue) text += fmt::format(", user:{:.8}", request.user_epilogue.digest());

@@ -129,5 +129,9 @@ std::unique_ptr<const Oracle::Evaluator> norm_backward_evaluator(Request request
                                                                  std::string_view output);
 std::unique_ptr<const Oracle::Evaluator> dropout_evaluator(Request request, const Bindings& bindings,
                                                            std::string_view output);
+std::unique_ptr<const Oracle::Evaluator> local_norm_forward_evaluator(Request request, const Bindings& bindings,
+                                                                      std::string_view output);
+std::unique_ptr<const Oracle::Evaluator> local_norm_backward_evaluator(Request request, const Bindings& bindings,
+                                                                       std::string_view output);
 
 }  // namespace kiln::reference

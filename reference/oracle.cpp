@@ -42,6 +42,8 @@ constexpr auto evaluators = std::to_array<std::pair<std::string_view, MakeEvalua
     {"norm_inference", norm_inference_evaluator},
     {"norm_backward", norm_backward_evaluator},
     {"dropout", dropout_evaluator},
+    {"local_norm_forward", local_norm_forward_evaluator},
+    {"local_norm_backward", local_norm_backward_evaluator},
 });
 
 std::unique_ptr<const Oracle::Evaluator> evaluator(const Request& request, const Bindings& bindings,

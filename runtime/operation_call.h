@@ -47,6 +47,8 @@ enum class CallKind : int64_t {
   norm_inference,
   norm_backward,
   dropout,
+  local_norm_forward,
+  local_norm_backward,
 };
 
 /// The class of a scale's value.

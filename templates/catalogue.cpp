@@ -96,7 +96,9 @@
   algorithm(norm_backward_simple) \
   algorithm(norm_backward_blocks) \
   algorithm(dropout_simple) \
-  algorithm(dropout_vector)
+  algorithm(dropout_vector) \
+  algorithm(local_norm_forward_simple) \
+  algorithm(local_norm_backward_simple)
 // clang-format on
 
 namespace kiln {

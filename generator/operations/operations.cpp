@@ -30,7 +30,9 @@ const std::vector<const Operation*>& operations() {
                                                     &norm_forward_operation(),
                                                     &norm_inference_operation(),
                                                     &norm_backward_operation(),
-                                                    &dropout_operation()};
+                                                    &dropout_operation(),
+                                                    &local_norm_forward_operation(),
+                                                    &local_norm_backward_operation()};
   return all;
 }
 

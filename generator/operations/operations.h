@@ -29,5 +29,7 @@ const Operation& norm_forward_operation();
 const Operation& norm_inference_operation();
 const Operation& norm_backward_operation();
 const Operation& dropout_operation();
+const Operation& local_norm_forward_operation();
+const Operation& local_norm_backward_operation();
 
 }  // namespace kiln

@@ -26,6 +26,7 @@
 #include "kiln/c/dropout.h"
 #include "kiln/c/gemm.h"
 #include "kiln/c/local_conv.h"
+#include "kiln/c/local_norm.h"
 #include "kiln/c/loss.h"
 #include "kiln/c/norm.h"
 #include "kiln/c/pool.h"

@@ -45,6 +45,7 @@ HOLDS(offsetof(kiln_transform_options, pad_begin) == 16 && sizeof(kiln_transform
 HOLDS(sizeof(kiln_tensor_op_options) == 16);
 HOLDS(offsetof(kiln_norm_options, w) == 32 && sizeof(kiln_norm_options) == 112);
 HOLDS(offsetof(kiln_norm_gradient_options, w) == 32 && sizeof(kiln_norm_gradient_options) == 88);
+HOLDS(offsetof(kiln_local_norm_options, window) == 16 && sizeof(kiln_local_norm_options) == 56);
 HOLDS(sizeof(kiln_reduce_options) == 16 && KILN_REDUCE_MUL_NO_ZEROS == 8);
 HOLDS(offsetof(kiln_run_values, alpha) == 8 && offsetof(kiln_run_values, n) == 24 && sizeof(kiln_run_values) == 80);
 HOLDS(offsetof(kiln_plan_info, workspace_bytes) == 8 && sizeof(kiln_plan_info) == 48);
@@ -121,6 +122,10 @@ int capi_count_functions(void) {
       (function)kiln_norm_backward,
       (function)kiln_dropout_forward,
       (function)kiln_dropout_backward,
+      (function)kiln_lrn_forward,
+      (function)kiln_lrn_backward,
+      (function)kiln_lcn_forward,
+      (function)kiln_lcn_backward,
   };
   int count = 0;
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i) count += all[i] != NULL;
@@ -145,6 +150,7 @@ int capi_defaults_carry_their_sizes(void) {
          kiln_reduce_options_default().size == sizeof(kiln_reduce_options) &&
          kiln_cross_entropy_options_default().size == sizeof(kiln_cross_entropy_options) &&
          kiln_dropout_options_default().size == sizeof(kiln_dropout_options) &&
+         kiln_local_norm_options_default().size == sizeof(kiln_local_norm_options) &&
          kiln_gemm_options_default().size == sizeof(kiln_gemm_options) &&
          kiln_norm_options_default().size == sizeof(kiln_norm_options) &&
          kiln_norm_gradient_options_default().size == sizeof(kiln_norm_gradient_options) &&

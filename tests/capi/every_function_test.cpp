@@ -27,6 +27,7 @@ class EveryFunction : public CApi {
     add_products();
     add_losses();
     add_dropout();
+    add_local_normalisations();
     add_plans();
   }
 
@@ -175,6 +176,18 @@ class EveryFunction : public CApi {
     messages_call("kiln_dropout_backward", {{"dy", "x"}, {"dx", "y"}});
   }
 
+  void add_local_normalisations() {
+    const Names optional = {"options", "stream"};
+    add("kiln_lrn_forward", kiln_lrn_forward, optional, context_, &image_, &image_gradient_, &local_norm_options_,
+        nullptr);
+    add("kiln_lrn_backward", kiln_lrn_backward, optional, context_, &image_, &other_image_, &image_gradient_,
+        &local_norm_options_, nullptr);
+    add("kiln_lcn_forward", kiln_lcn_forward, optional, context_, &image_, &image_gradient_, &local_norm_options_,
+        nullptr);
+    add("kiln_lcn_backward", kiln_lcn_backward, optional, context_, &image_, &other_image_, &image_gradient_,
+        &local_norm_options_, nullptr);
+  }
+
   void add_plans() {
     EXPECT_EQ(kiln_plan_create(context_, request_, &plan_), KILN_OK) << kiln_last_error();
     add("kiln_plan_create", kiln_plan_create, {}, context_, request_, &made_plan_);
@@ -192,6 +205,7 @@ class EveryFunction : public CApi {
                     pooled_ = tensor(result_, {1, 2, 1, 1}), pooled_gradient_ = tensor(upload(wave(2)), {1, 2, 1, 1});
   const kiln_tensor image_result_gradient_ = tensor(upload(wave(72)), {1, 2, 6, 6}),
                     filter_gradient_ = tensor(result_, {2, 2, 3, 3}), bias_gradient_ = tensor(result_, {2});
+  const kiln_tensor other_image_ = tensor(upload(wave(128)), {1, 2, 8, 8});
   // Filters for each of 36 outputs.
   const kiln_tensor local_filters_ = tensor(upload(wave(72 * 18)), {72, 2, 3, 3}),
                     local_filters_gradient_ = tensor(upload(wave(72 * 18)), {72, 2, 3, 3});
@@ -224,6 +238,7 @@ class EveryFunction : public CApi {
   const kiln_transform_options transform_options_ = kiln_transform_options_default();
   const kiln_norm_options norm_options_ = kiln_norm_options_default();
   const kiln_norm_gradient_options norm_gradient_options_ = kiln_norm_gradient_options_default();
+  const kiln_local_norm_options local_norm_options_ = kiln_local_norm_options_default();
   const kiln_reduce_options reduce_options_ = kiln_reduce_options_default();
   const kiln_tensor_op_options op_options_ = kiln_tensor_op_options_default();
   const kiln_gemm_options gemm_options_ = kiln_gemm_options_default();

@@ -37,6 +37,23 @@ INSTANTIATE_TEST_SUITE_P(Dropout, BadRequest,
                                          Bad{"dropout x=f32:3x4 y=f32:4x3", "y has extents 4x3, expected 3x4"}));
 
 INSTANTIATE_TEST_SUITE_P(
+    LocalNorm, BadRequest,
+    testing::Values(Bad{"local_norm_forward y=f32:3x4", "operand x is missing"},
+                    Bad{"local_norm_forward x=i8:3x4", "x is i8"},
+                    Bad{"local_norm_forward x=f32:3x4 y=f32:4x3", "y has extents 4x3, expected 3x4"},
+                    Bad{"local_norm_forward x=f32:3x4 means=f32:3x1", "means has extents 3x1, expected 3x4"},
+                    Bad{"local_norm_forward x=f32:3", "axis 1 is outside the 1 dimensions of x"},
+                    Bad{"local_norm_forward x=f32:3x4 axes=1,1", "an axis stands twice"},
+                    Bad{"local_norm_forward x=f32:3x4x5x6x7 axes=1,2,3,4", "the window has more than 3 axes"},
+                    Bad{"local_norm_forward x=f32:3x4 axes=0 n=?", "the batch cannot be dynamic along one of the axes"},
+                    Bad{"local_norm_forward x=f32:3x4 size=0", "size=0 is no extent of a window"},
+                    Bad{"local_norm_forward x=f32:3x4 size=65536", "size=65536 is no extent of a window"},
+                    Bad{"local_norm_forward x=f32:3x4 size=3,3", "size"},
+                    Bad{"local_norm_forward x=f32:3x4 size=all", "size"},
+                    Bad{"local_norm_backward x=f32:3x4 dy=f32:3x5", "dy has extents 3x5, expected 3x4"},
+                    Bad{"local_norm_backward x=f32:3x4 dmeans=f32:3x4:1,1", "dmeans"}));
+
+INSTANTIATE_TEST_SUITE_P(
     CrossEntropy, BadRequest,
     testing::Values(
         Bad{"cross_entropy_forward targets=i32:3", "operand x is missing"},

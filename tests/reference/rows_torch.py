@@ -131,3 +131,20 @@ gradients("1x3x1x1", (2, 3, 2, 2), [2, 3], (3,), lambda x, w, b: F.instance_norm
 gradients("1x3x1x1", (4, 3, 2, 1), [0, 2, 3], (3,), lambda x, w, b: F.batch_norm(x, None, None, w, b, True, 0.1, 0.0))
 gradients("1x3x1x1", (4, 3, 2, 1), [0, 2, 3], (3,),
           lambda x, w, b: F.relu(F.batch_norm(x, None, None, w, b, True, 0.1, 0.0)), relu=True)
+
+
+def local_response(shape, size):
+    """PyTorch's even windows are mirrored: so is x, then."""
+    x, dy = draw(*shape).requires_grad_(), draw(*shape)
+    mirrored = x.flip(1) if size % 2 == 0 else x
+    y = F.local_response_norm(mirrored, size, 2.0, 0.75, 1.0)
+    y = y.flip(1) if size % 2 == 0 else y
+    y.backward(dy)
+    call(f"local_norm_forward x=f32:{extents(x)} size={size}", {"x": x.detach()}, {"y": y.detach()})
+    call(f"local_norm_backward x=f32:{extents(x)} size={size}", {"x": x.detach(), "dy": dy}, {"dx": x.grad})
+
+
+local_response((2, 7, 2, 3), 5)
+local_response((2, 6, 4), 3)
+local_response((3, 5, 2), 4)
+local_response((1, 3, 2, 2), 9)

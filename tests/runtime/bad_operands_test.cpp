@@ -15,6 +15,7 @@
 #include "kiln/dropout.h"
 #include "kiln/gemm.h"
 #include "kiln/local_conv.h"
+#include "kiln/local_norm.h"
 #include "kiln/loss.h"
 #include "kiln/norm.h"
 #include "kiln/pool.h"
@@ -84,6 +85,7 @@ class BadOperands : public BadArguments {
   void add_products(Calls& calls) const;
   void add_losses(Calls& calls) const;
   void add_normalisations(Calls& calls) const;
+  void add_local_normalisations(Calls& calls) const;
   static std::vector<Bad> rows(Context& context, const Call& call);
 };
 
@@ -95,6 +97,7 @@ BadOperands::Calls BadOperands::calls() const {
   add_products(calls);
   add_losses(calls);
   add_normalisations(calls);
+  add_local_normalisations(calls);
   return calls;
 }
 
@@ -301,6 +304,26 @@ void BadOperands::add_normalisations(Calls& calls) const {
                [group](Context& k, T a, T b, T c) { group_norm_backward(k, 2, a, b, group, c, {.mean = group}); });
   add_backward("batch_norm_backward",
                [batch](Context& k, T a, T b, T c) { batch_norm_backward(k, a, b, batch, c, {.mean = batch}); });
+}
+
+void BadOperands::add_local_normalisations(Calls& calls) const {
+  const std::vector<Named> forward = {{"x", slot(0, {3, 4, 5})}, {"y", slot(3, {3, 4, 5})}};
+  const std::vector<Named> backward = {
+      {"x", slot(0, {3, 4, 5})}, {"dy", slot(2, {3, 4, 5})}, {"dx", slot(3, {3, 4, 5})}};
+  const auto add_forward = [&](const std::string& name, const auto& function) {
+    calls[name] = {"local_norm_forward", forward, [&function](Context& k, const Tensors& t) {
+                     function(k, t[0].tensor, t[1].tensor, LocalNormOptions{}, nullptr);
+                   }};
+  };
+  const auto add_backward = [&](const std::string& name, const auto& function) {
+    calls[name] = {"local_norm_backward", backward, [&function](Context& k, const Tensors& t) {
+                     function(k, t[0].tensor, t[1].tensor, t[2].tensor, LocalNormOptions{}, std::nullopt, nullptr);
+                   }};
+  };
+  add_forward("lrn_forward", lrn_forward);
+  add_forward("lcn_forward", lcn_forward);
+  add_backward("lrn_backward", lrn_backward);
+  add_backward("lcn_backward", lcn_backward);
 }
 
 // The call with each of its tensors spoilt in each way.

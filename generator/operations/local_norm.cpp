@@ -1,0 +1,166 @@
+#include "kiln/generator/operations/local_norm.h"
+
+#include <fmt/format.h>
+
+#include "operations/axes.h"
+#include "operations/norm.h"
+#include "operations/operations.h"
+#include "operations/pointwise.h"
+#include "operations/spatial.h"
+#include "operations/stages.h"
+
+namespace kiln {
+namespace {
+
+constexpr int64_t most_size = 65535;
+constexpr size_t most_axes = 3;
+
+// What both directions share.
+class LocalNormOperation : public Operation {
+ public:
+  const std::vector<AttributeDefinition>& attributes() const final {
+    static const std::vector<AttributeDefinition> definitions = {
+        axes_attribute({1}),
+        {"size", std::vector<int64_t>{5}, Printing::always, {}, "elements of the window along each of the axes"},
+    };
+    return definitions;
+  }
+
+  const std::vector<ScalarDefinition>& scalars() const final {
+    static const std::vector<ScalarDefinition> definitions = {
+        {"lrn_alpha", 2.0F, "what the mean of the window's squares is multiplied by"},
+        {"lrn_beta", 0.75F, "the exponent"},
+        {"lrn_k", 1.0F, "added to the mean of squares"},
+    };
+    return definitions;
+  }
+
+  void complete_attributes(Request& request) const final {
+    complete_axes(request, "x");
+    expand(request, "size", 1, 1);
+  }
+
+  std::optional<TensorSpec> implied_operand(const Request& request, std::string_view operand) const final {
+    const TensorSpec* x = request.find("x");
+    if (x == nullptr || (operand != "y" && operand != "dy" && operand != "dx")) return std::nullopt;
+    return laid_out_like(*x, x->extents);
+  }
+
+  void validate(const Request& request) const final {
+    require_rank(request, "x");
+    check_axes(request, "x");
+    if (request.ints("axes").size() > most_axes) refuse(request, "the window has more than 3 axes", "give 1 to 3");
+    const int64_t size = request.ints("size").front();
+    if (size < 1 || size > most_size) {
+      refuse(request, fmt::format("size={} is no extent of a window", size), fmt::format("give 1 to {}", most_size));
+    }
+    for (const Operand& operand : request.operands) {
+      require_extents(request, operand.name, operand.spec, request.at("x").extents, "those of x");
+    }
+  }
+};
+
+class LocalNormForwardOperation final : public LocalNormOperation {
+ public:
+  std::string_view name() const override { return "local_norm_forward"; }
+  std::string_view summary() const override { return "local response and divisive normalisation"; }
+
+  const std::vector<OperandDefinition>& operands() const override {
+    static const std::vector<OperandDefinition> definitions = {
+        {"x", Role::input, true, Printing::always, "1 to 5 dimensions"},
+        {"means", Role::input, true, Printing::when_set, "as x; what the squares are of differences from"},
+        {"y", Role::output, true, Printing::always, "as x"},
+    };
+    return definitions;
+  }
+
+  Work work(const Request& request) const override { return norm_work(request, 10); }
+};
+
+class LocalNormBackwardOperation final : public LocalNormOperation {
+ public:
+  std::string_view name() const override { return "local_norm_backward"; }
+  std::string_view summary() const override { return "the gradients of local_norm_forward"; }
+
+  const std::vector<OperandDefinition>& operands() const override {
+    static const std::vector<OperandDefinition> definitions = {
+        {"x", Role::input, true, Printing::always, "1 to 5 dimensions"},
+        {"means", Role::input, true, Printing::when_set, "as x; as in the forward"},
+        {"dy", Role::input, true, Printing::always, "as x"},
+        {"dx", Role::output, true, Printing::always, "as x"},
+        {"dmeans", Role::output, true, Printing::when_set, "as x; the gradient by means"},
+    };
+    return definitions;
+  }
+
+  Work work(const Request& request) const override { return norm_work(request, 24); }
+};
+
+// The attributes and the blend of a view's request, finished.
+template <class View>
+Request finished_of(const View& view, Request request) {
+  request.attributes = {{"axes", view.axes}, {"size", std::vector<int64_t>{view.size}}};
+  request.blend = view.blend;
+  request.dynamic_batch = view.dynamic_batch;
+  return finished(std::move(request));
+}
+
+template <class View>
+View common_of(const Request& request) {
+  View view;
+  view.x = request.at("x");
+  view.means = optional_operand(request, "means");
+  view.axes = request.ints("axes");
+  view.size = request.ints("size").front();
+  view.blend = request.blend;
+  view.dynamic_batch = request.dynamic_batch;
+  return view;
+}
+
+}  // namespace
+
+const Operation& local_norm_forward_operation() {
+  static const LocalNormForwardOperation definition;
+  return definition;
+}
+
+const Operation& local_norm_backward_operation() {
+  static const LocalNormBackwardOperation definition;
+  return definition;
+}
+
+LocalNormForward LocalNormForward::of(const Request& request) {
+  auto view = common_of<LocalNormForward>(request);
+  view.y = request.at("y");
+  return view;
+}
+
+Request LocalNormForward::request() const {
+  Request request;
+  request.operation = "local_norm_forward";
+  request.operands = {{"x", x}};
+  add_operand(request, "means", means);
+  if (!y.extents.empty()) request.operands.push_back({"y", y});
+  return finished_of(*this, std::move(request));
+}
+
+LocalNormBackward LocalNormBackward::of(const Request& request) {
+  auto view = common_of<LocalNormBackward>(request);
+  view.dy = request.at("dy");
+  view.dx = request.at("dx");
+  view.dmeans = optional_operand(request, "dmeans");
+  return view;
+}
+
+Request LocalNormBackward::request() const {
+  Request request;
+  request.operation = "local_norm_backward";
+  request.operands = {{"x", x}};
+  add_operand(request, "means", means);
+  request.operands.push_back({"dy", dy});
+  if (!dx.extents.empty()) request.operands.push_back({"dx", dx});
+  add_operand(request, "dmeans", dmeans);
+  return finished_of(*this, std::move(request));
+}
+
+}  // namespace kiln

@@ -1,0 +1,64 @@
+// Local response normalisation across channels (LRN) and divisive normalisation over spatial neighbours (LCN), and
+// their gradients.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "kiln/context.h"
+#include "kiln/tensor.h"
+
+namespace kiln {
+
+struct LocalNormOptions {
+  int64_t size = 5;                  ///< Elements of the window along each axis.
+  float lrn_alpha = 1e-4F;           ///< At least 0; divided by the elements of the window.
+  float lrn_beta = 0.75F;            ///< Above 0.
+  float lrn_k = 2;                   ///< Above 0.
+  std::optional<Tensor> means = {};  ///< As x: what the squares are of differences from.
+  float alpha = 1;
+  float beta = 0;              ///< Not 0: what y (backward: dx) held before is read.
+  bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket.
+};
+
+/// Enqueues y = alpha * x s^-lrn_beta + beta * y on `stream` and returns without waiting, with
+///
+///   s[n, c, ...] = lrn_k + lrn_alpha / size * sum of x[n, j, ...]^2, j from c - floor((size - 1) / 2) to c +
+///   floor(size / 2)
+///
+/// over those j that are channels: the formula and the window of cuDNN and ONNX. (PyTorch's window has an even size's
+/// extra channel on the other side.)
+///
+/// x, y: N,C and up to three spatial dimensions, equal extents, any strides; dtypes may differ; computed in f32. An
+/// element of y depends on its neighbours: y must share no element with x, so nothing works in place. The numbers may
+/// change from call to call without another plan. NaN in a window gives NaN; an infinity becomes NaN itself, and 0 what
+/// has it in its window. Bitwise reproducible. An empty batch is a no-op.
+///
+/// Throws Error(invalid_argument), nothing enqueued: also for a size that is not 1 to 65535, and for numbers that are
+/// not finite or too small. Other errors, first call and threads as for conv_forward().
+void lrn_forward(Context& context, const Tensor& x, const Tensor& y, const LocalNormOptions& options = {},
+                 Stream stream = nullptr);
+
+/// Enqueues dx = alpha * (gradient by x of lrn_forward() with the same numbers, given dy) + beta * dx on `stream`, from
+/// x and dy alone (LocalNormBackward has the formula).
+///
+/// `dmeans`: where it is asked for, the gradient by options.means (or by means of 0); alpha and beta do not concern it.
+/// dx and dmeans must share no element with anything else. Everything else as for lrn_forward().
+void lrn_backward(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dx,
+                  const LocalNormOptions& options = {}, const std::optional<Tensor>& dmeans = {},
+                  Stream stream = nullptr);
+
+/// The same with windows over all spatial dimensions, in each channel by itself: cuDNN's divisive normalisation.
+///
+///   s[n, c, i] = lrn_k + lrn_alpha / size^(spatial dimensions) * sum over the window of i of (x - means)^2
+///
+/// x: N,C and one to three spatial dimensions. As cuDNN documents it, the means are in the sum alone and x is what is
+/// divided; for local contrast normalisation, (x - mean) / deviation, give x less its means as x, and no means. In
+/// gradients means are inputs like x: that through how they were made is the caller's to add.
+void lcn_forward(Context& context, const Tensor& x, const Tensor& y, const LocalNormOptions& options = {},
+                 Stream stream = nullptr);
+void lcn_backward(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dx,
+                  const LocalNormOptions& options = {}, const std::optional<Tensor>& dmeans = {},
+                  Stream stream = nullptr);
+
+}  // namespace kiln

@@ -1,0 +1,39 @@
+// Normalisation by the sum of squares in a window: s = k + alpha / WINDOW * sum of squares, and powers of s.
+//
+// From the prelude: SIZE, the window's extent along each axis, and WINDOW, that to the power of the axes' number.
+#include "lib/blend.cuh"
+#include "lib/index.cuh"
+
+// A window goes from BEHIND elements before its centre to AHEAD after it.
+constexpr int BEHIND = (SIZE - 1) / 2;
+constexpr int AHEAD = SIZE / 2;
+
+// lrn_alpha, lrn_beta and lrn_k of the call.
+struct LocalNormNumbers {
+  float alpha, beta, k;
+
+  __device__ __forceinline__ float scale() const { return alpha * (1.0f / float(WINDOW)); }
+  // The logarithm to the base 2 of s, from the sum of squares.
+  __device__ __forceinline__ float logarithm(float squares) const {
+    float result;
+    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(k + scale() * squares));
+    return result;
+  }
+};
+
+// s to the power of -exponent.
+__device__ __forceinline__ float inverse_power(float logarithm, float exponent) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(-exponent * logarithm));
+  return result;
+}
+
+// What an element adds to the gradients of those in its window.
+__device__ __forceinline__ float gradient_term(float x, float dy, float logarithm, const LocalNormNumbers& numbers) {
+  return dy * (x * inverse_power(logarithm, numbers.beta + 1.0f));
+}
+
+// The gradient through the sums: `distance` is x - means, `terms` the sum of gradient_term().
+__device__ __forceinline__ float gradient_through_sums(float distance, float terms, const LocalNormNumbers& numbers) {
+  return -2.0f * numbers.scale() * numbers.beta * distance * terms;
+}

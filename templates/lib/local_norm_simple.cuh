@@ -1,0 +1,69 @@
+// Windows around elements by their coordinates, the plain way: what the trusted kernels of local normalisations share.
+//
+// From the prelude: what lib/simple_rows.cuh asks for, and HAS_MEANS.
+#include "lib/local_norm.cuh"
+
+struct Coordinates {
+  Index at[RANK];
+
+  // Of element number `element` in logical order.
+  __device__ __forceinline__ explicit Coordinates(Index element) { take<RANK - 1>(element); }
+
+  template <const long long (&STRIDES)[RANK]>
+  __device__ __forceinline__ Index offset() const {
+    Index result = 0;
+#pragma unroll
+    for (int d = 0; d < RANK; ++d) result += at[d] * Index(STRIDES[d]);
+    return result;
+  }
+
+ private:
+  template <int DIMENSION>
+  __device__ __forceinline__ void take(Index element) {
+    if constexpr (DIMENSION >= 0) {
+      at[DIMENSION] = take_coordinate<EXTENTS[DIMENSION]>(element);
+      take<DIMENSION - 1>(element);
+    }
+  }
+};
+
+// Calls visit() with `place` at each element inside the tensor from `before` ahead of where it is to `after` behind it
+// along every axis.
+template <int DIMENSION = 0, class Visit>
+__device__ __forceinline__ void for_each_in_window(Coordinates& place, int before, int after, const Visit& visit) {
+  if constexpr (DIMENSION == RANK) {
+    visit();
+  } else if constexpr (AXES[DIMENSION] == 0) {
+    for_each_in_window<DIMENSION + 1>(place, before, after, visit);
+  } else {
+    const Index centre = place.at[DIMENSION];
+    const Index last = smaller<Index>(centre + after, EXTENTS[DIMENSION] - 1);
+    for (Index i = larger<Index>(centre - before, 0); i <= last; ++i) {
+      place.at[DIMENSION] = i;
+      for_each_in_window<DIMENSION + 1>(place, before, after, visit);
+    }
+    place.at[DIMENSION] = centre;
+  }
+}
+
+// x - means.
+__device__ __forceinline__ float distance_at(const TX* x, const TMEANS* means, const Coordinates& place) {
+  const float value = to_float(x[place.offset<X_STRIDES>()]);
+  return HAS_MEANS ? value - to_float(means[place.offset<MEANS_STRIDES>()]) : value;
+}
+
+// The logarithm of s at `place`.
+__device__ __forceinline__ float logarithm_at(const TX* x, const TMEANS* means, Coordinates place,
+                                              const LocalNormNumbers& numbers) {
+  float squares = 0.0f;
+  for_each_in_window(place, BEHIND, AHEAD, [&] {
+    const float distance = distance_at(x, means, place);
+    squares += distance * distance;
+  });
+  return numbers.logarithm(squares);
+}
+
+// Elements of this call.
+__device__ __forceinline__ Index element_count(long long n) {
+  return (DYNAMIC_N ? static_cast<Index>(n) * ROWS_PER_IMAGE : ROWS) * Index(ROW);
+}

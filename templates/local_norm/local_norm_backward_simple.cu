@@ -1,0 +1,28 @@
+// The gradients of local_norm_forward, the plain way: one thread an element, which sums the window of each element
+// whose window it is in, any axes and strides. The trusted kernel of local_norm_backward: the others are checked
+// against it, so it is written to be obviously right.
+#include "lib/local_norm_simple.cuh"
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    local_norm_backward_simple(const TX* x, const TMEANS* means, const TDY* dy, TDX* dx, TDMEANS* dmeans, float alpha,
+                               float beta, float lrn_alpha, float lrn_beta, float lrn_k, long long n) {
+  const Index element = global_thread<THREADS, Index>();
+  if (element >= element_count(n)) return;
+  const Coordinates place(element);
+  const LocalNormNumbers numbers = {lrn_alpha, lrn_beta, lrn_k};
+
+  float terms = 0.0f;
+  Coordinates other = place;
+  for_each_in_window(other, AHEAD, BEHIND, [&] {  // windows of these have `place`
+    terms += gradient_term(to_float(x[other.offset<X_STRIDES>()]), to_float(dy[other.offset<DY_STRIDES>()]),
+                           logarithm_at(x, means, other, numbers), numbers);
+  });
+  const float through_sums = gradient_through_sums(distance_at(x, means, place), terms, numbers);
+  const float direct =
+      to_float(dy[place.offset<DY_STRIDES>()]) * inverse_power(logarithm_at(x, means, place, numbers), lrn_beta);
+
+  TDX* const target = dx + place.offset<DX_STRIDES>();
+  const float old = BETA != SCALE_ZERO ? to_float(*target) : 0.0f;
+  if constexpr (HAS_DMEANS) dmeans[place.offset<DMEANS_STRIDES>()] = from_float<TDMEANS>(-through_sums);
+  *target = from_float<TDX>(blended<ALPHA, BETA>(direct + through_sums, alpha, old, beta));
+}

@@ -1,0 +1,37 @@
+// Local normalisations and their gradients as their descriptors see them, and the constants of their kernels.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "descriptor/rows.h"
+#include "kiln/generator/request.h"
+
+namespace kiln::descriptor {
+
+/// x, means, y (forward) or x, means, dy, dx, dmeans (backward), with stand-ins of one element for those that are not
+/// there; the window runs along the axes.
+struct LocalNormRows : Rows {
+  static LocalNormRows of(const Request& request);
+
+  std::vector<std::string> present;  ///< The operands that there are.
+  bool backward = false;
+  int64_t size = 1;    ///< Of the window along each axis.
+  int64_t window = 1;  ///< Its elements: what the sum is divided by.
+  Blend blend;
+  double moved_bytes = 0;  ///< Of all operands, each once; the result twice, if it is read.
+
+  /// Elements before a window's centre, and after it.
+  int64_t behind() const { return (size - 1) / 2; }
+  int64_t ahead() const { return size / 2; }
+};
+
+/// What lib/local_norm.cuh asks for, HAS_MEANS and so on, ALPHA and BETA.
+void add_local_norm(Prelude& prelude, const LocalNormRows& rows);
+
+/// One launch of `entry` with the arguments of all kernels: the operands, alpha, beta, the three numbers, n. The grid
+/// is the caller's to set.
+Launch local_norm_launch(const LocalNormRows& rows, std::string entry, int threads);
+
+}  // namespace kiln::descriptor

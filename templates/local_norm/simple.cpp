@@ -1,0 +1,50 @@
+#include "local_norm/simple.h"
+
+#include "descriptor/parts.h"
+#include "descriptor/streaming_estimate.h"
+#include "local_norm/local_norm_rows.h"
+
+namespace kiln::descriptor {
+namespace {
+
+struct Shape {
+  int threads;
+};
+
+Program program(const Shape& shape, const LocalNormRows& rows, const Target&, const Emitter& emit) {
+  Prelude prelude = rows_prelude(rows);
+  add_simple_rows(prelude, rows);
+  add_local_norm(prelude, rows);
+  prelude.constant("THREADS", shape.threads);
+  const std::string entry = rows.backward ? "local_norm_backward_simple" : "local_norm_forward_simple";
+  Launch launch = local_norm_launch(rows, entry, shape.threads);
+  const int64_t images = rows.is_axis(0) ? 1 : rows.extents()[0];
+  launch.grid[0] = blocks_for(rows.per_image() * rows.length(), images, rows.dynamic_batch, shape.threads);
+  return Program{{emit.source(prelude)}, {launch}};
+}
+
+Estimate predict(const Shape& shape, const LocalNormRows& rows, const Target& target, const DeviceFigures& device) {
+  const auto window = static_cast<double>(rows.window);
+  const double taps = rows.backward ? window * (window + 2) : window;
+  StreamingWork work;
+  work.dram_bytes = rows.moved_bytes;
+  work.threads = static_cast<double>(rows.elements());
+  work.cache_bytes = work.threads * taps * 8;
+  work.instructions_per_thread = 80 + taps * 16;
+  work.blocks = work.threads / shape.threads;
+  work.threads_per_block = shape.threads;
+  work.bytes_in_flight_per_thread = 4;
+  return streaming_estimate(work, target.arch, device);
+}
+
+}  // namespace
+
+Algorithm local_norm_simple(const std::string& operation) {
+  return describe<Shape, LocalNormRows>(operation + "_simple", operation, "local_norm/" + operation + "_simple.cu")
+      .trusted()
+      .param("THREADS", &Shape::threads, {128, 64, 256})
+      .program(program)
+      .estimate(predict);
+}
+
+}  // namespace kiln::descriptor
