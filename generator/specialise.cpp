@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::string_view always_first = "lib/types.cuh";
 constexpr std::string_view include_prefix = "#include \"";
+constexpr std::string_view per_class_prefix = "per_class/";
 
 // The file or place that a line includes; empty for other lines.
 std::string_view included(std::string_view line) {
@@ -55,12 +56,31 @@ class Inliner {
     const std::string_view target = included(line);
     if (target.starts_with("lib/")) {
       append(std::string(target));
+    } else if (target.starts_with(per_class_prefix)) {
+      append_classes(std::string(target.substr(per_class_prefix.size())));
     } else if (target.starts_with("user/")) {
       if (prelude_ != nullptr) append_place(target);
     } else {
       text_ += line;
       text_ += '\n';
     }
+  }
+
+  void append_classes(const std::string& path) {
+    if (prelude_ == nullptr) return append(path);
+    if (prelude_->class_texts().empty()) {
+      throw Error(ErrorCode::internal, fmt::format("template {} has classes, its prelude none", name_));
+    }
+    const std::vector<std::string> above = done_;
+    std::string every;
+    for (size_t i = 0; i < prelude_->class_texts().size(); ++i) {
+      done_ = above;
+      text_ += fmt::format("namespace class_{} {{\nconstexpr int CLASS = {};\n{}", i, i, prelude_->class_texts()[i]);
+      append(path);
+      text_ += fmt::format("}}  // namespace class_{}\n", i);
+      every += fmt::format(" DO(class_{})", i);
+    }
+    text_ += fmt::format("#define FOR_EACH_CLASS(DO){}\n", every);
   }
 
   void append_place(std::string_view place) {
@@ -86,6 +106,10 @@ std::string comment(std::string_view title) {
   std::string result;
   for (std::string_view line : text::split(title, '\n')) result += fmt::format("// {}\n", line);
   return result;
+}
+
+std::vector<std::string_view> lines_of(const Prelude& prelude) {
+  return text::split(prelude.text(), '\n');
 }
 
 bool fits_int(int64_t value) {
@@ -126,6 +150,25 @@ Prelude& Prelude::type(std::string_view name, DType dtype) {
 Prelude& Prelude::index_type(std::string_view name, bool wide) {
   text_ += fmt::format("using {} = {};\n", name, wide ? "long long" : "int");
   return *this;
+}
+
+Prelude Prelude::of_classes(const std::vector<Prelude>& classes) {
+  Prelude result;
+  result.constant("CLASSES", static_cast<int64_t>(classes.size()));
+  result.class_texts_.resize(classes.size());
+  std::vector<std::vector<std::string_view>> lines;
+  for (const Prelude& one : classes) lines.push_back(lines_of(one));
+  for (size_t i = 0; i < lines.front().size(); ++i) {
+    const auto at = [&](const std::vector<std::string_view>& of_class) { return of_class.at(i); };
+    const std::string_view line = at(lines.front());
+    if (line.empty()) continue;
+    if (std::all_of(lines.begin(), lines.end(), [&](const auto& of_class) { return at(of_class) == line; })) {
+      result.text_ += fmt::format("{}\n", line);
+    } else {
+      for (size_t j = 0; j < lines.size(); ++j) result.class_texts_[j] += fmt::format("{}\n", at(lines[j]));
+    }
+  }
+  return result;
 }
 
 Prelude& Prelude::place(std::string place, std::string text) {

@@ -13,5 +13,5 @@ extern "C" __global__ void __launch_bounds__(REDUCE_THREADS)
     conv_backward_filter_implicit_gemm_splitk_reduce(const float* __restrict__ parts, TY* y, const TBias* bias,
                                                      const TResidual* residual, float alpha, float beta, float clip_lo,
                                                      float clip_hi, UserArguments user, long long n) {
-  add_parts(parts, y, {bias, residual, alpha, beta, clip_lo, clip_hi, user}, n);
+  add_parts(GridBlock(), parts, y, {bias, residual, alpha, beta, clip_lo, clip_hi, user}, n);
 }

@@ -7,5 +7,5 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     conv_depthwise_nchw(const TX* __restrict__ x, const TW* __restrict__ w, TY* y, const TBias* bias,
                         const TResidual* residual, float alpha, float beta, float clip_lo, float clip_hi,
                         UserArguments user, long long n) {
-  convolve_depthwise(x, w, y, {bias, residual, alpha, beta, clip_lo, clip_hi, user}, n);
+  convolve_depthwise(GridBlock(), x, w, y, {bias, residual, alpha, beta, clip_lo, clip_hi, user}, n);
 }

@@ -33,6 +33,28 @@ double round_clocks(const BlockWork& block, const Arch& arch, const Calibration&
 
 }  // namespace
 
+GridWork side_by_side(const std::vector<GridWork>& works) {
+  GridWork sum = works.front();
+  if (works.size() == 1) return sum;
+  sum.blocks = sum.dram_bytes = sum.extra_dram_bytes = 0;
+  for (const GridWork& work : works) {
+    sum.blocks += work.blocks;
+    sum.dram_bytes += work.dram_bytes;
+    sum.extra_dram_bytes += work.extra_dram_bytes;
+    sum.block.registers = std::max(sum.block.registers, work.block.registers);
+    sum.block.shared_bytes = std::max(sum.block.shared_bytes, work.block.shared_bytes);
+  }
+  // Blocks of all kinds run together: each counts as one of the mean.
+  for (double BlockWork::*amount :
+       {&BlockWork::fma, &BlockWork::instructions, &BlockWork::shared_wavefronts, &BlockWork::global_sectors,
+        &BlockWork::l2_bytes, &BlockWork::warps_at_half_rate, &BlockWork::latency_clocks}) {
+    sum.block.*amount = 0;
+    for (const GridWork& work : works)
+      sum.block.*amount += work.block.*amount * work.blocks / std::max(1.0, sum.blocks);
+  }
+  return sum;
+}
+
 Estimate grid_estimate(const GridWork& work, const Arch& arch, const DeviceFigures& device) {
   const BlockWork& block = work.block;
   const double sms = std::max(device.sms, 1);

@@ -1,7 +1,7 @@
 // Predicted time of kernels that are bound by arithmetic: thread blocks in rounds on the SMs.
 #pragma once
 
-#include "conv/conv_problem.h"
+#include "conv/conv_parts.h"
 #include "kiln/generator/algorithm.h"
 
 namespace kiln::descriptor {
@@ -30,6 +30,9 @@ struct GridWork {
   int launches = 1;
 };
 
+/// The work of a launch that does several side by side.
+GridWork side_by_side(const std::vector<GridWork>& works);
+
 /// Each SM works off its share of the blocks in rounds of as many as fit; a round lasts as long as its scarcest
 /// resource (issue slots, f32 lanes, shared memory, L1, L2), or as one block's latency. Device memory bounds the whole.
 Estimate grid_estimate(const GridWork& work, const Arch& arch, const DeviceFigures& device);
@@ -37,6 +40,17 @@ Estimate grid_estimate(const GridWork& work, const Arch& arch, const DeviceFigur
 /// 32-bit registers that a thread may have where an SM holds `warps`: each of its four parts has a quarter of the
 /// registers and, as nearly as it goes, of the warps; allocated by eights.
 int registers_with(int warps, const Arch& arch);
+
+/// The work of one launch for all parts, of which `work_of(conv)` is that of each alone: they read the same x.
+template <class WorkOf>
+GridWork work_of_parts(const ConvParts& parts, WorkOf work_of) {
+  std::vector<GridWork> works;
+  for (const ConvPart& part : parts.list) works.push_back(work_of(part.conv));
+  GridWork work = side_by_side(works);
+  const TensorSpec& x = parts.main().x;
+  work.dram_bytes -= static_cast<double>(works.size() - 1) * static_cast<double>(x.elements() * size_of(x.dtype));
+  return work;
+}
 
 /// Bytes that must cross the memory bus once: all operands that are read, and y.
 double compulsory_bytes(const ConvProblem& conv);

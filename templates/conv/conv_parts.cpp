@@ -97,22 +97,22 @@ ConvPart data_part(const ConvBackwardData& data, const SpatialAxes& forward, con
   for (size_t i = 0; i < classes.size(); ++i) {
     const TapClass& one = classes[i];
     const size_t dimension = dimension::plane + i;
-    part.w.offset += one.first_tap * conv.w.strides[dimension] * size_of(conv.w.dtype);
-    part.y.offset += one.first_position * conv.y.strides[dimension] * size_of(conv.y.dtype);
+    conv.w_first += one.first_tap * conv.w.strides[dimension];
+    conv.y_first += one.first_position * conv.y.strides[dimension];
     conv.w.extents[dimension] = one.axis.window;
     conv.w.strides[dimension] *= one.step;
     conv.y.extents[dimension] = one.axis.outputs;
     conv.y.strides[dimension] *= std::array{forward.planes, forward.rows, forward.columns}[i].stride;
-    if (one.no_taps) conv.blend.alpha = Scale::zero;
+    conv.no_taps = conv.no_taps || one.no_taps;
   }
   static_cast<SpatialAxes&>(conv) = {classes[0].axis, classes[1].axis, classes[2].axis};
   conv.x_group_stride = data.k_per_group() * conv.x.strides[dimension::channel];
   conv.w_group_stride = data.k_per_group() * data.w.strides[0];
-  conv.w.alignment = alignment_at(conv.w.alignment, part.w.offset);
+  conv.w.alignment = alignment_at(conv.w.alignment, conv.w_first * size_of(conv.w.dtype));
   if (conv.groups > 1) {
     conv.w.alignment = alignment_at(conv.w.alignment, conv.w_group_stride * size_of(conv.w.dtype));
   }
-  conv.y.alignment = alignment_at(conv.y.alignment, part.y.offset);
+  conv.y.alignment = alignment_at(conv.y.alignment, conv.y_first * size_of(conv.y.dtype));
   conv.wide_index = needs_64_bits({&data.dy, &data.w, &data.dx}, forward, conv);
   conv.read_layouts();
   return part;
@@ -125,7 +125,7 @@ ConvParts data_parts(const ConvBackwardData& data) {
                               rows = tap_classes(forward.rows, data.mirrored),
                               columns = tap_classes(forward.columns, data.mirrored);
   if (planes.size() * rows.size() * columns.size() > most_classes) {
-    parts.refusal = "the strides make more than 16 classes of taps, a launch each";
+    parts.refusal = "the strides make more than 16 classes of taps, with code for each";
     return parts;
   }
   for (const TapClass& plane : planes) {
@@ -133,6 +133,8 @@ ConvParts data_parts(const ConvBackwardData& data) {
       for (const TapClass& column : columns) parts.list.push_back(data_part(data, forward, {plane, row, column}));
     }
   }
+  // The lanes of all classes run in one direction.
+  for (ConvPart& part : parts.list) part.conv.y_along_k = parts.list.front().conv.y_along_k;
   return parts;
 }
 
@@ -203,7 +205,7 @@ ConvParts parts_of(const Request& request) {
 }
 
 int64_t products(const ConvProblem& conv) {
-  return conv.blend.alpha == Scale::zero ? 0 : conv.taps() * conv.pixels_per_image();
+  return conv.no_taps ? 0 : conv.taps() * conv.pixels_per_image();
 }
 
 }  // namespace
@@ -247,26 +249,30 @@ std::optional<std::string> parts_refusal(const ConvParts& parts,
   return parts.refusal ? parts.refusal : refusal(parts.main());
 }
 
-void append_part(Program& result, Program program, const ConvPart& part) {
+Program with_operands_of(const ConvPart& part, Program program) {
   for (Step& step : program.steps) {
-    if (auto* launch = std::get_if<Launch>(&step)) {
-      launch->source += result.sources.size();
-      for (Argument& argument : launch->arguments) {
-        auto* operand = std::get_if<OperandArgument>(&argument);
-        if (operand == nullptr) continue;
-        if (operand->name == "x") {
-          *operand = part.x;
-        } else if (operand->name == "w") {
-          *operand = part.w;
-        } else if (operand->name == "y") {
-          *operand = part.y;
-        }
+    auto* launch = std::get_if<Launch>(&step);
+    if (launch == nullptr) continue;
+    for (Argument& argument : launch->arguments) {
+      auto* operand = std::get_if<OperandArgument>(&argument);
+      if (operand == nullptr) continue;
+      if (operand->name == "x") {
+        operand->name = part.x;
+      } else if (operand->name == "w") {
+        operand->name = part.w;
+      } else if (operand->name == "y") {
+        operand->name = part.y;
       }
     }
-    result.steps.push_back(std::move(step));
   }
-  for (std::string& source : program.sources) result.sources.push_back(std::move(source));
-  result.workspace_bytes = std::max(result.workspace_bytes, program.workspace_bytes);
+  return program;
+}
+
+bool grid_fits(const std::array<Count, 3>& grid, const ConvParts& parts) {
+  constexpr int64_t most_blocks = (int64_t{1} << 31) - 1, most_in_y = 65535;
+  const int64_t n = parts.main().n();
+  return grid[1].at(n) <= most_in_y && grid[2].at(n) <= most_in_y &&
+         grid[0].at(n) <= most_blocks / std::max<int64_t>(1, grid[1].at(n));
 }
 
 }  // namespace kiln::descriptor

@@ -4,7 +4,8 @@
 // - The gradient by x of a convolution with unit stride is the convolution of dy with the mirrored filter, C and K of w
 //   swapped. With a stride, the elements of dx fall into classes: those whose position h + pad leaves the same
 //   remainder divided by the stride meet the same taps, which are evenly spaced, so each class is a convolution of dy
-//   with some of the taps. A class that meets none is a convolution of which nothing is computed (alpha of class zero).
+//   with some of the taps. A class that meets none is a convolution of which nothing is multiplied. All classes are
+//   computed by one launch (lib/class_blocks.cuh): they read the same dy, and write neighbouring elements of dx.
 // - The gradient by w is the convolution of x, N and C swapped, with dy as the filter: its stride is the dilation, and
 //   the other way round.
 // - A matrix product is the convolution of one row of pixels with filters of one tap (gemm/gemm_parts.h).
@@ -15,6 +16,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <variant>
@@ -27,10 +29,10 @@
 
 namespace kiln::descriptor {
 
-/// What one launch (or a few that belong together) computes of a request.
+/// What the blocks of one class compute of a request.
 struct ConvPart {
   ConvProblem conv;
-  OperandArgument x, w, y;  ///< what the request calls the operands of `conv`
+  std::string x, w, y;  ///< what the request calls the operands of `conv`
 };
 
 /// A convolution with parameters of `pass`, of which it may be a gradient, and without operands.
@@ -73,34 +75,33 @@ auto for_all(Holds holds) {
   };
 }
 
-/// One program of the programs that `make(conv)` gives for the parts, whose operands are called x, w and y. Parts run
-/// one after the other and share their workspace.
-template <class Make>
-Program program_of(const ConvParts& parts, Make make);
+/// `program`, whose operands are called x, w and y, with the request's names for those of `part`.
+Program with_operands_of(const ConvPart& part, Program program);
 
-/// Appends the program of `part`; see program_of().
-void append_part(Program& result, Program program, const ConvPart& part);
-
-template <class Make>
-Program program_of(const ConvParts& parts, Make make) {
-  Program result;
-  for (const ConvPart& part : parts.list) append_part(result, make(part.conv), part);
-  return result;
+/// The program whose launches compute all parts, from a source that `make_prelude(conv)` specialises for each of them.
+template <class MakePrelude>
+Program program_of(const ConvParts& parts, const Emitter& emit, std::vector<Step> launches, MakePrelude make_prelude) {
+  std::vector<Prelude> preludes;
+  for (const ConvPart& part : parts.list) preludes.push_back(make_prelude(part.conv));
+  return with_operands_of(parts.list.front(), {{emit.source(Prelude::of_classes(preludes))}, std::move(launches)});
 }
 
-/// The sum of what `predict(conv)` says of the parts.
-template <class Predict>
-Estimate estimate_of(const ConvParts& parts, Predict predict) {
-  Estimate sum;
+/// The grid of a launch for all parts, where a launch for one of them alone has the grid `make_grid(conv)`: in y there
+/// are as many blocks as all need, else as many as one of them does.
+template <class MakeGrid>
+std::array<Count, 3> grid_of(const ConvParts& parts, MakeGrid make_grid) {
+  std::array<Count, 3> grid = make_grid(parts.main());
   for (const ConvPart& part : parts.list) {
-    const Estimate estimate = predict(part.conv);
-    sum.seconds += estimate.seconds;
-    sum.math += estimate.math;
-    sum.memory += estimate.memory;
-    sum.on_chip += estimate.on_chip;
-    sum.overhead += estimate.overhead;
+    const std::array<Count, 3> needed = make_grid(part.conv);
+    for (size_t i = 0; i < grid.size(); ++i) {
+      if (needed[i].fixed + needed[i].per_n > grid[i].fixed + grid[i].per_n) grid[i] = needed[i];
+    }
   }
-  return sum;
+  grid[1].fixed *= static_cast<int64_t>(parts.list.size());
+  return grid;
 }
+
+/// Whether a grid has no more blocks than a launch may, counted as lib/class_blocks.cuh counts them.
+bool grid_fits(const std::array<Count, 3>& grid, const ConvParts& parts);
 
 }  // namespace kiln::descriptor

@@ -43,17 +43,24 @@ int registers(const Tile& tile, const ConvProblem& conv) {
                           runs(tile, conv) * x_run(tile, conv) * 2 + 28);
 }
 
-Program program(const std::string& name, const Tile& tile, const ConvProblem& conv, const Emitter& emit) {
-  Prelude prelude = conv_prelude(conv);
-  prelude.constant("TILE_P", tile.p).constant("TILE_Q", tile.q).constant("THREADS", tile.threads);
-  prelude.constant("X_RUN", x_run(tile, conv)).constant("Y_RUN", y_run(tile, conv));
-
-  Launch launch = conv_launch(name, tile.threads);
-  launch.grid[0] = blocks_for(conv, tiles_per_image(tile, conv), tile.threads);
-  return Program{{emit.source(prelude)}, {launch}};
+std::array<Count, 3> grid(const Tile& tile, const ConvParts& parts) {
+  return grid_of(parts, [&](const ConvProblem& conv) {
+    return std::array{blocks_for(conv, tiles_per_image(tile, conv), tile.threads), Count{1}, Count{1}};
+  });
 }
 
-Estimate predict(const Tile& tile, const ConvProblem& conv, const Target& target, const DeviceFigures& device) {
+Program program(const std::string& name, const Tile& tile, const ConvParts& parts, const Emitter& emit) {
+  Launch launch = conv_launch(name, tile.threads);
+  launch.grid = grid(tile, parts);
+  return program_of(parts, emit, {launch}, [&](const ConvProblem& conv) {
+    Prelude prelude = conv_prelude(conv);
+    prelude.constant("TILE_P", tile.p).constant("TILE_Q", tile.q).constant("THREADS", tile.threads);
+    prelude.constant("X_RUN", x_run(tile, conv)).constant("Y_RUN", y_run(tile, conv));
+    return prelude;
+  });
+}
+
+GridWork work_of(const Tile& tile, const ConvProblem& conv) {
   const double taps = static_cast<double>(conv.taps());
   const double warps = tile.threads / 32.0;
   const double rows = static_cast<double>(conv.planes.window * input_positions(conv.rows, tile.p));
@@ -75,7 +82,7 @@ Estimate predict(const Tile& tile, const ConvProblem& conv, const Target& target
                                    tile.p * tile.q * size_of(conv.y.dtype));
   block.latency_clocks = 2800 + 1.3 * (block.instructions / warps);
   work.dram_bytes = compulsory_bytes(conv);
-  return grid_estimate(work, target.arch, device);
+  return work;
 }
 
 }  // namespace
@@ -103,14 +110,14 @@ Algorithm depthwise_nchw_convolution(const std::string& name, const std::string&
               const int limit = std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / tile.threads);
               return (tile.p == 1 && tile.q == 1) || registers(tile, conv) <= limit - 100;
             }))
-      .rule("the grid fits", for_all([](const Tile& tile, const ConvProblem& conv, const Target&) {
-              return tiles_per_image(tile, conv) * conv.n() / tile.threads < (int64_t{1} << 31) - 1;
-            }))
+      .rule("the grid fits", [](const Tile& tile, const ConvParts& parts,
+                                const Target&) { return !parts.refusal && grid_fits(grid(tile, parts), parts); })
       .program([name](const Tile& tile, const ConvParts& parts, const Target&, const Emitter& emit) {
-        return program_of(parts, [&](const ConvProblem& conv) { return program(name, tile, conv, emit); });
+        return program(name, tile, parts, emit);
       })
       .estimate([](const Tile& tile, const ConvParts& parts, const Target& target, const DeviceFigures& device) {
-        return estimate_of(parts, [&](const ConvProblem& conv) { return predict(tile, conv, target, device); });
+        const auto of_part = [&](const ConvProblem& conv) { return work_of(tile, conv); };
+        return grid_estimate(work_of_parts(parts, of_part), target.arch, device);
       });
 }
 

@@ -45,18 +45,25 @@ int registers(const Tile& tile) {
   return tile.p * tile.q * tile.vector + 3 * tile.vector + 32;
 }
 
-Program program(const std::string& name, const Tile& tile, const ConvProblem& conv, const Emitter& emit) {
-  Prelude prelude = conv_prelude(conv);
-  prelude.constant("TILE_P", tile.p).constant("TILE_Q", tile.q).constant("VECTOR", tile.vector);
-  prelude.constant("BLOCK_K", tile.k).constant("THREADS", tile.threads);
-
-  Launch launch = conv_launch(name, tile.threads);
-  launch.grid[0] = blocks_for(conv, places_per_image(tile, conv), places_per_block(tile));
-  launch.grid[1] = Count{channel_tiles(tile, conv)};
-  return Program{{emit.source(prelude)}, {launch}};
+std::array<Count, 3> grid(const Tile& tile, const ConvParts& parts) {
+  return grid_of(parts, [&](const ConvProblem& conv) {
+    return std::array{blocks_for(conv, places_per_image(tile, conv), places_per_block(tile)),
+                      Count{channel_tiles(tile, conv)}, Count{1}};
+  });
 }
 
-Estimate predict(const Tile& tile, const ConvProblem& conv, const Target& target, const DeviceFigures& device) {
+Program program(const std::string& name, const Tile& tile, const ConvParts& parts, const Emitter& emit) {
+  Launch launch = conv_launch(name, tile.threads);
+  launch.grid = grid(tile, parts);
+  return program_of(parts, emit, {launch}, [&](const ConvProblem& conv) {
+    Prelude prelude = conv_prelude(conv);
+    prelude.constant("TILE_P", tile.p).constant("TILE_Q", tile.q).constant("VECTOR", tile.vector);
+    prelude.constant("BLOCK_K", tile.k).constant("THREADS", tile.threads);
+    return prelude;
+  });
+}
+
+GridWork work_of(const Tile& tile, const ConvProblem& conv) {
   const double taps = static_cast<double>(conv.taps());
   const double warps = tile.threads / 32.0;
   const double accesses =
@@ -84,7 +91,7 @@ Estimate predict(const Tile& tile, const ConvProblem& conv, const Target& target
                    (outputs * static_cast<double>(conv.rows.stride * conv.columns.stride) * 1.3 + outputs);
   block.latency_clocks = 3200 + fill * 30 / warps + 1.3 * (block.instructions / warps);
   work.dram_bytes = compulsory_bytes(conv);
-  return grid_estimate(work, target.arch, device);
+  return work;
 }
 
 }  // namespace
@@ -127,15 +134,14 @@ Algorithm depthwise_nhwc_convolution(const std::string& name, const std::string&
               const int limit = std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / tile.threads);
               return tile.p * tile.q * tile.vector <= 64 && registers(tile) <= limit - 40;
             }))
-      .rule("the grid fits", for_all([](const Tile& tile, const ConvProblem& conv, const Target&) {
-              return channel_tiles(tile, conv) <= 65535 &&
-                     places_per_image(tile, conv) * conv.n() / places_per_block(tile) < (int64_t{1} << 31) - 1;
-            }))
+      .rule("the grid fits", [](const Tile& tile, const ConvParts& parts,
+                                const Target&) { return !parts.refusal && grid_fits(grid(tile, parts), parts); })
       .program([name](const Tile& tile, const ConvParts& parts, const Target&, const Emitter& emit) {
-        return program_of(parts, [&](const ConvProblem& conv) { return program(name, tile, conv, emit); });
+        return program(name, tile, parts, emit);
       })
       .estimate([](const Tile& tile, const ConvParts& parts, const Target& target, const DeviceFigures& device) {
-        return estimate_of(parts, [&](const ConvProblem& conv) { return predict(tile, conv, target, device); });
+        const auto of_part = [&](const ConvProblem& conv) { return work_of(tile, conv); };
+        return grid_estimate(work_of_parts(parts, of_part), target.arch, device);
       });
 }
 

@@ -85,20 +85,27 @@ std::optional<std::string> refusal(const ConvProblem& conv) {
   return std::nullopt;
 }
 
-Program program(const std::string& name, const Tile& tile, const ConvProblem& conv, const Emitter& emit) {
-  Prelude prelude = conv_prelude(conv);
-  prelude.constant("TILE_P", tile.p).constant("TILE_K", tile.k).constant("THREADS", tile.threads);
-  prelude.constant("X_RUN", x_run(tile, conv)).constant("Y_RUN", y_run(tile, conv));
-  const Unrolling unroll = unrolling(tile, conv);
-  prelude.constant("UNROLL_S", unroll.s).constant("UNROLL_C", unroll.c);
-
-  Launch launch = conv_launch(name, tile.threads);
-  launch.grid[0] = blocks_for(conv, columns_per_image(tile, conv), tile.threads);
-  launch.grid[1] = Count{channel_tiles(tile, conv)};
-  return Program{{emit.source(prelude)}, {launch}};
+std::array<Count, 3> grid(const Tile& tile, const ConvParts& parts) {
+  return grid_of(parts, [&](const ConvProblem& conv) {
+    return std::array{blocks_for(conv, columns_per_image(tile, conv), tile.threads), Count{channel_tiles(tile, conv)},
+                      Count{1}};
+  });
 }
 
-Estimate predict(const Tile& tile, const ConvProblem& conv, const Target& target, const DeviceFigures& device) {
+Program program(const std::string& name, const Tile& tile, const ConvParts& parts, const Emitter& emit) {
+  Launch launch = conv_launch(name, tile.threads);
+  launch.grid = grid(tile, parts);
+  return program_of(parts, emit, {launch}, [&](const ConvProblem& conv) {
+    Prelude prelude = conv_prelude(conv);
+    prelude.constant("TILE_P", tile.p).constant("TILE_K", tile.k).constant("THREADS", tile.threads);
+    prelude.constant("X_RUN", x_run(tile, conv)).constant("Y_RUN", y_run(tile, conv));
+    const Unrolling unroll = unrolling(tile, conv);
+    prelude.constant("UNROLL_S", unroll.s).constant("UNROLL_C", unroll.c);
+    return prelude;
+  });
+}
+
+GridWork work_of(const Tile& tile, const ConvProblem& conv) {
   const double taps = static_cast<double>(conv.taps());
   const double filter = static_cast<double>(filter_elements(conv));
   const double warps = tile.threads / 32.0;
@@ -135,7 +142,7 @@ Estimate predict(const Tile& tile, const ConvProblem& conv, const Target& target
   block.latency_clocks = 1500 + filter * tile.k / tile.threads * 20 + groups * (350 + 10 * group_loads) +
                          1.3 * (block.fma / warps + shared_reads * 6);
   work.dram_bytes = compulsory_bytes(conv);
-  return grid_estimate(work, target.arch, device);
+  return work;
 }
 
 }  // namespace
@@ -165,15 +172,14 @@ Algorithm direct_convolution(const std::string& name, const std::string& operati
               const int limit = std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / tile.threads);
               return tile.p * tile.k <= 64 && registers(tile, conv) <= limit - 40;
             }))
-      .rule("the grid fits", for_all([](const Tile& tile, const ConvProblem& conv, const Target&) {
-              return channel_tiles(tile, conv) <= 65535 &&
-                     columns_per_image(tile, conv) * conv.n() / tile.threads < (int64_t{1} << 31) - 1;
-            }))
+      .rule("the grid fits", [](const Tile& tile, const ConvParts& parts,
+                                const Target&) { return !parts.refusal && grid_fits(grid(tile, parts), parts); })
       .program([name](const Tile& tile, const ConvParts& parts, const Target&, const Emitter& emit) {
-        return program_of(parts, [&](const ConvProblem& conv) { return program(name, tile, conv, emit); });
+        return program(name, tile, parts, emit);
       })
       .estimate([](const Tile& tile, const ConvParts& parts, const Target& target, const DeviceFigures& device) {
-        return estimate_of(parts, [&](const ConvProblem& conv) { return predict(tile, conv, target, device); });
+        const auto of_part = [&](const ConvProblem& conv) { return work_of(tile, conv); };
+        return grid_estimate(work_of_parts(parts, of_part), target.arch, device);
       });
 }
 

@@ -107,6 +107,12 @@ int min_blocks(const GemmTiling& tiling, const ConvProblem& conv, const Arch& ar
   return blocks;
 }
 
+int min_blocks(const GemmTiling& tiling, const ConvParts& parts, const Arch& arch) {
+  int blocks = arch.blocks_per_sm;
+  for (const ConvPart& part : parts.list) blocks = std::min(blocks, min_blocks(tiling, part.conv, arch));
+  return blocks;
+}
+
 int64_t gemm_chunks(const GemmTiling& tiling, const ConvProblem& conv) {
   if (conv.channels_inner) return conv.taps() * ceil_div(conv.c_per_group(), tiling.block_k);
   return ceil_div(conv.c_per_group() * conv.taps(), tiling.block_k);
@@ -124,18 +130,20 @@ int64_t gemm_blocks(const GemmTiling& tiling, const ConvProblem& conv) {
   return channel_tiles(tiling, conv) * pixel_tiles(tiling, conv) * conv.divisions() * conv.products();
 }
 
-std::array<Count, 3> gemm_grid(const GemmTiling& tiling, const ConvProblem& conv) {
-  return {blocks_for(conv, conv.pixels_per_image(), tiling.block_m), Count{channel_tiles(tiling, conv)},
-          Count{conv.divisions() * conv.products()}};
+std::array<Count, 3> gemm_grid(const GemmTiling& tiling, const ConvParts& parts) {
+  return grid_of(parts, [&](const ConvProblem& conv) {
+    return std::array{blocks_for(conv, conv.pixels_per_image(), tiling.block_m), Count{channel_tiles(tiling, conv)},
+                      Count{conv.divisions() * conv.products()}};
+  });
 }
 
-void add_gemm_tiling(Prelude& prelude, const GemmTiling& tiling, const ConvProblem& conv, const Arch& arch) {
+void add_gemm_tiling(Prelude& prelude, const GemmTiling& tiling, const ConvProblem& conv, int blocks) {
   const GemmAccess access = gemm_access(tiling, conv);
   prelude.constant("BLOCK_M", tiling.block_m).constant("BLOCK_N", tiling.block_n).constant("BLOCK_K", tiling.block_k);
   prelude.constant("THREAD_M", tiling.thread_m).constant("THREAD_N", tiling.thread_n);
   prelude.constant("SLICES", tiling.slices);
   prelude.constant("LANES_M", lanes_m(tiling, conv.y_along_k)).constant("STAGES", tiling.stages);
-  prelude.constant("MIN_BLOCKS", min_blocks(tiling, conv, arch));
+  prelude.constant("MIN_BLOCKS", blocks);
   prelude.constant("X_RUN", access.x_run).constant("W_RUN", access.w_run).constant("Y_RUN", access.y_run);
 }
 
@@ -236,12 +244,6 @@ bool slices_are_worthwhile(const GemmTiling& tiling, const ConvProblem& conv, co
          gemm_blocks(tiling, conv) <= small_grid;
 }
 
-bool grid_fits(const GemmTiling& tiling, const ConvProblem& conv, const Target&) {
-  const int64_t channels = channel_tiles(tiling, conv);
-  return channels <= 65535 && conv.divisions() * conv.products() <= 65535 &&
-         pixel_tiles(tiling, conv) < (int64_t{1} << 31) / channels;
-}
-
 std::string gemm_template(const std::string& name) {
   return (name.starts_with("gemm") ? "gemm/" : "conv/") + name + ".cu";
 }
@@ -250,23 +252,24 @@ Algorithm gemm_convolution(const std::string& name, const std::string& operation
                            std::optional<std::string> (*refusal)(const ConvProblem&)) {
   const auto program = [name](const GemmTiling& tiling, const ConvParts& parts, const Target& target,
                               const Emitter& emit) {
-    return program_of(parts, [&](const ConvProblem& conv) {
+    Launch launch = conv_launch(name, tiling.threads());
+    launch.grid = gemm_grid(tiling, parts);
+    return program_of(parts, emit, {launch}, [&](const ConvProblem& conv) {
       Prelude prelude = conv_prelude(conv);
-      add_gemm_tiling(prelude, tiling, conv, target.arch);
-      Launch launch = conv_launch(name, tiling.threads());
-      launch.grid = gemm_grid(tiling, conv);
-      return Program{{emit.source(prelude)}, {launch}};
+      add_gemm_tiling(prelude, tiling, conv, min_blocks(tiling, parts, target.arch));
+      return prelude;
     });
   };
   const auto predict = [](const GemmTiling& tiling, const ConvParts& parts, const Target& target,
                           const DeviceFigures& device) {
-    return estimate_of(parts, [&](const ConvProblem& conv) {
-      GridWork work;
-      work.block = gemm_block_work(tiling, conv, target.arch, static_cast<double>(gemm_chunks(tiling, conv)));
-      work.blocks = static_cast<double>(gemm_blocks(tiling, conv));
-      work.dram_bytes = compulsory_bytes(conv);
-      return grid_estimate(work, target.arch, device);
+    const GridWork work = work_of_parts(parts, [&](const ConvProblem& conv) {
+      GridWork part;
+      part.block = gemm_block_work(tiling, conv, target.arch, static_cast<double>(gemm_chunks(tiling, conv)));
+      part.blocks = static_cast<double>(gemm_blocks(tiling, conv));
+      part.dram_bytes = compulsory_bytes(conv);
+      return part;
     });
+    return grid_estimate(work, target.arch, device);
   };
   return add_gemm_space(
              describe<GemmTiling, ConvParts>(name, operation, gemm_template(name))

@@ -45,6 +45,7 @@ int gemm_registers(const GemmTiling& tiling, const ConvProblem& conv);
 
 /// Blocks that an SM should hold: a bound on registers for the compiler, which would take more than helps.
 int min_blocks(const GemmTiling& tiling, const ConvProblem& conv, const Arch& arch);
+int min_blocks(const GemmTiling& tiling, const ConvParts& parts, const Arch& arch);
 
 /// Chunks of BLOCK_K that the filter is cut into.
 int64_t gemm_chunks(const GemmTiling& tiling, const ConvProblem& conv);
@@ -54,11 +55,11 @@ int64_t gemm_chunks(const GemmTiling& tiling, const ConvProblem& conv);
 int64_t channel_tiles(const GemmTiling& tiling, const ConvProblem& conv);
 int64_t pixel_tiles(const GemmTiling& tiling, const ConvProblem& conv);
 int64_t gemm_blocks(const GemmTiling& tiling, const ConvProblem& conv);
-/// The grid of those blocks.
-std::array<Count, 3> gemm_grid(const GemmTiling& tiling, const ConvProblem& conv);
+/// The grid of those blocks, of all parts.
+std::array<Count, 3> gemm_grid(const GemmTiling& tiling, const ConvParts& parts);
 
-/// The constants that lib/conv_tile.cuh needs besides those of the problem.
-void add_gemm_tiling(Prelude& prelude, const GemmTiling& tiling, const ConvProblem& conv, const Arch& arch);
+/// The constants that lib/conv_tile.cuh needs besides those of the problem, for a kernel with `blocks` an SM.
+void add_gemm_tiling(Prelude& prelude, const GemmTiling& tiling, const ConvProblem& conv, int blocks);
 
 /// The work of one block that multiplies `chunks` chunks.
 BlockWork gemm_block_work(const GemmTiling& tiling, const ConvProblem& conv, const Arch& arch, double chunks);
@@ -70,7 +71,6 @@ bool block_k_suits_the_filter(const GemmTiling& tiling, const ConvProblem& conv,
 bool tile_suits_the_problem(const GemmTiling& tiling, const ConvProblem& conv, const Target& target);
 bool tiles_fit_shared_memory(const GemmTiling& tiling, const ConvProblem& conv, const Target& target);
 bool registers_suffice(const GemmTiling& tiling, const ConvProblem& conv, const Target& target);
-bool grid_fits(const GemmTiling& tiling, const ConvProblem& conv, const Target& target);
 bool slices_are_worthwhile(const GemmTiling& tiling, const ConvProblem& conv, const Target& target);
 
 /// Declares the parameters and rules of GemmTiling, which `Parameters` derives from, for the problem `Parts`, which
@@ -92,14 +92,16 @@ Describe<Parameters, Parts>&& add_gemm_space(Describe<Parameters, Parts>&& descr
       .rule("tiles fit into shared memory", for_main(tiles_fit_shared_memory))
       .rule("registers suffice", for_all(registers_suffice))
       .rule("slices have rows, and a small grid", for_main(slices_are_worthwhile))
-      .rule("the grid fits", for_all(grid_fits));
+      .rule("the grid fits", [](const Parameters& tiling, const Parts& parts, const Target&) {
+        return !parts.refusal && grid_fits(gemm_grid(tiling, parts), parts);
+      });
 }
 
 /// Where the template of algorithm `name` is: in the folder gemm or conv.
 std::string gemm_template(const std::string& name);
 
-/// The convolution, gradient or matrix product `name` of gemm_template(): for each part one launch of a kernel of that
-/// name, whose blocks each multiply all chunks.
+/// The convolution, gradient or matrix product `name` of gemm_template(): one launch of a kernel of that name, whose
+/// blocks each multiply all chunks.
 Algorithm gemm_convolution(const std::string& name, const std::string& operation,
                            std::optional<std::string> (*refusal)(const ConvProblem&));
 

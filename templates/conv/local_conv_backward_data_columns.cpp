@@ -115,11 +115,11 @@ Program program(const GemmTiling& tiling, const Columns& columns, const Target& 
   const ConvProblem& conv = columns.main();
   const DataGradient& gradient = columns.gradient;
   Prelude prelude = conv_prelude(conv);
-  add_gemm_tiling(prelude, tiling, conv, target.arch);
+  add_gemm_tiling(prelude, tiling, conv, min_blocks(tiling, conv, target.arch));
   add_gather(prelude, columns);
 
   Launch product = conv_launch("local_conv_backward_data_columns", tiling.threads());
-  product.grid = gemm_grid(tiling, conv);
+  product.grid = gemm_grid(tiling, columns);
   product.arguments = {OperandArgument{"dy"}, OperandArgument{"w"}, WorkspaceArgument{0}, UserArgument{}, Scalar::n};
 
   Launch gather = conv_launch("local_conv_backward_data_columns_gather", gather_threads);

@@ -17,10 +17,11 @@ static_assert(TAPS == 1, "each output makes its columns alone");
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     local_conv_backward_data_columns(const TX* __restrict__ dy, const TW* __restrict__ w, float* __restrict__ columns,
                                      UserArguments user, long long n) {
-  const BlockTile tile(n);
+  __shared__ TileMemory memory;
+  const BlockTile tile(GridBlock(), n);
   const TilePosition position;
   float sums[THREAD_M][THREAD_N];
-  convolve_tile<Im2colPixels>(dy, w, user, tile, 0, CHUNKS, position, sums);
+  convolve_tile<Im2colPixels>(memory, dy, w, user, tile, 0, CHUNKS, position, sums);
   for_each_output_run<OutputPixel>(tile, position, sums,
                                    [&](OutputPixel pixel, int column, const float(&values)[Y_RUN]) {
                                      pixel.move_into(tile.region);

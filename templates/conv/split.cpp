@@ -24,8 +24,14 @@ int64_t pieces(const SplitTiling& tiling, const ConvProblem& conv) {
   return std::min<int64_t>(tiling.split_k, gemm_chunks(tiling, conv));
 }
 
-int64_t workspace_bytes(const SplitTiling& tiling, const ConvProblem& conv) {
+int64_t part_bytes(const SplitTiling& tiling, const ConvProblem& conv) {
   return pieces(tiling, conv) * output_elements(conv) * conv.products() * 4;
+}
+
+int64_t workspace_bytes(const SplitTiling& tiling, const ConvParts& parts) {
+  int64_t bytes = 0;
+  for (const ConvPart& part : parts.list) bytes += part_bytes(tiling, part.conv);
+  return bytes;
 }
 
 int64_t blocks(const SplitTiling& tiling, const ConvProblem& conv) {
@@ -35,46 +41,66 @@ int64_t blocks(const SplitTiling& tiling, const ConvProblem& conv) {
 // Splits that cannot pay: parts that are too short, or a grid that already fills large devices many times.
 bool split_is_worthwhile(const SplitTiling& tiling, const ConvProblem& conv, const Target&) {
   constexpr int64_t plenty_of_blocks = 4096;
-  return gemm_chunks(tiling, conv) >= 2 * tiling.split_k && blocks(tiling, conv) <= plenty_of_blocks &&
-         workspace_bytes(tiling, conv) <= (int64_t{1} << 30);
+  return gemm_chunks(tiling, conv) >= 2 * tiling.split_k && blocks(tiling, conv) <= plenty_of_blocks;
 }
 
-Program program(const std::string& name, const SplitTiling& tiling, const ConvProblem& conv, const Target& target,
-                const Emitter& emit) {
-  Prelude prelude = conv_prelude(conv);
-  add_gemm_tiling(prelude, tiling, conv, target.arch);
-  prelude.constant("SPLIT_K", pieces(tiling, conv)).constant("REDUCE_THREADS", reduce_threads);
+bool workspace_fits(const SplitTiling& tiling, const ConvParts& parts, const Target&) {
+  return !parts.refusal && workspace_bytes(tiling, parts) <= (int64_t{1} << 30);
+}
 
+std::array<Count, 3> sum_grid(const SplitTiling& tiling, const ConvParts& parts) {
+  return grid_of(parts, [&](const ConvProblem& conv) {
+    return std::array{blocks_for(conv, conv.pixels_per_image(), tiling.block_m), Count{channel_tiles(tiling, conv)},
+                      Count{pieces(tiling, conv) * conv.products()}};
+  });
+}
+
+std::array<Count, 3> reduce_grid(const SplitTiling& tiling, const ConvParts& parts) {
+  return grid_of(parts, [&](const ConvProblem& conv) {
+    const int run = gemm_access(tiling, conv).y_run;
+    return std::array{blocks_for(conv, conv.k() * conv.pixels_per_image(), reduce_threads * run), Count{1},
+                      Count{conv.products()}};
+  });
+}
+
+Program program(const std::string& name, const SplitTiling& tiling, const ConvParts& parts, const Target& target,
+                const Emitter& emit) {
   Launch sum = conv_launch(name, tiling.threads());
-  sum.grid[0] = blocks_for(conv, conv.pixels_per_image(), tiling.block_m);
-  sum.grid[1] = Count{channel_tiles(tiling, conv)};
-  sum.grid[2] = Count{pieces(tiling, conv) * conv.products()};
+  sum.grid = sum_grid(tiling, parts);
   sum.arguments = {OperandArgument{"x"}, OperandArgument{"w"}, WorkspaceArgument{0}, UserArgument{}, Scalar::n};
 
-  const int run = gemm_access(tiling, conv).y_run;
   Launch reduce = conv_launch(name + "_reduce", reduce_threads);
-  reduce.grid[0] = blocks_for(conv, conv.k() * conv.pixels_per_image(), reduce_threads * run);
-  reduce.grid[2] = Count{conv.products()};
+  reduce.grid = reduce_grid(tiling, parts);
   // The parts stand in the place of x and w.
   reduce.arguments.erase(reduce.arguments.begin());
   reduce.arguments.front() = WorkspaceArgument{0};
 
-  Program result{{emit.source(prelude)}, {sum, reduce}};
-  result.workspace_bytes = workspace_bytes(tiling, conv);
+  int64_t first = 0;  // byte of the workspace
+  Program result = program_of(parts, emit, {sum, reduce}, [&](const ConvProblem& conv) {
+    Prelude prelude = conv_prelude(conv);
+    add_gemm_tiling(prelude, tiling, conv, min_blocks(tiling, parts, target.arch));
+    prelude.constant("SPLIT_K", pieces(tiling, conv)).constant("REDUCE_THREADS", reduce_threads);
+    prelude.constant("PARTS_FIRST", first / 4);
+    first += part_bytes(tiling, conv);
+    return prelude;
+  });
+  result.workspace_bytes = workspace_bytes(tiling, parts);
   return result;
 }
 
-Estimate predict(const SplitTiling& tiling, const ConvProblem& conv, const Target& target,
-                 const DeviceFigures& device) {
-  const double chunks = static_cast<double>(gemm_chunks(tiling, conv)) / static_cast<double>(pieces(tiling, conv));
-  const double parts = static_cast<double>(workspace_bytes(tiling, conv));
-  GridWork work;
-  work.block = gemm_block_work(tiling, conv, target.arch, std::ceil(chunks));
-  work.blocks = static_cast<double>(blocks(tiling, conv));
-  work.dram_bytes = compulsory_bytes(conv);
-  // Parts stay in L2 where they fit, which is some three times as fast as device memory.
-  const double share = parts * 2 < static_cast<double>(device.l2_bytes) ? 0.3 : 1.0;
-  work.extra_dram_bytes = parts * 2 * share;
+Estimate predict(const SplitTiling& tiling, const ConvParts& parts, const Target& target, const DeviceFigures& device) {
+  GridWork work = work_of_parts(parts, [&](const ConvProblem& conv) {
+    const double chunks = static_cast<double>(gemm_chunks(tiling, conv)) / static_cast<double>(pieces(tiling, conv));
+    GridWork part;
+    part.block = gemm_block_work(tiling, conv, target.arch, std::ceil(chunks));
+    part.blocks = static_cast<double>(blocks(tiling, conv));
+    part.dram_bytes = compulsory_bytes(conv);
+    return part;
+  });
+  // Partial sums stay in L2 where they fit, which is some three times as fast as device memory.
+  const auto bytes = static_cast<double>(workspace_bytes(tiling, parts));
+  const double share = bytes * 2 < static_cast<double>(device.l2_bytes) ? 0.3 : 1.0;
+  work.extra_dram_bytes = bytes * 2 * share;
   work.launches = 2;
   return grid_estimate(work, target.arch, device);
 }
@@ -88,13 +114,16 @@ Algorithm split_convolution(const std::string& name, const std::string& operatio
       .takes_prologue()
       .param("SPLIT_K", &SplitTiling::split_k, std::move(splits))
       .rule("splitting is worthwhile", for_main(split_is_worthwhile))
+      .rule("the partial sums fit into a gigabyte", workspace_fits)
+      .rule("the parts fit the grid",
+            [](const SplitTiling& tiling, const ConvParts& parts, const Target&) {
+              return !parts.refusal && grid_fits(sum_grid(tiling, parts), parts) &&
+                     grid_fits(reduce_grid(tiling, parts), parts);
+            })
       .program([name](const SplitTiling& tiling, const ConvParts& parts, const Target& target, const Emitter& emit) {
-        return program_of(parts, [&](const ConvProblem& conv) { return program(name, tiling, conv, target, emit); });
+        return program(name, tiling, parts, target, emit);
       })
-      .estimate(
-          [](const SplitTiling& tiling, const ConvParts& parts, const Target& target, const DeviceFigures& device) {
-            return estimate_of(parts, [&](const ConvProblem& conv) { return predict(tiling, conv, target, device); });
-          });
+      .estimate(predict);
 }
 
 }  // namespace kiln::descriptor

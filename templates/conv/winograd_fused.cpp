@@ -81,9 +81,7 @@ Program program(const std::string& name, const FusedTiling& tiling, const Winogr
 
   Program own{{emit.source(std::move(prelude))}, {filters_launch(name + "_filters", winograd, filters), launch}};
   own.workspace_bytes = aligned_bytes(filters.bytes(winograd));
-  Program result;
-  append_part(result, std::move(own), winograd.pass);
-  return result;
+  return with_operands_of(winograd.pass, std::move(own));
 }
 
 Estimate predict(const FusedTiling& tiling, const Winograd& winograd, const Target& target,

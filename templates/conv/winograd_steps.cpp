@@ -87,7 +87,7 @@ Program program(const std::string& name, const GemmTiling& tiling, const Winogra
   inputs.arguments = {inputs.arguments[0], inputs.arguments[1], UserArgument{}, Scalar::n};
 
   Prelude prelude = conv_prelude(winograd.main());
-  add_gemm_tiling(prelude, tiling, winograd.main(), target.arch);
+  add_gemm_tiling(prelude, tiling, winograd.main(), min_blocks(tiling, winograd.main(), target.arch));
   Program own;
   own.sources = {emit.source(transforms_prelude(winograd)), emit.plain_source(product_template, std::move(prelude))};
   own.steps = {filters_launch(name + "_filters", winograd, filter_block(winograd)), inputs,
@@ -95,9 +95,7 @@ Program program(const std::string& name, const GemmTiling& tiling, const Winogra
                transform_launch(name + "_outputs", winograd, conv.k(), WorkspaceArgument{workspace.products},
                                 OperandArgument{"y"})};
   own.workspace_bytes = workspace.bytes;
-  Program result;
-  append_part(result, std::move(own), winograd.pass);
-  return result;
+  return with_operands_of(winograd.pass, std::move(own));
 }
 
 Estimate predict(const GemmTiling& tiling, const Winograd& winograd, const Target& target,

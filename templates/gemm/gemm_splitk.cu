@@ -20,6 +20,6 @@ extern "C" __global__ void __launch_bounds__(REDUCE_THREADS)
     gemm_splitk_reduce(const float* __restrict__ parts, TY* c, const TBias* bias, const TResidual* residual,
                        float alpha, float beta, float clip_lo, float clip_hi, UserArguments user, long long n) {
   const int product = static_cast<int>(blockIdx.z);
-  add_parts(parts + product * (SPLIT_K * PART_ELEMENTS), c + y_offset_of(product),
+  add_parts(GridBlock(), parts + product * (SPLIT_K * PART_ELEMENTS), c + y_offset_of(product),
             arguments_of({bias, residual, alpha, beta, clip_lo, clip_hi, user}, product), n);
 }

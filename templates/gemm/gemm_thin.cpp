@@ -128,7 +128,7 @@ Algorithm gemm_thin() {
               return blocks(shape, conv) < (int64_t{1} << 31) - 1;
             }))
       .program([](const Shape& shape, const ConvParts& parts, const Target&, const Emitter& emit) {
-        return program_of(parts, [&](const ConvProblem& conv) { return program(shape, conv, emit); });
+        return with_operands_of(parts.list.front(), program(shape, parts.main(), emit));
       })
       .estimate([](const Shape& shape, const ConvParts& parts, const Target& target, const DeviceFigures& device) {
         return predict(shape, parts.main(), target, device);

@@ -3,7 +3,7 @@
 //
 // A thread computes TILE_P x TILE_Q outputs of one channel of one image. It goes down the rows of x that they need; of
 // each row it loads one segment in accesses of X_RUN elements, aligned by starting SHIFT elements early, and every
-// element serves all taps and outputs that meet there. With alpha of class zero nothing is summed.
+// element serves all taps and outputs that meet there.
 //
 // From the prelude, besides the problem: TILE_P, TILE_Q, THREADS, X_RUN and Y_RUN (conv/depthwise_nchw.cpp).
 #include "lib/conv_operands.cuh"
@@ -71,9 +71,9 @@ __device__ __forceinline__ void multiply(const Segment& segment, int row, const 
   }
 }
 
-__device__ __forceinline__ void convolve_depthwise(const TX* x, const TW* w, TY* y, const EpilogueArguments& arguments,
-                                                   long long n) {
-  Index image = global_thread<THREADS, Index>();
+__device__ __forceinline__ void convolve_depthwise(const GridBlock& block, const TX* x, const TW* w, TY* y,
+                                                   const EpilogueArguments& arguments, long long n) {
+  Index image = static_cast<Index>(block.x) * THREADS + static_cast<Index>(threadIdx.x);
   if (image >= images_of(n) * K * (Index(Z) * P_TILES * Q_TILES)) return;
   const Index first_q = take_coordinate<Q_TILES>(image) * TILE_Q;
   const Index first_p = take_coordinate<P_TILES>(image) * TILE_P;
@@ -84,7 +84,7 @@ __device__ __forceinline__ void convolve_depthwise(const TX* x, const TW* w, TY*
 
   float sums[TILE_P][TILE_Q] = {};
 #pragma unroll 1
-  for (int t = 0; t < (ALPHA == SCALE_ZERO ? 0 : T); ++t) {
+  for (int t = 0; t < (MULTIPLIES ? T : 0); ++t) {
     const Index d = front + Index(t) * DILATION_D;
     if (static_cast<UnsignedIndex>(d) >= UnsignedIndex(D)) continue;
     float filter[R][S];

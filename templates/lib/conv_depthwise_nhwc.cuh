@@ -4,7 +4,6 @@
 // A thread computes TILE_P x TILE_Q outputs of VECTOR neighbouring channels; lanes are neighbours along channels first.
 // It goes down the rows of x that its outputs need; each element that it loads serves all taps and outputs that meet
 // there. The filters of the block's BLOCK_K channels stand in shared memory as f32, tap by tap.
-// With alpha of class zero nothing is summed.
 //
 // From the prelude, besides the problem: TILE_P, TILE_Q, VECTOR, BLOCK_K and THREADS (conv/depthwise_nhwc.cpp).
 #include "lib/conv_operands.cuh"
@@ -78,16 +77,16 @@ __host__ __device__ constexpr bool meets(int at) {
   return false;
 }
 
-__device__ __forceinline__ void convolve_depthwise(const TX* x, const TW* w, TY* y, const EpilogueArguments& arguments,
+__device__ __forceinline__ void convolve_depthwise(FilterTile& filters, const GridBlock& block, const TX* x,
+                                                   const TW* w, TY* y, const EpilogueArguments& arguments,
                                                    long long n) {
-  __shared__ FilterTile filters;
-  const int first_k = static_cast<int>(blockIdx.y) * BLOCK_K;
+  const int first_k = static_cast<int>(block.y) * BLOCK_K;
   filters.fill(w, first_k);
   __syncthreads();
 
   const int k_in_block = static_cast<int>(threadIdx.x) % LANES_K * VECTOR;
   const int k = first_k + k_in_block;
-  Index image = static_cast<Index>(blockIdx.x) * PLACES + static_cast<int>(threadIdx.x) / LANES_K;
+  Index image = static_cast<Index>(block.x) * PLACES + static_cast<int>(threadIdx.x) / LANES_K;
   if (image >= images_of(n) * (Index(Z) * P_TILES * Q_TILES) || k >= K) return;
   const Index first_q = take_coordinate<Q_TILES>(image) * TILE_Q;
   const Index first_p = take_coordinate<P_TILES>(image) * TILE_P;
@@ -97,7 +96,7 @@ __device__ __forceinline__ void convolve_depthwise(const TX* x, const TW* w, TY*
 
   float sums[TILE_P][TILE_Q][VECTOR] = {};
 #pragma unroll 1
-  for (int t = 0; t < (ALPHA == SCALE_ZERO ? 0 : T); ++t) {
+  for (int t = 0; t < (MULTIPLIES ? T : 0); ++t) {
     const Index d = front + Index(t) * DILATION_D;
     if (static_cast<UnsignedIndex>(d) >= UnsignedIndex(D)) continue;
     const auto* const taps = reinterpret_cast<const float(*)[BLOCK_K]>(&filters.values[t * (R * S)][k_in_block]);
@@ -125,4 +124,11 @@ __device__ __forceinline__ void convolve_depthwise(const TX* x, const TW* w, TY*
       finish_outputs<true>(y, OutputPixel(image, z, first_p + p, first_q + q), k, sums[p][q], arguments);
     }
   }
+}
+
+// The whole of a kernel whose blocks are all of one class.
+__device__ __forceinline__ void convolve_depthwise(const TX* x, const TW* w, TY* y, const EpilogueArguments& arguments,
+                                                   long long n) {
+  __shared__ FilterTile filters;
+  convolve_depthwise(filters, GridBlock(), x, w, y, arguments, n);
 }

@@ -3,7 +3,7 @@
 // A thread computes TILE_P output rows x TILE_K channels of one output column. Going down a column of x, each element
 // that it loads serves every tap row and output row that meet there, and neighbouring lanes load neighbouring columns.
 // The block's TILE_K filters stand in shared memory as f32, channels side by side; all lanes read the same ones.
-// The function is the body of a kernel of THREADS threads. With alpha of class zero nothing is summed.
+// The functions are bodies of kernels of THREADS threads.
 //
 // From the prelude, besides the problem: TILE_P, TILE_K, THREADS, X_RUN, Y_RUN, UNROLL_S and UNROLL_C
 // (conv/direct.cpp).
@@ -83,17 +83,16 @@ __device__ __forceinline__ void multiply(const Column& column, const FilterTile&
   }
 }
 
-__device__ __forceinline__ void convolve_direct(const TX* x, const TW* w, TY* y, const EpilogueArguments& arguments,
-                                                long long n) {
-  __shared__ FilterTile filters;
-  const int group = static_cast<int>(blockIdx.y) / K_TILES;
-  const int first_k = static_cast<int>(blockIdx.y) % K_TILES * TILE_K;
+__device__ __forceinline__ void convolve_direct(FilterTile& filters, const GridBlock& block, const TX* x, const TW* w,
+                                                TY* y, const EpilogueArguments& arguments, long long n) {
+  const int group = static_cast<int>(block.y) / K_TILES;
+  const int first_k = static_cast<int>(block.y) % K_TILES * TILE_K;
   const int channels = smaller(TILE_K, K_PER_GROUP - first_k);
   const Index first_filter = static_cast<Index>(group) * K_PER_GROUP + first_k;
   filters.fill(w, first_filter, channels);
   __syncthreads();
 
-  Index image = global_thread<THREADS, Index>();
+  Index image = static_cast<Index>(block.x) * THREADS + static_cast<Index>(threadIdx.x);
   if (image >= images_of(n) * (Index(Z) * P_TILES * Q)) return;
   const Index q = take_coordinate<Q>(image);
   const Index first_p = take_coordinate<P_TILES>(image) * TILE_P;
@@ -108,7 +107,7 @@ __device__ __forceinline__ void convolve_direct(const TX* x, const TW* w, TY* y,
 
   float sums[TILE_P][TILE_K] = {};
 #pragma unroll 1
-  for (int t = 0; t < (ALPHA == SCALE_ZERO ? 0 : T); ++t) {
+  for (int t = 0; t < (MULTIPLIES ? T : 0); ++t) {
     if (static_cast<UnsignedIndex>(front + Index(t) * DILATION_D) >= UnsignedIndex(D)) continue;
 #pragma unroll UNROLL_C
     for (int c = 0; c < C_PER_GROUP; c += X_RUN) {
@@ -136,4 +135,11 @@ __device__ __forceinline__ void convolve_direct(const TX* x, const TW* w, TY* y,
       finish_outputs<Y_ALONG_K>(y, pixel, first_filter + k, run, arguments);
     }
   }
+}
+
+// The whole of a kernel whose blocks are all of one class.
+__device__ __forceinline__ void convolve_direct(const TX* x, const TW* w, TY* y, const EpilogueArguments& arguments,
+                                                long long n) {
+  __shared__ FilterTile filters;
+  convolve_direct(filters, GridBlock(), x, w, y, arguments, n);
 }

@@ -6,7 +6,8 @@
 // divided, and W_STRIDE_REGION leads to the filters of the next region; or, REGIONS_OF_TAPS, the taps are, and
 // Y_STRIDE_REGION leads to the next region's y. Z, P, Q or T, R, S are then those of the largest region. CHANNELS_INNER
 // numbers the elements of a filter (t, r, s, c), which suits an x whose channels stand side by side; otherwise they are
-// numbered (c, t, r, s). IMAGES_INNER numbers the pixels of y (z, p, q, image).
+// numbered (c, t, r, s). IMAGES_INNER numbers the pixels of y (z, p, q, image). W_FIRST and Y_FIRST are the offsets of
+// the first elements of w and y. With NO_TAPS there is nothing to multiply.
 #include "lib/epilogue.cuh"
 #include "lib/regions.cuh"
 #include "lib/strided.cuh"
@@ -20,6 +21,8 @@ using UnsignedIndex = UnsignedOf<Index>::type;
 constexpr int TAPS = T * R * S;
 constexpr int FILTER = C_PER_GROUP * TAPS;  // elements of one output channel's filter
 constexpr Index PIXELS_PER_IMAGE = Index(Z) * P * Q;
+
+constexpr bool MULTIPLIES = ALPHA != SCALE_ZERO && !NO_TAPS;
 
 static_assert(!IMAGES_INNER || !DYNAMIC_N, "images that pixels are counted through are a constant");
 
@@ -56,10 +59,10 @@ __device__ __forceinline__ Index images_of(long long n) {
 // Offset of the first element of the filter of channel `k` of y.
 __device__ __forceinline__ Index first_filter_element(Index k) {
   if constexpr (GROUPS == 1 || W_STRIDE_G == K_PER_GROUP * W_STRIDE_K) {
-    return k * Index(W_STRIDE_K);
+    return k * Index(W_STRIDE_K) + Index(W_FIRST);
   } else {
     const Index in_group = take_coordinate<K_PER_GROUP>(k);
-    return k * Index(W_STRIDE_G) + in_group * Index(W_STRIDE_K);
+    return k * Index(W_STRIDE_G) + in_group * Index(W_STRIDE_K) + Index(W_FIRST);
   }
 }
 
@@ -77,9 +80,9 @@ struct OutputPixel {
   Index y, residual;
 
   __device__ __forceinline__ explicit OutputPixel(Index pixel)
-      : y(Output::of_pixel<IMAGES_INNER>(pixel)), residual(Residual::of_pixel<IMAGES_INNER>(pixel)) {}
+      : y(Output::of_pixel<IMAGES_INNER>(pixel) + Index(Y_FIRST)), residual(Residual::of_pixel<IMAGES_INNER>(pixel)) {}
   __device__ __forceinline__ OutputPixel(Index image, Index z, Index p, Index q)
-      : y(Output::at(image, 0, z, p, q)), residual(Residual::at(image, 0, z, p, q)) {}
+      : y(Output::at(image, 0, z, p, q) + Index(Y_FIRST)), residual(Residual::at(image, 0, z, p, q)) {}
 
   // The same pixel counted from the first of a region.
   __device__ __forceinline__ void move_into(const Region& region) {

@@ -1,11 +1,11 @@
 // Convolution as an implicit matrix product for few pixels and channels but long filters: SPLIT_K blocks share one
-// tile, each sums its part of the filter, and a second kernel adds the parts in a fixed order. With alpha of class zero
-// nothing is multiplied.
+// tile, each sums its part of the filter, and a second kernel adds the parts in a fixed order.
 //
 // parts: [SPLIT_K][elements of y at the largest batch] f32, each without gaps, channels side by side if Y_ALONG_K, else
 // the pixels of an image.
 //
-// From the prelude, besides the problem and the tile: SPLIT_K and REDUCE_THREADS.
+// From the prelude, besides the problem and the tile: SPLIT_K, REDUCE_THREADS, and PARTS_FIRST, the elements before the
+// first part.
 #include "lib/fitting_pixels.cuh"
 
 static_assert(SPLIT_K <= CHUNKS, "every part has a chunk");
@@ -21,16 +21,17 @@ struct PartPixel {
 };
 
 // Part number `part` of a tile, by the threads of a block.
-__device__ __forceinline__ void convolve_part(const TX* x, const TW* w, float* parts, const UserArguments& user,
-                                              long long n, int part) {
-  const BlockTile tile(n);
+__device__ __forceinline__ void convolve_part(TileMemory& memory, const GridBlock& block, const TX* x, const TW* w,
+                                              float* parts, const UserArguments& user, long long n, int part) {
+  const BlockTile tile(block, n);
+  if (tile.first_pixel >= tile.pixels || part >= SPLIT_K) return;  // another class has more
   const TilePosition position;
   // The first CHUNKS % SPLIT_K parts have one chunk more.
   constexpr int WHOLE = CHUNKS / SPLIT_K, REST = CHUNKS % SPLIT_K;
   const int first = part * WHOLE + smaller(part, REST);
   const int last = first + WHOLE + (part < REST ? 1 : 0);
   float sums[THREAD_M][THREAD_N] = {};
-  if constexpr (ALPHA != SCALE_ZERO) convolve_tile<FittingPixels>(x, w, user, tile, first, last, position, sums);
+  if constexpr (MULTIPLIES) convolve_tile<FittingPixels>(memory, x, w, user, tile, first, last, position, sums);
 
   for_each_output_run<PartPixel>(
       tile, position, sums, [&](const PartPixel& pixel, int channel, const float(&values)[Y_RUN]) {
@@ -38,20 +39,28 @@ __device__ __forceinline__ void convolve_part(const TX* x, const TW* w, float* p
 #pragma unroll
         for (int i = 0; i < Y_RUN; ++i) run[i] = values[i];
         const Index offset = pixel.offset + channel * (Y_ALONG_K ? Index(1) : PIXELS_PER_IMAGE);
-        store<Y_RUN>(parts + (part * PART_ELEMENTS + offset), run);
+        store<Y_RUN>(parts + (PARTS_FIRST + part * PART_ELEMENTS + offset), run);
       });
 }
 
+// The whole of a kernel whose blocks are all of one class.
+__device__ __forceinline__ void convolve_part(const TX* x, const TW* w, float* parts, const UserArguments& user,
+                                              long long n, int part) {
+  __shared__ TileMemory memory;
+  convolve_part(memory, GridBlock(), x, w, parts, user, n, part);
+}
+
 // y from the parts; one run of Y_RUN elements a thread.
-__device__ __forceinline__ void add_parts(const float* parts, TY* y, const EpilogueArguments& arguments, long long n) {
+__device__ __forceinline__ void add_parts(const GridBlock& block, const float* parts, TY* y,
+                                          const EpilogueArguments& arguments, long long n) {
   const Index elements = images_of(n) * K * PIXELS_PER_IMAGE;
-  const Index offset = global_thread<REDUCE_THREADS, Index>() * Y_RUN;
+  const Index offset = (static_cast<Index>(block.x) * REDUCE_THREADS + static_cast<Index>(threadIdx.x)) * Y_RUN;
   if (offset >= elements) return;
 
   float sums[Y_RUN] = {};
 #pragma unroll 4
   for (int part = 0; part < SPLIT_K; ++part) {
-    const Vector<float, Y_RUN> run = load_readonly<Y_RUN>(parts + (part * PART_ELEMENTS + offset));
+    const Vector<float, Y_RUN> run = load_readonly<Y_RUN>(parts + (PARTS_FIRST + part * PART_ELEMENTS + offset));
 #pragma unroll
     for (int i = 0; i < Y_RUN; ++i) sums[i] += run[i];
   }

@@ -46,11 +46,11 @@ struct BlockTile {
   int first_k;
 
   // The grid's x and y only count: blocks that run side by side share their pixels, and differ in channels.
-  __device__ __forceinline__ explicit BlockTile(long long n)
+  __device__ __forceinline__ BlockTile(const GridBlock& block, long long n)
       : region(REGIONS_OF_PIXELS || REGIONS_OF_TAPS ? static_cast<Index>(blockIdx.z) : 0) {
-    unsigned block = blockIdx.y * gridDim.x + blockIdx.x;
-    const int tile = static_cast<int>(block % (GROUPS * N_TILES));
-    first_pixel = static_cast<Index>(block / (GROUPS * N_TILES)) * BLOCK_M;
+    const unsigned number = block.y * gridDim.x + block.x;
+    const int tile = static_cast<int>(number % (GROUPS * N_TILES));
+    first_pixel = static_cast<Index>(number / (GROUPS * N_TILES)) * BLOCK_M;
     pixels = images_of(n) * PIXELS_PER_IMAGE;
     group = tile / N_TILES;
     first_k = tile % N_TILES * BLOCK_N;
@@ -146,22 +146,22 @@ class Filters {
   Vector<TW, W_RUN> values_[COUNT];
 };
 
+// The shared memory of a block. The tiles are no longer needed when slices are gathered.
+union TileMemory {
+  struct {
+    PixelTile pixels[STAGES];
+    FilterTile filters[STAGES];
+  } tiles;
+  SliceSums slice_sums;
+};
+
 // sums over the chunks [first, last), in the threads of slice 0: loads of the next chunk are under way while this one
 // is multiplied. Pixels moves chunks of x: fetch(chunk) starts loading one into registers, stash(tile) stores it.
 template <class Pixels>
-__device__ __forceinline__ void convolve_tile(const TX* x, const TW* w, const UserArguments& user,
+__device__ __forceinline__ void convolve_tile(TileMemory& memory, const TX* x, const TW* w, const UserArguments& user,
                                               const BlockTile& tile, int first, int last, const TilePosition& position,
                                               float (&sums)[THREAD_M][THREAD_N]) {
-  struct Tiles {
-    PixelTile pixels[STAGES];
-    FilterTile filters[STAGES];
-  };
-  // The tiles are no longer needed when slices are gathered.
-  __shared__ union {
-    Tiles tiles;
-    SliceSums slice_sums;
-  } memory;
-  Tiles& tiles = memory.tiles;
+  auto& tiles = memory.tiles;
 #pragma unroll
   for (int m = 0; m < THREAD_M; ++m) {
 #pragma unroll
@@ -219,18 +219,26 @@ __device__ __forceinline__ void for_each_output_run(const BlockTile& tile, const
   }
 }
 
-// A whole convolution: every block multiplies all chunks of its tile and finishes its outputs. With alpha of class zero
-// nothing is multiplied.
+// A whole convolution: every block multiplies all chunks of its tile and finishes its outputs.
 template <class Pixels>
-__device__ __forceinline__ void convolve(const TX* x, const TW* w, TY* y, const EpilogueArguments& arguments,
-                                         long long n) {
-  const BlockTile tile(n);
+__device__ __forceinline__ void convolve(TileMemory& memory, const GridBlock& block, const TX* x, const TW* w, TY* y,
+                                         const EpilogueArguments& arguments, long long n) {
+  const BlockTile tile(block, n);
+  if (tile.first_pixel >= tile.pixels) return;  // another class has more
   const TilePosition position;
   float sums[THREAD_M][THREAD_N] = {};
-  if constexpr (ALPHA != SCALE_ZERO) convolve_tile<Pixels>(x, w, arguments.user, tile, 0, CHUNKS, position, sums);
+  if constexpr (MULTIPLIES) convolve_tile<Pixels>(memory, x, w, arguments.user, tile, 0, CHUNKS, position, sums);
   for_each_output_run<OutputPixel>(tile, position, sums,
                                    [&](OutputPixel pixel, int channel, const float(&values)[Y_RUN]) {
                                      pixel.move_into(tile.region);
                                      finish_outputs<Y_ALONG_K>(y, pixel, channel, values, arguments);
                                    });
+}
+
+// The whole of a kernel whose blocks are all of one class.
+template <class Pixels>
+__device__ __forceinline__ void convolve(const TX* x, const TW* w, TY* y, const EpilogueArguments& arguments,
+                                         long long n) {
+  __shared__ TileMemory memory;
+  convolve<Pixels>(memory, GridBlock(), x, w, y, arguments, n);
 }

@@ -40,3 +40,10 @@ template <int THREADS, class Index>
 __device__ __forceinline__ Index global_thread() {
   return static_cast<Index>(blockIdx.x) * THREADS + static_cast<Index>(threadIdx.x);
 }
+
+// The place of a block in the x and y of a grid.
+struct GridBlock {
+  unsigned x, y;
+
+  __device__ __forceinline__ GridBlock() : x(blockIdx.x), y(blockIdx.y) {}
+};

@@ -16,6 +16,7 @@ SourceLibrary library() {
                         {"lib/b.cuh", "int b();\n"},
                         {"lib/loop.cuh", "#include \"lib/loop.cuh\"\n"},
                         {"op/k.cu", "// kernel\n#include \"lib/a.cuh\"\n#include \"lib/b.cuh\"\nint k();\n"},
+                        {"op/classes.cu", "#include \"lib/b.cuh\"\n#include \"per_class/lib/a.cuh\"\nint k();\n"},
                         {"op/bad.cu", "#include \"lib/none.cuh\"\n"},
                         {"op/loop.cu", "#include \"lib/loop.cuh\"\n"}});
 }
@@ -27,8 +28,25 @@ TEST(Specialise, InlinesEachPieceOnceAfterTypesAndParameters) {
             "// ---- op/k.cu\n// kernel\n// ---- lib/a.cuh\n// ---- lib/b.cuh\nint b();\nint a();\nint k();\n");
 }
 
+TEST(Specialise, RepeatsForEachClassWhatDoesNotStandAboveIt) {
+  const std::vector<Prelude> classes = {Prelude().constant("C", 8).constant("TAPS", 4).constant("K", 2),
+                                        Prelude().constant("C", 8).constant("TAPS", 1).constant("K", 2)};
+  const std::string source = specialise(library(), "op/classes.cu", Prelude::of_classes(classes), "key");
+  EXPECT_EQ(source,
+            "// key\n// ---- lib/types.cuh\nusing f32 = float;\n// ---- parameters\nconstexpr int CLASSES = 2;\n"
+            "constexpr int C = 8;\nconstexpr int K = 2;\n// ---- op/classes.cu\n// ---- lib/b.cuh\nint b();\n"
+            "namespace class_0 {\nconstexpr int CLASS = 0;\nconstexpr int TAPS = 4;\n// ---- lib/a.cuh\nint a();\n"
+            "}  // namespace class_0\n"
+            "namespace class_1 {\nconstexpr int CLASS = 1;\nconstexpr int TAPS = 1;\n// ---- lib/a.cuh\nint a();\n"
+            "}  // namespace class_1\n"
+            "#define FOR_EACH_CLASS(DO) DO(class_0) DO(class_1)\nint k();\n");
+  EXPECT_THROW(specialise(library(), "op/classes.cu", Prelude(), ""), Error);
+}
+
 TEST(Specialise, ClosureNamesEveryFileThatShapesTheKernel) {
   EXPECT_THAT(closure(library(), "op/k.cu"), ElementsAre("op/k.cu", "lib/a.cuh", "lib/b.cuh", "lib/types.cuh"));
+  EXPECT_THAT(closure(library(), "op/classes.cu"),
+              ElementsAre("op/classes.cu", "lib/b.cuh", "lib/a.cuh", "lib/types.cuh"));
 }
 
 TEST(Specialise, ReportsMissingFilesAndCycles) {

@@ -40,6 +40,11 @@ class Prelude {
   /// `using NAME = int;`, or `long long` if `wide`: the type that holds element offsets.
   Prelude& index_type(std::string_view name, bool wide);
 
+  /// Of a template whose blocks are of several classes: CLASSES, their number, and the lines that all `classes` have in
+  /// common. The others stand where the template says `#include "per_class/..."`; see specialise(). All must have the
+  /// same number of lines.
+  static Prelude of_classes(const std::vector<Prelude>& classes);
+
   /// What stands in the template where it says `#include "PLACE"`: a user's code. Lines of the kernel that follow keep
   /// their numbers (`#line`).
   Prelude& place(std::string place, std::string text);
@@ -48,16 +53,22 @@ class Prelude {
   /// Every constant() and flag() so far, in order.
   const std::vector<std::pair<std::string, int64_t>>& constants() const { return constants_; }
   const std::map<std::string, std::string, std::less<>>& places() const { return places_; }
+  /// Of each class, the lines that are its own.
+  const std::vector<std::string>& class_texts() const { return class_texts_; }
 
  private:
   std::string text_;
+  std::vector<std::string> class_texts_;
   std::vector<std::pair<std::string, int64_t>> constants_;
   std::map<std::string, std::string, std::less<>> places_;
 };
 
 /// The self-contained source: a comment with `title`, lib/types.cuh, the prelude, then the template with every
 /// `#include "lib/..."` replaced by that file, once, and every `#include "user/..."` by what the prelude places there.
-/// Throws Error(internal) for a missing file or place or a cycle.
+/// `#include "per_class/lib/..."` is replaced by that file and what it includes that does not stand above it, once for
+/// each class of the prelude, with the lines that are the class' own, in a namespace class_0, class_1 and so on; and by
+/// a macro FOR_EACH_CLASS(DO), which is DO(class_0) DO(class_1) and so on. Throws Error(internal) for a missing file or
+/// place or a cycle.
 std::string specialise(const SourceLibrary& library, const std::string& template_path, const Prelude& prelude,
                        std::string_view title);
 

@@ -1,0 +1,35 @@
+// Blocks of several classes in one launch: each class is a namespace with constants and code of its own (`#include
+// "per_class/..."`), and the grid has CLASSES blocks in y for each that one class needs. Blocks that run side by side are
+// of different classes and at the same place in theirs, so that operands which classes share are read at the same time.
+//
+// From the prelude: CLASSES.
+#include "lib/epilogue.cuh"
+#include "lib/regions.cuh"
+#include "lib/strided.cuh"
+
+// A block's class, and its place in the grid that this class would have alone.
+class ClassBlock {
+ public:
+  __device__ __forceinline__ ClassBlock() {
+    if constexpr (CLASSES > 1) {
+      const unsigned number = blockIdx.y * gridDim.x + blockIdx.x;
+      class_ = static_cast<int>(number % CLASSES);
+      place_.x = number / CLASSES % gridDim.x;
+      place_.y = number / CLASSES / gridDim.x;
+    }
+  }
+
+  __device__ __forceinline__ bool is_of(int number) const { return CLASSES == 1 || class_ == number; }
+
+  // For the code of the class. The compiler knows nothing of what this returns: it would compute what classes have in
+  // common before it branches to one of them, in up to 22 registers more than the largest class takes.
+  __device__ __forceinline__ GridBlock place() const {
+    GridBlock place = place_;
+    if constexpr (CLASSES > 1) asm volatile("" : "+r"(place.x), "+r"(place.y));
+    return place;
+  }
+
+ private:
+  int class_ = 0;
+  GridBlock place_;
+};
