@@ -142,6 +142,11 @@ Prelude& Prelude::array(std::string_view name, const std::vector<int64_t>& value
   return *this;
 }
 
+Prelude& Prelude::table(std::string_view name, const std::vector<int64_t>& values) {
+  text_ += fmt::format("__constant__ int {}[] = {{{}}};\n", name, text::join(values, ", "));
+  return *this;
+}
+
 Prelude& Prelude::type(std::string_view name, DType dtype) {
   text_ += fmt::format("using {} = {};\n", name, to_string(dtype));
   return *this;

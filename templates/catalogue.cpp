@@ -43,6 +43,7 @@
   algorithm(local_conv_forward_implicit_gemm) \
   algorithm(local_conv_forward_dots) \
   algorithm(local_conv_backward_data_simple) \
+  algorithm(local_conv_backward_data_implicit_gemm) \
   algorithm(local_conv_backward_data_columns) \
   algorithm(local_conv_backward_filter_simple) \
   algorithm(local_conv_backward_filter_implicit_gemm) \

@@ -99,10 +99,12 @@ double compulsory_bytes(const ConvProblem& conv) {
     for (size_t i = 0; i < strides.size(); ++i) count *= strides[i] == 0 ? 1.0 : static_cast<double>(batch.extents[i]);
     return count;
   };
-  double of_a_region =
-      bytes(conv.w) * matrices(batch.w) + bytes(conv.y) * matrices(batch.y) * (conv.blend.beta == Scale::zero ? 1 : 2);
-  if (conv.residual) of_a_region += bytes(*conv.residual) * matrices(batch.residual);
-  double total = groups * bytes(conv.x) * matrices(batch.x) + of_a_region * static_cast<double>(conv.divisions());
+  double of_y = bytes(conv.y) * matrices(batch.y) * (conv.blend.beta == Scale::zero ? 1 : 2);
+  if (conv.residual) of_y += bytes(*conv.residual) * matrices(batch.residual);
+  // What one region has; where inputs are divided, y is whole.
+  const auto regions = static_cast<double>(conv.divided == Divided::nothing ? 1 : conv.region_axes.count());
+  double total = groups * bytes(conv.x) * matrices(batch.x) + bytes(conv.w) * matrices(batch.w) * regions +
+                 of_y * (conv.divided == Divided::inputs ? 1 : regions);
   if (conv.bias) total += bytes(*conv.bias);
   return total;
 }

@@ -10,6 +10,7 @@ namespace kiln::descriptor {
 namespace {
 
 constexpr size_t most_classes = 16;
+constexpr int64_t most_cuts = int64_t{1} << 22;  // of regions by taps: what it takes to count segments
 
 // Those of dx's positions along one axis that meet the same taps.
 struct TapClass {
@@ -85,6 +86,16 @@ void divide_taps(ConvProblem& conv, const SpatialRegions& regions) {
   conv.y.alignment = alignment_at(conv.y.alignment, conv.y_region_stride * size_of(conv.y.dtype));
 }
 
+// Gives each segment of y blocks of its own, which read the filters of the regions that its taps meet in dy.
+void divide_inputs(ConvProblem& conv, const SpatialRegions& regions, int64_t region_stride) {
+  conv.region_axes = regions;
+  conv.divided = Divided::inputs;
+  conv.segments = Segments::of(conv, regions);
+  conv.w_region_stride = region_stride;
+  conv.w.alignment = alignment_at(conv.w.alignment, region_stride * size_of(conv.w.dtype));
+  conv.pointwise = false;  // whose pixels are those of x in one row
+}
+
 ConvPart data_part(const ConvBackwardData& data, const SpatialAxes& forward, const std::array<TapClass, 3>& classes) {
   ConvPart part{problem_of(data), {"dy"}, {"w"}, {"dx"}};
   ConvProblem& conv = part.conv;
@@ -115,12 +126,19 @@ ConvPart data_part(const ConvBackwardData& data, const SpatialAxes& forward, con
   conv.y.alignment = alignment_at(conv.y.alignment, conv.y_first * size_of(conv.y.dtype));
   conv.wide_index = needs_64_bits({&data.dy, &data.w, &data.dx}, forward, conv);
   conv.read_layouts();
+  if (!data.grid.empty()) {
+    divide_inputs(conv, SpatialRegions::of(data.regions(), data.axes()), data.k() * data.w.strides[0]);
+  }
   return part;
 }
 
 ConvParts data_parts(const ConvBackwardData& data) {
   ConvParts parts;
   const SpatialAxes forward = axes_of(data);
+  if (data.regions().count() > most_cuts / forward.taps()) {
+    parts.refusal = "regions and taps cut dx into too many segments";
+    return parts;
+  }
   const std::vector<TapClass> planes = tap_classes(forward.planes, data.mirrored),
                               rows = tap_classes(forward.rows, data.mirrored),
                               columns = tap_classes(forward.columns, data.mirrored);
@@ -198,7 +216,7 @@ ConvParts forward_parts(const Request& request) {
 }
 
 ConvParts parts_of(const Request& request) {
-  if (request.operation == "conv_backward_data") return data_parts(ConvBackwardData::of(request));
+  if (request.operation.ends_with("conv_backward_data")) return data_parts(ConvBackwardData::of(request));
   if (request.operation.ends_with("conv_backward_filter")) return filter_parts(ConvBackwardFilter::of(request));
   if (request.operation == "gemm") return gemm_parts(Gemm::of(request));
   return forward_parts(request);

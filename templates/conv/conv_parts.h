@@ -11,8 +11,8 @@
 // - A matrix product is the convolution of one row of pixels with filters of one tap (gemm/gemm_parts.h).
 //
 // Of a local convolution the same holds for each region: of the forward pass the pixels are divided, of the gradient by
-// w, where outputs are taps, the taps are. The gradient by x is another matter:
-// conv/local_conv_backward_data_columns.cu.
+// w, where outputs are taps, the taps are. Of the gradient by x the inputs are: filters depend on the tap besides the
+// pixel (lib/segments.cuh).
 #pragma once
 
 #include <algorithm>
@@ -42,8 +42,8 @@ ConvProblem problem_of(const ConvPass& pass);
 /// are `region_stride` elements apart in w.
 void divide_pixels(ConvProblem& conv, int64_t region_stride);
 
-/// A request of conv_forward, conv_backward_data or conv_backward_filter, of a local convolution or its gradient by the
-/// filters, or of gemm.
+/// A request of conv_forward, conv_backward_data or conv_backward_filter, of a local convolution or its gradients, or
+/// of gemm.
 struct ConvParts {
   static ConvParts of(const Request& request);
 

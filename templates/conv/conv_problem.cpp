@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "descriptor/parts.h"
@@ -45,6 +47,35 @@ bool needs_64_bits(const ConvProblem& conv) {
          !coordinates_fit_int(conv);
 }
 
+// Of the segments along one axis of y, and the end.
+std::vector<int64_t> first_pixels(const WindowAxis& axis, const RegionAxis& regions) {
+  std::set<int64_t> firsts{0, axis.outputs};
+  for (int64_t region = 0; region <= regions.regions; ++region) {
+    for (int64_t tap = 0; tap < axis.window; ++tap) {
+      // The first pixel whose tap is in the region, or beyond the last.
+      const int64_t first = regions.first(region) + axis.pad_begin - tap * axis.dilation;
+      if (first > 0 && first < axis.outputs) firsts.insert(first);
+    }
+  }
+  return {firsts.begin(), firsts.end()};
+}
+
+// Calls visit(extent, number) for each extent that segments along an axis have, and the number of those.
+template <class Visit>
+void for_each_extent(const std::vector<int64_t>& firsts, Visit visit) {
+  std::map<int64_t, int64_t> numbers;
+  for (size_t i = 0; i + 1 < firsts.size(); ++i) ++numbers[firsts[i + 1] - firsts[i]];
+  for (const auto& [extent, number] : numbers) visit(extent, number);
+}
+
+void add_segments(Prelude& prelude, const Segments& segments) {
+  const std::array names{"Z", "P", "Q"};
+  for (size_t i = 0; i < names.size(); ++i) {
+    prelude.constant(std::string("SEGMENTS_") + names[i], segments.along(i));
+    prelude.table(std::string("SEGMENT_") + names[i], segments.firsts[i]);
+  }
+}
+
 bool is_plain(const WindowAxis& axis) {
   return axis.window == 1 && axis.stride == 1 && axis.pad_begin == 0 && axis.extent == axis.outputs;
 }
@@ -55,6 +86,30 @@ SpatialRegions SpatialRegions::of(const RegionGrid& grid, int axes) {
   SpatialRegions regions;
   for (int i = 0; i < axes; ++i) *axes_of(regions)[static_cast<size_t>(i)] = grid.axis(axes - 1 - i);
   return regions;
+}
+
+Segments Segments::of(const SpatialAxes& axes, const SpatialRegions& regions) {
+  Segments segments;
+  const std::array of_axes{axes.planes, axes.rows, axes.columns};
+  const std::array of_regions{regions.planes, regions.rows, regions.columns};
+  for (size_t i = 0; i < of_axes.size(); ++i) segments.firsts[i] = first_pixels(of_axes[i], of_regions[i]);
+  for_each_extent(segments.firsts[0], [&](int64_t planes, int64_t number_of_planes) {
+    for_each_extent(segments.firsts[1], [&](int64_t rows, int64_t number_of_rows) {
+      for_each_extent(segments.firsts[2], [&](int64_t columns, int64_t number_of_columns) {
+        segments.numbers[planes * rows * columns] += number_of_planes * number_of_rows * number_of_columns;
+      });
+    });
+  });
+  return segments;
+}
+
+int64_t ConvProblem::divisions() const {
+  if (divided == Divided::nothing) return 1;
+  return divided == Divided::inputs ? segments.count() : region_axes.count();
+}
+
+int64_t ConvProblem::division_pixels() const {
+  return divided == Divided::inputs ? segments.numbers.rbegin()->first : pixels_per_image();
 }
 
 void add_regions(Prelude& prelude, const SpatialRegions& regions) {
@@ -131,6 +186,7 @@ Prelude conv_prelude(const ConvProblem& conv) {
   prelude.flag("MIRRORED", conv.mirrored);
   add_blend(prelude, conv.blend);
   add_stages(prelude, conv.epilogue, conv.bias, conv.residual);
+  if (conv.divided == Divided::inputs) add_segments(prelude, conv.segments);
   if (conv.batch) add_products(prelude, *conv.batch);
   return prelude;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,8 +30,20 @@ void add_regions(Prelude& prelude, const SpatialRegions& regions);
 
 /// What the regions of a local convolution divide where a block works for one of them: the pixels of y, or (where the
 /// gradient by the filters is computed) the taps, which are the outputs of the forward convolution. Pixels, or taps,
-/// are then those of the largest region.
-enum class Divided { nothing, pixels, taps };
+/// are then those of the largest region. Where the gradient by x is computed, they divide the inputs, which are dy: a
+/// block works for a segment of y.
+enum class Divided { nothing, pixels, taps, inputs };
+
+/// Pixels of y along three axes, cut wherever a tap meets another region of x than at the pixel before, or begins or
+/// ends to meet any (lib/segments.cuh).
+struct Segments {
+  std::array<std::vector<int64_t>, 3> firsts;  ///< along each axis the first pixel of each, and the end
+  std::map<int64_t, int64_t> numbers;          ///< of pixels of an image: how many segments have as many
+
+  static Segments of(const SpatialAxes& axes, const SpatialRegions& regions);
+  int64_t along(size_t axis) const { return static_cast<int64_t>(firsts.at(axis).size()) - 1; }
+  int64_t count() const { return along(0) * along(1) * along(2); }
+};
 
 /// Products of a batch that one launch makes, each with operands of its own: extents of up to three batch dimensions,
 /// outermost first, and the strides of the operands along them (0 where one is used again).
@@ -65,8 +78,11 @@ struct ConvProblem : ConvForward, SpatialAxes {
   /// Elements from the filters, and from the first pixel of y, of one region to those of the next: the latter where
   /// taps are divided.
   int64_t w_region_stride = 0, y_region_stride = 0;
-  /// Regions that have blocks of their own.
-  int64_t divisions() const { return divided == Divided::nothing ? 1 : region_axes.count(); }
+  Segments segments;  ///< where inputs are divided
+  /// Regions, or segments, that have blocks of their own.
+  int64_t divisions() const;
+  /// Pixels of an image that the largest of them has.
+  int64_t division_pixels() const;
 
   /// The elements of a filter are worked off channels first: those of x stand side by side, or are all there is.
   bool channels_inner = false;

@@ -49,6 +49,30 @@ int shared_out(int run, int64_t elements, int threads) {
   return run;
 }
 
+// Of what w's sectors hold, how many times as much is read as is used: where regions are divided by inputs, taps that
+// stand side by side are read for different regions.
+double w_spread(const ConvProblem& conv) {
+  if (conv.divided != Divided::inputs || conv.filters_inner) return 1;
+  int64_t pitch = 32 / size_of(conv.w.dtype);  // elements from one that is read to the next, of a sector at most
+  for (const size_t i : {size_t{0}, size_t{dimension::channel}}) {
+    if (conv.w.extents[i] > 1) pitch = std::min(pitch, conv.w.strides[i]);
+  }
+  const auto apart = [](const WindowAxis& axis, const RegionAxis& regions) {  // share of taps that are in other regions
+    const double met =
+        1 + static_cast<double>((axis.reach() - 1) * regions.regions) / static_cast<double>(regions.outputs);
+    return std::min(1.0, met / static_cast<double>(axis.window));
+  };
+  const double share = apart(conv.planes, conv.region_axes.planes) * apart(conv.rows, conv.region_axes.rows) *
+                       apart(conv.columns, conv.region_axes.columns);
+  return std::max(1.0, static_cast<double>(pitch) * share);
+}
+
+// Bytes of w that L2 does not keep for the blocks that need what others left of a sector.
+double reread_bytes(const ConvProblem& conv, const DeviceFigures& device) {
+  const double bytes = static_cast<double>(conv.w.elements() * conv.region_axes.count()) * size_of(conv.w.dtype);
+  return bytes * 2 < static_cast<double>(device.l2_bytes) ? 0.0 : bytes * (w_spread(conv) - 1);
+}
+
 }  // namespace
 
 GemmAccess gemm_access(const GemmTiling& tiling, const ConvProblem& conv) {
@@ -59,12 +83,15 @@ GemmAccess gemm_access(const GemmTiling& tiling, const ConvProblem& conv) {
   if (!conv.channels_inner && conv.pointwise && !conv.images_inner) {
     x_run = widest_vector(conv.x, {column, row, plane}, 8);
   }
-  const bool divided = conv.divided != Divided::nothing;  // whose regions of w begin anywhere
+  const bool divided = conv.divided == Divided::pixels || conv.divided == Divided::taps;  // w's regions begin anywhere
   const int w_run = conv.filters_inner
                         ? (divided ? 1 : widest_vector(conv.w, {0}, std::gcd(conv.k_per_group(), int64_t{8})))
-                    : conv.channels_inner ? widest_vector(conv.w, {channel}, std::gcd(c, k))
-                                          : widest_vector(conv.w, {column, row, plane, channel}, k);
-  const int y_run = output_vector_width(conv, conv.y_along_k ? std::gcd(conv.k_per_group(), int64_t{4}) : 4);
+                    : conv.channels_inner             ? widest_vector(conv.w, {channel}, std::gcd(c, k))
+                    : conv.divided == Divided::inputs ? 1  // taps are of different regions
+                                                      : widest_vector(conv.w, {column, row, plane, channel}, k);
+  const int y_run = !conv.y_along_k && conv.divided == Divided::inputs
+                        ? 1  // segments begin anywhere
+                        : output_vector_width(conv, conv.y_along_k ? std::gcd(conv.k_per_group(), int64_t{4}) : 4);
   return {shared_out(x_run, tiling.block_m * k, tiling.threads()),
           shared_out(w_run, tiling.block_n * k, tiling.threads()), y_run};
 }
@@ -123,16 +150,23 @@ int64_t channel_tiles(const GemmTiling& tiling, const ConvProblem& conv) {
 }
 
 int64_t pixel_tiles(const GemmTiling& tiling, const ConvProblem& conv) {
-  return ceil_div(conv.n() * conv.pixels_per_image(), tiling.block_m);
+  if (conv.divided != Divided::inputs) {
+    return ceil_div(conv.n() * conv.pixels_per_image(), tiling.block_m) * conv.divisions();
+  }
+  int64_t tiles = 0;
+  for (const auto& [pixels, number] : conv.segments.numbers) {
+    tiles += ceil_div(conv.n() * pixels, tiling.block_m) * number;
+  }
+  return tiles;
 }
 
 int64_t gemm_blocks(const GemmTiling& tiling, const ConvProblem& conv) {
-  return channel_tiles(tiling, conv) * pixel_tiles(tiling, conv) * conv.divisions() * conv.products();
+  return channel_tiles(tiling, conv) * pixel_tiles(tiling, conv) * conv.products();
 }
 
 std::array<Count, 3> gemm_grid(const GemmTiling& tiling, const ConvParts& parts) {
   return grid_of(parts, [&](const ConvProblem& conv) {
-    return std::array{blocks_for(conv, conv.pixels_per_image(), tiling.block_m), Count{channel_tiles(tiling, conv)},
+    return std::array{blocks_for(conv, conv.division_pixels(), tiling.block_m), Count{channel_tiles(tiling, conv)},
                       Count{conv.divisions() * conv.products()}};
   });
 }
@@ -170,7 +204,8 @@ BlockWork gemm_block_work(const GemmTiling& tiling, const ConvProblem& conv, con
                       warps * (150 + 6 * sums);
   // A 16-byte access takes two passes however few addresses its lanes share.
   work.shared_wavefronts = chunks * (warps * k / tiling.slices * quads * 2 + (x_elements + w_elements * 1.5) / 32);
-  const double x_bytes = x_elements * size_of(conv.x.dtype), w_bytes = w_elements * size_of(conv.w.dtype);
+  const double x_bytes = x_elements * size_of(conv.x.dtype);
+  const double w_bytes = w_elements * size_of(conv.w.dtype) * w_spread(conv);
   const int64_t x_pitch = conv.channels_inner ? conv.x.strides[dimension::channel]
                           : conv.images_inner ? conv.x.strides[dimension::batch]
                                               : conv.x.strides[dimension::column] * conv.columns.stride;
@@ -217,7 +252,7 @@ bool block_k_suits_the_filter(const GemmTiling& tiling, const ConvProblem& conv,
 }
 
 bool tile_suits_the_problem(const GemmTiling& tiling, const ConvProblem& conv, const Target&) {
-  const int64_t pixels = conv.n() * conv.pixels_per_image();
+  const int64_t pixels = conv.n() * conv.division_pixels();
   // Where even many blocks would not fill a device, large tiles only make fewer.
   constexpr int64_t few_blocks = 64, large_tile = 64 * 64;
   const bool few = gemm_blocks(tiling, conv) < few_blocks;
@@ -266,7 +301,7 @@ Algorithm gemm_convolution(const std::string& name, const std::string& operation
       GridWork part;
       part.block = gemm_block_work(tiling, conv, target.arch, static_cast<double>(gemm_chunks(tiling, conv)));
       part.blocks = static_cast<double>(gemm_blocks(tiling, conv));
-      part.dram_bytes = compulsory_bytes(conv);
+      part.dram_bytes = compulsory_bytes(conv) + reread_bytes(conv, device);
       return part;
     });
     return grid_estimate(work, target.arch, device);

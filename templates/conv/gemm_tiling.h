@@ -50,8 +50,8 @@ int min_blocks(const GemmTiling& tiling, const ConvParts& parts, const Arch& arc
 /// Chunks of BLOCK_K that the filter is cut into.
 int64_t gemm_chunks(const GemmTiling& tiling, const ConvProblem& conv);
 
-/// Tiles of BLOCK_N channels, over all groups; tiles of BLOCK_M pixels at the request's batch; blocks that make a tile
-/// of each for every region that has blocks of its own, and for every product of a batch.
+/// Tiles of BLOCK_N channels, over all groups; tiles of BLOCK_M pixels at the request's batch, over all regions, or
+/// segments, that have blocks of their own; blocks that make a tile of each for every product of a batch.
 int64_t channel_tiles(const GemmTiling& tiling, const ConvProblem& conv);
 int64_t pixel_tiles(const GemmTiling& tiling, const ConvProblem& conv);
 int64_t gemm_blocks(const GemmTiling& tiling, const ConvProblem& conv);

@@ -1,6 +1,7 @@
 // Blocks of several classes in one launch: each class is a namespace with constants and code of its own (`#include
-// "per_class/..."`), and the grid has CLASSES blocks in y for each that one class needs. Blocks that run side by side are
-// of different classes and at the same place in theirs, so that operands which classes share are read at the same time.
+// "per_class/..."`), and the grid has CLASSES blocks in y for each that one class needs. Blocks that run side by side
+// are of different classes and at the same place in theirs, so that operands which classes share are read at the same
+// time.
 //
 // From the prelude: CLASSES.
 #include "lib/epilogue.cuh"

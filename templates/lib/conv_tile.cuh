@@ -58,20 +58,34 @@ struct BlockTile {
 
   // Whether there is a pixel of that number: those that only larger regions have do not count.
   __device__ __forceinline__ bool holds(Index pixel) const { return pixel < pixels && has_pixel(region, pixel); }
+  // Its number among all pixels of y, or of the region.
+  __device__ __forceinline__ Index number_of(Index pixel) const { return pixel; }
+
+  // Whether there is tap number `tap` of the filters, and how far its elements are from those of the first region.
+  __device__ __forceinline__ bool has_tap(int tap) const {
+    if constexpr (UNEVEN_TAPS) {
+      const int s = take_coordinate<S>(tap);
+      const int r = take_coordinate<R>(tap);
+      return s < region.columns && r < region.rows && tap < region.planes;
+    }
+    return true;
+  }
+  __device__ __forceinline__ Index filters_of_tap(int) const { return filters_of(region); }
 };
 
 // Moves chunks of w to shared memory, W_RUN elements of one filter at a time: consecutive lanes read consecutive
 // elements. Or, W_ALONG_K, one element of W_RUN filters at a time, and consecutive lanes read consecutive filters.
+template <class Tile>
 class Filters {
  public:
-  __device__ __forceinline__ Filters(const TW* w, const BlockTile& tile)
-      : w_(w + filters_of(tile.region)), region_(tile.region) {
+  __device__ __forceinline__ Filters(const TW* w, const Tile& tile) : w_(w), tile_(tile) {
     const int channels = K_PER_GROUP - tile.first_k;  // of the group from this tile on
     const Index first = static_cast<Index>(tile.group) * K_PER_GROUP + tile.first_k;
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
       exists_[i] = column(i) < smaller(channels, BLOCK_N) && (!W_ALONG_K || row(i) < BLOCK_K);
       offset_[i] = first_filter_element(first + column(i)) + (CHUNKS_ARE_EVEN ? filter_offset(row(i)) : 0);
+      if constexpr (ROWS_KEEP_TAPS) enter_region(row(i) % TAPS, exists_[i], offset_[i]);
     }
   }
 
@@ -81,11 +95,14 @@ class Filters {
     const int first = CHANNELS_INNER ? tap * C_PER_GROUP + c : chunk * BLOCK_K;
     const int rows = CHANNELS_INNER ? C_PER_GROUP - c : FILTER - first;  // that exist, from this chunk on
     constexpr bool WHOLE = (CHANNELS_INNER ? C_PER_GROUP : FILTER) % BLOCK_K == 0;
-    const Index chunk_offset = CHUNKS_ARE_EVEN ? filter_offset(first) : 0;
+    Index chunk_offset = CHUNKS_ARE_EVEN ? filter_offset(first) : 0;
+    bool chunk_exists = true;
+    if constexpr (CHANNELS_INNER) enter_region(tap, chunk_exists, chunk_offset);
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
-      const bool inside = exists_[i] && (WHOLE || row(i) < rows) && has_tap(first + row(i));
-      const Index offset = offset_[i] + (CHUNKS_ARE_EVEN ? chunk_offset : filter_offset(first + row(i)));
+      bool inside = chunk_exists && exists_[i] && (WHOLE || row(i) < rows);
+      Index offset = offset_[i] + (CHUNKS_ARE_EVEN ? chunk_offset : filter_offset(first + row(i)));
+      if constexpr (!CHANNELS_INNER && !ROWS_KEEP_TAPS) enter_region((first + row(i)) % TAPS, inside, offset);
       values_[i] = inside ? load_readonly<W_RUN>(w_ + offset) : zeros<TW, W_RUN>();
     }
   }
@@ -113,21 +130,18 @@ class Filters {
                 "an access stays in its group's filters, or in its filter");
   static_assert(!W_ALONG_K || W_RUN == 1 || W_STRIDE_K == 1, "filters of an access stand side by side");
   static_assert(!REGIONS_OF_TAPS || W_RUN == 1, "accesses stay in the region's taps");
+  // Whether a row is of the same tap in every chunk.
+  static constexpr bool ROWS_KEEP_TAPS = !CHANNELS_INNER && BLOCK_K % TAPS == 0;
   // Whether a row is as far from its chunk's first in every chunk: a chunk is channels of one tap, or whole channels,
   // or part of one run.
   static constexpr bool CHUNKS_ARE_EVEN =
       CHANNELS_INNER || BLOCK_K % TAPS == 0 ||
       is_one_run<W_STRIDE_S, S, W_STRIDE_R, R, W_STRIDE_T, T, W_STRIDE_C, C_PER_GROUP>();
 
-  // Whether the region has the tap that element number `element` of a filter is of.
-  __device__ __forceinline__ bool has_tap(int element) const {
-    if constexpr (UNEVEN_TAPS) {
-      if constexpr (CHANNELS_INNER) element /= C_PER_GROUP;
-      const int s = take_coordinate<S>(element);
-      const int r = take_coordinate<R>(element);
-      return s < region_.columns && r < region_.rows && take_coordinate<T>(element) < region_.planes;
-    }
-    return true;
+  // Moves an offset of an element of tap number `tap` to the filters that the tap has, if there are any.
+  __device__ __forceinline__ void enter_region(int tap, bool& exists, Index& offset) const {
+    exists = exists && tile_.has_tap(tap);
+    offset += tile_.filters_of_tap(tap);
   }
 
   __device__ __forceinline__ static int column(int i) {
@@ -140,7 +154,7 @@ class Filters {
   }
 
   const TW* w_;
-  Region region_;
+  Tile tile_;
   Index offset_[COUNT];
   bool exists_[COUNT];
   Vector<TW, W_RUN> values_[COUNT];
@@ -157,9 +171,9 @@ union TileMemory {
 
 // sums over the chunks [first, last), in the threads of slice 0: loads of the next chunk are under way while this one
 // is multiplied. Pixels moves chunks of x: fetch(chunk) starts loading one into registers, stash(tile) stores it.
-template <class Pixels>
+template <class Pixels, class Tile>
 __device__ __forceinline__ void convolve_tile(TileMemory& memory, const TX* x, const TW* w, const UserArguments& user,
-                                              const BlockTile& tile, int first, int last, const TilePosition& position,
+                                              const Tile& tile, int first, int last, const TilePosition& position,
                                               float (&sums)[THREAD_M][THREAD_N]) {
   auto& tiles = memory.tiles;
 #pragma unroll
@@ -169,7 +183,7 @@ __device__ __forceinline__ void convolve_tile(TileMemory& memory, const TX* x, c
   }
 
   Pixels pixels(x, user, tile);
-  Filters filters(w, tile);
+  Filters<Tile> filters(w, tile);
   pixels.fetch(first);
   filters.fetch(first);
   pixels.stash(tiles.pixels[0]);
@@ -196,8 +210,8 @@ __device__ __forceinline__ void convolve_tile(TileMemory& memory, const TX* x, c
 // Calls visit(place, channel, values) for the sums of this thread, in runs of Y_RUN that lie side by side in y: `place`
 // is the Place made of the first one's pixel number, `channel` its k. Nothing for pixels and channels that do not
 // exist.
-template <class Place, class Visit>
-__device__ __forceinline__ void for_each_output_run(const BlockTile& tile, const TilePosition& position,
+template <class Place, class Tile, class Visit>
+__device__ __forceinline__ void for_each_output_run(const Tile& tile, const TilePosition& position,
                                                     const float (&sums)[THREAD_M][THREAD_N], Visit visit) {
   if (SLICES > 1 && position.slice != 0) return;
   constexpr int STEP_M = Y_ALONG_K ? 1 : Y_RUN;
@@ -206,7 +220,7 @@ __device__ __forceinline__ void for_each_output_run(const BlockTile& tile, const
   for (int m = 0; m < THREAD_M; m += STEP_M) {
     const Index pixel = tile.first_pixel + position.m + m / QUAD * QUAD_DISTANCE_M + m % QUAD;
     if (!tile.holds(pixel)) continue;
-    const Place place(pixel);
+    const Place place(tile.number_of(pixel));
 #pragma unroll
     for (int n = 0; n < THREAD_N; n += STEP_N) {
       const int in_group = tile.first_k + position.n + n / QUAD * QUAD_DISTANCE_N + n % QUAD;
@@ -220,11 +234,11 @@ __device__ __forceinline__ void for_each_output_run(const BlockTile& tile, const
 }
 
 // A whole convolution: every block multiplies all chunks of its tile and finishes its outputs.
-template <class Pixels>
+template <class Pixels, class Tile = BlockTile>
 __device__ __forceinline__ void convolve(TileMemory& memory, const GridBlock& block, const TX* x, const TW* w, TY* y,
                                          const EpilogueArguments& arguments, long long n) {
-  const BlockTile tile(block, n);
-  if (tile.first_pixel >= tile.pixels) return;  // another class has more
+  const Tile tile(block, n);
+  if (tile.first_pixel >= tile.pixels) return;  // another class, or segment, has more
   const TilePosition position;
   float sums[THREAD_M][THREAD_N] = {};
   if constexpr (MULTIPLIES) convolve_tile<Pixels>(memory, x, w, arguments.user, tile, 0, CHUNKS, position, sums);

@@ -4,16 +4,18 @@
 #include "lib/windows.cuh"
 
 // The window of the pixel in column `column` of a tile.
-__device__ __forceinline__ void place(Window& window, const BlockTile& tile, int column) {
+template <class Tile>
+__device__ __forceinline__ void place(Window& window, const Tile& tile, int column) {
   const Index pixel = tile.first_pixel + column;
-  window.place(tile.region, tile.group, pixel, tile.holds(pixel));
+  window.place(tile.region, tile.group, tile.number_of(pixel), tile.holds(pixel));
 }
 
 // Moves chunks of x to shared memory along the pixels: a thread keeps to one column (pixel) or a few, whose lanes are
 // neighbours, and steps through the rows.
 class Im2colAlongPixels {
  public:
-  __device__ __forceinline__ Im2colAlongPixels(const TX* x, const UserArguments& user, const BlockTile& tile)
+  template <class Tile>
+  __device__ __forceinline__ Im2colAlongPixels(const TX* x, const UserArguments& user, const Tile& tile)
       : x_(x), user_(user), first_channel_(tile.group * C_PER_GROUP) {
     const int thread = static_cast<int>(threadIdx.x);
     first_column_ = thread % BLOCK_M;
@@ -114,7 +116,8 @@ __device__ __forceinline__ int opaque(int number) {
 // Moves chunks of x to shared memory along the channels: X_RUN of them of a pixel at a time.
 class Im2colAlongChannels {
  public:
-  __device__ __forceinline__ Im2colAlongChannels(const TX* x, const UserArguments& user, const BlockTile& tile)
+  template <class Tile>
+  __device__ __forceinline__ Im2colAlongChannels(const TX* x, const UserArguments& user, const Tile& tile)
       : x_(x), user_(user), first_channel_(tile.group * C_PER_GROUP) {
     const int thread = static_cast<int>(threadIdx.x);
     first_column_ = thread / RUNS;

@@ -56,11 +56,12 @@ TEST(Specialise, ReportsMissingFilesAndCycles) {
 
 TEST(Prelude, WritesConstantsThatCudaCanRead) {
   Prelude prelude;
-  prelude.constant("N", 7).constant("BIG", int64_t{1} << 40).flag("ON", true).array("A", {1, -2});
+  prelude.constant("N", 7).constant("BIG", int64_t{1} << 40).flag("ON", true).array("A", {1, -2}).table("T", {0, 3});
   prelude.type("X", DType::bf16).index_type("Index", true);
   EXPECT_EQ(prelude.text(),
             "constexpr int N = 7;\nconstexpr long long BIG = 1099511627776LL;\nconstexpr bool ON = true;\n"
-            "constexpr long long A[] = {1, -2};\nusing X = bf16;\nusing Index = long long;\n");
+            "constexpr long long A[] = {1, -2};\n__constant__ int T[] = {0, 3};\nusing X = bf16;\nusing Index = long "
+            "long;\n");
 }
 
 }  // namespace

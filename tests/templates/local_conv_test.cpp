@@ -11,7 +11,9 @@ using Names = std::vector<std::string>;
 
 const Names forward = {"local_conv_forward_simple", "local_conv_forward_implicit_gemm"};
 const Names few_pixels = {"local_conv_forward_simple", "local_conv_forward_implicit_gemm", "local_conv_forward_dots"};
-const Names data = {"local_conv_backward_data_simple", "local_conv_backward_data_columns"};
+const Names data = {"local_conv_backward_data_simple", "local_conv_backward_data_implicit_gemm",
+                    "local_conv_backward_data_columns"};
+const Names data_in_place = {"local_conv_backward_data_simple", "local_conv_backward_data_implicit_gemm"};
 const Names filter = {"local_conv_backward_filter_simple", "local_conv_backward_filter_implicit_gemm"};
 const Names forward_trusted = {"local_conv_forward_simple"};
 const Names data_trusted = {"local_conv_backward_data_simple"};
@@ -89,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(
                       data},
         AlgorithmCase{"Depthwise", "local_conv_backward_data dy=f32:2x6x5x6 w=f32:180x1x3x3 groups=6 pad=1", data},
         AlgorithmCase{"ElementsOutOfLine",
-                      "local_conv_backward_data dy=f32:2x4x4x4 w=f32:16x3x3x3:64,20,4,1 pad=1 grid=2", data_trusted},
+                      "local_conv_backward_data dy=f32:2x4x4x4 w=f32:16x3x3x3:64,20,4,1 pad=1 grid=2", data_in_place},
         AlgorithmCase{"SubRegions",
                       "local_conv_backward_data dy=f32:2x8x6x8:1600,1,160,16 w=f32:48x18x3x3:400,18,6,2 "
                       "dx=f32:2x18x6x8:4000,200,24,2@4 pad=1 grid=3,2 beta=1",
@@ -170,6 +172,12 @@ TEST(LocalConvConfigs, MatchTheReference) {
   expect_pairwise_match("local_conv_forward_dots", "local_conv_forward x=f32:2x30x9x5 w=f32:360x30x3x3 pad=1 grid=3,3");
   expect_pairwise_match("local_conv_forward_dots",
                         "local_conv_forward x=f16:5x40x3x4:nhwc w=f16:612x20x3x3:nhwc pad=1 groups=2 grid=2,3");
+  expect_pairwise_match(
+      "local_conv_backward_data_implicit_gemm",
+      "local_conv_backward_data dy=f16:9x24x5x4:nhwc w=f16:144x36x3x3:nhwc dx=f16:9x72x9x4:nhwc pad=1 "
+      "stride=2,1 groups=2 grid=2,3");
+  expect_pairwise_match("local_conv_backward_data_implicit_gemm",
+                        "local_conv_backward_data dy=f32:9x20x5x7 w=f32:120x34x3x3 pad=1 grid=2,3");
   expect_pairwise_match("local_conv_backward_data_columns",
                         "local_conv_backward_data dy=f16:9x40x3x5:nhwc w=f16:240x9x3x3:nhwc pad=1 grid=2,3");
   expect_pairwise_match("local_conv_backward_data_columns",

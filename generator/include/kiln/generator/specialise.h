@@ -35,6 +35,8 @@ class Prelude {
   Prelude& flag(std::string_view name, bool value);
   /// `constexpr long long NAME[] = {...};`; at least one value.
   Prelude& array(std::string_view name, const std::vector<int64_t>& values);
+  /// `__constant__ int NAME[] = {...};`, whose index need not be a constant; at least one value, all of int.
+  Prelude& table(std::string_view name, const std::vector<int64_t>& values);
   /// `using NAME = f16;` with the names of lib/types.cuh.
   Prelude& type(std::string_view name, DType dtype);
   /// `using NAME = int;`, or `long long` if `wide`: the type that holds element offsets.
