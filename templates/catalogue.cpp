@@ -99,7 +99,13 @@
   algorithm(dropout_simple) \
   algorithm(dropout_vector) \
   algorithm(local_norm_forward_simple) \
-  algorithm(local_norm_backward_simple)
+  algorithm(local_norm_forward_columns) \
+  algorithm(local_norm_forward_segments) \
+  algorithm(local_norm_forward_tile) \
+  algorithm(local_norm_backward_simple) \
+  algorithm(local_norm_backward_columns) \
+  algorithm(local_norm_backward_segments) \
+  algorithm(local_norm_backward_tile)
 // clang-format on
 
 namespace kiln {

@@ -9,12 +9,14 @@ struct Coordinates {
   // Of element number `element` in logical order.
   __device__ __forceinline__ explicit Coordinates(Index element) { take<RANK - 1>(element); }
 
-  template <const long long (&STRIDES)[RANK]>
+  template <const long long (&STRIDES)[RANK], int DIMENSION = 0>
   __device__ __forceinline__ Index offset() const {
-    Index result = 0;
-#pragma unroll
-    for (int d = 0; d < RANK; ++d) result += at[d] * Index(STRIDES[d]);
-    return result;
+    if constexpr (DIMENSION == RANK) {
+      return 0;
+    } else {
+      constexpr long long STRIDE = STRIDES[DIMENSION];
+      return at[DIMENSION] * Index(STRIDE) + offset<STRIDES, DIMENSION + 1>();
+    }
   }
 
  private:
@@ -36,8 +38,9 @@ __device__ __forceinline__ void for_each_in_window(Coordinates& place, int befor
   } else if constexpr (AXES[DIMENSION] == 0) {
     for_each_in_window<DIMENSION + 1>(place, before, after, visit);
   } else {
+    constexpr long long EXTENT = EXTENTS[DIMENSION];
     const Index centre = place.at[DIMENSION];
-    const Index last = smaller<Index>(centre + after, EXTENTS[DIMENSION] - 1);
+    const Index last = smaller<Index>(centre + after, EXTENT - 1);
     for (Index i = larger<Index>(centre - before, 0); i <= last; ++i) {
       place.at[DIMENSION] = i;
       for_each_in_window<DIMENSION + 1>(place, before, after, visit);

@@ -1,5 +1,6 @@
 #include "local_norm/local_norm_rows.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "descriptor/parts.h"
@@ -22,10 +23,40 @@ LocalNormRows LocalNormRows::of(const Request& request) {
   return rows;
 }
 
+bool LocalNormRows::has_means() const {
+  return std::find(present.begin(), present.end(), "means") != present.end();
+}
+
+std::vector<RowDimension> LocalNormRows::fixed(std::vector<RowDimension> outer) const {
+  if (dynamic_batch && extents()[0] > 1) outer.pop_back();
+  return outer;
+}
+
+std::vector<RowDimension> LocalNormRows::window_dimensions() const {
+  std::vector<RowDimension> dimensions;
+  for (const int64_t axis : axes) {
+    const auto d = static_cast<size_t>(axis);
+    if (extents()[d] <= 1) continue;
+    RowDimension& dimension = dimensions.emplace_back();
+    dimension.extent = extents()[d];
+    for (const Operand& operand : operands) {
+      dimension.strides.push_back(operand.spec.extents[d] <= 1 ? 0 : operand.spec.strides[d]);
+    }
+  }
+  std::sort(dimensions.begin(), dimensions.end(),
+            [](const RowDimension& a, const RowDimension& b) { return a.strides < b.strides; });
+  return dimensions;
+}
+
 void add_local_norm(Prelude& prelude, const LocalNormRows& rows) {
   prelude.constant("SIZE", rows.size).constant("WINDOW", rows.window);
   add_presence(prelude, rows, rows.present);
   add_blend(prelude, rows.blend);
+}
+
+Count blocks_for_elements(const LocalNormRows& rows, int64_t per_block) {
+  const int64_t images = rows.is_axis(0) ? 1 : rows.extents()[0];
+  return blocks_for(rows.per_image() * rows.length(), images, rows.dynamic_batch, per_block);
 }
 
 Launch local_norm_launch(const LocalNormRows& rows, std::string entry, int threads) {

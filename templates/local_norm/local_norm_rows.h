@@ -22,13 +22,18 @@ struct LocalNormRows : Rows {
   Blend blend;
   double moved_bytes = 0;  ///< Of all operands, each once; the result twice, if it is read.
 
-  /// Elements before a window's centre, and after it.
-  int64_t behind() const { return (size - 1) / 2; }
-  int64_t ahead() const { return size / 2; }
+  bool has_means() const;
+  /// `outer`, a layout's dimensions, without a dynamic batch.
+  std::vector<RowDimension> fixed(std::vector<RowDimension> outer) const;
+  /// The axes, innermost first, without those of one element.
+  std::vector<RowDimension> window_dimensions() const;
 };
 
 /// What lib/local_norm.cuh asks for, HAS_MEANS and so on, ALPHA and BETA.
 void add_local_norm(Prelude& prelude, const LocalNormRows& rows);
+
+/// Blocks for `per_block` elements each.
+Count blocks_for_elements(const LocalNormRows& rows, int64_t per_block);
 
 /// One launch of `entry` with the arguments of all kernels: the operands, alpha, beta, the three numbers, n. The grid
 /// is the caller's to set.

@@ -1,6 +1,5 @@
 #include "local_norm/simple.h"
 
-#include "descriptor/parts.h"
 #include "descriptor/streaming_estimate.h"
 #include "local_norm/local_norm_rows.h"
 
@@ -18,8 +17,7 @@ Program program(const Shape& shape, const LocalNormRows& rows, const Target&, co
   prelude.constant("THREADS", shape.threads);
   const std::string entry = rows.backward ? "local_norm_backward_simple" : "local_norm_forward_simple";
   Launch launch = local_norm_launch(rows, entry, shape.threads);
-  const int64_t images = rows.is_axis(0) ? 1 : rows.extents()[0];
-  launch.grid[0] = blocks_for(rows.per_image() * rows.length(), images, rows.dynamic_batch, shape.threads);
+  launch.grid[0] = blocks_for_elements(rows, shape.threads);
   return Program{{emit.source(prelude)}, {launch}};
 }
 

@@ -106,6 +106,7 @@ constexpr const char* elements_and_rows[] = {
     "dropout x=f16:8x64x14x14:nhwc n=?",
     "dropout x=f32:0x7 alpha=any",
     "local_norm_forward x=f16:8x64x14x14 n=?",
+    "local_norm_forward x=f32:8x64 size=4",
     "local_norm_forward x=f32:8x64x14x14:nhwc means=f32:8x64x14x14 axes=2,3 alpha=any",
     "local_norm_backward x=f32:8x64x14x14:nhwc dy=f16:8x64x14x14",
     "local_norm_backward x=f32:2x3x4x5x6 dmeans=f32:2x3x4x5x6 axes=2,3,4 size=2 n=?",

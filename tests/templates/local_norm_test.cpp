@@ -8,8 +8,24 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-const Names forward = {"local_norm_forward_simple"};
-const Names backward = {"local_norm_backward_simple"};
+// By where the axis of the window stands: there may be several, it is the innermost, it is not, or some operands
+// differ.
+Names names(const std::string& operation, std::initializer_list<const char*> kinds) {
+  Names all;
+  for (const char* kind : kinds) all.push_back("local_norm_" + operation + "_" + kind);
+  return all;
+}
+
+const Names forward_simple = names("forward", {"simple"});
+const Names forward_tiled = names("forward", {"simple", "tile"});
+const Names forward_inner = names("forward", {"simple", "segments", "tile"});
+const Names forward = names("forward", {"simple", "columns", "tile"});
+const Names forward_all = names("forward", {"simple", "columns", "segments", "tile"});
+const Names backward_simple = names("backward", {"simple"});
+const Names backward_tiled = names("backward", {"simple", "tile"});
+const Names backward_inner = names("backward", {"simple", "segments", "tile"});
+const Names backward = names("backward", {"simple", "columns", "tile"});
+const Names backward_all = names("backward", {"simple", "columns", "segments", "tile"});
 
 class LocalNormDefaults : public testing::TestWithParam<AlgorithmCase> {};
 
@@ -21,77 +37,96 @@ TEST_P(LocalNormDefaults, MatchTheReference) {
 INSTANTIATE_TEST_SUITE_P(
     Channels, LocalNormDefaults,
     testing::Values(
-        AlgorithmCase{"SingleElement", "local_norm_forward x=f32:1x1", forward},
+        AlgorithmCase{"SingleElement", "local_norm_forward x=f32:1x1", forward_inner},
         AlgorithmCase{"Primes", "local_norm_forward x=f32:3x7x5x11", forward},
         AlgorithmCase{"FewerThanTheWindow", "local_norm_forward x=f16:2x3x5x8 size=9", forward},
         AlgorithmCase{"EvenWindow", "local_norm_forward x=f32:2x13x12 size=4", forward},
         AlgorithmCase{"WindowOfOne", "local_norm_forward x=bf16:2x13x12 size=1", forward},
-        AlgorithmCase{"WindowOfTwo", "local_norm_forward x=f16:2x40x3:nwc size=2", forward},
-        AlgorithmCase{"ChannelsLast", "local_norm_forward x=f16:2x40x6x7:nhwc", forward},
-        AlgorithmCase{"ManyChannelsLast", "local_norm_forward x=f32:2x300x3:nwc", forward},
-        AlgorithmCase{"Means", "local_norm_forward x=bf16:2x9x6x8 means=f32:2x9x6x8:nhwc", forward},
+        AlgorithmCase{"WindowOfTwo", "local_norm_forward x=f16:2x40x3:nwc size=2", forward_inner},
+        AlgorithmCase{"ChannelsLast", "local_norm_forward x=f16:2x40x6x7:nhwc", forward_inner},
+        AlgorithmCase{"ManyChannelsLast", "local_norm_forward x=f32:2x300x3:nwc", forward_inner},
+        AlgorithmCase{"Means", "local_norm_forward x=bf16:2x9x6x8 means=f32:2x9x6x8:nhwc", forward_all},
         AlgorithmCase{"Blend", "local_norm_forward x=f32:2x9x3x8 alpha=any beta=any", forward},
         AlgorithmCase{"AlphaZero", "local_norm_forward x=f32:2x9x8 alpha=0 beta=1", forward},
         AlgorithmCase{"DynamicBatch", "local_norm_forward x=f16:4x9x4x8 n=?", forward},
-        AlgorithmCase{"DynamicBatchOfRows", "local_norm_forward x=f32:4x37 n=?", forward},
-        AlgorithmCase{"EmptyBatch", "local_norm_forward x=f32:0x9x4", forward},
-        AlgorithmCase{"NoChannels", "local_norm_forward x=f32:2x0x4", forward},
+        AlgorithmCase{"DynamicBatchOfRows", "local_norm_forward x=f32:4x37 n=?", forward_inner},
+        AlgorithmCase{"EmptyBatch", "local_norm_forward x=f32:0x9x4", forward_simple},
+        AlgorithmCase{"NoChannels", "local_norm_forward x=f32:2x0x4", forward_simple},
         AlgorithmCase{"AlongTheBatch", "local_norm_forward x=f32:11x6 axes=0", forward},
-        AlgorithmCase{"MixedLayoutsAndTypes", "local_norm_forward x=f32:2x8x3x4:nchw y=f16:2x8x3x4:nhwc", forward},
+        AlgorithmCase{"MixedLayoutsAndTypes", "local_norm_forward x=f32:2x8x3x4:nchw y=f16:2x8x3x4:nhwc", forward_all},
         AlgorithmCase{"ASubRegion", "local_norm_forward x=f32:3x4x5x6:300,70,12,1 y=f32:3x4x5x6:1,3,12,60", forward},
         AlgorithmCase{"PoorlyAligned", "local_norm_forward x=f16:2x9x4x8@2 y=f32:2x9x4x8@4", forward},
         AlgorithmCase{"Gradient", "local_norm_backward x=f32:3x7x5x11", backward},
         AlgorithmCase{"GradientFewerThanTheWindow", "local_norm_backward x=f16:2x3x5x8 size=9", backward},
         AlgorithmCase{"GradientEvenWindow", "local_norm_backward x=f32:2x13x12 size=4", backward},
-        AlgorithmCase{"GradientChannelsLast", "local_norm_backward x=f16:2x40x6x7:nhwc", backward},
+        AlgorithmCase{"GradientChannelsLast", "local_norm_backward x=f16:2x40x6x7:nhwc", backward_inner},
         AlgorithmCase{"GradientByMeans", "local_norm_backward x=bf16:2x9x6x8 means=f32:2x9x6x8 dmeans=f16:2x9x6x8:nhwc",
-                      backward},
+                      backward_all},
         AlgorithmCase{"GradientByNoMeans", "local_norm_backward x=f32:2x9x8 dmeans=f32:2x9x8 alpha=0 beta=1", backward},
         AlgorithmCase{"GradientBlend", "local_norm_backward x=f32:2x9x3x8 alpha=any beta=any", backward},
         AlgorithmCase{"GradientDynamicBatch", "local_norm_backward x=f16:4x9x4x8 n=?", backward},
-        AlgorithmCase{"GradientEmptyBatch", "local_norm_backward x=f32:0x9x4", backward},
+        AlgorithmCase{"GradientEmptyBatch", "local_norm_backward x=f32:0x9x4", backward_simple},
         AlgorithmCase{"GradientASubRegion",
                       "local_norm_backward x=f32:3x4x5x6:300,70,12,1 dy=f32:3x4x5x6:1,3,12,60 "
                       "dx=f32:3x4x5x6:400,100,16,1",
                       backward},
         AlgorithmCase{"GradientMixedLayoutsAndTypes",
-                      "local_norm_backward x=f32:2x8x3x4:nchw dy=f16:2x8x3x4:nhwc dx=bf16:2x8x3x4", backward}),
+                      "local_norm_backward x=f32:2x8x3x4:nchw dy=f16:2x8x3x4:nhwc dx=bf16:2x8x3x4", backward_all}),
     case_name);
 
 // Windows over spatial dimensions.
 INSTANTIATE_TEST_SUITE_P(
     Space, LocalNormDefaults,
     testing::Values(
-        AlgorithmCase{"Primes", "local_norm_forward x=f32:2x3x11x13 axes=2,3", forward},
+        AlgorithmCase{"Primes", "local_norm_forward x=f32:2x3x11x13 axes=2,3", forward_tiled},
         AlgorithmCase{"EvenWindowAndMeans", "local_norm_forward x=f16:2x3x6x40 means=f16:2x3x6x40 axes=2,3 size=4",
-                      forward},
+                      forward_tiled},
         AlgorithmCase{"ChannelsLast", "local_norm_forward x=f16:2x24x6x7:nhwc means=f32:2x24x6x7:nhwc axes=2,3",
-                      forward},
-        AlgorithmCase{"OneDimension", "local_norm_forward x=f32:2x3x70 axes=2 size=7", forward},
-        AlgorithmCase{"ThreeDimensions", "local_norm_forward x=f32:2x3x5x6x7 axes=2,3,4 size=3", forward},
+                      forward_tiled},
+        AlgorithmCase{"OneDimension", "local_norm_forward x=f32:2x3x70 axes=2 size=7", forward_inner},
+        AlgorithmCase{"ThreeDimensions", "local_norm_forward x=f32:2x3x5x6x7 axes=2,3,4 size=3", forward_tiled},
         AlgorithmCase{"ThreeDimensionsChannelsLast", "local_norm_forward x=bf16:1x8x4x5x6:ndhwc axes=2,3,4 n=?",
-                      forward},
-        AlgorithmCase{"LargerThanTheImage", "local_norm_forward x=f32:2x5x3x2 axes=2,3 size=9", forward},
-        AlgorithmCase{"Gradient", "local_norm_backward x=f32:2x3x11x13 axes=2,3", backward},
+                      forward_tiled},
+        AlgorithmCase{"LargerThanTheImage", "local_norm_forward x=f32:2x5x3x2 axes=2,3 size=9", forward_tiled},
+        AlgorithmCase{"Gradient", "local_norm_backward x=f32:2x3x11x13 axes=2,3", backward_tiled},
         AlgorithmCase{"GradientEvenWindowAndMeans",
                       "local_norm_backward x=f16:2x3x6x40 means=f16:2x3x6x40 dmeans=f32:2x3x6x40 axes=2,3 size=4",
-                      backward},
-        AlgorithmCase{"GradientChannelsLast", "local_norm_backward x=f16:2x24x6x7:nhwc axes=2,3 size=3 n=?", backward},
-        AlgorithmCase{"GradientThreeDimensions", "local_norm_backward x=f32:1x2x5x6x7 axes=2,3,4 size=3", backward},
-        AlgorithmCase{"GradientLargerThanTheImage", "local_norm_backward x=f32:2x5x3x2 axes=2,3 size=9", backward}),
+                      backward_tiled},
+        AlgorithmCase{"GradientChannelsLast", "local_norm_backward x=f16:2x24x6x7:nhwc axes=2,3 size=3 n=?",
+                      backward_tiled},
+        AlgorithmCase{"GradientThreeDimensions", "local_norm_backward x=f32:1x2x5x6x7 axes=2,3,4 size=3",
+                      backward_tiled},
+        AlgorithmCase{"GradientLargerThanTheImage", "local_norm_backward x=f32:2x5x3x2 axes=2,3 size=9",
+                      backward_tiled}),
     case_name);
 
 TEST(LocalNormOn, OtherArchitecturesMatchesTheReference) {
   for (const auto& [major, minor] : {std::pair{7, 5}, std::pair{9, 0}, std::pair{12, 0}}) {
     const Target target = target_of(major, minor);
     expect_defaults_match({"", "local_norm_forward x=bf16:2x7x3x8", forward}, target);
-    expect_defaults_match({"", "local_norm_backward x=bf16:2x7x6x5:nhwc axes=2,3 size=3", backward}, target);
+    expect_defaults_match({"", "local_norm_backward x=bf16:2x7x6x5:nhwc axes=2,3 size=3", backward_tiled}, target);
   }
+}
+
+// Every pair of values of the parameters.
+TEST(LocalNormConfigs, MatchTheReference) {
+  expect_pairwise_match("local_norm_forward_columns", "local_norm_forward x=f16:2x37x6x12 means=f16:2x37x6x12");
+  expect_pairwise_match("local_norm_backward_columns", "local_norm_backward x=f32:1x21x5x8 size=4");
+  expect_pairwise_match("local_norm_forward_segments", "local_norm_forward x=bf16:2x48x5:nwc means=f32:2x48x5:nwc");
+  expect_pairwise_match("local_norm_backward_segments", "local_norm_backward x=f32:3x48x5:nwc size=4 beta=1");
+  expect_pairwise_match("local_norm_forward_tile", "local_norm_forward x=f16:2x40x7x19:nhwc axes=2,3");
+  expect_pairwise_match("local_norm_backward_tile", "local_norm_backward x=bf16:3x70x5:nwc size=4");
 }
 
 TEST(LocalNormWithWideOffsets, MatchesTheReference) {
   expect_wide_index_matches("local_norm_forward_simple", "local_norm_forward x=f16:2x11x8");
   expect_wide_index_matches("local_norm_backward_simple", "local_norm_backward x=f16:2x11x8");
+  expect_wide_index_matches("local_norm_forward_columns", "local_norm_forward x=f16:2x11x8");
+  expect_wide_index_matches("local_norm_backward_columns", "local_norm_backward x=f16:2x11x8");
+  expect_wide_index_matches("local_norm_forward_segments", "local_norm_forward x=f16:2x8x11:nwc");
+  expect_wide_index_matches("local_norm_backward_segments", "local_norm_backward x=f16:2x8x11:nwc");
+  expect_wide_index_matches("local_norm_forward_tile", "local_norm_forward x=f16:2x11x8:nwc");
+  expect_wide_index_matches("local_norm_backward_tile", "local_norm_backward x=f16:2x11x8:nwc");
 }
 
 }  // namespace

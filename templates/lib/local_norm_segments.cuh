@@ -1,0 +1,77 @@
+// Segments of rows: the axis is the innermost dimension, and a thread takes VECTOR neighbours along it, which the
+// vectors of one or several accesses hold. The ends that its windows reach are in the vectors of the threads beside it:
+// in the cache.
+//
+// From the prelude: THREADS, ROWS, ROWS_PER_IMAGE, DYNAMIC_N, and what lib/rows.cuh asks for. VECTOR divides ROW.
+#include "lib/rows.cuh"
+
+static_assert(ROW % VECTOR == 0, "a segment must not cross the end of a row");
+
+constexpr int SEGMENT = VECTOR;
+constexpr int NEIGHBOURS = 1;
+
+#include "lib/local_norm_line.cuh"
+
+// Which elements this thread has.
+struct Segment {
+  Index row;
+  int first;
+
+  __device__ __forceinline__ Segment() {
+    row = global_thread<THREADS, Index>();
+    first = static_cast<int>(take_coordinate<ROW / SEGMENT>(row)) * SEGMENT;
+  }
+  __device__ __forceinline__ bool has_elements(long long n) const {
+    return row < (DYNAMIC_N ? static_cast<Index>(n) * ROWS_PER_IMAGE : ROWS);
+  }
+  template <const long long (&OUTER_STRIDES)[4], long long STEP>
+  __device__ __forceinline__ Index offset() const {
+    return row_offset<OUTER_STRIDES>(row) + first * Index(STEP);
+  }
+};
+
+// COUNT elements of a row from BEFORE ahead of the segment at `first` on, 0 outside it; `segment`: its first element.
+template <int BEFORE, int RUN, long long STEP, int COUNT, class T>
+__device__ __forceinline__ void load_segment(const T* segment, int first, Values (&values)[COUNT]) {
+#pragma unroll
+  for (int i = 0; i < COUNT; ++i) values[i][0] = 0.0f;
+#pragma unroll
+  for (int at = -ceil_div(BEFORE, RUN) * RUN; at < COUNT - BEFORE; at += RUN) {
+    if (first + at < 0 || first + at >= ROW) continue;
+    const Vector<T, RUN> run = load<RUN>(segment + at * Index(STEP));
+#pragma unroll
+    for (int j = 0; j < RUN; ++j) {
+      const int i = at + j + BEFORE;
+      if (i >= 0 && i < COUNT) values[i][0] = to_float(run[j]);
+    }
+  }
+}
+
+// Stores a segment.
+template <int RUN, long long STEP, class T>
+__device__ __forceinline__ void store_segment(T* segment, const Values (&values)[SEGMENT]) {
+  float side_by_side[SEGMENT];
+#pragma unroll
+  for (int i = 0; i < SEGMENT; ++i) side_by_side[i] = values[i][0];
+  store_neighbours<RUN, STEP>(segment, side_by_side);
+}
+
+// The same, blended with what is there.
+template <int RUN, long long STEP, class T>
+__device__ __forceinline__ void blend_segment(T* segment, Values (&values)[SEGMENT], float alpha, float beta) {
+  float old[SEGMENT] = {};
+  if constexpr (BETA != SCALE_ZERO) as_floats(load_neighbours<RUN, STEP>(segment), old);
+#pragma unroll
+  for (int i = 0; i < SEGMENT; ++i) values[i][0] = blended<ALPHA, BETA>(values[i][0], alpha, old[i], beta);
+  store_segment<RUN, STEP>(segment, values);
+}
+
+// x and means from BEFORE ahead of the segment on.
+template <int BEFORE, int COUNT>
+__device__ __forceinline__ void load_line(const TX* x, const TMEANS* means, const Segment& segment, Line<COUNT>& line) {
+  load_segment<BEFORE, X_RUN, X_STEP>(x + segment.offset<X_OUTER_STRIDES, X_STEP>(), segment.first, line.x);
+  if constexpr (HAS_MEANS) {
+    load_segment<BEFORE, MEANS_RUN, MEANS_STEP>(means + segment.offset<MEANS_OUTER_STRIDES, MEANS_STEP>(),
+                                                segment.first, line.means);
+  }
+}

@@ -1,0 +1,27 @@
+// y = x / s^beta with s the window's mean square, scaled, plus k: a block makes a tile. It reads the squares of the
+// tile and of what windows reach around it into shared memory and adds them up along one axis after the other. Any
+// strides; fast where the innermost dimension of the tile is contiguous. Parameters: tile.cpp.
+#include "lib/local_norm_tile.cuh"
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    local_norm_forward_tile(const TX* __restrict__ x, const TMEANS* __restrict__ means, TY* __restrict__ y, float alpha,
+                            float beta, float lrn_alpha, float lrn_beta, float lrn_k, long long) {
+  using Reached = Around<1>;
+  __shared__ float squares[Reached::COUNT], sums[SUMMED<Reached>];
+  const Block block;
+  const Inputs inputs(x, means, block);
+  const LocalNormNumbers numbers = {lrn_alpha, lrn_beta, lrn_k};
+  load_squares<Reached>(inputs, block, BEHIND, squares);
+  const float* const windows = sum_windows<Reached>(squares, sums);
+
+  y += block.outer_offset<Y_OUTER_STRIDES>();
+#pragma unroll 2
+  for (int i = static_cast<int>(threadIdx.x); i < Tile::COUNT; i += THREADS) {
+    const Cell element = block.element(Tile::cell(i), 0);
+    if (!is_inside(element)) continue;
+    const float value = inputs.x_at(element) * inverse_power(numbers.logarithm(windows[i]), lrn_beta);
+    TY* const target = y + offset_of<Y_AXIS_STRIDES, Y_FREE_STRIDE>(element);
+    const float old = BETA != SCALE_ZERO ? to_float(*target) : 0.0f;
+    *target = from_float<TY>(blended<ALPHA, BETA>(value, alpha, old, beta));
+  }
+}
