@@ -310,6 +310,7 @@ const std::vector<Family>& families() {
       {between(read_group_norm, floating, 3), {"GroupNormalization"}},
       {between(read_layer_norm, floating, 3), {"LayerNormalization"}},
       {between(read_mean_variance_norm, floating, 1), {"MeanVarianceNormalization"}},
+      {between(read_lrn, floating, 1), {"LRN"}},
       {between(read_activation, floating, 1),
        {"Relu", "LeakyRelu", "Sigmoid", "Tanh", "Elu", "Selu", "Softplus", "HardSwish", "HardSigmoid", "Gelu", "Mish"}},
       {between(read_clip, floating, 1), {"Clip"}},

@@ -24,6 +24,9 @@ Layer read_mean_variance_norm(const Source& source);
 /// Whether a BatchNormalization takes its statistics from its input; before opset 14 its further outputs say so.
 bool trains(const Graph& graph, const onnx::NodeProto& batch_norm);
 
+/// local_norm.cpp. Local response normalisation across channels.
+Layer read_lrn(const Source& source);
+
 /// transforms.cpp. Nodes that move elements; those whose result is memory that is there cost nothing.
 Layer read_transpose(const Source& source);
 Layer read_slice(const Source& source);

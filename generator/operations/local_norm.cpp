@@ -12,7 +12,6 @@
 namespace kiln {
 namespace {
 
-constexpr int64_t most_size = 65535;
 constexpr size_t most_axes = 3;
 
 // What both directions share.
@@ -51,8 +50,9 @@ class LocalNormOperation : public Operation {
     check_axes(request, "x");
     if (request.ints("axes").size() > most_axes) refuse(request, "the window has more than 3 axes", "give 1 to 3");
     const int64_t size = request.ints("size").front();
-    if (size < 1 || size > most_size) {
-      refuse(request, fmt::format("size={} is no extent of a window", size), fmt::format("give 1 to {}", most_size));
+    if (size < 1 || size > LocalNormForward::most_size) {
+      refuse(request, fmt::format("size={} is no extent of a window", size),
+             fmt::format("give 1 to {}", LocalNormForward::most_size));
     }
     for (const Operand& operand : request.operands) {
       require_extents(request, operand.name, operand.spec, request.at("x").extents, "those of x");

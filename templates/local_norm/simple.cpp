@@ -1,27 +1,23 @@
 #include "local_norm/simple.h"
 
+#include "descriptor/simple_rows.h"
 #include "descriptor/streaming_estimate.h"
 #include "local_norm/local_norm_rows.h"
 
 namespace kiln::descriptor {
 namespace {
 
-struct Shape {
-  int threads;
-};
-
-Program program(const Shape& shape, const LocalNormRows& rows, const Target&, const Emitter& emit) {
-  Prelude prelude = rows_prelude(rows);
-  add_simple_rows(prelude, rows);
+Program program(const SimpleRows& shape, const LocalNormRows& rows, const Target&, const Emitter& emit) {
+  Prelude prelude = simple_rows_prelude(shape, rows);
   add_local_norm(prelude, rows);
-  prelude.constant("THREADS", shape.threads);
   const std::string entry = rows.backward ? "local_norm_backward_simple" : "local_norm_forward_simple";
   Launch launch = local_norm_launch(rows, entry, shape.threads);
   launch.grid[0] = blocks_for_elements(rows, shape.threads);
   return Program{{emit.source(prelude)}, {launch}};
 }
 
-Estimate predict(const Shape& shape, const LocalNormRows& rows, const Target& target, const DeviceFigures& device) {
+Estimate predict(const SimpleRows& shape, const LocalNormRows& rows, const Target& target,
+                 const DeviceFigures& device) {
   const auto window = static_cast<double>(rows.window);
   const double taps = rows.backward ? window * (window + 2) : window;
   StreamingWork work;
@@ -38,9 +34,9 @@ Estimate predict(const Shape& shape, const LocalNormRows& rows, const Target& ta
 }  // namespace
 
 Algorithm local_norm_simple(const std::string& operation) {
-  return describe<Shape, LocalNormRows>(operation + "_simple", operation, "local_norm/" + operation + "_simple.cu")
+  return describe<SimpleRows, LocalNormRows>(operation + "_simple", operation, "local_norm/" + operation + "_simple.cu")
       .trusted()
-      .param("THREADS", &Shape::threads, {128, 64, 256})
+      .param("THREADS", &SimpleRows::threads, {128, 64, 256})
       .program(program)
       .estimate(predict);
 }

@@ -24,10 +24,12 @@ namespace kiln {
 /// Numbers of the call: lrn_alpha, lrn_beta, lrn_k; lrn_alpha at least 0, lrn_beta and lrn_k above 0, all finite. NaN
 /// in a window makes y NaN; an infinity makes itself NaN and what else has it in its window 0.
 struct LocalNormForward {
+  static constexpr int64_t most_size = 65535;
+
   TensorSpec x, y;                  ///< Equal extents of 1 to 5 dimensions.
   std::optional<TensorSpec> means;  ///< As x.
   std::vector<int64_t> axes{1};     ///< One to three.
-  int64_t size = 5;
+  int64_t size = 5;                 ///< 1 to most_size.
   Blend blend;
   bool dynamic_batch = false;
 
