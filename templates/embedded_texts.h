@@ -1,4 +1,5 @@
-// The texts under templates/ as they were when the library was built. Defined in a file that embed.cmake writes.
+// The texts under templates/ as they were when the library was built; of descriptors a hash and what they include.
+// Defined in a file that embed.cmake writes.
 #pragma once
 
 #include <map>

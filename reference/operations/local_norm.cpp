@@ -2,6 +2,7 @@
 #include "kiln/generator/operations/local_norm.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "operations/norm.h"
@@ -30,6 +31,8 @@ bool overflows(double value) {
 // docs/numerics.md derives the errors.
 class LocalNormEvaluator : public Oracle::Evaluator {
  public:
+  using Visit = std::function<void(const Coordinate&)>;
+
   LocalNormEvaluator(Request call, const Bindings& bindings, std::string_view output)
       : Evaluator(std::move(call), bindings, output),
         axes_(request().ints("axes")),
@@ -65,7 +68,6 @@ class LocalNormEvaluator : public Oracle::Evaluator {
     return power;
   }
 
-  template <class Visit>
   void for_each_in_window(const Coordinate& centre, int64_t before, int64_t after, const Visit& visit) const {
     Coordinate at = centre;
     along_axis(0, centre, before, after, at, visit);
@@ -79,10 +81,9 @@ class LocalNormEvaluator : public Oracle::Evaluator {
   double exponent() const { return exponent_; }
 
  private:
-  template <class Visit>
   void along_axis(size_t number, const Coordinate& centre, int64_t before, int64_t after, Coordinate& at,
                   const Visit& visit) const {
-    if (number == axes_.size()) return visit(std::as_const(at));
+    if (number == axes_.size()) return visit(at);
     const auto axis = static_cast<size_t>(axes_[number]);
     const int64_t last = std::min(centre[axis] + after, request().at("x").extents[axis] - 1);
     for (at[axis] = std::max<int64_t>(centre[axis] - before, 0); at[axis] <= last; ++at[axis]) {

@@ -12,16 +12,7 @@ struct Shape {
   int inner_lanes, segment_lanes;  // threads of a block
 };
 
-struct Columns : LocalNormRows {
-  static Columns of(const Request& request) {
-    Columns columns;
-    static_cast<LocalNormRows&>(columns) = LocalNormRows::of(request);
-    columns.layout = across_rows(columns);
-    return columns;
-  }
-
-  RowLayout layout;
-};
+using Columns = LaidOut<across_rows>;
 
 bool fits_registers(const Shape& shape, const Columns& columns, const Target&) {
   return line_fits_registers(columns, shape.segment, shape.vector);

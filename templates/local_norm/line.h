@@ -10,6 +10,19 @@
 
 namespace kiln::descriptor {
 
+/// A request with the layout of its operands that LAYOUT gives, along_rows() or across_rows().
+template <RowLayout (*LAYOUT)(const Rows&)>
+struct LaidOut : LocalNormRows {
+  static LaidOut of(const Request& request) {
+    LaidOut rows;
+    static_cast<LocalNormRows&>(rows) = LocalNormRows::of(request);
+    rows.layout = LAYOUT(rows);
+    return rows;
+  }
+
+  RowLayout layout;
+};
+
 /// Whether a thread that makes `segment` elements along the axis of each of `neighbours` rows can keep them.
 bool line_fits_registers(const LocalNormRows& rows, int64_t segment, int64_t neighbours);
 

@@ -13,16 +13,7 @@ struct Shape {
   int threads;
 };
 
-struct Segments : LocalNormRows {
-  static Segments of(const Request& request) {
-    Segments segments;
-    static_cast<LocalNormRows&>(segments) = LocalNormRows::of(request);
-    segments.layout = along_rows(segments);
-    return segments;
-  }
-
-  RowLayout layout;
-};
+using Segments = LaidOut<along_rows>;
 
 bool fits_registers(const Shape& shape, const Segments& segments, const Target&) {
   return line_fits_registers(segments, shape.vector, 1);

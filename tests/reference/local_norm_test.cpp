@@ -10,6 +10,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "call.h"
+#include "differences.h"
 #include "kiln/reference/tolerance.h"
 
 namespace kiln::reference {
@@ -76,20 +77,11 @@ TEST_P(LocalNormDifferences, AgreeWithTheReference) {
   Call backward("local_norm_backward x=f32:" + extents + " means=f32:" + extents + " dmeans=f32:" + extents + rest);
   for (const char* name : {"x", "means"}) backward.memory[name] = forward.memory[name];
   const std::vector<double> dy = read_all(backward.request.at("dy"), backward.memory["dy"]);
-  const auto loss = [&](Call call, const std::string& operand, size_t i, double by) {
-    std::vector<double> moved = read_all(call.request.at(operand), call.memory[operand]);
-    moved[i] += by;
-    const std::vector<double> y = results(call.set(operand, moved));
-    double sum = 0;
-    for (size_t j = 0; j < y.size(); ++j) sum += dy[j] * y[j];
-    return sum;
-  };
+  const auto of_forward = [](const Call& call) { return results(call); };
   for (const auto& [operand, gradient] : {std::pair{"x", "dx"}, std::pair{"means", "dmeans"}}) {
     const std::vector<double> got = results(backward, gradient);
     for (size_t i = 0; i < got.size(); ++i) {
-      constexpr double step = 0x1p-11;  // x stays exact in f32: it is a multiple of 2^-23
-      const double difference = (loss(forward, operand, i, step) - loss(forward, operand, i, -step)) / (2 * step);
-      EXPECT_NEAR(got[i], difference, 1e-5) << gradient << " " << i;
+      EXPECT_NEAR(got[i], central_difference(forward, operand, i, dy, of_forward), 1e-5) << gradient << " " << i;
     }
   }
 }
