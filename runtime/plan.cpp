@@ -32,7 +32,7 @@ LoadedPlan::LoadedPlan(Request request_, Choice choice_, std::string source_, ex
       source(std::move(source_)),
       executable(std::move(executable_)),
       fixed_batch_(request.batch()),
-      empty_batch_is_nothing_(is_batched(request, result_of(request).name)) {
+      empty_batch_is_nothing_(writes_nothing_without_batch(request)) {
   for (const Operand& operand : request.operands) {
     const bool empty = operand.spec.elements() == 0;
     rules_.push_back({static_cast<uintptr_t>(operand.spec.alignment) - 1, empty,

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "kiln/base/error.h"
 
 namespace kiln {
@@ -97,6 +99,15 @@ bool is_batched(const Request& request, std::string_view operand) {
     return definition->batched && request.at(operand).extents.front() == request.batch();  // or it has an extent of 1
   }
   return !is_per_channel(request, request.at(operand));
+}
+
+bool writes_nothing_without_batch(const Request& request) {
+  const auto sums_images = [&](const Operand& operand) {
+    const OperandDefinition* definition = definition_of(request, operand.name);
+    return definition != nullptr && definition->role == Role::output && !definition->batched;
+  };
+  return is_batched(request, result_of(request).name) &&
+         std::none_of(request.operands.begin(), request.operands.end(), sums_images);
 }
 
 bool is_read(const Request& request, std::string_view operand) {

@@ -69,8 +69,7 @@ struct NormGradientOptions {
 ///
 /// dy, x, dx: equal extents, any strides; dtypes may differ; sums are in f32. inv_deviation: what the forward saved.
 /// Bitwise reproducible. In place: dx may be dy or x, dresidual may be dy; otherwise outputs must share no element with
-/// anything else. An empty batch is a no-op: dw and db are not written either. Errors, first call and threads as for
-/// conv_forward().
+/// anything else. Of an empty batch dw and db are 0. Errors, first call and threads as for conv_forward().
 void norm_backward(Context& context, const Axes& axes, const Tensor& dy, const Tensor& x, const Tensor& inv_deviation,
                    const Tensor& dx, const NormGradientOptions& options = {}, Stream stream = nullptr);
 

@@ -211,6 +211,19 @@ TEST_F(NormCalls, WorkInPlaceForwardAndBackward) {
   EXPECT_EQ(values_of(x), values_of(y));
 }
 
+TEST_F(NormCalls, GradientsOfParametersAreZeroOfAnEmptyBatch) {
+  const Tensor images(nullptr, f32, {0, 4, 3}, contiguous), mean = tensor(Values(4), {4});
+  const Tensor dw = tensor(Values(4, 7), {4}), db = tensor(Values(4, 7), {4});
+  batch_norm_backward(context_, images, images, mean, images, {.mean = mean, .dw = dw, .db = db});
+  EXPECT_THAT(values_of(dw), Each(0));
+  EXPECT_THAT(values_of(db), Each(0));
+
+  const Tensor rows(nullptr, f32, {0, 4}, contiguous), none(nullptr, f32, {0}, contiguous);
+  const Tensor of_rows = tensor(Values(4, 7), {4});
+  layer_norm_backward(context_, 1, rows, rows, none, rows, {.mean = none, .dw = of_rows});
+  EXPECT_THAT(values_of(of_rows), Each(0));
+}
+
 TEST_F(NormCalls, RefuseWhatMakesNoSense) {
   const Tensor x = tensor(Values(24), {2, 3, 4}), y = tensor(Values(24), {2, 3, 4}), c = tensor(Values(3), {3});
   const Tensor rows = tensor(Values(2), {2, 1, 1}), more = tensor(Values(2), {2, 1, 1});
