@@ -29,7 +29,7 @@ LineWork line_work(const LocalNormRows& rows, double segment) {
   const double line = centres + work.reach;
   work.elements = line + (rows.backward ? centres : 0);
   work.registers = line * (rows.has_means() ? 2 : 1) + (rows.backward ? centres + segment : 0);
-  work.instructions = centres * (2 * size + 14) + (rows.backward ? segment * (size + 8) : 0);
+  work.instructions = rows.backward ? centres * (size + 14) + segment * (size + 6) : centres * (size + 9);
   return work;
 }
 

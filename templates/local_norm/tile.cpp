@@ -187,7 +187,7 @@ Estimate predict(const Shape& shape, const Tiles& tiles, const Target& target, c
 
 Algorithm local_norm_tile(const std::string& operation) {
   return describe<Shape, Tiles>(operation + "_tile", operation, "local_norm/" + operation + "_tile.cu")
-      .param("INNER", &Shape::inner, {32, 64, 128, 16, 4})
+      .param("INNER", &Shape::inner, {32, 64, 128, 16, 8, 4})
       .param("TALL", &Shape::tall, {8, 16, 4, 32, 2})
       .param("FREE", &Shape::free, {4, 1, 2, 8, 16})
       .param("THREADS", &Shape::threads, {256, 128})

@@ -8,8 +8,8 @@
 
 namespace kiln::reference {
 
-/// How the sum of `weights` times results(call) changes with element `i` of `operand`, by moving that a little either way.
-/// The element stays exact in f32 if it is a multiple of 2^-23 below 1.
+/// How the sum of `weights` times results(call) changes with element `i` of `operand`, by moving that a little either
+/// way. The element stays exact in f32 if it is a multiple of 2^-23 below 1.
 template <class Results>
 double central_difference(const Call& call, const std::string& operand, size_t i, const std::vector<double>& weights,
                           const Results& results) {
