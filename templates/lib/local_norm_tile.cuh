@@ -1,17 +1,26 @@
 // A block's tile of elements and the shared memory around it: what the tiled kernels of local normalisations share.
 //
-// The dimensions of a tile are up to three AXES that the window runs along, innermost first, and a free one; the block
-// number says which tile, and which of the remaining dimensions (OUTER). Sums are made along one axis after the other,
-// so a window of n x n costs 2 n additions.
+// The dimensions of a tile are up to three AXES that the window runs along, innermost first, and a free one, whose
+// elements are taken in groups of VECTOR neighbours where it is the innermost; the block number says which tile, and
+// which of the remaining dimensions. Sums are made along one axis after the other, so a window of n x n costs 2 n
+// additions.
 //
-// From the prelude: AXES, AXIS_EXTENTS, AXIS_TILES, FREE_EXTENT, FREE_TILE, FREE_INNER (whether the free dimension is
-// further in than the axes), OUTER_EXTENTS, THREADS; X_AXIS_STRIDES, X_FREE_STRIDE and X_OUTER_STRIDES of each operand.
+// From the prelude: AXES, AXIS_EXTENTS, AXIS_TILES, FREE_TILE, FREE_INNER (whether the free dimension is further in
+// than the axes), THREADS, X_AXIS_STRIDES of each operand, and what lib/rows.cuh asks for, with the free dimension as
+// INNER.
 #include "lib/local_norm.cuh"
-#include "lib/strided.cuh"
+#include "lib/rows.cuh"
+
+static_assert(FREE_TILE % VECTOR == 0 && INNER % VECTOR == 0,
+              "a group must not cross the end of a tile or of a tensor");
+static_assert(FREE_INNER || VECTOR == 1, "neighbours in shared memory are neighbours in the free dimension");
 
 constexpr int REACH = SIZE - 1;  // elements that a window has beside its centre
+constexpr int GROUPS = FREE_TILE / VECTOR;
 
-// Where an element stands: in a region, in the tensor.
+using Values = float[VECTOR];
+
+// Where a group stands. In a region `free` counts groups, in the tensor elements.
 struct Cell {
   int at[3];
   int free;
@@ -21,22 +30,22 @@ struct Cell {
 template <int H0, int H1, int H2>
 struct Region {
   static constexpr int E0 = int(AXIS_TILES[0]) + H0, E1 = int(AXIS_TILES[1]) + H1, E2 = int(AXIS_TILES[2]) + H2;
-  static constexpr int COUNT = E0 * E1 * E2 * FREE_TILE;
+  static constexpr int COUNT = E0 * E1 * E2 * GROUPS;
 
   // The region without the reach of windows along AXIS.
   template <int AXIS>
   using Less = Region<H0 - (AXIS == 0 ? REACH : 0), H1 - (AXIS == 1 ? REACH : 0), H2 - (AXIS == 2 ? REACH : 0)>;
 
   template <int AXIS>
-  static constexpr int STEP = (FREE_INNER ? FREE_TILE : 1) * (AXIS > 0 ? E0 : 1) * (AXIS > 1 ? E1 : 1);
+  static constexpr int STEP = (FREE_INNER ? GROUPS : 1) * (AXIS > 0 ? E0 : 1) * (AXIS > 1 ? E1 : 1);
 
   __device__ __forceinline__ static int index(const Cell& cell) {
     const int along = (cell.at[2] * E1 + cell.at[1]) * E0 + cell.at[0];
-    return FREE_INNER ? along * FREE_TILE + cell.free : cell.free * (E0 * E1 * E2) + along;
+    return FREE_INNER ? along * GROUPS + cell.free : cell.free * (E0 * E1 * E2) + along;
   }
   __device__ __forceinline__ static Cell cell(int index) {
     Cell cell;
-    if constexpr (FREE_INNER) cell.free = take_coordinate<FREE_TILE>(index);
+    if constexpr (FREE_INNER) cell.free = take_coordinate<GROUPS>(index);
     cell.at[0] = take_coordinate<E0>(index);
     cell.at[1] = take_coordinate<E1>(index);
     cell.at[2] = take_coordinate<E2>(index);
@@ -59,7 +68,7 @@ struct Block {
 
   __device__ __forceinline__ Block() {
     Index number = static_cast<Index>(blockIdx.x);
-    free = static_cast<int>(take_coordinate<ceil_div<long long>(FREE_EXTENT, FREE_TILE)>(number)) * FREE_TILE;
+    free = static_cast<int>(take_coordinate<ceil_div<long long>(INNER, FREE_TILE)>(number)) * FREE_TILE;
     take_axis<0>(number);
     take_axis<1>(number);
     take_axis<2>(number);
@@ -73,21 +82,15 @@ struct Block {
     first[AXIS] = static_cast<int>(take_coordinate<TILES>(number)) * TILE;
   }
 
-  // The element that `cell` of a region is, which begins `before` elements ahead of the tile along each axis.
-  __device__ __forceinline__ Cell element(const Cell& cell, int before) const {
-    Cell element;
+  // The elements that `cell` of a region is, which begins `before` elements ahead of the tile along each axis.
+  __device__ __forceinline__ Cell elements(const Cell& cell, int before) const {
+    Cell elements;
 #pragma unroll
     for (int axis = 0; axis < 3; ++axis) {
-      element.at[axis] = first[axis] + cell.at[axis] - (axis < AXES ? before : 0);
+      elements.at[axis] = first[axis] + cell.at[axis] - (axis < AXES ? before : 0);
     }
-    element.free = free + cell.free;
-    return element;
-  }
-
-  template <const long long (&STRIDES)[4]>
-  __device__ __forceinline__ Index outer_offset() const {
-    return strided_offset<STRIDES[0], OUTER_EXTENTS[0], STRIDES[1], OUTER_EXTENTS[1], STRIDES[2], OUTER_EXTENTS[2],
-                          STRIDES[3], OUTER_EXTENTS[3]>(outer);
+    elements.free = free + cell.free * VECTOR;
+    return elements;
   }
 };
 
@@ -98,16 +101,16 @@ __device__ __forceinline__ bool is_within(const int (&at)[3]) {
   return at[0] >= 0 && at[0] < E0 && at[1] >= 0 && at[1] < E1 && at[2] >= 0 && at[2] < E2;
 }
 
-__device__ __forceinline__ bool is_inside(const Cell& element) {
-  return element.free < FREE_EXTENT && is_within<AXIS_EXTENTS>(element.at);
+__device__ __forceinline__ bool is_inside(const Cell& elements) {
+  return elements.free < INNER && is_within<AXIS_EXTENTS>(elements.at);
 }
 
-// The offset of an element from the first of its outer dimensions.
+// The offset of a group from the first of its outer dimensions.
 template <const long long (&AXIS_STRIDES)[3], long long FREE_STRIDE>
-__device__ __forceinline__ Index offset_of(const Cell& element) {
+__device__ __forceinline__ Index offset_of(const Cell& elements) {
   constexpr long long S0 = AXIS_STRIDES[0], S1 = AXIS_STRIDES[1], S2 = AXIS_STRIDES[2];
-  return element.at[0] * Index(S0) + element.at[1] * Index(S1) + element.at[2] * Index(S2) +
-         element.free * Index(FREE_STRIDE);
+  return elements.at[0] * Index(S0) + elements.at[1] * Index(S1) + elements.at[2] * Index(S2) +
+         elements.free * Index(FREE_STRIDE);
 }
 
 // x and its means, of this block.
@@ -116,52 +119,72 @@ struct Inputs {
   const TMEANS* means;
 
   __device__ __forceinline__ Inputs(const TX* x, const TMEANS* means, const Block& block) : x(x), means(means) {
-    this->x += block.outer_offset<X_OUTER_STRIDES>();
-    if constexpr (HAS_MEANS) this->means += block.outer_offset<MEANS_OUTER_STRIDES>();
+    this->x += row_offset<X_OUTER_STRIDES>(block.outer);
+    if constexpr (HAS_MEANS) this->means += row_offset<MEANS_OUTER_STRIDES>(block.outer);
   }
-  __device__ __forceinline__ float x_at(const Cell& element) const {
-    return to_float(x[offset_of<X_AXIS_STRIDES, X_FREE_STRIDE>(element)]);
+  __device__ __forceinline__ void load_x(const Cell& elements, Values& values) const {
+    as_floats(load_neighbours<X_RUN, X_STEP>(x + offset_of<X_AXIS_STRIDES, X_STEP>(elements)), values);
   }
-  // x - means, of an element whose x is known.
-  __device__ __forceinline__ float distance(float value, const Cell& element) const {
-    if constexpr (!HAS_MEANS) return value;
-    return value - to_float(means[offset_of<MEANS_AXIS_STRIDES, MEANS_FREE_STRIDE>(element)]);
+  // x - means.
+  __device__ __forceinline__ void load_distances(const Cell& elements, Values& values) const {
+    load_x(elements, values);
+    if constexpr (HAS_MEANS) {
+      const TMEANS* const first = means + offset_of<MEANS_AXIS_STRIDES, MEANS_STEP>(elements);
+      const Vector<TMEANS, VECTOR> subtracted = load_neighbours<MEANS_RUN, MEANS_STEP>(first);
+#pragma unroll
+      for (int j = 0; j < VECTOR; ++j) values[j] -= to_float(subtracted[j]);
+    }
   }
 };
 
 // The squares of a region that begins `before` elements ahead of the tile; 0 outside the tensor.
 template <class In>
-__device__ __forceinline__ void load_squares(const Inputs& inputs, const Block& block, int before, float* squares) {
+__device__ __forceinline__ void load_squares(const Inputs& inputs, const Block& block, int before, Values* squares) {
 #pragma unroll 4
   for (int i = static_cast<int>(threadIdx.x); i < In::COUNT; i += THREADS) {
-    const Cell element = block.element(In::cell(i), before);
-    float distance = 0.0f;
-    if (is_inside(element)) distance = inputs.distance(inputs.x_at(element), element);
-    squares[i] = distance * distance;
+    const Cell elements = block.elements(In::cell(i), before);
+    Values distances = {};
+    if (is_inside(elements)) inputs.load_distances(elements, distances);
+#pragma unroll
+    for (int j = 0; j < VECTOR; ++j) squares[i][j] = distances[j] * distances[j];
   }
   __syncthreads();
 }
 
 // Sums over windows along the axes from AXIS on, to and fro between two buffers. Returns the one that has the result.
 template <class In, int AXIS = 0>
-__device__ __forceinline__ float* sum_windows(float* from, float* to) {
+__device__ __forceinline__ Values* sum_windows(Values* from, Values* to) {
   if constexpr (AXIS == AXES) {
     return from;
   } else {
     using Out = typename In::template Less<AXIS>;
 #pragma unroll 1
     for (int i = static_cast<int>(threadIdx.x); i < Out::COUNT; i += THREADS) {
-      const float* const first = from + In::index(Out::cell(i));
-      float sum = 0.0f;
+      const Values* const first = from + In::index(Out::cell(i));
+      Values sum = {};
 #pragma unroll(SIZE < 16 ? SIZE : 8)
-      for (int k = 0; k < SIZE; ++k) sum += first[k * In::template STEP<AXIS>];
-      to[i] = sum;
+      for (int k = 0; k < SIZE; ++k) {
+#pragma unroll
+        for (int j = 0; j < VECTOR; ++j) sum[j] += first[k * In::template STEP<AXIS>][j];
+      }
+#pragma unroll
+      for (int j = 0; j < VECTOR; ++j) to[i][j] = sum[j];
     }
     __syncthreads();
     return sum_windows<Out, AXIS + 1>(to, from);
   }
 }
 
-// Elements of the buffer that the first sums of a region go to; a larger one is not needed.
+// Groups of the buffer that the first sums of a region go to; a larger one is not needed.
 template <class In>
 constexpr int SUMMED = AXES > 0 ? In::template Less<0>::COUNT : 1;
+
+// Stores a group, blended with what is there.
+template <int RUN, long long STEP, class T>
+__device__ __forceinline__ void blend_group(T* first, Values& values, float alpha, float beta) {
+  Values old = {};
+  if constexpr (BETA != SCALE_ZERO) as_floats(load_neighbours<RUN, STEP>(first), old);
+#pragma unroll
+  for (int j = 0; j < VECTOR; ++j) values[j] = blended<ALPHA, BETA>(values[j], alpha, old[j], beta);
+  store_neighbours<RUN, STEP>(first, values);
+}

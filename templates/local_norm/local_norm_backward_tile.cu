@@ -4,51 +4,69 @@
 // Parameters: tile.cpp.
 #include "lib/local_norm_tile.cuh"
 
+// Of the sums of squares around the tile: the terms of the gradients, in their place, and what dy gives the tile's own
+// elements.
+template <class Centres>
+__device__ __forceinline__ void make_terms(const Inputs& inputs, const TDY* dy, const Block& block,
+                                           const LocalNormNumbers& numbers, Values* terms, Values* direct) {
+#pragma unroll 2
+  for (int i = static_cast<int>(threadIdx.x); i < Centres::COUNT; i += THREADS) {
+    Cell cell = Centres::cell(i);
+    const Cell elements = block.elements(cell, AHEAD);
+    const bool inside = is_inside(elements);
+    Values x = {}, gradient = {}, own = {};
+    if (inside) {
+      inputs.load_x(elements, x);
+      as_floats(load_neighbours<DY_RUN, DY_STEP>(dy + offset_of<DY_AXIS_STRIDES, DY_STEP>(elements)), gradient);
+    }
+#pragma unroll
+    for (int j = 0; j < VECTOR; ++j) {
+      const float logarithm = numbers.logarithm(terms[i][j]);
+      terms[i][j] = inside ? gradient_term(x[j], gradient[j], logarithm, numbers) : 0.0f;
+      own[j] = gradient[j] * inverse_power(logarithm, numbers.beta);
+    }
+#pragma unroll
+    for (int axis = 0; axis < AXES; ++axis) cell.at[axis] -= AHEAD;
+    if (!is_within<AXIS_TILES>(cell.at)) continue;
+#pragma unroll
+    for (int j = 0; j < VECTOR; ++j) direct[Tile::index(cell)][j] = own[j];
+  }
+  __syncthreads();
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS)
     local_norm_backward_tile(const TX* __restrict__ x, const TMEANS* __restrict__ means, const TDY* __restrict__ dy,
                              TDX* __restrict__ dx, TDMEANS* __restrict__ dmeans, float alpha, float beta,
                              float lrn_alpha, float lrn_beta, float lrn_k, long long) {
   using Reached = Around<2>;
   using Centres = Around<1>;  // of the windows that have elements of the tile
-  __shared__ float squares[Reached::COUNT], sums[SUMMED<Reached>], direct[Tile::COUNT];
+  __shared__ __align__(16) Values squares[Reached::COUNT], sums[SUMMED<Reached>], direct[Tile::COUNT];
   const Block block;
   const Inputs inputs(x, means, block);
   const LocalNormNumbers numbers = {lrn_alpha, lrn_beta, lrn_k};
   load_squares<Reached>(inputs, block, REACH, squares);
-  float* const terms = sum_windows<Reached>(squares, sums);
+  Values* const terms = sum_windows<Reached>(squares, sums);
+  make_terms<Centres>(inputs, dy + row_offset<DY_OUTER_STRIDES>(block.outer), block, numbers, terms, direct);
+  const Values* const windows = sum_windows<Centres>(terms, terms == squares ? sums : squares);
 
-  dy += block.outer_offset<DY_OUTER_STRIDES>();
-#pragma unroll 2
-  for (int i = static_cast<int>(threadIdx.x); i < Centres::COUNT; i += THREADS) {
-    Cell cell = Centres::cell(i);
-    const Cell element = block.element(cell, AHEAD);
-    float term = 0.0f;
-    if (is_inside(element)) {
-      const float gradient = to_float(dy[offset_of<DY_AXIS_STRIDES, DY_FREE_STRIDE>(element)]);
-      const float logarithm = numbers.logarithm(terms[i]);
-      term = gradient_term(inputs.x_at(element), gradient, logarithm, numbers);
-#pragma unroll
-      for (int axis = 0; axis < AXES; ++axis) cell.at[axis] -= AHEAD;
-      if (is_within<AXIS_TILES>(cell.at)) direct[Tile::index(cell)] = gradient * inverse_power(logarithm, lrn_beta);
-    }
-    terms[i] = term;
-  }
-  __syncthreads();
-  const float* const windows = sum_windows<Centres>(terms, terms == squares ? sums : squares);
-
-  dx += block.outer_offset<DX_OUTER_STRIDES>();
-  if constexpr (HAS_DMEANS) dmeans += block.outer_offset<DMEANS_OUTER_STRIDES>();
+  dx += row_offset<DX_OUTER_STRIDES>(block.outer);
+  if constexpr (HAS_DMEANS) dmeans += row_offset<DMEANS_OUTER_STRIDES>(block.outer);
 #pragma unroll 2
   for (int i = static_cast<int>(threadIdx.x); i < Tile::COUNT; i += THREADS) {
-    const Cell element = block.element(Tile::cell(i), 0);
-    if (!is_inside(element)) continue;
-    const float through_sums =
-        gradient_through_sums(inputs.distance(inputs.x_at(element), element), windows[i], numbers);
-    TDX* const target = dx + offset_of<DX_AXIS_STRIDES, DX_FREE_STRIDE>(element);
-    const float old = BETA != SCALE_ZERO ? to_float(*target) : 0.0f;
-    *target = from_float<TDX>(blended<ALPHA, BETA>(direct[i] + through_sums, alpha, old, beta));
-    if constexpr (HAS_DMEANS) {
-      dmeans[offset_of<DMEANS_AXIS_STRIDES, DMEANS_FREE_STRIDE>(element)] = from_float<TDMEANS>(-through_sums);
+    const Cell elements = block.elements(Tile::cell(i), 0);
+    if (!is_inside(elements)) continue;
+    Values by_x, by_means;
+    inputs.load_distances(elements, by_means);
+#pragma unroll
+    for (int j = 0; j < VECTOR; ++j) {
+      const float through_sums = gradient_through_sums(by_means[j], windows[i][j], numbers);
+      by_x[j] = direct[i][j] + through_sums;
+      by_means[j] = -through_sums;
     }
+    if constexpr (HAS_DMEANS) {
+      store_neighbours<DMEANS_RUN, DMEANS_STEP>(dmeans + offset_of<DMEANS_AXIS_STRIDES, DMEANS_STEP>(elements),
+                                                by_means);
+    }
+    blend_group<DX_RUN, DX_STEP>(dx + offset_of<DX_AXIS_STRIDES, DX_STEP>(elements), by_x, alpha, beta);
   }
 }

@@ -7,21 +7,22 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     local_norm_forward_tile(const TX* __restrict__ x, const TMEANS* __restrict__ means, TY* __restrict__ y, float alpha,
                             float beta, float lrn_alpha, float lrn_beta, float lrn_k, long long) {
   using Reached = Around<1>;
-  __shared__ float squares[Reached::COUNT], sums[SUMMED<Reached>];
+  __shared__ __align__(16) Values squares[Reached::COUNT], sums[SUMMED<Reached>];
   const Block block;
   const Inputs inputs(x, means, block);
   const LocalNormNumbers numbers = {lrn_alpha, lrn_beta, lrn_k};
   load_squares<Reached>(inputs, block, BEHIND, squares);
-  const float* const windows = sum_windows<Reached>(squares, sums);
+  const Values* const windows = sum_windows<Reached>(squares, sums);
 
-  y += block.outer_offset<Y_OUTER_STRIDES>();
+  y += row_offset<Y_OUTER_STRIDES>(block.outer);
 #pragma unroll 2
   for (int i = static_cast<int>(threadIdx.x); i < Tile::COUNT; i += THREADS) {
-    const Cell element = block.element(Tile::cell(i), 0);
-    if (!is_inside(element)) continue;
-    const float value = inputs.x_at(element) * inverse_power(numbers.logarithm(windows[i]), lrn_beta);
-    TY* const target = y + offset_of<Y_AXIS_STRIDES, Y_FREE_STRIDE>(element);
-    const float old = BETA != SCALE_ZERO ? to_float(*target) : 0.0f;
-    *target = from_float<TY>(blended<ALPHA, BETA>(value, alpha, old, beta));
+    const Cell elements = block.elements(Tile::cell(i), 0);
+    if (!is_inside(elements)) continue;
+    Values values;
+    inputs.load_x(elements, values);
+#pragma unroll
+    for (int j = 0; j < VECTOR; ++j) values[j] *= inverse_power(numbers.logarithm(windows[i][j]), lrn_beta);
+    blend_group<Y_RUN, Y_STEP>(y + offset_of<Y_AXIS_STRIDES, Y_STEP>(elements), values, alpha, beta);
   }
 }
