@@ -18,8 +18,9 @@ namespace kiln {
 /// what is outside x; what it is divided by stays the same there. This is cuDNN's window and ONNX's, for even sizes too
 /// (PyTorch's even window is the mirror image). Without means they are 0.
 ///
-/// As in cuDNN, the means are in the sum alone: it is x that is divided, not x - means, and each element is compared
-/// with the mean at its own place. For the contrast (x - mean) / deviation give x - means as x, and no means.
+/// As cuDNN documents it, the means are in the sum alone: it is x that is divided, not x - means. Each element is
+/// compared with the mean at its own place, as Jarrett et al. (2009) do; cuDNN's documentation leaves that open. For
+/// the contrast (x - mean) / deviation give x - means as x, and no means.
 ///
 /// Numbers of the call: lrn_alpha, lrn_beta, lrn_k; lrn_alpha at least 0, lrn_beta and lrn_k above 0, all finite. NaN
 /// in a window makes y NaN; an infinity makes itself NaN and what else has it in its window 0.
