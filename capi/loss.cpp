@@ -14,7 +14,6 @@ static_assert(KILN_LOSS_SUM == static_cast<int>(LossReduction::sum), "the reduct
 
 CrossEntropyOptions options_of(const kiln_cross_entropy_options* given, const char* function) {
   const kiln_cross_entropy_options c = read(given, kiln_cross_entropy_options_default(), function);
-  require_zero(c.reserved, function, "reserved");
   if (c.reduction < KILN_LOSS_NONE || c.reduction > KILN_LOSS_SUM) {
     throw Error(ErrorCode::invalid_argument, fmt::format("{}: the reduction is {}", function, c.reduction),
                 "use KILN_LOSS_NONE, KILN_LOSS_MEAN or KILN_LOSS_SUM");
@@ -22,6 +21,8 @@ CrossEntropyOptions options_of(const kiln_cross_entropy_options* given, const ch
   CrossEntropyOptions options;
   options.reduction = static_cast<LossReduction>(c.reduction);
   options.ignore = c.ignore;
+  if (c.weights != nullptr) options.weights = tensor_of(c.weights, function, "weights");
+  options.smoothing = c.smoothing;
   options.alpha = c.alpha;
   options.beta = c.beta;
   options.dynamic_batch = flag(c.dynamic_batch, function, "dynamic_batch");

@@ -164,6 +164,10 @@ std::vector<std::byte> filled(const Request& request, const Operand& operand, Va
   if (const std::optional<ClassTargets> targets = class_targets(request, operand.name)) {
     return filled_by(operand.spec, seed, [&](uint64_t bits) { return draw_class(*targets, values, bits); });
   }
+  if (is_class_weights(request, operand.name)) {
+    // Their sums divide: 1/8 to 9/8.
+    return filled_by(operand.spec, seed, [](uint64_t bits) { return 0.125 + (uniform(bits) + 1) / 2; });
+  }
   return filled(operand.spec, values, seed);
 }
 

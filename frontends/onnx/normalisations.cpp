@@ -97,8 +97,8 @@ TensorSpec repeated(const Source& source, int input) {
   if (own.size() < x.size()) own.insert(own.begin(), x.size() - own.size(), 1);
   const auto fits = [](int64_t extent, int64_t of_x) { return extent == of_x || extent == 1; };
   if (own.size() != x.size() || !std::equal(own.begin(), own.end(), x.begin(), fits)) {
-    fail(source, fmt::format("input {} is {}, which does not repeat to {}", input, fmt::join(own, "x"),
-                             fmt::join(x, "x")));
+    fail(source,
+         fmt::format("input {} is {}, which does not repeat to {}", input, fmt::join(own, "x"), fmt::join(x, "x")));
   }
   return with_rank(source.operand(input), x.size());
 }
@@ -177,8 +177,8 @@ Layer read_layer_norm(const Source& source) {
   require_inputs(source, 2, 3);
   check_stash_type(source);
   const Extents x = source.extents(0);
-  const auto first = static_cast<size_t>(
-      axis_from_start(source, Attributes(source.node).integer("axis", -1), x.size()));
+  const auto first =
+      static_cast<size_t>(axis_from_start(source, Attributes(source.node).integer("axis", -1), x.size()));
   if (source.options.dynamic_batch && first == 0) return refused(over_the_batch);
   NormForward norm = norm_of(source, source.operand(0), axes_from(first, x.size()));
   norm.w = repeated(source, 1);

@@ -48,7 +48,14 @@ class CrossEntropyOperation : public Operation {
     static const std::vector<AttributeDefinition> definitions = {
         {"reduction", std::string("mean"), Printing::always, {"none", "mean", "sum"}, "of the losses of the rows"},
         {"ignore", Ints{-100}, Printing::always, {}, "the target of rows that do not count"},
+        {"smoothing", std::string("none"), Printing::when_set, {"none", "any"}, "whether the call smooths targets"},
     };
+    return definitions;
+  }
+
+  const std::vector<ScalarDefinition>& scalars() const final {
+    static const std::vector<ScalarDefinition> definitions = {
+        {"smoothing", 0.125F, "the part of a target that all classes share, if smoothing=any"}};
     return definitions;
   }
 
@@ -72,6 +79,9 @@ class CrossEntropyOperation : public Operation {
   static void check_rows(const Request& request) {
     check_logits(request);
     require_extents(request, "targets", request.at("targets"), row_extents(request.at("x")), "those of x without C");
+    if (const TensorSpec* weights = request.find("weights")) {
+      require_extents(request, "weights", *weights, {request.at("x").extents[1]}, "one a class");
+    }
     const int64_t ignore = request.ints("ignore").front();
     if (ignore < std::numeric_limits<int32_t>::min() || ignore > std::numeric_limits<int32_t>::max()) {
       refuse(request, fmt::format("ignore={} is no i32", ignore), "targets are i32");
@@ -102,6 +112,7 @@ class CrossEntropyForwardOperation final : public CrossEntropyOperation {
     static const std::vector<OperandDefinition> definitions = {
         {"x", Role::input, true, Printing::always, "logits: N,C and up to three spatial dimensions"},
         {"targets", Role::input, true, Printing::always, "the extents of x without C", DTypes::only_i32},
+        {"weights", Role::input, false, Printing::when_set, "C: of the classes", DTypes::only_f32},
         {"losses", Role::output, true, Printing::when_set, "as targets; with reduction=none"},
         {"loss", Role::output, false, Printing::when_set, "1; with reduction=mean and sum"},
     };
@@ -134,6 +145,7 @@ class CrossEntropyBackwardOperation final : public CrossEntropyOperation {
     static const std::vector<OperandDefinition> definitions = {
         {"x", Role::input, true, Printing::always, "logits: N,C and up to three spatial dimensions"},
         {"targets", Role::input, true, Printing::always, "the extents of x without C", DTypes::only_i32},
+        {"weights", Role::input, false, Printing::when_set, "C: of the classes", DTypes::only_f32},
         {"dlosses", Role::input, true, Printing::when_set, "as targets; with reduction=none; 1 if left out"},
         {"dloss", Role::input, false, Printing::when_set, "1; with reduction=mean and sum; 1 if left out"},
         {"dx", Role::output, true, Printing::always, "as x, may be x itself"},
@@ -166,6 +178,8 @@ View rows_of(const Request& request) {
   View view;
   view.x = request.at("x");
   view.targets = request.at("targets");
+  view.weights = optional_operand(request, "weights");
+  view.smooths = request.word("smoothing") == "any";
   view.reduction = reduction_of(request);
   view.ignore = request.ints("ignore").front();
   view.blend = request.blend;
@@ -178,7 +192,10 @@ Request request_of(const CrossEntropy& view, std::string operation) {
   request.operation = std::move(operation);
   request.operands = {{"x", view.x}};
   if (!view.targets.extents.empty()) request.operands.push_back({"targets", view.targets});
-  request.attributes = {{"reduction", std::string(word_of(view.reduction))}, {"ignore", Ints{view.ignore}}};
+  if (view.weights) request.operands.push_back({"weights", *view.weights});
+  request.attributes = {{"reduction", std::string(word_of(view.reduction))},
+                        {"ignore", Ints{view.ignore}},
+                        {"smoothing", std::string(view.smooths ? "any" : "none")}};
   request.blend = view.blend;
   request.dynamic_batch = view.dynamic_batch;
   return request;
@@ -227,6 +244,10 @@ Request CrossEntropyBackward::request() const {
 std::optional<ClassTargets> class_targets(const Request& request, std::string_view operand) {
   if (operand != "targets" || !request.operation.starts_with("cross_entropy_")) return std::nullopt;
   return ClassTargets{request.at("x").extents[1], request.ints("ignore").front()};
+}
+
+bool is_class_weights(const Request& request, std::string_view operand) {
+  return operand == "weights" && request.operation.starts_with("cross_entropy_");
 }
 
 }  // namespace kiln

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "kiln/context.h"
 #include "kiln/generator/operations/cross_entropy.h"
@@ -11,7 +12,9 @@ namespace kiln {
 
 struct CrossEntropyOptions {
   LossReduction reduction = LossReduction::mean;
-  int64_t ignore = -100;  ///< The target of rows that do not count.
+  int64_t ignore = -100;            ///< The target of rows that do not count.
+  std::optional<Tensor> weights{};  ///< f32, C: of the classes; 1 if there are none.
+  float smoothing = 0;              ///< The part of a target that all classes share: 0 to 1.
   float alpha = 1;
   float beta = 0;
   bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket; not for the gradient of a mean.
@@ -22,20 +25,23 @@ struct CrossEntropyOptions {
 /// A row are the C logits of one image and place; its loss is log(sum over c of exp(x[c])) - x[target], from the logits
 /// themselves: no exponential overflows and no logarithm of a probability that vanished is taken.
 ///
+/// With weights w and smoothing e, as torch.nn.functional.cross_entropy has them: (1 - e) w[target] times that, plus e
+/// / C times the sum over c of w[c] (log(sum of exp(x)) - x[c]).
+///
 /// x: N,C and up to three spatial dimensions   targets: i32, the extents of x without C
 /// loss: with LossReduction::none the extents of targets; else 1 element: the sum over rows, or its mean over the rows
-/// that count (NaN where none does).
+/// that count, with weights over the sum of those of their targets (NaN where none counts).
 ///
 /// Rows whose target is `ignore` do not count: their loss is 0, whatever their logits. Another target that is no class
 /// gives NaN, and nothing outside x is read. Any strides; dtypes of x and loss may differ; sums are in f32. loss must
-/// share no element with x or targets. Bitwise reproducible. An empty batch has the sum 0 and the mean NaN. Errors,
-/// first call, workspace and threads as for conv_forward().
+/// share no element with x, targets or weights. Bitwise reproducible. An empty batch has the sum 0 and the mean NaN.
+/// Errors, first call, workspace and threads as for conv_forward().
 void cross_entropy_forward(Context& context, const Tensor& x, const Tensor& targets, const Tensor& loss,
                            const CrossEntropyOptions& options = {}, Stream stream = nullptr);
 
 /// Enqueues dx = alpha * (gradient by x of cross_entropy_forward() with the same options, given dloss) + beta * dx on
-/// `stream` and returns without waiting: dx[c] = dloss * (softmax(x)[c] - (c == target)), for the mean divided by the
-/// number of rows that count.
+/// `stream` and returns without waiting: dx[c] = dloss * (softmax(x)[c] - (c == target)), for the mean divided by what
+/// that divides by. CrossEntropy has the formula with weights and smoothing.
 ///
 /// x, targets: as there   dloss: as loss there   dx: the extents of x, any strides. Rows that do not count have the
 /// gradient 0, those of a target that is no class NaN. In place: dx may be x itself, with its dtype and strides;

@@ -1,9 +1,11 @@
 // What the kernels of cross entropy and of its gradient share: rows of logits, their targets, and sums over rows.
 //
-// loss of a row = log(sum over c of exp(x[c])) - x[target]; 0 where the target is IGNORE, NaN where it is no class.
+// loss of a row = (1 - smoothing) * weight[target] * surprise[target] + smoothing / ROW * sum of weight * surprise,
+// with surprise[c] = log(sum over c of exp(x[c])) - x[c]; 0 where the target is IGNORE, NaN where it is no class.
 //
-// From the prelude: lib/simple_rows.cuh, AXIS, REDUCTION (the codes below), IGNORE, the block of the kernel
-// THREADS, and COUNT_BLOCKS, COUNT_THREADS of the kernels that see all rows.
+// From the prelude: lib/simple_rows.cuh, AXIS, REDUCTION (the codes below), IGNORE, HAS_WEIGHTS (without: 1) and
+// WEIGHTS_STRIDE, SMOOTHS (without: the smoothing is 0), the block of the kernel THREADS, and COUNT_BLOCKS,
+// COUNT_THREADS of the kernels that see all rows.
 #include "lib/math.cuh"
 #include "lib/reduce.cuh"
 #include "lib/simple_rows.cuh"
@@ -18,14 +20,35 @@ __device__ __forceinline__ bool is_class(int target) {
   return target >= 0 && target < ROW;
 }
 
-// The sum of the losses of some rows, and how many of them count.
+__device__ __forceinline__ float weight_of(const float* weights, Index c) {
+  return HAS_WEIGHTS ? weights[c * Index(WEIGHTS_STRIDE)] : 1.0f;
+}
+
+// What rows count for in a mean: 1, or the weight of their target.
+template <bool WEIGHTED>
+struct ShareType {
+  using Type = int;
+};
+template <>
+struct ShareType<true> {
+  using Type = float;
+};
+using Share = ShareType<HAS_WEIGHTS>::Type;
+
+__device__ __forceinline__ Share share_of(const float* weights, int target) {
+  if (target == IGNORE) return 0;
+  if constexpr (HAS_WEIGHTS) return is_class(target) ? weight_of(weights, target) : 0.0f;
+  return 1;
+}
+
+// The sum of the losses of some rows, and what they count for.
 struct LossPart {
   float sum;
-  int rows;
+  Share rows;
 };
 
 // The sum over the threads of a warp, for all of them.
-__device__ __forceinline__ int warp_total(int value) {
+__device__ __forceinline__ Share warp_total(Share value) {
 #pragma unroll
   for (int distance = 16; distance > 0; distance /= 2) value += __shfl_xor_sync(0xffffffffu, value, distance);
   return value;
@@ -34,12 +57,12 @@ __device__ __forceinline__ int warp_total(int value) {
 // The parts of all threads of a block as one, in thread 0. `scratch` is shared memory that nobody is using.
 struct PartScratch {
   float sums[32];
-  int rows[32];
+  Share rows[32];
 };
 template <int BLOCK>
 __device__ __forceinline__ LossPart block_part(LossPart mine, PartScratch& scratch) {
   mine.sum = block_reduce<BLOCK>(mine.sum, scratch.sums, Sum());
-  const int in_warp = warp_total(mine.rows);
+  const Share in_warp = warp_total(mine.rows);
   if (threadIdx.x % 32 == 0) scratch.rows[threadIdx.x / 32] = in_warp;
   __syncthreads();
   mine.rows = 0;

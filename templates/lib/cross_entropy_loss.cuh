@@ -4,17 +4,29 @@
 #include "lib/blend.cuh"
 #include "lib/cross_entropy.cuh"
 
-// The loss of a row that counts; `row`: its first logit.
-__device__ __forceinline__ float loss_of(const TX* row, Index stride, int target, float maximum, float sum) {
+// -log(softmax) of a logit. log(sum) + maximum in one would lose digits where |maximum| is large.
+__device__ __forceinline__ float surprise_of(float logit, float maximum, float log_sum) {
+  return maximum - logit + log_sum;
+}
+
+// What class `c` has of a loss where targets are smoothed.
+__device__ __forceinline__ float part_of_class(const float* weights, Index c, float smoothing, float surprise) {
+  return weight_of(weights, c) * (smoothing / static_cast<float>(ROW)) * surprise;
+}
+
+// The loss of a row that counts; `row`: its first logit. `all`: with SMOOTHS, the parts of all classes.
+__device__ __forceinline__ float loss_of(const TX* row, Index stride, int target, float maximum, float sum,
+                                         const float* weights, float all, float smoothing) {
   if (!is_class(target)) return nan();
-  // log(sum) + maximum in one would lose digits where |maximum| is large.
-  return maximum - to_float(row[target * stride]) + logf(sum);
+  float own = surprise_of(to_float(row[target * stride]), maximum, logf(sum));
+  if constexpr (HAS_WEIGHTS) own *= weight_of(weights, target);
+  return SMOOTHS ? (1.0f - smoothing) * own + all : own;
 }
 
 // Takes the loss of a thread's row (0 and false for a thread without one): stores it, or, for mean and sum, the part of
-// the block. All threads of the block must take part.
+// the block, of which the row has `share`. All threads of the block must take part.
 __device__ __forceinline__ void take_loss(TLOSS* losses, LossPart* parts, Index offset, float loss, bool has_row,
-                                          bool counts, float alpha, float beta) {
+                                          Share share, float alpha, float beta) {
   if constexpr (REDUCTION == REDUCTION_NONE) {
     if (!has_row) return;
     float old = 0.0f;
@@ -22,7 +34,7 @@ __device__ __forceinline__ void take_loss(TLOSS* losses, LossPart* parts, Index 
     losses[offset] = from_float<TLOSS>(blended<ALPHA, BETA>(loss, alpha, old, beta));
   } else {
     __shared__ PartScratch scratch;
-    const LossPart part = block_part<THREADS>({loss, has_row && counts ? 1 : 0}, scratch);
+    const LossPart part = block_part<THREADS>({loss, has_row ? share : Share(0)}, scratch);
     if (threadIdx.x == 0) parts[blockIdx.x] = part;
   }
 }

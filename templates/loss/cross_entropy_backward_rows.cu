@@ -16,22 +16,23 @@ constexpr int UNROLL = KEEP ? STEPS : smaller(STEPS, 4);
 static_assert(ROW % VECTOR == 0, "a vector must not cross the end of a row");
 
 extern "C" __global__ void __launch_bounds__(COUNT_THREADS)
-    cross_entropy_backward_rows_count(const int* targets, int* counts, long long n) {
-  count_rows(targets, counts, n);
+    cross_entropy_backward_rows_count(const int* targets, const float* weights, Share* counts, long long n) {
+  count_rows(targets, weights, counts, n);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    cross_entropy_backward_rows(const TX* x, const int* targets, const TDLOSS* dloss, TDX* dx, const int* counts,
-                                float alpha, float beta, long long n) {
+    cross_entropy_backward_rows(const TX* x, const int* targets, const float* weights, const TDLOSS* dloss, TDX* dx,
+                                const Share* counts, float alpha, float beta, float smoothing, long long n) {
   const Index row = LANES <= 32 ? global_thread<THREADS, Index>() / LANES : static_cast<Index>(blockIdx.x);
   const int first = static_cast<int>(threadIdx.x) % LANES * VECTOR;
   const bool active = row < rows_of(n);  // idle threads stay for the reductions
-  const float share = share_of_row(counts);
+  const float part = part_of_all(counts);
   x += row_offset<X_OUTER_STRIDES>(row);
   dx += row_offset<DX_OUTER_STRIDES>(row);
 
   Vector<TX, VECTOR> kept[KEPT];
   RowStatistics mine = RowStatistics::of_nothing();
+  float total = 0.0f;  // of all weights
 #pragma unroll UNROLL
   for (int step = 0; step < STEPS; ++step) {
     const int i = step * LANES * VECTOR + first;
@@ -41,11 +42,17 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     float logits[VECTOR];
     as_floats(stored, logits);
     mine.add(logits);
+    if constexpr (SMOOTHS) {
+#pragma unroll
+      for (int j = 0; j < VECTOR; ++j) total += weight_of(weights, i + j);
+    }
   }
   const RowStatistics all = of_whole_row(mine);
+  if constexpr (SMOOTHS) total = row_reduce(total, Sum());
   if (!active) return;
-  const RowGradient gradient(all.maximum, all.sum, factor_of(dloss, row_offset<DLOSS_OUTER_STRIDES>(row), share),
-                             targets[row_offset<TARGETS_OUTER_STRIDES>(row)]);
+  const int target = targets[row_offset<TARGETS_OUTER_STRIDES>(row)];
+  const RowGradient gradient(all.maximum, all.sum, factor_of(dloss, row_offset<DLOSS_OUTER_STRIDES>(row), part), target,
+                             RowWeights(weights, target, total, smoothing));
 
 #pragma unroll UNROLL
   for (int step = STEPS - 1; step >= 0; --step) {

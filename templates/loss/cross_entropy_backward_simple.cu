@@ -4,16 +4,16 @@
 #include "lib/cross_entropy_gradient.cuh"
 
 extern "C" __global__ void __launch_bounds__(COUNT_THREADS)
-    cross_entropy_backward_simple_count(const int* targets, int* counts, long long n) {
-  count_rows(targets, counts, n);
+    cross_entropy_backward_simple_count(const int* targets, const float* weights, Share* counts, long long n) {
+  count_rows(targets, weights, counts, n);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    cross_entropy_backward_simple(const TX* x, const int* targets, const TDLOSS* dloss, TDX* dx, const int* counts,
-                                  float alpha, float beta, long long n) {
+    cross_entropy_backward_simple(const TX* x, const int* targets, const float* weights, const TDLOSS* dloss, TDX* dx,
+                                  const Share* counts, float alpha, float beta, float smoothing, long long n) {
   constexpr long long stride = X_STRIDES[AXIS], dx_stride = DX_STRIDES[AXIS];
   const Index row = global_thread<THREADS, Index>();
-  const float share = share_of_row(counts);
+  const float part = part_of_all(counts);
   if (row >= rows_of(n)) return;
   const int target = targets[offset_of_row<TARGETS_STRIDES>(row)];
   x += offset_of_row<X_STRIDES>(row);
@@ -23,12 +23,15 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   for (Index c = 0; c < ROW; ++c) maximum = fmaxf(maximum, to_float(x[c * Index(stride)]));
   float sum = 0.0f;
   for (Index c = 0; c < ROW; ++c) sum += expf(to_float(x[c * Index(stride)]) - maximum);
-  const float factor = factor_of(dloss, offset_of_row<DLOSS_STRIDES>(row), share);
+  float total = 0.0f;
+  if constexpr (SMOOTHS) {
+    for (Index c = 0; c < ROW; ++c) total += weight_of(weights, c);
+  }
+  const RowWeights by(weights, target, total, smoothing);
+  const float factor = factor_of(dloss, offset_of_row<DLOSS_STRIDES>(row), part);
   for (Index c = 0; c < ROW; ++c) {
     const float probability = expf(to_float(x[c * Index(stride)]) - maximum) / sum;
-    float gradient = factor * (probability - (c == target ? 1.0f : 0.0f));
-    if (!is_class(target)) gradient = nan();
-    if (target == IGNORE) gradient = 0.0f;
+    const float gradient = target == IGNORE ? 0.0f : factor * by.gradient(probability, c, c == target);
     TDX* const element = dx + c * Index(dx_stride);
     float old = 0.0f;
     if constexpr (BETA != SCALE_ZERO) old = to_float(*element);

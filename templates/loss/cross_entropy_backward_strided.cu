@@ -12,16 +12,16 @@ constexpr Index SLICES = ceil_div<Index>(INNER, THREADS);
 constexpr int TOGETHER = 4;  // logits that travel together
 
 extern "C" __global__ void __launch_bounds__(COUNT_THREADS)
-    cross_entropy_backward_strided_count(const int* targets, int* counts, long long n) {
-  count_rows(targets, counts, n);
+    cross_entropy_backward_strided_count(const int* targets, const float* weights, Share* counts, long long n) {
+  count_rows(targets, weights, counts, n);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    cross_entropy_backward_strided(const TX* x, const int* targets, const TDLOSS* dloss, TDX* dx, const int* counts,
-                                   float alpha, float beta, long long) {
+    cross_entropy_backward_strided(const TX* x, const int* targets, const float* weights, const TDLOSS* dloss, TDX* dx,
+                                   const Share* counts, float alpha, float beta, float smoothing, long long) {
   const Index outer = static_cast<Index>(blockIdx.x) / SLICES;
   const Index column = static_cast<Index>(blockIdx.x) % SLICES * THREADS + static_cast<Index>(threadIdx.x);
-  const float share = share_of_row(counts);
+  const float part = part_of_all(counts);
   if (column >= INNER) return;
   x += row_offset<X_OUTER_STRIDES>(outer) + column * Index(X_STEP);
   dx += row_offset<DX_OUTER_STRIDES>(outer) + column * Index(DX_STEP);
@@ -36,8 +36,13 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     row.add(logits);
   }
   const Index dloss_at = row_offset<DLOSS_OUTER_STRIDES>(outer) + column * Index(DLOSS_STEP);
-  const RowGradient gradient(row.maximum, row.sum, factor_of(dloss, dloss_at, share),
-                             targets[row_offset<TARGETS_OUTER_STRIDES>(outer) + column * Index(TARGETS_STEP)]);
+  float total = 0.0f;  // of all weights
+  if constexpr (SMOOTHS) {
+    for (Index c = 0; c < ROW; ++c) total += weight_of(weights, c);
+  }
+  const int target = targets[row_offset<TARGETS_OUTER_STRIDES>(outer) + column * Index(TARGETS_STEP)];
+  const RowGradient gradient(row.maximum, row.sum, factor_of(dloss, dloss_at, part), target,
+                             RowWeights(weights, target, total, smoothing));
 #pragma unroll TOGETHER
   for (Index c = ROW - 1; c >= 0; --c) {
     const float gradients[1] = {gradient(to_float(x[c * Index(X_AXIS_STRIDE)]), static_cast<int>(c))};

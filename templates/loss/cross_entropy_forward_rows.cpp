@@ -12,14 +12,16 @@ Algorithm cross_entropy_forward_rows() {
         const Prelude prelude = along_prelude(shape, rows);
         return along_program("cross_entropy_forward_rows", shape, rows, emit.source(prelude));
       })
-      .estimate(
-          [](const AlongShape& shape, const CrossEntropyRows& rows, const Target& target, const DeviceFigures& device) {
-            const auto accesses = static_cast<double>(steps_of(shape, rows));
-            StreamingWork work = along_work(shape, rows);
-            work.instructions_per_thread = 100 + 12 * std::log2(shape.lanes) + accesses * (12 + shape.vector * 8);
-            work.bytes_in_flight_per_thread = std::min(accesses, 4.0) * shape.vector * rows.logit_bytes();
-            return streaming_estimate(work, target.arch, device);
-          });
+      .estimate([](const AlongShape& shape, const CrossEntropyRows& rows, const Target& target,
+                   const DeviceFigures& device) {
+        const auto accesses = static_cast<double>(steps_of(shape, rows));
+        const double passes = rows.smooths ? 2 : 1;
+        StreamingWork work = along_work(shape, rows);
+        work.cache_bytes *= passes;
+        work.instructions_per_thread = 100 + 12 * std::log2(shape.lanes) + passes * accesses * (12 + shape.vector * 8);
+        work.bytes_in_flight_per_thread = std::min(accesses, 4.0) * shape.vector * rows.logit_bytes();
+        return streaming_estimate(work, target.arch, device);
+      });
 }
 
 }  // namespace kiln

@@ -1,5 +1,6 @@
 // Cross entropy of rows whose logits stand near each other: LANES threads share a row, lanes of a warp or a block, and
-// read it once, with running maxima and sums. Parameters: cross_entropy_forward_rows.cpp.
+// read it once, with running maxima and sums, and again where targets are smoothed. Parameters:
+// cross_entropy_forward_rows.cpp.
 #include "lib/cross_entropy_loss.cuh"
 #include "lib/rows.cuh"
 #include "lib/shared_statistics.cuh"
@@ -7,8 +8,8 @@
 static_assert(ROW % VECTOR == 0, "a vector must not cross the end of a row");
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    cross_entropy_forward_rows(const TX* x, const int* targets, TLOSS* losses, LossPart* parts, float alpha, float beta,
-                               long long n) {
+    cross_entropy_forward_rows(const TX* x, const int* targets, const float* weights, TLOSS* losses, LossPart* parts,
+                               float alpha, float beta, float smoothing, long long n) {
   const Index row = LANES <= 32 ? global_thread<THREADS, Index>() / LANES : static_cast<Index>(blockIdx.x);
   const int lane = static_cast<int>(threadIdx.x) % LANES;
   const bool active = row < rows_of(n);  // idle threads stay for the reductions
@@ -25,9 +26,27 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
   }
   const RowStatistics all = of_whole_row(mine);
+  float of_classes = 0.0f;
+  if constexpr (SMOOTHS) {
+    const float log_sum = logf(all.sum);
+    if (target != IGNORE) {
+#pragma unroll 4
+      for (int i = lane * VECTOR; i < ROW; i += LANES * VECTOR) {
+        float logits[VECTOR];
+        as_floats(load_neighbours<X_RUN, X_STEP>(x + i * Index(X_STEP)), logits);
+#pragma unroll
+        for (int j = 0; j < VECTOR; ++j) {
+          of_classes += part_of_class(weights, i + j, smoothing, surprise_of(logits[j], all.maximum, log_sum));
+        }
+      }
+    }
+    of_classes = row_reduce(of_classes, Sum());
+  }
   const bool first = active && lane == 0;
-  const float loss = first && target != IGNORE ? loss_of(x, Index(X_STEP), target, all.maximum, all.sum) : 0.0f;
-  take_loss(losses, parts, row_offset<LOSS_OUTER_STRIDES>(row), loss, first, target != IGNORE, alpha, beta);
+  const float loss = first && target != IGNORE
+                         ? loss_of(x, Index(X_STEP), target, all.maximum, all.sum, weights, of_classes, smoothing)
+                         : 0.0f;
+  take_loss(losses, parts, row_offset<LOSS_OUTER_STRIDES>(row), loss, first, share_of(weights, target), alpha, beta);
 }
 
 extern "C" __global__ void __launch_bounds__(COUNT_THREADS)

@@ -3,8 +3,8 @@
 #include "lib/cross_entropy_loss.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    cross_entropy_forward_simple(const TX* x, const int* targets, TLOSS* losses, LossPart* parts, float alpha,
-                                 float beta, long long n) {
+    cross_entropy_forward_simple(const TX* x, const int* targets, const float* weights, TLOSS* losses, LossPart* parts,
+                                 float alpha, float beta, float smoothing, long long n) {
   constexpr long long stride = X_STRIDES[AXIS];
   const Index row = global_thread<THREADS, Index>();
   const bool has_row = row < rows_of(n);
@@ -16,9 +16,17 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     for (Index c = 0; c < ROW; ++c) maximum = fmaxf(maximum, to_float(logits[c * Index(stride)]));
     float sum = 0.0f;
     for (Index c = 0; c < ROW; ++c) sum += expf(to_float(logits[c * Index(stride)]) - maximum);
-    loss = loss_of(logits, Index(stride), target, maximum, sum);
+    float all = 0.0f;
+    if constexpr (SMOOTHS) {
+      const float log_sum = logf(sum);
+      for (Index c = 0; c < ROW; ++c) {
+        const float surprise = surprise_of(to_float(logits[c * Index(stride)]), maximum, log_sum);
+        all += part_of_class(weights, c, smoothing, surprise);
+      }
+    }
+    loss = loss_of(logits, Index(stride), target, maximum, sum, weights, all, smoothing);
   }
-  take_loss(losses, parts, offset_of_row<LOSS_STRIDES>(row), loss, has_row, target != IGNORE, alpha, beta);
+  take_loss(losses, parts, offset_of_row<LOSS_STRIDES>(row), loss, has_row, share_of(weights, target), alpha, beta);
 }
 
 extern "C" __global__ void __launch_bounds__(COUNT_THREADS)

@@ -1,5 +1,6 @@
 // Cross entropy of rows that stand side by side, NCHW for instance: a thread takes a row, neighbouring threads
-// neighbouring rows, and reads it once with a running maximum and sum. Parameters: cross_entropy_forward_strided.cpp.
+// neighbouring rows, and reads it once with a running maximum and sum, and again where targets are smoothed.
+// Parameters: cross_entropy_forward_strided.cpp.
 #include "lib/cross_entropy_loss.cuh"
 #include "lib/rows.cuh"
 #include "lib/softmax.cuh"
@@ -9,8 +10,8 @@ static_assert(VECTOR == 1, "a thread takes a row");
 constexpr Index SLICES = ceil_div<Index>(INNER, THREADS);
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    cross_entropy_forward_strided(const TX* x, const int* targets, TLOSS* losses, LossPart* parts, float alpha,
-                                  float beta, long long) {
+    cross_entropy_forward_strided(const TX* x, const int* targets, const float* weights, TLOSS* losses, LossPart* parts,
+                                  float alpha, float beta, float smoothing, long long) {
   const Index outer = static_cast<Index>(blockIdx.x) / SLICES;
   const Index column = static_cast<Index>(blockIdx.x) % SLICES * THREADS + static_cast<Index>(threadIdx.x);
   const bool active = column < INNER;  // idle threads stay for the reductions
@@ -28,10 +29,19 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       }
       row.add(logits);
     }
-    loss = loss_of(x, Index(X_AXIS_STRIDE), target, row.maximum, row.sum);
+    float all = 0.0f;
+    if constexpr (SMOOTHS) {
+      const float log_sum = logf(row.sum);
+#pragma unroll TOGETHER
+      for (Index c = 0; c < ROW; ++c) {
+        const float surprise = surprise_of(to_float(x[c * Index(X_AXIS_STRIDE)]), row.maximum, log_sum);
+        all += part_of_class(weights, c, smoothing, surprise);
+      }
+    }
+    loss = loss_of(x, Index(X_AXIS_STRIDE), target, row.maximum, row.sum, weights, all, smoothing);
   }
   take_loss(losses, parts, row_offset<LOSS_OUTER_STRIDES>(outer) + column * Index(LOSS_STEP), loss, active,
-            target != IGNORE, alpha, beta);
+            share_of(weights, target), alpha, beta);
 }
 
 extern "C" __global__ void __launch_bounds__(COUNT_THREADS)

@@ -41,6 +41,8 @@ void add_rows(Prelude& prelude, const CrossEntropyRows& rows) {
   prelude.constant("AXIS", rows.axes.front());
   prelude.constant("REDUCTION", reduction_code(rows.reduction)).constant("IGNORE", rows.ignore);
   prelude.constant("COUNT_THREADS", count_threads).constant("COUNT_BLOCKS", count_blocks);
+  prelude.flag("HAS_WEIGHTS", rows.weights.has_value()).flag("SMOOTHS", rows.smooths);
+  prelude.constant("WEIGHTS_STRIDE", rows.weights ? rows.weights->strides.front() : 0);
   if (rows.is_backward) prelude.flag("HAS_DLOSS", rows.has_dloss);
   add_blend(prelude, rows.blend);
 }
@@ -61,6 +63,8 @@ CrossEntropyRows CrossEntropyRows::of(const Request& request) {
   const TensorSpec& x = request.at("x");
   const auto take = [&](const CrossEntropy& view) {
     rows.reduction = view.reduction;
+    rows.weights = view.weights;
+    rows.smooths = view.smooths;
     rows.ignore = view.ignore;
     rows.blend = view.blend;
     rows.dynamic_batch = view.dynamic_batch;
@@ -92,6 +96,7 @@ double CrossEntropyRows::compulsory_bytes() const {
   if (is_backward) {
     bytes += static_cast<double>(elements()) * size_of(result().dtype) * (blend.beta == Scale::zero ? 1 : 2);
   }
+  if (weights) bytes += static_cast<double>(length()) * 4;
   return bytes + (is_reduced() ? 0 : static_cast<double>(count()) * 4);
 }
 
@@ -109,22 +114,23 @@ Prelude cross_entropy_prelude(const CrossEntropyRows& rows, const RowLayout& lay
 
 Program cross_entropy_program(const CrossEntropyRows& rows, const std::string& entry, int threads, const Count& blocks,
                               std::string source) {
-  const OperandArgument x{"x"}, targets{"targets"}, loss{rows.loss_name};
+  const OperandArgument x{"x"}, targets{"targets"}, weights{"weights"}, loss{rows.loss_name};
+  const OperationScalar smoothing{0};
   const WorkspaceArgument scratch{0};
   Program program{{std::move(source)}, {}};
   if (rows.is_backward) {
     if (rows.is_mean()) {
       program.steps.emplace_back(
-          launch_of(entry + "_count", count_threads, Count{count_blocks}, {targets, scratch, Scalar::n}));
+          launch_of(entry + "_count", count_threads, Count{count_blocks}, {targets, weights, scratch, Scalar::n}));
       program.workspace_bytes = int64_t{count_blocks} * 4;
     }
-    program.steps.emplace_back(
-        launch_of(entry, threads, blocks,
-                  {x, targets, loss, OperandArgument{"dx"}, scratch, Scalar::alpha, Scalar::beta, Scalar::n}));
+    program.steps.emplace_back(launch_of(entry, threads, blocks,
+                                         {x, targets, weights, loss, OperandArgument{"dx"}, scratch, Scalar::alpha,
+                                          Scalar::beta, smoothing, Scalar::n}));
     return program;
   }
-  program.steps.emplace_back(
-      launch_of(entry, threads, blocks, {x, targets, loss, scratch, Scalar::alpha, Scalar::beta, Scalar::n}));
+  program.steps.emplace_back(launch_of(
+      entry, threads, blocks, {x, targets, weights, loss, scratch, Scalar::alpha, Scalar::beta, smoothing, Scalar::n}));
   if (rows.is_reduced()) {
     program.steps.emplace_back(
         launch_of(entry + "_reduce", count_threads, Count{1}, {scratch, loss, Scalar::alpha, Scalar::beta, Scalar::n}));

@@ -1,6 +1,7 @@
 // The rows of cross entropy and of its gradient, and the constants and launches of their kernels.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "descriptor/rows.h"
@@ -16,6 +17,8 @@ struct CrossEntropyRows : Rows {
   static CrossEntropyRows of(const Request& request);
 
   LossReduction reduction = LossReduction::mean;
+  std::optional<TensorSpec> weights;
+  bool smooths = false;
   int64_t ignore = 0;
   Blend blend;
   bool is_backward = false;

@@ -17,19 +17,20 @@ Estimate predict(const Shape& shape, const CrossEntropyRows& rows, const Target&
   const RowLayout layout = across_rows(rows);
   const double slice = std::min<double>(shape.threads, static_cast<double>(layout.inner.extent));
   const auto length = static_cast<double>(rows.length());
+  const bool reads_twice = rows.is_backward || rows.smooths;
   double bytes = 0;  // of a logit and its gradient, in the cache
   for (size_t i = 0; i < rows.operands.size(); ++i) {
     const Operand& operand = rows.operands[i];
     if (operand.name != "x" && operand.name != "dx") continue;
     const double size = size_of(operand.spec.dtype);
     const double moved = lane_bytes(size, static_cast<double>(layout.inner.strides[i]) * size);
-    bytes += moved * (operand.name == "x" && rows.is_backward ? 2 : 1);
+    bytes += moved * (operand.name == "x" && reads_twice ? 2 : 1);
   }
   StreamingWork work = cross_entropy_work(rows, shape.threads);
   work.cache_bytes = static_cast<double>(rows.elements()) * bytes;
   work.blocks = static_cast<double>(blocks_across(rows, layout, shape.threads).at(rows.extents().front()));
   work.threads = work.blocks * slice;
-  work.instructions_per_thread = 90 + length * (rows.is_backward ? 20 : 10);
+  work.instructions_per_thread = 90 + length * (reads_twice ? 20 : 10);
   work.bytes_in_flight_per_thread = std::min(together, length) * rows.logit_bytes();
   return streaming_estimate(work, target.arch, device);
 }

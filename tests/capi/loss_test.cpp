@@ -53,10 +53,13 @@ TEST_F(CApiCrossEntropy, LossesAndGradientsWithEveryOption) {
   cross_entropy_forward(cpp_, tx, targets, Tensor(expected, f32, {4}, contiguous), options);
   expect_equal();
   c = kiln_cross_entropy_options_default();
-  c.ignore = 5;
+  const void* weights = upload({0.5f, 2, 3});
+  const kiln_tensor cweights = tensor(weights, {3});
+  c.ignore = 5, c.smoothing = 0.25f, c.weights = &cweights;
   EXPECT_EQ(kiln_cross_entropy_backward(context_, &cx, &ctargets, nullptr, &cdx, &c, nullptr), KILN_OK)
       << kiln_last_error();
-  cross_entropy_backward(cpp_, tx, targets, tdx, {.ignore = 5});
+  cross_entropy_backward(cpp_, tx, targets, tdx,
+                         {.ignore = 5, .weights = Tensor(weights, f32, {3}, contiguous), .smoothing = 0.25f});
   expect_equal();
   c.reduction = 3;
   EXPECT_EQ(kiln_cross_entropy_forward(context_, &cx, &ctargets, &losses, &c, nullptr), KILN_INVALID_ARGUMENT);

@@ -47,9 +47,8 @@ TEST(OnnxBatchNormalization, OfAllOpsetsInfersByRunningStatistics) {
 }
 
 TEST(OnnxBatchNormalization, TakesAnyNumberOfSpatialDimensions) {
-  EXPECT_THAT(
-      lines_of(batch_norm({2, 3}).read()),
-      ElementsAre(line("norm_inference x=f32:2x3:nc w=f32:1x3:nc b=f32:1x3:nc axes=0")));
+  EXPECT_THAT(lines_of(batch_norm({2, 3}).read()),
+              ElementsAre(line("norm_inference x=f32:2x3:nc w=f32:1x3:nc b=f32:1x3:nc axes=0")));
   EXPECT_THAT(lines_of(batch_norm({2, 3, 4, 5, 6}).read({.dtype = DType::f16, .order = MemoryOrder::nhwc})),
               ElementsAre(line("norm_inference x=f16:2x3x4x5x6:ndhwc w=f16:1x3x1x1x1 b=f16:1x3x1x1x1 axes=0,2,3,4")));
   EXPECT_THAT(uncovered_of(batch_norm({2}).read()), ElementsAre("BatchNormalization *1: its input has no channels"));
@@ -65,8 +64,9 @@ TEST(OnnxBatchNormalization, TrainsByItsModeSinceOpset14) {
 TEST(OnnxBatchNormalization, TrainsByItsOutputsBeforeOpset14) {
   for (const int64_t opset : {7, 9}) {
     EXPECT_THAT(lines_of(batch_norm({2, 3, 5, 7}, opset, {}, 3).read()), ElementsAre(line(training + running)));
-    EXPECT_THAT(uncovered_of(batch_norm({2, 3, 5, 7}, opset, {}, 5).read()),
-                ElementsAre("BatchNormalization *1: it saves a variance, and norm_forward the inverse of the deviation"));
+    EXPECT_THAT(
+        uncovered_of(batch_norm({2, 3, 5, 7}, opset, {}, 5).read()),
+        ElementsAre("BatchNormalization *1: it saves a variance, and norm_forward the inverse of the deviation"));
   }
   OnnxModel unused(9);  // outputs that nothing uses ask for nothing
   unused.input("x", {2, 3, 5, 7}).weights("p", {3});
@@ -80,7 +80,8 @@ TEST(OnnxBatchNormalization, OfEachActivationIsNotCovered) {
   for (const int64_t opset : {7, 8}) {
     EXPECT_THAT(
         uncovered_of(norm("BatchNormalization", {2, 3, 5, 7}, parameters, {{"spatial", 0}}, opset).read()),
-        ElementsAre("BatchNormalization *1: it normalises each activation by itself (spatial=0), and channels are covered"));
+        ElementsAre(
+            "BatchNormalization *1: it normalises each activation by itself (spatial=0), and channels are covered"));
   }
   EXPECT_THAT(lines_of(batch_norm({2, 3, 5, 7}, 8, {{"spatial", 1}}).read()), ElementsAre(line(inference)));
 }
@@ -122,8 +123,9 @@ TEST(OnnxGroupNormalization, SeesChannelsInGroups) {
   EXPECT_THAT(lines_of(group_norm({2, 6, 5, 7}, 2, 6, 22).read(dynamic)),
               ElementsAre(line("norm_forward x=f32:4x2x3x5x7 w=f32:1x2x3x1x1 b=f32:1x2x3x1x1 axes=2,3,4 n=?")));
   // In memory 2x5x7x6, and the last of these as 2x3.
-  EXPECT_THAT(lines_of(group_norm({2, 6, 5, 7}, 2, 6, 21).read({.order = MemoryOrder::nhwc})),
-              ElementsAre(line("norm_forward x=f32:2x2x3x5x7:210,3,1,42,6 w=f32:1x2x3x1x1 b=f32:1x2x3x1x1 axes=2,3,4")));
+  EXPECT_THAT(
+      lines_of(group_norm({2, 6, 5, 7}, 2, 6, 21).read({.order = MemoryOrder::nhwc})),
+      ElementsAre(line("norm_forward x=f32:2x2x3x5x7:210,3,1,42,6 w=f32:1x2x3x1x1 b=f32:1x2x3x1x1 axes=2,3,4")));
 }
 
 TEST(OnnxGroupNormalization, HasThreeSpatialDimensionsAsOne) {
@@ -189,8 +191,9 @@ TEST(OnnxMeanVarianceNormalization, HasTheAxesOfABatchUnlessGiven) {
   for (const int64_t opset : {9, 13}) {
     EXPECT_THAT(lines_of(norm("MeanVarianceNormalization", {2, 3, 5, 7}, {}, {}, opset).read()),
                 ElementsAre(line("norm_forward x=f32:2x3x5x7 axes=0,2,3")));
-    EXPECT_THAT(lines_of(norm("MeanVarianceNormalization", {2, 3, 5}, {}, {{"axes", Ints{-1, 1}}}, opset).read(dynamic)),
-                ElementsAre(line("norm_forward x=f32:4x3x5 axes=1,2 n=?")));
+    EXPECT_THAT(
+        lines_of(norm("MeanVarianceNormalization", {2, 3, 5}, {}, {{"axes", Ints{-1, 1}}}, opset).read(dynamic)),
+        ElementsAre(line("norm_forward x=f32:4x3x5 axes=1,2 n=?")));
   }
   EXPECT_THAT(uncovered_of(norm("MeanVarianceNormalization", {2, 3, 5, 7}, {}).read(dynamic)),
               ElementsAre("MeanVarianceNormalization *1: it normalises over the batch, which is dynamic"));
@@ -205,7 +208,8 @@ TEST(OnnxNormalization, GivesItsShapeToWhatFollows) {
     return lines_of(model.read({.fuse = false})).back();
   };
   const std::string softmax = line("softmax_forward x=f32:2x30:nc axis=1");
-  for (const int64_t opset : {18, 21, 22}) EXPECT_EQ(followed(group_norm({2, 6, 5}, 3, opset < 21 ? 3 : 6, opset)), softmax);
+  for (const int64_t opset : {18, 21, 22})
+    EXPECT_EQ(followed(group_norm({2, 6, 5}, 3, opset < 21 ? 3 : 6, opset)), softmax);
   EXPECT_EQ(followed(norm("LayerNormalization", {2, 6, 5}, {{5}})), softmax);
   EXPECT_EQ(followed(norm("InstanceNormalization", {2, 6, 5}, {{6}, {6}})), softmax);
   EXPECT_EQ(followed(norm("MeanVarianceNormalization", {2, 6, 5}, {}, {{"axes", Ints{0}}})), softmax);
@@ -240,7 +244,8 @@ OnnxModel normalised(const std::string& type = "InstanceNormalization") {
 const std::string instance = "norm_forward x=f32:2x3x5x7 w=f32:1x3x1x1 b=f32:1x3x1x1 axes=2,3";
 
 TEST(OnnxNormalization, TakesInReluAndAddAndBoth) {
-  for (const auto& [type, request] : {std::pair{"InstanceNormalization", instance}, {"BatchNormalization", inference}}) {
+  for (const auto& [type, request] :
+       {std::pair{"InstanceNormalization", instance}, {"BatchNormalization", inference}}) {
     OnnxModel relu = normalised(type), clip = normalised(type), add = normalised(type), both = normalised(type);
     relu.node("Relu", {"v"}, {"y"});
     EXPECT_THAT(lines_of(relu.read()), ElementsAre(line(request + " epilogue=relu")));
@@ -266,8 +271,8 @@ TEST(OnnxNormalization, LeavesBoundsAndConstantsOfChannelsAlone) {
               ElementsAre(line(instance), line("tensor_op a=f32:2x3x5x7 b=f32:1x3x1x1 mode=add")));
   late.node("Relu", {"v"}, {"a"});
   late.node("Add", {"a", "r"}, {"y"});
-  EXPECT_THAT(lines_of(late.read()), ElementsAre(line(instance + " epilogue=relu"),
-                                                 line("tensor_op a=f32:2x3x5x7 b=f32:2x3x5x7 mode=add")));
+  EXPECT_THAT(lines_of(late.read()),
+              ElementsAre(line(instance + " epilogue=relu"), line("tensor_op a=f32:2x3x5x7 b=f32:2x3x5x7 mode=add")));
 }
 
 TEST(OnnxNormalization, HasItsResidualInGroupsToo) {
@@ -275,8 +280,9 @@ TEST(OnnxNormalization, HasItsResidualInGroupsToo) {
   model.graph().clear_output();
   model.input("r", {2, 6, 5});
   model.node("Add", {"y", "r"}, {"z"});
-  EXPECT_THAT(lines_of(model.read({.order = MemoryOrder::nhwc})),
-              ElementsAre(line("norm_forward x=f32:2x3x2x5:30,2,1,6 w=f32:1x3x2x1 b=f32:1x3x2x1 axes=2,3 epilogue=add")));
+  EXPECT_THAT(
+      lines_of(model.read({.order = MemoryOrder::nhwc})),
+      ElementsAre(line("norm_forward x=f32:2x3x2x5:30,2,1,6 w=f32:1x3x2x1 b=f32:1x3x2x1 axes=2,3 epilogue=add")));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "kiln/base/error.h"
 #include "kiln/generator/operation.h"
 #include "kiln/generator/operations/conv_pass.h"
+#include "kiln/generator/operations/cross_entropy.h"
 
 namespace kiln {
 namespace {
@@ -67,6 +68,9 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"cross_entropy_forward x=f32:3x4 loss=f32:3", "loss has extents 3, expected 1"},
         Bad{"cross_entropy_forward x=f32:3x4 reduction=median", "reduction=median is unknown"},
         Bad{"cross_entropy_forward x=f32:3x4 ignore=3000000000", "ignore=3000000000 is no i32"},
+        Bad{"cross_entropy_forward x=f32:3x4 weights=f32:3", "weights has extents 3, expected 4"},
+        Bad{"cross_entropy_forward x=f32:3x4 weights=f16:4", "weights is f16"},
+        Bad{"cross_entropy_forward x=f32:3x4 smoothing=0.1", "smoothing=0.1 is unknown"},
         Bad{"cross_entropy_backward x=f32:3x4 dlosses=f32:3", "there is an operand dlosses with reduction=mean"},
         Bad{"cross_entropy_backward x=f32:3x4 dx=f32:3x5", "dx has extents 3x5, expected 3x4"},
         Bad{"cross_entropy_backward x=f32:3x4 n=?", "the gradient of a mean depends on the whole batch"}));
@@ -332,6 +336,16 @@ TEST(LocalConv, CountsTheLeastWork) {
   const Request forward = Request::parse("local_conv_forward x=f16:2x3x4x4 w=f16:20x3x3x3 pad=1 grid=2");
   EXPECT_EQ(operation("local_conv_forward").work(forward).flops, 2.0 * 2 * 5 * 16 * 27);
   EXPECT_EQ(operation("local_conv_forward").work(forward).read_bytes, 2.0 * (2 * 48 + 20 * 27));
+}
+
+TEST(CrossEntropy, SaysWhetherItWeighsAndSmooths) {
+  const Request request = Request::parse("cross_entropy_forward smoothing=any weights=f32:4 x=f16:3x4");
+  EXPECT_EQ(
+      request.key(),
+      "cross_entropy_forward x=f16:3x4:nc targets=i32:3:n weights=f32:4:n reduction=mean ignore=-100 smoothing=any");
+  EXPECT_EQ(CrossEntropyForward::of(request).request(), request);
+  const char* const plain = "cross_entropy_forward x=f16:3x4";
+  EXPECT_EQ(Request::parse(std::string(plain) + " smoothing=none"), Request::parse(plain));
 }
 
 TEST(CrossEntropy, InfersWhatTheReductionAsksFor) {

@@ -240,18 +240,25 @@ void BadOperands::add_products(Calls& calls) const {
 }
 
 void BadOperands::add_losses(Calls& calls) const {
-  const Tensor x = slot(0, {3, 5}), targets = at(16384, {3}, i32);
+  const Tensor x = slot(0, {3, 5}), targets = at(16384, {3}, i32), weights = at(16384 + 8192, {5});
   calls["cross_entropy_forward"] = {
       "", {{"x", x}, {"targets", targets}, {"losses", slot(3, {3})}}, [](Context& k, const Tensors& t) {
         cross_entropy_forward(k, t[0].tensor, t[1].tensor, t[2].tensor, {.reduction = LossReduction::none});
       }};
   calls["cross_entropy_forward"].any_channels = true;
+  calls["cross_entropy_forward, weighted"] = {
+      "cross_entropy_forward",
+      {{"x", x}, {"targets", targets}, {"weights", weights}, {"losses", slot(3, {3})}},
+      [](Context& k, const Tensors& t) {
+        cross_entropy_forward(k, t[0].tensor, t[1].tensor, t[3].tensor,
+                              {.reduction = LossReduction::none, .weights = t[2].tensor, .smoothing = 0.25f});
+      }};
   calls["cross_entropy_backward"] = {
       "",
-      {{"x", x}, {"targets", targets}, {"dlosses", slot(2, {3})}, {"dx", slot(3, {3, 5})}},
+      {{"x", x}, {"targets", targets}, {"weights", weights}, {"dlosses", slot(2, {3})}, {"dx", slot(3, {3, 5})}},
       [](Context& k, const Tensors& t) {
-        const CrossEntropyOptions each = {.reduction = LossReduction::none};
-        cross_entropy_backward(k, t[0].tensor, t[1].tensor, t[2].tensor, t[3].tensor, each);
+        const CrossEntropyOptions each = {.reduction = LossReduction::none, .weights = t[2].tensor};
+        cross_entropy_backward(k, t[0].tensor, t[1].tensor, t[3].tensor, t[4].tensor, each);
       }};
 }
 

@@ -63,6 +63,25 @@ TEST_F(CrossEntropyCalls, GiveGradientsOfALossOfOneOrAnother) {
   expect({0.75f, -0.75f, -3, 3, 0, 0});
 }
 
+TEST_F(CrossEntropyCalls, WeighClassesAndSmoothTargets) {
+  const Tensor x = tensor({0, three, 0, three, 0, 0}, {3, 2}), targets = classes({1, 0, -100}, {3});
+  const Tensor all = tensor({7}, {1}), dx = tensor({0, 0, 0, 0, 0, 0}, {3, 2}), weights = tensor({1, 3}, {2});
+  const float likely = -std::log(0.75f), unlikely = -std::log(0.25f);
+  const auto expect_gradient = [&](const std::vector<float>& values) {
+    EXPECT_THAT(values_of(dx), testing::Pointwise(testing::FloatNear(1e-6f), values));
+  };
+  cross_entropy_forward(context_, x, targets, all, {.weights = weights});
+  EXPECT_THAT(values_of(all), ElementsAre(FloatNear((3 * likely + unlikely) / 4, 1e-6f)));
+  cross_entropy_backward(context_, x, targets, dx, {.weights = weights});
+  expect_gradient({0.1875f, -0.1875f, -0.1875f, 0.1875f, 0, 0});
+  cross_entropy_forward(context_, x, targets, all, {.smoothing = 0.5f});
+  EXPECT_THAT(values_of(all), ElementsAre(FloatNear((likely + unlikely) / 2, 1e-6f)));
+  cross_entropy_backward(context_, x, targets, dx, {.reduction = LossReduction::sum, .smoothing = 0.5f});
+  expect_gradient({0, 0, -0.5f, 0.5f, 0, 0});
+  cross_entropy_forward(context_, x, targets, all, {.weights = weights, .smoothing = 1});
+  EXPECT_THAT(values_of(all), ElementsAre(FloatNear((unlikely + 3 * likely) / 4, 1e-6f)));
+}
+
 TEST_F(CrossEntropyCalls, OverwriteTheLogitsInPlace) {
   const Tensor x = tensor({0, three, three, 0}, {2, 2}), targets = classes({0, 5}, {2});
   cross_entropy_backward(context_, x, targets, x, {.reduction = LossReduction::sum});
@@ -93,6 +112,12 @@ TEST_F(CrossEntropyCalls, RefuseWhatMakesNoSense) {
   EXPECT_THAT(refusal(one, {.reduction = LossReduction::none}), HasSubstr("losses has extents 1, expected 2"));
   EXPECT_THAT(refusal(one, {.reduction = static_cast<LossReduction>(9)}), HasSubstr("reduction=? is unknown"));
   EXPECT_THAT(refusal(one, {.ignore = int64_t{1} << 40}), HasSubstr("ignore=1099511627776 is no i32"));
+  for (const float smoothing : {-0.125f, 1.5f, std::nanf("")}) {
+    EXPECT_THAT(refusal(one, {.smoothing = smoothing}), HasSubstr("smoothing is "));
+  }
+  EXPECT_THAT(refusal(one, {.weights = tensor({1, 1, 1}, {3})}), HasSubstr("weights has extents 3, expected 2"));
+  EXPECT_THAT(refusal(one, {.weights = classes({1, 1}, {2})}), HasSubstr("weights is i32"));
+  EXPECT_THAT(refusal(one, {.weights = one}), HasSubstr("the memory of loss and weights overlaps"));
   EXPECT_THAT(refusal_of([&] { cross_entropy_backward(context_, x, targets, dx, {.dynamic_batch = true}); }),
               HasSubstr("the gradient of a mean depends on the whole batch"));
   EXPECT_THAT(refusal_of([&] { cross_entropy_backward(context_, x, targets, one, one); }), HasSubstr("dx"));

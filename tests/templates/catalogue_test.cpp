@@ -35,6 +35,7 @@ constexpr const char* products_and_losses[] = {
     "cross_entropy_forward x=f32:64x1000",
     "cross_entropy_forward x=f16:2x21x64x64 reduction=none n=?",
     "cross_entropy_forward x=f32:0x7 reduction=sum",
+    "cross_entropy_forward x=f32:64x1000 weights=f32:1000 smoothing=any",
     "cross_entropy_backward x=f16:64x1000 dloss=f32:1",
     "cross_entropy_backward x=f32:2x21x64x64 reduction=sum n=?",
     "gemm a=f16:96x512 b=f16:512x64 c=f16:96x64 epilogue=bias+relu",

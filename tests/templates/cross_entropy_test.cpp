@@ -46,6 +46,15 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"EmptyBatchOneEach", "cross_entropy_forward x=f32:0x6 reduction=none", along},
         AlgorithmCase{"DynamicBatch", "cross_entropy_forward x=f32:8x10 n=?", along},
         AlgorithmCase{"DynamicBatchOfImages", "cross_entropy_forward x=f32:4x5x3x3 reduction=sum n=?", across},
+        AlgorithmCase{"Weighted", "cross_entropy_forward x=f32:37x13 weights=f32:13:2", along},
+        AlgorithmCase{"WeightedImages", "cross_entropy_forward x=f16:2x5x7x6 weights=f32:5", across},
+        AlgorithmCase{"Smooth", "cross_entropy_forward x=f16:9x24 reduction=none smoothing=any", along},
+        AlgorithmCase{"SmoothSum", "cross_entropy_forward x=f32:2x5x7x6 reduction=sum smoothing=any", across},
+        AlgorithmCase{"WeightedAndSmooth", "cross_entropy_forward x=bf16:5x1030 weights=f32:1030 smoothing=any n=?",
+                      along},
+        AlgorithmCase{"WeightedAndSmoothImages",
+                      "cross_entropy_forward x=f32:3x6x5 weights=f32:6 smoothing=any reduction=none alpha=any beta=any",
+                      across},
         AlgorithmCase{"AlphaZero", "cross_entropy_forward x=f32:3x6 alpha=0 beta=any", along}),
     case_name);
 
@@ -73,6 +82,16 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"EmptyBatch", "cross_entropy_backward x=f32:0x6", gradient_along},
         AlgorithmCase{"DynamicBatch", "cross_entropy_backward x=f32:8x10 dlosses=f32:8 reduction=none n=?",
                       gradient_along},
+        AlgorithmCase{"Weighted", "cross_entropy_backward x=f32:37x13 weights=f32:13:2", gradient_along},
+        AlgorithmCase{"WeightedImages", "cross_entropy_backward x=f16:2x5x7x6 weights=f32:5 dloss=f32:1",
+                      gradient_across},
+        AlgorithmCase{"Smooth", "cross_entropy_backward x=f16:9x24 reduction=sum smoothing=any", gradient_along},
+        AlgorithmCase{"WeightedAndSmooth",
+                      "cross_entropy_backward x=bf16:5x1030 weights=f32:1030 smoothing=any dloss=f32:1",
+                      gradient_along},
+        AlgorithmCase{"WeightedAndSmoothLayouts",
+                      "cross_entropy_backward x=f32:2x12x3x4:nhwc weights=f32:12 dx=f32:2x12x3x4:nchw smoothing=any",
+                      gradient_both},
         AlgorithmCase{"AlphaZero", "cross_entropy_backward x=f32:3x6 alpha=0 beta=any", gradient_along}),
     case_name);
 

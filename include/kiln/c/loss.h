@@ -13,7 +13,7 @@ extern "C" {
 typedef int32_t kiln_loss_reduction;
 enum {
   KILN_LOSS_NONE = 0, /* One loss a row. */
-  KILN_LOSS_MEAN = 1, /* Their sum over the number of rows that count. */
+  KILN_LOSS_MEAN = 1, /* Their sum over the number of rows that count, or the weights of their targets. */
   KILN_LOSS_SUM = 2
 };
 
@@ -24,7 +24,8 @@ typedef struct kiln_cross_entropy_options {
   float alpha;                   /* Default 1. */
   float beta;                    /* Default 0: the result is not read. */
   int32_t dynamic_batch;         /* One kernel for every batch of a power-of-two bucket. */
-  int32_t reserved;
+  float smoothing;               /* The part of a target that all classes share: 0 (default) to 1. */
+  const kiln_tensor* weights;    /* f32, C: of the classes. Default NULL: 1. */
 } kiln_cross_entropy_options;
 
 static inline kiln_cross_entropy_options kiln_cross_entropy_options_default(void) {
@@ -41,14 +42,15 @@ static inline kiln_cross_entropy_options kiln_cross_entropy_options_default(void
  *
  * x: logits N,C and up to three spatial dimensions   targets: i32, the extents of x without C   loss: with
  * KILN_LOSS_NONE as targets, else 1 element. A row's loss is log(sum over c of exp(x[c])) - x[target]; 0 where the
- * target is `ignore`, NaN where it is no class otherwise. Any strides. loss must share no element with x or targets.
- * Deterministic. `options` may be NULL. Errors, first call, workspace and threads as for kiln_conv_forward(). */
+ * target is `ignore`, NaN where it is no class otherwise. Weights and smoothing as torch.nn.functional.cross_entropy
+ * has them. Any strides. loss must share no element with x, targets or weights. Deterministic. `options` may be NULL.
+ * Errors, first call, workspace and threads as for kiln_conv_forward(). */
 KILN_API kiln_status kiln_cross_entropy_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* targets,
                                                 const kiln_tensor* loss, const kiln_cross_entropy_options* options,
                                                 kiln_stream stream);
 
 /* Enqueues dx = alpha * (gradient by x of kiln_cross_entropy_forward() with the same options, given dloss) + beta * dx:
- * dloss * (softmax(x)[c] - (c == target)), for the mean divided by the number of rows that count.
+ * dloss * (softmax(x)[c] - (c == target)), for the mean divided by what that divides by.
  *
  * x, targets: as there   dloss: as loss there, or NULL: 1   dx: the extents of x. dx may be x itself; otherwise it must
  * share no element with the others. Deterministic. `options` may be NULL. Errors, first call, workspace and threads as
