@@ -98,9 +98,11 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(CrossEntropyConfigs, MatchTheReference) {
   expect_pairwise_match("cross_entropy_forward_simple", "cross_entropy_forward x=f32:70x3");
   expect_pairwise_match("cross_entropy_forward_rows", "cross_entropy_forward x=f16:11x72");
-  expect_pairwise_match("cross_entropy_forward_strided", "cross_entropy_forward x=f32:2x9x70 reduction=none");
+  expect_pairwise_match("cross_entropy_forward_strided",
+                        "cross_entropy_forward x=f32:2x9x70 weights=f32:9 smoothing=any");
   expect_pairwise_match("cross_entropy_backward_simple", "cross_entropy_backward x=f32:70x3");
-  expect_pairwise_match("cross_entropy_backward_rows", "cross_entropy_backward x=f16:11x264");
+  expect_pairwise_match("cross_entropy_backward_rows",
+                        "cross_entropy_backward x=f16:11x264 weights=f32:264 smoothing=any");
   expect_pairwise_match("cross_entropy_backward_strided", "cross_entropy_backward x=f32:2x9x70");
 }
 
