@@ -103,7 +103,13 @@ class Folding {
     if (channel && is_per_channel(graph_, other, *extents, *channel)) {
       return all_constant(graph_, node_, 2) && take_bias();
     }
-    return graph_.partial_shape(other) == extents && append(EpilogueStage::add);
+    return graph_.partial_shape(other) == extents && !gives_statistics_to_nodes() && append(EpilogueStage::add);
+  }
+
+  /// A residual might be computed from them, and would be needed before they are there.
+  bool gives_statistics_to_nodes() const {
+    return std::any_of(node_.output().begin() + 1, node_.output().end(),
+                       [&](const std::string& output) { return graph_.feeds_nodes(output); });
   }
 
   /// Constants that add up with the bias there is: it must be the last stage so far.

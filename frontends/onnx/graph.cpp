@@ -105,7 +105,7 @@ int64_t count_elements(std::span<const int64_t> extents) {
 
 Graph::Graph(const onnx::ModelProto& model) : graph_(model.graph()), opset_(opset_of(model)) {
   collect_shapes();
-  collect_uses();
+  collect_uses_of(graph_, nullptr);
   collect_constants();
 }
 
@@ -122,32 +122,23 @@ void Graph::collect_shapes() {
   }
 }
 
-void Graph::collect_uses() {
-  collect_uses_of(graph_);
-  for (const onnx::ValueInfoProto& output : graph_.output()) {
-    uses_[output.name()].push_back(nullptr);
-  }
-}
-
-/// Bodies of If and Loop may use values of the graph around them.
-void Graph::collect_uses_of(const onnx::GraphProto& body) {
+/// Bodies of If and Loop, which own them, may use values of the graph around them.
+void Graph::collect_uses_of(const onnx::GraphProto& body, const onnx::NodeProto* owner) {
   for (const onnx::NodeProto& node : body.node()) {
     for (const std::string& input : node.input()) {
       if (!input.empty()) uses_[input].push_back(&node);
     }
     for (const onnx::AttributeProto& attribute : node.attribute()) {
       if (attribute.has_g()) {
-        collect_uses_of(attribute.g());
+        collect_uses_of(attribute.g(), &node);
       }
       for (const onnx::GraphProto& inner : attribute.graphs()) {
-        collect_uses_of(inner);
+        collect_uses_of(inner, &node);
       }
     }
   }
-  if (&body != &graph_) {
-    for (const onnx::ValueInfoProto& output : body.output()) {
-      uses_[output.name()].push_back(nullptr);
-    }
+  for (const onnx::ValueInfoProto& output : body.output()) {
+    uses_[output.name()].push_back(owner);
   }
 }
 
@@ -240,6 +231,12 @@ int32_t Graph::element_type(const std::string& value) const {
   }
   const auto type = types_.find(value);
   return type == types_.end() ? 0 : type->second->elem_type();
+}
+
+bool Graph::feeds_nodes(const std::string& value) const {
+  const auto users = uses_.find(value);
+  return users != uses_.end() &&
+         std::count(users->second.begin(), users->second.end(), nullptr) < std::ssize(users->second);
 }
 
 const onnx::NodeProto* Graph::sole_user(const std::string& value) const {

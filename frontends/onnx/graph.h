@@ -31,6 +31,8 @@ class Graph {
   /// The node that alone uses `value`, once, where the value is no output of the model; otherwise null.
   const onnx::NodeProto* sole_user(const std::string& value) const;
   bool is_used(const std::string& value) const { return uses_.contains(value); }
+  /// Whether other values are computed from `value`: it is more than an output of the model.
+  bool feeds_nodes(const std::string& value) const;
 
   /// Whether nothing a caller passes in changes the value.
   bool is_constant(const std::string& value) const { return constants_.contains(value); }
@@ -42,8 +44,7 @@ class Graph {
 
  private:
   void collect_shapes();
-  void collect_uses();
-  void collect_uses_of(const onnx::GraphProto& body);
+  void collect_uses_of(const onnx::GraphProto& body, const onnx::NodeProto* owner);
   void collect_constants();
 
   const onnx::GraphProto& graph_;

@@ -275,6 +275,21 @@ TEST(OnnxNormalization, LeavesBoundsAndConstantsOfChannelsAlone) {
               ElementsAre(line(instance + " epilogue=relu"), line("tensor_op a=f32:2x3x5x7 b=f32:2x3x5x7 mode=add")));
 }
 
+TEST(OnnxNormalization, TakesNoAddWhereNodesUseItsStatistics) {
+  const auto request_of = [](bool is_computed) {
+    OnnxModel model(17);
+    model.input("x", {2, 7}).weights("p", {7});
+    model.node("LayerNormalization", {"x", "p"}, {"v", "mean"});
+    model.node("Mul", {"x", is_computed ? "mean" : "x"}, {"r"});
+    model.node("Add", {"v", "r"}, {"y"});
+    model.output("mean").output("y");
+    return lines_of(model.read()).front();
+  };
+  const std::string norm = "norm_forward x=f32:2x7 w=f32:1x7 mean=f32:2x1 axes=1";
+  EXPECT_EQ(request_of(true), line(norm));
+  EXPECT_EQ(request_of(false), line(norm + " epilogue=add"));
+}
+
 TEST(OnnxNormalization, HasItsResidualInGroupsToo) {
   OnnxModel model = group_norm({2, 6, 5}, 3, 6, 21);
   model.graph().clear_output();
