@@ -37,12 +37,9 @@ bool lanes_fill_warps(const RowBlocks& blocks, const Rows& rows, const Target&);
 bool threads_have_work(const RowBlocks& blocks, const Rows& rows, const Target&);
 bool splitting_pays(const RowBlocks& blocks, const Rows& rows, const Target&);
 
-/// Declares the parameters of RowBlocks, which Shape is or has as its base, and their rules. `keep`: of kernels that
-/// may keep a row in registers between two passes, the parameter that says so.
+/// The parameters and rules of RowBlocks but the first parameter.
 template <class Shape, class View>
-Describe<Shape, View>&& with_row_blocks(Describe<Shape, View>&& algorithm, int Shape::*keep = nullptr) {
-  std::move(algorithm).param("ACROSS", &Shape::across, {0, 1});
-  if (keep != nullptr) std::move(algorithm).param("KEEP", keep, {1, 0});
+Describe<Shape, View>&& with_other_row_blocks(Describe<Shape, View>&& algorithm) {
   return std::move(algorithm)
       .param("LANES", &Shape::lanes, {32, 256, 8, 1, 4, 16, 128, 2})
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
@@ -53,6 +50,18 @@ Describe<Shape, View>&& with_row_blocks(Describe<Shape, View>&& algorithm, int S
       .rule("a row has lanes of a warp or all of a block, rows side by side fill sectors", lanes_fill_warps)
       .rule("at least half of the threads have work", threads_have_work)
       .rule("parts of rows are worth more blocks and kernels", splitting_pays);
+}
+
+/// Declares the parameters of RowBlocks, which Shape is or has as its base, and their rules.
+template <class Shape, class View>
+Describe<Shape, View>&& with_row_blocks(Describe<Shape, View>&& algorithm) {
+  return with_other_row_blocks(std::move(algorithm).param("ACROSS", &Shape::across, {0, 1}));
+}
+/// The same of kernels that may keep a row in registers between two passes: `keep` says so.
+template <class Shape, class View>
+Describe<Shape, View>&& with_row_blocks(Describe<Shape, View>&& algorithm, int Shape::*keep) {
+  return with_other_row_blocks(
+      std::move(algorithm).param("ACROSS", &Shape::across, {0, 1}).param("KEEP", keep, {1, 0}));
 }
 
 /// Whether what `words` floats a row make of shared memory is there.

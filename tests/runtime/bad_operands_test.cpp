@@ -142,8 +142,9 @@ void BadOperands::add_convolution(Calls& calls) const {
 void BadOperands::add_pooling(Calls& calls) const {
   const Tensor image = slot(0, {1, 4, 8, 8}), quarter = slot(1, {1, 4, 4, 4});
   const PoolOptions halves = {.window = {2, 2}, .stride = {2, 2}};
+  const PoolOptions averages = {.mode = PoolMode::avg, .window = {2, 2}, .stride = {2, 2}};
   calls["pool_forward"] = {"", {{"x", image}, {"y", slot(3, {1, 4, 4, 4})}}, [=](Context& k, const Tensors& t) {
-                             pool_forward(k, t[0].tensor, t[1].tensor, halves);
+                             pool_forward(k, t[0].tensor, t[1].tensor, averages);
                            }};
   calls["pool_backward"] = {
       "", {{"dy", quarter}, {"x", image}, {"dx", slot(3, {1, 4, 8, 8})}}, [=](Context& k, const Tensors& t) {
@@ -154,7 +155,9 @@ void BadOperands::add_pooling(Calls& calls) const {
       "pool_forward",
       {{"x", image}, {"y", slot(3, {1, 4, 4, 4})}, {"indices", indices}},
       [=](Context& k, const Tensors& t) { pool_forward(k, t[0].tensor, t[1].tensor, t[2].tensor, halves); },
-      2};
+      2,
+      false,
+      true};  // maxima are of any dtype
   const std::vector<Named> from_indices = {{"dy", quarter}, {"indices", indices}, {"dx", slot(3, {1, 4, 8, 8})}};
   calls["pool_backward_from_indices"] = {"pool_backward", from_indices, [=](Context& k, const Tensors& t) {
                                            pool_backward_from_indices(k, t[0].tensor, t[1].tensor, t[2].tensor, halves);
