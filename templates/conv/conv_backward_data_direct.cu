@@ -7,10 +7,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     conv_backward_data_direct(const TX* __restrict__ x, const TW* __restrict__ w, TY* y, const TBias* bias,
                               const TResidual* residual, float alpha, float beta, float clip_lo, float clip_hi,
                               UserArguments user, long long n) {
-  __shared__ union {
-#define MEMORY(NAME) NAME::FilterTile of_##NAME;
-    FOR_EACH_CLASS(MEMORY)
-  } memory;
+  __shared__ union { FOR_EACH_CLASS(CLASS_MEMORY) } memory;
   const ClassBlock block;
   const EpilogueArguments arguments = {bias, residual, alpha, beta, clip_lo, clip_hi, user};
 #define CONVOLVE(NAME)                                                             \

@@ -7,10 +7,7 @@
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     conv_backward_data_implicit_gemm_splitk(const TX* __restrict__ x, const TW* __restrict__ w,
                                             float* __restrict__ parts, UserArguments user, long long n) {
-  __shared__ union {
-#define MEMORY(NAME) NAME::TileMemory of_##NAME;
-    FOR_EACH_CLASS(MEMORY)
-  } memory;
+  __shared__ union { FOR_EACH_CLASS(CLASS_MEMORY) } memory;
   const ClassBlock block;
   const int part = static_cast<int>(blockIdx.z);
 #define CONVOLVE(NAME)                                                                \

@@ -17,7 +17,7 @@ static_assert(TAPS == 1, "each output makes its columns alone");
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     local_conv_backward_data_columns(const TX* __restrict__ dy, const TW* __restrict__ w, float* __restrict__ columns,
                                      UserArguments user, long long n) {
-  __shared__ TileMemory memory;
+  __shared__ BlockMemory memory;
   const BlockTile tile(GridBlock(), n);
   const TilePosition position;
   float sums[THREAD_M][THREAD_N];

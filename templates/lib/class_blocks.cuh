@@ -8,6 +8,9 @@
 #include "lib/regions.cuh"
 #include "lib/strided.cuh"
 
+// The shared memory of a block is that of its class: `__shared__ union { FOR_EACH_CLASS(CLASS_MEMORY) } memory`.
+#define CLASS_MEMORY(NAME) NAME::BlockMemory of_##NAME;
+
 // A block's class, and its place in the grid that this class would have alone.
 class ClassBlock {
  public:

@@ -34,6 +34,9 @@ struct FilterTile {
   }
 };
 
+// The shared memory of a block.
+using BlockMemory = FilterTile;
+
 // The channels of x that output channels k, k + 1, ... read, at one pixel.
 __device__ __forceinline__ void load_pixel(const TX* pixel, int k, const UserArguments& user, float (&values)[VECTOR]) {
   if constexpr (MULTIPLIER == 1) {
@@ -77,7 +80,7 @@ __host__ __device__ constexpr bool meets(int at) {
   return false;
 }
 
-__device__ __forceinline__ void convolve_depthwise(FilterTile& filters, const GridBlock& block, const TX* x,
+__device__ __forceinline__ void convolve_depthwise(BlockMemory& filters, const GridBlock& block, const TX* x,
                                                    const TW* w, TY* y, const EpilogueArguments& arguments,
                                                    long long n) {
   const int first_k = static_cast<int>(block.y) * BLOCK_K;
@@ -129,6 +132,6 @@ __device__ __forceinline__ void convolve_depthwise(FilterTile& filters, const Gr
 // The whole of a kernel whose blocks are all of one class.
 __device__ __forceinline__ void convolve_depthwise(const TX* x, const TW* w, TY* y, const EpilogueArguments& arguments,
                                                    long long n) {
-  __shared__ FilterTile filters;
+  __shared__ BlockMemory filters;
   convolve_depthwise(filters, GridBlock(), x, w, y, arguments, n);
 }

@@ -64,6 +64,9 @@ struct FilterTile {
   }
 };
 
+// The shared memory of a block.
+using BlockMemory = FilterTile;
+
 // sums += the products of one column of x with tap column s of tap plane t of channels c, c + 1, ... c + X_RUN - 1.
 __device__ __forceinline__ void multiply(const Column& column, const FilterTile& filters, int c, int t, int s,
                                          float (&sums)[TILE_P][TILE_K]) {
@@ -83,7 +86,7 @@ __device__ __forceinline__ void multiply(const Column& column, const FilterTile&
   }
 }
 
-__device__ __forceinline__ void convolve_direct(FilterTile& filters, const GridBlock& block, const TX* x, const TW* w,
+__device__ __forceinline__ void convolve_direct(BlockMemory& filters, const GridBlock& block, const TX* x, const TW* w,
                                                 TY* y, const EpilogueArguments& arguments, long long n) {
   const int group = static_cast<int>(block.y) / K_TILES;
   const int first_k = static_cast<int>(block.y) % K_TILES * TILE_K;
@@ -140,6 +143,6 @@ __device__ __forceinline__ void convolve_direct(FilterTile& filters, const GridB
 // The whole of a kernel whose blocks are all of one class.
 __device__ __forceinline__ void convolve_direct(const TX* x, const TW* w, TY* y, const EpilogueArguments& arguments,
                                                 long long n) {
-  __shared__ FilterTile filters;
+  __shared__ BlockMemory filters;
   convolve_direct(filters, GridBlock(), x, w, y, arguments, n);
 }

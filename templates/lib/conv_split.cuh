@@ -21,7 +21,7 @@ struct PartPixel {
 };
 
 // Part number `part` of a tile, by the threads of a block.
-__device__ __forceinline__ void convolve_part(TileMemory& memory, const GridBlock& block, const TX* x, const TW* w,
+__device__ __forceinline__ void convolve_part(BlockMemory& memory, const GridBlock& block, const TX* x, const TW* w,
                                               float* parts, const UserArguments& user, long long n, int part) {
   const BlockTile tile(block, n);
   if (tile.first_pixel >= tile.pixels || part >= SPLIT_K) return;  // another class has more
@@ -46,7 +46,7 @@ __device__ __forceinline__ void convolve_part(TileMemory& memory, const GridBloc
 // The whole of a kernel whose blocks are all of one class.
 __device__ __forceinline__ void convolve_part(const TX* x, const TW* w, float* parts, const UserArguments& user,
                                               long long n, int part) {
-  __shared__ TileMemory memory;
+  __shared__ BlockMemory memory;
   convolve_part(memory, GridBlock(), x, w, parts, user, n, part);
 }
 

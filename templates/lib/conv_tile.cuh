@@ -161,7 +161,7 @@ class Filters {
 };
 
 // The shared memory of a block. The tiles are no longer needed when slices are gathered.
-union TileMemory {
+union BlockMemory {
   struct {
     PixelTile pixels[STAGES];
     FilterTile filters[STAGES];
@@ -172,7 +172,7 @@ union TileMemory {
 // sums over the chunks [first, last), in the threads of slice 0: loads of the next chunk are under way while this one
 // is multiplied. Pixels moves chunks of x: fetch(chunk) starts loading one into registers, stash(tile) stores it.
 template <class Pixels, class Tile>
-__device__ __forceinline__ void convolve_tile(TileMemory& memory, const TX* x, const TW* w, const UserArguments& user,
+__device__ __forceinline__ void convolve_tile(BlockMemory& memory, const TX* x, const TW* w, const UserArguments& user,
                                               const Tile& tile, int first, int last, const TilePosition& position,
                                               float (&sums)[THREAD_M][THREAD_N]) {
   auto& tiles = memory.tiles;
@@ -235,7 +235,7 @@ __device__ __forceinline__ void for_each_output_run(const Tile& tile, const Tile
 
 // A whole convolution: every block multiplies all chunks of its tile and finishes its outputs.
 template <class Pixels, class Tile = BlockTile>
-__device__ __forceinline__ void convolve(TileMemory& memory, const GridBlock& block, const TX* x, const TW* w, TY* y,
+__device__ __forceinline__ void convolve(BlockMemory& memory, const GridBlock& block, const TX* x, const TW* w, TY* y,
                                          const EpilogueArguments& arguments, long long n) {
   const Tile tile(block, n);
   if (tile.first_pixel >= tile.pixels) return;  // another class, or segment, has more
@@ -253,6 +253,6 @@ __device__ __forceinline__ void convolve(TileMemory& memory, const GridBlock& bl
 template <class Pixels>
 __device__ __forceinline__ void convolve(const TX* x, const TW* w, TY* y, const EpilogueArguments& arguments,
                                          long long n) {
-  __shared__ TileMemory memory;
+  __shared__ BlockMemory memory;
   convolve<Pixels>(memory, GridBlock(), x, w, y, arguments, n);
 }

@@ -12,7 +12,7 @@ static_assert(Y_ALONG_K || Y_RUN == 1, "rows of a segment begin and end anywhere
 
 // BLOCK_M pixels of segment number blockIdx.z, counted image by image.
 struct SegmentTile : BlockTile {
-  Index z = 0, p = 0, q = 0;                   // its first pixel
+  Index z = 0, p = 0, q = 0;                // its first pixel
   Index planes = 1, rows = 1, columns = 1;  // its extents
 
   __device__ __forceinline__ SegmentTile(const GridBlock& block, long long n) : BlockTile(block, n) {

@@ -34,6 +34,8 @@ const std::vector<std::string> requests = {
     "conv_forward x=f32:1x2048x7x7:nhwc w=f32:512x2048x1x1:nhwc",
     "conv_forward x=f16:8x13x11x9:nchw@2 w=f16:26x13x2x3:nchw mode=convolution n=?",
     "conv_forward x=f32:4x3x5x6:400,100,17,2 w=f32:8x3x1x1:nhwc y=f32:4x8x5x6:nchw alpha=0 beta=1",
+    "conv_backward_data dy=f32:32x64x28x27:nchw w=f32:64x32x3x3:nchw pad=1 stride=2 output_pad=1 n=?",
+    "local_conv_backward_data dy=f16:8x64x14x14:nhwc w=f16:1024x32x3x3:nhwc pad=1 grid=4",
 };
 
 template <class Visit>
@@ -90,6 +92,15 @@ TEST(ConvDescriptors, StartNothingForAnEmptyDynamicBatch) {
   });
 }
 
+TEST(ConvDescriptors, ComputeAllClassesOfTapsInOneLaunch) {
+  const Request request = Request::parse("conv_backward_data dy=f16:2x64x9x9 w=f16:64x32x3x3 pad=1 stride=2,3");
+  for_each_legal_variant(request, target(), [&](const Algorithm& algorithm, const Config& config) {
+    const Program program = algorithm.program(catalogue().library(), request, target(), config);
+    EXPECT_EQ(program.sources.size(), 1u) << algorithm.name();
+    EXPECT_EQ(program.steps.size(), program.workspace_bytes == 0 ? 1u : 2u) << algorithm.name();
+  });
+}
+
 TEST(ConvDescriptors, UseWideOffsetsForLargeTensors) {
   const auto source = [](const std::string& line) {
     const Request request = Request::parse(line);
@@ -133,6 +144,11 @@ TEST(ConvEstimates, PreferTheKernelThatWasMadeForTheShape) {
   EXPECT_EQ(best("conv_forward x=f32:64x256x28x28:nchw w=f32:256x256x1x1:nchw"), "conv_1x1");
   EXPECT_EQ(best("conv_forward x=f32:64x512x28x28:nhwc w=f32:512x512x3x3:nhwc pad=1,1"), "conv_implicit_gemm");
   EXPECT_EQ(best("conv_forward x=f32:1x512x7x7:nchw w=f32:512x512x3x3:nchw pad=1,1"), "conv_implicit_gemm_splitk");
+  // Taps of different regions side by side in w: columns read each sector once.
+  EXPECT_EQ(best("local_conv_backward_data dy=f32:8x256x14x14:nchw w=f32:50176x256x3x3:nchw pad=1"),
+            "local_conv_backward_data_columns");
+  EXPECT_EQ(best("local_conv_backward_data dy=f32:8x256x14x14:nhwc w=f32:50176x256x3x3:nhwc pad=1"),
+            "local_conv_backward_data_implicit_gemm");
 }
 
 TEST(ConvEstimates, NeverGoBelowTheRoofline) {
