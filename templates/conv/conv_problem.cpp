@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
-#include <set>
 #include <utility>
 
 #include "descriptor/parts.h"
@@ -49,23 +47,31 @@ bool needs_64_bits(const ConvProblem& conv) {
 
 // Of the segments along one axis of y, and the end.
 std::vector<int64_t> first_pixels(const WindowAxis& axis, const RegionAxis& regions) {
-  std::set<int64_t> firsts{0, axis.outputs};
+  std::vector<int64_t> firsts{0, axis.outputs};
   for (int64_t region = 0; region <= regions.regions; ++region) {
     for (int64_t tap = 0; tap < axis.window; ++tap) {
       // The first pixel whose tap is in the region, or beyond the last.
       const int64_t first = regions.first(region) + axis.pad_begin - tap * axis.dilation;
-      if (first > 0 && first < axis.outputs) firsts.insert(first);
+      if (first > 0 && first < axis.outputs) firsts.push_back(first);
     }
   }
-  return {firsts.begin(), firsts.end()};
+  std::sort(firsts.begin(), firsts.end());
+  firsts.erase(std::unique(firsts.begin(), firsts.end()), firsts.end());
+  return firsts;
 }
 
-// Calls visit(extent, number) for each extent that segments along an axis have, and the number of those.
-template <class Visit>
-void for_each_extent(const std::vector<int64_t>& firsts, Visit visit) {
-  std::map<int64_t, int64_t> numbers;
-  for (size_t i = 0; i + 1 < firsts.size(); ++i) ++numbers[firsts[i + 1] - firsts[i]];
-  for (const auto& [extent, number] : numbers) visit(extent, number);
+// Multiplies each of `boxes` by each extent that segments along another axis have.
+std::vector<Segments::Boxes> extended(const std::vector<Segments::Boxes>& boxes, const std::vector<int64_t>& firsts) {
+  std::vector<int64_t> extents;
+  for (size_t i = 0; i + 1 < firsts.size(); ++i) extents.push_back(firsts[i + 1] - firsts[i]);
+  std::sort(extents.begin(), extents.end());
+  std::vector<Segments::Boxes> result;
+  for (auto first = extents.begin(); first != extents.end();) {
+    const auto end = std::upper_bound(first, extents.end(), *first);
+    for (const auto& [pixels, number] : boxes) result.push_back({pixels * *first, number * (end - first)});
+    first = end;
+  }
+  return result;
 }
 
 void add_segments(Prelude& prelude, const Segments& segments) {
@@ -93,13 +99,8 @@ Segments Segments::of(const SpatialAxes& axes, const SpatialRegions& regions) {
   const std::array of_axes{axes.planes, axes.rows, axes.columns};
   const std::array of_regions{regions.planes, regions.rows, regions.columns};
   for (size_t i = 0; i < of_axes.size(); ++i) segments.firsts[i] = first_pixels(of_axes[i], of_regions[i]);
-  for_each_extent(segments.firsts[0], [&](int64_t planes, int64_t number_of_planes) {
-    for_each_extent(segments.firsts[1], [&](int64_t rows, int64_t number_of_rows) {
-      for_each_extent(segments.firsts[2], [&](int64_t columns, int64_t number_of_columns) {
-        segments.numbers[planes * rows * columns] += number_of_planes * number_of_rows * number_of_columns;
-      });
-    });
-  });
+  segments.sizes = {{1, 1}};
+  for (const std::vector<int64_t>& firsts : segments.firsts) segments.sizes = extended(segments.sizes, firsts);
   return segments;
 }
 
@@ -109,7 +110,10 @@ int64_t ConvProblem::divisions() const {
 }
 
 int64_t ConvProblem::division_pixels() const {
-  return divided == Divided::inputs ? segments.numbers.rbegin()->first : pixels_per_image();
+  if (divided != Divided::inputs) return pixels_per_image();
+  int64_t most = 0;
+  for (const Segments::Boxes& boxes : segments.sizes) most = std::max(most, boxes.pixels);
+  return most;
 }
 
 void add_regions(Prelude& prelude, const SpatialRegions& regions) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,8 +36,12 @@ enum class Divided { nothing, pixels, taps, inputs };
 /// Pixels of y along three axes, cut wherever a tap meets another region of x than at the pixel before, or begins or
 /// ends to meet any (lib/segments.cuh).
 struct Segments {
+  struct Boxes {
+    int64_t pixels;  ///< of an image
+    int64_t number;  ///< of segments that have as many
+  };
   std::array<std::vector<int64_t>, 3> firsts;  ///< along each axis the first pixel of each, and the end
-  std::map<int64_t, int64_t> numbers;          ///< of pixels of an image: how many segments have as many
+  std::vector<Boxes> sizes;                    ///< every segment is one of these
 
   static Segments of(const SpatialAxes& axes, const SpatialRegions& regions);
   int64_t along(size_t axis) const { return static_cast<int64_t>(firsts.at(axis).size()) - 1; }

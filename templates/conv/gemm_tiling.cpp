@@ -154,7 +154,7 @@ int64_t pixel_tiles(const GemmTiling& tiling, const ConvProblem& conv) {
     return ceil_div(conv.n() * conv.pixels_per_image(), tiling.block_m) * conv.divisions();
   }
   int64_t tiles = 0;
-  for (const auto& [pixels, number] : conv.segments.numbers) {
+  for (const auto& [pixels, number] : conv.segments.sizes) {
     tiles += ceil_div(conv.n() * pixels, tiling.block_m) * number;
   }
   return tiles;

@@ -44,10 +44,6 @@ bool split_is_worthwhile(const SplitTiling& tiling, const ConvProblem& conv, con
   return gemm_chunks(tiling, conv) >= 2 * tiling.split_k && blocks(tiling, conv) <= plenty_of_blocks;
 }
 
-bool workspace_fits(const SplitTiling& tiling, const ConvParts& parts, const Target&) {
-  return !parts.refusal && workspace_bytes(tiling, parts) <= (int64_t{1} << 30);
-}
-
 std::array<Count, 3> sum_grid(const SplitTiling& tiling, const ConvParts& parts) {
   return grid_of(parts, [&](const ConvProblem& conv) {
     return std::array{blocks_for(conv, conv.pixels_per_image(), tiling.block_m), Count{channel_tiles(tiling, conv)},
@@ -61,6 +57,12 @@ std::array<Count, 3> reduce_grid(const SplitTiling& tiling, const ConvParts& par
     return std::array{blocks_for(conv, conv.k() * conv.pixels_per_image(), reduce_threads * run), Count{1},
                       Count{conv.products()}};
   });
+}
+
+bool parts_fit(const SplitTiling& tiling, const ConvParts& parts, const Target&) {
+  constexpr int64_t most_workspace = int64_t{1} << 30;
+  return !parts.refusal && workspace_bytes(tiling, parts) <= most_workspace &&
+         grid_fits(sum_grid(tiling, parts), parts) && grid_fits(reduce_grid(tiling, parts), parts);
 }
 
 Program program(const std::string& name, const SplitTiling& tiling, const ConvParts& parts, const Target& target,
@@ -114,12 +116,7 @@ Algorithm split_convolution(const std::string& name, const std::string& operatio
       .takes_prologue()
       .param("SPLIT_K", &SplitTiling::split_k, std::move(splits))
       .rule("splitting is worthwhile", for_main(split_is_worthwhile))
-      .rule("the partial sums fit into a gigabyte", workspace_fits)
-      .rule("the parts fit the grid",
-            [](const SplitTiling& tiling, const ConvParts& parts, const Target&) {
-              return !parts.refusal && grid_fits(sum_grid(tiling, parts), parts) &&
-                     grid_fits(reduce_grid(tiling, parts), parts);
-            })
+      .rule("the parts fit into a gigabyte and a grid", parts_fit)
       .program([name](const SplitTiling& tiling, const ConvParts& parts, const Target& target, const Emitter& emit) {
         return program(name, tiling, parts, target, emit);
       })
