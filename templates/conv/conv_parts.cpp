@@ -11,6 +11,8 @@ namespace {
 
 constexpr size_t most_classes = 16;
 constexpr int64_t most_cuts = int64_t{1} << 22;  // of regions by taps: what it takes to count segments
+constexpr const char* too_many_segments = "regions and taps cut dx into too many segments";
+constexpr size_t most_segment_firsts = 8192;  // of all axes and classes: half of a kernel's constant memory
 
 // Those of dx's positions along one axis that meet the same taps.
 struct TapClass {
@@ -135,8 +137,8 @@ ConvPart data_part(const ConvBackwardData& data, const SpatialAxes& forward, con
 ConvParts data_parts(const ConvBackwardData& data) {
   ConvParts parts;
   const SpatialAxes forward = axes_of(data);
-  if (data.regions().count() > most_cuts / forward.taps()) {
-    parts.refusal = "regions and taps cut dx into too many segments";
+  if (!data.grid.empty() && data.regions().count() > most_cuts / forward.taps()) {
+    parts.refusal = too_many_segments;
     return parts;
   }
   const std::vector<TapClass> planes = tap_classes(forward.planes, data.mirrored),
@@ -151,6 +153,11 @@ ConvParts data_parts(const ConvBackwardData& data) {
       for (const TapClass& column : columns) parts.list.push_back(data_part(data, forward, {plane, row, column}));
     }
   }
+  size_t segment_firsts = 0;
+  for (const ConvPart& part : parts.list) {
+    for (const std::vector<int64_t>& firsts : part.conv.segments.firsts) segment_firsts += firsts.size();
+  }
+  if (segment_firsts > most_segment_firsts) parts.refusal = too_many_segments;
   // The lanes of all classes run in one direction.
   for (ConvPart& part : parts.list) part.conv.y_along_k = parts.list.front().conv.y_along_k;
   return parts;

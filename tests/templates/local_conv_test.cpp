@@ -14,6 +14,7 @@ const Names few_pixels = {"local_conv_forward_simple", "local_conv_forward_impli
 const Names data = {"local_conv_backward_data_simple", "local_conv_backward_data_implicit_gemm",
                     "local_conv_backward_data_columns"};
 const Names data_in_place = {"local_conv_backward_data_simple", "local_conv_backward_data_implicit_gemm"};
+const Names data_by_columns = {"local_conv_backward_data_simple", "local_conv_backward_data_columns"};
 const Names filter = {"local_conv_backward_filter_simple", "local_conv_backward_filter_implicit_gemm"};
 const Names forward_trusted = {"local_conv_forward_simple"};
 const Names data_trusted = {"local_conv_backward_data_simple"};
@@ -92,6 +93,8 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"Depthwise", "local_conv_backward_data dy=f32:2x6x5x6 w=f32:180x1x3x3 groups=6 pad=1", data},
         AlgorithmCase{"ElementsOutOfLine",
                       "local_conv_backward_data dy=f32:2x4x4x4 w=f32:16x3x3x3:64,20,4,1 pad=1 grid=2", data_in_place},
+        AlgorithmCase{"SegmentsBeyondConstantMemory", "local_conv_backward_data dy=f32:1x1x9000 w=f32:9000x1x3",
+                      data_by_columns},
         AlgorithmCase{"SubRegions",
                       "local_conv_backward_data dy=f32:2x8x6x8:1600,1,160,16 w=f32:48x18x3x3:400,18,6,2 "
                       "dx=f32:2x18x6x8:4000,200,24,2@4 pad=1 grid=3,2 beta=1",
