@@ -21,7 +21,7 @@ Environment test_environment() {
   environment.cache_home.clear();
   environment.pack_path.clear();
   environment.bundle_path.clear();
-  environment.kernel_store.reset();
+  environment.kernel_store = testing::TempDir() + "kernels";  // of all tests: many run the same layers
   environment.data_dirs.clear();
   environment.record.reset();
   return environment;

@@ -203,8 +203,8 @@ TEST_P(PoolOn, MatchesTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Architectures, PoolOn,
-                         testing::Values(std::pair{8, 0}, std::pair{8, 6}, std::pair{8, 9}, std::pair{9, 0},
-                                         std::pair{10, 0}, std::pair{12, 0}),
+                         testing::Values(std::pair{8, 0}, std::pair{8, 9}, std::pair{9, 0}, std::pair{10, 0},
+                                         std::pair{12, 0}),
                          [](const auto& test) {
                            return "Sm" + std::to_string(test.param.first * 10 + test.param.second);
                          });

@@ -126,8 +126,8 @@ bool is_read(const Request& request, std::string_view operand);
 
 /// Whether dimension 0 of `operand` is the batch.
 bool is_batched(const Request& request, std::string_view operand);
-/// Whether a call of `request` with an empty batch writes nothing: its result is of images, and no other output is a sum
-/// over them, which is 0 then.
+/// Whether a call of `request` with an empty batch writes nothing: its result is of images, and no other output is a
+/// sum over them, which is 0 then.
 bool writes_nothing_without_batch(const Request& request);
 
 /// Completes, canonicalises and validates a request made by hand; what every builder ends with.
