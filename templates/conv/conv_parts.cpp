@@ -293,6 +293,10 @@ Program with_operands_of(const ConvPart& part, Program program) {
   return program;
 }
 
+bool is_larger(const Count& a, const Count& b) {
+  return (a.fixed + a.per_n) * b.divisor > (b.fixed + b.per_n) * a.divisor;
+}
+
 bool grid_fits(const std::array<Count, 3>& grid, const ConvParts& parts) {
   constexpr int64_t most_blocks = (int64_t{1} << 31) - 1, most_in_y = 65535;
   const int64_t n = parts.main().n();

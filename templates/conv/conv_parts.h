@@ -86,6 +86,9 @@ Program program_of(const ConvParts& parts, const Emitter& emit, std::vector<Step
   return with_operands_of(parts.list.front(), {{emit.source(Prelude::of_classes(preludes))}, std::move(launches)});
 }
 
+/// Whether `a` is the larger count at any batch; both depend on it, or neither does.
+bool is_larger(const Count& a, const Count& b);
+
 /// The grid of a launch for all parts, where a launch for one of them alone has the grid `make_grid(conv)`: in y there
 /// are as many blocks as all need, else as many as one of them does.
 template <class MakeGrid>
@@ -94,7 +97,7 @@ std::array<Count, 3> grid_of(const ConvParts& parts, MakeGrid make_grid) {
   for (const ConvPart& part : parts.list) {
     const std::array<Count, 3> needed = make_grid(part.conv);
     for (size_t i = 0; i < grid.size(); ++i) {
-      if (needed[i].fixed + needed[i].per_n > grid[i].fixed + grid[i].per_n) grid[i] = needed[i];
+      if (is_larger(needed[i], grid[i])) grid[i] = needed[i];
     }
   }
   grid[1].fixed *= static_cast<int64_t>(parts.list.size());
