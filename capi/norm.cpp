@@ -98,7 +98,6 @@ kiln_status kiln_norm_backward(kiln_context* context, const kiln_tensor* dy, con
     const char* const function = "kiln_norm_backward";
     require(context, function, "context");
     const kiln_norm_gradient_options c = read(options, kiln_norm_gradient_options_default(), function);
-    require_zero(c.reserved, function, "reserved");
     kiln::NormGradientOptions given;
     given.mode = mode_of(c.mode, function);
     given.w = optional_of(c.w, function, "w");
@@ -110,6 +109,7 @@ kiln_status kiln_norm_backward(kiln_context* context, const kiln_tensor* dy, con
     given.alpha = c.alpha;
     given.beta = c.beta;
     given.dynamic_batch = flag(c.dynamic_batch, function, "dynamic_batch");
+    given.accumulate = flag(c.accumulate, function, "accumulate");
     kiln::norm_backward(*context->context, axes_of(c, function), tensor_of(dy, function, "dy"),
                         tensor_of(x, function, "x"), tensor_of(inv_deviation, function, "inv_deviation"),
                         tensor_of(dx, function, "dx"), given, stream);

@@ -190,7 +190,8 @@ void norm_backward(Context& context, const Axes& axes, const Tensor& dy, const T
                                           {"db", pointer(options.db), true},
                                           {"dresidual", pointer(options.dresidual), true, "dy"}}};
   refuse_overlaps(operation, tensors);
-  CallParts call(CallKind::norm_backward, axes, tensors, flags_of(options, static_cast<int64_t>(options.mode)));
+  const int64_t kind = static_cast<int64_t>(options.mode) * 2 + (options.accumulate ? 1 : 0);
+  CallParts call(CallKind::norm_backward, axes, tensors, flags_of(options, kind));
   run_call(context, call.key, call.operands.addresses(), values_of(options, dy), stream, [&] {
     NormBackward norm;
     norm.dy = dy.spec();
@@ -205,6 +206,7 @@ void norm_backward(Context& context, const Axes& axes, const Tensor& dy, const T
     norm.dresidual = spec_of(options.dresidual);
     norm.axes = values_of(axes);
     norm.mode = options.mode;
+    norm.accumulate = options.accumulate;
     norm.blend = blend_of(options);
     norm.dynamic_batch = options.dynamic_batch;
     return norm.request();

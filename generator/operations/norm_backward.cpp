@@ -32,7 +32,13 @@ class NormBackwardOperation final : public Operation {
   }
 
   const std::vector<AttributeDefinition>& attributes() const override {
-    static const std::vector<AttributeDefinition> definitions = {axes_attribute({-1}), norm_mode_attribute()};
+    static const std::vector<AttributeDefinition> definitions = {axes_attribute({-1}),
+                                                                 norm_mode_attribute(),
+                                                                 {std::string(sums_attribute),
+                                                                  std::string("set"),
+                                                                  Printing::when_set,
+                                                                  {"set", "add"},
+                                                                  "add: to what dw and db held"}};
     return definitions;
   }
 
@@ -96,6 +102,7 @@ NormBackward NormBackward::of(const Request& request) {
   view.dresidual = optional_operand(request, "dresidual");
   view.axes = request.ints("axes");
   view.mode = norm_mode_of(request);
+  view.accumulate = request.word(sums_attribute) == "add";
   view.blend = request.blend;
   view.dynamic_batch = request.dynamic_batch;
   return view;
@@ -113,7 +120,9 @@ Request NormBackward::request() const {
   add_operand(request, "dw", dw);
   add_operand(request, "db", db);
   add_operand(request, "dresidual", dresidual);
-  request.attributes = {{"axes", axes}, {"mode", std::string(to_string(mode))}};
+  request.attributes = {{"axes", axes},
+                        {"mode", std::string(to_string(mode))},
+                        {std::string(sums_attribute), std::string(accumulate ? "add" : "set")}};
   request.blend = blend;
   request.dynamic_batch = dynamic_batch;
   return finished(std::move(request));

@@ -77,6 +77,19 @@ Role role_of(const Request& request, std::string_view operand) {
   return definition == nullptr ? Role::input : definition->role;
 }
 
+// Whether it is an output with no element for an image: a sum over them.
+bool sums_images(const Request& request, std::string_view operand) {
+  const OperandDefinition* definition = definition_of(request, operand);
+  return definition != nullptr && definition->role == Role::output && !definition->batched;
+}
+
+// Whether a call adds to such outputs besides its result.
+bool adds_sums(const Request& request) {
+  return std::any_of(request.attributes.begin(), request.attributes.end(), [](const auto& attribute) {
+    return attribute.name == sums_attribute && std::get<std::string>(attribute.value) == "add";
+  });
+}
+
 }  // namespace
 
 const Operand& result_of(const Request& request) {
@@ -102,16 +115,14 @@ bool is_batched(const Request& request, std::string_view operand) {
 }
 
 bool writes_nothing_without_batch(const Request& request) {
-  const auto sums_images = [&](const Operand& operand) {
-    const OperandDefinition* definition = definition_of(request, operand.name);
-    return definition != nullptr && definition->role == Role::output && !definition->batched;
-  };
   return is_batched(request, result_of(request).name) &&
-         std::none_of(request.operands.begin(), request.operands.end(), sums_images);
+         std::none_of(request.operands.begin(), request.operands.end(),
+                      [&](const Operand& operand) { return sums_images(request, operand.name); });
 }
 
 bool is_read(const Request& request, std::string_view operand) {
   if (role_of(request, operand) != Role::output) return true;
+  if (adds_sums(request) && sums_images(request, operand)) return true;
   return request.blend.beta != Scale::zero && result_of(request).name == operand;
 }
 

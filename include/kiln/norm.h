@@ -58,6 +58,7 @@ struct NormGradientOptions {
   std::optional<Tensor> mean{};       ///< What the forward saved; not for rms.
   std::optional<Tensor> y{};          ///< The forward's result, if that ended in relu.
   std::optional<Tensor> dw{}, db{};   ///< Outputs, of w's extents: the gradients by w and b.
+  bool accumulate = false;            ///< dw and db are added to what they held.
   std::optional<Tensor> dresidual{};  ///< Output: the gradient by the residual.
   float alpha = 1;
   float beta = 0;

@@ -1,6 +1,7 @@
 // The gradients of a normalisation: kiln/generator/operations/norm.h has the formulas.
 //
-// From the prelude: RMS, ALPHA, BETA, and HAS_W, HAS_Y and the like: which of the optional operands there are.
+// From the prelude: RMS, ALPHA, BETA, ADD_SUMS (whether dw and db are added to what they held), and HAS_W, HAS_Y and
+// the like: which of the optional operands there are.
 #include "lib/blend.cuh"
 #include "lib/math.cuh"
 
@@ -37,4 +38,10 @@ __device__ __forceinline__ float normalised(float x, float mean, float inv_devia
 __device__ __forceinline__ float gradient(float g, float xhat, float inv_deviation, const GradientSums& means) {
   if constexpr (RMS) return inv_deviation * (g - xhat * means.words[1]);
   return inv_deviation * (g - means.words[0] - xhat * means.words[1]);
+}
+
+// An element of dw or db.
+template <class T>
+__device__ __forceinline__ void store_sum(T* target, float sum) {
+  *target = from_float<T>(ADD_SUMS ? to_float(*target) + sum : sum);
 }

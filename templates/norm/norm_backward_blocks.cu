@@ -127,10 +127,10 @@ struct Results {
 __device__ __forceinline__ void store_parameters(Index outer, Index column, const GradientSums& sums, TDW* dw,
                                                  TDB* db) {
   if constexpr (STORES_PARAMETERS && HAS_DW) {
-    dw[row_offset<DW_OUTER_STRIDES>(outer) + column * Index(DW_STEP)] = from_float<TDW>(sums.words[1]);
+    store_sum(dw + (row_offset<DW_OUTER_STRIDES>(outer) + column * Index(DW_STEP)), sums.words[1]);
   }
   if constexpr (STORES_PARAMETERS && HAS_DB) {
-    db[row_offset<DB_OUTER_STRIDES>(outer) + column * Index(DB_STEP)] = from_float<TDB>(sums.words[0]);
+    store_sum(db + (row_offset<DB_OUTER_STRIDES>(outer) + column * Index(DB_STEP)), sums.words[0]);
   }
 }
 

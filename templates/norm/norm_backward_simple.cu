@@ -69,6 +69,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   if constexpr (HAS_Y) operands.y += offset_of_row<Y_STRIDES>(row);
   GradientSums sums = GradientSums::of_nothing();
   for (Index i = 0; i < ROW; ++i) sums.add(operands.dy_at(i), operands.xhat_at(i));
-  if constexpr (HAS_DW) dw[offset_of_row<DW_STRIDES>(row)] = from_float<TDW>(sums.words[1]);
-  if constexpr (HAS_DB) db[offset_of_row<DB_STRIDES>(row)] = from_float<TDB>(sums.words[0]);
+  if constexpr (HAS_DW) store_sum(dw + offset_of_row<DW_STRIDES>(row), sums.words[1]);
+  if constexpr (HAS_DB) store_sum(db + offset_of_row<DB_STRIDES>(row), sums.words[0]);
 }

@@ -15,6 +15,7 @@ NormGradientRows NormGradientRows::of(const Request& request) {
   rows.axes = backward.axes;
   rows.dynamic_batch = backward.dynamic_batch;
   rows.mode = backward.mode;
+  rows.accumulate = backward.accumulate;
   rows.blend = backward.blend;
   rows.moved_bytes = bytes_of_operands(request);
   rows.has_parameters = backward.dw || backward.db;
@@ -33,7 +34,7 @@ NormGradientRows NormGradientRows::of(const Request& request) {
 
 void add_norm_gradient(Prelude& prelude, const NormGradientRows& rows) {
   add_presence(prelude, rows, rows.present);
-  prelude.flag("RMS", rows.mode == NormMode::rms);
+  prelude.flag("RMS", rows.mode == NormMode::rms).flag("ADD_SUMS", rows.accumulate);
   add_blend(prelude, rows.blend);
 }
 

@@ -15,6 +15,7 @@ struct NormGradientRows : Rows {
 
   std::vector<std::string> present;  ///< The operands that there are.
   NormMode mode = NormMode::standard;
+  bool accumulate = false;
   Blend blend;
   double moved_bytes = 0;
   /// Whether dw or db is asked for, and whether they are sums over the rows of dx.

@@ -276,6 +276,10 @@ TEST(Operands, AreReadAndWrittenAsTheirRolesAndBetaSay) {
   }
   EXPECT_TRUE(is_written(plain, "y"));
   EXPECT_FALSE(is_read(plain, "y"));
+  const Request sums = Request::parse("norm_backward dy=f32:3x5 dw=f32:1x5 sums=add");
+  EXPECT_TRUE(is_read(sums, "dw"));
+  EXPECT_FALSE(is_read(sums, "dx"));
+  EXPECT_FALSE(is_read(Request::parse("norm_backward dy=f32:3x5 dw=f32:1x5"), "dw"));
   EXPECT_TRUE(is_read(blended, "y"));
 }
 

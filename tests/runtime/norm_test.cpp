@@ -211,6 +211,17 @@ TEST_F(NormCalls, WorkInPlaceForwardAndBackward) {
   EXPECT_EQ(values_of(x), values_of(y));
 }
 
+TEST_F(NormCalls, GradientsOfParametersAddUp) {
+  const Tensor x = tensor(wave(24, 0.9f), {2, 4, 3}), dy = tensor(wave(24, 0.37f), {2, 4, 3});
+  const Tensor y = tensor(Values(24), {2, 4, 3}), mean = tensor(Values(4), {4}), inverse = tensor(Values(4), {4});
+  batch_norm_forward(context_, x, y, {.mean = mean, .inv_deviation = inverse});
+  const Tensor dw = tensor(Values(4, 7), {4}), sums = tensor({1, 2, 3, 4}, {4});
+  batch_norm_backward(context_, dy, x, inverse, y, {.mean = mean, .dw = dw});
+  batch_norm_backward(context_, dy, x, inverse, y, {.mean = mean, .dw = sums, .accumulate = true});
+  const Values once = values_of(dw), added = values_of(sums);
+  for (size_t c = 0; c < 4; ++c) EXPECT_FLOAT_EQ(added[c], static_cast<float>(c + 1) + once[c]);
+}
+
 TEST_F(NormCalls, GradientsOfParametersAreZeroOfAnEmptyBatch) {
   const Tensor images(nullptr, f32, {0, 4, 3}, contiguous), mean = tensor(Values(4), {4});
   const Tensor dw = tensor(Values(4, 7), {4}), db = tensor(Values(4, 7), {4});

@@ -28,6 +28,7 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"LongRows", "norm_backward dy=f32:2x8200 w=f32:1x8200", all},
         AlgorithmCase{"Blend", "norm_backward dy=f32:3x268 alpha=any beta=any", all},
         AlgorithmCase{"AddsToDx", "norm_backward dy=f16:3x40 w=f16:1x40 dw=f16:1x40 mode=rms beta=1", all},
+        AlgorithmCase{"AddsToParameters", "norm_backward dy=f32:9x40 w=f32:1x40 dw=f16:1x40 db=f32:1x40 sums=add", all},
         AlgorithmCase{"AlphaZero", "norm_backward dy=f16:3x40 dw=f32:1x40 alpha=0", all},
         AlgorithmCase{"DynamicBatch", "norm_backward dy=f32:8x132 w=f32:1x132 n=?", all},
         AlgorithmCase{"EmptyBatch", "norm_backward dy=f32:0x132 dw=f32:1x132", trusted},
@@ -51,6 +52,7 @@ INSTANTIATE_TEST_SUITE_P(
                       all},
         AlgorithmCase{"Batch", "norm_backward dy=f32:3x5x6x7 w=f32:1x5x1x1 dw=f32:1x5x1x1 db=f32:1x5x1x1 axes=0,2,3",
                       all},
+        AlgorithmCase{"BatchAddsToParameters", "norm_backward dy=f32:3x5x6x7 dw=f32:1x5x1x1 axes=0,2,3 sums=add", all},
         AlgorithmCase{"BatchChannelsLast",
                       "norm_backward dy=f16:3x24x6x8:nhwc y=f16:3x24x6x8:nhwc w=f32:1x24x1x1 dw=f32:1x24x1x1 "
                       "db=f32:1x24x1x1 dresidual=f16:3x24x6x8:nhwc axes=0,2,3",
@@ -76,7 +78,7 @@ TEST(NormBackwardConfigs, MatchTheReference) {
   expect_pairwise_match("norm_backward_blocks", "norm_backward dy=f16:3x1544 w=f32:1x1544 dw=f32:1x1544 db=f32:1x1544");
   expect_pairwise_match("norm_backward_blocks",
                         "norm_backward dy=f32:8x40x6x12:nhwc y=f32:8x40x6x12:nhwc w=f32:1x40x1x1 dw=f32:1x40x1x1 "
-                        "db=f32:1x40x1x1 axes=0,2,3");
+                        "db=f32:1x40x1x1 axes=0,2,3 sums=add");
 }
 
 TEST(NormBackwardWithWideOffsets, MatchesTheReference) {

@@ -74,6 +74,9 @@ struct Work {
   double write_bytes = 0;  ///< Each output element once.
 };
 
+/// The attribute that says whether outputs which are sums over images are `set`, or `add` to what they held.
+inline constexpr std::string_view sums_attribute = "sums";
+
 /// Definition of one operation. Immutable; see operations().
 class Operation {
  public:

@@ -77,6 +77,7 @@ struct NormBackward {
   std::optional<TensorSpec> mean, w, y, dw, db, dresidual;
   std::vector<int64_t> axes{-1};
   NormMode mode = NormMode::standard;
+  bool accumulate = false;  ///< dw and db are added to what they held.
   Blend blend;
   bool dynamic_batch = false;
 
