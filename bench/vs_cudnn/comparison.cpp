@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cudnn_offers.h"
+#include "kiln/generator/operation.h"
 #include "sides.h"
 
 namespace kiln::bench {
@@ -70,7 +71,7 @@ class RowRun {
     row_.kiln_workspace_bytes = kiln_->plan().workspace_bytes();
     kiln_output_ = judge_.output_of(operands_, stream_, [&] { kiln_->run(stream_.raw(), 0); });
     row_.kiln_error = judge_.error(kiln_output_);
-    if (row_.kiln_error <= error_limit(request_.at("y").dtype)) return true;
+    if (row_.kiln_error <= error_limit(result_of(request_).spec.dtype)) return true;
     row_.status = "failed";
     row_.reason = fmt::format("Kiln's output is wrong: relative error {:.3g}", row_.kiln_error);
     return false;
@@ -152,7 +153,7 @@ class RowRun {
     result.workspace_bytes = side->workspace_bytes();
     const auto output = judge_.output_of(operands_, stream_, [&] { side->run(0); });
     const double error = judge_.error(output);
-    if (!(error <= error_limit(request_.at("y").dtype))) {
+    if (!(error <= error_limit(result_of(request_).spec.dtype))) {
       result.outcome = "wrong";
       result.detail = fmt::format("relative error {:.3g}", error);
       return;

@@ -78,7 +78,7 @@ std::optional<std::string> unequal_arithmetic(const Request& request, const Engi
   const auto has = [&](cudnnBackendNumericalNote_t note) {
     return std::find(config.notes.begin(), config.notes.end(), note) != config.notes.end();
   };
-  const bool f32 = request.at("x").dtype == DType::f32;
+  const bool f32 = request.operands.front().spec.dtype == DType::f32;  // an input of every operation
   if (f32 && !request.arithmetic.tf32 && has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE)) return "TF32";
   if (has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) return "rounds its inputs down";
   if (has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)) return "adds up below f32";

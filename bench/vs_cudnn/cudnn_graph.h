@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cudnn_library.h"
-#include "kiln/generator/operations/conv_forward.h"
+#include "kiln/generator/operations/conv_pass.h"
 #include "kiln/generator/operations/pool_forward.h"
 
 namespace kiln::bench {
@@ -38,7 +38,11 @@ class Operations {
   Tensor bias(size_t operand, const TensorSpec& spec, const TensorSpec& y);
   Tensor intermediate(const TensorSpec& like);
 
-  void convolve(const ConvForward& conv, Tensor x, Tensor w, Tensor y);
+  /// Which of the three tensors of a convolution is computed from the other two.
+  enum class Convolution { forward, backward_data, backward_filter };
+
+  /// y = x * w; or dx, or dw, in the place of x and w, from dy in the place of y. `conv`: of the forward convolution.
+  void convolve(Convolution kind, const ConvPass& conv, Tensor x, Tensor w, Tensor y);
   /// sum = a + scale * b
   void add(Tensor a, Tensor b, float scale, Tensor sum);
   /// out = min(max(in, lo), hi)

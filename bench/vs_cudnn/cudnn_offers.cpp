@@ -3,10 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <utility>
 
 #include "cudnn_calls.h"
+#include "kiln/generator/operation.h"
+#include "kiln/generator/operations/conv_backward_data.h"
+#include "kiln/generator/operations/conv_backward_filter.h"
+#include "kiln/generator/operations/conv_forward.h"
 
 namespace kiln::bench {
 namespace {
@@ -52,7 +57,7 @@ Operations::Tensor convolve(Operations& graph, const Request& request, bool to_m
   const ConvForward conv = ConvForward::of(request);
   const Operations::Tensor x = bind(graph, request, "x"), w = bind(graph, request, "w");
   const Operations::Tensor y = to_memory ? bind(graph, request, "y") : graph.intermediate(conv.y);
-  graph.convolve(conv, x, w, y);
+  graph.convolve(Operations::Convolution::forward, conv, x, w, y);
   return y;
 }
 
@@ -60,6 +65,22 @@ Operations fused(const Library& library, const Request& request) {
   Operations graph(library);
   const Operations::Tensor sum = convolve(graph, request, request.epilogue.empty());
   apply(graph, request, request.epilogue, sum);
+  return graph;
+}
+
+Operations backward_data(const Library& library, const Request& request) {
+  Operations graph(library);
+  const Operations::Tensor dy = bind(graph, request, "dy"), w = bind(graph, request, "w");
+  const Operations::Tensor dx = bind(graph, request, "dx");
+  graph.convolve(Operations::Convolution::backward_data, ConvBackwardData::of(request), dx, w, dy);
+  return graph;
+}
+
+Operations backward_filter(const Library& library, const Request& request) {
+  Operations graph(library);
+  const Operations::Tensor x = bind(graph, request, "x"), dy = bind(graph, request, "dy");
+  const Operations::Tensor dw = bind(graph, request, "dw");
+  graph.convolve(Operations::Convolution::backward_filter, ConvBackwardFilter::of(request), x, dw, dy);
   return graph;
 }
 
@@ -173,9 +194,10 @@ std::optional<std::string> not_comparable(const Request& request) {
   if (request.dynamic_batch) return "its batch is dynamic";
   if (request.blend != Blend{}) return "it scales or adds to its output";
   if (request.user_epilogue) return "cuDNN knows nothing of its user code";
-  if (request.at("y").elements() == 0) return "its output is empty";
-  if (request.operation == "conv_forward" || request.operation == "softmax_forward") return std::nullopt;
+  if (result_of(request).spec.elements() == 0) return "its output is empty";
   if (request.operation == "pool_forward") return not_comparable_pooling(PoolForward::of(request));
+  constexpr std::array covered = {"conv_forward", "conv_backward_data", "conv_backward_filter", "softmax_forward"};
+  if (std::find(covered.begin(), covered.end(), request.operation) != covered.end()) return std::nullopt;
   return fmt::format("the comparison does not cover {}", request.operation);
 }
 
@@ -187,6 +209,8 @@ std::vector<GraphForm> graph_forms(const Library& library, const Request& reques
     graph.resample(PoolForward::of(request), x, y);
     forms.push_back(form_of("resample", std::move(graph)));
   }
+  if (request.operation == "conv_backward_data") forms.push_back(form_of("", backward_data(library, request)));
+  if (request.operation == "conv_backward_filter") forms.push_back(form_of("", backward_filter(library, request)));
   if (request.operation != "conv_forward") return forms;
   forms.push_back(form_of(request.epilogue.empty() ? "" : "fused", fused(library, request)));
   if (request.epilogue.empty()) return forms;

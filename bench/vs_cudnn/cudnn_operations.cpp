@@ -34,9 +34,9 @@ void set_axes(Descriptor& descriptor, cudnnBackendAttributeName_t name, const st
   descriptor.set(name, CUDNN_TYPE_INT64, std::span<const int64_t>(values));
 }
 
-Descriptor convolution(const std::shared_ptr<const CudnnLibrary>& library, const ConvForward& conv) {
+Descriptor convolution(const std::shared_ptr<const CudnnLibrary>& library, const ConvPass& conv) {
   Descriptor made(library, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
-  made.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, int64_t{std::max(conv.axes(), 2)});
+  made.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, std::max<int64_t>(std::ssize(conv.stride), 2));
   made.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
   made.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE,
            conv.mirrored ? CUDNN_CONVOLUTION : CUDNN_CROSS_CORRELATION);
@@ -46,6 +46,41 @@ Descriptor convolution(const std::shared_ptr<const CudnnLibrary>& library, const
   set_axes(made, CUDNN_ATTR_CONVOLUTION_DILATIONS, per_axis(conv.dilation, 1));
   made.finalize();
   return made;
+}
+
+// What the descriptors of an operation of convolutions are called.
+struct ConvolutionNames {
+  cudnnBackendDescriptorType_t type;
+  cudnnBackendAttributeName_t x, w, y, convolution, alpha, beta;
+};
+
+ConvolutionNames names_of(Operations::Convolution kind) {
+  switch (kind) {
+    case Operations::Convolution::backward_data:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
+    case Operations::Convolution::backward_filter:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
+    default:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
+  }
 }
 
 cudnnResampleMode_t resample_mode(PoolMode mode) {
@@ -144,15 +179,16 @@ Operations::Tensor Operations::intermediate(const TensorSpec& like) {
 }
 
 // cuDNN infers the groups from the channels of x and w.
-void Operations::convolve(const ConvForward& conv, Tensor x, Tensor w, Tensor y) {
+void Operations::convolve(Convolution kind, const ConvPass& conv, Tensor x, Tensor w, Tensor y) {
+  const ConvolutionNames names = names_of(kind);
   parts_.push_back(convolution(library_, conv));
-  Descriptor operation(library_, CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
-  operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, parts_[tensors_[x]]);
-  operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, parts_[tensors_[w]]);
-  operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, parts_[tensors_[y]]);
-  operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, parts_.back());
-  operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_TYPE_FLOAT, 1.0F);
-  operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, CUDNN_TYPE_FLOAT, 0.0F);
+  Descriptor operation(library_, names.type);
+  operation.set(names.x, parts_[tensors_[x]]);
+  operation.set(names.w, parts_[tensors_[w]]);
+  operation.set(names.y, parts_[tensors_[y]]);
+  operation.set(names.convolution, parts_.back());
+  operation.set(names.alpha, CUDNN_TYPE_FLOAT, 1.0F);
+  operation.set(names.beta, CUDNN_TYPE_FLOAT, 0.0F);
   operation.finalize();
   operations_.push_back(parts_.size());
   parts_.push_back(std::move(operation));

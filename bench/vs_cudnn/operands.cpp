@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kiln/generator/operation.h"
 #include "kiln/reference/fill.h"
 
 namespace kiln::bench {
@@ -26,7 +27,7 @@ OperandSets::OperandSets(std::shared_ptr<const device::ContextHandle> context, c
   double bytes = 0;
   for (size_t i = 0; i < request.operands.size(); ++i) {
     const Operand& operand = request.operands[i];
-    const bool is_output = operand.name == "y";
+    const bool is_output = &operand == &result_of(request);
     if (is_output) output_ = i;
     contents_.push_back(is_output ? reference::poisoned(operand.spec)
                                   : reference::filled(operand.spec, reference::Values::uniform, seed + i));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "comparison.h"
+#include "kiln/generator/operation.h"
 #include "kiln/reference/reference.h"
 #include "kiln/reference/tensor_memory.h"
 
@@ -59,7 +60,7 @@ void GraphSide::run(size_t set) const {
   for (size_t i = 0; i < plans_.size(); ++i) plans_[i].execute(packs_[set][i]);
 }
 
-OutputJudge::OutputJudge(const Request& request, const OperandSets& operands) : spec_(request.at("y")) {
+OutputJudge::OutputJudge(const Request& request, const OperandSets& operands) : spec_(result_of(request).spec) {
   reference::Bindings bindings;
   for (size_t i = 0; i < request.operands.size(); ++i) {
     bindings.operands[request.operands[i].name] = operands.contents(i);

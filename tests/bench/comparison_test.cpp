@@ -138,6 +138,27 @@ TEST_F(VsCudnn, WhereNothingIsFusedTheSeparateFormMeetsKiln) {
   EXPECT_LT(row.difference, 1e-6);
 }
 
+TEST_F(VsCudnn, GradientsOfConvolutionAreComparedToo) {
+  for (const char* const gradient :
+       {"conv_backward_data dy=f32:1x10x5x11 w=f32:10x3x3x2 dx=f32:1x6x9x11 pad=1,0,2,1 stride=2,1 groups=2",
+        "conv_backward_filter x=f32:1x6x9x11 dy=f32:1x10x5x11 dw=f32:10x3x3x2 pad=1,0,2,1 stride=2,1 groups=2"}) {
+    const RowResult row = compare(gradient);
+    EXPECT_EQ(row.status, "compared") << row.reason;
+    EXPECT_EQ(row.cudnn_config, "engine 1 (2=1)");
+    ASSERT_EQ(row.configs.size(), 7U);
+    EXPECT_EQ(row.configs[2].outcome, "unequal arithmetic");
+    EXPECT_EQ(row.configs[4].outcome, "wrong");
+    EXPECT_LT(row.kiln_error, 1e-6);
+    EXPECT_LT(row.cudnn_error, 1e-6);
+    EXPECT_LT(row.difference, 1e-6);
+  }
+  EXPECT_EQ(
+      right_offers("conv_backward_data dy=f32:2x7x3x2:nhwc w=f32:7x3x3x3:nhwc dx=f32:2x3x6x4:nhwc pad=1 stride=2"), 1)
+      << "a row of dx that no window needs";
+  EXPECT_EQ(right_offers("conv_backward_filter x=f32:2x6x11 dy=f32:2x4x5 dw=f32:4x3x3 groups=2 stride=2"), 1)
+      << "one axis";
+}
+
 TEST_F(VsCudnn, PoolingIsAGraphsOperationAndACall) {
   const RowResult row = compare("pool_forward x=f32:2x5x13x11 mode=max window=3 stride=2 pad=1");
   EXPECT_EQ(row.status, "compared") << row.reason;
@@ -181,6 +202,10 @@ TEST_F(VsCudnn, WhatCannotBeComparedIsReportedWithItsReason) {
               HasSubstr("beyond"));
   EXPECT_THAT(compare("conv_forward x=f32:4x2x4x4 w=f32:2x2x3x3 n=?").reason, HasSubstr("dynamic"));
   EXPECT_THAT(compare("conv_forward x=f32:4x2x4x4 w=f32:2x2x3x3 beta=1").reason, HasSubstr("adds"));
+  const RowResult uncovered = compare("conv_backward_bias dy=f32:2x3x4x4");
+  EXPECT_EQ(uncovered.status, "not comparable");
+  EXPECT_THAT(uncovered.reason, HasSubstr("does not cover conv_backward_bias"));
+  EXPECT_THAT(compare("gemm a=f32:0x5 b=f32:5x3").reason, HasSubstr("empty"));
   const RowResult nothing = compare("softmax_forward x=f32:2x3x2x3x4:9999,999,99,9,1 axis=4");
   EXPECT_EQ(nothing.status, "no cuDNN configuration");
   EXPECT_THAT(nothing.reason, HasSubstr("offers nothing"));

@@ -27,16 +27,26 @@ int64_t Tensor::bytes() const {
   return (last + 1) * static_cast<int64_t>(sizeof(float));
 }
 
-void convolve(const Tensor& x, const Tensor& w, const Tensor& y, const Windows& windows, float scale) {
+void convolve(const Tensor& x, const Tensor& w, const Tensor& y, const Windows& windows, Computed computed,
+              float scale) {
+  const Tensor& out = computed == Computed::y ? y : computed == Computed::x ? x : w;
+  std::vector<double> sums(static_cast<size_t>(out.bytes()) / sizeof(float));
+  const auto add = [&](int64_t offset, double a, double b) { sums[static_cast<size_t>(offset)] += a * b; };
   const int64_t groups = x.extents[1] / w.extents[1], per_group = w.extents[0] / groups;
   for_each(y, [&](int64_t n, int64_t k, int64_t p, int64_t q) {
-    double sum = 0;
+    const int64_t of_y = y.offset(n, k, p, q);
     for (int64_t c = 0; c < w.extents[1]; ++c) {
       for_each_inside(x, windows, p, q, [&](int64_t h, int64_t column, int64_t r, int64_t s) {
-        sum += static_cast<double>(x.at(n, k / per_group * w.extents[1] + c, h, column)) * w.at(k, c, r, s);
+        const int64_t of_x = x.offset(n, k / per_group * w.extents[1] + c, h, column), of_w = w.offset(k, c, r, s);
+        if (computed == Computed::y) add(of_y, x.data[of_x], w.data[of_w]);
+        if (computed == Computed::x) add(of_x, y.data[of_y], w.data[of_w]);
+        if (computed == Computed::w) add(of_w, x.data[of_x], y.data[of_y]);
       });
     }
-    y.at(n, k, p, q) = scale * static_cast<float>(sum);
+  });
+  for_each(out, [&](int64_t i, int64_t j, int64_t k, int64_t l) {
+    const int64_t offset = out.offset(i, j, k, l);
+    out.data[offset] = scale * static_cast<float>(sums[static_cast<size_t>(offset)]);
   });
 }
 

@@ -11,9 +11,10 @@ struct Tensor {
   std::vector<int64_t> extents, strides;
   float* data = nullptr;
 
-  float& at(int64_t n, int64_t c, int64_t h, int64_t w) const {
-    return data[n * strides[0] + c * strides[1] + h * strides[2] + w * strides[3]];
+  int64_t offset(int64_t n, int64_t c, int64_t h, int64_t w) const {
+    return n * strides[0] + c * strides[1] + h * strides[2] + w * strides[3];
   }
+  float& at(int64_t n, int64_t c, int64_t h, int64_t w) const { return data[offset(n, c, h, w)]; }
   /// The element at a position of a larger tensor: extents of 1 stand for all positions.
   float broadcast(int64_t n, int64_t c, int64_t h, int64_t w) const {
     return at(extents[0] == 1 ? 0 : n, extents[1] == 1 ? 0 : c, extents[2] == 1 ? 0 : h, extents[3] == 1 ? 0 : w);
@@ -40,8 +41,13 @@ struct Windows {
 
 enum class Pooling { max, average_inside, average_all };
 
-/// y = scale * (x * w), with the groups that the channels say.
-void convolve(const Tensor& x, const Tensor& w, const Tensor& y, const Windows& windows, float scale);
+/// Which tensor of a convolution is computed from the other two.
+enum class Computed { y, x, w };
+
+/// y = scale * (x * w), with the groups that the channels say; or the gradient by x, in its place, or that by w, given
+/// the gradient by y in the place of y.
+void convolve(const Tensor& x, const Tensor& w, const Tensor& y, const Windows& windows, Computed computed,
+              float scale);
 void pool(const Tensor& x, const Tensor& y, const Windows& windows, Pooling mode, float scale);
 /// Over C for each position, or over all of C, H, W for each N.
 void softmax(const Tensor& x, const Tensor& y, bool whole_instance, bool logarithm);

@@ -123,7 +123,17 @@ class Run {
 
   void apply(const Node& operation) {
     if (operation.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR) {
-      convolve(operation);
+      convolve(operation, fake_cudnn::Computed::y, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+               CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+               CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC);
+    } else if (operation.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR) {
+      convolve(operation, fake_cudnn::Computed::x, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC);
+    } else if (operation.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR) {
+      convolve(operation, fake_cudnn::Computed::w, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC);
     } else if (operation.type == CUDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR) {
       resample(operation);
     } else {
@@ -149,15 +159,16 @@ class Run {
     return made;
   }
 
-  void convolve(const Node& operation) {
-    const fake_cudnn::Tensor x = tensor(operation, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X);
-    const fake_cudnn::Tensor w = tensor(operation, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W);
-    const Node& conv = operation.node(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC);
+  void convolve(const Node& operation, fake_cudnn::Computed computed, cudnnBackendAttributeName_t of_x,
+                cudnnBackendAttributeName_t of_w, cudnnBackendAttributeName_t of_y,
+                cudnnBackendAttributeName_t of_convolution) {
+    const fake_cudnn::Tensor w = tensor(operation, of_w);
+    const Node& conv = operation.node(of_convolution);
     const fake_cudnn::Windows windows{{w.extents[2], w.extents[3]},
                                       conv.all<int64_t>(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS),
                                       conv.all<int64_t>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES),
                                       conv.all<int64_t>(CUDNN_ATTR_CONVOLUTION_DILATIONS)};
-    fake_cudnn::convolve(x, w, tensor(operation, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y), windows, scale_);
+    fake_cudnn::convolve(tensor(operation, of_x), w, tensor(operation, of_y), windows, computed, scale_);
   }
 
   void resample(const Node& operation) {
