@@ -3,6 +3,7 @@
 
 #include <fstream>
 #include <map>
+#include <set>
 
 #include "kiln/generator/operation.h"
 #include "kiln/generator/request.h"
@@ -40,6 +41,13 @@ TEST(Suite, HoldsEveryRow) {
     EXPECT_EQ(requests[operation], count) << operation;
   }
   EXPECT_EQ(requests.size(), operations.size());
+}
+
+TEST(OneOfEach, NamesEveryOperation) {
+  std::set<std::string> named, known;
+  for (const RequestLine& line : parse_requests(read("one_of_each.txt"))) named.insert(line.request.operation);
+  for (const Operation* operation : operations()) known.emplace(operation->name());
+  EXPECT_EQ(named, known);
 }
 
 TEST(LayerClasses, AreValid) {

@@ -62,6 +62,18 @@ TEST_F(TuneTest, EveryLayerGetsACheckedWinnerThatRunUses) {
   EXPECT_THAT(run.out, Not(HasSubstr("estimate")));
 }
 
+TEST_F(TuneTest, EveryOperationIsTunedAndThenRight) {
+  const std::string each = KILN_SOURCE_DIR "/examples/requests/one_of_each.txt";
+  const Outcome tuned = kiln({"tune", each, "--db", path("tuning.db"), "--candidates", "2", "--json", "--quiet"});
+  EXPECT_EQ(tuned.exit_code, 0) << tuned.err;
+  const auto layers = nlohmann::json::parse(tuned.out)["layers"];
+  for (const auto& layer : layers) EXPECT_FALSE(layer["best"].is_null()) << layer["request"];
+  const Outcome run = kiln({"run", "--check", each, "--db", path("tuning.db")});
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  EXPECT_THAT(run.out, HasSubstr(std::to_string(layers.size()) + " layers agree with the reference, 0 do not"));
+  EXPECT_THAT(run.out, Not(HasSubstr("estimate")));
+}
+
 TEST_F(TuneTest, ARetunePicksTheSameWinnersAndMeasuresNothingAgain) {
   const nlohmann::json first = tune();
   const size_t records = stored_records();
