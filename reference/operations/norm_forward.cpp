@@ -50,10 +50,16 @@ class NormEvaluator final : public RowEvaluator<NormRow> {
     const double error = std::fabs(w) * (std::fabs(row.inverse) * row.mean_error +
                                          (std::fabs(distance) + row.mean_error) * row.inverse_error) +
                          4 * unit * std::fabs(scaled) + unit * std::fabs(scaled + b) + underflow * (1 + std::fabs(w));
-    return approximately(scaled + b, error);
+    // An infinite factor of a distance that rounding may have moved from or to 0: NaN and others are right.
+    const bool may_be_zero = row.mean_error != 0 && !(std::fabs(distance) > row.mean_error);
+    const bool is_open = may_be_zero && (std::isinf(w) || std::isinf(row.inverse));
+    return std::isnan(scaled + b) && !is_open ? nan() : approximately(scaled + b, error);
   }
 
  private:
+  // NaN comes of NaN, or of infinities: no error makes it anything else.
+  static Expected nan() { return approximately(std::nan(""), 0); }
+
   std::optional<Repeating> repeating(const std::string& name) const {
     const TensorSpec* spec = request().find(name);
     if (spec == nullptr) return std::nullopt;
@@ -108,6 +114,7 @@ class NormEvaluator final : public RowEvaluator<NormRow> {
   Expected running(double before, double now, double error) const {
     const double momentum = scalar("momentum");
     const double kept = (1 - momentum) * before, added = momentum * now;
+    if (std::isnan(kept + added)) return nan();
     return approximately(kept + added, momentum * error + 3 * unit * (std::fabs(kept) + std::fabs(added)));
   }
 

@@ -43,13 +43,44 @@ TEST(NormReference, TakesTheVarianceOfOneElementForZero) {
   EXPECT_THAT(results(call, "running_variance"), testing::ElementsAre(6, 6));
 }
 
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+// Nothing but NaN is right.
+void expect_nan(const Call& call, std::string_view output, const Coordinate& coordinate) {
+  Bindings bindings = call.bindings();
+  bindings.scalars = {epsilon, 0.25F};
+  const Expected expected = Oracle(call.request, bindings, output).at(coordinate);
+  EXPECT_THAT(expected.value, IsNan()) << output;
+  EXPECT_FALSE(expected.unspecified) << output;
+}
+
 TEST(NormReference, MakesARowThatIsNotFiniteNanThroughoutAndNoOther) {
-  Call call("norm_forward x=f32:2x3 mean=f32:2x1");
-  call.set("x", {1, std::numeric_limits<double>::infinity(), 2, -1, 0, 1});
+  Call call("norm_forward x=f32:2x3 mean=f32:2x1 running_mean=f32:2x1 running_variance=f32:2x1");
+  call.set("x", {1, infinity, 2, -1, 0, 1}).set("running_mean", {1, std::nan("")}).set("running_variance", {1, 1});
   const std::vector<double> y = results(call);
   EXPECT_THAT(std::vector(y.begin(), y.begin() + 3), Each(IsNan()));
   EXPECT_DOUBLE_EQ(y[4], 0);
   EXPECT_THAT(results(call, "mean"), testing::ElementsAre(IsNan(), 0));
+  expect_nan(call, "y", {0, 0});
+  for (const char* output : {"mean", "running_mean", "running_variance"}) expect_nan(call, output, {0, 0});
+  expect_nan(call, "running_mean", {1, 0});
+}
+
+TEST(NormReference, MakesNanOfNanAndOfInfinitiesThatCancel) {
+  Call call("norm_inference x=f32:1x4 running_mean=f32:1x1 running_variance=f32:1x1 w=f32:1x4 b=f32:1x4");
+  call.set("x", {infinity, 2, 3, 1}).set("running_mean", {1}).set("running_variance", {1});
+  call.set("w", {0, std::nan(""), infinity, infinity}).set("b", {0, 0, -infinity, 0});
+  for (int64_t i = 0; i < 4; ++i) expect_nan(call, "y", {0, i});
+}
+
+// The mean of three numbers may be rounded, so that 0 times an infinity becomes an infinity.
+TEST(NormReference, LeavesAnInfiniteFactorOfNothingButRoundingOpen) {
+  Call call("norm_forward x=f32:1x3 w=f32:1x3");
+  call.set("x", {0.1F, 0.1F, 0.1F}).set("w", {infinity, std::nan(""), 1});
+  Bindings bindings = call.bindings();
+  bindings.scalars = {epsilon};
+  EXPECT_TRUE(at(call.request, bindings, Coordinate{0, 0}).unspecified);
+  EXPECT_FALSE(at(call.request, bindings, Coordinate{0, 1}).unspecified);
 }
 
 // What f32 cannot hold on the way leaves everything open; one misplaced element does not.
