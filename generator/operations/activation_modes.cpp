@@ -108,12 +108,12 @@ ActivationMode activation_mode_of(const Request& request) {
 }
 
 const std::vector<ScalarDefinition>& activation_scalars() {
-  // The usual values lie where fills of [-1, 1) meet every branch.
+  // The usual values lie where fills of small integers meet every branch, and the kinks of the clipped functions.
   static const std::vector<ScalarDefinition> scalars = {
       {"slope", 0.375F, "of leaky_relu and elu below 0, of hard_sigmoid, and of the argument of swish and softplus"},
       {"offset", 0.5F, "of hard_sigmoid"},
-      {"low", -0.5F, "of clip"},
-      {"high", 0.75F, "of clip and clipped_relu"},
+      {"low", -1.0F, "of clip"},
+      {"high", 1.0F, "of clip and clipped_relu"},
   };
   return scalars;
 }

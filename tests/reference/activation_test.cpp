@@ -83,14 +83,13 @@ TEST(ActivationReference, GivesLimitsAtInfinitiesAndKeepsNaN) {
     double below, above, slope_below, slope_above;
   };
   using enum ActivationMode;
-  // With the usual scalars: slope 0.375, low -0.5, high 0.75.
+  // With the usual scalars: slope 0.375, low -1, high 1.
   for (const Limits& limits :
-       {Limits{identity, -infinity, infinity, 1, 1}, Limits{relu, 0, infinity, 0, 1},
-        Limits{clipped_relu, 0, 0.75, 0, 0}, Limits{clip, -0.5, 0.75, 0, 0},
-        Limits{leaky_relu, -infinity, infinity, 0.375, 1}, Limits{sigmoid, 0, 1, 0, 0}, Limits{tanh, -1, 1, 0, 0},
-        Limits{elu, -0.375, infinity, 0, 1}, Limits{softplus, 0, infinity, 0, 1}, Limits{swish, 0, infinity, 0, 1},
-        Limits{gelu, 0, infinity, 0, 1}, Limits{gelu_tanh, 0, infinity, 0, 1}, Limits{hard_swish, 0, infinity, 0, 1},
-        Limits{hard_sigmoid, 0, 1, 0, 0}, Limits{mish, 0, infinity, 0, 1}}) {
+       {Limits{identity, -infinity, infinity, 1, 1}, Limits{relu, 0, infinity, 0, 1}, Limits{clipped_relu, 0, 1, 0, 0},
+        Limits{clip, -1, 1, 0, 0}, Limits{leaky_relu, -infinity, infinity, 0.375, 1}, Limits{sigmoid, 0, 1, 0, 0},
+        Limits{tanh, -1, 1, 0, 0}, Limits{elu, -0.375, infinity, 0, 1}, Limits{softplus, 0, infinity, 0, 1},
+        Limits{swish, 0, infinity, 0, 1}, Limits{gelu, 0, infinity, 0, 1}, Limits{gelu_tanh, 0, infinity, 0, 1},
+        Limits{hard_swish, 0, infinity, 0, 1}, Limits{hard_sigmoid, 0, 1, 0, 0}, Limits{mish, 0, infinity, 0, 1}}) {
     const std::string_view name = to_string(limits.mode);
     EXPECT_EQ(activated(name, -infinity), limits.below) << name;
     EXPECT_EQ(activated(name, infinity), limits.above) << name;

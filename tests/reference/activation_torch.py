@@ -9,7 +9,7 @@ of Operation::scalars().
 import torch
 import torch.nn.functional as F
 
-SLOPE, OFFSET, LOW, HIGH = 0.375, 0.5, -0.5, 0.75
+SLOPE, OFFSET, LOW, HIGH = 0.375, 0.5, -1.0, 1.0
 
 FUNCTIONS = {
     "identity": lambda x: x * 1.0,
