@@ -42,6 +42,12 @@ TEST(DropoutReference, KeepsWhatIsNotBelowP) {
   EXPECT_THAT(dropped("f32:7", 1, 5, 6), Each(0));
 }
 
+// The first word's upper 24 bits as a fraction of 1, and the next larger number.
+TEST(DropoutReference, KeepsWhatIsEqualToP) {
+  EXPECT_NE(dropped("f32:1", 0x6627e8p-24F, 0, 0)[0], 0);
+  EXPECT_EQ(dropped("f32:1", 0x6627e9p-24F, 0, 0)[0], 0);
+}
+
 TEST(DropoutReference, IsTheSameInEveryLayout) {
   EXPECT_EQ(dropped("f32:2x3x4x5:nchw", 0.5f, 7, 8), dropped("f16:2x3x4x5:nhwc", 0.5f, 7, 8));
   EXPECT_EQ(dropped("f32:2x3x4x5:nchw", 0.5f, 7, 8), dropped("f32:120", 0.5f, 7, 8));

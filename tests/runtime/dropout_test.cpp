@@ -36,6 +36,12 @@ TEST_F(DropoutCalls, FollowTheWordsOfPhilox) {
   EXPECT_THAT(of_ones(4, {.p = 0.5f}), ElementsAre(0, 2, 2, 2));
 }
 
+// The upper 24 bits of the first word as p, and the next larger p.
+TEST_F(DropoutCalls, KeepWhatIsEqualToP) {
+  EXPECT_NE(of_ones(1, {.p = 0x6627e8p-24f})[0], 0);
+  EXPECT_EQ(of_ones(1, {.p = 0x6627e9p-24f})[0], 0);
+}
+
 TEST_F(DropoutCalls, DifferBySeedAndByOffsetWithoutAnotherPlan) {
   const std::vector<float> first = of_ones(256, {});
   EXPECT_EQ(of_ones(256, {}), first);
