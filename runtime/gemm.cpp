@@ -9,6 +9,7 @@
 #include "kiln/base/error.h"
 #include "kiln/conv.h"
 #include "kiln/generator/operations/gemm.h"
+#include "memory_run.h"
 #include "operation_call.h"
 
 namespace kiln {
@@ -52,18 +53,14 @@ std::vector<int> memory_order(const Tensor& like) {
 
 // `tensor` as a matrix: its dimensions behind the first, outermost first as in `order`, are one run.
 Tensor as_matrix(const Tensor& tensor, const std::vector<int>& order, std::string_view name) {
-  int64_t inputs = 1, stride = 1;
-  for (auto it = order.rbegin(); it != order.rend(); ++it) {
-    if (tensor.extent(*it) > 1) {
-      if (inputs == 1) stride = tensor.stride(*it);
-      if (tensor.stride(*it) != stride * inputs) {
-        refuse(fmt::format("the inputs of {} are not one run in memory", name),
-               "give x and w one layout without gaps behind the first dimension, or copy with tensor_transform()");
-      }
-    }
-    inputs *= tensor.extent(*it);
+  const std::optional<int64_t> stride = stride_of_run(tensor, order);
+  if (!stride) {
+    refuse(fmt::format("the inputs of {} are not one run in memory", name),
+           "give x and w one layout without gaps behind the first dimension, or copy with tensor_transform()");
   }
-  return {tensor.data(), tensor.dtype(), {tensor.extent(0), inputs}, {tensor.stride(0), stride}};
+  int64_t inputs = 1;
+  for (const int dimension : order) inputs *= tensor.extent(dimension);
+  return {tensor.data(), tensor.dtype(), {tensor.extent(0), inputs}, {tensor.stride(0), *stride}};
 }
 
 // What a layer has an element of for each image or unit and input.

@@ -4,6 +4,7 @@
 
 #include "kiln/base/error.h"
 #include "kiln/norm.h"
+#include "memory_run.h"
 
 namespace kiln {
 namespace {
@@ -98,14 +99,15 @@ class Groups {
         strides.push_back(x.stride(i));
       }
     } else {
-      for (int i = 2; i < 4; ++i) {
-        if (x.extent(i) == 1 || x.stride(i) == x.stride(i + 1) * x.extent(i + 1)) continue;
+      constexpr std::array planes_rows_columns = {2, 3, 4};
+      const std::optional<int64_t> stride = stride_of_run(x, planes_rows_columns);
+      if (!stride) {
         throw Error(ErrorCode::invalid_argument,
                     "group normalisation: the spatial dimensions do not continue each other",
                     "give rows and planes without gaps");
       }
       extents.push_back(x.extent(2) * x.extent(3) * x.extent(4));
-      strides.push_back(x.stride(4));
+      strides.push_back(*stride);
     }
     return {x.data(), x.dtype(), extents, strides};
   }

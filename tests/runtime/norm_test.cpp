@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "device_fixture.h"
+#include "kiln/tensor_ops.h"
 
 namespace kiln {
 namespace {
@@ -196,6 +197,34 @@ TEST_F(NormCalls, GradientsFollowDifferencesOfTheForward) {
     for (size_t i = 0; i < 24; ++i) sum += i / 3 % 4 == c ? gradient[i] : 0;
     EXPECT_NEAR(by_b[c], sum, 1e-5);
   }
+}
+
+// Three spatial dimensions are one run only if they have no gaps. Strides of extents of 1 say nothing of that.
+TEST_F(NormCalls, OfGroupsRefusePlanesWithGapsAndNoOthers) {
+  const Values values = wave(2 * 3 * 8, 0.7f);
+  const Tensor x = tensor(values, {48}), y = tensor(Values(48, -7), {48});
+  const auto normalise = [&](const std::vector<int64_t>& extents, const std::vector<int64_t>& strides) {
+    const Tensor from(x.data(), f32, extents, strides), to(y.data(), f32, extents, strides);
+    group_norm_forward(context_, 1, from, to);
+  };
+  // Columns 0 to 3 of planes of one row of 8.
+  for (const int64_t stride : {8, 4, 77}) {
+    EXPECT_THAT(refusal_of([&] {
+                  normalise({1, 2, 3, 1, 4}, {48, 24, 8, stride, 1});
+                }),
+                HasSubstr("the spatial dimensions do not continue each other"));
+  }
+  EXPECT_THAT(values_of(y), Each(-7));
+  const Plain all(values, [](size_t) { return true; });
+  const auto expect_normalised = [&] {
+    const Values got = values_of(y);
+    for (size_t i = 0; i < 48; ++i) EXPECT_NEAR(got[i], (values[i] - all.mean) * all.inverse, 1e-5) << i;
+  };
+  normalise({1, 2, 3, 1, 8}, {77, 24, 8, 77, 1});
+  expect_normalised();
+  tensor_set(context_, y, -7);
+  normalise({1, 2, 24, 1, 1}, {77, 24, 1, 5, 77});
+  expect_normalised();
 }
 
 TEST_F(NormCalls, WorkInPlaceForwardAndBackward) {
