@@ -1,6 +1,10 @@
 // The usual normalisations: norm_forward() and its like along the axes of each, with shorter tensors seen as x has
 // them.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <vector>
 
 #include "kiln/base/error.h"
 #include "kiln/norm.h"
@@ -73,47 +77,51 @@ int counted(int first_axis, const Tensor& x, std::string_view operation) {
 // The channels of x as groups of neighbours: N,G,C/G,... Three spatial dimensions become one.
 class Groups {
  public:
-  Groups(int64_t groups, const Tensor& x, std::string_view operation) : groups_(groups) {
+  // `x`, which the operation calls `name`: what has its extents in the call.
+  Groups(int64_t groups, const Tensor& x, std::string_view operation, std::string_view name)
+      : operation_(operation), name_(name), extents_(extents_of(x)), groups_(groups) {
     if (x.rank() < 3) {
-      throw Error(ErrorCode::invalid_argument, fmt::format("{}: x has {} dimensions", operation, x.rank()),
-                  "it takes N,C and one to three spatial dimensions");
+      refuse(fmt::format("{} has {} dimensions", name, x.rank()), "it takes N,C and one to three spatial dimensions");
     }
     channels_ = x.extent(1);
     if (groups < 1 || channels_ % groups != 0) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{}: {} channels in {} groups", operation, channels_, groups),
-                  "the groups divide the channels");
+      refuse(fmt::format("{} channels in {} groups", channels_, groups), "the groups divide the channels");
     }
     rank_ = x.rank() < 5 ? x.rank() + 1 : 4;
   }
 
   int rank() const { return rank_; }
 
-  Tensor image(const Tensor& x) const {
-    if (x.rank() < 3) return x;  // is refused
-    std::vector<int64_t> extents{x.extent(0), groups_, x.extent(1) / groups_};
-    std::vector<int64_t> strides{x.stride(0), x.stride(1) * (x.extent(1) / groups_), x.stride(1)};
-    if (x.rank() < 5) {
-      for (int i = 2; i < x.rank(); ++i) {
-        extents.push_back(x.extent(i));
-        strides.push_back(x.stride(i));
+  // Refuses extents other than those of x: their image might have the same.
+  Tensor image(std::string_view name, const Tensor& tensor) const {
+    const std::vector<int64_t> given = extents_of(tensor);
+    if (given != extents_) {
+      refuse(fmt::format("{} has extents {}, expected {}", name, fmt::join(given, "x"), fmt::join(extents_, "x")),
+             fmt::format("{} and {} have equal extents", name, name_));
+    }
+    const int64_t size = channels_ / groups_;
+    std::vector<int64_t> extents{given[0], groups_, size};
+    std::vector<int64_t> strides{tensor.stride(0), tensor.stride(1) * size, tensor.stride(1)};
+    if (tensor.rank() < 5) {
+      for (int i = 2; i < tensor.rank(); ++i) {
+        extents.push_back(tensor.extent(i));
+        strides.push_back(tensor.stride(i));
       }
     } else {
       constexpr std::array planes_rows_columns = {2, 3, 4};
-      const std::optional<int64_t> stride = stride_of_run(x, planes_rows_columns);
+      const std::optional<int64_t> stride = stride_of_run(tensor, planes_rows_columns);
       if (!stride) {
-        throw Error(ErrorCode::invalid_argument,
-                    "group normalisation: the spatial dimensions do not continue each other",
-                    "give rows and planes without gaps");
+        refuse(fmt::format("the spatial dimensions of {} do not continue each other", name),
+               "give rows and planes without gaps");
       }
-      extents.push_back(x.extent(2) * x.extent(3) * x.extent(4));
+      extents.push_back(given[2] * given[3] * given[4]);
       strides.push_back(*stride);
     }
-    return {x.data(), x.dtype(), extents, strides};
+    return {tensor.data(), tensor.dtype(), extents, strides};
   }
 
-  std::optional<Tensor> image(const std::optional<Tensor>& x) const {
-    return x ? std::optional(image(*x)) : std::nullopt;
+  std::optional<Tensor> image(std::string_view name, const std::optional<Tensor>& tensor) const {
+    return tensor ? std::optional(image(name, *tensor)) : std::nullopt;
   }
 
   // C as 1,G,C/G,1...
@@ -125,13 +133,25 @@ class Groups {
   }
 
  private:
+  static std::vector<int64_t> extents_of(const Tensor& tensor) {
+    std::vector<int64_t> extents;
+    for (int i = 0; i < tensor.rank(); ++i) extents.push_back(tensor.extent(i));
+    return extents;
+  }
+
+  [[noreturn]] void refuse(const std::string& what, const std::string& hint) const {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", operation_, what), hint);
+  }
+
+  std::string_view operation_, name_;
+  std::vector<int64_t> extents_;
   int64_t groups_, channels_ = 0;
   int rank_ = 0;
 };
 
 Epilogue in_groups(const Groups& groups, const Epilogue& epilogue) {
   if (!epilogue.residual()) return epilogue;
-  Epilogue result = add(groups.image(*epilogue.residual()));
+  Epilogue result = add(groups.image("residual", *epilogue.residual()));
   for (int i = 1; i < epilogue.count(); ++i) result = result + Epilogue(epilogue.stage(i));
   return result;
 }
@@ -180,25 +200,26 @@ void instance_norm_backward(Context& context, const Tensor& dy, const Tensor& x,
 
 void group_norm_forward(Context& context, int64_t groups, const Tensor& x, const Tensor& y, const NormOptions& options,
                         Stream stream) {
-  const Groups grouped(groups, x, "norm_forward");
+  const Groups grouped(groups, x, "norm_forward", "x");
   NormOptions seen = options;
   seen.w = grouped.parameter(options.w);
   seen.b = grouped.parameter(options.b);
   seen.epilogue = in_groups(grouped, options.epilogue);
-  norm_forward(context, from(2, grouped.rank()), grouped.image(x), grouped.image(y), spread(seen, grouped.rank(), 1, 0),
-               stream);
+  norm_forward(context, from(2, grouped.rank()), grouped.image("x", x), grouped.image("y", y),
+               spread(seen, grouped.rank(), 1, 0), stream);
 }
 
 void group_norm_backward(Context& context, int64_t groups, const Tensor& dy, const Tensor& x,
                          const Tensor& inv_deviation, const Tensor& dx, const NormGradientOptions& options,
                          Stream stream) {
-  const Groups grouped(groups, dy, "norm_backward");
+  const Groups grouped(groups, dy, "norm_backward", "dy");
   const int rank = grouped.rank();
   NormGradientOptions seen = options;
   for (std::optional<Tensor>* tensor : {&seen.w, &seen.dw, &seen.db}) *tensor = grouped.parameter(*tensor);
-  for (std::optional<Tensor>* tensor : {&seen.y, &seen.dresidual}) *tensor = grouped.image(*tensor);
-  norm_backward(context, from(2, rank), grouped.image(dy), grouped.image(x), spread(inv_deviation, rank, 0),
-                grouped.image(dx), spread(seen, rank, 1, 0), stream);
+  seen.y = grouped.image("y", options.y);
+  seen.dresidual = grouped.image("dresidual", options.dresidual);
+  norm_backward(context, from(2, rank), grouped.image("dy", dy), grouped.image("x", x), spread(inv_deviation, rank, 0),
+                grouped.image("dx", dx), spread(seen, rank, 1, 0), stream);
 }
 
 void batch_norm_forward(Context& context, const Tensor& x, const Tensor& y, const NormOptions& options, Stream stream) {

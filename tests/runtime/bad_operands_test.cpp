@@ -141,29 +141,29 @@ void BadOperands::add_convolution(Calls& calls) const {
 
 void BadOperands::add_pooling(Calls& calls) const {
   const Tensor image = slot(0, {1, 4, 8, 8}), quarter = slot(1, {1, 4, 4, 4});
-  const PoolOptions halves = {.window = {2, 2}, .stride = {2, 2}};
-  const PoolOptions averages = {.mode = PoolMode::avg, .window = {2, 2}, .stride = {2, 2}};
+  // Of stride 1: one more row of x is one more of y.
+  const PoolOptions maxima = {.window = {5, 5}}, averages = {.mode = PoolMode::avg, .window = {5, 5}};
   calls["pool_forward"] = {"", {{"x", image}, {"y", slot(3, {1, 4, 4, 4})}}, [=](Context& k, const Tensors& t) {
                              pool_forward(k, t[0].tensor, t[1].tensor, averages);
                            }};
   calls["pool_backward"] = {
       "", {{"dy", quarter}, {"x", image}, {"dx", slot(3, {1, 4, 8, 8})}}, [=](Context& k, const Tensors& t) {
-        pool_backward(k, t[0].tensor, t[1].tensor, t[2].tensor, halves);
+        pool_backward(k, t[0].tensor, t[1].tensor, t[2].tensor, maxima);
       }};
   const Tensor indices = at(32768, {1, 4, 4, 4}, i32);
   calls["pool_forward, indices too"] = {
       "pool_forward",
       {{"x", image}, {"y", slot(3, {1, 4, 4, 4})}, {"indices", indices}},
-      [=](Context& k, const Tensors& t) { pool_forward(k, t[0].tensor, t[1].tensor, t[2].tensor, halves); },
+      [=](Context& k, const Tensors& t) { pool_forward(k, t[0].tensor, t[1].tensor, t[2].tensor, maxima); },
       2,
       false,
       true};  // maxima are of any dtype
   const std::vector<Named> from_indices = {{"dy", quarter}, {"indices", indices}, {"dx", slot(3, {1, 4, 8, 8})}};
   calls["pool_backward_from_indices"] = {"pool_backward", from_indices, [=](Context& k, const Tensors& t) {
-                                           pool_backward_from_indices(k, t[0].tensor, t[1].tensor, t[2].tensor, halves);
+                                           pool_backward_from_indices(k, t[0].tensor, t[1].tensor, t[2].tensor, maxima);
                                          }};
   calls["unpool_forward"] = {"pool_backward", from_indices, [=](Context& k, const Tensors& t) {
-                               unpool_forward(k, t[0].tensor, t[1].tensor, t[2].tensor, halves);
+                               unpool_forward(k, t[0].tensor, t[1].tensor, t[2].tensor, maxima);
                              }};
 }
 
@@ -359,10 +359,12 @@ std::vector<Bad> BadOperands::rows(Context& context, const Call& call) {
     const bool is_reduced = call.reduces && i == 0;
     for (size_t d = 0; d < extents.size() && !fits_any; ++d) {
       if (is_reduced && d != 1) continue;
-      std::vector<int64_t> more = extents, none = extents;
+      std::vector<int64_t> one_more = extents, more = extents, none = extents;
+      one_more[d] += 1;
       more[d] = 2 * more[d] + 1;
       none[d] = 0;
       if (!(call.any_channels && i == 0 && d == 1)) {
+        row(fmt::format("one more along dimension {}", d), like(good, good.data(), one_more), "");
         row(fmt::format("more along dimension {}", d), like(good, good.data(), more), "");
       }
       row(fmt::format("nothing along dimension {}", d), like(good, good.data(), none), "");

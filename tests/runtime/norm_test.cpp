@@ -212,7 +212,7 @@ TEST_F(NormCalls, OfGroupsRefusePlanesWithGapsAndNoOthers) {
     EXPECT_THAT(refusal_of([&] {
                   normalise({1, 2, 3, 1, 4}, {48, 24, 8, stride, 1});
                 }),
-                HasSubstr("the spatial dimensions do not continue each other"));
+                HasSubstr("do not continue each other"));
   }
   EXPECT_THAT(values_of(y), Each(-7));
   const Plain all(values, [](size_t) { return true; });
@@ -293,6 +293,26 @@ TEST_F(NormCalls, RefuseWhatMakesNoSense) {
               HasSubstr("dynamic where dw and db are sums over it"));
   EXPECT_THAT(refusal_of([&] { group_norm_forward(context_, 2, x, y); }), HasSubstr("3 channels in 2 groups"));
   EXPECT_THAT(refusal_of([&] { layer_norm_forward(context_, 3, x, y); }), HasSubstr("axis 3 is outside"));
+}
+
+// Tensors whose groups, or whose spatial dimensions as one, have the extents that x's have.
+TEST_F(NormCalls, OfGroupsRefuseTensorsOfOtherExtents) {
+  const auto memory = [&](std::initializer_list<int64_t> extents) { return tensor(Values(200), extents); };
+  const auto forward = [&](const Tensor& x, const Tensor& y, const NormOptions& options = {}) {
+    return refusal_of([&] { group_norm_forward(context_, 2, x, y, options); });
+  };
+  const Tensor x = memory({2, 4, 3}), y = memory({2, 4, 3}), more = memory({2, 5, 3});
+  EXPECT_THAT(forward(x, more), HasSubstr("norm_forward: y has extents 2x5x3, expected 2x4x3"));
+  EXPECT_THAT(forward(x, y, {.epilogue = add(more)}), HasSubstr("residual has extents 2x5x3, expected 2x4x3"));
+  const Tensor volume = memory({2, 4, 2, 3, 4});
+  EXPECT_THAT(forward(volume, memory({2, 4, 4, 3, 2})), HasSubstr("y has extents 2x4x4x3x2, expected 2x4x2x3x4"));
+  EXPECT_THAT(forward(volume, memory({2, 4, 24})), HasSubstr("y has extents 2x4x24, expected 2x4x2x3x4"));
+  const Tensor saved = memory({2, 2}), dx = memory({2, 4, 3});
+  const auto backward = [&](const NormGradientOptions& options) {
+    return refusal_of([&] { group_norm_backward(context_, 2, x, y, saved, dx, options); });
+  };
+  EXPECT_THAT(backward({.mean = saved, .y = more}), HasSubstr("norm_backward: y has extents 2x5x3, expected 2x4x3"));
+  EXPECT_THAT(backward({.mean = saved, .dresidual = more}), HasSubstr("dresidual has extents 2x5x3"));
 }
 
 }  // namespace
