@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include "kiln/base/error.h"
@@ -41,13 +40,14 @@ Request request_of(const Tensor& a, const Tensor& b, const Tensor& c, const Gemm
   throw Error(ErrorCode::invalid_argument, "gemm: of a fully connected layer, " + what, hint);
 }
 
-// Dimensions of `like` behind the first, the one of the largest stride first.
+// Dimensions of `like` behind the first, the one of the largest stride first. Those of extent 1, whose strides say
+// nothing, are left out.
 std::vector<int> memory_order(const Tensor& like) {
-  std::vector<int> order(static_cast<size_t>(like.rank()) - 1);
-  std::iota(order.begin(), order.end(), 1);
-  std::stable_sort(order.begin(), order.end(), [&](int i, int j) {
-    return like.stride(i) > like.stride(j) && like.extent(i) > 1 && like.extent(j) > 1;
-  });
+  std::vector<int> order;
+  for (int i = 1; i < like.rank(); ++i) {
+    if (like.extent(i) != 1) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](int i, int j) { return like.stride(i) > like.stride(j); });
   return order;
 }
 

@@ -12,6 +12,7 @@
 #include "kiln/reference/fill.h"
 #include "kiln/reference/tensor_memory.h"
 #include "kiln/reference/tolerance.h"
+#include "kiln/tensor_ops.h"
 
 namespace kiln {
 namespace {
@@ -111,6 +112,34 @@ TEST_F(GemmCalls, OfFullyConnectedLayers) {
     fully_connected_backward_bias(context_, Tensor(device["dy"], f32, {4, 7}, nc),
                                   Tensor(device["db"], f32, {7}, contiguous), 1, 1);
   });
+}
+
+// Wherever the extent of 1 stands, and whatever its stride is.
+TEST_F(GemmCalls, OfFullyConnectedLayersOfImagesOfOneRowOrColumn) {
+  std::vector<float> x, w;
+  for (int i = 0; i < 40; ++i) x.push_back(static_cast<float>(i % 7) - 3);
+  for (int i = 0; i < 60; ++i) w.push_back(static_cast<float>(i % 5) - 2);
+  std::vector<float> expected;  // the runs of an image and of a filter have one order, which does not matter
+  for (size_t n = 0; n < 2; ++n) {
+    for (size_t k = 0; k < 3; ++k) {
+      float sum = 0;
+      for (size_t i = 0; i < 20; ++i) sum += x[n * 20 + i] * w[k * 20 + i];
+      expected.push_back(sum);
+    }
+  }
+  const void *const images = upload(x), *const filters = upload(w);
+  const Tensor y(upload(std::vector<float>(6)), f32, {2, 3}, contiguous);
+  const auto expect_product = [&](const Tensor& of_x, const Tensor& of_w) {
+    tensor_set(context_, y, -1);
+    fully_connected_forward(context_, of_x, of_w, y);
+    EXPECT_EQ(download<float>(y.data(), 6), expected);
+  };
+  for (const auto& [c, h, width] : {std::array{4, 1, 5}, std::array{4, 5, 1}, std::array{1, 4, 5}}) {
+    SCOPED_TRACE(testing::Message() << c << "x" << h << "x" << width);
+    expect_product(Tensor(images, f32, {2, c, h, width}, nhwc), Tensor(filters, f32, {3, c, h, width}, nhwc));
+    expect_product(Tensor(images, f32, {2, c, h, width}, nchw), Tensor(filters, f32, {3, c, h, width}, nchw));
+  }
+  expect_product(Tensor(images, f32, {2, 4, 1, 5}, {20, 1, 77, 4}), Tensor(filters, f32, {3, 4, 1, 5}, {20, 1, 2, 4}));
 }
 
 TEST_F(GemmCalls, GiveGradientsOfAnEmptyBatch) {
