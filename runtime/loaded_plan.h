@@ -6,6 +6,7 @@
 
 #include "kiln/execution/executable.h"
 #include "kiln/generator/catalogue.h"
+#include "kiln/generator/operation.h"
 #include "kiln/plan.h"
 
 namespace kiln {
@@ -31,9 +32,11 @@ struct LoadedPlan {
   };
 
   int64_t batch_of(const RunValues& values) const;
+  [[noreturn]] void refuse_scalar(const ScalarRule& rule, const RunValues& values) const;
   [[noreturn]] void refuse_operand(size_t i, const void* address) const;
 
   std::vector<OperandRule> rules_;
+  std::vector<ScalarRule> scalar_rules_;
   int64_t fixed_batch_ = 0;
   bool empty_batch_is_nothing_ = true;  ///< Not so for sums over the batch, which are 0 then.
 };

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "kiln/base/error.h"
 #include "kiln/generator/operations/local_norm.h"
 #include "operation_call.h"
@@ -13,16 +11,6 @@ namespace {
 
 // What the window runs along: the channels, or the spatial dimensions.
 enum class Along { channels, space };
-
-void check_numbers(std::string_view operation, const LocalNormOptions& options) {
-  const auto check = [&](std::string_view name, float value, bool fits, std::string_view hint) {
-    if (fits && std::isfinite(value)) return;
-    throw Error(ErrorCode::invalid_argument, fmt::format("{}: {} is {}", operation, name, value), std::string(hint));
-  };
-  check("lrn_alpha", options.lrn_alpha, options.lrn_alpha >= 0, "give a number that is not negative");
-  check("lrn_beta", options.lrn_beta, options.lrn_beta > 0, "give a number above 0");
-  check("lrn_k", options.lrn_k, std::isnormal(options.lrn_k) && options.lrn_k > 0, "give a normal number above 0");
-}
 
 // The axes of x; refuses an x that has none.
 std::vector<int64_t> axes_of(std::string_view operation, const Tensor& x, Along along) {
@@ -61,7 +49,6 @@ void set_common(View& view, std::string_view operation, Along along, const Tenso
 void forward(Along along, Context& context, const Tensor& x, const Tensor& y, const LocalNormOptions& options,
              Stream stream) {
   constexpr std::string_view operation = "local_norm_forward";
-  check_numbers(operation, options);
   refuse_overlap(operation, y, "x", x);
   if (options.means) refuse_overlap(operation, y, "means", *options.means);
   CallKey key(static_cast<int64_t>(CallKind::local_norm_forward));
@@ -84,7 +71,6 @@ void forward(Along along, Context& context, const Tensor& x, const Tensor& y, co
 void backward(Along along, Context& context, const Tensor& x, const Tensor& dy, const Tensor& dx,
               const LocalNormOptions& options, const std::optional<Tensor>& dmeans, Stream stream) {
   constexpr std::string_view operation = "local_norm_backward";
-  check_numbers(operation, options);
   const auto refuse_overlaps = [&](std::string_view name, const Tensor& output) {
     refuse_overlap(operation, output, "x", x, name);
     refuse_overlap(operation, output, "dy", dy, name);

@@ -1,8 +1,5 @@
 #include "kiln/loss.h"
 
-#include <fmt/format.h>
-
-#include "kiln/base/error.h"
 #include "operation_call.h"
 
 namespace kiln {
@@ -34,11 +31,7 @@ struct LossCall {
   }
 };
 
-RunValues values_of_loss(std::string_view operation, const CrossEntropyOptions& options, const Tensor& x) {
-  if (!(options.smoothing >= 0 && options.smoothing <= 1)) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("{}: smoothing is {}", operation, options.smoothing),
-                "give a number from 0 to 1");
-  }
+RunValues values_of_loss(const CrossEntropyOptions& options, const Tensor& x) {
   RunValues values = values_of(options, x);
   values.scalars[0] = options.smoothing;
   return values;
@@ -74,7 +67,7 @@ void backward(Context& context, CallKind kind, const Tensor& x, const Tensor& ta
   LossCall call(kind, x, targets, options);
   if (dloss != nullptr) call.add(*dloss);
   call.add(dx);
-  run_call(context, call.key, call.operands.addresses(), values_of_loss(operation, options, x), stream, [&] {
+  run_call(context, call.key, call.operands.addresses(), values_of_loss(options, x), stream, [&] {
     CrossEntropyBackward gradient;
     fill(gradient, x, targets, options);
     if (dloss != nullptr) gradient.dloss = dloss->spec();
@@ -93,7 +86,7 @@ void cross_entropy_forward(Context& context, const Tensor& x, const Tensor& targ
   if (options.weights) refuse_overlap(operation, loss, "weights", *options.weights, loss_name(options));
   LossCall call(CallKind::cross_entropy_forward, x, targets, options);
   call.add(loss);
-  run_call(context, call.key, call.operands.addresses(), values_of_loss(operation, options, x), stream, [&] {
+  run_call(context, call.key, call.operands.addresses(), values_of_loss(options, x), stream, [&] {
     CrossEntropyForward request;
     fill(request, x, targets, options);
     request.loss = loss.spec();

@@ -5,7 +5,6 @@
 #include <array>
 
 #include "kiln/base/error.h"
-#include "kiln/generator/operation.h"
 #include "loaded_plan.h"
 
 namespace kiln {
@@ -31,6 +30,7 @@ LoadedPlan::LoadedPlan(Request request_, Choice choice_, std::string source_, ex
       choice(std::move(choice_)),
       source(std::move(source_)),
       executable(std::move(executable_)),
+      scalar_rules_(operation(request.operation).scalar_rules(request)),
       fixed_batch_(request.batch()),
       empty_batch_is_nothing_(writes_nothing_without_batch(request)) {
   for (const Operand& operand : request.operands) {
@@ -50,6 +50,12 @@ void LoadedPlan::run(Stream stream, std::span<const Address> operands, void* wor
   if (!(values.clip_lo <= values.clip_hi)) {
     refuse(fmt::format("clip_lo is {} and clip_hi {}, an empty range", values.clip_lo, values.clip_hi),
            "give clip_lo <= clip_hi");
+  }
+  for (const ScalarRule& rule : scalar_rules_) {
+    const float value = values.scalars[rule.scalar];
+    if (!(value >= rule.least && value <= rule.most && (!rule.floor || value >= values.scalars[*rule.floor]))) {
+      refuse_scalar(rule, values);
+    }
   }
   const int64_t n = batch_of(values);
   if (n == 0 && empty_batch_is_nothing_) return;
@@ -82,6 +88,13 @@ int64_t LoadedPlan::batch_of(const RunValues& values) const {
   if (values.n >= 0 && values.n <= fixed_batch_) return values.n;
   refuse(fmt::format("n is {}, outside the bucket 0 to {} of the request", values.n, fixed_batch_),
          "give the batch in RunValues::n, and ask for the plan of its bucket");
+}
+
+void LoadedPlan::refuse_scalar(const ScalarRule& rule, const RunValues& values) const {
+  const std::vector<ScalarDefinition>& scalars = operation(request.operation).scalars();
+  const auto said = [&](size_t i) { return fmt::format("{} is {}", scalars[i].name, values.scalars[i]); };
+  const std::string floor = rule.floor ? fmt::format(" and {}", said(*rule.floor)) : "";
+  refuse(fmt::format("{}: {}{}", request.operation, said(rule.scalar), floor), std::string(rule.hint));
 }
 
 void LoadedPlan::refuse_operand(size_t i, const void* address) const {

@@ -14,5 +14,7 @@ const std::vector<std::string>& activation_words();
 ActivationMode activation_mode_of(const Request& request);
 /// ActivationNumbers, as Operation::scalars().
 const std::vector<ScalarDefinition>& activation_scalars();
+/// Of those that `mode` reads; `from_y`: for the derivative from y.
+std::vector<ScalarRule> activation_rules(ActivationMode mode, bool from_y);
 
 }  // namespace kiln

@@ -13,6 +13,9 @@ class ActivationBackwardOperation final : public Operation {
   std::string_view name() const override { return "activation_backward"; }
   std::string_view summary() const override { return "gradients of activation functions"; }
   const std::vector<ScalarDefinition>& scalars() const override { return activation_scalars(); }
+  std::vector<ScalarRule> scalar_rules(const Request& request) const override {
+    return activation_rules(activation_mode_of(request), request.find("y") != nullptr);
+  }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {

@@ -12,6 +12,9 @@ class ActivationForwardOperation final : public Operation {
   std::string_view summary() const override { return "activation functions"; }
   bool takes_user_code() const override { return true; }
   const std::vector<ScalarDefinition>& scalars() const override { return activation_scalars(); }
+  std::vector<ScalarRule> scalar_rules(const Request& request) const override {
+    return activation_rules(activation_mode_of(request), false);
+  }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {

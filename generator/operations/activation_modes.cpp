@@ -118,4 +118,30 @@ const std::vector<ScalarDefinition>& activation_scalars() {
   return scalars;
 }
 
+std::vector<ScalarRule> activation_rules(ActivationMode mode, bool from_y) {
+  using Limits = std::numeric_limits<float>;
+  constexpr size_t slope = 0, offset = 1, low = 2, high = 3;
+  constexpr float infinity = Limits::infinity();
+  constexpr std::string_view any = "give a number";
+  switch (mode) {
+    case ActivationMode::leaky_relu:
+    case ActivationMode::elu:
+      // A negative slope makes f fall below 0: y does not say on which side x was.
+      if (from_y) return {{slope, 0, Limits::max(), "give a slope that is not negative, or take the gradient from x"}};
+      return {{slope, -infinity, infinity, any}};
+    case ActivationMode::softplus:
+      return {{slope, Limits::min(), Limits::max(), "give a normal number above 0"}};
+    case ActivationMode::swish:
+      return {{slope, -infinity, infinity, any}};
+    case ActivationMode::hard_sigmoid:
+      return {{slope, -infinity, infinity, any}, {offset, -infinity, infinity, any}};
+    case ActivationMode::clipped_relu:
+      return {{high, 0, infinity, "give a number that is not negative"}};
+    case ActivationMode::clip:
+      return {{low, -infinity, infinity, any}, {high, -infinity, infinity, "give low <= high", low}};
+    default:
+      return {};
+  }
+}
+
 }  // namespace kiln

@@ -59,6 +59,8 @@ class CrossEntropyOperation : public Operation {
     return definitions;
   }
 
+  std::vector<ScalarRule> scalar_rules(const Request&) const final { return {{0, 0, 1, "give a number from 0 to 1"}}; }
+
   void complete_attributes(Request& request) const final { expand(request, "ignore", 1, 1); }
 
   Work work(const Request& request) const final {

@@ -30,6 +30,8 @@ class DropoutOperation final : public Operation {
     return scalars;
   }
 
+  std::vector<ScalarRule> scalar_rules(const Request&) const override { return {{0, 0, 1, "give 0 to 1"}}; }
+
   const std::vector<IntegerDefinition>& integers() const override {
     static const std::vector<IntegerDefinition> integers = {
         {"seed", 0x243f6a8885a308d3, "the key of the random sequence"},

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "operations/axes.h"
 #include "operations/norm.h"
 #include "operations/operations.h"
@@ -32,6 +34,13 @@ class LocalNormOperation : public Operation {
         {"lrn_k", 1.0F, "added to the mean of squares"},
     };
     return definitions;
+  }
+
+  std::vector<ScalarRule> scalar_rules(const Request&) const final {
+    using Limits = std::numeric_limits<float>;
+    return {{0, 0, Limits::max(), "give a number that is not negative"},
+            {1, Limits::denorm_min(), Limits::max(), "give a number above 0"},
+            {2, Limits::min(), Limits::max(), "give a normal number above 0"}};
   }
 
   void complete_attributes(Request& request) const final {

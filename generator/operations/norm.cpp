@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "operations/axes.h"
 #include "operations/spatial.h"
 
@@ -23,6 +25,13 @@ AttributeDefinition norm_mode_attribute() {
 
 NormMode norm_mode_of(const Request& request) {
   return request.word("mode") == "rms" ? NormMode::rms : NormMode::standard;
+}
+
+std::vector<ScalarRule> norm_rules(bool has_momentum) {
+  std::vector<ScalarRule> rules = {
+      {0, 0, std::numeric_limits<float>::max(), "give a finite number that is not negative"}};
+  if (has_momentum) rules.push_back({1, 0, 1, "give 0 to 1"});
+  return rules;
 }
 
 void add_operand(Request& request, std::string_view name, const std::optional<TensorSpec>& spec) {

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "kiln/generator/operation.h"
 #include "kiln/generator/operations/norm.h"
@@ -11,6 +12,9 @@ namespace kiln {
 
 AttributeDefinition norm_mode_attribute();
 NormMode norm_mode_of(const Request& request);
+
+/// Of epsilon, the first number, and of momentum if that is the second.
+std::vector<ScalarRule> norm_rules(bool has_momentum);
 
 /// Adds an operand that there may be.
 void add_operand(Request& request, std::string_view name, const std::optional<TensorSpec>& spec);

@@ -39,6 +39,8 @@ class NormInferenceOperation final : public Operation {
     return definitions;
   }
 
+  std::vector<ScalarRule> scalar_rules(const Request&) const override { return norm_rules(false); }
+
   void complete_attributes(Request& request) const override { complete_axes(request, "x"); }
 
   std::optional<TensorSpec> implied_operand(const Request& request, std::string_view operand) const override {

@@ -50,6 +50,10 @@ const std::vector<ScalarDefinition>& Operation::scalars() const {
   return none;
 }
 
+std::vector<ScalarRule> Operation::scalar_rules(const Request&) const {
+  return {};
+}
+
 const std::vector<IntegerDefinition>& Operation::integers() const {
   static const std::vector<IntegerDefinition> none;
   return none;

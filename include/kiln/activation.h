@@ -12,7 +12,8 @@ namespace kiln {
 
 struct ActivationOptions {
   ActivationMode mode = ActivationMode::relu;
-  /// The numbers that the mode reads (ActivationMode says which); those not given are usual_numbers(mode).
+  /// The numbers that the mode reads (ActivationMode says which); those not given are usual_numbers(mode). None may be
+  /// NaN; low <= high, and clipped_relu's high is not below 0.
   std::optional<float> slope = std::nullopt, offset = std::nullopt, low = std::nullopt, high = std::nullopt;
   float alpha = 1;
   float beta = 0;              ///< Not 0: what y (backward: dx) held before is read.
@@ -30,8 +31,8 @@ struct ActivationOptions {
 /// `expression("acc * slope_at(input)", {{"input", x}})` (docs/user-code.md).
 ///
 /// Throws Error(invalid_argument), nothing enqueued: other dtypes, extents that differ, memory that overlaps otherwise,
-/// an epilogue of stages. The first call for a shape compiles, as that of conv_forward(). An empty batch is a no-op.
-/// Thread-safe.
+/// an epilogue of stages, numbers that the mode cannot work with. The first call for a shape compiles, as that of
+/// conv_forward(). An empty batch is a no-op. Thread-safe.
 void activation_forward(Context& context, const Tensor& x, const Tensor& y, const ActivationOptions& options = {},
                         Stream stream = nullptr);
 

@@ -27,8 +27,8 @@ struct NormOptions {
   std::optional<Tensor> w{}, b{};                            ///< Scale and shift: in each dimension x's extent, or 1.
   std::optional<Tensor> mean{}, inv_deviation{};             ///< Outputs, f32: what norm_backward() reads.
   std::optional<Tensor> running_mean{}, running_variance{};  ///< f32; updated.
-  float epsilon = 1e-5F;
-  float momentum = 0.1F;  ///< The part of this call in the running statistics.
+  float epsilon = 1e-5F;                                     ///< Finite, at least 0.
+  float momentum = 0.1F;  ///< The part of this call in the running statistics: 0 to 1.
   Epilogue epilogue{};    ///< add(residual), relu, or add(residual) + relu.
   float alpha = 1;
   float beta = 0;

@@ -48,7 +48,8 @@ class Plan {
   /// epilogue has them, or user code's tensors by name). An output must share no element with another operand but where
   /// the operation's call allows it; the call checks that, run() does not. Throws Error(invalid_argument), nothing
   /// enqueued: a wrong number of operands, a null or misaligned address or workspace, an empty range to clip to, a
-  /// value outside its class, a batch outside the bucket; Error(driver_error) if the launch is refused. Thread-safe.
+  /// value outside its class, a number that the operation cannot work with (docs/request-syntax.md), a batch outside
+  /// the bucket; Error(driver_error) if the launch is refused. Thread-safe.
   void run(Stream stream, std::initializer_list<Address> operands, void* workspace = nullptr,
            const RunValues& values = {}) const {
     run(stream, std::span<const Address>(operands.begin(), operands.size()), workspace, values);

@@ -7,6 +7,7 @@
 #include "kiln/conv.h"
 #include "kiln/dropout.h"
 #include "kiln/gemm.h"
+#include "kiln/norm.h"
 #include "kiln/pool.h"
 #include "kiln/softmax.h"
 #include "kiln/tensor_ops.h"
@@ -313,6 +314,83 @@ TEST_F(BadArguments, OfActivations) {
       {"backward from y: user code", from_y({.epilogue = expression("acc")}), "it takes no epilogue"},
       {"from y: a mode that cannot", from_y({.mode = ActivationMode::gelu}),
        "the derivative of gelu cannot be told from y"},
+  });
+}
+
+// What a mode cannot work with; what it does not read may be anything.
+TEST_F(BadArguments, OfNumbersOfActivations) {
+  Context context(options());
+  const Tensor x = at(0, {4, 5}), dy = at(4096, {4, 5}), y = at(8192, {4, 5});
+  using Mode = ActivationMode;
+  const auto forward = [&](const ActivationOptions& options) {
+    return [&, options] { activation_forward(context, x, y, options); };
+  };
+  const auto backward = [&](const ActivationOptions& options) {
+    return [&, options] { activation_backward(context, x, dy, y, options); };
+  };
+  const auto from_y = [&](const ActivationOptions& options) {
+    return [&, options] { activation_backward_from_y(context, x, dy, y, options); };
+  };
+  const float nan = std::nanf("");
+  expect_refused({
+      {"clip: an empty range", forward({.mode = Mode::clip, .low = 2, .high = 1}), "forward: high is 1 and low is 2"},
+      {"clip: an empty range", backward({.mode = Mode::clip, .low = 2, .high = 1}), "backward: high is 1 and low is 2"},
+      {"clip: low is NaN", forward({.mode = Mode::clip, .low = nan}), "low is nan"},
+      {"clip: high is NaN", forward({.mode = Mode::clip, .high = nan}), "high is nan"},
+      {"clipped_relu: negative", forward({.mode = Mode::clipped_relu, .high = -1}), "activation_forward: high is -1"},
+      {"softplus: flat", forward({.mode = Mode::softplus, .slope = 0}), "activation_forward: slope is 0"},
+      {"softplus: falling", backward({.mode = Mode::softplus, .slope = -1}), "activation_backward: slope is -1"},
+      {"softplus: infinite", from_y({.mode = Mode::softplus, .slope = INFINITY}), "activation_backward: slope is inf"},
+      {"leaky_relu: NaN", forward({.mode = Mode::leaky_relu, .slope = nan}), "slope is nan"},
+      {"leaky_relu: from y, falling", from_y({.mode = Mode::leaky_relu, .slope = -0.5F}), "slope is -0.5"},
+      {"elu: from y, falling", from_y({.mode = Mode::elu, .slope = -0.5F}), "slope is -0.5"},
+      {"swish: NaN", forward({.mode = Mode::swish, .slope = nan}), "slope is nan"},
+      {"hard_sigmoid: NaN", forward({.mode = Mode::hard_sigmoid, .slope = nan}), "slope is nan"},
+      {"hard_sigmoid: offset NaN", forward({.mode = Mode::hard_sigmoid, .offset = nan}), "offset is nan"},
+  });
+  forward({.mode = Mode::leaky_relu, .slope = -2, .offset = nan, .low = nan, .high = nan})();
+  backward({.mode = Mode::elu, .slope = -2})(), from_y({.mode = Mode::elu, .slope = 0})();
+}
+
+TEST_F(BadArguments, OfNumbersOfNormalisations) {
+  Context context(options());
+  const Tensor x = at(0, {4, 5}), y = at(8192, {4, 5}), mean = at(16384, {1, 5}), variance = at(20480, {1, 5});
+  const auto forward = [&](const NormOptions& options) {
+    return [&, options] { norm_forward(context, {0}, x, y, options); };
+  };
+  const auto inference = [&](const NormOptions& options) {
+    return [&, options] { norm_inference(context, {0}, x, mean, variance, y, options); };
+  };
+  const float nan = std::nanf("");
+  expect_refused({
+      {"epsilon: negative", forward({.epsilon = -1e-5F}), "norm_forward: epsilon is -1e-05"},
+      {"epsilon: NaN", forward({.epsilon = nan}), "norm_forward: epsilon is nan"},
+      {"epsilon: infinite", forward({.epsilon = INFINITY}), "norm_forward: epsilon is inf"},
+      {"momentum: NaN", forward({.momentum = nan}), "norm_forward: momentum is nan"},
+      {"momentum: more than all", forward({.momentum = 1.5F}), "norm_forward: momentum is 1.5"},
+      {"epsilon: negative, given statistics", inference({.epsilon = -1}), "norm_inference: epsilon is -1"},
+  });
+  forward({.epsilon = 0, .momentum = 1})(), inference({.momentum = nan})();
+}
+
+// A plan checks the numbers as the calls do.
+TEST_F(BadArguments, OfNumbersOfPlans) {
+  Context context(options());
+  const auto run = [&](const char* line, std::initializer_list<float> scalars) {
+    const Plan plan = context.plan(Request::parse(line));
+    std::vector<Address> operands;
+    for (size_t i = 0; i < plan.request().operands.size(); ++i) operands.push_back(base_ + 4096 * i);
+    RunValues values = usual_values(plan.request());
+    std::copy(scalars.begin(), scalars.end(), values.scalars.begin());
+    return [plan, operands, values] { plan.run(nullptr, std::span(operands), nullptr, values); };
+  };
+  expect_refused({
+      {"dropout", run("dropout x=f32:4x5", {2}), "dropout: p is 2"},
+      {"cross entropy", run("cross_entropy_forward x=f32:4x5 smoothing=any", {2}), "smoothing is 2"},
+      {"local normalisation", run("local_norm_forward x=f32:4x5", {1, 0, 1}), "lrn_beta is 0"},
+      {"normalisation", run("norm_forward x=f32:4x5", {-1}), "epsilon is -1"},
+      {"clip", run("activation_forward x=f32:4x5 mode=clip", {0, 0, 2, 1}), "high is 1 and low is 2"},
+      {"leaky_relu", run("activation_backward y=f32:4x5 dy=f32:4x5 mode=leaky_relu", {-1}), "slope is -1"},
   });
 }
 

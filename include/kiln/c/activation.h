@@ -34,10 +34,12 @@ enum {
 typedef struct kiln_activation_options {
   uint32_t size;
   kiln_activation_mode mode;
-  float slope, offset, low, high; /* The numbers that the mode reads; the others do not matter. */
-  float alpha;                    /* Default 1. */
-  float beta;                     /* Default 0: y (backward: dx) is not read. */
-  int32_t dynamic_batch;          /* One kernel for every batch of a power-of-two bucket. */
+  /* The numbers that the mode reads; the others do not matter. Not NaN; slope > 0 for softplus, high >= 0 for
+   * clipped_relu, low <= high for clip. */
+  float slope, offset, low, high;
+  float alpha;           /* Default 1. */
+  float beta;            /* Default 0: y (backward: dx) is not read. */
+  int32_t dynamic_batch; /* One kernel for every batch of a power-of-two bucket. */
   int32_t reserved;
   const kiln_epilogue* epilogue; /* User code only, and forward only. Default NULL: none. */
 } kiln_activation_options;

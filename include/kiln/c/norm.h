@@ -31,8 +31,8 @@ typedef struct kiln_norm_options {
   const kiln_tensor* running_mean; /* f32, as mean; updated. */
   const kiln_tensor* running_variance;
   const kiln_epilogue* epilogue; /* add, relu, or add and then relu. */
-  float epsilon;                 /* Default 1e-5. */
-  float momentum;                /* The part of this call in the running statistics. Default 0.1. */
+  float epsilon;                 /* Finite, at least 0. Default 1e-5. */
+  float momentum;                /* The part of this call in the running statistics: 0 to 1. Default 0.1. */
   float alpha;                   /* Default 1. */
   float beta;                    /* Default 0: y is not read. */
   int32_t dynamic_batch;         /* One kernel for every batch of a power-of-two bucket; the batch is no axis. */

@@ -52,6 +52,14 @@ struct ScalarDefinition {
   std::string summary;
 };
 
+/// What one of those numbers has to be: from `least` to `most`, and not below the number `floor`. NaN is none of that.
+struct ScalarRule {
+  size_t scalar = 0;  ///< Its place in Operation::scalars().
+  float least = 0, most = 0;
+  std::string_view hint;  ///< What to give instead.
+  std::optional<size_t> floor = std::nullopt;
+};
+
 /// An integer of 64 bits that a call gives and the key does not hold: the seed of a random sequence.
 struct IntegerDefinition {
   std::string name;
@@ -93,6 +101,9 @@ class Operation {
   virtual bool takes_user_code() const { return false; }
   /// The numbers of a call besides alpha and beta, at most max_operation_scalars; their order in RunValues.
   virtual const std::vector<ScalarDefinition>& scalars() const;
+  /// What calls of `request` may give for them; whatever has no rule is not read, or may be anything. Every way of
+  /// running a plan checks these.
+  virtual std::vector<ScalarRule> scalar_rules(const Request& request) const;
   /// The integers of a call, at most max_operation_integers; their order in RunValues.
   virtual const std::vector<IntegerDefinition>& integers() const;
   /// What user code calls the channel; empty if the operation knows no channels.

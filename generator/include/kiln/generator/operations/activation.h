@@ -17,14 +17,14 @@ namespace kiln {
 enum class ActivationMode {
   identity,      ///< x
   relu,          ///< max(x, 0)
-  clipped_relu,  ///< min(max(x, 0), high)
-  clip,          ///< min(max(x, low), high)
+  clipped_relu,  ///< min(max(x, 0), high); high >= 0
+  clip,          ///< min(max(x, low), high); low <= high
   leaky_relu,    ///< x, or slope x below 0
   sigmoid,       ///< s(x) = 1 / (1 + exp(-x))
   tanh,          ///< tanh(x)
   elu,           ///< x, or slope (exp(x) - 1) below 0
   selu,          ///< 1.0507 x, or 1.7581 (exp(x) - 1) below 0: Klambauer et al., Self-Normalizing Neural Networks, 2017
-  softplus,      ///< log(1 + exp(slope x)) / slope; slope > 0
+  softplus,      ///< log(1 + exp(slope x)) / slope; slope > 0, finite and no subnormal
   swish,         ///< x s(slope x); SiLU with slope 1
   gelu,          ///< x Phi(x), Phi the normal distribution: 0.5 x (1 + erf(x / sqrt(2)))
   gelu_tanh,     ///< 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
