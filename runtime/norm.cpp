@@ -49,8 +49,13 @@ struct CallParts {
   CallKey key;
   CallOperands operands{};
 
-  CallParts(CallKind kind, const Axes& axes, std::span<const Named> tensors, int64_t flags)
+  // Refuses a call without axes.
+  CallParts(std::string_view operation, CallKind kind, const Axes& axes, std::span<const Named> tensors, int64_t flags)
       : key(static_cast<int64_t>(kind)) {
+    if (axes.count == 0) {
+      throw Error(ErrorCode::invalid_argument, fmt::format("{}: no axes are given", operation),
+                  "name the dimensions that are normalised, {-1} for the last");
+    }
     int64_t present = 0;
     for (size_t i = 0; i < tensors.size(); ++i) present |= int64_t{tensors[i].tensor != nullptr} << i;
     key.add(present);
@@ -110,7 +115,8 @@ void norm_forward(Context& context, const Axes& axes, const Tensor& x, const Ten
                                          {"running_variance", pointer(options.running_variance), true},
                                          {"residual", pointer(options.epilogue.residual())}}};
   refuse_overlaps(operation, tensors);
-  CallParts call(CallKind::norm_forward, axes, tensors, flags_of(options, static_cast<int64_t>(options.mode)));
+  CallParts call(operation, CallKind::norm_forward, axes, tensors,
+                 flags_of(options, static_cast<int64_t>(options.mode)));
   call.key.add(stage_bits(options.epilogue));
   RunValues values;
   values.alpha = options.alpha;
@@ -149,7 +155,7 @@ void norm_inference(Context& context, const Axes& axes, const Tensor& x, const T
                                          {"y", &y, true, "x", "residual"},
                                          {"residual", pointer(options.epilogue.residual())}}};
   refuse_overlaps(operation, tensors);
-  CallParts call(CallKind::norm_inference, axes, tensors, flags_of(options));
+  CallParts call(operation, CallKind::norm_inference, axes, tensors, flags_of(options));
   call.key.add(stage_bits(options.epilogue));
   RunValues values;
   values.alpha = options.alpha;
@@ -191,7 +197,7 @@ void norm_backward(Context& context, const Axes& axes, const Tensor& dy, const T
                                           {"dresidual", pointer(options.dresidual), true, "dy"}}};
   refuse_overlaps(operation, tensors);
   const int64_t kind = static_cast<int64_t>(options.mode) * 2 + (options.accumulate ? 1 : 0);
-  CallParts call(CallKind::norm_backward, axes, tensors, flags_of(options, kind));
+  CallParts call(operation, CallKind::norm_backward, axes, tensors, flags_of(options, kind));
   run_call(context, call.key, call.operands.addresses(), values_of(options, dy), stream, [&] {
     NormBackward norm;
     norm.dy = dy.spec();

@@ -12,7 +12,7 @@
 
 namespace kiln {
 
-/// Up to five dimensions; negative ones count from the end.
+/// One to five dimensions; negative ones count from the end.
 struct Axes {
   Axes() = default;
   /// Throws Error(invalid_argument) for more than five.

@@ -270,6 +270,10 @@ TEST_F(NormCalls, RefuseWhatMakesNoSense) {
   const auto forward = [&](const Axes& axes, const NormOptions& options) {
     return refusal_of([&] { norm_forward(context_, axes, x, y, options); });
   };
+  EXPECT_THAT(forward({}, {}), HasSubstr("norm_forward: no axes are given"));
+  EXPECT_THAT(refusal_of([&] { norm_inference(context_, {}, x, x, x, y); }), HasSubstr("no axes are given"));
+  EXPECT_THAT(refusal_of([&] { norm_backward(context_, {}, x, x, x, y, {.mean = x}); }),
+              HasSubstr("no axes are given"));
   EXPECT_THAT(forward({3}, {}), HasSubstr("axis 3 is outside the 3 dimensions of x"));
   EXPECT_THAT(forward({1, -2}, {}), HasSubstr("an axis stands twice"));
   EXPECT_THAT(forward({0}, {.dynamic_batch = true}), HasSubstr("the batch cannot be dynamic"));
