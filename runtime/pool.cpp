@@ -66,7 +66,9 @@ PoolBackward gradient_of(const Tensor& dy, const Tensor& dx, const PoolOptions& 
 }  // namespace
 
 void pool_forward(Context& context, const Tensor& x, const Tensor& y, const PoolOptions& options, Stream stream) {
-  run_unary_call("pool_forward", context, key_of(x, y, options), x, y, options, stream,
+  constexpr std::string_view operation = "pool_forward";
+  refuse_overlap(operation, y, "x", x);
+  run_unary_call(operation, context, key_of(x, y, options), x, y, options, stream,
                  [&] { return pool_of(x, y, options).request(); });
 }
 

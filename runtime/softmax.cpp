@@ -29,8 +29,10 @@ Request request_of(const Tensor& x, const Tensor& y, const SoftmaxOptions& optio
 }  // namespace
 
 void softmax_forward(Context& context, const Tensor& x, const Tensor& y, const SoftmaxOptions& options, Stream stream) {
-  run_unary_call("softmax_forward", context, key_of(CallKind::softmax_forward, {&x, &y}, options), x, y, options,
-                 stream, [&] { return request_of(x, y, options); });
+  constexpr std::string_view operation = "softmax_forward";
+  refuse_partial_overlap(operation, y, "x", x);
+  run_unary_call(operation, context, key_of(CallKind::softmax_forward, {&x, &y}, options), x, y, options, stream,
+                 [&] { return request_of(x, y, options); });
 }
 
 void softmax_backward(Context& context, const Tensor& y, const Tensor& dy, const Tensor& dx,

@@ -20,8 +20,9 @@ struct SoftmaxOptions {
 /// Enqueues y = epilogue(alpha * softmax(x) + beta * y), or of log-softmax, over `axis` on `stream` and returns without
 /// waiting.
 ///
-/// x, y: equal extents of 1 to 5 dimensions, any strides. y must not overlap x. See SoftmaxForward for rows with NaN or
-/// infinities. Errors, first call and threads as for conv_forward().
+/// x, y: equal extents of 1 to 5 dimensions, any strides. In place: y may be x itself, with its dtype and strides;
+/// otherwise they must share no element. See SoftmaxForward for rows with NaN or infinities. Errors, first call and
+/// threads as for conv_forward().
 void softmax_forward(Context& context, const Tensor& x, const Tensor& y, const SoftmaxOptions& options = {},
                      Stream stream = nullptr);
 

@@ -244,6 +244,16 @@ TEST_F(BadArguments, OfSoftmaxForward) {
          softmax_forward(context, x, at(8192, {4, 36}));
        },
        "y has extents 4x36, expected 4x37"},
+      {"y: x with other strides",
+       [&] {
+         softmax_forward(context, x, Tensor(x.data(), f32, {4, 37}, {1, 4}));
+       },
+       "the memory of y and x overlaps"},
+      {"y: x with another dtype",
+       [&] {
+         softmax_forward(context, x, at(0, {4, 37}, f16));
+       },
+       "the memory of y and x overlaps"},
       {"axis: beyond the dimensions", with({.axis = 2}), "axis 2 is outside the 2 dimensions of x"},
       {"axis: before the first", with({.axis = -3}), "axis -3 is outside the 2 dimensions of x"},
       {"a dynamic batch along the axis", with({.axis = 0, .dynamic_batch = true}),

@@ -211,6 +211,14 @@ TEST_F(CallsTest, PointersThatAreAlignedWorseGetTheirOwnPlan) {
   expect_right(request, operands);
 }
 
+TEST_F(CallsTest, ASoftmaxMayBeWrittenOverItsInput) {
+  Operands operands = make(Request::parse("softmax_forward x=f32:4x37"));
+  void* const x = operands.device.at("x");
+  softmax_forward(context_, Tensor(x, f32, {4, 37}, nc), Tensor(x, f32, {4, 37}, nc));
+  operands.device["y"] = x;
+  expect_right(Request::parse("softmax_forward x=f32:4x37"), operands);
+}
+
 TEST_F(CallsTest, TheResidualMayBeTheOutputItself) {
   const Request request = Request::parse("conv_forward x=f32:1x4x6x6 w=f32:4x4x3x3 pad=1 epilogue=add+relu");
   Operands operands = make(request);

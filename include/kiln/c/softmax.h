@@ -38,8 +38,8 @@ static inline kiln_softmax_options kiln_softmax_options_default(void) {
 
 /* Enqueues y = epilogue(alpha * softmax(x) + beta * y), or of log-softmax, over an axis on `stream` and returns.
  *
- * x, y: equal extents of 1 to 5 dimensions, any strides. y must not overlap x. `options` may be NULL. Errors, first
- * call and threads as for kiln_conv_forward(). */
+ * x, y: equal extents of 1 to 5 dimensions, any strides. y may be x itself; otherwise they must not overlap. `options`
+ * may be NULL. Errors, first call and threads as for kiln_conv_forward(). */
 KILN_API kiln_status kiln_softmax_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
                                           const kiln_softmax_options* options, kiln_stream stream);
 
