@@ -10,6 +10,8 @@
 namespace kiln::capi {
 namespace {
 
+using T = const Tensor&;
+
 NormMode mode_of(kiln_norm_mode mode, std::string_view function) {
   switch (mode) {
     case KILN_NORM_STANDARD:
@@ -37,13 +39,7 @@ std::optional<Tensor> optional_of(const kiln_tensor* tensor, const char* functio
   return tensor == nullptr ? std::nullopt : std::optional(tensor_of(tensor, function, name));
 }
 
-struct Given {
-  Axes axes;
-  NormOptions options;
-};
-
-Given given_of(const kiln_norm_options* from, const char* function) {
-  const kiln_norm_options c = read(from, kiln_norm_options_default(), function);
+NormOptions options_of(const kiln_norm_options& c, const char* function) {
   require_zero(c.reserved, function, "reserved");
   NormOptions options;
   options.mode = mode_of(c.mode, function);
@@ -59,7 +55,59 @@ Given given_of(const kiln_norm_options* from, const char* function) {
   options.alpha = c.alpha;
   options.beta = c.beta;
   options.dynamic_batch = flag(c.dynamic_batch, function, "dynamic_batch");
-  return {axes_of(c, function), options};
+  return options;
+}
+
+NormGradientOptions options_of(const kiln_norm_gradient_options& c, const kiln_tensor* mean, const char* function) {
+  NormGradientOptions options;
+  options.mode = mode_of(c.mode, function);
+  options.w = optional_of(c.w, function, "w");
+  options.mean = optional_of(mean, function, "mean");
+  options.y = optional_of(c.y, function, "y");
+  options.dw = optional_of(c.dw, function, "dw");
+  options.db = optional_of(c.db, function, "db");
+  options.dresidual = optional_of(c.dresidual, function, "dresidual");
+  options.alpha = c.alpha;
+  options.beta = c.beta;
+  options.dynamic_batch = flag(c.dynamic_batch, function, "dynamic_batch");
+  options.accumulate = flag(c.accumulate, function, "accumulate");
+  return options;
+}
+
+// What a C function of one direction does: it reads its arguments and calls `norm` with the C options, whose axes not
+// every function looks at, and with what the C++ function takes.
+template <class Norm>
+kiln_status forward(const char* function, kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
+                    const kiln_norm_options* options, const Norm& norm) {
+  return guarded([&] {
+    require(context, function, "context");
+    const kiln_norm_options c = read(options, kiln_norm_options_default(), function);
+    const NormOptions given = options_of(c, function);
+    norm(c, *context->context, tensor_of(x, function, "x"), tensor_of(y, function, "y"), given);
+  });
+}
+
+template <class Norm>
+kiln_status inference(const char* function, kiln_context* context, const kiln_tensor* x,
+                      const kiln_tensor* running_mean, const kiln_tensor* running_variance, const kiln_tensor* y,
+                      const kiln_norm_options* options, const Norm& norm) {
+  return forward(function, context, x, y, options, [&](const auto& c, Context& k, T in, T out, const auto& given) {
+    norm(c, k, in, tensor_of(running_mean, function, "running_mean"),
+         tensor_of(running_variance, function, "running_variance"), out, given);
+  });
+}
+
+template <class Norm>
+kiln_status backward(const char* function, kiln_context* context, const kiln_tensor* dy, const kiln_tensor* x,
+                     const kiln_tensor* mean, const kiln_tensor* inv_deviation, const kiln_tensor* dx,
+                     const kiln_norm_gradient_options* options, const Norm& norm) {
+  return guarded([&] {
+    require(context, function, "context");
+    const kiln_norm_gradient_options c = read(options, kiln_norm_gradient_options_default(), function);
+    const NormGradientOptions given = options_of(c, mean, function);
+    norm(c, *context->context, tensor_of(dy, function, "dy"), tensor_of(x, function, "x"),
+         tensor_of(inv_deviation, function, "inv_deviation"), tensor_of(dx, function, "dx"), given);
+  });
 }
 
 }  // namespace
@@ -69,49 +117,131 @@ using namespace kiln::capi;  // NOLINT(google-build-using-namespace): the C func
 
 kiln_status kiln_norm_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
                               const kiln_norm_options* options, kiln_stream stream) {
-  return guarded([&] {
-    const char* const function = "kiln_norm_forward";
-    require(context, function, "context");
-    const Given given = given_of(options, function);
-    kiln::norm_forward(*context->context, given.axes, tensor_of(x, function, "x"), tensor_of(y, function, "y"),
-                       given.options, stream);
-  });
+  const char* const function = "kiln_norm_forward";
+  return forward(function, context, x, y, options,
+                 [&](const auto& c, kiln::Context& k, T in, T out, const auto& given) {
+                   kiln::norm_forward(k, axes_of(c, function), in, out, given, stream);
+                 });
 }
 
 kiln_status kiln_norm_inference(kiln_context* context, const kiln_tensor* x, const kiln_tensor* running_mean,
                                 const kiln_tensor* running_variance, const kiln_tensor* y,
                                 const kiln_norm_options* options, kiln_stream stream) {
-  return guarded([&] {
-    const char* const function = "kiln_norm_inference";
-    require(context, function, "context");
-    const Given given = given_of(options, function);
-    kiln::norm_inference(
-        *context->context, given.axes, tensor_of(x, function, "x"), tensor_of(running_mean, function, "running_mean"),
-        tensor_of(running_variance, function, "running_variance"), tensor_of(y, function, "y"), given.options, stream);
-  });
+  const char* const function = "kiln_norm_inference";
+  return inference(function, context, x, running_mean, running_variance, y, options,
+                   [&](const auto& c, kiln::Context& k, T in, T mean, T variance, T out, const auto& given) {
+                     kiln::norm_inference(k, axes_of(c, function), in, mean, variance, out, given, stream);
+                   });
 }
 
 kiln_status kiln_norm_backward(kiln_context* context, const kiln_tensor* dy, const kiln_tensor* x,
                                const kiln_tensor* mean, const kiln_tensor* inv_deviation, const kiln_tensor* dx,
                                const kiln_norm_gradient_options* options, kiln_stream stream) {
-  return guarded([&] {
-    const char* const function = "kiln_norm_backward";
-    require(context, function, "context");
-    const kiln_norm_gradient_options c = read(options, kiln_norm_gradient_options_default(), function);
-    kiln::NormGradientOptions given;
-    given.mode = mode_of(c.mode, function);
-    given.w = optional_of(c.w, function, "w");
-    given.mean = optional_of(mean, function, "mean");
-    given.y = optional_of(c.y, function, "y");
-    given.dw = optional_of(c.dw, function, "dw");
-    given.db = optional_of(c.db, function, "db");
-    given.dresidual = optional_of(c.dresidual, function, "dresidual");
-    given.alpha = c.alpha;
-    given.beta = c.beta;
-    given.dynamic_batch = flag(c.dynamic_batch, function, "dynamic_batch");
-    given.accumulate = flag(c.accumulate, function, "accumulate");
-    kiln::norm_backward(*context->context, axes_of(c, function), tensor_of(dy, function, "dy"),
-                        tensor_of(x, function, "x"), tensor_of(inv_deviation, function, "inv_deviation"),
-                        tensor_of(dx, function, "dx"), given, stream);
+  const char* const function = "kiln_norm_backward";
+  return backward(function, context, dy, x, mean, inv_deviation, dx, options,
+                  [&](const auto& c, kiln::Context& k, T of_y, T in, T inverse, T of_x, const auto& given) {
+                    kiln::norm_backward(k, axes_of(c, function), of_y, in, inverse, of_x, given, stream);
+                  });
+}
+
+kiln_status kiln_layer_norm_forward(kiln_context* context, int32_t first_axis, const kiln_tensor* x,
+                                    const kiln_tensor* y, const kiln_norm_options* options, kiln_stream stream) {
+  const char* const function = "kiln_layer_norm_forward";
+  return forward(function, context, x, y, options, [&](const auto&, kiln::Context& k, T in, T out, const auto& given) {
+    kiln::layer_norm_forward(k, first_axis, in, out, given, stream);
   });
+}
+
+kiln_status kiln_layer_norm_backward(kiln_context* context, int32_t first_axis, const kiln_tensor* dy,
+                                     const kiln_tensor* x, const kiln_tensor* mean, const kiln_tensor* inv_deviation,
+                                     const kiln_tensor* dx, const kiln_norm_gradient_options* options,
+                                     kiln_stream stream) {
+  const char* const function = "kiln_layer_norm_backward";
+  return backward(function, context, dy, x, mean, inv_deviation, dx, options,
+                  [&](const auto&, kiln::Context& k, T of_y, T in, T inverse, T of_x, const auto& given) {
+                    kiln::layer_norm_backward(k, first_axis, of_y, in, inverse, of_x, given, stream);
+                  });
+}
+
+kiln_status kiln_rms_norm_forward(kiln_context* context, int32_t first_axis, const kiln_tensor* x, const kiln_tensor* y,
+                                  const kiln_norm_options* options, kiln_stream stream) {
+  const char* const function = "kiln_rms_norm_forward";
+  return forward(function, context, x, y, options, [&](const auto&, kiln::Context& k, T in, T out, const auto& given) {
+    kiln::rms_norm_forward(k, first_axis, in, out, given, stream);
+  });
+}
+
+kiln_status kiln_rms_norm_backward(kiln_context* context, int32_t first_axis, const kiln_tensor* dy,
+                                   const kiln_tensor* x, const kiln_tensor* inv_deviation, const kiln_tensor* dx,
+                                   const kiln_norm_gradient_options* options, kiln_stream stream) {
+  const char* const function = "kiln_rms_norm_backward";
+  return backward(function, context, dy, x, nullptr, inv_deviation, dx, options,
+                  [&](const auto&, kiln::Context& k, T of_y, T in, T inverse, T of_x, const auto& given) {
+                    kiln::rms_norm_backward(k, first_axis, of_y, in, inverse, of_x, given, stream);
+                  });
+}
+
+kiln_status kiln_instance_norm_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
+                                       const kiln_norm_options* options, kiln_stream stream) {
+  const char* const function = "kiln_instance_norm_forward";
+  return forward(function, context, x, y, options, [&](const auto&, kiln::Context& k, T in, T out, const auto& given) {
+    kiln::instance_norm_forward(k, in, out, given, stream);
+  });
+}
+
+kiln_status kiln_instance_norm_backward(kiln_context* context, const kiln_tensor* dy, const kiln_tensor* x,
+                                        const kiln_tensor* mean, const kiln_tensor* inv_deviation,
+                                        const kiln_tensor* dx, const kiln_norm_gradient_options* options,
+                                        kiln_stream stream) {
+  const char* const function = "kiln_instance_norm_backward";
+  return backward(function, context, dy, x, mean, inv_deviation, dx, options,
+                  [&](const auto&, kiln::Context& k, T of_y, T in, T inverse, T of_x, const auto& given) {
+                    kiln::instance_norm_backward(k, of_y, in, inverse, of_x, given, stream);
+                  });
+}
+
+kiln_status kiln_group_norm_forward(kiln_context* context, int64_t groups, const kiln_tensor* x, const kiln_tensor* y,
+                                    const kiln_norm_options* options, kiln_stream stream) {
+  const char* const function = "kiln_group_norm_forward";
+  return forward(function, context, x, y, options, [&](const auto&, kiln::Context& k, T in, T out, const auto& given) {
+    kiln::group_norm_forward(k, groups, in, out, given, stream);
+  });
+}
+
+kiln_status kiln_group_norm_backward(kiln_context* context, int64_t groups, const kiln_tensor* dy, const kiln_tensor* x,
+                                     const kiln_tensor* mean, const kiln_tensor* inv_deviation, const kiln_tensor* dx,
+                                     const kiln_norm_gradient_options* options, kiln_stream stream) {
+  const char* const function = "kiln_group_norm_backward";
+  return backward(function, context, dy, x, mean, inv_deviation, dx, options,
+                  [&](const auto&, kiln::Context& k, T of_y, T in, T inverse, T of_x, const auto& given) {
+                    kiln::group_norm_backward(k, groups, of_y, in, inverse, of_x, given, stream);
+                  });
+}
+
+kiln_status kiln_batch_norm_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
+                                    const kiln_norm_options* options, kiln_stream stream) {
+  const char* const function = "kiln_batch_norm_forward";
+  return forward(function, context, x, y, options, [&](const auto&, kiln::Context& k, T in, T out, const auto& given) {
+    kiln::batch_norm_forward(k, in, out, given, stream);
+  });
+}
+
+kiln_status kiln_batch_norm_inference(kiln_context* context, const kiln_tensor* x, const kiln_tensor* running_mean,
+                                      const kiln_tensor* running_variance, const kiln_tensor* y,
+                                      const kiln_norm_options* options, kiln_stream stream) {
+  const char* const function = "kiln_batch_norm_inference";
+  return inference(function, context, x, running_mean, running_variance, y, options,
+                   [&](const auto&, kiln::Context& k, T in, T mean, T variance, T out, const auto& given) {
+                     kiln::batch_norm_inference(k, in, mean, variance, out, given, stream);
+                   });
+}
+
+kiln_status kiln_batch_norm_backward(kiln_context* context, const kiln_tensor* dy, const kiln_tensor* x,
+                                     const kiln_tensor* mean, const kiln_tensor* inv_deviation, const kiln_tensor* dx,
+                                     const kiln_norm_gradient_options* options, kiln_stream stream) {
+  const char* const function = "kiln_batch_norm_backward";
+  return backward(function, context, dy, x, mean, inv_deviation, dx, options,
+                  [&](const auto&, kiln::Context& k, T of_y, T in, T inverse, T of_x, const auto& given) {
+                    kiln::batch_norm_backward(k, of_y, in, inverse, of_x, given, stream);
+                  });
 }

@@ -2,6 +2,7 @@
 // on several of them stands in arguments_test.cpp and operation_arguments_test.cpp.
 #include "argument_rows.h"
 #include "declarations.h"
+#include "declared_operations.h"
 #include "fixture.h"
 
 namespace kiln::capi {
@@ -24,6 +25,7 @@ class EveryFunction : public CApi {
     add_convolution_pooling_and_softmax();
     add_activations();
     add_tensor_functions();
+    add_normalisations();
     add_products();
     add_losses();
     add_dropout();
@@ -137,11 +139,36 @@ class EveryFunction : public CApi {
         &op_options_, nullptr);
     add("kiln_reduce", kiln_reduce, {"indices", "options", "stream"}, context_, KILN_REDUCE_MAX, &x_, &reduced_,
         &reduced_indices_, &reduce_options_, nullptr);
-    add("kiln_norm_forward", kiln_norm_forward, {"options", "stream"}, context_, &x_, &y_, &norm_options_, nullptr);
-    add("kiln_norm_inference", kiln_norm_inference, {"options", "stream"}, context_, &x_, &row_, &other_row_, &y_,
-        &norm_options_, nullptr);
-    add("kiln_norm_backward", kiln_norm_backward, {"mean", "options", "stream"}, context_, &dy_, &x_, &row_,
-        &other_row_, &y_, &norm_gradient_options_, nullptr);
+  }
+
+  void add_normalisations() {
+    const Names optional = {"options", "stream"}, of_gradients = {"mean", "options", "stream"};
+    const kiln_norm_options* const forward = &norm_options_;
+    const kiln_norm_gradient_options* const backward = &norm_gradient_options_;
+    add("kiln_norm_forward", kiln_norm_forward, optional, context_, &x_, &y_, forward, nullptr);
+    add("kiln_norm_inference", kiln_norm_inference, optional, context_, &x_, &row_, &other_row_, &y_, forward, nullptr);
+    add("kiln_norm_backward", kiln_norm_backward, of_gradients, context_, &dy_, &x_, &row_, &other_row_, &y_, backward,
+        nullptr);
+    add("kiln_layer_norm_forward", kiln_layer_norm_forward, optional, context_, -1, &x_, &y_, forward, nullptr);
+    add("kiln_layer_norm_backward", kiln_layer_norm_backward, of_gradients, context_, -1, &dy_, &x_, &row_, &other_row_,
+        &y_, backward, nullptr);
+    add("kiln_rms_norm_forward", kiln_rms_norm_forward, optional, context_, -1, &x_, &y_, forward, nullptr);
+    add("kiln_rms_norm_backward", kiln_rms_norm_backward, optional, context_, -1, &dy_, &x_, &row_, &y_, backward,
+        nullptr);
+    add("kiln_instance_norm_forward", kiln_instance_norm_forward, optional, context_, &image_, &image_gradient_,
+        forward, nullptr);
+    add("kiln_instance_norm_backward", kiln_instance_norm_backward, of_gradients, context_, &other_image_, &image_,
+        &map_, &other_map_, &image_gradient_, backward, nullptr);
+    add("kiln_group_norm_forward", kiln_group_norm_forward, optional, context_, 2, &image_, &image_gradient_, forward,
+        nullptr);
+    add("kiln_group_norm_backward", kiln_group_norm_backward, of_gradients, context_, 2, &other_image_, &image_, &map_,
+        &other_map_, &image_gradient_, backward, nullptr);
+    add("kiln_batch_norm_forward", kiln_batch_norm_forward, optional, context_, &image_, &image_gradient_, forward,
+        nullptr);
+    add("kiln_batch_norm_inference", kiln_batch_norm_inference, optional, context_, &image_, &channels_,
+        &other_channels_, &image_gradient_, forward, nullptr);
+    add("kiln_batch_norm_backward", kiln_batch_norm_backward, of_gradients, context_, &other_image_, &image_,
+        &channels_, &other_channels_, &image_gradient_, backward, nullptr);
   }
 
   void add_products() {
@@ -212,6 +239,8 @@ class EveryFunction : public CApi {
   const kiln_tensor indices_ =
       with(tensor(upload(wave(2)), {1, 2, 1, 1}), [](auto& indices) { indices.dtype = KILN_I32; });
   const kiln_tensor row_ = tensor(upload(wave(2)), {2, 1}), other_row_ = tensor(upload(wave(2)), {2, 1});
+  const kiln_tensor map_ = tensor(upload(wave(2)), {1, 2}), other_map_ = tensor(upload(wave(2)), {1, 2}),
+                    channels_ = tensor(upload(wave(2)), {2}), other_channels_ = tensor(upload(wave(2)), {2});
   const kiln_tensor reduced_ = tensor(result_, {1, 6});
   const kiln_tensor reduced_indices_ =
       with(tensor(upload(wave(6)), {1, 6}), [](auto& indices) { indices.dtype = KILN_I32; });
@@ -265,6 +294,14 @@ TEST_F(EveryFunction, HasATable) {
   for (const auto& [name, arguments] : declared_) declared.insert(name);
   for (const auto& [name, entry] : table_) covered.insert(name);
   EXPECT_EQ(covered, declared) << "functions that kiln.h declares need rows here";
+}
+
+TEST_F(EveryFunction, HasATwinForEveryOperationOfTheCppApi) {
+  const Names operations = declared_operations(KILN_PUBLIC_HEADERS);
+  EXPECT_GT(operations.size(), 40u);
+  for (const std::string& name : operations) {
+    EXPECT_TRUE(declared_.contains("kiln_" + name)) << "C programs cannot call " << name;
+  }
 }
 
 TEST_F(EveryFunction, RefusesWhatIsWrongWithAnArgumentAndRunsNothing) {

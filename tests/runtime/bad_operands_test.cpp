@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
-#include <regex>
 #include <set>
 
 #include "bad_arguments.h"
+#include "declared_operations.h"
 #include "kiln/activation.h"
 #include "kiln/conv.h"
 #include "kiln/dropout.h"
@@ -54,19 +52,6 @@ Tensor like(const Tensor& tensor, const void* data, const std::vector<int64_t>& 
 
 const std::byte* address(const Tensor& tensor, ptrdiff_t bytes = 0) {
   return static_cast<const std::byte*>(tensor.data()) + bytes;
-}
-
-// The functions of the public headers that enqueue an operation.
-std::set<std::string> declared_operations(const std::filesystem::path& headers) {
-  std::set<std::string> names;
-  const std::regex declaration("\nvoid (\\w+)\\(Context& context,");
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(headers)) {
-    if (!entry.is_regular_file()) continue;
-    std::ifstream stream(entry.path());
-    const std::string text(std::istreambuf_iterator<char>(stream), {});
-    for (std::sregex_iterator it(text.begin(), text.end(), declaration), end; it != end; ++it) names.insert((*it)[1]);
-  }
-  return names;
 }
 
 class BadOperands : public BadArguments {

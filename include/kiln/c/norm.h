@@ -52,8 +52,7 @@ static inline kiln_norm_options kiln_norm_options_default(void) {
 }
 
 /* Enqueues y = epilogue(alpha * (w xhat + b) + beta * y) on `stream` and returns: xhat is x less the mean of its row
- * and over the row's deviation. Layer normalisation has the last axes; instance normalisation the spatial ones; group
- * normalisation those and C/G of x seen as N,G,C/G,...; batch normalisation 0 and the spatial ones.
+ * and over the row's deviation. The usual normalisations, below, are this along the axes of each.
  *
  * x, y: equal extents of 1 to 5 dimensions, any strides. y may be x or the residual; otherwise outputs must not overlap
  * anything else. Deterministic. `options` may be NULL. Errors, first call and threads as for kiln_conv_forward(). */
@@ -101,6 +100,59 @@ KILN_API kiln_status kiln_norm_backward(kiln_context* context, const kiln_tensor
                                         const kiln_tensor* mean, const kiln_tensor* inv_deviation,
                                         const kiln_tensor* dx, const kiln_norm_gradient_options* options,
                                         kiln_stream stream);
+
+/* The usual normalisations: the same along the axes of each, whatever axes `options` has. Parameters may be shorter
+ * than x: what is said here of w holds for b, dw and db, and of mean for all statistics. Tensors of x's rank are taken
+ * as they are. */
+
+/* Over the dimensions from `first_axis` on (negative: from the end). w: the extents of those. mean: those before. */
+KILN_API kiln_status kiln_layer_norm_forward(kiln_context* context, int32_t first_axis, const kiln_tensor* x,
+                                             const kiln_tensor* y, const kiln_norm_options* options,
+                                             kiln_stream stream);
+KILN_API kiln_status kiln_layer_norm_backward(kiln_context* context, int32_t first_axis, const kiln_tensor* dy,
+                                              const kiln_tensor* x, const kiln_tensor* mean,
+                                              const kiln_tensor* inv_deviation, const kiln_tensor* dx,
+                                              const kiln_norm_gradient_options* options, kiln_stream stream);
+
+/* The same by KILN_NORM_RMS, whatever mode `options` has; there is no mean. */
+KILN_API kiln_status kiln_rms_norm_forward(kiln_context* context, int32_t first_axis, const kiln_tensor* x,
+                                           const kiln_tensor* y, const kiln_norm_options* options, kiln_stream stream);
+KILN_API kiln_status kiln_rms_norm_backward(kiln_context* context, int32_t first_axis, const kiln_tensor* dy,
+                                            const kiln_tensor* x, const kiln_tensor* inv_deviation,
+                                            const kiln_tensor* dx, const kiln_norm_gradient_options* options,
+                                            kiln_stream stream);
+
+/* Of each channel of each image. x: N,C and one to three spatial dimensions. w: C. mean: N,C. */
+KILN_API kiln_status kiln_instance_norm_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
+                                                const kiln_norm_options* options, kiln_stream stream);
+KILN_API kiln_status kiln_instance_norm_backward(kiln_context* context, const kiln_tensor* dy, const kiln_tensor* x,
+                                                 const kiln_tensor* mean, const kiln_tensor* inv_deviation,
+                                                 const kiln_tensor* dx, const kiln_norm_gradient_options* options,
+                                                 kiln_stream stream);
+
+/* Of each of `groups` groups of neighbouring channels of each image. x: N,C and one to three spatial dimensions, whose
+ * strides continue each other if there are three. w: C, or `groups`: one element for all channels of a group. mean:
+ * N,groups. */
+KILN_API kiln_status kiln_group_norm_forward(kiln_context* context, int64_t groups, const kiln_tensor* x,
+                                             const kiln_tensor* y, const kiln_norm_options* options,
+                                             kiln_stream stream);
+KILN_API kiln_status kiln_group_norm_backward(kiln_context* context, int64_t groups, const kiln_tensor* dy,
+                                              const kiln_tensor* x, const kiln_tensor* mean,
+                                              const kiln_tensor* inv_deviation, const kiln_tensor* dx,
+                                              const kiln_norm_gradient_options* options, kiln_stream stream);
+
+/* Of each channel of all images, in training. x: N,C and up to three spatial dimensions. w, mean, running_mean: C. Per
+ * activation it is kiln_norm_forward() with the axis 0. */
+KILN_API kiln_status kiln_batch_norm_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
+                                             const kiln_norm_options* options, kiln_stream stream);
+KILN_API kiln_status kiln_batch_norm_inference(kiln_context* context, const kiln_tensor* x,
+                                               const kiln_tensor* running_mean, const kiln_tensor* running_variance,
+                                               const kiln_tensor* y, const kiln_norm_options* options,
+                                               kiln_stream stream);
+KILN_API kiln_status kiln_batch_norm_backward(kiln_context* context, const kiln_tensor* dy, const kiln_tensor* x,
+                                              const kiln_tensor* mean, const kiln_tensor* inv_deviation,
+                                              const kiln_tensor* dx, const kiln_norm_gradient_options* options,
+                                              kiln_stream stream);
 
 #ifdef __cplusplus
 } /* extern "C" */
