@@ -56,6 +56,14 @@ void check_blend(const Request& request) {
   check("beta", request.blend.beta);
 }
 
+std::string names_of_user_code_takers() {
+  std::string all;
+  for (const Operation* operation : operations()) {
+    if (operation->takes_user_code()) all += fmt::format("{}{}", all.empty() ? "" : ", ", operation->name());
+  }
+  return all;
+}
+
 void check_epilogue(const Request& request, const Operation& operation) {
   if (!request.epilogue.empty() && !operation.has_epilogue()) refuse(request, "it takes no epilogue", "leave it out");
   for (const EpilogueStage stage : request.epilogue) {
@@ -73,7 +81,7 @@ void check_epilogue(const Request& request, const Operation& operation) {
     refuse(request, "an epilogue is either stages or user code", "write the stages into the expression");
   }
   if (request.user_epilogue && !operation.takes_user_code()) {
-    refuse(request, "it takes no user code", "operations from x to y do");
+    refuse(request, "it takes no user code", "these do: " + names_of_user_code_takers());
   }
   const Expression* code = request.user_epilogue.expression();
   if (code != nullptr && !code->prologue().empty() &&

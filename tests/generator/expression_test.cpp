@@ -160,6 +160,25 @@ TEST(UserEpilogueInRequests, MustFitItsTensors) {
   EXPECT_THAT(request_error("epilogue.b=f32:4"), HasSubstr("no user code"));
 }
 
+TEST(UserEpilogueInRequests, AreRefusedWithTheNamesOfTheOperationsThatTakeThem) {
+  const Expressions expressions = {{"e", Expression("acc + 1")}};
+  std::string takers;
+  for (const Operation* operation : operations()) {
+    if (operation->takes_user_code()) takers += (takers.empty() ? "" : ", ") + std::string(operation->name());
+  }
+  EXPECT_THAT(takers, HasSubstr("local_conv_forward"));
+  for (const char* line : {"reduce x=f32:2x3 y=f32:2x1", "tensor_op a=f32:2x3 mode=exp", "dropout x=f32:2x3",
+                           "norm_inference x=f32:2x3 axes=1", "softmax_backward y=f32:2x3"}) {
+    try {
+      Request::parse(std::string(line) + " epilogue=user:e", expressions);
+      ADD_FAILURE() << line << " is accepted";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.message(), HasSubstr("it takes no user code"));
+      EXPECT_EQ(error.hint(), "these do: " + takers);
+    }
+  }
+}
+
 constexpr const char* leaky_file =
     "# a network\n"
     "expression leaky(; slope)\n"
