@@ -61,6 +61,10 @@ bool Request::has(EpilogueStage stage) const {
 }
 
 int64_t Request::batch() const {
+  for (const OperandDefinition& definition : kiln::operation(operation).operands()) {
+    const TensorSpec* spec = definition.repeats ? nullptr : find(definition.name);
+    if (spec != nullptr) return spec->extents.front();
+  }
   return operands.front().spec.extents.front();
 }
 
@@ -86,7 +90,8 @@ Request Request::with_batch(int64_t n) const {
   for (const OperandDefinition& definition : kiln::operation(operation).operands()) {
     if (!definition.batched) continue;
     for (Operand& operand : fixed.operands) {
-      if (operand.name == definition.name) operand.spec.extents.front() = n;
+      const bool repeats = definition.repeats && operand.spec.extents.front() != batch();
+      if (operand.name == definition.name && !repeats) operand.spec.extents.front() = n;
     }
   }
   for (Operand& operand : fixed.operands) {

@@ -53,7 +53,7 @@ void tensor_transform(Context& context, const Tensor& x, const Tensor& y, const 
     key.add(options.pad_end[static_cast<size_t>(i)]);
   }
   key.add(flags_of(options));
-  RunValues values = values_of(options, x);
+  RunValues values = values_of(options, y);  // x may repeat
   values.scalars[0] = options.value;
   run_call(context, key, CallOperands{x, y}.addresses(), values, stream, [&] {
     TensorTransform transform;

@@ -281,6 +281,7 @@ void check_batches_agree(const Request& request, const Operation& operation) {
     if (!definition.batched) continue;
     for (const Operand& operand : request.operands) {
       if (operand.name != definition.name || operand.spec.extents.empty()) continue;
+      if (definition.repeats && operand.spec.extents.front() == 1) continue;
       if (first == nullptr) first = &operand;
       if (operand.spec.extents.front() == first->spec.extents.front()) continue;
       refuse(request,

@@ -17,7 +17,7 @@ class TensorTransformOperation final : public Operation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "1 to 5 dimensions", DTypes::any},
+        {"x", Role::input, true, Printing::always, "1 to 5 dimensions", DTypes::any, true},
         {"y", Role::output, true, Printing::always, "as x with its padding, or longer where x has 1; may be x itself",
          DTypes::any},
     };

@@ -251,7 +251,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Bad{"tensor_op a=f32:2x3 b=f32:2x3 mode=sqrt", "operand b is given"},
                     Bad{"tensor_op a=f32:2x3 b=f32:2x2 mode=add", "b has extents 2x2, expected 2x3"},
                     Bad{"tensor_op a=f32:2x3 b=f32:3 mode=add", "b has extents 3, expected 2x3"},
-                    Bad{"tensor_op a=f32:2x3 b=f32:1x3 mode=add n=?", "b has batch 1, expected 2 as in a"},
+                    Bad{"tensor_op a=f32:2x3 b=f32:4x3 mode=add n=?", "b has batch 4, expected 2 as in a"},
                     Bad{"tensor_op a=f32:2x3 b=f32:2x3 mode=nand", "mode=nand is unknown"}));
 
 TEST(TensorOp, InfersTheLongestExtents) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kiln/base/error.h"
+#include "kiln/generator/operation.h"
 #include "kiln/generator/operations/conv_forward.h"
 
 namespace kiln {
@@ -102,6 +103,18 @@ TEST(Request, FixesTheBatchOfADynamicRequest) {
   EXPECT_THAT(fixed.at("residual").extents, ElementsAre(3, 4, 6, 6));
   EXPECT_THROW(dynamic.with_batch(5), Error);
   EXPECT_THROW(fixed.with_batch(1), Error);
+}
+
+TEST(Request, FixesTheBatchBesideWhatRepeats) {
+  const Request dynamic = Request::parse("tensor_op a=f32:1x3 b=f32:3x3 mode=add n=?");
+  EXPECT_EQ(dynamic.batch(), 4);
+  EXPECT_FALSE(is_batched(dynamic, "a"));
+  for (const int64_t n : {0, 3}) {
+    const Request fixed = dynamic.with_batch(n);
+    EXPECT_THAT(fixed.at("a").extents, ElementsAre(1, 3));
+    EXPECT_THAT(fixed.at("b").extents, ElementsAre(n, 3));
+    EXPECT_THAT(fixed.at("y").extents, ElementsAre(n, 3));
+  }
 }
 
 TEST(Request, NamesTheColumnOfWhatItCannotRead) {

@@ -55,6 +55,20 @@ TEST_F(TensorFunctionCalls, AddRepeatsAVectorOverAMatrix) {
   EXPECT_THAT(download<float>(y.data(), 6), ElementsAre(-6, -12, -18, -9, -15, -21));
 }
 
+// One kernel for batches 3 and 4: what repeats has a batch of 1 in both.
+TEST_F(TensorFunctionCalls, InputsRepeatThroughADynamicBatch) {
+  const Tensor row(upload<float>({10, 20}), f32, {1, 2}, contiguous);
+  for (const int64_t n : {3, 4}) {
+    const Tensor x(upload<float>({1, 2, 3, 4, 5, 6, 7, 8}), f32, {n, 2}, contiguous);
+    const Tensor y(upload(std::vector<float>(8, -1)), f32, {n, 2}, contiguous);
+    const float seventh = n == 4 ? 17 : -1, eighth = n == 4 ? 28 : -1;
+    tensor_op(context_, TensorOpMode::add, row, x, y, {.dynamic_batch = true});
+    EXPECT_THAT(download<float>(y.data(), 8), ElementsAre(11, 22, 13, 24, 15, 26, seventh, eighth));
+    tensor_transform(context_, row, y, {.beta = 1, .dynamic_batch = true});
+    EXPECT_THAT(download<float>(y.data(), 8), ElementsAre(21, 42, 23, 44, 25, 46, n == 4 ? 27 : -1, n == 4 ? 48 : -1));
+  }
+}
+
 TEST_F(TensorFunctionCalls, ScaleAndSetWriteEveryElementAndNoOther) {
   float* const memory_of_y = static_cast<float*>(upload<float>({1, 2, 3, 4, 5, 6}));
   const Tensor all(memory_of_y, f32, {6}, contiguous), part(memory_of_y, f32, {2, 2}, {3, 1});

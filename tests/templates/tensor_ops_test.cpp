@@ -52,6 +52,8 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"Across", "tensor_op a=f32:2x33x5x3:nchw b=f16:2x33x5x3:nhwc y=f32:2x33x5x3:nhwc mode=min",
                       op_across},
         AlgorithmCase{"DynamicBatch", "tensor_op a=f32:4x6 b=f32:4x1 mode=div n=?", op},
+        AlgorithmCase{"RepeatsThroughADynamicBatch", "tensor_op a=f32:1x3x5 b=f32:8x3x5 c=f32:1x1x5 mode=select n=?",
+                      op},
         AlgorithmCase{"Empty", "tensor_op a=f32:0x6 b=f32:1x6 mode=pow", op}),
     case_name);
 
@@ -76,6 +78,7 @@ INSTANTIATE_TEST_SUITE_P(
                       transform},
         AlgorithmCase{"PadsOnlyPadding", "tensor_transform x=i8:2x0 y=i8:4x5 pad=1,2,1,3", transform},
         AlgorithmCase{"PadsADynamicBatch", "tensor_transform x=f32:4x3x5 pad=0,1,1,0,0,2 n=?", transform},
+        AlgorithmCase{"RepeatsThroughADynamicBatch", "tensor_transform x=f16:1x8x3 y=f32:8x8x3 n=?", transform},
         AlgorithmCase{"DynamicBatchOfBytes", "tensor_transform x=u8:8x3x2:nwc y=u8:8x3x2 n=?", transform_across}),
     case_name);
 

@@ -42,6 +42,7 @@ struct OperandDefinition {
   Printing printing = Printing::always;
   std::string summary;
   DTypes dtypes = DTypes::floating;
+  bool repeats = false;  ///< With an extent of 1 along dimension 0 it is the same for every image.
 };
 
 /// A number that a call gives and the key does not hold, as alpha: the slope of an activation, a normalisation's
