@@ -72,9 +72,9 @@ struct LocalConvBackwardOptions {
 /// r * dilation.h = h, and q likewise.
 ///
 /// dy: N,K,P,Q   w: (regions*K),C/groups,R,S   dx: N,C,H,W, and P, Q are those of local_conv_forward() on dx. Any
-/// strides; dtypes may differ; sums are in f32. dx must share no element with dy or w. Bitwise reproducible. The fast
-/// kernel needs workspace: N*P*Q*C*R*S values of f32 (requests that would need over a gigabyte run without it).
-/// Otherwise as local_conv_forward().
+/// strides; dtypes may differ; sums are in f32. dx must share no element with dy or w. Bitwise reproducible.
+/// Adding up columns, which one of the kernels does, needs workspace: N*P*Q*C*R*S values of f32 (requests that would
+/// need over a gigabyte run without it). Otherwise as local_conv_forward().
 void local_conv_backward_data(Context& context, const Tensor& dy, const Tensor& w, const Tensor& dx,
                               const LocalConvBackwardOptions& options = {}, Stream stream = nullptr);
 

@@ -101,6 +101,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"conv_forward x=f32:1x4x8x8 w=f32:4x2x3x3 groups=3", "groups=3 does not divide the 4 channels"},
         Bad{"conv_forward x=f32:1x4x8x8 w=f32:3x2x3x3 groups=2", "groups=2 does not divide the 3 filters"},
         Bad{"conv_forward x=f32:1x4x8x8 w=f32:4x4x3x3 groups=0", "groups=0 does not divide"},
+        Bad{"conv_forward x=f32:1x0x8x8 w=f32:4x0x3x3", "x has no channels"},
+        Bad{"local_conv_forward x=f32:1x0x8x8 w=f32:144x0x3x3", "x has no channels"},
         Bad{"conv_forward x=f32:1x3x2x2 w=f32:4x3x3x3", "the filter does not fit"},
         Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 stride=0", "the stride of h is 0"},
         Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 pad=-1", "the padding before of h is -1"},
