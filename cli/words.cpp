@@ -151,14 +151,11 @@ std::string of_reduce(const Request& request) {
 // "normalisation 2x64x56x56 f16, axes 0,2,3, add+relu", "rms normalisation ...", "gradient of normalisation ...".
 std::string of_norm(const Request& request) {
   const bool rms = request.operation != "norm_inference" && request.word("mode") == "rms";
-  std::string text = fmt::format(
-      "{}{}normalisation {}{}, axes {}{}", request.operation == "norm_backward" ? "gradient of " : "",
-      rms ? "rms " : "", extents(request.operands.front().spec), common(request), fmt::join(request.ints("axes"), ","),
-      request.operation == "norm_inference" ? ", running statistics" : "");
-  std::vector<std::string_view> stages;
-  for (const EpilogueStage stage : request.epilogue) stages.push_back(to_string(stage));
-  if (!stages.empty()) text += fmt::format(", {}", fmt::join(stages, "+"));
-  return text;
+  return fmt::format("{}{}normalisation {}{}, axes {}{}", request.operation == "norm_backward" ? "gradient of " : "",
+                     rms ? "rms " : "", extents(request.operands.front().spec), common(request),
+                     fmt::join(request.ints("axes"), ","),
+                     request.operation == "norm_inference" ? ", running statistics" : "") +
+         stages_of(request);
 }
 
 // "local normalisation 2x64x56x56 f16, 5 along axes 1", "gradient of local normalisation ...".

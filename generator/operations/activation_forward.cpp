@@ -1,12 +1,11 @@
 #include "operations/activation.h"
 #include "operations/operations.h"
 #include "operations/pointwise.h"
-#include "operations/spatial.h"
 
 namespace kiln {
 namespace {
 
-class ActivationForwardOperation final : public Operation {
+class ActivationForwardOperation final : public ElementwiseOperation {
  public:
   std::string_view name() const override { return "activation_forward"; }
   std::string_view summary() const override { return "activation functions"; }
@@ -30,21 +29,6 @@ class ActivationForwardOperation final : public Operation {
     };
     return definitions;
   }
-
-  void complete_attributes(Request&) const override {}
-
-  std::optional<TensorSpec> implied_operand(const Request& request, std::string_view operand) const override {
-    const TensorSpec* x = request.find("x");
-    if (operand != "y" || x == nullptr) return std::nullopt;
-    return laid_out_like(*x, x->extents);
-  }
-
-  void validate(const Request& request) const override {
-    require_rank(request, "x");
-    require_extents(request, "y", request.at("y"), request.at("x").extents, "those of x");
-  }
-
-  Work work(const Request& request) const override { return pointwise_work(request, 1); }
 };
 
 }  // namespace

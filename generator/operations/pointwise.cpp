@@ -23,4 +23,22 @@ Work pointwise_work(const Request& request, double flops) {
   return work;
 }
 
+void ElementwiseOperation::complete_attributes(Request& /*request*/) const {}
+
+std::optional<TensorSpec> ElementwiseOperation::implied_operand(const Request& request,
+                                                                std::string_view operand) const {
+  const TensorSpec* x = request.find("x");
+  if (operand != "y" || x == nullptr) return std::nullopt;
+  return laid_out_like(*x, x->extents);
+}
+
+void ElementwiseOperation::validate(const Request& request) const {
+  require_rank(request, "x");
+  require_extents(request, "y", request.at("y"), request.at("x").extents, "those of x");
+}
+
+Work ElementwiseOperation::work(const Request& request) const {
+  return pointwise_work(request, 1);
+}
+
 }  // namespace kiln
