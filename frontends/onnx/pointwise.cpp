@@ -1,3 +1,5 @@
+#include "onnx/pointwise.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -6,22 +8,12 @@
 #include <limits>
 #include <map>
 
-#include "kiln/generator/operations/activation.h"
-#include "kiln/generator/operations/tensor_ops.h"
 #include "onnx/attributes.h"
 #include "onnx/fold.h"
 #include "onnx/readers.h"
 
 namespace kiln::onnx_frontend {
 namespace {
-
-Layer activation(const Source& source, ActivationMode mode) {
-  ActivationForward request;
-  request.x = request.y = source.operand(0);
-  request.mode = mode;
-  request.dynamic_batch = source.options.dynamic_batch;
-  return asked(request.request());
-}
 
 /// Kiln's selu has the numbers of its paper, which are the defaults.
 bool has_default_numbers(const Source& source) {
@@ -44,6 +36,7 @@ struct Arithmetic {
   TensorOpMode mode;
   int most_inputs;
   bool gives_flags = false;  ///< Its result is boolean.
+  bool averages = false;     ///< Its sum is over the number of inputs: the last call's alpha.
 };
 
 const Arithmetic& arithmetic_of(const onnx::NodeProto& node) {
@@ -56,6 +49,7 @@ const Arithmetic& arithmetic_of(const onnx::NodeProto& node) {
       {"Div", {div, 2}},
       {"Pow", {pow, 2}},
       {"Sum", {add, any}},
+      {"Mean", {add, any, false, true}},
       {"Min", {min, any}},
       {"Max", {max, any}},
       {"Equal", {eq, 2, true}},
@@ -95,7 +89,17 @@ Extents broadcast(const Source& source, const std::vector<TensorSpec>& operands)
   return result;
 }
 
-TensorOp tensor_op(const Source& source, const Arithmetic& rule, std::vector<TensorSpec> operands) {
+}  // namespace
+
+ActivationForward activation_of(const Source& source, ActivationMode mode) {
+  ActivationForward activation;
+  activation.x = activation.y = source.operand(0);
+  activation.mode = mode;
+  activation.dynamic_batch = source.options.dynamic_batch;
+  return activation;
+}
+
+TensorOp tensor_op_of(const Source& source, TensorOpMode mode, std::vector<TensorSpec> operands, DType y) {
   const Extents extents = broadcast(source, operands);
   (void)count_elements(extents);
   for (TensorSpec& operand : operands) {
@@ -105,13 +109,11 @@ TensorOp tensor_op(const Source& source, const Arithmetic& rule, std::vector<Ten
   op.a = operands.front();
   if (operands.size() > 1) op.b = operands[1];
   if (operands.size() > 2) op.c = operands[2];
-  op.y = source.spec(extents, rule.gives_flags ? DType::u8 : operands.back().dtype);
-  op.mode = rule.mode;
+  op.y = source.spec(extents, y);
+  op.mode = mode;
   op.dynamic_batch = source.options.dynamic_batch;
   return op;
 }
-
-}  // namespace
 
 Layer read_activation(const Source& source) {
   using enum ActivationMode;
@@ -123,14 +125,15 @@ Layer read_activation(const Source& source) {
   require_inputs(source, 1, 1);
   const std::string& type = source.node.op_type();
   if (type == "Selu" && !has_default_numbers(source)) return refused("its alpha and gamma are not those of SELU");
-  return activation(source, type == "Gelu" ? gelu_of(source) : modes.at(type));
+  return asked(activation_of(source, type == "Gelu" ? gelu_of(source) : modes.at(type)).request());
 }
 
 Layer read_clip(const Source& source) {
   require_inputs(source, 1, 3);
   const std::optional<EpilogueStage> stage = clip_stage(source.graph, source.node);
   if (!stage) return refused("its bounds are computed");
-  return activation(source, stage == EpilogueStage::relu ? ActivationMode::relu : ActivationMode::clip);
+  const ActivationMode mode = stage == EpilogueStage::relu ? ActivationMode::relu : ActivationMode::clip;
+  return asked(activation_of(source, mode).request());
 }
 
 Layer read_tensor_op(const Source& source) {
@@ -146,7 +149,9 @@ Layer read_tensor_op(const Source& source) {
     if (precedes_batch(source, i, rank)) return refused("it puts dimensions before the batch, which is dynamic");
     operands.push_back(source.operand(i));
     if (operands.size() < at_once) continue;
-    const TensorOp op = tensor_op(source, rule, std::move(operands));
+    const DType dtype = rule.gives_flags ? DType::u8 : operands.back().dtype;
+    TensorOp op = tensor_op_of(source, rule.mode, std::move(operands), dtype);
+    if (rule.averages && i + 1 == source.node.input_size()) op.blend.alpha = Scale::any;
     layer.requests.push_back(op.request());
     operands = {op.y};  // more inputs are taken one by one
   }

@@ -11,6 +11,13 @@ Layer read_activation(const Source& source);
 Layer read_clip(const Source& source);
 Layer read_tensor_op(const Source& source);
 
+/// composed.cpp. Nodes that several requests make, one after another.
+Layer read_thresholded_relu(const Source& source);
+Layer read_prelu(const Source& source);
+Layer read_celu(const Source& source);
+Layer read_softsign(const Source& source);
+Layer read_reciprocal(const Source& source);
+
 /// products.cpp. Matrix products; a transposed matrix is one of other strides.
 Layer read_gemm(const Source& source);
 Layer read_matmul(const Source& source);
@@ -38,6 +45,8 @@ Layer read_cast(const Source& source);
 
 /// reductions.cpp. Reduce*, ArgMax and ArgMin.
 Layer read_reduce(const Source& source);
+/// A reduction with element-wise operations before or behind it.
+Layer read_composed_reduce(const Source& source);
 Layer read_arg(const Source& source);
 /// The extents of a Reduce* node's result by the axes that it has at its opset; nothing if they are not in the file.
 std::optional<Extents> reduced_shape(const Source& source);

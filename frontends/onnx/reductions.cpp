@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kiln/generator/operations/reduce.h"
+#include "kiln/generator/operations/tensor_ops.h"
 #include "onnx/attributes.h"
 #include "onnx/readers.h"
 
@@ -48,9 +49,13 @@ Extents without(Extents extents, const Extents& axes, bool keep) {
   return extents;
 }
 
-/// The request for a result that is stored as the node gives it, with its dimensions or without those of the axes.
-Layer reduced(const Source& source, const Extents& axes, bool wants_indices) {
-  if (source.options.dynamic_batch && axes.front() == 0) return refused("it reduces the batch, which is dynamic");
+/// Why no reduction along `axes` can be had; empty if it can.
+std::string refusal_of(const Source& source, const Extents& axes) {
+  return source.options.dynamic_batch && axes.front() == 0 ? "it reduces the batch, which is dynamic" : "";
+}
+
+/// A result that is stored as the node gives it, with its dimensions or without those of the axes.
+Reduce reduction(const Source& source, const Extents& axes, ReduceMode mode, bool wants_indices) {
   const bool keep = keeps_dimensions(source);
   Reduce reduce;
   reduce.x = source.operand(0);
@@ -63,9 +68,36 @@ Layer reduced(const Source& source, const Extents& axes, bool wants_indices) {
   reduce.y = stored(reduce.x.dtype);
   if (wants_indices) reduce.indices = stored(DType::i32);
   reduce.axes = axes;
-  reduce.mode = mode_of(source.node);
+  reduce.mode = mode;
   reduce.dynamic_batch = source.options.dynamic_batch;
-  return asked(reduce.request());
+  return reduce;
+}
+
+Layer reduced(const Source& source, const Extents& axes, bool wants_indices) {
+  if (std::string refusal = refusal_of(source, axes); !refusal.empty()) return refused(std::move(refusal));
+  return asked(reduction(source, axes, mode_of(source.node), wants_indices).request());
+}
+
+/// y = op(a, b), or op(a), of y's extents and storage; inputs may repeat.
+Request step(const Source& source, TensorOpMode mode, const TensorSpec& a, std::optional<TensorSpec> b,
+             const TensorSpec& y) {
+  TensorOp op;
+  op.a = a;
+  op.b = std::move(b);
+  op.y = y;
+  op.mode = mode;
+  op.dynamic_batch = source.options.dynamic_batch;
+  return op.request();
+}
+
+/// max + log(sum(exp(x - max))), which no exponential overflows.
+Layer log_sum_exp(const Source& source, const Extents& axes) {
+  const Reduce max = reduction(source, axes, ReduceMode::max, false);
+  const Reduce sum = reduction(source, axes, ReduceMode::add, false);
+  return {{max.request(), step(source, TensorOpMode::sub, max.x, max.y, max.x),
+           step(source, TensorOpMode::exp, max.x, {}, max.x), sum.request(),
+           step(source, TensorOpMode::log, sum.y, {}, sum.y), step(source, TensorOpMode::add, sum.y, max.y, sum.y)},
+          {}};
 }
 
 }  // namespace
@@ -83,6 +115,21 @@ Layer read_reduce(const Source& source) {
   if (!axes) return refused("its axes do not stand in the file");
   if (axes->empty()) return {};  // nothing to reduce: the result is the input
   return reduced(source, *axes, false);
+}
+
+Layer read_composed_reduce(const Source& source) {
+  require_inputs(source, 1, 2);
+  const std::optional<Extents> axes = axes_of(source, source.extents(0).size());
+  if (!axes) return refused("its axes do not stand in the file");
+  if (axes->empty()) return refused("it reduces nothing, and opsets differ in what that gives");
+  if (std::string refusal = refusal_of(source, *axes); !refusal.empty()) return refused(std::move(refusal));
+  const std::string& type = source.node.op_type();
+  if (type == "ReduceLogSumExp") return log_sum_exp(source, *axes);
+  const bool squares = type == "ReduceSumSquare";
+  const Reduce reduce = reduction(source, *axes, squares ? ReduceMode::norm2 : ReduceMode::add, false);
+  return {{reduce.request(), squares ? step(source, TensorOpMode::mul, reduce.y, reduce.y, reduce.y)
+                                     : step(source, TensorOpMode::log, reduce.y, {}, reduce.y)},
+          {}};
 }
 
 Layer read_arg(const Source& source) {

@@ -45,15 +45,15 @@ TEST(OnnxListing, MergesEqualLayersAndKeepsTheirNames) {
 TEST(OnnxListing, CountsWhatIsNotCoveredByTypeAndReason) {
   OnnxModel model;
   model.input("x", {1, 4});
-  model.node("Softsign", {"x"}, {"a"});
+  model.node("Hardmax", {"x"}, {"a"});
   model.node("Selu", {"a"}, {"b"}, {{"alpha", 1.0F}});
-  model.node("Softsign", {"b"}, {"c"});
+  model.node("Hardmax", {"b"}, {"c"});
   model.node("Gelu", {"c"}, {"d"}).set_domain("com.example");
   model.output("d");
   onnx::OperatorSetIdProto& import = *model.proto().add_opset_import();
   import.set_domain("com.example");
   import.set_version(1);
-  EXPECT_THAT(uncovered_of(model.read()), ElementsAre("Softsign *2: no operation of Kiln serves it",
+  EXPECT_THAT(uncovered_of(model.read()), ElementsAre("Hardmax *2: no operation of Kiln serves it",
                                                       "Selu *1: its alpha and gamma are not those of SELU",
                                                       "com.example.Gelu *1: no operation of Kiln serves it"));
 }

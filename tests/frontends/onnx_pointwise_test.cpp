@@ -51,7 +51,42 @@ TEST(OnnxActivation, IsNotCoveredWithNumbersOfItsOwn) {
               ElementsAre("Selu *1: its alpha and gamma are not those of SELU"));
   expect_error(one_node("Gelu", {{2, 3}}, {{"approximate", "erf"}}, 20),
                "node 'y' (Gelu): approximate is 'erf', expected none or tanh");
-  EXPECT_THAT(uncovered_of(one_node("Celu", {{2, 3}}).read()), ElementsAre("Celu *1: no operation of Kiln serves it"));
+}
+
+TEST(OnnxActivation, MayBeSeveralRequests) {
+  const std::string celu = line("activation_forward x=f32:2x3:nc mode=elu");
+  EXPECT_THAT(lines_of(one_node("Celu", {{2, 3}}).read()), ElementsAre(celu));
+  EXPECT_THAT(lines_of(one_node("Celu", {{2, 3}}, {{"alpha", 2.0F}}).read()),
+              ElementsAre(line("activation_forward x=f32:2x3:nc mode=identity alpha=any"),
+                          line("activation_forward x=f32:2x3:nc mode=elu alpha=any")));
+  EXPECT_THAT(lines_of(one_node("ThresholdedRelu", {{2, 3}}, {{"alpha", 0.5F}}).read()),
+              ElementsAre(line("tensor_op a=f32:2x3:nc b=f32:1x1:nc y=u8:2x3:nc mode=gt"),
+                          line("tensor_op a=u8:2x3:nc b=f32:2x3:nc c=f32:1x1:nc y=f32:2x3:nc mode=select")));
+  EXPECT_THAT(lines_of(one_node("Softsign", {{2, 3}}).read()),
+              ElementsAre(line("tensor_op a=f32:2x3:nc mode=abs"), line("tensor_op a=f32:2x3:nc b=f32:1x1:nc mode=add"),
+                          line("tensor_op a=f32:2x3:nc b=f32:2x3:nc mode=div")));
+}
+
+TEST(OnnxActivation, WithSlopesByTensorMultipliesByThem) {
+  EXPECT_THAT(lines_of(one_node("PRelu", {{2, 3, 5, 7}, {3, 1, 1}}).read()),
+              ElementsAre(line("tensor_op a=f32:2x3x5x7:nchw b=f32:1x1x1x1:nchw y=u8:2x3x5x7:nchw mode=lt"),
+                          line("tensor_op a=f32:2x3x5x7:nchw b=f32:1x3x1x1:nchw mode=mul"),
+                          line("tensor_op a=u8:2x3x5x7:nchw b=f32:2x3x5x7:nchw c=f32:2x3x5x7:nchw y=f32:2x3x5x7:nchw "
+                               "mode=select")));
+  OnnxModel constant;
+  constant.input("x", {2, 3}).scalar("slope", 0.25F);
+  constant.node("PRelu", {"x", "slope"}, {"y"});
+  EXPECT_THAT(lines_of(constant.read()), ElementsAre(line("activation_forward x=f32:2x3:nc mode=leaky_relu")));
+  expect_error(one_node("PRelu", {{3}, {2, 3}}), "node 'y' (PRelu): its slope has more dimensions than its input");
+}
+
+TEST(OnnxArithmetic, DividesASumByItsInputsAndOneByAnInput) {
+  EXPECT_THAT(lines_of(one_node("Mean", {{2, 3}, {2, 3}, {3}}).read()),
+              ElementsAre(line("tensor_op a=f32:2x3:nc b=f32:2x3:nc mode=add"),
+                          line("tensor_op a=f32:2x3:nc b=f32:1x3:nc mode=add alpha=any")));
+  EXPECT_THAT(one_node("Mean", {{2, 3}}).read().layers, IsEmpty());
+  EXPECT_THAT(lines_of(one_node("Reciprocal", {{2, 3}}).read()),
+              ElementsAre(line("tensor_op a=f32:1x1:nc b=f32:2x3:nc mode=div")));
 }
 
 TEST(OnnxActivation, ClipsBetweenConstants) {

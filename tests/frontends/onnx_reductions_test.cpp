@@ -28,8 +28,31 @@ TEST(OnnxReduce, HasAModeForEachType) {
                 ElementsAre(line("reduce x=f32:2x3x5:ncw axes=1,2 mode=" + mode)))
         << type;
   }
-  EXPECT_THAT(uncovered_of(reduction("ReduceLogSumExp", {2, 3}).read()),
-              ElementsAre("ReduceLogSumExp *1: no operation of Kiln serves it"));
+}
+
+TEST(OnnxReduce, HasSeveralRequestsForWhatNoModeIs) {
+  const std::string add = line("reduce x=f32:2x3x5:ncw axes=1 mode=add");
+  EXPECT_THAT(lines_of(reduction("ReduceSumSquare", {2, 3, 5}, {{"axes", Ints{1}}}).read()),
+              ElementsAre(line("reduce x=f32:2x3x5:ncw axes=1 mode=norm2"),
+                          line("tensor_op a=f32:2x1x5:ncw b=f32:2x1x5:ncw mode=mul")));
+  EXPECT_THAT(lines_of(reduction("ReduceLogSum", {2, 3, 5}, {{"axes", Ints{1}}}).read()),
+              ElementsAre(add, line("tensor_op a=f32:2x1x5:ncw mode=log")));
+  EXPECT_THAT(lines_of(reduction("ReduceLogSumExp", {2, 3, 5}, {{"axes", Ints{1}}}).read()),
+              ElementsAre(line("reduce x=f32:2x3x5:ncw axes=1 mode=max"),
+                          line("tensor_op a=f32:2x3x5:ncw b=f32:2x1x5:ncw mode=sub"),
+                          line("tensor_op a=f32:2x3x5:ncw mode=exp"), add, line("tensor_op a=f32:2x1x5:ncw mode=log"),
+                          line("tensor_op a=f32:2x1x5:ncw b=f32:2x1x5:ncw mode=add")));
+  EXPECT_THAT(
+      lines_of(reduction("ReduceLogSumExp", {4, 3}, {{"axes", Ints{1}}, {"keepdims", 0}})
+                   .read({.batch = 4, .dynamic_batch = true})),
+      ElementsAre(line("reduce x=f32:4x3 axes=1 mode=max n=?"),
+                  line("tensor_op a=f32:4x3:nc b=f32:4x1:nc mode=sub n=?"), line("tensor_op a=f32:4x3:nc mode=exp n=?"),
+                  line("reduce x=f32:4x3 axes=1 mode=add n=?"), line("tensor_op a=f32:4x1:nc mode=log n=?"),
+                  line("tensor_op a=f32:4x1:nc b=f32:4x1:nc mode=add n=?")));
+  EXPECT_THAT(uncovered_of(reduction_by_input("ReduceSumSquare", 18, {}, {{"noop_with_empty_axes", 1}}).read()),
+              ElementsAre("ReduceSumSquare *1: it reduces nothing, and opsets differ in what that gives"));
+  EXPECT_THAT(uncovered_of(reduction("ReduceLogSum", {4, 3}).read({.batch = 4, .dynamic_batch = true})),
+              ElementsAre("ReduceLogSum *1: it reduces the batch, which is dynamic"));
 }
 
 TEST(OnnxReduce, StoresItsResultAsTheNodeGivesIt) {
