@@ -1,5 +1,5 @@
-// Nodes that no operation of Kiln is, and that several of them are. Numbers of the node are tensors of one element, which
-// repeats.
+// Nodes that no operation of Kiln is, and that several of them are. Numbers of the node are tensors of one element,
+// which repeats.
 #include "onnx/attributes.h"
 #include "onnx/pointwise.h"
 #include "onnx/readers.h"

@@ -9,6 +9,7 @@
 #include "cudnn_calls.h"
 #include "cudnn_offers.h"
 #include "kiln/base/error.h"
+#include "kiln/generator/operations/conv_forward.h"
 
 namespace kiln::bench {
 namespace {
@@ -37,6 +38,10 @@ const std::vector<std::string> comparable = {
     "conv_forward x=f32:1x8x7x5 w=f32:16x8x3x3 epilogue=add+clip",
     "conv_forward x=f32:1x8x37 w=f32:16x8x3 pad=1 stride=2 epilogue=bias+relu",
     "conv_forward x=f16:1x8x6x7x5 w=f16:16x8x3x3x3 pad=1 mode=convolution epilogue=bias+clip",
+    "conv_backward_data dy=f32:2x10x5x10 w=f32:10x3x3x2 dx=f32:2x6x9x11 pad=1,0,2,1 stride=2,1 dilation=1,2 groups=2",
+    "conv_backward_data dy=f16:1x16x7x5:nhwc w=f16:16x8x3x3:nhwc pad=1",
+    "conv_backward_filter x=f32:1x8x7x5 dy=f32:1x16x7x5 dw=f32:16x8x3x3 pad=1",
+    "conv_backward_filter x=f16:1x8x6x7x5 dy=f16:1x16x4x5x3 dw=f16:16x8x3x3x3",
     "pool_forward x=f32:2x5x13x11 mode=max window=3 stride=2 pad=1",
     "pool_forward x=f16:2x5x13x11:nhwc mode=avg window=3,2 stride=2,3 pad=1,0,0,1",
     "pool_forward x=bf16:2x5x12x12 mode=avg_padded window=3 stride=2 pad=1",
@@ -90,7 +95,7 @@ TEST_F(InstalledCudnn, RefusesAnOutputOfAnotherSize) {
   ConvForward conv = ConvForward::of(request);
   Operations graph(library_);
   const auto x = graph.operand(0, conv.x), w = graph.operand(1, conv.w), y = graph.operand(2, conv.x);
-  EXPECT_THROW(graph.convolve(conv, x, w, y), CudnnError);
+  EXPECT_THROW(graph.convolve(Operations::Convolution::forward, conv, x, w, y), CudnnError);
 }
 
 }  // namespace

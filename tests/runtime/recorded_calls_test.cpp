@@ -125,7 +125,8 @@ void RecordedCallsTest::rows() {
 }
 
 void RecordedCallsTest::norms() {
-  const Tensor x = tensor({1, 4, 6, 6}), y = tensor({1, 4, 6, 6}), dx = tensor({1, 4, 6, 6}), residual = tensor({1, 4, 6, 6});
+  const Tensor x = tensor({1, 4, 6, 6}), y = tensor({1, 4, 6, 6}), dx = tensor({1, 4, 6, 6}),
+               residual = tensor({1, 4, 6, 6});
   const Tensor mean = tensor({4}), deviation = tensor({4}), w = tensor({4}), dw = tensor({4});
   const Tensor row = tensor({5, 7}), out = tensor({5, 7}), scale = tensor({7});
   record([&](Context& c) {
