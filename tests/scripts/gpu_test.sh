@@ -35,10 +35,12 @@ export FAKE_CUDNN_DRIVER=$carried/lib/libkiln_emulator.so
 cat >"$scratch/layers.txt" <<'TEXT'
 conv_forward x=f32:1x8x14x14 w=f32:16x8x3x3 pad=1
 conv_forward x=f32:1x16x7x7 w=f32:8x16x1x1 epilogue=bias+relu
+conv_backward_data dy=f32:1x8x7x7 w=f32:8x4x3x3 pad=1
+conv_backward_filter x=f32:1x4x7x7 dy=f32:1x8x7x7 dw=f32:8x4x3x3 pad=1
 pool_forward x=f32:1x8x14x14 mode=max window=2 stride=2
 softmax_forward x=f32:3x100
 TEXT
-layers=4
+layers=6
 
 # --- One command ------------------------------------------------------------------------------------------------------
 
@@ -68,7 +70,9 @@ done
 newest=$(objdump -T "$carried"/bin/* "$carried"/lib/* "$carried"/tests/* | grep -o 'GLIBC_[0-9.]*' | sort -V | tail -n 1)
 [ "$(printf '%s\n' "$newest" GLIBC_2.36 | sort -V | head -n 1)" = "$newest" ] || fail "it needs $newest"
 "$carried/tests/templates_test" --gtest_list_tests >"$scratch/tests.txt"
-for test in SoftmaxDefaults PoolDefaults ConvDefaults; do holds "$scratch/tests.txt" "/$test."; done
+for test in SoftmaxDefaults SoftmaxBackwardDefaults PoolDefaults PoolBackwardDefaults PointwiseDefaults TensorFunctions \
+  ReduceDefaults DropoutTest Gemm CrossEntropy NormDefaults NormBackwardDefaults LocalNormDefaults ConvDefaults \
+  ConvBackwardData ConvBackwardFilter LocalConv; do holds "$scratch/tests.txt" "/$test."; done
 
 # --- Killed at work, and resumed --------------------------------------------------------------------------------------
 
