@@ -86,7 +86,7 @@ TEST_F(ReportTest, APathThatCannotBeWrittenIsKnownBeforeTuning) {
 
 TEST_F(ReportTest, FitsEveryWindowInARealBrowser) {
   const std::optional<std::string> browser = find_browser();
-  if (!browser) GTEST_SKIP() << "no chromium on the PATH (apt-get install chromium): the page is not looked at";
+  if (!browser) GTEST_SKIP() << "no chromium on the PATH (scripts/setup --browser): the page is not looked at";
   std::string page = tune();
   // A copy that tells its own width, with everything unfolded; the page itself permits no script. In a frame, because a
   // window has a least width.
