@@ -7,7 +7,6 @@
 #include "kiln/activation.h"
 #include "kiln/conv.h"
 #include "kiln/memory.h"
-#include "kiln/norm.h"
 #include "kiln/pool.h"
 #include "kiln/reduce.h"
 #include "kiln/softmax.h"
@@ -18,18 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-class CApiCalls : public CApi {
- protected:
-  CApiCalls() : cpp_(cpp_options()) {}
-
-  static ContextOptions cpp_options() {
-    ContextOptions options;
-    options.cache = "off";
-    return options;
-  }
-
-  Context cpp_;
-};
+class CApiCalls : public CApiBesideCpp {};
 
 TEST_F(CApiCalls, ConvolutionWithEveryOption) {
   const void *x = upload(wave(2 * 6 * 9 * 7)), *w = upload(wave(8 * 3 * 3 * 3, 0.71f)), *b = upload(wave(8, 1.3f));
@@ -288,37 +276,6 @@ TEST_F(CApiCalls, GradientsOfSoftmax) {
                    {.axis = -2, .mode = SoftmaxMode::log, .alpha = 0.5f, .beta = 2.0f});
   EXPECT_EQ(download(dx), download(expected));
   EXPECT_NE(download(dx), start);
-}
-
-TEST_F(CApiCalls, NormalisationsForwardInferenceAndBackward) {
-  const auto view = [](const void* data, std::initializer_list<int64_t> extents) {
-    return Tensor(data, f32, extents, contiguous);
-  };
-  const void *x = upload(wave(3 * 4)), *w = upload(wave(4, 0.4f)), *dy = upload(wave(12, 0.3f)), *y = upload(wave(12)),
-             *expected = upload(wave(12)), *mean = upload(wave(4)), *inverse = upload(wave(4)), *dw = upload(wave(4)),
-             *expected_dw = upload(wave(4));
-  const kiln_tensor cx = tensor(x, {3, 4}), cy = tensor(y, {3, 4}), cw = tensor(w, {1, 4}),
-                    cmean = tensor(mean, {1, 4}), cinverse = tensor(inverse, {1, 4}), cdy = tensor(dy, {3, 4}),
-                    cdw = tensor(dw, {1, 4});
-  kiln_norm_options c = kiln_norm_options_default();
-  c.axes[0] = 0;
-  c.w = &cw, c.mean = &cmean, c.inv_deviation = &cinverse;
-  EXPECT_EQ(kiln_norm_forward(context_, &cx, &cy, &c, nullptr), KILN_OK) << kiln_last_error();
-  norm_forward(cpp_, {0}, view(x, {3, 4}), view(expected, {3, 4}), {.w = view(w, {1, 4})});
-  EXPECT_EQ(download(y), download(expected));
-  EXPECT_NE(download(mean), wave(4));
-  kiln_norm_gradient_options g = kiln_norm_gradient_options_default();
-  g.axes[0] = 0;
-  g.w = &cw, g.dw = &cdw;
-  EXPECT_EQ(kiln_norm_backward(context_, &cdy, &cx, &cmean, &cinverse, &cy, &g, nullptr), KILN_OK) << kiln_last_error();
-  norm_backward(cpp_, {0}, view(dy, {3, 4}), view(x, {3, 4}), view(inverse, {1, 4}), view(expected, {3, 4}),
-                {.w = view(w, {1, 4}), .mean = view(mean, {1, 4}), .dw = view(expected_dw, {1, 4})});
-  EXPECT_EQ(download(y), download(expected));
-  EXPECT_EQ(download(dw), download(expected_dw));
-  EXPECT_EQ(kiln_norm_inference(context_, &cx, &cmean, &cinverse, &cy, &c, nullptr), KILN_OK) << kiln_last_error();
-  norm_inference(cpp_, {0}, view(x, {3, 4}), view(mean, {1, 4}), view(inverse, {1, 4}), view(expected, {3, 4}),
-                 {.w = view(w, {1, 4})});
-  EXPECT_EQ(download(y), download(expected));
 }
 
 TEST_F(CApiCalls, ReductionsWithAndWithoutIndices) {

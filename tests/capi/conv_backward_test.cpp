@@ -9,16 +9,8 @@ namespace {
 
 using testing::HasSubstr;
 
-class CApiConvBackward : public CApi {
+class CApiConvBackward : public CApiBesideCpp {
  protected:
-  CApiConvBackward() : cpp_(cpp_options()) {}
-
-  static ContextOptions cpp_options() {
-    ContextOptions options;
-    options.cache = "off";
-    return options;
-  }
-
   // Options that all differ from one another, in both languages.
   static kiln_conv_backward_options c_options() {
     kiln_conv_backward_options c = kiln_conv_backward_options_default();
@@ -42,8 +34,6 @@ class CApiConvBackward : public CApi {
     options.arithmetic.deterministic = true;
     return options;
   }
-
-  Context cpp_;
 };
 
 TEST_F(CApiConvBackward, DataAndFilterWithEveryOption) {

@@ -8,12 +8,9 @@
 namespace kiln::capi {
 namespace {
 
-class CApiDropout : public CApi {};
+class CApiDropout : public CApiBesideCpp {};
 
 TEST_F(CApiDropout, ForwardBackwardAndByAPlan) {
-  ContextOptions cpp_options;
-  cpp_options.cache = "off";
-  Context cpp(cpp_options);
   const std::vector<float> start = wave(60, 0.53f);
   const void *x = upload(wave(60)), *y = upload(start), *expected = upload(start), *by_plan = upload(start);
   const kiln_tensor cx = tensor(x, {5, 12}), cy = tensor(y, {5, 12});
@@ -24,8 +21,8 @@ TEST_F(CApiDropout, ForwardBackwardAndByAPlan) {
   const DropoutOptions options{
       .p = 0.25f, .seed = c.seed, .offset = c.offset, .alpha = 2, .beta = 0.5f, .dynamic_batch = true};
   const Tensor tx(x, f32, {5, 12}, nc), ty(expected, f32, {5, 12}, nc);
-  dropout_forward(cpp, tx, ty, options);
-  dropout_backward(cpp, tx, ty, options);
+  dropout_forward(cpp_, tx, ty, options);
+  dropout_backward(cpp_, tx, ty, options);
   EXPECT_EQ(download(y), download(expected));
   EXPECT_NE(download(y), start);
 
@@ -37,7 +34,7 @@ TEST_F(CApiDropout, ForwardBackwardAndByAPlan) {
   values.operation_integers = integers, values.operation_integer_count = 2;
   const void* const operands[] = {x, by_plan};
   EXPECT_EQ(kiln_plan_run(plan, nullptr, operands, 2, nullptr, &values), KILN_OK) << kiln_last_error();
-  dropout_forward(cpp, tx, ty, {.p = 0.25f, .seed = c.seed, .offset = c.offset});
+  dropout_forward(cpp_, tx, ty, {.p = 0.25f, .seed = c.seed, .offset = c.offset});
   EXPECT_EQ(download(by_plan), download(expected));
   values.operation_integer_count = 3;
   EXPECT_EQ(kiln_plan_run(plan, nullptr, operands, 2, nullptr, &values), KILN_INVALID_ARGUMENT);

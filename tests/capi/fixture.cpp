@@ -3,11 +3,26 @@
 #include <cmath>
 
 namespace kiln::capi {
+namespace {
+
+const std::string& kernel_store() {
+  static const std::string folder = testing::TempDir() + "kernels";
+  return folder;
+}
+
+}  // namespace
 
 kiln_context_options CApi::options() {
   kiln_context_options options = kiln_context_options_default();
   options.cache = "off";
-  options.kernel_store = "off";
+  options.kernel_store = kernel_store().c_str();
+  return options;
+}
+
+ContextOptions CApi::cpp_options() {
+  ContextOptions options;
+  options.cache = "off";
+  options.kernel_store = kernel_store();
   return options;
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "kiln/context.h"
 #include "kiln/kiln.h"
 
 namespace kiln::capi {
@@ -17,6 +18,8 @@ class CApi : public testing::Test {
  protected:
   /// Options that never read or write what belongs to the person who runs the tests.
   static kiln_context_options options();
+  /// The same for a context of C++. All share the kernels that one of them compiled.
+  static ContextOptions cpp_options();
 
   CApi();
   ~CApi() override;
@@ -37,6 +40,12 @@ class CApi : public testing::Test {
   };
 
   std::vector<Block> blocks_;
+};
+
+/// Besides, a context of C++, which gives what is to be expected.
+class CApiBesideCpp : public CApi {
+ protected:
+  Context cpp_{cpp_options()};
 };
 
 /// `count` values between -1 and 1 that differ from one another.

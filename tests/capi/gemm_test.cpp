@@ -8,18 +8,7 @@
 namespace kiln::capi {
 namespace {
 
-class CApiGemm : public CApi {
- protected:
-  CApiGemm() : cpp_(cpp_options()) {}
-
-  static ContextOptions cpp_options() {
-    ContextOptions options;
-    options.cache = "off";
-    return options;
-  }
-
-  Context cpp_;
-};
+class CApiGemm : public CApiBesideCpp {};
 
 TEST_F(CApiGemm, ProductsWithEveryOption) {
   const void *a = upload(wave(30)), *b = upload(wave(42, 0.71f)), *values = upload(wave(7, 0.3f));
@@ -53,28 +42,30 @@ TEST_F(CApiGemm, FullyConnectedLayersForwardAndBackward) {
   const void *x = upload(wave(24)), *w = upload(wave(30, 0.71f)), *dy = upload(wave(20, 0.9f));
   const kiln_tensor cx = tensor(x, {4, 6}), cw = tensor(w, {5, 6}), cdy = tensor(dy, {4, 5});
   const Tensor tx(x, f32, {4, 6}, nc), tw(w, f32, {5, 6}, nc), tdy(dy, f32, {4, 5}, nc);
+  kiln_gemm_options given = kiln_gemm_options_default();
+  given.alpha = 0.5f, given.beta = -2;
+  const GemmOptions options{.alpha = 0.5f, .beta = -2};
   const auto expect_equal = [&](std::initializer_list<int64_t> extents, const auto& in_c, const auto& in_cpp) {
-    const std::vector<float> nothing(64);
-    const void *result = upload(nothing), *expected = upload(nothing);
+    const std::vector<float> start = wave(64, 0.53f);
+    const void *result = upload(start), *expected = upload(start);
     const kiln_tensor c = tensor(result, extents);
     EXPECT_EQ(in_c(&c), KILN_OK) << kiln_last_error();
     in_cpp(Tensor(expected, f32, extents, contiguous));
     EXPECT_EQ(download(result), download(expected));
-    EXPECT_NE(download(result), nothing);
+    EXPECT_NE(download(result), start);
   };
   expect_equal(
-      {4, 5}, [&](auto* y) { return kiln_fully_connected_forward(context_, &cx, &cw, y, nullptr, nullptr); },
-      [&](const Tensor& y) { fully_connected_forward(cpp_, tx, tw, y); });
+      {4, 5}, [&](auto* y) { return kiln_fully_connected_forward(context_, &cx, &cw, y, &given, nullptr); },
+      [&](const Tensor& y) { fully_connected_forward(cpp_, tx, tw, y, options); });
   expect_equal(
-      {4, 6}, [&](auto* dx) { return kiln_fully_connected_backward_data(context_, &cdy, &cw, dx, nullptr, nullptr); },
-      [&](const Tensor& dx) { fully_connected_backward_data(cpp_, tdy, tw, dx); });
+      {4, 6}, [&](auto* dx) { return kiln_fully_connected_backward_data(context_, &cdy, &cw, dx, &given, nullptr); },
+      [&](const Tensor& dx) { fully_connected_backward_data(cpp_, tdy, tw, dx, options); });
   expect_equal(
-      {5, 6},
-      [&](auto* dw) { return kiln_fully_connected_backward_weights(context_, &cx, &cdy, dw, nullptr, nullptr); },
-      [&](const Tensor& dw) { fully_connected_backward_weights(cpp_, tx, tdy, dw); });
+      {5, 6}, [&](auto* dw) { return kiln_fully_connected_backward_weights(context_, &cx, &cdy, dw, &given, nullptr); },
+      [&](const Tensor& dw) { fully_connected_backward_weights(cpp_, tx, tdy, dw, options); });
   expect_equal(
-      {5}, [&](auto* db) { return kiln_fully_connected_backward_bias(context_, &cdy, db, 2, 0, nullptr); },
-      [&](const Tensor& db) { fully_connected_backward_bias(cpp_, tdy, db, 2); });
+      {5}, [&](auto* db) { return kiln_fully_connected_backward_bias(context_, &cdy, db, 2, 0.25f, nullptr); },
+      [&](const Tensor& db) { fully_connected_backward_bias(cpp_, tdy, db, 2, 0.25f); });
 }
 
 }  // namespace

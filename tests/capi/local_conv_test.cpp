@@ -10,16 +10,8 @@ namespace {
 
 using testing::HasSubstr;
 
-class CApiLocalConv : public CApi {
+class CApiLocalConv : public CApiBesideCpp {
  protected:
-  CApiLocalConv() : cpp_(cpp_options()) {}
-
-  static ContextOptions cpp_options() {
-    ContextOptions options;
-    options.cache = "off";
-    return options;
-  }
-
   // Options that all differ from one another, in both languages.
   template <class Options>
   static void set_c(Options& c) {
@@ -45,8 +37,6 @@ class CApiLocalConv : public CApi {
     options.arithmetic.deterministic = true;
     return options;
   }
-
-  Context cpp_;
 };
 
 TEST_F(CApiLocalConv, ForwardWithEveryOption) {

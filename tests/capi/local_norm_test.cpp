@@ -10,12 +10,9 @@ namespace {
 
 using testing::HasSubstr;
 
-class CApiLocalNorm : public CApi {};
+class CApiLocalNorm : public CApiBesideCpp {};
 
 TEST_F(CApiLocalNorm, GivesWhatTheCppApiGives) {
-  ContextOptions cpp_options;
-  cpp_options.cache = "off";
-  Context cpp(cpp_options);
   const std::vector<float> start = wave(60, 0.53f);
   const void *x = upload(wave(60)), *dy = upload(wave(60, 0.3f)), *m = upload(wave(60, 0.9f)), *y = upload(start),
              *dm = upload(start), *expected = upload(start), *expected_dm = upload(start);
@@ -35,15 +32,15 @@ TEST_F(CApiLocalNorm, GivesWhatTheCppApiGives) {
                                  .dynamic_batch = true};
   EXPECT_EQ(kiln_lrn_forward(context_, &cx, &cy, &c, nullptr), KILN_OK) << kiln_last_error();
   EXPECT_EQ(kiln_lcn_forward(context_, &cx, &cy, &c, nullptr), KILN_OK) << kiln_last_error();
-  lrn_forward(cpp, cpp_tensor(x), cpp_tensor(expected), options);
-  lcn_forward(cpp, cpp_tensor(x), cpp_tensor(expected), options);
+  lrn_forward(cpp_, cpp_tensor(x), cpp_tensor(expected), options);
+  lcn_forward(cpp_, cpp_tensor(x), cpp_tensor(expected), options);
   EXPECT_EQ(download(y), download(expected));
   EXPECT_NE(download(y), start);
   c.dmeans = &cdm;
   EXPECT_EQ(kiln_lrn_backward(context_, &cx, &cdy, &cy, &c, nullptr), KILN_OK) << kiln_last_error();
   EXPECT_EQ(kiln_lcn_backward(context_, &cx, &cdy, &cy, &c, nullptr), KILN_OK) << kiln_last_error();
-  lrn_backward(cpp, cpp_tensor(x), cpp_tensor(dy), cpp_tensor(expected), options, cpp_tensor(expected_dm));
-  lcn_backward(cpp, cpp_tensor(x), cpp_tensor(dy), cpp_tensor(expected), options, cpp_tensor(expected_dm));
+  lrn_backward(cpp_, cpp_tensor(x), cpp_tensor(dy), cpp_tensor(expected), options, cpp_tensor(expected_dm));
+  lcn_backward(cpp_, cpp_tensor(x), cpp_tensor(dy), cpp_tensor(expected), options, cpp_tensor(expected_dm));
   EXPECT_EQ(download(y), download(expected));
   EXPECT_EQ(download(dm), download(expected_dm));
   EXPECT_NE(download(dm), start);

@@ -12,20 +12,11 @@ namespace {
 
 using testing::HasSubstr;
 
-class CApiCrossEntropy : public CApi {
+class CApiCrossEntropy : public CApiBesideCpp {
  protected:
-  CApiCrossEntropy() : cpp_(cpp_options()) {}
-
-  static ContextOptions cpp_options() {
-    ContextOptions options;
-    options.cache = "off";
-    return options;
-  }
-
   // Classes, and one that is ignored.
   static float bits_of(int32_t target) { return std::bit_cast<float>(target); }
   const void* targets_ = upload({bits_of(0), bits_of(2), bits_of(1), bits_of(5)});
-  Context cpp_;
 };
 
 TEST_F(CApiCrossEntropy, LossesAndGradientsWithEveryOption) {
