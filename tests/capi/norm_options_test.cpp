@@ -1,12 +1,11 @@
 // Normalisations by the C API: what the C++ API gives, for options that all differ from one another.
-#include "kiln/norm.h"
-
 #include <gmock/gmock.h>
 
 #include <cmath>
 #include <deque>
 
 #include "fixture.h"
+#include "kiln/norm.h"
 
 namespace kiln::capi {
 namespace {
@@ -85,6 +84,7 @@ TEST_F(CApiNormOptions, BackwardWithEveryOption) {
   kiln_norm_gradient_options c = kiln_norm_gradient_options_default();
   c.axes[0] = 0, c.axes[1] = -1, c.axis_count = 2;
   c.w = &w.c, c.y = &y.c, c.dw = &dw.c, c.db = &db.c, c.dresidual = &dresidual.c, c.alpha = 0.5f, c.beta = -2;
+  c.accumulate = 1;
   EXPECT_EQ(kiln_norm_backward(context_, &dy.c, &x.c, &mean.c, &inverse.c, &dx.c, &c, nullptr), KILN_OK)
       << kiln_last_error();
   norm_backward(cpp_, {0, -1}, dy.cpp, x.cpp, inverse.cpp, dx.cpp,
@@ -93,6 +93,7 @@ TEST_F(CApiNormOptions, BackwardWithEveryOption) {
                  .y = y.cpp,
                  .dw = dw.cpp,
                  .db = db.cpp,
+                 .accumulate = true,
                  .dresidual = dresidual.cpp,
                  .alpha = 0.5f,
                  .beta = -2});
