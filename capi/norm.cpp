@@ -97,7 +97,7 @@ kiln_status inference(const char* function, kiln_context* context, const kiln_te
   });
 }
 
-template <class Norm>
+template <class Norm>  // NOLINTNEXTLINE(readability-function-size): the parameters of the C functions
 kiln_status backward(const char* function, kiln_context* context, const kiln_tensor* dy, const kiln_tensor* x,
                      const kiln_tensor* mean, const kiln_tensor* inv_deviation, const kiln_tensor* dx,
                      const kiln_norm_gradient_options* options, const Norm& norm) {
@@ -152,6 +152,7 @@ kiln_status kiln_layer_norm_forward(kiln_context* context, int32_t first_axis, c
   });
 }
 
+// NOLINTNEXTLINE(readability-function-size): those of kiln_norm_backward() and one more
 kiln_status kiln_layer_norm_backward(kiln_context* context, int32_t first_axis, const kiln_tensor* dy,
                                      const kiln_tensor* x, const kiln_tensor* mean, const kiln_tensor* inv_deviation,
                                      const kiln_tensor* dx, const kiln_norm_gradient_options* options,
@@ -208,6 +209,7 @@ kiln_status kiln_group_norm_forward(kiln_context* context, int64_t groups, const
   });
 }
 
+// NOLINTNEXTLINE(readability-function-size): those of kiln_norm_backward() and one more
 kiln_status kiln_group_norm_backward(kiln_context* context, int64_t groups, const kiln_tensor* dy, const kiln_tensor* x,
                                      const kiln_tensor* mean, const kiln_tensor* inv_deviation, const kiln_tensor* dx,
                                      const kiln_norm_gradient_options* options, kiln_stream stream) {

@@ -125,7 +125,7 @@ void check_convolution_filter(const Request& request, const ConvNames& names, st
            fmt::format("{} is K,C/groups and a window for each spatial axis of {}", names.w, like));
   }
   const int64_t groups = request.ints("groups").front();
-  if (channels < 1) refuse(request, fmt::format("{} has no channels", names.x), "");
+  if (groups > 0 && channels < 1) refuse(request, fmt::format("{} has no channels", names.x), "");
   if (groups < 1 || channels % groups != 0) {
     refuse(request, fmt::format("groups={} does not divide the {} channels of {}", groups, channels, names.x),
            fmt::format("give 1 or more groups that divide the channels of {} and the filters of {}", names.x, names.w));
