@@ -70,6 +70,13 @@ struct CallParts {
   }
 };
 
+// Inference reads the first number alone.
+RunValues run_values_of(const NormOptions& options, const Tensor& x) {
+  RunValues values = values_of(options, x);
+  values.scalars = {options.epsilon, options.momentum};
+  return values;
+}
+
 // Refuses what is no epilogue of a normalisation; its stages.
 std::vector<EpilogueStage> stages_of(std::string_view operation, const Epilogue& epilogue) {
   if (epilogue.code()) {
@@ -118,13 +125,7 @@ void norm_forward(Context& context, const Axes& axes, const Tensor& x, const Ten
   CallParts call(operation, CallKind::norm_forward, axes, tensors,
                  flags_of(options, static_cast<int64_t>(options.mode)));
   call.key.add(stage_bits(options.epilogue));
-  RunValues values;
-  values.alpha = options.alpha;
-  values.beta = options.beta;
-  if (options.dynamic_batch) values.n = x.extent(0);
-  values.scalars[0] = options.epsilon;
-  values.scalars[1] = options.momentum;
-  run_call(context, call.key, call.operands.addresses(), values, stream, [&] {
+  run_call(context, call.key, call.operands.addresses(), run_values_of(options, x), stream, [&] {
     NormForward norm;
     norm.x = x.spec();
     norm.y = y.spec();
@@ -157,12 +158,7 @@ void norm_inference(Context& context, const Axes& axes, const Tensor& x, const T
   refuse_overlaps(operation, tensors);
   CallParts call(operation, CallKind::norm_inference, axes, tensors, flags_of(options));
   call.key.add(stage_bits(options.epilogue));
-  RunValues values;
-  values.alpha = options.alpha;
-  values.beta = options.beta;
-  if (options.dynamic_batch) values.n = x.extent(0);
-  values.scalars[0] = options.epsilon;
-  run_call(context, call.key, call.operands.addresses(), values, stream, [&] {
+  run_call(context, call.key, call.operands.addresses(), run_values_of(options, x), stream, [&] {
     NormInference norm;
     norm.x = x.spec();
     norm.y = y.spec();

@@ -63,6 +63,32 @@ PoolBackward gradient_of(const Tensor& dy, const Tensor& dx, const PoolOptions& 
   return pool;
 }
 
+struct Named {
+  std::string_view name;
+  const Tensor& tensor;
+};
+
+// A call without an epilogue, of `tensors` in the order of the request. The last `outputs` share nothing with those
+// before them.
+template <class MakeRequest>
+void run_plain(std::string_view operation, CallKind kind, Context& context, std::initializer_list<Named> tensors,
+               size_t outputs, const PoolOptions& options, Stream stream, const MakeRequest& make_request) {
+  refuse_epilogue(operation, options.epilogue);
+  CallKey key(static_cast<int64_t>(kind));
+  CallOperands operands{};
+  for (const Named& named : tensors) {
+    key.add(named.tensor);
+    operands.add(named.tensor);
+  }
+  for (const Named* output = tensors.end() - outputs; output != tensors.end(); ++output) {
+    for (const Named* other = tensors.begin(); other != output; ++other) {
+      refuse_overlap(operation, output->tensor, other->name, other->tensor, output->name);
+    }
+  }
+  add_options(key, options);
+  run_call(context, key, operands.addresses(), values_of(options, tensors.begin()->tensor), stream, make_request);
+}
+
 }  // namespace
 
 void pool_forward(Context& context, const Tensor& x, const Tensor& y, const PoolOptions& options, Stream stream) {
@@ -74,56 +100,37 @@ void pool_forward(Context& context, const Tensor& x, const Tensor& y, const Pool
 
 void pool_backward(Context& context, const Tensor& dy, const Tensor& x, const Tensor& dx, const PoolOptions& options,
                    Stream stream) {
-  const bool reads_x = options.mode == PoolMode::max;
-  refuse_epilogue("pool_backward", options.epilogue);
-  refuse_overlap("pool_backward", dx, "dy", dy, "dx");
-  if (reads_x) refuse_overlap("pool_backward", dx, "x", x, "dx");
-  CallKey key(static_cast<int64_t>(CallKind::pool_backward));
-  key.add(dy);
-  if (reads_x) key.add(x);
-  key.add(dx);
-  add_options(key, options);
-  CallOperands operands{dy};
-  if (reads_x) operands.add(x);
-  operands.add(dx);
-  run_call(context, key, operands.addresses(), values_of(options, dy), stream, [&] {
-    PoolBackward pool = gradient_of(dy, dx, options);
-    if (reads_x) pool.x = x.spec();
+  constexpr std::string_view operation = "pool_backward";
+  const auto gradient = [&] { return gradient_of(dy, dx, options); };
+  if (options.mode != PoolMode::max) {  // averages do not read x
+    return run_plain(operation, CallKind::pool_backward, context, {{"dy", dy}, {"dx", dx}}, 1, options, stream,
+                     [&] { return gradient().request(); });
+  }
+  run_plain(operation, CallKind::pool_backward, context, {{"dy", dy}, {"x", x}, {"dx", dx}}, 1, options, stream, [&] {
+    PoolBackward pool = gradient();
+    pool.x = x.spec();
     return pool.request();
   });
 }
 
 void pool_forward(Context& context, const Tensor& x, const Tensor& y, const Tensor& indices, const PoolOptions& options,
                   Stream stream) {
-  constexpr std::string_view operation = "pool_forward";
-  refuse_epilogue(operation, options.epilogue);
-  refuse_overlap(operation, y, "x", x);
-  refuse_overlap(operation, indices, "x", x, "indices");
-  refuse_overlap(operation, indices, "y", y, "indices");
-  CallKey key(static_cast<int64_t>(CallKind::pool_forward_indices));
-  for (const Tensor* tensor : {&x, &y, &indices}) key.add(*tensor);
-  add_options(key, options);
-  run_call(context, key, CallOperands{x, y, indices}.addresses(), values_of(options, x), stream, [&] {
-    PoolForward pool = pool_of(x, y, options);
-    pool.indices = indices.spec();
-    return pool.request();
-  });
+  run_plain("pool_forward", CallKind::pool_forward_indices, context, {{"x", x}, {"y", y}, {"indices", indices}}, 2,
+            options, stream, [&] {
+              PoolForward pool = pool_of(x, y, options);
+              pool.indices = indices.spec();
+              return pool.request();
+            });
 }
 
 void pool_backward_from_indices(Context& context, const Tensor& dy, const Tensor& indices, const Tensor& dx,
                                 const PoolOptions& options, Stream stream) {
-  constexpr std::string_view operation = "pool_backward";
-  refuse_epilogue(operation, options.epilogue);
-  refuse_overlap(operation, dx, "dy", dy, "dx");
-  refuse_overlap(operation, dx, "indices", indices, "dx");
-  CallKey key(static_cast<int64_t>(CallKind::pool_backward_from_indices));
-  for (const Tensor* tensor : {&dy, &indices, &dx}) key.add(*tensor);
-  add_options(key, options);
-  run_call(context, key, CallOperands{dy, indices, dx}.addresses(), values_of(options, dy), stream, [&] {
-    PoolBackward pool = gradient_of(dy, dx, options);
-    pool.indices = indices.spec();
-    return pool.request();
-  });
+  run_plain("pool_backward", CallKind::pool_backward_from_indices, context,
+            {{"dy", dy}, {"indices", indices}, {"dx", dx}}, 1, options, stream, [&] {
+              PoolBackward pool = gradient_of(dy, dx, options);
+              pool.indices = indices.spec();
+              return pool.request();
+            });
 }
 
 void unpool_forward(Context& context, const Tensor& x, const Tensor& indices, const Tensor& y,
