@@ -216,18 +216,111 @@ TEST(BuiltInCatalogue, PredictsFinitePositiveTimesAboveZero) {
   }
 }
 
+// Requests of every operation with an operand beyond 2^31 elements, or with strides that reach as far.
+constexpr const char* beyond_32_bits[] = {
+    "gemm a=f16:65536x40000 b=f16:40000x64 c=f16:65536x64",
+    "gemm a=f32:64x64 b=f32:64x64 c=f32:64x64:100000000,1",
+    "gemm a=f16:4x40000 b=f16:40000x65536 c=f16:4x65536",
+    "reduce x=f16:65536x40000 axes=1",
+    "norm_forward x=f16:65536x40000",
+    "norm_inference x=f16:512x64x256x512",
+    "norm_backward dy=f16:65536x40000 dw=f32:1x40000",
+    "dropout x=f16:65536x40000",
+    "tensor_transform x=f16:65536x40000",
+    "tensor_transform x=f16:64x64x1024x1024:nchw y=f16:64x64x1024x1024:nhwc",
+    "tensor_set y=f16:65536x40000",
+    "tensor_op a=f16:65536x40000 b=f16:65536x1 mode=add",
+    "tensor_op a=f16:64x64x1024x1024:nchw b=f16:64x64x1024x1024:nhwc mode=add",
+    "activation_forward x=f16:65536x40000",
+    "activation_forward x=f16:64x64x1024x1024:nchw y=f16:64x64x1024x1024:nhwc",
+    "activation_backward x=f16:65536x40000 dy=f16:65536x40000",
+    "activation_backward x=f16:64x64x1024x1024 dy=f16:64x64x1024x1024:nhwc",
+    "cross_entropy_forward x=f16:65536x40000",
+    "cross_entropy_forward x=f32:64x64x1024x1024",
+    "cross_entropy_backward x=f16:65536x40000",
+    "cross_entropy_backward x=f32:64x64x1024x1024",
+    "local_norm_forward x=f16:512x64x256x512",
+    "local_norm_forward x=f16:512x64x256x512:nhwc",
+    "local_norm_forward x=f16:512x64x256x512 axes=2,3",
+    "local_norm_backward x=f16:512x64x256x512",
+    "local_norm_backward x=f16:512x64x256x512:nhwc",
+    "local_norm_backward x=f16:512x64x256x512 axes=2,3",
+    "softmax_forward x=f16:65536x40000",
+    "softmax_forward x=f16:4194304x1000",
+    "softmax_forward x=f32:64x64x1024x1024:nchw axis=1",
+    "softmax_backward y=f16:65536x40000",
+    "softmax_backward y=f32:64x64x1024x1024:nchw axis=1",
+    "conv_forward x=f32:512x64x256x512 w=f32:64x64x3x3 pad=1 fast",
+    "conv_forward x=f16:512x64x256x512 w=f16:64x64x1x1",
+    "conv_forward x=f32:512x64x256x512 w=f32:64x1x3x3 pad=1 groups=64",
+    "conv_forward x=f16:512x64x256x512:nhwc w=f16:64x1x3x3:nhwc pad=1 groups=64",
+    "conv_forward x=f32:2x64x14x14:3000000000,196,14,1 w=f32:64x64x3x3 pad=1 fast",
+    "conv_forward x=f32:2x512x7x7:3000000000,49,7,1 w=f32:512x512x3x3 pad=1",
+    "conv_backward_data dy=f32:2x64x14x14:3000000000,196,14,1 w=f32:64x64x3x3 pad=1 fast",
+    "conv_backward_data dy=f32:2x512x7x7:3000000000,49,7,1 w=f32:512x512x3x3 pad=1",
+    "conv_backward_filter x=f32:2x4x9x9:3000000000,81,9,1 dy=f32:2x8x9x9 dw=f32:8x4x3x3 pad=1",
+    "local_conv_forward x=f32:2x32x7x7:3000000000,49,7,1 w=f32:784x32x3x3 pad=1 grid=7",
+    "local_conv_backward_data dy=f32:2x16x7x7:3000000000,49,7,1 w=f32:784x32x3x3 pad=1 grid=7",
+    "conv_backward_data dy=f16:512x64x256x512 w=f16:64x64x3x3 pad=1",
+    "conv_backward_data dy=f32:512x64x256x512 w=f32:64x64x3x3 pad=1 fast",
+    "conv_backward_data dy=f32:512x64x256x512 w=f32:64x1x3x3 pad=1 groups=64",
+    "conv_backward_data dy=f16:512x64x256x512:nhwc w=f16:64x1x3x3:nhwc pad=1 groups=64",
+    "conv_backward_filter x=f16:512x64x256x512 dy=f16:512x64x256x512 dw=f16:64x64x3x3 pad=1",
+    "conv_backward_bias dy=f16:512x64x256x512",
+    "local_conv_forward x=f16:512x64x256x512 w=f16:64x64x3x3 pad=1 grid=1",
+    "local_conv_forward x=f16:512x64x256x512 w=f16:1048576x64x3x3 pad=1 grid=128",
+    "local_conv_backward_data dy=f16:512x64x256x512 w=f16:64x64x3x3 pad=1 grid=1",
+    "local_conv_backward_filter x=f16:512x64x256x512 dy=f16:512x64x256x512 dw=f16:64x64x3x3 pad=1 grid=1",
+    "pool_forward x=f16:512x64x256x512 window=3 pad=1",
+    "pool_forward x=f16:512x64x256x512:nhwc window=3 pad=1",
+    "pool_forward x=f16:512x64x256x512 mode=avg window=global",
+    "pool_forward x=f16:512x64x256x512:nhwc mode=avg window=global",
+    "pool_forward x=f16:512x64x256x512 indices=i32:512x64x256x512 window=3 pad=1",
+    "pool_backward dy=f16:512x64x256x512 x=f16:512x64x256x512 window=3 pad=1",
+};
+
+// The sources that a program runs on an operand; others see its workspace alone, which may need less.
+std::set<std::string> sources_on_operands(const Program& program, const Request& request) {
+  std::set<std::string> found;
+  for (const Step& step : program.steps) {
+    const Launch* launch = std::get_if<Launch>(&step);
+    if (launch == nullptr) continue;
+    for (const Argument& argument : launch->arguments) {
+      const auto* operand = std::get_if<OperandArgument>(&argument);
+      if (operand != nullptr && request.find(operand->name) != nullptr) found.insert(program.sources[launch->source]);
+    }
+  }
+  return found;
+}
+
 TEST(BuiltInCatalogue, UsesSixtyFourBitOffsetsWhereThirtyTwoDoNotReach) {
+  const Target target = targets()[4];
+  std::set<std::string> met;
+  for (const char* line : beyond_32_bits) {
+    const Request request = Request::parse(line);
+    for (const Algorithm& algorithm : catalogue().algorithms()) {
+      if (algorithm.refusal(request, target)) continue;
+      const auto config = algorithm.space().first_legal(request, target);
+      if (!config) continue;
+      met.insert(algorithm.name());
+      const Program program = catalogue().program(request, target, {algorithm.name(), *config});
+      for (const std::string& source : sources_on_operands(program, request)) {
+        EXPECT_NE(source.find("using Index = long long;"), std::string::npos) << algorithm.name() << ": " << line;
+      }
+    }
+  }
+  for (const Algorithm& algorithm : catalogue().algorithms()) {
+    EXPECT_TRUE(met.contains(algorithm.name())) << algorithm.name() << " serves no request of these";
+  }
+}
+
+TEST(BuiltInCatalogue, UsesThirtyTwoBitOffsetsWhereTheyReach) {
+  const Target target = targets()[4];
   const Request small = Request::parse("pool_forward x=f16:2x64x256x256:nchw mode=max window=2,2 stride=2,2");
-  const Request large = Request::parse("pool_forward x=f16:512x64x256x256:nchw mode=max window=2,2 stride=2,2");
   for (const char* name : {"pool_simple", "pool_nchw"}) {
-    const Target target = targets()[4];
-    const Algorithm& algorithm = *catalogue().find(name);
-    const auto source_for = [&](const Request& request) {
-      const Config config = algorithm.space().first_legal(request, target).value();
-      return catalogue().program(request, target, {name, config}).sources.front();
-    };
-    EXPECT_NE(source_for(small).find("using Index = int;"), std::string::npos) << name;
-    EXPECT_NE(source_for(large).find("using Index = long long;"), std::string::npos) << name;
+    const Config config = catalogue().find(name)->space().first_legal(small, target).value();
+    const std::string source = catalogue().program(small, target, {name, config}).sources.front();
+    EXPECT_NE(source.find("using Index = int;"), std::string::npos) << name;
   }
 }
 
