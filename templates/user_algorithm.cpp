@@ -6,12 +6,10 @@
 #include <memory>
 #include <set>
 
-#include "conv/conv_problem.h"
 #include "descriptor/parts.h"
 #include "kiln/base/error.h"
 #include "kiln/templates/user_templates.h"
-#include "pool/pool_problem.h"
-#include "softmax/softmax_rows.h"
+#include "user_constants.h"
 #include "user_descriptor.h"
 
 namespace kiln {
@@ -39,63 +37,19 @@ int64_t evaluate(const DescriptorExpression& at, const Values& values) {
   }
 }
 
-// What the descriptor may ask of one operand besides its strides: its element's bytes, its alignment and whether it is
-// packed.
-void add_operand(Prelude& prelude, const std::string& name, const TensorSpec& spec) {
-  const auto packed = [&](const char* order) { return spec.rank() == 4 && spec.is_packed(order); };
-  prelude.constant(name + "_BYTES", size_of(spec.dtype)).constant(name + "_ALIGNMENT", spec.alignment);
-  prelude.flag(name + "_NCHW", packed("nchw")).flag(name + "_NHWC", packed("nhwc"));
-}
-
-Prelude problem_prelude(const Request& request) {
-  if (request.operation == "conv_forward") {
-    Prelude prelude = descriptor::conv_prelude(descriptor::ConvProblem::of(request));
-    add_operand(prelude, "X", request.at("x"));
-    add_operand(prelude, "W", request.at("w"));
-    add_operand(prelude, "Y", request.at("y"));
-    prelude.flag("HAS_BIAS", request.find("bias") != nullptr);
-    prelude.flag("HAS_RESIDUAL", request.find("residual") != nullptr);
-    return prelude;
-  }
-  if (request.operation == "pool_forward") {
-    Prelude prelude = descriptor::pool_prelude(descriptor::PoolProblem::of(request));
-    add_operand(prelude, "X", request.at("x"));
-    add_operand(prelude, "Y", request.at("y"));
-    return prelude;
-  }
-  const descriptor::SoftmaxRows softmax = descriptor::SoftmaxRows::of(request);
-  Prelude prelude = descriptor::softmax_prelude(softmax);
-  const std::optional<descriptor::RowDimension> rows = descriptor::contiguous_rows(softmax);
-  prelude.flag("CONTIGUOUS_ROWS", rows.has_value());
-  prelude.constant("X_ROW_STRIDE", rows ? rows->strides.front() : 0);
-  prelude.constant("Y_ROW_STRIDE", rows ? rows->strides.back() : 0);
-  const TensorSpec &x = request.at("x"), &y = request.at("y");
-  prelude.constant("X_BYTES", size_of(x.dtype)).constant("X_ALIGNMENT", x.alignment);
-  prelude.constant("Y_BYTES", size_of(y.dtype)).constant("Y_ALIGNMENT", y.alignment);
-  return prelude;
-}
-
-// The constants of a problem on a target, before any choice.
-Prelude base_prelude(const Request& request, const Target& target) {
-  Prelude prelude = problem_prelude(request);
-  prelude.flag("USER_CODE", static_cast<bool>(request.user_epilogue));
+Prelude with_target(Prelude prelude, const Target& target) {
   prelude.constant("ARCH", target.arch.major * 10 + target.arch.minor);
   prelude.constant("MOST_THREADS", target.arch.threads_per_block).constant("MOST_SHARED", target.arch.shared_per_block);
   return prelude;
 }
 
-Values values_of(const Prelude& prelude) {
-  return {prelude.constants().begin(), prelude.constants().end()};
+// The constants of a problem on a target, before any choice.
+Prelude base_prelude(const Request& request, const Target& target) {
+  return with_target(user_constants(request), target);
 }
 
-// A request that an operation's constants can be named from; null if user templates cannot serve it.
-const Request* sample_request(const std::string& operation) {
-  static const std::map<std::string, Request, std::less<>> samples = {
-      {"conv_forward", Request::parse("conv_forward x=f32:1x1x1x1 w=f32:1x1x1x1")},
-      {"pool_forward", Request::parse("pool_forward x=f32:1x1x1x1 window=1")},
-      {"softmax_forward", Request::parse("softmax_forward x=f32:1x1")}};
-  const auto found = samples.find(operation);
-  return found == samples.end() ? nullptr : &found->second;
+Values values_of(const Prelude& prelude) {
+  return {prelude.constants().begin(), prelude.constants().end()};
 }
 
 // One user template, which its Algorithm's functions share.
@@ -167,12 +121,7 @@ class UserTemplate {
   void check_names() const {
     std::set<std::string, std::less<>> known;
     const Target target{Arch::all().front(), 0, 0};
-    const Request* const request = sample_request(d_.operation);
-    if (request == nullptr) {
-      fail("operation", fmt::format("user templates cannot serve {}", d_.operation),
-           "docs/user-code.md lists the operations with their constants");
-    }
-    const Prelude sample = base_prelude(*request, target);
+    const Prelude sample = with_target(user_constants_of_any(operation(d_.operation)), target);
     for (const auto& [name, value] : sample.constants()) known.insert(name);
     const auto declare = [&](const std::string& field, const std::string& name) {
       if (!known.insert(name).second)
@@ -200,7 +149,7 @@ class UserTemplate {
   }
 
   std::optional<std::string> refusal(const Request& request, const Target& target) const {
-    if (request.find("indices") != nullptr) return "it gives no indices";
+    if (request.operation == "pool_forward" && request.find("indices") != nullptr) return "it gives no indices";
     const Values values = values_of(base_prelude(request, target));
     for (const UserDescriptor::Condition& condition : d_.applies) {
       try {

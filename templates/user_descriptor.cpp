@@ -242,6 +242,16 @@ UserDescriptor::LaunchArgument argument(const Field& field, const Operation& ope
     if (scalar == name) return Argument(value);
   }
   if (name == "user") return Argument(UserArgument{});
+  for (size_t i = 0; i < operation.scalars().size(); ++i) {
+    const std::string& scalar = operation.scalars()[i].name;
+    if (scalar == name) return Argument(OperationScalar{i});
+    known += ", " + scalar;
+  }
+  for (size_t i = 0; i < operation.integers().size(); ++i) {
+    const std::string& integer = operation.integers()[i].name;
+    if (integer == name) return Argument(OperationInteger{i});
+    known += ", " + integer;
+  }
   field.fail(fmt::format("there is no value '{:.64}'", name), "one of " + known);
 }
 

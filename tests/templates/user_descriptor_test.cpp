@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kiln/base/error.h"
+#include "kiln/generator/operation.h"
 #include "kiln/reference/fill.h"
 #include "kiln/templates/catalogue.h"
 #include "kiln/templates/user_templates.h"
@@ -49,12 +50,20 @@ std::string with(const std::string& pointer, const nlohmann::ordered_json& value
   return document.dump();
 }
 
-TEST(UserDescriptor, OfAnOperationThatUserTemplatesCannotServeIsRefused) {
-  auto document = nlohmann::ordered_json::parse(example());
-  document["operation"] = "pool_backward";
-  document["launches"][0]["arguments"] = {"dy", "x", "dx"};
-  EXPECT_THAT(error_of(document.dump()),
-              HasSubstr("t.json: field 'operation': user templates cannot serve pool_backward"));
+// The constants of an operation in general, and the numbers of its calls.
+TEST(UserDescriptor, MayBeOfAnyOperation) {
+  for (const Operation* operation : operations()) {
+    const std::string operand = operation->operands().front().name;
+    nlohmann::ordered_json arguments = {operand};
+    for (const ScalarDefinition& scalar : operation->scalars()) arguments.push_back(scalar.name);
+    for (const IntegerDefinition& integer : operation->integers()) arguments.push_back(integer.name);
+    const nlohmann::ordered_json document = {
+        {"kiln_template", 1},
+        {"operation", operation->name()},
+        {"applies", {{"alpha is 1", "ALPHA == 1 && !USER_CODE"}}},
+        {"launches", {{{"kernel", "k"}, {"grid", {"1"}}, {"block", {"32"}}, {"arguments", arguments}}}}};
+    EXPECT_EQ(error_of(document.dump()), "") << operation->name();
+  }
 }
 
 TEST(UserDescriptor, OfTheExampleIsRead) {

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "kiln/templates/catalogue.h"
 #include "variant_check.h"
 
@@ -67,6 +70,56 @@ TEST(UserTemplate, IsACandidateLikeOthers) {
     found = found || candidate.choice.algorithm == "conv_stem";
   }
   EXPECT_TRUE(found);
+}
+
+// Of an operation whose constants are those that all operations have: with the numbers of its calls.
+TEST(UserTemplate, ServesNormalisations) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "kiln_user_norm";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "my_norm.cu") << R"(
+#include "lib/blend.cuh"
+extern "C" __global__ void my_norm(const TX* x, const TW* w, TY* y, float alpha, float beta, float epsilon) {
+  const Index row = static_cast<Index>(blockIdx.x);
+  x += row * X_STRIDE_0;
+  y += row * Y_STRIDE_0;
+  float sum = 0.0f, squares = 0.0f;
+  for (int i = 0; i < X_EXTENT_1; ++i) sum += to_float(x[i * X_STRIDE_1]);
+  const float mean = MODE_RMS ? 0.0f : sum / X_EXTENT_1;
+  for (int i = 0; i < X_EXTENT_1; ++i) squares += (to_float(x[i * X_STRIDE_1]) - mean) * (to_float(x[i * X_STRIDE_1]) - mean);
+  const float inverse = rsqrtf(squares / X_EXTENT_1 + epsilon);
+  for (int i = threadIdx.x; i < X_EXTENT_1; i += THREADS) {
+    float value = (to_float(x[i * X_STRIDE_1]) - mean) * inverse;
+    if (HAS_W) value *= to_float(w[i * W_STRIDE_1]);
+    float old = 0.0f;
+    if (BETA != SCALE_ZERO) old = to_float(y[i * Y_STRIDE_1]);
+    value = blended<ALPHA, BETA>(value, alpha, old, beta);
+    if (EPILOGUE_RELU) value = value < 0.0f ? 0.0f : value;
+    y[i * Y_STRIDE_1] = from_float<TY>(value);
+  }
+}
+)";
+  std::ofstream(folder / "my_norm.json") << R"({
+  "kiln_template": 1, "operation": "norm_forward",
+  "applies": {
+    "rows of a matrix": "X_RANK == 2 && AXES_COUNT == 1 && AXES_0 == 1 && !DYNAMIC_N",
+    "no shift, statistics or residual": "!HAS_B && !HAS_MEAN && !HAS_INV_DEVIATION && !HAS_RUNNING_MEAN && !HAS_RUNNING_VARIANCE && !EPILOGUE_ADD"
+  },
+  "parameters": {"THREADS": [32, 64]},
+  "launches": [{"kernel": "my_norm", "grid": ["X_EXTENT_0"], "block": ["THREADS"],
+                "arguments": ["x", "w", "y", "alpha", "beta", "epsilon"]}]
+})";
+  const Catalogue catalogue = make_catalogue(embedded_sources(), {folder.string()});
+  const Algorithm& norm = *catalogue.find("my_norm");
+  const Target target = TestDevice::get().target;
+  const Request request = Request::parse(
+      "norm_forward x=f16:5x37 y=f32:5x37:48,1 axes=1 w=f32:1x37 mode=rms "
+      "epilogue=relu alpha=any beta=any");
+  VariantChecker checker(catalogue, request);
+  EXPECT_TRUE(checker.matches_reference({"my_norm", Config::parse("THREADS=32")}));
+  EXPECT_EQ(norm.refusal(Request::parse("norm_forward x=f32:5x3x7 axes=1"), target), "rows of a matrix");
+  EXPECT_EQ(norm.refusal(Request::parse("norm_forward x=f32:5x7 axes=1 b=f32:1x7"), target),
+            "no shift, statistics or residual");
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace
