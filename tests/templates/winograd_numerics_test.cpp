@@ -6,9 +6,11 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 
 #include "algorithm_cases.h"
 #include "kiln/device/memory.h"
+#include "kiln/generator/operation.h"
 #include "kiln/reference/fill.h"
 #include "kiln/reference/reference.h"
 #include "variant_check.h"
@@ -20,39 +22,56 @@ using Floats = std::vector<float>;
 
 constexpr int64_t channels = 7, height = 11, width = 13, filters = 5;
 
-// One image, padded by 1: as many outputs as inputs.
-Request convolution() {
+// One image, padded by 1: as many outputs as inputs. The gradient by input is a convolution of dy, whose channels are
+// the filters of the forward.
+Request request_for(const std::string& algorithm) {
+  if (algorithm.starts_with("conv_backward_data")) {
+    return Request::parse(fmt::format("conv_backward_data dy=f32:1x{}x{}x{} w=f32:{}x{}x3x3 pad=1 fast", channels,
+                                      height, width, channels, filters));
+  }
   return Request::parse(fmt::format("conv_forward x=f32:1x{}x{}x{} w=f32:{}x{}x3x3 pad=1 fast", channels, height, width,
                                     filters, channels));
 }
 
-Floats random(const char* operand, reference::Values values) {
-  const Request request = convolution();
-  const std::vector<std::byte> bytes = reference::filled(request, {operand, request.at(operand)}, values, 7);
+Floats random(const Request& request, const Operand& operand, reference::Values values) {
+  const std::vector<std::byte> bytes = reference::filled(request, operand, values, 7);
   Floats result(bytes.size() / sizeof(float));
   std::memcpy(result.data(), bytes.data(), bytes.size());
   return result;
 }
 
-Floats run(const std::string& algorithm, const Floats& x, const Floats& w) {
+execution::Executable compiled(const std::string& algorithm) {
   const TestDevice& device = TestDevice::get();
-  const Request request = convolution();
+  const Request request = request_for(algorithm);
   const Config config = built_in_catalogue().find(algorithm)->space().first_legal(request, device.target).value();
   const Program program = built_in_catalogue().program(request, device.target, {algorithm, config});
-  const execution::Executable executable(device.context, execution::compile(*device.nvrtc, program, device.target),
-                                         {"x", "w", "y"});
+  return {device.context,
+          execution::compile(*device.nvrtc, program, device.target),
+          {request.operands[0].name, "w", result_of(request).name}};
+}
+
+// Of all tests, each compiled once.
+std::map<std::string, execution::Executable>& executables() {
+  static std::map<std::string, execution::Executable> all;
+  return all;
+}
+
+Floats run(const std::string& algorithm, const Floats& x, const Floats& w) {
+  const TestDevice& device = TestDevice::get();
+  if (!executables().contains(algorithm)) executables().emplace(algorithm, compiled(algorithm));
+  const execution::Executable& executable = executables().at(algorithm);
   const device::Buffer on_x = device::upload(device.context, x), on_w = device::upload(device.context, w);
-  const auto outputs = static_cast<size_t>(request.at("y").elements());
+  const auto outputs = static_cast<size_t>(result_of(request_for(algorithm)).spec.elements());
   const device::Buffer y(device.context, outputs * sizeof(float));
   const device::Buffer workspace(device.context, static_cast<size_t>(executable.workspace_bytes()));
   executable.run(nullptr, std::vector{on_x.address(), on_w.address(), y.address()}, {}, 1, workspace.address());
   return device::download<float>(*device.context, y.address(), outputs);
 }
 
-std::vector<double> exact(const Floats& x, const Floats& w) {
+std::vector<double> exact(const Request& request, const Floats& x, const Floats& w) {
   reference::Bindings bindings;
-  bindings.operands = {{"x", std::as_bytes(std::span(x))}, {"w", std::as_bytes(std::span(w))}};
-  return reference::evaluate(convolution(), bindings);
+  bindings.operands = {{request.operands[0].name, std::as_bytes(std::span(x))}, {"w", std::as_bytes(std::span(w))}};
+  return reference::evaluate(request, bindings);
 }
 
 struct Form {
@@ -66,22 +85,30 @@ void PrintTo(const Form& form, std::ostream* out) {
   *out << form.algorithm;
 }
 
-class WinogradNumerics : public testing::TestWithParam<Form> {};
+class WinogradNumerics : public testing::TestWithParam<Form> {
+ protected:
+  static void TearDownTestSuite() { executables().clear(); }  // while there is a device
+
+  Floats input(reference::Values values) const { return random(request_, request_.operands[0], values); }
+  Floats filter(reference::Values values) const { return random(request_, {"w", request_.at("w")}, values); }
+
+  const Request request_ = request_for(GetParam().algorithm);
+};
 
 // The largest row sum of |A^T| (|G| |1|) . (|B^T| |1|), squared, is what the transforms may make of a channel whose
 // elements are at most 1.
 TEST_P(WinogradNumerics, KeepTheBoundOfTheirOwnTransforms) {
   const Form& form = GetParam();
-  const Floats x = random("x", reference::Values::uniform), w = random("w", reference::Values::uniform);
-  const std::vector<double> expected = exact(x, w);
+  const Floats x = input(reference::Values::uniform), w = filter(reference::Values::uniform);
+  const std::vector<double> expected = exact(request_, x, w);
   const Floats got = run(form.algorithm, x, w);
   const double bound = form.roundings * 0x1p-24 * form.amplification * channels;
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], bound) << i;
 }
 
 TEST_P(WinogradNumerics, SumIntegersExactly) {
-  const Floats x = random("x", reference::Values::integers), w = random("w", reference::Values::integers);
-  const std::vector<double> expected = exact(x, w);
+  const Floats x = input(reference::Values::integers), w = filter(reference::Values::integers);
+  const std::vector<double> expected = exact(request_, x, w);
   const Floats got = run(GetParam().algorithm, x, w);
   for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i], expected[i]) << i;
 }
@@ -91,8 +118,8 @@ TEST_P(WinogradNumerics, SumIntegersExactly) {
 TEST_P(WinogradNumerics, KeepSpecialValuesInTheirTiles) {
   const Form& form = GetParam();
   const int64_t row = 5, column = 6;
-  const Floats w = random("w", reference::Values::uniform);
-  Floats x = random("x", reference::Values::uniform);
+  const Floats w = filter(reference::Values::uniform);
+  Floats x = input(reference::Values::uniform);
   const Floats before = run(form.algorithm, x, w);
   for (const float special : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     x[static_cast<size_t>((2 * height + row) * width + column)] = special;
@@ -120,7 +147,11 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, WinogradNumerics,
                                          Form{"conv_winograd_2x2", 2, 64, channels + 11},
                                          Form{"conv_winograd_2x2_fused", 2, 64, channels + 11},
                                          Form{"conv_winograd_4x4", 4, 2304, channels + 16},
-                                         Form{"conv_winograd_4x4_fused", 4, 2304, channels + 16}),
+                                         Form{"conv_winograd_4x4_fused", 4, 2304, channels + 16},
+                                         Form{"conv_backward_data_winograd_2x2", 2, 64, channels + 11},
+                                         Form{"conv_backward_data_winograd_2x2_fused", 2, 64, channels + 11},
+                                         Form{"conv_backward_data_winograd_4x4", 4, 2304, channels + 16},
+                                         Form{"conv_backward_data_winograd_4x4_fused", 4, 2304, channels + 16}),
                          [](const auto& one) { return one.param.algorithm; });
 
 }  // namespace
