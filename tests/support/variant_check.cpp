@@ -8,6 +8,7 @@
 #include "kiln/base/error.h"
 #include "kiln/execution/compile.h"
 #include "kiln/execution/target.h"
+#include "kiln/store/file_store.h"
 
 namespace kiln::testing_support {
 namespace {
@@ -39,6 +40,12 @@ std::vector<TestDevice> open_devices() {
 const std::vector<TestDevice>& all_devices() {
   static const std::vector<TestDevice> devices = open_devices();
   return devices;
+}
+
+// What the test program compiled: some programs serve several cases, or stand in a pairwise cover besides.
+store::FileStore& kernels() {
+  static store::FileStore compiled({.folder = testing::TempDir() + "variants"});
+  return compiled;
 }
 
 const TestDevice& device_for(const Target& target) {
@@ -75,7 +82,7 @@ VariantChecker::VariantChecker(const Catalogue& catalogue, const Request& reques
       device_(device_for(target_)) {}
 
 execution::Executable VariantChecker::load(const Program& program, const std::vector<std::string>& operands) const {
-  return {device_.context, execution::compile(*device_.nvrtc, program, target_), operands};
+  return {device_.context, execution::compile(*device_.nvrtc, program, target_, &kernels()), operands};
 }
 
 testing::AssertionResult VariantChecker::prepare() {
