@@ -93,6 +93,12 @@ INSTANTIATE_TEST_SUITE_P(Set, TensorFunctions,
 TEST(TensorFunctionConfigs, OfVectorsMatchTheReference) {
   expect_pairwise_match("tensor_transform_vector", "tensor_transform x=u8:4x9x16 y=i8:4x11x16 pad=0,1,0,0,1,0");
   expect_pairwise_match("tensor_op_vector", "tensor_op a=f16:7x4x16 b=f32:7x1x16 c=f16:1x4x1 y=f16:7x4x16 mode=select");
+  expect_pairwise_match("tensor_set_vector", "tensor_set y=bf16:5x33");
+}
+
+TEST(TensorFunctionConfigs, OfTransposesMatchTheReference) {
+  expect_pairwise_match("tensor_transform_transposed", "tensor_transform x=f16:2x37x5x9:nchw y=f32:2x37x5x9:nhwc");
+  expect_pairwise_match("tensor_op_transposed", "tensor_op a=f32:67x34:cn b=f16:67x34 y=f16:67x34 mode=mul");
 }
 
 }  // namespace

@@ -22,6 +22,15 @@ TEST(WinogradConfigs, OfTheFusedKernelsMatchTheReference) {
   }
 }
 
+TEST(WinogradConfigs, OfGradientsMatchTheReference) {
+  const std::string nchw = "conv_backward_data dy=f32:2x20x9x11 w=f32:20x37x3x3 pad=1 fast";
+  const std::string nhwc = "conv_backward_data dy=f32:2x40x9x11:nhwc w=f32:40x36x3x3:nhwc groups=2 pad=1 beta=any fast";
+  expect_pairwise_match("conv_backward_data_winograd_2x2", nchw);
+  expect_pairwise_match("conv_backward_data_winograd_4x4", nhwc);
+  expect_pairwise_match("conv_backward_data_winograd_2x2_fused", nhwc);
+  expect_pairwise_match("conv_backward_data_winograd_4x4_fused", nchw);
+}
+
 TEST(WinogradWithWideOffsets, MatchesTheReference) {
   for (const char* name :
        {"conv_winograd_2x2", "conv_winograd_4x4", "conv_winograd_2x2_fused", "conv_winograd_4x4_fused"}) {
