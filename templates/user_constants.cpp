@@ -24,20 +24,20 @@ void add_operand(Prelude& prelude, const std::string& name, const TensorSpec& sp
 }
 
 Prelude of_conv(const Request& request) {
-    Prelude prelude = descriptor::conv_prelude(descriptor::ConvProblem::of(request));
-    add_operand(prelude, "X", request.at("x"));
-    add_operand(prelude, "W", request.at("w"));
-    add_operand(prelude, "Y", request.at("y"));
-    prelude.flag("HAS_BIAS", request.find("bias") != nullptr);
-    prelude.flag("HAS_RESIDUAL", request.find("residual") != nullptr);
-    return prelude;
+  Prelude prelude = descriptor::conv_prelude(descriptor::ConvProblem::of(request));
+  add_operand(prelude, "X", request.at("x"));
+  add_operand(prelude, "W", request.at("w"));
+  add_operand(prelude, "Y", request.at("y"));
+  prelude.flag("HAS_BIAS", request.find("bias") != nullptr);
+  prelude.flag("HAS_RESIDUAL", request.find("residual") != nullptr);
+  return prelude;
 }
 
 Prelude of_pool(const Request& request) {
-    Prelude prelude = descriptor::pool_prelude(descriptor::PoolProblem::of(request));
-    add_operand(prelude, "X", request.at("x"));
-    add_operand(prelude, "Y", request.at("y"));
-    return prelude;
+  Prelude prelude = descriptor::pool_prelude(descriptor::PoolProblem::of(request));
+  add_operand(prelude, "X", request.at("x"));
+  add_operand(prelude, "Y", request.at("y"));
+  return prelude;
 }
 
 Prelude of_softmax(const Request& request) {
@@ -111,7 +111,8 @@ Prelude of_any(const Operation& operation, const Request* request) {
   for (const AttributeDefinition& attribute : operation.attributes()) {
     if (attribute.printing != Printing::never) add_attribute(prelude, attribute, request);
   }
-  for (const EpilogueStage stage : {EpilogueStage::bias, EpilogueStage::add, EpilogueStage::relu, EpilogueStage::clip}) {
+  for (const EpilogueStage stage :
+       {EpilogueStage::bias, EpilogueStage::add, EpilogueStage::relu, EpilogueStage::clip}) {
     prelude.flag("EPILOGUE_" + upper(to_string(stage)), request != nullptr && request->has(stage));
   }
   bool wide = false;
@@ -119,7 +120,8 @@ Prelude of_any(const Operation& operation, const Request* request) {
     for (const Operand& operand : request->operands) wide = wide || descriptor::needs_wide_index({&operand.spec});
   }
   prelude.index_type("Index", wide);
-  descriptor::add_batch(prelude, request == nullptr ? 0 : request->batch(), request != nullptr && request->dynamic_batch);
+  descriptor::add_batch(prelude, request == nullptr ? 0 : request->batch(),
+                        request != nullptr && request->dynamic_batch);
   descriptor::add_blend(prelude, request == nullptr ? Blend{} : request->blend);
   return prelude;
 }
