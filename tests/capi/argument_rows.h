@@ -161,6 +161,7 @@ class ArgumentRows {
       }
     };
     if constexpr (requires { &Structure::dynamic_batch; }) flag("dynamic_batch", &Structure::dynamic_batch);
+    if constexpr (requires { &Structure::accumulate; }) flag("accumulate", &Structure::accumulate);
     if constexpr (requires { &Structure::deterministic; }) flag("deterministic", &Structure::deterministic);
     if constexpr (requires { &Structure::mirrored; }) flag("mirrored", &Structure::mirrored);
     if constexpr (requires { &Structure::tf32; }) flag("tf32", &Structure::tf32);

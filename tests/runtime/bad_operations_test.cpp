@@ -31,7 +31,7 @@ TEST_F(BadArguments, OfConvForward) {
   expect_refused({
       {"w: other channels", call(x, at(4096, {4, 3, 3, 3}), y), "w has 3 channels per filter, expected 4"},
       {"w: larger than the input", call(x, at(16384, {4, 4, 11, 11}), y), "the filter does not fit"},
-      {"x: no channels", call(at(0, {1, 0, 8, 8}), at(4096, {4, 0, 3, 3}), y), "the 0 channels of x"},
+      {"x: no channels", call(at(0, {1, 0, 8, 8}), at(4096, {4, 0, 3, 3}), y), "x has no channels"},
       {"y: other extents", call(x, w, at(8192, {1, 4, 6, 5})), "y has extents 1x4x6x5, expected 1x4x6x6"},
       {"y: another batch", call(x, w, at(8192, {2, 4, 6, 6})), "y has extents 2x4x6x6, expected 1x4x6x6"},
       {"stride: 0", with({.stride = {0, 1}}), "the stride of h is 0"},

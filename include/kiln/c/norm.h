@@ -78,7 +78,7 @@ typedef struct kiln_norm_gradient_options {
   float alpha;                  /* Default 1. */
   float beta;                   /* Default 0: dx is not read. */
   int32_t dynamic_batch;        /* Without dw and db. */
-  int32_t accumulate;           /* Not 0: dw and db are added to what they held. */
+  int32_t accumulate;           /* 1: dw and db are added to what they held. */
 } kiln_norm_gradient_options;
 
 static inline kiln_norm_gradient_options kiln_norm_gradient_options_default(void) {
