@@ -67,7 +67,7 @@ TEST(NormReference, MakesARowThatIsNotFiniteNanThroughoutAndNoOther) {
 }
 
 TEST(NormReference, MakesNanOfNanAndOfInfinitiesThatCancel) {
-  Call call("norm_inference x=f32:1x4 running_mean=f32:1x1 running_variance=f32:1x1 w=f32:1x4 b=f32:1x4");
+  Call call("norm_inference x=f32:1x4 running_mean=f32:1x1 running_variance=f32:1x1 w=f32:1x4 b=f32:1x4 axes=1");
   call.set("x", {infinity, 2, 3, 1}).set("running_mean", {1}).set("running_variance", {1});
   call.set("w", {0, std::nan(""), infinity, infinity}).set("b", {0, 0, -infinity, 0});
   for (int64_t i = 0; i < 4; ++i) expect_nan(call, "y", {0, i});

@@ -78,6 +78,7 @@ TEST(UserTemplate, ServesNormalisations) {
   std::filesystem::create_directories(folder);
   std::ofstream(folder / "my_norm.cu") << R"(
 #include "lib/blend.cuh"
+#include "lib/math.cuh"
 extern "C" __global__ void my_norm(const TX* x, const TW* w, TY* y, float alpha, float beta, float epsilon) {
   const Index row = static_cast<Index>(blockIdx.x);
   x += row * X_STRIDE_0;
@@ -86,7 +87,7 @@ extern "C" __global__ void my_norm(const TX* x, const TW* w, TY* y, float alpha,
   for (int i = 0; i < X_EXTENT_1; ++i) sum += to_float(x[i * X_STRIDE_1]);
   const float mean = MODE_RMS ? 0.0f : sum / X_EXTENT_1;
   for (int i = 0; i < X_EXTENT_1; ++i) squares += (to_float(x[i * X_STRIDE_1]) - mean) * (to_float(x[i * X_STRIDE_1]) - mean);
-  const float inverse = rsqrtf(squares / X_EXTENT_1 + epsilon);
+  const float inverse = squares < infinity() ? rsqrtf(squares / X_EXTENT_1 + epsilon) : nan();  // as NormForward says
   for (int i = threadIdx.x; i < X_EXTENT_1; i += THREADS) {
     float value = (to_float(x[i * X_STRIDE_1]) - mean) * inverse;
     if (HAS_W) value *= to_float(w[i * W_STRIDE_1]);
