@@ -1,16 +1,13 @@
 #include "kiln/activation.h"
 
-#include "operation_call.h"
+#include "named_call.h"
 
 namespace kiln {
 namespace {
 
-CallKey key_of(CallKind kind, std::initializer_list<const Tensor*> tensors, const ActivationOptions& options) {
-  CallKey key(static_cast<int64_t>(kind));
-  for (const Tensor* tensor : tensors) key.add(*tensor);
+void add_mode(CallKey& key, const ActivationOptions& options) {
   key.add(flags_of(options, static_cast<int64_t>(options.mode)));
   key.add(options.epilogue);
-  return key;
 }
 
 RunValues activation_values(const ActivationOptions& options, const Tensor& x) {
@@ -27,20 +24,19 @@ void backward(CallKind kind, Context& context, const Tensor& known, const Tensor
   constexpr std::string_view operation = "activation_backward";
   const bool from_y = kind == CallKind::activation_backward_from_y;
   refuse_epilogue(operation, options.epilogue);
-  refuse_partial_overlap(operation, dx, "dy", dy, "dx");
-  refuse_partial_overlap(operation, dx, from_y ? "y" : "x", known, "dx");
-  const CallOperands operands{known, dy, dx};
-  run_call(context, key_of(kind, {&known, &dy, &dx}, options), operands.addresses(), activation_values(options, dy),
-           stream, [&] {
-             ActivationBackward activation;
-             (from_y ? activation.y : activation.x) = known.spec();
-             activation.dy = dy.spec();
-             activation.dx = dx.spec();
-             activation.mode = options.mode;
-             activation.blend = blend_of(options);
-             activation.dynamic_batch = options.dynamic_batch;
-             return activation.request();
-           });
+  const std::string_view name = from_y ? "y" : "x";
+  NamedCall call(operation, kind, {{name, &known}, {"dy", &dy}, {"dx", &dx, true, {name, "dy"}}});
+  add_mode(call.key, options);
+  call.run(context, activation_values(options, dy), stream, [&] {
+    ActivationBackward activation;
+    (from_y ? activation.y : activation.x) = known.spec();
+    activation.dy = dy.spec();
+    activation.dx = dx.spec();
+    activation.mode = options.mode;
+    activation.blend = blend_of(options);
+    activation.dynamic_batch = options.dynamic_batch;
+    return activation.request();
+  });
 }
 
 }  // namespace
@@ -52,15 +48,18 @@ void activation_forward(Context& context, const Tensor& x, const Tensor& y, cons
   refuse_stages(operation, options.epilogue);
   CallOperands operands{x, y};
   operands.add_user_code(operation, y, options.epilogue);
-  run_call(context, key_of(CallKind::activation_forward, {&x, &y}, options), operands.addresses(),
-           activation_values(options, x), stream, [&] {
-             const ActivationForward activation{.x = x.spec(),
-                                                .y = y.spec(),
-                                                .mode = options.mode,
-                                                .blend = blend_of(options),
-                                                .dynamic_batch = options.dynamic_batch};
-             return with_user_code(activation.request(), options.epilogue);
-           });
+  CallKey key(static_cast<int64_t>(CallKind::activation_forward));
+  key.add(x);
+  key.add(y);
+  add_mode(key, options);
+  run_call(context, key, operands.addresses(), activation_values(options, x), stream, [&] {
+    const ActivationForward activation{.x = x.spec(),
+                                       .y = y.spec(),
+                                       .mode = options.mode,
+                                       .blend = blend_of(options),
+                                       .dynamic_batch = options.dynamic_batch};
+    return with_user_code(activation.request(), options.epilogue);
+  });
 }
 
 void activation_backward(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dx,

@@ -1,20 +1,17 @@
 #include "kiln/dropout.h"
 
 #include "kiln/generator/operations/dropout.h"
-#include "operation_call.h"
+#include "named_call.h"
 
 namespace kiln {
 
 void dropout_forward(Context& context, const Tensor& x, const Tensor& y, const DropoutOptions& options, Stream stream) {
-  refuse_partial_overlap("dropout", y, "x", x);
-  CallKey key(static_cast<int64_t>(CallKind::dropout));
-  key.add(x);
-  key.add(y);
-  key.add(flags_of(options));
+  NamedCall call("dropout", CallKind::dropout, {{"x", &x}, {"y", &y, true, {"x"}}});
+  call.key.add(flags_of(options));
   RunValues values = values_of(options, x);
   values.scalars[0] = options.p;
   values.integers = {options.seed, options.offset};
-  run_call(context, key, CallOperands{x, y}.addresses(), values, stream, [&] {
+  call.run(context, values, stream, [&] {
     return Dropout{x.spec(), y.spec(), blend_of(options), options.dynamic_batch}.request();
   });
 }

@@ -5,70 +5,24 @@
 #include <algorithm>
 
 #include "kiln/base/error.h"
-#include "operation_call.h"
+#include "named_call.h"
 
 namespace kiln {
 namespace {
-
-struct Named {
-  std::string_view name;
-  const Tensor* tensor = nullptr;  // null: not there
-  bool is_output = false;
-  std::string_view in_place_of{}, or_of{};  // tensors that it may be
-};
-
-const Tensor* pointer(const std::optional<Tensor>& tensor) {
-  return tensor ? &*tensor : nullptr;
-}
-
-std::optional<TensorSpec> spec_of(const std::optional<Tensor>& tensor) {
-  return tensor ? std::optional(tensor->spec()) : std::nullopt;
-}
 
 std::vector<int64_t> values_of(const Axes& axes) {
   return {axes.axis.begin(), axes.axis.begin() + axes.count};
 }
 
-// Outputs share nothing with what stands before them, but where they may take its place. Inputs stand first.
-void refuse_overlaps(std::string_view operation, std::span<const Named> tensors) {
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    const Named& output = tensors[i];
-    if (!output.is_output || output.tensor == nullptr) continue;
-    for (size_t j = 0; j < tensors.size(); ++j) {
-      const Named& other = tensors[j];
-      if (i == j || other.tensor == nullptr || (other.is_output && j > i)) continue;
-      const bool may_be = other.name == output.in_place_of || other.name == output.or_of;
-      (may_be ? refuse_partial_overlap : refuse_overlap)(operation, *output.tensor, other.name, *other.tensor,
-                                                         output.name);
-    }
+// Refuses a call without axes, and adds them to its key.
+void add_axes(std::string_view operation, const Axes& axes, CallKey& key) {
+  if (axes.count == 0) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: no axes are given", operation),
+                "name the dimensions that are normalised, {-1} for the last");
   }
+  key.add(axes.count);
+  for (int i = 0; i < axes.count; ++i) key.add(axes.axis[static_cast<size_t>(i)]);
 }
-
-// The key of a call, and the addresses of its operands in the order of the request.
-struct CallParts {
-  CallKey key;
-  CallOperands operands{};
-
-  // Refuses a call without axes.
-  CallParts(std::string_view operation, CallKind kind, const Axes& axes, std::span<const Named> tensors, int64_t flags)
-      : key(static_cast<int64_t>(kind)) {
-    if (axes.count == 0) {
-      throw Error(ErrorCode::invalid_argument, fmt::format("{}: no axes are given", operation),
-                  "name the dimensions that are normalised, {-1} for the last");
-    }
-    int64_t present = 0;
-    for (size_t i = 0; i < tensors.size(); ++i) present |= int64_t{tensors[i].tensor != nullptr} << i;
-    key.add(present);
-    key.add(axes.count);
-    for (int i = 0; i < axes.count; ++i) key.add(axes.axis[static_cast<size_t>(i)]);
-    key.add(flags);
-    for (const Named& named : tensors) {
-      if (named.tensor == nullptr) continue;
-      key.add(*named.tensor);
-      operands.add(*named.tensor);
-    }
-  }
-};
 
 // Inference reads the first number alone.
 RunValues run_values_of(const NormOptions& options, const Tensor& x) {
@@ -112,20 +66,20 @@ Axes::Axes(std::initializer_list<int> axes) : count(static_cast<int>(axes.size()
 void norm_forward(Context& context, const Axes& axes, const Tensor& x, const Tensor& y, const NormOptions& options,
                   Stream stream) {
   constexpr std::string_view operation = "norm_forward";
-  const std::array<Named, 9> tensors = {{{"x", &x},
-                                         {"w", pointer(options.w)},
-                                         {"b", pointer(options.b)},
-                                         {"y", &y, true, "x", "residual"},
-                                         {"mean", pointer(options.mean), true},
-                                         {"inv_deviation", pointer(options.inv_deviation), true},
-                                         {"running_mean", pointer(options.running_mean), true},
-                                         {"running_variance", pointer(options.running_variance), true},
-                                         {"residual", pointer(options.epilogue.residual())}}};
-  refuse_overlaps(operation, tensors);
-  CallParts call(operation, CallKind::norm_forward, axes, tensors,
-                 flags_of(options, static_cast<int64_t>(options.mode)));
+  NamedCall call(operation, CallKind::norm_forward,
+                 {{"x", &x},
+                  {"w", pointer_to(options.w)},
+                  {"b", pointer_to(options.b)},
+                  {"y", &y, true, {"x", "residual"}},
+                  {"mean", pointer_to(options.mean), true},
+                  {"inv_deviation", pointer_to(options.inv_deviation), true},
+                  {"running_mean", pointer_to(options.running_mean), true},
+                  {"running_variance", pointer_to(options.running_variance), true},
+                  {"residual", pointer_to(options.epilogue.residual())}});
+  add_axes(operation, axes, call.key);
+  call.key.add(flags_of(options, static_cast<int64_t>(options.mode)));
   call.key.add(stage_bits(options.epilogue));
-  run_call(context, call.key, call.operands.addresses(), run_values_of(options, x), stream, [&] {
+  call.run(context, run_values_of(options, x), stream, [&] {
     NormForward norm;
     norm.x = x.spec();
     norm.y = y.spec();
@@ -148,17 +102,18 @@ void norm_forward(Context& context, const Axes& axes, const Tensor& x, const Ten
 void norm_inference(Context& context, const Axes& axes, const Tensor& x, const Tensor& running_mean,
                     const Tensor& running_variance, const Tensor& y, const NormOptions& options, Stream stream) {
   constexpr std::string_view operation = "norm_inference";
-  const std::array<Named, 7> tensors = {{{"x", &x},
-                                         {"w", pointer(options.w)},
-                                         {"b", pointer(options.b)},
-                                         {"running_mean", &running_mean},
-                                         {"running_variance", &running_variance},
-                                         {"y", &y, true, "x", "residual"},
-                                         {"residual", pointer(options.epilogue.residual())}}};
-  refuse_overlaps(operation, tensors);
-  CallParts call(operation, CallKind::norm_inference, axes, tensors, flags_of(options));
+  NamedCall call(operation, CallKind::norm_inference,
+                 {{"x", &x},
+                  {"w", pointer_to(options.w)},
+                  {"b", pointer_to(options.b)},
+                  {"running_mean", &running_mean},
+                  {"running_variance", &running_variance},
+                  {"y", &y, true, {"x", "residual"}},
+                  {"residual", pointer_to(options.epilogue.residual())}});
+  add_axes(operation, axes, call.key);
+  call.key.add(flags_of(options));
   call.key.add(stage_bits(options.epilogue));
-  run_call(context, call.key, call.operands.addresses(), run_values_of(options, x), stream, [&] {
+  call.run(context, run_values_of(options, x), stream, [&] {
     NormInference norm;
     norm.x = x.spec();
     norm.y = y.spec();
@@ -181,20 +136,20 @@ void norm_backward(Context& context, const Axes& axes, const Tensor& dy, const T
   if (options.mode == NormMode::standard && !options.mean) {
     throw Error(ErrorCode::invalid_argument, "norm_backward: mean is missing", "give what the forward saved");
   }
-  const std::array<Named, 10> tensors = {{{"dy", &dy},
-                                          {"x", &x},
-                                          {"w", pointer(options.w)},
-                                          {"mean", pointer(options.mean)},
-                                          {"inv_deviation", &inv_deviation},
-                                          {"y", pointer(options.y)},
-                                          {"dx", &dx, true, "dy", "x"},
-                                          {"dw", pointer(options.dw), true},
-                                          {"db", pointer(options.db), true},
-                                          {"dresidual", pointer(options.dresidual), true, "dy"}}};
-  refuse_overlaps(operation, tensors);
-  const int64_t kind = static_cast<int64_t>(options.mode) * 2 + (options.accumulate ? 1 : 0);
-  CallParts call(operation, CallKind::norm_backward, axes, tensors, flags_of(options, kind));
-  run_call(context, call.key, call.operands.addresses(), values_of(options, dy), stream, [&] {
+  NamedCall call(operation, CallKind::norm_backward,
+                 {{"dy", &dy},
+                  {"x", &x},
+                  {"w", pointer_to(options.w)},
+                  {"mean", pointer_to(options.mean)},
+                  {"inv_deviation", &inv_deviation},
+                  {"y", pointer_to(options.y)},
+                  {"dx", &dx, true, {"dy", "x"}},
+                  {"dw", pointer_to(options.dw), true},
+                  {"db", pointer_to(options.db), true},
+                  {"dresidual", pointer_to(options.dresidual), true, {"dy"}}});
+  add_axes(operation, axes, call.key);
+  call.key.add(flags_of(options, static_cast<int64_t>(options.mode) * 2 + (options.accumulate ? 1 : 0)));
+  call.run(context, values_of(options, dy), stream, [&] {
     NormBackward norm;
     norm.dy = dy.spec();
     norm.x = x.spec();

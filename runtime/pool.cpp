@@ -2,7 +2,7 @@
 
 #include "kiln/generator/operations/pool_backward.h"
 #include "kiln/generator/operations/pool_forward.h"
-#include "operation_call.h"
+#include "named_call.h"
 #include "window_steps.h"
 
 namespace kiln {
@@ -63,30 +63,14 @@ PoolBackward gradient_of(const Tensor& dy, const Tensor& dx, const PoolOptions& 
   return pool;
 }
 
-struct Named {
-  std::string_view name;
-  const Tensor& tensor;
-};
-
-// A call without an epilogue, of `tensors` in the order of the request. The last `outputs` share nothing with those
-// before them.
+// A call without an epilogue; the first of `tensors` has the batch.
 template <class MakeRequest>
-void run_plain(std::string_view operation, CallKind kind, Context& context, std::initializer_list<Named> tensors,
-               size_t outputs, const PoolOptions& options, Stream stream, const MakeRequest& make_request) {
+void run_plain(std::string_view operation, CallKind kind, Context& context, std::initializer_list<CallTensor> tensors,
+               const PoolOptions& options, Stream stream, const MakeRequest& make_request) {
   refuse_epilogue(operation, options.epilogue);
-  CallKey key(static_cast<int64_t>(kind));
-  CallOperands operands{};
-  for (const Named& named : tensors) {
-    key.add(named.tensor);
-    operands.add(named.tensor);
-  }
-  for (const Named* output = tensors.end() - outputs; output != tensors.end(); ++output) {
-    for (const Named* other = tensors.begin(); other != output; ++other) {
-      refuse_overlap(operation, output->tensor, other->name, other->tensor, output->name);
-    }
-  }
-  add_options(key, options);
-  run_call(context, key, operands.addresses(), values_of(options, tensors.begin()->tensor), stream, make_request);
+  NamedCall call(operation, kind, tensors);
+  add_options(call.key, options);
+  call.run(context, values_of(options, *tensors.begin()->tensor), stream, make_request);
 }
 
 }  // namespace
@@ -100,23 +84,19 @@ void pool_forward(Context& context, const Tensor& x, const Tensor& y, const Pool
 
 void pool_backward(Context& context, const Tensor& dy, const Tensor& x, const Tensor& dx, const PoolOptions& options,
                    Stream stream) {
-  constexpr std::string_view operation = "pool_backward";
-  const auto gradient = [&] { return gradient_of(dy, dx, options); };
-  if (options.mode != PoolMode::max) {  // averages do not read x
-    return run_plain(operation, CallKind::pool_backward, context, {{"dy", dy}, {"dx", dx}}, 1, options, stream,
-                     [&] { return gradient().request(); });
-  }
-  run_plain(operation, CallKind::pool_backward, context, {{"dy", dy}, {"x", x}, {"dx", dx}}, 1, options, stream, [&] {
-    PoolBackward pool = gradient();
-    pool.x = x.spec();
-    return pool.request();
-  });
+  const Tensor* const read = options.mode == PoolMode::max ? &x : nullptr;  // averages do not read x
+  run_plain("pool_backward", CallKind::pool_backward, context, {{"dy", &dy}, {"x", read}, {"dx", &dx, true}}, options,
+            stream, [&] {
+              PoolBackward pool = gradient_of(dy, dx, options);
+              if (read != nullptr) pool.x = read->spec();
+              return pool.request();
+            });
 }
 
 void pool_forward(Context& context, const Tensor& x, const Tensor& y, const Tensor& indices, const PoolOptions& options,
                   Stream stream) {
-  run_plain("pool_forward", CallKind::pool_forward_indices, context, {{"x", x}, {"y", y}, {"indices", indices}}, 2,
-            options, stream, [&] {
+  run_plain("pool_forward", CallKind::pool_forward_indices, context,
+            {{"x", &x}, {"y", &y, true}, {"indices", &indices, true}}, options, stream, [&] {
               PoolForward pool = pool_of(x, y, options);
               pool.indices = indices.spec();
               return pool.request();
@@ -126,7 +106,7 @@ void pool_forward(Context& context, const Tensor& x, const Tensor& y, const Tens
 void pool_backward_from_indices(Context& context, const Tensor& dy, const Tensor& indices, const Tensor& dx,
                                 const PoolOptions& options, Stream stream) {
   run_plain("pool_backward", CallKind::pool_backward_from_indices, context,
-            {{"dy", dy}, {"indices", indices}, {"dx", dx}}, 1, options, stream, [&] {
+            {{"dy", &dy}, {"indices", &indices}, {"dx", &dx, true}}, options, stream, [&] {
               PoolBackward pool = gradient_of(dy, dx, options);
               pool.indices = indices.spec();
               return pool.request();

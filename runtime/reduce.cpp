@@ -1,7 +1,7 @@
 #include "kiln/reduce.h"
 
 #include "kiln/base/error.h"
-#include "operation_call.h"
+#include "named_call.h"
 
 namespace kiln {
 namespace {
@@ -37,32 +37,20 @@ Request request_of(ReduceMode mode, const Tensor& x, const Tensor& y, const Tens
 
 void run(Context& context, ReduceMode mode, const Tensor& x, const Tensor& y, const Tensor* indices,
          const ReduceOptions& options, Stream stream) {
-  CallKey key(static_cast<int64_t>(indices == nullptr ? CallKind::reduce : CallKind::reduce_indices));
-  CallOperands operands{x, y};
-  key.add(x);
-  key.add(y);
-  if (indices != nullptr) {
-    key.add(*indices);
-    operands.add(*indices);
-  }
-  key.add(flags_of(options, static_cast<int64_t>(mode)));
-  run_call(context, key, operands.addresses(), values_of(options, x), stream,
-           [&] { return request_of(mode, x, y, indices, options); });
+  NamedCall call("reduce", CallKind::reduce, {{"x", &x}, {"y", &y, true}, {"indices", indices, true}});
+  call.key.add(flags_of(options, static_cast<int64_t>(mode)));
+  call.run(context, values_of(options, x), stream, [&] { return request_of(mode, x, y, indices, options); });
 }
 
 }  // namespace
 
 void reduce(Context& context, ReduceMode mode, const Tensor& x, const Tensor& y, const ReduceOptions& options,
             Stream stream) {
-  refuse_overlap("reduce", y, "x", x);
   run(context, mode, x, y, nullptr, options, stream);
 }
 
 void reduce(Context& context, ReduceMode mode, const Tensor& x, const Tensor& y, const Tensor& indices,
             const ReduceOptions& options, Stream stream) {
-  refuse_overlap("reduce", y, "x", x);
-  refuse_overlap("reduce", indices, "x", x, "indices");
-  refuse_overlap("reduce", indices, "y", y, "indices");
   run(context, mode, x, y, &indices, options, stream);
 }
 

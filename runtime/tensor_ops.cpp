@@ -3,31 +3,24 @@
 #include <fmt/format.h>
 
 #include "kiln/base/error.h"
-#include "operation_call.h"
+#include "named_call.h"
 
 namespace kiln {
 namespace {
 
 void run_op(Context& context, TensorOpMode mode, std::span<const Tensor* const> inputs, const Tensor& y,
             const TensorOpOptions& options, Stream stream) {
-  constexpr std::array<std::string_view, 3> names = {"a", "b", "c"};
   if (static_cast<int>(inputs.size()) != inputs_of(mode)) {
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format("tensor_op: {} takes {} inputs, {} are given", to_string(mode), inputs_of(mode), inputs.size()),
         "give as many as the mode reads");
   }
-  CallKey key(static_cast<int64_t>(CallKind::tensor_op));
-  CallOperands operands{};
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    refuse_partial_overlap("tensor_op", y, names[i], *inputs[i]);
-    key.add(*inputs[i]);
-    operands.add(*inputs[i]);
-  }
-  key.add(y);
-  key.add(flags_of(options, static_cast<int64_t>(mode)));
-  operands.add(y);
-  run_call(context, key, operands.addresses(), values_of(options, y), stream, [&] {
+  const auto input = [&](size_t i) { return i < inputs.size() ? inputs[i] : nullptr; };
+  NamedCall call("tensor_op", CallKind::tensor_op,
+                 {{"a", input(0)}, {"b", input(1)}, {"c", input(2)}, {"y", &y, true, {"a", "b", "c"}}});
+  call.key.add(flags_of(options, static_cast<int64_t>(mode)));
+  call.run(context, values_of(options, y), stream, [&] {
     TensorOp op;
     op.a = inputs[0]->spec();
     if (inputs.size() > 1) op.b = inputs[1]->spec();
@@ -44,18 +37,15 @@ void run_op(Context& context, TensorOpMode mode, std::span<const Tensor* const> 
 
 void tensor_transform(Context& context, const Tensor& x, const Tensor& y, const TransformOptions& options,
                       Stream stream) {
-  refuse_partial_overlap("tensor_transform", y, "x", x);
-  CallKey key(static_cast<int64_t>(CallKind::tensor_transform));
-  key.add(x);
-  key.add(y);
+  NamedCall call("tensor_transform", CallKind::tensor_transform, {{"x", &x}, {"y", &y, true, {"x"}}});
   for (int i = 0; i < x.rank(); ++i) {
-    key.add(options.pad_begin[static_cast<size_t>(i)]);
-    key.add(options.pad_end[static_cast<size_t>(i)]);
+    call.key.add(options.pad_begin[static_cast<size_t>(i)]);
+    call.key.add(options.pad_end[static_cast<size_t>(i)]);
   }
-  key.add(flags_of(options));
+  call.key.add(flags_of(options));
   RunValues values = values_of(options, y);  // x may repeat
   values.scalars[0] = options.value;
-  run_call(context, key, CallOperands{x, y}.addresses(), values, stream, [&] {
+  call.run(context, values, stream, [&] {
     TensorTransform transform;
     transform.x = x.spec();
     transform.y = y.spec();
@@ -76,11 +66,10 @@ void tensor_scale(Context& context, const Tensor& y, float alpha, Stream stream)
 }
 
 void tensor_set(Context& context, const Tensor& y, float value, Stream stream) {
-  CallKey key(static_cast<int64_t>(CallKind::tensor_set));
-  key.add(y);
+  const NamedCall call("tensor_set", CallKind::tensor_set, {{"y", &y, true}});
   RunValues values;
   values.scalars[0] = value;
-  run_call(context, key, CallOperands{y}.addresses(), values, stream, [&] { return TensorSet{y.spec()}.request(); });
+  call.run(context, values, stream, [&] { return TensorSet{y.spec()}.request(); });
 }
 
 void tensor_op(Context& context, TensorOpMode mode, const Tensor& a, const Tensor& y, const TensorOpOptions& options,

@@ -1,0 +1,37 @@
+#include "named_call.h"
+
+#include <algorithm>
+
+namespace kiln {
+namespace {
+
+void refuse_overlaps(std::string_view operation, std::span<const CallTensor> tensors) {
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const CallTensor& output = tensors[i];
+    if (!output.is_output || output.tensor == nullptr) continue;
+    for (size_t j = 0; j < tensors.size(); ++j) {
+      const CallTensor& other = tensors[j];
+      if (i == j || other.tensor == nullptr || (other.is_output && j > i)) continue;
+      const bool may_be = std::find(output.may_be.begin(), output.may_be.end(), other.name) != output.may_be.end();
+      (may_be ? refuse_partial_overlap : refuse_overlap)(operation, *output.tensor, other.name, *other.tensor,
+                                                         output.name);
+    }
+  }
+}
+
+}  // namespace
+
+NamedCall::NamedCall(std::string_view operation, CallKind kind, std::span<const CallTensor> tensors)
+    : key(static_cast<int64_t>(kind)) {
+  refuse_overlaps(operation, tensors);
+  int64_t present = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) present |= int64_t{tensors[i].tensor != nullptr} << i;
+  key.add(present);
+  for (const CallTensor& named : tensors) {
+    if (named.tensor == nullptr) continue;
+    key.add(*named.tensor);
+    operands_.add(*named.tensor);
+  }
+}
+
+}  // namespace kiln

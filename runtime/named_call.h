@@ -1,0 +1,52 @@
+// NamedCall: the tensors of an operation call by their names: which may be which, the key and the operands.
+#pragma once
+
+#include <array>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "operation_call.h"
+
+namespace kiln {
+
+/// One tensor of a call, by the name that its operation has for it.
+struct CallTensor {
+  std::string_view name;
+  const Tensor* tensor = nullptr;  // null: not there
+  bool is_output = false;
+  std::array<std::string_view, 3> may_be{};  // the tensors whose place an output may take
+};
+
+/// The parts of an optional tensor that a CallTensor and a request's view want.
+inline const Tensor* pointer_to(const std::optional<Tensor>& tensor) {
+  return tensor ? &*tensor : nullptr;
+}
+inline std::optional<TensorSpec> spec_of(const std::optional<Tensor>& tensor) {
+  return tensor ? std::optional(tensor->spec()) : std::nullopt;
+}
+
+/// A call whose tensors stand in the order of its request, inputs first where they have the choice.
+class NamedCall {
+ public:
+  /// What tells this call from others of its kind. It has the tensors; the caller adds the rest.
+  CallKey key;
+
+  /// Throws Error(invalid_argument) if an output shares an element with an input or with an output before it, unless
+  /// it is one of the tensors that it may be, element for element.
+  NamedCall(std::string_view operation, CallKind kind, std::span<const CallTensor> tensors);
+  NamedCall(std::string_view operation, CallKind kind, std::initializer_list<CallTensor> tensors)
+      : NamedCall(operation, kind, std::span(tensors.begin(), tensors.size())) {}
+
+  /// Runs the plan of the key; `make_request` gives its request if this is the first call.
+  template <class MakeRequest>
+  void run(Context& context, const RunValues& values, Stream stream, const MakeRequest& make_request) const {
+    run_call(context, key, operands_.addresses(), values, stream, make_request);
+  }
+
+ private:
+  CallOperands operands_{};
+};
+
+}  // namespace kiln
