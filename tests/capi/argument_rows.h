@@ -37,129 +37,97 @@ Value with(Value value, const Edit& edit) {
 /// Pointers: NULL, unless the argument is `optional`. Tensors: an unknown dtype, ranks out of range, negative extents
 /// and strides, too many elements, no data or data between elements. Structures with a size: sizes that no version has,
 /// a field that this library does not know, flags and modes out of range.
-template <class... Arguments>
+///
+/// Only the call knows the function's signature; the rows are made by the type of an argument. (By signature, the table
+/// of all functions took 40 s to compile.)
 class ArgumentRows {
  public:
-  using Function = kiln_status (*)(Arguments...);
-
   /// `names`: those of the arguments. `good`: arguments of a call that succeeds; what they point to must outlive the
   /// rows.
-  ArgumentRows(std::string function_name, Function function, std::vector<std::string> names,
+  template <class... Arguments>
+  ArgumentRows(std::string function_name, kiln_status (*function)(Arguments...), std::vector<std::string> names,
                std::set<std::string> optional, Arguments... good)
       : name_(std::move(function_name)),
-        function_(function),
         names_(std::move(names)),
         optional_(std::move(optional)),
-        good_(good...) {}
-
-  std::vector<Case> rows() const {
-    std::vector<Case> rows;
-    add_all(rows, std::index_sequence_for<Arguments...>());
-    return rows;
+        keeps_tensors_(!std::is_same_v<std::tuple_element_t<0, std::tuple<Arguments...>>, kiln_context*>),
+        call_([function, good...](size_t position, void* bad) {
+          return [&]<size_t... I>(std::index_sequence<I...>) {
+            return function(other_if(I == position, bad, good)...);
+          }
+          (std::index_sequence_for<Arguments...>());
+        }) {
+    size_t position = 0;
+    (add(position++, good), ...);
   }
+
+  const std::vector<Case>& rows() const { return rows_; }
 
  private:
-  using Tuple = std::tuple<Arguments...>;
-
-  template <size_t... I>
-  void add_all(std::vector<Case>& rows, std::index_sequence<I...>) const {
-    (add<I>(rows), ...);
+  template <class Argument>
+  static Argument other_if(bool is_bad, void* bad, Argument good) {
+    if constexpr (std::is_pointer_v<Argument>) return is_bad ? static_cast<Argument>(bad) : good;
+    return good;
   }
 
-  template <size_t I>
-  void add(std::vector<Case>& rows) const {
-    using Argument = std::tuple_element_t<I, Tuple>;
+  template <class Argument>
+  void add(size_t position, Argument good) {
     if constexpr (std::is_pointer_v<Argument>) {
-      using Value = std::remove_const_t<std::remove_pointer_t<Argument>>;
-      const bool nullable = optional_.contains(names_[I]);
-      if (!nullable) rows.push_back({fmt::format("{}: {} is NULL", name_, names_[I]), calling<I>(nullptr)});
-      if constexpr (std::is_same_v<Argument, const kiln_tensor*>) add_tensor<I>(rows);
-      if constexpr (requires(Argument argument) { argument->size; }) add_structure<I, Value>(rows);
+      using Value = std::remove_pointer_t<Argument>;
+      if (!optional_.contains(names_[position])) add_null(position);
+      if constexpr (std::is_same_v<Argument, const kiln_tensor*>) add_tensor(position, *good);
+      if constexpr (requires { good->size; })
+        add_structure<std::remove_const_t<Value>, std::is_const_v<Value>>(position, *good);
     }
   }
 
-  // The good call with another argument `I`.
-  template <size_t I>
-  std::function<kiln_status()> calling(std::tuple_element_t<I, Tuple> bad) const {
-    Tuple arguments = good_;
-    std::get<I>(arguments) = bad;
-    return [function = function_, arguments] { return std::apply(function, arguments); };
+  // A row of the good call, whose argument at `position` points to `bad`.
+  template <class Value>
+  void add_row(std::string message, size_t position, const Value& bad) {
+    rows_.push_back({std::move(message), [call = call_, position, bad = std::make_shared<Value>(bad)] {
+                       return call(position, bad.get());
+                     }});
   }
 
-  // The good call with argument `I` pointing to a copy that `edit` has spoilt.
-  template <size_t I, class Value, class Edit>
-  std::function<kiln_status()> with_spoilt(const Edit& edit) const {
-    const auto spoilt = std::make_shared<Value>(with(*std::get<I>(good_), edit));
-    return [call = calling<I>(spoilt.get()), spoilt] { return call(); };
-  }
+  void add_null(size_t position);
+  void add_tensor(size_t position, const kiln_tensor& good);
 
-  template <size_t I>
-  void add_tensor(std::vector<Case>& rows) const {
-    const std::string& tensor = names_[I];
-    const auto row = [&](const std::string& message, const auto& edit) {
-      rows.push_back({message, with_spoilt<I, kiln_tensor>(edit)});
-    };
-    for (const kiln_dtype dtype : {-1, 99}) {
-      row(fmt::format("{}: the dtype of {} is {}", name_, tensor, dtype), [&](auto& t) { t.dtype = dtype; });
-    }
-    for (const int32_t rank : {INT32_MIN, 0, 6, INT32_MAX}) {
-      row(fmt::format("{}: the rank of {} is {}, expected 1 to 5", name_, tensor, rank),
-          [&](auto& t) { t.rank = rank; });
-    }
-    const std::string about = fmt::format("{}: {}: a tensor has ", name_, tensor);
-    row(about + "the negative extent -3", [](auto& t) { t.extents[0] = -3; });
-    row(about + "the negative stride -1", [](auto& t) { t.strides[t.rank - 1] = -1; });
-    row(about + "more than 2^58 elements", [](auto& t) { t.extents[0] = t.strides[0] = INT64_MAX; });
-    if constexpr (std::is_same_v<std::tuple_element_t<0, Tuple>, kiln_context*>) {  // others keep the tensor for later
-      row(fmt::format("{} is a null pointer", tensor), [](auto& t) { t.data = nullptr; });
-      row(fmt::format("{} has alignment 1", tensor), [](auto& t) { t.data = static_cast<const char*>(t.data) + 1; });
-    }
-  }
-
-  template <size_t I, class Structure>
-  void add_structure(std::vector<Case>& rows) const {
-    const auto row = [&](const std::string& message, const auto& edit) {
-      rows.push_back({fmt::format("{}: {}", name_, message), with_spoilt<I, Structure>(edit)});
+  template <class Structure, bool is_input>
+  void add_structure(size_t position, const Structure& good) {
+    const auto row = [&](const std::string& message, const Structure& bad) {
+      add_row(fmt::format("{}: {}", name_, message), position, bad);
     };
     for (const uint32_t size : {0u, 4u, UINT32_MAX}) {
       row(fmt::format("the structure's size is {}, expected {}", size, sizeof(Structure)),
-          [&](auto& s) { s.size = size; });
+          with(good, [&](Structure& s) { s.size = size; }));
     }
-    add_later_version<I, Structure>(rows);
-    if constexpr (std::is_const_v<std::remove_pointer_t<std::tuple_element_t<I, Tuple>>>) add_fields<Structure>(row);
-  }
-
-  template <size_t I, class Structure>
-  void add_later_version(std::vector<Case>& rows) const {
     struct Later {
       Structure known;
       uint64_t unknown;
     };
-    const auto later = std::make_shared<Later>(Later{*std::get<I>(good_), 1});
-    later->known.size = sizeof(Later);
-    rows.push_back({name_ + ": the structure sets a field that this library does not have",
-                    [call = calling<I>(&later->known), later] { return call(); }});
+    add_row(name_ + ": the structure sets a field that this library does not have", position,
+            with(Later{good, 1}, [](Later& later) { later.known.size = sizeof(Later); }));
+    if constexpr (is_input) add_fields(good, row);
   }
 
   // The fields that structures of options have in common.
   template <class Structure, class Row>
-  static void add_fields(const Row& row) {
-    if constexpr (requires(Structure s) { s.reserved; }) {
-      row("reserved is 1, expected 0", [](auto& s) { s.reserved = 1; });
-    }
-    if constexpr (requires(Structure s) { s.mode; }) {
-      row("the mode is -1", [](auto& s) { s.mode = -1; });
-      row("the mode is 99", [](auto& s) { s.mode = 99; });
-    }
-    if constexpr (requires(Structure s) { s.reduction; }) {
-      row("the reduction is -1", [](auto& s) { s.reduction = -1; });
-      row("the reduction is 3", [](auto& s) { s.reduction = 3; });
-    }
-    const auto flag = [&](const char* name, int32_t Structure::*field) {
-      for (const int32_t value : {-1, 2}) {
-        row(fmt::format("{} is {}, expected 0 or 1", name, value), [&](auto& s) { s.*field = value; });
-      }
+  static void add_fields(const Structure& good, const Row& row) {
+    const auto field = [&](const char* message, auto Structure::*member, int32_t value) {
+      row(fmt::format(fmt::runtime(message), value), with(good, [&](Structure& s) {
+            s.*member = static_cast<std::remove_reference_t<decltype(s.*member)>>(value);
+          }));
     };
+    const auto flag = [&](const char* name, int32_t Structure::*member) {
+      for (const int32_t value : {-1, 2}) field((std::string(name) + " is {}, expected 0 or 1").c_str(), member, value);
+    };
+    if constexpr (requires { &Structure::reserved; }) field("reserved is {}, expected 0", &Structure::reserved, 1);
+    if constexpr (requires { &Structure::mode; }) {
+      for (const int32_t mode : {-1, 99}) field("the mode is {}", &Structure::mode, mode);
+    }
+    if constexpr (requires { &Structure::reduction; }) {
+      for (const int32_t reduction : {-1, 3}) field("the reduction is {}", &Structure::reduction, reduction);
+    }
     if constexpr (requires { &Structure::dynamic_batch; }) flag("dynamic_batch", &Structure::dynamic_batch);
     if constexpr (requires { &Structure::accumulate; }) flag("accumulate", &Structure::accumulate);
     if constexpr (requires { &Structure::deterministic; }) flag("deterministic", &Structure::deterministic);
@@ -170,10 +138,11 @@ class ArgumentRows {
   }
 
   std::string name_;
-  Function function_;
   std::vector<std::string> names_;
   std::set<std::string> optional_;
-  Tuple good_;
+  bool keeps_tensors_;                              // a null pointer in a tensor is told later
+  std::function<kiln_status(size_t, void*)> call_;  // the good call, with another pointer at a position
+  std::vector<Case> rows_;
 };
 
 }  // namespace kiln::capi

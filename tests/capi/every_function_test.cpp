@@ -45,7 +45,7 @@ class EveryFunction : public CApi {
   void add(const std::string& name, kiln_status (*function)(Arguments...), Names optional,
            std::type_identity_t<Arguments>... good) {
     ASSERT_TRUE(declared_.contains(name)) << name << " stands in no public header";
-    const ArgumentRows<Arguments...> rows(name, function, declared_.at(name), std::move(optional), good...);
+    const ArgumentRows rows(name, function, declared_.at(name), std::move(optional), good...);
     table_[name] = {rows.rows(), [function, good...] { return function(good...); }};
   }
 
