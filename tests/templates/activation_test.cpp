@@ -123,7 +123,19 @@ INSTANTIATE_TEST_SUITE_P(Architectures, ActivationOn,
                            return "Sm" + std::to_string(test.param.first * 10 + test.param.second);
                          });
 
+TEST(PointwiseConfigs, OfTheSimpleKernelsMatchTheReference) {
+  expect_pairwise_match("activation_forward_simple", "activation_forward x=f32:3x5x7 mode=selu");
+  expect_pairwise_match("activation_forward_simple", "activation_forward x=f16:2x5x3x7:nhwc y=f32:2x5x3x7 mode=mish");
+  expect_pairwise_match("activation_backward_simple",
+                        "activation_backward x=f32:3x5x7 dy=f32:3x5x7 dx=f32:3x5x7 mode=softplus");
+  expect_pairwise_match("activation_backward_simple",
+                        "activation_backward x=bf16:67x3:cn dy=bf16:67x3 dx=bf16:67x3 mode=gelu beta=any");
+}
+
 TEST(PointwiseConfigs, OfVectorsMatchTheReference) {
+  expect_pairwise_match("activation_forward_vector", "activation_forward x=f32:3x16x9x8:nhwc mode=elu");
+  expect_pairwise_match("activation_backward_vector",
+                        "activation_backward x=f32:7x4x17 dy=f32:7x4x17 dx=f32:7x4x17 mode=tanh");
   expect_pairwise_match("activation_forward_vector", "activation_forward x=f16:33x1009 mode=relu");
   expect_pairwise_match("activation_backward_vector",
                         "activation_backward x=f16:33x16x64:2048,64,1 dy=f16:33x16x64:1024,0,1 dx=f32:33x16x64 "
@@ -131,6 +143,9 @@ TEST(PointwiseConfigs, OfVectorsMatchTheReference) {
 }
 
 TEST(PointwiseConfigs, OfTransposesMatchTheReference) {
+  expect_pairwise_match("activation_forward_transposed", "activation_forward x=f32:67x34:cn y=f32:67x34 mode=tanh");
+  expect_pairwise_match("activation_backward_transposed",
+                        "activation_backward x=f16:2x37x5x9:nchw dy=f16:2x37x5x9:nhwc dx=f16:2x37x5x9:nhwc mode=swish");
   expect_pairwise_match("activation_forward_transposed",
                         "activation_forward x=f16:2x37x5x9:nchw y=f16:2x37x5x9:nhwc mode=relu");
   expect_pairwise_match("activation_backward_transposed",

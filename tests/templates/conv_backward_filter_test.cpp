@@ -128,6 +128,14 @@ INSTANTIATE_TEST_SUITE_P(
     case_name);
 
 TEST(ConvBackwardFilterConfigs, MatchTheReference) {
+  expect_pairwise_match(
+      "conv_backward_filter_simple",
+      "conv_backward_filter x=f16:2x6x7x5:nhwc dy=f16:2x4x5x1:nhwc dw=f16:4x3x3x3:nhwc groups=2 dilation=1,2");
+  expect_pairwise_match(
+      "conv_backward_filter_implicit_gemm",
+      "conv_backward_filter x=f16:2x24x7x9:nhwc dy=f16:2x72x7x9:nhwc dw=f16:72x12x3x3:nhwc groups=2 pad=1");
+  expect_pairwise_match("conv_backward_filter_implicit_gemm_splitk",
+                        "conv_backward_filter x=f32:1x20x5x7 dy=f32:1x12x5x7 dw=f32:12x20x3x3 pad=1 beta=any");
   expect_pairwise_match("conv_backward_filter_simple",
                         "conv_backward_filter x=f32:2x3x7x5 dy=f32:2x4x4x4 dw=f32:4x3x3x2 pad=1,0 stride=2,1");
   expect_pairwise_match("conv_backward_filter_direct",
@@ -143,6 +151,7 @@ TEST(ConvBackwardFilterConfigs, MatchTheReference) {
 }
 
 TEST(ConvBackwardBiasConfigs, MatchTheReference) {
+  expect_pairwise_match("conv_backward_bias_simple", "conv_backward_bias dy=f16:3x5x1x7:nhwc");
   expect_pairwise_match("conv_backward_bias_simple", "conv_backward_bias dy=f32:2x35x3x4");
   expect_pairwise_match("conv_backward_bias_split", "conv_backward_bias dy=f32:9x3x33x32 beta=any");
   expect_pairwise_match("conv_backward_bias_split", "conv_backward_bias dy=f16:9x72x31x33:nhwc");

@@ -7,6 +7,8 @@ namespace kiln::testing_support {
 namespace {
 
 TEST(ConvConfigs, OfTheSimpleKernelMatchTheReference) {
+  expect_pairwise_match("conv_simple",
+                        "conv_forward x=f16:2x6x5x7:nhwc w=f16:4x3x3x2:nhwc groups=2 dilation=1,2 epilogue=bias+add");
   expect_pairwise_match("conv_simple", "conv_forward x=f32:2x3x7x5:nchw w=f32:4x3x3x2:nchw pad=1,0 stride=2,1");
 }
 

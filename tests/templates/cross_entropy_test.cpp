@@ -96,6 +96,12 @@ INSTANTIATE_TEST_SUITE_P(
     case_name);
 
 TEST(CrossEntropyConfigs, MatchTheReference) {
+  expect_pairwise_match("cross_entropy_forward_simple", "cross_entropy_forward x=bf16:3x5x7 weights=f32:5");
+  expect_pairwise_match("cross_entropy_forward_rows", "cross_entropy_forward x=f32:3x7 weights=f32:7");
+  expect_pairwise_match("cross_entropy_forward_strided", "cross_entropy_forward x=f16:3x19x5");
+  expect_pairwise_match("cross_entropy_backward_simple", "cross_entropy_backward x=bf16:3x5x7 weights=f32:5");
+  expect_pairwise_match("cross_entropy_backward_rows", "cross_entropy_backward x=f32:3x7");
+  expect_pairwise_match("cross_entropy_backward_strided", "cross_entropy_backward x=f16:3x19x5 weights=f32:19");
   expect_pairwise_match("cross_entropy_forward_simple", "cross_entropy_forward x=f32:70x3");
   expect_pairwise_match("cross_entropy_forward_rows", "cross_entropy_forward x=f16:11x72");
   expect_pairwise_match("cross_entropy_forward_strided",

@@ -31,6 +31,7 @@ INSTANTIATE_TEST_SUITE_P(
     case_name);
 
 TEST(DropoutConfigs, MatchTheReference) {
+  expect_pairwise_match("dropout_simple", "dropout x=f16:5x33x3");
   expect_pairwise_match("dropout_simple", "dropout x=f32:3x5x7");
   expect_pairwise_match("dropout_vector", "dropout x=f16:6x96x40");
   expect_pairwise_match("dropout_vector", "dropout x=f32:3x16x9x8:nhwc");

@@ -67,6 +67,9 @@ INSTANTIATE_TEST_SUITE_P(
     case_name);
 
 TEST(GemmConfigs, MatchTheReference) {
+  expect_pairwise_match("gemm_simple", "gemm a=f16:7x5 b=f16:5x9:1,8 beta=any");
+  expect_pairwise_match("gemm_tiled", "gemm a=f16:3x20x24 b=f16:1x24x24 c=f16:3x20x24");
+  expect_pairwise_match("gemm_splitk", "gemm a=f32:5x136 b=f32:136x33 epilogue=bias");
   expect_pairwise_match("gemm_simple", "gemm a=f32:2x7x5 b=f32:1x5x9 epilogue=bias");
   expect_pairwise_match("gemm_tiled", "gemm a=f32:70x37:1,72 b=f32:37x66:68,1 epilogue=bias+add");
   expect_pairwise_match("gemm_splitk", "gemm a=f16:2x35x264 b=f16:2x264x36:9504,1,264 c=f16:2x35x36");

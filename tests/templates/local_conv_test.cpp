@@ -163,6 +163,13 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(LocalConvConfigs, MatchTheReference) {
   expect_pairwise_match("local_conv_forward_simple",
+                        "local_conv_forward x=f16:3x4x5x5:nhwc w=f16:24x2x3x3:nhwc pad=1 groups=2 grid=2,3");
+  expect_pairwise_match("local_conv_backward_data_simple",
+                        "local_conv_backward_data dy=f16:3x4x5x5:nhwc w=f16:24x2x3x3:nhwc pad=1 groups=2 grid=2,3");
+  expect_pairwise_match(
+      "local_conv_backward_filter_simple",
+      "local_conv_backward_filter x=f16:3x4x5x5:nhwc dy=f16:3x4x5x5:nhwc dw=f16:24x2x3x3:nhwc pad=1 groups=2 grid=2,3");
+  expect_pairwise_match("local_conv_forward_simple",
                         "local_conv_forward x=f32:2x3x7x5 w=f32:24x3x3x2 pad=1,0 grid=3,2");
   expect_pairwise_match("local_conv_backward_data_simple",
                         "local_conv_backward_data dy=f32:2x4x7x4 w=f32:24x3x3x2 pad=1,0 grid=3,2");

@@ -110,6 +110,17 @@ TEST(LocalNormOn, OtherArchitecturesMatchesTheReference) {
 
 // Every pair of values of the parameters.
 TEST(LocalNormConfigs, MatchTheReference) {
+  expect_pairwise_match("local_norm_forward_columns", "local_norm_forward x=f32:1x21x5x7");
+  expect_pairwise_match("local_norm_backward_columns",
+                        "local_norm_backward x=f16:2x17x3x8 means=f16:2x17x3x8 dmeans=f16:2x17x3x8");
+  expect_pairwise_match("local_norm_forward_segments", "local_norm_forward x=f32:3x21x5:nwc size=4");
+  expect_pairwise_match("local_norm_backward_segments", "local_norm_backward x=f16:2x35x5:nwc");
+  expect_pairwise_match("local_norm_forward_tile", "local_norm_forward x=f32:1x3x5x7 size=3 axes=2,3");
+  expect_pairwise_match("local_norm_backward_tile", "local_norm_backward x=f32:2x3x5x7 axes=2,3");
+  expect_pairwise_match("local_norm_forward_simple", "local_norm_forward x=f32:1x21x5x7");
+  expect_pairwise_match("local_norm_forward_simple", "local_norm_forward x=f16:2x9x5:nwc means=f32:2x9x5:nwc size=4");
+  expect_pairwise_match("local_norm_backward_simple", "local_norm_backward x=f32:1x21x5x7");
+  expect_pairwise_match("local_norm_backward_simple", "local_norm_backward x=f16:2x9x5:nwc size=4 beta=1");
   expect_pairwise_match("local_norm_forward_columns", "local_norm_forward x=f16:2x37x6x12 means=f16:2x37x6x12");
   expect_pairwise_match("local_norm_backward_columns", "local_norm_backward x=f32:1x21x5x8 size=4");
   expect_pairwise_match("local_norm_forward_segments", "local_norm_forward x=bf16:2x48x5:nwc means=f32:2x48x5:nwc");

@@ -75,6 +75,8 @@ TEST(NormBackwardOn, OtherArchitecturesMatchesTheReference) {
 }
 
 TEST(NormBackwardConfigs, MatchTheReference) {
+  expect_pairwise_match("norm_backward_simple", "norm_backward dy=f32:5x33 w=f32:1x33");
+  expect_pairwise_match("norm_backward_simple", "norm_backward dy=f16:3x5x7x2:nhwc mode=rms axes=1,2,3");
   expect_pairwise_match("norm_backward_blocks", "norm_backward dy=f16:3x1544 w=f32:1x1544 dw=f32:1x1544 db=f32:1x1544");
   expect_pairwise_match("norm_backward_blocks",
                         "norm_backward dy=f32:8x40x6x12:nhwc y=f32:8x40x6x12:nhwc w=f32:1x40x1x1 dw=f32:1x40x1x1 "

@@ -112,6 +112,11 @@ TEST(NormOn, OtherArchitecturesMatchesTheReference) {
 }
 
 TEST(NormConfigs, MatchTheReference) {
+  expect_pairwise_match("norm_inference_blocks", "norm_inference x=f32:1x3x5x1 w=f32:1x3x1x1 b=f32:1x3x1x1");
+  expect_pairwise_match("norm_forward_simple", "norm_forward x=f32:5x33 w=f32:1x33");
+  expect_pairwise_match("norm_forward_simple", "norm_forward x=f16:3x5x7x2:nhwc mode=rms axes=1,2,3");
+  expect_pairwise_match("norm_inference_simple", "norm_inference x=f32:3x11x5x7 w=f32:1x11x1x1");
+  expect_pairwise_match("norm_inference_simple", "norm_inference x=f16:2x5x7:nwc axes=0,2 epilogue=relu");
   expect_pairwise_match("norm_forward_blocks",
                         "norm_forward x=f16:3x1544 w=f32:1x1544 mean=f32:3x1 inv_deviation=f32:3x1");
   expect_pairwise_match("norm_forward_blocks",

@@ -136,6 +136,10 @@ TEST(PoolBackwardGather, NumbersTapsIn16Bits) {
 }
 
 TEST(PoolBackwardConfigs, MatchTheReference) {
+  expect_pairwise_match("pool_backward_simple",
+                        "pool_backward dy=f32:2x3x4x5 x=f32:2x3x7x5 mode=max window=3 pad=1 stride=2,1");
+  expect_pairwise_match("pool_backward_simple",
+                        "pool_backward dy=f16:1x5x1x1:nhwc dx=f16:1x5x3x7:nhwc mode=avg window=3,7");
   expect_pairwise_match("pool_backward_gather",
                         "pool_backward dy=f16:1x16x5x6:nhwc x=f16:1x16x9x11:nhwc mode=max window=3 pad=1 stride=2");
   expect_pairwise_match("pool_backward_gather",

@@ -209,6 +209,11 @@ INSTANTIATE_TEST_SUITE_P(Architectures, PoolOn,
                            return "Sm" + std::to_string(test.param.first * 10 + test.param.second);
                          });
 
+TEST(PoolConfigs, OfTheSimpleKernelMatchTheReference) {
+  expect_pairwise_match("pool_simple", "pool_forward x=f32:2x3x7x5 mode=max window=3,2 pad=1 stride=2,1");
+  expect_pairwise_match("pool_simple", "pool_forward x=f16:1x5x3x7:nhwc mode=avg window=global");
+}
+
 TEST(PoolConfigs, OfTilesInNchwMatchTheReference) {
   expect_pairwise_match("pool_nchw", "pool_forward x=f32:1x2x13x24:nchw mode=max window=3,3 pad=1,1 stride=2,2");
   expect_pairwise_match("pool_nchw",

@@ -77,6 +77,8 @@ TEST(ReduceOn, OtherArchitecturesMatchesTheReference) {
 }
 
 TEST(ReduceConfigs, MatchTheReference) {
+  expect_pairwise_match("reduce_simple", "reduce x=f32:3x41 axes=1 mode=norm2");
+  expect_pairwise_match("reduce_simple", "reduce x=f16:2x5x3x7:nhwc indices=i32:1x5x1x1 axes=0,2,3 mode=min");
   expect_pairwise_match("reduce_blocks", "reduce x=f16:3x1544 indices=i32:3x1 axes=1 mode=max");
   expect_pairwise_match("reduce_blocks", "reduce x=f32:8x40x6x12:nhwc y=f32:1x40x1x1 axes=0,2,3 mode=add");
 }

@@ -95,6 +95,11 @@ TEST(SoftmaxBackwardOn, OtherArchitecturesMatchesTheReference) {
   }
 }
 
+TEST(SoftmaxBackwardConfigs, OfTheSimpleKernelMatchTheReference) {
+  expect_pairwise_match("softmax_backward_simple", "softmax_backward y=f32:5x7x3 axis=1");
+  expect_pairwise_match("softmax_backward_simple", "softmax_backward y=f16:37x11:nc axis=1 mode=log");
+}
+
 TEST(SoftmaxBackwardConfigs, OfRowsMatchTheReference) {
   expect_pairwise_match("softmax_backward_rows", "softmax_backward y=f16:5x56:nc axis=1");
   expect_pairwise_match("softmax_backward_rows", "softmax_backward y=f32:3x1531:nc axis=1 mode=log");

@@ -90,13 +90,27 @@ INSTANTIATE_TEST_SUITE_P(Set, TensorFunctions,
                                          AlgorithmCase{"DynamicBatch", "tensor_set y=bf16:4x3 n=?", set}),
                          case_name);
 
+TEST(TensorFunctionConfigs, OfTheSimpleKernelsMatchTheReference) {
+  expect_pairwise_match("tensor_set_simple", "tensor_set y=f32:3x5x7");
+  expect_pairwise_match("tensor_set_simple", "tensor_set y=u8:5x33:48,1");
+  expect_pairwise_match("tensor_transform_simple", "tensor_transform x=f32:3x5x7 y=f16:3x6x7 pad=0,1,0,0,0,0");
+  expect_pairwise_match("tensor_transform_simple", "tensor_transform x=u8:2x5x3x7:nhwc y=i8:2x5x3x7 beta=1");
+  expect_pairwise_match("tensor_op_simple", "tensor_op a=f32:3x5x7 b=f16:1x5x1 y=f32:3x5x7 mode=pow");
+  expect_pairwise_match("tensor_op_simple", "tensor_op a=bf16:67x3:cn b=f32:67x3 y=bf16:67x3 mode=max");
+}
+
 TEST(TensorFunctionConfigs, OfVectorsMatchTheReference) {
+  expect_pairwise_match("tensor_transform_vector", "tensor_transform x=f32:3x5x72 y=f16:3x5x76 pad=0,0,4,0,0,0");
+  expect_pairwise_match("tensor_op_vector", "tensor_op a=f32:33x1009 b=f32:1x1009 y=f32:33x1009 mode=add beta=1");
+  expect_pairwise_match("tensor_set_vector", "tensor_set y=f32:3x16x9x8:2000,1,160,16");
   expect_pairwise_match("tensor_transform_vector", "tensor_transform x=u8:4x9x16 y=i8:4x11x16 pad=0,1,0,0,1,0");
   expect_pairwise_match("tensor_op_vector", "tensor_op a=f16:7x4x16 b=f32:7x1x16 c=f16:1x4x1 y=f16:7x4x16 mode=select");
   expect_pairwise_match("tensor_set_vector", "tensor_set y=bf16:5x33");
 }
 
 TEST(TensorFunctionConfigs, OfTransposesMatchTheReference) {
+  expect_pairwise_match("tensor_transform_transposed", "tensor_transform x=f32:67x34:cn y=f32:67x34");
+  expect_pairwise_match("tensor_op_transposed", "tensor_op a=f16:2x37x5x9:nchw y=f16:2x37x5x9:nhwc mode=sqrt");
   expect_pairwise_match("tensor_transform_transposed", "tensor_transform x=f16:2x37x5x9:nchw y=f32:2x37x5x9:nhwc");
   expect_pairwise_match("tensor_op_transposed", "tensor_op a=f32:67x34:cn b=f16:67x34 y=f16:67x34 mode=mul");
 }
