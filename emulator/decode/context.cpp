@@ -39,69 +39,69 @@ Type bits_type(RegisterClass width) {
   }
 }
 
-Context::Context(Lowering& lowering, const ptx::Instruction& instruction, RegisterId guard)
+DecodeContext::DecodeContext(Lowering& lowering, const ptx::Instruction& instruction, RegisterId guard)
     : modifiers(instruction.modifiers),
       lowering_(lowering),
       instruction_(instruction),
       units_(lowering.units()),
       guard_(guard) {}
 
-void Context::fail(std::string_view why) const {
+void DecodeContext::fail(std::string_view why) const {
   std::string text;
   for (const char c : instruction_.text) text += c == '\t' || c == '\n' || c == '\r' ? ' ' : c;
   throw LoadError(instruction_.line, fmt::format("{}: {}", why, text));
 }
 
-const Operand& Context::operand(size_t index) const {
+const Operand& DecodeContext::operand(size_t index) const {
   if (index >= instruction_.operands.size()) fail(fmt::format("expected at least {} operands", index + 1));
   return instruction_.operands[index];
 }
 
-Type Context::type() {
+Type DecodeContext::type() {
   const auto type = modifiers.type();
   if (!type) fail("expected a type");
   return *type;
 }
 
-void Context::finish_modifiers() {
+void DecodeContext::finish_modifiers() {
   if (!modifiers.empty()) fail(fmt::format("modifier '.{}' is not known here", modifiers.first()));
 }
 
-void Context::finish(size_t count) {
+void DecodeContext::finish(size_t count) {
   finish_modifiers();
   if (instruction_.operands.size() != count) {
     fail(fmt::format("expected {} operands, found {}", count, instruction_.operands.size()));
   }
 }
 
-Entity Context::entity(std::string_view name) const {
+Entity DecodeContext::entity(std::string_view name) const {
   return lowering_.find(name, instruction_.line);
 }
 
-RegisterClass Context::width(RegisterId id) const {
+RegisterClass DecodeContext::width(RegisterId id) const {
   return lowering_.list().registers[id].width;
 }
-RegisterId Context::temporary(RegisterClass width) {
+RegisterId DecodeContext::temporary(RegisterClass width) {
   return lowering_.temporary(width);
 }
-RegisterId Context::carry_flag() {
+RegisterId DecodeContext::carry_flag() {
   return lowering_.carry_flag();
 }
-RegisterId Context::constant(uint64_t bits, RegisterClass width) {
+RegisterId DecodeContext::constant(uint64_t bits, RegisterClass width) {
   return lowering_.constant(bits, width, false);
 }
-RegisterId Context::constant_predicate(bool value) {
+RegisterId DecodeContext::constant_predicate(bool value) {
   return lowering_.constant(value ? 1 : 0, RegisterClass::predicate, false);
 }
-RegisterId Context::special(Special what, RegisterClass width) {
+RegisterId DecodeContext::special(Special what, RegisterClass width) {
   return lowering_.special(what, width);
 }
 
-bool Context::is_sink(const Operand& operand) const {
+bool DecodeContext::is_sink(const Operand& operand) const {
   return operand.kind == Operand::Kind::name && operand.name == "_";
 }
 
-bool Context::is_predicate(const Operand& operand) const {
+bool DecodeContext::is_predicate(const Operand& operand) const {
   if (operand.kind != Operand::Kind::name || operand.name == "_" || operand.name.starts_with("%clock") ||
       special_named(operand.name)) {
     return false;
@@ -111,12 +111,12 @@ bool Context::is_predicate(const Operand& operand) const {
   return name != nullptr && width(name->id) == RegisterClass::predicate;
 }
 
-int64_t Context::literal(const Operand& operand) const {
+int64_t DecodeContext::literal(const Operand& operand) const {
   if (operand.kind != Operand::Kind::integer) fail("expected an integer literal");
   return static_cast<int64_t>(operand.bits);
 }
 
-uint8_t Context::memory_order(uint8_t otherwise) {
+uint8_t DecodeContext::memory_order(uint8_t otherwise) {
   uint8_t order = otherwise;
   const auto take = [&](std::string_view word, uint8_t meaning) {
     if (modifiers.accept(word)) order |= order_strong | meaning;
@@ -133,18 +133,18 @@ uint8_t Context::memory_order(uint8_t otherwise) {
   return order;
 }
 
-void Context::note_access(ptx::Space space, uint32_t bytes) {
+void DecodeContext::note_access(ptx::Space space, uint32_t bytes) {
   OperationList& list = lowering_.list();
   const bool anywhere = space == ptx::Space::generic;
   if (space == ptx::Space::shared || anywhere) list.shared_piece_bytes = std::min(list.shared_piece_bytes, bytes);
   if (space == ptx::Space::global || anywhere) list.global_piece_bytes = std::min(list.global_piece_bytes, bytes);
 }
 
-void Context::note_partial_synchronisation() {
+void DecodeContext::note_partial_synchronisation() {
   lowering_.list().synchronises_in_parts = true;
 }
 
-RegisterId Context::address_of(const VariableName& variable, int64_t offset, RegisterClass width) {
+RegisterId DecodeContext::address_of(const VariableName& variable, int64_t offset, RegisterClass width) {
   const uint64_t place = variable.place + static_cast<uint64_t>(offset);
   if (variable.space != ptx::Space::param) {
     return lowering_.constant(width == RegisterClass::b32 ? static_cast<uint32_t>(place) : place, width,
@@ -158,19 +158,19 @@ RegisterId Context::address_of(const VariableName& variable, int64_t offset, Reg
   return result;
 }
 
-RegisterId Context::register_named(std::string_view name) const {
+RegisterId DecodeContext::register_named(std::string_view name) const {
   const Entity found = entity(name);
   const auto* known = std::get_if<RegisterName>(&found);
   if (known == nullptr) fail(fmt::format("'{}' is not a register", name));
   return known->id;
 }
 
-RegisterId Context::any(const Operand& operand) {
+RegisterId DecodeContext::any(const Operand& operand) {
   if (operand.kind != Operand::Kind::name) fail("expected a register");
   return register_named(operand.name);
 }
 
-RegisterId Context::read(const Operand& operand, Type type) {
+RegisterId DecodeContext::read(const Operand& operand, Type type) {
   const RegisterClass wanted = class_of(type);
   switch (operand.kind) {
     case Operand::Kind::integer: {
@@ -218,7 +218,7 @@ RegisterId Context::read(const Operand& operand, Type type) {
   return id;
 }
 
-RegisterId Context::write(const Operand& operand, Type type) {
+RegisterId DecodeContext::write(const Operand& operand, Type type) {
   if (is_sink(operand)) return temporary(class_of(type));
   const RegisterId id = any(operand);
   if (width(id) != class_of(type)) {
@@ -227,7 +227,7 @@ RegisterId Context::write(const Operand& operand, Type type) {
   return id;
 }
 
-RegisterId Context::read_predicate(const Operand& operand, bool& negated) {
+RegisterId DecodeContext::read_predicate(const Operand& operand, bool& negated) {
   negated = operand.negated;
   if (operand.kind == Operand::Kind::integer) return constant_predicate(operand.bits != 0);
   if (operand.name == "%is_explicit_cluster") return constant_predicate(false);
@@ -236,14 +236,14 @@ RegisterId Context::read_predicate(const Operand& operand, bool& negated) {
   return id;
 }
 
-RegisterId Context::write_predicate(const Operand& operand) {
+RegisterId DecodeContext::write_predicate(const Operand& operand) {
   if (is_sink(operand)) return 0;
   const RegisterId id = any(operand);
   if (width(id) != RegisterClass::predicate) fail(fmt::format("'{}' is not a predicate", operand.name));
   return id;
 }
 
-Context::Address Context::address(const Operand& operand, ptx::Space space) {
+DecodeContext::Address DecodeContext::address(const Operand& operand, ptx::Space space) {
   if (operand.kind != Operand::Kind::address) fail("expected an address in brackets");
   if (!operand.elements.empty()) fail("an address of several parts is not known here");
   Address result;
@@ -281,34 +281,34 @@ Context::Address Context::address(const Operand& operand, ptx::Space space) {
   return result;
 }
 
-LabelId Context::label_named(std::string_view name) {
+LabelId DecodeContext::label_named(std::string_view name) {
   const Entity found = entity(name);
   const auto* label = std::get_if<LabelName>(&found);
   if (label == nullptr) fail(fmt::format("'{}' is not a label", name));
   return label->id;
 }
 
-LabelId Context::label(const Operand& operand) {
+LabelId DecodeContext::label(const Operand& operand) {
   if (operand.kind != Operand::Kind::name) fail("expected a label");
   return label_named(operand.name);
 }
 
-const ptx::BranchTargets& Context::branch_table(const Operand& operand) {
+const ptx::BranchTargets& DecodeContext::branch_table(const Operand& operand) {
   const Entity found = entity(operand.name);
   const auto* table = std::get_if<BranchTable>(&found);
   if (table == nullptr) fail(fmt::format("'{}' is not a table of branch targets", operand.name));
   return *table->targets;
 }
 
-uint32_t Context::kernel_parameter_bytes() const {
+uint32_t DecodeContext::kernel_parameter_bytes() const {
   return lowering_.parameter_bytes();
 }
 
-LabelId Context::new_label() {
+LabelId DecodeContext::new_label() {
   return lowering_.list().labels++;
 }
 
-void Context::place_label(LabelId label) {
+void DecodeContext::place_label(LabelId label) {
   Operation operation;
   operation.flow = Operation::Flow::label;
   operation.label = label;
@@ -316,7 +316,7 @@ void Context::place_label(LabelId label) {
   lowering_.list().operations.push_back(std::move(operation));
 }
 
-Operation& Context::emit(HandlerPair handlers, InstructionClass counted_as) {
+Operation& DecodeContext::emit(HandlerPair handlers, InstructionClass counted_as) {
   if (handlers.fast == nullptr || handlers.checked == nullptr)
     fail("this form of the instruction does not exist or is not supported");
   Operation operation;
@@ -329,11 +329,11 @@ Operation& Context::emit(HandlerPair handlers, InstructionClass counted_as) {
   return lowering_.list().operations.back();
 }
 
-Operation& Context::emit(Handler handler, InstructionClass counted_as) {
+Operation& DecodeContext::emit(Handler handler, InstructionClass counted_as) {
   return emit(HandlerPair{handler, handler}, counted_as);
 }
 
-Operation& Context::emit_unguarded(Handler handler, InstructionClass counted_as) {
+Operation& DecodeContext::emit_unguarded(Handler handler, InstructionClass counted_as) {
   Operation& operation = emit(handler, counted_as);
   operation.guard = 0;
   operation.guard_negated = false;

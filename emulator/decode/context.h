@@ -18,9 +18,9 @@ namespace kiln::emulator {
 /// How a name outside any function is resolved and what a kernel's lowering owns; see lowering.h.
 class Lowering;
 
-class Context {
+class DecodeContext {
  public:
-  Context(Lowering& lowering, const ptx::Instruction& instruction, RegisterId guard);
+  DecodeContext(Lowering& lowering, const ptx::Instruction& instruction, RegisterId guard);
 
   const ptx::Instruction& instruction() const { return instruction_; }
   const ptx::Operand& operand(size_t index) const;
@@ -104,7 +104,7 @@ class Context {
 };
 
 /// Decodes one instruction.
-using Decoder = void (*)(Context&);
+using Decoder = void (*)(DecodeContext&);
 
 struct DecoderEntry {
   std::string_view opcode;

@@ -23,7 +23,7 @@ constexpr std::array<std::pair<std::string_view, AtomicOp>, 10> operations = {{
     {"xor", AtomicOp::bit_xor},
 }};
 
-AtomicOp operation_of(Context& context) {
+AtomicOp operation_of(DecodeContext& context) {
   for (const auto& [word, op] : operations) {
     if (context.modifiers.accept(word)) return op;
   }
@@ -31,7 +31,7 @@ AtomicOp operation_of(Context& context) {
 }
 
 // {atom,red}[.sem][.scope][.space].op[.noftz][.vec].type [d,] [a], b[, c]
-void decode(Context& context, bool returns) {
+void decode(DecodeContext& context, bool returns) {
   Atomic atomic;
   atomic.returns = returns;
   atomic.space = context.modifiers.space().value_or(Space::generic);
@@ -44,7 +44,7 @@ void decode(Context& context, bool returns) {
   const bool swap = atomic.op == AtomicOp::cas;
   const size_t first = returns ? 1 : 0;
   context.finish(first + 2 + (swap ? 1 : 0) + (policy ? 1 : 0));
-  const Context::Address address = context.address(context.operand(first), atomic.space);
+  const DecodeContext::Address address = context.address(context.operand(first), atomic.space);
   if (atomic.space == Space::local || atomic.space == Space::param || atomic.space == Space::constant) {
     context.fail("atomics work on global and shared memory");
   }
@@ -75,10 +75,10 @@ void decode(Context& context, bool returns) {
   }
 }
 
-void atom(Context& context) {
+void atom(DecodeContext& context) {
   decode(context, true);
 }
-void red(Context& context) {
+void red(DecodeContext& context) {
   decode(context, false);
 }
 

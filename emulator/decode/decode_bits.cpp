@@ -7,7 +7,7 @@ namespace {
 using ptx::Type;
 
 /// d = op(a, ...): the types of the sources, in order.
-void emit(Context& context, IntegerOp op, Type type, Type result, std::initializer_list<Type> sources,
+void emit(DecodeContext& context, IntegerOp op, Type type, Type result, std::initializer_list<Type> sources,
           int64_t immediate = 0) {
   context.finish(sources.size() + 1);
   RegisterId ids[3] = {};
@@ -25,7 +25,7 @@ void emit(Context& context, IntegerOp op, Type type, Type result, std::initializ
   operation.immediate = immediate;
 }
 
-void logic_of_predicates(Context& context, IntegerOp op, size_t sources) {
+void logic_of_predicates(DecodeContext& context, IntegerOp op, size_t sources) {
   context.finish(sources + 1);
   bool flip[2] = {};
   RegisterId ids[2] = {};
@@ -38,41 +38,41 @@ void logic_of_predicates(Context& context, IntegerOp op, size_t sources) {
   operation.b = sources > 1 ? ids[1] : ids[0];
 }
 
-void logic(Context& context, IntegerOp op, size_t sources) {
+void logic(DecodeContext& context, IntegerOp op, size_t sources) {
   const Type type = context.type();
   if (type == Type::pred) return logic_of_predicates(context, op, sources);
   if (sources == 1) return emit(context, op, type, type, {type});
   emit(context, op, type, type, {type, type});
 }
 
-void bit_and(Context& c) {
+void bit_and(DecodeContext& c) {
   logic(c, IntegerOp::bit_and, 2);
 }
-void bit_or(Context& c) {
+void bit_or(DecodeContext& c) {
   logic(c, IntegerOp::bit_or, 2);
 }
-void bit_xor(Context& c) {
+void bit_xor(DecodeContext& c) {
   logic(c, IntegerOp::bit_xor, 2);
 }
-void bit_not(Context& c) {
+void bit_not(DecodeContext& c) {
   logic(c, IntegerOp::bit_not, 1);
 }
-void cnot(Context& c) {
+void cnot(DecodeContext& c) {
   logic(c, IntegerOp::cnot, 1);
 }
 
-void shift(Context& context, IntegerOp op) {
+void shift(DecodeContext& context, IntegerOp op) {
   const Type type = context.type();
   emit(context, op, type, type, {type, Type::u32});
 }
-void shl(Context& c) {
+void shl(DecodeContext& c) {
   shift(c, IntegerOp::shl);
 }
-void shr(Context& c) {
+void shr(DecodeContext& c) {
   shift(c, IntegerOp::shr);
 }
 
-void shf(Context& context) {
+void shf(DecodeContext& context) {
   const bool left = context.modifiers.accept("l");
   if (!left && !context.modifiers.accept("r")) context.fail("expected .l or .r");
   const bool wrap = context.modifiers.accept("wrap");
@@ -84,35 +84,35 @@ void shf(Context& context) {
 }
 
 /// Instructions whose result is a count or a position of 32 bits.
-void counted(Context& context, IntegerOp op) {
+void counted(DecodeContext& context, IntegerOp op) {
   const Type type = context.type();
   emit(context, op, type, Type::u32, {type});
 }
-void popc(Context& c) {
+void popc(DecodeContext& c) {
   counted(c, IntegerOp::popc);
 }
-void clz(Context& c) {
+void clz(DecodeContext& c) {
   counted(c, IntegerOp::clz);
 }
-void bfind(Context& c) {
+void bfind(DecodeContext& c) {
   counted(c, c.modifiers.accept("shiftamt") ? IntegerOp::bfind_shift : IntegerOp::bfind);
 }
 
-void brev(Context& c) {
+void brev(DecodeContext& c) {
   const Type type = c.type();
   emit(c, IntegerOp::brev, type, type, {type});
 }
-void bfe(Context& c) {
+void bfe(DecodeContext& c) {
   const Type type = c.type();
   emit(c, IntegerOp::bfe, type, type, {type, Type::u32, Type::u32});
 }
-void fns(Context& c) {
+void fns(DecodeContext& c) {
   const Type type = c.type();
   emit(c, IntegerOp::fns, type, type, {Type::u32, Type::u32, Type::s32});
 }
 
 // bfi.type f, a, b, c, d
-void bfi(Context& context) {
+void bfi(DecodeContext& context) {
   const Type type = context.type();
   context.finish(5);
   const RegisterId a = context.read(context.operand(1), type), b = context.read(context.operand(2), type);
@@ -127,20 +127,20 @@ void bfi(Context& context) {
   operation.list = {{ListEntry::Kind::read, length}};
 }
 
-void clamped_or_wrapped(Context& context, IntegerOp clamp, IntegerOp wrap) {
+void clamped_or_wrapped(DecodeContext& context, IntegerOp clamp, IntegerOp wrap) {
   const bool wraps = context.modifiers.accept("wrap");
   if (!wraps && !context.modifiers.accept("clamp")) context.fail("expected .clamp or .wrap");
   const Type type = context.type();
   emit(context, wraps ? wrap : clamp, type, type, {type, Type::u32});
 }
-void szext(Context& c) {
+void szext(DecodeContext& c) {
   clamped_or_wrapped(c, IntegerOp::szext_clamp, IntegerOp::szext_wrap);
 }
-void bmsk(Context& c) {
+void bmsk(DecodeContext& c) {
   clamped_or_wrapped(c, IntegerOp::bmsk_clamp, IntegerOp::bmsk_wrap);
 }
 
-void lop3(Context& context) {
+void lop3(DecodeContext& context) {
   if (context.modifiers.accept_one({"and", "or"})) context.fail("lop3 with a predicate is not supported");
   const Type type = context.type();
   context.finish(5);
@@ -155,7 +155,7 @@ void lop3(Context& context) {
   operation.immediate = table;
 }
 
-void prmt(Context& context) {
+void prmt(DecodeContext& context) {
   const Type type = context.type();
   IntegerOp op = IntegerOp::prmt;
   if (const auto mode = context.modifiers.accept_one({"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"})) {

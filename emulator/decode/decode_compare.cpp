@@ -29,14 +29,14 @@ constexpr std::array<std::pair<std::string_view, Compare>, 18> comparisons = {{
     {"nan", Compare::nan},
 }};
 
-Compare comparison(Context& context) {
+Compare comparison(DecodeContext& context) {
   for (const auto& [word, compare] : comparisons) {
     if (context.modifiers.accept(word)) return compare;
   }
   context.fail("expected a comparison (.eq, .lt, ...)");
 }
 
-int64_t join(Context& context) {
+int64_t join(DecodeContext& context) {
   const auto word = context.modifiers.accept_one({"and", "or", "xor"});
   if (!word) return join_none;
   return *word == "and" ? join_and : *word == "or" ? join_or : join_xor;
@@ -48,7 +48,7 @@ struct Sources {
   int64_t how = join_none;
 };
 
-Sources sources(Context& context, Type type, int64_t how, size_t first) {
+Sources sources(DecodeContext& context, Type type, int64_t how, size_t first) {
   context.finish(first + (how == join_none ? 2 : 3));
   Sources result{context.read(context.operand(first), type), context.read(context.operand(first + 1), type), 0, how};
   if (how != join_none) {
@@ -67,7 +67,7 @@ InstructionClass class_for(Type type) {
 }
 
 // setp.CmpOp[.BoolOp].type p[|q], a, b[, [!]c]
-void setp(Context& context) {
+void setp(DecodeContext& context) {
   const Compare compare = comparison(context);
   const int64_t how = join(context);
   const bool flush = context.modifiers.accept("ftz");
@@ -86,7 +86,7 @@ void setp(Context& context) {
   operation.list = {{ListEntry::Kind::write, q}};
 }
 
-uint64_t truth(Context& context, Type result) {
+uint64_t truth(DecodeContext& context, Type result) {
   switch (result) {
     case Type::f32:
       return 0x3F800000u;
@@ -110,7 +110,7 @@ uint64_t truth(Context& context, Type result) {
 }
 
 // set.CmpOp[.BoolOp].dtype.stype d, a, b[, [!]c]
-void set(Context& context) {
+void set(DecodeContext& context) {
   const Compare compare = comparison(context);
   const int64_t how = join(context);
   const bool flush = context.modifiers.accept("ftz");
@@ -145,7 +145,7 @@ void set(Context& context) {
   choose.c = outcome;
 }
 
-void selp(Context& context) {
+void selp(DecodeContext& context) {
   const Type type = context.type();
   context.finish(4);
   const RegisterId a = context.read(context.operand(1), type), b = context.read(context.operand(2), type);
@@ -162,7 +162,7 @@ void selp(Context& context) {
 }
 
 // slct[.ftz].dtype.{s32,f32} d, a, b, c
-void slct(Context& context) {
+void slct(DecodeContext& context) {
   const bool flush = context.modifiers.accept("ftz");
   const Type type = context.type(), selector = context.type();
   context.finish(4);

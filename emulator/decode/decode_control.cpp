@@ -9,21 +9,21 @@ namespace {
 using ptx::Operand;
 using ptx::Type;
 
-void branch_to(Context& context, LabelId target) {
+void branch_to(DecodeContext& context, LabelId target) {
   Operation& operation = context.emit(execute_branch, InstructionClass::control);
   operation.flow = Operation::Flow::branch;
   operation.label = target;
   context.place_label(context.new_label());
 }
 
-void bra(Context& context) {
+void bra(DecodeContext& context) {
   context.modifiers.accept("uni");
   context.finish(1);
   branch_to(context, context.label(context.operand(0)));
 }
 
 // brx.idx[.uni] index, table
-void brx(Context& context) {
+void brx(DecodeContext& context) {
   context.modifiers.accept("uni");
   if (!context.modifiers.accept("idx")) context.fail("expected .idx");
   context.finish(2);
@@ -41,34 +41,34 @@ void brx(Context& context) {
   context.place_label(context.new_label());
 }
 
-void call(Context& context) {
+void call(DecodeContext& context) {
   context.lowering().call(context);
 }
 
-void leave_kernel(Context& context) {
+void leave_kernel(DecodeContext& context) {
   context.emit(execute_exit, InstructionClass::control).flow = Operation::Flow::exit;
   context.place_label(context.new_label());
 }
 
-void ret(Context& context) {
+void ret(DecodeContext& context) {
   context.modifiers.accept("uni");
   context.finish(0);
   if (const auto after = context.lowering().return_label()) return branch_to(context, *after);
   leave_kernel(context);
 }
 
-void exit(Context& context) {
+void exit(DecodeContext& context) {
   context.finish(0);
   leave_kernel(context);
 }
 
-void trap(Context& context) {
+void trap(DecodeContext& context) {
   context.finish(0);
   context.emit(execute_trap, InstructionClass::control);
 }
 
 // bar.warp.sync mask
-void warp_sync(Context& context) {
+void warp_sync(DecodeContext& context) {
   context.finish(1);
   const Operand& mask = context.operand(0);
   const bool whole = mask.kind == Operand::Kind::integer && static_cast<uint32_t>(mask.bits) == full_mask;
@@ -78,7 +78,7 @@ void warp_sync(Context& context) {
 }
 
 /// barrier and bar; `bar` is barrier.aligned.
-void barrier(Context& context, bool aligned) {
+void barrier(DecodeContext& context, bool aligned) {
   context.modifiers.accept("cta");
   if (context.modifiers.accept("warp")) {
     context.modifiers.accept("sync");
@@ -123,22 +123,22 @@ void barrier(Context& context, bool aligned) {
   if (negated) operation.immediate |= barrier_not;
 }
 
-void bar(Context& context) {
+void bar(DecodeContext& context) {
   barrier(context, true);
 }
-void barrier_any(Context& context) {
+void barrier_any(DecodeContext& context) {
   barrier(context, false);
 }
 
 /// Memory order is that of the host: of the modifiers only the scope matters, to the checks.
-void fence(Context& context) {
+void fence(DecodeContext& context) {
   if (context.operands() != 0) context.fail("a fence with operands is not supported");
   context.note_partial_synchronisation();
   const uint8_t order = context.memory_order(order_acquires | order_releases);
   context.emit(execute_fence, InstructionClass::control).immediate = order;
 }
 
-void nanosleep(Context& context) {
+void nanosleep(DecodeContext& context) {
   context.type();
   context.finish(1);
   context.emit(execute_sleep, InstructionClass::control);
@@ -146,7 +146,7 @@ void nanosleep(Context& context) {
 }
 
 /// Instructions that change nothing a kernel can observe: register budgets, dependent launches, profiler events.
-void nothing(Context& context) {
+void nothing(DecodeContext& context) {
   context.emit(execute_nothing, InstructionClass::control);
 }
 

@@ -7,7 +7,7 @@ namespace {
 
 using ptx::Type;
 
-void rounding(Context& context, Conversion& conversion) {
+void rounding(DecodeContext& context, Conversion& conversion) {
   struct Word {
     std::string_view word;
     Rounding rounding;
@@ -26,7 +26,7 @@ void rounding(Context& context, Conversion& conversion) {
   }
 }
 
-Operation& emit(Context& context, const Conversion& conversion, RegisterId d, RegisterId a,
+Operation& emit(DecodeContext& context, const Conversion& conversion, RegisterId d, RegisterId a,
                 InstructionClass counted_as) {
   Operation& operation = context.emit(context.units().convert(conversion), counted_as);
   operation.d = d;
@@ -40,7 +40,7 @@ Type unsigned_type(RegisterClass width) {
 }
 
 /// Reads an operand of `type`, which may stand in a wider register.
-RegisterId read_narrowed(Context& context, const ptx::Operand& operand, Type type) {
+RegisterId read_narrowed(DecodeContext& context, const ptx::Operand& operand, Type type) {
   const bool is_register = operand.kind == ptx::Operand::Kind::name && operand.name.starts_with('%') &&
                            operand.name.find('.') == std::string_view::npos;
   if (!is_register || operand.name == "%laneid" || operand.name == "%warpid") return context.read(operand, type);
@@ -58,7 +58,7 @@ RegisterId read_narrowed(Context& context, const ptx::Operand& operand, Type typ
 struct Destination {
   RegisterId first = 0, last = 0;
 };
-Destination destination(Context& context, const ptx::Operand& operand, Type type) {
+Destination destination(DecodeContext& context, const ptx::Operand& operand, Type type) {
   if (context.is_sink(operand)) return {context.temporary(class_of(type)), 0};
   const RegisterId id = context.any(operand);
   const RegisterClass have = context.width(id), want = class_of(type);
@@ -68,7 +68,7 @@ Destination destination(Context& context, const ptx::Operand& operand, Type type
   }
   return {context.temporary(want), id};
 }
-void widen(Context& context, const Destination& to, Type type) {
+void widen(DecodeContext& context, const Destination& to, Type type) {
   if (to.last == 0) return;
   const RegisterClass have = context.width(to.last);
   const Type from = is_floating(type) ? unsigned_type(context.width(to.first)) : type;
@@ -96,16 +96,16 @@ Type as_number(Type type) {
   }
 }
 
-void check_rounding(Context& context, const Conversion& conversion) {
+void check_rounding(DecodeContext& context, const Conversion& conversion) {
   const bool from_float = is_floating(conversion.from), to_float = is_floating(conversion.to);
   if (from_float && !to_float && !conversion.to_integer) context.fail("expected .rni, .rzi, .rmi or .rpi");
   if (!from_float && conversion.to_integer) context.fail("an integer is not rounded to an integer");
 }
 
-void pack(Context& context);
+void pack(DecodeContext& context);
 
 // cvt[.rounding][.ftz][.sat][.relu][.satfinite].dtype.atype d, a[, b]
-void cvt(Context& context) {
+void cvt(DecodeContext& context) {
   if (context.modifiers.accept("pack")) return pack(context);
   Conversion conversion;
   rounding(context, conversion);
@@ -129,7 +129,7 @@ void cvt(Context& context) {
 }
 
 /// `low` with `bits` bits of `high` above its `bits` lowest.
-RegisterId stacked(Context& context, RegisterId high, RegisterId low, uint32_t bits, InstructionClass counted_as,
+RegisterId stacked(DecodeContext& context, RegisterId high, RegisterId low, uint32_t bits, InstructionClass counted_as,
                    RegisterId to) {
   const RegisterId count = context.constant(bits, RegisterClass::b32);
   Operation& operation = context.emit(context.units().integer(IntegerOp::bfi, Type::b32), counted_as);
@@ -143,7 +143,7 @@ RegisterId stacked(Context& context, RegisterId high, RegisterId low, uint32_t b
 
 // cvt.pack.sat.{u16,s16}.s32 d, a, b          d = { upper: a, lower: b }
 // cvt.pack.sat.{u8,s8}.s32.b32 d, a, b, c     d = { c's lower half, a, b }
-void pack(Context& context) {
+void pack(DecodeContext& context) {
   if (!context.modifiers.accept("sat")) context.fail("expected .sat");
   const Type part = context.type(), from = context.type();
   const bool bytes = ptx::bytes(part) == 1;
@@ -169,7 +169,7 @@ void pack(Context& context) {
 }
 
 // cvta.space.u64 d, a    and    cvta.to.space.u64 d, a
-void cvta(Context& context) {
+void cvta(DecodeContext& context) {
   const bool to = context.modifiers.accept("to");
   const auto space = context.modifiers.space();
   if (!space) context.fail("expected a state space");
@@ -190,7 +190,7 @@ void cvta(Context& context) {
 }
 
 // isspacep.space p, a
-void isspacep(Context& context) {
+void isspacep(DecodeContext& context) {
   const auto space = context.modifiers.space();
   if (!space) context.fail("expected a state space");
   context.finish(2);

@@ -7,7 +7,7 @@ namespace {
 using ptx::Operand;
 using ptx::Type;
 
-void expect_sync(Context& context) {
+void expect_sync(DecodeContext& context) {
   if (!context.modifiers.accept("sync")) context.fail("expected .sync (the older form was removed with sm_70)");
 }
 
@@ -16,14 +16,14 @@ struct Results {
   const Operand* value = nullptr;
   const Operand* predicate = nullptr;
 };
-Results results(Context& context) {
+Results results(DecodeContext& context) {
   const Operand& operand = context.operand(0);
   if (operand.kind == Operand::Kind::pair) return {&operand.elements[0], &operand.elements[1]};
   return {&operand, nullptr};
 }
 
 // shfl.sync.mode.b32 d[|p], a, b, c, members
-void shfl(Context& context) {
+void shfl(DecodeContext& context) {
   expect_sync(context);
   const auto mode = context.modifiers.accept_one({"up", "down", "bfly", "idx"});
   if (!mode) context.fail("expected .up, .down, .bfly or .idx");
@@ -49,7 +49,7 @@ void shfl(Context& context) {
 }
 
 // vote.sync.mode.{pred,b32} d, [!]a, members
-void vote(Context& context) {
+void vote(DecodeContext& context) {
   expect_sync(context);
   const auto mode = context.modifiers.accept_one({"all", "any", "uni", "ballot"});
   if (!mode) context.fail("expected .all, .any, .uni or .ballot");
@@ -73,7 +73,7 @@ void vote(Context& context) {
 }
 
 // match.{any,all}.sync.type d[|p], a, members
-void match(Context& context) {
+void match(DecodeContext& context) {
   expect_sync(context);
   const bool all = context.modifiers.accept("all");
   if (!all && !context.modifiers.accept("any")) context.fail("expected .any or .all");
@@ -94,7 +94,7 @@ void match(Context& context) {
 }
 
 // redux.sync.op.type d, a, members
-void redux(Context& context) {
+void redux(DecodeContext& context) {
   expect_sync(context);
   const auto word = context.modifiers.accept_one({"add", "min", "max", "and", "or", "xor"});
   if (!word) context.fail("expected an operation (.add, .min, ...)");
@@ -117,7 +117,7 @@ void redux(Context& context) {
 }
 
 // elect.sync d|p, members
-void elect(Context& context) {
+void elect(DecodeContext& context) {
   expect_sync(context);
   context.finish(2);
   const RegisterId members = context.read(context.operand(1), Type::u32);
@@ -132,7 +132,7 @@ void elect(Context& context) {
   operation.writes_c = true;
 }
 
-void activemask(Context& context) {
+void activemask(DecodeContext& context) {
   const Type type = context.type();
   context.finish(1);
   const RegisterId d = context.write(context.operand(0), type);

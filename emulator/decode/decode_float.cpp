@@ -26,7 +26,7 @@ std::optional<Rounding> rounding_of(Modifiers& modifiers) {
   return std::nullopt;
 }
 
-FloatTraits traits_of(Context& context) {
+FloatTraits traits_of(DecodeContext& context) {
   FloatTraits traits;
   traits.rounding = rounding_of(context.modifiers).value_or(Rounding::nearest);
   traits.flush = context.modifiers.accept("ftz");
@@ -35,7 +35,7 @@ FloatTraits traits_of(Context& context) {
   return traits;
 }
 
-Operation& emit(Context& context, FloatOp op, Type type, const FloatTraits& traits, size_t sources,
+Operation& emit(DecodeContext& context, FloatOp op, Type type, const FloatTraits& traits, size_t sources,
                 InstructionClass counted_as) {
   context.finish(sources + 1);
   RegisterId ids[3] = {};
@@ -50,7 +50,7 @@ Operation& emit(Context& context, FloatOp op, Type type, const FloatTraits& trai
   return operation;
 }
 
-void arithmetic(Context& context, FloatOp op, size_t sources) {
+void arithmetic(DecodeContext& context, FloatOp op, size_t sources) {
   const FloatTraits traits = traits_of(context);
   const Type type = context.type();
   Operation& operation = emit(context, op, type, traits, sources, arithmetic_class(type));
@@ -59,14 +59,14 @@ void arithmetic(Context& context, FloatOp op, size_t sources) {
 }
 
 /// .approx and .full forms are computed as .rn, which is within their error.
-void special(Context& context, FloatOp op, size_t sources, bool may_be_exact) {
+void special(DecodeContext& context, FloatOp op, size_t sources, bool may_be_exact) {
   const bool approximate = context.modifiers.accept("approx") || context.modifiers.accept("full");
   const FloatTraits traits = traits_of(context);
   if (!approximate && !may_be_exact) context.fail("expected .approx");
   emit(context, op, context.type(), traits, sources, InstructionClass::special);
 }
 
-void extreme(Context& context, bool maximum) {
+void extreme(DecodeContext& context, bool maximum) {
   const bool flush = context.modifiers.accept("ftz"), nan = context.modifiers.accept("NaN");
   const bool xorsign = context.modifiers.accept("xorsign");
   if (xorsign && !context.modifiers.accept("abs")) context.fail("expected .xorsign.abs");
@@ -96,44 +96,44 @@ void extreme(Context& context, bool maximum) {
   second.b = c;
 }
 
-void sign_change(Context& context, FloatOp op) {
+void sign_change(DecodeContext& context, FloatOp op) {
   FloatTraits traits;
   traits.flush = context.modifiers.accept("ftz");
   const Type type = context.type();
   emit(context, op, type, traits, 1, arithmetic_class(type));
 }
 
-void rcp(Context& c) {
+void rcp(DecodeContext& c) {
   special(c, FloatOp::rcp, 1, true);
 }
-void sqrt(Context& c) {
+void sqrt(DecodeContext& c) {
   special(c, FloatOp::sqrt, 1, true);
 }
-void rsqrt(Context& c) {
+void rsqrt(DecodeContext& c) {
   special(c, FloatOp::rsqrt, 1, false);
 }
-void sin(Context& c) {
+void sin(DecodeContext& c) {
   special(c, FloatOp::sin, 1, false);
 }
-void cos(Context& c) {
+void cos(DecodeContext& c) {
   special(c, FloatOp::cos, 1, false);
 }
-void lg2(Context& c) {
+void lg2(DecodeContext& c) {
   special(c, FloatOp::lg2, 1, false);
 }
-void ex2(Context& c) {
+void ex2(DecodeContext& c) {
   special(c, FloatOp::ex2, 1, false);
 }
-void tanh(Context& c) {
+void tanh(DecodeContext& c) {
   special(c, FloatOp::tanh, 1, false);
 }
 
-void copysign(Context& context) {
+void copysign(DecodeContext& context) {
   const Type type = context.type();
   emit(context, FloatOp::copysign, type, FloatTraits{}, 2, arithmetic_class(type));
 }
 
-void testp(Context& context) {
+void testp(DecodeContext& context) {
   const auto word = context.modifiers.accept_one({"finite", "infinite", "number", "notanumber", "normal", "subnormal"});
   if (!word) context.fail("expected what to test");
   const TestOp op = *word == "finite"       ? TestOp::finite
@@ -166,31 +166,31 @@ constexpr DecoderEntry entries[] = {
 
 }  // namespace
 
-void decode_float_add(Context& context) {
+void decode_float_add(DecodeContext& context) {
   arithmetic(context, FloatOp::add, 2);
 }
-void decode_float_sub(Context& context) {
+void decode_float_sub(DecodeContext& context) {
   arithmetic(context, FloatOp::sub, 2);
 }
-void decode_float_mul(Context& context) {
+void decode_float_mul(DecodeContext& context) {
   arithmetic(context, FloatOp::mul, 2);
 }
-void decode_float_fma(Context& context) {
+void decode_float_fma(DecodeContext& context) {
   arithmetic(context, FloatOp::fma, 3);
 }
-void decode_float_div(Context& context) {
+void decode_float_div(DecodeContext& context) {
   special(context, FloatOp::div, 2, true);
 }
-void decode_float_min(Context& context) {
+void decode_float_min(DecodeContext& context) {
   extreme(context, false);
 }
-void decode_float_max(Context& context) {
+void decode_float_max(DecodeContext& context) {
   extreme(context, true);
 }
-void decode_float_abs(Context& context) {
+void decode_float_abs(DecodeContext& context) {
   sign_change(context, FloatOp::abs);
 }
-void decode_float_neg(Context& context) {
+void decode_float_neg(DecodeContext& context) {
   sign_change(context, FloatOp::neg);
 }
 

@@ -6,11 +6,11 @@ namespace {
 
 using ptx::Type;
 
-Operation& emit_integer(Context& context, IntegerOp op, Type type) {
+Operation& emit_integer(DecodeContext& context, IntegerOp op, Type type) {
   return context.emit(context.units().integer(op, type), InstructionClass::integer);
 }
 
-void unary(Context& context, IntegerOp op, Type result, Type type) {
+void unary(DecodeContext& context, IntegerOp op, Type result, Type type) {
   context.finish(2);
   const RegisterId a = context.read(context.operand(1), type);
   const RegisterId d = context.write(context.operand(0), result);
@@ -19,7 +19,7 @@ void unary(Context& context, IntegerOp op, Type result, Type type) {
   operation.a = a;
 }
 
-void binary(Context& context, IntegerOp op, Type type) {
+void binary(DecodeContext& context, IntegerOp op, Type type) {
   context.finish(3);
   const RegisterId a = context.read(context.operand(1), type), b = context.read(context.operand(2), type);
   const RegisterId d = context.write(context.operand(0), type);
@@ -30,7 +30,7 @@ void binary(Context& context, IntegerOp op, Type type) {
 }
 
 /// d = op(a, b, c); c and d have the type `result`, a and b `type`.
-void ternary(Context& context, IntegerOp op, Type result, Type type) {
+void ternary(DecodeContext& context, IntegerOp op, Type result, Type type) {
   context.finish(4);
   const RegisterId a = context.read(context.operand(1), type), b = context.read(context.operand(2), type);
   const RegisterId c = context.read(context.operand(3), result);
@@ -43,7 +43,7 @@ void ternary(Context& context, IntegerOp op, Type result, Type type) {
 }
 
 /// The .cc and carry-in forms. `d`, a, b[, c].
-void carrying(Context& context, CarryOp op, Type type, bool in, bool out) {
+void carrying(DecodeContext& context, CarryOp op, Type type, bool in, bool out) {
   const bool mad = op == CarryOp::mad_lo || op == CarryOp::mad_hi;
   context.finish(mad ? 4 : 3);
   const RegisterId a = context.read(context.operand(1), type), b = context.read(context.operand(2), type);
@@ -58,7 +58,7 @@ void carrying(Context& context, CarryOp op, Type type, bool in, bool out) {
   operation.list = {{ListEntry::Kind::write, out ? flag : 0}, {ListEntry::Kind::read, addend}};
 }
 
-void decode_add_sub(Context& context, bool subtract, bool carry_in) {
+void decode_add_sub(DecodeContext& context, bool subtract, bool carry_in) {
   const bool carry_out = context.modifiers.accept("cc");
   const bool saturate = context.modifiers.accept("sat");
   const Type type = context.type();
@@ -69,7 +69,7 @@ void decode_add_sub(Context& context, bool subtract, bool carry_in) {
   binary(context, op, type);
 }
 
-Type doubled(Context& context, Type type) {
+Type doubled(DecodeContext& context, Type type) {
   switch (type) {
     case Type::u16:
       return Type::u32;
@@ -84,7 +84,7 @@ Type doubled(Context& context, Type type) {
   }
 }
 
-void decode_mad(Context& context, bool carry_in) {
+void decode_mad(DecodeContext& context, bool carry_in) {
   const bool carry_out = context.modifiers.accept("cc");
   const bool saturate = context.modifiers.accept("sat");
   const auto part = context.modifiers.accept_one({"lo", "hi", "wide"});
@@ -103,7 +103,7 @@ void decode_mad(Context& context, bool carry_in) {
           type, type);
 }
 
-void decode_mul(Context& context) {
+void decode_mul(DecodeContext& context) {
   const auto part = context.modifiers.accept_one({"lo", "hi", "wide"});
   const Type type = context.type();
   if (!part) context.fail("expected .lo, .hi or .wide");
@@ -117,25 +117,25 @@ void decode_mul(Context& context) {
   operation.b = b;
 }
 
-void decode_mul24(Context& context) {
+void decode_mul24(DecodeContext& context) {
   const bool high = context.modifiers.accept("hi");
   if (!high && !context.modifiers.accept("lo")) context.fail("expected .lo or .hi");
   binary(context, high ? IntegerOp::mul24_hi : IntegerOp::mul24_lo, context.type());
 }
 
-void decode_mad24(Context& context) {
+void decode_mad24(DecodeContext& context) {
   const bool high = context.modifiers.accept("hi"), saturate = context.modifiers.accept("sat");
   if (!high && (saturate || !context.modifiers.accept("lo"))) context.fail("expected .lo, .hi or .hi.sat");
   const Type type = context.type();
   ternary(context, saturate ? IntegerOp::mad24_hi_sat : high ? IntegerOp::mad24_hi : IntegerOp::mad24_lo, type, type);
 }
 
-void decode_min_max(Context& context, IntegerOp plain, IntegerOp relu) {
+void decode_min_max(DecodeContext& context, IntegerOp plain, IntegerOp relu) {
   const bool clamp = context.modifiers.accept("relu");
   binary(context, clamp ? relu : plain, context.type());
 }
 
-void decode_dot(Context& context, IntegerOp op) {
+void decode_dot(DecodeContext& context, IntegerOp op) {
   const Type a_type = context.type(), b_type = context.type();
   const Type result = is_signed(a_type) || is_signed(b_type) ? Type::s32 : Type::u32;
   context.finish(4);
@@ -149,18 +149,18 @@ void decode_dot(Context& context, IntegerOp op) {
   operation.immediate = is_signed(b_type) ? 1 : 0;
 }
 
-void decode_sad(Context& context) {
+void decode_sad(DecodeContext& context) {
   const Type type = context.type();
   ternary(context, IntegerOp::sad, type, type);
 }
 
-bool floating(const Context& context) {
+bool floating(const DecodeContext& context) {
   const auto& words = context.instruction().modifiers;
   const auto type = words.empty() ? std::nullopt : ptx::type_from(words.back());
   return type && is_floating(*type);
 }
 
-void divide(Context& context, IntegerOp op) {
+void divide(DecodeContext& context, IntegerOp op) {
   const Type type = context.type();
   context.finish(3);
   const RegisterId a = context.read(context.operand(1), type), b = context.read(context.operand(2), type);
@@ -172,54 +172,54 @@ void divide(Context& context, IntegerOp op) {
 }
 
 // Opcodes that integers and floating-point numbers share go by the type, which stands last.
-void add(Context& c) {
+void add(DecodeContext& c) {
   floating(c) ? decode_float_add(c) : decode_add_sub(c, false, false);
 }
-void sub(Context& c) {
+void sub(DecodeContext& c) {
   floating(c) ? decode_float_sub(c) : decode_add_sub(c, true, false);
 }
-void addc(Context& c) {
+void addc(DecodeContext& c) {
   decode_add_sub(c, false, true);
 }
-void subc(Context& c) {
+void subc(DecodeContext& c) {
   decode_add_sub(c, true, true);
 }
-void mul(Context& c) {
+void mul(DecodeContext& c) {
   floating(c) ? decode_float_mul(c) : decode_mul(c);
 }
-void mad(Context& c) {
+void mad(DecodeContext& c) {
   floating(c) ? decode_float_fma(c) : decode_mad(c, false);
 }
-void madc(Context& c) {
+void madc(DecodeContext& c) {
   decode_mad(c, true);
 }
-void div(Context& c) {
+void div(DecodeContext& c) {
   floating(c) ? decode_float_div(c) : divide(c, IntegerOp::div);
 }
-void rem(Context& c) {
+void rem(DecodeContext& c) {
   divide(c, IntegerOp::rem);
 }
-void min(Context& c) {
+void min(DecodeContext& c) {
   floating(c) ? decode_float_min(c) : decode_min_max(c, IntegerOp::min, IntegerOp::min_relu);
 }
-void max(Context& c) {
+void max(DecodeContext& c) {
   floating(c) ? decode_float_max(c) : decode_min_max(c, IntegerOp::max, IntegerOp::max_relu);
 }
 
-void sign(Context& context, IntegerOp op) {
+void sign(DecodeContext& context, IntegerOp op) {
   const Type type = context.type();
   unary(context, op, type, type);
 }
-void abs(Context& c) {
+void abs(DecodeContext& c) {
   floating(c) ? decode_float_abs(c) : sign(c, IntegerOp::abs);
 }
-void neg(Context& c) {
+void neg(DecodeContext& c) {
   floating(c) ? decode_float_neg(c) : sign(c, IntegerOp::neg);
 }
-void dp4a(Context& c) {
+void dp4a(DecodeContext& c) {
   decode_dot(c, IntegerOp::dp4a);
 }
-void dp2a(Context& c) {
+void dp2a(DecodeContext& c) {
   const bool high = c.modifiers.accept("hi");
   if (!high && !c.modifiers.accept("lo")) c.fail("expected .lo or .hi");
   decode_dot(c, high ? IntegerOp::dp2a_hi : IntegerOp::dp2a_lo);

@@ -14,7 +14,7 @@ struct Hints {
   bool policy = false;  ///< an operand with a cache policy follows
   uint8_t order = order_weak;
 };
-Hints take_hints(Context& context) {
+Hints take_hints(DecodeContext& context) {
   Modifiers& modifiers = context.modifiers;
   Hints hints;
   hints.policy = modifiers.accept("L2::cache_hint");
@@ -57,7 +57,7 @@ InstructionClass store_class(Space space) {
   }
 }
 
-std::vector<const Operand*> elements_of(Context& context, const Operand& operand, uint32_t count) {
+std::vector<const Operand*> elements_of(DecodeContext& context, const Operand& operand, uint32_t count) {
   std::vector<const Operand*> elements;
   if (count == 1) {
     elements.push_back(operand.kind == Operand::Kind::vector && operand.elements.size() == 1 ? &operand.elements[0]
@@ -72,7 +72,7 @@ std::vector<const Operand*> elements_of(Context& context, const Operand& operand
 }
 
 /// The width that all of an access's registers have.
-RegisterClass common_width(Context& context, const std::vector<RegisterId>& ids, Type type) {
+RegisterClass common_width(DecodeContext& context, const std::vector<RegisterId>& ids, Type type) {
   const RegisterClass width = context.width(ids.front());
   for (const RegisterId id : ids) {
     if (context.width(id) != width) context.fail("the registers differ in width");
@@ -83,8 +83,8 @@ RegisterClass common_width(Context& context, const std::vector<RegisterId>& ids,
   return width;
 }
 
-Access access_of(Context& context, const Context::Address& address, Type type, uint32_t elements, RegisterClass width,
-                 bool strong) {
+Access access_of(DecodeContext& context, const DecodeContext::Address& address, Type type, uint32_t elements,
+                 RegisterClass width, bool strong) {
   Access access;
   access.space = address.kernel_parameter        ? Space::param
                  : address.space == Space::param ? Space::generic  // through a register: a host address
@@ -103,13 +103,13 @@ void set_shape(Operation& operation, const Access& access) {
   operation.c_number = access.register_bytes | (access.sign_extend ? 0x100 : 0);
 }
 
-void ld(Context& context) {
+void ld(DecodeContext& context) {
   const Space space = context.modifiers.space().value_or(Space::generic);
   const Hints hints = take_hints(context);
   const uint32_t count = vector_length(context.modifiers);
   const Type type = context.type();
   context.finish(hints.policy ? 3 : 2);
-  const Context::Address address = context.address(context.operand(1), space);
+  const DecodeContext::Address address = context.address(context.operand(1), space);
   const auto elements = elements_of(context, context.operand(0), count);
   RegisterId known = 0;  // "_" takes the width of the others
   for (const Operand* element : elements) {
@@ -139,13 +139,13 @@ void ld(Context& context) {
   }
 }
 
-void st(Context& context) {
+void st(DecodeContext& context) {
   const Space space = context.modifiers.space().value_or(Space::generic);
   const Hints hints = take_hints(context);
   const uint32_t count = vector_length(context.modifiers);
   const Type type = context.type();
   context.finish(hints.policy ? 3 : 2);
-  const Context::Address address = context.address(context.operand(0), space);
+  const DecodeContext::Address address = context.address(context.operand(0), space);
   if (address.kernel_parameter) context.fail("kernel parameters cannot be written");
   std::vector<RegisterId> ids;
   for (const Operand* element : elements_of(context, context.operand(1), count)) {
@@ -169,15 +169,15 @@ void st(Context& context) {
 }
 
 // cp.async.{ca,cg}.shared.global [to], [from], bytes[, source bytes | ignore][, policy]
-void copy_async(Context& context) {
+void copy_async(DecodeContext& context) {
   const bool policy = take_hints(context).policy;
   const auto to_space = context.modifiers.space(), from_space = context.modifiers.space();
   if (to_space != Space::shared || from_space != Space::global) context.fail("expected .shared.global");
   context.finish_modifiers();
   const size_t count = context.operands() - (policy ? 1 : 0);
   if (count != 3 && count != 4) context.fail("expected 3 or 4 operands");
-  const Context::Address to = context.address(context.operand(0), Space::shared);
-  const Context::Address from = context.address(context.operand(1), Space::global);
+  const DecodeContext::Address to = context.address(context.operand(0), Space::shared);
+  const DecodeContext::Address from = context.address(context.operand(1), Space::global);
   const int64_t bytes = context.literal(context.operand(2));
   if (bytes != 4 && bytes != 8 && bytes != 16) context.fail("a copy has 4, 8 or 16 bytes");
   RegisterId wanted = 0;
@@ -208,7 +208,7 @@ void copy_async(Context& context) {
                     {ListEntry::Kind::number, static_cast<uint32_t>(to.offset)}};
 }
 
-void cp(Context& context) {
+void cp(DecodeContext& context) {
   if (!context.modifiers.accept("async")) context.fail("only cp.async is supported");
   if (context.modifiers.accept("commit_group")) {
     context.finish(0);
@@ -226,12 +226,12 @@ void cp(Context& context) {
 }
 
 /// Prefetches and the like have no effect here.
-void hint(Context& context) {
+void hint(DecodeContext& context) {
   context.emit(execute_nothing, InstructionClass::control);
 }
 
 /// A cache policy is a number that nobody looks at.
-void createpolicy(Context& context) {
+void createpolicy(DecodeContext& context) {
   const RegisterId d = context.write(context.operand(0), Type::b64);
   const RegisterId zero = context.constant(0, RegisterClass::b64);
   Operation& operation = context.emit(context.units().integer(IntegerOp::move, Type::b64), InstructionClass::integer);

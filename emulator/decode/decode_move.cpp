@@ -7,7 +7,7 @@ namespace {
 using ptx::Operand;
 using ptx::Type;
 
-Type part_type(Context& context, Type whole, size_t parts) {
+Type part_type(DecodeContext& context, Type whole, size_t parts) {
   const uint32_t bytes = parts == 0 ? 0 : ptx::bytes(whole) / static_cast<uint32_t>(parts);
   if (bytes == 2) return Type::b16;
   if (bytes == 4) return Type::b32;
@@ -15,7 +15,7 @@ Type part_type(Context& context, Type whole, size_t parts) {
 }
 
 // mov.b64 d, {a, b}
-void pack(Context& context, Type type) {
+void pack(DecodeContext& context, Type type) {
   const std::vector<Operand>& parts = context.operand(1).elements;
   const Type part = part_type(context, type, parts.size());
   std::vector<ListEntry> list;
@@ -28,7 +28,7 @@ void pack(Context& context, Type type) {
 }
 
 // mov.b64 {a, b}, d
-void unpack(Context& context, Type type) {
+void unpack(DecodeContext& context, Type type) {
   const std::vector<Operand>& parts = context.operand(0).elements;
   const Type part = part_type(context, type, parts.size());
   const RegisterId a = context.read(context.operand(1), type);
@@ -40,7 +40,7 @@ void unpack(Context& context, Type type) {
   operation.list = std::move(list);
 }
 
-void mov_predicate(Context& context) {
+void mov_predicate(DecodeContext& context) {
   bool negated = false;
   const RegisterId a = context.read_predicate(context.operand(1), negated);
   const RegisterId d = context.write_predicate(context.operand(0));
@@ -51,7 +51,7 @@ void mov_predicate(Context& context) {
   operation.b = a;
 }
 
-void mov(Context& context) {
+void mov(DecodeContext& context) {
   const Type type = context.type();
   context.finish(2);
   if (type == Type::pred) return mov_predicate(context);

@@ -23,14 +23,14 @@ std::span<const DecoderEntry> control_decoders();
 std::span<const DecoderEntry> exchange_decoders();
 
 // The floating-point forms of opcodes that integers have, too.
-void decode_float_add(Context& context);
-void decode_float_sub(Context& context);
-void decode_float_mul(Context& context);
-void decode_float_fma(Context& context);
-void decode_float_div(Context& context);
-void decode_float_min(Context& context);
-void decode_float_max(Context& context);
-void decode_float_abs(Context& context);
-void decode_float_neg(Context& context);
+void decode_float_add(DecodeContext& context);
+void decode_float_sub(DecodeContext& context);
+void decode_float_mul(DecodeContext& context);
+void decode_float_fma(DecodeContext& context);
+void decode_float_div(DecodeContext& context);
+void decode_float_min(DecodeContext& context);
+void decode_float_max(DecodeContext& context);
+void decode_float_abs(DecodeContext& context);
+void decode_float_neg(DecodeContext& context);
 
 }  // namespace kiln::emulator

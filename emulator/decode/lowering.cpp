@@ -144,7 +144,7 @@ void Lowering::instruction(const ptx::Instruction& instruction) {
     }
     guard = name->id;
   }
-  Context context(*this, instruction, guard);
+  DecodeContext context(*this, instruction, guard);
   const Decoder decode = find_decoder(instruction.opcode);
   if (decode == nullptr) context.fail("this instruction is not known");
   decode(context);
@@ -198,7 +198,7 @@ VariableName Lowering::place_local(const ptx::Variable& variable) {
 }
 
 // call [(results),] function [, (arguments)];
-void Lowering::call(Context& context) {
+void Lowering::call(DecodeContext& context) {
   const ptx::Instruction& instruction = context.instruction();
   context.modifiers.accept("uni");
   context.finish_modifiers();

@@ -28,7 +28,7 @@ class Lowering {
       : module_(module), units_(units), parameter_bytes_(parameter_bytes) {}
   OperationList run(const ptx::Function& kernel, const KernelInfo& info);
 
-  // For Context.
+  // For DecodeContext.
   OperationList& list() { return list_; }
   const UnitTable& units() const { return units_; }
   Entity find(std::string_view name, uint32_t line);
@@ -40,7 +40,7 @@ class Lowering {
   const SourcePosition& position() const { return position_; }
 
   // For the decoders of control flow.
-  void call(Context& context);
+  void call(DecodeContext& context);
   /// The label behind an inlined function's body; nothing in the kernel itself.
   std::optional<LabelId> return_label() const;
 
