@@ -28,7 +28,7 @@ class DriverLaunch : public DriverTest {
   };
   CUresult launch(const char* kernel, const Geometry& g) {
     CUdeviceptr out = out_;
-    uint32_t value = 1, count = 1;
+    uint32_t value = 1, count = 0;  // it stores nothing: all rows of a grid would store the same elements
     void* parameters[] = {&out, &value, &count};
     return cuda.cuLaunchKernel(function(module_, kernel), g.grid_x, g.grid_y, g.grid_z, g.block_x, g.block_y, g.block_z,
                                g.shared, nullptr, parameters, nullptr);
