@@ -27,7 +27,7 @@ inline std::optional<TensorSpec> spec_of(const std::optional<Tensor>& tensor) {
   return tensor ? std::optional(tensor->spec()) : std::nullopt;
 }
 
-/// A call whose tensors stand in the order of its request, inputs first where they have the choice.
+/// A call with tensors in the order of its request, which may differ from that of the function's arguments.
 class NamedCall {
  public:
   /// What tells this call from others of its kind. It has the tensors; the caller adds the rest.

@@ -12,14 +12,20 @@ void add_options(CallKey& key, const SoftmaxOptions& options) {
   key.add(options.epilogue);
 }
 
+// What both views have in common.
+template <class View>
+void set_common(View& view, const SoftmaxOptions& options) {
+  view.axis = options.axis;
+  view.mode = options.mode;
+  view.blend = blend_of(options);
+  view.dynamic_batch = options.dynamic_batch;
+}
+
 Request request_of(const Tensor& x, const Tensor& y, const SoftmaxOptions& options) {
   SoftmaxForward softmax;
   softmax.x = x.spec();
   softmax.y = y.spec();
-  softmax.axis = options.axis;
-  softmax.mode = options.mode;
-  softmax.blend = blend_of(options);
-  softmax.dynamic_batch = options.dynamic_batch;
+  set_common(softmax, options);
   return softmax.request();
 }
 
@@ -46,10 +52,7 @@ void softmax_backward(Context& context, const Tensor& y, const Tensor& dy, const
     softmax.y = y.spec();
     softmax.dy = dy.spec();
     softmax.dx = dx.spec();
-    softmax.axis = options.axis;
-    softmax.mode = options.mode;
-    softmax.blend = blend_of(options);
-    softmax.dynamic_batch = options.dynamic_batch;
+    set_common(softmax, options);
     return softmax.request();
   });
 }

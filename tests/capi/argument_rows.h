@@ -76,8 +76,9 @@ class ArgumentRows {
       using Value = std::remove_pointer_t<Argument>;
       if (!optional_.contains(names_[position])) add_null(position);
       if constexpr (std::is_same_v<Argument, const kiln_tensor*>) add_tensor(position, *good);
-      if constexpr (requires { good->size; })
+      if constexpr (requires { good->size; }) {
         add_structure<std::remove_const_t<Value>, std::is_const_v<Value>>(position, *good);
+      }
     }
   }
 
