@@ -5,11 +5,6 @@
 namespace kiln {
 namespace {
 
-void add_mode(CallKey& key, const ActivationOptions& options) {
-  key.add(flags_of(options, static_cast<int64_t>(options.mode)));
-  key.add(options.epilogue);
-}
-
 RunValues activation_values(const ActivationOptions& options, const Tensor& x) {
   RunValues values = values_of(options, x);
   const ActivationNumbers usual = usual_numbers(options.mode);
@@ -26,7 +21,7 @@ void backward(CallKind kind, Context& context, const Tensor& known, const Tensor
   refuse_epilogue(operation, options.epilogue);
   const std::string_view name = from_y ? "y" : "x";
   NamedCall call(operation, kind, {{name, &known}, {"dy", &dy}, {"dx", &dx, true, {name, "dy"}}});
-  add_mode(call.key, options);
+  call.key.add(flags_of(options, static_cast<int64_t>(options.mode)));
   call.run(context, activation_values(options, dy), stream, [&] {
     ActivationBackward activation;
     (from_y ? activation.y : activation.x) = known.spec();
@@ -44,15 +39,10 @@ void backward(CallKind kind, Context& context, const Tensor& known, const Tensor
 void activation_forward(Context& context, const Tensor& x, const Tensor& y, const ActivationOptions& options,
                         Stream stream) {
   constexpr std::string_view operation = "activation_forward";
-  refuse_partial_overlap(operation, y, "x", x);
-  refuse_stages(operation, options.epilogue);
-  CallOperands operands{x, y};
-  operands.add_user_code(operation, y, options.epilogue);
-  CallKey key(static_cast<int64_t>(CallKind::activation_forward));
-  key.add(x);
-  key.add(y);
-  add_mode(key, options);
-  run_call(context, key, operands.addresses(), activation_values(options, x), stream, [&] {
+  NamedCall call(operation, CallKind::activation_forward, {{"x", &x}, {"y", &y, true, {"x"}}});
+  call.key.add(flags_of(options, static_cast<int64_t>(options.mode)));
+  call.add_user_code(operation, y, options.epilogue);
+  call.run(context, activation_values(options, x), stream, [&] {
     const ActivationForward activation{.x = x.spec(),
                                        .y = y.spec(),
                                        .mode = options.mode,

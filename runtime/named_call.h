@@ -39,6 +39,14 @@ class NamedCall {
   NamedCall(std::string_view operation, CallKind kind, std::initializer_list<CallTensor> tensors)
       : NamedCall(operation, kind, std::span(tensors.begin(), tensors.size())) {}
 
+  /// Adds what the epilogue's user code reads, if there is any. Throws Error(invalid_argument) if it has stages or one
+  /// of its tensors overlaps y.
+  void add_user_code(std::string_view operation, const Tensor& y, const Epilogue& epilogue) {
+    refuse_stages(operation, epilogue);
+    key.add(epilogue);
+    operands_.add_user_code(operation, y, epilogue);
+  }
+
   /// Runs the plan of the key; `make_request` gives its request if this is the first call.
   template <class MakeRequest>
   void run(Context& context, const RunValues& values, Stream stream, const MakeRequest& make_request) const {

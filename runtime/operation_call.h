@@ -174,16 +174,4 @@ void run_call(Context& context, const CallKey& key, std::span<const Address> ope
   plan->run(stream, operands, workspace.address(), values);
 }
 
-/// How a call of an operation from x to y ends: as run_call(), once the two are known not to overlap where they may
-/// not. Its epilogue may be user code.
-template <class Options, class MakeRequest>
-void run_unary_call(std::string_view operation, Context& context, const CallKey& key, const Tensor& x, const Tensor& y,
-                    const Options& options, Stream stream, const MakeRequest& make_request) {
-  refuse_stages(operation, options.epilogue);
-  CallOperands operands{x, y};
-  operands.add_user_code(operation, y, options.epilogue);
-  run_call(context, key, operands.addresses(), values_of(options, x), stream,
-           [&] { return with_user_code(make_request(), options.epilogue); });
-}
-
 }  // namespace kiln

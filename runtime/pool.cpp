@@ -23,15 +23,6 @@ void add_options(CallKey& key, const PoolOptions& options) {
   add_steps(key, options);
   for (int64_t value : {options.window.h, options.window.w, options.depth.window}) key.add(value);
   key.add(flags_of(options, static_cast<int64_t>(options.mode)));
-  key.add(options.epilogue);
-}
-
-CallKey key_of(const Tensor& x, const Tensor& y, const PoolOptions& options) {
-  CallKey key(static_cast<int64_t>(CallKind::pool_forward));
-  key.add(x);
-  key.add(y);
-  add_options(key, options);
-  return key;
 }
 
 PoolWindow windows_of(const Tensor& x, const PoolOptions& options) {
@@ -77,9 +68,11 @@ void run_plain(std::string_view operation, CallKind kind, Context& context, std:
 
 void pool_forward(Context& context, const Tensor& x, const Tensor& y, const PoolOptions& options, Stream stream) {
   constexpr std::string_view operation = "pool_forward";
-  refuse_overlap(operation, y, "x", x);
-  run_unary_call(operation, context, key_of(x, y, options), x, y, options, stream,
-                 [&] { return pool_of(x, y, options).request(); });
+  NamedCall call(operation, CallKind::pool_forward, {{"x", &x}, {"y", &y, true}});
+  add_options(call.key, options);
+  call.add_user_code(operation, y, options.epilogue);
+  call.run(context, values_of(options, x), stream,
+           [&] { return with_user_code(pool_of(x, y, options).request(), options.epilogue); });
 }
 
 void pool_backward(Context& context, const Tensor& dy, const Tensor& x, const Tensor& dx, const PoolOptions& options,

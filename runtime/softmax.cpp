@@ -9,7 +9,6 @@ namespace {
 void add_options(CallKey& key, const SoftmaxOptions& options) {
   key.add(options.axis);
   key.add(flags_of(options, static_cast<int64_t>(options.mode)));
-  key.add(options.epilogue);
 }
 
 // What both views have in common.
@@ -33,12 +32,11 @@ Request request_of(const Tensor& x, const Tensor& y, const SoftmaxOptions& optio
 
 void softmax_forward(Context& context, const Tensor& x, const Tensor& y, const SoftmaxOptions& options, Stream stream) {
   constexpr std::string_view operation = "softmax_forward";
-  refuse_partial_overlap(operation, y, "x", x);
-  CallKey key(static_cast<int64_t>(CallKind::softmax_forward));
-  key.add(x);
-  key.add(y);
-  add_options(key, options);
-  run_unary_call(operation, context, key, x, y, options, stream, [&] { return request_of(x, y, options); });
+  NamedCall call(operation, CallKind::softmax_forward, {{"x", &x}, {"y", &y, true, {"x"}}});
+  add_options(call.key, options);
+  call.add_user_code(operation, y, options.epilogue);
+  call.run(context, values_of(options, x), stream,
+           [&] { return with_user_code(request_of(x, y, options), options.epilogue); });
 }
 
 void softmax_backward(Context& context, const Tensor& y, const Tensor& dy, const Tensor& dx,
