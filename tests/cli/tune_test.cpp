@@ -1,6 +1,7 @@
 // The main path: tune, stop, go on, use.
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sqlite3.h>
 
 #include <chrono>
 #include <map>
@@ -40,6 +41,32 @@ class TuneTest : public ProgramTest {
       }
     }
     return records;
+  }
+
+  /// Makes the database take a while (some 0.2 s of counting in a trigger) over every record, so that a tuner on any
+  /// machine is still at work when the first of them are seen.
+  void make_storing_slow() const {
+    cache::Database::open(path("tuning.db"), {});
+    execute(
+        "CREATE VIEW a_while AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000000)"
+        " SELECT count(*) FROM n;"
+        "CREATE TRIGGER takes_a_while AFTER INSERT ON records BEGIN SELECT * FROM a_while; END");
+  }
+  void make_storing_fast_again() const { execute("DROP TRIGGER takes_a_while; DROP VIEW a_while"); }
+
+  /// Returns once the database holds this many records, or after half a minute.
+  void wait_for_records(size_t count) const {
+    for (int i = 0; i < 600 && stored_records() < count; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+  }
+
+ private:
+  void execute(const char* sql) const {
+    sqlite3* database = nullptr;
+    ASSERT_EQ(sqlite3_open(path("tuning.db").c_str(), &database), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(database, sql, nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(database);
+    EXPECT_EQ(sqlite3_close(database), SQLITE_OK);
   }
 };
 
@@ -88,17 +115,16 @@ TEST_F(TuneTest, ARetunePicksTheSameWinnersAndMeasuresNothingAgain) {
 TEST_F(TuneTest, KillingItLosesNothingThatWasStoredAndTheSameCommandGoesOn) {
   const std::vector<std::string> arguments = {
       "tune", write("requests.txt", requests), "--db", path("tuning.db"), "--candidates", "6"};
+  make_storing_slow();
   const pid_t process = start(KILN_PROGRAM, arguments);
-  size_t stored = 0;
-  for (int i = 0; i < 600 && stored < 3; ++i) {  // until a few trials are in
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    if (std::filesystem::exists(path("tuning.db"))) stored = stored_records();
-  }
+  wait_for_records(3);
+  const size_t stored = stored_records();
   kill(process, SIGKILL);
   EXPECT_EQ(wait(process).exit_code, 128 + SIGKILL);
   const size_t after_kill = stored_records();
   EXPECT_GE(after_kill, stored);
   ASSERT_GE(after_kill, 3u);
+  make_storing_fast_again();
   const Outcome again = kiln(arguments);
   EXPECT_EQ(again.exit_code, 0) << again.err;
   EXPECT_THAT(again.out, HasSubstr(" of them known from before"));
@@ -122,12 +148,10 @@ TEST_F(TuneTest, TwoTunersOnOneDatabaseBothFinishAndNothingIsLost) {
 }
 
 TEST_F(TuneTest, CtrlCEndsItBetweenTwoTrialsAndKeepsWhatWasMeasured) {
+  make_storing_slow();
   const pid_t process =
       start(KILN_PROGRAM, {"tune", write("requests.txt", requests), "--db", path("tuning.db"), "--candidates", "12"});
-  for (int i = 0; i < 600; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    if (std::filesystem::exists(path("tuning.db")) && stored_records() > 0) break;
-  }
+  wait_for_records(1);
   kill(process, SIGINT);
   const Outcome outcome = wait(process);
   EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
