@@ -26,6 +26,8 @@ Given given_of(const kiln_local_norm_options* given, const char* function) {
            .means = optional_of(c.means, "means"),
            .alpha = c.alpha,
            .beta = c.beta,
+           .dmeans_alpha = c.dmeans_alpha,
+           .dmeans_beta = c.dmeans_beta,
            .dynamic_batch = flag(c.dynamic_batch, function, "dynamic_batch")},
           optional_of(c.dmeans, "dmeans")};
 }

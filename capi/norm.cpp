@@ -59,6 +59,7 @@ NormOptions options_of(const kiln_norm_options& c, const char* function) {
 }
 
 NormGradientOptions options_of(const kiln_norm_gradient_options& c, const kiln_tensor* mean, const char* function) {
+  require_zero(c.reserved, function, "reserved");
   NormGradientOptions options;
   options.mode = mode_of(c.mode, function);
   options.w = optional_of(c.w, function, "w");
@@ -70,7 +71,10 @@ NormGradientOptions options_of(const kiln_norm_gradient_options& c, const kiln_t
   options.alpha = c.alpha;
   options.beta = c.beta;
   options.dynamic_batch = flag(c.dynamic_batch, function, "dynamic_batch");
-  options.accumulate = flag(c.accumulate, function, "accumulate");
+  options.parameter_alpha = c.parameter_alpha;
+  options.parameter_beta = c.parameter_beta;
+  options.dresidual_alpha = c.dresidual_alpha;
+  options.dresidual_beta = c.dresidual_beta;
   return options;
 }
 

@@ -20,6 +20,18 @@ const AttributeValue& attribute(const Request& request, std::string_view name) {
 
 }  // namespace
 
+std::string_view to_string(Scale scale) {
+  switch (scale) {
+    case Scale::zero:
+      return "0";
+    case Scale::one:
+      return "1";
+    case Scale::any:
+      return "any";
+  }
+  return "?";
+}
+
 std::string_view to_string(EpilogueStage stage) {
   switch (stage) {
     case EpilogueStage::bias:

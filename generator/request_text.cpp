@@ -16,18 +16,6 @@ std::string print(const AttributeValue& value) {
   return std::get<std::string>(value);
 }
 
-std::string_view print(Scale scale) {
-  switch (scale) {
-    case Scale::zero:
-      return "0";
-    case Scale::one:
-      return "1";
-    case Scale::any:
-      return "any";
-  }
-  return "?";
-}
-
 // The attribute's completed default: what the operation makes of a request that leaves it out.
 bool has_default(const Request& request, const Operation& operation, const AttributeDefinition& definition) {
   Request bare = request;
@@ -73,7 +61,7 @@ std::vector<Token> tokenise(std::string_view line) {
 
 Scale parse_scale(const Token& token) {
   for (Scale scale : {Scale::zero, Scale::one, Scale::any}) {
-    if (token.value() == print(scale)) return scale;
+    if (token.value() == to_string(scale)) return scale;
   }
   malformed(token, fmt::format("{}={} is not 0, 1 or any", token.name(), token.value()),
             "the value itself is given at the call");
@@ -93,7 +81,10 @@ std::vector<EpilogueStage> parse_epilogue(const Token& token) {
   return stages;
 }
 
-AttributeValue parse_attribute(const Token& token) {
+AttributeValue parse_attribute(const Token& token, const AttributeDefinition& definition) {
+  if (std::holds_alternative<std::string>(definition.fallback) && !token.value().empty()) {
+    return std::string(token.value());
+  }
   std::vector<int64_t> ints;
   for (std::string_view part : text::split(token.value(), ',')) {
     const std::optional<int64_t> value = text::parse_int(part);
@@ -168,12 +159,14 @@ void parse_token(const Token& token, const Operation& operation, const Expressio
   const auto named = [&](const auto& definition) { return definition.name == token.name(); };
   if (is_user_operand(token.name()) || std::any_of(operation.operands().begin(), operation.operands().end(), named)) {
     request.operands.push_back({std::string(token.name()), parse_operand(token)});
-  } else if (std::any_of(operation.attributes().begin(), operation.attributes().end(), named)) {
-    request.attributes.push_back({std::string(token.name()), parse_attribute(token)});
-  } else {
+    return;
+  }
+  const auto attribute = std::find_if(operation.attributes().begin(), operation.attributes().end(), named);
+  if (attribute == operation.attributes().end()) {
     malformed(token, fmt::format("{} has no operand or attribute '{}'", operation.name(), token.name()),
               "docs/request-syntax.md lists them");
   }
+  request.attributes.push_back({attribute->name, parse_attribute(token, *attribute)});
 }
 
 void print_operands(const Request& request, const Operation& operation, std::string& line) {
@@ -207,8 +200,8 @@ std::string Request::key() const {
   if (arithmetic.tf32) line += " tf32";
   if (arithmetic.fast) line += " fast";
   if (arithmetic.deterministic) line += " deterministic";
-  if (blend.alpha != Scale::one) line += fmt::format(" alpha={}", print(blend.alpha));
-  if (blend.beta != Scale::zero) line += fmt::format(" beta={}", print(blend.beta));
+  if (blend.alpha != Scale::one) line += fmt::format(" alpha={}", to_string(blend.alpha));
+  if (blend.beta != Scale::zero) line += fmt::format(" beta={}", to_string(blend.beta));
   if (!epilogue.empty()) {
     std::vector<std::string_view> stages;
     for (EpilogueStage stage : epilogue) stages.push_back(to_string(stage));

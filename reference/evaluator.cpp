@@ -117,7 +117,10 @@ bool sums_are_exact(const Expected& sum, int digits) {
 Oracle::Evaluator::Evaluator(Request request, const Bindings& bindings, std::string_view output)
     : request_(std::move(request)), bindings_(bindings), output_name_(output) {
   is_result_ = result_of(request_).name == output_name_;
-  if (is_result_ && request_.blend.beta != Scale::zero) {
+  blend_ = blend_of(request_, output_name_);
+  if (blend_.alpha == Scale::any) alpha_ = is_result_ ? bindings_.alpha : further_scale("alpha");
+  if (blend_.beta == Scale::any) beta_ = is_result_ ? bindings_.beta : further_scale("beta");
+  if (blend_.beta != Scale::zero) {
     before_ = tensor(output_name_);
   }
   if (request_.has(EpilogueStage::bias)) {
@@ -164,6 +167,14 @@ uint64_t Oracle::Evaluator::integer(std::string_view name) const {
   throw Error(ErrorCode::internal, fmt::format("{} has no integer {}", request_.operation, name));
 }
 
+double Oracle::Evaluator::further_scale(std::string_view which) const {
+  for (const FurtherBlend& blend : operation(request_.operation).further_blends()) {
+    const bool concerned = std::find(blend.outputs.begin(), blend.outputs.end(), output_name_) != blend.outputs.end();
+    if (concerned) return scalar(fmt::format("{}_{}", blend.name, which));
+  }
+  throw Error(ErrorCode::internal, fmt::format("{} does not blend {}", request_.operation, output_name_));
+}
+
 Expected Oracle::Evaluator::stored(Expected result) const {
   result.storage = output().dtype;
   return result;
@@ -174,7 +185,9 @@ Expected Oracle::Evaluator::at(std::span<const int64_t> coordinate) const {
 }
 
 Expected Oracle::Evaluator::finished(Expected result, std::span<const int64_t> coordinate) const {
-  return is_result_ ? finish(result, coordinate) : stored(result);
+  if (is_result_) return finish(result, coordinate);
+  blend(result, coordinate);
+  return stored(result);
 }
 
 std::vector<Expected> Oracle::Evaluator::all() const {
@@ -193,13 +206,13 @@ Expected Oracle::Evaluator::finish(Expected result, std::span<const int64_t> coo
 }
 
 void Oracle::Evaluator::blend(Expected& result, std::span<const int64_t> coordinate) const {
-  if (request_.blend.alpha == Scale::zero) {
+  if (blend_.alpha == Scale::zero) {
     result = Expected{};  // What it scales is not even computed: NaN and infinity vanish too.
-  } else if (request_.blend.alpha == Scale::any) {
-    scale(result, bindings_.alpha, largest_sum(request_));
+  } else if (blend_.alpha == Scale::any) {
+    scale(result, alpha_, largest_sum(request_));
   }
   if (before_) {
-    const double beta = request_.blend.beta == Scale::one ? 1.0 : bindings_.beta;
+    const double beta = blend_.beta == Scale::one ? 1.0 : beta_;
     add_term(result, beta * (*before_)[coordinate]);
     result.roundings += 1;  // of the product
   }

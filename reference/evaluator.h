@@ -63,7 +63,7 @@ class Oracle::Evaluator {
   /// The operation itself at one output element. Exponentials aside, its roundings are those of f32 arithmetic.
   virtual Expected operation_at(std::span<const int64_t> coordinate) const = 0;
   Expected finish(Expected result, std::span<const int64_t> coordinate) const;
-  /// finish() if this evaluates the result, else `result` as it is stored.
+  /// finish() if this evaluates the result, else `result` blended, as it is stored.
   Expected finished(Expected result, std::span<const int64_t> coordinate) const;
 
   const Request& request() const { return request_; }
@@ -77,13 +77,17 @@ class Oracle::Evaluator {
 
  private:
   Expected stored(Expected result) const;
+  /// `alpha` or `beta` of an output besides the result, which has class `any`.
+  double further_scale(std::string_view which) const;
   void blend(Expected& result, std::span<const int64_t> coordinate) const;
   void apply(EpilogueStage stage, Expected& result, std::span<const int64_t> coordinate) const;
 
   Request request_;  // with the batch of this call
   Bindings bindings_;
   std::string output_name_;
-  bool is_result_;  // what blend and epilogue apply to
+  bool is_result_;  // what the epilogue applies to
+  Blend blend_;     // of this output
+  double alpha_ = 1, beta_ = 0;
   std::optional<Tensor> before_, bias_, residual_;
 };
 

@@ -70,9 +70,15 @@ void backward(Along along, Context& context, const Tensor& x, const Tensor& dy, 
                   {"dx", &dx, true},
                   {"dmeans", pointer_to(dmeans), true}});
   add_window(call.key, along, options);
-  call.run(context, run_values_of(options, x), stream, [&] {
+  const Blend dmeans_blend = blend_of(options.dmeans_alpha, options.dmeans_beta);
+  call.key.add(word_of(dmeans_blend));
+  RunValues values = run_values_of(options, x);
+  values.scalars[3] = options.dmeans_alpha;
+  values.scalars[4] = options.dmeans_beta;
+  call.run(context, values, stream, [&] {
     LocalNormBackward norm;
     set_common(norm, operation, along, x, options);
+    norm.dmeans_blend = dmeans_blend;
     norm.dy = dy.spec();
     norm.dx = dx.spec();
     norm.dmeans = spec_of(dmeans);

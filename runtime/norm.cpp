@@ -148,8 +148,13 @@ void norm_backward(Context& context, const Axes& axes, const Tensor& dy, const T
                   {"db", pointer_to(options.db), true},
                   {"dresidual", pointer_to(options.dresidual), true, {"dy"}}});
   add_axes(operation, axes, call.key);
-  call.key.add(flags_of(options, static_cast<int64_t>(options.mode) * 2 + (options.accumulate ? 1 : 0)));
-  call.run(context, values_of(options, dy), stream, [&] {
+  call.key.add(flags_of(options, static_cast<int64_t>(options.mode)));
+  const Blend parameter_blend = blend_of(options.parameter_alpha, options.parameter_beta);
+  const Blend dresidual_blend = blend_of(options.dresidual_alpha, options.dresidual_beta);
+  call.key.add(word_of(parameter_blend) << 4 | word_of(dresidual_blend));
+  RunValues values = values_of(options, dy);
+  values.scalars = {options.parameter_alpha, options.parameter_beta, options.dresidual_alpha, options.dresidual_beta};
+  call.run(context, values, stream, [&] {
     NormBackward norm;
     norm.dy = dy.spec();
     norm.x = x.spec();
@@ -163,8 +168,9 @@ void norm_backward(Context& context, const Axes& axes, const Tensor& dy, const T
     norm.dresidual = spec_of(options.dresidual);
     norm.axes = values_of(axes);
     norm.mode = options.mode;
-    norm.accumulate = options.accumulate;
     norm.blend = blend_of(options);
+    norm.parameter_blend = parameter_blend;
+    norm.dresidual_blend = dresidual_blend;
     norm.dynamic_batch = options.dynamic_batch;
     return norm.request();
   });

@@ -64,10 +64,20 @@ void refuse_overlap(std::string_view operation, const Tensor& y, std::string_vie
 void refuse_partial_overlap(std::string_view operation, const Tensor& y, std::string_view name, const Tensor& other,
                             std::string_view output = "y");
 
+/// The classes of two scales.
+inline Blend blend_of(float alpha, float beta) {
+  return {scale_of(alpha), scale_of(beta)};
+}
+
 /// The classes of a call's scales.
 template <class Options>
 Blend blend_of(const Options& options) {
-  return {scale_of(options.alpha), scale_of(options.beta)};
+  return blend_of(options.alpha, options.beta);
+}
+
+/// Classes as four bits of a word of a CallKey.
+inline int64_t word_of(const Blend& blend) {
+  return static_cast<int64_t>(blend.alpha) | static_cast<int64_t>(blend.beta) << 2;
 }
 
 /// What all operations' options have, as one word of a CallKey. `mode`, which an operation may define: of 32 bits, so

@@ -5,6 +5,7 @@
 
 #include "kiln/base/error.h"
 #include "kiln/generator/operation.h"
+#include "operations/blends.h"
 
 namespace kiln {
 namespace {
@@ -391,6 +392,7 @@ Request finished(Request request) {
     check_user_operand(request, operand);
   }
   definition.validate(request);
+  check_further_blends(request);
   drop_sugar(request, definition);
   return request;
 }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "operations/axes.h"
+#include "operations/blends.h"
 #include "operations/norm.h"
 #include "operations/operations.h"
 #include "operations/pointwise.h"
@@ -19,7 +20,7 @@ constexpr size_t most_axes = 3;
 // What both directions share.
 class LocalNormOperation : public Operation {
  public:
-  const std::vector<AttributeDefinition>& attributes() const final {
+  const std::vector<AttributeDefinition>& attributes() const override {
     static const std::vector<AttributeDefinition> definitions = {
         axes_attribute({1}),
         {"size", std::vector<int64_t>{5}, Printing::always, {}, "elements of the window along each of the axes"},
@@ -27,7 +28,7 @@ class LocalNormOperation : public Operation {
     return definitions;
   }
 
-  const std::vector<ScalarDefinition>& scalars() const final {
+  const std::vector<ScalarDefinition>& scalars() const override {
     static const std::vector<ScalarDefinition> definitions = {
         {"lrn_alpha", 2.0F, "what the mean of the window's squares is multiplied by"},
         {"lrn_beta", 0.75F, "the exponent"},
@@ -102,6 +103,29 @@ class LocalNormBackwardOperation final : public LocalNormOperation {
     return definitions;
   }
 
+  const std::vector<AttributeDefinition>& attributes() const override {
+    static const std::vector<AttributeDefinition> definitions = [this] {
+      std::vector<AttributeDefinition> all = LocalNormOperation::attributes();
+      for (const FurtherBlend& blend : further_blends()) append_classes(blend, all);
+      return all;
+    }();
+    return definitions;
+  }
+
+  const std::vector<ScalarDefinition>& scalars() const override {
+    static const std::vector<ScalarDefinition> definitions = [this] {
+      std::vector<ScalarDefinition> all = LocalNormOperation::scalars();
+      for (const FurtherBlend& blend : further_blends()) append_values(blend, all);
+      return all;
+    }();
+    return definitions;
+  }
+
+  const std::vector<FurtherBlend>& further_blends() const override {
+    static const std::vector<FurtherBlend> blends = {{"dmeans", {"dmeans"}}};
+    return blends;
+  }
+
   Work work(const Request& request) const override { return norm_work(request, 24); }
 };
 
@@ -109,6 +133,7 @@ class LocalNormBackwardOperation final : public LocalNormOperation {
 template <class View>
 Request finished_of(const View& view, Request request) {
   request.attributes = {{"axes", view.axes}, {"size", std::vector<int64_t>{view.size}}};
+  if constexpr (requires { view.dmeans_blend; }) append_classes("dmeans", view.dmeans_blend, request.attributes);
   request.blend = view.blend;
   request.dynamic_batch = view.dynamic_batch;
   return finished(std::move(request));
@@ -158,6 +183,7 @@ LocalNormBackward LocalNormBackward::of(const Request& request) {
   view.dy = request.at("dy");
   view.dx = request.at("dx");
   view.dmeans = optional_operand(request, "dmeans");
+  view.dmeans_blend = blend_of(request, "dmeans");
   return view;
 }
 

@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "operations/axes.h"
+#include "operations/blends.h"
 #include "operations/norm.h"
 #include "operations/operations.h"
 #include "operations/pointwise.h"
@@ -32,14 +33,26 @@ class NormBackwardOperation final : public Operation {
   }
 
   const std::vector<AttributeDefinition>& attributes() const override {
-    static const std::vector<AttributeDefinition> definitions = {axes_attribute({-1}),
-                                                                 norm_mode_attribute(),
-                                                                 {std::string(sums_attribute),
-                                                                  std::string("set"),
-                                                                  Printing::when_set,
-                                                                  {"set", "add"},
-                                                                  "add: to what dw and db held"}};
+    static const std::vector<AttributeDefinition> definitions = [this] {
+      std::vector<AttributeDefinition> all = {axes_attribute({-1}), norm_mode_attribute()};
+      for (const FurtherBlend& blend : further_blends()) append_classes(blend, all);
+      return all;
+    }();
     return definitions;
+  }
+
+  const std::vector<ScalarDefinition>& scalars() const override {
+    static const std::vector<ScalarDefinition> definitions = [this] {
+      std::vector<ScalarDefinition> all;
+      for (const FurtherBlend& blend : further_blends()) append_values(blend, all);
+      return all;
+    }();
+    return definitions;
+  }
+
+  const std::vector<FurtherBlend>& further_blends() const override {
+    static const std::vector<FurtherBlend> blends = {{"parameter", {"dw", "db"}}, {"dresidual", {"dresidual"}}};
+    return blends;
   }
 
   void complete_attributes(Request& request) const override { complete_axes(request, "dy"); }
@@ -102,8 +115,9 @@ NormBackward NormBackward::of(const Request& request) {
   view.dresidual = optional_operand(request, "dresidual");
   view.axes = request.ints("axes");
   view.mode = norm_mode_of(request);
-  view.accumulate = request.word(sums_attribute) == "add";
   view.blend = request.blend;
+  view.parameter_blend = blend_of(request, "dw");
+  view.dresidual_blend = blend_of(request, "dresidual");
   view.dynamic_batch = request.dynamic_batch;
   return view;
 }
@@ -120,9 +134,9 @@ Request NormBackward::request() const {
   add_operand(request, "dw", dw);
   add_operand(request, "db", db);
   add_operand(request, "dresidual", dresidual);
-  request.attributes = {{"axes", axes},
-                        {"mode", std::string(to_string(mode))},
-                        {std::string(sums_attribute), std::string(accumulate ? "add" : "set")}};
+  request.attributes = {{"axes", axes}, {"mode", std::string(to_string(mode))}};
+  append_classes("parameter", parameter_blend, request.attributes);
+  append_classes("dresidual", dresidual_blend, request.attributes);
   request.blend = blend;
   request.dynamic_batch = dynamic_batch;
   return finished(std::move(request));

@@ -50,6 +50,11 @@ const std::vector<ScalarDefinition>& Operation::scalars() const {
   return none;
 }
 
+const std::vector<FurtherBlend>& Operation::further_blends() const {
+  static const std::vector<FurtherBlend> none;
+  return none;
+}
+
 std::vector<ScalarRule> Operation::scalar_rules(const Request&) const {
   return {};
 }
@@ -87,13 +92,6 @@ bool sums_images(const Request& request, std::string_view operand) {
   return definition != nullptr && definition->role == Role::output && !definition->batched;
 }
 
-// Whether a call adds to such outputs besides its result.
-bool adds_sums(const Request& request) {
-  return std::any_of(request.attributes.begin(), request.attributes.end(), [](const auto& attribute) {
-    return attribute.name == sums_attribute && std::get<std::string>(attribute.value) == "add";
-  });
-}
-
 }  // namespace
 
 const Operand& result_of(const Request& request) {
@@ -125,9 +123,7 @@ bool writes_nothing_without_batch(const Request& request) {
 }
 
 bool is_read(const Request& request, std::string_view operand) {
-  if (role_of(request, operand) != Role::output) return true;
-  if (adds_sums(request) && sums_images(request, operand)) return true;
-  return request.blend.beta != Scale::zero && result_of(request).name == operand;
+  return role_of(request, operand) != Role::output || blend_of(request, operand).beta != Scale::zero;
 }
 
 }  // namespace kiln

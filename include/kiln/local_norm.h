@@ -17,8 +17,9 @@ struct LocalNormOptions {
   float lrn_k = 2;                   ///< Above 0.
   std::optional<Tensor> means = {};  ///< As x: what the squares are of differences from.
   float alpha = 1;
-  float beta = 0;              ///< Not 0: what y (backward: dx) held before is read.
-  bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket.
+  float beta = 0;                           ///< Not 0: what y (backward: dx) held before is read.
+  float dmeans_alpha = 1, dmeans_beta = 0;  ///< As alpha and beta, for the dmeans of lrn_backward() and lcn_backward().
+  bool dynamic_batch = false;               ///< One kernel for every batch of a power-of-two bucket.
 };
 
 /// Enqueues y = alpha * x s^-lrn_beta + beta * y on `stream` and returns without waiting, with
@@ -42,8 +43,8 @@ void lrn_forward(Context& context, const Tensor& x, const Tensor& y, const Local
 /// Enqueues dx = alpha * (gradient by x of lrn_forward() with the same numbers, given dy) + beta * dx on `stream`, from
 /// x and dy alone (LocalNormBackward has the formula).
 ///
-/// `dmeans`: where it is asked for, the gradient by options.means (or by means of 0); alpha and beta do not concern it.
-/// dx and dmeans must share no element with anything else. Everything else as for lrn_forward().
+/// `dmeans`: where it is asked for, dmeans_alpha * (gradient by options.means, or by means of 0) + dmeans_beta *
+/// dmeans. dx and dmeans must share no element with anything else. Everything else as for lrn_forward().
 void lrn_backward(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dx,
                   const LocalNormOptions& options = {}, const std::optional<Tensor>& dmeans = {},
                   Stream stream = nullptr);

@@ -58,19 +58,24 @@ struct NormGradientOptions {
   std::optional<Tensor> mean{};       ///< What the forward saved; not for rms.
   std::optional<Tensor> y{};          ///< The forward's result, if that ended in relu.
   std::optional<Tensor> dw{}, db{};   ///< Outputs, of w's extents: the gradients by w and b.
-  bool accumulate = false;            ///< dw and db are added to what they held.
   std::optional<Tensor> dresidual{};  ///< Output: the gradient by the residual.
-  float alpha = 1;
+  float alpha = 1;                    ///< Of dx.
   float beta = 0;
+  float parameter_alpha = 1;  ///< Of dw and db.
+  float parameter_beta = 0;   ///< With 1 gradients accumulate over calls.
+  float dresidual_alpha = 1;
+  float dresidual_beta = 0;
   bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket; without dw and db.
 };
 
 /// Enqueues the gradients of norm_forward() given dy on `stream` and returns without waiting: dx = alpha * (gradient by
-/// x) + beta * dx, and dw, db and dresidual where they are asked for. NormBackward has the formulas.
+/// x) + beta * dx, and dw, db and dresidual where they are asked for, in the same way with scales of their own.
+/// NormBackward has the formulas.
 ///
 /// dy, x, dx: equal extents, any strides; dtypes may differ; sums are in f32. inv_deviation: what the forward saved.
 /// Bitwise reproducible. In place: dx may be dy or x, dresidual may be dy; otherwise outputs must share no element with
-/// anything else. Of an empty batch dw and db are 0. Errors, first call and threads as for conv_forward().
+/// anything else. Of an empty batch dw and db are parameter_beta times
+/// themselves. Errors, first call and threads as for conv_forward().
 void norm_backward(Context& context, const Axes& axes, const Tensor& dy, const Tensor& x, const Tensor& inv_deviation,
                    const Tensor& dx, const NormGradientOptions& options = {}, Stream stream = nullptr);
 

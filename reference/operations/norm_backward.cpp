@@ -28,7 +28,6 @@ class NormBackwardEvaluator final : public RowEvaluator<GradientRow> {
     if (backward_.mean) mean_.emplace(*backward_.mean, tensor("mean"));
     if (backward_.y) y_.emplace(tensor("y"));
     if (of_parameter_) go_along(repeated(this->output().extents));
-    if (of_parameter_ && backward_.accumulate) before_.emplace(tensor(std::string(output)));
   }
 
  protected:
@@ -49,8 +48,8 @@ class NormBackwardEvaluator final : public RowEvaluator<GradientRow> {
   Expected element(const GradientRow& row, std::span<const int64_t> at) const override {
     const auto count = static_cast<double>(row_length());
     if (output_name() == "dresidual") return approximately(dy_at(at), 0);
-    if (output_name() == "db") return parameter(row.g, count * unit * row.size, row.size, at);
-    if (output_name() == "dw") return parameter(row.g_xhat, (count + 4) * unit * row.size_xhat, row.size_xhat, at);
+    if (output_name() == "db") return sum_of(row.g, count * unit * row.size, row.size);
+    if (output_name() == "dw") return sum_of(row.g_xhat, (count + 4) * unit * row.size_xhat, row.size_xhat);
     if (!row.weighted) return approximately(0, std::nan(""));  // kernels may multiply by w before or after they add
     const double g = g_at(at), xhat = xhat_at(at), inverse = inverse_[at];
     const double centre = backward_.mode == NormMode::rms ? 0 : row.g / count;
@@ -81,13 +80,6 @@ class NormBackwardEvaluator final : public RowEvaluator<GradientRow> {
     return approximately(value, open ? std::nan("") : std::isnan(value) ? 0 : error + 0x1p-126);
   }
 
-  // An element of dw or db: a sum, which may be added to what there was.
-  Expected parameter(double sum, double error, double largest, std::span<const int64_t> at) const {
-    if (!before_) return sum_of(sum, error, largest);
-    const double value = (*before_)[at] + sum;
-    return sum_of(value, error + unit * std::fabs(value), largest);
-  }
-
   double dy_at(std::span<const int64_t> at) const { return !y_ || (*y_)[at] > 0 ? dy_[at] : 0; }
   double g_at(std::span<const int64_t> at) const { return w_ && !of_parameter_ ? dy_at(at) * (*w_)[at] : dy_at(at); }
   double xhat_at(std::span<const int64_t> at) const { return (x_[at] - (mean_ ? (*mean_)[at] : 0)) * inverse_[at]; }
@@ -97,7 +89,7 @@ class NormBackwardEvaluator final : public RowEvaluator<GradientRow> {
   Tensor dy_, x_;
   Repeating inverse_;
   std::optional<Repeating> w_, mean_;
-  std::optional<Tensor> y_, before_;
+  std::optional<Tensor> y_;
 };
 
 }  // namespace

@@ -75,7 +75,5 @@ extern "C" __global__ void __launch_bounds__(GATHER_THREADS)
 
   TDX* const element = dx + (image * Index(DX_STRIDE_N) + channel * Index(DX_STRIDE_C) + d * Index(DX_STRIDE_D) +
                              h * Index(DX_STRIDE_H) + column * Index(DX_STRIDE_W));
-  float old = 0.0f;
-  if constexpr (BETA != SCALE_ZERO) old = to_float(*element);
-  *element = from_float<TDX>(blended<ALPHA, BETA>(sum, alpha, old, beta));
+  ResultScales{alpha, beta}.store(element, sum);
 }

@@ -19,8 +19,8 @@ int scale_constant(Scale scale) {
 
 }  // namespace
 
-void add_blend(Prelude& prelude, const Blend& blend) {
-  prelude.constant("ALPHA", scale_constant(blend.alpha)).constant("BETA", scale_constant(blend.beta));
+void add_blend(Prelude& prelude, const Blend& blend, const std::string& prefix) {
+  prelude.constant(prefix + "ALPHA", scale_constant(blend.alpha)).constant(prefix + "BETA", scale_constant(blend.beta));
 }
 
 void add_batch(Prelude& prelude, int64_t n, bool dynamic) {

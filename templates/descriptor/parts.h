@@ -11,8 +11,8 @@
 
 namespace kiln::descriptor {
 
-/// ALPHA and BETA, as lib/blend.cuh names the classes.
-void add_blend(Prelude& prelude, const Blend& blend);
+/// ALPHA and BETA, as lib/blend.cuh names the classes; with a prefix, as "DMEANS_", those of another output.
+void add_blend(Prelude& prelude, const Blend& blend, const std::string& prefix = "");
 
 /// N (the bucket's top if dynamic) and DYNAMIC_N: whether the argument n counts instead.
 void add_batch(Prelude& prelude, int64_t n, bool dynamic);

@@ -13,8 +13,5 @@ __device__ __forceinline__ Index pixels_of(long long n) {
 
 // db[channel] from its sum.
 __device__ __forceinline__ void finish_channel(TDB* db, Index channel, float sum, float alpha, float beta) {
-  TDB* const element = db + channel * Index(DB_STRIDE);
-  float old = 0.0f;
-  if constexpr (BETA != SCALE_ZERO) old = to_float(*element);
-  *element = from_float<TDB>(blended<ALPHA, BETA>(sum, alpha, old, beta));
+  ResultScales{alpha, beta}.store(db + channel * Index(DB_STRIDE), sum);
 }

@@ -1,4 +1,6 @@
 // y = alpha * value + beta * y, by the classes of alpha and beta: only what a class needs is computed or read.
+//
+// From the prelude: ALPHA and BETA, the classes of the result.
 
 enum : int { SCALE_ZERO = 0, SCALE_ONE = 1, SCALE_ANY = 2 };
 
@@ -18,3 +20,22 @@ __device__ __forceinline__ float blended(float value, float alpha, float old, fl
   if constexpr (BETA == SCALE_ONE) return result + old;
   return result + beta * old;
 }
+
+// alpha and beta of one output, with their classes.
+template <int ALPHA_CLASS, int BETA_CLASS>
+struct Scales {
+  static constexpr bool READS = BETA_CLASS != SCALE_ZERO;  // what the output held
+  float alpha, beta;
+
+  __device__ __forceinline__ float of(float value, float old) const {
+    return blended<ALPHA_CLASS, BETA_CLASS>(value, alpha, old, beta);
+  }
+  template <class T>
+  __device__ __forceinline__ void store(T* target, float value) const {
+    float old = 0.0f;
+    if constexpr (READS) old = to_float(*target);
+    *target = from_float<T>(of(value, old));
+  }
+};
+
+using ResultScales = Scales<ALPHA, BETA>;

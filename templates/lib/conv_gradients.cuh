@@ -13,7 +13,5 @@ __device__ __forceinline__ Index images_of(long long n) {
 // *element = alpha * sum + beta * *element.
 template <class T>
 __device__ __forceinline__ void finish_gradient(T* element, float sum, float alpha, float beta) {
-  float old = 0.0f;
-  if constexpr (BETA != SCALE_ZERO) old = to_float(*element);
-  *element = from_float<T>(blended<ALPHA, BETA>(sum, alpha, old, beta));
+  ResultScales{alpha, beta}.store(element, sum);
 }

@@ -28,10 +28,7 @@ __device__ __forceinline__ float loss_of(const TX* row, Index stride, int target
 __device__ __forceinline__ void take_loss(TLOSS* losses, LossPart* parts, Index offset, float loss, bool has_row,
                                           Share share, float alpha, float beta) {
   if constexpr (REDUCTION == REDUCTION_NONE) {
-    if (!has_row) return;
-    float old = 0.0f;
-    if constexpr (BETA != SCALE_ZERO) old = to_float(losses[offset]);
-    losses[offset] = from_float<TLOSS>(blended<ALPHA, BETA>(loss, alpha, old, beta));
+    if (has_row) ResultScales{alpha, beta}.store(losses + offset, loss);
   } else {
     __shared__ PartScratch scratch;
     const LossPart part = block_part<THREADS>({loss, has_row ? share : Share(0)}, scratch);
@@ -50,7 +47,5 @@ __device__ __forceinline__ void add_parts(const LossPart* parts, Index blocks, T
   const LossPart all = block_part<COUNT_THREADS>(mine, scratch);
   if (threadIdx.x != 0) return;
   const float value = REDUCTION == REDUCTION_MEAN ? all.sum / static_cast<float>(all.rows) : all.sum;
-  float old = 0.0f;
-  if constexpr (BETA != SCALE_ZERO) old = to_float(*loss);
-  *loss = from_float<TLOSS>(blended<ALPHA, BETA>(value, alpha, old, beta));
+  ResultScales{alpha, beta}.store(loss, value);
 }

@@ -1,6 +1,7 @@
 // Normalisation by the sum of squares in a window: s = k + alpha / WINDOW * sum of squares, and powers of s.
 //
-// From the prelude: SIZE, the window's extent along each axis, and WINDOW, that to the power of the axes' number.
+// From the prelude: SIZE, the window's extent along each axis, WINDOW, that to the power of the axes' number, ALPHA and
+// BETA; of gradients also DMEANS_ALPHA and DMEANS_BETA.
 #include "lib/blend.cuh"
 #include "lib/index.cuh"
 

@@ -44,26 +44,20 @@ __device__ __forceinline__ void load_column(const T* column, int first, Values (
   }
 }
 
-// Stores those of a segment that are inside.
-template <int RUN, long long STEP, long long AXIS_STRIDE, class T>
-__device__ __forceinline__ void store_column(T* column, int first, const Values (&values)[SEGMENT]) {
+// Stores those of a segment that are inside, blended with what is there, which is read before anything is stored.
+template <int RUN, long long STEP, long long AXIS_STRIDE, class T, class Scales>
+__device__ __forceinline__ void blend_column(T* column, int first, Values (&values)[SEGMENT], Scales scales) {
+  Values old[SEGMENT] = {};
+  if constexpr (Scales::READS) load_column<RUN, STEP, AXIS_STRIDE>(column, first, old);
+#pragma unroll
+  for (int i = 0; i < SEGMENT; ++i) {
+#pragma unroll
+    for (int j = 0; j < VECTOR; ++j) values[i][j] = scales.of(values[i][j], old[i][j]);
+  }
 #pragma unroll
   for (int i = 0; i < SEGMENT; ++i) {
     if (first + i < ROW) store_neighbours<RUN, STEP>(column + (first + i) * Index(AXIS_STRIDE), values[i]);
   }
-}
-
-// The same, blended with what is there.
-template <int RUN, long long STEP, long long AXIS_STRIDE, class T>
-__device__ __forceinline__ void blend_column(T* column, int first, Values (&values)[SEGMENT], float alpha, float beta) {
-  Values old[SEGMENT] = {};
-  if constexpr (BETA != SCALE_ZERO) load_column<RUN, STEP, AXIS_STRIDE>(column, first, old);
-#pragma unroll
-  for (int i = 0; i < SEGMENT; ++i) {
-#pragma unroll
-    for (int j = 0; j < VECTOR; ++j) values[i][j] = blended<ALPHA, BETA>(values[i][j], alpha, old[i][j], beta);
-  }
-  store_column<RUN, STEP, AXIS_STRIDE>(column, first, values);
 }
 
 // x and means, those of this column.

@@ -47,23 +47,13 @@ __device__ __forceinline__ void load_segment(const T* segment, int first, Values
   }
 }
 
-// Stores a segment.
-template <int RUN, long long STEP, class T>
-__device__ __forceinline__ void store_segment(T* segment, const Values (&values)[SEGMENT]) {
+// Stores a segment, blended with what is there.
+template <int RUN, long long STEP, class T, class Scales>
+__device__ __forceinline__ void blend_segment(T* segment, const Values (&values)[SEGMENT], Scales scales) {
   float side_by_side[SEGMENT];
 #pragma unroll
   for (int i = 0; i < SEGMENT; ++i) side_by_side[i] = values[i][0];
-  store_neighbours<RUN, STEP>(segment, side_by_side);
-}
-
-// The same, blended with what is there.
-template <int RUN, long long STEP, class T>
-__device__ __forceinline__ void blend_segment(T* segment, Values (&values)[SEGMENT], float alpha, float beta) {
-  float old[SEGMENT] = {};
-  if constexpr (BETA != SCALE_ZERO) as_floats(load_neighbours<RUN, STEP>(segment), old);
-#pragma unroll
-  for (int i = 0; i < SEGMENT; ++i) values[i][0] = blended<ALPHA, BETA>(values[i][0], alpha, old[i], beta);
-  store_segment<RUN, STEP>(segment, values);
+  store_neighbours<RUN, STEP>(segment, side_by_side, scales);
 }
 
 // x and means from BEFORE ahead of the segment on.

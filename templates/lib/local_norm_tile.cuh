@@ -178,13 +178,3 @@ __device__ __forceinline__ Values* sum_windows(Values* from, Values* to) {
 // Groups of the buffer that the first sums of a region go to; a larger one is not needed.
 template <class In>
 constexpr int SUMMED = AXES > 0 ? In::template Less<0>::COUNT : 1;
-
-// Stores a group, blended with what is there.
-template <int RUN, long long STEP, class T>
-__device__ __forceinline__ void blend_group(T* first, Values& values, float alpha, float beta) {
-  Values old = {};
-  if constexpr (BETA != SCALE_ZERO) as_floats(load_neighbours<RUN, STEP>(first), old);
-#pragma unroll
-  for (int j = 0; j < VECTOR; ++j) values[j] = blended<ALPHA, BETA>(values[j], alpha, old[j], beta);
-  store_neighbours<RUN, STEP>(first, values);
-}

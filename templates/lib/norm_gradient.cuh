@@ -1,9 +1,12 @@
 // The gradients of a normalisation: kiln/generator/operations/norm.h has the formulas.
 //
-// From the prelude: RMS, ALPHA, BETA, ADD_SUMS (whether dw and db are added to what they held), and HAS_W, HAS_Y and
-// the like: which of the optional operands there are.
+// From the prelude: RMS; ALPHA and BETA, PARAMETER_ALPHA and PARAMETER_BETA (of dw and db), DRESIDUAL_ALPHA and
+// DRESIDUAL_BETA; and HAS_W, HAS_Y and the like: which of the optional operands there are.
 #include "lib/blend.cuh"
 #include "lib/math.cuh"
+
+using ParameterScales = Scales<PARAMETER_ALPHA, PARAMETER_BETA>;
+using ResidualScales = Scales<DRESIDUAL_ALPHA, DRESIDUAL_BETA>;
 
 // The sums over some elements: of g = dy w, or of dy, and of that times xhat.
 struct GradientSums {
@@ -38,10 +41,4 @@ __device__ __forceinline__ float normalised(float x, float mean, float inv_devia
 __device__ __forceinline__ float gradient(float g, float xhat, float inv_deviation, const GradientSums& means) {
   if constexpr (RMS) return inv_deviation * (g - xhat * means.words[1]);
   return inv_deviation * (g - means.words[0] - xhat * means.words[1]);
-}
-
-// An element of dw or db.
-template <class T>
-__device__ __forceinline__ void store_sum(T* target, float sum) {
-  *target = from_float<T>(ADD_SUMS ? to_float(*target) + sum : sum);
 }

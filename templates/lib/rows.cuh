@@ -3,6 +3,7 @@
 // From the prelude: OUTER_EXTENTS and, for each operand, X_OUTER_STRIDES: the dimensions that number the rows (or
 // groups of rows), innermost first. X_STEP, the distance between two neighbours of the VECTOR that a thread takes
 // together, and X_RUN, how many of these one access moves: 1 where they are not side by side.
+#include "lib/store_neighbours.cuh"
 #include "lib/strided.cuh"
 #include "lib/vector.cuh"
 
@@ -25,19 +26,6 @@ __device__ __forceinline__ Vector<T, VECTOR> load_neighbours(const T* first) {
     for (int j = 0; j < RUN; ++j) neighbours[i + j] = run[j];
   }
   return neighbours;
-}
-
-// Stores VECTOR neighbours from the one at `first` on in the same way.
-template <int RUN, long long STEP, class T>
-__device__ __forceinline__ void store_neighbours(T* first, const float (&values)[VECTOR]) {
-  static_assert(RUN == 1 || STEP == 1, "an access moves what is side by side");
-#pragma unroll
-  for (int i = 0; i < VECTOR; i += RUN) {
-    Vector<T, RUN> run;
-#pragma unroll
-    for (int j = 0; j < RUN; ++j) run[j] = from_float<T>(values[i + j]);
-    store<RUN>(first + i * Index(STEP), run);
-  }
 }
 
 template <class T>

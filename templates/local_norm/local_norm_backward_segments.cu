@@ -2,10 +2,13 @@
 // with what two windows reach in registers. Parameters: segments.cpp.
 #include "lib/local_norm_segments.cuh"
 
+using MeansScales = Scales<DMEANS_ALPHA, DMEANS_BETA>;
+
 extern "C" __global__ void __launch_bounds__(THREADS)
     local_norm_backward_segments(const TX* __restrict__ x, const TMEANS* __restrict__ means, const TDY* __restrict__ dy,
                                  TDX* __restrict__ dx, TDMEANS* __restrict__ dmeans, float alpha, float beta,
-                                 float lrn_alpha, float lrn_beta, float lrn_k, long long n) {
+                                 float lrn_alpha, float lrn_beta, float lrn_k, float dmeans_alpha, float dmeans_beta,
+                                 long long n) {
   const Segment segment;
   if (!segment.has_elements(n)) return;
   Line<SEGMENT + 2 * REACH> line;
@@ -15,7 +18,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   Values by_x[SEGMENT], by_means[SEGMENT];
   differentiate(line, gradient, segment.first, {lrn_alpha, lrn_beta, lrn_k}, by_x, by_means);
   if constexpr (HAS_DMEANS) {
-    store_segment<DMEANS_RUN, DMEANS_STEP>(dmeans + segment.offset<DMEANS_OUTER_STRIDES, DMEANS_STEP>(), by_means);
+    blend_segment<DMEANS_RUN, DMEANS_STEP>(dmeans + segment.offset<DMEANS_OUTER_STRIDES, DMEANS_STEP>(), by_means,
+                                           MeansScales{dmeans_alpha, dmeans_beta});
   }
-  blend_segment<DX_RUN, DX_STEP>(dx + segment.offset<DX_OUTER_STRIDES, DX_STEP>(), by_x, alpha, beta);
+  blend_segment<DX_RUN, DX_STEP>(dx + segment.offset<DX_OUTER_STRIDES, DX_STEP>(), by_x, ResultScales{alpha, beta});
 }

@@ -3,9 +3,12 @@
 // against it, so it is written to be obviously right.
 #include "lib/local_norm_simple.cuh"
 
+using MeansScales = Scales<DMEANS_ALPHA, DMEANS_BETA>;
+
 extern "C" __global__ void __launch_bounds__(THREADS)
     local_norm_backward_simple(const TX* x, const TMEANS* means, const TDY* dy, TDX* dx, TDMEANS* dmeans, float alpha,
-                               float beta, float lrn_alpha, float lrn_beta, float lrn_k, long long n) {
+                               float beta, float lrn_alpha, float lrn_beta, float lrn_k, float dmeans_alpha,
+                               float dmeans_beta, long long n) {
   const Index element = global_thread<THREADS, Index>();
   if (element >= element_count(n)) return;
   const Coordinates place(element);
@@ -21,8 +24,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const float direct =
       to_float(dy[place.offset<DY_STRIDES>()]) * inverse_power(logarithm_at(x, means, place, numbers), lrn_beta);
 
-  TDX* const target = dx + place.offset<DX_STRIDES>();
-  const float old = BETA != SCALE_ZERO ? to_float(*target) : 0.0f;
-  if constexpr (HAS_DMEANS) dmeans[place.offset<DMEANS_STRIDES>()] = from_float<TDMEANS>(-through_sums);
-  *target = from_float<TDX>(blended<ALPHA, BETA>(direct + through_sums, alpha, old, beta));
+  if constexpr (HAS_DMEANS) {
+    MeansScales{dmeans_alpha, dmeans_beta}.store(dmeans + place.offset<DMEANS_STRIDES>(), -through_sums);
+  }
+  ResultScales{alpha, beta}.store(dx + place.offset<DX_STRIDES>(), direct + through_sums);
 }

@@ -34,10 +34,13 @@ __device__ __forceinline__ void make_terms(const Inputs& inputs, const TDY* dy, 
   __syncthreads();
 }
 
+using MeansScales = Scales<DMEANS_ALPHA, DMEANS_BETA>;
+
 extern "C" __global__ void __launch_bounds__(THREADS)
     local_norm_backward_tile(const TX* __restrict__ x, const TMEANS* __restrict__ means, const TDY* __restrict__ dy,
                              TDX* __restrict__ dx, TDMEANS* __restrict__ dmeans, float alpha, float beta,
-                             float lrn_alpha, float lrn_beta, float lrn_k, long long) {
+                             float lrn_alpha, float lrn_beta, float lrn_k, float dmeans_alpha, float dmeans_beta,
+                             long long) {
   using Reached = Around<2>;
   using Centres = Around<1>;  // of the windows that have elements of the tile
   __shared__ __align__(16) Values squares[Reached::COUNT], sums[SUMMED<Reached>], direct[Tile::COUNT];
@@ -65,8 +68,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
     if constexpr (HAS_DMEANS) {
       store_neighbours<DMEANS_RUN, DMEANS_STEP>(dmeans + offset_of<DMEANS_AXIS_STRIDES, DMEANS_STEP>(elements),
-                                                by_means);
+                                                by_means, MeansScales{dmeans_alpha, dmeans_beta});
     }
-    blend_group<DX_RUN, DX_STEP>(dx + offset_of<DX_AXIS_STRIDES, DX_STEP>(elements), by_x, alpha, beta);
+    store_neighbours<DX_RUN, DX_STEP>(dx + offset_of<DX_AXIS_STRIDES, DX_STEP>(elements), by_x,
+                                      ResultScales{alpha, beta});
   }
 }

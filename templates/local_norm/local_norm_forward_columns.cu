@@ -11,6 +11,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   load_line(x, means, column, column.first - BEHIND, line);
   Values results[SEGMENT];
   normalise(line, {lrn_alpha, lrn_beta, lrn_k}, results);
-  blend_column<Y_RUN, Y_STEP, Y_AXIS_STRIDE>(y + column.offset<Y_OUTER_STRIDES, Y_STEP>(), column.first, results, alpha,
-                                             beta);
+  blend_column<Y_RUN, Y_STEP, Y_AXIS_STRIDE>(y + column.offset<Y_OUTER_STRIDES, Y_STEP>(), column.first, results,
+                                             ResultScales{alpha, beta});
 }

@@ -11,5 +11,5 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   load_line<BEHIND>(x, means, segment, line);
   Values results[SEGMENT];
   normalise(line, {lrn_alpha, lrn_beta, lrn_k}, results);
-  blend_segment<Y_RUN, Y_STEP>(y + segment.offset<Y_OUTER_STRIDES, Y_STEP>(), results, alpha, beta);
+  blend_segment<Y_RUN, Y_STEP>(y + segment.offset<Y_OUTER_STRIDES, Y_STEP>(), results, ResultScales{alpha, beta});
 }

@@ -12,7 +12,5 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const LocalNormNumbers numbers = {lrn_alpha, lrn_beta, lrn_k};
   const float value = to_float(x[place.offset<X_STRIDES>()]);
   const float result = value * inverse_power(logarithm_at(x, means, place, numbers), lrn_beta);
-  TY* const target = y + place.offset<Y_STRIDES>();
-  const float old = BETA != SCALE_ZERO ? to_float(*target) : 0.0f;
-  *target = from_float<TY>(blended<ALPHA, BETA>(result, alpha, old, beta));
+  ResultScales{alpha, beta}.store(y + place.offset<Y_STRIDES>(), result);
 }

@@ -23,6 +23,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     inputs.load_x(elements, values);
 #pragma unroll
     for (int j = 0; j < VECTOR; ++j) values[j] *= inverse_power(numbers.logarithm(windows[i][j]), lrn_beta);
-    blend_group<Y_RUN, Y_STEP>(y + offset_of<Y_AXIS_STRIDES, Y_STEP>(elements), values, alpha, beta);
+    store_neighbours<Y_RUN, Y_STEP>(y + offset_of<Y_AXIS_STRIDES, Y_STEP>(elements), values, ResultScales{alpha, beta});
   }
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "descriptor/parts.h"
+#include "kiln/generator/operation.h"
 #include "norm/norm_rows.h"
 
 namespace kiln::descriptor {
@@ -19,6 +20,7 @@ LocalNormRows LocalNormRows::of(const Request& request) {
   rows.size = request.ints("size").front();
   for (size_t i = 0; i < rows.axes.size(); ++i) rows.window *= rows.size;
   rows.blend = request.blend;
+  if (rows.backward) rows.dmeans_blend = blend_of(request, "dmeans");
   rows.moved_bytes = bytes_of_operands(request);
   return rows;
 }
@@ -52,6 +54,7 @@ void add_local_norm(Prelude& prelude, const LocalNormRows& rows) {
   prelude.constant("SIZE", rows.size).constant("WINDOW", rows.window);
   add_presence(prelude, rows, rows.present);
   add_blend(prelude, rows.blend);
+  if (rows.backward) add_blend(prelude, rows.dmeans_blend, "DMEANS_");
 }
 
 Count blocks_for_elements(const LocalNormRows& rows, int64_t per_block) {
@@ -65,7 +68,8 @@ Launch local_norm_launch(const LocalNormRows& rows, std::string entry, int threa
   launch.block[0] = static_cast<unsigned>(threads);
   for (const Operand& operand : rows.operands) launch.arguments.emplace_back(OperandArgument{operand.name});
   for (const Scalar scalar : {Scalar::alpha, Scalar::beta}) launch.arguments.emplace_back(scalar);
-  for (size_t i = 0; i < 3; ++i) launch.arguments.emplace_back(OperationScalar{i});
+  const size_t scalars = rows.backward ? 5 : 3;  // lrn_alpha, lrn_beta, lrn_k; dmeans_alpha, dmeans_beta
+  for (size_t i = 0; i < scalars; ++i) launch.arguments.emplace_back(OperationScalar{i});
   launch.arguments.emplace_back(Scalar::n);
   return launch;
 }

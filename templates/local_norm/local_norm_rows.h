@@ -19,7 +19,7 @@ struct LocalNormRows : Rows {
   bool backward = false;
   int64_t size = 1;    ///< Of the window along each axis.
   int64_t window = 1;  ///< Its elements: what the sum is divided by.
-  Blend blend;
+  Blend blend, dmeans_blend;
   double moved_bytes = 0;  ///< Of all operands, each once; the result twice, if it is read.
 
   bool has_means() const;
@@ -35,8 +35,8 @@ void add_local_norm(Prelude& prelude, const LocalNormRows& rows);
 /// Blocks for `per_block` elements each.
 Count blocks_for_elements(const LocalNormRows& rows, int64_t per_block);
 
-/// One launch of `entry` with the arguments of all kernels: the operands, alpha, beta, the three numbers, n. The grid
-/// is the caller's to set.
+/// One launch of `entry` with the arguments of all kernels: the operands, alpha, beta, the numbers of the operation,
+/// n. The grid is the caller's to set.
 Launch local_norm_launch(const LocalNormRows& rows, std::string entry, int threads);
 
 }  // namespace kiln::descriptor

@@ -32,9 +32,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   for (Index c = 0; c < ROW; ++c) {
     const float probability = expf(to_float(x[c * Index(stride)]) - maximum) / sum;
     const float gradient = target == IGNORE ? 0.0f : factor * by.gradient(probability, c, c == target);
-    TDX* const element = dx + c * Index(dx_stride);
-    float old = 0.0f;
-    if constexpr (BETA != SCALE_ZERO) old = to_float(*element);
-    *element = from_float<TDX>(blended<ALPHA, BETA>(gradient, alpha, old, beta));
+    ResultScales{alpha, beta}.store(dx + c * Index(dx_stride), gradient);
   }
 }

@@ -10,6 +10,7 @@ namespace {
 using descriptor::NormGradientRows;
 using descriptor::RowBlocks;
 using descriptor::Rows;
+using namespace descriptor::norm_gradient;
 
 constexpr int64_t kept_bytes = 256;  // of dy and x in a thread's registers
 constexpr int words = 2;             // floats that the sums of a row have
@@ -79,13 +80,13 @@ void add_sums(Program& program, const RowBlocks& blocks, const Rows& rows, size_
   Launch sums = descriptor::row_blocks_launch(blocks, rows, "norm_backward_sums");
   sums.source = source;
   sums.arguments = descriptor::operand_arguments({"dy", "x", "w", "mean", "inv_deviation", "y", "dw", "db"});
-  append(sums, {WorkspaceArgument{workspace}, Scalar::n});
+  append(sums, {WorkspaceArgument{workspace}, parameter_alpha, parameter_beta, Scalar::n});
   program.steps.emplace_back(sums);
   if (blocks.splits == 1) return;
   Launch finish = descriptor::merge_launch(blocks, rows, "norm_backward_finish");
   finish.source = source;
   finish.arguments = descriptor::operand_arguments({"w", "dw", "db"});
-  append(finish, {WorkspaceArgument{workspace}, Scalar::n});
+  append(finish, {WorkspaceArgument{workspace}, parameter_alpha, parameter_beta, Scalar::n});
   program.steps.emplace_back(finish);
 }
 
@@ -105,7 +106,8 @@ Program program(const Shape& shape, const NormGradientRows& rows, const Target& 
     fused.source = source;
     fused.arguments =
         descriptor::operand_arguments({"dy", "x", "w", "mean", "inv_deviation", "y", "dx", "dw", "db", "dresidual"});
-    append(fused, {Scalar::alpha, Scalar::beta, Scalar::n});
+    append(fused,
+           {Scalar::alpha, Scalar::beta, parameter_alpha, parameter_beta, dresidual_alpha, dresidual_beta, Scalar::n});
     result.steps.emplace_back(fused);
     return result;
   }
@@ -114,7 +116,7 @@ Program program(const Shape& shape, const NormGradientRows& rows, const Target& 
   Launch apply = descriptor::row_blocks_launch(shape, rows, "norm_backward_apply");
   apply.source = source;
   apply.arguments = descriptor::operand_arguments({"dy", "x", "w", "mean", "inv_deviation", "y", "dx", "dresidual"});
-  append(apply, {WorkspaceArgument{0}, Scalar::alpha, Scalar::beta, Scalar::n});
+  append(apply, {WorkspaceArgument{0}, Scalar::alpha, Scalar::beta, dresidual_alpha, dresidual_beta, Scalar::n});
   result.steps.emplace_back(apply);
   result.workspace_bytes =
       std::max(result.workspace_bytes, descriptor::part_bytes(shape, rows, words) + rows.count() * 8);

@@ -93,7 +93,8 @@ struct Operands {
 struct Results {
   TDX* dx;
   TDRESIDUAL* dresidual;
-  float alpha, beta;
+  ResultScales scales;
+  ResidualScales dresidual_scales;
 
   __device__ __forceinline__ void move_to(const ThreadRows& rows) {
     dx += rows.offset<DX_OUTER_STRIDES, DX_STEP>();
@@ -102,35 +103,30 @@ struct Results {
 
   __device__ __forceinline__ void store(Index i, const Operands& from, const Taken& taken,
                                         const GradientSums (&means)[SIDE]) const {
-    TDX* const target = dx + element_offset<DX_ROW_STRIDES>(i);
     const Vector<float, VECTOR> inverses = from.inverses(i);
     float g[VECTOR], xhat[VECTOR], values[VECTOR];
     from.gs<HAS_W>(i, taken, g);
     from.xhats(i, taken, inverses, xhat);
-    Vector<TDX, VECTOR> old;
-    if constexpr (BETA != SCALE_ZERO) old = load_neighbours<DX_RUN, DX_STEP>(target);
 #pragma unroll
-    for (int j = 0; j < VECTOR; ++j) {
-      const float value = gradient(g[j], xhat[j], inverses[j], means[ACROSS ? j : 0]);
-      values[j] = blended<ALPHA, BETA>(value, alpha, BETA != SCALE_ZERO ? to_float(old[j]) : 0.0f, beta);
-    }
+    for (int j = 0; j < VECTOR; ++j) values[j] = gradient(g[j], xhat[j], inverses[j], means[ACROSS ? j : 0]);
     if constexpr (HAS_DRESIDUAL) {
       float passed_on[VECTOR];
       as_floats(taken.dy, passed_on);
-      store_neighbours<DRESIDUAL_RUN, DRESIDUAL_STEP>(dresidual + element_offset<DRESIDUAL_ROW_STRIDES>(i), passed_on);
+      store_neighbours<DRESIDUAL_RUN, DRESIDUAL_STEP>(dresidual + element_offset<DRESIDUAL_ROW_STRIDES>(i), passed_on,
+                                                      dresidual_scales);
     }
-    store_neighbours<DX_RUN, DX_STEP>(target, values);
+    store_neighbours<DX_RUN, DX_STEP>(dx + element_offset<DX_ROW_STRIDES>(i), values, scales);
   }
 };
 
 // What the sums of row `column` of group `outer` are of dw and db.
-__device__ __forceinline__ void store_parameters(Index outer, Index column, const GradientSums& sums, TDW* dw,
-                                                 TDB* db) {
+__device__ __forceinline__ void store_parameters(Index outer, Index column, const GradientSums& sums, TDW* dw, TDB* db,
+                                                 ParameterScales scales) {
   if constexpr (STORES_PARAMETERS && HAS_DW) {
-    store_sum(dw + (row_offset<DW_OUTER_STRIDES>(outer) + column * Index(DW_STEP)), sums.words[1]);
+    scales.store(dw + (row_offset<DW_OUTER_STRIDES>(outer) + column * Index(DW_STEP)), sums.words[1]);
   }
   if constexpr (STORES_PARAMETERS && HAS_DB) {
-    store_sum(db + (row_offset<DB_OUTER_STRIDES>(outer) + column * Index(DB_STEP)), sums.words[0]);
+    scales.store(db + (row_offset<DB_OUTER_STRIDES>(outer) + column * Index(DB_STEP)), sums.words[0]);
   }
 }
 
@@ -144,6 +140,7 @@ __device__ __forceinline__ GradientSums means_of(Index outer, Index column, cons
 extern "C" __global__ void __launch_bounds__(THREADS)
     norm_backward_blocks(const TDY* dy, const TX* x, const TW* w, const float* mean, const float* inv_deviation,
                          const TY* y, TDX* dx, TDW* dw, TDB* db, TDRESIDUAL* dresidual, float alpha, float beta,
+                         float parameter_alpha, float parameter_beta, float dresidual_alpha, float dresidual_beta,
                          long long n) {
   const ThreadRows rows(n);
   Operands operands = {dy, x, w, mean, inv_deviation, y};
@@ -166,9 +163,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
   for (int j = 0; j < SIDE; ++j) {
     means[j] = means_of(rows.outer, rows.column + j, sums[j], w);
-    if (rows.lane == 0) store_parameters(rows.outer, rows.column + j, sums[j], dw, db);
+    if (rows.lane == 0)
+      store_parameters(rows.outer, rows.column + j, sums[j], dw, db, {parameter_alpha, parameter_beta});
   }
-  Results results = {dx, dresidual, alpha, beta};
+  Results results = {dx, dresidual, {alpha, beta}, {dresidual_alpha, dresidual_beta}};
   results.move_to(rows);
 #pragma unroll UNROLL
   for (int step = STEPS - 1; step >= 0; --step) {
@@ -182,7 +180,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 extern "C" __global__ void __launch_bounds__(THREADS)
     norm_backward_sums(const TDY* __restrict__ dy, const TX* __restrict__ x, const TW* __restrict__ w,
                        const float* __restrict__ mean, const float* __restrict__ inv_deviation,
-                       const TY* __restrict__ y, TDW* dw, TDB* db, float* __restrict__ workspace, long long n) {
+                       const TY* __restrict__ y, TDW* dw, TDB* db, float* __restrict__ workspace, float parameter_alpha,
+                       float parameter_beta, long long n) {
   const ThreadRows rows(n);
   Operands operands = {dy, x, w, mean, inv_deviation, y};
   operands.move_to(rows);
@@ -197,18 +196,19 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if constexpr (SPLITS > 1) {
       store_part(workspace, rows.first() + j, sums[j]);
     } else {
-      store_parameters(rows.outer, rows.column + j, sums[j], dw, db);
+      store_parameters(rows.outer, rows.column + j, sums[j], dw, db, {parameter_alpha, parameter_beta});
     }
   }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    norm_backward_finish(const TW* w, TDW* dw, TDB* db, float* workspace, long long n) {
+    norm_backward_finish(const TW* w, TDW* dw, TDB* db, float* workspace, float parameter_alpha, float parameter_beta,
+                         long long n) {
   const Index row = global_thread<THREADS, Index>() / MERGE_LANES;
   const bool active = row < rows_of_call(n);
   const GradientSums sums = merged_parts<GradientSums>(workspace, active ? row : 0);
   if (!active || threadIdx.x % MERGE_LANES != 0) return;
-  store_parameters(row / INNER, row % INNER, sums, dw, db);
+  store_parameters(row / INNER, row % INNER, sums, dw, db, {parameter_alpha, parameter_beta});
   if constexpr (!PARAMETERS) {
     const GradientSums means = means_of(row / INNER, row % INNER, sums, w);
     workspace[PARTS + row] = means.words[0];
@@ -219,7 +219,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 extern "C" __global__ void __launch_bounds__(THREADS)
     norm_backward_apply(const TDY* dy, const TX* x, const TW* w, const float* mean, const float* inv_deviation,
                         const TY* y, TDX* dx, TDRESIDUAL* dresidual, const float* workspace, float alpha, float beta,
-                        long long n) {
+                        float dresidual_alpha, float dresidual_beta, long long n) {
   const ThreadRows rows(n);
   if (!rows.active) return;
   Operands operands = {dy, x, w, mean, inv_deviation, y};
@@ -230,7 +230,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     means[j].words[0] = workspace[PARTS + rows.first() + j];
     means[j].words[1] = workspace[PARTS + ROWS + rows.first() + j];
   }
-  Results results = {dx, dresidual, alpha, beta};
+  Results results = {dx, dresidual, {alpha, beta}, {dresidual_alpha, dresidual_beta}};
   results.move_to(rows);
   for_each_taken(rows.lane, [&](Index i) { results.store(i, operands, operands.take(i), means); });
 }

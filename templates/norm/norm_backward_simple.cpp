@@ -8,6 +8,7 @@ namespace {
 using descriptor::NormGradientRows;
 using descriptor::Rows;
 using descriptor::SimpleRows;
+using namespace descriptor::norm_gradient;
 
 std::string source_of(const SimpleRows& simple, const NormGradientRows& gradient, const Rows& rows,
                       const Emitter& emit) {
@@ -22,13 +23,16 @@ Program program(const SimpleRows& simple, const NormGradientRows& rows, const Ta
   if (rows.has_parameters) {
     Launch parameters = descriptor::simple_rows_launch(simple, rows.parameters, "norm_backward_simple_parameters");
     parameters.arguments = descriptor::operand_arguments({"dy", "x", "mean", "inv_deviation", "y", "dw", "db"});
+    for (const OperationScalar scalar : {parameter_alpha, parameter_beta}) parameters.arguments.emplace_back(scalar);
     result.sources.push_back(source_of(simple, rows, rows.parameters, emit));
     result.steps.emplace_back(parameters);
   }
   Launch elements = descriptor::simple_rows_launch(simple, rows, "norm_backward_simple");
   elements.source = result.sources.size();
   elements.arguments = descriptor::operand_arguments({"dy", "x", "w", "mean", "inv_deviation", "y", "dx", "dresidual"});
-  for (const Scalar scalar : {Scalar::alpha, Scalar::beta, Scalar::n}) elements.arguments.emplace_back(scalar);
+  for (const Scalar scalar : {Scalar::alpha, Scalar::beta}) elements.arguments.emplace_back(scalar);
+  for (const OperationScalar scalar : {dresidual_alpha, dresidual_beta}) elements.arguments.emplace_back(scalar);
+  elements.arguments.emplace_back(Scalar::n);
   result.sources.push_back(source_of(simple, rows, rows, emit));
   result.steps.emplace_back(elements);
   return result;

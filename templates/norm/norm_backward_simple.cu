@@ -33,7 +33,8 @@ struct Operands {
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     norm_backward_simple(const TDY* dy, const TX* x, const TW* w, const float* mean, const float* inv_deviation,
-                         const TY* y, TDX* dx, TDRESIDUAL* dresidual, float alpha, float beta, long long n) {
+                         const TY* y, TDX* dx, TDRESIDUAL* dresidual, float alpha, float beta, float dresidual_alpha,
+                         float dresidual_beta, long long n) {
   const Index rows = DYNAMIC_N ? static_cast<Index>(n) * ROWS_PER_IMAGE : ROWS;
   const Index row = global_thread<THREADS, Index>();
   if (row >= rows) return;
@@ -49,16 +50,16 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const float inverse = operands.inv_deviation[offset_in_row<INV_DEVIATION_STRIDES>(i)];
     const float value = gradient(operands.g_at(i), operands.xhat_at(i), inverse, means);
     const float by = operands.dy_at(i);
-    TDX* const target = dx + offset_in_row<DX_STRIDES>(i);
-    const float old = BETA != SCALE_ZERO ? to_float(*target) : 0.0f;
-    if constexpr (HAS_DRESIDUAL) dresidual[offset_in_row<DRESIDUAL_STRIDES>(i)] = from_float<TDRESIDUAL>(by);
-    *target = from_float<TDX>(blended<ALPHA, BETA>(value, alpha, old, beta));
+    if constexpr (HAS_DRESIDUAL) {
+      ResidualScales{dresidual_alpha, dresidual_beta}.store(dresidual + offset_in_row<DRESIDUAL_STRIDES>(i), by);
+    }
+    ResultScales{alpha, beta}.store(dx + offset_in_row<DX_STRIDES>(i), value);
   }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     norm_backward_simple_parameters(const TDY* dy, const TX* x, const float* mean, const float* inv_deviation,
-                                    const TY* y, TDW* dw, TDB* db) {
+                                    const TY* y, TDW* dw, TDB* db, float parameter_alpha, float parameter_beta) {
   const Index row = global_thread<THREADS, Index>();
   if (row >= ROWS) return;
   Operands operands = {dy, x, nullptr, mean, inv_deviation, y};
@@ -69,6 +70,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   if constexpr (HAS_Y) operands.y += offset_of_row<Y_STRIDES>(row);
   GradientSums sums = GradientSums::of_nothing();
   for (Index i = 0; i < ROW; ++i) sums.add(operands.dy_at(i), operands.xhat_at(i));
-  if constexpr (HAS_DW) store_sum(dw + offset_of_row<DW_STRIDES>(row), sums.words[1]);
-  if constexpr (HAS_DB) store_sum(db + offset_of_row<DB_STRIDES>(row), sums.words[0]);
+  const ParameterScales scales = {parameter_alpha, parameter_beta};
+  if constexpr (HAS_DW) scales.store(dw + offset_of_row<DW_STRIDES>(row), sums.words[1]);
+  if constexpr (HAS_DB) scales.store(db + offset_of_row<DB_STRIDES>(row), sums.words[0]);
 }

@@ -15,8 +15,9 @@ NormGradientRows NormGradientRows::of(const Request& request) {
   rows.axes = backward.axes;
   rows.dynamic_batch = backward.dynamic_batch;
   rows.mode = backward.mode;
-  rows.accumulate = backward.accumulate;
   rows.blend = backward.blend;
+  rows.parameter_blend = backward.parameter_blend;
+  rows.dresidual_blend = backward.dresidual_blend;
   rows.moved_bytes = bytes_of_operands(request);
   rows.has_parameters = backward.dw || backward.db;
 
@@ -34,8 +35,10 @@ NormGradientRows NormGradientRows::of(const Request& request) {
 
 void add_norm_gradient(Prelude& prelude, const NormGradientRows& rows) {
   add_presence(prelude, rows, rows.present);
-  prelude.flag("RMS", rows.mode == NormMode::rms).flag("ADD_SUMS", rows.accumulate);
+  prelude.flag("RMS", rows.mode == NormMode::rms);
   add_blend(prelude, rows.blend);
+  add_blend(prelude, rows.parameter_blend, "PARAMETER_");
+  add_blend(prelude, rows.dresidual_blend, "DRESIDUAL_");
 }
 
 }  // namespace kiln::descriptor

@@ -15,14 +15,18 @@ struct NormGradientRows : Rows {
 
   std::vector<std::string> present;  ///< The operands that there are.
   NormMode mode = NormMode::standard;
-  bool accumulate = false;
-  Blend blend;
+  Blend blend, parameter_blend, dresidual_blend;
   double moved_bytes = 0;
   /// Whether dw or db is asked for, and whether they are sums over the rows of dx.
   bool has_parameters = false, same_rows = false;
   /// The same operands as the rows that dw and db are sums of.
   Rows parameters;
 };
+
+/// The numbers of the call.
+namespace norm_gradient {
+inline constexpr OperationScalar parameter_alpha{0}, parameter_beta{1}, dresidual_alpha{2}, dresidual_beta{3};
+}
 
 /// What lib/norm_gradient.cuh asks for.
 void add_norm_gradient(Prelude& prelude, const NormGradientRows& rows);

@@ -79,7 +79,5 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
   TDX* const target = dx + image * Index(DX_STRIDE_N) + c * Index(DX_STRIDE_C) + d * Index(DX_STRIDE_D) +
                       h * Index(DX_STRIDE_H) + w * Index(DX_STRIDE_W);
-  float old = 0.0f;
-  if constexpr (BETA != SCALE_ZERO) old = to_float(*target);
-  *target = from_float<TDX>(blended<ALPHA, BETA>(sum, alpha, old, beta));
+  ResultScales{alpha, beta}.store(target, sum);
 }

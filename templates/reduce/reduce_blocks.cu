@@ -15,9 +15,7 @@ struct Results {
 // Stores what became of row `column` of group `outer`.
 __device__ __forceinline__ void store_result(const Results& results, Index outer, Index column, const Reduction& sum) {
   TY* const y = results.y + row_offset<Y_OUTER_STRIDES>(outer) + column * Index(Y_STEP);
-  float old = 0.0f;
-  if constexpr (BETA != SCALE_ZERO) old = to_float(*y);
-  *y = from_float<TY>(blended<ALPHA, BETA>(sum.value(float(ROW)), results.alpha, old, results.beta));
+  ResultScales{results.alpha, results.beta}.store(y, sum.value(float(ROW)));
   if constexpr (WITH_INDICES) {
     results.indices[row_offset<INDICES_OUTER_STRIDES>(outer) + column * Index(INDICES_STEP)] = sum.position();
   }

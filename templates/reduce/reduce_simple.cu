@@ -17,8 +17,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const Reduction one = Reduction::of_element(to_float(x[offset_in_row<X_STRIDES>(i)]), static_cast<int>(i));
     sum = Reduction::merged(sum, one);
   }
-  float old = 0.0f;
-  if constexpr (BETA != SCALE_ZERO) old = to_float(*y);
-  *y = from_float<TY>(blended<ALPHA, BETA>(sum.value(float(ROW)), alpha, old, beta));
+  ResultScales{alpha, beta}.store(y, sum.value(float(ROW)));
   if constexpr (WITH_INDICES) indices[offset_of_row<INDICES_STRIDES>(row)] = sum.position();
 }

@@ -57,6 +57,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     float gradients[VECTOR];
 #pragma unroll
     for (int j = 0; j < VECTOR; ++j) gradients[j] = neighbours.gradient(j, sum);
-    store_neighbours<DX_RUN, DX_STEP>(dx + i * Index(DX_STEP), gradients, alpha, beta);
+    store_neighbours<DX_RUN, DX_STEP>(dx + i * Index(DX_STEP), gradients, ResultScales{alpha, beta});
   }
 }

@@ -23,9 +23,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   for (Index i = 0; i < ROW; ++i) {
     const float element = to_float(y[i * Index(y_stride)]), by = to_float(dy[i * Index(dy_stride)]);
     const float value = LOG ? by - expf(element) * sum : element * (by - sum);
-    TDX* target = dx + i * Index(dx_stride);
-    float old = 0.0f;
-    if constexpr (BETA != SCALE_ZERO) old = to_float(*target);
-    *target = from_float<TDX>(blended<ALPHA, BETA>(value, alpha, old, beta));
+    ResultScales{alpha, beta}.store(dx + i * Index(dx_stride), value);
   }
 }

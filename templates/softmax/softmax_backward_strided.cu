@@ -64,6 +64,6 @@ extern "C" __global__ void __launch_bounds__(INNER_LANES* AXIS_LANES)
     float gradients[VECTOR];
 #pragma unroll
     for (int j = 0; j < VECTOR; ++j) gradients[j] = neighbours.gradient(j, sums[j]);
-    store_neighbours<DX_RUN, DX_STEP>(dx + i * Index(DX_AXIS_STRIDE), gradients, alpha, beta);
+    store_neighbours<DX_RUN, DX_STEP>(dx + i * Index(DX_AXIS_STRIDE), gradients, ResultScales{alpha, beta});
   }
 }

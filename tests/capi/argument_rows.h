@@ -130,7 +130,6 @@ class ArgumentRows {
       for (const int32_t reduction : {-1, 3}) field("the reduction is {}", &Structure::reduction, reduction);
     }
     if constexpr (requires { &Structure::dynamic_batch; }) flag("dynamic_batch", &Structure::dynamic_batch);
-    if constexpr (requires { &Structure::accumulate; }) flag("accumulate", &Structure::accumulate);
     if constexpr (requires { &Structure::deterministic; }) flag("deterministic", &Structure::deterministic);
     if constexpr (requires { &Structure::mirrored; }) flag("mirrored", &Structure::mirrored);
     if constexpr (requires { &Structure::tf32; }) flag("tf32", &Structure::tf32);

@@ -29,6 +29,8 @@ TEST_F(CApiLocalNorm, GivesWhatTheCppApiGives) {
                                  .means = cpp_tensor(m),
                                  .alpha = 2,
                                  .beta = 0.5f,
+                                 .dmeans_alpha = -3,
+                                 .dmeans_beta = 0.25f,
                                  .dynamic_batch = true};
   EXPECT_EQ(kiln_lrn_forward(context_, &cx, &cy, &c, nullptr), KILN_OK) << kiln_last_error();
   EXPECT_EQ(kiln_lcn_forward(context_, &cx, &cy, &c, nullptr), KILN_OK) << kiln_last_error();
@@ -36,7 +38,7 @@ TEST_F(CApiLocalNorm, GivesWhatTheCppApiGives) {
   lcn_forward(cpp_, cpp_tensor(x), cpp_tensor(expected), options);
   EXPECT_EQ(download(y), download(expected));
   EXPECT_NE(download(y), start);
-  c.dmeans = &cdm;
+  c.dmeans = &cdm, c.dmeans_alpha = -3, c.dmeans_beta = 0.25f;
   EXPECT_EQ(kiln_lrn_backward(context_, &cx, &cdy, &cy, &c, nullptr), KILN_OK) << kiln_last_error();
   EXPECT_EQ(kiln_lcn_backward(context_, &cx, &cdy, &cy, &c, nullptr), KILN_OK) << kiln_last_error();
   lrn_backward(cpp_, cpp_tensor(x), cpp_tensor(dy), cpp_tensor(expected), options, cpp_tensor(expected_dm));

@@ -84,7 +84,7 @@ TEST_F(CApiNormOptions, BackwardWithEveryOption) {
   kiln_norm_gradient_options c = kiln_norm_gradient_options_default();
   c.axes[0] = 0, c.axes[1] = -1, c.axis_count = 2;
   c.w = &w.c, c.y = &y.c, c.dw = &dw.c, c.db = &db.c, c.dresidual = &dresidual.c, c.alpha = 0.5f, c.beta = -2;
-  c.accumulate = 1;
+  c.parameter_alpha = -1.5f, c.parameter_beta = 1, c.dresidual_alpha = 0.25f, c.dresidual_beta = 3;
   EXPECT_EQ(kiln_norm_backward(context_, &dy.c, &x.c, &mean.c, &inverse.c, &dx.c, &c, nullptr), KILN_OK)
       << kiln_last_error();
   norm_backward(cpp_, {0, -1}, dy.cpp, x.cpp, inverse.cpp, dx.cpp,
@@ -93,10 +93,13 @@ TEST_F(CApiNormOptions, BackwardWithEveryOption) {
                  .y = y.cpp,
                  .dw = dw.cpp,
                  .db = db.cpp,
-                 .accumulate = true,
                  .dresidual = dresidual.cpp,
                  .alpha = 0.5f,
-                 .beta = -2});
+                 .beta = -2,
+                 .parameter_alpha = -1.5f,
+                 .parameter_beta = 1,
+                 .dresidual_alpha = 0.25f,
+                 .dresidual_beta = 3});
   for (const Both* output : {&dx, &dw, &db, &dresidual}) expect_written(*output);
 }
 

@@ -39,20 +39,21 @@ INSTANTIATE_TEST_SUITE_P(Dropout, BadRequest,
 
 INSTANTIATE_TEST_SUITE_P(
     LocalNorm, BadRequest,
-    testing::Values(Bad{"local_norm_forward y=f32:3x4", "operand x is missing"},
-                    Bad{"local_norm_forward x=i8:3x4", "x is i8"},
-                    Bad{"local_norm_forward x=f32:3x4 y=f32:4x3", "y has extents 4x3, expected 3x4"},
-                    Bad{"local_norm_forward x=f32:3x4 means=f32:3x1", "means has extents 3x1, expected 3x4"},
-                    Bad{"local_norm_forward x=f32:3", "axis 1 is outside the 1 dimensions of x"},
-                    Bad{"local_norm_forward x=f32:3x4 axes=1,1", "an axis stands twice"},
-                    Bad{"local_norm_forward x=f32:3x4x5x6x7 axes=1,2,3,4", "the window has more than 3 axes"},
-                    Bad{"local_norm_forward x=f32:3x4 axes=0 n=?", "the batch cannot be dynamic along one of the axes"},
-                    Bad{"local_norm_forward x=f32:3x4 size=0", "size=0 is no extent of a window"},
-                    Bad{"local_norm_forward x=f32:3x4 size=65536", "size=65536 is no extent of a window"},
-                    Bad{"local_norm_forward x=f32:3x4 size=3,3", "size"},
-                    Bad{"local_norm_forward x=f32:3x4 size=all", "size"},
-                    Bad{"local_norm_backward x=f32:3x4 dy=f32:3x5", "dy has extents 3x5, expected 3x4"},
-                    Bad{"local_norm_backward x=f32:3x4 dmeans=f32:3x4:1,1", "dmeans"}));
+    testing::Values(
+        Bad{"local_norm_forward y=f32:3x4", "operand x is missing"}, Bad{"local_norm_forward x=i8:3x4", "x is i8"},
+        Bad{"local_norm_forward x=f32:3x4 y=f32:4x3", "y has extents 4x3, expected 3x4"},
+        Bad{"local_norm_forward x=f32:3x4 means=f32:3x1", "means has extents 3x1, expected 3x4"},
+        Bad{"local_norm_forward x=f32:3", "axis 1 is outside the 1 dimensions of x"},
+        Bad{"local_norm_forward x=f32:3x4 axes=1,1", "an axis stands twice"},
+        Bad{"local_norm_forward x=f32:3x4x5x6x7 axes=1,2,3,4", "the window has more than 3 axes"},
+        Bad{"local_norm_forward x=f32:3x4 axes=0 n=?", "the batch cannot be dynamic along one of the axes"},
+        Bad{"local_norm_forward x=f32:3x4 size=0", "size=0 is no extent of a window"},
+        Bad{"local_norm_forward x=f32:3x4 size=65536", "size=65536 is no extent of a window"},
+        Bad{"local_norm_forward x=f32:3x4 size=3,3", "size"}, Bad{"local_norm_forward x=f32:3x4 size=all", "size"},
+        Bad{"local_norm_backward x=f32:3x4 dy=f32:3x5", "dy has extents 3x5, expected 3x4"},
+        Bad{"local_norm_backward x=f32:3x4 dmeans=f32:3x4:1,1", "dmeans"},
+        Bad{"local_norm_backward x=f32:3x4 dmeans_beta=1", "dmeans_alpha and dmeans_beta concern no output"},
+        Bad{"local_norm_backward x=f32:3x4 dmeans=f32:3x4 dmeans_beta=2", "dmeans_beta=2 is unknown"}));
 
 INSTANTIATE_TEST_SUITE_P(
     CrossEntropy, BadRequest,
@@ -190,7 +191,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Bad{"pool_forward x=f32:1x3x8x8 y=f32:1x3x5x4 mode=max window=2 stride=2", "extent 5 along h"},
                     Bad{"pool_forward x=f32:1x3x8x8 mode=max window=2 epilogue=relu", "it takes no epilogue"},
                     Bad{"pool_forward x=f32:1x3x8x8 mode=max window=2 tf32", "no choice of arithmetic"},
-                    Bad{"pool_forward x=f32:1x3x8x8 mode=3 window=2", "a value of the wrong kind"}));
+                    Bad{"pool_forward x=f32:1x3x8x8 mode=3 window=2", "mode=3 is unknown"}));
 
 INSTANTIATE_TEST_SUITE_P(
     PoolIndices, BadRequest,
@@ -278,8 +279,9 @@ TEST(Operands, AreReadAndWrittenAsTheirRolesAndBetaSay) {
   }
   EXPECT_TRUE(is_written(plain, "y"));
   EXPECT_FALSE(is_read(plain, "y"));
-  const Request sums = Request::parse("norm_backward dy=f32:3x5 dw=f32:1x5 sums=add");
+  const Request sums = Request::parse("norm_backward dy=f32:3x5 dw=f32:1x5 db=f32:1x5 parameter_beta=1");
   EXPECT_TRUE(is_read(sums, "dw"));
+  EXPECT_TRUE(is_read(sums, "db"));
   EXPECT_FALSE(is_read(sums, "dx"));
   EXPECT_FALSE(is_read(Request::parse("norm_backward dy=f32:3x5 dw=f32:1x5"), "dw"));
   EXPECT_TRUE(is_read(blended, "y"));

@@ -80,6 +80,12 @@ TEST_F(LocalNormCalls, GiveTheGradientsByXAndByTheMeans) {
   EXPECT_NEAR(values_of(dmeans, 1)[0], through, 1e-6);
   lrn_backward(context_, x, dy, dx, options, dmeans);
   EXPECT_NEAR(values_of(dx, 1)[0], 2 / 3.0 - through, 1e-6);
+
+  LocalNormOptions blended = options;
+  blended.dmeans_alpha = -3, blended.dmeans_beta = 0.5f;
+  lcn_backward(context_, x, dy, dx, blended, dmeans);
+  EXPECT_NEAR(values_of(dx, 1)[0], 2 / 3.0 - through, 1e-6);
+  EXPECT_NEAR(values_of(dmeans, 1)[0], -2.5 * through, 1e-6);
 }
 
 TEST_F(LocalNormCalls, RefuseWhatTheyCannotDo) {
@@ -104,6 +110,8 @@ TEST_F(LocalNormCalls, RefuseWhatTheyCannotDo) {
   EXPECT_THAT(with({.lrn_alpha = INFINITY}), HasSubstr("lrn_alpha is inf"));
   EXPECT_THAT(with({.means = y}), HasSubstr("the memory of y and means overlaps"));
   EXPECT_THAT(message([&] { lcn_forward(context_, x, y); }), HasSubstr("x has 2 dimensions"));
+  EXPECT_THAT(message([&] { lrn_backward(context_, x, dy, y, {.dmeans_beta = 1}); }),
+              HasSubstr("dmeans_alpha and dmeans_beta concern no output that there is"));
   EXPECT_THAT(message([&] { lrn_forward(context_, x, x); }), HasSubstr("the memory of y and x overlaps"));
   EXPECT_THAT(message([&] { lrn_backward(context_, x, dy, y, {}, y); }), HasSubstr("dmeans and dx overlaps"));
   EXPECT_THAT(message([&] { lrn_backward(context_, x, dy, y, {}, dy); }), HasSubstr("dmeans and dy overlaps"));

@@ -240,15 +240,25 @@ TEST_F(NormCalls, WorkInPlaceForwardAndBackward) {
   EXPECT_EQ(values_of(x), values_of(y));
 }
 
-TEST_F(NormCalls, GradientsOfParametersAddUp) {
+TEST_F(NormCalls, BlendEachGradientByItsOwnScales) {
   const Tensor x = tensor(wave(24, 0.9f), {2, 4, 3}), dy = tensor(wave(24, 0.37f), {2, 4, 3});
   const Tensor y = tensor(Values(24), {2, 4, 3}), mean = tensor(Values(4), {4}), inverse = tensor(Values(4), {4});
   batch_norm_forward(context_, x, y, {.mean = mean, .inv_deviation = inverse});
-  const Tensor dw = tensor(Values(4, 7), {4}), sums = tensor({1, 2, 3, 4}, {4});
+  const Tensor dw = tensor(Values(4, 7), {4}), sums = tensor({1, 2, 3, 4}, {4}), scaled = tensor({1, 2, 3, 4}, {4});
   batch_norm_backward(context_, dy, x, inverse, y, {.mean = mean, .dw = dw});
-  batch_norm_backward(context_, dy, x, inverse, y, {.mean = mean, .dw = sums, .accumulate = true});
-  const Values once = values_of(dw), added = values_of(sums);
+  batch_norm_backward(context_, dy, x, inverse, y, {.mean = mean, .dw = sums, .parameter_beta = 1});
+  const Values dx = values_of(y), once = values_of(dw), added = values_of(sums);
   for (size_t c = 0; c < 4; ++c) EXPECT_FLOAT_EQ(added[c], static_cast<float>(c + 1) + once[c]);
+
+  const Tensor dresidual = tensor(Values(24, 2), {2, 4, 3});
+  NormGradientOptions options{.mean = mean, .dw = scaled, .dresidual = dresidual};
+  options.parameter_alpha = -0.5f, options.parameter_beta = 3, options.dresidual_alpha = 4,
+  options.dresidual_beta = 0.25f;
+  batch_norm_backward(context_, dy, x, inverse, y, options);
+  EXPECT_EQ(values_of(y), dx) << "its own are 1 and 0";
+  const Values by_scale = values_of(scaled), passed = values_of(dresidual), given = values_of(dy);
+  for (size_t c = 0; c < 4; ++c) EXPECT_FLOAT_EQ(by_scale[c], -0.5f * once[c] + 3 * static_cast<float>(c + 1));
+  for (size_t i = 0; i < 24; ++i) EXPECT_FLOAT_EQ(passed[i], 4 * given[i] + 0.5f);
 }
 
 TEST_F(NormCalls, GradientsOfParametersAreZeroOfAnEmptyBatch) {

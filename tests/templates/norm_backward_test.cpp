@@ -26,10 +26,17 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"Vectors", "norm_backward dy=bf16:67x96 w=f32:1x96 dw=bf16:1x96 db=f32:1x96", all},
         AlgorithmCase{"OnlyDb", "norm_backward dy=f32:9x8 db=f32:1x8", all},
         AlgorithmCase{"LongRows", "norm_backward dy=f32:2x8200 w=f32:1x8200", all},
-        AlgorithmCase{"Blend", "norm_backward dy=f32:3x268 alpha=any beta=any", all},
+        AlgorithmCase{"Blend",
+                      "norm_backward dy=f32:3x268 dw=f32:1x268 db=f32:1x268 dresidual=f32:3x268 alpha=any beta=any "
+                      "parameter_alpha=any parameter_beta=any dresidual_alpha=any dresidual_beta=any",
+                      all},
         AlgorithmCase{"AddsToDx", "norm_backward dy=f16:3x40 w=f16:1x40 dw=f16:1x40 mode=rms beta=1", all},
-        AlgorithmCase{"AddsToParameters", "norm_backward dy=f32:9x40 w=f32:1x40 dw=f16:1x40 db=f32:1x40 sums=add", all},
-        AlgorithmCase{"AlphaZero", "norm_backward dy=f16:3x40 dw=f32:1x40 alpha=0", all},
+        AlgorithmCase{"AddsToParameters",
+                      "norm_backward dy=f32:9x40 w=f32:1x40 dw=f16:1x40 db=f32:1x40 parameter_beta=1", all},
+        AlgorithmCase{"AlphaZero",
+                      "norm_backward dy=f16:3x40 dw=f32:1x40 dresidual=f16:3x40 alpha=0 parameter_alpha=0 "
+                      "parameter_beta=1 dresidual_alpha=0",
+                      all},
         AlgorithmCase{"DynamicBatch", "norm_backward dy=f32:8x132 w=f32:1x132 n=?", all},
         AlgorithmCase{"EmptyBatch", "norm_backward dy=f32:0x132 dw=f32:1x132", trusted},
         AlgorithmCase{"EmptyRows", "norm_backward dy=f32:3x0 w=f32:1x0 dw=f32:1x0", trusted},
@@ -37,13 +44,16 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"ThreeAxes", "norm_backward dy=f32:4x3x5x4 w=f32:1x3x5x4 dw=f32:1x3x5x4 axes=1,2,3", all},
         AlgorithmCase{"OneWeight", "norm_backward dy=f32:4x24 w=f32:1x1 dw=f32:1x1 db=f32:1x1", all},
         AlgorithmCase{"ReluAndResidual",
-                      "norm_backward dy=f16:3x40 y=f16:3x40 w=f32:1x40 dw=f32:1x40 dresidual=f16:3x40", all}),
+                      "norm_backward dy=f16:3x40 y=f16:3x40 w=f32:1x40 dw=f32:1x40 dresidual=f16:3x40 dresidual_beta=1",
+                      all}),
     case_name);
 
 INSTANTIATE_TEST_SUITE_P(
     OtherAxes, NormBackwardDefaults,
     testing::Values(
-        AlgorithmCase{"Instance", "norm_backward dy=f32:3x5x6x7 w=f32:1x5x1x1 dw=f32:1x5x1x1 db=f32:1x5x1x1 axes=2,3",
+        AlgorithmCase{"Instance",
+                      "norm_backward dy=f32:3x5x6x7 w=f32:1x5x1x1 dw=f32:1x5x1x1 db=f32:1x5x1x1 axes=2,3 "
+                      "parameter_alpha=any",
                       all},
         AlgorithmCase{"InstanceChannelsLast",
                       "norm_backward dy=f16:3x24x6x8:nhwc w=f32:1x24x1x1 dw=f32:1x24x1x1 axes=2,3", all},
@@ -52,10 +62,11 @@ INSTANTIATE_TEST_SUITE_P(
                       all},
         AlgorithmCase{"Batch", "norm_backward dy=f32:3x5x6x7 w=f32:1x5x1x1 dw=f32:1x5x1x1 db=f32:1x5x1x1 axes=0,2,3",
                       all},
-        AlgorithmCase{"BatchAddsToParameters", "norm_backward dy=f32:3x5x6x7 dw=f32:1x5x1x1 axes=0,2,3 sums=add", all},
+        AlgorithmCase{"BatchAddsToParameters",
+                      "norm_backward dy=f32:3x5x6x7 dw=f32:1x5x1x1 axes=0,2,3 parameter_beta=any", all},
         AlgorithmCase{"BatchChannelsLast",
                       "norm_backward dy=f16:3x24x6x8:nhwc y=f16:3x24x6x8:nhwc w=f32:1x24x1x1 dw=f32:1x24x1x1 "
-                      "db=f32:1x24x1x1 dresidual=f16:3x24x6x8:nhwc axes=0,2,3",
+                      "db=f32:1x24x1x1 dresidual=f16:3x24x6x8:nhwc axes=0,2,3 dresidual_alpha=any dresidual_beta=1",
                       all},
         AlgorithmCase{"PerActivation", "norm_backward dy=f16:9x5x2x8 w=f32:1x5x2x8 dw=f32:1x5x2x8 axes=0", all},
         AlgorithmCase{"ASubRegion",
@@ -80,7 +91,7 @@ TEST(NormBackwardConfigs, MatchTheReference) {
   expect_pairwise_match("norm_backward_blocks", "norm_backward dy=f16:3x1544 w=f32:1x1544 dw=f32:1x1544 db=f32:1x1544");
   expect_pairwise_match("norm_backward_blocks",
                         "norm_backward dy=f32:8x40x6x12:nhwc y=f32:8x40x6x12:nhwc w=f32:1x40x1x1 dw=f32:1x40x1x1 "
-                        "db=f32:1x40x1x1 axes=0,2,3 sums=add");
+                        "db=f32:1x40x1x1 axes=0,2,3 parameter_beta=1");
 }
 
 TEST(NormBackwardWithWideOffsets, MatchesTheReference) {

@@ -20,6 +20,8 @@ typedef struct kiln_local_norm_options {
   const kiln_tensor* dmeans; /* Of gradients: output, as x, the gradient by means; NULL (the default): not computed. */
   float alpha;               /* Default 1. */
   float beta;                /* Default 0: the result is not read. */
+  float dmeans_alpha;        /* As alpha and beta, of dmeans. Default 1. */
+  float dmeans_beta;         /* Default 0. */
   int32_t dynamic_batch;     /* One kernel for every batch of a power-of-two bucket. */
   int32_t reserved;
 } kiln_local_norm_options;
@@ -33,6 +35,7 @@ static inline kiln_local_norm_options kiln_local_norm_options_default(void) {
   options.lrn_k = 2;
   options.window = 5;
   options.alpha = 1;
+  options.dmeans_alpha = 1;
   return options;
 }
 

@@ -75,10 +75,14 @@ typedef struct kiln_norm_gradient_options {
   const kiln_tensor* dw; /* Outputs, of w's extents. */
   const kiln_tensor* db;
   const kiln_tensor* dresidual; /* Output: the gradient by the residual. */
-  float alpha;                  /* Default 1. */
+  float alpha;                  /* Of dx. Default 1. */
   float beta;                   /* Default 0: dx is not read. */
+  float parameter_alpha;        /* Of dw and db. Default 1. */
+  float parameter_beta;         /* Default 0: they are not read. With 1 gradients accumulate over calls. */
+  float dresidual_alpha;        /* Default 1. */
+  float dresidual_beta;         /* Default 0: dresidual is not read. */
   int32_t dynamic_batch;        /* Without dw and db. */
-  int32_t accumulate;           /* 1: dw and db are added to what they held. */
+  int32_t reserved;
 } kiln_norm_gradient_options;
 
 static inline kiln_norm_gradient_options kiln_norm_gradient_options_default(void) {
@@ -88,11 +92,13 @@ static inline kiln_norm_gradient_options kiln_norm_gradient_options_default(void
   options.axes[0] = -1;
   options.axis_count = 1;
   options.alpha = 1;
+  options.parameter_alpha = 1;
+  options.dresidual_alpha = 1;
   return options;
 }
 
 /* Enqueues the gradients of kiln_norm_forward() given dy on `stream` and returns: dx = alpha * (gradient by x) + beta *
- * dx, and dw, db and dresidual where they are asked for.
+ * dx, and dw, db and dresidual where they are asked for, in the same way with scales of their own.
  *
  * mean (NULL for rms), inv_deviation: what the forward saved. dx may be dy or x, dresidual may be dy; otherwise outputs
  * must not overlap anything else. Deterministic. `options` may be NULL. */

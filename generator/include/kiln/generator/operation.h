@@ -83,8 +83,12 @@ struct Work {
   double write_bytes = 0;  ///< Each output element once.
 };
 
-/// The attribute that says whether outputs which are sums over images are `set`, or `add` to what they held.
-inline constexpr std::string_view sums_attribute = "sums";
+/// alpha and beta of outputs besides the result. Their classes are attributes (`0`, `1`, `any`), their values, which
+/// are read where the class is `any`, numbers of the call; both are called `<name>_alpha` and `<name>_beta`.
+struct FurtherBlend {
+  std::string_view name;
+  std::vector<std::string_view> outputs;
+};
 
 /// Definition of one operation. Immutable; see operations().
 class Operation {
@@ -102,7 +106,9 @@ class Operation {
   virtual bool takes_user_code() const { return false; }
   /// The numbers of a call besides alpha and beta, at most max_operation_scalars; their order in RunValues.
   virtual const std::vector<ScalarDefinition>& scalars() const;
-  /// What calls of `request` may give for them; whatever has no rule is not read, or may be anything. Every way of
+  /// What may be blended besides the result.
+  virtual const std::vector<FurtherBlend>& further_blends() const;
+  /// What calls of `request` may give for scalars(); whatever has no rule is not read, or may be anything. Every way of
   /// running a plan checks these.
   virtual std::vector<ScalarRule> scalar_rules(const Request& request) const;
   /// The integers of a call, at most max_operation_integers; their order in RunValues.
@@ -135,8 +141,10 @@ const Operand& result_of(const Request& request);
 size_t channel_dimension_of(const Request& request);
 /// Whether a call of `request` writes to `operand`: its outputs, and what it updates.
 bool is_written(const Request& request, std::string_view operand);
-/// Whether a call of `request` reads what `operand` holds before it: all but outputs, and the result where beta's class
-/// is not zero.
+/// The classes of an output's alpha and beta: those of the request for the result, a FurtherBlend's for its outputs;
+/// Blend{} for any other operand, which is not blended.
+Blend blend_of(const Request& request, std::string_view output);
+/// Whether a call of `request` reads what `operand` holds before it: all but outputs whose beta has class zero.
 bool is_read(const Request& request, std::string_view operand);
 
 /// Whether dimension 0 of `operand` is the batch.

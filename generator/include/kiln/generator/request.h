@@ -51,6 +51,9 @@ enum class Scale {
   any,
 };
 
+/// As in requests: `0`, `1`, `any`; "?" for a value that is no class.
+std::string_view to_string(Scale scale);
+
 /// y = epilogue(alpha * operation(x) + beta * y). With beta of class zero, y is never read.
 struct Blend {
   Scale alpha = Scale::one;

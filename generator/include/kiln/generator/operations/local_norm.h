@@ -41,17 +41,19 @@ struct LocalNormForward {
 
 /// The gradients of the above by x and by means, given dy:
 ///
-///   dx = alpha * (dy s^-lrn_beta + g) + beta * dx,   dmeans = -g
+///   dx = alpha * (dy s^-lrn_beta + g) + beta * dx
+///   dmeans = dmeans_alpha * -g + dmeans_beta * dmeans
 ///   g[j] = -2 lrn_alpha lrn_beta / size^(number of axes) * (x - means)[j] * sum of dy x s^(-lrn_beta - 1)
 ///
 /// where the sum is over all i whose window has j: from j - floor(size / 2) to j + floor((size - 1) / 2) along each
-/// axis. dmeans is not computed unless asked for; alpha and beta do not concern it.
+/// axis. dmeans is not computed unless asked for. Numbers of the call: those of the forward, dmeans_alpha, dmeans_beta.
 struct LocalNormBackward {
   TensorSpec x, dy, dx;                     ///< Equal extents.
   std::optional<TensorSpec> means, dmeans;  ///< As x.
   std::vector<int64_t> axes{1};
   int64_t size = 5;
-  Blend blend;
+  Blend blend;  ///< Of dx.
+  Blend dmeans_blend;
   bool dynamic_batch = false;
 
   static LocalNormBackward of(const Request& request);

@@ -68,17 +68,20 @@ struct NormInference {
 ///
 ///   dx = alpha * r (g - mean(g) - xhat mean(g xhat)) + beta * dx      with g = dy w and means over the row
 ///   rms: dx = alpha * r (g - xhat mean(g xhat)) + beta * dx, xhat = x r
-///   dw = sum(dy xhat), db = sum(dy), over all that w (or dw, db) repeats
+///   dw = parameter_alpha * sum(dy xhat) + parameter_beta * dw, over all that w (or dw, db) repeats
+///   db = parameter_alpha * sum(dy) + parameter_beta * db
+///   dresidual = dresidual_alpha * dy + dresidual_beta * dresidual, for an epilogue with `add`
 ///
-/// y: the forward's result, where that ended in relu: dy counts where y > 0 and as 0 elsewhere. dresidual: that dy, for
-/// an epilogue with `add`. dw, db and dresidual are not computed unless asked for; alpha and beta do not concern them.
+/// y: the forward's result, where that ended in relu: dy counts where y > 0 and as 0 elsewhere, everywhere above. dw,
+/// db and dresidual are not computed unless asked for. Numbers of the call: those four, in this order.
 struct NormBackward {
   TensorSpec dy, x, inv_deviation, dx;
   std::optional<TensorSpec> mean, w, y, dw, db, dresidual;
   std::vector<int64_t> axes{-1};
   NormMode mode = NormMode::standard;
-  bool accumulate = false;  ///< dw and db are added to what they held.
-  Blend blend;
+  Blend blend;            ///< Of dx.
+  Blend parameter_blend;  ///< Of dw and db.
+  Blend dresidual_blend;
   bool dynamic_batch = false;
 
   static NormBackward of(const Request& request);

@@ -1,0 +1,69 @@
+#include "operations/blends.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "operations/spatial.h"
+
+namespace kiln {
+namespace {
+
+constexpr std::array all_scales{Scale::zero, Scale::one, Scale::any};
+
+Scale scale_of(const Request& request, const std::string& attribute) {
+  const std::string& word = request.word(attribute);
+  return *std::find_if(all_scales.begin(), all_scales.end(), [&](Scale scale) { return to_string(scale) == word; });
+}
+
+Blend classes_of(const Request& request, std::string_view name) {
+  return {scale_of(request, fmt::format("{}_alpha", name)), scale_of(request, fmt::format("{}_beta", name))};
+}
+
+}  // namespace
+
+void append_classes(const FurtherBlend& blend, std::vector<AttributeDefinition>& definitions) {
+  std::vector<std::string> words;
+  for (const Scale scale : all_scales) words.emplace_back(to_string(scale));
+  const std::string outputs = fmt::format("{}", fmt::join(blend.outputs, " and "));
+  const auto append = [&](std::string_view which, Scale fallback, const std::string& summary) {
+    definitions.push_back({fmt::format("{}_{}", blend.name, which), std::string(to_string(fallback)),
+                           Printing::when_set, words, summary});
+  };
+  append("alpha", Blend{}.alpha, fmt::format("class of the scale of {}", outputs));
+  append("beta", Blend{}.beta, fmt::format("class of the scale of what {} held before", outputs));
+}
+
+void append_values(const FurtherBlend& blend, std::vector<ScalarDefinition>& definitions) {
+  definitions.push_back({fmt::format("{}_alpha", blend.name), 0.625F, "its value, where the class is any"});
+  definitions.push_back({fmt::format("{}_beta", blend.name), -0.75F, "its value, where the class is any"});
+}
+
+void append_classes(std::string_view name, const Blend& blend, std::vector<Attribute>& attributes) {
+  attributes.push_back({fmt::format("{}_alpha", name), std::string(to_string(blend.alpha))});
+  attributes.push_back({fmt::format("{}_beta", name), std::string(to_string(blend.beta))});
+}
+
+void check_further_blends(const Request& request) {
+  for (const FurtherBlend& blend : operation(request.operation).further_blends()) {
+    const auto is_there = [&](std::string_view output) { return request.find(output) != nullptr; };
+    if (std::any_of(blend.outputs.begin(), blend.outputs.end(), is_there)) continue;
+    if (classes_of(request, blend.name) == Blend{}) continue;
+    refuse(request, fmt::format("{0}_alpha and {0}_beta concern no output that there is", blend.name),
+           fmt::format("leave them out, or ask for {}", fmt::join(blend.outputs, " or ")));
+  }
+}
+
+Blend blend_of(const Request& request, std::string_view output) {
+  if (result_of(request).name == output) return request.blend;
+  for (const FurtherBlend& blend : operation(request.operation).further_blends()) {
+    if (std::find(blend.outputs.begin(), blend.outputs.end(), output) != blend.outputs.end()) {
+      return classes_of(request, blend.name);
+    }
+  }
+  return {};
+}
+
+}  // namespace kiln
