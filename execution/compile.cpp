@@ -21,15 +21,38 @@ device::CompileOptions options_for(const Target& target) {
   return options;
 }
 
-// An error in user code is reported as one, not as a fault of the kernel that it was placed in.
-device::Compiled compile_source(const device::Nvrtc& nvrtc, const std::string& source, const std::string& name,
-                                const device::CompileOptions& options) {
+// One source, as a program that launches nothing: what stores keep, for every program that has it. An error in user
+// code is reported as one, not as a fault of the kernel that it was placed in.
+CompiledProgram compile_source(const device::Nvrtc& nvrtc, const Program& source, const std::string& name,
+                               const Target& target) {
   try {
-    return nvrtc.compile(source, name, options);
+    device::Compiled compiled = nvrtc.compile(source.sources.front(), name, options_for(target));
+    return {.program = source,
+            .images = {{std::move(compiled.ptx), std::move(compiled.cubin), std::move(compiled.resources)}},
+            .log = std::move(compiled.log),
+            .seconds = compiled.seconds};
   } catch (const Error& error) {
     if (const std::optional<std::string> mistakes = user_code_errors(error.message())) throw UserCodeError(*mistakes);
     throw;
   }
+}
+
+// The same from `kernels`, or made and left there.
+CompiledProgram obtain_source(const device::Nvrtc& nvrtc, const Program& source, const std::string& name,
+                              const Target& target, store::FileStore& kernels) {
+  std::optional<CompiledProgram> result;
+  kernels.obtain(
+      compile_digest(nvrtc, source, target),
+      [&](std::string_view bytes) {
+        try {
+          result = deserialise(bytes);
+        } catch (const Error&) {
+          return false;  // of another version of Kiln
+        }
+        return result->program == source;  // a digest is not proof against a file that was put there
+      },
+      [&] { return serialise(result.emplace(compile_source(nvrtc, source, name, target))); });
+  return std::move(*result);
 }
 
 // Parameters of a kernel, from its declaration in PTX; nothing if it is not there.
@@ -87,36 +110,22 @@ device::KernelResources CompiledProgram::peak_resources() const {
   return peak;
 }
 
-CompiledProgram compile(const device::Nvrtc& nvrtc, const Program& program, const Target& target) {
-  const device::CompileOptions options = options_for(target);
+CompiledProgram compile(const device::Nvrtc& nvrtc, const Program& program, const Target& target,
+                        store::FileStore* kernels) {
   CompiledProgram result;
   result.program = program;
   for (size_t i = 0; i < program.sources.size(); ++i) {
-    device::Compiled compiled = compile_source(nvrtc, program.sources[i], source_name(program, i), options);
-    result.images.push_back({std::move(compiled.ptx), std::move(compiled.cubin), std::move(compiled.resources)});
+    Program source;
+    source.sources = {program.sources[i]};
+    const std::string name = source_name(program, i);
+    CompiledProgram compiled = kernels == nullptr ? compile_source(nvrtc, source, name, target)
+                                                  : obtain_source(nvrtc, source, name, target, *kernels);
+    result.images.push_back(std::move(compiled.images.front()));
     result.log += compiled.log;
     result.seconds += compiled.seconds;
   }
   require_matching_arguments(result);
   return result;
-}
-
-CompiledProgram compile(const device::Nvrtc& nvrtc, const Program& program, const Target& target,
-                        store::FileStore* kernels) {
-  if (kernels == nullptr) return compile(nvrtc, program, target);
-  std::optional<CompiledProgram> result;
-  kernels->obtain(
-      compile_digest(nvrtc, program, target),
-      [&](std::string_view bytes) {
-        try {
-          result = deserialise(bytes);
-        } catch (const Error&) {
-          return false;  // of another version of Kiln
-        }
-        return result->program == program;  // a digest is not proof against a file that was put there
-      },
-      [&] { return serialise(result.emplace(compile(nvrtc, program, target))); });
-  return std::move(*result);
 }
 
 std::string compile_digest(const device::Nvrtc& nvrtc, const Program& program, const Target& target) {

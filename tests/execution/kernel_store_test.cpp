@@ -27,6 +27,12 @@ Program program(int i) {
   return program;
 }
 
+Program source_alone(int i) {
+  Program alone;
+  alone.sources = program(i).sources;
+  return alone;
+}
+
 class KernelStoreTest : public testing::Test {
  protected:
   KernelStoreTest() {
@@ -54,16 +60,34 @@ TEST_F(KernelStoreTest, GivesBackWhatWasCompiled) {
   EXPECT_EQ(second.counts().made, 1U) << "another architecture is another kernel";
 }
 
-TEST_F(KernelStoreTest, DoesNotUseAnEntryOfAnotherProgramUnderItsKey) {
+TEST_F(KernelStoreTest, DoesNotUseAnEntryOfAnotherSourceUnderItsKey) {
   const auto nvrtc = device::Nvrtc::open({.library = Environment::read().nvrtc});
   const Target target = target_for(9, 0, *nvrtc);
   store::FileStore store(options_);
-  const std::string key = compile_digest(*nvrtc, program(1), target);
-  CompiledProgram other = compile(*nvrtc, program(2), target);
+  const std::string key = compile_digest(*nvrtc, source_alone(1), target);
+  const CompiledProgram other = compile(*nvrtc, source_alone(2), target);
   store.obtain(
       key, [](std::string_view) { return true; }, [&] { return serialise(other); });
-  EXPECT_EQ(compile(*nvrtc, program(1), target, &store).program, program(1));
+  EXPECT_NE(compile(*nvrtc, program(1), target, &store).images.at(0).ptx, other.images.at(0).ptx);
   EXPECT_EQ(store.counts().damaged, 1U);
+}
+
+TEST_F(KernelStoreTest, CompilesASourceOfSeveralProgramsOnce) {
+  const auto nvrtc = device::Nvrtc::open({.library = Environment::read().nvrtc});
+  const Target target = target_for(9, 0, *nvrtc);
+  store::FileStore store(options_);
+  Program both = program(1);
+  both.sources.push_back(program(2).sources.front());
+  both.steps.push_back(both.steps.front());
+  std::get<Launch>(both.steps.back()).source = 1;
+  const CompiledProgram first = compile(*nvrtc, both, target, &store);
+  EXPECT_EQ(store.counts().made, 2U);
+  Program larger = program(2);
+  std::get<Launch>(larger.steps.front()).grid[0] = {7};
+  const CompiledProgram second = compile(*nvrtc, larger, target, &store);
+  EXPECT_EQ(store.counts().made, 2U);
+  EXPECT_EQ(second.program, larger);
+  EXPECT_EQ(second.images.at(0).ptx, first.images.at(1).ptx);
 }
 
 TEST_F(KernelStoreTest, EightProcessesCompileEachKernelOnce) {

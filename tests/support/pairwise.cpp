@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <set>
+#include <map>
+#include <numeric>
+#include <random>
 #include <string>
 #include <utility>
 
@@ -12,41 +14,69 @@ namespace {
 // Two parameters with a value each; the same one twice for a space of a single parameter.
 using Pair = std::pair<std::pair<std::string, int64_t>, std::pair<std::string, int64_t>>;
 
-std::vector<Pair> pairs_of(const Config& config) {
-  const auto& values = config.values();
-  std::vector<Pair> pairs;
-  if (values.size() == 1) pairs.emplace_back(values[0], values[0]);
-  for (size_t i = 0; i < values.size(); ++i) {
-    for (size_t j = i + 1; j < values.size(); ++j) pairs.emplace_back(values[i], values[j]);
+// The pairs of every point, as numbers from 0 on.
+struct Pairs {
+  std::vector<std::vector<size_t>> of_point;
+  size_t count = 0;
+};
+
+Pairs pairs_of(const std::vector<Config>& points) {
+  Pairs pairs;
+  std::map<Pair, size_t> numbers;
+  for (const Config& point : points) {
+    const auto& values = point.values();
+    std::vector<size_t>& own = pairs.of_point.emplace_back();
+    const auto add = [&](size_t i, size_t j) {
+      own.push_back(numbers.try_emplace({values[i], values[j]}, numbers.size()).first->second);
+    };
+    if (values.size() == 1) add(0, 0);
+    for (size_t i = 0; i < values.size(); ++i) {
+      for (size_t j = i + 1; j < values.size(); ++j) add(i, j);
+    }
   }
+  pairs.count = numbers.size();
   return pairs;
+}
+
+// The first point, then always the one with most pairs that are missing; of equals the first in `order`.
+std::vector<size_t> greedy_cover(const Pairs& pairs, const std::vector<size_t>& order) {
+  std::vector<size_t> cover;
+  std::vector<int> missing(pairs.count, 1);
+  int most = 0;
+  size_t next = 0;
+  do {
+    cover.push_back(next);
+    for (const size_t pair : pairs.of_point[next]) missing[pair] = 0;
+    most = 0;
+    for (const size_t point : order) {
+      int gain = 0;
+      for (const size_t pair : pairs.of_point[point]) gain += missing[pair];
+      if (gain > most) {
+        most = gain;
+        next = point;
+      }
+    }
+  } while (most > 0);
+  return cover;
 }
 
 }  // namespace
 
 std::vector<Config> pairwise_cover(const std::vector<Config>& points) {
-  std::vector<std::vector<Pair>> pairs;
-  std::set<Pair> missing;
-  for (const Config& point : points) {
-    pairs.push_back(pairs_of(point));
-    missing.insert(pairs.back().begin(), pairs.back().end());
+  if (points.empty()) return {};
+  const Pairs pairs = pairs_of(points);
+  std::vector<size_t> order(points.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::vector<size_t> smallest = greedy_cover(pairs, order);
+  constexpr int attempts = 20;  // more find hardly anything
+  std::minstd_rand random(1);
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
+    std::vector<size_t> cover = greedy_cover(pairs, order);
+    if (cover.size() < smallest.size()) smallest = std::move(cover);
   }
   std::vector<Config> cover;
-  if (points.empty()) return cover;
-  size_t best = 0;
-  do {
-    cover.push_back(points[best]);
-    for (const Pair& pair : pairs[best]) missing.erase(pair);
-    size_t best_gain = 0;
-    for (size_t i = 0; i < points.size(); ++i) {
-      const auto gain = static_cast<size_t>(
-          std::count_if(pairs[i].begin(), pairs[i].end(), [&](const Pair& pair) { return missing.contains(pair); }));
-      if (gain > best_gain) {
-        best_gain = gain;
-        best = i;
-      }
-    }
-  } while (!missing.empty());
+  for (const size_t point : smallest) cover.push_back(points[point]);
   return cover;
 }
 

@@ -9,8 +9,8 @@
 namespace kiln::testing_support {
 
 /// A subset of `points` in which any two values of any two parameters stand together if they do so in some point.
-/// Greedy, so about as small as it can be; the first point is in it; depends on nothing but `points`. With one
-/// parameter: every value.
+/// The smallest of several greedy ones, so about as small as it can be; the first point is in it; depends on nothing
+/// but `points`. With one parameter: every value.
 std::vector<Config> pairwise_cover(const std::vector<Config>& points);
 
 /// As pairwise_cover(), of all legal points of a space.

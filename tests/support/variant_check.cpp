@@ -42,7 +42,7 @@ const std::vector<TestDevice>& all_devices() {
   return devices;
 }
 
-// What the test program compiled: some programs serve several cases, or stand in a pairwise cover besides.
+// What tests compiled: some sources serve several cases, or stand in a pairwise cover besides.
 store::FileStore& kernels() {
   static store::FileStore compiled({.folder = testing::TempDir() + "variants"});
   return compiled;
@@ -66,6 +66,11 @@ const TestDevice* TestDevice::find(const Arch& arch) {
   return nullptr;
 }
 
+execution::Executable TestDevice::load(const Program& program, const Target& for_target,
+                                       const std::vector<std::string>& operands) const {
+  return {context, execution::compile(*nvrtc, program, for_target, &kernels()), operands};
+}
+
 tuner::CheckOptions thorough() {
   tuner::CheckOptions options;
   options.fills = {reference::Values::uniform, reference::Values::integers, reference::Values::wide,
@@ -82,7 +87,7 @@ VariantChecker::VariantChecker(const Catalogue& catalogue, const Request& reques
       device_(device_for(target_)) {}
 
 execution::Executable VariantChecker::load(const Program& program, const std::vector<std::string>& operands) const {
-  return {device_.context, execution::compile(*device_.nvrtc, program, target_, &kernels()), operands};
+  return device_.load(program, target_, operands);
 }
 
 testing::AssertionResult VariantChecker::prepare() {

@@ -28,6 +28,10 @@ struct TestDevice {
   static const TestDevice& get();
   /// The device of that architecture, or null: a real driver has only its own.
   static const TestDevice* find(const Arch& arch);
+
+  /// `program`, compiled for `for_target` unless a test has done so before, on this device.
+  execution::Executable load(const Program& program, const Target& for_target,
+                             const std::vector<std::string>& operands) const;
 };
 
 /// Every fill, so that lost terms, rounding and special values all show.

@@ -9,7 +9,6 @@
 
 #include "algorithm_cases.h"
 #include "kiln/device/memory.h"
-#include "kiln/execution/compile.h"
 #include "kiln/execution/executable.h"
 #include "kiln/templates/catalogue.h"
 #include "variant_check.h"
@@ -53,8 +52,7 @@ Elements result_of(const Request& request, const Choice& choice, std::map<std::s
     addresses.push_back(buffers.back().address());
   }
   const Program program = built_in_catalogue().program(request, device.target, choice);
-  const execution::Executable executable(device.context, execution::compile(*device.nvrtc, program, device.target),
-                                         names);
+  const execution::Executable executable = device.load(program, device.target, names);
   const device::Buffer workspace(device.context, static_cast<size_t>(executable.workspace_bytes()));
   executable.run(nullptr, addresses, {}, request.batch(), workspace.address());
   Elements result(static_cast<size_t>(y.elements()));

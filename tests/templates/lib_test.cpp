@@ -13,7 +13,6 @@
 #include "algorithm_cases.h"
 #include "kiln/device/memory.h"
 #include "kiln/device/stream.h"
-#include "kiln/execution/compile.h"
 #include "kiln/execution/executable.h"
 #include "kiln/reference/convert.h"
 #include "variant_check.h"
@@ -39,8 +38,7 @@ std::vector<Out> run(const Target& target, const std::string& includes, const st
   const Program program{{specialise(SourceLibrary(files), "lib_test.cu", Prelude(), "lib_test")}, {launch}};
 
   const TestDevice& device = *TestDevice::find(target.arch);
-  const execution::Executable executable(device.context, execution::compile(*device.nvrtc, program, target),
-                                         {"x", "y"});
+  const execution::Executable executable = device.load(program, target, {"x", "y"});
   const device::Stream stream(device.context);
   const device::Buffer x = device::upload(device.context, inputs);
   const device::Buffer y(device.context, outputs * sizeof(Out));

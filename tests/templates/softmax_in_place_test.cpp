@@ -5,7 +5,6 @@
 
 #include "algorithm_cases.h"
 #include "kiln/device/memory.h"
-#include "kiln/execution/compile.h"
 #include "variant_check.h"
 
 namespace kiln::testing_support {
@@ -47,8 +46,7 @@ TEST_P(SoftmaxInPlace, GivesWhatItGivesElsewhere) {
     served_by.push_back(algorithm.name());
     SCOPED_TRACE(algorithm.name() + " " + config->print());
     const Program program = built_in_catalogue().program(request, device.target, {algorithm.name(), *config});
-    const execution::Executable executable(device.context, execution::compile(*device.nvrtc, program, device.target),
-                                           std::vector<std::string>{"x", "y"});
+    const execution::Executable executable = device.load(program, device.target, {"x", "y"});
     const Elements elsewhere = result_of(executable, request, x, false);
     EXPECT_NE(elsewhere, x);
     EXPECT_EQ(result_of(executable, request, x, true), elsewhere);

@@ -260,7 +260,7 @@ testing::AssertionResult check_as(const Request& request, const Request& made) {
   const TestDevice& device = TestDevice::get();
   tuner::Checker checker(device.context, request, testing_support::thorough());
   const auto load = [&](const Program& program, const std::vector<std::string>& operands) {
-    return execution::Executable(device.context, execution::compile(*device.nvrtc, program, device.target), operands);
+    return device.load(program, device.target, operands);
   };
   const tuner::Verdict trusted =
       checker.trust(load(catalogue().trusted_program(request, device.target), tuner::trusted_operand_names(request)));

@@ -45,9 +45,7 @@ execution::Executable compiled(const std::string& algorithm) {
   const Request request = request_for(algorithm);
   const Config config = built_in_catalogue().find(algorithm)->space().first_legal(request, device.target).value();
   const Program program = built_in_catalogue().program(request, device.target, {algorithm, config});
-  return {device.context,
-          execution::compile(*device.nvrtc, program, device.target),
-          {request.operands[0].name, "w", result_of(request).name}};
+  return device.load(program, device.target, {request.operands[0].name, "w", result_of(request).name});
 }
 
 // Of all tests, each compiled once.

@@ -39,15 +39,14 @@ struct CompiledProgram {
 /// has parameters; UserCodeError (user_code_error.h) for a mistake in user code; Error(unsupported) if `nvrtc` does not
 /// know the architecture. Cannot be interrupted (ptxas may hang): where a time limit matters, run it in a process of
 /// its own.
-CompiledProgram compile(const device::Nvrtc& nvrtc, const Program& program, const Target& target);
-
-/// As above, but takes the result from `kernels` where it is there, made by any process, and leaves it there where it
-/// is not. `seconds` are then those of the compile that made it. A null store means none.
+///
+/// With a store, takes what `kernels` has of a source, compiled by any process for any program, and leaves there what
+/// it has not; `seconds` are those of the compiles that made it all.
 CompiledProgram compile(const device::Nvrtc& nvrtc, const Program& program, const Target& target,
-                        store::FileStore* kernels);
+                        store::FileStore* kernels = nullptr);
 
-/// Identifies what compile() would produce: sources, launches, options and NVRTC's version. The key in the store
-/// of compiled programs.
+/// Identifies what compile() would produce: sources, launches, options and NVRTC's version. In a store the key of a
+/// source is that of a program which has it alone and launches nothing.
 std::string compile_digest(const device::Nvrtc& nvrtc, const Program& program, const Target& target);
 
 /// Bytes that deserialise() turns back into an equal value. Ends in a checksum.
