@@ -87,6 +87,11 @@ class Verification {
   }
 
  private:
+  struct Trusted {
+    Program program;
+    tuner::CompileReport compiled;
+  };
+
   const Target& target() const { return laboratory_.apparatus().target; }
 
   tuner::SpecimenId submit(const Program& program) {
@@ -98,17 +103,31 @@ class Verification {
   bool begin() {
     if (!laboratory_.needs_trusted(*request_)) return report("operands", laboratory_.begin(*request_, {}).failure);
     const std::string name = catalogue_.trusted(request_->operation).name() + " (trusted)";
-    Program program;
+    Trusted& trusted = trusted_.emplace();
     try {
-      program = catalogue_.trusted_program(*request_, target());
+      trusted.program = catalogue_.trusted_program(*request_, target());
     } catch (const Error& error) {  // nothing can be made of the request
+      trusted_.reset();
       return report(name, tuner::Failure{tuner::Outcome::refused, error.what()});
     }
-    const tuner::SpecimenId id = submit(program);
-    bool passed = report(name, compiled(id).failure);
-    if (passed) passed = report(name, laboratory_.begin(*request_, id).failure);
-    trusted_ = id;
+    trusted.compiled = compiled(submit(trusted.program));
+    const bool passed = report(name, trusted.compiled.failure) &&
+                        report(name, laboratory_.begin(*request_, trusted.compiled.id).failure);
+    if (!passed) forget_trusted();
     return passed;
+  }
+
+  void forget_trusted() {
+    if (trusted_) laboratory_.discard(trusted_->compiled.id);
+    trusted_.reset();
+  }
+
+  // What is compiled of a choice; the trusted variant, which may be among them, is.
+  tuner::SpecimenId submit(const Choice& choice) {
+    const Program program = catalogue_.program(*request_, target(), choice);
+    if (!trusted_ || program != trusted_->program) return submit(program);
+    early_.emplace(trusted_->compiled.id, trusted_->compiled);
+    return trusted_->compiled.id;
   }
 
   // Keeps every compiler busy while the device checks, holds few compiled kernels at a time, and reports in order.
@@ -117,13 +136,12 @@ class Verification {
     std::vector<tuner::SpecimenId> ids;
     for (size_t i = 0; i < choices.size(); ++i) {
       while (ids.size() < choices.size() && ids.size() < i + window) {
-        ids.push_back(submit(catalogue_.program(*request_, target(), choices[ids.size()])));
+        ids.push_back(submit(choices[ids.size()]));
       }
       verify_choice(choices[i], compiled(ids[i]));
-      laboratory_.discard(ids[i]);
+      if (!trusted_ || ids[i] != trusted_->compiled.id) laboratory_.discard(ids[i]);
     }
-    if (trusted_) laboratory_.discard(*trusted_);
-    trusted_.reset();
+    forget_trusted();
   }
 
   tuner::CompileReport compiled(tuner::SpecimenId id) {
@@ -157,7 +175,7 @@ class Verification {
   const Catalogue& catalogue_;
   bool quiet_;
   const Request* request_ = nullptr;
-  std::optional<tuner::SpecimenId> trusted_;
+  std::optional<Trusted> trusted_;
   tuner::SpecimenId next_id_ = 1;
   std::map<tuner::SpecimenId, tuner::CompileReport> early_;  // compiled, but not yet its turn
   Tally tally_;

@@ -110,6 +110,7 @@ class ApplicationTest : public ProgramTest {
     Environment environment = Environment::read();
     environment.cache_home.clear();
     environment.record = path("recorded.txt");
+    environment.kernel_store = environment_.at("KILN_KERNEL_STORE");  // that of the programs it is compared with
     options.environment = environment;
     options.cache = cache;
     return options;

@@ -53,10 +53,9 @@ TEST_F(ProgramTest, VerifyTakesASampleOfTheVariantsOrAll) {
   const Outcome three = kiln({"verify", softmax, "--sample", "3"});
   EXPECT_EQ(three.exit_code, 0) << three.out << three.err;
   EXPECT_THAT(three.out, HasSubstr("3 variants of 1 requests agree with the reference, 0 do not"));
-  const Outcome all =
-      kiln({"verify", "pool_forward x=f32:1x3x5x5:nchw mode=max window=2", "--sample", "all", "--quiet"});
+  const Outcome all = kiln({"verify", "activation_forward x=f32:1x16 mode=relu", "--sample", "all", "--quiet"});
   EXPECT_EQ(all.exit_code, 0) << all.out << all.err;
-  EXPECT_GE(std::stoi(all.out), 10) << all.out;
+  EXPECT_GE(std::stoi(all.out), 5) << all.out;
 }
 
 TEST_F(ProgramTest, VerifyTakesAVariantThatExceedsTheGivenLimitForHung) {

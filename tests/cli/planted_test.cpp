@@ -115,7 +115,8 @@ TEST_F(PlantedBug, WhatCrashedIsTriedAgainOnceItIsLetOutOfQuarantine) {
 
 TEST_F(PlantedBug, TuneSaysWhatDidNotCompileAndServesTheLayerWithTheRest) {
   plant("softmax/softmax_block.cu", "__global__", "__global__ this is not CUDA");
-  const Outcome outcome = kiln({"tune", softmax, "--search", "exhaustive", "--quiet", "--db", path("tuning.db")});
+  const Outcome outcome =
+      kiln({"tune", "softmax_forward x=f32:3x1031", "--search", "exhaustive", "--quiet", "--db", path("tuning.db")});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr(" did not compile\n"));
   EXPECT_THAT(outcome.out, HasSubstr("softmax_block"));

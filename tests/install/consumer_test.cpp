@@ -83,7 +83,8 @@ TEST_F(Installed, ProgramFindsTheEmulatorAndItsWorkers) {
   const Outcome devices = run_on_device(kiln + " devices");
   EXPECT_EQ(devices.exit_code, 0) << devices.text;
   EXPECT_THAT(devices.text, HasSubstr((libraries() / "libkiln_emulator.so").string()));
-  const Outcome tuned = run_on_device(kiln + " tune 'softmax_forward x=f32:1x4' --db " + (work() / "t.db").string());
+  const Outcome tuned =
+      run_on_device(kiln + " tune 'softmax_forward x=f32:1x4' --candidates 2 --db " + (work() / "t.db").string());
   EXPECT_EQ(tuned.exit_code, 0) << tuned.text;
 }
 

@@ -266,9 +266,8 @@ TEST_P(ConvOn, MatchesTheReference) {
                         target);
 }
 
-INSTANTIATE_TEST_SUITE_P(Architectures, ConvOn,
-                         testing::Values(std::pair{7, 5}, std::pair{8, 0}, std::pair{8, 9}, std::pair{10, 0},
-                                         std::pair{12, 0}),
+// Sources differ below 8.0 alone, and in how much shared memory their configurations may take.
+INSTANTIATE_TEST_SUITE_P(Architectures, ConvOn, testing::Values(std::pair{7, 5}, std::pair{8, 0}, std::pair{12, 0}),
                          [](const auto& test) {
                            return "Sm" + std::to_string(test.param.first * 10 + test.param.second);
                          });

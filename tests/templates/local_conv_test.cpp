@@ -176,7 +176,7 @@ TEST(LocalConvConfigs, MatchTheReference) {
   expect_pairwise_match("local_conv_backward_filter_simple",
                         "local_conv_backward_filter x=f32:2x3x7x5 dy=f32:2x4x7x4 dw=f32:24x3x3x2 pad=1,0 grid=3,2");
   expect_pairwise_match("local_conv_forward_implicit_gemm",
-                        "local_conv_forward x=f32:9x10x9x7 w=f32:408x10x3x3 pad=1 stride=2,1 grid=2,3");
+                        "local_conv_forward x=f32:5x10x5x7 w=f32:216x10x3x3 pad=1 stride=2,1 grid=2,3");
   expect_pairwise_match("local_conv_forward_implicit_gemm",
                         "local_conv_forward x=f16:9x24x5x7:nhwc w=f16:240x12x3x3:nhwc pad=1 groups=2 grid=2,3");
   expect_pairwise_match("local_conv_forward_dots", "local_conv_forward x=f32:2x30x9x5 w=f32:360x30x3x3 pad=1 grid=3,3");
@@ -196,7 +196,7 @@ TEST(LocalConvConfigs, MatchTheReference) {
                         "local_conv_backward_filter x=f16:9x24x5x7:nhwc dy=f16:9x40x5x7:nhwc dw=f16:240x12x3x3:nhwc "
                         "pad=1 groups=2 grid=2,3");
   expect_pairwise_match("local_conv_backward_filter_implicit_gemm",
-                        "local_conv_backward_filter x=f32:5x10x9x7 dy=f32:5x68x5x7 dw=f32:408x10x3x3 pad=1 "
+                        "local_conv_backward_filter x=f32:5x10x5x7 dy=f32:5x36x3x7 dw=f32:216x10x3x3 pad=1 "
                         "stride=2,1 grid=2,3");
 }
 

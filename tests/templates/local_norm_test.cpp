@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(
     case_name);
 
 TEST(LocalNormOn, OtherArchitecturesMatchesTheReference) {
-  for (const auto& [major, minor] : {std::pair{7, 5}, std::pair{9, 0}, std::pair{12, 0}}) {
+  for (const auto& [major, minor] : {std::pair{7, 5}, std::pair{12, 0}}) {
     const Target target = target_of(major, minor);
     expect_defaults_match({"", "local_norm_forward x=bf16:2x7x3x8", forward}, target);
     expect_defaults_match({"", "local_norm_backward x=bf16:2x7x6x5:nhwc axes=2,3 size=3", backward_tiled}, target);
@@ -132,8 +132,8 @@ TEST(LocalNormConfigs, MatchTheReference) {
   expect_pairwise_match("local_norm_backward_columns", "local_norm_backward x=f32:1x21x5x8 size=4");
   expect_pairwise_match("local_norm_forward_segments", "local_norm_forward x=bf16:2x48x5:nwc means=f32:2x48x5:nwc");
   expect_pairwise_match("local_norm_backward_segments", "local_norm_backward x=f32:3x48x5:nwc size=4 beta=1");
-  expect_pairwise_match("local_norm_forward_tile", "local_norm_forward x=f16:2x40x7x19:nhwc axes=2,3");
-  expect_pairwise_match("local_norm_backward_tile", "local_norm_backward x=bf16:3x70x5:nwc size=4");
+  expect_pairwise_match("local_norm_forward_tile", "local_norm_forward x=f16:2x10x5x7:nhwc axes=2,3");
+  expect_pairwise_match("local_norm_backward_tile", "local_norm_backward x=bf16:3x14x5:nwc size=4");
 }
 
 TEST(LocalNormWithWideOffsets, MatchesTheReference) {

@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(
     case_name);
 
 TEST(NormBackwardOn, OtherArchitecturesMatchesTheReference) {
-  for (const auto& [major, minor] : {std::pair{7, 5}, std::pair{9, 0}, std::pair{12, 0}}) {
+  for (const auto& [major, minor] : {std::pair{7, 5}, std::pair{12, 0}}) {
     const Target target = target_of(major, minor);
     expect_defaults_match({"", "norm_backward dy=bf16:3x268 w=bf16:1x268 dw=bf16:1x268", all}, target);
     expect_defaults_match({"", "norm_backward dy=bf16:2x7x3x4:nhwc dw=f32:1x7x1x1 axes=0,2,3", all}, target);
@@ -90,8 +90,8 @@ TEST(NormBackwardConfigs, MatchTheReference) {
   expect_pairwise_match("norm_backward_simple", "norm_backward dy=f16:3x5x7x2:nhwc mode=rms axes=1,2,3");
   expect_pairwise_match("norm_backward_blocks", "norm_backward dy=f16:3x1544 w=f32:1x1544 dw=f32:1x1544 db=f32:1x1544");
   expect_pairwise_match("norm_backward_blocks",
-                        "norm_backward dy=f32:8x40x6x12:nhwc y=f32:8x40x6x12:nhwc w=f32:1x40x1x1 dw=f32:1x40x1x1 "
-                        "db=f32:1x40x1x1 axes=0,2,3 parameter_beta=1");
+                        "norm_backward dy=f32:8x12x6x12:nhwc y=f32:8x12x6x12:nhwc w=f32:1x12x1x1 dw=f32:1x12x1x1 "
+                        "db=f32:1x12x1x1 axes=0,2,3 parameter_beta=1");
 }
 
 TEST(NormBackwardWithWideOffsets, MatchesTheReference) {

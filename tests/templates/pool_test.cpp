@@ -202,9 +202,7 @@ TEST_P(PoolOn, MatchesTheReference) {
   expect_defaults_match({"", "pool_forward x=bf16:1x8x4x4:nhwc mode=avg window=global", global_nhwc}, target);
 }
 
-INSTANTIATE_TEST_SUITE_P(Architectures, PoolOn,
-                         testing::Values(std::pair{8, 0}, std::pair{8, 9}, std::pair{9, 0}, std::pair{10, 0},
-                                         std::pair{12, 0}),
+INSTANTIATE_TEST_SUITE_P(Architectures, PoolOn, testing::Values(std::pair{8, 0}, std::pair{12, 0}),
                          [](const auto& test) {
                            return "Sm" + std::to_string(test.param.first * 10 + test.param.second);
                          });
@@ -227,7 +225,7 @@ TEST(PoolConfigs, OfTilesInNhwcMatchTheReference) {
 }
 
 TEST(PoolConfigs, OfGlobalNchwMatchTheReference) {
-  expect_pairwise_match("pool_global_nchw", "pool_forward x=f16:2x7x24x25:nchw mode=avg window=global");
+  expect_pairwise_match("pool_global_nchw", "pool_forward x=f16:2x7x9x8:nchw mode=avg window=global");
   expect_pairwise_match("pool_global_nchw", "pool_forward x=f32:1x35x7x7:nchw mode=max window=global");
 }
 

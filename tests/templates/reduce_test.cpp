@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(
     case_name);
 
 TEST(ReduceOn, OtherArchitecturesMatchesTheReference) {
-  for (const auto& [major, minor] : {std::pair{7, 5}, std::pair{9, 0}, std::pair{12, 0}}) {
+  for (const auto& [major, minor] : {std::pair{7, 5}, std::pair{12, 0}}) {
     const Target target = target_of(major, minor);
     expect_defaults_match({"", "reduce x=bf16:3x268 indices=i32:3x1 axes=1 mode=max", all}, target);
     expect_defaults_match({"", "reduce x=bf16:2x7x3x4 axes=1 mode=min", all}, target);
@@ -80,7 +80,7 @@ TEST(ReduceConfigs, MatchTheReference) {
   expect_pairwise_match("reduce_simple", "reduce x=f32:3x41 axes=1 mode=norm2");
   expect_pairwise_match("reduce_simple", "reduce x=f16:2x5x3x7:nhwc indices=i32:1x5x1x1 axes=0,2,3 mode=min");
   expect_pairwise_match("reduce_blocks", "reduce x=f16:3x1544 indices=i32:3x1 axes=1 mode=max");
-  expect_pairwise_match("reduce_blocks", "reduce x=f32:8x40x6x12:nhwc y=f32:1x40x1x1 axes=0,2,3 mode=add");
+  expect_pairwise_match("reduce_blocks", "reduce x=f32:8x12x6x12:nhwc y=f32:1x12x1x1 axes=0,2,3 mode=add");
 }
 
 TEST(ReduceWithWideOffsets, MatchesTheReference) {

