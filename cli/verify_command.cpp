@@ -125,10 +125,10 @@ class Verification {
   // What is compiled of a choice; the trusted variant, which may be among them, is.
   tuner::SpecimenId submit(const Choice& choice) {
     const Program program = catalogue_.program(*request_, target(), choice);
-    if (!trusted_ || program != trusted_->program) return submit(program);
-    early_.emplace(trusted_->compiled.id, trusted_->compiled);
-    return trusted_->compiled.id;
+    return trusted_ && program == trusted_->program ? trusted_->compiled.id : submit(program);
   }
+
+  bool is_trusted(tuner::SpecimenId id) const { return trusted_ && id == trusted_->compiled.id; }
 
   // Keeps every compiler busy while the device checks, holds few compiled kernels at a time, and reports in order.
   void verify_all(const std::vector<Choice>& choices) {
@@ -138,8 +138,8 @@ class Verification {
       while (ids.size() < choices.size() && ids.size() < i + window) {
         ids.push_back(submit(choices[ids.size()]));
       }
-      verify_choice(choices[i], compiled(ids[i]));
-      if (!trusted_ || ids[i] != trusted_->compiled.id) laboratory_.discard(ids[i]);
+      verify_choice(choices[i], is_trusted(ids[i]) ? trusted_->compiled : compiled(ids[i]));
+      if (!is_trusted(ids[i])) laboratory_.discard(ids[i]);
     }
     forget_trusted();
   }

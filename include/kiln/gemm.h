@@ -27,7 +27,8 @@ Tensor transposed(const Tensor& matrix);
 /// residual the extents of c, and may be c itself. Any strides, so that a transposed matrix, or one inside a larger
 /// one, is just another Tensor; dtypes may differ between operands; sums are in f32. With beta = 0, c is not read. c
 /// must share no element with a, b or the bias. Deterministic: long sums of small products are split over blocks and
-/// added up in a fixed order. K = 0 gives epilogue(beta * c).
+/// added up in a fixed order. K = 0 gives epilogue(beta * c); no products, or products without
+/// elements, are a no-op.
 ///
 /// First call, workspace, threads and errors as for conv_forward().
 void gemm(Context& context, const Tensor& a, const Tensor& b, const Tensor& c, const GemmOptions& options = {},

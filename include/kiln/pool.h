@@ -26,7 +26,8 @@ struct PoolOptions {
 ///
 /// x: N,C,H,W   y: N,C,P,Q; 1-D: N,C,W and N,C,Q; 3-D: N,C,D,H,W and N,C,Z,P,Q. y's extents may be those of the floor
 /// formula or of ceil mode; see PoolForward, also for NaN and for windows that lie in the padding. x and y of mode max
-/// may hold integers. Any strides. y must not overlap x. Errors, first call and threads as for conv_forward().
+/// may hold integers. Any strides. y must not overlap x. Bitwise reproducible. An empty batch is a no-op, here and below.
+/// Errors, first call and threads as for conv_forward().
 void pool_forward(Context& context, const Tensor& x, const Tensor& y, const PoolOptions& options,
                   Stream stream = nullptr);
 
@@ -42,12 +43,12 @@ void pool_backward(Context& context, const Tensor& dy, const Tensor& x, const Te
 /// As pool_forward() of mode max, and writes where each maximum stands. indices: as y, i32: the position in its channel
 /// of x, counted in logical order (h*W + w); of equal maxima the first in the order of the window, of NaNs the last; -1
 /// for a window without an element inside x. `options`: without epilogue. y and indices must not overlap x or one
-/// another.
+/// another. Everything else as there.
 void pool_forward(Context& context, const Tensor& x, const Tensor& y, const Tensor& indices, const PoolOptions& options,
                   Stream stream = nullptr);
 
 /// As pool_backward() of mode max, from the indices that pool_forward() wrote instead of from x. An index that is no
-/// position of its window passes nothing on.
+/// position of its window passes nothing on. dx must not overlap dy or the indices. Deterministic too.
 void pool_backward_from_indices(Context& context, const Tensor& dy, const Tensor& indices, const Tensor& dx,
                                 const PoolOptions& options, Stream stream = nullptr);
 
@@ -56,6 +57,7 @@ void pool_backward_from_indices(Context& context, const Tensor& dy, const Tensor
 ///
 /// x, indices: N,C,P,Q   y: N,C,H,W; the mirror image of pool_forward(), with its `options`. It is
 /// pool_backward_from_indices() with dy = x and dx = y; the gradient of x is y's at the same positions.
+/// y must not overlap x or the indices. Bitwise reproducible.
 void unpool_forward(Context& context, const Tensor& x, const Tensor& indices, const Tensor& y,
                     const PoolOptions& options, Stream stream = nullptr);
 
