@@ -24,8 +24,8 @@ struct DropoutOptions {
 /// seed, offset and the number of the element in logical order alone (Dropout says how, by Philox 4x32-10): the same on
 /// every device, in every layout, by every kernel. In place: y may be x itself, with its dtype and strides; otherwise
 /// they must share no element. p, seed and offset may change from call to call without another plan. Bitwise
-/// reproducible. An empty tensor is a no-op. Errors, first call and threads as for conv_forward(), and Error(invalid_argument) for a p outside 0
-/// to 1.
+/// reproducible. An empty tensor is a no-op. Errors, first call and threads as for conv_forward(), and
+/// Error(invalid_argument) for a p outside 0 to 1.
 void dropout_forward(Context& context, const Tensor& x, const Tensor& y, const DropoutOptions& options = {},
                      Stream stream = nullptr);
 

@@ -26,8 +26,8 @@ struct PoolOptions {
 ///
 /// x: N,C,H,W   y: N,C,P,Q; 1-D: N,C,W and N,C,Q; 3-D: N,C,D,H,W and N,C,Z,P,Q. y's extents may be those of the floor
 /// formula or of ceil mode; see PoolForward, also for NaN and for windows that lie in the padding. x and y of mode max
-/// may hold integers. Any strides. y must not overlap x. Bitwise reproducible. An empty batch is a no-op, here and below.
-/// Errors, first call and threads as for conv_forward().
+/// may hold integers. Any strides. y must not overlap x. Bitwise reproducible. An empty batch is a no-op, here and
+/// below. Errors, first call and threads as for conv_forward().
 void pool_forward(Context& context, const Tensor& x, const Tensor& y, const PoolOptions& options,
                   Stream stream = nullptr);
 
