@@ -1,31 +1,11 @@
 #!/usr/bin/python3
-"""Writes rows_torch.txt: reductions and normalisations by PyTorch, in double, for rows_torch_test.cpp.
+"""Writes rows_torch.txt: reductions and normalisations by PyTorch, in double, for torch_table_test.cpp.
 
     /usr/bin/python3 tests/reference/rows_torch.py > tests/reference/rows_torch.txt
-
-A call is a request, then `name values...` for each operand in logical order (all exact in f32), then `=name values...`
-for what comes out.
 """
 import torch
 
-torch.manual_seed(1)
-
-
-def draw(*shape):
-    """Multiples of 1/64, zeros and equal ones among them."""
-    return torch.randint(-100, 100, shape).to(torch.float64) / 64
-
-
-def show(name, tensor):
-    print(name, *("%.17g" % value for value in tensor.reshape(-1).tolist()))
-
-
-def call(request, operands, results):
-    print("request", request)
-    for name, tensor in operands.items():
-        show(name, tensor)
-    for name, tensor in results.items():
-        show("=" + name, tensor)
+from torch_table import call, draw, extents
 
 
 def flattened(x, axes):
@@ -57,18 +37,14 @@ for mode, function in REDUCTIONS.items():
         if mode in POSITIONS:
             indices = " indices=i32:" + reduced
             results["indices"] = POSITIONS[mode](rows)
-        extents, listed = "x".join(map(str, shape)), ",".join(map(str, axes))
-        call(f"reduce x=f32:{extents}{indices} axes={listed} mode={mode}", {"x": x}, results)
+        listed = ",".join(map(str, axes))
+        call(f"reduce x=f32:{extents(x)}{indices} axes={listed} mode={mode}", {"x": x}, results)
 
 F = torch.nn.functional
 
 
 def positive(*shape):
     return draw(*shape).abs() + 0.5
-
-
-def extents(tensor):
-    return "x".join(map(str, tensor.shape))
 
 
 def norm(request, x, w, b, y, dims, operands, results, parameter):
@@ -103,19 +79,30 @@ call("norm_inference x=f32:3x4x2x2 w=f32:1x4x1x1 b=f32:1x4x1x1 axes=0,2,3",
      {"y": F.batch_norm(x, mean, variance, w, b, False, 0.1, EPSILON)})
 
 
-def gradients(wide, shape, dims, parameter, forward, relu=False):
-    """Statistics must be exact in f32 to be operands: each row is -1 and 1 in turns, scaled, so epsilon is left out."""
-    x, w, b, dy = draw(*shape), draw(*parameter), draw(*parameter), draw(*shape)
+def exact_rows(shape, dims, centred=True):
+    """Statistics must be exact in f32 to be operands: each row is -1 and 1 in turns, scaled, so epsilon is left out.
+    Returns x and the scale of each row."""
+    x = draw(*shape)
     rows = flattened(x, dims)
     signs = torch.tensor([1.0, -1.0], dtype=torch.float64).repeat(rows.shape[-1] // 2)
     kept = [extent for d, extent in enumerate(shape) if d not in dims]
     centre, scale = draw(*kept), 2.0 ** torch.randint(-1, 3, kept).to(torch.float64)
+    if not centred:
+        centre = torch.zeros_like(centre)
     order = [d for d in range(len(shape)) if d not in dims] + list(dims)
     values = (centre.unsqueeze(-1) + scale.unsqueeze(-1) * signs).reshape([shape[d] for d in order])
-    x = values.permute([order.index(d) for d in range(len(shape))]).clone().requires_grad_()
+    return values.permute([order.index(d) for d in range(len(shape))]).clone().requires_grad_(), scale
+
+
+def gradients(wide, shape, dims, parameter, forward, relu=False, residual=False):
+    x, scale = exact_rows(shape, dims)
+    w, b, dy = draw(*parameter), draw(*parameter), draw(*shape)
+    other = draw(*shape).requires_grad_()
     w.requires_grad_()
     b.requires_grad_()
-    y = forward(x, w, b)
+    y = forward(x, w, b) + (other if residual else 0)
+    if relu:
+        y = F.relu(y)
     y.backward(dy)
     axes = ",".join(map(str, dims))
     operands = {"dy": dy, "x": x, "w": w, "mean": x.mean(dims), "inv_deviation": (1 / scale)}
@@ -123,14 +110,18 @@ def gradients(wide, shape, dims, parameter, forward, relu=False):
     if relu:
         request += f" y=f32:{extents(x)}"
         operands["y"] = torch.sign(y)  # what matters of it
-    call(f"{request} axes={axes}", operands, {"dx": x.grad, "dw": w.grad, "db": b.grad})
+    results = {"dx": x.grad, "dw": w.grad, "db": b.grad}
+    if residual:
+        request += f" dresidual=f32:{extents(x)}"
+        results["dresidual"] = other.grad
+    call(f"{request} axes={axes}", operands, results)
 
 
 gradients("1x4x2", (3, 4, 2), [1, 2], (4, 2), lambda x, w, b: F.layer_norm(x, (4, 2), w, b, 0.0))
 gradients("1x3x1x1", (2, 3, 2, 2), [2, 3], (3,), lambda x, w, b: F.instance_norm(x, None, None, w, b, True, 0.1, 0.0))
 gradients("1x3x1x1", (4, 3, 2, 1), [0, 2, 3], (3,), lambda x, w, b: F.batch_norm(x, None, None, w, b, True, 0.1, 0.0))
 gradients("1x3x1x1", (4, 3, 2, 1), [0, 2, 3], (3,),
-          lambda x, w, b: F.relu(F.batch_norm(x, None, None, w, b, True, 0.1, 0.0)), relu=True)
+          lambda x, w, b: F.batch_norm(x, None, None, w, b, True, 0.1, 0.0), relu=True)
 
 
 def local_response(shape, size):
@@ -148,3 +139,48 @@ local_response((2, 7, 2, 3), 5)
 local_response((2, 6, 4), 3)
 local_response((3, 5, 2), 4)
 local_response((1, 3, 2, 2), 9)
+
+
+# ---- what frameworks have by other names, or not at all: automatic differentiation of the formulas
+
+gradients("1x2x3x1", (2, 2, 3, 4), [2, 3], (6,),
+          lambda x, w, b: F.group_norm(x.reshape(2, 6, 4), 2, w, b, 0.0).reshape(2, 2, 3, 4))
+gradients("1x3x1x1", (4, 3, 2, 1), [0, 2, 3], (3,),
+          lambda x, w, b: F.batch_norm(x, None, None, w, b, True, 0.1, 0.0), relu=True, residual=True)
+gradients("1x3x2x2", (4, 3, 2, 2), [0], (3, 2, 2),
+          lambda x, w, b: F.batch_norm(x.reshape(4, 12, 1), None, None, w.reshape(12), b.reshape(12), True, 0.1,
+                                       0.0).reshape(4, 3, 2, 2))
+gradients("1x2x1x1x1", (2, 2, 2, 3, 2), [0, 2, 3, 4], (2,),
+          lambda x, w, b: F.batch_norm(x, None, None, w, b, True, 0.1, 0.0))
+
+
+def root_mean_square(shape, dims):
+    (x, scale), w, dy = exact_rows(shape, dims, centred=False), draw(*shape[dims[0]:]).requires_grad_(), draw(*shape)
+    y = x / x.pow(2).mean(dims, keepdim=True).sqrt() * w
+    y.backward(dy)
+    wide = "x".join("1" if d not in dims else str(extent) for d, extent in enumerate(shape))
+    axes = ",".join(map(str, dims))
+    call(f"norm_backward dy=f32:{extents(x)} w=f32:{wide} dw=f32:{wide} mode=rms axes={axes}",
+         {"dy": dy, "x": x, "w": w, "inv_deviation": 1 / scale}, {"dx": x.grad, "dw": w.grad})
+
+
+root_mean_square((3, 8), [1])
+root_mean_square((2, 3, 4), [1, 2])
+
+
+def divisive(shape, size):
+    """x / (1 + 2 mean of squared differences in the window)^0.75, the divisor the same at the border."""
+    x, means, dy = draw(*shape).requires_grad_(), draw(*shape).requires_grad_(), draw(*shape)
+    pool = {3: F.avg_pool1d, 4: F.avg_pool2d, 5: F.avg_pool3d}[len(shape)]
+    y = x * (1 + 2 * pool((x - means) ** 2, size, 1, size // 2)) ** -0.75
+    y.backward(dy)
+    axes = ",".join(str(d) for d in range(2, len(shape)))
+    spec = f"x=f32:{extents(x)} means=f32:{extents(x)}"
+    call(f"local_norm_forward {spec} axes={axes} size={size}", {"x": x, "means": means}, {"y": y})
+    call(f"local_norm_backward {spec} dmeans=f32:{extents(x)} axes={axes} size={size}",
+         {"x": x, "means": means, "dy": dy}, {"dx": x.grad, "dmeans": means.grad})
+
+
+divisive((2, 2, 7), 3)
+divisive((1, 2, 4, 5), 3)
+divisive((1, 1, 5, 4, 5), 3)
