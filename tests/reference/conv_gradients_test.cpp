@@ -156,6 +156,30 @@ TEST(ConvBackwardFilterOracle, GivesAnEmptySumForAnEmptyBatch) {
   EXPECT_THAT(call.set("dw", {5}).results(), ElementsAre(5));
 }
 
+// A bias is added to every pixel of its channel, so a step of one of its elements moves the loss by what is exact here.
+TEST(ConvBackwardBiasOracle, IsTheDerivativeByTheBias) {
+  for (const char* line :
+       {"conv_forward x=f32:2x2x5 w=f32:3x2x2 epilogue=bias", "conv_forward x=f32:2x2x4x3 w=f32:3x2x2x2 epilogue=bias",
+        "conv_forward x=f32:1x2x3x3x4 w=f32:2x2x2x2x2 epilogue=bias"}) {
+    Loss loss(line);
+    std::vector<double> bias = loss.numbers("bias", 0.53);
+    std::string extents;
+    for (const int64_t extent : loss.forward.request.at("y").extents)
+      extents += (extents.empty() ? "" : "x") + std::to_string(extent);
+    const std::vector<double> db = Call("conv_backward_bias dy=f32:" + extents).set("dy", loss.dy).results();
+    for (size_t k = 0; k < bias.size(); ++k) {
+      double at[2];
+      for (const int side : {0, 1}) {
+        std::vector<double> moved = bias;
+        moved[k] += side == 0 ? -1 : 1;
+        loss.forward.set("bias", moved);
+        at[side] = loss();
+      }
+      EXPECT_NEAR(db[k], (at[1] - at[0]) / 2, 1e-12) << line << " " << k;
+    }
+  }
+}
+
 TEST(ConvBackwardBiasOracle, SumsEachChannelByItsStrides) {
   Call call("conv_backward_bias dy=f32:2x2x1x2:nhwc alpha=any");
   call.alpha = 0.5;

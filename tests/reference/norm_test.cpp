@@ -109,9 +109,12 @@ TEST_P(NormDifferences, AgreeWithTheReference) {
     if (forward.request.find(name) != nullptr) backward.set(name, results(forward, name));
   }
   for (const char* name : {"x", "w"}) backward.memory[name] = forward.memory[name];
+  if (backward.request.find("y") != nullptr) backward.set("y", results(forward));
   const std::vector<double> dy = read_all(backward.request.at("dy"), backward.memory["dy"]);
   const auto of_forward = [](const Call& call) { return results(call); };
-  for (const auto& [operand, gradient] : {std::pair{"x", "dx"}, std::pair{"w", "dw"}, std::pair{"b", "db"}}) {
+  for (const auto& [operand, gradient] :
+       {std::pair{"x", "dx"}, std::pair{"w", "dw"}, std::pair{"b", "db"}, std::pair{"residual", "dresidual"}}) {
+    if (backward.request.find(gradient) == nullptr) continue;
     const std::vector<double> got = results(backward, gradient);
     for (size_t i = 0; i < got.size(); ++i) {
       EXPECT_NEAR(got[i], central_difference(forward, operand, i, dy, of_forward), 1e-4) << gradient << " " << i;
@@ -130,7 +133,14 @@ INSTANTIATE_TEST_SUITE_P(
                           "norm_backward dy=f32:2x3x2x2 w=f32:1x3x1x1 dw=f32:1x3x1x1 db=f32:1x3x1x1 axes=0,2,3"},
                     Shape{"norm_forward x=f32:2x2x3x2 w=f32:1x2x3x1 b=f32:1x2x3x1 mean=f32:2x2x1x1 "
                           "inv_deviation=f32:2x2x1x1 axes=2,3",
-                          "norm_backward dy=f32:2x2x3x2 w=f32:1x2x3x1 dw=f32:1x2x3x1 db=f32:1x2x3x1 axes=2,3"}));
+                          "norm_backward dy=f32:2x2x3x2 w=f32:1x2x3x1 dw=f32:1x2x3x1 db=f32:1x2x3x1 axes=2,3"},
+                    Shape{"norm_forward x=f32:4x3x2 w=f32:1x3x2 b=f32:1x3x2 mean=f32:1x3x2 inv_deviation=f32:1x3x2 "
+                          "axes=0",
+                          "norm_backward dy=f32:4x3x2 w=f32:1x3x2 dw=f32:1x3x2 db=f32:1x3x2 axes=0"},
+                    Shape{"norm_forward x=f32:2x2x2x3x2 w=f32:1x2x1x1x1 b=f32:1x2x1x1x1 mean=f32:1x2x1x1x1 "
+                          "inv_deviation=f32:1x2x1x1x1 axes=0,2,3,4 epilogue=add+relu",
+                          "norm_backward dy=f32:2x2x2x3x2 y=f32:2x2x2x3x2 w=f32:1x2x1x1x1 dw=f32:1x2x1x1x1 "
+                          "db=f32:1x2x1x1x1 dresidual=f32:2x2x2x3x2 axes=0,2,3,4"}));
 
 }  // namespace
 }  // namespace kiln::reference

@@ -83,8 +83,9 @@ TEST_P(PoolBackwardDifferences, AgreeWithTheReference) {
   const PoolBackward pool = PoolBackward::of(call.request);
   PoolForward forward;
   static_cast<PoolWindow&>(forward) = pool;
-  forward.x = TensorSpec::packed(DType::f32, pool.dx.extents, "nchw");
-  forward.y = TensorSpec::packed(DType::f32, pool.dy.extents, "nchw");
+  const std::string_view letters = pool.dx.rank() == 3 ? "ncw" : pool.dx.rank() == 4 ? "nchw" : "ncdhw";
+  forward.x = TensorSpec::packed(DType::f32, pool.dx.extents, letters);
+  forward.y = TensorSpec::packed(DType::f32, pool.dy.extents, letters);
   Call inner(forward.request().key());
   const std::vector<double> dy = read_all(pool.dy, call.memory["dy"]);
   // Whole numbers that differ from one another: no step changes which one is the maximum.
@@ -109,7 +110,13 @@ INSTANTIATE_TEST_SUITE_P(
     Shapes, PoolBackwardDifferences,
     testing::Values("pool_backward dy=f32:2x3x3x4 x=f32:2x3x6x7 mode=max window=3,3 pad=1,1 stride=2,2",
                     "pool_backward dy=f32:1x2x4x6 dx=f32:1x2x5x8 mode=avg window=3,2 pad=1,0,0,0 dilation=1,2",
-                    "pool_backward dy=f32:1x3x4x4 dx=f32:1x3x6x6 mode=avg_padded window=3 pad=1 stride=2"));
+                    "pool_backward dy=f32:1x3x4x4 dx=f32:1x3x6x6 mode=avg_padded window=3 pad=1 stride=2",
+                    "pool_backward dy=f32:2x3x5 x=f32:2x3x9 mode=max window=3 pad=1 stride=2",
+                    "pool_backward dy=f32:2x3x7 dx=f32:2x3x9 mode=avg window=3",
+                    "pool_backward dy=f32:1x2x2x3x2 x=f32:1x2x4x5x3 mode=max window=2,3,2 pad=0,1,0 stride=2,2,1",
+                    "pool_backward dy=f32:1x2x3x2x3 dx=f32:1x2x4x3x4 mode=avg_padded window=2 stride=1",
+                    "pool_backward dy=f32:2x3x1x1 dx=f32:2x3x3x5 mode=avg window=global",
+                    "pool_backward dy=f32:2x3x1x1 x=f32:2x3x3x5 mode=max window=global"));
 
 }  // namespace
 }  // namespace kiln::reference
