@@ -18,7 +18,8 @@ const Instruction* execute_label(Warp& warp, const Instruction* i) {
     if (next != i) return next;
   }
   ++warp.executions[i->d];
-  warp.active_lanes[i->d] += static_cast<uint64_t>(std::popcount(warp.active));
+  // A whole warp is asked for first: without the instruction, which not every x86-64 has, counting bits is a call.
+  warp.active_lanes[i->d] += warp.active == full_mask ? warp_lanes : static_cast<uint64_t>(std::popcount(warp.active));
   warp.budget -= i->a;
   return i + 1;
 }
