@@ -103,16 +103,15 @@ class Verification {
   bool begin() {
     if (!laboratory_.needs_trusted(*request_)) return report("operands", laboratory_.begin(*request_, {}).failure);
     const std::string name = catalogue_.trusted(request_->operation).name() + " (trusted)";
-    Trusted& trusted = trusted_.emplace();
+    Program program;
     try {
-      trusted.program = catalogue_.trusted_program(*request_, target());
+      program = catalogue_.trusted_program(*request_, target());
     } catch (const Error& error) {  // nothing can be made of the request
-      trusted_.reset();
       return report(name, tuner::Failure{tuner::Outcome::refused, error.what()});
     }
-    trusted.compiled = compiled(submit(trusted.program));
-    const bool passed = report(name, trusted.compiled.failure) &&
-                        report(name, laboratory_.begin(*request_, trusted.compiled.id).failure);
+    trusted_ = Trusted{program, compiled(submit(program))};
+    const bool passed = report(name, trusted_->compiled.failure) &&
+                        report(name, laboratory_.begin(*request_, trusted_->compiled.id).failure);
     if (!passed) forget_trusted();
     return passed;
   }

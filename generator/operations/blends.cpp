@@ -24,21 +24,29 @@ Blend classes_of(const Request& request, std::string_view name) {
 
 }  // namespace
 
-void append_classes(const FurtherBlend& blend, std::vector<AttributeDefinition>& definitions) {
+std::vector<AttributeDefinition> with_classes(std::vector<AttributeDefinition> definitions,
+                                              const std::vector<FurtherBlend>& blends) {
   std::vector<std::string> words;
   for (const Scale scale : all_scales) words.emplace_back(to_string(scale));
-  const std::string outputs = fmt::format("{}", fmt::join(blend.outputs, " and "));
-  const auto append = [&](std::string_view which, Scale fallback, const std::string& summary) {
-    definitions.push_back({fmt::format("{}_{}", blend.name, which), std::string(to_string(fallback)),
-                           Printing::when_set, words, summary});
-  };
-  append("alpha", Blend{}.alpha, fmt::format("class of the scale of {}", outputs));
-  append("beta", Blend{}.beta, fmt::format("class of the scale of what {} held before", outputs));
+  for (const FurtherBlend& blend : blends) {
+    const std::string outputs = fmt::format("{}", fmt::join(blend.outputs, " and "));
+    const auto append = [&](std::string_view which, Scale fallback, const std::string& summary) {
+      definitions.push_back({fmt::format("{}_{}", blend.name, which), std::string(to_string(fallback)),
+                             Printing::when_set, words, summary});
+    };
+    append("alpha", Blend{}.alpha, fmt::format("class of the scale of {}", outputs));
+    append("beta", Blend{}.beta, fmt::format("class of the scale of what {} held before", outputs));
+  }
+  return definitions;
 }
 
-void append_values(const FurtherBlend& blend, std::vector<ScalarDefinition>& definitions) {
-  definitions.push_back({fmt::format("{}_alpha", blend.name), 0.625F, "its value, where the class is any"});
-  definitions.push_back({fmt::format("{}_beta", blend.name), -0.75F, "its value, where the class is any"});
+std::vector<ScalarDefinition> with_values(std::vector<ScalarDefinition> definitions,
+                                          const std::vector<FurtherBlend>& blends) {
+  for (const FurtherBlend& blend : blends) {
+    definitions.push_back({fmt::format("{}_alpha", blend.name), 0.625F, "its value, where the class is any"});
+    definitions.push_back({fmt::format("{}_beta", blend.name), -0.75F, "its value, where the class is any"});
+  }
+  return definitions;
 }
 
 void append_classes(std::string_view name, const Blend& blend, std::vector<Attribute>& attributes) {

@@ -7,11 +7,13 @@
 
 namespace kiln {
 
-/// Appends <name>_alpha and <name>_beta: the classes, `0`, `1` or `any`.
-void append_classes(const FurtherBlend& blend, std::vector<AttributeDefinition>& definitions);
-/// Appends <name>_alpha and <name>_beta: the values, read where the class is `any`.
-void append_values(const FurtherBlend& blend, std::vector<ScalarDefinition>& definitions);
-/// Appends the attributes of a request.
+/// `definitions`, and <name>_alpha and <name>_beta of each blend: the classes, `0`, `1` or `any`.
+std::vector<AttributeDefinition> with_classes(std::vector<AttributeDefinition> definitions,
+                                              const std::vector<FurtherBlend>& blends);
+/// `definitions`, and <name>_alpha and <name>_beta of each blend: the values, read where the class is `any`.
+std::vector<ScalarDefinition> with_values(std::vector<ScalarDefinition> definitions,
+                                          const std::vector<FurtherBlend>& blends);
+/// Appends the classes of one blend to the attributes of a request.
 void append_classes(std::string_view name, const Blend& blend, std::vector<Attribute>& attributes);
 
 /// Refuses a further blend none of whose outputs there is, and then says more than its default.

@@ -104,20 +104,12 @@ class LocalNormBackwardOperation final : public LocalNormOperation {
   }
 
   const std::vector<AttributeDefinition>& attributes() const override {
-    static const std::vector<AttributeDefinition> definitions = [this] {
-      std::vector<AttributeDefinition> all = LocalNormOperation::attributes();
-      for (const FurtherBlend& blend : further_blends()) append_classes(blend, all);
-      return all;
-    }();
+    static const auto definitions = with_classes(LocalNormOperation::attributes(), further_blends());
     return definitions;
   }
 
   const std::vector<ScalarDefinition>& scalars() const override {
-    static const std::vector<ScalarDefinition> definitions = [this] {
-      std::vector<ScalarDefinition> all = LocalNormOperation::scalars();
-      for (const FurtherBlend& blend : further_blends()) append_values(blend, all);
-      return all;
-    }();
+    static const auto definitions = with_values(LocalNormOperation::scalars(), further_blends());
     return definitions;
   }
 

@@ -33,20 +33,12 @@ class NormBackwardOperation final : public Operation {
   }
 
   const std::vector<AttributeDefinition>& attributes() const override {
-    static const std::vector<AttributeDefinition> definitions = [this] {
-      std::vector<AttributeDefinition> all = {axes_attribute({-1}), norm_mode_attribute()};
-      for (const FurtherBlend& blend : further_blends()) append_classes(blend, all);
-      return all;
-    }();
+    static const auto definitions = with_classes({axes_attribute({-1}), norm_mode_attribute()}, further_blends());
     return definitions;
   }
 
   const std::vector<ScalarDefinition>& scalars() const override {
-    static const std::vector<ScalarDefinition> definitions = [this] {
-      std::vector<ScalarDefinition> all;
-      for (const FurtherBlend& blend : further_blends()) append_values(blend, all);
-      return all;
-    }();
+    static const auto definitions = with_values({}, further_blends());
     return definitions;
   }
 

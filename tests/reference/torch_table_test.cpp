@@ -41,7 +41,7 @@ class TableCall {
   Bindings bindings_;
 };
 
-// How many results of `table` there are; each is compared.
+// How many results the table of that name has; each is compared.
 int expect_table(const std::string& name) {
   std::ifstream table(std::string(KILN_TABLES) + "/" + name);
   std::string line;
@@ -57,6 +57,7 @@ int expect_table(const std::string& name) {
     }
     std::vector<double> values;
     for (double value = 0; words >> value;) values.push_back(value);
+    EXPECT_TRUE(call) << line;
     if (!call) break;
     if (first.front() != '=') {
       call->set(first, values);
