@@ -32,6 +32,13 @@ std::string_view to_string(Scale scale) {
   return "?";
 }
 
+std::optional<Scale> scale_called(std::string_view name) {
+  for (const Scale scale : all_scales) {
+    if (name == to_string(scale)) return scale;
+  }
+  return std::nullopt;
+}
+
 std::string_view to_string(EpilogueStage stage) {
   switch (stage) {
     case EpilogueStage::bias:

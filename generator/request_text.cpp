@@ -60,9 +60,7 @@ std::vector<Token> tokenise(std::string_view line) {
 }
 
 Scale parse_scale(const Token& token) {
-  for (Scale scale : {Scale::zero, Scale::one, Scale::any}) {
-    if (token.value() == to_string(scale)) return scale;
-  }
+  if (const std::optional<Scale> scale = scale_called(token.value())) return *scale;
   malformed(token, fmt::format("{}={} is not 0, 1 or any", token.name(), token.value()),
             "the value itself is given at the call");
 }

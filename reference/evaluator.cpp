@@ -168,11 +168,7 @@ uint64_t Oracle::Evaluator::integer(std::string_view name) const {
 }
 
 double Oracle::Evaluator::further_scale(std::string_view which) const {
-  for (const FurtherBlend& blend : operation(request_.operation).further_blends()) {
-    const bool concerned = std::find(blend.outputs.begin(), blend.outputs.end(), output_name_) != blend.outputs.end();
-    if (concerned) return scalar(fmt::format("{}_{}", blend.name, which));
-  }
-  throw Error(ErrorCode::internal, fmt::format("{} does not blend {}", request_.operation, output_name_));
+  return scalar(fmt::format("{}_{}", further_blend_of(request_, output_name_)->name, which));
 }
 
 Expected Oracle::Evaluator::stored(Expected result) const {

@@ -4,18 +4,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 
 #include "operations/spatial.h"
 
 namespace kiln {
 namespace {
 
-constexpr std::array all_scales{Scale::zero, Scale::one, Scale::any};
-
+// A class that is no class was refused as an unknown word.
 Scale scale_of(const Request& request, const std::string& attribute) {
-  const std::string& word = request.word(attribute);
-  return *std::find_if(all_scales.begin(), all_scales.end(), [&](Scale scale) { return to_string(scale) == word; });
+  return scale_called(request.word(attribute)).value();
 }
 
 Blend classes_of(const Request& request, std::string_view name) {
@@ -64,14 +61,17 @@ void check_further_blends(const Request& request) {
   }
 }
 
+const FurtherBlend* further_blend_of(const Request& request, std::string_view output) {
+  for (const FurtherBlend& blend : operation(request.operation).further_blends()) {
+    if (std::find(blend.outputs.begin(), blend.outputs.end(), output) != blend.outputs.end()) return &blend;
+  }
+  return nullptr;
+}
+
 Blend blend_of(const Request& request, std::string_view output) {
   if (result_of(request).name == output) return request.blend;
-  for (const FurtherBlend& blend : operation(request.operation).further_blends()) {
-    if (std::find(blend.outputs.begin(), blend.outputs.end(), output) != blend.outputs.end()) {
-      return classes_of(request, blend.name);
-    }
-  }
-  return {};
+  const FurtherBlend* further = further_blend_of(request, output);
+  return further == nullptr ? Blend{} : classes_of(request, further->name);
 }
 
 }  // namespace kiln

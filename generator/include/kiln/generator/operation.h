@@ -141,6 +141,8 @@ const Operand& result_of(const Request& request);
 size_t channel_dimension_of(const Request& request);
 /// Whether a call of `request` writes to `operand`: its outputs, and what it updates.
 bool is_written(const Request& request, std::string_view operand);
+/// The FurtherBlend that concerns `output`, or null.
+const FurtherBlend* further_blend_of(const Request& request, std::string_view output);
 /// The classes of an output's alpha and beta: those of the request for the result, a FurtherBlend's for its outputs;
 /// Blend{} for any other operand, which is not blended.
 Blend blend_of(const Request& request, std::string_view output);

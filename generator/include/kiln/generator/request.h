@@ -1,6 +1,7 @@
 // Request: what a layer asks for, as a value. Its canonical line is the key of everything Kiln stores.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -51,8 +52,12 @@ enum class Scale {
   any,
 };
 
+inline constexpr std::array all_scales{Scale::zero, Scale::one, Scale::any};
+
 /// As in requests: `0`, `1`, `any`; "?" for a value that is no class.
 std::string_view to_string(Scale scale);
+/// The class of that name, if it is one.
+std::optional<Scale> scale_called(std::string_view name);
 
 /// y = epilogue(alpha * operation(x) + beta * y). With beta of class zero, y is never read.
 struct Blend {
