@@ -58,7 +58,7 @@ class PackJudge {
       return fmt::format("the configuration is not canonical, expected: {}", choice.config.print());
     }
     const bool current = catalogue_.digest(record.algorithm) == record.algorithm_digest;
-    if (!current || !cache::usable(record)) return std::nullopt;
+    if (!current || record.outcome == cache::outcome::refused) return std::nullopt;
     Target target{Arch::of(device.cc_major, device.cc_minor), 0, 0};
     set_nvrtc(target, record.nvrtc_version);
     if (Refused reason = catalogue_.refusal(request_, target, choice)) return reason;
@@ -67,16 +67,18 @@ class PackJudge {
 
  private:
   static Refused differs(const Program& program, const cache::Record& record, bool other_source) {
-    if (record.workspace_bytes != program.workspace_bytes) {
+    const bool failed = !cache::usable(record);
+    if (!failed && record.workspace_bytes != program.workspace_bytes) {
       return fmt::format("its workspace of {} bytes is not the {} bytes that the variant needs", record.workspace_bytes,
                          program.workspace_bytes);
     }
-    if (record.deterministic != program.deterministic) {
+    if (!failed && record.deterministic != program.deterministic) {
       return fmt::format("the variant is{} bitwise reproducible", program.deterministic ? "" : " not");
     }
     if (other_source) return std::nullopt;
     const std::string digest = program.digest();
-    if (record.kind == cache::TimeKind::predicted && record.source_digest.empty()) return std::nullopt;
+    // What nothing was made of has none.
+    if ((failed || record.kind == cache::TimeKind::predicted) && record.source_digest.empty()) return std::nullopt;
     if (record.source_digest == digest) return std::nullopt;
     return fmt::format("its source digest {} is not {}, that of the source which this library makes",
                        record.source_digest, digest);

@@ -86,7 +86,6 @@ TEST_F(ProgramTest, DevicesListsTheEmulatedDeviceAndTheCompiler) {
 }
 
 TEST_F(ProgramTest, CalibrateSaysWhatTheDeviceReachesAndPredictionsAreDrawnFromIt) {
-  environment_["KILN_EMULATOR_CHECK"] = "bounds";  // calibration_test runs these kernels with full checks
   const std::string pool = "pool_forward x=f32:8x64x56x56 mode=max window=2 stride=2";
   EXPECT_THAT(kiln({"explain", pool, "--db", path("a.db")}).out, HasSubstr("predictions: assumed"));
   const Outcome calibrated = kiln({"devices", "--calibrate", "--db", path("a.db"), "--json"});

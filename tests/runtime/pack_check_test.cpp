@@ -102,6 +102,20 @@ TEST_F(PackCheck, LetsInWhatAnotherVersionMadeAndWhatFailed) {
   failed.seconds = 0;
   failed.source_digest.clear();
   EXPECT_THAT(refused(failed), IsEmpty());
+  failed.outcome = std::string(cache::outcome::crashed);
+  EXPECT_THAT(refused(failed), IsEmpty());
+}
+
+// A failure keeps tuners away from its variant, so there must be one.
+TEST_F(PackCheck, RefusesTheFailureOfWhatThereIsNot) {
+  cache::Record failed = good;
+  failed.outcome = std::string(cache::outcome::wrong_result);
+  failed.seconds = 0;
+  failed.source_digest = "0123";
+  EXPECT_THAT(refusal(failed), HasSubstr("source digest"));
+  failed.source_digest.clear();
+  failed.config += ",ZZ=1";
+  EXPECT_THAT(refusal(failed), HasSubstr("ZZ"));
 }
 
 class UserCodeInPacks : public PackCheck {

@@ -31,6 +31,7 @@ rm -rf "$scratch"
 mkdir -p "$scratch"
 unset KILN_DRIVER KILN_NVRTC
 unset GTEST_OUTPUT  # the carried programs' reports are not those of the tests here, whose names they have
+export KILN_EMULATOR_CHECK=full
 export FAKE_CUDNN_DRIVER=$carried/lib/libkiln_emulator.so
 cat >"$scratch/layers.txt" <<'TEXT'
 conv_forward x=f32:1x8x14x14 w=f32:16x8x3x3 pad=1
