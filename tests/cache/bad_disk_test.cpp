@@ -67,7 +67,7 @@ std::vector<int> use(const std::string& path, Journal journal, const FaultVfs::P
   }
   EXPECT_LE(announced.seen.size(), 1u) << "once";
   EXPECT_TRUE(durable.size() == inserted || !announced.seen.empty()) << "and not silently";
-  done = std::max(vfs.changes(), vfs.reads()) <= plan.at;
+  done = std::max({vfs.changes(), vfs.reads(), vfs.locks()}) <= plan.at;
   return durable;
 }
 
@@ -99,10 +99,12 @@ TEST_P(BadDisk, NeverLosesWhatWasAcknowledgedAndNeverStopsTheApplication) {
 
 std::string name_of(const ::testing::TestParamInfo<BadDisk::ParamType>& suite) {
   const Fault fault = std::get<Fault>(suite.param);
-  const char* name = fault == Fault::full        ? "Full"
-                     : fault == Fault::error     ? "Failing"
-                     : fault == Fault::one_error ? "FailingOnce"
-                                                 : "Unreadable";
+  const char* name = fault == Fault::full         ? "Full"
+                     : fault == Fault::error      ? "Failing"
+                     : fault == Fault::one_error  ? "FailingOnce"
+                     : fault == Fault::unreadable ? "Unreadable"
+                     : fault == Fault::no_locks   ? "WithoutLocks"
+                                                  : "WithoutOneLock";
   const bool wal = std::get<Journal>(suite.param) == Journal::wal;
   return std::string(name) + (wal ? "WriteAheadLog" : "RollbackJournal");
 }
@@ -110,7 +112,7 @@ std::string name_of(const ::testing::TestParamInfo<BadDisk::ParamType>& suite) {
 INSTANTIATE_TEST_SUITE_P(Faults, BadDisk,
                          ::testing::Combine(::testing::Values(Journal::wal, Journal::rollback),
                                             ::testing::Values(Fault::full, Fault::error, Fault::one_error,
-                                                              Fault::unreadable)),
+                                                              Fault::unreadable, Fault::no_locks, Fault::one_lock)),
                          name_of);
 
 // A file with `damage` done to it never gives a record or a choice that was not stored.

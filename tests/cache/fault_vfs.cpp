@@ -46,7 +46,10 @@ struct FaultFile {
   static int size(sqlite3_file* file, sqlite3_int64* bytes) {
     return real(file)->pMethods->xFileSize(real(file), bytes);
   }
-  static int lock(sqlite3_file* file, int level) { return real(file)->pMethods->xLock(real(file), level); }
+  static int lock(sqlite3_file* file, int level) {
+    const int fault = of(file).vfs->lock(SQLITE_IOERR_LOCK);
+    return fault != SQLITE_OK ? fault : real(file)->pMethods->xLock(real(file), level);
+  }
   static int unlock(sqlite3_file* file, int level) { return real(file)->pMethods->xUnlock(real(file), level); }
   static int reserved(sqlite3_file* file, int* out) {
     return real(file)->pMethods->xCheckReservedLock(real(file), out);
@@ -60,7 +63,9 @@ struct FaultFile {
     return real(file)->pMethods->xShmMap(real(file), page, bytes, extend, out);
   }
   static int shm_lock(sqlite3_file* file, int offset, int n, int flags) {
-    return real(file)->pMethods->xShmLock(real(file), offset, n, flags);
+    const bool asks = (flags & SQLITE_SHM_LOCK) != 0;
+    const int fault = asks ? of(file).vfs->lock(SQLITE_IOERR_SHMLOCK) : SQLITE_OK;
+    return fault != SQLITE_OK ? fault : real(file)->pMethods->xShmLock(real(file), offset, n, flags);
   }
   static void shm_barrier(sqlite3_file* file) { real(file)->pMethods->xShmBarrier(real(file)); }
   static int shm_unmap(sqlite3_file* file, int remove) { return real(file)->pMethods->xShmUnmap(real(file), remove); }
@@ -106,6 +111,13 @@ int FaultVfs::read() {
   return reads_++ >= plan_.at && plan_.fault == Fault::unreadable ? SQLITE_IOERR_READ : SQLITE_OK;
 }
 
+int FaultVfs::lock(int failure) {
+  const std::int64_t number = locks_++;
+  const bool fails =
+      plan_.fault == Fault::no_locks ? number >= plan_.at : plan_.fault == Fault::one_lock && number == plan_.at;
+  return fails ? failure : SQLITE_OK;
+}
+
 int FaultVfs::change(sqlite3_file* real, const std::string& path, bool is_write, const void* data, int bytes,
                      std::int64_t offset) {
   const std::int64_t number = changes_++;
@@ -132,6 +144,8 @@ int FaultVfs::change(sqlite3_file* real, const std::string& path, bool is_write,
     case Fault::one_error:
       return now ? SQLITE_IOERR_WRITE : SQLITE_OK;
     case Fault::unreadable:
+    case Fault::no_locks:
+    case Fault::one_lock:
     case Fault::none:
       return SQLITE_OK;
   }

@@ -12,7 +12,8 @@
 namespace kiln::cache::test {
 
 /// While it lives, every SQLite file of this process that is opened goes through it. Operations that change a file
-/// (write, truncate, sync, delete) and reads are counted from 0; at number `at` of them the fault sets in.
+/// (write, truncate, sync, delete), reads and requests for locks are counted from 0, each for itself; at number `at` of
+/// them the fault sets in.
 /// For one thread. Files must be closed before it goes.
 class FaultVfs {
  public:
@@ -24,6 +25,8 @@ class FaultVfs {
     error,       ///< Every change from there on fails with SQLITE_IOERR.
     one_error,   ///< Only that one does.
     unreadable,  ///< Every read from there on fails.
+    no_locks,    ///< Every lock from there on fails, as on a network file system whose lock service is gone.
+    one_lock,    ///< Only that one does.
   };
   struct Plan {
     Fault fault = Fault::none;
@@ -38,6 +41,7 @@ class FaultVfs {
 
   std::int64_t changes() const { return changes_; }
   std::int64_t reads() const { return reads_; }
+  std::int64_t locks() const { return locks_; }
 
  private:
   friend struct FaultFile;
@@ -52,6 +56,7 @@ class FaultVfs {
   int change(sqlite3_file* real, const std::string& path, bool is_write, const void* data, int bytes,
              std::int64_t offset);
   int read();
+  int lock(int failure);
   void remember(sqlite3_file* real, const std::string& path, int bytes, std::int64_t offset);
   [[noreturn]] void cut_power() const;
 
@@ -60,6 +65,7 @@ class FaultVfs {
   sqlite3_vfs vfs_;
   std::int64_t changes_ = 0;
   std::int64_t reads_ = 0;
+  std::int64_t locks_ = 0;
   std::map<std::string, std::vector<Undo>> unflushed_;
 };
 
