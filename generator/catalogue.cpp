@@ -83,10 +83,9 @@ Program Catalogue::trusted_program(const Request& request, const Target& target)
   Program middle = algorithm.program(library_, plain, target, *config);
   if (!request.user_epilogue) return middle;
   Program result;
-  if (const TensorSpec* x = request.find("x")) {
-    append_elementwise(result, library_, request, target, "user_prologue", *x,
-                       {OperandArgument{"input"}, OperandArgument{"x"}, OperandArgument{"wobble"}, UserArgument{}});
-  }
+  const std::string input(operation(request.operation).prologue_operand());
+  append_elementwise(result, library_, request, target, "user_prologue", request.at(input),
+                     {OperandArgument{"input"}, OperandArgument{input}, OperandArgument{"wobble"}, UserArgument{}});
   for (Step& step : middle.steps) {
     if (auto* launch = std::get_if<Launch>(&step)) launch->source += result.sources.size();
   }

@@ -96,9 +96,12 @@ std::string epilogue_text(const Request& request, const Expression& expression) 
   return text + scalar_names(expression) + function_body(expression.epilogue());
 }
 
-std::string prologue_text(const Expression& expression) {
+// The channel is `c` whatever the epilogue calls its own: of a convolution, and a product, it is another one.
+std::string prologue_text(const Request& request, const Expression& expression) {
   if (expression.prologue().empty()) return "  return x;\n";
-  return "  const ChannelIndex c(channel);\n" + scalar_names(expression) + function_body(expression.prologue());
+  const bool has_channels = !operation(request.operation).channel_name().empty();
+  const std::string channel = has_channels ? "  const ChannelIndex c(channel);\n" : "";
+  return channel + scalar_names(expression) + function_body(expression.prologue());
 }
 
 }  // namespace
@@ -116,7 +119,7 @@ void add_user_code(Prelude& prelude, const Request& request) {
   prelude.flag("USER_EPILOGUE", !expression.epilogue().empty()).flag("USER_PROLOGUE", !expression.prologue().empty());
   prelude.constant("USER_SCALARS", static_cast<int64_t>(expression.scalars().size()));
   prelude.place("user/functions", expression.functions().empty() ? std::string() : placed(expression.functions()));
-  prelude.place("user/prologue", prologue_text(expression));
+  prelude.place("user/prologue", prologue_text(request, expression));
   prelude.place("user/epilogue", epilogue_text(request, expression));
 }
 

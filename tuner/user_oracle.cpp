@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <map>
 #include <optional>
 #include <span>
 
@@ -16,6 +15,7 @@
 #include "kiln/reference/convert.h"
 #include "kiln/reference/tensor_memory.h"
 #include "kiln/tuner/check.h"
+#include "prologue_slack.h"
 
 namespace kiln::tuner {
 namespace {
@@ -46,27 +46,20 @@ std::vector<float> floats_of(const Memory& bytes) {
   return values;
 }
 
-Memory magnitudes(const TensorSpec& spec, Memory memory) {
-  reference::for_each_coordinate(spec, [&](std::span<const int64_t> coordinate) {
-    reference::write(spec, memory, coordinate, std::fabs(reference::read(spec, memory, coordinate)));
-  });
-  return memory;
-}
-
 }  // namespace
 
 std::vector<std::string> trusted_operand_names(const Request& request) {
   std::vector<std::string> names;
   for (const Operand& operand : request.operands) names.push_back(operand.name);
   if (!request.user_epilogue) return names;
-  names.insert(names.end(), {"room", "low", "high"});
-  if (request.find("x") != nullptr) names.insert(names.end(), {"input", "wobble"});
+  names.insert(names.end(), {"room", "low", "high", "input", "wobble"});
   return names;
 }
 
 UserOracle::UserOracle(const Request& request, const std::vector<Memory>& contents, const RunValues& values,
                        const CheckOptions& options)
-    : result_(result_of(request).name),
+    : input_(operation(request.operation).prologue_operand()),
+      result_(result_of(request).name),
       output_(request.at(result_)),
       plain_(without_user_code(request)),
       values_(values),
@@ -76,16 +69,15 @@ UserOracle::UserOracle(const Request& request, const std::vector<Memory>& conten
     const bool is_user = is_user_operand(name);
     std::optional<size_t> channel;
     if (is_user && is_per_channel(request, spec)) channel = channel_dimension_of(request);
-    memories_.push_back(name == "x" || name == result_ || is_user
-                            ? as_f32(name == "x" ? spec : output_, spec, contents[i], channel)
+    memories_.push_back(name == input_ || name == result_ || is_user
+                            ? as_f32(name == input_ ? spec : output_, spec, contents[i], channel)
                             : contents[i]);
   }
   names_ = trusted_operand_names(request);
   memories_.resize(names_.size());
   for (const char* name : {"room", "low", "high"}) memory(name) = Memory(memory(result_).size());
-  if (request.find("x") == nullptr) return;
-  memory("input") = memory("x");
-  memory("wobble") = Memory(memory("x").size());
+  memory("input") = memory(input_);
+  memory("wobble") = Memory(memory(input_).size());
 }
 
 std::vector<std::byte>& UserOracle::memory(std::string_view name) {
@@ -113,48 +105,21 @@ std::vector<Memory> UserOracle::run(const std::shared_ptr<const device::ContextH
   return contents;
 }
 
-// How far the result may move where the prologue's does: the operation of what those may be off, with magnitudes for
-// weights. No loss for pooling: a maximum moves by at most the most that one of its elements does.
-std::vector<float> UserOracle::slack(const Memory& wobble) const {
-  const std::vector<float> moves = floats_of(wobble);
-  const auto elements = static_cast<size_t>(output_.elements());
-  if (std::all_of(moves.begin(), moves.end(), [](float move) { return move == 0; }))
-    return std::vector<float>(elements);
-  Request request = plain_;
-  request.epilogue.clear();
-  request.blend.beta = Scale::zero;
-  std::erase_if(request.operands, [](const Operand& each) { return each.name == "bias" || each.name == "residual"; });
-  std::map<std::string, Memory> contents = {{"x", wobble}};
-  reference::Bindings bindings;
-  bindings.alpha = std::fabs(values_.alpha);
-  for (size_t i = 0; i < names_.size(); ++i) {
-    const TensorSpec* spec = request.find(names_[i]);
-    if (names_[i] == "w" && spec != nullptr) contents["w"] = magnitudes(*spec, memories_[i]);
-  }
-  for (const auto& [name, content] : contents) bindings.operands[name] = content;
-  const bool full = is_checked_in_full(plain_, options_);
-  return Judge(request, result_, bindings, full, options_.samples, options_.seed).magnitudes();
-}
-
 Finding UserOracle::evaluate(const std::shared_ptr<const device::ContextHandle>& context,
                              const execution::Executable& trusted) {
-  const bool has_x = plain_.find("x") != nullptr;
-  const std::vector<Memory> first =
-      run(context, trusted, has_x ? std::vector<std::string>{result_, "x", "wobble"} : std::vector{result_});
+  const std::vector<Memory> first = run(context, trusted, {result_, input_, "wobble"});
   reference::Bindings bindings;
   bindings.alpha = values_.alpha;
   bindings.beta = values_.beta;
   bindings.scalars = values_.scalars;
   bindings.integers = values_.integers;
   for (size_t i = 0; i < names_.size(); ++i) {
-    if (plain_.find(names_[i]) != nullptr) bindings.operands[names_[i]] = names_[i] == "x" ? first[1] : memories_[i];
+    if (plain_.find(names_[i]) != nullptr) bindings.operands[names_[i]] = names_[i] == input_ ? first[1] : memories_[i];
   }
   const Judge judge(plain_, result_, bindings, is_checked_in_full(plain_, options_), options_.samples, options_.seed);
   std::vector<float> rooms = judge.rooms();
-  if (has_x) {
-    const std::vector<float> more = slack(first[2]);
-    for (size_t i = 0; i < rooms.size(); ++i) rooms[i] += more[i];
-  }
+  const std::vector<float> more = prologue_slack(plain_, bindings.operands, floats_of(first[2]), values_, options_);
+  for (size_t i = 0; i < rooms.size(); ++i) rooms[i] += more[i];
   memory("room") = bytes_of(rooms);
   const std::vector<Memory> second = run(context, trusted, {"low", "high"});
   low_ = floats_of(second[0]);

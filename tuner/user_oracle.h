@@ -40,9 +40,8 @@ class UserOracle {
   Memory& memory(std::string_view name);
   std::vector<Memory> run(const std::shared_ptr<const device::ContextHandle>& context,
                           const execution::Executable& trusted, const std::vector<std::string>& results);
-  std::vector<float> slack(const Memory& wobble) const;
 
-  std::string result_;  // the name of the output
+  std::string input_, result_;  // the operands that the prologue and the epilogue apply to
   TensorSpec output_;
   Request plain_;
   RunValues values_;

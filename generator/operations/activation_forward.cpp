@@ -9,7 +9,7 @@ class ActivationForwardOperation final : public ElementwiseOperation {
  public:
   std::string_view name() const override { return "activation_forward"; }
   std::string_view summary() const override { return "activation functions"; }
-  bool takes_user_code() const override { return true; }
+  std::string_view prologue_operand() const override { return "x"; }
   const std::vector<ScalarDefinition>& scalars() const override { return activation_scalars(); }
   std::vector<ScalarRule> scalar_rules(const Request& request) const override {
     return activation_rules(activation_mode_of(request), false);

@@ -1,5 +1,6 @@
 // Names, numbers and properties of the activation functions.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "kiln/base/error.h"
@@ -89,6 +90,38 @@ bool has_derivative_from_y(ActivationMode mode) {
     default:
       return false;
   }
+}
+
+double steepest_slope(ActivationMode mode, float slope) {
+  using enum ActivationMode;
+  switch (mode) {
+    case identity:
+    case relu:
+    case clipped_relu:
+    case clip:
+    case tanh:
+    case softplus:
+      return 1;
+    case sigmoid:
+      return 0.25;
+    case leaky_relu:
+    case elu:
+      return std::max(1.0, std::fabs(static_cast<double>(slope)));
+    case selu:
+      return 1.7581;
+    case swish:
+      return 1.0999;
+    case gelu:
+    case gelu_tanh:
+      return 1.1290;
+    case hard_swish:
+      return 1.5;
+    case hard_sigmoid:
+      return std::fabs(slope);
+    case mish:
+      return 1.0885;
+  }
+  return std::numeric_limits<double>::infinity();
 }
 
 const std::vector<std::string>& activation_words() {

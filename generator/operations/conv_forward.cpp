@@ -18,7 +18,7 @@ class ConvForwardOperation final : public Operation {
                                       : "1-D, 2-D and 3-D convolution with groups, any stride, dilation and padding";
   }
   std::string_view channel_name() const override { return "k"; }
-  bool takes_user_code() const override { return true; }
+  std::string_view prologue_operand() const override { return "x"; }
   bool has_arithmetic() const override { return true; }
   bool has_epilogue() const override { return true; }
 

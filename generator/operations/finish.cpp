@@ -84,11 +84,6 @@ void check_epilogue(const Request& request, const Operation& operation) {
   if (request.user_epilogue && !operation.takes_user_code()) {
     refuse(request, "it takes no user code", "these do: " + names_of_user_code_takers());
   }
-  const Expression* code = request.user_epilogue.expression();
-  if (code != nullptr && !code->prologue().empty() &&
-      (operation.channel_name().empty() || !names(operation.operands(), "x"))) {
-    refuse(request, "it takes no prologue", "convolution and pooling do");
-  }
   if (request.arithmetic != Arithmetic{} && !operation.has_arithmetic()) {
     refuse(request, "it has no choice of arithmetic", "leave out tf32, fast and deterministic");
   }
@@ -340,8 +335,9 @@ Request without_user_code(const Request& request) {
   plain.user_epilogue = {};
   std::erase_if(plain.operands, [](const Operand& operand) { return is_user_operand(operand.name); });
   const std::string result = result_of(plain).name;
+  const std::string_view input = operation(plain.operation).prologue_operand();
   for (Operand& operand : plain.operands) {
-    if (operand.name == "x" || operand.name == result) operand.spec = as_packed_f32(operand.spec);
+    if (operand.name == input || operand.name == result) operand.spec = as_packed_f32(operand.spec);
   }
   return finished(std::move(plain));
 }

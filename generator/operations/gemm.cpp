@@ -20,7 +20,7 @@ class GemmOperation final : public Operation {
   std::string_view summary() const override { return "matrix products, one or a batch of them"; }
   std::string_view channel_name() const override { return "n"; }
   size_t channel_dimension(int rank) const override { return static_cast<size_t>(rank) - 1; }
-  bool takes_user_code() const override { return true; }
+  std::string_view prologue_operand() const override { return "a"; }
   bool has_arithmetic() const override { return true; }
   bool has_epilogue() const override { return true; }
 

@@ -16,7 +16,7 @@ class PoolForwardOperation final : public Operation {
   std::string_view name() const override { return "pool_forward"; }
   std::string_view summary() const override { return "1-D, 2-D and 3-D maximum and average pooling, global pooling"; }
   std::string_view channel_name() const override { return "c"; }
-  bool takes_user_code() const override { return true; }
+  std::string_view prologue_operand() const override { return "x"; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {

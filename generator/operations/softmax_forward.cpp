@@ -12,7 +12,7 @@ class SoftmaxForwardOperation final : public SoftmaxOperation {
  public:
   std::string_view name() const override { return "softmax_forward"; }
   std::string_view summary() const override { return "softmax and log-softmax over any axis"; }
-  bool takes_user_code() const override { return true; }
+  std::string_view prologue_operand() const override { return "x"; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {

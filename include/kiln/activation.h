@@ -26,7 +26,8 @@ struct ActivationOptions {
 /// x, y: f32, f16 or bf16, of equal extents of 1 to 5 dimensions, any strides; computed in f32. In place: y may be x
 /// itself, with its dtype and strides; otherwise they must share no element. Bitwise reproducible.
 ///
-/// Any element-wise chain is a call with mode identity and user code as its epilogue. The gradient of a user's function
+/// Any element-wise chain is a call with mode identity and user code as its epilogue; around another function it may
+/// have a prologue besides, which x passes through first. The gradient of a user's function
 /// is one too: x is dy, y is dx, and the code reads the forward's input or output as a tensor of its own:
 /// `expression("acc * slope_at(input)", {{"input", x}})` (docs/user-code.md).
 ///

@@ -28,7 +28,7 @@ Tensor transposed(const Tensor& matrix);
 /// one, is just another Tensor; dtypes may differ between operands; sums are in f32. With beta = 0, c is not read. c
 /// must share no element with a, b or the bias. Deterministic: long sums of small products are split over blocks and
 /// added up in a fixed order. K = 0 gives epilogue(beta * c); no products, or products without
-/// elements, are a no-op.
+/// elements, are a no-op. The prologue of user code applies to a; its `c` is the index along K.
 ///
 /// First call, workspace, threads and errors as for conv_forward().
 void gemm(Context& context, const Tensor& a, const Tensor& b, const Tensor& c, const GemmOptions& options = {},

@@ -21,8 +21,9 @@ struct SoftmaxOptions {
 /// waiting.
 ///
 /// x, y: equal extents of 1 to 5 dimensions, any strides. In place: y may be x itself, with its dtype and strides;
-/// otherwise they must share no element. See SoftmaxForward for rows with NaN or infinities. Bitwise reproducible.
-/// An empty tensor is a no-op. Errors, first call and threads as for conv_forward().
+/// otherwise they must share no element. See SoftmaxForward for rows with NaN or infinities. User code may have a
+/// prologue, which every element of x passes through first: a temperature, a mask. Bitwise reproducible. An empty
+/// tensor is a no-op. Errors, first call and threads as for conv_forward().
 void softmax_forward(Context& context, const Tensor& x, const Tensor& y, const SoftmaxOptions& options = {},
                      Stream stream = nullptr);
 

@@ -78,6 +78,7 @@ Estimate predict(const Shape& shape, const Gemm& gemm, const Target& target, con
 Algorithm gemm_simple() {
   return describe<Shape, Gemm>("gemm_simple", "gemm", "gemm/gemm_simple.cu")
       .trusted()
+      .takes_prologue()
       .param("THREADS", &Shape::threads, {128, 256, 64})
       .rule("grid fits", [](const Shape& shape, const Gemm& gemm,
                             const Target&) { return gemm.c.elements() / shape.threads < (int64_t{1} << 31) - 1; })

@@ -24,7 +24,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const TB* const column = b + (batch_0 * Index(B_BATCH_STRIDE_0) + batch_1 * Index(B_BATCH_STRIDE_1) +
                                   batch_2 * Index(B_BATCH_STRIDE_2) + n * Index(B_STRIDE_N));
     for (Index k = 0; k < K; ++k) {
-      sum += to_float(row[k * Index(A_STRIDE_K)]) * to_float(column[k * Index(B_STRIDE_K)]);
+      const float entered = user_entered(row[k * Index(A_STRIDE_K)], static_cast<int>(k), user);
+      sum += entered * to_float(column[k * Index(B_STRIDE_K)]);
     }
   }
 

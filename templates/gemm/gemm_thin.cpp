@@ -115,6 +115,7 @@ Estimate predict(const Shape& shape, const ConvProblem& conv, const Target& targ
 Algorithm gemm_thin() {
   using namespace descriptor;
   return describe<Shape, ConvParts>("gemm_thin", "gemm", "gemm/gemm_thin.cu")
+      .takes_prologue()
       .param("WARPS", &Shape::warps, {8, 4, 16})
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("SHARE", &Shape::share, {1, 4, 8, 16})

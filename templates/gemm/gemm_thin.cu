@@ -23,12 +23,23 @@ constexpr int BLOCK_LINES = ALONG_K ? WARPS / SHARE : 32 * VECTOR;
 constexpr long long THIN_ROW = THIN_IS_M ? X_STRIDE_W : W_STRIDE_K, THIN_K = THIN_IS_M ? X_STRIDE_C : W_STRIDE_C;
 constexpr long long WIDE_LINE = THIN_IS_M ? W_STRIDE_K : X_STRIDE_W, WIDE_K = THIN_IS_M ? W_STRIDE_C : X_STRIDE_C;
 
+// An element of the operand that IS_X says, of row or column `k`: x passes through the user's prologue.
+template <bool IS_X, class T>
+__device__ __forceinline__ float factor(T element, int k, const UserArguments& user) {
+  if constexpr (IS_X) return user_entered(element, k, user);
+  return to_float(element);
+}
+
 // sums[r] of one line, over the elements from `first` on, VECTOR at a time and STEP apart.
 template <int STEP, class Thin, class Wide>
-__device__ __forceinline__ void sum_along_k(const Thin* thin, const Wide* line, int first, float (&sums)[ROWS][1]) {
+__device__ __forceinline__ void sum_along_k(const Thin* thin, const Wide* line, int first, const UserArguments& user,
+                                            float (&sums)[ROWS][1]) {
 #pragma unroll 4
   for (int k = first; k < LENGTH; k += STEP) {
     const Vector<Wide, VECTOR> wide = load_readonly<VECTOR>(line + k * Index(WIDE_K));
+    float factors[VECTOR];
+#pragma unroll
+    for (int i = 0; i < VECTOR; ++i) factors[i] = factor<!THIN_IS_M>(wide[i], k + i, user);
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
       const Thin* const from = thin + (r * Index(THIN_ROW) + k * Index(THIN_K));
@@ -37,7 +48,7 @@ __device__ __forceinline__ void sum_along_k(const Thin* thin, const Wide* line, 
 #pragma unroll
       for (int i = 0; i < VECTOR; ++i) {
         const Thin element = THIN_VECTOR ? row[i] : load_readonly<1>(from + i * Index(THIN_K))[0];
-        sums[r][0] = fmaf(to_float(element), to_float(wide[i]), sums[r][0]);
+        sums[r][0] = fmaf(factor<THIN_IS_M>(element, k + i, user), factors[i], sums[r][0]);
       }
     }
   }
@@ -46,15 +57,19 @@ __device__ __forceinline__ void sum_along_k(const Thin* thin, const Wide* line, 
 // sums[r][i] of VECTOR lines from `lines` on, over every STEP-th element from `first` on.
 template <int STEP, class Thin, class Wide>
 __device__ __forceinline__ void sum_along_lines(const Thin* thin, const Wide* lines, int first,
-                                                float (&sums)[ROWS][VECTOR]) {
+                                                const UserArguments& user, float (&sums)[ROWS][VECTOR]) {
 #pragma unroll 8
   for (int k = first; k < LENGTH; k += STEP) {
     const Vector<Wide, VECTOR> wide = load_readonly<VECTOR>(lines + k * Index(WIDE_K));
+    float factors[VECTOR];
+#pragma unroll
+    for (int i = 0; i < VECTOR; ++i) factors[i] = factor<!THIN_IS_M>(wide[i], k, user);
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
-      const float row = to_float(load_readonly<1>(thin + (r * Index(THIN_ROW) + k * Index(THIN_K)))[0]);
+      const Thin element = load_readonly<1>(thin + (r * Index(THIN_ROW) + k * Index(THIN_K)))[0];
+      const float row = factor<THIN_IS_M>(element, k, user);
 #pragma unroll
-      for (int i = 0; i < VECTOR; ++i) sums[r][i] = fmaf(row, to_float(wide[i]), sums[r][i]);
+      for (int i = 0; i < VECTOR; ++i) sums[r][i] = fmaf(row, factors[i], sums[r][i]);
     }
   }
 }
@@ -82,7 +97,7 @@ __device__ __forceinline__ void multiply(const Thin* thin, const Wide* wide, TY*
     float sums[ROWS][1] = {};
     if (first_line + line < LINES) {
       sum_along_k<SHARE * 32 * VECTOR>(thin, wide + (first_line + line) * Index(WIDE_LINE),
-                                       (share * 32 + lane) * VECTOR, sums);
+                                       (share * 32 + lane) * VECTOR, arguments.user, sums);
     }
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
@@ -93,7 +108,7 @@ __device__ __forceinline__ void multiply(const Thin* thin, const Wide* wide, TY*
     float sums[ROWS][VECTOR] = {};
     const int line = lane * VECTOR;
     if (first_line + line < LINES) {
-      sum_along_lines<SHARE>(thin, wide + (first_line + line) * Index(WIDE_LINE), share, sums);
+      sum_along_lines<SHARE>(thin, wide + (first_line + line) * Index(WIDE_LINE), share, arguments.user, sums);
     }
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {

@@ -150,7 +150,8 @@ struct Inputs {
     if constexpr (NUMBERED) number = static_cast<unsigned long long>(place.offsets[NUMBER]);
   }
 
-  __device__ __forceinline__ void results(const PointwiseNumbers& numbers, float (&values)[COUNT]) const {
+  __device__ __forceinline__ void results(const PointwiseArguments& arguments, float (&values)[COUNT]) const {
+    const PointwiseNumbers& numbers = arguments.numbers;
     if constexpr (FUNCTION == FUNCTION_DROPOUT && numbers_start_at<COUNT>(4)) {
 #pragma unroll
       for (int i = 0; i < COUNT; i += 4) {
@@ -160,18 +161,19 @@ struct Inputs {
       }
     } else {
 #pragma unroll
-      for (int i = 0; i < COUNT; ++i) values[i] = result(i, numbers);
+      for (int i = 0; i < COUNT; ++i) values[i] = result(i, arguments);
     }
   }
 
-  __device__ __forceinline__ float result(int i, const PointwiseNumbers& numbers) const {
+  __device__ __forceinline__ float result(int i, const PointwiseArguments& arguments) const {
+    const PointwiseNumbers& numbers = arguments.numbers;
     if constexpr (FUNCTION == FUNCTION_DROPOUT) {
       const unsigned long long element = number + i * static_cast<unsigned long long>(stride_of(NUMBER, 0));
       const PhiloxWords random = dropout_words(element, numbers.integers[0], numbers.integers[1]);
       return dropped_out(to_float(a[i]), random.at(static_cast<int>(element % 4)), numbers.values[0]);
     }
     float values[3] = {0.0f, 0.0f, 0.0f};
-    if constexpr (LOADED > 0) values[0] = to_float(a[i]);
+    if constexpr (LOADED > 0) values[0] = user_entered(a[i], 0, arguments.user);
     if constexpr (LOADED > 1) values[1] = to_float(b[i]);
     if constexpr (LOADED > 2) values[2] = to_float(c[i]);
     return pointwise_function(values[0], values[1], values[2], numbers);
@@ -191,7 +193,7 @@ __device__ __forceinline__ void store_results(const Inputs<COUNT>& inputs, Index
     store_copy<COUNT>(arguments.y + y_offset, inputs.a);
   } else {
     float results[COUNT];
-    inputs.results(arguments.numbers, results);
+    inputs.results(arguments, results);
     store_run<false>(arguments.y, y_offset, results, 0, {arguments.alpha, arguments.beta, arguments.user});
   }
 }

@@ -9,13 +9,13 @@
 
 // Of `length` elements from x on, for every thread.
 template <int BLOCK>
-__device__ __forceinline__ RowStatistics block_statistics(const TX* x, Index length) {
+__device__ __forceinline__ RowStatistics block_statistics(const TX* x, Index length, const UserArguments& user) {
   __shared__ float scratch[32];
   RowStatistics mine = RowStatistics::of_nothing();
 #pragma unroll 4
   for (Index i = static_cast<Index>(threadIdx.x) * VECTOR; i < length; i += BLOCK * VECTOR) {
     float elements[VECTOR];
-    as_floats(load_elements(x + i * Index(X_STEP)), elements);
+    as_floats(load_elements(x + i * Index(X_STEP), user), elements);
     mine.add(elements);
   }
   RowStatistics all;
@@ -42,7 +42,7 @@ __device__ __forceinline__ void block_normalise(const TX* x, TY* y, Index y_offs
 #pragma unroll
     for (int k = 0; k < TOGETHER; ++k) {
       const Index i = begin + k * STRIDE;
-      if (i < length) as_floats(load_elements(x + i * Index(X_STEP)), elements[k]);
+      if (i < length) as_floats(load_elements(x + i * Index(X_STEP), output.user), elements[k]);
     }
 #pragma unroll
     for (int k = 0; k < TOGETHER; ++k) {

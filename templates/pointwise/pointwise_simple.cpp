@@ -43,6 +43,7 @@ Estimate predict(const Shape& shape, const PointwiseProblem& problem, const Targ
 Algorithm simple(const std::string& operation) {
   return describe<Shape, PointwiseProblem>(operation + "_simple", operation, "pointwise/pointwise_simple.cu")
       .trusted()
+      .takes_prologue()
       .param("THREADS", &Shape::threads, {128, 256, 64})
       .program(program)
       .estimate(predict);

@@ -20,7 +20,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     store_copy<1>(target, inputs.a);
     return;
   }
-  const float result = inputs.result(0, arguments.numbers);
+  const float result = inputs.result(0, arguments);
   float old = 0.0f;
   if constexpr (BETA != SCALE_ZERO) old = to_float(*target);
   UserValues values;

@@ -67,6 +67,7 @@ Estimate predict(const Shape& shape, const PointwiseProblem& problem, const Targ
 
 Algorithm transposed(const std::string& operation) {
   return describe<Shape, PointwiseProblem>(operation + "_transposed", operation, "pointwise/pointwise_transposed.cu")
+      .takes_prologue()
       .param("ROWS", &Shape::rows, {8, 4, 16})
       .applies(refusal)
       .program(program)

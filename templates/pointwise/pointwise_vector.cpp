@@ -108,6 +108,7 @@ Estimate predict(const Shape& shape, const PointwiseProblem& problem, const Targ
 
 Algorithm vectors(const std::string& operation) {
   return describe<Shape, PointwiseProblem>(operation + "_vector", operation, "pointwise/pointwise_vector.cu")
+      .takes_prologue()
       .param("VECTOR", &Shape::vector, {4, 8, 2, 16, 1})
       .param("ITEMS", &Shape::items, {1, 2, 4})
       .param("THREADS", &Shape::threads, {256, 128, 512})

@@ -24,7 +24,7 @@ int64_t steps(const Shape& shape, int64_t row) {
 }
 
 int64_t row_bytes(const SoftmaxRows& softmax) {
-  return softmax.length() * size_of(softmax.operands.front().spec.dtype);
+  return softmax.length() * size_of(softmax.kept);
 }
 
 bool aligned(const Shape& shape, const SoftmaxRows& softmax, const Target&) {
@@ -68,7 +68,7 @@ Estimate predict(const Shape& shape, const SoftmaxRows& softmax, const Target& t
 
   descriptor::StreamingWork work;
   work.dram_bytes = softmax.compulsory_bytes();
-  work.cache_bytes = elements * (moved.read + moved.written + (shared ? 3 * bytes : 0));
+  work.cache_bytes = elements * (moved.read + moved.written + (shared ? 3 * size_of(softmax.kept) : 0));
   work.threads = rows * shape.threads;
   work.instructions_per_thread = 180 + accesses * (shared ? 24 : 10) + accesses * shape.vector * (shared ? 15 : 12);
   work.blocks = rows;
@@ -83,6 +83,7 @@ Estimate predict(const Shape& shape, const SoftmaxRows& softmax, const Target& t
 
 Algorithm softmax_block() {
   return describe<Shape, SoftmaxRows>("softmax_block", "softmax_forward", "softmax/softmax_block.cu")
+      .takes_prologue()
       .param("KEEP_SHARED", &Shape::keep_shared, {0, 1})
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("THREADS", &Shape::threads, {256, 512, 128, 1024, 64})

@@ -1,8 +1,9 @@
 // Softmax or log-softmax of rows in any layout, a block a row, which stays on chip between its one read and its one
 // write.
 //
-// The row is kept in registers (KEEP_SHARED: in shared memory) as it is stored, each thread what it loaded itself, so
-// that only the two reductions need the block to meet. Parameters: softmax_block.cpp.
+// The row is kept in registers (KEEP_SHARED: in shared memory) as it is stored, or as the user's prologue makes it,
+// each thread what it loaded itself, so that only the two reductions need the block to meet. Parameters:
+// softmax_block.cpp.
 #include "lib/index.cuh"
 #include "lib/reduce.cuh"
 #include "lib/softmax.cuh"
@@ -17,7 +18,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     softmax_block(const TX* x, TY* y, float alpha, float beta, UserArguments user, long long) {
   extern __shared__ uint4 shared_row[];
   __shared__ float scratch[32];
-  TX* const shared = reinterpret_cast<TX*>(shared_row);
+  KeptX* const shared = reinterpret_cast<KeptX*>(shared_row);
   Elements registers[KEEP_SHARED ? 1 : STEPS];
   const int first = static_cast<int>(threadIdx.x) * VECTOR;
   x += x_row_offset(static_cast<Index>(blockIdx.x));
@@ -29,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   for (int step = 0; step < STEPS; ++step) {
     const int i = step * THREADS * VECTOR + first;
     if (i >= ROW) break;
-    const Elements piece = load_elements(x + i * Index(X_STEP));
+    const Elements piece = load_elements(x + i * Index(X_STEP), user);
     if constexpr (KEEP_SHARED) {
       store(shared + i, piece);
     } else {

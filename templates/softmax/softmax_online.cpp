@@ -58,6 +58,7 @@ Estimate predict(const Shape& shape, const SoftmaxRows& softmax, const Target& t
 
 Algorithm softmax_online() {
   return describe<Shape, SoftmaxRows>("softmax_online", "softmax_forward", "softmax/softmax_online.cu")
+      .takes_prologue()
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("THREADS", &Shape::threads, {256, 512, 1024, 128})
       .rule("row length, alignment and VECTOR agree", aligned)

@@ -13,6 +13,7 @@ namespace kiln::descriptor {
 struct SoftmaxRows : Rows {
   SoftmaxMode mode = SoftmaxMode::accurate;
   Blend blend;
+  DType kept = DType::f32;  ///< As what kernels keep an element of x: as it is stored; f32 after a prologue.
 
   static SoftmaxRows of(const Request& request);
 

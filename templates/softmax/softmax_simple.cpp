@@ -46,6 +46,7 @@ Estimate predict(const Shape& shape, const SoftmaxRows& softmax, const Target& t
 Algorithm softmax_simple() {
   return describe<Shape, SoftmaxRows>("softmax_simple", "softmax_forward", "softmax/softmax_simple.cu")
       .trusted()
+      .takes_prologue()
       .param("THREADS", &Shape::threads, {128, 64, 256})
       .program(program)
       .estimate(predict);

@@ -21,12 +21,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   y += offset_of_row<Y_STRIDES>(row);
 
   float maximum = -infinity();
-  for (Index i = 0; i < ROW; ++i) maximum = max_nan(maximum, to_float(x[i * Index(x_stride)]));
+  for (Index i = 0; i < ROW; ++i) maximum = max_nan(maximum, user_entered(x[i * Index(x_stride)], 0, user));
   float sum = 0.0f;
-  for (Index i = 0; i < ROW; ++i) sum += expf(to_float(x[i * Index(x_stride)]) - maximum);
+  for (Index i = 0; i < ROW; ++i) sum += expf(user_entered(x[i * Index(x_stride)], 0, user) - maximum);
   const float log_sum = logf(sum);
   for (Index i = 0; i < ROW; ++i) {
-    const float element = to_float(x[i * Index(x_stride)]);
+    const float element = user_entered(x[i * Index(x_stride)], 0, user);
     const float value = LOG ? element - maximum - log_sum : expf(element - maximum) / sum;
     TY* target = y + i * Index(y_stride);
     float old = 0.0f;

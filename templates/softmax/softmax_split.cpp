@@ -44,7 +44,7 @@ Program program(const Shape& shape, const SoftmaxRows& softmax, const Target&, c
   statistics.grid[0].fixed *= shape.splits;
   statistics.grid[0].per_n *= shape.splits;
   statistics.block[0] = static_cast<unsigned>(shape.threads);
-  statistics.arguments = {OperandArgument{"x"}, WorkspaceArgument{0}};
+  statistics.arguments = {OperandArgument{"x"}, UserArgument{}, WorkspaceArgument{0}};
 
   Launch normalise = statistics;
   normalise.entry = "softmax_split_normalise";
@@ -83,6 +83,7 @@ Estimate predict(const Shape& shape, const SoftmaxRows& softmax, const Target& t
 
 Algorithm softmax_split() {
   return describe<Shape, SoftmaxRows>("softmax_split", "softmax_forward", "softmax/softmax_split.cu")
+      .takes_prologue()
       .param("SPLITS", &Shape::splits, {16, 8, 4, 2, 32, 64})
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("THREADS", &Shape::threads, {256, 512, smallest_block})

@@ -19,10 +19,11 @@ __device__ __forceinline__ Part part_of_block() {
   return {block / SPLITS, begin, smaller<Index>(PART, ROW - begin)};
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) softmax_split_statistics(const TX* x, RowStatistics* parts) {
+extern "C" __global__ void __launch_bounds__(THREADS)
+    softmax_split_statistics(const TX* x, UserArguments user, RowStatistics* parts) {
   const Part part = part_of_block();
   const RowStatistics statistics =
-      block_statistics<THREADS>(x + x_row_offset(part.row) + part.begin * Index(X_STEP), part.length);
+      block_statistics<THREADS>(x + x_row_offset(part.row) + part.begin * Index(X_STEP), part.length, user);
   if (threadIdx.x == 0) parts[blockIdx.x] = statistics;
 }
 

@@ -37,6 +37,7 @@ Estimate predict(const Shape& shape, const SoftmaxRows& softmax, const Target& t
 
 Algorithm softmax_strided() {
   return describe<Shape, SoftmaxRows>("softmax_strided", "softmax_forward", "softmax/softmax_strided.cu")
+      .takes_prologue()
       .param("KEEP", &Shape::keep, {1, 0})
       .param("VECTOR", &Shape::vector, {2, 4, 1, 8})
       .param("AXIS_LANES", &Shape::axis_lanes, {4, 1, 2, 8, 16})

@@ -17,11 +17,12 @@ constexpr int GROUP = KEEP ? static_cast<int>(STEPS) : 4;  // elements of a row 
 static_assert(INNER % VECTOR == 0, "a vector must not cross the end of the inner dimension");
 
 // Elements axis_lane + (step + k) * AXIS_LANES of the thread's rows, for k < GROUP.
-__device__ __forceinline__ void load_group(const TX* x, Index axis_lane, Index step, Elements (&group)[GROUP]) {
+__device__ __forceinline__ void load_group(const TX* x, const UserArguments& user, Index axis_lane, Index step,
+                                           Elements (&group)[GROUP]) {
 #pragma unroll
   for (int k = 0; k < GROUP; ++k) {
     const Index i = axis_lane + (step + k) * AXIS_LANES;
-    if (i < ROW) group[k] = load_elements(x + i * Index(X_AXIS_STRIDE));
+    if (i < ROW) group[k] = load_elements(x + i * Index(X_AXIS_STRIDE), user);
   }
 }
 
@@ -68,7 +69,7 @@ extern "C" __global__ void __launch_bounds__(INNER_LANES* AXIS_LANES)
   for (int j = 0; j < VECTOR; ++j) rows[j] = RowStatistics::of_nothing();
   if (active) {
     for (Index step = 0; step < STEPS; step += GROUP) {
-      load_group(x, axis_lane, step, group);
+      load_group(x, user, axis_lane, step, group);
       add_group(axis_lane, step, group, rows);
     }
   }
@@ -79,7 +80,7 @@ extern "C" __global__ void __launch_bounds__(INNER_LANES* AXIS_LANES)
 #pragma unroll
   for (int j = 0; j < VECTOR; ++j) normalised[j] = RowNormaliser<LOG>(rows[j].maximum, rows[j].sum);
   for (Index step = 0; step < STEPS; step += GROUP) {
-    if constexpr (!KEEP) load_group(x, axis_lane, step, group);
+    if constexpr (!KEEP) load_group(x, user, axis_lane, step, group);
 #pragma unroll
     for (int k = 0; k < GROUP; ++k) {
       const Index i = axis_lane + (step + k) * AXIS_LANES;

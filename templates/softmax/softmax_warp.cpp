@@ -91,6 +91,7 @@ Estimate predict(const Shape& shape, const SoftmaxRows& softmax, const Target& t
 
 Algorithm softmax_warp() {
   return describe<Shape, SoftmaxRows>("softmax_warp", "softmax_forward", "softmax/softmax_warp.cu")
+      .takes_prologue()
       .param("LANES", &Shape::lanes, {32, 16, 8, 4, 2, 1})
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("THREADS", &Shape::threads, {128, 64, 256})

@@ -28,7 +28,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const int i = step * LANES * VECTOR + first;
     Elements loaded;
     const bool inside = active && i < ROW;
-    if (inside) loaded = load_elements(x + i * Index(X_STEP));
+    if (inside) loaded = load_elements(x + i * Index(X_STEP), user);
 #pragma unroll
     for (int j = 0; j < VECTOR; ++j) {
       elements[step][j] = inside ? to_float(loaded[j]) : -infinity();

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <limits>
@@ -63,6 +64,18 @@ TEST(ActivationReference, HasTheDerivativesThatCentralDifferencesShow) {
       const double difference = (activated(name, x + h) - activated(name, x - h)) / (2 * h);
       EXPECT_NEAR(gradient(name, x, 1.5), 1.5 * difference, 1e-6) << name << " at " << x;
     }
+  }
+}
+
+// The bound is no less than any slope, and no more than a hundredth above the steepest.
+TEST(ActivationReference, IsNowhereSteeperThanItsSteepestSlope) {
+  for (const ActivationMode mode : activation_modes()) {
+    const std::string_view name = to_string(mode);
+    double steepest = 0;
+    for (double x = -16; x <= 16; x += 1.0 / 64) steepest = std::max(steepest, std::fabs(gradient(name, x)));
+    const auto slope = static_cast<float>(operation("activation_forward").scalars().front().usual);
+    EXPECT_GE(steepest_slope(mode, slope), steepest) << name;
+    EXPECT_LE(steepest_slope(mode, slope), steepest * 1.01) << name;
   }
 }
 

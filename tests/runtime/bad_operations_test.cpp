@@ -100,7 +100,6 @@ TEST_F(BadArguments, OfEpiloguesOfGemm) {
        "t has other extents than c"},
       {"user code: over c", with({.epilogue = expression(code, {{"t", at(8196, {3, 4})}})}),
        "memory of c and t overlaps"},
-      {"user code: a prologue", with({.epilogue = expression("--- prologue\nx\n---\nacc")}), "it takes no prologue"},
       {"dynamic_batch: of a batch",
        [&] {
          gemm(context, at(0, {1, 3, 5}), at(4096, {1, 5, 4}), at(8192, {1, 3, 4}), {.dynamic_batch = true});

@@ -68,8 +68,9 @@ TEST_F(GemmCalls, WithUserCode) {
   const Tensor shifts(upload(shift), f32, {2}, contiguous);
   gemm(context_, Tensor(upload(a), f32, {2, 2}, contiguous), Tensor(upload(b), f32, {2, 2}, contiguous),
        Tensor(c, f32, {2, 2}, contiguous),
-       {.epilogue = expression("acc + shift[n] + (n == 1 ? 100.0f : 0.0f)", {{"shift", shifts}})});
-  EXPECT_THAT(download<float>(c, 4), testing::ElementsAre(11, 122, 13, 124));
+       {.epilogue = expression("--- prologue\n-2.0f * x + c\n---\nacc + shift[n] + (n == 1 ? 100.0f : 0.0f)",
+                               {{"shift", shifts}})});
+  EXPECT_THAT(download<float>(c, 4), testing::ElementsAre(8, 117, 4, 113));
 }
 
 TEST_F(GemmCalls, IntoTheirOwnResidual) {

@@ -56,8 +56,8 @@ TEST_F(UserCodeCalls, PoolingAndSoftmaxTakeItToo) {
   Context context(options());
   const Tensor x(upload<float>({1, 5, 3, 2}), f32, {1, 1, 2, 2}, nchw), y(upload<float>({0}), f32, {1, 1, 1, 1}, nchw);
   pool_forward(context, x, y, {.epilogue = expression("acc * scale", {}, {{"scale", 10}})});
-  const Tensor rows(upload<float>({0, 0}), f32, {1, 2}, nc), out(upload<float>({0, 0}), f32, {1, 2}, nc);
-  softmax_forward(context, rows, out, {.epilogue = expression("1.0f - acc * acc")});
+  const Tensor rows(upload<float>({-3, 3}), f32, {1, 2}, nc), out(upload<float>({0, 0}), f32, {1, 2}, nc);
+  softmax_forward(context, rows, out, {.epilogue = expression("--- prologue\nx * x\n---\n1.0f - acc * acc")});
   synchronize();
   EXPECT_FLOAT_EQ(download<float>(y.data(), 1)[0], 50);
   EXPECT_THAT(download<float>(out.data(), 2), Pointwise(FloatNear(1e-6F), {0.75F, 0.75F}));

@@ -89,7 +89,7 @@ class InPlace : public testing::TestWithParam<InPlaceCase> {
     }
   }
 
-  const Request request_ = Request::parse(GetParam().request);
+  const Request request_ = Request::parse(GetParam().request, {{"scaled", Expression("--- prologue\nx * 0.5f")}});
   const RunValues values_ = [this] {
     RunValues values = usual_values(request_);
     if (request_.blend.alpha == Scale::any) values.alpha = 0.5F;
@@ -149,9 +149,15 @@ INSTANTIATE_TEST_SUITE_P(
     Softmax, InPlace,
     testing::Values(
         InPlaceCase{"Rows", "softmax_forward x=f32:3x268 axis=1 alpha=any beta=any", {y_is_x}, softmax_rows},
-        InPlaceCase{"LongOddRowsLog", "softmax_forward x=f32:2x4099 axis=1 mode=log", {y_is_x}, softmax_long_rows},
+        InPlaceCase{"LongOddRowsLog",
+                    "softmax_forward x=f32:2x4099 axis=1 mode=log epilogue=user:scaled",
+                    {y_is_x},
+                    softmax_long_rows},
         InPlaceCase{"RowsAcross", "softmax_forward x=f32:2x21x5x7 axis=1 alpha=any beta=any", {y_is_x}, softmax_across},
-        InPlaceCase{"LongRowsAcross", "softmax_forward x=f32:1x1031x3x4 axis=1 mode=log", {y_is_x}, softmax_across},
+        InPlaceCase{"LongRowsAcross",
+                    "softmax_forward x=f32:1x1031x3x4 axis=1 mode=log epilogue=user:scaled",
+                    {y_is_x},
+                    softmax_across},
         InPlaceCase{"RowsAcrossASubRegion",
                     "softmax_forward x=f32:2x6x3x4" + sub_region + " y=f32:2x6x3x4" + sub_region + " axis=1",
                     {y_is_x},
@@ -164,22 +170,25 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Pointwise, InPlace,
-    testing::Values(
-        InPlaceCase{"Activation", "activation_forward x=f16:3x16x9x8 mode=gelu", {y_is_x}, activation},
-        InPlaceCase{
-            "ActivationOfOddLength", "activation_forward x=f32:13x37 mode=swish beta=any", {y_is_x}, activation},
-        InPlaceCase{"ActivationGradient",
-                    "activation_backward x=f32:3x16x9x8 dy=f32:3x16x9x8 mode=tanh",
-                    {dx_is_x, dx_is_dy},
-                    activation_gradient},
-        InPlaceCase{"ActivationGradientFromY",
-                    "activation_backward y=f16:13x37 dy=f16:13x37 mode=sigmoid",
-                    {dx_is_y, dx_is_dy},
-                    activation_gradient},
-        InPlaceCase{"Dropout", "dropout x=f32:3x16x9x8", {y_is_x}, dropout},
-        InPlaceCase{
-            "Transform", "tensor_transform x=f32:3x16x9x8 y=f32:3x16x9x8 alpha=any beta=any", {y_is_x}, transform},
-        InPlaceCase{"Op", "tensor_op a=f32:3x16x9x8 b=f32:3x16x9x8 mode=sub", {y_is_a, y_is_b}, op}),
+    testing::Values(InPlaceCase{"Activation", "activation_forward x=f16:3x16x9x8 mode=gelu", {y_is_x}, activation},
+                    InPlaceCase{"ActivationOfOddLength",
+                                "activation_forward x=f32:13x37 mode=swish beta=any epilogue=user:scaled",
+                                {y_is_x},
+                                activation},
+                    InPlaceCase{"ActivationGradient",
+                                "activation_backward x=f32:3x16x9x8 dy=f32:3x16x9x8 mode=tanh",
+                                {dx_is_x, dx_is_dy},
+                                activation_gradient},
+                    InPlaceCase{"ActivationGradientFromY",
+                                "activation_backward y=f16:13x37 dy=f16:13x37 mode=sigmoid",
+                                {dx_is_y, dx_is_dy},
+                                activation_gradient},
+                    InPlaceCase{"Dropout", "dropout x=f32:3x16x9x8", {y_is_x}, dropout},
+                    InPlaceCase{"Transform",
+                                "tensor_transform x=f32:3x16x9x8 y=f32:3x16x9x8 alpha=any beta=any",
+                                {y_is_x},
+                                transform},
+                    InPlaceCase{"Op", "tensor_op a=f32:3x16x9x8 b=f32:3x16x9x8 mode=sub", {y_is_a, y_is_b}, op}),
     name_of);
 
 INSTANTIATE_TEST_SUITE_P(

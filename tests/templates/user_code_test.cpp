@@ -5,27 +5,23 @@
 #include <string>
 #include <vector>
 
+#include "algorithm_cases.h"
 #include "kiln/base/error.h"
 #include "kiln/execution/compile.h"
 #include "kiln/execution/user_code_error.h"
-#include "kiln/templates/catalogue.h"
+#include "user_code_cases.h"
 #include "variant_check.h"
 
 namespace kiln {
 namespace {
 
 using testing::HasSubstr;
-using testing::IsSupersetOf;
+using testing_support::built_in_catalogue;
+using testing_support::check_as;
 using testing_support::TestDevice;
-using testing_support::VariantChecker;
 
-const Catalogue& catalogue() {
-  static const Catalogue built_in = make_catalogue(embedded_sources());
-  return built_in;
-}
-
-Expressions expressions() {
-  return {
+const Expressions& expressions() {
+  static const Expressions all = {
       {"silu", Expression("acc * sigmoid(acc)")},
       {"affine", Expression("acc * slope[k] + bias[k]", {"bias", "slope"})},
       {"gated", Expression("const float v = acc + bias;\nreturn v > 0.0f ? v * gate : slope * v;", {"bias", "gate"},
@@ -36,23 +32,11 @@ Expressions expressions() {
       {"layer", Expression("(acc + bias[n]) * gate + (n < 3 ? 1.0f : 0.0f)", {"bias", "gate"})},
       {"pooled", Expression("acc * gate + (c % 2 == 0 ? bias[c] : 0.0f)", {"bias", "gate"})},
       {"scaled", Expression("log2f(1.0f + fabsf(acc)) * scale", {}, {"scale"})}};
+  return all;
 }
 
-// The default configuration of every algorithm that serves `line` is right, and those of `served_by` are among them.
-void expect_served_right(const std::string& line, const std::vector<std::string>& served_by,
-                         const Expressions& known = expressions()) {
-  SCOPED_TRACE(line);
-  const Request request = Request::parse(line, known);
-  VariantChecker checker(catalogue(), request);
-  std::vector<std::string> served;
-  for (const Algorithm& algorithm : catalogue().algorithms()) {
-    if (algorithm.refusal(request, TestDevice::get().target)) continue;
-    const auto config = algorithm.space().first_legal(request, TestDevice::get().target);
-    if (!config) continue;
-    served.push_back(algorithm.name());
-    EXPECT_TRUE(checker.matches_reference({algorithm.name(), *config}));
-  }
-  EXPECT_THAT(served, IsSupersetOf(served_by));
+void expect_served_right(const std::string& line, const std::vector<std::string>& served_by) {
+  testing_support::expect_served_right(line, served_by, expressions());
 }
 
 TEST(UserEpilogue, OfConvolutionsInLogicalOrder) {
@@ -72,11 +56,6 @@ TEST(UserEpilogue, OfMatrixProducts) {
   expect_served_right(
       "gemm a=f32:35x40 b=f32:40x37 epilogue=user:layer epilogue.bias=f16:37:2 epilogue.gate=bf16:35x37",
       {"gemm_simple", "gemm_tiled", "gemm_splitk"});
-  // Every product of a batch has elements of the gate of its own; those of a are used again.
-  expect_served_right(
-      "gemm a=f16:1x3x6x80 b=f16:2x3x80x12 c=f16:2x3x6x12 epilogue=user:layer epilogue.bias=f32:12 "
-      "epilogue.gate=f16:2x3x6x12",
-      {"gemm_simple", "gemm_tiled", "gemm_splitk", "gemm_thin"});
 }
 
 TEST(UserEpilogue, OfWinogradConvolutions) {
@@ -126,8 +105,6 @@ TEST(UserEpilogue, OfSoftmax) {
                       {"softmax_simple", "softmax_warp"});
   expect_served_right("softmax_forward x=f16:2x8192 mode=log epilogue=user:helped epilogue.gate=f32:2x8192@4",
                       {"softmax_simple", "softmax_block", "softmax_online", "softmax_split"});
-  expect_served_right("softmax_forward x=f32:2x7x3x4 axis=1 epilogue=user:helped epilogue.gate=f32:2x7x3x4",
-                      {"softmax_simple", "softmax_strided"});
 }
 
 // Offsets of tensors, channels and padding in other ranks, and y where it lies in a larger tensor.
@@ -159,10 +136,6 @@ TEST(UserEpilogue, OfRegionsOfLargerTensors) {
 TEST(UserEpilogue, OfActivations) {
   expect_served_right("activation_forward x=f16:5x37 mode=identity epilogue=user:helped epilogue.gate=f32:5x37@4",
                       {"activation_forward_simple", "activation_forward_vector"});
-  expect_served_right(
-      "activation_forward x=f32:2x7x3x5:nchw y=f16:2x7x3x5:nhwc mode=leaky_relu alpha=any beta=any "
-      "epilogue=user:helped epilogue.gate=f32:2x7x3x5:nhwc",
-      {"activation_forward_simple", "activation_forward_vector", "activation_forward_transposed"});
   expect_served_right("activation_forward x=f32:6x8 mode=relu epilogue=user:helped epilogue.gate=f32:6x8:1,6",
                       {"activation_forward_simple"});
 }
@@ -176,100 +149,16 @@ TEST(UserEpilogue, OfAnEmptyBatch) {
   expect_served_right("conv_forward x=f32:0x3x5x5 w=f32:2x3x3x3 epilogue=user:silu", {"conv_simple"});
 }
 
-// ---- prologues
-
-Expressions prologues() {
-  return {{"normalise", Expression("--- prologue\n(x - mean) * (c == 1 ? 0.25f : scale)", {}, {"mean", "scale"})},
-          {"both", Expression("__device__ float f(float v) {\n  return v * v;\n}\n--- prologue\nf(x) + 1.0f\n---\n"
-                              "silu(acc) * s",
-                              {}, {"s"})}};
-}
-
-// A prologue that gives something else than 0 for 0 shows whether padding stays zero.
-void expect_prologue_right(const std::string& line, const std::vector<std::string>& served_by) {
-  expect_served_right(line, served_by, prologues());
-}
-
-TEST(UserPrologue, OfConvolutionsLeavesPaddingZero) {
-  expect_prologue_right("conv_forward x=f32:2x3x7x9 w=f32:5x3x3x2 pad=1 epilogue=user:normalise",
-                        {"conv_simple", "conv_direct", "conv_implicit_gemm"});
-  expect_prologue_right("conv_forward x=f16:1x8x5x6:nhwc w=f16:16x8x3x3:nhwc pad=1 epilogue=user:both",
-                        {"conv_simple", "conv_direct", "conv_implicit_gemm"});
-  expect_prologue_right("conv_forward x=f32:1x6x5x5 w=f32:4x3x3x3 pad=2 groups=2 epilogue=user:normalise",
-                        {"conv_simple", "conv_direct", "conv_implicit_gemm"});
-}
-
-TEST(UserPrologue, OfWinogradConvolutionsLeavesPaddingZero) {
-  expect_prologue_right(
-      "conv_forward x=f32:1x6x5x7:nhwc w=f32:4x3x3x3:nhwc groups=2 pad=1 fast epilogue=user:both",
-      {"conv_winograd_2x2", "conv_winograd_4x4", "conv_winograd_2x2_fused", "conv_winograd_4x4_fused"});
-}
-
-TEST(UserPrologue, OfDepthwiseConvolutionsLeavesPaddingZero) {
-  for (const std::string order : {"nchw", "nhwc"}) {
-    expect_prologue_right(
-        "conv_forward x=f16:2x8x6x8:" + order + " w=f16:16x1x3x3:" + order + " pad=1 groups=8 epilogue=user:normalise",
-        {"conv_simple", "conv_depthwise_" + order});
-  }
-}
-
-TEST(UserPrologue, OfOneAndThreeSpatialDimensionsLeavesPaddingZero) {
-  expect_prologue_right("conv_forward x=f32:2x3x11 w=f32:5x3x5 pad=2 dilation=2 epilogue=user:normalise",
-                        {"conv_simple", "conv_direct", "conv_implicit_gemm"});
-  expect_prologue_right("conv_forward x=f32:1x4x3x5x4 w=f32:6x4x3x3x3 pad=1 epilogue=user:normalise",
-                        {"conv_simple", "conv_direct", "conv_implicit_gemm"});
-  expect_prologue_right("pool_forward x=f32:1x3x4x5x4 mode=avg window=3 pad=1 stride=2 epilogue=user:normalise",
-                        {"pool_simple", "pool_nchw"});
-}
-
-TEST(UserPrologue, OfPointwiseAndSplitConvolutions) {
-  for (const std::string order : {"nchw", "nhwc"}) {
-    expect_prologue_right(
-        "conv_forward x=f16:1x24x4x6:" + order + " w=f16:8x24x1x1:" + order + " epilogue=user:normalise",
-        {"conv_simple", "conv_1x1"});
-    expect_prologue_right("conv_forward x=f32:1x96x3x3:" + order + " w=f32:7x96x3x3:" + order + " epilogue=user:both",
-                          {"conv_simple", "conv_implicit_gemm_splitk"});
-  }
-}
-
-TEST(UserPrologue, OfPoolingLeavesPaddingOut) {
-  for (const std::string order : {"nchw", "nhwc"}) {
-    for (const std::string mode : {"max", "avg", "avg_padded"}) {
-      expect_prologue_right("pool_forward x=f16:2x8x9x8:" + order + " mode=" + mode +
-                                " window=3,3 pad=1,1 stride=2,2 epilogue=user:normalise",
-                            {"pool_simple", "pool_" + order});
-    }
-    expect_prologue_right("pool_forward x=f32:3x5x4x4:" + order + " mode=avg window=global epilogue=user:both",
-                          {"pool_simple", "pool_global_" + order});
-  }
-}
-
 TEST(UserEpilogue, ReadsTensorsOfOtherStridesInTheTrustedKernelOnly) {
   const std::string line =
       "pool_forward x=f32:1x3x6x6 mode=max window=2,2 stride=2,2 epilogue=user:helped epilogue.gate=f32:1x3x3x3:nhwc";
   expect_served_right(line, {"pool_simple"});
   const auto reason =
-      catalogue().find("pool_nchw")->refusal(Request::parse(line, expressions()), TestDevice::get().target);
+      built_in_catalogue().find("pool_nchw")->refusal(Request::parse(line, expressions()), TestDevice::get().target);
   EXPECT_EQ(reason, "epilogue.gate has other strides than y");
 }
 
 // ---- what must be noticed
-
-// The trusted program of one request checks variants of another, whose kernels then do the wrong thing.
-testing::AssertionResult check_as(const Request& request, const Request& made) {
-  const TestDevice& device = TestDevice::get();
-  tuner::Checker checker(device.context, request, testing_support::thorough());
-  const auto load = [&](const Program& program, const std::vector<std::string>& operands) {
-    return device.load(program, device.target, operands);
-  };
-  const tuner::Verdict trusted =
-      checker.trust(load(catalogue().trusted_program(request, device.target), tuner::trusted_operand_names(request)));
-  if (!trusted.passed) return testing::AssertionFailure() << "trusted: " << trusted.text;
-  const Choice choice = catalogue().heuristic(made, device.target, device.figures);
-  const tuner::Verdict verdict =
-      checker.check(load(catalogue().program(made, device.target, choice), checker.operand_names()));
-  return verdict.passed ? testing::AssertionSuccess() : testing::AssertionFailure() << verdict.text;
-}
 
 Request conv_with(const std::string& epilogue) {
   return Request::parse("conv_forward x=f32:2x3x7x7 w=f32:4x3x3x3 epilogue=user:" + epilogue, expressions());
@@ -298,16 +187,6 @@ TEST(CheckOfUserEpilogues, FindsAWrongConvolution) {
   EXPECT_FALSE(check_as(conv_with("silu"), mirrored));
 }
 
-TEST(CheckOfUserPrologues, FindsAMissingOne) {
-  const auto request = [](const char* text) {
-    return Request::parse("pool_forward x=f32:2x3x8x8 window=2 stride=2 mode=avg epilogue=user:e",
-                          {{"e", Expression(text)}});
-  };
-  EXPECT_FALSE(check_as(request("--- prologue\nx * x"), request("acc")));
-  EXPECT_FALSE(check_as(request("--- prologue\nx + c"), request("--- prologue\nx")));
-  EXPECT_TRUE(check_as(request("--- prologue\nx * x"), request("--- prologue\nx * x")));
-}
-
 // ---- mistakes in the code
 
 std::string compile_error_of(const std::string& text) {
@@ -315,7 +194,7 @@ std::string compile_error_of(const std::string& text) {
   const TestDevice& device = TestDevice::get();
   const Choice choice{"softmax_simple", Config::parse("THREADS=128")};
   try {
-    execution::compile(*device.nvrtc, catalogue().program(request, device.target, choice), device.target);
+    execution::compile(*device.nvrtc, built_in_catalogue().program(request, device.target, choice), device.target);
   } catch (const execution::UserCodeError& error) {
     EXPECT_EQ(error.code(), ErrorCode::compile_failed);
     return error.message();
@@ -344,12 +223,14 @@ TEST(MistakesInUserCode, IncludeAMissingReturn) {
 
 TEST(MistakesInUserCode, IncludeValuesThatAnOperationLacks) {
   EXPECT_THAT(compile_error_of("acc * k"), HasSubstr("identifier \"k\" is undefined"));
+  EXPECT_THAT(compile_error_of("--- prologue\nx * c"), HasSubstr("identifier \"c\" is undefined"));
 }
 
 TEST(UserCode, WhoseTextIsUnknownMakesNoKernel) {
   const Request request = Request::parse("softmax_forward x=f32:3x4 epilogue=user:" + std::string(32, 'a'));
   try {
-    (void)catalogue().program(request, TestDevice::get().target, {"softmax_simple", Config::parse("THREADS=128")});
+    (void)built_in_catalogue().program(request, TestDevice::get().target,
+                                       {"softmax_simple", Config::parse("THREADS=128")});
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("is not known"));

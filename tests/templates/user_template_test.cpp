@@ -123,5 +123,39 @@ extern "C" __global__ void my_norm(const TX* x, const TW* w, TY* y, float alpha,
   std::filesystem::remove_all(folder);
 }
 
+// A product of matrices whose descriptor says that it takes prologues, and the same that does not say so.
+TEST(UserTemplate, TakesAPrologueWhereItSaysSo) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "kiln_user_gemm";
+  std::filesystem::create_directories(folder);
+  for (const std::string name : {"my_gemm", "my_plain_gemm"}) {
+    std::ofstream(folder / (name + ".cu")) << R"(
+#include "lib/user_code.cuh"
+extern "C" __global__ void my_gemm(const TA* a, const TB* b, TC* c, UserArguments user) {
+  float sum = 0.0f;
+  for (int k = 0; k < A_EXTENT_1; ++k) {
+    sum += user_entered(a[blockIdx.x * A_STRIDE_0 + k * A_STRIDE_1], k, user) *
+           to_float(b[k * B_STRIDE_0 + threadIdx.x * B_STRIDE_1]);
+  }
+  c[blockIdx.x * C_STRIDE_0 + threadIdx.x * C_STRIDE_1] = from_float<TC>(sum);
+}
+)";
+    std::ofstream(folder / (name + ".json")) << R"({
+  "kiln_template": 1, "operation": "gemm",
+  "applies": {"one product": "A_RANK == 2 && !DYNAMIC_N && ALPHA == 1 && BETA == 0"},
+  "launches": [{"kernel": "my_gemm", "grid": ["A_EXTENT_0"], "block": ["C_EXTENT_1"],
+                "arguments": ["a", "b", "c", "user"]}],
+  "prologue": )" << (name == "my_gemm" ? "true" : "false")
+                                             << "}";
+  }
+  const Catalogue catalogue = make_catalogue(embedded_sources(), {folder.string()});
+  const Request request = Request::parse("gemm a=f16:5x37 b=f32:37x33 c=f32:5x33 epilogue=user:e",
+                                         {{"e", Expression("--- prologue\n(x - mean) * (c % 4)", {}, {"mean"})}});
+  VariantChecker checker(catalogue, request);
+  EXPECT_TRUE(checker.matches_reference({"my_gemm", Config()}));
+  EXPECT_EQ(catalogue.find("my_plain_gemm")->refusal(request, TestDevice::get().target),
+            "its kernels take no prologue");
+  std::filesystem::remove_all(folder);
+}
+
 }  // namespace
 }  // namespace kiln

@@ -49,8 +49,8 @@ class Catalogue {
   ///
   /// If the request has user code: the prologue by itself, the trusted algorithm for without_user_code(request) on what
   /// that gives, and then what the epilogue may make of the result; see templates/check/. It takes the operands `input`
-  /// (x as f32 in logical order), `wobble`, `room`, `low` and `high` besides, and the user's tensors as f32 for each
-  /// element of y in logical order.
+  /// (what the prologue applies to, as f32 in logical order), `wobble`, `room`, `low` and `high` besides, and the
+  /// user's tensors as f32 for each element of y in logical order.
   ///
   /// Throws Error(internal) if the trusted algorithm has no legal point.
   Program trusted_program(const Request& request, const Target& target) const;

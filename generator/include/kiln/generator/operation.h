@@ -102,8 +102,10 @@ class Operation {
   /// Whether requests may permit arithmetic (`acc=f32 tf32 ...`); pooling and softmax have no such choice.
   virtual bool has_arithmetic() const { return false; }
   virtual bool has_epilogue() const { return false; }
-  /// Whether user code may be its epilogue: it makes y of x.
-  virtual bool takes_user_code() const { return false; }
+  /// The operand whose elements pass through the prologue of user code, which calls them x; empty if the operation
+  /// takes no user code. Its channels, if there are any, are counted by the same dimension as the result's.
+  virtual std::string_view prologue_operand() const { return {}; }
+  bool takes_user_code() const { return !prologue_operand().empty(); }
   /// The numbers of a call besides alpha and beta, at most max_operation_scalars; their order in RunValues.
   virtual const std::vector<ScalarDefinition>& scalars() const;
   /// What may be blended besides the result.
@@ -158,8 +160,9 @@ bool writes_nothing_without_batch(const Request& request);
 /// Completes, canonicalises and validates a request made by hand; what every builder ends with.
 Request finished(Request request);
 
-/// What stands between prologue and epilogue of `request`'s user code: the same request without the code, its x and y
-/// f32 in logical order without gaps, its batch fixed (the bucket's top if it was dynamic).
+/// What stands between prologue and epilogue of `request`'s user code: the same request without the code, its input
+/// (Operation::prologue_operand()) and result f32 in logical order without gaps, its batch fixed (the bucket's top if
+/// it was dynamic).
 Request without_user_code(const Request& request);
 
 /// `request`, a finished one, with user code as its epilogue, and the tensors that it reads by their names there.

@@ -51,6 +51,9 @@ ActivationNumbers usual_numbers(ActivationMode mode);
 /// 0), sigmoid, tanh, selu, softplus (with slope > 0).
 bool has_derivative_from_y(ActivationMode mode);
 
+/// The largest |f'(x)| of any x, rounded up: f moves by at most so much times what x does.
+double steepest_slope(ActivationMode mode, float slope);
+
 /// y = epilogue(alpha * f(x) + beta * y). x, y: equal extents of 1 to 5 dimensions, any strides.
 struct ActivationForward {
   TensorSpec x, y;

@@ -1,0 +1,41 @@
+#include "user_code_cases.h"
+
+#include <gmock/gmock.h>
+
+#include "algorithm_cases.h"
+#include "variant_check.h"
+
+namespace kiln::testing_support {
+
+void expect_served_right(const std::string& line, const std::vector<std::string>& served_by, const Expressions& known) {
+  SCOPED_TRACE(line);
+  const Request request = Request::parse(line, known);
+  VariantChecker checker(built_in_catalogue(), request);
+  std::vector<std::string> served;
+  for (const Algorithm& algorithm : built_in_catalogue().algorithms()) {
+    if (algorithm.refusal(request, TestDevice::get().target)) continue;
+    const auto config = algorithm.space().first_legal(request, TestDevice::get().target);
+    if (!config) continue;
+    served.push_back(algorithm.name());
+    EXPECT_TRUE(checker.matches_reference({algorithm.name(), *config}));
+  }
+  EXPECT_THAT(served, testing::IsSupersetOf(served_by));
+}
+
+testing::AssertionResult check_as(const Request& request, const Request& made) {
+  const TestDevice& device = TestDevice::get();
+  const Catalogue& catalogue = built_in_catalogue();
+  tuner::Checker checker(device.context, request, thorough());
+  const auto load = [&](const Program& program, const std::vector<std::string>& operands) {
+    return device.load(program, device.target, operands);
+  };
+  const tuner::Verdict trusted =
+      checker.trust(load(catalogue.trusted_program(request, device.target), tuner::trusted_operand_names(request)));
+  if (!trusted.passed) return testing::AssertionFailure() << "trusted: " << trusted.text;
+  const Choice choice = catalogue.heuristic(made, device.target, device.figures);
+  const tuner::Verdict verdict =
+      checker.check(load(catalogue.program(made, device.target, choice), checker.operand_names()));
+  return verdict.passed ? testing::AssertionSuccess() : testing::AssertionFailure() << verdict.text;
+}
+
+}  // namespace kiln::testing_support

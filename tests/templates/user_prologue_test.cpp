@@ -1,0 +1,177 @@
+// User prologues in every kernel, alone and with epilogues: against the trusted kernel on what the prologue gave.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "algorithm_cases.h"
+#include "kiln/generator/operation.h"
+#include "user_code_cases.h"
+#include "variant_check.h"
+
+namespace kiln {
+namespace {
+
+using testing_support::built_in_catalogue;
+using testing_support::check_as;
+
+const Expressions& prologues() {
+  static const Expressions all = {
+      {"normalise", Expression("--- prologue\n(x - mean) * (c == 1 ? 0.25f : scale)", {}, {"mean", "scale"})},
+      {"both", Expression("__device__ float f(float v) {\n  return v * v;\n}\n--- prologue\nf(x) + 1.0f\n---\n"
+                          "silu(acc) * s",
+                          {}, {"s"})},
+      {"masked", Expression("--- prologue\nx < 0.25f ? -1.0f / 0.0f : x * scale", {}, {"scale"})},
+      {"squared", Expression("--- prologue\nx * x * s - x\n---\nacc * t + gate", {"gate"}, {"s", "t"})},
+      {"features", Expression("--- prologue\n(c % 3 == 1 ? scale : 1.0f) * x + 0.5f", {}, {"scale"})},
+      {"layer", Expression("--- prologue\nrelu(x) + (c < 5 ? s : 0.0f)\n---\n(acc + bias[n]) * gate - t",
+                           {"bias", "gate"}, {"s", "t"})}};
+  return all;
+}
+
+// A prologue that gives something else than 0 for 0 shows whether padding stays zero.
+void expect_prologue_right(const std::string& line, const std::vector<std::string>& served_by) {
+  testing_support::expect_served_right(line, served_by, prologues());
+}
+
+TEST(UserPrologue, OfConvolutionsLeavesPaddingZero) {
+  expect_prologue_right("conv_forward x=f32:2x3x7x9 w=f32:5x3x3x2 pad=1 epilogue=user:normalise",
+                        {"conv_simple", "conv_direct", "conv_implicit_gemm"});
+  expect_prologue_right("conv_forward x=f16:1x8x5x6:nhwc w=f16:16x8x3x3:nhwc pad=1 epilogue=user:both",
+                        {"conv_simple", "conv_direct", "conv_implicit_gemm"});
+  expect_prologue_right("conv_forward x=f32:1x6x5x5 w=f32:4x3x3x3 pad=2 groups=2 epilogue=user:normalise",
+                        {"conv_simple", "conv_direct", "conv_implicit_gemm"});
+}
+
+TEST(UserPrologue, OfWinogradConvolutionsLeavesPaddingZero) {
+  expect_prologue_right(
+      "conv_forward x=f32:1x6x5x7:nhwc w=f32:4x3x3x3:nhwc groups=2 pad=1 fast epilogue=user:both",
+      {"conv_winograd_2x2", "conv_winograd_4x4", "conv_winograd_2x2_fused", "conv_winograd_4x4_fused"});
+}
+
+TEST(UserPrologue, OfDepthwiseConvolutionsLeavesPaddingZero) {
+  for (const std::string order : {"nchw", "nhwc"}) {
+    expect_prologue_right(
+        "conv_forward x=f16:2x8x6x8:" + order + " w=f16:16x1x3x3:" + order + " pad=1 groups=8 epilogue=user:normalise",
+        {"conv_simple", "conv_depthwise_" + order});
+  }
+}
+
+TEST(UserPrologue, OfOneAndThreeSpatialDimensionsLeavesPaddingZero) {
+  expect_prologue_right("conv_forward x=f32:2x3x11 w=f32:5x3x5 pad=2 dilation=2 epilogue=user:normalise",
+                        {"conv_simple", "conv_direct", "conv_implicit_gemm"});
+  expect_prologue_right("conv_forward x=f32:1x4x3x5x4 w=f32:6x4x3x3x3 pad=1 epilogue=user:normalise",
+                        {"conv_simple", "conv_direct", "conv_implicit_gemm"});
+  expect_prologue_right("pool_forward x=f32:1x3x4x5x4 mode=avg window=3 pad=1 stride=2 epilogue=user:normalise",
+                        {"pool_simple", "pool_nchw"});
+}
+
+TEST(UserPrologue, OfPointwiseAndSplitConvolutions) {
+  for (const std::string order : {"nchw", "nhwc"}) {
+    expect_prologue_right(
+        "conv_forward x=f16:1x24x4x6:" + order + " w=f16:8x24x1x1:" + order + " epilogue=user:normalise",
+        {"conv_simple", "conv_1x1"});
+    expect_prologue_right("conv_forward x=f32:1x96x3x3:" + order + " w=f32:7x96x3x3:" + order + " epilogue=user:both",
+                          {"conv_simple", "conv_implicit_gemm_splitk"});
+  }
+}
+
+TEST(UserPrologue, OfPoolingLeavesPaddingOut) {
+  for (const std::string order : {"nchw", "nhwc"}) {
+    for (const std::string mode : {"max", "avg", "avg_padded"}) {
+      expect_prologue_right("pool_forward x=f16:2x8x9x8:" + order + " mode=" + mode +
+                                " window=3,3 pad=1,1 stride=2,2 epilogue=user:normalise",
+                            {"pool_simple", "pool_" + order});
+    }
+    expect_prologue_right("pool_forward x=f32:3x5x4x4:" + order + " mode=avg window=global epilogue=user:both",
+                          {"pool_simple", "pool_global_" + order});
+  }
+}
+
+// One more configuration than the default.
+void expect_right(const std::string& line, const std::string& algorithm, const std::string& config) {
+  EXPECT_TRUE(testing_support::matches_reference(built_in_catalogue(), Request::parse(line, prologues()),
+                                                 {algorithm, Config::parse(config)}));
+}
+
+TEST(UserPrologue, OfSoftmaxOfRows) {
+  const std::vector<std::string> all = {"softmax_simple", "softmax_warp", "softmax_block", "softmax_online",
+                                        "softmax_split"};
+  expect_prologue_right("softmax_forward x=f32:5x131 epilogue=user:masked n=?", all);
+  const std::string both =
+      "softmax_forward x=f16:3x1040 y=f32:3x1040 mode=log epilogue=user:squared epilogue.gate=bf16:3x1040";
+  expect_prologue_right(both, all);
+  expect_right(both, "softmax_block", "KEEP_SHARED=1,VECTOR=8,THREADS=64");  // f32 of f16
+}
+
+TEST(UserPrologue, OfSoftmaxAcrossRows) {
+  const std::string line =
+      "softmax_forward x=bf16:2x7x3x5 axis=1 alpha=any beta=any epilogue=user:squared epilogue.gate=f32:2x7x3x5";
+  expect_prologue_right(line, {"softmax_simple", "softmax_strided"});
+  expect_right(line, "softmax_strided", "KEEP=0,VECTOR=1,AXIS_LANES=2,INNER_LANES=16");
+}
+
+TEST(UserPrologue, OfSoftmaxOfRegionsAndOneElement) {
+  expect_prologue_right("softmax_forward x=f32:2x3x5:70,20,3 y=f32:2x3x5:50,11,2 axis=2 epilogue=user:masked",
+                        {"softmax_simple", "softmax_warp"});
+  expect_prologue_right("softmax_forward x=f16:1 axis=0 mode=log epilogue=user:masked", {"softmax_simple"});
+}
+
+TEST(UserPrologue, OfActivations) {
+  expect_prologue_right("activation_forward x=f32:5x37:40,1 y=f32:5x37 mode=identity epilogue=user:masked n=?",
+                        {"activation_forward_simple", "activation_forward_vector"});
+  expect_prologue_right(
+      "activation_forward x=f16:2x7x3x5:nchw y=f16:2x7x3x5:nhwc mode=swish alpha=any beta=any epilogue=user:squared "
+      "epilogue.gate=f32:2x7x3x5:nhwc",
+      {"activation_forward_simple", "activation_forward_vector", "activation_forward_transposed"});
+}
+
+TEST(UserPrologue, OfMatrixProducts) {
+  expect_prologue_right("gemm a=f32:35x40:1,36 b=f32:40x37 epilogue=user:features n=?",
+                        {"gemm_simple", "gemm_tiled", "gemm_splitk"});
+  // a is used again for every product of the batch, whose elements of the gate are their own.
+  expect_prologue_right(
+      "gemm a=f16:1x3x6x80 b=f16:2x3x80x12 c=f16:2x3x6x12 epilogue=user:layer epilogue.bias=f32:12 "
+      "epilogue.gate=f16:2x3x6x12",
+      {"gemm_simple", "gemm_tiled", "gemm_splitk", "gemm_thin"});
+  expect_prologue_right("gemm a=f32:3x0 b=f32:0x12 beta=any epilogue=user:features", {"gemm_simple"});
+}
+
+// a is the thin operand or the wide one, and lanes run along K or along the lines.
+TEST(UserPrologue, OfThinMatrixProducts) {
+  for (const char* shape : {"a=f16:1x264 b=f16:264x19:1,264 c=f16:1x19", "a=f32:67x132 b=f32:132x3",
+                            "a=bf16:72x50:1,72 b=bf16:50x1 c=f32:72x1"}) {
+    const Request request = Request::parse(std::string("gemm epilogue=user:features ") + shape, prologues());
+    const auto config =
+        built_in_catalogue().find("gemm_thin")->space().first_legal(request, testing_support::TestDevice::get().target);
+    ASSERT_TRUE(config) << shape;
+    EXPECT_TRUE(testing_support::matches_reference(built_in_catalogue(), request, {"gemm_thin", *config}));
+  }
+}
+
+// ---- what must be noticed
+
+class CheckOfUserPrologues : public testing::TestWithParam<const char*> {
+ protected:
+  static Request request(const char* text) {
+    return Request::parse(std::string(GetParam()) + " epilogue=user:e", {{"e", Expression(text)}});
+  }
+};
+
+TEST_P(CheckOfUserPrologues, FindsAMissingOne) {
+  EXPECT_FALSE(check_as(request("--- prologue\nx * x"), request("acc")));
+  EXPECT_TRUE(check_as(request("--- prologue\nx * x"), request("--- prologue\nx * x")));
+}
+
+TEST_P(CheckOfUserPrologues, FindsAWrongChannel) {
+  if (operation(request("acc").operation).channel_name().empty()) return;  // there is none
+  EXPECT_FALSE(check_as(request("--- prologue\nx + c"), request("--- prologue\nx")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Operations, CheckOfUserPrologues,
+                         testing::Values("pool_forward x=f32:2x3x8x8 window=2 stride=2 mode=avg",
+                                         "softmax_forward x=f32:3x37", "softmax_forward x=f32:3x37 mode=log",
+                                         "activation_forward x=f32:5x7 mode=swish", "gemm a=f32:9x11 b=f32:11x5"));
+
+}  // namespace
+}  // namespace kiln

@@ -1,0 +1,103 @@
+// How far results move where those of a prologue do: bounds, held against the results of every sign of the moves.
+#include "prologue_slack.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kiln/generator/operation.h"
+#include "kiln/reference/reference.h"
+
+namespace kiln::tuner {
+namespace {
+
+struct Problem {
+  Request request;
+  std::vector<float> input, other;  // what prologues apply to, and b
+  std::vector<float> moves;
+  RunValues values = usual_values(request);
+
+  std::map<std::string, std::span<const std::byte>> operands(const std::vector<float>& entered) const {
+    std::map<std::string, std::span<const std::byte>> all;
+    all[std::string(operation(request.operation).prologue_operand())] = std::as_bytes(std::span(entered));
+    if (!other.empty()) all["b"] = std::as_bytes(std::span(other));
+    return all;
+  }
+  std::vector<double> result(const std::vector<float>& entered) const {
+    return reference::evaluate(request,
+                               {.operands = operands(entered), .alpha = values.alpha, .scalars = values.scalars});
+  }
+  std::vector<float> slack() const { return prologue_slack(request, operands(input), moves, values, {}); }
+
+  // The most that each result moves, over all signs of the moves.
+  std::vector<double> farthest() const {
+    const std::vector<double> center = result(input);
+    std::vector<double> most(center.size());
+    for (unsigned signs = 0; signs < 1U << input.size(); ++signs) {
+      std::vector<float> moved = input;
+      for (size_t i = 0; i < moved.size(); ++i) moved[i] += (signs >> i & 1U) != 0 ? moves[i] : -moves[i];
+      const std::vector<double> there = result(moved);
+      for (size_t i = 0; i < there.size(); ++i) most[i] = std::max(most[i], std::fabs(there[i] - center[i]));
+    }
+    return most;
+  }
+
+  // The slack covers what can happen, and is not more than `loose` times as much.
+  void expect_covers(double loose) const {
+    const std::vector<float> bounds = slack();
+    const std::vector<double> most = farthest();
+    ASSERT_EQ(bounds.size(), most.size());
+    for (size_t i = 0; i < bounds.size(); ++i) {
+      EXPECT_GE(bounds[i], most[i] * (1 - 1e-6)) << request.key() << " at " << i;
+      EXPECT_LE(bounds[i], most[i] * loose) << request.key() << " at " << i;
+    }
+  }
+};
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+TEST(PrologueSlack, CoversSoftmax) {
+  for (const char* mode : {"accurate", "log"}) {
+    for (const float step : {0x1p-10F, 0.25F, 2.0F}) {
+      Problem problem{Request::parse(std::string("softmax_forward x=f32:2x3x2 axis=1 alpha=any mode=") + mode),
+                      {1, -2, 0.5F, 0, 0.25F, 1, 3, 0, 2.5F, 0.5F, 2, -1},
+                      {},
+                      std::vector<float>(12, step)};
+      problem.values.alpha = -1.5F;
+      problem.expect_covers(step < 1 ? 10 : 20);
+    }
+  }
+}
+
+TEST(PrologueSlack, OfSoftmaxIsThatOfItsRow) {
+  const Problem problem{Request::parse("softmax_forward x=f32:4x2 mode=log"),
+                        {1, 2, 3, 4, infinity, 1, -infinity, 2},
+                        {},
+                        {0, 0, 0.25F, 0.5F, 0, 0.5F, infinity, 0}};
+  EXPECT_EQ(problem.slack(), (std::vector<float>{0, 0, 1, 1, 0, 0, infinity, infinity}));  // row 2 is NaN
+}
+
+TEST(PrologueSlack, CoversProducts) {
+  const Problem problem{Request::parse("gemm a=f32:2x3 b=f32:3x2"),
+                        {1, -2, 3, 0.5F, 0, -1},
+                        {2, 1, -1, 4, 0.5F, -3},
+                        {0.125F, 0.25F, 0.5F, 0, 1, 0.0625F}};
+  problem.expect_covers(1.001);
+}
+
+TEST(PrologueSlack, CoversActivations) {
+  for (const char* mode : {"identity", "leaky_relu", "tanh", "gelu", "hard_swish"}) {
+    const Problem problem{Request::parse(std::string("activation_forward x=f32:4 mode=") + mode),
+                          {-0.5F, 0.125F, 1.375F, 2.75F},
+                          {},
+                          {0x1p-10F, 0x1p-10F, 0x1p-10F, 0x1p-10F}};
+    problem.expect_covers(infinity);
+  }
+  const Problem flat{Request::parse("activation_forward x=f32:2 mode=identity alpha=0"), {1, 2}, {}, {1, infinity}};
+  EXPECT_EQ(flat.slack(), (std::vector<float>{0, 0}));
+}
+
+}  // namespace
+}  // namespace kiln::tuner

@@ -1,0 +1,121 @@
+#include "prologue_slack.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "judge.h"
+#include "kiln/generator/operation.h"
+#include "kiln/generator/operations/activation.h"
+#include "kiln/generator/operations/softmax_forward.h"
+#include "kiln/reference/tensor_memory.h"
+
+namespace kiln::tuner {
+namespace {
+
+using Memory = std::vector<std::byte>;
+using Operands = std::map<std::string, std::span<const std::byte>>;
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+// What moves a result is multiplied by before it is stored.
+double result_scale(const Request& plain, const RunValues& values) {
+  if (plain.blend.alpha == Scale::zero) return 0;
+  return plain.blend.alpha == Scale::one ? 1 : std::fabs(values.alpha);
+}
+
+Memory magnitudes(const TensorSpec& spec, std::span<const std::byte> memory) {
+  Memory result(memory.begin(), memory.end());
+  reference::for_each_coordinate(spec, [&](std::span<const int64_t> coordinate) {
+    reference::write(spec, result, coordinate, std::fabs(reference::read(spec, result, coordinate)));
+  });
+  return result;
+}
+
+// Of convolutions, products and pooling: the operation itself, of the moves, with the magnitudes of the other factor.
+// No loss for pooling: a maximum moves by at most the most that one of its elements does.
+std::vector<float> of_sums(Request plain, const Operands& operands, std::span<const float> moves,
+                           const RunValues& values, const CheckOptions& options) {
+  plain.blend.beta = Scale::zero;
+  reference::Bindings bindings;
+  bindings.alpha = std::fabs(values.alpha);
+  bindings.operands[std::string(operation(plain.operation).prologue_operand())] = std::as_bytes(moves);
+  Memory factor;
+  for (const char* name : {"w", "b"}) {
+    const TensorSpec* spec = plain.find(name);
+    if (spec == nullptr) continue;
+    factor = magnitudes(*spec, operands.at(name));
+    bindings.operands[name] = factor;
+  }
+  const bool full = is_checked_in_full(plain, options);
+  return Judge(plain, result_of(plain).name, bindings, full, options.samples, options.seed).magnitudes();
+}
+
+// A row of a packed tensor: `length` elements, `stride` apart.
+struct Row {
+  size_t first, length, stride;
+
+  size_t at(size_t i) const { return first + i * stride; }
+};
+
+// Of log-softmax 2 D, with D the most that an element of the row moves; of softmax its value times exp(2 D) - 1, and
+// never more than the whole of it, 1.
+void add_softmax_row(const Row& row, bool log, std::span<const float> x, std::span<const float> moves, double scale,
+                     std::vector<float>& slack) {
+  double most = 0, maximum = -infinity, sum = 0;
+  for (size_t i = 0; i < row.length; ++i) {
+    most = std::max<double>(most, moves[row.at(i)]);
+    maximum = std::max<double>(maximum, x[row.at(i)]);
+  }
+  if (most == 0) return;
+  for (size_t i = 0; i < row.length; ++i) sum += std::exp(x[row.at(i)] - maximum);
+  for (size_t i = 0; i < row.length; ++i) {
+    const double value = std::exp(x[row.at(i)] - maximum) / sum;
+    const double moved = log ? 2 * most : std::min(1.0, value == 0 ? 0 : value * std::expm1(2 * most));
+    const bool is_known = std::isfinite(most);
+    slack[row.at(i)] = static_cast<float>(!is_known ? infinity : std::isnan(value) ? 0 : scale * moved);
+  }
+}
+
+std::vector<float> of_softmax(const Request& plain, const Operands& operands, std::span<const float> moves,
+                              double scale) {
+  const SoftmaxForward softmax = SoftmaxForward::of(plain);
+  std::vector<float> x(moves.size()), slack(moves.size());
+  const std::span<const std::byte> bytes = operands.at("x");
+  std::copy(bytes.begin(), bytes.end(), std::as_writable_bytes(std::span(x)).begin());
+  const auto axis = static_cast<size_t>(softmax.axis);
+  const auto length = static_cast<size_t>(softmax.x.extents[axis]);
+  size_t inner = 1;
+  for (size_t i = axis + 1; i < softmax.x.extents.size(); ++i) inner *= static_cast<size_t>(softmax.x.extents[i]);
+  for (size_t outer = 0; outer < moves.size(); outer += length * inner) {
+    for (size_t i = 0; i < inner; ++i) {
+      add_softmax_row({outer + i, length, inner}, softmax.mode == SoftmaxMode::log, x, moves, scale, slack);
+    }
+  }
+  return slack;
+}
+
+// By no more than the function is steep.
+std::vector<float> of_activation(const Request& plain, std::span<const float> moves, const RunValues& values,
+                                 double scale) {
+  const double steepest = scale * steepest_slope(ActivationForward::of(plain).mode, values.scalars[0]);
+  std::vector<float> slack(moves.size());
+  std::transform(moves.begin(), moves.end(), slack.begin(),
+                 [&](float move) { return move == 0 ? 0.0F : static_cast<float>(move * steepest); });
+  return slack;
+}
+
+}  // namespace
+
+std::vector<float> prologue_slack(const Request& plain, const Operands& operands, std::span<const float> moves,
+                                  const RunValues& values, const CheckOptions& options) {
+  const double scale = result_scale(plain, values);
+  if (scale == 0 || std::all_of(moves.begin(), moves.end(), [](float move) { return move == 0; })) {
+    return std::vector<float>(static_cast<size_t>(result_of(plain).spec.elements()));
+  }
+  if (plain.operation == "softmax_forward") return of_softmax(plain, operands, moves, scale);
+  if (plain.operation == "activation_forward") return of_activation(plain, moves, values, scale);
+  return of_sums(plain, operands, moves, values, options);
+}
+
+}  // namespace kiln::tuner

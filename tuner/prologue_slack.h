@@ -1,0 +1,23 @@
+// How far the result of an operation may move where a prologue's elements do: a part of the check of user code.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kiln/generator/request.h"
+#include "kiln/generator/run_values.h"
+#include "kiln/tuner/check.h"
+
+namespace kiln::tuner {
+
+/// The most that each element of the result of `plain` (without_user_code() of a request), in logical order, may move
+/// where each element of the operand that prologues apply to may move by the element of `moves`, in its logical order.
+/// Infinite where that is not known. `operands`: memory of the inputs, that operand as the prologue left it.
+/// docs/numerics.md, "User code", derives it for each operation.
+std::vector<float> prologue_slack(const Request& plain,
+                                  const std::map<std::string, std::span<const std::byte>>& operands,
+                                  std::span<const float> moves, const RunValues& values, const CheckOptions& options);
+
+}  // namespace kiln::tuner
