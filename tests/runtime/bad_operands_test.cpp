@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
 
@@ -384,6 +385,21 @@ TEST_F(BadOperands, OfEveryOperationAreRefusedBeforeAndAfterAGoodCall) {
     expect_refused(table);
     named.run(context, named.tensors);
     expect_refused(table);  // a plan is there now
+  }
+}
+
+TEST_F(BadOperands, OfEveryFunctionGoodOnesAreRecorded) {
+  const std::string file = testing::TempDir() + "kiln_good_calls.txt";
+  for (const auto& [function, call] : calls()) {
+    SCOPED_TRACE(function);
+    Context context(options_that_only_record(file));
+    EXPECT_THAT(refusal_of([&] { call.run(context, call.tensors); }, ErrorCode::missing_library),
+                testing::HasSubstr("NVRTC"));
+    std::ifstream stream(file);
+    std::string line;
+    ASSERT_TRUE(std::getline(stream, line));
+    EXPECT_EQ(Request::parse(line).key(), line);
+    EXPECT_FALSE(std::getline(stream, line)) << "one call, one request";
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "kiln/cache/database.h"
 #include "kiln/device/device.h"
+#include "kiln/execution/bundle.h"
 #include "kiln/generator/operation.h"
 #include "kiln/reference/fill.h"
 #include "kiln/reference/tensor_memory.h"
@@ -32,6 +33,17 @@ Environment test_environment() {
 DeviceTest::DeviceTest()
     : device_(device::ContextHandle::acquire(device::Device(device::Driver::open({test_environment().driver}), 0))),
       environment_(test_environment()) {}
+
+ContextOptions DeviceTest::options_that_only_record(const std::string& file) const {
+  std::filesystem::remove(file);
+  const std::string bundle = testing::TempDir() + "kiln_without_kernels.kiln";
+  execution::write_bundle(bundle, {}, "1", "13.0");
+  ContextOptions recording = options();
+  recording.environment->record = file;
+  recording.environment->nvrtc = "/nonexistent/libnvrtc.so";
+  recording.bundles = {bundle};
+  return recording;
+}
 
 std::string DeviceTest::at_hand(const std::string& built, const std::string& carried) {
   if (std::filesystem::exists(built)) return built;

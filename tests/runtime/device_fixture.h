@@ -33,6 +33,10 @@ class DeviceTest : public testing::Test {
   /// options() with a database, made anew, in which `candidate` is the winner of `request`.
   ContextOptions options_with_winner(const Request& request, const ExplainedCandidate& candidate) const;
 
+  /// options() that record requests in `file`, which is removed first, and serve none: all that there is to take
+  /// kernels from is a bundle without any. Requests are recorded before anything is made for them.
+  ContextOptions options_that_only_record(const std::string& file) const;
+
   /// `built`, where the build left it; where these tests were carried elsewhere, what came along under `carried`.
   static std::string at_hand(const std::string& built, const std::string& carried);
 

@@ -1,7 +1,6 @@
 // KILN_RECORD and the functions of the library: what each asks for is a line of the file, whatever becomes of it.
 #include <gmock/gmock.h>
 
-#include <filesystem>
 #include <fstream>
 #include <set>
 #include <span>
@@ -10,7 +9,6 @@
 #include "kiln/activation.h"
 #include "kiln/conv.h"
 #include "kiln/dropout.h"
-#include "kiln/execution/bundle.h"
 #include "kiln/gemm.h"
 #include "kiln/generator/operation.h"
 #include "kiln/local_conv.h"
@@ -25,19 +23,10 @@
 namespace kiln {
 namespace {
 
-// Requests are recorded before anything is made for them: nothing is compiled here, because a bundle without kernels is
-// all that there is to take them from.
 class RecordedCallsTest : public DeviceTest {
  protected:
   RecordedCallsTest() : file_(testing::TempDir() + "kiln_recorded_calls.txt") {
-    std::filesystem::remove(file_);
-    ContextOptions recording = options();
-    recording.environment->record = file_;
-    const std::string bundle = testing::TempDir() + "kiln_recorded_calls.kiln";
-    execution::write_bundle(bundle, {}, "1", "13.0");
-    recording.bundles = {bundle};
-    recording.environment->nvrtc = "/nonexistent/libnvrtc.so";
-    context_.emplace(recording);
+    context_.emplace(options_that_only_record(file_));
   }
 
   // Memory of its own: outputs must not overlap other operands.
