@@ -197,12 +197,39 @@ char last_code_character(std::string_view body) {
   return last;
 }
 
+// The words of code: names, and whatever else begins with a letter or a digit.
+std::set<std::string> words_of(const Expression::Part& part) {
+  std::string code(part.text.size(), ' ');
+  for_each_code_character(part.text, [&](size_t at) {
+    const char c = part.text[at];
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_') code[at] = c;
+  });
+  std::set<std::string> words;
+  for (std::string_view word : text::split(code, ' ')) words.emplace(word);
+  return words;
+}
+
+// Puts the tensors that the prologue reads behind the others, which are counted.
+size_t order_by_part(std::vector<std::string>& tensors, const Expression::Part& prologue,
+                     const Expression::Part& epilogue) {
+  const std::set<std::string> before = words_of(prologue), after = words_of(epilogue);
+  for (const std::string& name : tensors) {
+    if (!before.contains(name) || !after.contains(name)) continue;
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("user code: the tensor {} stands in the prologue and in the epilogue", name),
+                "give it a name for each");
+  }
+  std::sort(tensors.begin(), tensors.end());
+  const auto first = std::stable_partition(tensors.begin(), tensors.end(),
+                                           [&](const std::string& name) { return !before.contains(name); });
+  return static_cast<size_t>(first - tensors.begin());
+}
+
 }  // namespace
 
 Expression::Expression(std::string_view text, std::vector<std::string> tensors, std::vector<std::string> scalars) {
   auto content = std::make_shared<Content>();
   content->text = canonical(text);
-  std::sort(tensors.begin(), tensors.end());
   content->tensors = std::move(tensors);
   content->scalars = std::move(scalars);
   check_characters(content->text);
@@ -219,6 +246,7 @@ Expression::Expression(std::string_view text, std::vector<std::string> tensors, 
   if (parts.prologue.empty() && parts.epilogue.empty()) {
     throw Error(ErrorCode::parse_error, "user code holds no expression", "write for example acc + 1");
   }
+  content->epilogue_tensors = order_by_part(content->tensors, parts.prologue, parts.epilogue);
   content->functions = std::move(parts.functions);
   content->prologue = std::move(parts.prologue);
   content->epilogue = std::move(parts.epilogue);

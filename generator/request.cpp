@@ -91,6 +91,15 @@ bool is_user_operand(std::string_view operand) {
   return operand.starts_with(user_epilogue_prefix);
 }
 
+bool is_prologue_operand(std::string_view operand) {
+  return operand.starts_with(user_prologue_prefix);
+}
+
+std::string user_operand_name(const Expression& code, size_t i) {
+  const bool enters = i >= code.epilogue_tensors();
+  return std::string(enters ? user_prologue_prefix : user_epilogue_prefix) + code.tensors()[i];
+}
+
 bool is_per_channel(const Request& request, const TensorSpec& spec) {
   return spec.rank() == 1 && !kiln::operation(request.operation).channel_name().empty();
 }

@@ -64,6 +64,21 @@ void add_tensors(Prelude& prelude, const Request& request) {
   prelude.array("USER_EXTENTS", extents);
 }
 
+// What the prologue reads: one element for each channel of the input.
+void add_prologue_tensors(Prelude& prelude, const Request& request) {
+  std::vector<int64_t> dtypes, strides;
+  for (const Operand& operand : request.operands) {
+    if (!is_prologue_operand(operand.name)) continue;
+    dtypes.push_back(dtype_code(operand.spec.dtype));
+    strides.push_back(operand.spec.strides[0]);
+  }
+  prelude.constant("USER_PROLOGUE_TENSORS", static_cast<int64_t>(dtypes.size()));
+  for (auto* values : {&dtypes, &strides}) {
+    if (values->empty()) values->push_back(0);  // an array has an element
+  }
+  prelude.array("USER_PROLOGUE_DTYPES", dtypes).array("USER_PROLOGUE_STRIDES", strides);
+}
+
 // The user's text under its own line numbers.
 std::string placed(const Expression::Part& part) {
   return fmt::format("#line {} \"{}\"\n{}", part.line, user_code_file, part.text);
@@ -88,9 +103,9 @@ std::string epilogue_text(const Request& request, const Expression& expression) 
   std::string text;
   const std::string_view channel = operation(request.operation).channel_name();
   if (!channel.empty()) text += fmt::format("  const ChannelIndex {}(channel);\n", channel);
-  for (size_t i = 0; i < expression.tensors().size(); ++i) {
+  for (size_t i = 0; i < expression.epilogue_tensors(); ++i) {
     const std::string& name = expression.tensors()[i];
-    const bool per_channel = is_per_channel(request, request.at(fmt::format("{}{}", user_epilogue_prefix, name)));
+    const bool per_channel = is_per_channel(request, request.at(user_operand_name(expression, i)));
     text += fmt::format("  const {} {}{{values.tensors[{}]}};\n", per_channel ? "ChannelValue" : "float", name, i);
   }
   return text + scalar_names(expression) + function_body(expression.epilogue());
@@ -100,8 +115,12 @@ std::string epilogue_text(const Request& request, const Expression& expression) 
 std::string prologue_text(const Request& request, const Expression& expression) {
   if (expression.prologue().empty()) return "  return x;\n";
   const bool has_channels = !operation(request.operation).channel_name().empty();
-  const std::string channel = has_channels ? "  const ChannelIndex c(channel);\n" : "";
-  return channel + scalar_names(expression) + function_body(expression.prologue());
+  std::string text = has_channels ? "  const ChannelIndex c(channel);\n" : "";
+  for (size_t i = expression.epilogue_tensors(); i < expression.tensors().size(); ++i) {
+    text += fmt::format("  const ChannelValue {}{{values.tensors[{}]}};\n", expression.tensors()[i],
+                        i - expression.epilogue_tensors());
+  }
+  return text + scalar_names(expression) + function_body(expression.prologue());
 }
 
 }  // namespace
@@ -109,6 +128,7 @@ std::string prologue_text(const Request& request, const Expression& expression) 
 void add_user_code(Prelude& prelude, const Request& request) {
   const bool has_code = static_cast<bool>(request.user_epilogue);
   add_tensors(prelude, request);
+  add_prologue_tensors(prelude, request);
   if (!has_code) {
     prelude.flag("USER_EPILOGUE", false).flag("USER_PROLOGUE", false).constant("USER_SCALARS", 0);
     prelude.place("user/functions", "");

@@ -119,9 +119,9 @@ void refuse_stages(std::string_view operation, const Epilogue& epilogue) {
 Request with_user_code(Request request, const Epilogue& epilogue) {
   if (!epilogue.code()) return request;
   const Expression& code = *epilogue.code();
-  std::vector<Operand> tensors;
-  for (size_t i = 0; i < code.tensors().size(); ++i) tensors.push_back({code.tensors()[i], epilogue.tensor(i).spec()});
-  return with_user_epilogue(std::move(request), UserCode(code), std::move(tensors));
+  std::vector<TensorSpec> tensors;
+  for (size_t i = 0; i < code.tensors().size(); ++i) tensors.push_back(epilogue.tensor(i).spec());
+  return with_user_code(std::move(request), code, tensors);
 }
 
 void require_tensor(std::string_view operation, EpilogueStage stage, const std::optional<Tensor>& tensor) {

@@ -31,10 +31,15 @@ void set_nvrtc(Target& target, const std::string& version) {
 // it is the same but for the source.
 Request with_stand_in(Request request) {
   std::vector<std::string> tensors;
+  std::string prologue;
   for (const Operand& operand : request.operands) {
     if (is_user_operand(operand.name)) tensors.push_back(operand.name.substr(user_epilogue_prefix.size()));
+    if (!is_prologue_operand(operand.name)) continue;
+    tensors.push_back(operand.name.substr(user_prologue_prefix.size()));
+    prologue += fmt::format("{} + {}", prologue.empty() ? "--- prologue\nx" : "", tensors.back());
   }
-  request.user_epilogue = UserCode(Expression("acc", std::move(tensors)));
+  if (!prologue.empty()) prologue += "\n---\n";
+  request.user_epilogue = UserCode(Expression(prologue + "acc", std::move(tensors)));
   return request;
 }
 

@@ -34,7 +34,7 @@ void check_names(const Request& request, const Operation& operation) {
   check_once(request, "operand", request.operands);
   check_once(request, "attribute", request.attributes);
   for (const Operand& operand : request.operands) {
-    if (is_user_operand(operand.name)) continue;
+    if (is_user_operand(operand.name) || is_prologue_operand(operand.name)) continue;
     if (!names(operation.operands(), operand.name)) {
       refuse(request, fmt::format("there is no operand {}", operand.name), "docs/request-syntax.md lists the operands");
     }
@@ -92,23 +92,23 @@ void check_epilogue(const Request& request, const Operation& operation) {
 // Every tensor that the expression reads is there, and no other.
 void check_user_names(const Request& request) {
   const Expression* expression = request.user_epilogue.expression();
-  const std::vector<std::string> none;
-  const std::vector<std::string>& tensors = expression == nullptr ? none : expression->tensors();
-  for (const std::string& name : tensors) {
-    const std::string operand = fmt::format("{}{}", user_epilogue_prefix, name);
+  std::vector<std::string> read;  // as operands
+  for (size_t i = 0; expression != nullptr && i < expression->tensors().size(); ++i) {
+    const std::string& operand = read.emplace_back(user_operand_name(*expression, i));
     if (request.find(operand) == nullptr) {
-      refuse(request, fmt::format("the user code reads {}, but there is no operand {}", name, operand),
+      refuse(request,
+             fmt::format("the user code reads {}, but there is no operand {}", expression->tensors()[i], operand),
              fmt::format("add {}=dtype:extents:layout", operand));
     }
   }
   for (const Operand& operand : request.operands) {
-    if (!is_user_operand(operand.name)) continue;
+    if (!is_user_operand(operand.name) && !is_prologue_operand(operand.name)) continue;
     if (!request.user_epilogue) {
       refuse(request, fmt::format("there is an operand {}, but no user code", operand.name), "add epilogue=user:NAME");
     }
-    const std::string name = operand.name.substr(user_epilogue_prefix.size());
-    if (expression != nullptr && std::find(tensors.begin(), tensors.end(), name) == tensors.end()) {
-      refuse(request, fmt::format("the user code does not read {}", name), "leave it out, or add it to its tensors");
+    if (expression != nullptr && std::find(read.begin(), read.end(), operand.name) == read.end()) {
+      refuse(request, fmt::format("the user code does not read {}", operand.name),
+             "leave it out, or add it to its tensors");
     }
   }
 }
@@ -123,6 +123,19 @@ void check_user_operand(const Request& request, const Operand& operand) {
   refuse(request, fmt::format("operand {} has other extents than {}", operand.name, name),
          has_channels ? fmt::format("give it the extents of {}, or one: the {} channels", name, channels)
                       : fmt::format("give it the extents of {}", name));
+}
+
+void check_prologue_operand(const Request& request, const Operand& operand) {
+  const Operation& definition = kiln::operation(request.operation);
+  const std::string_view input = definition.prologue_operand();
+  if (definition.channel_name().empty()) {
+    refuse(request, fmt::format("the prologue reads {}, but there are no channels", operand.name),
+           "give it scalars, or read the tensor in the epilogue");
+  }
+  const int64_t channels = request.at(std::string(input)).extents[channel_dimension_of(request)];
+  if (operand.spec.extents == std::vector{channels}) return;
+  refuse(request, fmt::format("operand {} has other extents than the channels of {}", operand.name, input),
+         fmt::format("give it one: the {} channels", channels));
 }
 
 // Sorts into the operation's order and adds the defaults of attributes.
@@ -175,7 +188,7 @@ void complete_operands(Request& request, const Operation& operation) {
   }
   const size_t own = ordered.size();
   for (const Operand& operand : request.operands) {
-    if (is_user_operand(operand.name)) ordered.push_back(operand);
+    if (is_user_operand(operand.name) || is_prologue_operand(operand.name)) ordered.push_back(operand);
   }
   std::sort(ordered.begin() + static_cast<ptrdiff_t>(own), ordered.end(),
             [](const Operand& a, const Operand& b) { return a.name < b.name; });
@@ -333,7 +346,9 @@ TensorSpec as_packed_f32(const TensorSpec& spec) {
 Request without_user_code(const Request& request) {
   Request plain = request.dynamic_batch ? request.with_batch(request.batch()) : request;
   plain.user_epilogue = {};
-  std::erase_if(plain.operands, [](const Operand& operand) { return is_user_operand(operand.name); });
+  std::erase_if(plain.operands, [](const Operand& operand) {
+    return is_user_operand(operand.name) || is_prologue_operand(operand.name);
+  });
   const std::string result = result_of(plain).name;
   const std::string_view input = operation(plain.operation).prologue_operand();
   for (Operand& operand : plain.operands) {
@@ -342,12 +357,9 @@ Request without_user_code(const Request& request) {
   return finished(std::move(plain));
 }
 
-Request with_user_epilogue(Request request, const UserCode& code, std::vector<Operand> tensors) {
-  request.user_epilogue = code;
-  for (Operand& tensor : tensors) {
-    tensor.name.insert(0, user_epilogue_prefix);
-    request.operands.push_back(std::move(tensor));
-  }
+Request with_user_code(Request request, const Expression& code, const std::vector<TensorSpec>& tensors) {
+  request.user_epilogue = UserCode(code);
+  for (size_t i = 0; i < tensors.size(); ++i) request.operands.push_back({user_operand_name(code, i), tensors[i]});
   return finished(std::move(request));
 }
 
@@ -383,9 +395,11 @@ Request finished(Request request) {
   }
   check_user_names(request);
   for (const Operand& operand : request.operands) {
-    if (!is_user_operand(operand.name)) continue;
+    const bool enters = is_prologue_operand(operand.name);
+    if (!is_user_operand(operand.name) && !enters) continue;
     check_operand(request, operand.name, operand.spec, DTypes::floating);
-    check_user_operand(request, operand);
+    if (enters) check_prologue_operand(request, operand);
+    if (!enters) check_user_operand(request, operand);
   }
   definition.validate(request);
   check_further_blends(request);

@@ -1,8 +1,8 @@
 // What a user's prologue makes of each element of x, for the check: x = prologue(input), and how far it moves where
-// input moves by two units in the last place, as the roundings inside the code may: wobble.
+// input, or all of its tensors, move by two units in the last place, as the roundings inside the code may: wobble.
 //
-// input, x and wobble hold one f32 for each element of x, in logical order. wobble is infinite where the prologue gives
-// a number on one side and none on the other.
+// input, x and wobble hold one f32 for each element of x, in logical order; the tensors are as the request has them.
+// wobble is infinite where the prologue gives a number on one side and none on the other.
 #include "lib/index.cuh"
 #include "lib/math.cuh"
 #include "lib/user_code.cuh"
@@ -16,9 +16,16 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const int channel = static_cast<int>(element / INNER % CHANNELS);
   const float value = user_entered(input[element], channel, user);
   x[element] = value;
+  PrologueValues values;
+  load_prologue_values(user, channel, values);
   float most = 0.0f;
-  for (int sign = -1; USER_PROLOGUE && sign <= 1; sign += 2) {
-    const float nearby = user_entered(input[element] * (1.0f + static_cast<float>(sign) * UNITS), channel, user);
+#pragma unroll 1
+  for (int i = 0; USER_PROLOGUE && i < (USER_PROLOGUE_TENSORS == 0 ? 2 : 4); ++i) {
+    const float factor = i % 2 == 0 ? 1.0f - UNITS : 1.0f + UNITS;
+    PrologueValues moved = values;
+#pragma unroll
+    for (int j = 0; j < USER_PROLOGUE_TENSORS; ++j) moved.tensors[j] *= i < 2 ? 1.0f : factor;
+    const float nearby = user_code::prologue(input[element] * (i < 2 ? factor : 1.0f), channel, moved, user.scalars);
     if (is_nan(nearby) && is_nan(value)) continue;
     if (nearby == value) continue;  // also infinities
     const float distance = fabsf(nearby - value);

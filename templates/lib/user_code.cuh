@@ -4,19 +4,26 @@
 // many it reads), and USER_DTYPES (the codes below), USER_PER_CHANNEL, USER_ALIGNMENTS (bytes) and USER_STRIDES
 // (elements, for each dimension of y; one tensor after the other), USER_RANK and USER_EXTENTS of y, and
 // USER_CHANNEL_DIMENSION, the dimension of y that counts channels. A tensor with one element for each element of y has
-// y's strides, but in kernels that go by coordinates.
+// y's strides, but in kernels that go by coordinates. USER_PROLOGUE_TENSORS, USER_PROLOGUE_DTYPES and
+// USER_PROLOGUE_STRIDES: what the prologue reads, one element for each channel of x.
 #include "lib/user_functions.cuh"
 #include "lib/vector.cuh"
 
 // What a call gives to the code. The block that a kernel takes by value (UserArgument of the generator).
 struct UserArguments {
-  const void* tensors[USER_TENSORS == 0 ? 1 : USER_TENSORS];
+  // The epilogue's, then the prologue's.
+  const void* tensors[USER_TENSORS + USER_PROLOGUE_TENSORS == 0 ? 1 : USER_TENSORS + USER_PROLOGUE_TENSORS];
   float scalars[USER_SCALARS == 0 ? 1 : USER_SCALARS];
 };
 
 // The elements of the tensors that belong to one element of y.
 struct UserValues {
   float tensors[USER_TENSORS == 0 ? 1 : USER_TENSORS];
+};
+
+// The elements of the prologue's tensors that belong to one channel of x.
+struct PrologueValues {
+  float tensors[USER_PROLOGUE_TENSORS == 0 ? 1 : USER_PROLOGUE_TENSORS];
 };
 
 namespace user_code {
@@ -40,7 +47,7 @@ struct ChannelValue {
 #include "user/functions"
 
 // ---- the user's prologue
-__device__ __forceinline__ float prologue(float x, int channel, const float* scalars){
+__device__ __forceinline__ float prologue(float x, int channel, const PrologueValues& values, const float* scalars){
 #include "user/prologue"
 }
 
@@ -128,18 +135,34 @@ __device__ __forceinline__ void load_user_element(const UserArguments& user, lon
   }
 }
 
+// The values of the prologue's tensors from number I on for channel `channel` of x.
+template <int I = 0>
+__device__ __forceinline__ void load_prologue_values(const UserArguments& user, int channel, PrologueValues& values) {
+  if constexpr (I < USER_PROLOGUE_TENSORS) {
+    using T = typename UserStorage<USER_PROLOGUE_DTYPES[I]>::type;
+    constexpr long long STRIDE = USER_PROLOGUE_STRIDES[I];
+    const T* const tensor = static_cast<const T*>(user.tensors[USER_TENSORS + I]);
+    values.tensors[I] = to_float(load_readonly<1>(tensor + channel * STRIDE)[0]);
+    load_prologue_values<I + 1>(user, channel, values);
+  }
+}
+
 // An element of x of channel `channel` of its image as kernels compute with it: after the user's prologue, if there is
 // one. Padding is no element: it stays zero.
 template <class T>
 __device__ __forceinline__ float user_entered(T x, int channel, const UserArguments& user) {
-  if constexpr (USER_PROLOGUE) return user_code::prologue(to_float(x), channel, user.scalars);
+  if constexpr (USER_PROLOGUE) {
+    PrologueValues values;
+    load_prologue_values(user, channel, values);
+    return user_code::prologue(to_float(x), channel, values, user.scalars);
+  }
   return to_float(x);
 }
 
 // The same for a place that may be padding, where x was loaded as zero: then it stays zero.
 template <class T>
 __device__ __forceinline__ float user_entered_if(bool exists, T x, int channel, const UserArguments& user) {
-  if constexpr (USER_PROLOGUE) return exists ? user_code::prologue(to_float(x), channel, user.scalars) : 0.0f;
+  if constexpr (USER_PROLOGUE) return exists ? user_entered(x, channel, user) : 0.0f;
   return to_float(x);
 }
 

@@ -66,6 +66,7 @@ std::vector<std::string> dictionary() {
                                     "add",
                                     "user:e",
                                     " epilogue.b=",
+                                    " prologue.b=",
                                     "expression e(b; s)\n",
                                     "\nend expression\n",
                                     "---\n",

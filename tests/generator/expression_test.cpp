@@ -98,6 +98,17 @@ TEST(Expression, RefusesNamesThatAreNone) {
   EXPECT_THAT(error_of("acc", {"a"}, {"a"}), HasSubstr("two values are called 'a'"));
   EXPECT_THAT(error_of("acc", {"a", "b", "d", "e", "f"}), HasSubstr("5 tensors"));
   EXPECT_EQ(error_of("acc", {"bias", "gate", "k1", "r"}, {"slope"}), "accepted");
+  EXPECT_THAT(error_of("--- prologue\nx * a\n---\nacc * a", {"a"}), HasSubstr("a stands in the prologue and in the"));
+}
+
+TEST(Expression, SaysWhichPartReadsATensor) {
+  const Expression expression("--- prologue\nx * z[c] + m // not b, nor \"b\"\n---\nacc + b * gate",
+                              {"z", "b", "unread", "m"});
+  EXPECT_THAT(expression.tensors(), ElementsAre("b", "unread", "m", "z"));
+  EXPECT_EQ(expression.epilogue_tensors(), 2);
+  EXPECT_EQ(user_operand_name(expression, 1), "epilogue.unread");
+  EXPECT_EQ(user_operand_name(expression, 2), "prologue.m");
+  EXPECT_EQ(Expression(expression.text(), {"m", "z", "unread", "b"}), expression);
 }
 
 // ---- in requests
@@ -156,7 +167,7 @@ TEST(UserEpilogueInRequests, MustFitItsTensors) {
   EXPECT_THAT(request_error("epilogue=user:swish epilogue.b=f32:4 epilogue.gate=f32:2x4x3x2"),
               HasSubstr("epilogue.gate has other extents than y"));
   EXPECT_THAT(request_error("epilogue=user:swish epilogue.b=f32:4 epilogue.gate=f32:2x4x3x3 epilogue.r=f32:4"),
-              HasSubstr("does not read r"));
+              HasSubstr("does not read epilogue.r"));
   EXPECT_THAT(request_error("epilogue.b=f32:4"), HasSubstr("no user code"));
 }
 
@@ -177,6 +188,36 @@ TEST(UserEpilogueInRequests, AreRefusedWithTheNamesOfTheOperationsThatTakeThem) 
       EXPECT_EQ(error.hint(), "these do: " + takers);
     }
   }
+}
+
+TEST(UserEpilogueInRequests, HasTensorsOfTheInputsChannels) {
+  const Expressions expressions = {{"e", Expression("--- prologue\nx * m\n---\nacc + b", {"m", "b"})}};
+  const auto key_of = [&](const std::string& line) -> std::string {
+    try {
+      return Request::parse(line + " epilogue=user:e", expressions).key();
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  const std::string layer = "conv_forward x=f32:2x3x5x5 w=f32:4x3x3x3";
+  EXPECT_THAT(key_of(layer + " prologue.m=f16:3:2 epilogue.b=f32:4"),
+              HasSubstr(" epilogue.b=f32:4:n prologue.m=f16:3:2"));
+  EXPECT_THAT(key_of("gemm a=f32:5x7 b=f32:7x4 prologue.m=f32:7 epilogue.b=f32:4 n=?"),
+              HasSubstr(" prologue.m=f32:7:n"));
+  EXPECT_THAT(key_of(layer + " epilogue.b=f32:4"), HasSubstr("reads m, but there is no operand prologue.m"));
+  EXPECT_THAT(key_of(layer + " epilogue.m=f32:4 epilogue.b=f32:4"), HasSubstr("no operand prologue.m"));
+  EXPECT_THAT(key_of(layer + " prologue.m=f32:3 prologue.r=f32:3 epilogue.b=f32:4"), HasSubstr("not read prologue.r"));
+  for (const char* other : {"4", "1", "2x3x5x5"}) {
+    EXPECT_THAT(key_of(layer + " prologue.m=f32:" + other + " epilogue.b=f32:4"),
+                HasSubstr("prologue.m has other extents than the channels of x"));
+  }
+  EXPECT_THAT(key_of(layer + " prologue.m=i32:3 epilogue.b=f32:4"), HasSubstr("prologue.m is i32"));
+  EXPECT_THAT(key_of("softmax_forward x=f32:2x3 prologue.m=f32:3 epilogue.b=f32:2x3"),
+              HasSubstr("there are no channels"));
+  const Request plain =
+      without_user_code(Request::parse(layer + " epilogue=user:e prologue.m=f32:3 epilogue.b=f32:4", expressions));
+  EXPECT_EQ(plain.find("prologue.m"), nullptr);
+  EXPECT_THROW(Request::parse(layer + " prologue.m=f32:3"), Error);  // no user code
 }
 
 constexpr const char* leaky_file =

@@ -88,7 +88,7 @@ TEST_F(BadArguments, OfEpiloguesOfGemm) {
   const Tensor a = at(0, {3, 5}), b = at(4096, {5, 4}), c = at(8192, {3, 4});
   const auto with = [&](const GemmOptions& options) { return [&, options] { gemm(context, a, b, c, options); }; };
   const Tensor null(nullptr, f32, {4}, contiguous);
-  const Expression code("acc + t", {"t"});
+  const Expression code("acc + t", {"t"}), entering("--- prologue\nx + t", {"t"});
   expect_refused({
       {"bias: other extents", with({.epilogue = bias(at(32768, {3}))}), "bias has extents 3, expected 4"},
       {"bias: null", with({.epilogue = bias(null)}), "bias is a null pointer"},
@@ -98,6 +98,9 @@ TEST_F(BadArguments, OfEpiloguesOfGemm) {
       {"residual: over a part of c", with({.epilogue = add(at(8196, {3, 4}))}), "of c and residual overlaps"},
       {"user code: other extents", with({.epilogue = expression(code, {{"t", at(32768, {3})}})}),
        "t has other extents than c"},
+      {"prologue: other extents", with({.epilogue = expression(entering, {{"t", at(32768, {4})}})}),
+       "prologue.t has other extents than the channels of a"},
+      {"prologue: over c", with({.epilogue = expression(entering, {{"t", at(8196, {5})}})}), "of c and t overlaps"},
       {"user code: over c", with({.epilogue = expression(code, {{"t", at(8196, {3, 4})}})}),
        "memory of c and t overlaps"},
       {"dynamic_batch: of a batch",

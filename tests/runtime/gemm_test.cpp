@@ -62,14 +62,14 @@ TEST_F(GemmCalls, WithEverything) {
 }
 
 TEST_F(GemmCalls, WithUserCode) {
-  const std::vector<float> a{1, 2, 3, 4}, b{1, 0, 0, 1}, shift{10, 20};
+  const std::vector<float> a{1, 2, 3, 4}, b{1, 0, 0, 1}, shift{10, 20}, inputs{0, 1};
   const std::vector<float> nothing(4);
   void* const c = upload(nothing);
-  const Tensor shifts(upload(shift), f32, {2}, contiguous);
+  const Tensor shifts(upload(shift), f32, {2}, contiguous), added(upload(inputs), f32, {2}, contiguous);
   gemm(context_, Tensor(upload(a), f32, {2, 2}, contiguous), Tensor(upload(b), f32, {2, 2}, contiguous),
        Tensor(c, f32, {2, 2}, contiguous),
-       {.epilogue = expression("--- prologue\n-2.0f * x + c\n---\nacc + shift[n] + (n == 1 ? 100.0f : 0.0f)",
-                               {{"shift", shifts}})});
+       {.epilogue = expression("--- prologue\n-2.0f * x + added[c]\n---\nacc + shift[n] + (n == 1 ? 100.0f : 0.0f)",
+                               {{"added", added}, {"shift", shifts}})});
   EXPECT_THAT(download<float>(c, 4), testing::ElementsAre(8, 117, 4, 113));
 }
 

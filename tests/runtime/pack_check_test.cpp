@@ -120,9 +120,9 @@ TEST_F(PackCheck, RefusesTheFailureOfWhatThereIsNot) {
 
 class UserCodeInPacks : public PackCheck {
  protected:
-  const Expressions known = {{"e", Expression("--- prologue\nx * 2\n---\nacc * t", {"t"})}};
-  const Request request =
-      Request::parse("conv_forward x=f32:1x64x14x14 w=f32:32x64x3x3 pad=1 epilogue=user:e epilogue.t=f32:32", known);
+  const Expressions known = {{"e", Expression("--- prologue\nx * m\n---\nacc * t", {"m", "t"})}};
+  const Request request = Request::parse(
+      "conv_forward x=f32:1x64x14x14 w=f32:32x64x3x3 pad=1 epilogue=user:e epilogue.t=f32:32 prologue.m=f32:64", known);
   const cache::Record record = honest(request, "conv_implicit_gemm_splitk");
 };
 

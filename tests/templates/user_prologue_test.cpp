@@ -17,15 +17,15 @@ using testing_support::check_as;
 
 const Expressions& prologues() {
   static const Expressions all = {
-      {"normalise", Expression("--- prologue\n(x - mean) * (c == 1 ? 0.25f : scale)", {}, {"mean", "scale"})},
+      {"normalise", Expression("--- prologue\n(x - mean[c]) * (c == 1 ? 0.25f : scale)", {"mean"}, {"scale"})},
       {"both", Expression("__device__ float f(float v) {\n  return v * v;\n}\n--- prologue\nf(x) + 1.0f\n---\n"
                           "silu(acc) * s",
                           {}, {"s"})},
       {"masked", Expression("--- prologue\nx < 0.25f ? -1.0f / 0.0f : x * scale", {}, {"scale"})},
       {"squared", Expression("--- prologue\nx * x * s - x\n---\nacc * t + gate", {"gate"}, {"s", "t"})},
-      {"features", Expression("--- prologue\n(c % 3 == 1 ? scale : 1.0f) * x + 0.5f", {}, {"scale"})},
-      {"layer", Expression("--- prologue\nrelu(x) + (c < 5 ? s : 0.0f)\n---\n(acc + bias[n]) * gate - t",
-                           {"bias", "gate"}, {"s", "t"})}};
+      {"features", Expression("--- prologue\n(c % 3 == 1 ? scale : 1.0f) * x + shift", {"shift"}, {"scale"})},
+      {"layer", Expression("--- prologue\nrelu(x * factor[c]) + (c < 5 ? s : 0.0f)\n---\n(acc + bias[n]) * gate - t",
+                           {"factor", "bias", "gate"}, {"s", "t"})}};
   return all;
 }
 
@@ -35,12 +35,13 @@ void expect_prologue_right(const std::string& line, const std::vector<std::strin
 }
 
 TEST(UserPrologue, OfConvolutionsLeavesPaddingZero) {
-  expect_prologue_right("conv_forward x=f32:2x3x7x9 w=f32:5x3x3x2 pad=1 epilogue=user:normalise",
+  expect_prologue_right("conv_forward x=f32:2x3x7x9 w=f32:5x3x3x2 pad=1 epilogue=user:normalise prologue.mean=f32:3",
                         {"conv_simple", "conv_direct", "conv_implicit_gemm"});
   expect_prologue_right("conv_forward x=f16:1x8x5x6:nhwc w=f16:16x8x3x3:nhwc pad=1 epilogue=user:both",
                         {"conv_simple", "conv_direct", "conv_implicit_gemm"});
-  expect_prologue_right("conv_forward x=f32:1x6x5x5 w=f32:4x3x3x3 pad=2 groups=2 epilogue=user:normalise",
-                        {"conv_simple", "conv_direct", "conv_implicit_gemm"});
+  expect_prologue_right(
+      "conv_forward x=f32:1x6x5x5 w=f32:4x3x3x3 pad=2 groups=2 epilogue=user:normalise prologue.mean=f16:6:2",
+      {"conv_simple", "conv_direct", "conv_implicit_gemm"});
 }
 
 TEST(UserPrologue, OfWinogradConvolutionsLeavesPaddingZero) {
@@ -51,26 +52,29 @@ TEST(UserPrologue, OfWinogradConvolutionsLeavesPaddingZero) {
 
 TEST(UserPrologue, OfDepthwiseConvolutionsLeavesPaddingZero) {
   for (const std::string order : {"nchw", "nhwc"}) {
-    expect_prologue_right(
-        "conv_forward x=f16:2x8x6x8:" + order + " w=f16:16x1x3x3:" + order + " pad=1 groups=8 epilogue=user:normalise",
-        {"conv_simple", "conv_depthwise_" + order});
+    expect_prologue_right("conv_forward x=f16:2x8x6x8:" + order + " w=f16:16x1x3x3:" + order +
+                              " pad=1 groups=8 epilogue=user:normalise prologue.mean=bf16:8",
+                          {"conv_simple", "conv_depthwise_" + order});
   }
 }
 
 TEST(UserPrologue, OfOneAndThreeSpatialDimensionsLeavesPaddingZero) {
-  expect_prologue_right("conv_forward x=f32:2x3x11 w=f32:5x3x5 pad=2 dilation=2 epilogue=user:normalise",
-                        {"conv_simple", "conv_direct", "conv_implicit_gemm"});
-  expect_prologue_right("conv_forward x=f32:1x4x3x5x4 w=f32:6x4x3x3x3 pad=1 epilogue=user:normalise",
-                        {"conv_simple", "conv_direct", "conv_implicit_gemm"});
-  expect_prologue_right("pool_forward x=f32:1x3x4x5x4 mode=avg window=3 pad=1 stride=2 epilogue=user:normalise",
-                        {"pool_simple", "pool_nchw"});
+  expect_prologue_right(
+      "conv_forward x=f32:2x3x11 w=f32:5x3x5 pad=2 dilation=2 epilogue=user:normalise prologue.mean=f32:3",
+      {"conv_simple", "conv_direct", "conv_implicit_gemm"});
+  expect_prologue_right(
+      "conv_forward x=f32:1x4x3x5x4 w=f32:6x4x3x3x3 pad=1 epilogue=user:normalise prologue.mean=f32:4",
+      {"conv_simple", "conv_direct", "conv_implicit_gemm"});
+  expect_prologue_right(
+      "pool_forward x=f32:1x3x4x5x4 mode=avg window=3 pad=1 stride=2 epilogue=user:normalise prologue.mean=f32:3",
+      {"pool_simple", "pool_nchw"});
 }
 
 TEST(UserPrologue, OfPointwiseAndSplitConvolutions) {
   for (const std::string order : {"nchw", "nhwc"}) {
-    expect_prologue_right(
-        "conv_forward x=f16:1x24x4x6:" + order + " w=f16:8x24x1x1:" + order + " epilogue=user:normalise",
-        {"conv_simple", "conv_1x1"});
+    expect_prologue_right("conv_forward x=f16:1x24x4x6:" + order + " w=f16:8x24x1x1:" + order +
+                              " epilogue=user:normalise prologue.mean=f16:24",
+                          {"conv_simple", "conv_1x1"});
     expect_prologue_right("conv_forward x=f32:1x96x3x3:" + order + " w=f32:7x96x3x3:" + order + " epilogue=user:both",
                           {"conv_simple", "conv_implicit_gemm_splitk"});
   }
@@ -80,7 +84,7 @@ TEST(UserPrologue, OfPoolingLeavesPaddingOut) {
   for (const std::string order : {"nchw", "nhwc"}) {
     for (const std::string mode : {"max", "avg", "avg_padded"}) {
       expect_prologue_right("pool_forward x=f16:2x8x9x8:" + order + " mode=" + mode +
-                                " window=3,3 pad=1,1 stride=2,2 epilogue=user:normalise",
+                                " window=3,3 pad=1,1 stride=2,2 epilogue=user:normalise prologue.mean=f32:8",
                             {"pool_simple", "pool_" + order});
     }
     expect_prologue_right("pool_forward x=f32:3x5x4x4:" + order + " mode=avg window=global epilogue=user:both",
@@ -127,20 +131,22 @@ TEST(UserPrologue, OfActivations) {
 }
 
 TEST(UserPrologue, OfMatrixProducts) {
-  expect_prologue_right("gemm a=f32:35x40:1,36 b=f32:40x37 epilogue=user:features n=?",
+  expect_prologue_right("gemm a=f32:35x40:1,36 b=f32:40x37 epilogue=user:features prologue.shift=bf16:40 n=?",
                         {"gemm_simple", "gemm_tiled", "gemm_splitk"});
   // a is used again for every product of the batch, whose elements of the gate are their own.
   expect_prologue_right(
       "gemm a=f16:1x3x6x80 b=f16:2x3x80x12 c=f16:2x3x6x12 epilogue=user:layer epilogue.bias=f32:12 "
-      "epilogue.gate=f16:2x3x6x12",
+      "epilogue.gate=f16:2x3x6x12 prologue.factor=f16:80:3",
       {"gemm_simple", "gemm_tiled", "gemm_splitk", "gemm_thin"});
-  expect_prologue_right("gemm a=f32:3x0 b=f32:0x12 beta=any epilogue=user:features", {"gemm_simple"});
+  expect_prologue_right("gemm a=f32:3x0 b=f32:0x12 beta=any epilogue=user:features prologue.shift=f32:0",
+                        {"gemm_simple"});
 }
 
 // a is the thin operand or the wide one, and lanes run along K or along the lines.
 TEST(UserPrologue, OfThinMatrixProducts) {
-  for (const char* shape : {"a=f16:1x264 b=f16:264x19:1,264 c=f16:1x19", "a=f32:67x132 b=f32:132x3",
-                            "a=bf16:72x50:1,72 b=bf16:50x1 c=f32:72x1"}) {
+  for (const char* shape : {"a=f16:1x264 b=f16:264x19:1,264 c=f16:1x19 prologue.shift=f32:264",
+                            "a=f32:67x132 b=f32:132x3 prologue.shift=f16:132",
+                            "a=bf16:72x50:1,72 b=bf16:50x1 c=f32:72x1 prologue.shift=f32:50"}) {
     const Request request = Request::parse(std::string("gemm epilogue=user:features ") + shape, prologues());
     const auto config =
         built_in_catalogue().find("gemm_thin")->space().first_legal(request, testing_support::TestDevice::get().target);
@@ -150,6 +156,15 @@ TEST(UserPrologue, OfThinMatrixProducts) {
 }
 
 // ---- what must be noticed
+
+TEST(CheckOfUserPrologueTensors, FindsExchangedOnes) {
+  const auto request = [](const char* text) {
+    return Request::parse("gemm a=f32:9x11 b=f32:11x5 epilogue=user:e prologue.s=f32:11 prologue.t=f32:11",
+                          {{"e", Expression(text, {"s", "t"})}});
+  };
+  EXPECT_FALSE(check_as(request("--- prologue\nx * s + t"), request("--- prologue\nx * t + s")));
+  EXPECT_TRUE(check_as(request("--- prologue\nx * s + t"), request("--- prologue\nt + s[c] * x")));
+}
 
 class CheckOfUserPrologues : public testing::TestWithParam<const char*> {
  protected:

@@ -17,7 +17,8 @@ namespace kiln {
 /// Each part is an expression (`acc * sigmoid(acc)`), or statements that end in `;` or `}` and return a float. A text
 /// without marks is an epilogue. Functions that the parts call may stand before them; a line `--- prologue` begins a
 /// prologue, and after functions or a prologue a line `---` begins the epilogue. Lists of names say which tensors and
-/// scalars it reads besides; what they are is given at the call.
+/// scalars it reads besides; what they are is given at the call. A tensor is read by the prologue, which has to name
+/// it, or by the epilogue.
 ///
 /// Immutable; copies are cheap and share the text.
 class Expression {
@@ -27,14 +28,17 @@ class Expression {
 
   /// Throws Error(parse_error) with line and column if the text is empty, too long (64 KiB), not printable UTF-8, has a
   /// bracket that does not match or a preprocessor line other than `#pragma`; Error(invalid_argument) for too many
-  /// names, or one that is no identifier, is reserved or stands twice.
+  /// names, or one that is no identifier, is reserved or stands twice, or a tensor that both parts name.
   explicit Expression(std::string_view text, std::vector<std::string> tensors = {},
                       std::vector<std::string> scalars = {});
 
   /// The text as it is compiled and digested: lines end in \n, without trailing blanks.
   const std::string& text() const { return content_->text; }
-  /// Names of the tensors, sorted: their order in requests and plans.
+  /// Names of the tensors, those that the epilogue reads and then the prologue's, each sorted: their order in requests
+  /// and plans.
   const std::vector<std::string>& tensors() const { return content_->tensors; }
+  /// How many of them the epilogue reads.
+  size_t epilogue_tensors() const { return content_->epilogue_tensors; }
   /// Names of the scalars as given: their order in RunValues.
   const std::vector<std::string>& scalars() const { return content_->scalars; }
   /// 32 hexadecimal digits over the text and both lists: what stands in a request's key.
@@ -59,6 +63,7 @@ class Expression {
   struct Content {
     std::string text;
     std::vector<std::string> tensors, scalars;
+    size_t epilogue_tensors = 0;
     std::string digest;
     std::array<int64_t, 2> words{};
     Part functions, prologue, epilogue;

@@ -165,8 +165,8 @@ Request finished(Request request);
 /// it was dynamic).
 Request without_user_code(const Request& request);
 
-/// `request`, a finished one, with user code as its epilogue, and the tensors that it reads by their names there.
-Request with_user_epilogue(Request request, const UserCode& code, std::vector<Operand> tensors);
+/// `request`, a finished one, with user code and the tensors that it reads, in the order of Expression::tensors().
+Request with_user_code(Request request, const Expression& code, const std::vector<TensorSpec>& tensors);
 
 /// Whether only the digest of `request`'s user code is known: keys out of packs, databases and bundles hold no code. No
 /// program can be made of such a request; a bundle may hold one.

@@ -133,11 +133,15 @@ struct RequestLine {
   int64_t count = 1;  ///< How often the layer occurs in its model (` *3`); not part of the key.
 };
 
-/// What stands before the name of a user's tensor in a request.
-inline constexpr std::string_view user_epilogue_prefix = "epilogue.";
+/// What stands before the name of a user's tensor in a request: one that the epilogue reads, or the prologue.
+inline constexpr std::string_view user_epilogue_prefix = "epilogue.", user_prologue_prefix = "prologue.";
 
-/// Whether `operand` is a tensor of user code.
+/// Whether `operand` is a tensor of a user's epilogue.
 bool is_user_operand(std::string_view operand);
+/// Whether it is one of a user's prologue: an element for each channel of what the prologue applies to.
+bool is_prologue_operand(std::string_view operand);
+/// What `code`'s tensor number `i` is called in requests.
+std::string user_operand_name(const Expression& code, size_t i);
 /// Whether the user's tensor `spec` has one element a channel of `request`'s output; if not it has one an element.
 bool is_per_channel(const Request& request, const TensorSpec& spec);
 
