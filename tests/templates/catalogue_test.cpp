@@ -4,9 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <regex>
 #include <set>
@@ -155,22 +152,6 @@ TEST(BuiltInCatalogue, TrustsAlgorithmsThatServeAnyRequest) {
     for (const Target& target : targets()) {
       EXPECT_EQ(trusted.refusal(request, target), std::nullopt) << request.key();
       EXPECT_TRUE(trusted.space().first_legal(request, target)) << request.key();
-    }
-  }
-}
-
-// The tests that run kernels, by what stands in them.
-TEST(BuiltInCatalogue, HasItsConfigurationsTestedOnTwoRequests) {
-  std::map<std::string, int> covers;
-  const std::regex call(R"re(expect_pairwise_match\(\s*"(\w+)")re");
-  for (const auto& file : std::filesystem::directory_iterator(KILN_TEMPLATE_TESTS)) {
-    std::ifstream stream(file.path());
-    const std::string text{std::istreambuf_iterator<char>(stream), {}};
-    for (std::sregex_iterator match(text.begin(), text.end(), call), end; match != end; ++match) ++covers[(*match)[1]];
-  }
-  for (const Algorithm& algorithm : catalogue().algorithms()) {
-    if (algorithm.space().size() > 1) {
-      EXPECT_GE(covers[algorithm.name()], 2) << algorithm.name();
     }
   }
 }

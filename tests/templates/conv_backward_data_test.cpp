@@ -32,7 +32,7 @@ INSTANTIATE_TEST_SUITE_P(
     UnitStride, ConvBackwardData,
     testing::Values(
         AlgorithmCase{"SingleElement",
-                      "conv_backward_data dy=f32:1x1x1x1:nchw w=f32:1x1x1x1:nchw",
+                      "conv_backward_data dy=bf16:1x1x1x1:nchw w=bf16:1x1x1x1:nchw",
                       {"conv_backward_data_simple", "conv_backward_data_direct", "conv_backward_data_depthwise_nchw",
                        "conv_backward_data_depthwise_nhwc", "conv_backward_data_implicit_gemm"}},
         AlgorithmCase{"Primes", "conv_backward_data dy=f16:2x7x11x13:nchw w=f16:7x5x3x3:nchw pad=1", general},
@@ -109,11 +109,11 @@ INSTANTIATE_TEST_SUITE_P(
                       "conv_backward_data dy=f16:1x16x6x6:nhwc@2 w=f16:16x16x3x3:nhwc@4 dx=f16:1x16x8x8:nhwc@2",
                       general},
         AlgorithmCase{"SubRegions",
-                      "conv_backward_data dy=f32:2x8x3x4:1600,160,16,1 w=f32:8x6x3x3:200,20,5,1 "
-                      "dx=f32:2x6x6x8:2000,160,24,2 pad=1 stride=2",
+                      "conv_backward_data dy=bf16:2x8x3x4:1600,160,16,1 w=bf16:8x6x3x3:200,20,5,1 "
+                      "dx=bf16:2x6x6x8:2000,160,24,2 pad=1 stride=2",
                       general},
         AlgorithmCase{"FilterOfAnotherOrder",
-                      "conv_backward_data dy=f32:1x9x5x6:whcn w=f32:9x36x2x3:hwcn dx=f32:1x36x6x8:nchw", general},
+                      "conv_backward_data dy=f16:1x9x5x6:whcn w=f16:9x36x2x3:hwcn dx=f16:1x36x6x8:nchw", general},
         AlgorithmCase{"DynamicBatch", "conv_backward_data dy=f32:8x8x5x6:nchw w=f32:8x12x3x3:nchw pad=1 n=?", general},
         AlgorithmCase{"DynamicBatchWithStride",
                       "conv_backward_data dy=f16:4x16x3x4:nhwc w=f16:16x24x3x3:nhwc pad=1 stride=1,2 n=?", general},

@@ -170,13 +170,14 @@ INSTANTIATE_TEST_SUITE_P(
             "epilogue=bias",
             general},
         AlgorithmCase{"SubRegionOfNhwc",
-                      "conv_forward x=f16:2x16x5x7:4000,1,320,24 w=f16:24x16x3x3:nhwc y=f16:2x24x5x7:5120,1,640,40 "
+                      "conv_forward x=bf16:2x16x5x7:4000,1,320,24 w=bf16:24x16x3x3:nhwc y=bf16:2x24x5x7:5120,1,640,40 "
                       "pad=1,1 epilogue=relu",
                       general},
         AlgorithmCase{"ChannelsOfALargerTensor",
                       "conv_forward x=f16:2x12x5x6:1200,1,240,40@8 w=f16:8x12x1x1:nhwc y=f16:2x8x5x6:nhwc", pointwise},
         AlgorithmCase{"RowsOfALargerImage",
-                      "conv_forward x=f32:2x16x4x8:2048,128,12,1 w=f32:12x16x1x1:nchw y=f32:2x12x4x8:nchw", pointwise},
+                      "conv_forward x=bf16:2x16x4x8:2048,128,12,1 w=bf16:12x16x1x1:nchw y=bf16:2x12x4x8:nchw",
+                      pointwise},
         AlgorithmCase{
             "FromNchwToNhwc",
             "conv_forward x=f32:2x8x6x7:nchw w=f32:12x8x3x3:nhwc y=f32:2x12x6x7:nhwc pad=1,1 epilogue=bias+add",

@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(
             "gemm a=f32:2x1x3x17x20 b=f32:1x2x3x20x9 c=f32:2x2x3x17x9:2000,1000,1,60,3 residual=f32:2x2x3x17x9 "
             "epilogue=add",
             tiles},
-        AlgorithmCase{"VectorTimesMatrix", "gemm a=f32:1x200 b=f32:200x68 epilogue=bias", all},
+        AlgorithmCase{"VectorTimesMatrix", "gemm a=bf16:1x200 b=bf16:200x68 epilogue=bias", all},
         AlgorithmCase{"VectorTimesMatrixAlongK", "gemm a=f16:1x264 b=f16:264x19:1,264 c=f16:1x19 epilogue=bias", all},
         AlgorithmCase{"MatrixTimesVectors", "gemm a=f32:67x129 b=f32:129x3 epilogue=bias+add residual=f32:67x3:1,67",
                       all},

@@ -92,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(
                       data},
         AlgorithmCase{"Depthwise", "local_conv_backward_data dy=f32:2x6x5x6 w=f32:180x1x3x3 groups=6 pad=1", data},
         AlgorithmCase{"ElementsOutOfLine",
-                      "local_conv_backward_data dy=f32:2x4x4x4 w=f32:16x3x3x3:64,20,4,1 pad=1 grid=2", data_in_place},
+                      "local_conv_backward_data dy=f16:2x4x4x4 w=f16:16x3x3x3:64,20,4,1 pad=1 grid=2", data_in_place},
         AlgorithmCase{"SegmentsBeyondConstantMemory", "local_conv_backward_data dy=f32:1x1x9000 w=f32:9000x1x3",
                       data_by_columns},
         AlgorithmCase{"SubRegions",

@@ -56,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"Instance1D", "norm_forward x=bf16:3x7x64 axes=2 epilogue=relu", forward},
         AlgorithmCase{"Group", "norm_forward x=f32:2x4x6x3x5 w=f32:1x4x6x1x1 b=f32:1x4x6x1x1 axes=2,3,4", forward},
         AlgorithmCase{"GroupChannelsLast",
-                      "norm_forward x=f16:2x4x8x3x5:480,8,1,160,32 w=f32:1x4x8x1x1 b=f32:1x4x8x1x1 axes=2,3,4",
+                      "norm_forward x=bf16:2x4x8x3x5:480,8,1,160,32 w=f32:1x4x8x1x1 b=f32:1x4x8x1x1 axes=2,3,4",
                       forward}),
     case_name);
 

@@ -96,9 +96,9 @@ INSTANTIATE_TEST_SUITE_P(
     Strides, PoolDefaults,
     testing::Values(
         AlgorithmCase{"SubRegion",
-                      "pool_forward x=f32:2x3x5x8:300,90,12,1 y=f32:2x3x3x6:200,60,13,2 mode=max window=3,3", nchw},
+                      "pool_forward x=f16:2x3x5x8:300,90,12,1 y=f16:2x3x3x6:200,60,13,2 mode=max window=3,3", nchw},
         AlgorithmCase{"SubRegionNhwc",
-                      "pool_forward x=f16:2x8x5x7:800,1,112,16 y=f16:2x8x3x5:400,1,120,24 mode=avg window=3,3", nhwc},
+                      "pool_forward x=bf16:2x8x5x7:800,1,112,16 y=bf16:2x8x3x5:400,1,120,24 mode=avg window=3,3", nhwc},
         AlgorithmCase{"FromNchwToNhwc",
                       "pool_forward x=f32:2x8x9x8:nchw y=f32:2x8x4x4:nhwc mode=avg window=3,2 stride=2,2", nchw},
         AlgorithmCase{"FromNhwcToNchw",

@@ -76,8 +76,8 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"MixedLayouts",
                       "softmax_backward y=f32:2x8x3x4:nchw dy=f32:2x8x3x4:nhwc dx=f32:2x8x3x4:nchw axis=1", both_ways},
         AlgorithmCase{"FourDimensionsOfRows",
-                      "softmax_backward y=f32:2x3x2x4x5:900,280,130,31,6 dy=f32:2x3x2x4x5:1,24,12,3,72 "
-                      "dx=f32:2x3x2x4x5:ncdhw axis=4 mode=log",
+                      "softmax_backward y=bf16:2x3x2x4x5:900,280,130,31,6 dy=bf16:2x3x2x4x5:1,24,12,3,72 "
+                      "dx=bf16:2x3x2x4x5:ncdhw axis=4 mode=log",
                       both_ways},
         AlgorithmCase{"RepeatedDy", "softmax_backward y=f32:3x4x8:ncw dy=f32:3x4x8:0,0,0 dx=f32:3x4x8:ncw axis=2",
                       rows},
