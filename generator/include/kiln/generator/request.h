@@ -90,7 +90,8 @@ struct Request {
   Blend blend;
   std::vector<EpilogueStage> epilogue;
   /// User code in place of the stages: `epilogue=user:<digest>`. Its tensors are operands called `epilogue.<name>`, of
-  /// the extents of y or, one element a channel, of y's second extent.
+  /// the extents of y or, one element a channel, of y's second extent; those of a prologue `prologue.<name>`, one
+  /// element a channel of the input.
   UserCode user_epilogue;
 
   /// `n=?`: the batch is a call argument, at most that of the operands here, which is a power of two: the top of its
