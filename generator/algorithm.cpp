@@ -32,16 +32,6 @@ void collect_descriptor(const SourceLibrary& library, const std::string& stem, s
   }
 }
 
-// Kernels read a user's tensor at the offsets of y; only the trusted one goes by its strides.
-std::optional<std::string> stray_user_tensor(const Request& request) {
-  const auto& [result, spec] = result_of(request);
-  for (const Operand& operand : request.operands) {
-    if (!is_user_operand(operand.name) || is_per_channel(request, operand.spec)) continue;
-    if (operand.spec.strides != spec.strides) return fmt::format("{} has other strides than {}", operand.name, result);
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 std::string Emitter::source(Prelude prelude) const {
@@ -57,9 +47,6 @@ std::string Emitter::plain_source(const std::string& template_path, Prelude prel
 std::optional<std::string> Algorithm::refusal(const Request& request, const Target& target) const {
   if (request.operation != operation()) return fmt::format("serves {}, not {}", operation(), request.operation);
   if (lacks_user_text(request)) return missing_user_text(request).message();
-  if (!trusted()) {
-    if (auto reason = stray_user_tensor(request)) return reason;
-  }
   if (!definition_->takes_prologue && has_prologue(request)) return "its kernels take no prologue";
   return definition_->refusal(request, target);
 }

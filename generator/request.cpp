@@ -123,7 +123,7 @@ Request Request::with_batch(int64_t n) const {
     }
   }
   for (Operand& operand : fixed.operands) {
-    if (is_user_operand(operand.name) && !is_per_channel(*this, operand.spec)) operand.spec.extents.front() = n;
+    if (is_user_operand(operand.name) && is_batched(*this, operand.name)) operand.spec.extents.front() = n;
   }
   return fixed;
 }

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "kiln/generator/operation.h"
 
@@ -32,33 +34,111 @@ int64_t dtype_code(DType dtype) {
     case DType::bf16:
       return 2;
     case DType::i32:
+      return 3;
     case DType::i8:
+      return 4;
     case DType::u8:
-      break;  // refused by finished()
+      return 5;
   }
   return 0;
 }
 
-void add_tensors(Prelude& prelude, const Request& request) {
-  std::vector<int64_t> dtypes, per_channel, alignments, strides;
+// The strides of a user's tensor along the dimensions of y, 0 where it repeats: one of channels does along all others.
+std::vector<int64_t> strides_along(const Request& request, const TensorSpec& tensor) {
   const TensorSpec& y = result_of(request).spec;
-  const size_t channel = channel_dimension_of(request);
-  for (const TensorSpec* tensor : user_tensors(request)) {
-    dtypes.push_back(dtype_code(tensor->dtype));
-    per_channel.push_back(is_per_channel(request, *tensor) ? 1 : 0);
-    alignments.push_back(tensor->alignment);
-    // In the dimensions of y: a tensor of channels stays where it is along all others.
+  std::vector<int64_t> strides(y.extents.size(), 0);
+  if (is_per_channel(request, tensor)) {
+    strides[channel_dimension_of(request)] = tensor.strides[0];
+    return strides;
+  }
+  for (size_t i = 0; i < strides.size(); ++i) {
+    if (tensor.extents[i] > 1) strides[i] = tensor.strides[i];
+  }
+  return strides;
+}
+
+// The digits of an offset in y, for lib/user_code.cuh: the strides of y, largest first, and those of a tensor along
+// them.
+struct Digits {
+  std::vector<int64_t> y_steps, steps;
+
+  Digits(const TensorSpec& y, const std::vector<int64_t>& strides) {
+    std::vector<size_t> order;
     for (size_t i = 0; i < y.extents.size(); ++i) {
-      strides.push_back(!is_per_channel(request, *tensor) ? tensor->strides[i] : i == channel ? tensor->strides[0] : 0);
+      if (y.extents[i] > 1) order.push_back(i);
+    }
+    if (y.elements() == 0) order.clear();  // only strides of elements nest
+    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return y.strides[a] > y.strides[b]; });
+    for (const size_t i : order) {
+      if (!steps.empty() && y_steps.back() == y.strides[i] * y.extents[i] &&
+          steps.back() == strides[i] * y.extents[i]) {
+        y_steps.pop_back();
+        steps.pop_back();
+      }
+      y_steps.push_back(y.strides[i]);
+      steps.push_back(strides[i]);
+    }
+    if (steps == y_steps) y_steps = steps = {};
+  }
+
+  // Of digits with these strides: how many neighbours, from a multiple of their number on, differ in the last one only.
+  static int64_t neighbours(const std::vector<int64_t>& along) {
+    constexpr int64_t most = 16;  // elements in the largest access
+    if (along.empty() || along.back() != 1) return 1;
+    int64_t count = most;
+    for (size_t i = 0; i + 1 < along.size(); ++i) count = std::gcd(count, along[i]);
+    return count;
+  }
+};
+
+// What one tensor after the other is described by.
+struct Descriptions {
+  std::vector<int64_t> dtypes, per_channel, alignments, strides, digits, y_steps, steps, rows, widths;
+
+  void add(const Request& request, const TensorSpec& tensor) {
+    const TensorSpec& y = result_of(request).spec;
+    const std::vector<int64_t> along = strides_along(request, tensor);
+    const bool of_channels = is_per_channel(request, tensor);
+    const Digits own(y, of_channels ? y.strides : along);
+    dtypes.push_back(dtype_code(tensor.dtype));
+    per_channel.push_back(of_channels ? 1 : 0);
+    alignments.push_back(tensor.alignment);
+    strides.insert(strides.end(), along.begin(), along.end());
+    digits.push_back(static_cast<int64_t>(own.steps.size()));
+    rows.push_back(Digits::neighbours(own.y_steps));
+    const int64_t aligned = tensor.alignment >= 16 ? 16 : tensor.alignment / size_of(tensor.dtype);
+    widths.push_back(std::min(Digits::neighbours(own.steps), aligned));
+    for (auto [all, each] : {std::pair(&y_steps, &own.y_steps), std::pair(&steps, &own.steps)}) {
+      all->insert(all->end(), each->begin(), each->end());
+      all->resize(strides.size(), 0);
     }
   }
-  prelude.constant("USER_TENSORS", static_cast<int64_t>(dtypes.size())).constant("USER_RANK", y.rank());
-  prelude.constant("USER_CHANNEL_DIMENSION", static_cast<int64_t>(channel));
-  for (auto* values : {&dtypes, &per_channel, &alignments, &strides}) {
-    if (values->empty()) values->push_back(0);  // an array has an element
+
+  void add_to(Prelude& prelude) {
+    const auto place = [&](std::string_view name, std::vector<int64_t>& values) {
+      if (values.empty()) values.push_back(0);  // an array has an element
+      prelude.array(name, values);
+    };
+    place("USER_DTYPES", dtypes);
+    place("USER_PER_CHANNEL", per_channel);
+    place("USER_ALIGNMENTS", alignments);
+    place("USER_STRIDES", strides);
+    place("USER_DIGITS", digits);
+    place("USER_Y_STEPS", y_steps);
+    place("USER_STEPS", steps);
+    place("USER_ROWS", rows);
+    place("USER_WIDTHS", widths);
   }
-  prelude.array("USER_DTYPES", dtypes).array("USER_PER_CHANNEL", per_channel);
-  prelude.array("USER_ALIGNMENTS", alignments).array("USER_STRIDES", strides);
+};
+
+void add_tensors(Prelude& prelude, const Request& request) {
+  const TensorSpec& y = result_of(request).spec;
+  const std::vector<const TensorSpec*> tensors = user_tensors(request);
+  Descriptions descriptions;
+  for (const TensorSpec* tensor : tensors) descriptions.add(request, *tensor);
+  prelude.constant("USER_TENSORS", static_cast<int64_t>(tensors.size())).constant("USER_RANK", y.rank());
+  prelude.constant("USER_CHANNEL_DIMENSION", static_cast<int64_t>(channel_dimension_of(request)));
+  descriptions.add_to(prelude);
   std::vector<int64_t> extents = y.extents;
   for (int64_t& extent : extents) extent = std::max<int64_t>(extent, 1);  // an empty tensor starts no block
   prelude.array("USER_EXTENTS", extents);

@@ -48,7 +48,7 @@ void activation_forward(Context& context, const Tensor& x, const Tensor& y, cons
                                        .mode = options.mode,
                                        .blend = blend_of(options),
                                        .dynamic_batch = options.dynamic_batch};
-    return with_user_code(activation.request(), options.epilogue);
+    return with_user_code(activation.request(), y, options.epilogue);
   });
 }
 

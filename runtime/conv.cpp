@@ -27,7 +27,7 @@ Request request_of(std::string_view operation, const Tensor& x, const Tensor& w,
   conv.w = w.spec();
   conv.y = y.spec();
   set_stages(operation, options.epilogue, conv);
-  return with_user_code(conv.request(), options.epilogue);
+  return with_user_code(conv.request(), y, options.epilogue);
 }
 
 template <class Options>

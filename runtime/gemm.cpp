@@ -33,7 +33,7 @@ Request request_of(const Tensor& a, const Tensor& b, const Tensor& c, const Gemm
   gemm.blend = blend_of(options);
   gemm.dynamic_batch = options.dynamic_batch;
   set_stages("gemm", options.epilogue, gemm);
-  return with_user_code(gemm.request(), options.epilogue);
+  return with_user_code(gemm.request(), c, options.epilogue);
 }
 
 [[noreturn]] void refuse(const std::string& what, const char* hint) {

@@ -116,11 +116,22 @@ void refuse_stages(std::string_view operation, const Epilogue& epilogue) {
               "write what they do as user code: expression(...)");
 }
 
-Request with_user_code(Request request, const Epilogue& epilogue) {
+Request with_user_code(Request request, const Tensor& y, const Epilogue& epilogue) {
   if (!epilogue.code()) return request;
   const Expression& code = *epilogue.code();
   std::vector<TensorSpec> tensors;
-  for (size_t i = 0; i < code.tensors().size(); ++i) tensors.push_back(epilogue.tensor(i).spec());
+  for (size_t i = 0; i < code.tensors().size(); ++i) {
+    const Tensor& tensor = epilogue.tensor(i);
+    // The request of a dynamic batch knows the top of its bucket only.
+    if (tensor.rank() == y.rank() && tensor.extent(0) != y.extent(0) && tensor.extent(0) != 1) {
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("{}: {} has other extents than {}: {} along the first dimension, not {}", request.operation,
+                      code.tensors()[i], result_of(request).name, tensor.extent(0), y.extent(0)),
+          "give it that extent, or 1 where it repeats");
+    }
+    tensors.push_back(tensor.spec());
+  }
   return with_user_code(std::move(request), code, tensors);
 }
 

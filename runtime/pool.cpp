@@ -72,7 +72,7 @@ void pool_forward(Context& context, const Tensor& x, const Tensor& y, const Pool
   add_options(call.key, options);
   call.add_user_code(operation, y, options.epilogue);
   call.run(context, values_of(options, x), stream,
-           [&] { return with_user_code(pool_of(x, y, options).request(), options.epilogue); });
+           [&] { return with_user_code(pool_of(x, y, options).request(), y, options.epilogue); });
 }
 
 void pool_backward(Context& context, const Tensor& dy, const Tensor& x, const Tensor& dx, const PoolOptions& options,

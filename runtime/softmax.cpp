@@ -36,7 +36,7 @@ void softmax_forward(Context& context, const Tensor& x, const Tensor& y, const S
   add_options(call.key, options);
   call.add_user_code(operation, y, options.epilogue);
   call.run(context, values_of(options, x), stream,
-           [&] { return with_user_code(request_of(x, y, options), options.epilogue); });
+           [&] { return with_user_code(request_of(x, y, options), y, options.epilogue); });
 }
 
 void softmax_backward(Context& context, const Tensor& y, const Tensor& dy, const Tensor& dx,

@@ -22,13 +22,16 @@ namespace {
 
 using Memory = std::vector<std::byte>;
 
-// The elements of `memory` as f32 in logical order of `like`: one each, or that of the channel, dimension `channel`.
+// The elements of `memory` as f32 in logical order of `like`: one each, one for all where the extent of `spec` is 1, or
+// that of the channel, dimension `channel`.
 Memory as_f32(const TensorSpec& like, const TensorSpec& spec, const Memory& memory, std::optional<size_t> channel) {
   Memory result(static_cast<size_t>(like.elements()) * sizeof(float));
   size_t at = 0;
+  std::vector<int64_t> own(spec.extents.size());
   reference::for_each_coordinate(like, [&](std::span<const int64_t> coordinate) {
-    const auto value =
-        static_cast<float>(reference::read(spec, memory, channel ? coordinate.subspan(*channel, 1) : coordinate));
+    const std::span<const int64_t> place = channel ? coordinate.subspan(*channel, 1) : coordinate;
+    for (size_t i = 0; i < own.size(); ++i) own[i] = spec.extents[i] == 1 ? 0 : place[i];
+    const auto value = static_cast<float>(reference::read(spec, memory, own));
     std::memcpy(result.data() + at, &value, sizeof value);
     at += sizeof value;
   });
@@ -139,7 +142,7 @@ Finding UserOracle::compare(std::span<const std::byte> output, int64_t n) const 
     ++finding.checked;
     if (low > high) return;  // anything is right
     const double least = reference::round_to(output_.dtype, low), most = reference::round_to(output_.dtype, high);
-    const bool right = std::isnan(low) ? std::isnan(got) : got >= least && got <= most;
+    const bool right = std::isnan(least) ? std::isnan(got) : got >= least && got <= most;
     if (!right && finding.wrong.empty()) {
       finding.wrong = fmt::format("wrong at ({}): got {}, the user's code makes {} to {} of what is there",
                                   fmt::join(coordinate, ","), got, least, most);

@@ -1,6 +1,9 @@
+#include <fmt/format.h>
+
 #include "operations/activation.h"
 #include "operations/operations.h"
 #include "operations/pointwise.h"
+#include "operations/spatial.h"
 
 namespace kiln {
 namespace {
@@ -17,8 +20,8 @@ class ActivationForwardOperation final : public ElementwiseOperation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "1 to 5 dimensions"},
-        {"y", Role::output, true, Printing::always, "as x; may be x itself"},
+        {"x", Role::input, true, Printing::always, "1 to 5 dimensions", DTypes::any},
+        {"y", Role::output, true, Printing::always, "as x; may be x itself", DTypes::any},
     };
     return definitions;
   }
@@ -28,6 +31,18 @@ class ActivationForwardOperation final : public ElementwiseOperation {
         {"mode", std::string("relu"), Printing::always, activation_words(), "the function"},
     };
     return definitions;
+  }
+
+  // A function of integers is the user's own to define.
+  void validate(const Request& request) const override {
+    ElementwiseOperation::validate(request);
+    if (activation_mode_of(request) == ActivationMode::identity) return;
+    for (const char* name : {"x", "y"}) {
+      const DType dtype = request.at(name).dtype;
+      if (is_floating(dtype)) continue;
+      refuse(request, fmt::format("{} is {}", name, to_string(dtype)),
+             "it may be f32, f16 or bf16; integers with mode=identity");
+    }
   }
 };
 

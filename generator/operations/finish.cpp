@@ -113,16 +113,23 @@ void check_user_names(const Request& request) {
   }
 }
 
+// The extents of y, each of which may be 1 instead: the tensor repeats there.
+bool fits_result(const TensorSpec& spec, const std::vector<int64_t>& y) {
+  return std::equal(spec.extents.begin(), spec.extents.end(), y.begin(), y.end(),
+                    [](int64_t extent, int64_t whole) { return extent == whole || extent == 1; });
+}
+
 void check_user_operand(const Request& request, const Operand& operand) {
   const auto& [name, spec] = result_of(request);
-  const std::vector<int64_t>& y = spec.extents;
   const bool has_channels = !kiln::operation(request.operation).channel_name().empty();
-  const int64_t channels = has_channels ? y[channel_dimension_of(request)] : 0;
-  const std::vector<int64_t> expected = is_per_channel(request, operand.spec) ? std::vector{channels} : y;
-  if (operand.spec.extents == expected) return;
+  const int64_t channels = has_channels ? spec.extents[channel_dimension_of(request)] : 0;
+  if (is_per_channel(request, operand.spec) ? operand.spec.extents[0] == channels
+                                            : fits_result(operand.spec, spec.extents)) {
+    return;
+  }
   refuse(request, fmt::format("operand {} has other extents than {}", operand.name, name),
-         has_channels ? fmt::format("give it the extents of {}, or one: the {} channels", name, channels)
-                      : fmt::format("give it the extents of {}", name));
+         fmt::format("give it the extents of {}, or 1 where it repeats{}", name,
+                     has_channels ? fmt::format("; or one dimension: the {} channels", channels) : ""));
 }
 
 void check_prologue_operand(const Request& request, const Operand& operand) {
@@ -283,39 +290,42 @@ void check_no_overlap(const Request& request, const OperandDefinition& definitio
   }
 }
 
-// One run-time value is the batch of all operands. Rounding would hide that they differ.
-void check_batches_agree(const Request& request, const Operation& operation) {
-  const Operand* first = nullptr;
-  for (const OperandDefinition& definition : operation.operands()) {
-    if (!definition.batched) continue;
-    for (const Operand& operand : request.operands) {
-      if (operand.name != definition.name || operand.spec.extents.empty()) continue;
-      if (definition.repeats && operand.spec.extents.front() == 1) continue;
-      if (first == nullptr) first = &operand;
-      if (operand.spec.extents.front() == first->spec.extents.front()) continue;
-      refuse(request,
-             fmt::format("{} has batch {}, expected {} as in {}", operand.name, operand.spec.extents.front(),
-                         first->spec.extents.front(), first->name),
-             "with n=? too, all operands of a request have one batch");
-    }
-  }
+// Whether dimension 0 of a user's tensor, which may not be completed yet, is the batch: it does not repeat there.
+bool has_images(const Request& request, const Operand& operand) {
+  return is_user_operand(operand.name) && !operand.spec.extents.empty() && !is_per_channel(request, operand.spec) &&
+         operand.spec.extents.front() != 1;
 }
 
-void round_batch_to_bucket(Request& request, const Operation& operation) {
-  if (!request.dynamic_batch) return;
-  check_batches_agree(request, operation);
+// The operands whose dimension 0 is the batch, as far as they are there: those of the operation first.
+std::vector<Operand*> batched_operands(Request& request, const Operation& operation) {
+  std::vector<Operand*> batched;
   for (const OperandDefinition& definition : operation.operands()) {
     if (!definition.batched) continue;
     for (Operand& operand : request.operands) {
       if (operand.name != definition.name || operand.spec.extents.empty()) continue;
-      operand.spec.extents.front() = batch_bucket(operand.spec.extents.front());
-      operand.spec.canonicalise();
+      if (!definition.repeats || operand.spec.extents.front() != 1) batched.push_back(&operand);
     }
   }
   for (Operand& operand : request.operands) {
-    if (!is_user_operand(operand.name) || operand.spec.extents.empty() || is_per_channel(request, operand.spec))
-      continue;
-    operand.spec.extents.front() = batch_bucket(operand.spec.extents.front());
+    if (has_images(request, operand)) batched.push_back(&operand);
+  }
+  return batched;
+}
+
+// One run-time value is the batch of all operands. Rounding to the top of its bucket would hide that they differ.
+void round_batch_to_bucket(Request& request, const Operation& operation) {
+  if (!request.dynamic_batch) return;
+  const std::vector<Operand*> batched = batched_operands(request, operation);
+  for (const Operand* operand : batched) {
+    if (operand->spec.extents.front() == batched.front()->spec.extents.front()) continue;
+    refuse(request,
+           fmt::format("{} has batch {}, expected {} as in {}", operand->name, operand->spec.extents.front(),
+                       batched.front()->spec.extents.front(), batched.front()->name),
+           "with n=? too, all operands of a request have one batch");
+  }
+  for (Operand* operand : batched) {
+    operand->spec.extents.front() = batch_bucket(operand->spec.extents.front());
+    operand->spec.canonicalise();
   }
 }
 
@@ -359,7 +369,13 @@ Request without_user_code(const Request& request) {
 
 Request with_user_code(Request request, const Expression& code, const std::vector<TensorSpec>& tensors) {
   request.user_epilogue = UserCode(code);
-  for (size_t i = 0; i < tensors.size(); ++i) request.operands.push_back({user_operand_name(code, i), tensors[i]});
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    Operand& tensor = request.operands.emplace_back(Operand{user_operand_name(code, i), tensors[i]});
+    // The batch of a finished request is the top of its bucket already.
+    if (request.dynamic_batch && has_images(request, tensor)) {
+      tensor.spec.extents.front() = batch_bucket(tensor.spec.extents.front());
+    }
+  }
   return finished(std::move(request));
 }
 
@@ -397,7 +413,7 @@ Request finished(Request request) {
   for (const Operand& operand : request.operands) {
     const bool enters = is_prologue_operand(operand.name);
     if (!is_user_operand(operand.name) && !enters) continue;
-    check_operand(request, operand.name, operand.spec, DTypes::floating);
+    check_operand(request, operand.name, operand.spec, DTypes::any);
     if (enters) check_prologue_operand(request, operand);
     if (!enters) check_user_operand(request, operand);
   }

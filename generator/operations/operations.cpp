@@ -110,10 +110,10 @@ bool is_written(const Request& request, std::string_view operand) {
 }
 
 bool is_batched(const Request& request, std::string_view operand) {
-  if (const OperandDefinition* definition = definition_of(request, operand)) {
-    return definition->batched && request.at(operand).extents.front() == request.batch();  // or it has an extent of 1
-  }
-  return !is_per_channel(request, request.at(operand));
+  const OperandDefinition* definition = definition_of(request, operand);
+  const TensorSpec& spec = request.at(operand);
+  const bool may_be = definition != nullptr ? definition->batched : !is_per_channel(request, spec);
+  return may_be && spec.extents.front() == request.batch();  // or it has an extent of 1
 }
 
 bool writes_nothing_without_batch(const Request& request) {

@@ -20,7 +20,7 @@ class ElementwiseOperation : public Operation {
  public:
   void complete_attributes(Request& request) const final;
   std::optional<TensorSpec> implied_operand(const Request& request, std::string_view operand) const final;
-  void validate(const Request& request) const final;
+  void validate(const Request& request) const override;
   Work work(const Request& request) const final;
 };
 

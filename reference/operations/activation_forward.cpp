@@ -15,7 +15,8 @@ class ActivationForwardEvaluator final : public Oracle::Evaluator {
 
  protected:
   Expected operation_at(std::span<const int64_t> coordinate) const override {
-    return expected_of(activated(mode_, x_[coordinate], scalars_));
+    const auto as_read = static_cast<float>(x_[coordinate]);  // i32 may round
+    return expected_of(activated(mode_, as_read, scalars_));
   }
 
  private:

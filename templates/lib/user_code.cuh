@@ -2,10 +2,18 @@
 //
 // From the prelude: USER_EPILOGUE and USER_PROLOGUE (whether there is such a part), USER_TENSORS and USER_SCALARS (how
 // many it reads), and USER_DTYPES (the codes below), USER_PER_CHANNEL, USER_ALIGNMENTS (bytes) and USER_STRIDES
-// (elements, for each dimension of y; one tensor after the other), USER_RANK and USER_EXTENTS of y, and
-// USER_CHANNEL_DIMENSION, the dimension of y that counts channels. A tensor with one element for each element of y has
-// y's strides, but in kernels that go by coordinates. USER_PROLOGUE_TENSORS, USER_PROLOGUE_DTYPES and
-// USER_PROLOGUE_STRIDES: what the prologue reads, one element for each channel of x.
+// (elements, for each dimension of y, 0 where the tensor repeats; one tensor after the other), USER_RANK and
+// USER_EXTENTS of y, and USER_CHANNEL_DIMENSION, the dimension of y that counts channels.
+// USER_PROLOGUE_TENSORS, USER_PROLOGUE_DTYPES and USER_PROLOGUE_STRIDES: what the prologue reads, one element for each
+// channel of x.
+//
+// Kernels say where an element is by its offset in y. A tensor of y's strides is read at that offset. Of any other the
+// offset is told from the digits of that in y: y's strides nest, so that dividing by them, the largest first, gives the
+// coordinates. USER_DIGITS: how many there are (0: y's strides, or one element a channel), USER_Y_STEPS and USER_STEPS:
+// the strides of y and of the tensor along them. Dimensions that both continue without a gap are one digit. USER_ROWS:
+// as many neighbours in y, from a multiple of their number on, differ in the last digit only; USER_WIDTHS: as many of
+// these may be read in one access.
+#include "lib/index.cuh"
 #include "lib/user_functions.cuh"
 #include "lib/vector.cuh"
 
@@ -72,6 +80,53 @@ template <>
 struct UserStorage<2> {
   using type = bf16;
 };
+template <>
+struct UserStorage<3> {
+  using type = i32;
+};
+template <>
+struct UserStorage<4> {
+  using type = i8;
+};
+template <>
+struct UserStorage<5> {
+  using type = u8;
+};
+
+// Elements of one access where COUNT neighbours of type T are stored: of up to 16 bytes, at a multiple of its own size.
+template <class T, int COUNT>
+constexpr int ELEMENTS_OF_ACCESS = COUNT * sizeof(T) <= 16 ? COUNT : 16 / sizeof(T);
+
+// Offset in tensor I, which has strides of its own, of the element at `offset` in y. A difference of two offsets in y,
+// of which neither coordinate falls, gives the difference of those in the tensor.
+template <int I, int DIGIT = 0, class Index>
+__device__ __forceinline__ long long own_user_offset(Index offset) {
+  if constexpr (DIGIT < USER_DIGITS[I]) {
+    constexpr long long Y_STEP = USER_Y_STEPS[I * USER_RANK + DIGIT], STEP = USER_STEPS[I * USER_RANK + DIGIT];
+    const Index rest = take_coordinate<Y_STEP>(offset);
+    return static_cast<long long>(offset) * STEP + own_user_offset<I, DIGIT + 1>(rest);
+  } else {
+    return 0;
+  }
+}
+
+// Values of tensor I, which has strides of its own, for COUNT elements that lie side by side in y.
+template <int I, class TY, class T, int COUNT, class Index>
+__device__ __forceinline__ void load_own_run(const T* tensor, Index offset, UserValues (&run)[COUNT]) {
+  constexpr int ROW = smaller<int>(ELEMENTS_OF_ACCESS<TY, COUNT>, USER_ROWS[I]);
+  constexpr int WIDTH = smaller<int>(ROW, USER_WIDTHS[I]);
+  constexpr long long STEP = USER_STEPS[I * USER_RANK + USER_DIGITS[I] - 1];
+#pragma unroll
+  for (int i = 0; i < COUNT; i += ROW) {
+    const T* const row = tensor + own_user_offset<I>(offset + i);
+#pragma unroll
+    for (int j = 0; j < ROW; j += WIDTH) {
+      const Vector<T, WIDTH> piece = load<WIDTH>(row + j * STEP);
+#pragma unroll
+      for (int k = 0; k < WIDTH; ++k) run[i + j + k].tensors[I] = to_float(piece[k]);
+    }
+  }
+}
 
 // Values of the tensors from number I on for COUNT elements that lie side by side from element `offset` of y on: of
 // channel `channel`, or of the channels from it on if ALONG_CHANNEL. TY is that of y.
@@ -87,10 +142,11 @@ __device__ __forceinline__ void load_user_run(const UserArguments& user, Index o
       for (int i = 0; i < COUNT; ++i) {
         run[i].tensors[I] = to_float(load_readonly<1>(tensor + (ALONG_CHANNEL ? channel + i : channel) * STRIDE)[0]);
       }
+    } else if constexpr (USER_DIGITS[I] != 0) {
+      load_own_run<I, TY>(tensor, offset, run);
     } else {
-      // A run of y is of accesses of up to 16 bytes, each at a multiple of its own size; so many elements of the tensor
-      // make an access where the tensor's alignment allows it.
-      constexpr int STEP = COUNT * sizeof(TY) <= 16 ? COUNT : 16 / sizeof(TY);
+      // As many elements of the tensor as one access of y has make an access where the tensor's alignment allows it.
+      constexpr int STEP = ELEMENTS_OF_ACCESS<TY, COUNT>;
       constexpr int ACCESS = STEP * sizeof(T) <= 16 ? STEP * sizeof(T) : 16;
       constexpr int WIDTH = USER_ALIGNMENTS[I] % ACCESS == 0 ? STEP : 1;
 #pragma unroll
@@ -109,7 +165,12 @@ template <int I = 0, class Index>
 __device__ __forceinline__ void advance_user_tensors(UserArguments& user, Index offset) {
   if constexpr (I < USER_TENSORS) {
     using T = typename UserStorage<USER_DTYPES[I]>::type;
-    if constexpr (USER_PER_CHANNEL[I] == 0) user.tensors[I] = static_cast<const T*>(user.tensors[I]) + offset;
+    const T* const tensor = static_cast<const T*>(user.tensors[I]);
+    if constexpr (USER_DIGITS[I] != 0) {
+      user.tensors[I] = tensor + own_user_offset<I>(offset);
+    } else if constexpr (USER_PER_CHANNEL[I] == 0) {
+      user.tensors[I] = tensor + offset;
+    }
     advance_user_tensors<I + 1>(user, offset);
   }
 }

@@ -96,8 +96,8 @@ TEST(Expression, RefusesNamesThatAreNone) {
   EXPECT_THAT(error_of("acc", {"a__b"}), HasSubstr("cannot be the name"));
   EXPECT_THAT(error_of("acc", {"acc"}), HasSubstr("'acc' is taken"));
   EXPECT_THAT(error_of("acc", {"a"}, {"a"}), HasSubstr("two values are called 'a'"));
-  EXPECT_THAT(error_of("acc", {"a", "b", "d", "e", "f"}), HasSubstr("5 tensors"));
-  EXPECT_EQ(error_of("acc", {"bias", "gate", "k1", "r"}, {"slope"}), "accepted");
+  EXPECT_THAT(error_of("acc", {"a", "b", "d", "e", "f", "g", "h", "i", "j"}), HasSubstr("9 tensors"));
+  EXPECT_EQ(error_of("acc", {"bias", "gate", "k1", "r", "s", "t", "u", "v"}, {"slope"}), "accepted");
   EXPECT_THAT(error_of("--- prologue\nx * a\n---\nacc * a", {"a"}), HasSubstr("a stands in the prologue and in the"));
 }
 
@@ -159,6 +159,19 @@ TEST(UserEpilogueInRequests, FollowsTheBatch) {
   EXPECT_EQ(without_user_code(request).find("epilogue.b"), nullptr);
 }
 
+TEST(UserEpilogueInRequests, RepeatsTensorsWhoseExtentsAreOne) {
+  const Request request = Request::parse(
+      std::string(conv) + " epilogue=user:swish epilogue.gate=f32:1x4x1x3 epilogue.b=u8:2x1x1x1 n=?", known);
+  EXPECT_FALSE(is_batched(request, "epilogue.gate"));
+  EXPECT_TRUE(is_batched(request, "epilogue.b"));
+  const Request none = request.with_batch(0);
+  EXPECT_EQ(none.at("epilogue.gate").extents, (std::vector<int64_t>{1, 4, 1, 3}));
+  EXPECT_EQ(none.at("epilogue.b").extents, (std::vector<int64_t>{0, 1, 1, 1}));
+  // Rounding 3 to 4 must not hide that batches differ.
+  EXPECT_THAT(request_error("y=f32:2x4x3x3:nhwc epilogue=user:swish epilogue.b=f32:4 epilogue.gate=f32:3x4x3x3 n=?"),
+              HasSubstr("epilogue.gate has batch 3, expected 2 as in x"));
+}
+
 TEST(UserEpilogueInRequests, MustFitItsTensors) {
   EXPECT_THAT(request_error("epilogue=user:none"), HasSubstr("there is no expression 'none'"));
   EXPECT_THAT(request_error("epilogue=user:swish epilogue.b=f32:4"), HasSubstr("no operand epilogue.gate"));
@@ -166,6 +179,10 @@ TEST(UserEpilogueInRequests, MustFitItsTensors) {
               HasSubstr("epilogue.b has other extents than y"));
   EXPECT_THAT(request_error("epilogue=user:swish epilogue.b=f32:4 epilogue.gate=f32:2x4x3x2"),
               HasSubstr("epilogue.gate has other extents than y"));
+  EXPECT_THAT(request_error("epilogue=user:swish epilogue.b=f32:4 epilogue.gate=f32:2x4x3"),
+              HasSubstr("epilogue.gate has other extents than y"));
+  EXPECT_THAT(request_error("epilogue=user:swish epilogue.b=f32:1 epilogue.gate=f32:2x4x3x3"),
+              HasSubstr("or one dimension: the 4 channels"));
   EXPECT_THAT(request_error("epilogue=user:swish epilogue.b=f32:4 epilogue.gate=f32:2x4x3x3 epilogue.r=f32:4"),
               HasSubstr("does not read epilogue.r"));
   EXPECT_THAT(request_error("epilogue.b=f32:4"), HasSubstr("no user code"));

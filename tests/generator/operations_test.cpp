@@ -233,6 +233,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"activation_forward x=f32:2x3 y=f32:3x2 mode=relu", "y has extents 3x2, expected 2x3"},
         Bad{"activation_forward x=f32:2x3 y=f32:2x3:1,1 mode=relu", "share memory"},
         Bad{"activation_forward x=i8:2x3 mode=relu", "x is i8"},
+        Bad{"activation_forward x=f32:2x3 y=u8:2x3 mode=relu", "y is u8"},
+        Bad{"activation_backward x=i8:2x3 dy=f32:2x3 mode=identity", "x is i8"},
         Bad{"activation_forward x=f32:2x3 mode=relu epilogue=relu", "it takes no epilogue"},
         Bad{"activation_backward dy=f32:2x3 mode=relu", "both x and y are missing"},
         Bad{"activation_backward x=f32:2x3 y=f32:2x3 dy=f32:2x3 mode=relu", "both x and y are given"},

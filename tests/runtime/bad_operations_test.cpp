@@ -122,7 +122,8 @@ TEST_F(BadArguments, OfUserCodeInEveryOperationThatTakesIt) {
         {name + ": a tensor of other extents", with(at(16384, {1, 4, 8, 7})), "t has other extents than y"},
         {name + ": null", with(null), "t is a null pointer"},
         {name + ": between elements", with(at(16386, {1, 4, 8, 8})), "t has alignment 2"},
-        {name + ": integers", with(at(16384, {1, 4, 8, 8}, i32)), "t is i32"},
+        {name + ": a dimension less", with(at(16384, {4, 8, 8})), "t has other extents than y"},
+        {name + ": other images", with(at(16384, {2, 4, 8, 8})), "t has other extents than y: 2 along"},
         {name + ": over y", with(at(8196, {1, 4, 8, 8})), "the memory of y and t overlaps"},
     });
   };

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "device_fixture.h"
+#include "kiln/activation.h"
 #include "kiln/base/error.h"
 #include "kiln/conv.h"
 #include "kiln/generator/operation.h"
@@ -61,6 +62,37 @@ TEST_F(UserCodeCalls, PoolingAndSoftmaxTakeItToo) {
   synchronize();
   EXPECT_FLOAT_EQ(download<float>(y.data(), 1)[0], 50);
   EXPECT_THAT(download<float>(out.data(), 2), Pointwise(FloatNear(1e-6F), {0.75F, 0.75F}));
+}
+
+// y in nchw, a gate of the same extents in nhwc, one row and one column that repeat.
+TEST_F(UserCodeCalls, TensorsMayLieInAnyOrderAndRepeat) {
+  Context context(options());
+  const Tensor x(upload<int8_t>({1, -2, 3, 100}), i8, {1, 2, 1, 2}, nchw),
+      y(upload<int8_t>({9, 9, 9, 9}), i8, {1, 2, 1, 2}, nchw);
+  const Tensor across(upload<float>({10, 20, 30, 40}), f32, {1, 2, 1, 2}, nhwc);
+  const Tensor row(upload<uint8_t>({1, 2}), u8, {1, 1, 1, 2}, nchw),
+      column(upload<int32_t>({0, 3}), i32, {1, 2, 1, 1}, nchw);
+  const Expression code("acc + across + row * column", {"across", "row", "column"});
+  activation_forward(context, x, y,
+                     {.mode = ActivationMode::identity,
+                      .epilogue = expression(code, {{"across", across}, {"row", row}, {"column", column}})});
+  synchronize();
+  EXPECT_THAT(download<int8_t>(y.data(), 4), testing::ElementsAre(11, 28, 26, 127));
+}
+
+TEST_F(UserCodeCalls, OfADynamicBatchRefuseTensorsOfAnother) {
+  Context context(options());
+  const Tensor x(upload<float>({1, 2, 3}), f32, {3, 1}, nc), y(upload<float>({0, 0, 0}), f32, {3, 1}, nc);
+  const Expression code("acc + t", {"t"});
+  const auto call = [&](const Tensor& t) {
+    activation_forward(context, x, y, {.dynamic_batch = true, .epilogue = expression(code, {{"t", t}})});
+  };
+  const Tensor four(upload<float>({1, 2, 3, 4}), f32, {4, 1}, nc), one(upload<float>({5}), f32, {1, 1}, nc);
+  EXPECT_THAT(refusal_of([&] { call(four); }),
+              HasSubstr("t has other extents than y: 4 along the first dimension, not 3"));
+  call(one);
+  synchronize();
+  EXPECT_THAT(download<float>(y.data(), 3), testing::ElementsAre(6, 7, 8));
 }
 
 TEST_F(UserCodeCalls, PlansTakeTensorsByNameAndScalarsInTheirOrder) {

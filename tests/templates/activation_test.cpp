@@ -59,6 +59,7 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"AddsToY", "activation_forward x=f16:3x5x8 mode=relu beta=1", forward},
         AlgorithmCase{"AlphaZero", "activation_forward x=f32:3x5 mode=relu alpha=0 beta=1", forward},
         AlgorithmCase{"MixedTypes", "activation_forward x=f16:3x40 y=f32:3x40 mode=softplus", forward},
+        AlgorithmCase{"Integers", "activation_forward x=i32:3x40 y=i8:3x40 mode=identity alpha=any", forward},
         AlgorithmCase{"RowsWithGaps", "activation_forward x=f32:5x12:16,1 y=f32:5x12:20,1 mode=mish", forward},
         AlgorithmCase{"RowsWithOddGaps", "activation_forward x=f32:5x12:13,1 y=f32:5x12:15,1 mode=mish", forward},
         AlgorithmCase{"SubRegion", "activation_forward x=f32:2x6x3x3:200,30,7,2 y=f32:2x6x3x3:100,15,5,1 mode=selu",

@@ -29,9 +29,11 @@ const Expressions& expressions() {
       {"helped",
        Expression("__device__ float twice(float v) {\n  return 2.0f * v;\n}\n---\ntwice(relu(acc)) + gate", {"gate"})},
       {"channels", Expression("k < 3 ? acc : -acc")},
-      {"layer", Expression("(acc + bias[n]) * gate + (n < 3 ? 1.0f : 0.0f)", {"bias", "gate"})},
+      {"layer", Expression("(acc + bias[n]) * gate + (n < 3 ? 1.0f : other)", {"bias", "gate", "other"})},
       {"pooled", Expression("acc * gate + (c % 2 == 0 ? bias[c] : 0.0f)", {"bias", "gate"})},
-      {"scaled", Expression("log2f(1.0f + fabsf(acc)) * scale", {}, {"scale"})}};
+      {"many", Expression("acc * t0 + t1 * t2 - t3 + t4 * t5 + fmaxf(t6, t7)",
+                          {"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7"})},
+      {"scaled", Expression("log2f(1.0f + fabsf(acc)) * scale + gate", {"gate"}, {"scale"})}};
   return all;
 }
 
@@ -47,36 +49,45 @@ TEST(UserEpilogue, OfConvolutionsInLogicalOrder) {
 
 TEST(UserEpilogue, OfConvolutionsInChannelsLastHalf) {
   expect_served_right(
-      "conv_forward x=f16:1x16x5x6:nhwc w=f16:24x16x1x1:nhwc epilogue=user:gated epilogue.bias=f32:24 "
+      "conv_forward x=f16:1x16x5x6:nhwc w=f16:24x16x1x1:nhwc epilogue=user:gated epilogue.bias=bf16:1x24x5x6:nchw "
       "epilogue.gate=f16:1x24x5x6:nhwc",
       {"conv_simple", "conv_direct", "conv_1x1"});
 }
 
+TEST(UserEpilogue, OfLocalConvolutions) {
+  expect_served_right(
+      "local_conv_forward x=f32:2x3x4x5 w=f32:80x3x3x3 pad=1 epilogue=user:gated epilogue.bias=f32:1x4x4x1 "
+      "epilogue.gate=f16:2x4x4x5:nhwc",
+      {"local_conv_forward_simple", "local_conv_forward_implicit_gemm", "local_conv_forward_dots"});
+}
+
 TEST(UserEpilogue, OfMatrixProducts) {
   expect_served_right(
-      "gemm a=f32:35x40 b=f32:40x37 epilogue=user:layer epilogue.bias=f16:37:2 epilogue.gate=bf16:35x37",
+      "gemm a=f32:35x40 b=f32:40x37 epilogue=user:layer epilogue.bias=f16:37:2 epilogue.gate=bf16:35x37:1,36 "
+      "epilogue.other=u8:35x1",
       {"gemm_simple", "gemm_tiled", "gemm_splitk"});
 }
 
 TEST(UserEpilogue, OfWinogradConvolutions) {
   expect_served_right(
-      "conv_forward x=f32:2x3x7x8 w=f32:5x3x3x3 pad=1 fast epilogue=user:gated epilogue.bias=f32:5 "
-      "epilogue.gate=f16:2x5x7x8",
+      "conv_forward x=f32:2x3x7x8 w=f32:5x3x3x3 pad=1 fast epilogue=user:gated epilogue.bias=f32:2x5x1x8 "
+      "epilogue.gate=f16:2x5x7x8:nhwc",
       {"conv_winograd_2x2", "conv_winograd_4x4", "conv_winograd_2x2_fused", "conv_winograd_4x4_fused"});
 }
 
 TEST(UserEpilogue, OfDepthwiseConvolutions) {
   for (const std::string order : {"nchw", "nhwc"}) {
-    expect_served_right("conv_forward x=f32:2x8x6x8:" + order + " w=f32:8x1x3x3:" + order +
-                            " pad=1 groups=8 epilogue=user:helped epilogue.gate=f32:2x8x6x8:" + order,
-                        {"conv_simple", "conv_depthwise_" + order});
+    expect_served_right(
+        "conv_forward x=f32:2x8x6x8:" + order + " w=f32:8x1x3x3:" + order +
+            " pad=1 groups=8 epilogue=user:helped epilogue.gate=f32:2x8x6x8:" + (order == "nchw" ? "nhwc" : "nchw"),
+        {"conv_simple", "conv_depthwise_" + order});
   }
 }
 
 TEST(UserEpilogue, OfSplitConvolutionsAndBlends) {
   expect_served_right(
       "conv_forward x=bf16:1x96x3x3:nhwc w=bf16:7x96x3x3:nhwc y=f32:1x7x1x1:nhwc alpha=any beta=any "
-      "epilogue=user:scaled",
+      "epilogue=user:scaled epilogue.gate=i8:1x1x1x1",
       {"conv_simple", "conv_implicit_gemm_splitk"});
 }
 
@@ -90,18 +101,17 @@ TEST(UserEpilogue, OfPooling) {
     expect_served_right("pool_forward x=f16:2x8x9x8:" + order + " y=f16:2x8x4x4:" + order +
                             " mode=avg window=2,2 stride=2,2 epilogue=user:pooled epilogue.bias=f32:8 "
                             "epilogue.gate=bf16:2x8x4x4:" +
-                            order,
+                            (order == "nchw" ? "nhwc" : "nchw"),
                         {"pool_simple", "pool_" + order});
     expect_served_right("pool_forward x=f32:3x5x4x4:" + order +
                             " mode=max window=global beta=1 epilogue=user:pooled epilogue.bias=f32:5 "
-                            "epilogue.gate=f32:3x5x1x1:" +
-                            order,
+                            "epilogue.gate=f32:3x1x1x1",
                         {"pool_simple", "pool_global_" + order});
   }
 }
 
 TEST(UserEpilogue, OfSoftmax) {
-  expect_served_right("softmax_forward x=f32:5x64 epilogue=user:helped epilogue.gate=f16:5x64",
+  expect_served_right("softmax_forward x=f32:5x64 epilogue=user:helped epilogue.gate=f16:5x64:1,6",
                       {"softmax_simple", "softmax_warp"});
   expect_served_right("softmax_forward x=f16:2x8192 mode=log epilogue=user:helped epilogue.gate=f32:2x8192@4",
                       {"softmax_simple", "softmax_block", "softmax_online", "softmax_split"});
@@ -110,22 +120,22 @@ TEST(UserEpilogue, OfSoftmax) {
 // Offsets of tensors, channels and padding in other ranks, and y where it lies in a larger tensor.
 TEST(UserEpilogue, OfOneAndThreeSpatialDimensions) {
   expect_served_right(
-      "conv_forward x=f32:2x3x17 w=f32:5x3x3 pad=1 epilogue=user:gated epilogue.bias=f32:5 epilogue.gate=f16:2x5x17",
+      "conv_forward x=f32:2x3x17 w=f32:5x3x3 pad=1 epilogue=user:gated epilogue.bias=f32:5 epilogue.gate=f16:2x1x17",
       {"conv_simple", "conv_direct", "conv_implicit_gemm"});
   expect_served_right(
       "conv_forward x=f32:1x4x3x5x7:ndhwc w=f32:6x4x2x3x1:ndhwc pad=0,1,0 epilogue=user:gated "
-      "epilogue.bias=f32:6 epilogue.gate=f32:1x6x2x5x7:ndhwc",
+      "epilogue.bias=f32:1x6x2x1x7:ndhwc epilogue.gate=f32:1x6x2x5x7:ncdhw",
       {"conv_simple", "conv_direct", "conv_implicit_gemm"});
   expect_served_right(
       "pool_forward x=f32:2x3x5x4x6 mode=avg window=2,3,1 epilogue=user:pooled epilogue.bias=f32:3 "
-      "epilogue.gate=f32:2x3x4x2x6",
+      "epilogue.gate=f32:2x3x4x2x6:400,130,32,8,1",
       {"pool_simple", "pool_nchw"});
 }
 
 TEST(UserEpilogue, OfRegionsOfLargerTensors) {
   expect_served_right(
       "conv_forward x=f32:2x3x7x9:600,150,13,1 w=f32:5x3x3x3 y=f32:2x5x7x9:1300,117,11,1 pad=1 "
-      "epilogue=user:gated epilogue.bias=f32:5:3 epilogue.gate=f16:2x5x7x9:1300,117,11,1",
+      "epilogue=user:gated epilogue.bias=f32:5:3 epilogue.gate=f16:2x5x7x9:1,400,50,5",
       {"conv_simple", "conv_direct", "conv_implicit_gemm"});
   expect_served_right(
       "pool_forward x=f16:2x5x9x8:900,1,97,7 y=f16:2x5x3x3:500,100,7,2 mode=max window=3 stride=3 "
@@ -134,28 +144,40 @@ TEST(UserEpilogue, OfRegionsOfLargerTensors) {
 }
 
 TEST(UserEpilogue, OfActivations) {
-  expect_served_right("activation_forward x=f16:5x37 mode=identity epilogue=user:helped epilogue.gate=f32:5x37@4",
+  expect_served_right(
+      "activation_forward x=f16:5x37 mode=identity epilogue=user:gated epilogue.bias=i8:1x37 "
+      "epilogue.gate=f32:5x37@4",
+      {"activation_forward_simple", "activation_forward_vector"});
+  // Accesses of y cross its rows; those of a larger tensor, transposed, repeating along either dimension or both, of
+  // y's strides, without alignment, and of every other element do not.
+  expect_served_right(
+      "activation_forward x=f16:6x10 mode=relu epilogue=user:many epilogue.t0=f32:6x10:12,1 epilogue.t1=f16:6x10:1,8 "
+      "epilogue.t2=u8:6x1 epilogue.t3=i8:1x10 epilogue.t4=bf16:1x1 epilogue.t5=i32:6x10 epilogue.t6=f32:6x10@4 "
+      "epilogue.t7=f16:6x10:30,2",
+      {"activation_forward_simple", "activation_forward_vector"});
+}
+
+// Results are rounded to integers once, at the end, and saturate; the code gives both more and less than they hold.
+TEST(UserEpilogue, OfChainsOnIntegers) {
+  const std::string code = " epilogue=user:gated epilogue.bias=i32:2x7x3x5:nchw epilogue.gate=u8:1x7x1x5";
+  expect_served_right("activation_forward x=u8:2x7x3x5:nchw y=i8:2x7x3x5:nhwc mode=identity" + code,
+                      {"activation_forward_simple", "activation_forward_vector", "activation_forward_transposed"});
+  expect_served_right("activation_forward x=i32:2x7x3x5 y=u8:2x7x3x5 mode=identity alpha=any beta=any" + code,
                       {"activation_forward_simple", "activation_forward_vector"});
-  expect_served_right("activation_forward x=f32:6x8 mode=relu epilogue=user:helped epilogue.gate=f32:6x8:1,6",
-                      {"activation_forward_simple"});
 }
 
 TEST(UserEpilogue, OfDynamicBatches) {
-  expect_served_right("conv_forward x=f32:4x3x5x5 w=f32:2x3x3x3 epilogue=user:helped epilogue.gate=f32:4x2x3x3 n=?",
-                      {"conv_simple", "conv_implicit_gemm"});
+  expect_served_right(
+      "conv_forward x=f32:4x3x5x5 w=f32:2x3x3x3 epilogue=user:gated epilogue.bias=f32:1x2x3x3 "
+      "epilogue.gate=f32:4x2x3x3:nhwc n=?",
+      {"conv_simple", "conv_implicit_gemm"});
 }
 
 TEST(UserEpilogue, OfAnEmptyBatch) {
-  expect_served_right("conv_forward x=f32:0x3x5x5 w=f32:2x3x3x3 epilogue=user:silu", {"conv_simple"});
-}
-
-TEST(UserEpilogue, ReadsTensorsOfOtherStridesInTheTrustedKernelOnly) {
-  const std::string line =
-      "pool_forward x=f32:1x3x6x6 mode=max window=2,2 stride=2,2 epilogue=user:helped epilogue.gate=f32:1x3x3x3:nhwc";
-  expect_served_right(line, {"pool_simple"});
-  const auto reason =
-      built_in_catalogue().find("pool_nchw")->refusal(Request::parse(line, expressions()), TestDevice::get().target);
-  EXPECT_EQ(reason, "epilogue.gate has other strides than y");
+  expect_served_right(
+      "conv_forward x=f32:0x3x5x5 w=f32:2x3x3x3 epilogue=user:gated epilogue.bias=f32:1x2x1x3 "
+      "epilogue.gate=f32:0x2x3x3:nhwc",
+      {"conv_simple"});
 }
 
 // ---- what must be noticed
@@ -179,6 +201,16 @@ TEST(CheckOfUserEpilogues, FindsExchangedTensors) {
   EXPECT_FALSE(check_as(request("acc * slope + bias"), request("acc * bias + slope")));
   // What the reader of the check should know: two ways to write one thing are the same thing.
   EXPECT_TRUE(check_as(request("acc * slope + bias"), request("bias + slope * acc")));
+}
+
+TEST(CheckOfUserEpilogues, FindsATensorReadAtTheStridesOfTheResult) {
+  const auto request = [](const std::string& layout) {
+    return Request::parse(
+        "activation_forward x=f32:6x8 mode=identity epilogue=user:helped epilogue.gate=f32:6x8:" + layout,
+        expressions());
+  };
+  EXPECT_FALSE(check_as(request("1,6"), request("8,1")));
+  EXPECT_TRUE(check_as(request("1,6"), request("1,6")));
 }
 
 TEST(CheckOfUserEpilogues, FindsAWrongConvolution) {

@@ -24,8 +24,9 @@ const Expressions& prologues() {
       {"masked", Expression("--- prologue\nx < 0.25f ? -1.0f / 0.0f : x * scale", {}, {"scale"})},
       {"squared", Expression("--- prologue\nx * x * s - x\n---\nacc * t + gate", {"gate"}, {"s", "t"})},
       {"features", Expression("--- prologue\n(c % 3 == 1 ? scale : 1.0f) * x + shift", {"shift"}, {"scale"})},
-      {"layer", Expression("--- prologue\nrelu(x * factor[c]) + (c < 5 ? s : 0.0f)\n---\n(acc + bias[n]) * gate - t",
-                           {"factor", "bias", "gate"}, {"s", "t"})}};
+      {"layer",
+       Expression("--- prologue\nrelu(x * factor[c]) + (c < 5 ? s : 0.0f)\n---\n(acc + bias[n]) * gate - t + other",
+                  {"factor", "bias", "gate", "other"}, {"s", "t"})}};
   return all;
 }
 
@@ -110,7 +111,7 @@ TEST(UserPrologue, OfSoftmaxOfRows) {
 
 TEST(UserPrologue, OfSoftmaxAcrossRows) {
   const std::string line =
-      "softmax_forward x=bf16:2x7x3x5 axis=1 alpha=any beta=any epilogue=user:squared epilogue.gate=f32:2x7x3x5";
+      "softmax_forward x=bf16:2x7x3x5 axis=1 alpha=any beta=any epilogue=user:squared epilogue.gate=i32:1x7x3x1";
   expect_prologue_right(line, {"softmax_simple", "softmax_strided"});
   expect_right(line, "softmax_strided", "KEEP=0,VECTOR=1,AXIS_LANES=2,INNER_LANES=16");
 }
@@ -124,17 +125,17 @@ TEST(UserPrologue, OfActivations) {
                         {"activation_forward_simple", "activation_forward_vector"});
   expect_prologue_right(
       "activation_forward x=f16:2x7x3x5:nchw y=f16:2x7x3x5:nhwc mode=swish alpha=any beta=any epilogue=user:squared "
-      "epilogue.gate=f32:2x7x3x5:nhwc",
+      "epilogue.gate=f32:2x7x3x5:nchw",
       {"activation_forward_simple", "activation_forward_vector", "activation_forward_transposed"});
 }
 
 TEST(UserPrologue, OfMatrixProducts) {
   expect_prologue_right("gemm a=f32:35x40:1,36 b=f32:40x37 epilogue=user:features prologue.shift=bf16:40 n=?",
                         {"gemm_simple", "gemm_tiled", "gemm_splitk"});
-  // a is used again for every product of the batch, whose elements of the gate are their own.
+  // a is used again for every product of the batch, whose elements of the gate and of other are their own.
   expect_prologue_right(
       "gemm a=f16:1x3x6x80 b=f16:2x3x80x12 c=f16:2x3x6x12 epilogue=user:layer epilogue.bias=f32:12 "
-      "epilogue.gate=f16:2x3x6x12 prologue.factor=f16:80:3",
+      "epilogue.gate=f16:2x3x6x12 epilogue.other=f32:2x1x6x12:6,1,12,1 prologue.factor=f16:80:3",
       {"gemm_simple", "gemm_tiled", "gemm_splitk", "gemm_thin"});
   expect_prologue_right("gemm a=f32:3x0 b=f32:0x12 beta=any epilogue=user:features prologue.shift=f32:0",
                         {"gemm_simple"});

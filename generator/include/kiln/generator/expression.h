@@ -23,7 +23,7 @@ namespace kiln {
 /// Immutable; copies are cheap and share the text.
 class Expression {
  public:
-  static constexpr size_t max_tensors = 4;
+  static constexpr size_t max_tensors = 8;
   static constexpr size_t max_scalars = 8;
 
   /// Throws Error(parse_error) with line and column if the text is empty, too long (64 KiB), not printable UTF-8, has a

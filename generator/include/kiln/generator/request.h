@@ -90,8 +90,8 @@ struct Request {
   Blend blend;
   std::vector<EpilogueStage> epilogue;
   /// User code in place of the stages: `epilogue=user:<digest>`. Its tensors are operands called `epilogue.<name>`, of
-  /// the extents of y or, one element a channel, of y's second extent; those of a prologue `prologue.<name>`, one
-  /// element a channel of the input.
+  /// the extents of y or 1 where they repeat, or of one dimension: an element a channel; those of a prologue
+  /// `prologue.<name>`, an element a channel of the input.
   UserCode user_epilogue;
 
   /// `n=?`: the batch is a call argument, at most that of the operands here, which is a power of two: the top of its
@@ -143,7 +143,7 @@ bool is_user_operand(std::string_view operand);
 bool is_prologue_operand(std::string_view operand);
 /// What `code`'s tensor number `i` is called in requests.
 std::string user_operand_name(const Expression& code, size_t i);
-/// Whether the user's tensor `spec` has one element a channel of `request`'s output; if not it has one an element.
+/// Whether the user's tensor `spec` has one element a channel of `request`'s output; if not it has y's dimensions.
 bool is_per_channel(const Request& request, const TensorSpec& spec);
 
 /// Parses the text of a requests file: one request a line, `#` comments, blank lines, an optional last ` *3`, and

@@ -54,7 +54,8 @@ bool has_derivative_from_y(ActivationMode mode);
 /// The largest |f'(x)| of any x, rounded up: f moves by at most so much times what x does.
 double steepest_slope(ActivationMode mode, float slope);
 
-/// y = epilogue(alpha * f(x) + beta * y). x, y: equal extents of 1 to 5 dimensions, any strides.
+/// y = epilogue(alpha * f(x) + beta * y). x, y: equal extents of 1 to 5 dimensions, any strides; integers with the
+/// identity only.
 struct ActivationForward {
   TensorSpec x, y;
   ActivationMode mode = ActivationMode::relu;
