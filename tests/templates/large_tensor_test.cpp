@@ -1,9 +1,11 @@
 // Operands that span more than 2^31 elements, in sparse memory: images lie so far apart that offsets need 64 bits, and
 // only the pages that are touched take up memory on the emulated device. The results must be those of the same kernel
 // on packed operands, bit by bit.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 
@@ -56,13 +58,27 @@ Elements result_of(const Request& request, const Choice& choice, std::map<std::s
   const device::Buffer workspace(device.context, static_cast<size_t>(executable.workspace_bytes()));
   executable.run(nullptr, addresses, {}, request.batch(), workspace.address());
   Elements result(static_cast<size_t>(y.elements()));
+  const cuda_abi::CUdeviceptr written =
+      addresses[static_cast<size_t>(std::find(names.begin(), names.end(), "y") - names.begin())];
   const size_t image = result.size() / static_cast<size_t>(y.extents[0]);
   for (int64_t i = 0; i < y.extents[0]; ++i) {
     const auto offset = static_cast<uint64_t>(i * y.strides[0]) * sizeof(uint16_t);
-    device::copy_to_host(*device.context, result.data() + static_cast<size_t>(i) * image, addresses.back() + offset,
+    device::copy_to_host(*device.context, result.data() + static_cast<size_t>(i) * image, written + offset,
                          image * sizeof(uint16_t));
   }
   return result;
+}
+
+// Elements for the operands of a request: quarters from -1 to 1, as binary16.
+std::map<std::string, Elements> elements_of(const Request& request) {
+  std::mt19937 random(1);
+  std::map<std::string, Elements> all;
+  for (const Operand& operand : request.operands) {
+    Elements& elements = all[operand.name];
+    constexpr std::array<uint16_t, 8> values{0xbc00, 0xba00, 0xb800, 0xb400, 0x3400, 0x3800, 0x3a00, 0x3c00};
+    for (int64_t i = 0; i < operand.spec.elements(); ++i) elements.push_back(values[random() % values.size()]);
+  }
+  return all;
 }
 
 struct LargeCase {
@@ -89,14 +105,18 @@ TEST_P(LargeTensors, GiveWhatPackedOnesGive) {
   EXPECT_THAT(built_in_catalogue().program(apart, target, choice).sources.front(),
               testing::HasSubstr("using Index = long long;"));
 
-  std::mt19937 random(1);
-  std::map<std::string, Elements> inputs;
-  for (const Operand& operand : packed.operands) {
-    Elements& elements = inputs[operand.name];
-    // Quarters from -1 to 1, as binary16.
-    constexpr std::array<uint16_t, 8> values{0xbc00, 0xba00, 0xb800, 0xb400, 0x3400, 0x3800, 0x3a00, 0x3c00};
-    for (int64_t i = 0; i < operand.spec.elements(); ++i) elements.push_back(values[random() % values.size()]);
-  }
+  const std::map<std::string, Elements> inputs = elements_of(packed);
+  EXPECT_EQ(result_of(apart, choice, inputs), result_of(packed, choice, inputs));
+}
+
+// Offsets in y fit 32 bits, those in the tensor do not.
+TEST(LargeUserTensors, GiveWhatPackedOnesGive) {
+  const Expressions known = {{"gated", Expression("acc * gate", {"gate"})}};
+  const std::string line = "softmax_forward x=f16:2x40 epilogue=user:gated epilogue.gate=f16:2x40";
+  const Request packed = Request::parse(line, known);
+  const Request apart = Request::parse(fmt::format("{}:{},1", line, far), known);
+  const Choice choice{"softmax_warp", Config::parse("LANES=32,THREADS=128,VECTOR=2")};
+  const std::map<std::string, Elements> inputs = elements_of(packed);
   EXPECT_EQ(result_of(apart, choice, inputs), result_of(packed, choice, inputs));
 }
 

@@ -63,8 +63,9 @@ static inline kiln_activation_options kiln_activation_options_default(kiln_activ
 
 /* Enqueues y = epilogue(alpha * f(x) + beta * y) on `stream` and returns without waiting.
  *
- * x, y: equal extents of 1 to 5 dimensions, any strides. y may be x itself; otherwise they must not overlap. NaN gives
- * NaN. KILN_ACTIVATION_IDENTITY with user code as epilogue is any element-wise chain. `options` may be NULL: relu.
+ * x, y: equal extents of 1 to 5 dimensions, any strides; integers with KILN_ACTIVATION_IDENTITY only. y may be x
+ * itself; otherwise they must not overlap. NaN gives NaN. KILN_ACTIVATION_IDENTITY with user code as epilogue is any
+ * element-wise chain. `options` may be NULL: relu.
  * Errors, first call and threads as for kiln_conv_forward(). */
 KILN_API kiln_status kiln_activation_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
                                              const kiln_activation_options* options, kiln_stream stream);
