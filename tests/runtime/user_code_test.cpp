@@ -64,7 +64,8 @@ TEST_F(UserCodeCalls, PoolingAndSoftmaxTakeItToo) {
   EXPECT_THAT(download<float>(out.data(), 2), Pointwise(FloatNear(1e-6F), {0.75F, 0.75F}));
 }
 
-// y in nchw, a gate of the same extents in nhwc, one row and one column that repeat.
+// As many tensors as code may read: y in nchw, one of its extents in nhwc, a row and a column that repeat, and single
+// elements.
 TEST_F(UserCodeCalls, TensorsMayLieInAnyOrderAndRepeat) {
   Context context(options());
   const Tensor x(upload<int8_t>({1, -2, 3, 100}), i8, {1, 2, 1, 2}, nchw),
@@ -72,12 +73,21 @@ TEST_F(UserCodeCalls, TensorsMayLieInAnyOrderAndRepeat) {
   const Tensor across(upload<float>({10, 20, 30, 40}), f32, {1, 2, 1, 2}, nhwc);
   const Tensor row(upload<uint8_t>({1, 2}), u8, {1, 1, 1, 2}, nchw),
       column(upload<int32_t>({0, 3}), i32, {1, 2, 1, 1}, nchw);
-  const Expression code("acc + across + row * column", {"across", "row", "column"});
+  const auto one = [&](int32_t value) { return Tensor(upload<int32_t>({value}), i32, {1, 1, 1, 1}, nchw); };
+  const Expression code("acc + across + row * column + e - f + 2.0f * g - h + i",
+                        {"across", "row", "column", "e", "f", "g", "h", "i"});
   activation_forward(context, x, y,
                      {.mode = ActivationMode::identity,
-                      .epilogue = expression(code, {{"across", across}, {"row", row}, {"column", column}})});
-  synchronize();
-  EXPECT_THAT(download<int8_t>(y.data(), 4), testing::ElementsAre(11, 28, 26, 127));
+                      .epilogue = expression(code, {{"across", across},
+                                                    {"row", row},
+                                                    {"column", column},
+                                                    {"e", one(1)},
+                                                    {"f", one(2)},
+                                                    {"g", one(4)},
+                                                    {"h", one(8)},
+                                                    {"i", one(16)}})});
+  synchronize();  // 15 more than acc + across + row * column
+  EXPECT_THAT(download<int8_t>(y.data(), 4), testing::ElementsAre(26, 43, 41, 127));
 }
 
 TEST_F(UserCodeCalls, OfADynamicBatchRefuseTensorsOfAnother) {
