@@ -97,8 +97,8 @@ struct UserStorage<5> {
 template <class T, int COUNT>
 constexpr int ELEMENTS_OF_ACCESS = COUNT * sizeof(T) <= 16 ? COUNT : 16 / sizeof(T);
 
-// Offset in tensor I, which has strides of its own, of the element at `offset` in y. It works for the way from an element
-// to another of which no coordinate is less, too.
+// Offset in tensor I, which has strides of its own, of the element at `offset` in y. It works for the way from an
+// element to another of which no coordinate is less, too.
 template <int I, int DIGIT = 0, class Index>
 __device__ __forceinline__ long long own_user_offset(Index offset) {
   if constexpr (DIGIT < USER_DIGITS[I]) {
