@@ -228,7 +228,7 @@ TEST(UserEpilogueInRequests, HasTensorsOfTheInputsChannels) {
     EXPECT_THAT(key_of(layer + " prologue.m=f32:" + other + " epilogue.b=f32:4"),
                 HasSubstr("prologue.m has other extents than the channels of x"));
   }
-  EXPECT_THAT(key_of(layer + " prologue.m=i32:3 epilogue.b=f32:4"), HasSubstr("prologue.m is i32"));
+  EXPECT_THAT(key_of(layer + " prologue.m=i32:3 epilogue.b=f32:4"), HasSubstr(" prologue.m=i32:3:n"));
   EXPECT_THAT(key_of("softmax_forward x=f32:2x3 prologue.m=f32:3 epilogue.b=f32:2x3"),
               HasSubstr("there are no channels"));
   const Request plain =

@@ -130,7 +130,7 @@ TEST(UserPrologue, OfActivations) {
 }
 
 TEST(UserPrologue, OfMatrixProducts) {
-  expect_prologue_right("gemm a=f32:35x40:1,36 b=f32:40x37 epilogue=user:features prologue.shift=bf16:40 n=?",
+  expect_prologue_right("gemm a=f32:35x40:1,36 b=f32:40x37 epilogue=user:features prologue.shift=u8:40:2 n=?",
                         {"gemm_simple", "gemm_tiled", "gemm_splitk"});
   // a is used again for every product of the batch, whose elements of the gate and of other are their own.
   expect_prologue_right(
