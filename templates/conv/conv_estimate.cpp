@@ -109,6 +109,12 @@ double compulsory_bytes(const ConvProblem& conv) {
   return total;
 }
 
+double workspace_share(double bytes, const DeviceFigures& device) {
+  if (bytes * 2 >= static_cast<double>(device.l2_bytes)) return 1;
+  const double l2 = std::max(device.sms, 1) * device.calibration.l2_bytes_per_clock * device.clock_hz;
+  return std::min(1.0, device.dram_bytes_per_second * device.calibration.copy_efficiency / l2);
+}
+
 double inside_share(const ConvProblem& conv) {
   return mean_taps_inside(conv) / static_cast<double>(conv.taps());
 }

@@ -55,6 +55,10 @@ GridWork work_of_parts(const ConvParts& parts, WorkOf work_of) {
 /// Bytes that must cross the memory bus once: all operands that are read, and y.
 double compulsory_bytes(const ConvProblem& conv);
 
+/// What a byte costs that one launch leaves in the workspace for the next, in bytes of device memory: less where all
+/// `bytes` of it stay in L2.
+double workspace_share(double bytes, const DeviceFigures& device);
+
 /// Share of the filter's taps that fall inside the image, averaged over the outputs: 1 without padding.
 double inside_share(const ConvProblem& conv);
 

@@ -139,12 +139,10 @@ Estimate predict(const GemmTiling& tiling, const Columns& columns, const Target&
   work.block = gemm_block_work(tiling, conv, target.arch, static_cast<double>(gemm_chunks(tiling, conv)));
   work.blocks = static_cast<double>(gemm_blocks(tiling, conv));
   work.dram_bytes = bytes(columns.gradient.dy) + bytes(columns.gradient.w);
-  // Columns stay in L2 where they fit, which is some three times as fast as device memory. Those for neighbouring taps
-  // are read by different threads, so that most sectors are read more than once.
+  // Columns for neighbouring taps are read by different threads, so that most sectors are read more than once.
   constexpr double reads = 3;
   const auto workspace = static_cast<double>(columns.bytes());
-  const double share = workspace * 2 < static_cast<double>(device.l2_bytes) ? 0.3 : 1.0;
-  work.extra_dram_bytes = workspace * (1 + reads) * share + bytes(columns.gradient.dx);
+  work.extra_dram_bytes = workspace * (1 + reads) * workspace_share(workspace, device) + bytes(columns.gradient.dx);
   work.launches = 2;
   return grid_estimate(work, target.arch, device);
 }

@@ -90,6 +90,15 @@ Program program(const std::string& name, const SplitTiling& tiling, const ConvPa
   return result;
 }
 
+// How long a thread of the second launch takes for its sums: it loads a few parts at a time (lib/conv_split.cuh), from
+// L2 at best.
+double reduce_seconds(const SplitTiling& tiling, const ConvParts& parts, const DeviceFigures& device) {
+  constexpr double parts_at_once = 8, load_clocks = 600;
+  int64_t most = 1;
+  for (const ConvPart& part : parts.list) most = std::max(most, pieces(tiling, part.conv));
+  return std::ceil(static_cast<double>(most) / parts_at_once) * load_clocks / device.clock_hz;
+}
+
 Estimate predict(const SplitTiling& tiling, const ConvParts& parts, const Target& target, const DeviceFigures& device) {
   GridWork work = work_of_parts(parts, [&](const ConvProblem& conv) {
     const double chunks = static_cast<double>(gemm_chunks(tiling, conv)) / static_cast<double>(pieces(tiling, conv));
@@ -99,12 +108,14 @@ Estimate predict(const SplitTiling& tiling, const ConvParts& parts, const Target
     part.dram_bytes = compulsory_bytes(conv);
     return part;
   });
-  // Partial sums stay in L2 where they fit, which is some three times as fast as device memory.
   const auto bytes = static_cast<double>(workspace_bytes(tiling, parts));
-  const double share = bytes * 2 < static_cast<double>(device.l2_bytes) ? 0.3 : 1.0;
-  work.extra_dram_bytes = bytes * 2 * share;
+  work.extra_dram_bytes = bytes * 2 * workspace_share(bytes, device);
   work.launches = 2;
-  return grid_estimate(work, target.arch, device);
+  Estimate estimate = grid_estimate(work, target.arch, device);
+  const double reduce = reduce_seconds(tiling, parts, device);
+  estimate.overhead += reduce;
+  estimate.seconds += reduce;
+  return estimate;
 }
 
 }  // namespace

@@ -102,8 +102,7 @@ Estimate predict(const GemmTiling& tiling, const Winograd& winograd, const Targe
                  const DeviceFigures& device) {
   const ConvProblem& products = winograd.main();
   const double made = static_cast<double>(workspace_of(winograd).bytes);
-  // What stays in L2 between steps is some three times as fast as device memory.
-  const double share = made * 2 < static_cast<double>(device.l2_bytes) ? 0.3 : 1.0;
+  const double share = workspace_share(made, device);
   GridWork work;
   work.block = gemm_block_work(tiling, products, target.arch, static_cast<double>(gemm_chunks(tiling, products)));
   work.blocks = static_cast<double>(channel_tiles(tiling, products) * pixel_tiles(tiling, products));

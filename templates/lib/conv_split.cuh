@@ -58,7 +58,7 @@ __device__ __forceinline__ void add_parts(const GridBlock& block, const float* p
   if (offset >= elements) return;
 
   float sums[Y_RUN] = {};
-#pragma unroll 4
+#pragma unroll 8  // split.cpp's estimate counts on it
   for (int part = 0; part < SPLIT_K; ++part) {
     const Vector<float, Y_RUN> run = load_readonly<Y_RUN>(parts + (PARTS_FIRST + part * PART_ELEMENTS + offset));
 #pragma unroll
