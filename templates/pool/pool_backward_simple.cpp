@@ -37,12 +37,18 @@ Estimate predict(const Shape& shape, const PoolBackwardProblem& pool, const Targ
   const auto elements = static_cast<double>(pool.dx.elements());
   const auto taps = static_cast<double>(pool.taps());
   const double windows = taps * static_cast<double>(pool.dy.elements()) / std::max(elements, 1.0);  // of an element
-  const double looks = pool.mode == PoolMode::max ? windows * taps : windows;
+  const double looks = pool.reads_x() ? windows * taps : 0;
   descriptor::StreamingWork work;
   work.dram_bytes = descriptor::compulsory_bytes(pool);
-  work.cache_bytes = elements * looks * size_of(pool.x.dtype);
+  // Neighbouring threads are neighbours along the columns, wherever those lie.
+  const auto lane = [](const TensorSpec& spec) {
+    const double bytes = size_of(spec.dtype);
+    return descriptor::lane_bytes(bytes, static_cast<double>(spec.strides[descriptor::dimension::column]) * bytes);
+  };
+  work.cache_bytes = elements * (looks * lane(pool.x) + windows * lane(pool.dy) + lane(pool.dx));
+  if (pool.has_indices) work.cache_bytes += elements * windows * lane(pool.indices);
   work.threads = elements;
-  work.instructions_per_thread = 50 + taps * 20 + looks * 12;
+  work.instructions_per_thread = 50 + taps * 20 + std::max(windows, looks) * 12;
   work.blocks = elements / shape.threads;
   work.threads_per_block = shape.threads;
   work.bytes_in_flight_per_thread = 2.0 * size_of(pool.x.dtype);
