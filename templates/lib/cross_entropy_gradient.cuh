@@ -35,20 +35,19 @@ __device__ __forceinline__ float factor_of(const TDLOSS* dloss, Index offset, fl
 
 // What makes the gradients of a row from its probabilities. `total`: the sum of all weights, with SMOOTHS.
 struct RowWeights {
-  const float* weights;
   float own, each, all;
 
-  __device__ __forceinline__ RowWeights(const float* weights_, int target, float total, float smoothing)
-      : weights(weights_),
-        own(is_class(target) ? weight_of(weights_, target) : nan()),
+  __device__ __forceinline__ RowWeights(const float* weights, int target, float total, float smoothing)
+      : own(is_class(target) ? weight_of(weights, target) : nan()),
         each(SMOOTHS ? smoothing / static_cast<float>(ROW) : 0.0f) {
     if constexpr (SMOOTHS) own *= 1.0f - smoothing;
     all = SMOOTHS ? own + each * total : own;
   }
 
-  __device__ __forceinline__ float gradient(float probability, Index c, bool is_target) const {
+  // Of a class of weight `weight`, which is read with SMOOTHS alone.
+  __device__ __forceinline__ float gradient(float probability, float weight, bool is_target) const {
     if constexpr (!SMOOTHS) return own * (is_target ? probability - 1.0f : probability);
-    return all * probability - (is_target ? own : 0.0f) - each * weight_of(weights, c);
+    return all * probability - (is_target ? own : 0.0f) - each * weight;
   }
 };
 
@@ -62,8 +61,9 @@ struct RowGradient {
                                          const RowWeights& weights_)
       : maximum(maximum_), inverse_sum(1.0f / sum), factor(factor_), target(target_), weights(weights_) {}
 
-  __device__ __forceinline__ float operator()(float logit, int c) const {
+  // Of class `c`, which has weight `weight`.
+  __device__ __forceinline__ float operator()(float logit, int c, float weight) const {
     if (target == IGNORE) return 0.0f;
-    return factor * weights.gradient(quick_exp(logit - maximum) * inverse_sum, c, c == target);
+    return factor * weights.gradient(quick_exp(logit - maximum) * inverse_sum, weight, c == target);
   }
 };

@@ -9,9 +9,9 @@ __device__ __forceinline__ float surprise_of(float logit, float maximum, float l
   return maximum - logit + log_sum;
 }
 
-// What class `c` has of a loss where targets are smoothed.
-__device__ __forceinline__ float part_of_class(const float* weights, Index c, float smoothing, float surprise) {
-  return weight_of(weights, c) * (smoothing / static_cast<float>(ROW)) * surprise;
+// What a class of this weight has of a loss where targets are smoothed.
+__device__ __forceinline__ float part_of_class(float weight, float smoothing, float surprise) {
+  return weight * (smoothing / static_cast<float>(ROW)) * surprise;
 }
 
 // The loss of a row that counts; `row`: its first logit. `all`: with SMOOTHS, the parts of all classes.

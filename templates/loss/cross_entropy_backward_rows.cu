@@ -5,7 +5,7 @@
 // twice, the second time backwards: what was read last is still in the cache. dx may be x itself: a thread writes the
 // elements that it alone has read. Parameters: cross_entropy_backward_rows.cpp.
 #include "lib/cross_entropy_gradient.cuh"
-#include "lib/rows.cuh"
+#include "lib/cross_entropy_weights.cuh"
 #include "lib/shared_statistics.cuh"
 #include "lib/store_neighbours.cuh"
 
@@ -43,8 +43,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     as_floats(stored, logits);
     mine.add(logits);
     if constexpr (SMOOTHS) {
+      const Vector<float, VECTOR> own = weights_of(weights, i);
 #pragma unroll
-      for (int j = 0; j < VECTOR; ++j) total += weight_of(weights, i + j);
+      for (int j = 0; j < VECTOR; ++j) total += own[j];
     }
   }
   const RowStatistics all = of_whole_row(mine);
@@ -60,9 +61,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if (i >= ROW) continue;
     Vector<TX, VECTOR>& stored = kept[KEEP ? step : 0];
     if constexpr (!KEEP) stored = load_neighbours<X_RUN, X_STEP>(x + i * Index(X_STEP));
+    const Vector<float, VECTOR> own = weights_of(weights, i);  // unused unless SMOOTHS
     float gradients[VECTOR];
 #pragma unroll
-    for (int j = 0; j < VECTOR; ++j) gradients[j] = gradient(to_float(stored[j]), i + j);
+    for (int j = 0; j < VECTOR; ++j) gradients[j] = gradient(to_float(stored[j]), i + j, own[j]);
     store_neighbours<DX_RUN, DX_STEP>(dx + i * Index(DX_STEP), gradients, ResultScales{alpha, beta});
   }
 }

@@ -31,7 +31,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const float factor = factor_of(dloss, offset_of_row<DLOSS_STRIDES>(row), part);
   for (Index c = 0; c < ROW; ++c) {
     const float probability = expf(to_float(x[c * Index(stride)]) - maximum) / sum;
-    const float gradient = target == IGNORE ? 0.0f : factor * by.gradient(probability, c, c == target);
+    const float gradient =
+        target == IGNORE ? 0.0f : factor * by.gradient(probability, weight_of(weights, c), c == target);
     ResultScales{alpha, beta}.store(dx + c * Index(dx_stride), gradient);
   }
 }

@@ -45,7 +45,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                              RowWeights(weights, target, total, smoothing));
 #pragma unroll TOGETHER
   for (Index c = ROW - 1; c >= 0; --c) {
-    const float gradients[1] = {gradient(to_float(x[c * Index(X_AXIS_STRIDE)]), static_cast<int>(c))};
+    const float gradients[1] = {
+        gradient(to_float(x[c * Index(X_AXIS_STRIDE)]), static_cast<int>(c), weight_of(weights, c))};
     store_neighbours<1, DX_STEP>(dx + c * Index(DX_AXIS_STRIDE), gradients, ResultScales{alpha, beta});
   }
 }

@@ -2,7 +2,7 @@
 // read it once, with running maxima and sums, and again where targets are smoothed. Parameters:
 // cross_entropy_forward_rows.cpp.
 #include "lib/cross_entropy_loss.cuh"
-#include "lib/rows.cuh"
+#include "lib/cross_entropy_weights.cuh"
 #include "lib/shared_statistics.cuh"
 
 static_assert(ROW % VECTOR == 0, "a vector must not cross the end of a row");
@@ -34,9 +34,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       for (int i = lane * VECTOR; i < ROW; i += LANES * VECTOR) {
         float logits[VECTOR];
         as_floats(load_neighbours<X_RUN, X_STEP>(x + i * Index(X_STEP)), logits);
+        const Vector<float, VECTOR> own = weights_of(weights, i);
 #pragma unroll
         for (int j = 0; j < VECTOR; ++j) {
-          of_classes += part_of_class(weights, i + j, smoothing, surprise_of(logits[j], all.maximum, log_sum));
+          of_classes += part_of_class(own[j], smoothing, surprise_of(logits[j], all.maximum, log_sum));
         }
       }
     }

@@ -21,7 +21,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       const float log_sum = logf(sum);
       for (Index c = 0; c < ROW; ++c) {
         const float surprise = surprise_of(to_float(logits[c * Index(stride)]), maximum, log_sum);
-        all += part_of_class(weights, c, smoothing, surprise);
+        all += part_of_class(weight_of(weights, c), smoothing, surprise);
       }
     }
     loss = loss_of(logits, Index(stride), target, maximum, sum, weights, all, smoothing);

@@ -35,7 +35,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll TOGETHER
       for (Index c = 0; c < ROW; ++c) {
         const float surprise = surprise_of(to_float(x[c * Index(X_AXIS_STRIDE)]), row.maximum, log_sum);
-        all += part_of_class(weights, c, smoothing, surprise);
+        all += part_of_class(weight_of(weights, c), smoothing, surprise);
       }
     }
     loss = loss_of(x, Index(X_AXIS_STRIDE), target, row.maximum, row.sum, weights, all, smoothing);

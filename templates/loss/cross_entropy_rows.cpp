@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "descriptor/parts.h"
+#include "descriptor/strided.h"
 
 namespace kiln::descriptor {
 namespace {
@@ -109,6 +110,7 @@ Prelude cross_entropy_prelude(const CrossEntropyRows& rows) {
 Prelude cross_entropy_prelude(const CrossEntropyRows& rows, const RowLayout& layout, int vector) {
   Prelude prelude = rows_prelude(rows, layout, vector);
   add_rows(prelude, rows);
+  prelude.constant("WEIGHTS_RUN", rows.weights ? widest_vector(*rows.weights, {0}, vector) : 1);
   return prelude;
 }
 

@@ -32,7 +32,8 @@ struct CrossEntropyRows : Rows {
   double compulsory_bytes() const;
 };
 
-/// What lib/cross_entropy.cuh and lib/cross_entropy_gradient.cuh ask for, and with a layout lib/rows.cuh.
+/// What lib/cross_entropy.cuh and lib/cross_entropy_gradient.cuh ask for, and with a layout lib/rows.cuh and
+/// lib/cross_entropy_weights.cuh.
 Prelude cross_entropy_prelude(const CrossEntropyRows& rows);
 Prelude cross_entropy_prelude(const CrossEntropyRows& rows, const RowLayout& layout, int vector);
 
