@@ -132,6 +132,17 @@ Program program(const GemmTiling& tiling, const Columns& columns, const Target& 
   return result;
 }
 
+// Of the second launch, beside what its loads take of L2: a thread waits for one row of taps after the other, and
+// computes where each tap stands.
+double gather_seconds(const DataGradient& gradient, const DeviceFigures& device) {
+  constexpr double load_clocks = 600, issue_per_clock = 4;
+  const auto rows = static_cast<double>(gradient.planes.window * gradient.rows.window);
+  const double instructions = 60 + 12 * rows * static_cast<double>(gradient.columns.window);
+  const double warps = static_cast<double>(gradient.dx.elements()) / 32;
+  const double issue = warps * instructions / (issue_per_clock * std::max(device.sms, 1));
+  return std::max(rows * load_clocks, issue) / device.clock_hz;
+}
+
 Estimate predict(const GemmTiling& tiling, const Columns& columns, const Target& target, const DeviceFigures& device) {
   const ConvProblem& conv = columns.main();
   const auto bytes = [](const TensorSpec& spec) { return static_cast<double>(spec.elements()) * size_of(spec.dtype); };
@@ -144,7 +155,11 @@ Estimate predict(const GemmTiling& tiling, const Columns& columns, const Target&
   const auto workspace = static_cast<double>(columns.bytes());
   work.extra_dram_bytes = workspace * (1 + reads) * workspace_share(workspace, device) + bytes(columns.gradient.dx);
   work.launches = 2;
-  return grid_estimate(work, target.arch, device);
+  Estimate estimate = grid_estimate(work, target.arch, device);
+  const double gather = gather_seconds(columns.gradient, device);
+  estimate.overhead += gather;
+  estimate.seconds += gather;
+  return estimate;
 }
 
 }  // namespace
