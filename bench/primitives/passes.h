@@ -10,40 +10,54 @@
 
 namespace kiln::bench {
 
-/// `count` passes over all of an operand, or over the workspace: loads and stores alike.
+/// `count` passes over all of an operand: loads and stores alike.
 struct Passes {
   std::string operand;
-  int64_t count = 1;
+  double count = 1;
+  /// Over as many f32 as the operand has elements, instead of the operand itself: partial results of its extents that
+  /// stand in the workspace.
+  bool as_f32 = false;
 };
-
-/// The name under which passes over the workspace are declared.
-inline constexpr std::string_view workspace_name = "workspace";
 
 /// What the table declares for one request.
 struct DeclaredRow {
   Request request;
-  std::vector<Passes> passes;  ///< Of every operand of the request, and at most once of the workspace.
+  std::vector<Passes> passes;  ///< Of every operand of the request, each at least once.
   std::string reason;
+  size_t line = 0;  ///< Of the request in the table.
 };
 
 /// Reads a table. `#` begins a comment. A line that begins without a space declares passes and says why,
 ///
-///     x*2 y workspace*2: the reason
+///     x*2 y f32(y)*8: the reason
 ///
 /// and holds for the requests in the lines that follow, which begin with spaces. Each of them makes two rows: as it is,
-/// and with f16 in place of f32.
+/// and with f16 in place of f32; a single one if it has no f32 to replace, or `only` stands before it. Definitions of
+/// user code stand there as in a requests file.
 ///
 /// Throws Error(parse_error) naming the line: a request without passes, passes that are not a name and a count, an
 /// operand of a request without passes or passes of something that the request does not have.
 std::vector<DeclaredRow> parse_passes(std::string_view text);
 
-/// The bytes that `row` declares for a variant that has `workspace_bytes` of workspace.
-double declared_bytes(const DeclaredRow& row, int64_t workspace_bytes);
+/// Few of `rows`, for a quick look at all of them: one of each operation under each declaration, by turns in f32 and in
+/// f16 where both are there.
+std::vector<DeclaredRow> quick_rows(const std::vector<DeclaredRow>& rows);
+
+/// The operations that exist and have no row.
+std::vector<std::string> operations_without(const std::vector<DeclaredRow>& rows);
+
+/// The bytes that `row` declares.
+double declared_bytes(const DeclaredRow& row);
+/// What of them is partial results.
+double declared_partials(const DeclaredRow& row);
 
 /// The most that may be moved, as a multiple of what is declared: 1.1, and 1.25 for gradients.
 double traffic_limit(const Request& request);
 
 /// The least: where less is moved, the table declares passes that the kernels do without.
 inline constexpr double least_traffic = 0.95;
+
+/// What is wrong with a call of `row` that moved `unique_bytes`, in a line that names the request; empty if nothing is.
+std::string fault_of(const DeclaredRow& row, double unique_bytes);
 
 }  // namespace kiln::bench

@@ -31,7 +31,7 @@ class TrafficMeter {
   /// Error(unsupported) for another driver.
   TrafficMeter(const std::string& driver, const device::NvrtcChoice& nvrtc);
 
-  /// Runs `request` once on random operands. Throws Error as Catalogue::heuristic(), compile() and Executable do.
+  /// Runs `request` once. Throws Error as Catalogue::heuristic(), compile() and Executable do.
   Traffic measure(const Request& request) const;
 
   /// The device, as DeviceInfo::id(), and the compiler.

@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <iterator>
+#include <string>
+#include <vector>
 
 #include "kiln/base/environment.h"
 #include "kiln/base/error.h"
@@ -21,16 +21,75 @@ TEST(TableOfPasses, HoldsForTheRequestsThatFollowInF32AndInF16) {
       "x*2 y: two passes over x\n"
       "  softmax_forward x=f32:4x10\n"
       "\n"
-      "x y workspace*2: partial results\n"
-      "  reduce x=f32:6x10 axes=1 mode=add  # of rows");
-  ASSERT_EQ(rows.size(), 4u);
+      "x y f32(y)*8: partial results\n"
+      "  reduce x=f32:6x10 axes=1 mode=add  # of rows\n"
+      "  only reduce x=f32:6x10 axes=0 mode=add\n"
+      "  reduce x=f16:6x10 axes=0 mode=add");
+  ASSERT_EQ(rows.size(), 6u);
   EXPECT_EQ(rows[0].request.key(), Request::parse("softmax_forward x=f32:4x10").key());
   EXPECT_EQ(rows[1].request.key(), Request::parse("softmax_forward x=f16:4x10").key());
   EXPECT_EQ(rows[1].reason, "two passes over x");
   EXPECT_EQ(rows[3].reason, "partial results");
-  EXPECT_EQ(declared_bytes(rows[0], 1000), 3 * 160);
-  EXPECT_EQ(declared_bytes(rows[1], 1000), 3 * 80);
-  EXPECT_EQ(declared_bytes(rows[2], 1000), 240 + 24 + 2 * 1000);
+  EXPECT_EQ(rows[4].request.key(), Request::parse("reduce x=f32:6x10 axes=0 mode=add").key()) << "no second one";
+  EXPECT_EQ(rows[5].request.key(), Request::parse("reduce x=f16:6x10 axes=0 mode=add").key());
+  EXPECT_EQ(declared_bytes(rows[0]), 3 * 160);
+  EXPECT_EQ(declared_bytes(rows[1]), 3 * 80);
+  EXPECT_EQ(declared_partials(rows[1]), 0);
+  EXPECT_EQ(declared_bytes(rows[2]), 240 + 24 + 8 * 24);
+  EXPECT_EQ(declared_bytes(rows[3]), 120 + 12 + 8 * 24) << "partial results are f32 of whatever";
+  EXPECT_EQ(declared_partials(rows[3]), 8 * 24);
+}
+
+TEST(TableOfPasses, TakesPartsOfAPass) {
+  const auto rows = parse_passes("x*0.25 y f32(x)*1.5: every fourth\n  only softmax_forward x=f32:4x10\n");
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(declared_bytes(rows[0]), 40 + 160 + 240);
+}
+
+TEST(TableOfPasses, TakesUserCode) {
+  const auto rows = parse_passes(
+      "expression twice(gate)\n"
+      "acc * 2.0f * gate\n"
+      "end expression\n"
+      "x epilogue.gate y: one launch\n"
+      "  activation_forward x=f32:4x10 mode=identity epilogue=user:twice epilogue.gate=f32:4x10\n");
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[1].request.user_epilogue.expression()->tensors(), std::vector<std::string>{"gate"});
+  EXPECT_EQ(declared_bytes(rows[1]), 3 * 80);
+}
+
+TEST(TableOfPasses, LooksAtOneOfEachOperationUnderEachDeclarationByTurns) {
+  const auto rows =
+      quick_rows(parse_passes("x y: one\n"
+                              "  softmax_forward x=f32:4x10\n"
+                              "  softmax_forward x=f32:5x10\n"
+                              "  activation_forward x=f32:4x10 mode=relu\n"
+                              "  activation_forward x=f32:5x10 mode=relu\n"
+                              "x*2 y: another\n"
+                              "  softmax_forward x=f32:6x10\n"
+                              "  only activation_forward x=f32:6x10 mode=relu\n"
+                              "  softmax_forward x=f32:7x10\n"));
+  std::vector<std::string> found;
+  for (const DeclaredRow& row : rows) found.push_back(row.request.key());
+  std::vector<std::string> expected;
+  for (const char* line : {"softmax_forward x=f32:4x10", "activation_forward x=f16:4x10 mode=relu",
+                           "softmax_forward x=f32:6x10", "activation_forward x=f32:6x10 mode=relu"}) {
+    expected.push_back(Request::parse(line).key());
+  }
+  EXPECT_EQ(found, expected);
+}
+
+TEST(TableOfPasses, SaysWhatIsWrongWithARow) {
+  const auto rows =
+      parse_passes("x y: why\n  softmax_forward x=f32:4x100\ny dy dx: why\n  softmax_backward y=f32:4x100");
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(fault_of(rows[0], 3200), "");
+  EXPECT_EQ(fault_of(rows[0], 3520), "");
+  EXPECT_EQ(fault_of(rows[0], 3552), "1.110 of 1.10: " + rows[0].request.key());
+  EXPECT_EQ(fault_of(rows[1], 1792), "1.120 of 1.10: " + rows[1].request.key());
+  EXPECT_EQ(fault_of(rows[0], 3008), "0.940, more is declared than is moved: " + rows[0].request.key());
+  EXPECT_EQ(fault_of(rows[2], 6000), "");
+  EXPECT_EQ(fault_of(rows[2], 6048), "1.260 of 1.25: " + rows[2].request.key());
 }
 
 TEST(TableOfPasses, LeavesOperandsF32ThatAreAlwaysF32) {
@@ -50,8 +109,14 @@ TEST(TableOfPasses, NamesTheLineThatCannotBeRead) {
            Case{"\n  softmax_forward x=f32:4x10\n", "line 2 of the table of passes: a request before any passes"},
            Case{"x y\n", "line 1 of the table of passes: passes are followed by a colon and the reason"},
            Case{"x y: \n", "line 1 of the table of passes: these passes have no reason"},
-           Case{"x*two y: why\n", "line 1 of the table of passes: 'x*two' where NAME or NAME*COUNT is expected"},
-           Case{"x*-1 y: why\n", "line 1 of the table of passes: 'x*-1' where NAME or NAME*COUNT is expected"},
+           Case{"x*two y: why\n",
+                "line 1 of the table of passes: 'x*two' where NAME, NAME*COUNT or f32(NAME)*COUNT is expected"},
+           Case{"x*-1 y: why\n",
+                "line 1 of the table of passes: 'x*-1' where NAME, NAME*COUNT or f32(NAME)*COUNT is expected"},
+           Case{"x f32(): why\n",
+                "line 1 of the table of passes: 'f32()' where NAME, NAME*COUNT or f32(NAME)*COUNT is expected"},
+           Case{"x f32(y): why\n  softmax_forward x=f32:4x10\n",
+                "line 2 of the table of passes: no passes are declared for y"},
            Case{"x: why\n  softmax_forward x=f32:4x10\n",
                 "line 2 of the table of passes: no passes are declared for y"},
            Case{"x y z: why\n  softmax_forward x=f32:4x10\n",
@@ -72,12 +137,6 @@ TEST(TableOfPasses, AllowsGradientsMore) {
   EXPECT_EQ(traffic_limit(Request::parse("tensor_set y=f32:4x10")), 1.1);
   EXPECT_EQ(traffic_limit(Request::parse("softmax_backward y=f32:4x10")), 1.25);
   EXPECT_EQ(traffic_limit(Request::parse("conv_backward_bias dy=f32:4x10x5x5")), 1.25);
-}
-
-TEST(TableOfPasses, TheCommittedOneCanBeRead) {
-  std::ifstream stream(KILN_BENCH_PASSES, std::ios::binary);
-  ASSERT_TRUE(stream);
-  EXPECT_GT(parse_passes(std::string((std::istreambuf_iterator<char>(stream)), {})).size(), 100u);
 }
 
 // One for all tests: it decides how the emulator of this process counts.

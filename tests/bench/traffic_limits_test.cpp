@@ -1,0 +1,36 @@
+// bench/primitives/passes.txt holds: each operation has a row, and the rows of bench_primitives --quick their limits.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "kiln/base/environment.h"
+#include "passes.h"
+#include "traffic.h"
+
+namespace kiln::bench {
+namespace {
+
+std::vector<DeclaredRow> committed_rows() {
+  std::ifstream stream(KILN_BENCH_PASSES, std::ios::binary);
+  EXPECT_TRUE(stream);
+  return parse_passes(std::string((std::istreambuf_iterator<char>(stream)), {}));
+}
+
+TEST(TrafficLimits, AreDeclaredForEachOperation) {
+  EXPECT_EQ(operations_without(committed_rows()), std::vector<std::string>());
+}
+
+TEST(TrafficLimits, Hold) {
+  // Sectors are counted whatever is watched, and the kernels' own tests watch them.
+  setenv("KILN_EMULATOR_CHECK", "off", 1);
+  const TrafficMeter meter(KILN_EMULATOR, {Environment::read().nvrtc});
+  for (const DeclaredRow& row : quick_rows(committed_rows()))
+    EXPECT_EQ(fault_of(row, meter.measure(row.request).unique_bytes), "") << row.reason;
+}
+
+}  // namespace
+}  // namespace kiln::bench
