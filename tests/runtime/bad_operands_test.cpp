@@ -390,8 +390,9 @@ TEST_F(BadOperands, OfEveryOperationAreRefusedBeforeAndAfterAGoodCall) {
 
 TEST_F(BadOperands, OfEveryFunctionGoodOnesAreRecorded) {
   const std::string file = testing::TempDir() + "kiln_good_calls.txt";
-  for (const auto& [function, call] : calls()) {
-    SCOPED_TRACE(function);
+  for (const auto& good : calls()) {
+    SCOPED_TRACE(good.first);
+    const Call& call = good.second;
     Context context(options_that_only_record(file));
     EXPECT_THAT(refusal_of([&] { call.run(context, call.tensors); }, ErrorCode::missing_library),
                 testing::HasSubstr("NVRTC"));
