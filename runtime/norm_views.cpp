@@ -151,9 +151,7 @@ class Groups {
 
 Epilogue in_groups(const Groups& groups, const Epilogue& epilogue) {
   if (!epilogue.residual()) return epilogue;
-  Epilogue result = add(groups.image("residual", *epilogue.residual()));
-  for (int i = 1; i < epilogue.count(); ++i) result = result + Epilogue(epilogue.stage(i));
-  return result;
+  return epilogue.with_residual(groups.image("residual", *epilogue.residual()));
 }
 
 }  // namespace

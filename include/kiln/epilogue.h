@@ -40,6 +40,12 @@ class Epilogue {
   EpilogueStage stage(int i) const { return stages_[static_cast<size_t>(i)]; }
   const std::optional<Tensor>& bias() const { return bias_; }
   const std::optional<Tensor>& residual() const { return residual_; }
+  /// The same, with another tensor for the stage `add`.
+  Epilogue with_residual(const Tensor& residual) const {
+    Epilogue result = *this;
+    result.residual_ = residual;
+    return result;
+  }
   float clip_lo() const { return clip_lo_; }
   float clip_hi() const { return clip_hi_; }
   /// The user's code; null if this is of stages.
