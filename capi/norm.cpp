@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "activation.h"
 #include "boundary.h"
 #include "handles.h"
 #include "kiln/base/error.h"
@@ -39,6 +40,13 @@ std::optional<Tensor> optional_of(const kiln_tensor* tensor, const char* functio
   return tensor == nullptr ? std::nullopt : std::optional(tensor_of(tensor, function, name));
 }
 
+// NULL is none, not the default of an activation by itself.
+Activation activation_of(const kiln_activation_options* given, const char* function) {
+  if (given == nullptr) return {};
+  const ActivationOptions options = activation_options_of(given, function);
+  return {options.mode, options.slope, options.offset, options.low, options.high};
+}
+
 NormOptions options_of(const kiln_norm_options& c, const char* function) {
   require_zero(c.reserved, function, "reserved");
   NormOptions options;
@@ -50,6 +58,7 @@ NormOptions options_of(const kiln_norm_options& c, const char* function) {
   options.running_mean = optional_of(c.running_mean, function, "running_mean");
   options.running_variance = optional_of(c.running_variance, function, "running_variance");
   if (c.epilogue != nullptr) options.epilogue = c.epilogue->stages;
+  options.activation = activation_of(c.activation, function);
   options.epsilon = c.epsilon;
   options.momentum = c.momentum;
   options.alpha = c.alpha;
@@ -65,6 +74,9 @@ NormGradientOptions options_of(const kiln_norm_gradient_options& c, const kiln_t
   options.w = optional_of(c.w, function, "w");
   options.mean = optional_of(mean, function, "mean");
   options.y = optional_of(c.y, function, "y");
+  options.activation = activation_of(c.activation, function);
+  options.b = optional_of(c.b, function, "b");
+  options.residual = optional_of(c.residual, function, "residual");
   options.dw = optional_of(c.dw, function, "dw");
   options.db = optional_of(c.db, function, "db");
   options.dresidual = optional_of(c.dresidual, function, "dresidual");

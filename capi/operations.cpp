@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
+#include "activation.h"
 #include "boundary.h"
 #include "handles.h"
-#include "kiln/activation.h"
 #include "kiln/base/error.h"
 #include "kiln/conv.h"
 #include "kiln/pool.h"
@@ -77,9 +77,11 @@ SoftmaxOptions options_of(const kiln_softmax_options* given, std::string_view fu
   return options;
 }
 
+}  // namespace
+
 static_assert(KILN_ACTIVATION_MISH == static_cast<int>(ActivationMode::mish), "the modes stand in one order");
 
-ActivationOptions options_of(const kiln_activation_options* given, const char* function) {
+ActivationOptions activation_options_of(const kiln_activation_options* given, const char* function) {
   const kiln_activation_options c = read(given, kiln_activation_options_default(KILN_ACTIVATION_RELU), function);
   require_zero(c.reserved, function, "reserved");
   if (c.mode < KILN_ACTIVATION_IDENTITY || c.mode > KILN_ACTIVATION_MISH) {
@@ -99,7 +101,6 @@ ActivationOptions options_of(const kiln_activation_options* given, const char* f
   return options;
 }
 
-}  // namespace
 }  // namespace kiln::capi
 
 using namespace kiln::capi;  // NOLINT(google-build-using-namespace): the C functions belong to this room
@@ -201,7 +202,7 @@ kiln_status kiln_activation_forward(kiln_context* context, const kiln_tensor* x,
     const char* const function = "kiln_activation_forward";
     require(context, function, "context");
     kiln::activation_forward(*context->context, tensor_of(x, function, "x"), tensor_of(y, function, "y"),
-                             options_of(options, function), stream);
+                             activation_options_of(options, function), stream);
   });
 }
 
@@ -212,7 +213,7 @@ kiln_status kiln_activation_backward(kiln_context* context, const kiln_tensor* x
     const char* const function = "kiln_activation_backward";
     require(context, function, "context");
     kiln::activation_backward(*context->context, tensor_of(x, function, "x"), tensor_of(dy, function, "dy"),
-                              tensor_of(dx, function, "dx"), options_of(options, function), stream);
+                              tensor_of(dx, function, "dx"), activation_options_of(options, function), stream);
   });
 }
 
@@ -223,6 +224,6 @@ kiln_status kiln_activation_backward_from_y(kiln_context* context, const kiln_te
     const char* const function = "kiln_activation_backward_from_y";
     require(context, function, "context");
     kiln::activation_backward_from_y(*context->context, tensor_of(y, function, "y"), tensor_of(dy, function, "dy"),
-                                     tensor_of(dx, function, "dx"), options_of(options, function), stream);
+                                     tensor_of(dx, function, "dx"), activation_options_of(options, function), stream);
   });
 }

@@ -148,14 +148,15 @@ std::string of_reduce(const Request& request) {
                      fmt::join(request.ints("axes"), ","));
 }
 
-// "normalisation 2x64x56x56 f16, axes 0,2,3, add+relu", "rms normalisation ...", "gradient of normalisation ...".
+// "normalisation 2x64x56x56 f16, axes 0,2,3, add+relu", "rms normalisation ..., swish", "gradient of normalisation
+// ...".
 std::string of_norm(const Request& request) {
   const bool rms = request.operation != "norm_inference" && request.word("mode") == "rms";
   return fmt::format("{}{}normalisation {}{}, axes {}{}", request.operation == "norm_backward" ? "gradient of " : "",
                      rms ? "rms " : "", extents(request.operands.front().spec), common(request),
                      fmt::join(request.ints("axes"), ","),
                      request.operation == "norm_inference" ? ", running statistics" : "") +
-         stages_of(request);
+         stages_of(request) + (request.word("activation") == "identity" ? "" : ", " + request.word("activation"));
 }
 
 // "local normalisation 2x64x56x56 f16, 5 along axes 1", "gradient of local normalisation ...".

@@ -10,6 +10,8 @@
 #include "kiln/base/error.h"
 #include "kiln/generator/operation.h"
 #include "kiln/reference/tensor_memory.h"
+#include "kiln/reference/tolerance.h"
+#include "operations/activation.h"
 
 namespace kiln::reference {
 namespace {
@@ -197,6 +199,12 @@ Expected Oracle::Evaluator::finish(Expected result, std::span<const int64_t> coo
   blend(result, coordinate);
   for (const EpilogueStage stage : request_.epilogue) {
     apply(stage, result, coordinate);
+  }
+  // Of an operation without an epilogue, a gradient, it is what dy goes back through.
+  const ActivationMode mode = fused_activation_of(request_);
+  if (mode != ActivationMode::identity && operation(request_.operation).has_epilogue()) {
+    const ActivationScalars scalars{scalar("slope"), scalar("offset"), scalar("low"), scalar("high")};
+    result = activated(mode, result, arithmetic_error(request_, result), scalars);
   }
   return stored(result);
 }

@@ -1,5 +1,6 @@
 #include "kiln/activation.h"
 
+#include "activation_numbers.h"
 #include "named_call.h"
 
 namespace kiln {
@@ -7,9 +8,7 @@ namespace {
 
 RunValues activation_values(const ActivationOptions& options, const Tensor& x) {
   RunValues values = values_of(options, x);
-  const ActivationNumbers usual = usual_numbers(options.mode);
-  values.scalars = {options.slope.value_or(usual.slope), options.offset.value_or(usual.offset),
-                    options.low.value_or(usual.low), options.high.value_or(usual.high)};
+  set_numbers(options, 0, values);
   return values;
 }
 

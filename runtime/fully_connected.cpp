@@ -117,9 +117,10 @@ class Places {
   // A matrix that is a factor in every place.
   Tensor repeated(const Tensor& matrix) const {
     std::vector<int64_t> extents(static_cast<size_t>(rank_), 1), strides(static_cast<size_t>(rank_), 1);
-    for (int i = 0; i < 2; ++i) {
-      extents[static_cast<size_t>(rank_ - 2 + i)] = matrix.extent(i);
-      strides[static_cast<size_t>(rank_ - 2 + i)] = matrix.stride(i);
+    for (const int i : {0, 1}) {
+      const auto at = static_cast<size_t>(rank_) - 2 + static_cast<size_t>(i);
+      extents[at] = matrix.extent(i);
+      strides[at] = matrix.stride(i);
     }
     return {matrix.data(), matrix.dtype(), extents, strides};
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "activation_numbers.h"
 #include "kiln/base/error.h"
 #include "named_call.h"
 
@@ -24,10 +25,19 @@ void add_axes(std::string_view operation, const Axes& axes, CallKey& key) {
   for (int i = 0; i < axes.count; ++i) key.add(axes.axis[static_cast<size_t>(i)]);
 }
 
-// Inference reads the first number alone.
-RunValues run_values_of(const NormOptions& options, const Tensor& x) {
+RunValues run_values_of(const NormOptions& options, const Tensor& x, bool has_momentum) {
   RunValues values = values_of(options, x);
-  values.scalars = {options.epsilon, options.momentum};
+  size_t count = 0;
+  values.scalars[count++] = options.epsilon;
+  if (has_momentum) values.scalars[count++] = options.momentum;
+  set_numbers(options.activation, count, values);
+  return values;
+}
+
+RunValues run_values_of(const NormGradientOptions& options, const Tensor& dy) {
+  RunValues values = values_of(options, dy);
+  values.scalars = {options.parameter_alpha, options.parameter_beta, options.dresidual_alpha, options.dresidual_beta};
+  set_numbers(options.activation, 4, values);
   return values;
 }
 
@@ -47,11 +57,12 @@ std::vector<EpilogueStage> stages_of(std::string_view operation, const Epilogue&
   return stages;
 }
 
-// The stages as a part of a key; the residual is one of the tensors.
-int64_t stage_bits(const Epilogue& epilogue) {
+// The stages and the activation as a part of a key; the residual is one of the tensors.
+int64_t stage_bits(const NormOptions& options) {
+  const Epilogue& epilogue = options.epilogue;
   int64_t bits = epilogue.code() ? 1 << 30 : 0;
   for (int i = 0; i < epilogue.count(); ++i) bits |= (static_cast<int64_t>(epilogue.stage(i)) + 1) << (4 * i);
-  return bits;
+  return bits | static_cast<int64_t>(options.activation.mode) << 32;
 }
 
 }  // namespace
@@ -78,8 +89,8 @@ void norm_forward(Context& context, const Axes& axes, const Tensor& x, const Ten
                   {"residual", pointer_to(options.epilogue.residual())}});
   add_axes(operation, axes, call.key);
   call.key.add(flags_of(options, static_cast<int64_t>(options.mode)));
-  call.key.add(stage_bits(options.epilogue));
-  call.run(context, run_values_of(options, x), stream, [&] {
+  call.key.add(stage_bits(options));
+  call.run(context, run_values_of(options, x, true), stream, [&] {
     NormForward norm;
     norm.x = x.spec();
     norm.y = y.spec();
@@ -93,6 +104,7 @@ void norm_forward(Context& context, const Axes& axes, const Tensor& x, const Ten
     norm.axes = values_of(axes);
     norm.mode = options.mode;
     norm.epilogue = stages_of(operation, options.epilogue);
+    norm.activation = options.activation.mode;
     norm.blend = blend_of(options);
     norm.dynamic_batch = options.dynamic_batch;
     return norm.request();
@@ -112,8 +124,8 @@ void norm_inference(Context& context, const Axes& axes, const Tensor& x, const T
                   {"residual", pointer_to(options.epilogue.residual())}});
   add_axes(operation, axes, call.key);
   call.key.add(flags_of(options));
-  call.key.add(stage_bits(options.epilogue));
-  call.run(context, run_values_of(options, x), stream, [&] {
+  call.key.add(stage_bits(options));
+  call.run(context, run_values_of(options, x, false), stream, [&] {
     NormInference norm;
     norm.x = x.spec();
     norm.y = y.spec();
@@ -124,6 +136,7 @@ void norm_inference(Context& context, const Axes& axes, const Tensor& x, const T
     norm.residual = spec_of(options.epilogue.residual());
     norm.axes = values_of(axes);
     norm.epilogue = stages_of(operation, options.epilogue);
+    norm.activation = options.activation.mode;
     norm.blend = blend_of(options);
     norm.dynamic_batch = options.dynamic_batch;
     return norm.request();
@@ -140,9 +153,11 @@ void norm_backward(Context& context, const Axes& axes, const Tensor& dy, const T
                  {{"dy", &dy},
                   {"x", &x},
                   {"w", pointer_to(options.w)},
+                  {"b", pointer_to(options.b)},
                   {"mean", pointer_to(options.mean)},
                   {"inv_deviation", &inv_deviation},
                   {"y", pointer_to(options.y)},
+                  {"residual", pointer_to(options.residual)},
                   {"dx", &dx, true, {"dy", "x"}},
                   {"dw", pointer_to(options.dw), true},
                   {"db", pointer_to(options.db), true},
@@ -151,10 +166,9 @@ void norm_backward(Context& context, const Axes& axes, const Tensor& dy, const T
   call.key.add(flags_of(options, static_cast<int64_t>(options.mode)));
   const Blend parameter_blend = blend_of(options.parameter_alpha, options.parameter_beta);
   const Blend dresidual_blend = blend_of(options.dresidual_alpha, options.dresidual_beta);
-  call.key.add(word_of(parameter_blend) << 4 | word_of(dresidual_blend));
-  RunValues values = values_of(options, dy);
-  values.scalars = {options.parameter_alpha, options.parameter_beta, options.dresidual_alpha, options.dresidual_beta};
-  call.run(context, values, stream, [&] {
+  call.key.add(static_cast<int64_t>(options.activation.mode) << 32 | word_of(parameter_blend) << 4 |
+               word_of(dresidual_blend));
+  call.run(context, run_values_of(options, dy), stream, [&] {
     NormBackward norm;
     norm.dy = dy.spec();
     norm.x = x.spec();
@@ -162,12 +176,15 @@ void norm_backward(Context& context, const Axes& axes, const Tensor& dy, const T
     norm.dx = dx.spec();
     norm.mean = spec_of(options.mean);
     norm.w = spec_of(options.w);
+    norm.b = spec_of(options.b);
     norm.y = spec_of(options.y);
+    norm.residual = spec_of(options.residual);
     norm.dw = spec_of(options.dw);
     norm.db = spec_of(options.db);
     norm.dresidual = spec_of(options.dresidual);
     norm.axes = values_of(axes);
     norm.mode = options.mode;
+    norm.activation = options.activation.mode;
     norm.blend = blend_of(options);
     norm.parameter_blend = parameter_blend;
     norm.dresidual_blend = dresidual_blend;

@@ -42,7 +42,7 @@ NormOptions spread(NormOptions options, int rank, int of_w, int of_mean) {
 }
 
 NormGradientOptions spread(NormGradientOptions options, int rank, int of_w, int of_mean) {
-  for (std::optional<Tensor>* tensor : {&options.w, &options.dw, &options.db}) spread(*tensor, rank, of_w);
+  for (std::optional<Tensor>* tensor : {&options.w, &options.b, &options.dw, &options.db}) spread(*tensor, rank, of_w);
   spread(options.mean, rank, of_mean);
   return options;
 }
@@ -213,8 +213,9 @@ void group_norm_backward(Context& context, int64_t groups, const Tensor& dy, con
   const Groups grouped(groups, dy, "norm_backward", "dy");
   const int rank = grouped.rank();
   NormGradientOptions seen = options;
-  for (std::optional<Tensor>* tensor : {&seen.w, &seen.dw, &seen.db}) *tensor = grouped.parameter(*tensor);
+  for (std::optional<Tensor>* tensor : {&seen.w, &seen.b, &seen.dw, &seen.db}) *tensor = grouped.parameter(*tensor);
   seen.y = grouped.image("y", options.y);
+  seen.residual = grouped.image("residual", options.residual);
   seen.dresidual = grouped.image("dresidual", options.dresidual);
   norm_backward(context, from(2, rank), grouped.image("dy", dy), grouped.image("x", x), spread(inv_deviation, rank, 0),
                 grouped.image("dx", dx), spread(seen, rank, 1, 0), stream);

@@ -158,8 +158,8 @@ class CallOperands {
   std::span<const Address> addresses() const { return {addresses_.data(), count_}; }
 
  private:
-  std::array<Address, std::max<size_t>(5 + Expression::max_tensors, 10)>
-      addresses_{};  // a normalisation's gradients: 10
+  std::array<Address, std::max<size_t>(5 + Expression::max_tensors, 12)>
+      addresses_{};  // a normalisation's gradients: 12
   size_t count_ = 0;
 };
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kiln/generator/operation.h"
+#include "kiln/generator/operations/activation.h"
 #include "onnx/attributes.h"
 #include "onnx/load.h"
 #include "onnx/readers.h"
@@ -56,15 +57,15 @@ bool is_per_channel(const Graph& graph, const std::string& value, const Extents&
 /// One layer that takes in what follows it.
 class Folding {
  public:
-  Folding(const Graph& graph, Reading& host)
-      : graph_(graph), node_(*host.node), request_(host.layer.requests.front()) {}
+  /// `readings`: of all nodes, the host among them.
+  Folding(const Graph& graph, const std::vector<Reading>& readings, Reading& host)
+      : graph_(graph), readings_(readings), node_(*host.node), request_(host.layer.requests.front()) {}
 
   void run(std::set<const onnx::NodeProto*>& taken) {
     std::string value = node_.output(0);
     while (const onnx::NodeProto* node = graph_.sole_user(value)) {
-      if (taken.contains(node) || !is_onnx_domain(node->domain()) || node->output_size() < 1 || !take(*node, value)) {
-        break;
-      }
+      if (taken.contains(node) || !is_onnx_domain(node->domain()) || node->output_size() < 1) break;
+      if (!take(*node, value) && !take_activation(*node)) break;
       taken.insert(node);
       value = node->output(0);
     }
@@ -120,12 +121,28 @@ class Folding {
   /// Stages stand in the order of EpilogueStage, each at most once.
   bool append(EpilogueStage stage) {
     const bool permitted = !is_normalisation(request_) || stage == EpilogueStage::add || stage == EpilogueStage::relu;
-    if (!permitted || !before(stage)) return false;
+    if (!permitted || !before(stage) || fused_activation_of(request_) != ActivationMode::identity) return false;
     request_.epilogue.push_back(stage);
     return true;
   }
 
+  /// Any activation that is one request by itself, behind a normalisation that ends in none yet.
+  bool take_activation(const onnx::NodeProto& node) {
+    if (!is_normalisation(request_) || request_.has(EpilogueStage::relu)) return false;
+    if (fused_activation_of(request_) != ActivationMode::identity) return false;
+    const auto reading =
+        std::find_if(readings_.begin(), readings_.end(), [&](const Reading& other) { return other.node == &node; });
+    if (reading == readings_.end() || reading->layer.requests.size() != 1) return false;
+    const Request& alone = reading->layer.requests.front();
+    if (alone.operation != "activation_forward") return false;
+    for (Attribute& attribute : request_.attributes) {
+      if (attribute.name == "activation") attribute.value = alone.word("mode");
+    }
+    return true;
+  }
+
   const Graph& graph_;
+  const std::vector<Reading>& readings_;
   const onnx::NodeProto& node_;
   Request& request_;
 };
@@ -162,7 +179,7 @@ void fold(const Graph& graph, std::vector<Reading>& readings) {
     for (auto reading = readings.rbegin(); reading != readings.rend(); ++reading) {
       const std::vector<Request>& requests = reading->layer.requests;
       if (requests.empty() || !hosts(requests.front()) || taken.contains(reading->node)) continue;
-      Folding(graph, *reading).run(taken);
+      Folding(graph, readings, *reading).run(taken);
     }
   }
   std::erase_if(readings, [&](const Reading& reading) { return taken.contains(reading.node); });

@@ -17,4 +17,10 @@ const std::vector<ScalarDefinition>& activation_scalars();
 /// Of those that `mode` reads; `from_y`: for the derivative from y.
 std::vector<ScalarRule> activation_rules(ActivationMode mode, bool from_y);
 
+/// What an operation has whose result goes through an activation: the attribute `activation`, and the numbers and their
+/// rules behind its own.
+AttributeDefinition fused_activation_attribute();
+std::vector<ScalarDefinition> with_activation_scalars(std::vector<ScalarDefinition> own);
+std::vector<ScalarRule> with_activation_rules(std::vector<ScalarRule> own, const Request& request);
+
 }  // namespace kiln

@@ -7,6 +7,18 @@
 #include "operations/activation.h"
 
 namespace kiln {
+namespace {
+
+constexpr std::string_view fused = "activation";  // the attribute of operations that take one in
+
+ActivationMode mode_called(std::string_view word) {
+  const std::vector<std::string>& words = activation_words();
+  const auto found = std::find(words.begin(), words.end(), word);
+  if (found == words.end()) throw Error(ErrorCode::internal, "an activation without a mode");
+  return activation_modes()[static_cast<size_t>(found - words.begin())];
+}
+
+}  // namespace
 
 const std::vector<ActivationMode>& activation_modes() {
   using enum ActivationMode;
@@ -134,10 +146,34 @@ const std::vector<std::string>& activation_words() {
 }
 
 ActivationMode activation_mode_of(const Request& request) {
-  const std::vector<std::string>& words = activation_words();
-  const auto found = std::find(words.begin(), words.end(), request.word("mode"));
-  if (found == words.end()) throw Error(ErrorCode::internal, "an activation without a mode");
-  return activation_modes()[static_cast<size_t>(found - words.begin())];
+  return mode_called(request.word("mode"));
+}
+
+ActivationMode fused_activation_of(const Request& request) {
+  for (const Attribute& attribute : request.attributes) {
+    if (attribute.name == fused) return mode_called(std::get<std::string>(attribute.value));
+  }
+  return ActivationMode::identity;
+}
+
+AttributeDefinition fused_activation_attribute() {
+  return {std::string(fused), std::string("identity"), Printing::when_set, activation_words(),
+          "a function of the result, after the epilogue"};
+}
+
+std::vector<ScalarDefinition> with_activation_scalars(std::vector<ScalarDefinition> own) {
+  own.insert(own.end(), activation_scalars().begin(), activation_scalars().end());
+  return own;
+}
+
+std::vector<ScalarRule> with_activation_rules(std::vector<ScalarRule> own, const Request& request) {
+  const size_t first = operation(request.operation).scalars().size() - activation_scalars().size();
+  for (ScalarRule rule : activation_rules(fused_activation_of(request), false)) {
+    rule.scalar += first;
+    if (rule.floor) *rule.floor += first;
+    own.push_back(rule);
+  }
+  return own;
 }
 
 const std::vector<ScalarDefinition>& activation_scalars() {

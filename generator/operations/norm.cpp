@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <utility>
 
+#include "operations/activation.h"
 #include "operations/axes.h"
 #include "operations/spatial.h"
 
@@ -27,11 +29,11 @@ NormMode norm_mode_of(const Request& request) {
   return request.word("mode") == "rms" ? NormMode::rms : NormMode::standard;
 }
 
-std::vector<ScalarRule> norm_rules(bool has_momentum) {
+std::vector<ScalarRule> norm_rules(const Request& request, bool has_momentum) {
   std::vector<ScalarRule> rules = {
       {0, 0, std::numeric_limits<float>::max(), "give a finite number that is not negative"}};
   if (has_momentum) rules.push_back({1, 0, 1, "give 0 to 1"});
-  return rules;
+  return with_activation_rules(std::move(rules), request);
 }
 
 void add_operand(Request& request, std::string_view name, const std::optional<TensorSpec>& spec) {
@@ -73,6 +75,9 @@ void check_norm_epilogue(const Request& request) {
   const bool known =
       stages.empty() || stages == std::vector{add} || stages == std::vector{relu} || stages == std::vector{add, relu};
   if (!known) refuse(request, "its epilogue is add, relu or add+relu", "b is its bias");
+  if (request.has(relu) && fused_activation_of(request) != ActivationMode::identity) {
+    refuse(request, "its epilogue ends in relu, and it has an activation besides", "leave one of them out");
+  }
   const TensorSpec* residual = request.find("residual");
   if (residual == nullptr) return;
   if (!request.has(add)) {

@@ -13,8 +13,8 @@ namespace kiln {
 AttributeDefinition norm_mode_attribute();
 NormMode norm_mode_of(const Request& request);
 
-/// Of epsilon, the first number, and of momentum if that is the second.
-std::vector<ScalarRule> norm_rules(bool has_momentum);
+/// Of epsilon, the first number, of momentum if that is the second, and of the activation.
+std::vector<ScalarRule> norm_rules(const Request& request, bool has_momentum);
 
 /// Adds an operand that there may be.
 void add_operand(Request& request, std::string_view name, const std::optional<TensorSpec>& spec);
@@ -26,7 +26,8 @@ std::optional<TensorSpec> implied_statistics(const Request& request, std::string
 void check_statistics(const Request& request, std::string_view x, std::string_view name);
 /// Refuses a parameter that has in a dimension neither x's extent nor 1.
 void check_parameter(const Request& request, std::string_view x, std::string_view name);
-/// Refuses an epilogue other than add, relu, or add and then relu, and a residual that does not fit it.
+/// Refuses an epilogue other than add, relu, or add and then relu, a residual that does not fit it, and relu with an
+/// activation.
 void check_norm_epilogue(const Request& request);
 
 /// Every operand that is there once, and `flops` for each element of the first.

@@ -1,5 +1,8 @@
+#include <fmt/format.h>
+
 #include <utility>
 
+#include "operations/activation.h"
 #include "operations/axes.h"
 #include "operations/blends.h"
 #include "operations/norm.h"
@@ -21,9 +24,11 @@ class NormBackwardOperation final : public Operation {
         {"dy", Role::input, true, Printing::always, "1 to 5 dimensions"},
         {"x", Role::input, true, Printing::always, "as dy"},
         {"w", Role::input, false, Printing::when_set, "each extent as dy's or 1"},
+        {"b", Role::input, false, Printing::when_set, "as in the forward, with an activation"},
         {"mean", Role::input, true, Printing::when_set, "what norm_forward saved; not for rms", DTypes::only_f32},
         {"inv_deviation", Role::input, true, Printing::always, "what norm_forward saved", DTypes::only_f32},
         {"y", Role::input, true, Printing::when_set, "as dy, if the forward ended in relu"},
+        {"residual", Role::input, true, Printing::when_set, "as dy: the forward's, with an activation"},
         {"dx", Role::output, true, Printing::always, "as dy"},
         {"dw", Role::output, false, Printing::when_set, "as w"},
         {"db", Role::output, false, Printing::when_set, "as w"},
@@ -33,13 +38,18 @@ class NormBackwardOperation final : public Operation {
   }
 
   const std::vector<AttributeDefinition>& attributes() const override {
-    static const auto definitions = with_classes({axes_attribute({-1}), norm_mode_attribute()}, further_blends());
+    static const auto definitions =
+        with_classes({axes_attribute({-1}), norm_mode_attribute(), fused_activation_attribute()}, further_blends());
     return definitions;
   }
 
   const std::vector<ScalarDefinition>& scalars() const override {
-    static const auto definitions = with_values({}, further_blends());
+    static const auto definitions = with_activation_scalars(with_values({}, further_blends()));
     return definitions;
+  }
+
+  std::vector<ScalarRule> scalar_rules(const Request& request) const override {
+    return with_activation_rules({}, request);
   }
 
   const std::vector<FurtherBlend>& further_blends() const override {
@@ -61,7 +71,7 @@ class NormBackwardOperation final : public Operation {
   void validate(const Request& request) const override {
     require_rank(request, "dy");
     check_axes(request, "dy");
-    for (const std::string_view name : {"x", "y", "dx", "dresidual"}) {
+    for (const std::string_view name : {"x", "y", "residual", "dx", "dresidual"}) {
       const TensorSpec* spec = request.find(name);
       if (spec != nullptr) require_extents(request, name, *spec, request.at("dy").extents, "those of dy");
     }
@@ -69,7 +79,8 @@ class NormBackwardOperation final : public Operation {
     if (request.find("mean") != nullptr && norm_mode_of(request) == NormMode::rms) {
       refuse(request, "mode=rms has no mean", "leave it out");
     }
-    for (const std::string_view name : {"w", "dw", "db"}) check_parameter(request, "dy", name);
+    for (const std::string_view name : {"w", "b", "dw", "db"}) check_parameter(request, "dy", name);
+    check_activation(request);
     if (request.dynamic_batch && (request.find("dw") != nullptr || request.find("db") != nullptr)) {
       refuse(request, "the batch cannot be dynamic where dw and db are sums over it", "fix the batch");
     }
@@ -84,6 +95,20 @@ class NormBackwardOperation final : public Operation {
   }
 
   Work work(const Request& request) const override { return norm_work(request, 12); }
+
+ private:
+  // What the derivative of the activation is taken at is computed from x, b and residual, and told from nothing else.
+  static void check_activation(const Request& request) {
+    const bool activates = fused_activation_of(request) != ActivationMode::identity;
+    if (activates && request.find("y") != nullptr) {
+      refuse(request, "y is given and there is an activation", "y tells of a relu alone: leave out one of them");
+    }
+    for (const std::string_view name : {"b", "residual"}) {
+      if (activates || request.find(name) == nullptr) continue;
+      refuse(request, fmt::format("{} is given, but there is no activation", name),
+             fmt::format("leave {} out: without an activation it does not matter", name));
+    }
+  }
 };
 
 }  // namespace
@@ -101,12 +126,15 @@ NormBackward NormBackward::of(const Request& request) {
   view.dx = request.at("dx");
   view.mean = optional_operand(request, "mean");
   view.w = optional_operand(request, "w");
+  view.b = optional_operand(request, "b");
   view.y = optional_operand(request, "y");
+  view.residual = optional_operand(request, "residual");
   view.dw = optional_operand(request, "dw");
   view.db = optional_operand(request, "db");
   view.dresidual = optional_operand(request, "dresidual");
   view.axes = request.ints("axes");
   view.mode = norm_mode_of(request);
+  view.activation = fused_activation_of(request);
   view.blend = request.blend;
   view.parameter_blend = blend_of(request, "dw");
   view.dresidual_blend = blend_of(request, "dresidual");
@@ -119,14 +147,17 @@ Request NormBackward::request() const {
   request.operation = "norm_backward";
   request.operands = {{"dy", dy}, {"x", x}};
   add_operand(request, "w", w);
+  add_operand(request, "b", b);
   add_operand(request, "mean", mean);
   request.operands.push_back({"inv_deviation", inv_deviation});
   add_operand(request, "y", y);
+  add_operand(request, "residual", residual);
   if (!dx.extents.empty()) request.operands.push_back({"dx", dx});
   add_operand(request, "dw", dw);
   add_operand(request, "db", db);
   add_operand(request, "dresidual", dresidual);
-  request.attributes = {{"axes", axes}, {"mode", std::string(to_string(mode))}};
+  request.attributes = {
+      {"axes", axes}, {"mode", std::string(to_string(mode))}, {"activation", std::string(to_string(activation))}};
   append_classes("parameter", parameter_blend, request.attributes);
   append_classes("dresidual", dresidual_blend, request.attributes);
   request.blend = blend;

@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "operations/activation.h"
 #include "operations/axes.h"
 #include "operations/norm.h"
 #include "operations/operations.h"
@@ -32,19 +33,20 @@ class NormForwardOperation final : public Operation {
   }
 
   const std::vector<AttributeDefinition>& attributes() const override {
-    static const std::vector<AttributeDefinition> definitions = {axes_attribute({-1}), norm_mode_attribute()};
+    static const std::vector<AttributeDefinition> definitions = {axes_attribute({-1}), norm_mode_attribute(),
+                                                                 fused_activation_attribute()};
     return definitions;
   }
 
   const std::vector<ScalarDefinition>& scalars() const override {
-    static const std::vector<ScalarDefinition> definitions = {
+    static const auto definitions = with_activation_scalars({
         {"epsilon", 1e-5F, "added to the variance"},
         {"momentum", 0.125F, "the part of this call in the running statistics"},
-    };
+    });
     return definitions;
   }
 
-  std::vector<ScalarRule> scalar_rules(const Request&) const override { return norm_rules(true); }
+  std::vector<ScalarRule> scalar_rules(const Request& request) const override { return norm_rules(request, true); }
 
   void complete_attributes(Request& request) const override { complete_axes(request, "x"); }
 
@@ -100,6 +102,7 @@ NormForward NormForward::of(const Request& request) {
   view.axes = request.ints("axes");
   view.mode = norm_mode_of(request);
   view.epilogue = request.epilogue;
+  view.activation = fused_activation_of(request);
   view.blend = request.blend;
   view.dynamic_batch = request.dynamic_batch;
   return view;
@@ -117,7 +120,8 @@ Request NormForward::request() const {
   add_operand(request, "running_mean", running_mean);
   add_operand(request, "running_variance", running_variance);
   add_operand(request, "residual", residual);
-  request.attributes = {{"axes", axes}, {"mode", std::string(to_string(mode))}};
+  request.attributes = {
+      {"axes", axes}, {"mode", std::string(to_string(mode))}, {"activation", std::string(to_string(activation))}};
   request.epilogue = epilogue;
   request.blend = blend;
   request.dynamic_batch = dynamic_batch;

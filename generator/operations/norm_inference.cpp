@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "operations/activation.h"
 #include "operations/axes.h"
 #include "operations/norm.h"
 #include "operations/operations.h"
@@ -30,16 +31,17 @@ class NormInferenceOperation final : public Operation {
   }
 
   const std::vector<AttributeDefinition>& attributes() const override {
-    static const std::vector<AttributeDefinition> definitions = {axes_attribute({0, 2, 3})};
+    static const std::vector<AttributeDefinition> definitions = {axes_attribute({0, 2, 3}),
+                                                                 fused_activation_attribute()};
     return definitions;
   }
 
   const std::vector<ScalarDefinition>& scalars() const override {
-    static const std::vector<ScalarDefinition> definitions = {{"epsilon", 1e-5F, "added to the variance"}};
+    static const auto definitions = with_activation_scalars({{"epsilon", 1e-5F, "added to the variance"}});
     return definitions;
   }
 
-  std::vector<ScalarRule> scalar_rules(const Request&) const override { return norm_rules(false); }
+  std::vector<ScalarRule> scalar_rules(const Request& request) const override { return norm_rules(request, false); }
 
   void complete_attributes(Request& request) const override { complete_axes(request, "x"); }
 
@@ -87,6 +89,7 @@ NormInference NormInference::of(const Request& request) {
   view.residual = optional_operand(request, "residual");
   view.axes = request.ints("axes");
   view.epilogue = request.epilogue;
+  view.activation = fused_activation_of(request);
   view.blend = request.blend;
   view.dynamic_batch = request.dynamic_batch;
   return view;
@@ -102,7 +105,7 @@ Request NormInference::request() const {
   request.operands.push_back({"running_variance", running_variance});
   if (!y.extents.empty()) request.operands.push_back({"y", y});
   add_operand(request, "residual", residual);
-  request.attributes = {{"axes", axes}};
+  request.attributes = {{"axes", axes}, {"activation", std::string(to_string(activation))}};
   request.epilogue = epilogue;
   request.blend = blend;
   request.dynamic_batch = dynamic_batch;

@@ -10,6 +10,13 @@
 
 namespace kiln {
 
+/// A function that another operation applies to its result: norm_forward() and its like.
+struct Activation {
+  ActivationMode mode = ActivationMode::identity;
+  /// As those of ActivationOptions.
+  std::optional<float> slope = std::nullopt, offset = std::nullopt, low = std::nullopt, high = std::nullopt;
+};
+
 struct ActivationOptions {
   ActivationMode mode = ActivationMode::relu;
   /// The numbers that the mode reads (ActivationMode says which); those not given are usual_numbers(mode). None may be

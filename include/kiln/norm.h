@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <optional>
 
+#include "kiln/activation.h"
 #include "kiln/context.h"
 #include "kiln/epilogue.h"
 #include "kiln/generator/operations/norm.h"
@@ -28,16 +29,17 @@ struct NormOptions {
   std::optional<Tensor> mean{}, inv_deviation{};             ///< Outputs, f32: what norm_backward() reads.
   std::optional<Tensor> running_mean{}, running_variance{};  ///< f32; updated.
   float epsilon = 1e-5F;                                     ///< Finite, at least 0.
-  float momentum = 0.1F;  ///< The part of this call in the running statistics: 0 to 1.
-  Epilogue epilogue{};    ///< add(residual), relu, or add(residual) + relu.
+  float momentum = 0.1F;    ///< The part of this call in the running statistics: 0 to 1.
+  Epilogue epilogue{};      ///< add(residual), relu, or add(residual) + relu.
+  Activation activation{};  ///< Behind the epilogue, in place of relu.
   float alpha = 1;
   float beta = 0;
   bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket; the batch is no axis then.
 };
 
-/// Enqueues y = epilogue(alpha * (w xhat + b) + beta * y) on `stream` and returns without waiting, where xhat is x less
-/// the mean of its row and over the row's deviation; a row is what differs along `axes` alone. NormForward has the
-/// formula, and what NaN and empty rows give.
+/// Enqueues y = f(epilogue(alpha * (w xhat + b) + beta * y)) on `stream` and returns without waiting, where xhat is x
+/// less the mean of its row and over the row's deviation, and f the activation; a row is what differs along `axes`
+/// alone. NormForward has the formula, and what NaN and empty rows give.
 ///
 /// x, y: equal extents of 1 to 5 dimensions. mean, inv_deviation, running_mean, running_variance: x's extents with 1
 /// along the axes. Any strides; dtypes may differ; sums are in f32, sound whatever the mean. Bitwise reproducible. In
@@ -47,7 +49,7 @@ void norm_forward(Context& context, const Axes& axes, const Tensor& x, const Ten
                   Stream stream = nullptr);
 
 /// The same with statistics that are given: xhat = (x - running_mean) / sqrt(running_variance + epsilon). `options`: w,
-/// b, epsilon, epilogue, alpha, beta and dynamic_batch.
+/// b, epsilon, epilogue, activation, alpha, beta and dynamic_batch.
 void norm_inference(Context& context, const Axes& axes, const Tensor& x, const Tensor& running_mean,
                     const Tensor& running_variance, const Tensor& y, const NormOptions& options = {},
                     Stream stream = nullptr);
@@ -56,7 +58,10 @@ struct NormGradientOptions {
   NormMode mode = NormMode::standard;
   std::optional<Tensor> w{};          ///< As in the forward.
   std::optional<Tensor> mean{};       ///< What the forward saved; not for rms.
-  std::optional<Tensor> y{};          ///< The forward's result, if that ended in relu.
+  std::optional<Tensor> y{};          ///< The forward's result, if that ended in relu of its epilogue.
+  Activation activation{};            ///< As in the forward. Its gradient is taken from x, not from y.
+  std::optional<Tensor> b{};          ///< As in the forward; with an activation alone.
+  std::optional<Tensor> residual{};   ///< What the forward's epilogue added; with an activation alone.
   std::optional<Tensor> dw{}, db{};   ///< Outputs, of w's extents: the gradients by w and b.
   std::optional<Tensor> dresidual{};  ///< Output: the gradient by the residual.
   float alpha = 1;                    ///< Of dx.
@@ -72,10 +77,10 @@ struct NormGradientOptions {
 /// x) + beta * dx, and dw, db and dresidual where they are asked for, in the same way with scales of their own.
 /// NormBackward has the formulas.
 ///
-/// dy, x, dx: equal extents, any strides; dtypes may differ; sums are in f32. inv_deviation: what the forward saved.
-/// Bitwise reproducible. In place: dx may be dy or x, dresidual may be dy; otherwise outputs must share no element with
-/// anything else. Of an empty batch dw and db are parameter_beta times
-/// themselves. Errors, first call and threads as for conv_forward().
+/// dy, x, dx, residual: equal extents, any strides; dtypes may differ; sums are in f32. inv_deviation: what the forward
+/// saved. Bitwise reproducible. In place: dx may be dy or x, dresidual may be dy; otherwise outputs must share no
+/// element with anything else. Of an empty batch dw and db are parameter_beta times themselves. Errors, first call and
+/// threads as for conv_forward().
 void norm_backward(Context& context, const Axes& axes, const Tensor& dy, const Tensor& x, const Tensor& inv_deviation,
                    const Tensor& dx, const NormGradientOptions& options = {}, Stream stream = nullptr);
 

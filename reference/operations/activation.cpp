@@ -237,6 +237,23 @@ Approximated derivative_told_from(ActivationMode mode, double y, const Activatio
   }
 }
 
+// f of what lies within `error` of x: as far off as at the ends, and `inside` for what f may reach between them.
+template <class Function>
+Approximated near(double x, double error, double inside, const Function& f) {
+  Approximated result = f(x);
+  if (error == 0 || !std::isfinite(x)) return result;
+  if (!std::isfinite(error)) return {.value = result.value, .open = true};
+  double moved = 0;
+  for (const double end : {x - error, x + error}) {
+    const Approximated at = f(end);
+    moved = std::max(moved, std::fabs(at.value - result.value));
+    result.error = std::max(result.error, at.error);
+    result.open = result.open || at.open;
+  }
+  result.error += (moved + inside) * 0x1p24;
+  return result;
+}
+
 bool is_flat_somewhere(ActivationMode mode) {
   return mode == relu || mode == clipped_relu || mode == clip || mode == hard_swish || mode == hard_sigmoid;
 }
@@ -256,7 +273,8 @@ Approximated activation_derivative_from_y(ActivationMode mode, double y, const A
 }
 
 Approximated activation_gradient(ActivationMode mode, const Approximated& derivative, double dy) {
-  if (derivative.value == 0 && !derivative.open && is_flat_somewhere(mode)) return exact(0);
+  const bool is_flat = derivative.value == 0 && derivative.error == 0 && !derivative.open;
+  if (is_flat && is_flat_somewhere(mode)) return exact(0);
   Approximated result{derivative.value * dy, 0, derivative.open};
   const double size = std::fabs(derivative.value);
   if (std::isfinite(size) && size > std::numeric_limits<float>::max()) result.open = true;  // before dy makes it small
@@ -267,6 +285,26 @@ Approximated activation_gradient(ActivationMode mode, const Approximated& deriva
     result.open = true;  // infinite, of either sign, or NaN where roundings leave no derivative
   }
   return result;
+}
+
+// Between the ends f may have a minimum, which is no further from f(x) than half of f'' error^2: |f''| is at most 1,
+// and slope / 2 for swish.
+Approximated activated_near(ActivationMode mode, double x, double error, const ActivationScalars& scalars) {
+  const double inside = error * error * std::max(1.0, std::fabs(scalars.slope));
+  return near(x, error, inside, [&](double at) { return activated(mode, at, scalars); });
+}
+
+// Between the ends, or their kinks, f' moves by f'' error: |f''| is at most 1.76, and slope for elu.
+Approximated activation_derivative_near(ActivationMode mode, double x, double error, const ActivationScalars& scalars) {
+  const double inside = 2 * error * std::max(1.0, std::fabs(scalars.slope));
+  return near(x, error, inside, [&](double at) { return activation_derivative(mode, at, scalars); });
+}
+
+Expected activated(ActivationMode mode, const Expected& result, double error, const ActivationScalars& scalars) {
+  Expected after = expected_of(activated_near(mode, result.value, error, scalars));
+  const bool may_be_nan = std::isinf(result.value) && result.finite_magnitude > std::numeric_limits<float>::max();
+  after.unspecified = after.unspecified || result.unspecified || result.any_not_finite || may_be_nan;
+  return after;
 }
 
 Expected expected_of(const Approximated& result) {

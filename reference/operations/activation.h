@@ -25,7 +25,13 @@ Approximated activation_derivative_from_y(ActivationMode mode, double y, const A
 /// derivative * dy; where the function is constant, 0 whatever dy is.
 Approximated activation_gradient(ActivationMode mode, const Approximated& derivative, double dy);
 
+/// The first two where the argument is only known to lie within `error` of x.
+Approximated activated_near(ActivationMode mode, double x, double error, const ActivationScalars& scalars);
+Approximated activation_derivative_near(ActivationMode mode, double x, double error, const ActivationScalars& scalars);
+
 /// As the result of an operation.
 Expected expected_of(const Approximated& result);
+/// The function of a result that arithmetic may put off by `error`.
+Expected activated(ActivationMode mode, const Expected& result, double error, const ActivationScalars& scalars);
 
 }  // namespace kiln::reference

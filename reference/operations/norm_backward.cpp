@@ -3,16 +3,24 @@
 #include <utility>
 
 #include "kiln/generator/operations/norm.h"
+#include "operations/activation.h"
 #include "operations/norm.h"
 #include "operations/rows.h"
 
 namespace kiln::reference {
 namespace {
 
-// Of g = dy w, or dy, and of g xhat: their sums, and those of the terms' magnitudes.
+// What an element counts with, and its error besides the roundings of sums.
+struct Counted {
+  double value = 0, error = 0;
+  bool open = false;  // anything is right
+};
+
+// Of g = dy w, or dy, and of g xhat: their sums, those of the terms' magnitudes, and those of their errors.
 struct GradientRow {
-  double g = 0, g_xhat = 0, size = 0, size_xhat = 0;
+  double g = 0, g_xhat = 0, size = 0, size_xhat = 0, error = 0, error_xhat = 0;
   bool weighted = true;  // w is finite throughout
+  bool open = false;
 };
 
 class NormBackwardEvaluator final : public RowEvaluator<GradientRow> {
@@ -24,6 +32,11 @@ class NormBackwardEvaluator final : public RowEvaluator<GradientRow> {
         dy_(tensor("dy")),
         x_(tensor("x")),
         inverse_(backward_.inv_deviation, tensor("inv_deviation")) {
+    if (backward_.activation != ActivationMode::identity) {
+      numbers_ = {scalar("slope"), scalar("offset"), scalar("low"), scalar("high")};
+    }
+    if (backward_.b) b_.emplace(*backward_.b, tensor("b"));
+    if (backward_.residual) residual_.emplace(tensor("residual"));
     if (backward_.w) w_.emplace(*backward_.w, tensor("w"));
     if (backward_.mean) mean_.emplace(*backward_.mean, tensor("mean"));
     if (backward_.y) y_.emplace(tensor("y"));
@@ -35,7 +48,11 @@ class NormBackwardEvaluator final : public RowEvaluator<GradientRow> {
     GradientRow row;
     if (output_name() == "dresidual") return row;
     for_each_of_row(coordinate, [&](const Coordinate& at) {
-      const double g = g_at(at), xhat = xhat_at(at);
+      const auto [g, error, open] = g_at(at);
+      const double xhat = xhat_at(at);
+      row.open = row.open || open;
+      row.error += error;
+      row.error_xhat += error == 0 ? 0 : error * std::fabs(xhat);
       row.g += g;
       row.g_xhat += g * xhat;
       row.size += std::fabs(g);
@@ -47,17 +64,27 @@ class NormBackwardEvaluator final : public RowEvaluator<GradientRow> {
 
   Expected element(const GradientRow& row, std::span<const int64_t> at) const override {
     const auto count = static_cast<double>(row_length());
-    if (output_name() == "dresidual") return approximately(dy_at(at), 0);
-    if (output_name() == "db") return sum_of(row.g, count * unit * row.size, row.size);
-    if (output_name() == "dw") return sum_of(row.g_xhat, (count + 4) * unit * row.size_xhat, row.size_xhat);
+    if (output_name() == "dresidual") {
+      const Counted passed = passed_at(at);
+      return approximately(passed.value, passed.open ? std::nan("") : passed.error);
+    }
+    if (row.open) return approximately(0, std::nan(""));
+    if (output_name() == "db") return sum_of(row.g, count * unit * row.size + row.error, row.size);
+    if (output_name() == "dw") {
+      return sum_of(row.g_xhat, (count + 4) * unit * row.size_xhat + row.error_xhat, row.size_xhat);
+    }
     if (!row.weighted) return approximately(0, std::nan(""));  // kernels may multiply by w before or after they add
-    const double g = g_at(at), xhat = xhat_at(at), inverse = inverse_[at];
+    const auto [g, own_error, open] = g_at(at);
+    const double xhat = xhat_at(at), inverse = inverse_[at];
     const double centre = backward_.mode == NormMode::rms ? 0 : row.g / count;
     const double along = xhat * (row.g_xhat / count);
-    const double sizes = backward_.mode == NormMode::rms ? 0 : row.size / count;
-    const double error =
-        unit * std::fabs(inverse) *
-        (5 * std::fabs(g) + (count + 6) * sizes + (count + 10) * std::fabs(xhat) * row.size_xhat / count);
+    const bool centred = backward_.mode == NormMode::standard;
+    const double sizes = centred ? row.size / count : 0;
+    const double by_counted = own_error + (centred ? row.error / count : 0) +
+                              (row.error_xhat == 0 ? 0 : std::fabs(xhat) * row.error_xhat / count);
+    const double roundings =
+        5 * std::fabs(g) + (count + 6) * sizes + (count + 10) * std::fabs(xhat) * row.size_xhat / count;
+    const double error = std::fabs(inverse) * (unit * roundings + by_counted);
     const double largest = std::max({row.size, row.size_xhat, std::fabs(g), std::fabs(xhat), std::fabs(along)});
     return sum_of(inverse * (g - centre - along), error, largest);
   }
@@ -80,16 +107,38 @@ class NormBackwardEvaluator final : public RowEvaluator<GradientRow> {
     return approximately(value, open ? std::nan("") : std::isnan(value) ? 0 : error + 0x1p-126);
   }
 
-  double dy_at(std::span<const int64_t> at) const { return !y_ || (*y_)[at] > 0 ? dy_[at] : 0; }
-  double g_at(std::span<const int64_t> at) const { return w_ && !of_parameter_ ? dy_at(at) * (*w_)[at] : dy_at(at); }
+  // What dy counts as behind relu or the activation. docs/numerics.md derives the error.
+  Counted passed_at(std::span<const int64_t> at) const {
+    if (!numbers_) return {.value = !y_ || (*y_)[at] > 0 ? dy_[at] : 0};
+    const double w = w_ ? (*w_)[at] : 1, b = b_ ? (*b_)[at] : 0, residual = residual_ ? (*residual_)[at] : 0;
+    const double distance = x_[at] - (mean_ ? (*mean_)[at] : 0), xhat = distance * inverse_[at], scaled = w * xhat;
+    const double z = scaled + b + residual, partial = std::fabs(scaled) + std::fabs(b),
+                 size = partial + std::fabs(residual);
+    for (const double step : {distance, xhat, scaled, partial, size}) {
+      if (std::isfinite(step) && std::fabs(step) > float_max) return {.open = true};
+    }
+    if (std::isinf(w) && xhat != 0 && std::fabs(xhat) < std::numeric_limits<float>::min()) return {.open = true};
+    const double error = std::isfinite(size) ? 5 * unit * size + 0x1p-148 * (1 + std::fabs(w)) : 0;
+    const Approximated derivative = activation_derivative_near(backward_.activation, z, error, *numbers_);
+    const Approximated result = activation_gradient(backward_.activation, derivative, dy_[at]);
+    return {.value = result.value, .error = (1 + 0x1p-10) * unit * result.error, .open = result.open};
+  }
+  Counted g_at(std::span<const int64_t> at) const {
+    Counted g = passed_at(at);
+    if (!w_ || of_parameter_) return g;
+    g.value *= (*w_)[at];
+    g.error *= std::fabs((*w_)[at]);
+    return g;
+  }
   double xhat_at(std::span<const int64_t> at) const { return (x_[at] - (mean_ ? (*mean_)[at] : 0)) * inverse_[at]; }
 
   NormBackward backward_;
   bool of_parameter_;
   Tensor dy_, x_;
   Repeating inverse_;
-  std::optional<Repeating> w_, mean_;
-  std::optional<Tensor> y_;
+  std::optional<Repeating> w_, b_, mean_;
+  std::optional<Tensor> y_, residual_;
+  std::optional<ActivationScalars> numbers_;  // of the activation, if there is one
 };
 
 }  // namespace

@@ -24,6 +24,11 @@ enum : int {  // as ActivationMode
   ACTIVATION_MISH,
 };
 
+// What the modes read of a call.
+struct ActivationNumbers {
+  float slope, offset, low, high;
+};
+
 constexpr float SELU_SCALE = 1.0507009873554805f;            // of positive x
 constexpr float SELU_SLOPE = 1.7580993408473766f;            // of exp(x) - 1
 constexpr float GELU_LINEAR = 1.5957691216057308f;           // 2 sqrt(2 / pi)

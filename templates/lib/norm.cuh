@@ -1,7 +1,8 @@
 // Normalisation of a row: its statistics, and what becomes of an element.
 //
-// From the prelude: RMS, ALPHA, BETA, ADD and RELU (the epilogue), and HAS_W, HAS_B, HAS_MEAN and the like: which of
-// the optional operands there are.
+// From the prelude: RMS, ALPHA, BETA, ADD and RELU (the epilogue), ACTIVATION (behind it), and HAS_W, HAS_B, HAS_MEAN
+// and the like: which of the optional operands there are.
+#include "lib/activation.cuh"
 #include "lib/blend.cuh"
 #include "lib/math.cuh"
 
@@ -87,11 +88,12 @@ __device__ __forceinline__ float normalised(float x, const RowStatistics& row, f
 }
 
 // The new value of an element. NaN stays NaN.
-__device__ __forceinline__ float finished(float value, float old, float residual, float alpha, float beta) {
+__device__ __forceinline__ float finished(float value, float old, float residual, float alpha, float beta,
+                                          const ActivationNumbers& numbers) {
   value = blended<ALPHA, BETA>(value, alpha, old, beta);
   if constexpr (ADD) value += residual;
   if constexpr (RELU) value = value < 0.0f ? 0.0f : value;
-  return value;
+  return activated<ACTIVATION>(value, numbers.slope, numbers.offset, numbers.low, numbers.high);
 }
 
 // Where the statistics of a row are stored, and `momentum`.

@@ -1,7 +1,8 @@
 // The gradients of a normalisation: kiln/generator/operations/norm.h has the formulas.
 //
-// From the prelude: RMS; ALPHA and BETA, PARAMETER_ALPHA and PARAMETER_BETA (of dw and db), DRESIDUAL_ALPHA and
-// DRESIDUAL_BETA; and HAS_W, HAS_Y and the like: which of the optional operands there are.
+// From the prelude: RMS; ACTIVATION (of the forward); ALPHA and BETA, PARAMETER_ALPHA and PARAMETER_BETA (of dw and
+// db), DRESIDUAL_ALPHA and DRESIDUAL_BETA; and HAS_W, HAS_Y and the like: which of the optional operands there are.
+#include "lib/activation.cuh"
 #include "lib/blend.cuh"
 #include "lib/math.cuh"
 
@@ -31,6 +32,19 @@ struct GradientSums {
 __device__ __forceinline__ float passed(float dy, float y) {
   if constexpr (HAS_Y) return y > 0.0f ? dy : 0.0f;
   return dy;
+}
+
+constexpr bool ACTIVATES = ACTIVATION != ACTIVATION_IDENTITY;
+
+// The same of a forward that ended in the activation of w xhat + b + residual.
+__device__ __forceinline__ float passed(float dy, float xhat, float w, float b, float residual,
+                                        const ActivationNumbers& n) {
+  float z = xhat;
+  if constexpr (HAS_W) z *= w;
+  if constexpr (HAS_B) z += b;
+  if constexpr (HAS_RESIDUAL) z += residual;
+  const float derivative = activation_slope<ACTIVATION>(z, n.slope, n.offset, n.low, n.high);
+  return activation_gradient<ACTIVATION>(derivative, dy);
 }
 
 __device__ __forceinline__ float normalised(float x, float mean, float inv_deviation) {

@@ -25,10 +25,15 @@ std::optional<std::string> refusal(const NormGradientRows& rows, const Target& t
   return std::nullopt;
 }
 
+bool activates(const NormGradientRows& rows) {
+  return rows.activation != ActivationMode::identity;
+}
+
 bool keeps_what_fits(const Shape& shape, const NormGradientRows& rows, const Target&) {
   if (shape.keep == 0) return shape.splits > 1 || descriptor::steps(shape, rows) > 4;
   if (shape.splits > 1) return false;
-  const int bytes = size_of(rows.operands[0].spec.dtype) + size_of(rows.operands[1].spec.dtype);
+  const int of_dy = activates(rows) ? 4 : size_of(rows.operands[0].spec.dtype);
+  const int bytes = of_dy + size_of(rows.operands[1].spec.dtype);
   return descriptor::steps(shape, rows) * shape.vector * bytes <= kept_bytes;
 }
 
@@ -79,8 +84,11 @@ void append(Launch& launch, std::initializer_list<Argument> arguments) {
 void add_sums(Program& program, const RowBlocks& blocks, const Rows& rows, size_t source, int64_t workspace) {
   Launch sums = descriptor::row_blocks_launch(blocks, rows, "norm_backward_sums");
   sums.source = source;
-  sums.arguments = descriptor::operand_arguments({"dy", "x", "w", "mean", "inv_deviation", "y", "dw", "db"});
-  append(sums, {WorkspaceArgument{workspace}, parameter_alpha, parameter_beta, Scalar::n});
+  sums.arguments =
+      descriptor::operand_arguments({"dy", "x", "w", "b", "mean", "inv_deviation", "y", "residual", "dw", "db"});
+  append(sums, {WorkspaceArgument{workspace}, parameter_alpha, parameter_beta});
+  descriptor::add_activation_numbers(sums, first_of_activation);
+  append(sums, {Scalar::n});
   program.steps.emplace_back(sums);
   if (blocks.splits == 1) return;
   Launch finish = descriptor::merge_launch(blocks, rows, "norm_backward_finish");
@@ -104,10 +112,11 @@ Program program(const Shape& shape, const NormGradientRows& rows, const Target& 
   if (shape.splits == 1) {
     Launch fused = descriptor::row_blocks_launch(shape, rows, "norm_backward_blocks");
     fused.source = source;
-    fused.arguments =
-        descriptor::operand_arguments({"dy", "x", "w", "mean", "inv_deviation", "y", "dx", "dw", "db", "dresidual"});
-    append(fused,
-           {Scalar::alpha, Scalar::beta, parameter_alpha, parameter_beta, dresidual_alpha, dresidual_beta, Scalar::n});
+    fused.arguments = descriptor::operand_arguments(
+        {"dy", "x", "w", "b", "mean", "inv_deviation", "y", "residual", "dx", "dw", "db", "dresidual"});
+    append(fused, {Scalar::alpha, Scalar::beta, parameter_alpha, parameter_beta, dresidual_alpha, dresidual_beta});
+    descriptor::add_activation_numbers(fused, first_of_activation);
+    append(fused, {Scalar::n});
     result.steps.emplace_back(fused);
     return result;
   }
@@ -115,8 +124,11 @@ Program program(const Shape& shape, const NormGradientRows& rows, const Target& 
   add_sums(result, shape, rows, source, 0);
   Launch apply = descriptor::row_blocks_launch(shape, rows, "norm_backward_apply");
   apply.source = source;
-  apply.arguments = descriptor::operand_arguments({"dy", "x", "w", "mean", "inv_deviation", "y", "dx", "dresidual"});
-  append(apply, {WorkspaceArgument{0}, Scalar::alpha, Scalar::beta, dresidual_alpha, dresidual_beta, Scalar::n});
+  apply.arguments =
+      descriptor::operand_arguments({"dy", "x", "w", "b", "mean", "inv_deviation", "y", "residual", "dx", "dresidual"});
+  append(apply, {WorkspaceArgument{0}, Scalar::alpha, Scalar::beta, dresidual_alpha, dresidual_beta});
+  descriptor::add_activation_numbers(apply, first_of_activation);
+  append(apply, {Scalar::n});
   result.steps.emplace_back(apply);
   result.workspace_bytes =
       std::max(result.workspace_bytes, descriptor::part_bytes(shape, rows, words) + rows.count() * 8);
@@ -131,7 +143,7 @@ Estimate predict(const Shape& shape, const NormGradientRows& rows, const Target&
   descriptor::RowWork work;
   work.dram_bytes = rows.moved_bytes + (from_memory ? more_passes * of_inputs : 0);
   work.passes = 1 + 0.67 * more_passes;  // of all operands
-  work.instructions = 14;
+  work.instructions = 14 + (activates(rows) ? 40 : 0);
   work.registers =
       48 + (shape.keep != 0 ? 2.0 * static_cast<double>(descriptor::steps(shape, rows)) * shape.vector : 16);
   work.shared_words = words;

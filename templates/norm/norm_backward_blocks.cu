@@ -18,9 +18,19 @@ constexpr Index PARTS = SPLITS == 1 ? 0 : Index(GradientSums::WORDS) * SPLITS * 
 constexpr bool WEIGHTED = HAS_W && !SAME_ROWS && !PARAMETERS;  // the sums are of dy w
 constexpr bool STORES_PARAMETERS = SAME_ROWS || PARAMETERS;
 
+// What counts of dy, without another rounding.
+template <bool IS_ROUNDED>
+struct PassedType {
+  using type = float;
+};
+template <>
+struct PassedType<false> {
+  using type = TDY;  // dy or 0
+};
+
 // What a thread takes of its rows.
 struct Taken {
-  Vector<TDY, VECTOR> dy;  // what counts of it
+  Vector<PassedType<ACTIVATES>::type, VECTOR> dy;
   Vector<TX, VECTOR> x;
 };
 
@@ -29,30 +39,64 @@ struct Operands {
   const TDY* dy;
   const TX* x;
   const TW* w;
+  const TB* b;
   const float *mean, *inv_deviation;
   const TY* y;
+  const TRESIDUAL* residual;
+  ActivationNumbers numbers;
 
   __device__ __forceinline__ void move_to(const ThreadRows& rows) {
     dy += rows.offset<DY_OUTER_STRIDES, DY_STEP>();
     x += rows.offset<X_OUTER_STRIDES, X_STEP>();
     inv_deviation += rows.offset<INV_DEVIATION_OUTER_STRIDES, INV_DEVIATION_STEP>();
     if constexpr (HAS_W) w += rows.offset<W_OUTER_STRIDES, W_STEP>();
+    if constexpr (HAS_B) b += rows.offset<B_OUTER_STRIDES, B_STEP>();
+    if constexpr (HAS_RESIDUAL) residual += rows.offset<RESIDUAL_OUTER_STRIDES, RESIDUAL_STEP>();
     if constexpr (HAS_MEAN) mean += rows.offset<MEAN_OUTER_STRIDES, MEAN_STEP>();
     if constexpr (HAS_Y) y += rows.offset<Y_OUTER_STRIDES, Y_STEP>();
   }
 
   __device__ __forceinline__ Taken take(Index i) const {
     Taken taken;
-    taken.dy = load_neighbours<DY_RUN, DY_STEP>(dy + element_offset<DY_ROW_STRIDES>(i));
+    const Vector<TDY, VECTOR> given = load_neighbours<DY_RUN, DY_STEP>(dy + element_offset<DY_ROW_STRIDES>(i));
     taken.x = load_neighbours<X_RUN, X_STEP>(x + element_offset<X_ROW_STRIDES>(i));
-    if constexpr (HAS_Y) {
+    count(i, given, taken);
+    return taken;
+  }
+
+  // What counts of the dy that is given. A template, so that only what suits the type is compiled.
+  template <class T>
+  __device__ __forceinline__ void count(Index i, const Vector<TDY, VECTOR>& given, T& taken) const {
+    if constexpr (ACTIVATES) {
+      pass(i, given, taken);
+    } else if constexpr (HAS_Y) {
       const Vector<TY, VECTOR> sign = load_neighbours<Y_RUN, Y_STEP>(y + element_offset<Y_ROW_STRIDES>(i));
 #pragma unroll
       for (int j = 0; j < VECTOR; ++j) {
-        taken.dy[j] = from_float<TDY>(passed(to_float(taken.dy[j]), to_float(sign[j])));
+        taken.dy[j] = from_float<TDY>(passed(to_float(given[j]), to_float(sign[j])));
       }
+    } else {
+      taken.dy = given;
     }
-    return taken;
+  }
+
+  // Takes dy back through the activation.
+  template <class T>
+  __device__ __forceinline__ void pass(Index i, const Vector<TDY, VECTOR>& given, T& taken) const {
+    Vector<TW, VECTOR> by;
+    Vector<TB, VECTOR> shift;
+    Vector<TRESIDUAL, VECTOR> other;
+    float xhat[VECTOR];
+    xhats(i, taken, inverses(i), xhat);
+    if constexpr (HAS_W) by = load_neighbours<W_RUN, W_STEP>(w + element_offset<W_ROW_STRIDES>(i));
+    if constexpr (HAS_B) shift = load_neighbours<B_RUN, B_STEP>(b + element_offset<B_ROW_STRIDES>(i));
+    if constexpr (HAS_RESIDUAL)
+      other = load_neighbours<RESIDUAL_RUN, RESIDUAL_STEP>(residual + element_offset<RESIDUAL_ROW_STRIDES>(i));
+#pragma unroll
+    for (int j = 0; j < VECTOR; ++j) {
+      taken.dy[j] = passed(to_float(given[j]), xhat[j], HAS_W ? to_float(by[j]) : 1.0f,
+                           HAS_B ? to_float(shift[j]) : 0.0f, HAS_RESIDUAL ? to_float(other[j]) : 0.0f, numbers);
+    }
   }
 
   __device__ __forceinline__ Vector<float, VECTOR> inverses(Index i) const {
@@ -138,12 +182,13 @@ __device__ __forceinline__ GradientSums means_of(Index outer, Index column, cons
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    norm_backward_blocks(const TDY* dy, const TX* x, const TW* w, const float* mean, const float* inv_deviation,
-                         const TY* y, TDX* dx, TDW* dw, TDB* db, TDRESIDUAL* dresidual, float alpha, float beta,
-                         float parameter_alpha, float parameter_beta, float dresidual_alpha, float dresidual_beta,
+    norm_backward_blocks(const TDY* dy, const TX* x, const TW* w, const TB* b, const float* mean,
+                         const float* inv_deviation, const TY* y, const TRESIDUAL* residual, TDX* dx, TDW* dw, TDB* db,
+                         TDRESIDUAL* dresidual, float alpha, float beta, float parameter_alpha, float parameter_beta,
+                         float dresidual_alpha, float dresidual_beta, float slope, float offset, float low, float high,
                          long long n) {
   const ThreadRows rows(n);
-  Operands operands = {dy, x, w, mean, inv_deviation, y};
+  Operands operands = {dy, x, w, b, mean, inv_deviation, y, residual, {slope, offset, low, high}};
   operands.move_to(rows);
   Taken kept[KEPT];
   GradientSums sums[SIDE];
@@ -179,11 +224,13 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     norm_backward_sums(const TDY* __restrict__ dy, const TX* __restrict__ x, const TW* __restrict__ w,
-                       const float* __restrict__ mean, const float* __restrict__ inv_deviation,
-                       const TY* __restrict__ y, TDW* dw, TDB* db, float* __restrict__ workspace, float parameter_alpha,
-                       float parameter_beta, long long n) {
+                       const TB* __restrict__ b, const float* __restrict__ mean,
+                       const float* __restrict__ inv_deviation, const TY* __restrict__ y,
+                       const TRESIDUAL* __restrict__ residual, TDW* dw, TDB* db, float* __restrict__ workspace,
+                       float parameter_alpha, float parameter_beta, float slope, float offset, float low, float high,
+                       long long n) {
   const ThreadRows rows(n);
-  Operands operands = {dy, x, w, mean, inv_deviation, y};
+  Operands operands = {dy, x, w, b, mean, inv_deviation, y, residual, {slope, offset, low, high}};
   operands.move_to(rows);
   GradientSums sums[SIDE];
 #pragma unroll
@@ -217,12 +264,13 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    norm_backward_apply(const TDY* dy, const TX* x, const TW* w, const float* mean, const float* inv_deviation,
-                        const TY* y, TDX* dx, TDRESIDUAL* dresidual, const float* workspace, float alpha, float beta,
-                        float dresidual_alpha, float dresidual_beta, long long n) {
+    norm_backward_apply(const TDY* dy, const TX* x, const TW* w, const TB* b, const float* mean,
+                        const float* inv_deviation, const TY* y, const TRESIDUAL* residual, TDX* dx,
+                        TDRESIDUAL* dresidual, const float* workspace, float alpha, float beta, float dresidual_alpha,
+                        float dresidual_beta, float slope, float offset, float low, float high, long long n) {
   const ThreadRows rows(n);
   if (!rows.active) return;
-  Operands operands = {dy, x, w, mean, inv_deviation, y};
+  Operands operands = {dy, x, w, b, mean, inv_deviation, y, residual, {slope, offset, low, high}};
   operands.move_to(rows);
   GradientSums means[SIDE];
 #pragma unroll

@@ -22,16 +22,20 @@ Program program(const SimpleRows& simple, const NormGradientRows& rows, const Ta
   Program result;
   if (rows.has_parameters) {
     Launch parameters = descriptor::simple_rows_launch(simple, rows.parameters, "norm_backward_simple_parameters");
-    parameters.arguments = descriptor::operand_arguments({"dy", "x", "mean", "inv_deviation", "y", "dw", "db"});
+    parameters.arguments =
+        descriptor::operand_arguments({"dy", "x", "w", "b", "mean", "inv_deviation", "y", "residual", "dw", "db"});
     for (const OperationScalar scalar : {parameter_alpha, parameter_beta}) parameters.arguments.emplace_back(scalar);
+    descriptor::add_activation_numbers(parameters, first_of_activation);
     result.sources.push_back(source_of(simple, rows, rows.parameters, emit));
     result.steps.emplace_back(parameters);
   }
   Launch elements = descriptor::simple_rows_launch(simple, rows, "norm_backward_simple");
   elements.source = result.sources.size();
-  elements.arguments = descriptor::operand_arguments({"dy", "x", "w", "mean", "inv_deviation", "y", "dx", "dresidual"});
+  elements.arguments =
+      descriptor::operand_arguments({"dy", "x", "w", "b", "mean", "inv_deviation", "y", "residual", "dx", "dresidual"});
   for (const Scalar scalar : {Scalar::alpha, Scalar::beta}) elements.arguments.emplace_back(scalar);
   for (const OperationScalar scalar : {dresidual_alpha, dresidual_beta}) elements.arguments.emplace_back(scalar);
+  descriptor::add_activation_numbers(elements, first_of_activation);
   elements.arguments.emplace_back(Scalar::n);
   result.sources.push_back(source_of(simple, rows, rows, emit));
   result.steps.emplace_back(elements);

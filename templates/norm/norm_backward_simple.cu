@@ -8,19 +8,31 @@ struct Operands {
   const TDY* dy;
   const TX* x;
   const TW* w;
+  const TB* b;
   const float *mean, *inv_deviation;
   const TY* y;
+  const TRESIDUAL* residual;
+  ActivationNumbers numbers;
 
   __device__ __forceinline__ void move_to(Index row) {
     dy += offset_of_row<DY_STRIDES>(row);
     x += offset_of_row<X_STRIDES>(row);
     inv_deviation += offset_of_row<INV_DEVIATION_STRIDES>(row);
     if constexpr (HAS_W) w += offset_of_row<W_STRIDES>(row);
+    if constexpr (HAS_B) b += offset_of_row<B_STRIDES>(row);
+    if constexpr (HAS_RESIDUAL) residual += offset_of_row<RESIDUAL_STRIDES>(row);
     if constexpr (HAS_MEAN) mean += offset_of_row<MEAN_STRIDES>(row);
     if constexpr (HAS_Y) y += offset_of_row<Y_STRIDES>(row);
   }
   __device__ __forceinline__ float dy_at(Index i) const {
-    return passed(to_float(dy[offset_in_row<DY_STRIDES>(i)]), HAS_Y ? to_float(y[offset_in_row<Y_STRIDES>(i)]) : 0.0f);
+    const float given = to_float(dy[offset_in_row<DY_STRIDES>(i)]);
+    if constexpr (ACTIVATES) {
+      const float by = HAS_W ? to_float(w[offset_in_row<W_STRIDES>(i)]) : 1.0f;
+      const float shift = HAS_B ? to_float(b[offset_in_row<B_STRIDES>(i)]) : 0.0f;
+      const float other = HAS_RESIDUAL ? to_float(residual[offset_in_row<RESIDUAL_STRIDES>(i)]) : 0.0f;
+      return passed(given, xhat_at(i), by, shift, other, numbers);
+    }
+    return passed(given, HAS_Y ? to_float(y[offset_in_row<Y_STRIDES>(i)]) : 0.0f);
   }
   __device__ __forceinline__ float g_at(Index i) const {
     return HAS_W ? dy_at(i) * to_float(w[offset_in_row<W_STRIDES>(i)]) : dy_at(i);
@@ -32,13 +44,14 @@ struct Operands {
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    norm_backward_simple(const TDY* dy, const TX* x, const TW* w, const float* mean, const float* inv_deviation,
-                         const TY* y, TDX* dx, TDRESIDUAL* dresidual, float alpha, float beta, float dresidual_alpha,
-                         float dresidual_beta, long long n) {
+    norm_backward_simple(const TDY* dy, const TX* x, const TW* w, const TB* b, const float* mean,
+                         const float* inv_deviation, const TY* y, const TRESIDUAL* residual, TDX* dx,
+                         TDRESIDUAL* dresidual, float alpha, float beta, float dresidual_alpha, float dresidual_beta,
+                         float slope, float offset, float low, float high, long long n) {
   const Index rows = DYNAMIC_N ? static_cast<Index>(n) * ROWS_PER_IMAGE : ROWS;
   const Index row = global_thread<THREADS, Index>();
   if (row >= rows) return;
-  Operands operands = {dy, x, w, mean, inv_deviation, y};
+  Operands operands = {dy, x, w, b, mean, inv_deviation, y, residual, {slope, offset, low, high}};
   operands.move_to(row);
   dx += offset_of_row<DX_STRIDES>(row);
   if constexpr (HAS_DRESIDUAL) dresidual += offset_of_row<DRESIDUAL_STRIDES>(row);
@@ -58,16 +71,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    norm_backward_simple_parameters(const TDY* dy, const TX* x, const float* mean, const float* inv_deviation,
-                                    const TY* y, TDW* dw, TDB* db, float parameter_alpha, float parameter_beta) {
+    norm_backward_simple_parameters(const TDY* dy, const TX* x, const TW* w, const TB* b, const float* mean,
+                                    const float* inv_deviation, const TY* y, const TRESIDUAL* residual, TDW* dw,
+                                    TDB* db, float parameter_alpha, float parameter_beta, float slope, float offset,
+                                    float low, float high) {
   const Index row = global_thread<THREADS, Index>();
   if (row >= ROWS) return;
-  Operands operands = {dy, x, nullptr, mean, inv_deviation, y};
-  operands.dy += offset_of_row<DY_STRIDES>(row);
-  operands.x += offset_of_row<X_STRIDES>(row);
-  operands.inv_deviation += offset_of_row<INV_DEVIATION_STRIDES>(row);
-  if constexpr (HAS_MEAN) operands.mean += offset_of_row<MEAN_STRIDES>(row);
-  if constexpr (HAS_Y) operands.y += offset_of_row<Y_STRIDES>(row);
+  Operands operands = {dy, x, w, b, mean, inv_deviation, y, residual, {slope, offset, low, high}};
+  operands.move_to(row);
   GradientSums sums = GradientSums::of_nothing();
   for (Index i = 0; i < ROW; ++i) sums.add(operands.dy_at(i), operands.xhat_at(i));
   const ParameterScales scales = {parameter_alpha, parameter_beta};

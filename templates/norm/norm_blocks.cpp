@@ -31,7 +31,9 @@ void append(Launch& launch, std::initializer_list<Argument> arguments) {
 Launch apply(const descriptor::RowBlocks& blocks, const NormRows& rows) {
   Launch apply = descriptor::row_blocks_launch(blocks, rows, "norm_apply");
   apply.arguments = descriptor::operand_arguments({"x", "w", "b", "y", "running_mean", "running_variance", "residual"});
-  append(apply, {WorkspaceArgument{0}, Scalar::alpha, Scalar::beta, OperationScalar{0}, Scalar::n});
+  append(apply, {WorkspaceArgument{0}, Scalar::alpha, Scalar::beta, OperationScalar{0}});
+  descriptor::add_activation_numbers(apply, rows.activation_scalar());
+  append(apply, {Scalar::n});
   return apply;
 }
 
@@ -48,8 +50,9 @@ Program program(const Shape& shape, const NormRows& rows, const Target&, const E
     Launch fused = descriptor::row_blocks_launch(shape, rows, "norm_blocks");
     fused.arguments = descriptor::operand_arguments(
         {"x", "w", "b", "y", "mean", "inv_deviation", "running_mean", "running_variance", "residual"});
-    append(fused,
-           {WorkspaceArgument{0}, Scalar::alpha, Scalar::beta, OperationScalar{0}, OperationScalar{1}, Scalar::n});
+    append(fused, {WorkspaceArgument{0}, Scalar::alpha, Scalar::beta, OperationScalar{0}, OperationScalar{1}});
+    descriptor::add_activation_numbers(fused, rows.activation_scalar());
+    append(fused, {Scalar::n});
     return Program{{source}, {fused}};
   }
   Launch statistics = descriptor::row_blocks_launch(shape, rows, "norm_statistics");
@@ -72,7 +75,7 @@ Estimate predict(const Shape& shape, const NormRows& rows, const Target& target,
   descriptor::RowWork work;
   work.dram_bytes = rows.moved_bytes + (rereads && of_x > static_cast<double>(device.l2_bytes) / 2 ? of_x : 0);
   work.passes = rereads ? 1.5 : 1;  // of all operands: x alone is taken twice
-  work.instructions = rows.given ? 5 : 12;
+  work.instructions = (rows.given ? 5 : 12) + (rows.activation == ActivationMode::identity ? 0 : 20);
   work.registers = 40 + (shape.keep != 0 ? static_cast<double>(descriptor::steps(shape, rows)) * shape.vector : 8);
   work.shared_words = rows.words();
   work.launches = rows.given || shape.splits == 1 ? 1 : 3;

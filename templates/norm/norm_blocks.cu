@@ -25,6 +25,7 @@ struct Operands {
   TY* y;
   const TRESIDUAL* residual;
   float alpha, beta;
+  ActivationNumbers numbers;
 
   __device__ __forceinline__ void move_to(const ThreadRows& rows) {
     x += rows.offset<X_OUTER_STRIDES, X_STEP>();
@@ -55,8 +56,8 @@ struct Operands {
     for (int j = 0; j < VECTOR; ++j) {
       const float value = normalised(to_float(elements[j]), rows[ACROSS ? j : 0], HAS_W ? to_float(by[j]) : 1.0f,
                                      HAS_B ? to_float(shift[j]) : 0.0f);
-      values[j] =
-          finished(value, BETA != SCALE_ZERO ? to_float(old[j]) : 0.0f, ADD ? to_float(other[j]) : 0.0f, alpha, beta);
+      values[j] = finished(value, BETA != SCALE_ZERO ? to_float(old[j]) : 0.0f, ADD ? to_float(other[j]) : 0.0f, alpha,
+                           beta, numbers);
     }
     store_neighbours<Y_RUN, Y_STEP>(target, values);
   }
@@ -95,9 +96,9 @@ struct Statistics {
 extern "C" __global__ void __launch_bounds__(THREADS)
     norm_blocks(const TX* x, const TW* w, const TB* b, TY* y, float* mean, float* inv_deviation, float* running_mean,
                 float* running_variance, const TRESIDUAL* residual, float* workspace, float alpha, float beta,
-                float epsilon, float momentum, long long n) {
+                float epsilon, float momentum, float slope, float offset, float low, float high, long long n) {
   const ThreadRows rows(n);
-  Operands operands = {x, w, b, y, residual, alpha, beta};
+  Operands operands = {x, w, b, y, residual, alpha, beta, {slope, offset, low, high}};
   operands.move_to(rows);
   Elements kept[KEPT];
   RowMoments sums[SIDE];
@@ -163,10 +164,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     norm_apply(const TX* x, const TW* w, const TB* b, TY* y, const float* running_mean, const float* running_variance,
-               const TRESIDUAL* residual, const float* workspace, float alpha, float beta, float epsilon, long long n) {
+               const TRESIDUAL* residual, const float* workspace, float alpha, float beta, float epsilon, float slope,
+               float offset, float low, float high, long long n) {
   const ThreadRows rows(n);
   if (!rows.active) return;
-  Operands operands = {x, w, b, y, residual, alpha, beta};
+  Operands operands = {x, w, b, y, residual, alpha, beta, {slope, offset, low, high}};
   operands.move_to(rows);
   RowStatistics statistics[SIDE];
 #pragma unroll

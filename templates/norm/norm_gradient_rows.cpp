@@ -9,12 +9,13 @@ namespace kiln::descriptor {
 NormGradientRows NormGradientRows::of(const Request& request) {
   const NormBackward backward = NormBackward::of(request);
   NormGradientRows rows;
-  rows.operands =
-      operands_or_stand_ins(request, {"dy", "x", "w", "mean", "inv_deviation", "y", "dx", "dw", "db", "dresidual"});
+  rows.operands = operands_or_stand_ins(
+      request, {"dy", "x", "w", "b", "mean", "inv_deviation", "y", "residual", "dx", "dw", "db", "dresidual"});
   for (const Operand& operand : request.operands) rows.present.push_back(operand.name);
   rows.axes = backward.axes;
   rows.dynamic_batch = backward.dynamic_batch;
   rows.mode = backward.mode;
+  rows.activation = backward.activation;
   rows.blend = backward.blend;
   rows.parameter_blend = backward.parameter_blend;
   rows.dresidual_blend = backward.dresidual_blend;
@@ -36,6 +37,7 @@ NormGradientRows NormGradientRows::of(const Request& request) {
 void add_norm_gradient(Prelude& prelude, const NormGradientRows& rows) {
   add_presence(prelude, rows, rows.present);
   prelude.flag("RMS", rows.mode == NormMode::rms);
+  prelude.constant("ACTIVATION", static_cast<int64_t>(rows.activation));
   add_blend(prelude, rows.blend);
   add_blend(prelude, rows.parameter_blend, "PARAMETER_");
   add_blend(prelude, rows.dresidual_blend, "DRESIDUAL_");

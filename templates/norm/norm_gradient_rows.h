@@ -9,12 +9,13 @@
 
 namespace kiln::descriptor {
 
-/// dy, x, w, mean, inv_deviation, y, dx, dw, db, dresidual, as rows along the request's axes: those of dx.
+/// dy, x, w, b, mean, inv_deviation, y, residual, dx, dw, db, dresidual, as rows along the request's axes: those of dx.
 struct NormGradientRows : Rows {
   static NormGradientRows of(const Request& request);
 
   std::vector<std::string> present;  ///< The operands that there are.
   NormMode mode = NormMode::standard;
+  ActivationMode activation = ActivationMode::identity;
   Blend blend, parameter_blend, dresidual_blend;
   double moved_bytes = 0;
   /// Whether dw or db is asked for, and whether they are sums over the rows of dx.
@@ -26,7 +27,8 @@ struct NormGradientRows : Rows {
 /// The numbers of the call.
 namespace norm_gradient {
 inline constexpr OperationScalar parameter_alpha{0}, parameter_beta{1}, dresidual_alpha{2}, dresidual_beta{3};
-}
+inline constexpr size_t first_of_activation = 4;
+}  // namespace norm_gradient
 
 /// What lib/norm_gradient.cuh asks for.
 void add_norm_gradient(Prelude& prelude, const NormGradientRows& rows);

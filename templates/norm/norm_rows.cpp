@@ -19,6 +19,7 @@ NormRows NormRows::of(const Request& request) {
   if (rows.given && rows.dynamic_batch) std::erase(rows.axes, 0);  // each image by itself: nothing is summed
   if (!rows.given) rows.mode = NormForward::of(request).mode;
   rows.epilogue = request.epilogue;
+  rows.activation = fused_activation_of(request);
   rows.blend = request.blend;
   rows.moved_bytes = bytes_of_operands(request);
   return rows;
@@ -58,7 +59,12 @@ void add_norm(Prelude& prelude, const NormRows& rows) {
   add_presence(prelude, rows, rows.present);
   prelude.flag("RMS", rows.mode == NormMode::rms).flag("GIVEN", rows.given);
   prelude.flag("ADD", has_stage(EpilogueStage::add)).flag("RELU", has_stage(EpilogueStage::relu));
+  prelude.constant("ACTIVATION", static_cast<int64_t>(rows.activation));
   add_blend(prelude, rows.blend);
+}
+
+void add_activation_numbers(Launch& launch, size_t first) {
+  for (size_t i = first; i < first + 4; ++i) launch.arguments.emplace_back(OperationScalar{i});
 }
 
 std::vector<Argument> operand_arguments(const std::vector<std::string_view>& names) {

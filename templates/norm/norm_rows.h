@@ -18,10 +18,13 @@ struct NormRows : Rows {
   NormMode mode = NormMode::standard;
   bool given = false;  ///< Whether the running statistics are what x is normalised by.
   std::vector<EpilogueStage> epilogue;
+  ActivationMode activation = ActivationMode::identity;
   Blend blend;
   double moved_bytes = 0;  ///< Of all operands, each once; the result twice, if it is read.
 
   bool has(std::string_view operand) const;
+  /// The first number of the activation.
+  size_t activation_scalar() const { return given ? 1 : 2; }
   /// Floats that the statistics of a row's part have.
   int words() const { return mode == NormMode::rms ? 1 : 3; }
 };
@@ -37,6 +40,9 @@ void add_presence(Prelude& prelude, const Rows& rows, const std::vector<std::str
 
 /// What lib/norm.cuh asks for, and GIVEN.
 void add_norm(Prelude& prelude, const NormRows& rows);
+
+/// ActivationNumbers as arguments: Operation::scalars() from `first` on.
+void add_activation_numbers(Launch& launch, size_t first);
 
 /// Operands of these names as arguments; null where the request has none.
 std::vector<Argument> operand_arguments(const std::vector<std::string_view>& names);

@@ -7,7 +7,7 @@
 extern "C" __global__ void __launch_bounds__(THREADS)
     norm_simple(const TX* x, const TW* w, const TB* b, TY* y, float* mean, float* inv_deviation, float* running_mean,
                 float* running_variance, const TRESIDUAL* residual, float alpha, float beta, float epsilon,
-                float momentum, long long n) {
+                float momentum, float slope, float offset, float low, float high, long long n) {
   const Index rows = DYNAMIC_N ? static_cast<Index>(n) * ROWS_PER_IMAGE : ROWS;
   const Index row = global_thread<THREADS, Index>();
   if (row >= rows) return;
@@ -42,6 +42,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     TY* const target = y + offset_in_row<Y_STRIDES>(i);
     const float old = BETA != SCALE_ZERO ? to_float(*target) : 0.0f;
     const float value = normalised(to_float(x[offset_in_row<X_STRIDES>(i)]), statistics, by, shift);
-    *target = from_float<TY>(finished(value, old, other, alpha, beta));
+    *target = from_float<TY>(finished(value, old, other, alpha, beta, {slope, offset, low, high}));
   }
 }

@@ -183,7 +183,7 @@ TEST_F(CApiArguments, Runs) {
       {"n is 2", valued([](auto& v) { v.n = 2; })},
       {"9 scalars were given", valued([](auto& v) { v.scalar_count = 9; })},
       {"scalars is NULL", valued([](auto& v) { v.scalar_count = 1; })},
-      {"7 operation_scalars were given", valued([](auto& v) { v.operation_scalar_count = 7; })},
+      {"9 operation_scalars were given", valued([](auto& v) { v.operation_scalar_count = 9; })},
       {"operation_scalars is NULL", valued([](auto& v) { v.operation_scalar_count = 1; })},
   });
   EXPECT_EQ(download(y), untouched);

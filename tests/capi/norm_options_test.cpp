@@ -103,6 +103,56 @@ TEST_F(CApiNormOptions, BackwardWithEveryOption) {
   for (const Both* output : {&dx, &dw, &db, &dresidual}) expect_written(*output);
 }
 
+TEST_F(CApiNormOptions, OfActivations) {
+  const Both &x = of({3, 4, 5}), &y = of({3, 4, 5}), &w = of({1, 4, 5}), &b = of({3, 4, 1}), &residual = of({3, 4, 5}),
+             &mean = of({1, 4, 1}), &variance = of({1, 4, 1}, true), &inferred = of({3, 4, 5});
+  kiln_activation_options swish = kiln_activation_options_default(KILN_ACTIVATION_SWISH);
+  swish.slope = 1.5f;
+  kiln_epilogue* epilogue = nullptr;
+  ASSERT_EQ(kiln_epilogue_create(&epilogue), KILN_OK);
+  ASSERT_EQ(kiln_epilogue_add(epilogue, &residual.c), KILN_OK);
+  kiln_norm_options c = kiln_norm_options_default();
+  c.axes[0] = 0, c.axes[1] = -1, c.axis_count = 2;
+  c.w = &w.c, c.b = &b.c, c.epilogue = epilogue, c.activation = &swish;
+  const NormOptions options{.w = w.cpp,
+                            .b = b.cpp,
+                            .epilogue = add(residual.cpp),
+                            .activation = {.mode = ActivationMode::swish, .slope = 1.5f}};
+  EXPECT_EQ(kiln_norm_forward(context_, &x.c, &y.c, &c, nullptr), KILN_OK) << kiln_last_error();
+  norm_forward(cpp_, {0, -1}, x.cpp, y.cpp, options);
+  expect_written(y);
+  EXPECT_EQ(kiln_norm_inference(context_, &x.c, &mean.c, &variance.c, &inferred.c, &c, nullptr), KILN_OK);
+  norm_inference(cpp_, {0, -1}, x.cpp, mean.cpp, variance.cpp, inferred.cpp, options);
+  expect_written(inferred);
+  kiln_epilogue_destroy(epilogue);
+
+  const Both &dy = of({3, 4, 5}), &inverse = of({1, 4, 1}, true), &dx = of({3, 4, 5}), &dw = of({1, 4, 5}),
+             &db = of({1, 4, 5}), &shift = of({1, 4, 5}), &dresidual = of({3, 4, 5});
+  kiln_activation_options clip = kiln_activation_options_default(KILN_ACTIVATION_CLIP);
+  clip.low = -0.25f, clip.high = 1.75f;
+  kiln_norm_gradient_options gradient = kiln_norm_gradient_options_default();
+  gradient.axes[0] = 0, gradient.axes[1] = -1, gradient.axis_count = 2;
+  gradient.w = &w.c, gradient.b = &shift.c, gradient.residual = &residual.c, gradient.activation = &clip;
+  gradient.dw = &dw.c, gradient.db = &db.c, gradient.dresidual = &dresidual.c;
+  EXPECT_EQ(kiln_norm_backward(context_, &dy.c, &x.c, &mean.c, &inverse.c, &dx.c, &gradient, nullptr), KILN_OK)
+      << kiln_last_error();
+  norm_backward(cpp_, {0, -1}, dy.cpp, x.cpp, inverse.cpp, dx.cpp,
+                {.w = w.cpp,
+                 .mean = mean.cpp,
+                 .activation = {.mode = ActivationMode::clip, .low = -0.25f, .high = 1.75f},
+                 .b = shift.cpp,
+                 .residual = residual.cpp,
+                 .dw = dw.cpp,
+                 .db = db.cpp,
+                 .dresidual = dresidual.cpp});
+  for (const Both* output : {&dx, &dw, &db, &dresidual}) expect_written(*output);
+
+  clip.mode = 16;
+  EXPECT_EQ(kiln_norm_backward(context_, &dy.c, &x.c, &mean.c, &inverse.c, &dx.c, &gradient, nullptr),
+            KILN_INVALID_ARGUMENT);
+  EXPECT_THAT(kiln_last_error(), testing::HasSubstr("the mode is 16"));
+}
+
 TEST_F(CApiNormOptions, OfMeanSquares) {
   const Both &x = of({3, 4}), &y = of({3, 4}), &inverse = of({3, 1}), &dy = of({3, 4}), &dx = of({3, 4});
   kiln_norm_options c = kiln_norm_options_default();

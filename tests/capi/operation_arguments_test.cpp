@@ -201,6 +201,8 @@ TEST_F(CApiOperationArguments, OfTensorFunctions) {
 TEST_F(CApiOperationArguments, OfNormalisations) {
   const kiln_tensor x = tensor(upload(wave(16)), {4, 4}), dy = tensor(upload(wave(16)), {4, 4}), y = result({4, 4}),
                     row = tensor(upload(wave(4)), {4, 1}), narrow = tensor(upload(wave(4)), {3, 1});
+  const kiln_tensor other = tensor(upload(wave(16)), {4, 4});
+  const kiln_activation_options unknown = kiln_activation_options_default(-1);
   const auto forward = [&](const auto& edit) {
     return [this, &x, &y, edit] {
       const kiln_norm_options options = with(kiln_norm_options_default(), edit);
@@ -218,9 +220,12 @@ TEST_F(CApiOperationArguments, OfNormalisations) {
       {"axis_count is 0", forward([](auto& o) { o.axis_count = 0; })},
       {"axis_count is 6", forward([](auto& o) { o.axis_count = 6; })},
       {"axis 7 is outside the 2 dimensions of x", forward([](auto& o) { o.axes[0] = 7; })},
-      {"size is 8, expected 112", forward([](auto& o) { o.size = 8; })},
+      {"size is 8, expected 120", forward([](auto& o) { o.size = 8; })},
       {"w has extents 3x1, expected 4x4", forward([&](auto& o) { o.w = &narrow; })},
       {"mean is missing", backward(nullptr, [](auto&) {})},
+      {"the mode is -1", forward([&](auto& o) { o.activation = &unknown; })},
+      {"the mode is -1", backward(&row, [&](auto& o) { o.activation = &unknown; })},
+      {"b is given, but there is no activation", backward(&row, [&](auto& o) { o.b = &other; })},
       {"mode=rms has no mean", backward(&row, [](auto& o) { o.mode = KILN_NORM_RMS; })},
       {"the memory of dresidual and x overlaps", backward(&row, [&](auto& o) { o.dresidual = &x; })},
   });

@@ -39,6 +39,9 @@ TEST(Summary, SaysWhatMattersInFewWords) {
   EXPECT_EQ(of("cross_entropy_forward x=f16:8x10 reduction=sum n=?"), "cross entropy 8x10 f16 n=?, sum");
   EXPECT_EQ(of("cross_entropy_backward x=f32:8x10x3x3"), "gradient of cross entropy 8x10x3x3, mean");
   EXPECT_EQ(of("dropout x=f16:8x10 n=?"), "dropout 8x10 f16 n=?");
+  EXPECT_EQ(of("norm_forward x=f16:8x10 mode=rms epilogue=add activation=swish"),
+            "rms normalisation 8x10 f16, axes 1, add, swish");
+  EXPECT_EQ(of("norm_backward dy=f32:8x10 activation=mish"), "gradient of normalisation 8x10, axes 1, mish");
   EXPECT_EQ(of("local_norm_forward x=f16:8x10x3x3:nhwc"), "local normalisation 8x10x3x3 f16 nhwc, 5 along axes 1");
   EXPECT_EQ(of("local_norm_backward x=f32:8x10x3x3 axes=2,3 size=4"),
             "gradient of local normalisation 8x10x3x3, 4 along axes 2,3");

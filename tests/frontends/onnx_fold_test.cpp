@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "onnx_model.h"
 
 namespace kiln::test {
@@ -261,6 +263,43 @@ TEST(OnnxFold, LeavesWhatFollowsAResultThatIsUsedTwice) {
   for (const OnnxModel* model : {&twice, &returned, &squared, &body}) {
     EXPECT_THAT(convolutions_of(model->read()), ElementsAre(line(conv)));
   }
+}
+
+// Each by itself: `Relu` is a stage, and nothing comes behind an activation.
+TEST(OnnxFold, GivesNormalisationsAnyActivation) {
+  const std::string norm = "norm_inference " + batch_norm;
+  const auto with = [](const std::function<void(Chain&)>& nodes) {
+    Chain chain;
+    chain.node("Sigmoid", {"c"}, {"v"});  // between them, so that the convolution does not take it
+    chain.batch_norm("v", "n");
+    nodes(chain);
+    chain.output("y");
+    const std::vector<std::string> lines = lines_of(chain.read());
+    return std::vector(lines.begin() + 2, lines.end());
+  };
+  const auto one = [](const char* type) { return [type](Chain& chain) { chain.node(type, {"n"}, {"y"}); }; };
+  EXPECT_THAT(with(one("LeakyRelu")), ElementsAre(line(norm + " activation=leaky_relu")));
+  EXPECT_THAT(with(one("HardSwish")), ElementsAre(line(norm + " activation=hard_swish")));
+  EXPECT_THAT(with(one("Relu")), ElementsAre(line(norm + " epilogue=relu")));
+  EXPECT_THAT(with([](Chain& chain) {
+                chain.node("Clip", {"n", "zero", "six"}, {"y"});
+              }),
+              ElementsAre(line(norm + " activation=clip")));
+  EXPECT_THAT(with([](Chain& chain) {
+                chain.node("Add", {"n", "r"}, {"a"});
+                chain.node("Elu", {"a"}, {"y"});
+              }),
+              ElementsAre(line(norm + " epilogue=add activation=elu")));
+  EXPECT_THAT(with([](Chain& chain) {
+                chain.node("Tanh", {"n"}, {"t"});
+                chain.node("Relu", {"t"}, {"y"});
+              }),
+              ElementsAre(line(norm + " activation=tanh"), line("activation_forward x=f32:1x4x5x5:nchw mode=relu")));
+  EXPECT_THAT(with([](Chain& chain) {
+                chain.node("Relu", {"n"}, {"t"});
+                chain.node("Tanh", {"t"}, {"y"});
+              }),
+              ElementsAre(line(norm + " epilogue=relu"), line("activation_forward x=f32:1x4x5x5:nchw mode=tanh")));
 }
 
 TEST(OnnxFold, FoldsNothingWhenItIsOff) {

@@ -10,6 +10,7 @@
 
 #include "call.h"
 #include "differences.h"
+#include "kiln/generator/operation.h"
 #include "kiln/reference/tolerance.h"
 
 namespace kiln::reference {
@@ -21,10 +22,19 @@ using testing::IsNan;
 
 constexpr float epsilon = 0.0625F;
 
-std::vector<double> results(const Call& call, std::string_view output = {}) {
+// The usual numbers of a call, but epsilon and momentum.
+Bindings bindings_of(const Call& call) {
   Bindings bindings = call.bindings();
-  bindings.scalars = {epsilon, 0.25F};
-  return evaluate(call.request, bindings, output);
+  const std::vector<ScalarDefinition>& scalars = operation(call.request.operation).scalars();
+  for (size_t i = 0; i < scalars.size(); ++i) {
+    const std::string& name = scalars[i].name;
+    bindings.scalars[i] = name == "epsilon" ? epsilon : name == "momentum" ? 0.25F : scalars[i].usual;
+  }
+  return bindings;
+}
+
+std::vector<double> results(const Call& call, std::string_view output = {}) {
+  return evaluate(call.request, bindings_of(call), output);
 }
 
 TEST(NormReference, DividesByTheRootOfTheMeanSquare) {
@@ -103,12 +113,14 @@ struct Shape {
 class NormDifferences : public testing::TestWithParam<Shape> {};
 
 // d(sum of dy y) / d(x, w or b) by moving one element after the other, in double.
-TEST_P(NormDifferences, AgreeWithTheReference) {
-  Call forward(GetParam().forward), backward(GetParam().backward);
+void expect_differences(const std::string& of_forward_line, const std::string& of_backward_line) {
+  Call forward(of_forward_line), backward(of_backward_line);
   for (const char* name : {"mean", "inv_deviation"}) {
     if (forward.request.find(name) != nullptr) backward.set(name, results(forward, name));
   }
-  for (const char* name : {"x", "w"}) backward.memory[name] = forward.memory[name];
+  for (const char* name : {"x", "w", "b", "residual"}) {
+    if (backward.request.find(name) != nullptr) backward.memory[name] = forward.memory[name];
+  }
   if (backward.request.find("y") != nullptr) backward.set("y", results(forward));
   const std::vector<double> dy = read_all(backward.request.at("dy"), backward.memory["dy"]);
   const auto of_forward = [](const Call& call) { return results(call); };
@@ -118,6 +130,59 @@ TEST_P(NormDifferences, AgreeWithTheReference) {
     const std::vector<double> got = results(backward, gradient);
     for (size_t i = 0; i < got.size(); ++i) {
       EXPECT_NEAR(got[i], central_difference(forward, operand, i, dy, of_forward), 1e-4) << gradient << " " << i;
+    }
+  }
+}
+
+TEST_P(NormDifferences, AgreeWithTheReference) {
+  expect_differences(GetParam().forward, GetParam().backward);
+}
+
+// Behind every activation. The values are not those at kinks.
+TEST(NormReference, TakesGradientsBackThroughEveryActivation) {
+  for (const ActivationMode mode : activation_modes()) {
+    SCOPED_TRACE(to_string(mode));
+    const std::string activation = " activation=" + std::string(to_string(mode));
+    expect_differences(
+        "norm_forward x=f32:3x2x2 w=f32:1x2x1 b=f32:1x2x1 residual=f32:3x2x2 mean=f32:1x2x1 "
+        "inv_deviation=f32:1x2x1 axes=0,2 epilogue=add" +
+            activation,
+        mode == ActivationMode::identity
+            ? "norm_backward dy=f32:3x2x2 w=f32:1x2x1 dw=f32:1x2x1 axes=0,2"
+            : "norm_backward dy=f32:3x2x2 w=f32:1x2x1 b=f32:1x2x1 residual=f32:3x2x2 dw=f32:1x2x1 "
+              "db=f32:1x2x1 dresidual=f32:3x2x2 axes=0,2" +
+                  activation);
+  }
+}
+
+// One side of a kink that is within rounding, or the other; beside it that side alone.
+TEST(NormReference, LeavesTheSideOfAKinkOpen) {
+  Call call("norm_backward dy=f32:1x2 residual=f32:1x2 dresidual=f32:1x2 activation=relu mode=rms");
+  call.set("dy", {4, 4}).set("x", {0.1, 0.1}).set("inv_deviation", {3}).set("residual", {-0.3, -0.299});
+  const Oracle oracle(call.request, bindings_of(call), "dresidual");
+  EXPECT_TRUE(is_right(call.request, oracle.at(Coordinate{0, 0}), 0));
+  EXPECT_TRUE(is_right(call.request, oracle.at(Coordinate{0, 0}), 4));
+  EXPECT_FALSE(is_right(call.request, oracle.at(Coordinate{0, 1}), 0));
+  EXPECT_TRUE(is_right(call.request, oracle.at(Coordinate{0, 1}), 4));
+  EXPECT_FALSE(is_right(call.request, oracle.at(Coordinate{0, 1}), 4.0001F));
+}
+
+// The function of what is in the row's error is right, and nothing much beyond.
+TEST(NormReference, GrantsAnActivationTheErrorOfItsArgument) {
+  for (const char* mode : {"sigmoid", "swish", "leaky_relu", "hard_swish"}) {
+    Call call(std::string("norm_inference x=f32:1x4 axes=1 activation=") + mode);
+    call.set("x", {-2, -0.75, 0.5, 4}).set("running_mean", {0}).set("running_variance", {1});
+    Call alone(std::string("activation_forward x=f32:1x4 mode=") + mode);
+    const Bindings bindings = bindings_of(call);
+    for (const double moved : {0.0, 1e-7, -1e-7, 1e-5}) {
+      const double inverse = 1 / std::sqrt(1 + double{epsilon});
+      alone.set("x", {-2 * inverse * (1 + moved), -0.75 * inverse * (1 + moved), 0.5 * inverse * (1 + moved), 4});
+      const std::vector<double> y = evaluate(alone.request, bindings_of(alone));
+      for (int64_t i = 0; i < 3; ++i) {
+        const Expected expected = at(call.request, bindings, Coordinate{0, i});
+        EXPECT_EQ(is_right(call.request, expected, static_cast<float>(y[static_cast<size_t>(i)])), moved < 1e-6)
+            << mode << " " << i << " " << moved;
+      }
     }
   }
 }

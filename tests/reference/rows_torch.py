@@ -5,6 +5,7 @@
 """
 import torch
 
+from activation_functions import FUNCTIONS
 from torch_table import call, draw, extents
 
 
@@ -94,7 +95,7 @@ def exact_rows(shape, dims, centred=True):
     return values.permute([order.index(d) for d in range(len(shape))]).clone().requires_grad_(), scale
 
 
-def gradients(wide, shape, dims, parameter, forward, relu=False, residual=False):
+def gradients(wide, shape, dims, parameter, forward, relu=False, residual=False, activation=None):
     x, scale = exact_rows(shape, dims)
     w, b, dy = draw(*parameter), draw(*parameter), draw(*shape)
     other = draw(*shape).requires_grad_()
@@ -103,6 +104,8 @@ def gradients(wide, shape, dims, parameter, forward, relu=False, residual=False)
     y = forward(x, w, b) + (other if residual else 0)
     if relu:
         y = F.relu(y)
+    if activation:
+        y = FUNCTIONS[activation](y)
     y.backward(dy)
     axes = ",".join(map(str, dims))
     operands = {"dy": dy, "x": x, "w": w, "mean": x.mean(dims), "inv_deviation": (1 / scale)}
@@ -114,6 +117,9 @@ def gradients(wide, shape, dims, parameter, forward, relu=False, residual=False)
     if residual:
         request += f" dresidual=f32:{extents(x)}"
         results["dresidual"] = other.grad
+    if activation:
+        request += f" b=f32:{wide} residual=f32:{extents(x)} activation={activation}"
+        operands.update({"b": b, "residual": other})
     call(f"{request} axes={axes}", operands, results)
 
 
@@ -184,3 +190,18 @@ def divisive(shape, size):
 divisive((2, 2, 7), 3)
 divisive((1, 2, 4, 5), 3)
 divisive((1, 1, 5, 4, 5), 3)
+
+
+# ---- behind every activation
+
+for mode, function in FUNCTIONS.items():
+    x, w, b, residual = draw(3, 2, 2), draw(2), draw(2), draw(3, 2, 2)
+    y = function(F.batch_norm(x, None, None, w, b, True, 0.1, EPSILON) + residual)
+    norm(f" activation={mode} epilogue=add", x, w, b, y, [0, 2], {"residual": residual}, {}, "1x2x1")
+    if mode != "identity":
+        gradients("1x2x1", (4, 2, 1), [0, 2], (2,), lambda x, w, b: F.batch_norm(x, None, None, w, b, True, 0.1, 0.0),
+                  residual=True, activation=mode)
+x, w, b, mean, variance = draw(3, 2, 2), draw(2), draw(2), draw(2), positive(2)
+call("norm_inference x=f32:3x2x2 w=f32:1x2x1 b=f32:1x2x1 axes=0,2 activation=mish",
+     {"x": x, "w": w, "b": b, "running_mean": mean, "running_variance": variance},
+     {"y": F.mish(F.batch_norm(x, mean, variance, w, b, False, 0.1, EPSILON))})

@@ -70,7 +70,7 @@ int expect_table(const std::string& name) {
 }
 
 TEST(TorchTable, HasTheRowsOfTheReference) {
-  EXPECT_EQ(expect_table("rows_torch.txt"), 97);
+  EXPECT_EQ(expect_table("rows_torch.txt"), 206);
 }
 
 TEST(TorchTable, HasTheWindowsAndProductsOfTheReference) {

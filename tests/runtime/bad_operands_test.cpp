@@ -267,8 +267,11 @@ void BadOperands::add_normalisations(Calls& calls) const {
       }};
   const Tensor saved = at(16384 + 8192, {3, 1, 1});
   calls["norm_backward"] = {
-      "", {{"dy", dy}, {"x", x}, {"inv_deviation", row}, {"dx", y}}, [saved](Context& k, const Tensors& t) {
-        norm_backward(k, {1, 2}, t[0].tensor, t[1].tensor, t[2].tensor, t[3].tensor, {.mean = saved});
+      "",
+      {{"dy", dy}, {"x", x}, {"inv_deviation", row}, {"residual", at(16384 + 12288, {3, 4, 5})}, {"dx", y}},
+      [saved](Context& k, const Tensors& t) {
+        norm_backward(k, {1, 2}, t[0].tensor, t[1].tensor, t[2].tensor, t[4].tensor,
+                      {.mean = saved, .activation = {ActivationMode::swish}, .residual = t[3].tensor});
       }};
   // The usual ones: what is shorter than x fits in several ways, so only what has x's extents stands here.
   const auto add_forward = [&](const std::string& name, const auto& function) {

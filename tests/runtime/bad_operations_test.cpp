@@ -367,13 +367,18 @@ TEST_F(BadArguments, OfNumbersOfActivations) {
 
 TEST_F(BadArguments, OfNumbersOfNormalisations) {
   Context context(options());
-  const Tensor x = at(0, {4, 5}), y = at(8192, {4, 5}), mean = at(16384, {1, 5}), variance = at(20480, {1, 5});
+  const Tensor x = at(0, {4, 5}), y = at(8192, {4, 5}), mean = at(16384, {1, 5}), variance = at(20480, {1, 5}),
+               z = at(28672, {4, 5});
   const auto forward = [&](const NormOptions& options) {
     return [&, options] { norm_forward(context, {0}, x, y, options); };
   };
   const auto inference = [&](const NormOptions& options) {
     return [&, options] { norm_inference(context, {0}, x, mean, variance, y, options); };
   };
+  const auto backward = [&](const NormGradientOptions& options) {
+    return [&, options] { norm_backward(context, {0}, x, y, variance, z, options); };
+  };
+  using Mode = ActivationMode;
   const float nan = std::nanf("");
   expect_refused({
       {"epsilon: negative", forward({.epsilon = -1e-5F}), "norm_forward: epsilon is -1e-05"},
@@ -382,8 +387,23 @@ TEST_F(BadArguments, OfNumbersOfNormalisations) {
       {"momentum: NaN", forward({.momentum = nan}), "norm_forward: momentum is nan"},
       {"momentum: more than all", forward({.momentum = 1.5F}), "norm_forward: momentum is 1.5"},
       {"epsilon: negative, given statistics", inference({.epsilon = -1}), "norm_inference: epsilon is -1"},
+      {"activation: unknown", forward({.activation = {static_cast<Mode>(99)}}), "activation=? is unknown"},
+      {"activation: NaN", forward({.activation = {Mode::swish, nan}}), "norm_forward: slope is nan"},
+      {"activation: of no slope", inference({.activation = {Mode::softplus, 0}}), "norm_inference: slope is 0"},
+      {"activation: an empty range", inference({.activation = {.mode = Mode::clip, .low = 2, .high = 1}}),
+       "norm_inference: high is 1 and low is 2"},
+      {"activation: behind relu", forward({.epilogue = relu, .activation = {Mode::tanh}}), "ends in relu"},
+      {"activation: of gradients", backward({.mean = mean, .activation = {Mode::elu, nan}}),
+       "norm_backward: slope is nan"},
+      {"activation: and y", backward({.mean = mean, .y = at(24576, {4, 5}), .activation = {Mode::elu}}),
+       "y is given and there is an activation"},
+      {"b without activation", backward({.mean = mean, .b = at(24576, {1, 5})}), "b is given, but there is no"},
+      {"residual without activation", backward({.mean = mean, .residual = at(24576, {4, 5})}),
+       "residual is given, but there is no"},
+      {"residual of other extents", backward({.mean = mean, .activation = {Mode::elu}, .residual = at(24576, {5, 4})}),
+       "residual has extents 5x4, expected 4x5"},
   });
-  forward({.epsilon = 0, .momentum = 1})(), inference({.momentum = nan})();
+  forward({.epsilon = 0, .momentum = 1, .activation = {Mode::identity, nan}})(), inference({.momentum = nan})();
 }
 
 // A plan checks the numbers as the calls do.

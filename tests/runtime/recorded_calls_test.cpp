@@ -121,8 +121,11 @@ void RecordedCallsTest::norms() {
   record([&](Context& c) {
     batch_norm_forward(c, x, y, {.w = w, .mean = mean, .inv_deviation = deviation, .epilogue = add(residual) + relu});
   });
-  record([&](Context& c) { batch_norm_inference(c, x, mean, deviation, y); });
-  record([&](Context& c) { batch_norm_backward(c, x, y, deviation, dx, {.mean = mean, .dw = dw}); });
+  const Activation swish{.mode = ActivationMode::swish};
+  record([&](Context& c) { batch_norm_inference(c, x, mean, deviation, y, {.activation = swish}); });
+  record([&](Context& c) {
+    batch_norm_backward(c, x, y, deviation, dx, {.mean = mean, .activation = swish, .residual = residual, .dw = dw});
+  });
   record([&](Context& c) { group_norm_forward(c, 2, x, y, {.w = w}); });
   record([&](Context& c) { rms_norm_forward(c, -1, row, out, {.w = scale}); });
   record([&](Context& c) { lrn_forward(c, x, y); });

@@ -104,6 +104,7 @@ constexpr const char* elements_and_rows[] = {
     "norm_inference x=f16:8x64x14x14:nhwc b=f32:1x64x1x1 epilogue=relu n=?",
     "norm_backward dy=f32:8x64x14x14 w=f32:1x64x1x1 dw=f32:1x64x1x1 db=f32:1x64x1x1 axes=0,2,3",
     "norm_backward dy=f16:32x77 w=f32:1x77 dw=f32:1x77 mode=rms",
+    "norm_backward dy=f16:32x77 w=f32:1x77 b=f32:1x77 residual=f32:32x77 dw=f32:1x77 activation=softplus",
     "dropout x=f16:8x64x14x14:nhwc n=?",
     "dropout x=f32:0x7 alpha=any",
     "local_norm_forward x=f16:8x64x14x14 n=?",

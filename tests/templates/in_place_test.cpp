@@ -193,35 +193,36 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Normalisations, InPlace,
-    testing::Values(
-        InPlaceCase{
-            "Layer", "norm_forward x=f16:3x1544 w=f32:1x1544 mean=f32:3x1 inv_deviation=f32:3x1", {y_is_x}, norm},
-        InPlaceCase{"Batch",
-                    "norm_forward x=f32:8x12x6x12:nhwc w=f32:1x12x1x1 running_mean=f32:1x12x1x1 "
-                    "running_variance=f32:1x12x1x1 axes=0,2,3 epilogue=add+relu",
-                    {y_is_x, y_is_residual},
-                    norm,
-                    "norm_forward_blocks"},
-        InPlaceCase{"Inference",
-                    "norm_inference x=f16:3x24x5x7:nhwc w=f32:1x24x1x1 epilogue=add+relu beta=any",
-                    {y_is_x, y_is_residual},
-                    inference},
-        InPlaceCase{"LayerGradient",
-                    "norm_backward dy=f16:3x1544 w=f32:1x1544 dw=f32:1x1544 db=f32:1x1544",
-                    {dx_is_x, dx_is_dy},
-                    norm_gradient},
-        InPlaceCase{"BatchGradient",
-                    "norm_backward dy=f32:8x12x6x12:nhwc y=f32:8x12x6x12:nhwc w=f32:1x12x1x1 dw=f32:1x12x1x1 "
-                    "db=f32:1x12x1x1 axes=0,2,3 parameter_beta=1",
-                    {dx_is_x, dx_is_dy},
-                    norm_gradient,
-                    "norm_backward_blocks"},
-        InPlaceCase{"GradientByTheResidual",
-                    "norm_backward dy=f32:3x24x6x8:nhwc y=f32:3x24x6x8:nhwc dw=f32:1x24x1x1 "
-                    "dresidual=f32:3x24x6x8:nhwc axes=0,2,3 beta=any dresidual_beta=any",
-                    {{{"dresidual", "dy"}}, {{"dresidual", "dy"}, {"dx", "x"}}},
-                    norm_gradient,
-                    "norm_backward_blocks"}),
+    testing::Values(InPlaceCase{"Layer",
+                                "norm_forward x=f16:3x1544 w=f32:1x1544 mean=f32:3x1 inv_deviation=f32:3x1",
+                                {y_is_x},
+                                norm},
+                    InPlaceCase{"Batch",
+                                "norm_forward x=f32:8x12x6x12:nhwc w=f32:1x12x1x1 running_mean=f32:1x12x1x1 "
+                                "running_variance=f32:1x12x1x1 axes=0,2,3 epilogue=add+relu",
+                                {y_is_x, y_is_residual},
+                                norm,
+                                "norm_forward_blocks"},
+                    InPlaceCase{"Inference",
+                                "norm_inference x=f16:3x24x5x7:nhwc w=f32:1x24x1x1 epilogue=add+relu beta=any",
+                                {y_is_x, y_is_residual},
+                                inference},
+                    InPlaceCase{"LayerGradient",
+                                "norm_backward dy=f16:3x1544 w=f32:1x1544 dw=f32:1x1544 db=f32:1x1544",
+                                {dx_is_x, dx_is_dy},
+                                norm_gradient},
+                    InPlaceCase{"BatchGradient",
+                                "norm_backward dy=f32:8x12x6x12:nhwc residual=f32:8x12x6x12:nhwc w=f32:1x12x1x1 "
+                                "dw=f32:1x12x1x1 db=f32:1x12x1x1 axes=0,2,3 parameter_beta=1 activation=gelu_tanh",
+                                {dx_is_x, dx_is_dy},
+                                norm_gradient,
+                                "norm_backward_blocks"},
+                    InPlaceCase{"GradientByTheResidual",
+                                "norm_backward dy=f32:3x24x6x8:nhwc y=f32:3x24x6x8:nhwc dw=f32:1x24x1x1 "
+                                "dresidual=f32:3x24x6x8:nhwc axes=0,2,3 beta=any dresidual_beta=any",
+                                {{{"dresidual", "dy"}}, {{"dresidual", "dy"}, {"dx", "x"}}},
+                                norm_gradient,
+                                "norm_backward_blocks"}),
     name_of);
 
 INSTANTIATE_TEST_SUITE_P(Losses, InPlace,

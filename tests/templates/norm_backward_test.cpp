@@ -41,7 +41,10 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"EmptyBatch", "norm_backward dy=f32:0x132 dw=f32:1x132", trusted},
         AlgorithmCase{"EmptyRows", "norm_backward dy=f32:3x0 w=f32:1x0 dw=f32:1x0", trusted},
         AlgorithmCase{"MixedTypes", "norm_backward dy=f16:3x132 x=f32:3x132 dx=bf16:3x132 db=f16:1x132", all},
-        AlgorithmCase{"ThreeAxes", "norm_backward dy=f32:4x3x5x4 w=f32:1x3x5x4 dw=f32:1x3x5x4 axes=1,2,3", all},
+        AlgorithmCase{"ThreeAxes",
+                      "norm_backward dy=f32:4x3x5x4 w=f32:1x3x5x4 b=f32:1x3x5x4 dw=f32:1x3x5x4 axes=1,2,3 "
+                      "activation=hard_sigmoid",
+                      all},
         AlgorithmCase{"OneWeight", "norm_backward dy=f32:4x24 w=f32:1x1 dw=f32:1x1 db=f32:1x1", all},
         AlgorithmCase{"ReluAndResidual",
                       "norm_backward dy=f16:3x40 y=f16:3x40 w=f32:1x40 dw=f32:1x40 dresidual=f16:3x40 dresidual_beta=1",
@@ -68,13 +71,25 @@ INSTANTIATE_TEST_SUITE_P(
                       "norm_backward dy=f16:3x24x6x8:nhwc y=f16:3x24x6x8:nhwc w=f32:1x24x1x1 dw=f32:1x24x1x1 "
                       "db=f32:1x24x1x1 dresidual=f16:3x24x6x8:nhwc axes=0,2,3 dresidual_alpha=any dresidual_beta=1",
                       all},
-        AlgorithmCase{"PerActivation", "norm_backward dy=f16:9x5x2x8 w=f32:1x5x2x8 dw=f32:1x5x2x8 axes=0", all},
+        AlgorithmCase{
+            "PerActivation",
+            "norm_backward dy=f16:9x5x2x8 w=f32:1x5x2x8 b=bf16:1x5x1x1 residual=f16:9x5x2x8 dw=f32:1x5x2x8 axes=0 "
+            "activation=gelu",
+            all},
         AlgorithmCase{"ASubRegion",
                       "norm_backward dy=f32:3x4x5x8:300,70,12,1 x=f32:3x4x5x8:1,3,12,60 dx=f32:3x4x5x8:400,100,16,1 "
                       "dw=f32:1x4x1x1:9,2,1,1 axes=0,2,3",
                       all},
-        AlgorithmCase{"MixedLayouts", "norm_backward dy=f32:2x8x3x4:nchw x=f32:2x8x3x4:nhwc db=f32:1x8x1x1 axes=0,2,3",
-                      all}),
+        AlgorithmCase{"MixedLayouts",
+                      "norm_backward dy=f32:2x8x3x4:nchw x=f32:2x8x3x4:nhwc residual=f32:2x8x3x4:nhwc "
+                      "db=f32:1x8x1x1 axes=0,2,3 activation=clip",
+                      all},
+        AlgorithmCase{"BatchBehindAnActivation",
+                      "norm_backward dy=f16:3x24x6x8:nhwc w=f32:1x24x1x1 b=f32:1x24x1x1 residual=bf16:3x24x6x8:nhwc "
+                      "dw=f32:1x24x1x1 db=f32:1x24x1x1 dresidual=f16:3x24x6x8:nhwc axes=0,2,3 activation=swish",
+                      all},
+        AlgorithmCase{"MeanSquaresBehindAnActivation",
+                      "norm_backward dy=bf16:8x40 w=f32:1x40 mode=rms activation=mish n=?", all}),
     case_name);
 
 TEST(NormBackwardOn, OtherArchitecturesMatchesTheReference) {
@@ -90,8 +105,8 @@ TEST(NormBackwardConfigs, MatchTheReference) {
   expect_pairwise_match("norm_backward_simple", "norm_backward dy=f16:3x5x7x2:nhwc mode=rms axes=1,2,3");
   expect_pairwise_match("norm_backward_blocks", "norm_backward dy=f16:3x1544 w=f32:1x1544 dw=f32:1x1544 db=f32:1x1544");
   expect_pairwise_match("norm_backward_blocks",
-                        "norm_backward dy=f32:8x12x6x12:nhwc y=f32:8x12x6x12:nhwc w=f32:1x12x1x1 dw=f32:1x12x1x1 "
-                        "db=f32:1x12x1x1 axes=0,2,3 parameter_beta=1");
+                        "norm_backward dy=f16:8x12x6x12:nhwc residual=f16:8x12x6x12:nhwc w=f32:1x12x1x1 b=f32:1x12x1x1 "
+                        "dw=f32:1x12x1x1 db=f32:1x12x1x1 axes=0,2,3 parameter_beta=1 activation=swish");
 }
 
 TEST(NormBackwardWithWideOffsets, MatchesTheReference) {

@@ -43,7 +43,7 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"ThreeAxes", "norm_forward x=f32:2x3x5x7 w=f32:1x3x5x7 b=f32:1x3x5x7 axes=1,2,3", forward},
         AlgorithmCase{"ThreeAxesChannelsLast", "norm_forward x=f16:2x8x5x3:nhwc w=f32:1x8x5x3 axes=1,2,3", forward},
         AlgorithmCase{"LastOfFive", "norm_forward x=f32:2x3x2x2x19 w=f32:1x1x1x1x19 mode=rms", forward},
-        AlgorithmCase{"Residual", "norm_forward x=f16:3x40 w=f16:1x40 epilogue=add", forward}),
+        AlgorithmCase{"ResidualAndSwish", "norm_forward x=f16:3x40 w=f16:1x40 epilogue=add activation=swish", forward}),
     case_name);
 
 // A row is the pixels of a channel, or of a group of channels.
@@ -53,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"Instance", "norm_forward x=f32:2x5x6x7 w=f32:1x5x1x1 b=f32:1x5x1x1 axes=2,3", forward},
         AlgorithmCase{"InstanceChannelsLast", "norm_forward x=f16:2x24x6x7:nhwc w=f32:1x24x1x1 axes=2,3", forward},
         AlgorithmCase{"InstanceOfC3", "norm_forward x=f32:2x3x6x7:nhwc mean=f32:2x3x1x1 axes=2,3 n=?", forward},
-        AlgorithmCase{"Instance1D", "norm_forward x=bf16:3x7x64 axes=2 epilogue=relu", forward},
+        AlgorithmCase{"Instance1D", "norm_forward x=bf16:3x7x64 axes=2 activation=hard_sigmoid", forward},
         AlgorithmCase{"Group", "norm_forward x=f32:2x4x6x3x5 w=f32:1x4x6x1x1 b=f32:1x4x6x1x1 axes=2,3,4", forward},
         AlgorithmCase{"GroupChannelsLast",
                       "norm_forward x=bf16:2x4x8x3x5:480,8,1,160,32 w=f32:1x4x8x1x1 b=f32:1x4x8x1x1 axes=2,3,4",
@@ -100,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"DynamicBatch", "norm_inference x=bf16:4x6x3x8 b=f32:1x6x1x1 epilogue=relu n=?", inference},
         AlgorithmCase{"PerActivation", "norm_inference x=f16:9x40 w=f32:1x40 axes=0 alpha=any beta=any", inference},
         AlgorithmCase{"EmptyBatch", "norm_inference x=f32:0x6 axes=1", inference},
-        AlgorithmCase{"OneRow", "norm_inference x=f32:2x3x8 axes=0,1,2 epilogue=add", inference}),
+        AlgorithmCase{"OneRow", "norm_inference x=f32:2x3x8 axes=0,1,2 epilogue=add activation=clip", inference}),
     case_name);
 
 TEST(NormOn, OtherArchitecturesMatchesTheReference) {
@@ -121,7 +121,7 @@ TEST(NormConfigs, MatchTheReference) {
                         "norm_forward x=f16:3x1544 w=f32:1x1544 mean=f32:3x1 inv_deviation=f32:3x1");
   expect_pairwise_match("norm_forward_blocks",
                         "norm_forward x=f32:8x12x6x12:nhwc w=f32:1x12x1x1 running_mean=f32:1x12x1x1 "
-                        "running_variance=f32:1x12x1x1 axes=0,2,3 epilogue=add+relu");
+                        "running_variance=f32:1x12x1x1 axes=0,2,3 epilogue=add activation=gelu");
   expect_pairwise_match("norm_inference_blocks", "norm_inference x=f16:3x24x5x7:nhwc w=f32:1x24x1x1 epilogue=relu");
 }
 

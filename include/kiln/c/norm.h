@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "kiln/c/activation.h"
 #include "kiln/c/core.h"
 
 #ifdef __cplusplus
@@ -31,11 +32,13 @@ typedef struct kiln_norm_options {
   const kiln_tensor* running_mean; /* f32, as mean; updated. */
   const kiln_tensor* running_variance;
   const kiln_epilogue* epilogue; /* add, relu, or add and then relu. */
-  float epsilon;                 /* Finite, at least 0. Default 1e-5. */
-  float momentum;                /* The part of this call in the running statistics: 0 to 1. Default 0.1. */
-  float alpha;                   /* Default 1. */
-  float beta;                    /* Default 0: y is not read. */
-  int32_t dynamic_batch;         /* One kernel for every batch of a power-of-two bucket; the batch is no axis. */
+  /* Behind the epilogue, in place of relu: its mode and numbers; nothing else of it is looked at. */
+  const kiln_activation_options* activation;
+  float epsilon;         /* Finite, at least 0. Default 1e-5. */
+  float momentum;        /* The part of this call in the running statistics: 0 to 1. Default 0.1. */
+  float alpha;           /* Default 1. */
+  float beta;            /* Default 0: y is not read. */
+  int32_t dynamic_batch; /* One kernel for every batch of a power-of-two bucket; the batch is no axis. */
   int32_t reserved;
 } kiln_norm_options;
 
@@ -51,8 +54,8 @@ static inline kiln_norm_options kiln_norm_options_default(void) {
   return options;
 }
 
-/* Enqueues y = epilogue(alpha * (w xhat + b) + beta * y) on `stream` and returns: xhat is x less the mean of its row
- * and over the row's deviation. The usual normalisations, below, are this along the axes of each.
+/* Enqueues y = f(epilogue(alpha * (w xhat + b) + beta * y)) on `stream` and returns: xhat is x less the mean of its row
+ * and over the row's deviation, f the activation. The usual normalisations, below, are this along the axes of each.
  *
  * x, y: equal extents of 1 to 5 dimensions, any strides. y may be x or the residual; otherwise outputs must not overlap
  * anything else. Deterministic. `options` may be NULL. Errors, first call and threads as for kiln_conv_forward(). */
@@ -71,7 +74,11 @@ typedef struct kiln_norm_gradient_options {
   int32_t axes[KILN_NORM_MAX_AXES];
   int32_t axis_count;
   const kiln_tensor* w;
-  const kiln_tensor* y;  /* The forward's result, if that ended in relu. */
+  const kiln_tensor* y; /* The forward's result, if that ended in relu of its epilogue. */
+  /* As in the forward, and what z = w xhat + b + residual needs besides, where the derivative is taken. */
+  const kiln_activation_options* activation;
+  const kiln_tensor* b;
+  const kiln_tensor* residual;
   const kiln_tensor* dw; /* Outputs, of w's extents. */
   const kiln_tensor* db;
   const kiln_tensor* dresidual; /* Output: the gradient by the residual. */

@@ -23,7 +23,7 @@ struct Operand {
 };
 
 /// The most numbers that an operation takes at a call besides alpha and beta; see Operation::scalars().
-inline constexpr size_t max_operation_scalars = 6;
+inline constexpr size_t max_operation_scalars = 8;
 
 /// The most integers of 64 bits that an operation takes at a call; see Operation::integers().
 inline constexpr size_t max_operation_integers = 2;

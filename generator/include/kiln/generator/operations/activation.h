@@ -54,6 +54,9 @@ bool has_derivative_from_y(ActivationMode mode);
 /// The largest |f'(x)| of any x, rounded up: f moves by at most so much times what x does.
 double steepest_slope(ActivationMode mode, float slope);
 
+/// The function that another operation applies to its result, its attribute `activation`: identity where it has none.
+ActivationMode fused_activation_of(const Request& request);
+
 /// y = epilogue(alpha * f(x) + beta * y). x, y: equal extents of 1 to 5 dimensions, any strides; integers with the
 /// identity only.
 struct ActivationForward {

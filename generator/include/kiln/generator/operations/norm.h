@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kiln/generator/operations/activation.h"
 #include "kiln/generator/request.h"
 
 namespace kiln {
@@ -20,13 +21,14 @@ enum class NormMode {
 /// The name in requests; "?" for a value that is no mode.
 std::string_view to_string(NormMode mode);
 
-/// y = epilogue(alpha * (w xhat + b) + beta * y), with xhat = (x - mean) r and r = 1 / sqrt(variance + epsilon) of the
-/// row that an element lies in: of all that differ from it along `axes` alone.
+/// y = f(epilogue(alpha * (w xhat + b) + beta * y)), with xhat = (x - mean) r and r = 1 / sqrt(variance + epsilon) of
+/// the row that an element lies in: of all that differ from it along `axes` alone.
 ///
 /// Layer normalisation has the last axes; instance normalisation the spatial ones; group normalisation those and C/G of
 /// x seen as N,G,C/G,...; batch normalisation the batch and, per channel, the spatial ones. w and b (one alone is
 /// possible) have in each dimension x's extent or 1, which repeats. The epilogue is `add`, `relu` or both in this
-/// order.
+/// order; f is any activation, identity if none is asked for, and does not go with `relu`. Its numbers stand behind
+/// epsilon and momentum.
 ///
 /// mean and inv_deviation (r): f32, x's extents with 1 along the axes; not computed unless asked for. running_mean and
 /// running_variance: as mean, for mode standard alone; each becomes (1 - momentum) of itself and momentum of the row's,
@@ -40,6 +42,7 @@ struct NormForward {
   std::vector<int64_t> axes{-1};
   NormMode mode = NormMode::standard;
   std::vector<EpilogueStage> epilogue;
+  ActivationMode activation = ActivationMode::identity;
   std::optional<TensorSpec> residual;  ///< Of epilogue add; nothing: as y.
   Blend blend;
   bool dynamic_batch = false;
@@ -56,6 +59,7 @@ struct NormInference {
   std::optional<TensorSpec> w, b;
   std::vector<int64_t> axes{0, 2, 3};
   std::vector<EpilogueStage> epilogue;
+  ActivationMode activation = ActivationMode::identity;
   std::optional<TensorSpec> residual;
   Blend blend;
   bool dynamic_batch = false;
@@ -72,13 +76,16 @@ struct NormInference {
 ///   db = parameter_alpha * sum(dy) + parameter_beta * db
 ///   dresidual = dresidual_alpha * dy + dresidual_beta * dresidual, for an epilogue with `add`
 ///
-/// y: the forward's result, where that ended in relu: dy counts where y > 0 and as 0 elsewhere, everywhere above. dw,
-/// db and dresidual are not computed unless asked for. Numbers of the call: those four, in this order.
+/// y: the forward's result, where that ended in relu: dy counts where y > 0 and as 0 elsewhere, everywhere above. Where
+/// it ended in the activation f, dy counts as dy f'(z) with z = w xhat + b + residual, which is computed again: b and
+/// residual are those of the forward, where it had them. dw, db and dresidual are not computed unless asked for.
+/// Numbers of the call: the four scales of parameters and residual, in this order, and those of f.
 struct NormBackward {
   TensorSpec dy, x, inv_deviation, dx;
-  std::optional<TensorSpec> mean, w, y, dw, db, dresidual;
+  std::optional<TensorSpec> mean, w, b, y, residual, dw, db, dresidual;
   std::vector<int64_t> axes{-1};
   NormMode mode = NormMode::standard;
+  ActivationMode activation = ActivationMode::identity;
   Blend blend;            ///< Of dx.
   Blend parameter_blend;  ///< Of dw and db.
   Blend dresidual_blend;
