@@ -99,6 +99,8 @@ std::string_view dimension_letters(int rank) {
       return "nchw";
     case 5:
       return "ncdhw";
+    case 6:
+      return "ngcdhw";
     default:
       return "";
   }

@@ -43,9 +43,11 @@ class CallKey {
   }
 
  private:
-  // The largest: a convolution with three 5-dimensional operands (11 words each), 19 numbers, and user code with its
-  // digest and as many such operands as it may read; or the gradients of a normalisation, with twelve operands.
-  static constexpr size_t capacity = std::max<size_t>(33 + 19 + 2 + 11 * Expression::max_tensors + 11, 132 + 16);
+  // The largest: a convolution with three operands, 19 numbers, and user code with its digest and as many operands as
+  // it may read; or the gradients of a normalisation, with twelve operands.
+  static constexpr size_t of_tensor = 1 + 2 * Tensor::max_rank;
+  static constexpr size_t capacity =
+      std::max<size_t>((3 + Expression::max_tensors) * of_tensor + 32, 12 * of_tensor + 16);
 
   // Not initialised: only the first size_ words have a meaning, and writing the rest would cost as much as the look-up.
   std::array<int64_t, capacity> words_;

@@ -69,7 +69,7 @@ int64_t stage_bits(const NormOptions& options) {
 
 Axes::Axes(std::initializer_list<int> axes) : count(static_cast<int>(axes.size())) {
   if (axes.size() > axis.size()) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("{} axes are given", axes.size()), "a tensor has at most 5");
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} axes are given", axes.size()), "a tensor has at most 6");
   }
   std::copy(axes.begin(), axes.end(), axis.begin());
 }

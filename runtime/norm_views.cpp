@@ -8,7 +8,6 @@
 
 #include "kiln/base/error.h"
 #include "kiln/norm.h"
-#include "memory_run.h"
 
 namespace kiln {
 namespace {
@@ -55,7 +54,7 @@ Axes from(int first, int rank) {
 
 // The spatial dimensions, which there must be.
 Axes spatial(const Tensor& x, std::string_view operation) {
-  if (x.rank() >= 3) return from(2, x.rank());
+  if (x.rank() >= 3 && x.rank() <= 5) return from(2, x.rank());
   throw Error(ErrorCode::invalid_argument, fmt::format("{}: the tensor has {} dimensions", operation, x.rank()),
               "it takes N,C and one to three spatial dimensions");
 }
@@ -74,23 +73,22 @@ int counted(int first_axis, const Tensor& x, std::string_view operation) {
               "give the first that is normalised, or -1 for the last alone");
 }
 
-// The channels of x as groups of neighbours: N,G,C/G,... Three spatial dimensions become one.
+// The channels of x as groups of neighbours: N,G,C/G,...
 class Groups {
  public:
   // `x`, which the operation calls `name`: what has its extents in the call.
   Groups(int64_t groups, const Tensor& x, std::string_view operation, std::string_view name)
       : operation_(operation), name_(name), extents_(extents_of(x)), groups_(groups) {
-    if (x.rank() < 3) {
+    if (x.rank() < 3 || x.rank() > 5) {
       refuse(fmt::format("{} has {} dimensions", name, x.rank()), "it takes N,C and one to three spatial dimensions");
     }
     channels_ = x.extent(1);
     if (groups < 1 || channels_ % groups != 0) {
       refuse(fmt::format("{} channels in {} groups", channels_, groups), "the groups divide the channels");
     }
-    rank_ = x.rank() < 5 ? x.rank() + 1 : 4;
   }
 
-  int rank() const { return rank_; }
+  int rank() const { return static_cast<int>(extents_.size()) + 1; }
 
   // Refuses extents other than those of x: their image might have the same.
   Tensor image(std::string_view name, const Tensor& tensor) const {
@@ -102,20 +100,9 @@ class Groups {
     const int64_t size = channels_ / groups_;
     std::vector<int64_t> extents{given[0], groups_, size};
     std::vector<int64_t> strides{tensor.stride(0), tensor.stride(1) * size, tensor.stride(1)};
-    if (tensor.rank() < 5) {
-      for (int i = 2; i < tensor.rank(); ++i) {
-        extents.push_back(tensor.extent(i));
-        strides.push_back(tensor.stride(i));
-      }
-    } else {
-      constexpr std::array planes_rows_columns = {2, 3, 4};
-      const std::optional<int64_t> stride = stride_of_run(tensor, planes_rows_columns);
-      if (!stride) {
-        refuse(fmt::format("the spatial dimensions of {} do not continue each other", name),
-               "give rows and planes without gaps");
-      }
-      extents.push_back(given[2] * given[3] * given[4]);
-      strides.push_back(*stride);
+    for (int i = 2; i < tensor.rank(); ++i) {
+      extents.push_back(tensor.extent(i));
+      strides.push_back(tensor.stride(i));
     }
     return {tensor.data(), tensor.dtype(), extents, strides};
   }
@@ -129,7 +116,7 @@ class Groups {
     if (!w || w->rank() != 1 || w->extent(0) != channels_) return w;
     const std::array<int64_t, 2> extents{groups_, channels_ / groups_};
     const std::array<int64_t, 2> strides{w->stride(0) * (channels_ / groups_), w->stride(0)};
-    return spread(Tensor(w->data(), w->dtype(), extents, strides), rank_, 1);
+    return spread(Tensor(w->data(), w->dtype(), extents, strides), rank(), 1);
   }
 
  private:
@@ -146,7 +133,6 @@ class Groups {
   std::string_view operation_, name_;
   std::vector<int64_t> extents_;
   int64_t groups_, channels_ = 0;
-  int rank_ = 0;
 };
 
 Epilogue in_groups(const Groups& groups, const Epilogue& epilogue) {

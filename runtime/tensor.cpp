@@ -14,7 +14,7 @@ namespace {
 
 int checked_rank(size_t rank) {
   if (rank >= 1 && rank <= Tensor::max_rank) return static_cast<int>(rank);
-  throw Error(ErrorCode::invalid_argument, fmt::format("a tensor has {} dimensions", rank), "give 1 to 5 extents");
+  throw Error(ErrorCode::invalid_argument, fmt::format("a tensor has {} dimensions", rank), "give 1 to 6 extents");
 }
 
 // What a C program or a cast gives may be no dtype at all.

@@ -6,6 +6,7 @@
 #include "kiln/base/error.h"
 #include "kiln/generator/operation.h"
 #include "operations/blends.h"
+#include "operations/norm.h"
 
 namespace kiln {
 namespace {
@@ -239,8 +240,9 @@ void check_shape(const Request& request, const Operand& operand) {
   if (to_string(spec.dtype) == "?") {
     fail(fmt::format("has dtype {}, which there is not", static_cast<int>(spec.dtype)), "give one of kiln::DType");
   }
-  if (dimension_letters(spec.rank()).empty()) {
-    fail(fmt::format("has {} dimensions", spec.rank()), "a tensor has 1 to 5");
+  const int most = takes_groups(request) ? 6 : 5;
+  if (spec.rank() < 1 || spec.rank() > most) {
+    fail(fmt::format("has {} dimensions", spec.rank()), fmt::format("a tensor has 1 to {}", most));
   }
   if (spec.strides.size() != spec.extents.size()) {
     fail(fmt::format("has {} strides for {} extents", spec.strides.size(), spec.extents.size()),

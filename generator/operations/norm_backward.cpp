@@ -7,7 +7,6 @@
 #include "operations/blends.h"
 #include "operations/norm.h"
 #include "operations/operations.h"
-#include "operations/pointwise.h"
 #include "operations/spatial.h"
 #include "operations/stages.h"
 
@@ -21,7 +20,7 @@ class NormBackwardOperation final : public Operation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"dy", Role::input, true, Printing::always, "1 to 5 dimensions"},
+        {"dy", Role::input, true, Printing::always, "1 to 6 dimensions"},
         {"x", Role::input, true, Printing::always, "as dy"},
         {"w", Role::input, false, Printing::when_set, "each extent as dy's or 1"},
         {"b", Role::input, false, Printing::when_set, "as in the forward, with an activation"},
@@ -69,7 +68,6 @@ class NormBackwardOperation final : public Operation {
   }
 
   void validate(const Request& request) const override {
-    require_rank(request, "dy");
     check_axes(request, "dy");
     for (const std::string_view name : {"x", "y", "residual", "dx", "dresidual"}) {
       const TensorSpec* spec = request.find(name);

@@ -4,7 +4,6 @@
 #include "operations/axes.h"
 #include "operations/norm.h"
 #include "operations/operations.h"
-#include "operations/pointwise.h"
 #include "operations/spatial.h"
 #include "operations/stages.h"
 
@@ -19,7 +18,7 @@ class NormForwardOperation final : public Operation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "1 to 5 dimensions"},
+        {"x", Role::input, true, Printing::always, "1 to 6 dimensions"},
         {"w", Role::input, false, Printing::when_set, "each extent as x's or 1"},
         {"b", Role::input, false, Printing::when_set, "each extent as x's or 1"},
         {"y", Role::output, true, Printing::always, "as x"},
@@ -59,7 +58,6 @@ class NormForwardOperation final : public Operation {
   }
 
   void validate(const Request& request) const override {
-    require_rank(request, "x");
     check_axes(request, "x");
     require_extents(request, "y", request.at("y"), request.at("x").extents, "those of x");
     for (const std::string_view name : {"w", "b"}) check_parameter(request, "x", name);

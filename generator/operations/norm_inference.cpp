@@ -4,7 +4,6 @@
 #include "operations/axes.h"
 #include "operations/norm.h"
 #include "operations/operations.h"
-#include "operations/pointwise.h"
 #include "operations/spatial.h"
 #include "operations/stages.h"
 
@@ -19,7 +18,7 @@ class NormInferenceOperation final : public Operation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "1 to 5 dimensions"},
+        {"x", Role::input, true, Printing::always, "1 to 6 dimensions"},
         {"w", Role::input, false, Printing::when_set, "each extent as x's or 1"},
         {"b", Role::input, false, Printing::when_set, "each extent as x's or 1"},
         {"running_mean", Role::input, false, Printing::always, "f32, as x with 1 along the axes", DTypes::only_f32},
@@ -55,7 +54,6 @@ class NormInferenceOperation final : public Operation {
   }
 
   void validate(const Request& request) const override {
-    require_rank(request, "x");
     Request fixed = request;
     fixed.dynamic_batch = false;  // nothing is summed over the batch
     check_axes(fixed, "x");

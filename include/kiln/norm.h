@@ -13,10 +13,10 @@
 
 namespace kiln {
 
-/// One to five dimensions; negative ones count from the end.
+/// One to six dimensions; negative ones count from the end.
 struct Axes {
   Axes() = default;
-  /// Throws Error(invalid_argument) for more than five.
+  /// Throws Error(invalid_argument) for more than six.
   Axes(std::initializer_list<int> axes);
 
   std::array<int, Tensor::max_rank> axis{};
@@ -41,7 +41,7 @@ struct NormOptions {
 /// less the mean of its row and over the row's deviation, and f the activation; a row is what differs along `axes`
 /// alone. NormForward has the formula, and what NaN and empty rows give.
 ///
-/// x, y: equal extents of 1 to 5 dimensions. mean, inv_deviation, running_mean, running_variance: x's extents with 1
+/// x, y: equal extents of 1 to 6 dimensions. mean, inv_deviation, running_mean, running_variance: x's extents with 1
 /// along the axes. Any strides; dtypes may differ; sums are in f32, sound whatever the mean. Bitwise reproducible. In
 /// place: y may be x, or the residual, with its dtype and strides; otherwise outputs must share no element with
 /// anything else. An empty batch is a no-op. Errors, first call and threads as for conv_forward().
@@ -106,8 +106,8 @@ void instance_norm_forward(Context& context, const Tensor& x, const Tensor& y, c
 void instance_norm_backward(Context& context, const Tensor& dy, const Tensor& x, const Tensor& inv_deviation,
                             const Tensor& dx, const NormGradientOptions& options = {}, Stream stream = nullptr);
 
-/// Of each of `groups` groups of neighbouring channels of each image. x: N,C and one to three spatial dimensions, whose
-/// strides continue each other if there are three. w: C, or `groups`: one element for all channels of a group. mean:
+/// Of each of `groups` groups of neighbouring channels of each image. x: N,C and one to three spatial dimensions. w: C,
+/// or `groups`: one element for all channels of a group. mean:
 /// N,groups.
 void group_norm_forward(Context& context, int64_t groups, const Tensor& x, const Tensor& y,
                         const NormOptions& options = {}, Stream stream = nullptr);

@@ -33,11 +33,11 @@ inline constexpr Layout nhwc{"nhwc"};
 /// A view of device memory. Small, copyable, no allocation.
 class Tensor {
  public:
-  static constexpr int max_rank = 5;
+  static constexpr int max_rank = 6;  ///< 6, N,G,C/G and three spatial dimensions, in normalisations alone.
 
   /// `data`: device address of the first element. The pointer is const because a Tensor does not say whether it is read
   /// or written: the operation does (outputs are called y).
-  /// Throws Error(invalid_argument): no such dtype, not 1 to 5 extents, a negative one, more than 2^58 elements, a
+  /// Throws Error(invalid_argument): no such dtype, not 1 to 6 extents, a negative one, more than 2^58 elements, a
   /// layout that does not name the dimensions of that many extents.
   Tensor(const void* data, DType dtype, std::span<const int64_t> extents, Layout layout);
   Tensor(const void* data, DType dtype, std::initializer_list<int64_t> extents, Layout layout)

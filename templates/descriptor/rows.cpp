@@ -13,8 +13,8 @@
 namespace kiln::descriptor {
 namespace {
 
-constexpr size_t most_outer = 4;  // dimensions beside an axis
-constexpr size_t most_axes = 5;
+constexpr size_t most_outer = 5;  // dimensions beside an axis
+constexpr size_t most_axes = 6;
 
 bool has_dynamic_batch(const Rows& rows) {
   return rows.dynamic_batch && rows.extents()[0] > 1;

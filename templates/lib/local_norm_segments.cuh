@@ -24,7 +24,7 @@ struct Segment {
   __device__ __forceinline__ bool has_elements(long long n) const {
     return row < (DYNAMIC_N ? static_cast<Index>(n) * ROWS_PER_IMAGE : ROWS);
   }
-  template <const long long (&OUTER_STRIDES)[4], long long STEP>
+  template <const long long (&OUTER_STRIDES)[5], long long STEP>
   __device__ __forceinline__ Index offset() const {
     return row_offset<OUTER_STRIDES>(row) + first * Index(STEP);
   }

@@ -26,10 +26,10 @@ __device__ __forceinline__ Index rows_of_call(long long n) {
 }
 
 // Offset of element number `element` of a row from its first, in the operand of these X_ROW_STRIDES.
-template <const long long (&STRIDES)[5]>
+template <const long long (&STRIDES)[6]>
 __device__ __forceinline__ Index element_offset(Index element) {
   return strided_offset<STRIDES[0], ROW_EXTENTS[0], STRIDES[1], ROW_EXTENTS[1], STRIDES[2], ROW_EXTENTS[2], STRIDES[3],
-                        ROW_EXTENTS[3], STRIDES[4], ROW_EXTENTS[4]>(element);
+                        ROW_EXTENTS[3], STRIDES[4], ROW_EXTENTS[4], STRIDES[5], ROW_EXTENTS[5]>(element);
 }
 
 // The rows of a thread.
@@ -60,7 +60,7 @@ struct ThreadRows {
   // Number of the first among all rows.
   __device__ __forceinline__ Index first() const { return outer * INNER + column; }
   // Offset of the first element of the first row, in the operand of these X_OUTER_STRIDES and X_STEP.
-  template <const long long (&STRIDES)[4], long long STEP>
+  template <const long long (&STRIDES)[5], long long STEP>
   __device__ __forceinline__ Index offset() const {
     return row_offset<STRIDES>(outer) + (ACROSS ? column * Index(STEP) : 0);
   }

@@ -22,8 +22,8 @@ void ArgumentRows::add_tensor(size_t position, const kiln_tensor& good) {
   for (const kiln_dtype dtype : {-1, 99}) {
     row(fmt::format("{}: the dtype of {} is {}", name_, tensor, dtype), [&](auto& t) { t.dtype = dtype; });
   }
-  for (const int32_t rank : {INT32_MIN, 0, 6, INT32_MAX}) {
-    row(fmt::format("{}: the rank of {} is {}, expected 1 to 5", name_, tensor, rank), [&](auto& t) { t.rank = rank; });
+  for (const int32_t rank : {INT32_MIN, 0, 7, INT32_MAX}) {
+    row(fmt::format("{}: the rank of {} is {}, expected 1 to 6", name_, tensor, rank), [&](auto& t) { t.rank = rank; });
   }
   const std::string about = fmt::format("{}: {}: a tensor has ", name_, tensor);
   row(about + "the negative extent -3", [](auto& t) { t.extents[0] = -3; });

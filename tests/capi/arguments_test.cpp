@@ -85,16 +85,16 @@ TEST_F(CApiArguments, TextsOfRequests) {
 
 TEST_F(CApiArguments, Tensors) {
   kiln_tensor out = {};
-  const int64_t extents[] = {2, 4, 1, 1, 1, 1}, negative[] = {2, -4}, many[] = {INT64_MAX, INT64_MAX};
+  const int64_t extents[] = {2, 4, 1, 1, 1, 1, 1}, negative[] = {2, -4}, many[] = {INT64_MAX, INT64_MAX};
   const auto packed = [&](kiln_dtype dtype, int32_t rank, const int64_t* e, const char* layout) {
     return [&out, dtype, rank, e, layout] { return kiln_tensor_packed(&out, nullptr, dtype, rank, e, layout); };
   };
   expect_refused({
       {"the dtype of tensor is 99", packed(99, 2, extents, nullptr)},
       {"the dtype of tensor is -1", packed(-1, 2, extents, nullptr)},
-      {"the rank of tensor is 0, expected 1 to 5", packed(KILN_F32, 0, extents, nullptr)},
-      {"the rank of tensor is -2147483648, expected 1 to 5", packed(KILN_F32, INT32_MIN, extents, nullptr)},
-      {"the rank of tensor is 6, expected 1 to 5", packed(KILN_F32, 6, extents, nullptr)},
+      {"the rank of tensor is 0, expected 1 to 6", packed(KILN_F32, 0, extents, nullptr)},
+      {"the rank of tensor is -2147483648, expected 1 to 6", packed(KILN_F32, INT32_MIN, extents, nullptr)},
+      {"the rank of tensor is 7, expected 1 to 6", packed(KILN_F32, 7, extents, nullptr)},
       {"the negative extent -4", packed(KILN_F32, 2, negative, nullptr)},
       {"more than 2^58 elements", packed(KILN_F32, 2, many, nullptr)},
       {"layout 'nhwc' does not fit 2 extents", packed(KILN_F32, 2, extents, "nhwc")},

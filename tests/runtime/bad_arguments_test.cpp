@@ -19,11 +19,11 @@ TEST_F(BadArguments, OfTensors) {
       {"a dtype that there is not, with strides", [&] { Tensor(p, static_cast<DType>(-1), {2}, {1}); },
        "there is no dtype -1"},
       {"no extents", [&] { Tensor(p, f32, {}, contiguous); }, "a tensor has 0 dimensions"},
-      {"six extents",
+      {"seven extents",
        [&] {
-         Tensor(p, f32, {1, 1, 1, 1, 1, 1}, contiguous);
+         Tensor(p, f32, {1, 1, 1, 1, 1, 1, 1}, contiguous);
        },
-       "a tensor has 6 dimensions"},
+       "a tensor has 7 dimensions"},
       {"a negative extent",
        [&] {
          Tensor(p, f32, {2, -3}, nc);

@@ -212,32 +212,39 @@ TEST_F(NormCalls, GradientsFollowDifferencesOfTheForward) {
   EXPECT_THAT(values_of(dresidual), Pointwise(FloatNear(5e-3f), expected[3]));
 }
 
-// Three spatial dimensions are one run only if they have no gaps. Strides of extents of 1 say nothing of that.
-TEST_F(NormCalls, OfGroupsRefusePlanesWithGapsAndNoOthers) {
-  const Values values = wave(2 * 3 * 8, 0.7f);
-  const Tensor x = tensor(values, {48}), y = tensor(Values(48, -7), {48});
-  const auto normalise = [&](const std::vector<int64_t>& extents, const std::vector<int64_t>& strides) {
-    const Tensor from(x.data(), f32, extents, strides), to(y.data(), f32, extents, strides);
-    group_norm_forward(context_, 1, from, to);
-  };
-  // Columns 0 to 3 of planes of one row of 8.
-  for (const int64_t stride : {8, 4, 77}) {
-    EXPECT_THAT(refusal_of([&] {
-                  normalise({1, 2, 3, 1, 4}, {48, 24, 8, stride, 1});
-                }),
-                HasSubstr("do not continue each other"));
+// Three spatial dimensions of any strides: columns 0 to 3 of 8 in rows 0 and 1 of 4, forward and backward.
+TEST_F(NormCalls, OfGroupsTakePlanesWithGaps) {
+  const std::vector<int64_t> extents{2, 4, 3, 2, 4}, strides{400, 96, 32, 8, 1};
+  const Values values = wave(800, 0.7f), by{1, -2, 0.5f, 3};
+  const Tensor x = tensor(values, {800}), y = tensor(Values(800, -7), {800}), w = tensor(by, {4});
+  const auto crop = [&](const Tensor& of) { return Tensor(of.data(), f32, extents, strides); };
+  const auto is_inside = [&](size_t i) { return i % 400 < 4 * 96 && i % 400 % 96 % 32 < 16 && i % 8 < 4; };
+  const Tensor mean = tensor(Values(4), {2, 2}), inverse = tensor(Values(4), {2, 2});
+  group_norm_forward(context_, 2, crop(x), crop(y), {.w = w, .mean = mean, .inv_deviation = inverse});
+  const Values got = values_of(y), inverses = values_of(inverse);
+  for (size_t i = 0; i < 800; ++i) {
+    if (!is_inside(i)) {
+      EXPECT_EQ(got[i], -7) << i;
+      continue;
+    }
+    const size_t image = i / 400, channel = i % 400 / 96;
+    const Plain group(values,
+                      [&](size_t j) { return is_inside(j) && j / 400 == image && j % 400 / 96 / 2 == channel / 2; });
+    EXPECT_NEAR(got[i], by[channel] * (values[i] - group.mean) * group.inverse, 1e-5) << i;
+    EXPECT_NEAR(inverses[image * 2 + channel / 2], group.inverse, 1e-5);
   }
-  EXPECT_THAT(values_of(y), Each(-7));
-  const Plain all(values, [](size_t) { return true; });
-  const auto expect_normalised = [&] {
-    const Values got = values_of(y);
-    for (size_t i = 0; i < 48; ++i) EXPECT_NEAR(got[i], (values[i] - all.mean) * all.inverse, 1e-5) << i;
+  // The same gradients as of tensors without gaps.
+  const Tensor dy = tensor(wave(800, 0.3f), {800}), dx = tensor(Values(800), {800}), dw = tensor(Values(4), {4});
+  group_norm_backward(context_, 2, crop(dy), crop(x), inverse, crop(dx), {.w = w, .mean = mean, .dw = dw});
+  const auto packed = [&](const Tensor& of) {
+    const Tensor copy(upload(Values(192)), f32, {2, 4, 3, 2, 4}, contiguous);
+    tensor_transform(context_, crop(of), copy);
+    return copy;
   };
-  normalise({1, 2, 3, 1, 8}, {77, 24, 8, 77, 1});
-  expect_normalised();
-  tensor_set(context_, y, -7);
-  normalise({1, 2, 24, 1, 1}, {77, 24, 1, 5, 77});
-  expect_normalised();
+  const Tensor expected = tensor(Values(192), {2, 4, 3, 2, 4}), expected_dw = tensor(Values(4), {4});
+  group_norm_backward(context_, 2, packed(dy), packed(x), inverse, expected, {.w = w, .mean = mean, .dw = expected_dw});
+  EXPECT_THAT(values_of(packed(dx)), Pointwise(FloatNear(1e-5f), values_of(expected)));
+  EXPECT_THAT(values_of(dw), Pointwise(FloatNear(1e-4f), values_of(expected_dw)));
 }
 
 TEST_F(NormCalls, WorkInPlaceForwardAndBackward) {

@@ -63,6 +63,10 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"Group",
                       "norm_backward dy=f32:2x4x6x3x5 w=f32:1x4x6x1x1 dw=f32:1x4x6x1x1 db=f32:1x4x6x1x1 axes=2,3,4",
                       all},
+        AlgorithmCase{"GroupOfPlanesWithGaps",
+                      "norm_backward dy=f32:2x2x3x3x2x4:800,288,96,32,8,1 x=f32:2x2x3x3x2x4 w=f32:1x2x3x1x1x1 "
+                      "dw=f32:1x2x3x1x1x1 axes=2,3,4,5",
+                      all},
         AlgorithmCase{"Batch", "norm_backward dy=f32:3x5x6x7 w=f32:1x5x1x1 dw=f32:1x5x1x1 db=f32:1x5x1x1 axes=0,2,3",
                       all},
         AlgorithmCase{"BatchAddsToParameters",

@@ -55,6 +55,12 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"InstanceOfC3", "norm_forward x=f32:2x3x6x7:nhwc mean=f32:2x3x1x1 axes=2,3 n=?", forward},
         AlgorithmCase{"Instance1D", "norm_forward x=bf16:3x7x64 axes=2 activation=hard_sigmoid", forward},
         AlgorithmCase{"Group", "norm_forward x=f32:2x4x6x3x5 w=f32:1x4x6x1x1 b=f32:1x4x6x1x1 axes=2,3,4", forward},
+        AlgorithmCase{"GroupOfPlanesWithGaps",
+                      "norm_forward x=f32:2x2x3x3x2x4:800,288,96,32,8,1 y=f32:2x2x3x3x2x4 w=f32:1x2x3x1x1x1 "
+                      "mean=f32:2x2x1x1x1x1 axes=2,3,4,5",
+                      forward},
+        AlgorithmCase{"OneOfSixAxes", "norm_forward x=f16:2x2x3x2x3x8:900,400,120,50,16,1 axes=5 n=?", forward},
+        AlgorithmCase{"SixAxes", "norm_forward x=f32:2x2x3x2x3x4:900,400,120,50,16,3 axes=0,1,2,3,4,5", forward},
         AlgorithmCase{"GroupChannelsLast",
                       "norm_forward x=bf16:2x4x8x3x5:480,8,1,160,32 w=f32:1x4x8x1x1 b=f32:1x4x8x1x1 axes=2,3,4",
                       forward}),

@@ -57,7 +57,7 @@ static inline kiln_norm_options kiln_norm_options_default(void) {
 /* Enqueues y = f(epilogue(alpha * (w xhat + b) + beta * y)) on `stream` and returns: xhat is x less the mean of its row
  * and over the row's deviation, f the activation. The usual normalisations, below, are this along the axes of each.
  *
- * x, y: equal extents of 1 to 5 dimensions, any strides. y may be x or the residual; otherwise outputs must not overlap
+ * x, y: equal extents of 1 to 6 dimensions, any strides. y may be x or the residual; otherwise outputs must not overlap
  * anything else. Deterministic. `options` may be NULL. Errors, first call and threads as for kiln_conv_forward(). */
 KILN_API kiln_status kiln_norm_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
                                        const kiln_norm_options* options, kiln_stream stream);
@@ -143,9 +143,8 @@ KILN_API kiln_status kiln_instance_norm_backward(kiln_context* context, const ki
                                                  const kiln_tensor* dx, const kiln_norm_gradient_options* options,
                                                  kiln_stream stream);
 
-/* Of each of `groups` groups of neighbouring channels of each image. x: N,C and one to three spatial dimensions, whose
- * strides continue each other if there are three. w: C, or `groups`: one element for all channels of a group. mean:
- * N,groups. */
+/* Of each of `groups` groups of neighbouring channels of each image. x: N,C and one to three spatial dimensions. w: C,
+ * or `groups`: one element for all channels of a group. mean: N,groups. */
 KILN_API kiln_status kiln_group_norm_forward(kiln_context* context, int64_t groups, const kiln_tensor* x,
                                              const kiln_tensor* y, const kiln_norm_options* options,
                                              kiln_stream stream);

@@ -54,7 +54,8 @@ struct TensorSpec {
 };
 
 /// The letters that name the dimensions of a tensor of `rank` dimensions in logical order: "n", "nc", "ncw", "nchw",
-/// "ncdhw". Empty for other ranks, whose layout is written as strides. Filters use the same letters (n for K).
+/// "ncdhw", and "ngcdhw" where the channels are in groups. Empty for other ranks, which no tensor has. Filters use the
+/// same letters (n for K).
 std::string_view dimension_letters(int rank);
 
 }  // namespace kiln
