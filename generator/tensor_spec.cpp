@@ -135,7 +135,7 @@ TensorSpec TensorSpec::parse(std::string_view whole) {
   if (!dtype) malformed(whole, fmt::format("unknown dtype '{}'; known are f32, f16, bf16, i32, i8, u8", parts[0]));
   std::vector<int64_t> extents = parse_ints(whole, parts[1], 'x', "an extent");
   const std::string_view letters = dimension_letters(static_cast<int>(extents.size()));
-  if (letters.empty()) malformed(whole, "it has more than 5 dimensions");
+  if (letters.empty()) malformed(whole, "it has more than 6 dimensions");
   const std::string_view layout = parts.size() == 3 ? parts[2] : letters;
   if (is_permutation_of(layout, letters)) return packed(*dtype, std::move(extents), layout, alignment);
   if (layout.find_first_not_of("0123456789,") != std::string_view::npos) {

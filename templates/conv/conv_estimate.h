@@ -47,6 +47,7 @@ GridWork work_of_parts(const ConvParts& parts, WorkOf work_of) {
   std::vector<GridWork> works;
   for (const ConvPart& part : parts.list) works.push_back(work_of(part.conv));
   GridWork work = side_by_side(works);
+  work.launches = static_cast<int>(launches_of(parts));
   const TensorSpec& x = parts.main().x;
   work.dram_bytes -= static_cast<double>(works.size() - 1) * static_cast<double>(x.elements() * size_of(x.dtype));
   return work;

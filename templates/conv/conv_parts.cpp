@@ -9,7 +9,8 @@
 namespace kiln::descriptor {
 namespace {
 
-constexpr size_t most_classes = 16;
+constexpr size_t most_classes = 64;              // of a request
+constexpr size_t classes_of_a_launch = 16;       // there is code for each
 constexpr int64_t most_cuts = int64_t{1} << 22;  // of regions by taps: what it takes to count segments
 constexpr const char* too_many_segments = "regions and taps cut dx into too many segments";
 constexpr size_t most_segment_firsts = 8192;  // of all axes and classes: half of a kernel's constant memory
@@ -145,7 +146,7 @@ ConvParts data_parts(const ConvBackwardData& data) {
                               rows = tap_classes(forward.rows, data.mirrored),
                               columns = tap_classes(forward.columns, data.mirrored);
   if (planes.size() * rows.size() * columns.size() > most_classes) {
-    parts.refusal = "the strides make more than 16 classes of taps, with code for each";
+    parts.refusal = "the strides make more than 64 classes of taps, with code for each";
     return parts;
   }
   for (const TapClass& plane : planes) {
@@ -289,6 +290,25 @@ Program with_operands_of(const ConvPart& part, Program program) {
         operand->name = part.y;
       }
     }
+  }
+  return program;
+}
+
+int64_t launches_of(const ConvParts& parts) {
+  return static_cast<int64_t>((parts.list.size() + classes_of_a_launch - 1) / classes_of_a_launch);
+}
+
+Program divided(const std::vector<Prelude>& preludes, const std::vector<Launch>& launches, const Emitter& emit) {
+  Program program;
+  for (size_t first = 0; first < preludes.size(); first += classes_of_a_launch) {
+    const size_t count = std::min(classes_of_a_launch, preludes.size() - first);
+    const auto begin = preludes.begin() + static_cast<std::ptrdiff_t>(first);
+    for (Launch launch : launches) {
+      launch.source = program.sources.size();
+      launch.grid[1].fixed = launch.grid[1].fixed / static_cast<int64_t>(preludes.size()) * static_cast<int64_t>(count);
+      program.steps.emplace_back(std::move(launch));
+    }
+    program.sources.push_back(emit.source(Prelude::of_classes({begin, begin + static_cast<std::ptrdiff_t>(count)})));
   }
   return program;
 }

@@ -5,7 +5,8 @@
 //   swapped. With a stride, the elements of dx fall into classes: those whose position h + pad leaves the same
 //   remainder divided by the stride meet the same taps, which are evenly spaced, so each class is a convolution of dy
 //   with some of the taps. A class that meets none is a convolution of which nothing is multiplied. All classes are
-//   computed by one launch (lib/class_blocks.cuh): they read the same dy, and write neighbouring elements of dx.
+//   computed by one launch (lib/class_blocks.cuh): they read the same dy, and write neighbouring elements of dx. There
+//   is code for each, so more than 16 take a launch for every 16.
 // - The gradient by w is the convolution of x, N and C swapped, with dy as the filter: its stride is the dilation, and
 //   the other way round.
 // - A matrix product is the convolution of one row of pixels with filters of one tap (gemm/gemm_parts.h).
@@ -78,12 +79,20 @@ auto for_all(Holds holds) {
 /// `program`, whose operands are called x, w and y, with the request's names for those of `part`.
 Program with_operands_of(const ConvPart& part, Program program);
 
-/// The program whose launches compute all parts, from a source that `make_prelude(conv)` specialises for each of them.
+/// The launches that the parts are divided among.
+int64_t launches_of(const ConvParts& parts);
+
+/// `launches`, whose grids are grid_of() all parts, as often as these take, each with the source of its part of
+/// `preludes`.
+Program divided(const std::vector<Prelude>& preludes, const std::vector<Launch>& launches, const Emitter& emit);
+
+/// The program whose launches compute all parts, from sources that `make_prelude(conv)` specialises for each of them.
 template <class MakePrelude>
-Program program_of(const ConvParts& parts, const Emitter& emit, std::vector<Step> launches, MakePrelude make_prelude) {
+Program program_of(const ConvParts& parts, const Emitter& emit, const std::vector<Launch>& launches,
+                   MakePrelude make_prelude) {
   std::vector<Prelude> preludes;
   for (const ConvPart& part : parts.list) preludes.push_back(make_prelude(part.conv));
-  return with_operands_of(parts.list.front(), {{emit.source(Prelude::of_classes(preludes))}, std::move(launches)});
+  return with_operands_of(parts.list.front(), divided(preludes, launches, emit));
 }
 
 /// Whether `a` is the larger count at any batch; both depend on it, or neither does.

@@ -110,7 +110,7 @@ Estimate predict(const SplitTiling& tiling, const ConvParts& parts, const Target
   });
   const auto bytes = static_cast<double>(workspace_bytes(tiling, parts));
   work.extra_dram_bytes = bytes * 2 * workspace_share(bytes, device);
-  work.launches = 2;
+  work.launches *= 2;
   Estimate estimate = grid_estimate(work, target.arch, device);
   const double reduce = reduce_seconds(tiling, parts, device);
   estimate.overhead += reduce;

@@ -66,7 +66,7 @@ TEST(TensorSpec, NamesWhatIsWrong) {
   EXPECT_THAT(parse_failure("f32:1x2:nn"), HasSubstr("layout 'nn'"));
   EXPECT_THAT(parse_failure("f32:1x2:1"), HasSubstr("1 strides for 2 extents"));
   EXPECT_THAT(parse_failure("f32:1x2:nc@3"), HasSubstr("alignment '3'"));
-  EXPECT_THAT(parse_failure("f32:1x2x3x4x5x6:nc"), HasSubstr("more than 5"));
+  EXPECT_THAT(parse_failure("f32:1x2x3x4x5x6x7:nc"), HasSubstr("more than 6"));
   EXPECT_THAT(parse_failure("f32:99999999999999999999:n"), HasSubstr("is not an extent"));
 }
 
