@@ -146,17 +146,19 @@ void add_tensors(Prelude& prelude, const Request& request) {
 
 // What the prologue reads: one element for each channel of the input.
 void add_prologue_tensors(Prelude& prelude, const Request& request) {
-  std::vector<int64_t> dtypes, strides;
+  std::vector<int64_t> dtypes, alignments, strides;
   for (const Operand& operand : request.operands) {
     if (!is_prologue_operand(operand.name)) continue;
     dtypes.push_back(dtype_code(operand.spec.dtype));
+    alignments.push_back(operand.spec.alignment);
     strides.push_back(operand.spec.strides[0]);
   }
   prelude.constant("USER_PROLOGUE_TENSORS", static_cast<int64_t>(dtypes.size()));
-  for (auto* values : {&dtypes, &strides}) {
+  for (auto* values : {&dtypes, &alignments, &strides}) {
     if (values->empty()) values->push_back(0);  // an array has an element
   }
-  prelude.array("USER_PROLOGUE_DTYPES", dtypes).array("USER_PROLOGUE_STRIDES", strides);
+  prelude.array("USER_PROLOGUE_DTYPES", dtypes).array("USER_PROLOGUE_ALIGNMENTS", alignments);
+  prelude.array("USER_PROLOGUE_STRIDES", strides);
 }
 
 // The user's text under its own line numbers.

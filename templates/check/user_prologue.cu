@@ -16,13 +16,13 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const int channel = static_cast<int>(element / INNER % CHANNELS);
   const float value = user_entered(input[element], channel, user);
   x[element] = value;
-  PrologueValues values;
-  load_prologue_values(user, channel, values);
+  PrologueValues values[1];
+  load_prologue_run(user, channel, values);
   float most = 0.0f;
 #pragma unroll 1
   for (int i = 0; USER_PROLOGUE && i < (USER_PROLOGUE_TENSORS == 0 ? 2 : 4); ++i) {
     const float factor = i % 2 == 0 ? 1.0f - UNITS : 1.0f + UNITS;
-    PrologueValues moved = values;
+    PrologueValues moved = values[0];
 #pragma unroll
     for (int j = 0; j < USER_PROLOGUE_TENSORS; ++j) moved.tensors[j] *= i < 2 ? 1.0f : factor;
     const float nearby = user_code::prologue(input[element] * (i < 2 ? factor : 1.0f), channel, moved, user.scalars);

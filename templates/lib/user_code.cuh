@@ -4,8 +4,8 @@
 // many it reads), and USER_DTYPES (the codes below), USER_PER_CHANNEL, USER_ALIGNMENTS (bytes) and USER_STRIDES
 // (elements, for each dimension of y, 0 where the tensor repeats; one tensor after the other), USER_RANK and
 // USER_EXTENTS of y, and USER_CHANNEL_DIMENSION, the dimension of y that counts channels.
-// USER_PROLOGUE_TENSORS, USER_PROLOGUE_DTYPES and USER_PROLOGUE_STRIDES: what the prologue reads, one element for each
-// channel of x.
+// USER_PROLOGUE_TENSORS, USER_PROLOGUE_DTYPES, USER_PROLOGUE_ALIGNMENTS and USER_PROLOGUE_STRIDES: what the prologue
+// reads, one element for each channel of x.
 //
 // Kernels say where an element is by its offset in y. A tensor of y's strides is read at that offset. Of any other the
 // offset is told from the digits of that in y: y's strides nest, so that dividing by them, the largest first, gives the
@@ -196,15 +196,25 @@ __device__ __forceinline__ void load_user_element(const UserArguments& user, lon
   }
 }
 
-// The values of the prologue's tensors from number I on for channel `channel` of x.
-template <int I = 0>
-__device__ __forceinline__ void load_prologue_values(const UserArguments& user, int channel, PrologueValues& values) {
+// The values of the prologue's tensors from number I on for COUNT channels of x from `channel` on, a multiple of COUNT:
+// in accesses of up to 16 bytes where they lie so.
+template <int I = 0, int COUNT>
+__device__ __forceinline__ void load_prologue_run(const UserArguments& user, int channel,
+                                                  PrologueValues (&run)[COUNT]) {
   if constexpr (I < USER_PROLOGUE_TENSORS) {
     using T = typename UserStorage<USER_PROLOGUE_DTYPES[I]>::type;
     constexpr long long STRIDE = USER_PROLOGUE_STRIDES[I];
-    const T* const tensor = static_cast<const T*>(user.tensors[USER_TENSORS + I]);
-    values.tensors[I] = to_float(load_readonly<1>(tensor + channel * STRIDE)[0]);
-    load_prologue_values<I + 1>(user, channel, values);
+    constexpr int NEIGHBOURS = ELEMENTS_OF_ACCESS<T, COUNT>;
+    constexpr bool TOGETHER = STRIDE == 1 && USER_PROLOGUE_ALIGNMENTS[I] % (NEIGHBOURS * sizeof(T)) == 0;
+    constexpr int WIDTH = TOGETHER ? NEIGHBOURS : 1;
+    const T* const tensor = static_cast<const T*>(user.tensors[USER_TENSORS + I]) + channel * STRIDE;
+#pragma unroll
+    for (int i = 0; i < COUNT; i += WIDTH) {
+      const Vector<T, WIDTH> piece = load_readonly<WIDTH>(tensor + i * STRIDE);
+#pragma unroll
+      for (int j = 0; j < WIDTH; ++j) run[i + j].tensors[I] = to_float(piece[j]);
+    }
+    load_prologue_run<I + 1>(user, channel, run);
   }
 }
 
@@ -213,9 +223,9 @@ __device__ __forceinline__ void load_prologue_values(const UserArguments& user, 
 template <class T>
 __device__ __forceinline__ float user_entered(T x, int channel, const UserArguments& user) {
   if constexpr (USER_PROLOGUE) {
-    PrologueValues values;
-    load_prologue_values(user, channel, values);
-    return user_code::prologue(to_float(x), channel, values, user.scalars);
+    PrologueValues values[1];
+    load_prologue_run(user, channel, values);
+    return user_code::prologue(to_float(x), channel, values[0], user.scalars);
   }
   return to_float(x);
 }
@@ -247,14 +257,20 @@ __device__ __forceinline__ typename UserKept<T>::type user_kept(T x, int channel
   }
 }
 
-// COUNT elements of x as they are kept: of channel `channel`, or of the channels from it on if ALONG_CHANNEL.
+// COUNT elements of x as they are kept: of channel `channel`, or, if ALONG_CHANNEL, of the channels from it on, which
+// is a multiple of COUNT then.
 template <bool ALONG_CHANNEL, class T, int COUNT>
 __device__ __forceinline__ Vector<typename UserKept<T>::type, COUNT> user_kept(const Vector<T, COUNT>& x, int channel,
                                                                                const UserArguments& user) {
   if constexpr (USER_PROLOGUE) {
+    PrologueValues values[ALONG_CHANNEL ? COUNT : 1];
+    load_prologue_run(user, channel, values);
     Vector<float, COUNT> result;
 #pragma unroll
-    for (int i = 0; i < COUNT; ++i) result[i] = user_entered(x[i], ALONG_CHANNEL ? channel + i : channel, user);
+    for (int i = 0; i < COUNT; ++i) {
+      result[i] = user_code::prologue(to_float(x[i]), ALONG_CHANNEL ? channel + i : channel,
+                                      values[ALONG_CHANNEL ? i : 0], user.scalars);
+    }
     return result;
   } else {
     return x;

@@ -135,7 +135,7 @@ TEST(UserPrologue, OfMatrixProducts) {
   // a is used again for every product of the batch, whose elements of the gate and of other are their own.
   expect_prologue_right(
       "gemm a=f16:1x3x6x80 b=f16:2x3x80x12 c=f16:2x3x6x12 epilogue=user:layer epilogue.bias=f32:12 "
-      "epilogue.gate=f16:2x3x6x12 epilogue.other=f32:2x1x6x12:6,1,12,1 prologue.factor=f16:80:3",
+      "epilogue.gate=f16:2x3x6x12 epilogue.other=f32:2x1x6x12:6,1,12,1 prologue.factor=f16:80@2",
       {"gemm_simple", "gemm_tiled", "gemm_splitk", "gemm_thin"});
   expect_prologue_right("gemm a=f32:3x0 b=f32:0x12 beta=any epilogue=user:features prologue.shift=f32:0",
                         {"gemm_simple"});
