@@ -31,7 +31,7 @@ TEST(Tensor, RefusesWhatCannotBeATensor) {
   EXPECT_THROW(Tensor(nullptr, f32, {1, 2, 3}, nchw), Error);
   EXPECT_THROW(Tensor(nullptr, f32, {}, contiguous), Error);
   EXPECT_THROW(Tensor(nullptr, f32, {1, 2}, {1}), Error);
-  EXPECT_THROW(Tensor(nullptr, f32, {1, 1, 1, 1, 1, 1}, {1, 1, 1, 1, 1, 1}), Error);
+  EXPECT_THROW(Tensor(nullptr, f32, {1, 1, 1, 1, 1, 1, 1}, {1, 1, 1, 1, 1, 1, 1}), Error);
 }
 
 TEST(Epilogue, ChainsStagesInTheOrderWritten) {

@@ -1,4 +1,4 @@
-// What the tests run that run kernels, by what stands in them: every algorithm must be among it in all that it serves.
+// What the tests of templates run, by what stands in them: every algorithm must be among it in all that it serves.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -26,25 +26,19 @@ namespace {
 using testing_support::built_in_catalogue;
 using testing_support::target_of;
 
-// The texts of the tests that run kernels. A literal that goes on in the next line is one.
-std::vector<std::string> texts() {
-  const std::set<std::string> run_nothing = {"catalogue_test.cpp", "calibrated_estimate_test.cpp"};
-  const std::regex broken(R"re("\s*\n\s*")re");
-  std::vector<std::string> all;
-  for (const auto& file : std::filesystem::directory_iterator(KILN_TEMPLATE_TESTS)) {
-    if (run_nothing.contains(file.path().filename().string())) continue;
-    std::ifstream stream(file.path());
-    const std::string text{std::istreambuf_iterator<char>(stream), {}};
-    all.push_back(std::regex_replace(text, broken, ""));
-  }
-  return all;
+// The text of a test. A literal that goes on in the next line is one.
+std::string text_of(const std::filesystem::path& file) {
+  static const std::regex broken(R"re("\s*\n\s*")re");
+  std::ifstream stream(file);
+  return std::regex_replace(std::string{std::istreambuf_iterator<char>(stream), {}}, broken, "");
 }
 
-// Calls `use` with the first group of every match.
+// Calls `use` with every match in every test.
 template <class Use>
 void for_each_match(const std::regex& pattern, const Use& use) {
-  for (const std::string& text : texts()) {
-    for (std::sregex_iterator match(text.begin(), text.end(), pattern), end; match != end; ++match) use((*match)[1]);
+  for (const auto& file : std::filesystem::directory_iterator(KILN_TEMPLATE_TESTS)) {
+    const std::string text = text_of(file.path());
+    for (std::sregex_iterator match(text.begin(), text.end(), pattern), end; match != end; ++match) use(*match);
   }
 }
 
@@ -57,10 +51,27 @@ std::optional<Request> parsed(const std::string& line) {
   }
 }
 
-std::set<std::string> tested_lines() {
-  std::set<std::string> lines;
-  for_each_match(std::regex(R"re("([a-z_]+ [a-z]+=[^"]*)")re"), [&](const std::string& line) { lines.insert(line); });
-  return lines;
+// A request that a test runs, and by which algorithms.
+struct TestedLine {
+  std::string line;
+  std::string algorithms;  ///< Their names in quotes. Where there are none: all that serve it...
+  bool by_winograd_alone;  ///< ... of these.
+
+  bool is_by(const Algorithm& algorithm) const {
+    if (!algorithms.empty()) return algorithms.find('"' + algorithm.name() + '"') != std::string::npos;
+    return !by_winograd_alone || algorithm.name().find("winograd") != std::string::npos;
+  }
+};
+
+std::vector<TestedLine> tested_lines() {
+  std::vector<TestedLine> all;
+  const std::regex cover(R"re(expect_pairwise_match\(\s*("\w+"),\s*"([^"]*)")re");
+  const std::regex defaults(R"re((Algorithm|Winograd)Case\{\s*"\w+",\s*"([^"]*)"(?:,\s*(\{[^}]*\}))?)re");
+  for_each_match(cover, [&](const std::smatch& match) { all.push_back({match[2], match[1], false}); });
+  for_each_match(defaults, [&](const std::smatch& match) {
+    all.push_back({match[2], match[3], match[1] == "Winograd"});
+  });
+  return all;
 }
 
 // Whether the elements follow each other without gaps, in logical order or with the channels last.
@@ -95,7 +106,7 @@ bool serves(const Algorithm& algorithm, const Request& request) {
 TEST(Coverage, EveryAlgorithmHasItsConfigurationsTestedOnTwoRequests) {
   std::map<std::string, int> covers;
   for_each_match(std::regex(R"re(expect_pairwise_match\(\s*"(\w+)")re"),
-                 [&](const std::string& name) { ++covers[name]; });
+                 [&](const std::smatch& match) { ++covers[match[1]]; });
   for (const Algorithm& algorithm : built_in_catalogue().algorithms()) {
     if (algorithm.space().size() > 1) {
       EXPECT_GE(covers[algorithm.name()], 2) << algorithm.name();
@@ -103,26 +114,27 @@ TEST(Coverage, EveryAlgorithmHasItsConfigurationsTestedOnTwoRequests) {
   }
 }
 
-TEST(Coverage, EveryAlgorithmIsTestedInEveryDtypePackedAndOnRegionsOfLargerTensors) {
-  std::map<std::string, std::set<std::string>> tested, served;
-  for (const std::string& line : tested_lines()) {
-    const std::optional<Request> request = parsed(line);
+TEST(Coverage, EveryAlgorithmRunsInEveryDtypePackedAndOnRegionsOfLargerTensors) {
+  const std::regex dtype(R"re(\b(?!indices)(\w+)=(?:f16|f32|bf16|i32|i8|u8):)re");
+  std::map<std::string, std::set<std::string>> run_in, serves_in;
+  for (const TestedLine& tested : tested_lines()) {
+    const std::optional<Request> request = parsed(tested.line);
     if (!request || request->operands.front().spec.elements() == 0) continue;
     for (const Algorithm& algorithm : built_in_catalogue().algorithms()) {
       if (request->operation != algorithm.operation() || !serves(algorithm, *request)) continue;
-      tested[algorithm.name()].insert(kind_of(*request));
-      // What serves a request need not serve the same one in another dtype: Winograd's algorithms take f32 alone.
-      for (const char* dtype : {"=f32:", "=f16:", "=bf16:"}) {
-        const std::optional<Request> other = parsed(std::regex_replace(line, std::regex("=b?f(16|32):"), dtype));
-        if (other && serves(algorithm, *other)) served[algorithm.name()].insert(kind_of(*other));
+      if (tested.is_by(algorithm)) run_in[algorithm.name()].insert(kind_of(*request));
+      // Not every algorithm takes every dtype: Winograd's take f32 alone.
+      for (const char* other : {"$1=f32:", "$1=f16:", "$1=bf16:", "$1=i32:", "$1=i8:", "$1=u8:"}) {
+        const std::optional<Request> converted = parsed(std::regex_replace(tested.line, dtype, other));
+        if (converted && serves(algorithm, *converted)) serves_in[algorithm.name()].insert(kind_of(*converted));
       }
     }
   }
   for (const Algorithm& algorithm : built_in_catalogue().algorithms()) {
-    for (const std::string& kind : served[algorithm.name()]) {
-      EXPECT_TRUE(tested[algorithm.name()].contains(kind)) << algorithm.name() << " on a request in " << kind;
+    for (const std::string& kind : serves_in[algorithm.name()]) {
+      EXPECT_TRUE(run_in[algorithm.name()].contains(kind)) << algorithm.name() << " in " << kind;
     }
-    EXPECT_TRUE(served[algorithm.name()].contains("f32, regions")) << algorithm.name();
+    EXPECT_TRUE(serves_in[algorithm.name()].contains("f32, regions")) << algorithm.name();
   }
 }
 

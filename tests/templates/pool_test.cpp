@@ -56,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"GlobalLarge", "pool_forward x=f32:1x3x28x30:nchw mode=avg window=global alpha=any beta=1",
                       global_nchw},
         AlgorithmCase{"GlobalTooWideForTiles",
-                      "pool_forward x=f32:1x2x4x33:nchw mode=max window=global",
+                      "pool_forward x=u8:1x2x4x33:nchw mode=max window=global",
                       {"pool_simple", "pool_global_nchw"}},
         AlgorithmCase{"GlobalDynamic", "pool_forward x=f32:4x5x5x5:nchw mode=max window=global n=?", global_nchw},
         AlgorithmCase{"GlobalEmpty", "pool_forward x=f32:0x5x5x5:nchw mode=avg window=global", global_nchw}),
@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"Global7", "pool_forward x=f16:3x40x7x7:nhwc mode=avg window=global", global_nhwc},
         AlgorithmCase{"GlobalOddChannels",
                       "pool_forward x=bf16:2x13x5x5:nhwc mode=max window=global alpha=any beta=any", global_nhwc},
-        AlgorithmCase{"GlobalDynamic", "pool_forward x=f32:4x36x3x3:nhwc mode=max window=global n=?", global_nhwc},
+        AlgorithmCase{"GlobalDynamic", "pool_forward x=i32:4x36x3x3:nhwc mode=max window=global n=?", global_nhwc},
         AlgorithmCase{"GlobalEmpty", "pool_forward x=f32:0x5x5x5:nhwc mode=avg window=global", global_nhwc}),
     case_name);
 
@@ -130,7 +130,7 @@ INSTANTIATE_TEST_SUITE_P(
             nhwc},
         AlgorithmCase{"ThreeDChannelsLast",
                       "pool_forward x=bf16:1x8x4x5x6:ndhwc mode=max window=2 stride=2 dilation=1,2,1", nhwc},
-        AlgorithmCase{"ThreeDGlobal", "pool_forward x=f16:2x16x3x4x5:ncdhw mode=max window=global", global_nchw},
+        AlgorithmCase{"ThreeDGlobal", "pool_forward x=i32:2x16x3x4x5:ncdhw mode=max window=global", global_nchw},
         AlgorithmCase{"ThreeDGlobalChannelsLast", "pool_forward x=f32:2x12x3x4x5:ndhwc mode=avg window=global n=?",
                       global_nhwc}),
     case_name);
@@ -176,7 +176,7 @@ INSTANTIATE_TEST_SUITE_P(
                       "pool_forward x=f32:1x12x9x8:nhwc indices=i32:1x12x4x3:nhwc window=3 stride=2 alpha=any "
                       "beta=any",
                       indexed},
-        AlgorithmCase{"AlphaZero", "pool_forward x=f16:1x3x8x8 indices=i32:1x3x7x7 window=2 alpha=0 beta=1", indexed},
+        AlgorithmCase{"AlphaZero", "pool_forward x=i32:1x3x8x8 indices=i32:1x3x7x7 window=2 alpha=0 beta=1", indexed},
         AlgorithmCase{"DynamicBatch", "pool_forward x=f32:8x3x9x11 indices=i32:8x3x4x5 window=3 stride=2 n=?", indexed},
         AlgorithmCase{"EmptyBatch", "pool_forward x=f32:0x3x9x9 indices=i32:0x3x7x7 window=3", indexed},
         AlgorithmCase{"Row", "pool_forward x=f32:2x3x19:ncw indices=i32:2x3x7:ncw window=4 pad=2,1 stride=3", indexed},

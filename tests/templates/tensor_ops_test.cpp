@@ -52,8 +52,7 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"Across", "tensor_op a=f32:2x33x5x3:nchw b=f16:2x33x5x3:nhwc y=f32:2x33x5x3:nhwc mode=min",
                       op_across},
         AlgorithmCase{"DynamicBatch", "tensor_op a=f32:4x6 b=f32:4x1 mode=div n=?", op},
-        AlgorithmCase{"RepeatsThroughADynamicBatch", "tensor_op a=f32:1x3x5 b=f32:8x3x5 c=f32:1x1x5 mode=select n=?",
-                      op},
+        AlgorithmCase{"RepeatsThroughADynamicBatch", "tensor_op a=i8:1x3x5 b=i8:8x3x5 c=i8:1x1x5 mode=select n=?", op},
         AlgorithmCase{"Empty", "tensor_op a=f32:0x6 b=f32:1x6 mode=pow", op}),
     case_name);
 
@@ -64,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"CopiesBytes", "tensor_transform x=i8:3x37 y=i8:3x37:64,1", transform},
         AlgorithmCase{"QuantisesIntoAnotherLayout", "tensor_transform x=f32:2x40x3x5:nchw y=i8:2x40x3x5:nhwc alpha=any",
                       transform_across},
-        AlgorithmCase{"BytesToHalves", "tensor_transform x=u8:1x3x9x11:nhwc y=f16:1x3x9x11:nchw alpha=any",
+        AlgorithmCase{"BytesToHalves", "tensor_transform x=i8:1x3x9x11:nhwc y=f16:1x3x9x11:nchw alpha=any",
                       transform_across},
         AlgorithmCase{"Rounds", "tensor_transform x=f32:4x33 y=bf16:4x33", transform},
         AlgorithmCase{"WideIntegers", "tensor_transform x=i32:4x33 y=f16:4x33", transform},
