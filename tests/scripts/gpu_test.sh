@@ -73,7 +73,10 @@ newest=$(objdump -T "$carried"/bin/* "$carried"/lib/* "$carried"/tests/* | grep 
 "$carried/tests/templates_test" --gtest_list_tests >"$scratch/tests.txt"
 for test in SoftmaxDefaults SoftmaxBackwardDefaults PoolDefaults PoolBackwardDefaults PointwiseDefaults TensorFunctions \
   ReduceDefaults DropoutTest Gemm CrossEntropy NormDefaults NormBackwardDefaults LocalNormDefaults ConvDefaults \
-  ConvBackwardData ConvBackwardFilter LocalConv; do holds "$scratch/tests.txt" "/$test."; done
+  ConvBackwardData ConvBackwardFilter LocalConv Regions InPlace FewTaps WinogradDefaults; do
+  holds "$scratch/tests.txt" "/$test."
+done
+for test in UserEpilogue UserPrologue WinogradConfigs; do holds "$scratch/tests.txt" "$test."; done
 
 # --- Killed at work, and resumed --------------------------------------------------------------------------------------
 
