@@ -62,7 +62,7 @@ std::string common(const Request& request) {
 // What the passes of a convolution have in common behind their extents.
 template <class View>
 std::string window_words(const View& view, const TensorSpec& w) {
-  const PerAxis window(w.extents.begin() + 2, w.extents.end());
+  const PerAxis window(w.extents.end() - view.axes(), w.extents.end());
   std::string text = fmt::format(", {}", fmt::join(window, "x")) + steps_and_pads(view);
   if (!all_are(view.dilation, 1)) text += fmt::format(", dilation {}", per_axis(view.dilation));
   if (view.groups != 1) text += fmt::format(", groups {}", view.groups);

@@ -35,7 +35,8 @@ class ConvBackwardDataOperation final : public Operation {
     static const std::vector<OperandDefinition> definitions = {
         {"dy", Role::input, true, Printing::always, "N,K,P,Q, or N,K,Q, or N,K,Z,P,Q"},
         {"w", Role::input, false, Printing::always,
-         "K,C/groups,R,S, or without R, or with T,R,S; with a grid K for each region, region after region"},
+         "K,C/groups,R,S, or without R, or with T,R,S; with a grid K for each region, region after region, or "
+         "regions,K,..."},
         {"dx", Role::output, true, Printing::always, "N,C,H,W, or without H, or with D,H,W"},
     };
     return definitions;
@@ -74,7 +75,7 @@ class ConvBackwardDataOperation final : public Operation {
   Work work(const Request& request) const override {
     const TensorSpec &dy = request.at("dy"), &w = request.at("w"), &dx = request.at("dx");
     Work work;
-    work.flops = convolution_flops(dy.elements(), w);
+    work.flops = convolution_flops(dy, w);
     work.read_bytes = bytes_of(dy) + bytes_of(w) + (request.blend.beta != Scale::zero ? bytes_of(dx) : 0);
     work.write_bytes = bytes_of(dx);
     return work;
@@ -87,17 +88,17 @@ class ConvBackwardDataOperation final : public Operation {
   std::vector<AttributeDefinition> attributes_;
 
   static int64_t channels(const Request& request) {
-    return request.at("w").extents[1] * request.ints("groups").front();
+    return filter_channels(request, names) * request.ints("groups").front();
   }
 
   static void check_filter(const Request& request) {
     const int axes = spatial_axes(request, "dy");
     const TensorSpec &dy = request.at("dy"), &w = request.at("w");
-    if (w.rank() == dy.rank() && filters_of(request, names) != dy.extents[1]) {
+    check_convolution_filter(request, names, "dy", axes, w.rank() < 2 ? 1 : channels(request));
+    if (filters_of(request, names) != dy.extents[1]) {
       refuse(request, fmt::format("w has {} filters, expected {}", filters_of(request, names), dy.extents[1]),
              "a filter for each channel of dy");
     }
-    check_convolution_filter(request, names, "dy", axes, w.rank() < 2 ? 1 : channels(request));
   }
 
   // Of dx, by the extents of dy: the least whose convolution has them, and output_pad.

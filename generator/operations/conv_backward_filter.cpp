@@ -27,7 +27,8 @@ class ConvBackwardFilterOperation final : public Operation {
         {"x", Role::input, true, Printing::always, "N,C,H,W, or N,C,W, or N,C,D,H,W"},
         {"dy", Role::input, true, Printing::always, "N,K,P,Q, or without P, or with Z,P,Q"},
         {"dw", Role::output, false, Printing::always,
-         "K,C/groups,R,S, or without R, or with T,R,S; with a grid K for each region, region after region"},
+         "K,C/groups,R,S, or without R, or with T,R,S; with a grid K for each region, region after region, or "
+         "regions,K,..."},
     };
     return definitions;
   }
@@ -49,7 +50,7 @@ class ConvBackwardFilterOperation final : public Operation {
   Work work(const Request& request) const override {
     const TensorSpec &x = request.at("x"), &dy = request.at("dy"), &dw = request.at("dw");
     Work work;
-    work.flops = convolution_flops(dy.elements(), dw);
+    work.flops = convolution_flops(dy, dw);
     work.read_bytes = bytes_of(x) + bytes_of(dy) + (request.blend.beta != Scale::zero ? bytes_of(dw) : 0);
     work.write_bytes = bytes_of(dw);
     return work;

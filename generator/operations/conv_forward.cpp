@@ -26,7 +26,8 @@ class ConvForwardOperation final : public Operation {
     static const std::vector<OperandDefinition> definitions = {
         {"x", Role::input, true, Printing::always, "N,C,H,W, or N,C,W, or N,C,D,H,W"},
         {"w", Role::input, false, Printing::always,
-         "K,C/groups,R,S, or without R, or with T,R,S; with a grid K for each region, region after region"},
+         "K,C/groups,R,S, or without R, or with T,R,S; with a grid K for each region, region after region, or "
+         "regions,K,..."},
         {"y", Role::output, true, Printing::always, "N,K,P,Q, or without P, or with Z,P,Q"},
         {"bias", Role::input, false, Printing::when_set, "K; with epilogue stage bias"},
         {"residual", Role::input, true, Printing::when_set, "as y; with epilogue stage add"},
@@ -54,7 +55,7 @@ class ConvForwardOperation final : public Operation {
   Work work(const Request& request) const override {
     const TensorSpec &x = request.at("x"), &w = request.at("w"), &y = request.at("y");
     Work work;
-    work.flops = convolution_flops(y.elements(), w);
+    work.flops = convolution_flops(y, w);
     work.read_bytes = bytes_of(x) + bytes_of(w) + (request.blend.beta != Scale::zero ? bytes_of(y) : 0);
     for (std::string_view extra : {"bias", "residual"}) {
       if (const TensorSpec* spec = request.find(extra)) work.read_bytes += bytes_of(*spec);

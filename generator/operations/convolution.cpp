@@ -36,13 +36,15 @@ std::vector<AttributeDefinition> local_attributes() {
   return all;
 }
 
-bool is_local(const Request& request) {
-  return request.operation.starts_with(local_prefix);
+// Whether the w of a request, whose steps are complete, has one.
+bool has_regions(const Request& request, const ConvNames& names) {
+  const TensorSpec* w = request.find(names.w);
+  return takes_regions(request) && w != nullptr && has_regions(*w, static_cast<int>(request.ints("stride").size()));
 }
 
 // The grid of a complete request; empty if its filters are shared.
 Ints grid_of(const Request& request) {
-  return is_local(request) ? request.ints("grid") : Ints{};
+  return takes_regions(request) ? request.ints("grid") : Ints{};
 }
 
 // Outputs along `axis`: of y, or of what y will be.
@@ -68,6 +70,10 @@ void complete_grid(Request& request, const ConvNames& names, int axes) {
 
 }  // namespace
 
+bool takes_regions(const Request& request) {
+  return request.operation.starts_with("local_conv_");
+}
+
 const std::vector<AttributeDefinition>& convolution_attributes(Filters filters) {
   static const std::vector<AttributeDefinition> shared = shared_attributes(), local = local_attributes();
   return filters == Filters::local ? local : shared;
@@ -79,26 +85,32 @@ void complete_convolution_attributes(Request& request, const ConvNames& names, i
   expand(request, "stride", count, 1);
   expand(request, "dilation", count, 1);
   expand(request, "groups", 1, 1);
-  if (is_local(request)) complete_grid(request, names, axes);
+  if (takes_regions(request)) complete_grid(request, names, axes);
 }
 
 WindowAxis convolution_axis(const Request& request, const ConvNames& names, int axis) {
   const auto i = static_cast<size_t>(axis);
-  const auto extent = [&](std::string_view name) {
+  const auto extent = [&](std::string_view name, size_t first = 2) {
     const TensorSpec* spec = request.find(name);
-    return spec == nullptr || spec->extents.size() <= 2 + i ? int64_t{1} : spec->extents[2 + i];
+    return spec == nullptr || spec->extents.size() <= first + i ? int64_t{1} : spec->extents[first + i];
   };
   WindowAxis result = steps_of(request).along(axis);
   result.extent = extent(names.x);
-  result.window = extent(names.w);
+  result.window = extent(names.w, has_regions(request, names) ? 3 : 2);
   result.outputs = extent(names.y);
   return result;
+}
+
+int64_t filter_channels(const Request& request, const ConvNames& names) {
+  return request.at(names.w).extents[has_regions(request, names) ? 2 : 1];
 }
 
 int64_t filters_of(const Request& request, const ConvNames& names) {
   const Ints grid = grid_of(request);
   const int axes = static_cast<int>(grid.size());
-  const int64_t filters = request.at(names.w).extents[0];
+  const TensorSpec& w = request.at(names.w);
+  const bool apart = has_regions(request, names);
+  const int64_t filters = w.extents[0];  // or regions
   int64_t regions = 1;
   for (int i = 0; i < axes; ++i) {
     const int64_t count = grid[static_cast<size_t>(i)], outputs = outputs_along(request, names, i, axes);
@@ -110,19 +122,24 @@ int64_t filters_of(const Request& request, const ConvNames& names) {
     regions = count > filters / regions ? filters + 1 : regions * count;  // no more: it might not fit
     if (regions > filters) break;
   }
+  if (apart && regions != filters) {
+    refuse(request, fmt::format("{} has {} regions, grid has {}", names.w, filters, text::join(grid, "x")),
+           fmt::format("with {} dimensions {} is regions,K,C/groups and a window", w.rank(), names.w));
+  }
   if (axes > 0 && (regions > filters || filters % regions != 0)) {
     refuse(request, fmt::format("{} has {} filters for {} regions", names.w, filters, text::join(grid, "x")),
            fmt::format("{} has equally many for each region, region after region", names.w));
   }
-  return filters / regions;
+  return apart ? w.extents[1] : filters / regions;
 }
 
 void check_convolution_filter(const Request& request, const ConvNames& names, std::string_view like, int axes,
                               int64_t channels) {
   const TensorSpec& w = request.at(names.w);
-  if (w.rank() != axes + 2) {
+  if (w.rank() != axes + 2 && !has_regions(request, names)) {
     refuse(request, fmt::format("{} has {} and {} has {} dimensions", like, axes + 2, names.w, w.rank()),
-           fmt::format("{} is K,C/groups and a window for each spatial axis of {}", names.w, like));
+           fmt::format("{} is K,C/groups and a window for each spatial axis of {}{}", names.w, like,
+                       takes_regions(request) ? ", or has the regions before K" : ""));
   }
   const int64_t groups = request.ints("groups").front();
   if (groups > 0 && channels < 1) refuse(request, fmt::format("{} has no channels", names.x), "");
@@ -135,8 +152,9 @@ void check_convolution_filter(const Request& request, const ConvNames& names, st
     refuse(request, fmt::format("groups={} does not divide the {} filters of {}", groups, filters, names.w),
            fmt::format("give 1 or more groups that divide the channels of {} and the filters of {}", names.x, names.w));
   }
-  if (w.extents[1] != channels / groups) {
-    refuse(request, fmt::format("{} has {} channels per filter, expected {}", names.w, w.extents[1], channels / groups),
+  const int64_t filter = filter_channels(request, names);
+  if (filter != channels / groups) {
+    refuse(request, fmt::format("{} has {} channels per filter, expected {}", names.w, filter, channels / groups),
            fmt::format("{} has {} channels in {} groups", names.x, channels, groups));
   }
   for (int i = 0; i < axes; ++i) check_axis(request, convolution_axis(request, names, i), axis_name(i, axes));
@@ -158,9 +176,12 @@ void check_convolution_output(const Request& request, const ConvNames& names) {
                   fmt::format("from {}, {}, pad, stride and dilation", names.x, names.w));
 }
 
-double convolution_flops(int64_t outputs, const TensorSpec& w) {
-  const int64_t products = w.elements() / std::max<int64_t>(w.extents[0], 1);  // of an element of y
-  return 2.0 * static_cast<double>(outputs) * static_cast<double>(products);
+double convolution_flops(const TensorSpec& y, const TensorSpec& w) {
+  double flops = 2.0 * static_cast<double>(y.elements());
+  for (auto extent = w.extents.end() - y.rank() + 1; extent != w.extents.end(); ++extent) {
+    flops *= static_cast<double>(*extent);
+  }
+  return flops;
 }
 
 ConvPass conv_pass_of(const Request& request) {
@@ -186,6 +207,19 @@ void add_conv_pass(Request& request, std::string_view operation, const ConvPass&
   request.arithmetic = pass.arithmetic;
   request.blend = pass.blend;
   request.dynamic_batch = pass.dynamic_batch;
+}
+
+TensorSpec without_regions(const TensorSpec& w, int axes) {
+  TensorSpec filters = w;
+  if (!has_regions(w, axes)) return filters;
+  filters.extents.erase(filters.extents.begin());
+  filters.strides.erase(filters.strides.begin());
+  filters.extents.front() = w.extents[0] * w.extents[1];
+  return filters;
+}
+
+int64_t region_stride(const TensorSpec& w, int axes, int64_t k) {
+  return has_regions(w, axes) ? w.strides[0] : k * w.strides[0];
 }
 
 RegionGrid::RegionGrid(const ConvPass& pass, const TensorSpec& y) {

@@ -30,6 +30,12 @@ void complete_convolution_attributes(Request& request, const ConvNames& names, i
 /// (yet) keep the default.
 WindowAxis convolution_axis(const Request& request, const ConvNames& names, int axis);
 
+/// Whether w, or dw, may have a dimension for the regions of a grid besides its others.
+bool takes_regions(const Request& request);
+
+/// C/groups, by a w of at least two dimensions.
+int64_t filter_channels(const Request& request, const ConvNames& names);
+
 /// Filters of a region: all that w has if filters are shared. Refuses a grid that does not suit w.
 int64_t filters_of(const Request& request, const ConvNames& names);
 
@@ -44,8 +50,8 @@ void check_convolution_output(const Request& request, const ConvNames& names);
 /// The extents of y = conv(x, w).
 std::vector<int64_t> convolution_extents(const Request& request, const ConvNames& names);
 
-/// Multiplications and additions of conv(x, w) with `outputs` elements of y and the filter `w`.
-double convolution_flops(int64_t outputs, const TensorSpec& w);
+/// Multiplications and additions of y = conv(x, w).
+double convolution_flops(const TensorSpec& y, const TensorSpec& w);
 
 /// The parameters of a valid request, and the other way round, with the name of its operation: `operation`, or that of
 /// the local convolution where there is a grid.

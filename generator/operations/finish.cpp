@@ -6,6 +6,7 @@
 #include "kiln/base/error.h"
 #include "kiln/generator/operation.h"
 #include "operations/blends.h"
+#include "operations/convolution.h"
 #include "operations/norm.h"
 
 namespace kiln {
@@ -240,7 +241,7 @@ void check_shape(const Request& request, const Operand& operand) {
   if (to_string(spec.dtype) == "?") {
     fail(fmt::format("has dtype {}, which there is not", static_cast<int>(spec.dtype)), "give one of kiln::DType");
   }
-  const int most = takes_groups(request) ? 6 : 5;
+  const int most = takes_groups(request) || takes_regions(request) ? 6 : 5;
   if (spec.rank() < 1 || spec.rank() > most) {
     fail(fmt::format("has {} dimensions", spec.rank()), fmt::format("a tensor has 1 to {}", most));
   }

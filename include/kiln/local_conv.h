@@ -35,14 +35,15 @@ struct LocalConvOptions {
 /// Enqueues y = epilogue(alpha * conv(x, filters of each output) + beta * y) on `stream` and returns without waiting:
 /// y[n,k,p,q] = sum over c, r, s of x[n,c,p * stride.h - pad.top + r * dilation.h, ...] * w[region(p,q) * K + k,c,r,s].
 ///
-/// x: N,C,H,W   w: (regions*K),C/groups,R,S   y: N,K,P,Q, the extents of conv_forward(). 1-D and 3-D as there.
+/// x: N,C,H,W   w: (regions*K),C/groups,R,S or regions,K,C/groups,R,S   y: N,K,P,Q, the extents of conv_forward(). 1-D
+/// and 3-D as there.
 ///
 /// Regions: along an axis of P outputs, output p belongs to region floor(p * grid.h / P), so that every region has
 /// floor(P / grid.h) or ceil(P / grid.h) outputs, side by side; 1 <= grid.h <= P. region(p,q) = floor(p * grid.h / P) *
 /// grid.w + floor(q * grid.w / Q). The filters of a region stand behind those of the region before it along dimension 0
-/// of w. A grid of P x Q is a locally connected layer, one of 1 x 1 is conv_forward(), which has faster kernels for it.
-/// (Regions have no dimension of w for themselves because a tensor has at most five; a w whose regions lie apart in
-/// another way than by K times the distance of its filters has to be transformed first.)
+/// of w; or w has one dimension more than x, and its dimension 0 is the regions: they may lie apart in any way, as with
+/// K innermost. A grid of P x Q is a locally connected layer, one of 1 x 1 is conv_forward(), which has faster kernels
+/// for it.
 ///
 /// Any strides; dtypes may differ between operands; sums are in f32; bitwise reproducible. With beta = 0, y is not
 /// read. y must share no element with x, w or the bias. A bias has K elements, one for each channel of y: one for each
@@ -71,10 +72,10 @@ struct LocalConvBackwardOptions {
 /// waiting: dx[n,c,h,w] = sum over k, r, s of dy[n,k,p,q] * w[region(p,q) * K + k,c,r,s] with p * stride.h - pad.top +
 /// r * dilation.h = h, and q likewise.
 ///
-/// dy: N,K,P,Q   w: (regions*K),C/groups,R,S   dx: N,C,H,W, and P, Q are those of local_conv_forward() on dx. Any
-/// strides; dtypes may differ; sums are in f32. dx must share no element with dy or w. Bitwise reproducible.
-/// Adding up columns, which one of the kernels does, needs workspace: N*P*Q*C*R*S values of f32 (requests that would
-/// need over a gigabyte run without it). Otherwise as local_conv_forward().
+/// dy: N,K,P,Q   w: as that of local_conv_forward()   dx: N,C,H,W, and P, Q are those of local_conv_forward() on dx.
+/// Any strides; dtypes may differ; sums are in f32. dx must share no element with dy or w. Bitwise reproducible. Adding
+/// up columns, which one of the kernels does, needs workspace: N*P*Q*C*R*S values of f32 (requests that would need over
+/// a gigabyte run without it). Otherwise as local_conv_forward().
 void local_conv_backward_data(Context& context, const Tensor& dy, const Tensor& w, const Tensor& dx,
                               const LocalConvBackwardOptions& options = {}, Stream stream = nullptr);
 
@@ -82,8 +83,8 @@ void local_conv_backward_data(Context& context, const Tensor& dy, const Tensor& 
 /// returns without waiting: dw[region * K + k,c,r,s] = sum over n and the (p,q) of the region of dy[n,k,p,q] *
 /// x[n,c,p * stride.h - pad.top + r * dilation.h, ...].
 ///
-/// x: N,C,H,W   dy: N,K,P,Q   dw: (regions*K),C/groups,R,S. Any strides; dtypes may differ; sums are in f32. dw must
-/// share no element with x or dy. Bitwise reproducible. An empty batch gives beta * dw, not nothing. With beta = 1
+/// x: N,C,H,W   dy: N,K,P,Q   dw: as w of local_conv_forward(). Any strides; dtypes may differ; sums are in f32. dw
+/// must share no element with x or dy. Bitwise reproducible. An empty batch gives beta * dw, not nothing. With beta = 1
 /// gradients accumulate over calls. With a dynamic batch only the simple kernel applies. Otherwise as
 /// local_conv_forward(). The gradient of a bias of K elements is conv_backward_bias().
 void local_conv_backward_filter(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw,

@@ -30,7 +30,7 @@ class ConvBackwardDataEvaluator final : public Oracle::Evaluator {
     Expected sum;
     for (int64_t k = group * conv_.k_per_group(); k < (group + 1) * conv_.k_per_group(); ++k) {
       for (const Meeting& meeting : met) {
-        const double weight = w_[Place(meeting.region * conv_.k() + k, c, meeting.tap, windows_.size())];
+        const double weight = w_[place_in_filter(conv_, meeting.region, k, c, meeting.tap)];
         if (meeting.exists) {
           add_term(sum, dy_[Place(coordinate[0], k, meeting.output, windows_.size())] * weight);
         } else if (!std::isfinite(weight)) {

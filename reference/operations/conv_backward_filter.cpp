@@ -23,37 +23,46 @@ class ConvBackwardFilterEvaluator final : public Oracle::Evaluator {
  protected:
   Expected operation_at(std::span<const int64_t> coordinate) const override {
     const size_t axes = windows_.size();
+    const bool apart = has_regions(conv_.dw, conv_.axes());
+    const int64_t region = apart ? coordinate[0] : coordinate[0] / conv_.k();
+    const int64_t k = apart ? coordinate[1] : coordinate[0] % conv_.k();
+    const auto filter = coordinate.last(1 + axes);  // c and the tap
+    const int64_t channel = k / conv_.k_per_group() * conv_.c_per_group() + filter[0];
     PerAxis tap{};
     int64_t windows = 1;
     for (size_t axis = 0; axis < axes; ++axis) {
-      const int64_t number = coordinate[2 + axis];
+      const int64_t number = filter[1 + axis];
       tap[axis] = conv_.mirrored ? windows_[axis].window - 1 - number : number;
       windows *= windows_[axis].outputs;
     }
     Expected sum;
     for (int64_t n = 0; n < conv_.n(); ++n) {
-      for (int64_t window = 0; window < windows; ++window) add_window(sum, coordinate, tap, n, window);
+      for (int64_t window = 0; window < windows; ++window) add_window(sum, {region, k, channel, tap}, n, window);
     }
     return sum;
   }
 
  private:
-  void add_window(Expected& sum, std::span<const int64_t> dw, const PerAxis& tap, int64_t n, int64_t window) const {
+  // An element of dw, and the channel of x that it is multiplied with.
+  struct Element {
+    int64_t region, k, channel;
+    PerAxis tap;
+  };
+
+  void add_window(Expected& sum, const Element& element, int64_t n, int64_t window) const {
     const size_t axes = windows_.size();
-    const int64_t region = dw[0] / conv_.k(), k = dw[0] % conv_.k();
     PerAxis output{}, position{};
     bool inside = true;
     for (size_t axis = axes; axis-- > 0;) {
       output[axis] = window % windows_[axis].outputs;
       window /= windows_[axis].outputs;
-      position[axis] = windows_[axis].position(output[axis], tap[axis]);
+      position[axis] = windows_[axis].position(output[axis], element.tap[axis]);
       inside = inside && windows_[axis].inside(position[axis]);
     }
-    if (regions_.region_of(output) != region) return;
-    const double gradient = dy_[Place(n, k, output, axes)];
+    if (regions_.region_of(output) != element.region) return;
+    const double gradient = dy_[Place(n, element.k, output, axes)];
     if (inside) {
-      const int64_t channel = k / conv_.k_per_group() * conv_.c_per_group() + dw[1];
-      add_term(sum, x_[Place(n, channel, position, axes)] * gradient);
+      add_term(sum, x_[Place(n, element.channel, position, axes)] * gradient);
     } else if (!std::isfinite(gradient)) {
       sum.unspecified = true;  // 0 * gradient is NaN, but a kernel may skip padding.
     }

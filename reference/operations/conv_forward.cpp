@@ -24,14 +24,14 @@ class ConvForwardEvaluator final : public Oracle::Evaluator {
  protected:
   Expected operation_at(std::span<const int64_t> coordinate) const override {
     const int64_t k = coordinate[1];
-    const int64_t filter = regions_.region_of(coordinate.subspan(2)) * conv_.k() + k;
+    const int64_t region = regions_.region_of(coordinate.subspan(2));
     const int64_t first_channel = k / conv_.k_per_group() * conv_.c_per_group();
     std::vector<Tap> taps;
     for_each_tap(windows_, coordinate.subspan(2), [&](const Tap& tap) { taps.push_back(tap); });
     Expected sum;
     for (int64_t c = 0; c < conv_.c_per_group(); ++c) {
       for (const Tap& tap : taps) {
-        const double weight = w_[Place(filter, c, conv_.mirrored ? tap.mirrored : tap.number, windows_.size())];
+        const double weight = w_[place_in_filter(conv_, region, k, c, conv_.mirrored ? tap.mirrored : tap.number)];
         if (tap.inside) {
           add_term(sum, x_[Place(coordinate[0], first_channel + c, tap.position, windows_.size())] * weight);
         } else if (!std::isfinite(weight)) {

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "kiln/generator/operations/conv_pass.h"
 #include "kiln/generator/window_axis.h"
 
 namespace kiln::reference {
@@ -37,12 +38,22 @@ class Place {
  public:
   Place(int64_t first, int64_t second, const PerAxis& spatial, size_t axes)
       : values_{first, second, spatial[0], spatial[1], spatial[2]}, rank_(2 + axes) {}
+  Place(int64_t region, int64_t k, int64_t c, const PerAxis& tap, size_t axes)
+      : values_{region, k, c, tap[0], tap[1], tap[2]}, rank_(3 + axes) {}
   operator std::span<const int64_t>() const { return {values_.data(), rank_}; }
 
  private:
-  std::array<int64_t, 5> values_;
+  std::array<int64_t, 6> values_;
   size_t rank_;
 };
+
+/// Where an element of filter `k` of a region is in the w of a ConvForward or ConvBackwardData.
+template <class View>
+Place place_in_filter(const View& conv, int64_t region, int64_t k, int64_t c, const PerAxis& tap) {
+  const auto axes = static_cast<size_t>(conv.axes());
+  if (has_regions(conv.w, conv.axes())) return {region, k, c, tap, axes};
+  return {region * conv.k() + k, c, tap, axes};
+}
 
 /// Calls visit(tap) for every tap of the window of the output at `output`, the last axis fastest.
 template <class Visit>

@@ -76,7 +76,7 @@ std::array<RegionAxis, 3> in_order(const SpatialRegions& regions) {
 }
 
 // Gives each region blocks of its own, whose taps are the outputs of the region: of the gradient by the filters.
-void divide_taps(ConvProblem& conv, const SpatialRegions& regions) {
+void divide_taps(ConvProblem& conv, const SpatialRegions& regions, int64_t region_stride) {
   conv.region_axes = regions;
   conv.divided = Divided::taps;
   WindowAxis* const axes[] = {&conv.planes, &conv.rows, &conv.columns};
@@ -85,8 +85,8 @@ void divide_taps(ConvProblem& conv, const SpatialRegions& regions) {
     conv.w.extents[dimension::plane + i] = axes[i]->window;
   }
   conv.w.alignment = size_of(conv.w.dtype);  // regions begin anywhere
-  conv.y_region_stride = conv.k() * conv.y.strides[dimension::channel];
-  conv.y.alignment = alignment_at(conv.y.alignment, conv.y_region_stride * size_of(conv.y.dtype));
+  conv.y_region_stride = region_stride;
+  conv.y.alignment = alignment_at(conv.y.alignment, region_stride * size_of(conv.y.dtype));
 }
 
 // Gives each segment of y blocks of its own, which read the filters of the regions that its taps meet in dy.
@@ -103,8 +103,9 @@ ConvPart data_part(const ConvBackwardData& data, const SpatialAxes& forward, con
   ConvPart part{problem_of(data), {"dy"}, {"w"}, {"dx"}};
   ConvProblem& conv = part.conv;
   conv.x = with_three_axes(data.dy);
-  conv.w = with_three_axes(data.w);
+  conv.w = with_three_axes(without_regions(data.w, data.axes()));
   conv.y = with_three_axes(data.dx);
+  conv.w_group_stride = data.k_per_group() * conv.w.strides[0];
   conv.w.extents = {data.c(), data.k_per_group(), 0, 0, 0};
   std::swap(conv.w.strides[0], conv.w.strides[1]);
   conv.mirrored = !data.mirrored;
@@ -121,7 +122,6 @@ ConvPart data_part(const ConvBackwardData& data, const SpatialAxes& forward, con
   }
   static_cast<SpatialAxes&>(conv) = {classes[0].axis, classes[1].axis, classes[2].axis};
   conv.x_group_stride = data.k_per_group() * conv.x.strides[dimension::channel];
-  conv.w_group_stride = data.k_per_group() * data.w.strides[0];
   conv.w.alignment = alignment_at(conv.w.alignment, conv.w_first * size_of(conv.w.dtype));
   if (conv.groups > 1) {
     conv.w.alignment = alignment_at(conv.w.alignment, conv.w_group_stride * size_of(conv.w.dtype));
@@ -130,7 +130,7 @@ ConvPart data_part(const ConvBackwardData& data, const SpatialAxes& forward, con
   conv.wide_index = needs_64_bits({&data.dy, &data.w, &data.dx}, forward, conv);
   conv.read_layouts();
   if (!data.grid.empty()) {
-    divide_inputs(conv, SpatialRegions::of(data.regions(), data.axes()), data.k() * data.w.strides[0]);
+    divide_inputs(conv, SpatialRegions::of(data.regions(), data.axes()), region_stride(data.w, data.axes(), data.k()));
   }
   return part;
 }
@@ -192,7 +192,7 @@ ConvParts filter_parts(const ConvBackwardFilter& filter) {
   const SpatialAxes forward = axes_of(filter);
   conv.x = with_three_axes(filter.x);
   conv.w = with_three_axes(filter.dy);
-  conv.y = with_three_axes(filter.dw);
+  conv.y = with_three_axes(without_regions(filter.dw, filter.axes()));
   for (TensorSpec* spec : {&conv.x, &conv.w, &conv.y}) swap_first_two(*spec);
   conv.x.extents[0] = filter.c_per_group();
   conv.y.extents[1] = filter.k();
@@ -206,7 +206,10 @@ ConvParts filter_parts(const ConvBackwardFilter& filter) {
     conv.x.alignment = alignment_at(conv.x.alignment, conv.x_group_stride * size_of(conv.x.dtype));
   }
   conv.wide_index = needs_64_bits({&filter.x, &filter.dy, &filter.dw}, forward, conv);
-  if (!filter.grid.empty()) divide_taps(conv, SpatialRegions::of(filter.regions(), filter.axes()));
+  if (!filter.grid.empty()) {
+    divide_taps(conv, SpatialRegions::of(filter.regions(), filter.axes()),
+                region_stride(filter.dw, filter.axes(), filter.k()));
+  }
   conv.read_layouts();
   conv.images_inner = !conv.channels_inner && dimension_0_is_inner(conv.x, dimension::plane);
   parts.list.push_back(std::move(part));
@@ -219,7 +222,7 @@ ConvParts forward_parts(const Request& request) {
   ConvProblem& conv = parts.list.front().conv;
   if (conv.grid.empty()) return parts;
   conv.w.extents[0] = conv.k();
-  divide_pixels(conv, conv.k() * conv.w.strides[0]);
+  divide_pixels(conv, conv.w_region_stride);
   return parts;
 }
 

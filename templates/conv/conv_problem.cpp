@@ -150,11 +150,13 @@ ConvProblem ConvProblem::of(const Request& request) {
   static_cast<ConvForward&>(problem) = ConvForward::of(request);
   static_cast<SpatialAxes&>(problem) = axes_of(static_cast<const ConvForward&>(problem));
   problem.region_axes = SpatialRegions::of(problem.regions(), problem.axes());
+  problem.wide_index = needs_64_bits(problem);
+  if (!problem.grid.empty()) problem.w_region_stride = region_stride(problem.w, problem.axes(), problem.k());
+  problem.w = without_regions(problem.w, problem.axes());
   for (TensorSpec* spec : {&problem.x, &problem.w, &problem.y}) *spec = with_three_axes(*spec);
   if (problem.residual) problem.residual = with_three_axes(*problem.residual);
   problem.x_group_stride = problem.c_per_group() * problem.x.strides[dimension::channel];
   problem.w_group_stride = problem.k_per_group() * problem.w.strides[0];
-  problem.wide_index = needs_64_bits(problem);
   problem.read_layouts();
   return problem;
 }

@@ -1,7 +1,6 @@
 #include "conv/gradients.h"
 
 #include <cmath>
-#include <type_traits>
 
 #include "conv/conv_estimate.h"
 #include "descriptor/parts.h"
@@ -9,13 +8,18 @@
 namespace kiln::descriptor {
 namespace {
 
-template <class Gradient>
-Gradient with_axes(const Request& request) {
+// `filters`: w or dw; `a` and `b`: the other operands.
+template <class Gradient, class View>
+Gradient with_axes(const Request& request, TensorSpec View::*filters, TensorSpec View::*a, TensorSpec View::*b) {
   Gradient gradient;
-  using View = std::conditional_t<std::is_same_v<Gradient, DataGradient>, ConvBackwardData, ConvBackwardFilter>;
   static_cast<View&>(gradient) = View::of(request);
   static_cast<SpatialAxes&>(gradient) = axes_of(static_cast<const View&>(gradient));
   gradient.region_axes = SpatialRegions::of(gradient.regions(), gradient.axes());
+  TensorSpec& w = gradient.*filters;
+  gradient.region_stride = region_stride(w, gradient.axes(), gradient.k());
+  gradient.wide_index = needs_wide_index({&w, &(gradient.*a), &(gradient.*b)}) || !coordinates_fit_int(gradient);
+  w = without_regions(w, gradient.axes());
+  for (auto operand : {filters, a, b}) gradient.*operand = with_three_axes(gradient.*operand);
   return gradient;
 }
 
@@ -33,25 +37,21 @@ void add_problem(Prelude& prelude, const Gradient& gradient) {
 }  // namespace
 
 DataGradient DataGradient::of(const Request& request) {
-  auto gradient = with_axes<DataGradient>(request);
-  for (TensorSpec* spec : {&gradient.dy, &gradient.w, &gradient.dx}) *spec = with_three_axes(*spec);
-  return gradient;
+  return with_axes<DataGradient>(request, &ConvBackwardData::w, &ConvBackwardData::dy, &ConvBackwardData::dx);
 }
 
 FilterGradient FilterGradient::of(const Request& request) {
-  auto gradient = with_axes<FilterGradient>(request);
-  for (TensorSpec* spec : {&gradient.x, &gradient.dy, &gradient.dw}) *spec = with_three_axes(*spec);
-  return gradient;
+  return with_axes<FilterGradient>(request, &ConvBackwardFilter::dw, &ConvBackwardFilter::x, &ConvBackwardFilter::dy);
 }
 
 Prelude gradient_prelude(const DataGradient& gradient) {
   Prelude prelude;
   prelude.type("TDY", gradient.dy.dtype).type("TW", gradient.w.dtype).type("TDX", gradient.dx.dtype);
-  prelude.index_type("Index",
-                     needs_wide_index({&gradient.dy, &gradient.w, &gradient.dx}) || !coordinates_fit_int(gradient));
+  prelude.index_type("Index", gradient.wide_index);
   add_problem(prelude, gradient);
   add_strides(prelude, "DY", "NKZPQ", gradient.dy);
   add_strides(prelude, "W", "KCTRS", gradient.w);
+  prelude.constant("W_STRIDE_REGION", gradient.region_stride);
   add_strides(prelude, "DX", "NCDHW", gradient.dx);
   return prelude;
 }
@@ -59,12 +59,12 @@ Prelude gradient_prelude(const DataGradient& gradient) {
 Prelude gradient_prelude(const FilterGradient& gradient) {
   Prelude prelude;
   prelude.type("TX", gradient.x.dtype).type("TDY", gradient.dy.dtype).type("TDW", gradient.dw.dtype);
-  prelude.index_type("Index",
-                     needs_wide_index({&gradient.x, &gradient.dy, &gradient.dw}) || !coordinates_fit_int(gradient));
+  prelude.index_type("Index", gradient.wide_index);
   add_problem(prelude, gradient);
   add_strides(prelude, "X", "NCDHW", gradient.x);
   add_strides(prelude, "DY", "NKZPQ", gradient.dy);
   add_strides(prelude, "DW", "KCTRS", gradient.dw);
+  prelude.constant("DW_STRIDE_REGION", gradient.region_stride);
   return prelude;
 }
 

@@ -10,14 +10,19 @@
 
 namespace kiln::descriptor {
 
+/// Of a gradient: the regions that have filters of their own, and where those stand.
+struct RegionsInMemory {
+  SpatialRegions region_axes;
+  int64_t region_stride = 0;  ///< elements of w, or dw, from the filters of one region to those of the next
+  bool wide_index = false;    ///< an offset into an operand, or a coordinate in the padded input, needs 64 bits
+};
+
 /// Requests as descriptors see them: operands have three spatial dimensions (with_three_axes()), whatever the request
 /// has.
-struct DataGradient : ConvBackwardData, SpatialAxes {
-  SpatialRegions region_axes;
+struct DataGradient : ConvBackwardData, SpatialAxes, RegionsInMemory {
   static DataGradient of(const Request& request);
 };
-struct FilterGradient : ConvBackwardFilter, SpatialAxes {
-  SpatialRegions region_axes;
+struct FilterGradient : ConvBackwardFilter, SpatialAxes, RegionsInMemory {
   static FilterGradient of(const Request& request);
 };
 

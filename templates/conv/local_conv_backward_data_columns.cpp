@@ -61,9 +61,8 @@ ConvProblem columns_of(const DataGradient& gradient, const FilterRun& run) {
     conv.w.alignment = alignment_at(conv.w.alignment, conv.w_group_stride * size_of(conv.w.dtype));
   }
   conv.region_axes = gradient.region_axes;
-  conv.wide_index =
-      needs_wide_index({&gradient.dy, &gradient.w, &gradient.dx, &conv.y}) || !coordinates_fit_int(gradient);
-  divide_pixels(conv, gradient.k() * gradient.w.strides[0]);
+  conv.wide_index = gradient.wide_index || needs_wide_index({&conv.y});
+  divide_pixels(conv, gradient.region_stride);
   return conv;
 }
 

@@ -30,8 +30,9 @@ __device__ __forceinline__ float gradient(const TDY* dy, const TW* w, Index imag
           const Index filter_s = MIRRORED ? S - 1 - s : s;
           const Index dy_at = image * Index(DY_STRIDE_N) + k * Index(DY_STRIDE_K) + z * Index(DY_STRIDE_Z) +
                               p * Index(DY_STRIDE_P) + q * Index(DY_STRIDE_Q);
-          const Index w_at = (region_of(z, p, q) * K + k) * Index(W_STRIDE_K) + c * Index(W_STRIDE_C) +
-                             filter_t * Index(W_STRIDE_T) + filter_r * Index(W_STRIDE_R) + filter_s * Index(W_STRIDE_S);
+          const Index w_at = filter_at<W_STRIDE_REGION, W_STRIDE_K>(region_of(z, p, q) * K + k) +
+                             c * Index(W_STRIDE_C) + filter_t * Index(W_STRIDE_T) + filter_r * Index(W_STRIDE_R) +
+                             filter_s * Index(W_STRIDE_S);
           sum += to_float(dy[dy_at]) * to_float(w[w_at]);
         }
       }

@@ -52,7 +52,7 @@ __device__ __forceinline__ void backward_filter_of_one(const TX* x, const TDY* d
     sum = gradient(x, dy, images_of(n), Region(filter / K), filter % K, c, MIRRORED ? T - 1 - t : t,
                    MIRRORED ? R - 1 - r : r, MIRRORED ? S - 1 - s : s);
   }
-  const Index at = filter * Index(DW_STRIDE_K) + c * Index(DW_STRIDE_C) + t * Index(DW_STRIDE_T) +
+  const Index at = filter_at<DW_STRIDE_REGION, DW_STRIDE_K>(filter) + c * Index(DW_STRIDE_C) + t * Index(DW_STRIDE_T) +
                    r * Index(DW_STRIDE_R) + s * Index(DW_STRIDE_S);
   finish_gradient(dw + at, sum, alpha, beta);
 }

@@ -26,6 +26,16 @@ __device__ __forceinline__ Index region_of(Index z, Index p, Index q) {
          region_along<GRID_Q, OUTPUTS_Q>(q);
 }
 
+// Offset of filter number `filter`, a region's K before those of the next region, which begin STRIDE_REGION behind.
+template <long long STRIDE_REGION, long long STRIDE_K>
+__device__ __forceinline__ Index filter_at(Index filter) {
+  if constexpr (REGIONS == 1 || STRIDE_REGION == K * STRIDE_K) {
+    return filter * Index(STRIDE_K);
+  } else {
+    return filter / K * Index(STRIDE_REGION) + filter % K * Index(STRIDE_K);
+  }
+}
+
 // One region: its first output, and how many it has along each axis.
 struct Region {
   Index number;

@@ -67,10 +67,10 @@ TEST_F(CApiLocalConv, GradientsWithEveryOption) {
   const void *dx = upload(start), *expected = upload(start), *dw = upload(filters), *expected_dw = upload(filters);
   kiln_local_conv_backward_options c = kiln_local_conv_backward_options_default();
   set_c(c);
-  const kiln_tensor cdy = tensor(dy, {2, 8, 5, 6}, "nhwc"), cw = tensor(w, {48, 3, 3, 3}),
+  const kiln_tensor cdy = tensor(dy, {2, 8, 5, 6}, "nhwc"), cw = tensor(w, {6, 8, 3, 3, 3}),
                     cdx = tensor(dx, {2, 6, 9, 7}), cx = tensor(x, {2, 6, 9, 7}), cdw = tensor(dw, {48, 3, 3, 3});
   EXPECT_EQ(kiln_local_conv_backward_data(context_, &cdy, &cw, &cdx, &c, nullptr), KILN_OK) << kiln_last_error();
-  local_conv_backward_data(cpp_, Tensor(dy, f32, {2, 8, 5, 6}, nhwc), Tensor(w, f32, {48, 3, 3, 3}, nchw),
+  local_conv_backward_data(cpp_, Tensor(dy, f32, {2, 8, 5, 6}, nhwc), Tensor(w, f32, {6, 8, 3, 3, 3}, contiguous),
                            Tensor(expected, f32, {2, 6, 9, 7}, nchw), cpp<LocalConvBackwardOptions>());
   EXPECT_EQ(download(dx), download(expected));
   EXPECT_NE(download(dx), start);

@@ -21,7 +21,7 @@ TEST(Summary, SaysWhatMattersInFewWords) {
   EXPECT_EQ(of("conv_backward_bias dy=f32:8x32x14x14:nhwc n=?"), "conv bias gradient 8x32x14x14 nhwc n=?");
   EXPECT_EQ(of("local_conv_forward x=f32:1x64x14x14 w=f32:128x64x3x3 pad=1 grid=2,1 epilogue=bias"),
             "local conv 1x64x14x14 -> 64, 3x3, pad 1, grid 2x1, bias");
-  EXPECT_EQ(of("local_conv_backward_data dy=f32:1x8x4x4 w=f32:128x3x3x3 pad=1"),
+  EXPECT_EQ(of("local_conv_backward_data dy=f32:1x8x4x4 w=f32:16x8x3x3x3 pad=1"),
             "local conv data gradient 1x8x4x4 -> 1x3x4x4, 3x3, pad 1, grid 4x4");
   EXPECT_EQ(of("local_conv_backward_filter x=f32:1x3x4x4 dy=f32:1x8x4x4 dw=f32:32x3x3x3 pad=1 grid=2"),
             "local conv filter gradient 1x3x4x4, 1x8x4x4, 3x3, pad 1, grid 2x2");

@@ -4,7 +4,9 @@
 
 #include "kiln/base/error.h"
 #include "kiln/generator/operation.h"
-#include "kiln/generator/operations/conv_pass.h"
+#include "kiln/generator/operations/conv_backward_data.h"
+#include "kiln/generator/operations/conv_backward_filter.h"
+#include "kiln/generator/operations/conv_forward.h"
 #include "kiln/generator/operations/cross_entropy.h"
 
 namespace kiln {
@@ -179,6 +181,20 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"local_conv_forward x=f32:1x3x2x2 w=f32:4x3x3x3", "the filter does not fit"},
         Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 stride=0", "the stride of h is 0"},
         Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 dilation=9223372036854775807", "the dilation of h is"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:5x4x3x3x3 grid=2", "w has 5 regions, grid has 2x2"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:2x4x3x3x3 grid=2", "w has 2 regions, grid has 2x2"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:4x4x2x3x3 grid=2", "w has 2 channels per filter, expected 3"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:4x0x3x3x3 grid=2", "groups=1 does not divide the 0 filters"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:4x4x3x9x3 grid=2", "the filter does not fit"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:1x4x4x3x3x3 grid=2", "x has 4 and w has 6 dimensions"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:3x3x3 grid=2", "x has 4 and w has 3 dimensions"},
+        Bad{"conv_forward x=f32:1x3x8x8 w=f32:1x4x3x3x3", "x has 4 and w has 5 dimensions"},
+        Bad{"conv_forward x=f32:1x3x8x8x8 w=f32:1x4x3x3x3x3", "w has 6 dimensions"},
+        Bad{"conv_backward_data dy=f32:1x4x6x6 w=f32:1x4x3x3x3", "dy has 4 and w has 5 dimensions"},
+        Bad{"local_conv_backward_data dy=f32:1x5x6x6 w=f32:4x4x3x3x3 grid=2", "w has 4 filters, expected 5"},
+        Bad{"local_conv_backward_filter x=f32:1x3x8x8 dy=f32:1x4x6x6 dw=f32:9x4x3x3x3 grid=2", "dw has 9 regions"},
+        Bad{"local_conv_backward_filter x=f32:1x3x8x8 dy=f32:1x4x6x6 dw=f32:4x4x3x3x3:36,108,9,3,1 grid=2",
+            "elements of output dw share memory"},
         Bad{"local_conv_backward_data dy=f32:1x5x6x6 w=f32:16x3x3x3 grid=2", "w has 4 filters, expected 5"},
         Bad{"local_conv_backward_data dy=f32:1x4x6x6 w=f32:16x3x3x3 grid=7", "grid has 7 regions along h"},
         Bad{"local_conv_backward_data dy=f32:1x4x6x6 w=f32:16x3x3x3 dx=f32:1x3x9x8 grid=2", "dy has extents 1x4x6x6"},
@@ -335,6 +351,26 @@ TEST(LocalConv, HasARegionForEachOutputUnlessTheGridSaysOtherwise) {
               ElementsAre(3, 4, 5));
   EXPECT_THAT(Request::parse("local_conv_backward_filter x=f32:1x2x5 dy=f32:1x3x4 dw=f32:12x2x2").ints("grid"),
               ElementsAre(4));
+}
+
+TEST(LocalConv, TakesADimensionOfWForTheRegions) {
+  const std::string line =
+      "local_conv_forward x=f32:2x3x8x9:nchw w=f32:15x4x3x3x3:108,1,4,36,12 y=f32:2x4x3x5:nchw pad=1,1,1,1 stride=3,2 "
+      "dilation=1,1 groups=1 grid=3,5 acc=f32";
+  const Request forward =
+      Request::parse("local_conv_forward x=f32:2x3x8x9 w=f32:15x4x3x3x3:108,1,4,36,12 stride=3,2 pad=1");
+  EXPECT_EQ(forward.key(), Request::parse(line).key());
+  EXPECT_THAT(forward.at("y").extents, ElementsAre(2, 4, 3, 5));
+  EXPECT_EQ(ConvForward::of(forward).request(), forward);
+  EXPECT_EQ(operation("local_conv_forward").work(forward).flops, 2.0 * 2 * 4 * 15 * 27);
+  const Request data = Request::parse("local_conv_backward_data dy=f32:1x2x3x4x5 w=f32:60x2x3x2x2x2:24,3,1,5,7,2000");
+  EXPECT_THAT(data.at("dx").extents, ElementsAre(1, 3, 4, 5, 6));
+  EXPECT_EQ(Request::parse(data.key()), data);
+  EXPECT_EQ(ConvBackwardData::of(data).request(), data);
+  const Request filter =
+      Request::parse("local_conv_backward_filter x=f32:1x2x5 dy=f32:1x3x4 dw=f32:2x3x2x2:hwcn grid=2");
+  EXPECT_EQ(Request::parse(filter.key()), filter);
+  EXPECT_EQ(ConvBackwardFilter::of(filter).request(), filter);
 }
 
 TEST(LocalConv, DividesOutputsAsEvenlyAsItGoes) {

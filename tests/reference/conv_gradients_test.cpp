@@ -116,6 +116,35 @@ TEST(LocalConvOracle, IsTheConvolutionWhereThereIsOneRegion) {
   EXPECT_EQ(local.results(), shared.results());
 }
 
+// Where the filters of regions stand changes nothing: as Keras has them, K innermost, or in a larger tensor.
+TEST(LocalConvOracle, IsTheSameWhereRegionsAreADimension) {
+  const auto expect_same = [](const std::string& line, const std::string& merged, const std::string& apart) {
+    Call call(line + merged), other(line + apart);
+    for (const Operand& operand : call.request.operands) {
+      std::vector<double> elements;
+      for_each_coordinate(operand.spec, [&](std::span<const int64_t> at) {
+        elements.push_back(read(operand.spec, call.memory.at(operand.name), at));
+      });
+      other.set(operand.name, elements);
+    }
+    EXPECT_EQ(other.results(), call.results()) << line << apart;
+  };
+  const std::string
+      forward = "local_conv_forward x=f32:2x4x5x6 groups=2 pad=1 mode=convolution grid=3,2 w=f32:",
+      data = "local_conv_backward_data dy=f32:2x6x5x6 groups=2 pad=1 grid=3,2 w=f32:",
+      filter = "local_conv_backward_filter x=f32:2x4x5x6 dy=f32:2x6x5x6 groups=2 pad=1 grid=3,2 beta=1 dw=f32:";
+  for (const std::string& line : {forward, data, filter}) {
+    expect_same(line, "36x2x3x3", "6x6x2x3x3");
+    expect_same(line, "36x2x3x3", "6x6x2x3x3:108,1,6,36,12");
+    expect_same(line, "36x2x3x3", "6x6x2x3x3:1001,20,10,3,1");
+  }
+  expect_same("local_conv_forward x=f32:1x2x9 w=f32:", "27x2x3 pad=1", "9x3x2x3:1,54,27,9 pad=1");
+  expect_same("local_conv_backward_data dy=f32:1x3x2x3x4 grid=2,1,4 w=f32:", "24x2x2x1x2",
+              "8x3x2x2x1x2:4,200,1,50,9,100");
+  expect_same("local_conv_backward_filter x=f32:1x2x3x3x5 dy=f32:1x3x2x3x4 grid=2,1,4 dw=f32:", "24x2x2x1x2",
+              "8x3x2x2x1x2:4,200,1,50,9,100");
+}
+
 TEST(LocalConvBackwardDataOracle, KnowsNoFilterForAnOutputThatDoesNotExist) {
   Call call("local_conv_backward_data dy=f32:1x1x1x2 w=f32:2x1x1x2 dx=f32:1x1x1x3");
   const double infinity = std::numeric_limits<double>::infinity();

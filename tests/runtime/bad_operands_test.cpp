@@ -120,7 +120,7 @@ void BadOperands::add_convolution(Calls& calls) const {
                                          local_conv_backward_data(k, t[0].tensor, t[1].tensor, t[2].tensor, backward);
                                        }};
   calls["local_conv_backward_filter"] = {
-      "", {{"x", image}, {"dy", gradient}, {"dw", slot(3, {16, 4, 3, 3})}}, [=](Context& k, const Tensors& t) {
+      "", {{"x", image}, {"dy", gradient}, {"dw", slot(3, {4, 4, 4, 3, 3})}}, [=](Context& k, const Tensors& t) {
         local_conv_backward_filter(k, t[0].tensor, t[1].tensor, t[2].tensor, backward);
       }};
 }

@@ -52,25 +52,27 @@ TEST_F(LocalConvCalls, ForwardWithEverything) {
 
 TEST_F(LocalConvCalls, GradientsWithEverything) {
   expect_right(
-      "local_conv_backward_data dy=f16:2x8x5x6:nhwc w=f16:48x3x3x3:nhwc dx=f16:2x6x9x7:nhwc pad=1,2,1,1 stride=2,1 "
+      "local_conv_backward_data dy=f16:2x8x5x6:nhwc w=f16:6x8x3x3x3:216,1,8,72,24 dx=f16:2x6x9x7:nhwc pad=1,2,1,1 "
+      "stride=2,1 "
       "dilation=1,2 groups=2 mode=convolution grid=3,2 alpha=any beta=any",
       [&](auto& device) {
         auto options = everything<LocalConvBackwardOptions>();
         options.beta = -2;
         local_conv_backward_data(context_, Tensor(device["dy"], f16, {2, 8, 5, 6}, nhwc),
-                                 Tensor(device["w"], f16, {48, 3, 3, 3}, nhwc),
+                                 Tensor(device["w"], f16, {6, 8, 3, 3, 3}, {216, 1, 8, 72, 24}),
                                  Tensor(device["dx"], f16, {2, 6, 9, 7}, nhwc), options);
       },
       0.5f, -2);
   expect_right(
-      "local_conv_backward_filter x=f16:2x6x9x7:nhwc dy=f16:2x8x5x6:nhwc dw=f32:48x3x3x3 pad=1,2,1,1 stride=2,1 "
+      "local_conv_backward_filter x=f16:2x6x9x7:nhwc dy=f16:2x8x5x6:nhwc dw=f32:6x8x3x3x3:300,35,9,3,1 pad=1,2,1,1 "
+      "stride=2,1 "
       "dilation=1,2 groups=2 mode=convolution grid=3,2 alpha=any beta=1",
       [&](auto& device) {
         auto options = everything<LocalConvBackwardOptions>();
         options.beta = 1;
         local_conv_backward_filter(context_, Tensor(device["x"], f16, {2, 6, 9, 7}, nhwc),
                                    Tensor(device["dy"], f16, {2, 8, 5, 6}, nhwc),
-                                   Tensor(device["dw"], f32, {48, 3, 3, 3}, nchw), options);
+                                   Tensor(device["dw"], f32, {6, 8, 3, 3, 3}, {300, 35, 9, 3, 1}), options);
       },
       0.5f, 1);
 }
@@ -81,10 +83,10 @@ TEST_F(LocalConvCalls, OneAndThreeSpatialDimensions) {
                        Tensor(device["w"], f32, {36, 4, 3}, contiguous),
                        Tensor(device["y"], f32, {2, 6, 6}, contiguous), {.pad = {0, 2, 0, 1}, .stride = {1, 2}});
   });
-  expect_right("local_conv_backward_data dy=f32:1x3x4x5x6 w=f32:72x2x2x1x3 dx=f32:1x2x5x5x8 grid=4,2,3",
+  expect_right("local_conv_backward_data dy=f32:1x3x4x5x6 w=f32:24x3x2x2x1x3 dx=f32:1x2x5x5x8 grid=4,2,3",
                [&](auto& device) {
                  local_conv_backward_data(context_, Tensor(device["dy"], f32, {1, 3, 4, 5, 6}, contiguous),
-                                          Tensor(device["w"], f32, {72, 2, 2, 1, 3}, contiguous),
+                                          Tensor(device["w"], f32, {24, 3, 2, 2, 1, 3}, contiguous),
                                           Tensor(device["dx"], f32, {1, 2, 5, 5, 8}, contiguous),
                                           {.grid = {.h = 2, .w = 3, .d = 4}});
                });
@@ -147,6 +149,17 @@ TEST_F(LocalConvCalls, RefuseGridsThatMakeNoSense) {
   refused({}, "has 16 filters for 6x6 regions");
   refused({3, 1}, "has 16 filters for 3x1 regions");
   refused({4, 2}, "expected");  // filters for two channels of y, which has four
+  const Tensor apart(base + 4096, f32, {3, 4, 4, 3, 3}, contiguous);
+  const char* const message = "has 3 regions, grid has 2x2";
+  EXPECT_THAT(refusal_of([&] { local_conv_forward(context_, x, apart, y, {.grid = {2, 2}}); }), HasSubstr(message));
+  EXPECT_THAT(refusal_of([&] {
+                local_conv_backward_data(context_, y, apart, x, {.grid = {2, 2}});
+              }),
+              HasSubstr(message));
+  EXPECT_THAT(refusal_of([&] {
+                local_conv_backward_filter(context_, x, y, apart, {.grid = {2, 2}});
+              }),
+              HasSubstr(message));
   EXPECT_EQ(download(base, pattern.size()), pattern);
 }
 

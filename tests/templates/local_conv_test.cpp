@@ -30,7 +30,8 @@ INSTANTIATE_TEST_SUITE_P(
     Forward, LocalConv,
     testing::Values(
         AlgorithmCase{"SingleElement", "local_conv_forward x=f32:1x1x1x1 w=f32:1x1x1x1", few_pixels},
-        AlgorithmCase{"FiltersForEachOutput", "local_conv_forward x=f32:5x3x5x7 w=f32:245x3x3x3 pad=1", few_pixels},
+        AlgorithmCase{"FiltersForEachOutputAsInKeras",
+                      "local_conv_forward x=f32:5x3x5x7 w=f16:35x8x3x3x3:216,1,8,72,24 pad=1", few_pixels},
         AlgorithmCase{"ChannelsLast",
                       "local_conv_forward x=f16:3x40x4x3:nhwc w=f16:432x40x3x3:nhwc pad=1 epilogue=bias+relu",
                       few_pixels},
@@ -66,7 +67,9 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"AlphaZero", "local_conv_forward x=f32:1x4x6x6 w=f32:32x4x3x3 grid=2 alpha=0 beta=any",
                       forward_trusted},
         AlgorithmCase{"OneD", "local_conv_forward x=f32:3x8x17 w=f32:48x8x5 pad=2 stride=2 grid=4", few_pixels},
-        AlgorithmCase{"ThreeD", "local_conv_forward x=f32:2x4x5x4x6 w=f32:72x4x2x3x3 pad=0,1,1 grid=2,3,2", few_pixels},
+        AlgorithmCase{"ThreeD",
+                      "local_conv_forward x=f32:2x4x5x4x6 w=f32:12x6x4x2x3x3:20,5,1,1200,800,250 pad=0,1,1 grid=2,3,2",
+                      few_pixels},
         AlgorithmCase{"ThreeDChannelsLast",
                       "local_conv_forward x=f16:1x8x3x4x3:ndhwc w=f16:288x4x2x3x3:ndhwc groups=2 pad=0,1,1,0,1,0",
                       few_pixels}),
@@ -76,7 +79,8 @@ INSTANTIATE_TEST_SUITE_P(
     BackwardData, LocalConv,
     testing::Values(
         AlgorithmCase{"SingleElement", "local_conv_backward_data dy=f32:1x1x1x1 w=f32:1x1x1x1", data},
-        AlgorithmCase{"FiltersForEachOutput", "local_conv_backward_data dy=f32:5x7x5x7 w=f32:245x3x3x3 pad=1", data},
+        AlgorithmCase{"FiltersForEachOutputAsInKeras",
+                      "local_conv_backward_data dy=bf16:5x8x5x7 w=f32:35x8x3x3x3:216,1,8,72,24 pad=1", data},
         AlgorithmCase{"ChannelsLast",
                       "local_conv_backward_data dy=f16:3x36x4x3:nhwc w=f16:432x40x3x3:nhwc pad=1 alpha=any beta=any",
                       data},
@@ -115,8 +119,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         AlgorithmCase{"SingleElement", "local_conv_backward_filter x=f32:1x1x1x1 dy=f32:1x1x1x1 dw=f32:1x1x1x1",
                       filter},
-        AlgorithmCase{"FiltersForEachOutput",
-                      "local_conv_backward_filter x=f32:5x3x5x7 dy=f32:5x7x5x7 dw=f32:245x3x3x3 pad=1", filter},
+        AlgorithmCase{"FiltersForEachOutputAsInKeras",
+                      "local_conv_backward_filter x=f32:5x3x5x7 dy=f16:5x8x5x7 dw=f32:35x8x3x3x3:216,1,8,72,24 pad=1",
+                      filter},
         AlgorithmCase{
             "ChannelsLast",
             "local_conv_backward_filter x=f16:3x40x4x3:nhwc dy=f16:3x36x4x3:nhwc dw=f16:432x40x3x3:nhwc pad=1 "

@@ -93,15 +93,16 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"LocalConvForwardInF16",
                       "local_conv_forward x=f16:2x3x7x5:400,128,16,1 w=f16:24x3x3x2:208,64,16,1 pad=1,0 grid=3,2",
                       {"local_conv_forward_dots", "local_conv_forward_implicit_gemm", "local_conv_forward_simple"}},
-        AlgorithmCase{"LocalConvForwardInBF16",
-                      "local_conv_forward x=bf16:2x3x7x5:400,128,16,1 w=bf16:24x3x3x2:208,64,16,1 pad=1,0 grid=3,2",
-                      {"local_conv_forward_dots", "local_conv_forward_implicit_gemm", "local_conv_forward_simple"}},
+        AlgorithmCase{
+            "LocalConvForwardInBF16",
+            "local_conv_forward x=bf16:2x3x7x5:400,128,16,1 w=bf16:6x4x3x3x2:1001,208,64,16,1 pad=1,0 grid=3,2",
+            {"local_conv_forward_dots", "local_conv_forward_implicit_gemm", "local_conv_forward_simple"}},
         AlgorithmCase{"LocalConvBackwardDataInF16",
                       "local_conv_backward_data dy=f16:2x8x6x8:1600,1,160,16 w=f16:48x18x3x3:400,18,6,2 "
                       "dx=f16:2x18x6x8:4000,200,24,2@4 pad=1 grid=3,2 beta=1",
                       {"local_conv_backward_data_columns"}},
         AlgorithmCase{"LocalConvBackwardDataInBF16",
-                      "local_conv_backward_data dy=bf16:2x8x6x8:1600,1,160,16 w=bf16:48x18x3x3:400,18,6,2 "
+                      "local_conv_backward_data dy=bf16:2x8x6x8:1600,1,160,16 w=bf16:6x8x18x3x3:3331,400,18,6,2 "
                       "dx=bf16:2x18x6x8:4000,200,24,2@4 pad=1 grid=3,2 beta=1",
                       {"local_conv_backward_data_columns", "local_conv_backward_data_implicit_gemm",
                        "local_conv_backward_data_simple"}},
@@ -111,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(
                       {"local_conv_backward_filter_implicit_gemm", "local_conv_backward_filter_simple"}},
         AlgorithmCase{"LocalConvBackwardFilterInBF16",
                       "local_conv_backward_filter x=bf16:2x3x7x5:400,128,16,1 dy=bf16:2x4x7x4:528,128,16,1 "
-                      "dw=bf16:24x3x3x2:208,64,16,1 pad=1,0 grid=3,2",
+                      "dw=bf16:6x4x3x3x2:1001,208,64,16,1 pad=1,0 grid=3,2",
                       {"local_conv_backward_filter_implicit_gemm", "local_conv_backward_filter_simple"}},
         AlgorithmCase{"IndicesInF32",
                       "pool_forward x=f32:2x3x19:112,32,1 indices=i32:2x3x7:64,16,1 window=4 pad=2,1 stride=3",

@@ -169,7 +169,7 @@ enum { KILN_MAX_RANK = 8, KILN_MAX_SPATIAL = 3 };
 typedef struct kiln_tensor {
   const void* data; /* Device address of the first element. Const, because the operation says what is written: y. */
   kiln_dtype dtype;
-  int32_t rank; /* 1 to 5; 6 in normalisations alone, for N,G,C/G and three spatial dimensions */
+  int32_t rank; /* 1 to 5; 6 in normalisations, for N,G,C/G, and filters of regions alone */
   int64_t extents[KILN_MAX_RANK];
   int64_t strides[KILN_MAX_RANK];
 } kiln_tensor;

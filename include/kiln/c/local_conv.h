@@ -41,11 +41,11 @@ static inline kiln_local_conv_options kiln_local_conv_options_default(void) {
 /* Enqueues y = epilogue(alpha * (local convolution of x with w) + beta * y): y[n,k,p,q] = sum over c, r, s of x[n,c,p *
  * stride - pad + r * dilation, ...] * w[region(p,q) * K + k,c,r,s].
  *
- * x: N,C,H,W   w: (regions*K),C/groups,R,S   y: N,K,P,Q as kiln_conv_forward() gives them; 1-D and 3-D likewise. Along
- * an axis of P outputs with a grid of GP, output p belongs to region floor(p * GP / P); regions are counted with the
- * last axis fastest. Any strides; dtypes may differ. Bitwise reproducible. y must share no element with x, w or the
- * bias, which has K elements. `options` may be NULL: a locally connected layer. Errors, first call and threads as for
- * kiln_conv_forward(). */
+ * x: N,C,H,W   w: (regions*K),C/groups,R,S or regions,K,C/groups,R,S   y: N,K,P,Q as kiln_conv_forward() gives them;
+ * 1-D and 3-D likewise. Along an axis of P outputs with a grid of GP, output p belongs to region floor(p * GP / P);
+ * regions are counted with the last axis fastest. Any strides; dtypes may differ. Bitwise reproducible. y must share no
+ * element with x, w or the bias, which has K elements. `options` may be NULL: a locally connected layer. Errors, first
+ * call and threads as for kiln_conv_forward(). */
 KILN_API kiln_status kiln_local_conv_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* w,
                                              const kiln_tensor* y, const kiln_local_conv_options* options,
                                              kiln_stream stream);
@@ -79,16 +79,17 @@ static inline kiln_local_conv_backward_options kiln_local_conv_backward_options_
 
 /* Enqueues dx = alpha * (gradient of the local convolution by x, given dy) + beta * dx.
  *
- * dy: N,K,P,Q   w: (regions*K),C/groups,R,S   dx: N,C,H,W. dx must share no element with dy or w. Bitwise reproducible.
- * `options` may be NULL. Errors, first call and threads as for kiln_conv_forward(). */
+ * dy: N,K,P,Q   w: as that of kiln_local_conv_forward()   dx: N,C,H,W. dx must share no element with dy or w. Bitwise
+ * reproducible. `options` may be NULL. Errors, first call and threads as for kiln_conv_forward(). */
 KILN_API kiln_status kiln_local_conv_backward_data(kiln_context* context, const kiln_tensor* dy, const kiln_tensor* w,
                                                    const kiln_tensor* dx,
                                                    const kiln_local_conv_backward_options* options, kiln_stream stream);
 
 /* Enqueues dw = alpha * (gradient of the local convolution by its filters, given dy) + beta * dw.
  *
- * x: N,C,H,W   dy: N,K,P,Q   dw: (regions*K),C/groups,R,S. dw must share no element with x or dy. Bitwise reproducible.
- * An empty batch gives beta * dw. `options` may be NULL. Errors, first call and threads as for kiln_conv_forward(). */
+ * x: N,C,H,W   dy: N,K,P,Q   dw: as w of kiln_local_conv_forward(). dw must share no element with x or dy. Bitwise
+ * reproducible. An empty batch gives beta * dw. `options` may be NULL. Errors, first call and threads as for
+ * kiln_conv_forward(). */
 KILN_API kiln_status kiln_local_conv_backward_filter(kiln_context* context, const kiln_tensor* x, const kiln_tensor* dy,
                                                      const kiln_tensor* dw,
                                                      const kiln_local_conv_backward_options* options,

@@ -17,7 +17,7 @@ namespace kiln {
 /// dy: N,K,P,Q   w: K,C/groups,R,S   dx: N,C,H,W, in one to three dimensions. The convolution of dx must have the
 /// extents of dy, which leaves dx up to stride_h possible heights: H = (P-1)*stride_h + dilation_h*(R-1) + 1 - pad_top
 /// - pad_bottom + output_pad_h, with 0 <= output_pad_h < stride_h.
-/// A grid makes it local_conv_backward_data: conv_pass.h.
+/// A grid makes it local_conv_backward_data, whose w may have a dimension more: conv_pass.h.
 struct ConvBackwardData : ConvPass {
   TensorSpec dy, w, dx;
   /// For request(), where dx has no extents: rows and columns that no window needs, one value an axis, or none.
@@ -30,12 +30,12 @@ struct ConvBackwardData : ConvPass {
 
   int axes() const { return dx.rank() - 2; }
   /// An axis of the forward convolution: from dx to dy.
-  WindowAxis axis(int axis) const { return between(dx, w.extents[2 + static_cast<size_t>(axis)], dy, axis); }
+  WindowAxis axis(int axis) const { return between(dx, *(w.extents.end() - axes() + axis), dy, axis); }
 
   int64_t n() const { return dx.extents[0]; }
   int64_t c() const { return dx.extents[1]; }
   int64_t k() const { return dy.extents[1]; }
-  int64_t c_per_group() const { return w.extents[1]; }
+  int64_t c_per_group() const { return *(w.extents.end() - axes() - 1); }
   int64_t k_per_group() const { return k() / groups; }
   RegionGrid regions() const { return {*this, dy}; }
 };

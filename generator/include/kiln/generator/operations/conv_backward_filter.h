@@ -14,8 +14,8 @@ namespace kiln {
 /// pad_left + s*dilation_w], with g the group of k and x zero outside its extents.
 ///
 /// x: N,C,H,W   dy: N,K,P,Q   dw: K,C/groups,R,S, in one to three dimensions.
-/// A grid makes it local_conv_backward_filter, whose sums are over the outputs of the region of the filter:
-/// conv_pass.h.
+/// A grid makes it local_conv_backward_filter, whose sums are over the outputs of the region of the filter, and whose
+/// dw may have a dimension more: conv_pass.h.
 struct ConvBackwardFilter : ConvPass {
   TensorSpec x, dy, dw;
 
@@ -26,12 +26,12 @@ struct ConvBackwardFilter : ConvPass {
 
   int axes() const { return x.rank() - 2; }
   /// An axis of the forward convolution: from x to dy.
-  WindowAxis axis(int axis) const { return between(x, dw.extents[2 + static_cast<size_t>(axis)], dy, axis); }
+  WindowAxis axis(int axis) const { return between(x, *(dw.extents.end() - axes() + axis), dy, axis); }
 
   int64_t n() const { return x.extents[0]; }
   int64_t c() const { return x.extents[1]; }
   int64_t k() const { return dy.extents[1]; }
-  int64_t c_per_group() const { return dw.extents[1]; }
+  int64_t c_per_group() const { return *(dw.extents.end() - axes() - 1); }
   int64_t k_per_group() const { return k() / groups; }
   RegionGrid regions() const { return {*this, dy}; }
 };

@@ -15,7 +15,8 @@ namespace kiln {
 ///
 /// x: N,C,H,W   w: K,C/groups,R,S   y: N,K,P,Q   bias: K   residual: as y
 /// P = floor((H + pad_top + pad_bottom - dilation_h*(R-1) - 1) / stride_h) + 1, and so for Q.
-/// A grid makes it local_conv_forward, whose w holds a filter for each k of each region: conv_pass.h.
+/// A grid makes it local_conv_forward, whose w holds a filter for each k of each region, and may have a dimension more:
+/// conv_pass.h.
 /// 1-D: N,C,W with K,C/groups,S and N,K,Q. 3-D: N,C,D,H,W with K,C/groups,T,R,S and N,K,Z,P,Q.
 struct ConvForward : ConvPass {
   TensorSpec x, w, y;
@@ -28,12 +29,12 @@ struct ConvForward : ConvPass {
   Request request() const;
 
   int axes() const { return x.rank() - 2; }
-  WindowAxis axis(int axis) const { return between(x, w.extents[2 + static_cast<size_t>(axis)], y, axis); }
+  WindowAxis axis(int axis) const { return between(x, *(w.extents.end() - axes() + axis), y, axis); }
 
   int64_t n() const { return x.extents[0]; }
   int64_t c() const { return x.extents[1]; }
   int64_t k() const { return y.extents[1]; }
-  int64_t c_per_group() const { return w.extents[1]; }
+  int64_t c_per_group() const { return *(w.extents.end() - axes() - 1); }
   int64_t k_per_group() const { return k() / groups; }
   RegionGrid regions() const { return {*this, y}; }
 };

@@ -12,9 +12,9 @@
 // floor(p*GP/P) * GQ + floor(q*GQ/Q). The grid P x Q is the locally connected layer, 1 x 1 the ordinary convolution.
 //
 // The filters of a region stand behind those of the region before it along dimension 0 of w, (GP*GQ*K), C/groups, R, S,
-// as those of groups do: tensors have at most five dimensions, which a filter in 3-D needs for itself. The operations
-// have names of their own because nothing that was written for one filter a k may serve them, and because cuDNN has no
-// counterpart that they could be compared with.
+// as those of groups do; or the regions are a dimension of w by themselves, (GP*GQ), K, C/groups, R, S, which may have
+// any stride. The operations have names of their own because nothing that was written for one filter a k may serve
+// them, and because cuDNN has no counterpart that they could be compared with.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +37,17 @@ struct ConvPass : WindowSteps {
   Blend blend;
   bool dynamic_batch = false;
 };
+
+/// Whether the filters `w`, or dw, of a convolution with `axes` spatial axes have a dimension for the regions.
+inline bool has_regions(const TensorSpec& w, int axes) {
+  return w.rank() == axes + 3;
+}
+
+/// `w`, or dw, without such a dimension: K for each region, C/groups and the window. The strides are those of the
+/// filters of a region; from one region to the next it is region_stride().
+TensorSpec without_regions(const TensorSpec& w, int axes);
+/// In elements, where a region has `k` filters.
+int64_t region_stride(const TensorSpec& w, int axes, int64_t k);
 
 /// The regions along one axis. The default is an axis that is not there: one output in one region.
 struct RegionAxis {
