@@ -73,7 +73,7 @@ std::string type_name(std::string_view operand) {
 
 // An operand that a request may lack: extents of 1 and strides of 0 then, as behind its last dimension.
 void add_any_operand(Prelude& prelude, const std::string& operand, const TensorSpec* spec) {
-  constexpr size_t most_dimensions = 5;
+  constexpr size_t most_dimensions = 6;  // of normalisations, and filters of regions
   const std::string name = upper(operand);
   const size_t rank = spec == nullptr ? 0 : spec->extents.size();
   prelude.flag("HAS_" + name, spec != nullptr).constant(name + "_RANK", static_cast<int64_t>(rank));

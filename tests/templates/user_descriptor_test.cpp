@@ -66,6 +66,27 @@ TEST(UserDescriptor, MayBeOfAnyOperation) {
   }
 }
 
+// As many as tensors of normalisations have, with constants for each.
+TEST(UserDescriptor, SeesSixDimensions) {
+  const nlohmann::ordered_json document = {
+      {"kiln_template", 1},
+      {"operation", "norm_forward"},
+      {"applies",
+       {{"rows of 7 in six dimensions", "X_RANK == 6 && X_EXTENT_5 == 7 && X_STRIDE_5 == 2 && X_STRIDE_4 == 14"},
+        {"a scale of columns", "W_EXTENT_4 == 1 && W_EXTENT_5 == 7"},
+        {"no shift", "B_RANK == 0 && B_EXTENT_5 == 1 && B_STRIDE_5 == 0"}}},
+      {"launches", {{{"kernel", "k"}, {"grid", {"X_EXTENT_0"}}, {"block", {"32"}}, {"arguments", {"x", "y"}}}}}};
+  const std::vector<Algorithm> algorithms =
+      user_algorithms(SourceLibrary({{"user/t.cu", ""}, {"user/t.json", document.dump()}}));
+  const auto refusal = [&](const std::string& x, const std::string& more = "") {
+    const std::string scale = " w=f32:1x1x1x1x1x7 axes=5";
+    return algorithms.front().refusal(Request::parse("norm_forward x=" + x + scale + more), Target{});
+  };
+  EXPECT_EQ(refusal("f32:2x3x2x2x5x7:840,280,140,70,14,2"), std::nullopt);
+  EXPECT_EQ(refusal("f32:2x3x2x2x5x7"), "rows of 7 in six dimensions");
+  EXPECT_EQ(refusal("f32:2x3x2x2x5x7:840,280,140,70,14,2", " b=f32:1x1x1x1x1x7"), "no shift");
+}
+
 TEST(UserDescriptor, OfTheExampleIsRead) {
   const UserDescriptor descriptor = parse_user_descriptor("conv_stem", "conv_stem.json", example());
   EXPECT_EQ(descriptor.operation, "conv_forward");
