@@ -55,13 +55,39 @@ TEST(OnnxConvTranspose, PadsNothingWhenValid) {
   EXPECT_THAT(lines_of(one_transposed({{"auto_pad", "VALID"}}).read()), lines_of(one_transposed({}).read()));
 }
 
-TEST(OnnxConvTranspose, LeavesItsBiasToTheApplication) {
+// Of 2x6x5, with 6 filters of 4 channels and a number for each channel.
+OnnxModel with_bias() {
   OnnxModel model;
   model.input("x", {2, 6, 5}).weights("w", {6, 4, 3}).weights("b", {4});
   model.node("ConvTranspose", {"x", "w", "b"}, {"y"}, {{"strides", Ints{2}}});
-  model.output("y");
-  EXPECT_THAT(lines_of(model.read()),
-              ElementsAre(line("conv_backward_data dy=f32:2x6x5:ncw w=f32:6x4x3:ncw stride=2")));
+  return model;
+}
+
+TEST(OnnxConvTranspose, AddsItsBiasAsTensorAddDoes) {
+  const std::string conv = "conv_backward_data dy=f32:2x6x5:ncw w=f32:6x4x3:ncw stride=2";
+  EXPECT_THAT(lines_of(with_bias().output("y").read()),
+              ElementsAre(line(conv), line("tensor_transform x=f32:1x4x1 y=f32:2x4x11 beta=1")));
+}
+
+// In the options' storage; repeated along a dynamic batch, as other operands with one element for all of it are.
+TEST(OnnxConvTranspose, StoresItsBiasAsTheOptionsSay) {
+  OnnxOptions options;
+  options.dtype = DType::f16;
+  options.order = MemoryOrder::nhwc;
+  options.dynamic_batch = true;
+  EXPECT_THAT(lines_of(with_bias().output("y").read(options)),
+              ElementsAre(line("conv_backward_data dy=f16:2x6x5:nwc w=f16:6x4x3:nwc stride=2 n=?"),
+                          line("tensor_transform x=f16:2x4x1:0,1,4 y=f16:2x4x11:nwc beta=1 n=?")));
+}
+
+// What follows is not taken in: the bias is a request behind the layer.
+TEST(OnnxConvTranspose, LeavesWhatFollowsItsBias) {
+  OnnxModel model = with_bias();
+  model.node("Relu", {"y"}, {"z"});
+  model.output("z");
+  EXPECT_THAT(lines_of(model.read()), ElementsAre(line("conv_backward_data dy=f32:2x6x5:ncw w=f32:6x4x3:ncw stride=2"),
+                                                  line("tensor_transform x=f32:1x4x1 y=f32:2x4x11 beta=1"),
+                                                  line("activation_forward x=f32:2x4x11 mode=relu")));
 }
 
 TEST(OnnxConvTranspose, SaysWhatIsNotCovered) {
