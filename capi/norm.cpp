@@ -29,7 +29,7 @@ template <class Options>
 Axes axes_of(const Options& options, std::string_view function) {
   if (options.axis_count < 1 || options.axis_count > KILN_NORM_MAX_AXES) {
     throw Error(ErrorCode::invalid_argument, fmt::format("{}: axis_count is {}", function, options.axis_count),
-                "a tensor has 1 to 5 dimensions");
+                fmt::format("give 1 to {} axes", KILN_NORM_MAX_AXES));
   }
   Axes axes;
   for (int i = 0; i < options.axis_count; ++i) axes.axis[static_cast<size_t>(axes.count++)] = options.axes[i];

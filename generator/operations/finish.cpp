@@ -243,7 +243,8 @@ void check_shape(const Request& request, const Operand& operand) {
   }
   const int most = takes_groups(request) || takes_regions(request) ? 6 : 5;
   if (spec.rank() < 1 || spec.rank() > most) {
-    fail(fmt::format("has {} dimensions", spec.rank()), fmt::format("a tensor has 1 to {}", most));
+    fail(fmt::format("has {} dimensions", spec.rank()),
+         fmt::format("tensors of {} have 1 to {}", request.operation, most));
   }
   if (spec.strides.size() != spec.extents.size()) {
     fail(fmt::format("has {} strides for {} extents", spec.strides.size(), spec.extents.size()),

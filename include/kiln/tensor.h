@@ -43,8 +43,8 @@ class Tensor {
   Tensor(const void* data, DType dtype, std::initializer_list<int64_t> extents, Layout layout)
       : Tensor(data, dtype, std::span(extents.begin(), extents.size()), layout) {}
 
-  /// Strides in elements, in the order of the extents: sub-regions and any other arrangement. Throws as above, and for
-  /// another number of strides and negative ones.
+  /// Strides in elements, in the order of the extents: sub-regions and any other arrangement that strides of 0 or more
+  /// describe. Throws as above, and for another number of strides and negative ones.
   Tensor(const void* data, DType dtype, std::span<const int64_t> extents, std::span<const int64_t> strides);
   Tensor(const void* data, DType dtype, std::initializer_list<int64_t> extents, std::initializer_list<int64_t> strides)
       : Tensor(data, dtype, std::span(extents.begin(), extents.size()), std::span(strides.begin(), strides.size())) {}

@@ -34,6 +34,13 @@ TEST_P(BadRequest, IsRefusedWithItsReason) {
   }
 }
 
+// Normalisations and filters of regions alone have a sixth.
+INSTANTIATE_TEST_SUITE_P(Dimensions, BadRequest,
+                         testing::Values(Bad{"tensor_set y=f32:1x1x1x1x1x1",
+                                             "y has 6 dimensions (tensors of tensor_set have 1 to 5)"},
+                                         Bad{"conv_forward x=f32:1x1x1x1x1x1 w=f32:1x1x1",
+                                             "x has 6 dimensions (tensors of conv_forward have 1 to 5)"}));
+
 INSTANTIATE_TEST_SUITE_P(Dropout, BadRequest,
                          testing::Values(Bad{"dropout y=f32:3", "operand x is missing"},
                                          Bad{"dropout x=i32:3", "x is i32"},
