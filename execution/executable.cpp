@@ -74,8 +74,7 @@ Executable::Executable(std::shared_ptr<const device::ContextHandle> context, con
       operand_count_(operands.size()) {
   if (first_operand_slot + operand_count_ + 1 > max_values) refuse_too_many_values();
   for (size_t i = 0; i < operands.size(); ++i) {
-    const bool is_users = is_user_operand(operands[i]) || is_prologue_operand(operands[i]);
-    if (is_users) user_tensors_.push_back(static_cast<uint8_t>(first_operand_slot + i));
+    if (is_user_operand(operands[i])) user_tensors_.push_back(static_cast<uint8_t>(first_operand_slot + i));
   }
   if (user_tensors_.size() > Expression::max_tensors) refuse_too_many_values();
   for (size_t i = 0; i < compiled.images.size(); ++i) {

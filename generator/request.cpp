@@ -87,12 +87,16 @@ int64_t Request::batch() const {
   return operands.front().spec.extents.front();
 }
 
-bool is_user_operand(std::string_view operand) {
+bool is_epilogue_operand(std::string_view operand) {
   return operand.starts_with(user_epilogue_prefix);
 }
 
 bool is_prologue_operand(std::string_view operand) {
   return operand.starts_with(user_prologue_prefix);
+}
+
+bool is_user_operand(std::string_view operand) {
+  return is_epilogue_operand(operand) || is_prologue_operand(operand);
 }
 
 std::string user_operand_name(const Expression& code, size_t i) {
@@ -123,7 +127,7 @@ Request Request::with_batch(int64_t n) const {
     }
   }
   for (Operand& operand : fixed.operands) {
-    if (is_user_operand(operand.name) && is_batched(*this, operand.name)) operand.spec.extents.front() = n;
+    if (is_epilogue_operand(operand.name) && is_batched(*this, operand.name)) operand.spec.extents.front() = n;
   }
   return fixed;
 }

@@ -155,8 +155,7 @@ bool parse_common(const Token& token, const Expressions& expressions, Request& r
 void parse_token(const Token& token, const Operation& operation, const Expressions& expressions, Request& request) {
   if (parse_common(token, expressions, request)) return;
   const auto named = [&](const auto& definition) { return definition.name == token.name(); };
-  if (is_user_operand(token.name()) || is_prologue_operand(token.name()) ||
-      std::any_of(operation.operands().begin(), operation.operands().end(), named)) {
+  if (is_user_operand(token.name()) || std::any_of(operation.operands().begin(), operation.operands().end(), named)) {
     request.operands.push_back({std::string(token.name()), parse_operand(token)});
     return;
   }
@@ -208,8 +207,7 @@ std::string Request::key() const {
   }
   if (user_epilogue) line += fmt::format(" epilogue={}{}", user_code_prefix, user_epilogue.digest());
   for (const Operand& operand : operands) {
-    const bool is_users = is_user_operand(operand.name) || is_prologue_operand(operand.name);
-    if (is_users) line += fmt::format(" {}={}", operand.name, operand.spec.print());
+    if (is_user_operand(operand.name)) line += fmt::format(" {}={}", operand.name, operand.spec.print());
   }
   if (dynamic_batch) line += " n=?";
   return line;

@@ -19,7 +19,7 @@ const Expression& text_of(const Request& request) {
 std::vector<const TensorSpec*> user_tensors(const Request& request) {
   std::vector<const TensorSpec*> tensors;
   for (const Operand& operand : request.operands) {
-    if (is_user_operand(operand.name)) tensors.push_back(&operand.spec);
+    if (is_epilogue_operand(operand.name)) tensors.push_back(&operand.spec);
   }
   return tensors;
 }
@@ -91,6 +91,12 @@ struct Digits {
   }
 };
 
+// An array that may be of nothing: in C++ it has an element all the same.
+void add_array(Prelude& prelude, std::string_view name, std::vector<int64_t> values) {
+  if (values.empty()) values.push_back(0);
+  prelude.array(name, values);
+}
+
 // What one tensor after the other is described by.
 struct Descriptions {
   std::vector<int64_t> dtypes, per_channel, alignments, strides, digits, y_steps, steps, rows, widths;
@@ -114,20 +120,16 @@ struct Descriptions {
     }
   }
 
-  void add_to(Prelude& prelude) {
-    const auto place = [&](std::string_view name, std::vector<int64_t>& values) {
-      if (values.empty()) values.push_back(0);  // an array has an element
-      prelude.array(name, values);
-    };
-    place("USER_DTYPES", dtypes);
-    place("USER_PER_CHANNEL", per_channel);
-    place("USER_ALIGNMENTS", alignments);
-    place("USER_STRIDES", strides);
-    place("USER_DIGITS", digits);
-    place("USER_Y_STEPS", y_steps);
-    place("USER_STEPS", steps);
-    place("USER_ROWS", rows);
-    place("USER_WIDTHS", widths);
+  void add_to(Prelude& prelude) const {
+    add_array(prelude, "USER_DTYPES", dtypes);
+    add_array(prelude, "USER_PER_CHANNEL", per_channel);
+    add_array(prelude, "USER_ALIGNMENTS", alignments);
+    add_array(prelude, "USER_STRIDES", strides);
+    add_array(prelude, "USER_DIGITS", digits);
+    add_array(prelude, "USER_Y_STEPS", y_steps);
+    add_array(prelude, "USER_STEPS", steps);
+    add_array(prelude, "USER_ROWS", rows);
+    add_array(prelude, "USER_WIDTHS", widths);
   }
 };
 
@@ -154,11 +156,9 @@ void add_prologue_tensors(Prelude& prelude, const Request& request) {
     strides.push_back(operand.spec.strides[0]);
   }
   prelude.constant("USER_PROLOGUE_TENSORS", static_cast<int64_t>(dtypes.size()));
-  for (auto* values : {&dtypes, &alignments, &strides}) {
-    if (values->empty()) values->push_back(0);  // an array has an element
-  }
-  prelude.array("USER_PROLOGUE_DTYPES", dtypes).array("USER_PROLOGUE_ALIGNMENTS", alignments);
-  prelude.array("USER_PROLOGUE_STRIDES", strides);
+  add_array(prelude, "USER_PROLOGUE_DTYPES", dtypes);
+  add_array(prelude, "USER_PROLOGUE_ALIGNMENTS", alignments);
+  add_array(prelude, "USER_PROLOGUE_STRIDES", strides);
 }
 
 // The user's text under its own line numbers.

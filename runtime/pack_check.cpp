@@ -33,7 +33,7 @@ Request with_stand_in(Request request) {
   std::vector<std::string> tensors;
   std::string prologue;
   for (const Operand& operand : request.operands) {
-    if (is_user_operand(operand.name)) tensors.push_back(operand.name.substr(user_epilogue_prefix.size()));
+    if (is_epilogue_operand(operand.name)) tensors.push_back(operand.name.substr(user_epilogue_prefix.size()));
     if (!is_prologue_operand(operand.name)) continue;
     tensors.push_back(operand.name.substr(user_prologue_prefix.size()));
     prologue += fmt::format("{} + {}", prologue.empty() ? "--- prologue\nx" : "", tensors.back());

@@ -69,10 +69,10 @@ UserOracle::UserOracle(const Request& request, const std::vector<Memory>& conten
       options_(options) {
   for (size_t i = 0; i < request.operands.size(); ++i) {
     const auto& [name, spec] = request.operands[i];
-    const bool is_user = is_user_operand(name);
+    const bool of_epilogue = is_epilogue_operand(name);
     std::optional<size_t> channel;
-    if (is_user && is_per_channel(request, spec)) channel = channel_dimension_of(request);
-    memories_.push_back(name == input_ || name == result_ || is_user
+    if (of_epilogue && is_per_channel(request, spec)) channel = channel_dimension_of(request);
+    memories_.push_back(name == input_ || name == result_ || of_epilogue
                             ? as_f32(name == input_ ? spec : output_, spec, contents[i], channel)
                             : contents[i]);
   }

@@ -3,18 +3,15 @@
 
 #include <algorithm>
 
-#include "kiln/base/error.h"
 #include "kiln/generator/operation.h"
 #include "operations/blends.h"
 #include "operations/convolution.h"
 #include "operations/norm.h"
+#include "operations/spatial.h"
+#include "operations/user_operands.h"
 
 namespace kiln {
 namespace {
-
-[[noreturn]] void refuse(const Request& request, std::string what, std::string hint) {
-  throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", request.operation, what), std::move(hint));
-}
 
 template <class Definition>
 bool names(const std::vector<Definition>& definitions, const std::string& name) {
@@ -36,7 +33,7 @@ void check_names(const Request& request, const Operation& operation) {
   check_once(request, "operand", request.operands);
   check_once(request, "attribute", request.attributes);
   for (const Operand& operand : request.operands) {
-    if (is_user_operand(operand.name) || is_prologue_operand(operand.name)) continue;
+    if (is_user_operand(operand.name)) continue;
     if (!names(operation.operands(), operand.name)) {
       refuse(request, fmt::format("there is no operand {}", operand.name), "docs/request-syntax.md lists the operands");
     }
@@ -91,62 +88,6 @@ void check_epilogue(const Request& request, const Operation& operation) {
   }
 }
 
-// Every tensor that the expression reads is there, and no other.
-void check_user_names(const Request& request) {
-  const Expression* expression = request.user_epilogue.expression();
-  std::vector<std::string> read;  // as operands
-  for (size_t i = 0; expression != nullptr && i < expression->tensors().size(); ++i) {
-    const std::string& operand = read.emplace_back(user_operand_name(*expression, i));
-    if (request.find(operand) == nullptr) {
-      refuse(request,
-             fmt::format("the user code reads {}, but there is no operand {}", expression->tensors()[i], operand),
-             fmt::format("add {}=dtype:extents:layout", operand));
-    }
-  }
-  for (const Operand& operand : request.operands) {
-    if (!is_user_operand(operand.name) && !is_prologue_operand(operand.name)) continue;
-    if (!request.user_epilogue) {
-      refuse(request, fmt::format("there is an operand {}, but no user code", operand.name), "add epilogue=user:NAME");
-    }
-    if (expression != nullptr && std::find(read.begin(), read.end(), operand.name) == read.end()) {
-      refuse(request, fmt::format("the user code does not read {}", operand.name),
-             "leave it out, or add it to its tensors");
-    }
-  }
-}
-
-// The extents of y, each of which may be 1 instead: the tensor repeats there.
-bool fits_result(const TensorSpec& spec, const std::vector<int64_t>& y) {
-  return std::equal(spec.extents.begin(), spec.extents.end(), y.begin(), y.end(),
-                    [](int64_t extent, int64_t whole) { return extent == whole || extent == 1; });
-}
-
-void check_user_operand(const Request& request, const Operand& operand) {
-  const auto& [name, spec] = result_of(request);
-  const bool has_channels = !kiln::operation(request.operation).channel_name().empty();
-  const int64_t channels = has_channels ? spec.extents[channel_dimension_of(request)] : 0;
-  if (is_per_channel(request, operand.spec) ? operand.spec.extents[0] == channels
-                                            : fits_result(operand.spec, spec.extents)) {
-    return;
-  }
-  refuse(request, fmt::format("operand {} has other extents than {}", operand.name, name),
-         fmt::format("give it the extents of {}, or 1 where it repeats{}", name,
-                     has_channels ? fmt::format("; or one dimension: the {} channels", channels) : ""));
-}
-
-void check_prologue_operand(const Request& request, const Operand& operand) {
-  const Operation& definition = kiln::operation(request.operation);
-  const std::string_view input = definition.prologue_operand();
-  if (definition.channel_name().empty()) {
-    refuse(request, fmt::format("the prologue reads {}, but there are no channels", operand.name),
-           "give it scalars, or read the tensor in the epilogue");
-  }
-  const int64_t channels = request.at(std::string(input)).extents[channel_dimension_of(request)];
-  if (operand.spec.extents == std::vector{channels}) return;
-  refuse(request, fmt::format("operand {} has other extents than the channels of {}", operand.name, input),
-         fmt::format("give it one: the {} channels", channels));
-}
-
 // Sorts into the operation's order and adds the defaults of attributes.
 void complete_attributes(Request& request, const Operation& operation) {
   std::vector<Attribute> ordered;
@@ -197,7 +138,7 @@ void complete_operands(Request& request, const Operation& operation) {
   }
   const size_t own = ordered.size();
   for (const Operand& operand : request.operands) {
-    if (is_user_operand(operand.name) || is_prologue_operand(operand.name)) ordered.push_back(operand);
+    if (is_user_operand(operand.name)) ordered.push_back(operand);
   }
   std::sort(ordered.begin() + static_cast<ptrdiff_t>(own), ordered.end(),
             [](const Operand& a, const Operand& b) { return a.name < b.name; });
@@ -294,12 +235,6 @@ void check_no_overlap(const Request& request, const OperandDefinition& definitio
   }
 }
 
-// Whether dimension 0 of a user's tensor, which may not be completed yet, is the batch: it does not repeat there.
-bool has_images(const Request& request, const Operand& operand) {
-  return is_user_operand(operand.name) && !operand.spec.extents.empty() && !is_per_channel(request, operand.spec) &&
-         operand.spec.extents.front() != 1;
-}
-
 // The operands whose dimension 0 is the batch, as far as they are there: those of the operation first.
 std::vector<Operand*> batched_operands(Request& request, const Operation& operation) {
   std::vector<Operand*> batched;
@@ -343,57 +278,6 @@ void drop_sugar(Request& request, const Operation& operation) {
 
 }  // namespace
 
-namespace {
-
-TensorSpec as_packed_f32(const TensorSpec& spec) {
-  TensorSpec packed{DType::f32, spec.extents, spec.extents};
-  int64_t stride = 1;
-  for (size_t i = packed.extents.size(); i-- > 0;) {
-    packed.strides[i] = stride;
-    stride *= std::max<int64_t>(packed.extents[i], 1);
-  }
-  return packed;
-}
-
-}  // namespace
-
-Request without_user_code(const Request& request) {
-  Request plain = request.dynamic_batch ? request.with_batch(request.batch()) : request;
-  plain.user_epilogue = {};
-  std::erase_if(plain.operands, [](const Operand& operand) {
-    return is_user_operand(operand.name) || is_prologue_operand(operand.name);
-  });
-  const std::string result = result_of(plain).name;
-  const std::string_view input = operation(plain.operation).prologue_operand();
-  for (Operand& operand : plain.operands) {
-    if (operand.name == input || operand.name == result) operand.spec = as_packed_f32(operand.spec);
-  }
-  return finished(std::move(plain));
-}
-
-Request with_user_code(Request request, const Expression& code, const std::vector<TensorSpec>& tensors) {
-  request.user_epilogue = UserCode(code);
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    Operand& tensor = request.operands.emplace_back(Operand{user_operand_name(code, i), tensors[i]});
-    // The batch of a finished request is the top of its bucket already.
-    if (request.dynamic_batch && has_images(request, tensor)) {
-      tensor.spec.extents.front() = batch_bucket(tensor.spec.extents.front());
-    }
-  }
-  return finished(std::move(request));
-}
-
-bool lacks_user_text(const Request& request) {
-  return request.user_epilogue && request.user_epilogue.expression() == nullptr;
-}
-
-Error missing_user_text(const Request& request) {
-  return {ErrorCode::invalid_argument,
-          fmt::format("the text of user:{} is not known, and the cache holds no code", request.user_epilogue.digest()),
-          "define the expression in the requests file, in a file given with --expression, or for Request::parse(); "
-          "KILN_RECORD writes what an application uses"};
-}
-
 Request finished(Request request) {
   const Operation& definition = operation(request.operation);
   check_names(request, definition);
@@ -415,11 +299,9 @@ Request finished(Request request) {
   }
   check_user_names(request);
   for (const Operand& operand : request.operands) {
-    const bool enters = is_prologue_operand(operand.name);
-    if (!is_user_operand(operand.name) && !enters) continue;
+    if (!is_user_operand(operand.name)) continue;
     check_operand(request, operand.name, operand.spec, DTypes::any);
-    if (enters) check_prologue_operand(request, operand);
-    if (!enters) check_user_operand(request, operand);
+    check_user_operand(request, operand);
   }
   definition.validate(request);
   check_further_blends(request);

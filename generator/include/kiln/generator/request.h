@@ -138,9 +138,11 @@ struct RequestLine {
 inline constexpr std::string_view user_epilogue_prefix = "epilogue.", user_prologue_prefix = "prologue.";
 
 /// Whether `operand` is a tensor of a user's epilogue.
-bool is_user_operand(std::string_view operand);
+bool is_epilogue_operand(std::string_view operand);
 /// Whether it is one of a user's prologue: an element for each channel of what the prologue applies to.
 bool is_prologue_operand(std::string_view operand);
+/// Whether it is either.
+bool is_user_operand(std::string_view operand);
 /// What `code`'s tensor number `i` is called in requests.
 std::string user_operand_name(const Expression& code, size_t i);
 /// Whether the user's tensor `spec` has one element a channel of `request`'s output; if not it has y's dimensions.
