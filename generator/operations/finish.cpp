@@ -297,13 +297,13 @@ Request finished(Request request) {
       check_no_overlap(request, operand, *spec);
     }
   }
+  definition.validate(request);
   check_user_names(request);
   for (const Operand& operand : request.operands) {
     if (!is_user_operand(operand.name)) continue;
     check_operand(request, operand.name, operand.spec, DTypes::any);
     check_user_operand(request, operand);
   }
-  definition.validate(request);
   check_further_blends(request);
   drop_sugar(request, definition);
   return request;

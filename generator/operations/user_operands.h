@@ -9,7 +9,7 @@ namespace kiln {
 void check_user_names(const Request& request);
 
 /// Refuses a user's tensor that fits neither the result, or the input of a prologue, nor their channels. All other
-/// operands are complete.
+/// operands are complete and valid: the result has the dimension of its channels.
 void check_user_operand(const Request& request, const Operand& operand);
 
 /// Whether dimension 0 of a user's tensor, which may not be completed yet, is the batch: it does not repeat there.

@@ -231,6 +231,10 @@ TEST(UserEpilogueInRequests, HasTensorsOfTheInputsChannels) {
   EXPECT_THAT(key_of(layer + " prologue.m=i32:3 epilogue.b=f32:4"), HasSubstr(" prologue.m=i32:3:n"));
   EXPECT_THAT(key_of("softmax_forward x=f32:2x3 prologue.m=f32:3 epilogue.b=f32:2x3"),
               HasSubstr("there are no channels"));
+  // What is wrong with the operation's own operands comes first: they may not even have a dimension of channels.
+  EXPECT_THAT(key_of("gemm a=f32:7 b=f32:7x4 c=f32:5x4 prologue.m=f32:7 epilogue.b=f32:4"),
+              HasSubstr("a has 1 and b 2 dimensions"));
+  EXPECT_THAT(key_of(layer + " y=f32:4 prologue.m=f32:3 epilogue.b=f32:4"), HasSubstr("y has extents"));
   const Request plain =
       without_user_code(Request::parse(layer + " epilogue=user:e prologue.m=f32:3 epilogue.b=f32:4", expressions));
   EXPECT_EQ(plain.find("prologue.m"), nullptr);
