@@ -100,8 +100,10 @@ std::vector<float> of_activation(const Request& plain, std::span<const float> mo
                                  double scale) {
   const double steepest = scale * steepest_slope(ActivationForward::of(plain).mode, values.scalars[0]);
   std::vector<float> slack(moves.size());
-  std::transform(moves.begin(), moves.end(), slack.begin(),
-                 [&](float move) { return move == 0 ? 0.0F : static_cast<float>(move * steepest); });
+  std::transform(moves.begin(), moves.end(), slack.begin(), [&](float move) {
+    const bool is_known = std::isfinite(move);
+    return static_cast<float>(!is_known ? infinity : move == 0 ? 0 : move * steepest);
+  });
   return slack;
 }
 

@@ -97,6 +97,9 @@ TEST(PrologueSlack, CoversActivations) {
   }
   const Problem flat{Request::parse("activation_forward x=f32:2 mode=identity alpha=0"), {1, 2}, {}, {1, infinity}};
   EXPECT_EQ(flat.slack(), (std::vector<float>{0, 0}));
+  Problem constant{Request::parse("activation_forward x=f32:3 mode=hard_sigmoid"), {1, 2, 3}, {}, {0, 1, infinity}};
+  constant.values.scalars[0] = 0;
+  EXPECT_EQ(constant.slack(), (std::vector<float>{0, 0, infinity})) << "x may be NaN";
 }
 
 }  // namespace
