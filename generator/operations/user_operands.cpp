@@ -91,9 +91,7 @@ bool has_images(const Request& request, const Operand& operand) {
 Request without_user_code(const Request& request) {
   Request plain = request.dynamic_batch ? request.with_batch(request.batch()) : request;
   plain.user_epilogue = {};
-  std::erase_if(plain.operands, [](const Operand& operand) {
-    return is_user_operand(operand.name);
-  });
+  std::erase_if(plain.operands, [](const Operand& operand) { return is_user_operand(operand.name); });
   const std::string result = result_of(plain).name;
   const std::string_view input = operation(plain.operation).prologue_operand();
   for (Operand& operand : plain.operands) {

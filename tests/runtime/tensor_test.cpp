@@ -18,6 +18,7 @@ TEST(Tensor, GivesNamedLayoutsTheirStrides) {
   EXPECT_EQ(tensor.spec(), TensorSpec::parse("f16:2x3x4x5:nhwc"));
   EXPECT_EQ(Tensor(at(4096), f32, {2, 3, 4}, contiguous).spec(), TensorSpec::parse("f32:2x3x4:ncw"));
   EXPECT_EQ(Tensor(at(4096), f32, {2, 3}, {8, 2}).spec(), TensorSpec::parse("f32:2x3:8,2"));
+  EXPECT_EQ(Tensor(at(4096), f32, {2, 3, 4, 5, 6, 7}, contiguous).spec(), TensorSpec::parse("f32:2x3x4x5x6x7"));
 }
 
 TEST(Tensor, ReadsItsAlignmentOffTheAddress) {
