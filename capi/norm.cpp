@@ -48,7 +48,6 @@ Activation activation_of(const kiln_activation_options* given, const char* funct
 }
 
 NormOptions options_of(const kiln_norm_options& c, const char* function) {
-  require_zero(c.reserved, function, "reserved");
   NormOptions options;
   options.mode = mode_of(c.mode, function);
   options.w = optional_of(c.w, function, "w");
@@ -68,7 +67,6 @@ NormOptions options_of(const kiln_norm_options& c, const char* function) {
 }
 
 NormGradientOptions options_of(const kiln_norm_gradient_options& c, const kiln_tensor* mean, const char* function) {
-  require_zero(c.reserved, function, "reserved");
   NormGradientOptions options;
   options.mode = mode_of(c.mode, function);
   options.w = optional_of(c.w, function, "w");

@@ -218,7 +218,8 @@ TEST_F(CApiOperationArguments, OfNormalisations) {
   expect_refused({
       {"the mode is 2", forward([](auto& o) { o.mode = 2; })},
       {"axis_count is 0", forward([](auto& o) { o.axis_count = 0; })},
-      {"axis_count is 6", forward([](auto& o) { o.axis_count = 6; })},
+      {"axis_count is 7", forward([](auto& o) { o.axis_count = 7; })},
+      {"an axis stands twice", forward([](auto& o) { o.axis_count = 6; })},
       {"axis 7 is outside the 2 dimensions of x", forward([](auto& o) { o.axes[0] = 7; })},
       {"size is 8, expected 120", forward([](auto& o) { o.size = 8; })},
       {"w has extents 3x1, expected 4x4", forward([&](auto& o) { o.w = &narrow; })},

@@ -17,7 +17,7 @@ enum {
   KILN_NORM_RMS = 1       /* x / sqrt(mean of x^2 + epsilon) */
 };
 
-#define KILN_NORM_MAX_AXES 5
+#define KILN_NORM_MAX_AXES 6
 
 /* Tensors that are not wanted are NULL, which is their default. */
 typedef struct kiln_norm_options {
@@ -25,6 +25,7 @@ typedef struct kiln_norm_options {
   kiln_norm_mode mode;              /* Default KILN_NORM_STANDARD. */
   int32_t axes[KILN_NORM_MAX_AXES]; /* A row is what differs along these alone. Negative ones count from the end. */
   int32_t axis_count;               /* Default 1: the last dimension. */
+  int32_t dynamic_batch;            /* One kernel for every batch of a power-of-two bucket; the batch is no axis. */
   const kiln_tensor* w;             /* Scale and shift: in each dimension x's extent, or 1. */
   const kiln_tensor* b;
   const kiln_tensor* mean; /* Outputs, f32: x's extents with 1 along the axes. */
@@ -34,12 +35,10 @@ typedef struct kiln_norm_options {
   const kiln_epilogue* epilogue; /* add, relu, or add and then relu. */
   /* Behind the epilogue, in place of relu: its mode and numbers; nothing else of it is looked at. */
   const kiln_activation_options* activation;
-  float epsilon;         /* Finite, at least 0. Default 1e-5. */
-  float momentum;        /* The part of this call in the running statistics: 0 to 1. Default 0.1. */
-  float alpha;           /* Default 1. */
-  float beta;            /* Default 0: y is not read. */
-  int32_t dynamic_batch; /* One kernel for every batch of a power-of-two bucket; the batch is no axis. */
-  int32_t reserved;
+  float epsilon;  /* Finite, at least 0. Default 1e-5. */
+  float momentum; /* The part of this call in the running statistics: 0 to 1. Default 0.1. */
+  float alpha;    /* Default 1. */
+  float beta;     /* Default 0: y is not read. */
 } kiln_norm_options;
 
 static inline kiln_norm_options kiln_norm_options_default(void) {
@@ -73,6 +72,7 @@ typedef struct kiln_norm_gradient_options {
   kiln_norm_mode mode; /* As in the forward, as axes and w. */
   int32_t axes[KILN_NORM_MAX_AXES];
   int32_t axis_count;
+  int32_t dynamic_batch; /* Without dw and db. */
   const kiln_tensor* w;
   const kiln_tensor* y; /* The forward's result, if that ended in relu of its epilogue. */
   /* As in the forward, and what z = w xhat + b + residual needs besides, where the derivative is taken. */
@@ -88,8 +88,6 @@ typedef struct kiln_norm_gradient_options {
   float parameter_beta;         /* Default 0: they are not read. With 1 gradients accumulate over calls. */
   float dresidual_alpha;        /* Default 1. */
   float dresidual_beta;         /* Default 0: dresidual is not read. */
-  int32_t dynamic_batch;        /* Without dw and db. */
-  int32_t reserved;
 } kiln_norm_gradient_options;
 
 static inline kiln_norm_gradient_options kiln_norm_gradient_options_default(void) {
