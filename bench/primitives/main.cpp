@@ -42,7 +42,7 @@ std::string print_row(const TrafficMeter& meter, const DeclaredRow& row) {
              traffic_limit(row.request), traffic.unique_bytes / (declared - declared_partials(row)),
              traffic.requested_bytes / traffic.unique_bytes, traffic.unique_bytes, declared, traffic.launches,
              traffic.algorithm, row.request.key());
-  return fault_of(row, traffic.unique_bytes);
+  return fault_of(row, traffic.unique_bytes, traffic.requested_bytes);
 }
 
 int run(const std::string& table, bool quick) {

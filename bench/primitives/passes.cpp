@@ -24,6 +24,12 @@ std::string_view without_spaces(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(' ') - begin + 1);
 }
 
+// A number that is not negative and has nothing behind it.
+bool read_count(std::string_view text, double& count) {
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  return error == std::errc() && rest == text.data() + text.size() && count >= 0;
+}
+
 // `x`, `x*2`, `f32(x)*2`, `f32(x)*4.5`.
 Passes parse_pass(std::string_view word, size_t line) {
   const size_t star = word.find('*');
@@ -31,31 +37,35 @@ Passes parse_pass(std::string_view word, size_t line) {
   Passes passes;
   passes.as_f32 = name.starts_with("f32(") && name.ends_with(')');
   if (passes.as_f32) name = name.substr(4, name.size() - 5);
-  if (star != std::string_view::npos) {
-    const char* const end = word.data() + word.size();
-    const auto [rest, error] = std::from_chars(word.data() + star + 1, end, passes.count);
-    if (error != std::errc() || rest != end || !(passes.count >= 0)) name = {};
-  }
+  if (star != std::string_view::npos && !read_count(word.substr(star + 1), passes.count)) name = {};
   if (name.empty()) fail(line, fmt::format("'{}' where NAME, NAME*COUNT or f32(NAME)*COUNT is expected", word));
   passes.operand = name;
   return passes;
 }
 
+constexpr std::string_view requested_limit = "requested<=";
+
 // What a line that begins without a space holds: passes, a colon and the reason.
 struct Declaration {
   std::vector<Passes> passes;
   std::string reason;
+  double requested = usual_requested;
 };
 
 Declaration parse_declaration(std::string_view text, size_t line) {
   const size_t colon = text.find(':');
   if (colon == std::string_view::npos) fail(line, "passes are followed by a colon and the reason");
-  Declaration result{{}, std::string(without_spaces(text.substr(colon + 1)))};
+  Declaration result{{}, std::string(without_spaces(text.substr(colon + 1))), usual_requested};
   if (result.reason.empty()) fail(line, "these passes have no reason");
   std::string_view words = without_spaces(text.substr(0, colon));
   while (!words.empty()) {
     const size_t end = std::min(words.find(' '), words.size());
-    result.passes.push_back(parse_pass(words.substr(0, end), line));
+    const std::string_view word = words.substr(0, end);
+    if (!word.starts_with(requested_limit)) {
+      result.passes.push_back(parse_pass(word, line));
+    } else if (!read_count(word.substr(requested_limit.size()), result.requested)) {
+      fail(line, fmt::format("'{}' where requested<=COUNT is expected", word));
+    }
     words = without_spaces(words.substr(end));
   }
   return result;
@@ -66,7 +76,7 @@ bool names(const std::vector<Passes>& passes, std::string_view operand) {
 }
 
 DeclaredRow declared(Request request, const Declaration& declaration, size_t line) {
-  DeclaredRow row{std::move(request), declaration.passes, declaration.reason, line};
+  DeclaredRow row{std::move(request), declaration.passes, declaration.reason, line, declaration.requested};
   for (const Operand& operand : row.request.operands) {
     if (!names(row.passes, operand.name)) fail(line, fmt::format("no passes are declared for {}", operand.name));
   }
@@ -198,11 +208,14 @@ double traffic_limit(const Request& request) {
   return request.operation.find("_backward") == std::string::npos ? 1.1 : 1.25;
 }
 
-std::string fault_of(const DeclaredRow& row, double unique_bytes) {
+std::string fault_of(const DeclaredRow& row, double unique_bytes, double requested_bytes) {
   const double ratio = unique_bytes / declared_bytes(row);
   const double limit = traffic_limit(row.request);
   if (ratio > limit) return fmt::format("{:.3f} of {:.2f}: {}", ratio, limit, row.request.key());
   if (ratio < least_traffic) return fmt::format("{:.3f}, more is declared than is moved: {}", ratio, row.request.key());
+  const double requested = requested_bytes / unique_bytes;
+  if (requested > row.requested)
+    return fmt::format("requested {:.2f} of {:.2f}: {}", requested, row.requested, row.request.key());
   return {};
 }
 

@@ -19,21 +19,26 @@ struct Passes {
   bool as_f32 = false;
 };
 
+/// Where a declaration names no other: vectors of two sectors' halves are asked for twice, and a tenth besides.
+inline constexpr double usual_requested = 2.2;
+
 /// What the table declares for one request.
 struct DeclaredRow {
   Request request;
   std::vector<Passes> passes;  ///< Of every operand of the request, each at least once.
   std::string reason;
-  size_t line = 0;  ///< Of the request in the table.
+  size_t line = 0;                     ///< Of the request in the table.
+  double requested = usual_requested;  ///< The most that warps may ask for, as a multiple of the distinct sectors.
 };
 
 /// Reads a table. `#` begins a comment. A line that begins without a space declares passes and says why,
 ///
 ///     x*2 y f32(y)*8: the reason
 ///
-/// and holds for the requests in the lines that follow, which begin with spaces. Each of them makes two rows: as it is,
-/// and with f16 in place of f32; a single one if it has no f32 to replace, or `only` stands before it. Definitions of
-/// user code stand there as in a requests file.
+/// with `requested<=3.5` among the passes where warps may ask for that many times the distinct sectors; it holds for
+/// the requests in the lines that follow, which begin with spaces. Each of them makes two rows: as it is, and with f16
+/// in place of f32; a single one if it has no f32 to replace, or `only` stands before it. Definitions of user code
+/// stand there as in a requests file.
 ///
 /// Throws Error(parse_error) naming the line: a request without passes, passes that are not a name and a count, an
 /// operand of a request without passes or passes of something that the request does not have.
@@ -57,7 +62,8 @@ double traffic_limit(const Request& request);
 /// The least: where less is moved, the table declares passes that the kernels do without.
 inline constexpr double least_traffic = 0.95;
 
-/// What is wrong with a call of `row` that moved `unique_bytes`, in a line that names the request; empty if nothing is.
-std::string fault_of(const DeclaredRow& row, double unique_bytes);
+/// What is wrong with a call of `row` that moved `unique_bytes` and asked for `requested_bytes`, in a line that names
+/// the request; empty if nothing is.
+std::string fault_of(const DeclaredRow& row, double unique_bytes, double requested_bytes);
 
 }  // namespace kiln::bench

@@ -83,13 +83,23 @@ TEST(TableOfPasses, SaysWhatIsWrongWithARow) {
   const auto rows =
       parse_passes("x y: why\n  softmax_forward x=f32:4x100\ny dy dx: why\n  softmax_backward y=f32:4x100");
   ASSERT_EQ(rows.size(), 4u);
-  EXPECT_EQ(fault_of(rows[0], 3200), "");
-  EXPECT_EQ(fault_of(rows[0], 3520), "");
-  EXPECT_EQ(fault_of(rows[0], 3552), "1.110 of 1.10: " + rows[0].request.key());
-  EXPECT_EQ(fault_of(rows[1], 1792), "1.120 of 1.10: " + rows[1].request.key());
-  EXPECT_EQ(fault_of(rows[0], 3008), "0.940, more is declared than is moved: " + rows[0].request.key());
-  EXPECT_EQ(fault_of(rows[2], 6000), "");
-  EXPECT_EQ(fault_of(rows[2], 6048), "1.260 of 1.25: " + rows[2].request.key());
+  EXPECT_EQ(fault_of(rows[0], 3200, 3200), "");
+  EXPECT_EQ(fault_of(rows[0], 3520, 3520), "");
+  EXPECT_EQ(fault_of(rows[0], 3552, 3552), "1.110 of 1.10: " + rows[0].request.key());
+  EXPECT_EQ(fault_of(rows[1], 1792, 1792), "1.120 of 1.10: " + rows[1].request.key());
+  EXPECT_EQ(fault_of(rows[0], 3008, 3008), "0.940, more is declared than is moved: " + rows[0].request.key());
+  EXPECT_EQ(fault_of(rows[2], 6000, 6000), "");
+  EXPECT_EQ(fault_of(rows[2], 6048, 6048), "1.260 of 1.25: " + rows[2].request.key());
+}
+
+TEST(TableOfPasses, LimitsWhatWarpsAskFor) {
+  const auto rows =
+      parse_passes("x y: why\n  softmax_forward x=f32:4x100\nx y requested<=5.5: why\n  softmax_forward x=f32:4x100");
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(fault_of(rows[0], 3200, 7040), "");
+  EXPECT_EQ(fault_of(rows[0], 3200, 7200), "requested 2.25 of 2.20: " + rows[0].request.key());
+  EXPECT_EQ(fault_of(rows[3], 1600, 8800), "");
+  EXPECT_EQ(fault_of(rows[3], 1600, 8960), "requested 5.60 of 5.50: " + rows[3].request.key());
 }
 
 TEST(TableOfPasses, LeavesOperandsF32ThatAreAlwaysF32) {
@@ -111,6 +121,8 @@ TEST(TableOfPasses, NamesTheLineThatCannotBeRead) {
            Case{"x y: \n", "line 1 of the table of passes: these passes have no reason"},
            Case{"x*two y: why\n",
                 "line 1 of the table of passes: 'x*two' where NAME, NAME*COUNT or f32(NAME)*COUNT is expected"},
+           Case{"x requested<=: why\n",
+                "line 1 of the table of passes: 'requested<=' where requested<=COUNT is expected"},
            Case{"x*-1 y: why\n",
                 "line 1 of the table of passes: 'x*-1' where NAME, NAME*COUNT or f32(NAME)*COUNT is expected"},
            Case{"x f32(): why\n",

@@ -28,8 +28,10 @@ TEST(TrafficLimits, Hold) {
   // Sectors are counted whatever is watched, and the kernels' own tests watch them.
   setenv("KILN_EMULATOR_CHECK", "off", 1);
   const TrafficMeter meter(KILN_EMULATOR, {Environment::read().nvrtc});
-  for (const DeclaredRow& row : quick_rows(committed_rows()))
-    EXPECT_EQ(fault_of(row, meter.measure(row.request).unique_bytes), "") << row.reason;
+  for (const DeclaredRow& row : quick_rows(committed_rows())) {
+    const Traffic traffic = meter.measure(row.request);
+    EXPECT_EQ(fault_of(row, traffic.unique_bytes, traffic.requested_bytes), "") << row.reason;
+  }
 }
 
 }  // namespace
