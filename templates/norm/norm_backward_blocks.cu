@@ -18,8 +18,8 @@ constexpr Index PARTS = SPLITS == 1 ? 0 : Index(GradientSums::WORDS) * SPLITS * 
 constexpr bool WEIGHTED = HAS_W && !SAME_ROWS && !PARAMETERS;  // the sums are of dy w
 constexpr bool STORES_PARAMETERS = SAME_ROWS || PARAMETERS;
 
-// What counts of dy, without another rounding.
-template <bool IS_ROUNDED>
+// The type of what counts of dy. Behind an activation that is a product, which TDY would round once more.
+template <bool IS_PRODUCT>
 struct PassedType {
   using type = float;
 };
