@@ -119,15 +119,8 @@ Request Request::with_batch(int64_t n) const {
   }
   Request fixed = *this;
   fixed.dynamic_batch = false;
-  for (const OperandDefinition& definition : kiln::operation(operation).operands()) {
-    if (!definition.batched) continue;
-    for (Operand& operand : fixed.operands) {
-      const bool repeats = definition.repeats && operand.spec.extents.front() != batch();
-      if (operand.name == definition.name && !repeats) operand.spec.extents.front() = n;
-    }
-  }
   for (Operand& operand : fixed.operands) {
-    if (is_epilogue_operand(operand.name) && is_batched(*this, operand.name)) operand.spec.extents.front() = n;
+    if (is_batched(*this, operand.name)) operand.spec.extents.front() = n;
   }
   return fixed;
 }
