@@ -29,6 +29,7 @@ void check_layer(const Layer& layer, std::string_view x_name, std::string_view w
     refuse(fmt::format("{} has {} dimensions and {} has {}", x_name, x.rank(), w_name, w.rank()),
            "x is N,C and w is K,C, or both have the same further dimensions");
   }
+  if (x.rank() > 5) refuse(fmt::format("{} has {} dimensions", x_name, x.rank()), "it has N,C and up to three more");
   for (int i = 1; i < x.rank(); ++i) {
     if (x.extent(i) == w.extent(i)) continue;
     refuse(fmt::format("dimension {} of {} is {} and that of {} {}", i, x_name, x.extent(i), w_name, w.extent(i)),

@@ -273,6 +273,9 @@ TEST_F(GemmCalls, RefuseLayersThatDoNotFit) {
   EXPECT_THAT(refusal(Tensor(x.data(), f32, {2, 12}, nc), w, y), HasSubstr("x has 2 dimensions and w has 3"));
   EXPECT_THAT(refusal(x, Tensor(w.data(), f32, {5, 4, 3}, contiguous), y), HasSubstr("dimension 1 of x is 3"));
   EXPECT_THAT(refusal(x, w, Tensor(y.data(), f32, {2, 5, 1}, contiguous)), HasSubstr("y has 3 dimensions"));
+  EXPECT_THAT(refusal(Tensor(x.data(), f32, {2, 3, 4, 1, 1, 1}, contiguous),
+                      Tensor(w.data(), f32, {5, 3, 4, 1, 1, 1}, contiguous), y),
+              HasSubstr("x has 6 dimensions"));
   EXPECT_THAT(refusal_of([&] { transposed(Tensor(x.data(), f32, {3}, contiguous)); }), HasSubstr("no transpose"));
 }
 

@@ -164,8 +164,44 @@ TEST_F(NormCalls, GroupsAndInstancesAndMeanSquares) {
   EXPECT_THAT(values_of(out), ElementsAre(FloatNear(1.2f, 1e-6f), FloatNear(1.6f, 1e-6f), 0, 0));
 }
 
-// d(sum of dy y) / d(x, w, b or residual) by moving one element after the other, through an activation.
+// d(sum of dy y) / d(x or w or b) by moving one element after the other.
 TEST_F(NormCalls, GradientsFollowDifferencesOfTheForward) {
+  const Values values = wave(2 * 4 * 3, 0.9f), gradient = wave(24, 0.37f), weights{1, -2, 0.5f, 3};
+  const Tensor dy = tensor(gradient, {2, 4, 3}), w = tensor(weights, {4});
+  const auto loss = [&](const Values& x, const Values& by) {
+    const Tensor out = tensor(Values(24), {2, 4, 3});
+    group_norm_forward(context_, 2, tensor(x, {2, 4, 3}), out, {.w = tensor(by, {4})});
+    double sum = 0;
+    const Values y = values_of(out);
+    for (size_t i = 0; i < 24; ++i) sum += static_cast<double>(gradient[i]) * static_cast<double>(y[i]);
+    return sum;
+  };
+  const Tensor x = tensor(values, {2, 4, 3}), y = tensor(Values(24), {2, 4, 3}), dx = tensor(Values(24), {2, 4, 3});
+  const Tensor mean = tensor(Values(4), {2, 2}), inverse = tensor(Values(4), {2, 2});
+  const Tensor dw = tensor(Values(4), {4}), db = tensor(Values(4), {4});
+  group_norm_forward(context_, 2, x, y, {.w = w, .mean = mean, .inv_deviation = inverse});
+  group_norm_backward(context_, 2, dy, x, inverse, dx, {.w = w, .mean = mean, .dw = dw, .db = db});
+  constexpr float step = 0x1p-6f;
+  const Values got = values_of(dx), by_w = values_of(dw), by_b = values_of(db);
+  for (size_t i = 0; i < 24; ++i) {
+    Values up = values, down = values;
+    up[i] += step;
+    down[i] -= step;
+    EXPECT_NEAR(got[i], (loss(up, weights) - loss(down, weights)) / (2 * step), 5e-3) << i;
+  }
+  for (size_t c = 0; c < 4; ++c) {
+    Values up = weights, down = weights;
+    up[c] += 0.5f;
+    down[c] -= 0.5f;
+    EXPECT_NEAR(by_w[c], loss(values, up) - loss(values, down), 1e-4);
+    double sum = 0;
+    for (size_t i = 0; i < 24; ++i) sum += i / 3 % 4 == c ? gradient[i] : 0;
+    EXPECT_NEAR(by_b[c], sum, 1e-5);
+  }
+}
+
+// The same, and by the residual, through an activation.
+TEST_F(NormCalls, GradientsThroughAnActivationFollowDifferencesOfTheForward) {
   const Values gradient = wave(24, 0.37f);
   const std::array<Values, 4> start{wave(24, 0.9f), Values{1, -2, 0.5f, 3}, Values{0.5f, 0, 1, -1}, wave(24, 0.53f)};
   const Activation swish{.mode = ActivationMode::swish, .slope = 1.5f};
