@@ -31,6 +31,7 @@ class ConvBackwardDataOperation final : public Operation {
   }
   bool has_arithmetic() const override { return true; }
 
+  int most_dimensions() const override { return convolution_dimensions(filters_); }
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
         {"dy", Role::input, true, Printing::always, "N,K,P,Q, or N,K,Q, or N,K,Z,P,Q"},

@@ -22,6 +22,7 @@ class ConvBackwardFilterOperation final : public Operation {
   }
   bool has_arithmetic() const override { return true; }
 
+  int most_dimensions() const override { return convolution_dimensions(filters_); }
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
         {"x", Role::input, true, Printing::always, "N,C,H,W, or N,C,W, or N,C,D,H,W"},

@@ -36,15 +36,19 @@ std::vector<AttributeDefinition> local_attributes() {
   return all;
 }
 
-// Whether the w of a request, whose steps are complete, has one.
+bool is_local(const Request& request) {
+  return request.operation.starts_with(local_prefix);
+}
+
+// Whether the w of a request, whose steps are complete, has a dimension for the regions.
 bool has_regions(const Request& request, const ConvNames& names) {
   const TensorSpec* w = request.find(names.w);
-  return takes_regions(request) && w != nullptr && has_regions(*w, static_cast<int>(request.ints("stride").size()));
+  return is_local(request) && w != nullptr && has_regions(*w, static_cast<int>(request.ints("stride").size()));
 }
 
 // The grid of a complete request; empty if its filters are shared.
 Ints grid_of(const Request& request) {
-  return takes_regions(request) ? request.ints("grid") : Ints{};
+  return is_local(request) ? request.ints("grid") : Ints{};
 }
 
 // Outputs along `axis`: of y, or of what y will be.
@@ -70,10 +74,6 @@ void complete_grid(Request& request, const ConvNames& names, int axes) {
 
 }  // namespace
 
-bool takes_regions(const Request& request) {
-  return request.operation.starts_with("local_conv_");
-}
-
 const std::vector<AttributeDefinition>& convolution_attributes(Filters filters) {
   static const std::vector<AttributeDefinition> shared = shared_attributes(), local = local_attributes();
   return filters == Filters::local ? local : shared;
@@ -85,7 +85,7 @@ void complete_convolution_attributes(Request& request, const ConvNames& names, i
   expand(request, "stride", count, 1);
   expand(request, "dilation", count, 1);
   expand(request, "groups", 1, 1);
-  if (takes_regions(request)) complete_grid(request, names, axes);
+  if (is_local(request)) complete_grid(request, names, axes);
 }
 
 WindowAxis convolution_axis(const Request& request, const ConvNames& names, int axis) {
@@ -139,7 +139,7 @@ void check_convolution_filter(const Request& request, const ConvNames& names, st
   if (w.rank() != axes + 2 && !has_regions(request, names)) {
     refuse(request, fmt::format("{} has {} and {} has {} dimensions", like, axes + 2, names.w, w.rank()),
            fmt::format("{} is K,C/groups and a window for each spatial axis of {}{}", names.w, like,
-                       takes_regions(request) ? ", or has the regions before K" : ""));
+                       is_local(request) ? ", or has the regions before K" : ""));
   }
   const int64_t groups = request.ints("groups").front();
   if (groups > 0 && channels < 1) refuse(request, fmt::format("{} has no channels", names.x), "");

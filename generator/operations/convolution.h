@@ -22,6 +22,11 @@ enum class Filters { shared, local };
 /// pad, stride, dilation, groups and mode; grid where filters are local.
 const std::vector<AttributeDefinition>& convolution_attributes(Filters filters);
 
+/// The most dimensions that a tensor has: local filters of volumes have one for the regions.
+inline int convolution_dimensions(Filters filters) {
+  return filters == Filters::local ? 6 : 5;
+}
+
 /// Expands their short forms for `axes` spatial axes. A grid of 0 along an axis becomes one of as many regions as there
 /// are outputs.
 void complete_convolution_attributes(Request& request, const ConvNames& names, int axes);
@@ -29,9 +34,6 @@ void complete_convolution_attributes(Request& request, const ConvNames& names, i
 /// Spatial axis `axis` of the convolution, by the extents of the three operands. Those that the request does not have
 /// (yet) keep the default.
 WindowAxis convolution_axis(const Request& request, const ConvNames& names, int axis);
-
-/// Whether w, or dw, may have a dimension for the regions of a grid besides its others.
-bool takes_regions(const Request& request);
 
 /// C/groups, by a w of at least two dimensions.
 int64_t filter_channels(const Request& request, const ConvNames& names);

@@ -5,8 +5,6 @@
 
 #include "kiln/generator/operation.h"
 #include "operations/blends.h"
-#include "operations/convolution.h"
-#include "operations/norm.h"
 #include "operations/spatial.h"
 #include "operations/user_operands.h"
 
@@ -182,7 +180,7 @@ void check_shape(const Request& request, const Operand& operand) {
   if (to_string(spec.dtype) == "?") {
     fail(fmt::format("has dtype {}, which there is not", static_cast<int>(spec.dtype)), "give one of kiln::DType");
   }
-  const int most = takes_groups(request) || takes_regions(request) ? 6 : 5;
+  const int most = kiln::operation(request.operation).most_dimensions();
   if (spec.rank() < 1 || spec.rank() > most) {
     fail(fmt::format("has {} dimensions", spec.rank()),
          fmt::format("tensors of {} have 1 to {}", request.operation, most));

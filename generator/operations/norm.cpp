@@ -36,10 +36,6 @@ std::vector<ScalarRule> norm_rules(const Request& request, bool has_momentum) {
   return with_activation_rules(std::move(rules), request);
 }
 
-bool takes_groups(const Request& request) {
-  return request.operation.starts_with("norm_");
-}
-
 void add_operand(Request& request, std::string_view name, const std::optional<TensorSpec>& spec) {
   if (spec) request.operands.push_back({std::string(name), *spec});
 }

@@ -16,8 +16,8 @@ NormMode norm_mode_of(const Request& request);
 /// Of epsilon, the first number, of momentum if that is the second, and of the activation.
 std::vector<ScalarRule> norm_rules(const Request& request, bool has_momentum);
 
-/// Whether tensors of a request may have six dimensions: N,G,C/G and three spatial ones, the channels in groups.
-bool takes_groups(const Request& request);
+/// The most that a tensor has: N,G,C/G and three spatial ones, the channels in groups.
+inline constexpr int norm_dimensions = 6;
 
 /// Adds an operand that there may be.
 void add_operand(Request& request, std::string_view name, const std::optional<TensorSpec>& spec);

@@ -18,6 +18,7 @@ class NormBackwardOperation final : public Operation {
   std::string_view name() const override { return "norm_backward"; }
   std::string_view summary() const override { return "the gradients of normalisations"; }
 
+  int most_dimensions() const override { return norm_dimensions; }
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
         {"dy", Role::input, true, Printing::always, "1 to 6 dimensions"},

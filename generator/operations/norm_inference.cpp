@@ -16,6 +16,7 @@ class NormInferenceOperation final : public Operation {
   std::string_view summary() const override { return "normalisation by running statistics"; }
   bool has_epilogue() const override { return true; }
 
+  int most_dimensions() const override { return norm_dimensions; }
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
         {"x", Role::input, true, Printing::always, "1 to 6 dimensions"},

@@ -99,6 +99,8 @@ class Operation {
   virtual std::string_view summary() const = 0;
   virtual const std::vector<OperandDefinition>& operands() const = 0;
   virtual const std::vector<AttributeDefinition>& attributes() const = 0;
+  /// The most dimensions that one of its tensors may have, at most 6.
+  virtual int most_dimensions() const { return 5; }
   /// Whether requests may permit arithmetic (`acc=f32 tf32 ...`); pooling and softmax have no such choice.
   virtual bool has_arithmetic() const { return false; }
   virtual bool has_epilogue() const { return false; }
