@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "kiln/base/error.h"
@@ -17,14 +18,8 @@ namespace {
   throw Error(ErrorCode::invalid_argument, "gemm: of a fully connected layer, " + what, hint);
 }
 
-// What a layer has an element of for each image or unit and input.
-struct Layer {
-  Tensor x, w;
-};
-
 // Refuses an x and a w that are not of one layer.
-void check_layer(const Layer& layer, std::string_view x_name, std::string_view w_name) {
-  const auto& [x, w] = layer;
+void check_layer(const Tensor& x, std::string_view x_name, const Tensor& w, std::string_view w_name) {
   if (x.rank() < 2 || x.rank() != w.rank()) {
     refuse(fmt::format("{} has {} dimensions and {} has {}", x_name, x.rank(), w_name, w.rank()),
            "x is N,C and w is K,C, or both have the same further dimensions");
@@ -62,12 +57,12 @@ std::optional<Tensor> as_matrix(const Tensor& tensor, const std::vector<int>& or
   return Tensor(tensor.data(), tensor.dtype(), {tensor.extent(0), inputs}, {tensor.stride(0), *stride});
 }
 
-// The x and w of a layer as matrices, if they are.
-std::optional<Layer> matrices_of(const Layer& layer) {
-  const std::vector<int> order = memory_order(layer.x);
-  const std::optional<Tensor> x = as_matrix(layer.x, order), w = as_matrix(layer.w, order);
-  if (!x || !w) return std::nullopt;
-  return Layer{*x, *w};
+// Two tensors with an element for each input as matrices, if they are.
+std::optional<std::pair<Tensor, Tensor>> as_matrices(const Tensor& one, const Tensor& other) {
+  const std::vector<int> order = memory_order(one);
+  const std::optional<Tensor> first = as_matrix(one, order), second = as_matrix(other, order);
+  if (!first || !second) return std::nullopt;
+  return std::pair(*first, *second);
 }
 
 // N,K with spatial dimensions of 1 behind them.
@@ -142,15 +137,27 @@ void refuse_single_product(const GemmOptions& options, std::string_view name) {
                : "beta adds what was there before; or give both one layout without gaps behind the first dimension");
 }
 
+// The gradient `to`, of x or of w, from the other one of them: `factor` times `from`, in one product or in one for each
+// place of the inputs.
+void multiply(Context& context, const Tensor& factor, const Tensor& from, const Tensor& to, std::string_view to_name,
+              const GemmOptions& options, Stream stream) {
+  if (const auto matrices = as_matrices(from, to)) {
+    gemm(context, factor, matrices->first, matrices->second, options, stream);
+    return;
+  }
+  refuse_single_product(options, to_name);
+  const Places places(to);
+  gemm(context, places.repeated(factor), places.matrices(from), places.matrices(to), options, stream);
+}
+
 }  // namespace
 
 void fully_connected_forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& y,
                              const GemmOptions& options, Stream stream) {
-  const Layer layer = {x, w};
-  check_layer(layer, "x", "w");
+  check_layer(x, "x", w, "w");
   require_matrix(y, "y");
-  if (const std::optional<Layer> matrices = matrices_of(layer)) {
-    gemm(context, matrices->x, transposed(matrices->w), y, options, stream);
+  if (const auto matrices = as_matrices(x, w)) {
+    gemm(context, matrices->first, transposed(matrices->second), y, options, stream);
     return;
   }
   // A convolution whose filter covers the image.
@@ -165,30 +172,16 @@ void fully_connected_forward(Context& context, const Tensor& x, const Tensor& w,
 
 void fully_connected_backward_data(Context& context, const Tensor& dy, const Tensor& w, const Tensor& dx,
                                    const GemmOptions& options, Stream stream) {
-  const Layer layer = {dx, w};
-  check_layer(layer, "dx", "w");
+  check_layer(dx, "dx", w, "w");
   require_matrix(dy, "dy");
-  if (const std::optional<Layer> matrices = matrices_of(layer)) {
-    gemm(context, dy, matrices->w, matrices->x, options, stream);
-    return;
-  }
-  refuse_single_product(options, "dx");
-  const Places places(dx);
-  gemm(context, places.repeated(dy), places.matrices(w), places.matrices(dx), options, stream);
+  multiply(context, dy, w, dx, "dx", options, stream);
 }
 
 void fully_connected_backward_weights(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw,
                                       const GemmOptions& options, Stream stream) {
-  const Layer layer = {x, dw};
-  check_layer(layer, "x", "dw");
+  check_layer(x, "x", dw, "dw");
   require_matrix(dy, "dy");
-  if (const std::optional<Layer> matrices = matrices_of(layer)) {
-    gemm(context, transposed(dy), matrices->x, matrices->w, options, stream);
-    return;
-  }
-  refuse_single_product(options, "dw");
-  const Places places(x);
-  gemm(context, places.repeated(transposed(dy)), places.matrices(x), places.matrices(dw), options, stream);
+  multiply(context, transposed(dy), x, dw, "dw", options, stream);
 }
 
 void fully_connected_backward_bias(Context& context, const Tensor& dy, const Tensor& db, float alpha, float beta,
