@@ -66,32 +66,15 @@ __device__ __forceinline__ float epilogue(float acc, int channel, const UserValu
 
 }  // namespace user_code
 
+template <long long I, class First, class... Rest>
+struct NthType : NthType<I - 1, Rest...> {};
+template <class First, class... Rest>
+struct NthType<0, First, Rest...> {
+  using type = First;
+};
+// The type of a tensor's elements by its code.
 template <long long CODE>
-struct UserStorage;
-template <>
-struct UserStorage<0> {
-  using type = f32;
-};
-template <>
-struct UserStorage<1> {
-  using type = f16;
-};
-template <>
-struct UserStorage<2> {
-  using type = bf16;
-};
-template <>
-struct UserStorage<3> {
-  using type = i32;
-};
-template <>
-struct UserStorage<4> {
-  using type = i8;
-};
-template <>
-struct UserStorage<5> {
-  using type = u8;
-};
+using UserStorage = typename NthType<CODE, f32, f16, bf16, i32, i8, u8>::type;
 
 // Elements of one access where COUNT neighbours of type T are stored: of up to 16 bytes, at a multiple of its own size.
 template <class T, int COUNT>
@@ -134,7 +117,7 @@ template <bool ALONG_CHANNEL, class TY, int I = 0, int COUNT, class Index>
 __device__ __forceinline__ void load_user_run(const UserArguments& user, Index offset, int channel,
                                               UserValues (&run)[COUNT]) {
   if constexpr (I < USER_TENSORS) {
-    using T = typename UserStorage<USER_DTYPES[I]>::type;
+    using T = UserStorage<USER_DTYPES[I]>;
     const T* const tensor = static_cast<const T*>(user.tensors[I]);
     if constexpr (USER_PER_CHANNEL[I] != 0) {
       constexpr long long STRIDE = USER_STRIDES[I * USER_RANK + USER_CHANNEL_DIMENSION];
@@ -164,7 +147,7 @@ __device__ __forceinline__ void load_user_run(const UserArguments& user, Index o
 template <int I = 0, class Index>
 __device__ __forceinline__ void advance_user_tensors(UserArguments& user, Index offset) {
   if constexpr (I < USER_TENSORS) {
-    using T = typename UserStorage<USER_DTYPES[I]>::type;
+    using T = UserStorage<USER_DTYPES[I]>;
     const T* const tensor = static_cast<const T*>(user.tensors[I]);
     if constexpr (USER_DIGITS[I] != 0) {
       user.tensors[I] = tensor + own_user_offset<I>(offset);
@@ -190,7 +173,7 @@ __device__ __forceinline__ long long user_offset(long long element) {
 template <int I = 0>
 __device__ __forceinline__ void load_user_element(const UserArguments& user, long long element, UserValues& values) {
   if constexpr (I < USER_TENSORS) {
-    using T = typename UserStorage<USER_DTYPES[I]>::type;
+    using T = UserStorage<USER_DTYPES[I]>;
     values.tensors[I] = to_float(static_cast<const T*>(user.tensors[I])[user_offset<I>(element)]);
     load_user_element<I + 1>(user, element, values);
   }
@@ -202,7 +185,7 @@ template <int I = 0, int COUNT>
 __device__ __forceinline__ void load_prologue_run(const UserArguments& user, int channel,
                                                   PrologueValues (&run)[COUNT]) {
   if constexpr (I < USER_PROLOGUE_TENSORS) {
-    using T = typename UserStorage<USER_PROLOGUE_DTYPES[I]>::type;
+    using T = UserStorage<USER_PROLOGUE_DTYPES[I]>;
     constexpr long long STRIDE = USER_PROLOGUE_STRIDES[I];
     constexpr int NEIGHBOURS = ELEMENTS_OF_ACCESS<T, COUNT>;
     constexpr bool TOGETHER = STRIDE == 1 && USER_PROLOGUE_ALIGNMENTS[I] % (NEIGHBOURS * sizeof(T)) == 0;
