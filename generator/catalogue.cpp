@@ -84,8 +84,10 @@ Program Catalogue::trusted_program(const Request& request, const Target& target)
   if (!request.user_epilogue) return middle;
   Program result;
   const std::string input(operation(request.operation).prologue_operand());
-  append_elementwise(result, library_, request, target, "user_prologue", request.at(input),
-                     {OperandArgument{"input"}, OperandArgument{input}, OperandArgument{"wobble"}, UserArgument{}});
+  if (!input.empty()) {
+    append_elementwise(result, library_, request, target, "user_prologue", request.at(input),
+                       {OperandArgument{"input"}, OperandArgument{input}, OperandArgument{"wobble"}, UserArgument{}});
+  }
   for (Step& step : middle.steps) {
     if (auto* launch = std::get_if<Launch>(&step)) launch->source += result.sources.size();
   }

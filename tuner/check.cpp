@@ -54,6 +54,18 @@ std::vector<reference::Values> usable_fills(const std::vector<reference::Values>
   return usable;
 }
 
+// Keeps the largest error of them, relative to what is allowed; what was wrong, if anything was.
+std::string add(const std::vector<Finding>& findings, Verdict& verdict) {
+  for (const Finding& finding : findings) {
+    if (!finding.wrong.empty()) return finding.wrong;
+    if (finding.max_error * verdict.bound >= verdict.max_error * finding.bound) {
+      verdict.max_error = finding.max_error;
+      verdict.bound = finding.bound;
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 bool is_checked_in_full(const Request& request, const CheckOptions& options) {
@@ -96,10 +108,10 @@ class Checker::Bench {
     Judge judge;
     std::optional<Memory> trusted;  // what the trusted variant made of it
   };
-  struct Case {                    // one fill
-    std::vector<Memory> contents;  // of each operand before the call
-    std::vector<Output> outputs;
-    std::optional<UserOracle> user;  // in place of them, if there is user code
+  struct Case {                      // one fill
+    std::vector<Memory> contents;    // of each operand before the call
+    std::vector<Output> outputs;     // but for the result, if there is user code
+    std::optional<UserOracle> user;  // of the result then
   };
 
   Case make_case(reference::Values values) const;
@@ -117,6 +129,7 @@ class Checker::Bench {
 
   std::shared_ptr<const device::ContextHandle> context_;
   Request request_;
+  Request plain_;  // without user code: what the reference knows of
   CheckOptions options_;
   bool full_;
   RunValues values_;
@@ -131,6 +144,7 @@ class Checker::Bench {
 Checker::Bench::Bench(std::shared_ptr<const device::ContextHandle> context, Request request, CheckOptions options)
     : context_(std::move(context)),
       request_(std::move(request)),
+      plain_(stripped_of_user_code(request_)),
       options_(std::move(options)),
       full_(is_checked_in_full(request_, options_)),
       values_(values_for(request_)),
@@ -156,13 +170,12 @@ Checker::Bench::Case Checker::Bench::make_case(reference::Values values) const {
   }
   if (request_.user_epilogue) {
     made.user.emplace(request_, made.contents, values_, options_);
-    return made;
   }
   const reference::Bindings bindings = bindings_of(made.contents);
   for (size_t i = 0; i < sides_.size(); ++i) {
-    if (!sides_[i].is_written) continue;
+    if (!sides_[i].is_written || (made.user && sides_[i].name == result_of(request_).name)) continue;
     made.outputs.push_back(
-        {i, Judge(request_, sides_[i].name, bindings, full_, options_.samples, options_.seed), std::nullopt});
+        {i, Judge(plain_, sides_[i].name, bindings, full_, options_.samples, options_.seed), std::nullopt});
   }
   return made;
 }
@@ -198,11 +211,13 @@ Verdict Checker::Bench::trust(const execution::Executable& trusted) {
   if (!request_.user_epilogue) return run_all(trusted, true);
   Verdict verdict;
   for (Case& at : cases_) {
-    const Finding finding = at.user->evaluate(context_, trusted);
-    verdict.text = finding.wrong;
-    verdict.max_error = finding.max_error;
-    verdict.bound = finding.bound;
-    if (!finding.wrong.empty()) return verdict;
+    std::vector<Finding> findings{at.user->evaluate(context_, trusted)};
+    for (Output& output : at.outputs) {
+      output.trusted = at.user->trusted_output(sides_[output.side].name);
+      findings.push_back(output.judge.with_reference(*output.trusted, sides_[output.side].spec.extents.front()));
+    }
+    verdict.text = add(findings, verdict);
+    if (!verdict.text.empty()) return verdict;
   }
   verdict.passed = true;
   verdict.text =
@@ -277,7 +292,8 @@ std::optional<std::string> Checker::Bench::damage(const Case& before, int64_t n,
 std::vector<Finding> Checker::Bench::findings(Case& at, int64_t n, bool is_trusted) const {
   std::vector<Finding> findings;
   if (at.user) {
-    const auto result = std::find_if(sides_.begin(), sides_.end(), [](const Side& side) { return side.is_written; });
+    const auto result = std::find_if(sides_.begin(), sides_.end(),
+                                     [&](const Side& side) { return side.name == result_of(request_).name; });
     findings.push_back(at.user->compare(result_of_side(*result), result->first_extent(n)));
   }
   for (Output& output : at.outputs) {
@@ -301,7 +317,7 @@ std::vector<Finding> Checker::Bench::findings(Case& at, int64_t n, bool is_trust
 Finding Checker::Bench::of_smaller_batch(const Case& at, const Side& side, const Memory& memory, int64_t n) const {
   reference::Bindings bindings = bindings_of(at.contents);
   bindings.n = n;
-  const Judge judge(request_, side.name, bindings, full_, options_.samples, options_.seed);
+  const Judge judge(plain_, side.name, bindings, full_, options_.samples, options_.seed);
   return judge.with_reference(memory, side.first_extent(n));
 }
 
@@ -312,14 +328,7 @@ std::string Checker::Bench::judge(Case& at, int64_t n, bool is_trusted, Verdict&
     throw Error(ErrorCode::internal,
                 fmt::format("{} cannot be checked without the trusted variant's result", request_.key()));
   }
-  for (Finding& finding : findings(at, n, is_trusted)) {
-    if (!finding.wrong.empty()) return std::move(finding.wrong);
-    if (finding.max_error * verdict.bound >= verdict.max_error * finding.bound) {
-      verdict.max_error = finding.max_error;
-      verdict.bound = finding.bound;
-    }
-  }
-  return {};
+  return add(findings(at, n, is_trusted), verdict);
 }
 
 void Checker::Bench::flush_l2(cuda_abi::CUstream stream) {

@@ -55,7 +55,8 @@ std::vector<std::string> trusted_operand_names(const Request& request) {
   std::vector<std::string> names;
   for (const Operand& operand : request.operands) names.push_back(operand.name);
   if (!request.user_epilogue) return names;
-  names.insert(names.end(), {"room", "low", "high", "input", "wobble"});
+  names.insert(names.end(), {"room", "low", "high"});
+  if (!operation(request.operation).prologue_operand().empty()) names.insert(names.end(), {"input", "wobble"});
   return names;
 }
 
@@ -72,6 +73,7 @@ UserOracle::UserOracle(const Request& request, const std::vector<Memory>& conten
     const bool of_epilogue = is_epilogue_operand(name);
     std::optional<size_t> channel;
     if (of_epilogue && is_per_channel(request, spec)) channel = channel_dimension_of(request);
+    if (is_written(request, name)) written_.push_back(name);
     memories_.push_back(name == input_ || name == result_ || of_epilogue
                             ? as_f32(name == input_ ? spec : output_, spec, contents[i], channel)
                             : contents[i]);
@@ -79,17 +81,20 @@ UserOracle::UserOracle(const Request& request, const std::vector<Memory>& conten
   names_ = trusted_operand_names(request);
   memories_.resize(names_.size());
   for (const char* name : {"room", "low", "high"}) memory(name) = Memory(memory(result_).size());
-  memory("input") = memory(input_);
-  memory("wobble") = Memory(memory(input_).size());
+  if (!input_.empty()) {
+    memory("input") = memory(input_);
+    memory("wobble") = Memory(memory(input_).size());
+  }
 }
 
 std::vector<std::byte>& UserOracle::memory(std::string_view name) {
   return memories_[static_cast<size_t>(std::find(names_.begin(), names_.end(), name) - names_.begin())];
 }
 
-// Runs the program on copies of the memories; what the named operands hold afterwards.
-std::vector<Memory> UserOracle::run(const std::shared_ptr<const device::ContextHandle>& context,
-                                    const execution::Executable& trusted, const std::vector<std::string>& results) {
+// Runs the program on copies of the memories; what each of the named operands holds afterwards.
+std::map<std::string, Memory> UserOracle::run(const std::shared_ptr<const device::ContextHandle>& context,
+                                              const execution::Executable& trusted,
+                                              const std::vector<std::string>& results) {
   std::vector<device::Buffer> buffers;
   std::vector<cuda_abi::CUdeviceptr> addresses;
   for (const Memory& content : memories_) {
@@ -100,34 +105,40 @@ std::vector<Memory> UserOracle::run(const std::shared_ptr<const device::ContextH
   const device::Stream stream(context);
   trusted.run(stream.raw(), addresses, values_, plain_.batch(), workspace.address());
   stream.synchronize();
-  std::vector<Memory> contents;
+  std::map<std::string, Memory> held;
   for (const std::string& name : results) {
     const auto at = static_cast<size_t>(std::find(names_.begin(), names_.end(), name) - names_.begin());
-    contents.push_back(device::download<std::byte>(*context, addresses[at], memories_[at].size()));
+    held[name] = device::download<std::byte>(*context, addresses[at], memories_[at].size());
   }
-  return contents;
+  return held;
 }
 
 Finding UserOracle::evaluate(const std::shared_ptr<const device::ContextHandle>& context,
                              const execution::Executable& trusted) {
-  const std::vector<Memory> first = run(context, trusted, {result_, input_, "wobble"});
+  std::vector<std::string> wanted = written_;
+  if (!input_.empty()) wanted.insert(wanted.end(), {input_, "wobble"});
+  before_ = run(context, trusted, wanted);
   reference::Bindings bindings;
   bindings.alpha = values_.alpha;
   bindings.beta = values_.beta;
   bindings.scalars = values_.scalars;
   bindings.integers = values_.integers;
   for (size_t i = 0; i < names_.size(); ++i) {
-    if (plain_.find(names_[i]) != nullptr) bindings.operands[names_[i]] = names_[i] == input_ ? first[1] : memories_[i];
+    if (plain_.find(names_[i]) != nullptr)
+      bindings.operands[names_[i]] = names_[i] == input_ ? before_.at(input_) : memories_[i];
   }
   const Judge judge(plain_, result_, bindings, is_checked_in_full(plain_, options_), options_.samples, options_.seed);
   std::vector<float> rooms = judge.rooms();
-  const std::vector<float> more = prologue_slack(plain_, bindings.operands, floats_of(first[2]), values_, options_);
-  for (size_t i = 0; i < rooms.size(); ++i) rooms[i] += more[i];
+  if (!input_.empty()) {
+    const std::vector<float> more =
+        prologue_slack(plain_, bindings.operands, floats_of(before_.at("wobble")), values_, options_);
+    for (size_t i = 0; i < rooms.size(); ++i) rooms[i] += more[i];
+  }
   memory("room") = bytes_of(rooms);
-  const std::vector<Memory> second = run(context, trusted, {"low", "high"});
-  low_ = floats_of(second[0]);
-  high_ = floats_of(second[1]);
-  return judge.with_reference(first[0], output_.extents.front());
+  const std::map<std::string, Memory> bounds = run(context, trusted, {"low", "high"});
+  low_ = floats_of(bounds.at("low"));
+  high_ = floats_of(bounds.at("high"));
+  return judge.with_reference(before_.at(result_), output_.extents.front());
 }
 
 Finding UserOracle::compare(std::span<const std::byte> output, int64_t n) const {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -29,6 +30,9 @@ class UserOracle {
   /// Waits for the device.
   Finding evaluate(const std::shared_ptr<const device::ContextHandle>& context, const execution::Executable& trusted);
 
+  /// What the trusted program left in an output besides the result; evaluate() has been called.
+  const std::vector<std::byte>& trusted_output(const std::string& name) const { return before_.at(name); }
+
   bool evaluated() const { return !low_.empty() || output_.elements() == 0; }
 
   /// Compares the outputs with the bounds, the first `n` along dimension 0; evaluate() has been called.
@@ -38,17 +42,19 @@ class UserOracle {
   using Memory = std::vector<std::byte>;
 
   Memory& memory(std::string_view name);
-  std::vector<Memory> run(const std::shared_ptr<const device::ContextHandle>& context,
-                          const execution::Executable& trusted, const std::vector<std::string>& results);
+  std::map<std::string, Memory> run(const std::shared_ptr<const device::ContextHandle>& context,
+                                    const execution::Executable& trusted, const std::vector<std::string>& results);
 
-  std::string input_, result_;  // the operands that the prologue and the epilogue apply to
+  std::string input_, result_;  // the operands that the prologue, if there can be one, and the epilogue apply to
   TensorSpec output_;
   Request plain_;
   RunValues values_;
   CheckOptions options_;
-  std::vector<std::string> names_;  // of the trusted program's operands
-  std::vector<Memory> memories_;    // of them, before the call
-  std::vector<float> low_, high_;   // in logical order
+  std::vector<std::string> names_;        // of the trusted program's operands
+  std::vector<Memory> memories_;          // of them, before the call
+  std::vector<std::string> written_;      // the result and further outputs
+  std::map<std::string, Memory> before_;  // what the trusted program left in them, and made of the input
+  std::vector<float> low_, high_;         // in logical order
 };
 
 }  // namespace kiln::tuner

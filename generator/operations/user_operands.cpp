@@ -30,9 +30,14 @@ void check_epilogue_operand(const Request& request, const Operand& operand) {
                      has_channels ? fmt::format("; or one dimension: the {} channels", channels) : ""));
 }
 
+[[noreturn]] void refuse_prologue(const Request& request) {
+  refuse(request, "it has no prologue", "apply that code to its input by activation_forward with mode identity first");
+}
+
 void check_prologue_operand(const Request& request, const Operand& operand) {
   const Operation& definition = kiln::operation(request.operation);
   const std::string_view input = definition.prologue_operand();
+  if (input.empty()) refuse_prologue(request);
   if (definition.channel_name().empty()) {
     refuse(request, fmt::format("the prologue reads {}, but there are no channels", operand.name),
            "give it scalars, or read the tensor in the epilogue");
@@ -57,6 +62,12 @@ TensorSpec as_packed_f32(const TensorSpec& spec) {
 
 void check_user_names(const Request& request) {
   const Expression* expression = request.user_epilogue.expression();
+  const bool has_prologue = expression != nullptr && !expression->prologue().empty();
+  if (has_prologue && kiln::operation(request.operation).prologue_operand().empty()) refuse_prologue(request);
+  if (request.user_epilogue && request.dynamic_batch && !is_batched(request, result_of(request).name)) {
+    refuse(request, "its result is a sum over the batch: with user code it cannot be checked for any batch",
+           "give the batch instead of n=?");
+  }
   std::vector<std::string> read;  // as operands
   for (size_t i = 0; expression != nullptr && i < expression->tensors().size(); ++i) {
     const std::string& operand = read.emplace_back(user_operand_name(*expression, i));
@@ -88,10 +99,14 @@ bool has_images(const Request& request, const Operand& operand) {
          operand.spec.extents.front() != 1;
 }
 
+Request stripped_of_user_code(Request request) {
+  request.user_epilogue = {};
+  std::erase_if(request.operands, [](const Operand& operand) { return is_user_operand(operand.name); });
+  return request;
+}
+
 Request without_user_code(const Request& request) {
-  Request plain = request.dynamic_batch ? request.with_batch(request.batch()) : request;
-  plain.user_epilogue = {};
-  std::erase_if(plain.operands, [](const Operand& operand) { return is_user_operand(operand.name); });
+  Request plain = stripped_of_user_code(request.dynamic_batch ? request.with_batch(request.batch()) : request);
   const std::string result = result_of(plain).name;
   const std::string_view input = operation(plain.operation).prologue_operand();
   for (Operand& operand : plain.operands) {

@@ -50,7 +50,7 @@ __device__ __forceinline__ void block_normalise(const TX* x, TY* y, Index y_offs
       if (i >= length) break;
 #pragma unroll
       for (int j = 0; j < VECTOR; ++j) elements[k][j] = normalised(elements[k][j]);
-      store_elements(y, y_offset + i * Index(Y_STEP), elements[k], output);
+      store_along<Y_RUN, Y_STEP>(y, y_offset + i * Index(Y_STEP), elements[k], output);
     }
   }
 }

@@ -1,4 +1,4 @@
-// Storing results of pooling and softmax: blended with what is there, then through the user's epilogue.
+// Storing results: blended with what is there, then through the user's epilogue.
 #include "lib/blend.cuh"
 #include "lib/user_code.cuh"
 #include "lib/vector.cuh"
@@ -17,18 +17,41 @@ __device__ __forceinline__ float stored_value(float result, float old, int chann
 
 // Stores COUNT results whose elements lie side by side from element `offset` of y on, in one access: of channel
 // `channel`, or of the channels from it on if ALONG_CHANNEL.
-template <bool ALONG_CHANNEL, int COUNT, class Index>
-__device__ __forceinline__ void store_run(TY* y, Index offset, const float (&results)[COUNT], int channel,
+template <bool ALONG_CHANNEL, class T, int COUNT, class Index>
+__device__ __forceinline__ void store_run(T* y, Index offset, const float (&results)[COUNT], int channel,
                                           const OutputArguments& output) {
-  Vector<TY, COUNT> result;
+  Vector<T, COUNT> result;
   if constexpr (BETA != SCALE_ZERO) result = load<COUNT>(y + offset);
   UserValues user[COUNT];
-  load_user_run<ALONG_CHANNEL, TY>(output.user, offset, channel, user);
+  load_user_run<ALONG_CHANNEL, T>(output.user, offset, channel, user);
 #pragma unroll
   for (int i = 0; i < COUNT; ++i) {
     float old = 0.0f;
     if constexpr (BETA != SCALE_ZERO) old = to_float(result[i]);
-    result[i] = from_float<TY>(stored_value(results[i], old, ALONG_CHANNEL ? channel + i : channel, user[i], output));
+    result[i] = from_float<T>(stored_value(results[i], old, ALONG_CHANNEL ? channel + i : channel, user[i], output));
   }
   store<COUNT>(y + offset, result);
+}
+
+// Stores one result at element `offset` of y.
+template <class T, class Index>
+__device__ __forceinline__ void store_result(T* y, Index offset, float result, int channel,
+                                             const OutputArguments& output) {
+  const float results[] = {result};
+  store_run<false>(y, offset, results, channel, output);
+}
+
+// Stores COUNT results, STEP elements apart from element `offset` of y on, in accesses of RUN: where no channels are
+// known.
+template <int RUN, long long STEP, class T, int COUNT, class Index>
+__device__ __forceinline__ void store_along(T* y, Index offset, const float (&results)[COUNT],
+                                            const OutputArguments& output) {
+  static_assert(RUN == 1 || STEP == 1, "an access moves what is side by side");
+#pragma unroll
+  for (int i = 0; i < COUNT; i += RUN) {
+    float run[RUN];
+#pragma unroll
+    for (int j = 0; j < RUN; ++j) run[j] = results[i + j];
+    store_run<false>(y, offset + i * Index(STEP), run, 0, output);
+  }
 }

@@ -61,6 +61,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     as_floats(KEEP_SHARED ? load<VECTOR>(shared + i) : registers[KEEP_SHARED ? 0 : step], elements);
 #pragma unroll
     for (int j = 0; j < VECTOR; ++j) elements[j] = normalised(elements[j]);
-    store_elements(y, y_row + i * Index(Y_STEP), elements, {alpha, beta, user});
+    store_along<Y_RUN, Y_STEP>(y, y_row + i * Index(Y_STEP), elements, {alpha, beta, user});
   }
 }

@@ -88,7 +88,7 @@ extern "C" __global__ void __launch_bounds__(INNER_LANES* AXIS_LANES)
       float values[VECTOR];
 #pragma unroll
       for (int j = 0; j < VECTOR; ++j) values[j] = normalised[j](to_float(group[k][j]));
-      store_elements(y, y_column + i * Index(Y_AXIS_STRIDE), values, {alpha, beta, user});
+      store_along<Y_RUN, Y_STEP>(y, y_column + i * Index(Y_AXIS_STRIDE), values, {alpha, beta, user});
     }
   }
 }

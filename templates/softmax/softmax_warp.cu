@@ -52,6 +52,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if (!active || i >= ROW) break;
 #pragma unroll
     for (int j = 0; j < VECTOR; ++j) elements[step][j] = normalised(elements[step][j]);
-    store_elements(y, y_row + i * Index(Y_STEP), elements[step], {alpha, beta, user});
+    store_along<Y_RUN, Y_STEP>(y, y_row + i * Index(Y_STEP), elements[step], {alpha, beta, user});
   }
 }

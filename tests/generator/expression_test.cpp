@@ -250,13 +250,28 @@ constexpr const char* leaky_file =
 
 TEST(UserEpilogueInRequests, HasAPrologueOnAnInputOfEveryOperationThatTakesIt) {
   for (const Operation* operation : operations()) {
-    if (!operation->takes_user_code()) continue;
+    if (operation->prologue_operand().empty()) continue;
     const std::vector<OperandDefinition>& operands = operation->operands();
     EXPECT_EQ(operands.front().name, operation->prologue_operand()) << operation->name();
     EXPECT_EQ(operands.front().role, Role::input) << operation->name();
+    EXPECT_TRUE(operation->takes_user_code()) << operation->name();
   }
   const Expressions expressions = {{"e", Expression("--- prologue\nx * 2")}};
   EXPECT_NO_THROW(Request::parse("softmax_forward x=f32:2x2 epilogue=user:e", expressions));
+}
+
+TEST(UserEpilogueInRequests, HasNoPrologueWhereThereIsNone) {
+  const Expressions expressions = {{"e", Expression("--- prologue\nx * 2")},
+                                   {"read", Expression("--- prologue\nx * m", {"m"})}};
+  for (const char* code : {"e", "read prologue.m=f32:3"}) {
+    try {
+      Request::parse(std::string("activation_backward y=f32:2x3 dy=f32:2x3 mode=tanh epilogue=user:") + code,
+                     expressions);
+      ADD_FAILURE() << code << " is accepted";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.message(), HasSubstr("activation_backward: it has no prologue"));
+    }
+  }
 }
 
 TEST(RequestsFiles, DefineExpressions) {

@@ -117,6 +117,13 @@ TEST(UserEpilogue, OfSoftmax) {
                       {"softmax_simple", "softmax_block", "softmax_online", "softmax_split"});
 }
 
+TEST(UserEpilogue, OfActivationsGradients) {
+  expect_served_right(
+      "activation_backward dy=f16:2x3x5x7:nhwc x=f16:2x3x5x7 mode=tanh beta=any epilogue=user:helped "
+      "epilogue.gate=f16:1x3x1x7",
+      {"activation_backward_simple", "activation_backward_vector"});
+}
+
 // Offsets of tensors, channels and padding in other ranks, and y where it lies in a larger tensor.
 TEST(UserEpilogue, OfOneAndThreeSpatialDimensions) {
   expect_served_right(

@@ -104,10 +104,13 @@ class Operation {
   /// Whether requests may permit arithmetic (`acc=f32 tf32 ...`); pooling and softmax have no such choice.
   virtual bool has_arithmetic() const { return false; }
   virtual bool has_epilogue() const { return false; }
-  /// The operand whose elements pass through the prologue of user code, which calls them x; empty if the operation
-  /// takes no user code. Its channels, if there are any, are counted by the same dimension as the result's.
+  /// The operand whose elements pass through the prologue of user code, which calls them x; empty if user code of this
+  /// operation has no prologue. Its channels, if there are any, are counted by the same dimension as the result's. An
+  /// operation with a prologue writes nothing but its result beside user code: the check knows what a prologue makes
+  /// of that alone.
   virtual std::string_view prologue_operand() const { return {}; }
-  bool takes_user_code() const { return !prologue_operand().empty(); }
+  /// Whether its result passes through the epilogue of user code.
+  virtual bool takes_user_code() const { return !prologue_operand().empty(); }
   /// The numbers of a call besides alpha and beta, at most max_operation_scalars; their order in RunValues.
   virtual const std::vector<ScalarDefinition>& scalars() const;
   /// What may be blended besides the result.
@@ -162,9 +165,11 @@ bool writes_nothing_without_batch(const Request& request);
 /// Completes, canonicalises and validates a request made by hand; what every builder ends with.
 Request finished(Request request);
 
+/// `request` without its user code and the tensors that this reads; all else is as it was.
+Request stripped_of_user_code(Request request);
 /// What stands between prologue and epilogue of `request`'s user code: the same request without the code, its input
-/// (Operation::prologue_operand()) and result f32 in logical order without gaps, its batch fixed (the bucket's top if
-/// it was dynamic).
+/// (Operation::prologue_operand(), if there is one) and result f32 in logical order without gaps, its batch fixed (the
+/// bucket's top if it was dynamic).
 Request without_user_code(const Request& request);
 
 /// `request`, a finished one, with user code and the tensors that it reads, in the order of Expression::tensors().
