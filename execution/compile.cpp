@@ -15,18 +15,20 @@
 namespace kiln::execution {
 namespace {
 
-device::CompileOptions options_for(const Target& target) {
+device::CompileOptions options_for(const Target& target, Products products) {
+  constexpr auto features = device::ArchFeatures::specific;
   device::CompileOptions options;
-  options.arch = device::real_arch(target.arch.major, target.arch.minor);
+  options.arch = products == Products::ptx ? device::virtual_arch(target.arch.major, target.arch.minor, features)
+                                           : device::real_arch(target.arch.major, target.arch.minor, features);
   return options;
 }
 
 // One source, as a program that launches nothing: what stores keep, for every program that has it. An error in user
 // code is reported as one, not as a fault of the kernel that it was placed in.
 CompiledProgram compile_source(const device::Nvrtc& nvrtc, const Program& source, const std::string& name,
-                               const Target& target) {
+                               const Target& target, Products products) {
   try {
-    device::Compiled compiled = nvrtc.compile(source.sources.front(), name, options_for(target));
+    device::Compiled compiled = nvrtc.compile(source.sources.front(), name, options_for(target, products));
     return {.program = source,
             .images = {{std::move(compiled.ptx), std::move(compiled.cubin), std::move(compiled.resources)}},
             .log = std::move(compiled.log),
@@ -39,10 +41,10 @@ CompiledProgram compile_source(const device::Nvrtc& nvrtc, const Program& source
 
 // The same from `kernels`, or made and left there.
 CompiledProgram obtain_source(const device::Nvrtc& nvrtc, const Program& source, const std::string& name,
-                              const Target& target, store::FileStore& kernels) {
+                              const Target& target, Products products, store::FileStore& kernels) {
   std::optional<CompiledProgram> result;
   kernels.obtain(
-      compile_digest(nvrtc, source, target),
+      compile_digest(nvrtc, source, target, products),
       [&](std::string_view bytes) {
         try {
           result = deserialise(bytes);
@@ -51,7 +53,7 @@ CompiledProgram obtain_source(const device::Nvrtc& nvrtc, const Program& source,
         }
         return result->program == source;  // a digest is not proof against a file that was put there
       },
-      [&] { return serialise(result.emplace(compile_source(nvrtc, source, name, target))); });
+      [&] { return serialise(result.emplace(compile_source(nvrtc, source, name, target, products))); });
   return std::move(*result);
 }
 
@@ -111,15 +113,15 @@ device::KernelResources CompiledProgram::peak_resources() const {
 }
 
 CompiledProgram compile(const device::Nvrtc& nvrtc, const Program& program, const Target& target,
-                        store::FileStore* kernels) {
+                        store::FileStore* kernels, Products products) {
   CompiledProgram result;
   result.program = program;
   for (size_t i = 0; i < program.sources.size(); ++i) {
     Program source;
     source.sources = {program.sources[i]};
     const std::string name = source_name(program, i);
-    CompiledProgram compiled = kernels == nullptr ? compile_source(nvrtc, source, name, target)
-                                                  : obtain_source(nvrtc, source, name, target, *kernels);
+    CompiledProgram compiled = kernels == nullptr ? compile_source(nvrtc, source, name, target, products)
+                                                  : obtain_source(nvrtc, source, name, target, products, *kernels);
     result.images.push_back(std::move(compiled.images.front()));
     result.log += compiled.log;
     result.seconds += compiled.seconds;
@@ -128,10 +130,11 @@ CompiledProgram compile(const device::Nvrtc& nvrtc, const Program& program, cons
   return result;
 }
 
-std::string compile_digest(const device::Nvrtc& nvrtc, const Program& program, const Target& target) {
+std::string compile_digest(const device::Nvrtc& nvrtc, const Program& program, const Target& target,
+                           Products products) {
   Digest digest;
   digest.add(program.digest());
-  for (const std::string& option : nvrtc.options(options_for(target))) digest.add(option);
+  for (const std::string& option : nvrtc.options(options_for(target, products))) digest.add(option);
   digest.add(fmt::format("nvrtc {}.{}", nvrtc.version().major, nvrtc.version().minor));
   return digest.hex();
 }

@@ -109,7 +109,8 @@ TrafficMeter::TrafficMeter(const std::string& driver, const device::NvrtcChoice&
 
 Traffic TrafficMeter::measure(const Request& request) const {
   const Choice choice = catalogue_.heuristic(request, target_, figures_);
-  execution::CompiledProgram step = execution::compile(*nvrtc_, catalogue_.program(request, target_, choice), target_);
+  execution::CompiledProgram step = execution::compile(*nvrtc_, catalogue_.program(request, target_, choice), target_,
+                                                       nullptr, execution::Products::ptx);
   const std::vector<Step> steps = step.program.steps;
   const Call call(context_, request, step.program.workspace_bytes);
   const device::Current current(*context_);  // last_launch_ tells of the current context

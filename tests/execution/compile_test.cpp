@@ -51,6 +51,15 @@ TEST_F(CompileTest, GivesPtxCubinAndResourcesOfEverySource) {
   EXPECT_GT(compiled.seconds, 0);
 }
 
+TEST_F(CompileTest, LeavesOutPtxasWherePtxIsAllThatIsWanted) {
+  const Program source = program({"extern \"C\" __global__ void k0(float* y) { y[0] = 2; }"}, {OperandArgument{"y"}});
+  const CompiledProgram whole = compile(*nvrtc, source, target);
+  const CompiledProgram ptx = compile(*nvrtc, source, target, nullptr, Products::ptx);
+  EXPECT_EQ(ptx.images[0].ptx, whole.images[0].ptx);
+  EXPECT_TRUE(ptx.images[0].cubin.empty());
+  EXPECT_TRUE(ptx.images[0].resources.empty());
+}
+
 TEST_F(CompileTest, NamesKernelAndLineOfAnError) {
   try {
     compile(*nvrtc, program({"extern \"C\" __global__ void k0() {\n  oops;\n}"}), target);
@@ -80,6 +89,7 @@ TEST_F(CompileTest, HasADigestOfEverythingThatShapesTheBinary) {
   EXPECT_EQ(compile_digest(*nvrtc, one, target), compile_digest(*nvrtc, one, target));
   EXPECT_NE(compile_digest(*nvrtc, one, target), compile_digest(*nvrtc, other, target));
   EXPECT_NE(compile_digest(*nvrtc, one, target), compile_digest(*nvrtc, one, target_for(8, 0, *nvrtc)));
+  EXPECT_NE(compile_digest(*nvrtc, one, target), compile_digest(*nvrtc, one, target, Products::ptx));
 }
 
 TEST_F(CompileTest, RefusesACapabilityThatNobodyKnows) {

@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 #include <exception>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "kiln/base/environment.h"
@@ -48,6 +50,12 @@ store::FileStore& kernels() {
   return compiled;
 }
 
+// Whether `variant` of an algorithm was not asked about before.
+bool is_first_of(const std::string& variant) {
+  static std::set<std::string> seen;
+  return seen.insert(variant).second;
+}
+
 const TestDevice& device_for(const Target& target) {
   if (const TestDevice* device = TestDevice::find(target.arch)) return *device;
   throw Error(ErrorCode::unsupported, "there is no test device of " + target.arch.name());
@@ -67,8 +75,9 @@ const TestDevice* TestDevice::find(const Arch& arch) {
 }
 
 execution::Executable TestDevice::load(const Program& program, const Target& for_target,
-                                       const std::vector<std::string>& operands) const {
-  return {context, execution::compile(*nvrtc, program, for_target, &kernels()), operands};
+                                       const std::vector<std::string>& operands, execution::Products products) const {
+  if (!context->driver().is_emulated()) products = execution::Products::cubin;
+  return {context, execution::compile(*nvrtc, program, for_target, &kernels(), products), operands};
 }
 
 tuner::CheckOptions thorough() {
@@ -86,16 +95,12 @@ VariantChecker::VariantChecker(const Catalogue& catalogue, const Request& reques
       target_(target.value_or(TestDevice::get().target)),
       device_(device_for(target_)) {}
 
-execution::Executable VariantChecker::load(const Program& program, const std::vector<std::string>& operands) const {
-  return device_.load(program, target_, operands);
-}
-
 testing::AssertionResult VariantChecker::prepare() {
   if (checker_) return testing::AssertionSuccess();
   checker_.emplace(device_.context, request_, options_);
   if (!tuner::needs_trusted(request_, options_)) return testing::AssertionSuccess();
-  const tuner::Verdict verdict =
-      checker_->trust(load(catalogue_.trusted_program(request_, target_), tuner::trusted_operand_names(request_)));
+  const tuner::Verdict verdict = checker_->trust(
+      device_.load(catalogue_.trusted_program(request_, target_), target_, tuner::trusted_operand_names(request_)));
   if (verdict.passed) return testing::AssertionSuccess();
   return testing::AssertionFailure() << request_.key() << "\n  trusted: " << verdict.text;
 }
@@ -103,16 +108,22 @@ testing::AssertionResult VariantChecker::prepare() {
 testing::AssertionResult VariantChecker::matches_reference(const Choice& choice) {
   const std::string name = choice.algorithm + " " + choice.config.print();
   try {
-    return matches_reference(catalogue_.program(request_, target_, choice), name);
+    return check(catalogue_.program(request_, target_, choice), name,
+                 is_first_of(name) ? execution::Products::cubin : execution::Products::ptx);
   } catch (const Error& error) {
     return testing::AssertionFailure() << request_.key() << "\n  " << name << ": " << error.what();
   }
 }
 
 testing::AssertionResult VariantChecker::matches_reference(const Program& program, const std::string& name) {
+  return check(program, name, execution::Products::cubin);
+}
+
+testing::AssertionResult VariantChecker::check(const Program& program, const std::string& name,
+                                               execution::Products products) {
   try {
     if (testing::AssertionResult prepared = prepare(); !prepared) return prepared;
-    const tuner::Verdict verdict = checker_->check(load(program, checker_->operand_names()));
+    const tuner::Verdict verdict = checker_->check(device_.load(program, target_, checker_->operand_names(), products));
     if (verdict.passed) return testing::AssertionSuccess() << verdict.text;
     return testing::AssertionFailure() << request_.key() << "\n  " << name << ": " << verdict.text;
   } catch (const std::exception& error) {

@@ -10,6 +10,7 @@
 
 #include "kiln/device/context.h"
 #include "kiln/device/nvrtc.h"
+#include "kiln/execution/compile.h"
 #include "kiln/execution/executable.h"
 #include "kiln/generator/catalogue.h"
 #include "kiln/tuner/check.h"
@@ -29,9 +30,10 @@ struct TestDevice {
   /// The device of that architecture, or null: a real driver has only its own.
   static const TestDevice* find(const Arch& arch);
 
-  /// `program`, compiled for `for_target` unless a test has done so before, on this device.
-  execution::Executable load(const Program& program, const Target& for_target,
-                             const std::vector<std::string>& operands) const;
+  /// `program`, compiled for `for_target` unless a test has done so before, on this device. A real device gets cubins,
+  /// the emulated one what `products` say.
+  execution::Executable load(const Program& program, const Target& for_target, const std::vector<std::string>& operands,
+                             execution::Products products = execution::Products::ptx) const;
 };
 
 /// Every fill, so that lost terms, rounding and special values all show.
@@ -48,13 +50,14 @@ class VariantChecker {
   VariantChecker(const Catalogue& catalogue, const Request& request, tuner::CheckOptions options = thorough(),
                  std::optional<Target> target = std::nullopt);
 
-  /// Compiles, loads and checks one variant. Fails with the request, the choice and what was wrong.
+  /// Compiles, loads and checks one variant. Fails with the request, the choice and what was wrong. ptxas sees every
+  /// configuration of an algorithm once in a test program, on whichever request it comes first.
   testing::AssertionResult matches_reference(const Choice& choice);
   /// The same for a program that stands in no catalogue.
   testing::AssertionResult matches_reference(const Program& program, const std::string& name);
 
  private:
-  execution::Executable load(const Program& program, const std::vector<std::string>& operands) const;
+  testing::AssertionResult check(const Program& program, const std::string& name, execution::Products products);
   /// Runs the trusted variant first, if the check needs it.
   testing::AssertionResult prepare();
 

@@ -12,13 +12,20 @@
 
 namespace kiln::execution {
 
+/// How far compile() goes.
+enum class Products {
+  cubin,  ///< PTX, and what ptxas makes of it: what a real device runs, and the resources that it takes.
+  ptx,    ///< PTX alone, which is what the emulated device runs: a third of the time less.
+};
+
 /// The product of compiling one source.
 struct KernelImage {
   std::string ptx;
-  std::string cubin;                               ///< For exactly the target's architecture.
-  std::vector<device::KernelResources> resources;  ///< Of each kernel, from ptxas.
+  std::string cubin;                               ///< For exactly the target's architecture; empty for Products::ptx.
+  std::vector<device::KernelResources> resources;  ///< Of each kernel, from ptxas; empty for Products::ptx.
 
-  /// What to load on `driver`: the cubin on a real one, the PTX of the same compile on the emulated one.
+  /// What to load on `driver`: the cubin, if there is one, on a real one, the PTX of the same compile on the emulated
+  /// one.
   const std::string& loadable(const device::Driver& driver) const;
 };
 
@@ -33,7 +40,7 @@ struct CompiledProgram {
   device::KernelResources peak_resources() const;
 };
 
-/// Compiles every source of `program` for the real architecture of `target`. Thread-safe.
+/// Compiles every source of `program` for the architecture of `target`. Thread-safe.
 ///
 /// Throws Error(compile_failed) with NVRTC's log, or if a launch gives its kernel another number of arguments than it
 /// has parameters; UserCodeError (user_code_error.h) for a mistake in user code; Error(unsupported) if `nvrtc` does not
@@ -43,11 +50,12 @@ struct CompiledProgram {
 /// With a store, takes what `kernels` has of a source, compiled by any process for any program, and leaves there what
 /// it has not; `seconds` are those of the compiles that made it all.
 CompiledProgram compile(const device::Nvrtc& nvrtc, const Program& program, const Target& target,
-                        store::FileStore* kernels = nullptr);
+                        store::FileStore* kernels = nullptr, Products products = Products::cubin);
 
 /// Identifies what compile() would produce: sources, launches, options and NVRTC's version. In a store the key of a
 /// source is that of a program which has it alone and launches nothing.
-std::string compile_digest(const device::Nvrtc& nvrtc, const Program& program, const Target& target);
+std::string compile_digest(const device::Nvrtc& nvrtc, const Program& program, const Target& target,
+                           Products products = Products::cubin);
 
 /// Bytes that deserialise() turns back into an equal value. Ends in a checksum.
 std::string serialise(const CompiledProgram& compiled);
