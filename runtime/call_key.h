@@ -26,14 +26,8 @@ class CallKey {
   }
 
   void add(const Epilogue& epilogue) {
-    int64_t stages = epilogue.code() ? -1 : 0;
-    for (int i = 0; i < epilogue.count(); ++i) stages |= (static_cast<int64_t>(epilogue.stage(i)) + 1) << (4 * i);
-    add(stages);
-    if (epilogue.bias()) add(*epilogue.bias());
-    if (epilogue.residual()) add(*epilogue.residual());
-    if (!epilogue.code()) return;
-    for (const int64_t word : epilogue.code()->digest_words()) add(word);
-    for (size_t i = 0; i < epilogue.code()->tensors().size(); ++i) add(epilogue.tensor(i));
+    if (epilogue.count() == 0 && !epilogue.code()) return add(int64_t{0});
+    add_given(epilogue);
   }
 
   /// XXH3 of the words.
@@ -43,6 +37,9 @@ class CallKey {
   }
 
  private:
+  // Adds an epilogue that is not empty. Inline it would make every call that takes one 2.5 KB longer.
+  void add_given(const Epilogue& epilogue);
+
   // The largest: a convolution with three operands, 19 numbers, and user code with its digest and as many operands as
   // it may read; or the gradients of a normalisation, with twelve operands.
   static constexpr size_t of_tensor = 1 + 2 * Tensor::max_rank;
