@@ -194,6 +194,9 @@ std::optional<std::string> not_comparable(const Request& request) {
   if (request.dynamic_batch) return "its batch is dynamic";
   if (request.blend != Blend{}) return "it scales or adds to its output";
   if (request.user_epilogue) return "cuDNN knows nothing of its user code";
+  if (!request.epilogue.empty() && request.operation != "conv_forward") {
+    return "the comparison covers epilogues of conv_forward alone";
+  }
   if (result_of(request).spec.elements() == 0) return "its output is empty";
   if (request.operation == "pool_forward") return not_comparable_pooling(PoolForward::of(request));
   constexpr std::array covered = {"conv_forward", "conv_backward_data", "conv_backward_filter", "softmax_forward"};

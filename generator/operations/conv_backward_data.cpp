@@ -7,6 +7,7 @@
 #include "operations/convolution.h"
 #include "operations/operations.h"
 #include "operations/spatial.h"
+#include "operations/stages.h"
 
 namespace kiln {
 namespace {
@@ -29,7 +30,10 @@ class ConvBackwardDataOperation final : public Operation {
                ? "gradient of local convolution by its input"
                : "gradient of convolution by its input, or transposed convolution, in 1-D to 3-D";
   }
+  std::string_view channel_name() const override { return "c"; }
+  std::string_view prologue_operand() const override { return "dy"; }
   bool has_arithmetic() const override { return true; }
+  bool has_epilogue() const override { return true; }
 
   int most_dimensions() const override { return convolution_dimensions(filters_); }
   const std::vector<OperandDefinition>& operands() const override {
@@ -39,6 +43,8 @@ class ConvBackwardDataOperation final : public Operation {
          "K,C/groups,R,S, or without R, or with T,R,S; with a grid K for each region, region after region, or "
          "regions,K,..."},
         {"dx", Role::output, true, Printing::always, "N,C,H,W, or without H, or with D,H,W"},
+        {"bias", Role::input, false, Printing::when_set, "C; with epilogue stage bias"},
+        {"residual", Role::input, true, Printing::when_set, "as dx; with epilogue stage add"},
     };
     return definitions;
   }
@@ -52,7 +58,8 @@ class ConvBackwardDataOperation final : public Operation {
   }
 
   std::optional<TensorSpec> implied_operand(const Request& request, std::string_view operand) const override {
-    if (operand != "dx" || request.find("dy") == nullptr || request.find("w") == nullptr) return std::nullopt;
+    if (operand != "dx") return implied_stage_operand(request, operand);
+    if (request.find("dy") == nullptr || request.find("w") == nullptr) return std::nullopt;
     check_filter(request);
     return laid_out_like(request.at("dy"), implied_extents(request));
   }
@@ -71,13 +78,15 @@ class ConvBackwardDataOperation final : public Operation {
     expected[1] = channels(request);
     require_extents(request, "dx", dx, expected, given ? "output_pad says so" : "N is that of dy, C follows from w");
     check_convolution_output(request, names);
+    check_stage_operands(request);
   }
 
   Work work(const Request& request) const override {
     const TensorSpec &dy = request.at("dy"), &w = request.at("w"), &dx = request.at("dx");
     Work work;
     work.flops = convolution_flops(dy, w);
-    work.read_bytes = bytes_of(dy) + bytes_of(w) + (request.blend.beta != Scale::zero ? bytes_of(dx) : 0);
+    work.read_bytes = bytes_of(dy) + bytes_of(w) + (request.blend.beta != Scale::zero ? bytes_of(dx) : 0) +
+                      stage_operand_bytes(request);
     work.write_bytes = bytes_of(dx);
     return work;
   }
@@ -142,6 +151,9 @@ ConvBackwardData ConvBackwardData::of(const Request& request) {
   view.dy = request.at("dy");
   view.w = request.at("w");
   view.dx = request.at("dx");
+  view.bias = optional_operand(request, "bias");
+  view.residual = optional_operand(request, "residual");
+  view.epilogue = request.epilogue;
   return view;
 }
 
@@ -149,7 +161,10 @@ Request ConvBackwardData::request() const {
   Request request;
   request.operands = {{"dy", dy}, {"w", w}};
   if (!dx.extents.empty()) request.operands.push_back({"dx", dx});
+  if (bias) request.operands.push_back({"bias", *bias});
+  if (residual) request.operands.push_back({"residual", *residual});
   add_conv_pass(request, "conv_backward_data", *this);
+  request.epilogue = epilogue;
   if (!output_pad.empty()) request.attributes.push_back({"output_pad", output_pad});
   return finished(std::move(request));
 }

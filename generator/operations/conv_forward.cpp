@@ -57,10 +57,8 @@ class ConvForwardOperation final : public Operation {
     const TensorSpec &x = request.at("x"), &w = request.at("w"), &y = request.at("y");
     Work work;
     work.flops = convolution_flops(y, w);
-    work.read_bytes = bytes_of(x) + bytes_of(w) + (request.blend.beta != Scale::zero ? bytes_of(y) : 0);
-    for (std::string_view extra : {"bias", "residual"}) {
-      if (const TensorSpec* spec = request.find(extra)) work.read_bytes += bytes_of(*spec);
-    }
+    work.read_bytes = bytes_of(x) + bytes_of(w) + (request.blend.beta != Scale::zero ? bytes_of(y) : 0) +
+                      stage_operand_bytes(request);
     work.write_bytes = bytes_of(y);
     return work;
   }

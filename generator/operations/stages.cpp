@@ -41,6 +41,14 @@ void check_stage_operands(const Request& request) {
   check_operand(request, "residual", EpilogueStage::add, result_of(request).spec.extents);
 }
 
+double stage_operand_bytes(const Request& request) {
+  double bytes = 0;
+  for (std::string_view operand : {"bias", "residual"}) {
+    if (const TensorSpec* spec = request.find(operand)) bytes += bytes_of(*spec);
+  }
+  return bytes;
+}
+
 std::optional<TensorSpec> optional_operand(const Request& request, std::string_view name) {
   const TensorSpec* spec = request.find(name);
   return spec == nullptr ? std::nullopt : std::optional(*spec);

@@ -15,6 +15,9 @@ std::optional<TensorSpec> implied_stage_operand(const Request& request, std::str
 /// Refuses a bias or residual without its stage, or of other extents than the result says.
 void check_stage_operands(const Request& request);
 
+/// Bytes of the bias and residual that there are.
+double stage_operand_bytes(const Request& request);
+
 /// The operand, if there is one.
 std::optional<TensorSpec> optional_operand(const Request& request, std::string_view name);
 

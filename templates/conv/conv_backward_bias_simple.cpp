@@ -18,7 +18,8 @@ Program program(const Shape& shape, const BiasGradient& gradient, const Target&,
   launch.entry = "conv_backward_bias_simple";
   launch.grid[0] = Count{(gradient.k() + shape.threads - 1) / shape.threads};
   launch.block[0] = static_cast<unsigned>(shape.threads);
-  launch.arguments = {OperandArgument{"dy"}, OperandArgument{"db"}, Scalar::alpha, Scalar::beta, Scalar::n};
+  launch.arguments = {OperandArgument{"dy"}, OperandArgument{"db"}, Scalar::alpha,
+                      Scalar::beta,          UserArgument{},        Scalar::n};
   return Program{{emit.source(prelude)}, {launch}};
 }
 

@@ -1,9 +1,9 @@
-// db[k] = alpha * (sum over n,z,p,q of dy[n,k,z,p,q]) + beta * db[k], a thread a channel. Any strides. With alpha of
-// class zero nothing is summed. Parameters: conv_backward_bias_simple.cpp.
+// db[k] = epilogue(alpha * (sum over n,z,p,q of dy[n,k,z,p,q]) + beta * db[k]), a thread a channel. Any strides. With
+// alpha of class zero nothing is summed. Parameters: conv_backward_bias_simple.cpp.
 #include "lib/bias_gradient.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    conv_backward_bias_simple(const TDY* dy, TDB* db, float alpha, float beta, long long n) {
+    conv_backward_bias_simple(const TDY* dy, TDB* db, float alpha, float beta, UserArguments user, long long n) {
   const Index k = global_thread<THREADS, Index>();
   if (k >= K) return;
   float sum = 0.0f;
@@ -16,5 +16,5 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       }
     }
   }
-  finish_channel(db, k, sum, alpha, beta);
+  finish_channel(db, k, sum, {alpha, beta, user});
 }

@@ -23,7 +23,7 @@ __device__ __forceinline__ void add_run(const Vector<TDY, RUN>& run, float (&sum
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     conv_backward_bias_split(const TDY* __restrict__ dy, TDB* db, float* __restrict__ parts, float alpha, float beta,
-                             long long n) {
+                             UserArguments user, long long n) {
   __shared__ float shared[PLACES][CHANNELS];
   const int lane = static_cast<int>(threadIdx.x) % LANES_K * SUMS, place = static_cast<int>(threadIdx.x) / LANES_K;
   const Index first_k = static_cast<Index>(blockIdx.x) * CHANNELS;
@@ -53,7 +53,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const Index k = first_k + lane + i;
     if (k >= K) break;
     if constexpr (SPLIT == 1) {
-      finish_channel(db, k, shared[0][lane + i], alpha, beta);
+      finish_channel(db, k, shared[0][lane + i], {alpha, beta, user});
     } else {
       parts[part * Index(K) + k] = shared[0][lane + i];
     }
@@ -62,11 +62,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
 // db from the parts; a thread a channel.
 extern "C" __global__ void __launch_bounds__(THREADS)
-    conv_backward_bias_split_reduce(const float* __restrict__ parts, TDB* db, float alpha, float beta) {
+    conv_backward_bias_split_reduce(const float* __restrict__ parts, TDB* db, float alpha, float beta,
+                                    UserArguments user) {
   const Index k = global_thread<THREADS, Index>();
   if (k >= K) return;
   float sum = 0.0f;
 #pragma unroll 4
   for (int part = 0; part < SPLIT; ++part) sum += parts[part * Index(K) + k];
-  finish_channel(db, k, sum, alpha, beta);
+  finish_channel(db, k, sum, {alpha, beta, user});
 }

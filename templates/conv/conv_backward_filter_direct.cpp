@@ -63,13 +63,8 @@ Program program(const Shape& shape, const FilterGradient& gradient, const Target
   sum.entry = "conv_backward_filter_direct";
   sum.grid = {Count{filter_blocks(gradient)}, Count{shape.split}, Count{tap_tiles(shape, gradient)}};
   sum.block[0] = static_cast<unsigned>(shape.threads);
-  sum.arguments = {OperandArgument{"x"},
-                   OperandArgument{"dy"},
-                   OperandArgument{"dw"},
-                   WorkspaceArgument{0},
-                   Scalar::alpha,
-                   Scalar::beta,
-                   Scalar::n};
+  sum.arguments = {OperandArgument{"x"}, OperandArgument{"dy"}, OperandArgument{"dw"}, WorkspaceArgument{0},
+                   Scalar::alpha,        Scalar::beta,          UserArgument{},        Scalar::n};
   Program result{{emit.source(prelude)}, {sum}};
   if (shape.split == 1) return result;
 
@@ -77,7 +72,7 @@ Program program(const Shape& shape, const FilterGradient& gradient, const Target
   reduce.entry = "conv_backward_filter_direct_reduce";
   reduce.grid[0] = Count{ceil_div(gradient.dw.elements(), shape.threads)};
   reduce.block[0] = static_cast<unsigned>(shape.threads);
-  reduce.arguments = {WorkspaceArgument{0}, OperandArgument{"dw"}, Scalar::alpha, Scalar::beta};
+  reduce.arguments = {WorkspaceArgument{0}, OperandArgument{"dw"}, Scalar::alpha, Scalar::beta, UserArgument{}};
   result.steps.emplace_back(reduce);
   result.workspace_bytes = workspace_bytes(shape, gradient);
   return result;

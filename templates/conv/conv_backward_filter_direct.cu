@@ -8,6 +8,7 @@
 // parts: [SPLIT][K][C_PER_GROUP][TAPS] f32.
 #include "lib/conv_gradients.cuh"
 #include "lib/reduce.cuh"
+#include "lib/store.cuh"
 
 constexpr int TAPS = T * R * S;
 constexpr int FILTERS = K * C_PER_GROUP;
@@ -56,17 +57,17 @@ __device__ __forceinline__ void add_window(const TX* x, const TDY* dy, Index ima
   }
 }
 
-// Element `tap` (of x, not of memory) of filter number `filter`.
-__device__ __forceinline__ TDW* element_of(TDW* dw, Index filter, int tap) {
+// Offset in dw of element `tap` (of x, not of memory) of filter number `filter`.
+__device__ __forceinline__ Index offset_of(Index filter, int tap) {
   const int stored = MIRRORED ? TAPS - 1 - tap : tap;
   const Index c = take_coordinate<C_PER_GROUP>(filter);
-  return dw + (filter * Index(DW_STRIDE_K) + c * Index(DW_STRIDE_C) + stored / (R * S) * Index(DW_STRIDE_T) +
-               stored / S % R * Index(DW_STRIDE_R) + stored % S * Index(DW_STRIDE_S));
+  return filter * Index(DW_STRIDE_K) + c * Index(DW_STRIDE_C) + stored / (R * S) * Index(DW_STRIDE_T) +
+         stored / S % R * Index(DW_STRIDE_R) + stored % S * Index(DW_STRIDE_S);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     conv_backward_filter_direct(const TX* __restrict__ x, const TDY* __restrict__ dy, TDW* dw,
-                                float* __restrict__ parts, float alpha, float beta, long long n) {
+                                float* __restrict__ parts, float alpha, float beta, UserArguments user, long long n) {
   __shared__ float scratch[THREADS];
   const Index filter = static_cast<Index>(blockIdx.x) * LANES + static_cast<int>(threadIdx.x) % LANES;
   const int part = static_cast<int>(blockIdx.y);
@@ -93,7 +94,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const float sum = add_places(sums[i], scratch);
     if (threadIdx.x >= LANES || !exists || first_tap + i >= TAPS) continue;
     if constexpr (SPLIT == 1) {
-      finish_gradient(element_of(dw, filter, first_tap + i), sum, alpha, beta);
+      store_result(dw, offset_of(filter, first_tap + i), sum, 0, {alpha, beta, user});
     } else {
       parts[(part * Index(FILTERS) + filter) * TAPS + first_tap + i] = sum;
     }
@@ -102,7 +103,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
 // dw from the parts; a thread an element.
 extern "C" __global__ void __launch_bounds__(THREADS)
-    conv_backward_filter_direct_reduce(const float* __restrict__ parts, TDW* dw, float alpha, float beta) {
+    conv_backward_filter_direct_reduce(const float* __restrict__ parts, TDW* dw, float alpha, float beta,
+                                       UserArguments user) {
   const Index number = global_thread<THREADS, Index>();
   if (number >= Index(FILTERS) * TAPS) return;
   float sum = 0.0f;
@@ -110,5 +112,5 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   for (int part = 0; part < SPLIT; ++part) sum += parts[part * (Index(FILTERS) * TAPS) + number];
   Index filter = number;
   const int tap = static_cast<int>(take_coordinate<TAPS>(filter));
-  finish_gradient(element_of(dw, filter, tap), sum, alpha, beta);
+  store_result(dw, offset_of(filter, tap), sum, 0, {alpha, beta, user});
 }

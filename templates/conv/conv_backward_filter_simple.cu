@@ -3,6 +3,7 @@
 #include "lib/conv_backward_filter_simple.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    conv_backward_filter_simple(const TX* x, const TDY* dy, TDW* dw, float alpha, float beta, long long n) {
-  backward_filter_of_one(x, dy, dw, alpha, beta, n);
+    conv_backward_filter_simple(const TX* x, const TDY* dy, TDW* dw, float alpha, float beta, UserArguments user,
+                                long long n) {
+  backward_filter_of_one(x, dy, dw, {alpha, beta, user}, n);
 }

@@ -99,12 +99,27 @@ void divide_inputs(ConvProblem& conv, const SpatialRegions& regions, int64_t reg
   conv.pointwise = false;  // whose pixels are those of x in one row
 }
 
+// Keeps every `stride`-th position of `one` along a dimension of dx, or of a residual; the elements before the first.
+int64_t take_every(int64_t stride, const TapClass& one, size_t dimension, TensorSpec& spec) {
+  const int64_t first = one.first_position * spec.strides[dimension];
+  spec.extents[dimension] = one.axis.outputs;
+  spec.strides[dimension] *= stride;
+  return first;
+}
+
+void begin_at(int64_t first, TensorSpec& spec) {
+  spec.alignment = alignment_at(spec.alignment, first * size_of(spec.dtype));
+}
+
 ConvPart data_part(const ConvBackwardData& data, const SpatialAxes& forward, const std::array<TapClass, 3>& classes) {
   ConvPart part{problem_of(data), {"dy"}, {"w"}, {"dx"}};
   ConvProblem& conv = part.conv;
   conv.x = with_three_axes(data.dy);
   conv.w = with_three_axes(without_regions(data.w, data.axes()));
   conv.y = with_three_axes(data.dx);
+  conv.bias = data.bias;
+  if (data.residual) conv.residual = with_three_axes(*data.residual);
+  conv.epilogue = data.epilogue;
   conv.w_group_stride = data.k_per_group() * conv.w.strides[0];
   conv.w.extents = {data.c(), data.k_per_group(), 0, 0, 0};
   std::swap(conv.w.strides[0], conv.w.strides[1]);
@@ -113,11 +128,11 @@ ConvPart data_part(const ConvBackwardData& data, const SpatialAxes& forward, con
     const TapClass& one = classes[i];
     const size_t dimension = dimension::plane + i;
     conv.w_first += one.first_tap * conv.w.strides[dimension];
-    conv.y_first += one.first_position * conv.y.strides[dimension];
     conv.w.extents[dimension] = one.axis.window;
     conv.w.strides[dimension] *= one.step;
-    conv.y.extents[dimension] = one.axis.outputs;
-    conv.y.strides[dimension] *= std::array{forward.planes, forward.rows, forward.columns}[i].stride;
+    const int64_t stride = std::array{forward.planes, forward.rows, forward.columns}[i].stride;
+    conv.y_first += take_every(stride, one, dimension, conv.y);
+    if (conv.residual) conv.residual_first += take_every(stride, one, dimension, *conv.residual);
     conv.no_taps = conv.no_taps || one.no_taps;
   }
   static_cast<SpatialAxes&>(conv) = {classes[0].axis, classes[1].axis, classes[2].axis};
@@ -126,8 +141,10 @@ ConvPart data_part(const ConvBackwardData& data, const SpatialAxes& forward, con
   if (conv.groups > 1) {
     conv.w.alignment = alignment_at(conv.w.alignment, conv.w_group_stride * size_of(conv.w.dtype));
   }
-  conv.y.alignment = alignment_at(conv.y.alignment, conv.y_first * size_of(conv.y.dtype));
-  conv.wide_index = needs_64_bits({&data.dy, &data.w, &data.dx}, forward, conv);
+  begin_at(conv.y_first, conv.y);
+  if (conv.residual) begin_at(conv.residual_first, *conv.residual);
+  conv.wide_index = needs_64_bits({&data.dy, &data.w, &data.dx}, forward, conv) ||
+                    (data.residual && needs_wide_index({&*data.residual}));
   conv.read_layouts();
   if (!data.grid.empty()) {
     divide_inputs(conv, SpatialRegions::of(data.regions(), data.axes()), region_stride(data.w, data.axes(), data.k()));

@@ -186,7 +186,8 @@ Prelude conv_prelude(const ConvProblem& conv) {
   prelude.constant("X_STRIDE_G", conv.x_group_stride).constant("W_STRIDE_G", conv.w_group_stride);
   add_strides(prelude, "Y", "NKZPQ", conv.y);
   add_strides(prelude, "RESIDUAL", "NKZPQ", conv.residual ? *conv.residual : conv.y);
-  prelude.constant("W_FIRST", conv.w_first).constant("Y_FIRST", conv.y_first).flag("NO_TAPS", conv.no_taps);
+  prelude.constant("W_FIRST", conv.w_first).constant("Y_FIRST", conv.y_first);
+  prelude.constant("RESIDUAL_FIRST", conv.residual_first).flag("NO_TAPS", conv.no_taps);
   prelude.flag("CHANNELS_INNER", conv.channels_inner).flag("Y_ALONG_K", conv.y_along_k);
   prelude.flag("IMAGES_INNER", conv.images_inner).flag("W_ALONG_K", conv.filters_inner);
   prelude.flag("MIRRORED", conv.mirrored);

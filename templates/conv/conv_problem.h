@@ -71,8 +71,8 @@ struct ConvProblem : ConvForward, SpatialAxes {
   /// Elements from the channels, and from the filters, of one group to those of the next.
   int64_t x_group_stride = 0, w_group_stride = 0;
 
-  /// Elements of w and of y before the first that it is about.
-  int64_t w_first = 0, y_first = 0;
+  /// Elements of w, of y and of the residual before the first that it is about.
+  int64_t w_first = 0, y_first = 0, residual_first = 0;
   /// Nothing is multiplied: the outputs are those of empty sums.
   bool no_taps = false;
 

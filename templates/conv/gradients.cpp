@@ -37,7 +37,13 @@ void add_problem(Prelude& prelude, const Gradient& gradient) {
 }  // namespace
 
 DataGradient DataGradient::of(const Request& request) {
-  return with_axes<DataGradient>(request, &ConvBackwardData::w, &ConvBackwardData::dy, &ConvBackwardData::dx);
+  DataGradient gradient =
+      with_axes<DataGradient>(request, &ConvBackwardData::w, &ConvBackwardData::dy, &ConvBackwardData::dx);
+  if (gradient.residual) {
+    gradient.wide_index = gradient.wide_index || needs_wide_index({&*gradient.residual});
+    gradient.residual = with_three_axes(*gradient.residual);
+  }
+  return gradient;
 }
 
 FilterGradient FilterGradient::of(const Request& request) {
@@ -46,13 +52,15 @@ FilterGradient FilterGradient::of(const Request& request) {
 
 Prelude gradient_prelude(const DataGradient& gradient) {
   Prelude prelude;
-  prelude.type("TDY", gradient.dy.dtype).type("TW", gradient.w.dtype).type("TDX", gradient.dx.dtype);
+  prelude.type("TDY", gradient.dy.dtype).type("TW", gradient.w.dtype).type("TY", gradient.dx.dtype);
   prelude.index_type("Index", gradient.wide_index);
   add_problem(prelude, gradient);
   add_strides(prelude, "DY", "NKZPQ", gradient.dy);
   add_strides(prelude, "W", "KCTRS", gradient.w);
   prelude.constant("W_STRIDE_REGION", gradient.region_stride);
   add_strides(prelude, "DX", "NCDHW", gradient.dx);
+  add_strides(prelude, "RESIDUAL", "NCDHW", gradient.residual ? *gradient.residual : gradient.dx);
+  add_stages(prelude, gradient.epilogue, gradient.bias, gradient.residual);
   return prelude;
 }
 

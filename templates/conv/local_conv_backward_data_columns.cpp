@@ -94,10 +94,18 @@ void add_axis(Prelude& prelude, const WindowAxis& axis, const std::string& exten
   prelude.constant("DX_DILATION_" + extent, axis.dilation);
 }
 
-// What the second kernel needs besides the problem of the first.
+// The constants of `conv`, the problem of the first kernel, with what the second stores and how it finishes that.
+Prelude columns_prelude(ConvProblem conv, const DataGradient& gradient) {
+  conv.y.dtype = gradient.dx.dtype;
+  conv.bias = gradient.bias;
+  conv.residual = gradient.residual;
+  conv.epilogue = gradient.epilogue;
+  return conv_prelude(conv);
+}
+
+// What the second kernel needs besides that.
 void add_gather(Prelude& prelude, const Columns& columns) {
   const DataGradient& gradient = columns.gradient;
-  prelude.type("TDX", gradient.dx.dtype);
   prelude.constant("DX_C", gradient.c()).constant("DX_C_PER_GROUP", gradient.c_per_group());
   add_axis(prelude, gradient.planes, "D", "T", "FRONT");
   add_axis(prelude, gradient.rows, "H", "R", "TOP");
@@ -113,7 +121,7 @@ void add_gather(Prelude& prelude, const Columns& columns) {
 Program program(const GemmTiling& tiling, const Columns& columns, const Target& target, const Emitter& emit) {
   const ConvProblem& conv = columns.main();
   const DataGradient& gradient = columns.gradient;
-  Prelude prelude = conv_prelude(conv);
+  Prelude prelude = columns_prelude(conv, gradient);
   add_gemm_tiling(prelude, tiling, conv, min_blocks(tiling, conv, target.arch));
   add_gather(prelude, columns);
 
@@ -124,7 +132,9 @@ Program program(const GemmTiling& tiling, const Columns& columns, const Target& 
   Launch gather = conv_launch("local_conv_backward_data_columns_gather", gather_threads);
   gather.grid[0] = blocks_for(
       conv, gradient.c() * gradient.planes.extent * gradient.rows.extent * gradient.columns.extent, gather_threads);
-  gather.arguments = {WorkspaceArgument{0}, OperandArgument{"dx"}, Scalar::alpha, Scalar::beta, Scalar::n};
+  gather.arguments.erase(gather.arguments.begin());  // the columns stand in the place of x and w
+  gather.arguments[0] = WorkspaceArgument{0};
+  gather.arguments[1] = OperandArgument{"dx"};
 
   Program result{{emit.source(prelude)}, {product, gather}};
   result.workspace_bytes = columns.bytes();
@@ -168,6 +178,7 @@ Algorithm local_conv_backward_data_columns() {
              describe<GemmTiling, Columns>("local_conv_backward_data_columns", "local_conv_backward_data",
                                            "conv/local_conv_backward_data_columns.cu")
                  .applies([](const Columns& columns, const Target&) { return parts_refusal(columns, no_refusal); }))
+      .takes_prologue()
       .rule("the columns fit into a gigabyte",
             [](const GemmTiling&, const Columns& columns, const Target&) { return columns.bytes() <= most_workspace; })
       .program(program)

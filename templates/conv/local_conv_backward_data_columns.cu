@@ -6,8 +6,9 @@
 // stand in memory, as a 1x1 convolution of dy (lib/conv_tile.cuh). Then every element of dx adds up the columns that
 // are for it, in a fixed order.
 //
-// From the prelude: that convolution, whose x is dy and whose y are the columns, f32 without gaps; the extents of dx,
-// its window and steps, and where a tap's column stands. Parameters: local_conv_backward_data_columns.cpp.
+// From the prelude: that convolution, whose x is dy and whose y are the columns, f32 without gaps, while TY, residual
+// and stages are those of dx; the extents of dx, its window and steps, and where a tap's column stands. Parameters:
+// local_conv_backward_data_columns.cpp.
 #include "lib/im2col_pixels.cuh"
 #include "lib/window_outputs.cuh"
 
@@ -57,8 +58,9 @@ __device__ __forceinline__ float gather(const float* columns, Index d, Index h, 
 
 // dx from the columns; a thread an element, neighbours along what is closest in the columns and in dx.
 extern "C" __global__ void __launch_bounds__(GATHER_THREADS)
-    local_conv_backward_data_columns_gather(const float* __restrict__ columns, TDX* dx, float alpha, float beta,
-                                            long long n) {
+    local_conv_backward_data_columns_gather(const float* __restrict__ columns, TY* dx, const TBias* bias,
+                                            const TResidual* residual, float alpha, float beta, float clip_lo,
+                                            float clip_hi, UserArguments user, long long n) {
   Index image = global_thread<GATHER_THREADS, Index>();
   if (image >= images_of(n) * Index(DX_C) * DX_D * DX_H * DX_W) return;
   Index channel = 0;
@@ -73,7 +75,9 @@ extern "C" __global__ void __launch_bounds__(GATHER_THREADS)
   const Index first = Output::at(image, c * K_PER_GROUP + in_group * Index(COLUMN_STRIDE_C), 0, 0, 0);
   const float sum = gather(columns + first, d, h, column);
 
-  TDX* const element = dx + (image * Index(DX_STRIDE_N) + channel * Index(DX_STRIDE_C) + d * Index(DX_STRIDE_D) +
-                             h * Index(DX_STRIDE_H) + column * Index(DX_STRIDE_W));
-  ResultScales{alpha, beta}.store(element, sum);
+  const Index at = image * Index(DX_STRIDE_N) + channel * Index(DX_STRIDE_C) + d * Index(DX_STRIDE_D) +
+                   h * Index(DX_STRIDE_H) + column * Index(DX_STRIDE_W);
+  const float sums[] = {sum};
+  finish_run<false>(dx, at, Residual::at(image, channel, d, h, column), sums, static_cast<int>(channel),
+                    {bias, residual, alpha, beta, clip_lo, clip_hi, user});
 }

@@ -51,13 +51,11 @@ Program data_program(const std::string& name, const Shape& shape, const DataGrad
   Prelude prelude = gradient_prelude(gradient);
   prelude.constant("THREADS", shape.threads);
 
-  Launch launch;
-  launch.entry = name;
+  Launch launch = conv_launch(name, shape.threads);
   launch.grid[0] = blocks_for(gradient.c() * gradient.planes.extent * gradient.rows.extent * gradient.columns.extent,
                               gradient.n(), gradient.dynamic_batch, shape.threads);
-  launch.block[0] = static_cast<unsigned>(shape.threads);
-  launch.arguments = {OperandArgument{"dy"}, OperandArgument{"w"}, OperandArgument{"dx"},
-                      Scalar::alpha,         Scalar::beta,         Scalar::n};
+  launch.arguments[0] = OperandArgument{"dy"};
+  launch.arguments[2] = OperandArgument{"dx"};
   return Program{{emit.source(prelude)}, {launch}};
 }
 
@@ -78,8 +76,13 @@ Program filter_program(const std::string& name, const Shape& shape, const Filter
   launch.entry = name;
   launch.grid[0] = Count{(gradient.dw.elements() + shape.threads - 1) / shape.threads};
   launch.block[0] = static_cast<unsigned>(shape.threads);
-  launch.arguments = {OperandArgument{"x"}, OperandArgument{"dy"}, OperandArgument{"dw"},
-                      Scalar::alpha,        Scalar::beta,          Scalar::n};
+  launch.arguments = {OperandArgument{"x"},
+                      OperandArgument{"dy"},
+                      OperandArgument{"dw"},
+                      Scalar::alpha,
+                      Scalar::beta,
+                      UserArgument{},
+                      Scalar::n};
   return Program{{emit.source(prelude)}, {launch}};
 }
 
@@ -108,6 +111,7 @@ Algorithm simple_convolution(const std::string& name, const std::string& operati
 
 Algorithm simple_backward_data(const std::string& name, const std::string& operation) {
   return describe<Shape, DataGradient>(name, operation, "conv/" + name + ".cu")
+      .takes_prologue()
       .trusted()
       .param("THREADS", &Shape::threads, {128, 256, 64})
       .rule("the grid fits", [](const Shape& shape, const DataGradient& gradient,

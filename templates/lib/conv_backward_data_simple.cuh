@@ -1,18 +1,19 @@
 // Gradient of a convolution by its input, a thread an element of dx: what every tap took there comes back.
 //
-// dx[n,c,d,h,w] = alpha * (sum over k of c's group and over t,r,s of dy[n,k,z,p,q] * w[region*K + k,c,t,r,s]) + beta *
-// dx, with z * STRIDE_D = d + PAD_FRONT - t * DILATION_D where such a z exists, p and q likewise, and region that of
-// (z,p,q) (0 where all outputs have the same filters). A mirrored filter is read backwards. Any strides. With alpha of
-// class zero nothing is summed.
+// dx[n,c,d,h,w] = epilogue(alpha * (sum over k of c's group and over t,r,s of dy[n,k,z,p,q] * w[region*K + k,c,t,r,s])
+// + beta * dx), with z * STRIDE_D = d + PAD_FRONT - t * DILATION_D where such a z exists, p and q likewise, and region
+// that of (z,p,q) (0 where all outputs have the same filters). A mirrored filter is read backwards. Any strides. With
+// alpha of class zero nothing is summed.
 //
-// From the prelude: the problem, and THREADS.
+// From the prelude: the problem, THREADS, and what lib/epilogue.cuh needs, whose y is dx.
 #include "lib/conv_gradients.cuh"
+#include "lib/epilogue.cuh"
 #include "lib/regions.cuh"
 #include "lib/window_outputs.cuh"
 
 // The sum of one element.
 __device__ __forceinline__ float gradient(const TDY* dy, const TW* w, Index image, Index channel, Index d, Index h,
-                                          Index column) {
+                                          Index column, const UserArguments& user) {
   const Index group = channel / C_PER_GROUP, c = channel % C_PER_GROUP;
   float sum = 0.0f;
   for (Index k = group * K_PER_GROUP; k < (group + 1) * K_PER_GROUP; ++k) {
@@ -33,7 +34,7 @@ __device__ __forceinline__ float gradient(const TDY* dy, const TW* w, Index imag
           const Index w_at = filter_at<W_STRIDE_REGION, W_STRIDE_K>(region_of(z, p, q) * K + k) +
                              c * Index(W_STRIDE_C) + filter_t * Index(W_STRIDE_T) + filter_r * Index(W_STRIDE_R) +
                              filter_s * Index(W_STRIDE_S);
-          sum += to_float(dy[dy_at]) * to_float(w[w_at]);
+          sum += user_entered(dy[dy_at], static_cast<int>(k), user) * to_float(w[w_at]);
         }
       }
     }
@@ -42,8 +43,8 @@ __device__ __forceinline__ float gradient(const TDY* dy, const TW* w, Index imag
 }
 
 // The element of dx that is this thread's.
-__device__ __forceinline__ void backward_data_of_one(const TDY* dy, const TW* w, TDX* dx, float alpha, float beta,
-                                                     long long n) {
+__device__ __forceinline__ void backward_data_of_one(const TDY* dy, const TW* w, TY* dx,
+                                                     const EpilogueArguments& arguments, long long n) {
   Index element = global_thread<THREADS, Index>();  // in logical order
   if (element >= images_of(n) * Index(C) * D * H * W) return;
   const Index column = take_coordinate<W>(element);
@@ -53,8 +54,12 @@ __device__ __forceinline__ void backward_data_of_one(const TDY* dy, const TW* w,
   const Index image = element;
 
   float sum = 0.0f;
-  if constexpr (ALPHA != SCALE_ZERO) sum = gradient(dy, w, image, channel, d, h, column);
+  if constexpr (ALPHA != SCALE_ZERO) sum = gradient(dy, w, image, channel, d, h, column, arguments.user);
   const Index at = image * Index(DX_STRIDE_N) + channel * Index(DX_STRIDE_C) + d * Index(DX_STRIDE_D) +
                    h * Index(DX_STRIDE_H) + column * Index(DX_STRIDE_W);
-  finish_gradient(dx + at, sum, alpha, beta);
+  const Index residual = image * Index(RESIDUAL_STRIDE_N) + channel * Index(RESIDUAL_STRIDE_C) +
+                         d * Index(RESIDUAL_STRIDE_D) + h * Index(RESIDUAL_STRIDE_H) +
+                         column * Index(RESIDUAL_STRIDE_W);
+  const float sums[] = {sum};
+  finish_run<false>(dx, at, residual, sums, static_cast<int>(channel), arguments);
 }

@@ -1,13 +1,14 @@
 // Gradient of a convolution by its filter, a thread an element of dw: the definition written as loops.
 //
-// dw[region*K + k,c,t,r,s] = alpha * (sum over n and the z,p,q of the region of dy[n,k,z,p,q] * x[n, g*C/groups + c, d,
-// h, w]) + beta * dw, with g the group of k, d = z*STRIDE_D - PAD_FRONT + t*DILATION_D, h and w likewise, and x zero
-// outside its extents. Where all outputs have the same filters there is one region. The taps of a mirrored filter are
-// counted backwards. Any strides. With alpha of class zero nothing is summed.
+// dw[region*K + k,c,t,r,s] = epilogue(alpha * (sum over n and the z,p,q of the region of dy[n,k,z,p,q] * x[n,
+// g*C/groups + c, d, h, w]) + beta * dw), with g the group of k, d = z*STRIDE_D - PAD_FRONT + t*DILATION_D, h and w
+// likewise, and x zero outside its extents. Where all outputs have the same filters there is one region. The taps of a
+// mirrored filter are counted backwards. Any strides. With alpha of class zero nothing is summed.
 //
 // From the prelude: the problem, and THREADS.
 #include "lib/conv_gradients.cuh"
 #include "lib/regions.cuh"
+#include "lib/store.cuh"
 
 // The sum of one element.
 __device__ __forceinline__ float gradient(const TX* x, const TDY* dy, Index images, const Region& region, Index k,
@@ -37,8 +38,8 @@ __device__ __forceinline__ float gradient(const TX* x, const TDY* dy, Index imag
 }
 
 // The element of dw that is this thread's.
-__device__ __forceinline__ void backward_filter_of_one(const TX* x, const TDY* dy, TDW* dw, float alpha, float beta,
-                                                       long long n) {
+__device__ __forceinline__ void backward_filter_of_one(const TX* x, const TDY* dy, TDW* dw,
+                                                       const OutputArguments& output, long long n) {
   Index element = global_thread<THREADS, Index>();  // in logical order
   if (element >= Index(REGIONS) * K * C_PER_GROUP * T * R * S) return;
   const Index s = take_coordinate<S>(element);
@@ -54,5 +55,5 @@ __device__ __forceinline__ void backward_filter_of_one(const TX* x, const TDY* d
   }
   const Index at = filter_at<DW_STRIDE_REGION, DW_STRIDE_K>(filter) + c * Index(DW_STRIDE_C) + t * Index(DW_STRIDE_T) +
                    r * Index(DW_STRIDE_R) + s * Index(DW_STRIDE_S);
-  finish_gradient(dw + at, sum, alpha, beta);
+  store_result(dw, at, sum, 0, output);
 }

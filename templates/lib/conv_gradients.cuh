@@ -1,6 +1,5 @@
 // What the kernels that are written for a gradient itself share. Names are those of the convolution whose gradient it
 // is.
-#include "lib/blend.cuh"
 #include "lib/index.cuh"
 
 static_assert(C_PER_GROUP * GROUPS == C && K_PER_GROUP * GROUPS == K, "groups divide the channels");
@@ -8,10 +7,4 @@ static_assert(C_PER_GROUP * GROUPS == C && K_PER_GROUP * GROUPS == K, "groups di
 // Images of this call.
 __device__ __forceinline__ Index images_of(long long n) {
   return DYNAMIC_N ? static_cast<Index>(n) : static_cast<Index>(N);
-}
-
-// *element = alpha * sum + beta * *element.
-template <class T>
-__device__ __forceinline__ void finish_gradient(T* element, float sum, float alpha, float beta) {
-  ResultScales{alpha, beta}.store(element, sum);
 }

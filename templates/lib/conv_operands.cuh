@@ -6,8 +6,8 @@
 // divided, and W_STRIDE_REGION leads to the filters of the next region; or, REGIONS_OF_TAPS, the taps are, and
 // Y_STRIDE_REGION leads to the next region's y. Z, P, Q or T, R, S are then those of the largest region. CHANNELS_INNER
 // numbers the elements of a filter (t, r, s, c), which suits an x whose channels stand side by side; otherwise they are
-// numbered (c, t, r, s). IMAGES_INNER numbers the pixels of y (z, p, q, image). W_FIRST and Y_FIRST are the offsets of
-// the first elements of w and y. With NO_TAPS there is nothing to multiply.
+// numbered (c, t, r, s). IMAGES_INNER numbers the pixels of y (z, p, q, image). W_FIRST, Y_FIRST and RESIDUAL_FIRST are
+// the offsets of the first elements of w, y and the residual. With NO_TAPS there is nothing to multiply.
 #include "lib/epilogue.cuh"
 #include "lib/regions.cuh"
 #include "lib/strided.cuh"
@@ -80,9 +80,11 @@ struct OutputPixel {
   Index y, residual;
 
   __device__ __forceinline__ explicit OutputPixel(Index pixel)
-      : y(Output::of_pixel<IMAGES_INNER>(pixel) + Index(Y_FIRST)), residual(Residual::of_pixel<IMAGES_INNER>(pixel)) {}
+      : y(Output::of_pixel<IMAGES_INNER>(pixel) + Index(Y_FIRST)),
+        residual(Residual::of_pixel<IMAGES_INNER>(pixel) + Index(RESIDUAL_FIRST)) {}
   __device__ __forceinline__ OutputPixel(Index image, Index z, Index p, Index q)
-      : y(Output::at(image, 0, z, p, q) + Index(Y_FIRST)), residual(Residual::at(image, 0, z, p, q)) {}
+      : y(Output::at(image, 0, z, p, q) + Index(Y_FIRST)),
+        residual(Residual::at(image, 0, z, p, q) + Index(RESIDUAL_FIRST)) {}
 
   // The same pixel counted from the first of a region.
   __device__ __forceinline__ void move_into(const Region& region) {
@@ -99,9 +101,6 @@ struct OutputPixel {
 template <bool ALONG_K, int COUNT>
 __device__ __forceinline__ void finish_outputs(TY* y, const OutputPixel& pixel, Index k, const float (&sums)[COUNT],
                                                const EpilogueArguments& arguments) {
-  const Index offset = pixel.y + k * Index(Y_STRIDE_K);
-  EpilogueArguments here = arguments;
-  // finish_run() adds the offset in y.
-  if constexpr (READS_RESIDUAL) here.residual += pixel.residual + k * Index(RESIDUAL_STRIDE_K) - offset;
-  finish_run<ALONG_K>(y, offset, sums, static_cast<int>(k), here);
+  finish_run<ALONG_K>(y, pixel.y + k * Index(Y_STRIDE_K), pixel.residual + k * Index(RESIDUAL_STRIDE_K), sums,
+                      static_cast<int>(k), arguments);
 }

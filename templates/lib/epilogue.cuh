@@ -89,3 +89,12 @@ __device__ __forceinline__ void finish_run(TY* y, Index offset, const float (&su
   }
   store<COUNT>(y + offset, result);
 }
+
+// The same where the residual has strides of its own: `residual` is the offset in it.
+template <bool ALONG_K, int COUNT, class Index>
+__device__ __forceinline__ void finish_run(TY* y, Index offset, Index residual, const float (&sums)[COUNT], int k,
+                                           const EpilogueArguments& arguments) {
+  EpilogueArguments here = arguments;
+  if constexpr (READS_RESIDUAL) here.residual += residual - offset;  // to which the offset in y is added
+  finish_run<ALONG_K>(y, offset, sums, k, here);
+}
