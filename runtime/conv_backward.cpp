@@ -15,6 +15,7 @@ CallKey key_of(CallKind kind, const Tensor& a, const Tensor& b, const Tensor& c,
   key.add(b);
   key.add(c);
   add_convolution(key, options);
+  key.add(options.epilogue);
   return key;
 }
 
@@ -23,6 +24,7 @@ CallKey key_of(const Tensor& dy, const Tensor& db, const ConvBackwardBiasOptions
   key.add(dy);
   key.add(db);
   key.add(flags_of(options));
+  key.add(options.epilogue);
   return key;
 }
 
@@ -31,30 +33,34 @@ void enqueue_data(CallKind kind, std::string_view operation, Context& context, c
                   const Tensor& dx, const Options& options, Stream stream) {
   refuse_overlap(operation, dx, "dy", dy, "dx");
   refuse_overlap(operation, dx, "w", w, "dx");
-  const CallOperands operands{dy, w, dx};
-  run_call(context, key_of(kind, dy, w, dx, options), operands.addresses(), values_of(options, dy), stream, [&] {
+  CallOperands operands{dy, w, dx};
+  operands.add_epilogue(operation, dx, options.epilogue, "dx");
+  run_call(context, key_of(kind, dy, w, dx, options), operands.addresses(), staged_values_of(options, dy), stream, [&] {
     ConvBackwardData data;
     static_cast<ConvPass&>(data) = pass_of(dy, options);
     data.dy = dy.spec();
     data.w = w.spec();
     data.dx = dx.spec();
-    return data.request();
+    set_stages(operation, options.epilogue, data);
+    return with_user_code(data.request(), dx, options.epilogue);
   });
 }
 
 template <class Options>
 void enqueue_filter(CallKind kind, std::string_view operation, Context& context, const Tensor& x, const Tensor& dy,
                     const Tensor& dw, const Options& options, Stream stream) {
+  refuse_stages(operation, options.epilogue);
   refuse_overlap(operation, dw, "x", x, "dw");
   refuse_overlap(operation, dw, "dy", dy, "dw");
-  const CallOperands operands{x, dy, dw};
+  CallOperands operands{x, dy, dw};
+  operands.add_user_code(operation, dw, options.epilogue, "dw");
   run_call(context, key_of(kind, x, dy, dw, options), operands.addresses(), values_of(options, x), stream, [&] {
     ConvBackwardFilter filter;
     static_cast<ConvPass&>(filter) = pass_of(x, options);
     filter.x = x.spec();
     filter.dy = dy.spec();
     filter.dw = dw.spec();
-    return filter.request();
+    return with_user_code(filter.request(), dw, options.epilogue);
   });
 }
 
@@ -83,15 +89,18 @@ void local_conv_backward_filter(Context& context, const Tensor& x, const Tensor&
 
 void conv_backward_bias(Context& context, const Tensor& dy, const Tensor& db, const ConvBackwardBiasOptions& options,
                         Stream stream) {
-  refuse_overlap("conv_backward_bias", db, "dy", dy, "db");
-  const CallOperands operands{dy, db};
+  constexpr std::string_view operation = "conv_backward_bias";
+  refuse_stages(operation, options.epilogue);
+  refuse_overlap(operation, db, "dy", dy, "db");
+  CallOperands operands{dy, db};
+  operands.add_user_code(operation, db, options.epilogue, "db");
   run_call(context, key_of(dy, db, options), operands.addresses(), values_of(options, dy), stream, [&] {
     ConvBackwardBias bias;
     bias.dy = dy.spec();
     bias.db = db.spec();
     bias.blend = blend_of(options);
     bias.dynamic_batch = options.dynamic_batch;
-    return bias.request();
+    return with_user_code(bias.request(), db, options.epilogue);
   });
 }
 

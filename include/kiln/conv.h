@@ -54,22 +54,24 @@ struct ConvBackwardOptions {
   float beta = 0;
   Arithmetic arithmetic{};
   bool dynamic_batch = false;
+  Epilogue epilogue{};  ///< Of dx: stages or user code. Of dw: user code, without a prologue and for a fixed batch.
 };
 
-/// Enqueues dx = alpha * (gradient of conv(x, w) by x, given dy) + beta * dx on `stream` and returns without waiting.
-/// This is transposed convolution of dy: dx[n,c,h,w] = sum over k, r, s of dy[n,k,p,q] * w[k,c,r,s] with p * stride.h -
-/// pad.top
+/// Enqueues dx = epilogue(alpha * (gradient of conv(x, w) by x, given dy) + beta * dx) on `stream` and returns without
+/// waiting. This is transposed convolution of dy, whose bias has an element for each channel of dx: dx[n,c,h,w] = sum
+/// over k, r, s of dy[n,k,p,q] * w[k,c,r,s] with p * stride.h - pad.top
 /// + r * dilation.h = h, and q likewise.
 ///
 /// dy: N,K,P,Q   w: K,C/groups,R,S   dx: N,C,H,W, and P, Q are those of conv_forward() on dx. So H = (P-1) * stride.h +
 /// dilation.h * (R-1) + 1 - pad.top - pad.bottom + output padding, and the output padding, which the extents of dx say,
-/// is less than the stride. Any strides; dtypes may differ; sums are in f32. dx must share no element with dy or w.
-/// Bitwise reproducible. Otherwise as conv_forward().
+/// is less than the stride. Any strides; dtypes may differ; sums are in f32. dx must share no element with dy, w or the
+/// bias. User code calls the channel of dx `c`; its prologue applies to dy. Bitwise reproducible. Otherwise as
+/// conv_forward().
 void conv_backward_data(Context& context, const Tensor& dy, const Tensor& w, const Tensor& dx,
                         const ConvBackwardOptions& options = {}, Stream stream = nullptr);
 
-/// Enqueues dw = alpha * (gradient of conv(x, w) by w, given dy) + beta * dw on `stream` and returns without waiting:
-/// dw[k,c,r,s] = sum over n, p, q of dy[n,k,p,q] * x[n,c,p * stride.h - pad.top + r * dilation.h, ...].
+/// Enqueues dw = epilogue(alpha * (gradient of conv(x, w) by w, given dy) + beta * dw) on `stream` and returns without
+/// waiting: dw[k,c,r,s] = sum over n, p, q of dy[n,k,p,q] * x[n,c,p * stride.h - pad.top + r * dilation.h, ...].
 ///
 /// x: N,C,H,W   dy: N,K,P,Q, the extents of conv_forward()   dw: K,C/groups,R,S. Any strides; dtypes may differ; sums
 /// are in f32. dw must share no element with x or dy. Bitwise reproducible: no sums by atomics. An empty batch gives
@@ -82,9 +84,11 @@ struct ConvBackwardBiasOptions {
   float alpha = 1;
   float beta = 0;
   bool dynamic_batch = false;
+  Epilogue epilogue{};  ///< User code, without a prologue and for a fixed batch.
 };
 
-/// Enqueues db = alpha * (sum of dy over all but its channels) + beta * db on `stream` and returns without waiting.
+/// Enqueues db = epilogue(alpha * (sum of dy over all but its channels) + beta * db) on `stream` and returns without
+/// waiting.
 ///
 /// dy: N,K and up to three spatial dimensions, any strides   db: K. They must share no element. Bitwise reproducible.
 /// An empty batch gives beta * db. Otherwise as conv_forward().

@@ -66,21 +66,23 @@ struct LocalConvBackwardOptions {
   float beta = 0;
   Arithmetic arithmetic{};
   bool dynamic_batch = false;
+  Epilogue epilogue{};  ///< Of dx: stages or user code. Of dw: user code, without a prologue and for a fixed batch.
 };
 
-/// Enqueues dx = alpha * (gradient of the local convolution by x, given dy) + beta * dx on `stream` and returns without
-/// waiting: dx[n,c,h,w] = sum over k, r, s of dy[n,k,p,q] * w[region(p,q) * K + k,c,r,s] with p * stride.h - pad.top +
-/// r * dilation.h = h, and q likewise.
+/// Enqueues dx = epilogue(alpha * (gradient of the local convolution by x, given dy) + beta * dx) on `stream` and
+/// returns without waiting: dx[n,c,h,w] = sum over k, r, s of dy[n,k,p,q] * w[region(p,q) * K + k,c,r,s] with p *
+/// stride.h - pad.top + r * dilation.h = h, and q likewise.
 ///
 /// dy: N,K,P,Q   w: as that of local_conv_forward()   dx: N,C,H,W, and P, Q are those of local_conv_forward() on dx.
-/// Any strides; dtypes may differ; sums are in f32. dx must share no element with dy or w. Bitwise reproducible. Adding
-/// up columns, which one of the kernels does, needs workspace: N*P*Q*C*R*S values of f32 (requests that would need over
-/// a gigabyte run without it). Otherwise as local_conv_forward().
+/// Any strides; dtypes may differ; sums are in f32. dx must share no element with dy, w or the bias. User code as in
+/// conv_backward_data(). Bitwise reproducible. Adding up columns, which one of the kernels does, needs workspace:
+/// N*P*Q*C*R*S values of f32 (requests that would need over a gigabyte run without it). Otherwise as
+/// local_conv_forward().
 void local_conv_backward_data(Context& context, const Tensor& dy, const Tensor& w, const Tensor& dx,
                               const LocalConvBackwardOptions& options = {}, Stream stream = nullptr);
 
-/// Enqueues dw = alpha * (gradient of the local convolution by its filters, given dy) + beta * dw on `stream` and
-/// returns without waiting: dw[region * K + k,c,r,s] = sum over n and the (p,q) of the region of dy[n,k,p,q] *
+/// Enqueues dw = epilogue(alpha * (gradient of the local convolution by its filters, given dy) + beta * dw) on `stream`
+/// and returns without waiting: dw[region * K + k,c,r,s] = sum over n and the (p,q) of the region of dy[n,k,p,q] *
 /// x[n,c,p * stride.h - pad.top + r * dilation.h, ...].
 ///
 /// x: N,C,H,W   dy: N,K,P,Q   dw: as w of local_conv_forward(). Any strides; dtypes may differ; sums are in f32. dw

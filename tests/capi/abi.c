@@ -30,12 +30,14 @@ HOLDS(offsetof(kiln_conv_options, alpha) == 120 && offsetof(kiln_conv_options, d
 HOLDS(sizeof(kiln_conv_options) == 144);
 
 HOLDS(offsetof(kiln_conv_backward_options, groups) == 104 && offsetof(kiln_conv_backward_options, alpha) == 112);
-HOLDS(sizeof(kiln_conv_backward_options) == 144 && sizeof(kiln_conv_backward_bias_options) == 16);
+HOLDS(offsetof(kiln_conv_backward_options, epilogue) == 144 && sizeof(kiln_conv_backward_options) == 152);
+HOLDS(offsetof(kiln_conv_backward_bias_options, epilogue) == 16 && sizeof(kiln_conv_backward_bias_options) == 24);
 
 HOLDS(offsetof(kiln_local_conv_options, grid) == 112 && offsetof(kiln_local_conv_options, epilogue) == 136);
 HOLDS(offsetof(kiln_local_conv_options, alpha) == 144 && sizeof(kiln_local_conv_options) == 168);
 HOLDS(offsetof(kiln_local_conv_backward_options, grid) == 112);
-HOLDS(offsetof(kiln_local_conv_backward_options, alpha) == 136 && sizeof(kiln_local_conv_backward_options) == 160);
+HOLDS(offsetof(kiln_local_conv_backward_options, alpha) == 136);
+HOLDS(offsetof(kiln_local_conv_backward_options, epilogue) == 160 && sizeof(kiln_local_conv_backward_options) == 168);
 
 HOLDS(offsetof(kiln_pool_options, mode) == 4 && offsetof(kiln_pool_options, window) == 8);
 HOLDS(offsetof(kiln_pool_options, alpha) == 128 && sizeof(kiln_pool_options) == 152);

@@ -73,6 +73,40 @@ TEST_F(CApiConvBackward, BiasWithEveryOption) {
   EXPECT_NE(download(db), start);
 }
 
+// Stages for the gradient by the input, code for that by the filter.
+TEST_F(CApiConvBackward, Epilogues) {
+  const void *x = upload(wave(2 * 6 * 9 * 7)), *w = upload(wave(8 * 3 * 3 * 3)), *dy = upload(wave(2 * 8 * 5 * 6));
+  const void *dx = upload(wave(2 * 6 * 9 * 7)), *dw = upload(wave(8 * 3 * 3 * 3)), *values = upload(wave(6, 0.53f));
+  const void *expected = upload(wave(2 * 6 * 9 * 7)), *expected_filter = upload(wave(8 * 3 * 3 * 3));
+  const kiln_tensor cx = tensor(x, {2, 6, 9, 7}), cw = tensor(w, {8, 3, 3, 3}), cdy = tensor(dy, {2, 8, 5, 6});
+  const kiln_tensor cdx = tensor(dx, {2, 6, 9, 7}), cdw = tensor(dw, {8, 3, 3, 3}), cvalues = tensor(values, {6});
+  kiln_epilogue *stages = nullptr, *code = nullptr;
+  ASSERT_EQ(kiln_epilogue_create(&stages), KILN_OK);
+  ASSERT_EQ(kiln_epilogue_create(&code), KILN_OK);
+  EXPECT_EQ(kiln_epilogue_bias(stages, &cvalues), KILN_OK);
+  EXPECT_EQ(kiln_epilogue_clip(stages, -0.5f, 0.75f), KILN_OK);
+  EXPECT_EQ(kiln_epilogue_expression(code, "acc * acc", nullptr, 0, nullptr, 0), KILN_OK) << kiln_last_error();
+
+  kiln_conv_backward_options c = c_options();
+  ConvBackwardOptions both = options();
+  c.epilogue = stages;
+  both.epilogue = bias(Tensor(values, f32, {6}, contiguous)) + clip(-0.5f, 0.75f);
+  EXPECT_EQ(kiln_conv_backward_data(context_, &cdy, &cw, &cdx, &c, nullptr), KILN_OK) << kiln_last_error();
+  conv_backward_data(cpp_, Tensor(dy, f32, {2, 8, 5, 6}, nchw), Tensor(w, f32, {8, 3, 3, 3}, nchw),
+                     Tensor(expected, f32, {2, 6, 9, 7}, nchw), both);
+  EXPECT_EQ(download(dx), download(expected));
+  EXPECT_EQ(kiln_conv_backward_filter(context_, &cx, &cdy, &cdw, &c, nullptr), KILN_INVALID_ARGUMENT);
+  EXPECT_THAT(kiln_last_error(), HasSubstr("takes no epilogue of stages"));
+
+  c.epilogue = code;
+  both.epilogue = expression("acc * acc");
+  EXPECT_EQ(kiln_conv_backward_filter(context_, &cx, &cdy, &cdw, &c, nullptr), KILN_OK) << kiln_last_error();
+  conv_backward_filter(cpp_, Tensor(x, f32, {2, 6, 9, 7}, nchw), Tensor(dy, f32, {2, 8, 5, 6}, nchw),
+                       Tensor(expected_filter, f32, {8, 3, 3, 3}, nchw), both);
+  EXPECT_EQ(download(dw), download(expected_filter));
+  for (kiln_epilogue* epilogue : {stages, code}) kiln_epilogue_destroy(epilogue);
+}
+
 TEST_F(CApiConvBackward, RefusesBadArguments) {
   const kiln_tensor x = tensor(upload(wave(4 * 8 * 8)), {1, 4, 8, 8}), w = tensor(upload(wave(144)), {4, 4, 3, 3});
   const kiln_tensor dy = tensor(upload(wave(4 * 6 * 6)), {1, 4, 6, 6}), db = tensor(upload(wave(4)), {4});
@@ -96,7 +130,7 @@ TEST_F(CApiConvBackward, RefusesBadArguments) {
     edit(options);
     return kiln_conv_backward_data(context_, &dy, &w, &x, &options, nullptr);
   };
-  refused(data([](auto& o) { o.size = 8; }), "size is 8, expected 144");
+  refused(data([](auto& o) { o.size = 8; }), "size is 8, expected 152");
   refused(data([](auto& o) { o.mirrored = 2; }), "mirrored is 2, expected 0 or 1");
   refused(data([](auto& o) { o.tf32 = -1; }), "tf32 is -1, expected 0 or 1");
   refused(data([](auto& o) { o.fast = 2; }), "fast is 2, expected 0 or 1");

@@ -7,6 +7,7 @@
 
 #include "device_fixture.h"
 #include "kiln/conv.h"
+#include "kiln/local_conv.h"
 
 namespace kiln {
 namespace {
@@ -95,6 +96,51 @@ TEST_F(ConvBackwardCalls, BiasOfADynamicBatchAccumulates) {
       1, 1);
 }
 
+// A transposed convolution with its bias, and an activation behind a sum.
+TEST_F(ConvBackwardCalls, DataWithStages) {
+  expect_right(
+      "conv_backward_data dy=f32:2x4x3x4 w=f32:4x6x3x3 dx=f16:2x6x6x7:nhwc pad=1 stride=2 output_pad=1,0 beta=any "
+      "epilogue=bias+add+relu bias=f32:6 residual=f32:2x6x6x7",
+      [&](auto& device) {
+        const Epilogue stages = bias(Tensor(device["bias"], f32, {6}, contiguous)) +
+                                add(Tensor(device["residual"], f32, {2, 6, 6, 7}, nchw)) + relu;
+        conv_backward_data(context_, Tensor(device["dy"], f32, {2, 4, 3, 4}, nchw),
+                           Tensor(device["w"], f32, {4, 6, 3, 3}, nchw), Tensor(device["dx"], f16, {2, 6, 6, 7}, nhwc),
+                           {.pad = {1, 1}, .stride = {2, 2}, .beta = 0.5f, .epilogue = stages});
+      },
+      1, 0.5f);
+}
+
+TEST_F(ConvBackwardCalls, TakeUserCode) {
+  const Tensor x(upload<float>({1, 2}), f32, {1, 2, 1, 1}, nchw), dy(upload<float>({3, 4}), f32, {1, 2, 1, 1}, nchw);
+  const Tensor w(upload<float>({3, 4, 5, -6}), f32, {2, 2, 1, 1}, nchw);
+  const Tensor row(upload<float>({0.5F, 0.25F}), f32, {1, 2, 1, 1}, nchw), flat(row.data(), f32, {2}, contiguous);
+  const Expression code("(acc + t) * s", {"t"}, {"s"});
+  const auto with = [&](const Tensor& t) { return expression(code, {{"t", t}}, {{"s", 2}}); };
+  const auto given = [&](size_t count, const std::function<void(void*)>& call) {
+    void* const result = upload(std::vector<float>(count));
+    call(result);
+    return download<float>(result, count);
+  };
+  const auto image = [](void* data) { return Tensor(data, f32, {1, 2, 1, 1}, nchw); };
+  const auto filter = [](void* data) { return Tensor(data, f32, {2, 2, 1, 1}, nchw); };
+  const std::vector<float> of_data{59, -23.5F}, of_filter{7, 12.5F, 9, 16.5F}, of_bias{7, 8.5F};
+  EXPECT_EQ(given(2, [&](void* dx) { conv_backward_data(context_, dy, w, image(dx), {.epilogue = with(row)}); }),
+            of_data);
+  EXPECT_EQ(given(4, [&](void* dw) { conv_backward_filter(context_, x, dy, filter(dw), {.epilogue = with(row)}); }),
+            of_filter);
+  EXPECT_EQ(given(2,
+                  [&](void* db) {
+                    conv_backward_bias(context_, dy, Tensor(db, f32, {2}, contiguous), {.epilogue = with(flat)});
+                  }),
+            of_bias);
+  EXPECT_EQ(given(2, [&](void* dx) { local_conv_backward_data(context_, dy, w, image(dx), {.epilogue = with(flat)}); }),
+            of_data);
+  EXPECT_EQ(
+      given(4, [&](void* dw) { local_conv_backward_filter(context_, x, dy, filter(dw), {.epilogue = with(row)}); }),
+      of_filter);
+}
+
 TEST_F(ConvBackwardCalls, AnEmptyBatchIsAnEmptySumForParametersAndNothingForData) {
   const std::vector<float> before(64, 3.0f);
   const auto memory = [&] { return upload(before); };
@@ -152,6 +198,24 @@ TEST_F(ConvBackwardCalls, RefuseWhatMakesNoSense) {
        [&] {
          conv_backward_data(context_, dy, w, x, {.stride = {0, 1}});
        }},
+      {"the memory of dx and bias overlaps",
+       [&] { conv_backward_data(context_, dy, w, x, {.epilogue = bias(at(1020, {4}))}); }},
+      {"bias has extents 5, expected 4",
+       [&] { conv_backward_data(context_, dy, w, x, {.epilogue = bias(at(12288, {5}))}); }},
+      {"the memory of dx and t overlaps",
+       [&] {
+         conv_backward_data(context_, dy, w, x, {.epilogue = expression(Expression("acc + t", {"t"}), {{"t", x}})});
+       }},
+      {"conv_backward_filter takes no epilogue of stages",
+       [&] { conv_backward_filter(context_, x, dy, w, {.epilogue = relu}); }},
+      {"conv_backward_filter: it has no prologue",
+       [&] { conv_backward_filter(context_, x, dy, w, {.epilogue = expression("--- prologue\nx + 1.0f")}); }},
+      {"its result is a sum over the batch",
+       [&] {
+         conv_backward_filter(context_, x, dy, w, {.dynamic_batch = true, .epilogue = expression("acc + 1.0f")});
+       }},
+      {"conv_backward_bias takes no epilogue of stages",
+       [&] { conv_backward_bias(context_, dy, at(0, {4}), {.epilogue = relu}); }},
       {"groups=3", [&] { conv_backward_data(context_, dy, w, x, {.groups = 3}); }},
       {"the memory of dw and x overlaps",
        [&] {

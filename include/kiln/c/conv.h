@@ -65,6 +65,7 @@ typedef struct kiln_conv_backward_options {
   int32_t deterministic;
   int32_t dynamic_batch;
   int32_t reserved;
+  const kiln_epilogue* epilogue; /* Default NULL: none. Of dx stages or user code; of dw user code alone. */
 } kiln_conv_backward_options;
 
 static inline kiln_conv_backward_options kiln_conv_backward_options_default(void) {
@@ -77,16 +78,16 @@ static inline kiln_conv_backward_options kiln_conv_backward_options_default(void
   return options;
 }
 
-/* Enqueues dx = alpha * (gradient of conv(x, w) by x, given dy) + beta * dx: transposed convolution of dy.
+/* Enqueues dx = epilogue(alpha * (gradient of conv(x, w) by x, given dy) + beta * dx): transposed convolution of dy.
  *
  * dy: N,K,P,Q   w: K,C/groups,R,S   dx: N,C,H,W with H = (P-1) * stride + dilation * (R-1) + 1 - pads + output padding,
- * where the output padding is at least 0 and less than the stride. dx must share no element with dy or w. `options` may
- * be NULL. Errors, first call and threads as for kiln_conv_forward(). */
+ * where the output padding is at least 0 and less than the stride. dx must share no element with dy, w or the bias.
+ * `options` may be NULL. Errors, first call and threads as for kiln_conv_forward(). */
 KILN_API kiln_status kiln_conv_backward_data(kiln_context* context, const kiln_tensor* dy, const kiln_tensor* w,
                                              const kiln_tensor* dx, const kiln_conv_backward_options* options,
                                              kiln_stream stream);
 
-/* Enqueues dw = alpha * (gradient of conv(x, w) by w, given dy) + beta * dw.
+/* Enqueues dw = epilogue(alpha * (gradient of conv(x, w) by w, given dy) + beta * dw).
  *
  * x: N,C,H,W   dy: N,K,P,Q as kiln_conv_forward() gives them   dw: K,C/groups,R,S. dw must share no element with x or
  * dy. Bitwise reproducible. An empty batch gives beta * dw. `options` may be NULL. Errors, first call and threads as
@@ -98,8 +99,9 @@ KILN_API kiln_status kiln_conv_backward_filter(kiln_context* context, const kiln
 typedef struct kiln_conv_backward_bias_options {
   uint32_t size;
   int32_t dynamic_batch;
-  float alpha; /* Default 1. */
-  float beta;  /* Default 0: db is not read. */
+  float alpha;                   /* Default 1. */
+  float beta;                    /* Default 0: db is not read. */
+  const kiln_epilogue* epilogue; /* Default NULL: none. User code alone. */
 } kiln_conv_backward_bias_options;
 
 static inline kiln_conv_backward_bias_options kiln_conv_backward_bias_options_default(void) {
@@ -110,7 +112,7 @@ static inline kiln_conv_backward_bias_options kiln_conv_backward_bias_options_de
   return options;
 }
 
-/* Enqueues db = alpha * (sum of dy over all but its channels) + beta * db.
+/* Enqueues db = epilogue(alpha * (sum of dy over all but its channels) + beta * db).
  *
  * dy: N,K and up to three spatial dimensions   db: K. They must share no element. Bitwise reproducible. An empty batch
  * gives beta * db. `options` may be NULL. Errors, first call and threads as for kiln_conv_forward(). */

@@ -65,6 +65,7 @@ typedef struct kiln_local_conv_backward_options {
   int32_t fast;
   int32_t deterministic;
   int32_t dynamic_batch;
+  const kiln_epilogue* epilogue; /* Default NULL: none. Of dx stages or user code; of dw user code alone. */
 } kiln_local_conv_backward_options;
 
 static inline kiln_local_conv_backward_options kiln_local_conv_backward_options_default(void) {
@@ -77,15 +78,15 @@ static inline kiln_local_conv_backward_options kiln_local_conv_backward_options_
   return options;
 }
 
-/* Enqueues dx = alpha * (gradient of the local convolution by x, given dy) + beta * dx.
+/* Enqueues dx = epilogue(alpha * (gradient of the local convolution by x, given dy) + beta * dx).
  *
- * dy: N,K,P,Q   w: as that of kiln_local_conv_forward()   dx: N,C,H,W. dx must share no element with dy or w. Bitwise
- * reproducible. `options` may be NULL. Errors, first call and threads as for kiln_conv_forward(). */
+ * dy: N,K,P,Q   w: as that of kiln_local_conv_forward()   dx: N,C,H,W. dx must share no element with dy, w or the bias.
+ * Bitwise reproducible. `options` may be NULL. Errors, first call and threads as for kiln_conv_forward(). */
 KILN_API kiln_status kiln_local_conv_backward_data(kiln_context* context, const kiln_tensor* dy, const kiln_tensor* w,
                                                    const kiln_tensor* dx,
                                                    const kiln_local_conv_backward_options* options, kiln_stream stream);
 
-/* Enqueues dw = alpha * (gradient of the local convolution by its filters, given dy) + beta * dw.
+/* Enqueues dw = epilogue(alpha * (gradient of the local convolution by its filters, given dy) + beta * dw).
  *
  * x: N,C,H,W   dy: N,K,P,Q   dw: as w of kiln_local_conv_forward(). dw must share no element with x or dy. Bitwise
  * reproducible. An empty batch gives beta * dw. `options` may be NULL. Errors, first call and threads as for
