@@ -29,10 +29,11 @@ bool is_normalisation(const Request& request) {
   return request.operation == "norm_forward" || request.operation == "norm_inference";
 }
 
-/// Convolutions, and products with a matrix on the right: their weights can be scaled by channel, and shifted by a
-/// bias.
+/// Convolutions, transposed ones too, and products with a matrix on the right: their weights can be scaled by channel,
+/// and shifted by a bias.
 bool has_channels(const Request& request) {
-  return request.operation == "conv_forward" || request.operation == "gemm";
+  return request.operation == "conv_forward" || request.operation == "conv_backward_data" ||
+         request.operation == "gemm";
 }
 
 /// The dimension of a result of those extents that a bias has its elements for; nothing if there is none.

@@ -13,7 +13,6 @@
 #include "kiln/generator/operations/pool_backward.h"
 #include "kiln/generator/operations/pool_forward.h"
 #include "kiln/generator/operations/softmax_forward.h"
-#include "kiln/generator/operations/tensor_ops.h"
 #include "onnx/attributes.h"
 #include "onnx/load.h"
 #include "onnx/readers.h"
@@ -79,19 +78,6 @@ std::string refusal_of_transposed(const Window& window) {
   return {};
 }
 
-/// y = bias + y along dimension 1, as tensor_add() asks for it.
-Request bias_added_to(const Source& source, const TensorSpec& y) {
-  Extents channels(y.extents.size(), 1);
-  channels[1] = y.extents[1];
-  TensorTransform add;
-  add.x = with_batch(source, source.spec(std::move(channels)), y.extents[0]);
-  add.y = y;
-  add.blend.beta = Scale::one;
-  add.dynamic_batch = source.options.dynamic_batch;
-  return add.request();
-}
-
-/// The gradient has no epilogue: a bias is a request of its own behind it.
 Layer read_conv_transpose(const Source& source) {
   require_inputs(source, 2, 3);
   if (std::string refusal = refusal_of_input(source); !refusal.empty()) {
@@ -115,15 +101,14 @@ Layer read_conv_transpose(const Source& source) {
   conv.pad_end = window.pad_end;
   conv.stride = window.stride;
   conv.dilation = window.dilation;
+  if (source.has_input(2)) conv.epilogue.push_back(EpilogueStage::bias);
   conv.dynamic_batch = source.options.dynamic_batch;
   for (int i = 0; i < conv.axes(); ++i) {
     if (conv.axis(i).outputs_floor() != conv.axis(i).outputs) {
       return refused("its output_padding is not below its stride");
     }
   }
-  Layer layer = asked(conv.request());
-  if (source.has_input(2)) layer.requests.push_back(bias_added_to(source, conv.dx));
-  return layer;
+  return asked(conv.request());
 }
 
 PoolForward pool_over(const Source& source, const Extents& x, PoolMode mode, const Window& window) {

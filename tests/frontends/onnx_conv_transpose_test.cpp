@@ -63,31 +63,39 @@ OnnxModel with_bias() {
   return model;
 }
 
-TEST(OnnxConvTranspose, AddsItsBiasAsTensorAddDoes) {
-  const std::string conv = "conv_backward_data dy=f32:2x6x5:ncw w=f32:6x4x3:ncw stride=2";
-  EXPECT_THAT(lines_of(with_bias().output("y").read()),
-              ElementsAre(line(conv), line("tensor_transform x=f32:1x4x1 y=f32:2x4x11 beta=1")));
+const std::string biased = "conv_backward_data dy=f32:2x6x5:ncw w=f32:6x4x3:ncw stride=2 epilogue=bias";
+
+TEST(OnnxConvTranspose, TakesItsBias) {
+  EXPECT_THAT(lines_of(with_bias().output("y").read()), ElementsAre(line(biased)));
 }
 
-// In the options' storage; repeated along a dynamic batch, as other operands with one element for all of it are.
 TEST(OnnxConvTranspose, StoresItsBiasAsTheOptionsSay) {
   OnnxOptions options;
   options.dtype = DType::f16;
   options.order = MemoryOrder::nhwc;
   options.dynamic_batch = true;
   EXPECT_THAT(lines_of(with_bias().output("y").read(options)),
-              ElementsAre(line("conv_backward_data dy=f16:2x6x5:nwc w=f16:6x4x3:nwc stride=2 n=?"),
-                          line("tensor_transform x=f16:2x4x1:0,1,4 y=f16:2x4x11:nwc beta=1 n=?")));
+              ElementsAre(line("conv_backward_data dy=f16:2x6x5:nwc w=f16:6x4x3:nwc stride=2 epilogue=bias n=?")));
 }
 
-// What follows is not taken in: the bias is a request behind the layer.
-TEST(OnnxConvTranspose, LeavesWhatFollowsItsBias) {
+TEST(OnnxConvTranspose, TakesInWhatFollows) {
   OnnxModel model = with_bias();
-  model.node("Relu", {"y"}, {"z"});
-  model.output("z");
-  EXPECT_THAT(lines_of(model.read()), ElementsAre(line("conv_backward_data dy=f32:2x6x5:ncw w=f32:6x4x3:ncw stride=2"),
-                                                  line("tensor_transform x=f32:1x4x1 y=f32:2x4x11 beta=1"),
-                                                  line("activation_forward x=f32:2x4x11 mode=relu")));
+  model.input("r", {2, 4, 11});
+  for (const char* name : {"scale", "shift", "mean", "variance"}) model.weights(name, {4});
+  model.node("BatchNormalization", {"y", "scale", "shift", "mean", "variance"}, {"n"});
+  model.node("Add", {"r", "n"}, {"s"});
+  model.node("Relu", {"s"}, {"z"});
+  EXPECT_THAT(lines_of(model.output("z").read()), ElementsAre(line(biased + "+add+relu")));
+}
+
+TEST(OnnxConvTranspose, TakesAConstantForEachChannelOfItsResult) {
+  OnnxModel model;
+  model.input("x", {1, 6, 4, 5}).weights("w", {6, 4, 3, 2}).weights("b", {4, 1, 1}).weights("other", {6, 1});
+  model.node("ConvTranspose", {"x", "w"}, {"y"});
+  model.node("Add", {"y", "b"}, {"z"});
+  model.node("Add", {"z", "other"}, {"u"});
+  EXPECT_THAT(lines_of(model.output("u").read()), ElementsAre(line(operands + "dx=f32:1x4x6x6:nchw epilogue=bias"),
+                                                              line("tensor_op a=f32:1x4x6x6 b=f32:1x1x6x1 mode=add")));
 }
 
 TEST(OnnxConvTranspose, SaysWhatIsNotCovered) {

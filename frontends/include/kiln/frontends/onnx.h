@@ -53,13 +53,13 @@ struct ModelListing {
 ///
 /// Covered are, by the families of docs/onnx.md: Conv, ConvTranspose, pooling, MaxUnpool, Softmax and LogSoftmax;
 /// normalisations; activations; arithmetic, comparison and selection, with broadcasting; matrix products; reductions;
-/// and what moves elements. With `fuse`, a Conv, Gemm or MatMul takes in, while its result has no other use, in this
-/// order: BatchNormalization in inference form with constant parameters, and Add of a constant per channel (both become
-/// `bias`); Add of a tensor of its own shape (`add`; of two layers, the later one takes it); Relu and Clip with
-/// constant bounds (`relu`, `clip`; a Clip at 0 from below only is `relu`). A normalisation takes in `add`, and `relu`
-/// or any other activation, unless one of those layers took it or them. Nodes that compute constants, views (Identity,
-/// Flatten, Reshape, Squeeze, Unsqueeze, Dropout of inference), and others whose result is their input's memory (a
-/// Slice of whole leading rows) ask for nothing and are not listed.
+/// and what moves elements. With `fuse`, a Conv, ConvTranspose, Gemm or MatMul takes in, while its result has no other
+/// use, in this order: BatchNormalization in inference form with constant parameters, and Add of a constant per channel
+/// (both become `bias`); Add of a tensor of its own shape (`add`; of two layers, the later one takes it); Relu and Clip
+/// with constant bounds (`relu`, `clip`; a Clip at 0 from below only is `relu`). A normalisation takes in `add`, and
+/// `relu` or any other activation, unless one of those layers took it or them. Nodes that compute constants, views
+/// (Identity, Flatten, Reshape, Squeeze, Unsqueeze, Dropout of inference), and others whose result is their input's
+/// memory (a Slice of whole leading rows) ask for nothing and are not listed.
 ///
 /// Throws Error(io_error) if the file cannot be read; Error(parse_error) if it is not ONNX, truncated, has cycles,
 /// or a node misuses its operation; Error(unsupported) for an opset outside those above; Error(invalid_argument) if an
