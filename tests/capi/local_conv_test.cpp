@@ -99,7 +99,7 @@ TEST_F(CApiLocalConv, RefusesBadOptions) {
     EXPECT_THAT(kiln_last_error(), HasSubstr(message));
   };
   forward([](auto& o) { o.size = 8; }, "size is 8, expected 168");
-  data([](auto& o) { o.size = 8; }, "size is 8, expected 160");
+  data([](auto& o) { o.size = 8; }, "size is 8, expected 168");
   const auto both = [&](const auto& edit, const char* message) {
     forward(edit, message);
     data(edit, message);

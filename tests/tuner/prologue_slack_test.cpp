@@ -15,14 +15,14 @@ namespace {
 
 struct Problem {
   Request request;
-  std::vector<float> input, other;  // what prologues apply to, and b
+  std::vector<float> input, other;  // what prologues apply to, and the second factor
   std::vector<float> moves;
   RunValues values = usual_values(request);
 
   std::map<std::string, std::span<const std::byte>> operands(const std::vector<float>& entered) const {
     std::map<std::string, std::span<const std::byte>> all;
     all[std::string(operation(request.operation).prologue_operand())] = std::as_bytes(std::span(entered));
-    if (!other.empty()) all["b"] = std::as_bytes(std::span(other));
+    if (!other.empty()) all[request.operands[1].name] = std::as_bytes(std::span(other));
     return all;
   }
   std::vector<double> result(const std::vector<float>& entered) const {
@@ -81,6 +81,14 @@ TEST(PrologueSlack, OfSoftmaxIsThatOfItsRow) {
 
 TEST(PrologueSlack, CoversProducts) {
   const Problem problem{Request::parse("gemm a=f32:2x3 b=f32:3x2"),
+                        {1, -2, 3, 0.5F, 0, -1},
+                        {2, 1, -1, 4, 0.5F, -3},
+                        {0.125F, 0.25F, 0.5F, 0, 1, 0.0625F}};
+  problem.expect_covers(1.001);
+}
+
+TEST(PrologueSlack, CoversTransposedConvolutions) {
+  const Problem problem{Request::parse("conv_backward_data dy=f32:1x2x3 w=f32:2x1x3 stride=2"),
                         {1, -2, 3, 0.5F, 0, -1},
                         {2, 1, -1, 4, 0.5F, -3},
                         {0.125F, 0.25F, 0.5F, 0, 1, 0.0625F}};
