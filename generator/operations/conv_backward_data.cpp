@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "operations/convolution.h"
 #include "operations/operations.h"
@@ -97,8 +98,12 @@ class ConvBackwardDataOperation final : public Operation {
   Filters filters_;
   std::vector<AttributeDefinition> attributes_;
 
+  // Of dx; the largest number where groups are so many that check_convolution_filter() refuses them.
   static int64_t channels(const Request& request) {
-    return filter_channels(request, names) * request.ints("groups").front();
+    int64_t channels = 0;
+    const bool fits =
+        !__builtin_mul_overflow(filter_channels(request, names), request.ints("groups").front(), &channels);
+    return fits ? channels : std::numeric_limits<int64_t>::max();
   }
 
   static void check_filter(const Request& request) {

@@ -138,6 +138,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"conv_backward_data dy=f32:1x5x6x6 w=f32:4x3x3x3", "w has 4 filters, expected 5"},
         Bad{"conv_backward_data dy=f32:1x4x6x6 w=f32:4x3x3x3 groups=3", "groups=3 does not divide the 4 filters"},
         Bad{"conv_backward_data dy=f32:1x4x6x6 w=f32:4x3x3x3 groups=0", "groups=0 does not divide"},
+        Bad{"conv_backward_data dy=f32:1x4x6x6 w=f32:4x3x3x3 groups=9223372036854775807",
+            "groups=9223372036854775807 does not divide the 4 filters"},
         Bad{"conv_backward_data dy=f32:1x4x6x6 w=f32:4x3x3x3 dx=f32:1x3x8", "dy has 4 and dx has 3 dimensions"},
         Bad{"conv_backward_data dy=f32:1x4x6x6 w=f32:4x3x3x3 dx=f32:1x4x8x8",
             "dx has extents 1x4x8x8, expected 1x3x8x8"},
