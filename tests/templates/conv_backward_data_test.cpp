@@ -67,9 +67,14 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Strides, ConvBackwardData,
     testing::Values(
-        AlgorithmCase{"Two", "conv_backward_data dy=f32:1x20x6x5:nchw w=f32:20x6x3x3:nchw pad=1 stride=2", general},
+        // The classes take apart a residual of another order than dx.
+        AlgorithmCase{"Two",
+                      "conv_backward_data dy=f32:1x20x6x5:nchw w=f32:20x6x3x3:nchw pad=1 stride=2 "
+                      "epilogue=bias+add+relu bias=f16:6:2 residual=f16:1x6x11x9:800,1,70,7",
+                      general},
         AlgorithmCase{"TwoWithOutputPad",
-                      "conv_backward_data dy=f16:2x24x4x5:nhwc w=f16:24x16x3x3:nhwc pad=1 stride=2 output_pad=1",
+                      "conv_backward_data dy=f16:2x24x4x5:nhwc w=f16:24x16x3x3:nhwc pad=1 stride=2 output_pad=1 "
+                      "epilogue=bias+add+clip residual=f32:2x16x8x10:nhwc@4",
                       general},
         AlgorithmCase{"Odd", "conv_backward_data dy=f32:1x6x5x6:nchw w=f32:6x4x4x3:nchw pad=1,2,0,1 stride=3,2",
                       short_filters},
@@ -90,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(
                       depthwise_nchw},
         AlgorithmCase{"DepthwiseStrideChannelsLast",
                       "conv_backward_data dy=bf16:1x20x4x5:nhwc w=bf16:20x1x5x5:nhwc groups=20 pad=2 stride=1,2 "
-                      "alpha=any beta=any mode=convolution",
+                      "alpha=any beta=any mode=convolution epilogue=add+bias",
                       depthwise_nhwc},
         AlgorithmCase{"ManyClasses", "conv_backward_data dy=f32:1x3x2x2:nchw w=f32:3x2x7x7:nchw pad=1 stride=5",
                       short_filters},

@@ -87,7 +87,8 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"UnevenRegions", "local_conv_backward_data dy=f32:3x7x11x13 w=f32:105x5x3x3 pad=1 grid=5,3",
                       data},
         AlgorithmCase{"StridesAndDilation",
-                      "local_conv_backward_data dy=f32:2x6x5x8 w=f32:48x4x3x2 dx=f32:2x4x17x19 stride=3,2 "
+                      "local_conv_backward_data dy=f32:2x6x5x8 w=f32:48x4x3x2 dx=f32:2x4x17x19 epilogue=bias+add+relu "
+                      "residual=f16:2x4x17x19:nhwc stride=3,2 "
                       "dilation=2,3 grid=2,4",
                       data},
         AlgorithmCase{"MirroredGroups",

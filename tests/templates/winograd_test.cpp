@@ -85,7 +85,8 @@ INSTANTIATE_TEST_SUITE_P(
         WinogradCase{"ChannelsLast", "conv_backward_data dy=f32:1x20x6x7:nhwc w=f32:20x12x3x3:nhwc pad=1 fast"},
         WinogradCase{"OneElement", "conv_backward_data dy=f32:1x1x1x1 w=f32:1x1x3x3 fast"},
         WinogradCase{"AsymmetricPads",
-                     "conv_backward_data dy=f32:1x6x5x8 w=f32:6x9x3x3 pad=0,2,1,1 alpha=any beta=any fast"},
+                     "conv_backward_data dy=f32:1x6x5x8 w=f32:6x9x3x3 pad=0,2,1,1 alpha=any beta=any fast "
+                     "epilogue=bias+add+relu residual=f16:1x9x6x7:nhwc"},
         WinogradCase{"PaddingBeyondTheFilter", "conv_backward_data dy=f32:1x3x10x11 w=f32:3x4x3x3 pad=3,4,5,3 fast"},
         WinogradCase{"Groups", "conv_backward_data dy=f32:2x9x6x7 w=f32:9x4x3x3 groups=3 pad=1 fast"},
         WinogradCase{"MirroredGroups",
