@@ -20,6 +20,7 @@ constexpr size_t most_axes = 3;
 // What both directions share.
 class LocalNormOperation : public Operation {
  public:
+  bool takes_user_code() const final { return true; }
   const std::vector<AttributeDefinition>& attributes() const override {
     static const std::vector<AttributeDefinition> definitions = {
         axes_attribute({1}),
@@ -65,6 +66,7 @@ class LocalNormOperation : public Operation {
              fmt::format("give 1 to {}", LocalNormForward::most_size));
     }
     for (const Operand& operand : request.operands) {
+      if (is_user_operand(operand.name)) continue;
       require_extents(request, operand.name, operand.spec, request.at("x").extents, "those of x");
     }
   }

@@ -4,6 +4,7 @@
 // other: what two segments reach is in the block's cache. From the prelude: these, what lib/rows.cuh asks for,
 // X_AXIS_STRIDE.
 #include "lib/rows.cuh"
+#include "lib/store.cuh"
 
 constexpr int THREADS = INNER_LANES * SEGMENT_LANES;
 constexpr int NEIGHBOURS = VECTOR;
@@ -44,9 +45,9 @@ __device__ __forceinline__ void load_column(const T* column, int first, Values (
   }
 }
 
-// Stores those of a segment that are inside, blended with what is there, which is read before anything is stored.
+// Blends a segment with what is there.
 template <int RUN, long long STEP, long long AXIS_STRIDE, class T, class Scales>
-__device__ __forceinline__ void blend_column(T* column, int first, Values (&values)[SEGMENT], Scales scales) {
+__device__ __forceinline__ void blend_column(const T* column, int first, Values (&values)[SEGMENT], Scales scales) {
   Values old[SEGMENT] = {};
   if constexpr (Scales::READS) load_column<RUN, STEP, AXIS_STRIDE>(column, first, old);
 #pragma unroll
@@ -54,10 +55,30 @@ __device__ __forceinline__ void blend_column(T* column, int first, Values (&valu
 #pragma unroll
     for (int j = 0; j < VECTOR; ++j) values[i][j] = scales.of(values[i][j], old[i][j]);
   }
+}
+
+// Stores those of a segment that are inside.
+template <int RUN, long long STEP, long long AXIS_STRIDE, class T>
+__device__ __forceinline__ void store_column(T* column, int first, const Values (&values)[SEGMENT]) {
 #pragma unroll
   for (int i = 0; i < SEGMENT; ++i) {
     if (first + i < ROW) store_neighbours<RUN, STEP>(column + (first + i) * Index(AXIS_STRIDE), values[i]);
   }
+}
+
+// Stores a segment of the result, whose column begins at element `offset` of y: all that is read of what it is blended
+// with, and of the user's tensors, is read before anything is stored.
+template <int RUN, long long STEP, long long AXIS_STRIDE, class T>
+__device__ __forceinline__ void finish_column(T* y, Index offset, int first, Values (&values)[SEGMENT],
+                                              const OutputArguments& output) {
+  blend_column<RUN, STEP, AXIS_STRIDE>(y + offset, first, values, ResultScales{output.alpha, output.beta});
+#pragma unroll
+  for (int i = 0; i < SEGMENT; ++i) {
+    if (first + i < ROW) {
+      finish_along<T, RUN, STEP>(offset + (first + i) * Index(AXIS_STRIDE), values[i], output.user);
+    }
+  }
+  store_column<RUN, STEP, AXIS_STRIDE>(y + offset, first, values);
 }
 
 // x and means, those of this column.

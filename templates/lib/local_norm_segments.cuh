@@ -4,6 +4,7 @@
 //
 // From the prelude: THREADS, ROWS, ROWS_PER_IMAGE, DYNAMIC_N, and what lib/rows.cuh asks for. VECTOR divides ROW.
 #include "lib/rows.cuh"
+#include "lib/store.cuh"
 
 static_assert(ROW % VECTOR == 0, "a segment must not cross the end of a row");
 
@@ -47,13 +48,10 @@ __device__ __forceinline__ void load_segment(const T* segment, int first, Values
   }
 }
 
-// Stores a segment, blended with what is there.
-template <int RUN, long long STEP, class T, class Scales>
-__device__ __forceinline__ void blend_segment(T* segment, const Values (&values)[SEGMENT], Scales scales) {
-  float side_by_side[SEGMENT];
+// The values of a segment as neighbours.
+__device__ __forceinline__ void as_neighbours(const Values (&values)[SEGMENT], float (&neighbours)[SEGMENT]) {
 #pragma unroll
-  for (int i = 0; i < SEGMENT; ++i) side_by_side[i] = values[i][0];
-  store_neighbours<RUN, STEP>(segment, side_by_side, scales);
+  for (int i = 0; i < SEGMENT; ++i) neighbours[i] = values[i][0];
 }
 
 // x and means from BEFORE ahead of the segment on.

@@ -2,6 +2,7 @@
 //
 // From the prelude: what lib/simple_rows.cuh asks for, and HAS_MEANS.
 #include "lib/local_norm.cuh"
+#include "lib/store.cuh"
 
 struct Coordinates {
   Index at[RANK];

@@ -10,6 +10,7 @@
 // INNER.
 #include "lib/local_norm.cuh"
 #include "lib/rows.cuh"
+#include "lib/store.cuh"
 
 static_assert(FREE_TILE % VECTOR == 0 && INNER % VECTOR == 0,
               "a group must not cross the end of a tile or of a tensor");

@@ -55,3 +55,16 @@ __device__ __forceinline__ void store_along(T* y, Index offset, const float (&re
     store_run<false>(y, offset + i * Index(STEP), run, 0, output);
   }
 }
+
+// What the user's epilogue makes of COUNT results, which stand STEP elements apart from element `offset` of y on and
+// are stored in accesses of RUN, where no channels are known: for kernels that blend and store themselves.
+template <class T, int RUN, long long STEP, int COUNT, class Index>
+__device__ __forceinline__ void finish_along(Index offset, float (&results)[COUNT], const UserArguments& user) {
+#pragma unroll
+  for (int i = 0; USER_EPILOGUE && i < COUNT; i += RUN) {
+    UserValues values[RUN];
+    load_user_run<false, T>(user, offset + i * Index(STEP), 0, values);
+#pragma unroll
+    for (int j = 0; j < RUN; ++j) results[i + j] = user_finished(results[i + j], 0, values[j], user);
+  }
+}

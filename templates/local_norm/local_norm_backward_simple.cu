@@ -7,8 +7,8 @@ using MeansScales = Scales<DMEANS_ALPHA, DMEANS_BETA>;
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     local_norm_backward_simple(const TX* x, const TMEANS* means, const TDY* dy, TDX* dx, TDMEANS* dmeans, float alpha,
-                               float beta, float lrn_alpha, float lrn_beta, float lrn_k, float dmeans_alpha,
-                               float dmeans_beta, long long n) {
+                               float beta, UserArguments user, float lrn_alpha, float lrn_beta, float lrn_k,
+                               float dmeans_alpha, float dmeans_beta, long long n) {
   const Index element = global_thread<THREADS, Index>();
   if (element >= element_count(n)) return;
   const Coordinates place(element);
@@ -27,5 +27,5 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   if constexpr (HAS_DMEANS) {
     MeansScales{dmeans_alpha, dmeans_beta}.store(dmeans + place.offset<DMEANS_STRIDES>(), -through_sums);
   }
-  ResultScales{alpha, beta}.store(dx + place.offset<DX_STRIDES>(), direct + through_sums);
+  store_result(dx, place.offset<DX_STRIDES>(), direct + through_sums, 0, {alpha, beta, user});
 }

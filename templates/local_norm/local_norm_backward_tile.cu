@@ -39,8 +39,8 @@ using MeansScales = Scales<DMEANS_ALPHA, DMEANS_BETA>;
 extern "C" __global__ void __launch_bounds__(THREADS)
     local_norm_backward_tile(const TX* __restrict__ x, const TMEANS* __restrict__ means, const TDY* __restrict__ dy,
                              TDX* __restrict__ dx, TDMEANS* __restrict__ dmeans, float alpha, float beta,
-                             float lrn_alpha, float lrn_beta, float lrn_k, float dmeans_alpha, float dmeans_beta,
-                             long long) {
+                             UserArguments user, float lrn_alpha, float lrn_beta, float lrn_k, float dmeans_alpha,
+                             float dmeans_beta, long long) {
   using Reached = Around<2>;
   using Centres = Around<1>;  // of the windows that have elements of the tile
   __shared__ __align__(16) Values squares[Reached::COUNT], sums[SUMMED<Reached>], direct[Tile::COUNT];
@@ -52,7 +52,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   make_terms<Centres>(inputs, dy + row_offset<DY_OUTER_STRIDES>(block.outer), block, numbers, terms, direct);
   const Values* const windows = sum_windows<Centres>(terms, terms == squares ? sums : squares);
 
-  dx += row_offset<DX_OUTER_STRIDES>(block.outer);
+  const Index dx_first = row_offset<DX_OUTER_STRIDES>(block.outer);
   if constexpr (HAS_DMEANS) dmeans += row_offset<DMEANS_OUTER_STRIDES>(block.outer);
 #pragma unroll 2
   for (int i = static_cast<int>(threadIdx.x); i < Tile::COUNT; i += THREADS) {
@@ -70,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       store_neighbours<DMEANS_RUN, DMEANS_STEP>(dmeans + offset_of<DMEANS_AXIS_STRIDES, DMEANS_STEP>(elements),
                                                 by_means, MeansScales{dmeans_alpha, dmeans_beta});
     }
-    store_neighbours<DX_RUN, DX_STEP>(dx + offset_of<DX_AXIS_STRIDES, DX_STEP>(elements), by_x,
-                                      ResultScales{alpha, beta});
+    store_along<DX_RUN, DX_STEP>(dx, dx_first + offset_of<DX_AXIS_STRIDES, DX_STEP>(elements), by_x,
+                                 {alpha, beta, user});
   }
 }

@@ -5,7 +5,7 @@
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     local_norm_forward_tile(const TX* __restrict__ x, const TMEANS* __restrict__ means, TY* __restrict__ y, float alpha,
-                            float beta, float lrn_alpha, float lrn_beta, float lrn_k, long long) {
+                            float beta, UserArguments user, float lrn_alpha, float lrn_beta, float lrn_k, long long) {
   using Reached = Around<1>;
   __shared__ __align__(16) Values squares[Reached::COUNT], sums[SUMMED<Reached>];
   const Block block;
@@ -14,7 +14,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   load_squares<Reached>(inputs, block, BEHIND, squares);
   const Values* const windows = sum_windows<Reached>(squares, sums);
 
-  y += row_offset<Y_OUTER_STRIDES>(block.outer);
+  const Index y_first = row_offset<Y_OUTER_STRIDES>(block.outer);
 #pragma unroll 2
   for (int i = static_cast<int>(threadIdx.x); i < Tile::COUNT; i += THREADS) {
     const Cell elements = block.elements(Tile::cell(i), 0);
@@ -23,6 +23,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     inputs.load_x(elements, values);
 #pragma unroll
     for (int j = 0; j < VECTOR; ++j) values[j] *= inverse_power(numbers.logarithm(windows[i][j]), lrn_beta);
-    store_neighbours<Y_RUN, Y_STEP>(y + offset_of<Y_AXIS_STRIDES, Y_STEP>(elements), values, ResultScales{alpha, beta});
+    store_along<Y_RUN, Y_STEP>(y, y_first + offset_of<Y_AXIS_STRIDES, Y_STEP>(elements), values, {alpha, beta, user});
   }
 }

@@ -68,6 +68,7 @@ Launch local_norm_launch(const LocalNormRows& rows, std::string entry, int threa
   launch.block[0] = static_cast<unsigned>(threads);
   for (const Operand& operand : rows.operands) launch.arguments.emplace_back(OperandArgument{operand.name});
   for (const Scalar scalar : {Scalar::alpha, Scalar::beta}) launch.arguments.emplace_back(scalar);
+  launch.arguments.emplace_back(UserArgument{});
   const size_t scalars = rows.backward ? 5 : 3;  // lrn_alpha, lrn_beta, lrn_k; dmeans_alpha, dmeans_beta
   for (size_t i = 0; i < scalars; ++i) launch.arguments.emplace_back(OperationScalar{i});
   launch.arguments.emplace_back(Scalar::n);

@@ -35,8 +35,8 @@ void add_local_norm(Prelude& prelude, const LocalNormRows& rows);
 /// Blocks for `per_block` elements each.
 Count blocks_for_elements(const LocalNormRows& rows, int64_t per_block);
 
-/// One launch of `entry` with the arguments of all kernels: the operands, alpha, beta, the numbers of the operation,
-/// n. The grid is the caller's to set.
+/// One launch of `entry` with the arguments of all kernels: the operands, alpha, beta, what user code reads, the
+/// numbers of the operation, n. The grid is the caller's to set.
 Launch local_norm_launch(const LocalNormRows& rows, std::string entry, int threads);
 
 }  // namespace kiln::descriptor

@@ -12,6 +12,7 @@ using descriptor::RowBlocks;
 using descriptor::Rows;
 using namespace descriptor::norm_gradient;
 
+constexpr const char* path = "norm/norm_backward_blocks.cu";
 constexpr int64_t kept_bytes = 256;  // of dy and x in a thread's registers
 constexpr int words = 2;             // floats that the sums of a row have
 
@@ -67,13 +68,13 @@ RowBlocks blocks_of_parameters(const Rows& rows, const Target& target) {
   return blocks;
 }
 
-std::string source_of(const RowBlocks& blocks, bool keep, bool parameters, const NormGradientRows& gradient,
-                      const Rows& rows, const Emitter& emit) {
+Prelude prelude_of(const RowBlocks& blocks, bool keep, bool parameters, const NormGradientRows& gradient,
+                   const Rows& rows) {
   Prelude prelude = descriptor::row_blocks_prelude(blocks, rows);
   descriptor::add_norm_gradient(prelude, gradient);
   prelude.flag("KEEP", keep).flag("PARAMETERS", parameters);
   prelude.flag("SAME_ROWS", !parameters && gradient.same_rows);
-  return emit.source(prelude);
+  return prelude;
 }
 
 void append(Launch& launch, std::initializer_list<Argument> arguments) {
@@ -103,18 +104,19 @@ Program program(const Shape& shape, const NormGradientRows& rows, const Target& 
   Program result;
   if (has_own_pass(rows)) {
     const RowBlocks blocks = blocks_of_parameters(rows.parameters, target);
-    result.sources.push_back(source_of(blocks, false, true, rows, rows.parameters, emit));
+    result.sources.push_back(emit.plain_source(path, prelude_of(blocks, false, true, rows, rows.parameters)));
     add_sums(result, blocks, rows.parameters, 0, 0);
     result.workspace_bytes = descriptor::part_bytes(blocks, rows.parameters, words);
   }
   const size_t source = result.sources.size();
-  result.sources.push_back(source_of(shape, shape.keep != 0, false, rows, rows, emit));
+  result.sources.push_back(emit.source(prelude_of(shape, shape.keep != 0, false, rows, rows)));
   if (shape.splits == 1) {
     Launch fused = descriptor::row_blocks_launch(shape, rows, "norm_backward_blocks");
     fused.source = source;
     fused.arguments = descriptor::operand_arguments(
         {"dy", "x", "w", "b", "mean", "inv_deviation", "y", "residual", "dx", "dw", "db", "dresidual"});
-    append(fused, {Scalar::alpha, Scalar::beta, parameter_alpha, parameter_beta, dresidual_alpha, dresidual_beta});
+    append(fused, {Scalar::alpha, Scalar::beta, UserArgument{}, parameter_alpha, parameter_beta, dresidual_alpha,
+                   dresidual_beta});
     descriptor::add_activation_numbers(fused, first_of_activation);
     append(fused, {Scalar::n});
     result.steps.emplace_back(fused);
@@ -126,7 +128,7 @@ Program program(const Shape& shape, const NormGradientRows& rows, const Target& 
   apply.source = source;
   apply.arguments =
       descriptor::operand_arguments({"dy", "x", "w", "b", "mean", "inv_deviation", "y", "residual", "dx", "dresidual"});
-  append(apply, {WorkspaceArgument{0}, Scalar::alpha, Scalar::beta, dresidual_alpha, dresidual_beta});
+  append(apply, {WorkspaceArgument{0}, Scalar::alpha, Scalar::beta, UserArgument{}, dresidual_alpha, dresidual_beta});
   descriptor::add_activation_numbers(apply, first_of_activation);
   append(apply, {Scalar::n});
   result.steps.emplace_back(apply);
@@ -154,9 +156,8 @@ Estimate predict(const Shape& shape, const NormGradientRows& rows, const Target&
 }  // namespace
 
 Algorithm norm_backward_blocks() {
-  return descriptor::with_row_blocks(
-             describe<Shape, NormGradientRows>("norm_backward_blocks", "norm_backward", "norm/norm_backward_blocks.cu"),
-             &Shape::keep)
+  return descriptor::with_row_blocks(describe<Shape, NormGradientRows>("norm_backward_blocks", "norm_backward", path),
+                                     &Shape::keep)
       .applies(refusal)
       .rule("rows are kept in registers if they fit, and not if they are split", keeps_what_fits)
       .rule("sums fit shared memory", [](const Shape& shape, const NormGradientRows&,

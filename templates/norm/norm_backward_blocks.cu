@@ -10,6 +10,7 @@
 // workspace: the parts, then the means of each row: [2][ROWS] f32.
 #include "lib/norm_gradient.cuh"
 #include "lib/row_blocks.cuh"
+#include "lib/store.cuh"
 
 constexpr int STEPS = ceil_div<int>(ROW, LANES* TAKEN);  // times that a thread takes elements of a whole row
 constexpr int KEPT = KEEP ? STEPS : 1;
@@ -137,11 +138,13 @@ struct Operands {
 struct Results {
   TDX* dx;
   TDRESIDUAL* dresidual;
-  ResultScales scales;
+  OutputArguments output;
   ResidualScales dresidual_scales;
 
   __device__ __forceinline__ void move_to(const ThreadRows& rows) {
-    dx += rows.offset<DX_OUTER_STRIDES, DX_STEP>();
+    const Index dx_first = rows.offset<DX_OUTER_STRIDES, DX_STEP>();
+    dx += dx_first;
+    advance_user_tensors(output.user, dx_first);
     if constexpr (HAS_DRESIDUAL) dresidual += rows.offset<DRESIDUAL_OUTER_STRIDES, DRESIDUAL_STEP>();
   }
 
@@ -159,7 +162,7 @@ struct Results {
       store_neighbours<DRESIDUAL_RUN, DRESIDUAL_STEP>(dresidual + element_offset<DRESIDUAL_ROW_STRIDES>(i), passed_on,
                                                       dresidual_scales);
     }
-    store_neighbours<DX_RUN, DX_STEP>(dx + element_offset<DX_ROW_STRIDES>(i), values, scales);
+    store_along<DX_RUN, DX_STEP>(dx, element_offset<DX_ROW_STRIDES>(i), values, output);
   }
 };
 
@@ -184,9 +187,9 @@ __device__ __forceinline__ GradientSums means_of(Index outer, Index column, cons
 extern "C" __global__ void __launch_bounds__(THREADS)
     norm_backward_blocks(const TDY* dy, const TX* x, const TW* w, const TB* b, const float* mean,
                          const float* inv_deviation, const TY* y, const TRESIDUAL* residual, TDX* dx, TDW* dw, TDB* db,
-                         TDRESIDUAL* dresidual, float alpha, float beta, float parameter_alpha, float parameter_beta,
-                         float dresidual_alpha, float dresidual_beta, float slope, float offset, float low, float high,
-                         long long n) {
+                         TDRESIDUAL* dresidual, float alpha, float beta, UserArguments user, float parameter_alpha,
+                         float parameter_beta, float dresidual_alpha, float dresidual_beta, float slope, float offset,
+                         float low, float high, long long n) {
   const ThreadRows rows(n);
   Operands operands = {dy, x, w, b, mean, inv_deviation, y, residual, {slope, offset, low, high}};
   operands.move_to(rows);
@@ -211,7 +214,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if (rows.lane == 0)
       store_parameters(rows.outer, rows.column + j, sums[j], dw, db, {parameter_alpha, parameter_beta});
   }
-  Results results = {dx, dresidual, {alpha, beta}, {dresidual_alpha, dresidual_beta}};
+  Results results = {dx, dresidual, {alpha, beta, user}, {dresidual_alpha, dresidual_beta}};
   results.move_to(rows);
 #pragma unroll UNROLL
   for (int step = STEPS - 1; step >= 0; --step) {
@@ -266,8 +269,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 extern "C" __global__ void __launch_bounds__(THREADS)
     norm_backward_apply(const TDY* dy, const TX* x, const TW* w, const TB* b, const float* mean,
                         const float* inv_deviation, const TY* y, const TRESIDUAL* residual, TDX* dx,
-                        TDRESIDUAL* dresidual, const float* workspace, float alpha, float beta, float dresidual_alpha,
-                        float dresidual_beta, float slope, float offset, float low, float high, long long n) {
+                        TDRESIDUAL* dresidual, const float* workspace, float alpha, float beta, UserArguments user,
+                        float dresidual_alpha, float dresidual_beta, float slope, float offset, float low, float high,
+                        long long n) {
   const ThreadRows rows(n);
   if (!rows.active) return;
   Operands operands = {dy, x, w, b, mean, inv_deviation, y, residual, {slope, offset, low, high}};
@@ -278,7 +282,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     means[j].words[0] = workspace[PARTS + rows.first() + j];
     means[j].words[1] = workspace[PARTS + ROWS + rows.first() + j];
   }
-  Results results = {dx, dresidual, {alpha, beta}, {dresidual_alpha, dresidual_beta}};
+  Results results = {dx, dresidual, {alpha, beta, user}, {dresidual_alpha, dresidual_beta}};
   results.move_to(rows);
   for_each_taken(rows.lane, [&](Index i) { results.store(i, operands, operands.take(i), means); });
 }

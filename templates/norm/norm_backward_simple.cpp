@@ -10,11 +10,12 @@ using descriptor::Rows;
 using descriptor::SimpleRows;
 using namespace descriptor::norm_gradient;
 
-std::string source_of(const SimpleRows& simple, const NormGradientRows& gradient, const Rows& rows,
-                      const Emitter& emit) {
+constexpr const char* path = "norm/norm_backward_simple.cu";
+
+Prelude prelude_of(const SimpleRows& simple, const NormGradientRows& gradient, const Rows& rows) {
   Prelude prelude = descriptor::simple_rows_prelude(simple, rows);
   descriptor::add_norm_gradient(prelude, gradient);
-  return emit.source(prelude);
+  return prelude;
 }
 
 // dw and db before dx, which may be written over dy.
@@ -26,7 +27,7 @@ Program program(const SimpleRows& simple, const NormGradientRows& rows, const Ta
         descriptor::operand_arguments({"dy", "x", "w", "b", "mean", "inv_deviation", "y", "residual", "dw", "db"});
     for (const OperationScalar scalar : {parameter_alpha, parameter_beta}) parameters.arguments.emplace_back(scalar);
     descriptor::add_activation_numbers(parameters, first_of_activation);
-    result.sources.push_back(source_of(simple, rows, rows.parameters, emit));
+    result.sources.push_back(emit.plain_source(path, prelude_of(simple, rows, rows.parameters)));
     result.steps.emplace_back(parameters);
   }
   Launch elements = descriptor::simple_rows_launch(simple, rows, "norm_backward_simple");
@@ -34,10 +35,11 @@ Program program(const SimpleRows& simple, const NormGradientRows& rows, const Ta
   elements.arguments =
       descriptor::operand_arguments({"dy", "x", "w", "b", "mean", "inv_deviation", "y", "residual", "dx", "dresidual"});
   for (const Scalar scalar : {Scalar::alpha, Scalar::beta}) elements.arguments.emplace_back(scalar);
+  elements.arguments.emplace_back(UserArgument{});
   for (const OperationScalar scalar : {dresidual_alpha, dresidual_beta}) elements.arguments.emplace_back(scalar);
   descriptor::add_activation_numbers(elements, first_of_activation);
   elements.arguments.emplace_back(Scalar::n);
-  result.sources.push_back(source_of(simple, rows, rows, emit));
+  result.sources.push_back(emit.source(prelude_of(simple, rows, rows)));
   result.steps.emplace_back(elements);
   return result;
 }
@@ -56,7 +58,7 @@ Estimate predict(const SimpleRows& simple, const NormGradientRows& rows, const T
 }  // namespace
 
 Algorithm norm_backward_simple() {
-  return describe<SimpleRows, NormGradientRows>("norm_backward_simple", "norm_backward", "norm/norm_backward_simple.cu")
+  return describe<SimpleRows, NormGradientRows>("norm_backward_simple", "norm_backward", path)
       .trusted()
       .param("THREADS", &SimpleRows::threads, {128, 64, 256})
       .program(program)

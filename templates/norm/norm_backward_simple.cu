@@ -3,6 +3,7 @@
 // to be obviously right. Each is compiled with the rows that it goes along (AXES).
 #include "lib/norm_gradient.cuh"
 #include "lib/simple_rows.cuh"
+#include "lib/store.cuh"
 
 struct Operands {
   const TDY* dy;
@@ -46,14 +47,14 @@ struct Operands {
 extern "C" __global__ void __launch_bounds__(THREADS)
     norm_backward_simple(const TDY* dy, const TX* x, const TW* w, const TB* b, const float* mean,
                          const float* inv_deviation, const TY* y, const TRESIDUAL* residual, TDX* dx,
-                         TDRESIDUAL* dresidual, float alpha, float beta, float dresidual_alpha, float dresidual_beta,
-                         float slope, float offset, float low, float high, long long n) {
+                         TDRESIDUAL* dresidual, float alpha, float beta, UserArguments user, float dresidual_alpha,
+                         float dresidual_beta, float slope, float offset, float low, float high, long long n) {
   const Index rows = DYNAMIC_N ? static_cast<Index>(n) * ROWS_PER_IMAGE : ROWS;
   const Index row = global_thread<THREADS, Index>();
   if (row >= rows) return;
   Operands operands = {dy, x, w, b, mean, inv_deviation, y, residual, {slope, offset, low, high}};
   operands.move_to(row);
-  dx += offset_of_row<DX_STRIDES>(row);
+  const Index dx_row = offset_of_row<DX_STRIDES>(row);
   if constexpr (HAS_DRESIDUAL) dresidual += offset_of_row<DRESIDUAL_STRIDES>(row);
 
   GradientSums sums = GradientSums::of_nothing();
@@ -66,7 +67,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if constexpr (HAS_DRESIDUAL) {
       ResidualScales{dresidual_alpha, dresidual_beta}.store(dresidual + offset_in_row<DRESIDUAL_STRIDES>(i), by);
     }
-    ResultScales{alpha, beta}.store(dx + offset_in_row<DX_STRIDES>(i), value);
+    store_result(dx, dx_row + offset_in_row<DX_STRIDES>(i), value, 0, {alpha, beta, user});
   }
 }
 

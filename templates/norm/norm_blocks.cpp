@@ -31,7 +31,7 @@ void append(Launch& launch, std::initializer_list<Argument> arguments) {
 Launch apply(const descriptor::RowBlocks& blocks, const NormRows& rows) {
   Launch apply = descriptor::row_blocks_launch(blocks, rows, "norm_apply");
   apply.arguments = descriptor::operand_arguments({"x", "w", "b", "y", "running_mean", "running_variance", "residual"});
-  append(apply, {WorkspaceArgument{0}, Scalar::alpha, Scalar::beta, OperationScalar{0}});
+  append(apply, {WorkspaceArgument{0}, Scalar::alpha, Scalar::beta, UserArgument{}, OperationScalar{0}});
   descriptor::add_activation_numbers(apply, rows.activation_scalar());
   append(apply, {Scalar::n});
   return apply;
@@ -50,7 +50,8 @@ Program program(const Shape& shape, const NormRows& rows, const Target&, const E
     Launch fused = descriptor::row_blocks_launch(shape, rows, "norm_blocks");
     fused.arguments = descriptor::operand_arguments(
         {"x", "w", "b", "y", "mean", "inv_deviation", "running_mean", "running_variance", "residual"});
-    append(fused, {WorkspaceArgument{0}, Scalar::alpha, Scalar::beta, OperationScalar{0}, OperationScalar{1}});
+    append(fused,
+           {WorkspaceArgument{0}, Scalar::alpha, Scalar::beta, UserArgument{}, OperationScalar{0}, OperationScalar{1}});
     descriptor::add_activation_numbers(fused, rows.activation_scalar());
     append(fused, {Scalar::n});
     return Program{{source}, {fused}};

@@ -9,6 +9,7 @@
 // workspace: the parts, then mean and inverse deviation of each row: [2][ROWS] f32.
 #include "lib/norm.cuh"
 #include "lib/row_blocks.cuh"
+#include "lib/store.cuh"
 
 constexpr int STEPS = ceil_div<int>(ROW, LANES* TAKEN);  // times that a thread takes elements of a whole row
 constexpr int KEPT = KEEP ? STEPS : 1;
@@ -24,12 +25,14 @@ struct Operands {
   const TB* b;
   TY* y;
   const TRESIDUAL* residual;
-  float alpha, beta;
+  OutputArguments output;
   ActivationNumbers numbers;
 
   __device__ __forceinline__ void move_to(const ThreadRows& rows) {
     x += rows.offset<X_OUTER_STRIDES, X_STEP>();
-    y += rows.offset<Y_OUTER_STRIDES, Y_STEP>();
+    const Index y_first = rows.offset<Y_OUTER_STRIDES, Y_STEP>();
+    y += y_first;
+    advance_user_tensors(output.user, y_first);
     if constexpr (HAS_W) w += rows.offset<W_OUTER_STRIDES, W_STEP>();
     if constexpr (HAS_B) b += rows.offset<B_OUTER_STRIDES, B_STEP>();
     if constexpr (ADD) residual += rows.offset<RESIDUAL_OUTER_STRIDES, RESIDUAL_STEP>();
@@ -41,7 +44,7 @@ struct Operands {
 
   // Normalises the elements from number `i` of their rows on.
   __device__ __forceinline__ void finish(Index i, const Elements& elements, const RowStatistics (&rows)[SIDE]) const {
-    TY* const target = y + element_offset<Y_ROW_STRIDES>(i);
+    const Index place = element_offset<Y_ROW_STRIDES>(i);
     Vector<TW, VECTOR> by;
     Vector<TB, VECTOR> shift;
     Vector<TRESIDUAL, VECTOR> other;
@@ -50,16 +53,17 @@ struct Operands {
     if constexpr (HAS_B) shift = load_neighbours<B_RUN, B_STEP>(b + element_offset<B_ROW_STRIDES>(i));
     if constexpr (ADD)
       other = load_neighbours<RESIDUAL_RUN, RESIDUAL_STEP>(residual + element_offset<RESIDUAL_ROW_STRIDES>(i));
-    if constexpr (BETA != SCALE_ZERO) old = load_neighbours<Y_RUN, Y_STEP>(target);
+    if constexpr (BETA != SCALE_ZERO) old = load_neighbours<Y_RUN, Y_STEP>(y + place);
     float values[VECTOR];
 #pragma unroll
     for (int j = 0; j < VECTOR; ++j) {
       const float value = normalised(to_float(elements[j]), rows[ACROSS ? j : 0], HAS_W ? to_float(by[j]) : 1.0f,
                                      HAS_B ? to_float(shift[j]) : 0.0f);
-      values[j] = finished(value, BETA != SCALE_ZERO ? to_float(old[j]) : 0.0f, ADD ? to_float(other[j]) : 0.0f, alpha,
-                           beta, numbers);
+      values[j] = finished(value, BETA != SCALE_ZERO ? to_float(old[j]) : 0.0f, ADD ? to_float(other[j]) : 0.0f,
+                           output.alpha, output.beta, numbers);
     }
-    store_neighbours<Y_RUN, Y_STEP>(target, values);
+    finish_along<TY, Y_RUN, Y_STEP>(place, values, output.user);
+    store_neighbours<Y_RUN, Y_STEP>(y + place, values);
   }
 };
 
@@ -96,9 +100,10 @@ struct Statistics {
 extern "C" __global__ void __launch_bounds__(THREADS)
     norm_blocks(const TX* x, const TW* w, const TB* b, TY* y, float* mean, float* inv_deviation, float* running_mean,
                 float* running_variance, const TRESIDUAL* residual, float* workspace, float alpha, float beta,
-                float epsilon, float momentum, float slope, float offset, float low, float high, long long n) {
+                UserArguments user, float epsilon, float momentum, float slope, float offset, float low, float high,
+                long long n) {
   const ThreadRows rows(n);
-  Operands operands = {x, w, b, y, residual, alpha, beta, {slope, offset, low, high}};
+  Operands operands = {x, w, b, y, residual, {alpha, beta, user}, {slope, offset, low, high}};
   operands.move_to(rows);
   Elements kept[KEPT];
   RowMoments sums[SIDE];
@@ -164,11 +169,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     norm_apply(const TX* x, const TW* w, const TB* b, TY* y, const float* running_mean, const float* running_variance,
-               const TRESIDUAL* residual, const float* workspace, float alpha, float beta, float epsilon, float slope,
-               float offset, float low, float high, long long n) {
+               const TRESIDUAL* residual, const float* workspace, float alpha, float beta, UserArguments user,
+               float epsilon, float slope, float offset, float low, float high, long long n) {
   const ThreadRows rows(n);
   if (!rows.active) return;
-  Operands operands = {x, w, b, y, residual, alpha, beta, {slope, offset, low, high}};
+  Operands operands = {x, w, b, y, residual, {alpha, beta, user}, {slope, offset, low, high}};
   operands.move_to(rows);
   RowStatistics statistics[SIDE];
 #pragma unroll

@@ -15,8 +15,8 @@ Program program(const SimpleRows& simple, const NormRows& rows, const Target&, c
   Launch launch = descriptor::simple_rows_launch(simple, rows, "norm_simple");
   launch.arguments = descriptor::operand_arguments(
       {"x", "w", "b", "y", "mean", "inv_deviation", "running_mean", "running_variance", "residual"});
-  for (const Argument& argument :
-       std::initializer_list<Argument>{Scalar::alpha, Scalar::beta, OperationScalar{0}, OperationScalar{1}}) {
+  for (const Argument& argument : std::initializer_list<Argument>{Scalar::alpha, Scalar::beta, UserArgument{},
+                                                                  OperationScalar{0}, OperationScalar{1}}) {
     launch.arguments.push_back(argument);
   }
   descriptor::add_activation_numbers(launch, rows.activation_scalar());

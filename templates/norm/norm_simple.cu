@@ -3,16 +3,17 @@
 // obviously right.
 #include "lib/norm.cuh"
 #include "lib/simple_rows.cuh"
+#include "lib/store.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     norm_simple(const TX* x, const TW* w, const TB* b, TY* y, float* mean, float* inv_deviation, float* running_mean,
-                float* running_variance, const TRESIDUAL* residual, float alpha, float beta, float epsilon,
-                float momentum, float slope, float offset, float low, float high, long long n) {
+                float* running_variance, const TRESIDUAL* residual, float alpha, float beta, UserArguments user,
+                float epsilon, float momentum, float slope, float offset, float low, float high, long long n) {
   const Index rows = DYNAMIC_N ? static_cast<Index>(n) * ROWS_PER_IMAGE : ROWS;
   const Index row = global_thread<THREADS, Index>();
   if (row >= rows) return;
   x += offset_of_row<X_STRIDES>(row);
-  y += offset_of_row<Y_STRIDES>(row);
+  const Index y_row = offset_of_row<Y_STRIDES>(row);
   if constexpr (HAS_W) w += offset_of_row<W_STRIDES>(row);
   if constexpr (HAS_B) b += offset_of_row<B_STRIDES>(row);
   if constexpr (ADD) residual += offset_of_row<RESIDUAL_STRIDES>(row);
@@ -39,9 +40,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const float by = HAS_W ? to_float(w[offset_in_row<W_STRIDES>(i)]) : 1.0f;
     const float shift = HAS_B ? to_float(b[offset_in_row<B_STRIDES>(i)]) : 0.0f;
     const float other = ADD ? to_float(residual[offset_in_row<RESIDUAL_STRIDES>(i)]) : 0.0f;
-    TY* const target = y + offset_in_row<Y_STRIDES>(i);
-    const float old = BETA != SCALE_ZERO ? to_float(*target) : 0.0f;
+    const Index place = y_row + offset_in_row<Y_STRIDES>(i);
+    const float old = BETA != SCALE_ZERO ? to_float(y[place]) : 0.0f;
     const float value = normalised(to_float(x[offset_in_row<X_STRIDES>(i)]), statistics, by, shift);
-    *target = from_float<TY>(finished(value, old, other, alpha, beta, {slope, offset, low, high}));
+    float result[] = {finished(value, old, other, alpha, beta, {slope, offset, low, high})};
+    finish_along<TY, 1, 1>(place, result, user);
+    y[place] = from_float<TY>(result[0]);
   }
 }

@@ -75,8 +75,8 @@ class Emitter {
       : library_(library), request_(request), template_path_(std::move(template_path)), title_(std::move(title)) {}
   /// The algorithm's template specialised by `prelude` and the request's user code.
   std::string source(Prelude prelude) const;
-  /// Another template, one that was declared with with_kernels_of(), and without the user code: for a step between
-  /// those that read x and write y.
+  /// The algorithm's template, or another that was declared with with_kernels_of(), without the user code: for a step
+  /// that neither reads x nor writes the result.
   std::string plain_source(const std::string& template_path, Prelude prelude) const;
 
  private:

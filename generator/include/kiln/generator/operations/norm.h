@@ -27,8 +27,8 @@ std::string_view to_string(NormMode mode);
 /// Layer normalisation has the last axes; instance normalisation the spatial ones; group normalisation those and C/G of
 /// x seen as N,G,C/G,...; batch normalisation the batch and, per channel, the spatial ones. w and b (one alone is
 /// possible) have in each dimension x's extent or 1, which repeats. The epilogue is `add`, `relu` or both in this
-/// order; f is any activation, identity if none is asked for, and does not go with `relu`. Its numbers stand behind
-/// epsilon and momentum.
+/// order, or user code; f is any activation, identity if none is asked for, and does not go with `relu` or user code,
+/// which has it in its expression. Its numbers stand behind epsilon and momentum.
 ///
 /// mean and inv_deviation (r): f32, x's extents with 1 along the axes; not computed unless asked for. running_mean and
 /// running_variance: as mean, for mode standard alone; each becomes (1 - momentum) of itself and momentum of the row's,
@@ -78,7 +78,8 @@ struct NormInference {
 ///
 /// y: the forward's result, where that ended in relu: dy counts where y > 0 and as 0 elsewhere, everywhere above. Where
 /// it ended in the activation f, dy counts as dy f'(z) with z = w xhat + b + residual, which is computed again: b and
-/// residual are those of the forward, where it had them. dw, db and dresidual are not computed unless asked for.
+/// residual are those of the forward, where it had them. dw, db and dresidual are not computed unless asked for. User
+/// code applies to dx alone; of a forward that had some, dy is to be taken back through it by the caller.
 /// Numbers of the call: the four scales of parameters and residual, in this order, and those of f.
 struct NormBackward {
   TensorSpec dy, x, inv_deviation, dx;
