@@ -40,11 +40,10 @@ class CallKey {
   // Adds an epilogue that is not empty. Inline it would make every call that takes one 2.5 KB longer.
   void add_given(const Epilogue& epilogue);
 
-  // The largest: a convolution with three operands, 19 numbers, and user code with its digest and as many operands as
-  // it may read; or the gradients of a normalisation, with twelve operands.
+  // The largest: the gradients of a normalisation, with twelve operands, and user code with as many as it may read. A
+  // convolution has the most numbers beside its operands, 19; a digest has two more.
   static constexpr size_t of_tensor = 1 + 2 * Tensor::max_rank;
-  static constexpr size_t capacity =
-      std::max<size_t>((3 + Expression::max_tensors) * of_tensor + 32, 12 * of_tensor + 16);
+  static constexpr size_t capacity = (12 + Expression::max_tensors) * of_tensor + 32;
 
   // Not initialised: only the first size_ words have a meaning, and writing the rest would cost as much as the look-up.
   std::array<int64_t, capacity> words_;

@@ -10,6 +10,12 @@
 
 namespace kiln {
 
+Epilogue Epilogue::with_tensors(std::span<const Tensor> tensors) const {
+  Epilogue result;
+  result.user_ = std::make_shared<const User>(User{user_->code, {tensors.begin(), tensors.end()}, user_->scalars});
+  return result;
+}
+
 Epilogue operator+(const Epilogue& first, const Epilogue& second) {
   if (first.user_ || second.user_) {
     throw Error(ErrorCode::invalid_argument, "user code stands alone in an epilogue",

@@ -39,12 +39,20 @@ class NamedCall {
   NamedCall(std::string_view operation, CallKind kind, std::initializer_list<CallTensor> tensors)
       : NamedCall(operation, kind, std::span(tensors.begin(), tensors.size())) {}
 
-  /// Adds what the epilogue's user code reads, if there is any. Throws Error(invalid_argument) if it has stages or one
-  /// of its tensors overlaps y.
-  void add_user_code(std::string_view operation, const Tensor& y, const Epilogue& epilogue) {
-    refuse_stages(operation, epilogue);
+  /// Adds an epilogue whose residual, if it has one, is among the tensors, and what its user code reads, if there is
+  /// any. Throws Error(invalid_argument) if one of that code's tensors overlaps the result y, which the operation calls
+  /// `output`.
+  void add_epilogue(std::string_view operation, const Tensor& y, const Epilogue& epilogue,
+                    std::string_view output = "y") {
     key.add(epilogue);
-    operands_.add_user_code(operation, y, epilogue);
+    operands_.add_user_code(operation, y, epilogue, output);
+  }
+
+  /// The same, but throws if the epilogue has stages, too.
+  void add_user_code(std::string_view operation, const Tensor& y, const Epilogue& epilogue,
+                     std::string_view output = "y") {
+    refuse_stages(operation, epilogue);
+    add_epilogue(operation, y, epilogue, output);
   }
 
   /// Runs the plan of the key; `make_request` gives its request if this is the first call.

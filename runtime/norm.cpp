@@ -41,12 +41,8 @@ RunValues run_values_of(const NormGradientOptions& options, const Tensor& dy) {
   return values;
 }
 
-// Refuses what is no epilogue of a normalisation; its stages.
+// Refuses an `add` of nothing; the stages.
 std::vector<EpilogueStage> stages_of(std::string_view operation, const Epilogue& epilogue) {
-  if (epilogue.code()) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("{}: it takes no user code", operation),
-                "its epilogue is add, relu or both");
-  }
   std::vector<EpilogueStage> stages;
   for (int i = 0; i < epilogue.count(); ++i) stages.push_back(epilogue.stage(i));
   const bool adds = std::find(stages.begin(), stages.end(), EpilogueStage::add) != stages.end();
@@ -55,14 +51,6 @@ std::vector<EpilogueStage> stages_of(std::string_view operation, const Epilogue&
                 "write kiln::add(residual)");
   }
   return stages;
-}
-
-// The stages and the activation as a part of a key; the residual is one of the tensors.
-int64_t stage_bits(const NormOptions& options) {
-  const Epilogue& epilogue = options.epilogue;
-  int64_t bits = epilogue.code() ? 1 << 30 : 0;
-  for (int i = 0; i < epilogue.count(); ++i) bits |= (static_cast<int64_t>(epilogue.stage(i)) + 1) << (4 * i);
-  return bits | static_cast<int64_t>(options.activation.mode) << 32;
 }
 
 }  // namespace
@@ -89,7 +77,8 @@ void norm_forward(Context& context, const Axes& axes, const Tensor& x, const Ten
                   {"residual", pointer_to(options.epilogue.residual())}});
   add_axes(operation, axes, call.key);
   call.key.add(flags_of(options, static_cast<int64_t>(options.mode)));
-  call.key.add(stage_bits(options));
+  call.key.add(static_cast<int64_t>(options.activation.mode));
+  call.add_epilogue(operation, y, options.epilogue);
   call.run(context, run_values_of(options, x, true), stream, [&] {
     NormForward norm;
     norm.x = x.spec();
@@ -107,7 +96,7 @@ void norm_forward(Context& context, const Axes& axes, const Tensor& x, const Ten
     norm.activation = options.activation.mode;
     norm.blend = blend_of(options);
     norm.dynamic_batch = options.dynamic_batch;
-    return norm.request();
+    return with_user_code(norm.request(), y, options.epilogue);
   });
 }
 
@@ -124,7 +113,8 @@ void norm_inference(Context& context, const Axes& axes, const Tensor& x, const T
                   {"residual", pointer_to(options.epilogue.residual())}});
   add_axes(operation, axes, call.key);
   call.key.add(flags_of(options));
-  call.key.add(stage_bits(options));
+  call.key.add(static_cast<int64_t>(options.activation.mode));
+  call.add_epilogue(operation, y, options.epilogue);
   call.run(context, run_values_of(options, x, false), stream, [&] {
     NormInference norm;
     norm.x = x.spec();
@@ -139,7 +129,7 @@ void norm_inference(Context& context, const Axes& axes, const Tensor& x, const T
     norm.activation = options.activation.mode;
     norm.blend = blend_of(options);
     norm.dynamic_batch = options.dynamic_batch;
-    return norm.request();
+    return with_user_code(norm.request(), y, options.epilogue);
   });
 }
 
@@ -168,6 +158,7 @@ void norm_backward(Context& context, const Axes& axes, const Tensor& dy, const T
   const Blend dresidual_blend = blend_of(options.dresidual_alpha, options.dresidual_beta);
   call.key.add(static_cast<int64_t>(options.activation.mode) << 32 | word_of(parameter_blend) << 4 |
                word_of(dresidual_blend));
+  call.add_user_code(operation, dx, options.epilogue, "dx");
   call.run(context, run_values_of(options, dy), stream, [&] {
     NormBackward norm;
     norm.dy = dy.spec();
@@ -189,7 +180,7 @@ void norm_backward(Context& context, const Axes& axes, const Tensor& dy, const T
     norm.parameter_blend = parameter_blend;
     norm.dresidual_blend = dresidual_blend;
     norm.dynamic_batch = options.dynamic_batch;
-    return norm.request();
+    return with_user_code(norm.request(), dx, options.epilogue);
   });
 }
 

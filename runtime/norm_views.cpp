@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
+#include <string>
 #include <vector>
 
 #include "kiln/base/error.h"
@@ -31,19 +33,20 @@ void spread(std::optional<Tensor>& tensor, int rank, int first) {
 }
 
 // Of all tensors of a call: parameters from dimension `of_w` on, statistics from `of_mean` on.
-NormOptions spread(NormOptions options, int rank, int of_w, int of_mean) {
-  for (std::optional<Tensor>* tensor : {&options.w, &options.b}) spread(*tensor, rank, of_w);
-  for (std::optional<Tensor>* tensor :
-       {&options.mean, &options.inv_deviation, &options.running_mean, &options.running_variance}) {
+NormOptions spread(const NormOptions& options, int rank, int of_w, int of_mean) {
+  NormOptions seen = options;
+  for (std::optional<Tensor>* tensor : {&seen.w, &seen.b}) spread(*tensor, rank, of_w);
+  for (std::optional<Tensor>* tensor : {&seen.mean, &seen.inv_deviation, &seen.running_mean, &seen.running_variance}) {
     spread(*tensor, rank, of_mean);
   }
-  return options;
+  return seen;
 }
 
-NormGradientOptions spread(NormGradientOptions options, int rank, int of_w, int of_mean) {
-  for (std::optional<Tensor>* tensor : {&options.w, &options.b, &options.dw, &options.db}) spread(*tensor, rank, of_w);
-  spread(options.mean, rank, of_mean);
-  return options;
+NormGradientOptions spread(const NormGradientOptions& options, int rank, int of_w, int of_mean) {
+  NormGradientOptions seen = options;
+  for (std::optional<Tensor>* tensor : {&seen.w, &seen.b, &seen.dw, &seen.db}) spread(*tensor, rank, of_w);
+  spread(seen.mean, rank, of_mean);
+  return seen;
 }
 
 Axes from(int first, int rank) {
@@ -97,14 +100,19 @@ class Groups {
       refuse(fmt::format("{} has extents {}, expected {}", name, fmt::join(given, "x"), fmt::join(extents_, "x")),
              fmt::format("{} and {} have equal extents", name, name_));
     }
-    const int64_t size = channels_ / groups_;
-    std::vector<int64_t> extents{given[0], groups_, size};
-    std::vector<int64_t> strides{tensor.stride(0), tensor.stride(1) * size, tensor.stride(1)};
-    for (int i = 2; i < tensor.rank(); ++i) {
-      extents.push_back(tensor.extent(i));
-      strides.push_back(tensor.stride(i));
+    return in_groups(tensor);
+  }
+
+  // The same for a tensor of user code, which may repeat along any dimension.
+  Tensor image_of_user(std::string_view name, const Tensor& tensor) const {
+    const std::vector<int64_t> given = extents_of(tensor);
+    const bool fits = std::equal(given.begin(), given.end(), extents_.begin(), extents_.end(),
+                                 [](int64_t extent, int64_t whole) { return extent == whole || extent == 1; });
+    if (!fits) {
+      refuse(fmt::format("{} has extents {}, expected {}", name, fmt::join(given, "x"), fmt::join(extents_, "x")),
+             fmt::format("give it the extents of {}, or 1 where it repeats", name_));
     }
-    return {tensor.data(), tensor.dtype(), extents, strides};
+    return in_groups(tensor);
   }
 
   std::optional<Tensor> image(std::string_view name, const std::optional<Tensor>& tensor) const {
@@ -120,6 +128,18 @@ class Groups {
   }
 
  private:
+  // Channels that repeat are one group of one.
+  Tensor in_groups(const Tensor& tensor) const {
+    const int64_t groups = tensor.extent(1) == 1 ? 1 : groups_, size = tensor.extent(1) / groups;
+    std::vector<int64_t> extents{tensor.extent(0), groups, size};
+    std::vector<int64_t> strides{tensor.stride(0), tensor.stride(1) * size, tensor.stride(1)};
+    for (int i = 2; i < tensor.rank(); ++i) {
+      extents.push_back(tensor.extent(i));
+      strides.push_back(tensor.stride(i));
+    }
+    return {tensor.data(), tensor.dtype(), extents, strides};
+  }
+
   static std::vector<int64_t> extents_of(const Tensor& tensor) {
     std::vector<int64_t> extents;
     for (int i = 0; i < tensor.rank(); ++i) extents.push_back(tensor.extent(i));
@@ -136,6 +156,12 @@ class Groups {
 };
 
 Epilogue in_groups(const Groups& groups, const Epilogue& epilogue) {
+  if (epilogue.code()) {
+    const std::vector<std::string>& names = epilogue.code()->tensors();
+    std::vector<Tensor> tensors;
+    for (size_t i = 0; i < names.size(); ++i) tensors.push_back(groups.image_of_user(names[i], epilogue.tensor(i)));
+    return epilogue.with_tensors(tensors);
+  }
   if (!epilogue.residual()) return epilogue;
   return epilogue.with_residual(groups.image("residual", *epilogue.residual()));
 }
@@ -203,6 +229,7 @@ void group_norm_backward(Context& context, int64_t groups, const Tensor& dy, con
   seen.y = grouped.image("y", options.y);
   seen.residual = grouped.image("residual", options.residual);
   seen.dresidual = grouped.image("dresidual", options.dresidual);
+  seen.epilogue = in_groups(grouped, options.epilogue);
   norm_backward(context, from(2, rank), grouped.image("dy", dy), grouped.image("x", x), spread(inv_deviation, rank, 0),
                 grouped.image("dx", dx), spread(seen, rank, 1, 0), stream);
 }

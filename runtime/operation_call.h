@@ -158,8 +158,8 @@ class CallOperands {
   std::span<const Address> addresses() const { return {addresses_.data(), count_}; }
 
  private:
-  std::array<Address, std::max<size_t>(5 + Expression::max_tensors, 12)>
-      addresses_{};  // a normalisation's gradients: 12
+  // The most: a normalisation's gradients, 12, and what user code may read.
+  std::array<Address, 12 + Expression::max_tensors> addresses_{};
   size_t count_ = 0;
 };
 

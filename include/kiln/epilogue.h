@@ -46,6 +46,8 @@ class Epilogue {
     result.residual_ = residual;
     return result;
   }
+  /// The same user code with other tensors, one for each that it reads.
+  Epilogue with_tensors(std::span<const Tensor> tensors) const;
   float clip_lo() const { return clip_lo_; }
   float clip_hi() const { return clip_hi_; }
   /// The user's code; null if this is of stages.

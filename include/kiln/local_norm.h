@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "kiln/context.h"
+#include "kiln/epilogue.h"
 #include "kiln/tensor.h"
 
 namespace kiln {
@@ -20,9 +21,10 @@ struct LocalNormOptions {
   float beta = 0;                           ///< Not 0: what y (backward: dx) held before is read.
   float dmeans_alpha = 1, dmeans_beta = 0;  ///< As alpha and beta, for the dmeans of lrn_backward() and lcn_backward().
   bool dynamic_batch = false;               ///< One kernel for every batch of a power-of-two bucket.
+  Epilogue epilogue{};                      ///< Of y (backward: dx); user code, kiln::expression(...), only.
 };
 
-/// Enqueues y = alpha * x s^-lrn_beta + beta * y on `stream` and returns without waiting, with
+/// Enqueues y = epilogue(alpha * x s^-lrn_beta + beta * y) on `stream` and returns without waiting, with
 ///
 ///   s[n, c, ...] = lrn_k + lrn_alpha / size * sum of x[n, j, ...]^2, j from c - floor((size - 1) / 2) to c +
 ///   floor(size / 2)
@@ -40,8 +42,8 @@ struct LocalNormOptions {
 void lrn_forward(Context& context, const Tensor& x, const Tensor& y, const LocalNormOptions& options = {},
                  Stream stream = nullptr);
 
-/// Enqueues dx = alpha * (gradient by x of lrn_forward() with the same numbers, given dy) + beta * dx on `stream`, from
-/// x and dy alone (LocalNormBackward has the formula).
+/// Enqueues dx = epilogue(alpha * (gradient by x of lrn_forward() with the same numbers and no epilogue, given dy) +
+/// beta * dx) on `stream`, from x and dy alone (LocalNormBackward has the formula).
 ///
 /// `dmeans`: where it is asked for, dmeans_alpha * (gradient by options.means, or by means of 0) + dmeans_beta *
 /// dmeans. dx and dmeans must share no element with anything else. Everything else as for lrn_forward().

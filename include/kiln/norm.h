@@ -30,8 +30,8 @@ struct NormOptions {
   std::optional<Tensor> running_mean{}, running_variance{};  ///< f32; updated.
   float epsilon = 1e-5F;                                     ///< Finite, at least 0.
   float momentum = 0.1F;    ///< The part of this call in the running statistics: 0 to 1.
-  Epilogue epilogue{};      ///< add(residual), relu, or add(residual) + relu.
-  Activation activation{};  ///< Behind the epilogue, in place of relu.
+  Epilogue epilogue{};      ///< add(residual), relu, add(residual) + relu, or user code: kiln::expression(...).
+  Activation activation{};  ///< Behind the epilogue, in place of relu; user code has it in its expression instead.
   float alpha = 1;
   float beta = 0;
   bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket; the batch is no axis then.
@@ -71,11 +71,13 @@ struct NormGradientOptions {
   float dresidual_alpha = 1;
   float dresidual_beta = 0;
   bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket; without dw and db.
+  Epilogue epilogue{};         ///< Of dx; user code, kiln::expression(...), only.
 };
 
-/// Enqueues the gradients of norm_forward() given dy on `stream` and returns without waiting: dx = alpha * (gradient by
-/// x) + beta * dx, and dw, db and dresidual where they are asked for, in the same way with scales of their own.
-/// NormBackward has the formulas.
+/// Enqueues the gradients of norm_forward() given dy on `stream` and returns without waiting: dx = epilogue(alpha *
+/// (gradient by x) + beta * dx), and dw, db and dresidual where they are asked for, with scales of their own and no
+/// epilogue. NormBackward has the formulas. Behind a forward with user code, dy is the gradient by what that code was
+/// given.
 ///
 /// dy, x, dx, residual: equal extents, any strides; dtypes may differ; sums are in f32. inv_deviation: what the forward
 /// saved. Bitwise reproducible. In place: dx may be dy or x, dresidual may be dy; otherwise outputs must share no

@@ -46,8 +46,8 @@ HOLDS(offsetof(kiln_activation_options, epilogue) == 40 && sizeof(kiln_activatio
 HOLDS(offsetof(kiln_transform_options, pad_begin) == 16 && sizeof(kiln_transform_options) == 152);
 HOLDS(sizeof(kiln_tensor_op_options) == 16);
 HOLDS(offsetof(kiln_norm_options, w) == 40 && sizeof(kiln_norm_options) == 120);
-HOLDS(offsetof(kiln_norm_gradient_options, w) == 40 && sizeof(kiln_norm_gradient_options) == 128);
-HOLDS(offsetof(kiln_local_norm_options, window) == 16 && sizeof(kiln_local_norm_options) == 64);
+HOLDS(offsetof(kiln_norm_gradient_options, w) == 40 && sizeof(kiln_norm_gradient_options) == 136);
+HOLDS(offsetof(kiln_local_norm_options, window) == 16 && sizeof(kiln_local_norm_options) == 72);
 HOLDS(sizeof(kiln_reduce_options) == 16 && KILN_REDUCE_MUL_NO_ZEROS == 8);
 HOLDS(offsetof(kiln_run_values, alpha) == 8 && offsetof(kiln_run_values, n) == 24 && sizeof(kiln_run_values) == 80);
 HOLDS(offsetof(kiln_plan_info, workspace_bytes) == 8 && sizeof(kiln_plan_info) == 48);

@@ -31,7 +31,12 @@ TEST_F(CApiLocalNorm, GivesWhatTheCppApiGives) {
                                  .beta = 0.5f,
                                  .dmeans_alpha = -3,
                                  .dmeans_beta = 0.25f,
-                                 .dynamic_batch = true};
+                                 .dynamic_batch = true,
+                                 .epilogue = expression("acc + 0.5f")};
+  kiln_epilogue* epilogue = nullptr;
+  ASSERT_EQ(kiln_epilogue_create(&epilogue), KILN_OK);
+  ASSERT_EQ(kiln_epilogue_expression(epilogue, "acc + 0.5f", nullptr, 0, nullptr, 0), KILN_OK);
+  c.epilogue = epilogue;
   EXPECT_EQ(kiln_lrn_forward(context_, &cx, &cy, &c, nullptr), KILN_OK) << kiln_last_error();
   EXPECT_EQ(kiln_lcn_forward(context_, &cx, &cy, &c, nullptr), KILN_OK) << kiln_last_error();
   lrn_forward(cpp_, cpp_tensor(x), cpp_tensor(expected), options);
@@ -51,6 +56,7 @@ TEST_F(CApiLocalNorm, GivesWhatTheCppApiGives) {
   c.dmeans = nullptr, c.window = 0;
   EXPECT_EQ(kiln_lcn_forward(context_, &cx, &cy, &c, nullptr), KILN_INVALID_ARGUMENT);
   EXPECT_THAT(kiln_last_error(), HasSubstr("size=0 is no extent of a window"));
+  kiln_epilogue_destroy(epilogue);
 }
 
 }  // namespace

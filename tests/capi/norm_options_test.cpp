@@ -85,6 +85,10 @@ TEST_F(CApiNormOptions, BackwardWithEveryOption) {
   c.axes[0] = 0, c.axes[1] = -1, c.axis_count = 2;
   c.w = &w.c, c.y = &y.c, c.dw = &dw.c, c.db = &db.c, c.dresidual = &dresidual.c, c.alpha = 0.5f, c.beta = -2;
   c.parameter_alpha = -1.5f, c.parameter_beta = 1, c.dresidual_alpha = 0.25f, c.dresidual_beta = 3;
+  kiln_epilogue* epilogue = nullptr;
+  ASSERT_EQ(kiln_epilogue_create(&epilogue), KILN_OK);
+  ASSERT_EQ(kiln_epilogue_expression(epilogue, "acc + 0.5f", nullptr, 0, nullptr, 0), KILN_OK);
+  c.epilogue = epilogue;
   EXPECT_EQ(kiln_norm_backward(context_, &dy.c, &x.c, &mean.c, &inverse.c, &dx.c, &c, nullptr), KILN_OK)
       << kiln_last_error();
   norm_backward(cpp_, {0, -1}, dy.cpp, x.cpp, inverse.cpp, dx.cpp,
@@ -99,8 +103,10 @@ TEST_F(CApiNormOptions, BackwardWithEveryOption) {
                  .parameter_alpha = -1.5f,
                  .parameter_beta = 1,
                  .dresidual_alpha = 0.25f,
-                 .dresidual_beta = 3});
+                 .dresidual_beta = 3,
+                 .epilogue = expression("acc + 0.5f")});
   for (const Both* output : {&dx, &dw, &db, &dresidual}) expect_written(*output);
+  kiln_epilogue_destroy(epilogue);
 }
 
 TEST_F(CApiNormOptions, OfActivations) {

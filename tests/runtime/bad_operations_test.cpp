@@ -7,6 +7,7 @@
 #include "kiln/conv.h"
 #include "kiln/dropout.h"
 #include "kiln/gemm.h"
+#include "kiln/local_norm.h"
 #include "kiln/norm.h"
 #include "kiln/pool.h"
 #include "kiln/softmax.h"
@@ -116,21 +117,32 @@ TEST_F(BadArguments, OfUserCodeInEveryOperationThatTakesIt) {
   const Tensor x = at(0, {1, 4, 8, 8}), w = at(4096, {4, 4, 1, 1}), y = at(8192, {1, 4, 8, 8});
   const Expression code("acc + t", {"t"});
   const Tensor null(nullptr, f32, {1, 4, 8, 8}, nchw);
-  const auto table = [&](const std::string& name, const auto& call) {
+  const auto table = [&](const std::string& name, const auto& call, const std::string& result = "y") {
     const auto with = [&](const Tensor& t) { return [&, t] { call(expression(code, {{"t", t}})); }; };
     expect_refused({
-        {name + ": a tensor of other extents", with(at(16384, {1, 4, 8, 7})), "t has other extents than y"},
+        {name + ": a tensor of other extents", with(at(16384, {1, 4, 8, 7})), "t has other extents than " + result},
         {name + ": null", with(null), "t is a null pointer"},
         {name + ": between elements", with(at(16386, {1, 4, 8, 8})), "t has alignment 2"},
-        {name + ": a dimension less", with(at(16384, {4, 8, 8})), "t has other extents than y"},
-        {name + ": other images", with(at(16384, {2, 4, 8, 8})), "t has other extents than y: 2 along"},
-        {name + ": over y", with(at(8196, {1, 4, 8, 8})), "the memory of y and t overlaps"},
+        {name + ": a dimension less", with(at(16384, {4, 8, 8})), "t has other extents than " + result},
+        {name + ": other images", with(at(16384, {2, 4, 8, 8})), "t has other extents than " + result + ": 2 along"},
+        {name + ": over y", with(at(8196, {1, 4, 8, 8})), "the memory of " + result + " and t overlaps"},
     });
   };
   table("conv_forward", [&](const Epilogue& e) { conv_forward(context, x, w, y, {.epilogue = e}); });
   table("pool_forward", [&](const Epilogue& e) { pool_forward(context, x, y, {.window = {1, 1}, .epilogue = e}); });
   table("softmax_forward", [&](const Epilogue& e) { softmax_forward(context, x, y, {.epilogue = e}); });
   table("activation_forward", [&](const Epilogue& e) { activation_forward(context, x, y, {.epilogue = e}); });
+  const Tensor of_rows = at(28672, {1, 4, 8, 1});
+  table("norm_forward", [&](const Epilogue& e) { norm_forward(context, {3}, x, y, {.epilogue = e}); });
+  table("norm_inference",
+        [&](const Epilogue& e) { norm_inference(context, {3}, x, of_rows, of_rows, y, {.epilogue = e}); });
+  const auto norm_gradient = [&](const Epilogue& e) {
+    norm_backward(context, {3}, x, x, of_rows, y, {.mean = of_rows, .epilogue = e});
+  };
+  table("norm_backward", norm_gradient, "dx");
+  table("lrn_forward", [&](const Epilogue& e) { lrn_forward(context, x, y, {.epilogue = e}); });
+  table(
+      "lcn_backward", [&](const Epilogue& e) { lcn_backward(context, x, x, y, {.epilogue = e}); }, "dx");
 }
 
 TEST_F(BadArguments, OfTheThirdAxis) {

@@ -351,12 +351,14 @@ TEST_F(NormCalls, RefuseWhatMakesNoSense) {
   EXPECT_THAT(forward({1, 2}, {.mean = rows, .inv_deviation = rows}),
               HasSubstr("memory of inv_deviation and mean overlaps"));
   EXPECT_THAT(forward({1, 2}, {.epilogue = bias(c)}), HasSubstr("its epilogue is add, relu or add+relu"));
-  EXPECT_THAT(forward({1, 2}, {.epilogue = expression("acc")}), HasSubstr("it takes no user code"));
+  EXPECT_THAT(forward({1, 2}, {.epilogue = expression("acc"), .activation = {.mode = ActivationMode::swish}}),
+              HasSubstr("it has user code and an activation besides"));
   EXPECT_THAT(refusal_of([] { const Axes axes{0, 1, 2, 3, 4, 5, 6}; }), HasSubstr("7 axes are given"));
   const auto backward = [&](const NormGradientOptions& options) {
     return refusal_of([&] { norm_backward(context_, {1, 2}, x, x, rows, y, options); });
   };
   EXPECT_THAT(backward({}), HasSubstr("mean is missing"));
+  EXPECT_THAT(backward({.mean = more, .epilogue = relu}), HasSubstr("norm_backward takes no epilogue of stages"));
   EXPECT_THAT(backward({.mean = more, .dw = tensor(Values(4), {1, 1, 4}), .db = tensor(Values(3), {1, 3, 1})}),
               HasSubstr("the same of w, dw and db"));
   EXPECT_THAT(backward({.mean = more, .dw = tensor(Values(4), {1, 1, 4}), .dynamic_batch = true}),

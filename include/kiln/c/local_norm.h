@@ -24,6 +24,7 @@ typedef struct kiln_local_norm_options {
   float dmeans_beta;         /* Default 0. */
   int32_t dynamic_batch;     /* One kernel for every batch of a power-of-two bucket. */
   int32_t reserved;
+  const kiln_epilogue* epilogue; /* Of y (gradients: dx); user code only. Default NULL: none. */
 } kiln_local_norm_options;
 
 static inline kiln_local_norm_options kiln_local_norm_options_default(void) {
@@ -39,17 +40,18 @@ static inline kiln_local_norm_options kiln_local_norm_options_default(void) {
   return options;
 }
 
-/* Enqueues y = alpha * x s^-lrn_beta + beta * y on `stream` and returns: s is lrn_k + lrn_alpha / window * the sum of
- * the squares in the window, which goes from c - floor((window - 1) / 2) to c + floor(window / 2) along the channels:
- * as in cuDNN and ONNX.
+/* Enqueues y = epilogue(alpha * x s^-lrn_beta + beta * y) on `stream` and returns: s is lrn_k + lrn_alpha / window *
+ * the sum of the squares in the window, which goes from c - floor((window - 1) / 2) to c + floor(window / 2) along the
+ * channels: as in cuDNN and ONNX.
  *
  * x, y: N,C and up to three spatial dimensions, any strides. They must share no element. Deterministic. `options` may
  * be NULL. dmeans must be NULL. Errors, first call and threads as for kiln_conv_forward(). */
 KILN_API kiln_status kiln_lrn_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
                                       const kiln_local_norm_options* options, kiln_stream stream);
 
-/* Enqueues dx = alpha * (gradient by x of kiln_lrn_forward() with the same options, given dy) + beta * dx on `stream`,
- * from x and dy alone, and dmeans where it is asked for. Outputs must not overlap anything else. */
+/* Enqueues dx = epilogue(alpha * (gradient by x of kiln_lrn_forward() with the same options but no epilogue, given dy)
+ * + beta * dx) on `stream`, from x and dy alone, and dmeans where it is asked for. Outputs must not overlap anything
+ * else. */
 KILN_API kiln_status kiln_lrn_backward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* dy,
                                        const kiln_tensor* dx, const kiln_local_norm_options* options,
                                        kiln_stream stream);

@@ -32,8 +32,8 @@ typedef struct kiln_norm_options {
   const kiln_tensor* inv_deviation;
   const kiln_tensor* running_mean; /* f32, as mean; updated. */
   const kiln_tensor* running_variance;
-  const kiln_epilogue* epilogue; /* add, relu, or add and then relu. */
-  /* Behind the epilogue, in place of relu: its mode and numbers; nothing else of it is looked at. */
+  const kiln_epilogue* epilogue; /* add, relu, add and then relu, or user code. */
+  /* Behind the stages of the epilogue, in place of relu: its mode and numbers; nothing else of it is looked at. */
   const kiln_activation_options* activation;
   float epsilon;  /* Finite, at least 0. Default 1e-5. */
   float momentum; /* The part of this call in the running statistics: 0 to 1. Default 0.1. */
@@ -81,13 +81,14 @@ typedef struct kiln_norm_gradient_options {
   const kiln_tensor* residual;
   const kiln_tensor* dw; /* Outputs, of w's extents. */
   const kiln_tensor* db;
-  const kiln_tensor* dresidual; /* Output: the gradient by the residual. */
-  float alpha;                  /* Of dx. Default 1. */
-  float beta;                   /* Default 0: dx is not read. */
-  float parameter_alpha;        /* Of dw and db. Default 1. */
-  float parameter_beta;         /* Default 0: they are not read. With 1 gradients accumulate over calls. */
-  float dresidual_alpha;        /* Default 1. */
-  float dresidual_beta;         /* Default 0: dresidual is not read. */
+  const kiln_tensor* dresidual;  /* Output: the gradient by the residual. */
+  float alpha;                   /* Of dx. Default 1. */
+  float beta;                    /* Default 0: dx is not read. */
+  float parameter_alpha;         /* Of dw and db. Default 1. */
+  float parameter_beta;          /* Default 0: they are not read. With 1 gradients accumulate over calls. */
+  float dresidual_alpha;         /* Default 1. */
+  float dresidual_beta;          /* Default 0: dresidual is not read. */
+  const kiln_epilogue* epilogue; /* Of dx; user code only. Default NULL: none. */
 } kiln_norm_gradient_options;
 
 static inline kiln_norm_gradient_options kiln_norm_gradient_options_default(void) {
@@ -102,8 +103,8 @@ static inline kiln_norm_gradient_options kiln_norm_gradient_options_default(void
   return options;
 }
 
-/* Enqueues the gradients of kiln_norm_forward() given dy on `stream` and returns: dx = alpha * (gradient by x) + beta *
- * dx, and dw, db and dresidual where they are asked for, in the same way with scales of their own.
+/* Enqueues the gradients of kiln_norm_forward() given dy on `stream` and returns: dx = epilogue(alpha * (gradient by x)
+ * + beta * dx), and dw, db and dresidual where they are asked for, with scales of their own and no epilogue.
  *
  * mean (NULL for rms), inv_deviation: what the forward saved. dx may be dy or x, dresidual may be dy; otherwise outputs
  * must not overlap anything else. Deterministic. `options` may be NULL. */
