@@ -32,23 +32,40 @@ Memory magnitudes(const TensorSpec& spec, std::span<const std::byte> memory) {
   return result;
 }
 
-// Of convolutions, products and pooling: the operation itself, of the moves, with the magnitudes of the other factor.
-// No loss for pooling: a maximum moves by at most the most that one of its elements does.
-std::vector<float> of_sums(Request plain, const Operands& operands, std::span<const float> moves,
-                           const RunValues& values, const CheckOptions& options) {
+// The operation itself, of the moves, with `others` as what it reads besides.
+std::vector<float> of_moves(Request plain, const std::map<std::string, Memory>& others, std::span<const float> moves,
+                            const RunValues& values, const CheckOptions& options) {
   plain.blend.beta = Scale::zero;
   reference::Bindings bindings;
   bindings.alpha = std::fabs(values.alpha);
+  bindings.scalars = values.scalars;
   bindings.operands[std::string(operation(plain.operation).prologue_operand())] = std::as_bytes(moves);
-  Memory factor;
-  for (const char* name : {"w", "b"}) {
-    const TensorSpec* spec = plain.find(name);
-    if (spec == nullptr) continue;
-    factor = magnitudes(*spec, operands.at(name));
-    bindings.operands[name] = factor;
-  }
+  for (const auto& [name, memory] : others) bindings.operands[name] = memory;
   const bool full = is_checked_in_full(plain, options);
   return Judge(plain, result_of(plain).name, bindings, full, options.samples, options.seed).magnitudes();
+}
+
+// Of convolutions, products and pooling: with the magnitudes of the other factor. No loss for pooling: a maximum moves
+// by at most the most that one of its elements does.
+std::vector<float> of_sums(const Request& plain, const Operands& operands, std::span<const float> moves,
+                           const RunValues& values, const CheckOptions& options) {
+  std::map<std::string, Memory> factors;
+  for (const char* name : {"w", "b"}) {
+    const TensorSpec* spec = plain.find(name);
+    if (spec != nullptr) factors[name] = magnitudes(*spec, operands.at(name));
+  }
+  return of_moves(plain, factors, moves, values, options);
+}
+
+// With the magnitudes of the scale, around a mean of 0 and without a shift.
+std::vector<float> of_inference(const Request& plain, const Operands& operands, std::span<const float> moves,
+                                const RunValues& values, const CheckOptions& options) {
+  const auto copy = [&](const std::string& name) { return Memory(operands.at(name).begin(), operands.at(name).end()); };
+  std::map<std::string, Memory> others = {{"running_mean", Memory(operands.at("running_mean").size())},
+                                          {"running_variance", copy("running_variance")}};
+  if (const TensorSpec* w = plain.find("w")) others["w"] = magnitudes(*w, operands.at("w"));
+  if (plain.find("b") != nullptr) others["b"] = Memory(operands.at("b").size());
+  return of_moves(plain, others, moves, values, options);
 }
 
 // A row of a packed tensor: `length` elements, `stride` apart.
@@ -115,6 +132,7 @@ std::vector<float> prologue_slack(const Request& plain, const Operands& operands
   if (scale == 0 || std::all_of(moves.begin(), moves.end(), [](float move) { return move == 0; })) {
     return std::vector<float>(static_cast<size_t>(result_of(plain).spec.elements()));
   }
+  if (plain.operation == "norm_inference") return of_inference(plain, operands, moves, values, options);
   if (plain.operation == "softmax_forward") return of_softmax(plain, operands, moves, scale);
   if (plain.operation == "activation_forward") return of_activation(plain, moves, values, scale);
   return of_sums(plain, operands, moves, values, options);

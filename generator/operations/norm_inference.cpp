@@ -15,7 +15,7 @@ class NormInferenceOperation final : public Operation {
   std::string_view name() const override { return "norm_inference"; }
   std::string_view summary() const override { return "normalisation by running statistics"; }
   bool has_epilogue() const override { return true; }
-  bool takes_user_code() const override { return true; }
+  std::string_view prologue_operand() const override { return "x"; }
 
   int most_dimensions() const override { return norm_dimensions; }
   const std::vector<OperandDefinition>& operands() const override {

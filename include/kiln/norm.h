@@ -49,7 +49,7 @@ void norm_forward(Context& context, const Axes& axes, const Tensor& x, const Ten
                   Stream stream = nullptr);
 
 /// The same with statistics that are given: xhat = (x - running_mean) / sqrt(running_variance + epsilon). `options`: w,
-/// b, epsilon, epilogue, activation, alpha, beta and dynamic_batch.
+/// b, epsilon, epilogue, activation, alpha, beta and dynamic_batch. User code may have a prologue here, on x.
 void norm_inference(Context& context, const Axes& axes, const Tensor& x, const Tensor& running_mean,
                     const Tensor& running_variance, const Tensor& y, const NormOptions& options = {},
                     Stream stream = nullptr);

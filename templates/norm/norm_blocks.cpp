@@ -99,6 +99,7 @@ Algorithm norm_inference_blocks() {
   return descriptor::with_row_blocks(
              describe<Shape, NormRows>("norm_inference_blocks", "norm_inference", "norm/norm_blocks.cu"))
       .applies(descriptor::refuse_row_blocks)
+      .takes_prologue()
       .program(inference_program)
       .estimate(predict);
 }

@@ -3,8 +3,8 @@
 // norm_blocks: the threads of a row find its statistics and normalise it, with KEEP from registers, else by reading it
 // again, backwards: what was read last is still in the cache. Few long rows are split: norm_statistics leaves the parts
 // of their statistics in the workspace, norm_finish merges these in order, norm_apply normalises. norm_apply alone
-// serves statistics that are GIVEN. Every thread reads all that it needs of an element before it writes it, so that y
-// may be x or the residual. Parameters: norm_blocks.cpp.
+// serves statistics that are GIVEN, and then the user's prologue of x. Every thread reads all that it needs of an
+// element before it writes it, so that y may be x or the residual. Parameters: norm_blocks.cpp.
 //
 // workspace: the parts, then mean and inverse deviation of each row: [2][ROWS] f32.
 #include "lib/norm.cuh"
@@ -16,7 +16,7 @@ constexpr int KEPT = KEEP ? STEPS : 1;
 constexpr int UNROLL = KEEP ? STEPS : smaller(STEPS, 4);
 constexpr Index PARTS = SPLITS == 1 ? 0 : Index(RowMoments::WORDS) * SPLITS * ROWS;
 
-using Elements = Vector<TX, VECTOR>;
+using Elements = Vector<UserKept<TX>::type, VECTOR>;
 
 // What kernels read and write, from the first element of a thread's rows on.
 struct Operands {
@@ -39,7 +39,7 @@ struct Operands {
   }
 
   __device__ __forceinline__ Elements load_x(Index i) const {
-    return load_neighbours<X_RUN, X_STEP>(x + element_offset<X_ROW_STRIDES>(i));
+    return user_kept<false>(load_neighbours<X_RUN, X_STEP>(x + element_offset<X_ROW_STRIDES>(i)), 0, output.user);
   }
 
   // Normalises the elements from number `i` of their rows on.
@@ -68,7 +68,8 @@ struct Operands {
 };
 
 // Adds what a thread took of its rows.
-__device__ __forceinline__ void add_taken(const Elements& elements, RowMoments (&sums)[SIDE]) {
+template <class T>
+__device__ __forceinline__ void add_taken(const Vector<T, VECTOR>& elements, RowMoments (&sums)[SIDE]) {
   float values[VECTOR];
   as_floats(elements, values);
   if constexpr (ACROSS) {

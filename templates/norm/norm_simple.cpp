@@ -32,21 +32,20 @@ Estimate predict(const SimpleRows& simple, const NormRows& rows, const Target& t
   return descriptor::simple_rows_estimate(simple, rows, target, device, work);
 }
 
-Algorithm simple(const char* name, const char* operation) {
+Describe<SimpleRows, NormRows> simple(const char* name, const char* operation) {
   return describe<SimpleRows, NormRows>(name, operation, "norm/norm_simple.cu")
       .trusted()
       .param("THREADS", &SimpleRows::threads, {128, 64, 256})
-      .program(program)
-      .estimate(predict);
+      .program(program);
 }
 
 }  // namespace
 
 Algorithm norm_forward_simple() {
-  return simple("norm_forward_simple", "norm_forward");
+  return simple("norm_forward_simple", "norm_forward").estimate(predict);
 }
 Algorithm norm_inference_simple() {
-  return simple("norm_inference_simple", "norm_inference");
+  return simple("norm_inference_simple", "norm_inference").takes_prologue().estimate(predict);
 }
 
 }  // namespace kiln

@@ -42,7 +42,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const float other = ADD ? to_float(residual[offset_in_row<RESIDUAL_STRIDES>(i)]) : 0.0f;
     const Index place = y_row + offset_in_row<Y_STRIDES>(i);
     const float old = BETA != SCALE_ZERO ? to_float(y[place]) : 0.0f;
-    const float value = normalised(to_float(x[offset_in_row<X_STRIDES>(i)]), statistics, by, shift);
+    const float entered = user_entered(x[offset_in_row<X_STRIDES>(i)], 0, user);  // of norm_inference only
+    const float value = normalised(entered, statistics, by, shift);
     float result[] = {finished(value, old, other, alpha, beta, {slope, offset, low, high})};
     finish_along<TY, 1, 1>(place, result, user);
     y[place] = from_float<TY>(result[0]);

@@ -49,6 +49,8 @@ TEST_F(UserCodeOfNorms, ForwardAndInference) {
   expect(mean, {0});
   norm_inference(context_, {1}, x, mean, variance, y, {.epsilon = 0, .epilogue = code(tensor({5}, {1, 1}), 2)});
   expect(y, {4, 6, 4, 6});
+  norm_inference(context_, {1}, x, mean, variance, y, {.epsilon = 0, .epilogue = expression("--- prologue\n3.0f * x")});
+  expect(y, {-1.5F, 1.5F, -1.5F, 1.5F});
 }
 
 // dx of dy = 4, 0, 0, 0 is 2, 0, -2, 0; db is the dy that was given.
@@ -92,12 +94,12 @@ TEST_F(UserCodeOfNorms, OfLocalNormalisations) {
 
 TEST_F(UserCodeOfNorms, RefuseStagesAndTensorsInThePlaceOfTheResult) {
   const Tensor x = tensor(x_, {1, 4}), dx = tensor(x_, {1, 4}), one = tensor({1}, {1, 1});
-  EXPECT_THAT(refusal_of([&] {
-                norm_backward(context_, {1}, x, x, one, dx, {.mean = one, .epilogue = code(dx, 1)});
-              }),
+  EXPECT_THAT(refusal_of([&] { norm_backward(context_, {1}, x, x, one, dx, {.mean = one, .epilogue = code(dx, 1)}); }),
               HasSubstr("norm_backward: the memory of dx and t overlaps"));
   EXPECT_THAT(refusal_of([&] { norm_forward(context_, {1}, x, dx, {.epilogue = code(dx, 1)}); }),
               HasSubstr("norm_forward: the memory of y and t overlaps"));
+  EXPECT_THAT(refusal_of([&] { norm_forward(context_, {1}, x, dx, {.epilogue = expression("--- prologue\nx")}); }),
+              HasSubstr("norm_forward: it has no prologue"));
   EXPECT_THAT(refusal_of([&] { lrn_forward(context_, x, dx, {.epilogue = relu}); }),
               HasSubstr("local_norm_forward takes no epilogue of stages"));
   EXPECT_THAT(refusal_of([&] { lrn_backward(context_, x, x, dx, {.epilogue = relu}); }),

@@ -70,6 +70,14 @@ TEST(UserEpilogueOfNorms, InferenceOfDynamicBatches) {
       inference);
 }
 
+TEST(UserPrologueOfNorms, Inference) {
+  const Expressions known = {{"entered", Expression("--- prologue\nx * sigmoid(s * x)\n---\nacc + t", {"t"}, {"s"})}};
+  testing_support::expect_served_right(
+      "norm_inference x=f16:3x8x5:nwc w=f16:1x8x1 b=f32:1x8x1 axes=0,2 alpha=any beta=any epilogue=user:entered "
+      "epilogue.t=f32:1x8x1",
+      inference, known);
+}
+
 // dw and db go along other rows than dx, in kernels without the code.
 TEST(UserEpilogueOfNorms, Backward) {
   expect_served_right(
@@ -112,6 +120,13 @@ TEST(CheckOfUserEpilogues, FindsCodeThatNormalisationsSkip) {
     EXPECT_FALSE(check) << line;
     EXPECT_THAT(check.message(), Not(HasSubstr("trusted"))) << line;
   }
+  const Expressions entered = {{"all", Expression("--- prologue\nrelu(x)")}, {"none", Expression("--- prologue\nx")}};
+  const auto with = [&](const char* code) {
+    return Request::parse("norm_inference x=f32:5x6x8 axes=0,2 epilogue=user:" + std::string(code), entered);
+  };
+  const testing::AssertionResult check = check_as(with("all"), with("none"));
+  EXPECT_FALSE(check);
+  EXPECT_THAT(check.message(), Not(HasSubstr("trusted")));
 }
 
 TEST(UserEpilogueOfNorms, StandsBehindNoActivation) {

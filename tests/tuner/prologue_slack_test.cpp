@@ -17,12 +17,14 @@ struct Problem {
   Request request;
   std::vector<float> input, other;  // what prologues apply to, and the second factor
   std::vector<float> moves;
+  std::map<std::string, std::vector<float>> others = {};
   RunValues values = usual_values(request);
 
   std::map<std::string, std::span<const std::byte>> operands(const std::vector<float>& entered) const {
     std::map<std::string, std::span<const std::byte>> all;
     all[std::string(operation(request.operation).prologue_operand())] = std::as_bytes(std::span(entered));
     if (!other.empty()) all[request.operands[1].name] = std::as_bytes(std::span(other));
+    for (const auto& [name, content] : others) all[name] = std::as_bytes(std::span(content));
     return all;
   }
   std::vector<double> result(const std::vector<float>& entered) const {
@@ -92,6 +94,16 @@ TEST(PrologueSlack, CoversTransposedConvolutions) {
                         {1, -2, 3, 0.5F, 0, -1},
                         {2, 1, -1, 4, 0.5F, -3},
                         {0.125F, 0.25F, 0.5F, 0, 1, 0.0625F}};
+  problem.expect_covers(1.001);
+}
+
+TEST(PrologueSlack, CoversNormalisationsByGivenStatistics) {
+  Problem problem{Request::parse("norm_inference x=f32:2x3 w=f32:1x3 b=f32:1x3 axes=0 alpha=any"),
+                  {1, -2, 3, 0.5F, 0, -1},
+                  {2, -3, 0.5F},
+                  {0.125F, 0.25F, 0.5F, 0, 1, 0.0625F},
+                  {{"b", {100, -1, 4}}, {"running_mean", {7, 0, -1}}, {"running_variance", {0.25F, 4, 1}}}};
+  problem.values.alpha = -1.5F;
   problem.expect_covers(1.001);
 }
 
