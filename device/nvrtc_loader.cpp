@@ -3,6 +3,7 @@
 
 #include <array>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "dynamic_library.h"
@@ -46,6 +47,18 @@ void load_entry(const DynamicLibrary& library, const char* symbol, void** entry)
               "it is no NVRTC, or one older than 11.8");
 }
 
+/// When it compiles, NVRTC asks the loader for its second library by name alone, and gets one that is loaded already.
+/// So one that stands beside it serves also where that folder is not on the loader's path. Where there is none, NVRTC
+/// says so when it compiles. An NVRTC without a folder is one that the loader found, as it will the other.
+void load_builtins_beside(const std::string& nvrtc, NvrtcVersion version) {
+  if (nvrtc.find('/') == std::string::npos) return;
+  std::error_code failed;
+  const std::filesystem::path real = std::filesystem::canonical(nvrtc, failed);
+  if (failed) return;
+  const std::string name = fmt::format("libnvrtc-builtins.so.{}.{}", version.major, version.minor);
+  DynamicLibrary((real.parent_path() / name).string());
+}
+
 }  // namespace
 
 std::shared_ptr<const Nvrtc> Nvrtc::open(const NvrtcChoice& choice) {
@@ -54,7 +67,9 @@ std::shared_ptr<const Nvrtc> Nvrtc::open(const NvrtcChoice& choice) {
 #define KILN_LOAD_ENTRY(symbol, ...) load_entry(library, #symbol, reinterpret_cast<void**>(&table->symbol));
   KILN_NVRTC_ENTRY_POINTS(KILN_LOAD_ENTRY)
 #undef KILN_LOAD_ENTRY
-  return std::shared_ptr<const Nvrtc>(new Nvrtc(std::move(table), library.path()));
+  std::shared_ptr<const Nvrtc> nvrtc(new Nvrtc(std::move(table), library.path()));
+  load_builtins_beside(library.path(), nvrtc->version());
+  return nvrtc;
 }
 
 }  // namespace kiln::device
