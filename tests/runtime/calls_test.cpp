@@ -1,11 +1,16 @@
 // conv_forward, pool_forward and softmax_forward from an application's point of view.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <thread>
 
 #include "device_fixture.h"
@@ -25,6 +30,22 @@ namespace {
 using testing::Each;
 using testing::HasSubstr;
 using testing::StartsWith;
+
+/// What `body` writes to standard error. GoogleTest's own capture needs a /tmp that can be written; this takes
+/// TempDir().
+std::string standard_error_of(const std::function<void()>& body) {
+  const std::string path = testing::TempDir() + "kiln_calls_standard_error.txt";
+  const int terminal = dup(STDERR_FILENO);
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  dup2(file, STDERR_FILENO);
+  body();
+  std::fflush(stderr);
+  dup2(terminal, STDERR_FILENO);
+  close(file);
+  close(terminal);
+  std::ifstream written(path);
+  return {std::istreambuf_iterator<char>(written), {}};
+}
 
 class CallsTest : public DeviceTest {
  protected:
@@ -313,12 +334,12 @@ TEST_F(CallsTest, LogsOneLineACallThatCanBeReplayed) {
   Context context(logging);
   const Request request = Request::parse("softmax_forward x=f32:2x9");
   const Operands operands = make(request);
-  testing::internal::CaptureStderr();
-  for (int i = 0; i < 2; ++i) {
-    softmax_forward(context, Tensor(operands.device.at("x"), f32, {2, 9}, nc),
-                    Tensor(operands.device.at("y"), f32, {2, 9}, nc));
-  }
-  const std::string log = testing::internal::GetCapturedStderr();
+  const std::string log = standard_error_of([&] {
+    for (int i = 0; i < 2; ++i) {
+      softmax_forward(context, Tensor(operands.device.at("x"), f32, {2, 9}, nc),
+                      Tensor(operands.device.at("y"), f32, {2, 9}, nc));
+    }
+  });
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 2);
   const std::string line = log.substr(0, log.find('\n'));
   EXPECT_EQ(line + "\n" + line + "\n", log);

@@ -69,7 +69,7 @@ class ShippedUserCode : public DeviceTest {
   ContextOptions tuning() const {
     ContextOptions tuned = options();
     tuned.cache = database_;
-    tuned.environment->worker = KILN_PROGRAM;
+    if (!tuned.environment->worker) tuned.environment->worker = KILN_PROGRAM;
     tuned.tuning = {TuningMode::within_budget, 120, 2};
     return tuned;
   }
