@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # scripts/gpu in one command on the emulated device, with the cuDNN of the tests' own in the place of cuDNN: the bundle is
-# made of what is built, held against its limits, unpacked in an empty folder and run, every step; then killed at work,
-# twice, and resumed.
+# made of what is built, held against its limits, unpacked in an empty folder and run, every step, with the NVRTC that it
+# carries; then killed at work, twice, and resumed; then run where there is nothing but bash, coreutils and glibc.
 # usage: gpu_test.sh SOURCE BUILD SCRATCH
 set -euo pipefail
 
@@ -32,7 +32,7 @@ mkdir -p "$scratch"
 unset KILN_DRIVER KILN_NVRTC
 unset GTEST_OUTPUT  # the carried programs' reports are not those of the tests here, whose names they have
 export KILN_EMULATOR_CHECK=full
-export FAKE_CUDNN_DRIVER=$carried/lib/libkiln_emulator.so
+export FAKE_CUDNN_DRIVER=libkiln_emulator.so  # the one that the comparison has loaded
 cat >"$scratch/layers.txt" <<'TEXT'
 conv_forward x=f32:1x8x14x14 w=f32:16x8x3x3 pad=1
 conv_forward x=f32:1x16x7x7 w=f32:8x16x1x1 epilogue=bias+relu
@@ -47,8 +47,11 @@ layers=6
 
 out=$target.try/results
 summary=$out/summary.txt
-succeeds "$scratch/try.log" "$source/scripts/gpu" --bundle "$target" --built "$build" --try --requests "$scratch/layers.txt" \
-  --tests device_run_test --cudnn "$fake" --minutes 8
+mkdir "$scratch/loaded"
+LD_DEBUG=files LD_DEBUG_OUTPUT=$scratch/loaded/by succeeds "$scratch/try.log" "$source/scripts/gpu" --bundle "$target" \
+  --built "$build" --fast --limit 60000000 --try --requests "$scratch/layers.txt" --tests device_run_test --cudnn "$fake" \
+  --minutes 8
+unpacked=$(echo "$carried"/unpacked-*)
 holds "$summary" "tests: 1 programs passed, 0 failed, 0 out of time"
 holds "$summary" "calibration: calibration.txt"
 holds "$out/calibration.txt" "copy_efficiency="
@@ -59,18 +62,23 @@ holds "$summary" "geometric mean of $layers layers"
 [ "$(grep -c '"status":"compared"' "$out/vs_cudnn.jsonl")" -eq "$layers" ] || fail "not every layer was compared"
 [ -z "$(find "$out" -name '*.partial' -o -name '*.tmp')" ] || fail "it left temporary files"
 
+# No process loaded another NVRTC than the one that was carried, nor another second library of NVRTC's.
+grep -rhoE 'calling init: .*nvrtc.*' "$scratch/loaded" | sort -u >"$scratch/nvrtc.txt"
+holds "$scratch/nvrtc.txt" "$unpacked/lib/libnvrtc.so."
+holds "$scratch/nvrtc.txt" "$unpacked/lib/libnvrtc-builtins.so."
+if grep -vF " $unpacked/lib/" "$scratch/nvrtc.txt" >&2; then fail "these are not the carried ones"; fi
+rm -r "$scratch/loaded"
+
 # --- What is carried --------------------------------------------------------------------------------------------------
 
-bytes=$(du --bytes --summarize "$carried" | cut -f 1)
-[ "$bytes" -le 40000000 ] || fail "the bundle holds $bytes bytes"
-echo "the bundle holds $bytes bytes"
 for program in bin/kiln bin/bench_vs_cudnn tests/device_run_test tests/runtime_test tests/templates_test lib/libkiln_emulator.so; do
-  foreign=$(ldd "$carried/$program" | grep -vE 'linux-vdso|libc\.so\.6|libm\.so\.6|libgcc_s\.so\.1|ld-linux|statically' || true)
+  foreign=$(ldd "$unpacked/$program" | grep -vE 'linux-vdso|libc\.so\.6|libm\.so\.6|libgcc_s\.so\.1|ld-linux|statically' || true)
   [ -z "$foreign" ] || fail "$program needs $foreign"
 done
-newest=$(objdump -T "$carried"/bin/* "$carried"/lib/* "$carried"/tests/* | grep -o 'GLIBC_[0-9.]*' | sort -V | tail -n 1)
-[ "$(printf '%s\n' "$newest" GLIBC_2.36 | sort -V | head -n 1)" = "$newest" ] || fail "it needs $newest"
-"$carried/tests/templates_test" --gtest_list_tests >"$scratch/tests.txt"
+if ldd "$carried/unpack" >"$scratch/ldd.txt" 2>&1; then fail "unpack needs libraries"; fi
+newest=$(objdump -T "$unpacked"/{bin,tests}/* "$unpacked/lib/libkiln_emulator.so" | grep -o 'GLIBC_[0-9.]*' | sort -V | tail -n 1)
+[ "$newest" = GLIBC_2.34 ] || fail "it needs $newest"
+"$unpacked/tests/templates_test" --gtest_list_tests >"$scratch/tests.txt"
 for test in SoftmaxDefaults SoftmaxBackwardDefaults PoolDefaults PoolBackwardDefaults PointwiseDefaults TensorFunctions \
   ReduceDefaults DropoutTest Gemm CrossEntropy NormDefaults NormBackwardDefaults LocalNormDefaults ConvDefaults \
   ConvBackwardData ConvBackwardFilter LocalConv Regions InPlace FewTaps WinogradDefaults; do
@@ -80,14 +88,12 @@ for test in UserEpilogue UserPrologue WinogradConfigs; do holds "$scratch/tests.
 
 # --- Killed at work, and resumed --------------------------------------------------------------------------------------
 
-nvrtc=()
-for library in "$build"/lib/libnvrtc.so.[0-9]*; do [ ! -e "$library" ] || nvrtc=(--nvrtc "$library"); done
-options=(--device emulator:0 --minutes 8 --requests "$scratch/layers.txt" --tests device_run_test --cudnn "$fake" "${nvrtc[@]}")
+options=(--device emulator:0 --minutes 8 --requests "$scratch/layers.txt" --tests device_run_test --cudnn "$fake")
 run() {
   "$carried/gpu" --run "$carried" --out "$out" "${options[@]}" "$@"
 }
 records() {
-  "$carried/bin/kiln" cache export --db "$out/tuning.db" "$scratch/all.pack" >/dev/null 2>&1 || { echo 0; return; }
+  "$unpacked/bin/kiln" cache export --db "$out/tuning.db" "$scratch/all.pack" >/dev/null 2>&1 || { echo 0; return; }
   grep -c '^record' "$scratch/all.pack" || true
 }
 rows() {
@@ -145,12 +151,102 @@ holds "$out/tune.txt" "$all candidates tried, $all of them known"
 [ "$(stat --format %y "$out"/tests/*.passed)" = "$passed" ] || fail "tests were run again"
 [ "$(stat --format %y "$out/calibration.txt")" = "$calibrated" ] || fail "it was calibrated again"
 
-# --- Without this or that ---------------------------------------------------------------------------------------------
+# --- Where there is nothing else --------------------------------------------------------------------------------------
 
-out=$scratch/without
-succeeds "$scratch/without.log" "$carried/gpu" --run "$carried" --out "$out" --device emulator:0 --tests '' --cudnn none \
-  --requests "$scratch/layers.txt" "${nvrtc[@]}"
-holds "$out/summary.txt" "comparison with cuDNN: left out"
+# A root of bash, coreutils and glibc: without the compiler's libraries, without a place to write but OUT and --unpack's.
+root=$scratch/root
+lib=$root/usr/lib/x86_64-linux-gnu
+mkdir -p "$root/usr/bin" "$root/usr/lib64" "$lib" "$root"/{proc,dev,carried,work}
+ln -s usr/bin usr/lib usr/lib64 "$root/"
+programs=("$(type -P bash)")
+for name in basename cat chmod cut date dirname env head mkdir mv nproc realpath rm sha256sum sync tee timeout touch true; do
+  programs+=("$(type -P "$name")")
+done
+cp -L "${programs[@]}" "$root/usr/bin/"
+ldd "${programs[@]}" | grep -o '/[^ ]*\.so[^ ]*' | sort -u | while read -r library; do cp -L "$library" "$lib/"; done
+for library in libm.so.6 libdl.so.2 libpthread.so.0 librt.so.1 ld-linux-x86-64.so.2; do
+  cp -L "$(cc -print-file-name="$library")" "$lib/"
+done
+ln -s ../lib/x86_64-linux-gnu/ld-linux-x86-64.so.2 "$root/usr/lib64/"
+cp "$carried"/{gpu,unpack,VERSION,payload.xz} "$root/carried/"
+head -n 1 "$scratch/layers.txt" >"$root/work/layers.txt"
+# shellcheck disable=SC2016
+enter='mount --bind "$1" "$1" && mount --rbind /dev "$1/dev" && mount --rbind /proc "$1/proc" &&
+  mount --bind "$1/work" "$1/work" && mount -o remount,bind,ro "$1" && cd "$1/work" && shift &&
+  exec chroot .. /usr/bin/env -i PATH=/usr/bin "$@"'
+in_root() {
+  unshare --map-root-user --mount bash -c "$enter" - "$root" "$@"
+}
+if in_root true; then
+  if in_root bash -c 'touch /tmp/file 2>/dev/null || touch /carried/file 2>/dev/null'; then fail "the root can be written"; fi
+  if in_root /carried/gpu --run /carried --out /work/out >"$scratch/root.log" 2>&1; then fail "it unpacked into the root"; fi
+  holds "$scratch/root.log" "--unpack names a folder to unpack into"
+  succeeds "$scratch/root.log" in_root /carried/gpu --run /carried --unpack /work --out /work/out --device emulator:0 --tests '' \
+    --requests /work/layers.txt
+  for line in "NVRTC 13.0: /work/unpacked-" "calibration: calibration.txt" "tune: tune.txt, report.html" \
+    "comparison with cuDNN: left out"; do
+    holds "$root/work/out/summary.txt" "$line"
+  done
+else
+  echo "not run where there is nothing else: this machine does not let a test make a root of its own"
+fi
+rm -rf "$root"
+
+# --- Unpacking that is disturbed --------------------------------------------------------------------------------------
+
+# Without NVRTC, and held to so much that the whole stays below what may be carried: the other way of packing makes half of it.
+small=$scratch/small
+succeeds "$scratch/small.log" "$source/scripts/gpu" --bundle "$small" --built "$build" --fast --without-nvrtc --limit 14000000
+# unpack_small STATUS TEXT: runs it on a device that is not there, for which it unpacks first.
+unpack_small() {
+  local status=0
+  "$small/gpu" --run "$small" --out "$scratch/small.out" --device cuda:99 >"$scratch/small.log" 2>&1 || status=$?
+  [ "$status" -eq "$1" ] || { cat "$scratch/small.log" >&2; fail "it ended with status $status, not $1"; }
+  holds "$scratch/small.log" "$2"
+}
+nothing_unpacked() {
+  for found in "$small"/unpacked-*; do [[ ! -e "$found" || "$found" == *.partial.* ]] || fail "$1: there is $found"; done
+}
+payload=$small/payload.xz
+cp "$payload" "$scratch/payload.xz"
+head -c -1000 "$scratch/payload.xz" >"$payload"
+unpack_small 1 "the bundle could not be unpacked"
+nothing_unpacked "an end that is missing"
+{ head -c 5000000 "$scratch/payload.xz"; printf x; tail -c +5000002 "$scratch/payload.xz"; } >"$payload"
+unpack_small 1 "the bundle could not be unpacked"
+nothing_unpacked "a byte that is wrong"
+cp "$scratch/payload.xz" "$payload"
+(ulimit -f 2000; unpack_small 1 "the bundle could not be unpacked") || exit 1
+nothing_unpacked "a disk that is full"
+[ -z "$(find "$small" -name '*.partial.*')" ] || fail "what could not be unpacked was left there"
+
+mv "$small/unpack" "$scratch/unpack"
+printf '#!/usr/bin/env bash\n"%s" | head -c 20000000\nsleep 600\n' "$scratch/unpack" >"$small/unpack"
+chmod +x "$small/unpack"
+setsid "$small/gpu" --run "$small" --out "$scratch/small.out" >"$scratch/small.log" 2>&1 &
+pid=$!
+for ((i = 0; i < 600; ++i)); do
+  [ -z "$(find "$small" -path '*.partial.*/bin/kiln' -size +1000k)" ] || break
+  sleep 0.1
+done
+kill -KILL -- "-$pid"
+if wait "$pid" 2>/dev/null; then fail "a killed run succeeded"; fi
+nothing_unpacked "a run that was killed"
+mv "$scratch/unpack" "$small/unpack"
+unpack_small 3 "scripts/gpu: unpacking"
+[ -z "$(find "$small" -name '*.partial.*')" ] || fail "what the killed run had unpacked was left there"
+[ "$(find "$small"/unpacked-*/bin/kiln -perm 755)" ] || fail "it was not unpacked"
+unpack_small 3 "scripts/gpu: "
+if grep -F unpacking "$scratch/small.log" >&2; then fail "it was unpacked twice"; fi
+
+# --- What is refused --------------------------------------------------------------------------------------------------
+
+if "$source/scripts/gpu" --bundle "$small" --built "$build" --fast --without-nvrtc --limit 1000000 >"$scratch/small.log" 2>&1
+then fail "it made a bundle that is too large"; fi
+holds "$scratch/small.log" "more than the 1000000 bytes that may be carried"
+[ ! -e "$small.tar" ] || fail "a bundle that is too large was left there"
+"$carried/gpu" --run "$carried" --out "$scratch/none" --device cuda:99 >"$scratch/none.log" 2>&1 && fail "it ran without a device"
+holds "$scratch/none.log" "there is no device cuda:99"
 "$carried/gpu" --run "$scratch/nothing" --out "$scratch/none" >"$scratch/none.log" 2>&1 && fail "it ran without a bundle"
 holds "$scratch/none.log" "holds no bundle"
 rm -rf "$scratch"
