@@ -1,5 +1,5 @@
-# What `scripts/gpu --bundle` does: it collects what is carried, and packs it. Read by scripts/gpu, for which this is too much
-# to carry; from there come its settings, the names of what is carried, fail and find_library.
+# What `scripts/gpu --bundle` does: it collects what is carried, and packs it. Read by scripts/gpu, from which come the
+# settings, the names of what is carried, fail and find_library; the other machine has no use for it.
 # shellcheck shell=bash
 
 # The NVRTC to carry.
@@ -37,11 +37,10 @@ collect_files() {
   cp -r examples/user_template "$files/examples/"
 }
 
-# join_files FOLDER: all that is in it, as one stream that a shell can cut apart: cut_apart of scripts/gpu says how.
+# join_files FOLDER: all that is in it, as one stream; bundle/unpack.cpp says how.
 join_files() {
   local mode size name
   cd "$1"
-  du --bytes --summarize . | cut -f 1
   find . -type f -printf '%m %s %P\n' | sort -k 3 | while read -r mode size name; do
     echo "$mode $size $name"
     cat "$name"

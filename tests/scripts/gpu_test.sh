@@ -49,7 +49,7 @@ out=$target.try/results
 summary=$out/summary.txt
 mkdir "$scratch/loaded"
 LD_DEBUG=files LD_DEBUG_OUTPUT=$scratch/loaded/by succeeds "$scratch/try.log" "$source/scripts/gpu" --bundle "$target" \
-  --built "$build" --fast --limit 60000000 --try --requests "$scratch/layers.txt" --tests device_run_test --cudnn "$fake" \
+  --built "$build" --fast --limit 80000000 --try --requests "$scratch/layers.txt" --tests device_run_test --cudnn "$fake" \
   --minutes 8
 unpacked=$(echo "$carried"/unpacked-*)
 holds "$summary" "tests: 1 programs passed, 0 failed, 0 out of time"
@@ -156,10 +156,10 @@ holds "$out/tune.txt" "$all candidates tried, $all of them known"
 # A root of bash, coreutils and glibc: without the compiler's libraries, without a place to write but OUT and --unpack's.
 root=$scratch/root
 lib=$root/usr/lib/x86_64-linux-gnu
-mkdir -p "$root/usr/bin" "$root/usr/lib64" "$lib" "$root"/{proc,dev,carried,work}
+mkdir -p "$root/usr/bin" "$root/usr/lib64" "$lib" "$root"/{proc,dev,carried,work,full}
 ln -s usr/bin usr/lib usr/lib64 "$root/"
 programs=("$(type -P bash)")
-for name in basename cat chmod cut date dirname env head mkdir mv nproc realpath rm sha256sum sync tee timeout touch true; do
+for name in cat chmod date dirname env mkdir mv nproc realpath rm sha256sum tee timeout touch true; do
   programs+=("$(type -P "$name")")
 done
 cp -L "${programs[@]}" "$root/usr/bin/"
@@ -172,7 +172,7 @@ cp "$carried"/{gpu,unpack,VERSION,payload.xz} "$root/carried/"
 head -n 1 "$scratch/layers.txt" >"$root/work/layers.txt"
 # shellcheck disable=SC2016
 enter='mount --bind "$1" "$1" && mount --rbind /dev "$1/dev" && mount --rbind /proc "$1/proc" &&
-  mount --bind "$1/work" "$1/work" && mount -o remount,bind,ro "$1" && cd "$1/work" && shift &&
+  mount -t tmpfs -o size=20m none "$1/full" && mount --bind "$1/work" "$1/work" && mount -o remount,bind,ro "$1" && cd "$1/work" && shift &&
   exec chroot .. /usr/bin/env -i PATH=/usr/bin "$@"'
 in_root() {
   unshare --map-root-user --mount bash -c "$enter" - "$root" "$@"
@@ -181,9 +181,11 @@ if in_root true; then
   if in_root bash -c 'touch /tmp/file 2>/dev/null || touch /carried/file 2>/dev/null'; then fail "the root can be written"; fi
   if in_root /carried/gpu --run /carried --out /work/out >"$scratch/root.log" 2>&1; then fail "it unpacked into the root"; fi
   holds "$scratch/root.log" "--unpack names a folder to unpack into"
+  if in_root /carried/gpu --run /carried --unpack /full --out /work/out >"$scratch/root.log" 2>&1; then fail "20 MB hold it"; fi
+  holds "$scratch/root.log" "No space left on device"
   succeeds "$scratch/root.log" in_root /carried/gpu --run /carried --unpack /work --out /work/out --device emulator:0 --tests '' \
     --requests /work/layers.txt
-  for line in "NVRTC 13.0: /work/unpacked-" "calibration: calibration.txt" "tune: tune.txt, report.html" \
+  for line in "/lib/libnvrtc.so." "calibration: calibration.txt" "tune: tune.txt, report.html" \
     "comparison with cuDNN: left out"; do
     holds "$root/work/out/summary.txt" "$line"
   done
@@ -217,11 +219,11 @@ unpack_small 1 "the bundle could not be unpacked"
 nothing_unpacked "a byte that is wrong"
 cp "$scratch/payload.xz" "$payload"
 (ulimit -f 2000; unpack_small 1 "the bundle could not be unpacked") || exit 1
-nothing_unpacked "a disk that is full"
+nothing_unpacked "a file that cannot be written"
 [ -z "$(find "$small" -name '*.partial.*')" ] || fail "what could not be unpacked was left there"
 
 mv "$small/unpack" "$scratch/unpack"
-printf '#!/usr/bin/env bash\n"%s" | head -c 20000000\nsleep 600\n' "$scratch/unpack" >"$small/unpack"
+printf '#!/usr/bin/env bash\nhead -c 5000000 | "%s" "$1"\nsleep 600\n' "$scratch/unpack" >"$small/unpack"
 chmod +x "$small/unpack"
 setsid "$small/gpu" --run "$small" --out "$scratch/small.out" >"$scratch/small.log" 2>&1 &
 pid=$!
