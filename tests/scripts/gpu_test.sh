@@ -241,6 +241,13 @@ unpack_small 3 "scripts/gpu: unpacking"
 unpack_small 3 "scripts/gpu: "
 if grep -F unpacking "$scratch/small.log" >&2; then fail "it was unpacked twice"; fi
 
+rm -r "$small"/unpacked-*
+unpack_small 3 "scripts/gpu: " &
+pid=$!
+(scratch=$scratch/second; mkdir "$scratch"; unpack_small 3 "scripts/gpu: ")
+wait "$pid"
+[ "$(find "$small" -maxdepth 1 -name 'unpacked-*' | wc -l)" -eq 1 ] || fail "two runs at once left $(ls "$small")"
+
 # --- What is refused --------------------------------------------------------------------------------------------------
 
 if "$source/scripts/gpu" --bundle "$small" --built "$build" --fast --without-nvrtc --limit 1000000 >"$scratch/small.log" 2>&1
