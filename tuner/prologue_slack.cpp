@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "judge.h"
 #include "kiln/generator/operation.h"
 #include "kiln/generator/operations/activation.h"
 #include "kiln/generator/operations/softmax_forward.h"
+#include "kiln/generator/operations/tensor_ops.h"
 #include "kiln/reference/tensor_memory.h"
+#include "kiln/reference/tensor_op_value.h"
 
 namespace kiln::tuner {
 namespace {
@@ -39,14 +42,16 @@ std::vector<float> of_moves(Request plain, const std::map<std::string, Memory>& 
   reference::Bindings bindings;
   bindings.alpha = std::fabs(values.alpha);
   bindings.scalars = values.scalars;
+  if (plain.operation == "tensor_transform") bindings.scalars = {};  // its padding does not move
+  bindings.integers = values.integers;
   bindings.operands[std::string(operation(plain.operation).prologue_operand())] = std::as_bytes(moves);
   for (const auto& [name, memory] : others) bindings.operands[name] = memory;
   const bool full = is_checked_in_full(plain, options);
   return Judge(plain, result_of(plain).name, bindings, full, options.samples, options.seed).magnitudes();
 }
 
-// Of convolutions, products and pooling: with the magnitudes of the other factor. No loss for pooling: a maximum moves
-// by at most the most that one of its elements does.
+// Of convolutions, products, pooling, dropout and copies: with the magnitudes of the other factor. No loss for pooling:
+// a maximum moves by at most the most that one of its elements does.
 std::vector<float> of_sums(const Request& plain, const Operands& operands, std::span<const float> moves,
                            const RunValues& values, const CheckOptions& options) {
   std::map<std::string, Memory> factors;
@@ -124,6 +129,53 @@ std::vector<float> of_activation(const Request& plain, std::span<const float> mo
   return slack;
 }
 
+// How far tensor_op's result moves where a moves by no more than `move`. Every mode is monotonic in a between the ends
+// of that, 0 (even powers, absolute values, quotients of powers) and b (comparisons), where it may turn, jump or lack a
+// value: so the most is at one of these.
+double tensor_op_move(TensorOpMode mode, double a, double move, double b, double c) {
+  if (move == 0) return 0;
+  if (!std::isfinite(move)) return infinity;
+  const double value = reference::tensor_op_value(mode, a, b, c);
+  double most = 0;
+  for (const double at :
+       {a - move, a + move, std::fabs(a) <= move ? 0 : a, inputs_of(mode) > 1 && std::fabs(b - a) <= move ? b : a}) {
+    const double moved = reference::tensor_op_value(mode, at, b, c);
+    if (moved == value || (std::isnan(moved) && std::isnan(value))) continue;
+    const double distance = std::fabs(moved - value);
+    most = std::isfinite(distance) ? std::max(most, distance) : infinity;
+  }
+  return most;
+}
+
+// An input of tensor_op, which repeats along what it has one element of.
+struct Repeating {
+  TensorSpec spec;
+  std::span<const std::byte> memory;
+
+  Repeating(TensorSpec given, std::span<const std::byte> bytes) : spec(std::move(given)), memory(bytes) {
+    for (size_t i = 0; i < spec.extents.size(); ++i) {
+      if (spec.extents[i] == 1) spec.strides[i] = 0;
+    }
+  }
+  double at(std::span<const int64_t> coordinate) const { return reference::read(spec, memory, coordinate); }
+};
+
+std::vector<float> of_tensor_op(const Request& plain, const Operands& operands, std::span<const float> moves,
+                                double scale) {
+  const TensorOp op = TensorOp::of(plain);
+  const Repeating a(op.a, operands.at("a")), move(op.a, std::as_bytes(moves));
+  const auto other = [&](const std::optional<TensorSpec>& spec, const char* name) {
+    return spec ? std::optional<Repeating>(std::in_place, *spec, operands.at(name)) : std::nullopt;
+  };
+  const std::optional<Repeating> b = other(op.b, "b"), c = other(op.c, "c");
+  std::vector<float> slack;
+  reference::for_each_coordinate(op.y, [&](std::span<const int64_t> at) {
+    slack.push_back(static_cast<float>(
+        scale * tensor_op_move(op.mode, a.at(at), move.at(at), b ? b->at(at) : 0, c ? c->at(at) : 0)));
+  });
+  return slack;
+}
+
 }  // namespace
 
 std::vector<float> prologue_slack(const Request& plain, const Operands& operands, std::span<const float> moves,
@@ -135,6 +187,7 @@ std::vector<float> prologue_slack(const Request& plain, const Operands& operands
   if (plain.operation == "norm_inference") return of_inference(plain, operands, moves, values, options);
   if (plain.operation == "softmax_forward") return of_softmax(plain, operands, moves, scale);
   if (plain.operation == "activation_forward") return of_activation(plain, moves, values, scale);
+  if (plain.operation == "tensor_op") return of_tensor_op(plain, operands, moves, scale);
   return of_sums(plain, operands, moves, values, options);
 }
 

@@ -78,6 +78,10 @@ UserOracle::UserOracle(const Request& request, const std::vector<Memory>& conten
                             ? as_f32(name == input_ ? spec : output_, spec, contents[i], channel)
                             : contents[i]);
   }
+  // Padding holds what x can hold, whose dtype is another one in plain_.
+  if (request.operation == "tensor_transform") {
+    values_.scalars[0] = static_cast<float>(reference::round_to(request.at("x").dtype, values_.scalars[0]));
+  }
   names_ = trusted_operand_names(request);
   memories_.resize(names_.size());
   for (const char* name : {"room", "low", "high"}) memory(name) = Memory(memory(result_).size());

@@ -10,6 +10,7 @@ class DropoutOperation final : public ElementwiseOperation {
  public:
   std::string_view name() const override { return "dropout"; }
   std::string_view summary() const override { return "dropout and its gradient, from a seed"; }
+  std::string_view prologue_operand() const override { return "x"; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {

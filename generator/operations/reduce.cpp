@@ -44,6 +44,7 @@ class ReduceOperation final : public Operation {
  public:
   std::string_view name() const override { return "reduce"; }
   std::string_view summary() const override { return "sums, products, extremes and norms along any axes"; }
+  bool takes_user_code() const override { return true; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {

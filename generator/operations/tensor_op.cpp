@@ -50,6 +50,7 @@ class TensorOpOperation final : public Operation {
  public:
   std::string_view name() const override { return "tensor_op"; }
   std::string_view summary() const override { return "element-wise arithmetic, comparison and selection"; }
+  std::string_view prologue_operand() const override { return "a"; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {

@@ -14,6 +14,7 @@ class TensorTransformOperation final : public Operation {
  public:
   std::string_view name() const override { return "tensor_transform"; }
   std::string_view summary() const override { return "copies between layouts and dtypes, with scale and padding"; }
+  std::string_view prologue_operand() const override { return "x"; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "evaluator.h"
+#include "kiln/reference/tensor_op_value.h"
 #include "operations/activation.h"
 
 namespace kiln::reference {
@@ -155,6 +156,10 @@ class TensorSetEvaluator final : public Oracle::Evaluator {
 };
 
 }  // namespace
+
+double tensor_op_value(TensorOpMode mode, double a, double b, double c) {
+  return evaluated(mode, a, b, c).value;
+}
 
 std::unique_ptr<const Oracle::Evaluator> tensor_transform_evaluator(Request request, const Bindings& bindings,
                                                                     std::string_view output) {

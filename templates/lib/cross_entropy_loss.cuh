@@ -1,8 +1,8 @@
 // The losses of rows, stored one by one or added up.
 //
 // From the prelude: lib/cross_entropy.cuh, ALPHA, BETA, TLOSS.
-#include "lib/blend.cuh"
 #include "lib/cross_entropy.cuh"
+#include "lib/store.cuh"
 
 // -log(softmax) of a logit. log(sum) + maximum in one would lose digits where |maximum| is large.
 __device__ __forceinline__ float surprise_of(float logit, float maximum, float log_sum) {
@@ -26,9 +26,9 @@ __device__ __forceinline__ float loss_of(const TX* row, Index stride, int target
 // Takes the loss of a thread's row (0 and false for a thread without one): stores it, or, for mean and sum, the part of
 // the block, of which the row has `share`. All threads of the block must take part.
 __device__ __forceinline__ void take_loss(TLOSS* losses, LossPart* parts, Index offset, float loss, bool has_row,
-                                          Share share, float alpha, float beta) {
+                                          Share share, const OutputArguments& output) {
   if constexpr (REDUCTION == REDUCTION_NONE) {
-    if (has_row) ResultScales{alpha, beta}.store(losses + offset, loss);
+    if (has_row) store_result(losses, offset, loss, 0, output);
   } else {
     __shared__ PartScratch scratch;
     const LossPart part = block_part<THREADS>({loss, has_row ? share : Share(0)}, scratch);
@@ -37,7 +37,8 @@ __device__ __forceinline__ void take_loss(TLOSS* losses, LossPart* parts, Index 
 }
 
 // The loss from the parts of `blocks` blocks, by one block, in a fixed order.
-__device__ __forceinline__ void add_parts(const LossPart* parts, Index blocks, TLOSS* loss, float alpha, float beta) {
+__device__ __forceinline__ void add_parts(const LossPart* parts, Index blocks, TLOSS* loss,
+                                          const OutputArguments& output) {
   __shared__ PartScratch scratch;
   LossPart mine = {0.0f, 0};
   for (Index i = static_cast<Index>(threadIdx.x); i < blocks; i += COUNT_THREADS) {
@@ -47,5 +48,5 @@ __device__ __forceinline__ void add_parts(const LossPart* parts, Index blocks, T
   const LossPart all = block_part<COUNT_THREADS>(mine, scratch);
   if (threadIdx.x != 0) return;
   const float value = REDUCTION == REDUCTION_MEAN ? all.sum / static_cast<float>(all.rows) : all.sum;
-  ResultScales{alpha, beta}.store(loss, value);
+  store_result(loss, Index(0), value, 0, output);
 }

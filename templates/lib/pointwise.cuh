@@ -93,20 +93,31 @@ __device__ __forceinline__ Vector<T, COUNT> load_strided(const T* address, Index
   }
 }
 
-// The same of an input with padding.
-template <int COUNT, class T>
-__device__ __forceinline__ Vector<T, COUNT> load_padded(const T* address, const Place& place, float padding) {
+// The first input as it is kept: the user's prologue, if there is one, applies to what is loaded.
+using KeptA = UserKept<TA>::type;
+
+// The same of a first input with padding, which the user's prologue leaves as it is.
+template <int COUNT>
+__device__ __forceinline__ Vector<KeptA, COUNT> load_padded(const TA* address, const Place& place, float padding,
+                                                            const UserArguments& user) {
   if constexpr (!is_padded(0)) {
-    if (!place.outside) return load_strided<stride_of(0, 0), COUNT>(address, place.offsets[0]);
+    if (!place.outside) {
+      return user_kept<false>(load_strided<stride_of(0, 0), COUNT>(address, place.offsets[0]), 0, user);
+    }
   }
-  Vector<T, COUNT> result;
+  Vector<KeptA, COUNT> result;
 #pragma unroll
   for (int i = 0; i < COUNT; ++i) {
-    result[i] = from_float<T>(padding);
+    const TA around = from_float<TA>(padding);
+    if constexpr (USER_PROLOGUE) {
+      result[i] = to_float(around);
+    } else {
+      result[i] = around;
+    }
     if constexpr (is_padded(0)) {
       constexpr long long STRIDE = stride_of(0, 0), EXTENT = INSIDE[0];
       const bool inside = !place.outside && place.first + i >= 0 && place.first + i < Index(EXTENT);
-      if (inside) result[i] = address[place.offsets[0] + i * Index(STRIDE)];
+      if (inside) result[i] = user_kept(address[place.offsets[0] + i * Index(STRIDE)], 0, user);
     }
   }
   return result;
@@ -117,8 +128,8 @@ template <class T, class U>
 constexpr bool IS_SAME = false;
 template <class T>
 constexpr bool IS_SAME<T, T> = true;
-constexpr bool IS_COPY =
-    FUNCTION == FUNCTION_TRANSFORM && IS_SAME<TA, TY> && ALPHA == SCALE_ONE && BETA == SCALE_ZERO && !USER_EPILOGUE;
+constexpr bool IS_COPY = FUNCTION == FUNCTION_TRANSFORM && IS_SAME<TA, TY> && ALPHA == SCALE_ONE &&
+                         BETA == SCALE_ZERO && !USER_EPILOGUE && !USER_PROLOGUE;
 
 // Whether neighbours along the innermost dimension, COUNT at a time, have numbers that follow each other from a
 // multiple of `of` on.
@@ -134,16 +145,16 @@ __host__ __device__ constexpr bool numbers_start_at(int of) {
 // The inputs of COUNT neighbours along the innermost dimension.
 template <int COUNT>
 struct Inputs {
-  Vector<TA, COUNT> a;
+  Vector<KeptA, COUNT> a;
   Vector<TB, COUNT> b;
   Vector<TC, COUNT> c;
   unsigned long long number;  // of the first, if NUMBERED
 
   __device__ __forceinline__ void load_from(const PointwiseArguments& arguments, const Place& place) {
     if constexpr (PADDED) {
-      a = load_padded<COUNT>(arguments.a, place, arguments.numbers.values[0]);
+      a = load_padded<COUNT>(arguments.a, place, arguments.numbers.values[0], arguments.user);
     } else if constexpr (LOADED > 0) {
-      a = load_strided<stride_of(0, 0), COUNT>(arguments.a, place.offsets[0]);
+      a = user_kept<false>(load_strided<stride_of(0, 0), COUNT>(arguments.a, place.offsets[0]), 0, arguments.user);
     }
     if constexpr (LOADED > 1) b = load_strided<stride_of(1, 0), COUNT>(arguments.b, place.offsets[1]);
     if constexpr (LOADED > 2) c = load_strided<stride_of(2, 0), COUNT>(arguments.c, place.offsets[2]);
@@ -173,7 +184,7 @@ struct Inputs {
       return dropped_out(to_float(a[i]), random.at(static_cast<int>(element % 4)), numbers.values[0]);
     }
     float values[3] = {0.0f, 0.0f, 0.0f};
-    if constexpr (LOADED > 0) values[0] = user_entered(a[i], 0, arguments.user);
+    if constexpr (LOADED > 0) values[0] = to_float(a[i]);
     if constexpr (LOADED > 1) values[1] = to_float(b[i]);
     if constexpr (LOADED > 2) values[2] = to_float(c[i]);
     return pointwise_function(values[0], values[1], values[2], numbers);

@@ -32,3 +32,15 @@ __device__ __forceinline__ Index offset_in_row(Index element) {
     return coordinate * Index(STRIDE) + offset_in_row<STRIDES, DIMENSION - 1>(element);
   }
 }
+
+// Number, in logical order, of element `element` of row `row`, of rows along dimension ALONG alone.
+template <int ALONG, int DIMENSION = RANK - 1>
+__device__ __forceinline__ Index number_of(Index row, Index element) {
+  constexpr long long EXTENT = EXTENTS[DIMENSION];
+  if constexpr (DIMENSION == ALONG) {
+    return row * Index(EXTENT) + element;
+  } else {
+    const Index coordinate = take_coordinate<EXTENT>(row);
+    return number_of<ALONG, DIMENSION - 1>(row, element) * Index(EXTENT) + coordinate;
+  }
+}

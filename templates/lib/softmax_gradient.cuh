@@ -3,7 +3,7 @@
 //   dx = y (dy - sum(y dy)), and of log-softmax dx = dy - exp(y) sum(dy), with sums along the row.
 #include "lib/math.cuh"
 #include "lib/rows.cuh"
-#include "lib/store_neighbours.cuh"
+#include "lib/store.cuh"
 
 // VECTOR neighbours of y and of dy, as they are stored.
 struct Neighbours {

@@ -41,6 +41,17 @@ __device__ __forceinline__ void store_result(T* y, Index offset, float result, i
   store_run<false>(y, offset, results, channel, output);
 }
 
+// The same the plain way, for trusted kernels: `target` is element number `number` of y in logical order.
+template <class T>
+__device__ __forceinline__ void store_element(T* target, long long number, float result, int channel,
+                                              const OutputArguments& output) {
+  float old = 0.0f;
+  if constexpr (BETA != SCALE_ZERO) old = to_float(*target);
+  UserValues values;
+  load_user_element(output.user, number, values);
+  *target = from_float<T>(stored_value(result, old, channel, values, output));
+}
+
 // Stores COUNT results, STEP elements apart from element `offset` of y on, in accesses of RUN: where no channels are
 // known.
 template <int RUN, long long STEP, class T, int COUNT, class Index>

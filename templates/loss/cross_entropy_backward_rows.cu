@@ -7,7 +7,7 @@
 #include "lib/cross_entropy_gradient.cuh"
 #include "lib/cross_entropy_weights.cuh"
 #include "lib/shared_statistics.cuh"
-#include "lib/store_neighbours.cuh"
+#include "lib/store.cuh"
 
 constexpr int STEPS = ceil_div<int>(ROW, LANES* VECTOR);  // vectors of a thread
 constexpr int KEPT = KEEP ? STEPS : 1;
@@ -22,13 +22,14 @@ extern "C" __global__ void __launch_bounds__(COUNT_THREADS)
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     cross_entropy_backward_rows(const TX* x, const int* targets, const float* weights, const TDLOSS* dloss, TDX* dx,
-                                const Share* counts, float alpha, float beta, float smoothing, long long n) {
+                                const Share* counts, float alpha, float beta, UserArguments user, float smoothing,
+                                long long n) {
   const Index row = LANES <= 32 ? global_thread<THREADS, Index>() / LANES : static_cast<Index>(blockIdx.x);
   const int first = static_cast<int>(threadIdx.x) % LANES * VECTOR;
   const bool active = row < rows_of(n);  // idle threads stay for the reductions
   const float part = part_of_all(counts);
   x += row_offset<X_OUTER_STRIDES>(row);
-  dx += row_offset<DX_OUTER_STRIDES>(row);
+  const Index dx_row = row_offset<DX_OUTER_STRIDES>(row);
 
   Vector<TX, VECTOR> kept[KEPT];
   RowStatistics mine = RowStatistics::of_nothing();
@@ -65,6 +66,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     float gradients[VECTOR];
 #pragma unroll
     for (int j = 0; j < VECTOR; ++j) gradients[j] = gradient(to_float(stored[j]), i + j, own[j]);
-    store_neighbours<DX_RUN, DX_STEP>(dx + i * Index(DX_STEP), gradients, ResultScales{alpha, beta});
+    store_along<DX_RUN, DX_STEP>(dx, dx_row + i * Index(DX_STEP), gradients, {alpha, beta, user});
   }
 }

@@ -1,7 +1,7 @@
 // The gradient of cross entropy, the plain way: one thread a row, three passes, any strides. The trusted kernel of
 // cross_entropy_backward. Parameters: cross_entropy_backward_simple.cpp.
-#include "lib/blend.cuh"
 #include "lib/cross_entropy_gradient.cuh"
+#include "lib/store.cuh"
 
 extern "C" __global__ void __launch_bounds__(COUNT_THREADS)
     cross_entropy_backward_simple_count(const int* targets, const float* weights, Share* counts, long long n) {
@@ -10,7 +10,8 @@ extern "C" __global__ void __launch_bounds__(COUNT_THREADS)
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     cross_entropy_backward_simple(const TX* x, const int* targets, const float* weights, const TDLOSS* dloss, TDX* dx,
-                                  const Share* counts, float alpha, float beta, float smoothing, long long n) {
+                                  const Share* counts, float alpha, float beta, UserArguments user, float smoothing,
+                                  long long n) {
   constexpr long long stride = X_STRIDES[AXIS], dx_stride = DX_STRIDES[AXIS];
   const Index row = global_thread<THREADS, Index>();
   const float part = part_of_all(counts);
@@ -33,6 +34,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const float probability = expf(to_float(x[c * Index(stride)]) - maximum) / sum;
     const float gradient =
         target == IGNORE ? 0.0f : factor * by.gradient(probability, weight_of(weights, c), c == target);
-    ResultScales{alpha, beta}.store(dx + c * Index(dx_stride), gradient);
+    store_element(dx + c * Index(dx_stride), number_of<AXIS>(row, c), gradient, 0, {alpha, beta, user});
   }
 }

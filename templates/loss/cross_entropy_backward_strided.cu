@@ -4,7 +4,7 @@
 #include "lib/cross_entropy_gradient.cuh"
 #include "lib/rows.cuh"
 #include "lib/softmax.cuh"
-#include "lib/store_neighbours.cuh"
+#include "lib/store.cuh"
 
 static_assert(VECTOR == 1, "a thread takes a row");
 
@@ -18,13 +18,14 @@ extern "C" __global__ void __launch_bounds__(COUNT_THREADS)
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     cross_entropy_backward_strided(const TX* x, const int* targets, const float* weights, const TDLOSS* dloss, TDX* dx,
-                                   const Share* counts, float alpha, float beta, float smoothing, long long) {
+                                   const Share* counts, float alpha, float beta, UserArguments user, float smoothing,
+                                   long long) {
   const Index outer = static_cast<Index>(blockIdx.x) / SLICES;
   const Index column = static_cast<Index>(blockIdx.x) % SLICES * THREADS + static_cast<Index>(threadIdx.x);
   const float part = part_of_all(counts);
   if (column >= INNER) return;
   x += row_offset<X_OUTER_STRIDES>(outer) + column * Index(X_STEP);
-  dx += row_offset<DX_OUTER_STRIDES>(outer) + column * Index(DX_STEP);
+  const Index dx_column = row_offset<DX_OUTER_STRIDES>(outer) + column * Index(DX_STEP);
 
   RowStatistics row = RowStatistics::of_nothing();
   for (Index c = 0; c < ROW; c += TOGETHER) {
@@ -45,8 +46,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                              RowWeights(weights, target, total, smoothing));
 #pragma unroll TOGETHER
   for (Index c = ROW - 1; c >= 0; --c) {
-    const float gradients[1] = {
-        gradient(to_float(x[c * Index(X_AXIS_STRIDE)]), static_cast<int>(c), weight_of(weights, c))};
-    store_neighbours<1, DX_STEP>(dx + c * Index(DX_AXIS_STRIDE), gradients, ResultScales{alpha, beta});
+    const float value = gradient(to_float(x[c * Index(X_AXIS_STRIDE)]), static_cast<int>(c), weight_of(weights, c));
+    store_result(dx, dx_column + c * Index(DX_AXIS_STRIDE), value, 0, {alpha, beta, user});
   }
 }

@@ -9,7 +9,7 @@ static_assert(ROW % VECTOR == 0, "a vector must not cross the end of a row");
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     cross_entropy_forward_rows(const TX* x, const int* targets, const float* weights, TLOSS* losses, LossPart* parts,
-                               float alpha, float beta, float smoothing, long long n) {
+                               float alpha, float beta, UserArguments user, float smoothing, long long n) {
   const Index row = LANES <= 32 ? global_thread<THREADS, Index>() / LANES : static_cast<Index>(blockIdx.x);
   const int lane = static_cast<int>(threadIdx.x) % LANES;
   const bool active = row < rows_of(n);  // idle threads stay for the reductions
@@ -47,10 +47,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const float loss = first && target != IGNORE
                          ? loss_of(x, Index(X_STEP), target, all.maximum, all.sum, weights, of_classes, smoothing)
                          : 0.0f;
-  take_loss(losses, parts, row_offset<LOSS_OUTER_STRIDES>(row), loss, first, share_of(weights, target), alpha, beta);
+  take_loss(losses, parts, row_offset<LOSS_OUTER_STRIDES>(row), loss, first, share_of(weights, target),
+            {alpha, beta, user});
 }
 
 extern "C" __global__ void __launch_bounds__(COUNT_THREADS)
-    cross_entropy_forward_rows_reduce(const LossPart* parts, TLOSS* loss, float alpha, float beta, long long n) {
-  add_parts(parts, ceil_div<Index>(rows_of(n), THREADS / LANES), loss, alpha, beta);
+    cross_entropy_forward_rows_reduce(const LossPart* parts, TLOSS* loss, float alpha, float beta, UserArguments user,
+                                      long long n) {
+  add_parts(parts, ceil_div<Index>(rows_of(n), THREADS / LANES), loss, {alpha, beta, user});
 }

@@ -4,7 +4,7 @@
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     cross_entropy_forward_simple(const TX* x, const int* targets, const float* weights, TLOSS* losses, LossPart* parts,
-                                 float alpha, float beta, float smoothing, long long n) {
+                                 float alpha, float beta, UserArguments user, float smoothing, long long n) {
   constexpr long long stride = X_STRIDES[AXIS];
   const Index row = global_thread<THREADS, Index>();
   const bool has_row = row < rows_of(n);
@@ -26,10 +26,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
     loss = loss_of(logits, Index(stride), target, maximum, sum, weights, all, smoothing);
   }
-  take_loss(losses, parts, offset_of_row<LOSS_STRIDES>(row), loss, has_row, share_of(weights, target), alpha, beta);
+  take_loss(losses, parts, offset_of_row<LOSS_STRIDES>(row), loss, has_row, share_of(weights, target),
+            {alpha, beta, user});
 }
 
 extern "C" __global__ void __launch_bounds__(COUNT_THREADS)
-    cross_entropy_forward_simple_reduce(const LossPart* parts, TLOSS* loss, float alpha, float beta, long long n) {
-  add_parts(parts, ceil_div<Index>(rows_of(n), THREADS), loss, alpha, beta);
+    cross_entropy_forward_simple_reduce(const LossPart* parts, TLOSS* loss, float alpha, float beta, UserArguments user,
+                                        long long n) {
+  add_parts(parts, ceil_div<Index>(rows_of(n), THREADS), loss, {alpha, beta, user});
 }

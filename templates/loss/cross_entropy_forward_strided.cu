@@ -11,7 +11,7 @@ constexpr Index SLICES = ceil_div<Index>(INNER, THREADS);
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     cross_entropy_forward_strided(const TX* x, const int* targets, const float* weights, TLOSS* losses, LossPart* parts,
-                                  float alpha, float beta, float smoothing, long long) {
+                                  float alpha, float beta, UserArguments user, float smoothing, long long) {
   const Index outer = static_cast<Index>(blockIdx.x) / SLICES;
   const Index column = static_cast<Index>(blockIdx.x) % SLICES * THREADS + static_cast<Index>(threadIdx.x);
   const bool active = column < INNER;  // idle threads stay for the reductions
@@ -41,10 +41,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     loss = loss_of(x, Index(X_AXIS_STRIDE), target, row.maximum, row.sum, weights, all, smoothing);
   }
   take_loss(losses, parts, row_offset<LOSS_OUTER_STRIDES>(outer) + column * Index(LOSS_STEP), loss, active,
-            share_of(weights, target), alpha, beta);
+            share_of(weights, target), {alpha, beta, user});
 }
 
 extern "C" __global__ void __launch_bounds__(COUNT_THREADS)
-    cross_entropy_forward_strided_reduce(const LossPart* parts, TLOSS* loss, float alpha, float beta, long long n) {
-  add_parts(parts, rows_of(n) / INNER * SLICES, loss, alpha, beta);
+    cross_entropy_forward_strided_reduce(const LossPart* parts, TLOSS* loss, float alpha, float beta,
+                                         UserArguments user, long long n) {
+  add_parts(parts, rows_of(n) / INNER * SLICES, loss, {alpha, beta, user});
 }

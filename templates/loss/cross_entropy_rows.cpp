@@ -117,6 +117,7 @@ Prelude cross_entropy_prelude(const CrossEntropyRows& rows, const RowLayout& lay
 Program cross_entropy_program(const CrossEntropyRows& rows, const std::string& entry, int threads, const Count& blocks,
                               std::string source) {
   const OperandArgument x{"x"}, targets{"targets"}, weights{"weights"}, loss{rows.loss_name};
+  const UserArgument user{};
   const OperationScalar smoothing{0};
   const WorkspaceArgument scratch{0};
   Program program{{std::move(source)}, {}};
@@ -128,14 +129,15 @@ Program cross_entropy_program(const CrossEntropyRows& rows, const std::string& e
     }
     program.steps.emplace_back(launch_of(entry, threads, blocks,
                                          {x, targets, weights, loss, OperandArgument{"dx"}, scratch, Scalar::alpha,
-                                          Scalar::beta, smoothing, Scalar::n}));
+                                          Scalar::beta, user, smoothing, Scalar::n}));
     return program;
   }
-  program.steps.emplace_back(launch_of(
-      entry, threads, blocks, {x, targets, weights, loss, scratch, Scalar::alpha, Scalar::beta, smoothing, Scalar::n}));
+  program.steps.emplace_back(
+      launch_of(entry, threads, blocks,
+                {x, targets, weights, loss, scratch, Scalar::alpha, Scalar::beta, user, smoothing, Scalar::n}));
   if (rows.is_reduced()) {
-    program.steps.emplace_back(
-        launch_of(entry + "_reduce", count_threads, Count{1}, {scratch, loss, Scalar::alpha, Scalar::beta, Scalar::n}));
+    program.steps.emplace_back(launch_of(entry + "_reduce", count_threads, Count{1},
+                                         {scratch, loss, Scalar::alpha, Scalar::beta, user, Scalar::n}));
     program.workspace_bytes = blocks.at(rows.extents().front()) * 8;
   }
   return program;

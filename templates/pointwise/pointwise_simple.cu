@@ -20,10 +20,5 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     store_copy<1>(target, inputs.a);
     return;
   }
-  const float result = inputs.result(0, arguments);
-  float old = 0.0f;
-  if constexpr (BETA != SCALE_ZERO) old = to_float(*target);
-  UserValues values;
-  load_user_element(user, element, values);
-  *target = from_float<TY>(stored_value(result, old, 0, values, {alpha, beta, user}));
+  store_element(target, element, inputs.result(0, arguments), 0, {alpha, beta, user});
 }

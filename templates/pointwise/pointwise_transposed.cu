@@ -85,7 +85,8 @@ extern "C" __global__ void __launch_bounds__(TILE* ROWS)
     move_along<0>(lane, place);
     move_along<CROSS>(at, place);
     Inputs<1> inputs;
-    if constexpr (INPUTS > 0) inputs.a[0] = element_of<0>(a, place.offsets[0], square_a.data[lane][at]);
+    if constexpr (INPUTS > 0)
+      inputs.a[0] = user_kept(element_of<0>(a, place.offsets[0], square_a.data[lane][at]), 0, user);
     if constexpr (INPUTS > 1) inputs.b[0] = element_of<1>(b, place.offsets[1], square_b.data[lane][at]);
     if constexpr (INPUTS > 2) inputs.c[0] = element_of<2>(c, place.offsets[2], square_c.data[lane][at]);
     store_results(inputs, place.offsets[RESULT], arguments);

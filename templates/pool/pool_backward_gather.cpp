@@ -58,6 +58,7 @@ Program program(const Shape& shape, const PoolBackwardProblem& pool, const Targe
                       OperandArgument{"dx"},
                       Scalar::alpha,
                       Scalar::beta,
+                      UserArgument{},
                       Scalar::n};
   result.steps.emplace_back(std::move(gather));
   return result;

@@ -5,8 +5,8 @@
 // nor do maxima whose indices are given.
 // Neighbouring threads take neighbouring channels of dx if CHANNELS_INNER, else neighbouring pixels, so that a warp
 // moves whole lines. Parameters: pool_backward_gather.cpp.
-#include "lib/blend.cuh"
 #include "lib/pooling.cuh"
+#include "lib/store.cuh"
 #include "lib/window_maxima.cuh"
 
 using Incoming = SpatialTensor<DY_STRIDE_N, DY_STRIDE_C, DY_STRIDE_Z, DY_STRIDE_P, DY_STRIDE_Q, N, Z, P, Q>;
@@ -56,7 +56,8 @@ struct Holders {
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     pool_backward_gather(const TDY* __restrict__ dy, const TapNumber* __restrict__ located,
-                         const int* __restrict__ indices, TDX* __restrict__ dx, float alpha, float beta, long long n) {
+                         const int* __restrict__ indices, TDX* __restrict__ dx, float alpha, float beta,
+                         UserArguments user, long long n) {
   const Index index = global_thread<THREADS, Index>();
   if (index >= images_of(n) * Index(D) * H * W * (C / VECTOR)) return;
   const Place pixel = place_of<D, H, W>(index);
@@ -103,12 +104,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
   }
 
-  TDX* const target = dx + Gradient::at(pixel.image, pixel.c, pixel.plane, pixel.row, pixel.column);
-  Vector<TDX, VECTOR> result = zeros<TDX, VECTOR>();
-  if constexpr (BETA != SCALE_ZERO) result = load<VECTOR>(target);
-#pragma unroll
-  for (int j = 0; j < VECTOR; ++j) {
-    result[j] = from_float<TDX>(blended<ALPHA, BETA>(sums[j], alpha, to_float(result[j]), beta));
-  }
-  store(target, result);
+  store_run<true>(dx, Gradient::at(pixel.image, pixel.c, pixel.plane, pixel.row, pixel.column), sums,
+                  static_cast<int>(pixel.c), {alpha, beta, user});
 }

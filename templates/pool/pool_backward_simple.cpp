@@ -28,6 +28,7 @@ Program program(const Shape& shape, const PoolBackwardProblem& pool, const Targe
                       OperandArgument{"dx"},
                       Scalar::alpha,
                       Scalar::beta,
+                      UserArgument{},
                       Scalar::n};
   return Program{{emit.source(prelude)}, {launch}};
 }

@@ -1,9 +1,9 @@
 // dx[n,c,d,h,w] = sum over the windows that hold (d,h,w) of dy times the derivative of their result, the plain way: one
 // thread an element of dx, any strides. The trusted kernel of pooling's gradient: others are checked against it, so it
 // is written to be obviously right.
-#include "lib/blend.cuh"
 #include "lib/index.cuh"
 #include "lib/pooling.cuh"
+#include "lib/store.cuh"
 
 // Whether the maximum of the window that starts at (front, top, left) is the element at (d, h, w): the first of the
 // largest, or the last NaN.
@@ -38,8 +38,9 @@ __device__ __forceinline__ Index output_of(Index position, Index pad, Index tap,
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     pool_backward_simple(const TDY* dy, const TX* x, const int* indices, TDX* dx, float alpha, float beta,
-                         long long n) {
-  Index index = global_thread<THREADS, Index>();
+                         UserArguments user, long long n) {
+  const Index number = global_thread<THREADS, Index>();  // in logical order
+  Index index = number;
   if (index >= (DYNAMIC_N ? static_cast<Index>(n) : N) * Index(C) * D * H * W) return;
   const Index w = take_coordinate<W>(index);
   const Index h = take_coordinate<H>(index);
@@ -79,5 +80,5 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
   TDX* const target = dx + image * Index(DX_STRIDE_N) + c * Index(DX_STRIDE_C) + d * Index(DX_STRIDE_D) +
                       h * Index(DX_STRIDE_H) + w * Index(DX_STRIDE_W);
-  ResultScales{alpha, beta}.store(target, sum);
+  store_element(target, number, sum, static_cast<int>(c), {alpha, beta, user});
 }

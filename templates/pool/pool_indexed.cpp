@@ -40,8 +40,13 @@ Program program(const Shape& shape, const PoolProblem& pool, const Target&, cons
   Launch launch;
   launch.entry = "pool_indexed";
   launch.block[0] = static_cast<unsigned>(shape.threads);
-  launch.arguments = {OperandArgument{"x"}, OperandArgument{"y"}, OperandArgument{"indices"},
-                      Scalar::alpha,        Scalar::beta,         Scalar::n};
+  launch.arguments = {OperandArgument{"x"},
+                      OperandArgument{"y"},
+                      OperandArgument{"indices"},
+                      Scalar::alpha,
+                      Scalar::beta,
+                      UserArgument{},
+                      Scalar::n};
   launch.grid[0] = descriptor::blocks_for(pool.c() * pool.pixels_per_image() / shape.vector, pool.n(),
                                           pool.dynamic_batch, shape.threads);
   return Program{{emit.source(prelude)}, {launch}};

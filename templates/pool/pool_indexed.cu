@@ -1,7 +1,7 @@
 // y[n,c,z,p,q] = max of x over a window, and where it stands in its channel: a thread takes one output, for VECTOR
 // channels. Any strides. Parameters: pool_indexed.cpp.
-#include "lib/blend.cuh"
 #include "lib/pooling.cuh"
+#include "lib/store.cuh"
 #include "lib/window_maxima.cuh"
 
 using Output = SpatialTensor<Y_STRIDE_N, Y_STRIDE_C, Y_STRIDE_Z, Y_STRIDE_P, Y_STRIDE_Q, N, Z, P, Q>;
@@ -19,7 +19,7 @@ static_assert(MODE == POOL_MAX && HAS_INDICES, "other kernels serve other reques
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     pool_indexed(const TX* __restrict__ x, TY* __restrict__ y, int* __restrict__ indices, float alpha, float beta,
-                 long long n) {
+                 UserArguments user, long long n) {
   const Index index = global_thread<THREADS, Index>();
   if (index >= images_of(n) * Index(Z) * P * Q * (C / VECTOR)) return;
   const Place window = place_of<Z, P, Q>(index);
@@ -27,13 +27,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   Vector<int, VECTOR> positions;
   window_maxima<-1>(x, window, PositionOf(), largest, positions);
 
-  TY* const target = y + Output::at(window.image, window.c, window.plane, window.row, window.column);
-  Vector<TY, VECTOR> result = zeros<TY, VECTOR>();
-  if constexpr (BETA != SCALE_ZERO) result = load<VECTOR>(target);
-#pragma unroll
-  for (int j = 0; j < VECTOR; ++j) {
-    result[j] = from_float<TY>(blended<ALPHA, BETA>(largest[j], alpha, to_float(result[j]), beta));
-  }
-  store(target, result);
+  store_run<true>(y, Output::at(window.image, window.c, window.plane, window.row, window.column), largest,
+                  static_cast<int>(window.c), {alpha, beta, user});
   store(indices + Named::at(window.image, window.c, window.plane, window.row, window.column), positions);
 }

@@ -46,11 +46,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
   TY* target = y + image * Index(Y_STRIDE_N) + c * Index(Y_STRIDE_C) + z * Index(Y_STRIDE_Z) + p * Index(Y_STRIDE_P) +
                q * Index(Y_STRIDE_Q);
-  float old = 0.0f;
-  if constexpr (BETA != SCALE_ZERO) old = to_float(*target);
-  UserValues user_values;
-  load_user_element(user, number, user_values);
-  *target = from_float<TY>(stored_value(value, old, static_cast<int>(c), user_values, {alpha, beta, user}));
+  store_element(target, number, value, static_cast<int>(c), {alpha, beta, user});
   if constexpr (HAS_INDICES) {
     indices[image * Index(INDICES_STRIDE_N) + c * Index(INDICES_STRIDE_C) + z * Index(INDICES_STRIDE_Z) +
             p * Index(INDICES_STRIDE_P) + q * Index(INDICES_STRIDE_Q)] = position;

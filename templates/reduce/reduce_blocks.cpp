@@ -23,13 +23,19 @@ Program program(const RowBlocks& blocks, const ReduceRows& rows, const Target&, 
                    WorkspaceArgument{0},
                    Scalar::alpha,
                    Scalar::beta,
+                   UserArgument{},
                    Scalar::n};
   Program result{{emit.source(prelude)}, {sum}};
   if (blocks.splits == 1) return result;
 
   Launch merge = descriptor::merge_launch(blocks, rows, "reduce_blocks_merge");
-  merge.arguments = {WorkspaceArgument{0}, OperandArgument{"y"}, OperandArgument{"indices"},
-                     Scalar::alpha,        Scalar::beta,         Scalar::n};
+  merge.arguments = {WorkspaceArgument{0},
+                     OperandArgument{"y"},
+                     OperandArgument{"indices"},
+                     Scalar::alpha,
+                     Scalar::beta,
+                     UserArgument{},
+                     Scalar::n};
   result.steps.emplace_back(merge);
   result.workspace_bytes = descriptor::part_bytes(blocks, rows, words(rows));
   return result;

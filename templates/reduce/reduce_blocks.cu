@@ -2,20 +2,20 @@
 //
 // Few long rows are split: the first kernel leaves the parts of each row in the workspace, the second merges them,
 // always in the same order. Parameters: reduce_blocks.cpp.
-#include "lib/blend.cuh"
 #include "lib/reduction.cuh"
 #include "lib/row_blocks.cuh"
+#include "lib/store.cuh"
 
 struct Results {
   TY* y;
   int* indices;
-  float alpha, beta;
+  OutputArguments output;
 };
 
 // Stores what became of row `column` of group `outer`.
-__device__ __forceinline__ void store_result(const Results& results, Index outer, Index column, const Reduction& sum) {
-  TY* const y = results.y + row_offset<Y_OUTER_STRIDES>(outer) + column * Index(Y_STEP);
-  ResultScales{results.alpha, results.beta}.store(y, sum.value(float(ROW)));
+__device__ __forceinline__ void store_row(const Results& results, Index outer, Index column, const Reduction& sum) {
+  const Index y_row = row_offset<Y_OUTER_STRIDES>(outer) + column * Index(Y_STEP);
+  store_result(results.y, y_row, sum.value(float(ROW)), 0, results.output);
   if constexpr (WITH_INDICES) {
     results.indices[row_offset<INDICES_OUTER_STRIDES>(outer) + column * Index(INDICES_STEP)] = sum.position();
   }
@@ -23,7 +23,7 @@ __device__ __forceinline__ void store_result(const Results& results, Index outer
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     reduce_blocks(const TX* __restrict__ x, TY* y, int* indices, float* __restrict__ parts, float alpha, float beta,
-                  long long n) {
+                  UserArguments user, long long n) {
   const ThreadRows rows(n);
   x += rows.offset<X_OUTER_STRIDES, X_STEP>();
   Reduction sums[SIDE];
@@ -48,16 +48,17 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if constexpr (SPLITS > 1) {
       store_part(parts, rows.first() + j, sums[j]);
     } else {
-      store_result({y, indices, alpha, beta}, rows.outer, rows.column + j, sums[j]);
+      store_row({y, indices, {alpha, beta, user}}, rows.outer, rows.column + j, sums[j]);
     }
   }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    reduce_blocks_merge(const float* __restrict__ parts, TY* y, int* indices, float alpha, float beta, long long n) {
+    reduce_blocks_merge(const float* __restrict__ parts, TY* y, int* indices, float alpha, float beta,
+                        UserArguments user, long long n) {
   const Index row = global_thread<THREADS, Index>() / MERGE_LANES;
   const bool active = row < rows_of_call(n);
   const Reduction sum = merged_parts<Reduction>(parts, active ? row : 0);
   if (!active || threadIdx.x % MERGE_LANES != 0) return;
-  store_result({y, indices, alpha, beta}, row / INNER, row % INNER, sum);
+  store_row({y, indices, {alpha, beta, user}}, row / INNER, row % INNER, sum);
 }

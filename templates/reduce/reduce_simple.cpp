@@ -13,8 +13,13 @@ Program program(const SimpleRows& simple, const ReduceRows& rows, const Target&,
   descriptor::add_reduce(prelude, rows);
 
   Launch launch = descriptor::simple_rows_launch(simple, rows, "reduce_simple");
-  launch.arguments = {OperandArgument{"x"}, OperandArgument{"y"}, OperandArgument{"indices"},
-                      Scalar::alpha,        Scalar::beta,         Scalar::n};
+  launch.arguments = {OperandArgument{"x"},
+                      OperandArgument{"y"},
+                      OperandArgument{"indices"},
+                      Scalar::alpha,
+                      Scalar::beta,
+                      UserArgument{},
+                      Scalar::n};
   return Program{{emit.source(prelude)}, {launch}};
 }
 

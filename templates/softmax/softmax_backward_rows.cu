@@ -25,14 +25,15 @@ __device__ __forceinline__ float row_sum(float value) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    softmax_backward_rows(const TY* y, const TDY* dy, TDX* dx, float alpha, float beta, long long n) {
+    softmax_backward_rows(const TY* y, const TDY* dy, TDX* dx, float alpha, float beta, UserArguments user,
+                          long long n) {
   const Index rows = DYNAMIC_N ? static_cast<Index>(n) * ROWS_PER_IMAGE : ROWS;
   const Index row = LANES <= 32 ? global_thread<THREADS, Index>() / LANES : static_cast<Index>(blockIdx.x);
   const int first = static_cast<int>(threadIdx.x) % LANES * VECTOR;
   const bool active = row < rows;  // idle threads stay for the sum
   y += row_offset<Y_OUTER_STRIDES>(row);
   dy += row_offset<DY_OUTER_STRIDES>(row);
-  dx += row_offset<DX_OUTER_STRIDES>(row);
+  const Index dx_row = row_offset<DX_OUTER_STRIDES>(row);
 
   Neighbours kept[KEPT];
   float sum = 0.0f;
@@ -57,6 +58,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     float gradients[VECTOR];
 #pragma unroll
     for (int j = 0; j < VECTOR; ++j) gradients[j] = neighbours.gradient(j, sum);
-    store_neighbours<DX_RUN, DX_STEP>(dx + i * Index(DX_STEP), gradients, ResultScales{alpha, beta});
+    store_along<DX_RUN, DX_STEP>(dx, dx_row + i * Index(DX_STEP), gradients, {alpha, beta, user});
   }
 }

@@ -1,12 +1,12 @@
 // The gradient of softmax or log-softmax of a row, the plain way: one thread a row, two passes, any strides and axis.
 // The trusted kernel of softmax_backward: other kernels are checked against it, so it is written to be obviously right.
-#include "lib/blend.cuh"
 #include "lib/math.cuh"
 #include "lib/simple_rows.cuh"
-#include "lib/vector.cuh"
+#include "lib/store.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    softmax_backward_simple(const TY* y, const TDY* dy, TDX* dx, float alpha, float beta, long long n) {
+    softmax_backward_simple(const TY* y, const TDY* dy, TDX* dx, float alpha, float beta, UserArguments user,
+                            long long n) {
   constexpr long long y_stride = Y_STRIDES[AXIS], dy_stride = DY_STRIDES[AXIS], dx_stride = DX_STRIDES[AXIS];
   const Index rows = DYNAMIC_N ? static_cast<Index>(n) * ROWS_PER_IMAGE : ROWS;
   const Index row = global_thread<THREADS, Index>();
@@ -23,6 +23,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   for (Index i = 0; i < ROW; ++i) {
     const float element = to_float(y[i * Index(y_stride)]), by = to_float(dy[i * Index(dy_stride)]);
     const float value = LOG ? by - expf(element) * sum : element * (by - sum);
-    ResultScales{alpha, beta}.store(dx + i * Index(dx_stride), value);
+    store_element(dx + i * Index(dx_stride), number_of<AXIS>(row, i), value, 0, {alpha, beta, user});
   }
 }

@@ -31,7 +31,8 @@ __device__ __forceinline__ void merge_lanes(int inner_lane, int axis_lane, float
 }
 
 extern "C" __global__ void __launch_bounds__(INNER_LANES* AXIS_LANES)
-    softmax_backward_strided(const TY* y, const TDY* dy, TDX* dx, float alpha, float beta, long long) {
+    softmax_backward_strided(const TY* y, const TDY* dy, TDX* dx, float alpha, float beta, UserArguments user,
+                             long long) {
   const int inner_lane = static_cast<int>(threadIdx.x) % INNER_LANES;
   const int axis_lane = static_cast<int>(threadIdx.x) / INNER_LANES;
   const Index outer = static_cast<Index>(blockIdx.x) / SLICES;
@@ -39,7 +40,7 @@ extern "C" __global__ void __launch_bounds__(INNER_LANES* AXIS_LANES)
   const bool active = column < INNER;  // idle threads stay for the barrier
   y += row_offset<Y_OUTER_STRIDES>(outer) + column * Index(Y_STEP);
   dy += row_offset<DY_OUTER_STRIDES>(outer) + column * Index(DY_STEP);
-  dx += row_offset<DX_OUTER_STRIDES>(outer) + column * Index(DX_STEP);
+  const Index dx_column = row_offset<DX_OUTER_STRIDES>(outer) + column * Index(DX_STEP);
 
   Neighbours kept[KEPT];
   float sums[VECTOR] = {};
@@ -64,6 +65,6 @@ extern "C" __global__ void __launch_bounds__(INNER_LANES* AXIS_LANES)
     float gradients[VECTOR];
 #pragma unroll
     for (int j = 0; j < VECTOR; ++j) gradients[j] = neighbours.gradient(j, sums[j]);
-    store_neighbours<DX_RUN, DX_STEP>(dx + i * Index(DX_AXIS_STRIDE), gradients, ResultScales{alpha, beta});
+    store_along<DX_RUN, DX_STEP>(dx, dx_column + i * Index(DX_AXIS_STRIDE), gradients, {alpha, beta, user});
   }
 }

@@ -63,7 +63,7 @@ Launch softmax_launch(const SoftmaxRows& softmax, std::string entry, int threads
   for (const Operand& operand : softmax.operands) launch.arguments.emplace_back(OperandArgument{operand.name});
   launch.arguments.emplace_back(Scalar::alpha);
   launch.arguments.emplace_back(Scalar::beta);
-  if (softmax.operands.front().name == "x") launch.arguments.emplace_back(UserArgument{});
+  launch.arguments.emplace_back(UserArgument{});
   launch.arguments.emplace_back(Scalar::n);
   return launch;
 }

@@ -4,13 +4,6 @@
 #include "lib/simple_rows.cuh"
 #include "lib/store.cuh"
 
-// Elements of the dimensions after the axis.
-__host__ __device__ constexpr Index inner_elements() {
-  Index elements = 1;
-  for (int i = AXIS + 1; i < RANK; ++i) elements *= static_cast<Index>(EXTENTS[i]);
-  return elements;
-}
-
 extern "C" __global__ void __launch_bounds__(THREADS)
     softmax_simple(const TX* x, TY* y, float alpha, float beta, UserArguments user, long long n) {
   constexpr long long x_stride = X_STRIDES[AXIS], y_stride = Y_STRIDES[AXIS];
@@ -28,12 +21,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   for (Index i = 0; i < ROW; ++i) {
     const float element = user_entered(x[i * Index(x_stride)], 0, user);
     const float value = LOG ? element - maximum - log_sum : expf(element - maximum) / sum;
-    TY* target = y + i * Index(y_stride);
-    float old = 0.0f;
-    if constexpr (BETA != SCALE_ZERO) old = to_float(*target);
-    constexpr Index INNER = inner_elements();
-    UserValues user_values;
-    load_user_element(user, (row / INNER * ROW + i) * INNER + row % INNER, user_values);
-    *target = from_float<TY>(stored_value(value, old, 0, user_values, {alpha, beta, user}));
+    store_element(y + i * Index(y_stride), number_of<AXIS>(row, i), value, 0, {alpha, beta, user});
   }
 }

@@ -1,6 +1,8 @@
 // How far results move where those of a prologue do: bounds, held against the results of every sign of the moves.
 #include "prologue_slack.h"
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +10,7 @@
 #include <limits>
 
 #include "kiln/generator/operation.h"
+#include "kiln/generator/operations/tensor_ops.h"
 #include "kiln/reference/reference.h"
 
 namespace kiln::tuner {
@@ -59,6 +62,7 @@ struct Problem {
 };
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
+using Floats = std::vector<float>;
 
 TEST(PrologueSlack, CoversSoftmax) {
   for (const char* mode : {"accurate", "log"}) {
@@ -120,6 +124,45 @@ TEST(PrologueSlack, CoversActivations) {
   Problem constant{Request::parse("activation_forward x=f32:3 mode=hard_sigmoid"), {1, 2, 3}, {}, {0, 1, infinity}};
   constant.values.scalars[0] = 0;
   EXPECT_EQ(constant.slack(), (std::vector<float>{0, 0, infinity})) << "x may be NaN";
+}
+
+// An input that repeats, with moves that reach b or do not.
+TEST(PrologueSlack, CoversArithmetic) {
+  for (const TensorOpMode mode : tensor_op_modes()) {
+    if (mode == TensorOpMode::select) continue;
+    const bool binary = inputs_of(mode) == 2;
+    const Problem problem{Request::parse(fmt::format("tensor_op a=f32:3x1{} y=f32:3x2 mode={} alpha=any",
+                                                     binary ? " b=f32:3x2" : "", to_string(mode))),
+                          {1.5F, 4, 0.25F},
+                          binary ? std::vector<float>{2, 3, 0.5F, -1.25F, 3, 0.5F} : std::vector<float>{},
+                          {0.5F, 0.25F, 0.0625F}};
+    problem.expect_covers(1.001);
+  }
+}
+
+TEST(PrologueSlack, OfArithmeticIsThatOfJumpsTurnsAndEnds) {
+  const auto slack_of = [](const char* line, std::vector<float> a, std::vector<float> b, std::vector<float> moves) {
+    return Problem{Request::parse(line), std::move(a), std::move(b), std::move(moves)}.slack();
+  };
+  EXPECT_EQ(
+      slack_of("tensor_op a=f32:4 b=f32:4 mode=eq", {1, 1, 1, 2}, {1.25F, 1, 1.25F, 5}, {0.5F, 0.5F, 0, infinity}),
+      (Floats{1, 1, 0, infinity}));
+  EXPECT_EQ(slack_of("tensor_op a=f32:3 mode=log", {0.5F, -2, -1}, {}, {0.5F, 0.5F, 1}),
+            (Floats{infinity, 0, infinity}));
+  EXPECT_EQ(slack_of("tensor_op a=f32:2 mode=abs", {0.25F, -3}, {}, {1, 1}), (Floats{1, 1}));
+  EXPECT_EQ(slack_of("tensor_op a=f32:2 b=f32:2 mode=pow", {-0.5F, 2}, {-2, 2}, {1, 1}), (Floats{infinity, 5}));
+  EXPECT_EQ(slack_of("tensor_op a=f32:1 b=f32:1 mode=div", {1}, {0}, {0.5F}), (Floats{0}));  // infinity at all of them
+}
+
+// Where an element is dropped, or is padding, it does not move.
+TEST(PrologueSlack, CoversCopiesAndDropout) {
+  const Problem copy{Request::parse("tensor_transform x=f32:2x1 y=f32:3x4 pad=1,0,0,0"), {1, 2}, {}, {0.5F, infinity}};
+  EXPECT_EQ(copy.slack(),
+            (std::vector<float>{0, 0, 0, 0, 0.5F, 0.5F, 0.5F, 0.5F, infinity, infinity, infinity, infinity}));
+  Problem dropped{Request::parse("dropout x=f32:8"), Floats(8, 1), {}, Floats(8, 0.25F)};
+  dropped.values.scalars[0] = 0.5F;
+  EXPECT_THAT(dropped.slack(),
+              testing::AllOf(testing::Each(testing::AnyOf(0, 0.5F)), testing::Contains(0), testing::Contains(0.5F)));
 }
 
 }  // namespace

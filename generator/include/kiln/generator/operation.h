@@ -105,9 +105,8 @@ class Operation {
   virtual bool has_arithmetic() const { return false; }
   virtual bool has_epilogue() const { return false; }
   /// The operand whose elements pass through the prologue of user code, which calls them x; empty if user code of this
-  /// operation has no prologue. Its channels, if there are any, are counted by the same dimension as the result's. An
-  /// operation with a prologue writes nothing but its result beside user code: the check knows what a prologue makes
-  /// of that alone.
+  /// operation has no prologue. Its channels, if there are any, are counted by the same dimension as the result's. A
+  /// request with a prologue has no output but its result: the check knows what a prologue makes of that alone.
   virtual std::string_view prologue_operand() const { return {}; }
   /// Whether its result passes through the epilogue of user code.
   virtual bool takes_user_code() const { return !prologue_operand().empty(); }

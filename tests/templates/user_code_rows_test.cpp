@@ -1,0 +1,132 @@
+// User epilogues of reductions, of losses, and of the gradients of softmax, losses and pooling, in every kernel of
+// theirs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "kiln/generator/operation.h"
+#include "kiln/generator/request.h"
+#include "user_code_cases.h"
+
+namespace kiln {
+namespace {
+
+using testing_support::check_as;
+
+const Expressions& expressions() {
+  static const Expressions all = {
+      {"gated", Expression("acc * gate + slope * bias", {"gate", "bias"}, {"slope"})},
+      {"channels", Expression("acc * gate + (c % 2 == 0 ? bias[c] : 0.5f)", {"gate", "bias"})},
+      {"scaled", Expression("acc * gate", {"gate"})}};
+  return all;
+}
+
+void expect_served_right(const std::string& line, const std::vector<std::string>& served_by) {
+  testing_support::expect_served_right(line, served_by, expressions());
+}
+
+// Along the last dimension and across others, few long rows in parts, with indices.
+TEST(UserEpilogueOfReductions, IsRightInEveryKernel) {
+  const std::vector<std::string> all = {"reduce_simple", "reduce_blocks"};
+  expect_served_right(
+      "reduce x=f16:3x5x7 axes=2 mode=mean alpha=any beta=any epilogue=user:gated epilogue.gate=f32:3x5x1 "
+      "epilogue.bias=f16:1x5x1",
+      all);
+  expect_served_right(
+      "reduce x=f32:5x40x6 y=f32:5x1x6:40,40,3 axes=1 mode=add n=? epilogue=user:gated epilogue.gate=f32:5x1x6 "
+      "epilogue.bias=bf16:1x1x6",
+      all);
+  expect_served_right(
+      "reduce x=f32:2x20000 y=i32:2x1 axes=1 mode=norm2 epilogue=user:gated epilogue.gate=f32:2x1 epilogue.bias=u8:1x1",
+      all);
+  expect_served_right(
+      "reduce x=f32:4x3x8 y=f32:1x3x8 indices=i32:1x3x8 axes=0 mode=max epilogue=user:gated epilogue.gate=f32:1x3x8 "
+      "epilogue.bias=f32:1x1x1",
+      all);
+}
+
+TEST(UserEpilogueOfSoftmaxGradients, IsRightInEveryKernel) {
+  expect_served_right(
+      "softmax_backward y=f16:5x24 dx=f32:5x24 mode=log beta=any epilogue=user:gated epilogue.gate=f16:5x24:1,6 "
+      "epilogue.bias=f32:5x1",
+      {"softmax_backward_simple", "softmax_backward_rows"});
+  expect_served_right(
+      "softmax_backward y=f32:3x7x4x5 n=? epilogue=user:gated epilogue.gate=f32:3x7x4x5 epilogue.bias=bf16:1x7x1x5",
+      {"softmax_backward_simple", "softmax_backward_strided"});
+}
+
+TEST(UserEpilogueOfCrossEntropyGradients, IsRightInEveryKernel) {
+  expect_served_right(
+      "cross_entropy_backward x=f16:6x12 reduction=mean dloss=f32:1 alpha=any epilogue=user:gated "
+      "epilogue.gate=f32:6x12:1,7 epilogue.bias=f32:1x12",
+      {"cross_entropy_backward_simple", "cross_entropy_backward_rows"});
+  expect_served_right(
+      "cross_entropy_backward x=f32:2x5x3x4 reduction=none n=? epilogue=user:gated epilogue.gate=f32:2x5x3x4 "
+      "epilogue.bias=f16:1x5x3x1",
+      {"cross_entropy_backward_simple", "cross_entropy_backward_strided"});
+}
+
+// A loss for each row, or one for all of them: the second kernel's.
+TEST(UserEpilogueOfCrossEntropy, IsRightInEveryKernel) {
+  expect_served_right(
+      "cross_entropy_forward x=f16:6x12 losses=f32:6:2 reduction=none n=? epilogue=user:gated epilogue.gate=f32:6 "
+      "epilogue.bias=f32:1",
+      {"cross_entropy_forward_simple", "cross_entropy_forward_rows"});
+  expect_served_right(
+      "cross_entropy_forward x=f32:2x5x3x4 reduction=none beta=any epilogue=user:gated epilogue.gate=f16:2x3x4:nwc "
+      "epilogue.bias=f32:1x3x4",
+      {"cross_entropy_forward_simple", "cross_entropy_forward_strided"});
+  for (const std::string reduction : {"mean", "sum"}) {
+    for (const std::string x : {"300x12", "2x5x3x70"}) {
+      expect_served_right("cross_entropy_forward x=f32:" + x + " reduction=" + reduction +
+                              " beta=1 epilogue=user:scaled epilogue.gate=f32:1",
+                          {"cross_entropy_forward_simple",
+                           x == "300x12" ? "cross_entropy_forward_rows" : "cross_entropy_forward_strided"});
+    }
+  }
+}
+
+TEST(UserEpilogueOfPoolingGradients, IsRightInEveryKernel) {
+  const std::vector<std::string> all = {"pool_backward_simple", "pool_backward_gather"};
+  expect_served_right(
+      "pool_backward dy=f16:2x8x4x4:nhwc x=f16:2x8x8x8:nhwc mode=max window=3,3 pad=1,1 stride=2,2 beta=any "
+      "epilogue=user:channels epilogue.gate=f32:2x8x8x8:nchw epilogue.bias=f32:8:2",
+      all);
+  expect_served_right(
+      "pool_backward dy=f32:3x5x4 dx=f32:3x5x9:70,11,1 mode=avg window=3 stride=2 n=? epilogue=user:channels "
+      "epilogue.gate=f32:1x5x9 epilogue.bias=f16:5",
+      all);
+  expect_served_right(
+      "pool_backward dy=f32:2x3x2x3 indices=i32:2x3x2x3 dx=f32:2x3x4x6 mode=max window=2,2 stride=2,2 "
+      "epilogue=user:channels epilogue.gate=bf16:2x3x4x6 epilogue.bias=f32:3",
+      all);
+}
+
+TEST(UserEpilogueOfPooling, GoesWithIndices) {
+  for (const std::string order : {"nchw", "nhwc"}) {
+    expect_served_right("pool_forward x=f16:2x8x9x8:" + order + " indices=i32:2x8x4x4:" + order +
+                            " mode=max window=2,2 stride=2,2 beta=any epilogue=user:channels "
+                            "epilogue.gate=f32:2x8x4x4:nchw epilogue.bias=f32:8",
+                        {"pool_simple", "pool_indexed"});
+  }
+}
+
+TEST(CheckOfUserEpiloguesOfRows, FindsCodeThatWasLeftOut) {
+  const auto request = [](const std::string& line) { return Request::parse(line, expressions()); };
+  for (const std::string line : {"reduce x=f32:3x5 y=f32:3x1 axes=1", "softmax_backward y=f32:3x5",
+                                 "cross_entropy_forward x=f32:3x5", "cross_entropy_backward x=f32:3x5"}) {
+    const Request coded = request(line + " epilogue=user:scaled epilogue.gate=f32:1" +
+                                  (line.starts_with("cross_entropy_forward") ? "" : "x1"));
+    EXPECT_TRUE(check_as(coded, coded));
+    EXPECT_FALSE(check_as(coded, stripped_of_user_code(coded)));
+  }
+  const std::string pooled = "pool_forward x=f32:1x2x4x4 indices=i32:1x2x2x2 window=2,2 stride=2,2";
+  const Request coded = request(pooled + " epilogue=user:channels epilogue.gate=f32:1x2x2x2 epilogue.bias=f32:2");
+  EXPECT_TRUE(check_as(coded, coded));
+  EXPECT_FALSE(check_as(coded, request(pooled)));
+}
+
+}  // namespace
+}  // namespace kiln
