@@ -15,7 +15,8 @@ DropoutOptions options_of(const kiln_dropout_options* given, const char* functio
           .offset = c.offset,
           .alpha = c.alpha,
           .beta = c.beta,
-          .dynamic_batch = flag(c.dynamic_batch, function, "dynamic_batch")};
+          .dynamic_batch = flag(c.dynamic_batch, function, "dynamic_batch"),
+          .epilogue = epilogue_of(c.epilogue)};
 }
 
 }  // namespace

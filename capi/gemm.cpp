@@ -15,7 +15,7 @@ GemmOptions options_of(const kiln_gemm_options* given, const char* function) {
   GemmOptions options;
   options.alpha = c.alpha;
   options.beta = c.beta;
-  if (c.epilogue != nullptr) options.epilogue = c.epilogue->stages;
+  options.epilogue = epilogue_of(c.epilogue);
   options.arithmetic.tf32 = flag(c.tf32, function, "tf32");
   options.arithmetic.fast = flag(c.fast, function, "fast");
   options.arithmetic.deterministic = flag(c.deterministic, function, "deterministic");

@@ -30,6 +30,11 @@ struct kiln_plan {
 
 namespace kiln::capi {
 
+/// What `epilogue`, a member of some options, says; nothing if it is NULL.
+inline Epilogue epilogue_of(const kiln_epilogue* epilogue) {
+  return epilogue == nullptr ? Epilogue() : epilogue->stages;
+}
+
 /// A copy of `text` that kiln_string_destroy() frees.
 char* copy_of(const std::string& text);
 

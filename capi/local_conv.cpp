@@ -18,7 +18,7 @@ LocalConvOptions options_of(const kiln_local_conv_options* given, int rank, cons
   LocalConvOptions options;
   set_convolution(c, rank, function, options);
   options.grid = grid_of(c.grid, rank);
-  if (c.epilogue != nullptr) options.epilogue = c.epilogue->stages;
+  options.epilogue = epilogue_of(c.epilogue);
   return options;
 }
 

@@ -26,6 +26,7 @@ CrossEntropyOptions options_of(const kiln_cross_entropy_options* given, const ch
   options.alpha = c.alpha;
   options.beta = c.beta;
   options.dynamic_batch = flag(c.dynamic_batch, function, "dynamic_batch");
+  options.epilogue = epilogue_of(c.epilogue);
   return options;
 }
 

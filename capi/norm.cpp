@@ -56,7 +56,7 @@ NormOptions options_of(const kiln_norm_options& c, const char* function) {
   options.inv_deviation = optional_of(c.inv_deviation, function, "inv_deviation");
   options.running_mean = optional_of(c.running_mean, function, "running_mean");
   options.running_variance = optional_of(c.running_variance, function, "running_variance");
-  if (c.epilogue != nullptr) options.epilogue = c.epilogue->stages;
+  options.epilogue = epilogue_of(c.epilogue);
   options.activation = activation_of(c.activation, function);
   options.epsilon = c.epsilon;
   options.momentum = c.momentum;

@@ -44,7 +44,7 @@ ConvOptions options_of(const kiln_conv_options* given, int rank) {
   const kiln_conv_options c = read(given, kiln_conv_options_default(), function);
   ConvOptions options;
   set_convolution(c, rank, function, options);
-  if (c.epilogue != nullptr) options.epilogue = c.epilogue->stages;
+  options.epilogue = epilogue_of(c.epilogue);
   return options;
 }
 
@@ -59,7 +59,7 @@ PoolOptions options_of(const kiln_pool_options* given, int rank, std::string_vie
   set_window(c, rank, options);
   options.alpha = c.alpha;
   options.beta = c.beta;
-  if (c.epilogue != nullptr) options.epilogue = c.epilogue->stages;
+  options.epilogue = epilogue_of(c.epilogue);
   options.dynamic_batch = flag(c.dynamic_batch, function, "dynamic_batch");
   return options;
 }
@@ -72,7 +72,7 @@ SoftmaxOptions options_of(const kiln_softmax_options* given, std::string_view fu
   options.mode = softmax_mode_of(c.mode, function);
   options.alpha = c.alpha;
   options.beta = c.beta;
-  if (c.epilogue != nullptr) options.epilogue = c.epilogue->stages;
+  options.epilogue = epilogue_of(c.epilogue);
   options.dynamic_batch = flag(c.dynamic_batch, function, "dynamic_batch");
   return options;
 }
@@ -94,7 +94,7 @@ ActivationOptions activation_options_of(const kiln_activation_options* given, co
   options.offset = c.offset;
   options.low = c.low;
   options.high = c.high;
-  if (c.epilogue != nullptr) options.epilogue = c.epilogue->stages;
+  options.epilogue = epilogue_of(c.epilogue);
   options.alpha = c.alpha;
   options.beta = c.beta;
   options.dynamic_batch = flag(c.dynamic_batch, function, "dynamic_batch");

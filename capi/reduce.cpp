@@ -20,7 +20,10 @@ ReduceMode mode_of(kiln_reduce_mode mode) {
 
 ReduceOptions options_of(const kiln_reduce_options* given, const char* function) {
   const kiln_reduce_options c = read(given, kiln_reduce_options_default(), function);
-  return {.alpha = c.alpha, .beta = c.beta, .dynamic_batch = flag(c.dynamic_batch, function, "dynamic_batch")};
+  return {.alpha = c.alpha,
+          .beta = c.beta,
+          .dynamic_batch = flag(c.dynamic_batch, function, "dynamic_batch"),
+          .epilogue = epilogue_of(c.epilogue)};
 }
 
 }  // namespace

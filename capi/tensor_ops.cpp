@@ -24,12 +24,16 @@ TransformOptions options_of(const kiln_transform_options* given, const char* fun
     options.pad_end[i] = c.pad_end[i];
   }
   options.dynamic_batch = flag(c.dynamic_batch, function, "dynamic_batch");
+  options.epilogue = epilogue_of(c.epilogue);
   return options;
 }
 
 TensorOpOptions options_of(const kiln_tensor_op_options* given, const char* function) {
   const kiln_tensor_op_options c = read(given, kiln_tensor_op_options_default(), function);
-  return {.alpha = c.alpha, .beta = c.beta, .dynamic_batch = flag(c.dynamic_batch, function, "dynamic_batch")};
+  return {.alpha = c.alpha,
+          .beta = c.beta,
+          .dynamic_batch = flag(c.dynamic_batch, function, "dynamic_batch"),
+          .epilogue = epilogue_of(c.epilogue)};
 }
 
 TensorOpMode mode_of(kiln_tensor_op_mode mode) {
@@ -91,6 +95,15 @@ kiln_status kiln_tensor_set(kiln_context* context, const kiln_tensor* y, float v
     const char* const function = "kiln_tensor_set";
     require(context, function, "context");
     kiln::tensor_set(*context->context, tensor_of(y, function, "y"), value, stream);
+  });
+}
+
+kiln_status kiln_tensor_set_with_epilogue(kiln_context* context, const kiln_tensor* y, float value,
+                                          const kiln_epilogue* epilogue, kiln_stream stream) {
+  return guarded([&] {
+    const char* const function = "kiln_tensor_set_with_epilogue";
+    require(context, function, "context");
+    kiln::tensor_set(*context->context, tensor_of(y, function, "y"), value, epilogue_of(epilogue), stream);
   });
 }
 

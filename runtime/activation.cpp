@@ -17,10 +17,10 @@ void backward(CallKind kind, Context& context, const Tensor& known, const Tensor
               const ActivationOptions& options, Stream stream) {
   constexpr std::string_view operation = "activation_backward";
   const bool from_y = kind == CallKind::activation_backward_from_y;
-  refuse_epilogue(operation, options.epilogue);
   const std::string_view name = from_y ? "y" : "x";
   NamedCall call(operation, kind, {{name, &known}, {"dy", &dy}, {"dx", &dx, true, {name, "dy"}}});
   call.key.add(flags_of(options, static_cast<int64_t>(options.mode)));
+  call.add_user_code(operation, dx, options.epilogue, "dx");
   call.run(context, activation_values(options, dy), stream, [&] {
     ActivationBackward activation;
     (from_y ? activation.y : activation.x) = known.spec();
@@ -29,7 +29,7 @@ void backward(CallKind kind, Context& context, const Tensor& known, const Tensor
     activation.mode = options.mode;
     activation.blend = blend_of(options);
     activation.dynamic_batch = options.dynamic_batch;
-    return activation.request();
+    return with_user_code(activation.request(), dx, options.epilogue);
   });
 }
 

@@ -6,13 +6,16 @@
 namespace kiln {
 
 void dropout_forward(Context& context, const Tensor& x, const Tensor& y, const DropoutOptions& options, Stream stream) {
-  NamedCall call("dropout", CallKind::dropout, {{"x", &x}, {"y", &y, true, {"x"}}});
+  constexpr std::string_view operation = "dropout";
+  NamedCall call(operation, CallKind::dropout, {{"x", &x}, {"y", &y, true, {"x"}}});
   call.key.add(flags_of(options));
+  call.add_user_code(operation, y, options.epilogue);
   RunValues values = values_of(options, x);
   values.scalars[0] = options.p;
   values.integers = {options.seed, options.offset};
   call.run(context, values, stream, [&] {
-    return Dropout{x.spec(), y.spec(), blend_of(options), options.dynamic_batch}.request();
+    const Dropout dropout{x.spec(), y.spec(), blend_of(options), options.dynamic_batch};
+    return with_user_code(dropout.request(), y, options.epilogue);
   });
 }
 

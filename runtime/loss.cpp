@@ -43,19 +43,21 @@ void fill(CrossEntropy& view, const Tensor& x, const Tensor& targets, const Cros
 // `dloss` is null where it is 1.
 void backward(Context& context, const Tensor& x, const Tensor& targets, const Tensor* dloss, const Tensor& dx,
               const CrossEntropyOptions& options, Stream stream) {
-  NamedCall call("cross_entropy_backward", CallKind::cross_entropy_backward,
+  constexpr std::string_view operation = "cross_entropy_backward";
+  NamedCall call(operation, CallKind::cross_entropy_backward,
                  {{"x", &x},
                   {"targets", &targets},
                   {"weights", pointer_to(options.weights)},
                   {dloss_name(options), dloss},
                   {"dx", &dx, true, {"x"}}});
   add_options(call.key, options);
+  call.add_user_code(operation, dx, options.epilogue, "dx");
   call.run(context, values_of_loss(options, x), stream, [&] {
     CrossEntropyBackward gradient;
     fill(gradient, x, targets, options);
     if (dloss != nullptr) gradient.dloss = dloss->spec();
     gradient.dx = dx.spec();
-    return gradient.request();
+    return with_user_code(gradient.request(), dx, options.epilogue);
   });
 }
 
@@ -63,15 +65,17 @@ void backward(Context& context, const Tensor& x, const Tensor& targets, const Te
 
 void cross_entropy_forward(Context& context, const Tensor& x, const Tensor& targets, const Tensor& loss,
                            const CrossEntropyOptions& options, Stream stream) {
+  constexpr std::string_view operation = "cross_entropy_forward";
   NamedCall call(
-      "cross_entropy_forward", CallKind::cross_entropy_forward,
+      operation, CallKind::cross_entropy_forward,
       {{"x", &x}, {"targets", &targets}, {"weights", pointer_to(options.weights)}, {loss_name(options), &loss, true}});
   add_options(call.key, options);
+  call.add_user_code(operation, loss, options.epilogue, loss_name(options));
   call.run(context, values_of_loss(options, x), stream, [&] {
     CrossEntropyForward request;
     fill(request, x, targets, options);
     request.loss = loss.spec();
-    return request.request();
+    return with_user_code(request.request(), loss, options.epilogue);
   });
 }
 

@@ -105,11 +105,6 @@ void refuse_partial_overlap(std::string_view operation, const Tensor& y, std::st
   if (!is_same_view(y, other)) refuse_overlap(operation, y, name, other, output);
 }
 
-void refuse_epilogue(std::string_view operation, const Epilogue& epilogue) {
-  if (epilogue.count() == 0 && !epilogue.code()) return;
-  throw Error(ErrorCode::invalid_argument, fmt::format("{}: it takes no epilogue", operation), "leave it out");
-}
-
 void refuse_stages(std::string_view operation, const Epilogue& epilogue) {
   if (epilogue.count() == 0) return;
   throw Error(ErrorCode::invalid_argument, fmt::format("{} takes no epilogue of stages", operation),

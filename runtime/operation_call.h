@@ -133,9 +133,6 @@ void set_stages(std::string_view operation, const Epilogue& epilogue, View& view
 /// Throws Error(invalid_argument) if the epilogue has stages: only user code suits `operation`.
 void refuse_stages(std::string_view operation, const Epilogue& epilogue);
 
-/// Throws Error(invalid_argument) if there is an epilogue: gradients take none.
-void refuse_epilogue(std::string_view operation, const Epilogue& epilogue);
-
 /// `request`, whose result is `y`, with the epilogue's user code, if it has any. Throws Error(invalid_argument) if a
 /// tensor that the code reads does not fit y.
 Request with_user_code(Request request, const Tensor& y, const Epilogue& epilogue);

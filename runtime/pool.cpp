@@ -54,56 +54,54 @@ PoolBackward gradient_of(const Tensor& dy, const Tensor& dx, const PoolOptions& 
   return pool;
 }
 
-// A call without an epilogue; the first of `tensors` has the batch.
-template <class MakeRequest>
-void run_plain(std::string_view operation, CallKind kind, Context& context, std::initializer_list<CallTensor> tensors,
-               const PoolOptions& options, Stream stream, const MakeRequest& make_request) {
-  refuse_epilogue(operation, options.epilogue);
+// A call with the result `y`; the first of `tensors` has the batch.
+template <class MakeView>
+void run_pool(CallKind kind, Context& context, std::initializer_list<CallTensor> tensors, const Tensor& y,
+              const PoolOptions& options, Stream stream, const MakeView& make_view) {
+  const bool is_forward = kind == CallKind::pool_forward || kind == CallKind::pool_forward_indices;
+  const std::string_view operation = is_forward ? "pool_forward" : "pool_backward";
   NamedCall call(operation, kind, tensors);
   add_options(call.key, options);
-  call.run(context, values_of(options, *tensors.begin()->tensor), stream, make_request);
+  call.add_user_code(operation, y, options.epilogue, is_forward ? "y" : "dx");
+  call.run(context, values_of(options, *tensors.begin()->tensor), stream,
+           [&] { return with_user_code(make_view().request(), y, options.epilogue); });
 }
 
 }  // namespace
 
 void pool_forward(Context& context, const Tensor& x, const Tensor& y, const PoolOptions& options, Stream stream) {
-  constexpr std::string_view operation = "pool_forward";
-  NamedCall call(operation, CallKind::pool_forward, {{"x", &x}, {"y", &y, true}});
-  add_options(call.key, options);
-  call.add_user_code(operation, y, options.epilogue);
-  call.run(context, values_of(options, x), stream,
-           [&] { return with_user_code(pool_of(x, y, options).request(), y, options.epilogue); });
+  run_pool(CallKind::pool_forward, context, {{"x", &x}, {"y", &y, true}}, y, options, stream,
+           [&] { return pool_of(x, y, options); });
 }
 
 void pool_backward(Context& context, const Tensor& dy, const Tensor& x, const Tensor& dx, const PoolOptions& options,
                    Stream stream) {
   const Tensor* const read = options.mode == PoolMode::max ? &x : nullptr;  // averages do not read x
-  run_plain("pool_backward", CallKind::pool_backward, context, {{"dy", &dy}, {"x", read}, {"dx", &dx, true}}, options,
-            stream, [&] {
-              PoolBackward pool = gradient_of(dy, dx, options);
-              if (read != nullptr) pool.x = read->spec();
-              return pool.request();
-            });
+  run_pool(CallKind::pool_backward, context, {{"dy", &dy}, {"x", read}, {"dx", &dx, true}}, dx, options, stream, [&] {
+    PoolBackward pool = gradient_of(dy, dx, options);
+    if (read != nullptr) pool.x = read->spec();
+    return pool;
+  });
 }
 
 void pool_forward(Context& context, const Tensor& x, const Tensor& y, const Tensor& indices, const PoolOptions& options,
                   Stream stream) {
-  run_plain("pool_forward", CallKind::pool_forward_indices, context,
-            {{"x", &x}, {"y", &y, true}, {"indices", &indices, true}}, options, stream, [&] {
-              PoolForward pool = pool_of(x, y, options);
-              pool.indices = indices.spec();
-              return pool.request();
-            });
+  run_pool(CallKind::pool_forward_indices, context, {{"x", &x}, {"y", &y, true}, {"indices", &indices, true}}, y,
+           options, stream, [&] {
+             PoolForward pool = pool_of(x, y, options);
+             pool.indices = indices.spec();
+             return pool;
+           });
 }
 
 void pool_backward_from_indices(Context& context, const Tensor& dy, const Tensor& indices, const Tensor& dx,
                                 const PoolOptions& options, Stream stream) {
-  run_plain("pool_backward", CallKind::pool_backward_from_indices, context,
-            {{"dy", &dy}, {"indices", &indices}, {"dx", &dx, true}}, options, stream, [&] {
-              PoolBackward pool = gradient_of(dy, dx, options);
-              pool.indices = indices.spec();
-              return pool.request();
-            });
+  run_pool(CallKind::pool_backward_from_indices, context, {{"dy", &dy}, {"indices", &indices}, {"dx", &dx, true}}, dx,
+           options, stream, [&] {
+             PoolBackward pool = gradient_of(dy, dx, options);
+             pool.indices = indices.spec();
+             return pool;
+           });
 }
 
 void unpool_forward(Context& context, const Tensor& x, const Tensor& indices, const Tensor& y,

@@ -37,9 +37,12 @@ Request request_of(ReduceMode mode, const Tensor& x, const Tensor& y, const Tens
 
 void run(Context& context, ReduceMode mode, const Tensor& x, const Tensor& y, const Tensor* indices,
          const ReduceOptions& options, Stream stream) {
-  NamedCall call("reduce", CallKind::reduce, {{"x", &x}, {"y", &y, true}, {"indices", indices, true}});
+  constexpr std::string_view operation = "reduce";
+  NamedCall call(operation, CallKind::reduce, {{"x", &x}, {"y", &y, true}, {"indices", indices, true}});
   call.key.add(flags_of(options, static_cast<int64_t>(mode)));
-  call.run(context, values_of(options, x), stream, [&] { return request_of(mode, x, y, indices, options); });
+  call.add_user_code(operation, y, options.epilogue);
+  call.run(context, values_of(options, x), stream,
+           [&] { return with_user_code(request_of(mode, x, y, indices, options), y, options.epilogue); });
 }
 
 }  // namespace

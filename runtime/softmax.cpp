@@ -42,16 +42,16 @@ void softmax_forward(Context& context, const Tensor& x, const Tensor& y, const S
 void softmax_backward(Context& context, const Tensor& y, const Tensor& dy, const Tensor& dx,
                       const SoftmaxOptions& options, Stream stream) {
   constexpr std::string_view operation = "softmax_backward";
-  refuse_epilogue(operation, options.epilogue);
   NamedCall call(operation, CallKind::softmax_backward, {{"y", &y}, {"dy", &dy}, {"dx", &dx, true, {"y", "dy"}}});
   add_options(call.key, options);
+  call.add_user_code(operation, dx, options.epilogue, "dx");
   call.run(context, values_of(options, dy), stream, [&] {
     SoftmaxBackward softmax;
     softmax.y = y.spec();
     softmax.dy = dy.spec();
     softmax.dx = dx.spec();
     set_common(softmax, options);
-    return softmax.request();
+    return with_user_code(softmax.request(), dx, options.epilogue);
   });
 }
 

@@ -17,9 +17,11 @@ void run_op(Context& context, TensorOpMode mode, std::span<const Tensor* const> 
         "give as many as the mode reads");
   }
   const auto input = [&](size_t i) { return i < inputs.size() ? inputs[i] : nullptr; };
-  NamedCall call("tensor_op", CallKind::tensor_op,
+  constexpr std::string_view operation = "tensor_op";
+  NamedCall call(operation, CallKind::tensor_op,
                  {{"a", input(0)}, {"b", input(1)}, {"c", input(2)}, {"y", &y, true, {"a", "b", "c"}}});
   call.key.add(flags_of(options, static_cast<int64_t>(mode)));
+  call.add_user_code(operation, y, options.epilogue);
   call.run(context, values_of(options, y), stream, [&] {
     TensorOp op;
     op.a = inputs[0]->spec();
@@ -29,7 +31,7 @@ void run_op(Context& context, TensorOpMode mode, std::span<const Tensor* const> 
     op.mode = mode;
     op.blend = blend_of(options);
     op.dynamic_batch = options.dynamic_batch;
-    return op.request();
+    return with_user_code(op.request(), y, options.epilogue);
   });
 }
 
@@ -37,12 +39,14 @@ void run_op(Context& context, TensorOpMode mode, std::span<const Tensor* const> 
 
 void tensor_transform(Context& context, const Tensor& x, const Tensor& y, const TransformOptions& options,
                       Stream stream) {
-  NamedCall call("tensor_transform", CallKind::tensor_transform, {{"x", &x}, {"y", &y, true, {"x"}}});
+  constexpr std::string_view operation = "tensor_transform";
+  NamedCall call(operation, CallKind::tensor_transform, {{"x", &x}, {"y", &y, true, {"x"}}});
   for (int i = 0; i < x.rank(); ++i) {
     call.key.add(options.pad_begin[static_cast<size_t>(i)]);
     call.key.add(options.pad_end[static_cast<size_t>(i)]);
   }
   call.key.add(flags_of(options));
+  call.add_user_code(operation, y, options.epilogue);
   RunValues values = values_of(options, y);  // x may repeat
   values.scalars[0] = options.value;
   call.run(context, values, stream, [&] {
@@ -53,7 +57,7 @@ void tensor_transform(Context& context, const Tensor& x, const Tensor& y, const 
     transform.pad_end.assign(options.pad_end.begin(), options.pad_end.begin() + x.rank());
     transform.blend = blend_of(options);
     transform.dynamic_batch = options.dynamic_batch;
-    return transform.request();
+    return with_user_code(transform.request(), y, options.epilogue);
   });
 }
 
@@ -66,10 +70,17 @@ void tensor_scale(Context& context, const Tensor& y, float alpha, Stream stream)
 }
 
 void tensor_set(Context& context, const Tensor& y, float value, Stream stream) {
-  const NamedCall call("tensor_set", CallKind::tensor_set, {{"y", &y, true}});
+  tensor_set(context, y, value, Epilogue(), stream);
+}
+
+void tensor_set(Context& context, const Tensor& y, float value, const Epilogue& epilogue, Stream stream) {
+  constexpr std::string_view operation = "tensor_set";
+  NamedCall call(operation, CallKind::tensor_set, {{"y", &y, true}});
+  call.add_user_code(operation, y, epilogue);
   RunValues values;
   values.scalars[0] = value;
-  call.run(context, values, stream, [&] { return TensorSet{y.spec()}.request(); });
+  values.user = epilogue.scalars();
+  call.run(context, values, stream, [&] { return with_user_code(TensorSet{y.spec()}.request(), y, epilogue); });
 }
 
 void tensor_op(Context& context, TensorOpMode mode, const Tensor& a, const Tensor& y, const TensorOpOptions& options,

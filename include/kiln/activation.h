@@ -25,7 +25,7 @@ struct ActivationOptions {
   float alpha = 1;
   float beta = 0;              ///< Not 0: what y (backward: dx) held before is read.
   bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket.
-  Epilogue epilogue = {};      ///< User code only (expression()), and forward only.
+  Epilogue epilogue = {};      ///< User code only: expression().
 };
 
 /// Enqueues y = epilogue(alpha * f(x) + beta * y) on `stream` and returns without waiting.
@@ -45,12 +45,12 @@ struct ActivationOptions {
 void activation_forward(Context& context, const Tensor& x, const Tensor& y, const ActivationOptions& options = {},
                         Stream stream = nullptr);
 
-/// Enqueues dx = alpha * f'(x) * dy + beta * dx on `stream`: the gradient with respect to x, given dy, that with
-/// respect to y = f(x).
+/// Enqueues dx = epilogue(alpha * f'(x) * dy + beta * dx) on `stream`: the gradient with respect to x, given dy, that
+/// with respect to y = f(x).
 ///
 /// x, dy, dx: as x and y above. In place: dx may be dy itself, or x itself. Where f is constant (relu, clipped_relu,
-/// clip, hard_swish, hard_sigmoid), dx is 0 whatever dy is; NaN in x gives NaN. Errors as activation_forward(), and for
-/// an epilogue.
+/// clip, hard_swish, hard_sigmoid), dx is 0 whatever dy is; NaN in x gives NaN. User code has no prologue here. Errors
+/// as activation_forward().
 void activation_backward(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dx,
                          const ActivationOptions& options = {}, Stream stream = nullptr);
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kiln/context.h"
+#include "kiln/epilogue.h"
 #include "kiln/tensor.h"
 
 namespace kiln {
@@ -15,10 +16,12 @@ struct DropoutOptions {
   float alpha = 1;
   float beta = 0;
   bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket.
+  Epilogue epilogue = {};      ///< User code only: expression().
 };
 
-/// Enqueues y = alpha * dropout(x) + beta * y on `stream` and returns without waiting: x / (1 - p) where an element is
-/// kept, else 0, whatever x is.
+/// Enqueues y = epilogue(alpha * dropout(x) + beta * y) on `stream` and returns without waiting: x / (1 - p) where an
+/// element is kept, else 0, whatever x is. User code may have a prologue, which every element of x passes through
+/// first.
 ///
 /// x, y: equal extents of 1 to 5 dimensions, any strides; dtypes may differ. Which elements are kept depends on p,
 /// seed, offset and the number of the element in logical order alone (Dropout says how, by Philox 4x32-10): the same on
@@ -29,7 +32,9 @@ struct DropoutOptions {
 void dropout_forward(Context& context, const Tensor& x, const Tensor& y, const DropoutOptions& options = {},
                      Stream stream = nullptr);
 
-/// Enqueues dx = alpha * (gradient by x of dropout_forward() with the same p, seed and offset, given dy) + beta * dx:
+/// Enqueues dx = epilogue(alpha * (gradient by x of dropout_forward() with the same p, seed and offset, given dy) +
+/// beta
+/// * dx), that without its user code:
 /// the same function of dy, which makes the mask again. Messages speak of x and y: dy and dx. Everything else as there.
 void dropout_backward(Context& context, const Tensor& dy, const Tensor& dx, const DropoutOptions& options = {},
                       Stream stream = nullptr);

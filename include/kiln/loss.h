@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "kiln/context.h"
+#include "kiln/epilogue.h"
 #include "kiln/generator/operations/cross_entropy.h"
 #include "kiln/tensor.h"
 
@@ -18,9 +19,11 @@ struct CrossEntropyOptions {
   float alpha = 1;
   float beta = 0;
   bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket; not for the gradient of a mean.
+  Epilogue epilogue = {};      ///< User code only: expression(); without a prologue.
 };
 
-/// Enqueues loss = alpha * cross_entropy(softmax(x), targets) + beta * loss on `stream` and returns without waiting.
+/// Enqueues loss = epilogue(alpha * cross_entropy(softmax(x), targets) + beta * loss) on `stream` and returns without
+/// waiting. The epilogue of a sum or mean over a dynamic batch is refused.
 ///
 /// A row are the C logits of one image and place; its loss is log(sum over c of exp(x[c])) - x[target], from the logits
 /// themselves: no exponential overflows and no logarithm of a probability that vanished is taken.
@@ -39,9 +42,9 @@ struct CrossEntropyOptions {
 void cross_entropy_forward(Context& context, const Tensor& x, const Tensor& targets, const Tensor& loss,
                            const CrossEntropyOptions& options = {}, Stream stream = nullptr);
 
-/// Enqueues dx = alpha * (gradient by x of cross_entropy_forward() with the same options, given dloss) + beta * dx on
-/// `stream` and returns without waiting: dx[c] = dloss * (softmax(x)[c] - (c == target)), for the mean divided by what
-/// that divides by. CrossEntropy has the formula with weights and smoothing.
+/// Enqueues dx = epilogue(alpha * (gradient by x of cross_entropy_forward() with the same options but for the epilogue,
+/// given dloss) + beta * dx) on `stream` and returns without waiting: dx[c] = dloss * (softmax(x)[c] - (c == target)),
+/// for the mean divided by what that divides by. CrossEntropy has the formula with weights and smoothing.
 ///
 /// x, targets: as there   dloss: as loss there   dx: the extents of x, any strides. Rows that do not count have the
 /// gradient 0, those of a target that is no class NaN. In place: dx may be x itself, with its dtype and strides;

@@ -31,18 +31,20 @@ struct PoolOptions {
 void pool_forward(Context& context, const Tensor& x, const Tensor& y, const PoolOptions& options,
                   Stream stream = nullptr);
 
-/// Enqueues dx = alpha * (gradient of y = pool(x), given dy) + beta * dx on `stream` and returns without waiting.
+/// Enqueues dx = epilogue(alpha * (gradient of y = pool(x), given dy) + beta * dx) on `stream` and returns without
+/// waiting.
 ///
 /// dy: N,C,P,Q   x, dx: N,C,H,W; 1-D and 3-D as above. PoolBackward has the formula: of equal maxima the first gets the
 /// gradient, of NaNs the last, windows that overlap add up. Only max reads x: averages may be given dx in its place.
 /// Deterministic: each element of dx adds its windows up in one order. Any strides. dx must not overlap dy or x.
-/// `options` as for the forward pass, without epilogue. Errors, first call and threads as for conv_forward().
+/// `options` as for the forward pass; user code has no prologue here. Errors, first call and threads as for
+/// conv_forward().
 void pool_backward(Context& context, const Tensor& dy, const Tensor& x, const Tensor& dx, const PoolOptions& options,
                    Stream stream = nullptr);
 
 /// As pool_forward() of mode max, and writes where each maximum stands. indices: as y, i32: the position in its channel
 /// of x, counted in logical order (h*W + w); of equal maxima the first in the order of the window, of NaNs the last; -1
-/// for a window without an element inside x. `options`: without epilogue. y and indices must not overlap x or one
+/// for a window without an element inside x. User code has no prologue here. y and indices must not overlap x or one
 /// another. Everything else as there.
 void pool_forward(Context& context, const Tensor& x, const Tensor& y, const Tensor& indices, const PoolOptions& options,
                   Stream stream = nullptr);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kiln/context.h"
+#include "kiln/epilogue.h"
 #include "kiln/generator/operations/reduce.h"
 #include "kiln/tensor.h"
 
@@ -11,10 +12,11 @@ struct ReduceOptions {
   float alpha = 1;
   float beta = 0;              ///< Not 0: what y held before is read.
   bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket; the batch is not reduced then.
+  Epilogue epilogue = {};      ///< User code only: expression().
 };
 
-/// Enqueues y = alpha * reduce(x) + beta * y on `stream` and returns without waiting: one value, as `mode` says, of the
-/// elements of x along every dimension in which y has an extent of 1.
+/// Enqueues y = epilogue(alpha * reduce(x) + beta * y) on `stream` and returns without waiting: one value, as `mode`
+/// says, of the elements of x along every dimension in which y has an extent of 1.
 ///
 /// x: 1 to 5 dimensions. y: in each dimension the extent of x, or 1. Any dtypes and strides; sums are in f32, y rounds
 /// to nearest (integers saturate, NaN becomes 0 in them). ReduceMode says what NaN does, and what becomes of no
@@ -22,7 +24,7 @@ struct ReduceOptions {
 /// not overlap x.
 ///
 /// Throws Error(invalid_argument), nothing enqueued: extents that do not fit, a y without an extent of 1, memory that
-/// overlaps. First call and threads as for conv_forward().
+/// overlaps, an epilogue of stages. First call and threads as for conv_forward().
 void reduce(Context& context, ReduceMode mode, const Tensor& x, const Tensor& y, const ReduceOptions& options = {},
             Stream stream = nullptr);
 

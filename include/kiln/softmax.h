@@ -13,7 +13,7 @@ struct SoftmaxOptions {
   SoftmaxMode mode = SoftmaxMode::accurate;
   float alpha = 1;
   float beta = 0;
-  Epilogue epilogue{};         ///< User code only: expression(...), and forward only.
+  Epilogue epilogue{};         ///< User code only: expression(...).
   bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket.
 };
 
@@ -27,15 +27,15 @@ struct SoftmaxOptions {
 void softmax_forward(Context& context, const Tensor& x, const Tensor& y, const SoftmaxOptions& options = {},
                      Stream stream = nullptr);
 
-/// Enqueues dx = alpha * (gradient with respect to x of y = softmax(x), or of log-softmax, given dy) + beta * dx on
-/// `stream` and returns without waiting. With sums over `axis`:
+/// Enqueues dx = epilogue(alpha * (gradient with respect to x of y = softmax(x), or of log-softmax, given dy) + beta *
+/// dx) on `stream` and returns without waiting. With sums over `axis`:
 ///
 ///   accurate: y (dy - sum(y dy))        log: dy - exp(y) sum(dy)
 ///
 /// y: what softmax_forward() gave with the same axis and mode. y, dy, dx: equal extents of 1 to 5 dimensions, any
 /// strides; dtypes may differ; sums are in f32. In place: dx may be dy or y itself, with its dtype and strides;
-/// otherwise they must share no element. Bitwise reproducible. Errors, first call and threads as for conv_forward(),
-/// and Error(invalid_argument) for an epilogue.
+/// otherwise they must share no element. User code has no prologue here. Bitwise reproducible. Errors, first call and
+/// threads as for conv_forward().
 void softmax_backward(Context& context, const Tensor& y, const Tensor& dy, const Tensor& dx,
                       const SoftmaxOptions& options = {}, Stream stream = nullptr);
 

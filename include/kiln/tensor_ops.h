@@ -4,6 +4,7 @@
 #include <array>
 
 #include "kiln/context.h"
+#include "kiln/epilogue.h"
 #include "kiln/generator/operations/tensor_ops.h"
 #include "kiln/tensor.h"
 
@@ -16,17 +17,20 @@ struct TransformOptions {
   std::array<int64_t, Tensor::max_rank> pad_begin{}, pad_end{};
   float value = 0;             ///< What the padding holds.
   bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket.
+  Epilogue epilogue = {};      ///< User code only: expression().
 };
 
-/// Enqueues y = alpha * pad(x) + beta * y on `stream` and returns without waiting: another layout, another dtype, a
-/// scale, padding, or all at once. Sub-regions are strides: crop by a tensor that names part of another, concatenate by
-/// a y that does.
+/// Enqueues y = epilogue(alpha * pad(x) + beta * y) on `stream` and returns without waiting: another layout, another
+/// dtype, a scale, padding, or all at once. Sub-regions are strides: crop by a tensor that names part of another,
+/// concatenate by a y that does.
 ///
 /// x, y: 1 to 5 dimensions of any dtype and strides. y has x's extents plus the padding; where x has an extent of 1 and
 /// no padding y may have any, and x repeats. TensorTransform says how numbers are rounded. In place: y may be x itself,
-/// with its dtype and strides; otherwise they must share no element. Bitwise reproducible.
+/// with its dtype and strides; otherwise they must share no element. User code may have a prologue, which every element
+/// of x passes through first, and the padding does not. Bitwise reproducible.
 ///
-/// Throws Error(invalid_argument), nothing enqueued: extents that do not fit, negative pads, memory that overlaps. The
+/// Throws Error(invalid_argument), nothing enqueued: extents that do not fit, negative pads, memory that overlaps, an
+/// epilogue of stages. The
 /// first call for a shape compiles, as that of conv_forward(). An empty tensor is a no-op. Thread-safe.
 void tensor_transform(Context& context, const Tensor& x, const Tensor& y, const TransformOptions& options = {},
                       Stream stream = nullptr);
@@ -42,18 +46,23 @@ void tensor_scale(Context& context, const Tensor& y, float alpha, Stream stream 
 /// y = value, rounded to y's dtype. Errors as tensor_transform().
 void tensor_set(Context& context, const Tensor& y, float value, Stream stream = nullptr);
 
+/// y = epilogue(value): what user code makes of it and of the tensors that it reads. Errors as tensor_transform().
+void tensor_set(Context& context, const Tensor& y, float value, const Epilogue& epilogue, Stream stream = nullptr);
+
 struct TensorOpOptions {
   float alpha = 1;
   float beta = 0;              ///< Not 0: what y held before is read.
   bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket.
+  Epilogue epilogue = {};      ///< User code only: expression().
 };
 
-/// Enqueues y = alpha * op(a, b, c) + beta * y on `stream` and returns without waiting. As many inputs as `mode` reads:
-/// one for sqrt and the like, three for select, else two.
+/// Enqueues y = epilogue(alpha * op(a, b, c) + beta * y) on `stream` and returns without waiting. As many inputs as
+/// `mode` reads: one for sqrt and the like, three for select, else two.
 ///
 /// Inputs have y's rank, and along each dimension its extent or 1, which repeats. Any dtypes and strides. In place: y
-/// may be one of the inputs itself. Chains of such operations run as one kernel by user code: activation_forward() with
-/// mode identity. Errors, reproducibility and threads as tensor_transform().
+/// may be one of the inputs itself. User code may have a prologue, which every element of a passes through first.
+/// Chains of such operations run as one kernel by user code: activation_forward() with mode identity. Errors,
+/// reproducibility and threads as tensor_transform().
 void tensor_op(Context& context, TensorOpMode mode, const Tensor& a, const Tensor& y,
                const TensorOpOptions& options = {}, Stream stream = nullptr);
 void tensor_op(Context& context, TensorOpMode mode, const Tensor& a, const Tensor& b, const Tensor& y,

@@ -43,12 +43,12 @@ HOLDS(offsetof(kiln_pool_options, mode) == 4 && offsetof(kiln_pool_options, wind
 HOLDS(offsetof(kiln_pool_options, alpha) == 128 && sizeof(kiln_pool_options) == 152);
 HOLDS(offsetof(kiln_softmax_options, axis) == 8 && sizeof(kiln_softmax_options) == 40);
 HOLDS(offsetof(kiln_activation_options, epilogue) == 40 && sizeof(kiln_activation_options) == 48);
-HOLDS(offsetof(kiln_transform_options, pad_begin) == 16 && sizeof(kiln_transform_options) == 152);
-HOLDS(sizeof(kiln_tensor_op_options) == 16);
+HOLDS(offsetof(kiln_transform_options, pad_begin) == 16 && sizeof(kiln_transform_options) == 160);
+HOLDS(sizeof(kiln_tensor_op_options) == 24);
 HOLDS(offsetof(kiln_norm_options, w) == 40 && sizeof(kiln_norm_options) == 120);
 HOLDS(offsetof(kiln_norm_gradient_options, w) == 40 && sizeof(kiln_norm_gradient_options) == 136);
 HOLDS(offsetof(kiln_local_norm_options, window) == 16 && sizeof(kiln_local_norm_options) == 72);
-HOLDS(sizeof(kiln_reduce_options) == 16 && KILN_REDUCE_MUL_NO_ZEROS == 8);
+HOLDS(sizeof(kiln_reduce_options) == 24 && KILN_REDUCE_MUL_NO_ZEROS == 8);
 HOLDS(offsetof(kiln_run_values, alpha) == 8 && offsetof(kiln_run_values, n) == 24 && sizeof(kiln_run_values) == 80);
 HOLDS(offsetof(kiln_plan_info, workspace_bytes) == 8 && sizeof(kiln_plan_info) == 48);
 HOLDS(offsetof(kiln_context_info, device_id) == 16 && sizeof(kiln_context_info) == 24);
@@ -110,6 +110,7 @@ int capi_count_functions(void) {
       (function)kiln_tensor_scale,
       (function)kiln_tensor_set,
       (function)kiln_tensor_op,
+      (function)kiln_tensor_set_with_epilogue,
       (function)kiln_reduce,
       (function)kiln_tensor_transposed,
       (function)kiln_gemm,

@@ -278,6 +278,46 @@ TEST_F(CApiCalls, GradientsOfSoftmax) {
   EXPECT_NE(download(dx), start);
 }
 
+// Of the options that have an epilogue at their end, and of kiln_tensor_set_with_epilogue().
+TEST_F(CApiCalls, TensorFunctionsReductionsAndLossesTakeUserCode) {
+  kiln_epilogue* code = nullptr;
+  ASSERT_EQ(kiln_epilogue_create(&code), KILN_OK);
+  const kiln_named_scalar scalar = {"s", 3, 0};
+  ASSERT_EQ(kiln_epilogue_expression(code, "acc * s + 1.0f", nullptr, 0, &scalar, 1), KILN_OK) << kiln_last_error();
+  const std::vector<float> start = {1, 2, 3, 4};
+  const void *x = upload(start), *y = upload(start);
+  const kiln_tensor cx = tensor(x, {2, 2}), cy = tensor(y, {2, 2}), column = tensor(y, {2, 1});
+  const auto result = [&](kiln_status status) {
+    EXPECT_EQ(status, KILN_OK) << kiln_last_error();
+    return download(y);
+  };
+  using Floats = std::vector<float>;
+  EXPECT_EQ(result(kiln_tensor_set_with_epilogue(context_, &cy, 5, code, nullptr)), (Floats{16, 16, 16, 16}));
+  EXPECT_EQ(result(kiln_tensor_set_with_epilogue(context_, &cy, 5, nullptr, nullptr)), (Floats{5, 5, 5, 5}));
+  kiln_transform_options transform = kiln_transform_options_default();
+  transform.epilogue = code;
+  EXPECT_EQ(result(kiln_tensor_transform(context_, &cx, &cy, &transform, nullptr)), (Floats{4, 7, 10, 13}));
+  kiln_tensor_op_options op = kiln_tensor_op_options_default();
+  op.epilogue = code;
+  EXPECT_EQ(result(kiln_tensor_op(context_, KILN_TENSOR_NEG, &cx, nullptr, nullptr, &cy, &op, nullptr)),
+            (Floats{-2, -5, -8, -11}));
+  kiln_dropout_options dropout = kiln_dropout_options_default();
+  dropout.p = 0, dropout.epilogue = code;
+  EXPECT_EQ(result(kiln_dropout_forward(context_, &cx, &cy, &dropout, nullptr)), (Floats{4, 7, 10, 13}));
+  kiln_reduce_options reduction = kiln_reduce_options_default();
+  reduction.epilogue = code;
+  EXPECT_EQ(result(kiln_reduce(context_, KILN_REDUCE_ADD, &cx, &column, nullptr, &reduction, nullptr)),
+            (Floats{10, 22, 10, 13}));
+  kiln_tensor targets = tensor(upload(Floats{0, 0}), {2});
+  targets.dtype = KILN_I32;
+  kiln_cross_entropy_options loss = kiln_cross_entropy_options_default();
+  loss.reduction = KILN_LOSS_NONE, loss.ignore = 0, loss.epilogue = code;
+  const kiln_tensor losses = tensor(y, {2});
+  EXPECT_EQ(result(kiln_cross_entropy_forward(context_, &cx, &targets, &losses, &loss, nullptr)),
+            (Floats{1, 1, 10, 13}));
+  kiln_epilogue_destroy(code);
+}
+
 TEST_F(CApiCalls, ReductionsWithAndWithoutIndices) {
   const void* x = upload(wave(5 * 7 * 3));
   const std::vector<float> start = wave(7);

@@ -35,7 +35,7 @@ class EveryFunction : public CApi {
 
   ~EveryFunction() override {
     for (char* text : {json_, key_}) kiln_string_destroy(text);
-    for (kiln_epilogue* epilogue : {made_epilogue_, stages_, code_}) kiln_epilogue_destroy(epilogue);
+    for (kiln_epilogue* epilogue : {made_epilogue_, stages_, code_, doubled_}) kiln_epilogue_destroy(epilogue);
     for (kiln_plan* plan : {made_plan_, plan_}) kiln_plan_destroy(plan);
     for (kiln_memory* memory : {made_memory_, memory_}) kiln_memory_destroy(memory);
     kiln_context_destroy(made_context_);
@@ -77,6 +77,8 @@ class EveryFunction : public CApi {
   void add_epilogues() {
     EXPECT_EQ(kiln_epilogue_create(&stages_), KILN_OK);
     EXPECT_EQ(kiln_epilogue_create(&code_), KILN_OK);
+    EXPECT_EQ(kiln_epilogue_create(&doubled_), KILN_OK);
+    EXPECT_EQ(kiln_epilogue_expression(doubled_, "2.0f * acc", nullptr, 0, nullptr, 0), KILN_OK);
     add("kiln_epilogue_create", kiln_epilogue_create, {}, &made_epilogue_);
     add("kiln_epilogue_bias", kiln_epilogue_bias, {}, stages_, &values_);
     add("kiln_epilogue_add", kiln_epilogue_add, {}, stages_, &x_);
@@ -135,6 +137,8 @@ class EveryFunction : public CApi {
     add("kiln_tensor_scale", kiln_tensor_scale, {"stream"}, context_, &y_, 2, nullptr);
     messages_call("kiln_tensor_scale", {{"y", "x"}});  // it is kiln_tensor_transform() in place
     add("kiln_tensor_set", kiln_tensor_set, {"stream"}, context_, &y_, 2, nullptr);
+    add("kiln_tensor_set_with_epilogue", kiln_tensor_set_with_epilogue, {"epilogue", "stream"}, context_, &y_, 2,
+        doubled_, nullptr);
     add("kiln_tensor_op", kiln_tensor_op, {"options", "stream"}, context_, KILN_TENSOR_SELECT, &x_, &dy_, &x_, &y_,
         &op_options_, nullptr);
     add("kiln_reduce", kiln_reduce, {"indices", "options", "stream"}, context_, KILN_REDUCE_MAX, &x_, &reduced_,
@@ -280,7 +284,7 @@ class EveryFunction : public CApi {
   // Outputs, and what calls work on.
   kiln_context* made_context_ = nullptr;
   kiln_memory *made_memory_ = nullptr, *memory_ = nullptr;
-  kiln_epilogue *made_epilogue_ = nullptr, *stages_ = nullptr, *code_ = nullptr;
+  kiln_epilogue *made_epilogue_ = nullptr, *stages_ = nullptr, *code_ = nullptr, *doubled_ = nullptr;
   kiln_plan *made_plan_ = nullptr, *plan_ = nullptr;
   kiln_tensor packed_ = {};
   char *json_ = nullptr, *key_ = nullptr;

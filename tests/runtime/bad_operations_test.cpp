@@ -238,8 +238,9 @@ TEST_F(BadArguments, OfPoolBackward) {
       {"dy: other extents", call(at(4096, {1, 4, 4, 7}), x, dx), "dy has extent 7 along w, expected 4"},
       {"dy: other channels", call(at(4096, {1, 3, 4, 4}), x, dx), "N and C are those of dx"},
       {"x: other extents", call(dy, at(0, {1, 4, 8, 7}), dx), "x has extents 1x4x8x7, expected 1x4x8x8"},
-      {"an epilogue", with({.window = {2, 2}, .stride = {2, 2}, .epilogue = relu}), "it takes no epilogue"},
-      {"user code", with({.window = {2, 2}, .stride = {2, 2}, .epilogue = expression("acc")}), "takes no epilogue"},
+      {"an epilogue", with({.window = {2, 2}, .stride = {2, 2}, .epilogue = relu}), "takes no epilogue of stages"},
+      {"a prologue", with({.window = {2, 2}, .stride = {2, 2}, .epilogue = expression("--- prologue\nx")}),
+       "it has no prologue"},
   });
 }
 
@@ -300,8 +301,8 @@ TEST_F(BadArguments, OfSoftmaxBackward) {
        "dx has extents 5x37, expected 4x37"},
       {"axis: beyond the dimensions", with({.axis = 2}), "axis 2 is outside the 2 dimensions of y"},
       {"axis: before the first", with({.axis = -3}), "axis -3 is outside the 2 dimensions of y"},
-      {"an epilogue", with({.epilogue = relu}), "it takes no epilogue"},
-      {"user code", with({.epilogue = expression("acc")}), "it takes no epilogue"},
+      {"an epilogue", with({.epilogue = relu}), "takes no epilogue of stages"},
+      {"a prologue", with({.epilogue = expression("--- prologue\nx")}), "it has no prologue"},
       {"a dynamic batch along the axis", with({.axis = 0, .dynamic_batch = true}),
        "the batch cannot be dynamic along the axis"},
   });
@@ -333,10 +334,10 @@ TEST_F(BadArguments, OfActivations) {
          activation_forward(context, x, Tensor(x.data(), f32, {4, 5}, {1, 4}));
        },
        "the memory of y and x overlaps"},
-      {"backward: stages", backward({.epilogue = relu}), "it takes no epilogue"},
-      {"backward: user code", backward({.epilogue = expression("acc")}), "it takes no epilogue"},
-      {"backward from y: stages", from_y({.epilogue = relu}), "it takes no epilogue"},
-      {"backward from y: user code", from_y({.epilogue = expression("acc")}), "it takes no epilogue"},
+      {"backward: stages", backward({.epilogue = relu}), "takes no epilogue of stages"},
+      {"backward: prologue", backward({.epilogue = expression("--- prologue\nx")}), "it has no prologue"},
+      {"backward from y: stages", from_y({.epilogue = relu}), "takes no epilogue of stages"},
+      {"backward from y: prologue", from_y({.epilogue = expression("--- prologue\nx")}), "it has no prologue"},
       {"from y: a mode that cannot", from_y({.mode = ActivationMode::gelu}),
        "the derivative of gelu cannot be told from y"},
   });

@@ -41,7 +41,7 @@ typedef struct kiln_activation_options {
   float beta;            /* Default 0: y (backward: dx) is not read. */
   int32_t dynamic_batch; /* One kernel for every batch of a power-of-two bucket. */
   int32_t reserved;
-  const kiln_epilogue* epilogue; /* User code only, and forward only. Default NULL: none. */
+  const kiln_epilogue* epilogue; /* User code only. Default NULL: none. */
 } kiln_activation_options;
 
 /* The usual numbers of `mode`: leaky_relu slope 0.01; elu, softplus and swish slope 1; hard_sigmoid slope 1/6 and
@@ -70,8 +70,8 @@ static inline kiln_activation_options kiln_activation_options_default(kiln_activ
 KILN_API kiln_status kiln_activation_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
                                              const kiln_activation_options* options, kiln_stream stream);
 
-/* Enqueues dx = alpha * f'(x) * dy + beta * dx. dx may be dy itself, or x itself. Where f is constant, dx is 0 whatever
- * dy is. */
+/* Enqueues dx = epilogue(alpha * f'(x) * dy + beta * dx). dx may be dy itself, or x itself. Where f is constant, dx is
+ * 0 whatever dy is. */
 KILN_API kiln_status kiln_activation_backward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* dy,
                                               const kiln_tensor* dx, const kiln_activation_options* options,
                                               kiln_stream stream);

@@ -19,6 +19,7 @@ typedef struct kiln_dropout_options {
   float beta;      /* Default 0: the result is not read. */
   int32_t dynamic_batch;
   int32_t reserved;
+  const kiln_epilogue* epilogue; /* User code only. Default NULL: none. */
 } kiln_dropout_options;
 
 static inline kiln_dropout_options kiln_dropout_options_default(void) {
@@ -30,7 +31,8 @@ static inline kiln_dropout_options kiln_dropout_options_default(void) {
   return options;
 }
 
-/* Enqueues y = alpha * dropout(x) + beta * y on `stream` and returns: x / (1 - p) where an element is kept, else 0.
+/* Enqueues y = epilogue(alpha * dropout(x) + beta * y) on `stream` and returns: x / (1 - p) where an element is kept,
+ * else 0.
  *
  * x, y: equal extents of 1 to 5 dimensions, any strides. Which elements are kept depends on p, seed, offset and the
  * number of the element in logical order alone, by Philox 4x32-10: the same on every device and in every layout. y may
@@ -39,8 +41,9 @@ static inline kiln_dropout_options kiln_dropout_options_default(void) {
 KILN_API kiln_status kiln_dropout_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
                                           const kiln_dropout_options* options, kiln_stream stream);
 
-/* Enqueues dx = alpha * (gradient of kiln_dropout_forward() with the same p, seed and offset, given dy) + beta * dx:
- * the same function of dy, which makes the mask again. Messages speak of x and y: dy and dx. Everything else as there.
+/* Enqueues dx = alpha * (gradient of kiln_dropout_forward() with the same p, seed and offset, given dy) + beta * dx,
+ * through the epilogue of this call: the same function of dy, which makes the mask again. Messages speak of x and y: dy
+ * and dx. Everything else as there.
  */
 KILN_API kiln_status kiln_dropout_backward(kiln_context* context, const kiln_tensor* dy, const kiln_tensor* dx,
                                            const kiln_dropout_options* options, kiln_stream stream);

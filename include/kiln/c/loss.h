@@ -26,6 +26,7 @@ typedef struct kiln_cross_entropy_options {
   int32_t dynamic_batch;         /* One kernel for every batch of a power-of-two bucket. */
   float smoothing;               /* The part of a target that all classes share: 0 (default) to 1. */
   const kiln_tensor* weights;    /* f32, C: of the classes. Default NULL: 1. */
+  const kiln_epilogue* epilogue; /* User code only. Default NULL: none. */
 } kiln_cross_entropy_options;
 
 static inline kiln_cross_entropy_options kiln_cross_entropy_options_default(void) {
@@ -38,7 +39,7 @@ static inline kiln_cross_entropy_options kiln_cross_entropy_options_default(void
   return options;
 }
 
-/* Enqueues loss = alpha * cross_entropy(softmax(x), targets) + beta * loss on `stream` and returns without waiting.
+/* Enqueues loss = epilogue(alpha * cross_entropy(softmax(x), targets) + beta * loss) on `stream` and returns.
  *
  * x: logits N,C and up to three spatial dimensions   targets: i32, the extents of x without C   loss: with
  * KILN_LOSS_NONE as targets, else 1 element. A row's loss is log(sum over c of exp(x[c])) - x[target]; 0 where the
@@ -49,7 +50,8 @@ KILN_API kiln_status kiln_cross_entropy_forward(kiln_context* context, const kil
                                                 const kiln_tensor* loss, const kiln_cross_entropy_options* options,
                                                 kiln_stream stream);
 
-/* Enqueues dx = alpha * (gradient by x of kiln_cross_entropy_forward() with the same options, given dloss) + beta * dx:
+/* Enqueues dx = alpha * (gradient by x of kiln_cross_entropy_forward() with the same options, given dloss) + beta * dx,
+ * through the epilogue of this call:
  * dloss * (softmax(x)[c] - (c == target)), for the mean divided by what that divides by.
  *
  * x, targets: as there   dloss: as loss there, or NULL: 1   dx: the extents of x. dx may be x itself; otherwise it must

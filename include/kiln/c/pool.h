@@ -48,18 +48,19 @@ static inline kiln_pool_options kiln_pool_options_default(void) {
 KILN_API kiln_status kiln_pool_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
                                        const kiln_pool_options* options, kiln_stream stream);
 
-/* Enqueues dx = alpha * (gradient of y = pool(x), given dy) + beta * dx on `stream` and returns without waiting.
+/* Enqueues dx = epilogue(alpha * (gradient of y = pool(x), given dy) + beta * dx) on `stream` and returns without
+ * waiting.
  *
  * dy: N,C,P,Q   x, dx: N,C,H,W. Of equal maxima the first in its window gets the gradient, of NaNs the last; windows
  * that overlap add up. Only KILN_POOL_MAX reads x: averages may be given NULL. Deterministic. Any strides. dx must not
- * overlap dy or x. `options` as for the forward pass, without epilogue. Errors, first call and threads as for
+ * overlap dy or x. `options` as for the forward pass. Errors, first call and threads as for
  * kiln_conv_forward(). */
 KILN_API kiln_status kiln_pool_backward(kiln_context* context, const kiln_tensor* dy, const kiln_tensor* x,
                                         const kiln_tensor* dx, const kiln_pool_options* options, kiln_stream stream);
 
 /* As kiln_pool_forward() of KILN_POOL_MAX, and writes where each maximum stands. indices: as y, KILN_I32: the position
  * in its channel of x, counted in logical order (h*W + w); of equal maxima the first, of NaNs the last; -1 for a window
- * without an element inside x. `options`: without epilogue. y and indices must not overlap x or one another. */
+ * without an element inside x. User code has no prologue here. y and indices must not overlap x or one another. */
 KILN_API kiln_status kiln_pool_forward_with_indices(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
                                                     const kiln_tensor* indices, const kiln_pool_options* options,
                                                     kiln_stream stream);

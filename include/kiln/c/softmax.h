@@ -22,7 +22,7 @@ typedef struct kiln_softmax_options {
   int64_t axis;                  /* Default 1. Negative counts from the end. */
   float alpha;                   /* Default 1. */
   float beta;                    /* Default 0: y is not read. */
-  const kiln_epilogue* epilogue; /* User code only, and forward only. Default NULL: none. */
+  const kiln_epilogue* epilogue; /* User code only. Default NULL: none. */
   int32_t dynamic_batch;         /* One kernel for every batch of a power-of-two bucket. */
   int32_t reserved;
 } kiln_softmax_options;
@@ -43,12 +43,12 @@ static inline kiln_softmax_options kiln_softmax_options_default(void) {
 KILN_API kiln_status kiln_softmax_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
                                           const kiln_softmax_options* options, kiln_stream stream);
 
-/* Enqueues dx = alpha * (gradient of y = softmax(x), or of log-softmax, given dy) + beta * dx on `stream` and returns:
- * y (dy - sum(y dy)), or dy - exp(y) sum(dy), with sums over the axis.
+/* Enqueues dx = epilogue(alpha * (gradient of y = softmax(x), or of log-softmax, given dy) + beta * dx) on `stream` and
+ * returns: y (dy - sum(y dy)), or dy - exp(y) sum(dy), with sums over the axis.
  *
  * y: what kiln_softmax_forward() gave with the same axis and mode. y, dy, dx: equal extents of 1 to 5 dimensions, any
- * strides. dx may be dy or y itself; otherwise they must not overlap. Deterministic. `options` may be NULL; it has no
- * epilogue. Errors, first call and threads as for kiln_conv_forward(). */
+ * strides. dx may be dy or y itself; otherwise they must not overlap. Deterministic. `options` may be NULL.
+ * Errors, first call and threads as for kiln_conv_forward(). */
 KILN_API kiln_status kiln_softmax_backward(kiln_context* context, const kiln_tensor* y, const kiln_tensor* dy,
                                            const kiln_tensor* dx, const kiln_softmax_options* options,
                                            kiln_stream stream);

@@ -19,6 +19,7 @@ typedef struct kiln_transform_options {
   int64_t pad_end[KILN_MAX_RANK];   /* Elements behind it. Default 0. */
   int32_t dynamic_batch;            /* One kernel for every batch of a power-of-two bucket. */
   int32_t reserved;
+  const kiln_epilogue* epilogue; /* User code only. Default NULL: none. */
 } kiln_transform_options;
 
 static inline kiln_transform_options kiln_transform_options_default(void) {
@@ -29,8 +30,8 @@ static inline kiln_transform_options kiln_transform_options_default(void) {
   return options;
 }
 
-/* Enqueues y = alpha * pad(x) + beta * y on `stream`: another layout, another dtype, a scale, padding, or all at once.
- * Sub-regions are strides.
+/* Enqueues y = epilogue(alpha * pad(x) + beta * y) on `stream`: another layout, another dtype, a scale, padding, or all
+ * at once. Sub-regions are strides.
  *
  * x, y: 1 to 5 dimensions of any dtype and strides. y has x's extents plus the padding; where x has an extent of 1 and
  * no padding y may have any, and x repeats. Computed in f32; results round to nearest, integers saturate, NaN becomes 0
@@ -45,6 +46,9 @@ KILN_API kiln_status kiln_tensor_add(kiln_context* context, const kiln_tensor* x
 KILN_API kiln_status kiln_tensor_scale(kiln_context* context, const kiln_tensor* y, float alpha, kiln_stream stream);
 /* y = value, rounded to y's dtype. */
 KILN_API kiln_status kiln_tensor_set(kiln_context* context, const kiln_tensor* y, float value, kiln_stream stream);
+/* y = epilogue(value): what user code makes of it. `epilogue` may be NULL. */
+KILN_API kiln_status kiln_tensor_set_with_epilogue(kiln_context* context, const kiln_tensor* y, float value,
+                                                   const kiln_epilogue* epilogue, kiln_stream stream);
 
 /* Comparisons and KILN_TENSOR_NOT give 1 or 0. */
 typedef int32_t kiln_tensor_op_mode;
@@ -73,9 +77,10 @@ enum {
 
 typedef struct kiln_tensor_op_options {
   uint32_t size;
-  float alpha;           /* Default 1. */
-  float beta;            /* Default 0: y is not read. */
-  int32_t dynamic_batch; /* One kernel for every batch of a power-of-two bucket. */
+  float alpha;                   /* Default 1. */
+  float beta;                    /* Default 0: y is not read. */
+  int32_t dynamic_batch;         /* One kernel for every batch of a power-of-two bucket. */
+  const kiln_epilogue* epilogue; /* User code only. Default NULL: none. */
 } kiln_tensor_op_options;
 
 static inline kiln_tensor_op_options kiln_tensor_op_options_default(void) {
@@ -86,7 +91,8 @@ static inline kiln_tensor_op_options kiln_tensor_op_options_default(void) {
   return options;
 }
 
-/* Enqueues y = alpha * op(a, b, c) + beta * y on `stream`. `b` and `c` are NULL where the mode does not read them.
+/* Enqueues y = epilogue(alpha * op(a, b, c) + beta * y) on `stream`. `b` and `c` are NULL where the mode does not read
+ * them.
  *
  * Inputs have y's rank, and in each dimension its extent or 1, which repeats. Any dtypes and strides; computed and
  * rounded as by kiln_tensor_transform(). y may be one of the inputs itself. `options` may be NULL. */
