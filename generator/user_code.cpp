@@ -225,8 +225,4 @@ void add_user_code(Prelude& prelude, const Request& request) {
   prelude.place("user/epilogue", epilogue_text(request, expression));
 }
 
-bool has_prologue(const Request& request) {
-  return request.user_epilogue && !text_of(request).prologue().empty();
-}
-
 }  // namespace kiln

@@ -10,7 +10,4 @@ namespace kiln {
 /// Throws missing_user_text() if the request lacks it.
 void add_user_code(Prelude& prelude, const Request& request);
 
-/// Whether the request's user code changes the input. Throws as add_user_code().
-bool has_prologue(const Request& request);
-
 }  // namespace kiln

@@ -8,6 +8,7 @@
 #include "judge.h"
 #include "kiln/generator/operation.h"
 #include "kiln/generator/operations/activation.h"
+#include "kiln/generator/operations/reduce.h"
 #include "kiln/generator/operations/softmax_forward.h"
 #include "kiln/generator/operations/tensor_ops.h"
 #include "kiln/reference/tensor_memory.h"
@@ -39,6 +40,9 @@ Memory magnitudes(const TensorSpec& spec, std::span<const std::byte> memory) {
 std::vector<float> of_moves(Request plain, const std::map<std::string, Memory>& others, std::span<const float> moves,
                             const RunValues& values, const CheckOptions& options) {
   plain.blend.beta = Scale::zero;
+  if (plain.operation == "reduce" && has_indices(Reduce::of(plain).mode)) {  // an extreme
+    plain.attributes.back().value = std::string("amax");
+  }
   reference::Bindings bindings;
   bindings.alpha = std::fabs(values.alpha);
   bindings.scalars = values.scalars;
@@ -50,8 +54,8 @@ std::vector<float> of_moves(Request plain, const std::map<std::string, Memory>& 
   return Judge(plain, result_of(plain).name, bindings, full, options.samples, options.seed).magnitudes();
 }
 
-// Of convolutions, products, pooling, dropout and copies: with the magnitudes of the other factor. No loss for pooling:
-// a maximum moves by at most the most that one of its elements does.
+// Of convolutions, products, pooling, reductions, dropout and copies: with the magnitudes of the other factor. No loss
+// for pooling: an extreme moves by at most the most that one of its elements does.
 std::vector<float> of_sums(const Request& plain, const Operands& operands, std::span<const float> moves,
                            const RunValues& values, const CheckOptions& options) {
   std::map<std::string, Memory> factors;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kiln/base/error.h"
+#include "kiln/generator/operation.h"
 #include "operations/spatial.h"
 
 namespace kiln {
@@ -111,8 +112,7 @@ void check_pool_indices(const Request& request, std::string_view output) {
   if (indices == nullptr) return;
   if (request.word("mode") != "max") refuse(request, "only maxima have indices", "leave them out, or use mode=max");
   require_extents(request, "indices", *indices, request.at(output).extents, fmt::format("those of {}", output));
-  const Expression* code = request.user_epilogue.expression();
-  if (code != nullptr && !code->prologue().empty()) {
+  if (has_prologue(request)) {
     refuse(request, "maxima after a prologue have no indices", "leave the indices or the prologue out");
   }
   if (*pooled_positions(request, "indices") > std::numeric_limits<int32_t>::max()) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kiln/base/error.h"
+#include "kiln/generator/operation.h"
 #include "operations/axes.h"
 #include "operations/operations.h"
 #include "operations/pointwise.h"
@@ -44,7 +45,7 @@ class ReduceOperation final : public Operation {
  public:
   std::string_view name() const override { return "reduce"; }
   std::string_view summary() const override { return "sums, products, extremes and norms along any axes"; }
-  bool takes_user_code() const override { return true; }
+  std::string_view prologue_operand() const override { return "x"; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
@@ -77,8 +78,17 @@ class ReduceOperation final : public Operation {
     const TensorSpec& x = request.at("x");
     const std::string_view reason = "those of x, and 1 along the axes";
     require_extents(request, "y", request.at("y"), reduced_extents(request, x.extents), reason);
+    const ReduceMode mode = mode_of(request);
+    if (has_prologue(request) && (mode == mul || mode == mul_no_zeros)) {
+      refuse(request,
+             fmt::format("mode={} takes no prologue: how far it may move a product has no bound", request.word("mode")),
+             "apply that code by activation_forward with mode identity first");
+    }
     const TensorSpec* indices = request.find("indices");
     if (indices == nullptr) return;
+    if (has_prologue(request)) {
+      refuse(request, "extremes after a prologue have no indices", "leave the indices or the prologue out");
+    }
     if (!has_indices(mode_of(request))) {
       refuse(request, fmt::format("mode={} has no indices", request.word("mode")), "min, max and amax have");
     }

@@ -60,10 +60,14 @@ TensorSpec as_packed_f32(const TensorSpec& spec) {
 
 }  // namespace
 
+bool has_prologue(const Request& request) {
+  const Expression* expression = request.user_epilogue.expression();
+  return expression != nullptr && !expression->prologue().empty();
+}
+
 void check_user_names(const Request& request) {
   const Expression* expression = request.user_epilogue.expression();
-  const bool has_prologue = expression != nullptr && !expression->prologue().empty();
-  if (has_prologue && kiln::operation(request.operation).prologue_operand().empty()) refuse_prologue(request);
+  if (has_prologue(request) && kiln::operation(request.operation).prologue_operand().empty()) refuse_prologue(request);
   if (request.user_epilogue && request.dynamic_batch && !is_batched(request, result_of(request).name)) {
     refuse(request, "its result is a sum over the batch: with user code it cannot be checked for any batch",
            "give the batch instead of n=?");

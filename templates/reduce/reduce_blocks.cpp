@@ -55,6 +55,7 @@ Estimate predict(const RowBlocks& blocks, const ReduceRows& rows, const Target& 
 Algorithm reduce_blocks() {
   return descriptor::with_row_blocks(
              describe<RowBlocks, ReduceRows>("reduce_blocks", "reduce", "reduce/reduce_blocks.cu"))
+      .takes_prologue()
       .applies(descriptor::refuse_row_blocks)
       .rule("parts of rows fit shared memory",
             [](const RowBlocks& blocks, const ReduceRows& rows, const Target& target) {

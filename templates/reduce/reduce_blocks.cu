@@ -37,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       for (int j = 0; j < VECTOR; ++j) {
         const int at = ACROSS ? position : position + j * static_cast<int>(POSITION_STEP);
         Reduction& sum = sums[ACROSS ? j : 0];
-        sum = Reduction::merged(sum, Reduction::of_element(to_float(elements[j]), at));
+        sum = Reduction::merged(sum, Reduction::of_element(user_entered(elements[j], 0, user), at));
       }
     });
   }

@@ -36,6 +36,7 @@ Estimate predict(const SimpleRows& simple, const ReduceRows& rows, const Target&
 Algorithm reduce_simple() {
   return describe<SimpleRows, ReduceRows>("reduce_simple", "reduce", "reduce/reduce_simple.cu")
       .trusted()
+      .takes_prologue()
       .param("THREADS", &SimpleRows::threads, {128, 64, 256})
       .program(program)
       .estimate(predict);

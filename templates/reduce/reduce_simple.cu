@@ -13,7 +13,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
   Reduction sum = Reduction::of_nothing();
   for (Index i = 0; i < ROW; ++i) {
-    const Reduction one = Reduction::of_element(to_float(x[offset_in_row<X_STRIDES>(i)]), static_cast<int>(i));
+    const Reduction one =
+        Reduction::of_element(user_entered(x[offset_in_row<X_STRIDES>(i)], 0, user), static_cast<int>(i));
     sum = Reduction::merged(sum, one);
   }
   store_element(y + offset_of_row<Y_STRIDES>(row), row, sum.value(float(ROW)), 0, {alpha, beta, user});

@@ -26,9 +26,7 @@ SoftmaxRows SoftmaxRows::of(const Request& request) {
   softmax.dynamic_batch = request.dynamic_batch;
   softmax.mode = request.word("mode") == "log" ? SoftmaxMode::log : SoftmaxMode::accurate;
   softmax.blend = request.blend;
-  const Expression* code = request.user_epilogue.expression();
-  const bool has_prologue = code != nullptr && !code->prologue().empty();
-  softmax.kept = has_prologue ? DType::f32 : softmax.operands.front().spec.dtype;
+  softmax.kept = has_prologue(request) ? DType::f32 : softmax.operands.front().spec.dtype;
   return softmax;
 }
 

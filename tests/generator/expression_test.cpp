@@ -272,6 +272,24 @@ TEST(UserEpilogueInRequests, GoesWithIndicesOfMaximaButAPrologueDoesNot) {
   }
 }
 
+TEST(UserEpilogueInRequests, HasAPrologueOfReductionsThatCanBeChecked) {
+  const Expressions expressions = {{"e", Expression("acc + 1")}, {"p", Expression("--- prologue\nx * 2")}};
+  const auto error_of = [&](const std::string& rest) -> std::string {
+    try {
+      Request::parse("reduce x=f32:2x3 axes=1 " + rest, expressions);
+      return "accepted";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(error_of("mode=norm2 epilogue=user:p"), "accepted");
+  EXPECT_EQ(error_of("mode=mul epilogue=user:e"), "accepted");
+  EXPECT_EQ(error_of("mode=max indices=i32:2x1 epilogue=user:e"), "accepted");
+  EXPECT_THAT(error_of("mode=mul epilogue=user:p"), HasSubstr("mode=mul takes no prologue"));
+  EXPECT_THAT(error_of("mode=mul_no_zeros epilogue=user:p"), HasSubstr("mode=mul_no_zeros takes no prologue"));
+  EXPECT_THAT(error_of("mode=max indices=i32:2x1 epilogue=user:p"), HasSubstr("after a prologue have no indices"));
+}
+
 TEST(UserEpilogueInRequests, OfASumOverTheBatchNeedsTheBatch) {
   const Expressions expressions = {{"e", Expression("acc + 1")}};
   const std::string loss = "cross_entropy_forward x=f32:4x3 epilogue=user:e n=? reduction=";

@@ -19,7 +19,8 @@ const Expressions& expressions() {
   static const Expressions all = {
       {"gated", Expression("acc * gate + slope * bias", {"gate", "bias"}, {"slope"})},
       {"channels", Expression("acc * gate + (c % 2 == 0 ? bias[c] : 0.5f)", {"gate", "bias"})},
-      {"scaled", Expression("acc * gate", {"gate"})}};
+      {"scaled", Expression("acc * gate", {"gate"})},
+      {"entered", Expression("--- prologue\n(x - s) * (x - s)\n---\nsqrtf(fabsf(acc)) * gate", {"gate"}, {"s"})}};
   return all;
 }
 
@@ -45,6 +46,13 @@ TEST(UserEpilogueOfReductions, IsRightInEveryKernel) {
       "reduce x=f32:4x3x8 y=f32:1x3x8 indices=i32:1x3x8 axes=0 mode=max epilogue=user:gated epilogue.gate=f32:1x3x8 "
       "epilogue.bias=f32:1x1x1",
       all);
+}
+
+TEST(UserPrologueOfReductions, IsRightInEveryKernel) {
+  const std::vector<std::string> all = {"reduce_simple", "reduce_blocks"};
+  expect_served_right("reduce x=f16:3x40x6 axes=1 mode=mean epilogue=user:entered epilogue.gate=f32:3x1x6", all);
+  expect_served_right("reduce x=u8:3x37 axes=1 mode=norm2 n=? epilogue=user:entered epilogue.gate=f32:3x1", all);
+  expect_served_right("reduce x=f32:2x20000 axes=1 mode=min epilogue=user:entered epilogue.gate=f32:1x1", all);
 }
 
 TEST(UserEpilogueOfSoftmaxGradients, IsRightInEveryKernel) {

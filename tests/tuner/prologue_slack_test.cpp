@@ -126,6 +126,19 @@ TEST(PrologueSlack, CoversActivations) {
   EXPECT_EQ(constant.slack(), (std::vector<float>{0, 0, infinity})) << "x may be NaN";
 }
 
+TEST(PrologueSlack, CoversReductions) {
+  for (const char* mode : {"add", "mean", "min", "max", "amax", "norm1", "norm2"}) {
+    const Problem problem{Request::parse(std::string("reduce x=f32:2x3 axes=1 mode=") + mode),
+                          {1, -2, 0.5F, 3, 0.25F, -4},
+                          {},
+                          {0.5F, 0.25F, 0.0625F, 0.0625F, 0, 0.125F}};
+    problem.expect_covers(infinity);
+  }
+  const Problem extreme{
+      Request::parse("reduce x=f32:2x2 axes=1 mode=min"), {1, 2, 3, 4}, {}, {0.5F, 0.25F, 0, infinity}};
+  EXPECT_EQ(extreme.slack(), (Floats{0.5F, infinity}));
+}
+
 // An input that repeats, with moves that reach b or do not.
 TEST(PrologueSlack, CoversArithmetic) {
   for (const TensorOpMode mode : tensor_op_modes()) {

@@ -174,6 +174,9 @@ Request without_user_code(const Request& request);
 /// `request`, a finished one, with user code and the tensors that it reads, in the order of Expression::tensors().
 Request with_user_code(Request request, const Expression& code, const std::vector<TensorSpec>& tensors);
 
+/// Whether `request` has user code whose text is known and has a prologue.
+bool has_prologue(const Request& request);
+
 /// Whether only the digest of `request`'s user code is known: keys out of packs, databases and bundles hold no code. No
 /// program can be made of such a request; a bundle may hold one.
 bool lacks_user_text(const Request& request);
