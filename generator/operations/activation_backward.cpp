@@ -11,7 +11,6 @@ namespace {
 class ActivationBackwardOperation final : public Operation {
  public:
   std::string_view name() const override { return "activation_backward"; }
-  bool takes_user_code() const override { return true; }
   std::string_view summary() const override { return "gradients of activation functions"; }
   const std::vector<ScalarDefinition>& scalars() const override { return activation_scalars(); }
   std::vector<ScalarRule> scalar_rules(const Request& request) const override {

@@ -16,8 +16,6 @@ class ConvBackwardBiasOperation final : public Operation {
     return "gradient of convolution by its bias: sums over all but channels";
   }
 
-  bool takes_user_code() const override { return true; }
-
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
         {"dy", Role::input, true, Printing::always, "N,K and up to three spatial dimensions"},

@@ -20,7 +20,6 @@ class ConvBackwardFilterOperation final : public Operation {
     return filters_ == Filters::local ? "gradient of local convolution by its filters"
                                       : "gradient of convolution by its filter, in 1-D to 3-D";
   }
-  bool takes_user_code() const override { return true; }
   bool has_arithmetic() const override { return true; }
 
   int most_dimensions() const override { return convolution_dimensions(filters_); }

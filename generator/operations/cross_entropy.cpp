@@ -44,8 +44,6 @@ TensorSpec packed(DType dtype, const Ints& extents) {
 
 class CrossEntropyOperation : public Operation {
  public:
-  bool takes_user_code() const final { return true; }
-
   const std::vector<AttributeDefinition>& attributes() const final {
     static const std::vector<AttributeDefinition> definitions = {
         {"reduction", std::string("mean"), Printing::always, {"none", "mean", "sum"}, "of the losses of the rows"},

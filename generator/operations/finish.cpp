@@ -54,14 +54,6 @@ void check_blend(const Request& request) {
   check("beta", request.blend.beta);
 }
 
-std::string names_of_user_code_takers() {
-  std::string all;
-  for (const Operation* operation : operations()) {
-    if (operation->takes_user_code()) all += fmt::format("{}{}", all.empty() ? "" : ", ", operation->name());
-  }
-  return all;
-}
-
 void check_epilogue(const Request& request, const Operation& operation) {
   if (!request.epilogue.empty() && !operation.has_epilogue()) refuse(request, "it takes no epilogue", "leave it out");
   for (const EpilogueStage stage : request.epilogue) {
@@ -77,9 +69,6 @@ void check_epilogue(const Request& request, const Operation& operation) {
   }
   if (request.user_epilogue && !request.epilogue.empty()) {
     refuse(request, "an epilogue is either stages or user code", "write the stages into the expression");
-  }
-  if (request.user_epilogue && !operation.takes_user_code()) {
-    refuse(request, "it takes no user code", "these do: " + names_of_user_code_takers());
   }
   if (request.arithmetic != Arithmetic{} && !operation.has_arithmetic()) {
     refuse(request, "it has no choice of arithmetic", "leave out tf32, fast and deterministic");

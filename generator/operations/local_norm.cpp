@@ -20,7 +20,6 @@ constexpr size_t most_axes = 3;
 // What both directions share.
 class LocalNormOperation : public Operation {
  public:
-  bool takes_user_code() const final { return true; }
   const std::vector<AttributeDefinition>& attributes() const override {
     static const std::vector<AttributeDefinition> definitions = {
         axes_attribute({1}),

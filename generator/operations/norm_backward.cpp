@@ -17,7 +17,6 @@ class NormBackwardOperation final : public Operation {
  public:
   std::string_view name() const override { return "norm_backward"; }
   std::string_view summary() const override { return "the gradients of normalisations"; }
-  bool takes_user_code() const override { return true; }
 
   int most_dimensions() const override { return norm_dimensions; }
   const std::vector<OperandDefinition>& operands() const override {

@@ -16,7 +16,6 @@ class PoolBackwardOperation final : public Operation {
   std::string_view name() const override { return "pool_backward"; }
   std::string_view summary() const override { return "gradients of maximum and average pooling"; }
   std::string_view channel_name() const override { return "c"; }
-  bool takes_user_code() const override { return true; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {

@@ -10,7 +10,6 @@ class SoftmaxBackwardOperation final : public SoftmaxOperation {
  public:
   std::string_view name() const override { return "softmax_backward"; }
   std::string_view summary() const override { return "the gradient of softmax and log-softmax"; }
-  bool takes_user_code() const override { return true; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {

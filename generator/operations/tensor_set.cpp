@@ -10,7 +10,6 @@ class TensorSetOperation final : public Operation {
  public:
   std::string_view name() const override { return "tensor_set"; }
   std::string_view summary() const override { return "one value for every element"; }
-  bool takes_user_code() const override { return true; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {

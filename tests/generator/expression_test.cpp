@@ -188,10 +188,6 @@ TEST(UserEpilogueInRequests, MustFitItsTensors) {
   EXPECT_THAT(request_error("epilogue.b=f32:4"), HasSubstr("no user code"));
 }
 
-TEST(UserEpilogueInRequests, ApplyToTheResultOfEveryOperation) {
-  for (const Operation* operation : operations()) EXPECT_TRUE(operation->takes_user_code()) << operation->name();
-}
-
 TEST(UserEpilogueInRequests, HasTensorsOfTheInputsChannels) {
   const Expressions expressions = {{"e", Expression("--- prologue\nx * m\n---\nacc + b", {"m", "b"})}};
   const auto key_of = [&](const std::string& line) -> std::string {
@@ -239,7 +235,6 @@ TEST(UserEpilogueInRequests, HasAPrologueOnAnInputOfEveryOperationThatTakesIt) {
     const std::vector<OperandDefinition>& operands = operation->operands();
     EXPECT_EQ(operands.front().name, operation->prologue_operand()) << operation->name();
     EXPECT_EQ(operands.front().role, Role::input) << operation->name();
-    EXPECT_TRUE(operation->takes_user_code()) << operation->name();
   }
   const Expressions expressions = {{"e", Expression("--- prologue\nx * 2")}};
   EXPECT_NO_THROW(Request::parse("softmax_forward x=f32:2x2 epilogue=user:e", expressions));

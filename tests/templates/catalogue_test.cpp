@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <regex>
 #include <set>
 #include <string>
@@ -194,6 +196,39 @@ TEST(BuiltInCatalogue, NamesInEveryLaunchAKernelThatTheSourceHas) {
       }
     }
   }
+}
+
+// Its place in the kernels is checked on the device, in user_code*_test.cpp.
+TEST(BuiltInCatalogue, HasNoAlgorithmThatRefusesUserCodeOrLeavesItOut) {
+  const Expression code("acc + 1");
+  const Target target = targets().back();
+  const auto takes_it = [](const Program& program) {
+    return std::any_of(program.steps.begin(), program.steps.end(), [](const Step& step) {
+      const auto* launch = std::get_if<Launch>(&step);
+      return launch != nullptr && std::find(launch->arguments.begin(), launch->arguments.end(),
+                                            Argument(UserArgument{})) != launch->arguments.end();
+    });
+  };
+  std::set<std::string> taken;
+  for (const Request& request : requests()) {
+    Request plain = request.dynamic_batch ? request.with_batch(request.batch()) : request;
+    plain.epilogue.clear();
+    std::erase_if(plain.operands, [&](const Operand& operand) {
+      return request.epilogue != plain.epilogue && (operand.name == "bias" || operand.name == "residual");
+    });
+    const Request coded = with_user_code(plain, code, {});
+    for (const Algorithm& algorithm : catalogue().algorithms()) {
+      if (algorithm.refusal(plain, target)) continue;
+      const std::optional<std::string> refusal = algorithm.refusal(coded, target);
+      EXPECT_FALSE(refusal) << coded.key() << ": " << algorithm.name() << ": " << *refusal;
+      const std::optional<Config> config = algorithm.space().first_legal(coded, target);
+      if (refusal || !config) continue;
+      EXPECT_TRUE(takes_it(algorithm.program(catalogue().library(), coded, target, *config))) << algorithm.name();
+      taken.insert(algorithm.name());
+    }
+  }
+  for (const Algorithm& algorithm : catalogue().algorithms())
+    EXPECT_TRUE(taken.contains(algorithm.name())) << algorithm.name();
 }
 
 TEST(BuiltInCatalogue, GivesEqualSourcesForEqualKeys) {

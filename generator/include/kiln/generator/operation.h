@@ -108,8 +108,6 @@ class Operation {
   /// operation has no prologue. Its channels, if there are any, are counted by the same dimension as the result's. A
   /// request with a prologue has no output but its result: the check knows what a prologue makes of that alone.
   virtual std::string_view prologue_operand() const { return {}; }
-  /// Whether its result passes through the epilogue of user code.
-  virtual bool takes_user_code() const { return !prologue_operand().empty(); }
   /// The numbers of a call besides alpha and beta, at most max_operation_scalars; their order in RunValues.
   virtual const std::vector<ScalarDefinition>& scalars() const;
   /// What may be blended besides the result.
