@@ -1,6 +1,8 @@
 #include "named_call.h"
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 namespace kiln {
 namespace {
@@ -31,6 +33,16 @@ NamedCall::NamedCall(std::string_view operation, CallKind kind, std::span<const 
     if (named.tensor == nullptr) continue;
     key.add(*named.tensor);
     operands_.add(*named.tensor);
+    if (named.is_output) outputs_[output_count_++] = {named.name, named.tensor};
+  }
+}
+
+void NamedCall::refuse_overlaps_with_outputs(std::string_view operation, const Epilogue& epilogue) const {
+  const std::vector<std::string>& names = epilogue.code()->tensors();
+  for (const Output& output : std::span(outputs_).first(output_count_)) {
+    for (size_t i = 0; i < names.size(); ++i) {
+      refuse_overlap(operation, *output.tensor, names[i], epilogue.tensor(i), output.name);
+    }
   }
 }
 

@@ -41,11 +41,12 @@ class NamedCall {
 
   /// Adds an epilogue whose residual, if it has one, is among the tensors, and what its user code reads, if there is
   /// any. Throws Error(invalid_argument) if one of that code's tensors overlaps the result y, which the operation calls
-  /// `output`.
+  /// `output`, or another output.
   void add_epilogue(std::string_view operation, const Tensor& y, const Epilogue& epilogue,
                     std::string_view output = "y") {
     key.add(epilogue);
     operands_.add_user_code(operation, y, epilogue, output);
+    if (output_count_ > 1 && epilogue.code()) refuse_overlaps_with_outputs(operation, epilogue);
   }
 
   /// The same, but throws if the epilogue has stages, too.
@@ -62,7 +63,16 @@ class NamedCall {
   }
 
  private:
+  struct Output {
+    std::string_view name;
+    const Tensor* tensor;
+  };
+
+  void refuse_overlaps_with_outputs(std::string_view operation, const Epilogue& epilogue) const;
+
   CallOperands operands_{};
+  std::array<Output, 5> outputs_{};  // the most: y and the statistics of a normalisation
+  size_t output_count_ = 0;
 };
 
 }  // namespace kiln

@@ -106,5 +106,28 @@ TEST_F(UserCodeOfNorms, RefuseStagesAndTensorsInThePlaceOfTheResult) {
               HasSubstr("local_norm_backward takes no epilogue of stages"));
 }
 
+// Code reads its tensors while, or after, a kernel writes what is asked for besides the result.
+TEST_F(UserCodeOfNorms, RefuseTensorsInThePlaceOfFurtherOutputs) {
+  const Tensor x = tensor(x_, {1, 4}), y = tensor(x_, {1, 4}), t = tensor({1}, {1, 1}), one = tensor({1}, {1, 1});
+  EXPECT_THAT(refusal_of([&] { norm_forward(context_, {1}, x, y, {.mean = t, .epilogue = code(t, 1)}); }),
+              HasSubstr("norm_forward: the memory of mean and t overlaps"));
+  EXPECT_THAT(refusal_of([&] {
+                norm_forward(context_, {1}, x, y, {.running_mean = one, .running_variance = t, .epilogue = code(t, 1)});
+              }),
+              HasSubstr("norm_forward: the memory of running_variance and t overlaps"));
+  const Tensor dw = tensor(x_, {1, 4});
+  EXPECT_THAT(refusal_of([&] {
+                norm_backward(context_, {1}, x, x, one, y,
+                              {.w = tensor(x_, {1, 4}), .mean = one, .dw = dw, .epilogue = code(dw, 1)});
+              }),
+              HasSubstr("norm_backward: the memory of dw and t overlaps"));
+  const Tensor of_lrn = tensor({1}, {1, 1, 1}), dmeans = tensor({1}, {1, 1, 1});
+  EXPECT_THAT(refusal_of([&] {
+                lcn_backward(context_, of_lrn, of_lrn, tensor({1}, {1, 1, 1}), {.size = 1, .epilogue = code(dmeans, 1)},
+                             dmeans);
+              }),
+              HasSubstr("local_norm_backward: the memory of dmeans and t overlaps"));
+}
+
 }  // namespace
 }  // namespace kiln

@@ -222,9 +222,10 @@ typedef struct kiln_named_scalar {
 
 /* What the CUDA expression `text` (docs/user-code.md) makes of each result, and of each element of x (kiln_gemm(): a)
  * where it has a prologue. A tensor has the extents of y, each of which may be 1 where it repeats, or one element a
- * channel (of the input, if the prologue reads it); any dtype and strides; it must not overlap y. It stands alone: no
- * other stage goes with it. KILN_PARSE_ERROR with the line and column of the text; KILN_INVALID_ARGUMENT for names.
- * What the compiler has to say about it is the KILN_COMPILE_FAILED of the first call. */
+ * channel (of the input, if the prologue reads it); any dtype and strides; it must overlap nothing that the call
+ * writes. It stands alone: no other stage goes with it. KILN_PARSE_ERROR with the line and column of the text;
+ * KILN_INVALID_ARGUMENT for names. What the compiler has to say about it is the KILN_COMPILE_FAILED of the first call.
+ */
 KILN_API kiln_status kiln_epilogue_expression(kiln_epilogue* epilogue, const char* text,
                                               const kiln_named_tensor* tensors, size_t tensor_count,
                                               const kiln_named_scalar* scalars, size_t scalar_count);
