@@ -140,11 +140,10 @@ struct Results {
   TDRESIDUAL* dresidual;
   OutputArguments output;
   ResidualScales dresidual_scales;
+  Index dx_first = 0;  // offset in dx of the thread's first element; user code asks for offsets from dx's own
 
   __device__ __forceinline__ void move_to(const ThreadRows& rows) {
-    const Index dx_first = rows.offset<DX_OUTER_STRIDES, DX_STEP>();
-    dx += dx_first;
-    advance_user_tensors(output.user, dx_first);
+    dx_first = rows.offset<DX_OUTER_STRIDES, DX_STEP>();
     if constexpr (HAS_DRESIDUAL) dresidual += rows.offset<DRESIDUAL_OUTER_STRIDES, DRESIDUAL_STEP>();
   }
 
@@ -162,7 +161,7 @@ struct Results {
       store_neighbours<DRESIDUAL_RUN, DRESIDUAL_STEP>(dresidual + element_offset<DRESIDUAL_ROW_STRIDES>(i), passed_on,
                                                       dresidual_scales);
     }
-    store_along<DX_RUN, DX_STEP>(dx, element_offset<DX_ROW_STRIDES>(i), values, output);
+    store_along<DX_RUN, DX_STEP>(dx, dx_first + element_offset<DX_ROW_STRIDES>(i), values, output);
   }
 };
 

@@ -18,7 +18,7 @@ constexpr Index PARTS = SPLITS == 1 ? 0 : Index(RowMoments::WORDS) * SPLITS * RO
 
 using Elements = Vector<UserKept<TX>::type, VECTOR>;
 
-// What kernels read and write, from the first element of a thread's rows on.
+// What kernels read, from the first element of a thread's rows on, and write.
 struct Operands {
   const TX* x;
   const TW* w;
@@ -27,12 +27,11 @@ struct Operands {
   const TRESIDUAL* residual;
   OutputArguments output;
   ActivationNumbers numbers;
+  Index y_first = 0;  // offset in y of the thread's first element; user code asks for offsets from y's own
 
   __device__ __forceinline__ void move_to(const ThreadRows& rows) {
     x += rows.offset<X_OUTER_STRIDES, X_STEP>();
-    const Index y_first = rows.offset<Y_OUTER_STRIDES, Y_STEP>();
-    y += y_first;
-    advance_user_tensors(output.user, y_first);
+    y_first = rows.offset<Y_OUTER_STRIDES, Y_STEP>();
     if constexpr (HAS_W) w += rows.offset<W_OUTER_STRIDES, W_STEP>();
     if constexpr (HAS_B) b += rows.offset<B_OUTER_STRIDES, B_STEP>();
     if constexpr (ADD) residual += rows.offset<RESIDUAL_OUTER_STRIDES, RESIDUAL_STEP>();
@@ -44,7 +43,7 @@ struct Operands {
 
   // Normalises the elements from number `i` of their rows on.
   __device__ __forceinline__ void finish(Index i, const Elements& elements, const RowStatistics (&rows)[SIDE]) const {
-    const Index place = element_offset<Y_ROW_STRIDES>(i);
+    const Index place = y_first + element_offset<Y_ROW_STRIDES>(i);
     Vector<TW, VECTOR> by;
     Vector<TB, VECTOR> shift;
     Vector<TRESIDUAL, VECTOR> other;

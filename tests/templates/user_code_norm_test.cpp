@@ -94,6 +94,14 @@ TEST(UserEpilogueOfNorms, OfSplitRows) {
                {"norm_backward_blocks", split});
 }
 
+// A thread takes two rows that lie side by side, the last of one line of y and the first of the next.
+TEST(UserEpilogueOfNorms, OfRowsOnBothSidesOfALineEnd) {
+  const Config across = Config::parse("ACROSS=1,KEEP=1,LANES=16,SPLITS=1,THREADS=128,VECTOR=2");
+  const std::string code = " axes=0 epilogue=user:gated epilogue.bias=f32:16x2x1 epilogue.gate=f32:16x2x7:14,1,2";
+  expect_right("norm_forward x=f32:16x2x7" + code, {"norm_forward_blocks", across});
+  expect_right("norm_backward dy=f32:16x2x7" + code, {"norm_backward_blocks", across});
+}
+
 TEST(UserEpilogueOfLocalNorms, AlongTheInnermostDimension) {
   const std::string code =
       " beta=any epilogue=user:gated epilogue.bias=bf16:2x16x3x5:nhwc epilogue.gate=f32:2x16x3x5:nchw";
