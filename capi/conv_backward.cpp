@@ -12,7 +12,7 @@ ConvBackwardOptions options_of(const kiln_conv_backward_options* given, int rank
   require_zero(c.reserved, function, "reserved");
   ConvBackwardOptions options;
   set_convolution(c, rank, function, options);
-  if (c.epilogue != nullptr) options.epilogue = c.epilogue->stages;
+  options.epilogue = epilogue_of(c.epilogue);
   return options;
 }
 
@@ -22,7 +22,7 @@ ConvBackwardBiasOptions options_of(const kiln_conv_backward_bias_options* given,
   options.alpha = c.alpha;
   options.beta = c.beta;
   options.dynamic_batch = flag(c.dynamic_batch, function, "dynamic_batch");
-  if (c.epilogue != nullptr) options.epilogue = c.epilogue->stages;
+  options.epilogue = epilogue_of(c.epilogue);
   return options;
 }
 

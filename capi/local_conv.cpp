@@ -27,7 +27,7 @@ LocalConvBackwardOptions options_of(const kiln_local_conv_backward_options* give
   LocalConvBackwardOptions options;
   set_convolution(c, rank, function, options);
   options.grid = grid_of(c.grid, rank);
-  if (c.epilogue != nullptr) options.epilogue = c.epilogue->stages;
+  options.epilogue = epilogue_of(c.epilogue);
   return options;
 }
 

@@ -29,7 +29,7 @@ Given given_of(const kiln_local_norm_options* given, const char* function) {
            .dmeans_alpha = c.dmeans_alpha,
            .dmeans_beta = c.dmeans_beta,
            .dynamic_batch = flag(c.dynamic_batch, function, "dynamic_batch"),
-           .epilogue = c.epilogue == nullptr ? Epilogue() : c.epilogue->stages},
+           .epilogue = epilogue_of(c.epilogue)},
           optional_of(c.dmeans, "dmeans")};
 }
 

@@ -85,7 +85,7 @@ NormGradientOptions options_of(const kiln_norm_gradient_options& c, const kiln_t
   options.parameter_beta = c.parameter_beta;
   options.dresidual_alpha = c.dresidual_alpha;
   options.dresidual_beta = c.dresidual_beta;
-  if (c.epilogue != nullptr) options.epilogue = c.epilogue->stages;
+  options.epilogue = epilogue_of(c.epilogue);
   return options;
 }
 

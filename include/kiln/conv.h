@@ -75,8 +75,8 @@ void conv_backward_data(Context& context, const Tensor& dy, const Tensor& w, con
 ///
 /// x: N,C,H,W   dy: N,K,P,Q, the extents of conv_forward()   dw: K,C/groups,R,S. Any strides; dtypes may differ; sums
 /// are in f32. dw must share no element with x or dy. Bitwise reproducible: no sums by atomics. An empty batch gives
-/// beta * dw, not nothing. With beta = 1 gradients accumulate over calls. With a dynamic batch only kernels that do not
-/// split the work by it apply. Otherwise as conv_forward().
+/// epilogue(beta * dw), not nothing. With beta = 1 gradients accumulate over calls. With a dynamic batch only kernels
+/// that do not split the work by it apply. Otherwise as conv_forward().
 void conv_backward_filter(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw,
                           const ConvBackwardOptions& options = {}, Stream stream = nullptr);
 
@@ -91,7 +91,7 @@ struct ConvBackwardBiasOptions {
 /// waiting.
 ///
 /// dy: N,K and up to three spatial dimensions, any strides   db: K. They must share no element. Bitwise reproducible.
-/// An empty batch gives beta * db. Otherwise as conv_forward().
+/// An empty batch gives epilogue(beta * db). Otherwise as conv_forward().
 void conv_backward_bias(Context& context, const Tensor& dy, const Tensor& db,
                         const ConvBackwardBiasOptions& options = {}, Stream stream = nullptr);
 

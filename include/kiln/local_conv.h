@@ -86,8 +86,8 @@ void local_conv_backward_data(Context& context, const Tensor& dy, const Tensor& 
 /// x[n,c,p * stride.h - pad.top + r * dilation.h, ...].
 ///
 /// x: N,C,H,W   dy: N,K,P,Q   dw: as w of local_conv_forward(). Any strides; dtypes may differ; sums are in f32. dw
-/// must share no element with x or dy. Bitwise reproducible. An empty batch gives beta * dw, not nothing. With beta = 1
-/// gradients accumulate over calls. With a dynamic batch only the simple kernel applies. Otherwise as
+/// must share no element with x or dy. Bitwise reproducible. An empty batch gives epilogue(beta * dw), not nothing.
+/// With beta = 1 gradients accumulate over calls. With a dynamic batch only the simple kernel applies. Otherwise as
 /// local_conv_forward(). The gradient of a bias of K elements is conv_backward_bias().
 void local_conv_backward_filter(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw,
                                 const LocalConvBackwardOptions& options = {}, Stream stream = nullptr);

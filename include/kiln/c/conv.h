@@ -90,8 +90,8 @@ KILN_API kiln_status kiln_conv_backward_data(kiln_context* context, const kiln_t
 /* Enqueues dw = epilogue(alpha * (gradient of conv(x, w) by w, given dy) + beta * dw).
  *
  * x: N,C,H,W   dy: N,K,P,Q as kiln_conv_forward() gives them   dw: K,C/groups,R,S. dw must share no element with x or
- * dy. Bitwise reproducible. An empty batch gives beta * dw. `options` may be NULL. Errors, first call and threads as
- * for kiln_conv_forward(). */
+ * dy. Bitwise reproducible. An empty batch gives epilogue(beta * dw). `options` may be NULL. Errors, first call and
+ * threads as for kiln_conv_forward(). */
 KILN_API kiln_status kiln_conv_backward_filter(kiln_context* context, const kiln_tensor* x, const kiln_tensor* dy,
                                                const kiln_tensor* dw, const kiln_conv_backward_options* options,
                                                kiln_stream stream);
@@ -115,7 +115,7 @@ static inline kiln_conv_backward_bias_options kiln_conv_backward_bias_options_de
 /* Enqueues db = epilogue(alpha * (sum of dy over all but its channels) + beta * db).
  *
  * dy: N,K and up to three spatial dimensions   db: K. They must share no element. Bitwise reproducible. An empty batch
- * gives beta * db. `options` may be NULL. Errors, first call and threads as for kiln_conv_forward(). */
+ * gives epilogue(beta * db). `options` may be NULL. Errors, first call and threads as for kiln_conv_forward(). */
 KILN_API kiln_status kiln_conv_backward_bias(kiln_context* context, const kiln_tensor* dy, const kiln_tensor* db,
                                              const kiln_conv_backward_bias_options* options, kiln_stream stream);
 

@@ -89,7 +89,7 @@ KILN_API kiln_status kiln_local_conv_backward_data(kiln_context* context, const 
 /* Enqueues dw = epilogue(alpha * (gradient of the local convolution by its filters, given dy) + beta * dw).
  *
  * x: N,C,H,W   dy: N,K,P,Q   dw: as w of kiln_local_conv_forward(). dw must share no element with x or dy. Bitwise
- * reproducible. An empty batch gives beta * dw. `options` may be NULL. Errors, first call and threads as for
+ * reproducible. An empty batch gives epilogue(beta * dw). `options` may be NULL. Errors, first call and threads as for
  * kiln_conv_forward(). */
 KILN_API kiln_status kiln_local_conv_backward_filter(kiln_context* context, const kiln_tensor* x, const kiln_tensor* dy,
                                                      const kiln_tensor* dw,

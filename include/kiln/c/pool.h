@@ -53,7 +53,7 @@ KILN_API kiln_status kiln_pool_forward(kiln_context* context, const kiln_tensor*
  *
  * dy: N,C,P,Q   x, dx: N,C,H,W. Of equal maxima the first in its window gets the gradient, of NaNs the last; windows
  * that overlap add up. Only KILN_POOL_MAX reads x: averages may be given NULL. Deterministic. Any strides. dx must not
- * overlap dy or x. `options` as for the forward pass. Errors, first call and threads as for
+ * overlap dy or x. `options` as for the forward pass, but the epilogue is of dx. Errors, first call and threads as for
  * kiln_conv_forward(). */
 KILN_API kiln_status kiln_pool_backward(kiln_context* context, const kiln_tensor* dy, const kiln_tensor* x,
                                         const kiln_tensor* dx, const kiln_pool_options* options, kiln_stream stream);
