@@ -65,7 +65,9 @@ class Files {
     unsigned long long bytes = 0;
     int name = 0;
     if (std::sscanf(line_.c_str(), "%o %llu %n", &mode, &bytes, &name) != 2 || name == 0) fail("it holds no files");
-    path_ = folder_ + "/" + line_.substr(static_cast<size_t>(name));
+    const std::string below = "/" + line_.substr(static_cast<size_t>(name));
+    if ((below + "/").find("/../") != below.npos) fail("it holds a name that leads out of the folder: " + below);
+    path_ = folder_ + below;
     line_.clear();
     for (size_t slash = path_.find('/', folder_.size() + 1); slash != path_.npos; slash = path_.find('/', slash + 1)) {
       if (mkdir(path_.substr(0, slash).c_str(), 0777) != 0 && errno != EEXIST) stop();

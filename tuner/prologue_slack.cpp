@@ -41,7 +41,9 @@ std::vector<float> of_moves(Request plain, const std::map<std::string, Memory>& 
                             const RunValues& values, const CheckOptions& options) {
   plain.blend.beta = Scale::zero;
   if (plain.operation == "reduce" && has_indices(Reduce::of(plain).mode)) {  // an extreme
-    plain.attributes.back().value = std::string("amax");
+    for (Attribute& attribute : plain.attributes) {
+      if (attribute.name == "mode") attribute.value = "amax";
+    }
   }
   reference::Bindings bindings;
   bindings.alpha = std::fabs(values.alpha);

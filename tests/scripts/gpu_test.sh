@@ -76,6 +76,12 @@ for program in bin/kiln bin/bench_vs_cudnn tests/device_run_test tests/runtime_t
   [ -z "$foreign" ] || fail "$program needs $foreign"
 done
 if ldd "$carried/unpack" >"$scratch/ldd.txt" 2>&1; then fail "unpack needs libraries"; fi
+mkdir "$scratch/inside"
+if printf '644 1 lib/../../outside\na' | xz --check=sha256 | "$carried/unpack" "$scratch/inside" 2>"$scratch/outside.log"; then
+  fail "it unpacked a file that leads out of the folder"
+fi
+holds "$scratch/outside.log" "it holds a name that leads out of the folder"
+[ ! -e "$scratch/outside" ] || fail "there is a file outside of the folder"
 newest=$(objdump -T "$unpacked"/{bin,tests}/* "$unpacked/lib/libkiln_emulator.so" | grep -o 'GLIBC_[0-9.]*' | sort -V | tail -n 1)
 [ "$newest" = GLIBC_2.34 ] || fail "it needs $newest"
 "$unpacked/tests/templates_test" --gtest_list_tests >"$scratch/tests.txt"
