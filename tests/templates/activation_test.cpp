@@ -154,9 +154,9 @@ TEST(PointwiseConfigs, OfTransposesMatchTheReference) {
 }
 
 TEST(PointwiseWithWideOffsets, MatchesTheReference) {
-  for (const std::string& algorithm : forward_across) {
-    expect_wide_index_matches(algorithm, "activation_forward x=f16:2x37x5x9:nchw y=f16:2x37x5x9:nhwc mode=relu");
-  }
+  expect_wide_index_matches(forward_across, "activation_forward x=f16:2x37x5x9:nchw y=f16:2x37x5x9:nhwc mode=relu");
+  expect_wide_index_matches(
+      backward_across, "activation_backward x=f16:2x37x5x9:nchw dy=f16:2x37x5x9:nhwc dx=f16:2x37x5x9:nhwc mode=swish");
 }
 
 }  // namespace

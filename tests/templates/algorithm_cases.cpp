@@ -58,20 +58,23 @@ void expect_pairwise_match(const std::string& algorithm, std::string_view line) 
   for (const Config& config : configs) EXPECT_TRUE(checker.matches_reference({algorithm, config}));
 }
 
-void expect_wide_index_matches(const std::string& algorithm, std::string_view line) {
+void expect_wide_index_matches(const std::vector<std::string>& algorithms, std::string_view line) {
   const Catalogue& catalogue = built_in_catalogue();
   const Request request = Request::parse(line);
   const Target& target = TestDevice::get().target;
-  const std::optional<Config> config = catalogue.find(algorithm)->space().first_legal(request, target);
-  ASSERT_TRUE(config);
-  Program program = catalogue.program(request, target, {algorithm, *config});
-  const std::string narrow = "using Index = int;", wide = "using Index = long long;";
-  for (std::string& source : program.sources) {
-    const size_t at = source.find(narrow);
-    ASSERT_NE(at, std::string::npos);
-    source.replace(at, narrow.size(), wide);
+  VariantChecker checker(catalogue, request);
+  for (const std::string& algorithm : algorithms) {
+    const std::optional<Config> config = catalogue.find(algorithm)->space().first_legal(request, target);
+    ASSERT_TRUE(config);
+    Program program = catalogue.program(request, target, {algorithm, *config});
+    const std::string narrow = "using Index = int;", wide = "using Index = long long;";
+    for (std::string& source : program.sources) {
+      const size_t at = source.find(narrow);
+      ASSERT_NE(at, std::string::npos);
+      source.replace(at, narrow.size(), wide);
+    }
+    EXPECT_TRUE(checker.matches_reference(program, algorithm + " with 64-bit offsets"));
   }
-  EXPECT_TRUE(VariantChecker(catalogue, request).matches_reference(program, algorithm + " with 64-bit offsets"));
 }
 
 }  // namespace kiln::testing_support

@@ -36,8 +36,8 @@ void expect_defaults_match(const AlgorithmCase& algorithm_case, std::optional<Ta
 /// Expects that a pairwise cover of the algorithm's legal configurations matches the reference.
 void expect_pairwise_match(const std::string& algorithm, std::string_view request);
 
-/// Expects that the default configuration of `algorithm` matches the reference when its offsets are made 64-bit. The
-/// request's own offsets must fit 32 bits: memory beyond that is more than a test can have.
-void expect_wide_index_matches(const std::string& algorithm, std::string_view request);
+/// Expects that the default configuration of each of `algorithms` matches the reference when its offsets are made
+/// 64-bit. The request's own offsets must fit 32 bits: memory beyond that is more than a test can have.
+void expect_wide_index_matches(const std::vector<std::string>& algorithms, std::string_view request);
 
 }  // namespace kiln::testing_support

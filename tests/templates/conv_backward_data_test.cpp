@@ -161,7 +161,11 @@ TEST(ConvBackwardDataConfigs, MatchTheReference) {
 
 TEST(ConvBackwardDataWithWideOffsets, MatchesTheReference) {
   const char* request = "conv_backward_data dy=f32:2x16x4x6:nchw w=f32:16x12x3x3:nhwc pad=1 stride=2,1";
-  for (const std::string& algorithm : general) expect_wide_index_matches(algorithm, request);
+  expect_wide_index_matches(general, request);
+  expect_wide_index_matches({"conv_backward_data_depthwise_nchw"},
+                            "conv_backward_data dy=f32:2x6x5x8:nchw w=f32:6x1x3x3:nchw groups=6 pad=1 stride=2,1");
+  expect_wide_index_matches({"conv_backward_data_depthwise_nhwc"},
+                            "conv_backward_data dy=f32:2x8x5x7:nhwc w=f32:8x1x3x3:nhwc groups=8 pad=1");
 }
 
 }  // namespace

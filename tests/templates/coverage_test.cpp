@@ -33,13 +33,22 @@ std::string text_of(const std::filesystem::path& file) {
   return std::regex_replace(std::string{std::istreambuf_iterator<char>(stream), {}}, broken, "");
 }
 
+// Calls `use` with the text of every test.
+template <class Use>
+void for_each_text(const Use& use) {
+  for (const auto& file : std::filesystem::directory_iterator(KILN_TEMPLATE_TESTS)) use(text_of(file.path()));
+}
+
+// Calls `use` with every match in `text`.
+template <class Use>
+void for_each_match(const std::string& text, const std::regex& pattern, const Use& use) {
+  for (std::sregex_iterator match(text.begin(), text.end(), pattern), end; match != end; ++match) use(*match);
+}
+
 // Calls `use` with every match in every test.
 template <class Use>
 void for_each_match(const std::regex& pattern, const Use& use) {
-  for (const auto& file : std::filesystem::directory_iterator(KILN_TEMPLATE_TESTS)) {
-    const std::string text = text_of(file.path());
-    for (std::sregex_iterator match(text.begin(), text.end(), pattern), end; match != end; ++match) use(*match);
-  }
+  for_each_text([&](const std::string& text) { for_each_match(text, pattern, use); });
 }
 
 // Nothing if the line is no request, or one with user code, whose text is elsewhere.
@@ -111,6 +120,23 @@ TEST(Coverage, EveryAlgorithmHasItsConfigurationsTestedOnTwoRequests) {
     if (algorithm.space().size() > 1) {
       EXPECT_GE(covers[algorithm.name()], 2) << algorithm.name();
     }
+  }
+}
+
+TEST(Coverage, EveryAlgorithmRunsWith64BitOffsets) {
+  // A list of names in quotes, or a constant of the same file that is one.
+  const std::regex wide(R"re(expect_wide_index_matches\(\s*(?:(\{[^}]*\})|(\w+)))re");
+  std::string run;
+  for_each_text([&](const std::string& text) {
+    for_each_match(text, wide, [&](const std::smatch& match) {
+      run += match[1];
+      if (!match[2].matched) return;
+      const std::regex constant(R"re(const \S+ )re" + match[2].str() + R"re( = (\{[^}]*\});)re");
+      for_each_match(text, constant, [&](const std::smatch& names) { run += names[1]; });
+    });
+  });
+  for (const Algorithm& algorithm : built_in_catalogue().algorithms()) {
+    EXPECT_TRUE(run.find('"' + algorithm.name() + '"') != std::string::npos) << algorithm.name();
   }
 }
 

@@ -137,14 +137,14 @@ TEST(LocalNormConfigs, MatchTheReference) {
 }
 
 TEST(LocalNormWithWideOffsets, MatchesTheReference) {
-  expect_wide_index_matches("local_norm_forward_simple", "local_norm_forward x=f16:2x11x8");
-  expect_wide_index_matches("local_norm_backward_simple", "local_norm_backward x=f16:2x11x8");
-  expect_wide_index_matches("local_norm_forward_columns", "local_norm_forward x=f16:2x11x8");
-  expect_wide_index_matches("local_norm_backward_columns", "local_norm_backward x=f16:2x11x8");
-  expect_wide_index_matches("local_norm_forward_segments", "local_norm_forward x=f16:2x8x11:nwc");
-  expect_wide_index_matches("local_norm_backward_segments", "local_norm_backward x=f16:2x8x11:nwc");
-  expect_wide_index_matches("local_norm_forward_tile", "local_norm_forward x=f16:2x11x8:nwc");
-  expect_wide_index_matches("local_norm_backward_tile", "local_norm_backward x=f16:2x11x8:nwc");
+  expect_wide_index_matches({"local_norm_forward_simple"}, "local_norm_forward x=f16:2x11x8");
+  expect_wide_index_matches({"local_norm_backward_simple"}, "local_norm_backward x=f16:2x11x8");
+  expect_wide_index_matches({"local_norm_forward_columns"}, "local_norm_forward x=f16:2x11x8");
+  expect_wide_index_matches({"local_norm_backward_columns"}, "local_norm_backward x=f16:2x11x8");
+  expect_wide_index_matches({"local_norm_forward_segments"}, "local_norm_forward x=f16:2x8x11:nwc");
+  expect_wide_index_matches({"local_norm_backward_segments"}, "local_norm_backward x=f16:2x8x11:nwc");
+  expect_wide_index_matches({"local_norm_forward_tile"}, "local_norm_forward x=f16:2x11x8:nwc");
+  expect_wide_index_matches({"local_norm_backward_tile"}, "local_norm_backward x=f16:2x11x8:nwc");
 }
 
 }  // namespace

@@ -114,8 +114,8 @@ TEST(NormBackwardConfigs, MatchTheReference) {
 }
 
 TEST(NormBackwardWithWideOffsets, MatchesTheReference) {
-  expect_wide_index_matches("norm_backward_simple", "norm_backward dy=f16:3x264 dw=f32:1x264");
-  expect_wide_index_matches("norm_backward_blocks", "norm_backward dy=f16:3x264 dw=f32:1x264");
+  expect_wide_index_matches({"norm_backward_simple"}, "norm_backward dy=f16:3x264 dw=f32:1x264");
+  expect_wide_index_matches({"norm_backward_blocks"}, "norm_backward dy=f16:3x264 dw=f32:1x264");
 }
 
 }  // namespace

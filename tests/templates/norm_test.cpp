@@ -132,9 +132,9 @@ TEST(NormConfigs, MatchTheReference) {
 }
 
 TEST(NormWithWideOffsets, MatchesTheReference) {
-  expect_wide_index_matches("norm_forward_simple", "norm_forward x=f16:3x264");
-  expect_wide_index_matches("norm_forward_blocks", "norm_forward x=f16:3x264");
-  expect_wide_index_matches("norm_inference_blocks", "norm_inference x=f32:2x21x5x8");
+  expect_wide_index_matches({"norm_forward_simple"}, "norm_forward x=f16:3x264");
+  expect_wide_index_matches({"norm_forward_blocks"}, "norm_forward x=f16:3x264");
+  expect_wide_index_matches(inference, "norm_inference x=f32:2x21x5x8");
 }
 
 }  // namespace

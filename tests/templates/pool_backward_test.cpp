@@ -148,9 +148,9 @@ TEST(PoolBackwardConfigs, MatchTheReference) {
 }
 
 TEST(PoolBackwardWithWideOffsets, MatchesTheReference) {
-  expect_wide_index_matches("pool_backward_simple",
+  expect_wide_index_matches({"pool_backward_simple"},
                             "pool_backward dy=f32:2x3x5x5 x=f32:2x3x9x9 window=3 pad=1 stride=2");
-  expect_wide_index_matches("pool_backward_gather",
+  expect_wide_index_matches({"pool_backward_gather"},
                             "pool_backward dy=f16:2x8x5x5:nhwc x=f16:2x8x9x9:nhwc window=3 pad=1 stride=2");
 }
 

@@ -240,11 +240,12 @@ TEST(PoolConfigs, OfIndicesMatchTheReference) {
 }
 
 TEST(PoolWithWideOffsets, MatchesTheReference) {
-  expect_wide_index_matches("pool_simple", "pool_forward x=f32:2x3x9x9:nchw mode=avg window=3,3 pad=1,1 stride=2,2");
-  expect_wide_index_matches("pool_nchw", "pool_forward x=f16:2x3x9x8:nchw mode=avg window=3,3 pad=1,1 stride=2,2");
-  expect_wide_index_matches("pool_nhwc", "pool_forward x=f16:2x8x9x9:nhwc mode=max window=3,3 pad=1,1 stride=2,2");
-  expect_wide_index_matches("pool_global_nchw", "pool_forward x=f32:2x3x9x9:nchw mode=avg window=global");
-  expect_wide_index_matches("pool_global_nhwc", "pool_forward x=f32:2x3x9x9:nhwc mode=avg window=global");
+  expect_wide_index_matches({"pool_simple"}, "pool_forward x=f32:2x3x9x9:nchw mode=avg window=3,3 pad=1,1 stride=2,2");
+  expect_wide_index_matches({"pool_nchw"}, "pool_forward x=f16:2x3x9x8:nchw mode=avg window=3,3 pad=1,1 stride=2,2");
+  expect_wide_index_matches({"pool_nhwc"}, "pool_forward x=f16:2x8x9x9:nhwc mode=max window=3,3 pad=1,1 stride=2,2");
+  expect_wide_index_matches({"pool_global_nchw"}, "pool_forward x=f32:2x3x9x9:nchw mode=avg window=global");
+  expect_wide_index_matches({"pool_global_nhwc"}, "pool_forward x=f32:2x3x9x9:nhwc mode=avg window=global");
+  expect_wide_index_matches({"pool_indexed"}, "pool_forward x=f32:2x3x9x9 indices=i32:2x3x5x5 window=3 stride=2 pad=1");
 }
 
 }  // namespace

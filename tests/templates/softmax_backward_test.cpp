@@ -111,9 +111,9 @@ TEST(SoftmaxBackwardConfigs, OfStridedMatchTheReference) {
 }
 
 TEST(SoftmaxBackwardWithWideOffsets, MatchesTheReference) {
-  expect_wide_index_matches("softmax_backward_simple", "softmax_backward y=f16:3x264:nc axis=1");
-  expect_wide_index_matches("softmax_backward_rows", "softmax_backward y=f16:3x264:nc axis=1");
-  expect_wide_index_matches("softmax_backward_strided", "softmax_backward y=f32:2x21x5x7:nchw axis=1");
+  expect_wide_index_matches({"softmax_backward_simple"}, "softmax_backward y=f16:3x264:nc axis=1");
+  expect_wide_index_matches({"softmax_backward_rows"}, "softmax_backward y=f16:3x264:nc axis=1");
+  expect_wide_index_matches({"softmax_backward_strided"}, "softmax_backward y=f32:2x21x5x7:nchw axis=1");
 }
 
 }  // namespace

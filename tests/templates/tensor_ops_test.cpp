@@ -114,5 +114,12 @@ TEST(TensorFunctionConfigs, OfTransposesMatchTheReference) {
   expect_pairwise_match("tensor_op_transposed", "tensor_op a=f32:67x34:cn b=f16:67x34 y=f16:67x34 mode=mul");
 }
 
+TEST(TensorFunctionsWithWideOffsets, MatchTheReference) {
+  expect_wide_index_matches(op_across,
+                            "tensor_op a=f32:2x33x5x3:nchw b=f16:2x33x5x3:nhwc y=f32:2x33x5x3:nhwc mode=min");
+  expect_wide_index_matches(transform_across, "tensor_transform x=f16:2x37x5x9:nchw y=i8:2x37x5x9:nhwc");
+  expect_wide_index_matches(set, "tensor_set y=u8:5x32:48,1");
+}
+
 }  // namespace
 }  // namespace kiln::testing_support

@@ -38,10 +38,12 @@ TEST(WinogradConfigs, OfGradientsMatchTheReference) {
 }
 
 TEST(WinogradWithWideOffsets, MatchesTheReference) {
-  for (const char* name :
-       {"conv_winograd_2x2", "conv_winograd_4x4", "conv_winograd_2x2_fused", "conv_winograd_4x4_fused"}) {
-    expect_wide_index_matches(name, "conv_forward x=f32:2x9x6x7 w=f32:12x9x3x3 pad=1 epilogue=bias fast");
-  }
+  expect_wide_index_matches(
+      {"conv_winograd_2x2", "conv_winograd_4x4", "conv_winograd_2x2_fused", "conv_winograd_4x4_fused"},
+      "conv_forward x=f32:2x9x6x7 w=f32:12x9x3x3 pad=1 epilogue=bias fast");
+  expect_wide_index_matches({"conv_backward_data_winograd_2x2", "conv_backward_data_winograd_4x4",
+                             "conv_backward_data_winograd_2x2_fused", "conv_backward_data_winograd_4x4_fused"},
+                            "conv_backward_data dy=f32:2x12x6x7 w=f32:12x9x3x3 pad=1 fast");
 }
 
 }  // namespace
