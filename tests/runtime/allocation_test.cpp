@@ -1,28 +1,41 @@
-// Plan::run allocates nothing on the host: neither in loops nor while a graph is captured. A program of its own,
-// because it counts every allocation of the process.
+// Plan::run allocates nothing on the host and looks nothing up: neither in loops nor while a graph is captured. A
+// program of its own, because it counts every allocation of Kiln.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
-#include <atomic>
 #include <cstdlib>
+#include <memory>
 #include <new>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "call_key.h"
 #include "kiln/base/error.h"
 #include "kiln/device/context.h"
+#include "kiln/device/memory.h"
+#include "kiln/device/stream.h"
 #include "kiln/execution/executable.h"
 #include "kiln/plan.h"
+#include "kiln/reference/fill.h"
+#include "kiln/reference/tensor_memory.h"
+#include "kiln/reference/tolerance.h"
+#include "kiln/templates/catalogue.h"
 #include "loaded_plan.h"
 #include "null_driver.h"
 #include "plan_table.h"
+#include "variant_check.h"
 
 namespace {
-std::atomic<size_t> allocations{0};
+// Of this thread, without those that the driver makes when it is called.
+thread_local size_t allocations = 0;
+thread_local bool in_driver = false;
 }  // namespace
 
 // Not inlined: GCC takes free() for a mismatch of the new expression otherwise.
 [[gnu::noinline]] void* operator new(size_t bytes) {
-  ++allocations;
+  if (!in_driver) ++allocations;
   if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
   throw std::bad_alloc();
 }
@@ -77,6 +90,142 @@ TEST(PlanRun, AllocatesNothing) {
   EXPECT_THROW(plan.run(nullptr, {memory}, nullptr, values), Error);
   EXPECT_GT(allocations - before, 0U) << "the counter does not count";
 }
+
+// A driver that hands every call to another one and says which entry points were called.
+class WatchedDriver {
+ public:
+  /// The entry points called since the last clear(), in order.
+  static std::vector<std::string> called;
+
+  static std::shared_ptr<const device::Driver> of(const device::Driver& driver) {
+    device::DriverTable table = driver.calls();
+#define KILN_WATCH(name, ...) table.name = Entry<&device::DriverTable::name>::watched(table.name, #name);
+    KILN_CUDA_DRIVER_ENTRY_POINTS(KILN_WATCH)
+#undef KILN_WATCH
+    return device::Driver::from_table(table, "a watched driver", driver.is_emulated());
+  }
+
+ private:
+  template <auto member>
+  struct Entry {
+    template <class... Parameters>
+    using Function = cuda_abi::CUresult (*)(Parameters...);
+
+    template <class... Parameters>
+    static Function<Parameters...> watched(Function<Parameters...> function, const char* name) {
+      if (function == nullptr) return nullptr;
+      static Function<Parameters...> real;
+      static const char* symbol;
+      real = function;
+      symbol = name;
+      return [](Parameters... parameters) {
+        in_driver = true;
+        called.emplace_back(symbol);
+        const cuda_abi::CUresult result = real(parameters...);
+        in_driver = false;
+        return result;
+      };
+    }
+  };
+};
+std::vector<std::string> WatchedDriver::called;
+
+struct CapturedCase {
+  const char* request;
+  const char* algorithm;
+};
+
+class CapturedRun : public testing::TestWithParam<CapturedCase> {
+ protected:
+  void SetUp() override {
+    watched_.context = device::ContextHandle::acquire(device::Device(WatchedDriver::of(device().context->driver()), 0));
+    for (const Operand& operand : request_.operands) {
+      const bool is_output = operand.name == "y";
+      host_.push_back(is_output ? reference::poisoned(operand.spec)
+                                : reference::filled(operand.spec, reference::Values::uniform, 7));
+      memory_.push_back(device::upload(watched_.context, std::span<const std::byte>(host_.back())));
+      addresses_.emplace_back(reinterpret_cast<const void*>(memory_.back().address()));
+    }
+  }
+
+  static const testing_support::TestDevice& device() { return testing_support::TestDevice::get(); }
+
+  // Of no Context: there is no table of plans that it could look into.
+  Plan plan() const {
+    const Catalogue catalogue = make_catalogue(embedded_sources());
+    const Choice choice{GetParam().algorithm,
+                        *catalogue.find(GetParam().algorithm)->space().first_legal(request_, watched_.target)};
+    std::vector<std::string> names;
+    for (const Operand& operand : request_.operands) names.push_back(operand.name);
+    return Plan(std::make_shared<const LoadedPlan>(request_, choice, "test",
+                                                   watched_.load(catalogue.program(request_, watched_.target, choice),
+                                                                 watched_.target, names, execution::Products::ptx)));
+  }
+
+  bool is_right() const {
+    reference::Bindings bindings;
+    std::vector<std::byte> y;
+    for (size_t i = 0; i < host_.size(); ++i) {
+      bindings.operands[request_.operands[i].name] = host_[i];
+      if (request_.operands[i].name == "y") {
+        y = device::download<std::byte>(*watched_.context, memory_[i].address(), host_[i].size());
+      }
+    }
+    return !reference::compare(request_, bindings, y);
+  }
+
+  template <class... Parameters, class... Arguments>
+  void call(cuda_abi::CUresult (*device::DriverTable::*entry)(Parameters...), Arguments... arguments) const {
+    ASSERT_EQ(watched_.context->call(entry, arguments...), cuda_abi::CUDA_SUCCESS);
+  }
+
+  const Request request_ = Request::parse(GetParam().request);
+  testing_support::TestDevice watched_ = device();  // with a context of the watched driver
+  std::vector<std::vector<std::byte>> host_;
+  std::vector<device::Buffer> memory_;
+  std::vector<Address> addresses_;
+};
+
+// The first run of the plan is captured: nothing was made ready by one before. The driver is asked for nothing but the
+// current context and the work itself, no function by its name. A replay is the driver's alone.
+TEST_P(CapturedRun, AllocatesNothingAndLooksNothingUp) {
+  const Plan plan = this->plan();
+  const device::Buffer workspace(watched_.context, static_cast<size_t>(plan.workspace_bytes()));
+  const device::Stream stream(watched_.context);
+  cuda_abi::CUgraph graph = nullptr;
+  cuda_abi::CUgraphExec executable = nullptr;
+  using Table = device::DriverTable;
+  call(&Table::cuStreamBeginCapture_v2, stream.raw(), cuda_abi::CU_STREAM_CAPTURE_MODE_GLOBAL);
+  WatchedDriver::called.clear();
+  size_t before = allocations;
+  plan.run(stream.raw(), addresses_, reinterpret_cast<void*>(workspace.address()));
+  EXPECT_EQ(allocations - before, 0U);
+  EXPECT_THAT(WatchedDriver::called, testing::Contains("cuLaunchKernel"));
+  EXPECT_THAT(WatchedDriver::called, testing::Each(testing::AnyOf("cuCtxGetCurrent", "cuCtxPushCurrent_v2",
+                                                                  "cuCtxPopCurrent_v2", "cuLaunchKernel")));
+  call(&Table::cuStreamEndCapture, stream.raw(), &graph);
+  call(&Table::cuGraphInstantiateWithFlags, &executable, graph, 0ULL);
+  EXPECT_FALSE(is_right());
+
+  WatchedDriver::called.clear();
+  before = allocations;
+  EXPECT_EQ(watched_.context->driver().calls().cuGraphLaunch(executable, stream.raw()), cuda_abi::CUDA_SUCCESS);
+  EXPECT_EQ(allocations - before, 0U);
+  EXPECT_THAT(WatchedDriver::called, testing::ElementsAre("cuGraphLaunch"));
+  stream.synchronize();
+  EXPECT_TRUE(is_right());
+  call(&Table::cuGraphExecDestroy, executable);
+  call(&Table::cuGraphDestroy, graph);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Operations, CapturedRun,
+    testing::Values(CapturedCase{"conv_forward x=f32:1x3x9x7 w=f32:5x3x3x3 pad=1 epilogue=bias+relu",
+                                 "conv_implicit_gemm"},
+                    CapturedCase{"conv_forward x=f32:2x16x7x6 w=f32:12x16x3x3 pad=1 epilogue=bias+add",
+                                 "conv_implicit_gemm_splitk"},  // several kernels and a workspace
+                    CapturedCase{"softmax_forward x=f32:4x37", "softmax_warp"}),
+    [](const auto& test) { return std::string(test.param.algorithm); });
 
 }  // namespace
 }  // namespace kiln
