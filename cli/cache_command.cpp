@@ -34,13 +34,15 @@ cache::Database open_or_fail(const std::string& path, cache::OpenMode mode) {
   return database;
 }
 
-cache::Pack read_contents(const std::string& path) {
+bool is_pack(const std::string& path) {
   constexpr std::string_view start_of_a_pack = "kiln-pack\t";
   std::array<char, start_of_a_pack.size()> start{};
   std::ifstream(path, std::ios::binary).read(start.data(), start.size());
-  if (std::string_view(start.data(), start.size()) != start_of_a_pack) {
-    return cache::export_pack(open_or_fail(path, cache::OpenMode::read_only));
-  }
+  return std::string_view(start.data(), start.size()) == start_of_a_pack;
+}
+
+cache::Pack read_contents(const std::string& path) {
+  if (!is_pack(path)) return cache::export_pack(open_or_fail(path, cache::OpenMode::read_only));
   cache::ParsedPack parsed = cache::read_pack_file(path);
   for (const cache::PackRefusal& refusal : parsed.refused) {
     fmt::print(stderr, "{}: refused: {}\n", path, refusal.text());

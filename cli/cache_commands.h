@@ -26,7 +26,10 @@ std::string database_path(const std::string& option);
 /// A command about a database is of no use without it: here trouble is an Error(io_error), not an announcement.
 cache::Database open_or_fail(const std::string& path, cache::OpenMode mode);
 
-/// All that a pack or a database holds; a file that starts as packs do is one. Of a pack, lines that are refused are
+/// Whether a file starts as packs do.
+bool is_pack(const std::string& path);
+
+/// All that a pack or a database holds. Of a pack, lines that are refused are
 /// told on standard error. Throws Error.
 cache::Pack read_contents(const std::string& path);
 

@@ -63,40 +63,55 @@ size_t count_stale(const cache::Pack& pack, const cache::IsCurrent& current) {
   return stale;
 }
 
+// Reads a pack into the database, checking every line; the number of those that were refused.
+size_t import_pack(cache::Database& database, const std::string& path, const Catalogue& catalogue,
+                   const Expressions& expressions) {
+  const cache::ParsedPack parsed = cache::read_pack_file(path, pack_validator(catalogue, expressions));
+  for (const cache::PackRefusal& refusal : parsed.refused) {
+    fmt::print(stderr, "{}: refused: {}\n", path, refusal.text());
+  }
+  if (parsed.refused_lines > parsed.refused.size()) {
+    fmt::print(stderr, "{}: refused: {} more lines\n", path, parsed.refused_lines - parsed.refused.size());
+  }
+  const cache::MergeResult merged = database.merge(parsed.pack);
+  fmt::print("{}: {} records added, {} replaced, {} kept as they were, {} lines refused\n", path, merged.added,
+             merged.replaced, merged.kept, parsed.refused_lines);
+  if (const size_t stale = count_stale(parsed.pack, is_current(catalogue)); stale > 0) {
+    fmt::print("{}: {} records are stale: their algorithms have changed since, they are kept and not used\n", path,
+               stale);
+  }
+  print_not_at_hand(path, parsed.pack, catalogue, expressions);
+  return parsed.refused_lines;
+}
+
+void merge_database(cache::Database& database, const std::string& path) {
+  const cache::MergeResult merged = database.merge(open_or_fail(path, cache::OpenMode::read_only));
+  fmt::print("{}: {} records added, {} replaced, {} kept as they were\n", path, merged.added, merged.replaced,
+             merged.kept);
+}
+
 int import_packs(const Options& options) {
   cache::Database database = open_or_fail(database_path(options.database), cache::OpenMode::read_write);
   const Catalogue catalogue = catalogue_of(Environment::read());
   const Expressions expressions = read_expressions(options.expressions);
   size_t refused = 0;
-  for (const std::string& path : options.files) {
-    const cache::ParsedPack parsed = cache::read_pack_file(path, pack_validator(catalogue, expressions));
-    for (const cache::PackRefusal& refusal : parsed.refused) {
-      fmt::print(stderr, "{}: refused: {}\n", path, refusal.text());
-    }
-    if (parsed.refused_lines > parsed.refused.size()) {
-      fmt::print(stderr, "{}: refused: {} more lines\n", path, parsed.refused_lines - parsed.refused.size());
-    }
-    const cache::MergeResult merged = database.merge(parsed.pack);
-    fmt::print("{}: {} records added, {} replaced, {} kept as they were, {} lines refused\n", path, merged.added,
-               merged.replaced, merged.kept, parsed.refused_lines);
-    if (const size_t stale = count_stale(parsed.pack, is_current(catalogue)); stale > 0) {
-      fmt::print("{}: {} records are stale: their algorithms have changed since, they are kept and not used\n", path,
-                 stale);
-    }
-    print_not_at_hand(path, parsed.pack, catalogue, expressions);
-    refused += parsed.refused_lines;
-  }
+  for (const std::string& path : options.files) refused += import_pack(database, path, catalogue, expressions);
   return refused == 0 ? success : failed_check;
 }
 
 int merge(const Options& options) {
   cache::Database database = open_or_fail(database_path(options.database), cache::OpenMode::read_write);
+  const Catalogue catalogue = catalogue_of(Environment::read());
+  const Expressions expressions = read_expressions(options.expressions);
+  size_t refused = 0;
   for (const std::string& path : options.files) {
-    const cache::MergeResult merged = database.merge(open_or_fail(path, cache::OpenMode::read_only));
-    fmt::print("{}: {} records added, {} replaced, {} kept as they were\n", path, merged.added, merged.replaced,
-               merged.kept);
+    if (is_pack(path)) {
+      refused += import_pack(database, path, catalogue, expressions);
+    } else {
+      merge_database(database, path);
+    }
   }
-  return success;
+  return refused == 0 ? success : failed_check;
 }
 
 CLI::App* add(CLI::App& parent, const char* name, const char* summary, const std::shared_ptr<Options>& options,
@@ -121,8 +136,11 @@ void add_cache_transport(CLI::App& cache, int& exit_code) {
       add(cache, "import", "read packs into the database, checking every line", options, import_packs, exit_code);
   importing->add_option("packs", options->files, "the files to read")->required();
   add_expressions_to(*importing, options->expressions);
-  CLI::App* merging = add(cache, "merge", "take over what other databases hold", options, merge, exit_code);
-  merging->add_option("databases", options->files, "the databases to read")->required();
+  CLI::App* merging = add(cache, "merge", "take over into the database (--db) what other databases and packs hold",
+                          options, merge, exit_code);
+  merging->add_option("files", options->files, "databases and packs to read; of packs, every line is checked")
+      ->required();
+  add_expressions_to(*merging, options->expressions);
 }
 
 }  // namespace kiln::cli

@@ -118,6 +118,24 @@ TEST_F(ProgramTest, APackCarriesTheWinnersToAnotherDatabase) {
   EXPECT_THAT(run.out, HasSubstr("on this device"));
 }
 
+TEST_F(ProgramTest, MergeTakesPacksAndDatabases) {
+  for (const std::string name : {"a", "b"}) {
+    const std::string layer = name == "a" ? softmax : "softmax_forward x=f32:2x50";
+    ASSERT_EQ(kiln({"tune", layer, "--db", path(name + ".db"), "--candidates", "1"}).exit_code, 0);
+    ASSERT_EQ(kiln({"cache", "export", "--db", path(name + ".db"), path(name + ".pack")}).exit_code, 0);
+  }
+  const Outcome merged =
+      kiln({"cache", "merge", "--db", path("both.db"), path("a.pack"), path("b.db"), path("b.pack")});
+  EXPECT_EQ(merged.exit_code, 0) << merged.err;
+  EXPECT_THAT(merged.out, HasSubstr(path("a.pack") + ": 1 records added, 0 replaced, 0 kept as they were, 0 lines"));
+  EXPECT_THAT(merged.out, HasSubstr(path("b.db") + ": 1 records added, 0 replaced, 0 kept as they were\n"));
+  EXPECT_THAT(merged.out, HasSubstr(path("b.pack") + ": 0 records added, 0 replaced, 1 kept as they were"));
+  const Outcome listed = kiln({"cache", "list", "--db", path("both.db")});
+  EXPECT_THAT(listed.out, AllOf(HasSubstr("x=f32:3x100"), HasSubstr("x=f32:2x50")));
+  write("neither.txt", "neither a pack nor a database");
+  EXPECT_EQ(kiln({"cache", "merge", "--db", path("both.db"), path("neither.txt")}).exit_code, 4);
+}
+
 TEST_F(ProgramTest, APackWithAnAlteredChoiceIsRefusedWithItsLine) {
   ASSERT_EQ(kiln({"tune", softmax, "--db", path("a.db"), "--candidates", "1"}).exit_code, 0);
   ASSERT_EQ(kiln({"cache", "export", "--db", path("a.db"), path("tuned.pack")}).exit_code, 0);
@@ -129,6 +147,9 @@ TEST_F(ProgramTest, APackWithAnAlteredChoiceIsRefusedWithItsLine) {
   EXPECT_EQ(imported.exit_code, 1);
   EXPECT_THAT(imported.err, HasSubstr("refused: line "));
   EXPECT_THAT(imported.err, HasSubstr("axis 7 is outside"));
+  const Outcome merged = kiln({"cache", "merge", "--db", path("b.db"), path("altered.pack")});
+  EXPECT_EQ(merged.exit_code, 1);
+  EXPECT_EQ(merged.err, imported.err);
 }
 
 TEST_F(ProgramTest, ABundleCarriesTheWinnersToAMachineWithoutNvrtc) {
