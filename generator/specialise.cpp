@@ -14,6 +14,7 @@ namespace {
 constexpr std::string_view always_first = "lib/types.cuh";
 constexpr std::string_view include_prefix = "#include \"";
 constexpr std::string_view per_class_prefix = "per_class/";
+constexpr std::string_view user_prefix = "user/";  // of places in Kiln's templates, and of the files of user templates
 
 // The file or place that a line includes; empty for other lines.
 std::string_view included(std::string_view line) {
@@ -22,27 +23,43 @@ std::string_view included(std::string_view line) {
   return line.substr(0, line.find('"'));
 }
 
+std::string file_name(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
 // Inlines a file and, where they are included, the files it needs; each once. Without a prelude places stay empty.
+// In a user template every line keeps the file and number that its author knows (`#line`), and mistakes name them.
 class Inliner {
  public:
-  Inliner(const SourceLibrary& library, std::string name, const Prelude* prelude)
-      : library_(library), name_(std::move(name)), prelude_(prelude) {}
+  Inliner(const SourceLibrary& library, const std::string& template_path, const Prelude* prelude)
+      : library_(library),
+        name_(file_name(template_path)),
+        is_users_(template_path.starts_with(user_prefix)),
+        prelude_(prelude) {}
 
   void append(const std::string& path) {
-    if (std::find(open_.begin(), open_.end(), path) != open_.end()) {
+    if (std::any_of(open_.begin(), open_.end(), [&](const Open& open) { return open.path == path; })) {
       throw Error(ErrorCode::internal, fmt::format("template {} includes itself", path));
     }
     if (std::find(done_.begin(), done_.end(), path) != done_.end()) return;
     done_.push_back(path);
-    open_.push_back(path);
+    open_.push_back({path, 0});
     std::string_view rest = library_.text(path);
     text_ += fmt::format("// ---- {}\n", path);
+    number_next_line();
     while (!rest.empty()) {
       const size_t end = rest.find('\n');
+      ++open_.back().line;
       append_line(rest.substr(0, end));
       rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
     }
     open_.pop_back();
+  }
+
+  void append_parameters() {
+    text_ += "// ---- parameters\n";
+    if (is_users_) text_ += "#line 1 \"parameters\"\n";
+    text_ += prelude_->text();
   }
 
   void append_text(std::string_view text) { text_ += text; }
@@ -51,19 +68,45 @@ class Inliner {
   const std::vector<std::string>& files() const { return done_; }
 
  private:
+  // A file that is being inlined, and its line.
+  struct Open {
+    std::string path;
+    size_t line;
+  };
+
   void append_line(std::string_view line) {
-    if (line == "#pragma once") return;
     const std::string_view target = included(line);
-    if (target.starts_with("lib/")) {
+    require_piece(target);
+    if (line == "#pragma once") {
+      number_next_line();
+    } else if (target.starts_with("lib/")) {
       append(std::string(target));
+      number_next_line();
     } else if (target.starts_with(per_class_prefix)) {
       append_classes(std::string(target.substr(per_class_prefix.size())));
-    } else if (target.starts_with("user/")) {
+    } else if (target.starts_with(user_prefix)) {
       if (prelude_ != nullptr) append_place(target);
     } else {
       text_ += line;
       text_ += '\n';
     }
+  }
+
+  // Of the template's own text, where a user wrote it: what it includes is a piece that there is.
+  void require_piece(std::string_view target) const {
+    if (!open_.back().path.starts_with(user_prefix)) return;
+    const bool is_kilns =
+        target.starts_with("lib/") || target.starts_with(per_class_prefix) || target.starts_with(user_prefix);
+    if (!is_kilns || (target.starts_with("lib/") && library_.files().contains(std::string(target)))) return;
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: line {}: there is no \"{}\" to include", name_, open_.back().line, target),
+                "a user template includes Kiln's pieces, \"lib/...\": docs/adding-a-kernel.md says what there is");
+  }
+
+  void number_next_line() {
+    if (!is_users_) return;
+    const auto& [path, line] = open_.back();
+    text_ += fmt::format("#line {} \"{}\"\n", line + 1, path.starts_with(user_prefix) ? name_ : path);
   }
 
   void append_classes(const std::string& path) {
@@ -89,15 +132,17 @@ class Inliner {
       throw Error(ErrorCode::internal, fmt::format("template {} has a place {} for nothing", name_, place));
     }
     text_ += found->second;
+    if (is_users_) return number_next_line();
     if (found->second.find("#line") == std::string::npos) return;
     const auto lines = std::count(text_.begin(), text_.end(), '\n');
     text_ += fmt::format("#line {} \"{}\"\n", lines + 2, name_);
   }
 
   const SourceLibrary& library_;
-  std::string name_;  // of the source, in messages
+  std::string name_;  // of the template, in messages
+  bool is_users_;
   const Prelude* prelude_;
-  std::vector<std::string> open_;
+  std::vector<Open> open_;
   std::vector<std::string> done_;
   std::string text_;
 };
@@ -183,11 +228,10 @@ Prelude& Prelude::place(std::string place, std::string text) {
 
 std::string specialise(const SourceLibrary& library, const std::string& template_path, const Prelude& prelude,
                        std::string_view title) {
-  Inliner inliner(library, template_path.substr(template_path.rfind('/') + 1), &prelude);
+  Inliner inliner(library, template_path, &prelude);
   inliner.append_text(comment(title));
   inliner.append(std::string(always_first));
-  inliner.append_text("// ---- parameters\n");
-  inliner.append_text(prelude.text());
+  inliner.append_parameters();
   inliner.append(template_path);
   return inliner.text();
 }

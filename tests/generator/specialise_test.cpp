@@ -54,6 +54,21 @@ TEST(Specialise, ReportsMissingFilesAndCycles) {
   EXPECT_THROW(specialise(library(), "op/loop.cu", Prelude(), ""), Error);
 }
 
+// Whatever stands around it, a line of a user template has the file and number that it was written under.
+TEST(Specialise, NumbersTheLinesOfAUserTemplate) {
+  const SourceLibrary library({{"lib/types.cuh", "#pragma once\nusing f32 = float;\n"},
+                               {"lib/a.cuh", "#pragma once\n#include \"user/epilogue\"\nint a();\n"},
+                               {"user/k.cu", "// kernel\n#include \"lib/a.cuh\"\n#include \"lib/a.cuh\"\nint k();"}});
+  const Prelude prelude = Prelude().constant("TILE", 32).place("user/epilogue", "#line 1 \"user code\"\nint u();\n");
+  EXPECT_EQ(specialise(library, "user/k.cu", prelude, "key"),
+            "// key\n// ---- lib/types.cuh\n#line 1 \"lib/types.cuh\"\n#line 2 \"lib/types.cuh\"\nusing f32 = float;\n"
+            "// ---- parameters\n#line 1 \"parameters\"\nconstexpr int TILE = 32;\n"
+            "// ---- user/k.cu\n#line 1 \"k.cu\"\n// kernel\n"
+            "// ---- lib/a.cuh\n#line 1 \"lib/a.cuh\"\n#line 2 \"lib/a.cuh\"\n"
+            "#line 1 \"user code\"\nint u();\n#line 3 \"lib/a.cuh\"\nint a();\n"
+            "#line 3 \"k.cu\"\n#line 4 \"k.cu\"\nint k();\n");
+}
+
 TEST(Prelude, WritesConstantsThatCudaCanRead) {
   Prelude prelude;
   prelude.constant("N", 7).constant("BIG", int64_t{1} << 40).flag("ON", true).array("A", {1, -2}).table("T", {0, 3});

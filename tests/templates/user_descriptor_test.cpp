@@ -234,6 +234,7 @@ class UserFiles : public testing::Test {
       (void)make_catalogue(embedded_sources(), {folder_.string()});
       return {};
     } catch (const Error& error) {
+      EXPECT_NE(error.code(), ErrorCode::internal);
       return error.what();
     }
   }
@@ -260,6 +261,15 @@ TEST_F(UserFiles, HaveNamesOfTheirOwn) {
 TEST_F(UserFiles, ThatAreMissingAreAnError) {
   std::filesystem::remove_all(folder_);
   EXPECT_THAT(error(), HasSubstr("cannot read the folder of user templates"));
+}
+
+TEST_F(UserFiles, IncludeNothingButPieces) {
+  write("a.json", example());
+  for (const std::string wrong : {"lib/mth.cuh", "per_class/lib/math.cuh", "user/a.cu"}) {
+    write("a.cu", "// a kernel\n#include \"lib/math.cuh\"\n#include \"" + wrong + "\"\n");
+    EXPECT_THAT(error(), AllOf(HasSubstr("a.cu: line 3: there is no \"" + wrong + "\" to include"),
+                               HasSubstr("docs/adding-a-kernel.md")));
+  }
 }
 
 TEST_F(UserFiles, ChangeTheDigest) {

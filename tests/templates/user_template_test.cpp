@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "kiln/base/error.h"
+#include "kiln/execution/compile.h"
 #include "kiln/templates/catalogue.h"
 #include "variant_check.h"
 
@@ -122,6 +124,40 @@ extern "C" __global__ void my_norm(const TX* x, const TW* w, TY* y, float alpha,
   for (const char* more : {"b=f32:1x7", "activation=tanh"}) {
     EXPECT_EQ(norm.refusal(Request::parse(std::string("norm_forward x=f32:5x7 axes=1 ") + more), target),
               "no shift, statistics, residual or activation");
+  }
+  std::filesystem::remove_all(folder);
+}
+
+// What the compiler finds is told by the author's file and lines, before and behind what they include.
+TEST(UserTemplate, MistakesAreToldByFileAndLine) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "kiln_user_mistakes";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "my_copy.cu") << R"(// A copy.
+int first = nothing_1;
+#include "lib/user_code.cuh"
+#include "lib/math.cuh"
+int second = nothing_2;
+
+extern "C" __global__ void copy_kernel(const TX* x, TY* y) {
+  y[threadIdx.x] = nothing_3;
+})";
+  std::ofstream(folder / "my_copy.json") << R"({
+  "kiln_template": 1, "operation": "softmax_forward",
+  "launches": [{"kernel": "copy_kernel", "grid": [1], "block": [32], "arguments": ["x", "y"]}]
+})";
+  const Catalogue catalogue = make_catalogue(embedded_sources(), {folder.string()});
+  const TestDevice& device = TestDevice::get();
+  const Request request = Request::parse("softmax_forward x=f32:1x32 epilogue=user:e", {{"e", Expression("acc * 2")}});
+  const Program program = catalogue.program(request, device.target, {"my_copy", Config()});
+  try {
+    (void)execution::compile(*device.nvrtc, program, device.target, nullptr, execution::Products::ptx);
+    ADD_FAILURE() << "it compiles";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::compile_failed);
+    for (const char* place : {"(2): error: identifier \"nothing_1\"", "(5): error: identifier \"nothing_2\"",
+                              "(8): error: identifier \"nothing_3\""}) {
+      EXPECT_THAT(error.what(), HasSubstr(std::string("my_copy.cu") + place));
+    }
   }
   std::filesystem::remove_all(folder);
 }

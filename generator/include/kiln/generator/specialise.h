@@ -71,10 +71,15 @@ class Prelude {
 /// each class of the prelude, with the lines that are the class' own, in a namespace class_0, class_1 and so on; and by
 /// a macro FOR_EACH_CLASS(DO), which is DO(class_0) DO(class_1) and so on. Throws Error(internal) for a missing file or
 /// place or a cycle.
+///
+/// A user template ("user/NAME.cu") includes pieces alone; Error(invalid_argument) names the line of NAME.cu that
+/// includes what there is not. Its source gives every line the file, NAME.cu or "lib/...", and number it was written
+/// under (`#line`).
 std::string specialise(const SourceLibrary& library, const std::string& template_path, const Prelude& prelude,
                        std::string_view title);
 
-/// The template and every file that it includes, the template first. What an algorithm's digest covers.
+/// The template and every file that it includes, the template first. What an algorithm's digest covers. Throws as
+/// specialise() does.
 std::vector<std::string> closure(const SourceLibrary& library, const std::string& template_path);
 
 }  // namespace kiln
