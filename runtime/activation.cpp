@@ -20,7 +20,7 @@ void backward(CallKind kind, Context& context, const Tensor& known, const Tensor
   const std::string_view name = from_y ? "y" : "x";
   NamedCall call(operation, kind, {{name, &known}, {"dy", &dy}, {"dx", &dx, true, {name, "dy"}}});
   call.key.add(flags_of(options, static_cast<int64_t>(options.mode)));
-  call.add_user_code(operation, dx, options.epilogue, "dx");
+  call.add_user_code(operation, options.epilogue);
   call.run(context, activation_values(options, dy), stream, [&] {
     ActivationBackward activation;
     (from_y ? activation.y : activation.x) = known.spec();
@@ -40,7 +40,7 @@ void activation_forward(Context& context, const Tensor& x, const Tensor& y, cons
   constexpr std::string_view operation = "activation_forward";
   NamedCall call(operation, CallKind::activation_forward, {{"x", &x}, {"y", &y, true, {"x"}}});
   call.key.add(flags_of(options, static_cast<int64_t>(options.mode)));
-  call.add_user_code(operation, y, options.epilogue);
+  call.add_user_code(operation, options.epilogue);
   call.run(context, activation_values(options, x), stream, [&] {
     const ActivationForward activation{.x = x.spec(),
                                        .y = y.spec(),

@@ -9,7 +9,7 @@ void dropout_forward(Context& context, const Tensor& x, const Tensor& y, const D
   constexpr std::string_view operation = "dropout";
   NamedCall call(operation, CallKind::dropout, {{"x", &x}, {"y", &y, true, {"x"}}});
   call.key.add(flags_of(options));
-  call.add_user_code(operation, y, options.epilogue);
+  call.add_user_code(operation, options.epilogue);
   RunValues values = values_of(options, x);
   values.scalars[0] = options.p;
   values.integers = {options.seed, options.offset};

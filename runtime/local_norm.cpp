@@ -52,7 +52,7 @@ void forward(Along along, Context& context, const Tensor& x, const Tensor& y, co
   NamedCall call(operation, CallKind::local_norm_forward,
                  {{"x", &x}, {"means", pointer_to(options.means)}, {"y", &y, true}});
   add_window(call.key, along, options);
-  call.add_user_code(operation, y, options.epilogue);
+  call.add_user_code(operation, options.epilogue);
   call.run(context, run_values_of(options, x), stream, [&] {
     LocalNormForward norm;
     set_common(norm, operation, along, x, options);
@@ -73,7 +73,7 @@ void backward(Along along, Context& context, const Tensor& x, const Tensor& dy, 
   add_window(call.key, along, options);
   const Blend dmeans_blend = blend_of(options.dmeans_alpha, options.dmeans_beta);
   call.key.add(word_of(dmeans_blend));
-  call.add_user_code(operation, dx, options.epilogue, "dx");
+  call.add_user_code(operation, options.epilogue);
   RunValues values = run_values_of(options, x);
   values.scalars[3] = options.dmeans_alpha;
   values.scalars[4] = options.dmeans_beta;

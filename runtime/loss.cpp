@@ -51,7 +51,7 @@ void backward(Context& context, const Tensor& x, const Tensor& targets, const Te
                   {dloss_name(options), dloss},
                   {"dx", &dx, true, {"x"}}});
   add_options(call.key, options);
-  call.add_user_code(operation, dx, options.epilogue, "dx");
+  call.add_user_code(operation, options.epilogue);
   call.run(context, values_of_loss(options, x), stream, [&] {
     CrossEntropyBackward gradient;
     fill(gradient, x, targets, options);
@@ -70,7 +70,7 @@ void cross_entropy_forward(Context& context, const Tensor& x, const Tensor& targ
       operation, CallKind::cross_entropy_forward,
       {{"x", &x}, {"targets", &targets}, {"weights", pointer_to(options.weights)}, {loss_name(options), &loss, true}});
   add_options(call.key, options);
-  call.add_user_code(operation, loss, options.epilogue, loss_name(options));
+  call.add_user_code(operation, options.epilogue);
   call.run(context, values_of_loss(options, x), stream, [&] {
     CrossEntropyForward request;
     fill(request, x, targets, options);

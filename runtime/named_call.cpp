@@ -37,12 +37,14 @@ NamedCall::NamedCall(std::string_view operation, CallKind kind, std::span<const 
   }
 }
 
-void NamedCall::refuse_overlaps_with_outputs(std::string_view operation, const Epilogue& epilogue) const {
+void NamedCall::add_user_tensors(std::string_view operation, const Epilogue& epilogue) {
   const std::vector<std::string>& names = epilogue.code()->tensors();
-  for (const Output& output : std::span(outputs_).first(output_count_)) {
-    for (size_t i = 0; i < names.size(); ++i) {
-      refuse_overlap(operation, *output.tensor, names[i], epilogue.tensor(i), output.name);
+  for (size_t i = 0; i < names.size(); ++i) {
+    const Tensor& tensor = epilogue.tensor(i);
+    for (const Output& output : std::span(outputs_).first(output_count_)) {
+      refuse_overlap(operation, *output.tensor, names[i], tensor, output.name);
     }
+    operands_.add(tensor);
   }
 }
 

@@ -40,20 +40,16 @@ class NamedCall {
       : NamedCall(operation, kind, std::span(tensors.begin(), tensors.size())) {}
 
   /// Adds an epilogue whose residual, if it has one, is among the tensors, and what its user code reads, if there is
-  /// any. Throws Error(invalid_argument) if one of that code's tensors overlaps the result y, which the operation calls
-  /// `output`, or another output.
-  void add_epilogue(std::string_view operation, const Tensor& y, const Epilogue& epilogue,
-                    std::string_view output = "y") {
+  /// any. Throws Error(invalid_argument) if one of that code's tensors overlaps an output.
+  void add_epilogue(std::string_view operation, const Epilogue& epilogue) {
     key.add(epilogue);
-    operands_.add_user_code(operation, y, epilogue, output);
-    if (output_count_ > 1 && epilogue.code()) refuse_overlaps_with_outputs(operation, epilogue);
+    if (epilogue.code()) add_user_tensors(operation, epilogue);
   }
 
   /// The same, but throws if the epilogue has stages, too.
-  void add_user_code(std::string_view operation, const Tensor& y, const Epilogue& epilogue,
-                     std::string_view output = "y") {
+  void add_user_code(std::string_view operation, const Epilogue& epilogue) {
     refuse_stages(operation, epilogue);
-    add_epilogue(operation, y, epilogue, output);
+    add_epilogue(operation, epilogue);
   }
 
   /// Runs the plan of the key; `make_request` gives its request if this is the first call.
@@ -68,7 +64,7 @@ class NamedCall {
     const Tensor* tensor;
   };
 
-  void refuse_overlaps_with_outputs(std::string_view operation, const Epilogue& epilogue) const;
+  void add_user_tensors(std::string_view operation, const Epilogue& epilogue);
 
   CallOperands operands_{};
   std::array<Output, 5> outputs_{};  // the most: y and the statistics of a normalisation

@@ -78,7 +78,7 @@ void norm_forward(Context& context, const Axes& axes, const Tensor& x, const Ten
   add_axes(operation, axes, call.key);
   call.key.add(flags_of(options, static_cast<int64_t>(options.mode)));
   call.key.add(static_cast<int64_t>(options.activation.mode));
-  call.add_epilogue(operation, y, options.epilogue);
+  call.add_epilogue(operation, options.epilogue);
   call.run(context, run_values_of(options, x, true), stream, [&] {
     NormForward norm;
     norm.x = x.spec();
@@ -114,7 +114,7 @@ void norm_inference(Context& context, const Axes& axes, const Tensor& x, const T
   add_axes(operation, axes, call.key);
   call.key.add(flags_of(options));
   call.key.add(static_cast<int64_t>(options.activation.mode));
-  call.add_epilogue(operation, y, options.epilogue);
+  call.add_epilogue(operation, options.epilogue);
   call.run(context, run_values_of(options, x, false), stream, [&] {
     NormInference norm;
     norm.x = x.spec();
@@ -158,7 +158,7 @@ void norm_backward(Context& context, const Axes& axes, const Tensor& dy, const T
   const Blend dresidual_blend = blend_of(options.dresidual_alpha, options.dresidual_beta);
   call.key.add(static_cast<int64_t>(options.activation.mode) << 32 | word_of(parameter_blend) << 4 |
                word_of(dresidual_blend));
-  call.add_user_code(operation, dx, options.epilogue, "dx");
+  call.add_user_code(operation, options.epilogue);
   call.run(context, run_values_of(options, dy), stream, [&] {
     NormBackward norm;
     norm.dy = dy.spec();

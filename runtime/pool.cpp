@@ -62,7 +62,7 @@ void run_pool(CallKind kind, Context& context, std::initializer_list<CallTensor>
   const std::string_view operation = is_forward ? "pool_forward" : "pool_backward";
   NamedCall call(operation, kind, tensors);
   add_options(call.key, options);
-  call.add_user_code(operation, y, options.epilogue, is_forward ? "y" : "dx");
+  call.add_user_code(operation, options.epilogue);
   call.run(context, values_of(options, *tensors.begin()->tensor), stream,
            [&] { return with_user_code(make_view().request(), y, options.epilogue); });
 }

@@ -40,7 +40,7 @@ void run(Context& context, ReduceMode mode, const Tensor& x, const Tensor& y, co
   constexpr std::string_view operation = "reduce";
   NamedCall call(operation, CallKind::reduce, {{"x", &x}, {"y", &y, true}, {"indices", indices, true}});
   call.key.add(flags_of(options, static_cast<int64_t>(mode)));
-  call.add_user_code(operation, y, options.epilogue);
+  call.add_user_code(operation, options.epilogue);
   call.run(context, values_of(options, x), stream,
            [&] { return with_user_code(request_of(mode, x, y, indices, options), y, options.epilogue); });
 }

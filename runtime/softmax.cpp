@@ -34,7 +34,7 @@ void softmax_forward(Context& context, const Tensor& x, const Tensor& y, const S
   constexpr std::string_view operation = "softmax_forward";
   NamedCall call(operation, CallKind::softmax_forward, {{"x", &x}, {"y", &y, true, {"x"}}});
   add_options(call.key, options);
-  call.add_user_code(operation, y, options.epilogue);
+  call.add_user_code(operation, options.epilogue);
   call.run(context, values_of(options, x), stream,
            [&] { return with_user_code(request_of(x, y, options), y, options.epilogue); });
 }
@@ -44,7 +44,7 @@ void softmax_backward(Context& context, const Tensor& y, const Tensor& dy, const
   constexpr std::string_view operation = "softmax_backward";
   NamedCall call(operation, CallKind::softmax_backward, {{"y", &y}, {"dy", &dy}, {"dx", &dx, true, {"y", "dy"}}});
   add_options(call.key, options);
-  call.add_user_code(operation, dx, options.epilogue, "dx");
+  call.add_user_code(operation, options.epilogue);
   call.run(context, values_of(options, dy), stream, [&] {
     SoftmaxBackward softmax;
     softmax.y = y.spec();

@@ -21,7 +21,7 @@ void run_op(Context& context, TensorOpMode mode, std::span<const Tensor* const> 
   NamedCall call(operation, CallKind::tensor_op,
                  {{"a", input(0)}, {"b", input(1)}, {"c", input(2)}, {"y", &y, true, {"a", "b", "c"}}});
   call.key.add(flags_of(options, static_cast<int64_t>(mode)));
-  call.add_user_code(operation, y, options.epilogue);
+  call.add_user_code(operation, options.epilogue);
   call.run(context, values_of(options, y), stream, [&] {
     TensorOp op;
     op.a = inputs[0]->spec();
@@ -46,7 +46,7 @@ void tensor_transform(Context& context, const Tensor& x, const Tensor& y, const 
     call.key.add(options.pad_end[static_cast<size_t>(i)]);
   }
   call.key.add(flags_of(options));
-  call.add_user_code(operation, y, options.epilogue);
+  call.add_user_code(operation, options.epilogue);
   RunValues values = values_of(options, y);  // x may repeat
   values.scalars[0] = options.value;
   call.run(context, values, stream, [&] {
@@ -76,7 +76,7 @@ void tensor_set(Context& context, const Tensor& y, float value, Stream stream) {
 void tensor_set(Context& context, const Tensor& y, float value, const Epilogue& epilogue, Stream stream) {
   constexpr std::string_view operation = "tensor_set";
   NamedCall call(operation, CallKind::tensor_set, {{"y", &y, true}});
-  call.add_user_code(operation, y, epilogue);
+  call.add_user_code(operation, epilogue);
   RunValues values;
   values.scalars[0] = value;
   values.user = epilogue.scalars();
