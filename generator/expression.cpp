@@ -272,6 +272,10 @@ bool is_expression_digest(std::string_view text) {
 }
 
 std::string print_definition(std::string_view name, const Expression& expression) {
+  if (!text::is_definition_name(name) || (is_expression_digest(name) && name != expression.digest())) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("'{}' cannot be the name of this expression", name),
+                "use letters, digits, _ and -, or its digest()");
+  }
   return fmt::format("expression {}({}; {})\n{}\nend expression\n", name, fmt::join(expression.tensors(), ", "),
                      fmt::join(expression.scalars(), ", "), expression.text());
 }

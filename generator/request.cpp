@@ -82,7 +82,11 @@ bool Request::has(EpilogueStage stage) const {
 int64_t Request::batch() const {
   for (const OperandDefinition& definition : kiln::operation(operation).operands()) {
     const TensorSpec* spec = definition.repeats ? nullptr : find(definition.name);
-    if (spec != nullptr) return spec->extents.front();
+    if (spec != nullptr && !spec->extents.empty()) return spec->extents.front();
+  }
+  if (operands.empty() || operands.front().spec.extents.empty()) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("no operand says the batch of this {}", operation),
+                "give the operands their extents");
   }
   return operands.front().spec.extents.front();
 }
@@ -100,6 +104,11 @@ bool is_user_operand(std::string_view operand) {
 }
 
 std::string user_operand_name(const Expression& code, size_t i) {
+  if (i >= code.tensors().size()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("tensor {} of user code that reads {}", i, code.tensors().size()),
+                "count from 0, below tensors().size()");
+  }
   const bool enters = i >= code.epilogue_tensors();
   return std::string(enters ? user_prologue_prefix : user_epilogue_prefix) + code.tensors()[i];
 }
@@ -126,6 +135,10 @@ Request Request::with_batch(int64_t n) const {
 }
 
 int64_t batch_bucket(int64_t n) {
+  constexpr int64_t most = int64_t{1} << 62;
+  if (n < 0 || n > most) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("no bucket holds a batch of {}", n), "a batch is 0 to 2^62");
+  }
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 1))));
 }
 

@@ -275,10 +275,7 @@ struct Heading {
     const std::string_view rest = trimmed(line.substr(definition_begin.size()));
     const size_t open = std::min(rest.find('('), rest.size());
     name = trimmed(rest.substr(0, open));
-    const bool named = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-    });
-    if (!named || (open < rest.size() && rest.back() != ')')) {
+    if (!text::is_definition_name(name) || (open < rest.size() && rest.back() != ')')) {
       throw Error(ErrorCode::parse_error, fmt::format("'{}' does not begin a definition", trimmed(line)),
                   "write expression NAME(tensor, ...; scalar, ...)");
     }

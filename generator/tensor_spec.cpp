@@ -40,6 +40,13 @@ bool is_permutation_of(std::string_view order, std::string_view letters) {
   return order.size() == letters.size() && std::is_permutation(order.begin(), order.end(), letters.begin());
 }
 
+void require_strides(const TensorSpec& spec) {
+  if (spec.strides.size() == spec.extents.size()) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("a tensor has {} strides for {} extents", spec.strides.size(), spec.extents.size()),
+              "give one stride a dimension, or make it with TensorSpec::packed()");
+}
+
 bool same_memory_order(const TensorSpec& spec, const std::vector<int64_t>& strides) {
   for (size_t i = 0; i < strides.size(); ++i) {
     if (spec.extents[i] > 1 && spec.strides[i] != strides[i]) return false;
@@ -164,6 +171,7 @@ int64_t TensorSpec::elements() const {
 }
 
 int64_t TensorSpec::span() const {
+  require_strides(*this);
   int64_t last = 0;
   for (size_t i = 0; i < extents.size(); ++i) {
     if (extents[i] == 0) return 0;
@@ -174,11 +182,13 @@ int64_t TensorSpec::span() const {
 }
 
 bool TensorSpec::is_packed(std::string_view order) const {
+  require_strides(*this);
   return is_permutation_of(order, dimension_letters(rank())) &&
          same_memory_order(*this, packed_strides(extents, order));
 }
 
 std::optional<std::string> TensorSpec::order() const {
+  require_strides(*this);
   for (const std::string& candidate : orders(rank())) {
     if (same_memory_order(*this, packed_strides(extents, candidate))) return candidate;
   }

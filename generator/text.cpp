@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 
 namespace kiln::text {
@@ -27,6 +28,12 @@ std::optional<int64_t> parse_int(std::string_view text) {
 
 std::string join(const std::vector<int64_t>& values, std::string_view separator) {
   return fmt::format("{}", fmt::join(values, separator));
+}
+
+bool is_definition_name(std::string_view name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
 }
 
 }  // namespace kiln::text

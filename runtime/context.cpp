@@ -206,27 +206,31 @@ Context::~Context() = default;
 Context::Context(Context&&) noexcept = default;
 Context& Context::operator=(Context&&) noexcept = default;
 
+void Context::refuse_moved_from() {
+  throw Error(ErrorCode::invalid_argument, "this Context was moved from", "use the one that it was moved to");
+}
+
 // A Request is a structure that anybody may have filled: here it is completed, or refused.
 Plan Context::plan(const Request& request) {
-  return Plan(with_host_memory([&] { return impl_->plan(finished(request)); }));
+  return Plan(with_host_memory([&] { return present().plan(finished(request)); }));
 }
 
 void Context::prepare(std::span<const Request> requests) {
-  with_host_memory([&] { impl_->prepare(requests); });
+  with_host_memory([&] { present().prepare(requests); });
 }
 
 void Context::wait_until_tuned() {
-  impl_->wait_until_tuned();
+  present().wait_until_tuned();
 }
 
 Explanation Context::explain(const Request& request) const {
-  return with_host_memory([&] { return impl_->explain(finished(request)); });
+  return with_host_memory([&] { return present().explain(finished(request)); });
 }
 const std::string& Context::device_description() const {
-  return impl_->device_description();
+  return present().device_description();
 }
 const std::string& Context::device_id() const {
-  return impl_->device_id();
+  return present().device_id();
 }
 
 }  // namespace kiln

@@ -9,8 +9,33 @@
 #include "kiln/base/error.h"
 
 namespace kiln {
+namespace {
+
+void require_count(size_t given, size_t read, const char* what) {
+  if (given == read) return;
+  throw Error(ErrorCode::invalid_argument, fmt::format("{} {} are given, the user code reads {}", given, what, read),
+              "give one value for each name that the expression lists");
+}
+
+}  // namespace
+
+void Epilogue::refuse_stage(int i) const {
+  throw Error(ErrorCode::invalid_argument, fmt::format("stage {} of an epilogue of {} stages", i, count_),
+              "count from 0, below count()");
+}
+
+void Epilogue::refuse_tensor(size_t i) const {
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("tensor {} of an epilogue that reads {} tensors", i, user_ ? user_->tensors.size() : 0),
+              "count from 0, below code()->tensors().size()");
+}
 
 Epilogue Epilogue::with_tensors(std::span<const Tensor> tensors) const {
+  if (!user_) {
+    throw Error(ErrorCode::invalid_argument, "an epilogue without user code has no tensors of it to be replaced",
+                "make one with kiln::expression()");
+  }
+  require_count(tensors.size(), user_->tensors.size(), "tensors");
   Epilogue result;
   result.user_ = std::make_shared<const User>(User{user_->code, {tensors.begin(), tensors.end()}, user_->scalars});
   return result;
@@ -73,12 +98,6 @@ const Named& named(std::span<const Named> given, const std::string& name) {
   }
   throw Error(ErrorCode::invalid_argument, fmt::format("the user code reads {}, which is not given", name),
               "give a value by that name");
-}
-
-void require_count(size_t given, size_t read, const char* what) {
-  if (given == read) return;
-  throw Error(ErrorCode::invalid_argument, fmt::format("{} {} are given, the user code reads {}", given, what, read),
-              "give one value for each name that the expression lists");
 }
 
 }  // namespace

@@ -26,21 +26,28 @@ DeviceMemory::~DeviceMemory() = default;
 DeviceMemory::DeviceMemory(DeviceMemory&&) noexcept = default;
 DeviceMemory& DeviceMemory::operator=(DeviceMemory&&) noexcept = default;
 
+DeviceMemory::Impl& DeviceMemory::present() const {
+  if (impl_) return *impl_;
+  throw Error(ErrorCode::invalid_argument, "this DeviceMemory was moved from", "use the one that it was moved to");
+}
+
 void* DeviceMemory::data() const {
-  return reinterpret_cast<void*>(impl_->buffer.address());
+  return reinterpret_cast<void*>(present().buffer.address());
 }
 size_t DeviceMemory::size() const {
-  return impl_->buffer.size();
+  return present().buffer.size();
 }
 
 void DeviceMemory::upload(std::span<const std::byte> bytes) {
-  impl_->require(bytes.size());
-  device::copy_to_device(*impl_->device, impl_->buffer.address(), bytes.data(), bytes.size());
+  const Impl& memory = present();
+  memory.require(bytes.size());
+  device::copy_to_device(*memory.device, memory.buffer.address(), bytes.data(), bytes.size());
 }
 
 void DeviceMemory::download(std::span<std::byte> bytes) const {
-  impl_->require(bytes.size());
-  device::copy_to_host(*impl_->device, bytes.data(), impl_->buffer.address(), bytes.size());
+  const Impl& memory = present();
+  memory.require(bytes.size());
+  device::copy_to_host(*memory.device, bytes.data(), memory.buffer.address(), bytes.size());
 }
 
 }  // namespace kiln

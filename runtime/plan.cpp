@@ -105,6 +105,10 @@ void LoadedPlan::refuse_operand(size_t i, const void* address) const {
          "align it, or ask for a plan whose request says so (name=...@4)");
 }
 
+Plan::Plan(std::shared_ptr<const LoadedPlan> loaded) : loaded_(std::move(loaded)) {
+  if (!loaded_) refuse("a plan of nothing", "Context::plan() makes plans");
+}
+
 const Request& Plan::request() const {
   return loaded_->request;
 }

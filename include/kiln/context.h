@@ -103,7 +103,8 @@ struct Explanation {
 ///
 /// Loads libcuda, or the emulator where there is no GPU, and NVRTC at run time (with a bundle, it may be missing).
 /// Works in the context that is current on the constructing thread if that belongs to the device, else in the device's
-/// primary context. Never synchronises a stream of the caller.
+/// primary context. Never synchronises a stream of the caller. One that was moved from refuses every call with
+/// Error(invalid_argument), until another is assigned to it.
 class Context {
  public:
   /// Throws Error: missing_library (no driver, no NVRTC, no worker to tune with), driver_error, invalid_argument (no
@@ -141,9 +142,15 @@ class Context {
 
   class Impl;
   /// For Kiln's own operation calls.
-  Impl& impl() { return *impl_; }
+  Impl& impl() { return present(); }
 
  private:
+  Impl& present() const {
+    if (!impl_) refuse_moved_from();
+    return *impl_;
+  }
+  [[noreturn]] static void refuse_moved_from();
+
   std::unique_ptr<Impl> impl_;
 };
 

@@ -37,7 +37,11 @@ class Epilogue {
   constexpr explicit Epilogue(EpilogueStage stage) : stages_{stage}, count_(1) {}
 
   int count() const { return count_; }
-  EpilogueStage stage(int i) const { return stages_[static_cast<size_t>(i)]; }
+  /// Throws Error(invalid_argument) unless 0 <= i < count().
+  EpilogueStage stage(int i) const {
+    if (i < 0 || i >= count_) refuse_stage(i);
+    return stages_[static_cast<size_t>(i)];
+  }
   const std::optional<Tensor>& bias() const { return bias_; }
   const std::optional<Tensor>& residual() const { return residual_; }
   /// The same, with another tensor for the stage `add`.
@@ -46,14 +50,19 @@ class Epilogue {
     result.residual_ = residual;
     return result;
   }
-  /// The same user code with other tensors, one for each that it reads.
+  /// The same user code with other tensors, one for each that it reads. Throws Error(invalid_argument) for another
+  /// number of them, or if this is not of user code.
   Epilogue with_tensors(std::span<const Tensor> tensors) const;
   float clip_lo() const { return clip_lo_; }
   float clip_hi() const { return clip_hi_; }
   /// The user's code; null if this is of stages.
   const Expression* code() const { return user_ ? &user_->code : nullptr; }
-  /// What the code reads, in the order of its tensors() and scalars().
-  const Tensor& tensor(size_t i) const { return user_->tensors[i]; }
+  /// What the code reads, in the order of its tensors() and scalars(). Throws Error(invalid_argument) for an `i` that
+  /// it does not read.
+  const Tensor& tensor(size_t i) const {
+    if (!user_ || i >= user_->tensors.size()) refuse_tensor(i);
+    return user_->tensors[i];
+  }
   std::array<float, Expression::max_scalars> scalars() const {
     return user_ ? user_->scalars : std::array<float, Expression::max_scalars>{};
   }
@@ -67,6 +76,9 @@ class Epilogue {
   friend Epilogue clip(float lo, float hi);
   friend Epilogue expression(const Expression& code, std::span<const NamedTensor> tensors,
                              std::span<const NamedScalar> scalars);
+
+  [[noreturn]] void refuse_stage(int i) const;
+  [[noreturn]] void refuse_tensor(size_t i) const;
 
   // Behind a pointer: options are made anew for every call, and clearing these would cost more than finding the plan.
   struct User {

@@ -9,7 +9,8 @@
 
 namespace kiln {
 
-/// An allocation on a Context's device, freed at the end. Move-only; keeps the device's driver and context alive.
+/// An allocation on a Context's device, freed at the end. Move-only; keeps the device's driver and context alive. One
+/// that was moved from refuses every call with Error(invalid_argument), until another is assigned to it.
 ///
 /// Kiln takes any device pointer; this is a convenience for examples, tests and programs that run on the emulated
 /// device too.
@@ -32,6 +33,7 @@ class DeviceMemory {
 
  private:
   struct Impl;
+  Impl& present() const;
   std::unique_ptr<Impl> impl_;
 };
 

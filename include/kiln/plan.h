@@ -27,10 +27,14 @@ struct Address {
 
 struct LoadedPlan;
 
-/// A shared handle to a compiled and loaded variant. Copies are cheap; valid while its Context lives.
+/// A shared handle to a compiled and loaded variant. Copies are cheap; valid while its Context lives. Moving one copies
+/// it: there is no empty Plan, and run() need not look for it.
 class Plan {
  public:
-  explicit Plan(std::shared_ptr<const LoadedPlan> loaded) : loaded_(std::move(loaded)) {}
+  /// Throws Error(invalid_argument) for null: Context::plan() makes plans.
+  explicit Plan(std::shared_ptr<const LoadedPlan> loaded);
+  Plan(const Plan&) = default;
+  Plan& operator=(const Plan&) = default;
 
   const Request& request() const;
   /// "conv_implicit_gemm BLOCK_M=64,..."

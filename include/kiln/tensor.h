@@ -52,8 +52,9 @@ class Tensor {
   const void* data() const { return data_; }
   DType dtype() const { return dtype_; }
   int rank() const { return rank_; }
-  int64_t extent(int dimension) const { return extents_[static_cast<size_t>(dimension)]; }
-  int64_t stride(int dimension) const { return strides_[static_cast<size_t>(dimension)]; }
+  /// Throw Error(invalid_argument) unless 0 <= dimension < rank().
+  int64_t extent(int dimension) const { return extents_[at(dimension)]; }
+  int64_t stride(int dimension) const { return strides_[at(dimension)]; }
   /// Bytes, a power of two, that the address is a multiple of: at most default_alignment.
   int alignment() const;
   bool empty() const;
@@ -62,6 +63,12 @@ class Tensor {
   TensorSpec spec() const;
 
  private:
+  size_t at(int dimension) const {
+    if (dimension < 0 || dimension >= rank_) refuse_dimension(dimension);
+    return static_cast<size_t>(dimension);
+  }
+  [[noreturn]] void refuse_dimension(int dimension) const;
+
   const void* data_;
   DType dtype_;
   int rank_;

@@ -20,7 +20,7 @@ namespace kiln {
 /// scalars it reads besides; what they are is given at the call. A tensor is read by the prologue, which has to name
 /// it, or by the epilogue.
 ///
-/// Immutable; copies are cheap and share the text.
+/// Immutable; copies are cheap and share the text. Moving one copies it: there is no empty Expression.
 class Expression {
  public:
   static constexpr size_t max_tensors = 8;
@@ -31,6 +31,8 @@ class Expression {
   /// names, or one that is no identifier, is reserved or stands twice, or a tensor that both parts name.
   explicit Expression(std::string_view text, std::vector<std::string> tensors = {},
                       std::vector<std::string> scalars = {});
+  Expression(const Expression&) = default;
+  Expression& operator=(const Expression&) = default;
 
   /// The text as it is compiled and digested: lines end in \n, without trailing blanks.
   const std::string& text() const { return content_->text; }
@@ -100,7 +102,8 @@ inline constexpr std::string_view user_code_file = "user code";
 bool is_expression_digest(std::string_view text);
 
 /// The lines with which a requests file defines an expression: `expression NAME(tensors; scalars)`, the text,
-/// `end expression`. A name that is a digest must be the expression's own.
+/// `end expression`. Throws Error(invalid_argument) for a name of other than letters, digits, _ and -, and for the
+/// digest of another expression.
 std::string print_definition(std::string_view name, const Expression& expression);
 
 }  // namespace kiln

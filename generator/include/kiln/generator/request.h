@@ -119,13 +119,15 @@ struct Request {
   /// The request with its batch fixed to `n`. Throws Error(invalid_argument) unless dynamic and 0 <= n <= the bucket's
   /// top.
   Request with_batch(int64_t n) const;
-  /// The batch of the operands (the bucket's top if dynamic).
+  /// The batch of the operands (the bucket's top if dynamic). Throws Error(invalid_argument) for an operation that
+  /// there is not, and where no operand says it.
   int64_t batch() const;
 
   bool operator==(const Request&) const = default;
 };
 
-/// The bucket that serves batch `n`: the least power of two that is at least n, and 1 for 0.
+/// The bucket that serves batch `n`: the least power of two that is at least n, and 1 for 0. Throws
+/// Error(invalid_argument) unless 0 <= n <= 2^62.
 int64_t batch_bucket(int64_t n);
 
 /// One line of a requests file.
@@ -143,7 +145,7 @@ bool is_epilogue_operand(std::string_view operand);
 bool is_prologue_operand(std::string_view operand);
 /// Whether it is either.
 bool is_user_operand(std::string_view operand);
-/// What `code`'s tensor number `i` is called in requests.
+/// What `code`'s tensor number `i` is called in requests. Throws Error(invalid_argument) if it reads no such tensor.
 std::string user_operand_name(const Expression& code, size_t i);
 /// Whether the user's tensor `spec` has one element a channel of `request`'s output; if not it has y's dimensions.
 bool is_per_channel(const Request& request, const TensorSpec& spec);

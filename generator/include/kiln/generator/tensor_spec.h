@@ -17,6 +17,8 @@ inline constexpr int default_alignment = 16;
 /// One tensor of a request. Extents stand in logical order (N C spatial for activations, K C/groups window for
 /// filters) whatever the memory order; strides are in elements, in the same order.
 ///
+/// Anybody may fill one. Where it has not one stride an extent, what reads the strides throws Error(invalid_argument).
+///
 /// Text form: `f16:32x64x56x56:nhwc`, or with strides `f16:32x64x56x56:200704,1,3584,64`; `@4` at the end gives an
 /// alignment in bytes other than 16.
 struct TensorSpec {
