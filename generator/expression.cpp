@@ -167,6 +167,9 @@ struct Parts {
     size_t at = 0;
     for (std::string_view content : text::split(text, '\n')) {
       ++line;
+      if (text::trimmed(content) == text::definition_end) {
+        fail(text, at, "this line would end its definition in a requests file", "write something else in that line");
+      }
       const bool begins_prologue = content == prologue_mark, begins_epilogue = content == epilogue_mark;
       if (begins_prologue && current != &functions) fail(text, at, "a prologue stands before the epilogue, and once");
       if (begins_epilogue && current == &epilogue && marked) fail(text, at, "there are two epilogues");
@@ -276,8 +279,8 @@ std::string print_definition(std::string_view name, const Expression& expression
     throw Error(ErrorCode::invalid_argument, fmt::format("'{}' cannot be the name of this expression", name),
                 "use letters, digits, _ and -, or its digest()");
   }
-  return fmt::format("expression {}({}; {})\n{}\nend expression\n", name, fmt::join(expression.tensors(), ", "),
-                     fmt::join(expression.scalars(), ", "), expression.text());
+  return fmt::format("expression {}({}; {})\n{}\n{}\n", name, fmt::join(expression.tensors(), ", "),
+                     fmt::join(expression.scalars(), ", "), expression.text(), text::definition_end);
 }
 
 }  // namespace kiln

@@ -251,18 +251,12 @@ RequestLine parse_request_line(std::string_view line, std::vector<Token> tokens,
   return entry;
 }
 
-constexpr std::string_view definition_begin = "expression ", definition_end = "end expression";
-
-std::string_view trimmed(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
+constexpr std::string_view definition_begin = "expression ";
 
 std::vector<std::string> parse_names(std::string_view list) {
   std::vector<std::string> names;
-  if (trimmed(list).empty()) return names;
-  for (std::string_view name : text::split(list, ',')) names.emplace_back(trimmed(name));
+  if (text::trimmed(list).empty()) return names;
+  for (std::string_view name : text::split(list, ',')) names.emplace_back(text::trimmed(name));
   return names;
 }
 
@@ -272,11 +266,11 @@ struct Heading {
   std::vector<std::string> tensors, scalars;
 
   explicit Heading(std::string_view line) {
-    const std::string_view rest = trimmed(line.substr(definition_begin.size()));
+    const std::string_view rest = text::trimmed(line.substr(definition_begin.size()));
     const size_t open = std::min(rest.find('('), rest.size());
-    name = trimmed(rest.substr(0, open));
+    name = text::trimmed(rest.substr(0, open));
     if (!text::is_definition_name(name) || (open < rest.size() && rest.back() != ')')) {
-      throw Error(ErrorCode::parse_error, fmt::format("'{}' does not begin a definition", trimmed(line)),
+      throw Error(ErrorCode::parse_error, fmt::format("'{}' does not begin a definition", text::trimmed(line)),
                   "write expression NAME(tensor, ...; scalar, ...)");
     }
     if (open == rest.size()) return;
@@ -292,7 +286,7 @@ size_t parse_definition(const std::vector<std::string_view>& lines, size_t at, E
   const Heading heading(lines[at]);
   std::string code;
   for (size_t i = at + 1; i < lines.size(); ++i) {
-    if (trimmed(lines[i]) != definition_end) {
+    if (text::trimmed(lines[i]) != text::definition_end) {
       code.append(lines[i]).append("\n");
       continue;
     }
@@ -309,7 +303,7 @@ size_t parse_definition(const std::vector<std::string_view>& lines, size_t at, E
     return i;
   }
   throw Error(ErrorCode::parse_error, fmt::format("the definition of expression {} does not end", heading.name),
-              fmt::format("write '{}' in a line of its own", definition_end));
+              fmt::format("write '{}' in a line of its own", text::definition_end));
 }
 
 }  // namespace

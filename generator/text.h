@@ -15,7 +15,11 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 std::optional<int64_t> parse_int(std::string_view text);
 /// "1,2,3".
 std::string join(const std::vector<int64_t>& values, std::string_view separator);
+/// What stands between blanks, tabs and carriage returns.
+std::string_view trimmed(std::string_view text);
 /// Whether a requests file may define an expression of that name: letters, digits, _ and -.
 bool is_definition_name(std::string_view name);
+/// The line that ends such a definition.
+inline constexpr std::string_view definition_end = "end expression";
 
 }  // namespace kiln::text

@@ -17,8 +17,10 @@ std::vector<int64_t> values_of(const Axes& axes) {
 
 // Refuses a call without axes, and adds them to its key.
 void add_axes(std::string_view operation, const Axes& axes, CallKey& key) {
-  if (axes.count == 0) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("{}: no axes are given", operation),
+  if (axes.count < 1 || axes.count > static_cast<int>(axes.axis.size())) {
+    throw Error(ErrorCode::invalid_argument,
+                axes.count == 0 ? fmt::format("{}: no axes are given", operation)
+                                : fmt::format("{}: {} axes are given", operation, axes.count),
                 "name the dimensions that are normalised, {-1} for the last");
   }
   key.add(axes.count);

@@ -86,6 +86,7 @@ TEST(Expression, RefusesWhatCannotBePlacedInAFunction) {
   EXPECT_THAT(error_of("\"acc"), HasSubstr("no other half"));
   EXPECT_THAT(error_of("acc \\\n + 1"), HasSubstr("backslash"));
   EXPECT_THAT(error_of(std::string("acc\0", 4)), HasSubstr("control character"));
+  EXPECT_THAT(error_of("acc /*\n  end expression \n*/"), HasSubstr("line 2, column 1: this line would end"));
   EXPECT_THAT(error_of("acc \xff"), HasSubstr("not UTF-8"));
   EXPECT_THAT(error_of(std::string(70000, 'a')), HasSubstr("70000 bytes"));
   EXPECT_EQ(error_of("acc + 1 // (\n + 2 /* } */"), "accepted");

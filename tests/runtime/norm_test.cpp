@@ -337,6 +337,11 @@ TEST_F(NormCalls, RefuseWhatMakesNoSense) {
     return refusal_of([&] { norm_forward(context_, axes, x, y, options); });
   };
   EXPECT_THAT(forward({}, {}), HasSubstr("norm_forward: no axes are given"));
+  for (const int count : {-1, Tensor::max_rank + 1, 99999999}) {
+    Axes by_hand;
+    by_hand.count = count;
+    EXPECT_THAT(forward(by_hand, {}), HasSubstr("norm_forward: " + std::to_string(count) + " axes are given"));
+  }
   EXPECT_THAT(refusal_of([&] { norm_inference(context_, {}, x, x, x, y); }), HasSubstr("no axes are given"));
   EXPECT_THAT(refusal_of([&] { norm_backward(context_, {}, x, x, x, y, {.mean = x}); }),
               HasSubstr("no axes are given"));

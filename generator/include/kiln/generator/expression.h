@@ -81,8 +81,8 @@ class UserCode {
  public:
   UserCode() = default;
   explicit UserCode(std::string digest) : digest_(std::move(digest)) {}
-  explicit UserCode(Expression expression)
-      : digest_(expression.digest()), expression_(std::make_shared<const Expression>(std::move(expression))) {}
+  explicit UserCode(const Expression& expression)
+      : digest_(expression.digest()), expression_(std::make_shared<const Expression>(expression)) {}
 
   explicit operator bool() const { return !digest_.empty(); }
   const std::string& digest() const { return digest_; }
