@@ -127,6 +127,15 @@ bool is_valid(Warp& warp, const Instruction* i, const AccessRequest& request) {
 
 }  // namespace
 
+bool is_settled(const Block& block, const Reach& reach, uint32_t bytes) {
+  if (block.recorder != nullptr || (reach.lowest & (alignment_of(bytes) - 1)) != 0) return false;
+  for (const AddressWindow& window : block.windows) {
+    if (!covers(window, reach.lowest, reach.highest, bytes)) continue;
+    return block.strict == nullptr || block.strict->is_old_news(reach, bytes, window);
+  }
+  return false;
+}
+
 bool inspect_access(Warp& warp, const Instruction* i, const AccessRequest& request) {
   Block& block = *warp.block;
   if (block.recorder != nullptr && !request.is_part) block.recorder->note_issue(request.space);

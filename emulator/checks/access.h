@@ -35,6 +35,10 @@ struct AccessRequest : AccessDetails {
   alignas(64) std::array<uint64_t, warp_lanes> address;
 };
 
+/// Whether inspect_access() has nothing to do for weak loads of `bytes` a lane, a power of two, at addresses in one
+/// line with its ends at `reach`, or all at one. False says nothing.
+bool is_settled(const Block& block, const Reach& reach, uint32_t bytes);
+
 /// Checks the access (in full, too) if the block checks, and records it if the block is counted. False if it must not
 /// happen: the block's fault says which thread touched what.
 bool inspect_access(Warp& warp, const Instruction* i, const AccessRequest& request);

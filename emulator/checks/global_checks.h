@@ -23,6 +23,11 @@ class GlobalChecks {
 
   /// `lanes` of the access, none of which is at an address in shared memory. It is about to happen.
   bool access(Warp& warp, const Instruction* i, const AccessRequest& request, Mask lanes);
+  /// Whether weak loads of all that `reach` spans, `bytes` a lane, have nothing to look at or to note. False says
+  /// nothing.
+  bool is_old_news(const Reach& reach, uint32_t bytes, const AddressWindow& window) const {
+    return finds_races_ && window.marks != nullptr && shadow_.is_old_news(reach, bytes, window);
+  }
 
   /// What strong accesses and fences do for the order of blocks, once `time` knows of it.
   void order_by_memory(const Warp& warp, const Instruction* i, const AccessRequest& request, Mask lanes);

@@ -100,30 +100,37 @@ std::optional<GlobalShadow::Other> GlobalShadow::read_lanes(const AccessRequest&
   return std::nullopt;
 }
 
-bool GlobalShadow::is_old_news(const AccessRequest& request, Mask lanes, const AddressWindow& window) const {
-  const Reach& reach = request.reach;
+GlobalShadow::OldNews GlobalShadow::old_news_like(uint64_t read) const {
+  const bool of_many = (read & many_flag) != 0;
+  return {of_many ? launch_ | many_flag : here_ | several_flag,
+          (of_many ? launch_mask | many_flag : block_mask | several_flag) | strong_flag | watched_flag};
+}
+
+bool GlobalShadow::is_old_news(const Reach& reach, uint32_t bytes, const AddressWindow& window) const {
   constexpr uint64_t worth_scanning = warp_lanes + warp_lanes / 4;  // times the pieces of a lane: few gaps
-  const auto marks_at = [&](uint64_t address) { return window.marks + ((address - window.begin) >> shift_); };
-  const uint64_t first = get(marks_at(reach.lowest)->read);
-  const bool of_many = (first & many_flag) != 0;
-  const uint64_t expected = of_many ? launch_ | many_flag : here_ | several_flag;
-  const uint64_t differs_in =
-      (of_many ? launch_mask | many_flag : block_mask | several_flag) | strong_flag | watched_flag;
-  if (((first ^ expected) & differs_in) != 0) return false;
-  const auto pieces = std::max(request.bytes >> shift_, 1u);
+  const uint64_t pieces = std::max(bytes >> shift_, 1u);
   const uint64_t stretch = ((reach.highest - reach.lowest) >> shift_) + pieces;
+  if (stretch > worth_scanning * pieces) return false;
+  PieceMarks* const begin = marks_at(reach.lowest, window);
+  const OldNews old = old_news_like(get(begin->read));
   uint64_t news = 0;
-  if (stretch <= worth_scanning * pieces) {
-    PieceMarks* const begin = marks_at(reach.lowest);
-    for (uint64_t k = 0; k < stretch; ++k) news |= get(begin[k].read) ^ expected;
-    if ((news & differs_in) == 0) return true;
-    news = 0;
-  }
+  for (uint64_t k = 0; k < stretch; ++k) news |= get(begin[k].read) ^ old.bits;
+  return (news & old.mask) == 0;
+}
+
+bool GlobalShadow::is_old_news(const AccessRequest& request, Mask lanes, const AddressWindow& window) const {
+  const uint64_t lowest = request.reach.lowest;
+  const uint64_t first = get(marks_at(lowest, window)->read);
+  const OldNews old = old_news_like(first);
+  if (((first ^ old.bits) & old.mask) != 0) return false;
+  if (is_old_news(request.reach, request.bytes, window)) return true;
+  const auto pieces = std::max(request.bytes >> shift_, 1u);
+  uint64_t news = 0;
   for (uint32_t lane = 0; lane < warp_lanes; ++lane) {
-    PieceMarks* const begin = marks_at((lanes >> lane & 1) != 0 ? request.address[lane] : reach.lowest);
-    for (uint32_t k = 0; k < pieces; ++k) news |= get(begin[k].read) ^ expected;
+    PieceMarks* const begin = marks_at((lanes >> lane & 1) != 0 ? request.address[lane] : lowest, window);
+    for (uint32_t k = 0; k < pieces; ++k) news |= get(begin[k].read) ^ old.bits;
   }
-  return (news & differs_in) == 0;
+  return (news & old.mask) == 0;
 }
 
 }  // namespace kiln::emulator

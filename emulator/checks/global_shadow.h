@@ -69,6 +69,8 @@ class GlobalShadow {
   /// reads are in order, add nothing to the marks, and find what earlier ones have found initialised. It is what nearly
   /// all reads of a kernel's inputs look like. `window` holds the lanes' addresses.
   bool is_old_news(const AccessRequest& request, Mask lanes, const AddressWindow& window) const;
+  /// The same of all bytes from the lowest address to what is read at the highest, `bytes` of it. False says nothing.
+  bool is_old_news(const Reach& reach, uint32_t bytes, const AddressWindow& window) const;
 
  private:
   // A mark, from the highest bits down: launch, block, thread, flags, time. Earlier launches have lower numbers.
@@ -86,6 +88,11 @@ class GlobalShadow {
   static constexpr uint64_t launch_mask = ~uint64_t{0} << launch_at, block_mask = ~uint64_t{0} << block_at;
   static constexpr uint32_t latest = (1u << time_bits) - 1;  // a time that was too late to be kept
 
+  // How the mark of a read that adds nothing looks: `bits` where `mask` is set.
+  struct OldNews {
+    uint64_t bits, mask;
+  };
+
   static uint64_t get(uint64_t& mark) { return std::atomic_ref(mark).load(std::memory_order_relaxed); }
   static void put(uint64_t& mark, uint64_t value) { std::atomic_ref(mark).store(value, std::memory_order_relaxed); }
   static uint32_t thread_of(uint64_t mark) { return mark >> thread_at & ((1u << thread_bits) - 1); }
@@ -93,6 +100,10 @@ class GlobalShadow {
   static uint32_t time_of(uint64_t mark) { return static_cast<uint32_t>(mark) & latest; }
 
   bool is_current(uint64_t mark) const { return mark >= launch_; }
+  OldNews old_news_like(uint64_t read) const;
+  PieceMarks* marks_at(uint64_t address, const AddressWindow& window) const {
+    return window.marks + ((address - window.begin) >> shift_);
+  }
   uint64_t mark_of(uint32_t thread, bool strong) const;
   uint64_t joined(uint64_t read, uint64_t mark) const;
   uint64_t replaces(uint64_t write, uint64_t by) const;

@@ -22,6 +22,11 @@ class StrictChecks {
 
   /// An access whose addresses are valid, about to happen.
   bool access(Warp& warp, const Instruction* i, const AccessRequest& request);
+  /// Whether access() has nothing to do for weak loads of all that `reach` spans in `window`, `bytes` a lane. It is
+  /// what nearly all reads of a kernel's inputs look like. False says nothing.
+  bool is_old_news(const Reach& reach, uint32_t bytes, const AddressWindow& window) const {
+    return !shared_.is_partial() && global_.is_old_news(reach, bytes, window);
+  }
   /// A lane's cp.async has written its bytes to shared memory.
   void copy_landed(const Warp& warp, const Instruction* i, uint32_t lane, uint64_t address, uint32_t bytes);
 

@@ -1,6 +1,8 @@
 // Where a memory access goes: from the address register to one offset per lane, for each state space.
 #pragma once
 
+#include <optional>
+
 #include "checks/access.h"
 #include "units/lanes.h"
 
@@ -90,6 +92,28 @@ inline bool is_known_good(const Block& block, const Span& span, uint32_t bytes) 
     if (span.reach.lowest >= window.begin && span.reach.highest + bytes <= window.end) return true;
   }
   return false;
+}
+
+/// The lowest and the highest address of lanes that lie one behind the other, `bytes` apart, or are all the same.
+inline std::optional<Reach> reach_of_line(const uint64_t* a, Mask mask, uint64_t bytes) {
+  const int first = __builtin_ctz(mask), last = 31 - __builtin_clz(mask);
+  const uint64_t stride = a[last] == a[first] ? 0 : bytes;
+  const uint64_t start = a[first] - static_cast<uint64_t>(first) * stride;
+  uint64_t off = 0;
+  if (mask == full_mask) {
+    for (uint64_t lane = 0; lane < 32; ++lane) off |= a[lane] ^ (start + lane * stride);
+  } else {
+    for (uint64_t lane = 0; lane < 32; ++lane) off |= (mask >> lane & 1) != 0 ? a[lane] ^ (start + lane * stride) : 0;
+  }
+  if (off != 0) return std::nullopt;
+  return Reach{a[first], a[last]};
+}
+
+/// Whether weak loads of global memory, the most common pattern of all, can do without inspect().
+inline bool is_settled_line(const Warp& warp, const Instruction* i, Mask mask, uint32_t bytes) {
+  const std::optional<Reach> line = reach_of_line(row<uint64_t>(warp, i->a), mask, bytes);
+  const auto displacement = static_cast<uint64_t>(i->immediate);
+  return line && is_settled(*warp.block, {line->lowest + displacement, line->highest + displacement}, bytes);
 }
 
 /// Looks at the access if its block checks or counts. False: it must not happen, the block has a fault.

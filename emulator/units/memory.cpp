@@ -161,7 +161,8 @@ template <class Space, class E, int elements, bool inspected>
 const Instruction* load_from(Warp& warp, const Instruction* i) {
   const Mask mask = guarded(warp, i);
   if constexpr (inspected) {
-    if (!inspect<Space>(warp, i, mask, sizeof(E) * elements, AccessKind::load)) return nullptr;
+    const bool settled = is_plain_global<Space> && mask != 0 && is_settled_line(warp, i, mask, sizeof(E) * elements);
+    if (!settled && !inspect<Space>(warp, i, mask, sizeof(E) * elements, AccessKind::load)) return nullptr;
   }
   if (mask == 0) return i + 1;
   if (i->c == sizeof(E) && load_fast<Space, E, elements>(warp, i, mask)) return i + 1;

@@ -66,6 +66,27 @@ TEST(GlobalRaces, ABlockThatOverwritesWhatItIsNotAloneToRead) {
   EXPECT_FALSE(other->has_written);
 }
 
+TEST(GlobalRaces, AWordOfARowThatAllBlocksHaveReadAgainAndAgain) {
+  const std::string read =
+      "xor.b32 %r8, %r0, 32;\nmul.wide.u32 %rd12, %r8, 4;\nadd.u64 %rd12, %rd10, %rd12;\n"
+      "ld.global.u32 %r9, [%rd12];\nld.global.u32 %r9, [%rd11];\n";
+  const std::string fifth = "setp.ne.u32 %p2, %r20, 2;\n@%p2 bra done;\nsetp.ne.u32 %p1, %r0, 5;\n@%p1 bra done;\n";
+  expect_race({read + read + read + fifth + "st.global.u32 [%rd11], %r0;\ndone:", 64, 3},
+              "block (2, 0, 0), thread (5, 0, 0)", "writes 4", 20, "thread (5, 0, 0) of block (0, 0, 0) has read",
+              "st.global.u32 [%rd11], %r0");
+}
+
+TEST(GlobalRaces, ARowWithOneNewWordAmongManyThatWereReadBefore) {
+  const std::string store =
+      "setp.ne.u32 %p2, %r20, 1;\n@%p2 bra read;\nsetp.ne.u32 %p1, %r0, 5;\n@%p1 bra done;\n"
+      "st.volatile.global.u32 [%rd11+128], %r0;\nbra done;\n";
+  expect_race({store + "read:\nld.global.u32 %r9, [%rd11];\nsetp.eq.u32 %p3, %r20, 0;\n@%p3 bra done;\n"
+                       "ld.global.u32 %r9, [%rd11+128];\ndone:",
+               32, 3},
+              "block (2, 0, 0), thread (5, 0, 0)", "reads 4", 148, "thread (5, 0, 0) of block (1, 0, 0) has written",
+              "ld.global.u32 %r9, [%rd11+128]");
+}
+
 TEST(GlobalRaces, AMissingBarrierBetweenWarps) {
   expect_race({"st.global.u32 [%rd11], %r0;\nsetp.lt.u32 %p9, %r0, 32;\n@%p9 bra done;\n" + load_partner + "done:"},
               "block (0, 0, 0), thread (32, 0, 0)", "reads 4", 0, "thread (0, 0, 0) (warp 0, lane 0) has written",
