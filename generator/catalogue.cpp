@@ -23,11 +23,12 @@ void require_distinct_names(const std::vector<Algorithm>& algorithms) {
   }
 }
 
-// A kernel of the check that looks at each element of a tensor by itself: one thread an element.
+// A kernel of the check that looks at each element of a tensor by itself, whose dimension `channel` counts channels:
+// one thread an element.
 void append_elementwise(Program& program, const SourceLibrary& library, const Request& request, const Target& target,
-                        const std::string& entry, const TensorSpec& spec, std::vector<Argument> arguments) {
+                        const std::string& entry, const TensorSpec& spec, size_t channel,
+                        std::vector<Argument> arguments) {
   constexpr unsigned threads = 128;
-  const size_t channel = channel_dimension_of(request);
   int64_t inner = 1;
   for (size_t i = channel + 1; i < spec.extents.size(); ++i) inner *= spec.extents[i];
   Prelude prelude;
@@ -86,6 +87,7 @@ Program Catalogue::trusted_program(const Request& request, const Target& target)
   const std::string input(operation(request.operation).prologue_operand());
   if (!input.empty()) {
     append_elementwise(result, library_, request, target, "user_prologue", request.at(input),
+                       prologue_channel_dimension_of(request).value_or(0),
                        {OperandArgument{"input"}, OperandArgument{input}, OperandArgument{"wobble"}, UserArgument{}});
   }
   for (Step& step : middle.steps) {
@@ -95,7 +97,7 @@ Program Catalogue::trusted_program(const Request& request, const Target& target)
   result.steps.insert(result.steps.end(), middle.steps.begin(), middle.steps.end());
   result.workspace_bytes = middle.workspace_bytes;
   const auto& [name, spec] = result_of(request);
-  append_elementwise(result, library_, request, target, "user_bounds", spec,
+  append_elementwise(result, library_, request, target, "user_bounds", spec, channel_dimension_of(request),
                      {OperandArgument{name}, OperandArgument{"room"}, OperandArgument{"low"}, OperandArgument{"high"},
                       UserArgument{}});
   return result;

@@ -193,11 +193,11 @@ std::string epilogue_text(const Request& request, const Expression& expression) 
   return text + scalar_names(expression) + function_body(expression.epilogue());
 }
 
-// The channel is `c` whatever the epilogue calls its own: of a convolution, and a product, it is another one.
+// The channel is `c` whatever the epilogue calls its own, if it knows any: of a convolution, and a product, it is
+// another one.
 std::string prologue_text(const Request& request, const Expression& expression) {
   if (expression.prologue().empty()) return "  return x;\n";
-  const bool has_channels = !operation(request.operation).channel_name().empty();
-  std::string text = has_channels ? "  const ChannelIndex c(channel);\n" : "";
+  std::string text = prologue_channel_dimension_of(request) ? "  const ChannelIndex c(channel);\n" : "";
   for (size_t i = expression.epilogue_tensors(); i < expression.tensors().size(); ++i) {
     text += fmt::format("  const ChannelValue {}{{values.tensors[{}]}};\n", expression.tensors()[i],
                         i - expression.epilogue_tensors());

@@ -57,13 +57,16 @@ std::vector<float> of_moves(Request plain, const std::map<std::string, Memory>& 
 }
 
 // Of convolutions, products, pooling, reductions, dropout and copies: with the magnitudes of the other factor. No loss
-// for pooling: an extreme moves by at most the most that one of its elements does.
+// for pooling: an extreme moves by at most the most that one of its elements does. Where the gradient of an extreme
+// goes does not move: that is said by others, which stay as they are.
 std::vector<float> of_sums(const Request& plain, const Operands& operands, std::span<const float> moves,
                            const RunValues& values, const CheckOptions& options) {
   std::map<std::string, Memory> factors;
-  for (const char* name : {"w", "b"}) {
-    const TensorSpec* spec = plain.find(name);
-    if (spec != nullptr) factors[name] = magnitudes(*spec, operands.at(name));
+  for (const auto& [name, spec] : plain.operands) {
+    if (name == operation(plain.operation).prologue_operand() || is_written(plain, name)) continue;
+    const std::span<const std::byte> memory = operands.at(name);
+    factors[name] =
+        plain.operation == "pool_backward" ? Memory(memory.begin(), memory.end()) : magnitudes(spec, memory);
   }
   return of_moves(plain, factors, moves, values, options);
 }

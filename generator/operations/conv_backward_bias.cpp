@@ -15,6 +15,8 @@ class ConvBackwardBiasOperation final : public Operation {
   std::string_view summary() const override {
     return "gradient of convolution by its bias: sums over all but channels";
   }
+  std::string_view prologue_operand() const override { return "dy"; }
+  std::optional<size_t> prologue_channel_dimension(int /*rank*/) const override { return 1; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {

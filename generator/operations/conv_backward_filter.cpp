@@ -20,6 +20,8 @@ class ConvBackwardFilterOperation final : public Operation {
     return filters_ == Filters::local ? "gradient of local convolution by its filters"
                                       : "gradient of convolution by its filter, in 1-D to 3-D";
   }
+  std::string_view prologue_operand() const override { return "x"; }
+  std::optional<size_t> prologue_channel_dimension(int /*rank*/) const override { return 1; }
   bool has_arithmetic() const override { return true; }
 
   int most_dimensions() const override { return convolution_dimensions(filters_); }

@@ -105,6 +105,11 @@ size_t channel_dimension_of(const Request& request) {
   return operation(request.operation).channel_dimension(result_of(request).spec.rank());
 }
 
+std::optional<size_t> prologue_channel_dimension_of(const Request& request) {
+  const Operation& definition = operation(request.operation);
+  return definition.prologue_channel_dimension(request.at(definition.prologue_operand()).rank());
+}
+
 bool is_written(const Request& request, std::string_view operand) {
   return role_of(request, operand) != Role::input;
 }
@@ -112,7 +117,8 @@ bool is_written(const Request& request, std::string_view operand) {
 bool is_batched(const Request& request, std::string_view operand) {
   const OperandDefinition* definition = definition_of(request, operand);
   const TensorSpec& spec = request.at(operand);
-  const bool may_be = definition != nullptr ? definition->batched : !is_per_channel(request, spec);
+  const bool of_channels = is_prologue_operand(operand) || is_per_channel(request, spec);
+  const bool may_be = definition != nullptr ? definition->batched : !of_channels;
   return may_be && spec.extents.front() == request.batch();  // or it has an extent of 1
 }
 

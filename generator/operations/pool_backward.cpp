@@ -16,6 +16,7 @@ class PoolBackwardOperation final : public Operation {
   std::string_view name() const override { return "pool_backward"; }
   std::string_view summary() const override { return "gradients of maximum and average pooling"; }
   std::string_view channel_name() const override { return "c"; }
+  std::string_view prologue_operand() const override { return "dy"; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {

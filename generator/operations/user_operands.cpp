@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "kiln/base/error.h"
 #include "kiln/generator/operation.h"
@@ -35,14 +36,14 @@ void check_epilogue_operand(const Request& request, const Operand& operand) {
 }
 
 void check_prologue_operand(const Request& request, const Operand& operand) {
-  const Operation& definition = kiln::operation(request.operation);
-  const std::string_view input = definition.prologue_operand();
+  const std::string_view input = kiln::operation(request.operation).prologue_operand();
   if (input.empty()) refuse_prologue(request);
-  if (definition.channel_name().empty()) {
+  const std::optional<size_t> channel = prologue_channel_dimension_of(request);
+  if (!channel) {
     refuse(request, fmt::format("the prologue reads {}, but there are no channels", operand.name),
            "give it scalars, or read the tensor in the epilogue");
   }
-  const int64_t channels = request.at(std::string(input)).extents[channel_dimension_of(request)];
+  const int64_t channels = request.at(input).extents[*channel];
   if (operand.spec.extents == std::vector{channels}) return;
   refuse(request, fmt::format("operand {} has other extents than the channels of {}", operand.name, input),
          fmt::format("give it one: the {} channels", channels));

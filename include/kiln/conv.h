@@ -54,7 +54,7 @@ struct ConvBackwardOptions {
   float beta = 0;
   Arithmetic arithmetic{};
   bool dynamic_batch = false;
-  Epilogue epilogue{};  ///< Of dx: stages or user code. Of dw: user code, without a prologue and for a fixed batch.
+  Epilogue epilogue{};  ///< Of dx: stages or user code. Of dw: user code, for a fixed batch.
 };
 
 /// Enqueues dx = epilogue(alpha * (gradient of conv(x, w) by x, given dy) + beta * dx) on `stream` and returns without
@@ -76,7 +76,8 @@ void conv_backward_data(Context& context, const Tensor& dy, const Tensor& w, con
 /// x: N,C,H,W   dy: N,K,P,Q, the extents of conv_forward()   dw: K,C/groups,R,S. Any strides; dtypes may differ; sums
 /// are in f32. dw must share no element with x or dy. Bitwise reproducible: no sums by atomics. An empty batch gives
 /// epilogue(beta * dw), not nothing. With beta = 1 gradients accumulate over calls. With a dynamic batch only kernels
-/// that do not split the work by it apply. Otherwise as conv_forward().
+/// that do not split the work by it apply. The prologue of user code applies to x, whose channels it calls `c`.
+/// Otherwise as conv_forward().
 void conv_backward_filter(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw,
                           const ConvBackwardOptions& options = {}, Stream stream = nullptr);
 
@@ -84,7 +85,7 @@ struct ConvBackwardBiasOptions {
   float alpha = 1;
   float beta = 0;
   bool dynamic_batch = false;
-  Epilogue epilogue{};  ///< User code, without a prologue and for a fixed batch.
+  Epilogue epilogue{};  ///< User code, for a fixed batch. Its prologue applies to dy, whose channels it calls `c`.
 };
 
 /// Enqueues db = epilogue(alpha * (sum of dy over all but its channels) + beta * db) on `stream` and returns without

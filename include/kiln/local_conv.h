@@ -66,7 +66,7 @@ struct LocalConvBackwardOptions {
   float beta = 0;
   Arithmetic arithmetic{};
   bool dynamic_batch = false;
-  Epilogue epilogue{};  ///< Of dx: stages or user code. Of dw: user code, without a prologue and for a fixed batch.
+  Epilogue epilogue{};  ///< Of dx: stages or user code. Of dw: user code, for a fixed batch.
 };
 
 /// Enqueues dx = epilogue(alpha * (gradient of the local convolution by x, given dy) + beta * dx) on `stream` and

@@ -37,8 +37,8 @@ void pool_forward(Context& context, const Tensor& x, const Tensor& y, const Pool
 /// dy: N,C,P,Q   x, dx: N,C,H,W; 1-D and 3-D as above. PoolBackward has the formula: of equal maxima the first gets the
 /// gradient, of NaNs the last, windows that overlap add up. Only max reads x: averages may be given dx in its place.
 /// Deterministic: each element of dx adds its windows up in one order. Any strides. dx must not overlap dy or x.
-/// `options` as for the forward pass, but the epilogue is of dx; user code has no prologue here. Errors, first call and
-/// threads as for conv_forward().
+/// `options` as for the forward pass, but the epilogue is of dx, and the prologue of user code applies to dy. Errors,
+/// first call and threads as for conv_forward().
 void pool_backward(Context& context, const Tensor& dy, const Tensor& x, const Tensor& dx, const PoolOptions& options,
                    Stream stream = nullptr);
 

@@ -41,6 +41,7 @@ Estimate predict(const Shape& shape, const BiasGradient& gradient, const Target&
 Algorithm conv_backward_bias_simple() {
   return describe<Shape, BiasGradient>("conv_backward_bias_simple", "conv_backward_bias",
                                        "conv/conv_backward_bias_simple.cu")
+      .takes_prologue()
       .trusted()
       .param("THREADS", &Shape::threads, {32, 128})
       .rule("the grid fits", [](const Shape& shape, const BiasGradient& gradient,

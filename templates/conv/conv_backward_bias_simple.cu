@@ -11,7 +11,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     for (Index image = 0; image < (DYNAMIC_N ? static_cast<Index>(n) : Index(N)); ++image) {
       for (Index z = 0; z < Z; ++z) {
         for (Index p = 0; p < P; ++p) {
-          for (Index q = 0; q < Q; ++q) sum += to_float(dy[Gradient::at(image, k, z, p, q)]);
+          for (Index q = 0; q < Q; ++q) {
+            sum += user_entered(dy[Gradient::at(image, k, z, p, q)], static_cast<int>(k), user);
+          }
         }
       }
     }

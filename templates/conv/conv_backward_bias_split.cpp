@@ -103,6 +103,7 @@ Estimate predict(const Shape& shape, const BiasGradient& gradient, const Target&
 Algorithm conv_backward_bias_split() {
   return describe<Shape, BiasGradient>("conv_backward_bias_split", "conv_backward_bias",
                                        "conv/conv_backward_bias_split.cu")
+      .takes_prologue()
       .applies([](const BiasGradient& gradient, const Target&) -> std::optional<std::string> {
         if (gradient.blend.alpha == Scale::zero) return "alpha is zero: there is nothing to sum";
         return std::nullopt;

@@ -16,7 +16,7 @@ static_assert(ALONG_K ? K % RUN == 0 : (Index(Z) * P * Q) % RUN == 0, "an access
 static_assert(RUN == 1 || (ALONG_K ? DY_STRIDE_K == 1 : true), "an access moves neighbours");
 
 // sums += the elements of one run.
-__device__ __forceinline__ void add_run(const Vector<TDY, RUN>& run, float (&sums)[SUMS]) {
+__device__ __forceinline__ void add_run(const Vector<UserKept<TDY>::type, RUN>& run, float (&sums)[SUMS]) {
 #pragma unroll
   for (int i = 0; i < RUN; ++i) sums[ALONG_K ? i : 0] += to_float(run[i]);
 }
@@ -35,7 +35,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const Index runs = pixels_of(n) / PIXEL_RUN;
 #pragma unroll 4
     for (Index i = part * PLACES + place; i < runs; i += SPLIT * PLACES) {
-      add_run(load_readonly<RUN>(channel + Gradient::of_pixel(i * PIXEL_RUN)), sums);
+      const Vector<TDY, RUN> run = load_readonly<RUN>(channel + Gradient::of_pixel(i * PIXEL_RUN));
+      add_run(user_kept<ALONG_K>(run, static_cast<int>(first_k) + lane, user), sums);
     }
   }
 #pragma unroll

@@ -113,6 +113,7 @@ Estimate predict(const Shape& shape, const FilterGradient& gradient, const Targe
 Algorithm conv_backward_filter_direct() {
   return describe<Shape, FilterGradient>("conv_backward_filter_direct", "conv_backward_filter",
                                          "conv/conv_backward_filter_direct.cu")
+      .takes_prologue()
       .applies([](const FilterGradient& gradient, const Target&) -> std::optional<std::string> {
         constexpr int64_t most_channels = 16;
         if (gradient.c_per_group() > most_channels) return "a group has more than 16 channels of x";

@@ -35,9 +35,11 @@ __device__ __forceinline__ float add_places(float value, float* scratch) {
   }
 }
 
-// Adds what one window brings to the taps from first_tap on.
-__device__ __forceinline__ void add_window(const TX* x, const TDY* dy, Index image, Index z, Index p, Index q,
-                                           int first_tap, float (&sums)[TAP_TILE]) {
+// Adds what one window brings to the taps from first_tap on. `x` and `dy` start with the filter's channels, `channel`
+// of x.
+__device__ __forceinline__ void add_window(const TX* x, int channel, const UserArguments& user, const TDY* dy,
+                                           Index image, Index z, Index p, Index q, int first_tap,
+                                           float (&sums)[TAP_TILE]) {
   const float gradient = to_float(
       dy[image * Index(DY_STRIDE_N) + z * Index(DY_STRIDE_Z) + p * Index(DY_STRIDE_P) + q * Index(DY_STRIDE_Q)]);
   const Index front = z * STRIDE_D - PAD_FRONT, top = p * STRIDE_H - PAD_TOP, left = q * STRIDE_W - PAD_LEFT;
@@ -53,7 +55,7 @@ __device__ __forceinline__ void add_window(const TX* x, const TDY* dy, Index ima
                         static_cast<UnsignedIndex>(column) < UnsignedIndex(W);
     if (!inside) continue;
     const Index offset = plane * Index(X_STRIDE_D) + row * Index(X_STRIDE_H) + column * Index(X_STRIDE_W);
-    sums[i] = fmaf(to_float(corner[offset]), gradient, sums[i]);
+    sums[i] = fmaf(user_entered(corner[offset], channel, user), gradient, sums[i]);
   }
 }
 
@@ -77,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
   float sums[TAP_TILE] = {};
   if (exists) {
-    const TX* const channel = x + (k / K_PER_GROUP * C_PER_GROUP + c) * Index(X_STRIDE_C);
+    const Index channel = k / K_PER_GROUP * C_PER_GROUP + c;
     const TDY* const gradients = dy + k * Index(DY_STRIDE_K);
     const Index windows = images_of(n) * (Index(Z) * P * Q);
 #pragma unroll 1
@@ -86,7 +88,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       const Index q = take_coordinate<Q>(image);
       const Index p = take_coordinate<P>(image);
       const Index z = take_coordinate<Z>(image);
-      add_window(channel, gradients, image, z, p, q, first_tap, sums);
+      add_window(x + channel * Index(X_STRIDE_C), static_cast<int>(channel), user, gradients, image, z, p, q, first_tap,
+                 sums);
     }
   }
 #pragma unroll

@@ -229,6 +229,7 @@ ConvParts filter_parts(const ConvBackwardFilter& filter) {
   }
   conv.read_layouts();
   conv.images_inner = !conv.channels_inner && dimension_0_is_inner(conv.x, dimension::plane);
+  conv.images_are_channels = true;
   parts.list.push_back(std::move(part));
   return parts;
 }

@@ -190,6 +190,7 @@ Prelude conv_prelude(const ConvProblem& conv) {
   prelude.constant("RESIDUAL_FIRST", conv.residual_first).flag("NO_TAPS", conv.no_taps);
   prelude.flag("CHANNELS_INNER", conv.channels_inner).flag("Y_ALONG_K", conv.y_along_k);
   prelude.flag("IMAGES_INNER", conv.images_inner).flag("W_ALONG_K", conv.filters_inner);
+  prelude.flag("IMAGES_ARE_CHANNELS", conv.images_are_channels);
   prelude.flag("MIRRORED", conv.mirrored);
   add_blend(prelude, conv.blend);
   add_stages(prelude, conv.epilogue, conv.bias, conv.residual);

@@ -97,6 +97,8 @@ struct ConvProblem : ConvForward, SpatialAxes {
   bool pointwise = false;
   /// Neighbouring pixels of y are those of neighbouring images: they are what stands side by side in x.
   bool images_inner = false;
+  /// Images of x are the channels of the tensor that it is, and its channels the images: the gradient by the filter.
+  bool images_are_channels = false;
   /// Filters stand side by side in w, not the elements of one.
   bool filters_inner = false;
   /// Of matrix products alone.

@@ -124,6 +124,7 @@ Algorithm simple_backward_data(const std::string& name, const std::string& opera
 
 Algorithm simple_backward_filter(const std::string& name, const std::string& operation) {
   return describe<Shape, FilterGradient>(name, operation, "conv/" + name + ".cu")
+      .takes_prologue()
       .trusted()
       .param("THREADS", &Shape::threads, {128, 256, 64})
       .rule("the grid fits", [](const Shape& shape, const FilterGradient& gradient,

@@ -12,7 +12,7 @@
 
 // The sum of one element.
 __device__ __forceinline__ float gradient(const TX* x, const TDY* dy, Index images, const Region& region, Index k,
-                                          Index c, Index t, Index r, Index s) {
+                                          Index c, Index t, Index r, Index s, const UserArguments& user) {
   const Index channel = k / K_PER_GROUP * C_PER_GROUP + c;
   float sum = 0.0f;
   for (Index image = 0; image < images; ++image) {
@@ -29,7 +29,7 @@ __device__ __forceinline__ float gradient(const TX* x, const TDY* dy, Index imag
                              row * Index(X_STRIDE_H) + column * Index(X_STRIDE_W);
           const Index dy_at = image * Index(DY_STRIDE_N) + k * Index(DY_STRIDE_K) + z * Index(DY_STRIDE_Z) +
                               p * Index(DY_STRIDE_P) + q * Index(DY_STRIDE_Q);
-          sum += to_float(x[x_at]) * to_float(dy[dy_at]);
+          sum += user_entered(x[x_at], static_cast<int>(channel), user) * to_float(dy[dy_at]);
         }
       }
     }
@@ -51,7 +51,7 @@ __device__ __forceinline__ void backward_filter_of_one(const TX* x, const TDY* d
   float sum = 0.0f;
   if constexpr (ALPHA != SCALE_ZERO) {
     sum = gradient(x, dy, images_of(n), Region(filter / K), filter % K, c, MIRRORED ? T - 1 - t : t,
-                   MIRRORED ? R - 1 - r : r, MIRRORED ? S - 1 - s : s);
+                   MIRRORED ? R - 1 - r : r, MIRRORED ? S - 1 - s : s, output.user);
   }
   const Index at = filter_at<DW_STRIDE_REGION, DW_STRIDE_K>(filter) + c * Index(DW_STRIDE_C) + t * Index(DW_STRIDE_T) +
                    r * Index(DW_STRIDE_R) + s * Index(DW_STRIDE_S);

@@ -6,8 +6,10 @@
 // divided, and W_STRIDE_REGION leads to the filters of the next region; or, REGIONS_OF_TAPS, the taps are, and
 // Y_STRIDE_REGION leads to the next region's y. Z, P, Q or T, R, S are then those of the largest region. CHANNELS_INNER
 // numbers the elements of a filter (t, r, s, c), which suits an x whose channels stand side by side; otherwise they are
-// numbered (c, t, r, s). IMAGES_INNER numbers the pixels of y (z, p, q, image). W_FIRST, Y_FIRST and RESIDUAL_FIRST are
-// the offsets of the first elements of w, y and the residual. With NO_TAPS there is nothing to multiply.
+// numbered (c, t, r, s). IMAGES_INNER numbers the pixels of y (z, p, q, image). IMAGES_ARE_CHANNELS: what x has here
+// are the channels of a tensor whose images are its channels, for the gradient by the filter. W_FIRST, Y_FIRST and
+// RESIDUAL_FIRST are the offsets of the first elements of w, y and the residual. With NO_TAPS there is nothing to
+// multiply.
 #include "lib/epilogue.cuh"
 #include "lib/regions.cuh"
 #include "lib/strided.cuh"
@@ -54,6 +56,18 @@ __device__ __forceinline__ bool has_pixel(const Region& region, Index pixel) {
 // Images of this call.
 __device__ __forceinline__ Index images_of(long long n) {
   return DYNAMIC_N ? static_cast<Index>(n) : static_cast<Index>(N);
+}
+
+// The first channel that a prologue meets at pixel number `pixel` of y, for the channels of a group; at channel c of
+// these it is channel_at(first, c).
+__device__ __forceinline__ int first_channel(int group, Index pixel) {
+  if constexpr (IMAGES_ARE_CHANNELS) {
+    return group * static_cast<int>(N) + static_cast<int>(IMAGES_INNER ? pixel % N : pixel / PIXELS_PER_IMAGE);
+  }
+  return group * C_PER_GROUP;
+}
+__device__ __forceinline__ int channel_at(int first, int c) {
+  return IMAGES_ARE_CHANNELS ? first : first + c;
 }
 
 // Offset of the first element of the filter of channel `k` of y.

@@ -3,11 +3,12 @@
 #include "lib/conv_tile.cuh"
 #include "lib/windows.cuh"
 
-// The window of the pixel in column `column` of a tile.
+// The window of the pixel in column `column` of a tile, and the first channel there.
 template <class Tile>
-__device__ __forceinline__ void place(Window& window, const Tile& tile, int column) {
+__device__ __forceinline__ void place(Window& window, int& channel, const Tile& tile, int column) {
   const Index pixel = tile.first_pixel + column;
   window.place(tile.region, tile.group, tile.number_of(pixel), tile.holds(pixel));
+  channel = first_channel(tile.group, tile.number_of(pixel));
 }
 
 // Moves chunks of x to shared memory along the pixels: a thread keeps to one column (pixel) or a few, whose lanes are
@@ -16,12 +17,12 @@ class Im2colAlongPixels {
  public:
   template <class Tile>
   __device__ __forceinline__ Im2colAlongPixels(const TX* x, const UserArguments& user, const Tile& tile)
-      : x_(x), user_(user), first_channel_(tile.group * C_PER_GROUP) {
+      : x_(x), user_(user) {
     const int thread = static_cast<int>(threadIdx.x);
     first_column_ = thread % BLOCK_M;
     first_row_ = thread / BLOCK_M;
 #pragma unroll
-    for (int i = 0; i < COLUMNS; ++i) place(windows_[i], tile, first_column_ + i * THREADS);
+    for (int i = 0; i < COLUMNS; ++i) place(windows_[i], channels_[i], tile, first_column_ + i * THREADS);
     if constexpr (SAME_TAPS) {
 #pragma unroll
       for (int j = 0; j < ROWS; ++j) remember(j);
@@ -41,7 +42,7 @@ class Im2colAlongPixels {
 #pragma unroll
         for (int i = 0; i < COLUMNS; ++i) {
           const bool inside = exists && (inside_[i] >> j & 1u) != 0;
-          const int c = first_channel_ + (chunk_row + row) / TAPS;
+          const int c = channel_at(channels_[i], (chunk_row + row) / TAPS);
           values_[i][j] = inside ? user_kept(channel[windows_[i].offset + distance_[j]], c, user_) : KeptX{};
         }
       } else {
@@ -51,7 +52,8 @@ class Im2colAlongPixels {
 #pragma unroll
         for (int i = 0; i < COLUMNS; ++i) {
           const bool inside = exists && windows_[i].holds(tap);
-          values_[i][j] = inside ? user_kept(x_[windows_[i].offset + distance], first_channel_ + c, user_) : KeptX{};
+          values_[i][j] =
+              inside ? user_kept(x_[windows_[i].offset + distance], channel_at(channels_[i], c), user_) : KeptX{};
         }
       }
     }
@@ -98,9 +100,9 @@ class Im2colAlongPixels {
 
   const TX* x_;
   const UserArguments& user_;
-  int first_channel_;
   int first_column_, first_row_;
   Window windows_[COLUMNS];
+  int channels_[COLUMNS];  // first_channel()
   Index distance_[SAME_TAPS ? ROWS : 1];
   unsigned inside_[COLUMNS];  // bit j: row j's tap is inside the image
   KeptX values_[COLUMNS][ROWS];
@@ -118,12 +120,12 @@ class Im2colAlongChannels {
  public:
   template <class Tile>
   __device__ __forceinline__ Im2colAlongChannels(const TX* x, const UserArguments& user, const Tile& tile)
-      : x_(x), user_(user), first_channel_(tile.group * C_PER_GROUP) {
+      : x_(x), user_(user) {
     const int thread = static_cast<int>(threadIdx.x);
     first_column_ = thread / RUNS;
     row_ = thread % RUNS * X_RUN;
 #pragma unroll
-    for (int i = 0; i < COLUMNS; ++i) place(windows_[i], tile, first_column_ + i * COLUMN_STEP);
+    for (int i = 0; i < COLUMNS; ++i) place(windows_[i], channels_[i], tile, first_column_ + i * COLUMN_STEP);
   }
 
   __device__ __forceinline__ void fetch(int chunk) {
@@ -136,8 +138,8 @@ class Im2colAlongChannels {
     for (int i = 0; i < COLUMNS; ++i) {
       const bool inside =
           exists && (COLUMNS * COLUMN_STEP == BLOCK_M || column(i) < BLOCK_M) && windows_[i].holds(place);
-      values_[i] = inside ? user_kept<true>(load_readonly<X_RUN>(x_ + (windows_[i].offset + distance)),
-                                            first_channel_ + c, user_)
+      values_[i] = inside ? user_kept<!IMAGES_ARE_CHANNELS>(load_readonly<X_RUN>(x_ + (windows_[i].offset + distance)),
+                                                            channel_at(channels_[i], c), user_)
                           : zeros<KeptX, X_RUN>();
     }
   }
@@ -164,9 +166,9 @@ class Im2colAlongChannels {
 
   const TX* x_;
   const UserArguments& user_;
-  int first_channel_;
   int first_column_, row_;
   Window windows_[COLUMNS];
+  int channels_[COLUMNS];  // first_channel()
   Vector<KeptX, X_RUN> values_[COLUMNS];
 };
 

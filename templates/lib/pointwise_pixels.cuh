@@ -12,7 +12,7 @@ class PointwiseAlongPixels {
     row_ = thread / RUNS;
     const Index pixel = tile.first_pixel + column_;
     exists_ = pixel < tile.pixels;
-    first_channel_ = tile.group * C_PER_GROUP + row_;
+    channel_ = channel_at(first_channel(tile.group, pixel), row_);
     x_ = x + (Input::of_pixel<IMAGES_INNER>(pixel) + tile.group * Index(X_STRIDE_G) + row_ * Index(X_STRIDE_C));
   }
 
@@ -24,7 +24,7 @@ class PointwiseAlongPixels {
       const bool exists = exists_ && (ROWS * ROW_STEP == BLOCK_K || row < BLOCK_K) &&
                           (FILTER % BLOCK_K == 0 || chunk * BLOCK_K + row < FILTER);
       values_[j] = exists ? user_kept<false>(load_readonly<X_RUN>(first + Index(j) * ROW_STEP * X_STRIDE_C),
-                                             first_channel_ + chunk * BLOCK_K + j * ROW_STEP, user_)
+                                             channel_at(channel_, chunk * BLOCK_K + j * ROW_STEP), user_)
                           : zeros<KeptX, X_RUN>();
     }
   }
@@ -52,7 +52,7 @@ class PointwiseAlongPixels {
 
   const TX* x_;
   const UserArguments& user_;
-  int first_channel_;  // of row 0 of chunk 0, as this thread loads it
+  int channel_;  // of row 0 of chunk 0, as this thread loads it
   int column_, row_;
   bool exists_;
   Vector<KeptX, X_RUN> values_[ROWS];
@@ -66,7 +66,10 @@ class PointwiseAlongChannels {
     const int thread = static_cast<int>(threadIdx.x);
     column_ = thread / RUNS;
     row_ = thread % RUNS * X_RUN;
-    first_channel_ = tile.group * C_PER_GROUP + row_;
+#pragma unroll
+    for (int i = 0; i < COLUMNS; ++i) {
+      channels_[i] = channel_at(first_channel(tile.group, tile.first_pixel + column_ + i * COLUMN_STEP), row_);
+    }
     x_ = x + (tile.group * Index(X_STRIDE_G) + row_ * Index(X_STRIDE_C));
     if constexpr (EVEN) x_ += Input::of_pixel(tile.first_pixel + column_);
 #pragma unroll
@@ -82,9 +85,9 @@ class PointwiseAlongChannels {
     for (int i = 0; i < COLUMNS; ++i) {
       const int column = column_ + i * COLUMN_STEP;
       const bool exists = row_exists && (COLUMNS * COLUMN_STEP == BLOCK_M || column < BLOCK_M) && column < pixels_;
-      values_[i] =
-          exists ? user_kept<true>(load_readonly<X_RUN>(first + offset(i)), first_channel_ + chunk * BLOCK_K, user_)
-                 : zeros<KeptX, X_RUN>();
+      values_[i] = exists ? user_kept<!IMAGES_ARE_CHANNELS>(load_readonly<X_RUN>(first + offset(i)),
+                                                            channel_at(channels_[i], chunk * BLOCK_K), user_)
+                          : zeros<KeptX, X_RUN>();
     }
   }
 
@@ -115,8 +118,8 @@ class PointwiseAlongChannels {
 
   const TX* x_;
   const UserArguments& user_;
-  int first_channel_;  // of row 0 of chunk 0, as this thread loads it
-  Index pixels_;       // from this tile on
+  int channels_[COLUMNS];  // of row 0 of chunk 0, as this thread loads it
+  Index pixels_;           // from this tile on
   Index offset_[EVEN ? 1 : COLUMNS];
   int column_, row_;
   Vector<KeptX, X_RUN> values_[COLUMNS];

@@ -88,6 +88,7 @@ Estimate predict(const Shape& shape, const PoolBackwardProblem& pool, const Targ
 
 Algorithm pool_backward_gather() {
   return describe<Shape, PoolBackwardProblem>("pool_backward_gather", "pool_backward", "pool/pool_backward_gather.cu")
+      .takes_prologue()
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("THREADS", &Shape::threads, {128, 64, 256})
       .rule("C, alignment and VECTOR agree", aligned)

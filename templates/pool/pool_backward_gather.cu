@@ -75,7 +75,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       for (Index q = columns.first; q <= columns.last; ++q) {
         const Index left = q * STRIDE_W - PAD_LEFT;
         if ((pixel.column - left) % DILATION_W != 0) continue;
-        const Vector<TDY, VECTOR> incoming = load_readonly<VECTOR>(dy + Incoming::at(pixel.image, pixel.c, z, p, q));
+        const auto incoming = user_kept<true>(load_readonly<VECTOR>(dy + Incoming::at(pixel.image, pixel.c, z, p, q)),
+                                              static_cast<int>(pixel.c), user);
         if constexpr (HAS_INDICES) {
           const int here = static_cast<int>((pixel.plane * H + pixel.row) * W + pixel.column);
           const Vector<int, VECTOR> named = load_readonly<VECTOR>(indices + Named::at(pixel.image, pixel.c, z, p, q));

@@ -60,6 +60,7 @@ Estimate predict(const Shape& shape, const PoolBackwardProblem& pool, const Targ
 
 Algorithm pool_backward_simple() {
   return describe<Shape, PoolBackwardProblem>("pool_backward_simple", "pool_backward", "pool/pool_backward_simple.cu")
+      .takes_prologue()
       .trusted()
       .param("THREADS", &Shape::threads, {128, 256, 64})
       .program(program)

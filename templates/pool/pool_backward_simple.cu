@@ -60,7 +60,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         if (z < 0 || p < 0 || q < 0) continue;
         const Index front = z * STRIDE_D - PAD_FRONT, top = p * STRIDE_H - PAD_TOP, left = q * STRIDE_W - PAD_LEFT;
         const float gradient =
-            to_float(incoming[z * Index(DY_STRIDE_Z) + p * Index(DY_STRIDE_P) + q * Index(DY_STRIDE_Q)]);
+            user_entered(incoming[z * Index(DY_STRIDE_Z) + p * Index(DY_STRIDE_P) + q * Index(DY_STRIDE_Q)],
+                         static_cast<int>(c), user);
         if constexpr (HAS_INDICES) {
           const int position =
               indices[image * Index(INDICES_STRIDE_N) + c * Index(INDICES_STRIDE_C) + z * Index(INDICES_STRIDE_Z) +

@@ -239,8 +239,6 @@ TEST_F(BadArguments, OfPoolBackward) {
       {"dy: other channels", call(at(4096, {1, 3, 4, 4}), x, dx), "N and C are those of dx"},
       {"x: other extents", call(dy, at(0, {1, 4, 8, 7}), dx), "x has extents 1x4x8x7, expected 1x4x8x8"},
       {"an epilogue", with({.window = {2, 2}, .stride = {2, 2}, .epilogue = relu}), "takes no epilogue of stages"},
-      {"a prologue", with({.window = {2, 2}, .stride = {2, 2}, .epilogue = expression("--- prologue\nx")}),
-       "it has no prologue"},
   });
 }
 

@@ -116,7 +116,9 @@ TEST_F(ConvBackwardCalls, TakeUserCode) {
   const Tensor w(upload<float>({3, 4, 5, -6}), f32, {2, 2, 1, 1}, nchw);
   const Tensor row(upload<float>({0.5F, 0.25F}), f32, {1, 2, 1, 1}, nchw), flat(row.data(), f32, {2}, contiguous);
   const Expression code("(acc + t) * s", {"t"}, {"s"});
+  const Expression entering("--- prologue\nx * s + c\n---\nacc + t", {"t"}, {"s"});
   const auto with = [&](const Tensor& t) { return expression(code, {{"t", t}}, {{"s", 2}}); };
+  const auto after = [&](const Tensor& t) { return expression(entering, {{"t", t}}, {{"s", 2}}); };
   const auto given = [&](size_t count, const std::function<void(void*)>& call) {
     void* const result = upload(std::vector<float>(count));
     call(result);
@@ -139,6 +141,19 @@ TEST_F(ConvBackwardCalls, TakeUserCode) {
   EXPECT_EQ(
       given(4, [&](void* dw) { local_conv_backward_filter(context_, x, dy, filter(dw), {.epilogue = with(row)}); }),
       of_filter);
+
+  // x becomes 2, 5 and dy 6, 9.
+  const std::vector<float> of_moved_x{6.5F, 15.25F, 8.5F, 20.25F}, of_moved_dy{6.5F, 9.25F};
+  EXPECT_EQ(given(4, [&](void* dw) { conv_backward_filter(context_, x, dy, filter(dw), {.epilogue = after(row)}); }),
+            of_moved_x);
+  EXPECT_EQ(
+      given(4, [&](void* dw) { local_conv_backward_filter(context_, x, dy, filter(dw), {.epilogue = after(row)}); }),
+      of_moved_x);
+  EXPECT_EQ(given(2,
+                  [&](void* db) {
+                    conv_backward_bias(context_, dy, Tensor(db, f32, {2}, contiguous), {.epilogue = after(flat)});
+                  }),
+            of_moved_dy);
 }
 
 TEST_F(ConvBackwardCalls, AnEmptyBatchIsAnEmptySumForParametersAndNothingForData) {
@@ -208,8 +223,6 @@ TEST_F(ConvBackwardCalls, RefuseWhatMakesNoSense) {
        }},
       {"conv_backward_filter takes no epilogue of stages",
        [&] { conv_backward_filter(context_, x, dy, w, {.epilogue = relu}); }},
-      {"conv_backward_filter: it has no prologue",
-       [&] { conv_backward_filter(context_, x, dy, w, {.epilogue = expression("--- prologue\nx + 1.0f")}); }},
       {"its result is a sum over the batch",
        [&] {
          conv_backward_filter(context_, x, dy, w, {.dynamic_batch = true, .epilogue = expression("acc + 1.0f")});

@@ -129,6 +129,9 @@ TEST_F(UserCodeOperations, MaximaWithIndicesAndTheirGradients) {
   EXPECT_THAT(values(dx, 8), gradient);
   pool_backward_from_indices(context_, dy, at, dx, {.epilogue = epilogue});
   EXPECT_THAT(values(dx, 8), gradient);
+  const Expression entering("--- prologue\nx * s + 10 * c", {}, {"s"});
+  pool_backward(context_, dy, x, dx, {.epilogue = expression(entering, {}, {{"s", 2}})});
+  EXPECT_THAT(values(dx, 8), ElementsAre(0, 6, 0, 0, 18, 0, 0, 0));
 }
 
 TEST_F(UserCodeOperations, RefuseStagesAndTensorsOverTheResult) {

@@ -24,8 +24,12 @@ const Expressions& expressions() {
                            {"mean", "shift", "gate"}, {"unused", "slope"})},
       {"gated", Expression("const float v = acc + shift;\nreturn v > 0.0f ? v * gate : slope * v;", {"shift", "gate"},
                            {"unused", "slope"})},
+      {"entered", Expression("--- prologue\n(x + mean) * (c % 3 == 1 ? 0.25f : slope) + 1.0f\n---\nacc * slope + gate",
+                             {"mean", "gate"}, {"unused", "slope"})},
       {"scaled", Expression("log2f(1.0f + fabsf(acc)) * scale + gate", {"gate"}, {"scale"})},
-      {"silu", Expression("silu(acc)")}};
+      {"doubled", Expression("--- prologue\nx * x + c\n---\n2.0f * acc")},
+      {"flat", Expression("--- prologue\nx * x\n---\n2.0f * acc")},
+      {"early", Expression("--- prologue\nx * x + c")}};
   return all;
 }
 
@@ -93,33 +97,57 @@ TEST(UserCodeOfDataGradients, OfLocalConvolutions) {
        "local_conv_backward_data_columns"});
 }
 
-// ---- by the filter and the bias
+// ---- by the filter and the bias: dw and db know no channels, but prologues do, and padding of x stays zero
 
 TEST(UserCodeOfFilterGradients, OfConvolutions) {
   expect_served_right(
       "conv_backward_filter x=f32:2x3x7x9 dy=f32:2x5x7x10 dw=f16:5x3x3x2:200,1,25,5 pad=1 mode=convolution "
-      "epilogue=user:gated epilogue.shift=f32:5x1x3x1 epilogue.gate=bf16:5x3x3x2",
+      "epilogue=user:entered prologue.mean=f16:3:2 epilogue.gate=bf16:5x1x3x2",
       {"conv_backward_filter_simple", "conv_backward_filter_direct", "conv_backward_filter_implicit_gemm"});
+}
+
+// The channels of x are counted along the pixels of what implicit matrix products compute: image by image, or all
+// images of a pixel side by side; runs of neighbours in x are of one channel. Groups go on counting.
+TEST(UserCodeOfFilterGradients, OfEveryOrderOfX) {
+  for (const char* line : {
+           "x=bf16:5x6x3x4:nhwc prologue.mean=f32:6 dy=bf16:5x4x3x4:nhwc dw=f32:4x3x3x3 groups=2 pad=1",
+           "x=f32:8x6x3x4:1,120,40,8 prologue.mean=f32:6 dy=f32:8x4x3x4 dw=f32:4x3x3x3 groups=2 pad=1",
+           "x=f32:8x4x1x1:1,8,8,8 prologue.mean=f32:4 dy=f32:8x5x1x1 dw=f32:5x4x1x1",
+           "x=f16:5x6x2x4 prologue.mean=f32:6 dy=f32:5x4x1x1 dw=f32:4x3x2x4 groups=2",
+       }) {
+    const Request request = Request::parse(
+        std::string("conv_backward_filter epilogue=user:entered epilogue.gate=f32:1x1x1x1 ") + line, expressions());
+    const auto config = built_in_catalogue()
+                            .find("conv_backward_filter_implicit_gemm")
+                            ->space()
+                            .first_legal(request, testing_support::TestDevice::get().target);
+    ASSERT_TRUE(config) << line;
+    EXPECT_TRUE(testing_support::matches_reference(built_in_catalogue(), request,
+                                                   {"conv_backward_filter_implicit_gemm", *config}));
+  }
 }
 
 TEST(UserCodeOfFilterGradients, OfSplitConvolutionsAndBlends) {
   expect_served_right(
       "conv_backward_filter x=f16:2x20x9x9:nhwc dy=f16:2x12x9x9:nhwc dw=f32:12x20x3x3:nhwc pad=1 alpha=any beta=any "
-      "epilogue=user:scaled epilogue.gate=f32:12x20x3x3:nhwc",
+      "epilogue=user:entered prologue.mean=f16:20 epilogue.gate=f32:12x20x3x3:nhwc",
       {"conv_backward_filter_implicit_gemm", "conv_backward_filter_implicit_gemm_splitk"});
 }
 
 TEST(UserCodeOfFilterGradients, OfLocalConvolutions) {
   expect_served_right(
-      "local_conv_backward_filter x=f32:2x3x4x5 dy=f32:2x4x4x5 dw=f32:6x4x3x3x3 pad=1 grid=3,2 epilogue=user:gated "
-      "epilogue.shift=f32:6x1x1x3x1 epilogue.gate=f16:6x4x3x3x3:1,6,24,72,216",
+      "local_conv_backward_filter x=f32:2x3x4x5 dy=f32:2x4x4x5 dw=f32:6x4x3x3x3 pad=1 grid=3,2 epilogue=user:entered "
+      "prologue.mean=f32:3 epilogue.gate=f16:6x4x3x3x3:1,6,24,72,216",
       {"local_conv_backward_filter_simple", "local_conv_backward_filter_implicit_gemm"});
 }
 
 TEST(UserCodeOfBiasGradients, OfConvolutions) {
   expect_served_right(
-      "conv_backward_bias dy=f16:2x7x5x3 db=f32:7:3 alpha=any beta=any epilogue=user:gated epilogue.shift=i8:7:3 "
+      "conv_backward_bias dy=f16:2x7x5x3 db=f32:7:3 alpha=any beta=any epilogue=user:entered prologue.mean=i8:7:3 "
       "epilogue.gate=f32:7",
+      {"conv_backward_bias_simple", "conv_backward_bias_split"});
+  expect_served_right(
+      "conv_backward_bias dy=bf16:3x8x5x3:nhwc epilogue=user:entered prologue.mean=f16:8 epilogue.gate=f32:1",
       {"conv_backward_bias_simple", "conv_backward_bias_split"});
 }
 
@@ -139,13 +167,16 @@ TEST(UserCodeOfGradients, IsAppliedToTheSumOfParts) {
 
 // ---- what must be noticed
 
+// The prologue's channel, or the epilogue.
 TEST(CheckOfUserCodeOfGradients, FindsCodeThatWasSkipped) {
   for (const std::string line : {"conv_backward_data dy=f32:2x4x3x4 w=f32:4x3x3x3 pad=1 stride=2",
                                  "conv_backward_filter x=f32:2x3x5x5 dy=f32:2x4x5x5 dw=f32:4x3x3x3 pad=1",
                                  "conv_backward_bias dy=f32:2x4x5x5"}) {
-    const Request coded = Request::parse(line + " epilogue=user:silu", expressions());
+    const Request coded = Request::parse(line + " epilogue=user:doubled", expressions());
     EXPECT_TRUE(check_as(coded, coded)) << line;
-    EXPECT_FALSE(check_as(coded, Request::parse(line))) << line;
+    for (const char* part : {"flat", "early"}) {
+      EXPECT_FALSE(check_as(coded, Request::parse(line + " epilogue=user:" + part, expressions()))) << line << part;
+    }
   }
 }
 

@@ -169,7 +169,8 @@ TEST(CheckOfUserPrologues, FindsExchangedTensors) {
 TEST(CheckOfUserPrologues, FindsAMissingOneAndAWrongChannel) {
   for (const std::string line :
        {"pool_forward x=f32:2x3x8x8 window=2 stride=2 mode=avg", "softmax_forward x=f32:3x37 mode=log",
-        "activation_forward x=f32:5x7 mode=swish", "gemm a=f32:9x11 b=f32:11x5"}) {
+        "activation_forward x=f32:5x7 mode=swish", "gemm a=f32:9x11 b=f32:11x5",
+        "pool_backward dy=f32:2x3x4x4 x=f32:2x3x8x8 window=2 stride=2"}) {
     const auto request = [&](const std::string& text) {
       return Request::parse(line + " epilogue=user:e", {{"e", Expression(text)}});
     };

@@ -101,6 +101,33 @@ TEST(PrologueSlack, CoversTransposedConvolutions) {
   problem.expect_covers(1.001);
 }
 
+TEST(PrologueSlack, CoversGradientsByTheFilter) {
+  const Problem problem{Request::parse("conv_backward_filter x=f32:2x1x3 dy=f32:2x1x2 dw=f32:1x1x3 pad=1 stride=2"),
+                        {1, -2, 3, 0.5F, 0, -1},
+                        {2, 1, -1, 4},
+                        {0.125F, 0.25F, 0.5F, 0, 1, 0.0625F}};
+  problem.expect_covers(1.001);
+}
+
+TEST(PrologueSlack, CoversGradientsByTheBias) {
+  const Problem problem{Request::parse("conv_backward_bias dy=f32:2x2x2 alpha=any"),
+                        {1, -2, 3, 0.5F, 0, -1, 4, 2},
+                        {},
+                        {0.125F, 0.25F, 0.5F, 0, 1, 0.0625F, 2, 0.5F}};
+  problem.expect_covers(1.001);
+}
+
+// Averages share a gradient, maxima send it where they are, whatever the sign of x there.
+TEST(PrologueSlack, CoversGradientsOfPooling) {
+  const std::vector<float> dy = {1, -2, 3}, moves = {0.125F, 0.25F, 0.5F};
+  const Problem average{Request::parse("pool_backward dy=f32:1x1x3 dx=f32:1x1x4 mode=avg window=2"), dy, {}, moves};
+  average.expect_covers(1.001);
+  const std::vector<float> x = {-5, 3, -4, -2};
+  const Problem maximum{Request::parse("pool_backward dy=f32:1x1x3 x=f32:1x1x4 window=2"), dy, {}, moves, {{"x", x}}};
+  maximum.expect_covers(1.001);
+  EXPECT_EQ(maximum.slack(), (Floats{0, 0.375F, 0, 0.5F}));
+}
+
 TEST(PrologueSlack, CoversNormalisationsByGivenStatistics) {
   Problem problem{Request::parse("norm_inference x=f32:2x3 w=f32:1x3 b=f32:1x3 axes=0 alpha=any"),
                   {1, -2, 3, 0.5F, 0, -1},

@@ -105,8 +105,8 @@ class Operation {
   virtual bool has_arithmetic() const { return false; }
   virtual bool has_epilogue() const { return false; }
   /// The operand whose elements pass through the prologue of user code, which calls them x; empty if user code of this
-  /// operation has no prologue. Its channels, if there are any, are counted by the same dimension as the result's. A
-  /// request with a prologue has no output but its result: the check knows what a prologue makes of that alone.
+  /// operation has no prologue. A request with a prologue has no output but its result: the check knows what a prologue
+  /// makes of that alone.
   virtual std::string_view prologue_operand() const { return {}; }
   /// The numbers of a call besides alpha and beta, at most max_operation_scalars; their order in RunValues.
   virtual const std::vector<ScalarDefinition>& scalars() const;
@@ -121,6 +121,11 @@ class Operation {
   virtual std::string_view channel_name() const { return {}; }
   /// The dimension of its result, of `rank` dimensions, that counts channels: what a bias has an element for.
   virtual size_t channel_dimension(int /*rank*/) const { return 1; }
+  /// The dimension of prologue_operand(), of `rank` dimensions, that counts what a prologue calls `c`; nothing if that
+  /// knows no channels.
+  virtual std::optional<size_t> prologue_channel_dimension(int rank) const {
+    return channel_name().empty() ? std::nullopt : std::optional(channel_dimension(rank));
+  }
 
   /// Expands short forms of attributes (`pad=1,1` to four values). All attributes and the given operands are there.
   virtual void complete_attributes(Request& request) const = 0;
@@ -143,6 +148,8 @@ const Operation& operation(std::string_view name);
 const Operand& result_of(const Request& request);
 /// Operation::channel_dimension() of that operand.
 size_t channel_dimension_of(const Request& request);
+/// Operation::prologue_channel_dimension() of the operand that prologues of a complete request apply to: there is one.
+std::optional<size_t> prologue_channel_dimension_of(const Request& request);
 /// Whether a call of `request` writes to `operand`: its outputs, and what it updates.
 bool is_written(const Request& request, std::string_view operand);
 /// The FurtherBlend that concerns `output`, or null.
