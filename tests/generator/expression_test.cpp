@@ -213,6 +213,12 @@ TEST(UserEpilogueInRequests, HasTensorsOfTheInputsChannels) {
   EXPECT_THAT(key_of(layer + " prologue.m=i32:3 epilogue.b=f32:4"), HasSubstr(" prologue.m=i32:3:n"));
   EXPECT_THAT(key_of("softmax_forward x=f32:2x3 prologue.m=f32:3 epilogue.b=f32:2x3"),
               HasSubstr("there are no channels"));
+  // A prologue may know channels where an epilogue knows none.
+  EXPECT_THAT(key_of("conv_backward_filter x=f32:2x6x5x5 dy=f32:2x4x3x3 dw=f32:4x3x3x3 groups=2 prologue.m=f32:6 "
+                     "epilogue.b=f32:4x1x1x1"),
+              HasSubstr(" prologue.m=f32:6:n"));
+  EXPECT_THAT(key_of("conv_backward_bias dy=f32:2x3x5 prologue.m=f32:5 epilogue.b=f32:3"),
+              HasSubstr("prologue.m has other extents than the channels of dy"));
   // What is wrong with the operation's own operands comes first: they may not even have a dimension of channels.
   EXPECT_THAT(key_of("gemm a=f32:7 b=f32:7x4 c=f32:5x4 prologue.m=f32:7 epilogue.b=f32:4"),
               HasSubstr("a has 1 and b 2 dimensions"));
