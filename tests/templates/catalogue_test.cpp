@@ -200,7 +200,7 @@ TEST(BuiltInCatalogue, NamesInEveryLaunchAKernelThatTheSourceHas) {
 
 // Its place in the kernels is checked on the device, in user_code*_test.cpp.
 TEST(BuiltInCatalogue, HasNoAlgorithmThatRefusesUserCodeOrLeavesItOut) {
-  const Expression code("acc + 1");
+  const Expression code("acc + 1"), both("--- prologue\nx + 1\n---\nacc + 1");
   const Target target = targets().back();
   const auto takes_it = [](const Program& program) {
     return std::any_of(program.steps.begin(), program.steps.end(), [](const Step& step) {
@@ -216,7 +216,9 @@ TEST(BuiltInCatalogue, HasNoAlgorithmThatRefusesUserCodeOrLeavesItOut) {
     std::erase_if(plain.operands, [&](const Operand& operand) {
       return request.epilogue != plain.epilogue && (operand.name == "bias" || operand.name == "residual");
     });
-    const Request coded = with_user_code(plain, code, {});
+    const bool writes_indices = request.find("indices") != nullptr && is_written(request, "indices");
+    const bool enters = !operation(request.operation).prologue_operand().empty() && !writes_indices;
+    const Request coded = with_user_code(plain, enters ? both : code, {});
     for (const Algorithm& algorithm : catalogue().algorithms()) {
       if (algorithm.refusal(plain, target)) continue;
       const std::optional<std::string> refusal = algorithm.refusal(coded, target);
