@@ -18,10 +18,10 @@ const Expressions& expressions() {
   static const Expressions all = {
       {"gated", Expression("acc * gate + slope * bias", {"gate", "bias"}, {"slope"})},
       {"channels", Expression("acc * gate + (c % 2 == 0 ? bias[c] : 0.5f)", {"gate", "bias"})},
+      {"pooled", Expression("--- prologue\n(x + mean) * (c % 2 == 0 ? 0.25f : 2.0f) + 1.0f\n---\n"
+                            "acc * gate + (c % 2 == 0 ? bias[c] : 0.5f)",
+                            {"mean", "gate", "bias"})},
       {"scaled", Expression("acc * gate", {"gate"})},
-      {"both", Expression("--- prologue\n(x + mean) * (c % 2 == 0 ? 0.25f : 2.0f) + 1.0f\n---\n"
-                          "acc * gate + (c % 2 == 0 ? bias[c] : 0.5f)",
-                          {"mean", "gate", "bias"})},
       {"entered", Expression("--- prologue\n(x - s) * (x - s)\n---\nsqrtf(fabsf(acc)) * gate", {"gate"}, {"s"})}};
   return all;
 }
@@ -100,15 +100,15 @@ TEST(UserCodeOfPoolingGradients, IsRightInEveryKernel) {
   const std::vector<std::string> all = {"pool_backward_simple", "pool_backward_gather"};
   expect_served_right(
       "pool_backward dy=f16:2x8x4x4:nhwc x=f16:2x8x8x8:nhwc mode=max window=3,3 pad=1,1 stride=2,2 beta=any "
-      "epilogue=user:both prologue.mean=f16:8 epilogue.gate=f32:2x8x8x8:nchw epilogue.bias=f32:8:2",
+      "epilogue=user:pooled prologue.mean=f16:8 epilogue.gate=f32:2x8x8x8:nchw epilogue.bias=f32:8:2",
       all);
   expect_served_right(
-      "pool_backward dy=f32:3x5x4 dx=f32:3x5x9:70,11,1 mode=avg window=3 stride=2 n=? epilogue=user:both "
+      "pool_backward dy=f32:3x5x4 dx=f32:3x5x9:70,11,1 mode=avg window=3 stride=2 n=? epilogue=user:pooled "
       "prologue.mean=f32:5:2 epilogue.gate=f32:1x5x9 epilogue.bias=f16:5",
       all);
   expect_served_right(
       "pool_backward dy=f32:2x3x2x3 indices=i32:2x3x2x3 dx=f32:2x3x4x6 mode=max window=2,2 stride=2,2 "
-      "epilogue=user:both prologue.mean=u8:3 epilogue.gate=bf16:2x3x4x6 epilogue.bias=f32:3",
+      "epilogue=user:pooled prologue.mean=u8:3 epilogue.gate=bf16:2x3x4x6 epilogue.bias=f32:3",
       all);
 }
 
