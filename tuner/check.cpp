@@ -110,11 +110,13 @@ class Checker::Bench {
   };
   struct Case {                      // one fill
     std::vector<Memory> contents;    // of each operand before the call
-    std::vector<Output> outputs;     // but for the result, if there is user code
+    std::vector<Output> outputs;     // if there is user code, all but the result, once trust() has been called
     std::optional<UserOracle> user;  // of the result then
   };
 
   Case make_case(reference::Values values) const;
+  std::vector<Output> outputs_of(const Case& at) const;
+  Judge judge_of(const Case& at, const std::string& output, int64_t n) const;
   reference::Bindings bindings_of(const std::vector<Memory>& contents) const;
   void upload(const Case& contents, bool inputs);
   void run_once(const Checkable& variant, int64_t n, cuda_abi::CUdeviceptr workspace) const;
@@ -123,13 +125,11 @@ class Checker::Bench {
   std::optional<std::string> damage(const Case& before, int64_t n, const GuardedBuffer& workspace) const;
   Memory result_of_side(const Side& side) const;
   std::vector<Finding> findings(Case& at, int64_t n, bool is_trusted) const;
-  Finding of_smaller_batch(const Case& at, const Side& side, const Memory& memory, int64_t n) const;
   std::string judge(Case& at, int64_t n, bool is_trusted, Verdict& verdict) const;
   void flush_l2(cuda_abi::CUstream stream);
 
   std::shared_ptr<const device::ContextHandle> context_;
   Request request_;
-  Request plain_;  // without user code: what the reference knows of
   CheckOptions options_;
   bool full_;
   RunValues values_;
@@ -144,7 +144,6 @@ class Checker::Bench {
 Checker::Bench::Bench(std::shared_ptr<const device::ContextHandle> context, Request request, CheckOptions options)
     : context_(std::move(context)),
       request_(std::move(request)),
-      plain_(stripped_of_user_code(request_)),
       options_(std::move(options)),
       full_(is_checked_in_full(request_, options_)),
       values_(values_for(request_)),
@@ -171,13 +170,24 @@ Checker::Bench::Case Checker::Bench::make_case(reference::Values values) const {
   if (request_.user_epilogue) {
     made.user.emplace(request_, made.contents, values_, options_);
   }
-  const reference::Bindings bindings = bindings_of(made.contents);
-  for (size_t i = 0; i < sides_.size(); ++i) {
-    if (!sides_[i].is_written || (made.user && sides_[i].name == result_of(request_).name)) continue;
-    made.outputs.push_back(
-        {i, Judge(plain_, sides_[i].name, bindings, full_, options_.samples, options_.seed), std::nullopt});
-  }
+  if (!made.user) made.outputs = outputs_of(made);
   return made;
+}
+
+std::vector<Checker::Bench::Output> Checker::Bench::outputs_of(const Case& at) const {
+  std::vector<Output> outputs;
+  for (size_t i = 0; i < sides_.size(); ++i) {
+    if (!sides_[i].is_written || (at.user && sides_[i].name == result_of(request_).name)) continue;
+    outputs.push_back({i, judge_of(at, sides_[i].name, request_.batch()), std::nullopt});
+  }
+  return outputs;
+}
+
+Judge Checker::Bench::judge_of(const Case& at, const std::string& output, int64_t n) const {
+  if (at.user) return at.user->judge_of(output, n);
+  reference::Bindings bindings = bindings_of(at.contents);
+  if (request_.dynamic_batch) bindings.n = n;
+  return {request_, output, bindings, full_, options_.samples, options_.seed};
 }
 
 reference::Bindings Checker::Bench::bindings_of(const std::vector<Memory>& contents) const {
@@ -212,6 +222,7 @@ Verdict Checker::Bench::trust(const execution::Executable& trusted) {
   Verdict verdict;
   for (Case& at : cases_) {
     std::vector<Finding> findings{at.user->evaluate(context_, trusted)};
+    at.outputs = outputs_of(at);
     for (Output& output : at.outputs) {
       output.trusted = at.user->trusted_output(sides_[output.side].name);
       findings.push_back(output.judge.with_reference(*output.trusted, sides_[output.side].spec.extents.front()));
@@ -300,7 +311,8 @@ std::vector<Finding> Checker::Bench::findings(Case& at, int64_t n, bool is_trust
     const Side& side = sides_[output.side];
     Memory memory = result_of_side(side);
     if (!side.is_batched && n != request_.batch()) {
-      findings.push_back(of_smaller_batch(at, side, memory, n));
+      // A sum over the batch: another value for every n.
+      findings.push_back(judge_of(at, side.name, n).with_reference(memory, side.first_extent(n)));
       continue;
     }
     findings.push_back(output.judge.with_reference(memory, side.first_extent(n)));
@@ -311,14 +323,6 @@ std::vector<Finding> Checker::Bench::findings(Case& at, int64_t n, bool is_trust
     if (is_trusted && n == request_.batch()) output.trusted = std::move(memory);
   }
   return findings;
-}
-
-// Of an output that is a sum over the batch: another value for every n.
-Finding Checker::Bench::of_smaller_batch(const Case& at, const Side& side, const Memory& memory, int64_t n) const {
-  reference::Bindings bindings = bindings_of(at.contents);
-  bindings.n = n;
-  const Judge judge(plain_, side.name, bindings, full_, options_.samples, options_.seed);
-  return judge.with_reference(memory, side.first_extent(n));
 }
 
 std::string Checker::Bench::judge(Case& at, int64_t n, bool is_trusted, Verdict& verdict) const {

@@ -25,9 +25,10 @@ struct Finding {
 /// Judges one output of a request for one set of inputs.
 class Judge {
  public:
-  /// Evaluates the reference: at every coordinate if `full`, else at `samples` ones. `bindings` must outlive it.
+  /// Evaluates the reference: at every coordinate if `full`, else at `samples` ones. `slack`: how much further off each
+  /// element may be than arithmetic puts it, in logical order; infinite where anything is right; empty for none.
   Judge(const Request& request, const std::string& output, const reference::Bindings& bindings, bool full,
-        int64_t samples, uint64_t seed);
+        int64_t samples, uint64_t seed, std::vector<float> slack = {});
 
   /// Compares the first `n` of dimension 0 of the output with the reference at the coordinates it was evaluated at.
   Finding with_reference(std::span<const std::byte> output, int64_t n) const;
@@ -53,6 +54,7 @@ class Judge {
   std::string name_;
   TensorSpec output_;
   std::vector<Point> points_;
+  std::vector<float> slack_;
   double arithmetic_error_ = 0;  // the most at any point
 };
 

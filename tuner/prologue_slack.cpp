@@ -22,10 +22,20 @@ using Operands = std::map<std::string, std::span<const std::byte>>;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// What moves a result is multiplied by before it is stored.
-double result_scale(const Request& plain, const RunValues& values) {
-  if (plain.blend.alpha == Scale::zero) return 0;
-  return plain.blend.alpha == Scale::one ? 1 : std::fabs(values.alpha);
+// The number that the call gives for a scalar.
+double number(const Request& plain, const RunValues& values, const std::string& name) {
+  const std::vector<ScalarDefinition>& scalars = operation(plain.operation).scalars();
+  const auto found =
+      std::find_if(scalars.begin(), scalars.end(), [&](const ScalarDefinition& scalar) { return scalar.name == name; });
+  return values.scalars.at(static_cast<size_t>(found - scalars.begin()));
+}
+
+// What moves an output is multiplied by before it is stored.
+double output_scale(const Request& plain, const std::string& output, const RunValues& values) {
+  const Scale alpha = blend_of(plain, output).alpha;
+  if (alpha != Scale::any) return alpha == Scale::one ? 1 : 0;
+  const FurtherBlend* further = further_blend_of(plain, output);
+  return std::fabs(further == nullptr ? values.alpha : number(plain, values, std::string(further->name) + "_alpha"));
 }
 
 Memory magnitudes(const TensorSpec& spec, std::span<const std::byte> memory) {
@@ -187,11 +197,11 @@ std::vector<float> of_tensor_op(const Request& plain, const Operands& operands, 
 
 }  // namespace
 
-std::vector<float> prologue_slack(const Request& plain, const Operands& operands, std::span<const float> moves,
-                                  const RunValues& values, const CheckOptions& options) {
-  const double scale = result_scale(plain, values);
+std::vector<float> prologue_slack(const Request& plain, const std::string& output, const Operands& operands,
+                                  std::span<const float> moves, const RunValues& values, const CheckOptions& options) {
+  const double scale = output_scale(plain, output, values);
   if (scale == 0 || std::all_of(moves.begin(), moves.end(), [](float move) { return move == 0; })) {
-    return std::vector<float>(static_cast<size_t>(result_of(plain).spec.elements()));
+    return std::vector<float>(static_cast<size_t>(plain.at(output).elements()));
   }
   if (plain.operation == "norm_inference") return of_inference(plain, operands, moves, values, options);
   if (plain.operation == "softmax_forward") return of_softmax(plain, operands, moves, scale);

@@ -12,11 +12,11 @@
 
 namespace kiln::tuner {
 
-/// The most that each element of the result of `plain` (without_user_code() of a request), in logical order, may move
+/// The most that each element of `output` of `plain` (without_user_code() of a request), in logical order, may move
 /// where each element of the operand that prologues apply to may move by the element of `moves`, in its logical order.
 /// Infinite where that is not known. `operands`: memory of the inputs, that operand as the prologue left it.
 /// docs/numerics.md, "User code", derives it for each operation.
-std::vector<float> prologue_slack(const Request& plain,
+std::vector<float> prologue_slack(const Request& plain, const std::string& output,
                                   const std::map<std::string, std::span<const std::byte>>& operands,
                                   std::span<const float> moves, const RunValues& values, const CheckOptions& options);
 

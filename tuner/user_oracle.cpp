@@ -65,6 +65,7 @@ UserOracle::UserOracle(const Request& request, const std::vector<Memory>& conten
     : input_(operation(request.operation).prologue_operand()),
       result_(result_of(request).name),
       output_(request.at(result_)),
+      request_(request),
       plain_(without_user_code(request)),
       values_(values),
       options_(options) {
@@ -117,11 +118,8 @@ std::map<std::string, Memory> UserOracle::run(const std::shared_ptr<const device
   return held;
 }
 
-Finding UserOracle::evaluate(const std::shared_ptr<const device::ContextHandle>& context,
-                             const execution::Executable& trusted) {
-  std::vector<std::string> wanted = written_;
-  if (!input_.empty()) wanted.insert(wanted.end(), {input_, "wobble"});
-  before_ = run(context, trusted, wanted);
+// What the reference reads: the input is what the prologue gave.
+reference::Bindings UserOracle::bindings() const {
   reference::Bindings bindings;
   bindings.alpha = values_.alpha;
   bindings.beta = values_.beta;
@@ -131,13 +129,37 @@ Finding UserOracle::evaluate(const std::shared_ptr<const device::ContextHandle>&
     if (plain_.find(names_[i]) != nullptr)
       bindings.operands[names_[i]] = names_[i] == input_ ? before_.at(input_) : memories_[i];
   }
-  const Judge judge(plain_, result_, bindings, is_checked_in_full(plain_, options_), options_.samples, options_.seed);
+  return bindings;
+}
+
+// `plain`: plain_, or that of fewer images.
+std::vector<float> UserOracle::slack_of(const Request& plain, const std::string& output) const {
+  if (input_.empty()) return {};
+  std::vector<float> moves = floats_of(before_.at("wobble"));
+  moves.resize(static_cast<size_t>(plain.at(input_).elements()));
+  return prologue_slack(plain, output, bindings().operands, moves, values_, options_);
+}
+
+Judge UserOracle::judge_of(const std::string& output, int64_t n) const {
+  const Request plain = n == plain_.batch() ? plain_ : without_user_code(request_.with_batch(n));
+  return {plain,
+          output,
+          bindings(),
+          is_checked_in_full(plain_, options_),
+          options_.samples,
+          options_.seed,
+          slack_of(plain, output)};
+}
+
+Finding UserOracle::evaluate(const std::shared_ptr<const device::ContextHandle>& context,
+                             const execution::Executable& trusted) {
+  std::vector<std::string> wanted = written_;
+  if (!input_.empty()) wanted.insert(wanted.end(), {input_, "wobble"});
+  before_ = run(context, trusted, wanted);
+  const Judge judge(plain_, result_, bindings(), is_checked_in_full(plain_, options_), options_.samples, options_.seed);
   std::vector<float> rooms = judge.rooms();
-  if (!input_.empty()) {
-    const std::vector<float> more =
-        prologue_slack(plain_, bindings.operands, floats_of(before_.at("wobble")), values_, options_);
-    for (size_t i = 0; i < rooms.size(); ++i) rooms[i] += more[i];
-  }
+  const std::vector<float> slack = slack_of(plain_, result_);
+  for (size_t i = 0; i < slack.size(); ++i) rooms[i] += slack[i];
   memory("room") = bytes_of(rooms);
   const std::map<std::string, Memory> bounds = run(context, trusted, {"low", "high"});
   low_ = floats_of(bounds.at("low"));

@@ -33,6 +33,10 @@ class UserOracle {
   /// What the trusted program left in an output besides the result; evaluate() has been called.
   const std::vector<std::byte>& trusted_output(const std::string& name) const { return before_.at(name); }
 
+  /// Judges an output besides the result in a call of batch `n`, by the reference on what the prologue gave, and by how
+  /// far that may move the output; evaluate() has been called.
+  Judge judge_of(const std::string& output, int64_t n) const;
+
   bool evaluated() const { return !low_.empty() || output_.elements() == 0; }
 
   /// Compares the outputs with the bounds, the first `n` along dimension 0; evaluate() has been called.
@@ -42,12 +46,14 @@ class UserOracle {
   using Memory = std::vector<std::byte>;
 
   Memory& memory(std::string_view name);
+  reference::Bindings bindings() const;
+  std::vector<float> slack_of(const Request& plain, const std::string& output) const;
   std::map<std::string, Memory> run(const std::shared_ptr<const device::ContextHandle>& context,
                                     const execution::Executable& trusted, const std::vector<std::string>& results);
 
   std::string input_, result_;  // the operands that the prologue, if there can be one, and the epilogue apply to
   TensorSpec output_;
-  Request plain_;
+  Request request_, plain_;
   RunValues values_;
   CheckOptions options_;
   std::vector<std::string> names_;        // of the trusted program's operands

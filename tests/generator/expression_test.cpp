@@ -10,7 +10,10 @@
 namespace kiln {
 namespace {
 
+using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
+using testing::Field;
 using testing::HasSubstr;
 
 std::string error_of(const std::string& text, std::vector<std::string> tensors = {},
@@ -239,9 +242,9 @@ constexpr const char* leaky_file =
 TEST(UserEpilogueInRequests, HasAPrologueOnAnInputOfEveryOperationThatTakesIt) {
   for (const Operation* operation : operations()) {
     if (operation->prologue_operand().empty()) continue;
-    const std::vector<OperandDefinition>& operands = operation->operands();
-    EXPECT_EQ(operands.front().name, operation->prologue_operand()) << operation->name();
-    EXPECT_EQ(operands.front().role, Role::input) << operation->name();
+    EXPECT_THAT(operation->operands(), Contains(AllOf(Field(&OperandDefinition::name, operation->prologue_operand()),
+                                                      Field(&OperandDefinition::role, Role::input))))
+        << operation->name();
   }
   const Expressions expressions = {{"e", Expression("--- prologue\nx * 2")}};
   EXPECT_NO_THROW(Request::parse("softmax_forward x=f32:2x2 epilogue=user:e", expressions));

@@ -22,6 +22,7 @@ struct Problem {
   std::vector<float> moves;
   std::map<std::string, std::vector<float>> others = {};
   RunValues values = usual_values(request);
+  std::string output = result_of(request).name;
 
   std::map<std::string, std::span<const std::byte>> operands(const std::vector<float>& entered) const {
     std::map<std::string, std::span<const std::byte>> all;
@@ -31,10 +32,10 @@ struct Problem {
     return all;
   }
   std::vector<double> result(const std::vector<float>& entered) const {
-    return reference::evaluate(request,
-                               {.operands = operands(entered), .alpha = values.alpha, .scalars = values.scalars});
+    return reference::evaluate(
+        request, {.operands = operands(entered), .alpha = values.alpha, .scalars = values.scalars}, output);
   }
-  std::vector<float> slack() const { return prologue_slack(request, operands(input), moves, values, {}); }
+  std::vector<float> slack() const { return prologue_slack(request, output, operands(input), moves, values, {}); }
 
   // The most that each result moves, over all signs of the moves.
   std::vector<double> farthest() const {

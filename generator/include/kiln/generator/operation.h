@@ -105,8 +105,7 @@ class Operation {
   virtual bool has_arithmetic() const { return false; }
   virtual bool has_epilogue() const { return false; }
   /// The operand whose elements pass through the prologue of user code, which calls them x; empty if user code of this
-  /// operation has no prologue. A request with a prologue has no output but its result: the check knows what a prologue
-  /// makes of that alone.
+  /// operation has no prologue.
   virtual std::string_view prologue_operand() const { return {}; }
   /// The numbers of a call besides alpha and beta, at most max_operation_scalars; their order in RunValues.
   virtual const std::vector<ScalarDefinition>& scalars() const;
