@@ -13,29 +13,22 @@
 #include "kiln/generator/operations/tensor_ops.h"
 #include "kiln/reference/tensor_memory.h"
 #include "kiln/reference/tensor_op_value.h"
+#include "prologue_slack_parts.h"
 
 namespace kiln::tuner {
 namespace {
 
+using slack::infinity;
+using slack::Operands;
+using slack::Question;
+using slack::Repeating;
 using Memory = std::vector<std::byte>;
-using Operands = std::map<std::string, std::span<const std::byte>>;
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
-// The number that the call gives for a scalar.
-double number(const Request& plain, const RunValues& values, const std::string& name) {
-  const std::vector<ScalarDefinition>& scalars = operation(plain.operation).scalars();
-  const auto found =
-      std::find_if(scalars.begin(), scalars.end(), [&](const ScalarDefinition& scalar) { return scalar.name == name; });
-  return values.scalars.at(static_cast<size_t>(found - scalars.begin()));
-}
-
-// What moves an output is multiplied by before it is stored.
-double output_scale(const Request& plain, const std::string& output, const RunValues& values) {
-  const Scale alpha = blend_of(plain, output).alpha;
+double output_scale(const Question& asked) {
+  const Scale alpha = blend_of(asked.plain, asked.output).alpha;
   if (alpha != Scale::any) return alpha == Scale::one ? 1 : 0;
-  const FurtherBlend* further = further_blend_of(plain, output);
-  return std::fabs(further == nullptr ? values.alpha : number(plain, values, std::string(further->name) + "_alpha"));
+  const FurtherBlend* further = further_blend_of(asked.plain, asked.output);
+  return std::fabs(further == nullptr ? asked.values.alpha : asked.number(std::string(further->name) + "_alpha"));
 }
 
 Memory magnitudes(const TensorSpec& spec, std::span<const std::byte> memory) {
@@ -166,19 +159,6 @@ double tensor_op_move(TensorOpMode mode, double a, double move, double b, double
   return most;
 }
 
-// An input of tensor_op, which repeats along what it has one element of.
-struct Repeating {
-  TensorSpec spec;
-  std::span<const std::byte> memory;
-
-  Repeating(TensorSpec given, std::span<const std::byte> bytes) : spec(std::move(given)), memory(bytes) {
-    for (size_t i = 0; i < spec.extents.size(); ++i) {
-      if (spec.extents[i] == 1) spec.strides[i] = 0;
-    }
-  }
-  double at(std::span<const int64_t> coordinate) const { return reference::read(spec, memory, coordinate); }
-};
-
 std::vector<float> of_tensor_op(const Request& plain, const Operands& operands, std::span<const float> moves,
                                 double scale) {
   const TensorOp op = TensorOp::of(plain);
@@ -197,12 +177,22 @@ std::vector<float> of_tensor_op(const Request& plain, const Operands& operands, 
 
 }  // namespace
 
+double slack::Question::number(std::string_view name) const {
+  const std::vector<ScalarDefinition>& scalars = operation(plain.operation).scalars();
+  const auto found =
+      std::find_if(scalars.begin(), scalars.end(), [&](const ScalarDefinition& scalar) { return scalar.name == name; });
+  return values.scalars.at(static_cast<size_t>(found - scalars.begin()));
+}
+
 std::vector<float> prologue_slack(const Request& plain, const std::string& output, const Operands& operands,
                                   std::span<const float> moves, const RunValues& values, const CheckOptions& options) {
-  const double scale = output_scale(plain, output, values);
+  Question asked{plain, output, operands, moves, values, 1};
+  const double scale = asked.scale = output_scale(asked);
   if (scale == 0 || std::all_of(moves.begin(), moves.end(), [](float move) { return move == 0; })) {
     return std::vector<float>(static_cast<size_t>(plain.at(output).elements()));
   }
+  if (plain.operation == "norm_forward") return slack::of_norm_forward(asked);
+  if (plain.operation == "norm_backward") return slack::of_norm_backward(asked);
   if (plain.operation == "norm_inference") return of_inference(plain, operands, moves, values, options);
   if (plain.operation == "softmax_forward") return of_softmax(plain, operands, moves, scale);
   if (plain.operation == "activation_forward") return of_activation(plain, moves, values, scale);

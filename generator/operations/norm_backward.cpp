@@ -16,6 +16,7 @@ namespace {
 class NormBackwardOperation final : public Operation {
  public:
   std::string_view name() const override { return "norm_backward"; }
+  std::string_view prologue_operand() const override { return "dy"; }
   std::string_view summary() const override { return "the gradients of normalisations"; }
 
   int most_dimensions() const override { return norm_dimensions; }

@@ -15,6 +15,7 @@ class NormForwardOperation final : public Operation {
   std::string_view name() const override { return "norm_forward"; }
   std::string_view summary() const override { return "layer, RMS, group, instance and batch normalisation"; }
   bool has_epilogue() const override { return true; }
+  std::string_view prologue_operand() const override { return "x"; }
 
   int most_dimensions() const override { return norm_dimensions; }
   const std::vector<OperandDefinition>& operands() const override {

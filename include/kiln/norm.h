@@ -39,7 +39,8 @@ struct NormOptions {
 
 /// Enqueues y = f(epilogue(alpha * (w xhat + b) + beta * y)) on `stream` and returns without waiting, where xhat is x
 /// less the mean of its row and over the row's deviation, and f the activation; a row is what differs along `axes`
-/// alone. NormForward has the formula, and what NaN and empty rows give.
+/// alone. NormForward has the formula, and what NaN and empty rows give. User code may have a prologue on x, which the
+/// statistics are of, too.
 ///
 /// x, y: equal extents of 1 to 6 dimensions. mean, inv_deviation, running_mean, running_variance: x's extents with 1
 /// along the axes. Any strides; dtypes may differ; sums are in f32, sound whatever the mean. Bitwise reproducible. In
@@ -49,7 +50,7 @@ void norm_forward(Context& context, const Axes& axes, const Tensor& x, const Ten
                   Stream stream = nullptr);
 
 /// The same with statistics that are given: xhat = (x - running_mean) / sqrt(running_variance + epsilon). `options`: w,
-/// b, epsilon, epilogue, activation, alpha, beta and dynamic_batch. User code may have a prologue here, on x.
+/// b, epsilon, epilogue, activation, alpha, beta and dynamic_batch.
 void norm_inference(Context& context, const Axes& axes, const Tensor& x, const Tensor& running_mean,
                     const Tensor& running_variance, const Tensor& y, const NormOptions& options = {},
                     Stream stream = nullptr);
@@ -77,7 +78,7 @@ struct NormGradientOptions {
 /// Enqueues the gradients of norm_forward() given dy on `stream` and returns without waiting: dx = epilogue(alpha *
 /// (gradient by x) + beta * dx), and dw, db and dresidual where they are asked for, with scales of their own and no
 /// epilogue. NormBackward has the formulas. Behind a forward with user code, dy is the gradient by what that code was
-/// given.
+/// given: a prologue, which is on dy here, may take it there.
 ///
 /// dy, x, dx, residual: equal extents, any strides; dtypes may differ; sums are in f32. inv_deviation: what the forward
 /// saved. Bitwise reproducible. In place: dx may be dy or x, dresidual may be dy; otherwise outputs must share no

@@ -12,7 +12,6 @@ using descriptor::RowBlocks;
 using descriptor::Rows;
 using namespace descriptor::norm_gradient;
 
-constexpr const char* path = "norm/norm_backward_blocks.cu";
 constexpr int64_t kept_bytes = 256;  // of dy and x in a thread's registers
 constexpr int words = 2;             // floats that the sums of a row have
 
@@ -33,7 +32,7 @@ bool activates(const NormGradientRows& rows) {
 bool keeps_what_fits(const Shape& shape, const NormGradientRows& rows, const Target&) {
   if (shape.keep == 0) return shape.splits > 1 || descriptor::steps(shape, rows) > 4;
   if (shape.splits > 1) return false;
-  const int of_dy = activates(rows) ? 4 : size_of(rows.operands[0].spec.dtype);
+  const int of_dy = activates(rows) || rows.prologue ? 4 : size_of(rows.operands[0].spec.dtype);
   const int bytes = of_dy + size_of(rows.operands[1].spec.dtype);
   return descriptor::steps(shape, rows) * shape.vector * bytes <= kept_bytes;
 }
@@ -87,7 +86,7 @@ void add_sums(Program& program, const RowBlocks& blocks, const Rows& rows, size_
   sums.source = source;
   sums.arguments =
       descriptor::operand_arguments({"dy", "x", "w", "b", "mean", "inv_deviation", "y", "residual", "dw", "db"});
-  append(sums, {WorkspaceArgument{workspace}, parameter_alpha, parameter_beta});
+  append(sums, {WorkspaceArgument{workspace}, UserArgument{}, parameter_alpha, parameter_beta});
   descriptor::add_activation_numbers(sums, first_of_activation);
   append(sums, {Scalar::n});
   program.steps.emplace_back(sums);
@@ -104,7 +103,7 @@ Program program(const Shape& shape, const NormGradientRows& rows, const Target& 
   Program result;
   if (has_own_pass(rows)) {
     const RowBlocks blocks = blocks_of_parameters(rows.parameters, target);
-    result.sources.push_back(emit.plain_source(path, prelude_of(blocks, false, true, rows, rows.parameters)));
+    result.sources.push_back(emit.source(prelude_of(blocks, false, true, rows, rows.parameters)));
     add_sums(result, blocks, rows.parameters, 0, 0);
     result.workspace_bytes = descriptor::part_bytes(blocks, rows.parameters, words);
   }
@@ -156,9 +155,11 @@ Estimate predict(const Shape& shape, const NormGradientRows& rows, const Target&
 }  // namespace
 
 Algorithm norm_backward_blocks() {
-  return descriptor::with_row_blocks(describe<Shape, NormGradientRows>("norm_backward_blocks", "norm_backward", path),
-                                     &Shape::keep)
+  return descriptor::with_row_blocks(
+             describe<Shape, NormGradientRows>("norm_backward_blocks", "norm_backward", "norm/norm_backward_blocks.cu"),
+             &Shape::keep)
       .applies(refusal)
+      .takes_prologue()
       .rule("rows are kept in registers if they fit, and not if they are split", keeps_what_fits)
       .rule("sums fit shared memory", [](const Shape& shape, const NormGradientRows&,
                                          const Target& target) { return descriptor::sums_fit(shape, target, words); })

@@ -19,19 +19,21 @@ constexpr Index PARTS = SPLITS == 1 ? 0 : Index(GradientSums::WORDS) * SPLITS * 
 constexpr bool WEIGHTED = HAS_W && !SAME_ROWS && !PARAMETERS;  // the sums are of dy w
 constexpr bool STORES_PARAMETERS = SAME_ROWS || PARAMETERS;
 
-// The type of what counts of dy. Behind an activation that is a product, which TDY would round once more.
+using GivenDy = Vector<UserKept<TDY>::type, VECTOR>;
+
+// What counts of dy. Behind an activation that is a product, which TDY would round once more.
 template <bool IS_PRODUCT>
-struct PassedType {
-  using type = float;
+struct PassedDy {
+  using type = Vector<float, VECTOR>;
 };
 template <>
-struct PassedType<false> {
-  using type = TDY;  // dy or 0
+struct PassedDy<false> {
+  using type = GivenDy;  // dy or 0
 };
 
 // What a thread takes of its rows.
 struct Taken {
-  Vector<PassedType<ACTIVATES>::type, VECTOR> dy;
+  PassedDy<ACTIVATES>::type dy;
   Vector<TX, VECTOR> x;
 };
 
@@ -45,6 +47,7 @@ struct Operands {
   const TY* y;
   const TRESIDUAL* residual;
   ActivationNumbers numbers;
+  UserArguments user;
 
   __device__ __forceinline__ void move_to(const ThreadRows& rows) {
     dy += rows.offset<DY_OUTER_STRIDES, DY_STEP>();
@@ -59,7 +62,8 @@ struct Operands {
 
   __device__ __forceinline__ Taken take(Index i) const {
     Taken taken;
-    const Vector<TDY, VECTOR> given = load_neighbours<DY_RUN, DY_STEP>(dy + element_offset<DY_ROW_STRIDES>(i));
+    const GivenDy given =
+        user_kept<false>(load_neighbours<DY_RUN, DY_STEP>(dy + element_offset<DY_ROW_STRIDES>(i)), 0, user);
     taken.x = load_neighbours<X_RUN, X_STEP>(x + element_offset<X_ROW_STRIDES>(i));
     count(i, given, taken);
     return taken;
@@ -67,14 +71,14 @@ struct Operands {
 
   // What counts of the dy that is given. A template, so that only what suits the type is compiled.
   template <class T>
-  __device__ __forceinline__ void count(Index i, const Vector<TDY, VECTOR>& given, T& taken) const {
+  __device__ __forceinline__ void count(Index i, const GivenDy& given, T& taken) const {
     if constexpr (ACTIVATES) {
       pass(i, given, taken);
     } else if constexpr (HAS_Y) {
       const Vector<TY, VECTOR> sign = load_neighbours<Y_RUN, Y_STEP>(y + element_offset<Y_ROW_STRIDES>(i));
 #pragma unroll
       for (int j = 0; j < VECTOR; ++j) {
-        taken.dy[j] = from_float<TDY>(passed(to_float(given[j]), to_float(sign[j])));
+        taken.dy[j] = from_float<UserKept<TDY>::type>(passed(to_float(given[j]), to_float(sign[j])));
       }
     } else {
       taken.dy = given;
@@ -83,7 +87,7 @@ struct Operands {
 
   // Takes dy back through the activation.
   template <class T>
-  __device__ __forceinline__ void pass(Index i, const Vector<TDY, VECTOR>& given, T& taken) const {
+  __device__ __forceinline__ void pass(Index i, const GivenDy& given, T& taken) const {
     Vector<TW, VECTOR> by;
     Vector<TB, VECTOR> shift;
     Vector<TRESIDUAL, VECTOR> other;
@@ -190,7 +194,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                          float parameter_beta, float dresidual_alpha, float dresidual_beta, float slope, float offset,
                          float low, float high, long long n) {
   const ThreadRows rows(n);
-  Operands operands = {dy, x, w, b, mean, inv_deviation, y, residual, {slope, offset, low, high}};
+  Operands operands = {dy, x, w, b, mean, inv_deviation, y, residual, {slope, offset, low, high}, user};
   operands.move_to(rows);
   Taken kept[KEPT];
   GradientSums sums[SIDE];
@@ -229,10 +233,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                        const TB* __restrict__ b, const float* __restrict__ mean,
                        const float* __restrict__ inv_deviation, const TY* __restrict__ y,
                        const TRESIDUAL* __restrict__ residual, TDW* dw, TDB* db, float* __restrict__ workspace,
-                       float parameter_alpha, float parameter_beta, float slope, float offset, float low, float high,
-                       long long n) {
+                       UserArguments user, float parameter_alpha, float parameter_beta, float slope, float offset,
+                       float low, float high, long long n) {
   const ThreadRows rows(n);
-  Operands operands = {dy, x, w, b, mean, inv_deviation, y, residual, {slope, offset, low, high}};
+  Operands operands = {dy, x, w, b, mean, inv_deviation, y, residual, {slope, offset, low, high}, user};
   operands.move_to(rows);
   GradientSums sums[SIDE];
 #pragma unroll
@@ -273,7 +277,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                         long long n) {
   const ThreadRows rows(n);
   if (!rows.active) return;
-  Operands operands = {dy, x, w, b, mean, inv_deviation, y, residual, {slope, offset, low, high}};
+  Operands operands = {dy, x, w, b, mean, inv_deviation, y, residual, {slope, offset, low, high}, user};
   operands.move_to(rows);
   GradientSums means[SIDE];
 #pragma unroll

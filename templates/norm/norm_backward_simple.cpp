@@ -10,8 +10,6 @@ using descriptor::Rows;
 using descriptor::SimpleRows;
 using namespace descriptor::norm_gradient;
 
-constexpr const char* path = "norm/norm_backward_simple.cu";
-
 Prelude prelude_of(const SimpleRows& simple, const NormGradientRows& gradient, const Rows& rows) {
   Prelude prelude = descriptor::simple_rows_prelude(simple, rows);
   descriptor::add_norm_gradient(prelude, gradient);
@@ -25,9 +23,10 @@ Program program(const SimpleRows& simple, const NormGradientRows& rows, const Ta
     Launch parameters = descriptor::simple_rows_launch(simple, rows.parameters, "norm_backward_simple_parameters");
     parameters.arguments =
         descriptor::operand_arguments({"dy", "x", "w", "b", "mean", "inv_deviation", "y", "residual", "dw", "db"});
+    parameters.arguments.emplace_back(UserArgument{});
     for (const OperationScalar scalar : {parameter_alpha, parameter_beta}) parameters.arguments.emplace_back(scalar);
     descriptor::add_activation_numbers(parameters, first_of_activation);
-    result.sources.push_back(emit.plain_source(path, prelude_of(simple, rows, rows.parameters)));
+    result.sources.push_back(emit.source(prelude_of(simple, rows, rows.parameters)));
     result.steps.emplace_back(parameters);
   }
   Launch elements = descriptor::simple_rows_launch(simple, rows, "norm_backward_simple");
@@ -58,8 +57,9 @@ Estimate predict(const SimpleRows& simple, const NormGradientRows& rows, const T
 }  // namespace
 
 Algorithm norm_backward_simple() {
-  return describe<SimpleRows, NormGradientRows>("norm_backward_simple", "norm_backward", path)
+  return describe<SimpleRows, NormGradientRows>("norm_backward_simple", "norm_backward", "norm/norm_backward_simple.cu")
       .trusted()
+      .takes_prologue()
       .param("THREADS", &SimpleRows::threads, {128, 64, 256})
       .program(program)
       .estimate(predict);

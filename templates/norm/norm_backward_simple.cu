@@ -14,6 +14,7 @@ struct Operands {
   const TY* y;
   const TRESIDUAL* residual;
   ActivationNumbers numbers;
+  UserArguments user;
 
   __device__ __forceinline__ void move_to(Index row) {
     dy += offset_of_row<DY_STRIDES>(row);
@@ -26,7 +27,7 @@ struct Operands {
     if constexpr (HAS_Y) y += offset_of_row<Y_STRIDES>(row);
   }
   __device__ __forceinline__ float dy_at(Index i) const {
-    const float given = to_float(dy[offset_in_row<DY_STRIDES>(i)]);
+    const float given = user_entered(dy[offset_in_row<DY_STRIDES>(i)], 0, user);
     if constexpr (ACTIVATES) {
       const float by = HAS_W ? to_float(w[offset_in_row<W_STRIDES>(i)]) : 1.0f;
       const float shift = HAS_B ? to_float(b[offset_in_row<B_STRIDES>(i)]) : 0.0f;
@@ -52,7 +53,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const Index rows = DYNAMIC_N ? static_cast<Index>(n) * ROWS_PER_IMAGE : ROWS;
   const Index row = global_thread<THREADS, Index>();
   if (row >= rows) return;
-  Operands operands = {dy, x, w, b, mean, inv_deviation, y, residual, {slope, offset, low, high}};
+  Operands operands = {dy, x, w, b, mean, inv_deviation, y, residual, {slope, offset, low, high}, user};
   operands.move_to(row);
   const Index dx_row = offset_of_row<DX_STRIDES>(row);
   if constexpr (HAS_DRESIDUAL) dresidual += offset_of_row<DRESIDUAL_STRIDES>(row);
@@ -74,11 +75,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 extern "C" __global__ void __launch_bounds__(THREADS)
     norm_backward_simple_parameters(const TDY* dy, const TX* x, const TW* w, const TB* b, const float* mean,
                                     const float* inv_deviation, const TY* y, const TRESIDUAL* residual, TDW* dw,
-                                    TDB* db, float parameter_alpha, float parameter_beta, float slope, float offset,
-                                    float low, float high) {
+                                    TDB* db, UserArguments user, float parameter_alpha, float parameter_beta,
+                                    float slope, float offset, float low, float high) {
   const Index row = global_thread<THREADS, Index>();
   if (row >= ROWS) return;
-  Operands operands = {dy, x, w, b, mean, inv_deviation, y, residual, {slope, offset, low, high}};
+  Operands operands = {dy, x, w, b, mean, inv_deviation, y, residual, {slope, offset, low, high}, user};
   operands.move_to(row);
   GradientSums sums = GradientSums::of_nothing();
   for (Index i = 0; i < ROW; ++i) sums.add(operands.dy_at(i), operands.xhat_at(i));

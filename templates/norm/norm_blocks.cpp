@@ -17,7 +17,8 @@ struct Shape : descriptor::RowBlocks {
 bool keeps_what_fits(const Shape& shape, const NormRows& rows, const Target&) {
   if (shape.keep == 0) return shape.splits > 1 || descriptor::steps(shape, rows) > 4;
   if (shape.splits > 1) return false;
-  return descriptor::steps(shape, rows) * shape.vector * size_of(rows.operands[0].spec.dtype) <= kept_bytes;
+  const int bytes = rows.prologue ? 4 : size_of(rows.operands[0].spec.dtype);
+  return descriptor::steps(shape, rows) * shape.vector * bytes <= kept_bytes;
 }
 
 bool sums_fit(const Shape& shape, const NormRows& rows, const Target& target) {
@@ -57,7 +58,7 @@ Program program(const Shape& shape, const NormRows& rows, const Target&, const E
     return Program{{source}, {fused}};
   }
   Launch statistics = descriptor::row_blocks_launch(shape, rows, "norm_statistics");
-  statistics.arguments = {OperandArgument{"x"}, WorkspaceArgument{0}, Scalar::n};
+  statistics.arguments = {OperandArgument{"x"}, WorkspaceArgument{0}, UserArgument{}, Scalar::n};
   Launch finish = descriptor::merge_launch(shape, rows, "norm_finish");
   finish.arguments = descriptor::operand_arguments({"mean", "inv_deviation", "running_mean", "running_variance"});
   append(finish, {WorkspaceArgument{0}, OperationScalar{0}, OperationScalar{1}, Scalar::n});
@@ -89,6 +90,7 @@ Algorithm norm_forward_blocks() {
   return descriptor::with_row_blocks(
              describe<Shape, NormRows>("norm_forward_blocks", "norm_forward", "norm/norm_blocks.cu"), &Shape::keep)
       .applies(descriptor::refuse_row_blocks)
+      .takes_prologue()
       .rule("rows are kept in registers if they fit, and not if they are split", keeps_what_fits)
       .rule("statistics fit shared memory", sums_fit)
       .program(program)

@@ -3,7 +3,7 @@
 // norm_blocks: the threads of a row find its statistics and normalise it, with KEEP from registers, else by reading it
 // again, backwards: what was read last is still in the cache. Few long rows are split: norm_statistics leaves the parts
 // of their statistics in the workspace, norm_finish merges these in order, norm_apply normalises. norm_apply alone
-// serves statistics that are GIVEN, and then the user's prologue of x. Every thread reads all that it needs of an
+// serves statistics that are GIVEN. Every thread reads all that it needs of an
 // element before it writes it, so that y may be x or the residual. Parameters: norm_blocks.cpp.
 //
 // workspace: the parts, then mean and inverse deviation of each row: [2][ROWS] f32.
@@ -17,6 +17,11 @@ constexpr int UNROLL = KEEP ? STEPS : smaller(STEPS, 4);
 constexpr Index PARTS = SPLITS == 1 ? 0 : Index(RowMoments::WORDS) * SPLITS * ROWS;
 
 using Elements = Vector<UserKept<TX>::type, VECTOR>;
+
+// The elements from number `i` on of a thread's rows, whose first is at x.
+__device__ __forceinline__ Elements loaded(const TX* x, Index i, const UserArguments& user) {
+  return user_kept<false>(load_neighbours<X_RUN, X_STEP>(x + element_offset<X_ROW_STRIDES>(i)), 0, user);
+}
 
 // What kernels read, from the first element of a thread's rows on, and write.
 struct Operands {
@@ -37,9 +42,7 @@ struct Operands {
     if constexpr (ADD) residual += rows.offset<RESIDUAL_OUTER_STRIDES, RESIDUAL_STEP>();
   }
 
-  __device__ __forceinline__ Elements load_x(Index i) const {
-    return user_kept<false>(load_neighbours<X_RUN, X_STEP>(x + element_offset<X_ROW_STRIDES>(i)), 0, output.user);
-  }
+  __device__ __forceinline__ Elements load_x(Index i) const { return loaded(x, i, output.user); }
 
   // Normalises the elements from number `i` of their rows on.
   __device__ __forceinline__ void finish(Index i, const Elements& elements, const RowStatistics (&rows)[SIDE]) const {
@@ -67,8 +70,7 @@ struct Operands {
 };
 
 // Adds what a thread took of its rows.
-template <class T>
-__device__ __forceinline__ void add_taken(const Vector<T, VECTOR>& elements, RowMoments (&sums)[SIDE]) {
+__device__ __forceinline__ void add_taken(const Elements& elements, RowMoments (&sums)[SIDE]) {
   float values[VECTOR];
   as_floats(elements, values);
   if constexpr (ACROSS) {
@@ -136,16 +138,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    norm_statistics(const TX* __restrict__ x, float* __restrict__ workspace, long long n) {
+    norm_statistics(const TX* __restrict__ x, float* __restrict__ workspace, UserArguments user, long long n) {
   const ThreadRows rows(n);
   x += rows.offset<X_OUTER_STRIDES, X_STEP>();
   RowMoments sums[SIDE];
 #pragma unroll
   for (int j = 0; j < SIDE; ++j) sums[j] = RowMoments::of_nothing();
   if (rows.active) {
-    for_each_taken(rows.lane, [&](Index i) {
-      add_taken(load_neighbours<X_RUN, X_STEP>(x + element_offset<X_ROW_STRIDES>(i)), sums);
-    });
+    for_each_taken(rows.lane, [&](Index i) { add_taken(loaded(x, i, user), sums); });
   }
   merge_lanes(rows, sums);
   if (rows.lane != 0 || !rows.active) return;

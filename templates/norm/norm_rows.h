@@ -20,6 +20,7 @@ struct NormRows : Rows {
   std::vector<EpilogueStage> epilogue;
   ActivationMode activation = ActivationMode::identity;
   Blend blend;
+  bool prologue = false;   ///< Of user code, on x.
   double moved_bytes = 0;  ///< Of all operands, each once; the result twice, if it is read.
 
   bool has(std::string_view operand) const;

@@ -32,20 +32,22 @@ Estimate predict(const SimpleRows& simple, const NormRows& rows, const Target& t
   return descriptor::simple_rows_estimate(simple, rows, target, device, work);
 }
 
-Describe<SimpleRows, NormRows> simple(const char* name, const char* operation) {
+Algorithm simple(const char* name, const char* operation) {
   return describe<SimpleRows, NormRows>(name, operation, "norm/norm_simple.cu")
       .trusted()
+      .takes_prologue()
       .param("THREADS", &SimpleRows::threads, {128, 64, 256})
-      .program(program);
+      .program(program)
+      .estimate(predict);
 }
 
 }  // namespace
 
 Algorithm norm_forward_simple() {
-  return simple("norm_forward_simple", "norm_forward").estimate(predict);
+  return simple("norm_forward_simple", "norm_forward");
 }
 Algorithm norm_inference_simple() {
-  return simple("norm_inference_simple", "norm_inference").takes_prologue().estimate(predict);
+  return simple("norm_inference_simple", "norm_inference");
 }
 
 }  // namespace kiln

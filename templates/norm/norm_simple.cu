@@ -28,7 +28,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   } else {
     RowMoments moments = RowMoments::of_nothing();
     for (Index i = 0; i < ROW; ++i) {
-      const float one[1] = {to_float(x[offset_in_row<X_STRIDES>(i)])};
+      const float one[1] = {user_entered(x[offset_in_row<X_STRIDES>(i)], 0, user)};
       moments.add(one);
     }
     statistics = moments.statistics(float(ROW), epsilon);
@@ -42,7 +42,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const float other = ADD ? to_float(residual[offset_in_row<RESIDUAL_STRIDES>(i)]) : 0.0f;
     const Index place = y_row + offset_in_row<Y_STRIDES>(i);
     const float old = BETA != SCALE_ZERO ? to_float(y[place]) : 0.0f;
-    const float entered = user_entered(x[offset_in_row<X_STRIDES>(i)], 0, user);  // of norm_inference only
+    const float entered = user_entered(x[offset_in_row<X_STRIDES>(i)], 0, user);
     const float value = normalised(entered, statistics, by, shift);
     float result[] = {finished(value, old, other, alpha, beta, {slope, offset, low, high})};
     finish_along<TY, 1, 1>(place, result, user);

@@ -13,6 +13,7 @@
 namespace kiln {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using testing_support::built_in_catalogue;
@@ -22,6 +23,9 @@ const Expressions& expressions() {
   static const Expressions all = {
       {"silu", Expression("acc * sigmoid(acc)")},
       {"skipped", Expression("acc")},
+      {"entered", Expression("--- prologue\nx * sigmoid(s * x)", {}, {"s"})},
+      {"both", Expression("--- prologue\nx * sigmoid(s * x)\n---\n(acc + bias) * gate - slope * acc", {"bias", "gate"},
+                          {"slope", "s"})},
       {"gated", Expression("(acc + bias) * gate - slope * acc", {"bias", "gate"}, {"slope"})}};
   return all;
 }
@@ -40,25 +44,25 @@ const std::vector<std::string> forward = {"norm_forward_simple", "norm_forward_b
 const std::vector<std::string> backward = {"norm_backward_simple", "norm_backward_blocks"};
 const std::vector<std::string> inference = {"norm_inference_simple", "norm_inference_blocks"};
 
-// The statistics are outputs as well: they are what they are without the code.
-TEST(UserEpilogueOfNorms, ForwardAlongRows) {
+// The statistics are outputs as well: they are of what the prologue gives, and without the epilogue.
+TEST(UserCodeOfNorms, ForwardAlongRows) {
   expect_served_right(
-      "norm_forward x=f16:5x72 w=f16:1x72 b=f32:1x72 mean=f32:5x1 inv_deviation=f32:5x1 epilogue=user:gated "
+      "norm_forward x=f16:5x72 w=f16:1x72 b=f32:1x72 mean=f32:5x1 inv_deviation=f32:5x1 epilogue=user:both "
       "epilogue.bias=bf16:1x72 epilogue.gate=f16:5x72:1,6",
       forward);
 }
 
-TEST(UserEpilogueOfNorms, ForwardAcrossRowsAndBlends) {
+TEST(UserCodeOfNorms, ForwardAcrossRowsAndBlends) {
   expect_served_right(
       "norm_forward x=f32:3x8x5x3:nhwc axes=0,2,3 running_mean=f32:1x8x1x1 running_variance=f32:1x8x1x1 alpha=any "
-      "beta=any epilogue=user:gated epilogue.bias=f32:3x8x5x3:nhwc epilogue.gate=f16:3x8x5x3:nchw",
+      "beta=any epilogue=user:both epilogue.bias=f32:3x8x5x3:nhwc epilogue.gate=f16:3x8x5x3:nchw",
       forward);
 }
 
 // A group normalisation of three spatial dimensions; y lies in a larger tensor.
-TEST(UserEpilogueOfNorms, ForwardInSixDimensions) {
+TEST(UserCodeOfNorms, ForwardInSixDimensions) {
   expect_served_right(
-      "norm_forward x=f32:2x3x2x2x3x5 y=f32:2x3x2x2x3x5:900,300,120,60,20,2 axes=2,3,4,5 mode=rms epilogue=user:gated "
+      "norm_forward x=f32:2x3x2x2x3x5 y=f32:2x3x2x2x3x5:900,300,120,60,20,2 axes=2,3,4,5 mode=rms epilogue=user:both "
       "epilogue.bias=f32:1x3x2x1x1x1 epilogue.gate=u8:2x3x2x2x3x5:1,2,6,12,24,72",
       forward);
 }
@@ -78,19 +82,29 @@ TEST(UserPrologueOfNorms, Inference) {
       inference, known);
 }
 
-// dw and db go along other rows than dx, in kernels without the code.
-TEST(UserEpilogueOfNorms, Backward) {
+// dw and db go along other rows than dx, in kernels of their own.
+TEST(UserCodeOfNorms, Backward) {
   expect_served_right(
       "norm_backward dy=f16:6x40 dx=f16:6x40:50,1 w=f16:1x40 dw=f32:1x40 db=f32:1x40 dresidual=f16:6x40 beta=any "
-      "epilogue=user:gated epilogue.bias=f16:6x40:50,1 epilogue.gate=i8:6x1",
+      "epilogue=user:both epilogue.bias=f16:6x40:50,1 epilogue.gate=i8:6x1",
       backward);
 }
 
-TEST(UserEpilogueOfNorms, OfSplitRows) {
+// Batch normalisation behind an activation, and any batch behind relu.
+TEST(UserPrologueOfNorms, Backward) {
+  expect_served_right(
+      "norm_backward dy=f32:3x8x5x3:nhwc axes=0,2,3 w=f32:1x8x1x1 b=f32:1x8x1x1 dw=f32:1x8x1x1 db=f32:1x8x1x1 "
+      "activation=tanh alpha=any parameter_alpha=any epilogue=user:entered",
+      backward);
+  expect_served_right(
+      "norm_backward dy=bf16:4x40:41,1 y=bf16:4x40 mode=rms dresidual=f32:4x40 n=? epilogue=user:entered", backward);
+}
+
+TEST(UserCodeOfNorms, OfSplitRows) {
   const Config split = Config::parse("ACROSS=0,KEEP=0,LANES=256,SPLITS=4,THREADS=256,VECTOR=1");
-  expect_right("norm_forward x=f32:2x8200 epilogue=user:gated epilogue.bias=f32:1x8200 epilogue.gate=f32:2x8200:1,2",
+  expect_right("norm_forward x=f32:2x8200 epilogue=user:both epilogue.bias=f32:1x8200 epilogue.gate=f32:2x8200:1,2",
                {"norm_forward_blocks", split});
-  expect_right("norm_backward dy=f32:2x8200 epilogue=user:gated epilogue.bias=f32:1x8200 epilogue.gate=f32:2x8200",
+  expect_right("norm_backward dy=f32:2x8200 epilogue=user:both epilogue.bias=f32:1x8200 epilogue.gate=f32:2x8200",
                {"norm_backward_blocks", split});
 }
 
@@ -133,6 +147,21 @@ TEST(CheckOfUserEpilogues, FindsCodeThatNormalisationsSkip) {
   const testing::AssertionResult check = check_as(with("all"), with("none"));
   EXPECT_FALSE(check);
   EXPECT_THAT(check.message(), Not(HasSubstr("trusted")));
+}
+
+// The result shows nothing of it here: other outputs do.
+TEST(CheckOfUserPrologues, FindsThatOtherOutputsSkipThem) {
+  const Expressions codes = {{"all", Expression("--- prologue\nrelu(x)\n---\n1.0f")},
+                             {"none", Expression("--- prologue\nx\n---\n1.0f")}};
+  for (const auto& [line, output] : {std::pair("norm_forward x=f32:5x32 mean=f32:5x1", "mean is wrong"),
+                                     std::pair("norm_backward dy=f32:5x32 db=f32:1x32", "db is wrong")}) {
+    const auto with = [&](const char* code) {
+      return Request::parse(std::string(line) + " epilogue=user:" + code, codes);
+    };
+    const testing::AssertionResult check = check_as(with("all"), with("none"));
+    EXPECT_FALSE(check) << line;
+    EXPECT_THAT(check.message(), AllOf(HasSubstr(output), Not(HasSubstr("trusted")))) << line;
+  }
 }
 
 TEST(UserEpilogueOfNorms, StandsBehindNoActivation) {

@@ -139,6 +139,84 @@ TEST(PrologueSlack, CoversNormalisationsByGivenStatistics) {
   problem.expect_covers(1.001);
 }
 
+// All outputs of gradients: each goes along other rows.
+TEST(PrologueSlack, CoversGradientsOfNormalisations) {
+  for (const char* mode : {"mode=standard mean=f32:2x1", "mode=rms", "mode=rms y=f32:2x4",
+                           "mode=standard mean=f32:2x1 b=f32:1x4 activation=swish"}) {
+    Problem problem{
+        Request::parse(fmt::format("norm_backward dy=f32:2x4 w=f32:1x4 dw=f32:1x4 db=f32:1x4 dresidual=f32:2x4 {} "
+                                   "alpha=any parameter_alpha=any dresidual_alpha=any",
+                                   mode)),
+        {1, -2, 0.5F, 0, 3, -1, 0.25F, 2},
+        {},
+        {0.5F, 0.25F, 0, 0.125F, 1, 0.0625F, 0.25F, 0.5F},
+        {{"x", {3, 1, -2, 0.5F, 2, -1, 4, 0}},
+         {"w", {2, -0.5F, 1, 3}},
+         {"b", {0.5F, 1, -1, 0.25F}},
+         {"mean", {0.625F, 1.25F}},
+         {"inv_deviation", {0.5F, 0.75F}},
+         {"y", {1, 0, 2, 3, 0, 1, 0, 4}}}};
+    problem.values.alpha = -1.5F;
+    problem.values.scalars[0] = -0.5F;  // of the parameters
+    problem.values.scalars[2] = 3;      // of the residual
+    for (const char* output : {"dw", "db", "dresidual"}) {
+      problem.output = output;
+      problem.expect_covers(1.001);
+    }
+    problem.output = "dx";
+    problem.expect_covers(6);
+  }
+}
+
+TEST(PrologueSlack, OfGradientsOfNormalisationsIsThatOfTheirRow) {
+  Problem problem{Request::parse("norm_backward dy=f32:3x2 mode=rms db=f32:3x1"),
+                  {1, 2, 3, 4, 5, 6},
+                  {},
+                  {0, 0, infinity, 0, 0.5F, 0},
+                  {{"x", {1, 2, 0, 1, std::nanf(""), 1}}, {"inv_deviation", {1, 1, 1}}}};
+  EXPECT_EQ(problem.slack(), (Floats{0, 0, infinity, infinity, 0, 0})) << "the last row is NaN, whatever dy is";
+  problem.output = "db";
+  EXPECT_EQ(problem.slack(), (Floats{0, infinity, 0.5F}));
+}
+
+// Moves that are small beside the deviation, as large, and larger.
+TEST(PrologueSlack, CoversNormalisations) {
+  for (const char* mode : {"mode=standard mean=f32:2x1 running_mean=f32:2x1 running_variance=f32:2x1", "mode=rms"}) {
+    for (const float step : {0x1p-8F, 0.5F, 2.0F}) {
+      Problem problem{Request::parse(fmt::format("norm_forward x=f32:2x6 w=f32:1x6 b=f32:1x6 inv_deviation=f32:2x1 "
+                                                 "alpha=any {}",
+                                                 mode)),
+                      {3, 1, -2, 0.5F, 0, -1.5F, 101, 99, 102, 100, 100.5F, 97},
+                      {},
+                      Floats(12, step),
+                      {{"w", {2, -0.5F, 1, 3, 0.25F, -1}},
+                       {"b", {0.5F, 1, -1, 0.25F, 0, 7}},
+                       {"running_mean", {0, 0}},
+                       {"running_variance", {0, 0}}}};
+      problem.values.alpha = -1.5F;
+      problem.values.scalars[0] = 0.5F;  // epsilon
+      for (const Operand& operand : problem.request.operands) {
+        if (!is_written(problem.request, operand.name)) continue;
+        problem.output = operand.name;
+        const bool is_mean = operand.name == "mean" || operand.name == "running_mean";
+        problem.expect_covers(is_mean ? 1.05 : step == 0x1p-8F ? 4 : 12);
+      }
+    }
+  }
+}
+
+TEST(PrologueSlack, OfNormalisationsIsThatOfTheirRow) {
+  Problem problem{Request::parse("norm_forward x=f32:5x2 mean=f32:5x1"),
+                  {1, 2, 3, 4, infinity, 1, 2, 2, 0x1p126F, 1},
+                  {},
+                  {0, 0, 0, infinity, 0, 0.5F, 0.5F, 0, 0.5F, 0}};
+  problem.values.scalars[0] = 0;  // epsilon: the deviation of a row of 2 and 2 may be 0
+  EXPECT_EQ(problem.slack(), (Floats{0, 0, infinity, infinity, 0, 0, infinity, infinity, infinity, infinity}));
+  problem.output = "mean";
+  EXPECT_EQ(problem.slack()[1], infinity);
+  EXPECT_EQ(problem.slack()[2], 0) << "it is NaN";
+}
+
 TEST(PrologueSlack, CoversActivations) {
   for (const char* mode : {"identity", "leaky_relu", "tanh", "gelu", "hard_swish"}) {
     const Problem problem{Request::parse(std::string("activation_forward x=f32:4 mode=") + mode),

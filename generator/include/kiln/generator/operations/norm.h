@@ -79,7 +79,8 @@ struct NormInference {
 /// y: the forward's result, where that ended in relu: dy counts where y > 0 and as 0 elsewhere, everywhere above. Where
 /// it ended in the activation f, dy counts as dy f'(z) with z = w xhat + b + residual, which is computed again: b and
 /// residual are those of the forward, where it had them. dw, db and dresidual are not computed unless asked for. User
-/// code applies to dx alone; of a forward that had some, dy is to be taken back through it by the caller.
+/// code applies to dx alone, but for a prologue, which is on dy: of a forward that had some, dy is to be taken back
+/// through it.
 /// Numbers of the call: the four scales of parameters and residual, in this order, and those of f.
 struct NormBackward {
   TensorSpec dy, x, inv_deviation, dx;

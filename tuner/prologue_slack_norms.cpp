@@ -1,0 +1,225 @@
+// prologue_slack() of normalisations and of their gradients. docs/numerics.md, "User code", derives the bounds.
+#include <algorithm>
+#include <optional>
+
+#include "kiln/generator/operations/norm.h"
+#include "kiln/reference/reference.h"
+#include "kiln/reference/tolerance.h"
+#include "prologue_slack_parts.h"
+
+namespace kiln::tuner::slack {
+namespace {
+
+constexpr double unit = 0x1p-24;
+
+// Rows of a tensor: all that differ along some dimensions alone.
+class Rows {
+ public:
+  Rows(TensorSpec shape, const std::vector<int64_t>& axes) : shape_(std::move(shape)), of_row_(shape_.extents) {
+    for (const int64_t axis : axes) of_row_[static_cast<size_t>(axis)] = 1;
+    for (size_t d = 0; d < of_row_.size(); ++d) {
+      if (of_row_[d] == 1) length_ *= static_cast<double>(shape_.extents[d]);
+      count_ *= static_cast<size_t>(of_row_[d]);
+    }
+  }
+
+  size_t count() const { return count_; }
+  double length() const { return length_; }
+
+  // Calls visit(coordinate, element, row) for each element, numbered in logical order as the rows are.
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    size_t element = 0;
+    reference::for_each_coordinate(shape_, [&](std::span<const int64_t> coordinate) {
+      int64_t row = 0;
+      for (size_t d = 0; d < of_row_.size(); ++d) row = row * of_row_[d] + (of_row_[d] == 1 ? 0 : coordinate[d]);
+      visit(coordinate, element++, static_cast<size_t>(row));
+    });
+  }
+
+ private:
+  TensorSpec shape_;
+  std::vector<int64_t> of_row_;
+  size_t count_ = 1;
+  double length_ = 1;
+};
+
+std::optional<Repeating> repeating(const Question& asked, const std::string& name) {
+  const TensorSpec* spec = asked.plain.find(name);
+  return spec == nullptr ? std::nullopt : std::optional<Repeating>(std::in_place, *spec, asked.operands.at(name));
+}
+
+// ---- forward
+
+struct NormRow {
+  double sum = 0, magnitudes = 0, largest = 0;  // of x; the largest with its move
+  double moves = 0, squared_moves = 0;
+  double mean = 0, squares = 0, weighted = 0;  // of distances from the mean; of their magnitudes times the moves
+  // What comes of these: how far what kernels compute may be off, with their own errors.
+  double mean_move = 0, variance_move = 0, inverse_move = 0, most_inverse = 0;
+};
+
+void finish(NormRow& row, bool centred, double length, double epsilon) {
+  const double roundings = (length + 8) * unit, mean_error = roundings * row.largest;
+  const double variance = row.squares / length, first_order = 2 * row.weighted / length;
+  const double most = variance + first_order + row.squared_moves / length;
+  const double error = roundings * most + 2 * mean_error * std::sqrt(most) + mean_error * mean_error + 0x1p-126;
+  const double inverse = 1 / std::sqrt(variance + epsilon);
+  row.mean_move = centred ? row.moves / length + mean_error : 0;
+  row.variance_move = most - variance + error;
+  row.most_inverse = 1 / std::sqrt(std::max(0.0, variance - first_order - error) + epsilon);
+  row.inverse_move = std::max(row.most_inverse - inverse, inverse - 1 / std::sqrt(most + error + epsilon));
+}
+
+// `move`, or what is known without it.
+float known(const NormRow& row, double length, double move) {
+  if (row.moves == 0) return 0;
+  if (!std::isfinite(row.moves)) return static_cast<float>(infinity);
+  if (!std::isfinite(row.magnitudes)) return 0;  // the row is NaN
+  const bool may_overflow = 4 * length * row.largest * row.largest > std::numeric_limits<float>::max();
+  return may_overflow || std::isinf(row.most_inverse) ? static_cast<float>(infinity) : as_slack(move);
+}
+
+std::vector<NormRow> rows_of(const NormForward& norm, const Question& asked, const Rows& rows, const Repeating& x) {
+  std::vector<NormRow> all(rows.count());
+  const double length = std::max(rows.length(), 1.0);
+  rows.for_each([&](std::span<const int64_t> at, size_t element, size_t number) {
+    NormRow& row = all[number];
+    const double value = x.at(at), move = asked.moves[element];
+    row.sum += value;
+    row.magnitudes += std::fabs(value);
+    row.largest = std::max(row.largest, std::fabs(value) + move);
+    row.moves += move;
+    row.squared_moves += move * move;
+  });
+  const bool centred = norm.mode == NormMode::standard;
+  for (NormRow& row : all) row.mean = centred ? row.sum / length : 0;
+  rows.for_each([&](std::span<const int64_t> at, size_t element, size_t number) {
+    NormRow& row = all[number];
+    const double distance = std::fabs(x.at(at) - row.mean);
+    row.squares += distance * distance;
+    row.weighted += times(asked.moves[element], distance);
+  });
+  for (NormRow& row : all) finish(row, centred, length, asked.number("epsilon"));
+  return all;
+}
+
+// Of a statistic of a row.
+double statistic_move(const Question& asked, const NormRow& row, double length) {
+  if (asked.output == "mean") return row.mean_move;
+  if (asked.output == "inv_deviation") return row.inverse_move;
+  const double momentum = std::fabs(asked.number("momentum"));
+  if (asked.output == "running_mean") return momentum * row.mean_move;
+  return momentum * row.variance_move * length / std::max(length - 1, 1.0);
+}
+
+}  // namespace
+
+std::vector<float> of_norm_forward(const Question& asked) {
+  const NormForward norm = NormForward::of(asked.plain);
+  const Rows rows(norm.x, norm.axes);
+  const Repeating x(norm.x, asked.operands.at("x"));
+  const std::optional<Repeating> w = repeating(asked, "w");
+  const std::vector<NormRow> all = rows_of(norm, asked, rows, x);
+  std::vector<float> slack;
+  if (asked.output != "y") {
+    for (const NormRow& row : all) {
+      slack.push_back(known(row, rows.length(), statistic_move(asked, row, rows.length())));
+    }
+    return slack;
+  }
+  slack.resize(asked.moves.size());
+  rows.for_each([&](std::span<const int64_t> at, size_t element, size_t number) {
+    const NormRow& row = all[number];
+    const double distance = std::fabs(x.at(at) - row.mean);
+    const double of_xhat =
+        distance * row.inverse_move + (asked.moves[element] + row.mean_move) * row.most_inverse;
+    slack[element] = known(row, rows.length(), asked.scale * times(of_xhat, w ? std::fabs(w->at(at)) : 1));
+  });
+  return slack;
+}
+
+// ---- backward
+
+namespace {
+
+// The most that each element of dy may count for more or less: |f'| d behind an activation, and where that may be off.
+std::vector<double> passed_moves(const NormBackward& norm, const Question& asked) {
+  if (!norm.y && norm.activation == ActivationMode::identity) return {asked.moves.begin(), asked.moves.end()};
+  NormBackward of_moves = norm;  // of which dresidual is what counts
+  of_moves.dw = of_moves.db = std::nullopt;
+  of_moves.dresidual = norm.dy;
+  of_moves.parameter_blend = of_moves.dresidual_blend = {};
+  const Request request = of_moves.request();
+  reference::Bindings bindings{.operands = asked.operands, .scalars = asked.values.scalars};
+  bindings.operands["dy"] = std::as_bytes(asked.moves);
+  const reference::Oracle oracle(request, bindings, "dresidual");
+  std::vector<double> passed;
+  reference::for_each_coordinate(norm.dy, [&](std::span<const int64_t> at) {
+    const reference::Expected expected = oracle.at(at);
+    const bool is_known = std::isfinite(expected.value) && !expected.unspecified;
+    const double most = std::fabs(expected.value) + reference::arithmetic_error(request, expected);
+    passed.push_back(asked.moves[passed.size()] == 0 ? 0 : is_known ? most : infinity);
+  });
+  return passed;
+}
+
+// |xhat| of an element.
+struct Normalised {
+  Repeating x, inverse;
+  std::optional<Repeating> mean;
+
+  double at(std::span<const int64_t> at) const {
+    return std::fabs((x.at(at) - (mean ? mean->at(at) : 0)) * inverse.at(at));
+  }
+};
+
+// Of dw or db: the sums over all that they repeat along.
+std::vector<float> of_parameter(const Question& asked, const TensorSpec& dy, const Normalised& xhat,
+                                const std::vector<double>& passed) {
+  const TensorSpec& parameter = asked.plain.at(asked.output);
+  std::vector<int64_t> axes;
+  for (size_t d = 0; d < parameter.extents.size(); ++d) {
+    if (parameter.extents[d] == 1) axes.push_back(static_cast<int64_t>(d));
+  }
+  const Rows rows(dy, axes);
+  std::vector<double> sums(rows.count());
+  rows.for_each([&](std::span<const int64_t> at, size_t element, size_t row) {
+    sums[row] += asked.output == "db" ? passed[element] : times(passed[element], xhat.at(at));
+  });
+  std::vector<float> slack;
+  for (const double sum : sums) slack.push_back(as_slack(times(sum, asked.scale)));
+  return slack;
+}
+
+}  // namespace
+
+std::vector<float> of_norm_backward(const Question& asked) {
+  const NormBackward norm = NormBackward::of(asked.plain);
+  std::vector<double> moves = passed_moves(norm, asked);
+  std::vector<float> slack;
+  if (asked.output == "dresidual") {
+    for (const double move : moves) slack.push_back(as_slack(times(move, asked.scale)));
+    return slack;
+  }
+  const Normalised xhat{*repeating(asked, "x"), *repeating(asked, "inv_deviation"), repeating(asked, "mean")};
+  if (asked.output != "dx") return of_parameter(asked, norm.dy, xhat, moves);
+
+  const Rows rows(norm.dy, norm.axes);
+  const std::optional<Repeating> w = repeating(asked, "w");
+  std::vector<double> sums(rows.count()), sums_along(rows.count());  // of |w| d, of that times |xhat|
+  rows.for_each([&](std::span<const int64_t> at, size_t element, size_t row) {
+    if (w) moves[element] = times(moves[element], std::fabs(w->at(at)));
+    sums[row] += norm.mode == NormMode::standard ? moves[element] : 0;
+    sums_along[row] += times(moves[element], xhat.at(at));
+  });
+  slack.resize(moves.size());
+  rows.for_each([&](std::span<const int64_t> at, size_t element, size_t row) {
+    const double along = times(sums_along[row] / rows.length(), xhat.at(at));
+    const double move = moves[element] + sums[row] / rows.length() + along;
+    slack[element] = as_slack(times(times(move, std::fabs(xhat.inverse.at(at))), asked.scale));
+  });
+  return slack;
+}
+
+}  // namespace kiln::tuner::slack
