@@ -193,6 +193,8 @@ std::vector<float> prologue_slack(const Request& plain, const std::string& outpu
   }
   if (plain.operation == "norm_forward") return slack::of_norm_forward(asked);
   if (plain.operation == "norm_backward") return slack::of_norm_backward(asked);
+  if (plain.operation == "local_norm_forward") return slack::of_local_norm_forward(asked);
+  if (plain.operation == "local_norm_backward") return slack::of_local_norm_backward(asked);
   if (plain.operation == "norm_inference") return of_inference(plain, operands, moves, values, options);
   if (plain.operation == "softmax_forward") return of_softmax(plain, operands, moves, scale);
   if (plain.operation == "activation_forward") return of_activation(plain, moves, values, scale);

@@ -132,8 +132,7 @@ std::vector<float> of_norm_forward(const Question& asked) {
   rows.for_each([&](std::span<const int64_t> at, size_t element, size_t number) {
     const NormRow& row = all[number];
     const double distance = std::fabs(x.at(at) - row.mean);
-    const double of_xhat =
-        distance * row.inverse_move + (asked.moves[element] + row.mean_move) * row.most_inverse;
+    const double of_xhat = distance * row.inverse_move + (asked.moves[element] + row.mean_move) * row.most_inverse;
     slack[element] = known(row, rows.length(), asked.scale * times(of_xhat, w ? std::fabs(w->at(at)) : 1));
   });
   return slack;

@@ -60,5 +60,7 @@ inline float as_slack(double move) {
 
 std::vector<float> of_norm_forward(const Question& asked);
 std::vector<float> of_norm_backward(const Question& asked);
+std::vector<float> of_local_norm_forward(const Question& asked);
+std::vector<float> of_local_norm_backward(const Question& asked);
 
 }  // namespace kiln::tuner::slack

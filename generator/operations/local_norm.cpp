@@ -75,6 +75,7 @@ class LocalNormForwardOperation final : public LocalNormOperation {
  public:
   std::string_view name() const override { return "local_norm_forward"; }
   std::string_view summary() const override { return "local response and divisive normalisation"; }
+  std::string_view prologue_operand() const override { return "x"; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
@@ -92,6 +93,7 @@ class LocalNormBackwardOperation final : public LocalNormOperation {
  public:
   std::string_view name() const override { return "local_norm_backward"; }
   std::string_view summary() const override { return "the gradients of local_norm_forward"; }
+  std::string_view prologue_operand() const override { return "dy"; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {

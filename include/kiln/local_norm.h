@@ -34,8 +34,8 @@ struct LocalNormOptions {
 ///
 /// x, y: N,C and up to three spatial dimensions, equal extents, any strides; dtypes may differ; computed in f32. An
 /// element of y depends on its neighbours: y must share no element with x, so nothing works in place. The numbers may
-/// change from call to call without another plan. NaN in a window gives NaN; an infinity becomes NaN itself, and 0 what
-/// has it in its window. Bitwise reproducible. An empty batch is a no-op.
+/// change from call to call without another plan. User code may have a prologue on x. NaN in a window gives NaN; an
+/// infinity becomes NaN itself, and 0 what has it in its window. Bitwise reproducible. An empty batch is a no-op.
 ///
 /// Throws Error(invalid_argument), nothing enqueued: also for a size that is not 1 to 65535, and for numbers that are
 /// not finite or too small. Other errors, first call and threads as for conv_forward().
@@ -43,7 +43,8 @@ void lrn_forward(Context& context, const Tensor& x, const Tensor& y, const Local
                  Stream stream = nullptr);
 
 /// Enqueues dx = epilogue(alpha * (gradient by x of lrn_forward() with the same numbers and no epilogue, given dy) +
-/// beta * dx) on `stream`, from x and dy alone (LocalNormBackward has the formula).
+/// beta * dx) on `stream`, from x and dy alone (LocalNormBackward has the formula). User code may have a prologue on
+/// dy, which dmeans is of, too.
 ///
 /// `dmeans`: where it is asked for, dmeans_alpha * (gradient by options.means, or by means of 0) + dmeans_beta *
 /// dmeans. dx and dmeans must share no element with anything else. Everything else as for lrn_forward().

@@ -4,10 +4,32 @@
 // BETA; of gradients also DMEANS_ALPHA and DMEANS_BETA.
 #include "lib/blend.cuh"
 #include "lib/index.cuh"
+#include "lib/user_code.cuh"
 
 // A window goes from BEHIND elements before its centre to AHEAD after it.
 constexpr int BEHIND = (SIZE - 1) / 2;
 constexpr int AHEAD = SIZE / 2;
+
+// How kernels take an operand's elements: as they are stored, or through the user's prologue, which is on x in the
+// forward and on dy in the gradient.
+struct AsStored {
+  template <class T>
+  __device__ __forceinline__ T operator()(const T& elements) const {
+    return elements;
+  }
+};
+struct Entered {
+  UserArguments user;
+
+  template <class T>
+  __device__ __forceinline__ typename UserKept<T>::type operator()(T element) const {
+    return user_kept(element, 0, user);
+  }
+  template <class T, int COUNT>
+  __device__ __forceinline__ Vector<typename UserKept<T>::type, COUNT> operator()(const Vector<T, COUNT>& run) const {
+    return user_kept<false>(run, 0, user);
+  }
+};
 
 // lrn_alpha, lrn_beta and lrn_k of the call.
 struct LocalNormNumbers {

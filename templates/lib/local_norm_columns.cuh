@@ -33,15 +33,16 @@ struct Column {
 };
 
 // COUNT elements along the axis from `first` on, 0 outside it; `column`: element 0.
-template <int RUN, long long STEP, long long AXIS_STRIDE, int COUNT, class T>
-__device__ __forceinline__ void load_column(const T* column, int first, Values (&values)[COUNT]) {
+template <int RUN, long long STEP, long long AXIS_STRIDE, int COUNT, class T, class Enter = AsStored>
+__device__ __forceinline__ void load_column(const T* column, int first, Values (&values)[COUNT],
+                                            const Enter& enter = {}) {
 #pragma unroll
   for (int i = 0; i < COUNT; ++i) {
     const int position = first + i;
 #pragma unroll
     for (int j = 0; j < VECTOR; ++j) values[i][j] = 0.0f;
     if (position < 0 || position >= ROW) continue;
-    as_floats(load_neighbours<RUN, STEP>(column + position * Index(AXIS_STRIDE)), values[i]);
+    as_floats(enter(load_neighbours<RUN, STEP>(column + position * Index(AXIS_STRIDE))), values[i]);
   }
 }
 
@@ -82,10 +83,10 @@ __device__ __forceinline__ void finish_column(T* y, Index offset, int first, Val
 }
 
 // x and means, those of this column.
-template <int COUNT>
+template <int COUNT, class Enter>
 __device__ __forceinline__ void load_line(const TX* x, const TMEANS* means, const Column& column, int first,
-                                          Line<COUNT>& line) {
-  load_column<X_RUN, X_STEP, X_AXIS_STRIDE>(x + column.offset<X_OUTER_STRIDES, X_STEP>(), first, line.x);
+                                          Line<COUNT>& line, const Enter& enter) {
+  load_column<X_RUN, X_STEP, X_AXIS_STRIDE>(x + column.offset<X_OUTER_STRIDES, X_STEP>(), first, line.x, enter);
   if constexpr (HAS_MEANS) {
     load_column<MEANS_RUN, MEANS_STEP, MEANS_AXIS_STRIDE>(means + column.offset<MEANS_OUTER_STRIDES, MEANS_STEP>(),
                                                           first, line.means);

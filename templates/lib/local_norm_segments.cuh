@@ -32,14 +32,15 @@ struct Segment {
 };
 
 // COUNT elements of a row from BEFORE ahead of the segment at `first` on, 0 outside it; `segment`: its first element.
-template <int BEFORE, int RUN, long long STEP, int COUNT, class T>
-__device__ __forceinline__ void load_segment(const T* segment, int first, Values (&values)[COUNT]) {
+template <int BEFORE, int RUN, long long STEP, int COUNT, class T, class Enter = AsStored>
+__device__ __forceinline__ void load_segment(const T* segment, int first, Values (&values)[COUNT],
+                                             const Enter& enter = {}) {
 #pragma unroll
   for (int i = 0; i < COUNT; ++i) values[i][0] = 0.0f;
 #pragma unroll
   for (int at = -ceil_div(BEFORE, RUN) * RUN; at < COUNT - BEFORE; at += RUN) {
     if (first + at < 0 || first + at >= ROW) continue;
-    const Vector<T, RUN> run = load<RUN>(segment + at * Index(STEP));
+    const auto run = enter(load<RUN>(segment + at * Index(STEP)));
 #pragma unroll
     for (int j = 0; j < RUN; ++j) {
       const int i = at + j + BEFORE;
@@ -55,9 +56,10 @@ __device__ __forceinline__ void as_neighbours(const Values (&values)[SEGMENT], f
 }
 
 // x and means from BEFORE ahead of the segment on.
-template <int BEFORE, int COUNT>
-__device__ __forceinline__ void load_line(const TX* x, const TMEANS* means, const Segment& segment, Line<COUNT>& line) {
-  load_segment<BEFORE, X_RUN, X_STEP>(x + segment.offset<X_OUTER_STRIDES, X_STEP>(), segment.first, line.x);
+template <int BEFORE, int COUNT, class Enter>
+__device__ __forceinline__ void load_line(const TX* x, const TMEANS* means, const Segment& segment, Line<COUNT>& line,
+                                          const Enter& enter) {
+  load_segment<BEFORE, X_RUN, X_STEP>(x + segment.offset<X_OUTER_STRIDES, X_STEP>(), segment.first, line.x, enter);
   if constexpr (HAS_MEANS) {
     load_segment<BEFORE, MEANS_RUN, MEANS_STEP>(means + segment.offset<MEANS_OUTER_STRIDES, MEANS_STEP>(),
                                                 segment.first, line.means);

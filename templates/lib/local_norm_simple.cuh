@@ -51,17 +51,20 @@ __device__ __forceinline__ void for_each_in_window(Coordinates& place, int befor
 }
 
 // x - means.
-__device__ __forceinline__ float distance_at(const TX* x, const TMEANS* means, const Coordinates& place) {
-  const float value = to_float(x[place.offset<X_STRIDES>()]);
+template <class Enter>
+__device__ __forceinline__ float distance_at(const TX* x, const TMEANS* means, const Coordinates& place,
+                                             const Enter& enter) {
+  const float value = to_float(enter(x[place.offset<X_STRIDES>()]));
   return HAS_MEANS ? value - to_float(means[place.offset<MEANS_STRIDES>()]) : value;
 }
 
 // The logarithm of s at `place`.
+template <class Enter>
 __device__ __forceinline__ float logarithm_at(const TX* x, const TMEANS* means, Coordinates place,
-                                              const LocalNormNumbers& numbers) {
+                                              const LocalNormNumbers& numbers, const Enter& enter) {
   float squares = 0.0f;
   for_each_in_window(place, BEHIND, AHEAD, [&] {
-    const float distance = distance_at(x, means, place);
+    const float distance = distance_at(x, means, place, enter);
     squares += distance * distance;
   });
   return numbers.logarithm(squares);

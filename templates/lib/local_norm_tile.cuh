@@ -115,16 +115,19 @@ __device__ __forceinline__ Index offset_of(const Cell& elements) {
 }
 
 // x and its means, of this block.
+template <class Enter>
 struct Inputs {
   const TX* x;
   const TMEANS* means;
+  Enter enter;
 
-  __device__ __forceinline__ Inputs(const TX* x, const TMEANS* means, const Block& block) : x(x), means(means) {
+  __device__ __forceinline__ Inputs(const TX* x, const TMEANS* means, const Block& block, const Enter& enter)
+      : x(x), means(means), enter(enter) {
     this->x += row_offset<X_OUTER_STRIDES>(block.outer);
     if constexpr (HAS_MEANS) this->means += row_offset<MEANS_OUTER_STRIDES>(block.outer);
   }
   __device__ __forceinline__ void load_x(const Cell& elements, Values& values) const {
-    as_floats(load_neighbours<X_RUN, X_STEP>(x + offset_of<X_AXIS_STRIDES, X_STEP>(elements)), values);
+    as_floats(enter(load_neighbours<X_RUN, X_STEP>(x + offset_of<X_AXIS_STRIDES, X_STEP>(elements))), values);
   }
   // x - means.
   __device__ __forceinline__ void load_distances(const Cell& elements, Values& values) const {
@@ -139,8 +142,9 @@ struct Inputs {
 };
 
 // The squares of a region that begins `before` elements ahead of the tile; 0 outside the tensor.
-template <class In>
-__device__ __forceinline__ void load_squares(const Inputs& inputs, const Block& block, int before, Values* squares) {
+template <class In, class Enter>
+__device__ __forceinline__ void load_squares(const Inputs<Enter>& inputs, const Block& block, int before,
+                                             Values* squares) {
 #pragma unroll 4
   for (int i = static_cast<int>(threadIdx.x); i < In::COUNT; i += THREADS) {
     const Cell elements = block.elements(In::cell(i), before);

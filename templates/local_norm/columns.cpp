@@ -88,6 +88,7 @@ Algorithm local_norm_columns(const std::string& operation) {
       .rule("the block has 64 to 256 threads", block_fits)
       .rule("less than half of the lanes are idle", lanes_have_work)
       .applies(refusal)
+      .takes_prologue()
       .program(program)
       .estimate(predict);
 }

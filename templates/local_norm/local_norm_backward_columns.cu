@@ -12,10 +12,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const Column column;
   if (!column.has_elements()) return;
   Line<SEGMENT + 2 * REACH> line;
-  load_line(x, means, column, column.first - REACH, line);
+  load_line(x, means, column, column.first - REACH, line, AsStored{});
   Values gradient[SEGMENT + REACH];
   load_column<DY_RUN, DY_STEP, DY_AXIS_STRIDE>(dy + column.offset<DY_OUTER_STRIDES, DY_STEP>(), column.first - AHEAD,
-                                               gradient);
+                                               gradient, Entered{user});
   Values by_x[SEGMENT], by_means[SEGMENT];
   differentiate(line, gradient, column.first, {lrn_alpha, lrn_beta, lrn_k}, by_x, by_means);
   if constexpr (HAS_DMEANS) {

@@ -12,9 +12,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const Segment segment;
   if (!segment.has_elements(n)) return;
   Line<SEGMENT + 2 * REACH> line;
-  load_line<REACH>(x, means, segment, line);
+  load_line<REACH>(x, means, segment, line, AsStored{});
   Values gradient[SEGMENT + REACH];
-  load_segment<AHEAD, DY_RUN, DY_STEP>(dy + segment.offset<DY_OUTER_STRIDES, DY_STEP>(), segment.first, gradient);
+  load_segment<AHEAD, DY_RUN, DY_STEP>(dy + segment.offset<DY_OUTER_STRIDES, DY_STEP>(), segment.first, gradient,
+                                       Entered{user});
   Values by_x[SEGMENT], by_means[SEGMENT];
   differentiate(line, gradient, segment.first, {lrn_alpha, lrn_beta, lrn_k}, by_x, by_means);
   float neighbours[SEGMENT];

@@ -13,16 +13,17 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   if (element >= element_count(n)) return;
   const Coordinates place(element);
   const LocalNormNumbers numbers = {lrn_alpha, lrn_beta, lrn_k};
+  const Entered enter = {user};
 
   float terms = 0.0f;
   Coordinates other = place;
   for_each_in_window(other, AHEAD, BEHIND, [&] {  // windows of these have `place`
-    terms += gradient_term(to_float(x[other.offset<X_STRIDES>()]), to_float(dy[other.offset<DY_STRIDES>()]),
-                           logarithm_at(x, means, other, numbers), numbers);
+    terms += gradient_term(to_float(x[other.offset<X_STRIDES>()]), to_float(enter(dy[other.offset<DY_STRIDES>()])),
+                           logarithm_at(x, means, other, numbers, AsStored{}), numbers);
   });
-  const float through_sums = gradient_through_sums(distance_at(x, means, place), terms, numbers);
-  const float direct =
-      to_float(dy[place.offset<DY_STRIDES>()]) * inverse_power(logarithm_at(x, means, place, numbers), lrn_beta);
+  const float through_sums = gradient_through_sums(distance_at(x, means, place, AsStored{}), terms, numbers);
+  const float direct = to_float(enter(dy[place.offset<DY_STRIDES>()])) *
+                       inverse_power(logarithm_at(x, means, place, numbers, AsStored{}), lrn_beta);
 
   if constexpr (HAS_DMEANS) {
     MeansScales{dmeans_alpha, dmeans_beta}.store(dmeans + place.offset<DMEANS_STRIDES>(), -through_sums);

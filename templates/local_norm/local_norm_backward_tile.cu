@@ -7,8 +7,9 @@
 // Of the sums of squares around the tile: the terms of the gradients, in their place, and what dy gives the tile's own
 // elements.
 template <class Centres>
-__device__ __forceinline__ void make_terms(const Inputs& inputs, const TDY* dy, const Block& block,
-                                           const LocalNormNumbers& numbers, Values* terms, Values* direct) {
+__device__ __forceinline__ void make_terms(const Inputs<AsStored>& inputs, const TDY* dy, const Entered& enter,
+                                           const Block& block, const LocalNormNumbers& numbers, Values* terms,
+                                           Values* direct) {
 #pragma unroll 2
   for (int i = static_cast<int>(threadIdx.x); i < Centres::COUNT; i += THREADS) {
     Cell cell = Centres::cell(i);
@@ -17,7 +18,7 @@ __device__ __forceinline__ void make_terms(const Inputs& inputs, const TDY* dy, 
     Values x = {}, gradient = {}, own = {};
     if (inside) {
       inputs.load_x(elements, x);
-      as_floats(load_neighbours<DY_RUN, DY_STEP>(dy + offset_of<DY_AXIS_STRIDES, DY_STEP>(elements)), gradient);
+      as_floats(enter(load_neighbours<DY_RUN, DY_STEP>(dy + offset_of<DY_AXIS_STRIDES, DY_STEP>(elements))), gradient);
     }
 #pragma unroll
     for (int j = 0; j < VECTOR; ++j) {
@@ -45,11 +46,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   using Centres = Around<1>;  // of the windows that have elements of the tile
   __shared__ __align__(16) Values squares[Reached::COUNT], sums[SUMMED<Reached>], direct[Tile::COUNT];
   const Block block;
-  const Inputs inputs(x, means, block);
+  const Inputs<AsStored> inputs(x, means, block, {});
   const LocalNormNumbers numbers = {lrn_alpha, lrn_beta, lrn_k};
   load_squares<Reached>(inputs, block, REACH, squares);
   Values* const terms = sum_windows<Reached>(squares, sums);
-  make_terms<Centres>(inputs, dy + row_offset<DY_OUTER_STRIDES>(block.outer), block, numbers, terms, direct);
+  make_terms<Centres>(inputs, dy + row_offset<DY_OUTER_STRIDES>(block.outer), {user}, block, numbers, terms, direct);
   const Values* const windows = sum_windows<Centres>(terms, terms == squares ? sums : squares);
 
   const Index dx_first = row_offset<DX_OUTER_STRIDES>(block.outer);

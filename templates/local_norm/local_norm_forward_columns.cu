@@ -9,7 +9,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const Column column;
   if (!column.has_elements()) return;
   Line<SEGMENT + REACH> line;
-  load_line(x, means, column, column.first - BEHIND, line);
+  load_line(x, means, column, column.first - BEHIND, line, Entered{user});
   Values results[SEGMENT];
   normalise(line, {lrn_alpha, lrn_beta, lrn_k}, results);
   finish_column<Y_RUN, Y_STEP, Y_AXIS_STRIDE>(y, column.offset<Y_OUTER_STRIDES, Y_STEP>(), column.first, results,

@@ -9,7 +9,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const Segment segment;
   if (!segment.has_elements(n)) return;
   Line<SEGMENT + REACH> line;
-  load_line<BEHIND>(x, means, segment, line);
+  load_line<BEHIND>(x, means, segment, line, Entered{user});
   Values results[SEGMENT];
   normalise(line, {lrn_alpha, lrn_beta, lrn_k}, results);
   float neighbours[SEGMENT];

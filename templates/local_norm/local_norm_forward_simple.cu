@@ -10,7 +10,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   if (element >= element_count(n)) return;
   const Coordinates place(element);
   const LocalNormNumbers numbers = {lrn_alpha, lrn_beta, lrn_k};
-  const float value = to_float(x[place.offset<X_STRIDES>()]);
-  const float result = value * inverse_power(logarithm_at(x, means, place, numbers), lrn_beta);
+  const Entered enter = {user};
+  const float value = to_float(enter(x[place.offset<X_STRIDES>()]));
+  const float result = value * inverse_power(logarithm_at(x, means, place, numbers, enter), lrn_beta);
   store_result(y, place.offset<Y_STRIDES>(), result, 0, {alpha, beta, user});
 }

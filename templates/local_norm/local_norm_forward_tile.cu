@@ -9,7 +9,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   using Reached = Around<1>;
   __shared__ __align__(16) Values squares[Reached::COUNT], sums[SUMMED<Reached>];
   const Block block;
-  const Inputs inputs(x, means, block);
+  const Inputs<Entered> inputs(x, means, block, {user});
   const LocalNormNumbers numbers = {lrn_alpha, lrn_beta, lrn_k};
   load_squares<Reached>(inputs, block, BEHIND, squares);
   const Values* const windows = sum_windows<Reached>(squares, sums);

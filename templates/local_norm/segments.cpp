@@ -65,6 +65,7 @@ Algorithm local_norm_segments(const std::string& operation) {
       .rule("row length, alignment and VECTOR agree", is_aligned)
       .rule("what windows reach fits registers", fits_registers)
       .applies(refusal)
+      .takes_prologue()
       .program(program)
       .estimate(predict);
 }

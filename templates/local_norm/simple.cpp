@@ -36,6 +36,7 @@ Estimate predict(const SimpleRows& shape, const LocalNormRows& rows, const Targe
 Algorithm local_norm_simple(const std::string& operation) {
   return describe<SimpleRows, LocalNormRows>(operation + "_simple", operation, "local_norm/" + operation + "_simple.cu")
       .trusted()
+      .takes_prologue()
       .param("THREADS", &SimpleRows::threads, {128, 64, 256})
       .program(program)
       .estimate(predict);

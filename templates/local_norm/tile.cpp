@@ -206,6 +206,7 @@ Algorithm local_norm_tile(const std::string& operation) {
       .rule("less than half of the tile is idle", no_idle_elements)
       .rule("the tile fits shared memory", fits_shared_memory)
       .applies(refusal)
+      .takes_prologue()
       .program(program)
       .estimate(predict);
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <vector>
 
 #include "device_fixture.h"
@@ -101,6 +102,11 @@ TEST_F(UserCodeOfNorms, OfLocalNormalisations) {
   lcn_backward(context_, x, dy, y, options, dmeans);
   expect(y, {106});
   expect(dmeans, {6});
+  options.epilogue = moved(2);  // x is 7 and s 41; dy is 55
+  lrn_forward(context_, x, y, options);
+  expect(y, {7 / std::sqrt(41.0F)});
+  lcn_backward(context_, x, dy, y, options, dmeans);
+  expect(dmeans, {55 * 6.0F / 27});
 }
 
 TEST_F(UserCodeOfNorms, RefuseStagesAndTensorsInThePlaceOfTheResult) {

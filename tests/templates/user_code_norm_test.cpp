@@ -116,18 +116,18 @@ TEST(UserEpilogueOfNorms, OfRowsOnBothSidesOfALineEnd) {
   expect_right("norm_backward dy=f32:16x2x7" + code, {"norm_backward_blocks", across});
 }
 
-TEST(UserEpilogueOfLocalNorms, AlongTheInnermostDimension) {
+TEST(UserCodeOfLocalNorms, AlongTheInnermostDimension) {
   const std::string code =
-      " beta=any epilogue=user:gated epilogue.bias=bf16:2x16x3x5:nhwc epilogue.gate=f32:2x16x3x5:nchw";
+      " beta=any epilogue=user:both epilogue.bias=bf16:2x16x3x5:nhwc epilogue.gate=f32:2x16x3x5:nchw";
   expect_served_right("local_norm_forward x=f16:2x16x3x5:nhwc" + code,
                       {"local_norm_forward_simple", "local_norm_forward_segments", "local_norm_forward_tile"});
   expect_served_right("local_norm_backward x=f16:2x16x3x5:nhwc dmeans=f32:2x16x3x5:nhwc" + code,
                       {"local_norm_backward_simple", "local_norm_backward_segments", "local_norm_backward_tile"});
 }
 
-TEST(UserEpilogueOfLocalNorms, AlongAnotherDimension) {
-  const std::string code = " size=4 beta=any epilogue=user:gated epilogue.bias=f32:1x6x1x1 epilogue.gate=f16:2x6x3x8";
-  expect_served_right("local_norm_forward x=f32:2x6x3x8 n=?" + code,
+TEST(UserCodeOfLocalNorms, AlongAnotherDimension) {
+  const std::string code = " size=4 beta=any epilogue=user:both epilogue.bias=f32:1x6x1x1 epilogue.gate=f16:2x6x3x8";
+  expect_served_right("local_norm_forward x=f32:2x6x3x8 means=f16:2x6x3x8 n=?" + code,
                       {"local_norm_forward_simple", "local_norm_forward_columns", "local_norm_forward_tile"});
   expect_served_right("local_norm_backward x=f32:2x6x3x8 dx=f16:2x6x3x8:200,30,9,1 dmeans=f32:2x6x3x8" + code,
                       {"local_norm_backward_simple", "local_norm_backward_columns", "local_norm_backward_tile"});
@@ -153,8 +153,10 @@ TEST(CheckOfUserEpilogues, FindsCodeThatNormalisationsSkip) {
 TEST(CheckOfUserPrologues, FindsThatOtherOutputsSkipThem) {
   const Expressions codes = {{"all", Expression("--- prologue\nrelu(x)\n---\n1.0f")},
                              {"none", Expression("--- prologue\nx\n---\n1.0f")}};
-  for (const auto& [line, output] : {std::pair("norm_forward x=f32:5x32 mean=f32:5x1", "mean is wrong"),
-                                     std::pair("norm_backward dy=f32:5x32 db=f32:1x32", "db is wrong")}) {
+  for (const auto& [line, output] :
+       {std::pair("norm_forward x=f32:5x32 mean=f32:5x1", "mean is wrong"),
+        std::pair("norm_backward dy=f32:5x32 db=f32:1x32", "db is wrong"),
+        std::pair("local_norm_backward x=f32:2x8x5 dmeans=f32:2x8x5", "dmeans is wrong")}) {
     const auto with = [&](const char* code) {
       return Request::parse(std::string(line) + " epilogue=user:" + code, codes);
     };

@@ -217,6 +217,45 @@ TEST(PrologueSlack, OfNormalisationsIsThatOfTheirRow) {
   EXPECT_EQ(problem.slack()[2], 0) << "it is NaN";
 }
 
+// Windows that end at borders, along one dimension and two.
+TEST(PrologueSlack, CoversLocalNormalisations) {
+  const Floats x = {1, -2, 3, 0.5F, 0, -1, 4, 2, -0.25F, 1, 2, -3}, dy = {2, 1, 0, -1, 3, 1, 0.5F, -2, 1, 0, 4, 1};
+  const Floats means = {0.5F, 1, 0, -1, 0.25F, 0, 3, 1, 0, 0.5F, 0, -1};
+  for (const std::string tail : {"axes=1 size=2", "axes=0,1 size=3 means=f32:3x4"}) {
+    for (const float step : {0x1p-8F, 1.0F}) {
+      Problem problem{Request::parse("local_norm_forward x=f32:3x4 alpha=any " + tail),
+                      x,
+                      {},
+                      Floats(12, step),
+                      {{"means", means}}};
+      problem.values.alpha = -1.5F;
+      problem.values.scalars[0] = 0.0625F;  // lrn_alpha: little of what moves directly is taken back by the sum
+      problem.expect_covers(step < 1 ? 4 : 10);
+    }
+    Problem gradient{Request::parse("local_norm_backward x=f32:3x4 dmeans=f32:3x4 alpha=any dmeans_alpha=any " + tail),
+                     dy,
+                     {},
+                     {0.5F, 0.25F, 0, 1, 2, 0.125F, 1, 0.5F, 0.25F, 1, 0, 0.5F},
+                     {{"x", x}, {"means", means}}};
+    gradient.values.alpha = -1.5F;
+    gradient.values.scalars[0] = 0.0625F;
+    gradient.values.scalars[3] = 2;  // dmeans_alpha
+    gradient.expect_covers(4);
+    gradient.output = "dmeans";
+    gradient.expect_covers(1.001);
+  }
+}
+
+TEST(PrologueSlack, OfLocalNormalisationsIsThatOfTheirWindow) {
+  const Problem problem{Request::parse("local_norm_forward x=f32:9 axes=0 size=3"),
+                        {1, 2, 3, 4, std::nanf(""), infinity, 1, 1, 2},
+                        {},
+                        {0, 0, 0, infinity, 0, 0, 0.5F, 0, 0}};
+  const Floats slack = problem.slack();
+  EXPECT_THAT(Floats(slack.begin(), slack.begin() + 6), testing::ElementsAre(0, 0, infinity, infinity, infinity, 0));
+  EXPECT_THAT(Floats(slack.begin() + 6, slack.end()), testing::ElementsAre(0, testing::Gt(0), 0));
+}
+
 TEST(PrologueSlack, CoversActivations) {
   for (const char* mode : {"identity", "leaky_relu", "tanh", "gelu", "hard_swish"}) {
     const Problem problem{Request::parse(std::string("activation_forward x=f32:4 mode=") + mode),

@@ -1,0 +1,124 @@
+// prologue_slack() of local normalisations and of their gradients. docs/numerics.md, "User code", derives the bounds.
+#include <algorithm>
+#include <optional>
+
+#include "kiln/generator/operations/local_norm.h"
+#include "prologue_slack_parts.h"
+
+namespace kiln::tuner::slack {
+namespace {
+
+using Values = std::vector<double>;  // of all elements, in logical order
+
+Values values_of(const Question& asked, const std::string& name) {
+  const TensorSpec& spec = asked.plain.at(name);
+  const std::span<const std::byte> memory = asked.operands.at(name);
+  Values values;
+  reference::for_each_coordinate(
+      spec, [&](std::span<const int64_t> at) { values.push_back(reference::read(spec, memory, at)); });
+  return values;
+}
+
+// The window, and the numbers of the call.
+struct Windows {
+  const std::vector<int64_t>& extents;
+  const std::vector<int64_t>& axes;
+  int64_t behind, ahead;
+  double scale, exponent, k;
+
+  template <class View>
+  Windows(const View& norm, const Question& asked)
+      : extents(norm.x.extents),
+        axes(norm.axes),
+        behind((norm.size - 1) / 2),
+        ahead(norm.size / 2),
+        scale(asked.number("lrn_alpha") /
+              std::pow(static_cast<double>(norm.size), static_cast<double>(norm.axes.size()))),
+        exponent(asked.number("lrn_beta")),
+        k(asked.number("lrn_k")) {}
+
+  // For each element the sum from `before` elements ahead of it to `after` behind it, along one axis after the other.
+  Values sums(Values values, int64_t before, int64_t after) const {
+    for (const int64_t axis : axes) {
+      int64_t step = 1;
+      for (size_t d = static_cast<size_t>(axis) + 1; d < extents.size(); ++d) step *= extents[d];
+      const int64_t extent = extents[static_cast<size_t>(axis)];
+      Values added(values.size());
+      for (int64_t i = 0; i < static_cast<int64_t>(values.size()); ++i) {
+        const int64_t at = i / step % extent;
+        for (int64_t j = std::max<int64_t>(at - before, 0); j <= std::min(at + after, extent - 1); ++j) {
+          added[static_cast<size_t>(i)] += values[static_cast<size_t>(i + (j - at) * step)];
+        }
+      }
+      values = std::move(added);
+    }
+    return values;
+  }
+
+  double power(double squares, double exponent_of_s) const { return std::pow(k + scale * squares, -exponent_of_s); }
+};
+
+// |x - means|.
+Values distances_of(const Question& asked, const Values& x) {
+  Values distances = x;
+  if (asked.plain.find("means") != nullptr) {
+    const Values means = values_of(asked, "means");
+    for (size_t i = 0; i < x.size(); ++i) distances[i] -= means[i];
+  }
+  for (double& distance : distances) distance = std::fabs(distance);
+  return distances;
+}
+
+Values squares_of(Values values) {
+  for (double& value : values) value *= value;
+  return values;
+}
+
+}  // namespace
+
+std::vector<float> of_local_norm_forward(const Question& asked) {
+  const LocalNormForward norm = LocalNormForward::of(asked.plain);
+  const Windows windows(norm, asked);
+  const auto in_windows = [&](Values values) { return windows.sums(std::move(values), windows.behind, windows.ahead); };
+  const Values x = values_of(asked, "x"), distances = distances_of(asked, x);
+  const Values moves(asked.moves.begin(), asked.moves.end());
+  Values weighted(x.size());
+  for (size_t i = 0; i < x.size(); ++i) weighted[i] = times(moves[i], distances[i]);
+  const Values squares = in_windows(squares_of(distances)), first_order = in_windows(weighted),
+               of_moves = in_windows(squares_of(moves));
+  std::vector<float> slack(x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double farthest = squares[i] + 2 * first_order[i] + of_moves[i];
+    const double power = windows.power(squares[i], windows.exponent);
+    const double most = windows.power(std::max(0.0, squares[i] - 2 * first_order[i]), windows.exponent);
+    const double of_power = std::max(most - power, power - windows.power(farthest, windows.exponent));
+    const bool may_overflow =
+        std::isfinite(farthest) && std::max(1.0, windows.scale) * farthest + windows.k > std::numeric_limits<float>::max();
+    const bool is_known = std::isfinite(of_moves[i]) && !may_overflow;
+    const double move = times(of_power, std::fabs(x[i])) + times(moves[i], most);
+    slack[i] = is_known ? as_slack(times(move, asked.scale)) : static_cast<float>(infinity);
+  }
+  return slack;
+}
+
+std::vector<float> of_local_norm_backward(const Question& asked) {
+  const LocalNormBackward norm = LocalNormBackward::of(asked.plain);
+  const Windows windows(norm, asked);
+  const Values x = values_of(asked, "x"), distances = distances_of(asked, x);
+  const Values squares = windows.sums(squares_of(distances), windows.behind, windows.ahead);
+  Values terms(x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    terms[i] = times(asked.moves[i], std::fabs(x[i]) * windows.power(squares[i], windows.exponent + 1));
+  }
+  const Values sums = windows.sums(std::move(terms), windows.ahead, windows.behind);
+  const double factor = 2 * std::fabs(windows.scale) * windows.exponent;
+  std::vector<float> slack(x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    double move = times(sums[i], factor * distances[i]);
+    if (asked.output == "dx") move += times(asked.moves[i], windows.power(squares[i], windows.exponent));
+    slack[i] = as_slack(times(move, asked.scale));
+  }
+  return slack;
+}
+
+}  // namespace kiln::tuner::slack
