@@ -9,7 +9,6 @@
 #include "kiln/generator/operation.h"
 #include "kiln/generator/operations/activation.h"
 #include "kiln/generator/operations/reduce.h"
-#include "kiln/generator/operations/softmax_forward.h"
 #include "kiln/generator/operations/tensor_ops.h"
 #include "kiln/reference/tensor_memory.h"
 #include "kiln/reference/tensor_op_value.h"
@@ -85,50 +84,6 @@ std::vector<float> of_inference(const Request& plain, const Operands& operands, 
   return of_moves(plain, others, moves, values, options);
 }
 
-// A row of a packed tensor: `length` elements, `stride` apart.
-struct Row {
-  size_t first, length, stride;
-
-  size_t at(size_t i) const { return first + i * stride; }
-};
-
-// Of log-softmax 2 D, with D the most that an element of the row moves; of softmax its value times exp(2 D) - 1, and
-// never more than the whole of it, 1.
-void add_softmax_row(const Row& row, bool log, std::span<const float> x, std::span<const float> moves, double scale,
-                     std::vector<float>& slack) {
-  double most = 0, maximum = -infinity, sum = 0;
-  for (size_t i = 0; i < row.length; ++i) {
-    most = std::max<double>(most, moves[row.at(i)]);
-    maximum = std::max<double>(maximum, x[row.at(i)]);
-  }
-  if (most == 0) return;
-  for (size_t i = 0; i < row.length; ++i) sum += std::exp(x[row.at(i)] - maximum);
-  for (size_t i = 0; i < row.length; ++i) {
-    const double value = std::exp(x[row.at(i)] - maximum) / sum;
-    const double moved = log ? 2 * most : std::min(1.0, value == 0 ? 0 : value * std::expm1(2 * most));
-    const bool is_known = std::isfinite(most);
-    slack[row.at(i)] = static_cast<float>(!is_known ? infinity : std::isnan(value) ? 0 : scale * moved);
-  }
-}
-
-std::vector<float> of_softmax(const Request& plain, const Operands& operands, std::span<const float> moves,
-                              double scale) {
-  const SoftmaxForward softmax = SoftmaxForward::of(plain);
-  std::vector<float> x(moves.size()), slack(moves.size());
-  const std::span<const std::byte> bytes = operands.at("x");
-  std::copy(bytes.begin(), bytes.end(), std::as_writable_bytes(std::span(x)).begin());
-  const auto axis = static_cast<size_t>(softmax.axis);
-  const auto length = static_cast<size_t>(softmax.x.extents[axis]);
-  size_t inner = 1;
-  for (size_t i = axis + 1; i < softmax.x.extents.size(); ++i) inner *= static_cast<size_t>(softmax.x.extents[i]);
-  for (size_t outer = 0; outer < moves.size(); outer += length * inner) {
-    for (size_t i = 0; i < inner; ++i) {
-      add_softmax_row({outer + i, length, inner}, softmax.mode == SoftmaxMode::log, x, moves, scale, slack);
-    }
-  }
-  return slack;
-}
-
 // By no more than the function is steep.
 std::vector<float> of_activation(const Request& plain, std::span<const float> moves, const RunValues& values,
                                  double scale) {
@@ -138,6 +93,18 @@ std::vector<float> of_activation(const Request& plain, std::span<const float> mo
     const bool is_known = std::isfinite(move);
     return static_cast<float>(!is_known ? infinity : move == 0 ? 0 : move * steepest);
   });
+  return slack;
+}
+
+// Linear in dy: the operation on the moves, element by element, of large layers too.
+std::vector<float> of_activation_gradient(const Request& plain, const Operands& operands, std::span<const float> moves,
+                                          const RunValues& values, CheckOptions options) {
+  options.full_elements = std::numeric_limits<int64_t>::max();
+  options.full_flops = infinity;
+  const char* const known = plain.find("x") != nullptr ? "x" : "y";
+  const std::span<const std::byte> bytes = operands.at(known);
+  std::vector<float> slack = of_moves(plain, {{known, {bytes.begin(), bytes.end()}}}, moves, values, options);
+  for (size_t i = 0; i < slack.size(); ++i) slack[i] = moves[i] == 0 ? 0 : slack[i];  // also where the slope is NaN
   return slack;
 }
 
@@ -196,8 +163,12 @@ std::vector<float> prologue_slack(const Request& plain, const std::string& outpu
   if (plain.operation == "local_norm_forward") return slack::of_local_norm_forward(asked);
   if (plain.operation == "local_norm_backward") return slack::of_local_norm_backward(asked);
   if (plain.operation == "norm_inference") return of_inference(plain, operands, moves, values, options);
-  if (plain.operation == "softmax_forward") return of_softmax(plain, operands, moves, scale);
   if (plain.operation == "activation_forward") return of_activation(plain, moves, values, scale);
+  if (plain.operation == "activation_backward") return of_activation_gradient(plain, operands, moves, values, options);
+  if (plain.operation == "softmax_forward") return slack::of_softmax(asked);
+  if (plain.operation == "softmax_backward") return slack::of_softmax_backward(asked);
+  if (plain.operation == "cross_entropy_forward") return slack::of_cross_entropy_forward(asked);
+  if (plain.operation == "cross_entropy_backward") return slack::of_cross_entropy_backward(asked);
   if (plain.operation == "tensor_op") return of_tensor_op(plain, operands, moves, scale);
   return of_sums(plain, operands, moves, values, options);
 }

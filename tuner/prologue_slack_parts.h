@@ -62,5 +62,9 @@ std::vector<float> of_norm_forward(const Question& asked);
 std::vector<float> of_norm_backward(const Question& asked);
 std::vector<float> of_local_norm_forward(const Question& asked);
 std::vector<float> of_local_norm_backward(const Question& asked);
+std::vector<float> of_softmax(const Question& asked);
+std::vector<float> of_softmax_backward(const Question& asked);
+std::vector<float> of_cross_entropy_forward(const Question& asked);
+std::vector<float> of_cross_entropy_backward(const Question& asked);
 
 }  // namespace kiln::tuner::slack

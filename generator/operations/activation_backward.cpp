@@ -12,6 +12,7 @@ class ActivationBackwardOperation final : public Operation {
  public:
   std::string_view name() const override { return "activation_backward"; }
   std::string_view summary() const override { return "gradients of activation functions"; }
+  std::string_view prologue_operand() const override { return "dy"; }
   const std::vector<ScalarDefinition>& scalars() const override { return activation_scalars(); }
   std::vector<ScalarRule> scalar_rules(const Request& request) const override {
     return activation_rules(activation_mode_of(request), request.find("y") != nullptr);

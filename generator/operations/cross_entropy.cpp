@@ -44,6 +44,8 @@ TensorSpec packed(DType dtype, const Ints& extents) {
 
 class CrossEntropyOperation : public Operation {
  public:
+  std::string_view prologue_operand() const final { return "x"; }
+
   const std::vector<AttributeDefinition>& attributes() const final {
     static const std::vector<AttributeDefinition> definitions = {
         {"reduction", std::string("mean"), Printing::always, {"none", "mean", "sum"}, "of the losses of the rows"},

@@ -49,8 +49,8 @@ void activation_forward(Context& context, const Tensor& x, const Tensor& y, cons
 /// with respect to y = f(x).
 ///
 /// x, dy, dx: as x and y above. In place: dx may be dy itself, or x itself. Where f is constant (relu, clipped_relu,
-/// clip, hard_swish, hard_sigmoid), dx is 0 whatever dy is; NaN in x gives NaN. User code has no prologue here. Errors
-/// as activation_forward().
+/// clip, hard_swish, hard_sigmoid), dx is 0 whatever dy is; NaN in x gives NaN. A prologue of user code applies to dy.
+/// Errors as activation_forward().
 void activation_backward(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dx,
                          const ActivationOptions& options = {}, Stream stream = nullptr);
 

@@ -19,7 +19,7 @@ struct CrossEntropyOptions {
   float alpha = 1;
   float beta = 0;
   bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket; not for the gradient of a mean.
-  Epilogue epilogue = {};      ///< User code only: expression(); without a prologue.
+  Epilogue epilogue = {};      ///< User code only: expression(). A prologue applies to the logits, x.
 };
 
 /// Enqueues loss = epilogue(alpha * cross_entropy(softmax(x), targets) + beta * loss) on `stream` and returns without

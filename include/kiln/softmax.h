@@ -34,8 +34,8 @@ void softmax_forward(Context& context, const Tensor& x, const Tensor& y, const S
 ///
 /// y: what softmax_forward() gave with the same axis and mode. y, dy, dx: equal extents of 1 to 5 dimensions, any
 /// strides; dtypes may differ; sums are in f32. In place: dx may be dy or y itself, with its dtype and strides;
-/// otherwise they must share no element. User code has no prologue here. Bitwise reproducible. Errors, first call and
-/// threads as for conv_forward().
+/// otherwise they must share no element. A prologue of user code applies to dy. Bitwise reproducible. Errors, first
+/// call and threads as for conv_forward().
 void softmax_backward(Context& context, const Tensor& y, const Tensor& dy, const Tensor& dx,
                       const SoftmaxOptions& options = {}, Stream stream = nullptr);
 

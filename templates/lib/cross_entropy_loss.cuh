@@ -16,9 +16,9 @@ __device__ __forceinline__ float part_of_class(float weight, float smoothing, fl
 
 // The loss of a row that counts; `row`: its first logit. `all`: with SMOOTHS, the parts of all classes.
 __device__ __forceinline__ float loss_of(const TX* row, Index stride, int target, float maximum, float sum,
-                                         const float* weights, float all, float smoothing) {
+                                         const float* weights, float all, float smoothing, const UserArguments& user) {
   if (!is_class(target)) return nan();
-  float own = surprise_of(to_float(row[target * stride]), maximum, logf(sum));
+  float own = surprise_of(user_entered(row[target * stride], 0, user), maximum, logf(sum));
   if constexpr (HAS_WEIGHTS) own *= weight_of(weights, target);
   return SMOOTHS ? (1.0f - smoothing) * own + all : own;
 }

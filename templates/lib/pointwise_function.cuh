@@ -23,10 +23,10 @@ __device__ __forceinline__ float pointwise_function(float a, float b, float c, c
   const float(&n)[4] = numbers.values;
   if constexpr (FUNCTION == FUNCTION_ACTIVATION) return activated<MODE>(a, n[0], n[1], n[2], n[3]);
   if constexpr (FUNCTION == FUNCTION_ACTIVATION_GRADIENT) {
-    return activation_gradient<MODE>(activation_slope<MODE>(a, n[0], n[1], n[2], n[3]), b);
+    return activation_gradient<MODE>(activation_slope<MODE>(b, n[0], n[1], n[2], n[3]), a);  // a: dy
   }
   if constexpr (FUNCTION == FUNCTION_ACTIVATION_GRADIENT_FROM_Y) {
-    return activation_gradient<MODE>(activation_slope_from_y<MODE>(a, n[0], n[3]), b);
+    return activation_gradient<MODE>(activation_slope_from_y<MODE>(b, n[0], n[3]), a);
   }
   if constexpr (FUNCTION == FUNCTION_TRANSFORM) return a;
   if constexpr (FUNCTION == FUNCTION_SET) return n[0];

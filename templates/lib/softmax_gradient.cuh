@@ -5,14 +5,14 @@
 #include "lib/rows.cuh"
 #include "lib/store.cuh"
 
-// VECTOR neighbours of y and of dy, as they are stored.
+// VECTOR neighbours of y, as they are stored, and of dy, after the user's prologue.
 struct Neighbours {
   Vector<TY, VECTOR> y;
-  Vector<TDY, VECTOR> dy;
+  Vector<typename UserKept<TDY>::type, VECTOR> dy;
 
-  __device__ __forceinline__ void load(const TY* first_y, const TDY* first_dy) {
+  __device__ __forceinline__ void load(const TY* first_y, const TDY* first_dy, const UserArguments& user) {
     y = load_neighbours<Y_RUN, Y_STEP>(first_y);
-    dy = load_neighbours<DY_RUN, DY_STEP>(first_dy);
+    dy = user_kept<false>(load_neighbours<DY_RUN, DY_STEP>(first_dy), 0, user);
   }
   // What neighbour `j` adds to the sum of its row.
   __device__ __forceinline__ float term(int j) const {

@@ -27,6 +27,7 @@ bool along_lanes_have_work(const AlongShape& shape, const CrossEntropyRows& rows
 template <class Parameters>
 Describe<Parameters, CrossEntropyRows> along_cross_entropy(const std::string& name, const std::string& operation) {
   return describe<Parameters, CrossEntropyRows>(name, operation, "loss/" + name + ".cu")
+      .takes_prologue()
       .param("LANES", &Parameters::lanes, {32, 256, 8, 128, 512, 1024, 64, 16, 4, 2, 1})
       .param("VECTOR", &Parameters::vector, {4, 8, 2, 1})
       .param("THREADS", &Parameters::threads, {256, 128, 512, 1024, 64})

@@ -15,7 +15,7 @@ struct Shape : descriptor::AlongShape {
 };
 
 double kept(const Shape& shape, const CrossEntropyRows& rows) {
-  return static_cast<double>(descriptor::steps_of(shape, rows) * shape.vector * rows.logit_bytes());
+  return static_cast<double>(descriptor::steps_of(shape, rows) * shape.vector * rows.kept_bytes);
 }
 
 bool fits_registers(const Shape& shape, const CrossEntropyRows& rows, const Target& target) {

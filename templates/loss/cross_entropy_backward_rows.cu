@@ -6,6 +6,7 @@
 // elements that it alone has read. Parameters: cross_entropy_backward_rows.cpp.
 #include "lib/cross_entropy_gradient.cuh"
 #include "lib/cross_entropy_weights.cuh"
+#include "lib/row_elements.cuh"
 #include "lib/shared_statistics.cuh"
 #include "lib/store.cuh"
 
@@ -31,17 +32,17 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   x += row_offset<X_OUTER_STRIDES>(row);
   const Index dx_row = row_offset<DX_OUTER_STRIDES>(row);
 
-  Vector<TX, VECTOR> kept[KEPT];
+  Elements kept[KEPT];
   RowStatistics mine = RowStatistics::of_nothing();
   float total = 0.0f;  // of all weights
 #pragma unroll UNROLL
   for (int step = 0; step < STEPS; ++step) {
     const int i = step * LANES * VECTOR + first;
     if (!active || i >= ROW) break;
-    Vector<TX, VECTOR>& stored = kept[KEEP ? step : 0];
-    stored = load_neighbours<X_RUN, X_STEP>(x + i * Index(X_STEP));
+    Elements& elements = kept[KEEP ? step : 0];
+    elements = load_elements(x + i * Index(X_STEP), user);
     float logits[VECTOR];
-    as_floats(stored, logits);
+    as_floats(elements, logits);
     mine.add(logits);
     if constexpr (SMOOTHS) {
       const Vector<float, VECTOR> own = weights_of(weights, i);
@@ -60,12 +61,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   for (int step = STEPS - 1; step >= 0; --step) {
     const int i = step * LANES * VECTOR + first;
     if (i >= ROW) continue;
-    Vector<TX, VECTOR>& stored = kept[KEEP ? step : 0];
-    if constexpr (!KEEP) stored = load_neighbours<X_RUN, X_STEP>(x + i * Index(X_STEP));
+    Elements& elements = kept[KEEP ? step : 0];
+    if constexpr (!KEEP) elements = load_elements(x + i * Index(X_STEP), user);
     const Vector<float, VECTOR> own = weights_of(weights, i);  // unused unless SMOOTHS
     float gradients[VECTOR];
 #pragma unroll
-    for (int j = 0; j < VECTOR; ++j) gradients[j] = gradient(to_float(stored[j]), i + j, own[j]);
+    for (int j = 0; j < VECTOR; ++j) gradients[j] = gradient(to_float(elements[j]), i + j, own[j]);
     store_along<DX_RUN, DX_STEP>(dx, dx_row + i * Index(DX_STEP), gradients, {alpha, beta, user});
   }
 }

@@ -21,9 +21,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   dx += offset_of_row<DX_STRIDES>(row);
 
   float maximum = -infinity();
-  for (Index c = 0; c < ROW; ++c) maximum = fmaxf(maximum, to_float(x[c * Index(stride)]));
+  for (Index c = 0; c < ROW; ++c) maximum = fmaxf(maximum, user_entered(x[c * Index(stride)], 0, user));
   float sum = 0.0f;
-  for (Index c = 0; c < ROW; ++c) sum += expf(to_float(x[c * Index(stride)]) - maximum);
+  for (Index c = 0; c < ROW; ++c) sum += expf(user_entered(x[c * Index(stride)], 0, user) - maximum);
   float total = 0.0f;
   if constexpr (SMOOTHS) {
     for (Index c = 0; c < ROW; ++c) total += weight_of(weights, c);
@@ -31,7 +31,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const RowWeights by(weights, target, total, smoothing);
   const float factor = factor_of(dloss, offset_of_row<DLOSS_STRIDES>(row), part);
   for (Index c = 0; c < ROW; ++c) {
-    const float probability = expf(to_float(x[c * Index(stride)]) - maximum) / sum;
+    const float probability = expf(user_entered(x[c * Index(stride)], 0, user) - maximum) / sum;
     const float gradient =
         target == IGNORE ? 0.0f : factor * by.gradient(probability, weight_of(weights, c), c == target);
     store_element(dx + c * Index(dx_stride), number_of<AXIS>(row, c), gradient, 0, {alpha, beta, user});

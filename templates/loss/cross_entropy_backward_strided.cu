@@ -32,7 +32,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     float logits[TOGETHER];
 #pragma unroll
     for (int i = 0; i < TOGETHER; ++i) {
-      logits[i] = c + i < ROW ? to_float(x[(c + i) * Index(X_AXIS_STRIDE)]) : -infinity();
+      logits[i] = c + i < ROW ? user_entered(x[(c + i) * Index(X_AXIS_STRIDE)], 0, user) : -infinity();
     }
     row.add(logits);
   }
@@ -46,7 +46,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                              RowWeights(weights, target, total, smoothing));
 #pragma unroll TOGETHER
   for (Index c = ROW - 1; c >= 0; --c) {
-    const float value = gradient(to_float(x[c * Index(X_AXIS_STRIDE)]), static_cast<int>(c), weight_of(weights, c));
+    const float logit = user_entered(x[c * Index(X_AXIS_STRIDE)], 0, user);
+    const float value = gradient(logit, static_cast<int>(c), weight_of(weights, c));
     store_result(dx, dx_column + c * Index(DX_AXIS_STRIDE), value, 0, {alpha, beta, user});
   }
 }

@@ -3,6 +3,7 @@
 // cross_entropy_forward_rows.cpp.
 #include "lib/cross_entropy_loss.cuh"
 #include "lib/cross_entropy_weights.cuh"
+#include "lib/row_elements.cuh"
 #include "lib/shared_statistics.cuh"
 
 static_assert(ROW % VECTOR == 0, "a vector must not cross the end of a row");
@@ -21,7 +22,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll 4
     for (int i = lane * VECTOR; i < ROW; i += LANES * VECTOR) {
       float logits[VECTOR];
-      as_floats(load_neighbours<X_RUN, X_STEP>(x + i * Index(X_STEP)), logits);
+      as_floats(load_elements(x + i * Index(X_STEP), user), logits);
       mine.add(logits);
     }
   }
@@ -33,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll 4
       for (int i = lane * VECTOR; i < ROW; i += LANES * VECTOR) {
         float logits[VECTOR];
-        as_floats(load_neighbours<X_RUN, X_STEP>(x + i * Index(X_STEP)), logits);
+        as_floats(load_elements(x + i * Index(X_STEP), user), logits);
         const Vector<float, VECTOR> own = weights_of(weights, i);
 #pragma unroll
         for (int j = 0; j < VECTOR; ++j) {
@@ -45,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   }
   const bool first = active && lane == 0;
   const float loss = first && target != IGNORE
-                         ? loss_of(x, Index(X_STEP), target, all.maximum, all.sum, weights, of_classes, smoothing)
+                         ? loss_of(x, Index(X_STEP), target, all.maximum, all.sum, weights, of_classes, smoothing, user)
                          : 0.0f;
   take_loss(losses, parts, row_offset<LOSS_OUTER_STRIDES>(row), loss, first, share_of(weights, target),
             {alpha, beta, user});

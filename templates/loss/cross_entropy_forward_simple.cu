@@ -13,18 +13,18 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   if (target != IGNORE) {
     const TX* const logits = x + offset_of_row<X_STRIDES>(row);
     float maximum = -infinity();
-    for (Index c = 0; c < ROW; ++c) maximum = fmaxf(maximum, to_float(logits[c * Index(stride)]));
+    for (Index c = 0; c < ROW; ++c) maximum = fmaxf(maximum, user_entered(logits[c * Index(stride)], 0, user));
     float sum = 0.0f;
-    for (Index c = 0; c < ROW; ++c) sum += expf(to_float(logits[c * Index(stride)]) - maximum);
+    for (Index c = 0; c < ROW; ++c) sum += expf(user_entered(logits[c * Index(stride)], 0, user) - maximum);
     float all = 0.0f;
     if constexpr (SMOOTHS) {
       const float log_sum = logf(sum);
       for (Index c = 0; c < ROW; ++c) {
-        const float surprise = surprise_of(to_float(logits[c * Index(stride)]), maximum, log_sum);
+        const float surprise = surprise_of(user_entered(logits[c * Index(stride)], 0, user), maximum, log_sum);
         all += part_of_class(weight_of(weights, c), smoothing, surprise);
       }
     }
-    loss = loss_of(logits, Index(stride), target, maximum, sum, weights, all, smoothing);
+    loss = loss_of(logits, Index(stride), target, maximum, sum, weights, all, smoothing, user);
   }
   take_loss(losses, parts, offset_of_row<LOSS_STRIDES>(row), loss, has_row, share_of(weights, target),
             {alpha, beta, user});

@@ -25,7 +25,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       float logits[TOGETHER];
 #pragma unroll
       for (int i = 0; i < TOGETHER; ++i) {
-        logits[i] = c + i < ROW ? to_float(x[(c + i) * Index(X_AXIS_STRIDE)]) : -infinity();
+        logits[i] = c + i < ROW ? user_entered(x[(c + i) * Index(X_AXIS_STRIDE)], 0, user) : -infinity();
       }
       row.add(logits);
     }
@@ -34,11 +34,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       const float log_sum = logf(row.sum);
 #pragma unroll TOGETHER
       for (Index c = 0; c < ROW; ++c) {
-        const float surprise = surprise_of(to_float(x[c * Index(X_AXIS_STRIDE)]), row.maximum, log_sum);
+        const float surprise = surprise_of(user_entered(x[c * Index(X_AXIS_STRIDE)], 0, user), row.maximum, log_sum);
         all += part_of_class(weight_of(weights, c), smoothing, surprise);
       }
     }
-    loss = loss_of(x, Index(X_AXIS_STRIDE), target, row.maximum, row.sum, weights, all, smoothing);
+    loss = loss_of(x, Index(X_AXIS_STRIDE), target, row.maximum, row.sum, weights, all, smoothing, user);
   }
   take_loss(losses, parts, row_offset<LOSS_OUTER_STRIDES>(outer) + column * Index(LOSS_STEP), loss, active,
             share_of(weights, target), {alpha, beta, user});

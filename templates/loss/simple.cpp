@@ -28,6 +28,7 @@ Algorithm simple_cross_entropy(const std::string& operation) {
   const std::string name = operation + "_simple";
   return describe<Shape, CrossEntropyRows>(name, operation, "loss/" + name + ".cu")
       .trusted()
+      .takes_prologue()
       .param("THREADS", &Shape::threads, {128, 64, 256})
       .program([name](const Shape& shape, const CrossEntropyRows& rows, const Target&, const Emitter& emit) {
         Prelude prelude = cross_entropy_prelude(rows);

@@ -40,6 +40,7 @@ Estimate predict(const Shape& shape, const CrossEntropyRows& rows, const Target&
 Algorithm strided_cross_entropy(const std::string& operation) {
   const std::string name = operation + "_strided";
   return describe<Shape, CrossEntropyRows>(name, operation, "loss/" + name + ".cu")
+      .takes_prologue()
       .param("THREADS", &Shape::threads, {128, 32, 64, 256})
       .applies([](const CrossEntropyRows& rows, const Target&) { return refuse_across_rows(rows); })
       .program([name](const Shape& shape, const CrossEntropyRows& rows, const Target&, const Emitter& emit) {

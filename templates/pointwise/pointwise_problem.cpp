@@ -41,12 +41,15 @@ void set_function(const Request& request, PointwiseProblem& problem) {
   }
 }
 
-// The inputs in the request's order, then the result. User code reads its tensors at the offsets of the result.
+// The inputs in the request's order, but first the one that prologues apply to; then the result. User code reads its
+// tensors at the offsets of the result.
 std::vector<Operand> operands_of(const Request& request) {
   std::vector<Operand> operands;
   const Operand& result = result_of(request);
+  const std::string_view entered = operation(request.operation).prologue_operand();
   for (const Operand& operand : request.operands) {
-    if (operand.name != result.name && !is_user_operand(operand.name)) operands.push_back(operand);
+    if (operand.name == result.name || is_user_operand(operand.name)) continue;
+    operands.insert(operand.name == entered ? operands.begin() : operands.end(), operand);
   }
   operands.push_back(result);
   return operands;

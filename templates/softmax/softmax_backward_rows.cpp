@@ -33,7 +33,7 @@ bool rows_fill_blocks(const Shape& shape, const SoftmaxRows&, const Target&) {
 
 bool fits_registers(const Shape& shape, const SoftmaxRows& softmax, const Target& target) {
   if (shape.keep == 0) return true;
-  const double bytes = static_cast<double>(steps(shape, softmax.length()) * shape.vector) * softmax.input_bytes();
+  const double bytes = static_cast<double>(steps(shape, softmax.length()) * shape.vector) * softmax.kept_bytes;
   const int registers = std::min(target.arch.registers_per_sm / shape.threads, target.arch.registers_per_thread);
   return bytes <= std::min<double>(kept_bytes, 4.0 * (registers - 32));
 }
@@ -76,7 +76,7 @@ Estimate predict(const Shape& shape, const SoftmaxRows& softmax, const Target& t
       80 + 6 * std::log2(shape.lanes) + accesses * ((keep ? 12 : 22) + shape.vector * (keep ? 8 : 11));
   work.blocks = threads / shape.threads;
   work.threads_per_block = shape.threads;
-  work.registers_per_thread = 32 + (keep ? accesses : 4) * shape.vector * bytes / 4;
+  work.registers_per_thread = 32 + (keep ? accesses : 4) * shape.vector * softmax.kept_bytes / 4;
   work.bytes_in_flight_per_thread = std::min(accesses, keep ? accesses : 4.0) * shape.vector * bytes;
   return descriptor::streaming_estimate(work, target.arch, device);
 }
@@ -85,6 +85,7 @@ Estimate predict(const Shape& shape, const SoftmaxRows& softmax, const Target& t
 
 Algorithm softmax_backward_rows() {
   return describe<Shape, SoftmaxRows>("softmax_backward_rows", "softmax_backward", "softmax/softmax_backward_rows.cu")
+      .takes_prologue()
       .param("KEEP", &Shape::keep, {1, 0})
       .param("LANES", &Shape::lanes, {32, 256, 8, 128, 512, 1024, 64, 16, 4, 2, 1})
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})

@@ -42,7 +42,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const int i = step * LANES * VECTOR + first;
     if (!active || i >= ROW) break;
     Neighbours& neighbours = kept[KEEP ? step : 0];
-    neighbours.load(y + i * Index(Y_STEP), dy + i * Index(DY_STEP));
+    neighbours.load(y + i * Index(Y_STEP), dy + i * Index(DY_STEP), user);
 #pragma unroll
     for (int j = 0; j < VECTOR; ++j) sum += neighbours.term(j);
   }
@@ -54,7 +54,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const int i = step * LANES * VECTOR + first;
     if (i >= ROW) continue;
     Neighbours& neighbours = kept[KEEP ? step : 0];
-    if constexpr (!KEEP) neighbours.load(y + i * Index(Y_STEP), dy + i * Index(DY_STEP));
+    if constexpr (!KEEP) neighbours.load(y + i * Index(Y_STEP), dy + i * Index(DY_STEP), user);
     float gradients[VECTOR];
 #pragma unroll
     for (int j = 0; j < VECTOR; ++j) gradients[j] = neighbours.gradient(j, sum);

@@ -40,6 +40,7 @@ Algorithm softmax_backward_simple() {
   return describe<Shape, SoftmaxRows>("softmax_backward_simple", "softmax_backward",
                                       "softmax/softmax_backward_simple.cu")
       .trusted()
+      .takes_prologue()
       .param("THREADS", &Shape::threads, {128, 64, 256})
       .program(program)
       .estimate(predict);

@@ -17,11 +17,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
   float sum = 0.0f;
   for (Index i = 0; i < ROW; ++i) {
-    const float by = to_float(dy[i * Index(dy_stride)]);
+    const float by = user_entered(dy[i * Index(dy_stride)], 0, user);
     sum += LOG ? by : to_float(y[i * Index(y_stride)]) * by;
   }
   for (Index i = 0; i < ROW; ++i) {
-    const float element = to_float(y[i * Index(y_stride)]), by = to_float(dy[i * Index(dy_stride)]);
+    const float element = to_float(y[i * Index(y_stride)]), by = user_entered(dy[i * Index(dy_stride)], 0, user);
     const float value = LOG ? by - expf(element) * sum : element * (by - sum);
     store_element(dx + i * Index(dx_stride), number_of<AXIS>(row, i), value, 0, {alpha, beta, user});
   }

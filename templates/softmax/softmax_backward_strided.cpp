@@ -12,7 +12,7 @@ constexpr double kept_bytes = 256;  // of y and dy in a thread's registers
 
 bool fits_registers(const Shape& shape, const SoftmaxRows& softmax, const Target&) {
   if (shape.keep == 0) return true;
-  return static_cast<double>(descriptor::steps_of(shape, softmax) * shape.vector) * softmax.input_bytes() <= kept_bytes;
+  return static_cast<double>(descriptor::steps_of(shape, softmax) * shape.vector) * softmax.kept_bytes <= kept_bytes;
 }
 
 bool reads_twice_where_it_must(const Shape& shape, const SoftmaxRows& softmax, const Target&) {
@@ -29,7 +29,7 @@ Estimate predict(const Shape& shape, const SoftmaxRows& softmax, const Target& t
   const double at_a_time = keep ? taken : std::min(taken, 4.0);
   descriptor::StreamingWork work = descriptor::across_work(shape, softmax, device);
   work.instructions_per_thread = 90 + (keep ? 1 : 2) * taken * 10 + shape.vector * (shape.axis_lanes * 3 + taken * 8);
-  work.registers_per_thread = 32 + at_a_time * shape.vector * softmax.input_bytes() / 4;
+  work.registers_per_thread = 32 + at_a_time * shape.vector * softmax.kept_bytes / 4;
   work.shared_bytes_per_block = shape.axis_lanes > 1 ? 4 * work.threads_per_block * shape.vector : 0;
   return descriptor::streaming_estimate(work, target.arch, device);
 }
@@ -39,6 +39,7 @@ Estimate predict(const Shape& shape, const SoftmaxRows& softmax, const Target& t
 Algorithm softmax_backward_strided() {
   return describe<Shape, SoftmaxRows>("softmax_backward_strided", "softmax_backward",
                                       "softmax/softmax_backward_strided.cu")
+      .takes_prologue()
       .param("KEEP", &Shape::keep, {1, 0})
       .param("VECTOR", &Shape::vector, {2, 4, 1, 8})
       .param("AXIS_LANES", &Shape::axis_lanes, {4, 1, 2, 8, 16})

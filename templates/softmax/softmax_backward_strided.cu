@@ -49,7 +49,7 @@ extern "C" __global__ void __launch_bounds__(INNER_LANES* AXIS_LANES)
     const Index i = axis_lane + step * AXIS_LANES;
     if (!active || i >= ROW) break;
     Neighbours& neighbours = kept[KEEP ? step : 0];
-    neighbours.load(y + i * Index(Y_AXIS_STRIDE), dy + i * Index(DY_AXIS_STRIDE));
+    neighbours.load(y + i * Index(Y_AXIS_STRIDE), dy + i * Index(DY_AXIS_STRIDE), user);
 #pragma unroll
     for (int j = 0; j < VECTOR; ++j) sums[j] += neighbours.term(j);
   }
@@ -61,7 +61,7 @@ extern "C" __global__ void __launch_bounds__(INNER_LANES* AXIS_LANES)
     const Index i = axis_lane + step * AXIS_LANES;
     if (i >= ROW) continue;
     Neighbours& neighbours = kept[KEEP ? step : 0];
-    if constexpr (!KEEP) neighbours.load(y + i * Index(Y_AXIS_STRIDE), dy + i * Index(DY_AXIS_STRIDE));
+    if constexpr (!KEEP) neighbours.load(y + i * Index(Y_AXIS_STRIDE), dy + i * Index(DY_AXIS_STRIDE), user);
     float gradients[VECTOR];
 #pragma unroll
     for (int j = 0; j < VECTOR; ++j) gradients[j] = neighbours.gradient(j, sums[j]);

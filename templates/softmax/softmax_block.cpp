@@ -24,7 +24,7 @@ int64_t steps(const Shape& shape, int64_t row) {
 }
 
 int64_t row_bytes(const SoftmaxRows& softmax) {
-  return softmax.length() * size_of(softmax.kept);
+  return softmax.length() * softmax.kept_bytes;
 }
 
 bool aligned(const Shape& shape, const SoftmaxRows& softmax, const Target&) {
@@ -68,7 +68,7 @@ Estimate predict(const Shape& shape, const SoftmaxRows& softmax, const Target& t
 
   descriptor::StreamingWork work;
   work.dram_bytes = softmax.compulsory_bytes();
-  work.cache_bytes = elements * (moved.read + moved.written + (shared ? 3 * size_of(softmax.kept) : 0));
+  work.cache_bytes = elements * (moved.read + moved.written + (shared ? 3 * softmax.kept_bytes : 0));
   work.threads = rows * shape.threads;
   work.instructions_per_thread = 180 + accesses * (shared ? 24 : 10) + accesses * shape.vector * (shared ? 15 : 12);
   work.blocks = rows;

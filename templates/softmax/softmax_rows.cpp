@@ -26,7 +26,11 @@ SoftmaxRows SoftmaxRows::of(const Request& request) {
   softmax.dynamic_batch = request.dynamic_batch;
   softmax.mode = request.word("mode") == "log" ? SoftmaxMode::log : SoftmaxMode::accurate;
   softmax.blend = request.blend;
-  softmax.kept = has_prologue(request) ? DType::f32 : softmax.operands.front().spec.dtype;
+  softmax.kept_bytes = static_cast<int>(softmax.input_bytes());
+  if (has_prologue(request)) {
+    const std::string entered(operation(request.operation).prologue_operand());
+    softmax.kept_bytes += size_of(DType::f32) - size_of(request.at(entered).dtype);
+  }
   return softmax;
 }
 

@@ -13,7 +13,7 @@ namespace kiln::descriptor {
 struct SoftmaxRows : Rows {
   SoftmaxMode mode = SoftmaxMode::accurate;
   Blend blend;
-  DType kept = DType::f32;  ///< As what kernels keep an element of x: as it is stored; f32 after a prologue.
+  int kept_bytes = 4;  ///< Of an element of all inputs as kernels keep it: as it is stored, or f32 after a prologue.
 
   static SoftmaxRows of(const Request& request);
 
@@ -28,8 +28,8 @@ Prelude softmax_prelude(const SoftmaxRows& softmax, const RowLayout& layout, int
 /// The same, with what lib/simple_rows.cuh asks for.
 Prelude simple_softmax_prelude(const SoftmaxRows& softmax);
 
-/// One launch of `entry` with blocks of `threads` and the arguments: the operands, alpha, beta, user (softmax_forward
-/// alone), n. The grid is the caller's to set.
+/// One launch of `entry` with blocks of `threads` and the arguments: the operands, alpha, beta, user, n. The grid is
+/// the caller's to set.
 Launch softmax_launch(const SoftmaxRows& softmax, std::string entry, int threads);
 
 }  // namespace kiln::descriptor

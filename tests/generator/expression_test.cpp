@@ -255,11 +255,10 @@ TEST(UserEpilogueInRequests, HasNoPrologueWhereThereIsNone) {
                                    {"read", Expression("--- prologue\nx * m", {"m"})}};
   for (const char* code : {"e", "read prologue.m=f32:3"}) {
     try {
-      Request::parse(std::string("activation_backward y=f32:2x3 dy=f32:2x3 mode=tanh epilogue=user:") + code,
-                     expressions);
+      Request::parse(std::string("tensor_set y=f32:2x3 epilogue=user:") + code, expressions);
       ADD_FAILURE() << code << " is accepted";
     } catch (const Error& error) {
-      EXPECT_THAT(error.message(), HasSubstr("activation_backward: it has no prologue"));
+      EXPECT_THAT(error.message(), HasSubstr("tensor_set: it has no prologue"));
     }
   }
 }

@@ -300,7 +300,6 @@ TEST_F(BadArguments, OfSoftmaxBackward) {
       {"axis: beyond the dimensions", with({.axis = 2}), "axis 2 is outside the 2 dimensions of y"},
       {"axis: before the first", with({.axis = -3}), "axis -3 is outside the 2 dimensions of y"},
       {"an epilogue", with({.epilogue = relu}), "takes no epilogue of stages"},
-      {"a prologue", with({.epilogue = expression("--- prologue\nx")}), "it has no prologue"},
       {"a dynamic batch along the axis", with({.axis = 0, .dynamic_batch = true}),
        "the batch cannot be dynamic along the axis"},
   });
@@ -333,9 +332,7 @@ TEST_F(BadArguments, OfActivations) {
        },
        "the memory of y and x overlaps"},
       {"backward: stages", backward({.epilogue = relu}), "takes no epilogue of stages"},
-      {"backward: prologue", backward({.epilogue = expression("--- prologue\nx")}), "it has no prologue"},
       {"backward from y: stages", from_y({.epilogue = relu}), "takes no epilogue of stages"},
-      {"backward from y: prologue", from_y({.epilogue = expression("--- prologue\nx")}), "it has no prologue"},
       {"from y: a mode that cannot", from_y({.mode = ActivationMode::gelu}),
        "the derivative of gelu cannot be told from y"},
   });

@@ -32,9 +32,12 @@ class UserCodeOperations : public DeviceTest {
   Tensor empty(std::initializer_list<int64_t> extents) { return of(std::vector<float>(8, -99), extents); }
   std::vector<float> values(const Tensor& y, size_t count) const { return download<float>(y.data(), count); }
 
+  // A prologue: x * x + shift.
+  Epilogue squared(float shift) const { return expression(squared_, {}, {{"shift", shift}}); }
   Epilogue gated(float shift) const { return expression(code_, {{"gate", gate_}}, {{"shift", shift}}); }
 
   Expression code_{"acc * gate + shift", {"gate"}, {"shift"}};
+  Expression squared_{"--- prologue\nx * x + shift", {}, {"shift"}};
   Tensor gate_ = of({2, 10}, {2, 1});
   Tensor x_ = of({1, 2, 3, 4}, {2, 2});
   Tensor y_ = empty({2, 2});
@@ -87,11 +90,15 @@ TEST_F(UserCodeOperations, ReductionsWithAndWithoutIndices) {
 TEST_F(UserCodeOperations, SoftmaxGradients) {
   softmax_backward(context_, of({0.5F, 0.5F, 0.5F, 0.5F}, {2, 2}), x_, y_, {.epilogue = gated(1)});
   EXPECT_THAT(values(y_, 4), ElementsAre(0.5F, 1.5F, -1.5F, 3.5F));
+  softmax_backward(context_, of({0.5F, 0.5F, 0.5F, 0.5F}, {2, 2}), x_, y_, {.epilogue = squared(1)});
+  EXPECT_THAT(values(y_, 4), ElementsAre(-0.75F, 0.75F, -1.75F, 1.75F));  // of x squared
 }
 
 TEST_F(UserCodeOperations, ActivationGradients) {
   activation_backward(context_, of({-1, 1, 1, -1}, {2, 2}), x_, y_, {.epilogue = gated(1)});
   EXPECT_THAT(values(y_, 4), ElementsAre(1, 5, 31, 1));
+  activation_backward(context_, of({-1, 1, 1, -1}, {2, 2}), x_, y_, {.epilogue = squared(1)});
+  EXPECT_THAT(values(y_, 4), ElementsAre(0, 5, 10, 0));
 }
 
 TEST_F(UserCodeOperations, LossesAndTheirGradients) {
@@ -108,6 +115,12 @@ TEST_F(UserCodeOperations, LossesAndTheirGradients) {
   EXPECT_THAT(values(loss, 1), Pointwise(FloatNear(1e-4F), {10 * each + 1}));
   cross_entropy_backward(context_, logits, targets, y_, {.reduction = LossReduction::sum, .epilogue = gated(1)});
   EXPECT_THAT(values(y_, 4), ElementsAre(0, 2, 6, -4));
+  const Tensor roots = of({1, 2, 3, 1}, {2, 2});  // logits of 1, 4 and 9, 1
+  cross_entropy_forward(context_, roots, targets, losses,
+                        {.reduction = LossReduction::none, .epilogue = squared(0.5F)});
+  EXPECT_THAT(values(losses, 2), Pointwise(FloatNear(1e-4F), {3.048587F, 8.000335F}));
+  cross_entropy_backward(context_, roots, targets, y_, {.reduction = LossReduction::sum, .epilogue = squared(0.5F)});
+  EXPECT_THAT(values(y_, 4), Pointwise(FloatNear(1e-5F), {-0.952574F, 0.952574F, 0.999665F, -0.999665F}));
   EXPECT_THAT(refusal_of([&] {
                 cross_entropy_forward(context_, logits, targets, loss,
                                       {.dynamic_batch = true, .epilogue = expression("acc")});

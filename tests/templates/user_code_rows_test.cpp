@@ -22,6 +22,8 @@ const Expressions& expressions() {
                             "acc * gate + (c % 2 == 0 ? bias[c] : 0.5f)",
                             {"mean", "gate", "bias"})},
       {"scaled", Expression("acc * gate", {"gate"})},
+      {"both", Expression("--- prologue\nx * 0.75f - s * x * x\n---\nacc * gate + s * bias", {"gate", "bias"}, {"s"})},
+      {"squared", Expression("--- prologue\nx * x")},
       {"entered", Expression("--- prologue\n(x - s) * (x - s)\n---\nsqrtf(fabsf(acc)) * gate", {"gate"}, {"s"})}};
   return all;
 }
@@ -57,38 +59,40 @@ TEST(UserPrologueOfReductions, IsRightInEveryKernel) {
   expect_served_right("reduce x=f32:2x20000 axes=1 mode=min epilogue=user:entered epilogue.gate=f32:1x1", all);
 }
 
-TEST(UserEpilogueOfSoftmaxGradients, IsRightInEveryKernel) {
+TEST(UserCodeOfSoftmaxGradients, IsRightInEveryKernel) {
   expect_served_right(
-      "softmax_backward y=f16:5x24 dx=f32:5x24 mode=log beta=any epilogue=user:gated epilogue.gate=f16:5x24:1,6 "
+      "softmax_backward y=f16:5x24 dx=f32:5x24 mode=log beta=any epilogue=user:both epilogue.gate=f16:5x24:1,6 "
       "epilogue.bias=f32:5x1",
       {"softmax_backward_simple", "softmax_backward_rows"});
   expect_served_right(
-      "softmax_backward y=f32:3x7x4x5 n=? epilogue=user:gated epilogue.gate=f32:3x7x4x5 epilogue.bias=bf16:1x7x1x5",
+      "softmax_backward y=f32:3x7x4x5 dy=bf16:3x7x4x5:nhwc n=? epilogue=user:both epilogue.gate=f32:3x7x4x5 "
+      "epilogue.bias=bf16:1x7x1x5",
       {"softmax_backward_simple", "softmax_backward_strided"});
 }
 
-TEST(UserEpilogueOfCrossEntropyGradients, IsRightInEveryKernel) {
+TEST(UserCodeOfCrossEntropyGradients, IsRightInEveryKernel) {
   expect_served_right(
-      "cross_entropy_backward x=f16:6x12 reduction=mean dloss=f32:1 alpha=any epilogue=user:gated "
+      "cross_entropy_backward x=f16:6x12 reduction=mean dloss=f32:1 alpha=any epilogue=user:both "
       "epilogue.gate=f32:6x12:1,7 epilogue.bias=f32:1x12",
       {"cross_entropy_backward_simple", "cross_entropy_backward_rows"});
   expect_served_right(
-      "cross_entropy_backward x=f32:2x5x3x4 reduction=none n=? epilogue=user:gated epilogue.gate=f32:2x5x3x4 "
+      "cross_entropy_backward x=f32:2x5x3x4 weights=f32:5 reduction=none smoothing=any n=? epilogue=user:both "
+      "epilogue.gate=f32:2x5x3x4 "
       "epilogue.bias=f16:1x5x3x1",
       {"cross_entropy_backward_simple", "cross_entropy_backward_strided"});
 }
 
 // A loss for each row, or one for all of them: the second kernel's.
-TEST(UserEpilogueOfCrossEntropy, IsRightInEveryKernel) {
+TEST(UserCodeOfCrossEntropy, IsRightInEveryKernel) {
   expect_served_right(
-      "cross_entropy_forward x=f16:6x12 losses=f32:6:2 reduction=none n=? epilogue=user:gated epilogue.gate=f32:6 "
+      "cross_entropy_forward x=f16:6x12 losses=f32:6:2 reduction=none n=? epilogue=user:both epilogue.gate=f32:6 "
       "epilogue.bias=f32:1",
       {"cross_entropy_forward_simple", "cross_entropy_forward_rows"});
   expect_served_right(
-      "cross_entropy_forward x=f32:2x5x3x4 reduction=none beta=any epilogue=user:gated epilogue.gate=f16:2x3x4:nwc "
+      "cross_entropy_forward x=f32:2x5x3x4 reduction=none beta=any epilogue=user:both epilogue.gate=f16:2x3x4:nwc "
       "epilogue.bias=f32:1x3x4",
       {"cross_entropy_forward_simple", "cross_entropy_forward_strided"});
-  const std::string code = " beta=1 epilogue=user:scaled epilogue.gate=f32:1";
+  const std::string code = " beta=1 smoothing=any epilogue=user:both epilogue.gate=f32:1 epilogue.bias=f32:1";
   expect_served_right("cross_entropy_forward x=f32:300x12 reduction=mean" + code,
                       {"cross_entropy_forward_simple", "cross_entropy_forward_rows"});
   expect_served_right("cross_entropy_forward x=f32:2x5x3x70 reduction=sum" + code,
@@ -121,11 +125,13 @@ TEST(UserEpilogueOfPooling, GoesWithIndices) {
   }
 }
 
-// The step that adds the losses up, and the kernel that writes indices, too.
+// The step that adds the losses up, and the kernel that writes indices, too; and prologues.
 TEST(CheckOfUserEpiloguesOfRows, FindsCodeThatWasLeftOut) {
-  for (const char* line : {"cross_entropy_forward x=f32:3x5 epilogue=user:scaled epilogue.gate=f32:1",
-                           "pool_forward x=f32:1x2x4x4 indices=i32:1x2x2x2 window=2,2 stride=2,2 epilogue=user:scaled "
-                           "epilogue.gate=f32:1x2x2x2"}) {
+  for (const char* line :
+       {"cross_entropy_forward x=f32:3x5 epilogue=user:scaled epilogue.gate=f32:1",
+        "pool_forward x=f32:1x2x4x4 indices=i32:1x2x2x2 window=2,2 stride=2,2 epilogue=user:scaled "
+        "epilogue.gate=f32:1x2x2x2",
+        "softmax_backward y=f32:2x3 epilogue=user:squared", "cross_entropy_backward x=f32:3x5 epilogue=user:squared"}) {
     const Request coded = Request::parse(line, expressions());
     EXPECT_FALSE(check_as(coded, stripped_of_user_code(coded)));
   }

@@ -28,6 +28,7 @@ const Expressions& expressions() {
                            {"unused", "slope"})},
       {"helped",
        Expression("__device__ float twice(float v) {\n  return 2.0f * v;\n}\n---\ntwice(relu(acc)) + gate", {"gate"})},
+      {"both", Expression("--- prologue\nx * x + shift\n---\nrelu(acc) + gate", {"gate"}, {"shift"})},
       {"channels", Expression("k < 3 ? acc : -acc")},
       {"layer", Expression("(acc + bias[n]) * gate + (n < 3 ? 1.0f : other)", {"bias", "gate", "other"})},
       {"pooled", Expression("acc * gate + (c % 2 == 0 ? bias[c] : 0.0f)", {"bias", "gate"})},
@@ -119,7 +120,7 @@ TEST(UserEpilogue, OfSoftmax) {
 
 TEST(UserEpilogue, OfActivationsGradients) {
   expect_served_right(
-      "activation_backward dy=f16:2x3x5x7:nhwc x=f16:2x3x5x7 mode=tanh beta=any epilogue=user:helped "
+      "activation_backward dy=f16:2x3x5x7:nhwc x=f16:2x3x5x7 mode=tanh beta=any epilogue=user:both "
       "epilogue.gate=f16:1x3x1x7",
       {"activation_backward_simple", "activation_backward_vector"});
 }

@@ -21,6 +21,7 @@ struct Problem {
   std::vector<float> input, other;  // what prologues apply to, and the second factor
   std::vector<float> moves;
   std::map<std::string, std::vector<float>> others = {};
+  std::vector<int32_t> targets = {};
   RunValues values = usual_values(request);
   std::string output = result_of(request).name;
 
@@ -29,6 +30,7 @@ struct Problem {
     all[std::string(operation(request.operation).prologue_operand())] = std::as_bytes(std::span(entered));
     if (!other.empty()) all[request.operands[1].name] = std::as_bytes(std::span(other));
     for (const auto& [name, content] : others) all[name] = std::as_bytes(std::span(content));
+    if (!targets.empty()) all["targets"] = std::as_bytes(std::span(targets));
     return all;
   }
   std::vector<double> result(const std::vector<float>& entered) const {
@@ -84,6 +86,68 @@ TEST(PrologueSlack, OfSoftmaxIsThatOfItsRow) {
                         {},
                         {0, 0, 0.25F, 0.5F, 0, 0.5F, infinity, 0}};
   EXPECT_EQ(problem.slack(), (std::vector<float>{0, 0, 1, 1, 0, 0, infinity, infinity}));  // row 2 is NaN
+}
+
+// Looser than what is reached: each sum may see other roundings of dy than what stands beside it.
+TEST(PrologueSlack, CoversSoftmaxGradients) {
+  for (const char* mode : {"accurate", "log"}) {
+    Problem problem{Request::parse(std::string("softmax_backward y=f32:2x3x2 axis=1 alpha=any mode=") + mode),
+                    {1, -2, 0.5F, 0, 0.25F, 1, 3, 0, 2.5F, 0.5F, 2, -1},
+                    {},
+                    {0.5F, 0.25F, 0, 0.125F, 1, 0.5F, 0, 0.25F, 0, 0, 0, 1},
+                    {{"y", {0.5F, -2, 0.25F, 0.5F, 0, 1, -0.5F, 0.75F, -1, 0.25F, 0.125F, -3}}}};
+    problem.values.alpha = -1.5F;
+    problem.expect_covers(10);
+  }
+  const auto slack_of = [](const char* mode, Floats y, Floats moves) {
+    return Problem{Request::parse(std::string("softmax_backward y=f32:1x2 mode=") + mode),
+                   {1, 2},
+                   {},
+                   std::move(moves),
+                   {{"y", std::move(y)}}}
+        .slack();
+  };
+  EXPECT_EQ(slack_of("accurate", {0.5F, 0.25F}, {1, 2}), (Floats{1, 0.75F}));
+  EXPECT_EQ(slack_of("log", {0, -infinity}, {1, 2}), (Floats{4, 2}));
+  EXPECT_EQ(slack_of("accurate", {0.5F, 0}, {1, infinity}), (Floats{infinity, infinity}));
+  EXPECT_EQ(slack_of("accurate", {0.5F, std::nanf("")}, {1, 0})[1], 0) << "NaN in any case";
+}
+
+TEST(PrologueSlack, CoversCrossEntropyAndItsGradients) {
+  for (const std::string rest : {"reduction=none", "reduction=mean", "reduction=sum weights=f32:3 smoothing=any",
+                                 "reduction=mean weights=f32:3 smoothing=any", "reduction=none smoothing=any"}) {
+    const Floats logits{1, -2, 0.5F, 0, 0.25F, 1, 3, 0, 2.5F};
+    const Floats moves{0.25F, 0.125F, 0.25F, 0.25F, 0.25F, 0.25F, 0.25F, 0.25F, 0.125F};
+    const std::map<std::string, Floats> others = {{"weights", {0.5F, 2, -0.25F}}};
+    for (const char* operation : {"cross_entropy_forward", "cross_entropy_backward"}) {
+      Problem problem{Request::parse(fmt::format("{} x=f32:3x3 ignore=7 alpha=any {}", operation, rest)),
+                      logits,
+                      {},
+                      moves,
+                      others,
+                      {2, 7, 1}};  // the second row does not count
+      problem.values.alpha = -1.5F;
+      problem.expect_covers(10);
+    }
+  }
+}
+
+// A row whose target is no class gives NaN in any case, and one whose dloss is.
+TEST(PrologueSlack, OfCrossEntropyIsThatOfItsRow) {
+  const Problem losses{Request::parse("cross_entropy_forward x=f32:4x1x2 reduction=none ignore=-1"),
+                       Floats(8, 0),
+                       {},
+                       {0.5F, 0, 0.5F, 0, 0, infinity, 0, 0},
+                       {},
+                       {0, 0, 9, 0, -1, 0, 0, 0}};
+  EXPECT_EQ(losses.slack(), (Floats{1, 0, 0, 0, 0, infinity, 0, 0}));
+  const Problem gradients{Request::parse("cross_entropy_backward x=f32:3x1 reduction=none dlosses=f32:3"),
+                          Floats(3, 0),
+                          {},
+                          Floats(3, infinity),
+                          {{"dlosses", {2, std::nanf(""), 0}}},
+                          {0, 0, 5}};
+  EXPECT_EQ(gradients.slack(), (Floats{infinity, 0, 0}));
 }
 
 TEST(PrologueSlack, CoversProducts) {
@@ -282,6 +346,18 @@ TEST(PrologueSlack, CoversReductions) {
   const Problem extreme{
       Request::parse("reduce x=f32:2x2 axes=1 mode=min"), {1, 2, 3, 4}, {}, {0.5F, 0.25F, 0, infinity}};
   EXPECT_EQ(extreme.slack(), (Floats{0.5F, infinity}));
+}
+
+TEST(PrologueSlack, CoversActivationGradients) {
+  for (const char* known : {"x=f32:2x2 mode=gelu", "x=f32:2x2 mode=relu", "y=f32:2x2 mode=tanh"}) {
+    Problem problem{Request::parse(std::string("activation_backward dy=f32:2x2 alpha=any ") + known),
+                    {-0.5F, 0.125F, 1, 2.75F},
+                    {},
+                    {0.5F, 0.25F, 0, 1},
+                    {{std::string(known, 1), {0.5F, -0.25F, 0.75F, -3}}}};
+    problem.values.alpha = -1.5F;
+    problem.expect_covers(1.001);
+  }
 }
 
 // An input that repeats, with moves that reach b or do not.

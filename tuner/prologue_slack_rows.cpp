@@ -1,0 +1,170 @@
+// Slack of operations along rows: softmax, cross entropy, and their gradients (docs/numerics.md, "User code").
+#include <algorithm>
+#include <cmath>
+
+#include "kiln/generator/operations/cross_entropy.h"
+#include "kiln/generator/operations/softmax_backward.h"
+#include "kiln/generator/operations/softmax_forward.h"
+#include "kiln/reference/tensor_memory.h"
+#include "prologue_slack_parts.h"
+
+namespace kiln::tuner::slack {
+namespace {
+
+// A row of a packed tensor: `length` elements, `stride` apart; `number` counts rows in logical order.
+struct Row {
+  size_t number, first, length, stride;
+
+  size_t at(size_t i) const { return first + i * stride; }
+  double most(std::span<const float> moves) const {
+    double most = 0;
+    for (size_t i = 0; i < length; ++i) most = std::max<double>(most, moves[at(i)]);
+    return most;
+  }
+};
+
+template <class Visit>
+void for_each_row(const TensorSpec& spec, int64_t axis, const Visit& visit) {
+  const auto along = static_cast<size_t>(axis), length = static_cast<size_t>(spec.extents[along]);
+  size_t inner = 1, number = 0;
+  for (size_t i = along + 1; i < spec.extents.size(); ++i) inner *= static_cast<size_t>(spec.extents[i]);
+  const auto elements = static_cast<size_t>(spec.elements());
+  for (size_t outer = 0; outer < elements; outer += length * inner) {
+    for (size_t i = 0; i < inner; ++i) visit(Row{number++, outer + i, length, inner});
+  }
+}
+
+// A packed f32 operand.
+std::vector<float> floats_of(const Operands& operands, const std::string& name) {
+  const std::span<const std::byte> bytes = operands.at(name);
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::copy(bytes.begin(), bytes.end(), std::as_writable_bytes(std::span(values)).begin());
+  return values;
+}
+
+// Of log-softmax 2 D, with D the most that an element of the row moves; of softmax its value times exp(2 D) - 1, and
+// never more than the whole of it, 1.
+void add_softmax_row(const Row& row, bool log, std::span<const float> x, std::span<const float> moves, double scale,
+                     std::vector<float>& slack) {
+  const double most = row.most(moves);
+  double maximum = -infinity, sum = 0;
+  if (most == 0) return;
+  for (size_t i = 0; i < row.length; ++i) maximum = std::max<double>(maximum, x[row.at(i)]);
+  for (size_t i = 0; i < row.length; ++i) sum += std::exp(x[row.at(i)] - maximum);
+  for (size_t i = 0; i < row.length; ++i) {
+    const double value = std::exp(x[row.at(i)] - maximum) / sum;
+    const double moved = log ? 2 * most : std::min(1.0, value == 0 ? 0 : value * std::expm1(2 * most));
+    const bool is_known = std::isfinite(most);
+    slack[row.at(i)] = static_cast<float>(!is_known ? infinity : std::isnan(value) ? 0 : scale * moved);
+  }
+}
+
+// |y| (d + sum(|y| d)), or of log-softmax d + exp(y) sum(d): both are linear in dy.
+void add_gradient_row(const Row& row, bool log, std::span<const double> y, std::span<const float> moves, double scale,
+                      std::vector<float>& slack) {
+  double sum = 0;
+  if (row.most(moves) == 0) return;
+  for (size_t i = 0; i < row.length; ++i) {
+    const double move = moves[row.at(i)];
+    if (move != 0) sum += log ? move : std::fabs(y[row.at(i)]) * move;
+  }
+  for (size_t i = 0; i < row.length; ++i) {
+    const double value = y[row.at(i)], move = moves[row.at(i)];
+    const double moved = log ? move + std::exp(value) * sum : std::fabs(value) * (move + sum);
+    slack[row.at(i)] = static_cast<float>(std::isnan(value) ? 0 : std::isnan(moved) ? infinity : scale * moved);
+  }
+}
+
+// What cross entropy multiplies the logarithms of a row's softmax by, and its gradient the softmax itself.
+class LossFactors {
+ public:
+  LossFactors(const CrossEntropy& view, const Question& asked)
+      : ignore_(static_cast<double>(view.ignore)),
+        targets_(reference::read_all(view.targets, asked.operands.at("targets"))),
+        weights_(static_cast<size_t>(view.classes()), 1),
+        smoothing_(view.smooths ? asked.number("smoothing") : 0) {
+    if (view.weights) weights_ = reference::read_all(*view.weights, asked.operands.at("weights"));
+    for (const double weight : weights_) {
+      each_ += smoothing_ / static_cast<double>(view.classes()) * weight;
+      each_magnitude_ += smoothing_ / static_cast<double>(view.classes()) * std::fabs(weight);
+    }
+    if (view.reduction != LossReduction::mean) return;
+    double total = 0;
+    for (size_t row = 0; row < targets_.size(); ++row) {
+      if (targets_[row] != ignore_) total += is_class(row) ? weights_[target(row)] : view.weights ? 0 : 1;
+    }
+    share_ = 1 / std::fabs(total);
+  }
+
+  // Whether the loss of a row depends on its logits: it counts, and is not NaN.
+  bool moves(size_t row) const { return targets_[row] != ignore_ && is_class(row); }
+  double of_loss(size_t row) const { return std::fabs(own(row)) + each_magnitude_; }
+  double of_gradient(size_t row) const { return std::fabs(own(row) + each_) * share_; }
+  double share() const { return share_; }  // of a row in the mean
+
+ private:
+  bool is_class(size_t row) const { return targets_[row] >= 0 && targets_[row] < static_cast<double>(weights_.size()); }
+  size_t target(size_t row) const { return static_cast<size_t>(targets_[row]); }
+  double own(size_t row) const { return (1 - smoothing_) * weights_[target(row)]; }
+
+  double ignore_;
+  std::vector<double> targets_, weights_;
+  double smoothing_, each_ = 0, each_magnitude_ = 0, share_ = 1;
+};
+
+}  // namespace
+
+std::vector<float> of_softmax(const Question& asked) {
+  const SoftmaxForward softmax = SoftmaxForward::of(asked.plain);
+  const std::vector<float> x = floats_of(asked.operands, "x");
+  std::vector<float> slack(asked.moves.size());
+  for_each_row(softmax.x, softmax.axis, [&](const Row& row) {
+    add_softmax_row(row, softmax.mode == SoftmaxMode::log, x, asked.moves, asked.scale, slack);
+  });
+  return slack;
+}
+
+std::vector<float> of_softmax_backward(const Question& asked) {
+  const SoftmaxBackward softmax = SoftmaxBackward::of(asked.plain);
+  const std::vector<double> y = reference::read_all(softmax.y, asked.operands.at("y"));
+  std::vector<float> slack(asked.moves.size());
+  for_each_row(softmax.dy, softmax.axis, [&](const Row& row) {
+    add_gradient_row(row, softmax.mode == SoftmaxMode::log, y, asked.moves, asked.scale, slack);
+  });
+  return slack;
+}
+
+std::vector<float> of_cross_entropy_forward(const Question& asked) {
+  const CrossEntropyForward loss = CrossEntropyForward::of(asked.plain);
+  const LossFactors factors(loss, asked);
+  const bool is_reduced = loss.reduction != LossReduction::none;
+  std::vector<float> slack(static_cast<size_t>(loss.loss.elements()));
+  double sum = 0;
+  for_each_row(loss.x, 1, [&](const Row& row) {
+    const double most = row.most(asked.moves);
+    const double moved =
+        most == 0 || !factors.moves(row.number) ? 0 : asked.scale * factors.of_loss(row.number) * 2 * most;
+    sum += moved;
+    if (!is_reduced) slack[row.number] = static_cast<float>(moved);
+  });
+  if (is_reduced && sum != 0) slack[0] = static_cast<float>(sum * factors.share());
+  return slack;
+}
+
+std::vector<float> of_cross_entropy_backward(const Question& asked) {
+  const CrossEntropyBackward loss = CrossEntropyBackward::of(asked.plain);
+  const LossFactors factors(loss, asked);
+  const bool is_reduced = loss.reduction != LossReduction::none;
+  const std::vector<float> x = floats_of(asked.operands, "x");
+  std::vector<double> given{1};
+  if (loss.dloss) given = reference::read_all(*loss.dloss, asked.operands.at(is_reduced ? "dloss" : "dlosses"));
+  std::vector<float> slack(asked.moves.size());
+  for_each_row(loss.x, 1, [&](const Row& row) {
+    const double by = std::fabs(given[given.size() == 1 ? 0 : row.number]);
+    if (!factors.moves(row.number) || std::isnan(by)) return;
+    add_softmax_row(row, false, x, asked.moves, asked.scale * by * factors.of_gradient(row.number), slack);
+  });
+  return slack;
+}
+
+}  // namespace kiln::tuner::slack
