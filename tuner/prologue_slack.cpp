@@ -58,9 +58,9 @@ std::vector<float> of_moves(Request plain, const std::map<std::string, Memory>& 
   return Judge(plain, result_of(plain).name, bindings, full, options.samples, options.seed).magnitudes();
 }
 
-// Of convolutions, products, pooling, reductions, dropout and copies: with the magnitudes of the other factor. No loss
-// for pooling: an extreme moves by at most the most that one of its elements does. Where the gradient of an extreme
-// goes does not move: that is said by others, which stay as they are.
+// Of convolutions, products of matrices, pooling, sums and extremes, dropout and copies: with the magnitudes of the
+// other factor. No loss for pooling: an extreme moves by at most the most that one of its elements does. Where the
+// gradient of an extreme goes does not move: that is said by others, which stay as they are.
 std::vector<float> of_sums(const Request& plain, const Operands& operands, std::span<const float> moves,
                            const RunValues& values, const CheckOptions& options) {
   std::map<std::string, Memory> factors;
@@ -71,6 +71,12 @@ std::vector<float> of_sums(const Request& plain, const Operands& operands, std::
         plain.operation == "pool_backward" ? Memory(memory.begin(), memory.end()) : magnitudes(spec, memory);
   }
   return of_moves(plain, factors, moves, values, options);
+}
+
+bool is_product(const Request& plain) {
+  if (plain.operation != "reduce") return false;
+  const ReduceMode mode = Reduce::of(plain).mode;
+  return mode == ReduceMode::mul || mode == ReduceMode::mul_no_zeros;
 }
 
 // With the magnitudes of the scale, around a mean of 0 and without a shift.
@@ -169,6 +175,7 @@ std::vector<float> prologue_slack(const Request& plain, const std::string& outpu
   if (plain.operation == "softmax_backward") return slack::of_softmax_backward(asked);
   if (plain.operation == "cross_entropy_forward") return slack::of_cross_entropy_forward(asked);
   if (plain.operation == "cross_entropy_backward") return slack::of_cross_entropy_backward(asked);
+  if (is_product(plain)) return slack::of_product(asked);
   if (plain.operation == "tensor_op") return of_tensor_op(plain, operands, moves, scale);
   return of_sums(plain, operands, moves, values, options);
 }

@@ -66,5 +66,7 @@ std::vector<float> of_softmax(const Question& asked);
 std::vector<float> of_softmax_backward(const Question& asked);
 std::vector<float> of_cross_entropy_forward(const Question& asked);
 std::vector<float> of_cross_entropy_backward(const Question& asked);
+/// Of `reduce` with mul or mul_no_zeros.
+std::vector<float> of_product(const Question& asked);
 
 }  // namespace kiln::tuner::slack

@@ -78,12 +78,6 @@ class ReduceOperation final : public Operation {
     const TensorSpec& x = request.at("x");
     const std::string_view reason = "those of x, and 1 along the axes";
     require_extents(request, "y", request.at("y"), reduced_extents(request, x.extents), reason);
-    const ReduceMode mode = mode_of(request);
-    if (has_prologue(request) && (mode == mul || mode == mul_no_zeros)) {
-      refuse(request,
-             fmt::format("mode={} takes no prologue: how far it may move a product has no bound", request.word("mode")),
-             "apply that code by activation_forward with mode identity first");
-    }
     const TensorSpec* indices = request.find("indices");
     if (indices == nullptr) return;
     if (has_prologue(request)) {

@@ -20,7 +20,7 @@ struct ReduceOptions {
 ///
 /// x: 1 to 5 dimensions. y: in each dimension the extent of x, or 1. Any dtypes and strides; sums are in f32, y rounds
 /// to nearest (integers saturate, NaN becomes 0 in them). ReduceMode says what NaN does, and what becomes of no
-/// elements at all. User code may have a prologue, which every element of x passes through first, but for products.
+/// elements at all. User code may have a prologue, which every element of x passes through first.
 /// Bitwise reproducible: few long rows are split over blocks whose parts are merged in order. y must not overlap x.
 ///
 /// Throws Error(invalid_argument), nothing enqueued: extents that do not fit, a y without an extent of 1, memory that

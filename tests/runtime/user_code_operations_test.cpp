@@ -81,6 +81,8 @@ TEST_F(UserCodeOperations, ReductionsWithAndWithoutIndices) {
   const Tensor sums = empty({2, 1}), at(upload<int32_t>({-9, -9}), i32, {2, 1}, nc);
   reduce(context_, ReduceMode::add, x_, sums, {.epilogue = gated(1)});
   EXPECT_THAT(values(sums, 2), ElementsAre(7, 71));
+  reduce(context_, ReduceMode::mul, x_, sums, {.epilogue = squared(1)});
+  EXPECT_THAT(values(sums, 2), ElementsAre(10, 170));
   reduce(context_, ReduceMode::max, x_, sums, at, {.epilogue = gated(1)});
   EXPECT_THAT(values(sums, 2), ElementsAre(5, 41));
   EXPECT_THAT(download<int32_t>(at.data(), 2), ElementsAre(1, 1));

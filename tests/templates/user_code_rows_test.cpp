@@ -24,6 +24,7 @@ const Expressions& expressions() {
       {"scaled", Expression("acc * gate", {"gate"})},
       {"both", Expression("--- prologue\nx * 0.75f - s * x * x\n---\nacc * gate + s * bias", {"gate", "bias"}, {"s"})},
       {"squared", Expression("--- prologue\nx * x")},
+      {"factors", Expression("--- prologue\nx > 0.5f ? 0.0f : 1.0f + 0.25f * x")},
       {"entered", Expression("--- prologue\n(x - s) * (x - s)\n---\nsqrtf(fabsf(acc)) * gate", {"gate"}, {"s"})}};
   return all;
 }
@@ -54,7 +55,7 @@ TEST(UserEpilogueOfReductions, IsRightInEveryKernel) {
 
 TEST(UserPrologueOfReductions, IsRightInEveryKernel) {
   const std::vector<std::string> all = {"reduce_simple", "reduce_blocks"};
-  expect_served_right("reduce x=f16:3x40x6 axes=1 mode=mean epilogue=user:entered epilogue.gate=f32:3x1x6", all);
+  expect_served_right("reduce x=f16:3x40x6 axes=1 mode=mul_no_zeros epilogue=user:factors", all);
   expect_served_right("reduce x=u8:3x37 axes=1 mode=norm2 n=? epilogue=user:entered epilogue.gate=f32:3x1", all);
   expect_served_right("reduce x=f32:2x20000 axes=1 mode=min epilogue=user:entered epilogue.gate=f32:1x1", all);
 }

@@ -360,6 +360,33 @@ TEST(PrologueSlack, CoversActivationGradients) {
   }
 }
 
+TEST(PrologueSlack, CoversProductsOfElements) {
+  for (const char* line : {"reduce x=f32:3x3 axes=1 mode=mul alpha=any", "reduce x=f32:3x3 axes=0 mode=mul"}) {
+    Problem problem{
+        Request::parse(line), {1, -2, 0.5F, 0, 0.25F, 3, 4, -1, 2}, {}, {0.5F, 0.25F, 0, 0.5F, 0.5F, 0.125F, 0, 0, 0}};
+    problem.values.alpha = -1.5F;
+    problem.expect_covers(1.001);
+  }
+}
+
+// A factor that may be 0 is left out there; infinities keep their sign unless another factor may pass 0.
+TEST(PrologueSlack, OfProductsIsThatOfZerosAndInfinities) {
+  const auto slack_of = [](const char* mode, Floats x, Floats moves) {
+    return Problem{
+        Request::parse(std::string("reduce x=f32:1x2 axes=1 mode=") + mode), std::move(x), {}, std::move(moves)}
+        .slack()[0];
+  };
+  EXPECT_EQ(slack_of("mul_no_zeros", {0.25F, 3}, {0.5F, 0}), 2.25F);
+  EXPECT_EQ(slack_of("mul_no_zeros", {0, 3}, {0.5F, 0}), 4.5F);
+  EXPECT_EQ(slack_of("mul_no_zeros", {0, 3}, {0, 0.5F}), 0.5F);
+  EXPECT_EQ(slack_of("mul", {0, 3}, {0, 0.5F}), 0);
+  EXPECT_EQ(slack_of("mul", {infinity, 3}, {0, 0.5F}), 0);
+  EXPECT_EQ(slack_of("mul", {infinity, 0.25F}, {0, 0.5F}), infinity);
+  EXPECT_EQ(slack_of("mul", {infinity, 0}, {0, 0}), 0);
+  EXPECT_EQ(slack_of("mul", {std::nanf(""), 1}, {0, infinity}), 0);
+  EXPECT_EQ(slack_of("mul", {1, 1}, {0, infinity}), infinity);
+}
+
 // An input that repeats, with moves that reach b or do not.
 TEST(PrologueSlack, CoversArithmetic) {
   for (const TensorOpMode mode : tensor_op_modes()) {
