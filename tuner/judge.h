@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kiln/generator/request.h"
@@ -30,6 +32,9 @@ class Judge {
   Judge(const Request& request, const std::string& output, const reference::Bindings& bindings, bool full,
         int64_t samples, uint64_t seed, std::vector<float> slack = {});
 
+  /// Other values that are right, too, for elements by their numbers in logical order: positions of extremes.
+  void allow(std::map<size_t, std::vector<double>> values) { allowed_ = std::move(values); }
+
   /// Compares the first `n` of dimension 0 of the output with the reference at the coordinates it was evaluated at.
   Finding with_reference(std::span<const std::byte> output, int64_t n) const;
   /// Compares all of the first `n` of dimension 0 of the output with the trusted variant's, both being at most as far
@@ -48,6 +53,7 @@ class Judge {
     reference::Expected expected;
   };
 
+  bool is_allowed(std::span<const int64_t> coordinate, double got) const;
   void look_at(const Point& point, std::span<const std::byte> output, Finding& finding) const;
 
   Request request_;
@@ -55,6 +61,7 @@ class Judge {
   TensorSpec output_;
   std::vector<Point> points_;
   std::vector<float> slack_;
+  std::map<size_t, std::vector<double>> allowed_;
   double arithmetic_error_ = 0;  // the most at any point
 };
 

@@ -1,5 +1,4 @@
-// Slack of operations along rows: softmax, cross entropy, their gradients, and products (docs/numerics.md, "User
-// code").
+// Slack of softmax, cross entropy, their gradients, and products of rows (docs/numerics.md, "User code").
 #include <algorithm>
 #include <cmath>
 

@@ -15,6 +15,7 @@
 #include "kiln/reference/convert.h"
 #include "kiln/reference/tensor_memory.h"
 #include "kiln/tuner/check.h"
+#include "possible_indices.h"
 #include "prologue_slack.h"
 
 namespace kiln::tuner {
@@ -132,12 +133,16 @@ reference::Bindings UserOracle::bindings() const {
   return bindings;
 }
 
-// `plain`: plain_, or that of fewer images.
-std::vector<float> UserOracle::slack_of(const Request& plain, const std::string& output) const {
-  if (input_.empty()) return {};
+// Of the input of `plain`: plain_, or that of fewer images.
+std::vector<float> UserOracle::moves_of(const Request& plain) const {
   std::vector<float> moves = floats_of(before_.at("wobble"));
   moves.resize(static_cast<size_t>(plain.at(input_).elements()));
-  return prologue_slack(plain, output, bindings().operands, moves, values_, options_);
+  return moves;
+}
+
+std::vector<float> UserOracle::slack_of(const Request& plain, const std::string& output) const {
+  if (input_.empty() || output == "indices") return {};
+  return prologue_slack(plain, output, bindings().operands, moves_of(plain), values_, options_);
 }
 
 Judge UserOracle::judge_of(const std::string& output, int64_t n) const {
@@ -145,7 +150,11 @@ Judge UserOracle::judge_of(const std::string& output, int64_t n) const {
   std::vector<float> slack = slack_of(plain, output);
   for (float& move : slack) move *= 1 + 0x1p-10F;  // what moves brings errors of its own into sums
   const bool full = is_checked_in_full(plain_, options_);
-  return {plain, output, bindings(), full, options_.samples, options_.seed, std::move(slack)};
+  Judge judge(plain, output, bindings(), full, options_.samples, options_.seed, std::move(slack));
+  if (!input_.empty() && output == "indices") {
+    judge.allow(possible_indices(plain, bindings().operands, moves_of(plain)));
+  }
+  return judge;
 }
 
 Finding UserOracle::evaluate(const std::shared_ptr<const device::ContextHandle>& context,

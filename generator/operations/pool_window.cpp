@@ -112,9 +112,6 @@ void check_pool_indices(const Request& request, std::string_view output) {
   if (indices == nullptr) return;
   if (request.word("mode") != "max") refuse(request, "only maxima have indices", "leave them out, or use mode=max");
   require_extents(request, "indices", *indices, request.at(output).extents, fmt::format("those of {}", output));
-  if (has_prologue(request) && is_written(request, "indices")) {
-    refuse(request, "maxima after a prologue have no indices", "leave the indices or the prologue out");
-  }
   if (*pooled_positions(request, "indices") > std::numeric_limits<int32_t>::max()) {
     refuse(request, "a channel has more positions than i32 has numbers", "leave the indices out");
   }

@@ -80,9 +80,6 @@ class ReduceOperation final : public Operation {
     require_extents(request, "y", request.at("y"), reduced_extents(request, x.extents), reason);
     const TensorSpec* indices = request.find("indices");
     if (indices == nullptr) return;
-    if (has_prologue(request)) {
-      refuse(request, "extremes after a prologue have no indices", "leave the indices or the prologue out");
-    }
     if (!has_indices(mode_of(request))) {
       refuse(request, fmt::format("mode={} has no indices", request.word("mode")), "min, max and amax have");
     }

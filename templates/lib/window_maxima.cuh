@@ -8,11 +8,21 @@
 
 using Input = SpatialTensor<X_STRIDE_N, X_STRIDE_C, X_STRIDE_D, X_STRIDE_H, X_STRIDE_W, N, D, H, W>;
 
+// What kernels without a prologue on x make of its elements.
+struct AsStored {
+  template <class T>
+  __device__ __forceinline__ const T& operator()(const T& x, Index) const {
+    return x;
+  }
+};
+
+// `entered(elements, channel)`: what becomes of neighbours of x, from `channel` on, as they are loaded.
 // Sets `largest`, and `where` to what `number_of(t, r, s, d, h, w)` calls the tap (t, r, s), which lies at (d, h, w) of
 // x. Where no element is inside they are -inf and NONE.
-template <auto NONE, class NumberOf, class Number>
-__device__ __forceinline__ void window_maxima(const TX* __restrict__ x, const Place& window, NumberOf number_of,
-                                              float (&largest)[VECTOR], Vector<Number, VECTOR>& where) {
+template <auto NONE, class Entered, class NumberOf, class Number>
+__device__ __forceinline__ void window_maxima(const TX* __restrict__ x, const Place& window, const Entered& entered,
+                                              NumberOf number_of, float (&largest)[VECTOR],
+                                              Vector<Number, VECTOR>& where) {
   const Index front = window.plane * STRIDE_D - PAD_FRONT;
   const Index top = window.row * STRIDE_H - PAD_TOP;
   const Index left = window.column * STRIDE_W - PAD_LEFT;
@@ -33,7 +43,7 @@ __device__ __forceinline__ void window_maxima(const TX* __restrict__ x, const Pl
       for (int s = 0; s < S; ++s) {
         const Index w = left + Index(s) * DILATION_W;
         if (w < 0 || w >= W) continue;
-        const Vector<TX, VECTOR> loaded = load_readonly<VECTOR>(x + Input::at(window.image, window.c, d, h, w));
+        const auto loaded = entered(load_readonly<VECTOR>(x + Input::at(window.image, window.c, d, h, w)), window.c);
         const Number number = number_of(t, r, s, d, h, w);
 #pragma unroll
         for (int j = 0; j < VECTOR; ++j) {

@@ -38,7 +38,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const Place window = place_of<Z, P, Q>(index);
   float largest[VECTOR];
   Vector<TapNumber, VECTOR> taps;
-  window_maxima<NO_TAP>(x, window, TapOf(), largest, taps);
+  window_maxima<NO_TAP>(x, window, AsStored(), TapOf(), largest, taps);
   store(located + index * VECTOR, taps);
 }
 

@@ -73,6 +73,7 @@ Estimate predict(const Shape& shape, const PoolProblem& pool, const Target& targ
 
 Algorithm pool_indexed() {
   return describe<Shape, PoolProblem>("pool_indexed", "pool_forward", "pool/pool_indexed.cu")
+      .takes_prologue()
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("THREADS", &Shape::threads, {128, 64, 256})
       .rule("C, alignment and VECTOR agree", aligned)

@@ -15,6 +15,14 @@ struct PositionOf {
   }
 };
 
+struct AfterPrologue {
+  const UserArguments& user;
+
+  __device__ __forceinline__ auto operator()(const Vector<TX, VECTOR>& x, Index channel) const {
+    return user_kept<true>(x, static_cast<int>(channel), user);
+  }
+};
+
 static_assert(MODE == POOL_MAX && HAS_INDICES, "other kernels serve other requests");
 
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -25,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const Place window = place_of<Z, P, Q>(index);
   float largest[VECTOR];
   Vector<int, VECTOR> positions;
-  window_maxima<-1>(x, window, PositionOf(), largest, positions);
+  window_maxima<-1>(x, window, AfterPrologue{user}, PositionOf(), largest, positions);
 
   store_run<true>(y, Output::at(window.image, window.c, window.plane, window.row, window.column), largest,
                   static_cast<int>(window.c), {alpha, beta, user});

@@ -74,8 +74,6 @@ TEST_F(PoolIndices, BadArgumentsAreRefusedBeforeAnyLaunch) {
   EXPECT_THAT(forward(x, at(64, {1, 3, 4, 4}), indices, halves_), HasSubstr("the memory of y and x overlaps"));
   EXPECT_THAT(forward(x, y, indices, {.mode = PoolMode::avg, .window = {2, 2}, .stride = {2, 2}}),
               HasSubstr("only maxima have indices"));
-  EXPECT_THAT(forward(x, y, indices, {.window = {2, 2}, .stride = {2, 2}, .epilogue = expression("--- prologue\nx")}),
-              HasSubstr("maxima after a prologue have no indices"));
 
   const auto backward = [&](const Tensor& a, const Tensor& b, const Tensor& c, const PoolOptions& options) {
     return refusal_of([&] { pool_backward_from_indices(context_, a, b, c, options); });

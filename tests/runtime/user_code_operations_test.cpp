@@ -86,6 +86,9 @@ TEST_F(UserCodeOperations, ReductionsWithAndWithoutIndices) {
   reduce(context_, ReduceMode::max, x_, sums, at, {.epilogue = gated(1)});
   EXPECT_THAT(values(sums, 2), ElementsAre(5, 41));
   EXPECT_THAT(download<int32_t>(at.data(), 2), ElementsAre(1, 1));
+  reduce(context_, ReduceMode::max, x_, sums, at, {.epilogue = expression("--- prologue\n-x")});
+  EXPECT_THAT(values(sums, 2), ElementsAre(-1, -3));
+  EXPECT_THAT(download<int32_t>(at.data(), 2), ElementsAre(0, 0));
 }
 
 // y (dy - sum(y dy)) with y = 1/2: (dy - mean) / 2.
@@ -138,6 +141,10 @@ TEST_F(UserCodeOperations, MaximaWithIndicesAndTheirGradients) {
   pool_forward(context_, x, y, at, {.epilogue = epilogue});
   EXPECT_THAT(values(y, 2), ElementsAre(11, 92));
   EXPECT_THAT(download<int32_t>(at.data(), 2), ElementsAre(1, 0));
+  pool_forward(context_, x, y, at, {.epilogue = expression("--- prologue\n-x")});
+  EXPECT_THAT(values(y, 2), ElementsAre(-1, -6));
+  EXPECT_THAT(download<int32_t>(at.data(), 2), ElementsAre(0, 3));
+  pool_forward(context_, x, y, at, {.epilogue = epilogue});
   const Tensor dy = of({3, 4}, {1, 2, 1, 1});
   const auto gradient = ElementsAre(1, 7, 1, 1, 42, 2, 2, 2);
   pool_backward(context_, dy, x, dx, {.epilogue = epilogue});

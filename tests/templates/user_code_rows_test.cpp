@@ -24,6 +24,9 @@ const Expressions& expressions() {
       {"scaled", Expression("acc * gate", {"gate"})},
       {"both", Expression("--- prologue\nx * 0.75f - s * x * x\n---\nacc * gate + s * bias", {"gate", "bias"}, {"s"})},
       {"squared", Expression("--- prologue\nx * x")},
+      {"centred", Expression("--- prologue\n(x - mean[c]) * (x - mean[c])\n---\nacc * gate", {"gate", "mean"})},
+      {"from_below", Expression("--- prologue\n-x\n---\n0.0f")},
+      {"nothing", Expression("0.0f")},
       {"factors", Expression("--- prologue\nx > 0.5f ? 0.0f : 1.0f + 0.25f * x")},
       {"entered", Expression("--- prologue\n(x - s) * (x - s)\n---\nsqrtf(fabsf(acc)) * gate", {"gate"}, {"s"})}};
   return all;
@@ -57,7 +60,8 @@ TEST(UserPrologueOfReductions, IsRightInEveryKernel) {
   const std::vector<std::string> all = {"reduce_simple", "reduce_blocks"};
   expect_served_right("reduce x=f16:3x40x6 axes=1 mode=mul_no_zeros epilogue=user:factors", all);
   expect_served_right("reduce x=u8:3x37 axes=1 mode=norm2 n=? epilogue=user:entered epilogue.gate=f32:3x1", all);
-  expect_served_right("reduce x=f32:2x20000 axes=1 mode=min epilogue=user:entered epilogue.gate=f32:1x1", all);
+  expect_served_right(
+      "reduce x=f32:2x20000 indices=i32:2x1 axes=1 mode=min epilogue=user:entered epilogue.gate=f32:1x1", all);
 }
 
 TEST(UserCodeOfSoftmaxGradients, IsRightInEveryKernel) {
@@ -117,11 +121,11 @@ TEST(UserCodeOfPoolingGradients, IsRightInEveryKernel) {
       all);
 }
 
-TEST(UserEpilogueOfPooling, GoesWithIndices) {
+TEST(UserCodeOfPooling, GoesWithIndices) {
   for (const std::string order : {"nchw", "nhwc"}) {
     expect_served_right("pool_forward x=f16:2x8x9x8:" + order + " indices=i32:2x8x4x4:" + order +
-                            " mode=max window=2,2 stride=2,2 beta=any epilogue=user:channels "
-                            "epilogue.gate=f32:2x8x4x4:nchw epilogue.bias=f32:8",
+                            " mode=max window=2,2 stride=2,2 beta=any epilogue=user:centred "
+                            "epilogue.gate=f32:2x8x4x4:nchw prologue.mean=f16:8",
                         {"pool_simple", "pool_indexed"});
   }
 }
@@ -135,6 +139,15 @@ TEST(CheckOfUserEpiloguesOfRows, FindsCodeThatWasLeftOut) {
         "softmax_backward y=f32:2x3 epilogue=user:squared", "cross_entropy_backward x=f32:3x5 epilogue=user:squared"}) {
     const Request coded = Request::parse(line, expressions());
     EXPECT_FALSE(check_as(coded, stripped_of_user_code(coded)));
+  }
+}
+
+// By the indices alone: the results are as they should be.
+TEST(CheckOfUserEpiloguesOfRows, FindsIndicesOfOtherElements) {
+  for (const std::string line : {"reduce x=f32:3x5 indices=i32:3x1 axes=1 mode=max epilogue=user:",
+                                 "pool_forward x=f32:1x2x4x4 indices=i32:1x2x2x2 window=2 stride=2 epilogue=user:"}) {
+    EXPECT_FALSE(
+        check_as(Request::parse(line + "from_below", expressions()), Request::parse(line + "nothing", expressions())));
   }
 }
 
