@@ -92,8 +92,8 @@ std::vector<float> of_local_norm_forward(const Question& asked) {
     const double power = windows.power(squares[i], windows.exponent);
     const double most = windows.power(std::max(0.0, squares[i] - 2 * first_order[i]), windows.exponent);
     const double of_power = std::max(most - power, power - windows.power(farthest, windows.exponent));
-    const bool may_overflow =
-        std::isfinite(farthest) && std::max(1.0, windows.scale) * farthest + windows.k > std::numeric_limits<float>::max();
+    const bool may_overflow = std::isfinite(farthest) &&
+                              std::max(1.0, windows.scale) * farthest + windows.k > std::numeric_limits<float>::max();
     const bool is_known = std::isfinite(of_moves[i]) && !may_overflow;
     const double move = times(of_power, std::fabs(x[i])) + times(moves[i], most);
     slack[i] = is_known ? as_slack(times(move, asked.scale)) : static_cast<float>(infinity);

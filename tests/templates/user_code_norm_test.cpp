@@ -153,16 +153,16 @@ TEST(CheckOfUserEpilogues, FindsCodeThatNormalisationsSkip) {
 TEST(CheckOfUserPrologues, FindsThatOtherOutputsSkipThem) {
   const Expressions codes = {{"all", Expression("--- prologue\nrelu(x)\n---\n1.0f")},
                              {"none", Expression("--- prologue\nx\n---\n1.0f")}};
-  for (const auto& [line, output] :
-       {std::pair("norm_forward x=f32:5x32 mean=f32:5x1", "mean is wrong"),
-        std::pair("norm_backward dy=f32:5x32 db=f32:1x32", "db is wrong"),
-        std::pair("local_norm_backward x=f32:2x8x5 dmeans=f32:2x8x5", "dmeans is wrong")}) {
-    const auto with = [&](const char* code) {
-      return Request::parse(std::string(line) + " epilogue=user:" + code, codes);
-    };
+  struct Shown {
+    std::string line, where;
+  };
+  for (const Shown& shown : {Shown{"norm_forward x=f32:5x32 mean=f32:5x1", "mean is wrong"},
+                             Shown{"norm_backward dy=f32:5x32 db=f32:1x32", "db is wrong"},
+                             Shown{"local_norm_backward x=f32:2x8x5 dmeans=f32:2x8x5", "dmeans is wrong"}}) {
+    const auto with = [&](const char* code) { return Request::parse(shown.line + " epilogue=user:" + code, codes); };
     const testing::AssertionResult check = check_as(with("all"), with("none"));
-    EXPECT_FALSE(check) << line;
-    EXPECT_THAT(check.message(), AllOf(HasSubstr(output), Not(HasSubstr("trusted")))) << line;
+    EXPECT_FALSE(check) << shown.line;
+    EXPECT_THAT(check.message(), AllOf(HasSubstr(shown.where), Not(HasSubstr("trusted")))) << shown.line;
   }
 }
 
