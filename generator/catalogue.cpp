@@ -84,8 +84,8 @@ Program Catalogue::trusted_program(const Request& request, const Target& target)
   Program middle = algorithm.program(library_, plain, target, *config);
   if (!request.user_epilogue) return middle;
   Program result;
-  const std::string input(operation(request.operation).prologue_operand());
-  if (!input.empty()) {
+  if (has_prologue(request)) {
+    const std::string input(operation(request.operation).prologue_operand());
     append_elementwise(result, library_, request, target, "user_prologue", request.at(input),
                        prologue_channel_dimension_of(request).value_or(0),
                        {OperandArgument{"input"}, OperandArgument{input}, OperandArgument{"wobble"}, UserArgument{}});

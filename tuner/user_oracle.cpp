@@ -57,13 +57,14 @@ std::vector<std::string> trusted_operand_names(const Request& request) {
   for (const Operand& operand : request.operands) names.push_back(operand.name);
   if (!request.user_epilogue) return names;
   names.insert(names.end(), {"room", "low", "high"});
-  if (!operation(request.operation).prologue_operand().empty()) names.insert(names.end(), {"input", "wobble"});
+  if (has_prologue(request)) names.insert(names.end(), {"input", "wobble"});
   return names;
 }
 
 UserOracle::UserOracle(const Request& request, const std::vector<Memory>& contents, const RunValues& values,
                        const CheckOptions& options)
-    : input_(operation(request.operation).prologue_operand()),
+    : has_prologue_(has_prologue(request)),
+      input_(operation(request.operation).prologue_operand()),
       result_(result_of(request).name),
       output_(request.at(result_)),
       request_(request),
@@ -87,7 +88,7 @@ UserOracle::UserOracle(const Request& request, const std::vector<Memory>& conten
   names_ = trusted_operand_names(request);
   memories_.resize(names_.size());
   for (const char* name : {"room", "low", "high"}) memory(name) = Memory(memory(result_).size());
-  if (!input_.empty()) {
+  if (has_prologue_) {
     memory("input") = memory(input_);
     memory("wobble") = Memory(memory(input_).size());
   }
@@ -128,7 +129,7 @@ reference::Bindings UserOracle::bindings() const {
   bindings.integers = values_.integers;
   for (size_t i = 0; i < names_.size(); ++i) {
     if (plain_.find(names_[i]) != nullptr)
-      bindings.operands[names_[i]] = names_[i] == input_ ? before_.at(input_) : memories_[i];
+      bindings.operands[names_[i]] = has_prologue_ && names_[i] == input_ ? before_.at(input_) : memories_[i];
   }
   return bindings;
 }
@@ -141,7 +142,7 @@ std::vector<float> UserOracle::moves_of(const Request& plain) const {
 }
 
 std::vector<float> UserOracle::slack_of(const Request& plain, const std::string& output) const {
-  if (input_.empty() || output == "indices") return {};
+  if (!has_prologue_ || output == "indices") return {};
   return prologue_slack(plain, output, bindings().operands, moves_of(plain), values_, options_);
 }
 
@@ -151,7 +152,7 @@ Judge UserOracle::judge_of(const std::string& output, int64_t n) const {
   for (float& move : slack) move *= 1 + 0x1p-10F;  // what moves brings errors of its own into sums
   const bool full = is_checked_in_full(plain_, options_);
   Judge judge(plain, output, bindings(), full, options_.samples, options_.seed, std::move(slack));
-  if (!input_.empty() && output == "indices") {
+  if (has_prologue_ && output == "indices") {
     judge.allow(possible_indices(plain, bindings().operands, moves_of(plain)));
   }
   return judge;
@@ -160,7 +161,7 @@ Judge UserOracle::judge_of(const std::string& output, int64_t n) const {
 Finding UserOracle::evaluate(const std::shared_ptr<const device::ContextHandle>& context,
                              const execution::Executable& trusted) {
   std::vector<std::string> wanted = written_;
-  if (!input_.empty()) wanted.insert(wanted.end(), {input_, "wobble"});
+  if (has_prologue_) wanted.insert(wanted.end(), {input_, "wobble"});
   before_ = run(context, trusted, wanted);
   const Judge judge(plain_, result_, bindings(), is_checked_in_full(plain_, options_), options_.samples, options_.seed);
   std::vector<float> rooms = judge.rooms();

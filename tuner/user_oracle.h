@@ -52,6 +52,7 @@ class UserOracle {
   std::map<std::string, Memory> run(const std::shared_ptr<const device::ContextHandle>& context,
                                     const execution::Executable& trusted, const std::vector<std::string>& results);
 
+  bool has_prologue_;
   std::string input_, result_;  // the operands that the prologue, if there can be one, and the epilogue apply to
   TensorSpec output_;
   Request request_, plain_;

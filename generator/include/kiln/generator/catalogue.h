@@ -47,10 +47,11 @@ class Catalogue {
   const Algorithm& trusted(std::string_view operation) const;
   /// What the check of other variants of `request` rests on: the trusted algorithm at its first legal point.
   ///
-  /// If the request has user code: the prologue by itself, the trusted algorithm for without_user_code(request) on what
-  /// that gives, and then what the epilogue may make of the result; see templates/check/. It takes the operands `room`,
-  /// `low` and `high` besides, `input` (what the prologue applies to, as f32 in logical order) and `wobble` if the
-  /// operation has a prologue, and the user's tensors as f32 for each element of y in logical order.
+  /// If the request has user code: the prologue by itself, if there is one, the trusted algorithm for
+  /// without_user_code(request) on what that gives, and then what the epilogue may make of the result; see
+  /// templates/check/. It takes the operands `room`, `low` and `high` besides, `input` (what the prologue applies to,
+  /// as f32 in logical order) and `wobble` if there is a prologue, and the user's tensors as f32 for each element of y
+  /// in logical order.
   ///
   /// Throws Error(internal) if the trusted algorithm has no legal point.
   Program trusted_program(const Request& request, const Target& target) const;
