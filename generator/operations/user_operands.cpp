@@ -32,7 +32,7 @@ void check_epilogue_operand(const Request& request, const Operand& operand) {
 }
 
 [[noreturn]] void refuse_prologue(const Request& request) {
-  refuse(request, "it has no prologue", "apply that code to its input by activation_forward with mode identity first");
+  refuse(request, "it has no prologue", "it reads no input that one could apply to: leave it out");
 }
 
 void check_prologue_operand(const Request& request, const Operand& operand) {
