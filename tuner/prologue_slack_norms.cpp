@@ -60,7 +60,7 @@ struct NormRow {
 };
 
 void finish(NormRow& row, bool centred, double length, double epsilon) {
-  const double roundings = (length + 8) * unit, mean_error = roundings * row.largest;
+  const double roundings = (length + 8) * unit, mean_error = centred ? roundings * row.largest : 0;
   const double variance = row.squares / length, first_order = 2 * row.weighted / length;
   const double most = variance + first_order + row.squared_moves / length;
   const double error = roundings * most + 2 * mean_error * std::sqrt(most) + mean_error * mean_error + 0x1p-126;

@@ -1,0 +1,51 @@
+// Outputs whose input is known to an interval alone: the judge allows as much besides, and no more.
+#include "judge.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace kiln::tuner {
+namespace {
+
+using Floats = std::vector<float>;
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+std::span<const std::byte> bytes_of(const Floats& values) {
+  return std::as_bytes(std::span(values));
+}
+
+// The sums of 4 rows, exact: 3, 7, 11 and NaN.
+Judge sums(bool full, Floats slack = {}) {
+  static const Request request = Request::parse("reduce x=f32:4x2 axes=1 mode=add");
+  static const Floats x = {1, 2, 3, 4, 5, 6, std::numeric_limits<float>::quiet_NaN(), 8};
+  const reference::Bindings bindings{.operands = {{"x", bytes_of(x)}}};
+  return {request, "y", bindings, full, 4, 1, std::move(slack)};
+}
+
+TEST(Judge, AllowsSlackAndNoMore) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const bool full : {true, false}) {
+    EXPECT_EQ(sums(full).with_reference(bytes_of({3, 7, 11, nan}), 4).wrong, "");
+    EXPECT_NE(sums(full).with_reference(bytes_of({3, 7.25F, 11, nan}), 4).wrong, "");
+    const Judge judge = sums(full, {0, 0.5F, infinity, 0.5F});
+    EXPECT_EQ(judge.with_reference(bytes_of({3, 7.5F, infinity, nan}), 4).wrong, "");
+    EXPECT_EQ(judge.with_reference(bytes_of({3, 6.5F, nan, nan}), 4).wrong, "");
+    EXPECT_NE(judge.with_reference(bytes_of({3.25F, 7, 11, nan}), 4).wrong, "");
+    EXPECT_NE(judge.with_reference(bytes_of({3, 7.625F, 11, nan}), 4).wrong, "");
+    EXPECT_NE(judge.with_reference(bytes_of({3, 7, 11, 15}), 4).wrong, "") << "a move of 0.5 makes no number of NaN";
+    EXPECT_EQ(judge.with_reference(bytes_of({3, 0, 0, 0}), 1).wrong, "") << "of one image";
+  }
+}
+
+TEST(Judge, AllowsSlackBesideTheTrustedVariant) {
+  const Judge judge = sums(false, {0, 0.5F, infinity, 0});
+  const Floats trusted = {3, 7, 11, 2};
+  EXPECT_EQ(judge.with_trusted(bytes_of({3, 7.5F, infinity, 2}), bytes_of(trusted), 4).wrong, "");
+  EXPECT_NE(judge.with_trusted(bytes_of({3, 7.625F, 11, 2}), bytes_of(trusted), 4).wrong, "");
+  EXPECT_NE(judge.with_trusted(bytes_of({3.125F, 7, 11, 2}), bytes_of(trusted), 4).wrong, "");
+}
+
+}  // namespace
+}  // namespace kiln::tuner
