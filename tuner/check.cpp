@@ -184,7 +184,7 @@ std::vector<Checker::Bench::Output> Checker::Bench::outputs_of(const Case& at) c
 }
 
 Judge Checker::Bench::judge_of(const Case& at, const std::string& output, int64_t n) const {
-  if (at.user) return at.user->judge_of(output, n);
+  if (at.user) return at.user->judge_of(output);
   reference::Bindings bindings = bindings_of(at.contents);
   if (request_.dynamic_batch) bindings.n = n;
   return {request_, output, bindings, full_, options_.samples, options_.seed};

@@ -57,17 +57,16 @@ std::vector<std::string> trusted_operand_names(const Request& request) {
   for (const Operand& operand : request.operands) names.push_back(operand.name);
   if (!request.user_epilogue) return names;
   names.insert(names.end(), {"room", "low", "high"});
-  if (has_prologue(request)) names.insert(names.end(), {"input", "wobble"});
+  // Whether the code has a prologue is not known where its text is not: in a worker.
+  if (!operation(request.operation).prologue_operand().empty()) names.insert(names.end(), {"input", "wobble"});
   return names;
 }
 
 UserOracle::UserOracle(const Request& request, const std::vector<Memory>& contents, const RunValues& values,
                        const CheckOptions& options)
-    : has_prologue_(has_prologue(request)),
-      input_(operation(request.operation).prologue_operand()),
+    : input_(operation(request.operation).prologue_operand()),
       result_(result_of(request).name),
       output_(request.at(result_)),
-      request_(request),
       plain_(without_user_code(request)),
       values_(values),
       options_(options) {
@@ -88,7 +87,7 @@ UserOracle::UserOracle(const Request& request, const std::vector<Memory>& conten
   names_ = trusted_operand_names(request);
   memories_.resize(names_.size());
   for (const char* name : {"room", "low", "high"}) memory(name) = Memory(memory(result_).size());
-  if (has_prologue_) {
+  if (!input_.empty()) {  // where there is no prologue, they stay as they are
     memory("input") = memory(input_);
     memory("wobble") = Memory(memory(input_).size());
   }
@@ -129,31 +128,28 @@ reference::Bindings UserOracle::bindings() const {
   bindings.integers = values_.integers;
   for (size_t i = 0; i < names_.size(); ++i) {
     if (plain_.find(names_[i]) != nullptr)
-      bindings.operands[names_[i]] = has_prologue_ && names_[i] == input_ ? before_.at(input_) : memories_[i];
+      bindings.operands[names_[i]] = names_[i] == input_ ? before_.at(input_) : memories_[i];
   }
   return bindings;
 }
 
-// Of the input of `plain`: plain_, or that of fewer images.
-std::vector<float> UserOracle::moves_of(const Request& plain) const {
-  std::vector<float> moves = floats_of(before_.at("wobble"));
-  moves.resize(static_cast<size_t>(plain.at(input_).elements()));
-  return moves;
+// How far what the prologue gave may move: not at all, where there is none.
+std::vector<float> UserOracle::moves() const {
+  return floats_of(before_.at("wobble"));
 }
 
-std::vector<float> UserOracle::slack_of(const Request& plain, const std::string& output) const {
-  if (!has_prologue_ || output == "indices") return {};
-  return prologue_slack(plain, output, bindings().operands, moves_of(plain), values_, options_);
+std::vector<float> UserOracle::slack_of(const std::string& output) const {
+  if (input_.empty() || output == "indices") return {};
+  return prologue_slack(plain_, output, bindings().operands, moves(), values_, options_);
 }
 
-Judge UserOracle::judge_of(const std::string& output, int64_t n) const {
-  const Request plain = n == plain_.batch() ? plain_ : without_user_code(request_.with_batch(n));
-  std::vector<float> slack = slack_of(plain, output);
+Judge UserOracle::judge_of(const std::string& output) const {
+  std::vector<float> slack = slack_of(output);
   for (float& move : slack) move *= 1 + 0x1p-10F;  // what moves brings errors of its own into sums
   const bool full = is_checked_in_full(plain_, options_);
-  Judge judge(plain, output, bindings(), full, options_.samples, options_.seed, std::move(slack));
-  if (has_prologue_ && output == "indices") {
-    judge.allow(possible_indices(plain, bindings().operands, moves_of(plain)));
+  Judge judge(plain_, output, bindings(), full, options_.samples, options_.seed, std::move(slack));
+  if (output == "indices" && !input_.empty()) {
+    judge.allow(possible_indices(plain_, bindings().operands, moves()));
   }
   return judge;
 }
@@ -161,11 +157,11 @@ Judge UserOracle::judge_of(const std::string& output, int64_t n) const {
 Finding UserOracle::evaluate(const std::shared_ptr<const device::ContextHandle>& context,
                              const execution::Executable& trusted) {
   std::vector<std::string> wanted = written_;
-  if (has_prologue_) wanted.insert(wanted.end(), {input_, "wobble"});
+  if (!input_.empty()) wanted.insert(wanted.end(), {input_, "wobble"});
   before_ = run(context, trusted, wanted);
   const Judge judge(plain_, result_, bindings(), is_checked_in_full(plain_, options_), options_.samples, options_.seed);
   std::vector<float> rooms = judge.rooms();
-  const std::vector<float> slack = slack_of(plain_, result_);
+  const std::vector<float> slack = slack_of(result_);
   for (size_t i = 0; i < slack.size(); ++i) rooms[i] += slack[i];
   memory("room") = bytes_of(rooms);
   const std::map<std::string, Memory> bounds = run(context, trusted, {"low", "high"});

@@ -33,9 +33,9 @@ class UserOracle {
   /// What the trusted program left in an output besides the result; evaluate() has been called.
   const std::vector<std::byte>& trusted_output(const std::string& name) const { return before_.at(name); }
 
-  /// Judges an output besides the result in a call of batch `n`, by the reference on what the prologue gave, and by how
-  /// far that may move the output; evaluate() has been called.
-  Judge judge_of(const std::string& output, int64_t n) const;
+  /// Judges an output besides the result, which has the batch if the result has it: by the reference on what the
+  /// prologue gave, and by how far that may move the output. evaluate() has been called.
+  Judge judge_of(const std::string& output) const;
 
   bool evaluated() const { return !low_.empty() || output_.elements() == 0; }
 
@@ -47,15 +47,14 @@ class UserOracle {
 
   Memory& memory(std::string_view name);
   reference::Bindings bindings() const;
-  std::vector<float> moves_of(const Request& plain) const;
-  std::vector<float> slack_of(const Request& plain, const std::string& output) const;
+  std::vector<float> moves() const;
+  std::vector<float> slack_of(const std::string& output) const;
   std::map<std::string, Memory> run(const std::shared_ptr<const device::ContextHandle>& context,
                                     const execution::Executable& trusted, const std::vector<std::string>& results);
 
-  bool has_prologue_;
   std::string input_, result_;  // the operands that the prologue, if there can be one, and the epilogue apply to
   TensorSpec output_;
-  Request request_, plain_;
+  Request plain_;
   RunValues values_;
   CheckOptions options_;
   std::vector<std::string> names_;        // of the trusted program's operands
