@@ -216,8 +216,7 @@ TEST(BuiltInCatalogue, HasNoAlgorithmThatRefusesUserCodeOrLeavesItOut) {
     std::erase_if(plain.operands, [&](const Operand& operand) {
       return request.epilogue != plain.epilogue && (operand.name == "bias" || operand.name == "residual");
     });
-    const bool writes_indices = request.find("indices") != nullptr && is_written(request, "indices");
-    const bool enters = !operation(request.operation).prologue_operand().empty() && !writes_indices;
+    const bool enters = !operation(request.operation).prologue_operand().empty();
     const Request coded = with_user_code(plain, enters ? both : code, {});
     for (const Algorithm& algorithm : catalogue().algorithms()) {
       if (algorithm.refusal(plain, target)) continue;
