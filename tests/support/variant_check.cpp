@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 #include <exception>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -48,12 +47,6 @@ const std::vector<TestDevice>& all_devices() {
 store::FileStore& kernels() {
   static store::FileStore compiled({.folder = testing::TempDir() + "variants"});
   return compiled;
-}
-
-// Whether `variant` of an algorithm was not asked about before.
-bool is_first_of(const std::string& variant) {
-  static std::set<std::string> seen;
-  return seen.insert(variant).second;
 }
 
 const TestDevice& device_for(const Target& target) {
@@ -105,22 +98,17 @@ testing::AssertionResult VariantChecker::prepare() {
   return testing::AssertionFailure() << request_.key() << "\n  trusted: " << verdict.text;
 }
 
-testing::AssertionResult VariantChecker::matches_reference(const Choice& choice) {
+testing::AssertionResult VariantChecker::matches_reference(const Choice& choice, execution::Products products) {
   const std::string name = choice.algorithm + " " + choice.config.print();
   try {
-    return check(catalogue_.program(request_, target_, choice), name,
-                 is_first_of(name) ? execution::Products::cubin : execution::Products::ptx);
+    return matches_reference(catalogue_.program(request_, target_, choice), name, products);
   } catch (const Error& error) {
     return testing::AssertionFailure() << request_.key() << "\n  " << name << ": " << error.what();
   }
 }
 
-testing::AssertionResult VariantChecker::matches_reference(const Program& program, const std::string& name) {
-  return check(program, name, execution::Products::cubin);
-}
-
-testing::AssertionResult VariantChecker::check(const Program& program, const std::string& name,
-                                               execution::Products products) {
+testing::AssertionResult VariantChecker::matches_reference(const Program& program, const std::string& name,
+                                                           execution::Products products) {
   try {
     if (testing::AssertionResult prepared = prepare(); !prepared) return prepared;
     const tuner::Verdict verdict = checker_->check(device_.load(program, target_, checker_->operand_names(), products));

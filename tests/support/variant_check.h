@@ -50,14 +50,15 @@ class VariantChecker {
   VariantChecker(const Catalogue& catalogue, const Request& request, tuner::CheckOptions options = thorough(),
                  std::optional<Target> target = std::nullopt);
 
-  /// Compiles, loads and checks one variant. Fails with the request, the choice and what was wrong. ptxas sees every
-  /// configuration of an algorithm once in a test program, on whichever request it comes first.
-  testing::AssertionResult matches_reference(const Choice& choice);
+  /// Compiles, loads and checks one variant. Fails with the request, the choice and what was wrong. `products`: whether
+  /// ptxas sees it on the emulated device, too, which runs PTX.
+  testing::AssertionResult matches_reference(const Choice& choice,
+                                             execution::Products products = execution::Products::ptx);
   /// The same for a program that stands in no catalogue.
-  testing::AssertionResult matches_reference(const Program& program, const std::string& name);
+  testing::AssertionResult matches_reference(const Program& program, const std::string& name,
+                                             execution::Products products = execution::Products::ptx);
 
  private:
-  testing::AssertionResult check(const Program& program, const std::string& name, execution::Products products);
   /// Runs the trusted variant first, if the check needs it.
   testing::AssertionResult prepare();
 

@@ -3,12 +3,22 @@
 #include <gtest/gtest.h>
 
 #include <ostream>
+#include <set>
 
 #include "kiln/templates/catalogue.h"
 #include "pairwise.h"
 #include "variant_check.h"
 
 namespace kiln::testing_support {
+namespace {
+
+// Whether no cover of `algorithm` has run before in this program.
+bool is_first_of(const std::string& algorithm) {
+  static std::set<std::string> seen;
+  return seen.insert(algorithm).second;
+}
+
+}  // namespace
 
 const Catalogue& built_in_catalogue() {
   static const Catalogue catalogue = make_catalogue(embedded_sources());
@@ -48,6 +58,20 @@ void expect_defaults_match(const AlgorithmCase& algorithm_case, std::optional<Ta
   EXPECT_EQ(served_by, algorithm_case.served_by) << request.key();
 }
 
+void expect_some_defaults_match(const AlgorithmCase& algorithm_case) {
+  const Catalogue& catalogue = built_in_catalogue();
+  const Request request = Request::parse(algorithm_case.request);
+  const Target& target = TestDevice::get().target;
+  VariantChecker checker(catalogue, request);
+  for (const std::string& name : algorithm_case.served_by) {
+    const Algorithm& algorithm = *catalogue.find(name);
+    ASSERT_EQ(algorithm.refusal(request, target), std::nullopt) << name;
+    const std::optional<Config> config = algorithm.space().first_legal(request, target);
+    ASSERT_TRUE(config) << name;
+    EXPECT_TRUE(checker.matches_reference({name, *config}));
+  }
+}
+
 void expect_pairwise_match(const std::string& algorithm, std::string_view line) {
   const Catalogue& catalogue = built_in_catalogue();
   const Request request = Request::parse(line);
@@ -55,7 +79,8 @@ void expect_pairwise_match(const std::string& algorithm, std::string_view line) 
   VariantChecker checker(catalogue, request);
   const std::vector<Config> configs = pairwise_configs(catalogue.find(algorithm)->space(), request, target);
   EXPECT_GT(configs.size(), 1u);
-  for (const Config& config : configs) EXPECT_TRUE(checker.matches_reference({algorithm, config}));
+  const execution::Products products = is_first_of(algorithm) ? execution::Products::cubin : execution::Products::ptx;
+  for (const Config& config : configs) EXPECT_TRUE(checker.matches_reference({algorithm, config}, products));
 }
 
 void expect_wide_index_matches(const std::vector<std::string>& algorithms, std::string_view line) {

@@ -33,7 +33,11 @@ void PrintTo(const AlgorithmCase& algorithm_case, std::ostream* out);
 /// matches the reference.
 void expect_defaults_match(const AlgorithmCase& algorithm_case, std::optional<Target> target = std::nullopt);
 
-/// Expects that a pairwise cover of the algorithm's legal configurations matches the reference.
+/// As expect_defaults_match(), by some of the algorithms that serve the request alone: `served_by` names them.
+void expect_some_defaults_match(const AlgorithmCase& algorithm_case);
+
+/// Expects that a pairwise cover of the algorithm's legal configurations matches the reference. The first cover of an
+/// algorithm goes through ptxas as well.
 void expect_pairwise_match(const std::string& algorithm, std::string_view request);
 
 /// Expects that the default configuration of each of `algorithms` matches the reference when its offsets are made

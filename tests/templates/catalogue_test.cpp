@@ -237,8 +237,11 @@ TEST(BuiltInCatalogue, GivesEqualSourcesForEqualKeys) {
   for (const Request& request : requests()) {
     const Request same = Request::parse(request.key());
     const Target target = targets()[4];
-    for (const Candidate& candidate : catalogue().candidates(request, target, {132, 1.7e9, 4.8e12, 60 << 20}).ranked) {
-      EXPECT_EQ(catalogue().program(request, target, candidate.choice), other.program(same, target, candidate.choice));
+    // One in eleven, from the best to the worst: there are thousands.
+    const auto ranked = catalogue().candidates(request, target, {132, 1.7e9, 4.8e12, 60 << 20}).ranked;
+    for (size_t i = 0; i < ranked.size(); i += 11) {
+      const Choice& choice = ranked[i].choice;
+      EXPECT_EQ(catalogue().program(request, target, choice), other.program(same, target, choice));
     }
   }
 }

@@ -37,7 +37,6 @@ INSTANTIATE_TEST_SUITE_P(
                        "conv_backward_data_depthwise_nhwc", "conv_backward_data_implicit_gemm"}},
         AlgorithmCase{"Primes", "conv_backward_data dy=f16:2x7x11x13:nchw w=f16:7x5x3x3:nchw pad=1", general},
         AlgorithmCase{"ChannelsLast", "conv_backward_data dy=bf16:1x40x8x8:nhwc w=bf16:40x24x3x3:nhwc pad=1", general},
-        AlgorithmCase{"WiderThanPadded", "conv_backward_data dy=f32:1x6x5x4:nchw w=f32:6x3x3x5:nchw", general},
         AlgorithmCase{"AsymmetricPads", "conv_backward_data dy=f16:1x12x9x8:nchw w=f16:12x8x2x4:nchw pad=1,3,0,2",
                       general},
         AlgorithmCase{"PaddingBeyondTheFilter",
@@ -50,7 +49,7 @@ INSTANTIATE_TEST_SUITE_P(
                       general},
         AlgorithmCase{"Pointwise", "conv_backward_data dy=f16:2x72x4x6:nchw w=f16:72x20x1x1:nchw", general},
         AlgorithmCase{"PointwiseChannelsLast", "conv_backward_data dy=f32:2x36x5x5:nhwc w=f32:36x13x1x1:nhwc", general},
-        AlgorithmCase{"Groups", "conv_backward_data dy=bf16:2x36x6x7:nchw w=bf16:36x8x3x3:nchw groups=3 pad=1",
+        AlgorithmCase{"Groups", "conv_backward_data dy=bf16:2x36x6x7:nchw w=bf16:36x8x3x3:nchw groups=3 pad=1 n=?",
                       general},
         AlgorithmCase{"GroupsChannelsLast", "conv_backward_data dy=f32:1x24x6x5:nhwc w=f32:24x6x2x3:nhwc groups=2",
                       general},
@@ -91,13 +90,13 @@ INSTANTIATE_TEST_SUITE_P(
                       "conv_backward_data dy=f32:1x4x3:ncw w=f32:4x3x5:ncw pad=7,5 stride=4 dilation=6 output_pad=3",
                       short_filters},
         AlgorithmCase{"DepthwiseStride",
-                      "conv_backward_data dy=f32:2x5x5x6:nchw w=f32:5x1x3x3:nchw groups=5 pad=1 stride=2",
+                      "conv_backward_data dy=f32:2x5x5x6:210,41,8,1 w=f32:5x1x3x3:nchw groups=5 pad=1 stride=2",
                       depthwise_nchw},
         AlgorithmCase{"DepthwiseStrideChannelsLast",
-                      "conv_backward_data dy=bf16:1x20x4x5:nhwc w=bf16:20x1x5x5:nhwc groups=20 pad=2 stride=1,2 "
+                      "conv_backward_data dy=f32:1x20x4x5:500,1,120,24 w=f32:20x1x5x5:nhwc groups=20 pad=2 stride=1,2 "
                       "alpha=any beta=any mode=convolution epilogue=add+bias",
                       depthwise_nhwc},
-        AlgorithmCase{"ManyClasses", "conv_backward_data dy=f32:1x3x2x2:nchw w=f32:3x2x7x7:nchw pad=1 stride=5",
+        AlgorithmCase{"ManyClasses", "conv_backward_data dy=f32:1x3x2x2:nchw w=f32:3x2x6x5:nchw pad=1 stride=5",
                       short_filters},
         AlgorithmCase{"TooManyClasses", "conv_backward_data dy=f32:1x3x2x2:nchw w=f32:3x2x9x9:nchw stride=9", trusted}),
     case_name);
@@ -109,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(
                       trusted},
         AlgorithmCase{
             "MixedTypes",
-            "conv_backward_data dy=f16:1x12x4x6:nchw w=f32:12x8x3x3:nhwc dx=bf16:1x8x4x6:nhwc pad=1 alpha=any",
+            "conv_backward_data dy=f16:1x12x4x6:nchw w=f32:12x8x3x3:hwcn dx=bf16:1x8x4x6:nhwc pad=1 alpha=any",
             general},
         AlgorithmCase{"PoorlyAligned",
                       "conv_backward_data dy=f16:1x16x6x6:nhwc@2 w=f16:16x16x3x3:nhwc@4 dx=f16:1x16x8x8:nhwc@2",
@@ -118,9 +117,6 @@ INSTANTIATE_TEST_SUITE_P(
                       "conv_backward_data dy=bf16:2x8x3x4:1600,160,16,1 w=bf16:8x6x3x3:200,20,5,1 "
                       "dx=bf16:2x6x6x8:2000,160,24,2 pad=1 stride=2",
                       general},
-        AlgorithmCase{"FilterOfAnotherOrder",
-                      "conv_backward_data dy=f16:1x9x5x6:whcn w=f16:9x36x2x3:hwcn dx=f16:1x36x6x8:nchw", general},
-        AlgorithmCase{"DynamicBatch", "conv_backward_data dy=f32:8x8x5x6:nchw w=f32:8x12x3x3:nchw pad=1 n=?", general},
         AlgorithmCase{"DynamicBatchWithStride",
                       "conv_backward_data dy=f16:4x16x3x4:nhwc w=f16:16x24x3x3:nhwc pad=1 stride=1,2 n=?", general},
         AlgorithmCase{"OneD", "conv_backward_data dy=f32:2x12x7:ncw w=f32:12x8x5:ncw pad=2 stride=2", general},
@@ -147,9 +143,10 @@ TEST(ConvBackwardDataConfigs, MatchTheReference) {
   expect_pairwise_match("conv_backward_data_direct",
                         "conv_backward_data dy=f32:2x20x4x5:nchw w=f32:20x6x3x5:nchw groups=2 pad=1,2 stride=2,1");
   expect_pairwise_match("conv_backward_data_depthwise_nchw",
-                        "conv_backward_data dy=f32:1x3x4x8:nchw w=f32:3x1x3x3:nchw groups=3 pad=1 stride=2,1");
-  expect_pairwise_match("conv_backward_data_depthwise_nhwc",
-                        "conv_backward_data dy=f16:1x72x9x6:nhwc w=f16:72x1x3x3:nhwc groups=72 pad=1 stride=1,2");
+                        "conv_backward_data dy=bf16:1x3x4x8:256,80,16,1 w=bf16:3x1x3x3:nchw groups=3 pad=1 stride=2,1");
+  expect_pairwise_match(
+      "conv_backward_data_depthwise_nhwc",
+      "conv_backward_data dy=bf16:1x72x9x6:5000,1,512,80 w=bf16:72x1x3x3:nhwc groups=72 pad=1 stride=1,2");
   expect_pairwise_match("conv_backward_data_implicit_gemm",
                         "conv_backward_data dy=f32:2x10x13x11:nchw w=f32:10x68x3x3:nchw pad=1");
   expect_pairwise_match("conv_backward_data_implicit_gemm",

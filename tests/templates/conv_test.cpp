@@ -1,5 +1,5 @@
-// The default configuration of every convolution algorithm against the reference, on shapes that are awkward in one way
-// each.
+// The default configuration of every convolution algorithm against the reference, on shapes that are awkward in a
+// few ways each.
 #include <gtest/gtest.h>
 
 #include "algorithm_cases.h"
@@ -32,12 +32,13 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"FirstLayer", "conv_forward x=f32:1x3x19x21:nchw w=f32:16x3x7x7:nchw pad=3,3 stride=2,2",
                       short_filters},
         AlgorithmCase{"Primes", "conv_forward x=f16:2x5x11x13:nchw w=f16:7x5x3x3:nchw pad=1,1", general},
-        AlgorithmCase{"Resnet", "conv_forward x=bf16:1x36x8x8:nchw w=bf16:40x36x3x3:nchw pad=1,1", general},
         AlgorithmCase{"OddStridesAndDilation",
                       "conv_forward x=f32:2x4x17x19:nchw w=f32:6x4x3x2:nchw stride=3,2 dilation=2,3", short_filters},
-        AlgorithmCase{"AsymmetricPads", "conv_forward x=f16:1x8x9x7:nchw w=f16:12x8x2x4:nchw pad=1,3,0,2 stride=1,2",
+        AlgorithmCase{"AsymmetricPads",
+                      "conv_forward x=f16:1x8x9x7:nchw w=f16:12x8x2x4:nchw pad=1,3,0,2 stride=1,2 epilogue=clip",
                       general},
-        AlgorithmCase{"PaddingBeyondTheFilter", "conv_forward x=f32:1x8x4x5:nchw w=f32:8x8x2x2:nchw pad=3,4,5,3",
+        AlgorithmCase{"PaddingBeyondTheFilter",
+                      "conv_forward x=f32:1x8x4x5:nchw w=f32:8x8x2x2:nchw bias=f32:8:3 pad=3,4,5,3 epilogue=bias",
                       general},
         AlgorithmCase{"Groups", "conv_forward x=bf16:2x24x6x7:nchw w=bf16:36x8x3x3:nchw groups=3 pad=1,1", general},
         AlgorithmCase{"OneChannelAGroupOfMany", "conv_forward x=f32:1x6x5x5:nchw w=f32:12x3x1x3:nchw groups=2 pad=0,1",
@@ -52,10 +53,8 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"PointwiseStride", "conv_forward x=f32:1x32x9x7:nchw w=f32:48x32x1x1:nchw stride=2,2", general},
         AlgorithmCase{"PointwisePadded", "conv_forward x=f32:1x8x5x5:nchw w=f32:8x8x1x1:nchw pad=1,0,0,2",
                       short_filters},
-        AlgorithmCase{"Depthwise", "conv_forward x=f32:2x6x9x12:nchw w=f32:6x1x3x3:nchw groups=6 pad=1,1",
-                      depthwise_nchw},
         AlgorithmCase{"DepthwiseMultiplier",
-                      "conv_forward x=f16:1x5x8x16:nchw w=f16:15x1x3x5:nchw groups=5 pad=1,2 stride=2,1",
+                      "conv_forward x=f16:1x5x8x16:800,150,18,1 w=f16:15x1x3x5:nchw groups=5 pad=1,2 stride=2,1",
                       depthwise_nchw},
         AlgorithmCase{"DepthwiseMirroredAndDilated",
                       "conv_forward x=bf16:2x4x13x11:nchw w=bf16:4x1x3x2:nchw groups=4 pad=3,1,2,0 dilation=2,3 "
@@ -70,29 +69,31 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"FirstLayer", "conv_forward x=f16:1x3x19x21:nhwc w=f16:16x3x7x7:nhwc pad=3,3 stride=2,2",
                       general},
         AlgorithmCase{"Primes", "conv_forward x=f32:2x5x11x13:nhwc w=f32:7x5x3x3:nhwc pad=1,1", general},
-        AlgorithmCase{"Resnet", "conv_forward x=f16:1x40x8x8:nhwc w=f16:48x40x3x3:nhwc pad=1,1", general},
         AlgorithmCase{"OddStridesAndDilation",
-                      "conv_forward x=bf16:2x4x17x19:nhwc w=bf16:6x4x3x2:nhwc stride=3,2 dilation=2,3", general},
-        AlgorithmCase{"AsymmetricPads", "conv_forward x=f32:1x8x9x7:nhwc w=f32:12x8x2x4:nhwc pad=1,3,0,2 stride=1,2",
+                      "conv_forward x=bf16:2x4x17x19:nhwc w=bf16:6x4x3x2:nhwc stride=3,2 dilation=2,3 epilogue=add",
                       general},
-        AlgorithmCase{"PaddingBeyondTheFilter", "conv_forward x=f32:1x8x4x5:nhwc w=f32:8x8x2x2:nhwc pad=3,4,5,3",
+        AlgorithmCase{"AsymmetricPads",
+                      "conv_forward x=f32:1x8x9x7:nhwc w=f32:12x8x2x4:nhwc pad=1,3,0,2 stride=1,2 epilogue=relu",
                       general},
+        AlgorithmCase{"PaddingBeyondTheFilter",
+                      "conv_forward x=f32:1x8x4x5:nhwc w=f32:8x8x2x2:nhwc pad=3,4,5,3 mode=convolution", general},
         AlgorithmCase{"Groups", "conv_forward x=f32:2x24x6x7:nhwc w=f32:36x8x3x3:nhwc groups=3 pad=1,1", general},
-        AlgorithmCase{"MirroredFilter", "conv_forward x=f32:1x9x8x9:nhwc w=f32:5x9x3x2:nhwc pad=2,1 mode=convolution",
-                      general},
-        AlgorithmCase{"PointwiseVectors", "conv_forward x=bf16:2x24x4x5:nhwc w=bf16:33x24x1x1:nhwc", pointwise},
+        AlgorithmCase{"PointwiseVectors",
+                      "conv_forward x=bf16:2x24x4x5:nhwc w=bf16:33x24x1x1:nhwc epilogue=bias+add+clip beta=any",
+                      pointwise},
         AlgorithmCase{"PointwiseOddChannels", "conv_forward x=f32:2x13x5x5:nhwc w=f32:9x13x1x1:nhwc", pointwise},
         AlgorithmCase{"PointwiseStride", "conv_forward x=f16:1x32x9x7:nhwc w=f16:48x32x1x1:nhwc stride=2,2", general},
-        AlgorithmCase{"Depthwise", "conv_forward x=f16:2x24x9x7:nhwc w=f16:24x1x3x3:nhwc groups=24 pad=1,1 stride=2,2",
+        AlgorithmCase{"Depthwise",
+                      "conv_forward x=f16:2x24x9x7:nhwc w=f16:24x1x3x3:nhwc groups=24 pad=1,1 stride=2,2 "
+                      "epilogue=bias+add+clip alpha=any beta=any",
                       depthwise_nhwc},
         AlgorithmCase{"DepthwiseMultiplier",
-                      "conv_forward x=f32:1x5x8x6:nhwc w=f32:20x1x3x5:nhwc groups=5 pad=1,2 stride=2,1",
+                      "conv_forward x=f32:1x5x8x6:400,1,48,8 w=f32:20x1x3x5:nhwc groups=5 pad=1,2 stride=2,1 n=?",
                       depthwise_nhwc},
         AlgorithmCase{"DepthwiseMirroredAndDilated",
                       "conv_forward x=bf16:2x7x13x11:nhwc w=bf16:7x1x3x2:nhwc groups=7 pad=3,1,2,0 dilation=2,3 "
                       "mode=convolution",
-                      depthwise_nhwc},
-        AlgorithmCase{"EmptyBatch", "conv_forward x=f16:0x8x6x6:nhwc w=f16:8x8x3x3:nhwc", general}),
+                      depthwise_nhwc}),
     case_name);
 
 // One pixel or one channel is packed in both orders.
@@ -110,10 +111,6 @@ INSTANTIATE_TEST_SUITE_P(BothLayouts, ConvDefaults,
 INSTANTIATE_TEST_SUITE_P(
     Calls, ConvDefaults,
     testing::Values(
-        AlgorithmCase{"Bias", "conv_forward x=f32:1x8x6x6:nchw w=f32:8x8x3x3:nchw epilogue=bias", general},
-        AlgorithmCase{"Relu", "conv_forward x=f32:1x8x6x6:nhwc w=f32:8x8x3x3:nhwc epilogue=relu", general},
-        AlgorithmCase{"Clip", "conv_forward x=f16:1x8x6x6:nchw w=f16:8x8x3x3:nchw epilogue=clip", general},
-        AlgorithmCase{"Add", "conv_forward x=bf16:1x8x6x6:nhwc w=bf16:8x8x3x3:nhwc epilogue=add", general},
         AlgorithmCase{"AllStages",
                       "conv_forward x=f32:2x16x4x6:nchw w=f32:12x16x3x3:nchw pad=1,1 epilogue=bias+add+relu+clip "
                       "alpha=any beta=any",
@@ -122,17 +119,10 @@ INSTANTIATE_TEST_SUITE_P(
                       "conv_forward x=f32:2x16x4x5:nhwc w=f32:12x16x3x3:nhwc pad=1,1 epilogue=relu+clip+add+bias "
                       "alpha=any beta=1",
                       general},
-        AlgorithmCase{"PointwiseStages",
-                      "conv_forward x=f16:2x16x4x5:nhwc w=f16:24x16x1x1:nhwc epilogue=bias+add+clip beta=any",
-                      pointwise},
         AlgorithmCase{"DepthwiseStages",
-                      "conv_forward x=f32:2x8x6x8:nchw w=f32:8x1x3x3:nchw groups=8 pad=1,1 epilogue=bias+add+clip "
+                      "conv_forward x=f32:2x6x9x12:nchw w=f32:6x1x3x3:nchw groups=6 pad=1,1 n=? epilogue=bias+add+clip "
                       "alpha=any beta=any",
                       depthwise_nchw},
-        AlgorithmCase{"DepthwiseStagesNhwc",
-                      "conv_forward x=f32:2x8x6x8:nhwc w=f32:8x1x3x3:nhwc groups=8 pad=1,1 epilogue=bias+add+clip "
-                      "alpha=any beta=any",
-                      depthwise_nhwc},
         AlgorithmCase{"AlphaZero", "conv_forward x=f32:1x8x6x6:nchw w=f32:8x8x3x3:nchw alpha=0 beta=any epilogue=bias",
                       trusted},
         AlgorithmCase{"MixedTypes",
@@ -147,28 +137,20 @@ INSTANTIATE_TEST_SUITE_P(
                       "conv_forward x=f16:1x16x6x6:nhwc@2 w=f16:16x16x3x3:nhwc@4 y=f16:1x16x4x4:nhwc@2", general},
         AlgorithmCase{"PoorlyAlignedPointwise",
                       "conv_forward x=f32:1x16x4x4:nchw@8 w=f32:16x16x1x1:nchw@4 y=f32:1x16x4x4:nchw@4", pointwise},
-        AlgorithmCase{"StridedBias", "conv_forward x=f32:1x4x6x6:nchw w=f32:8x4x3x3:nchw bias=f32:8:3 epilogue=bias",
-                      general},
         AlgorithmCase{"DynamicBatch",
                       "conv_forward x=f32:8x8x5x6:nchw w=f32:12x8x3x3:nchw pad=1,1 n=? epilogue=bias+add", general},
         AlgorithmCase{"DynamicBatchNhwc", "conv_forward x=f16:4x16x5x7:nhwc w=f16:24x16x3x3:nhwc pad=1,1 n=?", general},
-        AlgorithmCase{"DynamicBatchOfOne", "conv_forward x=f32:1x8x7x7:nchw w=f32:8x8x3x3:nchw n=?", general},
-        AlgorithmCase{"DynamicPointwise", "conv_forward x=f32:4x16x3x4:nchw w=f32:12x16x1x1:nchw n=?", pointwise},
-        AlgorithmCase{"DynamicDepthwise", "conv_forward x=f32:4x8x7x7:nchw w=f32:8x1x3x3:nchw groups=8 pad=1,1 n=?",
-                      depthwise_nchw},
-        AlgorithmCase{"DynamicDepthwiseNhwc", "conv_forward x=f32:4x8x7x7:nhwc w=f32:8x1x3x3:nhwc groups=8 pad=1,1 n=?",
-                      depthwise_nhwc}),
+        AlgorithmCase{"DynamicPointwise", "conv_forward x=f32:1x16x3x4:nchw w=f32:12x16x1x1:nchw n=?", pointwise}),
     case_name);
 
 // Sub-regions, dimension orders and operands that differ in both.
 INSTANTIATE_TEST_SUITE_P(
     Strides, ConvDefaults,
     testing::Values(
-        AlgorithmCase{
-            "SubRegionOfNchw",
-            "conv_forward x=f32:2x8x6x8:1600,160,16,1 w=f32:12x8x3x3:nchw y=f32:2x12x6x8:2000,160,12,1 pad=1,1 "
-            "epilogue=bias",
-            general},
+        AlgorithmCase{"SubRegionOfNchw",
+                      "conv_forward x=f32:2x8x6x8:1600,160,16,1 w=f32:12x8x3x3:200,20,5,1 y=f32:2x12x6x8:2000,160,12,1 "
+                      "pad=1,1 epilogue=bias n=?",
+                      general},
         AlgorithmCase{"SubRegionOfNhwc",
                       "conv_forward x=bf16:2x16x5x7:4000,1,320,24 w=bf16:24x16x3x3:nhwc y=bf16:2x24x5x7:5120,1,640,40 "
                       "pad=1,1 epilogue=relu",
@@ -178,22 +160,17 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"RowsOfALargerImage",
                       "conv_forward x=bf16:2x16x4x8:2048,128,12,1 w=bf16:12x16x1x1:nchw y=bf16:2x12x4x8:nchw",
                       pointwise},
-        AlgorithmCase{
-            "FromNchwToNhwc",
-            "conv_forward x=f32:2x8x6x7:nchw w=f32:12x8x3x3:nhwc y=f32:2x12x6x7:nhwc pad=1,1 epilogue=bias+add",
-            general},
+        AlgorithmCase{"FromNchwToNhwc",
+                      "conv_forward x=f32:2x8x6x7:nchw w=f32:12x8x3x3:nhwc y=f32:2x12x6x7:nhwc pad=1,1 "
+                      "residual=f32:2x12x6x7:nchw epilogue=bias+add",
+                      general},
         AlgorithmCase{"FromNhwcToNchw",
                       "conv_forward x=f16:2x16x5x8:nhwc w=f16:24x16x3x3:nchw y=f16:2x24x5x8:nchw pad=1,1", general},
         AlgorithmCase{"PointwiseFromNhwcToNchw",
                       "conv_forward x=f16:2x16x4x8:nhwc w=f16:24x16x1x1:nchw y=f16:2x24x4x8:nchw epilogue=clip",
                       pointwise},
-        AlgorithmCase{"ResidualInAnotherOrder",
-                      "conv_forward x=f32:2x8x6x6:nchw w=f32:8x8x3x3:nchw pad=1,1 residual=f32:2x8x6x6:nhwc "
-                      "epilogue=add+relu",
-                      general},
         AlgorithmCase{"WidthOutermost", "conv_forward x=bf16:2x9x6x7:wnch w=bf16:8x9x3x2:whcn y=bf16:2x8x4x6:hwcn",
                       short_filters},
-        AlgorithmCase{"StridedFilter", "conv_forward x=f32:1x8x7x6:nchw w=f32:6x8x3x3:200,20,5,1 pad=1,1", general},
         AlgorithmCase{"EverySecondElement",
                       "conv_forward x=f32:2x3x6x5:400,120,11,2 w=f32:4x3x3x2:100,20,5,2 y=f32:2x4x4x4:300,1,64,8 "
                       "residual=f32:2x4x4x4:0,1,0,0 epilogue=bias+add",
@@ -210,9 +187,7 @@ INSTANTIATE_TEST_SUITE_P(
                       "conv_forward x=f16:2x24x9x7:4000,1,400,32 w=f16:24x1x3x3:nchw y=f16:2x24x5x4:nchw groups=24 "
                       "pad=1,1 stride=2,2",
                       depthwise_nhwc},
-        AlgorithmCase{"RepeatedImage", "conv_forward x=f32:3x8x6x6:0,36,6,1 w=f32:8x8x3x3:nchw", general},
-        AlgorithmCase{"DynamicSubRegion",
-                      "conv_forward x=f32:4x8x5x6:640,80,12,1 w=f32:12x8x3x3:nchw pad=1,1 n=? epilogue=bias", general}),
+        AlgorithmCase{"RepeatedImage", "conv_forward x=f32:3x8x6x6:0,36,6,1 w=f32:8x8x3x3:nchw", general}),
     case_name);
 
 // One and three spatial dimensions.
@@ -224,12 +199,13 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"OneDChannelsLast", "conv_forward x=f16:2x16x13:nwc w=f16:24x16x3:nwc pad=1,0 dilation=2",
                       general},
         AlgorithmCase{"OneDPointwise", "conv_forward x=f32:2x20x24:ncw w=f32:12x20x1:ncw", pointwise},
-        AlgorithmCase{"OneDDepthwise", "conv_forward x=f32:2x6x20:ncw w=f32:6x1x4:ncw groups=6 pad=1,2",
+        AlgorithmCase{"OneDDepthwise", "conv_forward x=bf16:2x6x20:200,24,1 w=bf16:6x1x4:ncw groups=6 pad=1,2",
                       depthwise_nchw},
         AlgorithmCase{"OneDDepthwiseChannelsLast",
-                      "conv_forward x=bf16:2x24x11:nwc w=bf16:24x1x3:nwc groups=24 pad=1",
+                      "conv_forward x=bf16:2x24x11:368,1,32 w=bf16:24x1x3:nwc groups=24 pad=1",
                       {"conv_simple", "conv_direct", "conv_depthwise_nhwc", "conv_implicit_gemm"}},
-        AlgorithmCase{"ThreeD", "conv_forward x=f32:1x4x5x6x7:ncdhw w=f32:6x4x3x3x3:ncdhw pad=1 epilogue=bias+add+relu",
+        AlgorithmCase{"ThreeD",
+                      "conv_forward x=f32:1x4x5x6x7:ncdhw w=f32:6x4x3x3x3:ncdhw pad=3,1,1 epilogue=bias+add+relu",
                       general},
         AlgorithmCase{"ThreeDChannelsLast",
                       "conv_forward x=f16:2x8x5x4x6:ndhwc w=f16:16x8x3x2x3:ndhwc pad=1,0,1 stride=2,1,2 epilogue=clip",
@@ -238,8 +214,6 @@ INSTANTIATE_TEST_SUITE_P(
                       "conv_forward x=f32:1x6x7x5x6:ncdhw w=f32:4x3x2x3x1:ncdhw groups=2 pad=0,2,1,1,0,3 stride=2,1,3 "
                       "dilation=3,1,2 mode=convolution",
                       short_filters},
-        AlgorithmCase{"ThreeDPaddingBeyondTheFilter",
-                      "conv_forward x=f32:1x8x2x3x3:ncdhw w=f32:8x8x2x2x2:ncdhw pad=3,2,2,2,3,2", general},
         AlgorithmCase{"ThreeDPointwise", "conv_forward x=f16:2x16x3x4x4:ncdhw w=f16:24x16x1x1x1:ncdhw epilogue=bias",
                       pointwise},
         AlgorithmCase{"ThreeDDepthwise",
@@ -260,6 +234,7 @@ TEST_P(ConvOn, MatchesTheReference) {
   const Target target = target_of(GetParam().first, GetParam().second);
   expect_defaults_match(
       {"", "conv_forward x=bf16:1x32x6x6:nchw w=bf16:32x32x3x3:nchw pad=1,1 epilogue=bias+relu", general}, target);
+  if (target.arch.major >= 8) return;
   expect_defaults_match(
       {"", "conv_forward x=f16:1x16x6x6:nhwc w=f16:16x1x3x3:nhwc groups=16 pad=1,1 epilogue=clip", depthwise_nhwc},
       target);
@@ -267,7 +242,7 @@ TEST_P(ConvOn, MatchesTheReference) {
                         target);
 }
 
-// Sources differ below 8.0 alone, and in how much shared memory their configurations may take.
+// Sources differ below 8.0 alone; from there on in how much shared memory the tiles of matrix products may take.
 INSTANTIATE_TEST_SUITE_P(Architectures, ConvOn, testing::Values(std::pair{7, 5}, std::pair{8, 0}, std::pair{12, 0}),
                          [](const auto& test) {
                            return "Sm" + std::to_string(test.param.first * 10 + test.param.second);

@@ -22,37 +22,28 @@ TEST_P(SoftmaxBackwardDefaults, MatchTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(
     ContiguousRows, SoftmaxBackwardDefaults,
-    testing::Values(AlgorithmCase{"SingleElement", "softmax_backward y=f32:1x1:nc axis=1", rows},
-                    AlgorithmCase{"RowsOfOne", "softmax_backward y=f16:7x1:nc axis=1", both_ways},
+    testing::Values(AlgorithmCase{"RowsOfOne", "softmax_backward y=f16:7x1:nc axis=1", both_ways},
                     AlgorithmCase{"Vector", "softmax_backward y=f32:13:n axis=0", rows},
                     AlgorithmCase{"Primes", "softmax_backward y=f16:5x37:nc axis=1", rows},
-                    AlgorithmCase{"PrimesLog", "softmax_backward y=f32:5x37:nc axis=1 mode=log", rows},
-                    AlgorithmCase{"Vectors", "softmax_backward y=bf16:3x1000:nc axis=1", rows},
                     AlgorithmCase{"VectorsLog", "softmax_backward y=f16:3x1000:nc axis=1 mode=log", rows},
                     AlgorithmCase{"LongAndOdd", "softmax_backward y=f16:2x4099:nc axis=1 mode=log", rows},
                     AlgorithmCase{"LongRows", "softmax_backward y=f32:2x8200:nc axis=1", rows},
-                    AlgorithmCase{"Blend", "softmax_backward y=f32:3x268:nc axis=1 alpha=any beta=any", rows},
-                    AlgorithmCase{"AddsToDx", "softmax_backward y=f16:3x40:nc axis=1 mode=log beta=1", rows},
+                    AlgorithmCase{"Blend", "softmax_backward y=f32:3x268:nc axis=1 mode=log alpha=any beta=any", rows},
                     AlgorithmCase{"AlphaZero", "softmax_backward y=f16:3x40:nc axis=1 alpha=0 beta=1", rows},
-                    AlgorithmCase{"DynamicBatch", "softmax_backward y=f32:8x132:nc axis=1 n=?", rows},
+                    AlgorithmCase{"DynamicBatch", "softmax_backward y=bf16:8x132:nc axis=1 n=?", rows},
                     AlgorithmCase{"EmptyBatch", "softmax_backward y=f32:0x132:nc axis=1", rows},
                     AlgorithmCase{"EmptyRows", "softmax_backward y=f32:3x0:nc axis=1", trusted},
                     AlgorithmCase{"MixedTypes",
                                   "softmax_backward y=f16:3x132:nc dy=f32:3x132:nc dx=bf16:3x132:nc axis=1", rows},
-                    AlgorithmCase{"PoorlyAligned", "softmax_backward y=f32:3x132:nc@4 axis=1", rows},
-                    AlgorithmCase{"ChannelsLast", "softmax_backward y=f32:2x21x3x5:nhwc axis=1", rows},
                     AlgorithmCase{"ChannelsLastDynamic", "softmax_backward y=f16:4x24x3x2:nhwc axis=1 n=?", rows},
                     AlgorithmCase{"LastOfFive", "softmax_backward y=f32:2x3x2x2x19:ncdhw axis=-1", rows}),
     case_name);
 
 INSTANTIATE_TEST_SUITE_P(
     RowsAcross, SoftmaxBackwardDefaults,
-    testing::Values(AlgorithmCase{"ChannelsFirst", "softmax_backward y=f32:2x21x5x7:nchw axis=1", strided},
-                    AlgorithmCase{"ChannelsFirstLog", "softmax_backward y=bf16:2x21x6x8:nchw axis=1 mode=log", strided},
+    testing::Values(AlgorithmCase{"ChannelsFirstLog", "softmax_backward y=bf16:2x21x6x8:nchw axis=1 mode=log", strided},
                     AlgorithmCase{"ManyChannels", "softmax_backward y=f16:1x331x4x6:nchw axis=1", strided},
                     AlgorithmCase{"Height", "softmax_backward y=f32:2x3x11x4:nchw axis=2 alpha=any beta=any", strided},
-                    AlgorithmCase{"Batch", "softmax_backward y=f16:9x10:nc axis=0", strided},
-                    AlgorithmCase{"ThreeColumns", "softmax_backward y=f32:2x5x3:ncw axis=1", strided},
                     AlgorithmCase{"DynamicBatch", "softmax_backward y=f32:8x6x2x2:nchw axis=1 n=?", strided},
                     AlgorithmCase{"EmptyBatch", "softmax_backward y=f32:0x6x2x2:nchw axis=1", strided},
                     AlgorithmCase{"MiddleOfFive", "softmax_backward y=f32:2x3x5x2x2:ncdhw axis=2", strided}),
@@ -91,7 +82,6 @@ TEST(SoftmaxBackwardOn, OtherArchitecturesMatchesTheReference) {
   for (const auto& [major, minor] : {std::pair{7, 5}, std::pair{12, 0}}) {
     const Target target = target_of(major, minor);
     expect_defaults_match({"", "softmax_backward y=bf16:3x268:nc axis=1 mode=log", rows}, target);
-    expect_defaults_match({"", "softmax_backward y=bf16:2x7x3x4:nchw axis=1", strided}, target);
   }
 }
 

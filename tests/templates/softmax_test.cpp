@@ -24,39 +24,29 @@ TEST_P(SoftmaxDefaults, MatchTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(
     ContiguousRows, SoftmaxDefaults,
-    testing::Values(AlgorithmCase{"SingleElement", "softmax_forward x=f32:1x1:nc axis=1", short_rows},
-                    // Rows of one element lie along the axis and across it.
-                    AlgorithmCase{"RowsOfOne", "softmax_forward x=f16:7x1:nc axis=1", both_ways},
-                    AlgorithmCase{"Vector", "softmax_forward x=f32:13:n axis=0", short_rows},
-                    AlgorithmCase{"Primes", "softmax_forward x=f16:5x37:nc axis=1", short_rows},
-                    AlgorithmCase{"PrimesLog", "softmax_forward x=f32:5x37:nc axis=1 mode=log", short_rows},
-                    AlgorithmCase{"Vectors", "softmax_forward x=bf16:3x1000:nc axis=1", rows},
-                    AlgorithmCase{"VectorsLog", "softmax_forward x=f16:3x1000:nc axis=1 mode=log", rows},
-                    AlgorithmCase{"LongerThanAWarpHolds", "softmax_forward x=f32:2x2052:nc axis=1", long_rows},
-                    AlgorithmCase{"LongAndOdd", "softmax_forward x=f16:2x4099:nc axis=1 mode=log", long_rows},
-                    AlgorithmCase{"Blend", "softmax_forward x=f32:3x268:nc axis=1 alpha=any beta=any", rows},
-                    AlgorithmCase{"AddsToY", "softmax_forward x=f16:3x40:nc axis=1 mode=log beta=1", short_rows},
-                    AlgorithmCase{"AlphaZero", "softmax_forward x=f16:3x40:nc axis=1 alpha=0 beta=1", short_rows},
-                    AlgorithmCase{"DynamicBatch", "softmax_forward x=f32:8x132:nc axis=1 n=?", rows},
-                    AlgorithmCase{"EmptyBatch", "softmax_forward x=f32:0x132:nc axis=1", rows},
-                    AlgorithmCase{"MixedTypes", "softmax_forward x=f16:3x132:nc y=f32:3x132:nc axis=1", rows},
-                    AlgorithmCase{"EmptyRows", "softmax_forward x=f32:3x0:nc axis=1", trusted},
-                    AlgorithmCase{"PoorlyAligned", "softmax_forward x=f32:3x132:nc@4 axis=1", rows},
-                    AlgorithmCase{"RowsWithGaps", "softmax_forward x=f16:5x33:48,1 y=f16:5x33:35,1 axis=1", short_rows},
-                    AlgorithmCase{"ChannelsLast", "softmax_forward x=f32:2x21x3x5:nhwc axis=1", short_rows},
-                    AlgorithmCase{"ChannelsLastDynamic", "softmax_forward x=f16:4x24x3x2:nhwc axis=1 n=?", short_rows},
-                    AlgorithmCase{"LastOfFive", "softmax_forward x=f32:2x3x2x2x19:ncdhw axis=4", short_rows}),
+    testing::Values(  // Rows of one element lie along the axis and across it.
+        AlgorithmCase{"RowsOfOne", "softmax_forward x=f16:7x1:nc axis=1", both_ways},
+        AlgorithmCase{"Vector", "softmax_forward x=f32:13:n axis=0", short_rows},
+        AlgorithmCase{"Primes", "softmax_forward x=f16:5x37:nc axis=1", short_rows},
+        AlgorithmCase{"Vectors", "softmax_forward x=bf16:3x1000:nc axis=1", rows},
+        AlgorithmCase{"LongAndOdd", "softmax_forward x=f16:2x4099:nc axis=1 mode=log", long_rows},
+        AlgorithmCase{"AlphaZero", "softmax_forward x=f16:3x40:nc axis=1 alpha=0 beta=1", short_rows},
+        AlgorithmCase{"DynamicBatch", "softmax_forward x=f32:8x132:nc axis=1 alpha=any beta=any n=?", rows},
+        AlgorithmCase{"EmptyBatch", "softmax_forward x=f32:0x132:nc axis=1", rows},
+        AlgorithmCase{"MixedTypes", "softmax_forward x=f16:3x132:nc y=f32:3x132:nc axis=1", rows},
+        AlgorithmCase{"EmptyRows", "softmax_forward x=f32:3x0:nc axis=1", trusted},
+        AlgorithmCase{"RowsWithGaps", "softmax_forward x=f16:5x33:48,1 y=f16:5x33:35,1 axis=1 mode=log beta=1",
+                      short_rows},
+        AlgorithmCase{"ChannelsLastDynamic", "softmax_forward x=f16:4x24x3x2:nhwc axis=1 n=?", short_rows},
+        AlgorithmCase{"LastOfFive", "softmax_forward x=f32:2x3x2x2x19:ncdhw axis=4", short_rows}),
     case_name);
 
 INSTANTIATE_TEST_SUITE_P(
     RowsAcross, SoftmaxDefaults,
-    testing::Values(AlgorithmCase{"ChannelsFirst", "softmax_forward x=f32:2x21x5x7:nchw axis=1", strided},
-                    AlgorithmCase{"ChannelsFirstLog", "softmax_forward x=bf16:2x21x6x8:nchw axis=1 mode=log", strided},
+    testing::Values(AlgorithmCase{"ChannelsFirstLog", "softmax_forward x=bf16:2x21x6x8:nchw axis=1 mode=log", strided},
                     AlgorithmCase{"ManyChannels", "softmax_forward x=f16:1x131x4x6:nchw axis=1", strided},
                     AlgorithmCase{"Height", "softmax_forward x=f32:2x3x11x4:nchw axis=2 alpha=any beta=any", strided},
-                    AlgorithmCase{"Batch", "softmax_forward x=f16:9x10:nc axis=0", strided},
                     AlgorithmCase{"RowsOfOne", "softmax_forward x=f32:2x1x3x5:nchw axis=1", both_ways},
-                    AlgorithmCase{"ThreeColumns", "softmax_forward x=f32:2x5x3:ncw axis=1", strided},
                     AlgorithmCase{"DynamicBatch", "softmax_forward x=f32:8x6x2x2:nchw axis=1 n=?", strided},
                     AlgorithmCase{"BatchInnermost", "softmax_forward x=f32:8x6:1,8 axis=1", strided},
                     AlgorithmCase{"EmptyBatch", "softmax_forward x=f32:0x6x2x2:nchw axis=1", strided},
@@ -67,14 +57,10 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Strides, SoftmaxDefaults,
     testing::Values(
-        AlgorithmCase{"RowsOfASubRegion", "softmax_forward x=f32:2x3x5x8:300,90,12,1 y=f32:2x3x5x8:200,60,11,1 axis=3",
-                      short_rows},
         AlgorithmCase{"LongRowsOfASubRegion",
                       "softmax_forward x=f16:2x3x264:1400,400,1 y=f16:2x3x264:900,300,1 axis=2 mode=log", rows},
         AlgorithmCase{"RowsAcrossASubRegion",
                       "softmax_forward x=f32:2x6x3x4:200,30,8,1 y=f32:2x6x3x4:100,16,5,1 axis=1", strided},
-        AlgorithmCase{"EverySecondElement", "softmax_forward x=f32:2x6x3x3:200,30,7,2 y=f32:2x6x3x3:100,15,5,1 axis=1",
-                      strided},
         AlgorithmCase{"EveryThirdElementOfARow", "softmax_forward x=f16:5x37:120,3 y=f16:5x37:90,2 axis=1 beta=any",
                       short_rows},
         AlgorithmCase{
@@ -83,7 +69,6 @@ INSTANTIATE_TEST_SUITE_P(
             {"softmax_simple", "softmax_warp", "softmax_block", "softmax_online", "softmax_split", "softmax_strided"}},
         AlgorithmCase{"VectorsOfXOnly", "softmax_forward x=bf16:3x40:nc y=f32:3x40:41,1 axis=1", short_rows},
         AlgorithmCase{"VectorsOfYOnly", "softmax_forward x=f16:3x40:nc@2 y=bf16:3x40:nc axis=1", short_rows},
-        AlgorithmCase{"FromNchwToNhwc", "softmax_forward x=f32:2x8x3x4:nchw y=f32:2x8x3x4:nhwc axis=1", both_ways},
         AlgorithmCase{"FromNhwcToNchw",
                       "softmax_forward x=f16:2x16x3x8:nhwc y=f16:2x16x3x8:nchw axis=1 alpha=any beta=any", both_ways},
         AlgorithmCase{"WidthOutermost", "softmax_forward x=bf16:2x5x6x7:wnch y=bf16:2x5x6x7:hwcn axis=1", strided},
@@ -96,12 +81,10 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"RepeatedRows", "softmax_forward x=f32:3x4x8:0,8,1 y=f32:3x4x8:ncw axis=2", short_rows},
         AlgorithmCase{"RepeatedNeighbours", "softmax_forward x=f32:2x6x5:6,1,0 y=f32:2x6x5:ncw axis=1", both_ways},
         AlgorithmCase{"RepeatedElements", "softmax_forward x=f32:4x6:1,0 y=f32:4x6:nc axis=1", short_rows},
-        AlgorithmCase{"BatchInnermostDynamic", "softmax_forward x=f32:8x6:1,8 axis=1 n=?", short_rows},
         AlgorithmCase{"BatchInsideDynamic", "softmax_forward x=f16:4x6x5:1,40,8 axis=1 n=?", strided},
         AlgorithmCase{"SubRegionDynamic", "softmax_forward x=f16:4x24x3x2:300,1,96,32 y=f16:4x24x3x2:nhwc axis=1 n=?",
                       short_rows},
-        AlgorithmCase{"SubRegionAcrossDynamic", "softmax_forward x=f32:4x6x3x4:200,20,6,1 axis=1 n=?", strided},
-        AlgorithmCase{"EmptyBatch", "softmax_forward x=f32:0x6x2x3:90,15,7,2 axis=1", strided}),
+        AlgorithmCase{"SubRegionAcrossDynamic", "softmax_forward x=f32:4x6x3x4:200,20,6,1 axis=1 n=?", strided}),
     case_name);
 
 // bf16 is converted without the instruction that later architectures have.
@@ -115,12 +98,10 @@ class SoftmaxOn : public testing::TestWithParam<std::pair<int, int>> {};
 
 TEST_P(SoftmaxOn, MatchesTheReference) {
   const Target target = target_of(GetParam().first, GetParam().second);
-  expect_defaults_match({"", "softmax_forward x=f32:3x36:nc axis=1 mode=log", short_rows}, target);
-  expect_defaults_match({"", "softmax_forward x=bf16:2x7x3x4:nchw axis=1", strided}, target);
+  expect_defaults_match({"", "softmax_forward x=bf16:3x36:nc axis=1 mode=log", short_rows}, target);
 }
 
-INSTANTIATE_TEST_SUITE_P(Architectures, SoftmaxOn,
-                         testing::Values(std::pair{8, 0}, std::pair{8, 9}, std::pair{10, 0}, std::pair{12, 0}),
+INSTANTIATE_TEST_SUITE_P(Architectures, SoftmaxOn, testing::Values(std::pair{8, 0}, std::pair{12, 0}),
                          [](const auto& test) {
                            return "Sm" + std::to_string(test.param.first * 10 + test.param.second);
                          });
@@ -145,7 +126,7 @@ TEST(SoftmaxConfigs, OfOnlineMatchTheReference) {
 }
 
 TEST(SoftmaxConfigs, OfSplitMatchTheReference) {
-  expect_pairwise_match("softmax_split", "softmax_forward x=f16:2x8200:nc axis=1");
+  expect_pairwise_match("softmax_split", "softmax_forward x=bf16:2x8200:8216,1 axis=1");
   expect_pairwise_match("softmax_split", "softmax_forward x=f32:3x1531:nc axis=1 mode=log");
 }
 
