@@ -1,3 +1,4 @@
+#include "conv/depthwise.h"
 #include "conv/gemm_tiling.h"
 
 namespace kiln {
@@ -5,7 +6,7 @@ namespace {
 
 std::optional<std::string> refusal(const descriptor::ConvProblem& conv) {
   if (conv.pointwise) return "a 1x1 filter with unit stride and no padding: conv_1x1 does that";
-  return std::nullopt;
+  return descriptor::refusal_of_depthwise(conv);
 }
 
 }  // namespace

@@ -3,9 +3,13 @@
 #include <algorithm>
 
 namespace kiln::descriptor {
+namespace {
+
+constexpr int64_t most_taps = 121;  // which the kernels unroll
+
+}  // namespace
 
 std::optional<std::string> depthwise_refusal(const ConvProblem& conv, Inner inner) {
-  constexpr int64_t most_taps = 121;  // which the kernels unroll
   if (conv.c_per_group() != 1) return "it is not depthwise: groups is not the number of channels of x";
   const Inner given = inner_of(conv.x);
   if (given != inner && given != Inner::either) {
@@ -14,6 +18,12 @@ std::optional<std::string> depthwise_refusal(const ConvProblem& conv, Inner inne
   }
   if (conv.rows.window * conv.columns.window > most_taps) return "a plane of a filter has more than 121 taps";
   return std::nullopt;
+}
+
+std::optional<std::string> refusal_of_depthwise(const ConvProblem& conv) {
+  const bool one_by_one = conv.groups > 1 && conv.c_per_group() == 1 && conv.k_per_group() == 1;
+  if (!one_by_one || conv.taps() > most_taps) return std::nullopt;
+  return "it is depthwise: a tile would have one column in 32, and there are kernels for that";
 }
 
 int64_t input_positions(const WindowAxis& axis, int64_t tile) {

@@ -11,6 +11,11 @@ namespace kiln::descriptor {
 /// Why the depthwise kernel that runs along `inner` of x cannot serve `conv`; nothing if it can.
 std::optional<std::string> depthwise_refusal(const ConvProblem& conv, Inner inner);
 
+/// Why matrix products should not serve `conv`, a convolution or a gradient by the input: with one output channel a
+/// group they would waste all but one of a tile's 32 columns or more. Nothing where the depthwise kernels cannot take
+/// its place.
+std::optional<std::string> refusal_of_depthwise(const ConvProblem& conv);
+
 /// Positions along an axis of x that `tile` neighbouring outputs need.
 int64_t input_positions(const WindowAxis& axis, int64_t tile);
 

@@ -120,10 +120,11 @@ Estimate predict(const SplitTiling& tiling, const ConvParts& parts, const Target
 
 }  // namespace
 
-Algorithm split_convolution(const std::string& name, const std::string& operation, std::vector<int64_t> splits) {
+Algorithm split_convolution(const std::string& name, const std::string& operation, std::vector<int64_t> splits,
+                            std::optional<std::string> (*refusal)(const ConvProblem&)) {
   return add_gemm_space(
              describe<SplitTiling, ConvParts>(name, operation, gemm_template(name))
-                 .applies([](const ConvParts& parts, const Target&) { return parts_refusal(parts, no_refusal); }))
+                 .applies([refusal](const ConvParts& parts, const Target&) { return parts_refusal(parts, refusal); }))
       .takes_prologue()
       .param("SPLIT_K", &SplitTiling::split_k, std::move(splits))
       .rule("splitting is worthwhile", for_main(split_is_worthwhile))

@@ -17,10 +17,9 @@ const Names general = {"conv_backward_data_simple", "conv_backward_data_direct",
 const Names no_direct = {"conv_backward_data_simple", "conv_backward_data_implicit_gemm",
                          "conv_backward_data_implicit_gemm_splitk"};
 const Names depthwise_nchw = {"conv_backward_data_simple", "conv_backward_data_direct",
-                              "conv_backward_data_depthwise_nchw", "conv_backward_data_implicit_gemm"};
+                              "conv_backward_data_depthwise_nchw"};
 const Names depthwise_nhwc = {"conv_backward_data_simple", "conv_backward_data_direct",
-                              "conv_backward_data_depthwise_nhwc", "conv_backward_data_implicit_gemm",
-                              "conv_backward_data_implicit_gemm_splitk"};
+                              "conv_backward_data_depthwise_nhwc"};
 
 class ConvBackwardData : public testing::TestWithParam<AlgorithmCase> {};
 

@@ -130,6 +130,11 @@ TEST(ConvDescriptors, SayWhyTheyDoNotApply) {
   EXPECT_THAT(reason("conv_depthwise_nchw", plain), HasSubstr("not depthwise"));
   EXPECT_THAT(reason("conv_implicit_gemm", "conv_forward x=f32:1x4x5x5:nchw w=f32:4x4x1x1:nchw"),
               HasSubstr("conv_1x1"));
+  for (const char* products : {"conv_implicit_gemm", "conv_implicit_gemm_splitk"}) {
+    EXPECT_THAT(reason(products, "conv_forward x=f32:1x4x5x5 w=f32:4x1x3x3 groups=4"), HasSubstr("it is depthwise"));
+    EXPECT_EQ(reason(products, "conv_forward x=f32:1x4x5x5 w=f32:8x1x3x3 groups=4"), "");
+    EXPECT_EQ(reason(products, "conv_forward x=f32:1x4x25x25 w=f32:4x1x13x13 groups=4"), "") << "no depthwise kernel";
+  }
 }
 
 std::string best(const std::string& line) {

@@ -15,9 +15,12 @@ const Names general = {"conv_simple", "conv_direct", "conv_implicit_gemm", "conv
 const Names no_direct = {"conv_simple", "conv_implicit_gemm"};
 const Names pointwise = {"conv_simple", "conv_direct", "conv_1x1"};
 const Names deep_pointwise = {"conv_simple", "conv_direct", "conv_1x1", "conv_implicit_gemm_splitk"};
-const Names depthwise_nchw = {"conv_simple", "conv_direct", "conv_depthwise_nchw", "conv_implicit_gemm"};
-const Names depthwise_nhwc = {"conv_simple", "conv_direct", "conv_depthwise_nhwc", "conv_implicit_gemm",
-                              "conv_implicit_gemm_splitk"};
+const Names depthwise_nchw = {"conv_simple", "conv_direct", "conv_depthwise_nchw"};
+const Names depthwise_nhwc = {"conv_simple", "conv_direct", "conv_depthwise_nhwc"};
+// Of a depthwise convolution with several filters for a channel.
+const Names multiplier_nchw = {"conv_simple", "conv_direct", "conv_depthwise_nchw", "conv_implicit_gemm"};
+const Names multiplier_nhwc = {"conv_simple", "conv_direct", "conv_depthwise_nhwc", "conv_implicit_gemm",
+                               "conv_implicit_gemm_splitk"};
 
 class ConvDefaults : public testing::TestWithParam<AlgorithmCase> {};
 
@@ -55,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(
                       short_filters},
         AlgorithmCase{"DepthwiseMultiplier",
                       "conv_forward x=f16:1x5x8x16:800,150,18,1 w=f16:15x1x3x5:nchw groups=5 pad=1,2 stride=2,1",
-                      depthwise_nchw},
+                      multiplier_nchw},
         AlgorithmCase{"DepthwiseMirroredAndDilated",
                       "conv_forward x=bf16:2x4x13x11:nchw w=bf16:4x1x3x2:nchw groups=4 pad=3,1,2,0 dilation=2,3 "
                       "mode=convolution",
@@ -89,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(
                       depthwise_nhwc},
         AlgorithmCase{"DepthwiseMultiplier",
                       "conv_forward x=f32:1x5x8x6:400,1,48,8 w=f32:20x1x3x5:nhwc groups=5 pad=1,2 stride=2,1 n=?",
-                      depthwise_nhwc},
+                      multiplier_nhwc},
         AlgorithmCase{"DepthwiseMirroredAndDilated",
                       "conv_forward x=bf16:2x7x13x11:nhwc w=bf16:7x1x3x2:nhwc groups=7 pad=3,1,2,0 dilation=2,3 "
                       "mode=convolution",
@@ -202,8 +205,7 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"OneDDepthwise", "conv_forward x=bf16:2x6x20:200,24,1 w=bf16:6x1x4:ncw groups=6 pad=1,2",
                       depthwise_nchw},
         AlgorithmCase{"OneDDepthwiseChannelsLast",
-                      "conv_forward x=bf16:2x24x11:368,1,32 w=bf16:24x1x3:nwc groups=24 pad=1",
-                      {"conv_simple", "conv_direct", "conv_depthwise_nhwc", "conv_implicit_gemm"}},
+                      "conv_forward x=bf16:2x24x11:368,1,32 w=bf16:24x1x3:nwc groups=24 pad=1", depthwise_nhwc},
         AlgorithmCase{"ThreeD",
                       "conv_forward x=f32:1x4x5x6x7:ncdhw w=f32:6x4x3x3x3:ncdhw pad=3,1,1 epilogue=bias+add+relu",
                       general},
@@ -218,7 +220,7 @@ INSTANTIATE_TEST_SUITE_P(
                       pointwise},
         AlgorithmCase{"ThreeDDepthwise",
                       "conv_forward x=f32:1x5x4x6x8:ncdhw w=f32:10x1x3x3x3:ncdhw groups=5 pad=1 stride=1,2,1",
-                      depthwise_nchw},
+                      multiplier_nchw},
         AlgorithmCase{"ThreeDDepthwiseChannelsLast",
                       "conv_forward x=f16:1x16x5x4x6:ndhwc w=f16:16x1x3x3x3:ndhwc groups=16 pad=1 dilation=2,1,1",
                       depthwise_nhwc},
