@@ -84,10 +84,10 @@ INSTANTIATE_TEST_SUITE_P(
                       forward_across},
         AlgorithmCase{"WithGaps", "activation_forward x=f16:2x7x5x4:161,1,32,8 y=f16:2x7x5x4:150,21,4,1 mode=relu",
                       forward_across},
-        AlgorithmCase{"DynamicBatch", "activation_forward x=f32:4x37x5x9:nchw y=f32:4x37x5x9:nhwc mode=relu n=?",
-                      forward_across},
         AlgorithmCase{"DynamicBatchAcross", "activation_forward x=f32:4x33:cn y=f32:4x33 mode=relu n=?", forward},
         AlgorithmCase{"Empty", "activation_forward x=f32:0x33x2x3:nchw y=f32:0x33x2x3:nhwc mode=relu", forward_across},
+        AlgorithmCase{"DynamicBatch", "activation_forward x=f32:4x37x5x9:nchw y=f32:4x37x5x9:nhwc mode=relu n=?",
+                      forward_across},
         AlgorithmCase{"GradientsThatLieOtherwise",
                       "activation_backward x=bf16:2x35x5x3:nchw dy=f32:2x35x5x3:nhwc dx=f32:2x35x5x3:nhwc mode=gelu",
                       backward_across},
@@ -154,7 +154,8 @@ TEST(PointwiseConfigs, OfTransposesMatchTheReference) {
 TEST(PointwiseWithWideOffsets, MatchesTheReference) {
   expect_wide_index_matches(forward_across, "activation_forward x=f16:2x37x5x9:nchw y=f16:2x37x5x9:nhwc mode=relu");
   expect_wide_index_matches(
-      backward_across, "activation_backward x=f16:2x37x5x9:nchw dy=f16:2x37x5x9:nhwc dx=f16:2x37x5x9:nhwc mode=swish");
+      backward_across,
+      "activation_backward y=f32:2x9x3x11:nhwc dy=f32:2x9x3x11:nhwc dx=f32:2x9x3x11:nchw mode=tanh alpha=any beta=any");
 }
 
 }  // namespace

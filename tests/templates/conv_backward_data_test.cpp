@@ -50,8 +50,6 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"PointwiseChannelsLast", "conv_backward_data dy=f32:2x36x5x5:nhwc w=f32:36x13x1x1:nhwc", general},
         AlgorithmCase{"Groups", "conv_backward_data dy=bf16:2x36x6x7:nchw w=bf16:36x8x3x3:nchw groups=3 pad=1 n=?",
                       general},
-        AlgorithmCase{"GroupsChannelsLast", "conv_backward_data dy=f32:1x24x6x5:nhwc w=f32:24x6x2x3:nhwc groups=2",
-                      general},
         AlgorithmCase{"Depthwise", "conv_backward_data dy=f32:2x6x9x12:nchw w=f32:6x1x3x3:nchw groups=6 pad=1",
                       depthwise_nchw},
         AlgorithmCase{"DepthwiseChannelsLast",
@@ -116,8 +114,6 @@ INSTANTIATE_TEST_SUITE_P(
                       "conv_backward_data dy=bf16:2x8x3x4:1600,160,16,1 w=bf16:8x6x3x3:200,20,5,1 "
                       "dx=bf16:2x6x6x8:2000,160,24,2 pad=1 stride=2",
                       general},
-        AlgorithmCase{"DynamicBatchWithStride",
-                      "conv_backward_data dy=f16:4x16x3x4:nhwc w=f16:16x24x3x3:nhwc pad=1 stride=1,2 n=?", general},
         AlgorithmCase{"OneD", "conv_backward_data dy=f32:2x12x7:ncw w=f32:12x8x5:ncw pad=2 stride=2", general},
         AlgorithmCase{"ThreeD",
                       "conv_backward_data dy=f32:1x6x4x3x5:ncdhw w=f32:6x4x3x3x2:ncdhw pad=1,1,0 stride=2,1,1",
@@ -156,7 +152,7 @@ TEST(ConvBackwardDataConfigs, MatchTheReference) {
 }
 
 TEST(ConvBackwardDataWithWideOffsets, MatchesTheReference) {
-  const char* request = "conv_backward_data dy=f32:2x16x4x6:nchw w=f32:16x12x3x3:nhwc pad=1 stride=2,1";
+  const char* request = "conv_backward_data dy=f32:2x16x4x6:nchw w=f32:16x12x3x3:nhwc pad=1 stride=2,1 n=?";
   expect_wide_index_matches(general, request);
   expect_wide_index_matches({"conv_backward_data_depthwise_nchw"},
                             "conv_backward_data dy=f32:2x6x5x8:nchw w=f32:6x1x3x3:nchw groups=6 pad=1 stride=2,1");

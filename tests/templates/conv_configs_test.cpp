@@ -57,16 +57,17 @@ TEST(ConvConfigs, OfSplitImplicitGemmMatchTheReference) {
 }
 
 TEST(ConvWithWideOffsets, MatchesTheReference) {
-  const std::string nchw = "conv_forward x=f32:2x16x7x6:nchw w=f32:12x16x3x3:nchw pad=1,1 stride=2,1 epilogue=bias+add";
-  const std::string nhwc = "conv_forward x=f16:2x16x7x6:nhwc w=f16:16x16x3x3:nhwc pad=1,1 stride=2,1 epilogue=bias";
-  for (const std::string& request : {nchw, nhwc}) {
-    expect_wide_index_matches({"conv_simple", "conv_direct", "conv_implicit_gemm", "conv_implicit_gemm_splitk"},
-                              request);
-  }
-  expect_wide_index_matches({"conv_1x1"}, "conv_forward x=f32:2x16x4x6:nchw w=f32:12x16x1x1:nchw");
+  expect_wide_index_matches({"conv_simple", "conv_direct", "conv_implicit_gemm", "conv_implicit_gemm_splitk"},
+                            "conv_forward x=f32:2x16x4x6:nchw w=f32:12x16x3x3:nchw pad=1,1 "
+                            "epilogue=bias+add+relu+clip alpha=any beta=any");
+  expect_wide_index_matches({"conv_simple", "conv_direct", "conv_implicit_gemm", "conv_implicit_gemm_splitk"},
+                            "conv_forward x=f16:2x16x7x6:nhwc w=f16:16x16x3x3:nhwc pad=1,1 stride=2,1 "
+                            "epilogue=relu+clip+add+bias alpha=any beta=1");
+  expect_wide_index_matches({"conv_1x1"}, "conv_forward x=f32:1x16x4x6:nchw w=f32:12x16x1x1:nchw n=?");
   expect_wide_index_matches({"conv_1x1"}, "conv_forward x=f32:2x16x4x6:nhwc w=f32:12x16x1x1:nhwc");
   expect_wide_index_matches({"conv_depthwise_nchw"},
-                            "conv_forward x=f32:2x6x9x8:nchw w=f32:6x1x3x3:nchw groups=6 pad=1,1");
+                            "conv_forward x=f32:2x6x9x12:nchw w=f32:6x1x3x3:nchw groups=6 pad=1,1 n=? "
+                            "epilogue=bias+add+clip alpha=any beta=any");
   expect_wide_index_matches({"conv_depthwise_nhwc"},
                             "conv_forward x=f32:2x8x9x8:nhwc w=f32:8x1x3x3:nhwc groups=8 pad=1,1");
 }

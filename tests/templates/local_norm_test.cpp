@@ -49,7 +49,6 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"DynamicBatchOfRows", "local_norm_forward x=f32:4x37 n=?", forward_inner},
         AlgorithmCase{"EmptyBatch", "local_norm_forward x=f32:0x9x4", forward_simple},
         AlgorithmCase{"NoChannels", "local_norm_forward x=f32:2x0x4", forward_simple},
-        AlgorithmCase{"AlongTheBatch", "local_norm_forward x=f32:11x6 axes=0", forward},
         AlgorithmCase{"MixedLayoutsAndTypes", "local_norm_forward x=f16:2x8x3x4:120,14,4,1 y=f16:2x8x3x4:nhwc",
                       forward_all},
         AlgorithmCase{"ASubRegion", "local_norm_forward x=f32:3x4x5x6:300,70,12,1 y=f32:3x4x5x6:1,3,12,60", forward},
@@ -88,7 +87,6 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"ChannelsLast", "local_norm_forward x=f16:2x24x6x7:nhwc means=f32:2x24x6x7:nhwc axes=2,3",
                       forward_tiled},
         AlgorithmCase{"OneDimension", "local_norm_forward x=f32:2x3x70:256,80,1 axes=2 size=7", forward_inner},
-        AlgorithmCase{"ThreeDimensions", "local_norm_forward x=f32:2x3x5x6x7 axes=2,3,4 size=3", forward_tiled},
         AlgorithmCase{"ThreeDimensionsChannelsLast", "local_norm_forward x=bf16:1x8x4x5x6:ndhwc axes=2,3,4 n=?",
                       forward_tiled},
         AlgorithmCase{"LargerThanTheImage", "local_norm_forward x=f32:2x5x3x2 axes=2,3 size=9", forward_tiled},
@@ -109,7 +107,6 @@ TEST(LocalNormOn, OtherArchitecturesMatchesTheReference) {
   for (const auto& [major, minor] : {std::pair{7, 5}, std::pair{12, 0}}) {
     const Target target = target_of(major, minor);
     expect_defaults_match({"", "local_norm_forward x=bf16:2x7x3x8", forward}, target);
-    expect_defaults_match({"", "local_norm_backward x=bf16:2x7x6x5:nhwc axes=2,3 size=3", backward_tiled}, target);
   }
 }
 
@@ -137,7 +134,7 @@ TEST(LocalNormConfigs, MatchTheReference) {
 TEST(LocalNormWithWideOffsets, MatchesTheReference) {
   expect_wide_index_matches({"local_norm_forward_simple"}, "local_norm_forward x=f16:2x11x8");
   expect_wide_index_matches({"local_norm_backward_simple"}, "local_norm_backward x=f16:2x11x8");
-  expect_wide_index_matches({"local_norm_forward_columns"}, "local_norm_forward x=f16:2x11x8");
+  expect_wide_index_matches({"local_norm_forward_columns"}, "local_norm_forward x=f32:11x6 axes=0");
   expect_wide_index_matches({"local_norm_backward_columns"}, "local_norm_backward x=f16:2x11x8");
   expect_wide_index_matches({"local_norm_forward_segments"}, "local_norm_forward x=f16:2x8x11:nwc");
   expect_wide_index_matches({"local_norm_backward_segments"}, "local_norm_backward x=f16:2x8x11:nwc");

@@ -16,8 +16,8 @@ TEST(WinogradConfigs, OfTheStepsMatchTheReference) {
 }
 
 TEST(WinogradConfigs, OfTheFusedKernelsMatchTheReference) {
-  const std::string nchw = "conv_forward x=f32:3x10x13x22 w=f32:67x10x3x3 pad=1 epilogue=bias+add fast";
-  const std::string nhwc = "conv_forward x=f32:3x20x13x21:nhwc w=f32:132x10x3x3:nhwc groups=2 pad=1 fast";
+  const std::string nchw = "conv_forward x=f32:2x10x13x22 w=f32:67x10x3x3 pad=1 epilogue=bias+add fast";
+  const std::string nhwc = "conv_forward x=f32:3x12x13x11:nhwc w=f32:132x6x3x3:nhwc groups=2 pad=1 fast";
   expect_pairwise_match("conv_winograd_2x2_fused", nchw);
   expect_pairwise_match("conv_winograd_2x2_fused", nhwc);
   expect_pairwise_match("conv_winograd_4x4_fused", nchw);
@@ -40,10 +40,10 @@ TEST(WinogradConfigs, OfGradientsMatchTheReference) {
 TEST(WinogradWithWideOffsets, MatchesTheReference) {
   expect_wide_index_matches(
       {"conv_winograd_2x2", "conv_winograd_4x4", "conv_winograd_2x2_fused", "conv_winograd_4x4_fused"},
-      "conv_forward x=f32:2x9x6x7 w=f32:12x9x3x3 pad=1 epilogue=bias fast");
+      "conv_forward x=f32:4x6x5x6 w=f32:8x6x3x3 pad=1 n=? epilogue=bias fast");
   expect_wide_index_matches({"conv_backward_data_winograd_2x2", "conv_backward_data_winograd_4x4",
                              "conv_backward_data_winograd_2x2_fused", "conv_backward_data_winograd_4x4_fused"},
-                            "conv_backward_data dy=f32:2x12x6x7 w=f32:12x9x3x3 pad=1 fast");
+                            "conv_backward_data dy=f32:4x6x5x6 w=f32:6x8x3x3 pad=1 n=? fast");
 }
 
 }  // namespace
