@@ -10,7 +10,9 @@
 
 #include "kiln/frontends/onnx.h"
 // After the frontend: its MemoryOrder has enumerators of the names that the API gives its layouts.
+#include "kiln/base/error.h"
 #include "kiln/conv.h"
+#include "kiln/execution/bundle.h"
 #include "kiln/gemm.h"
 #include "kiln/generator/operations/conv_forward.h"
 #include "kiln/generator/operations/gemm.h"
@@ -116,6 +118,16 @@ class ApplicationTest : public ProgramTest {
     return options;
   }
 
+  /// options() that serve no request: all that there is to take kernels from is a bundle without any. Requests are
+  /// recorded before anything is made for them.
+  ContextOptions options_that_only_record() const {
+    ContextOptions recording = options("off");
+    recording.environment->nvrtc = "/nonexistent/libnvrtc.so";
+    recording.bundles = {path("without_kernels.kiln")};
+    execution::write_bundle(recording.bundles.front(), {}, "1", "13.0");
+    return recording;
+  }
+
   Keys recorded() const {
     Keys keys;
     for (const RequestLine& line : parse_requests(read("recorded.txt"))) keys.insert(line.request.key());
@@ -145,10 +157,10 @@ TEST_P(ModelRequests, AreWhatAnApplicationWithTheSameLayersRecords) {
   const ModelListing listing = read_onnx(model_path(GetParam()), {});
   ASSERT_FALSE(listing.layers.empty());
   Keys keys;
-  Engine engine(options("off"));
+  Engine engine(options_that_only_record());
   for (const ModelLayer& layer : listing.layers) {
     keys.insert(layer.request.key());
-    engine.run(layer.request);
+    EXPECT_THROW(engine.run(layer.request), Error) << "nothing can serve it";
   }
   EXPECT_EQ(recorded(), keys);
 }
