@@ -221,8 +221,7 @@ INSTANTIATE_TEST_SUITE_P(
                                 "norm_backward dy=f32:3x24x6x8:nhwc y=f32:3x24x6x8:nhwc dw=f32:1x24x1x1 "
                                 "dresidual=f32:3x24x6x8:nhwc axes=0,2,3 beta=any dresidual_beta=any",
                                 {{{"dresidual", "dy"}}, {{"dresidual", "dy"}, {"dx", "x"}}},
-                                norm_gradient,
-                                "norm_backward_blocks"}),
+                                norm_gradient}),
     name_of);
 
 INSTANTIATE_TEST_SUITE_P(Losses, InPlace,

@@ -35,7 +35,6 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"ChannelsLast",
                       "local_conv_forward x=f16:3x40x4x3:nhwc w=f16:432x40x3x3:nhwc pad=1 epilogue=bias+relu",
                       few_pixels},
-        AlgorithmCase{"UnevenRegions", "local_conv_forward x=f32:3x5x11x13 w=f32:105x5x3x3 pad=1 grid=5,3", forward},
         AlgorithmCase{"UnevenChannelsLast",
                       "local_conv_forward x=bf16:2x16x7x9:nhwc w=bf16:96x16x3x3 pad=1 grid=3,4 beta=any", few_pixels},
         AlgorithmCase{"OneRegion", "local_conv_forward x=f32:2x5x6x7 w=f32:9x5x3x3 pad=1 grid=1", forward},
@@ -50,7 +49,6 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"Groups",
                       "local_conv_forward x=bf16:2x24x6x7:1300,50,8,1 w=bf16:216x8x3x3 groups=3 pad=1 grid=2,3",
                       few_pixels},
-        AlgorithmCase{"Depthwise", "local_conv_forward x=f32:2x6x5x6 w=f32:180x1x3x3 groups=6 pad=1", few_pixels},
         AlgorithmCase{"ResidualAndBlend",
                       "local_conv_forward x=f16:2x8x7x8 w=f32:96x8x3x3 y=f32:2x8x7x8:nhwc pad=1 grid=3,4 alpha=any "
                       "beta=any epilogue=add+clip residual=f16:2x8x7x8",
@@ -91,7 +89,6 @@ INSTANTIATE_TEST_SUITE_P(
                       "local_conv_backward_data dy=bf16:2x6x4x5 w=bf16:90x4x2x3:nhwc dx=bf16:2x12x3x3:nhwc groups=3 "
                       "pad=1,2 mode=convolution grid=3,5",
                       data},
-        AlgorithmCase{"Depthwise", "local_conv_backward_data dy=f32:2x6x5x6 w=f32:180x1x3x3 groups=6 pad=1", data},
         AlgorithmCase{"ElementsOutOfLine",
                       "local_conv_backward_data dy=f16:2x4x4x4 w=f16:16x3x3x3:64,20,4,1 pad=1 grid=2", data_in_place},
         AlgorithmCase{"SegmentsBeyondConstantMemory", "local_conv_backward_data dy=f32:1x1x9000 w=f32:9000x1x3",
@@ -129,9 +126,6 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"MirroredGroups",
                       "local_conv_backward_filter x=bf16:2x12x3x3:nhwc dy=bf16:2x6x4x5 dw=bf16:90x4x2x3:nhwc groups=3 "
                       "pad=1,2 mode=convolution grid=3,5",
-                      filter},
-        AlgorithmCase{"Depthwise",
-                      "local_conv_backward_filter x=f32:2x6x5x6 dy=f32:2x6x5x6 dw=f32:180x1x3x3 groups=6 pad=1",
                       filter},
         AlgorithmCase{"SubRegions",
                       "local_conv_backward_filter x=f32:2x18x6x8:4000,200,24,2@4 dy=f32:2x8x6x8:1600,1,160,16 "
