@@ -58,7 +58,7 @@ std::vector<reference::Values> usable_fills(const std::vector<reference::Values>
 std::string add(const std::vector<Finding>& findings, Verdict& verdict) {
   for (const Finding& finding : findings) {
     if (!finding.wrong.empty()) return finding.wrong;
-    if (finding.max_error * verdict.bound >= verdict.max_error * finding.bound) {
+    if (verdict.bound == 0 || finding.max_error * verdict.bound > verdict.max_error * finding.bound) {
       verdict.max_error = finding.max_error;
       verdict.bound = finding.bound;
     }
