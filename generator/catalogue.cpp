@@ -83,6 +83,7 @@ Program Catalogue::trusted_program(const Request& request, const Target& target)
   }
   Program middle = algorithm.program(library_, plain, target, *config);
   if (!request.user_epilogue) return middle;
+  // The sources with the user's text come first: what is wrong with it is said before anything else is compiled.
   Program result;
   if (has_prologue(request)) {
     const std::string input(operation(request.operation).prologue_operand());
@@ -90,16 +91,16 @@ Program Catalogue::trusted_program(const Request& request, const Target& target)
                        prologue_channel_dimension_of(request).value_or(0),
                        {OperandArgument{"input"}, OperandArgument{input}, OperandArgument{"wobble"}, UserArgument{}});
   }
-  for (Step& step : middle.steps) {
-    if (auto* launch = std::get_if<Launch>(&step)) launch->source += result.sources.size();
-  }
-  result.sources.insert(result.sources.end(), middle.sources.begin(), middle.sources.end());
-  result.steps.insert(result.steps.end(), middle.steps.begin(), middle.steps.end());
-  result.workspace_bytes = middle.workspace_bytes;
   const auto& [name, spec] = result_of(request);
   append_elementwise(result, library_, request, target, "user_bounds", spec, channel_dimension_of(request),
                      {OperandArgument{name}, OperandArgument{"room"}, OperandArgument{"low"}, OperandArgument{"high"},
                       UserArgument{}});
+  for (Step& step : middle.steps) {
+    if (auto* launch = std::get_if<Launch>(&step)) launch->source += result.sources.size();
+  }
+  result.sources.insert(result.sources.end(), middle.sources.begin(), middle.sources.end());
+  result.steps.insert(result.steps.end() - 1, middle.steps.begin(), middle.steps.end());
+  result.workspace_bytes = middle.workspace_bytes;
   return result;
 }
 
