@@ -220,8 +220,9 @@ typedef struct kiln_named_scalar {
   int32_t reserved;
 } kiln_named_scalar;
 
-/* What the CUDA expression `text` (docs/user-code.md) makes of each result, and of each element of x (kiln_gemm(): a)
- * where it has a prologue. A tensor has the extents of y, each of which may be 1 where it repeats, or one element a
+/* What the CUDA expression `text` (docs/user-code.md) makes of each result, and of each element of the operation's main
+ * input where it has a prologue: x; a of kiln_gemm() and kiln_tensor_op(); dy of gradients, but for x of those by a
+ * filter and of cross entropy. A tensor has the extents of y, each of which may be 1 where it repeats, or one element a
  * channel (of the input, if the prologue reads it); any dtype and strides; it must overlap nothing that the call
  * writes. It stands alone: no other stage goes with it. KILN_PARSE_ERROR with the line and column of the text;
  * KILN_INVALID_ARGUMENT for names. What the compiler has to say about it is the KILN_COMPILE_FAILED of the first call.
