@@ -64,8 +64,8 @@ class RowRun {
   }
 
   // Kiln's output must be right before anything is timed.
-  bool take_kiln(Plan plan) {
-    kiln_.emplace(device_, std::move(plan), operands_);
+  bool take_kiln(const Plan& plan) {
+    kiln_.emplace(device_, plan, operands_);
     row_.kiln_variant = kiln_->plan().variant();
     row_.kiln_source = kiln_->plan().source();
     row_.kiln_workspace_bytes = kiln_->plan().workspace_bytes();

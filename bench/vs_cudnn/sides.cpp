@@ -18,8 +18,9 @@ constexpr uint64_t seed = 1;
 
 }  // namespace
 
-KilnSide::KilnSide(const std::shared_ptr<const device::ContextHandle>& device, Plan plan, const OperandSets& operands)
-    : plan_(std::move(plan)), workspace_(device, static_cast<size_t>(plan_.workspace_bytes())) {
+KilnSide::KilnSide(const std::shared_ptr<const device::ContextHandle>& device, const Plan& plan,
+                   const OperandSets& operands)
+    : plan_(plan), workspace_(device, static_cast<size_t>(plan_.workspace_bytes())) {
   for (size_t set = 0; set < operands.count(); ++set) {
     std::vector<Address>& addresses = addresses_.emplace_back();
     for (size_t i = 0; i < plan_.request().operands.size(); ++i) {

@@ -17,7 +17,7 @@ namespace kiln::bench {
 /// Kiln's plan with its workspace.
 class KilnSide {
  public:
-  KilnSide(const std::shared_ptr<const device::ContextHandle>& device, Plan plan, const OperandSets& operands);
+  KilnSide(const std::shared_ptr<const device::ContextHandle>& device, const Plan& plan, const OperandSets& operands);
   const Plan& plan() const { return plan_; }
   void run(cuda_abi::CUstream stream, size_t set) const;
 
