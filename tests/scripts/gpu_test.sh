@@ -34,7 +34,7 @@ unset GTEST_OUTPUT  # the carried programs' reports are not those of the tests h
 # All of the carried programs run, a few tests of each: what the others prove is proved by those that are not carried.
 passes=(Run.AVectorAddCompiledHereIsRight ActivationCalls.UseTheUsualNumbersOfTheirMode
   OptionsTest.WithinABudgetARequestIsTunedBeforeItIsServed SoftmaxOnTuring.MatchesTheReference
-  UserEpilogueOfNorms.ForwardInSixDimensions UserCodeOfValues.MakesTensorsOfOthers
+  UserCodeOfNorms.ForwardInSixDimensions UserCodeOfValues.MakesTensorsOfOthers
   CheckOfUserEpiloguesOfRows.FindsCodeThatWasLeftOut CheckOfUserCodeOfGradients.FindsCodeThatWasSkipped)
 GTEST_FILTER=$(IFS=:; echo "${passes[*]}")
 export GTEST_FILTER
@@ -98,7 +98,7 @@ for test in SoftmaxDefaults SoftmaxBackwardDefaults PoolDefaults PoolBackwardDef
   ConvBackwardData ConvBackwardFilter LocalConv Regions InPlace FewTaps WinogradDefaults; do
   holds "$scratch/tests.txt" "/$test."
 done
-for test in UserEpilogue UserPrologue UserEpilogueOfNorms UserCodeOfCopies UserPrologueOfReductions \
+for test in UserEpilogue UserPrologue UserCodeOfNorms UserCodeOfCopies UserPrologueOfReductions \
   UserCodeOfDataGradients WinogradConfigs; do
   holds "$scratch/tests.txt" "$test."
 done
