@@ -66,8 +66,9 @@ void add_gradient_row(const Row& row, bool log, std::span<const double> y, std::
   double sum = 0;
   if (row.most(moves) == 0) return;
   for (size_t i = 0; i < row.length; ++i) {
-    const double move = moves[row.at(i)];
-    if (move != 0) sum += log ? move : std::fabs(y[row.at(i)]) * move;
+    const double move = moves[row.at(i)], value = y[row.at(i)];
+    if (!log && std::isnan(value)) return;  // all of the row is NaN
+    if (move != 0) sum += log ? move : std::fabs(value) * move;
   }
   for (size_t i = 0; i < row.length; ++i) {
     const double value = y[row.at(i)], move = moves[row.at(i)];

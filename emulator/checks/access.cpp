@@ -128,7 +128,8 @@ bool is_valid(Warp& warp, const Instruction* i, const AccessRequest& request) {
 }  // namespace
 
 bool is_settled(const Block& block, const Reach& reach, uint32_t bytes) {
-  if (block.recorder != nullptr || (reach.lowest & (alignment_of(bytes) - 1)) != 0) return false;
+  const bool wraps = reach.highest < reach.lowest;  // around the end of the address space
+  if (block.recorder != nullptr || wraps || (reach.lowest & (alignment_of(bytes) - 1)) != 0) return false;
   for (const AddressWindow& window : block.windows) {
     if (!covers(window, reach.lowest, reach.highest, bytes)) continue;
     return block.strict == nullptr || block.strict->is_old_news(reach, bytes, window);

@@ -36,7 +36,7 @@ struct AccessRequest : AccessDetails {
 };
 
 /// Whether inspect_access() has nothing to do for weak loads of `bytes` a lane, a power of two, at addresses in one
-/// line with its ends at `reach`, or all at one. False says nothing.
+/// line between those of `reach`, or all at one. False says nothing.
 bool is_settled(const Block& block, const Reach& reach, uint32_t bytes);
 
 /// Checks the access (in full, too) if the block checks, and records it if the block is counted. False if it must not

@@ -47,20 +47,27 @@ struct Column {
 // Filter elements of the block, numbered as lib/conv_operands.cuh says; TILE_K channels each, zero for those that do
 // not exist.
 struct FilterTile {
-  alignas(16) float values[FILTER][TILE_K];
+  static constexpr int ELEMENTS = FILTER * TILE_K;
+  // The compiler may join loads of neighbours into ones of four: they find no element that nobody has written.
+  static constexpr int FLOATS = ceil_div(ELEMENTS, 4) * 4;
+  alignas(16) float values[FLOATS];
 
   __device__ __forceinline__ void fill(const TW* w, Index first_filter, int channels) {
-    for (int i = static_cast<int>(threadIdx.x); i < FILTER * TILE_K; i += THREADS) {
+    for (int i = static_cast<int>(threadIdx.x); i < FLOATS; i += THREADS) {
+      if (i >= ELEMENTS) {
+        values[i] = 0.0f;
+        continue;
+      }
       const int k = i / FILTER, element = i % FILTER;
       const Index offset = first_filter_element(first_filter + k) + filter_offset(element);
-      values[element][k] = k < channels ? to_float(w[offset]) : 0.0f;
+      values[element * TILE_K + k] = k < channels ? to_float(w[offset]) : 0.0f;
     }
   }
 
   __device__ __forceinline__ const float* of(int c, int t, int r, int s) const {
     const int plane = MIRRORED ? T - 1 - t : t, row = MIRRORED ? R - 1 - r : r, column = MIRRORED ? S - 1 - s : s;
     const int tap = (plane * R + row) * S + column;
-    return values[CHANNELS_INNER ? tap * C_PER_GROUP + c : c * TAPS + tap];
+    return values + (CHANNELS_INNER ? tap * C_PER_GROUP + c : c * TAPS + tap) * TILE_K;
   }
 };
 

@@ -62,6 +62,17 @@ TEST(UninitialisedReads, OfGlobalMemory) {
                          "ld.global.v4.u32 {%r10, %r11, %r12, %r13}, [%rd1+128]", "reads", 16, 0, 0, 128);
 }
 
+TEST(LinesOfAddresses, MayWrapAroundTheEndOfTheAddressSpace) {
+  const std::string of_second_block = "setp.eq.u32 %p2, %r20, 0;\n@%p2 bra done;\nmul.wide.u32 %rd4, %r3, 4;\n";
+  for (const std::string load :
+       {"add.u64 %rd4, %rd4, -8;\nld.global.u32 %r9, [%rd4];\ndone:", "ld.global.u32 %r9, [%rd4+-8];\ndone:"}) {
+    const Fault fault = run_strict({of_second_block + load, 32, 2});
+    EXPECT_EQ(fault.kind, FaultKind::illegal_address);
+    EXPECT_THAT(fault.report, HasSubstr("block (1, 0, 0), thread (0, 0, 0)"));
+    EXPECT_THAT(fault.report, HasSubstr("reads 4 bytes at 0xfffffffffffffff8"));
+  }
+}
+
 TEST(UninitialisedReads, OfGlobalMemoryByAnAtomicOrACopy) {
   expect_unwritten_input("", "atom.global.add.u32 %r9, [%rd1+132], 1", "updates", 4, 0, 0, 132);
   expect_unwritten_input(

@@ -44,6 +44,7 @@ INSTANTIATE_TEST_SUITE_P(
                       "conv_forward x=f32:1x8x4x5:nchw w=f32:8x8x2x2:nchw bias=f32:8:3 pad=3,4,5,3 epilogue=bias",
                       general},
         AlgorithmCase{"Groups", "conv_forward x=bf16:2x24x6x7:nchw w=bf16:36x8x3x3:nchw groups=3 pad=1,1", general},
+        AlgorithmCase{"DepthwiseColumns", "conv_forward x=f32:1x3x6x5 w=f32:3x1x3x1 groups=3 pad=1,0", depthwise_nchw},
         AlgorithmCase{"OneChannelAGroupOfMany", "conv_forward x=f32:1x6x5x5:nchw w=f32:12x3x1x3:nchw groups=2 pad=0,1",
                       short_filters},
         AlgorithmCase{"MirroredFilter", "conv_forward x=f32:1x9x8x9:nchw w=f32:5x9x3x2:nchw pad=2,1 mode=convolution",
