@@ -15,6 +15,7 @@
 #include "kiln/generator/request.h"
 #include "kiln/generator/run_values.h"
 #include "kiln/reference/tensor_memory.h"
+#include "kiln/tuner/check.h"
 
 namespace kiln::tuner::slack {
 
@@ -29,6 +30,7 @@ struct Question {
   const Operands& operands;
   std::span<const float> moves;
   const RunValues& values;
+  const CheckOptions& options;
   double scale;
 
   /// The number that the call gives for Operation::scalars()' `name`.
