@@ -68,7 +68,8 @@ TEST_F(CApiCalls, UserCodeInEveryOperation) {
   const kiln_named_scalar scalars[] = {{"s", 2.0f, 0}};
   kiln_epilogue* epilogue = nullptr;
   ASSERT_EQ(kiln_epilogue_create(&epilogue), KILN_OK);
-  ASSERT_EQ(kiln_epilogue_expression(epilogue, "acc * s + b", tensors, 1, scalars, 1), KILN_OK) << kiln_last_error();
+  const char* const code = "--- prologue\nx * s\n---\nacc + b";
+  ASSERT_EQ(kiln_epilogue_expression(epilogue, code, tensors, 1, scalars, 1), KILN_OK) << kiln_last_error();
 
   kiln_pool_options pool = kiln_pool_options_default();
   pool.window[0] = pool.window[1] = 1;  // so y = 2 x + b
