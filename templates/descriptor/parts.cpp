@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "kiln/generator/operation.h"
+
 namespace kiln::descriptor {
 namespace {
 
@@ -30,6 +32,11 @@ void add_batch(Prelude& prelude, int64_t n, bool dynamic) {
 Count blocks_for(int64_t per_image, int64_t n, bool dynamic, int64_t per_block) {
   if (dynamic) return Count{0, per_image, per_block};
   return Count{(per_image * n + per_block - 1) / per_block, 0, 1};
+}
+
+int kept_bytes_of(const Request& request, std::string_view input) {
+  const bool enters = has_prologue(request) && operation(request.operation).prologue_operand() == input;
+  return size_of(enters ? DType::f32 : request.at(input).dtype);
 }
 
 Launch unary_launch(std::string entry, int threads) {

@@ -20,6 +20,10 @@ void add_batch(Prelude& prelude, int64_t n, bool dynamic);
 /// Blocks for `per_image` items in each of n images, `per_block` items a block; n is the call's if `dynamic`.
 Count blocks_for(int64_t per_image, int64_t n, bool dynamic, int64_t per_block);
 
+/// Bytes of an element of an input as kernels keep it (UserKept of lib/user_code.cuh): as it is stored, or f32 after a
+/// prologue.
+int kept_bytes_of(const Request& request, std::string_view input);
+
 /// One launch of `entry` with blocks of `threads` and the arguments x, y, alpha, beta, user, n. The grid is the
 /// caller's to set.
 Launch unary_launch(std::string entry, int threads);

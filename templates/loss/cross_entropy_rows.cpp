@@ -6,7 +6,6 @@
 
 #include "descriptor/parts.h"
 #include "descriptor/strided.h"
-#include "kiln/generator/operation.h"
 
 namespace kiln::descriptor {
 namespace {
@@ -73,7 +72,7 @@ CrossEntropyRows CrossEntropyRows::of(const Request& request) {
     rows.operands = {{"x", x}, {"targets", by_row(view.targets)}};
   };
   rows.axes = {1};
-  rows.kept_bytes = has_prologue(request) ? size_of(DType::f32) : size_of(x.dtype);
+  rows.kept_bytes = kept_bytes_of(request, "x");
   rows.is_backward = request.operation == "cross_entropy_backward";
   if (rows.is_backward) {
     const CrossEntropyBackward view = CrossEntropyBackward::of(request);

@@ -23,7 +23,7 @@ struct CrossEntropyRows : Rows {
   Blend blend;
   bool is_backward = false;
   bool has_dloss = false;
-  int kept_bytes = 4;     ///< Of a logit as kernels keep it: as it is stored, or f32 after a prologue.
+  int kept_bytes = 0;     ///< Of a logit: kept_bytes_of().
   std::string loss_name;  ///< of the request's operand: losses, loss, dlosses or dloss
 
   bool is_mean() const { return reduction == LossReduction::mean; }

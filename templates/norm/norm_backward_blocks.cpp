@@ -32,7 +32,7 @@ bool activates(const NormGradientRows& rows) {
 bool keeps_what_fits(const Shape& shape, const NormGradientRows& rows, const Target&) {
   if (shape.keep == 0) return shape.splits > 1 || descriptor::steps(shape, rows) > 4;
   if (shape.splits > 1) return false;
-  const int of_dy = activates(rows) || rows.prologue ? 4 : size_of(rows.operands[0].spec.dtype);
+  const int of_dy = activates(rows) ? size_of(DType::f32) : rows.dy_bytes;
   const int bytes = of_dy + size_of(rows.operands[1].spec.dtype);
   return descriptor::steps(shape, rows) * shape.vector * bytes <= kept_bytes;
 }

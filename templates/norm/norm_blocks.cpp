@@ -17,8 +17,7 @@ struct Shape : descriptor::RowBlocks {
 bool keeps_what_fits(const Shape& shape, const NormRows& rows, const Target&) {
   if (shape.keep == 0) return shape.splits > 1 || descriptor::steps(shape, rows) > 4;
   if (shape.splits > 1) return false;
-  const int bytes = rows.prologue ? 4 : size_of(rows.operands[0].spec.dtype);
-  return descriptor::steps(shape, rows) * shape.vector * bytes <= kept_bytes;
+  return descriptor::steps(shape, rows) * shape.vector * rows.x_bytes <= kept_bytes;
 }
 
 bool sums_fit(const Shape& shape, const NormRows& rows, const Target& target) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "descriptor/parts.h"
-#include "kiln/generator/operation.h"
 
 namespace kiln::descriptor {
 
@@ -21,7 +20,7 @@ NormGradientRows NormGradientRows::of(const Request& request) {
   rows.parameter_blend = backward.parameter_blend;
   rows.dresidual_blend = backward.dresidual_blend;
   rows.moved_bytes = bytes_of_operands(request);
-  rows.prologue = has_prologue(request);
+  rows.dy_bytes = kept_bytes_of(request, "dy");
   rows.has_parameters = backward.dw || backward.db;
 
   const std::optional<TensorSpec>& parameter = backward.dw ? backward.dw : backward.db ? backward.db : backward.w;

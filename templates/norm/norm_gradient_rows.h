@@ -18,7 +18,7 @@ struct NormGradientRows : Rows {
   ActivationMode activation = ActivationMode::identity;
   Blend blend, parameter_blend, dresidual_blend;
   double moved_bytes = 0;
-  bool prologue = false;  ///< Of user code, on dy.
+  int dy_bytes = 0;  ///< Of an element of dy: kept_bytes_of().
   /// Whether dw or db is asked for, and whether they are sums over the rows of dx.
   bool has_parameters = false, same_rows = false;
   /// The same operands as the rows that dw and db are sums of.

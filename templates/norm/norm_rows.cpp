@@ -21,7 +21,7 @@ NormRows NormRows::of(const Request& request) {
   rows.epilogue = request.epilogue;
   rows.activation = fused_activation_of(request);
   rows.blend = request.blend;
-  rows.prologue = has_prologue(request);
+  rows.x_bytes = kept_bytes_of(request, "x");
   rows.moved_bytes = bytes_of_operands(request);
   return rows;
 }

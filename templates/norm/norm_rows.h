@@ -20,7 +20,7 @@ struct NormRows : Rows {
   std::vector<EpilogueStage> epilogue;
   ActivationMode activation = ActivationMode::identity;
   Blend blend;
-  bool prologue = false;   ///< Of user code, on x.
+  int x_bytes = 0;         ///< Of an element of x: kept_bytes_of().
   double moved_bytes = 0;  ///< Of all operands, each once; the result twice, if it is read.
 
   bool has(std::string_view operand) const;

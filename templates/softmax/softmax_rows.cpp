@@ -21,16 +21,12 @@ SoftmaxRows SoftmaxRows::of(const Request& request) {
   SoftmaxRows softmax;
   for (const OperandDefinition& definition : operation(request.operation).operands()) {
     softmax.operands.push_back({definition.name, request.at(definition.name)});
+    if (definition.role == Role::input) softmax.kept_bytes += kept_bytes_of(request, definition.name);
   }
   softmax.axes = request.ints("axis");
   softmax.dynamic_batch = request.dynamic_batch;
   softmax.mode = request.word("mode") == "log" ? SoftmaxMode::log : SoftmaxMode::accurate;
   softmax.blend = request.blend;
-  softmax.kept_bytes = static_cast<int>(softmax.input_bytes());
-  if (has_prologue(request)) {
-    const std::string entered(operation(request.operation).prologue_operand());
-    softmax.kept_bytes += size_of(DType::f32) - size_of(request.at(entered).dtype);
-  }
   return softmax;
 }
 

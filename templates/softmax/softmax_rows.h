@@ -13,7 +13,7 @@ namespace kiln::descriptor {
 struct SoftmaxRows : Rows {
   SoftmaxMode mode = SoftmaxMode::accurate;
   Blend blend;
-  int kept_bytes = 4;  ///< Of an element of all inputs as kernels keep it: as it is stored, or f32 after a prologue.
+  int kept_bytes = 0;  ///< Of an element of all inputs: kept_bytes_of().
 
   static SoftmaxRows of(const Request& request);
 
