@@ -66,10 +66,6 @@ AddressWindow window_around(const Warp& warp, ptx::Space space, uint64_t address
   return {};
 }
 
-bool covers(const AddressWindow& window, uint64_t lowest, uint64_t highest, uint32_t bytes) {
-  return lowest >= window.begin && highest <= window.end && window.end - highest >= bytes;
-}
-
 std::string where(const Block& block, ptx::Space space, uint64_t address) {
   const auto offset_in = [&](const std::byte* begin) { return static_cast<int64_t>(address - address_of(begin)); };
   if (space == ptx::Space::shared) {
@@ -104,7 +100,7 @@ bool examine_lanes(Warp& warp, const Instruction* i, const AccessRequest& reques
     }
     bool shareable = false;
     const AddressWindow window = window_around(warp, request.space, address, lane, shareable);
-    if (!covers(window, address, address, request.bytes)) {
+    if (!window.covers(address, address, request.bytes)) {
       fault_here(warp, i, FaultKind::illegal_address, rest,
                  fmt::format("{} {} bytes at {:#x}: {}", verb(request.kind), request.bytes, address,
                              where(block, request.space, address)));
@@ -119,7 +115,7 @@ bool is_valid(Warp& warp, const Instruction* i, const AccessRequest& request) {
   const Extent extent = extent_of(request);
   if (extent.misaligned == 0) {
     for (const AddressWindow& window : warp.block->windows) {
-      if (covers(window, extent.lowest, extent.highest, request.bytes)) return true;
+      if (window.covers(extent.lowest, extent.highest, request.bytes)) return true;
     }
   }
   return examine_lanes(warp, i, request);
@@ -131,7 +127,7 @@ bool is_settled(const Block& block, const Reach& reach, uint32_t bytes) {
   const bool wraps = reach.highest < reach.lowest;  // around the end of the address space
   if (block.recorder != nullptr || wraps || (reach.lowest & (alignment_of(bytes) - 1)) != 0) return false;
   for (const AddressWindow& window : block.windows) {
-    if (!covers(window, reach.lowest, reach.highest, bytes)) continue;
+    if (!window.covers(reach.lowest, reach.highest, bytes)) continue;
     return block.strict == nullptr || block.strict->is_old_news(reach, bytes, window);
   }
   return false;

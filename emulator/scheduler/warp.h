@@ -79,6 +79,11 @@ struct AddressWindow {
   uint64_t begin = 1, end = 0;
   uint8_t* written = nullptr;   ///< Region::written
   PieceMarks* marks = nullptr;  ///< Region::marks
+
+  /// Whether it holds accesses of `bytes` each whose addresses are from `lowest` to `highest`.
+  bool covers(uint64_t lowest, uint64_t highest, uint64_t bytes) const {
+    return lowest >= begin && highest <= end && end - highest >= bytes;  // none of it can overflow
+  }
 };
 
 struct Block {

@@ -89,7 +89,7 @@ inline bool is_known_good(const Block& block, const Span& span, uint32_t bytes) 
   // Only copies that fill with zeros have odd sizes; those are looked at in full.
   if ((bytes & (bytes - 1)) != 0 || (span.bits & ((bytes < 16 ? bytes : 16) - 1)) != 0) return false;
   for (const AddressWindow& window : block.windows) {
-    if (span.reach.lowest >= window.begin && span.reach.highest + bytes <= window.end) return true;
+    if (window.covers(span.reach.lowest, span.reach.highest, bytes)) return true;
   }
   return false;
 }

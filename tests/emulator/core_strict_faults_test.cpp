@@ -73,6 +73,15 @@ TEST(LinesOfAddresses, MayWrapAroundTheEndOfTheAddressSpace) {
   }
 }
 
+TEST(LinesOfAddresses, MayEndWithTheAddressSpace) {
+  const std::string of_second_block = "setp.eq.u32 %p2, %r20, 0;\n@%p2 bra done;\nmov.u64 %rd4, 0;\n";
+  for (const std::string access : {"ld.global.u32 %r9, [%rd4+-4]", "st.global.u32 [%rd4+-4], 5"}) {
+    const Fault fault = run_strict({of_second_block + access + ";\ndone:", 32, 2});
+    EXPECT_EQ(fault.kind, FaultKind::illegal_address) << access;
+    EXPECT_THAT(fault.report, HasSubstr("s 4 bytes at 0xfffffffffffffffc"));
+  }
+}
+
 TEST(UninitialisedReads, OfGlobalMemoryByAnAtomicOrACopy) {
   expect_unwritten_input("", "atom.global.add.u32 %r9, [%rd1+132], 1", "updates", 4, 0, 0, 132);
   expect_unwritten_input(
