@@ -63,6 +63,7 @@ class UserTemplate {
     Algorithm::Definition made;
     made.name = d_.name;
     made.operation = d_.operation;
+    made.user_template = true;
     made.takes_prologue = d_.prologue;
     made.template_path = fmt::format("user/{}.cu", d_.name);
     for (const UserDescriptor::Parameter& parameter : d_.parameters) {

@@ -34,6 +34,8 @@ class Algorithm {
   const std::string& template_path() const { return definition_->template_path; }
   /// Simple enough to be read and believed: the algorithm that the others are checked against. One per operation.
   bool trusted() const { return definition_->trusted; }
+  /// Read at run time from a user's folder: nobody has tested it, so nothing runs it before a check has passed.
+  bool user_template() const { return definition_->user_template; }
   const Space& space() const { return definition_->space; }
 
   /// Why this algorithm cannot serve `request` on `target`, in words for a user; nothing if it can.
@@ -55,6 +57,7 @@ class Algorithm {
     std::string name, operation, template_path;
     std::vector<std::string> further_templates;  ///< Whose kernels its programs launch besides.
     bool trusted = false;
+    bool user_template = false;
     bool takes_prologue = false;  ///< Its kernels pass x through the prologue of user code.
     Space space;
     std::function<std::optional<std::string>(const Request&, const Target&)> refusal;
