@@ -46,7 +46,7 @@ int list(const std::string& path) {
 
 BundleOptions bundle_options(const Options& options) {
   if (options.archs.empty() || options.output.empty()) {
-    throw Error(ErrorCode::invalid_argument, "what to make is not said", "give --arch 80,90 and -o app.kiln");
+    throw Error(ErrorCode::invalid_argument, "--arch or -o is missing", "give both: --arch 80,90 -o app.kiln");
   }
   BundleOptions result;
   for (const std::string& arch : options.archs) result.archs.push_back(parse_arch(arch));

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""Every C, C++ and shell snippet of the pages compiles as it stands.
+
+A C or C++ snippet with an #include is a whole file, compiled as it is. One without is a fragment: it is compiled in a
+function of its own, after fragment.h, which declares what the text around fragments has introduced. Of shell snippets the
+syntax is checked. A code block that is none of these (output, a part of a list) names another language, or none.
+
+usage: snippets_test.py ROOT CXX CC WORK INCLUDE_FOLDER...
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from pages import pages, read
+
+
+def check(command: list[str], text: str | None = None) -> str:
+    """What the command says against its input; nothing where all is well."""
+    done = subprocess.run(command, input=text, capture_output=True, text=True)
+    return "" if done.returncode == 0 else done.stderr or f"{command[0]} ended with {done.returncode}"
+
+
+def is_whole(text: str) -> bool:
+    return any(line.startswith("#include") for line in text.splitlines())
+
+
+def main() -> int:
+    root, cxx, cc, work = Path(sys.argv[1]).resolve(), sys.argv[2], sys.argv[3], Path(sys.argv[4])
+    includes = [f"-I{folder}" for folder in sys.argv[5:]]
+    cxx_check = [cxx, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", *includes]
+    cc_check = [cc, "-std=c11", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", *includes]
+    work.mkdir(parents=True, exist_ok=True)
+
+    counts = {"whole files": 0, "fragments": 0, "shell snippets": 0}
+    complaints = []
+    fragments = '#include "fragment.h"\n'
+    for page in pages(root):
+        for block in read(page)[1]:
+            place = f'#line {block.line} "{page}"\n'
+            if block.language in ("cpp", "c") and is_whole(block.text):
+                source = work / f"{page.stem}_{block.line}.{block.language}"
+                source.write_text(place + block.text)
+                complaints.append(check([*(cxx_check if block.language == "cpp" else cc_check), str(source)]))
+                counts["whole files"] += 1
+            elif block.language == "cpp":
+                fragments += f"void fragment_{counts['fragments']}() {{\n{place}{block.text}}}\n"
+                counts["fragments"] += 1
+            elif block.language == "sh":
+                said = check(["bash", "-n"], block.text)
+                complaints.append(f"{page}:{block.line}: {said}" if said else "")
+                counts["shell snippets"] += 1
+    source = work / "fragments.cpp"
+    source.write_text(fragments)
+    folder = str(Path(__file__).resolve().parent)
+    complaints.append(check([*cxx_check, f"-I{folder}", "-Wno-unused", str(source)]))
+
+    wrong = [complaint for complaint in complaints if complaint]
+    print("\n".join(wrong) or "checked " + ", ".join(f"{count} {what}" for what, count in counts.items()))
+    if not all(counts.values()):
+        print("no snippets of one kind: were the pages read?")
+        return 1
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
