@@ -7,7 +7,8 @@
 namespace kiln {
 namespace {
 
-Arch limits(int major, int minor, int threads, int blocks, int shared_block_kib, int shared_sm_kib, int f32_lanes) {
+Arch limits(int major, int minor, int threads, int blocks, int shared_block_kib, int shared_sm_kib, int f32_lanes,
+            int f16_tensor_products) {
   Arch arch;
   arch.major = major;
   arch.minor = minor;
@@ -16,18 +17,21 @@ Arch limits(int major, int minor, int threads, int blocks, int shared_block_kib,
   arch.shared_per_block = shared_block_kib * 1024;
   arch.shared_per_sm = shared_sm_kib * 1024;
   arch.f32_lanes_per_sm = f32_lanes;
+  arch.f16_tensor_products_per_sm = f16_tensor_products;
   return arch;
 }
 
 }  // namespace
 
 const std::vector<Arch>& Arch::all() {
-  // CUDA C++ Programming Guide, "Technical Specifications per Compute Capability" and "Arithmetic Instructions".
+  // CUDA C++ Programming Guide, "Technical Specifications per Compute Capability" and "Arithmetic Instructions". Tensor
+  // cores: the dense f16 rates of T4, A100, A10, L40S, H100, B200 and RTX PRO 6000 Blackwell by their data sheets, over
+  // 2 x SMs x boost clock.
   static const std::vector<Arch> table = {
-      limits(7, 5, 1024, 16, 64, 64, 64),    limits(8, 0, 2048, 32, 163, 164, 64),
-      limits(8, 6, 1536, 16, 99, 100, 128),  limits(8, 9, 1536, 24, 99, 100, 128),
-      limits(9, 0, 2048, 32, 227, 228, 128), limits(10, 0, 2048, 32, 227, 228, 128),
-      limits(12, 0, 1536, 24, 99, 100, 128),
+      limits(7, 5, 1024, 16, 64, 64, 64, 512),     limits(8, 0, 2048, 32, 163, 164, 64, 1024),
+      limits(8, 6, 1536, 16, 99, 100, 128, 512),   limits(8, 9, 1536, 24, 99, 100, 128, 512),
+      limits(9, 0, 2048, 32, 227, 228, 128, 2048), limits(10, 0, 2048, 32, 227, 228, 128, 4096),
+      limits(12, 0, 1536, 24, 99, 100, 128, 512),
   };
   return table;
 }

@@ -7,7 +7,6 @@
 
 #include "kiln/base/error.h"
 #include "kiln/generator/operation.h"
-#include "kiln/generator/operations/winograd.h"
 #include "user_code.h"
 
 namespace kiln {
@@ -157,19 +156,15 @@ Candidates Catalogue::candidates(const Request& request, const Target& target, c
 
 Choice Catalogue::heuristic(const Request& request, const Target& target, const DeviceFigures& device) const {
   const Candidates all = candidates(request, target, device);
-  if (!all.ranked.empty()) return all.ranked.front().choice;
+  // A user template's estimate is its author's word.
+  const auto built_in = std::find_if(all.ranked.begin(), all.ranked.end(), [&](const Candidate& candidate) {
+    return !find(candidate.choice.algorithm)->user_template();
+  });
+  if (built_in != all.ranked.end()) return built_in->choice;
   if (lacks_user_text(request)) throw missing_user_text(request);
   std::string reasons;
   for (const Refusal& refusal : all.refused) reasons += fmt::format("\n  {}: {}", refusal.algorithm, refusal.reason);
   throw Error(ErrorCode::unsupported, fmt::format("no algorithm serves {}:{}", request.key(), reasons));
-}
-
-double roofline_seconds(const Request& request, const Target& target, const DeviceFigures& device) {
-  const Work work = operation(request.operation).work(request);
-  const double flops_per_second = 2.0 * target.arch.f32_lanes_per_sm * device.sms * device.clock_hz;
-  const double saved = winograd_refusal(request) ? 1 : 4;
-  return std::max(work.flops / saved / flops_per_second,
-                  (work.read_bytes + work.write_bytes) / device.dram_bytes_per_second);
 }
 
 }  // namespace kiln

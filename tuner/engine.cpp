@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kiln/base/error.h"
+#include "kiln/generator/roofline.h"
 
 namespace kiln::tuner {
 namespace {

@@ -10,6 +10,7 @@
 #include "engine.h"
 #include "kiln/base/digest.h"
 #include "kiln/base/error.h"
+#include "kiln/generator/roofline.h"
 
 namespace kiln::tuner {
 namespace {

@@ -89,6 +89,7 @@ class ConvBackwardDataOperation final : public Operation {
     work.read_bytes = bytes_of(dy) + bytes_of(w) + (request.blend.beta != Scale::zero ? bytes_of(dx) : 0) +
                       stage_operand_bytes(request);
     work.write_bytes = bytes_of(dx);
+    work.factors = common_type(dy, w);
     return work;
   }
 

@@ -56,6 +56,7 @@ class ConvBackwardFilterOperation final : public Operation {
     work.flops = convolution_flops(dy, dw);
     work.read_bytes = bytes_of(x) + bytes_of(dy) + (request.blend.beta != Scale::zero ? bytes_of(dw) : 0);
     work.write_bytes = bytes_of(dw);
+    work.factors = common_type(x, dy);
     return work;
   }
 

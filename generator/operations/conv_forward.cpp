@@ -60,6 +60,7 @@ class ConvForwardOperation final : public Operation {
     work.read_bytes = bytes_of(x) + bytes_of(w) + (request.blend.beta != Scale::zero ? bytes_of(y) : 0) +
                       stage_operand_bytes(request);
     work.write_bytes = bytes_of(y);
+    work.factors = common_type(x, w);
     return work;
   }
 

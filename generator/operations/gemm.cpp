@@ -60,7 +60,9 @@ class GemmOperation final : public Operation {
   }
 
   Work work(const Request& request) const override {
-    return pointwise_work(request, 2.0 * static_cast<double>(request.at("a").extents.back()));
+    Work work = pointwise_work(request, 2.0 * static_cast<double>(request.at("a").extents.back()));
+    work.factors = common_type(request.at("a"), request.at("b"));
+    return work;
   }
 
  private:

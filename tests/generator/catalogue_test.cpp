@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kiln/base/error.h"
+#include "kiln/generator/roofline.h"
 
 namespace kiln {
 namespace {
@@ -127,6 +128,27 @@ TEST(Roofline, IsTheLargerOfArithmeticAndTraffic) {
   EXPECT_DOUBLE_EQ(roofline_seconds(fast, target, device), roofline_seconds(conv, target, device) / 4);
   const Request softmax = Request::parse("softmax_forward x=f32:65536x1024");
   EXPECT_NEAR(roofline_seconds(softmax, target, device), 2.0 * 65536 * 1024 * 4 / 4.8e12, 1e-9);
+}
+
+TEST(Roofline, CountsTensorCoresWhereTheTypeHasThem) {
+  const auto of = [](const std::string& line, int major = 9, int minor = 0) {
+    return roofline(Request::parse(line), Arch::of(major, minor), device);
+  };
+  const double f32 = of("gemm a=f32:4096x4096 b=f32:4096x4096").arithmetic;
+  EXPECT_EQ(of("gemm a=f32:4096x4096 b=f32:4096x4096").unit, ProductUnit::f32_lanes);
+  EXPECT_DOUBLE_EQ(of("gemm a=f16:4096x4096 b=f16:4096x4096").arithmetic, f32 / 16);
+  EXPECT_DOUBLE_EQ(of("gemm a=bf16:4096x4096 b=bf16:4096x4096").arithmetic, f32 / 16);
+  EXPECT_DOUBLE_EQ(of("gemm a=f32:4096x4096 b=f32:4096x4096 tf32").arithmetic, f32 / 8);
+  EXPECT_EQ(of("gemm a=f16:4096x4096 b=bf16:4096x4096").unit, ProductUnit::f32_lanes) << "neither holds the other";
+  EXPECT_EQ(of("gemm a=bf16:4096x4096 b=bf16:4096x4096", 7, 5).unit, ProductUnit::f32_lanes);
+  EXPECT_EQ(of("gemm a=f16:4096x4096 b=f16:4096x4096", 7, 5).unit, ProductUnit::f16_tensor_cores);
+  EXPECT_EQ(of("gemm a=f32:4096x4096 b=f32:4096x4096 tf32", 7, 5).unit, ProductUnit::f32_lanes);
+  EXPECT_EQ(of("softmax_forward x=f16:64x1000").unit, ProductUnit::f32_lanes);
+  for (const char* line :
+       {"conv_forward x=f16:1x8x9x9 w=f16:8x8x3x3", "conv_backward_data dy=f16:1x8x7x7 w=f16:8x8x3x3",
+        "conv_backward_filter x=f16:1x8x9x9 dy=f16:1x8x7x7 dw=f16:8x8x3x3"}) {
+    EXPECT_EQ(of(line).unit, ProductUnit::f16_tensor_cores) << line;
+  }
 }
 
 TEST(Count, RoundsUp) {

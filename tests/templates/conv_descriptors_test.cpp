@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "kiln/generator/roofline.h"
 #include "kiln/templates/catalogue.h"
 
 namespace kiln {

@@ -22,6 +22,7 @@ struct Arch {
   int shared_per_block = 0;                  ///< bytes with opting in
   int shared_per_sm = 0;                     ///< bytes
   int f32_lanes_per_sm = 0;                  ///< f32 fused multiply-adds per clock and SM
+  int f16_tensor_products_per_sm = 0;        ///< dense f16 multiply-adds with f32 sums per clock and SM
 
   /// Throws Error(unsupported) for a compute capability below 7.5 or unknown; a newer minor of a known major counts as
   /// the newest known one of that major.

@@ -67,8 +67,8 @@ class Catalogue {
                     const Choice& choice) const;
   /// Every legal candidate of every algorithm, ranked by estimate().
   Candidates candidates(const Request& request, const Target& target, const DeviceFigures& device) const;
-  /// What is used when nothing was measured: the best prediction. Throws Error(unsupported) listing the refusals if no
-  /// algorithm can serve the request, missing_user_text() where that is the only reason.
+  /// What is used when nothing was measured: the best prediction among Kiln's own algorithms. Throws Error(unsupported)
+  /// listing the refusals if none can serve the request, missing_user_text() where that is the only reason.
   Choice heuristic(const Request& request, const Target& target, const DeviceFigures& device) const;
 
   const SourceLibrary& library() const { return library_; }
@@ -78,10 +78,5 @@ class Catalogue {
   std::vector<Algorithm> algorithms_;
   std::vector<std::string> digests_;  // parallel to algorithms_
 };
-
-/// Seconds below which no algorithm of f32 arithmetic can go on `device`: the larger of arithmetic at its f32 FMA peak
-/// (with a quarter of the products where Winograd's F(4x4,3x3) may save the others) and compulsory traffic at full
-/// memory bandwidth. Tensor cores could be faster where f16, bf16 or tf32 is permitted.
-double roofline_seconds(const Request& request, const Target& target, const DeviceFigures& device);
 
 }  // namespace kiln

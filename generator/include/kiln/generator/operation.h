@@ -81,7 +81,15 @@ struct Work {
   double flops = 0;        ///< Multiplications and additions.
   double read_bytes = 0;   ///< Each input element once.
   double write_bytes = 0;  ///< Each output element once.
+  /// Where the work is sums of products of two operands' elements, which tensor cores can do: the type that holds the
+  /// elements of both.
+  std::optional<DType> factors{};
 };
+
+/// Of `Work::factors`: the type of both operands, or f32, which holds every other's values.
+inline DType common_type(const TensorSpec& a, const TensorSpec& b) {
+  return a.dtype == b.dtype ? a.dtype : DType::f32;
+}
 
 /// alpha and beta of outputs besides the result. Their classes are attributes (`0`, `1`, `any`), their values, which
 /// are read where the class is `any`, numbers of the call; both are called `<name>_alpha` and `<name>_beta`.

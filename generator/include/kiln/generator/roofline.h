@@ -1,0 +1,39 @@
+// The time below which nothing can go: what measured times are held against.
+#pragma once
+
+#include <string_view>
+
+#include "kiln/generator/arch.h"
+#include "kiln/generator/request.h"
+
+namespace kiln {
+
+/// What multiplies and adds, at the most.
+enum class ProductUnit {
+  f32_lanes,          ///< One multiply-add a lane and clock.
+  tf32_tensor_cores,  ///< For f32 where the request permits tf32; half the rate of f16.
+  f16_tensor_cores,   ///< For f16 and bf16, with sums in f32.
+};
+
+/// "f32 arithmetic", "tensor cores in tf32", ...
+std::string_view to_string(ProductUnit unit);
+
+/// Lower bounds on the time of a request on a device, in seconds.
+struct Roofline {
+  double arithmetic = 0;  ///< Its multiplications and additions at the peak rate of `unit`.
+  double traffic = 0;     ///< Each input element read and each output element written once, at full memory bandwidth.
+  ProductUnit unit = ProductUnit::f32_lanes;
+
+  double seconds() const { return arithmetic > traffic ? arithmetic : traffic; }
+};
+
+/// The bound that no kernel on `device` can beat: products of f16, bf16 and, where the request permits tf32, f32
+/// elements are taken to run on tensor cores, where the architecture has them for that type. Kiln has no kernel that
+/// uses them yet. Other products of f32 count at the rate of the f32 lanes: splitting them into several tf32 products
+/// is not considered. Where Winograd's F(4x4,3x3) may be used, a quarter of the products is counted.
+Roofline roofline(const Request& request, const Arch& arch, const DeviceFigures& device);
+
+/// roofline().seconds()
+double roofline_seconds(const Request& request, const Target& target, const DeviceFigures& device);
+
+}  // namespace kiln
