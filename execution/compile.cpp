@@ -72,7 +72,12 @@ void require_matching_arguments(const CompiledProgram& compiled) {
   for (const Step& step : compiled.program.steps) {
     const auto* launch = std::get_if<Launch>(&step);
     if (launch == nullptr || launch->source >= compiled.images.size()) continue;
-    const std::optional<size_t> parameters = parameter_count(compiled.images[launch->source].ptx, launch->entry);
+    const std::string& ptx = compiled.images[launch->source].ptx;
+    const std::optional<size_t> parameters = parameter_count(ptx, launch->entry);
+    if (!parameters && !ptx.empty()) {
+      throw Error(ErrorCode::compile_failed, fmt::format("its source has no kernel {}", launch->entry),
+                  "it must be an extern \"C\" __global__ function");
+    }
     if (!parameters || *parameters == launch->arguments.size()) continue;
     throw Error(ErrorCode::compile_failed,
                 fmt::format("kernel {} has {} parameters, but its launch gives it {} arguments", launch->entry,

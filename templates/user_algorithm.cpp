@@ -8,9 +8,11 @@
 
 #include "descriptor/parts.h"
 #include "kiln/base/error.h"
+#include "kiln/generator/roofline.h"
 #include "kiln/templates/user_templates.h"
 #include "user_constants.h"
 #include "user_descriptor.h"
+#include "user_kernel_text.h"
 
 namespace kiln {
 namespace {
@@ -55,8 +57,9 @@ Values values_of(const Prelude& prelude) {
 // One user template, which its Algorithm's functions share.
 class UserTemplate {
  public:
-  UserTemplate(UserDescriptor descriptor, std::string file) : d_(std::move(descriptor)), file_(std::move(file)) {
-    check_names();
+  UserTemplate(UserDescriptor descriptor, const UserFiles& files)
+      : d_(std::move(descriptor)), file_(files.descriptor_name) {
+    check_kernel_text(d_, files, check_names());
   }
 
   Algorithm::Definition definition(const std::shared_ptr<const UserTemplate>& self) const {
@@ -119,7 +122,8 @@ class UserTemplate {
     }
   }
 
-  void check_names() const {
+  // The names of all constants that the kernel sees.
+  std::set<std::string, std::less<>> check_names() const {
     std::set<std::string, std::less<>> known;
     const Target target{Arch::all().front(), 0, 0};
     const Prelude sample = with_target(user_constants_of_any(operation(d_.operation)), target);
@@ -147,6 +151,7 @@ class UserTemplate {
         if (const auto* offset = std::get_if<DescriptorExpression>(&argument)) check_names(*offset, known);
       }
     }
+    return known;
   }
 
   std::optional<std::string> refusal(const Request& request, const Target& target) const {
@@ -261,8 +266,9 @@ std::vector<Algorithm> user_algorithms(const SourceLibrary& user) {
     constexpr std::string_view folder = "user/", extension = ".json";
     if (!path.ends_with(extension)) continue;
     const std::string name = path.substr(folder.size(), path.size() - folder.size() - extension.size());
-    const std::string file = name + ".json";
-    const auto made = std::make_shared<const UserTemplate>(parse_user_descriptor(name, file, text), file);
+    const std::string descriptor = name + ".json", kernel = name + ".cu";
+    const UserFiles files{kernel, user.text(fmt::format("user/{}", kernel)), descriptor, text};
+    const auto made = std::make_shared<const UserTemplate>(parse_user_descriptor(name, descriptor, text), files);
     algorithms.emplace_back(made->definition(made));
   }
   return algorithms;

@@ -8,6 +8,7 @@
 #include "kiln/base/error.h"
 #include "kiln/execution/compile.h"
 #include "kiln/templates/catalogue.h"
+#include "kiln/templates/user_templates.h"
 #include "variant_check.h"
 
 namespace kiln {
@@ -160,6 +161,38 @@ extern "C" __global__ void copy_kernel(const TX* x, TY* y) {
     }
   }
   std::filesystem::remove_all(folder);
+}
+
+// The driver would say that there is no such function, and the preprocessor nothing.
+TEST(UserTemplate, WhatNoCompilerSaysIsToldByFileAndLine) {
+  const std::string kernel = "extern \"C\" __global__ void copy_kernel(const TX* x, TY* y) { y[0] = x[0]; }\n";
+  const auto refusal = [](const std::string& text, const std::string& launched = "copy_kernel") {
+    const SourceLibrary user({{"user/my_copy.cu", text}, {"user/my_copy.json", R"({
+  "kiln_template": 1, "operation": "softmax_forward", "summary": "kernel",
+  "parameters": {"TILE": [1, 2]}, "constants": {"TWICE": "2 * TILE"},
+  "launches": [
+    {"kernel" :
+       ")" + launched + R"(", "grid": [1], "block": [32], "arguments": ["x", "y"]}]
+})"}});
+    try {
+      (void)user_algorithms(user);
+      return std::string("accepted");
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+      return error.message();
+    }
+  };
+  EXPECT_EQ(refusal(kernel), "accepted");
+  EXPECT_EQ(refusal(kernel, "copy_kernels"), "my_copy.json: line 6: my_copy.cu holds no kernel copy_kernels");
+  EXPECT_THAT(refusal("// other_kernel\n/* other_kernel */" + kernel, "other_kernel"), HasSubstr("line 6"));
+  EXPECT_EQ(refusal("// one\n#if TILE > 1\n#endif\n" + kernel),
+            "my_copy.cu: line 2: the preprocessor does not see TILE, a constant of the template, and takes it for "
+            "undefined");
+  EXPECT_THAT(refusal("/* #if TILE\n*/\n  #  ifdef TWICE\n#endif\n" + kernel), HasSubstr("line 3: "));
+  EXPECT_THAT(refusal("#define A \\\n  1\n#if A\n#elif \\\n  ROW\n#endif\n" + kernel), HasSubstr("line 4: "));
+  EXPECT_EQ(
+      refusal("#if __CUDA_ARCH__ >= 800  // TILE\n#endif\n#define TILES TILE\n#include \"lib/math.cuh\"\n" + kernel),
+      "accepted");
 }
 
 // A product of matrices whose descriptor says that it takes prologues, and the same that does not say so.
