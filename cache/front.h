@@ -39,6 +39,13 @@ struct FrontEntry {
 /// The views point into `record` and `algorithm`.
 FrontEntry entry_of(const Record& record, const AlgorithmVersion& algorithm);
 
+/// A variant that a record bars (see bars()). Owns nothing.
+struct BarredEntry {
+  const AlgorithmVersion* algorithm = nullptr;
+  std::string_view config;
+  std::string_view outcome;
+};
+
 /// The fixed order that settles ties: TieRank, then digest and time, so that it is total.
 bool tie_order(const FrontEntry& a, const FrontEntry& b);
 
@@ -69,7 +76,7 @@ std::string encode_front(KeyHash key, std::string_view device, std::span<const F
 bool decode_front(std::string_view bytes, std::string_view device, const AlgorithmRows& algorithms, KeyHash& key,
                   std::vector<FrontEntry>& entries);
 
-/// Receives the fronts of a database.
+/// Receives the fronts of a database or pack, and what its records bar.
 class FrontVisitor {
  public:
   virtual ~FrontVisitor() = default;
@@ -78,6 +85,8 @@ class FrontVisitor {
   /// One front, in tie_order. Everything dies with the call but `device` and the AlgorithmVersions, which live until
   /// the visit ends.
   virtual void front(const DeviceEntry& device, KeyHash key, std::span<const FrontEntry> entries) = 0;
+  /// One barred variant; before or after the front of its request. Everything dies with the call but `device`.
+  virtual void barred(const DeviceEntry& device, KeyHash key, const BarredEntry& entry) = 0;
 };
 
 }  // namespace kiln::cache

@@ -117,7 +117,7 @@ Connection open_readable(const std::string& path, const OpenOptions& options) {
     Connection db = Connection::open(uri_of(path, parameters), access | SQLITE_OPEN_URI, options.busy_timeout);
     db.execute("PRAGMA query_only = ON");
     db.checkpoint_on_close(file_size(path + "-wal") <= 0);
-    if (inspect(db, path) || db.integer_of("PRAGMA user_version") < schema_version()) {
+    if (inspect(db, path) || db.integer_of("PRAGMA user_version") < oldest_readable_version) {
       throw Unsuitable{{Trouble::read_only,
                         fmt::format("{} is empty or of an older Kiln, and cannot be brought up to date", path),
                         "make it writable and open it once"}};

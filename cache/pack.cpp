@@ -58,13 +58,15 @@ void print_record(std::string& out, const Record& r) {
   fmt::format_to(std::back_inserter(out), "\t{}\n", fmt::join(r.samples, ","));
 }
 
-// The records that Winners could choose, of the records of one request on one device.
+// What Winners needs, of the records of one request on one device: those that it could choose, and those that bar.
 void keep_winners(std::vector<Record>& records) {
   const RecordFront front = front_of(records, {});
   std::vector<Record> kept;
   for (const FrontEntry& entry : front.entries) {
     kept.push_back(records[static_cast<std::size_t>(entry.algorithm->row)]);
   }
+  std::copy_if(records.begin(), records.end(), std::back_inserter(kept),
+               [](const Record& r) { return bars(r.outcome); });
   records = std::move(kept);
 }
 

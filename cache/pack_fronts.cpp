@@ -90,8 +90,14 @@ class PackFronts {
     check(line);
     PackFields fields(line.fields);
     const PackHead head = parse_head(fields);
-    if (!usable(head.outcome, head.seconds)) return;
+    const bool is_bar = bars(head.outcome);
+    if (!is_bar && !usable(head.outcome, head.seconds)) return;
     require_kind(head.kind, *device_);
+    if (is_bar) {
+      const AlgorithmVersion* algorithm = version(head);
+      visitor_.barred(*device_, *key_, {algorithm, text(head.config), head.outcome});
+      return;
+    }
     if (used_ == candidates_.size()) candidates_.emplace_back();
     Candidate& candidate = candidates_[used_];
     candidate.config = text(head.config);

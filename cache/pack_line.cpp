@@ -131,6 +131,10 @@ PackHead parse_head(PackFields& fields) {
     throw PackFault{fmt::format("seconds {} is not a finite, non-negative number", quoted(seconds))};
   }
   head.seconds = *parsed_seconds;
+  if (head.kind != TimeKind::predicted && usable(head.outcome, head.seconds) && head.seconds < least_pack_seconds) {
+    throw PackFault{fmt::format("seconds {} is impossible: nothing is launched and done within {} s", quoted(seconds),
+                                least_pack_seconds)};
+  }
   const auto parsed_workspace = field_integer(workspace);
   if (!parsed_workspace || *parsed_workspace < 0) {
     throw PackFault{fmt::format("workspace {} is not a number of bytes", quoted(workspace))};

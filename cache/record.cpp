@@ -126,6 +126,10 @@ bool usable(std::string_view name, double seconds) {
   return seconds > 0 && (name == outcome::timed || name == outcome::rejected_early || name == outcome::predicted);
 }
 
+bool bars(std::string_view name) {
+  return name == outcome::wrong_result || name == outcome::timed_out || name == outcome::crashed;
+}
+
 bool listed_before(const Record& a, const Record& b) {
   return identity(a) < identity(b);
 }

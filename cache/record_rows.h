@@ -15,6 +15,10 @@ namespace kiln::cache {
 /// Throws SqliteFault(SQLITE_CORRUPT): rows are missing or are not as they were written.
 [[noreturn]] void throw_damaged();
 
+/// The condition on a row of `records` that is bars(), in the very words of the index of that name: SQLite only takes a
+/// partial index for a query that repeats its condition.
+inline constexpr const char* records_that_bar = "outcome IN ('wrong_result', 'timed_out', 'crashed')";
+
 /// A SELECT of all that record_of() reads, then its checksum and the row of its algorithm.
 std::string select_records(std::string_view where);
 

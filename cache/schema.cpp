@@ -110,10 +110,16 @@ CREATE TABLE calibrations(
 ) STRICT, WITHOUT ROWID;
 )sql";
 
-constexpr std::array<Migration, 3> all_migrations = {
+// Version 4: what must not be used is found without reading every record.
+void index_barred(Connection& db) {
+  db.execute(fmt::format("CREATE INDEX records_that_bar ON records(device_id, request_id) WHERE {}", records_that_bar));
+}
+
+constexpr std::array<Migration, 4> all_migrations = {
     Migration{1, [](Connection& db) { db.execute(version_1); }},
     Migration{2, seal},  // checksums
     Migration{3, [](Connection& db) { db.execute(version_3); }},
+    Migration{4, index_barred},
 };
 
 }  // namespace

@@ -19,6 +19,8 @@ struct Migration {
 /// All steps, in order, without gaps; the last one's `to` is the version that this library reads and writes.
 std::span<const Migration> migrations();
 int schema_version();
+/// The oldest version that can be read as it is, by the same statements: version 4 only adds an index.
+inline constexpr int oldest_readable_version = 3;
 
 /// Brings `db` from its version to the last one of `steps`, in one transaction; two processes may do so at once. No
 /// effect when it is there already.

@@ -66,7 +66,7 @@ class Store {
   std::vector<std::string> request_keys(std::string_view device);
   std::vector<RequestSummary> requests(std::string_view device, const IsCurrent& is_current);
 
-  /// `keep`: false skips a front, by its device and key.
+  /// `keep`: false skips a front and what is barred, by device and key.
   using Keep = std::function<bool(const DeviceEntry&, KeyHash)>;
   void visit_fronts(FrontVisitor& visitor, std::optional<std::string_view> request, const Keep& keep);
 
@@ -75,6 +75,8 @@ class Store {
 
   /// Of two entries with one id the greater stays, so that merging is commutative.
   void merge_device(const DeviceEntry& device);
+  void visit_barred(FrontVisitor& visitor, const DeviceEntry& device, std::optional<std::string_view> request,
+                    const Keep& keep);
   void put_one(const Record& record, OnConflict on_conflict, Rows& rows, PutCounts& counts);
   std::int64_t prune_request(const DeviceEntry& device, const std::string& request, const PruneOptions& options);
   std::int64_t delete_where(const char* sql);

@@ -14,6 +14,7 @@ std::vector<Record> condemned(std::vector<Record> records, const PruneOptions& o
     std::fill(kept.begin(), kept.end(), false);
     const RecordFront front = front_of(records, options.is_current);
     for (const FrontEntry& entry : front.entries) kept[static_cast<std::size_t>(entry.algorithm->row)] = true;
+    for (std::size_t i = 0; i < records.size(); ++i) kept[i] = kept[i] || bars(records[i].outcome);
   }
   std::vector<Record> result;
   for (std::size_t i = 0; i < records.size(); ++i) {

@@ -226,6 +226,21 @@ void Store::visit_fronts(FrontVisitor& visitor, std::optional<std::string_view> 
       if (!decode_front(query.blob(0), device.id, versions, key, entries)) throw_damaged();
       if (keep(device, key)) visitor.front(device, key, entries);
     }
+    visit_barred(visitor, device, request, keep);
+  }
+}
+
+void Store::visit_barred(FrontVisitor& visitor, const DeviceEntry& device, std::optional<std::string_view> request,
+                         const Keep& keep) {
+  const std::string where = fmt::format("{} AND devices.device = ?1", records_that_bar);
+  const std::string sql = select_records(request ? where + " AND requests.key = ?2" : where);
+  Query query = request ? db_.query(sql.c_str(), device.id, *request) : db_.query(sql.c_str(), device.id);
+  while (query.step()) {
+    const Record record = record_of(query);
+    const KeyHash key = hash_key(record.request);
+    if (!keep(device, key)) continue;
+    const AlgorithmVersion version{0, record.algorithm, record.algorithm_digest};
+    visitor.barred(device, key, {&version, record.config, record.outcome});
   }
 }
 

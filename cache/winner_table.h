@@ -24,8 +24,9 @@ struct WinnerSource {
 /// What one source knows of one request from one device: entries of one Standing, in tie_order. Immutable once
 /// published.
 struct WinnerGroup {
-  const WinnerGroup* next = nullptr;  ///< The next in precedence.
-  std::span<const FrontEntry> entries;
+  const WinnerGroup* next = nullptr;    ///< The next in precedence.
+  std::span<const FrontEntry> entries;  ///< To choose from: those offered, without what is barred.
+  std::span<const FrontEntry> offered;
   const WinnerSource* source = nullptr;
   const DeviceEntry* device = nullptr;
   Standing standing = Standing::measured_here;

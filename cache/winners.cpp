@@ -19,6 +19,26 @@
 namespace kiln::cache {
 namespace {
 
+// A variant that a source bars on a device.
+struct Barred {
+  const AlgorithmVersion* algorithm = nullptr;
+  std::string_view config;
+  std::string_view outcome;
+  const WinnerSource* source = nullptr;
+  const DeviceEntry* device = nullptr;
+  Standing standing = Standing::measured_here;  // or same_architecture
+};
+
+// What was found on this device, or in an earlier layer, is believed rather than what was found elsewhere.
+template <class Found>  // WinnerGroup or Barred
+auto authority(const Found& found) {
+  return std::tuple(found.standing, found.source->origin, found.source->order);
+}
+
+struct HashOfKey {
+  std::size_t operator()(const KeyHash& key) const { return key.low; }
+};
+
 // The order of precedence. Within a Standing the layer comes first: the user's own database wins over packs.
 bool precedes(const WinnerGroup& a, const WinnerGroup& b) {
   const auto rank = [](const WinnerGroup& g) {
@@ -70,6 +90,7 @@ class Winners::Impl {
     stale_.erase(&source);
     Loading loading(*this, source, true);
     database.visit_fronts(loading);
+    load_quarantine(database);
   }
 
   void load_pack(const std::string& path, Origin layer) {
@@ -83,9 +104,37 @@ class Winners::Impl {
   void refresh(const Database& database, std::string_view request) {
     const std::lock_guard lock(mutex_);
     const WinnerSource& source = source_of(database);
-    replace(hash_key(request), source, nullptr, {});  // what vanished from the front must not stay
+    const KeyHash key = hash_key(request);
+    if (const auto found = barred_.find(key); found != barred_.end()) {
+      std::erase_if(found->second, [&](const Barred& barred) { return barred.source == &source; });
+    }
+    replace(key, source, nullptr, {});  // what vanished from the front must not stay
     Loading loading(*this, source, false);
     database.visit_fronts(loading, request);
+    load_quarantine(database);
+  }
+
+  std::optional<Bar> bar(KeyHash key, std::string_view algorithm, std::string_view config) {
+    const std::lock_guard lock(mutex_);
+    const auto found = barred_.find(key);
+    if (found == barred_.end()) return std::nullopt;
+    const Barred* first = nullptr;
+    for (const Barred& barred : found->second) {
+      if (barred.algorithm->name != algorithm || barred.config != config) continue;
+      if (first == nullptr || authority(barred) < authority(*first)) first = &barred;
+    }
+    if (first == nullptr) return std::nullopt;
+    return Bar{first->outcome, first->device->id, first->source->name};
+  }
+
+  bool is_quarantined(std::string_view source_digest) {
+    const std::lock_guard lock(mutex_);
+    return quarantined_.contains(source_digest);
+  }
+
+  bool has_quarantine() {
+    const std::lock_guard lock(mutex_);
+    return !quarantined_.empty();
   }
 
   WinnersReport report() {
@@ -139,6 +188,17 @@ class Winners::Impl {
       impl_.add(key, source_, impl_.device_of(device), taken_, predicted_);
     }
 
+    void barred(const DeviceEntry& device, KeyHash key, const BarredEntry& entry) override {
+      const Version& version = impl_.version_of(*entry.algorithm);
+      if (!version.current) return;
+      const DeviceEntry& known = impl_.device_of(device);
+      const bool here = known.id == impl_.device_.id;
+      impl_.barred_[key].push_back({&version.algorithm, impl_.arena_.copy(entry.config),
+                                    impl_.arena_.copy(entry.outcome), &source_, &known,
+                                    here ? Standing::measured_here : Standing::same_architecture});
+      impl_.replace(key, source_, &known, impl_.groups_of(key, source_, known));
+    }
+
    private:
     const Version& version_of(const AlgorithmVersion* theirs) {
       if (theirs != last_theirs_) {
@@ -172,6 +232,13 @@ class Winners::Impl {
     }
   }
 
+  void load_quarantine(const Database& database) {
+    quarantined_.clear();
+    for (const Quarantine& entry : database.quarantine()) {
+      if (entry.device == device_.id) quarantined_.insert(entry.source_digest);
+    }
+  }
+
   const WinnerSource& source_of(const Database& database) {
     const std::string& name = database.path().empty() ? memory_name_ : database.path();
     for (const WinnerSource& source : sources_) {
@@ -198,14 +265,23 @@ class Winners::Impl {
     fresh.clear();
     const int distance = std::abs(device.sms - device_.sms);
     const bool here = device.id == device_.id;
-    if (!taken.empty()) {
-      const Standing standing = here ? Standing::measured_here : Standing::same_architecture;
-      fresh.push_back({nullptr, arena_.copy(taken), &source, &device, standing, distance});
-    }
-    if (!predicted.empty()) {
-      fresh.push_back({nullptr, arena_.copy(predicted), &source, &device, Standing::predicted, distance});
-    }
+    const auto offer = [&](std::span<const FrontEntry> entries, Standing standing) {
+      if (entries.empty()) return;
+      const std::span<const FrontEntry> offered = arena_.copy(entries);
+      fresh.push_back({nullptr, offered, offered, &source, &device, standing, distance});
+    };
+    offer(taken, here ? Standing::measured_here : Standing::same_architecture);
+    offer(predicted, Standing::predicted);
     replace(key, source, &device, fresh);
+  }
+
+  // What a source has said of `key` for a device.
+  std::vector<WinnerGroup> groups_of(KeyHash key, const WinnerSource& source, const DeviceEntry& device) const {
+    std::vector<WinnerGroup> groups;
+    for (const WinnerGroup* group = table_.find(key); group != nullptr; group = group->next) {
+      if (group->source == &source && group->device == &device) groups.push_back(*group);
+    }
+    return groups;
   }
 
   // Puts `fresh` in the place of what `source` has said of `key` for `device`, or for any device.
@@ -214,20 +290,37 @@ class Winners::Impl {
     if (old == nullptr && fresh.empty()) return;
     std::vector<WinnerGroup>& chain = scratch_chain_;
     chain.assign(fresh.begin(), fresh.end());
+    std::int64_t before = 0, after = 0;
     for (const WinnerGroup* group = old; group != nullptr; group = group->next) {
-      candidates_ -= static_cast<std::int64_t>(group->entries.size());
+      before += static_cast<std::int64_t>(group->entries.size());
       const bool replaced = group->source == &source && (device == nullptr || group->device == device);
-      if (!replaced && !group->entries.empty()) chain.push_back(*group);
+      if (!replaced && !group->offered.empty()) chain.push_back(*group);
     }
     std::sort(chain.begin(), chain.end(), precedes);
-    requests_ += (chain.empty() ? 0 : 1) - (old != nullptr && !old->entries.empty() ? 1 : 0);
     const WinnerGroup* head = chain.empty() ? &nothing_ : nullptr;
     for (auto group = chain.rbegin(); group != chain.rend(); ++group) {
-      candidates_ += static_cast<std::int64_t>(group->entries.size());
+      group->entries = admitted(key, *group);
+      after += static_cast<std::int64_t>(group->entries.size());
       group->next = head;
       head = arena_.copy(std::span<const WinnerGroup>(&*group, 1)).data();
     }
+    candidates_ += after - before;
+    requests_ += (after > 0 ? 1 : 0) - (before > 0 ? 1 : 0);
     table_.publish(key, head);
+  }
+
+  // What is offered, without what somebody of at least the same authority bars.
+  std::span<const FrontEntry> admitted(KeyHash key, const WinnerGroup& group) {
+    const auto found = barred_.find(key);
+    if (found == barred_.end()) return group.offered;
+    std::vector<FrontEntry> left(group.offered.begin(), group.offered.end());
+    std::erase_if(left, [&](const FrontEntry& entry) {
+      return std::any_of(found->second.begin(), found->second.end(), [&](const Barred& barred) {
+        return barred.algorithm == entry.algorithm && barred.config == entry.config &&
+               authority(barred) <= authority(group);
+      });
+    });
+    return left.size() == group.offered.size() ? group.offered : arena_.copy(std::span<const FrontEntry>(left));
   }
 
   const DeviceEntry device_;
@@ -244,6 +337,8 @@ class Winners::Impl {
   const DeviceEntry* last_device_ = nullptr;
   std::map<std::pair<std::string, std::string>, Version> versions_;
   std::map<const WinnerSource*, std::map<const AlgorithmVersion*, std::int64_t>> stale_;
+  std::unordered_map<KeyHash, std::vector<Barred>, HashOfKey> barred_;
+  std::set<std::string, std::less<>> quarantined_;  // digests of sources, of this device
   std::vector<std::string> problems_;
   std::int64_t requests_ = 0;
   std::int64_t candidates_ = 0;
@@ -300,6 +395,25 @@ std::vector<Choice> Winners::all(std::string_view request, const Filter& filter)
     }
   }
   return result;
+}
+
+std::optional<Bar> Winners::bar(std::string_view request, std::string_view algorithm, std::string_view config) const {
+  const KeyHash key = hash_key(request);
+  for (const WinnerGroup* group = impl_->find(key); group != nullptr; group = group->next) {
+    if (group->standing == Standing::predicted) break;
+    for (const FrontEntry& entry : group->entries) {
+      if (entry.algorithm->name == algorithm && entry.config == config) return std::nullopt;
+    }
+  }
+  return impl_->bar(key, algorithm, config);
+}
+
+bool Winners::is_quarantined(std::string_view source_digest) const {
+  return impl_->is_quarantined(source_digest);
+}
+
+bool Winners::has_quarantine() const {
+  return impl_->has_quarantine();
 }
 
 WinnersReport Winners::report() const {

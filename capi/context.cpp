@@ -57,6 +57,8 @@ ContextOptions options_of(const kiln_context_options* given) {
   options.user_templates = strings_of(c.user_templates, c.user_template_count, function, "user_templates");
   if (c.kernel_store != nullptr) options.kernel_store = c.kernel_store;
   options.locked = flag(c.locked, function, "locked");
+  options.allow_failed_variants = flag(c.allow_failed_variants, function, "allow_failed_variants");
+  options.allow_unchecked_templates = flag(c.allow_unchecked_templates, function, "allow_unchecked_templates");
   options.tuning = {tuning_mode_of(c.tuning_mode, function), c.tuning_budget_seconds, c.tuning_candidates};
   if (c.environment_count > 0) require(c.environment, function, "environment");
   if (c.environment != nullptr) options.environment = environment_of({c.environment, c.environment_count});

@@ -28,14 +28,21 @@ std::string json_of(const Explanation& why) {
   for (const ExplainedRefusal& refusal : why.refused) {
     refused.push_back({{"algorithm", refusal.algorithm}, {"reason", refusal.reason}});
   }
+  Json withheld = Json::array();
+  for (const ExplainedWithheld& variant : why.withheld) {
+    withheld.push_back({{"algorithm", variant.algorithm}, {"config", variant.config}, {"reason", variant.reason}});
+  }
   const Json object = {{"request", why.request.key()},
                        {"device", why.device},
                        {"roofline_seconds", why.roofline_seconds},
+                       {"roofline_of", why.roofline_of},
+                       {"unused_permissions", why.unused_permissions},
                        {"calibrated", why.calibrated},
                        {"calibration", why.calibration},
                        {"chosen", why.chosen ? json_of(*why.chosen) : Json(nullptr)},
                        {"stored", json_of(why.stored)},
                        {"estimated", json_of(why.estimated)},
+                       {"withheld", withheld},
                        {"refused", refused}};
   return object.dump(2, ' ', false, Json::error_handler_t::replace);  // a device's name may hold anything
 }

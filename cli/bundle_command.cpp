@@ -25,7 +25,7 @@ struct Options {
   std::vector<std::string> archs;
   std::string database, output;
   std::vector<std::string> packs;
-  bool emulated = false, untuned = false, deterministic = false, list = false;
+  bool emulated = false, untuned = false, unchecked = false, deterministic = false, list = false;
   int64_t workspace_limit = std::numeric_limits<int64_t>::max();
 };
 
@@ -52,6 +52,7 @@ BundleOptions bundle_options(const Options& options) {
   for (const std::string& arch : options.archs) result.archs.push_back(parse_arch(arch));
   result.emulated = options.emulated;
   result.untuned = options.untuned;
+  result.unchecked_templates = options.unchecked;
   result.filter = {options.workspace_limit, options.deterministic};
   return result;
 }
@@ -120,6 +121,8 @@ void add_bundle(CLI::App& app, int& exit_code) {
   command->add_option("--pack", options->packs, "packs to use beside the database");
   command->add_flag("--emulated", options->emulated, "for the emulated device, with what was tuned on it");
   command->add_flag("--untuned", options->untuned, "use the best estimate where nothing is stored, instead of failing");
+  command->add_flag("--allow-unchecked-templates", options->unchecked,
+                    "with --untuned: also user templates that no check has passed");
   command->add_flag("--deterministic", options->deterministic, "only variants whose results are reproducible");
   command->add_option("--workspace-limit", options->workspace_limit, "only variants that need at most so many bytes")
       ->check(CLI::NonNegativeNumber);

@@ -64,13 +64,21 @@ std::optional<cache::Database> open_database(const ExplainOptions& options, cons
 void print_explanation(const Explanation& why) {
   fmt::print("{}\n", why.request.key());
   if (lacks_user_text(why.request)) fmt::print("{}\n", missing_user_text(why.request).what());
-  fmt::print("roofline: {}\n", time_text(why.roofline_seconds));
+  fmt::print("roofline: {} ({})\n", time_text(why.roofline_seconds), why.roofline_of);
+  for (const std::string& permission : why.unused_permissions) {
+    fmt::print("{} changes nothing: no kernel makes use of it for this request\n", permission);
+  }
   if (why.chosen)
     fmt::print("chosen: {} {} ({})\n", why.chosen->algorithm, why.chosen->config, why.chosen->source);
   else
     fmt::print("chosen: nothing serves this request\n");
   print_candidates(why.stored, "stored, in order of precedence", why.roofline_seconds);
   print_candidates(why.estimated, "best estimates", why.roofline_seconds);
+  if (!why.withheld.empty()) {
+    Table table({"not used", "parameters", "because"});
+    for (const ExplainedWithheld& one : why.withheld) table.add({one.algorithm, one.config, one.reason});
+    fmt::print("\n{}", table.print());
+  }
   if (why.refused.empty()) return;
   Table table({"does not apply", "because"});
   for (const ExplainedRefusal& refusal : why.refused) table.add({refusal.algorithm, refusal.reason});

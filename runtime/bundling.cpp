@@ -61,11 +61,18 @@ class StoredWinners {
  public:
   StoredWinners(const Target& target, const Catalogue& catalogue, const cache::Database& database,
                 const std::vector<std::string>& packs, const BundleOptions& options)
-      : target_(target), catalogue_(catalogue), filter_(options.filter) {
+      : target_(target),
+        catalogue_(catalogue),
+        filter_(options.filter),
+        permissions_{.unchecked_templates = options.unchecked_templates} {
     const auto is_current = [&catalogue](std::string_view algorithm, std::string_view digest) {
       return catalogue.digest(algorithm) == digest;
     };
-    for (const cache::DeviceEntry& device : devices_of(target.arch, options.emulated, database, packs)) {
+    std::vector<cache::DeviceEntry> devices = devices_of(target.arch, options.emulated, database, packs);
+    if (devices.empty()) {  // nothing is known of the architecture
+      devices.push_back({target.arch.name(), "", target.arch.major, target.arch.minor, 0, options.emulated});
+    }
+    for (const cache::DeviceEntry& device : devices) {
       winners_.push_back(std::make_unique<cache::Winners>(device, is_current));
       winners_.back()->load(database);
       for (const std::string& pack : packs) winners_.back()->load_pack(pack);
@@ -84,11 +91,58 @@ class StoredWinners {
     return timed;
   }
 
+  /// The best estimate that the filter admits and that no device of the architecture has reason to withhold.
+  std::optional<BundleChoice> estimated(const Request& request) const {
+    for (const Candidate& candidate : catalogue_.candidates(request, target_, common_figures(target_.arch)).ranked) {
+      if (withheld(request, candidate.choice) || !admits(request, candidate.choice)) continue;
+      return BundleChoice{request, target_, candidate.choice, candidate.estimate.seconds, "estimate", {}, 0};
+    }
+    return std::nullopt;
+  }
+
+  /// Why there is nothing for `request`.
+  std::string why_nothing(const Request& request, bool untuned) const {
+    if (lacks_user_text(request)) return missing_user_text(request).what();
+    const Candidates candidates = catalogue_.candidates(request, target_, common_figures(target_.arch));
+    if (candidates.ranked.empty()) {
+      std::string reasons;
+      for (const Refusal& refusal : candidates.refused)
+        reasons += fmt::format("; {}: {}", refusal.algorithm, refusal.reason);
+      return "no algorithm serves it" + reasons;
+    }
+    for (const Candidate& candidate : candidates.ranked) {
+      const auto reason = withheld(request, candidate.choice);
+      if (!reason || !admits(request, candidate.choice)) continue;
+      return fmt::format("nothing that may be used: {} {}: {}", candidate.choice.algorithm,
+                         candidate.choice.config.print(), *reason);
+    }
+    return untuned ? "nothing that serves it is within the limits" : "nothing is stored for it within the limits";
+  }
+
  private:
+  bool admits(const Request& request, const Choice& choice) const {
+    const Program program = catalogue_.program(request, target_, choice);
+    return program.workspace_bytes <= filter_.workspace_limit && (program.deterministic || !filter_.deterministic_only);
+  }
+
+  std::optional<std::string> withheld(const Request& request, const Choice& choice) const {
+    for (const auto& winners : winners_) {
+      if (auto reason = withheld_by(*winners, request, choice)) return reason;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<std::string> withheld_by(const cache::Winners& winners, const Request& request,
+                                         const Choice& choice) const {
+    const auto program = [&] { return catalogue_.program(request, target_, choice).digest(); };
+    return reason_to_withhold(catalogue_, winners, request, choice, program, permissions_);
+  }
+
   std::optional<BundleChoice> best_of(const cache::Winners& winners, const Request& request) const {
     for (const cache::Choice& stored : winners.all(request.key(), filter_)) {
       const std::optional<Choice> choice = readable(stored.algorithm, stored.config);
       if (!choice || catalogue_.refusal(request, target_, *choice)) continue;
+      if (withheld_by(winners, request, *choice)) continue;
       return BundleChoice{request,
                           target_,
                           *choice,
@@ -103,33 +157,9 @@ class StoredWinners {
   Target target_;
   const Catalogue& catalogue_;
   cache::Filter filter_;
+  Permissions permissions_;
   std::vector<std::unique_ptr<cache::Winners>> winners_;
 };
-
-// The best estimate that the filter admits.
-std::optional<BundleChoice> estimated(const Request& request, const Target& target, const Catalogue& catalogue,
-                                      const cache::Filter& filter) {
-  for (const Candidate& candidate : catalogue.candidates(request, target, common_figures(target.arch)).ranked) {
-    const Program program = catalogue.program(request, target, candidate.choice);
-    if (program.workspace_bytes > filter.workspace_limit) continue;
-    if (filter.deterministic_only && !program.deterministic) continue;
-    return BundleChoice{request, target, candidate.choice, candidate.estimate.seconds, "estimate", {}, 0};
-  }
-  return std::nullopt;
-}
-
-std::string why_nothing(const Request& request, const Target& target, const Catalogue& catalogue,
-                        const BundleOptions& options) {
-  if (lacks_user_text(request)) return missing_user_text(request).what();
-  const Candidates candidates = catalogue.candidates(request, target, common_figures(target.arch));
-  if (candidates.ranked.empty()) {
-    std::string reasons;
-    for (const Refusal& refusal : candidates.refused)
-      reasons += fmt::format("; {}: {}", refusal.algorithm, refusal.reason);
-    return "no algorithm serves it" + reasons;
-  }
-  return options.untuned ? "nothing that serves it is within the limits" : "nothing is stored for it within the limits";
-}
 
 execution::BundledVariant described(const BundleChoice& choice, const Program& program, bool emulated) {
   execution::BundledVariant variant;
@@ -162,10 +192,10 @@ BundlePlan plan_bundle(std::span<const Request> requests, const Catalogue& catal
     for (const auto& [target, winners] : stored) {
       std::vector<BundleChoice> choices = winners.choices(request);
       if (choices.empty() && options.untuned) {
-        if (auto estimate = estimated(request, target, catalogue, options.filter)) choices.push_back(*estimate);
+        if (auto estimate = winners.estimated(request)) choices.push_back(*estimate);
       }
       if (choices.empty()) {
-        plan.gaps.push_back({request.key(), target.arch.name(), why_nothing(request, target, catalogue, options)});
+        plan.gaps.push_back({request.key(), target.arch.name(), winners.why_nothing(request, options.untuned)});
       }
       for (BundleChoice& choice : choices) plan.choices.push_back(std::move(choice));
     }

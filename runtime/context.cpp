@@ -178,22 +178,39 @@ void Context::Impl::wait_until_tuned() {
 // On the tuner's thread. The plan that was in use stays loaded: others may be running it, and kernels of it may be on
 // their way.
 void Context::Impl::swap(const Request& request) {
+  const std::string key = request.key();
+  std::shared_ptr<const LoadedPlan> old;
   try {
-    const std::shared_ptr<const LoadedPlan> better = maker_.make(request);
-    std::shared_ptr<const LoadedPlan> old;
     {
       const std::lock_guard lock(mutex_);
-      Pending& pending = plans_.at(request.key());
-      old = pending.get();
-      if (old->choice == better->choice) return;
-      std::promise<std::shared_ptr<const LoadedPlan>> promise;
-      promise.set_value(better);
-      pending = promise.get_future().share();
+      old = plans_.at(key).get();
+    }
+    if (const auto failure = maker_.known_failure_of(*old)) {
+      announce(fmt::format("{} was served by {} {} until now, and tuning has found that {}; no later call uses it", key,
+                           old->choice.algorithm, old->choice.config.print(), *failure));
+    }
+    const std::shared_ptr<const LoadedPlan> better = maker_.make(request);
+    if (old->choice == better->choice) return;
+    std::promise<std::shared_ptr<const LoadedPlan>> promise;
+    promise.set_value(better);
+    {
+      const std::lock_guard lock(mutex_);
+      plans_.at(key) = promise.get_future().share();
     }
     table_.replace(old, better);
   } catch (const std::exception& error) {
-    announce(fmt::format("{} was tuned, and its new variant cannot be loaded: {}", request.key(), error.what()));
+    announce(fmt::format("{} was tuned, and its new variant cannot be loaded: {}", key, error.what()));
+    if (old && maker_.known_failure_of(*old)) withdraw(key, old);
   }
+}
+
+// Later calls make a plan anew, and are told why there is none.
+void Context::Impl::withdraw(const std::string& key, const std::shared_ptr<const LoadedPlan>& plan) {
+  {
+    const std::lock_guard lock(mutex_);
+    plans_.erase(key);
+  }
+  table_.withdraw(plan);
 }
 
 void Context::Impl::write_log(const LoadedPlan& plan) const {

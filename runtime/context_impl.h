@@ -54,6 +54,7 @@ class Context::Impl {
   void tune_first(std::span<const Request> requests);
   void tune_later(const Request& request);
   void swap(const Request& request);
+  void withdraw(const std::string& key, const std::shared_ptr<const LoadedPlan>& plan);
   void record(const Request& request, const std::string& key);
   void write_log(const LoadedPlan& plan) const;
 

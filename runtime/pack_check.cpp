@@ -12,6 +12,7 @@
 
 #include "kiln/base/error.h"
 #include "kiln/generator/operation.h"
+#include "plausible_time.h"
 
 namespace kiln {
 namespace {
@@ -65,6 +66,9 @@ class PackJudge {
     const bool current = catalogue_.digest(record.algorithm) == record.algorithm_digest;
     if (!current || record.outcome == cache::outcome::refused) return std::nullopt;
     Target target{Arch::of(device.cc_major, device.cc_minor), 0, 0};
+    if (cache::usable(record) && record.kind != cache::TimeKind::predicted) {
+      if (Refused reason = impossible_time(request_, target.arch, device.id, record.seconds)) return reason;
+    }
     set_nvrtc(target, record.nvrtc_version);
     if (Refused reason = catalogue_.refusal(request_, target, choice)) return reason;
     return differs(catalogue_.program(request_, target, choice), record, stands_in_);

@@ -11,6 +11,7 @@
 #include "kiln/execution/target.h"
 #include "kiln/execution/user_code_error.h"
 #include "kiln/generator/operation.h"
+#include "kiln/generator/roofline.h"
 #include "kiln/runtime/pack_check.h"
 #include "kiln/runtime/settings.h"
 #include "records.h"
@@ -21,6 +22,7 @@ namespace {
 // How many predictions to try to compile where nothing usable is stored, before giving up.
 constexpr size_t fallback_attempts = 8;
 constexpr size_t explained_estimates = 10;
+constexpr size_t listed_withheld = 10;
 
 std::string describe(const device::ContextHandle& context, const KernelSupply& kernels) {
   const device::DeviceInfo& info = context.device().info();
@@ -36,6 +38,40 @@ std::vector<std::string> names_of(const std::vector<Operand>& operands) {
 
 ExplainedCandidate explained(const Selection& selection) {
   return {selection.choice.algorithm, selection.choice.config.print(), selection.seconds, selection.source};
+}
+
+std::vector<Choice> choices(const Request& request, const Catalogue& catalogue, const Target& target,
+                            const DeviceFigures& figures) {
+  std::vector<Choice> result;
+  for (const Candidate& candidate : catalogue.candidates(request, target, figures).ranked) {
+    result.push_back(candidate.choice);
+  }
+  return result;
+}
+
+// Those without which the request would have the same candidates.
+std::vector<std::string> unused_permissions(const Request& request, const Catalogue& catalogue, const Target& target,
+                                            const DeviceFigures& figures) {
+  std::vector<std::string> result;
+  const auto look_at = [&](const char* name, bool Arithmetic::*permission) {
+    if (!(request.arithmetic.*permission)) return;
+    Request without = request;
+    without.arithmetic.*permission = false;
+    if (choices(request, catalogue, target, figures) == choices(without, catalogue, target, figures)) {
+      result.emplace_back(name);
+    }
+  };
+  look_at("tf32", &Arithmetic::tf32);
+  look_at("fast", &Arithmetic::fast);
+  return result;
+}
+
+std::string list_of(const std::vector<Withheld>& withheld) {
+  std::string text;
+  for (const Withheld& one : withheld) {
+    text += fmt::format("\n  {} {}: {}", one.choice.algorithm, one.choice.config.print(), one.reason);
+  }
+  return text;
 }
 
 Environment with_user_templates(Environment environment, const std::vector<std::string>& folders) {
@@ -71,6 +107,7 @@ PlanMaker::PlanMaker(const ContextOptions& options, const Environment& environme
       description_(describe(*context_, kernels_)),
       winners_(device_entry(context_->device().info()), is_current(catalogue_)),
       filter_{options.workspace_limit, options.deterministic},
+      permissions_{options.allow_failed_variants, options.allow_unchecked_templates},
       locked_(options.locked) {}
 
 void PlanMaker::take_from(const cache::Database& database) {
@@ -81,7 +118,7 @@ void PlanMaker::take_from(const cache::Database& database) {
 }
 
 Selector PlanMaker::selector() const {
-  return {catalogue_, winners_, kernels_.bundles(), kernels_.target(), figures_, filter_};
+  return {catalogue_, winners_, kernels_.bundles(), kernels_.target(), figures_, filter_, permissions_};
 }
 
 std::shared_ptr<const LoadedPlan> PlanMaker::make(const Request& request) {
@@ -119,10 +156,12 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make_locked(const Request& request)
   const cache::WinnersReport report = winners_.report();
   std::string stale;
   if (report.stale > 0) stale = fmt::format(" ({} variants in them are of algorithms that have changed)", report.stale);
-  throw Error(ErrorCode::unsupported,
-              fmt::format("no pack or bundle names a variant of {} for {}{}, and this Context is locked to them",
-                          request.key(), device_id_, stale),
-              "tune it and export it to the pack, or leave ContextOptions::locked off");
+  throw Error(
+      ErrorCode::unsupported,
+      fmt::format("no pack or bundle names a variant of {} for {} that may be used{}, and this Context is locked "
+                  "to them{}",
+                  request.key(), device_id_, stale, list_of(selector().withheld(request, listed_withheld))),
+      "tune it and export it to the pack, or leave ContextOptions::locked off");
 }
 
 // Nothing was there to be tried: says why.
@@ -132,6 +171,11 @@ void PlanMaker::fail(const Request& request) const {
                 fmt::format("{} is not in {} for {}, and nothing can be compiled here: {}", request.key(),
                             kernels_.bundles().describe(), device_id_, kernels_.no_compiler()),
                 "add the request to the bundle (`kiln bundle`), or install NVRTC");
+  }
+  if (const std::vector<Withheld> withheld = selector().withheld(request, listed_withheld); !withheld.empty()) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("nothing is left that may serve {}:{}", request.key(), list_of(withheld)),
+                "tune it (`kiln tune`), or see ContextOptions::allow_failed_variants and allow_unchecked_templates");
   }
   (void)catalogue_.heuristic(request, kernels_.target(), figures_);  // throws with the refusals, if there are any
   throw Error(ErrorCode::unsupported,
@@ -150,6 +194,13 @@ std::shared_ptr<const LoadedPlan> PlanMaker::load(const Request& request, const 
                                             execution::Executable(context_, compiled, names_of(request.operands)));
 }
 
+std::optional<std::string> PlanMaker::known_failure_of(const LoadedPlan& plan) const {
+  const bool ours = !catalogue_.refusal(plan.request, kernels_.target(), plan.choice);
+  if (permissions_.failed_variants || !ours) return std::nullopt;
+  return known_failure(winners_, plan.request, plan.choice,
+                       [&] { return catalogue_.program(plan.request, kernels_.target(), plan.choice).digest(); });
+}
+
 bool PlanMaker::is_tuned(const Request& request) const {
   const std::optional<cache::Choice> found = winners_.find(request.key(), selector().filter_of(request));
   return found && found->standing == cache::Standing::measured_here;
@@ -161,11 +212,17 @@ Explanation PlanMaker::explain(const Request& request) const {
   result.device = device_id_;
   result.calibrated = calibrated_;
   result.calibration = figures_.calibration.print();
-  result.roofline_seconds = roofline_seconds(request, kernels_.target(), figures_);
+  const Roofline bound = roofline(request, kernels_.target().arch, figures_);
+  result.roofline_seconds = bound.seconds();
+  result.roofline_of = bound.arithmetic > bound.traffic ? to_string(bound.unit) : "memory traffic";
+  result.unused_permissions = unused_permissions(request, catalogue_, kernels_.target(), figures_);
   for (const Selection& selection : selector().stored(request)) result.stored.push_back(explained(selection));
   for (const Selection& selection : selector().bundled(request)) result.stored.push_back(explained(selection));
   for (const Selection& selection : selector().estimated(request, explained_estimates)) {
     result.estimated.push_back(explained(selection));
+  }
+  for (const Withheld& one : selector().withheld(request, listed_withheld)) {
+    result.withheld.push_back({one.choice.algorithm, one.choice.config.print(), one.reason});
   }
   for (const Refusal& refusal : catalogue_.candidates(request, kernels_.target(), figures_).refused) {
     result.refused.push_back({refusal.algorithm, refusal.reason});

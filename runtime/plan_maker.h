@@ -34,6 +34,10 @@ class PlanMaker {
   /// Whether something that may be used was timed on this device, so that tuning would tell nothing new.
   bool is_tuned(const Request& request) const;
 
+  /// What tuning has found of the variant of `plan` since it was made, in words; nothing if it works, or if the
+  /// application asked for such variants.
+  std::optional<std::string> known_failure_of(const LoadedPlan& plan) const;
+
   const std::string& device_id() const { return device_id_; }
   const std::string& description() const { return description_; }
   const Catalogue& catalogue() const { return catalogue_; }
@@ -54,6 +58,7 @@ class PlanMaker {
   std::string description_;
   cache::Winners winners_;
   cache::Filter filter_;
+  Permissions permissions_;
   bool locked_;
 };
 

@@ -12,26 +12,36 @@ PlanTable::PlanTable() {
   current_.store(tables_.back().get(), std::memory_order_release);
 }
 
-const LoadedPlan* PlanTable::find(const CallKey& key, uint64_t hash) const {
+PlanTable::Entry* PlanTable::entry_of(const CallKey& key, uint64_t hash) const {
   const Slots& slots = *current_.load(std::memory_order_acquire);
   const size_t mask = slots.size() - 1;
   for (size_t i = hash & mask;; i = (i + 1) & mask) {
-    const Entry* entry = slots[i].entry.load(std::memory_order_acquire);
+    Entry* entry = slots[i].entry.load(std::memory_order_acquire);
     if (entry == nullptr) return nullptr;
-    if (slots[i].hash.load(std::memory_order_relaxed) == hash && entry->key == key)
-      return entry->plan.load(std::memory_order_acquire);
+    if (slots[i].hash.load(std::memory_order_relaxed) == hash && entry->key == key) return entry;
   }
+}
+
+const LoadedPlan* PlanTable::find(const CallKey& key, uint64_t hash) const {
+  const Entry* const entry = entry_of(key, hash);
+  return entry == nullptr ? nullptr : entry->plan.load(std::memory_order_acquire);
 }
 
 void PlanTable::insert(const CallKey& key, uint64_t hash, std::shared_ptr<const LoadedPlan> plan) {
   const std::lock_guard lock(writing_);
-  if (find(key, hash) != nullptr) return;
+  Entry* const there = entry_of(key, hash);
+  if (there != nullptr && there->plan.load(std::memory_order_relaxed) != nullptr) return;
   const LoadedPlan* current = plan.get();
-  // It may have been replaced between its making and now.
+  // It may have been replaced or withdrawn between its making and now.
   for (auto found = replaced_.find(current); found != replaced_.end(); found = replaced_.find(current)) {
     current = found->second;
   }
+  if (current == nullptr) return;
   kept_.insert(std::move(plan));
+  if (there != nullptr) {  // its plan was withdrawn
+    there->plan.store(current, std::memory_order_release);
+    return;
+  }
   entries_.push_back(std::make_unique<Entry>(hash, key, current));
   if (entries_.size() * 2 <= tables_.back()->size()) {
     place(*tables_.back(), *entries_.back());
@@ -54,7 +64,17 @@ void PlanTable::replace(const std::shared_ptr<const LoadedPlan>& old, const std:
   }
 }
 
-void PlanTable::place(Slots& slots, const Entry& entry) {
+void PlanTable::withdraw(const std::shared_ptr<const LoadedPlan>& plan) {
+  const std::lock_guard lock(writing_);
+  kept_.insert(plan);
+  replaced_[plan.get()] = nullptr;
+  for (const auto& entry : entries_) {
+    if (entry->plan.load(std::memory_order_relaxed) == plan.get())
+      entry->plan.store(nullptr, std::memory_order_release);
+  }
+}
+
+void PlanTable::place(Slots& slots, Entry& entry) {
   const size_t mask = slots.size() - 1;
   size_t i = entry.hash & mask;
   while (slots[i].entry.load(std::memory_order_relaxed) != nullptr) i = (i + 1) & mask;

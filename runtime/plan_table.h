@@ -28,6 +28,9 @@ class PlanTable {
   void insert(const CallKey& key, uint64_t hash, std::shared_ptr<const LoadedPlan> plan);
   /// Makes find() give `better` for every key that has `old`, or is given it by a later insert().
   void replace(const std::shared_ptr<const LoadedPlan>& old, const std::shared_ptr<const LoadedPlan>& better);
+  /// Makes find() give null for every key that has `plan`, or is given it by a later insert(), until another is
+  /// inserted.
+  void withdraw(const std::shared_ptr<const LoadedPlan>& plan);
 
  private:
   struct Entry {
@@ -40,11 +43,12 @@ class PlanTable {
   // The hash stands beside the pointer, so that a probe touches an entry only if it is the right one.
   struct Slot {
     std::atomic<uint64_t> hash{0};
-    std::atomic<const Entry*> entry{nullptr};
+    std::atomic<Entry*> entry{nullptr};
   };
   using Slots = std::vector<Slot>;
 
-  static void place(Slots& slots, const Entry& entry);
+  Entry* entry_of(const CallKey& key, uint64_t hash) const;
+  static void place(Slots& slots, Entry& entry);
 
   std::atomic<const Slots*> current_;
   std::mutex writing_;

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "kiln/base/error.h"
+#include "plausible_time.h"
 
 namespace kiln {
 namespace {
@@ -22,7 +25,43 @@ std::string_view words(cache::Standing standing, cache::TimeKind kind) {
   return "?";
 }
 
+std::string_view what_happened(std::string_view outcome) {
+  if (outcome == cache::outcome::wrong_result) return "gave a wrong result";
+  return outcome == cache::outcome::timed_out ? "hung" : "crashed";
+}
+
+// Whether somebody has a time of it, which nothing gets without a check.
+bool has_passed(const cache::Winners& winners, const std::string& request, const Choice& choice) {
+  const std::string config = choice.config.print();
+  const std::vector<cache::Choice> stored = winners.all(request);
+  return std::any_of(stored.begin(), stored.end(), [&](const cache::Choice& one) {
+    return one.standing != cache::Standing::predicted && one.algorithm == choice.algorithm && one.config == config;
+  });
+}
+
 }  // namespace
+
+std::optional<std::string> known_failure(const cache::Winners& winners, const Request& request, const Choice& choice,
+                                         const ProgramDigest& program) {
+  if (const auto bar = winners.bar(request.key(), choice.algorithm, choice.config.print())) {
+    return fmt::format("it {} on {}, says {}", what_happened(bar->outcome), bar->device, bar->source);
+  }
+  if (winners.has_quarantine() && winners.is_quarantined(program()))
+    return "its source is in quarantine on this device: it hung or crashed";
+  return std::nullopt;
+}
+
+std::optional<std::string> reason_to_withhold(const Catalogue& catalogue, const cache::Winners& winners,
+                                              const Request& request, const Choice& choice,
+                                              const ProgramDigest& program, const Permissions& permissions) {
+  if (!permissions.failed_variants) {
+    if (auto failure = known_failure(winners, request, choice, program)) return failure;
+  }
+  const Algorithm* const algorithm = catalogue.find(choice.algorithm);
+  const bool must_pass = algorithm != nullptr && algorithm->user_template() && !permissions.unchecked_templates;
+  if (!must_pass || has_passed(winners, request.key(), choice)) return std::nullopt;
+  return "a user template that no check has passed for this request";
+}
 
 std::optional<Choice> readable(std::string_view algorithm, std::string_view config) {
   try {
@@ -50,13 +89,20 @@ bool Selector::admits(const Request& request, int64_t workspace_bytes, bool dete
   return workspace_bytes <= allowed.workspace_limit && (deterministic || !allowed.deterministic_only);
 }
 
+std::optional<std::string> Selector::must_not_use(const Request& request, const Choice& choice) const {
+  const auto program = [&] { return catalogue.program(request, target, choice).digest(); };
+  return reason_to_withhold(catalogue, winners, request, choice, program, permissions);
+}
+
 std::vector<Selection> Selector::stored(const Request& request) const {
   std::vector<Selection> result;
   for (const cache::Choice& candidate : winners.all(request.key(), filter_of(request))) {
+    if (is_unbelievable(request, candidate)) continue;
     const std::optional<Choice> choice = readable(candidate.algorithm, candidate.config);
     if (!choice || catalogue.refusal(request, target, *choice)) continue;
     const Program program = catalogue.program(request, target, *choice);
     if (!admits(request, program.workspace_bytes, program.deterministic)) continue;
+    if (must_not_use(request, *choice)) continue;
     result.push_back({*choice, candidate.seconds, describe_source(candidate)});
   }
   return result;
@@ -68,7 +114,7 @@ std::vector<Selection> Selector::bundled(const Request& request) const {
     const execution::BundledVariant& variant = choice.variant();
     if (!admits(request, variant.workspace_bytes, variant.deterministic)) continue;
     const std::optional<Choice> named = readable(variant.algorithm, variant.config);
-    if (!named) continue;
+    if (!named || is_known_to_fail(request, *named, variant.program)) continue;
     result.push_back({*named, variant.seconds, fmt::format("bundle {}", choice.bundle->path()), choice});
   }
   return result;
@@ -80,9 +126,37 @@ std::vector<Selection> Selector::estimated(const Request& request, size_t count)
     if (result.size() == count) break;
     const Program program = catalogue.program(request, target, candidate.choice);
     if (!admits(request, program.workspace_bytes, program.deterministic)) continue;
+    if (must_not_use(request, candidate.choice)) continue;
     result.push_back({candidate.choice, candidate.estimate.seconds, "estimate"});
   }
   return result;
+}
+
+std::vector<Withheld> Selector::withheld(const Request& request, size_t most) const {
+  std::vector<Withheld> result;
+  for (const Candidate& candidate : catalogue.candidates(request, target, figures).ranked) {
+    if (result.size() == most) break;
+    auto reason = must_not_use(request, candidate.choice);
+    if (!reason) continue;
+    const Program program = catalogue.program(request, target, candidate.choice);
+    if (!admits(request, program.workspace_bytes, program.deterministic)) continue;
+    result.push_back({candidate.choice, std::move(*reason)});
+  }
+  return result;
+}
+
+// What a pack says is text from outside; what this machine's own database says was measured.
+bool Selector::is_unbelievable(const Request& request, const cache::Choice& candidate) const {
+  return candidate.origin != cache::Origin::user_database && candidate.standing != cache::Standing::predicted &&
+         impossible_time(request, target.arch, candidate.device, candidate.seconds);
+}
+
+// A bundle holds programs of any version of the library, and was made of what its maker asked for: what is known of
+// this library's variant of that name only counts if it is the same program.
+bool Selector::is_known_to_fail(const Request& request, const Choice& choice, const std::string& program) const {
+  if (permissions.failed_variants || !known_failure(winners, request, choice, [&] { return program; })) return false;
+  if (winners.is_quarantined(program)) return true;
+  return !catalogue.refusal(request, target, choice) && catalogue.program(request, target, choice).digest() == program;
 }
 
 }  // namespace kiln

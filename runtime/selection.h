@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +22,18 @@ struct Selection {
   std::optional<BundledChoice> bundled{};  ///< Where the compiled program is, if that is a bundle.
 };
 
+/// What an application has asked for that no other gets: ContextOptions of the same names.
+struct Permissions {
+  bool failed_variants = false;
+  bool unchecked_templates = false;
+};
+
+/// A variant that is not used, and why.
+struct Withheld {
+  Choice choice;
+  std::string reason;
+};
+
 /// Joins what is stored (cache), what was shipped compiled (bundles) and what can be generated (catalogue), for one
 /// device.
 struct Selector {
@@ -30,20 +43,41 @@ struct Selector {
   const Target& target;
   const DeviceFigures& figures;
   cache::Filter filter;
+  Permissions permissions{};
 
   /// The filter, as narrowed by what the request itself demands.
   cache::Filter filter_of(const Request& request) const;
   /// Stored variants that the library can still generate, in the order of precedence. What a pack says of workspace and
   /// determinism is text from outside: the filter is applied to the program itself too.
+  /// What must_not_use() says something of is left out, here and below; so is what a pack has an impossible time of.
   std::vector<Selection> stored(const Request& request) const;
   /// Variants in bundles, in the order of Bundles::find(). They are whole programs, whatever the library generates now.
   std::vector<Selection> bundled(const Request& request) const;
   /// The best `count` predictions within the filter, best first.
   std::vector<Selection> estimated(const Request& request, size_t count) const;
+  /// Of the variants within the filter, those that must not be used; best prediction first, `most` at the most.
+  std::vector<Withheld> withheld(const Request& request, size_t most) const;
+  /// Why the application must not get this variant of the catalogue; nothing if it may.
+  std::optional<std::string> must_not_use(const Request& request, const Choice& choice) const;
 
  private:
   bool admits(const Request& request, int64_t workspace_bytes, bool deterministic) const;
+  bool is_unbelievable(const Request& request, const cache::Choice& candidate) const;
+  bool is_known_to_fail(const Request& request, const Choice& choice, const std::string& program) const;
 };
+
+/// Gives the digest of a variant's program, which is costly to make: asked for only where it matters.
+using ProgramDigest = std::function<std::string()>;
+
+/// What was found of this variant, in words: "it gave a wrong result on ...". Nothing if `winners` knows of no failure.
+std::optional<std::string> known_failure(const cache::Winners& winners, const Request& request, const Choice& choice,
+                                         const ProgramDigest& program);
+
+/// Why nobody gets this variant unasked: its known failure, or that it is a user template which no check has passed for
+/// this request. Nothing if there is no such reason.
+std::optional<std::string> reason_to_withhold(const Catalogue& catalogue, const cache::Winners& winners,
+                                              const Request& request, const Choice& choice,
+                                              const ProgramDigest& program, const Permissions& permissions);
 
 /// A choice out of a cache or bundle: text from outside, which may be malformed. Then nothing.
 std::optional<Choice> readable(std::string_view algorithm, std::string_view config);

@@ -62,6 +62,11 @@ struct ContextOptions {
   /// Only what the packs and bundles name, and of that the first: no tuning database, no estimate, no second choice. A
   /// request that they do not name, or whose variant cannot be used here, is an Error.
   bool locked = false;
+  /// Also variants that a record of the request bars: a check found their result wrong, or they hung or crashed, on
+  /// this device or another of its architecture.
+  bool allow_failed_variants = false;
+  /// Also user templates that no check has passed for the request. `kiln tune` and ContextOptions::tuning check them.
+  bool allow_unchecked_templates = false;
   TuningPolicy tuning{};
   /// Receives the few things that a user should know once (a cache that cannot be used, a pack with errors).
   /// Default: one line on stderr.
@@ -82,19 +87,31 @@ struct ExplainedRefusal {
   std::string reason;
 };
 
+/// A variant that could serve a request and is not used.
+struct ExplainedWithheld {
+  std::string algorithm;
+  std::string config;
+  std::string reason;  ///< "it gave a wrong result on ...", "a user template that no check has passed for this request"
+};
+
 /// Why a request runs as it does.
 struct Explanation {
   Request request;
   std::string device;  ///< The DeviceId line.
-  /// The larger of the arithmetic at the device's f32 FMA peak and the compulsory memory traffic. No algorithm of f32
-  /// arithmetic can be faster; for f16 and bf16 (or tf32) tensor cores could.
+  /// The larger of the arithmetic at the device's peak and the compulsory memory traffic: nothing can be faster.
   double roofline_seconds = 0;
+  /// Which of the two it is: "memory traffic", "f32 arithmetic", "tensor cores in f16 or bf16", ... Kiln has no kernel
+  /// that uses tensor cores yet.
+  std::string roofline_of;
+  /// `tf32` or `fast`, where the request permits it and no kernel of Kiln's makes use of that.
+  std::vector<std::string> unused_permissions;
   /// Whether predictions are drawn from what this device was measured to reach (`kiln devices --calibrate`), or from
   /// what is assumed of any.
   bool calibrated = false;
   std::string calibration;                    ///< Those figures: `copy_efficiency=0.9 l2_bytes_per_clock=46.6 ...`
   std::vector<ExplainedCandidate> stored;     ///< From the cache, packs and bundles, in order of precedence.
   std::vector<ExplainedCandidate> estimated;  ///< The best predictions, best first.
+  std::vector<ExplainedWithheld> withheld;    ///< Found to fail, or unchecked; the first ten by prediction.
   std::vector<ExplainedRefusal> refused;      ///< Algorithms that cannot serve the request, and why.
   std::optional<ExplainedCandidate> chosen;   ///< What a plan would use; nothing if nothing serves the request.
 };
@@ -119,10 +136,12 @@ class Context {
   /// The best known variant for `request`, compiled and loaded; the second call for a request only looks it up.
   ///
   /// Choice: measured on this device; measured on the same architecture; predicted in a pack; in a bundle; estimate().
-  /// A stored choice that no longer fits (edited algorithm, illegal point, does not compile here) is passed over.
+  /// A stored choice that no longer fits (edited algorithm, illegal point, does not compile here) is passed over. What
+  /// a check has found wrong, what hung or crashed, and user templates that no check has passed for the request are not
+  /// used (docs/cache-format.md, "What is never used").
   /// A request made by hand is completed as by parsing. Throws Error(invalid_argument) for one that makes no sense,
-  /// Error(unsupported) if nothing serves the request, Error(compile_failed) if nothing that does compiles,
-  /// Error(missing_library) if it is in no bundle and there is no NVRTC.
+  /// Error(unsupported) if nothing serves the request or nothing that does may be used, Error(compile_failed) if
+  /// nothing that may be used compiles, Error(missing_library) if it is in no bundle and there is no NVRTC.
   Plan plan(const Request& request);
 
   /// Makes the plans of all `requests` now, so that no later call compiles. With TuningMode::within_budget, tunes them

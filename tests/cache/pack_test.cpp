@@ -122,7 +122,7 @@ TEST(Pack, ExportLeavesOutWhatIsNotAskedFor) {
   options.devices = {h200().id};
   options.is_current = [](std::string_view, std::string_view digest) { return digest != "old"; };
   options.samples = false;
-  EXPECT_THAT(configs(options), ::testing::ElementsAre("fast@H200/012", "lean@H200/012"));
+  EXPECT_THAT(configs(options), ::testing::ElementsAre("crashed@H200/012", "fast@H200/012", "lean@H200/012"));
   EXPECT_THAT(export_pack(db, options).records[0].samples, IsEmpty());
   EXPECT_EQ(export_pack(db, options).devices.size(), 1u);
 }

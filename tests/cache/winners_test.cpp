@@ -108,13 +108,13 @@ TEST(Winners, OfEmulatedDevicesNeverMixWithRealOnes) {
 
 TEST(Winners, ALayerWinsWhateverTheOrderOfLoading) {
   Winners winners(h200());
-  winners.load_pack_text(pack_of({candidate(h200(), "system", 1e-7)}), "s.pack", Origin::system_pack);
+  winners.load_pack_text(pack_of({candidate(h200(), "system", 6e-7)}), "s.pack", Origin::system_pack);
   EXPECT_EQ(winners.find(request_line(1))->origin, Origin::system_pack);
   winners.load_pack_text(pack_of({candidate(h200(), "application", 1e-6)}), "a.pack");
   EXPECT_EQ(chosen(winners), "application");
   winners.load(database_of({candidate(h200(), "user", 1e-5)}));
   EXPECT_EQ(chosen(winners), "user");
-  winners.load_pack_text(pack_of({candidate(h200(), "late system", 1e-8)}), "t.pack", Origin::system_pack);
+  winners.load_pack_text(pack_of({candidate(h200(), "late system", 3e-7)}), "t.pack", Origin::system_pack);
   std::vector<std::string> order;
   for (const Choice& c : winners.all(request_line(1))) order.emplace_back(c.config);
   EXPECT_THAT(order, ElementsAre("user", "application", "system", "late system"));

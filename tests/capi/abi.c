@@ -21,7 +21,7 @@ HOLDS(offsetof(kiln_context_options, size) == 0 && offsetof(kiln_context_options
 HOLDS(offsetof(kiln_context_options, bundles) == 40 && offsetof(kiln_context_options, kernel_store) == 72);
 HOLDS(offsetof(kiln_context_options, environment) == 80 && offsetof(kiln_context_options, announce) == 96);
 HOLDS(offsetof(kiln_context_options, deterministic) == 112 && offsetof(kiln_context_options, tuning_mode) == 120);
-HOLDS(offsetof(kiln_context_options, tuning_budget_seconds) == 128 && sizeof(kiln_context_options) == 144);
+HOLDS(offsetof(kiln_context_options, tuning_budget_seconds) == 128 && sizeof(kiln_context_options) == 152);
 HOLDS(KILN_TUNING_NEVER == 0 && KILN_TUNING_WITHIN_BUDGET == 1 && KILN_TUNING_IN_BACKGROUND == 2);
 
 HOLDS(offsetof(kiln_conv_options, size) == 0 && offsetof(kiln_conv_options, pad_begin) == 8);

@@ -40,6 +40,44 @@ TEST_F(UserCodeProgram, TunesAUserTemplateToItsEnd) {
   EXPECT_THAT(without.out, AllOf(HasSubstr("chosen: "), Not(HasSubstr("chosen: conv_stem"))));
 }
 
+// Neither before anybody has checked it nor afterwards.
+TEST_F(UserCodeProgram, AWrongUserTemplateServesNobody) {
+  std::filesystem::create_directories(path("mine"));
+  write("mine/doubled.json", R"({
+    "kiln_template": 1, "operation": "softmax_forward", "efficiency": 100,
+    "applies": {"plain rows": "CONTIGUOUS_ROWS && !LOG && !USER_CODE && ALPHA == 1 && BETA == 0"},
+    "launches": [{"kernel": "doubled", "grid": ["ROWS"], "block": [1], "arguments": ["x", "y"]}]})");
+  write("mine/doubled.cu", R"(extern "C" __global__ void doubled(const TX* x, TY* y) {
+    float sum = 0;
+    for (int i = 0; i < ROW; ++i) sum += expf(x[blockIdx.x * X_ROW_STRIDE + i]);
+    for (int i = 0; i < ROW; ++i) y[blockIdx.x * Y_ROW_STRIDE + i] = 2 * expf(x[blockIdx.x * X_ROW_STRIDE + i]) / sum;
+  })");
+  environment_["KILN_USER_TEMPLATES"] = path("mine");
+  const std::string softmax = "softmax_forward x=f32:3x100", bundle = path("app.kiln");
+  const auto serves_right = [&](const std::string& because) {
+    const Outcome run = kiln({"run", "--check", softmax, "--db", path("t.db")});
+    EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+    EXPECT_THAT(run.out, AllOf(HasSubstr("1 layers agree"), Not(HasSubstr("doubled"))));
+    EXPECT_THAT(kiln({"explain", softmax, "--db", path("t.db")}).out, AllOf(HasSubstr("not used"), HasSubstr(because)));
+    ASSERT_EQ(kiln({"bundle", softmax, "--untuned", "--emulated", "--arch", "90", "--db", path("t.db"), "-o", bundle})
+                  .exit_code,
+              0);
+    EXPECT_THAT(kiln({"bundle", "--list", bundle}).out, Not(HasSubstr("doubled")));
+  };
+  const Outcome another =
+      kiln({"tune", "activation_forward x=f32:9 mode=relu", "--candidates", "1", "--db", path("t.db")});
+  ASSERT_EQ(another.exit_code, 0) << another.out << another.err;
+  serves_right("no check has passed");
+  ASSERT_EQ(
+      kiln({"bundle", softmax, "--untuned", "--allow-unchecked-templates", "--emulated", "--arch", "90", "-o", bundle})
+          .exit_code,
+      0);
+  EXPECT_THAT(kiln({"bundle", "--list", bundle}).out, HasSubstr("doubled"));
+  const Outcome tuned = kiln({"tune", softmax, "--db", path("t.db"), "--candidates", "3"});
+  EXPECT_EQ(tuned.exit_code, 0) << tuned.out << tuned.err;
+  serves_right("it gave a wrong result on");
+}
+
 const char* const leaky = "expression leaky(; slope)\nleaky_relu(acc, slope)\nend expression\n";
 
 TEST_F(UserCodeProgram, VerifiesAndEmitsASingleRequest) {
@@ -152,7 +190,7 @@ TEST_F(UserCodeWithoutItsText, IsNamedByBundleWhichThenTakesIt) {
 
 TEST_F(UserCodeProgram, AUserTemplateThatIsNotHereIsNamedOnImport) {
   environment_["KILN_USER_TEMPLATES"] = example;
-  ASSERT_EQ(kiln({"tune", example + "/requests.txt", "--db", path("t.db"), "--candidates", "1", "--quiet"}).exit_code,
+  ASSERT_EQ(kiln({"tune", example + "/requests.txt", "--db", path("t.db"), "--candidates", "2", "--quiet"}).exit_code,
             0);
   ASSERT_EQ(kiln({"cache", "export", "--db", path("t.db"), path("t.pack")}).exit_code, 0);
   const Outcome with =

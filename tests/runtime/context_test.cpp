@@ -100,9 +100,9 @@ TEST_F(ContextTest, PredictsFromWhatTheDeviceWasMeasuredToReach) {
 TEST_F(ContextTest, PassesOverAStoredChoiceThatTheLibraryCannotMake) {
   const Request request = Request::parse(softmax_line);
   const ExplainedCandidate best = *Context(options()).explain(request).chosen;
-  cache::Record illegal = record(request, best, 1e-9);
+  cache::Record illegal = record(request, best, 1e-6);
   illegal.config = "LANES=7";
-  cache::Record stale = record(request, best, 1e-9);
+  cache::Record stale = record(request, best, 1e-6);
   stale.algorithm_digest = "of-an-older-template";
   const std::string file = path("stale.pack");
   cache::write_pack_file(file, cache::make_pack({entry()}, {illegal, stale}), "1");
@@ -124,7 +124,7 @@ TEST_F(ContextTest, BelievesTheLibraryAndNotAPackAboutWorkspaceAndReproducibilit
     return false;
   });
   ASSERT_TRUE(needy);
-  const cache::Record liar = record(request, *needy, 1e-9);  // says that it needs no workspace
+  const cache::Record liar = record(request, *needy, 1e-6);  // says that it needs no workspace
   const std::string file = path("liar.pack");
   cache::write_pack_file(file, cache::make_pack({entry()}, {liar}), "1");
   ContextOptions limited = options();
@@ -141,7 +141,7 @@ TEST_F(ContextTest, ReadsSystemPacksLast) {
   const std::string share = path("share");
   std::filesystem::create_directories(share + "/kiln/packs");
   cache::write_pack_file(share + "/kiln/packs/machine.pack",
-                         cache::make_pack({entry()}, {record(request, why.estimated[0], 1e-9)}), "1");
+                         cache::make_pack({entry()}, {record(request, why.estimated[0], 1e-6)}), "1");
   ContextOptions with_packs = options();
   with_packs.environment->data_dirs = {share};
   EXPECT_THAT(Context(with_packs).explain(request).chosen->source, HasSubstr("from system pack " + share));
@@ -233,7 +233,7 @@ TEST_F(ContextTest, WorkspaceLimitAndDeterminismFilterTheCandidates) {
     return candidate.algorithm == "conv_implicit_gemm_splitk";
   });
   ASSERT_NE(splits, why.estimated.end());
-  cache::Record winner = record(request, *splits, 1e-9);
+  cache::Record winner = record(request, *splits, 1e-6);
   winner.workspace_bytes = 401408;
   winner.deterministic = false;  // this one is, but a record says what was found
   const std::string file = path("filter.pack");

@@ -85,6 +85,32 @@ TEST_F(PackCheck, RefusesWhatCannotBeTrueAndSaysWhy) {
               HasSubstr("line 4: serves conv_forward"));
 }
 
+// 118 GFLOP take 1.8 ms at the f32 peak of the device, the 6.6 GB of the copy 1.4 ms at its bandwidth.
+TEST_F(PackCheck, RefusesTimesThatNoKernelTakes) {
+  cache::DeviceEntry h200 = device(9, 0);
+  h200.id =
+      "name=\"H200 clock=1MHz\" cc=9.0 sms=132 memory=141GiB bus=6016 mig=none clock=1980MHz "
+      "memory_clock=3201MHz emulated=no";
+  const auto verdict = [&](const std::string& line, const std::string& algorithm, double seconds) {
+    cache::Record record = honest(Request::parse(line), algorithm);
+    record.device = h200.id;
+    record.seconds = seconds;
+    const std::string text = cache::print_pack(cache::make_pack({h200}, {record}), "1");
+    const auto parsed = cache::parse_pack(text, pack_validator(catalogue));
+    return parsed.refused.empty() ? "let in" : parsed.refused.front().text();
+  };
+  const std::string conv_line = "conv_forward x=f32:32x256x56x56 w=f32:256x256x3x3 pad=1";
+  EXPECT_EQ(verdict(conv_line, "conv_implicit_gemm", 1.8e-3), "let in");
+  EXPECT_THAT(verdict(conv_line, "conv_implicit_gemm", 1e-3), HasSubstr("line 4: a time of 0.001 s is impossible"));
+  EXPECT_EQ(verdict("conv_forward x=f16:32x256x56x56 w=f16:256x256x3x3 pad=1", "conv_implicit_gemm", 1e-3), "let in")
+      << "tensor cores are that fast";
+  const std::string copy = "tensor_transform x=f32:1x64x3584x3584 y=f32:1x64x3584x3584";
+  EXPECT_EQ(verdict(copy, "tensor_transform_simple", 1.4e-3), "let in");
+  EXPECT_THAT(verdict(copy, "tensor_transform_simple", 0.9e-3), HasSubstr("impossible"));
+  EXPECT_EQ(verdict("tensor_transform x=f32:1x64x56x56 y=f32:1x64x56x56", "tensor_transform_simple", 3e-7), "let in")
+      << "its traffic may stay in L2";
+}
+
 TEST_F(PackCheck, JudgesByTheDeviceOfTheRecord) {
   EXPECT_THAT(refused(good, 7, 0), testing::ElementsAre(HasSubstr("7.0 is not supported")));
 }

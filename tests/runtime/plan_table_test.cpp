@@ -48,6 +48,19 @@ TEST(PlanTable, KeepsTheFirstPlanOfAKey) {
   EXPECT_EQ(table.find(key, key.hash()), plan_number(1).get());
 }
 
+TEST(PlanTable, WithdrawsAPlanUntilThereIsAnother) {
+  PlanTable table;
+  const auto wrong = plan_number(1), other = plan_number(2), better = plan_number(3);
+  for (int64_t i = 0; i < 3; ++i) table.insert(key_number(i), key_number(i).hash(), i == 1 ? other : wrong);
+  table.withdraw(wrong);
+  EXPECT_EQ(table.find(key_number(0), key_number(0).hash()), nullptr);
+  EXPECT_EQ(table.find(key_number(1), key_number(1).hash()), other.get());
+  table.insert(key_number(2), key_number(2).hash(), wrong);  // by a thread that got it before it was withdrawn
+  EXPECT_EQ(table.find(key_number(2), key_number(2).hash()), nullptr);
+  table.insert(key_number(2), key_number(2).hash(), better);
+  EXPECT_EQ(table.find(key_number(2), key_number(2).hash()), better.get());
+}
+
 TEST(PlanTable, ReplacesAPlanUnderAllItsKeys) {
   PlanTable table;
   const auto old = plan_number(1), other = plan_number(2), better = plan_number(3), best = plan_number(4);

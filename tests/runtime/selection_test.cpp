@@ -3,11 +3,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "fakes.h"
 
 namespace kiln {
 namespace {
 
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
 using tuner::fakes::toy;
 
 TEST(Selector, OffersWhatVariesOnlyWhereNobodyDemandsOtherwise) {
@@ -31,6 +39,81 @@ TEST(Selector, OffersWhatVariesOnlyWhereNobodyDemandsOtherwise) {
   EXPECT_EQ(best({}, request), "varies");
   EXPECT_EQ(best(reproducible, request), "repeats") << "the Context demands it";
   EXPECT_EQ(best({}, demanding), "repeats") << "the request demands it";
+}
+
+// A selector over two quick algorithms, the quicker of which is a user's, and what a database says of them.
+class Withholding : public testing::Test {
+ protected:
+  cache::Record record(const std::string& algorithm, std::string_view outcome, double seconds,
+                       cache::TimeKind kind = cache::TimeKind::modelled) const {
+    cache::Record r;
+    r.request = request.key();
+    r.device = device.id;
+    r.algorithm = algorithm;
+    r.algorithm_digest = catalogue.digest(algorithm).value();
+    r.config = "TILE=1";
+    r.outcome = outcome;
+    r.kind = kind;
+    r.seconds = seconds;
+    return r;
+  }
+
+  /// The algorithms in the order in which a plan would try them.
+  std::vector<std::string> tried(const std::vector<cache::Record>& records, const Permissions& permissions = {}) {
+    cache::Database database = cache::Database::in_memory();
+    database.put_device(device);
+    database.insert(records);
+    for (const cache::Quarantine& entry : quarantine) database.add_quarantine(entry);
+    winners = std::make_unique<cache::Winners>(device);
+    winners->load(database);
+    std::vector<std::string> names;
+    const Selector selector = this->selector(permissions);
+    for (const Selection& one : selector.stored(request)) names.push_back("stored " + one.choice.algorithm);
+    for (const Selection& one : selector.estimated(request, 8)) names.push_back(one.choice.algorithm);
+    return names;
+  }
+
+  Selector selector(const Permissions& permissions = {}) const {
+    return {catalogue, *winners, none, laboratory.apparatus().target, laboratory.apparatus().figures, {}, permissions};
+  }
+
+  const Catalogue catalogue =
+      tuner::fakes::toy_catalogue({toy("ours", {1}, 2e-3), tuner::fakes::user_toy("theirs", {1}, 1e-3)});
+  const cache::DeviceEntry device = {"fake", "Fake", 9, 0, 132, true};
+  const tuner::fakes::FakeLaboratory laboratory;
+  const Request request = tuner::fakes::toy_request();
+  const Bundles none{{}, {}, {}};
+  std::vector<cache::Quarantine> quarantine;
+  std::unique_ptr<cache::Winners> winners;
+};
+
+TEST_F(Withholding, OfUserTemplatesUntilACheckHasPassed) {
+  EXPECT_THAT(tried({}), ElementsAre("ours", "trusted"));
+  EXPECT_THAT(selector().withheld(request, 10).at(0).reason, HasSubstr("no check has passed"));
+  EXPECT_THAT(tried({record("theirs", "timed", 1e-3)}), ElementsAre("stored theirs", "theirs", "ours", "trusted"));
+  EXPECT_THAT(tried({record("theirs", "predicted", 1e-3, cache::TimeKind::predicted)}), ElementsAre("ours", "trusted"))
+      << "a prediction is no check";
+  EXPECT_THAT(tried({}, {.unchecked_templates = true}), ElementsAre("theirs", "ours", "trusted"));
+}
+
+TEST_F(Withholding, OfWhatWasFoundWrongHungOrCrashed) {
+  for (const char* outcome : {"wrong_result", "timed_out", "crashed"}) {
+    EXPECT_THAT(tried({record("ours", outcome, 0)}), ElementsAre("trusted"));
+    EXPECT_THAT(tried({record("theirs", outcome, 0)}, {.unchecked_templates = true}), ElementsAre("ours", "trusted"));
+  }
+  EXPECT_THAT(selector().withheld(request, 10).at(0).reason, HasSubstr("it crashed on fake, says memory"));
+  EXPECT_THAT(tried({record("ours", "wrong_result", 0)}, {.failed_variants = true}), ElementsAre("ours", "trusted"));
+  EXPECT_THAT(tried({record("ours", "wrong_result", 0), record("trusted", "crashed", 0)}), IsEmpty());
+  EXPECT_EQ(selector().withheld(request, 10).size(), 3u);
+}
+
+TEST_F(Withholding, OfQuarantinedSources) {
+  const Choice ours{"ours", Config::parse("TILE=1")};
+  const std::string source = catalogue.program(request, laboratory.apparatus().target, ours).digest();
+  quarantine = {{source, device.id, "an older driver", "13.0", "timed_out", 1}};
+  EXPECT_THAT(tried({}), ElementsAre("trusted"));
+  EXPECT_THAT(selector().withheld(request, 10).at(1).reason, HasSubstr("in quarantine"));
+  EXPECT_THAT(tried({}, {.failed_variants = true}), ElementsAre("ours", "trusted"));
 }
 
 }  // namespace

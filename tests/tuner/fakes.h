@@ -38,6 +38,24 @@ inline Algorithm toy(const std::string& name, std::vector<int64_t> tiles, double
       });
 }
 
+/// The same, as if it had been read from a user's folder.
+inline Algorithm user_toy(const std::string& name, std::vector<int64_t> tiles, double estimate) {
+  const Algorithm plain = toy(name, std::move(tiles), estimate);
+  Algorithm::Definition made;
+  made.name = name;
+  made.operation = plain.operation();
+  made.template_path = plain.template_path();
+  made.user_template = true;
+  made.space = plain.space();
+  made.refusal = [](const Request&, const Target&) { return std::nullopt; };
+  made.program = [plain](const SourceLibrary& library, const Request& request, const Target& target,
+                         const Config& config) { return plain.program(library, request, target, config); };
+  made.predictor = [plain](const Request& request, const Target& target, const DeviceFigures& device) {
+    return plain.predictor(request, target, device);
+  };
+  return Algorithm(std::move(made));
+}
+
 inline Catalogue toy_catalogue(std::vector<Algorithm> algorithms) {
   algorithms.push_back(toy("trusted", {1}, 100, true));
   return {SourceLibrary({{"toy.cu", ""}, {"toy.cpp", ""}, {"lib/types.cuh", ""}}), std::move(algorithms)};

@@ -92,6 +92,10 @@ typedef struct kiln_context_options {
   int32_t reserved;
   double tuning_budget_seconds; /* The most that the context spends on tuning in all. Default 60. */
   size_t tuning_candidates;     /* The most variants to try of each request. Default 16. */
+  /* Also variants that a record of the request bars: found wrong by a check, or they hung or crashed. */
+  int32_t allow_failed_variants;
+  /* Also user templates that no check has passed for the request. Tuning checks them. */
+  int32_t allow_unchecked_templates;
 } kiln_context_options;
 
 static inline kiln_context_options kiln_context_options_default(void) {

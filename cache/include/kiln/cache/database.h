@@ -129,7 +129,9 @@ struct MergeResult {
 /// What prune() takes out. Of the conditions on records each one by itself is enough.
 struct PruneOptions {
   IsCurrent is_current;  ///< Where given, records that it denies go: stale ones.
-  bool losers = false;   ///< Of each request on a device, all records go that Winners could choose under no Filter.
+  /// Of each request on a device, all records go that Winners could choose under no Filter, but for those that bar
+  /// their variant.
+  bool losers = false;
   std::int64_t before_ms = 0;        ///< Records and quarantine entries made before this (UTC, ms since 1970) go.
   std::vector<std::string> devices;  ///< Ids: only their records are looked at; empty means all devices.
   bool dry_run = false;              ///< Only counts.
@@ -210,8 +212,8 @@ class Database {
   /// The requests of a device, by key.
   std::vector<RequestSummary> requests(std::string_view device, const IsCurrent& is_current = {}) const;
 
-  /// For Winners: everything that could win, from the index that insert() maintains. With `request` only that request's
-  /// rows.
+  /// For Winners: everything that could win, from the index that insert() maintains, and everything that is barred.
+  /// With `request` only that request's rows.
   void visit_fronts(FrontVisitor& visitor, std::optional<std::string_view> request = std::nullopt) const;
 
  private:

@@ -78,8 +78,8 @@ Pack merge(const Pack& a, const Pack& b);
 const Record* winner_among(std::span<const Record> records, const IsCurrent& is_current = {});
 
 struct ExportOptions {
-  bool winners_only =
-      false;  ///< Only what Winners could choose under some Filter; else every candidate, failed ones too.
+  /// Only what Winners could choose under some Filter, and what bars a variant; else every candidate.
+  bool winners_only = false;
   std::vector<std::string> devices;  ///< Ids; empty means all.
   IsCurrent is_current;              ///< Leaves stale records out, where given.
   bool samples = true;               ///< False leaves the samples out: smaller diffs.

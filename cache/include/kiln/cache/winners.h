@@ -54,6 +54,13 @@ struct Choice {
   std::string_view device;  ///< Id of the device it was timed on.
 };
 
+/// Why a variant must not be used. The views live as long as the Winners object.
+struct Bar {
+  std::string_view outcome;  ///< wrong_result, timed_out or crashed.
+  std::string_view device;   ///< Id of the device on which it was found.
+  std::string_view source;   ///< Path of the database or pack that says so.
+};
+
 /// Records whose algorithm has changed since: kept in the database, not used.
 struct StaleAlgorithm {
   std::string algorithm;
@@ -103,6 +110,15 @@ class Winners {
   /// Everything that find() would consider, in the order of precedence: for `explain`, and for the next best where the
   /// best does not compile here.
   std::vector<Choice> all(std::string_view request, const Filter& filter = {}) const;
+
+  /// Why this variant of the current library must not serve `request`; nothing if no record bars it, or if a record of
+  /// more authority has a time of it. This device has more than another of its architecture; then the earlier layer.
+  /// find() and all() leave barred variants out by the same rule. Takes a lock.
+  std::optional<Bar> bar(std::string_view request, std::string_view algorithm, std::string_view config) const;
+  /// Whether a source is in the quarantine of the loaded database for this device, with any driver and NVRTC; and
+  /// whether any is. Take a lock.
+  bool is_quarantined(std::string_view source_digest) const;
+  bool has_quarantine() const;
 
   WinnersReport report() const;
 

@@ -16,9 +16,10 @@ namespace kiln {
 
 struct BundleOptions {
   std::vector<Arch> archs;
-  bool emulated = false;   ///< For the emulated device: PTX of what was tuned on it. Else cubins, for real ones.
-  bool untuned = false;    ///< Where nothing is stored for an architecture, take the best estimate.
-  cache::Filter filter{};  ///< What the application permits: ContextOptions of the same names.
+  bool emulated = false;  ///< For the emulated device: PTX of what was tuned on it. Else cubins, for real ones.
+  bool untuned = false;   ///< Where nothing is stored for an architecture, take the best estimate.
+  bool unchecked_templates = false;  ///< As ContextOptions::allow_unchecked_templates.
+  cache::Filter filter{};            ///< What the application permits: ContextOptions of the same names.
 };
 
 /// A variant to compile, and why it was chosen.
@@ -43,7 +44,8 @@ struct BundlePlan {
 };
 
 /// Chooses: for each request and architecture, the winner of every device of that architecture that has one in
-/// `database` or `packs`. Packs that cannot be read throw Error, as read_pack_file().
+/// `database` or `packs`. Of what ContextOptions::allow_failed_variants names nothing is taken. Packs that cannot be
+/// read throw Error, as read_pack_file().
 BundlePlan plan_bundle(std::span<const Request> requests, const Catalogue& catalogue, const device::Nvrtc& nvrtc,
                        const cache::Database& database, const std::vector<std::string>& packs,
                        const BundleOptions& options);

@@ -1,0 +1,140 @@
+// A variant that was found wrong, or that nobody has checked, does not serve an application unless it asks for that.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device_fixture.h"
+#include "kiln/base/error.h"
+#include "kiln/cache/database.h"
+#include "kiln/context.h"
+#include "kiln/softmax.h"
+#include "kiln/templates/catalogue.h"
+
+namespace kiln {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+class WithheldTest : public DeviceTest {
+ protected:
+  WithheldTest() {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    // Promises to be as fast as can be, and doubles what a softmax is.
+    std::ofstream(folder_ + "/doubled.json") << R"({
+      "kiln_template": 1, "operation": "softmax_forward", "efficiency": 100,
+      "applies": {"plain rows": "CONTIGUOUS_ROWS && !LOG && !USER_CODE && ALPHA == 1 && BETA == 0"},
+      "launches": [{"kernel": "doubled", "grid": ["ROWS"], "block": [1], "arguments": ["x", "y"]}]})";
+    std::ofstream(folder_ + "/doubled.cu") << R"(
+extern "C" __global__ void doubled(const TX* x, TY* y) {
+  x += blockIdx.x * X_ROW_STRIDE;
+  y += blockIdx.x * Y_ROW_STRIDE;
+  float sum = 0;
+  for (int i = 0; i < ROW; ++i) sum += expf(x[i]);
+  for (int i = 0; i < ROW; ++i) y[i] = 2 * expf(x[i]) / sum;
+})";
+  }
+
+  ContextOptions with_template() const {
+    ContextOptions result = options();
+    result.user_templates = {folder_};
+    return result;
+  }
+
+  ContextOptions tuning(TuningMode mode) const {
+    ContextOptions tuned = with_template();
+    tuned.cache = folder_ + "/tuning.db";
+    if (!tuned.environment->worker) tuned.environment->worker = KILN_PROGRAM;
+    tuned.tuning = {mode, 120, 3};
+    return tuned;
+  }
+
+  /// What softmax_forward() makes of zeros.
+  float result(Context& context) {
+    const std::vector<float> zeros(4 * 37, 0.0f);
+    const Tensor x(upload(zeros), f32, {4, 37}, nc), y(upload(zeros), f32, {4, 37}, nc);
+    softmax_forward(context, x, y);
+    return download<float>(y.data(), 1).front();
+  }
+
+  static constexpr float right = 1.0f / 37;
+  const Request request_ = Request::parse("softmax_forward x=f32:4x37");
+  const std::string folder_ = testing::TempDir() + "kiln_withheld";
+};
+
+TEST_F(WithheldTest, AUserTemplateThatNoCheckHasPassedServesWhoAsksForIt) {
+  Context context(with_template());
+  EXPECT_NEAR(result(context), right, 1e-6f);
+  const Explanation why = context.explain(request_);
+  ASSERT_EQ(why.withheld.size(), 1U);
+  EXPECT_EQ(why.withheld[0].algorithm, "doubled");
+  EXPECT_THAT(why.withheld[0].reason, HasSubstr("no check has passed for this request"));
+  ContextOptions asking = with_template();
+  asking.allow_unchecked_templates = true;
+  Context asked(asking);
+  EXPECT_NEAR(result(asked), 2 * right, 1e-6f);
+}
+
+TEST_F(WithheldTest, WhatTuningFindsWrongServesNobody) {
+  Context tuned(tuning(TuningMode::within_budget));
+  EXPECT_NEAR(result(tuned), right, 1e-6f);
+  EXPECT_THAT(tuned.explain(request_).withheld[0].reason, HasSubstr("it gave a wrong result on"));
+
+  ContextOptions later = with_template();
+  later.cache = folder_ + "/tuning.db";
+  later.allow_unchecked_templates = true;
+  Context context(later);
+  EXPECT_NEAR(result(context), right, 1e-6f) << "another process knows it from the database";
+  later.allow_failed_variants = true;
+  EXPECT_THAT(Context(later).explain(request_).estimated[0].algorithm, "doubled");
+}
+
+TEST_F(WithheldTest, InTheBackgroundWhatIsFoundWrongIsTakenBack) {
+  std::vector<std::string> announced;
+  ContextOptions trusting = tuning(TuningMode::in_background);
+  trusting.allow_unchecked_templates = true;
+  trusting.announce = [&](std::string_view message) { announced.emplace_back(message); };
+  Context context(trusting);
+  EXPECT_NEAR(result(context), 2 * right, 1e-6f);
+  context.wait_until_tuned();
+  EXPECT_NEAR(result(context), right, 1e-6f);
+  EXPECT_THAT(announced, Contains(HasSubstr("was served by doubled - until now, and tuning has found that it gave a "
+                                            "wrong result")));
+}
+
+TEST_F(WithheldTest, WhereNothingIsLeftThatIsAnErrorWhichSaysWhy) {
+  const Catalogue catalogue = make_catalogue(embedded_sources());
+  const device::DeviceInfo& info = device_->device().info();
+  const Target target{Arch::of(info.cc_major, info.cc_minor), 13, 0};
+  std::vector<cache::Record> records;
+  for (const Candidate& candidate : catalogue.candidates(request_, target, {132, 1.98e9, 4.8e12, 50 << 20}).ranked) {
+    records.push_back(record(request_, {candidate.choice.algorithm, candidate.choice.config.print(), 0, ""}, 0));
+    records.back().outcome = cache::outcome::crashed;
+  }
+  const std::string path = folder_ + "/crashed.db";
+  {
+    auto database = cache::Database::open(path);
+    database.put_device(entry());
+    database.insert(records);
+  }
+  ContextOptions barred = options();
+  barred.cache = path;
+  Context context(barred);
+  const std::string refusal = refusal_of([&] { context.plan(request_); }, ErrorCode::unsupported);
+  EXPECT_THAT(refusal, HasSubstr("nothing is left that may serve " + request_.key()));
+  EXPECT_THAT(refusal, HasSubstr(records[0].algorithm + " " + records[0].config));
+  EXPECT_THAT(refusal, HasSubstr("it crashed on " + entry().id + ", says " + path));
+  EXPECT_FALSE(context.explain(request_).chosen);
+  barred.allow_failed_variants = true;
+  EXPECT_NO_THROW(Context(barred).plan(request_));
+}
+
+}  // namespace
+}  // namespace kiln
