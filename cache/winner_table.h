@@ -26,11 +26,11 @@ struct WinnerSource {
 struct WinnerGroup {
   const WinnerGroup* next = nullptr;    ///< The next in precedence.
   std::span<const FrontEntry> entries;  ///< To choose from: those offered, without what is barred.
-  std::span<const FrontEntry> offered;
   const WinnerSource* source = nullptr;
   const DeviceEntry* device = nullptr;
   Standing standing = Standing::measured_here;
-  int sm_distance = 0;  ///< |SMs of device - SMs of the device at hand|.
+  int sm_distance = 0;                  ///< |SMs of device - SMs of the device at hand|.
+  std::span<const FrontEntry> offered;  ///< Last: a look-up does not read it.
 };
 
 /// Memory that is only given back as a whole. Not thread-safe.

@@ -268,7 +268,7 @@ class Winners::Impl {
     const auto offer = [&](std::span<const FrontEntry> entries, Standing standing) {
       if (entries.empty()) return;
       const std::span<const FrontEntry> offered = arena_.copy(entries);
-      fresh.push_back({nullptr, offered, offered, &source, &device, standing, distance});
+      fresh.push_back({nullptr, offered, &source, &device, standing, distance, offered});
     };
     offer(taken, here ? Standing::measured_here : Standing::same_architecture);
     offer(predicted, Standing::predicted);

@@ -92,7 +92,8 @@ std::string facts(const JobResult& result) {
     text += fact(glyph(Mark::fallback) + "default choice", time_with_spread(*result.heuristic),
                  result.best ? fmt::format("tuned is {} as fast", ratio_text(result.heuristic->median / best)) : "");
   }
-  text += fact(glyph(Mark::roofline) + "roofline", time_text(result.roofline_seconds), "no kernel can be faster");
+  text += fact(glyph(Mark::roofline) + "roofline", time_text(result.roofline_seconds),
+               "the least that arithmetic and memory traffic take");
   return text + "</dl>\n";
 }
 

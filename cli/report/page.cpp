@@ -142,7 +142,9 @@ std::string provenance(const TuneReport& report) {
          "2% "
          "of the fastest are ties: of those, the variant with the least workspace is used. The roofline is the larger "
          "of "
-         "the arithmetic at the device's f32 peak and the compulsory traffic at its full memory bandwidth.</p>\n"
+         "the arithmetic at the device's peak (that of tensor cores where they can do it, though no kernel uses them "
+         "yet) "
+         "and the compulsory traffic at its full memory bandwidth.</p>\n"
          "</section>\n";
 }
 
