@@ -3,9 +3,10 @@
 add_library(kiln_emulator_core STATIC
   checks/access.cpp checks/block_order.cpp checks/fault.cpp checks/global_checks.cpp checks/global_shadow.cpp
   checks/memory_recorder.cpp checks/shared_shadow.cpp checks/strict.cpp checks/thread_clocks.cpp
+  checks/unwritten_values.cpp
   decode/allocation.cpp decode/assembler.cpp decode/context.cpp decode/decode_atomic.cpp decode/decode_bits.cpp
   decode/decode_compare.cpp decode/decode_control.cpp decode/decode_convert.cpp decode/decode_exchange.cpp
-  decode/decode_float.cpp decode/decode_integer.cpp decode/decode_memory.cpp decode/decode_move.cpp
+  decode/decode_float.cpp decode/decode_hints.cpp decode/decode_integer.cpp decode/decode_memory.cpp decode/decode_move.cpp
   decode/decoders.cpp decode/fusion.cpp decode/liveness.cpp decode/lowering.cpp decode/modifiers.cpp decode/scope.cpp
   decode/special_registers.cpp
   machine/counting.cpp machine/load.cpp machine/run.cpp machine/variables.cpp

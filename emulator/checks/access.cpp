@@ -12,7 +12,7 @@
 namespace kiln::emulator {
 namespace {
 
-constexpr uint32_t widest_access = 16;
+constexpr uint32_t widest_access = 32;
 
 /// What an access of so many bytes must be aligned to. Copies that read less than they write may have any size.
 uint32_t alignment_of(uint32_t bytes) {
@@ -121,6 +121,18 @@ bool is_valid(Warp& warp, const Instruction* i, const AccessRequest& request) {
   return examine_lanes(warp, i, request);
 }
 
+/// Local memory, constants and parameters are cached elsewhere, by whatever address they are reached.
+void record(const Block& block, const AccessRequest& request) {
+  if (request.space == ptx::Space::local || request.space == ptx::Space::constant) return;
+  const uint64_t first = request.address[static_cast<size_t>(std::countr_zero(request.lanes))];
+  const auto within = [&](const std::byte* begin, uint64_t bytes) { return first - address_of(begin) < bytes; };
+  if (within(block.shared, block.shared_bytes)) {
+    block.recorder->shared(request, address_of(block.shared));
+  } else if (!within(block.local, local_bytes(block)) && !within(block.parameters, block.parameter_bytes)) {
+    block.recorder->global(request);
+  }
+}
+
 }  // namespace
 
 bool is_settled(const Block& block, const Reach& reach, uint32_t bytes) {
@@ -139,15 +151,7 @@ bool inspect_access(Warp& warp, const Instruction* i, const AccessRequest& reque
   if (request.lanes == 0) return true;
   if (block.checking && !request.is_known_good && !is_valid(warp, i, request)) return false;
   if (block.strict != nullptr && !block.strict->access(warp, i, request)) return false;
-  const bool cached_elsewhere = request.space == ptx::Space::local || request.space == ptx::Space::constant;
-  if (block.recorder == nullptr || cached_elsewhere) return true;
-  const uint64_t shared_begin = address_of(block.shared);
-  const uint64_t first = request.address[static_cast<size_t>(std::countr_zero(request.lanes))];
-  if (first >= shared_begin && first < shared_begin + block.shared_bytes) {
-    block.recorder->shared(request, shared_begin);
-  } else {
-    block.recorder->global(request);
-  }
+  if (block.recorder != nullptr) record(block, request);
   return true;
 }
 

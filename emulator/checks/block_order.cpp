@@ -78,13 +78,15 @@ LaunchClock BlockOrder::known_to(uint32_t thread) const {
   return known;
 }
 
-void BlockOrder::fenced(uint32_t first, Mask lanes) {
+void BlockOrder::fenced(uint32_t first, Mask lanes, uint8_t order) {
   settle();
   for (; lanes != 0; lanes &= lanes - 1) {
     const uint32_t thread = first + static_cast<uint32_t>(std::countr_zero(lanes));
-    for (const uint64_t address : observed_[thread]) acquire({thread, time_.since_start(), address});
-    observed_[thread].clear();
-    fenced_[thread] = known_to(thread);
+    if ((order & order_acquires) != 0) {
+      for (const uint64_t address : observed_[thread]) acquire({thread, time_.since_start(), address});
+      observed_[thread].clear();
+    }
+    if ((order & order_releases) != 0) fenced_[thread] = known_to(thread);
   }
 }
 

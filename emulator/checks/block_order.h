@@ -50,7 +50,7 @@ class BlockOrder {
   // Events, after SharedShadow has been told the same. settle() stands before every instruction's accesses: what
   // earlier acquires have read has been published by then.
   void settle();
-  void fenced(uint32_t first, Mask lanes);
+  void fenced(uint32_t first, Mask lanes, uint8_t order);  // MemoryOrder bits
   void published(uint32_t thread, uint64_t address, bool releases);
   void observed(uint32_t thread, uint64_t address, bool acquires);
 

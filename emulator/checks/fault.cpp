@@ -181,6 +181,12 @@ const Instruction* local_fault(Warp& warp, const Instruction* i, const AccessReq
           request.bytes, offset, hole));
 }
 
+const Instruction* unwritten_use_fault(Warp& warp, const Instruction* i, const Fault& load, std::string_view where) {
+  Block& block = *warp.block;
+  record(block, load.kind, fmt::format("{}\n  {}: {}", load.report, where, quote(block, i)));
+  return nullptr;
+}
+
 const Instruction* global_race_fault(Warp& warp, const Instruction* i, const AccessRequest& request, uint32_t lane,
                                      const GlobalShadow::Other& other) {
   const Block& block = *warp.block;

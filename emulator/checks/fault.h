@@ -41,6 +41,9 @@ const Instruction* uninitialised_fault(Warp& warp, const Instruction* i, const A
 const Instruction* local_fault(Warp& warp, const Instruction* i, const AccessRequest& request, uint32_t lane,
                                uint64_t hole);
 
+/// A value that was loaded though nobody had written it, as `load` says, matters at `i`; `where`: "stored here".
+const Instruction* unwritten_use_fault(Warp& warp, const Instruction* i, const Fault& load, std::string_view where);
+
 /// The lane's access to global memory races with another one of this launch.
 const Instruction* global_race_fault(Warp& warp, const Instruction* i, const AccessRequest& request, uint32_t lane,
                                      const GlobalShadow::Other& other);

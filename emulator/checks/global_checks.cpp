@@ -55,7 +55,7 @@ void set_all(uint8_t* flags, uint32_t bytes) {
 /// The lanes whose generic address is in local memory.
 Mask lanes_in_local(const Block& block, const AccessRequest& request) {
   const auto begin = reinterpret_cast<uint64_t>(block.local);
-  const uint64_t bytes = block.warps.size() * warp_lanes * block.local_stride;
+  const uint64_t bytes = local_bytes(block);
   if (request.reach.highest < begin || request.reach.lowest >= begin + bytes) return 0;
   Mask lanes = 0;
   for (uint32_t lane = 0; lane < warp_lanes; ++lane) {
@@ -64,38 +64,12 @@ Mask lanes_in_local(const Block& block, const AccessRequest& request) {
   return lanes;
 }
 
-/// Looks at what a load or an atomic reads, and notes what a store writes. `window` holds all of the
-/// lanes' addresses; null if no window does. False: a fault.
-bool is_initialised(Warp& warp, const Instruction* i, const AccessRequest& request, const AddressWindow* window,
-                    Mask lanes) {
-  const Reach& reach = request.reach;
-  constexpr uint64_t worth_scanning = 512;  // bytes
-  const uint64_t stretch = reach.highest + request.bytes - reach.lowest;
-  if (window != nullptr && request.kind == AccessKind::load && stretch <= worth_scanning &&
-      all_set(window->written + (reach.lowest - window->begin), stretch)) {
-    return true;
-  }
-  for (Mask rest = lanes; rest != 0; rest &= rest - 1) {
-    const auto lane = static_cast<size_t>(std::countr_zero(rest));
-    const uint64_t address = request.address[lane];
-    const AddressWindow here = window != nullptr ? *window : window_of(*warp.block, address, address + request.bytes);
-    if (here.written == nullptr) continue;
-    uint8_t* const flags = here.written + (address - here.begin);
-    if (all_set(flags, request.bytes)) continue;
-    if (request.kind != AccessKind::store) {
-      const auto* const hole = static_cast<const uint8_t*>(std::memchr(flags, 0, request.bytes));
-      uninitialised_fault(warp, i, request, static_cast<uint32_t>(lane), static_cast<uint64_t>(hole - flags));
-      return false;
-    }
-    set_all(flags, request.bytes);
-  }
-  return true;
-}
-
 }  // namespace
 
-GlobalChecks::GlobalChecks(const Block& block, uint32_t threads, const SharedShadow& time, ReleaseTable& releases)
-    : finds_races_(block.launch->grid.count() <= GlobalShadow::most_blocks),
+GlobalChecks::GlobalChecks(const Block& block, uint32_t threads, const SharedShadow& time, ReleaseTable& releases,
+                           UnwrittenValues& values)
+    : values_(values),
+      finds_races_(block.launch->grid.count() <= GlobalShadow::most_blocks),
       order_(block.code->synchronises_in_parts ? std::optional<BlockOrder>(std::in_place, releases, time, threads)
                                                : std::nullopt),
       shadow_(block.launch->number, block.code->global_piece_bytes, time, order_ ? &*order_ : nullptr),
@@ -113,6 +87,8 @@ bool GlobalChecks::access(Warp& warp, const Instruction* i, const AccessRequest&
   if (local != 0 && !local_access(warp, i, request, local)) return false;
   lanes &= ~local;
   if (lanes == 0) return true;
+  const bool stores = request.kind != AccessKind::load && !request.is_asynchronous;
+  if (stores && !values_.may_store(warp, i, lanes)) return false;
   const AddressWindow window = window_of(*warp.block, request.reach.lowest, request.reach.highest + request.bytes);
   const AddressWindow* const one_window = window.end > window.begin ? &window : nullptr;
   const bool marked = finds_races_ && (one_window == nullptr || window.marks != nullptr);
@@ -123,9 +99,60 @@ bool GlobalChecks::access(Warp& warp, const Instruction* i, const AccessRequest&
   if (one_window == nullptr || window.written != nullptr) {
     if (!is_initialised(warp, i, request, one_window, lanes)) return false;
   }
-  if (!marked) return true;
+  if (!marked || lanes == 0) return true;
   return request.kind == AccessKind::load ? reads(warp, i, request, one_window, lanes)
                                           : writes(warp, i, request, one_window, lanes);
+}
+
+/// Looks at what a load or an atomic reads, and notes what a store writes. `window` holds all of the lanes' addresses;
+/// null if no window does. Takes out of `lanes` those that read what nobody has written, which is followed from there.
+/// False: a fault, or not now.
+bool GlobalChecks::is_initialised(Warp& warp, const Instruction* i, const AccessRequest& request,
+                                  const AddressWindow* window, Mask& lanes) {
+  const Reach& reach = request.reach;
+  constexpr uint64_t worth_scanning = 512;  // bytes
+  const uint64_t stretch = reach.highest + request.bytes - reach.lowest;
+  if (window != nullptr && request.kind == AccessKind::load && stretch <= worth_scanning &&
+      all_set(window->written + (reach.lowest - window->begin), stretch)) {
+    return true;
+  }
+  for (Mask rest = lanes; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<uint32_t>(std::countr_zero(rest));
+    const uint64_t address = request.address[lane];
+    const AddressWindow here = window != nullptr ? *window : window_of(*warp.block, address, address + request.bytes);
+    if (here.written == nullptr) continue;
+    uint8_t* const flags = here.written + (address - here.begin);
+    if (all_set(flags, request.bytes)) continue;
+    if (request.kind == AccessKind::store) {
+      set_all(flags, request.bytes);
+      continue;
+    }
+    const auto fault = [&] {
+      const auto* const hole = static_cast<const uint8_t*>(std::memchr(flags, 0, request.bytes));
+      uninitialised_fault(warp, i, request, lane, static_cast<uint64_t>(hole - flags));
+    };
+    if (!follow(warp, i, request, lane, flags, fault)) return false;
+    lanes &= ~(Mask{1} << lane);
+  }
+  return true;
+}
+
+/// The lane loads what is, in part, unwritten; `flags` says of each byte whether it is not. False: `fault` is the
+/// block's, or the warp does this later.
+bool GlobalChecks::follow(Warp& warp, const Instruction* i, const AccessRequest& request, uint32_t lane,
+                          const uint8_t* flags, const std::function<void()>& fault) {
+  if (!values_.can_follow(*warp.block, i, request)) {
+    fault();
+    return false;
+  }
+  if (!values_.is_followed(warp)) {
+    values_.begin_following(warp, i);
+    return false;
+  }
+  values_.mark(
+      warp, i, request, Mask{1} << lane,
+      [&](uint32_t offset, uint32_t bytes) { return !all_set(flags + offset, bytes); }, fault);
+  return true;
 }
 
 /// `window` holds all of the lanes' addresses; null if no window does.
@@ -186,11 +213,17 @@ bool GlobalChecks::local_access(Warp& warp, const Instruction* i, const AccessRe
     const auto lane = static_cast<uint32_t>(std::countr_zero(lanes));
     uint8_t* const flags = local_written_.data() + (request.address[lane] - begin);
     if (request.kind == AccessKind::load && !all_set(flags, request.bytes)) {
-      const auto* const hole = static_cast<const uint8_t*>(std::memchr(flags, 0, request.bytes));
-      local_fault(warp, i, request, lane, static_cast<uint64_t>(hole - flags));
-      return false;
+      const auto fault = [&] {
+        const auto* const hole = static_cast<const uint8_t*>(std::memchr(flags, 0, request.bytes));
+        local_fault(warp, i, request, lane, static_cast<uint64_t>(hole - flags));
+      };
+      if (!follow(warp, i, request, lane, flags, fault)) return false;
     }
-    if (request.kind != AccessKind::load) set_all(flags, request.bytes);
+    if (request.kind == AccessKind::load) continue;
+    set_all(flags, request.bytes);
+    if (!values_.is_followed(warp)) continue;
+    values_.each_unwritten_element(warp, i, request, lane,
+                                   [&](uint32_t offset, uint32_t bytes) { std::memset(flags + offset, 0, bytes); });
   }
   return true;
 }
@@ -212,7 +245,8 @@ void GlobalChecks::order_by_memory(const Warp& warp, const Instruction* i, const
 }
 
 void GlobalChecks::fence(const Warp& warp, const Instruction* i, Mask lanes) {
-  if (order_ && (i->immediate & order_in_block) == 0) order_->fenced(first_thread(warp), lanes);
+  const auto order = static_cast<uint8_t>(i->immediate);
+  if (order_ && (order & order_in_block) == 0) order_->fenced(first_thread(warp), lanes, order);
 }
 
 }  // namespace kiln::emulator

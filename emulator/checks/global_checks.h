@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -9,15 +10,18 @@
 #include "checks/block_order.h"
 #include "checks/global_shadow.h"
 #include "checks/shared_shadow.h"
+#include "checks/unwritten_values.h"
 #include "scheduler/warp.h"
 
 namespace kiln::emulator {
 
-/// Of the blocks that one host thread runs. A function that returns false has recorded the block's fault.
+/// Of the blocks that one host thread runs. A function that returns false has recorded the block's fault, or put the
+/// instruction off.
 class GlobalChecks {
  public:
   /// `block` is as it will be for all blocks but for its number. `time`: the block's.
-  GlobalChecks(const Block& block, uint32_t threads, const SharedShadow& time, ReleaseTable& releases);
+  GlobalChecks(const Block& block, uint32_t threads, const SharedShadow& time, ReleaseTable& releases,
+               UnwrittenValues& values);
 
   void begin_block(uint64_t number);
 
@@ -34,10 +38,15 @@ class GlobalChecks {
   void fence(const Warp& warp, const Instruction* i, Mask lanes);
 
  private:
+  bool is_initialised(Warp& warp, const Instruction* i, const AccessRequest& request, const AddressWindow* window,
+                      Mask& lanes);
+  bool follow(Warp& warp, const Instruction* i, const AccessRequest& request, uint32_t lane, const uint8_t* flags,
+              const std::function<void()>& fault);
   bool local_access(Warp& warp, const Instruction* i, const AccessRequest& request, Mask lanes);
   bool reads(Warp& warp, const Instruction* i, const AccessRequest& request, const AddressWindow* window, Mask lanes);
   bool writes(Warp& warp, const Instruction* i, const AccessRequest& request, const AddressWindow* window, Mask lanes);
 
+  UnwrittenValues& values_;
   const bool finds_races_;
   std::optional<BlockOrder> order_;  // of kernels that have more than barriers
   GlobalShadow shadow_;

@@ -92,6 +92,7 @@ void MemoryRecorder::shared(const AccessRequest& request, uint64_t base) {
   const uint32_t words_each = std::max(1u, request.bytes / bank_bytes);
   const uint32_t lanes_at_once = warp_lanes / std::min(words_each, 4u);
   std::array<uint64_t, warp_lanes * 4> words;
+  uint64_t& wavefronts = request.space == ptx::Space::generic ? generic_wavefronts_ : shared_wavefronts_;
   for (uint32_t first = 0; first < warp_lanes; first += lanes_at_once) {
     uint64_t lowest = UINT64_MAX, highest = 0;
     size_t count = 0;
@@ -104,7 +105,7 @@ void MemoryRecorder::shared(const AccessRequest& request, uint64_t base) {
     }
     if (count == 0) continue;
     // Words that are less than a row of banks apart never meet in a bank.
-    shared_wavefronts_ += highest - lowest < banks ? 1 : passes(words.data(), count);
+    wavefronts += highest - lowest < banks ? 1 : passes(words.data(), count);
   }
 }
 

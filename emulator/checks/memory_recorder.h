@@ -33,7 +33,8 @@ class SectorSet {
 class MemoryRecorder {
  public:
   void begin_block() { ++stamp_; }
-  /// A memory instruction was issued, with or without lanes.
+  /// A memory instruction was issued, with or without lanes: one that is counted as an access to global memory, be its
+  /// address generic, or to shared memory.
   void note_issue(ptx::Space space) {
     if (space == ptx::Space::shared) ++shared_issues_;
     if (space == ptx::Space::generic) ++global_issues_;
@@ -49,13 +50,16 @@ class MemoryRecorder {
   /// Distinct sectors of each block, summed over blocks; a sector both read and written counts twice.
   uint64_t block_sectors() const { return block_sectors_; }
   uint64_t shared_wavefronts() const { return shared_wavefronts_; }
+  /// The same of generic addresses, whose instructions are counted as accesses to global memory.
+  uint64_t generic_wavefronts() const { return generic_wavefronts_; }
   const SectorSet& loaded() const { return loaded_; }
   const SectorSet& stored() const { return stored_; }
 
  private:
   uint32_t stamp_ = 0;
   uint64_t global_issues_ = 0, shared_issues_ = 0;
-  uint64_t global_sectors_ = 0, block_sectors_ = 0, shared_wavefronts_ = 0;
+  uint64_t global_sectors_ = 0, block_sectors_ = 0;
+  uint64_t shared_wavefronts_ = 0, generic_wavefronts_ = 0;
   SectorSet loaded_, stored_;
 };
 

@@ -6,8 +6,19 @@
 
 namespace kiln::emulator {
 
-SharedShadow::SharedShadow(uint32_t bytes, uint32_t piece_bytes, uint32_t threads, bool partial)
-    : shift_(static_cast<uint32_t>(std::countr_zero(piece_bytes))), warp_met_((threads + warp_lanes - 1) / warp_lanes) {
+namespace {
+
+// A block that begins before it has as much time before it as there was.
+constexpr uint32_t latest_start = UINT32_MAX / 2;
+
+}  // namespace
+
+SharedShadow::SharedShadow(uint32_t bytes, uint32_t piece_bytes, uint32_t threads, bool partial, uint32_t now)
+    : shift_(static_cast<uint32_t>(std::countr_zero(piece_bytes))),
+      now_(now),
+      block_start_(now),
+      block_met_(now),
+      warp_met_((threads + warp_lanes - 1) / warp_lanes) {
   const size_t pieces = (bytes >> shift_) + 1;
   for (auto* of_piece : {&write_time_, &write_who_, &read_time_, &read_who_, &read_lanes_}) of_piece->resize(pieces);
   for (auto* of_chunk : {&chunk_written_, &chunk_logged_, &chunk_full_}) of_chunk->resize((bytes >> chunk_shift) + 1);
@@ -15,14 +26,25 @@ SharedShadow::SharedShadow(uint32_t bytes, uint32_t piece_bytes, uint32_t thread
   logs_ = !partial;
 }
 
-// Times go on from block to block, so that what the last one did is simply long ago.
+// Times go on from block to block, so that what the last one did is simply long ago; until there are too many.
 void SharedShadow::begin_block() {
+  if (now_ >= latest_start) restart();
   block_start_ = block_met_ = ++now_;
   logged_ = 0;
   logs_ = clocks_ == nullptr;
   if (clocks_ == nullptr) return;
   clocks_->begin_block();
   more_readers_.clear();
+}
+
+void SharedShadow::restart() {
+  for (auto* times : {&write_time_, &write_who_, &read_time_, &read_who_, &read_lanes_, &chunk_written_, &chunk_logged_,
+                      &chunk_full_, &warp_met_}) {
+    std::fill(times->begin(), times->end(), 0);
+  }
+  now_ = first_time;
+  if (clocks_ != nullptr)
+    clocks_ = std::make_unique<ThreadClocks>(static_cast<uint32_t>(warp_met_.size() * warp_lanes));
 }
 
 uint32_t SharedShadow::who(const Access& access) const {
@@ -289,10 +311,12 @@ void SharedShadow::barrier_over(uint32_t barrier) {
   if (clocks_ != nullptr) clocks_->forget(barrier);
 }
 
-void SharedShadow::fenced(uint32_t first, Mask lanes) {
+void SharedShadow::fenced(uint32_t first, Mask lanes, uint8_t order) {
   if (clocks_ == nullptr) return;
   for (; lanes != 0; lanes &= lanes - 1) {
-    clocks_->fence(first + static_cast<uint32_t>(std::countr_zero(lanes)), now_);
+    const uint32_t thread = first + static_cast<uint32_t>(std::countr_zero(lanes));
+    if ((order & order_acquires) != 0) clocks_->acquire(thread);
+    if ((order & order_releases) != 0) clocks_->release(thread, now_);
   }
   ++now_;
 }

@@ -25,8 +25,8 @@ namespace kiln::emulator {
 /// has them entered first.
 class SharedShadow {
  public:
-  /// `partial`: the kernel synchronises in parts, or by memory operations.
-  SharedShadow(uint32_t bytes, uint32_t piece_bytes, uint32_t threads, bool partial);
+  /// `partial`: the kernel synchronises in parts, or by memory operations. `now`: where time starts.
+  SharedShadow(uint32_t bytes, uint32_t piece_bytes, uint32_t threads, bool partial, uint32_t now = first_time);
 
   void begin_block();
 
@@ -85,7 +85,7 @@ class SharedShadow {
   void arrived(uint32_t barrier, uint32_t first, Mask lanes);
   void left(uint32_t barrier, uint32_t first, Mask lanes);
   void barrier_over(uint32_t barrier);
-  void fenced(uint32_t first, Mask lanes);
+  void fenced(uint32_t first, Mask lanes, uint8_t order);  // MemoryOrder bits
   void published(uint32_t thread, uint64_t address, bool releases);
   void observed(uint32_t thread, uint64_t address, bool acquires);
   bool is_partial() const { return clocks_ != nullptr; }
@@ -115,6 +115,7 @@ class SharedShadow {
     uint32_t thread = 0, time = 0, at = 0;
   };
 
+  void restart();
   static uint32_t at_of(uint32_t who) { return who & ((1u << at_bits) - 1); }
   static uint32_t thread_of(uint32_t who) { return who >> at_bits & ((1u << thread_bits) - 1); }
   uint32_t who(const Access& access) const;
@@ -132,7 +133,8 @@ class SharedShadow {
   void touch_chunks(uint32_t offset, uint32_t bytes, uint32_t time);
 
   const uint32_t shift_;
-  uint32_t now_ = 2, block_start_ = 2, block_met_ = 2;
+  static constexpr uint32_t first_time = 2;
+  uint32_t now_, block_start_, block_met_;
   std::vector<uint32_t> warp_met_;  // by warp
   // By piece. Last write; reads since (the first unordered ones): time and one of the readers, with the lanes of its
   // warp.

@@ -36,11 +36,13 @@ Mask run_at_leaders_address(const AccessRequest& request, Mask lanes) {
 
 }  // namespace
 
-StrictChecks::StrictChecks(const Block& block, uint32_t threads, ReleaseTable& releases)
-    : shared_(block.shared_bytes, block.code->shared_piece_bytes, threads, block.code->synchronises_in_parts),
-      global_(block, threads, shared_, releases) {}
+StrictChecks::StrictChecks(const Block& block, const ValueFlow& flow, uint32_t threads, ReleaseTable& releases)
+    : values_(block, flow),
+      shared_(block.shared_bytes, block.code->shared_piece_bytes, threads, block.code->synchronises_in_parts),
+      global_(block, threads, shared_, releases, values_) {}
 
 void StrictChecks::begin_block(uint64_t number) {
+  values_.begin_block();
   shared_.begin_block();
   global_.begin_block(number);
 }
@@ -94,6 +96,28 @@ bool StrictChecks::whole_warp_access(const Block& block, const AccessRequest& re
   return shared_.log_read(read, lowest, static_cast<uint32_t>(reach.highest - begin));
 }
 
+/// Lanes at one address load what is, in part, unwritten.
+bool StrictChecks::follow_shared(Warp& warp, const Instruction* i, const AccessRequest& request,
+                                 const SharedShadow::Access& group, const SharedShadow::Result& result) {
+  if (!values_.is_followed(warp)) {
+    values_.begin_following(warp, i);
+    return false;
+  }
+  SharedShadow::Result other;  // something else that is wrong with one of the elements
+  const auto is_unwritten = [&](uint32_t offset, uint32_t bytes) {
+    SharedShadow::Access element = group;
+    element.offset += offset;
+    element.bytes = bytes;
+    const SharedShadow::Result found = shared_.read(element);
+    if (found.finding == SharedShadow::Finding::uninitialised) return true;
+    if (found) other = found;
+    return false;
+  };
+  values_.mark(warp, i, request, group.lanes, is_unwritten, [&] { shared_fault(warp, i, request, result); });
+  if (other) shared_fault(warp, i, request, other);
+  return !other;
+}
+
 bool StrictChecks::shared_access(Warp& warp, const Instruction* i, const AccessRequest& request, Mask lanes) {
   const Block& block = *warp.block;
   SharedShadow::Access group;
@@ -101,6 +125,8 @@ bool StrictChecks::shared_access(Warp& warp, const Instruction* i, const AccessR
   group.first = first_thread(warp);
   group.at = index_of(block, i);
   group.strong = request.kind == AccessKind::atomic || block.code->order[group.at] != order_weak;
+  const bool stores = request.kind != AccessKind::load && !request.is_asynchronous;
+  if (stores && !values_.may_store(warp, i, lanes)) return false;
   if (lanes == request.lanes && !group.strong && whole_warp_access(block, request, group)) return true;
   const bool meet = request.kind == AccessKind::store && !ascending(request, lanes);
   for (Mask rest = lanes; rest != 0; rest &= ~group.lanes) {
@@ -113,7 +139,10 @@ bool StrictChecks::shared_access(Warp& warp, const Instruction* i, const AccessR
         return false;
       }
     }
-    if (const SharedShadow::Result result = shared_group(warp, i, request, group)) {
+    const SharedShadow::Result result = shared_group(warp, i, request, group);
+    if (result.finding == SharedShadow::Finding::uninitialised && values_.can_follow(block, i, request)) {
+      if (!follow_shared(warp, i, request, group, result)) return false;
+    } else if (result) {
       shared_fault(warp, i, request, result);
       return false;
     }
@@ -154,7 +183,7 @@ void StrictChecks::warp_met(const Warp& warp, Mask lanes) {
 }
 
 void StrictChecks::fence(const Warp& warp, const Instruction* i, Mask lanes) {
-  shared_.fenced(first_thread(warp), lanes);
+  shared_.fenced(first_thread(warp), lanes, static_cast<uint8_t>(i->immediate));
   global_.fence(warp, i, lanes);
 }
 

@@ -7,6 +7,7 @@
 #include "checks/access.h"
 #include "checks/global_checks.h"
 #include "checks/shared_shadow.h"
+#include "checks/unwritten_values.h"
 #include "scheduler/warp.h"
 
 namespace kiln::emulator {
@@ -16,11 +17,14 @@ namespace kiln::emulator {
 class StrictChecks {
  public:
   /// `block` is as it will be for all blocks but for its number.
-  StrictChecks(const Block& block, uint32_t threads, ReleaseTable& releases);
+  StrictChecks(const Block& block, const ValueFlow& flow, uint32_t threads, ReleaseTable& releases);
 
   void begin_block(uint64_t number);
 
-  /// An access whose addresses are valid, about to happen.
+  /// Of the values that the warp's registers hold: whether each instruction must be executed by their step().
+  UnwrittenValues& values() { return values_; }
+
+  /// An access whose addresses are valid, about to happen. False without a fault: the warp does it later.
   bool access(Warp& warp, const Instruction* i, const AccessRequest& request);
   /// Whether access() has nothing to do for weak loads of all that `reach` spans in `window`, `bytes` a lane. It is
   /// what nearly all reads of a kernel's inputs look like. False says nothing.
@@ -42,11 +46,14 @@ class StrictChecks {
 
  private:
   bool shared_access(Warp& warp, const Instruction* i, const AccessRequest& request, Mask lanes);
+  bool follow_shared(Warp& warp, const Instruction* i, const AccessRequest& request, const SharedShadow::Access& group,
+                     const SharedShadow::Result& result);
   bool whole_warp_access(const Block& block, const AccessRequest& request, const SharedShadow::Access& group);
   SharedShadow::Result shared_group(Warp& warp, const Instruction* i, const AccessRequest& request,
                                     const SharedShadow::Access& group);
   void order_by_memory(Warp& warp, const Instruction* i, const AccessRequest& request, Mask global);
 
+  UnwrittenValues values_;
   SharedShadow shared_;
   GlobalChecks global_;
 };

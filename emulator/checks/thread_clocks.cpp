@@ -50,21 +50,24 @@ void ThreadClocks::leave(uint32_t barrier, uint32_t first, Mask lanes) {
   for_each_thread(first, lanes, [&](uint32_t thread) { join(known_[thread], barriers_[barrier]); });
 }
 
-void ThreadClocks::fence(uint32_t thread, uint32_t now) {
+void ThreadClocks::acquire(uint32_t thread) {
   if (!observed_[thread].empty()) join(known_[thread], observed_[thread]);
+}
+
+void ThreadClocks::release(uint32_t thread, uint32_t now) {
   fenced_[thread] = known_[thread];
   fenced_[thread][thread] = now;
 }
 
 void ThreadClocks::publish(uint32_t thread, uint64_t address, bool releases, uint32_t now) {
-  if (releases) fence(thread, now);
+  if (releases) release(thread, now);
   if (!fenced_[thread].empty()) join(published_[address], fenced_[thread]);
 }
 
 void ThreadClocks::observe(uint32_t thread, uint64_t address, bool acquires) {
   const auto found = published_.find(address);
   if (found != published_.end()) join(observed_[thread], found->second);
-  if (acquires && !observed_[thread].empty()) join(known_[thread], observed_[thread]);
+  if (acquires) acquire(thread);
 }
 
 }  // namespace kiln::emulator

@@ -33,9 +33,10 @@ class ThreadClocks {
   void leave(uint32_t barrier, uint32_t first, Mask lanes);
   void forget(uint32_t barrier) { barriers_[barrier].clear(); }
 
-  /// A memory fence: later strong writes of the thread publish what it knows now, and what its earlier strong reads
-  /// have found published it now knows.
-  void fence(uint32_t thread, uint32_t now);
+  // The halves of a memory fence: what the thread's earlier strong reads have found published it now knows, and its
+  // later strong writes publish what it knows now.
+  void acquire(uint32_t thread);
+  void release(uint32_t thread, uint32_t now);
   /// A strong write. `releases`: it is its own fence.
   void publish(uint32_t thread, uint64_t address, bool releases, uint32_t now);
   /// A strong read. `acquires`: it is its own fence.

@@ -46,7 +46,7 @@ class Assembler {
     initial_values(liveness);
     emit_all();
     resolve_branches();
-    return {std::move(code_), std::min(words + reserved_registers, most_registers)};
+    return {std::move(code_), std::move(values_), std::min(words + reserved_registers, most_registers)};
   }
 
  private:
@@ -109,6 +109,7 @@ class Assembler {
     block_starts_.push_back(static_cast<uint32_t>(code_.fast.size()));
     code_.blocks.emplace_back();
     append(i, i.execute, operation.source, order_weak);
+    values_.add(ValueRole::plain, {});
   }
 
   void count(const Operation& operation) {
@@ -146,6 +147,48 @@ class Assembler {
       }
     }
     append(i, operation.handlers.checked, operation.source, operation.order);
+    add_values(operation);
+  }
+
+  ValueRole role_of(const Operation& operation) const {
+    const Handler handler = operation.handlers.fast;
+    if (handler != operation.handlers.checked) return ValueRole::access;
+    for (const ptx::Type width : {ptx::Type::b16, ptx::Type::b32, ptx::Type::b64}) {
+      if (handler == units_.integer(IntegerOp::select, width)) return ValueRole::select;
+    }
+    if (handler == units_.predicate_logic(IntegerOp::bit_and)) return ValueRole::both;
+    if (handler == units_.predicate_logic(IntegerOp::bit_or)) return ValueRole::either;
+    if (operation.counted_as != InstructionClass::warp_exchange) return ValueRole::plain;
+    for (const auto& [op, role] :
+         {std::pair(Exchange::shfl_up, ValueRole::shuffle_up), std::pair(Exchange::shfl_down, ValueRole::shuffle_down),
+          std::pair(Exchange::shfl_bfly, ValueRole::shuffle_bfly),
+          std::pair(Exchange::shfl_idx, ValueRole::shuffle_idx)}) {
+      if (handler == units_.exchange(op, ptx::Type::b32)) return role;
+    }
+    return ValueRole::exchange;
+  }
+
+  void add_values(const Operation& operation) {
+    const ValueRole role = role_of(operation);
+    using Kind = ValueUse::Kind;
+    const auto is_number = [](const ListEntry& entry) { return entry.kind == ListEntry::Kind::number; };
+    const bool copy =
+        role == ValueRole::access && std::any_of(operation.list.begin(), operation.list.end(), is_number);  // cp.async
+    std::vector<ValueUse> reads, writes;
+    const auto read = [&](RegisterId id, Kind kind) {
+      if (id != 0) reads.push_back({kind, at(id)});
+    };
+    read(operation.a, role == ValueRole::access ? Kind::address : Kind::read);
+    read(operation.b, copy ? Kind::address : Kind::read);
+    if (!operation.writes_c && !operation.c_is_number) read(operation.c, copy ? Kind::address : Kind::read);
+    if (operation.d != 0) writes.push_back({Kind::write, at(operation.d)});
+    if (operation.writes_c && operation.c != 0) writes.push_back({Kind::write, at(operation.c)});
+    for (const ListEntry& entry : operation.list) {
+      if (entry.kind == ListEntry::Kind::read) read(entry.value, Kind::read);
+      if (entry.kind == ListEntry::Kind::write && entry.value != 0) writes.push_back({Kind::write, at(entry.value)});
+    }
+    reads.insert(reads.end(), writes.begin(), writes.end());
+    values_.add(role, reads);
   }
 
   void emit_run(uint32_t first, uint32_t length) {
@@ -161,6 +204,12 @@ class Assembler {
     i.a = fused.tiles;
     i.b = fused.groups;
     append(i, i.execute, list_.operations[first].source, order_weak);
+    std::vector<ValueUse> uses;
+    for (const MultiplyAdd& one : run) {
+      for (const uint32_t source : {one.a, one.b, one.c}) uses.push_back({ValueUse::Kind::read, source});
+      uses.push_back({ValueUse::Kind::write, one.d});
+    }
+    values_.add(ValueRole::plain, uses);
   }
 
   void resolve_branches() {
@@ -188,6 +237,7 @@ class Assembler {
   std::vector<uint32_t> target_;
   Allocation places_;
   Code code_;
+  ValueFlow values_;
   std::vector<uint32_t> emitted_at_, block_starts_;
   std::vector<Branch> branches_;
 };

@@ -3,11 +3,13 @@
 
 #include "decode/instruction.h"
 #include "decode/operation.h"
+#include "decode/value_flow.h"
 
 namespace kiln::emulator {
 
 struct Assembled {
   Code code;
+  ValueFlow values;
   uint32_t registers_estimate = 0;
 };
 

@@ -39,6 +39,10 @@ Type bits_type(RegisterClass width) {
   }
 }
 
+bool is_block_scope(std::string_view scope) {
+  return scope == "cta" || scope == "cluster";
+}
+
 DecodeContext::DecodeContext(Lowering& lowering, const ptx::Instruction& instruction, RegisterId guard)
     : modifiers(instruction.modifiers),
       lowering_(lowering),
@@ -101,14 +105,16 @@ bool DecodeContext::is_sink(const Operand& operand) const {
   return operand.kind == Operand::Kind::name && operand.name == "_";
 }
 
-bool DecodeContext::is_predicate(const Operand& operand) const {
-  if (operand.kind != Operand::Kind::name || operand.name == "_" || operand.name.starts_with("%clock") ||
-      special_named(operand.name)) {
+bool DecodeContext::is_declared_register(const Operand& operand) const {
+  if (operand.kind != Operand::Kind::name || operand.name == "_" || operand.name == "WARP_SZ" ||
+      special_named(operand.name) || clock_named(operand.name)) {
     return false;
   }
-  const Entity found = entity(operand.name);
-  const auto* name = std::get_if<RegisterName>(&found);
-  return name != nullptr && width(name->id) == RegisterClass::predicate;
+  return std::holds_alternative<RegisterName>(entity(operand.name));
+}
+
+bool DecodeContext::is_predicate(const Operand& operand) const {
+  return is_declared_register(operand) && width(register_named(operand.name)) == RegisterClass::predicate;
 }
 
 int64_t DecodeContext::literal(const Operand& operand) const {
@@ -127,8 +133,8 @@ uint8_t DecodeContext::memory_order(uint8_t otherwise) {
   take("acquire", order_acquires);
   take("release", order_releases);
   take("acq_rel", order_acquires | order_releases);
-  if (modifiers.accept("cta") || modifiers.accept("cluster")) order |= order_in_block;  // a cluster is one block here
-  for (const std::string_view scope : {"gpu", "sys"}) modifiers.accept(scope);
+  const auto scope = modifiers.accept_one({"cta", "cluster", "gpu", "sys"});
+  if (scope && is_block_scope(*scope)) order |= order_in_block;
   if ((order & (order_acquires | order_releases)) != 0) note_partial_synchronisation();
   return order;
 }
@@ -237,7 +243,7 @@ RegisterId DecodeContext::read_predicate(const Operand& operand, bool& negated) 
 }
 
 RegisterId DecodeContext::write_predicate(const Operand& operand) {
-  if (is_sink(operand)) return 0;
+  if (is_sink(operand)) return temporary(RegisterClass::predicate);
   const RegisterId id = any(operand);
   if (width(id) != RegisterClass::predicate) fail(fmt::format("'{}' is not a predicate", operand.name));
   return id;

@@ -44,10 +44,12 @@ class DecodeContext {
   RegisterId any(const ptx::Operand& operand);
   /// A predicate to read. `negated` is set for !p.
   RegisterId read_predicate(const ptx::Operand& operand, bool& negated);
-  /// A predicate to write; 0 for "_".
+  /// A predicate to write; for "_", one that nothing reads.
   RegisterId write_predicate(const ptx::Operand& operand);
   bool is_sink(const ptx::Operand& operand) const;
   bool is_predicate(const ptx::Operand& operand) const;
+  /// Whether it names a register that the kernel has declared; special ones have names of their own.
+  bool is_declared_register(const ptx::Operand& operand) const;
   /// The constant of an operand that must be a literal.
   int64_t literal(const ptx::Operand& operand) const;
 
@@ -110,6 +112,9 @@ struct DecoderEntry {
   std::string_view opcode;
   Decoder decode;
 };
+
+/// Whether a scope of memory order is the block: "cta", and "cluster", as launches of clusters are refused.
+bool is_block_scope(std::string_view scope);
 
 RegisterClass class_of(ptx::Type type);
 /// The integer type of the same width: b16, b32, b64.

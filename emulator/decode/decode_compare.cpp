@@ -119,7 +119,7 @@ void set(DecodeContext& context) {
   const uint64_t yes = truth(context, result);
   const RegisterId d = context.write(context.operand(0), result);
   if (type == Type::f16x2 || type == Type::bf16x2) {
-    Operation& operation = context.emit(context.units().set_pair(compare, type), class_for(type));
+    Operation& operation = context.emit(context.units().set_pair(compare, type, flush), class_for(type));
     operation.d = d;
     operation.a = from.a;
     operation.b = from.b;

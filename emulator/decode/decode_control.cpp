@@ -130,42 +130,69 @@ void barrier_any(DecodeContext& context) {
   barrier(context, false);
 }
 
-/// Memory order is that of the host: of the modifiers only the scope matters, to the checks.
-void fence(DecodeContext& context) {
-  if (context.operands() != 0) context.fail("a fence with operands is not supported");
+/// Memory order is that of the host: only the checks look at what a fence says.
+void emit_fence(DecodeContext& context, uint8_t order) {
+  context.finish(0);
   context.note_partial_synchronisation();
-  const uint8_t order = context.memory_order(order_acquires | order_releases);
   context.emit(execute_fence, InstructionClass::control).immediate = order;
 }
 
+/// {fence,membar}.proxy.kind puts a thread's own accesses through one proxy in order with those through another, and
+/// nothing between threads. There is but the generic proxy here.
+void proxy_fence(DecodeContext& context) {
+  if (context.modifiers.accept("async")) {  // of all memory, or of one state space
+    const auto space = context.modifiers.space();
+    if (space && *space != ptx::Space::global && *space != ptx::Space::shared)
+      context.fail("expected .global or .shared");
+  } else if (!context.modifiers.accept("alias")) {
+    context.fail("this kind of proxy is not supported");
+  }
+  context.finish(0);
+  context.emit(execute_nothing, InstructionClass::control);
+}
+
+// membar.{cta,gl,sys}
+void membar(DecodeContext& context) {
+  if (context.modifiers.accept("proxy")) return proxy_fence(context);
+  const auto scope = context.modifiers.accept_one({"cta", "gl", "sys"});
+  if (!scope) context.fail("expected .cta, .gl or .sys");
+  emit_fence(context, order_acquires | order_releases | (*scope == "cta" ? order_in_block : 0));
+}
+
+// fence[.sem].scope   fence.mbarrier_init.release.cluster   fence.proxy.kind
+void fence(DecodeContext& context) {
+  if (context.modifiers.accept("proxy")) return proxy_fence(context);
+  if (context.modifiers.accept("mbarrier_init")) {  // in order are only instructions that are not supported
+    if (!context.modifiers.accept("release") || !context.modifiers.accept("cluster")) {
+      context.fail("expected .mbarrier_init.release.cluster");
+    }
+    context.finish(0);
+    context.emit(execute_nothing, InstructionClass::control);
+    return;
+  }
+  const auto meaning = context.modifiers.accept_one({"sc", "acq_rel", "acquire", "release"});
+  const bool both = !meaning || *meaning == "sc" || *meaning == "acq_rel";
+  const auto scope = context.modifiers.accept_one({"cta", "cluster", "gpu", "sys"});
+  if (!scope) context.fail("expected .cta, .cluster, .gpu or .sys");
+  uint8_t order = both ? order_acquires | order_releases : *meaning == "acquire" ? order_acquires : order_releases;
+  if (is_block_scope(*scope)) order |= order_in_block;
+  emit_fence(context, order);
+}
+
+// nanosleep.u32 nanoseconds
 void nanosleep(DecodeContext& context) {
-  context.type();
+  if (context.type() != Type::u32) context.fail("expected .u32");
   context.finish(1);
+  context.read(context.operand(0), Type::u32);
   context.emit(execute_sleep, InstructionClass::control);
   context.place_label(context.new_label());
 }
 
-/// Instructions that change nothing a kernel can observe: register budgets, dependent launches, profiler events.
-void nothing(DecodeContext& context) {
-  context.emit(execute_nothing, InstructionClass::control);
-}
-
 constexpr DecoderEntry entries[] = {
-    {"bra", bra},
-    {"brx", brx},
-    {"call", call},
-    {"ret", ret},
-    {"exit", exit},
-    {"trap", trap},
-    {"brkpt", trap},
-    {"bar", bar},
-    {"barrier", barrier_any},
-    {"membar", fence},
-    {"fence", fence},
-    {"nanosleep", nanosleep},
-    {"setmaxnreg", nothing},
-    {"griddepcontrol", nothing},
-    {"pmevent", nothing},
+    {"bra", bra},       {"brx", brx},     {"call", call},
+    {"ret", ret},       {"exit", exit},   {"trap", trap},
+    {"brkpt", trap},    {"bar", bar},     {"barrier", barrier_any},
+    {"membar", membar}, {"fence", fence}, {"nanosleep", nanosleep},
 };
 
 }  // namespace

@@ -41,9 +41,7 @@ Type unsigned_type(RegisterClass width) {
 
 /// Reads an operand of `type`, which may stand in a wider register.
 RegisterId read_narrowed(DecodeContext& context, const ptx::Operand& operand, Type type) {
-  const bool is_register = operand.kind == ptx::Operand::Kind::name && operand.name.starts_with('%') &&
-                           operand.name.find('.') == std::string_view::npos;
-  if (!is_register || operand.name == "%laneid" || operand.name == "%warpid") return context.read(operand, type);
+  if (!context.is_declared_register(operand)) return context.read(operand, type);
   const RegisterId id = context.any(operand);
   const RegisterClass have = context.width(id), want = class_of(type);
   if (have == want) return id;

@@ -93,14 +93,20 @@ void match(DecodeContext& context) {
   operation.writes_c = true;
 }
 
-// redux.sync.op.type d, a, members
+// redux.sync.op.type d, a, members    redux.sync.{min,max}[.abs][.NaN].f32 d, a, members
 void redux(DecodeContext& context) {
   expect_sync(context);
   const auto word = context.modifiers.accept_one({"add", "min", "max", "and", "or", "xor"});
   if (!word) context.fail("expected an operation (.add, .min, ...)");
   const Type type = context.type();
   const bool bitwise = *word == "and" || *word == "or" || *word == "xor";
-  if (bitwise ? type != Type::b32 : type != Type::u32 && type != Type::s32) context.fail("this type is not supported");
+  const bool number = type == Type::u32 || type == Type::s32 || (type == Type::f32 && *word != "add");
+  if (bitwise ? type != Type::b32 : !number) context.fail("this type is not supported");
+  int64_t how = 0;
+  if (type == Type::f32) {
+    if (context.modifiers.accept("abs")) how |= redux_abs;
+    if (context.modifiers.accept("NaN")) how |= redux_nan;
+  }
   context.finish(3);
   const RegisterId a = context.read(context.operand(1), type), members = context.read(context.operand(2), Type::u32);
   const RegisterId d = context.write(context.operand(0), type);
@@ -114,6 +120,7 @@ void redux(DecodeContext& context) {
   operation.d = d;
   operation.a = a;
   operation.b = members;
+  operation.immediate = how;
 }
 
 // elect.sync d|p, members

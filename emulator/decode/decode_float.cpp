@@ -60,7 +60,7 @@ void arithmetic(DecodeContext& context, FloatOp op, size_t sources) {
 
 /// .approx and .full forms are computed as .rn, which is within their error.
 void special(DecodeContext& context, FloatOp op, size_t sources, bool may_be_exact) {
-  const bool approximate = context.modifiers.accept("approx") || context.modifiers.accept("full");
+  const bool approximate = context.modifiers.accept("approx");
   const FloatTraits traits = traits_of(context);
   if (!approximate && !may_be_exact) context.fail("expected .approx");
   emit(context, op, context.type(), traits, sources, InstructionClass::special);
@@ -179,7 +179,9 @@ void decode_float_fma(DecodeContext& context) {
   arithmetic(context, FloatOp::fma, 3);
 }
 void decode_float_div(DecodeContext& context) {
-  special(context, FloatOp::div, 2, true);
+  const bool full = context.modifiers.accept("full");
+  const bool narrow = !full && context.modifiers.accept("approx");
+  special(context, narrow ? FloatOp::div_approx : FloatOp::div, 2, true);
 }
 void decode_float_min(DecodeContext& context) {
   extreme(context, false);

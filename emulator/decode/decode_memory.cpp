@@ -1,4 +1,4 @@
-// ld, st, cp.async and cache hints.
+// ld, st and cp.async.
 #include "decode/decoders.h"
 #include "scheduler/control_flow.h"
 
@@ -18,8 +18,10 @@ Hints take_hints(DecodeContext& context) {
   Modifiers& modifiers = context.modifiers;
   Hints hints;
   hints.policy = modifiers.accept("L2::cache_hint");
-  modifiers.drop_prefixed("L1::");
-  modifiers.drop_prefixed("L2::");
+  modifiers.accept_one({"L2::64B", "L2::128B", "L2::256B"});
+  for (const std::string_view level : {"L1::", "L2::"}) {
+    modifiers.accept_behind(level, {"evict_normal", "evict_unchanged", "evict_first", "evict_last", "no_allocate"});
+  }
   hints.order = context.memory_order(order_weak);
   for (const std::string_view word : {"weak", "ca", "cg", "cs", "lu", "cv", "nc", "wb", "wt"}) modifiers.accept(word);
   return hints;
@@ -87,7 +89,7 @@ Access access_of(DecodeContext& context, const DecodeContext::Address& address, 
                  RegisterClass width, bool strong) {
   Access access;
   access.space = address.kernel_parameter        ? Space::param
-                 : address.space == Space::param ? Space::generic  // through a register: a host address
+                 : address.space == Space::param ? Space::constant  // through a register: a host address
                                                  : address.space;
   access.address_bytes = address.base == 0 ? 8 : bytes_of(context.width(address.base));
   access.bytes = ptx::bytes(type);
@@ -149,9 +151,7 @@ void st(DecodeContext& context) {
   if (address.kernel_parameter) context.fail("kernel parameters cannot be written");
   std::vector<RegisterId> ids;
   for (const Operand* element : elements_of(context, context.operand(1), count)) {
-    const bool named = element->kind == Operand::Kind::name && element->name.starts_with('%') &&
-                       element->name.find('.') == std::string_view::npos && element->name != "%laneid";
-    ids.push_back(named ? context.any(*element) : context.read(*element, type));
+    ids.push_back(context.is_declared_register(*element) ? context.any(*element) : context.read(*element, type));
   }
   const RegisterClass width = common_width(context, ids, type);
   const Access access = access_of(context, address, type, count, width, hints.order != order_weak);
@@ -225,30 +225,11 @@ void cp(DecodeContext& context) {
   }
 }
 
-/// Prefetches and the like have no effect here.
-void hint(DecodeContext& context) {
-  context.emit(execute_nothing, InstructionClass::control);
-}
-
-/// A cache policy is a number that nobody looks at.
-void createpolicy(DecodeContext& context) {
-  const RegisterId d = context.write(context.operand(0), Type::b64);
-  const RegisterId zero = context.constant(0, RegisterClass::b64);
-  Operation& operation = context.emit(context.units().integer(IntegerOp::move, Type::b64), InstructionClass::integer);
-  operation.d = d;
-  operation.a = zero;
-}
-
 constexpr DecoderEntry entries[] = {
     {"ld", ld},
     {"ldu", ld},
     {"st", st},
     {"cp", cp},
-    {"prefetch", hint},
-    {"prefetchu", hint},
-    {"discard", hint},
-    {"applypriority", hint},
-    {"createpolicy", createpolicy},
 };
 
 }  // namespace

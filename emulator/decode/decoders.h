@@ -21,6 +21,7 @@ std::span<const DecoderEntry> memory_decoders();
 std::span<const DecoderEntry> atomic_decoders();
 std::span<const DecoderEntry> control_decoders();
 std::span<const DecoderEntry> exchange_decoders();
+std::span<const DecoderEntry> hint_decoders();
 
 // The floating-point forms of opcodes that integers have, too.
 void decode_float_add(DecodeContext& context);

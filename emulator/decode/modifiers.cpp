@@ -38,8 +38,10 @@ std::optional<ptx::Space> Modifiers::space() {
   return std::nullopt;
 }
 
-void Modifiers::drop_prefixed(std::string_view prefix) {
-  std::erase_if(words_, [&](std::string_view word) { return word.starts_with(prefix); });
+void Modifiers::accept_behind(std::string_view prefix, std::initializer_list<std::string_view> words) {
+  std::erase_if(words_, [&](std::string_view word) {
+    return word.starts_with(prefix) && std::find(words.begin(), words.end(), word.substr(prefix.size())) != words.end();
+  });
 }
 
 }  // namespace kiln::emulator

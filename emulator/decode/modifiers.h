@@ -20,8 +20,8 @@ class Modifiers {
   /// The first word that names a type.
   std::optional<ptx::Type> type();
   std::optional<ptx::Space> space();
-  /// Every word that starts with `prefix`.
-  void drop_prefixed(std::string_view prefix);
+  /// Those that consist of `prefix` and one of `words`.
+  void accept_behind(std::string_view prefix, std::initializer_list<std::string_view> words);
   bool empty() const { return words_.empty(); }
   std::string_view first() const { return words_.front(); }
 

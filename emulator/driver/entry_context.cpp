@@ -24,6 +24,15 @@ void create(CUcontext* context, CUdevice ordinal) {
   *context = handle;
 }
 
+// The context behind a handle; the current one for none.
+std::shared_ptr<Context> current_or(CUcontext handle) {
+  if (handle == nullptr) return current_context();
+  std::shared_ptr<Context> context = Driver::instance().contexts.find(handle);
+  require(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+  context->require_usable();
+  return context;
+}
+
 bool is_primary(const Driver& driver, CUcontext context) {
   for (int ordinal = 0; ordinal < driver.device_count(); ++ordinal) {
     if (driver.device(ordinal).primary_handle == context) return true;
@@ -88,9 +97,17 @@ CUresult cuCtxCreate_v2(CUcontext* context, unsigned, CUdevice device) {
   return entry([&] { create(context, device); });
 }
 
-CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* parameters, unsigned, CUdevice device) {
+CUresult cuCtxCreate_v3(CUcontext* context, void*, int affinity_count, unsigned, CUdevice device) {
   return entry([&] {
-    require(parameters == nullptr, CUDA_ERROR_NOT_SUPPORTED);  // execution affinity, green contexts
+    require(affinity_count == 0, CUDA_ERROR_NOT_SUPPORTED);
+    create(context, device);
+  });
+}
+
+CUresult cuCtxCreate_v4(CUcontext* context, CtxCreateParams* parameters, unsigned, CUdevice device) {
+  return entry([&] {
+    const bool plain = parameters == nullptr || (parameters->affinity_count == 0 && parameters->graphics == nullptr);
+    require(plain, CUDA_ERROR_NOT_SUPPORTED);
     create(context, device);
   });
 }
@@ -149,20 +166,28 @@ CUresult cuCtxPopCurrent_v2(CUcontext* context) {
 }
 
 CUresult cuCtxGetDevice(CUdevice* device) {
+  return cuCtxGetDevice_v2(device, nullptr);
+}
+
+CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext context) {
   return entry([&] {
-    const std::shared_ptr<Context> context = current_context();
+    const std::shared_ptr<Context> found = current_or(context);
     require(device != nullptr);
-    *device = context->device().ordinal;
+    *device = found->device().ordinal;
   });
 }
 
 CUresult cuCtxSynchronize() {
+  return cuCtxSynchronize_v2(nullptr);
+}
+
+CUresult cuCtxSynchronize_v2(CUcontext context) {
   return entry([&] {
-    const std::shared_ptr<Context> context = current_context();
-    Driver::instance().captures.before_synchronising(*context);
-    { const std::lock_guard idle(context->execution()); }  // waits for what other threads are executing
-    context->require_usable();
-    Timeline::synchronise(context->device().timeline.horizon());
+    const std::shared_ptr<Context> found = current_or(context);
+    Driver::instance().captures.before_synchronising(*found);
+    { const std::lock_guard idle(found->execution()); }  // waits for what other threads are executing
+    found->require_usable();
+    Timeline::synchronise(found->device().timeline.horizon());
   });
 }
 

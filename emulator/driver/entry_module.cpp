@@ -2,7 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,6 +30,9 @@ class ErrorLog {
     capacity_ = size_ == nullptr ? 0 : reinterpret_cast<uintptr_t>(*size_);
   }
 
+  /// Whether the caller reads it.
+  bool is_wanted() const { return buffer_ != nullptr && capacity_ > 0; }
+
   void write(std::string_view text) {
     if (info_size_ != nullptr) *info_size_ = nullptr;  // nothing is ever written there
     if (size_ == nullptr) return;
@@ -46,15 +52,17 @@ class ErrorLog {
   size_t capacity_ = 0;
 };
 
-CUmodule load(const void* image, ErrorLog& log) {
+/// `bytes` can be read of the image; SIZE_MAX if its contents say how long it is.
+CUmodule load(const void* image, size_t bytes, ErrorLog& log) {
   Driver& driver = Driver::instance();
   const std::shared_ptr<Context> context = current_context();
   auto module = std::make_shared<Module>();
   module->context = context;
   try {
-    module->program = load_image(image, *context->device().model, *driver.settings().units);
+    module->program = load_image(image, bytes, *context->device().model, *driver.settings().units);
   } catch (const ImageRefused& refused) {
     log.write(refused.log);
+    if (!log.is_wanted()) std::fprintf(stderr, "kiln emulator: module: %s\n", refused.log.c_str());
     fail(refused.code);
   }
   log.write("");
@@ -95,7 +103,7 @@ int attribute_of(const Function& function, CUfunction_attribute attribute) {
     case CU_FUNC_ATTRIBUTE_NUM_REGS:
       return static_cast<int>(kernel.registers_estimate);
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-      return binary_version;
+      return target_capability(*function.program);  // of the virtual architecture, as the driver means it
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
       return binary_version;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
@@ -124,12 +132,29 @@ CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned option
     require(module != nullptr && image != nullptr);
     Driver::instance().captures.before_unsafe_call();
     ErrorLog log(option_count, options, option_values);
-    *module = load(image, log);
+    *module = load(image, SIZE_MAX, log);
   });
 }
 
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {
   return cuModuleLoadDataEx(module, image, 0, nullptr, nullptr);
+}
+
+CUresult cuModuleLoadFatBinary(CUmodule* module, const void* image) {
+  return cuModuleLoadDataEx(module, image, 0, nullptr, nullptr);
+}
+
+CUresult cuModuleLoad(CUmodule* module, const char* path) {
+  return entry([&] {
+    require(module != nullptr && path != nullptr);
+    Driver::instance().captures.before_unsafe_call();
+    std::ifstream file(path, std::ios::binary);
+    require(file.good(), file_not_found);
+    const std::string image{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    require(!file.bad(), file_not_found);
+    ErrorLog log(0, nullptr, nullptr);
+    *module = load(image.c_str(), image.size(), log);
+  });
 }
 
 CUresult cuModuleUnload(CUmodule module) {
@@ -213,6 +238,38 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction fun
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction function, int block_size,
                                                               size_t dynamic_shared_bytes, unsigned) {
   return cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, block_size, dynamic_shared_bytes);
+}
+
+// The block size that keeps the most threads on a multiprocessor, the largest of several; a multiple of a warp unless
+// the limit is less. `shared_bytes_of` says what a block of a size needs of dynamic shared memory; null: the same for
+// all.
+CUresult cuOccupancyMaxPotentialBlockSize(int* blocks, int* block_size, CUfunction function,
+                                          size_t (*shared_bytes_of)(int block_size), size_t dynamic_shared_bytes,
+                                          int block_size_limit) {
+  return entry([&] {
+    const std::shared_ptr<Function> found = lookup(Driver::instance().functions, function);
+    require(blocks != nullptr && block_size != nullptr && block_size_limit >= 0);
+    const auto most = static_cast<int>(attribute_of(*found, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
+    const int limit = block_size_limit == 0 ? most : std::min(block_size_limit, most);
+    int best_threads = 0;
+    *blocks = *block_size = 0;
+    for (int size = (limit + warp_size - 1) / warp_size * warp_size; size > 0; size -= warp_size) {
+      const int threads = std::min(size, limit);
+      const size_t shared = shared_bytes_of != nullptr ? shared_bytes_of(threads) : dynamic_shared_bytes;
+      const int resident = blocks_per_multiprocessor(*found, threads, shared);
+      if (resident * threads <= best_threads) continue;
+      best_threads = resident * threads;
+      *block_size = threads;
+      *blocks = resident * model_of(*found).limits.multiprocessors;
+    }
+  });
+}
+
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* blocks, int* block_size, CUfunction function,
+                                                   size_t (*shared_bytes_of)(int block_size),
+                                                   size_t dynamic_shared_bytes, int block_size_limit, unsigned) {
+  return cuOccupancyMaxPotentialBlockSize(blocks, block_size, function, shared_bytes_of, dynamic_shared_bytes,
+                                          block_size_limit);
 }
 
 // NOLINTNEXTLINE(readability-function-size): the driver API's parameters

@@ -1,11 +1,13 @@
 // Error texts, finding entry points by name, and the emulator's own extensions.
 #include <algorithm>
 #include <array>
+#include <climits>
 #include <string>
 #include <string_view>
 
 #include "driver/driver.h"
 #include "driver/exports.h"
+#include "driver/other_entry_points.h"
 #include "kiln/emulator/extensions.h"
 
 namespace kiln::emulator {
@@ -34,6 +36,7 @@ constexpr std::array error_texts = {
     ErrorText{CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
               "the provided PTX was compiled with an unsupported toolchain."},
     ErrorText{CUDA_ERROR_INVALID_SOURCE, "CUDA_ERROR_INVALID_SOURCE", "device kernel image is invalid"},
+    ErrorText{file_not_found, "CUDA_ERROR_FILE_NOT_FOUND", "file not found"},
     ErrorText{CUDA_ERROR_OPERATING_SYSTEM, "CUDA_ERROR_OPERATING_SYSTEM",
               "OS call failed or operation not supported on this OS"},
     ErrorText{CUDA_ERROR_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
@@ -89,6 +92,16 @@ void find_text(CUresult error, const char* ErrorText::*wanted, const char** resu
   require(*result != nullptr);
 }
 
+}  // namespace
+}  // namespace kiln::emulator
+
+#define KILN_EMULATOR_DECLARE(symbol) extern "C" kiln::emulator::CUresult symbol();
+KILN_EMULATOR_OTHER_ENTRY_POINTS(KILN_EMULATOR_DECLARE)
+#undef KILN_EMULATOR_DECLARE
+
+namespace kiln::emulator {
+namespace {
+
 struct Symbol {
   std::string_view name;
   void* function;
@@ -101,26 +114,75 @@ KILN_EMULATOR_EXTRA_ENTRY_POINTS(KILN_EMULATOR_CHECK_SIGNATURE)
 #undef KILN_EMULATOR_CHECK_SIGNATURE
 
 #define KILN_EMULATOR_SYMBOL(symbol, ...) Symbol{#symbol, reinterpret_cast<void*>(&symbol)},
+#define KILN_EMULATOR_VARIANT(symbol, suffix) Symbol{#symbol #suffix, reinterpret_cast<void*>(&symbol##suffix)},
 const std::array symbols = {KILN_CUDA_DRIVER_ENTRY_POINTS(KILN_EMULATOR_SYMBOL)
-                                KILN_EMULATOR_EXTRA_ENTRY_POINTS(KILN_EMULATOR_SYMBOL)};
+                                KILN_EMULATOR_EXTRA_ENTRY_POINTS(KILN_EMULATOR_SYMBOL)
+                                    KILN_EMULATOR_PER_THREAD_ENTRY_POINTS(KILN_EMULATOR_VARIANT)
+                                        KILN_EMULATOR_OTHER_ENTRY_POINTS(KILN_EMULATOR_SYMBOL)};
+#undef KILN_EMULATOR_VARIANT
 #undef KILN_EMULATOR_SYMBOL
 
-// The CUDA version whose headers began to map a base name to this suffix; earlier callers get the one before.
+void* find_symbol(std::string_view name) {
+  const auto found = std::find_if(symbols.begin(), symbols.end(), [&](const Symbol& s) { return s.name == name; });
+  return found == symbols.end() ? nullptr : found->function;
+}
+
 struct Variant {
-  std::string_view suffix;
+  std::string_view name;
   int since;
 };
 
+// The CUDA versions in which base names came to mean a new variant with another signature, for those after 11.3, before
+// which nobody asked.
+constexpr int only_by_full_name = INT_MAX;
+constexpr std::array variants = {
+    Variant{"cuCtxCreate_v3", 11040},
+    Variant{"cuCtxCreate_v4", 12050},
+    Variant{"cuCtxGetDevice_v2", only_by_full_name},
+    Variant{"cuCtxSynchronize_v2", only_by_full_name},
+    Variant{"cuDeviceGetUuid_v2", 11040},
+    Variant{"cuEventElapsedTime_v2", 12080},
+    Variant{"cuGetProcAddress_v2", 12000},
+    Variant{"cuGraphAddDependencies_v2", 12030},
+    Variant{"cuGraphAddKernelNode_v2", 12000},
+    Variant{"cuGraphAddNode_v2", 12030},
+    Variant{"cuGraphExecKernelNodeSetParams_v2", 12000},
+    Variant{"cuGraphExecUpdate_v2", 12000},
+    Variant{"cuGraphGetEdges_v2", 12030},
+    Variant{"cuGraphKernelNodeGetParams_v2", 12000},
+    Variant{"cuGraphKernelNodeSetParams_v2", 12000},
+    Variant{"cuGraphNodeGetDependencies_v2", 12030},
+    Variant{"cuGraphNodeGetDependentNodes_v2", 12030},
+    Variant{"cuGraphRemoveDependencies_v2", 12030},
+    Variant{"cuMemAdvise_v2", 12020},
+    Variant{"cuMemPrefetchAsync_v2", 12020},
+    Variant{"cuMemcpy3DBatchAsync_v2", 13000},
+    Variant{"cuMemcpyBatchAsync_v2", 13000},
+    Variant{"cuStreamBatchMemOp_v2", 11070},
+    Variant{"cuStreamGetCaptureInfo_v3", 12030},
+    Variant{"cuStreamGetCtx_v2", only_by_full_name},
+    Variant{"cuStreamUpdateCaptureDependencies_v2", 12030},
+    Variant{"cuStreamWaitValue32_v2", 11070},
+    Variant{"cuStreamWaitValue64_v2", 11070},
+    Variant{"cuStreamWriteValue32_v2", 11070},
+    Variant{"cuStreamWriteValue64_v2", 11070},
+};
+
+bool is_for(int version, std::string_view name) {
+  const auto found = std::find_if(variants.begin(), variants.end(), [&](const Variant& v) { return v.name == name; });
+  return found == variants.end() || version >= found->since;
+}
+
 // The export that a base name ("cuMemAlloc") or a full one means to a program built for `version`, or null.
-void* find_export(std::string_view name, int version) {
-  const std::array variants = {Variant{"_v4", 13000}, Variant{"_v2", name == "cuGetProcAddress" ? 12000 : 0},
-                               Variant{"", 0}};
-  for (const Variant& variant : variants) {
-    if (version < variant.since) continue;
-    const std::string wanted = std::string(name).append(variant.suffix);
-    const auto found =
-        std::find_if(symbols.begin(), symbols.end(), [&](const Symbol& symbol) { return symbol.name == wanted; });
-    if (found != symbols.end()) return found->function;
+// `per_thread`: built for a default stream of each thread.
+void* find_export(std::string_view base, int version, bool per_thread) {
+  for (const std::string_view suffix : {"_v4", "_v3", "_v2", ""}) {
+    const std::string name = std::string(base).append(suffix);
+    if (find_symbol(name) == nullptr || (!suffix.empty() && !is_for(version, name))) continue;
+    for (const std::string_view stream : {"_ptsz", "_ptds"}) {
+      if (void* const own = per_thread ? find_symbol(std::string(name).append(stream)) : nullptr) return own;
+    }
+    return find_symbol(name);
   }
   return nullptr;
 }
@@ -167,7 +229,7 @@ CUresult cuGetProcAddress_v2(const char* symbol, void** function, int version, u
     constexpr int found = 0, not_found = 1;                 // CUdriverProcAddressQueryResult
     constexpr uint64_t per_thread_default_stream = 1 << 1;  // CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
     require(symbol != nullptr && function != nullptr);
-    *function = (flags & per_thread_default_stream) != 0 ? nullptr : find_export(symbol, version);
+    *function = find_export(symbol, version, (flags & per_thread_default_stream) != 0);
     if (status != nullptr) *status = *function != nullptr ? found : not_found;
     require(*function != nullptr, CUDA_ERROR_NOT_FOUND);
   });

@@ -9,6 +9,9 @@ namespace kiln::emulator {
 
 using namespace cuda_abi;  // NOLINT(google-build-using-namespace): the emulator speaks the ABI's names throughout
 
+/// CUDA_ERROR_FILE_NOT_FOUND, which the loading side has no use for.
+inline constexpr auto file_not_found = static_cast<CUresult>(301);
+
 /// Ends a driver call with `code`. Never leaves the library.
 struct CallFailed {
   CUresult code = CUDA_ERROR_UNKNOWN;

@@ -46,6 +46,8 @@ void validate(const LaunchArguments& arguments, const DeviceModel& model, const 
   require(block.x <= max_block_threads && block.y <= max_block_threads && block.z <= max_block_z);
   require(block.count() <= max_block_threads);
   require(kernel.max_threads == 0 || block.count() <= kernel.max_threads);
+  require(!kernel.required_block || block == *kernel.required_block);
+  require(!kernel.needs_cluster, CUDA_ERROR_NOT_SUPPORTED);
   require(arguments.dynamic_shared_bytes <= dynamic_shared_limit);
   const auto threads = static_cast<uint32_t>(block.count());
   require(function_occupancy(model, kernel, threads, arguments.dynamic_shared_bytes).blocks_per_multiprocessor > 0,

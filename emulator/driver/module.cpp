@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 
+#include "driver/fat_binary.h"
 #include "machine/program.h"
 
 namespace kiln::emulator {
@@ -14,10 +15,6 @@ namespace {
 
 // The newest PTX the emulated driver accepts, that of CUDA 13.0.
 constexpr int newest_ptx_major = 9, newest_ptx_minor = 0;
-
-constexpr std::array<char, 4> elf_magic = {0x7f, 'E', 'L', 'F'};
-constexpr uint32_t fatbin_magic = 0xBA55ED50;
-constexpr uint32_t fatbin_wrapper_magic = 0x466243B1;
 
 // Words of PTX text, without comments; enough to read the directives at its head.
 class Words {
@@ -92,27 +89,61 @@ bool runs_on(std::string_view target, const DeviceLimits& limits) {
   return suffix.empty() && have >= wanted;
 }
 
-void refuse_binaries(const void* image) {
-  if (std::memcmp(image, elf_magic.data(), elf_magic.size()) == 0) {
-    throw ImageRefused{CUDA_ERROR_NO_BINARY_FOR_GPU,
-                       "the image is a cubin (ELF); the emulated device executes PTX only: load the PTX of the same "
-                       "compile instead"};
+// The text that fits the device best: of the highest architecture that it can run. Null if there is none.
+const FatImage* best_of(const std::vector<FatImage>& images, const DeviceLimits& limits) {
+  const FatImage* best = nullptr;
+  for (const FatImage& image : images) {
+    const std::optional<Header> header = read_header(image.ptx);
+    if (header && runs_on(header->target, limits) && (best == nullptr || image.arch > best->arch)) best = &image;
   }
-  uint32_t word = 0;
-  std::memcpy(&word, image, sizeof word);
-  if (word == fatbin_magic || word == fatbin_wrapper_magic) {
-    throw ImageRefused{CUDA_ERROR_NO_BINARY_FOR_GPU,
-                       "the image is a fat binary; the emulated device executes PTX text only: load the PTX of the "
-                       "same compile instead"};
+  return best;
+}
+
+// "PTX of 8.0, a cubin of 9.0"
+std::string list_of(const std::vector<FatImage>& images) {
+  std::string list;
+  for (const FatImage& image : images) {
+    if (!list.empty()) list += ", ";
+    list += fmt::format("{} for compute capability {}.{}", image.is_ptx ? "PTX" : "a cubin", image.arch / 10,
+                        image.arch % 10);
+    if (!image.refusal.empty()) list += fmt::format(" (which {})", image.refusal);
   }
+  return list.empty() ? "nothing" : list;
+}
+
+std::string text_of_fat_binary(const void* image, size_t bytes, const DeviceModel& model) {
+  const std::vector<FatImage> images = read_fat_binary(image, bytes);
+  if (const FatImage* const best = best_of(images, model.limits)) return best->ptx;
+  throw ImageRefused{
+      CUDA_ERROR_NO_BINARY_FOR_GPU,
+      fmt::format("the fat binary has no PTX that can be executed on {}, compute capability {}.{}; it holds {}. The "
+                  "emulated device executes PTX only: build with -gencode arch=compute_{}{},code=compute_{}{}",
+                  model.name, model.limits.major, model.limits.minor, list_of(images), model.limits.major,
+                  model.limits.minor, model.limits.major, model.limits.minor)};
 }
 
 }  // namespace
 
-std::shared_ptr<const Program> load_image(const void* image, const DeviceModel& model, const UnitTable& units) {
-  const char* characters = static_cast<const char*>(image);
-  if (strnlen(characters, elf_magic.size()) == elf_magic.size()) refuse_binaries(image);
-  const std::string_view text(characters);
+std::shared_ptr<const Program> load_image(const void* image, size_t bytes, const DeviceModel& model,
+                                          const UnitTable& units) {
+  const auto begins_like = [&](std::string_view magic) {
+    return strnlen(static_cast<const char*>(image), std::min(bytes, magic.size())) == magic.size();
+  };
+  constexpr std::string_view elf_magic =
+      "\x7f"
+      "ELF";
+  std::string unpacked;
+  std::string_view text;
+  if (begins_like(elf_magic) && std::memcmp(image, elf_magic.data(), elf_magic.size()) == 0) {
+    throw ImageRefused{CUDA_ERROR_NO_BINARY_FOR_GPU,
+                       "the image is a cubin (ELF); the emulated device executes PTX only: load the PTX of the same "
+                       "compile instead"};
+  }
+  if (begins_like(elf_magic) && is_fat_binary(image, bytes)) {
+    text = unpacked = text_of_fat_binary(image, bytes, model);
+  } else {
+    text = static_cast<const char*>(image);
+  }
   const std::optional<Header> header = read_header(text);
   if (!header) {
     throw ImageRefused{CUDA_ERROR_INVALID_IMAGE,

@@ -20,10 +20,13 @@ struct ImageRefused {
   std::string log;
 };
 
-/// Parses an image for a device: NUL-terminated PTX text whose .target the device can run. Throws ImageRefused on a
-/// cubin or fat binary (the emulator executes PTX only), on a target or PTX version that is too new, on an
-/// architecture-specific target (sm_90a) of another compute capability, and on text that is not valid PTX.
-std::shared_ptr<const Program> load_image(const void* image, const DeviceModel& model, const UnitTable& units);
+/// Parses an image for a device: NUL-terminated PTX text whose .target the device can run, or a fat binary with such a
+/// text in it, of which the one of the highest architecture is taken. `bytes` can be read; SIZE_MAX if the image says
+/// how long it is. Throws ImageRefused on a cubin (the emulator executes PTX only) and a fat binary without a text that
+/// can be had, on a target or PTX version that is too new, on an architecture-specific target (sm_90a) of another
+/// compute capability, and on text that is not valid PTX.
+std::shared_ptr<const Program> load_image(const void* image, size_t bytes, const DeviceModel& model,
+                                          const UnitTable& units);
 
 struct Function {
   std::weak_ptr<Context> context;

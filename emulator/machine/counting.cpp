@@ -39,7 +39,8 @@ uint64_t scaled(uint64_t part, uint64_t counted, uint64_t all) {
 /// `to` has its instruction mix. What the counted blocks' accesses did is scaled to the accesses of the launch, whose
 /// number is known exactly.
 void add_memory_behaviour(Counters& to, const LaunchRequest& request, const std::vector<const BlockRunner*>& runners) {
-  uint64_t global_issues = 0, shared_issues = 0, sectors = 0, block_sectors = 0, wavefronts = 0;
+  uint64_t global_issues = 0, shared_issues = 0, sectors = 0, block_sectors = 0;
+  uint64_t wavefronts = 0, generic_wavefronts = 0;
   std::vector<const SectorSet*> loaded, stored;
   for (const BlockRunner* runner : runners) {
     const MemoryRecorder& recorder = runner->recorder();
@@ -48,6 +49,7 @@ void add_memory_behaviour(Counters& to, const LaunchRequest& request, const std:
     sectors += recorder.global_sectors();
     block_sectors += recorder.block_sectors();
     wavefronts += recorder.shared_wavefronts();
+    generic_wavefronts += recorder.generic_wavefronts();
     to.blocks_counted += recorder.blocks();
     loaded.push_back(&recorder.loaded());
     stored.push_back(&recorder.stored());
@@ -56,7 +58,7 @@ void add_memory_behaviour(Counters& to, const LaunchRequest& request, const std:
   const uint64_t shared = to.shared_load + to.shared_store + to.shared_atomic;
   to.global_sectors = scaled(sectors, global_issues, global);
   to.block_sectors = scaled(block_sectors, global_issues, global);
-  to.shared_wavefronts = scaled(wavefronts, shared_issues, shared);
+  to.shared_wavefronts = scaled(wavefronts, shared_issues, shared) + scaled(generic_wavefronts, global_issues, global);
   const RegionFinder regions(request.memory.get(), request.kernel->variables);
   to.unique_load_sectors = estimate_distinct(loaded, regions, to.blocks_counted, to.blocks_total);
   to.unique_store_sectors = estimate_distinct(stored, regions, to.blocks_counted, to.blocks_total);

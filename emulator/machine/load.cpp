@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "decode/assembler.h"
 #include "decode/lowering.h"
@@ -16,6 +17,11 @@ KernelInfo describe(const ptx::Function& function) {
   KernelInfo info;
   info.name = function.name;
   info.max_threads = function.max_threads;
+  info.needs_cluster = function.needs_cluster;
+  if (const std::vector<uint32_t>& block = function.required_block; !block.empty()) {
+    const auto extent = [&](size_t axis) { return axis < block.size() ? block[axis] : 1; };
+    info.required_block = Dim3{extent(0), extent(1), extent(2)};
+  }
   uint32_t end = 0;
   for (const ptx::Variable& parameter : function.parameters) {
     const uint32_t alignment = std::max<uint32_t>(parameter.alignment, 1);
@@ -25,6 +31,16 @@ KernelInfo describe(const ptx::Function& function) {
   }
   info.parameter_bytes = end;
   return info;
+}
+
+/// 90 of "sm_90a"
+int capability_of(std::string_view target) {
+  constexpr std::string_view prefix = "sm_";
+  int capability = 0;
+  if (target.starts_with(prefix)) {
+    std::from_chars(target.data() + prefix.size(), target.data() + target.size(), capability);
+  }
+  return capability;
 }
 
 }  // namespace
@@ -40,6 +56,7 @@ std::shared_ptr<const Program> load_program(std::string_view ptx, const UnitTabl
   auto program = std::make_shared<Program>();
   program->text = ptx;
   const ptx::Module module = ptx::parse(program->text);
+  program->target_capability = capability_of(module.target);
   ModuleNames names;
   place_variables(module, *program, names);
   for (const ptx::Function& function : module.functions) {
@@ -53,10 +70,12 @@ std::shared_ptr<const Program> load_program(std::string_view ptx, const UnitTabl
     kernel.info = describe(function);
     Assembled assembled = assemble(lower(function, kernel.info, names, units), units);
     kernel.code = std::move(assembled.code);
+    kernel.values = std::move(assembled.values);
     kernel.info.static_shared_bytes = kernel.code.static_shared_bytes;
     kernel.info.local_bytes = kernel.code.local_bytes;
     kernel.info.registers_estimate = assembled.registers_estimate;
     kernel.variables = program->regions;
+    kernel.constants = program->constants;
   }
   return program;
 }
@@ -69,6 +88,10 @@ const Kernel* find_kernel(const Program& program, std::string_view name) {
 
 const KernelInfo& info(const Kernel& kernel) {
   return kernel.info;
+}
+
+int target_capability(const Program& program) {
+  return program.target_capability;
 }
 
 const std::vector<GlobalVariable>& global_variables(const Program& program) {

@@ -24,6 +24,7 @@ class Kernel;
 struct Dim3 {
   uint32_t x = 1, y = 1, z = 1;
   uint64_t count() const { return uint64_t{x} * y * z; }
+  bool operator==(const Dim3&) const = default;
 };
 
 enum class CheckLevel {
@@ -114,9 +115,11 @@ struct KernelInfo {
   std::vector<ParameterSlot> parameters;
   uint32_t parameter_bytes = 0;
   uint32_t static_shared_bytes = 0;
-  uint32_t local_bytes = 0;         ///< per thread
-  uint32_t max_threads = 0;         ///< from .maxntid, 0 if absent
-  uint32_t registers_estimate = 0;  ///< 32-bit registers live at once, an estimate: PTX has no allocation
+  uint32_t local_bytes = 0;            ///< per thread
+  uint32_t max_threads = 0;            ///< from .maxntid or .reqntid, 0 if absent
+  std::optional<Dim3> required_block;  ///< from .reqntid
+  bool needs_cluster = false;          ///< cannot be launched here
+  uint32_t registers_estimate = 0;     ///< 32-bit registers live at once, an estimate: PTX has no allocation
 };
 
 struct GlobalVariable {
@@ -131,6 +134,8 @@ std::shared_ptr<const Program> load_program(std::string_view ptx);
 const Kernel* find_kernel(const Program& program, std::string_view name);  ///< null if absent
 const KernelInfo& info(const Kernel& kernel);
 const std::vector<GlobalVariable>& global_variables(const Program& program);
+/// The compute capability that its .target names, 10 x major + minor; 0 for a target that is no sm_NN.
+int target_capability(const Program& program);
 
 /// PTX that cannot be executed. what() names the line and the instruction.
 class LoadError : public std::exception {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "decode/instruction.h"
+#include "decode/value_flow.h"
 #include "machine/machine.h"
 #include "units/unit_table.h"
 
@@ -16,17 +17,22 @@ class Kernel {
  public:
   KernelInfo info;
   Code code;
+  ValueFlow values;
   /// The program's variables as valid addresses, sorted.
   std::span<const Region> variables;
+  /// Where those of state space .const are.
+  std::span<const std::byte> constants;
 };
 
 class Program {
  public:
   std::string text;  // what source positions point into
+  int target_capability = 0;
   std::deque<Kernel> kernels;
   std::vector<GlobalVariable> variables;
   std::vector<Region> regions;
-  std::shared_ptr<std::byte[]> memory;  // of the variables
+  std::span<const std::byte> constants;  // in `memory`
+  std::shared_ptr<std::byte[]> memory;   // of the variables
 };
 
 /// load_program() for given execution units, one of unit_tables(); the other overload takes the best.

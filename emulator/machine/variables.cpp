@@ -9,16 +9,38 @@
 namespace kiln::emulator {
 namespace {
 
-bool is_placed(const ptx::Variable& variable) {
-  return variable.space == ptx::Space::global || variable.space == ptx::Space::constant;
+constexpr uint64_t usual_alignment = 256;
+
+std::shared_ptr<std::byte[]> aligned_memory(uint64_t bytes, uint64_t alignment) {
+  const std::align_val_t aligned{alignment};
+  auto* const memory = static_cast<std::byte*>(::operator new(bytes, aligned));
+  std::memset(memory, 0, bytes);
+  return {memory, [=](std::byte* p) { ::operator delete(p, aligned); }};
 }
 
-std::shared_ptr<std::byte[]> aligned_memory(uint64_t bytes) {
-  constexpr std::align_val_t alignment{256};
-  auto* const memory = static_cast<std::byte*>(::operator new(bytes, alignment));
-  std::memset(memory, 0, bytes);
-  return {memory, [=](std::byte* p) { ::operator delete(p, alignment); }};
-}
+/// Offsets for variables, one behind the other.
+class Layout {
+ public:
+  struct Place {
+    const ptx::Variable* variable;
+    uint64_t offset;
+  };
+
+  void add(const ptx::Variable& variable) {
+    const uint64_t alignment = std::max<uint64_t>(variable.alignment, 16);
+    strictest_ = std::max(strictest_, alignment);
+    end_ = (end_ + alignment - 1) / alignment * alignment;
+    places_.push_back({&variable, end_});
+    end_ += variable.size() + 64;  // a gap, so that running over the end is noticed
+  }
+  const std::vector<Place>& places() const { return places_; }
+  uint64_t end() const { return end_; }
+  uint64_t alignment() const { return strictest_; }
+
+ private:
+  std::vector<Place> places_;
+  uint64_t end_ = 0, strictest_ = usual_alignment;
+};
 
 uint64_t address_of(const ModuleNames& names, const ptx::Initialiser& value, uint32_t line) {
   const auto entity = names.scope.find(value.symbol);
@@ -52,30 +74,31 @@ void initialise(const ptx::Variable& variable, std::byte* at, const ModuleNames&
 }  // namespace
 
 void place_variables(const ptx::Module& module, Program& program, ModuleNames& names) {
-  uint64_t end = 0;
-  std::vector<std::pair<const ptx::Variable*, uint64_t>> placed;
+  Layout layout;
+  for (const ptx::Variable& variable : module.variables) {
+    if (variable.space == ptx::Space::constant) layout.add(variable);
+  }
+  const uint64_t constants_end = layout.end();
   for (const ptx::Variable& variable : module.variables) {
     if (variable.space == ptx::Space::shared) {
       names.scope.declare(variable.name, UnplacedShared{&variable});
-    } else if (is_placed(variable)) {
-      const uint64_t alignment = std::max<uint64_t>(variable.alignment, 16);
-      end = (end + alignment - 1) / alignment * alignment;
-      placed.emplace_back(&variable, end);
-      end += variable.size() + 64;  // a gap, so that running over the end is noticed
-    } else {
+    } else if (variable.space == ptx::Space::global) {
+      layout.add(variable);
+    } else if (variable.space != ptx::Space::constant) {
       throw LoadError(variable.line,
                       fmt::format("variable '{}' stands in a state space that a module cannot use", variable.name));
     }
   }
-  program.memory = aligned_memory(end + 1);
+  program.memory = aligned_memory(layout.end() + 1, layout.alignment());
+  program.constants = {program.memory.get(), constants_end};
   const auto base = reinterpret_cast<uint64_t>(program.memory.get());
-  for (const auto& [variable, offset] : placed) {
+  for (const auto& [variable, offset] : layout.places()) {
     names.scope.declare(variable->name, VariableName{variable->space, base + offset, variable->size()});
     program.variables.push_back({std::string(variable->name), base + offset, variable->size()});
     program.regions.push_back({base + offset, base + offset + variable->size(),
                                fmt::format("variable {} of {} bytes", variable->name, variable->size())});
   }
-  for (const auto& [variable, offset] : placed) initialise(*variable, program.memory.get() + offset, names);
+  for (const auto& [variable, offset] : layout.places()) initialise(*variable, program.memory.get() + offset, names);
 }
 
 }  // namespace kiln::emulator

@@ -84,13 +84,16 @@ Instruction parse_instruction(TokenStream& tokens) {
     instruction.guard_negated = tokens.accept('!');
     instruction.guard = tokens.word("the guard predicate after '@'");
   }
-  split_opcode(tokens.word("an instruction"), instruction);
+  const std::string_view words = tokens.word("an instruction");
+  split_opcode(words, instruction);
+  tokens.enter_instruction(words);
   while (!tokens.peek().is(';')) {
     instruction.operands.push_back(parse_operand(tokens));
     if (!tokens.accept(',')) break;
   }
   const Token last = tokens.peek();
   tokens.expect(';', "after the instruction");
+  tokens.enter_instruction({});
   instruction.text = std::string_view(first.text.data(), static_cast<size_t>(last.text.data() - first.text.data()));
   return instruction;
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "machine/machine.h"
 
 namespace kiln::emulator::ptx {
@@ -18,6 +20,13 @@ bool starts_word(char c) {
 }
 bool continues_word(char c) {
   return starts_word(c) || is_digit(c);
+}
+
+/// "1.0e": what a signed exponent may follow. Not "0x1e", a hexadecimal number.
+bool is_decimal_with_e(std::string_view text) {
+  const char last = text.back();
+  return (last == 'e' || last == 'E') &&
+         std::all_of(text.begin(), text.end() - 1, [](char c) { return is_digit(c) || c == '.'; });
 }
 
 class Lexer {
@@ -76,8 +85,8 @@ class Lexer {
     while (end < text_.size()) {
       if (continues_word(text_[end])) {
         ++end;
-      } else if (text_.substr(end, 2) == "::" && end + 2 < text_.size() && is_letter(text_[end + 2])) {
-        end += 3;  // a modifier such as .L1::no_allocate
+      } else if (text_.substr(end, 2) == "::" && end + 2 < text_.size() && continues_word(text_[end + 2])) {
+        end += 3;  // a modifier such as .L1::no_allocate, .L2::128B or .cta_group::2
       } else {
         break;
       }
@@ -89,8 +98,10 @@ class Lexer {
     size_t end = at_ + 1;
     while (end < text_.size()) {
       const char c = text_[end];
-      const bool fraction = c == '.' && end + 1 < text_.size() && is_digit(text_[end + 1]);
-      if (!is_digit(c) && !is_letter(c) && !fraction) break;
+      const bool before_digit = end + 1 < text_.size() && is_digit(text_[end + 1]);
+      const bool fraction = c == '.' && before_digit;
+      const bool exponent = (c == '+' || c == '-') && before_digit && is_decimal_with_e(text_.substr(at_, end - at_));
+      if (!is_digit(c) && !is_letter(c) && !fraction && !exponent) break;
       ++end;
     }
     emit(TokenKind::number, at_, end);

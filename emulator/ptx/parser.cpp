@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <functional>
+#include <numeric>
+
 #include "machine/machine.h"
 #include "ptx/token_stream.h"
 
@@ -215,27 +218,42 @@ class Parser {
   }
 
   void tuning_directives(Function& result) {
+    uint32_t cluster_blocks = 0;
+    bool explicit_cluster = false;
     while (!tokens_.peek().is('{') && !tokens_.peek().is(';')) {
       const Token token = tokens_.peek();
       const std::string_view word = tokens_.word("'{' of the function's body");
-      if (word == ".maxntid" || word == ".reqntid") {
-        result.max_threads = extents();
+      if (word == ".maxntid") {
+        result.max_threads = product(extents());
+      } else if (word == ".reqntid") {
+        result.required_block = extents();
+        result.max_threads = product(result.required_block);
+      } else if (word == ".reqnctapercluster") {
+        cluster_blocks = product(extents());
+      } else if (word == ".explicitcluster") {
+        explicit_cluster = true;
       } else if (word == ".minnctapersm" || word == ".maxnctapersm" || word == ".maxnreg" ||
-                 word == ".maxclusterrank" || word == ".reqnctapercluster" || word == ".abi_preserve" ||
-                 word == ".abi_preserve_control") {
+                 word == ".maxclusterrank" || word == ".abi_preserve" || word == ".abi_preserve_control") {
         extents();
       } else if (word == ".pragma") {
         while (!tokens_.accept(';')) tokens_.take();
-      } else if (word != ".noreturn" && word != ".explicitcluster" && word != ".blocksareclusters") {
+      } else if (word != ".noreturn" && word != ".blocksareclusters") {
         throw LoadError(token.line, fmt::format("'{}' is not a known directive of a function", word));
       }
     }
+    result.needs_cluster = cluster_blocks > 1 || (explicit_cluster && cluster_blocks == 0);
   }
 
-  uint32_t extents() {
-    uint64_t product = tokens_.count("an extent");
-    while (tokens_.accept(',')) product *= tokens_.count("an extent");
-    return static_cast<uint32_t>(product);
+  std::vector<uint32_t> extents() {
+    std::vector<uint32_t> result;
+    do {
+      result.push_back(static_cast<uint32_t>(tokens_.count("an extent")));
+    } while (tokens_.accept(','));
+    return result;
+  }
+
+  static uint32_t product(const std::vector<uint32_t>& extents) {
+    return std::accumulate(extents.begin(), extents.end(), 1u, std::multiplies<>());
   }
 
   std::unique_ptr<Block> block() {

@@ -55,8 +55,11 @@ void TokenStream::skip_line(uint32_t line) {
 
 void TokenStream::fail(std::string_view expected) const {
   const Token& token = peek();
-  if (token.kind == TokenKind::end) throw LoadError(token.line, fmt::format("the text ends; expected {}", expected));
-  throw LoadError(token.line, fmt::format("found '{}'; expected {}", token.text, expected));
+  const std::string in = instruction_.empty() ? std::string() : fmt::format(", in an instruction {}", instruction_);
+  if (token.kind == TokenKind::end) {
+    throw LoadError(token.line, fmt::format("the text ends; expected {}{}", expected, in));
+  }
+  throw LoadError(token.line, fmt::format("found '{}'; expected {}{}", token.text, expected, in));
 }
 
 namespace {
@@ -94,6 +97,11 @@ Operand parse_integer(const Token& token, std::string_view text) {
   return number;
 }
 
+/// 1.5, 1e10, 1.0e-5; not 0x1e10.
+bool is_decimal_fraction(std::string_view text) {
+  return !text.starts_with("0x") && !text.starts_with("0X") && text.find_first_of(".eE") != std::string_view::npos;
+}
+
 void negate(Operand& number) {
   switch (number.kind) {
     case Operand::Kind::f32:
@@ -121,7 +129,7 @@ Operand parse_number(TokenStream& tokens) {
     number = parse_bit_pattern(token, Operand::Kind::f32, 8);
   } else if (text.starts_with("0d") || text.starts_with("0D")) {
     number = parse_bit_pattern(token, Operand::Kind::f64, 16);
-  } else if (text.find('.') != std::string_view::npos) {
+  } else if (is_decimal_fraction(text)) {
     number = Operand{.kind = Operand::Kind::f64, .line = token.line};
     number.bits = std::bit_cast<uint64_t>(std::strtod(std::string(text).c_str(), nullptr));
   } else {

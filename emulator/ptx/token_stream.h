@@ -23,11 +23,14 @@ class TokenStream {
   /// A non-negative integer literal.
   uint64_t count(std::string_view what);
   void skip_line(uint32_t line);
+  /// What follows is part of this instruction: "ld.global.u32". Empty: of none.
+  void enter_instruction(std::string_view words) { instruction_ = words; }
   [[noreturn]] void fail(std::string_view expected) const;
 
  private:
   std::vector<Token> tokens_;
   size_t at_ = 0;
+  std::string_view instruction_;  // for messages
 };
 
 /// An integer, 0f... or 0d... literal with an optional sign in front of it, as an operand of kind integer, f32 or f64.

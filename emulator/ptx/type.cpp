@@ -56,8 +56,11 @@ bool is_floating(Type type) {
 std::optional<Space> space_from(std::string_view word) {
   if (const size_t scope = word.find("::"); scope != std::string_view::npos) {
     const std::string_view detail = word.substr(scope + 2);
-    if (detail != "cta" && detail != "entry" && detail != "func") return std::nullopt;
     word = word.substr(0, scope);
+    // A cluster is one block here, whose shared memory the cluster's window consists of.
+    const bool known = word == "shared" ? detail == "cta" || detail == "cluster"
+                                        : word == "param" && (detail == "entry" || detail == "func");
+    if (!known) return std::nullopt;
   }
   if (word == "global") return Space::global;
   if (word == "shared") return Space::shared;

@@ -65,11 +65,13 @@ BlockRunner::BlockRunner(const LaunchRequest& request, std::atomic<uint32_t>& fe
   block_.parameters = parameters_.get();
   block_.parameter_bytes = kernel_.info.parameter_bytes;
   block_.variables = kernel_.variables;
+  block_.constants = kernel_.constants;
   block_.warps = warps_;
   block_.fences = &fences;
   block_.checking = request.check != CheckLevel::off;
   if (request.check == CheckLevel::full) {
-    strict_ = std::make_unique<StrictChecks>(block_, static_cast<uint32_t>(warps_.size()) * warp_lanes, releases);
+    strict_ = std::make_unique<StrictChecks>(block_, kernel_.values, static_cast<uint32_t>(warps_.size()) * warp_lanes,
+                                             releases);
     block_.strict = strict_.get();
   }
   block_.slice = request.instruction_limit == 0
@@ -136,7 +138,11 @@ bool BlockRunner::step() {
     const Instruction* pc = resume(warp);
     if (pc == nullptr) continue;
     progress = true;
-    while (pc != nullptr) pc = pc->execute(warp, pc);
+    if (strict_ != nullptr && strict_->values().is_followed(warp)) {
+      while (pc != nullptr) pc = strict_->values().step(warp, pc);
+    } else {
+      while (pc != nullptr) pc = pc->execute(warp, pc);
+    }
     if (block_.fault) return false;
     const uint64_t issued = account(warp);
     const uint64_t limit = request_.instruction_limit;

@@ -163,17 +163,19 @@ bool lies_in(const Warp& warp, uint64_t address, ptx::Space space) {
     return address >= first && address < first + bytes;
   };
   const bool shared = within(block.shared, block.shared_bytes);
-  const bool local = within(block.local, uint64_t{block.local_stride} * block.warps.size() * warp_lanes);
-  const bool param = within(block.parameters, block.parameter_bytes);
+  const bool local = within(block.local, local_bytes(block));
+  const bool constant = within(block.constants.data(), block.constants.size());
   switch (space) {
     case ptx::Space::shared:
       return shared;
     case ptx::Space::local:
       return local;
+    case ptx::Space::constant:
+      return constant;
     case ptx::Space::param:
-      return param;
+      return within(block.parameters, block.parameter_bytes);
     default:
-      return !shared && !local && !param;
+      return !shared && !local && !constant;  // what parameters are in is a part of global memory
   }
 }
 

@@ -1,6 +1,7 @@
 #include "scheduler/fragments.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "checks/fault.h"
 #include "checks/strict.h"
@@ -129,7 +130,10 @@ const Instruction* leave(Warp& warp, const Instruction* i, Mask lanes) {
   return warp.active != 0 ? i + 1 : next_fragment(warp);
 }
 
-const Instruction* converge(Warp& warp, const Instruction* i, Mask lanes, Mask members) {
+namespace {
+
+/// Brings the lanes that wait at `i`, or are about to execute it, into the running fragment. False if there are none.
+bool join_at(Warp& warp, const Instruction* i) {
   Mask joined = 0;
   for (uint32_t k = warp.fragment_count; k-- > 0;) {
     const Fragment& other = warp.fragments[k];
@@ -138,17 +142,43 @@ const Instruction* converge(Warp& warp, const Instruction* i, Mask lanes, Mask m
     remove(warp, k);
   }
   refresh_merge_point(warp);
-  if (joined != 0) {
-    warp.active |= joined;
-    return i;
-  }
+  warp.active |= joined;
+  return joined != 0;
+}
+
+void wait_at(Warp& warp, const Instruction* i, Mask lanes, Mask members) {
   Fragment fragment;
   fragment.at = i;
   fragment.lanes = lanes;
   fragment.wait = Wait::converge;
   fragment.members = members;
   add_waiting(warp, fragment);
+}
+
+}  // namespace
+
+const Instruction* converge(Warp& warp, const Instruction* i, Mask lanes, Mask members) {
+  if (join_at(warp, i)) return i;
+  wait_at(warp, i, lanes, members);
   return leave(warp, i, lanes);
+}
+
+const Instruction* wait_for_members(Warp& warp, const Instruction* i, Mask lanes, Mask waiting,
+                                    const uint32_t* members) {
+  const Mask done = lanes & ~waiting;
+  if (done != 0) {  // must not come here again with those that join
+    add_ready(warp, i + 1, warp.active & ~waiting);
+    warp.active = waiting;
+  }
+  if (join_at(warp, i)) return i;
+  for (Mask open = waiting, group = 0; open != 0; open &= ~group) {
+    const uint32_t mask = members[std::countr_zero(open)];
+    group = 0;
+    for (uint32_t lane = 0; lane < warp_lanes; ++lane) group |= static_cast<Mask>(members[lane] == mask) << lane;
+    group &= open;
+    wait_at(warp, i, group, mask);
+  }
+  return leave(warp, i, waiting);
 }
 
 const Instruction* meet_at_label(Warp& warp, const Instruction* i) {

@@ -28,6 +28,11 @@ const Instruction* leave(Warp& warp, const Instruction* i, Mask lanes);
 /// wait here already, or sets `lanes` aside until the others come. Returns what to execute next.
 const Instruction* converge(Warp& warp, const Instruction* i, Mask lanes, Mask members);
 
+/// The same where each lane has a member mask of its own, in `members`: of the `lanes` that execute `i`, those in
+/// `waiting` lack members, and the others have done what it says.
+const Instruction* wait_for_members(Warp& warp, const Instruction* i, Mask lanes, Mask waiting,
+                                    const uint32_t* members);
+
 /// The running fragment is at the label `i` and others are ready at or below it, or its budget is used up. Returns
 /// `i` to enter the label, or what to execute instead.
 const Instruction* meet_at_label(Warp& warp, const Instruction* i);

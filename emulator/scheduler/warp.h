@@ -99,7 +99,8 @@ struct Block {
   uint32_t local_stride = 0;  ///< bytes from one thread's local memory to the next
   const std::byte* parameters = nullptr;
   uint32_t parameter_bytes = 0;
-  std::span<const Region> variables;  ///< of the program: valid global addresses, sorted
+  std::span<const Region> variables;     ///< of the program: valid global addresses, sorted
+  std::span<const std::byte> constants;  ///< where those of state space .const are
   std::span<Warp> warps;
   uint32_t live_threads = 0;
   std::atomic<uint32_t>* fences = nullptr;  ///< of the launch: every memory fence changes it
@@ -113,6 +114,11 @@ struct Block {
   int64_t slice = 0;    ///< the budget a warp gets
   std::optional<Fault> fault;
 };
+
+/// Of all the block's threads.
+inline uint64_t local_bytes(const Block& block) {
+  return uint64_t{block.local_stride} * block.warps.size() * warp_lanes;
+}
 
 /// The lanes an instruction acts on: the running fragment's where the guard holds.
 inline Mask guarded(const Warp& warp, const Instruction* i) {

@@ -17,7 +17,7 @@ struct Addresses {
   std::byte* at(int lane) const { return reinterpret_cast<std::byte*>(base + offset.lane[lane]); }
 };
 
-/// Global, generic, constant and parameter addresses are host addresses.
+/// Global and generic addresses are host addresses.
 struct GlobalSpace {
   using Register = uint64_t;
   static constexpr ptx::Space space = ptx::Space::generic;
@@ -29,7 +29,7 @@ struct GlobalSpace {
   }
 };
 
-/// The same addresses, read through the constant cache.
+/// The same addresses of constants and kernel parameters, read through the constant cache.
 struct ConstantSpace : GlobalSpace {
   static constexpr ptx::Space space = ptx::Space::constant;
 };
@@ -59,9 +59,10 @@ struct LocalSpace {
     to.base = 0;
     const uintptr_t first = reinterpret_cast<uintptr_t>(block.local) + uintptr_t{warp.index} * 32 * block.local_stride;
     const Register* const a = row<Register>(warp, i->a);
-    const uint64_t displacement = static_cast<uint64_t>(i->immediate);
+    const auto displacement = static_cast<Register>(i->immediate);
     for (int lane = 0; lane < 32; ++lane) {
-      to.offset.lane[lane] = first + static_cast<uint64_t>(lane) * block.local_stride + (a[lane] + displacement);
+      const Register offset = a[lane] + displacement;  // of 32 bits wraps around: a sum may pass below 0 and come back
+      to.offset.lane[lane] = first + static_cast<uint64_t>(lane) * block.local_stride + offset;
     }
   }
 };
@@ -87,7 +88,7 @@ inline Span span_of(const Addresses<Offset>& addresses, Mask mask) {
 /// Whether the access is aligned and lies in memory that the block has met before.
 inline bool is_known_good(const Block& block, const Span& span, uint32_t bytes) {
   // Only copies that fill with zeros have odd sizes; those are looked at in full.
-  if ((bytes & (bytes - 1)) != 0 || (span.bits & ((bytes < 16 ? bytes : 16) - 1)) != 0) return false;
+  if ((bytes & (bytes - 1)) != 0 || (span.bits & (bytes - 1)) != 0) return false;
   for (const AddressWindow& window : block.windows) {
     if (window.covers(span.reach.lowest, span.reach.highest, bytes)) return true;
   }

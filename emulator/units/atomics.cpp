@@ -1,6 +1,7 @@
 // atom, red and cp.async. Atomics are atomic among host threads; within a warp the lanes go one after the other.
 #include <bit>
 
+#include "checks/fault.h"
 #include "units/addresses.h"
 #include "units/floating_ops.h"
 #include "units/lanes.h"
@@ -57,6 +58,18 @@ uint16_t add_half(uint16_t old, uint16_t x) {
   return out.lane[0];
 }
 
+/// atom.add.f32 on global memory "flushes subnormal inputs and results to sign-preserving zero", and on shared memory
+/// does not.
+struct FloatAdd32 {
+  using Bits = uint32_t;
+  static uint32_t apply(uint32_t* at, uint32_t b, uint32_t) {
+    return update(at, [&](uint32_t old) { return combined<AtomicOp::add, float, uint32_t>(old, b); });
+  }
+  static uint32_t apply_in_global(uint32_t* at, uint32_t b, uint32_t) {
+    return update(at, [&](uint32_t old) { return bits_of(flushed(flushed(float_of(old)) + flushed(float_of(b)))); });
+  }
+};
+
 // Policies: the C++ type in memory, and the update.
 template <AtomicOp op, class T, class U>
 struct Plain {
@@ -90,6 +103,17 @@ struct PairAdd {
   }
 };
 
+template <class Space, class Policy>
+typename Policy::Bits apply_to(const Warp& warp, typename Policy::Bits* at, typename Policy::Bits b,
+                               typename Policy::Bits c) {
+  if constexpr (std::is_base_of_v<GlobalSpace, Space> && requires { Policy::apply_in_global(at, b, c); }) {
+    const auto offset = reinterpret_cast<uintptr_t>(at) - reinterpret_cast<uintptr_t>(warp.shared);
+    if (offset >= warp.block->shared_bytes)
+      return Policy::apply_in_global(at, b, c);  // a generic address may be shared
+  }
+  return Policy::apply(at, b, c);
+}
+
 template <class Space, class Policy, bool returns, bool inspected>
 const Instruction* atomic_in(Warp& warp, const Instruction* i) {
   using U = typename Policy::Bits;
@@ -104,7 +128,8 @@ const Instruction* atomic_in(Warp& warp, const Instruction* i) {
   U* const d = row<U>(warp, i->d);
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
-    const U old = Policy::apply(reinterpret_cast<U*>(addresses.at(lane)), b[lane], c[lane]);
+    U* const at = reinterpret_cast<U*>(addresses.at(lane));
+    const U old = apply_to<Space, Policy>(warp, at, b[lane], c[lane]);
     if constexpr (returns) d[lane] = old;
   }
   return i + 1;
@@ -204,6 +229,13 @@ const Instruction* copy_async_of(Warp& warp, const Instruction* i) {
     wanted[lane] = sizes == nullptr || sizes[lane] > bytes ? bytes : sizes[lane];
   }
   if constexpr (inspected) {
+    Mask excessive = 0;  // is undefined in PTX
+    for (int lane = 0; lane < 32; ++lane)
+      excessive |= static_cast<Mask>(sizes != nullptr && sizes[lane] > bytes) << lane;
+    if ((excessive & mask) != 0 && warp.block->checking) {
+      return fault_here(warp, i, FaultKind::illegal_instruction, excessive & mask,
+                        "the copy is to read more bytes than it writes");
+    }
     if (!inspect_copy<Shared>(warp, i, mask, to, from, bytes, wanted)) return nullptr;
   }
   if (mask != 0) warp.copies.issue(i, mask, bytes, target, source, wanted);
@@ -236,7 +268,7 @@ HandlerPair atomic(const Atomic& atomic) {
   if (atomic.op != AtomicOp::add) return {};
   switch (atomic.type) {
     case Type::f32:
-      return with_policy<Plain<AtomicOp::add, float, uint32_t>>(atomic);
+      return with_policy<FloatAdd32>(atomic);
     case Type::f64:
       return with_policy<Plain<AtomicOp::add, double, uint64_t>>(atomic);
     case Type::f16:

@@ -47,19 +47,30 @@ struct Plain {
   }
 };
 
+/// The same of halves: what is subnormal among them is a normal float.
+template <class Format, class Op, bool flush>
+Mask outcome_of_halves(const uint16_t* a, const uint16_t* b) {
+  Row<float> x, y;
+  Format::widen(x.lane, a, 32);
+  Format::widen(y.lane, b, 32);
+  if constexpr (flush) {
+    for (Row<float>* wide : {&x, &y}) {
+      for (float& value : wide->lane) value = std::abs(value) < Format::smallest_normal ? 0.0f : value;
+    }
+  }
+  return outcome_of<Op, false>(x.lane, y.lane);
+}
+
 /// ... halves, ...
-template <class Format, class Op>
+template <class Format, class Op, bool flush>
 struct Halves {
   static Mask low(const Warp& warp, const Instruction* i) {
-    Row<float> a, b;
-    Format::widen(a.lane, row<uint16_t>(warp, i->a), 32);
-    Format::widen(b.lane, row<uint16_t>(warp, i->b), 32);
-    return outcome_of<Op, false>(a.lane, b.lane);
+    return outcome_of_halves<Format, Op, flush>(row<uint16_t>(warp, i->a), row<uint16_t>(warp, i->b));
   }
 };
 
 /// ... or pairs of halves.
-template <class Format, class Op>
+template <class Format, class Op, bool flush>
 struct Pairs {
   static Mask half(const Warp& warp, const Instruction* i, int shift) {
     const uint32_t* const x = row<uint32_t>(warp, i->a);
@@ -69,10 +80,7 @@ struct Pairs {
       p.lane[lane] = static_cast<uint16_t>(x[lane] >> shift);
       q.lane[lane] = static_cast<uint16_t>(y[lane] >> shift);
     }
-    Row<float> a, b;
-    Format::widen(a.lane, p.lane, 32);
-    Format::widen(b.lane, q.lane, 32);
-    return outcome_of<Op, false>(a.lane, b.lane);
+    return outcome_of_halves<Format, Op, flush>(p.lane, q.lane);
   }
   static Mask low(const Warp& warp, const Instruction* i) { return half(warp, i, 0); }
   static Mask high(const Warp& warp, const Instruction* i) { return half(warp, i, 16); }
@@ -150,6 +158,19 @@ Handler with_float(Compare compare, Use use) {
   }
 }
 
+/// The same of halves or pairs of them, in one of the formats.
+template <template <class, class, bool> class Source, class Format>
+Handler setp_of_halves(Compare compare, bool flush) {
+  if (flush) return with_float(compare, []<class Op>() -> Handler { return setp<Source<Format, Op, true>>; });
+  return with_float(compare, []<class Op>() -> Handler { return setp<Source<Format, Op, false>>; });
+}
+
+template <class Format>
+Handler set_pair_of(Compare compare, bool flush) {
+  if (flush) return with_float(compare, []<class Op>() -> Handler { return set_pair<Pairs<Format, Op, true>>; });
+  return with_float(compare, []<class Op>() -> Handler { return set_pair<Pairs<Format, Op, false>>; });
+}
+
 template <class Use>
 Handler with_integer(Compare compare, Use use) {
   switch (compare) {
@@ -200,9 +221,9 @@ Handler setp_of(Compare compare, Type type, bool flush) {
     case Type::f64:
       return with_float(compare, []<class Op>() -> Handler { return setp<Plain<double, Op>>; });
     case Type::f16:
-      return with_float(compare, []<class Op>() -> Handler { return setp<Halves<F16, Op>>; });
+      return setp_of_halves<Halves, F16>(compare, flush);
     case Type::bf16:
-      return with_float(compare, []<class Op>() -> Handler { return setp<Halves<BF16, Op>>; });
+      return setp_of_halves<Halves, BF16>(compare, flush);
     default:
       return nullptr;
   }
@@ -228,20 +249,20 @@ struct PredicateMove { static Mask apply(Mask a, Mask) { return a; } };
 Handler compare(Compare compare, Type type, bool flush) {
   switch (type) {
     case Type::f16x2:
-      return with_float(compare, []<class Op>() -> Handler { return setp<Pairs<F16, Op>>; });
+      return setp_of_halves<Pairs, F16>(compare, flush);
     case Type::bf16x2:
-      return with_float(compare, []<class Op>() -> Handler { return setp<Pairs<BF16, Op>>; });
+      return setp_of_halves<Pairs, BF16>(compare, flush);
     default:
       return setp_of(compare, type, flush);
   }
 }
 
-Handler set_pair(Compare compare, Type type) {
+Handler set_pair(Compare compare, Type type, bool flush) {
   switch (type) {
     case Type::f16x2:
-      return with_float(compare, []<class Op>() -> Handler { return set_pair<Pairs<F16, Op>>; });
+      return set_pair_of<F16>(compare, flush);
     case Type::bf16x2:
-      return with_float(compare, []<class Op>() -> Handler { return set_pair<Pairs<BF16, Op>>; });
+      return set_pair_of<BF16>(compare, flush);
     default:
       return nullptr;
   }

@@ -3,6 +3,7 @@
 
 #include "checks/fault.h"
 #include "scheduler/fragments.h"
+#include "units/floating_ops.h"
 #include "units/lanes.h"
 #include "units/units.h"
 
@@ -11,27 +12,37 @@ namespace {
 
 using ptx::Type;
 
-/// The lanes named by the member masks of the executing lanes.
-Mask members_of(const uint32_t* members, Mask lanes) {
-  Mask all = 0;
-  for (int lane = 0; lane < 32; ++lane) all |= (lanes >> lane & 1) != 0 ? members[lane] : 0;
-  return all;
+/// The lanes among `lanes` whose member mask is the one of the first of them.
+Mask same_mask(const uint32_t* members, Mask lanes) {
+  const uint32_t mask = members[std::countr_zero(lanes)];
+  Mask same = 0;
+  for (int lane = 0; lane < 32; ++lane) same |= static_cast<Mask>(members[lane] == mask) << lane;
+  return same & lanes;
 }
 
-/// Runs `body` once all members are here. A member mask that leaves out a lane which executes is undefined in PTX.
+/// Runs `body` for the lanes of each member mask of which all members are here; the others wait for theirs. A mask that
+/// leaves out a lane which executes is undefined in PTX.
 template <class Body>
 const Instruction* together(Warp& warp, const Instruction* i, uint32_t member_register, Body body) {
   const Mask lanes = guarded(warp, i);
   if (lanes == 0) return i + 1;
-  const Mask members = members_of(row<uint32_t>(warp, member_register), lanes);
-  if ((members & warp.live & ~lanes) != 0) [[unlikely]]
-    return converge(warp, i, lanes, members);
-  if ((lanes & ~members) != 0 && warp.block->checking) [[unlikely]] {
-    return fault_here(warp, i, FaultKind::illegal_instruction, lanes & ~members,
-                      "the thread executes this without being in the member mask");
+  const uint32_t* const members = row<uint32_t>(warp, member_register);
+  Mask incomplete = 0;
+  for (Mask open = lanes, group = 0; open != 0; open &= ~group) {
+    group = same_mask(members, open);
+    const Mask mask = members[std::countr_zero(group)];
+    if ((mask & warp.live & ~lanes) != 0) [[unlikely]] {
+      incomplete |= group;
+      continue;
+    }
+    if ((group & ~mask) != 0 && warp.block->checking) [[unlikely]] {
+      return fault_here(warp, i, FaultKind::illegal_instruction, group & ~mask,
+                        "the thread executes this without being in the member mask");
+    }
+    body(group);
   }
-  body(lanes);
-  return i + 1;
+  if (incomplete == 0) return i + 1;
+  return wait_for_members(warp, i, lanes, incomplete, members);
 }
 
 template <Exchange mode>
@@ -48,6 +59,9 @@ int source_lane(int lane, uint32_t b, uint32_t c, bool& in_range) {
   return in_range ? from : lane;
 }
 
+/// What a shuffle gets from a lane that does not take part: a NaN, and no small integer.
+constexpr uint32_t unpredictable = 0xFFFFFFFFu;
+
 template <Exchange mode>
 const Instruction* shuffle(Warp& warp, const Instruction* i) {
   return together(warp, i, warp.lists[i->extra], [&](Mask lanes) {
@@ -55,6 +69,9 @@ const Instruction* shuffle(Warp& warp, const Instruction* i) {
     std::memcpy(a.lane, row<uint32_t>(warp, i->a), sizeof(a.lane));
     const uint32_t* const b = row<uint32_t>(warp, i->b);
     const uint32_t* const c = row<uint32_t>(warp, i->c);
+    if (warp.block->checking) {
+      for (int lane = 0; lane < 32; ++lane) a.lane[lane] = (lanes >> lane & 1) != 0 ? a.lane[lane] : unpredictable;
+    }
     Row<uint32_t> found;
     Mask in_range = 0;
     for (int lane = 0; lane < 32; ++lane) {
@@ -76,8 +93,7 @@ const Instruction* vote(Warp& warp, const Instruction* i) {
     const Mask votes = (*row<Mask>(warp, i->a) ^ flip) & lanes;
     if constexpr (mode == Exchange::vote_ballot) {
       Row<uint32_t> all;
-      const uint32_t* const members = row<uint32_t>(warp, i->b);
-      for (int lane = 0; lane < 32; ++lane) all.lane[lane] = votes & members[lane];
+      for (uint32_t& lane : all.lane) lane = votes;
       blend(row<uint32_t>(warp, i->d), all.lane, lanes);
     } else {
       const bool every = votes == lanes, some = votes != 0;
@@ -107,9 +123,8 @@ template <class T>
 const Instruction* match_any(Warp& warp, const Instruction* i) {
   return together(warp, i, i->b, [&](Mask lanes) {
     const T* const a = row<T>(warp, i->a);
-    const uint32_t* const members = row<uint32_t>(warp, i->b);
     Row<uint32_t> found;
-    for (int lane = 0; lane < 32; ++lane) found.lane[lane] = equal_to(a, lane, lanes & members[lane]);
+    for (int lane = 0; lane < 32; ++lane) found.lane[lane] = equal_to(a, lane, lanes);
     blend(row<uint32_t>(warp, i->d), found.lane, lanes);
   });
 }
@@ -144,23 +159,46 @@ T joined(T x, T y) {
   }
 }
 
+template <Exchange mode>
+struct Joined {
+  template <class T>
+  static T apply(T x, T y) {
+    return joined<mode>(x, y);
+  }
+};
+
+/// d = the values `a` of the lanes, joined.
+template <class Join, class T>
+void join_lanes(Warp& warp, const Instruction* i, Mask lanes, const T* a) {
+  T sum = a[std::countr_zero(lanes)];
+  for (Mask rest = lanes & (lanes - 1); rest != 0; rest &= rest - 1) {
+    sum = Join::apply(sum, a[std::countr_zero(rest)]);
+  }
+  Row<T> result;
+  for (T& lane : result.lane) lane = sum;
+  blend(row<T>(warp, i->d), result.lane, lanes);
+}
+
 template <Exchange mode, class T>
 const Instruction* reduce(Warp& warp, const Instruction* i) {
+  return together(warp, i, i->b, [&](Mask lanes) { join_lanes<Joined<mode>>(warp, i, lanes, row<T>(warp, i->a)); });
+}
+
+/// The extreme of floats. A NaN comes out as the canonical one, even if its lane is alone.
+template <bool maximum>
+const Instruction* reduce_floats(Warp& warp, const Instruction* i) {
   return together(warp, i, i->b, [&](Mask lanes) {
-    const T* const a = row<T>(warp, i->a);
-    const uint32_t* const members = row<uint32_t>(warp, i->b);
-    Row<T> result;
-    // Lanes with different masks form groups of their own.
-    for (Mask open = lanes; open != 0;) {
-      const Mask group = members[std::countr_zero(open)] & lanes;
-      T sum = a[std::countr_zero(open)];
-      for (Mask rest = group & ~(open & -open); rest != 0; rest &= rest - 1) {
-        sum = joined<mode>(sum, a[std::countr_zero(rest)]);
-      }
-      for (Mask rest = group; rest != 0; rest &= rest - 1) result.lane[std::countr_zero(rest)] = sum;
-      open &= ~(group | (open & -open));
+    Row<float> a;
+    for (int lane = 0; lane < 32; ++lane) {
+      const float value = row<float>(warp, i->a)[lane];
+      const float considered = (i->immediate & redux_abs) != 0 ? magnitude(value) : value;
+      a.lane[lane] = is_nan(value) ? quiet_nan<float>() : considered;
     }
-    blend(row<T>(warp, i->d), result.lane, lanes);
+    if ((i->immediate & redux_nan) != 0) {
+      join_lanes<FloatExtreme<maximum, true, false>>(warp, i, lanes, a.lane);
+    } else {
+      join_lanes<FloatExtreme<maximum, false, false>>(warp, i, lanes, a.lane);
+    }
   });
 }
 
@@ -223,9 +261,16 @@ Handler exchange(Exchange op, Type type) {
       return wide ? match_all<uint64_t> : match_all<uint32_t>;
     case Exchange::elect:
       return elect;
+    case Exchange::redux_min:
+      if (type == Type::f32) return reduce_floats<false>;
+      break;
+    case Exchange::redux_max:
+      if (type == Type::f32) return reduce_floats<true>;
+      break;
     default:
-      return type == Type::s32 ? reduction<int32_t>(op) : reduction<uint32_t>(op);
+      break;
   }
+  return type == Type::s32 ? reduction<int32_t>(op) : reduction<uint32_t>(op);
 }
 
 }  // namespace kiln::emulator::KILN_EMULATOR_ISA

@@ -105,9 +105,9 @@ Handler extremes(FloatOp op, Type type, const FloatTraits& traits) {
   }
 }
 
-template <class Op>
+template <class Op, int operands = 1>
 Handler special(const FloatTraits& traits) {
-  return traits.flush ? map1<Shaped<Op, true, false>, float, float> : map1<Shaped<Op, false, false>, float, float>;
+  return traits.flush ? map<Shaped<Op, true, false>, float, operands> : map<Shaped<Op, false, false>, float, operands>;
 }
 
 template <TestOp test>
@@ -128,7 +128,7 @@ struct Test {
       case TestOp::notanumber:
         return !(a <= infinity);
       case TestOp::normal:
-        return a >= smallest && a < infinity;
+        return a == T{0} || (a >= smallest && a < infinity);  // zeros count as normal, says the ISA
       case TestOp::subnormal:
         return a > T{0} && a < smallest;
     }
@@ -181,6 +181,8 @@ Handler floating(FloatOp op, Type type, const FloatTraits& traits) {
       return rounded<FloatFma, 3>(traits, type);
     case FloatOp::div:
       return rounded<FloatDiv, 2>(traits, type);
+    case FloatOp::div_approx:
+      return type == Type::f32 ? special<FloatDivApprox, 2>(traits) : nullptr;
     case FloatOp::rcp:
       return rounded<FloatRcp, 1>(traits, type);
     case FloatOp::sqrt:

@@ -56,6 +56,16 @@ struct FloatDiv {
     return a / b;
   }
 };
+/// "For 2^126 < |b| < 2^128, if a is infinity, div.approx.f32 delivers NaN, otherwise it delivers 0."
+struct FloatDivApprox {
+  static float apply(float a, float b) {
+    const float size = magnitude(b);
+    const bool large = size > 0x1p126f && size < HUGE_VALF;
+    const float zero = float_of(sign_bit(a) ^ sign_bit(b));
+    const float beyond = magnitude(a) < HUGE_VALF ? zero : quiet_nan<float>();
+    return large ? beyond : a / b;
+  }
+};
 struct FloatAbs {
   template <class T>
   static T apply(T a) {

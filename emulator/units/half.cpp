@@ -44,9 +44,7 @@ struct Saturated {
   }
 };
 
-/// The smallest normal number, and the magnitude from which on a result is rounded to it.
-template <class Format>
-constexpr float smallest_normal = Format::one == F16::one ? 0x1p-14f : 0x1p-126f;
+/// The magnitude from which on a result is rounded to the smallest normal number.
 template <class Format>
 constexpr float rounds_to_normal = Format::one == F16::one ? 0x1p-14f - 0x1p-25f : 0x1p-126f - 0x1p-134f;
 
@@ -60,7 +58,7 @@ template <class Format, class Op>
 struct Flushed {
   template <class... T>
   static float apply(T... operands) {
-    const float result = Op::apply(flushed_below<Format>(operands, smallest_normal<Format>)...);
+    const float result = Op::apply(flushed_below<Format>(operands, Format::smallest_normal)...);
     return flushed_below<Format>(result, rounds_to_normal<Format>);
   }
 };
@@ -94,10 +92,23 @@ struct SignBits {
   }
 };
 
-template <class Bits>
-Handler sign_change(bool pair) {
-  if (pair) return map1<Bits, uint32_t, uint32_t>;
-  return map1<Bits, uint16_t, uint16_t>;
+/// The same of operands whose subnormals count as zeros.
+template <class Format, class Bits>
+struct FlushedBits {
+  static uint16_t half(uint16_t a) {
+    return Bits::apply(static_cast<uint16_t>((a & Format::exponent) == 0 ? a & 0x8000u : a));
+  }
+  static uint16_t apply(uint16_t a) { return half(a); }
+  static uint32_t apply(uint32_t a) {
+    return static_cast<uint32_t>(half(static_cast<uint16_t>(a >> 16))) << 16 | half(static_cast<uint16_t>(a));
+  }
+};
+
+template <class Format, class Bits>
+Handler sign_change(const FloatTraits& traits, bool pair) {
+  using Flushing = FlushedBits<Format, Bits>;
+  if (pair) return traits.flush ? map1<Flushing, uint32_t, uint32_t> : map1<Bits, uint32_t, uint32_t>;
+  return traits.flush ? map1<Flushing, uint16_t, uint16_t> : map1<Bits, uint16_t, uint16_t>;
 }
 
 template <class Format, class Op, int operands>
@@ -150,9 +161,9 @@ Handler of(FloatOp op, bool pair, const FloatTraits& traits) {
       return traits.relu ? shaped<Format, HalfFmaRelu<Format>, 3>(traits, pair)
                          : shaped<Format, HalfFma<Format>, 3>(traits, pair);
     case FloatOp::abs:
-      return sign_change<SignBits<0x7FFF7FFFu, 0>>(pair);
+      return sign_change<Format, SignBits<0x7FFF7FFFu, 0>>(traits, pair);
     case FloatOp::neg:
-      return sign_change<SignBits<0xFFFFFFFFu, 0x80008000u>>(pair);
+      return sign_change<Format, SignBits<0xFFFFFFFFu, 0x80008000u>>(traits, pair);
     case FloatOp::ex2:
       return shaped<Format, Exp2, 1>(traits, pair);
     case FloatOp::tanh:

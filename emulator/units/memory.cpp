@@ -296,6 +296,9 @@ HandlerPair load(const Access& access) {
       return narrow ? loads<SharedSpace<uint32_t>>(access) : loads<SharedSpace<uint64_t>>(access);
     case ptx::Space::local:
       return narrow ? loads<LocalSpace<uint32_t>>(access) : loads<LocalSpace<uint64_t>>(access);
+    case ptx::Space::constant:
+      if (narrow) return {};
+      return loads<ConstantSpace>(access);
     default:
       if (narrow) return {};
       return access.strong ? loads<StrongSpace>(access) : loads<GlobalSpace>(access);

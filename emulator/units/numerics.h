@@ -103,7 +103,8 @@ inline uint16_t float_to_bfloat(float x) {
 
 /// The 16-bit formats, for whole rows of `n` values (a multiple of 16).
 struct F16 {
-  static constexpr uint16_t one = 0x3C00;
+  static constexpr uint16_t one = 0x3C00, exponent = 0x7C00;
+  static constexpr float smallest_normal = 0x1p-14f;
   static void widen(float* out, const uint16_t* in, int n) {
 #ifdef __F16C__
     for (int k = 0; k < n; k += 8) {
@@ -133,7 +134,8 @@ struct F16 {
 };
 
 struct BF16 {
-  static constexpr uint16_t one = 0x3F80;
+  static constexpr uint16_t one = 0x3F80, exponent = 0x7F80;
+  static constexpr float smallest_normal = 0x1p-126f;
   static void widen(float* out, const uint16_t* in, int n) {
     for (int k = 0; k < n; ++k) out[k] = bfloat_to_float(in[k]);
   }

@@ -99,6 +99,7 @@ enum class FloatOp : uint8_t {
   mul,
   fma,
   div,
+  div_approx,  ///< f32, of a denominator up to 2^126
   min,
   max,
   min_nan,
@@ -156,13 +157,16 @@ enum class Exchange : uint8_t {
   match_any,  ///< d: 32 bits, a: 32 or 64 bits, member mask in b
   match_all,  ///< also c: predicate or 0
   redux_add,  ///< d, a: 32 bits, member mask in b
-  redux_min,
+  redux_min,  ///< of f32: the immediate has ReduxFloat bits
   redux_max,
   redux_and,
   redux_or,
   redux_xor,
   elect,  ///< d: 32 bits (leader), c: predicate, member mask in b
 };
+
+/// Of redux on f32: magnitudes are compared; one NaN makes the result one.
+enum ReduxFloat : int64_t { redux_abs = 1, redux_nan = 2 };
 
 /// A load or store. The address is register a (address_bytes wide) plus the immediate.
 struct Access {
@@ -202,7 +206,7 @@ struct UnitTable {
   /// bf16x2, d is the outcome of the low halves and lists[extra] that of the high ones.
   Handler (*compare)(Compare compare, ptx::Type type, bool flush);
   /// set on pairs of halves: both outcomes into the halves of d. Other forms of set are a setp and a selection.
-  Handler (*set_pair)(Compare compare, ptx::Type type);
+  Handler (*set_pair)(Compare compare, ptx::Type type, bool flush);
   Handler (*predicate_logic)(IntegerOp op);
   /// d from the `parts` registers in lists[extra ...], lowest first; and those from a.
   Handler (*pack)(uint32_t part_bytes, uint32_t parts);

@@ -12,7 +12,7 @@ namespace kiln::emulator::KILN_EMULATOR_ISA {
 Handler integer(IntegerOp op, ptx::Type type);
 Handler carry(CarryOp op, ptx::Type type);
 Handler compare(Compare compare, ptx::Type type, bool flush);
-Handler set_pair(Compare compare, ptx::Type type);
+Handler set_pair(Compare compare, ptx::Type type, bool flush);
 Handler predicate_logic(IntegerOp op);
 Handler pack(uint32_t part_bytes, uint32_t parts);
 Handler unpack(uint32_t part_bytes, uint32_t parts);

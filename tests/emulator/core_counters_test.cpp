@@ -105,6 +105,48 @@ TEST(Counters, BankConflictsTakeOnePassForEachWordOfTheWorstBank) {
   }
 }
 
+TEST(Counters, ConstantsAndParametersHaveNothingToDoWithGlobalMemory) {
+  // 100 blocks of which 64 are counted; nothing but constants and parameters, however they are addressed, and generic
+  // accesses to shared and local memory.
+  const std::string body = R"(.shared .align 16 .b8 tile[128];
+.local .align 4 .b8 own[8];
+mov.u64 %rd1, fixed;
+ld.const.u32 %r1, [%rd1];
+mov.u64 %rd2, p1;
+ld.param.u32 %r2, [%rd2+4];
+mov.u32 %r0, %tid.x;
+mul.wide.u32 %rd3, %r0, 4;
+mov.u64 %rd4, tile;
+cvta.shared.u64 %rd4, %rd4;
+add.u64 %rd4, %rd4, %rd3;
+st.u32 [%rd4], %r1;
+mov.u64 %rd5, own;
+cvta.local.u64 %rd5, %rd5;
+st.u32 [%rd5], %r1;)";
+  Module module(ptx_kernel(body, ".param .u64 p0, .param .u64 p1", ".const .align 4 .b8 fixed[16] = {1, 2};"));
+  const Counters c = module.launch("k", {100}, {32}, Arguments(uint64_t{0}, uint64_t{0}));
+  EXPECT_EQ(c.constant_access, 200u);
+  EXPECT_EQ(c.global_store, 200u) << "what they are by their text";
+  EXPECT_EQ(c.global_sectors, 0u);
+  EXPECT_EQ(c.block_sectors, 0u);
+  EXPECT_EQ(c.unique_load_sectors, 0u);
+  EXPECT_EQ(c.unique_store_sectors, 0u);
+  EXPECT_EQ(c.shared_wavefronts, 100u) << "scaled with the generic accesses";
+}
+
+TEST(Counters, ConstantsDoNotScaleWhatGlobalMemoryDid) {
+  // Every block counted does the same: a load of a constant beside one of global memory.
+  const std::string body = std::string(thread_in_grid) +
+                           "mov.u64 %rd1, fixed;\nld.const.u32 %r1, [%rd1];\nld.const.u32 %r1, [%rd1+4];\n"
+                           "mul.wide.u32 %rd2, %r3, 4;\nadd.u64 %rd0, %rd0, 31;\nand.b64 %rd0, %rd0, -32;\n"
+                           "add.u64 %rd2, %rd0, %rd2;\nld.global.f32 %f1, [%rd2];";
+  Module module(ptx_kernel(body, ".param .u64 p0", ".const .align 4 .b8 fixed[16] = {1, 2};"));
+  Buffer<float> memory(100 * 32 + 8);
+  module.allow(memory);
+  EXPECT_EQ(module.launch("k", {100}, {32}, Arguments(memory.address())).global_sectors, 400u);
+  EXPECT_EQ(module.launch("k", {10}, {32}, Arguments(memory.address())).global_sectors, 40u) << "all blocks counted";
+}
+
 TEST(Counters, SampledBlocksScaleToAllOfThem) {
   Counted kernel(std::string(thread_in_grid) +
                      "mul.wide.u32 %rd1, %r3, 4;\nadd.u64 %rd0, %rd0, 31;\nand.b64 %rd0, %rd0, -32;\n"
@@ -114,6 +156,7 @@ TEST(Counters, SampledBlocksScaleToAllOfThem) {
   EXPECT_EQ(c.blocks_counted, 64u);
   EXPECT_EQ(c.global_load, 100u) << "exact, whatever is sampled";
   EXPECT_EQ(c.global_sectors, 400u);
+  EXPECT_EQ(c.block_sectors, 400u);
   EXPECT_NEAR(static_cast<double>(c.unique_load_sectors), 400, 10);
 }
 

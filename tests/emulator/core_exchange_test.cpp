@@ -1,6 +1,8 @@
 // Lanes that see each other, atomics, and lanes that part and meet again.
 #include <algorithm>
+#include <bit>
 #include <functional>
+#include <limits>
 #include <numeric>
 
 #include "core_lanes.h"
@@ -83,6 +85,94 @@ TEST(WarpExchange, ReductionsSeeTheSign) {
   EXPECT_EQ(redux("and.b32"), std::accumulate(v.begin(), v.end(), ~0u, std::bit_and<uint32_t>()));
 }
 
+/// The bits of redux.sync on floats, all lanes taking part.
+uint32_t float_redux(const std::string& op, const std::vector<float>& values) {
+  std::vector<uint32_t> bits(values.size());
+  std::transform(values.begin(), values.end(), bits.begin(), [](float x) { return std::bit_cast<uint32_t>(x); });
+  return common_result<uint32_t>("redux.sync." + op + ".f32 %d, %a, -1;", bits);
+}
+
+TEST(WarpExchange, ReductionsOfFloatsFollowTheIsa) {
+  const auto bits = [](float x) { return std::bit_cast<uint32_t>(x); };
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  constexpr uint32_t canonical = 0x7FFFFFFF;
+  std::vector<float> v(32, 0.5f);
+  v[3] = -7.0f, v[9] = 4.0f, v[30] = nan;
+  EXPECT_EQ(float_redux("min", v), bits(-7.0f)) << "without .NaN, only numbers are considered";
+  EXPECT_EQ(float_redux("max", v), bits(4.0f));
+  EXPECT_EQ(float_redux("max.abs", v), bits(7.0f));
+  EXPECT_EQ(float_redux("min.abs", v), bits(0.5f));
+  EXPECT_EQ(float_redux("min.NaN", v), canonical);
+  EXPECT_EQ(float_redux("max.abs.NaN", v), canonical);
+  EXPECT_EQ(float_redux("max", std::vector<float>(32, -nan)), canonical) << "no lane has a number";
+  EXPECT_EQ(float_redux("max", {-nan}), canonical) << "one lane alone";
+  std::vector<float> zeros(32, -0.0f);
+  zeros[17] = 0.0f;
+  EXPECT_EQ(float_redux("max", zeros), bits(0.0f)) << "+0.0 > -0.0";
+  EXPECT_EQ(float_redux("min", zeros), bits(-0.0f));
+}
+
+TEST(WarpExchange, LanesWithMasksOfTheirOwnReduceAmongThemselves) {
+  Buffer<uint32_t> values(lane_values());
+  for (uint32_t lane = 0; lane < 32; ++lane) values[lane] = std::bit_cast<uint32_t>(static_cast<float>(lane));
+  const auto results = run_lanes<uint32_t>(
+      "mov.u32 %r1, %tid.x;\nsetp.lt.u32 %p1, %r1, 8;\nselp.b32 %r2, 0xFF, 0xFFFFFF00, %p1;\n"
+      "redux.sync.max.f32 %d, %a, %r2;",
+      values);
+  for (size_t lane = 0; lane < 32; ++lane) EXPECT_EQ(std::bit_cast<float>(results[lane]), lane < 8 ? 7.0f : 31.0f);
+}
+
+TEST(WarpExchange, HalvesOfAWarpWithMasksOfTheirOwnDoNotWaitForEachOther) {
+  // Lanes 0 to 15 and half of the others come together; lanes 24 to 31 come only behind a vote among themselves.
+  Buffer<uint32_t> values(lane_values());
+  const auto results = run_lanes<uint32_t>(
+      "mov.u32 %r1, %tid.x;\nsetp.lt.u32 %p1, %r1, 16;\nselp.b32 %r2, 0xFFFF, 0xFFFF0000, %p1;\n"
+      "setp.ge.u32 %p2, %r1, 24;\n@%p2 bra late;\nmeet:\nvote.sync.ballot.b32 %r3, 1, %r2;\n"
+      "and.b32 %r4, %r1, 1;\nsetp.eq.u32 %p3, %r4, 0;\nvote.sync.all.pred %p4, !%p1, %r2;\n"
+      "selp.b32 %r5, 1, 0, %p4;\nadd.u32 %d, %r3, %r5;\nbra done;\n"
+      "late:\nvote.sync.ballot.b32 %r6, %p2, 0xFF000000;\nbra meet;\ndone:",
+      values);
+  for (size_t lane = 0; lane < 32; ++lane) EXPECT_EQ(results[lane], lane < 16 ? 0xFFFFu : 0xFFFF0001u) << lane;
+}
+
+TEST(WarpExchange, AHalfThatIsWholeGoesOnWhileTheOtherWaitsForABarrierBehindIt) {
+  // Lanes 16 to 31 are not whole before lane 31 comes, and that waits at a barrier for lanes 0 to 15.
+  Buffer<uint32_t> values(lane_values());
+  const auto results = run_lanes<uint32_t>(
+      "mov.u32 %r1, %tid.x;\nsetp.lt.u32 %p1, %r1, 16;\nselp.b32 %r2, 0xFFFF, 0xFFFF0000, %p1;\n"
+      "setp.ne.u32 %p2, %r1, 31;\n@%p2 bra meet;\nbar.warp.sync 0x8000FFFF;\nmeet:\n"
+      "vote.sync.ballot.b32 %d, 1, %r2;\nsetp.ge.u32 %p3, %r1, 16;\n@%p3 bra done;\nbar.warp.sync 0x8000FFFF;\ndone:",
+      values);
+  for (size_t lane = 0; lane < 32; ++lane) EXPECT_EQ(results[lane], lane < 16 ? 0xFFFFu : 0xFFFF0000u) << lane;
+}
+
+TEST(WarpExchange, AShuffleFromALaneThatTakesNoPartGivesNoUsableValue) {
+  // "the results are unpredictable": checks make it all ones.
+  Buffer<uint32_t> values(lane_values());
+  const auto results = run_lanes<uint32_t>(
+      "mov.u32 %d, 7;\nmov.u32 %r1, %tid.x;\nsetp.ge.u32 %p1, %r1, 20;\n@%p1 bra done;\n"
+      "shfl.sync.down.b32 %d, %a, 16, 31, 0xFFFFF;\ndone:",
+      values);
+  for (size_t lane = 0; lane < 32; ++lane) {
+    EXPECT_EQ(results[lane], lane >= 20                   ? 7u
+                             : lane < 4 || lane + 16 > 31 ? values[lane + 16 > 31 ? lane : lane + 16]
+                                                          : ~0u)
+        << lane;
+  }
+}
+
+TEST(WarpExchange, ResultsThatNobodyWantsDisturbNothing) {
+  // A predicate "_" that would be false for the whole warp; every later instruction must still run.
+  for (const char* text : {"setp.ne.u32 %p1, %r0, %r0;\nbar.red.and.pred _, 0, %p1;",
+                           "setp.ne.u32 %p1, %r0, %r0;\nbar.red.or.pred _, 0, %p1;", "isspacep.shared _, %rd1;",
+                           "setp.ne.u32 _, %r0, %r0;", "vote.sync.any.pred _, %p1, -1;"}) {
+    Buffer<uint32_t> values(lane_values());
+    EXPECT_EQ(run_lanes<uint32_t>(std::string("mov.pred %p1, 0;\n") + text + "\nadd.u32 %d, %a, 1;", values)[5],
+              values[5] + 1)
+        << text;
+  }
+}
+
 /// One word after 64 blocks of 32 threads have applied `text` to [%rd0] with %r0 the thread.
 template <class T>
 T after_atomics(const std::string& text, T start) {
@@ -105,6 +195,25 @@ TEST(Atomics, NothingIsLostBetweenLanesAndBlocks) {
   EXPECT_EQ(after_atomics<uint32_t>("atom.global.max.u32 %r1, [%rd0], %r0;", 9), 31u);
   EXPECT_EQ(after_atomics<uint32_t>("shl.b32 %r2, 1, %r0;\nred.global.or.b32 [%rd0], %r2;", 0), ~0u);
   EXPECT_EQ(after_atomics<uint32_t>("atom.global.inc.u32 %r1, [%rd0], 6;", 0), 64u * 32 % 7);
+}
+
+TEST(Atomics, AddFloatsOfGlobalMemoryWithoutSubnormals) {
+  // "atom.add.f32 on global memory flushes subnormal inputs and results to sign-preserving zero; whereas atom.add.f32
+  // on shared memory supports subnormal inputs and results".
+  const std::string once = "mov.u32 %r1, %ctaid.x;\nor.b32 %r1, %r1, %r0;\nsetp.ne.u32 %p1, %r1, 0;\n@%p1 bra done;\n";
+  const float small = 0x1p-130f, normal = 0x1p-126f;
+  const std::string add_small = "atom.global.add.f32 %f1, [%rd0], 0f00080000;\n";  // 0x1p-130
+  EXPECT_EQ(after_atomics<float>(once + add_small + "done:", small), 0.0f);
+  EXPECT_EQ(after_atomics<float>(once + add_small + "done:", normal), normal);
+  EXPECT_EQ(after_atomics<float>(once + "red.global.add.f32 [%rd0], 0f80C00000;\ndone:", normal), 0.0f)
+      << "the sum is subnormal";
+  for (const char* space : {"shared.", ""}) {
+    const std::string body =
+        once + ".shared .align 4 .b8 word[4];\nmov.u64 %rd1, word;\n" +
+        (*space != 0 ? "" : "cvta.shared.u64 %rd1, %rd1;\n") + "st.shared.b32 [word], 0x00080000;\n" + "atom." + space +
+        "add.f32 %f1, [%rd1], 0f00080000;\nld.shared.b32 %r2, [word];\n" + "st.global.b32 [%rd0], %r2;\ndone:";
+    EXPECT_EQ(after_atomics<float>(body, 1.0f), 2 * small) << space;
+  }
 }
 
 TEST(Atomics, CompareAndSwapLoopsFinish) {

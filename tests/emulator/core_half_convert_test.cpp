@@ -179,5 +179,17 @@ TEST(ByteConversions, NumbersGoToTheNearestCodeAndNeverToInfinity) {
   }
 }
 
+TEST(HalfConversions, IntegersOfManyDigitsAreRoundedOnce) {
+  // 2^60 + 2^52 lies halfway between two numbers of bf16; one unit more, which a double does not hold, decides.
+  const int64_t tie = (int64_t{1} << 60) + (int64_t{1} << 52);
+  const std::vector<int64_t> values = {tie - 1, tie, tie + 1, -tie + 1, -tie, -tie - 1};
+  const auto oracle = [&](int64_t x) -> uint16_t {
+    const uint16_t sign = x < 0 ? 0x8000 : 0;
+    return static_cast<uint16_t>(sign | ((x < 0 ? -x : x) > tie ? 0x5D81 : 0x5D80));
+  };
+  expect_instruction<uint16_t, int64_t>("cvt.rn.bf16.s64 d, a;", oracle, std::equal_to<uint16_t>(),
+                                        combinations(values));
+}
+
 }  // namespace
 }  // namespace kiln::emulator::test

@@ -121,6 +121,28 @@ TEST(Halves, FtzAndSatShapeOperandsAndResults) {
   expect_halves(kind, "fma.rn.ftz.sat", "a, b, c", fma, kind.values, kind.values, kind.values);
 }
 
+TEST(Halves, FtzFlushesTheOperandsOfSignsAndComparisons) {
+  const Kind& kind = kinds[0];
+  const auto ftz = [](uint16_t x) { return flushed(half_format, x); };
+  const Unary abs = [&](uint16_t a) { return static_cast<uint16_t>(ftz(a) & 0x7FFF); };
+  const Unary neg = [&](uint16_t a) { return static_cast<uint16_t>(ftz(a) ^ 0x8000); };
+  expect_halves(kind, "abs.ftz", "a", abs, kind.values);
+  expect_halves(kind, "neg.ftz", "a", neg, kind.values);
+  const auto less = [&](uint16_t a, uint16_t b) { return half_format.value(ftz(a)) < half_format.value(ftz(b)); };
+  const auto pairs = combinations(kind.values, kind.values);
+  expect_instruction<uint16_t, uint16_t, uint16_t>(
+      "setp.lt.ftz.f16 q, a, b;\n%Gselp.b16 d, 1, 0, q;", [&](uint16_t a, uint16_t b) { return uint16_t{less(a, b)}; },
+      std::equal_to<uint16_t>(), pairs);
+  expect_instruction<uint32_t, uint32_t, uint32_t>(
+      "set.lt.ftz.f16x2.f16x2 d, a, b;",
+      [&](uint32_t a, uint32_t b) {
+        const bool low = less(static_cast<uint16_t>(a), static_cast<uint16_t>(b));
+        const bool high = less(static_cast<uint16_t>(a >> 16), static_cast<uint16_t>(b >> 16));
+        return (low ? 0x3C00u : 0) | (high ? 0x3C000000u : 0);
+      },
+      std::equal_to<uint32_t>(), paired(pairs));
+}
+
 TEST(Halves, SignsAndExtremesTreatNanAndZeroAsTheIsaSays) {
   for (const Kind& kind : kinds) {
     const SmallFormat& f = *kind.format;

@@ -362,5 +362,74 @@ TEST(Loading, AnUnknownModifierIsNamedWithItsInstruction) {
               testing::AllOf(testing::HasSubstr("line "), testing::HasSubstr("add.purple.u32")));
 }
 
+TEST(FloatingInstructions, ApproximateQuotientsOfLargeDenominatorsAreZero) {
+  // "For 2^126 < |b| < 2^128, if a is infinity, div.approx.f32 delivers NaN, otherwise it delivers 0."
+  const std::vector<float> numerators = {0.0f, 1.0f, -3e38f, 0x1p127f, HUGE_VALF, -HUGE_VALF};
+  const std::vector<float> large = {0x1.8p126f, -0x1.000002p126f, 0x1p127f, std::numeric_limits<float>::max()};
+  const std::vector<float> others = {0x1p126f, -0x1p126f, HUGE_VALF, 1.0f, 0x1p-126f};
+  expect_lanes(
+      "div.approx.f32 %d, %a, %b;",
+      [](float a, float b) { return std::isinf(a)                        ? NAN
+                                    : std::signbit(a) != std::signbit(b) ? -0.0f
+                                                                         : 0.0f; },
+      numerators, large);
+  expect_lanes(
+      "div.approx.f32 %d, %a, %b;", [](float a, float b) { return a / b; }, numerators, others);
+  expect_lanes(
+      "div.full.f32 %d, %a, %b;", [](float a, float b) { return a / b; }, numerators, large);
+}
+
+TEST(FloatingInstructions, DecimalLiteralsMayHaveAnExponent) {
+  const std::vector<float> one = {1.0f};
+  const auto literal = [&](const std::string& text, float value) {
+    expect_lanes(
+        "fma.rn.f32 %d, %a, " + text + ", 0f00000000;", [=](float) { return value; }, one);
+  };
+  literal("1.0e-5", 1.0e-5f);
+  literal("-2.5E+3", -2500.0f);
+  literal("1e3", 1000.0f);
+  expect_lanes(
+      "add.u32 %d, %a, 0x1e;", [](uint32_t a) { return a + 0x1e; }, std::vector<uint32_t>{5});
+  expect_lanes(
+      "ld.param.u32 %d, [p3+4];\nadd.u32 %d, %d, %a;", [](uint32_t a) { return a; }, std::vector<uint32_t>{5});
+}
+
+TEST(IntegerInstructions, NamesOfRegistersNeedNoPercentSign) {
+  // As inline assembly declares them; a source may be wider than what is stored or converted of it.
+  expect_lanes(
+      "{\n.reg .b32 wide;\n.reg .b64 sum;\nmov.b32 wide, %a;\ncvt.u32.u8 wide, wide;\ncvt.u64.u16 sum, wide;\n"
+      "cvt.u32.u64 %d, sum;\n}",
+      [](uint32_t a) { return a & 0xFF; }, awkward_u32);
+  expect_lanes(
+      "{\n.reg .b32 wide;\n.local .align 4 .b8 own[4];\nst.local.u32 [own], 0;\nmov.b32 wide, %a;\n"
+      "st.local.u8 [own], wide;\nld.local.u32 %d, [own];\n}",
+      [](uint32_t a) { return a & 0xFF; }, awkward_u32);
+  expect_lanes(
+      "{\n.local .align 4 .b8 own[4];\nst.local.u32 [own], %smid;\nld.local.u32 %r1, [own];\ncvt.u64.u32 %rd2, %smid;\n"
+      "cvt.u32.u64 %r2, %rd2;\nst.local.u32 [own], %clock;\ncvt.u16.u32 %h1, %warpid;\nadd.u32 %d, %r1, %r2;\n}",
+      [](uint32_t) { return 0u; }, std::vector<uint32_t>{5});
+}
+
+template <class T>
+void expect_classes(const std::string& type) {
+  const auto test = [&](const std::string& word, bool (*holds)(T)) {
+    expect_lanes(
+        "testp." + word + "." + type + " %p1, %a;\nselp.b32 %d, 1, 0, %p1;",
+        [=](T a) { return static_cast<uint32_t>(holds(a)); }, awkward_floats<T>());
+  };
+  test("finite", [](T a) { return bool{std::isfinite(a)}; });
+  test("infinite", [](T a) { return bool{std::isinf(a)}; });
+  test("number", [](T a) { return !std::isnan(a); });
+  test("notanumber", [](T a) { return bool{std::isnan(a)}; });
+  // "As a special case, positive and negative zero are considered normal numbers."
+  test("normal", [](T a) { return a == 0 || std::isnormal(a); });
+  test("subnormal", [](T a) { return std::fpclassify(a) == FP_SUBNORMAL; });
+}
+
+TEST(FloatingInstructions, TestsOfPropertiesTakeZerosForNormal) {
+  expect_classes<float>("f32");
+  expect_classes<double>("f64");
+}
+
 }  // namespace
 }  // namespace kiln::emulator::test

@@ -28,6 +28,94 @@ TEST(MalformedPtx, UnknownInstructionsAndFormsAreNamed) {
   expect_refused("add.f32x4 %f1, %f2, %f3;", "f32x4");
 }
 
+TEST(MalformedPtx, AnInstructionOfAnotherKindOfDeviceIsNamedWhateverItsOperandsLookLike) {
+  for (const std::string line :
+       {"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r3}], [%r4];",
+        "tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, %p1;",
+        "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r1, %r2}, [%r3];",
+        "mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r1], %r2;",
+        "st.async.weak.shared::cluster.b32 [%r1], %r2, [%r3];",
+        "multimem.ld_reduce.relaxed.sys.global.add.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1];",
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd1, %rd2, %p1, 1, 1, 0, 0;",
+        "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f5, %f6}];", "fabric.submit.op_restrict::fetching;",
+        "unheard.of::9z {%r1, <%r2>};"}) {
+    expect_refused(line, line.substr(0, line.find_first_of(" ;")));
+  }
+}
+
+TEST(MalformedPtx, FencesMeanWhatTheirWordsSay) {
+  expect_refused("fence;", "expected .cta, .cluster, .gpu or .sys");
+  expect_refused("fence.acq_rel;", "expected .cta, .cluster, .gpu or .sys");
+  expect_refused("fence.acq_rel.gpu.sys;", "sys");
+  expect_refused("fence.seq_cst.gpu;", "seq_cst");
+  expect_refused("fence.proxy.asink;", "proxy");
+  expect_refused("fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;", "proxy");
+  expect_refused("fence.proxy.async.local;", ".global or .shared");
+  expect_refused("fence.acquire.sync_restrict::shared::cluster.cluster;", "sync_restrict");
+  expect_refused("fence.mbarrier_init.acquire.cluster;", "mbarrier_init");
+  expect_refused("membar.gpu;", "expected .cta, .gl or .sys");
+  expect_refused("fence.acq_rel.gpu %r1;", "operands");
+}
+
+TEST(MalformedPtx, HintsAreReadThoughTheyChangeNothing) {
+  expect_refused("prefetch.global.L3 [%rd1];", ".L1 or .L2");
+  expect_refused("prefetch.shared.L1 [%r1];", "state space");
+  expect_refused("prefetch.L2::evict_last [%rd1];", ".global");
+  expect_refused("prefetch.global.L1 [%rd99];", "%rd99");
+  expect_refused("prefetchu.L2 [%rd1];", ".L1");
+  expect_refused("discard.global.L2 [%rd1], 64;", "expected 128");
+  expect_refused("applypriority.global.L2::evict_last [%rd1], 128;", "L2::evict_normal");
+  expect_refused("createpolicy.fractional.L2::evict_soon.b64 %rd1;", "eviction priority");
+  expect_refused("createpolicy.fractional.L2::evict_first.b64 %r1;", "%r1");
+  expect_refused("createpolicy.range.L2::evict_first.b64 %rd1, [%rd2], 128;", "operands");
+  expect_refused("setmaxnreg.inc.sync.aligned.u32 20;", "multiple of 8");
+  expect_refused("setmaxnreg.grow.sync.aligned.u32 24;", ".inc or .dec");
+  expect_refused("griddepcontrol.start;", "launch_dependents");
+  expect_refused("pmevent %r1;", "literal");
+  expect_refused("nanosleep.u32 %r99;", "%r99");
+  expect_refused("nanosleep.b32 1;", ".u32");
+  expect_refused("ld.global.L2::96B.u32 %r1, [%rd1];", "L2::96B");
+  expect_refused("ld.global.L1::forget.u32 %r1, [%rd1];", "L1::forget");
+}
+
+TEST(Hints, AreTakenInEveryFormOfTheIsa) {
+  load_program(ptx_kernel(R"(ld.param.u64 %rd0, [p0];
+ld.global.L2::64B.u32 %r1, [%rd0];
+ld.global.nc.L1::no_allocate.L2::evict_last.L2::128B.v2.u32 {%r1, %r2}, [%rd0];
+ld.global.L1::evict_last.L2::cache_hint.L2::256B.u32 %r1, [%rd0], %rd1;
+.shared .align 16 .b8 tile[16];
+mov.u32 %r3, tile;
+cp.async.ca.shared.global.L2::128B [%r3], [%rd0], 16;
+cp.async.cg.shared::cta.global.L2::cache_hint.L2::256B [%r3], [%rd0], 16, 8, %rd1;
+prefetch.global.L1 [%rd0];
+prefetch.L2 [%rd0+64];
+prefetch.local.L1 [%rd0];
+prefetch.global.L2::evict_normal [%rd0];
+prefetch.param.tensormap [%rd0];
+prefetchu.L1 [%rd0];
+discard.global.L2 [%rd0], 128;
+applypriority.L2::evict_normal [%rd0], 128;
+createpolicy.fractional.L2::evict_last.b64 %rd1;
+createpolicy.fractional.L2::evict_last.L2::evict_unchanged.b64 %rd1, 0.5;
+createpolicy.fractional.L2::evict_first.b64 %rd1, %f1;
+createpolicy.range.global.L2::evict_last.L2::evict_first.b64 %rd1, [%rd0], 0x100, %r1;
+createpolicy.cvt.L2.b64 %rd1, %rd2;
+setmaxnreg.dec.sync.aligned.u32 40;
+griddepcontrol.wait;
+griddepcontrol.launch_dependents;
+pmevent 7;
+pmevent.mask 3;
+fence.proxy.alias;
+fence.proxy.async;
+fence.proxy.async.shared::cta;
+fence.proxy.async.global;
+fence.mbarrier_init.release.cluster;
+membar.proxy.alias;
+fence.sc.cluster;
+fence.gpu;
+nanosleep.u32 %r1;)"));
+}
+
 TEST(MalformedPtx, WrongOperandsAreRefused) {
   expect_refused("add.u32 %r1, %r0;", "operand");
   expect_refused("add.u32 %r1, %r0, %r0, %r0;", "operand");

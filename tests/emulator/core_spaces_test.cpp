@@ -82,6 +82,17 @@ INSTANTIATE_TEST_SUITE_P(
                 ".shared .align 16 .b8 tile[64];\nmov.u32 %r2, tile;\nadd.u32 %r2, %r2, 8;\n"
                 "ld.shared.v4.f32 {%f1, %f2, %f3, %f4}, [%r2];",
                 "ld.shared.v4.f32", misaligned},
+        Planted{"WideVectorMisaligned",  // 32 bytes, aligned to 16 only
+                "add.u64 %rd1, %rd0, 31;\nand.b64 %rd1, %rd1, -32;\nadd.u64 %rd1, %rd1, 16;\n"
+                "ld.global.v8.f32 {%f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8}, [%rd1];",
+                "ld.global.v8.f32", misaligned},
+        Planted{"WideVectorOfWideElementsMisaligned",
+                "add.u64 %rd1, %rd0, 31;\nand.b64 %rd1, %rd1, -32;\nadd.u64 %rd1, %rd1, 16;\n"
+                "st.global.v4.f64 [%rd1], {%fd1, %fd2, %fd3, %fd4};",
+                "st.global.v4.f64", misaligned},
+        Planted{"LocalBelowTheBeginning",
+                ".local .align 4 .b8 own[16];\nmov.u32 %r2, own;\nsub.u32 %r2, %r2, 4;\nst.local.u32 [%r2], %r0;",
+                "st.local.u32", outside},
         Planted{"SharedAtomicOutside",
                 ".shared .align 4 .b8 tile[16];\nmov.u32 %r2, tile;\nadd.u32 %r2, %r2, %r9;\n"
                 "atom.shared.add.u32 %r3, [%r2], 1;",
@@ -109,6 +120,62 @@ INSTANTIATE_TEST_SUITE_P(
                 "cp.async.ca.shared.global [%r2], [%rd1], 16;\ncp.async.commit_group;\ncp.async.wait_group 0;",
                 "cp.async.ca.shared.global", misaligned}),
     [](const auto& test) { return std::string(test.param.name); });
+
+/// What the threads of one block of 32 store, in words, given p1 = `word`.
+std::vector<uint32_t> stored(const std::string& body, const std::string& before = "",
+                             CheckLevel level = CheckLevel::full) {
+  Module module(ptx_kernel("mov.u32 %r0, %tid.x;\nld.param.u64 %rd0, [p0];\n" + body +
+                               "\nmul.wide.u32 %rd9, %r0, 4;\nadd.u64 %rd9, %rd0, %rd9;\nst.global.u32 [%rd9], %r9;",
+                           ".param .u64 p0, .param .u64 p1", before));
+  Buffer<uint32_t> out(32);
+  module.allow(out).check(level);
+  module.launch("k", {1}, {32}, Arguments(out.address(), out.address()));
+  return out.values();
+}
+
+TEST(LocalAddresses, Of32BitsMayPassBelowZeroAndComeBack) {
+  // As the sine of the device library does: a pointer before the array, and a displacement that leads into it.
+  const std::string body =
+      ".local .align 8 .b8 mine[32];\nmov.u32 %r1, mine;\nadd.u32 %r2, %r0, 100;\nst.local.u32 [%r1+20], %r2;\n"
+      "sub.s32 %r3, %r1, 4;\nld.local.u32 %r9, [%r3+24];";
+  for (const CheckLevel level : {CheckLevel::off, CheckLevel::bounds, CheckLevel::full}) {
+    const std::vector<uint32_t> out = stored(body, "", level);
+    for (uint32_t k = 0; k < 32; ++k) EXPECT_EQ(out[k], k + 100);
+  }
+}
+
+TEST(GenericAddresses, LieInTheWindowsThatTheIsaNames) {
+  // Bits: global, const, shared, shared::cluster, local, param.
+  const std::string test =
+      "mov.u32 %r9, 0;\n"
+      "isspacep.global %p1, %rd1;\n@%p1 or.b32 %r9, %r9, 1;\n"
+      "isspacep.const %p1, %rd1;\n@%p1 or.b32 %r9, %r9, 2;\n"
+      "isspacep.shared::cta %p1, %rd1;\n@%p1 or.b32 %r9, %r9, 4;\n"
+      "isspacep.shared::cluster %p1, %rd1;\n@%p1 or.b32 %r9, %r9, 8;\n"
+      "isspacep.local %p1, %rd1;\n@%p1 or.b32 %r9, %r9, 16;\n"
+      "isspacep.param::entry %p1, %rd1;\n@%p1 or.b32 %r9, %r9, 32;";
+  const std::string variables = ".const .align 4 .b8 fixed[16];\n.global .align 4 .b8 moving[16];";
+  const auto windows = [&](const std::string& address) { return stored(address + "\n" + test, variables)[7]; };
+  EXPECT_EQ(windows("mov.u64 %rd1, %rd0;"), 1u) << "an allocation";
+  EXPECT_EQ(windows("mov.u64 %rd1, moving;\ncvta.global.u64 %rd1, %rd1;"), 1u);
+  EXPECT_EQ(windows("mov.u64 %rd1, fixed;\ncvta.const.u64 %rd1, %rd1;"), 2u);
+  EXPECT_EQ(windows(".shared .align 4 .b8 tile[16];\nmov.u64 %rd1, tile;\ncvta.shared.u64 %rd1, %rd1;"), 4u + 8);
+  EXPECT_EQ(windows(".local .align 4 .b8 own[16];\nmov.u64 %rd1, own;\ncvta.local.u64 %rd1, %rd1;"), 16u);
+  // "isspacep.global returns 1 for Kernel Function Parameters as .param window is contained within the .global window."
+  EXPECT_EQ(windows("mov.u64 %rd1, p1;\ncvta.param.u64 %rd1, %rd1;"), 1u + 32);
+}
+
+TEST(ModuleVariables, HaveTheAlignmentThatTheyAskFor) {
+  const std::string before =
+      ".global .align 4 .b8 small[4];\n.global .align 4096 .b8 large[16];\n"
+      ".const .align 1024 .b8 fixed[16];";
+  for (const char* name : {"large", "fixed"}) {
+    const uint64_t alignment = name == std::string("large") ? 4096 : 1024;
+    const std::vector<uint32_t> out =
+        stored(std::string("mov.u64 %rd1, ") + name + ";\ncvt.u32.u64 %r9, %rd1;", before);
+    EXPECT_EQ(out[0] % alignment, 0u) << name;
+  }
+}
 
 }  // namespace
 }  // namespace kiln::emulator::test

@@ -14,27 +14,40 @@ std::string unwritten(const std::string& verb, uint32_t bytes, uint32_t offset) 
          " of shared memory, which no thread of the block has written (uninitialised)";
 }
 
+/// Expects the report of a load whose value (%r9) is stored behind it.
+void expect_unwritten(StrictKernel kernel, const Party& load, const std::string& what) {
+  const std::string use = "st.global.u32 [%rd0], %r9";
+  kernel.body += "\n" + use + ";";
+  const Fault fault = run_strict(kernel);
+  EXPECT_EQ(fault.kind, uninitialised) << kernel.body;
+  const std::string thread =
+      "block (" + std::to_string(kernel.blocks - 1) + ", 0, 0), thread (" + std::to_string(load.thread) + ", 0, 0)";
+  EXPECT_THAT(fault.report,
+              AllOf(HasSubstr(thread), HasSubstr(": " + what + "\n  PTX line "),
+                    HasSubstr(": " + load.instruction + "\n  stored here: PTX line "), HasSubstr(": " + use)));
+}
+
 TEST(UninitialisedReads, OfSharedMemoryThatNobodyHasWritten) {
-  expect_report({"ld.shared.u32 %r9, [%r2+4];"}, uninitialised, {0, "ld.shared.u32 %r9, [%r2+4]"},
-                unwritten("reads", 4, 4));
+  expect_unwritten({"ld.shared.u32 %r9, [%r2+4];"}, {0, "ld.shared.u32 %r9, [%r2+4]"}, unwritten("reads", 4, 4));
 }
 
 TEST(UninitialisedReads, OfTheOneElementThatALoopLeavesOut) {
-  expect_report({"setp.ne.u32 %p1, %r0, 37;\n@%p1 st.shared.u32 [%r2], %r0;\nbar.sync 0;\nld.shared.u32 %r9, [%r2];"},
-                uninitialised, {37, "ld.shared.u32 %r9, [%r2]"}, unwritten("reads", 4, 148));
+  expect_unwritten(
+      {"setp.ne.u32 %p1, %r0, 37;\n@%p1 st.shared.u32 [%r2], %r0;\nbar.sync 0;\nld.shared.u32 %r9, [%r2];"},
+      {37, "ld.shared.u32 %r9, [%r2]"}, unwritten("reads", 4, 148));
 }
 
 TEST(UninitialisedReads, OfTheLastWordOfAVector) {
-  expect_report({"mad.lo.u32 %r8, %r0, 16, %r1;\nst.shared.v2.u32 [%r8], {%r0, %r0};\nst.shared.u32 [%r8+8], %r0;\n"
-                 "ld.shared.v4.u32 {%r10, %r11, %r12, %r13}, [%r8];"},
-                uninitialised, {0, "ld.shared.v4.u32 {%r10, %r11, %r12, %r13}, [%r8]"}, unwritten("reads", 16, 12));
+  expect_unwritten({"mad.lo.u32 %r8, %r0, 16, %r1;\nst.shared.v2.u32 [%r8], {%r0, %r0};\nst.shared.u32 [%r8+8], %r0;\n"
+                    "ld.shared.v4.u32 {%r10, %r11, %r12, %r9}, [%r8];"},
+                   {0, "ld.shared.v4.u32 {%r10, %r11, %r12, %r9}, [%r8]"}, unwritten("reads", 16, 12));
 }
 
 TEST(UninitialisedReads, OfWhatOnlyAnEarlierBlockHasWritten) {
-  expect_report({"mov.u32 %r4, %ctaid.x;\nsetp.eq.u32 %p1, %r4, 0;\n@%p1 st.shared.u32 [%r2], %r0;\nbar.sync 0;\n"
-                 "ld.shared.u32 %r9, [%r2];",
-                 32, 2},
-                uninitialised, {0, "ld.shared.u32 %r9, [%r2]"}, unwritten("reads", 4, 0));
+  expect_unwritten({"mov.u32 %r4, %ctaid.x;\nsetp.eq.u32 %p1, %r4, 0;\n@%p1 st.shared.u32 [%r2], %r0;\nbar.sync 0;\n"
+                    "ld.shared.u32 %r9, [%r2];",
+                    32, 2},
+                   {0, "ld.shared.u32 %r9, [%r2]"}, unwritten("reads", 4, 0));
 }
 
 TEST(UninitialisedReads, ByAnAtomicOnSharedMemory) {
@@ -45,7 +58,7 @@ TEST(UninitialisedReads, ByAnAtomicOnSharedMemory) {
 /// Of 256 bytes of input the first 128 are written.
 void expect_unwritten_input(const std::string& setup, const std::string& instruction, const std::string& verb,
                             uint32_t bytes, uint32_t thread, uint32_t hole, uint32_t offset) {
-  const StrictKernel kernel{setup + instruction + ";", 64};
+  const StrictKernel kernel{setup + instruction + ";\nst.global.u32 [%rd0], %r9;", 64};
   const Fault fault = run_strict(kernel);
   EXPECT_EQ(fault.kind, uninitialised);
   EXPECT_THAT(fault.report, AllOf(HasSubstr("thread (" + std::to_string(thread) + ", 0, 0)"),
@@ -59,7 +72,7 @@ TEST(UninitialisedReads, OfGlobalMemory) {
   expect_unwritten_input("add.u64 %rd3, %rd1, %rd2;\n", "ld.global.u32 %r9, [%rd3]", "reads", 4, 32, 0, 128);
   expect_unwritten_input("add.u64 %rd3, %rd1, %rd2;\n", "ld.global.nc.u8 %r9, [%rd3+3]", "reads", 1, 32, 0, 131);
   expect_unwritten_input("mul.wide.u32 %rd4, %r3, 4;\nadd.u64 %rd3, %rd1, %rd4;\n",
-                         "ld.global.v4.u32 {%r10, %r11, %r12, %r13}, [%rd1+128]", "reads", 16, 0, 0, 128);
+                         "ld.global.v4.u32 {%r9, %r11, %r12, %r13}, [%rd1+128]", "reads", 16, 0, 0, 128);
 }
 
 TEST(LinesOfAddresses, MayWrapAroundTheEndOfTheAddressSpace) {
@@ -99,29 +112,31 @@ TEST(UninitialisedReads, WhatTheKernelHasWrittenItselfIsWritten) {
 const std::string local_array = ".local .align 8 .b8 mine[32];\n";
 
 TEST(UninitialisedReads, OfLocalMemory) {
-  expect_report({local_array + "st.local.u32 [mine+8], %r0;\nld.local.u32 %r9, [mine+8];\nld.local.u32 %r8, [mine+4];"},
-                uninitialised, {0, "ld.local.u32 %r8, [mine+4]"},
-                "reads 4 bytes at offset 4 of its local memory, of which it has not written byte 0 (uninitialised)");
+  expect_unwritten(
+      {local_array + "st.local.u32 [mine+8], %r0;\nld.local.u32 %r8, [mine+8];\nld.local.u32 %r9, [mine+4];"},
+      {0, "ld.local.u32 %r9, [mine+4]"},
+      "reads 4 bytes at offset 4 of its local memory, of which it has not written byte 0 (uninitialised)");
 }
 
 TEST(UninitialisedReads, OfTheLocalMemoryThatOneThreadLeavesOut) {
-  expect_report({local_array + "setp.ne.u32 %p1, %r0, 37;\n@%p1 st.local.u16 [mine+2], 5;\nst.local.u16 [mine], 5;\n"
-                               "ld.local.u32 %r9, [mine];"},
-                uninitialised, {37, "ld.local.u32 %r9, [mine]"},
-                "reads 4 bytes at offset 0 of its local memory, of which it has not written byte 2 (uninitialised)");
+  expect_unwritten({local_array + "setp.ne.u32 %p1, %r0, 37;\n@%p1 st.local.u16 [mine+2], 5;\nst.local.u16 [mine], 5;\n"
+                                  "ld.local.u32 %r9, [mine];"},
+                   {37, "ld.local.u32 %r9, [mine]"},
+                   "reads 4 bytes at offset 0 of its local memory, of which it has not written byte 2 (uninitialised)");
 }
 
 TEST(UninitialisedReads, OfLocalMemoryByAGenericAddress) {
-  expect_report({local_array + "mov.u64 %rd4, mine;\ncvta.local.u64 %rd5, %rd4;\nst.u32 [%rd5], %r0;\n"
-                               "ld.u32 %r9, [%rd5];\nld.u32 %r9, [%rd5+16];"},
-                uninitialised, {0, "ld.u32 %r9, [%rd5+16]"},
-                "reads 4 bytes at offset 16 of its local memory, of which it has not written byte 0 (uninitialised)");
+  expect_unwritten(
+      {local_array + "mov.u64 %rd4, mine;\ncvta.local.u64 %rd5, %rd4;\nst.u32 [%rd5], %r0;\n"
+                     "ld.u32 %r9, [%rd5];\nld.u32 %r9, [%rd5+16];"},
+      {0, "ld.u32 %r9, [%rd5+16]"},
+      "reads 4 bytes at offset 16 of its local memory, of which it has not written byte 0 (uninitialised)");
 }
 
 TEST(UninitialisedReads, OfLocalMemoryThatOnlyAnEarlierBlockHasWritten) {
-  expect_report(
+  expect_unwritten(
       {local_array + "setp.eq.u32 %p1, %r20, 0;\n@%p1 st.local.u32 [mine], 1;\nld.local.u32 %r9, [mine];", 32, 2},
-      uninitialised, {0, "ld.local.u32 %r9, [mine]"},
+      {0, "ld.local.u32 %r9, [mine]"},
       "reads 4 bytes at offset 0 of its local memory, of which it has not written byte 0 (uninitialised)");
 }
 

@@ -153,6 +153,33 @@ TEST(GlobalRaces, ATicketWhoseFencesReachTheirBlockOnly) {
               "thread (0, 0, 0) of block (0, 0, 0) has written", "ld.global.u32 %r9, [%rd10+4]");
 }
 
+TEST(GlobalRaces, ATicketBehindFencesOfAnotherKind) {
+  // They put one thread's accesses through two proxies in order, and nothing between threads.
+  for (const char* fence : {"fence.proxy.alias;\n", "fence.proxy.async;\n", "fence.proxy.async.global;\n",
+                            "fence.mbarrier_init.release.cluster;\n", "membar.proxy.alias;\n"}) {
+    expect_race(last_block(fence), "block (2, 0, 0), thread (0, 0, 0)", "reads 4", 4,
+                "thread (0, 0, 0) of block (0, 0, 0) has written", "ld.global.u32 %r9, [%rd10+4]");
+  }
+}
+
+TEST(GlobalRaces, ATicketBehindHalvesOfAFence) {
+  for (const char* fence : {"fence.acquire.gpu;\n", "fence.release.gpu;\n", "fence.acq_rel.cluster;\n"}) {
+    expect_race(last_block(fence), "block (2, 0, 0), thread (0, 0, 0)", "reads 4", 4,
+                "thread (0, 0, 0) of block (0, 0, 0) has written", "ld.global.u32 %r9, [%rd10+4]");
+  }
+}
+
+/// A thread of block 0 sees a flag and does not fence; in block 1 the same one fences and reads what the flag guards.
+TEST(GlobalRaces, AFenceInALaterBlockThanTheReadOfTheFlag) {
+  expect_race({first_only + "setp.eq.u32 %p2, %r20, 1;\n@%p2 bra second;\nsetp.eq.u32 %p3, %r20, 2;\n@%p3 bra third;\n"
+                            "st.global.u32 [%rd10+8], 5;\nmembar.gl;\nst.volatile.global.u32 [%rd10+4], 1;\nbra done;\n"
+                            "second:\nld.volatile.global.u32 %r9, [%rd10+4];\nbra done;\n"
+                            "third:\nmembar.gl;\nld.global.u32 %r9, [%rd10+8];\ndone:",
+               32, 3},
+              "block (2, 0, 0), thread (0, 0, 0)", "reads 4", 8, "thread (0, 0, 0) of block (0, 0, 0) has written",
+              "ld.global.u32 %r9, [%rd10+8]");
+}
+
 /// Each block adds to what the one before it has left, when its turn has come: word 0 is the turn, word 1 the sum.
 /// `acquire` stands behind the wait, `release` before the turn is passed on; the sum is thread `adder`'s business.
 StrictKernel ordered_sum(const std::string& acquire, const std::string& release, uint32_t adder = 0) {
@@ -191,6 +218,8 @@ TEST(GlobalRaces, WorkThatGoesOnBehindTheRelease) {
 TEST(GlobalSilence, ATicketBehindFences) {
   EXPECT_EQ(expect_silence(last_block("membar.gl;\n"))[0], 10u);
   EXPECT_EQ(expect_silence(last_block("fence.acq_rel.gpu;\n"))[0], 10u);
+  EXPECT_EQ(expect_silence(last_block("fence.sc.sys;\n"))[0], 10u);
+  EXPECT_EQ(expect_silence(last_block("fence.release.gpu;\nfence.acquire.gpu;\n"))[0], 10u);
 }
 
 TEST(GlobalSilence, ATicketThatIsItsOwnFence) {

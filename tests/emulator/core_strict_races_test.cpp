@@ -1,4 +1,5 @@
 // Planted races in shared memory: each is found, and the report names both parties.
+#include "checks/shared_shadow.h"
 #include "core_strict_fixture.h"
 
 namespace kiln::emulator::test {

@@ -84,6 +84,20 @@ TEST(Waiting, NamedBarriersHandOverBetweenWarps) {
   for (uint32_t k = 0; k < 64; ++k) EXPECT_EQ(out[k], 2 * (k % 32)) << k;
 }
 
+TEST(Waiting, ACountedBarrierCountsWholeWarpsThoughLanesHaveLeft) {
+  // Lanes 16 to 31 of warp 1 are gone; "the operand b specifies the number of threads participating", in whole warps.
+  const std::vector<uint32_t> out =
+      run_waiting("setp.ge.u32 %p1, %r0, 48;\n@%p1 ret;\nbar.sync 0, 64;\nst.global.u32 [%rd2], 7;", 64);
+  for (uint32_t k = 0; k < 64; ++k) EXPECT_EQ(out[k], k < 48 ? 7u : 0u) << k;
+}
+
+TEST(Waiting, ACopyThatReadsMoreThanItWritesIsRefused) {
+  const Fault fault =
+      waiting_fault("mov.u32 %r1, data;\nmov.u32 %r2, 8;\ncp.async.ca.shared.global [%r1], [%rd0], 4, %r2;", 32);
+  EXPECT_EQ(fault.kind, FaultKind::illegal_instruction);
+  EXPECT_THAT(fault.report, HasSubstr("the copy is to read more bytes than it writes"));
+}
+
 TEST(Waiting, WholeWarpsThatWaitForEachOtherAreADeadlockThatListsThem) {
   // Warp 0 waits at barrier 1 for warp 1, which waits at barrier 2 for warp 0; warp 2 has left.
   const Fault fault = waiting_fault(

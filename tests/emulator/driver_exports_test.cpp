@@ -3,6 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
 
 #include "driver_fixture.h"
 
@@ -36,13 +42,80 @@ TEST(DriverExports, FindEntryPointsByNameAndVersion) {
   EXPECT_EQ(find("cuMemAlloc", &found, 12000, 0, &status), CUDA_SUCCESS);
   EXPECT_EQ(found, cuda.symbol("cuMemAlloc_v2"));
   EXPECT_EQ(status, 0);
+  // Each variant has a signature of its own, which callers of that CUDA version and later expect.
+  EXPECT_EQ(find("cuCtxCreate", &found, 11030, 0, &status), CUDA_SUCCESS);
+  EXPECT_EQ(found, cuda.symbol("cuCtxCreate_v2"));
   EXPECT_EQ(find("cuCtxCreate", &found, 12000, 0, &status), CUDA_SUCCESS);
-  EXPECT_EQ(found, cuda.symbol("cuCtxCreate_v2")) << "the fourth variant has another signature";
+  EXPECT_EQ(found, cuda.symbol("cuCtxCreate_v3"));
   EXPECT_EQ(find("cuCtxCreate", &found, 13000, 0, &status), CUDA_SUCCESS);
   EXPECT_EQ(found, cuda.symbol("cuCtxCreate_v4"));
-  EXPECT_EQ(find("cuGraphCreate", &found, 13000, 0, &status), CUDA_ERROR_NOT_FOUND);
+  EXPECT_EQ(find("cuGraphKernelNodeGetParams", &found, 11080, 0, &status), CUDA_SUCCESS);
+  EXPECT_EQ(found, cuda.symbol("cuGraphKernelNodeGetParams")) << "whose structure is shorter";
+  EXPECT_EQ(find("cuCtxSynchronize", &found, 13000, 0, &status), CUDA_SUCCESS);
+  EXPECT_EQ(found, cuda.symbol("cuCtxSynchronize")) << "no header maps it to the variant that takes a context";
+  EXPECT_EQ(find("cuGraphMake", &found, 13000, 0, &status), CUDA_ERROR_NOT_FOUND);
   EXPECT_EQ(found, nullptr);
   EXPECT_EQ(status, 1);
+}
+
+TEST(DriverExports, OfADefaultStreamOfEachThreadAreFoundToo) {
+  const Emulator cuda;
+  auto* find = cuda.function<CUresult(const char*, void**, int, uint64_t, int*)>("cuGetProcAddress_v2");
+  constexpr uint64_t per_thread = 2;  // CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
+  void* found = nullptr;
+  for (const auto& [name, variant] : std::map<const char*, const char*>{{"cuLaunchKernel", "cuLaunchKernel_ptsz"},
+                                                                        {"cuMemcpyHtoD", "cuMemcpyHtoD_v2_ptds"},
+                                                                        {"cuMemAllocAsync", "cuMemAllocAsync_ptsz"},
+                                                                        {"cuMemAlloc", "cuMemAlloc_v2"}}) {
+    EXPECT_EQ(find(name, &found, 13000, per_thread, nullptr), CUDA_SUCCESS) << name;
+    EXPECT_NE(found, nullptr) << name;
+    EXPECT_EQ(found, cuda.symbol(variant)) << name;
+  }
+}
+
+TEST(DriverExports, AnswerNotSupportedWhereNothingIsImplemented) {
+  const Emulator cuda;
+  for (const char* name : {"cuMemAllocManaged", "cuGraphCreate", "cuTexObjectCreate", "cuLinkCreate_v2",
+                           "cuMemAllocAsync", "cuMemAllocAsync_ptsz", "cuLaunchKernelEx", "cuMemcpy2D_v2",
+                           "cuLibraryLoadData", "cuStreamGetCaptureInfo_v3", "cuProfilerStart"}) {
+    auto* const call = cuda.function<CUresult(void*, void*, void*)>(name);
+    ASSERT_NE(call, nullptr) << name;
+    EXPECT_EQ(call(nullptr, nullptr, nullptr), CUDA_ERROR_NOT_SUPPORTED) << name;
+  }
+}
+
+#ifdef KILN_CUDA_HEADER
+/// Every function that the driver's header declares, and what it renames calls to.
+std::set<std::string> names_in(const std::string& header) {
+  std::set<std::string> names;
+  const std::regex declared(R"(CUDAAPI\s+(cu[A-Z]\w*)\s*\()"), renamed(R"(define\s+cu[A-Z]\w*\s+(\w+)(\(\w+\))?)");
+  for (std::sregex_iterator at(header.begin(), header.end(), declared), end; at != end; ++at) names.insert((*at)[1]);
+  for (std::sregex_iterator at(header.begin(), header.end(), renamed), end; at != end; ++at) {
+    const std::string to = (*at)[1], inner = (*at)[2];
+    const bool per_stream = to == "__CUDA_API_PTSZ", per_thread = to == "__CUDA_API_PTDS";
+    if (!per_stream && !per_thread) {
+      if (to.starts_with("cu")) names.insert(to);
+      continue;
+    }
+    const std::string name = inner.substr(1, inner.size() - 2);
+    names.insert(name);
+    names.insert(name + (per_stream ? "_ptsz" : "_ptds"));
+  }
+  return names;
+}
+#endif
+
+TEST(DriverExports, HoldEveryNameOfTheToolkitsHeader) {
+#ifdef KILN_CUDA_HEADER
+  const Emulator cuda({}, false);
+  std::ifstream file(KILN_CUDA_HEADER);
+  const std::string header{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::set<std::string> names = names_in(header);
+  EXPECT_GT(names.size(), 400u);
+  for (const std::string& name : names) EXPECT_NE(cuda.symbol(name.c_str()), nullptr) << name;
+#else
+  GTEST_SKIP() << "needs the driver's header of a CUDA toolkit of version 13";
+#endif
 }
 
 TEST(DriverExports, HaveNoPrivateTables) {

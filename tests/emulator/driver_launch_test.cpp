@@ -92,6 +92,27 @@ TEST_F(DriverLaunch, RefusesGeometryThatTheDeviceCannotRun) {
   EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_SUCCESS) << "a refused launch breaks nothing";
 }
 
+TEST_F(DriverLaunch, RefusesBlocksOfAnotherShapeThanTheKernelRequires) {
+  const CUmodule module = load(R"(.version 7.8
+.target sm_90
+.address_size 64
+.visible .entry exact() .reqntid 32, 4 { ret; }
+.visible .entry alone() .reqntid 64 .reqnctapercluster 1, 1, 1 { ret; }
+.visible .entry cluster() .reqnctapercluster 2, 1, 1 { ret; }
+.visible .entry sized() .explicitcluster .maxclusterrank 4 { ret; }
+)");
+  const auto run = [&](const char* name, unsigned x, unsigned y, unsigned z) {
+    return cuda.cuLaunchKernel(function(module, name), 2, 1, 1, x, y, z, 0, nullptr, nullptr, nullptr);
+  };
+  EXPECT_EQ(run("exact", 32, 4, 1), CUDA_SUCCESS);
+  EXPECT_EQ(run("exact", 32, 2, 1), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(run("exact", 128, 1, 1), CUDA_ERROR_INVALID_VALUE) << "as many threads in another shape";
+  EXPECT_EQ(run("exact", 32, 2, 2), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(run("alone", 64, 1, 1), CUDA_SUCCESS);
+  EXPECT_EQ(run("cluster", 64, 1, 1), CUDA_ERROR_NOT_SUPPORTED) << "blocks of several to a cluster";
+  EXPECT_EQ(run("sized", 64, 1, 1), CUDA_ERROR_NOT_SUPPORTED) << "a size of clusters that is given at the launch";
+}
+
 TEST_F(DriverLaunch, RefusesMoreSharedMemoryThanTheFunctionOptedInto) {
   EXPECT_EQ(launch("fill", {.shared = 49152}), CUDA_SUCCESS);
   EXPECT_EQ(launch("fill", {.shared = 49153}), CUDA_ERROR_INVALID_VALUE);

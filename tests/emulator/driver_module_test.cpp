@@ -1,8 +1,11 @@
 // Modules and functions through the driver API.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <array>
+#include <cstdio>
+#include <fstream>
 #include <string>
 
 #include "driver_fixture.h"
@@ -80,9 +83,6 @@ TEST_F(DriverModule, MustBePtxTextAndSaysSo) {
       "ELF\x02\x01\x01");
   EXPECT_EQ(cubin.code, CUDA_ERROR_NO_BINARY_FOR_GPU);
   EXPECT_THAT(cubin.log, AllOf(HasSubstr("cubin"), HasSubstr("PTX")));
-  const Refusal fatbin = try_load("\x50\xed\x55\xba\x01");
-  EXPECT_EQ(fatbin.code, CUDA_ERROR_NO_BINARY_FOR_GPU);
-  EXPECT_THAT(fatbin.log, HasSubstr("fat binary"));
   EXPECT_EQ(try_load("").code, CUDA_ERROR_INVALID_IMAGE);
   EXPECT_EQ(try_load("hello").code, CUDA_ERROR_INVALID_IMAGE);
   EXPECT_EQ(try_load(".version").code, CUDA_ERROR_INVALID_IMAGE);
@@ -158,6 +158,7 @@ TEST_F(DriverModule, ReportsWhatAFunctionNeeds) {
   EXPECT_GT(attribute("fill", CU_FUNC_ATTRIBUTE_NUM_REGS), 0);
   EXPECT_EQ(attribute("fill", CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES), 0);
   EXPECT_EQ(attribute("fill", CU_FUNC_ATTRIBUTE_BINARY_VERSION), 90);
+  EXPECT_EQ(attribute("fill", CU_FUNC_ATTRIBUTE_PTX_VERSION), 75) << "of its .target";
   EXPECT_EQ(attribute("fill", CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES), 49152);
   EXPECT_EQ(attribute("capped", CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES), 49152 - 40000);
 }
@@ -193,6 +194,161 @@ TEST_F(DriverModule, CountsTheBlocksThatAnSmHolds) {
   int count = 0;
   EXPECT_EQ(cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(&count, function(module, "fill"), 0, 0),
             CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(DriverModule, TellsTheBlockSizeThatFillsAnSm) {
+  const CUmodule module = load(fill_ptx);
+  using Sized = size_t(int);
+  auto* const choose =
+      cuda.function<CUresult(int*, int*, CUfunction, Sized*, size_t, int)>("cuOccupancyMaxPotentialBlockSize");
+  struct Choice {
+    int blocks = -1, size = -1;
+    bool operator==(const Choice&) const = default;
+  };
+  const auto chosen = [&](const char* kernel, Sized* shared, size_t bytes, int limit) {
+    Choice choice;
+    EXPECT_EQ(choose(&choice.blocks, &choice.size, function(module, kernel), shared, bytes, limit), CUDA_SUCCESS);
+    return choice;
+  };
+  // An H200 has 132 SMs of 2048 threads, at most 32 blocks each.
+  EXPECT_EQ(chosen("fill", nullptr, 0, 0), (Choice{2 * 132, 1024}));
+  EXPECT_EQ(chosen("fill", nullptr, 0, 512), (Choice{4 * 132, 512}));
+  EXPECT_EQ(chosen("fill", nullptr, 0, 40), (Choice{32 * 132, 40})) << "no more than the limit, whatever a warp is";
+  EXPECT_EQ(chosen("fill", nullptr, 40000, 0), (Choice{2 * 132, 1024}));
+  EXPECT_EQ(chosen("capped", nullptr, 0, 0), (Choice{5 * 132, 256})) << "40000 bytes each";
+  EXPECT_EQ(chosen(
+                "fill", [](int threads) { return static_cast<size_t>(threads) * 48; }, 0, 0),
+            (Choice{2 * 132, 1024}));
+  EXPECT_EQ(chosen(
+                "fill", [](int threads) { return size_t{threads > 64 ? 90000u : 0u}; }, 0, 0),
+            (Choice{32 * 132, 64}))
+      << "nothing larger may have so much shared memory";
+  auto* const flagged = cuda.function<CUresult(int*, int*, CUfunction, Sized*, size_t, int, unsigned)>(
+      "cuOccupancyMaxPotentialBlockSizeWithFlags");
+  Choice choice;
+  EXPECT_EQ(flagged(&choice.blocks, &choice.size, function(module, "fill"), nullptr, 0, 0, 1), CUDA_SUCCESS);
+  EXPECT_EQ(choice, (Choice{2 * 132, 1024}));
+  EXPECT_EQ(choose(nullptr, &choice.size, function(module, "fill"), nullptr, 0, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
+/// A fat binary, put together as nvcc's are.
+class FatBinary {
+ public:
+  /// `kind`: 1 of PTX, 2 of a cubin. `text_bytes`: of what is compressed.
+  FatBinary& add(uint16_t kind, uint32_t arch, std::string payload, uint64_t flags = 0, uint64_t text_bytes = 0) {
+    const auto compressed = static_cast<uint32_t>(text_bytes == 0 ? 0 : payload.size());
+    payload.resize((payload.size() + 8) / 8 * 8);  // padded with at least one NUL
+    put(kind), put(uint16_t{0x101}), put(uint32_t{64}), put(uint64_t{payload.size()});
+    put(compressed), put(uint32_t{0}), put(uint16_t{0}), put(uint16_t{9}), put(arch);
+    put(uint64_t{0}), put(flags), put(uint64_t{0}), put(text_bytes);
+    images_ += payload;
+    return *this;
+  }
+  std::string bytes() const {
+    FatBinary header;
+    header.put(uint32_t{0xBA55ED50}), header.put(uint16_t{1}), header.put(uint16_t{16}),
+        header.put(uint64_t{images_.size()});
+    return header.images_ + images_;
+  }
+
+ private:
+  template <class T>
+  void put(T value) {
+    images_.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  std::string images_;
+};
+
+/// LZ4 of the text with 100 line ends behind it: literals, and a copy of the last one.
+std::string packed(const std::string& text) {
+  std::string out = "\xFF";
+  size_t literals = text.size() + 1 - 15;
+  for (; literals >= 255; literals -= 255) out += '\xFF';
+  out += static_cast<char>(literals);
+  return out + text + '\n' + '\x01' + '\0' + static_cast<char>(99 - 4 - 15);
+}
+
+TEST_F(DriverModule, MayBeAFatBinaryWithPtxInIt) {
+  const std::string elf =
+      "\x7f"
+      "ELF and more";
+  std::string marked = fill_ptx;  // the one for 7.5 has another name for its kernel
+  marked.replace(marked.find("entry fill"), 10, "entry lump");
+  const auto holds = [&](const std::string& image, const char* kernel) {
+    CUmodule module = nullptr;
+    CUfunction found = nullptr;
+    EXPECT_EQ(cuda.cuModuleLoadDataEx(&module, image.data(), 0, nullptr, nullptr), CUDA_SUCCESS);
+    return cuda.cuModuleGetFunction(&found, module, kernel) == CUDA_SUCCESS;
+  };
+  const std::string newest = with_target(fill_ptx, "sm_90"), too_new = with_target(marked, "sm_100");
+  EXPECT_TRUE(holds(FatBinary().add(2, 90, elf).add(1, 75, fill_ptx).bytes(), "fill"));
+  EXPECT_TRUE(holds(FatBinary().add(1, 75, marked).add(1, 90, newest).add(1, 100, too_new).bytes(), "fill"))
+      << "the highest that the device can run";
+  EXPECT_TRUE(holds(FatBinary().add(1, 75, packed(fill_ptx), 0x2000, fill_ptx.size() + 100).bytes(), "fill"));
+  struct {
+    uint32_t magic = 0x466243B1, version = 1;
+    const void* container = nullptr;
+    void* more = nullptr;
+  } wrapper;
+  const std::string container = FatBinary().add(1, 75, fill_ptx).bytes();
+  wrapper.container = container.data();
+  CUmodule module = nullptr;
+  auto* const load_fat = cuda.function<CUresult(CUmodule*, const void*)>("cuModuleLoadFatBinary");
+  EXPECT_EQ(load_fat(&module, &wrapper), CUDA_SUCCESS) << "as host code that nvcc made has it";
+  function(module, "fill");
+}
+
+TEST_F(DriverModule, OfAFatBinaryWithoutPtxSaysWhatItHolds) {
+  const auto refused = [&](const std::string& image) {
+    CUmodule module = nullptr;
+    std::array<char, 1024> log = {};
+    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};
+    const CUresult code = cuda.cuModuleLoadDataEx(&module, image.data(), 2, options, values);
+    return Refusal{code, log.data()};
+  };
+  const Refusal cubins = refused(FatBinary()
+                                     .add(2, 80,
+                                          "\x7f"
+                                          "ELF")
+                                     .add(2, 90,
+                                          "\x7f"
+                                          "ELF")
+                                     .bytes());
+  EXPECT_EQ(cubins.code, CUDA_ERROR_NO_BINARY_FOR_GPU);
+  EXPECT_THAT(cubins.log, AllOf(HasSubstr("a cubin for compute capability 8.0, a cubin for compute capability 9.0"),
+                                HasSubstr("arch=compute_90,code=compute_90")));
+  const Refusal zstd = refused(FatBinary().add(1, 75, "(\xB5/\xFD", 0x8000, 600).bytes());
+  EXPECT_EQ(zstd.code, CUDA_ERROR_NO_BINARY_FOR_GPU);
+  EXPECT_THAT(zstd.log, AllOf(HasSubstr("zstd"), HasSubstr("--no-compress")));
+  const Refusal newer = refused(FatBinary().add(1, 100, with_target(fill_ptx, "sm_100")).bytes());
+  EXPECT_THAT(newer.log, HasSubstr("PTX for compute capability 10.0"));
+  EXPECT_THAT(refused(FatBinary().bytes()).log, HasSubstr("holds nothing"));
+  const Refusal garbled = refused(FatBinary().add(1, 75, "\x0F\xFF\xFF", 0x2000, 600).bytes());
+  EXPECT_EQ(garbled.code, CUDA_ERROR_INVALID_IMAGE);
+  EXPECT_THAT(garbled.log, HasSubstr("damaged"));
+}
+
+TEST_F(DriverModule, IsReadFromAFile) {
+  auto* const load_file = cuda.function<CUresult(CUmodule*, const char*)>("cuModuleLoad");
+  const std::string path = ::testing::TempDir() + "/kiln_emulator_module_" + std::to_string(getpid());
+  const auto write = [&](const std::string& contents) { std::ofstream(path, std::ios::binary) << contents; };
+  CUmodule module = nullptr;
+  write(fill_ptx);
+  EXPECT_EQ(load_file(&module, path.c_str()), CUDA_SUCCESS);
+  function(module, "fill");
+  const std::string fat = FatBinary().add(1, 75, fill_ptx).bytes();
+  write(fat);
+  EXPECT_EQ(load_file(&module, path.c_str()), CUDA_SUCCESS);
+  function(module, "fill");
+  for (size_t bytes = 0; bytes < fat.size(); bytes += bytes < 100 ? 1 : 97) {
+    write(fat.substr(0, bytes));
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(load_file(&module, path.c_str()), CUDA_ERROR_INVALID_IMAGE) << bytes;
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("kiln emulator: module: ")) << "there is no log";
+  }
+  std::remove(path.c_str());
+  EXPECT_EQ(load_file(&module, path.c_str()), static_cast<CUresult>(301)) << "CUDA_ERROR_FILE_NOT_FOUND";
 }
 
 }  // namespace

@@ -1,0 +1,235 @@
+#include "checks/unwritten_values.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "checks/fault.h"
+#include "scheduler/fragments.h"
+
+namespace kiln::emulator {
+namespace {
+
+/// The lanes that do not wait for others of their member mask.
+Mask complete_lanes(const Warp& warp, uint32_t member_offset, Mask lanes) {
+  const uint32_t* const members = row<uint32_t>(warp, member_offset);
+  Mask complete = 0;
+  for (uint32_t lane = 0; lane < warp_lanes; ++lane) {
+    complete |= static_cast<Mask>((members[lane] & warp.live & ~lanes) == 0) << lane;
+  }
+  return complete & lanes;
+}
+
+/// The lane that a shuffle reads, itself out of range.
+uint32_t shuffle_source(ValueRole role, uint32_t lane, uint32_t b, uint32_t c) {
+  const auto own = static_cast<int>(lane), segments = static_cast<int>(c >> 8 & 31), clamp = static_cast<int>(c & 31),
+             distance = static_cast<int>(b & 31);
+  const int limit = (own & segments) | (clamp & ~segments);
+  const int from = role == ValueRole::shuffle_up     ? own - distance
+                   : role == ValueRole::shuffle_down ? own + distance
+                   : role == ValueRole::shuffle_bfly ? own ^ distance
+                                                     : (own & segments) | (distance & ~segments);
+  return static_cast<uint32_t>((role == ValueRole::shuffle_up ? from >= limit : from <= limit) ? from : own) & 31;
+}
+
+bool has(std::span<const ValueUse> uses, ValueUse::Kind kind) {
+  return std::any_of(uses.begin(), uses.end(), [&](const ValueUse& use) { return use.kind == kind; });
+}
+
+/// Whether an access both stores and loads.
+bool updates(std::span<const ValueUse> uses) {
+  return has(uses, ValueUse::Kind::read) && has(uses, ValueUse::Kind::write);
+}
+
+}  // namespace
+
+UnwrittenValues::UnwrittenValues(const Block& block, const ValueFlow& flow)
+    : flow_(flow), registers_(block.code->register_bytes / 4 + 1), warp_count_(block.warps.size()), origins_(1) {}
+
+void UnwrittenValues::begin_block() {
+  warps_.clear();
+  origins_.resize(1);
+  in_local_.clear();
+}
+
+void UnwrittenValues::begin_following(Warp& warp, const Instruction* i) {
+  if (warps_.empty()) warps_.resize(warp_count_);
+  Followed& state = warps_[warp.index];
+  state.followed = true;
+  state.lanes.resize(registers_);
+  state.origins.resize(registers_);
+  add_ready(warp, i, warp.active);
+  warp.active = 0;
+}
+
+void UnwrittenValues::set(const Warp& warp, uint32_t offset, Mask lanes, const Unwritten& value) {
+  Followed& state = warps_[warp.index];
+  Mask& known = state.lanes[offset / 4];
+  known = (known & ~lanes) | (value.lanes & lanes);
+  if ((value.lanes & lanes) != 0) state.origins[offset / 4] = value.origin;
+}
+
+bool UnwrittenValues::report(Warp& warp, const Instruction* i, const Unwritten& value, std::string_view where) {
+  if (value.lanes == 0) return true;
+  unwritten_use_fault(warp, i, origins_[value.origin], where);
+  return false;
+}
+
+bool UnwrittenValues::can_follow(const Block& block, const Instruction* i, const AccessRequest& request) const {
+  return request.kind == AccessKind::load &&
+         has(flow_.uses(static_cast<size_t>(i - block.first)), ValueUse::Kind::write);
+}
+
+uint32_t UnwrittenValues::element_bytes(size_t at, const AccessRequest& request, ValueUse::Kind kind) const {
+  const std::span<const ValueUse> uses = flow_.uses(at);
+  const auto elements =
+      std::count_if(uses.begin(), uses.end(), [&](const ValueUse& use) { return use.kind == kind; });
+  return request.bytes / static_cast<uint32_t>(std::max<std::ptrdiff_t>(elements, 1));
+}
+
+void UnwrittenValues::mark(Warp& warp, const Instruction* i, const AccessRequest& request, Mask lanes,
+                           const std::function<bool(uint32_t offset, uint32_t bytes)>& is_unwritten,
+                           const std::function<void()>& report) {
+  const auto at = static_cast<size_t>(i - warp.block->first);
+  const uint32_t bytes = element_bytes(at, request, ValueUse::Kind::write);
+  const uint64_t address = request.address[static_cast<size_t>(std::countr_zero(lanes))];
+  uint32_t offset = 0;
+  for (const ValueUse& use : flow_.uses(at)) {
+    if (use.kind != ValueUse::Kind::write) continue;
+    if (is_unwritten(offset, bytes)) {
+      const auto stored = in_local_.find(address + offset);
+      if (stored == in_local_.end() && of_this_step_ == 0) {
+        report();
+        of_this_step_ = static_cast<Origin>(origins_.size());
+        origins_.push_back(std::move(*warp.block->fault));
+        warp.block->fault.reset();
+      }
+      set(warp, use.offset, lanes, {lanes, stored != in_local_.end() ? stored->second : of_this_step_});
+    }
+    offset += bytes;
+  }
+}
+
+bool UnwrittenValues::may_store(Warp& warp, const Instruction* i, Mask lanes) {
+  if (!is_followed(warp)) return true;
+  for (const ValueUse& use : flow_.uses(static_cast<size_t>(i - warp.block->first))) {
+    if (use.kind != ValueUse::Kind::read) continue;
+    const Unwritten value = of(warp, use.offset);
+    if (!report(warp, i, {value.lanes & lanes, value.origin}, "stored here")) return false;
+  }
+  return true;
+}
+
+/// What is written depends on what was read since the last thing that was written.
+void UnwrittenValues::pass_on(const Warp& warp, std::span<const ValueUse> uses, Mask lanes, Unwritten& last) {
+  bool again = false;
+  for (const ValueUse& use : uses) {
+    if (use.kind == ValueUse::Kind::write) {
+      set(warp, use.offset, lanes, last);
+      again = true;
+      continue;
+    }
+    if (again) last = {};
+    again = false;
+    Unwritten value = of(warp, use.offset);
+    value.lanes &= lanes;
+    last.join(value);
+  }
+}
+
+/// Of an instruction in which lanes see each other's values.
+UnwrittenValues::Unwritten UnwrittenValues::exchanged(const Warp& warp, const Instruction* i, ValueRole role,
+                                                      std::span<const ValueUse> uses, Mask lanes) const {
+  Unwritten own;  // what a lane's own operands make of it
+  for (size_t k = role == ValueRole::exchange ? 0 : 1; k < uses.size(); ++k) {
+    Unwritten value = of(warp, uses[k].offset);
+    value.lanes &= uses[k].kind == ValueUse::Kind::read ? lanes : 0;
+    own.join(value);
+  }
+  if (role == ValueRole::exchange) return {own.lanes != 0 ? full_mask : 0, own.origin};
+  const Unwritten source = of(warp, uses[0].offset);
+  Unwritten found{0, source.origin};
+  for (uint32_t lane = 0; lane < warp_lanes; ++lane) {
+    const uint32_t from = shuffle_source(role, lane, row<uint32_t>(warp, i->b)[lane], row<uint32_t>(warp, i->c)[lane]);
+    found.lanes |= (source.lanes & lanes) >> from & 1 ? Mask{1} << lane : 0;
+  }
+  own.join(found);
+  return own;
+}
+
+/// An atomic, which stores what is written and so loads nothing else. What it returns may take the place of a value that
+/// it stores, so that it is noted behind.
+const Instruction* UnwrittenValues::after_update(Warp& warp, const Instruction* i, std::span<const ValueUse> uses,
+                                                 Mask lanes) {
+  const Instruction* const next = i->execute(warp, i);
+  for (const ValueUse& use : uses) {
+    if (use.kind == ValueUse::Kind::write) set(warp, use.offset, lanes, {});
+  }
+  return next;
+}
+
+const Instruction* UnwrittenValues::step(Warp& warp, const Instruction* i) {
+  const auto at = static_cast<size_t>(i - warp.block->first);
+  of_this_step_ = 0;
+  Unwritten guard = of(warp, 4u * i->guard);
+  guard.lanes &= warp.active;
+  if (!report(warp, i, guard, "decides here")) return nullptr;
+  const Mask lanes = guarded(warp, i);
+  const std::span<const ValueUse> uses = flow_.uses(at);
+  if (lanes == 0 || uses.empty()) return i->execute(warp, i);
+  const ValueRole role = flow_.role(at);
+  Unwritten value;
+  switch (role) {
+    case ValueRole::access:
+      for (const ValueUse& use : uses) {
+        if (use.kind == ValueUse::Kind::read) continue;
+        Unwritten address = of(warp, use.offset);
+        address.lanes &= lanes;
+        if (use.kind == ValueUse::Kind::address && !report(warp, i, address, "an address here")) return nullptr;
+        if (use.kind == ValueUse::Kind::write && !updates(uses)) set(warp, use.offset, lanes, {});
+      }
+      if (!updates(uses)) return i->execute(warp, i);
+      return after_update(warp, i, uses, lanes);
+    case ValueRole::select: {
+      const Mask flip = i->immediate != 0 ? full_mask : 0, holds = *row<Mask>(warp, i->c) ^ flip;
+      Unwritten a = of(warp, i->a), b = of(warp, i->b);
+      a.lanes &= holds, b.lanes &= ~holds;
+      value = of(warp, i->c);
+      value.join(a), value.join(b);
+      break;
+    }
+    case ValueRole::both:
+    case ValueRole::either: {
+      // One operand may decide whatever the other is.
+      const Mask flip = role == ValueRole::both ? 0 : full_mask;
+      const Mask a_open = *row<Mask>(warp, i->a) ^ flip, b_open = *row<Mask>(warp, i->b) ^ flip;
+      Unwritten a = of(warp, i->a), b = of(warp, i->b);
+      const Mask from_a = a.lanes & (b_open | b.lanes), from_b = b.lanes & (a_open | a.lanes);
+      a.lanes = from_a, b.lanes = from_b;
+      value = a;
+      value.join(b);
+      break;
+    }
+    case ValueRole::plain: {
+      pass_on(warp, uses, lanes, value);
+      const bool writes = uses.back().kind == ValueUse::Kind::write;
+      if (!writes && !report(warp, i, value, "used here")) return nullptr;
+      return i->execute(warp, i);
+    }
+    default: {  // lanes that wait for others come here again
+      const auto member = std::find_if(uses.rbegin(), uses.rend(),
+                                       [](const ValueUse& use) { return use.kind == ValueUse::Kind::read; });
+      value = exchanged(warp, i, role, uses, lanes);
+      const Mask complete = member == uses.rend() ? lanes : complete_lanes(warp, member->offset, lanes);
+      for (const ValueUse& use : uses) {
+        if (use.kind == ValueUse::Kind::write) set(warp, use.offset, complete, value);
+      }
+      return i->execute(warp, i);
+    }
+  }
+  for (const ValueUse& use : uses) {
+    if (use.kind == ValueUse::Kind::write) set(warp, use.offset, lanes, value);
+  }
+  return i->execute(warp, i);
+}
+
+}  // namespace kiln::emulator
