@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Every C, C++ and shell snippet of the pages compiles as it stands.
+"""Every C, C++ and shell snippet of the pages compiles as it stands, and every requests file in them is read by kiln.
 
 A C or C++ snippet with an #include is a whole file, compiled as it is. One without is a fragment: it is compiled in a
 function of its own, after fragment.h, which declares what the text around fragments has introduced. Of shell snippets the
-syntax is checked. A code block that is none of these (output, a part of a list) names another language, or none.
+syntax is checked. A block that names no language and begins with a request, or the expression of one, is a requests file for
+`kiln explain`. Other blocks (output, a part of a list) are not checked.
 
-usage: snippets_test.py ROOT CXX CC WORK INCLUDE_FOLDER...
+usage: snippets_test.py ROOT CXX CC KILN WORK INCLUDE_FOLDER...
 """
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -25,14 +27,22 @@ def is_whole(text: str) -> bool:
     return any(line.startswith("#include") for line in text.splitlines())
 
 
+def is_requests_file(text: str, operations: set[str]) -> bool:
+    words = [line.split()[0] for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return bool(words) and (words[0] in operations or words[0] == "expression")
+
+
 def main() -> int:
-    root, cxx, cc, work = Path(sys.argv[1]).resolve(), sys.argv[2], sys.argv[3], Path(sys.argv[4])
-    includes = [f"-I{folder}" for folder in sys.argv[5:]]
+    root, cxx, cc, kiln, work = Path(sys.argv[1]).resolve(), sys.argv[2], sys.argv[3], sys.argv[4], Path(sys.argv[5])
+    includes = [f"-I{folder}" for folder in sys.argv[6:]]
+    one_of_each = (root / "examples/requests/one_of_each.txt").read_text().splitlines()
+    operations = {line.split()[0] for line in one_of_each if line.strip() and not line.startswith("#")}
+    os.environ.update(KILN_DRIVER="emulator", KILN_CACHE="off", KILN_KERNEL_STORE="off")
     cxx_check = [cxx, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", *includes]
     cc_check = [cc, "-std=c11", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", *includes]
     work.mkdir(parents=True, exist_ok=True)
 
-    counts = {"whole files": 0, "fragments": 0, "shell snippets": 0}
+    counts = {"whole files": 0, "fragments": 0, "shell snippets": 0, "requests files": 0}
     complaints = []
     fragments = '#include "fragment.h"\n'
     for page in pages(root):
@@ -50,6 +60,12 @@ def main() -> int:
                 said = check(["bash", "-n"], block.text)
                 complaints.append(f"{page}:{block.line}: {said}" if said else "")
                 counts["shell snippets"] += 1
+            elif not block.language and is_requests_file(block.text, operations):
+                requests = work / f"{page.stem}_{block.line}.txt"
+                requests.write_text(block.text)
+                said = check([kiln, "explain", str(requests)])
+                complaints.append(f"{page}:{block.line}: {said}" if said else "")
+                counts["requests files"] += 1
     source = work / "fragments.cpp"
     source.write_text(fragments)
     folder = str(Path(__file__).resolve().parent)
