@@ -167,12 +167,14 @@ void parse_token(const Token& token, const Operation& operation, const Expressio
   request.attributes.push_back({attribute->name, parse_attribute(token, *attribute)});
 }
 
+// Every operand that a call takes stands in the line, but for the usual one of an epilogue's stage, which
+// `epilogue=bias` names.
 void print_operands(const Request& request, const Operation& operation, std::string& line) {
   for (const OperandDefinition& definition : operation.operands()) {
     const TensorSpec* spec = request.find(definition.name);
     if (spec == nullptr) continue;
-    if (definition.printing == Printing::when_set && operation.implied_operand(request, definition.name) == *spec)
-      continue;
+    const bool of_a_stage = definition.name == "bias" || definition.name == "residual";
+    if (of_a_stage && operation.implied_operand(request, definition.name) == *spec) continue;
     line += fmt::format(" {}={}", definition.name, spec->print());
   }
 }

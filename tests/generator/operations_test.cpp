@@ -401,11 +401,46 @@ TEST(LocalConv, CountsTheLeastWork) {
   EXPECT_EQ(operation("local_conv_forward").work(forward).read_bytes, 2.0 * (2 * 48 + 20 * 27));
 }
 
+// Whoever has the printed line knows which addresses a run takes. Only what the stages of an epilogue add stands in the
+// name of the stage alone.
+TEST(Operations, PrintEveryOperandThatTheyInfer) {
+  for (const char* line : {"conv_forward x=f32:1x4x8x8 w=f32:4x4x3x3",
+                           "conv_backward_data dy=f32:1x4x8x8 w=f32:4x4x3x3",
+                           "conv_backward_filter x=f32:1x4x8x8 dy=f32:1x4x6x6 dw=f32:4x4x3x3",
+                           "conv_backward_bias dy=f32:1x4x8x8",
+                           "pool_forward x=f32:1x4x8x8 window=8",
+                           "pool_backward dy=f32:1x4x1x1 x=f32:1x4x8x8 window=8",
+                           "softmax_forward x=f32:3x4",
+                           "softmax_backward y=f32:3x4",
+                           "activation_forward x=f32:3x4",
+                           "activation_backward dy=f32:3x4 x=f32:3x4",
+                           "gemm a=f32:3x4 b=f32:4x5",
+                           "reduce x=f32:3x4",
+                           "norm_forward x=f32:3x4",
+                           "norm_inference x=f32:2x3x4x5",
+                           "norm_backward dy=f32:3x4",
+                           "norm_backward dy=f32:3x4 mode=rms",
+                           "cross_entropy_forward x=f32:3x4",
+                           "cross_entropy_forward x=f32:3x4 reduction=none",
+                           "cross_entropy_backward x=f32:3x4",
+                           "dropout x=f32:3x4",
+                           "local_norm_forward x=f32:3x8x4x4 axes=1",
+                           "local_norm_backward x=f32:3x8x4x4 axes=1",
+                           "tensor_transform x=f32:3x4",
+                           "tensor_op a=f32:3x4 b=f32:3x4 mode=add"}) {
+    const Request request = Request::parse(line);
+    for (const Operand& operand : request.operands) {
+      EXPECT_THAT(request.key(), testing::HasSubstr(" " + operand.name + "=")) << line;
+    }
+  }
+}
+
 TEST(CrossEntropy, SaysWhetherItWeighsAndSmooths) {
   const Request request = Request::parse("cross_entropy_forward smoothing=any weights=f32:4 x=f16:3x4");
   EXPECT_EQ(
       request.key(),
-      "cross_entropy_forward x=f16:3x4:nc targets=i32:3:n weights=f32:4:n reduction=mean ignore=-100 smoothing=any");
+      "cross_entropy_forward x=f16:3x4:nc targets=i32:3:n weights=f32:4:n loss=f32:1:n reduction=mean ignore=-100 "
+      "smoothing=any");
   EXPECT_EQ(CrossEntropyForward::of(request).request(), request);
   const char* const plain = "cross_entropy_forward x=f16:3x4";
   EXPECT_EQ(Request::parse(std::string(plain) + " smoothing=none"), Request::parse(plain));
@@ -413,10 +448,11 @@ TEST(CrossEntropy, SaysWhetherItWeighsAndSmooths) {
 
 TEST(CrossEntropy, InfersWhatTheReductionAsksFor) {
   const Request mean = Request::parse("cross_entropy_forward x=f16:3x4x5");
-  EXPECT_EQ(mean.key(), "cross_entropy_forward x=f16:3x4x5:ncw targets=i32:3x5:nc reduction=mean ignore=-100");
+  EXPECT_EQ(mean.key(),
+            "cross_entropy_forward x=f16:3x4x5:ncw targets=i32:3x5:nc loss=f32:1:n reduction=mean ignore=-100");
   EXPECT_EQ(mean.at("loss").print(), "f32:1:n");
   const Request none = Request::parse("cross_entropy_forward x=f16:3x4 reduction=none ignore=9");
-  EXPECT_EQ(none.key(), "cross_entropy_forward x=f16:3x4:nc targets=i32:3:n reduction=none ignore=9");
+  EXPECT_EQ(none.key(), "cross_entropy_forward x=f16:3x4:nc targets=i32:3:n losses=f32:3:n reduction=none ignore=9");
   EXPECT_EQ(none.at("losses").print(), "f32:3:n");
   EXPECT_EQ(Request::parse("cross_entropy_backward x=f16:3x4x2x2:nhwc").key(),
             "cross_entropy_backward x=f16:3x4x2x2:nhwc targets=i32:3x2x2:ncw dx=f16:3x4x2x2:nhwc reduction=mean "
