@@ -98,7 +98,7 @@ struct PruneOptions {
 
 int prune(const PruneOptions& options) {
   if (!options.stale && !options.losers && options.days == 0) {
-    throw Error(ErrorCode::invalid_argument, "nothing was said to be pruned",
+    throw Error(ErrorCode::invalid_argument, "no option says what to prune",
                 "give --stale, --losers or --older-than DAYS, and --dry-run to see what would go");
   }
   cache::Database database = open_or_fail(database_path(options.database), cache::OpenMode::read_write);
@@ -150,7 +150,7 @@ int quarantine(const QuarantineOptions& options) {
   cache::Database database = open_or_fail(database_path(options.database), mode);
   const std::vector<cache::Quarantine> entries = matching(database, options);
   if (entries.empty() && !(options.source.empty() && options.device.empty())) {
-    throw Error(ErrorCode::invalid_argument, "no source in quarantine is of that digest and device",
+    throw Error(ErrorCode::invalid_argument, "no source in quarantine has that digest and device",
                 "kiln cache quarantine without arguments lists all");
   }
   Table table({"source", "device", "driver", "NVRTC", "reason"});
