@@ -274,7 +274,7 @@ TEST_F(ProgramTest, CacheQuarantineListsAndClears) {
   EXPECT_THAT(quarantine({}).out, HasSubstr("in quarantine: 2"));
   const Outcome unknown = quarantine({"abd", "--clear"});
   EXPECT_NE(unknown.exit_code, 0);
-  EXPECT_THAT(unknown.err, HasSubstr("no source in quarantine is of that digest"));
+  EXPECT_THAT(unknown.err, HasSubstr("no source in quarantine has that digest"));
   EXPECT_THAT(quarantine({"--clear"}).out, HasSubstr("may run again: 2"));
   EXPECT_THAT(quarantine({}).out, HasSubstr("in quarantine: 0"));
 }
