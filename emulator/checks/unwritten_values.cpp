@@ -81,8 +81,7 @@ bool UnwrittenValues::can_follow(const Block& block, const Instruction* i, const
 
 uint32_t UnwrittenValues::element_bytes(size_t at, const AccessRequest& request, ValueUse::Kind kind) const {
   const std::span<const ValueUse> uses = flow_.uses(at);
-  const auto elements =
-      std::count_if(uses.begin(), uses.end(), [&](const ValueUse& use) { return use.kind == kind; });
+  const auto elements = std::count_if(uses.begin(), uses.end(), [&](const ValueUse& use) { return use.kind == kind; });
   return request.bytes / static_cast<uint32_t>(std::max<std::ptrdiff_t>(elements, 1));
 }
 
@@ -156,15 +155,50 @@ UnwrittenValues::Unwritten UnwrittenValues::exchanged(const Warp& warp, const In
   return own;
 }
 
-/// An atomic, which stores what is written and so loads nothing else. What it returns may take the place of a value that
-/// it stores, so that it is noted behind.
-const Instruction* UnwrittenValues::after_update(Warp& warp, const Instruction* i, std::span<const ValueUse> uses,
-                                                 Mask lanes) {
-  const Instruction* const next = i->execute(warp, i);
+/// Of memory. The access itself looks at the values that it stores, and marks those that it loads. What an atomic
+/// returns may take the place of a value that it stores, so that it is noted behind.
+const Instruction* UnwrittenValues::access(Warp& warp, const Instruction* i, std::span<const ValueUse> uses,
+                                           Mask lanes) {
   for (const ValueUse& use : uses) {
-    if (use.kind == ValueUse::Kind::write) set(warp, use.offset, lanes, {});
+    Unwritten address = of(warp, use.offset);
+    address.lanes &= use.kind == ValueUse::Kind::address ? lanes : 0;
+    if (!report(warp, i, address, "an address here")) return nullptr;
   }
+  const bool behind = updates(uses);
+  if (!behind) write(warp, uses, lanes, {});
+  const Instruction* const next = i->execute(warp, i);
+  if (behind) write(warp, uses, lanes, {});
   return next;
+}
+
+/// Everything that is written is `value`.
+void UnwrittenValues::write(const Warp& warp, std::span<const ValueUse> uses, Mask lanes, const Unwritten& value) {
+  for (const ValueUse& use : uses) {
+    if (use.kind == ValueUse::Kind::write) set(warp, use.offset, lanes, value);
+  }
+}
+
+/// Of the one that the predicate chooses.
+UnwrittenValues::Unwritten UnwrittenValues::selected(const Warp& warp, const Instruction* i) const {
+  const Mask flip = i->immediate != 0 ? full_mask : 0, holds = *row<Mask>(warp, i->c) ^ flip;
+  Unwritten value = of(warp, i->c), a = of(warp, i->a), b = of(warp, i->b);
+  a.lanes &= holds;
+  b.lanes &= ~holds;
+  value.join(a);
+  value.join(b);
+  return value;
+}
+
+/// Of two predicates joined: one may decide whatever the other is.
+UnwrittenValues::Unwritten UnwrittenValues::joined(const Warp& warp, const Instruction* i, ValueRole role) const {
+  const Mask flip = role == ValueRole::both ? 0 : full_mask;
+  const Mask a_open = *row<Mask>(warp, i->a) ^ flip, b_open = *row<Mask>(warp, i->b) ^ flip;
+  Unwritten a = of(warp, i->a), b = of(warp, i->b);
+  const Mask matters_a = b_open | b.lanes, matters_b = a_open | a.lanes;
+  a.lanes &= matters_a;
+  b.lanes &= matters_b;
+  a.join(b);
+  return a;
 }
 
 const Instruction* UnwrittenValues::step(Warp& warp, const Instruction* i) {
@@ -176,58 +210,29 @@ const Instruction* UnwrittenValues::step(Warp& warp, const Instruction* i) {
   const Mask lanes = guarded(warp, i);
   const std::span<const ValueUse> uses = flow_.uses(at);
   if (lanes == 0 || uses.empty()) return i->execute(warp, i);
-  const ValueRole role = flow_.role(at);
-  Unwritten value;
-  switch (role) {
+  switch (const ValueRole role = flow_.role(at)) {
     case ValueRole::access:
-      for (const ValueUse& use : uses) {
-        if (use.kind == ValueUse::Kind::read) continue;
-        Unwritten address = of(warp, use.offset);
-        address.lanes &= lanes;
-        if (use.kind == ValueUse::Kind::address && !report(warp, i, address, "an address here")) return nullptr;
-        if (use.kind == ValueUse::Kind::write && !updates(uses)) set(warp, use.offset, lanes, {});
-      }
-      if (!updates(uses)) return i->execute(warp, i);
-      return after_update(warp, i, uses, lanes);
-    case ValueRole::select: {
-      const Mask flip = i->immediate != 0 ? full_mask : 0, holds = *row<Mask>(warp, i->c) ^ flip;
-      Unwritten a = of(warp, i->a), b = of(warp, i->b);
-      a.lanes &= holds, b.lanes &= ~holds;
-      value = of(warp, i->c);
-      value.join(a), value.join(b);
+      return access(warp, i, uses, lanes);
+    case ValueRole::select:
+      write(warp, uses, lanes, selected(warp, i));
       break;
-    }
     case ValueRole::both:
-    case ValueRole::either: {
-      // One operand may decide whatever the other is.
-      const Mask flip = role == ValueRole::both ? 0 : full_mask;
-      const Mask a_open = *row<Mask>(warp, i->a) ^ flip, b_open = *row<Mask>(warp, i->b) ^ flip;
-      Unwritten a = of(warp, i->a), b = of(warp, i->b);
-      const Mask from_a = a.lanes & (b_open | b.lanes), from_b = b.lanes & (a_open | a.lanes);
-      a.lanes = from_a, b.lanes = from_b;
-      value = a;
-      value.join(b);
+    case ValueRole::either:
+      write(warp, uses, lanes, joined(warp, i, role));
       break;
-    }
     case ValueRole::plain: {
+      Unwritten value;
       pass_on(warp, uses, lanes, value);
-      const bool writes = uses.back().kind == ValueUse::Kind::write;
-      if (!writes && !report(warp, i, value, "used here")) return nullptr;
-      return i->execute(warp, i);
+      if (!has(uses, ValueUse::Kind::write) && !report(warp, i, value, "used here")) return nullptr;
+      break;
     }
     default: {  // lanes that wait for others come here again
       const auto member = std::find_if(uses.rbegin(), uses.rend(),
                                        [](const ValueUse& use) { return use.kind == ValueUse::Kind::read; });
-      value = exchanged(warp, i, role, uses, lanes);
       const Mask complete = member == uses.rend() ? lanes : complete_lanes(warp, member->offset, lanes);
-      for (const ValueUse& use : uses) {
-        if (use.kind == ValueUse::Kind::write) set(warp, use.offset, complete, value);
-      }
-      return i->execute(warp, i);
+      write(warp, uses, complete, exchanged(warp, i, role, uses, lanes));
+      break;
     }
-  }
-  for (const ValueUse& use : uses) {
-    if (use.kind == ValueUse::Kind::write) set(warp, use.offset, lanes, value);
   }
   return i->execute(warp, i);
 }

@@ -4,8 +4,8 @@
 // that was. Only stores to memory that other threads see, addresses, branches and the like make a fault of it.
 //
 // Nearly no kernel has any, so nothing is followed until a load finds one: then its warp puts the load off, and from
-// there on executes each instruction by step(), which does for the lanes of registers what the instruction does for their
-// values.
+// there on executes each instruction by step(), which does for the lanes of registers what the instruction does for
+// their values.
 #pragma once
 
 #include <cstdint>
@@ -73,7 +73,10 @@ class UnwrittenValues {
   void pass_on(const Warp& warp, std::span<const ValueUse> uses, Mask lanes, Unwritten& last);
   Unwritten exchanged(const Warp& warp, const Instruction* i, ValueRole role, std::span<const ValueUse> uses,
                       Mask lanes) const;
-  const Instruction* after_update(Warp& warp, const Instruction* i, std::span<const ValueUse> uses, Mask lanes);
+  const Instruction* access(Warp& warp, const Instruction* i, std::span<const ValueUse> uses, Mask lanes);
+  void write(const Warp& warp, std::span<const ValueUse> uses, Mask lanes, const Unwritten& value);
+  Unwritten selected(const Warp& warp, const Instruction* i) const;
+  Unwritten joined(const Warp& warp, const Instruction* i, ValueRole role) const;
   bool report(Warp& warp, const Instruction* i, const Unwritten& value, std::string_view where);
   uint32_t element_bytes(size_t at, const AccessRequest& request, ValueUse::Kind kind) const;
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <climits>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -115,16 +116,17 @@ KILN_EMULATOR_EXTRA_ENTRY_POINTS(KILN_EMULATOR_CHECK_SIGNATURE)
 
 #define KILN_EMULATOR_SYMBOL(symbol, ...) Symbol{#symbol, reinterpret_cast<void*>(&symbol)},
 #define KILN_EMULATOR_VARIANT(symbol, suffix) Symbol{#symbol #suffix, reinterpret_cast<void*>(&symbol##suffix)},
-const std::array symbols = {KILN_CUDA_DRIVER_ENTRY_POINTS(KILN_EMULATOR_SYMBOL)
-                                KILN_EMULATOR_EXTRA_ENTRY_POINTS(KILN_EMULATOR_SYMBOL)
-                                    KILN_EMULATOR_PER_THREAD_ENTRY_POINTS(KILN_EMULATOR_VARIANT)
-                                        KILN_EMULATOR_OTHER_ENTRY_POINTS(KILN_EMULATOR_SYMBOL)};
+const Symbol symbols[] = {KILN_CUDA_DRIVER_ENTRY_POINTS(KILN_EMULATOR_SYMBOL)
+                              KILN_EMULATOR_EXTRA_ENTRY_POINTS(KILN_EMULATOR_SYMBOL)
+                                  KILN_EMULATOR_PER_THREAD_ENTRY_POINTS(KILN_EMULATOR_VARIANT)
+                                      KILN_EMULATOR_OTHER_ENTRY_POINTS(KILN_EMULATOR_SYMBOL)};
 #undef KILN_EMULATOR_VARIANT
 #undef KILN_EMULATOR_SYMBOL
 
 void* find_symbol(std::string_view name) {
-  const auto found = std::find_if(symbols.begin(), symbols.end(), [&](const Symbol& s) { return s.name == name; });
-  return found == symbols.end() ? nullptr : found->function;
+  const auto found =
+      std::find_if(std::begin(symbols), std::end(symbols), [&](const Symbol& s) { return s.name == name; });
+  return found == std::end(symbols) ? nullptr : found->function;
 }
 
 struct Variant {
