@@ -83,6 +83,17 @@ TEST_F(Prune, TakesOutOldRecordsAndRequestsOfWhichNothingIsLeft) {
   EXPECT_FALSE(winners.find(request_line(2)).has_value()) << "the index follows";
 }
 
+TEST_F(Prune, KeepsWhatWasMadeAtTheVeryTime) {
+  db.add_quarantine({"digest", h200().id, "1", "2", "why", early.created_ms});
+  PruneOptions options;
+  options.before_ms = early.created_ms;
+  EXPECT_EQ(db.prune(options).records, 0);
+  EXPECT_EQ(db.quarantine().size(), 1u);
+  options.before_ms = early.created_ms + 1;
+  EXPECT_EQ(db.prune(options).records, 1);
+  EXPECT_EQ(db.quarantine().size(), 0u);
+}
+
 TEST_F(Prune, LooksOnlyAtTheDevicesNamed) {
   PruneOptions options;
   options.before_ms = utc_now_ms();

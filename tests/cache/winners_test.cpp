@@ -139,6 +139,24 @@ TEST(Winners, WithinAStandingTheUsersDatabaseWinsThenTheEarlierPack) {
   EXPECT_THAT(order, ElementsAre("pack here", "db near", "pack near", "late pack near"));
 }
 
+TEST(Winners, OfAnEarlierPackBeatThoseOfALaterOneWhoseDeviceIsNearer) {
+  DeviceEntry far = h100();
+  far.id = "far", far.sms = 66;
+  const auto pack = [&](const DeviceEntry& device, std::string_view config) {
+    return print_pack(make_pack({device}, {candidate(device, config, 1e-5)}), "0.1.0");
+  };
+  Winners winners(h200());
+  winners.load_pack_text(pack(far, "far"), "first.pack");
+  winners.load_pack_text(pack(h100(), "near"), "second.pack");
+  EXPECT_EQ(chosen(winners), "far");
+  // Of one pack, the nearer device.
+  Winners of_one(h200());
+  of_one.load_pack_text(
+      print_pack(make_pack({far, h100()}, {candidate(far, "far", 1e-6), candidate(h100(), "near", 1e-5)}), "0.1.0"),
+      "both.pack");
+  EXPECT_EQ(chosen(of_one), "near");
+}
+
 TEST(Winners, KeepCandidatesForAWorkspaceLimitAndForDeterminism) {
   Record fast = candidate(h200(), "fast", 1e-5);
   fast.workspace_bytes = 1000;

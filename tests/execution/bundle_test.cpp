@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "../support/failing_flush.h"
 #include "kiln/base/digest.h"
 #include "kiln/base/error.h"
 
@@ -80,6 +81,18 @@ class BundleTest : public testing::Test {
   fs::path folder_;
   std::string path_;
 };
+
+TEST_F(BundleTest, IsFlushedBeforeItIsThere) {
+  testing_support::expect_flushed_before_it_is_there(path_, [](const std::string& path) {
+    try {
+      write_bundle(path, {entry("a", "sm_80", "a cubin")}, "1.2.3", "13.0");
+      return true;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::io_error);
+      return false;
+    }
+  });
+}
 
 TEST_F(BundleTest, GivesBackWhatItsDevicesLoad) {
   BundleEntry emulated = entry("b", "sm_90a", "a cubin");

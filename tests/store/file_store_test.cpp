@@ -9,7 +9,9 @@
 #include <stdexcept>
 #include <thread>
 
+#include "../support/failing_flush.h"
 #include "kiln/base/error.h"
+#include "kiln/store/atomic_file.h"
 #include "support.h"
 
 namespace kiln::store {
@@ -70,6 +72,23 @@ TEST_F(FileStoreTest, KeepsNothingWhereMakingFails) {
           key_of("a"), [](std::string_view) { return true; }, []() -> std::string { throw std::runtime_error("no"); }),
       std::runtime_error);
   EXPECT_EQ(obtain(store, key_of("a"), "made"), "made");
+}
+
+TEST_F(FileStoreTest, FlushesAnEntryBeforeItIsThere) {
+  fs::create_directories(scratch_.path());
+  testing_support::expect_flushed_before_it_is_there(
+      scratch_.path("store/entry"), [](const std::string& path) { return !write_atomically(path, "head", "content"); });
+}
+
+TEST_F(FileStoreTest, GivesWhatWasMadeWhereItCannotBeFlushedAndKeepsNothing) {
+  FileStore store(in(scratch_.path()), listener());
+  {
+    const testing_support::Flushes broken(testing_support::Flushes::Of::files);
+    EXPECT_EQ(obtain(store, key_of("a"), "made"), "made");
+  }
+  EXPECT_THAT(entries(scratch_.path()), IsEmpty());
+  EXPECT_THAT(leftovers(scratch_.path()), IsEmpty());
+  EXPECT_THAT(announced_, ElementsAre(HasSubstr("Input/output error")));
 }
 
 TEST_F(FileStoreTest, MakesADamagedEntryAgain) {
