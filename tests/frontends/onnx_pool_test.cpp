@@ -50,6 +50,23 @@ TEST(OnnxPool, RoundsUpInCeilMode) {
       ElementsAre(line("pool_forward mode=max window=3,3 stride=2,2 ceil=1 y=f32:2x3x3x3:nchw" + x)));
 }
 
+// The last window would start where the input ends: in the padding, or, of two, in its first element.
+TEST(OnnxPool, CountsNoWindowThatStartsWhereTheInputEnds) {
+  const auto width_of = [](int64_t extent, const Ints& pads) {
+    OnnxModel model(13);
+    model.input("x", {1, 1, 1, extent});
+    model.node("MaxPool", {"x"}, {"y"},
+               {{"kernel_shape", Ints{1, 2}}, {"strides", Ints{1, 2}}, {"pads", pads}, {"ceil_mode", 1}});
+    model.output("y");
+    const ModelListing listing = model.read();
+    return listing.layers.size() == 1 ? listing.layers.front().request.at("y").extents.back() : -1;
+  };
+  EXPECT_EQ(width_of(4, {0, 0, 0, 1}), 2);
+  EXPECT_EQ(width_of(5, {0, 0, 0, 1}), 3);
+  EXPECT_EQ(width_of(4, {0, 1, 0, 0}), 3);  // the last starts in the last element
+  EXPECT_EQ(width_of(3, {0, 1, 0, 1}), 2);
+}
+
 TEST(OnnxPool, DropsWindowsThatStartInThePaddingFromItsShapeAndThoseBehindIt) {
   // Along w, 7 elements and 2 of padding hold windows of 1 at 0, 4 and 8; the last starts in the padding. ONNX's own
   // shape inference counts it.

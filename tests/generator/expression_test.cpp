@@ -95,6 +95,14 @@ TEST(Expression, RefusesWhatCannotBePlacedInAFunction) {
   EXPECT_EQ(error_of("acc + 1 // (\n + 2 /* } */"), "accepted");
 }
 
+TEST(Expression, PassesOverLiteralsAsAWhole) {
+  EXPECT_EQ(error_of(R"~(acc + ('\'' == 'a' ? 1 : 0))~"), "accepted");
+  EXPECT_EQ(error_of(R"~(acc + ("\")}\\" != nullptr ? 1 : 0))~"), "accepted");
+  EXPECT_EQ(error_of(R"~(acc + (")" != nullptr ? 1 : 0))~"), "accepted");
+  EXPECT_THAT(error_of(R"~(acc + "\")~"), HasSubstr("column 7: this quotation mark has no other half"));
+  EXPECT_THAT(error_of(R"~(acc + "\\" + (1)~"), HasSubstr("column 14: this '(' is never closed"));
+}
+
 TEST(Expression, RefusesNamesThatAreNone) {
   EXPECT_THAT(error_of("acc", {"2x"}), HasSubstr("'2x' cannot be the name"));
   EXPECT_THAT(error_of("acc", {"a__b"}), HasSubstr("cannot be the name"));
