@@ -21,7 +21,7 @@ __device__ __forceinline__ bool is_class(int target) {
 }
 
 __device__ __forceinline__ float weight_of(const float* weights, Index c) {
-  return HAS_WEIGHTS ? weights[c * Index(WEIGHTS_STRIDE)] : 1.0f;
+  return HAS_WEIGHTS ? weights[static_cast<long long>(c) * WEIGHTS_STRIDE] : 1.0f;
 }
 
 // What rows count for in a mean: 1, or the weight of their target.

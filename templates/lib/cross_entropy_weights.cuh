@@ -7,7 +7,7 @@
 // Of the VECTOR classes from `first` on.
 __device__ __forceinline__ Vector<float, VECTOR> weights_of(const float* weights, int first) {
   if constexpr (HAS_WEIGHTS) {
-    return load_neighbours<WEIGHTS_RUN, WEIGHTS_STRIDE>(weights + first * Index(WEIGHTS_STRIDE));
+    return load_neighbours<WEIGHTS_RUN, WEIGHTS_STRIDE>(weights + static_cast<long long>(first) * WEIGHTS_STRIDE);
   } else {
     Vector<float, VECTOR> ones;
 #pragma unroll

@@ -21,7 +21,7 @@ __device__ __forceinline__ Vector<T, VECTOR> load_neighbours(const T* first) {
   Vector<T, VECTOR> neighbours;
 #pragma unroll
   for (int i = 0; i < VECTOR; i += RUN) {
-    const Vector<T, RUN> run = load<RUN>(first + i * Index(STEP));
+    const Vector<T, RUN> run = load<RUN>(first + i * STEP);
 #pragma unroll
     for (int j = 0; j < RUN; ++j) neighbours[i + j] = run[j];
   }

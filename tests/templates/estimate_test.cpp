@@ -1,0 +1,209 @@
+// Estimates order what is physically certain: more to do is never faster, and where it is the bottleneck slower; no
+// candidate moves its bytes, those of a workspace included, in less time than the memory takes for them.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "conv/conv_estimate.h"
+#include "descriptor/streaming_estimate.h"
+#include "kiln/generator/roofline.h"
+#include "kiln/templates/catalogue.h"
+
+namespace kiln {
+namespace {
+
+using descriptor::BlockWork;
+using descriptor::GridWork;
+using descriptor::StreamingWork;
+
+constexpr DeviceFigures h200{.sms = 132, .clock_hz = 1.98e9, .dram_bytes_per_second = 4.8e12, .l2_bytes = 60 << 20};
+
+const Catalogue& catalogue() {
+  static const Catalogue built_in = make_catalogue(embedded_sources());
+  return built_in;
+}
+
+Target target() {
+  return {Arch::of(9, 0), 13, 0};
+}
+
+// A change for the worse, and work that it is the bottleneck of.
+template <class Work>
+struct Worse {
+  const char* what;
+  Work work;
+  std::function<void(Work&)> change;
+};
+
+StreamingWork copying() {
+  StreamingWork work;
+  work.dram_bytes = 4e9;
+  work.threads = 1 << 26;
+  work.blocks = 1 << 18;
+  work.threads_per_block = 256;
+  work.instructions_per_thread = 20;
+  return work;
+}
+
+// Few loads under way: how many blocks an SM holds decides how much of the bandwidth they draw.
+StreamingWork waiting_for_memory() {
+  StreamingWork work = copying();
+  work.bytes_in_flight_per_thread = 4;
+  return work;
+}
+
+std::vector<Worse<StreamingWork>> worse_streams() {
+  StreamingWork cached = copying();
+  cached.dram_bytes = 1e6;
+  cached.cache_bytes = 1e12;
+  StreamingWork counting = cached;
+  counting.cache_bytes = 0;
+  counting.instructions_per_thread = 1000;
+  StreamingWork small;
+  return {
+      {"bytes of device memory", copying(), [](auto& work) { work.dram_bytes *= 2; }},
+      {"bytes of caches", cached, [](auto& work) { work.cache_bytes *= 2; }},
+      {"instructions", counting, [](auto& work) { work.instructions_per_thread *= 2; }},
+      {"threads", counting, [](auto& work) { work.threads *= 2, work.blocks *= 2; }},
+      {"registers, half of the blocks resident", waiting_for_memory(),
+       [](auto& work) { work.registers_per_thread = 64; }},
+      {"registers, a quarter", waiting_for_memory(), [](auto& work) { work.registers_per_thread = 128; }},
+      {"shared memory", waiting_for_memory(), [](auto& work) { work.shared_bytes_per_block = 48 * 1024; }},
+      {"fewer loads under way", waiting_for_memory(), [](auto& work) { work.bytes_in_flight_per_thread /= 2; }},
+      {"launches", small, [](auto& work) { work.launches *= 2; }},
+      {"the same on half of the SMs", cached, [](auto& work) { work.blocks = 66, work.threads_per_block = 1024; }},
+  };
+}
+
+TEST(StreamingEstimate, GrowsWithWhatIsTheBottleneck) {
+  for (const Worse<StreamingWork>& worse : worse_streams()) {
+    StreamingWork changed = worse.work;
+    worse.change(changed);
+    const double before = streaming_estimate(worse.work, target().arch, h200).seconds;
+    const double after = streaming_estimate(changed, target().arch, h200).seconds;
+    EXPECT_GT(after, 1.3 * before) << worse.what;
+    EXPECT_LT(after, 5 * before) << worse.what;
+  }
+}
+
+TEST(StreamingEstimate, CountsWholeSectorsOfNeighboursThatStandApart) {
+  EXPECT_EQ(descriptor::lane_bytes(4, 4), 4);
+  EXPECT_EQ(descriptor::lane_bytes(4, 8), 8);
+  EXPECT_EQ(descriptor::lane_bytes(4, 1000), 32);
+  EXPECT_EQ(descriptor::lane_bytes(16, 2), 16);
+}
+
+// Of a grid that fills the device many times, each block bound by one thing.
+GridWork bound_by(double BlockWork::*amount, double value) {
+  GridWork work;
+  work.blocks = 132 * 64;
+  work.block.threads = 256;
+  work.block.*amount = value;
+  return work;
+}
+
+std::vector<Worse<GridWork>> worse_grids() {
+  std::vector<Worse<GridWork>> all;
+  const auto twice = [&](const char* what, double BlockWork::*amount, double value) {
+    all.push_back({what, bound_by(amount, value), [amount](GridWork& work) { work.block.*amount *= 2; }});
+  };
+  twice("multiplications", &BlockWork::fma, 1e5);
+  twice("instructions", &BlockWork::instructions, 1e5);
+  twice("wavefronts of shared memory", &BlockWork::shared_wavefronts, 1e5);
+  twice("sectors of L1", &BlockWork::global_sectors, 1e6);
+  twice("bytes of L2", &BlockWork::l2_bytes, 1e7);
+  twice("latency", &BlockWork::latency_clocks, 1e5);
+  GridWork latency = bound_by(&BlockWork::latency_clocks, 1e5);
+  all.push_back({"registers: fewer blocks side by side", latency, [](auto& work) { work.block.registers = 128; }});
+  all.push_back(
+      {"shared memory: fewer blocks side by side", latency, [](auto& work) { work.block.shared_bytes = 48 * 1024; }});
+  all.push_back({"blocks", latency, [](auto& work) { work.blocks *= 2; }});
+  GridWork moving = bound_by(&BlockWork::fma, 1);
+  moving.dram_bytes = 4e9;
+  all.push_back({"bytes of device memory", moving, [](auto& work) { work.dram_bytes *= 2; }});
+  all.push_back({"as many bytes of a second kernel", moving, [](auto& work) { work.extra_dram_bytes = 4e9; }});
+  all.push_back({"few SMs", moving, [](auto& work) { work.blocks = 30; }});
+  all.push_back({"launches", bound_by(&BlockWork::fma, 1), [](auto& work) { work.launches *= 2; }});
+  return all;
+}
+
+TEST(GridEstimate, GrowsWithWhatIsTheBottleneck) {
+  for (const Worse<GridWork>& worse : worse_grids()) {
+    GridWork changed = worse.work;
+    worse.change(changed);
+    const double before = grid_estimate(worse.work, target().arch, h200).seconds;
+    const double after = grid_estimate(changed, target().arch, h200).seconds;
+    EXPECT_GT(after, 1.3 * before) << worse.what;
+    EXPECT_LT(after, 5 * before) << worse.what;
+  }
+}
+
+// Large enough that nothing stays in the caches; alpha, beta and operands beside the usual ones; sums in parts.
+const std::vector<std::string> bound_by_memory = {
+    "conv_forward x=f32:64x16x56x56 w=f32:64x16x1x1 beta=any",
+    "conv_forward x=f32:64x16x56x56 w=f32:64x16x1x1 epilogue=add",
+    "conv_forward x=f16:64x16x56x56:nhwc w=f16:64x16x1x1:nhwc beta=1 epilogue=bias+add",
+    "conv_forward x=f32:64x16x56x56 w=f32:16x16x3x3 pad=1 fast beta=any",
+    "conv_forward x=f32:32x64x56x56 w=f32:64x1x3x3 groups=64 pad=1 beta=any epilogue=add",
+    "conv_forward x=f32:4x512x7x7 w=f32:4096x512x3x3 pad=1",
+    "conv_backward_data dy=f32:64x16x56x56 w=f32:16x64x1x1 beta=any",
+    "conv_backward_filter x=f32:32x8x56x56 dy=f32:32x8x56x56 dw=f32:8x8x3x3 pad=1 beta=any",
+    "conv_backward_bias dy=f32:64x64x56x56",
+    "local_conv_forward x=f32:8x16x28x28 w=f32:12544x16x3x3 pad=1 beta=any",
+    "local_conv_backward_data dy=f32:8x16x28x28 w=f32:12544x16x3x3 pad=1 beta=any",
+    "gemm a=f32:65536x8 b=f32:8x256 beta=any epilogue=add",
+    "gemm a=f32:64x65536 b=f32:65536x64",
+    "pool_forward x=f32:64x64x56x56 indices=i32:64x64x28x28 window=2 stride=2",
+    "pool_backward dy=f32:64x64x28x28 x=f32:64x64x56x56 window=2 stride=2 beta=any",
+    "softmax_forward x=f32:65536x1000 beta=any",
+    "softmax_forward x=f32:64x1000000",
+    "softmax_backward y=f32:65536x1000",
+    "activation_forward x=f32:64x64x56x56 mode=relu beta=any",
+    "tensor_op a=f32:64x64x56x56 b=f32:64x64x56x56 mode=add beta=any",
+    "reduce x=f32:64x1000000 axes=1",
+    "reduce x=f32:1000000x64 indices=i32:1x64 axes=0 mode=max",
+    "cross_entropy_forward x=f32:65536x1000",
+    "cross_entropy_backward x=f32:65536x1000",
+    "norm_forward x=f32:64x1000000 beta=any epilogue=add",
+    "norm_forward x=f32:64x64x56x56 axes=0,2,3 w=f32:1x64x1x1",
+    "norm_backward dy=f32:64x64x56x56 w=f32:1x64x1x1 dw=f32:1x64x1x1 db=f32:1x64x1x1 axes=0,2,3 beta=any",
+    "local_norm_forward x=f32:64x64x56x56 beta=any",
+    "local_norm_backward x=f32:64x64x56x56 dmeans=f32:64x64x56x56 beta=any",
+};
+
+// Points of a space, evenly spread: there are thousands of some.
+std::vector<Config> some_legal(const Algorithm& algorithm, const Request& request) {
+  std::vector<Config> legal = algorithm.space().legal(request, target()), some;
+  constexpr size_t most = 60;
+  for (size_t i = 0; i < legal.size(); i += legal.size() / most + 1) some.push_back(std::move(legal[i]));
+  return some;
+}
+
+// What is left in a workspace is written once and read at least once, through device memory where there is no L2.
+TEST(Estimates, LeaveDeviceMemoryTheTimeForAllBytes) {
+  DeviceFigures without_l2 = h200;
+  without_l2.l2_bytes = 0;
+  for (const std::string& line : bound_by_memory) {
+    const Request request = Request::parse(line);
+    // Regardless of its arithmetic.
+    DeviceFigures counting = without_l2;
+    counting.clock_hz = 1e30;
+    const double operands = roofline_seconds(request, target(), counting);
+    for (const Algorithm& algorithm : catalogue().algorithms()) {
+      if (algorithm.operation() != request.operation || algorithm.refusal(request, target())) continue;
+      const auto predict = algorithm.predictor(request, target(), without_l2);
+      for (const Config& config : some_legal(algorithm, request)) {
+        const Program program = algorithm.program(catalogue().library(), request, target(), config);
+        const double workspace = 2 * static_cast<double>(program.workspace_bytes) / without_l2.dram_bytes_per_second;
+        EXPECT_GE(predict(config).seconds, operands + workspace)
+            << algorithm.name() << " " << config.print() << ": " << line;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kiln

@@ -1,0 +1,25 @@
+// Requests that together have every operand that an operation may have, and reach every algorithm: what the covers of
+// single operands start from.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kiln/generator/request.h"
+
+namespace kiln::testing_support {
+
+/// Packed, aligned and small; rows that vectors of 16 bytes divide.
+const std::vector<Request>& requests_with_every_operand();
+
+/// The tensor with an element for each, its order kept, and every stride but the innermost odd: no two of its rows are
+/// aligned alike.
+TensorSpec with_odd_strides(TensorSpec spec);
+/// Its outermost dimension just so far apart that offsets need 64 bits. Nothing if it has one element.
+std::optional<TensorSpec> with_wide_strides(TensorSpec spec);
+
+/// `request` with another operand in the place of that one; nothing if its operation does not take it.
+std::optional<Request> with_operand(Request request, const std::string& name, const TensorSpec& spec);
+
+}  // namespace kiln::testing_support
