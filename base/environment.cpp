@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "kiln/base/error.h"
+#include "kiln/base/nearest.h"
 
 namespace kiln {
 namespace {
@@ -20,16 +21,15 @@ constexpr std::array<std::string_view, 12> known_names = {
     "KILN_RECORD",           "KILN_LOG",           "KILN_WORKER", "KILN_TEMPLATE_PATH", "KILN_KERNEL_STORE",
     "KILN_KERNEL_STORE_MIB", "KILN_USER_TEMPLATES"};
 
-void refuse_unknown_names() {
+std::vector<std::string> unknown_names() {
+  std::vector<std::string> unknown;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     std::string_view name(*entry);
     name = name.substr(0, name.find('='));
     if (!name.starts_with("KILN_") || name.starts_with("KILN_EMULATOR_")) continue;
-    if (std::find(known_names.begin(), known_names.end(), name) == known_names.end()) {
-      throw Error(ErrorCode::invalid_argument, fmt::format("unknown environment variable {}", name),
-                  "docs/environment.md lists the variables that Kiln reads; unset this one or correct its name");
-    }
+    if (std::find(known_names.begin(), known_names.end(), name) == known_names.end()) unknown.emplace_back(name);
   }
+  return unknown;
 }
 
 std::optional<std::string> text(const Environment::Lookup& lookup, const char* name) {
@@ -89,9 +89,16 @@ std::vector<std::string> system_data_dirs(const Environment::Lookup& lookup) {
 
 }  // namespace
 
+Error unknown_variable(std::string_view name) {
+  return {ErrorCode::invalid_argument, fmt::format("unknown environment variable {}", name),
+          did_you_mean(name, known_names,
+                       "docs/environment.md lists the variables that Kiln reads; unset this one or correct its name")};
+}
+
 Environment Environment::read() {
-  refuse_unknown_names();
-  return read([](const char* name) { return std::getenv(name); });
+  Environment result = read([](const char* name) { return std::getenv(name); });
+  result.unknown = unknown_names();
+  return result;
 }
 
 Environment Environment::read(const Lookup& lookup) {

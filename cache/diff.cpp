@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "kiln/base/tie.h"
 
@@ -22,6 +23,17 @@ auto place(const Record& record) {
   return std::tie(record.device, record.request);
 }
 
+bool is_tie(double a, double b) {
+  return std::max(a, b) <= tie_limit(std::min(a, b));
+}
+
+// Whether two records of one identity say the same of it. When, in which session and by which versions they were made
+// is not compared, and neither are times that are a tie.
+bool same_result(const Record& a, const Record& b) {
+  return a.outcome == b.outcome && a.kind == b.kind && is_tie(a.seconds, b.seconds) &&
+         a.workspace_bytes == b.workspace_bytes && a.deterministic == b.deterministic && a.resources == b.resources;
+}
+
 void count_records(Records before, Records after, RequestChange& change) {
   while (!before.empty() || !after.empty()) {
     const bool only_before = after.empty() || (!before.empty() && listed_before(before.front(), after.front()));
@@ -30,7 +42,7 @@ void count_records(Records before, Records after, RequestChange& change) {
       ++change.records_removed;
     } else if (only_after) {
       ++change.records_added;
-    } else if (before.front() != after.front()) {
+    } else if (!same_result(before.front(), after.front())) {
       ++change.records_changed;
     }
     if (!only_after) before = before.subspan(1);
@@ -41,10 +53,6 @@ void count_records(Records before, Records after, RequestChange& change) {
 bool same_choice(const std::optional<Record>& a, const std::optional<Record>& b) {
   if (!a || !b) return !a && !b;
   return same_identity(*a, *b);
-}
-
-bool is_tie(double a, double b) {
-  return std::max(a, b) <= tie_limit(std::min(a, b));
 }
 
 Change kind_of(Records before, Records after, const RequestChange& change) {
@@ -70,6 +78,12 @@ RequestChange compare(Records before, Records after, const IsCurrent& is_current
   count_records(before, after, change);
   change.change = kind_of(before, after, change);
   return change;
+}
+
+// The winner stays and every record says the same.
+bool is_none(const RequestChange& change) {
+  return change.change == Change::records &&
+         change.records_added + change.records_removed + change.records_changed == 0;
 }
 
 void compare_devices(const Pack& before, const Pack& after, Diff& result) {
@@ -127,11 +141,11 @@ Diff diff(const Pack& before, const Pack& after, const IsCurrent& is_current) {
       else if (place(to.front()) < place(from.front()))
         from = {};
     }
-    const bool equal = std::equal(from.begin(), from.end(), to.begin(), to.end());
-    if (equal) {
+    RequestChange change = compare(from, to, is_current);
+    if (is_none(change)) {
       ++result.unchanged;
     } else {
-      result.changes.push_back(compare(from, to, is_current));
+      result.changes.push_back(std::move(change));
     }
     old = old.subspan(from.size());
     fresh = fresh.subspan(to.size());

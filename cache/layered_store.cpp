@@ -44,7 +44,8 @@ void LayeredStore::degrade(const Problem& problem) {
   if (!announced_) {
     const char* outcome = file_ ? "its records are used, new ones are kept in memory and lost with this process"
                                 : "records are kept in memory and lost with this process";
-    pending_ = Announcement{problem.trouble, path_, fmt::format("{}; {}", problem.what, outcome), problem.hint};
+    pending_ =
+        Announcement{problem.trouble, path_, problem.what, fmt::format("{}; {}", problem.what, outcome), problem.hint};
     announced_ = true;
   }
 }

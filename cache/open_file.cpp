@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <filesystem>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -185,6 +187,15 @@ Problem problem_of(const SqliteFault& fault, const std::string& path) {
 
 OpenedFile open_file(const std::string& path, const OpenOptions& options) {
   OpenedFile result;
+  std::error_code unreadable;
+  const auto found = std::filesystem::status(path, unreadable).type();
+  if (found == std::filesystem::file_type::directory) {
+    result.problem = Problem{Trouble::unreachable, fmt::format("{} is a folder, not a database", path),
+                             "name a file in it, or another one", false};
+    return result;
+  }
+  // Nobody has tuned yet: there is nothing to read, and nothing is wrong.
+  if (found == std::filesystem::file_type::not_found && options.mode == OpenMode::read_only) return result;
   try {
     refuse_cut_file(path);
     if (options.mode == OpenMode::read_write) {

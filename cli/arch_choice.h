@@ -3,12 +3,13 @@
 
 #include <string>
 
+#include "kiln/device/nvrtc.h"
 #include "kiln/generator/arch.h"
 
 namespace kiln::cli {
 
-/// `90` or `sm_90`. Throws Error(invalid_argument) if it is no architecture, Error(unsupported) if Kiln has no kernels
-/// for it.
-Arch parse_arch(const std::string& text);
+/// `90` or `sm_90`. Throws Error(invalid_argument) if it is not written like that, Error(unsupported) with a list of
+/// those that there are if it is none for which Kiln has kernels and `nvrtc`, where there is one, compiles.
+Arch parse_arch(const std::string& text, const device::Nvrtc* nvrtc);
 
 }  // namespace kiln::cli

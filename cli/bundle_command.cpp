@@ -2,11 +2,16 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <limits>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "arch_choice.h"
+#include "checks.h"
 #include "commands.h"
+#include "database.h"
 #include "input.h"
 #include "kiln/base/error.h"
 #include "kiln/device/nvrtc.h"
@@ -14,11 +19,14 @@
 #include "kiln/runtime/bundling.h"
 #include "kiln/runtime/settings.h"
 #include "kiln/version.h"
+#include "output.h"
 #include "table.h"
 #include "words.h"
 
 namespace kiln::cli {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 struct Options {
   Input input;
@@ -27,9 +35,28 @@ struct Options {
   std::vector<std::string> packs;
   bool emulated = false, untuned = false, unchecked = false, deterministic = false, list = false;
   int64_t workspace_limit = std::numeric_limits<int64_t>::max();
+  Output output_format;
 };
 
-int list(const std::string& path) {
+Json json_of(const execution::BundledVariant& variant) {
+  return {{"request", variant.request},     {"arch", variant.arch},     {"emulated", variant.emulated},
+          {"algorithm", variant.algorithm}, {"config", variant.config}, {"seconds", variant.seconds},
+          {"device", variant.device}};
+}
+
+void print_json_of(const std::string& path, const execution::Bundle& bundle) {
+  Json variants = Json::array();
+  for (const execution::BundledVariant& variant : bundle.variants()) variants.push_back(json_of(variant));
+  print_json({{"bundle", path},
+              {"bytes", bundle.file_bytes()},
+              {"kiln_version", bundle.kiln_version()},
+              {"nvrtc_version", bundle.nvrtc_version()},
+              {"variants", variants}});
+}
+
+int list(const std::string& path, const Output& output) {
+  (void)read_environment();
+  require_file(path);
   const auto bundle = execution::Bundle::open(path);
   Table table({"request", "for", "variant", ">time", "timed on"});
   for (size_t i = 0; i < bundle->variants().size(); ++i) {
@@ -39,17 +66,23 @@ int list(const std::string& path) {
                variant.algorithm + " " + variant.config, time_text(variant.seconds),
                variant.device.empty() ? "(estimate)" : variant.device});
   }
-  fmt::print("{}: {} bytes, by Kiln {} and NVRTC {}\n\n{}", path, bundle->file_bytes(), bundle->kiln_version(),
-             bundle->nvrtc_version(), table.print());
+  if (output.json)
+    print_json_of(path, *bundle);
+  else
+    fmt::print("{}: {} bytes, by Kiln {} and NVRTC {}\n\n{}", path, bundle->file_bytes(), bundle->kiln_version(),
+               bundle->nvrtc_version(), output.print(table));
   return success;
 }
 
-BundleOptions bundle_options(const Options& options) {
+void require_what_to_make(const Options& options) {
   if (options.archs.empty() || options.output.empty()) {
     throw Error(ErrorCode::invalid_argument, "--arch or -o is missing", "give both: --arch 80,90 -o app.kiln");
   }
+}
+
+BundleOptions bundle_options(const Options& options, const device::Nvrtc& nvrtc) {
   BundleOptions result;
-  for (const std::string& arch : options.archs) result.archs.push_back(parse_arch(arch));
+  for (const std::string& arch : options.archs) result.archs.push_back(parse_arch(arch, &nvrtc));
   result.emulated = options.emulated;
   result.untuned = options.untuned;
   result.unchecked_templates = options.unchecked;
@@ -58,14 +91,13 @@ BundleOptions bundle_options(const Options& options) {
 }
 
 cache::Database open_database(const Options& options, const Environment& environment) {
+  const bool named = !options.database.empty() && options.database != "off";
+  if (named) return open_or_fail(options.database, cache::OpenMode::read_only);
   const auto path = cache_path(options.database.empty() ? std::nullopt : std::optional(options.database), environment);
   if (!path) return cache::Database::in_memory();
-  std::optional<std::string> trouble;
-  cache::Database database =
-      cache::Database::open(*path, {.mode = cache::OpenMode::read_only},
-                            [&](const cache::Announcement& announced) { trouble = announced.text(); });
-  if (trouble && !options.database.empty()) throw Error(ErrorCode::io_error, *trouble);
-  return database;
+  OpenedDatabase opened = open_announced(*path, cache::OpenMode::read_only);
+  if (opened.trouble) fmt::print(stderr, "kiln: {}\n", opened.trouble->text());
+  return std::move(opened.database);
 }
 
 void print_gaps(const BundlePlan& plan, const Options& options) {
@@ -77,15 +109,17 @@ void print_gaps(const BundlePlan& plan, const Options& options) {
 }
 
 int bundle(const Options& options) {
-  if (options.list) return list(options.input.text);
-  const BundleOptions what = bundle_options(options);
-  const Environment environment = Environment::read();
+  if (options.list) return list(options.input.text, options.output_format);
+  require_what_to_make(options);
+  const Environment environment = read_environment();
+  for (const std::string& pack : options.packs) require_file(pack);
   const Workload workload = read_workload(options.input);
   std::vector<Request> requests;
   for (const tuner::Job& job : workload.jobs) requests.push_back(job.request);
 
   const Catalogue catalogue = catalogue_of(environment);
   const auto nvrtc = device::Nvrtc::open({environment.nvrtc});
+  const BundleOptions what = bundle_options(options, *nvrtc);
   const cache::Database database = open_database(options, environment);
   const BundlePlan plan = plan_bundle(requests, catalogue, *nvrtc, database, options.packs, what);
   if (!plan.gaps.empty()) {
@@ -98,14 +132,19 @@ int bundle(const Options& options) {
   execution::write_bundle(options.output, entries, version(),
                           fmt::format("{}.{}", nvrtc->version().major, nvrtc->version().minor));
 
+  const auto written = execution::Bundle::open(options.output);
+  if (options.output_format.json) {
+    print_json_of(options.output, *written);
+    return success;
+  }
   Table table({"layer", "for", "variant", "choice"});
   for (size_t i = 0; i < entries.size(); ++i) {
     const execution::BundledVariant& variant = entries[i].variant;
     table.add({summary(plan.choices[i].request), variant.arch, variant.algorithm + " " + variant.config,
                plan.choices[i].source});
   }
-  fmt::print("{}\n{}: {} variants of {} requests, {} bytes\n", table.print(), options.output, entries.size(),
-             requests.size(), execution::Bundle::open(options.output)->file_bytes());
+  fmt::print("{}\n{}: {} variants of {} requests, {} bytes\n", options.output_format.print(table), options.output,
+             entries.size(), requests.size(), written->file_bytes());
   return success;
 }
 
@@ -117,7 +156,7 @@ void add_bundle(CLI::App& app, int& exit_code) {
   options->input.add_to(*command);
   command->add_option("--arch", options->archs, "architectures, with commas between: 80,90")->delimiter(',');
   command->add_option("-o,--output", options->output, "the bundle to write");
-  command->add_option("--db", options->database, "tuning database (default: KILN_CACHE, else the user's cache folder)");
+  add_database_option(*command, options->database);
   command->add_option("--pack", options->packs, "packs to use beside the database");
   command->add_flag("--emulated", options->emulated, "for the emulated device, with what was tuned on it");
   command->add_flag("--untuned", options->untuned, "use the best estimate where nothing is stored, instead of failing");
@@ -125,7 +164,8 @@ void add_bundle(CLI::App& app, int& exit_code) {
                     "with --untuned: also user templates that no check has passed");
   command->add_flag("--deterministic", options->deterministic, "only variants whose results are reproducible");
   command->add_option("--workspace-limit", options->workspace_limit, "only variants that need at most so many bytes")
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole_number(0, std::numeric_limits<int64_t>::max()));
+  options->output_format.add_to(*command);
   command->add_flag("--list", options->list, "instead: show what the named bundle holds, and check all of it");
   command->footer(
       "Each architecture gets the winner of each of its devices that the database or a pack knows. No device is "

@@ -4,7 +4,6 @@
 #include <CLI/App.hpp>
 #include <array>
 #include <fstream>
-#include <memory>
 #include <optional>
 
 #include "cache_commands.h"
@@ -12,27 +11,8 @@
 #include "kiln/base/environment.h"
 #include "kiln/base/error.h"
 #include "kiln/runtime/pack_check.h"
-#include "kiln/runtime/settings.h"
 
 namespace kiln::cli {
-
-void add_database_option(CLI::App& command, std::string& database) {
-  command.add_option("--db", database, "tuning database (default: KILN_CACHE, else the user's cache folder)");
-}
-
-std::string database_path(const std::string& option) {
-  const auto path = cache_path(option.empty() ? std::nullopt : std::optional(option), Environment::read());
-  if (path) return *path;
-  throw Error(ErrorCode::invalid_argument, "there is no tuning database", "give --db FILE or set KILN_CACHE");
-}
-
-cache::Database open_or_fail(const std::string& path, cache::OpenMode mode) {
-  std::optional<std::string> trouble;
-  cache::Database database = cache::Database::open(
-      path, {.mode = mode}, [&](const cache::Announcement& announced) { trouble = announced.text(); });
-  if (trouble) throw Error(ErrorCode::io_error, *trouble);
-  return database;
-}
 
 bool is_pack(const std::string& path) {
   constexpr std::string_view start_of_a_pack = "kiln-pack\t";
@@ -42,6 +22,7 @@ bool is_pack(const std::string& path) {
 }
 
 cache::Pack read_contents(const std::string& path) {
+  require_file(path, "give a pack or a tuning database");
   if (!is_pack(path)) return cache::export_pack(open_or_fail(path, cache::OpenMode::read_only));
   cache::ParsedPack parsed = cache::read_pack_file(path);
   for (const cache::PackRefusal& refusal : parsed.refused) {
@@ -50,18 +31,26 @@ cache::Pack read_contents(const std::string& path) {
   return std::move(parsed.pack);
 }
 
-void print_not_at_hand(const std::string& path, const cache::Pack& contents, const Catalogue& catalogue,
-                       const Expressions& expressions) {
+Source read_source(const std::string& file, const std::string& database, const Environment& environment) {
+  if (!file.empty()) return {file, read_contents(file)};
+  return {database_path(database, environment), cache::export_pack(open_to_read(database, environment))};
+}
+
+std::vector<std::string> remarks_not_at_hand(const std::string& path, const cache::Pack& contents,
+                                             const Catalogue& catalogue, const Expressions& expressions) {
   const NotAtHand missing = not_at_hand(contents, catalogue, expressions);
+  std::vector<std::string> remarks;
   for (const auto& [digest, records] : missing.user_code) {
-    fmt::print(
-        "{}: {} records are of user:{}, whose text is not known here: they are kept; --expression FILE gives it\n",
-        path, records, digest);
+    remarks.push_back(fmt::format(
+        "{}: {} records are of user:{}, whose text is not known here: they are kept; --expression FILE gives it", path,
+        records, digest));
   }
   for (const auto& [name, records] : missing.algorithms) {
-    fmt::print("{}: {} records are of {}, which is not here: KILN_USER_TEMPLATES names folders of user templates\n",
-               path, records, name);
+    remarks.push_back(
+        fmt::format("{}: {} records are of {}, which is not here: KILN_USER_TEMPLATES names folders of user templates",
+                    path, records, name));
   }
+  return remarks;
 }
 
 void add_cache(CLI::App& app, int& exit_code) {

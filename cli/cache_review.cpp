@@ -7,6 +7,7 @@
 #include <array>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <system_error>
 
@@ -17,6 +18,7 @@
 #include "kiln/cache/statistics.h"
 #include "kiln/runtime/pack_check.h"
 #include "kiln/runtime/settings.h"
+#include "output.h"
 #include "table.h"
 #include "words.h"
 
@@ -24,6 +26,7 @@ namespace kiln::cli {
 namespace {
 
 using cache::Change;
+using Json = nlohmann::ordered_json;
 
 // --- diff ---
 
@@ -51,7 +54,7 @@ std::string counts_of(const cache::RequestChange& change) {
 }
 
 void print_line(char sign, const std::optional<cache::Record>& record, const std::string& remark) {
-  std::string line = fmt::format("{}   {:<72}  {:>18}", sign, variant(record), time_of(record));
+  std::string line = fmt::format("{}   {:<48}  {:>18}", sign, variant(record), time_of(record));
   if (!remark.empty()) line += "  " + remark;
   line.erase(line.find_last_not_of(' ') + 1);
   fmt::print("{}\n", line);
@@ -111,16 +114,60 @@ void print_summary(const cache::Diff& difference) {
       count[static_cast<size_t>(Change::removed)], count[static_cast<size_t>(Change::records)], difference.unchanged);
 }
 
+Json json_of(const std::optional<cache::Record>& winner) {
+  if (!winner) return nullptr;
+  return {{"algorithm", winner->algorithm},
+          {"config", winner->config},
+          {"seconds", winner->seconds},
+          {"time", to_string(winner->kind)}};
+}
+
+Json json_of(const cache::RequestChange& change) {
+  const std::optional<double> speedup = change.speedup();
+  return {{"device", change.device},
+          {"request", change.request},
+          {"change", to_string(change.change)},
+          {"before", json_of(change.before)},
+          {"after", json_of(change.after)},
+          {"speedup", speedup ? Json(*speedup) : Json(nullptr)},
+          {"algorithm_changed", only_the_digest(change)},
+          {"candidates_added", change.records_added},
+          {"candidates_removed", change.records_removed},
+          {"candidates_changed", change.records_changed}};
+}
+
+Json ids_of(const std::vector<cache::DeviceEntry>& devices) {
+  Json ids = Json::array();
+  for (const cache::DeviceEntry& device : devices) ids.push_back(device.id);
+  return ids;
+}
+
+Json json_of(const cache::Diff& difference) {
+  Json changes = Json::array();
+  for (const cache::RequestChange& change : difference.changes) changes.push_back(json_of(change));
+  return {{"devices_added", ids_of(difference.devices_added)},
+          {"devices_removed", ids_of(difference.devices_removed)},
+          {"devices_changed", ids_of(difference.devices_changed)},
+          {"changes", changes},
+          {"unchanged", difference.unchanged}};
+}
+
 struct DiffOptions {
   std::string before, after;
+  Output output;
   bool all = false;
   bool current = false;
 };
 
 int diff(const DiffOptions& options) {
-  const Catalogue catalogue = catalogue_of(Environment::read());
-  const cache::Diff difference = cache::diff(read_contents(options.before), read_contents(options.after),
-                                             options.current ? is_current(catalogue) : cache::IsCurrent());
+  const Catalogue catalogue = catalogue_of(read_environment());
+  const cache::Pack before = read_contents(options.before), after = read_contents(options.after);
+  const cache::Diff difference =
+      cache::diff(before, after, options.current ? is_current(catalogue) : cache::IsCurrent());
+  if (options.output.json) {
+    print_json(json_of(difference));
+    return success;
+  }
   fmt::print("--- {}\n+++ {}\n", options.before, options.after);
   for (const cache::DeviceEntry& device : difference.devices_added) fmt::print("+ device {}\n", device.id);
   for (const cache::DeviceEntry& device : difference.devices_removed) fmt::print("- device {}\n", device.id);
@@ -145,13 +192,14 @@ int diff(const DiffOptions& options) {
 struct StatsOptions {
   std::string file;
   std::string database;
+  Output output;
 };
 
 std::string day_of(int64_t ms) {
   return cache::format_utc(ms).substr(0, 10);
 }
 
-void print_statistics(const cache::DeviceStatistics& here) {
+void print_statistics(const cache::DeviceStatistics& here, const Output& output) {
   fmt::print("{}\n", here.device.id);
   fmt::print("  {} requests, {} of them with nothing to use; {} records, {} of them stale\n", here.requests,
              here.without_winner, here.records, here.stale);
@@ -167,16 +215,47 @@ void print_statistics(const cache::DeviceStatistics& here) {
     table.add({"  " + name, std::to_string(algorithm.candidates), std::to_string(algorithm.wins),
                std::to_string(algorithm.failed), std::to_string(algorithm.stale)});
   }
-  fmt::print("{}\n", table.print());
+  fmt::print("{}\n", output.print(table));
+}
+
+Json json_of(const cache::DeviceStatistics& here) {
+  Json algorithms = Json::object();
+  for (const auto& [name, algorithm] : here.algorithms) {
+    algorithms[name] = {{"candidates", algorithm.candidates},
+                        {"wins", algorithm.wins},
+                        {"failed", algorithm.failed},
+                        {"stale", algorithm.stale}};
+  }
+  const bool any = here.records > 0;
+  return {{"device", here.device.id},
+          {"requests", here.requests},
+          {"without_winner", here.without_winner},
+          {"records", here.records},
+          {"stale", here.stale},
+          {"oldest", any ? Json(cache::format_utc(here.oldest_ms)) : Json(nullptr)},
+          {"newest", any ? Json(cache::format_utc(here.newest_ms)) : Json(nullptr)},
+          {"driver_versions", here.driver_versions},
+          {"nvrtc_versions", here.nvrtc_versions},
+          {"kiln_versions", here.kiln_versions},
+          {"outcomes", here.outcomes},
+          {"algorithms", algorithms}};
 }
 
 int stats(const StatsOptions& options) {
-  const std::string path = options.file.empty() ? database_path(options.database) : options.file;
-  const Catalogue catalogue = catalogue_of(Environment::read());
-  const cache::Pack contents = read_contents(path);
-  std::error_code unknown;
-  fmt::print("{}: {:.1f} KiB\n\n", path, static_cast<double>(std::filesystem::file_size(path, unknown)) / 1024);
-  for (const cache::DeviceStatistics& here : cache::statistics(contents, is_current(catalogue))) print_statistics(here);
+  const Environment environment = read_environment();
+  const Source source = read_source(options.file, options.database, environment);
+  const Catalogue catalogue = catalogue_of(environment);
+  const std::vector<cache::DeviceStatistics> statistics = cache::statistics(source.contents, is_current(catalogue));
+  std::error_code missing;
+  const std::uintmax_t bytes = std::filesystem::file_size(source.path, missing);
+  if (options.output.json) {
+    Json devices = Json::array();
+    for (const cache::DeviceStatistics& here : statistics) devices.push_back(json_of(here));
+    print_json({{"file", source.path}, {"bytes", missing ? 0 : bytes}, {"devices", devices}});
+    return success;
+  }
+  fmt::print("{}: {:.1f} KiB\n\n", source.path, missing ? 0 : static_cast<double>(bytes) / 1024);
+  for (const cache::DeviceStatistics& here : statistics) print_statistics(here, options.output);
   return success;
 }
 
@@ -189,6 +268,7 @@ void add_cache_review(CLI::App& cache, int& exit_code) {
   diffing->add_option("after", diff_options->after, "a pack or a database")->required();
   diffing->add_flag("--all", diff_options->all, "also requests whose winner stayed and whose other candidates changed");
   diffing->add_flag("--current", diff_options->current, "only what this library's algorithms can use can win");
+  diff_options->output.add_to(*diffing);
   diffing->footer("Example: kiln cache diff shipped.pack ~/.cache/kiln/tuning.db");
   diffing->callback([diff_options, &exit_code] { exit_code = diff(*diff_options); });
 
@@ -196,6 +276,7 @@ void add_cache_review(CLI::App& cache, int& exit_code) {
   CLI::App* counting = cache.add_subcommand("stats", "what a database or a pack holds, in numbers");
   counting->add_option("file", stats_options->file, "a pack or a database (default: as --db)");
   add_database_option(*counting, stats_options->database);
+  stats_options->output.add_to(*counting);
   counting->callback([stats_options, &exit_code] { exit_code = stats(*stats_options); });
 }
 

@@ -3,7 +3,10 @@
 
 #include <CLI/App.hpp>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cache_commands.h"
@@ -13,11 +16,14 @@
 #include "kiln/runtime/pack_check.h"
 #include "kiln/runtime/settings.h"
 #include "kiln/version.h"
+#include "output.h"
 #include "table.h"
 #include "words.h"
 
 namespace kiln::cli {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string database;
@@ -26,34 +32,65 @@ struct Options {
   std::vector<std::string> expressions;
   bool winners = false;
   bool no_samples = false;
+  Output output;
 };
 
-int list(const Options& options) {
-  const cache::Database database = open_or_fail(database_path(options.database), cache::OpenMode::read_only);
-  const Catalogue catalogue = catalogue_of(Environment::read());
-  for (const cache::DeviceEntry& device : database.devices()) {
-    Table table({"request", ">candidates", ">stale", "best", ">time"});
-    for (const cache::RequestSummary& request : database.requests(device.id, is_current(catalogue))) {
-      const std::string best = request.best ? request.best->algorithm + " " + request.best->config : "-";
-      table.add(
-          {request.request, std::to_string(request.records), std::to_string(request.stale), best,
-           request.best ? fmt::format("{} {}", time_text(request.best->seconds), to_string(request.best->kind)) : "-"});
-    }
-    fmt::print("{}\n{}\n", device.id, table.print());
+Json json_of(const cache::RequestSummary& request) {
+  Json best = nullptr;
+  if (request.best) {
+    best = {{"algorithm", request.best->algorithm},
+            {"config", request.best->config},
+            {"seconds", request.best->seconds},
+            {"time", to_string(request.best->kind)}};
   }
+  return {{"request", request.request}, {"candidates", request.records}, {"stale", request.stale}, {"best", best}};
+}
+
+void print_requests(const std::string& device, const std::vector<cache::RequestSummary>& requests,
+                    const Output& output) {
+  Table table({"request", ">candidates", ">stale", "best", ">time"});
+  for (const cache::RequestSummary& request : requests) {
+    const std::string best = request.best ? request.best->algorithm + " " + request.best->config : "-";
+    table.add(
+        {request.request, std::to_string(request.records), std::to_string(request.stale), best,
+         request.best ? fmt::format("{} {}", time_text(request.best->seconds), to_string(request.best->kind)) : "-"});
+  }
+  fmt::print("{}\n{}\n", device, output.print(table));
+}
+
+int list(const Options& options) {
+  const Environment environment = read_environment();
+  const cache::Database database = open_to_read(options.database, environment);
+  const Catalogue catalogue = catalogue_of(environment);
+  Json devices = Json::array();
+  for (const cache::DeviceEntry& device : database.devices()) {
+    const std::vector<cache::RequestSummary> requests = database.requests(device.id, is_current(catalogue));
+    if (!options.output.json) {
+      print_requests(device.id, requests, options.output);
+      continue;
+    }
+    Json listed = Json::array();
+    for (const cache::RequestSummary& request : requests) listed.push_back(json_of(request));
+    devices.push_back({{"device", device.id}, {"requests", listed}});
+  }
+  if (options.output.json) print_json({{"database", database.path()}, {"devices", devices}});
   return success;
 }
 
 int export_pack(const Options& options) {
-  const cache::Database database = open_or_fail(database_path(options.database), cache::OpenMode::read_only);
-  const Catalogue catalogue = catalogue_of(Environment::read());
+  const Environment environment = read_environment();
+  const cache::Database database = open_to_read(options.database, environment);
+  const Catalogue catalogue = catalogue_of(environment);
   cache::ExportOptions what;
   what.winners_only = options.winners;
   what.samples = !options.no_samples;
   if (options.winners) what.is_current = is_current(catalogue);
   const cache::Pack pack = cache::export_pack(database, what);
   cache::write_pack_file(options.file, pack, version());
-  fmt::print("{}: {} records of {} devices\n", options.file, pack.records.size(), pack.devices.size());
+  if (options.output.json)
+    print_json({{"pack", options.file}, {"records", pack.records.size()}, {"devices", pack.devices.size()}});
+  else
+    fmt::print("{}: {} records of {} devices\n", options.file, pack.records.size(), pack.devices.size());
   return success;
 }
 
@@ -63,9 +100,17 @@ size_t count_stale(const cache::Pack& pack, const cache::IsCurrent& current) {
   return stale;
 }
 
-// Reads a pack into the database, checking every line; the number of those that were refused.
-size_t import_pack(cache::Database& database, const std::string& path, const Catalogue& catalogue,
-                   const Expressions& expressions) {
+// What became of one file that was taken in.
+struct TakenIn {
+  std::string file;
+  cache::MergeResult merged;
+  std::optional<size_t> refused_lines;  // of a pack
+  std::vector<std::string> remarks;
+};
+
+// Reads a pack into the database, checking every line.
+TakenIn import_pack(cache::Database& database, const std::string& path, const Catalogue& catalogue,
+                    const Expressions& expressions) {
   const cache::ParsedPack parsed = cache::read_pack_file(path, pack_validator(catalogue, expressions));
   for (const cache::PackRefusal& refusal : parsed.refused) {
     fmt::print(stderr, "{}: refused: {}\n", path, refusal.text());
@@ -73,45 +118,65 @@ size_t import_pack(cache::Database& database, const std::string& path, const Cat
   if (parsed.refused_lines > parsed.refused.size()) {
     fmt::print(stderr, "{}: refused: {} more lines\n", path, parsed.refused_lines - parsed.refused.size());
   }
-  const cache::MergeResult merged = database.merge(parsed.pack);
-  fmt::print("{}: {} records added, {} replaced, {} kept as they were, {} lines refused\n", path, merged.added,
-             merged.replaced, merged.kept, parsed.refused_lines);
+  TakenIn result{path, database.merge(parsed.pack), parsed.refused_lines, {}};
   if (const size_t stale = count_stale(parsed.pack, is_current(catalogue)); stale > 0) {
-    fmt::print("{}: {} records are stale: their algorithms have changed since, they are kept and not used\n", path,
-               stale);
+    result.remarks.push_back(fmt::format(
+        "{}: {} records are stale: their algorithms have changed since, they are kept and not used", path, stale));
   }
-  print_not_at_hand(path, parsed.pack, catalogue, expressions);
-  return parsed.refused_lines;
+  for (std::string& remark : remarks_not_at_hand(path, parsed.pack, catalogue, expressions)) {
+    result.remarks.push_back(std::move(remark));
+  }
+  return result;
 }
 
-void merge_database(cache::Database& database, const std::string& path) {
-  const cache::MergeResult merged = database.merge(open_or_fail(path, cache::OpenMode::read_only));
-  fmt::print("{}: {} records added, {} replaced, {} kept as they were\n", path, merged.added, merged.replaced,
-             merged.kept);
+TakenIn merge_database(cache::Database& database, const std::string& path) {
+  return {path, database.merge(open_or_fail(path, cache::OpenMode::read_only)), std::nullopt, {}};
+}
+
+void print(const TakenIn& taken) {
+  const std::string refused = taken.refused_lines ? fmt::format(", {} lines refused", *taken.refused_lines) : "";
+  fmt::print("{}: {} records added, {} replaced, {} kept as they were{}\n", taken.file, taken.merged.added,
+             taken.merged.replaced, taken.merged.kept, refused);
+  for (const std::string& remark : taken.remarks) fmt::print("{}\n", remark);
+}
+
+Json json_of(const TakenIn& taken) {
+  return {{"file", taken.file},
+          {"added", taken.merged.added},
+          {"replaced", taken.merged.replaced},
+          {"kept", taken.merged.kept},
+          {"refused_lines", taken.refused_lines.value_or(0)},
+          {"remarks", taken.remarks}};
+}
+
+// Import and merge: one takes packs, the other also databases.
+int take_in(const Options& options, bool databases_too) {
+  for (const std::string& path : options.files) require_file(path);
+  const Environment environment = read_environment();
+  cache::Database database = open_or_fail(database_path(options.database, environment), cache::OpenMode::read_write);
+  const Catalogue catalogue = catalogue_of(environment);
+  const Expressions expressions = read_expressions(options.expressions);
+  size_t refused = 0;
+  Json files = Json::array();
+  for (const std::string& path : options.files) {
+    const TakenIn taken = databases_too && !is_pack(path) ? merge_database(database, path)
+                                                          : import_pack(database, path, catalogue, expressions);
+    refused += taken.refused_lines.value_or(0);
+    if (options.output.json)
+      files.push_back(json_of(taken));
+    else
+      print(taken);
+  }
+  if (options.output.json) print_json({{"database", database.path()}, {"files", files}});
+  return refused == 0 ? success : failed_check;
 }
 
 int import_packs(const Options& options) {
-  cache::Database database = open_or_fail(database_path(options.database), cache::OpenMode::read_write);
-  const Catalogue catalogue = catalogue_of(Environment::read());
-  const Expressions expressions = read_expressions(options.expressions);
-  size_t refused = 0;
-  for (const std::string& path : options.files) refused += import_pack(database, path, catalogue, expressions);
-  return refused == 0 ? success : failed_check;
+  return take_in(options, false);
 }
 
 int merge(const Options& options) {
-  cache::Database database = open_or_fail(database_path(options.database), cache::OpenMode::read_write);
-  const Catalogue catalogue = catalogue_of(Environment::read());
-  const Expressions expressions = read_expressions(options.expressions);
-  size_t refused = 0;
-  for (const std::string& path : options.files) {
-    if (is_pack(path)) {
-      refused += import_pack(database, path, catalogue, expressions);
-    } else {
-      merge_database(database, path);
-    }
-  }
-  return refused == 0 ? success : failed_check;
+  return take_in(options, true);
 }
 
 CLI::App* add(CLI::App& parent, const char* name, const char* summary, const std::shared_ptr<Options>& options,
@@ -126,9 +191,10 @@ CLI::App* add(CLI::App& parent, const char* name, const char* summary, const std
 
 void add_cache_transport(CLI::App& cache, int& exit_code) {
   auto options = std::make_shared<Options>();
-  add(cache, "list", "every request with its best variant", options, list, exit_code);
+  options->output.add_to(*add(cache, "list", "every request with its best variant", options, list, exit_code));
   CLI::App* exporting =
       add(cache, "export", "write a pack: text, to ship and to review", options, export_pack, exit_code);
+  options->output.add_json_to(*exporting);
   exporting->add_option("pack", options->file, "the file to write")->required();
   exporting->add_flag("--winners", options->winners, "only what can be chosen, not every candidate");
   exporting->add_flag("--no-samples", options->no_samples, "leave the single samples out");
@@ -136,11 +202,13 @@ void add_cache_transport(CLI::App& cache, int& exit_code) {
       add(cache, "import", "read packs into the database, checking every line", options, import_packs, exit_code);
   importing->add_option("packs", options->files, "the files to read")->required();
   add_expressions_to(*importing, options->expressions);
+  options->output.add_json_to(*importing);
   CLI::App* merging = add(cache, "merge", "take over into the database (--db) what other databases and packs hold",
                           options, merge, exit_code);
   merging->add_option("files", options->files, "databases and packs to read; of packs, every line is checked")
       ->required();
   add_expressions_to(*merging, options->expressions);
+  options->output.add_json_to(*merging);
 }
 
 }  // namespace kiln::cli

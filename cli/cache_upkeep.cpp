@@ -4,10 +4,13 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
+#include <limits>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "cache_commands.h"
+#include "checks.h"
 #include "commands.h"
 #include "device_choice.h"
 #include "input.h"
@@ -16,11 +19,14 @@
 #include "kiln/runtime/pack_check.h"
 #include "kiln/runtime/recheck.h"
 #include "kiln/runtime/settings.h"
+#include "output.h"
 #include "table.h"
 #include "words.h"
 
 namespace kiln::cli {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 // --- verify ---
 
@@ -32,6 +38,7 @@ struct VerifyOptions {
   double tolerance = 5;  // percent
   uint64_t seed = 1;
   std::vector<std::string> expressions;
+  Output output;
 };
 
 size_t parse_sample(const std::string& text) {
@@ -47,7 +54,18 @@ std::string difference_text(const Rechecked& result) {
   return fmt::format("{:+.1f}%", 100 * (result.seconds / result.stored.seconds - 1));
 }
 
-void print_findings(const RecheckResult& result) {
+Json json_of(const Rechecked& one) {
+  const bool failed = one.finding == Rechecked::Finding::failed;
+  return {{"request", one.stored.request},
+          {"algorithm", one.stored.algorithm},
+          {"config", one.stored.config},
+          {"stored_seconds", one.stored.seconds},
+          {"seconds", failed ? Json(nullptr) : Json(one.seconds)},
+          {"finding", to_string(one.finding)},
+          {"error", one.error}};
+}
+
+void print_findings(const RecheckResult& result, const Output& output) {
   Table table({"request", "variant", ">stored", ">now", ">difference", "finding"});
   for (const Rechecked& one : result.checked) {
     const bool failed = one.finding == Rechecked::Finding::failed;
@@ -55,34 +73,50 @@ void print_findings(const RecheckResult& result) {
                failed ? "-" : time_text(one.seconds), difference_text(one),
                failed ? "FAILED: " + one.error : std::string(to_string(one.finding))});
   }
-  if (!result.checked.empty()) fmt::print("{}\n", table.print());
+  if (!result.checked.empty()) fmt::print("{}\n", output.print(table));
 }
 
 int verify(const VerifyOptions& options) {
-  const std::string path = options.file.empty() ? database_path(options.database) : options.file;
+  const Environment environment = options.device.environment();
   RecheckOptions how;
   how.sample = parse_sample(options.sample);
   how.seed = options.seed;
   how.tolerance = options.tolerance / 100;
   how.expressions = read_expressions(options.expressions);
-  const cache::Pack contents = read_contents(path);
-  const Catalogue catalogue = catalogue_of(Environment::read());
+  const Source source = read_source(options.file, options.database, environment);
+  const Catalogue catalogue = catalogue_of(environment);
   const std::unique_ptr<tuner::Laboratory> laboratory = options.device.laboratory();
-  const RecheckResult result = recheck(contents, catalogue, *laboratory, how);
-  print_findings(result);
+  const RecheckResult result = recheck(source.contents, catalogue, *laboratory, how);
+  const std::vector<std::string> remarks =
+      remarks_not_at_hand(source.path, source.contents, catalogue, how.expressions);
   size_t failed = 0, moved = 0;
   for (const Rechecked& one : result.checked) {
     failed += one.finding == Rechecked::Finding::failed;
     moved += one.finding == Rechecked::Finding::faster || one.finding == Rechecked::Finding::slower;
   }
+  const int exit_code = failed + moved == 0 ? success : failed_check;
+  if (options.output.json) {
+    Json checked = Json::array();
+    for (const Rechecked& one : result.checked) checked.push_back(json_of(one));
+    print_json({{"device", laboratory->apparatus().device.id()},
+                {"candidates", result.candidates},
+                {"tolerance_percent", options.tolerance},
+                {"checked", checked},
+                {"stale", result.stale},
+                {"without_text", result.without_text},
+                {"other_devices", result.other_devices},
+                {"remarks", remarks}});
+    return exit_code;
+  }
+  print_findings(result, options.output);
   fmt::print("{} of {} candidates of {} tried again: {} agree, {} differ by more than {}%, {} failed\n",
              result.checked.size(), result.candidates, laboratory->apparatus().device.id(),
              result.checked.size() - failed - moved, moved, options.tolerance, failed);
   if (result.stale > 0) fmt::print("{} more are stale: their algorithms have changed since\n", result.stale);
   if (result.without_text > 0) fmt::print("{} more are of user code whose text is not known\n", result.without_text);
   if (result.other_devices > 0) fmt::print("{} more are of other devices\n", result.other_devices);
-  print_not_at_hand(path, contents, catalogue, how.expressions);
-  return failed + moved == 0 ? success : failed_check;
+  for (const std::string& remark : remarks) fmt::print("{}\n", remark);
+  return exit_code;
 }
 
 // --- prune ---
@@ -94,6 +128,7 @@ struct PruneOptions {
   double days = 0;
   std::vector<std::string> devices;
   bool dry_run = false;
+  Output output;
 };
 
 int prune(const PruneOptions& options) {
@@ -101,8 +136,10 @@ int prune(const PruneOptions& options) {
     throw Error(ErrorCode::invalid_argument, "no option says what to prune",
                 "give --stale, --losers or --older-than DAYS, and --dry-run to see what would go");
   }
-  cache::Database database = open_or_fail(database_path(options.database), cache::OpenMode::read_write);
-  const Catalogue catalogue = catalogue_of(Environment::read());
+  const Environment environment = read_environment();
+  if (!options.database.empty()) require_file(options.database);
+  cache::Database database = open_or_fail(database_path(options.database, environment), cache::OpenMode::read_write);
+  const Catalogue catalogue = catalogue_of(environment);
   cache::PruneOptions what;
   if (options.stale) what.is_current = is_current(catalogue);
   what.losers = options.losers;
@@ -113,6 +150,14 @@ int prune(const PruneOptions& options) {
   const cache::PruneResult gone = database.prune(what);
   if (gone.storage != cache::Kept::durably) {
     throw Error(ErrorCode::io_error, fmt::format("{} could not be written; nothing was pruned", database.path()));
+  }
+  if (options.output.json) {
+    print_json({{"dry_run", options.dry_run},
+                {"records", gone.records},
+                {"requests", gone.requests},
+                {"sessions", gone.sessions},
+                {"quarantine", gone.quarantine}});
+    return success;
   }
   fmt::print("{}{} records, {} requests, {} sessions and {} quarantine entries\n",
              options.dry_run ? "would go: " : "gone: ", gone.records, gone.requests, gone.sessions, gone.quarantine);
@@ -126,6 +171,7 @@ struct QuarantineOptions {
   std::string source;  // the first characters of a digest; empty: any
   std::string device;  // its id; empty: any
   bool clear = false;
+  Output output;
 };
 
 std::vector<cache::Quarantine> matching(const cache::Database& database, const QuarantineOptions& options) {
@@ -145,19 +191,34 @@ void clear(cache::Database& database, const std::vector<cache::Quarantine>& entr
   }
 }
 
+Json json_of(const cache::Quarantine& entry) {
+  return {{"source", entry.source_digest}, {"device", entry.device}, {"driver", entry.driver_version},
+          {"nvrtc", entry.nvrtc_version},  {"reason", entry.reason}, {"created", cache::format_utc(entry.created_ms)}};
+}
+
 int quarantine(const QuarantineOptions& options) {
-  const cache::OpenMode mode = options.clear ? cache::OpenMode::read_write : cache::OpenMode::read_only;
-  cache::Database database = open_or_fail(database_path(options.database), mode);
+  const Environment environment = read_environment();
+  if (!options.database.empty()) require_file(options.database);
+  cache::Database database =
+      options.clear ? open_or_fail(database_path(options.database, environment), cache::OpenMode::read_write)
+                    : open_to_read(options.database, environment);
   const std::vector<cache::Quarantine> entries = matching(database, options);
   if (entries.empty() && !(options.source.empty() && options.device.empty())) {
     throw Error(ErrorCode::invalid_argument, "no source in quarantine has that digest and device",
                 "kiln cache quarantine without arguments lists all");
   }
+  if (options.output.json) {
+    Json listed = Json::array();
+    for (const cache::Quarantine& entry : entries) listed.push_back(json_of(entry));
+    if (options.clear) clear(database, entries);
+    print_json({{"cleared", options.clear}, {"quarantine", listed}});
+    return success;
+  }
   Table table({"source", "device", "driver", "NVRTC", "reason"});
   for (const cache::Quarantine& entry : entries) {
     table.add({entry.source_digest, entry.device, entry.driver_version, entry.nvrtc_version, entry.reason});
   }
-  if (!entries.empty()) fmt::print("{}\n", table.print());
+  if (!entries.empty()) fmt::print("{}\n", options.output.print(table));
   if (options.clear) clear(database, entries);
   fmt::print("{}: {}\n", options.clear ? "may run again" : "in quarantine", entries.size());
   return success;
@@ -174,8 +235,10 @@ void add_cache_upkeep(CLI::App& cache, int& exit_code) {
   verify_options->device.add_to(*verifying);
   verifying->add_option("--sample", verify_options->sample, "how many candidates, winners first (default 10), or all");
   verifying->add_option("--tolerance", verify_options->tolerance, "percent by which times may differ (default 5)")
-      ->check(CLI::PositiveNumber);
-  verifying->add_option("--seed", verify_options->seed, "of the sample");
+      ->check(number_above_zero());
+  verifying->add_option("--seed", verify_options->seed, "of the sample")
+      ->check(whole_number(0, std::numeric_limits<int64_t>::max()));
+  verify_options->output.add_to(*verifying);
   add_expressions_to(*verifying, verify_options->expressions);
   verifying->footer("Example: kiln cache verify shipped.pack --sample 20");
   verifying->callback([verify_options, &exit_code] { exit_code = verify(*verify_options); });
@@ -186,7 +249,8 @@ void add_cache_upkeep(CLI::App& cache, int& exit_code) {
   pruning->add_flag("--stale", prune_options->stale, "records whose algorithm has changed since");
   pruning->add_flag("--losers", prune_options->losers, "records that cannot win under any limit, failed ones too");
   pruning->add_option("--older-than", prune_options->days, "records made more than so many days ago")
-      ->check(CLI::PositiveNumber);
+      ->check(number_above_zero());
+  prune_options->output.add_json_to(*pruning);
   pruning->add_option("--of-device", prune_options->devices, "only records of these devices, by id");
   pruning->add_flag("--dry-run", prune_options->dry_run, "only say what would go");
   pruning->footer("Example: kiln cache prune --stale --older-than 180 --dry-run");
@@ -199,6 +263,7 @@ void add_cache_upkeep(CLI::App& cache, int& exit_code) {
   add_database_option(*barring, quarantine_options->database);
   barring->add_option("--of-device", quarantine_options->device, "only entries of this device, by id");
   barring->add_flag("--clear", quarantine_options->clear, "let those that are listed run again");
+  quarantine_options->output.add_to(*barring);
   barring->footer("Example: kiln cache quarantine --clear, after what made them hang was mended");
   barring->callback([quarantine_options, &exit_code] { exit_code = quarantine(*quarantine_options); });
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "commands.h"
+#include "database.h"
 #include "kiln/cache/database.h"
 #include "kiln/cache/record.h"
 #include "kiln/calibration/calibrate.h"
@@ -23,25 +24,24 @@ std::string rate_text(double bytes_per_second) {
   return fmt::format("{:.3g} TB/s", bytes_per_second / 1e12);
 }
 
-std::string print_json(const device::DeviceInfo& info, const calibration::Findings& findings) {
-  nlohmann::json reads = nlohmann::json::array();
+nlohmann::ordered_json json_of(const device::DeviceInfo& info, const calibration::Findings& findings) {
+  nlohmann::ordered_json reads = nlohmann::ordered_json::array();
   for (const calibration::FootprintRate& read : findings.reads) {
     reads.push_back({{"bytes", read.bytes}, {"bytes_per_second", read.bytes_per_second}});
   }
-  const nlohmann::json json = {{"device", info.id()},
-                               {"time", info.emulated ? "modelled" : "measured"},
-                               {"copy_bytes_per_second", findings.copy_bytes_per_second},
-                               {"l2_bytes", info.l2_bytes},
-                               {"l2_bytes_per_second", findings.l2_bytes_per_second},
-                               {"reads", reads},
-                               {"fma_flops_per_second", findings.fma_flops_per_second},
-                               {"shared_bytes_per_second", findings.shared_bytes_per_second},
-                               {"launch_seconds", findings.launch_seconds},
-                               {"calibration", findings.calibration.print()}};
-  return json.dump(2) + "\n";
+  return {{"device", info.id()},
+          {"time", info.emulated ? "modelled" : "measured"},
+          {"copy_bytes_per_second", findings.copy_bytes_per_second},
+          {"l2_bytes", info.l2_bytes},
+          {"l2_bytes_per_second", findings.l2_bytes_per_second},
+          {"reads", reads},
+          {"fma_flops_per_second", findings.fma_flops_per_second},
+          {"shared_bytes_per_second", findings.shared_bytes_per_second},
+          {"launch_seconds", findings.launch_seconds},
+          {"calibration", findings.calibration.print()}};
 }
 
-std::string print_text(const device::DeviceInfo& info, const calibration::Findings& findings) {
+std::string print_text(const device::DeviceInfo& info, const calibration::Findings& findings, const Output& output) {
   const DeviceFigures nominal = execution::figures_of(info);
   const Calibration& reached = findings.calibration;
   Table table({"figure", info.emulated ? ">modelled" : ">measured", "which is"});
@@ -60,7 +60,7 @@ std::string print_text(const device::DeviceInfo& info, const calibration::Findin
     reads.add({fmt::format("{:.1f} MiB", static_cast<double>(read.bytes) / (1 << 20)),
                percent_text(static_cast<double>(read.bytes) / info.l2_bytes), rate_text(read.bytes_per_second)});
   }
-  return fmt::format("{}\n\n{}\n{}", info.id(), table.print(), reads.print());
+  return fmt::format("{}\n\n{}\n{}", info.id(), output.print(table), output.print(reads));
 }
 
 // Nothing where no folder is known and where the user wants none.
@@ -69,9 +69,9 @@ std::optional<std::string> database_path(const CalibrateOptions& options, const 
 }
 
 int keep(const std::string& path, const device::DeviceInfo& info, const Calibration& calibration) {
-  auto database = cache::Database::open(
-      path, {}, [](const cache::Announcement& trouble) { fmt::print(stderr, "kiln: {}\n", trouble.text()); });
-  const cache::Kept kept = database.put_calibration({info.id(), calibration.print(), cache::utc_now_ms()});
+  OpenedDatabase opened = open_announced(path, cache::OpenMode::read_write);
+  if (opened.trouble) fmt::print(stderr, "kiln: {}\n", opened.trouble->text());
+  const cache::Kept kept = opened.database.put_calibration({info.id(), calibration.print(), cache::utc_now_ms()});
   return kept == cache::Kept::durably ? success : io;
 }
 
@@ -84,7 +84,10 @@ int calibrate_device(const CalibrateOptions& options) {
   const auto nvrtc = device::Nvrtc::open({environment.nvrtc});
   const device::DeviceInfo& info = context->device().info();
   const calibration::Findings findings = calibration::calibrate(context, *nvrtc);
-  fmt::print("{}", options.json ? print_json(info, findings) : print_text(info, findings));
+  if (options.output.json)
+    print_json(json_of(info, findings));
+  else
+    fmt::print("{}", print_text(info, findings, options.output));
 
   const std::optional<std::string> path = database_path(options, environment);
   if (!path) {
@@ -92,7 +95,7 @@ int calibrate_device(const CalibrateOptions& options) {
     return success;
   }
   const int exit_code = keep(*path, info, findings.calibration);
-  if (exit_code == success && !options.json) fmt::print("\nkept in {}: predictions are drawn from it\n", *path);
+  if (exit_code == success && !options.output.json) fmt::print("\nkept in {}: predictions are drawn from it\n", *path);
   return exit_code;
 }
 

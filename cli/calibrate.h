@@ -4,13 +4,14 @@
 #include <string>
 
 #include "device_choice.h"
+#include "output.h"
 
 namespace kiln::cli {
 
 struct CalibrateOptions {
   DeviceChoice device;
   std::string database;  ///< Empty: that of tuning.
-  bool json = false;
+  Output output;
 };
 
 /// Measures, prints, and keeps the figures in the tuning database, for predictions. Returns the exit code; throws

@@ -2,21 +2,21 @@
 // code.
 #pragma once
 
+#include <string_view>
+
+#include "exit_codes.h"
+
 namespace CLI {
 class App;
 }
 
 namespace kiln::cli {
 
-/// What the program returns.
-enum ExitCode : int {
-  success = 0,
-  failed_check = 1,   ///< A result was wrong, or a layer could not be tuned or run.
-  usage = 2,          ///< A flag, request, model or pack is wrong.
-  no_device = 3,      ///< No driver, device, NVRTC or worker.
-  io = 4,             ///< A file could not be read or written.
-  interrupted = 130,  ///< Stopped by Ctrl-C; what was measured is kept.
-};
+inline constexpr std::string_view program_description =
+    "kiln: kernels for neural-network layers, generated, checked and tuned for the device at hand";
+
+/// All of them.
+void add_commands(CLI::App& app, int& exit_code);
 
 void add_tune(CLI::App& app, int& exit_code);
 void add_run(CLI::App& app, int& exit_code);
@@ -27,5 +27,7 @@ void add_cache(CLI::App& app, int& exit_code);
 void add_bundle(CLI::App& app, int& exit_code);
 void add_devices(CLI::App& app, int& exit_code);
 void add_worker(CLI::App& app, int& exit_code);
+/// `kiln man` and `kiln completion`, which packages run.
+void add_manual(CLI::App& app, int& exit_code);
 
 }  // namespace kiln::cli

@@ -7,8 +7,10 @@
 #include <optional>
 #include <string_view>
 
+#include "database.h"
 #include "kiln/base/error.h"
 #include "kiln/tuner/worker.h"
+#include "words.h"
 
 namespace kiln::cli {
 namespace {
@@ -49,10 +51,17 @@ void DeviceChoice::add_to(CLI::App& command) {
       .add_option("--device", text,
                   "device: an ordinal, cuda, cuda:1, emulator (default: the first GPU, else the emulator)")
       ->type_name("DEVICE");
+  command.add_flag("--verbose", verbose, "say more of the device: its identity, the driver, and why that driver");
+}
+
+std::string DeviceChoice::heading(const device::DeviceInfo& device, const std::string& driver) const {
+  std::string lines = device_text(device) + "\n";
+  if (verbose) lines += fmt::format("{}\n{}\n", device.id(), driver);
+  return lines;
 }
 
 Environment DeviceChoice::environment() const {
-  Environment environment = Environment::read();
+  Environment environment = read_environment();
   if (const Parts parts = parse(text); parts.driver) environment.driver = parts.driver;
   return environment;
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kiln/base/environment.h"
+#include "kiln/device/device.h"
 #include "kiln/store/file_store.h"
 #include "kiln/tuner/check.h"
 #include "kiln/tuner/laboratory.h"
@@ -19,10 +20,14 @@ namespace kiln::cli {
 /// `0`, `cuda`, `cuda:1`, `emulator`, `emulator:0`: an ordinal of the default driver, or of a named one.
 struct DeviceChoice {
   std::string text = "0";
+  bool verbose = false;
 
-  /// Adds --device to a command.
+  /// Adds --device and --verbose to a command.
   void add_to(CLI::App& command);
-  /// The process environment with the driver that was asked for. Throws Error(invalid_argument).
+  /// What a command says first: which device, and whether its times are modelled. With --verbose also by which driver,
+  /// and why by that one. Ends with a line feed.
+  std::string heading(const device::DeviceInfo& device, const std::string& driver) const;
+  /// The process environment with the driver that was asked for. Throws Error as read_environment().
   Environment environment() const;
   /// Throws Error(invalid_argument).
   int ordinal() const;

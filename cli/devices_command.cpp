@@ -3,13 +3,19 @@
 
 #include <CLI/App.hpp>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "calibrate.h"
 #include "commands.h"
+#include "database.h"
 #include "kiln/base/environment.h"
 #include "kiln/base/error.h"
 #include "kiln/device/device.h"
 #include "kiln/device/nvrtc.h"
+#include "output.h"
 #include "table.h"
 
 namespace kiln::cli {
@@ -19,20 +25,33 @@ std::string gib(size_t bytes) {
   return fmt::format("{:.0f} GiB", static_cast<double>(bytes) / (1 << 30));
 }
 
-// Adds the devices of a driver; says why there are none.
-void list(const std::string& library, Table& table, std::string& remarks, size_t& found) {
+using Json = nlohmann::ordered_json;
+
+// A driver with its devices, or why there are none.
+struct Listing {
+  std::string driver;  // "cuda", "emulator"
+  std::string remark;  // what was loaded, or why nothing was
+  bool usable = false;
+  std::vector<device::DeviceInfo> devices;
+};
+
+Listing list(const std::string& library) {
+  Listing listing{library, {}, false, {}};
   try {
     const auto driver = device::Driver::open({library});
     for (int ordinal = 0; ordinal < driver->device_count(); ++ordinal) {
-      const device::DeviceInfo info = device::Device(driver, ordinal).info();
-      table.add({fmt::format("{}:{}", library, ordinal), info.name, fmt::format("{}.{}", info.cc_major, info.cc_minor),
-                 std::to_string(info.sms), gib(info.memory_bytes), info.emulated ? "modelled" : "measured"});
-      ++found;
+      listing.devices.push_back(device::Device(driver, ordinal).info());
     }
-    remarks += fmt::format("{}: {}\n", library, driver->description());
+    listing.remark = driver->description();
+    listing.usable = true;
   } catch (const Error& error) {
-    remarks += fmt::format("{}: none: {}\n", library, error.what());
+    listing.remark = fmt::format("none: {}", error.what());
   }
+  return listing;
+}
+
+std::string_view kind_of_time(const device::DeviceInfo& info) {
+  return info.emulated ? "modelled" : "measured";
 }
 
 // What a command takes that names no device, and why.
@@ -44,19 +63,58 @@ std::string default_driver(const Environment& environment) {
   }
 }
 
-int devices() {
-  const Environment environment = Environment::read();
+Json json_of(const std::vector<Listing>& listings) {
+  Json devices = Json::array();
+  for (const Listing& listing : listings) {
+    for (size_t i = 0; i < listing.devices.size(); ++i) {
+      const device::DeviceInfo& info = listing.devices[i];
+      devices.push_back({{"device", fmt::format("{}:{}", listing.driver, i)},
+                         {"name", info.name},
+                         {"compute_capability", fmt::format("{}.{}", info.cc_major, info.cc_minor)},
+                         {"sms", info.sms},
+                         {"memory_bytes", info.memory_bytes},
+                         {"time", kind_of_time(info)},
+                         {"id", info.id()}});
+    }
+  }
+  return devices;
+}
+
+void print_devices(const std::vector<Listing>& listings, const Output& output) {
   Table table({"--device", "name", ">compute", ">SMs", ">memory", "times are"});
-  std::string remarks;
-  size_t found = 0;
-  list("cuda", table, remarks, found);
-  list("emulator", table, remarks, found);
-  if (found > 0) fmt::print("{}\n", table.print());
-  fmt::print("{}", remarks);
-  fmt::print("used unless --device says otherwise: {}\n", default_driver(environment));
+  for (const Listing& listing : listings) {
+    for (size_t i = 0; i < listing.devices.size(); ++i) {
+      const device::DeviceInfo& info = listing.devices[i];
+      table.add({fmt::format("{}:{}", listing.driver, i), info.name, fmt::format("{}.{}", info.cc_major, info.cc_minor),
+                 std::to_string(info.sms), gib(info.memory_bytes), std::string(kind_of_time(info))});
+    }
+  }
+  if (!table.empty()) fmt::print("{}\n", output.print(table));
+  for (const Listing& listing : listings) fmt::print("{}: {}\n", listing.driver, listing.remark);
+}
+
+int devices(const Output& output) {
+  const Environment environment = read_environment();
+  const std::vector<Listing> listings = {list("cuda"), list("emulator")};
+  const bool any = listings[0].usable || listings[1].usable;
+  const std::string chosen = default_driver(environment);
+  if (!output.json) {
+    print_devices(listings, output);
+    fmt::print("used unless --device says otherwise: {}\n", chosen);
+  }
   const auto nvrtc = device::Nvrtc::open({environment.nvrtc});
-  fmt::print("NVRTC {}.{}: {}\n", nvrtc->version().major, nvrtc->version().minor, nvrtc->path());
-  return found > 0 ? success : no_device;
+  const std::string nvrtc_version = fmt::format("{}.{}", nvrtc->version().major, nvrtc->version().minor);
+  if (output.json) {
+    Json drivers = Json::object();
+    for (const Listing& listing : listings) drivers[listing.driver] = listing.remark;
+    print_json({{"devices", json_of(listings)},
+                {"drivers", drivers},
+                {"default_driver", chosen},
+                {"nvrtc", {{"version", nvrtc_version}, {"path", nvrtc->path()}, {"archs", nvrtc->supported_archs()}}}});
+  } else {
+    fmt::print("NVRTC {}: {}\n", nvrtc_version, nvrtc->path());
+  }
+  return any ? success : no_device;
 }
 
 }  // namespace
@@ -71,13 +129,16 @@ void add_devices(CLI::App& app, int& exit_code) {
   CLI::Option* calibrate = command->add_flag("--calibrate", options->calibrate,
                                              "measure what a device reaches, for predictions to be drawn from");
   options->calibration.device.add_to(*command);
-  command->add_option("--db", options->calibration.database,
-                      "where to keep it (default: KILN_CACHE, else the user's cache folder)");
-  command->add_flag("--json", options->calibration.json, "print the figures as JSON");
-  for (const char* name : {"--device", "--db", "--json"}) command->get_option(name)->needs(calibrate);
+  command
+      ->add_option("--db", options->calibration.database,
+                   "where to keep it (default: KILN_CACHE, else the user's cache folder)")
+      ->type_name("FILE");
+  options->calibration.output.add_to(*command);
+  for (const char* name : {"--device", "--db", "--verbose"}) command->get_option(name)->needs(calibrate);
   command->footer("Example: kiln devices --calibrate --device cuda:0");
-  command->callback(
-      [options, &exit_code] { exit_code = options->calibrate ? calibrate_device(options->calibration) : devices(); });
+  command->callback([options, &exit_code] {
+    exit_code = options->calibrate ? calibrate_device(options->calibration) : devices(options->calibration.output);
+  });
 }
 
 }  // namespace kiln::cli

@@ -3,16 +3,21 @@
 
 #include <CLI/App.hpp>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "arch_choice.h"
+#include "checks.h"
 #include "commands.h"
+#include "database.h"
 #include "input.h"
 #include "kiln/base/environment.h"
 #include "kiln/base/error.h"
+#include "kiln/device/nvrtc.h"
 #include "kiln/runtime/settings.h"
+#include "output.h"
 
 namespace kiln::cli {
 namespace {
@@ -21,7 +26,17 @@ struct EmitOptions {
   std::string request, algorithm, config, arch = "sm_90";
   size_t source = 0;
   std::vector<std::string> expressions;
+  Output output;
 };
+
+// Only to say which architectures there are: a source is made without one.
+std::shared_ptr<const device::Nvrtc> nvrtc_at_hand(const Environment& environment) {
+  try {
+    return device::Nvrtc::open({environment.nvrtc});
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
 
 // Where no algorithm is named, the one that would be chosen on an H200: a source needs no device, a ranking does.
 constexpr DeviceFigures h200{132, 1.98e9, 4.8e12, int64_t{50} << 20};
@@ -41,16 +56,26 @@ Choice choose(const Catalogue& catalogue, const Request& request, const Target& 
 }
 
 int emit(const EmitOptions& options) {
-  const Environment environment = Environment::read();
+  const Environment environment = read_environment();
   const Catalogue catalogue = catalogue_of(environment);
-  const Target target{parse_arch(options.arch), 13, 0};
+  const std::shared_ptr<const device::Nvrtc> nvrtc = nvrtc_at_hand(environment);
+  const Target target{parse_arch(options.arch, nvrtc.get()), 13, 0};
   const Request request = Request::parse(options.request, read_expressions(options.expressions));
-  const Program program = catalogue.program(request, target, choose(catalogue, request, target, options));
+  const Choice choice = choose(catalogue, request, target, options);
+  const Program program = catalogue.program(request, target, choice);
   if (options.source >= program.sources.size()) {
     throw Error(ErrorCode::invalid_argument, fmt::format("--source {}: the variant has {} sources, counted from 0",
                                                          options.source, program.sources.size()));
   }
-  fmt::print("{}", program.sources[options.source]);
+  if (options.output.json) {
+    print_json({{"request", request.key()},
+                {"algorithm", choice.algorithm},
+                {"config", choice.config.print()},
+                {"arch", target.arch.name()},
+                {"sources", program.sources}});
+  } else {
+    fmt::print("{}", program.sources[options.source]);
+  }
   return success;
 }
 
@@ -63,9 +88,12 @@ void add_emit(CLI::App& app, int& exit_code) {
   command->add_option("--algorithm", options->algorithm,
                       "default: what would be used on an H200 where nothing is tuned");
   command->add_option("--config", options->config, "NAME=value,...; default: the algorithm's first legal one");
-  command->add_option("--arch", options->arch, "sm_75, sm_80, sm_86, sm_89, sm_90, sm_100, sm_120 (default sm_90)");
+  command->add_option("--arch", options->arch,
+                      "the architecture that the source is for, as 90 or sm_90 (default sm_90)");
   add_expressions_to(*command, options->expressions);
-  command->add_option("--source", options->source, "which source, if the variant has several (default 0)");
+  command->add_option("--source", options->source, "which source, if the variant has several (default 0)")
+      ->check(whole_number(0, 1000));
+  options->output.add_json_to(*command);
   command->footer(
       "Example: kiln emit 'softmax_forward x=f32:64x1000' > softmax.cu && nvcc -arch=sm_90 -cubin softmax.cu");
   command->callback([options, &exit_code] { exit_code = emit(*options); });

@@ -2,25 +2,31 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
-#include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
-#include <system_error>
+#include <utility>
 
 #include "commands.h"
+#include "database.h"
 #include "device_choice.h"
 #include "explain_trials.h"
 #include "input.h"
 #include "kiln/cache/database.h"
+#include "kiln/cache/record.h"
 #include "kiln/context.h"
+#include "kiln/device/device.h"
 #include "kiln/generator/operation.h"
 #include "kiln/runtime/pack_check.h"
 #include "kiln/runtime/settings.h"
+#include "output.h"
 #include "table.h"
 #include "words.h"
 
 namespace kiln::cli {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 struct ExplainOptions {
   Input input;
@@ -28,41 +34,47 @@ struct ExplainOptions {
   std::string database;
   std::vector<std::string> packs;
   bool brief = false;
+  Output output;
 };
 
-void print_candidates(const std::vector<ExplainedCandidate>& candidates, const char* heading, double roofline) {
+// All that is said of one layer.
+struct ExplainedLayer {
+  Explanation why;
+  std::string tie;                    // what decided among equally fast ones, if that did
+  std::vector<ExplainedTrial> tried;  // what the database holds of it on this device, losers and failures too
+};
+
+void print_candidates(const std::vector<ExplainedCandidate>& candidates, const char* heading, double roofline,
+                      const Output& output) {
   if (candidates.empty()) return;
   Table table({heading, "parameters", ">time", ">of roofline", "source"});
   for (const ExplainedCandidate& candidate : candidates) {
     table.add({candidate.algorithm, candidate.config, time_text(candidate.seconds),
                percent_text(roofline / candidate.seconds), candidate.source});
   }
-  fmt::print("\n{}", table.print());
+  fmt::print("\n{}", output.print(table));
 }
 
-// What the database holds of the request on this device, losers and failures too.
-void print_trials(const cache::Database& database, const std::string& request, const std::string& device,
-                  const cache::IsCurrent& is_current) {
-  const std::vector<ExplainedTrial> trials = explain_trials(database.records(request, device), is_current);
+void print_trials(const std::vector<ExplainedTrial>& trials, const Output& output) {
   if (trials.empty()) return;
   Table table({"tried on this device", "parameters", ">time", "outcome"});
   for (const ExplainedTrial& trial : trials) {
     const cache::Record& record = trial.record;
     table.add({record.algorithm, record.config, record.seconds > 0 ? time_text(record.seconds) : "-", trial.why});
   }
-  fmt::print("\n{}", table.print());
+  fmt::print("\n{}", output.print(table));
 }
 
-// The database that a Context would read, if it is there.
+// The database that a Context would read.
 std::optional<cache::Database> open_database(const ExplainOptions& options, const Environment& environment) {
   const auto path = cache_path(options.database.empty() ? std::nullopt : std::optional(options.database), environment);
-  std::error_code unreadable;
-  if (!path || options.brief || !std::filesystem::exists(*path, unreadable)) return std::nullopt;
+  if (!path) return std::nullopt;
   return cache::Database::open(*path, {.mode = cache::OpenMode::read_only});  // the Context announces its troubles
 }
 
-void print_explanation(const Explanation& why) {
-  fmt::print("{}\n", why.request.key());
+void print(const ExplainedLayer& layer, const Output& output) {
+  const Explanation& why = layer.why;
+  fmt::print("\n{}\n", why.request.key());
   if (lacks_user_text(why.request)) fmt::print("{}\n", missing_user_text(why.request).what());
   fmt::print("roofline: {} ({})\n", time_text(why.roofline_seconds), why.roofline_of);
   for (const std::string& permission : why.unused_permissions) {
@@ -72,40 +84,120 @@ void print_explanation(const Explanation& why) {
     fmt::print("chosen: {} {} ({})\n", why.chosen->algorithm, why.chosen->config, why.chosen->source);
   else
     fmt::print("chosen: nothing serves this request\n");
-  print_candidates(why.stored, "stored, in order of precedence", why.roofline_seconds);
-  print_candidates(why.estimated, "best estimates", why.roofline_seconds);
+  if (!layer.tie.empty()) fmt::print("        {}\n", layer.tie);
+  print_candidates(why.stored, "stored, in order of precedence", why.roofline_seconds, output);
+  print_candidates(why.estimated, "best estimates", why.roofline_seconds, output);
   if (!why.withheld.empty()) {
     Table table({"not used", "parameters", "because"});
     for (const ExplainedWithheld& one : why.withheld) table.add({one.algorithm, one.config, one.reason});
-    fmt::print("\n{}", table.print());
+    fmt::print("\n{}", output.print(table));
   }
-  if (why.refused.empty()) return;
-  Table table({"does not apply", "because"});
-  for (const ExplainedRefusal& refusal : why.refused) table.add({refusal.algorithm, refusal.reason});
-  fmt::print("\n{}", table.print());
+  if (!why.refused.empty()) {
+    Table table({"does not apply", "because"});
+    for (const ExplainedRefusal& refusal : why.refused) table.add({refusal.algorithm, refusal.reason});
+    fmt::print("\n{}", output.print(table));
+  }
+  print_trials(layer.tried, output);
+}
+
+Json json_of(const ExplainedCandidate& candidate) {
+  return {{"algorithm", candidate.algorithm},
+          {"config", candidate.config},
+          {"seconds", candidate.seconds},
+          {"source", candidate.source}};
+}
+
+Json json_of(const std::vector<ExplainedCandidate>& candidates) {
+  Json list = Json::array();
+  for (const ExplainedCandidate& candidate : candidates) list.push_back(json_of(candidate));
+  return list;
+}
+
+Json json_of(const ExplainedTrial& trial) {
+  const cache::Record& record = trial.record;
+  return {{"algorithm", record.algorithm},
+          {"config", record.config},
+          {"outcome", record.outcome},
+          {"seconds", record.seconds > 0 ? Json(record.seconds) : Json(nullptr)},
+          {"workspace_bytes", record.workspace_bytes},
+          {"deterministic", record.deterministic},
+          {"why", trial.why}};
+}
+
+Json json_of(const ExplainedLayer& layer) {
+  const Explanation& why = layer.why;
+  Json withheld = Json::array(), refused = Json::array(), tried = Json::array();
+  for (const ExplainedWithheld& one : why.withheld) {
+    withheld.push_back({{"algorithm", one.algorithm}, {"config", one.config}, {"reason", one.reason}});
+  }
+  for (const ExplainedRefusal& refusal : why.refused) {
+    refused.push_back({{"algorithm", refusal.algorithm}, {"reason", refusal.reason}});
+  }
+  for (const ExplainedTrial& trial : layer.tried) tried.push_back(json_of(trial));
+  return {{"request", why.request.key()},
+          {"roofline_seconds", why.roofline_seconds},
+          {"roofline_of", why.roofline_of},
+          {"unused_permissions", why.unused_permissions},
+          {"chosen", why.chosen ? json_of(*why.chosen) : Json(nullptr)},
+          {"tie", layer.tie},
+          {"stored", json_of(why.stored)},
+          {"estimated", json_of(why.estimated)},
+          {"withheld", withheld},
+          {"refused", refused},
+          {"tried", tried}};
+}
+
+ExplainedLayer explain_layer(const Context& context, const Request& request,
+                             const std::optional<cache::Database>& database, const cache::IsCurrent& is_current,
+                             bool brief) {
+  ExplainedLayer layer{context.explain(request), {}, {}};
+  if (!database) return layer;
+  std::vector<cache::Record> records = database->records(request.key(), context.device_id());
+  const cache::Record* const winner = cache::winner_among(records, is_current);
+  const std::optional<ExplainedCandidate>& chosen = layer.why.chosen;
+  if (winner != nullptr && chosen && chosen->algorithm == winner->algorithm && chosen->config == winner->config) {
+    layer.tie = tie_text(records, is_current);
+  }
+  if (!brief) layer.tried = explain_trials(std::move(records), is_current);
+  return layer;
 }
 
 int explain(const ExplainOptions& options) {
   const Workload workload = read_workload(options.input);
+  for (const std::string& pack : options.packs) require_file(pack);
   ContextOptions settings;
   settings.environment = options.device.environment();
   settings.device = options.device.ordinal();
   if (!options.database.empty()) settings.cache = options.database;
   settings.packs = options.packs;
   const Context context(settings);
+  const auto driver = device::Driver::open({settings.environment->driver});
+  const device::DeviceInfo device = device::Device(driver, settings.device).info();
   const std::optional<cache::Database> database = open_database(options, *settings.environment);
   const Catalogue catalogue = catalogue_of(*settings.environment);
-  fmt::print("{}\n", context.device_description());
+  const cache::IsCurrent current = is_current(catalogue);
+  if (!options.output.json) fmt::print("{}", options.device.heading(device, context.device_description()));
   bool served = true;
+  Json layers = Json::array();
+  Explanation last;  // the predictions of all are drawn from the same figures
   for (const tuner::Job& job : workload.jobs) {
-    const Explanation why = context.explain(job.request);
-    if (&job == &workload.jobs.front()) {
-      fmt::print("predictions: {}\n", predictions_text(why.calibrated, why.calibration));
+    const ExplainedLayer layer = explain_layer(context, job.request, database, current, options.brief);
+    if (!options.output.json && &job == &workload.jobs.front()) {
+      fmt::print("predictions: {}\n", predictions_text(layer.why.calibrated, layer.why.calibration));
     }
-    fmt::print("\n");
-    print_explanation(why);
-    if (database) print_trials(*database, job.request.key(), context.device_id(), is_current(catalogue));
-    served = served && why.chosen.has_value();
+    served = served && layer.why.chosen.has_value();
+    last = layer.why;
+    if (options.output.json)
+      layers.push_back(json_of(layer));
+    else
+      print(layer, options.output);
+  }
+  if (options.output.json) {
+    print_json({{"device", device.id()},
+                {"time", device.emulated ? "modelled" : "measured"},
+                {"calibrated", last.calibrated},
+                {"calibration", last.calibration},
+                {"layers", layers}});
   }
   return served ? success : failed_check;
 }
@@ -117,9 +209,10 @@ void add_explain(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("explain", "say which variant a layer gets, what else there is, and why not");
   options->input.add_to(*command);
   options->device.add_to(*command);
-  command->add_option("--db", options->database, "tuning database (default: KILN_CACHE, else the user's cache folder)");
+  add_database_option(*command, options->database);
   command->add_option("--pack", options->packs, "packs to use beside the database");
   command->add_flag("--brief", options->brief, "leave out the stored candidates that cannot win");
+  options->output.add_to(*command);
   command->footer("Example: kiln explain 'softmax_forward x=f32:64x1000'");
   command->callback([options, &exit_code] { exit_code = explain(*options); });
 }

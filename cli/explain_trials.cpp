@@ -25,6 +25,15 @@ std::string why_tied(const Record& record, const Record& winner) {
   return "a tie, later by name";
 }
 
+// Which rule of a tie prefers `winner`, as TieRank orders them.
+std::string what_decided(const Record& winner, const Record& other) {
+  if (winner.workspace_bytes < other.workspace_bytes) {
+    return fmt::format("less workspace decides: {} bytes, not {}", winner.workspace_bytes, other.workspace_bytes);
+  }
+  if (winner.deterministic && !other.deterministic) return "bitwise reproducible results decide";
+  return "the order of the names decides";
+}
+
 std::string why_not(const Record& record, const Record& winner) {
   const bool predicted = record.kind == cache::TimeKind::predicted;
   if (predicted && winner.kind != cache::TimeKind::predicted)
@@ -66,6 +75,20 @@ std::vector<ExplainedTrial> explain_trials(std::vector<Record> records, const ca
     result.push_back({record, std::move(why)});
   }
   return result;
+}
+
+std::string tie_text(const std::vector<Record>& records, const cache::IsCurrent& is_current) {
+  const Record* const winner = cache::winner_among(records, is_current);
+  if (winner == nullptr) return {};
+  const Record* faster = nullptr;
+  for (const Record& record : records) {
+    const bool counts = cache::usable(record) && is_current(record.algorithm, record.algorithm_digest) &&
+                        (record.kind == cache::TimeKind::predicted) == (winner->kind == cache::TimeKind::predicted);
+    if (counts && record.seconds < (faster != nullptr ? faster : winner)->seconds) faster = &record;
+  }
+  if (faster == nullptr) return {};
+  return fmt::format("a tie: {} {} is {:.1f}% faster, and within {:.0f}% {}", faster->algorithm, faster->config,
+                     100 * (winner->seconds / faster->seconds - 1), 100 * tie_share, what_decided(*winner, *faster));
 }
 
 }  // namespace kiln::cli

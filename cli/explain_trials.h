@@ -19,4 +19,7 @@ struct ExplainedTrial {
 /// those that failed. The reasons are about a choice without limits on workspace or reproducibility.
 std::vector<ExplainedTrial> explain_trials(std::vector<cache::Record> records, const cache::IsCurrent& is_current);
 
+/// Where the rule of ties decided between the winner of these records and a faster one: which, and by what. Else empty.
+std::string tie_text(const std::vector<cache::Record>& records, const cache::IsCurrent& is_current);
+
 }  // namespace kiln::cli

@@ -3,12 +3,18 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <string_view>
 
+#include "checks.h"
+#include "database.h"
 #include "kiln/base/error.h"
 #include "kiln/frontends/onnx.h"
 
@@ -67,10 +73,33 @@ Workload from_requests(const std::string& name, const std::string& text, Express
   return workload;
 }
 
+// What the first bytes of a file that is no text say that it is.
+std::string_view kind_of_file(std::string_view bytes) {
+  if (bytes.starts_with("SQLite format 3")) return "it is a tuning database: --db takes it, `kiln cache list` shows it";
+  return "give a model.onnx, a requests file, or one request in quotes";
+}
+
+// Requests are plain text; what has other bytes is not, and a message about its columns would be of no use.
+void require_text(const std::string& path, std::string_view text) {
+  const auto found = std::find_if(text.begin(), text.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte < ' ' && c != '\n' && c != '\r' && c != '\t' && c != '\f';
+  });
+  if (found == text.end()) return;
+  throw Error(
+      ErrorCode::parse_error,
+      fmt::format("{} is not text: byte {} is {:#04x}", path, found - text.begin(), static_cast<unsigned char>(*found)),
+      std::string(kind_of_file(text)));
+}
+
 std::string read_file(const std::string& path) {
+  require_file(path);
   std::ifstream stream(path, std::ios::binary);
   std::string text((std::istreambuf_iterator<char>(stream)), {});
-  if (stream.bad() || !stream.is_open()) throw Error(ErrorCode::io_error, fmt::format("cannot read {}", path));
+  if (stream.bad() || !stream.is_open()) {
+    throw Error(ErrorCode::io_error, fmt::format("cannot read {}: {}", path, std::strerror(errno)));
+  }
+  require_text(path, text);
   return text;
 }
 
@@ -102,9 +131,8 @@ void add_expressions_to(CLI::App& command, std::vector<std::string>& files) {
 
 void Input::add_to(CLI::App& command) {
   command.add_option("input", text, "model.onnx, a requests file, or one request in quotes")->required();
-  command.add_option("--dtype", dtype, "of a model's tensors: f32, f16, bf16")
-      ->check(CLI::IsMember({"f32", "f16", "bf16"}));
-  command.add_option("--layout", layout, "of a model's tensors: nchw, nhwc")->check(CLI::IsMember({"nchw", "nhwc"}));
+  command.add_option("--dtype", dtype, "of a model's tensors: f32, f16, bf16")->check(one_of({"f32", "f16", "bf16"}));
+  command.add_option("--layout", layout, "of a model's tensors: nchw, nhwc")->check(one_of({"nchw", "nhwc"}));
   command.add_option("--batch", batch, "of a model: a number; ? or ?N for a dynamic batch (of up to N)");
   add_expressions_to(command, expressions);
   command.add_flag("--no-fuse", no_fuse,
@@ -115,20 +143,17 @@ Workload read_workload(const Input& input) {
   namespace fs = std::filesystem;
   std::error_code ignored;
   const bool is_file = fs::is_regular_file(input.text, ignored);
-  if (input.text.ends_with(".onnx")) return from_model(input);
+  constexpr std::string_view hint = "give a model.onnx, a requests file, or one request in quotes";
+  if (input.text.ends_with(".onnx")) {
+    require_file(input.text, hint);
+    return from_model(input);
+  }
   if (has_model_flags(input)) {
     throw Error(ErrorCode::invalid_argument, "--dtype, --layout, --batch and --no-fuse apply to ONNX models",
                 "a request says these things itself");
   }
   if (is_file) return from_requests(input.text, read_file(input.text), read_expressions(input.expressions));
-  if (fs::is_directory(input.text, ignored)) {
-    throw Error(ErrorCode::io_error, fmt::format("{} is a folder", input.text),
-                "give a model.onnx, a requests file, or one request in quotes");
-  }
-  if (input.text.find(' ') == std::string::npos) {
-    throw Error(ErrorCode::io_error, fmt::format("there is no file {}", input.text),
-                "give a model.onnx, a requests file, or one request in quotes");
-  }
+  if (input.text.find(' ') == std::string::npos || fs::exists(input.text, ignored)) require_file(input.text, hint);
   return from_requests("request", input.text, read_expressions(input.expressions));
 }
 

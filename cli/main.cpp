@@ -2,13 +2,18 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
+#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <sstream>
+#include <string>
+#include <system_error>
 
 #include "commands.h"
 #include "kiln/base/error.h"
-#include "kiln/version.h"
+#include "output.h"
+#include "usage.h"
 
 namespace kiln::cli {
 namespace {
@@ -32,43 +37,26 @@ int exit_code_of(ErrorCode code) {
   return failed_check;
 }
 
-constexpr const char* footer = R"(Examples:
-  kiln tune examples/models/resnet18.onnx             tune every layer of a model
-  kiln tune 'softmax_forward x=f32:1x1000 axis=1'     tune one layer
-  kiln run --check examples/models/resnet18.onnx      run the tuned layers and compare with the reference
-  kiln explain 'conv_forward x=f32:1x3x224x224 w=f32:64x3x7x7 pad=3 stride=2'
-  kiln cache export --winners tuned.pack              the winners, as text to ship and to review
-  kiln bundle model.onnx --arch 80,90 -o app.kiln     the winners, compiled: to ship without NVRTC
-
-Exit codes: 0 success; 1 a result was wrong or a layer could not be served; 2 wrong usage or input; 3 no driver, device,
-NVRTC or worker; 4 a file could not be read or written; 130 interrupted (what was measured is kept).
-Environment: docs/environment.md. Request syntax: docs/request-syntax.md.)";
-
 int run(int argc, char** argv) {
-  CLI::App app("kiln: kernels for neural-network layers, generated, checked and tuned for the device at hand", "kiln");
-  app.set_version_flag("--version", "kiln " + std::string(version()));
-  app.require_subcommand(1);
-  app.footer(footer);
+  CLI::App app(std::string(program_description), "kiln");
   int exit_code = success;
-  add_tune(app, exit_code);
-  add_run(app, exit_code);
-  add_verify(app, exit_code);
-  add_explain(app, exit_code);
-  add_emit(app, exit_code);
-  add_cache(app, exit_code);
-  add_bundle(app, exit_code);
-  add_devices(app, exit_code);
-  add_worker(app, exit_code);
+  add_commands(app, exit_code);
   const auto is_named = [&](const CLI::App* command) { return argc > 1 && command->check_name(argv[1]); };
   if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(is_named).empty()) {
-    fmt::print(stderr, "kiln: there is no command '{}'; `kiln --help` lists them\n", argv[1]);
+    fmt::print(stderr, "kiln: {}\n", unknown_command_message(app, argv[1]));
     return usage;
   }
   try {
     app.parse(argc, argv);
     return exit_code;
+  } catch (const CLI::Success& asked_for) {  // help or the version
+    std::ostringstream text;
+    const int result = app.exit(asked_for, text, text);
+    fmt::print("{}", text.str());
+    return result;
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? success : usage;
+    fmt::print(stderr, "kiln: {}\n", usage_message(app, error.what()));
+    return usage;
   } catch (const Error& error) {
     fmt::print(stderr, "kiln: {}: {}\n", to_string(error.code()), error.message());
     if (!error.hint().empty()) fmt::print(stderr, "      {}\n", error.hint());
@@ -77,6 +65,7 @@ int run(int argc, char** argv) {
     fmt::print(stderr, "kiln: out of memory on this machine\n");
     return failed_check;
   } catch (const std::exception& error) {
+    if (std::ferror(stdout) != 0) throw;
     fmt::print(stderr, "kiln: internal error: {}\n", error.what());
     return failed_check;
   }
@@ -86,5 +75,10 @@ int run(int argc, char** argv) {
 }  // namespace kiln::cli
 
 int main(int argc, char** argv) {
-  return kiln::cli::run(argc, argv);
+  try {
+    return kiln::cli::finish_output(kiln::cli::run(argc, argv));
+  } catch (const std::system_error& error) {  // from {fmt}, which could not print
+    errno = error.code().value();
+    return kiln::cli::finish_output(kiln::cli::io);
+  }
 }

@@ -6,8 +6,12 @@
 #include <cstddef>
 #include <memory>
 #include <new>
+#include <nlohmann/json.hpp>
+#include <utility>
 
+#include "checks.h"
 #include "commands.h"
+#include "database.h"
 #include "device_choice.h"
 #include "input.h"
 #include "kiln/base/error.h"
@@ -25,11 +29,14 @@
 #include "kiln/reference/tolerance.h"
 #include "kiln/runtime/settings.h"
 #include "kiln/tuner/check.h"
+#include "output.h"
 #include "table.h"
 #include "words.h"
 
 namespace kiln::cli {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 constexpr double full_check_flops = 2e7;  // beyond this the reference would take seconds: sample its outputs
 constexpr int64_t sampled_outputs = 200;
@@ -43,6 +50,7 @@ struct RunOptions {
   std::vector<std::string> bundles;
   bool check = false;
   int samples = 20;
+  Output output;
 };
 
 RunValues values_for(const Request& request) {
@@ -190,29 +198,29 @@ class CheckTools {
   Catalogue catalogue_;
 };
 
-// The cells of one layer's row after its name and count.
-struct LayerCells {
+// What became of one layer.
+struct LayerResult {
   bool right = true;
-  std::vector<std::string> cells;
+  std::string failure;  // why it did not run; then nothing below is set but `right`
+  std::string variant, choice;
+  double seconds = 0, roofline_seconds = 0;
+  std::string check;  // empty if it was not asked for
 };
 
-LayerCells run_layer(Context& context, const std::shared_ptr<const device::ContextHandle>& device,
-                     const Request& request, const RunOptions& options, const CheckTools& tools) {
+LayerResult run_layer(Context& context, const std::shared_ptr<const device::ContextHandle>& device,
+                      const Request& request, const RunOptions& options, const CheckTools& tools) {
   const Plan plan = context.plan(request);
   LayerRun layer(device, request, plan);
   LayerRun::Checked checked{true, ""};
   if (options.check) checked = request.user_epilogue ? layer.check_user_code(tools.trusted(request)) : layer.check();
   const double seconds = layer.time(device->driver().is_emulated() ? 1 : options.samples);
-  LayerCells row{checked.right,
-                 {plan.variant(), time_text(seconds), percent_text(context.explain(request).roofline_seconds / seconds),
-                  plan.source()}};
-  if (options.check) row.cells.push_back(checked.text);
-  return row;
+  return {checked.right, "", plan.variant(), plan.source(), seconds, context.explain(request).roofline_seconds,
+          checked.text};
 }
 
 // A layer that cannot be run, or does not fit into memory, is a wrong one and not the end.
-LayerCells run_or_fail(Context& context, const std::shared_ptr<const device::ContextHandle>& device,
-                       const Request& request, const RunOptions& options, const CheckTools& tools) {
+LayerResult run_or_fail(Context& context, const std::shared_ptr<const device::ContextHandle>& device,
+                        const Request& request, const RunOptions& options, const CheckTools& tools) {
   std::string failure;
   try {
     return run_layer(context, device, request, options, tools);
@@ -221,13 +229,46 @@ LayerCells run_or_fail(Context& context, const std::shared_ptr<const device::Con
   } catch (const std::bad_alloc&) {
     failure = "out of memory on this machine";
   }
-  LayerCells row{false, {"FAILED: " + failure, "-", "-", "-"}};
-  if (options.check) row.cells.emplace_back("-");
+  LayerResult result;
+  result.right = false;
+  result.failure = failure;
+  return result;
+}
+
+std::vector<std::string> row_of(const tuner::Job& job, const LayerResult& layer, bool check) {
+  std::vector<std::string> row = {summary(job.request), std::to_string(job.count)};
+  if (layer.failure.empty()) {
+    for (std::string cell : {layer.variant, time_text(layer.seconds),
+                             percent_text(layer.roofline_seconds / layer.seconds), layer.choice, layer.check}) {
+      row.push_back(std::move(cell));
+    }
+  } else {
+    for (std::string cell :
+         {"FAILED: " + layer.failure, std::string("-"), std::string("-"), std::string("-"), std::string("-")}) {
+      row.push_back(std::move(cell));
+    }
+  }
+  if (!check) row.pop_back();
   return row;
+}
+
+Json json_of(const tuner::Job& job, const LayerResult& layer, bool check) {
+  const bool ran = layer.failure.empty();
+  return {{"request", job.request.key()},
+          {"count", job.count},
+          {"variant", ran ? Json(layer.variant) : Json(nullptr)},
+          {"choice", ran ? Json(layer.choice) : Json(nullptr)},
+          {"seconds", ran ? Json(layer.seconds) : Json(nullptr)},
+          {"roofline_seconds", ran ? Json(layer.roofline_seconds) : Json(nullptr)},
+          {"check", ran && check ? Json(layer.check) : Json(nullptr)},
+          {"right", check || !ran ? Json(layer.right) : Json(nullptr)},
+          {"error", layer.failure}};
 }
 
 int run_layers(const RunOptions& options) {
   const Workload workload = read_workload(options.input);
+  for (const std::string& file : options.packs) require_file(file);
+  for (const std::string& file : options.bundles) require_file(file);
   const ContextOptions context_options_ = context_options(options);
   const auto device = device::ContextHandle::acquire(
       device::Device(device::Driver::open({context_options_.environment->driver}), context_options_.device));
@@ -240,17 +281,23 @@ int run_layers(const RunOptions& options) {
   if (options.check) headings.emplace_back("check");
   Table table(std::move(headings));
   size_t wrong = 0;
+  Json layers = Json::array();
   for (const tuner::Job& job : workload.jobs) {
-    LayerCells layer = run_or_fail(context, device, job.request, options, tools);
-    std::vector<std::string> row = {summary(job.request), std::to_string(job.count)};
-    row.insert(row.end(), layer.cells.begin(), layer.cells.end());
-    table.add(std::move(row));
+    const LayerResult layer = run_or_fail(context, device, job.request, options, tools);
+    table.add(row_of(job, layer, options.check));
+    layers.push_back(json_of(job, layer, options.check));
     wrong += layer.right ? 0 : 1;
   }
-  fmt::print("{}\n\n{}", context.device_description(), table.print());
+  const int exit_code = wrong == 0 ? success : failed_check;
+  if (options.output.json) {
+    print_json({{"device", context.device_id()}, {"time", emulated ? "modelled" : "measured"}, {"layers", layers}});
+    return exit_code;
+  }
+  fmt::print("{}\n{}", options.device.heading(device->device().info(), context.device_description()),
+             options.output.print(table));
   if (options.check)
     fmt::print("\n{} layers agree with the reference, {} do not\n", workload.jobs.size() - wrong, wrong);
-  return wrong == 0 ? success : failed_check;
+  return exit_code;
 }
 
 }  // namespace
@@ -260,12 +307,13 @@ void add_run(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("run", "run layers with the variants that the cache has for them");
   options->input.add_to(*command);
   options->device.add_to(*command);
-  command->add_option("--db", options->database, "tuning database (default: KILN_CACHE, else the user's cache folder)");
+  add_database_option(*command, options->database);
   command->add_option("--pack", options->packs, "packs to use beside the database");
   command->add_option("--bundle", options->bundles, "bundles of compiled variants to use");
   command->add_flag("--check", options->check, "compare every layer's output with the double-precision reference");
   command->add_option("--samples", options->samples, "timed runs on a real device; the median is shown (default 20)")
-      ->check(CLI::Range(1, 10000));
+      ->check(whole_number(1, 10'000));
+  options->output.add_to(*command);
   command->footer("Example: kiln run --check examples/models/resnet18.onnx");
   command->callback([options, &exit_code] { exit_code = run_layers(*options); });
 }

@@ -2,19 +2,23 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <limits>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "checks.h"
 #include "commands.h"
+#include "database.h"
 #include "device_choice.h"
 #include "input.h"
 #include "kiln/base/error.h"
 #include "kiln/cache/record.h"
 #include "kiln/runtime/settings.h"
 #include "kiln/runtime/tuning.h"
+#include "output.h"
 #include "progress_display.h"
 #include "report/page.h"
 #include "report/report_file.h"
@@ -32,7 +36,7 @@ struct TuneOptions {
   uint64_t seed = 1;
   double budget = 0;  // seconds; 0: none
   std::string shard;
-  bool json = false;
+  Output output;
   bool quiet = false;
   std::string report;
 };
@@ -65,21 +69,28 @@ class StopOnInterrupt {
   struct sigaction previous_ {};
 };
 
+// Whether the user wants nothing kept: --db off, or KILN_CACHE=off.
+bool keeps_nothing(const TuneOptions& options, const Environment& environment) {
+  return (options.database.empty() ? environment.cache.value_or("") : options.database) == "off";
+}
+
 // One that was named must be usable: hours of tuning would be lost with the process. The default one need not be.
 cache::Database open_database(const TuneOptions& options, const Environment& environment) {
+  if (keeps_nothing(options, environment)) return cache::Database::in_memory();
   const bool named = !options.database.empty();
   const auto path = cache_path(named ? std::optional(options.database) : std::nullopt, environment);
   if (!path) {
     fmt::print(stderr, "kiln: there is no cache folder: results are not kept (give --db FILE)\n");
     return cache::Database::in_memory();
   }
-  cache::Database database = cache::Database::open(
-      *path, {}, [](const cache::Announcement& trouble) { fmt::print(stderr, "kiln: {}\n", trouble.text()); });
-  if (named && database.storage() != cache::Storage::file) {
-    throw Error(ErrorCode::io_error, fmt::format("--db {} cannot be written: nothing was tuned", *path),
-                "name a file in a folder that you can write, or leave --db out to tune without keeping anything");
+  OpenedDatabase opened = open_announced(*path, cache::OpenMode::read_write);
+  if (opened.trouble && named) {
+    throw Error(ErrorCode::io_error,
+                fmt::format("--db {} cannot be written: nothing was tuned: {}", *path, opened.trouble->cause),
+                opened.trouble->hint);
   }
-  return database;
+  if (opened.trouble) fmt::print(stderr, "kiln: {}\n", opened.trouble->text());
+  return std::move(opened.database);
 }
 
 std::string where(const cache::Database& database) {
@@ -89,7 +100,6 @@ std::string where(const cache::Database& database) {
 tuner::SessionOptions session_options(const TuneOptions& options) {
   tuner::SessionOptions session;
   session.search = {tuner::parse_search_kind(options.search), options.candidates, options.seed};
-  if (!std::isfinite(options.budget)) throw Error(ErrorCode::invalid_argument, "--budget is not a number of seconds");
   if (options.budget > 0) session.budget_seconds = options.budget;
   return session;
 }
@@ -161,8 +171,13 @@ int tune(const TuneOptions& options) {
                           command_line(options),
                           cache::format_utc(cache::utc_now_ms()),
                           calibration};
-  fmt::print("{}", options.json ? print_json(report) : print_table(report));
+  if (options.output.json)
+    print_json(json_of(report));
+  else
+    fmt::print("{}", options.device.heading(report.apparatus.device, report.apparatus.driver_description) +
+                         print_table(report, options.output));
   if (page) page->publish(print_page(report));
+  if (database.storage() != cache::Storage::file && !keeps_nothing(options, environment)) return not_kept;
   if (was_stopped(results)) return interrupted;
   return all_served(results) ? success : failed_check;
 }
@@ -174,16 +189,17 @@ void add_tune(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("tune", "check and time variants of every layer, and keep the results");
   options->input.add_to(*command);
   options->device.add_to(*command);
-  command->add_option("--db", options->database, "tuning database (default: KILN_CACHE, else the user's cache folder)");
+  add_database_option(*command, options->database);
   command->add_option("--search", options->search, "model, random, exhaustive or local")
-      ->check(CLI::IsMember({"model", "random", "exhaustive", "local"}));
+      ->check(one_of({"model", "random", "exhaustive", "local"}));
   command->add_option("--candidates", options->candidates, "most variants to try per layer (default 16)")
-      ->check(CLI::Range(1, 1000000));
-  command->add_option("--seed", options->seed, "of the random choices")->check(CLI::NonNegativeNumber);
-  command->add_option("--budget", options->budget, "most seconds for all layers together")->check(CLI::PositiveNumber);
+      ->check(whole_number(1, 1'000'000));
+  command->add_option("--seed", options->seed, "of the random choices")
+      ->check(whole_number(0, std::numeric_limits<int64_t>::max()));
+  command->add_option("--budget", options->budget, "most seconds for all layers together")->check(number_above_zero());
   command->add_option("--shard", options->shard, "i/N: only the i-th (from 0) of N equal parts of the layers");
   command->add_option("--report", options->report, "also write everything that was found as a page: out.html");
-  command->add_flag("--json", options->json, "print everything that was found as JSON");
+  options->output.add_to(*command);
   command->add_flag("--quiet", options->quiet, "no progress on stderr");
   command->footer(
       "Every finished variant is stored at once: stop it at any time, and the same command goes on.\n"

@@ -132,7 +132,7 @@ std::string failures_text(const std::vector<tuner::JobResult>& results) {
   return text.empty() ? text : fmt::format("of these: {}\n{}", text, lines);
 }
 
-nlohmann::json json_of(const tuner::Trial& trial) {
+nlohmann::ordered_json json_of(const tuner::Trial& trial) {
   return {{"algorithm", trial.choice.algorithm},
           {"config", trial.choice.config.print()},
           {"outcome", tuner::to_string(trial.outcome)},
@@ -145,20 +145,20 @@ nlohmann::json json_of(const tuner::Trial& trial) {
           {"workspace_bytes", trial.workspace_bytes},
           {"deterministic", trial.deterministic},
           {"registers", trial.resources.registers},
-          {"compile_seconds", trial.compile_seconds > 0 ? nlohmann::json(trial.compile_seconds) : nullptr},
+          {"compile_seconds", trial.compile_seconds > 0 ? nlohmann::ordered_json(trial.compile_seconds) : nullptr},
           {"source_digest", trial.source_digest}};
 }
 
-nlohmann::json json_of(const tuner::JobResult& result) {
-  nlohmann::json layer = {{"request", result.request.key()},
-                          {"count", result.count},
-                          {"status", word(result.status)},
-                          {"error", result.error},
-                          {"roofline_seconds", result.roofline_seconds},
-                          {"best", nullptr},
-                          {"default", nullptr},
-                          {"trials", nlohmann::json::array()},
-                          {"refused", nlohmann::json::array()}};
+nlohmann::ordered_json json_of(const tuner::JobResult& result) {
+  nlohmann::ordered_json layer = {{"request", result.request.key()},
+                                  {"count", result.count},
+                                  {"status", word(result.status)},
+                                  {"error", result.error},
+                                  {"roofline_seconds", result.roofline_seconds},
+                                  {"best", nullptr},
+                                  {"default", nullptr},
+                                  {"trials", nlohmann::ordered_json::array()},
+                                  {"refused", nlohmann::ordered_json::array()}};
   if (result.best) layer["best"] = json_of(*result.best);
   if (result.heuristic) layer["default"] = json_of(*result.heuristic);
   for (const tuner::Trial& trial : result.trials) layer["trials"].push_back(json_of(trial));
@@ -176,12 +176,11 @@ bool all_served(const std::vector<tuner::JobResult>& results) {
   });
 }
 
-std::string print_table(const TuneReport& report) {
+std::string print_table(const TuneReport& report, const Output& output) {
   Table table({"layer", ">count", "algorithm and parameters", fmt::format(">{} time", kind_of_time(report.apparatus)),
                ">of roofline", ">over default"});
   for (const tuner::JobResult& result : report.results) add_row(table, result);
-  std::string text =
-      fmt::format("{}\n{}\n\n{}\n", report.apparatus.device.id(), report.apparatus.driver_description, table.print());
+  std::string text = fmt::format("\n{}\n", output.print(table));
   if (const Totals totals = totals_of(report.results); totals.best > 0) {
     text += fmt::format("all layers, with their counts: {} {}, {} of roofline, {} over the default choice\n",
                         time_text(totals.best), kind_of_time(report.apparatus),
@@ -200,23 +199,22 @@ std::string print_table(const TuneReport& report) {
   return text;
 }
 
-std::string print_json(const TuneReport& report) {
-  nlohmann::json json = {{"kiln_version", version()},
-                         {"device", report.apparatus.device.id()},
-                         {"driver_version", report.apparatus.driver_version},
-                         {"nvrtc_version", report.apparatus.nvrtc_version},
-                         {"time", kind_of_time(report.apparatus)},
-                         {"calibrated", report.calibration.has_value()},
-                         {"calibration", report.calibration.value_or(Calibration{}).print()},
-                         {"database", report.database},
-                         {"layers", nlohmann::json::array()},
-                         {"not_covered", nlohmann::json::array()}};
+nlohmann::ordered_json json_of(const TuneReport& report) {
+  nlohmann::ordered_json json = {{"kiln_version", version()},
+                                 {"device", report.apparatus.device.id()},
+                                 {"driver_version", report.apparatus.driver_version},
+                                 {"nvrtc_version", report.apparatus.nvrtc_version},
+                                 {"time", kind_of_time(report.apparatus)},
+                                 {"calibrated", report.calibration.has_value()},
+                                 {"calibration", report.calibration.value_or(Calibration{}).print()},
+                                 {"database", report.database},
+                                 {"layers", nlohmann::ordered_json::array()},
+                                 {"not_covered", nlohmann::ordered_json::array()}};
   for (const tuner::JobResult& result : report.results) json["layers"].push_back(json_of(result));
   for (const NotCovered& node : report.not_covered) {
     json["not_covered"].push_back({{"operation", node.operation}, {"count", node.count}, {"reason", node.reason}});
   }
-  // Text from a compiler may hold anything: what is not UTF-8 is replaced.
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return json;
 }
 
 }  // namespace kiln::cli

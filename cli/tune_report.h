@@ -10,6 +10,7 @@
 #include "kiln/generator/calibration.h"
 #include "kiln/tuner/laboratory.h"
 #include "kiln/tuner/session.h"
+#include "output.h"
 
 namespace kiln::cli {
 
@@ -26,8 +27,8 @@ struct TuneReport {
   std::optional<Calibration> calibration{};
 };
 
-std::string print_table(const TuneReport& report);
-std::string print_json(const TuneReport& report);
+std::string print_table(const TuneReport& report, const Output& output);
+nlohmann::ordered_json json_of(const TuneReport& report);
 
 /// Whether every layer was tuned, as far as the budget went, and has a variant to use.
 bool all_served(const std::vector<tuner::JobResult>& results);

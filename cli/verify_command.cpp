@@ -4,10 +4,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "checks.h"
 #include "commands.h"
 #include "device_choice.h"
 #include "input.h"
@@ -15,10 +18,13 @@
 #include "kiln/reference/fill.h"
 #include "kiln/runtime/settings.h"
 #include "kiln/tuner/laboratory.h"
+#include "output.h"
 #include "words.h"
 
 namespace kiln::cli {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 struct VerifyOptions {
   Input input;
@@ -27,6 +33,7 @@ struct VerifyOptions {
   double run_limit = 60;  // seconds
   uint64_t seed = 1;
   bool quiet = false;
+  Output output;
 };
 
 // How many variants of each request: one per algorithm, a number, or all.
@@ -72,16 +79,33 @@ struct Tally {
   size_t passed = 0, failed = 0;
 };
 
+// What became of one variant, or of what has to be there before any.
+struct Finding {
+  std::string request, name;
+  std::optional<tuner::Failure> failure;
+  std::string verdict;  // of the check
+};
+
+Json json_of(const Finding& finding) {
+  return {{"request", finding.request},
+          {"variant", finding.name},
+          {"outcome", finding.failure ? to_string(finding.failure->outcome) : "ok"},
+          {"check", finding.verdict},
+          {"error", finding.failure ? finding.failure->error : ""}};
+}
+
 /// Compiles and checks variants in worker processes, so that one that crashes or hangs is a wrong one, not the end.
 class Verification {
  public:
-  Verification(tuner::Laboratory& laboratory, const Catalogue& catalogue, bool quiet)
-      : laboratory_(laboratory), catalogue_(catalogue), quiet_(quiet) {}
+  Verification(tuner::Laboratory& laboratory, const Catalogue& catalogue, bool quiet, bool json)
+      : laboratory_(laboratory), catalogue_(catalogue), quiet_(quiet), json_(json) {}
 
   const Tally& tally() const { return tally_; }
+  /// With `json`, what was found; else it was printed.
+  const Json& findings() const { return findings_; }
 
   void verify(const Request& request, const SampleSize& size, uint64_t seed) {
-    if (!quiet_) fmt::print("{}\n", summary(request));
+    if (!quiet_ && !json_) fmt::print("{}\n", summary(request));
     request_ = &request;
     if (begin()) verify_all(choices_for(catalogue_, request, target(), size, seed));
   }
@@ -159,13 +183,20 @@ class Verification {
     const tuner::CheckReport checked = laboratory_.check(compiled.id);
     if (!report(name, checked.failure)) return;
     ++tally_.passed;
-    if (!quiet_) fmt::print("  ok    {}: {}\n", name, checked.verdict);
+    if (json_)
+      findings_.push_back(json_of({request_->key(), name, std::nullopt, checked.verdict}));
+    else if (!quiet_)
+      fmt::print("  ok    {}: {}\n", name, checked.verdict);
   }
 
   // Counts and prints a failure; true if there was none.
   bool report(const std::string& name, const std::optional<tuner::Failure>& failure) {
     if (!failure) return true;
     ++tally_.failed;
+    if (json_) {
+      findings_.push_back(json_of({request_->key(), name, failure, ""}));
+      return false;
+    }
     fmt::print("  WRONG {}: {}: {}\n    {}\n", name, to_string(failure->outcome), failure->error, request_->key());
     return false;
   }
@@ -173,6 +204,8 @@ class Verification {
   tuner::Laboratory& laboratory_;
   const Catalogue& catalogue_;
   bool quiet_;
+  bool json_;
+  Json findings_ = Json::array();
   const Request* request_ = nullptr;
   std::optional<Trusted> trusted_;
   tuner::SpecimenId next_id_ = 1;
@@ -187,12 +220,20 @@ int verify(const VerifyOptions& options) {
   tuner::CheckOptions how;
   how.seed = options.seed;
   const std::unique_ptr<tuner::Laboratory> laboratory = options.device.laboratory(how, {}, options.run_limit);
-  Verification verification(*laboratory, catalogue, options.quiet);
+  Verification verification(*laboratory, catalogue, options.quiet, options.output.json);
   for (const tuner::Job& job : workload.jobs) verification.verify(job.request, size, options.seed);
   const Tally& tally = verification.tally();
+  const int exit_code = tally.failed == 0 ? success : failed_check;
+  if (options.output.json) {
+    print_json({{"device", laboratory->apparatus().device.id()},
+                {"agree", tally.passed},
+                {"disagree", tally.failed},
+                {"variants", verification.findings()}});
+    return exit_code;
+  }
   fmt::print("{} variants of {} requests agree with the reference, {} do not\n", tally.passed, workload.jobs.size(),
              tally.failed);
-  return tally.failed == 0 ? success : failed_check;
+  return exit_code;
 }
 
 }  // namespace
@@ -205,8 +246,10 @@ void add_verify(CLI::App& app, int& exit_code) {
   command->add_option("--sample", options->sample,
                       "variants per request: a number or all (default: one per algorithm)");
   command->add_option("--run-limit", options->run_limit, "seconds after which a variant is taken for hung (60)")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--seed", options->seed, "of the inputs and of the sample")->check(CLI::NonNegativeNumber);
+      ->check(number_above_zero());
+  command->add_option("--seed", options->seed, "of the inputs and of the sample")
+      ->check(whole_number(0, std::numeric_limits<int64_t>::max()));
+  options->output.add_json_to(*command);
   command->add_flag("--quiet", options->quiet, "print only what is wrong, and the sum");
   command->footer("Example: kiln verify 'conv_forward x=f16:1x64x56x56 w=f16:64x64x3x3 pad=1' --sample 20");
   command->callback([options, &exit_code] { exit_code = verify(*options); });

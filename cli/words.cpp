@@ -202,6 +202,10 @@ std::string summary(const Request& request) {
   return text;
 }
 
+std::string device_text(const device::DeviceInfo& device) {
+  return fmt::format("{}, times {}", device.name, device.emulated ? "modelled" : "measured");
+}
+
 std::string time_text(double seconds) {
   if (seconds < 1e-7) return fmt::format("{:.1f} ns", seconds * 1e9);
   if (seconds < 1e-3) return fmt::format("{:.2f} us", seconds * 1e6);

@@ -3,12 +3,15 @@
 
 #include <string>
 
+#include "kiln/device/device.h"
 #include "kiln/generator/request.h"
 
 namespace kiln::cli {
 
 /// A layer in few words: `conv 1x64x56x56 -> 64, 3x3, pad 1, bias+relu`.
 std::string summary(const Request& request);
+/// `emulated NVIDIA H200, times modelled`, `NVIDIA H200, times measured`.
+std::string device_text(const device::DeviceInfo& device);
 /// `12.3 us`, `1.50 ms`.
 std::string time_text(double seconds);
 /// `42.0%`.

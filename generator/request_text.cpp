@@ -3,8 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
 #include "kiln/base/error.h"
+#include "kiln/base/nearest.h"
 #include "kiln/generator/operation.h"
 #include "text.h"
 
@@ -74,7 +76,11 @@ std::vector<EpilogueStage> parse_epilogue(const Token& token) {
       stages.push_back(stage);
       known = true;
     }
-    if (!known) malformed(token, fmt::format("unknown epilogue stage '{}'", part), "known are bias, add, relu, clip");
+    if (!known) {
+      constexpr std::array<std::string_view, 4> names = {"bias", "add", "relu", "clip"};
+      malformed(token, fmt::format("unknown epilogue stage '{}'", part),
+                did_you_mean(part, names, "known are bias, add, relu, clip"));
+    }
   }
   return stages;
 }
@@ -119,6 +125,20 @@ UserCode parse_user_code(const Token& token, const Expressions& expressions) {
   return UserCode(std::string(name));
 }
 
+// The words that every operation takes: those without a value, then those with one.
+constexpr std::array<std::string_view, 3> common_flags = {"tf32", "fast", "deterministic"};
+constexpr std::array<std::string_view, 5> common_names = {"alpha", "beta", "epilogue", "n", "acc"};
+
+// What may have been meant by a name that the operation does not know; else all that it takes.
+std::string names_hint(const Operation& operation, std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const OperandDefinition& operand : operation.operands()) names.push_back(operand.name);
+  for (const AttributeDefinition& attribute : operation.attributes()) names.push_back(attribute.name);
+  const std::string own = fmt::format("it takes {} (docs/request-syntax.md)", fmt::join(names, ", "));
+  names.insert(names.end(), common_names.begin(), common_names.end());
+  return did_you_mean(name, names, own);
+}
+
 // Tokens that mean the same for every operation. Returns whether `token` was one.
 bool parse_common(const Token& token, const Expressions& expressions, Request& request) {
   const std::string_view name = token.name();
@@ -130,7 +150,7 @@ bool parse_common(const Token& token, const Expressions& expressions, Request& r
     else if (name == "deterministic")
       request.arithmetic.deterministic = true;
     else
-      malformed(token, fmt::format("'{}' has no value", name), "write name=value");
+      malformed(token, fmt::format("'{}' has no value", name), did_you_mean(name, common_flags, "write name=value"));
     return true;
   }
   if (name == "alpha")
@@ -162,7 +182,7 @@ void parse_token(const Token& token, const Operation& operation, const Expressio
   const auto attribute = std::find_if(operation.attributes().begin(), operation.attributes().end(), named);
   if (attribute == operation.attributes().end()) {
     malformed(token, fmt::format("{} has no operand or attribute '{}'", operation.name(), token.name()),
-              "docs/request-syntax.md lists them");
+              names_hint(operation, token.name()));
   }
   request.attributes.push_back({attribute->name, parse_attribute(token, *attribute)});
 }
@@ -226,7 +246,7 @@ Request Request::parse(std::string_view line, const Expressions& expressions) {
     std::vector<std::string_view> known;
     for (const Operation* candidate : operations()) known.push_back(candidate->name());
     malformed(tokens.front(), fmt::format("unknown operation '{}'", tokens.front().text),
-              fmt::format("known are {}", fmt::join(known, ", ")));
+              did_you_mean(tokens.front().text, known, fmt::format("known are {}", fmt::join(known, ", "))));
   }
   Request request;
   request.operation = std::string(definition->name());

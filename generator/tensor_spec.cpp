@@ -1,12 +1,14 @@
 #include "kiln/generator/tensor_spec.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "kiln/base/error.h"
+#include "kiln/base/nearest.h"
 #include "text.h"
 
 namespace kiln {
@@ -78,10 +80,18 @@ std::vector<int64_t> parse_ints(std::string_view whole, std::string_view part, c
   for (std::string_view piece : text::split(part, separator)) {
     const std::optional<int64_t> value = text::parse_int(piece);
     if (!value) malformed(whole, fmt::format("'{}' is not {}", piece, what));
-    if (*value < 0) malformed(whole, fmt::format("'{}' is negative", piece));
+    if (*value < 0)
+      malformed(whole, fmt::format("'{}' is negative: {} is a number of elements, 0 or more", piece, what));
     values.push_back(*value);
   }
   return values;
+}
+
+std::string unknown_dtype(std::string_view name) {
+  std::vector<std::string_view> known;
+  for (const DType dtype : all_dtypes) known.push_back(to_string(dtype));
+  const std::string hint = did_you_mean(name, known, fmt::format("known are {}", fmt::join(known, ", ")));
+  return fmt::format("unknown dtype '{}'; {}", name, hint);
 }
 
 int parse_alignment(std::string_view whole, std::string_view part) {
@@ -139,13 +149,13 @@ TensorSpec TensorSpec::parse(std::string_view whole) {
   const std::vector<std::string_view> parts = text::split(rest, ':');
   if (parts.size() < 2 || parts.size() > 3) malformed(whole, "expected dtype:extents:layout");
   const std::optional<DType> dtype = parse_dtype(parts[0]);
-  if (!dtype) malformed(whole, fmt::format("unknown dtype '{}'; known are f32, f16, bf16, i32, i8, u8", parts[0]));
+  if (!dtype) malformed(whole, unknown_dtype(parts[0]));
   std::vector<int64_t> extents = parse_ints(whole, parts[1], 'x', "an extent");
   const std::string_view letters = dimension_letters(static_cast<int>(extents.size()));
   if (letters.empty()) malformed(whole, "it has more than 6 dimensions");
   const std::string_view layout = parts.size() == 3 ? parts[2] : letters;
   if (is_permutation_of(layout, letters)) return packed(*dtype, std::move(extents), layout, alignment);
-  if (layout.find_first_not_of("0123456789,") != std::string_view::npos) {
+  if (layout.find_first_not_of("-0123456789,") != std::string_view::npos) {
     malformed(whole, fmt::format("layout '{}' is neither an order of {} nor strides", layout, letters));
   }
   TensorSpec spec{*dtype, std::move(extents), parse_ints(whole, layout, ',', "a stride"), alignment};

@@ -11,6 +11,20 @@ install(TARGETS kiln_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONE
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md
   DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
 
+# The manual page and the completions of shells, as the program itself knows its commands.
+set(manual_dir ${CMAKE_CURRENT_BINARY_DIR}/manual)
+set(manual_files ${manual_dir}/kiln.1 ${manual_dir}/kiln ${manual_dir}/_kiln)
+file(MAKE_DIRECTORY ${manual_dir})
+add_custom_command(OUTPUT ${manual_files}
+  COMMAND kiln_program man > ${manual_dir}/kiln.1
+  COMMAND kiln_program completion bash > ${manual_dir}/kiln
+  COMMAND kiln_program completion zsh > ${manual_dir}/_kiln
+  DEPENDS kiln_program VERBATIM)
+add_custom_target(kiln_manual ALL DEPENDS ${manual_files})
+install(FILES ${manual_dir}/kiln.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT runtime)
+install(FILES ${manual_dir}/kiln DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT runtime)
+install(FILES ${manual_dir}/_kiln DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT runtime)
+
 set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/kiln)
 install(EXPORT kilnTargets NAMESPACE kiln:: DESTINATION ${config_dir} COMPONENT development)
 configure_package_config_file(kilnConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/kilnConfig.cmake

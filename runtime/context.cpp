@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <exception>
-#include <filesystem>
 
 #include "context_impl.h"
 #include "host_memory.h"
@@ -39,6 +39,12 @@ void require_sense(const ContextOptions& options) {
   }
 }
 
+// Whether this is the first call in the process: what concerns its environment is said once, not by every Context.
+bool is_first_in_process() {
+  static std::atomic_flag called;
+  return !called.test_and_set();
+}
+
 }  // namespace
 
 Context::Impl::Impl(const ContextOptions& options)
@@ -52,6 +58,9 @@ Context::Impl::Impl(const ContextOptions& options, const Environment& environmen
       log_(environment.log),
       workspaces_(context_) {
   require_sense(options);
+  if (!environment.unknown.empty() && is_first_in_process()) {
+    for (const std::string& name : environment.unknown) announce(unknown_variable(name).what());
+  }
   if (environment.record) recorder_.emplace(*environment.record);
   load_cache(options, environment);
   if (options.tuning.mode != TuningMode::never) start_tuning(options, environment);
@@ -60,13 +69,11 @@ Context::Impl::Impl(const ContextOptions& options, const Environment& environmen
 void Context::Impl::load_cache(const ContextOptions& options, const Environment& environment) {
   const bool tunes = options.tuning.mode != TuningMode::never;
   const std::optional<std::string> path = cache_path(options.cache, environment);
-  // Where nobody has tuned yet there is no database, and nothing to announce; one that was named should be there.
-  const bool named = options.cache || environment.cache;
-  std::error_code unreadable;
   if (options.locked) {
     // Only what packs and bundles name.
-  } else if (path && (named || tunes || std::filesystem::exists(*path, unreadable))) {
-    // A Context that never tunes opens it read-only: opening must not create files in a user's home.
+  } else if (path) {
+    // A Context that never tunes opens it read-only: opening must not create files in a user's home, and where nobody
+    // has tuned yet there is nothing to announce.
     const cache::OpenMode mode = tunes ? cache::OpenMode::read_write : cache::OpenMode::read_only;
     database_ = cache::Database::open(*path, {.mode = mode},
                                       [this](const cache::Announcement& trouble) { announce(trouble.text()); });

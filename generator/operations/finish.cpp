@@ -1,8 +1,10 @@
 // finished(): from what a user gave to a complete, canonical, valid request.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "kiln/base/nearest.h"
 #include "kiln/generator/operation.h"
 #include "operations/blends.h"
 #include "operations/spatial.h"
@@ -98,9 +100,9 @@ void check_words(const Request& request, const Operation& operation) {
     const auto* word = std::get_if<std::string>(&attribute.value);
     if (word == nullptr) continue;
     if (std::find(definition.words.begin(), definition.words.end(), *word) == definition.words.end()) {
-      std::string known;
-      for (const std::string& option : definition.words) known += " " + option;
-      refuse(request, fmt::format("{}={} is unknown", attribute.name, *word), "known are:" + known);
+      const std::vector<std::string_view> known(definition.words.begin(), definition.words.end());
+      refuse(request, fmt::format("{}={} is unknown", attribute.name, *word),
+             did_you_mean(*word, known, fmt::format("known are {}", fmt::join(known, ", "))));
     }
   }
 }

@@ -95,7 +95,8 @@ void check_axis(const Request& request, const WindowAxis& axis, std::string_view
   const auto in_range = [&](int64_t value, int64_t least, std::string_view what) {
     if (value >= least && value <= max_window_value) return;
     refuse(request, fmt::format("{} of {} is {}", what, name, value),
-           fmt::format("it must lie between {} and {}", least, max_window_value));
+           value < least ? fmt::format("it must be {} or more", least)
+                         : fmt::format("it must lie between {} and {}", least, max_window_value));
   };
   in_range(axis.window, 1, "the window");
   in_range(axis.stride, 1, "the stride");

@@ -387,14 +387,27 @@ TEST(Fault, AReaderLeavesTheLogOfAKilledWriterAsItIs) {
   EXPECT_TRUE(read_file(path + "-wal") == log);
 }
 
-TEST(Fault, AMissingFileCannotBeOpenedForReadingOnly) {
+TEST(Fault, AFolderIsSaidToBeOne) {
+  const ScratchFolder folder;
+  for (const OpenMode mode : {OpenMode::read_only, OpenMode::read_write}) {
+    Announcements announced;
+    OpenOptions options;
+    options.mode = mode;
+    const Database db = Database::open(folder.file(""), options, announced.listener());
+    EXPECT_EQ(db.storage(), Storage::memory);
+    ASSERT_EQ(announced.seen.size(), 1u);
+    EXPECT_EQ(announced.seen[0].cause, folder.file("") + " is a folder, not a database");
+  }
+}
+
+TEST(Fault, AMissingFileIsAsGoodAsEmptyForReadingOnly) {
   const ScratchFolder folder;
   Announcements announced;
   OpenOptions options;
   options.mode = OpenMode::read_only;
   Database db = Database::open(folder.file("a/missing.db"), options, announced.listener());
   EXPECT_EQ(db.storage(), Storage::memory);
-  EXPECT_EQ(announced.seen.size(), 1u);
+  EXPECT_EQ(announced.seen.size(), 0u);
   EXPECT_FALSE(std::filesystem::exists(folder.file("a")));
 }
 

@@ -1,6 +1,8 @@
 // Bad input gets a clear error and its exit code.
 #include <gmock/gmock.h>
 
+#include <filesystem>
+
 #include "program.h"
 
 namespace kiln::cli {
@@ -26,31 +28,86 @@ TEST_P(BadUsage, IsExplained) {
 
 INSTANTIATE_TEST_SUITE_P(
     Program, BadUsage,
-    testing::Values(Bad{{}, 2, "subcommand is required"}, Bad{{"tune"}, 2, "input is required"},
-                    Bad{{"dance"}, 2, "there is no command 'dance'"}, Bad{{"tune", "missing.onnx"}, 4, "missing.onnx"},
-                    Bad{{"tune", "softmax_forward x=f32:1x"}, 2, "column 17"},
-                    Bad{{"tune", "softmax_forward x=f32:1x10", "--search", "magic"}, 2, "--search"},
-                    Bad{{"tune", "softmax_forward x=f32:1x10", "--budget", "-3"}, 2, "--budget"},
-                    Bad{{"tune", "softmax_forward x=f32:1x10", "--shard", "3/2"}, 2, "3/2"},
-                    Bad{{"tune", "softmax_forward x=f32:1x10", "--device", "toaster"}, 2, "--device toaster"},
-                    Bad{{"run", "softmax_forward x=f32:1x10", "--device", "9"}, 2, "9"},
-                    Bad{{"run", "conv_forward x=f32:1x3x2x2 w=f32:4x3x3x3"}, 2, "the filter does not fit"},
-                    Bad{{"verify", "softmax_forward x=f32:1x10", "--sample", "0"}, 2, "--sample 0"},
-                    Bad{{"emit", "softmax_forward x=f32:1x10", "--arch", "sm_70"}, 1, "7.0 is not supported"},
-                    Bad{{"emit", "softmax_forward x=f32:1x10", "--algorithm", "none"}, 2, "no algorithm none"},
-                    Bad{{"emit", "softmax_forward x=f32:1x10", "--algorithm", "conv_simple"}, 2, "serves conv_forward"},
-                    Bad{{"tune", "softmax_forward x=f32:1x10", "--budget", "nan"}, 2, "--budget"},
-                    Bad{{"tune", "softmax_forward x=f32:1x10", "--seed", "-1"}, 2, "--seed"},
-                    Bad{{"tune", "softmax_forward x=f32:1x10", "--db", "/"}, 4, "--db / cannot be written"},
-                    Bad{{"tune", "/"}, 4, "/ is a folder"},
-                    Bad{{"emit", "softmax_forward x=f32:1x10", "--config", "A=1"}, 2, "--config needs --algorithm"},
-                    Bad{{"cache", "import", "missing.pack"}, 4, "missing.pack"}));
+    testing::Values(
+        Bad{{}, 2, "subcommand is required"}, Bad{{"tune"}, 2, "input is required"},
+        Bad{{"dance"}, 2, "there is no command 'dance'"}, Bad{{"tune", "missing.onnx"}, 4, "missing.onnx"},
+        Bad{{"tune", "softmax_forward x=f32:1x"}, 2, "column 17"},
+        Bad{{"tune", "softmax_forward x=f32:1x10", "--search", "magic"}, 2, "--search"},
+        Bad{{"tune", "softmax_forward x=f32:1x10", "--budget", "-3"}, 2, "--budget"},
+        Bad{{"tune", "softmax_forward x=f32:1x10", "--shard", "3/2"}, 2, "3/2"},
+        Bad{{"tune", "softmax_forward x=f32:1x10", "--device", "toaster"}, 2, "--device toaster"},
+        Bad{{"run", "softmax_forward x=f32:1x10", "--device", "9"}, 2, "9"},
+        Bad{{"run", "conv_forward x=f32:1x3x2x2 w=f32:4x3x3x3"}, 2, "the filter does not fit"},
+        Bad{{"verify", "softmax_forward x=f32:1x10", "--sample", "0"}, 2, "--sample 0"},
+        Bad{{"emit", "softmax_forward x=f32:1x10", "--arch", "sm_70"}, 1, "there are sm_75, "},
+        Bad{{"emit", "softmax_forward x=f32:1x10", "--arch", "99"}, 1, "--arch 99: there are no kernels"},
+        Bad{{"emit", "softmax_forward x=f32:1x10", "--algorithm", "none"}, 2, "no algorithm none"},
+        Bad{{"emit", "softmax_forward x=f32:1x10", "--algorithm", "conv_simple"}, 2, "serves conv_forward"},
+        Bad{{"tune", "softmax_forward x=f32:1x10", "--budget", "nan"}, 2, "--budget"},
+        Bad{{"tune", "softmax_forward x=f32:1x10", "--seed", "-1"}, 2, "--seed"},
+        Bad{{"tune", "softmax_forward x=f32:1x10", "--db", "/"},
+            4,
+            "--db / cannot be written: nothing was tuned: / is a folder"},
+        Bad{{"tune", "/"}, 4, "/ is a folder"},
+        Bad{{"emit", "softmax_forward x=f32:1x10", "--config", "A=1"}, 2, "--config needs --algorithm"},
+        Bad{{"cache", "import", "missing.pack"}, 4, "there is no file missing.pack"},
+        Bad{{"cache", "diff", "/", "missing.pack"}, 4, "/ is a folder"},
+        Bad{{"cache", "list", "--db", "missing.db"}, 4, "there is no file missing.db"},
+        Bad{{"cache", "prune", "--stale", "--db", "missing.db"}, 4, "there is no file missing.db"},
+        Bad{{"bundle", "--list", "missing.kiln"}, 4, "there is no file missing.kiln"},
+        Bad{{"run", "softmax_forward x=f32:1x10", "--pack", "missing.pack"}, 4, "no file missing.pack"},
+        Bad{{"explain", "missing"}, 4, "there is no file missing"}, Bad{{"explain", KILN_PROGRAM}, 2, "is not text"},
+        Bad{{"tunne"}, 2, "did you mean tune?"}, Bad{{"cache", "lst"}, 2, "did you mean list?"},
+        Bad{{"tune", "softmax_forward x=f32:1x10", "--serch", "model"}, 2, "did you mean --search?"},
+        Bad{{"tune", "softmax_forward x=f32:1x10", "--search", "modle"}, 2, "did you mean model?"},
+        Bad{{"tune", "softmax_forward", "x=f32:1x10"}, 2, "belongs in quotes"},
+        Bad{{"tune", "softmax_foward x=f32:1x10"}, 2, "did you mean softmax_forward?"},
+        Bad{{"tune", "softmax_forward x=f32:1x10", "--candidates", "0"}, 2, "number from 1 to 1000000"},
+        Bad{{"tune", "softmax_forward x=f32:1x10", "--candidates", "few"}, 2, "'few' is not a whole number"},
+        Bad{{"tune", "softmax_forward x=f32:1x10:-10,1"}, 2, "'-10' is negative: a stride"}));
 
 TEST_F(ProgramTest, AMisspeltVariableIsNamed) {
   environment_["KILN_DRIVR"] = "cuda";
   const Outcome outcome = kiln({"devices"});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.err, HasSubstr("KILN_DRIVR"));
+  EXPECT_THAT(outcome.err, HasSubstr("did you mean KILN_DRIVER?"));
+  for (const std::vector<std::string>& line : std::vector<std::vector<std::string>>{
+           {"tune", "softmax_forward x=f32:1x10"}, {"cache", "list"}, {"emit", "softmax_forward x=f32:1x10"}}) {
+    EXPECT_EQ(kiln(line).exit_code, 2) << line.front();
+  }
+}
+
+TEST_F(ProgramTest, AMisspeltVariableIsAWarningInAnApplication) {
+  environment_["KILN_DRIVR"] = "cuda";
+  const Outcome outcome = run(std::string(KILN_EXAMPLES) + "/example_conv_forward", {});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("unknown environment variable KILN_DRIVR (did you mean KILN_DRIVER?)"));
+}
+
+TEST_F(ProgramTest, WhatIsNotThereYetIsEmptyAndNoTrouble) {
+  const std::string layer = "softmax_forward x=f32:1x10";
+  const Outcome listed = kiln({"cache", "list"});
+  EXPECT_EQ(listed.exit_code, 0);
+  EXPECT_EQ(listed.out, "");
+  EXPECT_THAT(listed.err, HasSubstr("nothing has been tuned yet"));
+  const Outcome explained = kiln({"explain", layer, "--db", path("new.db")});
+  EXPECT_EQ(explained.exit_code, 0);
+  EXPECT_THAT(explained.err, Not(HasSubstr("new.db"))) << "a database that nobody has made yet is nothing to warn of";
+  EXPECT_FALSE(std::filesystem::exists(path("new.db")));
+}
+
+TEST_F(ProgramTest, TuningThatCouldKeepNothingHasItsOwnExitCode) {
+  const std::vector<std::string> tune = {"tune", "softmax_forward x=f32:1x10", "--candidates", "1", "--quiet"};
+  environment_["XDG_CACHE_HOME"] = "/proc/nowhere";
+  const Outcome outcome = kiln(tune);
+  EXPECT_EQ(outcome.exit_code, 5) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("/proc/nowhere"));
+  EXPECT_THAT(outcome.out, HasSubstr("memory only"));
+  environment_["KILN_CACHE"] = "off";
+  const Outcome wanted = kiln(tune);
+  EXPECT_EQ(wanted.exit_code, 0) << "this was asked for";
+  EXPECT_THAT(wanted.err, Not(HasSubstr("kept")));
 }
 
 TEST_F(ProgramTest, ADriverThatIsNotThereIsNamed) {

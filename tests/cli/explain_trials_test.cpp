@@ -54,5 +54,25 @@ TEST(ExplainTrials, WithNothingToUseThereIsNoWinner) {
   EXPECT_TRUE(explain_trials({}, [](std::string_view, std::string_view) { return true; }).empty());
 }
 
+TEST(ExplainTrials, SaysWhichRuleDecidedATie) {
+  const auto current = [](std::string_view, std::string_view digest) { return digest == "now"; };
+  cache::Record fast = record("fast", 1e-5), slim = record("slim", 1.01e-5), far = record("far", 1.1e-5);
+  fast.workspace_bytes = 4096;
+  EXPECT_EQ(tie_text({far, fast, slim}, current),
+            "a tie: softmax_warp fast is 1.0% faster, and within 2% less workspace decides: 0 bytes, not 4096");
+  fast.workspace_bytes = 0;
+  fast.deterministic = false;
+  EXPECT_THAT(tie_text({far, fast, slim}, current), testing::EndsWith("bitwise reproducible results decide"));
+  fast.deterministic = true;
+  fast.config = "z";
+  EXPECT_THAT(tie_text({far, fast, slim}, current), testing::EndsWith("the order of the names decides"));
+  EXPECT_EQ(tie_text({far, slim}, current), "") << "the fastest wins";
+  cache::Record predicted = record("predicted", 1e-6);
+  predicted.kind = cache::TimeKind::predicted;
+  predicted.outcome = std::string(cache::outcome::predicted);
+  EXPECT_EQ(tie_text({far, slim, predicted}, current), "") << "a prediction decides nothing among times";
+  EXPECT_EQ(tie_text({}, current), "");
+}
+
 }  // namespace
 }  // namespace kiln::cli

@@ -1,10 +1,14 @@
 #include "program.h"
 
 #include <fcntl.h>
+#include <pty.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -79,6 +83,34 @@ Outcome ProgramTest::run(const std::string& program, const std::vector<std::stri
 
 Outcome ProgramTest::kiln(const std::vector<std::string>& arguments) const {
   return run(KILN_PROGRAM, arguments);
+}
+
+Outcome ProgramTest::kiln_on_terminal(unsigned short columns, const std::vector<std::string>& arguments) const {
+  std::vector<char*> argv = {const_cast<char*>(KILN_PROGRAM)};
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  winsize size{};
+  size.ws_row = 24;
+  size.ws_col = columns;
+  int terminal = -1;
+  const pid_t process = forkpty(&terminal, nullptr, nullptr, &size);
+  if (process == 0) {
+    for (const auto& [name, value] : environment_) setenv(name.c_str(), value.c_str(), 1);
+    unsetenv("COLUMNS");
+    execv(argv[0], argv.data());
+    _exit(127);
+  }
+  Outcome outcome;
+  std::array<char, 4096> buffer{};
+  ssize_t got = 0;
+  while ((got = ::read(terminal, buffer.data(), buffer.size())) > 0 || (got < 0 && errno == EINTR)) {
+    if (got > 0) outcome.out.append(buffer.data(), static_cast<size_t>(got));
+  }
+  close(terminal);
+  int status = 0;
+  waitpid(process, &status, 0);
+  outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return outcome;
 }
 
 }  // namespace kiln::cli

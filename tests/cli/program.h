@@ -27,6 +27,8 @@ class ProgramTest : public testing::Test {
   /// Starts `kiln` and returns at once. Its output goes to `out.txt` and `err.txt` of the folder.
   pid_t start(const std::string& program, const std::vector<std::string>& arguments) const;
   Outcome wait(pid_t process) const;
+  /// Runs `kiln` on a terminal of so many columns; both outputs are in `out`, with the line ends of a terminal.
+  Outcome kiln_on_terminal(unsigned short columns, const std::vector<std::string>& arguments) const;
 
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
   std::string write(const std::string& name, const std::string& text) const;

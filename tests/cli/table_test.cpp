@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace kiln::cli {
 namespace {
 
@@ -13,6 +15,36 @@ TEST(Table, AlignsWordsLeftAndNumbersRightWithoutTrailingSpace) {
             "name    count\n"
             "a        1000\n"
             "longer      2\n");
+}
+
+TEST(Table, NarrowsItsWidestColumnsToTheWidthThatThereIs) {
+  Table table({"layer", ">modelled time", "parameters"});
+  table.add({"conv 1x64x56x56, bias", "1.25 us", "TILE=32,ROWS=8,PAD=1,UNROLL=4"});
+  EXPECT_EQ(table.print(48),
+            "layer               modelled  parameters\n"
+            "                        time\n"
+            "conv 1x64x56x56,     1.25 us  TILE=32,ROWS=8,\n"
+            "bias                          PAD=1,UNROLL=4\n");
+  EXPECT_EQ(table.print(100), table.print()) << "nothing changes where all fits";
+}
+
+TEST(Table, BreaksALongWordButNoCharacterAndLeavesNothingOut) {
+  Table table({"word", "more"});
+  table.add({std::string(40, 'x'), "a\xC3\xA4\xC3\xB6\xC3\xBC\xC3\xA4\xC3\xB6\xC3\xBC\xC3\xA4"});
+  const std::string text = table.print(25);
+  EXPECT_EQ(std::count(text.begin(), text.end(), 'x'), 40);
+  for (const std::string& line :
+       {text.substr(0, text.find('\n')), text.substr(text.rfind('\n', text.size() - 2) + 1)}) {
+    EXPECT_LE(line.size(), 26U);
+  }
+  EXPECT_EQ(text.find("\n\xA4"), std::string::npos) << "a line begins within a character";
+}
+
+TEST(Table, IsAsNarrowAsItCanWhereNothingFits) {
+  Table table({"a", "b"});
+  table.add({std::string(30, 'a'), std::string(30, 'b')});
+  const std::string text = table.print(3);
+  EXPECT_EQ(std::count(text.begin(), text.end(), 'b'), 31);
 }
 
 }  // namespace

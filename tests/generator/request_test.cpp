@@ -130,6 +130,20 @@ TEST(Request, NamesTheColumnOfWhatItCannotRead) {
   EXPECT_THAT(failure("conv_forward x=f32:1x1x3x3 w=f32:1x1x3x3 pad=1,b"), HasSubstr("'b' in pad=1,b"));
 }
 
+TEST(Request, SaysWhatAMisspeltWordWasProbablyMeantFor) {
+  EXPECT_THAT(failure("conv_foward x=f32:1x3x8x8"), HasSubstr("did you mean conv_forward?"));
+  EXPECT_THAT(failure("pool x=f32:1x3x8x8"), HasSubstr("did you mean pool_forward or pool_backward?"));
+  EXPECT_THAT(failure("transmogrify x=f32:1"), HasSubstr("known are conv_forward"));
+  const std::string conv = "conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 ";
+  EXPECT_THAT(failure(conv + "strides=2"), HasSubstr("did you mean stride?"));
+  EXPECT_THAT(failure(conv + "epilog=relu"), HasSubstr("did you mean epilogue?"));
+  EXPECT_THAT(failure(conv + "quux=1"), HasSubstr("it takes x, w, y"));
+  EXPECT_THAT(failure(conv + "epilogue=reul"), HasSubstr("did you mean relu?"));
+  EXPECT_THAT(failure(conv + "determinstic"), HasSubstr("did you mean deterministic?"));
+  EXPECT_THAT(failure("pool_forward x=f32:1x8x7x7 mode=maxx window=2"), HasSubstr("did you mean max?"));
+  EXPECT_THAT(failure(conv + "stride=-2"), HasSubstr("is -2 (it must be 1 or more)"));
+}
+
 TEST(RequestsFile, ReadsCountsAndSkipsComments) {
   const auto lines =
       parse_requests("# a model\n\nsoftmax_forward x=f32:1x10 *3\r\nsoftmax_forward x=f32:2x10 # last\n");

@@ -63,6 +63,9 @@ TEST(TensorSpec, NamesWhatIsWrong) {
   EXPECT_THAT(parse_failure("f32"), HasSubstr("expected dtype:extents:layout"));
   EXPECT_THAT(parse_failure("f32:1xx2:nc"), HasSubstr("'' is not an extent"));
   EXPECT_THAT(parse_failure("f32:1x-2:nc"), HasSubstr("'-2' is negative"));
+  EXPECT_THAT(parse_failure("f32:1x2:-2,1"),
+              HasSubstr("'-2' is negative: a stride is a number of elements, 0 or more"));
+  EXPECT_THAT(parse_failure("fp16:1x2:nc"), HasSubstr("unknown dtype 'fp16'; did you mean f16"));
   EXPECT_THAT(parse_failure("f32:1x2:nn"), HasSubstr("layout 'nn'"));
   EXPECT_THAT(parse_failure("f32:1x2:1"), HasSubstr("1 strides for 2 extents"));
   EXPECT_THAT(parse_failure("f32:1x2:nc@3"), HasSubstr("alignment '3'"));

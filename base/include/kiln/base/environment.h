@@ -5,7 +5,10 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "kiln/base/error.h"
 
 namespace kiln {
 
@@ -28,14 +31,20 @@ struct Environment {
   std::string cache_home;                    ///< XDG_CACHE_HOME, else HOME/.cache; empty if neither is set.
   std::vector<std::string> data_dirs;        ///< XDG_DATA_DIRS, else /usr/local/share and /usr/share.
 
+  /// Names of variables that begin with KILN_ and that nothing reads: a misspelt setting must not be silently ignored.
+  /// The `kiln` program refuses to run, a Context announces them.
+  std::vector<std::string> unknown;
+
   using Lookup = std::function<const char*(const char* name)>;
 
-  /// Reads the process environment. Throws Error(invalid_argument) on a value that a variable does not accept and on
-  /// an unknown variable that starts with KILN_ (a misspelt setting must not be silently ignored).
+  /// Reads the process environment. Throws Error(invalid_argument) on a value that a variable does not accept.
   static Environment read();
 
   /// As read(), from any source of variables, for tests; does not look for unknown names.
   static Environment read(const Lookup& lookup);
 };
+
+/// What is to be said of one of Environment::unknown, with the variable that was probably meant.
+Error unknown_variable(std::string_view name);
 
 }  // namespace kiln

@@ -20,7 +20,7 @@ struct Pack;
 
 enum class OpenMode {
   read_write,  ///< Creates the file and its missing parent folders.
-  read_only,   ///< Never writes the file; what is inserted lives in memory for this process.
+  read_only,   ///< Never writes the file; what is inserted lives in memory for this process. No file counts as empty.
 };
 
 /// How SQLite journals. See docs/cache-format.md, "Durability".
@@ -47,8 +47,9 @@ std::string_view to_string(Trouble trouble);
 struct Announcement {
   Trouble trouble = Trouble::unreachable;
   std::string path;
-  std::string what;  ///< What happened and how Kiln goes on.
-  std::string hint;  ///< What the user can do.
+  std::string cause;  ///< What happened.
+  std::string what;   ///< What happened and how Kiln goes on.
+  std::string hint;   ///< What the user can do.
 
   /// "<what> (<hint>)".
   std::string text() const;

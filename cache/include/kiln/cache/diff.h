@@ -31,7 +31,7 @@ struct RequestChange {
   std::optional<Record> after;
   std::int64_t records_added = 0;  ///< Identities that only the later cache holds.
   std::int64_t records_removed = 0;
-  std::int64_t records_changed = 0;  ///< In both, with other content.
+  std::int64_t records_changed = 0;  ///< In both, with another result.
 
   /// Time before over time after, of the winners: above 1 is faster now. Nothing unless both have one.
   std::optional<double> speedup() const;
@@ -42,10 +42,12 @@ struct Diff {
   std::vector<DeviceEntry> devices_removed;
   std::vector<DeviceEntry> devices_changed;  ///< As the later cache describes them.
   std::vector<RequestChange> changes;        ///< By device, then request.
-  std::int64_t unchanged = 0;                ///< Requests with equal records in both.
+  std::int64_t unchanged = 0;                ///< Requests with the same results in both.
 };
 
-/// Compares two canonical packs (make_pack). `is_current`: whose records can win; an empty function: all.
+/// Compares the results of two canonical packs (make_pack): outcomes, times (a tie is no change), workspace,
+/// reproducibility and resources, not when and by which versions they were made. `is_current`: whose records can win;
+/// an empty function: all.
 Diff diff(const Pack& before, const Pack& after, const IsCurrent& is_current = {});
 
 }  // namespace kiln::cache

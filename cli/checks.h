@@ -1,0 +1,21 @@
+// What the values of options have to be, and what is said of others.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <CLI/Validators.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kiln::cli {
+
+/// One of `words`: "magic is not one of model, random; did you mean ...?".
+CLI::Validator one_of(std::vector<std::string> words);
+/// What one_of() lets pass for `option`, for completion; empty for an option that takes anything.
+std::vector<std::string> words_of(const CLI::Option& option);
+/// A whole number from `least` to `most`: "0 is not a whole number from 1 to 100".
+CLI::Validator whole_number(int64_t least, int64_t most);
+/// A finite number above 0: "-3 is not a number above 0".
+CLI::Validator number_above_zero();
+
+}  // namespace kiln::cli

@@ -1,0 +1,44 @@
+// --db, and the files that commands are given.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "kiln/base/environment.h"
+#include "kiln/cache/database.h"
+
+namespace CLI {
+class App;
+}
+
+namespace kiln::cli {
+
+/// The settings of the process. Throws Error(invalid_argument) for a value that a variable does not accept, and for a
+/// variable KILN_... that nothing reads.
+Environment read_environment();
+
+/// Adds --db to a command.
+void add_database_option(CLI::App& command, std::string& database);
+
+/// The database that --db or the environment names. Throws Error(invalid_argument) if there is none.
+std::string database_path(const std::string& option, const Environment& environment);
+
+/// Throws Error(io_error) that says so if `path` is a folder or there is nothing.
+void require_file(const std::string& path, std::string_view hint = {});
+
+struct OpenedDatabase {
+  cache::Database database;
+  std::optional<cache::Announcement> trouble;  ///< Of opening it. Later trouble is told on standard error.
+};
+OpenedDatabase open_announced(const std::string& path, cache::OpenMode mode);
+
+/// A command about a database is of no use without it: here trouble is an Error(io_error), not an announcement. So is,
+/// for reading, that there is no file.
+cache::Database open_or_fail(const std::string& path, cache::OpenMode mode);
+
+/// As open_or_fail() of database_path(), for reading. Where nobody has tuned yet the usual database is not there, which
+/// is no error: an empty one, and a note on standard error.
+cache::Database open_to_read(const std::string& option, const Environment& environment);
+
+}  // namespace kiln::cli

@@ -1,0 +1,20 @@
+#include "exit_codes.h"
+
+#include <array>
+
+namespace kiln::cli {
+
+std::span<const ExitMeaning> exit_meanings() {
+  static constexpr std::array<ExitMeaning, 7> meanings = {{
+      {success, "success"},
+      {failed_check, "a result was wrong, or a layer could not be served"},
+      {usage, "wrong usage or input: a flag, variable, request, model or pack"},
+      {no_device, "no driver, device, NVRTC or worker"},
+      {io, "a file or the output could not be read or written"},
+      {not_kept, "layers were tuned, and the results could not be kept"},
+      {interrupted, "interrupted; what was measured until then is kept"},
+  }};
+  return meanings;
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,36 @@
+// How a command prints what it found: tables that fit the terminal, or JSON.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "table.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace kiln::cli {
+
+struct Output {
+  bool json = false;
+  bool wide = false;
+
+  /// Adds --json and --wide to a command.
+  void add_to(CLI::App& command);
+  /// Adds --json to a command that prints no table.
+  CLI::Option* add_json_to(CLI::App& command);
+  /// As wide as the terminal that standard output is, by COLUMNS or what the terminal says; where it is none, and with
+  /// --wide, a line a row.
+  std::string print(const Table& table) const;
+};
+
+/// Writes a value to standard output, indented. Text that is not UTF-8 (a compiler's, a file's) is mended.
+void print_json(const nlohmann::ordered_json& value);
+
+/// Sees that all that was printed has left the program: a full disk shows only then. Returns the exit code: as given,
+/// or `io` after a message.
+int finish_output(int exit_code);
+
+}  // namespace kiln::cli

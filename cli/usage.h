@@ -1,0 +1,22 @@
+// What is said of a command line that is wrong, and `kiln help`.
+#pragma once
+
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace kiln::cli {
+
+/// Of a parse that failed: an option or command that nobody knows, with what was probably meant, or an argument too
+/// many; else `what`, which CLI11 says.
+std::string usage_message(const CLI::App& app, const std::string& what);
+
+/// Of the first word of a command line, where that is no command of `app`.
+std::string unknown_command_message(const CLI::App& app, const std::string& word);
+
+/// `kiln help [COMMAND...]`.
+void add_help(CLI::App& app, int& exit_code);
+
+}  // namespace kiln::cli

@@ -1,0 +1,51 @@
+#include "kiln/base/nearest.h"
+
+#include <gmock/gmock.h>
+
+#include <array>
+
+namespace kiln {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr std::array<std::string_view, 5> names = {"conv_forward", "pool_forward", "pool_backward", "pad", "axis"};
+
+TEST(NearestNames, CountsEditsAndSwappedNeighbours) {
+  EXPECT_EQ(edit_distance("", ""), 0U);
+  EXPECT_EQ(edit_distance("", "abc"), 3U);
+  EXPECT_EQ(edit_distance("pad", "pad"), 0U);
+  EXPECT_EQ(edit_distance("pda", "pad"), 1U) << "a swap is one edit";
+  EXPECT_EQ(edit_distance("strid", "stride"), 1U);
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3U);
+  EXPECT_EQ(edit_distance("sitting", "kitten"), 3U);
+}
+
+TEST(NearestNames, AreThoseOfFewestEdits) {
+  EXPECT_THAT(nearest_names("conv_foward", names), ElementsAre("conv_forward"));
+  EXPECT_THAT(nearest_names("pool_forwrad", names), ElementsAre("pool_forward"));
+  EXPECT_THAT(nearest_names("axes", names), ElementsAre("axis"));
+  EXPECT_THAT(nearest_names("pads", names), ElementsAre("pad"));
+}
+
+TEST(NearestNames, AreElseThoseThatBeginWithTheWord) {
+  EXPECT_THAT(nearest_names("conv", names), ElementsAre("conv_forward"));
+  EXPECT_THAT(nearest_names("pool", names), ElementsAre("pool_forward", "pool_backward"));
+}
+
+TEST(NearestNames, DoNotGuessAtWordsThatResembleNothing) {
+  EXPECT_THAT(nearest_names("transmogrify", names), IsEmpty());
+  EXPECT_THAT(nearest_names("x", names), IsEmpty());
+  EXPECT_THAT(nearest_names("", names), IsEmpty());
+  EXPECT_THAT(nearest_names("pad", {}), IsEmpty());
+}
+
+TEST(NearestNames, AreAskedForInWords) {
+  EXPECT_EQ(did_you_mean("axi", names), "did you mean axis?");
+  EXPECT_EQ(did_you_mean("pool", names), "did you mean pool_forward or pool_backward?");
+  EXPECT_EQ(did_you_mean("transmogrify", names, "known are ..."), "known are ...");
+}
+
+}  // namespace
+}  // namespace kiln

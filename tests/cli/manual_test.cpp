@@ -1,0 +1,81 @@
+// Help, the manual page and completion know every command and option.
+#include "manual.h"
+
+#include <gmock/gmock.h>
+
+#include <CLI/App.hpp>
+#include <functional>
+
+#include "command_tree.h"
+#include "commands.h"
+#include "exit_codes.h"
+
+namespace kiln::cli {
+namespace {
+
+using testing::HasSubstr;
+
+class ManualTest : public testing::Test {
+ protected:
+  ManualTest() : app_(std::string(program_description), "kiln") { add_commands(app_, exit_code_); }
+
+  using Visit = std::function<void(const CLI::App& command, const std::string& path)>;
+  void for_each_command(const Visit& visit) const { descend(app_, "", visit); }
+
+  CLI::App app_;
+  int exit_code_ = 0;
+
+ private:
+  static void descend(const CLI::App& parent, const std::string& above, const Visit& visit) {
+    for (const CLI::App* command : visible_commands(parent)) {
+      visit(*command, above + command->get_name());
+      descend(*command, above + command->get_name() + " ", visit);
+    }
+  }
+};
+
+std::string with_roff_hyphens(std::string text) {
+  for (size_t at = 0; (at = text.find('-', at)) != std::string::npos; at += 2) text.insert(at, 1, '\\');
+  return text;
+}
+
+TEST_F(ManualTest, PageHasEveryCommandOptionAndExitCode) {
+  const std::string page = manual_page(app_);
+  size_t commands = 0;
+  for_each_command([&](const CLI::App& command, const std::string& path) {
+    ++commands;
+    const size_t at = page.find(".SS \\&kiln " + path);
+    ASSERT_NE(at, std::string::npos) << path;
+    const std::string section = page.substr(at, page.find("\n.S", at + 1) - at);
+    for (const CLI::Option* option : visible_options(command)) {
+      for (const std::string& name : spellings(*option)) {
+        EXPECT_THAT(section, HasSubstr(with_roff_hyphens(name))) << path;
+      }
+    }
+  });
+  EXPECT_GE(commands, 18U);
+  for (const ExitMeaning& meaning : exit_meanings()) EXPECT_THAT(page, HasSubstr(std::string(meaning.words)));
+}
+
+TEST_F(ManualTest, CompletionsHaveEveryCommandAndOption) {
+  for (const std::string& script : {bash_completion(app_), zsh_completion(app_)}) {
+    for_each_command([&](const CLI::App& command, const std::string& path) {
+      EXPECT_THAT(script, HasSubstr("    '" + path + "')")) << path;
+      for (const CLI::Option* option : visible_options(command)) {
+        for (const std::string& name : spellings(*option)) EXPECT_THAT(script, HasSubstr(name)) << path;
+      }
+    });
+    EXPECT_THAT(script, HasSubstr("model random exhaustive local"));
+  }
+}
+
+TEST_F(ManualTest, EveryOptionIsDescribed) {
+  for_each_command([&](const CLI::App& command, const std::string& path) {
+    EXPECT_NE(command.get_description(), "") << path;
+    for (const CLI::Option* option : visible_options(command)) EXPECT_NE(option->get_description(), "") << path;
+    for (const CLI::Option* argument : arguments(command)) EXPECT_NE(argument->get_description(), "") << path;
+  });
+}
+
+}  // namespace
+}  // namespace kiln::cli
