@@ -49,8 +49,9 @@ TEST(UnwrittenValues, PassThroughWhatIsComputedOfThem) {
   for (const std::string step :
        {"add.u32 %r8, %r9, 1;\n", "mov.u32 %r7, %r9;\nmad.lo.u32 %r8, %r0, %r0, %r7;\n",
         "cvt.rn.f32.u32 %f1, %r9;\nfma.rn.f32 %f2, %f1, %f1, %f1;\nfma.rn.f32 %f3, %f2, %f2, %f2;\nmov.b32 %r8, %f3;\n",
-        "mov.b64 %rd3, {%r0, %r9};\nmov.b64 {%r7, %r8}, %rd3;\n", "setp.eq.u32 %p2, %r9, 1;\nselp.u32 %r8, 1, 2, %p2;\n",
-        "prmt.b32 %r8, %r9, %r0, 0x5410;\n", "mul.wide.u32 %rd3, %r9, 4;\ncvt.u32.u64 %r8, %rd3;\n"}) {
+        "mov.b64 %rd3, {%r0, %r9};\nmov.b64 {%r7, %r8}, %rd3;\n",
+        "setp.eq.u32 %p2, %r9, 1;\nselp.u32 %r8, 1, 2, %p2;\n", "prmt.b32 %r8, %r9, %r0, 0x5410;\n",
+        "mul.wide.u32 %rd3, %r9, 4;\ncvt.u32.u64 %r8, %rd3;\n"}) {
     expect_use(step, use, "stored here");
   }
 }
@@ -60,9 +61,10 @@ TEST(UnwrittenValues, DoNotMatterWhereNobodyLooksAtThem) {
   expect_no_use("add.u32 %r8, %r9, 1;\nmov.u32 %r9, 5;\nst.global.u32 [%rd0], %r9;");
   expect_no_use("@%p1 st.global.u32 [%rd0], %r9;");  // the written ones
   // One word of a vector.
-  expect_silence({"mad.lo.u32 %r8, %r0, 16, %r1;\nst.shared.v2.u32 [%r8], {%r0, %r0};\nst.shared.u32 [%r8+8], %r0;\n"
-                  "ld.shared.v4.u32 {%r10, %r11, %r12, %r13}, [%r8];\nadd.u32 %r9, %r10, %r11;\nadd.u32 %r9, %r9, %r12;\n"
-                  "st.global.u32 [%rd0], %r9;"});
+  expect_silence(
+      {"mad.lo.u32 %r8, %r0, 16, %r1;\nst.shared.v2.u32 [%r8], {%r0, %r0};\nst.shared.u32 [%r8+8], %r0;\n"
+       "ld.shared.v4.u32 {%r10, %r11, %r12, %r13}, [%r8];\nadd.u32 %r9, %r10, %r11;\nadd.u32 %r9, %r9, %r12;\n"
+       "st.global.u32 [%rd0], %r9;"});
 }
 
 TEST(UnwrittenValues, DoNotMatterWhereSomethingElseDecides) {
@@ -74,30 +76,32 @@ TEST(UnwrittenValues, DoNotMatterWhereSomethingElseDecides) {
 
 TEST(UnwrittenValues, PassFromLaneToLane) {
   // Lanes of warp 1 from 8 on have a value; shuffles that stay among them are silent.
-  const std::string some = "setp.lt.u32 %p1, %r3, 8;\n@!%p1 st.shared.u32 [%r2], %r0;\nbar.sync 0;\nld.shared.u32 %r9, [%r2];\n";
+  const std::string some =
+      "setp.lt.u32 %p1, %r3, 8;\n@!%p1 st.shared.u32 [%r2], %r0;\nbar.sync 0;\nld.shared.u32 %r9, [%r2];\n";
   expect_silence({some + "add.u32 %r7, %r3, 8;\nshfl.sync.idx.b32 %r8, %r9, %r7, 31, -1;\nsetp.lt.u32 %p2, %r3, 24;\n"
                          "@%p2 st.global.u32 [%rd0], %r8;"});
-  const Fault fault = run_strict({some +
-                                  "shfl.sync.up.b32 %r9, %r9, 8, 0, -1;\nsetp.ge.u32 %p2, %r3, 8;\n"
-                                  "@%p2 st.global.u32 [%rd0], %r9;"});
+  const Fault fault = run_strict({some + "shfl.sync.up.b32 %r9, %r9, 8, 0, -1;\nsetp.ge.u32 %p2, %r3, 8;\n"
+                                         "@%p2 st.global.u32 [%rd0], %r9;"});
   EXPECT_THAT(fault.report, AllOf(HasSubstr(", lane 0): reads"), HasSubstr("stored here: PTX line ")));
 }
 
 TEST(UnwrittenValues, MayRestInLocalMemory) {
   const std::string local = ".local .align 8 .b8 mine[16];\n";
   expect_no_use(local + "st.local.v2.u32 [mine], {%r0, %r9};\nld.local.u32 %r8, [mine];\nst.global.u32 [%rd0], %r8;");
-  expect_no_use(local + "st.local.u32 [mine], %r9;\nst.local.u32 [mine], %r0;\nld.local.u32 %r8, [mine];\n"
-                        "st.global.u32 [%rd0], %r8;");
+  expect_no_use(local +
+                "st.local.u32 [mine], %r9;\nst.local.u32 [mine], %r0;\nld.local.u32 %r8, [mine];\n"
+                "st.global.u32 [%rd0], %r8;");
   expect_use(local + "st.local.v2.u32 [mine], {%r0, %r9};\nld.local.u32 %r8, [mine+4];\n", "st.global.u32 [%rd0], %r8",
              "stored here");
 }
 
 TEST(UnwrittenValues, OfGlobalMemoryAreFoundAgainAndAgain) {
   // A loop that reads all of the input, of which the second half is unwritten, and stores what the first half gives.
-  const std::string loop = "mov.u32 %r7, 0;\nmov.u32 %r8, 0;\nagain:\nmul.wide.u32 %rd4, %r7, 4;\nadd.u64 %rd4, %rd1, %rd4;\n"
-                           "ld.global.u32 %r9, [%rd4];\nsetp.lt.u32 %p2, %r7, LIMIT;\nselp.u32 %r9, %r9, 0, %p2;\n"
-                           "add.u32 %r8, %r8, %r9;\nadd.u32 %r7, %r7, 1;\nsetp.lt.u32 %p3, %r7, 64;\n@%p3 bra again;\n"
-                           "st.global.u32 [%rd0], %r8;";
+  const std::string loop =
+      "mov.u32 %r7, 0;\nmov.u32 %r8, 0;\nagain:\nmul.wide.u32 %rd4, %r7, 4;\nadd.u64 %rd4, %rd1, %rd4;\n"
+      "ld.global.u32 %r9, [%rd4];\nsetp.lt.u32 %p2, %r7, LIMIT;\nselp.u32 %r9, %r9, 0, %p2;\n"
+      "add.u32 %r8, %r8, %r9;\nadd.u32 %r7, %r7, 1;\nsetp.lt.u32 %p3, %r7, 64;\n@%p3 bra again;\n"
+      "st.global.u32 [%rd0], %r8;";
   const auto with_limit = [&](const std::string& limit) {
     std::string body = loop;
     return body.replace(body.find("LIMIT"), 5, limit);
