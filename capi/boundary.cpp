@@ -8,6 +8,7 @@
 
 #include "kiln/base/error.h"
 #include "kiln/version.h"
+#include "words.h"
 
 namespace kiln::capi {
 namespace {
@@ -52,8 +53,8 @@ kiln_status status_of(ErrorCode code) {
 kiln_status keep(kiln_status status, const char* message, const char* hint) noexcept {
   LastError& error = last_error();
   try {
-    error.message = message;
-    error.hint = hint;
+    error.message = in_words_of_c(message);
+    error.hint = in_words_of_c(hint);
   } catch (const std::bad_alloc&) {  // no room for the text: the status has to do
     error.message.clear();
     error.hint.clear();

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "kiln/context.h"
 #include "kiln/epilogue.h"
@@ -25,7 +26,9 @@ struct kiln_epilogue {
 struct kiln_plan {
   std::shared_ptr<kiln::Context> context;
   kiln::Plan plan;
-  std::string request, variant, source;  ///< The texts of kiln_plan_info.
+  std::string request, variant, source;     ///< The texts of kiln_plan_info.
+  std::vector<kiln::PlanOperand> operands;  ///< What kiln_operand_info is about,
+  std::vector<std::string> operand_texts;   ///< and their tensors as text.
 };
 
 namespace kiln::capi {

@@ -8,6 +8,7 @@
 #include "boundary.h"
 #include "handles.h"
 #include "kiln/base/error.h"
+#include "kiln/generator/run_values.h"
 #include "request.h"
 
 namespace kiln::capi {
@@ -27,10 +28,11 @@ void copy_scalars(const Number* given, size_t count, std::string_view name, std:
   std::copy_n(given, count, values.begin());
 }
 
-RunValues values_of(const kiln_run_values* given) {
+// What is not given is what calls of `request` usually have.
+RunValues values_of(const kiln_run_values* given, const Request& request) {
   const kiln_run_values c = read(given, kiln_run_values_default(), "kiln_plan_run");
   require_zero(c.reserved, "kiln_plan_run", "reserved");
-  RunValues values;
+  RunValues values = usual_values(request);
   values.alpha = c.alpha;
   values.beta = c.beta;
   values.clip_lo = c.clip_lo;
@@ -44,6 +46,19 @@ RunValues values_of(const kiln_run_values* given) {
   return values;
 }
 
+static_assert(static_cast<int>(OperandRole::input) == KILN_OPERAND_INPUT &&
+              static_cast<int>(OperandRole::output) == KILN_OPERAND_OUTPUT &&
+              static_cast<int>(OperandRole::updated) == KILN_OPERAND_UPDATED);
+static_assert(static_cast<int>(DType::f32) == KILN_F32 && static_cast<int>(DType::f16) == KILN_F16 &&
+              static_cast<int>(DType::bf16) == KILN_BF16 && static_cast<int>(DType::i32) == KILN_I32 &&
+              static_cast<int>(DType::i8) == KILN_I8 && static_cast<int>(DType::u8) == KILN_U8);
+
+std::vector<std::string> texts_of(const std::vector<PlanOperand>& operands) {
+  std::vector<std::string> texts;
+  for (const PlanOperand& operand : operands) texts.push_back(operand.spec.print());
+  return texts;
+}
+
 }  // namespace
 }  // namespace kiln::capi
 
@@ -54,7 +69,9 @@ kiln_status kiln_plan_create(kiln_context* context, const char* request, kiln_pl
     require(context, "kiln_plan_create", "context");
     require(plan, "kiln_plan_create", "plan");
     const kiln::Plan made = context->context->plan(request_of(request, "kiln_plan_create"));
-    *plan = new kiln_plan{context->context, made, made.request().key(), made.variant(), made.source()};
+    const std::vector<kiln::PlanOperand> operands = made.operands();
+    *plan = new kiln_plan{context->context, made,     made.request().key(), made.variant(),
+                          made.source(),    operands, texts_of(operands)};
   });
 }
 
@@ -71,8 +88,32 @@ kiln_status kiln_plan_get_info(const kiln_plan* plan, kiln_plan_info* info) {
     value.request = plan->request.c_str();
     value.variant = plan->variant.c_str();
     value.source = plan->source.c_str();
-    value.operand_count = plan->plan.request().operands.size();
+    value.operand_count = plan->operands.size();
     write(info, value, "kiln_plan_get_info");
+  });
+}
+
+kiln_status kiln_plan_get_operand(const kiln_plan* plan, size_t index, kiln_operand_info* info) {
+  return guarded([&] {
+    require(plan, "kiln_plan_get_operand", "plan");
+    if (index >= plan->operands.size()) {
+      throw kiln::Error(
+          kiln::ErrorCode::invalid_argument,
+          fmt::format("kiln_plan_get_operand: there is no operand {}: the plan has {}", index, plan->operands.size()),
+          "kiln_plan_info has operand_count");
+    }
+    const kiln::PlanOperand& operand = plan->operands[index];
+    kiln_operand_info value = kiln_operand_info_default();
+    value.role = static_cast<kiln_operand_role>(operand.role);
+    value.name = operand.name.c_str();
+    value.text = plan->operand_texts[index].c_str();
+    value.dtype = static_cast<kiln_dtype>(operand.spec.dtype);
+    value.rank = operand.spec.rank();
+    std::copy(operand.spec.extents.begin(), operand.spec.extents.end(), value.extents);
+    std::copy(operand.spec.strides.begin(), operand.spec.strides.end(), value.strides);
+    value.alignment = operand.spec.alignment;
+    value.bytes = operand.spec.span() * size_of(operand.spec.dtype);
+    write(info, value, "kiln_plan_get_operand");
   });
 }
 
@@ -82,14 +123,13 @@ kiln_status kiln_plan_run(const kiln_plan* plan, kiln_stream stream, const void*
     require(plan, "kiln_plan_run", "plan");
     require(operands, "kiln_plan_run", "operands");
     if (operand_count > max_operands) {
-      throw kiln::Error(
-          kiln::ErrorCode::invalid_argument,
-          fmt::format("{} operands were given, expected {}", operand_count, plan->plan.request().operands.size()),
-          fmt::format("the request is {}", plan->request));
+      throw kiln::Error(kiln::ErrorCode::invalid_argument,
+                        fmt::format("{} operands were given, expected {}", operand_count, plan->operands.size()),
+                        fmt::format("kiln_plan_get_operand() names them; the request is {}", plan->request));
     }
     std::array<kiln::Address, max_operands> addresses;
     std::copy_n(operands, operand_count, addresses.begin());
     plan->plan.run(stream, std::span<const kiln::Address>(addresses.data(), operand_count), workspace,
-                   values_of(values));
+                   values_of(values, plan->plan.request()));
   });
 }

@@ -63,6 +63,7 @@ std::string DeviceChoice::heading(const device::DeviceInfo& device, const std::s
 Environment DeviceChoice::environment() const {
   Environment environment = read_environment();
   if (const Parts parts = parse(text); parts.driver) environment.driver = parts.driver;
+  environment.shows_device = true;
   return environment;
 }
 

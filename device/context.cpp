@@ -55,6 +55,21 @@ ContextHandle::MemoryUse ContextHandle::memory() const {
   return use;
 }
 
+bool ContextHandle::ask(cuda_abi::CUdeviceptr address) const {
+  unsigned type = 0;
+  cuda_abi::CUresult result = call(&DriverTable::cuPointerGetAttribute, static_cast<void*>(&type),
+                                   cuda_abi::CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
+  if (result == cuda_abi::CUDA_SUCCESS && type == cuda_abi::CU_MEMORYTYPE_HOST) {
+    cuda_abi::CUdeviceptr there = 0;  // registered memory may stand elsewhere for the device
+    result = call(&DriverTable::cuPointerGetAttribute, static_cast<void*>(&there),
+                  cuda_abi::CU_POINTER_ATTRIBUTE_DEVICE_POINTER, address);
+    if (result == cuda_abi::CUDA_SUCCESS && there != address) return false;
+  }
+  if (result == cuda_abi::CUDA_ERROR_INVALID_VALUE && !device_.info().reaches_host_memory) return false;
+  if (result == cuda_abi::CUDA_SUCCESS || result == cuda_abi::CUDA_ERROR_INVALID_VALUE) reached_.add(address);
+  return true;
+}
+
 Current::Current(const ContextHandle& context) : driver_(&context.driver()) {
   const DriverTable& calls = driver_->calls();
   cuda_abi::CUcontext now = nullptr;
@@ -69,6 +84,14 @@ Current::~Current() {
   cuda_abi::CUcontext popped = nullptr;
   const cuda_abi::CUresult result = driver_->calls().cuCtxPopCurrent_v2(&popped);
   if (result != cuda_abi::CUDA_SUCCESS) log_failed_release(*driver_, result, "cuCtxPopCurrent");
+}
+
+BesideCaptures::BesideCaptures(const Driver& driver) : driver_(&driver) {
+  exchanged_ = driver.calls().cuThreadExchangeStreamCaptureMode(&before_) == cuda_abi::CUDA_SUCCESS;
+}
+
+BesideCaptures::~BesideCaptures() {
+  if (exchanged_) driver_->calls().cuThreadExchangeStreamCaptureMode(&before_);
 }
 
 }  // namespace kiln::device

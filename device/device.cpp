@@ -98,6 +98,7 @@ DeviceInfo Device::query() const {
   info.threads_per_sm = attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
   info.blocks_per_sm = attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);
   info.warp_size = attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE);
+  info.reaches_host_memory = attribute(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0;
   return info;
 }
 

@@ -43,8 +43,10 @@ class DriverLoader {
   static std::shared_ptr<const Driver> cuda() {
     const DynamicLibrary library{std::string(cuda_library)};
     if (!library.loaded()) {
-      throw Error(ErrorCode::missing_library, fmt::format("the CUDA driver could not be loaded: {}", library.error()),
-                  "install the NVIDIA driver, or use the emulated device with KILN_DRIVER=emulator");
+      throw Error(
+          ErrorCode::missing_library, fmt::format("the CUDA driver could not be loaded: {}", library.error()),
+          "install the NVIDIA driver (a container is given it: docs/environment.md), or use the emulated device "
+          "with KILN_DRIVER=emulator");
     }
     return initialised(library, std::string(cuda_library));
   }
@@ -66,8 +68,8 @@ class DriverLoader {
                   fmt::format("{} belongs beside the program or in ../lib from there; KILN_DRIVER may name its path",
                               emulator_library));
     }
-    return initialised(*library,
-                       fmt::format("the emulator at {}{}", library->path(), why.empty() ? "" : ", because " + why));
+    return initialised(
+        *library, fmt::format("the emulator at {}{}", library->path(), why.empty() ? "" : ", because " + why), why);
   }
 
   static std::shared_ptr<const Driver> at_path(const std::string& path) {
@@ -89,11 +91,13 @@ class DriverLoader {
   }
 
  private:
-  static std::shared_ptr<const Driver> initialised(const DynamicLibrary& library, std::string description) {
+  static std::shared_ptr<const Driver> initialised(const DynamicLibrary& library, std::string description,
+                                                   std::string stands_in_because = {}) {
     const DriverTable table = load_table(library);
     auto* const last_fault = reinterpret_cast<Driver::LastFault*>(library.find(last_fault_symbol));
     std::shared_ptr<Driver> driver(new Driver(table, std::move(description), last_fault != nullptr));
     driver->last_fault_ = last_fault;
+    driver->stands_in_because_ = std::move(stands_in_because);
     if (const CUresult result = table.cuInit(0); result != CUDA_SUCCESS) {
       driver->fail(result, "cuInit", driver->description_, {},
                    driver->emulated_ ? "it refuses a KILN_EMULATOR_ setting, see its message (docs/emulator.md)"

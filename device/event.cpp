@@ -19,11 +19,13 @@ void Event::record(cuda_abi::CUstream stream) const {
 
 void Event::synchronize() const {
   const ContextHandle& context = *event_.context();
+  const BesideCaptures beside(context.driver());
   context.driver().check(context.call(&DriverTable::cuEventSynchronize, raw()), "cuEventSynchronize", "an event");
 }
 
 bool Event::is_done() const {
   const ContextHandle& context = *event_.context();
+  const BesideCaptures beside(context.driver());
   const CUresult result = context.call(&DriverTable::cuEventQuery, raw());
   if (result == cuda_abi::CUDA_ERROR_NOT_READY) return false;
   context.driver().check(result, "cuEventQuery", "an event");

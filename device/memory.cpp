@@ -34,6 +34,7 @@ void transfer(const ContextHandle& context, const char* name, Entry entry, size_
 Buffer::Buffer(std::shared_ptr<const ContextHandle> context, size_t bytes) : bytes_(bytes) {
   if (bytes == 0) return;
   CUdeviceptr address = 0;
+  const BesideCaptures beside(context->driver());
   const CUresult result = context->call(&DriverTable::cuMemAlloc_v2, &address, bytes);
   if (result != cuda_abi::CUDA_SUCCESS) fail_allocation(*context, result, "cuMemAlloc", bytes);
   memory_ = OwnedHandle<CUdeviceptr>(std::move(context), address, &DriverTable::cuMemFree_v2, "cuMemFree");
@@ -42,6 +43,7 @@ Buffer::Buffer(std::shared_ptr<const ContextHandle> context, size_t bytes) : byt
 HostBuffer::HostBuffer(std::shared_ptr<const ContextHandle> context, size_t bytes) : bytes_(bytes) {
   if (bytes == 0) return;
   void* pointer = nullptr;
+  const BesideCaptures beside(context->driver());
   const CUresult result = context->call(&DriverTable::cuMemHostAlloc, &pointer, bytes, 0U);
   if (result != cuda_abi::CUDA_SUCCESS) fail_allocation(*context, result, "cuMemHostAlloc", bytes);
   memory_ = OwnedHandle<void*>(std::move(context), pointer, &DriverTable::cuMemFreeHost, "cuMemFreeHost");

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+// A driver that loads lazily does so when a kernel is asked for or about: all of it stands beside captures.
 namespace kiln::device {
 namespace {
 
@@ -39,6 +40,7 @@ Module::Module(std::shared_ptr<const ContextHandle> context, const std::string& 
     : name_(std::move(name)) {
   const Current current(*context);
   const Driver& driver = context->driver();
+  const BesideCaptures beside(driver);
   // A driver writes option values through pointer-sized slots: sizes are passed in the pointer itself.
   std::array<char, 16384> log = {};
   std::array<cuda_abi::CUjit_option, 2> options = {cuda_abi::CU_JIT_ERROR_LOG_BUFFER,
@@ -57,6 +59,7 @@ Module::Module(std::shared_ptr<const ContextHandle> context, const std::string& 
 Function Module::function(const std::string& name) const {
   const ContextHandle& context = *module_.context();
   const Current current(context);
+  const BesideCaptures beside(context.driver());
   cuda_abi::CUfunction function = nullptr;
   const CUresult result = context.driver().calls().cuModuleGetFunction(&function, module_.get(), name.c_str());
   if (result != cuda_abi::CUDA_SUCCESS) {
@@ -68,6 +71,7 @@ Function Module::function(const std::string& name) const {
 Global Module::global(const std::string& name) const {
   const ContextHandle& context = *module_.context();
   const Current current(context);
+  const BesideCaptures beside(context.driver());
   Global global;
   const CUresult result =
       context.driver().calls().cuModuleGetGlobal_v2(&global.address, &global.bytes, module_.get(), name.c_str());
@@ -82,6 +86,7 @@ Function::Function(std::shared_ptr<const ContextHandle> context, cuda_abi::CUfun
 
 FunctionAttributes Function::attributes() const {
   const Current current(*context_);
+  const BesideCaptures beside(driver());
   const auto get = [&](CUfunction_attribute attribute) {
     int value = 0;
     driver().check(driver().calls().cuFuncGetAttribute(&value, attribute, function_), "cuFuncGetAttribute", name_);
@@ -98,6 +103,7 @@ FunctionAttributes Function::attributes() const {
 
 void Function::set_max_dynamic_shared(int bytes) const {
   const Current current(*context_);
+  const BesideCaptures beside(driver());
   const CUresult result =
       driver().calls().cuFuncSetAttribute(function_, cuda_abi::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes);
   if (result != cuda_abi::CUDA_SUCCESS) {
@@ -109,6 +115,7 @@ void Function::set_max_dynamic_shared(int bytes) const {
 
 int Function::occupancy(int threads, size_t dynamic_shared) const {
   const Current current(*context_);
+  const BesideCaptures beside(driver());
   int blocks = 0;
   driver().check(
       driver().calls().cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function_, threads, dynamic_shared),

@@ -38,8 +38,9 @@ void wait(const ContextHandle& context, CUstream stream, const Event& event) {
 
 bool is_capturing(const ContextHandle& context, CUstream stream) {
   cuda_abi::CUstreamCaptureStatus status = cuda_abi::CU_STREAM_CAPTURE_STATUS_NONE;
-  context.driver().check(context.call(&DriverTable::cuStreamIsCapturing, stream, &status), "cuStreamIsCapturing",
-                         "a stream");
+  const CUresult result = context.call(&DriverTable::cuStreamIsCapturing, stream, &status);
+  if (result == cuda_abi::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) return true;
+  context.driver().check(result, "cuStreamIsCapturing", "a stream");
   return status != cuda_abi::CU_STREAM_CAPTURE_STATUS_NONE;
 }
 

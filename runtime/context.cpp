@@ -10,6 +10,7 @@
 #include "context_impl.h"
 #include "host_memory.h"
 #include "kiln/base/error.h"
+#include "kiln/device/stream.h"
 #include "kiln/generator/operation.h"
 #include "kiln/runtime/settings.h"
 #include "parallel.h"
@@ -61,6 +62,7 @@ Context::Impl::Impl(const ContextOptions& options, const Environment& environmen
   if (!environment.unknown.empty() && is_first_in_process()) {
     for (const std::string& name : environment.unknown) announce(unknown_variable(name).what());
   }
+  announce_stand_in(environment);
   if (environment.record) recorder_.emplace(*environment.record);
   load_cache(options, environment);
   if (options.tuning.mode != TuningMode::never) start_tuning(options, environment);
@@ -110,6 +112,17 @@ void Context::Impl::announce(const std::string& message) const {
     fmt::print(stderr, "kiln: {}\n", message);
 }
 
+// Somebody who expects a GPU would else only see that it is slow.
+void Context::Impl::announce_stand_in(const Environment& environment) const {
+  static std::atomic<bool> said = false;  // all contexts of a process have the same reason
+  const std::string& reason = context_->driver().stands_in_because();
+  if (reason.empty() || environment.shows_device || said.exchange(true)) return;
+  announce(
+      fmt::format("no GPU is used: {} computes in its place, because {} (KILN_DRIVER=cuda makes this an error, "
+                  "KILN_DRIVER=emulator asks for it; docs/environment.md says what a container needs)",
+                  context_->device().info().name, reason));
+}
+
 std::shared_ptr<const LoadedPlan> Context::Impl::plan(const Request& request) {
   const std::string key = request.key();
   std::promise<std::shared_ptr<const LoadedPlan>> promise;
@@ -136,6 +149,21 @@ std::shared_ptr<const LoadedPlan> Context::Impl::plan(const Request& request) {
   }
   tune_later(request);
   return plan;
+}
+
+// Compiling takes longer than anybody would want in a capture, and tuning minutes: both are for the time before.
+std::shared_ptr<const LoadedPlan> Context::Impl::plan_of_call(const Request& request, Stream stream) {
+  if (!device::is_capturing(*context_, static_cast<cuda_abi::CUstream>(stream))) return plan(request);
+  Pending pending;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = plans_.find(request.key()); found != plans_.end()) pending = found->second;
+  }
+  if (pending.valid()) return pending.get();
+  throw Error(
+      ErrorCode::unsupported,
+      fmt::format("{} has no plan yet, and none is made while the stream is captured into a graph", request.key()),
+      "make it before the capture begins: by Context::prepare(), Context::plan() or the same call");
 }
 
 // A request with the text of its user code, once, so that the file can be tuned as it is.

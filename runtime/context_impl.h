@@ -26,6 +26,9 @@ class Context::Impl {
   explicit Impl(const ContextOptions& options);
 
   std::shared_ptr<const LoadedPlan> plan(const Request& request);
+  /// The same for a call on `stream`. While that is captured into a graph, only a plan that there is: throws
+  /// Error(unsupported) instead of making one.
+  std::shared_ptr<const LoadedPlan> plan_of_call(const Request& request, Stream stream);
   void prepare(std::span<const Request> requests);
   void wait_until_tuned();
   Explanation explain(const Request& request) const { return maker_.explain(request); }
@@ -50,6 +53,7 @@ class Context::Impl {
   void load_cache(const ContextOptions& options, const Environment& environment);
   void start_tuning(const ContextOptions& options, const Environment& environment);
   void announce(const std::string& message) const;
+  void announce_stand_in(const Environment& environment) const;
   bool may_be_tuned(const Request& request) const;
   void tune_first(std::span<const Request> requests);
   void tune_later(const Request& request);

@@ -33,6 +33,7 @@ struct LoadedPlan {
 
   int64_t batch_of(const RunValues& values) const;
   [[noreturn]] void refuse_scalar(const ScalarRule& rule, const RunValues& values) const;
+  [[noreturn]] void refuse_operands(size_t given) const;
   [[noreturn]] void refuse_operand(size_t i, const void* address) const;
 
   std::vector<OperandRule> rules_;

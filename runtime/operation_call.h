@@ -169,7 +169,7 @@ void run_call(Context& context, const CallKey& key, std::span<const Address> ope
   const LoadedPlan* plan = impl.table().find(key, hash);
   if (plan == nullptr) {
     plan = with_host_memory([&] {
-      std::shared_ptr<const LoadedPlan> made = impl.plan(make_request());
+      std::shared_ptr<const LoadedPlan> made = impl.plan_of_call(make_request(), stream);
       const LoadedPlan* const loaded = made.get();
       impl.table().insert(key, hash, std::move(made));
       return loaded;

@@ -1,6 +1,7 @@
 #include "kiln/plan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 
@@ -14,6 +15,13 @@ constexpr uintptr_t workspace_alignment = 256;
 
 [[noreturn]] void refuse(const std::string& what, const std::string& hint) {
   throw Error(ErrorCode::invalid_argument, what, hint);
+}
+
+// An address that the driver knows nothing of.
+[[noreturn]] void refuse_host_memory(const std::string& which, const void* address) {
+  refuse(fmt::format("{} is at {}: this is host memory (or memory that was freed), which the device does not reach",
+                     which, address),
+         "copy it to device memory, or pin it (cudaMallocHost, cudaHostRegister)");
 }
 
 void check_scale(std::string_view name, Scale scale, float value) {
@@ -42,8 +50,7 @@ LoadedPlan::LoadedPlan(Request request_, Choice choice_, std::string source_, ex
 
 void LoadedPlan::run(Stream stream, std::span<const Address> operands, void* workspace, const RunValues& values) const {
   if (operands.size() != rules_.size()) {
-    refuse(fmt::format("{} operands were given, expected {}", operands.size(), rules_.size()),
-           fmt::format("the request is {}", key));
+    refuse_operands(operands.size());
   }
   check_scale("alpha", request.blend.alpha, values.alpha);
   check_scale("beta", request.blend.beta, values.beta);
@@ -59,11 +66,13 @@ void LoadedPlan::run(Stream stream, std::span<const Address> operands, void* wor
   }
   const int64_t n = batch_of(values);
   if (n == 0 && empty_batch_is_nothing_) return;
+  const device::ContextHandle& context = *executable.context();
   std::array<cuda_abi::CUdeviceptr, execution::Executable::max_values> addresses;
   for (size_t i = 0; i < operands.size(); ++i) {
     const auto address = reinterpret_cast<uintptr_t>(operands[i].pointer);
     const OperandRule& rule = rules_[i];
-    if ((address & rule.misaligned) != 0 || (address == 0 && !(n == 0 ? rule.empty_at_0 : rule.empty))) {
+    const bool accessed = !(n == 0 ? rule.empty_at_0 : rule.empty);
+    if ((address & rule.misaligned) != 0 || (accessed && (address == 0 || !context.reaches(address)))) {
       refuse_operand(i, operands[i].pointer);
     }
     addresses[i] = address;
@@ -75,6 +84,7 @@ void LoadedPlan::run(Stream stream, std::span<const Address> operands, void* wor
     refuse(fmt::format("the workspace is {}", workspace == nullptr ? "missing" : "not 256-byte aligned"),
            fmt::format("give {} bytes of device memory", executable.workspace_bytes()));
   }
+  if (executable.workspace_bytes() > 0 && !context.reaches(scratch)) refuse_host_memory("the workspace", workspace);
   executable.run(static_cast<cuda_abi::CUstream>(stream), std::span(addresses.data(), operands.size()), values, n,
                  scratch);
 }
@@ -97,10 +107,18 @@ void LoadedPlan::refuse_scalar(const ScalarRule& rule, const RunValues& values) 
   refuse(fmt::format("{}: {}{}", request.operation, said(rule.scalar), floor), std::string(rule.hint));
 }
 
+void LoadedPlan::refuse_operands(size_t given) const {
+  std::vector<std::string_view> names;
+  for (const Operand& operand : request.operands) names.push_back(operand.name);
+  refuse(fmt::format("{} operands were given, expected {}", given, rules_.size()),
+         fmt::format("give {}, in this order: the request is {}", fmt::join(names, ", "), key));
+}
+
 void LoadedPlan::refuse_operand(size_t i, const void* address) const {
   const Operand& operand = request.operands[i];
   const std::string which = fmt::format("{}: {}", request.operation, operand.name);
   if (address == nullptr) refuse(which + " is a null pointer", "give its device address");
+  if ((reinterpret_cast<uintptr_t>(address) & rules_[i].misaligned) == 0) refuse_host_memory(which, address);
   refuse(fmt::format("{} is at {}, which is not a multiple of {} bytes", which, address, operand.spec.alignment),
          "align it, or ask for a plan whose request says so (name=...@4)");
 }
@@ -111,6 +129,16 @@ Plan::Plan(std::shared_ptr<const LoadedPlan> loaded) : loaded_(std::move(loaded)
 
 const Request& Plan::request() const {
   return loaded_->request;
+}
+std::vector<PlanOperand> Plan::operands() const {
+  const Request& request = loaded_->request;
+  std::vector<PlanOperand> operands;
+  for (const Operand& operand : request.operands) {
+    const bool updated = is_read(request, operand.name);
+    const OperandRole written = updated ? OperandRole::updated : OperandRole::output;
+    operands.push_back({operand.name, is_written(request, operand.name) ? written : OperandRole::input, operand.spec});
+  }
+  return operands;
 }
 std::string Plan::variant() const {
   return loaded_->choice.algorithm + " " + loaded_->choice.config.print();

@@ -82,10 +82,11 @@ std::shared_ptr<Graph> Captures::end(const StreamUse& use) {
   return capture->graph;
 }
 
-CUstreamCaptureStatus Captures::status(const Stream& stream) const {
+CUstreamCaptureStatus Captures::status(const StreamUse& use) const {
   if (idle()) return CU_STREAM_CAPTURE_STATUS_NONE;
   const std::lock_guard lock(mutex_);
-  const std::shared_ptr<Capture>& capture = stream.captured.capture;
+  require(ordered_after(use) == nullptr, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+  const std::shared_ptr<Capture>& capture = use.stream->captured.capture;
   if (capture == nullptr) return CU_STREAM_CAPTURE_STATUS_NONE;
   return capture->invalidated ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
@@ -97,16 +98,21 @@ void Captures::forget(const Stream& stream) {
   if (capture != nullptr && capture->origin == &stream) close(capture);
 }
 
-/// The legacy default stream waits for every blocking stream, which cannot be when one of those is only recorded.
-void Captures::refuse_implicit_dependency(const StreamUse& use) {
-  if (!is_legacy(use)) return;
+/// A capture that work on the stream would have to wait for, or null: the legacy default stream waits for every
+/// blocking stream, which cannot be when one of those is only recorded.
+std::shared_ptr<Capture> Captures::ordered_after(const StreamUse& use) const {
+  if (!is_legacy(use)) return nullptr;
   for (const std::shared_ptr<Capture>& capture : captures_) {
     for (const std::weak_ptr<Stream>& member : capture->streams) {
       const std::shared_ptr<Stream> stream = member.lock();
-      const bool ordered = stream != nullptr && stream->track->legacy == use.stream->track;
-      if (ordered) invalidate(*capture, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+      if (stream != nullptr && stream->track->legacy == use.stream->track) return capture;
     }
   }
+  return nullptr;
+}
+
+void Captures::refuse_implicit_dependency(const StreamUse& use) {
+  if (const auto capture = ordered_after(use)) invalidate(*capture, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
 }
 
 bool Captures::add(const StreamUse& use, Work& work) {

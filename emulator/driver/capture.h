@@ -33,7 +33,8 @@ class Captures {
   void begin(const StreamUse& use, CUstreamCaptureMode mode);
   /// Ends the capture that began on the stream, and returns what it recorded.
   std::shared_ptr<Graph> end(const StreamUse& use);
-  CUstreamCaptureStatus status(const Stream& stream) const;
+  /// Fails, and spoils nothing, for the legacy stream while it could not be used for the capture of another.
+  CUstreamCaptureStatus status(const StreamUse& use) const;
   /// The stream is destroyed: a capture that began on it is over.
   void forget(const Stream& stream);
 
@@ -54,6 +55,7 @@ class Captures {
  private:
   bool idle() const { return active_.load(std::memory_order_acquire) == 0; }
   void close(const std::shared_ptr<Capture>& capture);
+  std::shared_ptr<Capture> ordered_after(const StreamUse& use) const;
   void refuse_implicit_dependency(const StreamUse& use);
 
   std::atomic<int> active_ = 0;

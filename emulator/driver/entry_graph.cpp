@@ -80,7 +80,7 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
   return entry([&] {
     const StreamUse use = use_stream(stream);
     require(status != nullptr);
-    *status = Driver::instance().captures.status(*use.stream);
+    *status = Driver::instance().captures.status(use);
   });
 }
 

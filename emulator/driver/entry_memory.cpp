@@ -11,8 +11,6 @@
 namespace kiln::emulator {
 namespace {
 
-constexpr unsigned memory_type_host = 1, memory_type_device = 2;  // CUmemorytype
-
 uint64_t address_of(const void* pointer) {
   return reinterpret_cast<uintptr_t>(pointer);
 }
@@ -155,7 +153,10 @@ CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdev
         *static_cast<CUcontext*>(value) = found.context->handle();
         return;
       case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-        *static_cast<unsigned*>(value) = found.host ? memory_type_host : memory_type_device;
+        *static_cast<unsigned*>(value) = found.host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+        return;
+      case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+        *static_cast<CUdeviceptr*>(value) = address;
         return;
       case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
         *static_cast<int*>(value) = found.context->device().ordinal;

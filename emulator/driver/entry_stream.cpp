@@ -27,10 +27,17 @@ std::shared_ptr<Event> usable_event(CUevent handle) {
   return event;
 }
 
-// An event that the host may wait for or ask about.
+// An event whose time may be asked for.
 std::shared_ptr<Event> finished_event(CUevent handle) {
   std::shared_ptr<Event> event = usable_event(handle);
   Driver::instance().captures.before_synchronising(*event);
+  return event;
+}
+
+// An event that the host may wait for or ask about. Whatever event it is, a capture in progress may forbid that.
+std::shared_ptr<Event> awaited_event(CUevent handle) {
+  std::shared_ptr<Event> event = finished_event(handle);
+  Driver::instance().captures.before_unsafe_call();
   return event;
 }
 
@@ -141,12 +148,12 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned) {
 }
 
 CUresult cuEventQuery(CUevent event) {
-  return entry([&] { finished_event(event); });  // whatever was recorded has been executed
+  return entry([&] { awaited_event(event); });  // whatever was recorded has been executed
 }
 
 CUresult cuEventSynchronize(CUevent event) {
   return entry([&] {
-    const std::shared_ptr<Event> awaited = finished_event(event);
+    const std::shared_ptr<Event> awaited = awaited_event(event);
     const std::lock_guard lock(awaited->mutex);
     if (awaited->time) Timeline::synchronise(*awaited->time);
   });

@@ -67,7 +67,6 @@ struct KernelNodeParamsV2 {
   X(cuStreamGetFlags, CUresult(CUstream stream, unsigned* flags))                                               \
   X(cuEventRecordWithFlags, CUresult(CUevent event, CUstream stream, unsigned flags))                           \
   X(cuEventElapsedTime_v2, CUresult(float* milliseconds, CUevent start, CUevent end))                           \
-  X(cuThreadExchangeStreamCaptureMode, CUresult(CUstreamCaptureMode* mode))                                     \
   X(cuGraphKernelNodeGetParams_v2, CUresult(CUgraphNode node, KernelNodeParamsV2* parameters))                  \
   X(cuGraphExecKernelNodeSetParams_v2,                                                                          \
     CUresult(CUgraphExec executable, CUgraphNode node, const KernelNodeParamsV2* parameters))                   \

@@ -1,4 +1,6 @@
 // Activation functions, forward and backward.
+//
+// The calls throw Error as conv_forward() does (kiln/conv.h).
 #pragma once
 
 #include <optional>

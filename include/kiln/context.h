@@ -118,7 +118,8 @@ struct Explanation {
 
 /// One device, its cache and its plans. Thread-safe: share one per device among all threads.
 ///
-/// Loads libcuda, or the emulator where there is no GPU, and NVRTC at run time (with a bundle, it may be missing).
+/// Loads libcuda, or the emulator where there is no GPU, which it announces once a process, and NVRTC at run time (with
+/// a bundle, it may be missing).
 /// Works in the context that is current on the constructing thread if that belongs to the device, else in the device's
 /// primary context. Never synchronises a stream of the caller. One that was moved from refuses every call with
 /// Error(invalid_argument), until another is assigned to it.
@@ -139,9 +140,10 @@ class Context {
   /// A stored choice that no longer fits (edited algorithm, illegal point, does not compile here) is passed over. What
   /// a check has found wrong, what hung or crashed, and user templates that no check has passed for the request are not
   /// used (docs/cache-format.md, "What is never used").
-  /// A request made by hand is completed as by parsing. Throws Error(invalid_argument) for one that makes no sense,
-  /// Error(unsupported) if nothing serves the request or nothing that does may be used, Error(compile_failed) if
-  /// nothing that may be used compiles, Error(missing_library) if it is in no bundle and there is no NVRTC.
+  /// A request made by hand is completed as by parsing. While a stream is captured into a graph, making a plan leaves
+  /// the capture intact. Throws Error(invalid_argument) for a request that makes no sense, Error(unsupported) if
+  /// nothing serves it or nothing that does may be used, Error(compile_failed) if nothing that may be used compiles,
+  /// Error(missing_library) if it is in no bundle and there is no NVRTC, Error(driver_error), Error(out_of_memory).
   Plan plan(const Request& request);
 
   /// Makes the plans of all `requests` now, so that no later call compiles. With TuningMode::within_budget, tunes them
@@ -149,9 +151,11 @@ class Context {
   /// trying all.
   void prepare(std::span<const Request> requests);
 
-  /// Waits until nothing is left to be tuned in the background, or the budget for it is spent.
+  /// Waits until nothing is left to be tuned in the background, or the budget for it is spent. A session that fails is
+  /// announced, never thrown.
   void wait_until_tuned();
 
+  /// Throws Error(invalid_argument) for a request that makes no sense.
   Explanation explain(const Request& request) const;
 
   /// "NVIDIA H200, compute capability 9.0, ..., by CUDA 13.0 ..." for people.

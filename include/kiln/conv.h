@@ -35,10 +35,19 @@ struct ConvOptions {
 /// The first call for a shape compiles (see Context::prepare); it never tunes. Later calls find their plan in a
 /// fraction of a microsecond. Some variants need workspace, which the Context allocates and lends to one call at a
 /// time: such calls of several threads on one stream take turns, and more than 16 streams that are busy at once share
-/// the workspaces of 16. While `stream` is captured into a graph they are refused: use a Plan with your own workspace
-/// there. An empty batch is a no-op.
+/// the workspaces of 16. While `stream` is captured into a graph, calls that need workspace and first calls of a shape
+/// are refused, and the capture stays intact: make the plan before, and use a Plan with your own workspace there.
+/// Whatever Kiln does meanwhile on other streams (compiling, allocating) leaves the capture alone. An empty batch is a
+/// no-op.
 ///
-/// Thread-safe. Throws Error: invalid_argument (nothing enqueued), unsupported, compile_failed, driver_error.
+/// Thread-safe. Throws Error, and nothing was enqueued then, but for kernels before a launch that the driver refused:
+/// - invalid_argument: tensors that do not fit each other, memory that overlaps, an address that is null, misaligned or
+///   of host memory that the device does not reach, options out of range, user code that names what there is not.
+/// - unsupported: nothing serves the request within ContextOptions; or what a capture forbids, as above.
+/// - compile_failed: user code, or every kernel that serves the request, is refused by NVRTC.
+/// - missing_library: it is in no bundle, and there is no NVRTC. io_error, parse_error: the bundle that has it is bad.
+/// - out_of_memory: of the host, or of the device for code or workspace.
+/// - driver_error: a driver call failed, also for a fault of earlier work.
 void conv_forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& y, const ConvOptions& options = {},
                   Stream stream = nullptr);
 

@@ -1,4 +1,6 @@
 // Matrix products, one or a batch of them, and fully connected layers with their gradients.
+//
+// The calls throw Error as conv_forward() does (kiln/conv.h).
 #pragma once
 
 #include "kiln/context.h"

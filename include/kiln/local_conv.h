@@ -1,5 +1,7 @@
 // Local convolution, with filters of its own for each output position or for each region of a grid over them, and its
 // gradients.
+//
+// The calls throw Error as conv_forward() does (kiln/conv.h).
 #pragma once
 
 #include <cstdint>

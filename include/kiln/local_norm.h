@@ -1,5 +1,7 @@
 // Local response normalisation across channels (LRN) and divisive normalisation over spatial neighbours (LCN), and
 // their gradients.
+//
+// The calls throw Error as conv_forward() does (kiln/conv.h).
 #pragma once
 
 #include <cstdint>

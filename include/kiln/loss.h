@@ -1,4 +1,6 @@
 // Losses: cross entropy of softmax, forward and backward.
+//
+// The calls throw Error as conv_forward() does (kiln/conv.h).
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,8 @@ namespace kiln {
 /// device too.
 class DeviceMemory {
  public:
-  /// `bytes` of device memory, 256-byte aligned, contents unspecified. Throws Error(out_of_memory).
+  /// `bytes` of device memory, 256-byte aligned, contents unspecified. Throws Error(out_of_memory),
+  /// Error(driver_error).
   DeviceMemory(Context& context, size_t bytes);
   ~DeviceMemory();
   DeviceMemory(DeviceMemory&&) noexcept;

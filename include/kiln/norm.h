@@ -1,4 +1,6 @@
 // Normalisations and their gradients: layer, RMS, group, instance and batch.
+//
+// The calls throw Error as conv_forward() does (kiln/conv.h).
 #pragma once
 
 #include <array>

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "kiln/generator/request.h"
 #include "kiln/generator/run_values.h"
@@ -25,6 +26,20 @@ struct Address {
   Address(const Tensor& tensor) : pointer(tensor.data()) {}  // NOLINT(google-explicit-constructor)
 };
 
+/// What a run does with an operand's memory.
+enum class OperandRole {
+  input,    ///< Read.
+  output,   ///< Written; what it held does not matter.
+  updated,  ///< Read, then written: running statistics, an output that is blended with what it held.
+};
+
+/// What an address of Plan::run() stands for.
+struct PlanOperand {
+  std::string name;  ///< "x", "w", "y", "epilogue.gate": as docs/request-syntax.md has it.
+  OperandRole role = OperandRole::input;
+  TensorSpec spec;  ///< With n=? that of the top of the bucket.
+};
+
 struct LoadedPlan;
 
 /// A shared handle to a compiled and loaded variant. Copies are cheap; valid while its Context lives. Moving one copies
@@ -37,6 +52,8 @@ class Plan {
   Plan& operator=(const Plan&) = default;
 
   const Request& request() const;
+  /// What run() takes the addresses of, in that order.
+  std::vector<PlanOperand> operands() const;
   /// "conv_implicit_gemm BLOCK_M=64,..."
   std::string variant() const;
   /// Where the choice comes from, for people: "measured on this device", "estimate", ...
@@ -48,12 +65,13 @@ class Plan {
 
   /// Enqueues the layer on `stream` and returns. No allocation, no lookup, no lock: fit for loops and CUDA graphs.
   ///
-  /// `operands`: the addresses of request().operands, in their order (x, w, y, then bias and residual where the
-  /// epilogue has them, or user code's tensors by name). An output must share no element with another operand but where
-  /// the operation's call allows it; the call checks that, run() does not. Throws Error(invalid_argument), nothing
-  /// enqueued: a wrong number of operands, a null or misaligned address or workspace, an empty range to clip to, a
-  /// value outside its class, a number that the operation cannot work with (docs/request-syntax.md), a batch outside
-  /// the bucket; Error(driver_error) if the launch is refused. Thread-safe.
+  /// `operands`: the addresses of operands(), in their order (x, w, y, then bias and residual where the epilogue has
+  /// them, or user code's tensors by name). An output must share no element with another operand but where the
+  /// operation's call allows it; the call checks that, run() does not. `values`: usual_values(request()) has the usual
+  /// numbers of the operation, which are 0 otherwise. Throws Error(invalid_argument), nothing enqueued: a wrong number
+  /// of operands, a null or misaligned address or workspace, one of host memory that the device does not reach, an
+  /// empty range to clip to, a value outside its class, a number that the operation cannot work with
+  /// (docs/request-syntax.md), a batch outside the bucket; Error(driver_error) if the launch is refused. Thread-safe.
   void run(Stream stream, std::initializer_list<Address> operands, void* workspace = nullptr,
            const RunValues& values = {}) const {
     run(stream, std::span<const Address>(operands.begin(), operands.size()), workspace, values);

@@ -1,4 +1,6 @@
 // Pooling, its gradient, and max unpooling.
+//
+// The calls throw Error as conv_forward() does (kiln/conv.h).
 #pragma once
 
 #include "kiln/context.h"

@@ -1,4 +1,6 @@
 // Reductions: one value of all elements along some dimensions.
+//
+// The calls throw Error as conv_forward() does (kiln/conv.h).
 #pragma once
 
 #include "kiln/context.h"

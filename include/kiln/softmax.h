@@ -1,4 +1,6 @@
 // Softmax and log-softmax, forward and backward.
+//
+// The calls throw Error as conv_forward() does (kiln/conv.h).
 #pragma once
 
 #include "kiln/context.h"

@@ -1,4 +1,6 @@
 // Tensor functions: copies and conversions, values, element-wise arithmetic.
+//
+// The calls throw Error as conv_forward() does (kiln/conv.h).
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Which Kiln this is.
+// Which Kiln this is. Nothing here throws.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// Small values that windowed operations take: pairs and paddings, and what 3-D adds to them.
+// Small values that windowed operations take: pairs and paddings, and what 3-D adds to them. Nothing here throws.
 #pragma once
 
 #include <cstdint>

@@ -51,6 +51,10 @@ HOLDS(offsetof(kiln_local_norm_options, window) == 16 && sizeof(kiln_local_norm_
 HOLDS(sizeof(kiln_reduce_options) == 24 && KILN_REDUCE_MUL_NO_ZEROS == 8);
 HOLDS(offsetof(kiln_run_values, alpha) == 8 && offsetof(kiln_run_values, n) == 24 && sizeof(kiln_run_values) == 80);
 HOLDS(offsetof(kiln_plan_info, workspace_bytes) == 8 && sizeof(kiln_plan_info) == 48);
+HOLDS(KILN_OPERAND_INPUT == 0 && KILN_OPERAND_OUTPUT == 1 && KILN_OPERAND_UPDATED == 2);
+HOLDS(offsetof(kiln_operand_info, name) == 8 && offsetof(kiln_operand_info, dtype) == 24);
+HOLDS(offsetof(kiln_operand_info, extents) == 32 && offsetof(kiln_operand_info, alignment) == 160);
+HOLDS(sizeof(kiln_operand_info) == 176);
 HOLDS(offsetof(kiln_context_info, device_id) == 16 && sizeof(kiln_context_info) == 24);
 
 typedef void (*function)(void);
@@ -100,6 +104,7 @@ int capi_count_functions(void) {
       (function)kiln_plan_create,
       (function)kiln_plan_destroy,
       (function)kiln_plan_get_info,
+      (function)kiln_plan_get_operand,
       (function)kiln_plan_run,
       (function)kiln_pool_backward,
       (function)kiln_activation_forward,
@@ -169,5 +174,6 @@ int capi_defaults_carry_their_sizes(void) {
          kiln_norm_options_default().size == sizeof(kiln_norm_options) &&
          kiln_norm_gradient_options_default().size == sizeof(kiln_norm_gradient_options) &&
          kiln_run_values_default().size == sizeof(kiln_run_values) &&
-         kiln_plan_info_default().size == sizeof(kiln_plan_info);
+         kiln_plan_info_default().size == sizeof(kiln_plan_info) &&
+         kiln_operand_info_default().size == sizeof(kiln_operand_info);
 }

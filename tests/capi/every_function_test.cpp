@@ -223,6 +223,7 @@ class EveryFunction : public CApi {
     EXPECT_EQ(kiln_plan_create(context_, request_, &plan_), KILN_OK) << kiln_last_error();
     add("kiln_plan_create", kiln_plan_create, {}, context_, request_, &made_plan_);
     add("kiln_plan_get_info", kiln_plan_get_info, {}, plan_, &plan_info_);
+    add("kiln_plan_get_operand", kiln_plan_get_operand, {}, plan_, 1, &operand_info_);
     add("kiln_plan_run", kiln_plan_run, {"stream", "workspace", "values"}, plan_, nullptr, operands_, 2, nullptr,
         &run_values_);
   }
@@ -280,6 +281,7 @@ class EveryFunction : public CApi {
   const kiln_run_values run_values_ = kiln_run_values_default();
   kiln_context_info context_info_ = kiln_context_info_default();
   kiln_plan_info plan_info_ = kiln_plan_info_default();
+  kiln_operand_info operand_info_ = kiln_operand_info_default();
 
   // Outputs, and what calls work on.
   kiln_context* made_context_ = nullptr;
@@ -321,6 +323,7 @@ TEST_F(EveryFunction, RefusesWhatIsWrongWithAnArgumentAndRunsNothing) {
   }
   EXPECT_EQ(context_info_.device_id, nullptr);
   EXPECT_EQ(plan_info_.request, nullptr);
+  EXPECT_EQ(operand_info_.name, nullptr);
   EXPECT_EQ(packed_.rank, 0);
   for (const auto& [name, entry] : table_) EXPECT_EQ(entry.good(), KILN_OK) << name << ": " << kiln_last_error();
 }

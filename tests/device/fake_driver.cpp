@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 namespace kiln::device {
 namespace {
@@ -71,6 +72,10 @@ void add_contexts(DriverTable& table) {
     return note("retain");
   };
   table.cuDevicePrimaryCtxRelease_v2 = [](CUdevice) { return note("release"); };
+  table.cuThreadExchangeStreamCaptureMode = [](CUstreamCaptureMode* mode) {
+    std::swap(*mode, fake->capture_mode);
+    return CUDA_SUCCESS;
+  };
   table.cuCtxGetCurrent = [](CUcontext* context) {
     *context = fake->contexts.empty() ? nullptr : context_of(fake->contexts.back());
     return CUDA_SUCCESS;

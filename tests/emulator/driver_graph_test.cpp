@@ -179,7 +179,10 @@ TEST_F(DriverGraph, ForkedWorkThatDoesNotJoinIsAnError) {
 
 TEST_F(DriverGraph, AllocatingOrWaitingInsideACaptureSpoilsIt) {
   CUdeviceptr address = 0;
+  const CUevent recorded = event();
+  EXPECT_EQ(cuda.cuEventRecord(recorded, nullptr), CUDA_SUCCESS);
   const std::vector<std::function<CUresult()>> forbidden = {
+      [&] { return cuda.cuEventQuery(recorded); },       [&] { return cuda.cuEventSynchronize(recorded); },
       [&] { return cuda.cuMemAlloc_v2(&address, 4); },   [&] { return cuda.cuMemFree_v2(out_); },
       [&] { return cuda.cuStreamSynchronize(stream_); }, [&] { return cuda.cuStreamQuery(stream_); },
       [&] { return cuda.cuCtxSynchronize(); },           [&] { return cuda.cuMemcpyDtoH_v2(&address, out_, 4); },
@@ -216,13 +219,12 @@ TEST_F(DriverGraph, ModesSayWhichThreadsMayAllocateMeanwhile) {
   allocate_in_both(CU_STREAM_CAPTURE_MODE_RELAXED);
   EXPECT_EQ(here, CUDA_SUCCESS);
   EXPECT_EQ(there, CUDA_SUCCESS);
-  auto* exchange = cuda.function<CUresult(CUstreamCaptureMode*)>("cuThreadExchangeStreamCaptureMode");
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-  EXPECT_EQ(exchange(&mode), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
   EXPECT_EQ(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
   allocate_in_both(CU_STREAM_CAPTURE_MODE_GLOBAL);
   EXPECT_EQ(here, CUDA_SUCCESS) << "this thread has said that it knows what it does";
-  EXPECT_EQ(exchange(&mode), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
 }
 
 TEST_F(DriverGraph, StreamsKeepTheRulesOfCapture) {
@@ -232,9 +234,13 @@ TEST_F(DriverGraph, StreamsKeepTheRulesOfCapture) {
   EXPECT_EQ(end_result(stream_), CUDA_ERROR_ILLEGAL_STATE);
   begin(blocking);
   EXPECT_EQ(cuda.cuStreamBeginCapture_v2(blocking, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_ERROR_ILLEGAL_STATE);
+  CUstreamCaptureStatus ignored = CU_STREAM_CAPTURE_STATUS_NONE;
+  EXPECT_EQ(cuda.cuStreamIsCapturing(nullptr, &ignored), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+  EXPECT_EQ(status(blocking), CU_STREAM_CAPTURE_STATUS_ACTIVE) << "asking spoils nothing";
   EXPECT_EQ(fill_some(1, nullptr), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) << "the default stream waits for blocking ones";
   EXPECT_EQ(end_result(blocking), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
   begin(stream_);
+  EXPECT_EQ(status(nullptr), CU_STREAM_CAPTURE_STATUS_NONE);
   EXPECT_EQ(fill_some(1, nullptr), CUDA_SUCCESS) << "but not for others";
   std::thread([&] { EXPECT_EQ(end_result(stream_), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD); }).join();
   const CUevent outside = event(), inside = event();

@@ -161,6 +161,11 @@ TEST_F(DriverMemory, KnowsWhereAPointerBelongs) {
   EXPECT_EQ(cuda.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, reinterpret_cast<uintptr_t>(pinned)),
             CUDA_SUCCESS);
   EXPECT_EQ(type, 1u);
+  CUdeviceptr there = 0;
+  for (const CUdeviceptr known : {address + 4, static_cast<CUdeviceptr>(reinterpret_cast<uintptr_t>(pinned))}) {
+    EXPECT_EQ(cuda.cuPointerGetAttribute(&there, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, known), CUDA_SUCCESS);
+    EXPECT_EQ(there, known);
+  }
   EXPECT_EQ(cuda.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address + 64),
             CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuda.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, reinterpret_cast<uintptr_t>(&type)),

@@ -1,6 +1,8 @@
 // For every argument of what is no operation call: what is wrong with it, and what the error says. Nothing is launched.
 #include "bad_arguments.h"
 
+#include <array>
+#include <cstring>
 #include <limits>
 
 #include "kiln/conv.h"
@@ -126,6 +128,45 @@ TEST_F(BadArguments, OfPlans) {
       {"n: missing", run(dynamic, {x, y}), "outside the bucket 0 to 4"},
       {"n: beyond the bucket", run(dynamic, {x, y}, with_n(5)), "n is 5, outside the bucket 0 to 4"},
       {"n: negative", run(dynamic, {x, y}, with_n(-2)), "n is -2, outside the bucket"},
+  });
+}
+
+// Memory of the host that the driver knows is the device's, too; other memory of the host is not.
+TEST_F(BadArguments, OfPlansOnTheHost) {
+  Context context(options());
+  const Plan plan = context.plan(Request::parse("softmax_forward x=f32:4x37"));
+  alignas(256) const std::array<std::byte, 1024> host{};
+  const device::HostBuffer pinned(device_, 2048);
+  std::memset(pinned.data(), 0, pinned.size());
+  const std::array<Address, 2> there = {pinned.data(), pinned.data() + 1024}, not_x = {host.data(), base_},
+                               not_y = {base_, host.data()};
+  plan.run(nullptr, there);
+  if (device_->device().info().reaches_host_memory) GTEST_SKIP() << "this device reaches all memory of the host";
+  expect_refused({
+      {"operands: the first is on the host", [&] { plan.run(nullptr, not_x); }, "softmax_forward: x is at 0x"},
+      {"operands: the last is on the host", [&] { plan.run(nullptr, not_y); },
+       ": this is host memory (or memory that was freed), which the device does not reach (copy it"},
+  });
+  const Plan dynamic = context.plan(Request::parse("softmax_forward x=f32:4x37 n=?"));
+  RunValues none;
+  none.n = 0;
+  dynamic.run(nullptr, not_x, nullptr, none);  // nothing is read
+}
+
+// The result of a sum over the batch is written even when there is nothing to sum.
+TEST_F(BadArguments, OfAnEmptyBatch) {
+  Context context(options());
+  RunValues none;
+  none.n = 0;
+  const auto run = [&](const std::string& line, std::vector<Address> operands) {
+    return [plan = context.plan(Request::parse(line)), operands, none] {
+      plan.run(nullptr, std::span<const Address>(operands), nullptr, none);
+    };
+  };
+  expect_refused({
+      {"dw", run("conv_backward_filter x=f32:4x2x5x5 dy=f32:4x3x3x3 dw=f32:3x2x3x3 n=?", {nullptr, nullptr, nullptr}),
+       "dw is a null pointer"},
+      {"db", run("conv_backward_bias dy=f32:4x3x3x3 n=?", {nullptr, nullptr}), "db is a null pointer"},
   });
 }
 

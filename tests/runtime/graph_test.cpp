@@ -6,12 +6,16 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "device_fixture.h"
 #include "kiln/base/error.h"
 #include "kiln/context.h"
+#include "kiln/conv.h"
 #include "kiln/device/stream.h"
+#include "kiln/memory.h"
 #include "kiln/reference/fill.h"
 #include "kiln/reference/tensor_memory.h"
 #include "kiln/reference/tolerance.h"
@@ -201,6 +205,110 @@ TEST_F(GraphTest, AnOperationCallThatWasMadeBeforeIsCaptured) {
   EXPECT_FALSE(is_right(request, operands));
   replay(instantiate(graph));
   EXPECT_TRUE(is_right(request, operands));
+}
+
+// What a capture needs to stand untouched: one kernel, enqueued at the end of it.
+class FirstCalls : public GraphTest {
+ protected:
+  FirstCalls() : plan_(context_.plan(request_)), operands_(make(request_, 1)) {}
+
+  // Captures `attempt` and then the plan's run: the graph must be whole and hold nothing but that.
+  void expect_intact(const std::function<void()>& attempt) {
+    const CUgraph graph = capture([&] {
+      attempt();
+      plan_.run(stream(), operands_.device);
+    });
+    ASSERT_NE(graph, nullptr);
+    EXPECT_EQ(kernels_of(graph).size(), 1U);
+    replay(instantiate(graph));
+    EXPECT_TRUE(is_right(request_, operands_));
+  }
+
+  std::string refused(const std::function<void()>& call) { return refusal_of(call, ErrorCode::unsupported); }
+
+  Tensor of(int64_t rows, size_t operand) { return {operands_.device[operand].pointer, f32, {rows, 37}, nc}; }
+
+  const Request request_ = Request::parse("softmax_forward x=f32:4x37");
+  Context context_{options()};
+  const Plan plan_;
+  Operands operands_;
+};
+
+TEST_F(FirstCalls, InACaptureAreRefusedBeforeAnythingIsEnqueued) {
+  expect_intact([&] {
+    const std::string text = refused([&] { softmax_forward(context_, of(3, 0), of(3, 1), {}, stream()); });
+    EXPECT_THAT(text, testing::HasSubstr("softmax_forward x=f32:3x37:nc"));
+    EXPECT_THAT(text, testing::HasSubstr("captured into a graph (make it before the capture begins: by "
+                                         "Context::prepare()"));
+  });
+  softmax_forward(context_, of(3, 0), of(3, 1), {}, stream());
+}
+
+TEST_F(FirstCalls, InACaptureTakeAPlanThatWasPrepared) {
+  const Request prepared = Request::parse("softmax_forward x=f32:2x37");
+  context_.prepare({&prepared, 1});
+  for (const auto& rows : {int64_t{2}, int64_t{4}}) {  // by prepare(), by plan()
+    const CUgraph graph = capture([&] { softmax_forward(context_, of(rows, 0), of(rows, 1), {}, stream()); });
+    ASSERT_NE(graph, nullptr);
+    EXPECT_EQ(kernels_of(graph).size(), 1U) << rows;
+  }
+}
+
+TEST_F(FirstCalls, InACaptureThatTheDefaultStreamWouldSpoilAreRefused) {
+  CUstream blocking = nullptr;
+  ASSERT_EQ(device_->call(&device::DriverTable::cuStreamCreate, &blocking, CU_STREAM_DEFAULT), CUDA_SUCCESS);
+  ASSERT_EQ(device_->call(&device::DriverTable::cuStreamBeginCapture_v2, blocking, CU_STREAM_CAPTURE_MODE_GLOBAL),
+            CUDA_SUCCESS);
+  EXPECT_THAT(refused([&] { softmax_forward(context_, of(3, 0), of(3, 1)); }), testing::HasSubstr("has no plan yet"));
+  CUgraph graph = nullptr;
+  EXPECT_EQ(device_->call(&device::DriverTable::cuStreamEndCapture, blocking, &graph), CUDA_SUCCESS);
+  EXPECT_EQ(calls().cuGraphDestroy(graph), CUDA_SUCCESS);
+  EXPECT_EQ(calls().cuStreamDestroy_v2(blocking), CUDA_SUCCESS);
+}
+
+TEST_F(FirstCalls, InACaptureAreNotTuned) {
+  ContextOptions tuning = options();
+  tuning.environment->worker = KILN_PROGRAM;
+  tuning.tuning = {TuningMode::within_budget, 60, 2};
+  Context context(tuning);
+  expect_intact([&] { refused([&] { softmax_forward(context, of(3, 0), of(3, 1), {}, stream()); }); });
+  EXPECT_TRUE(context.explain(Request::parse("softmax_forward x=f32:3x37")).stored.empty());
+}
+
+TEST_F(FirstCalls, OfPlansAndOfOtherStreamsLeaveACaptureIntact) {
+  const Request other = Request::parse("softmax_forward x=f32:2x37 n=?"),
+                third = Request::parse("softmax_forward x=f32:1x37");
+  device::Stream beside(device_);
+  expect_intact([&] {
+    context_.prepare({&other, 1});
+    const Plan plan = context_.plan(third);
+    softmax_forward(context_, of(3, 0), of(3, 1), {}, beside.raw());
+    const DeviceMemory memory(context_, 64);
+    const Context another(options());  // all that opening a device does
+    EXPECT_NE(memory.data(), plan_.source().data());
+  });
+}
+
+// Whatever the workspace of a plain call takes: an allocation, a larger one, one that another stream used.
+TEST_F(FirstCalls, WithAWorkspaceOnOtherStreamsLeaveACaptureIntact) {
+  const Request small = Request::parse("conv_forward x=f32:1x256x7x7 w=f32:64x256x3x3 pad=1");
+  const Request large = Request::parse("conv_forward x=f32:1x512x7x7 w=f32:64x512x3x3 pad=1");
+  if (context_.plan(small).workspace_bytes() == 0 || context_.plan(large).workspace_bytes() == 0) {
+    GTEST_SKIP() << "the best estimate needs no workspace";
+  }
+  Operands convolution = make(large, 1);
+  const auto call = [&](int64_t channels, Stream on) {
+    conv_forward(context_, Tensor(convolution.device[0].pointer, f32, {1, channels, 7, 7}, nchw),
+                 Tensor(convolution.device[1].pointer, f32, {64, channels, 3, 3}, nchw),
+                 Tensor(convolution.device[2].pointer, f32, {1, 64, 7, 7}, nchw), {.pad = {1, 1}}, on);
+  };
+  device::Stream first(device_), second(device_);
+  expect_intact([&] {
+    call(256, first.raw());
+    call(512, first.raw());
+    call(512, second.raw());
+    EXPECT_THAT(refused([&] { call(512, stream()); }), testing::HasSubstr("bytes of workspace cannot be captured"));
+  });
 }
 
 }  // namespace

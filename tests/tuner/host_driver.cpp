@@ -53,6 +53,7 @@ void add_memory(device::DriverTable& table) {
 }
 
 void add_streams(device::DriverTable& table) {
+  table.cuThreadExchangeStreamCaptureMode = [](CUstreamCaptureMode*) { return CUDA_SUCCESS; };
   table.cuStreamCreate = [](CUstream* stream, unsigned) {
     *stream = reinterpret_cast<CUstream>(uint64_t{1});
     return CUDA_SUCCESS;

@@ -145,8 +145,14 @@ struct CUDA_KERNEL_NODE_PARAMS {
 
 enum CUpointer_attribute : int {
   CU_POINTER_ATTRIBUTE_CONTEXT = 1,
-  CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
+  CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,     // CUmemorytype
+  CU_POINTER_ATTRIBUTE_DEVICE_POINTER = 3,  // where kernels of the current context find it
   CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
+};
+
+enum CUmemorytype : unsigned {
+  CU_MEMORYTYPE_HOST = 1,
+  CU_MEMORYTYPE_DEVICE = 2,
 };
 
 inline constexpr unsigned CU_STREAM_DEFAULT = 0;
@@ -215,6 +221,7 @@ inline constexpr unsigned CU_EVENT_DISABLE_TIMING = 2;
                              void** parameters, void** extra))                                                         \
   X(cuStreamBeginCapture_v2, CUresult(CUstream stream, CUstreamCaptureMode mode))                                      \
   X(cuStreamEndCapture, CUresult(CUstream stream, CUgraph* graph))                                                     \
+  X(cuThreadExchangeStreamCaptureMode, CUresult(CUstreamCaptureMode* mode))                                            \
   X(cuGraphGetNodes, CUresult(CUgraph graph, CUgraphNode* nodes, size_t* count))                                       \
   X(cuGraphNodeGetType, CUresult(CUgraphNode node, CUgraphNodeType* type))                                             \
   X(cuGraphKernelNodeGetParams, CUresult(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* parameters))                       \

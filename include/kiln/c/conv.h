@@ -44,9 +44,14 @@ static inline kiln_conv_options kiln_conv_options_default(void) {
  * element with x, w or the bias; regions of one tensor may interleave. `options` may be NULL.
  *
  * The first call for a shape compiles (see kiln_context_prepare()); it never tunes. Later calls find their plan in a
- * fraction of a microsecond. Workspace is lent to one call at a time and refused while `stream` is captured into a
- * graph; use a plan to supply your own. An empty batch is a no-op. KILN_INVALID_ARGUMENT, KILN_UNSUPPORTED,
- * KILN_COMPILE_FAILED, KILN_DRIVER_ERROR. */
+ * fraction of a microsecond. Workspace is lent to one call at a time. While `stream` is captured into a graph, calls
+ * that need workspace and first calls of a shape are refused (KILN_UNSUPPORTED), and the capture stays intact: make the
+ * plan before, and run it with a workspace of your own there. An empty batch is a no-op.
+ *
+ * KILN_INVALID_ARGUMENT: tensors that do not fit each other, memory that overlaps, an address that is null, misaligned
+ * or of host memory that the device does not reach, options out of range. KILN_UNSUPPORTED: nothing serves the request.
+ * KILN_COMPILE_FAILED: user code, or every kernel that serves it, is refused by NVRTC. KILN_MISSING_LIBRARY: it is in
+ * no bundle, and there is no NVRTC. KILN_OUT_OF_MEMORY, KILN_DRIVER_ERROR. */
 KILN_API kiln_status kiln_conv_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* w,
                                        const kiln_tensor* y, const kiln_conv_options* options, kiln_stream stream);
 

@@ -108,8 +108,9 @@ static inline kiln_context_options kiln_context_options_default(void) {
   return options;
 }
 
-/* Opens a device: by libcuda, or by the emulator where there is no GPU. Works in the driver context that is current on
- * this thread if that belongs to the device, else in the device's primary context. `options` may be NULL.
+/* Opens a device: by libcuda, or by the emulator where there is no GPU, which is announced once a process. Works in the
+ * driver context that is current on this thread if that belongs to the device, else in the device's primary context.
+ * `options` may be NULL.
  *
  * KILN_MISSING_LIBRARY (no driver, no NVRTC, no worker to tune with), KILN_DRIVER_ERROR, KILN_INVALID_ARGUMENT (no such
  * device, a setting, options that contradict each other). A database, pack, bundle or store that cannot be used is
@@ -244,7 +245,8 @@ typedef struct kiln_plan kiln_plan;
 typedef void* kiln_stream;
 
 /* The best known variant for `request`, compiled and loaded; the second call for a request only looks it up.
- * KILN_PARSE_ERROR, KILN_INVALID_ARGUMENT, KILN_UNSUPPORTED (nothing serves it), KILN_COMPILE_FAILED. */
+ * Leaves the capture of a stream into a graph intact. KILN_PARSE_ERROR, KILN_INVALID_ARGUMENT, KILN_UNSUPPORTED
+ * (nothing serves it), KILN_COMPILE_FAILED, KILN_MISSING_LIBRARY, KILN_OUT_OF_MEMORY, KILN_DRIVER_ERROR. */
 KILN_API kiln_status kiln_plan_create(kiln_context* context, const char* request, kiln_plan** plan);
 KILN_API void kiln_plan_destroy(kiln_plan* plan);
 
@@ -268,6 +270,40 @@ static inline kiln_plan_info kiln_plan_info_default(void) {
 
 KILN_API kiln_status kiln_plan_get_info(const kiln_plan* plan, kiln_plan_info* info);
 
+/* What a run does with an operand's memory. */
+typedef int32_t kiln_operand_role;
+enum {
+  KILN_OPERAND_INPUT = 0,  /* Read. */
+  KILN_OPERAND_OUTPUT = 1, /* Written; what it held does not matter. */
+  KILN_OPERAND_UPDATED = 2 /* Read, then written: running statistics, an output that is blended with what it held. */
+};
+
+/* One operand of a plan: what an address of kiln_plan_run() stands for. The strings live as long as the plan. */
+typedef struct kiln_operand_info {
+  uint32_t size;
+  kiln_operand_role role;
+  const char* name; /* "x", "w", "y", "epilogue.gate": as docs/request-syntax.md has it. */
+  const char* text; /* Type, extents and layout as in a request, "f16:32x64x56x56:nhwc". */
+  kiln_dtype dtype;
+  int32_t rank;
+  int64_t extents[KILN_MAX_RANK]; /* In logical order; strides in elements, in the same order. */
+  int64_t strides[KILN_MAX_RANK];
+  int64_t alignment; /* Bytes that the address has to be a multiple of. */
+  int64_t bytes;     /* From the address on, those that the tensor spans: 0 if it is empty, and NULL will do. */
+} kiln_operand_info;
+
+static inline kiln_operand_info kiln_operand_info_default(void) {
+  kiln_operand_info info;
+  memset(&info, 0, sizeof info);
+  info.size = (uint32_t)sizeof info;
+  return info;
+}
+
+/* Operand `index` of a plan, counted from 0 in the order in which kiln_plan_run() takes the addresses; there are
+ * kiln_plan_info.operand_count. With n=? the extents are those of the top of the bucket. KILN_INVALID_ARGUMENT: there
+ * is no such operand. */
+KILN_API kiln_status kiln_plan_get_operand(const kiln_plan* plan, size_t index, kiln_operand_info* info);
+
 /* The values of a run that are not part of its request. */
 typedef struct kiln_run_values {
   uint32_t size;
@@ -280,11 +316,11 @@ typedef struct kiln_run_values {
   /* The scalars of user code, in the order of its definition. Default: none, all 0. */
   const float* scalars;
   size_t scalar_count;
-  /* The numbers of the operation besides (a slope, an epsilon), in the order of docs/request-syntax.md. Default: all 0.
-   */
+  /* The numbers of the operation besides (a slope, an epsilon), in the order of docs/request-syntax.md. Those that are
+   * not given are the usual ones (an epsilon of 1e-5). Default: none is given. */
   const float* operation_scalars;
   size_t operation_scalar_count;
-  /* The integers of the operation (a seed), in that order. Default: all 0. */
+  /* The integers of the operation (a seed), in that order and with such defaults. */
   const uint64_t* operation_integers;
   size_t operation_integer_count;
 } kiln_run_values;
@@ -302,11 +338,11 @@ static inline kiln_run_values kiln_run_values_default(void) {
 
 /* Enqueues the layer on `stream` and returns. No allocation, no lookup, no lock.
  *
- * `operands`: the device addresses of the request's operands, in its order (x, w, y, then bias and residual where the
- * epilogue has them, or the tensors of user code by name). An output must share no element with another operand but
- * where the operation's call allows it, which only that call checks. `workspace` may be NULL if the plan needs none,
- * `values` may be NULL. KILN_INVALID_ARGUMENT, nothing enqueued: a wrong number of operands, a null or misaligned
- * address or workspace, a value outside its class, a batch outside the bucket. KILN_DRIVER_ERROR: a launch refused. */
+ * `operands`: the device addresses of the request's operands, in the order of kiln_plan_get_operand(). An output must
+ * share no element with another operand but where the operation's call allows it, which only that call checks.
+ * `workspace` may be NULL if the plan needs none, `values` may be NULL. KILN_INVALID_ARGUMENT, nothing enqueued: a
+ * wrong number of operands, a null or misaligned address or workspace, one of host memory that the device does not
+ * reach, a value outside its class, a batch outside the bucket. KILN_DRIVER_ERROR: a launch refused. */
 KILN_API kiln_status kiln_plan_run(const kiln_plan* plan, kiln_stream stream, const void* const* operands,
                                    size_t operand_count, void* workspace, const kiln_run_values* values);
 

@@ -35,6 +35,10 @@ struct Environment {
   /// The `kiln` program refuses to run, a Context announces them.
   std::vector<std::string> unknown;
 
+  /// Set by a program that shows which device it uses, no variable: nobody need be told that the emulator stands in for
+  /// a GPU.
+  bool shows_device = false;
+
   using Lookup = std::function<const char*(const char* name)>;
 
   /// Reads the process environment. Throws Error(invalid_argument) on a value that a variable does not accept.

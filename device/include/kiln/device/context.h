@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "kiln/device/device.h"
+#include "kiln/device/page_set.h"
 
 namespace kiln::device {
 
@@ -36,6 +37,13 @@ class ContextHandle {
   template <typename... Parameters, typename... Arguments>
   cuda_abi::CUresult call(cuda_abi::CUresult (*DriverTable::*entry)(Parameters...), Arguments... arguments) const;
 
+  /// Whether kernels of this context may access `address`: device memory of any kind, managed memory, host memory that
+  /// is pinned or registered, and on a device that reaches all host memory, every address. Another device's memory
+  /// counts, although it needs peer access. What the driver says of an address is remembered for its page: no lock, no
+  /// allocation, and no call but for the first address of a page. Yes where the driver cannot be asked: the launch
+  /// tells.
+  bool reaches(cuda_abi::CUdeviceptr address) const { return reached_.has(address) || ask(address); }
+
   struct MemoryUse {
     size_t free_bytes = 0;
     size_t total_bytes = 0;
@@ -45,9 +53,14 @@ class ContextHandle {
  private:
   ContextHandle(const Device& device, cuda_abi::CUcontext context, bool primary);
 
+  bool ask(cuda_abi::CUdeviceptr address) const;
+
   Device device_;
   cuda_abi::CUcontext context_;
   bool primary_;
+  // Memory may be freed, and its address become the host's. A page that is wrong by then is no worse than none: the
+  // device reports the access, as it would any other that is wrong.
+  mutable PageSet reached_;
 };
 
 /// Makes a context current on this thread for a scope, and puts back what was current before.
@@ -64,6 +77,23 @@ class Current {
  private:
   const Driver* driver_;
   bool pushed_ = false;
+};
+
+/// Permits this thread, for a scope, what the capture of a stream into a graph forbids otherwise (cudaMalloc and the
+/// like in the mode `global`): to allocate and free, to load and unload code, to ask about events. None of it goes into
+/// a graph or waits for one, so captures that are going on, of this thread and of others, stay intact. Each operation
+/// of this room that is forbidden so makes one itself.
+class BesideCaptures {
+ public:
+  explicit BesideCaptures(const Driver& driver);
+  BesideCaptures(const BesideCaptures&) = delete;
+  BesideCaptures& operator=(const BesideCaptures&) = delete;
+  ~BesideCaptures();
+
+ private:
+  const Driver* driver_;
+  cuda_abi::CUstreamCaptureMode before_ = cuda_abi::CU_STREAM_CAPTURE_MODE_RELAXED;
+  bool exchanged_ = false;
 };
 
 template <typename... Parameters, typename... Arguments>

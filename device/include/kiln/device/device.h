@@ -35,6 +35,7 @@ struct DeviceInfo {
   std::string mig_profile;  ///< "1g.18gb" if the name shows one ("... MIG 1g.18gb"), else empty.
   std::string uuid;         ///< "GPU-xxxxxxxx-xxxx-...": which board, for messages; not part of id().
   bool emulated = false;
+  bool reaches_host_memory = false;  ///< Kernels may access any memory of the host (HMM, ATS), as they do the device's.
 
   /// The DeviceId: one canonical line that is the same for every board, driver and day on which times may be compared,
   /// and differs otherwise. Memory is rounded to GiB, because drivers reserve varying amounts.

@@ -66,6 +66,9 @@ class Driver {
   /// libkiln_emulator.so, because the CUDA driver could not be loaded: ...".
   const std::string& description() const { return description_; }
 
+  /// Why the emulator was taken though nobody asked for it; empty for any other driver.
+  const std::string& stands_in_because() const { return stands_in_because_; }
+
   /// The newest CUDA version that the driver supports, as it reports it: 1000 * major + 10 * minor.
   int version() const;
 
@@ -94,6 +97,7 @@ class Driver {
 
   DriverTable table_;
   std::string description_;
+  std::string stands_in_because_;
   bool emulated_;
   LastFault* last_fault_ = nullptr;
 };

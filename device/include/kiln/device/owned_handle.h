@@ -47,6 +47,7 @@ class OwnedHandle {
   void reset() noexcept {
     if (handle_ == Handle{}) return;
     try {
+      const BesideCaptures beside(context_->driver());
       const cuda_abi::CUresult result = context_->call(release_, handle_);
       if (result != cuda_abi::CUDA_SUCCESS) log_failed_release(context_->driver(), result, call_);
     } catch (const std::exception& error) {

@@ -33,7 +33,8 @@ class Stream {
 /// Later work of `stream` starts after `event`; at once if it was never recorded. Throws DriverError.
 void wait(const ContextHandle& context, cuda_abi::CUstream stream, const Event& event);
 
-/// True if launches into `stream` are being recorded into a graph: then nothing may allocate, wait or query.
+/// True if launches into `stream` are being recorded into a graph; also for the default stream while a stream that it
+/// waits for is captured, when a launch would spoil that capture. Asking spoils nothing.
 bool is_capturing(const ContextHandle& context, cuda_abi::CUstream stream);
 
 }  // namespace kiln::device
