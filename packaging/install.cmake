@@ -8,8 +8,18 @@ install(TARGETS kiln EXPORT kilnTargets
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS kiln_emulator LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime)
 install(TARGETS kiln_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md
-  DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
+# The pages, in the places that they have in the source, with what they link to; a test follows the links.
+install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md
+  DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT development)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs ${PROJECT_SOURCE_DIR}/examples
+  DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT development)
+install(FILES ${PROJECT_SOURCE_DIR}/bench/README.md
+  DESTINATION ${CMAKE_INSTALL_DOCDIR}/bench COMPONENT development)
+install(FILES ${PROJECT_SOURCE_DIR}/bench/primitives/passes.txt
+  DESTINATION ${CMAKE_INSTALL_DOCDIR}/bench/primitives COMPONENT development)
+install(FILES ${PROJECT_SOURCE_DIR}/calibration/kernels.cu
+  DESTINATION ${CMAKE_INSTALL_DOCDIR}/calibration COMPONENT development)
 
 # The manual page and the completions of shells, as the program itself knows its commands.
 set(manual_dir ${CMAKE_CURRENT_BINARY_DIR}/manual)

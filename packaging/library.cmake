@@ -5,6 +5,7 @@
 set(include_dirs ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/base/include ${PROJECT_SOURCE_DIR}/generator/include)
 file(GLOB public_headers CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/include/kiln/*.h
+  ${PROJECT_SOURCE_DIR}/include/kiln/*.hpp
   ${PROJECT_SOURCE_DIR}/base/include/kiln/base/error.h
   ${PROJECT_SOURCE_DIR}/generator/include/kiln/generator/operations/*_forward.h)
 include(headers.cmake)

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 
 #include <array>
+#include <fstream>
+#include <string>
 
 #include "installation.h"
 
@@ -9,6 +11,7 @@ namespace kiln::install {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 const fs::path consumers = KILN_CONSUMER_DIR;
 const std::string expected_output = "kiln " KILN_VERSION ": 0.25 0.25 0.25 0.25\n";
@@ -61,6 +64,45 @@ TEST_F(Installed, IsFoundByPkgConfig) {
   for (const Language& language : languages) {
     expect_found_by_pkg_config(language, prefix(), work() / ("pkg_config_" + std::string(language.name)));
   }
+}
+
+// As docs/install.md has it, to the letter, but for the places.
+TEST_F(Installed, CExampleIsBuiltByTheLineOfThePage) {
+  const fs::path page = prefix() / KILN_DOCDIR / "docs" / "install.md";
+  std::ifstream stream(page);
+  std::string line;
+  while (std::getline(stream, line) && !line.starts_with("cc ")) continue;
+  ASSERT_TRUE(stream) << "no line of the page begins with cc";
+  const fs::path folder = work() / "c_example";
+  fs::create_directories(folder);
+  fs::copy_file(fs::path(KILN_EXAMPLES) / "c_conv_forward" / "main.c", folder / "engine.c");
+  const Outcome built =
+      run("cd " + folder.string() + " && export PKG_CONFIG_PATH=" + (prefix() / KILN_LIBDIR / "pkgconfig").string() +
+          " && " + line.substr(0, line.find('#')));
+  ASSERT_EQ(built.exit_code, 0) << line << "\n" << built.text;
+  const Outcome outcome =
+      run_on_device("LD_LIBRARY_PATH=" + (prefix() / KILN_LIBDIR).string() + " " + (folder / "engine").string());
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
+  EXPECT_THAT(outcome.text, HasSubstr("largest error of the sampled outputs"));
+}
+
+// Where nobody named a driver and there is no GPU, whoever waits is told why, once. The program shows it anyway.
+TEST_F(Installed, ApplicationsSayThatTheEmulatorStandsInForAGpu) {
+  const fs::path program = work() / "stand_in";
+  expect_found_by_pkg_config(languages[1], prefix(), program);
+  const std::string command = "LD_LIBRARY_PATH=" + (prefix() / KILN_LIBDIR).string() + " " + program.string();
+  const std::string notice = "kiln: no GPU is used: ";
+  const Outcome forbidden = run_on_device("env KILN_DRIVER=cuda " + command);
+  if (forbidden.exit_code == 0) GTEST_SKIP() << "there is a GPU";
+  const Outcome unnamed = run_on_device("env -u KILN_DRIVER " + command);
+  EXPECT_THAT(unnamed.text, HasSubstr(notice));
+  EXPECT_EQ(unnamed.text.find(notice), unnamed.text.rfind(notice)) << "twice: " << unnamed.text;
+  EXPECT_THAT(unnamed.text, HasSubstr("KILN_DRIVER=cuda makes this an error"));
+  EXPECT_THAT(run_on_device("env KILN_DRIVER=emulator " + command).text, Not(HasSubstr(notice)));
+  EXPECT_THAT(forbidden.text, HasSubstr("docs/environment.md"));
+  const Outcome shown = run_on_device("env -u KILN_DRIVER " + (prefix() / "bin" / "kiln").string() +
+                                      " explain 'softmax_forward x=f32:1x4'");
+  EXPECT_THAT(shown.text, Not(HasSubstr(notice)));
 }
 
 TEST_F(Installed, DebianPackageServesConsumersFromWhereItIsUnpacked) {

@@ -101,6 +101,52 @@ TEST_F(Installed, LibraryIsNamedByItsMajorVersion) {
   EXPECT_EQ(fs::read_symlink(libraries() / soname), "libkiln.so." + version);
 }
 
+std::string text_of(const fs::path& file) {
+  std::ifstream stream(file);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+// The headers of the C++ API, as programs include them: "kiln/conv.h".
+std::vector<std::string> headers_of_cpp(const fs::path& include) {
+  std::vector<std::string> headers;
+  for (const auto& entry : fs::directory_iterator(include / "kiln")) {
+    const std::string name = entry.path().filename();
+    if (entry.is_regular_file() && name.ends_with(".h") && name != "kiln.h") headers.push_back("kiln/" + name);
+  }
+  return headers;
+}
+
+TEST_F(Installed, OneHeaderHasAllOfTheCppApi) {
+  const std::string all = text_of(prefix() / "include" / "kiln" / "kiln.hpp");
+  const std::vector<std::string> headers = headers_of_cpp(prefix() / "include");
+  EXPECT_GE(headers.size(), 15u);
+  for (const std::string& header : headers) EXPECT_THAT(all, HasSubstr("#include \"" + header + "\"\n"));
+}
+
+TEST_F(Installed, HeadersSayWhatTheirFunctionsThrow) {
+  for (const std::string& header : headers_of_cpp(prefix() / "include")) {
+    EXPECT_THAT(text_of(prefix() / "include" / header), testing::ContainsRegex("[Tt]hrow")) << header;
+  }
+}
+
+// A page that is read where it was installed leads nowhere else.
+TEST_F(Installed, LinksOfThePagesLeadToWhatIsInstalled) {
+  const fs::path pages = prefix() / KILN_DOCDIR;
+  const std::regex link(R"(\]\(([^)# ]+)(#[^)]*)?\))");
+  size_t links = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(pages)) {
+    if (entry.path().extension() != ".md") continue;
+    const std::string text = text_of(entry.path());
+    for (std::sregex_iterator it(text.begin(), text.end(), link), end; it != end; ++it) {
+      const std::string target = (*it)[1];
+      if (target.starts_with("http")) continue;
+      ++links;
+      EXPECT_TRUE(fs::exists(entry.path().parent_path() / target)) << entry.path() << " links to " << target;
+    }
+  }
+  EXPECT_GE(links, 40u);
+}
+
 TEST_F(Installed, PublicHeadersNeedNothingButThemselves) {
   std::ostringstream all;
   size_t count = 0;

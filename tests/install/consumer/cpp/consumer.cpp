@@ -1,11 +1,7 @@
 // Softmax of four equal values by an installed Kiln: 0.25 each. Before that, an error that crosses the boundary.
-#include <kiln/base/error.h>
-#include <kiln/memory.h>
-#include <kiln/softmax.h>
-#include <kiln/version.h>
-
 #include <array>
 #include <cstdio>
+#include <kiln/kiln.hpp>
 #include <span>
 
 namespace {
