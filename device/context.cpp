@@ -56,6 +56,7 @@ ContextHandle::MemoryUse ContextHandle::memory() const {
 }
 
 bool ContextHandle::ask(cuda_abi::CUdeviceptr address) const {
+  const BesideCaptures beside(driver());
   unsigned type = 0;
   cuda_abi::CUresult result = call(&DriverTable::cuPointerGetAttribute, static_cast<void*>(&type),
                                    cuda_abi::CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
