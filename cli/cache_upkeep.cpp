@@ -85,7 +85,7 @@ int verify(const VerifyOptions& options) {
   how.expressions = read_expressions(options.expressions);
   const Source source = read_source(options.file, options.database, environment);
   const Catalogue catalogue = catalogue_of(environment);
-  const std::unique_ptr<tuner::Laboratory> laboratory = options.device.laboratory();
+  const std::unique_ptr<tuner::Laboratory> laboratory = options.device.laboratory({}, {}, {});
   const RecheckResult result = recheck(source.contents, catalogue, *laboratory, how);
   const std::vector<std::string> remarks =
       remarks_not_at_hand(source.path, source.contents, catalogue, how.expressions);

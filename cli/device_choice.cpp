@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <string_view>
 
+#include "checks.h"
 #include "database.h"
 #include "kiln/base/error.h"
 #include "kiln/tuner/worker.h"
@@ -73,7 +75,7 @@ int DeviceChoice::ordinal() const {
 
 std::unique_ptr<tuner::Laboratory> DeviceChoice::laboratory(const tuner::CheckOptions& check,
                                                             const std::optional<store::StoreOptions>& kernels,
-                                                            std::optional<double> run_limit) const {
+                                                            const Limits& limits) const {
   const Environment environment = this->environment();
   tuner::WorkerPoolOptions pool;
   pool.worker = tuner::find_worker(environment.worker);
@@ -82,8 +84,17 @@ std::unique_ptr<tuner::Laboratory> DeviceChoice::laboratory(const tuner::CheckOp
   pool.kernels = kernels;
   pool.device = ordinal();
   pool.check = check;
-  if (run_limit) pool.run_limit = *run_limit;
+  if (limits.run) pool.run_limit = pool.begin_limit = *limits.run;
+  if (limits.open) pool.open_limit = std::min(pool.open_limit, *limits.open);
   return tuner::make_worker_pool(std::move(pool));
+}
+
+void add_run_limit_to(CLI::App& command, std::optional<double>& seconds) {
+  command
+      .add_option("--run-limit", seconds,
+                  "seconds after which whatever runs on the device is taken for hung (60; 300 for operands and the "
+                  "trusted variant)")
+      ->check(number_above_zero());
 }
 
 }  // namespace kiln::cli

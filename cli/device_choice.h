@@ -31,12 +31,20 @@ struct DeviceChoice {
   Environment environment() const;
   /// Throws Error(invalid_argument).
   int ordinal() const;
-  /// Worker processes on that device, which keep what they compile in `kernels` and take a check or sample of more than
-  /// `run_limit` seconds for hung (by default as WorkerPoolOptions). Throws Error(missing_library, driver_error) if
-  /// there is no worker or device.
-  std::unique_ptr<tuner::Laboratory> laboratory(const tuner::CheckOptions& check = {},
-                                                const std::optional<store::StoreOptions>& kernels = {},
-                                                std::optional<double> run_limit = std::nullopt) const;
+  /// Seconds, each as in WorkerPoolOptions if it is not given.
+  struct Limits {
+    /// Whatever runs on the device for more is taken for hung: the trusted variant, a check, a sample.
+    std::optional<double> run{};
+    std::optional<double> open{};  ///< A worker that does not start within it has failed.
+  };
+  /// Worker processes on that device, which keep what they compile in `kernels`. Throws Error(missing_library,
+  /// driver_error) if there is no worker or device.
+  std::unique_ptr<tuner::Laboratory> laboratory(const tuner::CheckOptions& check,
+                                                const std::optional<store::StoreOptions>& kernels,
+                                                const Limits& limits) const;
 };
+
+/// Adds --run-limit to a command; see DeviceChoice::Limits::run.
+void add_run_limit_to(CLI::App& command, std::optional<double>& seconds);
 
 }  // namespace kiln::cli

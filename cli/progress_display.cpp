@@ -14,18 +14,17 @@ namespace {
 
 constexpr size_t bar_width = 24;
 constexpr double line_interval = 10;  // seconds between plain lines of one request
+constexpr double worth_saying = 2;    // seconds that a step takes before it is named
 
 std::string duration(double seconds) {
   const long whole = std::lround(std::max(seconds, 0.0));
   return whole >= 60 ? fmt::format("{}m{:02}s", whole / 60, whole % 60) : fmt::format("{}s", whole);
 }
 
-// Share of the whole: requests done, and the part of the one at work.
+// Share of the whole: of the candidates of all requests.
 double share(const tuner::Progress& progress) {
-  if (progress.jobs == 0) return 1;
-  const double inside =
-      progress.planned == 0 ? 0 : static_cast<double>(progress.candidates) / static_cast<double>(progress.planned);
-  return (static_cast<double>(progress.job) + std::min(inside, 1.0)) / static_cast<double>(progress.jobs);
+  if (progress.all_planned == 0) return 1;
+  return std::min(static_cast<double>(progress.all_candidates) / static_cast<double>(progress.all_planned), 1.0);
 }
 
 }  // namespace
@@ -35,6 +34,9 @@ std::string progress_status(const tuner::Progress& progress) {
                                  progress.planned);
   if (progress.remaining) text += fmt::format(", {} left", duration(*progress.remaining));
   if (progress.best != nullptr) text += fmt::format(", best {}", time_text(progress.best->median));
+  if (progress.waiting_seconds >= worth_saying) {
+    text += fmt::format("; {} for {}", progress.waiting_for, duration(progress.waiting_seconds));
+  }
   return text;
 }
 
@@ -66,12 +68,15 @@ void ProgressDisplay::show_bar(const tuner::Progress& progress) {
 
 void ProgressDisplay::show_line(const tuner::Progress& progress) {
   const bool same = progress.request == request_;
-  if (same && progress.elapsed - last_shown_ < line_interval) return;
+  // A step that begins to take long is named at once.
+  const bool is_news = progress.waiting_seconds >= worth_saying && progress.waiting_for != waiting_for_;
+  if (same && !is_news && progress.elapsed - last_shown_ < line_interval) return;
   if (!same)
     fmt::print(stderr, "layer {}/{}: {}\n", progress.job + 1, progress.jobs, summary(Request::parse(progress.request)));
   else
     fmt::print(stderr, "  {}\n", progress_status(progress));
   request_ = progress.request;
+  waiting_for_ = progress.waiting_seconds >= worth_saying ? progress.waiting_for : "";
   last_shown_ = progress.elapsed;
 }
 

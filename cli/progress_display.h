@@ -8,7 +8,7 @@
 
 namespace kiln::cli {
 
-/// "layer 3/20, candidate 5/16, 40s left, best 12.3 us".
+/// "layer 3/20, candidate 5/16, 40s left, best 12.3 us", and what takes long: "; checking conv_direct TILE=8 for 12s".
 std::string progress_status(const tuner::Progress& progress);
 /// The same behind a bar of the share that is done: "[#####...] layer ...".
 std::string progress_bar(const tuner::Progress& progress);
@@ -31,8 +31,9 @@ class ProgressDisplay {
   bool quiet_;
   bool terminal_;
   bool bar_drawn_ = false;
-  std::string request_;    // of the last plain line
-  double last_shown_ = 0;  // seconds since the start
+  std::string request_;      // of the last plain line
+  std::string waiting_for_;  // likewise, if it named a step
+  double last_shown_ = 0;    // seconds since the start
 };
 
 }  // namespace kiln::cli

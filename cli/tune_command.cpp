@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <limits>
@@ -34,7 +35,8 @@ struct TuneOptions {
   std::string search = "model";
   size_t candidates = 16;
   uint64_t seed = 1;
-  double budget = 0;  // seconds; 0: none
+  double budget = 0;                // seconds; 0: none
+  std::optional<double> run_limit;  // seconds
   std::string shard;
   Output output;
   bool quiet = false;
@@ -97,10 +99,11 @@ std::string where(const cache::Database& database) {
   return database.storage() == cache::Storage::file ? database.path() : "memory only, lost at the end";
 }
 
-tuner::SessionOptions session_options(const TuneOptions& options) {
+// `spent`: seconds that the command has taken so far, which count.
+tuner::SessionOptions session_options(const TuneOptions& options, double spent) {
   tuner::SessionOptions session;
   session.search = {tuner::parse_search_kind(options.search), options.candidates, options.seed};
-  if (options.budget > 0) session.budget_seconds = options.budget;
+  if (options.budget > 0) session.budget_seconds = options.budget - spent;
   return session;
 }
 
@@ -133,29 +136,34 @@ std::string command_line(const TuneOptions& options) {
   add("--device", options.device.text, standard.device.text);
   text += fmt::format(" --search {} --candidates {} --seed {}", options.search, options.candidates, options.seed);
   if (options.budget > 0) text += fmt::format(" --budget {}", options.budget);
+  if (options.run_limit) text += fmt::format(" --run-limit {}", *options.run_limit);
   add("--shard", options.shard, standard.shard);
   return text;
 }
 
 int tune(const TuneOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto spent = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   std::optional<ReportFile> page;
   if (!options.report.empty()) page.emplace(options.report);
   Workload workload = read_workload(options.input);
   keep_shard(workload.jobs, options.shard);
   const Environment environment = options.device.environment();
   const Catalogue catalogue = catalogue_of(environment);
-  const tuner::SessionOptions session = session_options(options);
+  (void)session_options(options, 0);  // what is wrong with them is said before anything is begun
 
   cache::Database database = open_database(options, environment);
+  DeviceChoice::Limits limits{.run = options.run_limit};
+  if (options.budget > 0) limits.open = options.budget;
   const std::unique_ptr<tuner::Laboratory> laboratory =
-      options.device.laboratory({}, kernel_store(std::nullopt, environment));
+      options.device.laboratory({}, kernel_store(std::nullopt, environment), limits);
 
   std::vector<tuner::JobResult> results;
   size_t reused = 0;
   std::optional<Calibration> calibration;
   {
     ProgressDisplay display(options.quiet);
-    Tuning tuning(catalogue, *laboratory, database, session,
+    Tuning tuning(catalogue, *laboratory, database, session_options(options, spent()),
                   [&](const tuner::Progress& progress) { display.show(progress); });
     const StopOnInterrupt guard(tuning);
     results = tuning.run(workload.jobs);
@@ -192,11 +200,14 @@ void add_tune(CLI::App& app, int& exit_code) {
   add_database_option(*command, options->database);
   command->add_option("--search", options->search, "model, random, exhaustive or local")
       ->check(one_of({"model", "random", "exhaustive", "local"}));
-  command->add_option("--candidates", options->candidates, "most variants to try per layer (default 16)")
+  command
+      ->add_option("--candidates", options->candidates,
+                   "variants to time per layer (default 16), and as many points of user templates")
       ->check(whole_number(1, 1'000'000));
   command->add_option("--seed", options->seed, "of the random choices")
       ->check(whole_number(0, std::numeric_limits<int64_t>::max()));
-  command->add_option("--budget", options->budget, "most seconds for all layers together")->check(number_above_zero());
+  command->add_option("--budget", options->budget, "most seconds for the whole command")->check(number_above_zero());
+  add_run_limit_to(*command, options->run_limit);
   command->add_option("--shard", options->shard, "i/N: only the i-th (from 0) of N equal parts of the layers");
   command->add_option("--report", options->report, "also write everything that was found as a page: out.html");
   options->output.add_to(*command);

@@ -34,13 +34,42 @@ bool default_has_time(const tuner::JobResult& result) {
   return result.heuristic && tuner::has_time(result.heuristic->outcome);
 }
 
+bool keeps_default(const tuner::JobResult& result) {
+  const bool was_left = result.status == tuner::JobStatus::out_of_time || result.status == tuner::JobStatus::stopped;
+  return was_left && !result.best && result.fallback && !result.heuristic;
+}
+
+std::string estimate_text(const tuner::JobResult& result) {
+  return "~" + time_text(result.fallback->estimate.seconds);
+}
+
+std::string Totals::remark() const {
+  std::string text;
+  if (estimated > 0) {
+    text += fmt::format("; {} not timed: the default choice, at its estimate (~)",
+                        estimated == 1 ? "1 layer was" : fmt::format("{} layers were", estimated));
+  }
+  if (left_out > 0) text += fmt::format("; without {} that nothing serves", left_out);
+  return text;
+}
+
 Totals totals_of(const std::vector<tuner::JobResult>& results) {
   Totals totals;
   for (const tuner::JobResult& result : results) {
-    if (!result.best || !default_has_time(result)) continue;
+    double best = 0, fallback = 0;
+    if (result.best) {
+      best = result.best->median;
+      fallback = default_has_time(result) ? result.heuristic->median : best;
+    } else if (keeps_default(result)) {
+      best = fallback = result.fallback->estimate.seconds;
+      ++totals.estimated;
+    } else {
+      ++totals.left_out;
+      continue;
+    }
     const auto count = static_cast<double>(result.count);
-    totals.best += count * result.best->median;
-    totals.heuristic += count * result.heuristic->median;
+    totals.best += count * best;
+    totals.heuristic += count * fallback;
     totals.roofline += count * result.roofline_seconds;
   }
   return totals;
@@ -103,6 +132,14 @@ std::string why_none(const tuner::JobResult& result) {
 
 void add_row(Table& table, const tuner::JobResult& result) {
   const std::string layer = summary(result.request), count = std::to_string(result.count);
+  if (keeps_default(result)) {
+    const Candidate& kept = *result.fallback;
+    table.add(
+        {layer, count,
+         fmt::format("{} {} (default, {})", kept.choice.algorithm, kept.choice.config.print(), word(result.status)),
+         estimate_text(result), percent_text(result.roofline_seconds / kept.estimate.seconds), "-"});
+    return;
+  }
   if (!result.best) {
     table.add({layer, count, "none: " + why_none(result), "-", "-", "-"});
     return;
@@ -157,10 +194,16 @@ nlohmann::ordered_json json_of(const tuner::JobResult& result) {
                                   {"roofline_seconds", result.roofline_seconds},
                                   {"best", nullptr},
                                   {"default", nullptr},
+                                  {"fallback", nullptr},
                                   {"trials", nlohmann::ordered_json::array()},
                                   {"refused", nlohmann::ordered_json::array()}};
   if (result.best) layer["best"] = json_of(*result.best);
   if (result.heuristic) layer["default"] = json_of(*result.heuristic);
+  if (result.fallback) {
+    layer["fallback"] = {{"algorithm", result.fallback->choice.algorithm},
+                         {"config", result.fallback->choice.config.print()},
+                         {"estimate_seconds", result.fallback->estimate.seconds}};
+  }
   for (const tuner::Trial& trial : result.trials) layer["trials"].push_back(json_of(trial));
   for (const Refusal& refusal : result.refused) {
     layer["refused"].push_back({{"algorithm", refusal.algorithm}, {"reason", refusal.reason}});
@@ -172,7 +215,7 @@ nlohmann::ordered_json json_of(const tuner::JobResult& result) {
 
 bool all_served(const std::vector<tuner::JobResult>& results) {
   return std::all_of(results.begin(), results.end(), [](const tuner::JobResult& result) {
-    return result.best && result.status != tuner::JobStatus::failed;
+    return (result.best && result.status != tuner::JobStatus::failed) || keeps_default(result);
   });
 }
 
@@ -182,9 +225,10 @@ std::string print_table(const TuneReport& report, const Output& output) {
   for (const tuner::JobResult& result : report.results) add_row(table, result);
   std::string text = fmt::format("\n{}\n", output.print(table));
   if (const Totals totals = totals_of(report.results); totals.best > 0) {
-    text += fmt::format("all layers, with their counts: {} {}, {} of roofline, {} over the default choice\n",
-                        time_text(totals.best), kind_of_time(report.apparatus),
-                        percent_text(totals.roofline / totals.best), ratio_text(totals.heuristic / totals.best));
+    text +=
+        fmt::format("all layers, with their counts: {} {}, {} of roofline, {} over the default choice{}\n",
+                    time_text(totals.best), kind_of_time(report.apparatus), percent_text(totals.roofline / totals.best),
+                    ratio_text(totals.heuristic / totals.best), totals.remark());
   }
   text += fmt::format("{} candidates tried, {} of them known from before; records in {}\n", trials_in(report.results),
                       report.reused, report.database);
@@ -211,6 +255,12 @@ nlohmann::ordered_json json_of(const TuneReport& report) {
                                  {"layers", nlohmann::ordered_json::array()},
                                  {"not_covered", nlohmann::ordered_json::array()}};
   for (const tuner::JobResult& result : report.results) json["layers"].push_back(json_of(result));
+  const Totals totals = totals_of(report.results);
+  json["totals"] = {{"best_seconds", totals.best},
+                    {"default_seconds", totals.heuristic},
+                    {"roofline_seconds", totals.roofline},
+                    {"layers_estimated", totals.estimated},
+                    {"layers_left_out", totals.left_out}};
   for (const NotCovered& node : report.not_covered) {
     json["not_covered"].push_back({{"operation", node.operation}, {"count", node.count}, {"reason", node.reason}});
   }

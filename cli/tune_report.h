@@ -42,9 +42,19 @@ std::string_view word(tuner::JobStatus status);
 /// Whether the default choice was tried and has a time.
 bool default_has_time(const tuner::JobResult& result);
 
-/// Seconds with the layers' counts, of the layers that have both times.
+/// Whether nothing of the layer was timed, so that it keeps the default choice, of which only an estimate is known.
+bool keeps_default(const tuner::JobResult& result);
+/// Seconds of that estimate, marked as one: `~12.3 us`.
+std::string estimate_text(const tuner::JobResult& result);
+
+/// Seconds with the layers' counts. A layer that keeps its default counts with the estimate; one whose default has no
+/// time counts as no gain.
 struct Totals {
   double best = 0, heuristic = 0, roofline = 0;
+  size_t estimated = 0;  ///< Distinct layers that keep their default.
+  size_t left_out = 0;   ///< Distinct layers with nothing to use, which are in no sum.
+  /// What the sums hold besides times, in words, to follow them; empty if there is nothing to say.
+  std::string remark() const;
 };
 Totals totals_of(const std::vector<tuner::JobResult>& results);
 /// Candidates tried, all layers.

@@ -30,7 +30,7 @@ struct VerifyOptions {
   Input input;
   DeviceChoice device;
   std::string sample;
-  double run_limit = 60;  // seconds
+  std::optional<double> run_limit;  // seconds
   uint64_t seed = 1;
   bool quiet = false;
   Output output;
@@ -219,7 +219,7 @@ int verify(const VerifyOptions& options) {
   const Catalogue catalogue = catalogue_of(options.device.environment());
   tuner::CheckOptions how;
   how.seed = options.seed;
-  const std::unique_ptr<tuner::Laboratory> laboratory = options.device.laboratory(how, {}, options.run_limit);
+  const std::unique_ptr<tuner::Laboratory> laboratory = options.device.laboratory(how, {}, {.run = options.run_limit});
   Verification verification(*laboratory, catalogue, options.quiet, options.output.json);
   for (const tuner::Job& job : workload.jobs) verification.verify(job.request, size, options.seed);
   const Tally& tally = verification.tally();
@@ -245,8 +245,7 @@ void add_verify(CLI::App& app, int& exit_code) {
   options->device.add_to(*command);
   command->add_option("--sample", options->sample,
                       "variants per request: a number or all (default: one per algorithm)");
-  command->add_option("--run-limit", options->run_limit, "seconds after which a variant is taken for hung (60)")
-      ->check(number_above_zero());
+  add_run_limit_to(*command, options->run_limit);
   command->add_option("--seed", options->seed, "of the inputs and of the sample")
       ->check(whole_number(0, std::numeric_limits<int64_t>::max()));
   options->output.add_json_to(*command);

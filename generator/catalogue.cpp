@@ -53,6 +53,12 @@ bool better(const Candidate& a, const Candidate& b) {
 
 }  // namespace
 
+const Candidate* Candidates::best_guess() const {
+  // A user template's estimate is its author's word.
+  const auto own = std::find_if(ranked.begin(), ranked.end(), [](const Candidate& one) { return !one.user_template; });
+  return own == ranked.end() ? nullptr : &*own;
+}
+
 Catalogue::Catalogue(SourceLibrary library, std::vector<Algorithm> algorithms)
     : library_(std::move(library)), algorithms_(std::move(algorithms)) {
   require_distinct_names(algorithms_);
@@ -145,7 +151,7 @@ Candidates Catalogue::candidates(const Request& request, const Target& target, c
     const size_t before = result.ranked.size();
     const auto predict = algorithm.predictor(request, target, device);
     algorithm.space().for_each_legal(request, target, [&](const Config& config) {
-      result.ranked.push_back({{algorithm.name(), config}, predict(config)});
+      result.ranked.push_back({{algorithm.name(), config}, predict(config), algorithm.user_template()});
       return true;
     });
     if (result.ranked.size() == before) result.refused.push_back({algorithm.name(), "its rules leave no legal point"});
@@ -156,11 +162,7 @@ Candidates Catalogue::candidates(const Request& request, const Target& target, c
 
 Choice Catalogue::heuristic(const Request& request, const Target& target, const DeviceFigures& device) const {
   const Candidates all = candidates(request, target, device);
-  // A user template's estimate is its author's word.
-  const auto built_in = std::find_if(all.ranked.begin(), all.ranked.end(), [&](const Candidate& candidate) {
-    return !find(candidate.choice.algorithm)->user_template();
-  });
-  if (built_in != all.ranked.end()) return built_in->choice;
+  if (const Candidate* best = all.best_guess()) return best->choice;
   if (lacks_user_text(request)) throw missing_user_text(request);
   std::string reasons;
   for (const Refusal& refusal : all.refused) reasons += fmt::format("\n  {}: {}", refusal.algorithm, refusal.reason);

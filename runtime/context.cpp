@@ -139,7 +139,7 @@ std::shared_ptr<const LoadedPlan> Context::Impl::plan(const Request& request) {
   try {
     if (recorder_) record(request, key);
     tune_first({&request, 1});
-    plan = maker_.make(request);
+    plan = make(request);
     promise.set_value(plan);
   } catch (...) {
     promise.set_exception(std::current_exception());
@@ -164,6 +164,12 @@ std::shared_ptr<const LoadedPlan> Context::Impl::plan_of_call(const Request& req
       ErrorCode::unsupported,
       fmt::format("{} has no plan yet, and none is made while the stream is captured into a graph", request.key()),
       "make it before the capture begins: by Context::prepare(), Context::plan() or the same call");
+}
+
+std::shared_ptr<const LoadedPlan> Context::Impl::make(const Request& request) {
+  std::shared_ptr<const LoadedPlan> plan = maker_.make(request);
+  if (recorder_) plan->count = recorder_->count_of(plan->key);
+  return plan;
 }
 
 // A request with the text of its user code, once, so that the file can be tuned as it is.
@@ -224,7 +230,7 @@ void Context::Impl::swap(const Request& request) {
       announce(fmt::format("{} was served by {} {} until now, and tuning has found that {}; no later call uses it", key,
                            old->choice.algorithm, old->choice.config.print(), *failure));
     }
-    const std::shared_ptr<const LoadedPlan> better = maker_.make(request);
+    const std::shared_ptr<const LoadedPlan> better = make(request);
     if (old->choice == better->choice) return;
     std::promise<std::shared_ptr<const LoadedPlan>> promise;
     promise.set_value(better);

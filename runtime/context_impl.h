@@ -59,6 +59,7 @@ class Context::Impl {
   void tune_later(const Request& request);
   void swap(const Request& request);
   void withdraw(const std::string& key, const std::shared_ptr<const LoadedPlan>& plan);
+  std::shared_ptr<const LoadedPlan> make(const Request& request);
   void record(const Request& request, const std::string& key);
   void write_log(const LoadedPlan& plan) const;
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <memory>
@@ -89,7 +90,9 @@ bool ContextTuner::run_session(const std::vector<tuner::Job>& jobs) {
   const Clock::time_point start = Clock::now();
   bool ran = false;
   try {
-    const std::unique_ptr<tuner::Laboratory> laboratory = tuner::make_worker_pool(tools_.workers);
+    tuner::WorkerPoolOptions workers = tools_.workers;
+    workers.open_limit = std::min(workers.open_limit, left);
+    const std::unique_ptr<tuner::Laboratory> laboratory = tuner::make_worker_pool(workers);
     tuner::SessionOptions options;
     options.search.candidates = policy_.candidates;
     options.budget_seconds = left - seconds_since(start);

@@ -25,7 +25,7 @@ namespace kiln {
 /// most.
 ///
 /// A session that cannot be run (no device left for a worker, say) is announced, and nothing is tuned from then on. The
-/// destructor ends a session after the trial at work.
+/// destructor ends a session as Tuning::stop().
 class ContextTuner {
  public:
   struct Tools {

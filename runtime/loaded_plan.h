@@ -1,6 +1,7 @@
 // LoadedPlan: what Plan and the operation calls share.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "kiln/generator/catalogue.h"
 #include "kiln/generator/operation.h"
 #include "kiln/plan.h"
+#include "recorder.h"
 
 namespace kiln {
 
@@ -23,6 +25,8 @@ struct LoadedPlan {
   Choice choice;
   std::string source;
   execution::Executable executable;
+  /// Counts the calls, where they are recorded; set before anybody else sees the plan.
+  mutable std::shared_ptr<CallCount> count;
 
  private:
   struct OperandRule {

@@ -87,6 +87,7 @@ void LoadedPlan::run(Stream stream, std::span<const Address> operands, void* wor
   if (executable.workspace_bytes() > 0 && !context.reaches(scratch)) refuse_host_memory("the workspace", workspace);
   executable.run(static_cast<cuda_abi::CUstream>(stream), std::span(addresses.data(), operands.size()), values, n,
                  scratch);
+  if (count) count->add();
 }
 
 int64_t LoadedPlan::batch_of(const RunValues& values) const {

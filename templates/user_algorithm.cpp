@@ -7,6 +7,7 @@
 #include <set>
 
 #include "descriptor/parts.h"
+#include "descriptor/streaming_estimate.h"
 #include "kiln/base/error.h"
 #include "kiln/generator/roofline.h"
 #include "kiln/templates/user_templates.h"
@@ -92,8 +93,9 @@ class UserTemplate {
                           const Config& config) { return self->program(library, request, target, config); };
     made.predictor = [self](const Request& request, const Target& target, const DeviceFigures& device) {
       Estimate estimate;
-      estimate.memory = roofline_seconds(request, target, device);
-      estimate.seconds = estimate.memory * 100 / static_cast<double>(self->d_.efficiency);
+      estimate.memory = roofline_seconds(request, target, device) * 100 / static_cast<double>(self->d_.efficiency);
+      estimate.overhead = descriptor::launch_seconds(static_cast<double>(self->d_.launches.size()), device);
+      estimate.seconds = estimate.memory + estimate.overhead;
       return [estimate](const Config&) { return estimate; };
     };
     return made;

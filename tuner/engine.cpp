@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <limits>
+#include <numeric>
 #include <utility>
 
 #include "kiln/base/error.h"
@@ -14,6 +17,12 @@ namespace {
 
 // The longest that the engine sleeps before it looks at the budget and at stop() again.
 constexpr double patience_seconds = 0.2;
+
+// How long the step at work may go on after the session is over.
+constexpr double grace_seconds = 2;
+
+// Between two reports while nothing finishes.
+constexpr double report_interval = 1;
 
 // Programs per compile lane that may be compiled or wait to be checked: enough that no lane ever waits for the device,
 // few enough that little is thrown away when the budget ends.
@@ -37,31 +46,66 @@ Engine::Engine(const Catalogue& catalogue, Laboratory& laboratory, const Apparat
       apparatus_(apparatus),
       clock_(options.clock ? options.clock : steady_seconds) {}
 
-std::vector<JobResult> Engine::run(const std::vector<Job>& jobs, const std::vector<size_t>& order) {
+Engine::~Engine() {
+  laboratory_.watch({});
+}
+
+std::vector<JobResult> Engine::run(const std::vector<Job>& jobs) {
   started_ = clock_();
-  for (const size_t index : order) {
-    runs_.push_back(std::make_unique<JobRun>(jobs[index], options_.timing, apparatus_.deterministic_time));
+  laboratory_.watch([this] { return go_on(); });
+  for (const Job& job : jobs) {
+    runs_.push_back(std::make_unique<JobRun>(job, options_.timing, apparatus_.deterministic_time));
+    assess(*runs_.back());
   }
-  for (current_ = 0; current_ < runs_.size(); ++current_) {
-    JobRun& run = *runs_[current_];
-    JobRun* next = current_ + 1 < runs_.size() ? runs_[current_ + 1].get() : nullptr;
-    const double share = budget_left() / static_cast<double>(runs_.size() - current_);
-    tune(run, next, elapsed() + share);
-    conclude(run);
+  std::vector<JobRun*> as_given;
+  for (const auto& run : runs_) as_given.push_back(run.get());
+  // Most to save first; ties by key. What nothing serves comes last.
+  std::stable_sort(runs_.begin(), runs_.end(), [&](const auto& a, const auto& b) {
+    const double saves_a = a->search ? worth(*a, 0) : -1, saves_b = b->search ? worth(*b, 0) : -1;
+    return saves_a != saves_b ? saves_a > saves_b : a->job.request.key() < b->job.request.key();
+  });
+  while (JobRun* run = choose(false, {})) take_turn(*run);
+  std::vector<JobResult> results;
+  for (JobRun* run : as_given) {
+    if (!run->ended) {
+      abandon(*run, stopped() ? JobStatus::stopped : JobStatus::out_of_time);
+      conclude(*run);
+    }
+    results.push_back(std::move(run->result));
   }
-  std::vector<JobResult> results(jobs.size());
-  for (size_t i = 0; i < order.size(); ++i) results[order[i]] = std::move(runs_[i]->result);
   return results;
 }
 
-void Engine::prepare(JobRun& run) {
+bool Engine::has_budget() const {
+  return std::isfinite(options_.budget_seconds);
+}
+
+// What the laboratory asks while a step takes long.
+bool Engine::go_on() {
+  if (current_ != nullptr && elapsed() - reported_ >= report_interval) report(*current_, nullptr);
+  if (stopped() && !stop_seen_) stop_seen_ = elapsed();
+  is_cut_off_ = budget_left() < -grace_seconds || (stop_seen_ && elapsed() - *stop_seen_ > grace_seconds);
+  is_out_of_patience_ = !is_cut_off_ && elapsed() - step_began_ > patience_;
+  return !is_cut_off_ && !is_out_of_patience_;
+}
+
+void Engine::wait_for(std::string step) {
+  if (step == step_) return;
+  step_ = std::move(step);
+  step_began_ = elapsed();
+}
+
+void Engine::assess(JobRun& run) {
   const Request& request = run.job.request;
   try {
-    run.heuristic = catalogue_.heuristic(request, apparatus_.target, apparatus_.figures);
     run.result.roofline_seconds = roofline_seconds(request, apparatus_.target, apparatus_.figures);
     Candidates candidates = catalogue_.candidates(request, apparatus_.target, apparatus_.figures);
+    if (candidates.ranked.empty()) (void)catalogue_.heuristic(request, apparatus_.target, apparatus_.figures);  // why
+    const Candidate* fallback = candidates.best_guess();
+    if (fallback != nullptr) run.result.fallback = *fallback;
+    run.first = fallback != nullptr ? *fallback : candidates.ranked.front();
+    run.search = make_search(options_.search, candidates.ranked, run.first->choice);
     run.result.refused = std::move(candidates.refused);
-    run.search = make_search(options_.search, candidates.ranked, *run.heuristic);
   } catch (const Error& error) {
     fail(run, error.what());
   }
@@ -70,47 +114,91 @@ void Engine::prepare(JobRun& run) {
 void Engine::fail(JobRun& run, std::string error) {
   abandon(run, JobStatus::failed);
   run.result.error = std::move(error);
+  conclude(run);
 }
 
-bool Engine::out_of_time(const JobRun& run, double deadline) const {
-  if (budget_left() <= 0) return true;
-  if (elapsed() < deadline) return false;
-  // However small its share, a request gets the trial of its default choice: without it no gain is known.
-  return std::any_of(run.result.trials.begin(), run.result.trials.end(),
-                     [&](const Trial& trial) { return trial.choice == run.heuristic; });
-}
-
-void Engine::tune(JobRun& run, JobRun* next, double deadline) {
-  if (stopped() || budget_left() <= 0) {
-    abandon(run, stopped() ? JobStatus::stopped : JobStatus::out_of_time);
-    return;
+// What the next trial is worth behind `trials` of them.
+double Engine::worth(const JobRun& run, size_t trials) const {
+  Prospect prospect;
+  prospect.count = run.job.count;
+  const Trial* best = winner(run.result.trials);
+  prospect.seconds = best != nullptr ? best->median : run.first->estimate.seconds;
+  prospect.roofline_seconds = run.result.roofline_seconds;
+  prospect.trials = trials;
+  if (run.measured > 0) {
+    prospect.cost = run.spent / static_cast<double>(run.measured);
+  } else if (finished_trials_ > 0) {
+    prospect.cost = elapsed() / static_cast<double>(finished_trials_);
   }
-  if (!run.prepared()) prepare(run);
+  constexpr double least_cost = 1e-6;  // a clock may be coarse
+  prospect.cost = std::max(prospect.cost, least_cost);
+  return worth_of(prospect);
+}
+
+// The request to measure next, or, if programs for it are to be compiled `ahead`, to compile for; null if nothing is
+// left to do, or no time. `but`: these are not meant.
+JobRun* Engine::choose(bool ahead, const std::vector<const JobRun*>& but) {
+  if (is_over()) return nullptr;
+  JobRun* best = nullptr;
+  double most = 0;
+  for (const auto& run : runs_) {
+    if (run->ended || std::find(but.begin(), but.end(), run.get()) != but.end()) continue;
+    // However small its share, a request gets the trial of its default choice: without it no gain is known.
+    const bool lacks_default = run->first_trial() == nullptr && !(ahead && run->submitted > 0);
+    if (!has_budget() || lacks_default) return run.get();
+    const double worth_now = worth(*run, run->result.trials.size() + (ahead ? run->held() : 0));
+    if (best != nullptr && worth_now <= most) continue;
+    best = run.get();
+    most = worth_now;
+  }
+  return best;
+}
+
+// Allows a request as many programs as its turn is long. What was compiled ahead of the turn is part of it; the last
+// turn has no end.
+void Engine::open_turn(JobRun& run) const {
+  if (!has_budget() || is_last()) {
+    run.allowed = std::numeric_limits<size_t>::max();
+  } else if (run.submitted >= run.allowed && run.held() == 0) {
+    run.allowed = run.submitted + std::max<size_t>(run.result.trials.size(), 1);
+  }
+}
+
+bool Engine::is_last() const {
+  return std::count_if(runs_.begin(), runs_.end(), [](const auto& run) { return !run->ended; }) == 1;
+}
+
+void Engine::take_turn(JobRun& run) {
+  current_ = &run;
+  const double began = elapsed();
+  step_.clear();
+  open_turn(run);
   report(run, nullptr);
-  while (run.result.status == JobStatus::finished) {
-    if (stopped() || out_of_time(run, deadline)) {
-      abandon(run, stopped() ? JobStatus::stopped : JobStatus::out_of_time);
-      return;
+  while (!run.ended && !is_over()) {
+    if (step(run)) continue;
+    if (!run.ended && run.submitted < run.allowed) {  // the search has no more
+      run.ended = true;
+      conclude(run);
     }
-    if (!step(run, next)) return;
+    break;
   }
+  run.spent += elapsed() - began;
 }
 
 // Does the next thing there is to do for `run`; false if there is nothing left. What occupies the device comes before
 // what waits for compilers, and long measurements come last, when all candidates are there to be compared.
-bool Engine::step(JobRun& run, JobRun* next) {
-  const bool fed = feed(run);
-  if (!fed && next != nullptr && run.compiling.size() < laboratory_.compile_lanes()) {
-    if (!next->prepared()) prepare(*next);
-    feed(*next);
-  }
+bool Engine::step(JobRun& run) {
+  const bool fed = feed(run) || feed_ahead(run);
   receive(0);
-  if (run.result.status == JobStatus::failed) return false;
+  if (run.ended) return false;
   if (!run.ready.empty() && run.trusted_state != JobRun::Trusted::compiling) {
     check_next(run);
   } else if (const std::optional<size_t> newcomer = run.race.next_newcomer()) {
     sample(run, *newcomer, options_.timing.screening_samples);
   } else if (!run.compiling.empty() || !run.ready.empty()) {
+    const Specimen& first = run.compiling.empty() ? *run.trusted : run.compiling.begin()->second;
+    wait_for("compiling " + name_of(first));
+    (void)go_on();  // tells where it stands
     receive(patience_seconds);
   } else if (const std::optional<size_t> candidate = run.race.next()) {
     sample(run, *candidate, 1);
@@ -122,6 +210,7 @@ bool Engine::step(JobRun& run, JobRun* next) {
 }
 
 void Engine::abandon(JobRun& run, JobStatus status) {
+  run.ended = true;
   run.result.status = status;
   for (const auto& [id, specimen] : run.compiling) laboratory_.discard(id);
   for (const Specimen& specimen : run.ready) laboratory_.discard(specimen.id);
@@ -134,54 +223,82 @@ void Engine::conclude(JobRun& run) {
   for (const Specimen& specimen : run.racing) laboratory_.discard(specimen.id);
   if (run.trusted) laboratory_.discard(run.trusted->id);
   if (const Trial* best = winner(run.result.trials)) run.result.best = *best;
-  for (const Trial& trial : run.result.trials) {
-    if (run.heuristic && trial.choice == *run.heuristic) run.result.heuristic = trial;
-  }
+  if (const Trial* first = run.first_trial(); first != nullptr && run.result.fallback) run.result.heuristic = *first;
 }
 
-void Engine::report(const JobRun& run, const Trial* last) const {
+void Engine::report(const JobRun& run, const Trial* last) {
   if (!callbacks_.progress) return;
   Progress progress;
-  progress.job = current_;
   progress.jobs = runs_.size();
+  for (size_t i = 0; i < runs_.size(); ++i) {
+    const JobRun& each = *runs_[i];
+    if (&each == &run) progress.job = i;
+    const size_t tried = each.result.trials.size();
+    progress.all_candidates += tried;
+    progress.all_planned += each.ended || !each.search ? tried : std::max(tried, each.search->planned());
+  }
   progress.request = run.job.request.key();
   progress.candidates = run.result.trials.size();
   progress.planned = run.search ? run.search->planned() : 0;
-  progress.elapsed = elapsed();
-  progress.remaining = remaining(run);
+  progress.elapsed = reported_ = elapsed();
+  progress.remaining = remaining(progress.all_planned - progress.all_candidates);
+  progress.waiting_for = step_;
+  if (!step_.empty()) progress.waiting_seconds = elapsed() - step_began_;
   progress.last = last;
   progress.best = winner(run.result.trials);
   callbacks_.progress(progress);
 }
 
-std::optional<double> Engine::remaining(const JobRun& run) const {
+// Of so many candidates.
+std::optional<double> Engine::remaining(size_t candidates) const {
   if (finished_trials_ == 0) return std::nullopt;
-  const size_t planned = run.search ? run.search->planned() : options_.search.candidates;
-  const size_t here = planned - std::min(planned, run.result.trials.size());
-  const size_t later = planned * (runs_.size() - current_ - 1);
   const double each = elapsed() / static_cast<double>(finished_trials_);
-  return std::max(std::min(each * static_cast<double>(here + later), budget_left()), 0.0);
+  return std::max(std::min(each * static_cast<double>(candidates), budget_left()), 0.0);
 }
 
 // ---- compiling ahead ----
 
 // Whether another program of `run` may be compiled. What is ahead for the next request never holds up this one.
 bool Engine::has_room(const JobRun& run) const {
-  const JobRun& current = *runs_[current_];
-  const size_t held = &run == &current ? run.held() : run.held() + current.held();
+  if (run.submitted >= run.allowed) return false;
+  size_t held = run.held();
+  if (&run != current_)
+    held = std::accumulate(runs_.begin(), runs_.end(), size_t{0},
+                           [](size_t sum, const auto& each) { return sum + each->held(); });
   return held < ahead_per_lane * laboratory_.compile_lanes() + 1;
 }
 
 // Keeps the compilers busy with candidates of `run`. True if the search still gave a choice.
 bool Engine::feed(JobRun& run) {
   bool gave = false;
-  while (run.search && run.result.status == JobStatus::finished && has_room(run)) {
+  while (!run.ended && has_room(run)) {
     const std::optional<Choice> choice = run.search->next();
     if (!choice) break;
     gave = true;
     if (propose(run, *choice)) submit_trusted(run);
   }
   return gave;
+}
+
+// Gives compilers that would be idle what is likely to be wanted after the turn of `run`; where nothing else is left,
+// more of `run`, and then it is true if the search still gave a choice.
+bool Engine::feed_ahead(JobRun& run) {
+  const auto at_work = [&] {
+    return std::accumulate(runs_.begin(), runs_.end(), size_t{0},
+                           [](size_t sum, const auto& each) { return sum + each->compiling.size(); });
+  };
+  if (is_last()) {
+    open_turn(run);
+    return feed(run);
+  }
+  std::vector<const JobRun*> served{&run};
+  while (at_work() < laboratory_.compile_lanes()) {
+    JobRun* next = choose(true, served);
+    if (next == nullptr) break;
+    open_turn(*next);
+    if (!feed(*next)) served.push_back(next);
+  }
+  return false;
 }
 
 std::optional<std::string> Engine::make_program(const JobRun& run, Specimen& specimen) const {
@@ -236,6 +353,7 @@ bool Engine::propose(JobRun& run, const Choice& choice) {
                   {Outcome::quarantined, "the same source crashed or hung twice before on this device"});
     return false;
   }
+  ++run.submitted;
   laboratory_.submit(specimen.id, specimen.program);
   run.compiling.emplace(specimen.id, std::move(specimen));
   return true;
@@ -262,11 +380,10 @@ void Engine::submit_trusted(JobRun& run) {
 
 void Engine::receive(double wait_seconds) {
   while (const std::optional<CompileReport> report = laboratory_.collect(wait_seconds)) {
-    for (size_t i = current_; i < runs_.size() && i < current_ + 2; ++i) {
-      JobRun& run = *runs_[i];
-      if (run.trusted && run.trusted->id == report->id) take_trusted_report(run, *report);
-      auto found = run.compiling.extract(report->id);
-      if (!found.empty()) take_report(run, std::move(found.mapped()), *report);
+    for (const auto& run : runs_) {
+      if (run->trusted && run->trusted->id == report->id) take_trusted_report(*run, *report);
+      auto found = run->compiling.extract(report->id);
+      if (!found.empty()) take_report(*run, std::move(found.mapped()), *report);
     }
     wait_seconds = 0;  // then what else is there already
   }

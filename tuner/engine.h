@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,26 +17,38 @@ class Engine {
  public:
   Engine(const Catalogue& catalogue, Laboratory& laboratory, const Apparatus& apparatus, const SessionOptions& options,
          const SessionCallbacks& callbacks, Quarantine& quarantine, const std::atomic<bool>& stop);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
 
-  /// Results in the order of `jobs`; tuned in the order of `order`.
-  std::vector<JobResult> run(const std::vector<Job>& jobs, const std::vector<size_t>& order);
+  /// As Session::run().
+  std::vector<JobResult> run(const std::vector<Job>& jobs);
 
  private:
+  // Time.
   double elapsed() const { return clock_() - started_; }
   double budget_left() const { return options_.budget_seconds - elapsed(); }
+  bool has_budget() const;
   bool stopped() const { return stop_.load(std::memory_order_relaxed); }
+  bool is_over() const { return stopped() || budget_left() <= 0; }
+  bool go_on();
+  void wait_for(std::string step);
 
   // The life of a job.
-  void prepare(JobRun& run);
-  void tune(JobRun& run, JobRun* next, double deadline);
-  bool step(JobRun& run, JobRun* next);
-  bool out_of_time(const JobRun& run, double deadline) const;
+  void assess(JobRun& run);
+  JobRun* choose(bool ahead, const std::vector<const JobRun*>& but);
+  double worth(const JobRun& run, size_t trials) const;
+  void open_turn(JobRun& run) const;
+  bool is_last() const;
+  void take_turn(JobRun& run);
+  bool step(JobRun& run);
   void abandon(JobRun& run, JobStatus status);
   void conclude(JobRun& run);
   void fail(JobRun& run, std::string error);
 
   // Compiling ahead.
   bool feed(JobRun& run);
+  bool feed_ahead(JobRun& run);
   void submit_trusted(JobRun& run);
   bool propose(JobRun& run, const Choice& choice);
   std::optional<std::string> make_program(const JobRun& run, Specimen& specimen) const;
@@ -45,7 +58,10 @@ class Engine {
   bool has_room(const JobRun& run) const;
 
   // Measuring.
-  void begin(JobRun& run);
+  template <class Call>
+  auto attempt(const std::string& step, double patience, const Call& call);
+  double patience_with(const JobRun& run) const;
+  bool begin(JobRun& run);
   void check_next(JobRun& run);
   void sample(JobRun& run, size_t candidate, int count);
   void finish_rejected(JobRun& run);
@@ -54,8 +70,8 @@ class Engine {
   void finish(JobRun& run, Trial trial, bool is_new = true);
   void finish_failed(JobRun& run, Specimen specimen, const Failure& failure);
 
-  void report(const JobRun& run, const Trial* last) const;
-  std::optional<double> remaining(const JobRun& run) const;
+  void report(const JobRun& run, const Trial* last);
+  std::optional<double> remaining(size_t candidates) const;
 
   const Catalogue& catalogue_;
   Laboratory& laboratory_;
@@ -67,10 +83,20 @@ class Engine {
   std::function<double()> clock_;
   double started_ = 0;
 
-  std::vector<std::unique_ptr<JobRun>> runs_;  // in the order of tuning
-  size_t current_ = 0;                         // index into runs_
+  std::vector<std::unique_ptr<JobRun>> runs_;  // in the order of expected time saved
+  JobRun* current_ = nullptr;                  // whose turn it is
+  JobRun* on_device_ = nullptr;                // whose operands the laboratory holds
   size_t finished_trials_ = 0;
   SpecimenId next_id_ = 1;
+
+  // The step that is waited for, and how it may end.
+  std::string step_;
+  double step_began_ = 0;                                      // in elapsed()
+  double patience_ = std::numeric_limits<double>::infinity();  // seconds
+  bool is_out_of_patience_ = false;
+  bool is_cut_off_ = false;  // the session is over, and the step at work was ended
+  std::optional<double> stop_seen_;
+  double reported_ = 0;
 };
 
 }  // namespace kiln::tuner

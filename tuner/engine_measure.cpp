@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "engine.h"
@@ -15,32 +16,81 @@ bool deserves_retry(const std::optional<Failure>& failure) {
   return failure && (failure->outcome == Outcome::crashed || failure->outcome == Outcome::timed_out);
 }
 
+// So many variants of an algorithm that hang are enough: each costs twice the time limit.
+constexpr int most_hangs = 2;
+
 }  // namespace
 
-void Engine::begin(JobRun& run) {
+// Calls the laboratory once, or twice if it fails in a way that deserves it; no more once the session is over.
+template <class Call>
+auto Engine::attempt(const std::string& step, double patience, const Call& call) {
+  for (bool again = true;; again = false) {
+    step_.clear();
+    wait_for(step);
+    patience_ = patience;
+    is_out_of_patience_ = false;
+    auto report = call();
+    step_.clear();
+    patience_ = std::numeric_limits<double>::infinity();
+    if (report.failure && is_out_of_patience_) {
+      report.failure->error =
+          fmt::format("{} took more than {:.0f} s, which the budget does not allow", step, patience);
+    }
+    if (!again || is_cut_off_ || !deserves_retry(report.failure)) return report;
+  }
+}
+
+// How long a variant may take within a budget: others of the request show what is usual, and one that hangs must not
+// use it all up. Without a budget, or before one of them passed, the laboratory's own limits hold.
+double Engine::patience_with(const JobRun& run) const {
+  constexpr double least = 5, times_the_longest = 20;
+  if (!has_budget() || run.longest_check == 0) return std::numeric_limits<double>::infinity();
+  return std::max(least, times_the_longest * run.longest_check);
+}
+
+// Makes `run` the one that the laboratory works on; false if that failed.
+bool Engine::begin(JobRun& run) {
+  if (on_device_ == &run) return true;
+  constexpr double least = 5;  // seconds; else, for both attempts, half of what is left, so that others get a turn
   std::optional<SpecimenId> trusted;
   if (run.trusted) trusted = run.trusted->id;
-  CheckReport report = laboratory_.begin(run.job.request, trusted);
-  if (deserves_retry(report.failure)) report = laboratory_.begin(run.job.request, trusted);
-  run.begun = true;
-  if (!report.failure) return;
+  const std::string step =
+      run.trusted ? fmt::format("making operands and running the trusted {}", run.trusted->draft.choice.algorithm)
+                  : "making operands";
+  const CheckReport report =
+      attempt(step, std::max(least, budget_left() / 4), [&] { return laboratory_.begin(run.job.request, trusted); });
+  on_device_ = report.failure ? nullptr : &run;
+  if (!report.failure) return true;
+  if (is_cut_off_) return false;
   fail(run, run.trusted ? fmt::format("the trusted algorithm {} failed: {}", run.trusted->draft.choice.algorithm,
                                       report.failure->error)
                         : fmt::format("its operands could not be made: {}", report.failure->error));
+  return false;
 }
 
 void Engine::check_next(JobRun& run) {
-  if (!run.begun) begin(run);
-  if (run.ready.empty()) return;  // the job failed to begin
+  if (!begin(run)) return;
   Specimen specimen = std::move(run.ready.front());
   run.ready.pop_front();
-  CheckReport report = laboratory_.check(specimen.id);
-  if (deserves_retry(report.failure)) report = laboratory_.check(specimen.id);
+  const std::string& algorithm = specimen.draft.choice.algorithm;
+  if (run.hangs[algorithm] >= most_hangs) {
+    finish_failed(run, std::move(specimen),
+                  {Outcome::quarantined, fmt::format("{} others of {} hung before", most_hangs, algorithm)});
+    return;
+  }
+  const double began = elapsed();
+  const CheckReport report =
+      attempt("checking " + name_of(specimen), patience_with(run), [&] { return laboratory_.check(specimen.id); });
   specimen.draft.check = report.verdict;
+  if (report.failure && is_cut_off_) {
+    laboratory_.discard(specimen.id);  // nothing is known of it
+    return;
+  }
   if (report.failure) {
     finish_failed(run, std::move(specimen), *report.failure);
     return;
   }
+  run.longest_check = std::max(run.longest_check, elapsed() - began);
   const size_t entrant = run.race.enter();
   run.racing.push_back(std::move(specimen));
   run.finished.push_back(false);
@@ -51,9 +101,11 @@ void Engine::check_next(JobRun& run) {
 }
 
 void Engine::sample(JobRun& run, size_t candidate, int count) {
+  if (!begin(run)) return;
   const SpecimenId id = run.racing[candidate].id;
-  SampleReport report = laboratory_.sample(id, count);
-  if (deserves_retry(report.failure)) report = laboratory_.sample(id, count);
+  const SampleReport report = attempt("timing " + name_of(run.racing[candidate]), patience_with(run),
+                                      [&] { return laboratory_.sample(id, count); });
+  if (report.failure && is_cut_off_) return;  // the samples that it has count
   if (report.failure) {
     run.race.withdraw(candidate);
     run.finished[candidate] = true;
@@ -103,7 +155,11 @@ void Engine::finish_failed(JobRun& run, Specimen specimen, const Failure& failur
 
 void Engine::finish(JobRun& run, Trial trial, bool is_new) {
   if (is_new && trial.outcome != Outcome::quarantined && callbacks_.sink) callbacks_.sink(trial);
-  run.search->observe(trial);
+  const bool was_tried = is_new && trial.outcome != Outcome::quarantined && trial.outcome != Outcome::refused;
+  run.measured += was_tried ? 1 : 0;
+  run.search->observe(trial, was_tried);
+  const std::string& algorithm = trial.choice.algorithm;
+  if (trial.outcome == Outcome::timed_out && ++run.hangs[algorithm] == most_hangs) run.search->drop(algorithm);
   run.result.trials.push_back(std::move(trial));
   ++finished_trials_;
   report(run, &run.result.trials.back());

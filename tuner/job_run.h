@@ -1,10 +1,12 @@
 // One request on its way through a session.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "kiln/tuner/laboratory.h"
@@ -22,6 +24,11 @@ struct Specimen {
   int compiles = 1;  ///< Attempts so far.
 };
 
+/// "conv_direct TILE=8", for people.
+inline std::string name_of(const Specimen& specimen) {
+  return specimen.draft.choice.algorithm + " " + specimen.draft.choice.config.print();
+}
+
 struct JobRun {
   JobRun(const Job& tuned, const TimingOptions& timing, bool deterministic_time)
       : job(tuned), race(timing, deterministic_time) {
@@ -31,13 +38,22 @@ struct JobRun {
 
   Job job;
   JobResult result;
-  std::unique_ptr<Search> search;  ///< Null until candidates are known.
-  std::optional<Choice> heuristic;
+  std::unique_ptr<Search> search;  ///< Null if nothing can serve the request.
+  /// What is tried first: the default choice, or the best user template where nothing else serves. Nothing if nothing
+  /// does.
+  std::optional<Candidate> first;
+  bool ended = false;  ///< Nothing more is done for it.
 
   enum class Trusted { not_submitted, compiling, compiled };
   Trusted trusted_state = Trusted::not_submitted;
   std::optional<Specimen> trusted;  ///< Of the trusted algorithm, where the check needs it.
-  bool begun = false;               ///< The laboratory works on this request.
+
+  size_t submitted = 0;              ///< Programs that were given to the compilers, but for the trusted one.
+  size_t allowed = 0;                ///< The most of them until its next turn.
+  size_t measured = 0;               ///< Trials that this session made.
+  double spent = 0;                  ///< Seconds of its turns.
+  double longest_check = 0;          ///< Seconds of the slowest check that passed.
+  std::map<std::string, int> hangs;  ///< Trials that hung, by algorithm.
 
   std::map<SpecimenId, Specimen> compiling;
   std::deque<Specimen> ready;    ///< Compiled, not yet checked.
@@ -45,8 +61,14 @@ struct JobRun {
   std::vector<bool> finished;    ///< Parallel to racing: the trial is out.
   Race race;
 
-  bool prepared() const { return search != nullptr || result.status == JobStatus::failed; }
   size_t held() const { return compiling.size() + ready.size(); }
+
+  /// The trial of `first`; null before it was tried.
+  const Trial* first_trial() const {
+    const auto is_first = [&](const Trial& trial) { return first && trial.choice == first->choice; };
+    const auto found = std::find_if(result.trials.begin(), result.trials.end(), is_first);
+    return found == result.trials.end() ? nullptr : &*found;
+  }
 };
 
 }  // namespace kiln::tuner

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
+#include <memory>
 #include <random>
 #include <set>
 #include <string>
@@ -31,32 +33,33 @@ Name name_of(const Choice& choice) {
   return {choice.algorithm, choice.config.print()};
 }
 
-// A fixed list, known from the start.
-class ListSearch : public Search {
+// How many choices a search may still give: until as many as wanted have a time or are on their way. One that ends
+// without a time makes room for another, until twice as many as wanted were tried.
+class Allowance {
  public:
-  explicit ListSearch(std::vector<Choice> choices) : choices_(std::move(choices)) {}
+  explicit Allowance(size_t wanted) : wanted_(wanted) {}
 
-  std::optional<Choice> next() override {
-    if (given_ == choices_.size()) return std::nullopt;
-    return choices_[given_++];
+  void give() { ++given_; }
+  void observe(const Trial& trial, bool cost) {
+    ++observed_;
+    if (has_time(trial.outcome)) return;
+    ++failed_;
+    if (!cost) ++for_nothing_;
   }
-  void observe(const Trial&) override {}
-  size_t planned() const override { return choices_.size(); }
+
+  size_t left() const {
+    const size_t tried = given_ - for_nothing_, most = 2 * wanted_;
+    return std::min(wanted_ - std::min(wanted_, hopeful()), most - std::min(most, tried));
+  }
+  /// Choices that have a time, or may still get one.
+  size_t hopeful() const { return given_ - failed_; }
+  size_t given() const { return given_; }
+  bool is_waiting() const { return observed_ < given_; }
 
  private:
-  std::vector<Choice> choices_;
-  size_t given_ = 0;
+  size_t wanted_, given_ = 0, observed_ = 0, failed_ = 0;
+  size_t for_nothing_ = 0;  // failed, and did so before
 };
-
-// `first`, then the rest without it, cut to `limit`.
-std::vector<Choice> with_first(const Choice& first, const std::vector<Choice>& rest, size_t limit) {
-  std::vector<Choice> list{first};
-  for (const Choice& choice : rest) {
-    if (list.size() >= limit) break;
-    if (!(choice == first)) list.push_back(choice);
-  }
-  return list;
-}
 
 std::vector<Choice> all(const std::vector<Candidate>& ranked) {
   std::vector<Choice> choices;
@@ -64,15 +67,37 @@ std::vector<Choice> all(const std::vector<Candidate>& ranked) {
   return choices;
 }
 
+// Choices in an order, each once.
+class Order {
+ public:
+  virtual ~Order() = default;
+  virtual std::optional<Choice> next() = 0;
+};
+
+// A fixed list.
+class ListOrder : public Order {
+ public:
+  explicit ListOrder(std::vector<Choice> choices) : choices_(std::move(choices)) {}
+  std::optional<Choice> next() override {
+    if (given_ == choices_.size()) return std::nullopt;
+    return std::move(choices_[given_++]);
+  }
+
+ private:
+  std::vector<Choice> choices_;
+  size_t given_ = 0;
+};
+
 // Candidates worth a trial, best predictions first, but of those that the model cannot tell apart only the first one;
-// the others of each such group come after all groups had their turn.
+// the others of each such group come after all groups had their turn. What user templates say of themselves is no
+// reason to leave any out.
 std::vector<Choice> by_prediction(const std::vector<Candidate>& ranked) {
   constexpr double same = 1e-3;
   std::vector<Choice> firsts, others;
   std::map<std::string, double> last;  // prediction of the last group of each algorithm
   for (const Candidate& candidate : ranked) {
     const double seconds = candidate.estimate.seconds;
-    if (seconds > hopeless * ranked.front().estimate.seconds) break;
+    if (!candidate.user_template && seconds > hopeless * ranked.front().estimate.seconds) break;
     const auto [group, is_new] = last.try_emplace(candidate.choice.algorithm, seconds);
     const bool is_first = is_new || seconds > group->second * (1 + same);
     if (is_first) group->second = seconds;
@@ -84,34 +109,41 @@ std::vector<Choice> by_prediction(const std::vector<Candidate>& ranked) {
 
 // The order in which the model's favourites are tried: by turns the best candidate left of all, and the best one left
 // of the algorithm that has had the fewest so far. So a model that is wrong about one algorithm does not hide another.
-std::vector<Choice> diverse(const std::vector<Candidate>& ranked, size_t limit) {
-  std::vector<Choice> left = by_prediction(ranked);
-  std::vector<std::pair<std::string, size_t>> had;  // algorithms in order of rank, with how often each had a turn
-  for (const Choice& choice : left) {
-    const auto same = [&](const auto& entry) { return entry.first == choice.algorithm; };
-    if (std::none_of(had.begin(), had.end(), same)) had.emplace_back(choice.algorithm, 0);
-  }
-  std::vector<Choice> order;
-  const auto take = [&](std::vector<Choice>::iterator chosen) {
-    for (auto& [name, count] : had) count += name == chosen->algorithm ? 1 : 0;
-    order.push_back(std::move(*chosen));
-    left.erase(chosen);
-  };
-  while (order.size() < limit && !left.empty()) {
-    take(left.begin());
-    if (order.size() >= limit || had.size() < 2) continue;
-    const auto rarest =
-        std::min_element(had.begin(), had.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-    const auto its_best =
-        std::find_if(left.begin(), left.end(), [&](const Choice& one) { return one.algorithm == rarest->first; });
-    if (its_best == left.end()) {
-      had.erase(rarest);  // all of it is taken
-    } else {
-      take(its_best);
+class DiverseOrder : public Order {
+ public:
+  explicit DiverseOrder(std::vector<Choice> by_prediction) : left_(std::move(by_prediction)) {
+    for (const Choice& choice : left_) {
+      const auto same = [&](const auto& entry) { return entry.first == choice.algorithm; };
+      if (std::none_of(had_.begin(), had_.end(), same)) had_.emplace_back(choice.algorithm, 0);
     }
   }
-  return order;
-}
+
+  std::optional<Choice> next() override {
+    if (left_.empty()) return std::nullopt;
+    if (std::exchange(rarest_is_next_, !rarest_is_next_) && had_.size() > 1) {
+      const auto rarest =
+          std::min_element(had_.begin(), had_.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+      const auto its_best =
+          std::find_if(left_.begin(), left_.end(), [&](const Choice& one) { return one.algorithm == rarest->first; });
+      if (its_best != left_.end()) return take(its_best);
+      had_.erase(rarest);  // all of it is taken
+      rarest_is_next_ = true;
+    }
+    return take(left_.begin());
+  }
+
+ private:
+  Choice take(std::vector<Choice>::iterator chosen) {
+    for (auto& [name, count] : had_) count += name == chosen->algorithm ? 1 : 0;
+    Choice choice = std::move(*chosen);
+    left_.erase(chosen);
+    return choice;
+  }
+
+  std::vector<Choice> left_;
+  std::vector<std::pair<std::string, size_t>> had_;  // algorithms in order of rank, with how often each had a turn
+  bool rarest_is_next_ = false;
+};
 
 std::vector<Choice> shuffled(std::vector<Choice> choices, uint64_t seed) {
   // Fisher-Yates by hand: what std::shuffle does with a generator differs between libraries.
@@ -150,21 +182,75 @@ class Steps {
   std::map<Name, std::set<int64_t>> values_;  // by algorithm and parameter
 };
 
-// The model's favourites first; then the points nearest to the best one measured so far, better predictions first.
-// Waits for its trials, because the next step depends on them.
-class LocalSearch : public Search {
+// `first`, then an order without it.
+class FirstThen : public Order {
  public:
-  LocalSearch(std::vector<Choice> start, std::vector<Candidate> ranked, size_t limit)
-      : start_(std::move(start)), ranked_(std::move(ranked)), steps_(ranked_), limit_(limit) {}
+  FirstThen(Choice first, std::unique_ptr<Order> rest) : first_(std::move(first)), rest_(std::move(rest)) {}
 
   std::optional<Choice> next() override {
-    if (given_.size() >= limit_) return std::nullopt;
-    if (given_.size() < start_.size()) return give(start_[given_.size()]);
-    if (observed_ < given_.size() || !best_) return std::nullopt;
+    if (!std::exchange(began_, true)) return first_;
+    std::optional<Choice> choice = rest_->next();
+    return choice == first_ ? rest_->next() : choice;
+  }
+
+ private:
+  Choice first_;
+  std::unique_ptr<Order> rest_;
+  bool began_ = false;
+};
+
+// Goes by an order that was known from the start.
+class OrderedSearch : public Search {
+ public:
+  /// `count`: how many choices `order` has.
+  OrderedSearch(std::unique_ptr<Order> order, size_t count, size_t wanted)
+      : order_(std::move(order)), left_(count), allowance_(wanted) {}
+
+  std::optional<Choice> next() override {
+    while (allowance_.left() > 0 && left_ > 0) {
+      --left_;
+      std::optional<Choice> choice = order_->next();
+      if (!choice || dropped_.contains(choice->algorithm)) continue;
+      allowance_.give();
+      return choice;
+    }
+    return std::nullopt;
+  }
+  void observe(const Trial& trial, bool cost) override { allowance_.observe(trial, cost); }
+  void drop(const std::string& algorithm) override { dropped_.insert(algorithm); }
+  size_t planned() const override { return allowance_.given() + std::min(left_, allowance_.left()); }
+
+ private:
+  std::unique_ptr<Order> order_;
+  size_t left_;
+  Allowance allowance_;
+  std::set<std::string> dropped_;
+};
+
+// Half of the model's favourites first; then the points nearest to the best one measured so far, better predictions
+// first. Waits for its trials, because the next step depends on them.
+class LocalSearch : public Search {
+ public:
+  /// `favourites`: the model's, all of them candidates.
+  LocalSearch(std::unique_ptr<Order> favourites, std::vector<Candidate> ranked, size_t wanted)
+      : favourites_(std::move(favourites)),
+        ranked_(std::move(ranked)),
+        steps_(ranked_),
+        start_((wanted + 1) / 2),
+        allowance_(wanted) {}
+
+  std::optional<Choice> next() override {
+    if (allowance_.left() == 0) return std::nullopt;
+    while (allowance_.hopeful() < start_) {
+      const std::optional<Choice> favourite = favourites_->next();
+      if (!favourite) break;
+      if (is_open(*favourite)) return give(*favourite);
+    }
+    if (allowance_.is_waiting() || !best_) return std::nullopt;
     const Choice* nearest = nullptr;
     size_t nearest_distance = 0;
     for (const Candidate& candidate : ranked_) {
-      if (given_.contains(name_of(candidate.choice))) continue;
+      if (!is_open(candidate.choice)) continue;
       const size_t away = steps_.between(candidate.choice, best_->choice);
       if (nearest == nullptr || away < nearest_distance) {
         nearest = &candidate.choice;
@@ -175,30 +261,87 @@ class LocalSearch : public Search {
     return give(*nearest);
   }
 
-  void observe(const Trial& trial) override {
-    ++observed_;
+  void observe(const Trial& trial, bool cost) override {
+    allowance_.observe(trial, cost);
     if (!has_time(trial.outcome)) return;
     const bool better = !best_ || std::make_pair(trial.median, name_of(trial.choice)) <
                                       std::make_pair(best_->median, name_of(best_->choice));
     if (better) best_ = trial;
   }
 
-  size_t planned() const override { return limit_; }
+  void drop(const std::string& algorithm) override { dropped_.insert(algorithm); }
+  size_t planned() const override {
+    return allowance_.given() + std::min(ranked_.size() - given_.size(), allowance_.left());
+  }
 
  private:
+  bool is_open(const Choice& choice) const {
+    return !given_.contains(name_of(choice)) && !dropped_.contains(choice.algorithm);
+  }
   std::optional<Choice> give(const Choice& choice) {
     given_.insert(name_of(choice));
+    allowance_.give();
     return choice;
   }
 
-  std::vector<Choice> start_;
+  std::unique_ptr<Order> favourites_;
   std::vector<Candidate> ranked_;
   Steps steps_;
-  size_t limit_;
+  size_t start_;  // how many favourites
+  Allowance allowance_;
   std::set<Name> given_;
-  size_t observed_ = 0;
+  std::set<std::string> dropped_;
   std::optional<Trial> best_;
 };
+
+// Two searches by turns, of which each has algorithms of its own.
+class TurnsSearch : public Search {
+ public:
+  TurnsSearch(std::unique_ptr<Search> one, std::unique_ptr<Search> other, std::set<std::string> algorithms_of_other)
+      : one_(std::move(one)), other_(std::move(other)), algorithms_of_other_(std::move(algorithms_of_other)) {}
+
+  std::optional<Choice> next() override {
+    others_turn_ = !others_turn_;
+    if (std::optional<Choice> choice = (others_turn_ ? one_ : other_)->next()) return choice;
+    return (others_turn_ ? other_ : one_)->next();
+  }
+  void observe(const Trial& trial, bool cost) override { of(trial.choice.algorithm).observe(trial, cost); }
+  void drop(const std::string& algorithm) override { of(algorithm).drop(algorithm); }
+  size_t planned() const override { return one_->planned() + other_->planned(); }
+
+ private:
+  Search& of(const std::string& algorithm) { return algorithms_of_other_.contains(algorithm) ? *other_ : *one_; }
+
+  std::unique_ptr<Search> one_, other_;
+  std::set<std::string> algorithms_of_other_;
+  bool others_turn_ = false;
+};
+
+// A search of one kind; `first` comes first.
+std::unique_ptr<Search> search_among(const SearchOptions& options, std::vector<Candidate> ranked, const Choice& first) {
+  const bool takes_all = options.kind == SearchKind::exhaustive || options.kind == SearchKind::random;
+  std::vector<Choice> choices = takes_all ? all(ranked) : by_prediction(ranked);
+  const bool holds_first = std::find(choices.begin(), choices.end(), first) != choices.end();
+  const size_t count = choices.size() + (holds_first ? 0 : 1);
+  size_t wanted = std::max<size_t>(options.candidates, 1);
+  std::unique_ptr<Order> order;
+  switch (options.kind) {
+    case SearchKind::exhaustive:
+      wanted = std::numeric_limits<size_t>::max() / 2;
+      order = std::make_unique<ListOrder>(std::move(choices));
+      break;
+    case SearchKind::random:
+      order = std::make_unique<ListOrder>(shuffled(std::move(choices), options.seed));
+      break;
+    case SearchKind::local:
+    case SearchKind::model:
+      order = std::make_unique<DiverseOrder>(std::move(choices));
+      break;
+  }
+  order = std::make_unique<FirstThen>(first, std::move(order));
+  if (options.kind != SearchKind::local) return std::make_unique<OrderedSearch>(std::move(order), count, wanted);
+  return std::make_unique<LocalSearch>(std::move(order), std::move(ranked), wanted);
+}
 
 }  // namespace
 
@@ -221,19 +364,17 @@ SearchKind parse_search_kind(std::string_view text) {
 
 std::unique_ptr<Search> make_search(const SearchOptions& options, const std::vector<Candidate>& ranked,
                                     const Choice& first) {
-  const size_t limit = std::max<size_t>(options.candidates, 1);
-  switch (options.kind) {
-    case SearchKind::exhaustive:
-      return std::make_unique<ListSearch>(with_first(first, all(ranked), ranked.size() + 1));
-    case SearchKind::random:
-      return std::make_unique<ListSearch>(with_first(first, shuffled(all(ranked), options.seed), limit));
-    case SearchKind::local:
-      return std::make_unique<LocalSearch>(with_first(first, diverse(ranked, limit), (limit + 1) / 2), ranked,
-                                           std::min(limit, ranked.size()));
-    case SearchKind::model:
-      break;
+  std::vector<Candidate> own, of_users;
+  std::set<std::string> users_algorithms;
+  for (const Candidate& candidate : ranked) {
+    (candidate.user_template ? of_users : own).push_back(candidate);
+    if (candidate.user_template) users_algorithms.insert(candidate.choice.algorithm);
   }
-  return std::make_unique<ListSearch>(with_first(first, diverse(ranked, limit), limit));
+  if (of_users.empty() || own.empty()) return search_among(options, ranked, first);
+  const Choice users_first = of_users.front().choice;
+  return std::make_unique<TurnsSearch>(search_among(options, std::move(own), first),
+                                       search_among(options, std::move(of_users), users_first),
+                                       std::move(users_algorithms));
 }
 
 }  // namespace kiln::tuner

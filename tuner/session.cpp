@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
-#include <numeric>
 
 #include "engine.h"
 #include "kiln/base/digest.h"
@@ -14,18 +12,6 @@
 
 namespace kiln::tuner {
 namespace {
-
-// Seconds that tuning may save over the whole model; negative if nothing can serve the request.
-double expected_saving(const Job& job, const Catalogue& catalogue, const Apparatus& apparatus) {
-  try {
-    const Choice choice = catalogue.heuristic(job.request, apparatus.target, apparatus.figures);
-    const Estimate estimate = catalogue.estimate(job.request, apparatus.target, apparatus.figures, choice);
-    const double floor = roofline_seconds(job.request, apparatus.target, apparatus.figures);
-    return static_cast<double>(job.count) * std::max(estimate.seconds - floor, 0.0);
-  } catch (const Error&) {
-    return -1;  // its turn comes last, and then it is reported why
-  }
-}
 
 bool parse_number(std::string_view text, uint64_t& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -41,22 +27,13 @@ std::vector<JobResult> Session::run(const std::vector<Job>& jobs) {
   Apparatus apparatus = laboratory_.apparatus();
   if (options_.calibration) apparatus.figures.calibration = *options_.calibration;
   Engine engine(catalogue_, laboratory_, apparatus, options_, callbacks_, quarantine_, stop_);
-  return engine.run(jobs, tuning_order(jobs, catalogue_, apparatus));
+  return engine.run(jobs);
 }
 
-std::vector<size_t> tuning_order(const std::vector<Job>& jobs, const Catalogue& catalogue, const Apparatus& apparatus) {
-  struct Ranked {
-    double saving;
-    std::string key;
-  };
-  std::vector<Ranked> ranked;
-  for (const Job& job : jobs) ranked.push_back({expected_saving(job, catalogue, apparatus), job.request.key()});
-  std::vector<size_t> order(jobs.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return ranked[a].saving != ranked[b].saving ? ranked[a].saving > ranked[b].saving : ranked[a].key < ranked[b].key;
-  });
-  return order;
+double worth_of(const Prospect& prospect) {
+  const double to_gain = std::max(prospect.seconds - prospect.roofline_seconds, 0.0);
+  const double chance = 1.0 / (static_cast<double>(prospect.trials) + 1);
+  return static_cast<double>(prospect.count) * to_gain * chance / prospect.cost;
 }
 
 Shard Shard::parse(const std::string& text) {

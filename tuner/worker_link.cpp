@@ -153,7 +153,11 @@ bool WorkerLink::receive(bool& ended) {
   return true;
 }
 
-std::optional<Answer> WorkerLink::fail(Outcome outcome, std::string what) {
+Answer WorkerLink::end() {
+  return fail(Outcome::timed_out, "was ended before it had answered");
+}
+
+Answer WorkerLink::fail(Outcome outcome, std::string what) {
   const bool died = what == "died";
   // One that closed its end is about to end or has ended by itself; how it ended is worth knowing.
   const End end = reap(!died);

@@ -60,11 +60,13 @@ class WorkerLink {
   /// died, sent garbage (anything but one answer that fits the command), or exceeded the limit. One that was killed by
   /// SIGKILL, which nobody here sent, counts as out of memory: that is how a system takes it back.
   std::optional<Answer> service();
+  /// Ends the process in the middle of its command: the answer is that it timed out.
+  Answer end();
 
  private:
   bool flush();
   bool receive(bool& ended);
-  std::optional<Answer> fail(Outcome outcome, std::string what);
+  Answer fail(Outcome outcome, std::string what);
   /// How the process ended.
   struct End {
     std::string text;

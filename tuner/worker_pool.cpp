@@ -17,8 +17,8 @@ namespace {
 
 using nlohmann::json;
 
-// A worker that loads its libraries and opens a device; cold disks and drivers that start take long.
-constexpr double open_limit = 60;
+// Between two questions whether to go on waiting, seconds.
+constexpr double watch_interval = 0.5;
 
 // Errors of the set-up are the session's: nothing can be tuned.
 void require_no_error(const Message& answer) {
@@ -55,7 +55,7 @@ WorkerPool::WorkerPool(WorkerPoolOptions options) : options_(std::move(options))
   lanes_.resize(options_.compile_lanes == 0 ? hardware : options_.compile_lanes);
 
   measurer_ = start_worker();
-  const Answer opened = call(*measurer_, open_command(), open_limit);
+  const Answer opened = call(*measurer_, open_command(), options_.open_limit);
   require_success(opened, "the device cannot be opened");
   const json& fields = opened.message.fields;
   apparatus_.device = device_info_from(fields.at("device"));
@@ -71,7 +71,7 @@ void WorkerPool::open_compiler() {
   Lane& lane = lanes_.front();
   lane.link = start_worker();
   Message message = command("nvrtc");
-  const Answer answer = call(*lane.link, message, open_limit);
+  const Answer answer = call(*lane.link, message, options_.open_limit);
   require_success(answer, "the compiler cannot be loaded");
   lane.has_compiler = true;
   Target& target = apparatus_.target;
@@ -141,8 +141,11 @@ void WorkerPool::pump(double wait_seconds, WorkerLink* awaited, std::optional<An
 Answer WorkerPool::call(WorkerLink& link, const Message& message, double limit_seconds) {
   link.send(message, limit_seconds);
   std::optional<Answer> answer;
-  while (!answer) pump(link.seconds_left(), &link, &answer);
-  return std::move(*answer);
+  while (true) {
+    pump(std::min(link.seconds_left(), watch_interval), &link, &answer);
+    if (answer) return std::move(*answer);
+    if (!may_go_on()) return link.end();
+  }
 }
 
 // ---- compiling ----
@@ -169,7 +172,7 @@ void WorkerPool::employ(Lane& lane) {
     lane.has_compiler = false;
   }
   if (!lane.has_compiler) {
-    lane.link->send(command("nvrtc"), open_limit);
+    lane.link->send(command("nvrtc"), options_.open_limit);
     return;
   }
   lane.at_work = queue_.front();
@@ -223,7 +226,7 @@ Answer WorkerPool::measure(const Message& message, double limit_seconds) {
 std::optional<Failure> WorkerPool::open_measurer() {
   if (measurer_) return std::nullopt;
   measurer_ = start_worker();
-  const Answer answer = measure(open_command(), open_limit);
+  const Answer answer = measure(open_command(), options_.open_limit);
   if (std::optional<Failure> failure = failure_of(answer)) return failure;
   const device::DeviceInfo info = device_info_from(answer.message.fields.at("device"));
   if (info.id() != apparatus_.device.id()) {

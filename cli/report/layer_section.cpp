@@ -98,6 +98,13 @@ std::string facts(const JobResult& result) {
 }
 
 std::string chosen(const JobResult& result) {
+  if (keeps_default(result)) {
+    return fmt::format(
+        "<p>Keeps the default choice <strong>{}</strong> <code>{}</code>, which was not timed ({}): {} is "
+        "its estimate.</p>\n",
+        escaped(result.fallback->choice.algorithm), escaped(result.fallback->choice.config.print()),
+        word(result.status), estimate_text(result));
+  }
   if (!result.best) {
     const std::string why = result.error.empty() ? std::string(word(result.status)) : result.error;
     return fmt::format("<p class=\"none\"><strong>Nothing to use:</strong> {}</p>\n", escaped(why));

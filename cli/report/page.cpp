@@ -59,6 +59,8 @@ std::string tiles(const TuneReport& report) {
     text += tile(time_text(totals.heuristic), "with the default choices");
     text += tile(ratio_text(totals.heuristic / totals.best), "gain over default");
     text += tile(percent_text(totals.roofline / totals.best), "of roofline");
+    if (totals.estimated > 0) text += tile(fmt::format("{}", totals.estimated), "layers at their default's estimate");
+    if (totals.left_out > 0) text += tile(fmt::format("{}", totals.left_out), "layers with nothing to use, left out");
   }
   text += tile(fmt::format("{}", layers), fmt::format("layers, {} of them distinct", report.results.size()));
   text += tile(fmt::format("{}", trials_in(report.results)),
@@ -73,7 +75,9 @@ std::string layer_row(const tuner::JobResult& result, size_t number) {
       number, layer_anchor(number), escaped(summary(result.request)), result.count);
   if (!result.best) {
     return cells +
-           "<td class=\"number\" data-name=\"tuned\">none</td><td class=\"number\" data-name=\"default\">-</td>"
+           fmt::format(
+               "<td class=\"number\" data-name=\"tuned\">none</td><td class=\"number\" data-name=\"default\">{}</td>",
+               keeps_default(result) ? estimate_text(result) : "-") +
            "<td class=\"number\" data-name=\"gain\">-</td><td class=\"number\" data-name=\"of roofline\">-</td>"
            "<td class=\"chart\"></td></tr>\n";
   }

@@ -28,6 +28,10 @@ double lane_bytes(double bytes, double pitch) {
   return std::max(bytes, std::min(pitch, 32.0));
 }
 
+double launch_seconds(double launches, const DeviceFigures& device) {
+  return launches * (device.calibration.launch_seconds + 2 * memory_latency_seconds);
+}
+
 Estimate streaming_estimate(const StreamingWork& work, const Arch& arch, const DeviceFigures& device) {
   const double blocks = std::max(work.blocks, 1.0);
   const double sms = std::max(device.sms, 1);
@@ -50,7 +54,7 @@ Estimate streaming_estimate(const StreamingWork& work, const Arch& arch, const D
   const double issue = work.threads * work.instructions_per_thread / 32 / (issue_per_clock * sms * busy);
   const double one_after_the_other = std::ceil(waves) * work.instructions_per_thread * dependent_issue_clocks;
   estimate.math = std::max(issue, one_after_the_other) / device.clock_hz;
-  estimate.overhead = work.launches * (reached.launch_seconds + 2 * memory_latency_seconds);
+  estimate.overhead = launch_seconds(work.launches, device);
   // Terms overlap only in part: what is not the longest still costs a little, which orders near ties sensibly.
   const double longest = std::max({estimate.memory, estimate.on_chip, estimate.math});
   const double rest = estimate.memory + estimate.on_chip + estimate.math - longest;

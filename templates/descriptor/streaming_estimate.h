@@ -23,6 +23,9 @@ struct StreamingWork {
 /// move.
 double lane_bytes(double bytes, double pitch);
 
+/// What launches of kernels that read device memory take, however little they do: no estimate should be below it.
+double launch_seconds(double launches, const DeviceFigures& device);
+
 /// The larger of device memory, cache and issue time, stretched where the grid leaves SMs idle (waves of whole blocks)
 /// or too few bytes are in flight to cover the latency of memory (Little's law), plus launches. Issue takes no less
 /// than one thread's instructions one after the other, which is what bounds small grids.

@@ -11,6 +11,8 @@ tuner::Progress halfway() {
   progress.jobs = 4;
   progress.candidates = 8;
   progress.planned = 16;
+  progress.all_candidates = 24;
+  progress.all_planned = 64;
   progress.remaining = 75;
   return progress;
 }
@@ -30,12 +32,21 @@ TEST(Progress, DoesNotGuessTheTimeLeftBeforeTheFirstTrial) {
   EXPECT_EQ(progress_status(progress), "layer 2/4, candidate 8/16");
 }
 
-TEST(Progress, TheBarCountsTheLayersAndThePartOfTheOneAtWork) {
-  const std::string bar = progress_bar(halfway());  // 1.5 of 4 layers are 9 of 24 characters
+TEST(Progress, NamesTheStepThatTakesLong) {
+  tuner::Progress progress = halfway();
+  progress.waiting_for = "checking conv_direct TILE=8";
+  progress.waiting_seconds = 1;
+  EXPECT_EQ(progress_status(progress), "layer 2/4, candidate 8/16, 1m15s left") << "not for a moment";
+  progress.waiting_seconds = 64;
+  EXPECT_EQ(progress_status(progress), "layer 2/4, candidate 8/16, 1m15s left; checking conv_direct TILE=8 for 1m04s");
+}
+
+TEST(Progress, TheBarCountsTheCandidatesOfAllLayers) {
+  const std::string bar = progress_bar(halfway());  // 24 of 64 are 9 of 24 characters
   EXPECT_THAT(bar, testing::StartsWith("[#########...............] layer 2/4"));
   tuner::Progress over = halfway();
-  over.candidates = 40;  // more than were planned
-  EXPECT_THAT(progress_bar(over), testing::StartsWith("[############............] "));
+  over.all_candidates = 100;  // more than were planned
+  EXPECT_THAT(progress_bar(over), testing::StartsWith("[########################] "));
   EXPECT_THAT(progress_bar({}), testing::StartsWith("[########################] "));
 }
 

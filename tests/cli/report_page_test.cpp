@@ -111,6 +111,22 @@ TEST_F(ReportPage, ShowsTimesAgainstRooflineAndDefault) {
   EXPECT_THAT(page(), HasSubstr("6.00 us"));  // with its count
 }
 
+// A layer that the budget did not reach.
+TEST_F(ReportPage, CountsALayerWithoutATimeWithTheEstimateOfItsDefault) {
+  EXPECT_THAT(page(), HasSubstr("layers with nothing to use, left out"));
+  tuner::JobResult& left = results_[1];
+  left.status = tuner::JobStatus::out_of_time;
+  left.error.clear();
+  left.count = 2;
+  left.roofline_seconds = 1e-6;
+  left.fallback = Candidate{{"softmax_rows", Config()}, {.seconds = 7e-6}};
+  EXPECT_THAT(page(), HasSubstr("Keeps the default choice <strong>softmax_rows</strong>"));
+  EXPECT_THAT(page(), HasSubstr("~7.00 us"));
+  EXPECT_THAT(page(), HasSubstr("layers at their default's estimate"));
+  EXPECT_THAT(page(), HasSubstr("20.00 us"));  // 3 x 2 + 2 x 7
+  EXPECT_THAT(page(), Not(HasSubstr("left out")));
+}
+
 TEST_F(ReportPage, NamesEveryCandidateAndRefusalWithItsReason) {
   EXPECT_THAT(page(), HasSubstr("3 candidates: 2 timed, 1 compile failed"));
   EXPECT_THAT(page(), HasSubstr("<dt>conv_1x1</dt><dd>the filter is 3x3</dd>"));

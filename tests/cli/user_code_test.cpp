@@ -1,8 +1,10 @@
 // User code and user templates through the program: tuned, checked, run, explained and emitted like everything else.
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "program.h"
 
@@ -76,6 +78,94 @@ TEST_F(UserCodeProgram, AWrongUserTemplateServesNobody) {
   const Outcome tuned = kiln({"tune", softmax, "--db", path("t.db"), "--candidates", "3"});
   EXPECT_EQ(tuned.exit_code, 0) << tuned.out << tuned.err;
   serves_right("it gave a wrong result on");
+}
+
+// User templates for softmax: one whose result is wrong, and one that never ends. Both claim to be as fast as can be.
+class BadTemplates : public ProgramTest {
+ protected:
+  BadTemplates() {
+    std::filesystem::create_directories(path("templates"));
+    environment_["KILN_USER_TEMPLATES"] = path("templates");
+  }
+
+  void add(const std::string& name, const std::string& body) const {
+    write("templates/" + name + ".cu",
+          "#include \"lib/types.cuh\"\nextern \"C\" __global__ void k(const TX* x, TY* y) {\n" + body + "}\n");
+    write("templates/" + name + ".json", R"({"kiln_template": 1, "operation": "softmax_forward", "efficiency": 100,
+      "parameters": {"THREADS": [32, 64, 96, 128, 160, 192]},
+      "launches": [{"kernel": "k", "grid": ["ROWS"], "block": ["THREADS"], "arguments": ["x", "y"]}]})");
+  }
+
+  // Variants of Kiln's own that have a time, in the order tried.
+  static std::vector<std::string> timed_in(const nlohmann::json& layer) {
+    std::vector<std::string> variants;
+    for (const auto& trial : layer["trials"]) {
+      if (trial["outcome"] != "timed") continue;
+      variants.push_back(trial["algorithm"].get<std::string>() + " " + trial["config"].get<std::string>());
+    }
+    return variants;
+  }
+};
+
+TEST_F(BadTemplates, LeaveALayerItsBestBuiltInKernelAndAreReported) {
+  const std::vector<std::string> arguments = {
+      "tune", "softmax_forward x=f32:3x100", "--db", path("t.db"), "--candidates", "3", "--run-limit", "3"};
+  const auto with = [&](const std::string& more) {
+    std::vector<std::string> all = arguments;
+    all.push_back(more);
+    return all;
+  };
+  add("wrong", "y[0] = from_float<TY>(to_float(x[0]));\n");
+  add("endless", "for (volatile float v = 1; v > 0;) {}\n");
+  const Outcome outcome = kiln(arguments);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("wrong THREADS=32: wrong: "), HasSubstr("endless THREADS=32: timed out: "),
+                                 HasSubstr("exceeded the time limit of 3 s")));
+  EXPECT_THAT(outcome.err, HasSubstr("; checking endless THREADS="));
+
+  const auto layer = nlohmann::json::parse(kiln(with("--json")).out)["layers"][0];
+  const std::vector<std::string> timed = timed_in(layer);
+  EXPECT_EQ(timed.size(), 3U) << layer;
+  EXPECT_THAT(layer["default"]["algorithm"].get<std::string>(), testing::StartsWith("softmax"));
+
+  // The same as without the templates, and nothing of them is tried again.
+  environment_.erase("KILN_USER_TEMPLATES");
+  const auto plain = nlohmann::json::parse(kiln(with("--json")).out)["layers"][0];
+  EXPECT_EQ(timed_in(plain), timed);
+  EXPECT_EQ(plain["best"], layer["best"]);
+}
+
+// An expression that never ends: the trusted kernel runs it too, so nothing of the layer can be checked.
+TEST_F(UserCodeProgram, EveryLimitBoundsCodeThatNeverEnds) {
+  const std::string request = "softmax_forward x=f32:3x40 epilogue=user:endless";
+  const std::string file = write("endless.txt",
+                                 "expression endless\nfor (volatile float v = acc; v == v;) {\n}\nreturn acc;\nend "
+                                 "expression\n" +
+                                     request + "\nsoftmax_forward x=f32:3x41\n");
+  const auto timed = [&](const std::vector<std::string>& arguments) {
+    const auto start = std::chrono::steady_clock::now();
+    Outcome outcome = kiln(arguments);
+    return std::pair(std::move(outcome),
+                     std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  };
+  const auto [verified, verify_seconds] = timed({"verify", file, "--run-limit", "1"});
+  EXPECT_EQ(verified.exit_code, 1);
+  EXPECT_THAT(verified.out, AllOf(HasSubstr("timed_out"), HasSubstr("exceeded the time limit of 1 s")));
+
+  const std::vector<std::string> tune = {"tune", file, "--db", path("t.db"), "--candidates", "1"};
+  const auto with = [&](const std::string& option, const std::string& value) {
+    std::vector<std::string> all = tune;
+    all.insert(all.end(), {option, value});
+    return all;
+  };
+  const auto [cut, cut_seconds] = timed(with("--budget", "8"));
+  EXPECT_LT(cut_seconds, 8 + 12) << "the grace, and a machine that is busy";
+  EXPECT_THAT(cut.err, HasSubstr("; making operands and running the trusted softmax"));
+
+  const auto [limited, limited_seconds] = timed(with("--run-limit", "1"));
+  EXPECT_EQ(limited.exit_code, 1) << limited.out << limited.err;
+  EXPECT_THAT(limited.out, HasSubstr("exceeded the time limit of 1 s"));
+  EXPECT_THAT(limited.out, HasSubstr("all layers, with their counts")) << "the other one is tuned";
 }
 
 const char* const leaky = "expression leaky(; slope)\nleaky_relu(acc, slope)\nend expression\n";

@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -382,6 +383,28 @@ TEST_F(CallsTest, ManyThreadsShareOneContext) {
 }
 
 // Several kernels a call, with a workspace between them: split K.
+TEST_F(CallsTest, AreCountedWhereTheyAreRecorded) {
+  const std::string file = testing::TempDir() + "kiln_calls_record.txt";
+  std::filesystem::remove(file);
+  const std::vector<std::byte> memory(4 * 16 * sizeof(float));
+  const Tensor x(upload(memory), f32, {4, 16}, nc), y(upload(memory), f32, {4, 16}, nc);
+  {
+    ContextOptions recording = options();
+    recording.environment->record = file;
+    Context context(recording);
+    for (int i = 0; i < 5; ++i) softmax_forward(context, x, y);
+    const Plan plan = context.plan(Request::parse("softmax_forward x=f32:4x16"));
+    for (int i = 0; i < 2; ++i) plan.run(nullptr, {x.data(), y.data()}, nullptr);
+  }
+  synchronize();
+  std::ifstream stream(file);
+  const std::string lines(std::istreambuf_iterator<char>(stream), {});
+  int64_t calls = 0;
+  for (const RequestLine& line : parse_requests(lines)) calls += line.count;
+  EXPECT_EQ(calls, 7);
+  std::filesystem::remove(file);
+}
+
 class WorkspaceCallsTest : public CallsTest {
  protected:
   WorkspaceCallsTest() {

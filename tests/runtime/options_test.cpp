@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <thread>
 
@@ -98,6 +99,19 @@ TEST_F(OptionsTest, InTheBackgroundTheBetterVariantTakesOverWhenItIsKnown) {
   EXPECT_EQ(second.variant(), name(*tuned));
   expect_matches_reference(request, first);
   expect_matches_reference(request, second);
+}
+
+// The session is at work, and nothing is queued behind it.
+TEST_F(OptionsTest, WaitingEndsWithTheSessionThatIsAtWork) {
+  const Request request = Request::parse(softmax);
+  Context context(tuning(TuningMode::in_background));
+  EXPECT_EQ(context.plan(request).source(), "estimate");
+  const auto sessions = [&] {
+    return cache::Database::open(database_, {.mode = cache::OpenMode::read_only}).sessions().size();
+  };
+  for (int i = 0; i < 3000 && sessions() == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  context.wait_until_tuned();
+  EXPECT_THAT(context.plan(request).source(), HasSubstr("on this device"));
 }
 
 // The table of the operation calls is swapped too: a call that was made before and one that comes after agree.

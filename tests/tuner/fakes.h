@@ -73,7 +73,8 @@ struct Behaviour {
   std::deque<Failure> compile_failures{}, check_failures{}, sample_failures{};
 };
 
-/// Behaviours are found by the start of a program's source ("fast TILE=16"); the longest match counts.
+/// Behaviours are found by the start of a program's source ("fast TILE=16 for softmax_forward ..."); the longest match
+/// counts.
 class FakeLaboratory : public Laboratory {
  public:
   FakeLaboratory() {
@@ -94,6 +95,7 @@ class FakeLaboratory : public Laboratory {
   std::map<std::string, Behaviour> behaviours;
   std::vector<std::string> log;  ///< "compile fast TILE=16", "check ...", "sample ...", "begin"
   std::function<void()> on_check;
+  std::string hangs_at;  ///< A step whose log line begins so never ends by itself.
 
   void set_noisy() { apparatus_.deterministic_time = false; }
   std::function<double()> clock() {
@@ -110,6 +112,7 @@ class FakeLaboratory : public Laboratory {
 
   void submit(SpecimenId id, const Program& program) override {
     const std::string& source = program.sources.front();
+    sources_[id] = source;
     names_[id] = source.substr(0, source.find(" for "));
     submitted_.push_back(id);
   }
@@ -130,6 +133,8 @@ class FakeLaboratory : public Laboratory {
   CheckReport begin(const Request& request, std::optional<SpecimenId> trusted) override {
     log.push_back("begin " + request.key() + (trusted ? " with trusted" : ""));
     CheckReport report;
+    report.failure = hang();
+    if (report.failure) return report;
     if (trusted) report.failure = next_failure(behaviour(*trusted).check_failures);
     return report;
   }
@@ -139,6 +144,8 @@ class FakeLaboratory : public Laboratory {
     now += check_cost;
     if (on_check) on_check();
     CheckReport report;
+    report.failure = hang();
+    if (report.failure) return report;
     report.failure = next_failure(behaviour(id).check_failures);
     report.verdict = "fine";
     report.seconds = behaviour(id).seconds;
@@ -164,6 +171,13 @@ class FakeLaboratory : public Laboratory {
   }
 
  private:
+  // Waits until it is told to end the step that was logged last, if that is one that hangs.
+  std::optional<Failure> hang() {
+    if (hangs_at.empty() || !log.back().starts_with(hangs_at)) return std::nullopt;
+    while (may_go_on()) now += 0.5;
+    return Failure{Outcome::timed_out, "ended"};
+  }
+
   static std::optional<Failure> next_failure(std::deque<Failure>& failures) {
     if (failures.empty()) return std::nullopt;
     Failure failure = failures.front();
@@ -175,7 +189,7 @@ class FakeLaboratory : public Laboratory {
     Behaviour* best = nullptr;
     size_t length = 0;
     for (auto& [start, how] : behaviours) {
-      if (names_[id].starts_with(start) && (best == nullptr || start.size() > length)) {
+      if (sources_[id].starts_with(start) && (best == nullptr || start.size() > length)) {
         best = &how;
         length = start.size();
       }
@@ -184,7 +198,7 @@ class FakeLaboratory : public Laboratory {
   }
 
   Apparatus apparatus_;
-  std::map<SpecimenId, std::string> names_;
+  std::map<SpecimenId, std::string> names_, sources_;
   std::map<SpecimenId, size_t> taken_;
   std::deque<SpecimenId> submitted_;
 };

@@ -6,14 +6,15 @@
 //   without end), check-twice (two answers), check-deaf (closes its end and stays), check-says JSON (answers that)
 //   sample-says JSON, compile-says JSON
 //   slow (0.3 s to compile)
-// Started with an argument, it has no device while a file of that name is there; check-gone makes that file and
-// crashes.
+// Started with an argument, it has no device while a file of that name is there, or another one if the file holds a
+// name; check-gone and check-swapped make that file and crash.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <string>
@@ -131,13 +132,15 @@ Message check(const std::string& source) {
 
 Message answer(const Message& command, std::map<SpecimenId, std::string>& loaded, const char* gone) {
   const auto action = command.fields.at("do").get<std::string>();
-  if (action == "open" && gone != nullptr && ::access(gone, F_OK) == 0) {
+  std::string name = "Scripted";
+  if (gone != nullptr) std::getline(std::ifstream(gone), name);
+  if (action == "open" && gone != nullptr && ::access(gone, F_OK) == 0 && name.empty()) {
     const int code = static_cast<int>(ErrorCode::driver_error);
     return {{{"error", "cuInit: no device"}, {"hint", "look at the cables"}, {"code", code}}, {}};
   }
   if (action == "open") {
     device::DeviceInfo info;
-    info.name = "Scripted";
+    info.name = name;
     info.cc_major = 9;
     info.emulated = true;
     return {{{"device", to_json(info)}, {"driver_version", "13.0"}, {"driver", "scripted"}}, {}};
@@ -160,6 +163,10 @@ Message answer(const Message& command, std::map<SpecimenId, std::string>& loaded
   if (!loaded.contains(id)) return {{{"error", "not loaded"}, {"hint", ""}, {"code", 0}}, {}};
   if (action == "check" && gone != nullptr && says(loaded.at(id), "check-gone")) {
     ::close(::open(gone, O_CREAT | O_WRONLY, 0600));
+    crash();
+  }
+  if (action == "check" && gone != nullptr && says(loaded.at(id), "check-swapped")) {
+    std::ofstream(gone) << "Another";
     crash();
   }
   if (action == "check") return check(loaded.at(id));

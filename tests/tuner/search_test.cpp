@@ -128,6 +128,98 @@ TEST(ModelSearch, SparesAnAlgorithmThatIsHopeless) {
   EXPECT_THAT(choices, testing::Each(testing::Field(&Choice::algorithm, "good")));
 }
 
+// What a search gives if the trials of `fails` end without a time.
+std::vector<Choice> all_of_failing(Search& search, const std::function<bool(const Choice&)>& fails, bool cost = true) {
+  std::vector<Choice> choices;
+  while (const auto next = search.next()) {
+    choices.push_back(*next);
+    Trial trial;
+    trial.choice = *next;
+    trial.outcome = fails(*next) ? Outcome::wrong_result : Outcome::timed;
+    trial.median = 1;
+    search.observe(trial, cost);
+  }
+  return choices;
+}
+
+TEST_P(EverySearch, ReplacesWhatEndsWithoutATime) {
+  const auto search = make_search({.kind = GetParam(), .candidates = 6}, ranked({"a", "b"}, 20), choice("a", 1));
+  size_t failures = 0;
+  const auto choices = all_of_failing(*search, [&](const Choice&) { return ++failures <= 4; });
+  EXPECT_EQ(choices.size(), GetParam() == SearchKind::exhaustive ? 40U : 6U + 4U);
+  EXPECT_EQ(distinct(choices), choices.size());
+}
+
+TEST_P(EverySearch, TriesTwiceAsManyAtMostWhenAllFail) {
+  const auto all_fail = [](const Choice&) { return true; };
+  const SearchOptions options{.kind = GetParam(), .candidates = 6};
+  const auto candidates = ranked({"a", "b"}, 20);
+  EXPECT_EQ(all_of_failing(*make_search(options, candidates, choice("a", 1)), all_fail).size(),
+            GetParam() == SearchKind::exhaustive ? 40U : 12U);
+  const bool sees_all = GetParam() == SearchKind::exhaustive || GetParam() == SearchKind::random;
+  EXPECT_EQ(all_of_failing(*make_search(options, candidates, choice("a", 1)), all_fail, false).size(),
+            sees_all ? 40U : 20U)  // the others leave out what is predicted to take ten times as long
+      << "what is known to fail costs nothing: a search that is run again goes on behind it";
+}
+
+TEST_P(EverySearch, GivesNoMoreOfWhatWasDropped) {
+  const auto search = make_search({.kind = GetParam(), .candidates = 10}, ranked({"a", "b"}, 20), choice("a", 1));
+  EXPECT_EQ(search->next(), choice("a", 1));
+  Trial trial;
+  trial.choice = choice("a", 1);
+  trial.outcome = Outcome::timed_out;
+  search->observe(trial);
+  search->drop("a");
+  EXPECT_THAT(all_of(*search),
+              testing::AllOf(testing::Not(testing::IsEmpty()), testing::Each(testing::Field(&Choice::algorithm, "b"))));
+}
+
+// `count` points of a user template, of which its author says that they take `seconds`.
+std::vector<Candidate> claimed(int count, double seconds) {
+  std::vector<Candidate> candidates;
+  for (int i = 1; i <= count; ++i) candidates.push_back({choice("mine", i), {.seconds = seconds}, true});
+  return candidates;
+}
+
+TEST_P(EverySearch, TriesUserTemplatesWithoutTakingAnythingFromTheOthers) {
+  const SearchOptions options{.kind = GetParam(), .candidates = 6, .seed = 3};
+  const Choice first = choice("a", 1);
+  const auto alone = all_of(*make_search(options, ranked({"a", "b"}, 20), first));
+  for (const double seconds : {7e-9, 5.0}) {
+    std::vector<Candidate> candidates = claimed(4, seconds);
+    const auto others = ranked({"a", "b"}, 20);
+    candidates.insert(seconds < 1 ? candidates.end() : candidates.begin(), others.begin(), others.end());
+    const auto search = make_search(options, candidates, first);
+    const size_t planned = search->planned();
+    const auto choices = all_of(*search);
+    EXPECT_EQ(choices.size(), planned);
+    std::vector<Choice> rest;
+    for (const Choice& one : choices) {
+      if (one.algorithm != "mine") rest.push_back(one);
+    }
+    EXPECT_EQ(rest, alone) << seconds;
+    EXPECT_EQ(choices.size(), alone.size() + 4) << seconds;
+    EXPECT_EQ(choices.front(), first);
+    EXPECT_EQ(choices[1].algorithm, "mine") << "they have their turn early";
+  }
+}
+
+TEST(ModelSearch, BelievesNoUserTemplateThatSpeaksAgainstAnother) {
+  std::vector<Candidate> candidates = claimed(2, 1e-9);
+  candidates.push_back({choice("modest", 1), {.seconds = 1}, true});
+  EXPECT_THAT(all_of(*make_search({.candidates = 8}, candidates, candidates.front().choice)), testing::SizeIs(3));
+}
+
+TEST(LocalSearch, TriesTheBetterPredictionOfTwoNeighbours) {
+  std::vector<Candidate> candidates;
+  for (const int tile : {5, 6, 4, 7, 3}) candidates.push_back({choice("a", tile), {.seconds = 1e-3}});
+  const auto truth = [](const Choice& one) { return one == choice("a", 5) ? 1.0 : 2.0; };
+  // 5 comes first and is best; 6 and 4 are one step away, and 6 is ranked before 4.
+  const auto choices =
+      all_of(*make_search({.kind = SearchKind::local, .candidates = 2}, candidates, choice("a", 5)), truth);
+  EXPECT_THAT(choices, testing::ElementsAre(choice("a", 5), choice("a", 6)));
+}
+
 TEST(LocalSearch, ClimbsFromTheBestMeasuredOne) {
   // The model ranks TILE upwards; in truth TILE=20 with ROWS=3 is the best, and time falls with the distance from it.
   std::vector<Candidate> candidates;

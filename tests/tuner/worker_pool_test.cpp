@@ -256,6 +256,46 @@ TEST_F(WorkerPoolTest, SaysSoWhenTheDeviceIsGoneForGood) {
   std::filesystem::remove(gone);
 }
 
+TEST_F(WorkerPoolTest, RefusesToGoOnOnAnotherDevice) {
+  const std::string swapped = testing::TempDir() + "kiln_device_swapped_" + std::to_string(::getpid());
+  WorkerPoolOptions with_device = options();
+  with_device.arguments = {swapped};
+  WorkerPool fragile(with_device);
+  fragile.submit(1, program("check-swapped"));
+  while (!fragile.collect(1)) {
+  }
+  EXPECT_FALSE(fragile.begin(Request::parse("softmax_forward x=f32:1x10:nc"), std::nullopt).failure);
+  EXPECT_EQ(fragile.check(1).failure->outcome, Outcome::crashed);
+  try {
+    fragile.check(1);
+    ADD_FAILURE() << "its time would be kept as another device's";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::driver_error);
+    EXPECT_THAT(error.what(), HasSubstr("changed from"));
+    EXPECT_THAT(error.what(), HasSubstr("Another"));
+  }
+  std::filesystem::remove(swapped);
+}
+
+TEST_F(WorkerPoolTest, EndsAStepThatItsWatcherWantsNoMore) {
+  WorkerPoolOptions patient = options();
+  patient.run_limit = 600;
+  WorkerPool watched(patient);
+  for (const SpecimenId id : {1, 2}) watched.submit(id, program(id == 1 ? "check-hang" : "good"));
+  for (int compiled = 0; compiled < 2;) compiled += watched.collect(1) ? 1 : 0;
+  EXPECT_FALSE(watched.begin(Request::parse("softmax_forward x=f32:1x10:nc"), std::nullopt).failure);
+  const pid_t before = watched.processes().front();
+  int asked = 0;
+  watched.watch([&] { return ++asked < 2; });
+  const CheckReport report = watched.check(1);
+  ASSERT_TRUE(report.failure);
+  EXPECT_EQ(report.failure->outcome, Outcome::timed_out);
+  EXPECT_EQ(asked, 2);
+  EXPECT_TRUE(ends_within(before, 2));
+  watched.watch({});
+  EXPECT_FALSE(watched.check(2).failure);
+}
+
 TEST_F(WorkerPoolTest, ForgivesACrashThatDoesNotRepeat) {
   const std::string file = testing::TempDir() + "kiln_crash_once_" + std::to_string(::getpid());
   begin();

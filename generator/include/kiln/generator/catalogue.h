@@ -21,6 +21,7 @@ struct Choice {
 struct Candidate {
   Choice choice;
   Estimate estimate;
+  bool user_template = false;  ///< Its prediction is what the template's author says of it, not a model's.
 };
 
 /// Why an algorithm is not among the candidates of a request.
@@ -32,6 +33,9 @@ struct Refusal {
 struct Candidates {
   std::vector<Candidate> ranked;  ///< Best prediction first; ties by algorithm, then config text.
   std::vector<Refusal> refused;   ///< Algorithms of the operation that cannot serve the request.
+
+  /// What is used where nothing was measured: the best prediction among Kiln's own algorithms. Null if there is none.
+  const Candidate* best_guess() const;
 };
 
 /// An immutable set of algorithms and their sources. Thread-safe.
@@ -67,8 +71,8 @@ class Catalogue {
                     const Choice& choice) const;
   /// Every legal candidate of every algorithm, ranked by estimate().
   Candidates candidates(const Request& request, const Target& target, const DeviceFigures& device) const;
-  /// What is used when nothing was measured: the best prediction among Kiln's own algorithms. Throws Error(unsupported)
-  /// listing the refusals if none can serve the request, missing_user_text() where that is the only reason.
+  /// Candidates::best_guess(). Throws Error(unsupported) listing the refusals if none of them can serve the request,
+  /// missing_user_text() where that is the only reason.
   Choice heuristic(const Request& request, const Target& target, const DeviceFigures& device) const;
 
   const SourceLibrary& library() const { return library_; }

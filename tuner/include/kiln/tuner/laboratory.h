@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kiln/device/device.h"
@@ -63,6 +65,10 @@ class Laboratory {
  public:
   virtual ~Laboratory() = default;
 
+  /// `go_on` is asked every half second or so while begin(), check(), sample() or discard() wait for a process. Once it
+  /// says no, the process is ended and the step fails: timed_out.
+  void watch(std::function<bool()> go_on) { go_on_ = std::move(go_on); }
+
   virtual const Apparatus& apparatus() const = 0;
   /// Programs that can be compiled at the same time.
   virtual size_t compile_lanes() const = 0;
@@ -84,6 +90,12 @@ class Laboratory {
   virtual SampleReport sample(SpecimenId id, int count) = 0;
   /// Forgets a specimen, compiled or not.
   virtual void discard(SpecimenId id) = 0;
+
+ protected:
+  bool may_go_on() const { return !go_on_ || go_on_(); }
+
+ private:
+  std::function<bool()> go_on_;
 };
 
 }  // namespace kiln::tuner

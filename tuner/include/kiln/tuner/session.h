@@ -27,23 +27,30 @@ struct Job {
 struct SessionOptions {
   SearchOptions search{};
   TimingOptions timing{};
-  double budget_seconds = std::numeric_limits<double>::infinity();  ///< Of the clock below, for the whole session.
+  /// Of the clock below, for the whole session. The step at work when it ends is cut off if it takes more than two
+  /// seconds longer.
+  double budget_seconds = std::numeric_limits<double>::infinity();
   /// What the device was measured to reach: predictions are drawn from it, instead of from what is assumed of any.
   std::optional<Calibration> calibration{};
   /// Seconds on a monotonic clock; the system's steady clock if empty.
   std::function<double()> clock{};
 };
 
-/// Where the session stands; given to the progress callback after every trial and at the start of every request.
+/// Where the session stands; given to the progress callback after every trial, at the start of every turn of a request,
+/// and every second in between.
 struct Progress {
   size_t job = 0;  ///< Number of the request at work in the order of tuning, from 0.
   size_t jobs = 0;
-  std::string request;    ///< Its key.
-  size_t candidates = 0;  ///< Finished of this request.
-  size_t planned = 0;     ///< Candidates of this request, at most.
-  double elapsed = 0;     ///< Seconds since the session started.
+  std::string request;        ///< Its key.
+  size_t candidates = 0;      ///< Finished of this request.
+  size_t planned = 0;         ///< Candidates of this request, if no more of them fail.
+  size_t all_candidates = 0;  ///< Finished of all requests.
+  size_t all_planned = 0;     ///< Of all requests, likewise.
+  double elapsed = 0;         ///< Seconds since the session started.
   /// Estimated seconds to go, at most what is left of the budget; nothing before the first trial.
   std::optional<double> remaining{};
+  std::string waiting_for;      ///< The step at work, in words; empty between two.
+  double waiting_seconds = 0;   ///< Since it began.
   const Trial* last = nullptr;  ///< The trial that just finished; null at the start of a request.
   const Trial* best = nullptr;  ///< Best of this request so far; null if none has a time.
 };
@@ -74,13 +81,15 @@ struct JobResult {
   std::string error;          ///< Why the job failed.
   std::vector<Trial> trials;  ///< In the order finished; trials known from earlier sessions included.
   std::optional<Trial> best;
-  /// The trial of what is used where nothing was measured; nothing if it was not tried.
+  /// What is used where nothing was measured, with its prediction; nothing if nothing can serve the request.
+  std::optional<Candidate> fallback;
+  /// The trial of that; nothing if it was not tried.
   std::optional<Trial> heuristic;
   double roofline_seconds = 0;
   std::vector<Refusal> refused;  ///< Algorithms of the operation that cannot serve the request, and why.
 };
 
-/// Tunes requests one after the other, compiling ahead while the device measures. Requests should be distinct.
+/// Tunes requests, compiling ahead while the device measures. Requests should be distinct.
 ///
 /// Single use. Not thread-safe but for stop(). `catalogue` and `laboratory` must outlive it.
 class Session {
@@ -90,13 +99,16 @@ class Session {
   /// What is known to fail; the session adds to it. Fill it from stored trials before run().
   Quarantine& quarantine() { return quarantine_; }
 
-  /// Tunes all jobs in the order of expected time saved and returns their results in the order given.
+  /// Tunes all jobs and returns their results in the order given.
   ///
-  /// Each job may use an equal share of the time that is left when it starts. Throws what the laboratory and the sink
-  /// throw; everything finished until then is in the sink.
+  /// Without a budget one after the other, the one from which most time may be saved first. With one, the default
+  /// choice of each in that order, and then by turns whichever is worth most: see worth_of(). A job that has had n
+  /// trials tries as many again in its turn. Throws what the laboratory and the sink throw; everything finished until
+  /// then is in the sink.
   std::vector<JobResult> run(const std::vector<Job>& jobs);
 
-  /// Makes run() return after the trial at work. Callable from any thread and from a signal handler.
+  /// Makes run() return after the trial at work, which is cut off if it takes more than two seconds longer. Callable
+  /// from any thread and from a signal handler.
   void stop() { stop_.store(true, std::memory_order_relaxed); }
 
  private:
@@ -108,9 +120,22 @@ class Session {
   std::atomic<bool> stop_{false};
 };
 
-/// The order in which to tune: by count times the distance of the best estimate from the roofline, largest first; ties
-/// by key. Indices into `jobs`. Requests that no algorithm serves come last.
-std::vector<size_t> tuning_order(const std::vector<Job>& jobs, const Catalogue& catalogue, const Apparatus& apparatus);
+/// What there is to gain from one more trial of a job.
+struct Prospect {
+  int64_t count = 1;            ///< Of the layer in the model.
+  double seconds = 0;           ///< Best known time of the layer: measured, or before that predicted.
+  double roofline_seconds = 0;  ///< No time will be below it.
+  size_t trials = 0;            ///< Made so far.
+  double cost = 1;              ///< Seconds of tuning that one more will take.
+};
+
+/// Seconds of the model's time that one more trial is expected to save, for each second of tuning:
+///
+///     count * (seconds - roofline_seconds) / (trials + 1) / cost
+///
+/// 1 / (trials + 1) is the chance that the next trial is the best of all, were they drawn in random order. 0 where the
+/// layer is at its roofline.
+double worth_of(const Prospect& prospect);
 
 /// One of `count` equal parts of a plan.
 struct Shard {

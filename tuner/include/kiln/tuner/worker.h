@@ -34,6 +34,7 @@ struct WorkerPoolOptions {
   std::optional<store::StoreOptions> kernels{};
   int device = 0;             ///< Ordinal
   size_t compile_lanes = 0;   ///< 0: as many as there are hardware threads.
+  double open_limit = 60;     ///< Seconds for a worker to load its libraries and to open the device: disks may be cold.
   double compile_limit = 60;  ///< Seconds until a compile is taken for hung.
   double run_limit = 60;      ///< Seconds until a check or a sample is taken for hung.
   double begin_limit = 300;   ///< The same for making operands and running the trusted variant.

@@ -1,0 +1,88 @@
+#include "tune_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace kiln::cli {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+tuner::Trial timed(const std::string& algorithm, double seconds) {
+  tuner::Trial trial;
+  trial.choice.algorithm = algorithm;
+  trial.outcome = tuner::Outcome::timed;
+  trial.median = seconds;
+  return trial;
+}
+
+// A layer that was tuned, and one that the budget did not reach.
+class TuneReportTest : public testing::Test {
+ protected:
+  TuneReportTest() : results_(2) {
+    tuner::JobResult& tuned = results_[0];
+    tuned.request = Request::parse("softmax_forward x=f32:3x100");
+    tuned.count = 3;
+    tuned.roofline_seconds = 1e-6;
+    tuned.heuristic = timed("default", 4e-6);
+    tuned.best = timed("best", 2e-6);
+    tuned.fallback = Candidate{tuned.heuristic->choice, {.seconds = 5e-6}};
+    tuner::JobResult& left = results_[1];
+    left.request = Request::parse("softmax_forward x=f32:3x200");
+    left.count = 2;
+    left.roofline_seconds = 1e-6;
+    left.status = tuner::JobStatus::out_of_time;
+    left.fallback = Candidate{{"default", Config()}, {.seconds = 7e-6}};
+  }
+
+  std::string table() const { return print_table(report(), {.wide = true}); }
+  TuneReport report() const { return {apparatus_, results_, not_covered_, "t.db", 0, "", "", ""}; }
+
+  tuner::Apparatus apparatus_;
+  std::vector<tuner::JobResult> results_;
+  std::vector<NotCovered> not_covered_;
+};
+
+TEST_F(TuneReportTest, CountsALayerWithoutATimeWithTheEstimateOfItsDefault) {
+  const Totals totals = totals_of(results_);
+  EXPECT_DOUBLE_EQ(totals.best, 3 * 2e-6 + 2 * 7e-6);
+  EXPECT_DOUBLE_EQ(totals.heuristic, 3 * 4e-6 + 2 * 7e-6);
+  EXPECT_DOUBLE_EQ(totals.roofline, 3 * 1e-6 + 2 * 1e-6);
+  EXPECT_EQ(totals.estimated, 1U);
+  EXPECT_EQ(totals.left_out, 0U);
+  EXPECT_THAT(table(), AllOf(HasSubstr("default - (default, out of time)"), HasSubstr("~7.00 us"),
+                             HasSubstr("1 layer was not timed: the default choice, at its estimate (~)")));
+  EXPECT_TRUE(all_served(results_));
+  EXPECT_EQ(json_of(report())["totals"]["layers_estimated"], 1);
+}
+
+TEST_F(TuneReportTest, SaysHowManyLayersItLeavesOut) {
+  results_[1].status = tuner::JobStatus::failed;
+  EXPECT_EQ(totals_of(results_).left_out, 1U);
+  EXPECT_DOUBLE_EQ(totals_of(results_).best, 3 * 2e-6);
+  EXPECT_THAT(table(), HasSubstr("; without 1 that nothing serves"));
+  EXPECT_FALSE(all_served(results_));
+}
+
+// What was found wrong is not kept.
+TEST_F(TuneReportTest, DoesNotKeepADefaultThatFailed) {
+  results_[1].heuristic = timed("default", 0);
+  results_[1].heuristic->outcome = tuner::Outcome::wrong_result;
+  results_[1].trials = {*results_[1].heuristic};
+  EXPECT_THAT(table(), AllOf(HasSubstr("none: wrong"), Not(HasSubstr("~7.00 us"))));
+  EXPECT_FALSE(all_served(results_));
+}
+
+TEST_F(TuneReportTest, TakesALayerWhoseDefaultHasNoTimeForNoGain) {
+  results_[0].heuristic.reset();
+  EXPECT_DOUBLE_EQ(totals_of(results_).heuristic, 3 * 2e-6 + 2 * 7e-6);
+}
+
+}  // namespace
+}  // namespace kiln::cli
