@@ -40,28 +40,32 @@ TEST(Rules, OfSplitRowsLeaveAThreadTwoStepsAndMakeNoMoreBlocksThanAreOfUse) {
     const char* line;
     int64_t length, rows;
   };
-  for (const auto& [line, length, rows] :
+  for (const Case& of :
        {Case{"reduce x=f32:8x4096 axes=1", 4096, 8}, Case{"reduce x=f32:4096x64 axes=0", 4096, 64},
         Case{"norm_forward x=f32:4x5000", 5000, 4}, Case{"norm_backward dy=f16:4096x40 axes=0", 4096, 40}}) {
     int split = 0;
-    for_each_legal(Request::parse(line), [&](const Algorithm& algorithm, const Config& config) {
+    for_each_legal(Request::parse(of.line), [&](const Algorithm& algorithm, const Config& config) {
       if (!config.find("SPLITS") || value(config, "SPLITS") == 1) return;
       ++split;
       const bool across = value(config, "ACROSS") != 0;
       const int64_t step = value(config, "LANES") * (across ? 1 : value(config, "VECTOR")) * value(config, "SPLITS");
-      EXPECT_GT(length, step) << algorithm.name() << " " << config.print() << ": " << line;
+      EXPECT_GT(of.length, step) << algorithm.name() << " " << config.print() << ": " << of.line;
       const int64_t columns =
           value(config, "THREADS") / value(config, "LANES") * (across ? value(config, "VECTOR") : 1);
-      EXPECT_LE((rows + columns - 1) / columns * value(config, "SPLITS"), 8192) << config.print() << ": " << line;
+      EXPECT_LE((of.rows + columns - 1) / columns * value(config, "SPLITS"), 8192) << config.print() << ": " << of.line;
     });
-    EXPECT_GT(split, 0) << line;
+    EXPECT_GT(split, 0) << of.line;
   }
 }
 
 // Points that differ in the tile alone: where there are few blocks, large tiles make fewer still.
 TEST(Rules, OfTilesKeepThemSmallWhereThereAreFewBlocksAndWithinTheProblem) {
+  struct Case {
+    int k, pixels;
+  };
   int large = 0, small = 0;
-  for (const auto& [k, pixels] : {std::pair{256, 14}, std::pair{2048, 56}, std::pair{40, 7}}) {
+  for (const Case& of : {Case{256, 14}, Case{2048, 56}, Case{40, 7}}) {
+    const int k = of.k, pixels = of.pixels;
     const std::string line = fmt::format("conv_forward x=f32:1x64x{1}x{1}:nhwc w=f32:{0}x64x3x3:nhwc pad=1", k, pixels);
     for_each_legal(Request::parse(line), [&](const Algorithm& algorithm, const Config& config) {
       if (algorithm.name() != "conv_implicit_gemm") return;
