@@ -44,6 +44,7 @@ struct BarredEntry {
   const AlgorithmVersion* algorithm = nullptr;
   std::string_view config;
   std::string_view outcome;
+  std::string_view source_digest;  ///< May be empty.
 };
 
 /// The fixed order that settles ties: TieRank, then digest and time, so that it is total.

@@ -94,8 +94,12 @@ class PackFronts {
     if (!is_bar && !usable(head.outcome, head.seconds)) return;
     require_kind(head.kind, *device_);
     if (is_bar) {
+      for (const char* passed : {"spread", "registers", "spill bytes", "shared bytes"}) {
+        if (!fields.next()) throw PackFault{fmt::format("{} is missing", passed)};
+      }
+      const std::string source(text(fields.next().value_or("")));
       const AlgorithmVersion* algorithm = version(head);
-      visitor_.barred(*device_, *key_, {algorithm, text(head.config), head.outcome});
+      visitor_.barred(*device_, *key_, {algorithm, text(head.config), head.outcome, source});
       return;
     }
     if (used_ == candidates_.size()) candidates_.emplace_back();

@@ -20,7 +20,8 @@ std::vector<Record> condemned(std::vector<Record> records, const PruneOptions& o
   for (std::size_t i = 0; i < records.size(); ++i) {
     const Record& r = records[i];
     const bool stale = options.is_current && !options.is_current(r.algorithm, r.algorithm_digest);
-    if (!kept[i] || stale || r.created_ms < options.before_ms) result.push_back(std::move(records[i]));
+    const bool old = r.created_ms < options.before_ms && !bars(r.outcome);  // age mends no kernel
+    if (!kept[i] || stale || old) result.push_back(std::move(records[i]));
   }
   return result;
 }

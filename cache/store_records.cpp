@@ -240,7 +240,7 @@ void Store::visit_barred(FrontVisitor& visitor, const DeviceEntry& device, std::
     const KeyHash key = hash_key(record.request);
     if (!keep(device, key)) continue;
     const AlgorithmVersion version{0, record.algorithm, record.algorithm_digest};
-    visitor.barred(device, key, {&version, record.config, record.outcome});
+    visitor.barred(device, key, {&version, record.config, record.outcome, record.source_digest});
   }
 }
 

@@ -27,6 +27,8 @@ struct Barred {
   const WinnerSource* source = nullptr;
   const DeviceEntry* device = nullptr;
   Standing standing = Standing::measured_here;  // or same_architecture
+  std::string_view source_digest;               // of what ran
+  bool current = true;                          // else only that very program is barred
 };
 
 // What was found on this device, or in an earlier layer, is believed rather than what was found elsewhere.
@@ -120,11 +122,19 @@ class Winners::Impl {
     if (found == barred_.end()) return std::nullopt;
     const Barred* first = nullptr;
     for (const Barred& barred : found->second) {
-      if (barred.algorithm->name != algorithm || barred.config != config) continue;
+      if (!barred.current || barred.algorithm->name != algorithm || barred.config != config) continue;
       if (first == nullptr || authority(barred) < authority(*first)) first = &barred;
     }
     if (first == nullptr) return std::nullopt;
     return Bar{first->outcome, first->device->id, first->source->name};
+  }
+
+  bool bars_program(KeyHash key, std::string_view source_digest) {
+    const std::lock_guard lock(mutex_);
+    const auto found = barred_.find(key);
+    return found != barred_.end() && std::any_of(found->second.begin(), found->second.end(), [&](const Barred& barred) {
+             return barred.source_digest == source_digest;
+           });
   }
 
   bool is_quarantined(std::string_view source_digest) {
@@ -190,12 +200,12 @@ class Winners::Impl {
 
     void barred(const DeviceEntry& device, KeyHash key, const BarredEntry& entry) override {
       const Version& version = impl_.version_of(*entry.algorithm);
-      if (!version.current) return;
       const DeviceEntry& known = impl_.device_of(device);
       const bool here = known.id == impl_.device_.id;
       impl_.barred_[key].push_back({&version.algorithm, impl_.arena_.copy(entry.config),
                                     impl_.arena_.copy(entry.outcome), &source_, &known,
-                                    here ? Standing::measured_here : Standing::same_architecture});
+                                    here ? Standing::measured_here : Standing::same_architecture,
+                                    impl_.arena_.copy(entry.source_digest), version.current});
       impl_.replace(key, source_, &known, impl_.groups_of(key, source_, known));
     }
 
@@ -406,6 +416,10 @@ std::optional<Bar> Winners::bar(std::string_view request, std::string_view algor
     }
   }
   return impl_->bar(key, algorithm, config);
+}
+
+bool Winners::bars_program(std::string_view request, std::string_view source_digest) const {
+  return impl_->bars_program(hash_key(request), source_digest);
 }
 
 bool Winners::is_quarantined(std::string_view source_digest) const {

@@ -84,7 +84,7 @@ int export_pack(const Options& options) {
   cache::ExportOptions what;
   what.winners_only = options.winners;
   what.samples = !options.no_samples;
-  if (options.winners) what.is_current = is_current(catalogue);
+  if (options.winners) what.is_current = is_not_replaced(catalogue);
   const cache::Pack pack = cache::export_pack(database, what);
   cache::write_pack_file(options.file, pack, version());
   if (options.output.json)

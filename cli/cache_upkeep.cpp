@@ -141,7 +141,7 @@ int prune(const PruneOptions& options) {
   cache::Database database = open_or_fail(database_path(options.database, environment), cache::OpenMode::read_write);
   const Catalogue catalogue = catalogue_of(environment);
   cache::PruneOptions what;
-  if (options.stale) what.is_current = is_current(catalogue);
+  if (options.stale) what.is_current = is_not_replaced(catalogue);
   what.losers = options.losers;
   constexpr double ms_per_day = 86'400e3;
   if (options.days > 0) what.before_ms = cache::utc_now_ms() - static_cast<int64_t>(options.days * ms_per_day);

@@ -23,6 +23,7 @@
 #include "kiln/device/stream.h"
 #include "kiln/execution/compile.h"
 #include "kiln/execution/target.h"
+#include "kiln/generator/check_values.h"
 #include "kiln/generator/operation.h"
 #include "kiln/reference/fill.h"
 #include "kiln/reference/tensor_memory.h"
@@ -54,7 +55,7 @@ struct RunOptions {
 };
 
 RunValues values_for(const Request& request) {
-  RunValues values = usual_values(request);
+  RunValues values = check_values(request);
   if (request.blend.alpha == Scale::any) values.alpha = 1.25f;
   if (request.blend.beta == Scale::any) values.beta = 0.5f;
   if (request.has(EpilogueStage::clip)) {

@@ -18,6 +18,13 @@ function(kiln_room name)
   endif()
 endfunction()
 
+# kiln_small_sources(<file>...): the same for single sources of a room that is not SMALL. They do without the room's
+# precompiled header, which has other options.
+function(kiln_small_sources)
+  set_source_files_properties(${ARGN} PROPERTIES
+    COMPILE_OPTIONS $<$<CONFIG:Release>:-Os> SKIP_PRECOMPILE_HEADERS ON)
+endfunction()
+
 # kiln_test_timeout(<test> <seconds>): the time limit that CTest holds the test to, as it is for a release.
 function(kiln_test_timeout name seconds)
   math(EXPR limit "${seconds} * ${KILN_TEST_TIMEOUT_SCALE}")

@@ -116,6 +116,12 @@ cache::IsCurrent is_current(const Catalogue& catalogue) {
   };
 }
 
+cache::IsCurrent is_not_replaced(const Catalogue& catalogue) {
+  return [&catalogue](std::string_view algorithm, std::string_view digest) {
+    return catalogue.find(algorithm) == nullptr || catalogue.digest(algorithm) == digest;
+  };
+}
+
 cache::PackValidator pack_validator(const Catalogue& catalogue, Expressions expressions) {
   const auto judge = std::make_shared<PackJudge>(catalogue, std::move(expressions));
   cache::PackValidator validator;

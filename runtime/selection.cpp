@@ -114,7 +114,7 @@ std::vector<Selection> Selector::bundled(const Request& request) const {
     const execution::BundledVariant& variant = choice.variant();
     if (!admits(request, variant.workspace_bytes, variant.deterministic)) continue;
     const std::optional<Choice> named = readable(variant.algorithm, variant.config);
-    if (!named || is_known_to_fail(request, *named, variant.program)) continue;
+    if (!named || is_known_to_fail(request, variant.program)) continue;
     result.push_back({*named, variant.seconds, fmt::format("bundle {}", choice.bundle->path()), choice});
   }
   return result;
@@ -151,12 +151,10 @@ bool Selector::is_unbelievable(const Request& request, const cache::Choice& cand
          impossible_time(request, target.arch, candidate.device, candidate.seconds);
 }
 
-// A bundle holds programs of any version of the library, and was made of what its maker asked for: what is known of
-// this library's variant of that name only counts if it is the same program.
-bool Selector::is_known_to_fail(const Request& request, const Choice& choice, const std::string& program) const {
-  if (permissions.failed_variants || !known_failure(winners, request, choice, [&] { return program; })) return false;
-  if (winners.is_quarantined(program)) return true;
-  return !catalogue.refusal(request, target, choice) && catalogue.program(request, target, choice).digest() == program;
+// A bundle holds programs of any version of the library, and of user templates that are not here.
+bool Selector::is_known_to_fail(const Request& request, const std::string& program) const {
+  return !permissions.failed_variants &&
+         (winners.bars_program(request.key(), program) || winners.is_quarantined(program));
 }
 
 }  // namespace kiln

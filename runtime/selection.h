@@ -63,7 +63,7 @@ struct Selector {
  private:
   bool admits(const Request& request, int64_t workspace_bytes, bool deterministic) const;
   bool is_unbelievable(const Request& request, const cache::Choice& candidate) const;
-  bool is_known_to_fail(const Request& request, const Choice& choice, const std::string& program) const;
+  bool is_known_to_fail(const Request& request, const std::string& program) const;
 };
 
 /// Gives the digest of a variant's program, which is costly to make: asked for only where it matters.

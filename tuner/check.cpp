@@ -11,6 +11,7 @@
 #include "kiln/base/error.h"
 #include "kiln/device/event.h"
 #include "kiln/device/stream.h"
+#include "kiln/generator/check_values.h"
 #include "kiln/generator/operation.h"
 #include "kiln/reference/tensor_memory.h"
 #include "user_oracle.h"
@@ -22,7 +23,7 @@ using Memory = std::vector<std::byte>;
 
 // Values of the call that leave no stage of the blend or epilogue without effect.
 RunValues values_for(const Request& request) {
-  RunValues values = usual_values(request);
+  RunValues values = check_values(request);
   if (request.blend.alpha == Scale::any) values.alpha = 0.75F;
   if (request.blend.beta == Scale::any) values.beta = -0.5F;
   if (request.has(EpilogueStage::clip)) {

@@ -13,6 +13,7 @@
 #include "kiln/execution/compile.h"
 #include "kiln/execution/executable.h"
 #include "kiln/execution/target.h"
+#include "kiln/generator/check_values.h"
 #include "kiln/generator/operation.h"
 #include "kiln/generator/run_values.h"
 #include "kiln/reference/fill.h"
@@ -54,7 +55,7 @@ class Call {
   Call(std::shared_ptr<const device::ContextHandle> context, const Request& request, int64_t workspace_bytes)
       : context_(std::move(context)),
         request_(request),
-        values_(usual_values(request)),
+        values_(check_values(request)),
         workspace_(context_, static_cast<size_t>(workspace_bytes)) {
     for (const Operand& operand : request_.operands) {
       buffers_.push_back(device::upload(context_, contents_of(request_, operand)));

@@ -125,6 +125,32 @@ TEST(Barred, AnEditedAlgorithmIsAnotherOne) {
   EXPECT_EQ(barred(winners, "A=1"), "no");
 }
 
+TEST(Barred, AProgramIsBarredWhateverTheLibraryMakesNow) {
+  Record old = failed(h200(), "A=1");
+  old.algorithm_digest = "before the edit";
+  old.source_digest = "its source";
+  const auto current = [](std::string_view, std::string_view digest) { return digest != "before the edit"; };
+  Winners from_database(h200(), current), from_pack(h200(), current);
+  from_database.load(database_of({old}));
+  from_pack.load_pack_text(pack_of({old}), "p");
+  for (const Winners* winners : {&from_database, &from_pack}) {
+    EXPECT_EQ(barred(*winners, "A=1"), "no");
+    EXPECT_TRUE(winners->bars_program(request_line(1), "its source"));
+    EXPECT_FALSE(winners->bars_program(request_line(1), "another"));
+    EXPECT_FALSE(winners->bars_program(request_line(2), "its source"));
+  }
+}
+
+TEST(Barred, AgeDoesNotMend) {
+  Database db = database_of({timed(h200(), "A=1"), failed(h200(), "A=2")});
+  PruneOptions all;
+  all.before_ms = utc_now_ms() + 1000000;
+  EXPECT_EQ(db.prune(all).records, 1);
+  Winners winners(h200());
+  winners.load(db);
+  EXPECT_EQ(barred(winners, "A=2"), "wrong_result in memory");
+}
+
 TEST(Barred, ANewRecordIsSeenByARefresh) {
   Database db = database_of({timed(h200(), "A=1"), timed(h200(), "A=2", 2e-5)});
   Winners winners(h200());

@@ -115,7 +115,7 @@ TEST_F(BadTemplates, LeaveALayerItsBestBuiltInKernelAndAreReported) {
     all.push_back(more);
     return all;
   };
-  add("wrong", "y[0] = from_float<TY>(to_float(x[0]));\n");
+  add("wrong", "if (blockIdx.x == 0 && threadIdx.x == 0) y[0] = from_float<TY>(to_float(x[0]));\n");
   add("endless", "for (volatile float v = 1; v > 0;) {}\n");
   const Outcome outcome = kiln(arguments);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;

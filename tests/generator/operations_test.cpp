@@ -2,12 +2,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "kiln/base/error.h"
 #include "kiln/generator/operation.h"
 #include "kiln/generator/operations/conv_backward_data.h"
 #include "kiln/generator/operations/conv_backward_filter.h"
 #include "kiln/generator/operations/conv_forward.h"
 #include "kiln/generator/operations/cross_entropy.h"
+#include "kiln/generator/run_values.h"
 
 namespace kiln {
 namespace {
@@ -487,6 +490,24 @@ TEST(PoolForward, DropsTheCeilSugarFromTheKey) {
   const std::string key = Request::parse("pool_forward x=f32:1x1x8x8 mode=max window=3 stride=2 ceil=1").key();
   EXPECT_EQ(key.find("ceil"), std::string::npos);
   EXPECT_EQ(Request::parse(key).key(), key);
+}
+
+// What a call has that gives none; checks give others, where fills of small integers meet every branch.
+TEST(UsualValues, AreThoseThatTheHeadersName) {
+  const auto scalar = [](const std::string& line, const std::string& name) {
+    const Request request = Request::parse(line);
+    const auto& scalars = operation(request.operation).scalars();
+    const auto found =
+        std::find_if(scalars.begin(), scalars.end(), [&](const auto& each) { return each.name == name; });
+    return usual_values(request).scalars.at(static_cast<size_t>(found - scalars.begin()));
+  };
+  EXPECT_EQ(scalar("activation_forward x=f32:3x4 mode=leaky_relu", "slope"), 0.01F);
+  EXPECT_EQ(scalar("activation_forward x=f32:3x4 mode=elu", "slope"), 1.0F);
+  EXPECT_EQ(scalar("activation_forward x=f32:3x4 mode=clipped_relu", "high"), 6.0F);
+  EXPECT_EQ(scalar("activation_backward x=f32:3x4 dy=f32:3x4 mode=swish", "slope"), 1.0F);
+  EXPECT_EQ(scalar("norm_forward x=f32:3x4 axes=1 activation=hard_sigmoid", "offset"), 0.5F);
+  EXPECT_EQ(scalar("norm_forward x=f32:3x4 axes=1 mode=rms", "epsilon"), 1e-5F);
+  EXPECT_EQ(scalar("dropout x=f32:3x4", "p"), 0.5F);
 }
 
 }  // namespace

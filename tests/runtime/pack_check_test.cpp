@@ -58,6 +58,14 @@ class PackCheck : public testing::Test {
   const cache::Record good = honest(conv, "conv_implicit_gemm");
 };
 
+TEST_F(PackCheck, TellsWhatWasReplacedFromWhatIsNotHere) {
+  const std::string digest = catalogue.digest("conv_direct").value();
+  EXPECT_TRUE(is_not_replaced(catalogue)("conv_direct", digest));
+  EXPECT_FALSE(is_not_replaced(catalogue)("conv_direct", "another"));
+  EXPECT_TRUE(is_not_replaced(catalogue)("of_a_user", "any"));
+  EXPECT_FALSE(is_current(catalogue)("of_a_user", "any"));
+}
+
 TEST_F(PackCheck, LetsTheTruthIn) {
   for (const Algorithm& algorithm : catalogue.algorithms()) {
     const Target target{Arch::of(9, 0), 13, 0};

@@ -7,6 +7,7 @@
 
 #include "algorithm_cases.h"
 #include "kiln/device/memory.h"
+#include "kiln/generator/check_values.h"
 #include "kiln/generator/operation.h"
 #include "kiln/reference/fill.h"
 #include "pairwise.h"
@@ -91,7 +92,7 @@ class InPlace : public testing::TestWithParam<InPlaceCase> {
 
   const Request request_ = Request::parse(GetParam().request, {{"scaled", Expression("--- prologue\nx * 0.5f")}});
   const RunValues values_ = [this] {
-    RunValues values = usual_values(request_);
+    RunValues values = check_values(request_);
     if (request_.blend.alpha == Scale::any) values.alpha = 0.5F;
     if (request_.blend.beta == Scale::any) values.beta = -3;
     return values;

@@ -31,11 +31,14 @@ const std::string& example() {
   return text;
 }
 
+// Holds the names of the kernels that the descriptors here launch.
+const char* const kernels = "extern \"C\" __global__ void conv_stem() {}\nextern \"C\" __global__ void k() {}\n";
+
 // What parsing and checking the names says: the error, or nothing.
 std::string error_of(const std::string& json) {
   try {
     (void)parse_user_descriptor("t", "t.json", json);
-    (void)user_algorithms(SourceLibrary({{"user/t.cu", ""}, {"user/t.json", json}}));
+    (void)user_algorithms(SourceLibrary({{"user/t.cu", kernels}, {"user/t.json", json}}));
     return {};
   } catch (const Error& error) {
     EXPECT_TRUE(error.code() == ErrorCode::parse_error || error.code() == ErrorCode::invalid_argument) << error.what();
@@ -77,7 +80,7 @@ TEST(UserDescriptor, SeesSixDimensions) {
         {"no shift", "B_RANK == 0 && B_EXTENT_5 == 1 && B_STRIDE_5 == 0"}}},
       {"launches", {{{"kernel", "k"}, {"grid", {"X_EXTENT_0"}}, {"block", {"32"}}, {"arguments", {"x", "y"}}}}}};
   const std::vector<Algorithm> algorithms =
-      user_algorithms(SourceLibrary({{"user/t.cu", ""}, {"user/t.json", document.dump()}}));
+      user_algorithms(SourceLibrary({{"user/t.cu", kernels}, {"user/t.json", document.dump()}}));
   const auto refusal = [&](const std::string& x, const std::string& more = "") {
     const std::string scale = " w=f32:1x1x1x1x1x7 axes=5";
     return algorithms.front().refusal(Request::parse("norm_forward x=" + x + scale + more), Target{});
@@ -200,7 +203,7 @@ TEST(DamagedUserDescriptors, GiveAnErrorOrADescriptorThatWorks) {
   for (uint64_t seed = 1; seed <= 6000; ++seed) {
     const std::string json = damaged(example(), seed);
     try {
-      const SourceLibrary library({{"user/t.cu", ""}, {"user/t.json", json}, {"lib/types.cuh", ""}});
+      const SourceLibrary library({{"user/t.cu", kernels}, {"user/t.json", json}, {"lib/types.cuh", ""}});
       for (const Algorithm& algorithm : user_algorithms(library)) {
         if (algorithm.refusal(request, target)) continue;
         for (const Config& config : algorithm.space().legal(request, target)) {
@@ -244,14 +247,14 @@ class UserFiles : public testing::Test {
 
 TEST_F(UserFiles, ComeInPairs) {
   EXPECT_THAT(error(), HasSubstr("holds no user template"));
-  write("a.cu", "");
+  write("a.cu", kernels);
   EXPECT_THAT(error(), HasSubstr("stands without"));
   write("a.json", example());
   EXPECT_EQ(error(), "");
 }
 
 TEST_F(UserFiles, HaveNamesOfTheirOwn) {
-  write("conv_direct.cu", "");
+  write("conv_direct.cu", kernels);
   write("conv_direct.json", example());
   EXPECT_THAT(error(), HasSubstr("conv_direct is called as an algorithm of Kiln"));
   std::filesystem::rename(folder_ / "conv_direct.cu", folder_ / "Conv.cu");
@@ -266,18 +269,18 @@ TEST_F(UserFiles, ThatAreMissingAreAnError) {
 TEST_F(UserFiles, IncludeNothingButPieces) {
   write("a.json", example());
   for (const std::string wrong : {"lib/mth.cuh", "per_class/lib/math.cuh", "user/a.cu"}) {
-    write("a.cu", "// a kernel\n#include \"lib/math.cuh\"\n#include \"" + wrong + "\"\n");
+    write("a.cu", "// a kernel\n#include \"lib/math.cuh\"\n#include \"" + wrong + "\"\n" + kernels);
     EXPECT_THAT(error(), AllOf(HasSubstr("a.cu: line 3: there is no \"" + wrong + "\" to include"),
                                HasSubstr("docs/adding-a-kernel.md")));
   }
 }
 
 TEST_F(UserFiles, ChangeTheDigest) {
-  write("a.cu", "// one");
+  write("a.cu", std::string("// one\n") + kernels);
   write("a.json", example());
   const auto digest = [&] { return make_catalogue(embedded_sources(), {folder_.string()}).digest("a"); };
   const auto first = digest();
-  write("a.cu", "// two");
+  write("a.cu", std::string("// two\n") + kernels);
   const auto second = digest();
   write("a.json", example() + "\n");
   EXPECT_NE(first, second);

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kiln/generator/check_values.h"
 #include "kiln/generator/operation.h"
 #include "kiln/generator/operations/tensor_ops.h"
 #include "kiln/reference/reference.h"
@@ -22,7 +23,7 @@ struct Problem {
   std::vector<float> moves;
   std::map<std::string, std::vector<float>> others = {};
   std::vector<int32_t> targets = {};
-  RunValues values = usual_values(request);
+  RunValues values = check_values(request);
   std::string output = result_of(request).name;
 
   std::map<std::string, std::span<const std::byte>> operands(const std::vector<float>& entered) const {

@@ -133,7 +133,8 @@ struct PruneOptions {
   /// Of each request on a device, all records go that Winners could choose under no Filter, but for those that bar
   /// their variant.
   bool losers = false;
-  std::int64_t before_ms = 0;        ///< Records and quarantine entries made before this (UTC, ms since 1970) go.
+  /// Records and quarantine entries made before this (UTC, ms since 1970) go, but for those that bar their variant.
+  std::int64_t before_ms = 0;
   std::vector<std::string> devices;  ///< Ids: only their records are looked at; empty means all devices.
   bool dry_run = false;              ///< Only counts.
 };

@@ -115,6 +115,9 @@ class Winners {
   /// more authority has a time of it. This device has more than another of its architecture; then the earlier layer.
   /// find() and all() leave barred variants out by the same rule. Takes a lock.
   std::optional<Bar> bar(std::string_view request, std::string_view algorithm, std::string_view config) const;
+  /// Whether a record bars the very program with this source digest for `request`, whatever the library makes now and
+  /// whoever has timed it: for programs that came compiled. Takes a lock.
+  bool bars_program(std::string_view request, std::string_view source_digest) const;
   /// Whether a source is in the quarantine of the loaded database for this device, with any driver and NVRTC; and
   /// whether any is. Take a lock.
   bool is_quarantined(std::string_view source_digest) const;

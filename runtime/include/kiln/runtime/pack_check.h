@@ -15,6 +15,10 @@ namespace kiln {
 /// True for the digest that `catalogue`, which must outlive the result, has of an algorithm.
 cache::IsCurrent is_current(const Catalogue& catalogue);
 
+/// False only for what `catalogue`, which must outlive the result, has with another digest. An algorithm that is not in
+/// it may be a user template that is not named here, so its records are good elsewhere.
+cache::IsCurrent is_not_replaced(const Catalogue& catalogue);
+
 /// For importing packs. A request must be canonical. Of a record, algorithm and configuration must be well-formed;
 /// where the algorithm digest is the library's and the record has a time, the configuration must be a legal point for
 /// the request on the record's device, workspace, reproducibility and source digest those of the program that the
