@@ -73,9 +73,19 @@ void generate(const Bench& bench, const Algorithm& algorithm, const Request& req
   });
 }
 
+// Letters, digits and underscores of a descriptor: holds the name of every kernel that it launches.
+std::string words_of(std::string_view descriptor) {
+  std::string words(descriptor);
+  for (char& c : words) {
+    const bool in_a_name = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    if (!in_a_name) c = ' ';
+  }
+  return words;
+}
+
 std::string run(const Bench& bench, std::string_view input) {
   try {
-    const SourceLibrary user({{"user/input.json", std::string(input)}});
+    const SourceLibrary user({{"user/input.json", std::string(input)}, {"user/input.cu", words_of(input)}});
     std::string seen;
     for (const Algorithm& algorithm : user_algorithms(user)) {
       for (const Request& request : bench.requests) {
