@@ -10,7 +10,6 @@ namespace kiln::cache::test {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 
 bool not_old(std::string_view, std::string_view digest) {
   return digest != "old";
@@ -113,7 +112,7 @@ TEST_F(Prune, ADryRunCountsTheSameAndChangesNothing) {
   const PruneResult gone = db.prune(options);
   EXPECT_EQ(gone.records, counted.records);
   EXPECT_EQ(gone.requests, counted.requests);
-  EXPECT_THAT(left(), IsEmpty());
+  EXPECT_THAT(left(), ElementsAre("crashed")) << "what bars a variant stays";
 }
 
 TEST_F(Prune, DropsEndedSessionsWithoutRecordsAndKeepsTheUnfinished) {
