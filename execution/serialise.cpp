@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view magic = "kiln-compiled 3\n";
+constexpr std::string_view magic = "kiln-compiled 4\n";
 constexpr size_t digest_length = 32;
 constexpr size_t length_digits = 16;  // hexadecimal
 
@@ -32,7 +32,9 @@ struct ArgumentToJson {
   json operator()(const OperandArgument& argument) const {
     return {{"operand", argument.name}, {"offset", argument.offset}};
   }
-  json operator()(const WorkspaceArgument& argument) const { return {{"workspace", argument.offset}}; }
+  json operator()(const WorkspaceArgument& argument) const {
+    return {{"workspace", argument.offset}, {"bytes", argument.bytes}};
+  }
   json operator()(Scalar scalar) const { return {{"scalar", static_cast<int>(scalar)}}; }
   json operator()(const UserArgument&) const { return {{"user", true}}; }
   json operator()(const OperationScalar& scalar) const { return {{"own", scalar.index}}; }
@@ -105,7 +107,9 @@ Argument argument_from(const json& value) {
   if (value.contains("operand")) {
     return OperandArgument{value.at("operand").get<std::string>(), integer<int64_t>(value.at("offset"))};
   }
-  if (value.contains("workspace")) return WorkspaceArgument{integer<int64_t>(value.at("workspace"))};
+  if (value.contains("workspace")) {
+    return WorkspaceArgument{integer<int64_t>(value.at("workspace")), integer<int64_t>(value.at("bytes"))};
+  }
   if (value.contains("user")) return UserArgument{};
   if (value.contains("own")) return OperationScalar{integer<size_t>(value.at("own"))};
   if (value.contains("integer")) return OperationInteger{integer<size_t>(value.at("integer"))};

@@ -42,8 +42,8 @@ std::string fault_of_launch(const Launch& launch, const CompiledProgram& compile
     return fmt::format("kernel {} has too many arguments", launch.entry);
   for (const Argument& argument : launch.arguments) {
     const auto* workspace = std::get_if<WorkspaceArgument>(&argument);
-    if (workspace != nullptr && !is_within(workspace->offset, 0, compiled.program.workspace_bytes)) {
-      return fmt::format("kernel {} is given an address outside of the workspace", launch.entry);
+    if (workspace != nullptr && !is_within(workspace->offset, workspace->bytes, compiled.program.workspace_bytes)) {
+      return fmt::format("kernel {} is given memory outside of the workspace", launch.entry);
     }
     const auto* operand = std::get_if<OperandArgument>(&argument);
     if (operand != nullptr && (operand->offset < 0 || operand->offset > max_count)) {

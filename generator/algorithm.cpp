@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "kiln/base/digest.h"
@@ -60,7 +61,9 @@ Program Algorithm::program(const SourceLibrary& library, const Request& request,
     throw Error(ErrorCode::invalid_argument, fmt::format("refused: {} {}: {}", name(), config.print(), *reason),
                 "`kiln explain` lists the candidates of a request");
   }
-  return definition_->program(library, request, target, config);
+  Program made = definition_->program(library, request, target, config);
+  made.workspace_bytes = std::max(made.workspace_bytes, workspace_end(made.steps));
+  return made;
 }
 
 std::function<Estimate(const Config&)> Algorithm::predictor(const Request& request, const Target& target,

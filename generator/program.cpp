@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "kiln/base/digest.h"
 
 namespace kiln {
@@ -15,7 +17,7 @@ std::string describe(const Argument& argument) {
   if (const auto* operand = std::get_if<OperandArgument>(&argument))
     return fmt::format("operand {}+{}", operand->name, operand->offset);
   if (const auto* workspace = std::get_if<WorkspaceArgument>(&argument)) {
-    return fmt::format("workspace {}", workspace->offset);
+    return fmt::format("workspace {}+{}", workspace->offset, workspace->bytes);
   }
   if (std::holds_alternative<UserArgument>(argument)) return "user";
   if (const auto* scalar = std::get_if<OperationScalar>(&argument)) return fmt::format("own {}", scalar->index);
@@ -36,6 +38,20 @@ void add(Digest& digest, const ClearWorkspace& clear) {
 }
 
 }  // namespace
+
+int64_t workspace_end(const std::vector<Step>& steps) {
+  int64_t end = 0;
+  for (const Step& step : steps) {
+    if (const auto* clear = std::get_if<ClearWorkspace>(&step)) end = std::max(end, clear->offset + clear->bytes);
+    const auto* launch = std::get_if<Launch>(&step);
+    if (launch == nullptr) continue;
+    for (const Argument& argument : launch->arguments) {
+      const auto* workspace = std::get_if<WorkspaceArgument>(&argument);
+      if (workspace != nullptr) end = std::max(end, workspace->offset + workspace->bytes);
+    }
+  }
+  return end;
+}
 
 std::string Program::digest() const {
   Digest digest;

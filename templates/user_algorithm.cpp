@@ -222,8 +222,12 @@ class UserTemplate {
       }
       for (const UserDescriptor::LaunchArgument& argument : step.arguments) {
         const auto* offset = std::get_if<DescriptorExpression>(&argument);
-        launch.arguments.push_back(offset == nullptr ? std::get<Argument>(argument)
-                                                     : WorkspaceArgument{within(*offset, values, 0, workspace)});
+        if (offset == nullptr) {
+          launch.arguments.push_back(std::get<Argument>(argument));
+        } else {
+          const int64_t first = within(*offset, values, 0, workspace);
+          launch.arguments.emplace_back(WorkspaceArgument{first, workspace - first});
+        }
       }
       made.emplace_back(std::move(launch));
     }

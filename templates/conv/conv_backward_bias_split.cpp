@@ -54,17 +54,13 @@ Program program(const Shape& shape, const BiasGradient& gradient, const Target&,
   prelude.flag("ALONG_K", along_k(gradient)).constant("RUN", run(gradient)).constant("LANES_K", lanes_k(gradient));
   prelude.constant("THREADS", shape.threads).constant("SPLIT", shape.split);
 
+  const WorkspaceArgument parts{0, shape.split == 1 ? 0 : shape.split * gradient.k() * 4};
   Launch sum;
   sum.entry = "conv_backward_bias_split";
   sum.grid = {Count{channel_blocks(gradient)}, Count{shape.split}, Count{1}};
   sum.block[0] = static_cast<unsigned>(shape.threads);
-  sum.arguments = {OperandArgument{"dy"},
-                   OperandArgument{"db"},
-                   WorkspaceArgument{0},
-                   Scalar::alpha,
-                   Scalar::beta,
-                   UserArgument{},
-                   Scalar::n};
+  sum.arguments = {OperandArgument{"dy"}, OperandArgument{"db"}, parts,    Scalar::alpha,
+                   Scalar::beta,          UserArgument{},        Scalar::n};
   Program result{{emit.source(prelude)}, {sum}};
   if (shape.split == 1) return result;
 
@@ -72,9 +68,8 @@ Program program(const Shape& shape, const BiasGradient& gradient, const Target&,
   reduce.entry = "conv_backward_bias_split_reduce";
   reduce.grid[0] = Count{ceil_div(gradient.k(), shape.threads)};
   reduce.block[0] = static_cast<unsigned>(shape.threads);
-  reduce.arguments = {WorkspaceArgument{0}, OperandArgument{"db"}, Scalar::alpha, Scalar::beta, UserArgument{}};
+  reduce.arguments = {parts, OperandArgument{"db"}, Scalar::alpha, Scalar::beta, UserArgument{}};
   result.steps.emplace_back(reduce);
-  result.workspace_bytes = shape.split * gradient.k() * 4;
   return result;
 }
 

@@ -59,11 +59,12 @@ Program program(const Shape& shape, const FilterGradient& gradient, const Target
   prelude.constant("THREADS", shape.threads).constant("LANES", lanes(gradient)).constant("SPLIT", shape.split);
   prelude.constant("TAP_TILE", tap_tile(shape, gradient));
 
+  const WorkspaceArgument parts{0, workspace_bytes(shape, gradient)};
   Launch sum;
   sum.entry = "conv_backward_filter_direct";
   sum.grid = {Count{filter_blocks(gradient)}, Count{shape.split}, Count{tap_tiles(shape, gradient)}};
   sum.block[0] = static_cast<unsigned>(shape.threads);
-  sum.arguments = {OperandArgument{"x"}, OperandArgument{"dy"}, OperandArgument{"dw"}, WorkspaceArgument{0},
+  sum.arguments = {OperandArgument{"x"}, OperandArgument{"dy"}, OperandArgument{"dw"}, parts,
                    Scalar::alpha,        Scalar::beta,          UserArgument{},        Scalar::n};
   Program result{{emit.source(prelude)}, {sum}};
   if (shape.split == 1) return result;
@@ -72,9 +73,8 @@ Program program(const Shape& shape, const FilterGradient& gradient, const Target
   reduce.entry = "conv_backward_filter_direct_reduce";
   reduce.grid[0] = Count{ceil_div(gradient.dw.elements(), shape.threads)};
   reduce.block[0] = static_cast<unsigned>(shape.threads);
-  reduce.arguments = {WorkspaceArgument{0}, OperandArgument{"dw"}, Scalar::alpha, Scalar::beta, UserArgument{}};
+  reduce.arguments = {parts, OperandArgument{"dw"}, Scalar::alpha, Scalar::beta, UserArgument{}};
   result.steps.emplace_back(reduce);
-  result.workspace_bytes = workspace_bytes(shape, gradient);
   return result;
 }
 

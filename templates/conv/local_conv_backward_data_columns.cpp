@@ -125,20 +125,19 @@ Program program(const GemmTiling& tiling, const Columns& columns, const Target& 
   add_gemm_tiling(prelude, tiling, conv, min_blocks(tiling, conv, target.arch));
   add_gather(prelude, columns);
 
+  const WorkspaceArgument workspace{0, columns.bytes()};
   Launch product = conv_launch("local_conv_backward_data_columns", tiling.threads());
   product.grid = gemm_grid(tiling, columns);
-  product.arguments = {OperandArgument{"dy"}, OperandArgument{"w"}, WorkspaceArgument{0}, UserArgument{}, Scalar::n};
+  product.arguments = {OperandArgument{"dy"}, OperandArgument{"w"}, workspace, UserArgument{}, Scalar::n};
 
   Launch gather = conv_launch("local_conv_backward_data_columns_gather", gather_threads);
   gather.grid[0] = blocks_for(
       conv, gradient.c() * gradient.planes.extent * gradient.rows.extent * gradient.columns.extent, gather_threads);
   gather.arguments.erase(gather.arguments.begin());  // the columns stand in the place of x and w
-  gather.arguments[0] = WorkspaceArgument{0};
+  gather.arguments[0] = workspace;
   gather.arguments[1] = OperandArgument{"dx"};
 
-  Program result{{emit.source(prelude)}, {product, gather}};
-  result.workspace_bytes = columns.bytes();
-  return result;
+  return Program{{emit.source(prelude)}, {product, gather}};
 }
 
 // Of the second launch, beside what its loads take of L2: a thread waits for one row of taps after the other, and

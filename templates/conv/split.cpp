@@ -67,18 +67,19 @@ bool parts_fit(const SplitTiling& tiling, const ConvParts& parts, const Target&)
 
 Program program(const std::string& name, const SplitTiling& tiling, const ConvParts& parts, const Target& target,
                 const Emitter& emit) {
+  const WorkspaceArgument all_parts{0, workspace_bytes(tiling, parts)};
   Launch sum = conv_launch(name, tiling.threads());
   sum.grid = sum_grid(tiling, parts);
-  sum.arguments = {OperandArgument{"x"}, OperandArgument{"w"}, WorkspaceArgument{0}, UserArgument{}, Scalar::n};
+  sum.arguments = {OperandArgument{"x"}, OperandArgument{"w"}, all_parts, UserArgument{}, Scalar::n};
 
   Launch reduce = conv_launch(name + "_reduce", reduce_threads);
   reduce.grid = reduce_grid(tiling, parts);
   // The parts stand in the place of x and w.
   reduce.arguments.erase(reduce.arguments.begin());
-  reduce.arguments.front() = WorkspaceArgument{0};
+  reduce.arguments.front() = all_parts;
 
   int64_t first = 0;  // byte of the workspace
-  Program result = program_of(parts, emit, {sum, reduce}, [&](const ConvProblem& conv) {
+  return program_of(parts, emit, {sum, reduce}, [&](const ConvProblem& conv) {
     Prelude prelude = conv_prelude(conv);
     add_gemm_tiling(prelude, tiling, conv, min_blocks(tiling, parts, target.arch));
     prelude.constant("SPLIT_K", pieces(tiling, conv)).constant("REDUCE_THREADS", reduce_threads);
@@ -86,8 +87,6 @@ Program program(const std::string& name, const SplitTiling& tiling, const ConvPa
     first += part_bytes(tiling, conv);
     return prelude;
   });
-  result.workspace_bytes = workspace_bytes(tiling, parts);
-  return result;
 }
 
 // How long a thread of the second launch takes for its sums: it loads a few parts at a time (lib/conv_split.cuh), from

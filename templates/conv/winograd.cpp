@@ -99,7 +99,7 @@ Launch filters_launch(std::string entry, const Winograd& winograd, const FilterB
   launch.entry = std::move(entry);
   launch.grid[0] = Count{ceil_div(winograd.conv().groups * filters.c * filters.k, filter_threads)};
   launch.block[0] = filter_threads;
-  launch.arguments = {OperandArgument{"w"}, WorkspaceArgument{0}};
+  launch.arguments = {OperandArgument{"w"}, WorkspaceArgument{0, filters.bytes(winograd)}};
   return launch;
 }
 

@@ -77,11 +77,10 @@ Program program(const std::string& name, const FusedTiling& tiling, const Winogr
   Launch launch = conv_launch(name, tiling.threads(winograd));
   launch.grid[0] = blocks_for(winograd.conv(), winograd.tiles_per_image(), tiling.block_tiles);
   launch.grid[1] = Count{channel_blocks(tiling, winograd)};
-  launch.arguments[1] = WorkspaceArgument{0};
+  launch.arguments[1] = WorkspaceArgument{0, filters.bytes(winograd)};
 
-  Program own{{emit.source(std::move(prelude))}, {filters_launch(name + "_filters", winograd, filters), launch}};
-  own.workspace_bytes = aligned_bytes(filters.bytes(winograd));
-  return with_operands_of(winograd.pass, std::move(own));
+  return with_operands_of(winograd.pass, Program{{emit.source(std::move(prelude))},
+                                                 {filters_launch(name + "_filters", winograd, filters), launch}});
 }
 
 Estimate predict(const FusedTiling& tiling, const Winograd& winograd, const Target& target,

@@ -20,23 +20,25 @@ FilterBlock filter_block(const Winograd& winograd) {
   return {winograd.conv().c_per_group(), winograd.conv().k_per_group(), true};
 }
 
-// Where the transformed inputs and the products begin, behind the filters; and where they end.
+// What stands in the workspace, one behind the other.
 struct Workspace {
-  int64_t inputs, products, bytes;
+  WorkspaceArgument filters, inputs, products;
+
+  int64_t bytes() const { return products.offset + products.bytes; }
 };
 
 Workspace workspace_of(const Winograd& winograd) {
   const ConvProblem& products = winograd.main();
-  Workspace workspace{};
-  workspace.inputs = aligned_bytes(filter_block(winograd).bytes(winograd));
-  workspace.products = workspace.inputs + aligned_bytes(bytes_of(products.x));
-  workspace.bytes = workspace.products + aligned_bytes(bytes_of(products.y));
+  Workspace workspace;
+  workspace.filters = {0, filter_block(winograd).bytes(winograd)};
+  workspace.inputs = {aligned_bytes(workspace.filters.bytes), bytes_of(products.x)};
+  workspace.products = {workspace.inputs.offset + aligned_bytes(workspace.inputs.bytes), bytes_of(products.y)};
   return workspace;
 }
 
 std::optional<std::string> refusal(const Winograd& winograd, const Target&) {
   if (winograd.refusal) return winograd.refusal;
-  if (workspace_of(winograd).bytes > most_workspace) return "the transformed operands need more than 2 GiB";
+  if (workspace_of(winograd).bytes() > most_workspace) return "the transformed operands need more than 2 GiB";
   return std::nullopt;
 }
 
@@ -72,9 +74,9 @@ Launch product_launch(const GemmTiling& tiling, const Winograd& winograd, const 
   launch.source = 1;
   launch.grid[0] = blocks_for(products, products.pixels_per_image(), tiling.block_m);
   launch.grid[1] = Count{channel_tiles(tiling, products)};
-  launch.arguments[0] = WorkspaceArgument{workspace.inputs};
-  launch.arguments[1] = WorkspaceArgument{0};
-  launch.arguments[2] = WorkspaceArgument{workspace.products};
+  launch.arguments[0] = workspace.inputs;
+  launch.arguments[1] = workspace.filters;
+  launch.arguments[2] = workspace.products;
   return launch;
 }
 
@@ -83,7 +85,7 @@ Program program(const std::string& name, const GemmTiling& tiling, const Winogra
   const Workspace workspace = workspace_of(winograd);
   const ConvProblem& conv = winograd.conv();
   Launch inputs = transform_launch(name + "_inputs", winograd, conv.c_per_group() * conv.groups, OperandArgument{"x"},
-                                   WorkspaceArgument{workspace.inputs});
+                                   workspace.inputs);
   inputs.arguments = {inputs.arguments[0], inputs.arguments[1], UserArgument{}, Scalar::n};
 
   Prelude prelude = conv_prelude(winograd.main());
@@ -92,16 +94,14 @@ Program program(const std::string& name, const GemmTiling& tiling, const Winogra
   own.sources = {emit.source(transforms_prelude(winograd)), emit.plain_source(product_template, std::move(prelude))};
   own.steps = {filters_launch(name + "_filters", winograd, filter_block(winograd)), inputs,
                product_launch(tiling, winograd, workspace),
-               transform_launch(name + "_outputs", winograd, conv.k(), WorkspaceArgument{workspace.products},
-                                OperandArgument{"y"})};
-  own.workspace_bytes = workspace.bytes;
+               transform_launch(name + "_outputs", winograd, conv.k(), workspace.products, OperandArgument{"y"})};
   return with_operands_of(winograd.pass, std::move(own));
 }
 
 Estimate predict(const GemmTiling& tiling, const Winograd& winograd, const Target& target,
                  const DeviceFigures& device) {
   const ConvProblem& products = winograd.main();
-  const double made = static_cast<double>(workspace_of(winograd).bytes);
+  const double made = static_cast<double>(workspace_of(winograd).bytes());
   const double share = workspace_share(made, device);
   GridWork work;
   work.block = gemm_block_work(tiling, products, target.arch, static_cast<double>(gemm_chunks(tiling, products)));

@@ -120,13 +120,15 @@ Program cross_entropy_program(const CrossEntropyRows& rows, const std::string& e
   const OperandArgument x{"x"}, targets{"targets"}, weights{"weights"}, loss{rows.loss_name};
   const UserArgument user{};
   const OperationScalar smoothing{0};
-  const WorkspaceArgument scratch{0};
+  const int64_t scratch_bytes = rows.is_backward    ? (rows.is_mean() ? int64_t{count_blocks} * 4 : 0)
+                                : rows.is_reduced() ? blocks.at(rows.extents().front()) * 8
+                                                    : 0;
+  const WorkspaceArgument scratch{0, scratch_bytes};
   Program program{{std::move(source)}, {}};
   if (rows.is_backward) {
     if (rows.is_mean()) {
       program.steps.emplace_back(
           launch_of(entry + "_count", count_threads, Count{count_blocks}, {targets, weights, scratch, Scalar::n}));
-      program.workspace_bytes = int64_t{count_blocks} * 4;
     }
     program.steps.emplace_back(launch_of(entry, threads, blocks,
                                          {x, targets, weights, loss, OperandArgument{"dx"}, scratch, Scalar::alpha,
@@ -139,7 +141,6 @@ Program cross_entropy_program(const CrossEntropyRows& rows, const std::string& e
   if (rows.is_reduced()) {
     program.steps.emplace_back(launch_of(entry + "_reduce", count_threads, Count{1},
                                          {scratch, loss, Scalar::alpha, Scalar::beta, user, Scalar::n}));
-    program.workspace_bytes = blocks.at(rows.extents().front()) * 8;
   }
   return program;
 }

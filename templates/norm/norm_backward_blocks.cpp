@@ -81,12 +81,13 @@ void append(Launch& launch, std::initializer_list<Argument> arguments) {
 }
 
 // The launches that make sums of `rows` and, split or not, what is to be known of them.
-void add_sums(Program& program, const RowBlocks& blocks, const Rows& rows, size_t source, int64_t workspace) {
+void add_sums(Program& program, const RowBlocks& blocks, const Rows& rows, size_t source,
+              const WorkspaceArgument& workspace) {
   Launch sums = descriptor::row_blocks_launch(blocks, rows, "norm_backward_sums");
   sums.source = source;
   sums.arguments =
       descriptor::operand_arguments({"dy", "x", "w", "b", "mean", "inv_deviation", "y", "residual", "dw", "db"});
-  append(sums, {WorkspaceArgument{workspace}, UserArgument{}, parameter_alpha, parameter_beta});
+  append(sums, {workspace, UserArgument{}, parameter_alpha, parameter_beta});
   descriptor::add_activation_numbers(sums, first_of_activation);
   append(sums, {Scalar::n});
   program.steps.emplace_back(sums);
@@ -94,7 +95,7 @@ void add_sums(Program& program, const RowBlocks& blocks, const Rows& rows, size_
   Launch finish = descriptor::merge_launch(blocks, rows, "norm_backward_finish");
   finish.source = source;
   finish.arguments = descriptor::operand_arguments({"w", "dw", "db"});
-  append(finish, {WorkspaceArgument{workspace}, parameter_alpha, parameter_beta, Scalar::n});
+  append(finish, {workspace, parameter_alpha, parameter_beta, Scalar::n});
   program.steps.emplace_back(finish);
 }
 
@@ -104,8 +105,7 @@ Program program(const Shape& shape, const NormGradientRows& rows, const Target& 
   if (has_own_pass(rows)) {
     const RowBlocks blocks = blocks_of_parameters(rows.parameters, target);
     result.sources.push_back(emit.source(prelude_of(blocks, false, true, rows, rows.parameters)));
-    add_sums(result, blocks, rows.parameters, 0, 0);
-    result.workspace_bytes = descriptor::part_bytes(blocks, rows.parameters, words);
+    add_sums(result, blocks, rows.parameters, 0, {0, descriptor::part_bytes(blocks, rows.parameters, words)});
   }
   const size_t source = result.sources.size();
   result.sources.push_back(emit.source(prelude_of(shape, shape.keep != 0, false, rows, rows)));
@@ -122,17 +122,16 @@ Program program(const Shape& shape, const NormGradientRows& rows, const Target& 
     return result;
   }
   // What dw and db needed of the workspace is free again.
-  add_sums(result, shape, rows, source, 0);
+  const WorkspaceArgument workspace{0, descriptor::part_bytes(shape, rows, words) + rows.count() * 8};
+  add_sums(result, shape, rows, source, workspace);
   Launch apply = descriptor::row_blocks_launch(shape, rows, "norm_backward_apply");
   apply.source = source;
   apply.arguments =
       descriptor::operand_arguments({"dy", "x", "w", "b", "mean", "inv_deviation", "y", "residual", "dx", "dresidual"});
-  append(apply, {WorkspaceArgument{0}, Scalar::alpha, Scalar::beta, UserArgument{}, dresidual_alpha, dresidual_beta});
+  append(apply, {workspace, Scalar::alpha, Scalar::beta, UserArgument{}, dresidual_alpha, dresidual_beta});
   descriptor::add_activation_numbers(apply, first_of_activation);
   append(apply, {Scalar::n});
   result.steps.emplace_back(apply);
-  result.workspace_bytes =
-      std::max(result.workspace_bytes, descriptor::part_bytes(shape, rows, words) + rows.count() * 8);
   return result;
 }
 

@@ -28,10 +28,11 @@ void append(Launch& launch, std::initializer_list<Argument> arguments) {
   launch.arguments.insert(launch.arguments.end(), arguments);
 }
 
-Launch apply(const descriptor::RowBlocks& blocks, const NormRows& rows) {
+// `statistics`: what norm_finish left; nothing where rows are normalised by running statistics.
+Launch apply(const descriptor::RowBlocks& blocks, const NormRows& rows, const WorkspaceArgument& statistics) {
   Launch apply = descriptor::row_blocks_launch(blocks, rows, "norm_apply");
   apply.arguments = descriptor::operand_arguments({"x", "w", "b", "y", "running_mean", "running_variance", "residual"});
-  append(apply, {WorkspaceArgument{0}, Scalar::alpha, Scalar::beta, UserArgument{}, OperationScalar{0}});
+  append(apply, {statistics, Scalar::alpha, Scalar::beta, UserArgument{}, OperationScalar{0}});
   descriptor::add_activation_numbers(apply, rows.activation_scalar());
   append(apply, {Scalar::n});
   return apply;
@@ -51,23 +52,22 @@ Program program(const Shape& shape, const NormRows& rows, const Target&, const E
     fused.arguments = descriptor::operand_arguments(
         {"x", "w", "b", "y", "mean", "inv_deviation", "running_mean", "running_variance", "residual"});
     append(fused,
-           {WorkspaceArgument{0}, Scalar::alpha, Scalar::beta, UserArgument{}, OperationScalar{0}, OperationScalar{1}});
+           {WorkspaceArgument{}, Scalar::alpha, Scalar::beta, UserArgument{}, OperationScalar{0}, OperationScalar{1}});
     descriptor::add_activation_numbers(fused, rows.activation_scalar());
     append(fused, {Scalar::n});
     return Program{{source}, {fused}};
   }
+  const WorkspaceArgument workspace{0, descriptor::part_bytes(shape, rows, rows.words()) + rows.count() * 8};
   Launch statistics = descriptor::row_blocks_launch(shape, rows, "norm_statistics");
-  statistics.arguments = {OperandArgument{"x"}, WorkspaceArgument{0}, UserArgument{}, Scalar::n};
+  statistics.arguments = {OperandArgument{"x"}, workspace, UserArgument{}, Scalar::n};
   Launch finish = descriptor::merge_launch(shape, rows, "norm_finish");
   finish.arguments = descriptor::operand_arguments({"mean", "inv_deviation", "running_mean", "running_variance"});
-  append(finish, {WorkspaceArgument{0}, OperationScalar{0}, OperationScalar{1}, Scalar::n});
-  Program result{{source}, {statistics, finish, apply(shape, rows)}};
-  result.workspace_bytes = descriptor::part_bytes(shape, rows, rows.words()) + rows.count() * 8;
-  return result;
+  append(finish, {workspace, OperationScalar{0}, OperationScalar{1}, Scalar::n});
+  return Program{{source}, {statistics, finish, apply(shape, rows, workspace)}};
 }
 
 Program inference_program(const Shape& shape, const NormRows& rows, const Target&, const Emitter& emit) {
-  return Program{{emit.source(prelude_of(shape, rows))}, {apply(shape, rows)}};
+  return Program{{emit.source(prelude_of(shape, rows))}, {apply(shape, rows, {})}};
 }
 
 Estimate predict(const Shape& shape, const NormRows& rows, const Target& target, const DeviceFigures& device) {

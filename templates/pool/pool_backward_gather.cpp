@@ -45,21 +45,16 @@ Program program(const Shape& shape, const PoolBackwardProblem& pool, const Targe
   prelude.flag("CHANNELS_INNER", pool.channels_inner);
   Program result{{emit.source(prelude)}, {}};
 
+  const WorkspaceArgument taps{0, pool.reads_x() ? pool.windows_per_image() * pool.n() * tap_bytes : 0};
   if (pool.reads_x() && pool.blend.alpha != Scale::zero) {
     Launch locate = launch_of("pool_backward_locate", shape, pool, pool.windows_per_image());
-    locate.arguments = {OperandArgument{"x"}, WorkspaceArgument{0}, Scalar::n};
+    locate.arguments = {OperandArgument{"x"}, taps, Scalar::n};
     result.steps.emplace_back(std::move(locate));
   }
-  if (pool.reads_x()) result.workspace_bytes = pool.windows_per_image() * pool.n() * tap_bytes;
   Launch gather = launch_of("pool_backward_gather", shape, pool, pool.elements_per_image());
-  gather.arguments = {OperandArgument{"dy"},
-                      WorkspaceArgument{0},
-                      OperandArgument{"indices"},
-                      OperandArgument{"dx"},
-                      Scalar::alpha,
-                      Scalar::beta,
-                      UserArgument{},
-                      Scalar::n};
+  gather.arguments = {OperandArgument{"dy"}, taps,          OperandArgument{"indices"},
+                      OperandArgument{"dx"}, Scalar::alpha, Scalar::beta,
+                      UserArgument{},        Scalar::n};
   result.steps.emplace_back(std::move(gather));
   return result;
 }

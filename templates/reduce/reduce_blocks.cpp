@@ -16,11 +16,12 @@ Program program(const RowBlocks& blocks, const ReduceRows& rows, const Target&, 
   Prelude prelude = descriptor::row_blocks_prelude(blocks, rows);
   descriptor::add_reduce(prelude, rows);
 
+  const WorkspaceArgument parts{0, descriptor::part_bytes(blocks, rows, words(rows))};
   Launch sum = descriptor::row_blocks_launch(blocks, rows, "reduce_blocks");
   sum.arguments = {OperandArgument{"x"},
                    OperandArgument{"y"},
                    OperandArgument{"indices"},
-                   WorkspaceArgument{0},
+                   parts,
                    Scalar::alpha,
                    Scalar::beta,
                    UserArgument{},
@@ -29,15 +30,9 @@ Program program(const RowBlocks& blocks, const ReduceRows& rows, const Target&, 
   if (blocks.splits == 1) return result;
 
   Launch merge = descriptor::merge_launch(blocks, rows, "reduce_blocks_merge");
-  merge.arguments = {WorkspaceArgument{0},
-                     OperandArgument{"y"},
-                     OperandArgument{"indices"},
-                     Scalar::alpha,
-                     Scalar::beta,
-                     UserArgument{},
-                     Scalar::n};
+  merge.arguments = {
+      parts, OperandArgument{"y"}, OperandArgument{"indices"}, Scalar::alpha, Scalar::beta, UserArgument{}, Scalar::n};
   result.steps.emplace_back(merge);
-  result.workspace_bytes = descriptor::part_bytes(blocks, rows, words(rows));
   return result;
 }
 

@@ -44,16 +44,14 @@ Program program(const Shape& shape, const SoftmaxRows& softmax, const Target&, c
   statistics.grid[0].fixed *= shape.splits;
   statistics.grid[0].per_n *= shape.splits;
   statistics.block[0] = static_cast<unsigned>(shape.threads);
-  statistics.arguments = {OperandArgument{"x"}, UserArgument{}, WorkspaceArgument{0}};
+  const WorkspaceArgument parts{0, softmax.count() * shape.splits * statistics_bytes};
+  statistics.arguments = {OperandArgument{"x"}, UserArgument{}, parts};
 
   Launch normalise = statistics;
   normalise.entry = "softmax_split_normalise";
   normalise.arguments = {OperandArgument{"x"}, OperandArgument{"y"}, Scalar::alpha,
-                         Scalar::beta,         UserArgument{},       WorkspaceArgument{0}};
-
-  Program program{{emit.source(prelude)}, {statistics, normalise}};
-  program.workspace_bytes = softmax.count() * shape.splits * statistics_bytes;
-  return program;
+                         Scalar::beta,         UserArgument{},       parts};
+  return Program{{emit.source(prelude)}, {statistics, normalise}};
 }
 
 Estimate predict(const Shape& shape, const SoftmaxRows& softmax, const Target& target, const DeviceFigures& device) {

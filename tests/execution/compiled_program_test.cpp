@@ -119,7 +119,7 @@ TEST(CompiledProgram, IsRefusedWhereItCannotBeRun) {
 }
 
 std::string with_fields(const std::string& fields) {
-  const std::string body = fmt::format("kiln-compiled 3\n{:016x}{}", fields.size(), fields);
+  const std::string body = fmt::format("kiln-compiled 4\n{:016x}{}", fields.size(), fields);
   return body + digest_of(body);
 }
 

@@ -26,9 +26,11 @@ struct OperandArgument {
   bool operator==(const OperandArgument&) const = default;
 };
 
-/// A pointer into the workspace.
+/// A pointer into the workspace. `bytes` is all that the kernel may touch from there on: what the workspace has to hold
+/// follows from it (workspace_end()).
 struct WorkspaceArgument {
   int64_t offset = 0;  ///< bytes
+  int64_t bytes = 0;
   bool operator==(const WorkspaceArgument&) const = default;
 };
 
@@ -75,6 +77,9 @@ struct ClearWorkspace {
 };
 
 using Step = std::variant<Launch, ClearWorkspace>;
+
+/// Bytes of the workspace up to the last that one of the steps may touch.
+int64_t workspace_end(const std::vector<Step>& steps);
 
 /// Everything needed to compile and run one variant. Steps run in order on one stream.
 struct Program {
