@@ -39,8 +39,10 @@ TEST(Environment, RefusesAFlagThatIsNotZeroOrOne) {
 
 TEST(Environment, ReadsTheSizeOfTheKernelStoreAndRefusesWhatIsNone) {
   EXPECT_EQ(read({{"KILN_KERNEL_STORE_MIB", "64"}}).kernel_store_mib, 64U);
+  EXPECT_EQ(read({{"KILN_KERNEL_STORE_MIB", "1"}}).kernel_store_mib, 1U);
+  EXPECT_EQ(read({{"KILN_KERNEL_STORE_MIB", "1099511627776"}}).kernel_store_mib, uint64_t{1} << 40);
   EXPECT_EQ(read({}).kernel_store_mib, std::nullopt);
-  for (const char* wrong : {"0", "-1", "64M", "1e3", "99999999999999999999"}) {
+  for (const char* wrong : {"0", "-1", "64M", "1e3", "1099511627777", "99999999999999999999"}) {
     EXPECT_THROW(read({{"KILN_KERNEL_STORE_MIB", wrong}}), Error) << wrong;
   }
 }
@@ -58,6 +60,12 @@ TEST(Environment, LooksForSystemDataWhereTheXdgSpecificationSays) {
   EXPECT_THAT(read({}).data_dirs, testing::ElementsAre("/usr/local/share", "/usr/share"));
   EXPECT_THAT(read({{"XDG_DATA_DIRS", ""}}).data_dirs, testing::ElementsAre("/usr/local/share", "/usr/share"));
   EXPECT_THAT(read({{"XDG_DATA_DIRS", "/a::b:/c"}}).data_dirs, testing::ElementsAre("/a", "/c"));
+}
+
+TEST(Environment, OfTheProcessMayNameWhatTheEmulatorReads) {
+  ASSERT_EQ(setenv("KILN_EMULATOR_DEVICE", "h200", 1), 0);
+  EXPECT_THAT(Environment::read().unknown, testing::IsEmpty());
+  unsetenv("KILN_EMULATOR_DEVICE");
 }
 
 TEST(Environment, ListsMisspeltVariablesAndSaysWhatWasMeant) {
