@@ -19,6 +19,8 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view magic = "kiln-compiled 4\n";
+constexpr std::string_view magic_without_ranges = "kiln-compiled 3\n";  // arguments in the workspace had no bytes
+static_assert(magic.size() == magic_without_ranges.size());
 constexpr size_t digest_length = 32;
 constexpr size_t length_digits = 16;  // hexadecimal
 
@@ -103,12 +105,15 @@ class Blobs {
   std::string_view rest_;
 };
 
-Argument argument_from(const json& value) {
+Argument argument_from(const json& value, int64_t workspace_bytes) {
   if (value.contains("operand")) {
     return OperandArgument{value.at("operand").get<std::string>(), integer<int64_t>(value.at("offset"))};
   }
   if (value.contains("workspace")) {
-    return WorkspaceArgument{integer<int64_t>(value.at("workspace")), integer<int64_t>(value.at("bytes"))};
+    const auto offset = integer<int64_t>(value.at("workspace"));
+    if (value.contains("bytes")) return WorkspaceArgument{offset, integer<int64_t>(value.at("bytes"))};
+    const bool is_inside = offset >= 0 && offset <= workspace_bytes;
+    return WorkspaceArgument{offset, is_inside ? workspace_bytes - offset : 0};
   }
   if (value.contains("user")) return UserArgument{};
   if (value.contains("own")) return OperationScalar{integer<size_t>(value.at("own"))};
@@ -116,7 +121,7 @@ Argument argument_from(const json& value) {
   return static_cast<Scalar>(integer<int>(value.at("scalar")));
 }
 
-Step step_from(const json& value) {
+Step step_from(const json& value, int64_t workspace_bytes) {
   if (value.contains("clear")) {
     return ClearWorkspace{integer<int64_t>(value.at("clear")), integer<int64_t>(value.at("bytes"))};
   }
@@ -129,7 +134,9 @@ Step step_from(const json& value) {
     launch.block[i] = integer<unsigned>(value.at("block").at(i));
   }
   launch.dynamic_shared_bytes = integer<unsigned>(value.at("dynamic_shared"));
-  for (const json& argument : value.at("arguments")) launch.arguments.push_back(argument_from(argument));
+  for (const json& argument : value.at("arguments")) {
+    launch.arguments.push_back(argument_from(argument, workspace_bytes));
+  }
   return launch;
 }
 
@@ -146,8 +153,8 @@ device::KernelResources resources_from(const json& value) {
 CompiledProgram from_json(const json& value, Blobs blobs) {
   CompiledProgram compiled;
   for (const json& source : value.at("sources")) compiled.program.sources.push_back(blobs.next(source));
-  for (const json& step : value.at("steps")) compiled.program.steps.push_back(step_from(step));
-  compiled.program.workspace_bytes = integer<int64_t>(value.at("workspace"));
+  const auto workspace_bytes = compiled.program.workspace_bytes = integer<int64_t>(value.at("workspace"));
+  for (const json& step : value.at("steps")) compiled.program.steps.push_back(step_from(step, workspace_bytes));
   compiled.program.deterministic = value.at("deterministic").get<bool>();
   for (const json& image : value.at("images")) {
     KernelImage& added = compiled.images.emplace_back();
@@ -172,7 +179,9 @@ std::string serialise(const CompiledProgram& compiled) {
 }
 
 CompiledProgram deserialise(std::string_view bytes) {
-  if (!bytes.starts_with(magic)) refuse("it does not start with the version line");
+  if (!bytes.starts_with(magic) && !bytes.starts_with(magic_without_ranges)) {
+    refuse("it does not start with the version line");
+  }
   if (bytes.size() < magic.size() + length_digits + digest_length) refuse("it is cut off");
   const std::string_view body = bytes.substr(0, bytes.size() - digest_length);
   if (digest_of(body) != bytes.substr(body.size())) refuse("its checksum does not match");

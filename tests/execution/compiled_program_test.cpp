@@ -20,7 +20,7 @@ CompiledProgram example() {
   launch.grid = {Count{1, 2, 3}, Count{4, 5, 6}, Count{7, 8, 9}};
   launch.block = {32, 4, 2};
   launch.dynamic_shared_bytes = 4096;
-  launch.arguments = {OperandArgument{"x"}, OperandArgument{"y", 64}, WorkspaceArgument{512}, Scalar::n,
+  launch.arguments = {OperandArgument{"x"}, OperandArgument{"y", 64}, WorkspaceArgument{512, 500}, Scalar::n,
                       Scalar::clip_hi,      OperationScalar{3},       OperationInteger{1}};
   compiled.program.steps = {ClearWorkspace{256, 128}, launch};
   compiled.program.workspace_bytes = 1024;
@@ -108,6 +108,10 @@ TEST(CompiledProgram, IsRefusedWhereItCannotBeRun) {
               HasSubstr("outside of x"));
   EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.arguments = {WorkspaceArgument{1025}}; }),
               HasSubstr("outside of the workspace"));
+  EXPECT_THAT(refusal([](auto&, Launch& launch) {
+                launch.arguments = {WorkspaceArgument{1000, 25}};
+              }),
+              HasSubstr("outside of the workspace"));
   EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.arguments.assign(Executable::max_values + 1, Scalar::n); }),
               HasSubstr("too many arguments"));
   EXPECT_THAT(refusal([](CompiledProgram& c, Launch&) {
@@ -118,8 +122,8 @@ TEST(CompiledProgram, IsRefusedWhereItCannotBeRun) {
   EXPECT_THAT(refusal([](CompiledProgram& c, Launch&) { c.images.pop_back(); }), HasSubstr("1 images of 2 sources"));
 }
 
-std::string with_fields(const std::string& fields) {
-  const std::string body = fmt::format("kiln-compiled 4\n{:016x}{}", fields.size(), fields);
+std::string with_fields(const std::string& fields, int version = 4, std::string_view blobs = "") {
+  const std::string body = fmt::format("kiln-compiled {}\n{:016x}{}{}", version, fields.size(), fields, blobs);
   return body + digest_of(body);
 }
 
@@ -139,6 +143,23 @@ TEST(CompiledProgram, IsRefusedWhereItsFieldsAreNotWhatTheyShouldBe) {
            std::string(1'000'000, '{'),
        }) {
     EXPECT_THROW(deserialise(with_fields(fields)), Error) << fields.substr(0, 60);
+  }
+}
+
+TEST(CompiledProgram, OfVersion3MayTouchAllBehindAnAddressInTheWorkspace) {
+  const auto read = [](std::string_view offset) {
+    return deserialise(with_fields(
+        fmt::format(
+            R"({{"sources":[1],"steps":[{{"source":0,"entry":"k","grid":[[1,0,1],[1,0,1],[1,0,1]],"block":[32,1,1],)"
+            R"("arguments":[{{"workspace":{}}}],"dynamic_shared":0}}],"workspace":1024,"deterministic":true,)"
+            R"("images":[{{"ptx":1,"cubin":0,"resources":[]}}],"log":0,"seconds":0.0}})",
+            offset),
+        3, "sp"));
+  };
+  const CompiledProgram compiled = read("1000");
+  EXPECT_EQ(std::get<Launch>(compiled.program.steps.at(0)).arguments.at(0), Argument(WorkspaceArgument{1000, 24}));
+  for (const char* outside : {"-1", "1025", "-9223372036854775808", "9223372036854775807"}) {
+    EXPECT_THROW(read(outside), Error) << outside;
   }
 }
 
