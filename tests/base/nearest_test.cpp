@@ -17,6 +17,9 @@ TEST(NearestNames, CountsEditsAndSwappedNeighbours) {
   EXPECT_EQ(edit_distance("", "abc"), 3U);
   EXPECT_EQ(edit_distance("pad", "pad"), 0U);
   EXPECT_EQ(edit_distance("pda", "pad"), 1U) << "a swap is one edit";
+  EXPECT_EQ(edit_distance("apd", "pad"), 1U);
+  EXPECT_EQ(edit_distance("ab", "ba"), 1U);
+  EXPECT_EQ(edit_distance("abc", "cab"), 2U) << "no neighbours";
   EXPECT_EQ(edit_distance("strid", "stride"), 1U);
   EXPECT_EQ(edit_distance("kitten", "sitting"), 3U);
   EXPECT_EQ(edit_distance("sitting", "kitten"), 3U);
@@ -27,6 +30,9 @@ TEST(NearestNames, AreThoseOfFewestEdits) {
   EXPECT_THAT(nearest_names("pool_forwrad", names), ElementsAre("pool_forward"));
   EXPECT_THAT(nearest_names("axes", names), ElementsAre("axis"));
   EXPECT_THAT(nearest_names("pads", names), ElementsAre("pad"));
+  EXPECT_THAT(nearest_names("pd", names), ElementsAre("pad")) << "one edit may lead to a name from the shortest word";
+  EXPECT_THAT(nearest_names("pol_forwrd", names), ElementsAre("pool_forward")) << "one for every three letters";
+  EXPECT_THAT(nearest_names("aksys", names), IsEmpty()) << "two of five letters";
 }
 
 TEST(NearestNames, AreElseThoseThatBeginWithTheWord) {
@@ -38,6 +44,8 @@ TEST(NearestNames, DoNotGuessAtWordsThatResembleNothing) {
   EXPECT_THAT(nearest_names("transmogrify", names), IsEmpty());
   EXPECT_THAT(nearest_names("x", names), IsEmpty());
   EXPECT_THAT(nearest_names("", names), IsEmpty());
+  constexpr std::array<std::string_view, 1> short_name = {"n"};
+  EXPECT_THAT(nearest_names("x", short_name), IsEmpty()) << "every letter is another";
   EXPECT_THAT(nearest_names("pad", {}), IsEmpty());
 }
 

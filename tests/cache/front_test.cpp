@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "checksum.h"
 #include "kiln/base/tie.h"
 #include "support.h"
 
@@ -138,6 +139,13 @@ TEST(Front, DamagedBytesAreRefusedWithoutReadingBeyondThem) {
     EXPECT_EQ(decode_front(damaged, "a device", rows, key, decoded), damaged == bytes);
   }
   EXPECT_FALSE(decode_front(bytes, "another device", rows, key, decoded));
+  // Too short for a key, with the checksum of what there is.
+  for (const std::string& short_one : {std::string(), std::string(8, 'x'), std::string(15, 'x')}) {
+    const std::int64_t sum = checksum_of_front(short_one, "a device", {});
+    std::string sealed = short_one;
+    sealed.append(reinterpret_cast<const char*>(&sum), sizeof(sum));
+    EXPECT_FALSE(decode_front(sealed, "a device", rows, key, decoded)) << short_one.size();
+  }
   rows.begin()->second.digest += "x";
   EXPECT_FALSE(decode_front(bytes, "a device", rows, key, decoded));
 }

@@ -166,6 +166,12 @@ TEST(Schema, ALocalFileUsesAWriteAheadLogAndAsksForFlushes) {
   EXPECT_EQ(mode_of("b.db", Journal::wal), "wal");
 }
 
+TEST(FileSystem, OfAFileThatIsNotThereYetIsItsFoldersOne) {
+  const ScratchFolder folder;
+  EXPECT_EQ(on_network_file_system(folder.file("a.db")), on_network_file_system(folder.path()));
+  EXPECT_FALSE(on_network_file_system(folder.file("not/there/a.db")));
+}
+
 TEST(FileSystem, KnowsWhereSeveralMachinesMayWrite) {
   for (const long magic : {0x6969L, 0xFF534D42L, 0xFE534D42L, 0x0BD00BD0L, 0x47504653L, 0x65735546L}) {
     EXPECT_TRUE(is_network_file_system(magic)) << magic;

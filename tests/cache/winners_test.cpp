@@ -4,11 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
+#include <cstdint>
+#include <cstring>
 #include <thread>
 
 #include "kiln/cache/pack.h"
 #include "support.h"
+#include "winner_table.h"
 
 namespace kiln::cache::test {
 namespace {
@@ -68,6 +72,41 @@ TEST(Winners, TellWhatIsKnownOfTheWinner) {
   EXPECT_EQ(choice->device, h200().id);
   EXPECT_EQ(winners.find(hash_key(request_line(1)))->config, r.config);
   EXPECT_EQ(winners.find(request_line(2)), std::nullopt);
+}
+
+TEST(Winners, NameTheDatabaseOrPackThatTheyAreFrom) {
+  const ScratchFolder folder;
+  Winners winners(h200());
+  const auto source = [&] { return std::string(winners.find(request_line(1))->source); };
+  const std::array<std::string, 2> paths = {folder.file("a.db"), folder.file("b.db")};
+  for (const std::string& path : paths) {
+    Database db = with_devices(Database::open(path));
+    Record r = candidate(h200(), path == paths[0] ? "slow" : "fast", path == paths[0] ? 2e-5 : 1e-5);
+    r.request = request_line(path == paths[0] ? 1 : 2);
+    db.insert(std::span(&r, 1));
+    winners.load(db);
+  }
+  EXPECT_EQ(source(), paths[0]);
+  EXPECT_EQ(winners.find(request_line(2))->source, paths[1]);
+  Record packed = candidate(h200(), "packed", 1e-5);
+  packed.request = request_line(3);
+  winners.load_pack_text(pack_of({packed}), "a.pack");
+  EXPECT_EQ(winners.find(request_line(3))->source, "a.pack");
+}
+
+TEST(Arena, NeverGivesMoreThanItsChunksHold) {
+  constexpr std::size_t chunk = std::size_t{256} << 10;
+  for (const std::size_t left : {1, 4, 7, 8}) {
+    Arena arena;
+    auto* first = static_cast<std::byte*>(arena.allocate(chunk - left, 1));
+    auto* second = static_cast<std::byte*>(arena.allocate(left, 8));
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(second) % 8, 0U);
+    EXPECT_EQ(second >= first && second < first + chunk + 8, left == 8) << left << " bytes are left, not all aligned";
+  }
+  Arena arena;
+  void* const large = arena.allocate(2 * chunk, 64);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(large) % 64, 0U);
+  std::memset(large, 1, 2 * chunk);
 }
 
 TEST(Winners, APlaceInTheOrderOfPrecedenceBeatsAnyTime) {

@@ -113,6 +113,7 @@ TEST(OnnxSplit, ChecksItsParts) {
   expect_error(split({4, 7}, 13, {{"axis", 2}}), "axis is 2, expected -2 to 1");
   EXPECT_THAT(uncovered_of(split({4, 7}, 13, {}, {1, 1, 2}).read(dynamic)),
               ElementsAre("Split *1: it cuts the batch, which is dynamic"));
+  EXPECT_THAT(uncovered_of(split({4, 7}, 13, {{"axis", 1}}, {1, 2, 4}).read(dynamic)), IsEmpty());
 }
 
 OnnxModel concat(const std::vector<Ints>& parts, const Attributes& attributes) {
@@ -167,6 +168,10 @@ TEST(OnnxPad, IsNotCoveredForOtherModesAndComputedPads) {
               ElementsAre("Pad *1: it takes all elements away"));
   EXPECT_THAT(uncovered_of(moving("Pad", {4, 9}, {}, 13, {{1, 0, 0, 0}}).read(dynamic)),
               ElementsAre("Pad *1: it pads the batch, which is dynamic"));
+  OnnxModel computed;
+  computed.input("x", {2, 9}).input("pads", {4}, onnx::TensorProto::INT64);
+  computed.node("Pad", {"x", "pads"}, {"y"});
+  EXPECT_THAT(uncovered_of(computed.read()), ElementsAre("Pad *1: its pads do not stand in the file"));
   expect_error(moving("Pad", {2, 9}, {}, 13, {{0, 1}}), "node 'y' (Pad): has 2 pads, expected 2 for each of 2 axes");
   expect_error(moving("Pad", {9}, {}, 13, {{0, INT64_MAX}}), "node 'y' (Pad): pads holds 9223372036854775807");
 }

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <string_view>
+
 namespace kiln {
 namespace {
 
@@ -13,6 +16,9 @@ TEST(Calibration, ReadsBackWhatItPrints) {
                         .shared_efficiency = 2,
                         .launch_seconds = 5e-324};
   EXPECT_EQ(Calibration::parse(odd.print()), odd);
+  const std::string longer = Calibration{}.print() + "5";
+  EXPECT_EQ(Calibration::parse(std::string_view(longer).substr(0, longer.size() - 1)), Calibration{})
+      << "what stands behind a view is none of it";
 }
 
 TEST(Calibration, RefusesEverythingElse) {

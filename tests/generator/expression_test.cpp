@@ -1,5 +1,6 @@
 #include "kiln/generator/expression.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,6 +42,12 @@ TEST(Expression, DigestCoversTextAndNames) {
   EXPECT_NE(plain.digest(), Expression("acc * a + b", {"a"}, {"b"}).digest());
   EXPECT_NE(plain.digest(), Expression("acc * a + b", {}, {"a", "b"}).digest());
   EXPECT_NE(Expression("acc", {}, {"a", "b"}).digest(), Expression("acc", {}, {"b", "a"}).digest());
+}
+
+TEST(Expression, HasItsDigestInWords) {
+  const Expression plain("acc * a + b", {"a", "b"});
+  const auto [first, second] = plain.digest_words();
+  EXPECT_EQ(fmt::format("{:016x}{:016x}", static_cast<uint64_t>(first), static_cast<uint64_t>(second)), plain.digest());
 }
 
 TEST(Expression, TellsExpressionsFromStatements) {

@@ -1,4 +1,5 @@
 // What each operation infers and refuses.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -490,6 +491,48 @@ TEST(PoolForward, DropsTheCeilSugarFromTheKey) {
   const std::string key = Request::parse("pool_forward x=f32:1x1x8x8 mode=max window=3 stride=2 ceil=1").key();
   EXPECT_EQ(key.find("ceil"), std::string::npos);
   EXPECT_EQ(Request::parse(key).key(), key);
+}
+
+// Which numbers a call may give: "name least..most", and which number is its floor.
+std::string rules_of(const std::string& line) {
+  const Request request = Request::parse(line);
+  const Operation& definition = operation(request.operation);
+  const auto& scalars = definition.scalars();
+  std::string text;
+  for (const ScalarRule& rule : definition.scalar_rules(request)) {
+    text += fmt::format("{}{} {}..{}", text.empty() ? "" : ", ", scalars.at(rule.scalar).name, rule.least, rule.most);
+    if (rule.floor) text += " from " + scalars.at(*rule.floor).name;
+    EXPECT_FALSE(rule.hint.empty()) << line;
+  }
+  return text;
+}
+
+TEST(ScalarRules, SayWhatACallMayGive) {
+  const auto forward = [](const std::string& mode) { return rules_of("activation_forward x=f32:3x4 mode=" + mode); };
+  const std::string least = "1.1754944e-38", most = "3.4028235e+38", any = "-inf..inf";
+  for (const char* mode : {"identity", "relu", "sigmoid", "tanh", "selu", "gelu", "gelu_tanh", "hard_swish", "mish"}) {
+    EXPECT_EQ(forward(mode), "") << mode;
+  }
+  for (const char* mode : {"leaky_relu", "elu", "swish"}) EXPECT_EQ(forward(mode), "slope " + any) << mode;
+  EXPECT_EQ(forward("softplus"), "slope " + least + ".." + most);
+  EXPECT_EQ(forward("hard_sigmoid"), "slope " + any + ", offset " + any);
+  EXPECT_EQ(forward("clipped_relu"), "high 0..inf");
+  EXPECT_EQ(forward("clip"), "low " + any + ", high " + any + " from low");
+  EXPECT_EQ(rules_of("activation_backward y=f32:3x4 dy=f32:3x4 mode=elu"), "slope 0.." + most);
+  EXPECT_EQ(rules_of("activation_backward x=f32:3x4 dy=f32:3x4 mode=elu"), "slope " + any);
+
+  EXPECT_EQ(rules_of("norm_forward x=f32:3x4"), "epsilon 0.." + most + ", momentum 0..1");
+  EXPECT_EQ(rules_of("norm_forward x=f32:3x4 activation=clip"),
+            "epsilon 0.." + most + ", momentum 0..1, low " + any + ", high " + any + " from low");
+  EXPECT_EQ(rules_of("norm_inference x=f32:2x3x4x5 activation=elu"), "epsilon 0.." + most + ", slope " + any);
+  EXPECT_EQ(rules_of("norm_backward dy=f32:3x4"), "");
+  EXPECT_EQ(rules_of("norm_backward dy=f32:3x4 activation=clipped_relu"), "high 0..inf");
+  for (const std::string pass : {"forward", "backward"}) {
+    EXPECT_EQ(rules_of("local_norm_" + pass + " x=f32:3x8x4x4"),
+              "lrn_alpha 0.." + most + ", lrn_beta 1e-45.." + most + ", lrn_k " + least + ".." + most);
+    EXPECT_EQ(rules_of("cross_entropy_" + pass + " x=f32:3x4"), "smoothing 0..1");
+  }
+  EXPECT_EQ(rules_of("dropout x=f32:3x4"), "p 0..1");
 }
 
 // What a call has that gives none; checks give others, where fills of small integers meet every branch.

@@ -79,6 +79,21 @@ TEST(Request, RoundsADynamicBatchToItsBucket) {
   EXPECT_EQ(key("softmax_forward x=f32:3x10 n=?"), key("softmax_forward x=f32:4x10 y=f32:4x10 n=?"));
 }
 
+// One made by hand may hold nothing yet.
+TEST(Request, HasABatchWhereAnOperandSaysIt) {
+  Request request;
+  request.operation = "softmax_forward";
+  EXPECT_THROW((void)request.batch(), Error);
+  request.operands = {{"x", {}}, {"y", {}}};
+  EXPECT_THROW((void)request.batch(), Error);
+  request.operands[1].spec.extents = {3, 4};
+  EXPECT_EQ(request.batch(), 3);
+  request.operands = {{"a stranger", {}}};
+  EXPECT_THROW((void)request.batch(), Error);
+  request.operands[0].spec.extents = {5, 4};
+  EXPECT_EQ(request.batch(), 5);
+}
+
 TEST(Request, RefusesADynamicBatchThatIsNotTheSameEverywhere) {
   const auto refusal = [](const std::string& line) {
     try {

@@ -117,6 +117,15 @@ TEST_F(PackCheck, RefusesTimesThatNoKernelTakes) {
   EXPECT_THAT(verdict(copy, "tensor_transform_simple", 0.9e-3), HasSubstr("impossible"));
   EXPECT_EQ(verdict("tensor_transform x=f32:1x64x56x56 y=f32:1x64x56x56", "tensor_transform_simple", 3e-7), "let in")
       << "its traffic may stay in L2";
+  const std::string whole = "name=\"H200\" " + h200.id.substr(h200.id.find("cc="));
+  for (const std::string figure : {" sms=", " clock=", " memory_clock=", " bus="}) {
+    for (const char* instead : {" unknown=", "no", "0"}) {
+      const size_t at = whole.rfind(figure);
+      h200.id = *instead == ' ' ? whole.substr(0, at) + instead + whole.substr(at + figure.size())
+                                : whole.substr(0, at) + figure + instead + whole.substr(whole.find(' ', at + 1));
+      EXPECT_EQ(verdict(copy, "tensor_transform_simple", 3e-7), "let in") << "nothing is known of " << h200.id;
+    }
+  }
 }
 
 TEST_F(PackCheck, JudgesByTheDeviceOfTheRecord) {

@@ -18,9 +18,14 @@ tuner::Trial trial() {
   trial.median = 2e-6;
   trial.spread = 1e-7;
   trial.check = "largest error 1e-7, bound 1e-6";
+  trial.error = "a warning";
   trial.workspace_bytes = 256;
   trial.deterministic = true;
   trial.resources.registers = 32;
+  trial.resources.spill_stores = 8;
+  trial.resources.spill_loads = 4;
+  trial.resources.static_shared = 512;
+  trial.dynamic_shared = 1024;
   trial.device_id = "device";
   trial.modelled = true;
   trial.driver_version = "13.0";
@@ -45,10 +50,30 @@ TEST(Records, KeepEverythingThatATrialIsJudgedBy) {
   EXPECT_EQ(after->outcome, before.outcome);
   EXPECT_EQ(after->samples, before.samples);
   EXPECT_EQ(after->median, before.median);
+  EXPECT_EQ(after->spread, before.spread);
   EXPECT_EQ(after->check, before.check);
+  EXPECT_EQ(after->error, before.error);
   EXPECT_EQ(after->workspace_bytes, before.workspace_bytes);
+  EXPECT_EQ(after->deterministic, before.deterministic);
+  EXPECT_EQ(after->device_id, before.device_id);
+  EXPECT_EQ(after->driver_version, before.driver_version);
+  EXPECT_EQ(after->nvrtc_version, before.nvrtc_version);
+  EXPECT_EQ(after->algorithm_digest, before.algorithm_digest);
   EXPECT_EQ(after->source_digest, before.source_digest);
   EXPECT_EQ(after->modelled, before.modelled);
+  EXPECT_EQ(after->resources.registers, 32);
+  EXPECT_EQ(after->resources.spill_stores, 8 + 4) << "they are stored as one sum";
+  EXPECT_EQ(after->resources.static_shared, 512 + 1024);
+}
+
+TEST(Records, SayNothingOfTheResourcesOfWhatWasNotCompiled) {
+  tuner::Trial refused = trial();
+  refused.outcome = tuner::Outcome::refused;
+  refused.source_digest.clear();
+  const cache::Resources resources = record_of(refused, "")->resources;
+  EXPECT_EQ(resources.registers, cache::Resources().registers);
+  EXPECT_EQ(resources.shared_bytes, cache::Resources().shared_bytes);
+  EXPECT_EQ(trial_of(*record_of(refused, ""))->resources.registers, 0);
 }
 
 // What the tuner calls the winner is what an application gets from the cache afterwards, ties included.

@@ -92,6 +92,23 @@ TEST_F(TuningTest, DoesNotTryAgainWhatWasWrong) {
   EXPECT_EQ(reused_of(edited), 2U);
 }
 
+TEST_F(TuningTest, PassesOverWhatANewerKilnStored) {
+  std::vector<cache::Record> stored = records();
+  cache::Record newer = stored.front();
+  newer.config = "TILE=1,HUE=2";
+  newer.outcome = "levitated";
+  newer.seconds = 0;
+  newer.samples.clear();
+  stored.push_back(newer);
+  newer.config = "TILE=4";
+  newer.outcome = cache::outcome::wrong_result;
+  stored.push_back(newer);
+  cache::Database database = cache::Database::in_memory();
+  database.put_device({laboratory_.apparatus().device.id(), "Fake", 9, 0, 132, true});
+  database.insert(stored);
+  EXPECT_EQ(tune(database).best->choice.algorithm, "second");
+}
+
 TEST_F(TuningTest, NamesTheBestThatIsStoredUnlessItsAlgorithmHasChangedSince) {
   cache::Database database = cache::Database::in_memory();
   tune(database);

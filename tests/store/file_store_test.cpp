@@ -29,7 +29,7 @@ StoreOptions in(const std::string& folder, uint64_t limit = default_limit) {
   return options;
 }
 
-void set_age(const fs::path& path, std::chrono::hours age) {
+void set_age(const fs::path& path, std::chrono::seconds age) {
   fs::last_write_time(path, fs::file_time_type::clock::now() - age);
 }
 
@@ -146,13 +146,31 @@ TEST_F(FileStoreTest, NeverGrowsBeyondItsLimit) {
   EXPECT_FALSE(entries(scratch_.path()).empty());
 }
 
+TEST_F(FileStoreTest, KeepsAndReadsWhatIsExactlyAsLargeAsItsLimit) {
+  const std::string kilobyte(1'000, 'x');
+  FileStore measured(in(scratch_.path("measured")), listener());
+  obtain(measured, key_of("a"), kilobyte);
+  const uint64_t size = bytes_in(scratch_.path("measured"));
+
+  FileStore store(in(scratch_.path(), size), listener());
+  obtain(store, key_of("a"), kilobyte);
+  EXPECT_THAT(entries(scratch_.path()), ElementsAre(key_of("a")));
+  EXPECT_EQ(obtain(store, key_of("a"), "again"), kilobyte);
+  EXPECT_EQ(store.counts().evicted, 0U);
+
+  FileStore smaller(in(scratch_.path("smaller"), size - 1), listener());
+  obtain(smaller, key_of("a"), kilobyte);
+  EXPECT_THAT(entries(scratch_.path("smaller")), IsEmpty());
+}
+
 TEST_F(FileStoreTest, ClearsAwayWhatAKilledWriterLeftAndNothingElse) {
   FileStore store(in(scratch_.path()), listener());
   obtain(store, key_of("a"), "x");
   const fs::path abandoned = fs::path(scratch_.path()) / "aside-0123", fresh = fs::path(scratch_.path()) / "aside-4567";
   const fs::path foreign = fs::path(scratch_.path()) / "notes.txt";
   for (const fs::path& path : {abandoned, fresh, foreign}) write_file(path, "half");
-  set_age(abandoned, std::chrono::hours(2));
+  set_age(abandoned, std::chrono::minutes(10) + std::chrono::seconds(1));
+  set_age(fresh, std::chrono::minutes(9));
   set_age(foreign, std::chrono::hours(1000));
   obtain(store, key_of("b"), "y");
   EXPECT_FALSE(fs::exists(abandoned));

@@ -39,6 +39,21 @@ TEST(Judge, AllowsSlackAndNoMore) {
   }
 }
 
+TEST(Judge, SaysHowFarOffFiniteValuesAre) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Judge judge = sums(true, {0, 0.5F, infinity, 0.5F});
+  EXPECT_EQ(judge.with_reference(bytes_of({3, 7.25F, 11, nan}), 4).max_error, 0.25);
+  EXPECT_EQ(judge.with_reference(bytes_of({3, 7, 19, nan}), 4).max_error, 0) << "where anything is allowed";
+  EXPECT_EQ(judge.with_reference(bytes_of({3, infinity, 11, 15}), 4).max_error, 0);
+
+  static const Floats infinite = {infinity, 1};
+  const Judge of_infinity(Request::parse("reduce x=f32:1x2 axes=1 mode=add"), "y",
+                          {.operands = {{"x", bytes_of(infinite)}}}, true, 4, 1, {});
+  const Finding finding = of_infinity.with_reference(bytes_of({5}), 1);
+  EXPECT_NE(finding.wrong, "");
+  EXPECT_EQ(finding.max_error, 0);
+}
+
 TEST(Judge, AllowsSlackBesideTheTrustedVariant) {
   const Judge judge = sums(false, {0, 0.5F, infinity, 0});
   const Floats trusted = {3, 7, 11, 2};

@@ -384,6 +384,7 @@ TEST(PrologueSlack, OfProductsIsThatOfZerosAndInfinities) {
   EXPECT_EQ(slack_of("mul", {0, 3}, {0, 0.5F}), 0);
   EXPECT_EQ(slack_of("mul", {infinity, 3}, {0, 0.5F}), 0);
   EXPECT_EQ(slack_of("mul", {infinity, 0.25F}, {0, 0.5F}), infinity);
+  EXPECT_EQ(slack_of("mul", {infinity, 0.5F}, {0, 0.5F}), infinity) << "it may be 0 and no less";
   EXPECT_EQ(slack_of("mul", {infinity, 0}, {0, 0}), 0);
   EXPECT_EQ(slack_of("mul", {std::nanf(""), 1}, {0, infinity}), 0);
   EXPECT_EQ(slack_of("mul", {1, 1}, {0, infinity}), infinity);

@@ -153,6 +153,7 @@ Message answer(const Message& command, std::map<SpecimenId, std::string>& loaded
   }
   const auto id = command.fields.at("id").get<SpecimenId>();
   if (action == "load") {
+    if (says(execution::deserialise(command.payload).program.sources.front(), "load-crash")) crash();
     loaded[id] = execution::deserialise(command.payload).program.sources.front();
     return {};
   }

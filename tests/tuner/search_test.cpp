@@ -109,6 +109,16 @@ TEST(ModelSearch, TriesAnAlgorithmThatTheModelDislikes) {
   EXPECT_LE(disliked, 4);
 }
 
+TEST(ModelSearch, TakesTurnsBetweenTheBestAndTheBestOfTheRarest) {
+  std::vector<Candidate> candidates;
+  for (const auto& [algorithm, seconds] : {std::pair("a", 1e-3), {"b", 2e-3}, {"c", 3e-3}}) {
+    for (int i = 1; i <= 9; ++i) candidates.push_back({choice(algorithm, i), {.seconds = seconds + 1e-5 * i}});
+  }
+  const auto choices = all_of(*make_search({.kind = SearchKind::model, .candidates = 6}, candidates, choice("a", 1)));
+  EXPECT_THAT(choices, testing::ElementsAre(choice("a", 1), choice("b", 1), choice("a", 2), choice("c", 1),
+                                            choice("a", 3), choice("b", 2)));
+}
+
 TEST(ModelSearch, TriesOneOfEachPredictionBeforeTwoOfOne) {
   std::vector<Candidate> candidates;
   for (int tile = 1; tile <= 5; ++tile) {

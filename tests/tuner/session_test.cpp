@@ -393,6 +393,7 @@ TEST_F(SessionTest, CutsOffTheStepAtWorkWhenItsBudgetIsOver) {
   EXPECT_EQ(result.status, JobStatus::out_of_time);
   EXPECT_THAT(sunk, SizeIs(1)) << "nothing is known of what was cut off";
   EXPECT_EQ(result.best->choice.algorithm, "first");
+  EXPECT_EQ(laboratory.count("check second"), 1U) << "there is no time for another attempt";
   EXPECT_LT(laboratory.now, 3 + 3);
 }
 
@@ -533,6 +534,48 @@ TEST_F(SessionTest, FailsARequestWhoseTrustedVariantIsWrongAndGoesOn) {
   EXPECT_EQ(results[1].status, JobStatus::finished);
 }
 
+TEST_F(SessionTest, FailsARequestWhoseTrustedVariantDoesNotCompileAndGoesOn) {
+  laboratory.trusted_needed = true;
+  laboratory.behaviours["trusted TILE=1 for " + toy_request(1).key()].compile_failures = {
+      {Outcome::compile_failed, "error: no such type"}};
+  laboratory.behaviours["trusted TILE=1 for " + toy_request(2).key()].compile_failures = {hang, hang};
+  laboratory.behaviours["trusted TILE=1 for " + toy_request(3).key()].compile_failures = {hang};
+  const auto results = run({{toy_request(1), 9}, {toy_request(2), 5}, {toy_request(3), 1}}, options());
+  EXPECT_EQ(results[0].status, JobStatus::failed);
+  EXPECT_THAT(results[0].error, HasSubstr("the trusted algorithm trusted does not compile: error: no such type"));
+  EXPECT_EQ(results[1].status, JobStatus::failed);
+  EXPECT_THAT(results[1].error, HasSubstr("exceeded the time limit"));
+  EXPECT_EQ(results[2].status, JobStatus::finished) << "it hung once";
+}
+
+// Where nothing is compiled, nothing is to be checked.
+TEST_F(SessionTest, CompilesNoTrustedVariantForCandidatesThatNeedNoCheck) {
+  laboratory.trusted_needed = true;
+  run_one();
+  stored = sunk;
+  laboratory.log.clear();
+  run_one();
+  EXPECT_THAT(laboratory.log, IsEmpty()) << "all of them are known";
+
+  stored.clear();
+  for (const char* each : {"first TILE=1", "second TILE=1"})
+    laboratory.behaviours[each].check_failures = {crash, crash};
+  sunk.clear();
+  run_one();
+  learnt = sunk;
+  laboratory.log.clear();
+  run_one();
+  EXPECT_THAT(laboratory.log, IsEmpty()) << "all of them are in quarantine";
+
+  learnt.clear();
+  catalogue = toy_catalogue({toy("atomic", {1}, 2e-3, false, 0, false)});
+  Request demanding = toy_request();
+  demanding.arithmetic.deterministic = true;
+  laboratory.log.clear();
+  EXPECT_EQ(outcome_of(run({{demanding, 1}}, options()).front(), "atomic"), Outcome::refused);
+  EXPECT_THAT(laboratory.log, IsEmpty()) << "all of them are refused";
+}
+
 TEST_F(SessionTest, FailsARequestThatNoAlgorithmServes) {
   const Request pool = Request::parse("pool_forward x=f32:1x1x4x4:nchw mode=max window=2,2");
   const auto results = run({{pool, 1}, {toy_request(), 1}}, options());
@@ -573,6 +616,11 @@ TEST_F(SessionTest, ReportsProgressThatEndsAtItsPlan) {
   EXPECT_EQ(progress.back().jobs, 2U);
   EXPECT_EQ(progress.back().candidates, progress.back().planned);
   EXPECT_DOUBLE_EQ(progress.back().remaining.value(), 0);
+  const auto in_the_middle = std::find_if(progress.begin(), progress.end(), [](const Progress& now) {
+    return now.all_candidates == 2 && now.all_planned == 4;
+  });
+  ASSERT_NE(in_the_middle, progress.end());
+  EXPECT_DOUBLE_EQ(in_the_middle->remaining.value(), in_the_middle->elapsed) << "as much as the first two took";
 }
 
 TEST_F(SessionTest, LetsALocalSearchGoOnAfterItsFirstRace) {

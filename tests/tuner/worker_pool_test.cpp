@@ -296,6 +296,27 @@ TEST_F(WorkerPoolTest, EndsAStepThatItsWatcherWantsNoMore) {
   EXPECT_FALSE(watched.check(2).failure);
 }
 
+// A measuring process that ends at what comes before a sample: its operands, or loading the program.
+TEST_F(WorkerPoolTest, ReportsWhyASampleCouldNotBegin) {
+  begin();
+  EXPECT_FALSE(compile(1, "load-crash").failure);
+  EXPECT_FALSE(compile(2, "good").failure);
+  for (const bool checks : {true, false}) {
+    const auto failure = checks ? pool.check(1).failure : pool.sample(1, 3).failure;
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->outcome, Outcome::crashed) << failure->error;
+    EXPECT_THAT(failure->error, HasSubstr("died"));
+    EXPECT_THAT(pool.sample(2, 3).seconds, testing::SizeIs(3)) << "in a fresh process";
+  }
+}
+
+TEST_F(WorkerPoolTest, WaitsNoLongerThanItIsAskedTo) {
+  pool.submit(1, program("compile-hang"));
+  const double begun = now();
+  EXPECT_FALSE(pool.collect(0.01));
+  EXPECT_LT(now() - begun, 0.4) << "the compiler's limit is 0.5 s";
+}
+
 TEST_F(WorkerPoolTest, ForgivesACrashThatDoesNotRepeat) {
   const std::string file = testing::TempDir() + "kiln_crash_once_" + std::to_string(::getpid());
   begin();
