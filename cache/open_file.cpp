@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "file_system.h"
+#include "kiln/base/output_file.h"
 #include "schema.h"
 
 namespace kiln::cache {
@@ -189,9 +190,9 @@ OpenedFile open_file(const std::string& path, const OpenOptions& options) {
   OpenedFile result;
   std::error_code unreadable;
   const auto found = std::filesystem::status(path, unreadable).type();
-  if (found == std::filesystem::file_type::directory) {
-    result.problem = Problem{Trouble::unreachable, fmt::format("{} is a folder, not a database", path),
-                             "name a file in it, or another one", false};
+  if (const std::string_view kind = kind_of_no_file(found); !kind.empty()) {
+    result.problem = Problem{Trouble::unreachable, fmt::format("{} is {}, not a database", path, kind),
+                             "name a file, or one that is to be made", false};
     return result;
   }
   // Nobody has tuned yet: there is nothing to read, and nothing is wrong.

@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "input.h"
 #include "kiln/base/environment.h"
+#include "kiln/base/output_file.h"
 #include "kiln/runtime/pack_check.h"
 #include "kiln/runtime/settings.h"
 #include "kiln/version.h"
@@ -78,6 +79,7 @@ int list(const Options& options) {
 }
 
 int export_pack(const Options& options) {
+  require_replaceable("the pack", options.file);
   const Environment environment = read_environment();
   const cache::Database database = open_to_read(options.database, environment);
   const Catalogue catalogue = catalogue_of(environment);

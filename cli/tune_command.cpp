@@ -16,13 +16,13 @@
 #include "device_choice.h"
 #include "input.h"
 #include "kiln/base/error.h"
+#include "kiln/base/output_file.h"
 #include "kiln/cache/record.h"
 #include "kiln/runtime/settings.h"
 #include "kiln/runtime/tuning.h"
 #include "output.h"
 #include "progress_display.h"
 #include "report/page.h"
-#include "report/report_file.h"
 #include "tune_report.h"
 
 namespace kiln::cli {
@@ -144,8 +144,8 @@ std::string command_line(const TuneOptions& options) {
 int tune(const TuneOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const auto spent = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
-  std::optional<ReportFile> page;
-  if (!options.report.empty()) page.emplace(options.report);
+  std::optional<OutputFile> page;  // before hours of tuning: a path that cannot be written is known at once
+  if (!options.report.empty()) page.emplace("the report", options.report);
   Workload workload = read_workload(options.input);
   keep_shard(workload.jobs, options.shard);
   const Environment environment = options.device.environment();
@@ -184,7 +184,10 @@ int tune(const TuneOptions& options) {
   else
     fmt::print("{}", options.device.heading(report.apparatus.device, report.apparatus.driver_description) +
                          print_table(report, options.output));
-  if (page) page->publish(print_page(report));
+  if (page) {
+    page->write(print_page(report));
+    page->publish();
+  }
   if (database.storage() != cache::Storage::file && !keeps_nothing(options, environment)) return not_kept;
   if (was_stopped(results)) return interrupted;
   return all_served(results) ? success : failed_check;

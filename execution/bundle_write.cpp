@@ -5,9 +5,8 @@
 
 #include "bundle_format.h"
 #include "kiln/base/digest.h"
-#include "kiln/base/error.h"
+#include "kiln/base/output_file.h"
 #include "kiln/execution/bundle.h"
-#include "kiln/store/atomic_file.h"
 
 namespace kiln::execution {
 namespace {
@@ -51,6 +50,7 @@ std::string bundle_format::print_header(const Header& header) {
 
 void write_bundle(const std::string& path, const std::vector<BundleEntry>& entries, std::string_view kiln_version,
                   std::string_view nvrtc_version) {
+  OutputFile file("the bundle", path);
   std::string body;
   std::map<std::string, std::pair<uint64_t, uint64_t>> written;  // by content: where it stands
   json index = json::array();
@@ -67,10 +67,10 @@ void write_bundle(const std::string& path, const std::vector<BundleEntry>& entri
   }
   const std::string text = json{{"kiln", kiln_version}, {"nvrtc", nvrtc_version}, {"variants", index}}.dump();
   const bundle_format::Header header{bundle_format::header_bytes + body.size(), text.size(), digest_of(text)};
-  body += text;
-  if (const auto failure = store::write_atomically(path, bundle_format::print_header(header), body)) {
-    throw Error(ErrorCode::io_error, fmt::format("the bundle {} cannot be written: {}", path, *failure));
-  }
+  file.write(bundle_format::print_header(header));
+  file.write(body);
+  file.write(text);
+  file.publish();
 }
 
 }  // namespace kiln::execution

@@ -7,7 +7,6 @@
 
 #include "kiln/base/error.h"
 #include "report/page.h"
-#include "report/report_file.h"
 
 namespace kiln::cli {
 namespace {
@@ -133,21 +132,6 @@ TEST_F(ReportPage, NamesEveryCandidateAndRefusalWithItsReason) {
   EXPECT_THAT(page(), HasSubstr("<strong>Nothing to use:</strong> &lt;/code&gt;"));
   EXPECT_THAT(page(), HasSubstr("d1ge57"));
   EXPECT_THAT(page(), HasSubstr("2 &times; &lt;/code&gt;"));
-}
-
-TEST(ReportFile, KeepsAnEarlierReportUntilTheNewOneIsComplete) {
-  const std::string path = testing::TempDir() + "kiln_report.html";
-  std::ofstream(path) << "before";
-  const auto content = [&] {
-    std::ifstream stream(path);
-    return std::string(std::istreambuf_iterator<char>(stream), {});
-  };
-  { const ReportFile unfinished(path); }
-  EXPECT_EQ(content(), "before");
-  ReportFile(path).publish("after");
-  EXPECT_EQ(content(), "after");
-  EXPECT_FALSE(std::ifstream(path + ".partial").is_open());
-  EXPECT_THROW(ReportFile("/no/such/folder/report.html"), Error);
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ struct ExportOptions {
 Pack export_pack(const Database& database, const ExportOptions& options = {});
 
 /// Whole-file helpers. read: Error(io_error) where it cannot be read, then as parse_pack with the path in the message.
-/// write: beside the target, flushed, then renamed, so that a reader sees the old or the new pack; Error(io_error).
+/// write: as OutputFile does, so that a reader sees the old or the new pack; Error(io_error).
 ParsedPack read_pack_file(const std::string& path, const PackValidator& validator = {});
 void write_pack_file(const std::string& path, const Pack& pack, std::string_view library_version);
 

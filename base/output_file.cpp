@@ -1,0 +1,111 @@
+#include "kiln/base/output_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <random>
+#include <system_error>
+#include <utility>
+
+#include "kiln/base/error.h"
+
+namespace kiln {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Where `path` leads, also if nothing is there yet: fs::canonical() wants the file.
+std::string behind_links(fs::path path) {
+  constexpr int most_links = 40;  // as Linux itself; a loop was found by fs::status() before
+  std::error_code error;
+  for (int links = 0; links < most_links && fs::is_symlink(fs::symlink_status(path, error)); ++links) {
+    const fs::path target = fs::read_symlink(path, error);
+    if (error) break;
+    path = target.is_absolute() ? target : path.parent_path() / target;
+  }
+  return path.string();
+}
+
+// A name that no other process, also on another machine, has taken.
+std::string aside_name(const std::string& target) {
+  std::random_device random;
+  return fmt::format("{}.{:08x}{:08x}", target, random(), random());
+}
+
+// The file's name is in its folder's own data. Some file systems cannot flush that; the rename stands all the same.
+void flush_folder_of(const std::string& path) {
+  const fs::path parent = fs::path(path).parent_path();
+  const int folder = ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;
+  ::fsync(folder);
+  ::close(folder);
+}
+
+}  // namespace
+
+std::string_view kind_of_no_file(fs::file_type type) {
+  switch (type) {
+    case fs::file_type::directory:
+      return "a folder";
+    case fs::file_type::block:
+    case fs::file_type::character:
+      return "a device";
+    case fs::file_type::fifo:
+      return "a pipe";
+    case fs::file_type::socket:
+      return "a socket";
+    default:
+      return {};
+  }
+}
+
+void require_replaceable(std::string_view what, const std::string& path) {
+  std::error_code error;
+  const fs::file_type type = fs::status(path, error).type();
+  if (const std::string_view kind = kind_of_no_file(type); !kind.empty()) {
+    throw Error(ErrorCode::io_error, fmt::format("cannot write {} {}: it is {}, not a file", what, path, kind),
+                "name a file, or one that is to be made: it is written beside and takes the name when it is complete");
+  }
+  if (error && type != fs::file_type::not_found) {
+    throw Error(ErrorCode::io_error, fmt::format("cannot write {} {}: {}", what, path, error.message()));
+  }
+}
+
+OutputFile::OutputFile(std::string_view what, const std::string& path) : what_(what), path_(path) {
+  require_replaceable(what, path);
+  target_ = behind_links(path);
+  aside_ = aside_name(target_);
+  descriptor_ = ::open(aside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail(errno);
+}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!aside_.empty()) ::unlink(aside_.c_str());
+}
+
+void OutputFile::fail(int code) const {
+  throw Error(ErrorCode::io_error, fmt::format("cannot write {} {}: {}", what_, path_, std::strerror(code)));
+}
+
+void OutputFile::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) fail(written < 0 ? errno : ENOSPC);
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+void OutputFile::publish() {
+  if (::fsync(descriptor_) != 0 || ::close(std::exchange(descriptor_, -1)) != 0) fail(errno);
+  if (std::rename(aside_.c_str(), target_.c_str()) != 0) fail(errno);
+  aside_.clear();
+  flush_folder_of(target_);
+}
+
+}  // namespace kiln

@@ -1,0 +1,121 @@
+// Output files replace files, follow links, and leave alone what is no file.
+#include "kiln/base/output_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "kiln/base/error.h"
+
+namespace kiln {
+namespace {
+
+namespace fs = std::filesystem;
+
+using testing::HasSubstr;
+
+class OutputFileTest : public testing::Test {
+ protected:
+  OutputFileTest() {
+    std::string name = testing::TempDir() + "kiln_output_XXXXXX";
+    folder_ = ::mkdtemp(name.data());
+  }
+  ~OutputFileTest() override { fs::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string put(const std::string& name, const std::string& text) const {
+    std::ofstream(path(name)) << text;
+    return path(name);
+  }
+  std::string content(const std::string& name) const {
+    std::ifstream stream(path(name));
+    return {std::istreambuf_iterator<char>(stream), {}};
+  }
+  size_t files() const { return static_cast<size_t>(std::distance(fs::directory_iterator(folder_), {})); }
+
+  static void publish(const std::string& path, std::string_view text) {
+    OutputFile file("the page", path);
+    file.write(text);
+    file.publish();
+  }
+  static std::string refusal(const std::string& path) {
+    try {
+      const OutputFile file("the page", path);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::io_error);
+      return error.what();
+    }
+    return "none";
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(OutputFileTest, KeepsWhatWasThereUntilTheNewOneIsComplete) {
+  const std::string page = put("page", "before");
+  {
+    OutputFile unfinished("the page", page);
+    unfinished.write("half");
+  }
+  EXPECT_EQ(content("page"), "before");
+  publish(page, "after");
+  EXPECT_EQ(content("page"), "after");
+  EXPECT_EQ(files(), 1u) << "nothing is left beside it";
+}
+
+TEST_F(OutputFileTest, AFolderThatIsNotThereIsKnownAtOnce) {
+  EXPECT_THAT(refusal(path("no/page")), HasSubstr("cannot write the page " + path("no/page") + ": No such file"));
+}
+
+TEST_F(OutputFileTest, FollowsLinksAndLeavesThem) {
+  fs::create_directory(folder_ / "elsewhere");
+  put("elsewhere/target", "before");
+  fs::create_symlink("elsewhere/target", folder_ / "relative");
+  fs::create_symlink(folder_ / "relative", folder_ / "absolute");
+  publish(path("absolute"), "after");
+  EXPECT_EQ(content("elsewhere/target"), "after");
+  EXPECT_EQ(fs::read_symlink(folder_ / "absolute"), folder_ / "relative");
+  EXPECT_EQ(fs::read_symlink(folder_ / "relative"), "elsewhere/target");
+}
+
+TEST_F(OutputFileTest, MakesWhatALinkPointsTo) {
+  fs::create_symlink("new", folder_ / "link");
+  publish(path("link"), "text");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
+  EXPECT_EQ(content("new"), "text");
+}
+
+TEST_F(OutputFileTest, LinksInACircleAreRefused) {
+  fs::create_symlink("b", folder_ / "a");
+  fs::create_symlink("a", folder_ / "b");
+  EXPECT_THAT(refusal(path("a")), HasSubstr("symbolic links"));
+  EXPECT_EQ(files(), 2u);
+}
+
+// A device would go the same way: a rename would put a file in its place.
+TEST_F(OutputFileTest, WhatIsNoFileIsRefusedAndStays) {
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  fs::create_symlink("pipe", folder_ / "link");
+  for (const char* name : {"pipe", "link"}) {
+    EXPECT_THAT(refusal(path(name)), HasSubstr("cannot write the page " + path(name) + ": it is a pipe, not a file"));
+    EXPECT_THROW(require_replaceable("the page", path(name)), Error);
+  }
+  EXPECT_THAT(refusal(folder_.string()), HasSubstr("it is a folder, not a file"));
+  EXPECT_TRUE(fs::is_fifo(folder_ / "pipe"));
+  EXPECT_EQ(files(), 2u);
+}
+
+TEST_F(OutputFileTest, EachKindOfNoFileHasItsName) {
+  EXPECT_EQ(kind_of_no_file(fs::file_type::character), "a device");
+  EXPECT_EQ(kind_of_no_file(fs::file_type::block), "a device");
+  EXPECT_EQ(kind_of_no_file(fs::file_type::socket), "a socket");
+  EXPECT_EQ(kind_of_no_file(fs::file_type::regular), "");
+  EXPECT_EQ(kind_of_no_file(fs::file_type::not_found), "");
+}
+
+}  // namespace
+}  // namespace kiln
