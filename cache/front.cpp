@@ -58,7 +58,7 @@ bool take_entry(std::string_view& in, const AlgorithmRows& algorithms, FrontEntr
 // -----------------------------------------------------------------------------------------------------------
 
 bool passes(const FrontEntry& entry, const Filter& filter) {
-  return entry.workspace_bytes <= filter.workspace_limit && (entry.deterministic || !filter.deterministic_only);
+  return filter.admits(entry.workspace_bytes, entry.deterministic);
 }
 
 // Entries that a change of algorithms keeps or drops together, and that compete within one Standing.

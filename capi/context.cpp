@@ -9,7 +9,6 @@
 
 #include "boundary.h"
 #include "environment.h"
-#include "explanation_json.h"
 #include "handles.h"
 #include "kiln/base/error.h"
 #include "request.h"
@@ -122,7 +121,7 @@ kiln_status kiln_context_explain(const kiln_context* context, const char* reques
   return guarded([&] {
     require(context, "kiln_context_explain", "context");
     require(json, "kiln_context_explain", "json");
-    *json = copy_of(json_of(context->context->explain(request_of(request, "kiln_context_explain"))));
+    *json = copy_of(to_json(context->context->explain(request_of(request, "kiln_context_explain"))));
   });
 }
 

@@ -14,6 +14,7 @@
 #include "database.h"
 #include "input.h"
 #include "kiln/base/error.h"
+#include "kiln/base/output_file.h"
 #include "kiln/device/nvrtc.h"
 #include "kiln/execution/bundle.h"
 #include "kiln/runtime/bundling.h"
@@ -111,6 +112,7 @@ void print_gaps(const BundlePlan& plan, const Options& options) {
 int bundle(const Options& options) {
   if (options.list) return list(options.input.text, options.output_format);
   require_what_to_make(options);
+  require_replaceable("the bundle", options.output);
   const Environment environment = read_environment();
   for (const std::string& pack : options.packs) require_file(pack);
   const Workload workload = read_workload(options.input);
@@ -122,6 +124,7 @@ int bundle(const Options& options) {
   const BundleOptions what = bundle_options(options, *nvrtc);
   const cache::Database database = open_database(options, environment);
   const BundlePlan plan = plan_bundle(requests, catalogue, *nvrtc, database, options.packs, what);
+  for (const std::string& line : plan.not_believed) fmt::print(stderr, "kiln: {}\n", line);
   if (!plan.gaps.empty()) {
     print_gaps(plan, options);
     return failed_check;

@@ -55,6 +55,13 @@ void print_candidates(const std::vector<ExplainedCandidate>& candidates, const c
   fmt::print("\n{}", output.print(table));
 }
 
+void print_reasons(const std::vector<ExplainedWithheld>& variants, const char* heading, const Output& output) {
+  if (variants.empty()) return;
+  Table table({heading, "parameters", "because"});
+  for (const ExplainedWithheld& one : variants) table.add({one.algorithm, one.config, one.reason});
+  fmt::print("\n{}", output.print(table));
+}
+
 void print_trials(const std::vector<ExplainedTrial>& trials, const Output& output) {
   if (trials.empty()) return;
   Table table({"tried on this device", "parameters", ">time", "outcome"});
@@ -85,32 +92,17 @@ void print(const ExplainedLayer& layer, const Output& output) {
   else
     fmt::print("chosen: nothing serves this request\n");
   if (!layer.tie.empty()) fmt::print("        {}\n", layer.tie);
+  if (!why.no_compiler.empty()) fmt::print("only what is in a bundle can be used here: {}\n", why.no_compiler);
   print_candidates(why.stored, "stored, in order of precedence", why.roofline_seconds, output);
   print_candidates(why.estimated, "best estimates", why.roofline_seconds, output);
-  if (!why.withheld.empty()) {
-    Table table({"not used", "parameters", "because"});
-    for (const ExplainedWithheld& one : why.withheld) table.add({one.algorithm, one.config, one.reason});
-    fmt::print("\n{}", output.print(table));
-  }
+  print_reasons(why.withheld, "not used", output);
+  print_reasons(why.not_believed, "not believed", output);
   if (!why.refused.empty()) {
     Table table({"does not apply", "because"});
     for (const ExplainedRefusal& refusal : why.refused) table.add({refusal.algorithm, refusal.reason});
     fmt::print("\n{}", output.print(table));
   }
   print_trials(layer.tried, output);
-}
-
-Json json_of(const ExplainedCandidate& candidate) {
-  return {{"algorithm", candidate.algorithm},
-          {"config", candidate.config},
-          {"seconds", candidate.seconds},
-          {"source", candidate.source}};
-}
-
-Json json_of(const std::vector<ExplainedCandidate>& candidates) {
-  Json list = Json::array();
-  for (const ExplainedCandidate& candidate : candidates) list.push_back(json_of(candidate));
-  return list;
 }
 
 Json json_of(const ExplainedTrial& trial) {
@@ -125,26 +117,12 @@ Json json_of(const ExplainedTrial& trial) {
 }
 
 Json json_of(const ExplainedLayer& layer) {
-  const Explanation& why = layer.why;
-  Json withheld = Json::array(), refused = Json::array(), tried = Json::array();
-  for (const ExplainedWithheld& one : why.withheld) {
-    withheld.push_back({{"algorithm", one.algorithm}, {"config", one.config}, {"reason", one.reason}});
-  }
-  for (const ExplainedRefusal& refusal : why.refused) {
-    refused.push_back({{"algorithm", refusal.algorithm}, {"reason", refusal.reason}});
-  }
-  for (const ExplainedTrial& trial : layer.tried) tried.push_back(json_of(trial));
-  return {{"request", why.request.key()},
-          {"roofline_seconds", why.roofline_seconds},
-          {"roofline_of", why.roofline_of},
-          {"unused_permissions", why.unused_permissions},
-          {"chosen", why.chosen ? json_of(*why.chosen) : Json(nullptr)},
-          {"tie", layer.tie},
-          {"stored", json_of(why.stored)},
-          {"estimated", json_of(why.estimated)},
-          {"withheld", withheld},
-          {"refused", refused},
-          {"tried", tried}};
+  Json json = Json::parse(to_json(layer.why));
+  for (const char* of_all_layers : {"device", "calibrated", "calibration"}) json.erase(of_all_layers);
+  json["tie"] = layer.tie;
+  json["tried"] = Json::array();
+  for (const ExplainedTrial& trial : layer.tried) json["tried"].push_back(json_of(trial));
+  return json;
 }
 
 ExplainedLayer explain_layer(const Context& context, const Request& request,

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "kiln/base/error.h"
 #include "kiln/cache/pack.h"
@@ -14,6 +15,7 @@
 #include "kiln/execution/compile.h"
 #include "kiln/execution/target.h"
 #include "kiln/generator/operation.h"
+#include "kiln/runtime/pack_check.h"
 #include "parallel.h"
 #include "selection.h"
 
@@ -63,17 +65,15 @@ class StoredWinners {
                 const std::vector<std::string>& packs, const BundleOptions& options)
       : target_(target),
         catalogue_(catalogue),
+        figures_(common_figures(target.arch)),
         filter_(options.filter),
         permissions_{.unchecked_templates = options.unchecked_templates} {
-    const auto is_current = [&catalogue](std::string_view algorithm, std::string_view digest) {
-      return catalogue.digest(algorithm) == digest;
-    };
     std::vector<cache::DeviceEntry> devices = devices_of(target.arch, options.emulated, database, packs);
     if (devices.empty()) {  // nothing is known of the architecture
       devices.push_back({target.arch.name(), "", target.arch.major, target.arch.minor, 0, options.emulated});
     }
     for (const cache::DeviceEntry& device : devices) {
-      winners_.push_back(std::make_unique<cache::Winners>(device, is_current));
+      winners_.push_back(std::make_unique<cache::Winners>(device, is_current(catalogue)));
       winners_.back()->load(database);
       for (const std::string& pack : packs) winners_.back()->load_pack(pack);
     }
@@ -93,7 +93,7 @@ class StoredWinners {
 
   /// The best estimate that the filter admits and that no device of the architecture has reason to withhold.
   std::optional<BundleChoice> estimated(const Request& request) const {
-    for (const Candidate& candidate : catalogue_.candidates(request, target_, common_figures(target_.arch)).ranked) {
+    for (const Candidate& candidate : catalogue_.candidates(request, target_, figures_).ranked) {
       if (withheld(request, candidate.choice) || !admits(request, candidate.choice)) continue;
       return BundleChoice{request, target_, candidate.choice, candidate.estimate.seconds, "estimate", {}, 0};
     }
@@ -103,7 +103,7 @@ class StoredWinners {
   /// Why there is nothing for `request`.
   std::string why_nothing(const Request& request, bool untuned) const {
     if (lacks_user_text(request)) return missing_user_text(request).what();
-    const Candidates candidates = catalogue_.candidates(request, target_, common_figures(target_.arch));
+    const Candidates candidates = catalogue_.candidates(request, target_, figures_);
     if (candidates.ranked.empty()) {
       std::string reasons;
       for (const Refusal& refusal : candidates.refused)
@@ -119,43 +119,40 @@ class StoredWinners {
     return untuned ? "nothing that serves it is within the limits" : "nothing is stored for it within the limits";
   }
 
+  /// What packs say of `request` that cannot be.
+  void add_not_believed(const Request& request, std::set<std::string>& lines) const {
+    for (const auto& winners : winners_) {
+      for (const NotBelieved& one : selector(*winners).not_believed(request)) lines.insert(one.text(request));
+    }
+  }
+
  private:
+  Selector selector(const cache::Winners& winners) const {
+    return {catalogue_, winners, no_bundles_, target_, figures_, filter_, permissions_};
+  }
+
   bool admits(const Request& request, const Choice& choice) const {
-    const Program program = catalogue_.program(request, target_, choice);
-    return program.workspace_bytes <= filter_.workspace_limit && (program.deterministic || !filter_.deterministic_only);
+    return selector(*winners_.front()).admits(request, catalogue_.program(request, target_, choice));
   }
 
   std::optional<std::string> withheld(const Request& request, const Choice& choice) const {
     for (const auto& winners : winners_) {
-      if (auto reason = withheld_by(*winners, request, choice)) return reason;
+      if (auto reason = selector(*winners).must_not_use(request, choice)) return reason;
     }
     return std::nullopt;
-  }
-
-  std::optional<std::string> withheld_by(const cache::Winners& winners, const Request& request,
-                                         const Choice& choice) const {
-    const auto program = [&] { return catalogue_.program(request, target_, choice).digest(); };
-    return reason_to_withhold(catalogue_, winners, request, choice, program, permissions_);
   }
 
   std::optional<BundleChoice> best_of(const cache::Winners& winners, const Request& request) const {
-    for (const cache::Choice& stored : winners.all(request.key(), filter_)) {
-      const std::optional<Choice> choice = readable(stored.algorithm, stored.config);
-      if (!choice || catalogue_.refusal(request, target_, *choice)) continue;
-      if (withheld_by(winners, request, *choice)) continue;
-      return BundleChoice{request,
-                          target_,
-                          *choice,
-                          stored.seconds,
-                          describe_source(stored),
-                          std::string(stored.device),
-                          winners.device().sms};
-    }
-    return std::nullopt;
+    const std::vector<Selection> stored = selector(winners).stored(request);
+    if (stored.empty()) return std::nullopt;
+    const Selection& best = stored.front();
+    return BundleChoice{request, target_, best.choice, best.seconds, best.source, best.device, winners.device().sms};
   }
 
   Target target_;
   const Catalogue& catalogue_;
+  Bundles no_bundles_{{}, {}, {}};
+  DeviceFigures figures_;
   cache::Filter filter_;
   Permissions permissions_;
   std::vector<std::unique_ptr<cache::Winners>> winners_;
@@ -188,8 +185,10 @@ BundlePlan plan_bundle(std::span<const Request> requests, const Catalogue& catal
     stored.emplace_back(target, StoredWinners(target, catalogue, database, packs, options));
   }
   BundlePlan plan;
+  std::set<std::string> not_believed;
   for (const Request& request : requests) {
     for (const auto& [target, winners] : stored) {
+      winners.add_not_believed(request, not_believed);
       std::vector<BundleChoice> choices = winners.choices(request);
       if (choices.empty() && options.untuned) {
         if (auto estimate = winners.estimated(request)) choices.push_back(*estimate);
@@ -200,6 +199,7 @@ BundlePlan plan_bundle(std::span<const Request> requests, const Catalogue& catal
       for (BundleChoice& choice : choices) plan.choices.push_back(std::move(choice));
     }
   }
+  plan.not_believed.assign(not_believed.begin(), not_believed.end());
   return plan;
 }
 

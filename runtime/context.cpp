@@ -40,10 +40,14 @@ void require_sense(const ContextOptions& options) {
   }
 }
 
-// Whether this is the first call in the process: what concerns its environment is said once, not by every Context.
-bool is_first_in_process() {
-  static std::atomic_flag called;
-  return !called.test_and_set();
+// What concerns the process and its environment is said once, not by every Context.
+struct SaidInProcess {
+  std::atomic_flag unknown_variables, stand_in;
+};
+
+bool is_first(std::atomic_flag SaidInProcess::*what) {
+  static SaidInProcess said;
+  return !(said.*what).test_and_set();
 }
 
 }  // namespace
@@ -59,7 +63,7 @@ Context::Impl::Impl(const ContextOptions& options, const Environment& environmen
       log_(environment.log),
       workspaces_(context_) {
   require_sense(options);
-  if (!environment.unknown.empty() && is_first_in_process()) {
+  if (!environment.unknown.empty() && is_first(&SaidInProcess::unknown_variables)) {
     for (const std::string& name : environment.unknown) announce(unknown_variable(name).what());
   }
   announce_stand_in(environment);
@@ -114,9 +118,8 @@ void Context::Impl::announce(const std::string& message) const {
 
 // Somebody who expects a GPU would else only see that it is slow.
 void Context::Impl::announce_stand_in(const Environment& environment) const {
-  static std::atomic<bool> said = false;  // all contexts of a process have the same reason
   const std::string& reason = context_->driver().stands_in_because();
-  if (reason.empty() || environment.shows_device || said.exchange(true)) return;
+  if (reason.empty() || environment.shows_device || !is_first(&SaidInProcess::stand_in)) return;
   announce(
       fmt::format("no GPU is used: {} computes in its place, because {} (KILN_DRIVER=cuda makes this an error, "
                   "KILN_DRIVER=emulator asks for it; docs/environment.md says what a container needs)",

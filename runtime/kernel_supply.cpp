@@ -33,6 +33,11 @@ std::string KernelSupply::describe_compiler() const {
   return fmt::format("NVRTC {}.{}", target_.nvrtc_major, target_.nvrtc_minor);
 }
 
+std::optional<std::string> KernelSupply::why_missing(const Program& program) const {
+  if (nvrtc_ || bundles_.find_program(program.digest())) return std::nullopt;
+  return "it is in no bundle, and nothing can be compiled here: " + no_compiler_;
+}
+
 execution::CompiledProgram KernelSupply::compile(const Program& program) {
   if (const std::optional<BundledChoice> bundled = bundles_.find_program(program.digest())) {
     try {
@@ -43,7 +48,7 @@ execution::CompiledProgram KernelSupply::compile(const Program& program) {
     }
   }
   if (nvrtc_) return execution::compile(*nvrtc_, program, target_, kernels_ ? &*kernels_ : nullptr);
-  throw Error(ErrorCode::missing_library, fmt::format("the variant is in no bundle, and {}", no_compiler_),
+  throw Error(ErrorCode::missing_library, "the variant cannot be loaded: " + *why_missing(program),
               "bundle it, or install NVRTC");
 }
 

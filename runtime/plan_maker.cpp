@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <filesystem>
 #include <utility>
@@ -40,35 +41,33 @@ ExplainedCandidate explained(const Selection& selection) {
   return {selection.choice.algorithm, selection.choice.config.print(), selection.seconds, selection.source};
 }
 
-std::vector<Choice> choices(const Request& request, const Catalogue& catalogue, const Target& target,
-                            const DeviceFigures& figures) {
-  std::vector<Choice> result;
-  for (const Candidate& candidate : catalogue.candidates(request, target, figures).ranked) {
-    result.push_back(candidate.choice);
-  }
-  return result;
+bool have_same_choices(const Candidates& a, const Candidates& b) {
+  return std::equal(a.ranked.begin(), a.ranked.end(), b.ranked.begin(), b.ranked.end(),
+                    [](const Candidate& one, const Candidate& other) { return one.choice == other.choice; });
 }
 
 // Those without which the request would have the same candidates.
-std::vector<std::string> unused_permissions(const Request& request, const Catalogue& catalogue, const Target& target,
-                                            const DeviceFigures& figures) {
+std::vector<std::string> unused_permissions(const Request& request, const Candidates& candidates,
+                                            const Selector& selector) {
   std::vector<std::string> result;
   const auto look_at = [&](const char* name, bool Arithmetic::*permission) {
     if (!(request.arithmetic.*permission)) return;
     Request without = request;
     without.arithmetic.*permission = false;
-    if (choices(request, catalogue, target, figures) == choices(without, catalogue, target, figures)) {
-      result.emplace_back(name);
-    }
+    if (have_same_choices(candidates, selector.candidates(without))) result.emplace_back(name);
   };
   look_at("tf32", &Arithmetic::tf32);
   look_at("fast", &Arithmetic::fast);
   return result;
 }
 
-std::string list_of(const std::vector<Withheld>& withheld) {
+// What would serve `request` and may not, a line each.
+std::string list_of_unused(const Request& request, const Selector& selector) {
   std::string text;
-  for (const Withheld& one : withheld) {
+  for (const NotBelieved& one : selector.not_believed(request)) {
+    text += fmt::format("\n  {} {}: {}: {}", one.algorithm, one.config, one.pack, one.reason);
+  }
+  for (const Withheld& one : selector.withheld(request, selector.candidates(request), listed_withheld)) {
     text += fmt::format("\n  {} {}: {}", one.choice.algorithm, one.choice.config.print(), one.reason);
   }
   return text;
@@ -99,7 +98,8 @@ bool concerns_variant(const Error& error) {
 PlanMaker::PlanMaker(const ContextOptions& options, const Environment& environment,
                      std::shared_ptr<const device::ContextHandle> context,
                      const std::function<void(const std::string&)>& announce)
-    : context_(std::move(context)),
+    : announce_(announce),
+      context_(std::move(context)),
       kernels_(options, environment, *context_, announce),
       catalogue_(catalogue_of(with_user_templates(environment, options.user_templates))),
       figures_(execution::figures_of(context_->device().info())),
@@ -121,7 +121,24 @@ Selector PlanMaker::selector() const {
   return {catalogue_, winners_, kernels_.bundles(), kernels_.target(), figures_, filter_, permissions_};
 }
 
+Program PlanMaker::program_of(const Request& request, const Choice& choice) const {
+  return catalogue_.program(request, kernels_.target(), choice);
+}
+
+// A pack with one such time has many: the first is said.
+void PlanMaker::announce_not_believed(const Request& request) {
+  for (const NotBelieved& one : selector().not_believed(request)) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!doubted_.insert(one.pack).second) continue;
+    }
+    announce_(one.text(request) +
+              "; what else it says of this kind is passed over in silence, and `kiln explain` shows it");
+  }
+}
+
 std::shared_ptr<const LoadedPlan> PlanMaker::make(const Request& request) {
+  announce_not_believed(request);
   if (locked_) return make_locked(request);
   std::exception_ptr first_failure;
   const auto attempt = [&](const std::vector<Selection>& selections) -> std::shared_ptr<const LoadedPlan> {
@@ -141,7 +158,8 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make(const Request& request) {
   if (auto plan = attempt(selector().stored(request))) return plan;
   if (auto plan = attempt(selector().bundled(request))) return plan;
   if (kernels_.no_compiler().empty()) {
-    if (auto plan = attempt(selector().estimated(request, fallback_attempts))) return plan;
+    const Candidates candidates = selector().candidates(request);
+    if (auto plan = attempt(selector().estimated(request, candidates, fallback_attempts))) return plan;
   }
   if (first_failure) std::rethrow_exception(first_failure);
   fail(request);
@@ -160,7 +178,7 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make_locked(const Request& request)
       ErrorCode::unsupported,
       fmt::format("no pack or bundle names a variant of {} for {} that may be used{}, and this Context is locked "
                   "to them{}",
-                  request.key(), device_id_, stale, list_of(selector().withheld(request, listed_withheld))),
+                  request.key(), device_id_, stale, list_of_unused(request, selector())),
       "tune it and export it to the pack, or leave ContextOptions::locked off");
 }
 
@@ -172,9 +190,8 @@ void PlanMaker::fail(const Request& request) const {
                             kernels_.bundles().describe(), device_id_, kernels_.no_compiler()),
                 "add the request to the bundle (`kiln bundle`), or install NVRTC");
   }
-  if (const std::vector<Withheld> withheld = selector().withheld(request, listed_withheld); !withheld.empty()) {
-    throw Error(ErrorCode::unsupported,
-                fmt::format("nothing is left that may serve {}:{}", request.key(), list_of(withheld)),
+  if (const std::string unused = list_of_unused(request, selector()); !unused.empty()) {
+    throw Error(ErrorCode::unsupported, fmt::format("nothing is left that may serve {}:{}", request.key(), unused),
                 "tune it (`kiln tune`), or see ContextOptions::allow_failed_variants and allow_unchecked_templates");
   }
   (void)catalogue_.heuristic(request, kernels_.target(), figures_);  // throws with the refusals, if there are any
@@ -188,8 +205,7 @@ void PlanMaker::fail(const Request& request) const {
 std::shared_ptr<const LoadedPlan> PlanMaker::load(const Request& request, const Selection& selection) {
   const std::optional<BundledChoice>& bundled = selection.bundled;
   const execution::CompiledProgram compiled =
-      bundled ? bundled->bundle->load(bundled->index)
-              : kernels_.compile(catalogue_.program(request, kernels_.target(), selection.choice));
+      bundled ? bundled->bundle->load(bundled->index) : kernels_.compile(program_of(request, selection.choice));
   return std::make_shared<const LoadedPlan>(request, selection.choice, selection.source,
                                             execution::Executable(context_, compiled, names_of(request.operands)));
 }
@@ -198,37 +214,49 @@ std::optional<std::string> PlanMaker::known_failure_of(const LoadedPlan& plan) c
   const bool ours = !catalogue_.refusal(plan.request, kernels_.target(), plan.choice);
   if (permissions_.failed_variants || !ours) return std::nullopt;
   return known_failure(winners_, plan.request, plan.choice,
-                       [&] { return catalogue_.program(plan.request, kernels_.target(), plan.choice).digest(); });
+                       [&] { return program_of(plan.request, plan.choice).digest(); });
 }
 
 bool PlanMaker::is_tuned(const Request& request) const {
-  const std::optional<cache::Choice> found = winners_.find(request.key(), selector().filter_of(request));
-  return found && found->standing == cache::Standing::measured_here;
+  return selector().is_timed(request);
 }
 
 Explanation PlanMaker::explain(const Request& request) const {
+  const Selector selector = this->selector();
+  const Candidates candidates = selector.candidates(request);
   Explanation result;
   result.request = request;
   result.device = device_id_;
   result.calibrated = calibrated_;
   result.calibration = figures_.calibration.print();
+  result.no_compiler = kernels_.no_compiler();
   const Roofline bound = roofline(request, kernels_.target().arch, figures_);
   result.roofline_seconds = bound.seconds();
   result.roofline_of = bound.arithmetic > bound.traffic ? to_string(bound.unit) : "memory traffic";
-  result.unused_permissions = unused_permissions(request, catalogue_, kernels_.target(), figures_);
-  for (const Selection& selection : selector().stored(request)) result.stored.push_back(explained(selection));
-  for (const Selection& selection : selector().bundled(request)) result.stored.push_back(explained(selection));
-  for (const Selection& selection : selector().estimated(request, explained_estimates)) {
+  result.unused_permissions = unused_permissions(request, candidates, selector);
+  const std::vector<Selection> stored = selector.stored(request);
+  for (const Selection& selection : stored) {
+    if (const auto missing = kernels_.why_missing(program_of(request, selection.choice)))
+      result.withheld.push_back({selection.choice.algorithm, selection.choice.config.print(), *missing});
+    else
+      result.stored.push_back(explained(selection));
+  }
+  // Locked to what cannot be had, a Context serves nothing in its place.
+  const bool locked_out =
+      locked_ && !stored.empty() && kernels_.why_missing(program_of(request, stored.front().choice));
+  for (const Selection& selection : selector.bundled(request)) result.stored.push_back(explained(selection));
+  for (const Selection& selection : selector.estimated(request, candidates, explained_estimates)) {
     result.estimated.push_back(explained(selection));
   }
-  for (const Withheld& one : selector().withheld(request, listed_withheld)) {
+  for (const Withheld& one : selector.withheld(request, candidates, listed_withheld)) {
     result.withheld.push_back({one.choice.algorithm, one.choice.config.print(), one.reason});
   }
-  for (const Refusal& refusal : catalogue_.candidates(request, kernels_.target(), figures_).refused) {
-    result.refused.push_back({refusal.algorithm, refusal.reason});
+  for (const NotBelieved& one : selector.not_believed(request)) {
+    result.not_believed.push_back({one.algorithm, one.config, fmt::format("{}: {}", one.pack, one.reason)});
   }
+  for (const Refusal& refusal : candidates.refused) result.refused.push_back({refusal.algorithm, refusal.reason});
   const bool may_estimate = kernels_.no_compiler().empty() && !locked_;
-  if (!result.stored.empty())
+  if (!result.stored.empty() && !locked_out)
     result.chosen = result.stored.front();
   else if (!result.estimated.empty() && may_estimate)
     result.chosen = result.estimated.front();

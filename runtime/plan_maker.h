@@ -3,6 +3,8 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 
 #include "kernel_supply.h"
@@ -45,10 +47,13 @@ class PlanMaker {
 
  private:
   Selector selector() const;
+  Program program_of(const Request& request, const Choice& choice) const;
+  void announce_not_believed(const Request& request);
   std::shared_ptr<const LoadedPlan> make_locked(const Request& request);
   std::shared_ptr<const LoadedPlan> load(const Request& request, const Selection& selection);
   [[noreturn]] void fail(const Request& request) const;
 
+  std::function<void(const std::string&)> announce_;
   std::shared_ptr<const device::ContextHandle> context_;
   KernelSupply kernels_;
   Catalogue catalogue_;
@@ -60,6 +65,8 @@ class PlanMaker {
   cache::Filter filter_;
   Permissions permissions_;
   bool locked_;
+  std::mutex mutex_;                            // guards what follows
+  std::set<std::string, std::less<>> doubted_;  // packs of which an impossible time was announced
 };
 
 }  // namespace kiln

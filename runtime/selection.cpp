@@ -39,6 +39,23 @@ bool has_passed(const cache::Winners& winners, const std::string& request, const
   });
 }
 
+// Text from outside, which may be malformed. Then nothing.
+std::optional<Choice> readable(std::string_view algorithm, std::string_view config) {
+  try {
+    return Choice{std::string(algorithm), Config::parse(config)};
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// "measured on this device", with the pack's path where it comes from one.
+std::string describe_source(const cache::Choice& choice) {
+  std::string text(words(choice.standing, choice.kind));
+  if (choice.origin == cache::Origin::pack) text += fmt::format(", from pack {}", choice.source);
+  if (choice.origin == cache::Origin::system_pack) text += fmt::format(", from system pack {}", choice.source);
+  return text;
+}
+
 }  // namespace
 
 std::optional<std::string> known_failure(const cache::Winners& winners, const Request& request, const Choice& choice,
@@ -51,31 +68,8 @@ std::optional<std::string> known_failure(const cache::Winners& winners, const Re
   return std::nullopt;
 }
 
-std::optional<std::string> reason_to_withhold(const Catalogue& catalogue, const cache::Winners& winners,
-                                              const Request& request, const Choice& choice,
-                                              const ProgramDigest& program, const Permissions& permissions) {
-  if (!permissions.failed_variants) {
-    if (auto failure = known_failure(winners, request, choice, program)) return failure;
-  }
-  const Algorithm* const algorithm = catalogue.find(choice.algorithm);
-  const bool must_pass = algorithm != nullptr && algorithm->user_template() && !permissions.unchecked_templates;
-  if (!must_pass || has_passed(winners, request.key(), choice)) return std::nullopt;
-  return "a user template that no check has passed for this request";
-}
-
-std::optional<Choice> readable(std::string_view algorithm, std::string_view config) {
-  try {
-    return Choice{std::string(algorithm), Config::parse(config)};
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
-
-std::string describe_source(const cache::Choice& choice) {
-  std::string text(words(choice.standing, choice.kind));
-  if (choice.origin == cache::Origin::pack) text += fmt::format(", from pack {}", choice.source);
-  if (choice.origin == cache::Origin::system_pack) text += fmt::format(", from system pack {}", choice.source);
-  return text;
+std::string NotBelieved::text(const Request& request) const {
+  return fmt::format("{} is not believed about {} {} for {}: {}", pack, algorithm, config, request.key(), reason);
 }
 
 cache::Filter Selector::filter_of(const Request& request) const {
@@ -84,26 +78,30 @@ cache::Filter Selector::filter_of(const Request& request) const {
   return narrowed;
 }
 
-bool Selector::admits(const Request& request, int64_t workspace_bytes, bool deterministic) const {
-  const cache::Filter allowed = filter_of(request);
-  return workspace_bytes <= allowed.workspace_limit && (deterministic || !allowed.deterministic_only);
+bool Selector::admits(const Request& request, const Program& program) const {
+  return filter_of(request).admits(program.workspace_bytes, program.deterministic);
 }
 
 std::optional<std::string> Selector::must_not_use(const Request& request, const Choice& choice) const {
-  const auto program = [&] { return catalogue.program(request, target, choice).digest(); };
-  return reason_to_withhold(catalogue, winners, request, choice, program, permissions);
+  if (!permissions.failed_variants) {
+    const auto program = [&] { return catalogue.program(request, target, choice).digest(); };
+    if (auto failure = known_failure(winners, request, choice, program)) return failure;
+  }
+  const Algorithm* const algorithm = catalogue.find(choice.algorithm);
+  const bool must_pass = algorithm != nullptr && algorithm->user_template() && !permissions.unchecked_templates;
+  if (!must_pass || has_passed(winners, request.key(), choice)) return std::nullopt;
+  return "a user template that no check has passed for this request";
 }
 
 std::vector<Selection> Selector::stored(const Request& request) const {
   std::vector<Selection> result;
   for (const cache::Choice& candidate : winners.all(request.key(), filter_of(request))) {
-    if (is_unbelievable(request, candidate)) continue;
+    if (disbelief(request, candidate)) continue;
     const std::optional<Choice> choice = readable(candidate.algorithm, candidate.config);
     if (!choice || catalogue.refusal(request, target, *choice)) continue;
-    const Program program = catalogue.program(request, target, *choice);
-    if (!admits(request, program.workspace_bytes, program.deterministic)) continue;
+    if (!admits(request, catalogue.program(request, target, *choice))) continue;
     if (must_not_use(request, *choice)) continue;
-    result.push_back({*choice, candidate.seconds, describe_source(candidate)});
+    result.push_back({*choice, candidate.seconds, describe_source(candidate), std::string(candidate.device)});
   }
   return result;
 }
@@ -112,43 +110,62 @@ std::vector<Selection> Selector::bundled(const Request& request) const {
   std::vector<Selection> result;
   for (const BundledChoice& choice : bundles.find(request.key())) {
     const execution::BundledVariant& variant = choice.variant();
-    if (!admits(request, variant.workspace_bytes, variant.deterministic)) continue;
+    if (!filter_of(request).admits(variant.workspace_bytes, variant.deterministic)) continue;
     const std::optional<Choice> named = readable(variant.algorithm, variant.config);
     if (!named || is_known_to_fail(request, variant.program)) continue;
-    result.push_back({*named, variant.seconds, fmt::format("bundle {}", choice.bundle->path()), choice});
+    result.push_back(
+        {*named, variant.seconds, fmt::format("bundle {}", choice.bundle->path()), variant.device, choice});
   }
   return result;
 }
 
-std::vector<Selection> Selector::estimated(const Request& request, size_t count) const {
+std::vector<Selection> Selector::estimated(const Request& request, const Candidates& candidates, size_t count) const {
   std::vector<Selection> result;
-  for (const Candidate& candidate : catalogue.candidates(request, target, figures).ranked) {
+  for (const Candidate& candidate : candidates.ranked) {
     if (result.size() == count) break;
-    const Program program = catalogue.program(request, target, candidate.choice);
-    if (!admits(request, program.workspace_bytes, program.deterministic)) continue;
+    if (!admits(request, catalogue.program(request, target, candidate.choice))) continue;
     if (must_not_use(request, candidate.choice)) continue;
     result.push_back({candidate.choice, candidate.estimate.seconds, "estimate"});
   }
   return result;
 }
 
-std::vector<Withheld> Selector::withheld(const Request& request, size_t most) const {
+std::vector<Withheld> Selector::withheld(const Request& request, const Candidates& candidates, size_t most) const {
   std::vector<Withheld> result;
-  for (const Candidate& candidate : catalogue.candidates(request, target, figures).ranked) {
+  for (const Candidate& candidate : candidates.ranked) {
     if (result.size() == most) break;
     auto reason = must_not_use(request, candidate.choice);
     if (!reason) continue;
-    const Program program = catalogue.program(request, target, candidate.choice);
-    if (!admits(request, program.workspace_bytes, program.deterministic)) continue;
+    if (!admits(request, catalogue.program(request, target, candidate.choice))) continue;
     result.push_back({candidate.choice, std::move(*reason)});
   }
   return result;
 }
 
+std::vector<NotBelieved> Selector::not_believed(const Request& request) const {
+  std::vector<NotBelieved> result;
+  for (const cache::Choice& candidate : winners.all(request.key(), filter_of(request))) {
+    auto reason = disbelief(request, candidate);
+    if (!reason) continue;
+    result.push_back({std::string(candidate.algorithm), std::string(candidate.config), std::string(candidate.source),
+                      std::move(*reason)});
+  }
+  return result;
+}
+
+bool Selector::is_timed(const Request& request) const {
+  const std::vector<cache::Choice> all = winners.all(request.key(), filter_of(request));
+  return std::any_of(all.begin(), all.end(), [&](const cache::Choice& candidate) {
+    return candidate.standing == cache::Standing::measured_here && !disbelief(request, candidate);
+  });
+}
+
 // What a pack says is text from outside; what this machine's own database says was measured.
-bool Selector::is_unbelievable(const Request& request, const cache::Choice& candidate) const {
-  return candidate.origin != cache::Origin::user_database && candidate.standing != cache::Standing::predicted &&
-         impossible_time(request, target.arch, candidate.device, candidate.seconds);
+std::optional<std::string> Selector::disbelief(const Request& request, const cache::Choice& candidate) const {
+  if (candidate.origin == cache::Origin::user_database || candidate.standing == cache::Standing::predicted) {
+    return std::nullopt;
+  }
+  return impossible_time(request, target.arch, candidate.device, candidate.seconds);
 }
 
 // A bundle holds programs of any version of the library, and of user templates that are not here.

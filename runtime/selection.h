@@ -19,6 +19,7 @@ struct Selection {
   Choice choice;
   double seconds = 0;
   std::string source;                      ///< "measured on this device", ..., "bundle app.kiln", "estimate"
+  std::string device{};                    ///< DeviceId line of the device that a stored one was timed on.
   std::optional<BundledChoice> bundled{};  ///< Where the compiled program is, if that is a bundle.
 };
 
@@ -34,6 +35,14 @@ struct Withheld {
   std::string reason;
 };
 
+/// What a pack says of a variant and cannot be, and why not.
+struct NotBelieved {
+  std::string algorithm, config, pack, reason;
+
+  /// A sentence.
+  std::string text(const Request& request) const;
+};
+
 /// Joins what is stored (cache), what was shipped compiled (bundles) and what can be generated (catalogue), for one
 /// device.
 struct Selector {
@@ -47,22 +56,29 @@ struct Selector {
 
   /// The filter, as narrowed by what the request itself demands.
   cache::Filter filter_of(const Request& request) const;
+  bool admits(const Request& request, const Program& program) const;
+  /// What can be generated for `request`, best prediction first.
+  Candidates candidates(const Request& request) const { return catalogue.candidates(request, target, figures); }
   /// Stored variants that the library can still generate, in the order of precedence. What a pack says of workspace and
   /// determinism is text from outside: the filter is applied to the program itself too.
   /// What must_not_use() says something of is left out, here and below; so is what a pack has an impossible time of.
   std::vector<Selection> stored(const Request& request) const;
   /// Variants in bundles, in the order of Bundles::find(). They are whole programs, whatever the library generates now.
   std::vector<Selection> bundled(const Request& request) const;
-  /// The best `count` predictions within the filter, best first.
-  std::vector<Selection> estimated(const Request& request, size_t count) const;
-  /// Of the variants within the filter, those that must not be used; best prediction first, `most` at the most.
-  std::vector<Withheld> withheld(const Request& request, size_t most) const;
-  /// Why the application must not get this variant of the catalogue; nothing if it may.
+  /// The best `count` of `candidates` within the filter, best first.
+  std::vector<Selection> estimated(const Request& request, const Candidates& candidates, size_t count) const;
+  /// Of `candidates` within the filter, those that must not be used; best prediction first, `most` at the most.
+  std::vector<Withheld> withheld(const Request& request, const Candidates& candidates, size_t most) const;
+  /// Whether something is stored with a time of this very device.
+  bool is_timed(const Request& request) const;
+  /// What packs have impossible times of, in the order of precedence.
+  std::vector<NotBelieved> not_believed(const Request& request) const;
+  /// Why nobody gets this variant of the catalogue unasked: its known failure, or that it is a user template which no
+  /// check has passed for this request. Nothing if there is no such reason.
   std::optional<std::string> must_not_use(const Request& request, const Choice& choice) const;
 
  private:
-  bool admits(const Request& request, int64_t workspace_bytes, bool deterministic) const;
-  bool is_unbelievable(const Request& request, const cache::Choice& candidate) const;
+  std::optional<std::string> disbelief(const Request& request, const cache::Choice& candidate) const;
   bool is_known_to_fail(const Request& request, const std::string& program) const;
 };
 
@@ -72,17 +88,5 @@ using ProgramDigest = std::function<std::string()>;
 /// What was found of this variant, in words: "it gave a wrong result on ...". Nothing if `winners` knows of no failure.
 std::optional<std::string> known_failure(const cache::Winners& winners, const Request& request, const Choice& choice,
                                          const ProgramDigest& program);
-
-/// Why nobody gets this variant unasked: its known failure, or that it is a user template which no check has passed for
-/// this request. Nothing if there is no such reason.
-std::optional<std::string> reason_to_withhold(const Catalogue& catalogue, const cache::Winners& winners,
-                                              const Request& request, const Choice& choice,
-                                              const ProgramDigest& program, const Permissions& permissions);
-
-/// A choice out of a cache or bundle: text from outside, which may be malformed. Then nothing.
-std::optional<Choice> readable(std::string_view algorithm, std::string_view config);
-
-/// "measured on this device", with the pack's path where it comes from one.
-std::string describe_source(const cache::Choice& choice);
 
 }  // namespace kiln

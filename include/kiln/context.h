@@ -33,7 +33,7 @@ enum class TuningMode {
 struct TuningPolicy {
   TuningMode mode = TuningMode::never;
   double budget_seconds = 60;  ///< The most that this Context spends on tuning in all, in seconds of wall-clock time.
-  size_t candidates = 16;      ///< The most variants to try of each request.
+  size_t candidates = 16;      ///< The most variants of each request that get a time; see docs/tuning.md.
 };
 
 /// Everything has a default that suits an application; the environment (docs/environment.md) fills what is not set.
@@ -68,7 +68,8 @@ struct ContextOptions {
   /// Also user templates that no check has passed for the request. `kiln tune` and ContextOptions::tuning check them.
   bool allow_unchecked_templates = false;
   TuningPolicy tuning{};
-  /// Receives the few things that a user should know once (a cache that cannot be used, a pack with errors).
+  /// Receives the few things that a user should know once (a cache that cannot be used, a pack with errors or with a
+  /// time that cannot be).
   /// Default: one line on stderr.
   std::function<void(std::string_view message)> announce;
 };
@@ -111,10 +112,19 @@ struct Explanation {
   std::string calibration;                    ///< Those figures: `copy_efficiency=0.9 l2_bytes_per_clock=46.6 ...`
   std::vector<ExplainedCandidate> stored;     ///< From the cache, packs and bundles, in order of precedence.
   std::vector<ExplainedCandidate> estimated;  ///< The best predictions, best first.
-  std::vector<ExplainedWithheld> withheld;    ///< Found to fail, or unchecked; the first ten by prediction.
-  std::vector<ExplainedRefusal> refused;      ///< Algorithms that cannot serve the request, and why.
-  std::optional<ExplainedCandidate> chosen;   ///< What a plan would use; nothing if nothing serves the request.
+  /// Stored, and nothing can be compiled here; then, the first ten by prediction, found to fail or unchecked.
+  std::vector<ExplainedWithheld> withheld;
+  /// What packs say of variants that cannot be: times that the device could not reach. Such a line counts as absent, so
+  /// another one or an estimate may still name the variant.
+  std::vector<ExplainedWithheld> not_believed;
+  std::vector<ExplainedRefusal> refused;     ///< Algorithms that cannot serve the request, and why.
+  std::string no_compiler;                   ///< Why only what bundles hold can be used; empty if NVRTC is at hand.
+  std::optional<ExplainedCandidate> chosen;  ///< What a plan would use; nothing if nothing serves the request.
 };
+
+/// The members of `why` by their names, as a JSON object over several lines; `chosen` may be null. What
+/// kiln_context_explain() gives.
+std::string to_json(const Explanation& why);
 
 /// One device, its cache and its plans. Thread-safe: share one per device among all threads.
 ///

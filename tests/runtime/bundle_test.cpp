@@ -7,6 +7,7 @@
 
 #include "device_fixture.h"
 #include "kiln/base/error.h"
+#include "kiln/cache/pack.h"
 #include "kiln/context.h"
 #include "kiln/runtime/bundling.h"
 #include "kiln/templates/catalogue.h"
@@ -81,6 +82,39 @@ TEST_F(ContextBundleTest, SaysWithoutNvrtcWhatIsMissing) {
     EXPECT_THAT(error.what(), HasSubstr("kiln bundle"));
   }
   EXPECT_FALSE(context.explain(Request::parse(conv)).chosen);
+}
+
+// A pack beside it names something else, which would have to be compiled.
+TEST_F(ContextBundleTest, WithoutNvrtcExplainPromisesNothingThatCannotBeCompiled) {
+  write({softmax});
+  const Request request = Request::parse(softmax);
+  const ExplainedCandidate other = Context(options()).explain(request).estimated.at(1);
+  const std::string pack = testing::TempDir() + "kiln_context_bundle.pack";
+  cache::write_pack_file(pack, cache::make_pack({entry()}, {record(request, other, 1e-6)}), "1");
+  ContextOptions bundled = without_nvrtc();
+  bundled.packs = {pack};
+  Context context(bundled);
+  const Explanation why = context.explain(request);
+  ASSERT_EQ(why.stored.size(), 1U);
+  EXPECT_EQ(why.chosen->source, "bundle " + path_);
+  EXPECT_EQ(why.chosen->source, context.plan(request).source());
+  ASSERT_EQ(why.withheld.size(), 1U);
+  EXPECT_EQ(why.withheld[0].config, other.config);
+  EXPECT_THAT(why.withheld[0].reason, HasSubstr("it is in no bundle, and nothing can be compiled here"));
+  EXPECT_THAT(why.withheld[0].reason, HasSubstr("/nonexistent/libnvrtc.so"));
+  EXPECT_THAT(why.no_compiler, HasSubstr("/nonexistent/libnvrtc.so"));
+
+  bundled.locked = true;
+  Context locked(bundled);
+  EXPECT_FALSE(locked.explain(request).chosen) << "it takes what is named first, or nothing";
+  EXPECT_THROW(locked.plan(request), Error);
+
+  ContextOptions compiling = with_bundle();
+  compiling.packs = {pack};
+  const Explanation with_nvrtc = Context(compiling).explain(request);
+  EXPECT_THAT(with_nvrtc.chosen->source, HasSubstr(pack));
+  EXPECT_EQ(with_nvrtc.no_compiler, "");
+  EXPECT_TRUE(with_nvrtc.withheld.empty());
 }
 
 TEST_F(ContextBundleTest, OfAnotherArchitectureIsOfNoUseAndSaysWhatItIsFor) {

@@ -29,7 +29,7 @@ TEST(Selector, OffersWhatVariesOnlyWhereNobodyDemandsOtherwise) {
   const auto best = [&](const cache::Filter& filter, const Request& request) {
     const Bundles none({}, {}, {});
     const Selector selector{catalogue, winners, none, target, figures, filter};
-    return selector.estimated(request, 1).at(0).choice.algorithm;
+    return selector.estimated(request, selector.candidates(request), 1).at(0).choice.algorithm;
   };
   cache::Filter reproducible;
   reproducible.deterministic_only = true;
@@ -69,13 +69,16 @@ class Withholding : public testing::Test {
     std::vector<std::string> names;
     const Selector selector = this->selector(permissions);
     for (const Selection& one : selector.stored(request)) names.push_back("stored " + one.choice.algorithm);
-    for (const Selection& one : selector.estimated(request, 8)) names.push_back(one.choice.algorithm);
+    for (const Selection& one : selector.estimated(request, selector.candidates(request), 8))
+      names.push_back(one.choice.algorithm);
     return names;
   }
 
   Selector selector(const Permissions& permissions = {}) const {
     return {catalogue, *winners, none, laboratory.apparatus().target, laboratory.apparatus().figures, {}, permissions};
   }
+
+  std::vector<Withheld> withheld() const { return selector().withheld(request, selector().candidates(request), 10); }
 
   const Catalogue catalogue =
       tuner::fakes::toy_catalogue({toy("ours", {1}, 2e-3), tuner::fakes::user_toy("theirs", {1}, 1e-3)});
@@ -89,7 +92,7 @@ class Withholding : public testing::Test {
 
 TEST_F(Withholding, OfUserTemplatesUntilACheckHasPassed) {
   EXPECT_THAT(tried({}), ElementsAre("ours", "trusted"));
-  EXPECT_THAT(selector().withheld(request, 10).at(0).reason, HasSubstr("no check has passed"));
+  EXPECT_THAT(withheld().at(0).reason, HasSubstr("no check has passed"));
   EXPECT_THAT(tried({record("theirs", "timed", 1e-3)}), ElementsAre("stored theirs", "theirs", "ours", "trusted"));
   EXPECT_THAT(tried({record("theirs", "predicted", 1e-3, cache::TimeKind::predicted)}), ElementsAre("ours", "trusted"))
       << "a prediction is no check";
@@ -101,10 +104,10 @@ TEST_F(Withholding, OfWhatWasFoundWrongHungOrCrashed) {
     EXPECT_THAT(tried({record("ours", outcome, 0)}), ElementsAre("trusted"));
     EXPECT_THAT(tried({record("theirs", outcome, 0)}, {.unchecked_templates = true}), ElementsAre("ours", "trusted"));
   }
-  EXPECT_THAT(selector().withheld(request, 10).at(0).reason, HasSubstr("it crashed on fake, says memory"));
+  EXPECT_THAT(withheld().at(0).reason, HasSubstr("it crashed on fake, says memory"));
   EXPECT_THAT(tried({record("ours", "wrong_result", 0)}, {.failed_variants = true}), ElementsAre("ours", "trusted"));
   EXPECT_THAT(tried({record("ours", "wrong_result", 0), record("trusted", "crashed", 0)}), IsEmpty());
-  EXPECT_EQ(selector().withheld(request, 10).size(), 3u);
+  EXPECT_EQ(withheld().size(), 3u);
 }
 
 TEST_F(Withholding, OfQuarantinedSources) {
@@ -112,7 +115,7 @@ TEST_F(Withholding, OfQuarantinedSources) {
   const std::string source = catalogue.program(request, laboratory.apparatus().target, ours).digest();
   quarantine = {{source, device.id, "an older driver", "13.0", "timed_out", 1}};
   EXPECT_THAT(tried({}), ElementsAre("trusted"));
-  EXPECT_THAT(selector().withheld(request, 10).at(1).reason, HasSubstr("in quarantine"));
+  EXPECT_THAT(withheld().at(1).reason, HasSubstr("in quarantine"));
   EXPECT_THAT(tried({}, {.failed_variants = true}), ElementsAre("ours", "trusted"));
 }
 

@@ -13,6 +13,8 @@
 #include "kiln/base/error.h"
 #include "kiln/cache/database.h"
 #include "kiln/context.h"
+#include "kiln/device/nvrtc.h"
+#include "kiln/runtime/bundling.h"
 #include "kiln/softmax.h"
 #include "kiln/templates/catalogue.h"
 
@@ -107,6 +109,51 @@ TEST_F(WithheldTest, InTheBackgroundWhatIsFoundWrongIsTakenBack) {
   EXPECT_NEAR(result(context), right, 1e-6f);
   EXPECT_THAT(announced, Contains(HasSubstr("was served by doubled - until now, and tuning has found that it gave a "
                                             "wrong result")));
+}
+
+// Whoever has the bundle need not have the template that it was made of.
+TEST_F(WithheldTest, AProgramInABundleWhoseAlgorithmIsNotHereIsBarredByWhatItIs) {
+  const device::DeviceInfo& info = device_->device().info();
+  const auto nvrtc = device::Nvrtc::open({options().environment->nvrtc});
+  const Catalogue theirs = make_catalogue(embedded_sources(), {folder_});
+  BundleOptions what;
+  what.archs = {Arch::of(info.cc_major, info.cc_minor)};
+  what.emulated = info.emulated;
+  what.untuned = what.unchecked_templates = true;
+  const BundlePlan plan = plan_bundle(std::vector{request_}, theirs, *nvrtc, cache::Database::in_memory(), {}, what);
+  const auto entries = compile_bundle(plan, theirs, *nvrtc, info.emulated, nullptr);
+  ASSERT_EQ(entries.at(0).variant.algorithm, "doubled");
+  const std::string bundle = folder_ + "/app.kiln", database = folder_ + "/barred.db";
+  execution::write_bundle(bundle, entries, "1", "13.0");
+
+  ContextOptions bundled = options();
+  bundled.bundles = {bundle};
+  {
+    Context context(bundled);
+    EXPECT_NEAR(result(context), 2 * right, 1e-6f) << "a bundle is code of the application";
+  }
+  cache::Record barred = record(request_, *Context(options()).explain(request_).chosen, 0);
+  barred.algorithm = entries[0].variant.algorithm;
+  barred.algorithm_digest = theirs.digest("doubled").value();
+  barred.config = entries[0].variant.config;
+  barred.outcome = cache::outcome::wrong_result;
+  barred.source_digest = entries[0].variant.program;
+  {
+    auto db = cache::Database::open(database);
+    db.put_device(entry());
+    db.insert(std::array{barred});
+  }
+  bundled.cache = database;
+  {
+    Context context(bundled);
+    EXPECT_NEAR(result(context), right, 1e-6f);
+    EXPECT_EQ(context.plan(request_).source(), "estimate");
+  }
+  ContextOptions nothing_else = bundled;
+  nothing_else.environment->nvrtc = "/nonexistent/libnvrtc.so";
+  EXPECT_THROW(Context(nothing_else).plan(request_), Error);
+  nothing_else.allow_failed_variants = true;
+  EXPECT_EQ(Context(nothing_else).plan(request_).source(), "bundle " + bundle);
 }
 
 TEST_F(WithheldTest, WhereNothingIsLeftThatIsAnErrorWhichSaysWhy) {

@@ -142,10 +142,12 @@ KILN_API kiln_status kiln_context_prepare(kiln_context* context, const char* req
 /* Waits until nothing is left to be tuned in the background, or the budget for it is spent. */
 KILN_API kiln_status kiln_context_wait_until_tuned(kiln_context* context);
 
-/* Why a request runs as it does, as a JSON object: request, device, roofline_seconds, calibrated and calibration
- * (whether predictions are drawn from figures that this device was measured to reach, and which), chosen (or null),
- * stored, estimated (each algorithm, config, seconds, source) and refused (algorithm, reason). kiln_string_destroy()
- * it. */
+/* Why a request runs as it does, as a JSON object: request, device, roofline_seconds and roofline_of (memory traffic or
+ * which arithmetic it is), unused_permissions (tf32, fast, where no kernel makes use of them), calibrated and
+ * calibration (whether predictions are drawn from figures that this device was measured to reach, and which), chosen
+ * (or null), stored, estimated (each algorithm, config, seconds, source), withheld (variants that must not or cannot be
+ * used) and not_believed (what packs say that cannot be; both algorithm, config, reason), refused (algorithm, reason)
+ * and no_compiler (why only what bundles hold can be used, or ""). kiln_string_destroy() it. */
 KILN_API kiln_status kiln_context_explain(const kiln_context* context, const char* request, char** json);
 
 /* The canonical line of a request, its key, completed and checked. kiln_string_destroy() it. */

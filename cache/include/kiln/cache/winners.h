@@ -37,6 +37,10 @@ enum class Origin {
 struct Filter {
   std::int64_t workspace_limit = std::numeric_limits<std::int64_t>::max();  ///< Bytes.
   bool deterministic_only = false;
+
+  bool admits(std::int64_t workspace_bytes, bool deterministic) const {
+    return workspace_bytes <= workspace_limit && (deterministic || !deterministic_only);
+  }
 };
 
 /// A variant to use. The views live as long as the Winners object.

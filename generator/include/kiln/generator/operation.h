@@ -31,7 +31,7 @@ enum class DTypes {
 /// How an operand or attribute is written when it has its default value.
 enum class Printing {
   always,    ///< `groups=1` stands in every key.
-  when_set,  ///< Left out of the key while it has its default.
+  when_set,  ///< An attribute: left out of the key while it has its default. An operand: optional, left out with it.
   never,     ///< Sugar for parsing: shapes the completed request and is then dropped (`ceil=1`).
 };
 

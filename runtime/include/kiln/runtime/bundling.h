@@ -41,6 +41,7 @@ struct BundleGap {
 struct BundlePlan {
   std::vector<BundleChoice> choices;  ///< By request, then architecture, then device.
   std::vector<BundleGap> gaps;
+  std::vector<std::string> not_believed;  ///< What packs say that cannot be, and is passed over; each once.
 };
 
 /// Chooses: for each request and architecture, the winner of every device of that architecture that has one in

@@ -1,9 +1,9 @@
-#include "explanation_json.h"
-
 #include <nlohmann/json.hpp>
 #include <vector>
 
-namespace kiln::capi {
+#include "kiln/context.h"
+
+namespace kiln {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -15,23 +15,24 @@ Json json_of(const ExplainedCandidate& candidate) {
           {"source", candidate.source}};
 }
 
-Json json_of(const std::vector<ExplainedCandidate>& candidates) {
+Json json_of(const ExplainedWithheld& variant) {
+  return {{"algorithm", variant.algorithm}, {"config", variant.config}, {"reason", variant.reason}};
+}
+
+Json json_of(const ExplainedRefusal& refusal) {
+  return {{"algorithm", refusal.algorithm}, {"reason", refusal.reason}};
+}
+
+template <class Explained>
+Json list_of(const std::vector<Explained>& all) {
   Json list = Json::array();
-  for (const ExplainedCandidate& candidate : candidates) list.push_back(json_of(candidate));
+  for (const Explained& one : all) list.push_back(json_of(one));
   return list;
 }
 
 }  // namespace
 
-std::string json_of(const Explanation& why) {
-  Json refused = Json::array();
-  for (const ExplainedRefusal& refusal : why.refused) {
-    refused.push_back({{"algorithm", refusal.algorithm}, {"reason", refusal.reason}});
-  }
-  Json withheld = Json::array();
-  for (const ExplainedWithheld& variant : why.withheld) {
-    withheld.push_back({{"algorithm", variant.algorithm}, {"config", variant.config}, {"reason", variant.reason}});
-  }
+std::string to_json(const Explanation& why) {
   const Json object = {{"request", why.request.key()},
                        {"device", why.device},
                        {"roofline_seconds", why.roofline_seconds},
@@ -40,11 +41,13 @@ std::string json_of(const Explanation& why) {
                        {"calibrated", why.calibrated},
                        {"calibration", why.calibration},
                        {"chosen", why.chosen ? json_of(*why.chosen) : Json(nullptr)},
-                       {"stored", json_of(why.stored)},
-                       {"estimated", json_of(why.estimated)},
-                       {"withheld", withheld},
-                       {"refused", refused}};
+                       {"stored", list_of(why.stored)},
+                       {"estimated", list_of(why.estimated)},
+                       {"withheld", list_of(why.withheld)},
+                       {"not_believed", list_of(why.not_believed)},
+                       {"refused", list_of(why.refused)},
+                       {"no_compiler", why.no_compiler}};
   return object.dump(2, ' ', false, Json::error_handler_t::replace);  // a device's name may hold anything
 }
 
-}  // namespace kiln::capi
+}  // namespace kiln
