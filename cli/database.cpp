@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "kiln/base/error.h"
+#include "kiln/base/output_file.h"
 #include "kiln/runtime/settings.h"
 
 namespace kiln::cli {
@@ -39,8 +40,9 @@ void require_file(const std::string& path, std::string_view hint) {
   const fs::file_status status = fs::status(path, unreadable);
   if (status.type() == fs::file_type::not_found)
     throw Error(ErrorCode::io_error, fmt::format("there is no file {}", path), std::string(hint));
-  if (status.type() == fs::file_type::directory)
-    throw Error(ErrorCode::io_error, fmt::format("{} is a folder, not a file", path), std::string(hint));
+  const std::string_view kind = kind_of_no_file(status.type());
+  if (!kind.empty() && status.type() != fs::file_type::fifo)  // whose other end may be a program that writes a file
+    throw Error(ErrorCode::io_error, fmt::format("{} is {}, not a file", path, kind), std::string(hint));
 }
 
 OpenedDatabase open_announced(const std::string& path, cache::OpenMode mode) {

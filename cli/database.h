@@ -24,7 +24,7 @@ void add_database_option(CLI::App& command, std::string& database);
 /// The database that --db or the environment names. Throws Error(invalid_argument) if there is none.
 std::string database_path(const std::string& option, const Environment& environment);
 
-/// Throws Error(io_error) that says so if `path` is a folder or there is nothing.
+/// Throws Error(io_error) that says so if `path` is a folder, device or socket, or there is nothing.
 void require_file(const std::string& path, std::string_view hint = {});
 
 struct OpenedDatabase {

@@ -142,7 +142,7 @@ void Input::add_to(CLI::App& command) {
 Workload read_workload(const Input& input) {
   namespace fs = std::filesystem;
   std::error_code ignored;
-  const bool is_file = fs::is_regular_file(input.text, ignored);
+  const bool is_there = fs::exists(input.text, ignored);
   constexpr std::string_view hint = "give a model.onnx, a requests file, or one request in quotes";
   if (input.text.ends_with(".onnx")) {
     require_file(input.text, hint);
@@ -152,8 +152,10 @@ Workload read_workload(const Input& input) {
     throw Error(ErrorCode::invalid_argument, "--dtype, --layout, --batch and --no-fuse apply to ONNX models",
                 "a request says these things itself");
   }
-  if (is_file) return from_requests(input.text, read_file(input.text), read_expressions(input.expressions));
-  if (input.text.find(' ') == std::string::npos || fs::exists(input.text, ignored)) require_file(input.text, hint);
+  if (is_there || input.text.find(' ') == std::string::npos) {
+    require_file(input.text, hint);
+    return from_requests(input.text, read_file(input.text), read_expressions(input.expressions));
+  }
   return from_requests("request", input.text, read_expressions(input.expressions));
 }
 

@@ -43,11 +43,23 @@ std::string estimate_text(const tuner::JobResult& result) {
   return "~" + time_text(result.fallback->estimate.seconds);
 }
 
+std::string gain_text(const tuner::JobResult& result) {
+  return default_has_time(result) && result.best ? ratio_text(result.heuristic->median / result.best->median) : "-";
+}
+
+std::string Totals::gain() const {
+  return compared > 0 ? ratio_text(heuristic / best) : "-";
+}
+
 std::string Totals::remark() const {
   std::string text;
   if (estimated > 0) {
     text += fmt::format("; {} not timed: the default choice, at its estimate (~)",
                         estimated == 1 ? "1 layer was" : fmt::format("{} layers were", estimated));
+  }
+  if (without_default > 0) {
+    text += fmt::format("; the default choice of {} has no time (-), which counts as no gain",
+                        without_default == 1 ? "1 layer" : fmt::format("{} layers", without_default));
   }
   if (left_out > 0) text += fmt::format("; without {} that nothing serves", left_out);
   return text;
@@ -60,9 +72,11 @@ Totals totals_of(const std::vector<tuner::JobResult>& results) {
     if (result.best) {
       best = result.best->median;
       fallback = default_has_time(result) ? result.heuristic->median : best;
+      ++(default_has_time(result) ? totals.compared : totals.without_default);
     } else if (keeps_default(result)) {
       best = fallback = result.fallback->estimate.seconds;
       ++totals.estimated;
+      ++totals.compared;
     } else {
       ++totals.left_out;
       continue;
@@ -144,9 +158,8 @@ void add_row(Table& table, const tuner::JobResult& result) {
     table.add({layer, count, "none: " + why_none(result), "-", "-", "-"});
     return;
   }
-  const std::string gain = default_has_time(result) ? ratio_text(result.heuristic->median / result.best->median) : "-";
   table.add({layer, count, variant(*result.best), time_text(result.best->median),
-             percent_text(result.roofline_seconds / result.best->median), gain});
+             percent_text(result.roofline_seconds / result.best->median), gain_text(result)});
 }
 
 // What went wrong, a line each, and a sum by kind. Candidates that a rule refused are no fault.
@@ -225,10 +238,9 @@ std::string print_table(const TuneReport& report, const Output& output) {
   for (const tuner::JobResult& result : report.results) add_row(table, result);
   std::string text = fmt::format("\n{}\n", output.print(table));
   if (const Totals totals = totals_of(report.results); totals.best > 0) {
-    text +=
-        fmt::format("all layers, with their counts: {} {}, {} of roofline, {} over the default choice{}\n",
-                    time_text(totals.best), kind_of_time(report.apparatus), percent_text(totals.roofline / totals.best),
-                    ratio_text(totals.heuristic / totals.best), totals.remark());
+    text += fmt::format("all layers, with their counts: {} {}, {} of roofline, {} over the default choice{}\n",
+                        time_text(totals.best), kind_of_time(report.apparatus),
+                        percent_text(totals.roofline / totals.best), totals.gain(), totals.remark());
   }
   text += fmt::format("{} candidates tried, {} of them known from before; records in {}\n", trials_in(report.results),
                       report.reused, report.database);
@@ -260,6 +272,7 @@ nlohmann::ordered_json json_of(const TuneReport& report) {
                     {"default_seconds", totals.heuristic},
                     {"roofline_seconds", totals.roofline},
                     {"layers_estimated", totals.estimated},
+                    {"layers_without_default", totals.without_default},
                     {"layers_left_out", totals.left_out}};
   for (const NotCovered& node : report.not_covered) {
     json["not_covered"].push_back({{"operation", node.operation}, {"count", node.count}, {"reason", node.reason}});

@@ -47,15 +47,21 @@ bool keeps_default(const tuner::JobResult& result);
 /// Seconds of that estimate, marked as one: `~12.3 us`.
 std::string estimate_text(const tuner::JobResult& result);
 
-/// Seconds with the layers' counts. A layer that keeps its default counts with the estimate; one whose default has no
-/// time counts as no gain.
+/// Seconds with the layers' counts. A layer that keeps its default counts with the estimate; one that was tuned while
+/// its default has no time (it is wrong, say) counts as no gain.
 struct Totals {
   double best = 0, heuristic = 0, roofline = 0;
-  size_t estimated = 0;  ///< Distinct layers that keep their default.
-  size_t left_out = 0;   ///< Distinct layers with nothing to use, which are in no sum.
+  size_t estimated = 0;        ///< Distinct layers that keep their default.
+  size_t compared = 0;         ///< Distinct layers whose default has a time, or keeps serving.
+  size_t without_default = 0;  ///< Distinct layers whose default has no time.
+  size_t left_out = 0;         ///< Distinct layers with nothing to use, which are in no sum.
+  /// "1.80x": how much faster than the default choices; "-" if no layer tells.
+  std::string gain() const;
   /// What the sums hold besides times, in words, to follow them; empty if there is nothing to say.
   std::string remark() const;
 };
+/// The same of one layer.
+std::string gain_text(const tuner::JobResult& result);
 Totals totals_of(const std::vector<tuner::JobResult>& results);
 /// Candidates tried, all layers.
 size_t trials_in(const std::vector<tuner::JobResult>& results);

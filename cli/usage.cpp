@@ -54,6 +54,36 @@ int help(const CLI::App& app, const std::vector<std::string>& words) {
   return success;
 }
 
+bool knows(const CLI::App& command, const std::string& option) {
+  const std::vector<const CLI::Option*> known = visible_options(command);
+  return std::any_of(known.begin(), known.end(), [&](const CLI::Option* one) {
+    const std::vector<std::string> names = spellings(*one);
+    return std::find(names.begin(), names.end(), option) != names.end();
+  });
+}
+
+// The first command at or below `command` that takes `option`; null if none does.
+const CLI::App* command_with(const CLI::App& command, const std::string& option) {
+  if (knows(command, option)) return &command;
+  for (const CLI::App* below : visible_commands(command)) {
+    if (const CLI::App* found = command_with(*below, option)) return found;
+  }
+  return nullptr;
+}
+
+std::string no_such_option(const CLI::App& command, const std::string& name) {
+  // One that the command has was left over because it came before the command.
+  if (const CLI::App* const taker = command_with(command, name)) {
+    return fmt::format("{} stands too early: options come behind the command, `kiln{} {}`", name, path_to(*taker),
+                       name);
+  }
+  std::vector<std::string> names;
+  for (const CLI::Option* known : visible_options(command)) {
+    for (const std::string& spelling : spellings(*known)) names.push_back(spelling);
+  }
+  return no_such("option", name, names, path_to(command));
+}
+
 }  // namespace
 
 std::string unknown_command_message(const CLI::App& app, const std::string& word) {
@@ -69,12 +99,7 @@ std::string usage_message(const CLI::App& app, const std::string& what) {
   const auto is_option = [](const std::string& word) { return word.size() > 1 && word.front() == '-'; };
   const auto option = std::find_if(left.begin(), left.end(), is_option);
   if (option != left.end()) {
-    const std::string name = option->substr(0, option->find('='));
-    std::vector<std::string> names;
-    for (const CLI::Option* known : visible_options(command)) {
-      for (const std::string& spelling : spellings(*known)) names.push_back(spelling);
-    }
-    return no_such("option", name, names, path_to(command));
+    return no_such_option(command, option->substr(0, option->find('=')));
   }
   if (left.empty()) return fmt::format("{}\n      `kiln help{}` says what it takes", what, path_to(command));
   if (!visible_commands(command).empty()) return unknown_command_message(command, left.back());

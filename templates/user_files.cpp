@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <set>
 #include <system_error>
 
 #include "kiln/base/error.h"
@@ -69,7 +70,11 @@ std::vector<fs::path> files_of(const fs::path& folder) {
 
 SourceLibrary read_user_templates(const std::vector<std::string>& folders) {
   std::map<std::string, std::string> files;
+  std::set<fs::path> taken;
   for (const std::string& folder : folders) {
+    std::error_code unknown;  // then reading it says what is wrong
+    const fs::path place = fs::canonical(folder, unknown);
+    if (!unknown && !taken.insert(place).second) continue;  // an application and its environment may both name it
     for (const fs::path& path : files_of(folder)) {
       require_name(path);
       for (const char* extension : {".cu", ".json"}) {

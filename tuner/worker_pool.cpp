@@ -37,9 +37,10 @@ std::optional<Failure> failure_of(const Answer& answer) {
   return failure_from(*found);
 }
 
-void require_success(const Answer& answer, const char* what) {
+// A worker that does not start well is a fault of the machine or its set-up: `code` says of which part.
+void require_success(const Answer& answer, ErrorCode code, const char* what) {
   if (const std::optional<Failure> failure = failure_of(answer)) {
-    throw Error(ErrorCode::internal, fmt::format("{}: {}", what, failure->error),
+    throw Error(code, fmt::format("{}: {}", what, failure->error),
                 "KILN_WORKER must name the kiln program of this build");
   }
 }
@@ -56,7 +57,7 @@ WorkerPool::WorkerPool(WorkerPoolOptions options) : options_(std::move(options))
 
   measurer_ = start_worker();
   const Answer opened = call(*measurer_, open_command(), options_.open_limit);
-  require_success(opened, "the device cannot be opened");
+  require_success(opened, ErrorCode::driver_error, "the device cannot be opened");
   const json& fields = opened.message.fields;
   apparatus_.device = device_info_from(fields.at("device"));
   apparatus_.figures = execution::figures_of(apparatus_.device);
@@ -72,7 +73,7 @@ void WorkerPool::open_compiler() {
   lane.link = start_worker();
   Message message = command("nvrtc");
   const Answer answer = call(*lane.link, message, options_.open_limit);
-  require_success(answer, "the compiler cannot be loaded");
+  require_success(answer, ErrorCode::missing_library, "the compiler cannot be loaded");
   lane.has_compiler = true;
   Target& target = apparatus_.target;
   answer.message.fields.at("nvrtc_major").get_to(target.nvrtc_major);
@@ -186,7 +187,7 @@ void WorkerPool::take_answer(Lane& lane, Answer answer) {
   const std::optional<SpecimenId> id = std::exchange(lane.at_work, std::nullopt);
   if (answer.failure || answer.message.fields.contains("fatal")) lane.link.reset();
   if (!id) {
-    require_success(answer, "the compiler cannot be loaded");
+    require_success(answer, ErrorCode::missing_library, "the compiler cannot be loaded");
     lane.has_compiler = true;
   } else if (samples_.contains(*id)) {
     report(*id, std::move(answer));

@@ -57,9 +57,12 @@ std::string tiles(const TuneReport& report) {
   if (const Totals totals = totals_of(report.results); totals.best > 0) {
     text += tile(time_text(totals.best), "all layers, tuned");
     text += tile(time_text(totals.heuristic), "with the default choices");
-    text += tile(ratio_text(totals.heuristic / totals.best), "gain over default");
+    text += tile(totals.gain(), "gain over default");
     text += tile(percent_text(totals.roofline / totals.best), "of roofline");
     if (totals.estimated > 0) text += tile(fmt::format("{}", totals.estimated), "layers at their default's estimate");
+    if (totals.without_default > 0) {
+      text += tile(fmt::format("{}", totals.without_default), "layers whose default has no time, counted as no gain");
+    }
     if (totals.left_out > 0) text += tile(fmt::format("{}", totals.left_out), "layers with nothing to use, left out");
   }
   text += tile(fmt::format("{}", layers), fmt::format("layers, {} of them distinct", report.results.size()));
@@ -88,9 +91,8 @@ std::string layer_row(const tuner::JobResult& result, size_t number) {
              "<td class=\"number\" data-name=\"tuned\">{}</td><td class=\"number\" data-name=\"default\">{}</td>"
              "<td class=\"number\" data-name=\"gain\">{}</td><td class=\"number\" data-name=\"of "
              "roofline\">{}</td><td class=\"chart\">{}</td></tr>\n",
-             time_text(best), fallback > 0 ? time_text(fallback) : "-",
-             fallback > 0 ? ratio_text(fallback / best) : "-", percent_text(result.roofline_seconds / best),
-             bar_chart(best, fallback, result.roofline_seconds));
+             time_text(best), fallback > 0 ? time_text(fallback) : "-", gain_text(result),
+             percent_text(result.roofline_seconds / best), bar_chart(best, fallback, result.roofline_seconds));
 }
 
 std::string overview(const TuneReport& report) {

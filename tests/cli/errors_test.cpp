@@ -1,5 +1,6 @@
 // Bad input gets a clear error and its exit code.
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 
@@ -48,6 +49,12 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{{"tune", "softmax_forward x=f32:1x10", "--db", "/"},
             4,
             "--db / cannot be written: nothing was tuned: / is a folder"},
+        Bad{{"tune", "softmax_forward x=f32:1x10", "--db", "/proc/nowhere/tuning.db"}, 4, "nothing was tuned"},
+        Bad{{"run", "/dev/null"}, 4, "/dev/null is a device, not a file"},
+        Bad{{"--db", "off", "tune", "softmax_forward x=f32:1x10"},
+            2,
+            "--db stands too early: options come behind the command, `kiln tune --db`"},
+        Bad{{"--db=off"}, 2, "options come behind the command, `kiln tune --db`"},
         Bad{{"tune", "/"}, 4, "/ is a folder"},
         Bad{{"emit", "softmax_forward x=f32:1x10", "--config", "A=1"}, 2, "--config needs --algorithm"},
         Bad{{"cache", "import", "missing.pack"}, 4, "there is no file missing.pack"},
@@ -122,6 +129,37 @@ TEST_F(ProgramTest, TuningWithoutAWorkerIsRefusedWithAHint) {
   const Outcome outcome = kiln({"tune", "softmax_forward x=f32:1x10"});
   EXPECT_EQ(outcome.exit_code, 3);
   EXPECT_THAT(outcome.err, HasSubstr("/nonexistent/kiln"));
+}
+
+TEST_F(ProgramTest, AWorkerThatDiesAtItsStartIsAFaultOfTheDevice) {
+  environment_["KILN_WORKER"] = "/bin/true";
+  for (const char* database : {"off", "tuning.db"}) {
+    const Outcome outcome =
+        kiln({"tune", "softmax_forward x=f32:1x10", "--db", database == std::string("off") ? "off" : path(database)});
+    EXPECT_EQ(outcome.exit_code, 3) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("the device cannot be opened: the worker process died"));
+    EXPECT_THAT(outcome.err, HasSubstr("KILN_WORKER"));
+  }
+}
+
+// A rename would put a file in the place of a pipe or a device, and lose what reads it.
+TEST_F(ProgramTest, OutputGoesToFilesAndBehindLinks) {
+  const std::string layer = "softmax_forward x=f32:1x10", pipe = path("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::vector<std::string>& line :
+       std::vector<std::vector<std::string>>{{"cache", "export", pipe},
+                                             {"bundle", layer, "--arch", "90", "--untuned", "-o", pipe},
+                                             {"tune", layer, "--db", "off", "--report", pipe}}) {
+    const Outcome outcome = kiln(line);
+    EXPECT_EQ(outcome.exit_code, 4) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(pipe + ": it is a pipe, not a file"));
+    EXPECT_TRUE(std::filesystem::is_fifo(pipe)) << line.front();
+  }
+  EXPECT_THAT(kiln({"tune", layer, "--db", pipe}).err, HasSubstr(pipe + " is a pipe, not a database"));
+  std::filesystem::create_symlink("target", path("link"));
+  EXPECT_EQ(kiln({"cache", "export", path("link")}).exit_code, 0);
+  EXPECT_TRUE(std::filesystem::is_symlink(path("link")));
+  EXPECT_THAT(read("target"), testing::StartsWith("kiln-pack"));
 }
 
 TEST_F(ProgramTest, HelpShowsExamplesAndExitCodes) {

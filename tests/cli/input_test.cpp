@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <array>
 #include <fstream>
 
 #include "device_choice.h"
@@ -41,6 +43,19 @@ TEST(Workload, AddsUpRepeatedLinesOfAFile) {
   const Workload workload = read_workload(input(path));
   ASSERT_EQ(workload.jobs.size(), 1u);
   EXPECT_EQ(workload.jobs[0].count, 4);
+}
+
+// What `<(...)` of a shell is.
+TEST(Workload, ReadsAPipe) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const std::string_view line = "softmax_forward x=f32:1x10 *2\n";
+  ASSERT_EQ(::write(ends[1], line.data(), line.size()), static_cast<ssize_t>(line.size()));
+  ::close(ends[1]);
+  const Workload workload = read_workload(input("/dev/fd/" + std::to_string(ends[0])));
+  ::close(ends[0]);
+  ASSERT_EQ(workload.jobs.size(), 1u);
+  EXPECT_EQ(workload.jobs[0].count, 2);
 }
 
 TEST(Workload, NamesFileLineAndColumn) {

@@ -80,8 +80,13 @@ TEST_F(TuneReportTest, DoesNotKeepADefaultThatFailed) {
 }
 
 TEST_F(TuneReportTest, TakesALayerWhoseDefaultHasNoTimeForNoGain) {
-  results_[0].heuristic.reset();
+  results_[0].heuristic->outcome = tuner::Outcome::wrong_result;
   EXPECT_DOUBLE_EQ(totals_of(results_).heuristic, 3 * 2e-6 + 2 * 7e-6);
+  EXPECT_THAT(table(), HasSubstr("1.00x over the default choice; "));
+  EXPECT_THAT(table(), HasSubstr("; the default choice of 1 layer has no time (-), which counts as no gain"));
+  EXPECT_EQ(json_of(report())["totals"]["layers_without_default"], 1);
+  results_.pop_back();
+  EXPECT_THAT(table(), HasSubstr("- over the default choice; ")) << "no layer tells, as its row says";
 }
 
 }  // namespace

@@ -261,6 +261,25 @@ TEST_F(UserFiles, HaveNamesOfTheirOwn) {
   EXPECT_THAT(error(), HasSubstr("no usable name"));
 }
 
+// An application and its environment may both name a folder.
+TEST_F(UserFiles, OfOneFolderThatIsNamedTwiceCountOnce) {
+  write("a.cu", kernels);
+  write("a.json", example());
+  const std::filesystem::path link = folder_ / "link", other = folder_ / "other";
+  std::filesystem::create_directory_symlink(folder_, link);
+  const std::string folder = folder_.string();
+  EXPECT_EQ(read_user_templates({folder, folder + "/", folder + "/./", link.string()}).files().size(), 2U);
+  std::filesystem::create_directory(other);
+  write("other/a.cu", kernels);
+  write("other/a.json", example());
+  try {
+    (void)read_user_templates({folder, other.string()});
+    ADD_FAILURE() << "which one is meant?";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("there are two user templates 'a'"));
+  }
+}
+
 TEST_F(UserFiles, ThatAreMissingAreAnError) {
   std::filesystem::remove_all(folder_);
   EXPECT_THAT(error(), HasSubstr("cannot read the folder of user templates"));

@@ -371,7 +371,15 @@ TEST(WorkerPools, RefuseAWorkerThatIsNone) {
   WorkerPoolOptions options;
   options.worker = "/bin/cat";  // answers, but with our own words
   options.arguments = {};
-  EXPECT_ANY_THROW(WorkerPool{options});
+  EXPECT_THROW(WorkerPool{options}, Error);
+  options.worker = "/bin/true";  // ends at once
+  try {
+    const WorkerPool pool(options);
+    ADD_FAILURE() << "there is nobody to open the device";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::driver_error) << "no broken invariant of Kiln's own";
+    EXPECT_THAT(error.what(), HasSubstr("the device cannot be opened: the worker process died: exit code 0"));
+  }
   options.worker = "/nowhere/kiln";
   EXPECT_THROW(WorkerPool{options}, Error);
 }
