@@ -38,16 +38,6 @@ Record failed(const DeviceEntry& device, std::string_view config, std::string_vi
   return r;
 }
 
-Database database_of(const std::vector<Record>& records) {
-  Database db = with_devices(Database::in_memory());
-  db.insert(records);
-  return db;
-}
-
-std::string pack_of(const std::vector<Record>& records) {
-  return print_pack(make_pack({h200(), h100(), rtx4090(), emulated()}, records), "0.1.0");
-}
-
 std::vector<std::string> offered(const Winners& winners) {
   std::vector<std::string> configs;
   for (const Choice& choice : winners.all(request_line(1))) configs.emplace_back(choice.config);
@@ -65,7 +55,7 @@ TEST(Barred, AVariantThatFailedHereIsNotTakenFromAPack) {
     Winners winners(h200());
     winners.load(db);
     EXPECT_EQ(winners.report().candidates, 0);
-    winners.load_pack_text(pack_of({timed(h200(), "A=1"), timed(h200(), "A=2", 2e-5)}), "p");
+    winners.load_pack_text(pack_text_of({timed(h200(), "A=1"), timed(h200(), "A=2", 2e-5)}), "p");
     EXPECT_THAT(offered(winners), ElementsAre("A=2"));
     EXPECT_EQ(winners.report().candidates, 1);
     EXPECT_EQ(barred(winners, "A=1"), std::string(outcome) + " in memory");
@@ -106,13 +96,13 @@ TEST(Barred, AnEarlierLayerIsBelievedRatherThanALaterOne) {
   const Database db = database_of({timed(h200(), "A=1")});
   Winners winners(h200());
   winners.load(db);
-  winners.load_pack_text(pack_of({failed(h200(), "A=1")}), "p");
+  winners.load_pack_text(pack_text_of({failed(h200(), "A=1")}), "p");
   EXPECT_THAT(offered(winners), ElementsAre("A=1"));
   EXPECT_EQ(barred(winners, "A=1"), "no");
 
   Winners packs(h200());
-  packs.load_pack_text(pack_of({failed(h200(), "A=1")}), "first");
-  packs.load_pack_text(pack_of({timed(h200(), "A=1")}), "second");
+  packs.load_pack_text(pack_text_of({failed(h200(), "A=1")}), "first");
+  packs.load_pack_text(pack_text_of({timed(h200(), "A=1")}), "second");
   EXPECT_THAT(offered(packs), IsEmpty());
   EXPECT_EQ(barred(packs, "A=1"), "wrong_result in first");
 }
@@ -132,7 +122,7 @@ TEST(Barred, AProgramIsBarredWhateverTheLibraryMakesNow) {
   const auto current = [](std::string_view, std::string_view digest) { return digest != "before the edit"; };
   Winners from_database(h200(), current), from_pack(h200(), current);
   from_database.load(database_of({old}));
-  from_pack.load_pack_text(pack_of({old}), "p");
+  from_pack.load_pack_text(pack_text_of({old}), "p");
   for (const Winners* winners : {&from_database, &from_pack}) {
     EXPECT_EQ(barred(*winners, "A=1"), "no");
     EXPECT_TRUE(winners->bars_program(request_line(1), "its source"));
@@ -155,7 +145,7 @@ TEST(Barred, ANewRecordIsSeenByARefresh) {
   Database db = database_of({timed(h200(), "A=1"), timed(h200(), "A=2", 2e-5)});
   Winners winners(h200());
   winners.load(db);
-  winners.load_pack_text(pack_of({timed(h200(), "A=1")}), "p");
+  winners.load_pack_text(pack_text_of({timed(h200(), "A=1")}), "p");
   const Record found_wrong = failed(h200(), "A=1");
   db.insert(std::span(&found_wrong, 1));
   winners.refresh(db, request_line(1));
@@ -235,7 +225,7 @@ TEST(Barred, OpeningReadsNoOtherRecords) {
 
 TEST(Barred, ATimeThatNothingTakesIsRefusedWithItsLine) {
   Winners winners(h200());
-  winners.load_pack_text(pack_of({timed(h200(), "A=1", 1e-30), timed(h200(), "A=2")}), "p");
+  winners.load_pack_text(pack_text_of({timed(h200(), "A=1", 1e-30), timed(h200(), "A=2")}), "p");
   EXPECT_THAT(offered(winners), ElementsAre("A=2"));
   EXPECT_THAT(winners.report().problems, ElementsAre(HasSubstr("p: line 5: seconds '1e-30' is impossible")));
 }

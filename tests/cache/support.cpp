@@ -10,6 +10,8 @@
 #include <limits>
 #include <sstream>
 
+#include "kiln/cache/pack.h"
+
 namespace kiln::cache::test {
 
 ScratchFolder::ScratchFolder(Where where) {
@@ -89,6 +91,16 @@ Record timed_record(std::string_view request, std::string_view config, double se
 Database with_devices(Database database) {
   for (const DeviceEntry& device : {h200(), h100(), rtx4090(), emulated()}) database.put_device(device);
   return database;
+}
+
+Database database_of(const std::vector<Record>& records) {
+  Database database = with_devices(Database::in_memory());
+  database.insert(records);
+  return database;
+}
+
+std::string pack_text_of(const std::vector<Record>& records) {
+  return print_pack(make_pack({h200(), h100(), rtx4090(), emulated()}, records), "0.1.0");
 }
 
 std::string error_of(ErrorCode code, const std::function<void()>& action) {

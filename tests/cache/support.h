@@ -57,6 +57,10 @@ std::string request_line(int index);
 
 /// An open database that knows the devices above.
 Database with_devices(Database database);
+/// One in memory that holds `records` of them.
+Database database_of(const std::vector<Record>& records);
+/// The text of a pack with those devices and `records`.
+std::string pack_text_of(const std::vector<Record>& records);
 
 /// What an Error of this code says; fails the test if `action` throws nothing or something else.
 std::string error_of(ErrorCode code, const std::function<void()>& action);

@@ -36,16 +36,6 @@ Record prediction(const DeviceEntry& device, std::string_view config, double sec
   return r;
 }
 
-Database database_of(const std::vector<Record>& records) {
-  Database db = with_devices(Database::in_memory());
-  db.insert(records);
-  return db;
-}
-
-std::string pack_of(const std::vector<Record>& records) {
-  return print_pack(make_pack({h200(), h100(), rtx4090(), emulated()}, records), "0.1.0");
-}
-
 std::string chosen(const Winners& winners, const Filter& filter = {}) {
   const auto choice = winners.find(request_line(1), filter);
   return choice ? std::string(choice->config) : "none";
@@ -90,7 +80,7 @@ TEST(Winners, NameTheDatabaseOrPackThatTheyAreFrom) {
   EXPECT_EQ(winners.find(request_line(2))->source, paths[1]);
   Record packed = candidate(h200(), "packed", 1e-5);
   packed.request = request_line(3);
-  winners.load_pack_text(pack_of({packed}), "a.pack");
+  winners.load_pack_text(pack_text_of({packed}), "a.pack");
   EXPECT_EQ(winners.find(request_line(3))->source, "a.pack");
 }
 
@@ -147,13 +137,13 @@ TEST(Winners, OfEmulatedDevicesNeverMixWithRealOnes) {
 
 TEST(Winners, ALayerWinsWhateverTheOrderOfLoading) {
   Winners winners(h200());
-  winners.load_pack_text(pack_of({candidate(h200(), "system", 6e-7)}), "s.pack", Origin::system_pack);
+  winners.load_pack_text(pack_text_of({candidate(h200(), "system", 6e-7)}), "s.pack", Origin::system_pack);
   EXPECT_EQ(winners.find(request_line(1))->origin, Origin::system_pack);
-  winners.load_pack_text(pack_of({candidate(h200(), "application", 1e-6)}), "a.pack");
+  winners.load_pack_text(pack_text_of({candidate(h200(), "application", 1e-6)}), "a.pack");
   EXPECT_EQ(chosen(winners), "application");
   winners.load(database_of({candidate(h200(), "user", 1e-5)}));
   EXPECT_EQ(chosen(winners), "user");
-  winners.load_pack_text(pack_of({candidate(h200(), "late system", 3e-7)}), "t.pack", Origin::system_pack);
+  winners.load_pack_text(pack_text_of({candidate(h200(), "late system", 3e-7)}), "t.pack", Origin::system_pack);
   std::vector<std::string> order;
   for (const Choice& c : winners.all(request_line(1))) order.emplace_back(c.config);
   EXPECT_THAT(order, ElementsAre("user", "application", "system", "late system"));
@@ -162,12 +152,12 @@ TEST(Winners, ALayerWinsWhateverTheOrderOfLoading) {
 TEST(Winners, WithinAStandingTheUsersDatabaseWinsThenTheEarlierPack) {
   const Database db = database_of({candidate(h100(), "db near", 5e-5)});
   Winners winners(h200());
-  winners.load_pack_text(pack_of({candidate(h100(), "pack near", 1e-5)}), "first.pack");
-  winners.load_pack_text(pack_of({candidate(h100(), "late pack near", 1e-6)}), "second.pack");
+  winners.load_pack_text(pack_text_of({candidate(h100(), "pack near", 1e-5)}), "first.pack");
+  winners.load_pack_text(pack_text_of({candidate(h100(), "late pack near", 1e-6)}), "second.pack");
   EXPECT_EQ(chosen(winners), "pack near");
   winners.load(db);
   EXPECT_EQ(chosen(winners), "db near");
-  winners.load_pack_text(pack_of({candidate(h200(), "pack here", 9e-5)}), "third.pack");
+  winners.load_pack_text(pack_text_of({candidate(h200(), "pack here", 9e-5)}), "third.pack");
   EXPECT_EQ(chosen(winners), "pack here") << "but a better standing comes first";
   const auto choice = winners.find(request_line(1));
   EXPECT_EQ(choice->origin, Origin::pack);
@@ -250,7 +240,7 @@ TEST(Winners, StaleRecordsAreCountedAndNotUsed) {
     return digest != "old";
   });
   winners.load(db);
-  winners.load_pack_text(pack_of({stale}), "old.pack");
+  winners.load_pack_text(pack_text_of({stale}), "old.pack");
   EXPECT_EQ(chosen(winners), "current");
   const WinnersReport report = winners.report();
   EXPECT_EQ(report.requests, 1);
@@ -267,7 +257,7 @@ TEST(Winners, ARefreshShowsWhatWasInsertedAndOnlyThat) {
   Database db = database_of({candidate(h200(), "old", 2e-5)});
   Winners winners(h200());
   winners.load(db);
-  winners.load_pack_text(pack_of({candidate(h200(), "pack", 9e-5)}), "a.pack");
+  winners.load_pack_text(pack_text_of({candidate(h200(), "pack", 9e-5)}), "a.pack");
   const auto before = winners.find(request_line(1));
   Record better = candidate(h200(), "new", 1e-5);
   db.insert(std::span(&better, 1));
@@ -340,7 +330,7 @@ TEST(Winners, APackThatCannotBeUsedIsReportedAndTheRestGoesOn) {
   EXPECT_THAT(winners.report().problems,
               ElementsAre(HasSubstr("missing.pack"), HasSubstr(folder.path()), HasSubstr("a: line 1"),
                           HasSubstr("format 999"), HasSubstr("c: line 1")));
-  std::string text = pack_of({candidate(h200(), "good", 1e-5), candidate(h200(), "spoilt", 1e-6)});
+  std::string text = pack_text_of({candidate(h200(), "good", 1e-5), candidate(h200(), "spoilt", 1e-6)});
   text.replace(text.find("1e-06"), 5, "nan");
   winners.load_pack_text(text, "d");
   EXPECT_EQ(chosen(winners), "good");

@@ -1,0 +1,289 @@
+// What each operation refuses.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "kiln/base/error.h"
+#include "kiln/generator/request.h"
+
+namespace kiln {
+namespace {
+
+using testing::HasSubstr;
+
+struct Bad {
+  std::string line, message;
+};
+
+class BadRequest : public testing::TestWithParam<Bad> {};
+
+TEST_P(BadRequest, IsRefusedWithItsReason) {
+  try {
+    FAIL() << "accepted as " << Request::parse(GetParam().line).key();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    EXPECT_THAT(error.what(), HasSubstr(GetParam().message));
+  }
+}
+
+// Normalisations and filters of regions alone have a sixth.
+INSTANTIATE_TEST_SUITE_P(Dimensions, BadRequest,
+                         testing::Values(Bad{"tensor_set y=f32:1x1x1x1x1x1",
+                                             "y has 6 dimensions (tensors of tensor_set have 1 to 5)"},
+                                         Bad{"conv_forward x=f32:1x1x1x1x1x1 w=f32:1x1x1",
+                                             "x has 6 dimensions (tensors of conv_forward have 1 to 5)"}));
+
+INSTANTIATE_TEST_SUITE_P(Dropout, BadRequest,
+                         testing::Values(Bad{"dropout y=f32:3", "operand x is missing"},
+                                         Bad{"dropout x=i32:3", "x is i32"},
+                                         Bad{"dropout x=f32:3x4 y=f32:4x3", "y has extents 4x3, expected 3x4"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    LocalNorm, BadRequest,
+    testing::Values(
+        Bad{"local_norm_forward y=f32:3x4", "operand x is missing"}, Bad{"local_norm_forward x=i8:3x4", "x is i8"},
+        Bad{"local_norm_forward x=f32:3x4 y=f32:4x3", "y has extents 4x3, expected 3x4"},
+        Bad{"local_norm_forward x=f32:3x4 means=f32:3x1", "means has extents 3x1, expected 3x4"},
+        Bad{"local_norm_forward x=f32:3", "axis 1 is outside the 1 dimensions of x"},
+        Bad{"local_norm_forward x=f32:3x4 axes=1,1", "an axis stands twice"},
+        Bad{"local_norm_forward x=f32:3x4x5x6x7 axes=1,2,3,4", "the window has more than 3 axes"},
+        Bad{"local_norm_forward x=f32:3x4 axes=0 n=?", "the batch cannot be dynamic along one of the axes"},
+        Bad{"local_norm_forward x=f32:3x4 size=0", "size=0 is no extent of a window"},
+        Bad{"local_norm_forward x=f32:3x4 size=65536", "size=65536 is no extent of a window"},
+        Bad{"local_norm_forward x=f32:3x4 size=3,3", "size"}, Bad{"local_norm_forward x=f32:3x4 size=all", "size"},
+        Bad{"local_norm_backward x=f32:3x4 dy=f32:3x5", "dy has extents 3x5, expected 3x4"},
+        Bad{"local_norm_backward x=f32:3x4 dmeans=f32:3x4:1,1", "dmeans"},
+        Bad{"local_norm_backward x=f32:3x4 dmeans_beta=1", "dmeans_alpha and dmeans_beta concern no output"},
+        Bad{"local_norm_backward x=f32:3x4 dmeans=f32:3x4 dmeans_beta=2", "dmeans_beta=2 is unknown"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    CrossEntropy, BadRequest,
+    testing::Values(
+        Bad{"cross_entropy_forward targets=i32:3", "operand x is missing"},
+        Bad{"cross_entropy_forward x=f32:3", "x has 1 dimensions"},
+        Bad{"cross_entropy_forward x=f32:3x0", "x has no classes"},
+        Bad{"cross_entropy_forward x=f32:3x4 targets=f32:3", "targets is f32"},
+        Bad{"cross_entropy_forward x=f32:3x4x5 targets=i32:3x4", "targets has extents 3x4, expected 3x5"},
+        Bad{"cross_entropy_forward x=f32:3x4 losses=f32:3", "there is an operand losses with reduction=mean"},
+        Bad{"cross_entropy_forward x=f32:3x4 loss=f32:1 reduction=none",
+            "there is an operand loss with reduction=none"},
+        Bad{"cross_entropy_forward x=f32:3x4 loss=f32:3", "loss has extents 3, expected 1"},
+        Bad{"cross_entropy_forward x=f32:3x4 reduction=median", "reduction=median is unknown"},
+        Bad{"cross_entropy_forward x=f32:3x4 ignore=3000000000", "ignore=3000000000 is no i32"},
+        Bad{"cross_entropy_forward x=f32:3x4 weights=f32:3", "weights has extents 3, expected 4"},
+        Bad{"cross_entropy_forward x=f32:3x4 weights=f16:4", "weights is f16"},
+        Bad{"cross_entropy_forward x=f32:3x4 smoothing=0.1", "smoothing=0.1 is unknown"},
+        Bad{"cross_entropy_backward x=f32:3x4 dlosses=f32:3", "there is an operand dlosses with reduction=mean"},
+        Bad{"cross_entropy_backward x=f32:3x4 dx=f32:3x5", "dx has extents 3x5, expected 3x4"},
+        Bad{"cross_entropy_backward x=f32:3x4 n=?", "the gradient of a mean depends on the whole batch"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Gemm, BadRequest,
+    testing::Values(
+        Bad{"gemm a=f32:3x4", "operand b is missing"}, Bad{"gemm a=f32:3 b=f32:3", "a has 1 and b 1 dimensions"},
+        Bad{"gemm a=f32:2x3x4 b=f32:4x5", "a has 3 and b 2 dimensions"},
+        Bad{"gemm a=f32:3x4 b=f32:5x6", "a has rows of 4 elements, b columns of 5"},
+        Bad{"gemm a=f32:2x3x4 b=f32:3x4x5", "batch dimension 0 of a is 2, that of b 3"},
+        Bad{"gemm a=f32:3x4 b=f32:4x5 c=f32:5x3", "c has extents 5x3, expected 3x5"},
+        Bad{"gemm a=f32:1x3x4 b=f32:2x4x5 c=f32:1x3x5", "c has extents 1x3x5, expected 2x3x5"},
+        Bad{"gemm a=f32:3x4 b=f32:4x5 c=f32:3x5:0,1", "share memory"}, Bad{"gemm a=i8:3x4 b=f32:4x5", "a is i8"},
+        Bad{"gemm a=f32:3x4 b=f32:4x5 epilogue=bias bias=f32:3", "bias has extents 3, expected 5"},
+        Bad{"gemm a=f32:3x4 b=f32:4x5 residual=f32:3x5", "no epilogue stage add"},
+        Bad{"gemm a=f32:2x3x4 b=f32:1x4x5 n=?", "the batch can only be dynamic where there are no batch dimensions"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    ConvForward, BadRequest,
+    testing::Values(
+        Bad{"conv_forward x=f32:1x3x8x8", "operand w is missing"},
+        Bad{"conv_forward x=i8:1x3x8x8 w=f32:4x3x3x3", "x is i8"},
+        Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 y=i32:1x4x6x6", "y is i32"},
+        Bad{"conv_forward w=f32:1x3x8x8", "operand x is missing"},
+        Bad{"conv_forward x=f32:1x3x8 w=f32:4x3x3x3", "x has 3 and w has 4 dimensions"},
+        Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x2x3x3", "w has 2 channels per filter, expected 3"},
+        Bad{"conv_forward x=f32:1x4x8x8 w=f32:4x2x3x3 groups=3", "groups=3 does not divide the 4 channels"},
+        Bad{"conv_forward x=f32:1x4x8x8 w=f32:3x2x3x3 groups=2", "groups=2 does not divide the 3 filters"},
+        Bad{"conv_forward x=f32:1x4x8x8 w=f32:4x4x3x3 groups=0", "groups=0 does not divide"},
+        Bad{"conv_forward x=f32:1x0x8x8 w=f32:4x0x3x3", "x has no channels"},
+        Bad{"local_conv_forward x=f32:1x0x8x8 w=f32:144x0x3x3", "x has no channels"},
+        Bad{"conv_forward x=f32:1x3x2x2 w=f32:4x3x3x3", "the filter does not fit"},
+        Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 stride=0", "the stride of h is 0"},
+        Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 pad=-1", "the padding before of h is -1"},
+        Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 dilation=0,1", "the dilation of h is 0"},
+        Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 pad=same", "pad=same is not a list of integers"},
+        Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 pad=1,1,1", "pad=1,1,1 has 3 values"},
+        Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 y=f32:1x4x8x8", "y has extents 1x4x8x8, expected 1x4x6x6"},
+        Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 y=f32:1x4x6x6:144,36,1,1", "share memory"},
+        Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 bias=f32:4", "no epilogue stage bias"},
+        Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 epilogue=bias bias=f32:5", "bias has extents 5, expected 4"},
+        Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 epilogue=relu+relu", "stands twice"},
+        Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 mode=fourier", "mode=fourier is unknown"},
+        Bad{"conv_forward x=f32:1x3x8x8@2 w=f32:4x3x3x3", "x has alignment 2"},
+        Bad{"conv_forward x=f32:1x3x0x8 w=f32:4x3x3x3 pad=3", "the extent of h is 0"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    ConvBackward, BadRequest,
+    testing::Values(
+        Bad{"conv_backward_data dy=f32:1x4x6x6", "operand w is missing"},
+        Bad{"conv_backward_data w=f32:4x3x3x3", "operand dy is missing"},
+        Bad{"conv_backward_data dy=f32:4x6 w=f32:4x3x3x3", "dy has 2 dimensions"},
+        Bad{"conv_backward_data dy=f32:1x4x6 w=f32:4x3x3x3", "dy has 3 and w has 4 dimensions"},
+        Bad{"conv_backward_data dy=f32:1x5x6x6 w=f32:4x3x3x3", "w has 4 filters, expected 5"},
+        Bad{"conv_backward_data dy=f32:1x4x6x6 w=f32:4x3x3x3 groups=3", "groups=3 does not divide the 4 filters"},
+        Bad{"conv_backward_data dy=f32:1x4x6x6 w=f32:4x3x3x3 groups=0", "groups=0 does not divide"},
+        Bad{"conv_backward_data dy=f32:1x4x6x6 w=f32:4x3x3x3 groups=9223372036854775807",
+            "groups=9223372036854775807 does not divide the 4 filters"},
+        Bad{"conv_backward_data dy=f32:1x4x6x6 w=f32:4x3x3x3 dx=f32:1x3x8", "dy has 4 and dx has 3 dimensions"},
+        Bad{"conv_backward_data dy=f32:1x4x6x6 w=f32:4x3x3x3 dx=f32:1x4x8x8",
+            "dx has extents 1x4x8x8, expected 1x3x8x8"},
+        Bad{"conv_backward_data dy=f32:1x4x6x6 w=f32:4x3x3x3 dx=f32:1x3x8x9",
+            "dy has extents 1x4x6x6, expected 1x4x6x7"},
+        Bad{"conv_backward_data dy=f32:1x4x6x6 w=f32:4x3x3x3 output_pad=1", "output_pad of h is 1"},
+        Bad{"conv_backward_data dy=f32:1x4x6x6 w=f32:4x3x3x3 stride=2 output_pad=0,2", "output_pad of w is 2"},
+        Bad{"conv_backward_data dy=f32:1x4x6x6 w=f32:4x3x3x3 dx=f32:1x3x13x14 stride=2 output_pad=1",
+            "dx has extents 1x3x13x14, expected 1x3x14x14"},
+        Bad{"conv_backward_data dy=f32:1x4x2x2 w=f32:4x3x1x1 pad=1", "dx would have the extent 0 along h"},
+        Bad{"conv_backward_data dy=f32:1x4x6x6 w=f32:4x3x3x3 stride=0", "the stride of h is 0"},
+        Bad{"conv_backward_data dy=f32:1x4x6x6 w=f32:4x3x3x3 epilogue=bias bias=f32:4",
+            "bias has extents 4, expected 3"},
+        Bad{"conv_backward_data dy=f32:1x4x6x6 w=f32:4x3x3x3 residual=f32:1x3x8x8", "no epilogue stage add"},
+        Bad{"conv_backward_filter x=f32:1x3x8x8 dy=f32:1x4x6x6 dw=f32:4x3x3x3 epilogue=relu", "it takes no epilogue"},
+        Bad{"conv_backward_filter x=f32:1x3x8x8 dy=f32:1x4x6x6", "operand dw is missing"},
+        Bad{"conv_backward_filter x=f32:1x3x8x8 dy=f32:1x4x6x6 dw=f32:4x3x3", "x has 4 and dw has 3 dimensions"},
+        Bad{"conv_backward_filter x=f32:1x3x8x8 dy=f32:1x4x6x6 dw=f32:4x2x3x3", "dw has 2 channels per filter"},
+        Bad{"conv_backward_filter x=f32:1x3x8x8 dy=f32:1x4x6x6 dw=f32:4x3x2x3",
+            "dy has extents 1x4x6x6, expected 1x4x7x6"},
+        Bad{"conv_backward_filter x=f32:1x3x8x8 dy=f32:2x4x6x6 dw=f32:4x3x3x3",
+            "dy has extents 2x4x6x6, expected 1x4x6x6"},
+        Bad{"conv_backward_filter x=f32:1x3x8x8 dy=f32:1x4x6 dw=f32:4x3x3x3", "dy has extents 1x4x6, expected 1x4x6x6"},
+        Bad{"conv_backward_filter x=f32:1x3x8x8 dy=f32:1x4x1x1 dw=f32:4x3x9x9", "the filter does not fit"},
+        Bad{"conv_backward_bias dy=f32:4", "dy has 1 dimensions"},
+        Bad{"conv_backward_bias dy=f32:4x0x3", "dy has no channels"},
+        Bad{"conv_backward_bias dy=f32:1x4x6x6 db=f32:5", "db has extents 5, expected 4"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    LocalConv, BadRequest,
+    testing::Values(
+        Bad{"local_conv_forward x=f32:1x3x8x8", "operand w is missing"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:144x3x3x3 grid=6,6,1", "grid=6,6,1 has 3 values"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:144x3x3x3 grid=7,6", "grid has 7 regions along h"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:144x3x3x3 grid=6,-1", "grid has -1 regions along w"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:144x3x3x3 grid=all", "grid=all is not a list of integers"},
+        Bad{"reduce x=f32:3x4 axes=all", "axes=all is not a list of integers"},
+        Bad{"norm_inference axes=all", "axes=all is not a list of integers"},
+        Bad{"norm_forward x=f32:3x4 activation=sine", "activation=sine is unknown"},
+        Bad{"norm_forward x=f32:3x4 epilogue=add+relu activation=tanh", "it has an activation besides"},
+        Bad{"norm_backward dy=f32:3x4 y=f32:3x4 activation=relu", "y is given and there is an activation"},
+        Bad{"norm_backward dy=f32:3x4 b=f32:1x4", "b is given, but there is no activation"},
+        Bad{"norm_backward dy=f32:3x4 b=f32:1x3 activation=elu", "b has extents 1x3, expected 3x4"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3", "w has 4 filters for 6x6 regions"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:10x3x3x3 grid=2", "w has 10 filters for 2x2 regions"},
+        Bad{"local_conv_forward x=f32:1x4x8x8 w=f32:12x2x3x3 grid=2 groups=2",
+            "groups=2 does not divide the 3 filters"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:0x3x3x3 grid=2", "w has 0 filters for 2x2 regions"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:8x3x3x3 y=f32:1x8x6x6 grid=2", "y has extents 1x8x6x6, expected"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:8x3x3x3 grid=2 epilogue=bias bias=f32:8", "bias has extents 8"},
+        Bad{"local_conv_forward x=f32:1x3x2x2 w=f32:4x3x3x3", "the filter does not fit"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 stride=0", "the stride of h is 0"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 dilation=9223372036854775807", "the dilation of h is"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:5x4x3x3x3 grid=2", "w has 5 regions, grid has 2x2"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:2x4x3x3x3 grid=2", "w has 2 regions, grid has 2x2"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:4x4x2x3x3 grid=2", "w has 2 channels per filter, expected 3"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:4x0x3x3x3 grid=2", "groups=1 does not divide the 0 filters"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:4x4x3x9x3 grid=2", "the filter does not fit"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:1x4x4x3x3x3 grid=2", "x has 4 and w has 6 dimensions"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:3x3x3 grid=2", "x has 4 and w has 3 dimensions"},
+        Bad{"conv_forward x=f32:1x3x8x8 w=f32:1x4x3x3x3", "x has 4 and w has 5 dimensions"},
+        Bad{"conv_forward x=f32:1x3x8x8x8 w=f32:1x4x3x3x3x3", "w has 6 dimensions"},
+        Bad{"conv_backward_data dy=f32:1x4x6x6 w=f32:1x4x3x3x3", "dy has 4 and w has 5 dimensions"},
+        Bad{"local_conv_backward_data dy=f32:1x5x6x6 w=f32:4x4x3x3x3 grid=2", "w has 4 filters, expected 5"},
+        Bad{"local_conv_backward_filter x=f32:1x3x8x8 dy=f32:1x4x6x6 dw=f32:9x4x3x3x3 grid=2", "dw has 9 regions"},
+        Bad{"local_conv_backward_filter x=f32:1x3x8x8 dy=f32:1x4x6x6 dw=f32:4x4x3x3x3:36,108,9,3,1 grid=2",
+            "elements of output dw share memory"},
+        Bad{"local_conv_backward_data dy=f32:1x5x6x6 w=f32:16x3x3x3 grid=2", "w has 4 filters, expected 5"},
+        Bad{"local_conv_backward_data dy=f32:1x4x6x6 w=f32:16x3x3x3 grid=7", "grid has 7 regions along h"},
+        Bad{"local_conv_backward_data dy=f32:1x4x6x6 w=f32:16x3x3x3 dx=f32:1x3x9x8 grid=2", "dy has extents 1x4x6x6"},
+        Bad{"local_conv_backward_filter x=f32:1x3x8x8 dy=f32:1x4x6x6 dw=f32:4x3x3x3", "dw has 4 filters for 6x6"},
+        Bad{"local_conv_backward_filter x=f32:1x3x8x8 dy=f32:1x4x6x6 dw=f32:20x3x3x3 grid=2", "dy has extents 1x4x6x6"},
+        Bad{"local_conv_backward_filter x=f32:1x3x8x8 dy=f32:1x4x6x6 dw=f32:16x3x3x3 grid=2 epilogue=relu",
+            "it takes no epilogue"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    PoolForward, BadRequest,
+    testing::Values(Bad{"pool_forward x=f32:1x3x8x8 mode=max", "the window is missing"},
+                    Bad{"pool_forward x=f32:1x3x8x8 mode=max window=big", "the window is missing or not numbers"},
+                    Bad{"pool_forward x=f32:1x3x8x8 mode=median window=2", "mode=median is unknown"},
+                    Bad{"pool_forward x=f32:1x3x8x8 mode=max window=9", "does not fit"},
+                    Bad{"pool_forward x=f32:1x3x8x8 y=f32:1x3x5x4 mode=max window=2 stride=2", "extent 5 along h"},
+                    Bad{"pool_forward x=f32:1x3x8x8 mode=max window=2 epilogue=relu", "it takes no epilogue"},
+                    Bad{"pool_forward x=f32:1x3x8x8 mode=max window=2 tf32", "no choice of arithmetic"},
+                    Bad{"pool_forward x=f32:1x3x8x8 mode=3 window=2", "mode=3 is unknown"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    PoolIndices, BadRequest,
+    testing::Values(
+        Bad{"pool_forward x=f32:1x3x8x8 indices=i32:1x3x4x5 window=2 stride=2",
+            "indices has extents 1x3x4x5, expected"},
+        Bad{"pool_forward x=f32:1x3x8x8 indices=f32:1x3x4x4 window=2 stride=2", "indices is f32 (it may be i32)"},
+        Bad{"pool_forward x=i8:1x3x8x8 mode=avg window=2", "x is i8"},
+        Bad{"pool_forward x=f32:1x3x8x8 y=u8:1x3x4x4 mode=avg window=2 stride=2", "y is u8"},
+        Bad{"pool_forward x=f32:1x3x8x8 indices=i32:1x3x4x4 mode=avg window=2 stride=2", "only maxima have indices"},
+        Bad{"pool_forward x=f32:1x1x65536x32768 indices=i32:1x1x1x1 window=global", "more positions than i32"},
+        Bad{"pool_backward dy=f32:1x3x4x4 x=f32:1x3x8x8 indices=i32:1x3x4x4 window=2 stride=2", "say the same"},
+        Bad{"pool_backward dy=f32:1x3x4x4 dx=f32:1x3x8x8 indices=i32:1x3x4x4 mode=avg window=2 stride=2",
+            "only maxima have indices"},
+        Bad{"pool_backward dy=f32:1x3x4x4 dx=f32:1x3x8x8 window=2 stride=2", "operand x is missing"},
+        Bad{"pool_backward dy=f32:1x3x4x4 indices=i32:1x3x4x4 window=2 stride=2", "operand dx is missing"}));
+
+INSTANTIATE_TEST_SUITE_P(SoftmaxForward, BadRequest,
+                         testing::Values(Bad{"softmax_forward x=f32:2x3 axis=2", "axis 2 is outside"},
+                                         Bad{"softmax_forward x=f32:2x3 axis=-3", "axis -3 is outside"},
+                                         Bad{"softmax_forward x=f32:2x3 y=f32:2x4", "y has extents 2x4, expected 2x3"},
+                                         Bad{"softmax_forward x=f32:2x3 axis=0 n=?", "cannot be dynamic"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    SoftmaxBackward, BadRequest,
+    testing::Values(Bad{"softmax_backward dy=f32:2x3", "operand y is missing"},
+                    Bad{"softmax_backward y=f32:2x3 axis=2", "axis 2 is outside the 2 dimensions of y"},
+                    Bad{"softmax_backward y=f32:2x3 dy=f32:2x4", "dy has extents 2x4, expected 2x3"},
+                    Bad{"softmax_backward y=f32:2x3 dx=f32:3x3", "dx has extents 3x3, expected 2x3"},
+                    Bad{"softmax_backward y=i8:2x3", "y is i8"},
+                    Bad{"softmax_backward y=f32:2x3 epilogue=relu", "it takes no epilogue"},
+                    Bad{"softmax_backward y=f32:2x3 axis=0 n=?", "cannot be dynamic"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Activation, BadRequest,
+    testing::Values(
+        Bad{"activation_forward mode=relu", "operand x is missing"},
+        Bad{"activation_forward x=f32:2x3 mode=sine", "mode=sine is unknown"},
+        Bad{"activation_forward x=f32:2x3 y=f32:3x2 mode=relu", "y has extents 3x2, expected 2x3"},
+        Bad{"activation_forward x=f32:2x3 y=f32:2x3:1,1 mode=relu", "share memory"},
+        Bad{"activation_forward x=i8:2x3 mode=relu", "x is i8"},
+        Bad{"activation_forward x=f32:2x3 y=u8:2x3 mode=relu", "y is u8"},
+        Bad{"activation_backward x=i8:2x3 dy=f32:2x3 mode=identity", "x is i8"},
+        Bad{"activation_forward x=f32:2x3 mode=relu epilogue=relu", "it takes no epilogue"},
+        Bad{"activation_backward dy=f32:2x3 mode=relu", "both x and y are missing"},
+        Bad{"activation_backward x=f32:2x3 y=f32:2x3 dy=f32:2x3 mode=relu", "both x and y are given"},
+        Bad{"activation_backward y=f32:2x3 dy=f32:2x3 mode=swish", "the derivative of swish cannot be told from y"},
+        Bad{"activation_backward x=f32:2x4 dy=f32:2x3 mode=relu", "x has extents 2x4, expected 2x3"},
+        Bad{"activation_backward x=f32:2x3 dy=f32:2x3 dx=f32:2x2 mode=relu", "dx has extents 2x2, expected 2x3"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    TensorFunctions, BadRequest,
+    testing::Values(Bad{"tensor_transform x=f32:2x3 y=f32:2x4", "y has extents 2x4, expected 2x3"},
+                    Bad{"tensor_transform x=f32:2x3 y=f32:2x4x1", "y has extents 2x4x1, expected 2x3"},
+                    Bad{"tensor_transform x=f32:2x3 pad=1,2,3", "pad=1,2,3 has 3 values"},
+                    Bad{"tensor_transform x=f32:2x3 pad=0,-1,0,0", "a pad is -1"},
+                    Bad{"tensor_transform x=f32:2x3 pad=1,0,0,0 n=?", "the batch cannot be dynamic and padded"},
+                    Bad{"tensor_transform x=f32:0x3 pad=1,0", "x has no batch, and y would be padding alone"},
+                    Bad{"tensor_set y=f32:2x3 beta=1", "it has no alpha and no beta"},
+                    Bad{"tensor_set y=f32:2x3:0,1", "share memory"},
+                    Bad{"tensor_op a=f32:2x3 mode=add", "operand b is missing"},
+                    Bad{"tensor_op a=f32:2x3 b=f32:2x3 mode=sqrt", "operand b is given"},
+                    Bad{"tensor_op a=f32:2x3 b=f32:2x2 mode=add", "b has extents 2x2, expected 2x3"},
+                    Bad{"tensor_op a=f32:2x3 b=f32:3 mode=add", "b has extents 3, expected 2x3"},
+                    Bad{"tensor_op a=f32:2x3 b=f32:4x3 mode=add n=?", "b has batch 4, expected 2 as in a"},
+                    Bad{"tensor_op a=f32:2x3 b=f32:2x3 mode=nand", "mode=nand is unknown"}));
+
+}  // namespace
+}  // namespace kiln
