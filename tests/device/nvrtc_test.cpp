@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <thread>
 
 #include "error_of.h"
@@ -107,6 +108,34 @@ TEST(Nvrtc, RefusesAnArchitectureThatItDoesNotKnow) {
   const auto error = error_of([] { nvrtc()->compile(two_kernels, "two.cu", {.arch = "sm_999"}); });
   EXPECT_EQ(error.code(), ErrorCode::unsupported);
   EXPECT_THAT(error.what(), AllOf(HasSubstr("sm_999"), HasSubstr("80, ")));
+}
+
+std::shared_ptr<const Nvrtc> fake_nvrtc(const char* version, const char* archs) {
+  ::setenv("FAKE_NVRTC_VERSION", version, 1);
+  ::setenv("FAKE_NVRTC_ARCHS", archs, 1);
+  return Nvrtc::open({.library = KILN_FAKE_NVRTC});
+}
+
+TEST(Nvrtc, KnowsArchitecturesInWhateverOrderItsLibraryNamesThem) {
+  EXPECT_THAT(fake_nvrtc("12.4", "90 75 80")->supported_archs(), testing::ElementsAre(75, 80, 90));
+  const auto none = fake_nvrtc("12.4", "");
+  EXPECT_THAT(none->supported_archs(), testing::IsEmpty());
+  EXPECT_FALSE(none->supports(8, 0));
+}
+
+TEST(Nvrtc, KnowsArchitectureSpecificSetsFromVersion12On) {
+  const auto refusal = [](const char* version, const char* arch) {
+    const auto old_or_new = fake_nvrtc(version, "80 90");
+    return std::string(error_of([&] { old_or_new->compile(two_kernels, "two.cu", {.arch = arch}); }).what());
+  };
+  const auto is_refused = HasSubstr("cannot compile for");
+  EXPECT_THAT(refusal("11.8", "sm_90a"), AllOf(is_refused, HasSubstr("none with suffix")));
+  EXPECT_THAT(refusal("11.8", "sm_90f"), is_refused);
+  for (const char* arch : {"sm_90", "compute_90"}) EXPECT_THAT(refusal("11.8", arch), testing::Not(is_refused));
+  for (const char* version : {"12.0", "12.1", "13.0"}) {
+    EXPECT_THAT(refusal(version, "sm_90a"), testing::Not(is_refused)) << version;
+    EXPECT_THAT(refusal(version, "sm_100"), AllOf(is_refused, testing::Not(HasSubstr("none with suffix")))) << version;
+  }
 }
 
 TEST(Nvrtc, RefusesAnOptionThatItDoesNotKnow) {

@@ -50,6 +50,19 @@ TEST(Executable, PassesOperandsByNameAndNullForWhatTheRequestHasNot) {
   EXPECT_EQ(driver.launches[0].stream, 7U);
 }
 
+TEST(Executable, PassesTheTensorsOfUserCodeInTheirOrder) {
+  RecordingDriver driver;
+  driver.arguments_read = 1;
+  const Executable executable(driver.fake.context(), compiled({kernel("k", {UserArgument{}})}),
+                              {"x", "epilogue.gate", "y", "prologue.shift"});
+  executable.run(stream, std::vector<cuda_abi::CUdeviceptr>{100, 200, 300, 400}, {}, 1, 0);
+  const Executable without(driver.fake.context(), compiled({kernel("k", {UserArgument{}})}), {"x", "y"});
+  without.run(stream, std::vector<cuda_abi::CUdeviceptr>{100, 200}, {}, 1, 0);
+  ASSERT_THAT(driver.launches, SizeIs(2));
+  EXPECT_THAT(driver.launches[0].arguments, ElementsAre(200));
+  EXPECT_THAT(driver.launches[1].arguments, ElementsAre(0));
+}
+
 TEST(Executable, PassesScalarsInTheirTypes) {
   RecordingDriver driver;
   driver.arguments_read = 5;

@@ -72,6 +72,18 @@ TEST_F(KernelStoreTest, DoesNotUseAnEntryOfAnotherSourceUnderItsKey) {
   EXPECT_EQ(store.counts().damaged, 1U);
 }
 
+TEST_F(KernelStoreTest, DoesNotUseAnEntryThatIsNoKernelOfThisVersion) {
+  const auto nvrtc = device::Nvrtc::open({.library = Environment::read().nvrtc});
+  const Target target = target_for(9, 0, *nvrtc);
+  store::FileStore store(options_);
+  store.obtain(
+      compile_digest(*nvrtc, source_alone(1), target), [](std::string_view) { return true; },
+      [] { return std::string("whole, and of a later form"); });
+  const CompiledProgram compiled = compile(*nvrtc, program(1), target, &store);
+  EXPECT_EQ(compiled.images.at(0).ptx, compile(*nvrtc, program(1), target).images.at(0).ptx);
+  EXPECT_EQ(store.counts().damaged, 1U);
+}
+
 TEST_F(KernelStoreTest, CompilesASourceOfSeveralProgramsOnce) {
   const auto nvrtc = device::Nvrtc::open({.library = Environment::read().nvrtc});
   const Target target = target_for(9, 0, *nvrtc);

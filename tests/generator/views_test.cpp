@@ -81,15 +81,18 @@ std::vector<std::string> lines_of_windows_and_products() {
       "conv_backward_filter x=f16:2x4x8x8@64 dy=f32:2x4x4x7@32 dw=bf16:4x2x3x3@16" + window + free,
       "conv_backward_bias dy=f16:2x4x4x7@64 db=f32:4@32" + std::string(scaled),
       "local_conv_forward x=f16:2x4x8x8@64 w=f32:16x2x3x3@32 y=bf16:2x4x4x7@16 grid=2,2" + window + stages + free,
-      "local_conv_backward_data dy=f16:2x4x4x7@64 w=f32:16x2x3x3@32 dx=bf16:2x4x8x8@16 grid=2,2" + window + data_stages + free,
+      "local_conv_backward_data dy=f16:2x4x4x7@64 w=f32:16x2x3x3@32 dx=bf16:2x4x8x8@16 grid=2,2" + window +
+          data_stages + free,
       "local_conv_backward_filter x=f16:2x4x8x8@64 dy=f32:2x4x4x7@32 dw=bf16:16x2x3x3@16 grid=2,2" + window + free,
       "gemm a=f16:3x4@64 b=f32:4x5@32 c=bf16:3x5@16 bias=f16:5@32 residual=f32:3x5@32 epilogue=add+bias+relu" + free,
       "gemm a=f16:2x3x4@64 b=f32:2x4x5@32 c=bf16:2x3x5@16",
       "pool_forward x=f16:2x4x8x8@64 y=f32:2x4x6x4@32 indices=i32:2x4x6x4@64 window=3,2 pad=1,0,1,1 stride=1,2 "
-      "dilation=2,1" + std::string(scaled),
+      "dilation=2,1" +
+          std::string(scaled),
       "pool_forward x=f16:2x4x8x8@64 y=f32:2x4x7x7@32 window=2 mode=avg_padded",
       "pool_backward dy=f32:2x4x6x4@32 x=f16:2x4x8x8@64 dx=bf16:2x4x8x8@16 window=3,2 pad=1,0,1,1 stride=1,2 "
-      "dilation=2,1" + std::string(scaled),
+      "dilation=2,1" +
+          std::string(scaled),
       "pool_backward dy=f32:2x4x7x7@32 indices=i32:2x4x7x7@64 dx=bf16:2x4x8x8@16 window=2",
       "pool_backward dy=f32:2x4x7x7@32 dx=bf16:2x4x8x8@16 window=2 mode=avg",
   };
@@ -118,11 +121,14 @@ std::vector<std::string> lines_of_rows_and_elements() {
       "reduce x=f16:2x3x4@64 y=f32:2x3x1@32 indices=i32:2x3x1@64 axes=2 mode=max" + std::string(scaled),
       "reduce x=f16:2x3x4@64 y=f32:1x1x1@32",
       "norm_forward x=f16:2x4x3@64 w=f32:1x1x3@32 b=f32:1x1x3@32 y=f32:2x4x3@32 mean=f32:2x4x1@64 "
-      "inv_deviation=f32:2x4x1@64 residual=f32:2x4x3@16 epilogue=add activation=swish axes=2" + std::string(scaled),
+      "inv_deviation=f32:2x4x1@64 residual=f32:2x4x3@16 epilogue=add activation=swish axes=2" +
+          std::string(scaled),
       "norm_forward x=f16:2x4x3@64 y=f32:2x4x3@32 axes=0,2 running_mean=f32:1x4x1@64 running_variance=f32:1x4x1@64",
       "norm_forward x=f16:2x4x3@64 y=f32:2x4x3@32 axes=1 mode=rms",
-      "norm_inference x=f16:2x4x3@64 w=f32:1x4x1@32 b=f32:1x4x1@32 running_mean=f32:1x4x1@64 running_variance=f32:1x4x1@64 "
-      "y=f32:2x4x3@32 residual=f32:2x4x3@16 epilogue=add activation=swish axes=0,2" + std::string(scaled),
+      "norm_inference x=f16:2x4x3@64 w=f32:1x4x1@32 b=f32:1x4x1@32 running_mean=f32:1x4x1@64 "
+      "running_variance=f32:1x4x1@64 "
+      "y=f32:2x4x3@32 residual=f32:2x4x3@16 epilogue=add activation=swish axes=0,2" +
+          std::string(scaled),
       "norm_inference x=f16:2x4x3@64 axes=0",
       "norm_backward dy=f16:2x4x3@64 x=f32:2x4x3@32 w=f32:1x1x3@32 b=f32:1x1x3@16 mean=f32:2x4x1@64 "
       "inv_deviation=f32:2x4x1@64 residual=f32:2x4x3@16 dx=f32:2x4x3@64 dw=f32:1x1x3@64 db=f32:1x1x3@16 "
@@ -132,8 +138,10 @@ std::vector<std::string> lines_of_rows_and_elements() {
       "norm_backward dy=f16:2x4x3@64 axes=1 mode=rms",
       "local_norm_forward x=f16:2x4x3@64 y=f32:2x4x3@32 means=f32:2x4x3@16 axes=2 size=3" + std::string(scaled),
       "local_norm_forward x=f16:2x4x3@64 y=f32:2x4x3@32 axes=1",
-      "local_norm_backward x=f16:2x4x3@64 means=f32:2x4x3@16 dy=f32:2x4x3@32 dx=f32:2x4x3@16 dmeans=f16:2x4x3@32 axes=2 "
-      "size=3 dmeans_alpha=any dmeans_beta=1" + std::string(scaled),
+      "local_norm_backward x=f16:2x4x3@64 means=f32:2x4x3@16 dy=f32:2x4x3@32 dx=f32:2x4x3@16 dmeans=f16:2x4x3@32 "
+      "axes=2 "
+      "size=3 dmeans_alpha=any dmeans_beta=1" +
+          std::string(scaled),
       "local_norm_backward x=f16:2x4x3@64 axes=1",
   };
 }

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "kiln/reference/convert.h"
@@ -73,6 +75,32 @@ TEST(Fill, MixesInEverySpecialValue) {
   EXPECT_GT(count([](double v) { return v == 65504; }), 50);
   EXPECT_GT(count([](double v) { return v == 0x1p-24; }), 50);
   EXPECT_GT(count([](double v) { return std::isfinite(v) && std::fabs(v) < 1; }), 4000);
+}
+
+TEST(Fill, HasTheEndsOfEveryTypeAmongItsSpecialValues) {
+  const std::map<DType, std::pair<double, double>> ends = {
+      {DType::f32, {0x1p-149, 0x1.fffffep127}},  {DType::f16, {0x1p-24, 65504}}, {DType::bf16, {0x1p-133, 0x1.fep127}},
+      {DType::i32, {-2147483648.0, 2147483647}}, {DType::i8, {-128, 127}},       {DType::u8, {0, 255}}};
+  for (const auto& [dtype, end] : ends) {
+    const auto values = values_of(TensorSpec::packed(dtype, {5000}, "n"), Values::specials, 3);
+    for (const double each : {end.first, end.second}) {
+      EXPECT_GT(std::count(values.begin(), values.end(), each), 50) << to_string(dtype) << " " << each;
+    }
+  }
+}
+
+TEST(Fill, MixesInTargetsThatAreNoClass) {
+  const Request request = Request::parse("cross_entropy_forward x=f32:5000x7 reduction=none");
+  for (const Values kind : {Values::uniform, Values::specials}) {
+    std::set<double> met;
+    for (const double target :
+         read_all(request.at("targets"), filled(request, {"targets", request.at("targets")}, kind, 3))) {
+      met.insert(target);
+    }
+    for (int i = 0; i < 7; ++i) EXPECT_TRUE(met.contains(i)) << i;
+    EXPECT_EQ(met.contains(-1), kind == Values::specials);
+    EXPECT_EQ(met.contains(7), kind == Values::specials);
+  }
 }
 
 }  // namespace

@@ -167,6 +167,32 @@ TEST(NormReference, LeavesTheSideOfAKinkOpen) {
   EXPECT_FALSE(is_right(call.request, oracle.at(Coordinate{0, 1}), 4.0001F));
 }
 
+// Behind an activation, a step that f32 cannot hold leaves what sums over it open, and no other row or column.
+TEST(NormReference, LeavesGradientsThroughAnOverflowOpen) {
+  Call call(
+      "norm_backward dy=f32:2x2 w=f32:1x2 b=f32:1x2 dw=f32:1x2 db=f32:1x2 residual=f32:2x2 dresidual=f32:2x2 "
+      "activation=tanh mode=rms");
+  call.set("dy", {1, 1, 1, 1}).set("x", {1e30, 0.5, 0.5, 0.25}).set("inv_deviation", {1e10, 1});
+  call.set("w", {1, 1}).set("b", {0, 0}).set("residual", {0, 0, 0, 0});
+  const auto is_open = [&](const char* output, Coordinate at) {
+    return is_right(call.request, Oracle(call.request, bindings_of(call), output).at(at), 12345);
+  };
+  for (const int64_t column : {0, 1}) {
+    EXPECT_TRUE(is_open("dx", {0, column}));
+    EXPECT_FALSE(is_open("dx", {1, column}));
+  }
+  for (const char* parameter : {"dw", "db"}) EXPECT_TRUE(is_open(parameter, {0, 0})) << parameter;
+  EXPECT_FALSE(is_open("db", {0, 1}));
+  EXPECT_TRUE(is_open("dresidual", {0, 0}));
+  EXPECT_FALSE(is_open("dresidual", {1, 0}));
+
+  // A product of an infinity and what may have become 0.
+  call.set("x", {1e-30, 0.5, 0.5, 0.25}).set("inv_deviation", {1e-10, 1}).set("w", {infinity, 1});
+  EXPECT_TRUE(is_open("dresidual", {0, 0}));
+  call.set("x", {1e-20, 0.5, 0.5, 0.25});
+  EXPECT_FALSE(is_open("dresidual", {0, 0}));
+}
+
 // The function of what is in the row's error is right, and nothing much beyond.
 TEST(NormReference, GrantsAnActivationTheErrorOfItsArgument) {
   for (const char* mode : {"sigmoid", "swish", "leaky_relu", "hard_swish"}) {

@@ -52,6 +52,18 @@ TEST(SoftmaxBackwardOracle, GrantsWhatOverflowsOnTheWay) {
   EXPECT_TRUE(is_right(call.request, expected, -std::numeric_limits<double>::infinity()));
 }
 
+// An error of the sum counts as often as y takes it.
+TEST(SoftmaxBackwardOracle, AllowsLittleWhereYIsSmall) {
+  Call call("softmax_backward y=f32:1x3");
+  call.set("y", {0x1p-20, 0.3, 0.7}).set("dy", {0.3, 0.7, 0.9});
+  const auto allowed = [&](int64_t i) {
+    return bound(call.request, at(call.request, call.bindings(), Coordinate{0, i}));
+  };
+  EXPECT_LT(allowed(0), 16 * 0x1p-24 * 0x1p-20);
+  EXPECT_GT(allowed(0), 0);
+  EXPECT_LT(allowed(2), 16 * 0x1p-24);
+}
+
 class SoftmaxBackwardDifferences : public testing::TestWithParam<const char*> {};
 
 // d(sum of dy * y) / dx by moving one element of x after the other, in double.

@@ -130,6 +130,17 @@ TEST(Tolerance, IsOpenWhereSumsMayOverflowF32) {
   EXPECT_TRUE(is_right(call.request, expected, nan));
 }
 
+// (4095^2 + 90^2 + 9^2 + 3^2) 2^104 is the largest f32 number.
+TEST(Tolerance, IsNotOpenWhereASumOfSquaresJustFits) {
+  Call call("reduce x=f32:1x4 axes=1 mode=norm2");
+  const auto may_overflow = [&](double last) {
+    call.set("x", {4095 * 0x1p52, 90 * 0x1p52, 9 * 0x1p52, last * 0x1p52});
+    return is_right(call.request, at(call.request, call.bindings(), Coordinate{0, 0}), infinity);
+  };
+  EXPECT_FALSE(may_overflow(3));
+  EXPECT_TRUE(may_overflow(4));
+}
+
 // 2.85e38 + 1.69e38 is infinite in f32 although three quarters of it are not.
 TEST(Tolerance, IsOpenWhereSumsMayOverflowBeforeTheyAreScaledDown) {
   Call call("conv_forward x=f32:1x3x1x1:nchw w=f32:1x3x1x1:nchw alpha=any");

@@ -1,0 +1,82 @@
+// An NVRTC that compiles nothing, of the version FAKE_NVRTC_VERSION ("12.0"), for the architectures
+// FAKE_NVRTC_ARCHS ("90 75"), as the environment has them when it is asked.
+#include <cuda_abi/nvrtc.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+#include <string>
+#include <vector>
+
+using namespace cuda_abi;  // NOLINT(google-build-using-namespace): the entry points' types
+
+namespace {
+
+std::string setting(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+std::vector<int> archs() {
+  std::istringstream text(setting("FAKE_NVRTC_ARCHS"));
+  std::vector<int> all;
+  for (int arch = 0; text >> arch;) all.push_back(arch);
+  return all;
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* nvrtcGetErrorString(nvrtcResult) {
+  return "it compiles nothing";
+}
+
+nvrtcResult nvrtcVersion(int* major, int* minor) {
+  return std::sscanf(setting("FAKE_NVRTC_VERSION").c_str(), "%d.%d", major, minor) == 2 ? NVRTC_SUCCESS
+                                                                                        : NVRTC_ERROR_INVALID_INPUT;
+}
+
+nvrtcResult nvrtcGetNumSupportedArchs(int* count) {
+  *count = static_cast<int>(archs().size());
+  return NVRTC_SUCCESS;
+}
+
+nvrtcResult nvrtcGetSupportedArchs(int* list) {
+  for (const int arch : archs()) *list++ = arch;
+  return NVRTC_SUCCESS;
+}
+
+nvrtcResult nvrtcCreateProgram(nvrtcProgram*, const char*, const char*, int, const char* const*, const char* const*) {
+  return NVRTC_ERROR_PROGRAM_CREATION_FAILURE;
+}
+
+nvrtcResult nvrtcDestroyProgram(nvrtcProgram*) {
+  return NVRTC_SUCCESS;
+}
+
+nvrtcResult nvrtcCompileProgram(nvrtcProgram, int, const char* const*) {
+  return NVRTC_ERROR_INVALID_PROGRAM;
+}
+
+// What nothing asks for where no program is made.
+nvrtcResult nvrtcGetPTXSize(nvrtcProgram, size_t*) {
+  return NVRTC_ERROR_INVALID_PROGRAM;
+}
+nvrtcResult nvrtcGetPTX(nvrtcProgram, char*) {
+  return NVRTC_ERROR_INVALID_PROGRAM;
+}
+nvrtcResult nvrtcGetCUBINSize(nvrtcProgram, size_t*) {
+  return NVRTC_ERROR_INVALID_PROGRAM;
+}
+nvrtcResult nvrtcGetCUBIN(nvrtcProgram, char*) {
+  return NVRTC_ERROR_INVALID_PROGRAM;
+}
+nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram, size_t*) {
+  return NVRTC_ERROR_INVALID_PROGRAM;
+}
+nvrtcResult nvrtcGetProgramLog(nvrtcProgram, char*) {
+  return NVRTC_ERROR_INVALID_PROGRAM;
+}
+
+}  // extern "C"
