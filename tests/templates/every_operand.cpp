@@ -151,6 +151,17 @@ TensorSpec with_odd_strides(TensorSpec spec) {
   return spec;
 }
 
+TensorSpec with_opposite_order(TensorSpec spec) {
+  std::vector<size_t> order = inside_out(spec);
+  std::reverse(order.begin(), order.end());
+  int64_t stride = 1;
+  for (const size_t i : order) {
+    spec.strides[i] = stride;
+    stride *= spec.extents[i];
+  }
+  return spec;
+}
+
 std::optional<TensorSpec> with_wide_strides(TensorSpec spec) {
   const std::vector<size_t> order = inside_out(spec);
   if (order.empty()) return std::nullopt;

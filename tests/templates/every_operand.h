@@ -16,6 +16,8 @@ const std::vector<Request>& requests_with_every_operand();
 /// The tensor with an element for each, its order kept, and every stride but the innermost odd: no two of its rows are
 /// aligned alike.
 TensorSpec with_odd_strides(TensorSpec spec);
+/// Packed in the opposite order: its innermost dimension of several elements becomes the outermost one, and so on.
+TensorSpec with_opposite_order(TensorSpec spec);
 /// Its outermost dimension just so far apart that offsets need 64 bits. Nothing if it has one element.
 std::optional<TensorSpec> with_wide_strides(TensorSpec spec);
 

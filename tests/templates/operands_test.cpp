@@ -115,42 +115,100 @@ std::map<std::string, std::string> constants_of(const Program& program) {
   return constants;
 }
 
+// One operand of one request that is something else, for a default that serves both.
+struct Change {
+  const Algorithm& algorithm;
+  const Config& config;
+  const Request& request;
+  const Request& changed;
+  const Request& poor;  // the same operand aligned to its elements only
+  const std::string& operand;
+};
+
+bool is_legal(const Change& change, const Request& request, const Target& target) {
+  return !change.algorithm.refusal(request, target) &&
+         !change.algorithm.space().refusal(change.config, request, target);
+}
+
+template <class Use>
+void for_each_change(const Target& target, TensorSpec (*edit)(TensorSpec), const Use& use) {
+  for (const Request& request : requests_with_every_operand()) {
+    for (const Operand& operand : request.operands) {
+      TensorSpec poor = operand.spec;
+      poor.alignment = size_of(poor.dtype);
+      const TensorSpec other = edit(operand.spec);
+      if (other == operand.spec) continue;
+      const auto aligned = with_operand(request, operand.name, poor),
+                 changed = with_operand(request, operand.name, other);
+      if (!aligned || !changed) continue;
+      for_each_default(request, target, [&](const Algorithm& algorithm, const Config& config) {
+        const Change change{algorithm, config, request, *changed, *aligned, operand.name};
+        if (is_legal(change, *changed, target)) use(change);
+      });
+    }
+  }
+}
+
+// The constants that say how the operand is read or written, as far as its alignment decides, with their values.
+std::map<std::string, std::string> constants_of_alignment(const Change& change, const Target& target) {
+  auto constants = constants_of(program_of(change.algorithm, change.request, target, change.config));
+  const auto poor = constants_of(program_of(change.algorithm, change.poor, target, change.config));
+  std::erase_if(constants, [&](const auto& constant) {
+    const auto& [name, value] = constant;
+    const bool is_hint = name.find("ALIGNMENT") != name.npos || name.find("MIN_BLOCKS") != name.npos;
+    return is_hint || !poor.contains(name) || poor.at(name) == value;
+  });
+  return constants;
+}
+
 // What a kernel no longer does for an operand that is aligned to its elements only (a vector, a legal point), it must
 // not do either where the operand's rows begin anywhere.
 TEST(EveryOperand, AloneWithOddStridesIsTakenAsOneThatIsPoorlyAligned) {
   const Target target = target_of(9, 0);
   int met = 0;
-  for (const Request& request : requests_with_every_operand()) {
-    for (const Operand& operand : request.operands) {
-      TensorSpec poor = operand.spec;
-      poor.alignment = size_of(poor.dtype);
-      const TensorSpec odd = with_odd_strides(operand.spec);
-      if (odd == operand.spec) continue;
-      const auto aligned = with_operand(request, operand.name, poor),
-                 strided = with_operand(request, operand.name, odd);
-      if (!aligned || !strided) continue;
-      for_each_default(request, target, [&](const Algorithm& algorithm, const Config& config) {
-        const auto legal = [&](const Request& of) {
-          return !algorithm.refusal(of, target) && !algorithm.space().refusal(config, of, target);
-        };
-        if (!legal(*strided)) return;
-        EXPECT_TRUE(legal(*aligned)) << algorithm.name() << " " << operand.name << ": " << strided->key();
-        if (!legal(*aligned)) return;
-        const auto usual = constants_of(program_of(algorithm, request, target, config));
-        const auto of_aligned = constants_of(program_of(algorithm, *aligned, target, config));
-        const auto of_strided = constants_of(program_of(algorithm, *strided, target, config));
-        for (const auto& [name, value] : usual) {
-          if (name.find("ALIGNMENT") != std::string::npos || !of_aligned.contains(name)) continue;
-          if (of_aligned.at(name) == value) continue;
-          ++met;
-          EXPECT_NE(of_strided.at(name), value)
-              << name << " of " << algorithm.name() << ", " << operand.name << ": " << strided->key();
-        }
-      });
+  for_each_change(target, with_odd_strides, [&](const Change& change) {
+    const bool legal = is_legal(change, change.poor, target);
+    EXPECT_TRUE(legal) << change.algorithm.name() << " " << change.operand << ": " << change.changed.key();
+    if (!legal) return;
+    const auto strided = constants_of(program_of(change.algorithm, change.changed, target, change.config));
+    for (const auto& [name, value] : constants_of_alignment(change, target)) {
+      ++met;
+      EXPECT_NE(strided.at(name), value) << name << " of " << change.algorithm.name() << ", " << change.operand << ": "
+                                         << change.changed.key();
     }
-  }
+  });
   RecordProperty("constants", met);
   EXPECT_GT(met, 50);
+}
+
+// Whether the operand in another order is still read or written in such vectors.
+bool keeps_vectors(const Change& change, const Target& target) {
+  if (!is_legal(change, change.poor, target)) return true;
+  const auto changed = constants_of(program_of(change.algorithm, change.changed, target, change.config));
+  const auto kept = constants_of_alignment(change, target);
+  return std::any_of(kept.begin(), kept.end(), [&](const auto& constant) {
+    const auto found = changed.find(constant.first);
+    return found != changed.end() && found->second == constant.second;
+  });
+}
+
+// Where one operand alone is in the opposite order, a kernel takes it element by element, as one that is poorly
+// aligned; or it runs along what are neighbours now, and is right.
+TEST(EveryOperand, AloneInTheOppositeOrderIsTakenElementByElementOrRight) {
+  const Target& target = TestDevice::get().target;
+  std::set<std::pair<std::string, std::string>> run;
+  int met = 0;
+  for_each_change(target, with_opposite_order, [&](const Change& change) {
+    if (change.algorithm.trusted()) return;  // element by element, whatever the request says
+    ++met;
+    if (!keeps_vectors(change, target) || !run.emplace(change.algorithm.name(), change.operand).second) return;
+    VariantChecker checker(built_in_catalogue(), change.changed, {});
+    EXPECT_TRUE(checker.matches_reference(program_of(change.algorithm, change.changed, target, change.config),
+                                          change.algorithm.name() + " " + change.config.print()))
+        << change.changed.key();
+  });
+  RecordProperty("run", static_cast<int>(run.size()));
+  EXPECT_GT(met, 150);
 }
 
 // Whether the descriptor does the same for both requests: what it says of alignment itself does not count.
