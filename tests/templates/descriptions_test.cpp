@@ -1,0 +1,160 @@
+// What descriptors make of requests, held against descriptions.txt: which algorithms serve them and why others do not,
+// how many configurations each has, what it takes of them without a measurement, what it predicts, and, as a digest,
+// the constants and launches of a sample of them. No other test sees most of what only costs time: a smaller vector, a
+// rule that is too strict, an estimate that is off.
+//
+// A difference is either a mistake or what a change was meant to do. The test leaves what it found beside its own
+// program, to be compared and put in the place of the file.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "every_operand.h"
+#include "kiln/base/digest.h"
+#include "kiln/templates/catalogue.h"
+
+namespace kiln::testing_support {
+namespace {
+
+struct Place {
+  const char* name;
+  Target target;
+  DeviceFigures figures;
+};
+
+const std::vector<Place>& places() {
+  static const std::vector<Place> all = {
+      {"sm_90",
+       {Arch::of(9, 0), 13, 0},
+       {.sms = 132, .clock_hz = 1.98e9, .dram_bytes_per_second = 4.8e12, .l2_bytes = 60 << 20}},
+      {"sm_75",
+       {Arch::of(7, 5), 12, 0},
+       {.sms = 40, .clock_hz = 1.59e9, .dram_bytes_per_second = 3.2e11, .l2_bytes = 4 << 20}}};
+  return all;
+}
+
+// Layers as they are, beside the small requests that have every operand.
+constexpr const char* layers[] = {
+    "conv_forward x=f32:32x64x56x56 w=f32:64x64x3x3 pad=1 epilogue=bias+relu",
+    "conv_forward x=f16:32x256x14x14:nhwc w=f16:256x256x3x3:nhwc pad=1",
+    "conv_forward x=f32:1x512x7x7 w=f32:512x512x3x3 pad=1",
+    "conv_forward x=f16:8x3x224x224 w=f16:64x3x7x7 pad=3 stride=2",
+    "conv_forward x=f32:16x96x28x28 w=f32:96x1x3x3 pad=1 groups=96",
+    "conv_backward_data dy=f16:32x128x28x28 w=f16:128x64x3x3 dx=f16:32x64x56x56 pad=1 stride=2",
+    "conv_backward_filter x=f32:32x64x56x56 dy=f32:32x64x56x56 dw=f32:64x64x3x3 pad=1",
+    "conv_backward_bias dy=f16:32x256x28x28",
+    "local_conv_forward x=f32:16x16x12x12 w=f32:2304x16x3x3 pad=1",
+    "gemm a=f16:1024x1024 b=f16:1024x4096 epilogue=bias",
+    "gemm a=f32:1x4096 b=f32:4096x4096",
+    "pool_forward x=f16:32x64x112x112 window=3 stride=2 pad=1",
+    "pool_backward dy=f32:32x64x56x56 x=f32:32x64x112x112 window=3 stride=2 pad=1",
+    "softmax_forward x=f32:4096x1000",
+    "softmax_forward x=f16:8x19x128x256 axis=1",
+    "softmax_backward y=f16:64x50257",
+    "cross_entropy_forward x=f16:4096x32000",
+    "cross_entropy_backward x=f32:256x1000",
+    "activation_forward x=f16:32x64x112x112 mode=gelu",
+    "activation_backward x=f32:64x4096 dy=f32:64x4096 mode=swish",
+    "tensor_transform x=f16:32x64x56x56 y=f16:32x64x56x56:nhwc",
+    "tensor_op a=f32:32x64x56x56 b=f32:1x64x1x1 mode=mul",
+    "dropout x=f16:64x4096",
+    "reduce x=f32:64x100000 axes=1",
+    "reduce x=f16:4096x512 axes=0 mode=max indices=i32:1x512",
+    "norm_forward x=f16:4096x1024 w=f16:1x1024 b=f16:1x1024",
+    "norm_forward x=f32:32x64x56x56 axes=0,2,3 mean=f32:1x64x1x1 inv_deviation=f32:1x64x1x1",
+    "norm_inference x=f16:32x256x28x28 epilogue=add activation=relu",
+    "norm_backward dy=f16:4096x1024 w=f16:1x1024 dw=f16:1x1024",
+    "norm_backward dy=f32:32x64x28x28 axes=0,2,3 w=f32:1x64x1x1 dw=f32:1x64x1x1 db=f32:1x64x1x1",
+    "local_norm_forward x=f16:32x64x56x56",
+    "local_norm_backward x=f32:16x64x28x28 means=f32:16x64x28x28",
+};
+
+// Kiln's algorithms with templates that are empty: their sources are what descriptors say alone.
+Catalogue descriptors_alone() {
+  std::map<std::string, std::string> files = embedded_sources().files();
+  for (auto& [path, text] : files) text.clear();
+  return make_catalogue(SourceLibrary(std::move(files)));
+}
+
+// Of the constants, launches and workspaces of at most nine of the configurations, evenly spread.
+std::string digest_of(const Catalogue& catalogue, const Request& request, const Target& target,
+                      const std::vector<Candidate>& candidates) {
+  std::map<std::string, Choice> sorted;
+  for (const Candidate& candidate : candidates) sorted.emplace(candidate.choice.config.print(), candidate.choice);
+  Digest digest;
+  size_t at = 0;
+  for (const auto& [config, choice] : sorted) {
+    if (at++ % (1 + sorted.size() / 8) == 0) digest.add(catalogue.program(request, target, choice).digest());
+  }
+  return digest.hex().substr(0, 8);
+}
+
+std::string description_of(const Catalogue& catalogue, const Request& request, const Place& place) {
+  const Candidates candidates = catalogue.candidates(request, place.target, place.figures);
+  std::vector<std::string> order;
+  std::map<std::string, std::vector<Candidate>> by_algorithm;
+  for (const Candidate& candidate : candidates.ranked) {
+    std::vector<Candidate>& of = by_algorithm[candidate.choice.algorithm];
+    if (of.empty()) order.push_back(candidate.choice.algorithm);
+    of.push_back(candidate);
+  }
+  std::string text = fmt::format("{} on {}\n", request.key(), place.name);
+  for (const std::string& algorithm : order) {
+    const std::vector<Candidate>& of = by_algorithm[algorithm];
+    double logarithms = 0;
+    for (const Candidate& candidate : of) logarithms += std::log(candidate.estimate.seconds);
+    text += fmt::format("  {}: {} configurations, in the mean {:.4g} us, the first {:.4g} us, {}, {}\n", algorithm,
+                        of.size(), 1e6 * std::exp(logarithms / static_cast<double>(of.size())),
+                        1e6 * of.front().estimate.seconds, of.front().choice.config.print(),
+                        digest_of(catalogue, request, place.target, of));
+  }
+  for (const Refusal& refusal : candidates.refused) {
+    text += fmt::format("  not {}: {}\n", refusal.algorithm, refusal.reason);
+  }
+  return text;
+}
+
+std::vector<std::string> lines_of(std::istream& stream) {
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST(Descriptions, AreThoseOfTheFile) {
+  const Catalogue catalogue = descriptors_alone();
+  std::vector<Request> requests = requests_with_every_operand();
+  for (const char* line : layers) requests.push_back(Request::parse(line));
+  std::string text;
+  for (const Place& place : places()) {
+    for (const Request& request : requests) text += description_of(catalogue, request, place);
+  }
+  std::ifstream expected_file(KILN_DESCRIPTIONS);
+  std::istringstream found_text(text);
+  const std::vector<std::string> expected = lines_of(expected_file), found = lines_of(found_text);
+  if (expected == found) return;
+  std::ofstream("descriptions.txt") << text;
+  std::string differences;
+  const std::multiset<std::string> before(expected.begin(), expected.end()), after(found.begin(), found.end());
+  int shown = 0;
+  for (const std::string& line : expected) {
+    if (!after.contains(line) && ++shown <= 20) differences += "-" + line + "\n";
+  }
+  for (const std::string& line : found) {
+    if (!before.contains(line) && ++shown <= 40) differences += "+" + line + "\n";
+  }
+  ADD_FAILURE() << "descriptors say something else now (all of it in "
+                << std::filesystem::absolute("descriptions.txt").string() << "; if that is what the change was to do, "
+                << "put it in the place of " << KILN_DESCRIPTIONS << "):\n"
+                << differences;
+}
+
+}  // namespace
+}  // namespace kiln::testing_support
