@@ -35,7 +35,7 @@ std::string KernelSupply::describe_compiler() const {
 
 std::optional<std::string> KernelSupply::why_missing(const Program& program) const {
   if (nvrtc_ || bundles_.find_program(program.digest())) return std::nullopt;
-  return "it is in no bundle, and nothing can be compiled here: " + no_compiler_;
+  return "it is in no bundle, and nothing can be compiled here";
 }
 
 execution::CompiledProgram KernelSupply::compile(const Program& program) {
@@ -48,7 +48,8 @@ execution::CompiledProgram KernelSupply::compile(const Program& program) {
     }
   }
   if (nvrtc_) return execution::compile(*nvrtc_, program, target_, kernels_ ? &*kernels_ : nullptr);
-  throw Error(ErrorCode::missing_library, "the variant cannot be loaded: " + *why_missing(program),
+  throw Error(ErrorCode::missing_library,
+              fmt::format("the variant cannot be loaded: {}: {}", *why_missing(program), no_compiler_),
               "bundle it, or install NVRTC");
 }
 

@@ -29,7 +29,7 @@ class KernelSupply {
 
   /// Why nothing can be compiled here; empty if it can.
   const std::string& no_compiler() const { return no_compiler_; }
-  /// Why this program cannot be had here; nothing if it can.
+  /// Why this program cannot be had here, beside no_compiler(); nothing if it can.
   std::optional<std::string> why_missing(const Program& program) const;
   /// "NVRTC 13.0", or that there is none.
   std::string describe_compiler() const;

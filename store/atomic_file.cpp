@@ -1,4 +1,4 @@
-#include "kiln/store/atomic_file.h"
+#include "atomic_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

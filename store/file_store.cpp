@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "atomic_file.h"
 #include "entry.h"
 #include "file_system.h"
 #include "key_lock.h"
 #include "kiln/base/error.h"
-#include "kiln/store/atomic_file.h"
 
 namespace kiln::store {
 namespace {

@@ -100,8 +100,7 @@ TEST_F(ContextBundleTest, WithoutNvrtcExplainPromisesNothingThatCannotBeCompiled
   EXPECT_EQ(why.chosen->source, context.plan(request).source());
   ASSERT_EQ(why.withheld.size(), 1U);
   EXPECT_EQ(why.withheld[0].config, other.config);
-  EXPECT_THAT(why.withheld[0].reason, HasSubstr("it is in no bundle, and nothing can be compiled here"));
-  EXPECT_THAT(why.withheld[0].reason, HasSubstr("/nonexistent/libnvrtc.so"));
+  EXPECT_EQ(why.withheld[0].reason, "it is in no bundle, and nothing can be compiled here");
   EXPECT_THAT(why.no_compiler, HasSubstr("/nonexistent/libnvrtc.so"));
 
   bundled.locked = true;

@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "../support/failing_flush.h"
+#include "atomic_file.h"
 #include "kiln/base/error.h"
-#include "kiln/store/atomic_file.h"
 #include "support.h"
 
 namespace kiln::store {

@@ -1,4 +1,5 @@
-// Files that appear whole or not at all.
+// Entries that appear whole or not at all. What a user names is for OutputFile: a store replaces whatever stands in its
+// folder by the name of an entry.
 #pragma once
 
 #include <optional>
