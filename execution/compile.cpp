@@ -10,6 +10,7 @@
 #include "kiln/base/error.h"
 #include "kiln/device/arch.h"
 #include "kiln/execution/user_code_error.h"
+#include "kiln/generator/code_text.h"
 #include "source_name.h"
 
 namespace kiln::execution {
@@ -51,7 +52,9 @@ CompiledProgram obtain_source(const device::Nvrtc& nvrtc, const Program& source,
         } catch (const Error&) {
           return false;  // of another version of Kiln
         }
-        return result->program == source;  // a digest is not proof against a file that was put there
+        // A digest is not proof against a file that was put there. Sources that differ in comments share what is made.
+        const std::vector<std::string>& kept = result->program.sources;
+        return kept.size() == 1 && result->program.steps.empty() && code_of(kept.front()) == code_of(source.sources[0]);
       },
       [&] { return serialise(result.emplace(compile_source(nvrtc, source, name, target, products))); });
   return std::move(*result);

@@ -7,6 +7,7 @@
 
 #include "kiln/base/digest.h"
 #include "kiln/base/error.h"
+#include "kiln/generator/code_text.h"
 #include "kiln/generator/operation.h"
 #include "text.h"
 #include "user_code.h"
@@ -33,7 +34,32 @@ void collect_descriptor(const SourceLibrary& library, const std::string& stem, s
   }
 }
 
+// What of the generator shapes the sources of every algorithm; what shapes those of its operation, its descriptor
+// includes.
+constexpr const char* shaping[] = {"kiln/generator/dtype",
+                                   "kiln/generator/expression",
+                                   "kiln/generator/specialise",
+                                   "kiln/generator/tensor_spec",
+                                   "kiln/generator/window_axis",
+                                   "operations/finish",
+                                   "user_code"};
+
+// Names a file, which has a digest of its own: the folder that it lies in does not count.
+bool names_a_file(std::string_view line) {
+  return line.starts_with("#include \"") && !line.starts_with("#include \"user/") &&
+         !line.starts_with("#include \"per_class/");
+}
+
 }  // namespace
+
+const std::string& CodeDigests::of(const std::string& path) {
+  if (const auto known = known_.find(path); known != known_.end()) return known->second;
+  std::string code;
+  for (const std::string_view line : text::split(library_.text(path), '\n')) {
+    if (!names_a_file(line)) code.append(line).append(1, '\n');
+  }
+  return known_.emplace(path, digest_of(code_of(code))).first->second;
+}
 
 std::string Emitter::source(Prelude prelude) const {
   add_user_code(prelude, request_);
@@ -71,21 +97,25 @@ std::function<Estimate(const Config&)> Algorithm::predictor(const Request& reque
   return definition_->predictor(request, target, device);
 }
 
-std::string Algorithm::digest(const SourceLibrary& library) const {
+std::string Algorithm::digest(CodeDigests& codes) const {
+  const SourceLibrary& library = codes.library();
   const std::string stem = without_extension(template_path());
   // A template without its descriptor is a fault of the library.
   if (!library.files().contains(stem + ".json")) (void)library.text(stem + ".cpp");
-  std::set<std::string> descriptor;
-  collect_descriptor(library, stem, descriptor);
+  std::set<std::string> compiled;
+  collect_descriptor(library, stem, compiled);
+  for (const char* shared : shaping) collect_descriptor(library, shared, compiled);
 
   Digest digest;
   digest.add(name());
   std::vector<std::string> templates{template_path()};
   templates.insert(templates.end(), definition_->further_templates.begin(), definition_->further_templates.end());
   for (const std::string& path : templates) {
-    for (const std::string& file : closure(library, path)) digest.add(file).add(library.text(file));
+    for (const std::string& file : closure(library, path)) digest.add(codes.of(file));
   }
-  for (const std::string& file : descriptor) digest.add(file).add(library.text(file));
+  std::set<std::string> ordered;  // in an order that paths have no part in
+  for (const std::string& file : compiled) ordered.insert(codes.of(file));
+  for (const std::string& code : ordered) digest.add(code);
   return digest.hex();
 }
 

@@ -62,7 +62,8 @@ const Candidate* Candidates::best_guess() const {
 Catalogue::Catalogue(SourceLibrary library, std::vector<Algorithm> algorithms)
     : library_(std::move(library)), algorithms_(std::move(algorithms)) {
   require_distinct_names(algorithms_);
-  for (const Algorithm& algorithm : algorithms_) digests_.push_back(algorithm.digest(library_));
+  CodeDigests codes(library_);
+  for (const Algorithm& algorithm : algorithms_) digests_.push_back(algorithm.digest(codes));
 }
 
 const Algorithm* Catalogue::find(std::string_view name) const {

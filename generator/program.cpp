@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kiln/base/digest.h"
+#include "kiln/generator/code_text.h"
 
 namespace kiln {
 namespace {
@@ -55,7 +56,7 @@ int64_t workspace_end(const std::vector<Step>& steps) {
 
 std::string Program::digest() const {
   Digest digest;
-  for (const std::string& source : sources) digest.add(source);
+  for (const std::string& source : sources) digest.add(code_of(source));
   for (const Step& step : steps) {
     std::visit([&](const auto& value) { add(digest, value); }, step);
   }

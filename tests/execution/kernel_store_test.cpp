@@ -102,6 +102,20 @@ TEST_F(KernelStoreTest, CompilesASourceOfSeveralProgramsOnce) {
   EXPECT_EQ(second.images.at(0).ptx, first.images.at(1).ptx);
 }
 
+TEST_F(KernelStoreTest, CompilesSourcesThatDifferInCommentsOnce) {
+  const auto nvrtc = device::Nvrtc::open({.library = Environment::read().nvrtc});
+  const Target target = target_for(9, 0, *nvrtc);
+  store::FileStore store(options_);
+  const CompiledProgram first = compile(*nvrtc, program(1), target, &store);
+  Program titled = program(1);
+  titled.sources.front().insert(0, "// for another request\n\n");
+  const CompiledProgram second = compile(*nvrtc, titled, target, &store);
+  EXPECT_EQ(store.counts().made, 1U);
+  EXPECT_EQ(store.counts().found, 1U);
+  EXPECT_EQ(second.program, titled);
+  EXPECT_EQ(second.images.at(0).ptx, first.images.at(0).ptx);
+}
+
 TEST_F(KernelStoreTest, EightProcessesCompileEachKernelOnce) {
   constexpr int processes = 8, kernels = 4;
   int ends[2];

@@ -97,11 +97,16 @@ TEST(Catalogue, EqualKeysGiveByteEqualSources) {
   EXPECT_NE(a.digest(), catalogue().program(request, target, {"quick", Config::parse("ROWS=4,TILE=16")}).digest());
 }
 
+std::string digest_of(const Algorithm& algorithm, const SourceLibrary& library) {
+  CodeDigests codes(library);
+  return algorithm.digest(codes);
+}
+
 TEST(Catalogue, DigestChangesWithTheTemplate) {
   const Algorithm algorithm = tiled("quick", 1.0);
-  EXPECT_EQ(algorithm.digest(library()), algorithm.digest(library()));
-  EXPECT_NE(algorithm.digest(library()), algorithm.digest(library("int edited();\n")));
-  EXPECT_NE(algorithm.digest(library()), tiled("slow", 1.0).digest(library()));
+  EXPECT_EQ(digest_of(algorithm, library()), digest_of(algorithm, library()));
+  EXPECT_NE(digest_of(algorithm, library()), digest_of(algorithm, library("int edited();\n")));
+  EXPECT_NE(digest_of(algorithm, library()), digest_of(tiled("slow", 1.0), library()));
 }
 
 TEST(Catalogue, DigestChangesWithWhatDescriptorsShare) {
@@ -110,7 +115,7 @@ TEST(Catalogue, DigestChangesWithWhatDescriptorsShare) {
     files["op/k.cpp"] = "#include \"op/tiling.h\"\n#include \"kiln/generator/algorithm.h\"\n";
     files["op/tiling.h"] = "struct Tiling;\n";
     files["op/tiling.cpp"] = shared;
-    return tiled("quick", 1.0).digest(SourceLibrary(files));
+    return digest_of(tiled("quick", 1.0), SourceLibrary(files));
   };
   EXPECT_EQ(with_shared("int tile = 1;\n"), with_shared("int tile = 1;\n"));
   EXPECT_NE(with_shared("int tile = 1;\n"), with_shared("int tile = 2;\n"));

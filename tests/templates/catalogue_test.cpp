@@ -395,7 +395,7 @@ TEST(BuiltInTemplates, AreAllUsed) {
 
 TEST(AlgorithmDigest, ChangesWithAPieceThatTheTemplateIncludesOnly) {
   std::map<std::string, std::string> files = embedded_sources().files();
-  files["lib/softmax.cuh"] += "// edited\n";
+  files["lib/softmax.cuh"] += "\nint edited;\n";
   const Catalogue edited = make_catalogue(SourceLibrary(std::move(files)));
   EXPECT_NE(edited.digest("softmax_warp"), catalogue().digest("softmax_warp"));
   EXPECT_EQ(edited.digest("pool_nchw"), catalogue().digest("pool_nchw"));
@@ -403,7 +403,7 @@ TEST(AlgorithmDigest, ChangesWithAPieceThatTheTemplateIncludesOnly) {
 
 TEST(AlgorithmDigest, ChangesWithATemplateWhoseKernelsAreLaunchedToo) {
   std::map<std::string, std::string> files = embedded_sources().files();
-  files["conv/conv_1x1.cu"] += "// edited\n";
+  files["conv/conv_1x1.cu"] += "\nint edited;\n";
   const Catalogue edited = make_catalogue(SourceLibrary(std::move(files)));
   EXPECT_NE(edited.digest("conv_winograd_2x2"), catalogue().digest("conv_winograd_2x2"));
   EXPECT_EQ(edited.digest("conv_winograd_2x2_fused"), catalogue().digest("conv_winograd_2x2_fused"));
@@ -411,7 +411,7 @@ TEST(AlgorithmDigest, ChangesWithATemplateWhoseKernelsAreLaunchedToo) {
 
 TEST(AlgorithmDigest, ChangesWithTheTypesThatEverySourceStartsWith) {
   std::map<std::string, std::string> files = embedded_sources().files();
-  files["lib/types.cuh"] += "// edited\n";
+  files["lib/types.cuh"] += "\nint edited;\n";
   const Catalogue edited = make_catalogue(SourceLibrary(std::move(files)));
   for (const Algorithm& algorithm : catalogue().algorithms()) {
     EXPECT_NE(edited.digest(algorithm.name()), catalogue().digest(algorithm.name())) << algorithm.name();
@@ -420,15 +420,59 @@ TEST(AlgorithmDigest, ChangesWithTheTypesThatEverySourceStartsWith) {
 
 TEST(AlgorithmDigest, ChangesWithTheDescriptor) {
   std::map<std::string, std::string> files = embedded_sources().files();
-  files["pool/pool_nchw.cpp"] += "// edited\n";
+  files["pool/pool_nchw.cpp"] += "\nint edited;\n";
   const Catalogue edited = make_catalogue(SourceLibrary(std::move(files)));
   EXPECT_NE(edited.digest("pool_nchw"), catalogue().digest("pool_nchw"));
   EXPECT_EQ(edited.digest("pool_nhwc"), catalogue().digest("pool_nhwc"));
 }
 
+TEST(AlgorithmDigest, ChangesWithWhatOfTheGeneratorShapesItsSources) {
+  const auto edited = [](const std::string& path) {
+    std::map<std::string, std::string> files = embedded_sources().files();
+    EXPECT_TRUE(files.contains(path)) << path;
+    files[path] += "int edited;\n";
+    return make_catalogue(SourceLibrary(std::move(files)));
+  };
+  for (const char* of_all :
+       {"user_code.cpp", "kiln/generator/specialise.cpp", "kiln/generator/dtype.h", "kiln/generator/expression.cpp",
+        "kiln/generator/tensor_spec.cpp", "kiln/generator/window_axis.cpp", "operations/finish.cpp"}) {
+    const Catalogue catalogue_with_it = edited(of_all);
+    for (const Algorithm& algorithm : catalogue().algorithms()) {
+      EXPECT_NE(catalogue_with_it.digest(algorithm.name()), catalogue().digest(algorithm.name()))
+          << algorithm.name() << " " << of_all;
+    }
+  }
+  const Catalogue with_pooling = edited("kiln/generator/operations/pool_forward.cpp");
+  EXPECT_NE(with_pooling.digest("pool_nchw"), catalogue().digest("pool_nchw"));
+  EXPECT_EQ(with_pooling.digest("conv_direct"), catalogue().digest("conv_direct"));
+}
+
+TEST(AlgorithmDigest, ChangesWithTheDefinitionOfItsOperation) {
+  std::map<std::string, std::string> files = embedded_sources().files();
+  for (auto& [path, text] : files) {
+    if (path.starts_with("operations/") || path.starts_with("kiln/generator/operations/")) text += "int edited;\n";
+  }
+  files["operations/finish.cpp"] = embedded_sources().text("operations/finish.cpp");
+  const Catalogue edited = make_catalogue(SourceLibrary(std::move(files)));
+  for (const Algorithm& algorithm : catalogue().algorithms()) {
+    EXPECT_NE(edited.digest(algorithm.name()), catalogue().digest(algorithm.name())) << algorithm.name();
+  }
+}
+
+TEST(AlgorithmDigest, IsThatOfTheCode) {
+  std::map<std::string, std::string> files = embedded_sources().files();
+  for (auto& [path, text] : files) {
+    if (is_cuda(path)) text = "// a comment\n\n" + text + "\n// another one\n";
+  }
+  const Catalogue commented = make_catalogue(SourceLibrary(std::move(files)));
+  for (const Algorithm& algorithm : catalogue().algorithms()) {
+    EXPECT_EQ(commented.digest(algorithm.name()), catalogue().digest(algorithm.name())) << algorithm.name();
+  }
+}
+
 TEST(AlgorithmDigest, ChangesWithWhatTheDescriptorShares) {
   std::map<std::string, std::string> files = embedded_sources().files();
-  files["pool/pool_problem.cpp"] += "// edited\n";
+  files["pool/pool_problem.cpp"] += "\nint edited;\n";
   const Catalogue edited = make_catalogue(SourceLibrary(std::move(files)));
   EXPECT_NE(edited.digest("pool_nchw"), catalogue().digest("pool_nchw"));
   EXPECT_EQ(edited.digest("softmax_warp"), catalogue().digest("softmax_warp"));

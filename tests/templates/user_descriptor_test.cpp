@@ -295,14 +295,17 @@ TEST_F(UserFiles, IncludeNothingButPieces) {
 }
 
 TEST_F(UserFiles, ChangeTheDigest) {
-  write("a.cu", std::string("// one\n") + kernels);
+  write("a.cu", std::string("int one;\n") + kernels);
   write("a.json", example());
   const auto digest = [&] { return make_catalogue(embedded_sources(), {folder_.string()}).digest("a"); };
   const auto first = digest();
-  write("a.cu", std::string("// two\n") + kernels);
+  write("a.cu", std::string("int two;\n") + kernels);
   const auto second = digest();
-  write("a.json", example() + "\n");
+  write("a.cu", std::string("// a comment\nint  two;\n") + kernels);
+  write("a.json", "\n" + example() + "\n");
   EXPECT_NE(first, second);
+  EXPECT_EQ(second, digest());
+  write("a.json", with("/applies", {{"never", "ALPHA == 2"}}));
   EXPECT_NE(second, digest());
 }
 

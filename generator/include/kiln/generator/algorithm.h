@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +27,21 @@ struct Estimate {
   double overhead = 0;  ///< launches, prologues, reductions
 };
 
+/// Digests of the files of a library, each worked out once: algorithms share most of them.
+class CodeDigests {
+ public:
+  explicit CodeDigests(const SourceLibrary& library) : library_(library) {}
+
+  const SourceLibrary& library() const { return library_; }
+  /// Of the code (code_of()) of one file, but for the lines that include other files by their path.
+  /// Throws Error(internal) if there is no such file.
+  const std::string& of(const std::string& path);
+
+ private:
+  const SourceLibrary& library_;
+  std::map<std::string, std::string> known_;
+};
+
 /// One way to serve requests of one operation. Immutable; cheap to copy.
 class Algorithm {
  public:
@@ -47,9 +63,10 @@ class Algorithm {
   /// Predicts legal points of one request: what depends on the request alone is worked out here, once.
   std::function<Estimate(const Config&)> predictor(const Request& request, const Target& target,
                                                    const DeviceFigures& device) const;
-  /// Covers the template, every piece it includes, and the descriptor (.cpp or .json): a stored time is stale when it
-  /// changes.
-  std::string digest(const SourceLibrary& library) const;
+  /// Covers the code of the template, of every piece that it includes, of the descriptor (.cpp or .json), and of what
+  /// of the generator shapes its sources: a stored time is stale when it changes. Comments, blanks and the folders that
+  /// files lie in do not count.
+  std::string digest(CodeDigests& codes) const;
 
   /// What an algorithm is made of. Algorithms of this library are declared with describe(); those that are read at run
   /// time fill it in themselves.

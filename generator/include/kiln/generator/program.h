@@ -88,7 +88,8 @@ struct Program {
   int64_t workspace_bytes = 0;  ///< 256-byte aligned device memory that the caller provides
   bool deterministic = true;    ///< bitwise reproducible on one device
 
-  /// Identifies the sources and launches; equal programs have equal digests.
+  /// Identifies the code of the sources (code_of()) and the launches: programs whose sources differ in comments or
+  /// layout have equal digests.
   std::string digest() const;
   bool operator==(const Program&) const = default;
 };
