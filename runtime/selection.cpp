@@ -30,15 +30,6 @@ std::string_view what_happened(std::string_view outcome) {
   return outcome == cache::outcome::timed_out ? "hung" : "crashed";
 }
 
-// Whether somebody has a time of it, which nothing gets without a check.
-bool has_passed(const cache::Winners& winners, const std::string& request, const Choice& choice) {
-  const std::string config = choice.config.print();
-  const std::vector<cache::Choice> stored = winners.all(request);
-  return std::any_of(stored.begin(), stored.end(), [&](const cache::Choice& one) {
-    return one.standing != cache::Standing::predicted && one.algorithm == choice.algorithm && one.config == config;
-  });
-}
-
 // Text from outside, which may be malformed. Then nothing.
 std::optional<Choice> readable(std::string_view algorithm, std::string_view config) {
   try {
@@ -89,7 +80,7 @@ std::optional<std::string> Selector::must_not_use(const Request& request, const 
   }
   const Algorithm* const algorithm = catalogue.find(choice.algorithm);
   const bool must_pass = algorithm != nullptr && algorithm->user_template() && !permissions.unchecked_templates;
-  if (!must_pass || has_passed(winners, request.key(), choice)) return std::nullopt;
+  if (!must_pass || has_passed(request, choice)) return std::nullopt;
   return "a user template that no check has passed for this request";
 }
 
@@ -157,6 +148,16 @@ bool Selector::is_timed(const Request& request) const {
   const std::vector<cache::Choice> all = winners.all(request.key(), filter_of(request));
   return std::any_of(all.begin(), all.end(), [&](const cache::Choice& candidate) {
     return candidate.standing == cache::Standing::measured_here && !disbelief(request, candidate);
+  });
+}
+
+// Whether somebody has a time of it, which nothing gets without a check.
+bool Selector::has_passed(const Request& request, const Choice& choice) const {
+  const std::string config = choice.config.print();
+  const std::vector<cache::Choice> stored = winners.all(request.key());
+  return std::any_of(stored.begin(), stored.end(), [&](const cache::Choice& one) {
+    return one.standing != cache::Standing::predicted && one.algorithm == choice.algorithm && one.config == config &&
+           !disbelief(request, one);
   });
 }
 

@@ -78,6 +78,7 @@ struct Selector {
   std::optional<std::string> must_not_use(const Request& request, const Choice& choice) const;
 
  private:
+  bool has_passed(const Request& request, const Choice& choice) const;
   std::optional<std::string> disbelief(const Request& request, const cache::Choice& candidate) const;
   bool is_known_to_fail(const Request& request, const std::string& program) const;
 };

@@ -12,6 +12,7 @@
 #include "device_fixture.h"
 #include "kiln/base/error.h"
 #include "kiln/cache/database.h"
+#include "kiln/cache/pack.h"
 #include "kiln/context.h"
 #include "kiln/device/nvrtc.h"
 #include "kiln/runtime/bundling.h"
@@ -109,6 +110,23 @@ TEST_F(WithheldTest, InTheBackgroundWhatIsFoundWrongIsTakenBack) {
   EXPECT_NEAR(result(context), right, 1e-6f);
   EXPECT_THAT(announced, Contains(HasSubstr("was served by doubled - until now, and tuning has found that it gave a "
                                             "wrong result")));
+}
+
+// Of 2 GiB in a microsecond: who says that has not run it.
+TEST_F(WithheldTest, ATimeThatCannotBeIsNoCheckThatATemplateHasPassed) {
+  const Request large = Request::parse("softmax_forward x=f32:65536x4096");
+  cache::Record lie = record(large, *Context(options()).explain(large).chosen, 1e-6);
+  lie.algorithm = "doubled";
+  lie.algorithm_digest = make_catalogue(embedded_sources(), {folder_}).digest("doubled").value();
+  lie.config = Config().print();
+  const std::string pack = folder_ + "/lie.pack";
+  cache::write_pack_file(pack, cache::make_pack({entry()}, {lie}), "1");
+  ContextOptions packed = with_template();
+  packed.packs = {pack};
+  const Explanation why = Context(packed).explain(large);
+  ASSERT_EQ(why.withheld.size(), 1U);
+  EXPECT_THAT(why.withheld[0].reason, HasSubstr("no check has passed for this request"));
+  EXPECT_EQ(why.not_believed.size(), 1U);
 }
 
 // Whoever has the bundle need not have the template that it was made of.
