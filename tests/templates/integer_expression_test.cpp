@@ -41,6 +41,39 @@ TEST(IntegerExpression, FollowsThePrecedenceOfC) {
   EXPECT_EQ(value("!A!=1"), 1);
 }
 
+TEST(IntegerExpression, ComparesToOneOrZero) {
+  struct Row {
+    const char* symbol;
+    int64_t below, equal, above;  // of 2 and 3, 3 and 3, 4 and 3
+  };
+  for (const Row& row : {Row{"<", 1, 0, 0}, Row{"<=", 1, 1, 0}, Row{">", 0, 0, 1}, Row{">=", 0, 1, 1},
+                         Row{"==", 0, 1, 0}, Row{"!=", 1, 0, 1}}) {
+    const auto of = [&](const char* a) { return value(std::string(a) + " " + row.symbol + " 3"); };
+    EXPECT_EQ(of("2"), row.below) << row.symbol;
+    EXPECT_EQ(of("3"), row.equal) << row.symbol;
+    EXPECT_EQ(of("4"), row.above) << row.symbol;
+  }
+  for (const int64_t a : {0, 5}) {
+    for (const int64_t b : {0, 7}) {
+      EXPECT_EQ(value(std::to_string(a) + " && " + std::to_string(b)), a != 0 && b != 0 ? 1 : 0) << a << " " << b;
+      EXPECT_EQ(value(std::to_string(a) + " || " + std::to_string(b)), a != 0 || b != 0 ? 1 : 0) << a << " " << b;
+    }
+  }
+}
+
+TEST(IntegerExpression, Divides) {
+  struct Row {
+    int64_t a, b, quotient, rest, up, whole;
+  };
+  for (const Row& row : {Row{0, 4, 0, 0, 0, 0}, Row{3, 4, 0, 3, 1, 4}, Row{4, 4, 1, 0, 1, 4}, Row{9, 4, 2, 1, 3, 12}}) {
+    const std::string a = std::to_string(row.a), b = std::to_string(row.b);
+    EXPECT_EQ(value(a + " / " + b), row.quotient);
+    EXPECT_EQ(value(a + " % " + b), row.rest);
+    EXPECT_EQ(value("ceil_div(" + a + ", " + b + ")"), row.up);
+    EXPECT_EQ(value("round_up(" + a + ", " + b + ")"), row.whole);
+  }
+}
+
 TEST(IntegerExpression, HasFunctions) {
   EXPECT_EQ(value("ceil_div(A, B_2) + ceil_div(6, 3)"), 5);
   EXPECT_EQ(value("round_up(A, 4)"), 8);

@@ -261,6 +261,35 @@ TEST_F(UserFiles, HaveNamesOfTheirOwn) {
   EXPECT_THAT(error(), HasSubstr("no usable name"));
 }
 
+TEST_F(UserFiles, HaveNamesOfLowerCaseLettersDigitsAndUnderscoresALetterFirst) {
+  std::string name = "start";
+  const auto error_of = [&](const std::string& other) {
+    for (const char* extension : {".cu", ".json"}) {
+      std::filesystem::rename(folder_ / (name + extension), folder_ / (other + extension));
+    }
+    name = other;
+    return error();
+  };
+  write("start.cu", kernels);
+  write("start.json", example());
+  for (const char* good : {"a", "z", "az_09", "a_", "a0", "z9"}) EXPECT_EQ(error_of(good), "") << good;
+  EXPECT_EQ(error_of(std::string(64, 'a')), "");
+  EXPECT_THAT(error_of(std::string(65, 'a')), HasSubstr("no usable name"));
+  for (const char* bad : {"0a", "_a", "aA", "Za", "a-b", "a.b", "a b", "a{", "a`", "a:"}) {
+    EXPECT_THAT(error_of(bad), HasSubstr("no usable name")) << bad;
+  }
+}
+
+TEST_F(UserFiles, HaveAMebibyteAtMost) {
+  constexpr size_t most = size_t{1} << 20;
+  const std::string large = std::string(kernels) + "\n//" + std::string(most, ' ');
+  write("a.json", example());
+  write("a.cu", large.substr(0, most));
+  EXPECT_EQ(error(), "");
+  write("a.cu", large.substr(0, most + 1));
+  EXPECT_THAT(error(), HasSubstr("has 1048577 bytes, the most is 1048576"));
+}
+
 // An application and its environment may both name a folder.
 TEST_F(UserFiles, OfOneFolderThatIsNamedTwiceCountOnce) {
   write("a.cu", kernels);
