@@ -275,6 +275,18 @@ TEST_F(LargeCheckTest, FindsOneWrongElementAmongThousandsByTheTrustedVariant) {
   EXPECT_THAT(verdict.text, HasSubstr("wrong at (143,0)"));
 }
 
+// Special values spread through whole rows: sampled elements would say nothing of the others.
+TEST_F(LargeCheckTest, LeavesSpecialValuesToFullChecks) {
+  const auto naive = [](const Call& call) { softmax(call, 300); };  // as in TriesEveryFill
+  using enum reference::Values;
+  for (const std::vector<reference::Values>& fills : {std::vector{uniform, specials}, std::vector{specials}}) {
+    Checker bench =
+        checker_for("softmax_forward x=f32:300x7:nc", {.fills = fills, .samples = 20, .full_elements = 100});
+    EXPECT_TRUE(bench.trust(load(naive)).passed) << fills.size();
+    EXPECT_TRUE(bench.check(load(naive)).passed) << fills.size();
+  }
+}
+
 TEST_F(CheckTest, TimesFromAColdCacheAfterAWarmUp) {
   Checker bench = checker();
   int runs = 0;
