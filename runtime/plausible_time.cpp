@@ -13,7 +13,8 @@ namespace {
 // The number behind ` name=` in a DeviceId line (DeviceInfo::id()); nothing if there is none.
 std::optional<double> number_in(std::string_view line, std::string_view name) {
   const std::string start = fmt::format(" {}=", name);
-  const size_t at = line.rfind(start);  // the device's name, which comes first, may hold anything
+  line.remove_prefix(line.rfind('"') + 1);  // the device's name, which comes first, may hold anything
+  const size_t at = line.find(start);
   if (at == std::string_view::npos) return std::nullopt;
   const char* const begin = line.data() + at + start.size();
   long long value = 0;
