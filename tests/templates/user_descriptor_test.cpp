@@ -69,6 +69,29 @@ TEST(UserDescriptor, MayBeOfAnyOperation) {
   }
 }
 
+// Several outer dimensions are one where the rows of each operand are evenly apart.
+TEST(UserDescriptor, SeesRowsThatAreEvenlyApart) {
+  const nlohmann::ordered_json document = {
+      {"kiln_template", 1},
+      {"operation", "softmax_forward"},
+      {"applies", {{"rows apart by 8 and 7", "CONTIGUOUS_ROWS && X_ROW_STRIDE == 8 && Y_ROW_STRIDE == 7"}}},
+      {"launches", {{{"kernel", "k"}, {"grid", {"1"}}, {"block", {"32"}}, {"arguments", {"x", "y"}}}}}};
+  const std::vector<Algorithm> algorithms =
+      user_algorithms(SourceLibrary({{"user/t.cu", kernels}, {"user/t.json", document.dump()}}));
+  const auto applies = [&](const std::string& operands) {
+    return !algorithms.front().refusal(Request::parse("softmax_forward axis=-1 " + operands), Target{});
+  };
+  EXPECT_TRUE(applies("x=f32:5x7:8,1 y=f32:5x7"));
+  EXPECT_TRUE(applies("x=f32:3x5x7:40,8,1 y=f32:3x5x7"));
+  EXPECT_TRUE(applies("x=f32:2x3x5x7:120,40,8,1 y=f32:2x3x5x7"));
+  EXPECT_TRUE(applies("x=f32:2x1x5x7:40,99,8,1 y=f32:2x1x5x7"));
+  EXPECT_FALSE(applies("x=f32:3x5x7:48,8,1 y=f32:3x5x7")) << "those of x have a gap";
+  EXPECT_FALSE(applies("x=f32:3x5x7:40,8,1 y=f32:3x5x7:42,7,1")) << "those of y have one";
+  EXPECT_FALSE(applies("x=f32:2x3x5x7:140,40,8,1 y=f32:2x3x5x7"));
+  EXPECT_FALSE(applies("x=f32:5x7:14,2 y=f32:5x7")) << "a row has gaps";
+  EXPECT_FALSE(applies("x=f32:3x5x7:8,24,1 y=f32:3x5x7")) << "the rows of x and y are in different orders";
+}
+
 // As many as tensors of normalisations have, with constants for each.
 TEST(UserDescriptor, SeesSixDimensions) {
   const nlohmann::ordered_json document = {
@@ -88,6 +111,13 @@ TEST(UserDescriptor, SeesSixDimensions) {
   EXPECT_EQ(refusal("f32:2x3x2x2x5x7:840,280,140,70,14,2"), std::nullopt);
   EXPECT_EQ(refusal("f32:2x3x2x2x5x7"), "rows of 7 in six dimensions");
   EXPECT_EQ(refusal("f32:2x3x2x2x5x7:840,280,140,70,14,2", " b=f32:1x1x1x1x1x7"), "no shift");
+
+  const Request request = Request::parse("norm_forward x=f16:2x3x2x2x5x7:840,280,140,70,14,2 w=f32:1x1x1x1x1x7 axes=5");
+  const SourceLibrary library({{"user/t.cu", kernels}, {"lib/types.cuh", ""}});
+  const Program program = algorithms.front().program(library, request, Target{}, {});
+  for (const char* line : {"using TX = f16;", "using TW = f32;", "using TInvDeviation = ", "using TRunningMean = "}) {
+    EXPECT_THAT(program.sources.front(), HasSubstr(line));
+  }
 }
 
 TEST(UserDescriptor, OfTheExampleIsRead) {
