@@ -68,6 +68,7 @@ constexpr const char* layers[] = {
     "pool_forward x=f16:32x64x112x112 window=3 stride=2 pad=1",
     "pool_forward x=f32:32x2048x7x7 mode=avg window=global",
     "pool_backward dy=f16:32x64x56x56:nhwc indices=i32:32x64x56x56:nhwc dx=f16:32x64x112x112:nhwc window=2 stride=2",
+    "pool_backward dy=f16:32x64x7x7:nhwc dx=f16:32x64x14x14:nhwc mode=avg window=2 stride=2",
     "pool_backward dy=f32:32x64x56x56 x=f32:32x64x112x112 window=3 stride=2 pad=1",
     "softmax_forward x=f32:4096x1000",
     "softmax_forward x=f16:8x19x128x256 axis=1",
@@ -96,6 +97,28 @@ constexpr const char* layers[] = {
     "norm_backward dy=f32:32x64x28x28 axes=0,2,3 w=f32:1x64x1x1 dw=f32:1x64x1x1 db=f32:1x64x1x1",
     "local_norm_forward x=f16:32x64x56x56",
     "local_norm_backward x=f32:16x64x28x28 means=f32:16x64x28x28",
+};
+
+// Regions whose rows no vector divides, though all of them begin where vectors do.
+constexpr const char* regions[] = {
+    "conv_forward x=f16:2x6x6x8:384,1,64,8 w=f16:6x6x3x3:72,1,24,8 y=f16:2x6x6x8:384,1,64,8 pad=1",
+    "conv_forward x=f16:2x16x6x6:768,48,8,1 w=f16:16x16x3x3 y=f16:2x16x6x6:768,48,8,1 pad=1",
+    "gemm a=f16:32x28:32,1 b=f16:28x12:16,1 c=f16:32x12:16,1",
+    "pool_forward x=f16:2x6x8x8:512,1,64,8 y=f16:2x6x4x4:128,1,32,8 window=2 stride=2",
+    "pool_backward dy=f16:2x6x4x4:128,1,32,8 dx=f16:2x6x8x8:512,1,64,8 mode=avg window=2 stride=2",
+    "softmax_forward x=f16:8x60:64,1 y=f16:8x60:64,1",
+    "softmax_backward y=f16:8x60:64,1 dy=f16:8x60:64,1 dx=f16:8x60:64,1",
+    "cross_entropy_forward x=f16:16x60:64,1",
+    "activation_forward x=f32:8x6:8,1 y=f32:8x6:8,1 mode=gelu",
+    "activation_backward x=f16:8x12:16,1 dy=f16:8x12:16,1 dx=f16:8x12:16,1 mode=gelu",
+    "tensor_transform x=f16:8x12:16,1 y=f16:8x12:16,1",
+    "tensor_set y=f16:8x12:16,1",
+    "tensor_op a=f16:8x12:16,1 b=f16:8x12:16,1 y=f16:8x12:16,1 mode=add",
+    "dropout x=f16:8x12:16,1 y=f16:8x12:16,1",
+    "reduce x=f16:64x60:64,1 axes=1",
+    "norm_forward x=f16:8x60:64,1 y=f16:8x60:64,1",
+    "norm_backward dy=f16:8x60:64,1 x=f16:8x60:64,1 dx=f16:8x60:64,1",
+    "local_norm_forward x=f16:2x12x4x8:512,1,128,16 y=f16:2x12x4x8:512,1,128,16",
 };
 
 // Kiln's algorithms with templates that are empty: their sources are what descriptors say alone.
@@ -153,6 +176,7 @@ TEST(Descriptions, AreThoseOfTheFile) {
   const Catalogue catalogue = descriptors_alone();
   std::vector<Request> requests = requests_with_every_operand();
   for (const char* line : layers) requests.push_back(Request::parse(line));
+  for (const char* line : regions) requests.push_back(Request::parse(line));
   std::string text;
   for (const Place& place : places()) {
     for (const Request& request : requests) text += description_of(catalogue, request, place);
