@@ -20,7 +20,9 @@
 namespace kiln {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 const char* const softmax_line = "softmax_forward x=f32:4x37";
 
@@ -95,6 +97,19 @@ TEST_F(ContextTest, PredictsFromWhatTheDeviceWasMeasuredToReach) {
   EXPECT_EQ(calibrated.roofline_seconds, assumed.roofline_seconds) << "that is of the nominal figures";
   EXPECT_FALSE(explain_with(slow.print(), true).calibrated) << "locked: no database is opened";
   EXPECT_FALSE(explain_with("figures=of a newer Kiln", false).calibrated);
+}
+
+TEST_F(ContextTest, NamesPermissionsThatNoKernelMakesUseOf) {
+  const Context context(options());
+  const auto unused = [&](const std::string& permissions) {
+    return context.explain(Request::parse("conv_forward x=f32:1x8x6x8 w=f32:8x8x3x3 pad=1" + permissions))
+        .unused_permissions;
+  };
+  EXPECT_THAT(unused(""), IsEmpty());
+  EXPECT_THAT(unused(" tf32"), ElementsAre("tf32"));
+  EXPECT_THAT(unused(" fast"), IsEmpty()) << "Winograd's transforms";
+  EXPECT_THAT(unused(" tf32 fast"), ElementsAre("tf32"));
+  EXPECT_THAT(context.explain(Request::parse("gemm a=f32:8x8 b=f32:8x8 fast")).unused_permissions, ElementsAre("fast"));
 }
 
 TEST_F(ContextTest, PassesOverAStoredChoiceThatTheLibraryCannotMake) {
