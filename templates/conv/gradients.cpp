@@ -2,7 +2,8 @@
 
 #include <cmath>
 
-#include "conv/conv_estimate.h"
+#include "contraction/block_estimate.h"
+#include "descriptor/epilogue.h"
 #include "descriptor/parts.h"
 
 namespace kiln::descriptor {

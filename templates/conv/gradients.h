@@ -1,9 +1,9 @@
-// What the kernels that are written for a gradient itself (not as a forward convolution: conv/conv_parts.h) share.
+// What the kernels that are written for a gradient itself (not as a contraction: conv/passes.h) share.
 #pragma once
 
 #include <initializer_list>
 
-#include "conv/conv_problem.h"
+#include "contraction/contraction.h"
 #include "kiln/generator/algorithm.h"
 #include "kiln/generator/operations/conv_backward_data.h"
 #include "kiln/generator/operations/conv_backward_filter.h"

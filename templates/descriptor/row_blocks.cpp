@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "descriptor/numbers.h"
 #include "descriptor/parts.h"
 #include "descriptor/streaming_estimate.h"
 
@@ -11,10 +12,6 @@ namespace {
 
 constexpr int most_merge_lanes = 32;
 constexpr int64_t plenty_of_blocks = 8192;
-
-int64_t ceil_div(int64_t value, int64_t divisor) {
-  return (value + divisor - 1) / divisor;
-}
 
 int taken(const RowBlocks& blocks) {
   return blocks.across != 0 ? 1 : blocks.vector;

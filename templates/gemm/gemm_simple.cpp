@@ -1,10 +1,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "conv/conv_estimate.h"
-#include "conv/conv_problem.h"
+#include "contraction/block_estimate.h"
+#include "contraction/contraction.h"
+#include "descriptor/epilogue.h"
 #include "descriptor/parts.h"
-#include "gemm/gemm_parts.h"
+#include "gemm/gemm_contraction.h"
 #include "kiln/generator/algorithm.h"
 
 namespace kiln {
@@ -43,7 +44,7 @@ Program program(const Shape& shape, const Gemm& gemm, const Target&, const Emitt
   descriptor::add_stages(prelude, gemm.epilogue, gemm.bias, gemm.residual);
   prelude.constant("THREADS", shape.threads);
 
-  Launch launch = descriptor::conv_launch("gemm_simple", shape.threads);
+  Launch launch = descriptor::contraction_launch("gemm_simple", shape.threads);
   launch.arguments[0] = OperandArgument{"a"};
   launch.arguments[1] = OperandArgument{"b"};
   launch.arguments[2] = OperandArgument{"c"};

@@ -1,9 +1,11 @@
-#include "conv/split.h"
+#include "contraction/simt_split.h"
+#include "gemm/gemm_contraction.h"
 
 namespace kiln {
 
 Algorithm gemm_splitk() {
-  return descriptor::split_convolution("gemm_splitk", "gemm", {8, 4, 2, 16, 32, 64, 128});
+  return descriptor::split_contraction("gemm/gemm_splitk.cu", "gemm", descriptor::gemm_contractions,
+                                       {8, 4, 2, 16, 32, 64, 128});
 }
 
 }  // namespace kiln

@@ -1,9 +1,10 @@
-#include "conv/gemm_tiling.h"
+#include "contraction/simt_product.h"
+#include "gemm/gemm_contraction.h"
 
 namespace kiln {
 
 Algorithm gemm_tiled() {
-  return descriptor::gemm_convolution("gemm_tiled", "gemm", descriptor::no_refusal);
+  return descriptor::tiled_contraction("gemm/gemm_tiled.cu", "gemm", descriptor::gemm_contractions);
 }
 
 }  // namespace kiln

@@ -5,7 +5,7 @@
 // each row it loads one segment in accesses of X_RUN elements, aligned by starting SHIFT elements early, and every
 // element serves all taps and outputs that meet there.
 //
-// From the prelude, besides the problem: TILE_P, TILE_Q, THREADS, X_RUN and Y_RUN (conv/depthwise_nchw.cpp).
+// From the prelude, besides the problem: TILE_P, TILE_Q, THREADS, X_RUN and Y_RUN (conv/depthwise/depthwise_nchw.cpp).
 #include "lib/conv_operands.cuh"
 #include "lib/index.cuh"
 

@@ -5,7 +5,8 @@
 // It goes down the rows of x that its outputs need; each element that it loads serves all taps and outputs that meet
 // there. The filters of the block's BLOCK_K channels stand in shared memory as f32, tap by tap.
 //
-// From the prelude, besides the problem: TILE_P, TILE_Q, VECTOR, BLOCK_K and THREADS (conv/depthwise_nhwc.cpp).
+// From the prelude, besides the problem: TILE_P, TILE_Q, VECTOR, BLOCK_K and THREADS
+// (conv/depthwise/depthwise_nhwc.cpp).
 #include "lib/conv_operands.cuh"
 #include "lib/index.cuh"
 

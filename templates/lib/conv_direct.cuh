@@ -6,7 +6,7 @@
 // The functions are bodies of kernels of THREADS threads.
 //
 // From the prelude, besides the problem: TILE_P, TILE_K, THREADS, X_RUN, Y_RUN, UNROLL_S and UNROLL_C
-// (conv/direct.cpp).
+// (conv/direct/direct.cpp).
 #include "lib/conv_operands.cuh"
 #include "lib/index.cuh"
 

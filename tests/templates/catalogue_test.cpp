@@ -141,7 +141,7 @@ TEST(BuiltInCatalogue, HasOneTrustedAlgorithmForEachOperation) {
 TEST(BuiltInCatalogue, KeepsEachTemplateBesideItsDescriptorUnderTheAlgorithmsName) {
   for (const Algorithm& algorithm : catalogue().algorithms()) {
     const std::string& path = algorithm.template_path();
-    const std::string stem = path.substr(path.find('/') + 1, path.rfind('.') - path.find('/') - 1);
+    const std::string stem = path.substr(path.rfind('/') + 1, path.rfind('.') - path.rfind('/') - 1);
     // Or, where operations share a template, that of the operation in front: activation_forward_vector.
     const std::string shared = algorithm.operation() + stem.substr(stem.rfind('_'));
     EXPECT_TRUE(algorithm.name() == stem || algorithm.name() == shared) << path;
@@ -403,7 +403,7 @@ TEST(AlgorithmDigest, ChangesWithAPieceThatTheTemplateIncludesOnly) {
 
 TEST(AlgorithmDigest, ChangesWithATemplateWhoseKernelsAreLaunchedToo) {
   std::map<std::string, std::string> files = embedded_sources().files();
-  files["conv/conv_1x1.cu"] += "\nint edited;\n";
+  files["conv/implicit_gemm/conv_1x1.cu"] += "\nint edited;\n";
   const Catalogue edited = make_catalogue(SourceLibrary(std::move(files)));
   EXPECT_NE(edited.digest("conv_winograd_2x2"), catalogue().digest("conv_winograd_2x2"));
   EXPECT_EQ(edited.digest("conv_winograd_2x2_fused"), catalogue().digest("conv_winograd_2x2_fused"));

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "conv/conv_estimate.h"
+#include "contraction/block_estimate.h"
 #include "descriptor/streaming_estimate.h"
 #include "kiln/generator/roofline.h"
 #include "kiln/templates/catalogue.h"

@@ -1,4 +1,4 @@
-#include "integer_expression.h"
+#include "user_templates/integer_expression.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Descriptors of user templates: every mistake is an error that names file and field, and no text does harm.
-#include "user_descriptor.h"
+#include "user_templates/user_descriptor.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

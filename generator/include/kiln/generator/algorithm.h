@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -106,9 +107,36 @@ class Emitter {
   std::string title_;
 };
 
+/// What an algorithm sees of the request that it was last asked about. Rules, refusal, program and prediction of one
+/// request are asked for one after the other, and a Problem may be costly to make. Thread-safe.
+template <class Problem>
+class LatestProblem {
+ public:
+  explicit LatestProblem(std::function<Problem(const Request&)> make) : make_(std::move(make)) {}
+
+  std::shared_ptr<const Problem> of(const Request& request) {
+    if constexpr (std::is_same_v<Problem, Request>) return std::make_shared<const Problem>(request);  // nothing to save
+    {
+      const std::lock_guard lock(mutex_);
+      if (problem_ != nullptr && request_ == request) return problem_;
+    }
+    auto problem = std::make_shared<const Problem>(make_(request));
+    const std::lock_guard lock(mutex_);
+    request_ = request;
+    problem_ = problem;
+    return problem;
+  }
+
+ private:
+  std::function<Problem(const Request&)> make_;
+  std::mutex mutex_;
+  Request request_;
+  std::shared_ptr<const Problem> problem_;
+};
+
 /// The fluent declaration of an Algorithm. Parameters is a plain struct of ints; each member is bound once to a name.
-/// Problem is what the functions below see of a request: made by Problem::of(request) once for all points of a space,
-/// so it is the place for whatever is costly to work out.
+/// Problem is what the functions below see of a request: made by Problem::of(request), or a function given to
+/// describe(), once for all of them and all points of the space, so it is the place for whatever is costly to work out.
 ///
 ///   Algorithm conv_simple() {
 ///     return describe<Tiling, ConvForward>("conv_simple", "conv_forward", "conv/simple.cu")
@@ -121,7 +149,10 @@ class Emitter {
 template <class Parameters, class Problem>
 class Describe {
  public:
-  Describe(std::string name, std::string operation, std::string template_path) {
+  using Maker = std::function<Problem(const Request&)>;
+
+  Describe(std::string name, std::string operation, std::string template_path, Maker maker)
+      : problems_(std::make_shared<Problems>(std::move(maker))) {
     definition_.name = std::move(name);
     definition_.operation = std::move(operation);
     definition_.template_path = std::move(template_path);
@@ -155,20 +186,20 @@ class Describe {
   /// `holds(parameters, problem, target)`.
   template <class Holds>
   Describe&& rule(std::string name, Holds holds) && {
-    definition_.space.add(Rule{
-        std::move(name), [holds, members = members_](const Request& request, const Target& target) {
-          return [holds, members, target, problem = std::make_shared<const Problem>(problem_of(request))](Point point) {
-            return holds(parameters_at(*members, point), *problem, target);
-          };
-        }});
+    definition_.space.add(Rule{std::move(name), [holds, members = members_, problems = problems_](
+                                                    const Request& request, const Target& target) {
+                                 return [holds, members, target, problem = problems->of(request)](Point point) {
+                                   return holds(parameters_at(*members, point), *problem, target);
+                                 };
+                               }});
     return std::move(*this);
   }
 
   /// `why_not(problem, target)` -> std::optional<std::string>.
   template <class WhyNot>
   Describe&& applies(WhyNot why_not) && {
-    definition_.refusal = [why_not](const Request& request, const Target& target) {
-      return why_not(problem_of(request), target);
+    definition_.refusal = [why_not, problems = problems_](const Request& request, const Target& target) {
+      return why_not(*problems->of(request), target);
     };
     return std::move(*this);
   }
@@ -176,12 +207,12 @@ class Describe {
   /// `make(parameters, problem, target, emitter)` -> Program.
   template <class Make>
   Describe&& program(Make make) && {
-    definition_.program = [make, members = members_, name = definition_.name, path = definition_.template_path](
-                              const SourceLibrary& library, const Request& request, const Target& target,
-                              const Config& config) {
+    definition_.program = [make, members = members_, problems = problems_, name = definition_.name,
+                           path = definition_.template_path](const SourceLibrary& library, const Request& request,
+                                                             const Target& target, const Config& config) {
       const Emitter emit(library, request, path,
                          request.key() + "\n" + name + " " + config.print() + " " + target.arch.name());
-      return make(parameters_at(*members, config), problem_of(request), target, emit);
+      return make(parameters_at(*members, config), *problems->of(request), target, emit);
     };
     return std::move(*this);
   }
@@ -189,24 +220,18 @@ class Describe {
   /// `predict(parameters, problem, target, device)` -> Estimate. Completes the declaration.
   template <class Predict>
   Algorithm estimate(Predict predict) && {
-    definition_.predictor = [predict, members = members_](const Request& request, const Target& target,
-                                                          const DeviceFigures& device) {
-      return [predict, members, target, device, problem = std::make_shared<const Problem>(problem_of(request))](
-                 const Config& config) { return predict(parameters_at(*members, config), *problem, target, device); };
+    definition_.predictor = [predict, members = members_, problems = problems_](
+                                const Request& request, const Target& target, const DeviceFigures& device) {
+      return [predict, members, target, device, problem = problems->of(request)](const Config& config) {
+        return predict(parameters_at(*members, config), *problem, target, device);
+      };
     };
     return Algorithm(std::move(definition_));
   }
 
  private:
   using Members = std::vector<std::pair<std::string, int Parameters::*>>;  // in the order of the space
-
-  static Problem problem_of(const Request& request) {
-    if constexpr (std::is_same_v<Problem, Request>) {
-      return request;
-    } else {
-      return Problem::of(request);
-    }
-  }
+  using Problems = LatestProblem<Problem>;
 
   static Parameters parameters_at(const Members& members, Point point) {
     Parameters parameters{};
@@ -223,11 +248,28 @@ class Describe {
 
   Algorithm::Definition definition_;
   std::shared_ptr<Members> members_ = std::make_shared<Members>();
+  std::shared_ptr<Problems> problems_;
 };
 
+/// The Problem is Problem::of(request), or the request itself.
 template <class Parameters, class Problem = Request>
 Describe<Parameters, Problem> describe(std::string name, std::string operation, std::string template_path) {
-  return Describe<Parameters, Problem>(std::move(name), std::move(operation), std::move(template_path));
+  const auto make = [](const Request& request) {
+    if constexpr (std::is_same_v<Problem, Request>) {
+      return request;
+    } else {
+      return Problem::of(request);
+    }
+  };
+  return {std::move(name), std::move(operation), std::move(template_path), make};
+}
+
+/// The Problem is `make(request)`.
+template <class Parameters, class Make>
+auto describe(std::string name, std::string operation, std::string template_path, Make make) {
+  using Problem = std::invoke_result_t<Make, const Request&>;
+  return Describe<Parameters, Problem>(std::move(name), std::move(operation), std::move(template_path),
+                                       std::move(make));
 }
 
 }  // namespace kiln

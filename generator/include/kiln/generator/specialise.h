@@ -13,7 +13,7 @@
 namespace kiln {
 
 /// The texts of the templates and of the pieces they include, by path below templates/ ("conv/simple.cu",
-/// "lib/types.cuh", "conv/simple.cpp"). Descriptors are in it too: they are part of an algorithm's digest.
+/// "lib/types.cuh", "conv/simple/simple.cpp"). Descriptors are in it too: they are part of an algorithm's digest.
 class SourceLibrary {
  public:
   explicit SourceLibrary(std::map<std::string, std::string> files) : files_(std::move(files)) {}

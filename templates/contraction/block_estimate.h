@@ -1,0 +1,65 @@
+// Predicted time of kernels that are bound by arithmetic: thread blocks in rounds on the SMs.
+#pragma once
+
+#include "contraction/contractions.h"
+
+namespace kiln::descriptor {
+
+/// What one thread block does. Instructions and wavefronts are per warp.
+struct BlockWork {
+  double threads = 0;
+  double registers = 32;         ///< per thread
+  double shared_bytes = 0;       ///< shared memory of the block
+  double fma = 0;                ///< f32 fused multiply-adds
+  double instructions = 0;       ///< all, fma included
+  double shared_wavefronts = 0;  ///< shared-memory passes: 128 bytes each
+  double global_sectors = 0;     ///< 32-byte sectors asked of L1
+  double l2_bytes = 0;           ///< bytes that L1 does not hold
+  double warps_at_half_rate =
+      2;                      ///< warps of an SM that reach half of its issue rate: fewer with more independent work
+  double latency_clocks = 0;  ///< what the block takes when nothing else runs: its chain of loads and barriers
+};
+
+/// Everything a variant does.
+struct GridWork {
+  BlockWork block;
+  double blocks = 0;
+  double dram_bytes = 0;        ///< device memory traffic of the main kernel
+  double extra_dram_bytes = 0;  ///< of further kernels, which run after it
+  int launches = 1;
+};
+
+/// The work of a launch that does several side by side.
+GridWork side_by_side(const std::vector<GridWork>& works);
+
+/// Each SM works off its share of the blocks in rounds of as many as fit; a round lasts as long as its scarcest
+/// resource (issue slots, f32 lanes, shared memory, L1, L2), or as one block's latency. Device memory bounds the whole.
+Estimate grid_estimate(const GridWork& work, const Arch& arch, const DeviceFigures& device);
+
+/// 32-bit registers that a thread may have where an SM holds `warps`: each of its four parts has a quarter of the
+/// registers and, as nearly as it goes, of the warps; allocated by eights.
+int registers_with(int warps, const Arch& arch);
+
+/// The work of one launch for all parts, of which `work_of(contraction)` is that of each alone: they read the same x.
+template <class WorkOf>
+GridWork work_of_parts(const Contractions& parts, WorkOf work_of) {
+  std::vector<GridWork> works;
+  for (const Contraction& part : parts.list) works.push_back(work_of(part));
+  GridWork work = side_by_side(works);
+  work.launches = static_cast<int>(launches_of(parts));
+  const TensorSpec& x = parts.main().x;
+  work.dram_bytes -= static_cast<double>(works.size() - 1) * static_cast<double>(x.elements() * size_of(x.dtype));
+  return work;
+}
+
+/// Bytes that must cross the memory bus once: all operands that are read, and y.
+double compulsory_bytes(const Contraction& contraction);
+
+/// What a byte costs that one launch leaves in the workspace for the next, in bytes of device memory: less where all
+/// `bytes` of it stay in L2.
+double workspace_share(double bytes, const DeviceFigures& device);
+
+/// Share of the filter's taps that fall inside the image, averaged over the outputs: 1 without padding.
+double inside_share(const Contraction& contraction);
+
+}  // namespace kiln::descriptor

@@ -1,0 +1,89 @@
+#include "contraction/contractions.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "descriptor/numbers.h"
+
+namespace kiln::descriptor {
+namespace {
+
+constexpr size_t classes_of_a_launch = 16;  // there is code for each
+
+int64_t products(const Contraction& contraction) {
+  return contraction.no_taps ? 0 : contraction.taps() * contraction.pixels_per_image();
+}
+
+}  // namespace
+
+Contractions finished(Contractions parts, const Blend& blend) {
+  if (blend.alpha == Scale::zero) parts.refusal = "alpha is zero: there is nothing to multiply";
+  for (size_t i = 0; i < parts.list.size(); ++i) {
+    if (products(parts.list[i]) > products(parts.main())) parts.main_part = i;
+  }
+  return parts;
+}
+
+std::optional<std::string> no_refusal(const Contraction&) {
+  return std::nullopt;
+}
+
+std::string kernel_of(const std::string& template_path) {
+  const size_t folder = template_path.rfind('/') + 1;
+  return template_path.substr(folder, template_path.rfind('.') - folder);
+}
+
+std::optional<std::string> refusal_of(const Contractions& parts, ContractionRefusal refusal) {
+  return parts.refusal ? parts.refusal : refusal(parts.main());
+}
+
+Program with_names(const OperandNames& names, Program program) {
+  for (Step& step : program.steps) {
+    auto* launch = std::get_if<Launch>(&step);
+    if (launch == nullptr) continue;
+    for (Argument& argument : launch->arguments) {
+      auto* operand = std::get_if<OperandArgument>(&argument);
+      if (operand == nullptr) continue;
+      if (operand->name == "x") {
+        operand->name = names.x;
+      } else if (operand->name == "w") {
+        operand->name = names.w;
+      } else if (operand->name == "y") {
+        operand->name = names.y;
+      }
+    }
+  }
+  return program;
+}
+
+int64_t launches_of(const Contractions& parts) {
+  return static_cast<int64_t>((parts.list.size() + classes_of_a_launch - 1) / classes_of_a_launch);
+}
+
+Program divided(const std::vector<Prelude>& preludes, const std::vector<Launch>& launches, const Emitter& emit) {
+  Program program;
+  for (size_t first = 0; first < preludes.size(); first += classes_of_a_launch) {
+    const size_t count = std::min(classes_of_a_launch, preludes.size() - first);
+    const auto begin = preludes.begin() + static_cast<std::ptrdiff_t>(first);
+    for (Launch launch : launches) {
+      launch.source = program.sources.size();
+      launch.grid[1].fixed = launch.grid[1].fixed / static_cast<int64_t>(preludes.size()) * static_cast<int64_t>(count);
+      program.steps.emplace_back(std::move(launch));
+    }
+    program.sources.push_back(emit.source(Prelude::of_classes({begin, begin + static_cast<std::ptrdiff_t>(count)})));
+  }
+  return program;
+}
+
+bool is_larger(const Count& a, const Count& b) {
+  return (a.fixed + a.per_n) * b.divisor > (b.fixed + b.per_n) * a.divisor;
+}
+
+bool grid_fits(const std::array<Count, 3>& grid, const Contractions& parts) {
+  const int64_t n = parts.main().n();
+  return grid[1].at(n) <= most_blocks_in_y && grid[2].at(n) <= most_blocks_in_y &&
+         grid[0].at(n) <= most_blocks_in_x / std::max<int64_t>(1, grid[1].at(n));
+}
+
+}  // namespace kiln::descriptor

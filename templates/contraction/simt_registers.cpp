@@ -1,0 +1,74 @@
+// How many registers a thread of a tiling takes.
+#include <algorithm>
+
+#include "contraction/simt_tiling.h"
+#include "descriptor/numbers.h"
+
+namespace kiln::descriptor {
+namespace {
+
+// Registers of values of chunks on their way to shared memory: how many rows of how many columns a thread moves.
+struct Staging {
+  int64_t pixel_columns, pixel_rows, filter_runs;
+};
+
+Staging staging(const SimtTiling& tiling, const Contraction& contraction) {
+  const SimtAccess access = simt_access(tiling, contraction);
+  Staging result{};
+  if (gathers(contraction)) {
+    result.pixel_columns = std::max(1, tiling.block_m / tiling.threads());
+    result.pixel_rows = ceil_div(tiling.block_k, std::max(1, tiling.threads() / tiling.block_m));
+  } else {
+    result.pixel_columns = ceil_div(int64_t{tiling.block_m} * tiling.block_k / access.x_run, tiling.threads());
+    result.pixel_rows = access.x_run;
+  }
+  result.filter_runs = ceil_div(int64_t{tiling.block_n} * tiling.block_k / access.w_run, tiling.threads());
+  return result;
+}
+
+}  // namespace
+
+int simt_registers(const SimtTiling& tiling, const Contraction& contraction) {
+  const Staging stage = staging(tiling, contraction);
+  const SimtAccess access = simt_access(tiling, contraction);
+  const bool gather = gathers(contraction);
+  const int64_t offset_registers = contraction.wide_index ? 2 : 1;
+  const auto words = [](int64_t elements, int bytes) { return ceil_div(elements * bytes, 4); };
+  // Sums, rows of operands on their way, and addresses and counters.
+  int64_t registers =
+      int64_t{tiling.thread_m} * tiling.thread_n + std::min(2 * (tiling.thread_m + tiling.thread_n), 24) + 28;
+  // What is loaded element by element takes a register each.
+  registers += gather ? stage.pixel_columns * stage.pixel_rows
+                      : words(stage.pixel_columns * stage.pixel_rows, size_of(contraction.x.dtype));
+  registers +=
+      access.w_run == 1 ? stage.filter_runs : words(stage.filter_runs * access.w_run, size_of(contraction.w.dtype));
+  // A swizzled tile has up to four addresses a quad.
+  const auto swizzles = [&](int run) { return run == 1 ? 0 : std::min(4, tiling.block_k / run); };
+  registers += contraction.filters_inner ? 0 : swizzles(access.w_run) * tiling.thread_n / 4;
+  registers += contraction.channels_inner ? swizzles(access.x_run) * tiling.thread_m / 4 : 0;
+  registers += offset_registers * 3 * stage.pixel_columns;
+  registers += 2 * (stage.filter_runs + (gather ? stage.pixel_columns * stage.pixel_rows : 0));  // addresses
+  // Rows of a slice, and tiles of which there are two, have addresses that are no constants.
+  registers += (tiling.slices > 1 ? 8 : 0) + (tiling.stages > 1 ? 6 : 0);
+  return static_cast<int>(registers);
+}
+
+int min_blocks(const SimtTiling& tiling, const Contraction& contraction, const Arch& arch) {
+  int blocks = std::min(arch.blocks_per_sm, arch.threads_per_sm / tiling.threads());
+  while (blocks > 1 && registers_with(blocks * tiling.warps(), arch) < simt_registers(tiling, contraction)) --blocks;
+  return blocks;
+}
+
+int min_blocks(const SimtTiling& tiling, const Contractions& parts, const Arch& arch) {
+  int blocks = arch.blocks_per_sm;
+  for (const Contraction& part : parts.list) blocks = std::min(blocks, min_blocks(tiling, part, arch));
+  return blocks;
+}
+
+bool registers_suffice(const SimtTiling& tiling, const Contraction& contraction, const Target& target) {
+  if (staging(tiling, contraction).pixel_rows > 32) return false;
+  constexpr int most_that_pays = 176;  // more would leave an SM too few warps
+  return simt_registers(tiling, contraction) <= std::min(most_that_pays, registers_with(tiling.warps(), target.arch));
+}
+
+}  // namespace kiln::descriptor

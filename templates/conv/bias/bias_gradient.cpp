@@ -1,0 +1,29 @@
+#include "conv/bias/bias_gradient.h"
+
+#include "descriptor/parts.h"
+
+namespace kiln::descriptor {
+
+BiasGradient BiasGradient::of(const Request& request) {
+  BiasGradient gradient;
+  static_cast<ConvBackwardBias&>(gradient) = ConvBackwardBias::of(request);
+  gradient.dy = with_three_axes(gradient.dy);
+  gradient.inner = inner_of(gradient.dy);
+  return gradient;
+}
+
+Prelude bias_gradient_prelude(const BiasGradient& gradient) {
+  const std::vector<int64_t>& dy = gradient.dy.extents;
+  Prelude prelude;
+  prelude.type("TDY", gradient.dy.dtype).type("TDB", gradient.db.dtype);
+  prelude.index_type("Index", needs_wide_index({&gradient.dy, &gradient.db}));
+  add_batch(prelude, gradient.n(), gradient.dynamic_batch);
+  prelude.constant("K", gradient.k());
+  prelude.constant("Z", dy[dimension::plane]).constant("P", dy[dimension::row]).constant("Q", dy[dimension::column]);
+  add_strides(prelude, "DY", "NKZPQ", gradient.dy);
+  prelude.constant("DB_STRIDE", gradient.db.strides.front());
+  add_blend(prelude, gradient.blend);
+  return prelude;
+}
+
+}  // namespace kiln::descriptor

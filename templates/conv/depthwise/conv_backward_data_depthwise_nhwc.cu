@@ -1,0 +1,18 @@
+// lib/conv_depthwise_nhwc.cuh for the gradient of a convolution by its input: x here is dy, and y those elements of dx
+// that each class of taps reaches (conv/passes.h). Parameters: conv_backward_data_depthwise_nhwc.cpp.
+#include "lib/class_blocks.cuh"
+#include "per_class/lib/conv_depthwise_nhwc.cuh"
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    conv_backward_data_depthwise_nhwc(const TX* __restrict__ x, const TW* __restrict__ w, TY* y, const TBias* bias,
+                                      const TResidual* residual, float alpha, float beta, float clip_lo, float clip_hi,
+                                      UserArguments user, long long n) {
+  __shared__ union { FOR_EACH_CLASS(CLASS_MEMORY) } memory;
+  const ClassBlock block;
+  const EpilogueArguments arguments = {bias, residual, alpha, beta, clip_lo, clip_hi, user};
+#define CONVOLVE(NAME)                                                                \
+  if (block.is_of(NAME::CLASS)) {                                                     \
+    NAME::convolve_depthwise(memory.of_##NAME, block.place(), x, w, y, arguments, n); \
+  }
+  FOR_EACH_CLASS(CONVOLVE)
+}

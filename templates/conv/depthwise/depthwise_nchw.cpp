@@ -1,0 +1,123 @@
+#include "conv/depthwise/depthwise_nchw.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "contraction/block_estimate.h"
+#include "conv/depthwise/depthwise.h"
+#include "descriptor/numbers.h"
+
+namespace kiln::descriptor {
+namespace {
+
+struct Tile {
+  int p, q, threads;
+};
+
+int64_t tiles_per_image(const Tile& tile, const Contraction& conv) {
+  return conv.k() * tiles_per_channel(conv, tile.p, tile.q);
+}
+
+// Elements of one access of x: rows of x, and the starts of tiles in them, are multiples of it.
+int x_run(const Tile& tile, const Contraction& conv) {
+  return widest_vector(conv.x, {dimension::column}, tile.q * conv.columns.stride);
+}
+
+int y_run(const Tile& tile, const Contraction& conv) {
+  return conv.y_along_k ? 1 : output_vector_width(conv, std::gcd(conv.columns.outputs, int64_t{tile.q}));
+}
+
+// Accesses of one row of x: as RUNS in the kernel.
+int64_t runs(const Tile& tile, const Contraction& conv) {
+  const int run = x_run(tile, conv);
+  const int64_t shift = (run - conv.columns.pad_begin % run) % run;
+  return ceil_div(shift + input_positions(conv.columns, tile.q), run);
+}
+
+int registers(const Tile& tile, const Contraction& conv) {
+  return static_cast<int>(tile.p * tile.q + conv.rows.window * conv.columns.window +
+                          runs(tile, conv) * x_run(tile, conv) * 2 + 28);
+}
+
+std::array<Count, 3> grid(const Tile& tile, const Contractions& parts) {
+  return grid_of(parts, [&](const Contraction& conv) {
+    return std::array{blocks_for(conv, tiles_per_image(tile, conv), tile.threads), Count{1}, Count{1}};
+  });
+}
+
+Program program(const std::string& name, const Tile& tile, const Contractions& parts, const Emitter& emit) {
+  Launch launch = contraction_launch(name, tile.threads);
+  launch.grid = grid(tile, parts);
+  return program_of(parts, emit, {launch}, [&](const Contraction& conv) {
+    Prelude prelude = contraction_prelude(conv);
+    prelude.constant("TILE_P", tile.p).constant("TILE_Q", tile.q).constant("THREADS", tile.threads);
+    prelude.constant("X_RUN", x_run(tile, conv)).constant("Y_RUN", y_run(tile, conv));
+    return prelude;
+  });
+}
+
+GridWork work_of(const Tile& tile, const Contraction& conv) {
+  const double taps = static_cast<double>(conv.taps());
+  const double warps = tile.threads / 32.0;
+  const double rows = static_cast<double>(conv.planes.window * input_positions(conv.rows, tile.p));
+  const double accesses = rows * static_cast<double>(runs(tile, conv));
+  const double lane_bytes = static_cast<double>(tile.q * conv.columns.stride) * size_of(conv.x.dtype);
+  const double access_bytes = x_run(tile, conv) * size_of(conv.x.dtype);
+
+  GridWork work;
+  BlockWork& block = work.block;
+  work.blocks = static_cast<double>(ceil_div(tiles_per_image(tile, conv) * conv.n(), tile.threads));
+  block.threads = tile.threads;
+  block.registers = registers(tile, conv);
+  block.fma = warps * taps * tile.p * tile.q;
+  block.instructions = block.fma + warps * (accesses * 4 + rows * 3 + taps * 2 + 90 + tile.p * tile.q * 6.0);
+  const double sectors = std::clamp(lane_bytes, access_bytes, 32.0);  // of a lane's access, x32 lanes / 32 bytes
+  block.global_sectors = warps * (accesses * std::max(1.0, sectors) + taps + tile.p * tile.q * 2.0);
+  block.l2_bytes = tile.threads * (static_cast<double>(tile.p * tile.q * conv.rows.stride * conv.columns.stride) *
+                                       size_of(conv.x.dtype) * 1.3 +
+                                   tile.p * tile.q * size_of(conv.y.dtype));
+  block.latency_clocks = 2800 + 1.3 * (block.instructions / warps);
+  work.dram_bytes = compulsory_bytes(conv);
+  return work;
+}
+
+}  // namespace
+
+Algorithm depthwise_nchw_convolution(const std::string& template_path, const std::string& operation,
+                                     ContractionMaker make) {
+  const std::string name = kernel_of(template_path);
+  return describe<Tile>(name, operation, template_path, make)
+      .takes_prologue()
+      .applies([](const Contractions& parts, const Target&) {
+        return refusal_of(parts, [](const Contraction& conv) { return depthwise_refusal(conv, Inner::pixels); });
+      })
+      .param("TILE_P", &Tile::p, {4, 2, 1, 7, 8})
+      .param("TILE_Q", &Tile::q, {4, 2, 1, 7, 8})
+      .param("THREADS", &Tile::threads, {128, 64, 256})
+      .rule("the tile suits the image", for_main([](const Tile& tile, const Contraction& conv, const Target&) {
+              return tile_suits_the_image(conv, tile.p, tile.q);
+            }))
+      .rule("the unrolled loops are not too long",
+            for_all([](const Tile& tile, const Contraction& conv, const Target&) {
+              constexpr int64_t longest_body = 1200;
+              const bool least = tile.p == 1 && tile.q == 1;
+              return least || (conv.rows.window * conv.columns.window * tile.p * tile.q <= longest_body &&
+                               input_positions(conv.rows, tile.p) * runs(tile, conv) <= 128);
+            }))
+      .rule("registers suffice", for_all([](const Tile& tile, const Contraction& conv, const Target& target) {
+              const int limit = std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / tile.threads);
+              return (tile.p == 1 && tile.q == 1) || registers(tile, conv) <= limit - 100;
+            }))
+      .rule("the grid fits", [](const Tile& tile, const Contractions& parts,
+                                const Target&) { return !parts.refusal && grid_fits(grid(tile, parts), parts); })
+      .program([name](const Tile& tile, const Contractions& parts, const Target&, const Emitter& emit) {
+        return program(name, tile, parts, emit);
+      })
+      .estimate([](const Tile& tile, const Contractions& parts, const Target& target, const DeviceFigures& device) {
+        const auto of_part = [&](const Contraction& conv) { return work_of(tile, conv); };
+        return grid_estimate(work_of_parts(parts, of_part), target.arch, device);
+      });
+}
+
+}  // namespace kiln::descriptor

@@ -1,0 +1,147 @@
+#include "conv/depthwise/depthwise_nhwc.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "contraction/block_estimate.h"
+#include "conv/depthwise/depthwise.h"
+#include "descriptor/numbers.h"
+
+namespace kiln::descriptor {
+namespace {
+
+struct Tile {
+  int p, q, vector, k, threads;
+};
+
+int64_t places_per_image(const Tile& tile, const Contraction& conv) {
+  return tiles_per_channel(conv, tile.p, tile.q);
+}
+
+// Output tiles of one block: each is worked on by as many threads as it takes vectors to span BLOCK_K channels.
+int64_t places_per_block(const Tile& tile) {
+  return tile.threads / (tile.k / tile.vector);
+}
+
+int64_t channel_tiles(const Tile& tile, const Contraction& conv) {
+  return ceil_div(conv.k(), tile.k);
+}
+
+int64_t shared_bytes(const Tile& tile, const Contraction& conv) {
+  return conv.taps() * tile.k * 4;
+}
+
+// Widest access that x (if its channels are those of y) and y allow.
+int widest_access(const Contraction& conv) {
+  const int width = conv.y_along_k ? output_vector_width(conv, conv.k()) : 1;
+  if (conv.k() != conv.c()) return width;
+  return std::min(width, widest_vector(conv.x, {dimension::channel}, conv.c()));
+}
+
+int registers(const Tile& tile) {
+  return tile.p * tile.q * tile.vector + 3 * tile.vector + 32;
+}
+
+std::array<Count, 3> grid(const Tile& tile, const Contractions& parts) {
+  return grid_of(parts, [&](const Contraction& conv) {
+    return std::array{blocks_for(conv, places_per_image(tile, conv), places_per_block(tile)),
+                      Count{channel_tiles(tile, conv)}, Count{1}};
+  });
+}
+
+Program program(const std::string& name, const Tile& tile, const Contractions& parts, const Emitter& emit) {
+  Launch launch = contraction_launch(name, tile.threads);
+  launch.grid = grid(tile, parts);
+  return program_of(parts, emit, {launch}, [&](const Contraction& conv) {
+    Prelude prelude = contraction_prelude(conv);
+    prelude.constant("TILE_P", tile.p).constant("TILE_Q", tile.q).constant("VECTOR", tile.vector);
+    prelude.constant("BLOCK_K", tile.k).constant("THREADS", tile.threads);
+    return prelude;
+  });
+}
+
+GridWork work_of(const Tile& tile, const Contraction& conv) {
+  const double taps = static_cast<double>(conv.taps());
+  const double warps = tile.threads / 32.0;
+  const double accesses =
+      static_cast<double>(conv.planes.window * met_positions(conv.rows, tile.p) * met_positions(conv.columns, tile.q)) *
+      (conv.k() == conv.c() ? 1 : tile.vector);
+  const double outputs = tile.p * tile.q;
+  const double lines = std::max(1.0, tile.vector / 4.0);  // 16-byte accesses of a vector of f32
+  const double fill = static_cast<double>(shared_bytes(tile, conv)) / 4 / 32;
+
+  GridWork work;
+  BlockWork& block = work.block;
+  work.blocks = static_cast<double>(ceil_div(places_per_image(tile, conv) * conv.n(), places_per_block(tile)) *
+                                    channel_tiles(tile, conv));
+  block.threads = tile.threads;
+  block.registers = registers(tile);
+  block.shared_bytes = static_cast<double>(shared_bytes(tile, conv));
+  block.fma = warps * taps * outputs * tile.vector;
+  // A tap is read once an input row of the tile.
+  const double tap_reads = taps * tile.p * lines * std::max(1.0, outputs / tile.p / 2);
+  block.instructions = block.fma + warps * (accesses * 6 + tap_reads + 110 + outputs * tile.vector * 5.0) + fill * 10;
+  const double lane_bytes = tile.vector * size_of(conv.x.dtype);
+  block.shared_wavefronts = warps * tap_reads * std::min(32.0, tile.k / 4.0) / 8 + fill * 4;
+  block.global_sectors = warps * lane_bytes * (accesses + outputs);
+  block.l2_bytes = tile.threads * lane_bytes *
+                   (outputs * static_cast<double>(conv.rows.stride * conv.columns.stride) * 1.3 + outputs);
+  block.latency_clocks = 3200 + fill * 30 / warps + 1.3 * (block.instructions / warps);
+  work.dram_bytes = compulsory_bytes(conv);
+  return work;
+}
+
+}  // namespace
+
+Algorithm depthwise_nhwc_convolution(const std::string& template_path, const std::string& operation,
+                                     ContractionMaker make) {
+  const std::string name = kernel_of(template_path);
+  return describe<Tile>(name, operation, template_path, make)
+      .takes_prologue()
+      .applies([](const Contractions& parts, const Target&) {
+        return refusal_of(parts, [](const Contraction& conv) { return depthwise_refusal(conv, Inner::channels); });
+      })
+      .param("TILE_P", &Tile::p, {2, 1, 4})
+      .param("TILE_Q", &Tile::q, {4, 2, 1, 7})
+      .param("VECTOR", &Tile::vector, {4, 8, 2, 1})
+      .param("BLOCK_K", &Tile::k, {64, 32, 128})
+      .param("THREADS", &Tile::threads, {128, 64, 256})
+      .rule("vectors are aligned and end with the pixel",
+            for_all([](const Tile& tile, const Contraction& conv, const Target&) {
+              return tile.vector <= widest_access(conv);
+            }))
+      .rule("vectors are not needlessly narrow", for_main([](const Tile& tile, const Contraction& conv, const Target&) {
+              return tile.vector * 2 >= std::min(4, widest_access(conv));
+            }))
+      .rule("the tile suits the image", for_main([](const Tile& tile, const Contraction& conv, const Target&) {
+              return tile_suits_the_image(conv, tile.p, tile.q);
+            }))
+      .rule("BLOCK_K suits the channels", for_main([](const Tile& tile, const Contraction& conv, const Target&) {
+              return (tile.k == 32 || tile.k < 2 * conv.k()) && tile.threads % (tile.k / tile.vector) == 0;
+            }))
+      .rule("the unrolled loops are not too long",
+            for_all([](const Tile& tile, const Contraction& conv, const Target&) {
+              constexpr int64_t longest_body = 1600;
+              const bool least = tile.p == 1 && tile.q == 1;
+              return least || conv.rows.window * conv.columns.window * tile.p * tile.q * tile.vector <= longest_body;
+            }))
+      .rule("filters fit into shared memory",
+            for_all([](const Tile& tile, const Contraction& conv, const Target& target) {
+              return shared_bytes(tile, conv) <= target.arch.shared_per_block_default;
+            }))
+      .rule("registers suffice", for_all([](const Tile& tile, const Contraction&, const Target& target) {
+              const int limit = std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / tile.threads);
+              return tile.p * tile.q * tile.vector <= 64 && registers(tile) <= limit - 40;
+            }))
+      .rule("the grid fits", [](const Tile& tile, const Contractions& parts,
+                                const Target&) { return !parts.refusal && grid_fits(grid(tile, parts), parts); })
+      .program([name](const Tile& tile, const Contractions& parts, const Target&, const Emitter& emit) {
+        return program(name, tile, parts, emit);
+      })
+      .estimate([](const Tile& tile, const Contractions& parts, const Target& target, const DeviceFigures& device) {
+        const auto of_part = [&](const Contraction& conv) { return work_of(tile, conv); };
+        return grid_estimate(work_of_parts(parts, of_part), target.arch, device);
+      });
+}
+
+}  // namespace kiln::descriptor

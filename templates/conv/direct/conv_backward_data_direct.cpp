@@ -1,0 +1,11 @@
+#include "conv/direct/direct.h"
+#include "conv/passes.h"
+
+namespace kiln {
+
+Algorithm conv_backward_data_direct() {
+  return descriptor::direct_convolution("conv/direct/conv_backward_data_direct.cu", "conv_backward_data",
+                                        descriptor::data_contractions);
+}
+
+}  // namespace kiln

@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <cmath>
+
+#include "contraction/block_estimate.h"
+#include "conv/gradients.h"
+#include "descriptor/numbers.h"
+#include "kiln/generator/algorithm.h"
+
+namespace kiln {
+namespace {
+
+using descriptor::ceil_div;
+using descriptor::FilterGradient;
+
+struct Shape {
+  int threads, tap_tile, split;
+};
+
+int64_t filters(const FilterGradient& gradient) {
+  return gradient.k() * gradient.c_per_group();
+}
+
+// Filters side by side: a warp of them where their channels stand side by side.
+int lanes(const FilterGradient& gradient) {
+  const descriptor::Inner inner = descriptor::inner_of(gradient.dy);
+  const bool channels =
+      inner == descriptor::Inner::channels || (inner == descriptor::Inner::either && filters(gradient) > 1);
+  return channels ? 32 : 1;
+}
+
+int64_t filter_blocks(const FilterGradient& gradient) {
+  return ceil_div(filters(gradient), lanes(gradient));
+}
+
+int tap_tile(const Shape& shape, const FilterGradient& gradient) {
+  return static_cast<int>(std::min<int64_t>(shape.tap_tile, gradient.taps()));
+}
+
+int64_t tap_tiles(const Shape& shape, const FilterGradient& gradient) {
+  return ceil_div(gradient.taps(), shape.tap_tile);
+}
+
+int64_t windows(const FilterGradient& gradient) {
+  return gradient.n() * gradient.pixels_per_image();
+}
+
+int64_t places(const Shape& shape, const FilterGradient& gradient) {
+  return shape.threads / lanes(gradient);
+}
+
+int64_t workspace_bytes(const Shape& shape, const FilterGradient& gradient) {
+  return shape.split == 1 ? 0 : shape.split * gradient.dw.elements() * 4;
+}
+
+Program program(const Shape& shape, const FilterGradient& gradient, const Target&, const Emitter& emit) {
+  Prelude prelude = descriptor::gradient_prelude(gradient);
+  prelude.constant("THREADS", shape.threads).constant("LANES", lanes(gradient)).constant("SPLIT", shape.split);
+  prelude.constant("TAP_TILE", tap_tile(shape, gradient));
+
+  const WorkspaceArgument parts{0, workspace_bytes(shape, gradient)};
+  Launch sum;
+  sum.entry = "conv_backward_filter_direct";
+  sum.grid = {Count{filter_blocks(gradient)}, Count{shape.split}, Count{tap_tiles(shape, gradient)}};
+  sum.block[0] = static_cast<unsigned>(shape.threads);
+  sum.arguments = {OperandArgument{"x"}, OperandArgument{"dy"}, OperandArgument{"dw"}, parts,
+                   Scalar::alpha,        Scalar::beta,          UserArgument{},        Scalar::n};
+  Program result{{emit.source(prelude)}, {sum}};
+  if (shape.split == 1) return result;
+
+  Launch reduce;
+  reduce.entry = "conv_backward_filter_direct_reduce";
+  reduce.grid[0] = Count{ceil_div(gradient.dw.elements(), shape.threads)};
+  reduce.block[0] = static_cast<unsigned>(shape.threads);
+  reduce.arguments = {parts, OperandArgument{"dw"}, Scalar::alpha, Scalar::beta, UserArgument{}};
+  result.steps.emplace_back(reduce);
+  return result;
+}
+
+Estimate predict(const Shape& shape, const FilterGradient& gradient, const Target& target,
+                 const DeviceFigures& device) {
+  const auto bytes = [](const TensorSpec& spec) { return static_cast<double>(spec.elements()) * size_of(spec.dtype); };
+  const double warps = shape.threads / 32.0;
+  const double taps = tap_tile(shape, gradient);
+  const double steps =
+      std::ceil(static_cast<double>(windows(gradient)) / static_cast<double>(places(shape, gradient) * shape.split));
+  const int64_t pitch = lanes(gradient) == 1
+                            ? gradient.x.strides[descriptor::dimension::column] * gradient.columns.stride
+                            : gradient.x.strides[descriptor::dimension::channel];
+  const double lane_bytes = static_cast<double>(std::clamp<int64_t>(pitch * size_of(gradient.x.dtype), 1, 32));
+
+  descriptor::GridWork work;
+  descriptor::BlockWork& block = work.block;
+  work.blocks = static_cast<double>(filter_blocks(gradient) * shape.split * tap_tiles(shape, gradient));
+  block.threads = shape.threads;
+  block.registers = 40 + taps;
+  block.shared_bytes = shape.threads * 4.0;
+  block.fma = warps * steps * taps;
+  block.instructions = block.fma + warps * (steps * (24 + 7 * taps) + taps * 20 + 60);
+  block.global_sectors = warps * steps * (taps + 1) * lane_bytes;
+  // Taps share what they read through L1.
+  block.l2_bytes = shape.threads * steps * 2 * lane_bytes;
+  block.latency_clocks = 1500 + steps * (500 + 8 * taps) + taps * 120;
+  work.dram_bytes = bytes(gradient.x) + bytes(gradient.dy) + bytes(gradient.dw);
+  work.extra_dram_bytes = 2 * static_cast<double>(workspace_bytes(shape, gradient));
+  work.launches = shape.split == 1 ? 1 : 2;
+  return descriptor::grid_estimate(work, target.arch, device);
+}
+
+}  // namespace
+
+Algorithm conv_backward_filter_direct() {
+  return describe<Shape, FilterGradient>("conv_backward_filter_direct", "conv_backward_filter",
+                                         "conv/direct/conv_backward_filter_direct.cu")
+      .takes_prologue()
+      .applies([](const FilterGradient& gradient, const Target&) -> std::optional<std::string> {
+        constexpr int64_t most_channels = 16;
+        if (gradient.c_per_group() > most_channels) return "a group has more than 16 channels of x";
+        if (gradient.blend.alpha == Scale::zero) return "alpha is zero: there is nothing to multiply";
+        return std::nullopt;
+      })
+      .param("THREADS", &Shape::threads, {256, 128, 512})
+      .param("TAP_TILE", &Shape::tap_tile, {32, 9})
+      .param("SPLIT", &Shape::split, {1, 4, 16, 64})
+      .rule("TAP_TILE suits the filter",
+            [](const Shape& shape, const FilterGradient& gradient, const Target&) {
+              return shape.tap_tile == 32 || gradient.taps() > shape.tap_tile;
+            })
+      .rule("each part has windows for its threads",
+            [](const Shape& shape, const FilterGradient& gradient, const Target&) {
+              return shape.split == 1 || windows(gradient) >= 2 * places(shape, gradient) * shape.split;
+            })
+      .rule("splitting is worthwhile",
+            [](const Shape& shape, const FilterGradient& gradient, const Target&) {
+              constexpr int64_t plenty_of_blocks = 8192;
+              return shape.split == 1 ||
+                     (filter_blocks(gradient) * tap_tiles(shape, gradient) * shape.split <= plenty_of_blocks &&
+                      workspace_bytes(shape, gradient) <= (int64_t{1} << 30));
+            })
+      .rule("the grid fits",
+            [](const Shape& shape, const FilterGradient& gradient, const Target&) {
+              return filter_blocks(gradient) < (int64_t{1} << 31) - 1 && tap_tiles(shape, gradient) <= 65535;
+            })
+      .program(program)
+      .estimate(predict);
+}
+
+}  // namespace kiln

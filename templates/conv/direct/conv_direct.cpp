@@ -1,0 +1,10 @@
+#include "conv/direct/direct.h"
+#include "conv/passes.h"
+
+namespace kiln {
+
+Algorithm conv_direct() {
+  return descriptor::direct_convolution("conv/direct/conv_direct.cu", "conv_forward", descriptor::forward_contractions);
+}
+
+}  // namespace kiln

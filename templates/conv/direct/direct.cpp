@@ -1,0 +1,184 @@
+#include "conv/direct/direct.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "contraction/block_estimate.h"
+#include "descriptor/numbers.h"
+
+namespace kiln::descriptor {
+namespace {
+
+struct Tile {
+  int p, k, threads;
+};
+
+int64_t filter_elements(const Contraction& conv) {
+  return conv.c_per_group() * conv.taps();
+}
+
+// Rows of x that a thread's outputs need.
+int64_t input_rows(const Tile& tile, const Contraction& conv) {
+  return (tile.p - 1) * conv.rows.stride + conv.rows.reach();
+}
+
+int64_t channel_tiles(const Tile& tile, const Contraction& conv) {
+  return conv.groups * ceil_div(conv.k_per_group(), tile.k);
+}
+
+int64_t columns_per_image(const Tile& tile, const Contraction& conv) {
+  return conv.planes.outputs * ceil_div(conv.rows.outputs, tile.p) * conv.columns.outputs;
+}
+
+// Channels of one access of x: as many as fit the registers of a column.
+int x_run(const Tile& tile, const Contraction& conv) {
+  if (!conv.channels_inner) return 1;
+  int run = widest_vector(conv.x, {dimension::channel}, conv.c_per_group());
+  while (run > 1 && run * input_rows(tile, conv) > 24) run /= 2;
+  return run;
+}
+
+int y_run(const Tile& tile, const Contraction& conv) {
+  if (!conv.y_along_k) return 1;
+  return output_vector_width(conv, std::gcd(conv.k_per_group(), int64_t{std::min(tile.k, 8)}));
+}
+
+int registers(const Tile& tile, const Contraction& conv) {
+  return static_cast<int>(tile.p * tile.k + input_rows(tile, conv) * x_run(tile, conv) + 2 * tile.k + 36);
+}
+
+// Rows of x that some tap of some output of a thread meets: loads of one column.
+int64_t met_rows(const Tile& tile, const Contraction& conv) {
+  return std::min(input_rows(tile, conv), tile.p * conv.rows.window);
+}
+
+// How far the kernel unrolls: tap columns and steps of X_RUN channels.
+struct Unrolling {
+  int64_t s, c;
+};
+
+// All tap columns, unless the code gets too long for the instruction cache; then channels, until enough loads are under
+// way to hide their latency.
+Unrolling unrolling(const Tile& tile, const Contraction& conv) {
+  constexpr int64_t longest_body = 1600, loads_under_way = 12;
+  const int64_t products = conv.rows.window * tile.p * tile.k * x_run(tile, conv);  // of one tap column
+  if (products * conv.columns.window > longest_body) return {1, 1};
+  Unrolling result{conv.columns.window, 1};
+  const int64_t steps = conv.c_per_group() / x_run(tile, conv);
+  while (steps % (result.c * 2) == 0 && result.c * 2 * conv.columns.window * met_rows(tile, conv) <= loads_under_way &&
+         result.c * 2 * conv.columns.window * products <= longest_body) {
+    result.c *= 2;
+  }
+  return result;
+}
+
+std::optional<std::string> refusal(const Contraction& conv) {
+  constexpr int64_t longest_filter = 2048;
+  if (filter_elements(conv) > longest_filter) return "a filter has more elements than shared memory holds";
+  constexpr int64_t tallest_window = 32;
+  if (input_rows({1, 1, 1}, conv) > tallest_window) return "a window spans more than 32 rows of x";
+  if (conv.taps() > 256) return "a filter has more than 256 taps";
+  return std::nullopt;
+}
+
+std::array<Count, 3> grid(const Tile& tile, const Contractions& parts) {
+  return grid_of(parts, [&](const Contraction& conv) {
+    return std::array{blocks_for(conv, columns_per_image(tile, conv), tile.threads), Count{channel_tiles(tile, conv)},
+                      Count{1}};
+  });
+}
+
+Program program(const std::string& name, const Tile& tile, const Contractions& parts, const Emitter& emit) {
+  Launch launch = contraction_launch(name, tile.threads);
+  launch.grid = grid(tile, parts);
+  return program_of(parts, emit, {launch}, [&](const Contraction& conv) {
+    Prelude prelude = contraction_prelude(conv);
+    prelude.constant("TILE_P", tile.p).constant("TILE_K", tile.k).constant("THREADS", tile.threads);
+    prelude.constant("X_RUN", x_run(tile, conv)).constant("Y_RUN", y_run(tile, conv));
+    const Unrolling unroll = unrolling(tile, conv);
+    prelude.constant("UNROLL_S", unroll.s).constant("UNROLL_C", unroll.c);
+    return prelude;
+  });
+}
+
+GridWork work_of(const Tile& tile, const Contraction& conv) {
+  const double taps = static_cast<double>(conv.taps());
+  const double filter = static_cast<double>(filter_elements(conv));
+  const double warps = tile.threads / 32.0;
+  const double rows = static_cast<double>(met_rows(tile, conv));
+  const double run = x_run(tile, conv);
+  const double loads = filter / static_cast<double>(conv.rows.window) * rows / run;  // of x, a thread
+  // Neighbouring lanes are neighbours in q: a whole pixel apart where channels stand side by side.
+  const double lane_bytes =
+      static_cast<double>(conv.columns.stride * conv.x.strides[dimension::column]) * size_of(conv.x.dtype);
+  const double sectors =
+      std::min(32.0, std::max(1.0, lane_bytes * 32 / 32)) * std::max(1.0, run * size_of(conv.x.dtype) / 32);
+
+  GridWork work;
+  BlockWork& block = work.block;
+  work.blocks =
+      static_cast<double>(ceil_div(columns_per_image(tile, conv) * conv.n(), tile.threads) * channel_tiles(tile, conv));
+  block.threads = tile.threads;
+  block.registers = registers(tile, conv);
+  block.shared_bytes = filter * tile.k * 4;
+  block.fma = warps * filter * tile.p * tile.k;
+  const double shared_reads = filter * std::max(1.0, tile.k / 4.0);
+  // Loads are not under way across groups of steps: the schedulers see gaps.
+  block.instructions =
+      block.fma * 1.15 + warps * (loads * 3 + shared_reads + 120 + tile.p * tile.k * 6.0) + filter * tile.k / 32 * 8;
+  block.shared_wavefronts = warps * shared_reads * (tile.k >= 4 ? 2 : 1) + filter * tile.k / 32 * std::min(32, tile.k);
+  block.global_sectors = warps * loads * sectors;
+  // A column's neighbours and the rows that windows share come from L1.
+  const double reuse = std::max(1.0, taps * tile.p / rows / static_cast<double>(conv.columns.stride));
+  block.l2_bytes = block.global_sectors * 32 / reuse + filter * tile.k * size_of(conv.w.dtype);
+  // A group of unrolled steps starts all of its loads before it uses the first.
+  const Unrolling unroll = unrolling(tile, conv);
+  const double groups = loads / rows / static_cast<double>(unroll.s * unroll.c);
+  const double group_loads = rows * static_cast<double>(unroll.s * unroll.c);
+  block.latency_clocks = 1500 + filter * tile.k / tile.threads * 20 + groups * (350 + 10 * group_loads) +
+                         1.3 * (block.fma / warps + shared_reads * 6);
+  work.dram_bytes = compulsory_bytes(conv);
+  return work;
+}
+
+}  // namespace
+
+Algorithm direct_convolution(const std::string& template_path, const std::string& operation, ContractionMaker make) {
+  const std::string name = kernel_of(template_path);
+  return describe<Tile>(name, operation, template_path, make)
+      .takes_prologue()
+      .applies([](const Contractions& parts, const Target&) { return refusal_of(parts, refusal); })
+      .param("TILE_P", &Tile::p, {4, 2, 1, 8})
+      .param("TILE_K", &Tile::k, {8, 4, 2, 1, 16})
+      .param("THREADS", &Tile::threads, {128, 64, 256})
+      .rule("TILE_P suits the image", for_main([](const Tile& tile, const Contraction& conv, const Target&) {
+              return tile.p == 1 || tile.p < 2 * conv.rows.outputs;
+            }))
+      .rule("TILE_K suits the channels", for_main([](const Tile& tile, const Contraction& conv, const Target&) {
+              const int64_t k = conv.k_per_group();
+              return tile.k < 2 * k && (tile.k >= 4 || k < 4 || k % 4 != 0);
+            }))
+      .rule("window rows fit a mask", for_all([](const Tile& tile, const Contraction& conv, const Target&) {
+              return input_rows(tile, conv) <= 32;
+            }))
+      .rule("filters fit into shared memory",
+            for_all([](const Tile& tile, const Contraction& conv, const Target& target) {
+              return filter_elements(conv) * tile.k * 4 <= target.arch.shared_per_block_default;
+            }))
+      .rule("registers suffice", for_all([](const Tile& tile, const Contraction& conv, const Target& target) {
+              const int limit = std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / tile.threads);
+              return tile.p * tile.k <= 64 && registers(tile, conv) <= limit - 40;
+            }))
+      .rule("the grid fits", [](const Tile& tile, const Contractions& parts,
+                                const Target&) { return !parts.refusal && grid_fits(grid(tile, parts), parts); })
+      .program([name](const Tile& tile, const Contractions& parts, const Target&, const Emitter& emit) {
+        return program(name, tile, parts, emit);
+      })
+      .estimate([](const Tile& tile, const Contractions& parts, const Target& target, const DeviceFigures& device) {
+        const auto of_part = [&](const Contraction& conv) { return work_of(tile, conv); };
+        return grid_estimate(work_of_parts(parts, of_part), target.arch, device);
+      });
+}
+
+}  // namespace kiln::descriptor

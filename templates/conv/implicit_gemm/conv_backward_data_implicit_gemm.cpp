@@ -1,0 +1,12 @@
+#include "contraction/simt_product.h"
+#include "conv/depthwise/depthwise.h"
+#include "conv/passes.h"
+
+namespace kiln {
+
+Algorithm conv_backward_data_implicit_gemm() {
+  return descriptor::tiled_contraction("conv/implicit_gemm/conv_backward_data_implicit_gemm.cu", "conv_backward_data",
+                                       descriptor::data_contractions, descriptor::refusal_of_depthwise);
+}
+
+}  // namespace kiln

@@ -1,0 +1,19 @@
+// lib/conv_tile.cuh for the gradient of a convolution by its input: x here is dy, and y those elements of dx that
+// each class of taps reaches (conv/passes.h). Parameters: conv_backward_data_implicit_gemm.cpp.
+#include "lib/class_blocks.cuh"
+#include "lib/gemm_tile.cuh"
+#include "per_class/lib/fitting_pixels.cuh"
+
+extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
+    conv_backward_data_implicit_gemm(const TX* __restrict__ x, const TW* __restrict__ w, TY* y, const TBias* bias,
+                                     const TResidual* residual, float alpha, float beta, float clip_lo, float clip_hi,
+                                     UserArguments user, long long n) {
+  __shared__ union { FOR_EACH_CLASS(CLASS_MEMORY) } memory;
+  const ClassBlock block;
+  const EpilogueArguments arguments = {bias, residual, alpha, beta, clip_lo, clip_hi, user};
+#define CONVOLVE(NAME)                                                                           \
+  if (block.is_of(NAME::CLASS)) {                                                                \
+    NAME::convolve<NAME::FittingPixels>(memory.of_##NAME, block.place(), x, w, y, arguments, n); \
+  }
+  FOR_EACH_CLASS(CONVOLVE)
+}

@@ -1,0 +1,20 @@
+#include "contraction/simt_product.h"
+#include "conv/depthwise/depthwise.h"
+#include "conv/passes.h"
+
+namespace kiln {
+namespace {
+
+std::optional<std::string> refusal(const descriptor::Contraction& conv) {
+  if (conv.pointwise) return "a 1x1 filter with unit stride and no padding: conv_1x1 does that";
+  return descriptor::refusal_of_depthwise(conv);
+}
+
+}  // namespace
+
+Algorithm conv_implicit_gemm() {
+  return descriptor::tiled_contraction("conv/implicit_gemm/conv_implicit_gemm.cu", "conv_forward",
+                                       descriptor::forward_contractions, refusal);
+}
+
+}  // namespace kiln

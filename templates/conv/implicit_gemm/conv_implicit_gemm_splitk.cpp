@@ -1,0 +1,13 @@
+#include "contraction/simt_split.h"
+#include "conv/depthwise/depthwise.h"
+#include "conv/passes.h"
+
+namespace kiln {
+
+Algorithm conv_implicit_gemm_splitk() {
+  return descriptor::split_contraction("conv/implicit_gemm/conv_implicit_gemm_splitk.cu", "conv_forward",
+                                       descriptor::forward_contractions, {4, 2, 8, 16, 32},
+                                       descriptor::refusal_of_depthwise);
+}
+
+}  // namespace kiln

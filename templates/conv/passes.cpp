@@ -1,0 +1,261 @@
+#include "conv/passes.h"
+
+#include <array>
+#include <numeric>
+#include <utility>
+
+#include "kiln/generator/operations/conv_backward_data.h"
+#include "kiln/generator/operations/conv_backward_filter.h"
+
+namespace kiln::descriptor {
+namespace {
+
+constexpr size_t most_classes = 64;              // of a request
+constexpr int64_t most_cuts = int64_t{1} << 22;  // of regions by taps: what it takes to count segments
+constexpr const char* too_many_segments = "regions and taps cut dx into too many segments";
+constexpr size_t most_segment_firsts = 8192;  // of all axes and classes: half of a kernel's constant memory
+
+bool needs_64_bits(std::initializer_list<const TensorSpec*> operands, const SpatialAxes& forward,
+                   const SpatialAxes& axes) {
+  return needs_wide_index(operands) || !coordinates_fit_int(forward) || !coordinates_fit_int(axes);
+}
+
+// Those of dx's positions along one axis that meet the same taps.
+struct TapClass {
+  WindowAxis axis;          // of the convolution of dy
+  int64_t first_position;   // in dx; from there on every stride-th
+  int64_t first_tap, step;  // taps of w, in memory order
+  bool no_taps = false;
+};
+
+// The positions h with h + pad = `remainder` (mod stride); nothing if dx has none.
+std::optional<TapClass> tap_class(const WindowAxis& forward, int64_t remainder, bool mirrored) {
+  const int64_t stride = forward.stride;
+  TapClass result{};
+  result.first_position = ((remainder - forward.pad_begin) % stride + stride) % stride;
+  if (result.first_position >= forward.extent) return std::nullopt;
+  result.axis.extent = forward.outputs;
+  result.axis.outputs = (forward.extent - result.first_position + stride - 1) / stride;
+
+  // Taps r with r * dilation = remainder (mod stride) are `step` apart.
+  const int64_t common = std::gcd(stride, forward.dilation);
+  result.step = stride / common;
+  int64_t first = 0;
+  while (first < std::min(result.step, forward.window) && (first * forward.dilation - remainder) % stride != 0) ++first;
+  if (first >= std::min(result.step, forward.window)) {
+    result.no_taps = true;
+    result.step = 1;
+  } else {
+    // Tap number j belongs to the output at position + base - j * dilation: the convolution meets taps backwards.
+    result.axis.window = (forward.window - 1 - first) / result.step + 1;
+    result.axis.dilation = forward.dilation / common;
+    const int64_t base = (result.first_position + forward.pad_begin - first * forward.dilation) / stride;
+    result.axis.pad_begin = (result.axis.window - 1) * result.axis.dilation - base;
+    const int64_t last = first + (result.axis.window - 1) * result.step;
+    result.first_tap = mirrored ? forward.window - 1 - last : first;
+  }
+  result.axis.pad_end = result.axis.outputs + result.axis.reach() - 1 - result.axis.extent - result.axis.pad_begin;
+  return result;
+}
+
+std::vector<TapClass> tap_classes(const WindowAxis& forward, bool mirrored) {
+  std::vector<TapClass> classes;
+  for (int64_t remainder = 0; remainder < forward.stride && classes.size() <= most_classes; ++remainder) {
+    if (auto one = tap_class(forward, remainder, mirrored)) classes.push_back(*one);
+  }
+  return classes;
+}
+
+void swap_first_two(TensorSpec& spec) {
+  std::swap(spec.extents[0], spec.extents[1]);
+  std::swap(spec.strides[0], spec.strides[1]);
+}
+
+// Keeps every `stride`-th position of `one` along a dimension of dx, or of a residual; the elements before the first.
+int64_t take_every(int64_t stride, const TapClass& one, size_t dimension, TensorSpec& spec) {
+  const int64_t first = one.first_position * spec.strides[dimension];
+  spec.extents[dimension] = one.axis.outputs;
+  spec.strides[dimension] *= stride;
+  return first;
+}
+
+void begin_at(int64_t first, TensorSpec& spec) {
+  spec.alignment = alignment_at(spec.alignment, first * size_of(spec.dtype));
+}
+
+Contraction data_part(const ConvBackwardData& data, const SpatialAxes& forward,
+                      const std::array<TapClass, 3>& classes) {
+  Contraction contraction = without_operands(data);
+  contraction.x = with_three_axes(data.dy);
+  contraction.w = with_three_axes(without_regions(data.w, data.axes()));
+  contraction.y = with_three_axes(data.dx);
+  contraction.bias = data.bias;
+  if (data.residual) contraction.residual = with_three_axes(*data.residual);
+  contraction.epilogue = data.epilogue;
+  contraction.w_group_stride = data.k_per_group() * contraction.w.strides[0];
+  contraction.w.extents = {data.c(), data.k_per_group(), 0, 0, 0};
+  std::swap(contraction.w.strides[0], contraction.w.strides[1]);
+  contraction.mirrored = !data.mirrored;
+  for (size_t i = 0; i < classes.size(); ++i) {
+    const TapClass& one = classes[i];
+    const size_t dimension = dimension::plane + i;
+    contraction.w_first += one.first_tap * contraction.w.strides[dimension];
+    contraction.w.extents[dimension] = one.axis.window;
+    contraction.w.strides[dimension] *= one.step;
+    const int64_t stride = std::array{forward.planes, forward.rows, forward.columns}[i].stride;
+    contraction.y_first += take_every(stride, one, dimension, contraction.y);
+    if (contraction.residual) contraction.residual_first += take_every(stride, one, dimension, *contraction.residual);
+    contraction.no_taps = contraction.no_taps || one.no_taps;
+  }
+  static_cast<SpatialAxes&>(contraction) = {classes[0].axis, classes[1].axis, classes[2].axis};
+  contraction.x_group_stride = data.k_per_group() * contraction.x.strides[dimension::channel];
+  contraction.w.alignment = alignment_at(contraction.w.alignment, contraction.w_first * size_of(contraction.w.dtype));
+  if (contraction.groups > 1) {
+    contraction.w.alignment =
+        alignment_at(contraction.w.alignment, contraction.w_group_stride * size_of(contraction.w.dtype));
+  }
+  begin_at(contraction.y_first, contraction.y);
+  if (contraction.residual) begin_at(contraction.residual_first, *contraction.residual);
+  contraction.wide_index = needs_64_bits({&data.dy, &data.w, &data.dx}, forward, contraction) ||
+                           (data.residual && needs_wide_index({&*data.residual}));
+  contraction.read_layouts();
+  if (!data.grid.empty()) {
+    divide_inputs(contraction, SpatialRegions::of(data.regions(), data.axes()),
+                  region_stride(data.w, data.axes(), data.k()));
+  }
+  return contraction;
+}
+
+Contractions data_parts(const ConvBackwardData& data) {
+  Contractions parts{{"dy", "w", "dx"}};
+  const SpatialAxes forward = axes_of(data);
+  if (!data.grid.empty() && data.regions().count() > most_cuts / forward.taps()) {
+    parts.refusal = too_many_segments;
+    return parts;
+  }
+  const std::vector<TapClass> planes = tap_classes(forward.planes, data.mirrored),
+                              rows = tap_classes(forward.rows, data.mirrored),
+                              columns = tap_classes(forward.columns, data.mirrored);
+  if (planes.size() * rows.size() * columns.size() > most_classes) {
+    parts.refusal = "the strides make more than 64 classes of taps, with code for each";
+    return parts;
+  }
+  for (const TapClass& plane : planes) {
+    for (const TapClass& row : rows) {
+      for (const TapClass& column : columns) parts.list.push_back(data_part(data, forward, {plane, row, column}));
+    }
+  }
+  size_t segment_firsts = 0;
+  for (const Contraction& part : parts.list) {
+    for (const std::vector<int64_t>& firsts : part.segments.firsts) segment_firsts += firsts.size();
+  }
+  if (segment_firsts > most_segment_firsts) parts.refusal = too_many_segments;
+  // The lanes of all classes run in one direction.
+  for (Contraction& part : parts.list) part.y_along_k = parts.list.front().y_along_k;
+  return parts;
+}
+
+// The axis of the convolution whose y is dw. A mirrored filter has its taps backwards, so y is met backwards.
+WindowAxis filter_axis(const WindowAxis& forward, bool mirrored) {
+  WindowAxis axis;
+  axis.extent = forward.extent;
+  axis.window = forward.outputs;
+  axis.outputs = forward.window;
+  axis.dilation = forward.stride;
+  axis.stride = mirrored ? -forward.dilation : forward.dilation;
+  axis.pad_begin = forward.pad_begin - (mirrored ? forward.reach() - 1 : 0);
+  axis.pad_end = (axis.outputs - 1) * axis.stride + axis.reach() - axis.extent - axis.pad_begin;
+  return axis;
+}
+
+Contractions filter_parts(const ConvBackwardFilter& filter) {
+  Contractions parts{{"x", "dy", "dw"}};
+  constexpr int64_t most_products = (int64_t{1} << 31) - 1;  // of an element of dw
+  if (filter.dynamic_batch) parts.refusal = "the batch is what is summed over: it must be fixed";
+  if (filter.n() == 0) parts.refusal = "the batch is empty: there is nothing to multiply";
+  if (filter.n() > 0 && filter.dy.elements() / filter.k() > most_products) {
+    parts.refusal = "an element of dw has 2^31 products or more";
+  }
+  if (parts.refusal) return parts;
+
+  Contraction contraction = without_operands(filter);
+  const SpatialAxes forward = axes_of(filter);
+  contraction.x = with_three_axes(filter.x);
+  contraction.w = with_three_axes(filter.dy);
+  contraction.y = with_three_axes(without_regions(filter.dw, filter.axes()));
+  for (TensorSpec* spec : {&contraction.x, &contraction.w, &contraction.y}) swap_first_two(*spec);
+  contraction.x.extents[0] = filter.c_per_group();
+  contraction.y.extents[1] = filter.k();
+  contraction.mirrored = false;
+  static_cast<SpatialAxes&>(contraction) = {filter_axis(forward.planes, filter.mirrored),
+                                            filter_axis(forward.rows, filter.mirrored),
+                                            filter_axis(forward.columns, filter.mirrored)};
+  contraction.x_group_stride = filter.c_per_group() * filter.x.strides[1];
+  contraction.w_group_stride = filter.k_per_group() * filter.dy.strides[1];
+  if (contraction.groups > 1) {
+    contraction.x.alignment =
+        alignment_at(contraction.x.alignment, contraction.x_group_stride * size_of(contraction.x.dtype));
+  }
+  contraction.wide_index = needs_64_bits({&filter.x, &filter.dy, &filter.dw}, forward, contraction);
+  if (!filter.grid.empty()) {
+    divide_taps(contraction, SpatialRegions::of(filter.regions(), filter.axes()),
+                region_stride(filter.dw, filter.axes(), filter.k()));
+  }
+  contraction.read_layouts();
+  contraction.images_inner = !contraction.channels_inner && dimension_0_is_inner(contraction.x, dimension::plane);
+  contraction.images_are_channels = true;
+  parts.list.push_back(std::move(contraction));
+  return parts;
+}
+
+}  // namespace
+
+Contraction without_operands(const ConvPass& pass) {
+  Contraction contraction;
+  contraction.groups = pass.groups;
+  contraction.mirrored = pass.mirrored;
+  contraction.arithmetic = pass.arithmetic;
+  contraction.blend = pass.blend;
+  contraction.dynamic_batch = pass.dynamic_batch;
+  return contraction;
+}
+
+Contraction convolution(const ConvForward& conv) {
+  Contraction contraction = without_operands(conv);
+  static_cast<SpatialAxes&>(contraction) = axes_of(conv);
+  contraction.x = with_three_axes(conv.x);
+  contraction.w = with_three_axes(without_regions(conv.w, conv.axes()));
+  contraction.y = with_three_axes(conv.y);
+  contraction.bias = conv.bias;
+  if (conv.residual) contraction.residual = with_three_axes(*conv.residual);
+  contraction.epilogue = conv.epilogue;
+  contraction.region_axes = SpatialRegions::of(conv.regions(), conv.axes());
+  if (!conv.grid.empty()) contraction.w_region_stride = region_stride(conv.w, conv.axes(), conv.k());
+  contraction.x_group_stride = conv.c_per_group() * contraction.x.strides[dimension::channel];
+  contraction.w_group_stride = conv.k_per_group() * contraction.w.strides[0];
+  contraction.wide_index = needs_64_bits({&conv.x, &conv.w, &conv.y}, contraction, contraction) ||
+                           (conv.residual && needs_wide_index({&*conv.residual}));
+  contraction.read_layouts();
+  return contraction;
+}
+
+Contractions forward_contractions(const Request& request) {
+  const ConvForward conv = ConvForward::of(request);
+  Contractions parts{{"x", "w", "y"}, {convolution(conv)}};
+  Contraction& contraction = parts.list.front();
+  if (!conv.grid.empty()) {
+    contraction.w.extents[0] = contraction.k();
+    divide_pixels(contraction, contraction.w_region_stride);
+  }
+  return finished(std::move(parts), request.blend);
+}
+
+Contractions data_contractions(const Request& request) {
+  return finished(data_parts(ConvBackwardData::of(request)), request.blend);
+}
+
+Contractions filter_contractions(const Request& request) {
+  return finished(filter_parts(ConvBackwardFilter::of(request)), request.blend);
+}
+
+}  // namespace kiln::descriptor

@@ -1,0 +1,143 @@
+#include "conv/simple/simple.h"
+
+#include <cmath>
+
+#include "contraction/block_estimate.h"
+#include "conv/gradients.h"
+#include "conv/passes.h"
+#include "descriptor/parts.h"
+
+namespace kiln::descriptor {
+namespace {
+
+struct Shape {
+  int threads;
+};
+
+int64_t outputs_per_image(const Contraction& conv) {
+  return conv.k() * conv.pixels_per_image();
+}
+
+Program forward_program(const std::string& name, const Shape& shape, const Contraction& conv, const Emitter& emit) {
+  Prelude prelude = contraction_prelude(conv);
+  prelude.constant("THREADS", shape.threads);
+
+  Launch launch = contraction_launch(name, shape.threads);
+  launch.grid[0] = blocks_for(conv, outputs_per_image(conv), shape.threads);
+  return Program{{emit.source(prelude)}, {launch}};
+}
+
+Estimate predict_forward(const Shape& shape, const Contraction& conv, const Target& target,
+                         const DeviceFigures& device) {
+  const double taps = static_cast<double>(conv.c_per_group() * conv.taps()) *
+                      (conv.blend.alpha == Scale::zero ? 0 : inside_share(conv));
+  const double warps = shape.threads / 32.0;
+  // Lanes are neighbours in q: one access where those are neighbours in x, a sector each where not.
+  const double sectors = std::min(
+      32.0, 1.0 + static_cast<double>(conv.x.strides[dimension::column] * conv.columns.stride) * size_of(conv.x.dtype));
+  GridWork work;
+  work.blocks = std::ceil(static_cast<double>(conv.y.elements()) / shape.threads);
+  work.block.threads = shape.threads;
+  work.block.registers = 40;
+  work.block.fma = warps * taps;
+  work.block.instructions = warps * (80 + 18 * taps);
+  work.block.global_sectors = warps * taps * (1 + sectors);
+  work.block.l2_bytes = work.block.global_sectors * 32 / 8;
+  work.block.latency_clocks = 1500 + 90 * taps;  // a load or two in flight
+  work.dram_bytes = compulsory_bytes(conv);
+  return grid_estimate(work, target.arch, device);
+}
+
+Program data_program(const std::string& name, const Shape& shape, const DataGradient& gradient, const Emitter& emit) {
+  Prelude prelude = gradient_prelude(gradient);
+  prelude.constant("THREADS", shape.threads);
+
+  Launch launch = contraction_launch(name, shape.threads);
+  launch.grid[0] = blocks_for(gradient.c() * gradient.planes.extent * gradient.rows.extent * gradient.columns.extent,
+                              gradient.n(), gradient.dynamic_batch, shape.threads);
+  launch.arguments[0] = OperandArgument{"dy"};
+  launch.arguments[2] = OperandArgument{"dx"};
+  return Program{{emit.source(prelude)}, {launch}};
+}
+
+Estimate predict_data(const Shape& shape, const DataGradient& gradient, const Target& target,
+                      const DeviceFigures& device) {
+  // Taps that miss an output cost a test, not a product.
+  const double products = static_cast<double>(gradient.k_per_group() * gradient.taps()) /
+                          static_cast<double>(gradient.planes.stride * gradient.rows.stride * gradient.columns.stride);
+  return simple_gradient_estimate(shape.threads, products, {&gradient.dy, &gradient.w, &gradient.dx}, target, device);
+}
+
+Program filter_program(const std::string& name, const Shape& shape, const FilterGradient& gradient,
+                       const Emitter& emit) {
+  Prelude prelude = gradient_prelude(gradient);
+  prelude.constant("THREADS", shape.threads);
+
+  Launch launch;
+  launch.entry = name;
+  launch.grid[0] = Count{(gradient.dw.elements() + shape.threads - 1) / shape.threads};
+  launch.block[0] = static_cast<unsigned>(shape.threads);
+  launch.arguments = {OperandArgument{"x"},
+                      OperandArgument{"dy"},
+                      OperandArgument{"dw"},
+                      Scalar::alpha,
+                      Scalar::beta,
+                      UserArgument{},
+                      Scalar::n};
+  return Program{{emit.source(prelude)}, {launch}};
+}
+
+Estimate predict_filter(const Shape& shape, const FilterGradient& gradient, const Target& target,
+                        const DeviceFigures& device) {
+  // A window that lies in the padding costs as much as another.
+  const double products = static_cast<double>(gradient.n() * gradient.pixels_per_image()) /
+                          static_cast<double>(gradient.region_axes.count());
+  return simple_gradient_estimate(shape.threads, products, {&gradient.x, &gradient.dy, &gradient.dw}, target, device);
+}
+
+}  // namespace
+
+Algorithm simple_convolution(const std::string& template_path, const std::string& operation) {
+  const std::string name = kernel_of(template_path);
+  const auto make = [](const Request& request) { return convolution(ConvForward::of(request)); };
+  return describe<Shape>(name, operation, template_path, make)
+      .takes_prologue()
+      .trusted()
+      .param("THREADS", &Shape::threads, {128, 256, 64})
+      .rule("grid fits", [](const Shape& shape, const Contraction& conv,
+                            const Target&) { return conv.y.elements() / shape.threads < (int64_t{1} << 31) - 1; })
+      .program([name](const Shape& shape, const Contraction& conv, const Target&, const Emitter& emit) {
+        return forward_program(name, shape, conv, emit);
+      })
+      .estimate(predict_forward);
+}
+
+Algorithm simple_backward_data(const std::string& template_path, const std::string& operation) {
+  const std::string name = kernel_of(template_path);
+  return describe<Shape, DataGradient>(name, operation, template_path)
+      .takes_prologue()
+      .trusted()
+      .param("THREADS", &Shape::threads, {128, 256, 64})
+      .rule("the grid fits", [](const Shape& shape, const DataGradient& gradient,
+                                const Target&) { return simple_gradient_fits(shape.threads, gradient.dx); })
+      .program([name](const Shape& shape, const DataGradient& gradient, const Target&, const Emitter& emit) {
+        return data_program(name, shape, gradient, emit);
+      })
+      .estimate(predict_data);
+}
+
+Algorithm simple_backward_filter(const std::string& template_path, const std::string& operation) {
+  const std::string name = kernel_of(template_path);
+  return describe<Shape, FilterGradient>(name, operation, template_path)
+      .takes_prologue()
+      .trusted()
+      .param("THREADS", &Shape::threads, {128, 256, 64})
+      .rule("the grid fits", [](const Shape& shape, const FilterGradient& gradient,
+                                const Target&) { return simple_gradient_fits(shape.threads, gradient.dw); })
+      .program([name](const Shape& shape, const FilterGradient& gradient, const Target&, const Emitter& emit) {
+        return filter_program(name, shape, gradient, emit);
+      })
+      .estimate(predict_filter);
+}
+
+}  // namespace kiln::descriptor

@@ -1,0 +1,11 @@
+#include "conv/passes.h"
+#include "conv/winograd/winograd_steps.h"
+
+namespace kiln {
+
+Algorithm conv_backward_data_winograd_2x2() {
+  return descriptor::winograd_convolution("conv/winograd/conv_backward_data_winograd_2x2.cu", "conv_backward_data", 2,
+                                          descriptor::data_contractions);
+}
+
+}  // namespace kiln

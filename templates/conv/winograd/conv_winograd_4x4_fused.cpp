@@ -1,0 +1,11 @@
+#include "conv/passes.h"
+#include "conv/winograd/winograd_fused.h"
+
+namespace kiln {
+
+Algorithm conv_winograd_4x4_fused() {
+  return descriptor::fused_winograd_convolution("conv/winograd/conv_winograd_4x4_fused.cu", "conv_forward", 4,
+                                                descriptor::forward_contractions);
+}
+
+}  // namespace kiln

@@ -1,0 +1,131 @@
+#include "conv/winograd/winograd_steps.h"
+
+#include <utility>
+
+#include "contraction/simt_tiling.h"
+#include "conv/winograd/winograd.h"
+
+namespace kiln::descriptor {
+namespace {
+
+constexpr const char* product_template = "conv/implicit_gemm/conv_1x1.cu";
+constexpr int64_t most_workspace = int64_t{1} << 31;  // bytes
+constexpr int transform_threads = 128;
+
+int64_t bytes_of(const TensorSpec& spec) {
+  return spec.elements() * size_of(spec.dtype);
+}
+
+FilterBlock filter_block(const Winograd& winograd) {
+  return {winograd.conv.c_per_group(), winograd.conv.k_per_group(), true};
+}
+
+// What stands in the workspace, one behind the other.
+struct Workspace {
+  WorkspaceArgument filters, inputs, products;
+
+  int64_t bytes() const { return products.offset + products.bytes; }
+};
+
+Workspace workspace_of(const Winograd& winograd) {
+  const Contraction& products = winograd.products.main();
+  Workspace workspace;
+  workspace.filters = {0, filter_block(winograd).bytes(winograd)};
+  workspace.inputs = {aligned_bytes(workspace.filters.bytes), bytes_of(products.x)};
+  workspace.products = {workspace.inputs.offset + aligned_bytes(workspace.inputs.bytes), bytes_of(products.y)};
+  return workspace;
+}
+
+std::optional<std::string> refusal(const Winograd& winograd, const Target&) {
+  if (winograd.refusal) return winograd.refusal;
+  if (workspace_of(winograd).bytes() > most_workspace) return "the transformed operands need more than 2 GiB";
+  return std::nullopt;
+}
+
+Prelude transforms_prelude(const Winograd& winograd) {
+  const Contraction& products = winograd.products.main();
+  Prelude prelude = winograd_prelude(winograd, filter_block(winograd), products.wide_index);
+  prelude.constant("THREADS", transform_threads).constant("SLOTS", products.columns.outputs);
+  const auto add = [&](const char* of, const char* channels, const TensorSpec& spec) {
+    prelude.constant(std::string(of) + "_STRIDE_N", spec.strides[dimension::batch]);
+    prelude.constant(std::string(of) + "_STRIDE_" + channels, spec.strides[dimension::channel]);
+    prelude.constant(std::string(of) + "_STRIDE_TILE", spec.strides[dimension::column]);
+  };
+  add("V", "C", products.x);
+  add("M", "K", products.y);
+  prelude.flag("V_ALONG_C", winograd.conv.channels_inner).flag("M_ALONG_K", winograd.conv.y_along_k);
+  return prelude;
+}
+
+// A launch with an item for each slot and channel, whose first arguments are `from` and `to`.
+Launch transform_launch(const std::string& entry, const Winograd& winograd, int64_t channels, Argument from,
+                        Argument to) {
+  Launch launch = contraction_launch(entry, transform_threads);
+  launch.grid[0] =
+      blocks_for(winograd.products.main(), winograd.products.main().columns.outputs * channels, transform_threads);
+  launch.arguments.erase(launch.arguments.begin());
+  launch.arguments[0] = std::move(from);
+  launch.arguments[1] = std::move(to);
+  return launch;
+}
+
+Launch product_launch(const SimtTiling& tiling, const Winograd& winograd, const Workspace& workspace) {
+  const Contraction& products = winograd.products.main();
+  Launch launch = contraction_launch("conv_1x1", tiling.threads());
+  launch.source = 1;
+  launch.grid[0] = blocks_for(products, products.pixels_per_image(), tiling.block_m);
+  launch.grid[1] = Count{channel_tiles(tiling, products)};
+  launch.arguments[0] = workspace.inputs;
+  launch.arguments[1] = workspace.filters;
+  launch.arguments[2] = workspace.products;
+  return launch;
+}
+
+Program program(const std::string& name, const SimtTiling& tiling, const Winograd& winograd, const Target& target,
+                const Emitter& emit) {
+  const Workspace workspace = workspace_of(winograd);
+  const Contraction& conv = winograd.conv;
+  Launch inputs = transform_launch(name + "_inputs", winograd, conv.c_per_group() * conv.groups, OperandArgument{"x"},
+                                   workspace.inputs);
+  inputs.arguments = {inputs.arguments[0], inputs.arguments[1], UserArgument{}, Scalar::n};
+
+  Prelude prelude = contraction_prelude(winograd.products.main());
+  add_simt_tiling(prelude, tiling, winograd.products.main(), min_blocks(tiling, winograd.products.main(), target.arch));
+  Program own;
+  own.sources = {emit.source(transforms_prelude(winograd)), emit.plain_source(product_template, std::move(prelude))};
+  own.steps = {filters_launch(name + "_filters", winograd, filter_block(winograd)), inputs,
+               product_launch(tiling, winograd, workspace),
+               transform_launch(name + "_outputs", winograd, conv.k(), workspace.products, OperandArgument{"y"})};
+  return with_names(winograd.operands, std::move(own));
+}
+
+Estimate predict(const SimtTiling& tiling, const Winograd& winograd, const Target& target,
+                 const DeviceFigures& device) {
+  const Contraction& products = winograd.products.main();
+  const double made = static_cast<double>(workspace_of(winograd).bytes());
+  const double share = workspace_share(made, device);
+  GridWork work;
+  work.block = simt_block_work(tiling, products, target.arch, static_cast<double>(simt_chunks(tiling, products)));
+  work.blocks = static_cast<double>(channel_tiles(tiling, products) * pixel_tiles(tiling, products));
+  work.dram_bytes = made * share;
+  work.extra_dram_bytes = compulsory_bytes(winograd.conv) + made * share;
+  work.launches = 4;
+  return grid_estimate(work, target.arch, device);
+}
+
+}  // namespace
+
+Algorithm winograd_convolution(const std::string& template_path, const std::string& operation, int tile,
+                               ContractionMaker make) {
+  const std::string name = kernel_of(template_path);
+  const auto problem = [make, tile](const Request& request) { return Winograd::of(request, make, tile); };
+  return add_simt_space(describe<SimtTiling>(name, operation, template_path, problem).applies(refusal))
+      .takes_prologue()
+      .with_kernels_of(product_template)
+      .program([name](const SimtTiling& tiling, const Winograd& winograd, const Target& target, const Emitter& emit) {
+        return program(name, tiling, winograd, target, emit);
+      })
+      .estimate(predict);
+}
+
+}  // namespace kiln::descriptor

@@ -1,0 +1,17 @@
+// The descriptor of lib/winograd_steps.cuh.
+#pragma once
+
+#include <string>
+
+#include "contraction/contractions.h"
+#include "kiln/generator/algorithm.h"
+
+namespace kiln::descriptor {
+
+/// The kernels of FOLDER/NAME.cu, a convolution or a gradient by F(tile x tile, 3x3): launches of NAME_filters,
+/// NAME_inputs, conv_1x1 and NAME_outputs. Deterministic. The workspace holds what the transforms make of w and x, and
+/// the products.
+Algorithm winograd_convolution(const std::string& template_path, const std::string& operation, int tile,
+                               ContractionMaker make);
+
+}  // namespace kiln::descriptor

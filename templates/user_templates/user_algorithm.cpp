@@ -1,0 +1,283 @@
+// From the descriptor of a user template to an Algorithm.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "descriptor/parts.h"
+#include "descriptor/streaming_estimate.h"
+#include "kiln/base/error.h"
+#include "kiln/generator/roofline.h"
+#include "kiln/templates/user_templates.h"
+#include "user_templates/user_constants.h"
+#include "user_templates/user_descriptor.h"
+#include "user_templates/user_kernel_text.h"
+
+namespace kiln {
+namespace {
+
+constexpr int64_t most_grid_x = 2147483647, most_grid_yz = 65535;  // CUDA C++ Programming Guide, "Compute Capabilities"
+constexpr int64_t most_workspace = int64_t{1} << 40;
+constexpr int64_t workspace_alignment = 256;
+
+// Names and values of the constants that a kernel and the expressions of its descriptor see.
+using Values = std::map<std::string, int64_t, std::less<>>;
+
+IntegerExpression::Lookup lookup_in(const Values& values) {
+  return [&values](std::string_view name) -> std::optional<int64_t> {
+    const auto found = values.find(name);
+    return found == values.end() ? std::nullopt : std::optional(found->second);
+  };
+}
+
+int64_t evaluate(const DescriptorExpression& at, const Values& values) {
+  try {
+    return at.expression.evaluate(lookup_in(values));
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("field '{}': {}", at.field, error.message()), error.hint());
+  }
+}
+
+Prelude with_target(Prelude prelude, const Target& target) {
+  prelude.constant("ARCH", target.arch.major * 10 + target.arch.minor);
+  prelude.constant("MOST_THREADS", target.arch.threads_per_block).constant("MOST_SHARED", target.arch.shared_per_block);
+  return prelude;
+}
+
+// The constants of a problem on a target, before any choice.
+Prelude base_prelude(const Request& request, const Target& target) {
+  return with_target(user_constants(request), target);
+}
+
+Values values_of(const Prelude& prelude) {
+  return {prelude.constants().begin(), prelude.constants().end()};
+}
+
+// One user template, which its Algorithm's functions share.
+class UserTemplate {
+ public:
+  UserTemplate(UserDescriptor descriptor, const UserFiles& files)
+      : d_(std::move(descriptor)), file_(files.descriptor_name) {
+    check_kernel_text(d_, files, check_names());
+  }
+
+  Algorithm::Definition definition(const std::shared_ptr<const UserTemplate>& self) const {
+    Algorithm::Definition made;
+    made.name = d_.name;
+    made.operation = d_.operation;
+    made.user_template = true;
+    made.takes_prologue = d_.prologue;
+    made.template_path = fmt::format("user/{}.cu", d_.name);
+    for (const UserDescriptor::Parameter& parameter : d_.parameters) {
+      made.space.add(Parameter{parameter.name, parameter.values});
+    }
+    for (const UserDescriptor::Condition& rule : d_.rules) {
+      made.space.add(Rule{rule.words, [self, &rule](const Request& request, const Target& target) {
+                            return [self, &rule, base = values_of(base_prelude(request, target))](Point point) {
+                              return holds([&] { return evaluate(rule.holds, self->values_at(base, point)) != 0; });
+                            };
+                          }});
+    }
+    made.space.add(Rule{"its launches fit the device", [self](const Request& request, const Target& target) {
+                          return [self, request, target, base = values_of(base_prelude(request, target))](Point point) {
+                            return holds([&] {
+                              (void)self->steps(request, target, self->values_at(base, point));
+                              return true;
+                            });
+                          };
+                        }});
+    made.refusal = [self](const Request& request, const Target& target) { return self->refusal(request, target); };
+    made.program = [self](const SourceLibrary& library, const Request& request, const Target& target,
+                          const Config& config) { return self->program(library, request, target, config); };
+    made.predictor = [self](const Request& request, const Target& target, const DeviceFigures& device) {
+      Estimate estimate;
+      estimate.memory = roofline_seconds(request, target, device) * 100 / static_cast<double>(self->d_.efficiency);
+      estimate.overhead = descriptor::launch_seconds(static_cast<double>(self->d_.launches.size()), device);
+      estimate.seconds = estimate.memory + estimate.overhead;
+      return [estimate](const Config&) { return estimate; };
+    };
+    return made;
+  }
+
+ private:
+  // A rule whose expression has no value, a division by zero for instance, does not hold.
+  template <class Evaluate>
+  static bool holds(const Evaluate& evaluate_rule) {
+    try {
+      return evaluate_rule();
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
+  [[noreturn]] void fail(const std::string& field, const std::string& what, const std::string& hint) const {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: field '{}': {}", file_, field, what), hint);
+  }
+
+  void check_names(const DescriptorExpression& at, const std::set<std::string, std::less<>>& known) const {
+    for (const IntegerExpression::Name& used : at.expression.names()) {
+      if (known.contains(used.name)) continue;
+      fail(at.field, fmt::format("'{}', column {}: there is no {}", at.expression.text(), used.column, used.name),
+           "docs/user-code.md lists the constants; parameters and constants of the descriptor may be used after them");
+    }
+  }
+
+  // The names of all constants that the kernel sees.
+  std::set<std::string, std::less<>> check_names() const {
+    std::set<std::string, std::less<>> known;
+    const Target target{Arch::all().front(), 0, 0};
+    const Prelude sample = with_target(user_constants_of_any(operation(d_.operation)), target);
+    for (const auto& [name, value] : sample.constants()) known.insert(name);
+    const auto declare = [&](const std::string& field, const std::string& name) {
+      if (!known.insert(name).second)
+        fail(field, fmt::format("there is a constant {} already", name), "choose another name");
+    };
+    for (const UserDescriptor::Condition& condition : d_.applies) check_names(condition.holds, known);
+    for (const UserDescriptor::Parameter& parameter : d_.parameters) declare("parameters", parameter.name);
+    for (const UserDescriptor::Constant& constant : d_.constants) {
+      check_names(constant.value, known);
+      declare("constants", constant.name);
+    }
+    for (const UserDescriptor::Condition& rule : d_.rules) check_names(rule.holds, known);
+    if (d_.workspace) check_names(*d_.workspace, known);
+    for (const UserDescriptor::LaunchStep& launch : d_.launches) {
+      for (const UserDescriptor::Extent& extent : launch.grid) {
+        check_names(extent.blocks, known);
+        if (extent.per_block) check_names(*extent.per_block, known);
+      }
+      for (const DescriptorExpression& extent : launch.block) check_names(extent, known);
+      if (launch.dynamic_shared) check_names(*launch.dynamic_shared, known);
+      for (const UserDescriptor::LaunchArgument& argument : launch.arguments) {
+        if (const auto* offset = std::get_if<DescriptorExpression>(&argument)) check_names(*offset, known);
+      }
+    }
+    return known;
+  }
+
+  std::optional<std::string> refusal(const Request& request, const Target& target) const {
+    if (request.operation == "pool_forward" && request.find("indices") != nullptr) return "it gives no indices";
+    const Values values = values_of(base_prelude(request, target));
+    for (const UserDescriptor::Condition& condition : d_.applies) {
+      try {
+        if (evaluate(condition.holds, values) == 0) return condition.words;
+      } catch (const Error& error) {
+        return fmt::format("{} ({})", condition.words, error.message());
+      }
+    }
+    return std::nullopt;
+  }
+
+  // The values of a point: the problem's, the parameters and what the descriptor makes of them.
+  Values values_at(Values values, Point point) const {
+    for (size_t i = 0; i < d_.parameters.size(); ++i) values.emplace(d_.parameters[i].name, point[i]);
+    for (const UserDescriptor::Constant& constant : d_.constants) {
+      values.emplace(constant.name, evaluate(constant.value, values));
+    }
+    return values;
+  }
+
+  // The value of an expression, in a range that a launch can have.
+  static int64_t within(const DescriptorExpression& at, const Values& values, int64_t least, int64_t most) {
+    const int64_t value = evaluate(at, values);
+    if (value >= least && value <= most) return value;
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("field '{}' is {}, outside {} to {}", at.field, value, least, most));
+  }
+
+  static Count grid_extent(const UserDescriptor::Extent& extent, const Request& request, const Values& values,
+                           int64_t most) {
+    if (!extent.per_block) return Count{within(extent.blocks, values, 0, most), 0, 1};
+    const int64_t items = within(extent.blocks, values, 0, int64_t{1} << 40);
+    const int64_t per_block = within(*extent.per_block, values, 1, most_grid_x);
+    const Count count = descriptor::blocks_for(items, request.batch(), request.dynamic_batch, per_block);
+    if (count.at(request.batch()) > most) {
+      throw Error(ErrorCode::invalid_argument, fmt::format("field '{}' gives too large a grid", extent.blocks.field));
+    }
+    return count;
+  }
+
+  std::vector<Step> steps(const Request& request, const Target& target, const Values& values) const {
+    std::vector<Step> made;
+    const int64_t workspace = workspace_bytes(values);
+    for (const UserDescriptor::LaunchStep& step : d_.launches) {
+      Launch launch;
+      launch.entry = step.kernel;
+      for (size_t i = 0; i < step.grid.size(); ++i) {
+        launch.grid[i] = grid_extent(step.grid[i], request, values, i == 0 ? most_grid_x : most_grid_yz);
+      }
+      int64_t threads = 1;
+      for (size_t i = 0; i < step.block.size(); ++i) {
+        const int64_t extent = within(step.block[i], values, 1, i == 2 ? 64 : target.arch.threads_per_block);
+        launch.block[i] = static_cast<unsigned>(extent);
+        threads *= extent;
+      }
+      if (threads > target.arch.threads_per_block) {
+        throw Error(ErrorCode::invalid_argument, fmt::format("kernel {} has {} threads a block", step.kernel, threads));
+      }
+      if (step.dynamic_shared) {
+        launch.dynamic_shared_bytes =
+            static_cast<unsigned>(within(*step.dynamic_shared, values, 0, target.arch.shared_per_block));
+      }
+      for (const UserDescriptor::LaunchArgument& argument : step.arguments) {
+        const auto* offset = std::get_if<DescriptorExpression>(&argument);
+        if (offset == nullptr) {
+          launch.arguments.push_back(std::get<Argument>(argument));
+        } else {
+          const int64_t first = within(*offset, values, 0, workspace);
+          launch.arguments.emplace_back(WorkspaceArgument{first, workspace - first});
+        }
+      }
+      made.emplace_back(std::move(launch));
+    }
+    return made;
+  }
+
+  int64_t workspace_bytes(const Values& values) const {
+    if (!d_.workspace) return 0;
+    const int64_t bytes = within(*d_.workspace, values, 0, most_workspace);
+    return (bytes + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
+  }
+
+  Program program(const SourceLibrary& library, const Request& request, const Target& target,
+                  const Config& config) const {
+    std::vector<int64_t> point;
+    for (const UserDescriptor::Parameter& parameter : d_.parameters) {
+      point.push_back(config.find(parameter.name).value());  // Space::refusal() has seen the config before
+    }
+    Prelude constants = base_prelude(request, target);
+    const Values values = values_at(values_of(constants), point);
+    for (const UserDescriptor::Parameter& each : d_.parameters) constants.constant(each.name, values.at(each.name));
+    for (const UserDescriptor::Constant& each : d_.constants) constants.constant(each.name, values.at(each.name));
+    const Emitter emit(library, request, fmt::format("user/{}.cu", d_.name),
+                       fmt::format("{}\n{} {} {}", request.key(), d_.name, config.print(), target.arch.name()));
+    Program made;
+    made.sources = {emit.source(constants)};
+    made.steps = steps(request, target, values);
+    made.workspace_bytes = workspace_bytes(values);
+    made.deterministic = d_.deterministic;
+    return made;
+  }
+
+  UserDescriptor d_;
+  std::string file_;
+};
+
+}  // namespace
+
+std::vector<Algorithm> user_algorithms(const SourceLibrary& user) {
+  std::vector<Algorithm> algorithms;
+  for (const auto& [path, text] : user.files()) {
+    constexpr std::string_view folder = "user/", extension = ".json";
+    if (!path.ends_with(extension)) continue;
+    const std::string name = path.substr(folder.size(), path.size() - folder.size() - extension.size());
+    const std::string descriptor = name + ".json", kernel = name + ".cu";
+    const UserFiles files{kernel, user.text(fmt::format("user/{}", kernel)), descriptor, text};
+    const auto made = std::make_shared<const UserTemplate>(parse_user_descriptor(name, descriptor, text), files);
+    algorithms.emplace_back(made->definition(made));
+  }
+  return algorithms;
+}
+
+}  // namespace kiln
