@@ -41,6 +41,28 @@ TEST(Selector, OffersWhatVariesOnlyWhereNobodyDemandsOtherwise) {
   EXPECT_EQ(best({}, demanding), "repeats") << "the request demands it";
 }
 
+TEST(Selector, OffersWhatNeedsExactlyTheLimitOfTheWorkspace) {
+  const Catalogue catalogue =
+      tuner::fakes::toy_catalogue({toy("needy", {1}, 1e-3, false, 256), toy("lean", {1}, 2e-3)});
+  const cache::Winners winners({"fake", "Fake", 9, 0, 132, true},
+                               [](std::string_view, std::string_view) { return true; });
+  const tuner::fakes::FakeLaboratory laboratory;
+  const Bundles none({}, {}, {});
+  const Request request = tuner::fakes::toy_request();
+  for (const int64_t limit : {int64_t{0}, int64_t{255}, int64_t{256}, int64_t{257}}) {
+    for (const bool reproducible : {false, true}) {
+      const Selector selector{catalogue,
+                              winners,
+                              none,
+                              laboratory.apparatus().target,
+                              laboratory.apparatus().figures,
+                              {limit, reproducible}};
+      const auto best = selector.estimated(request, selector.candidates(request), 1).at(0).choice.algorithm;
+      EXPECT_EQ(best, limit >= 256 ? "needy" : "lean") << limit;
+    }
+  }
+}
+
 // A selector over two quick algorithms, the quicker of which is a user's, and what a database says of them.
 class Withholding : public testing::Test {
  protected:
