@@ -1,9 +1,11 @@
 // An NVRTC that compiles nothing, of the version FAKE_NVRTC_VERSION ("12.0"), for the architectures
-// FAKE_NVRTC_ARCHS ("90 75"), as the environment has them when it is asked.
+// FAKE_NVRTC_ARCHS ("90 75"), as the environment has them when it is asked. It fails at compiling, or with
+// FAKE_NVRTC_FAILS "early" before that; the file FAKE_NVRTC_LOG, if it is named, gets a line each time.
 #include <cuda_abi/nvrtc.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -47,8 +49,12 @@ nvrtcResult nvrtcGetSupportedArchs(int* list) {
   return NVRTC_SUCCESS;
 }
 
-nvrtcResult nvrtcCreateProgram(nvrtcProgram*, const char*, const char*, int, const char* const*, const char* const*) {
-  return NVRTC_ERROR_PROGRAM_CREATION_FAILURE;
+nvrtcResult nvrtcCreateProgram(nvrtcProgram* program, const char*, const char*, int, const char* const*,
+                               const char* const*) {
+  *program = nullptr;
+  const std::string log = setting("FAKE_NVRTC_LOG");
+  if (!log.empty()) std::ofstream(log, std::ios::app) << "asked\n";
+  return setting("FAKE_NVRTC_FAILS") == "early" ? NVRTC_ERROR_PROGRAM_CREATION_FAILURE : NVRTC_SUCCESS;
 }
 
 nvrtcResult nvrtcDestroyProgram(nvrtcProgram*) {
@@ -56,10 +62,15 @@ nvrtcResult nvrtcDestroyProgram(nvrtcProgram*) {
 }
 
 nvrtcResult nvrtcCompileProgram(nvrtcProgram, int, const char* const*) {
-  return NVRTC_ERROR_INVALID_PROGRAM;
+  return NVRTC_ERROR_COMPILATION;
 }
 
-// What nothing asks for where no program is made.
+nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram, size_t* bytes) {
+  *bytes = 0;
+  return NVRTC_SUCCESS;
+}
+
+// What nothing asks for where nothing is compiled.
 nvrtcResult nvrtcGetPTXSize(nvrtcProgram, size_t*) {
   return NVRTC_ERROR_INVALID_PROGRAM;
 }
@@ -70,9 +81,6 @@ nvrtcResult nvrtcGetCUBINSize(nvrtcProgram, size_t*) {
   return NVRTC_ERROR_INVALID_PROGRAM;
 }
 nvrtcResult nvrtcGetCUBIN(nvrtcProgram, char*) {
-  return NVRTC_ERROR_INVALID_PROGRAM;
-}
-nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram, size_t*) {
   return NVRTC_ERROR_INVALID_PROGRAM;
 }
 nvrtcResult nvrtcGetProgramLog(nvrtcProgram, char*) {
