@@ -60,42 +60,85 @@ CompiledProgram obtain_source(const device::Nvrtc& nvrtc, const Program& source,
   return std::move(*result);
 }
 
+// Of a declaration `.param .u64 name`, `.param .f32 name`, `.param .align 8 .b8 name[24]`, and `.param .u64 .ptr ...`;
+// nothing for a type that no argument has (PTX ISA, "Kernel Function Parameters").
+std::optional<ParameterKind> declared_kind(std::string_view parameter) {
+  if (parameter.find('[') != std::string_view::npos) return ParameterKind::structure;
+  for (const std::string_view word : {".u64", ".s64", ".b64"}) {
+    if (parameter.find(word) != std::string_view::npos) return ParameterKind::word;
+  }
+  if (parameter.find(".f32") != std::string_view::npos) return ParameterKind::number;
+  return std::nullopt;
+}
+
 // Parameters of a kernel, from its declaration in PTX; nothing if it is not there.
-std::optional<size_t> parameter_count(std::string_view ptx, const std::string& kernel) {
+std::optional<std::vector<std::optional<ParameterKind>>> declared_parameters(std::string_view ptx,
+                                                                             const std::string& kernel) {
   const size_t entry = ptx.find(fmt::format(".entry {}(", kernel));
   if (entry == std::string_view::npos) return std::nullopt;
   const std::string_view list = ptx.substr(entry, ptx.find(')', entry) - entry);
-  size_t count = 0;
-  for (size_t at = list.find(".param "); at != std::string_view::npos; at = list.find(".param ", at + 1)) ++count;
-  return count;
+  std::vector<std::optional<ParameterKind>> kinds;
+  constexpr std::string_view begin = ".param ";
+  for (size_t at = list.find(begin); at != std::string_view::npos;) {
+    const size_t next = list.find(begin, at + 1);
+    kinds.push_back(declared_kind(list.substr(at + begin.size(), next - at - begin.size())));
+    at = next;
+  }
+  return kinds;
 }
 
-// A driver reads as many arguments as the kernel has parameters, whatever it was given.
-void require_matching_arguments(const CompiledProgram& compiled) {
-  for (const Step& step : compiled.program.steps) {
-    const auto* launch = std::get_if<Launch>(&step);
-    if (launch == nullptr || launch->source >= compiled.images.size()) continue;
-    const std::string& ptx = compiled.images[launch->source].ptx;
-    const std::optional<size_t> parameters = parameter_count(ptx, launch->entry);
-    if (!parameters && !ptx.empty()) {
-      throw Error(ErrorCode::compile_failed, fmt::format("its source has no kernel {}", launch->entry),
-                  "it must be an extern \"C\" __global__ function");
-    }
-    if (!parameters || *parameters == launch->arguments.size()) continue;
-    throw Error(ErrorCode::compile_failed,
-                fmt::format("kernel {} has {} parameters, but its launch gives it {} arguments", launch->entry,
-                            *parameters, launch->arguments.size()));
+std::string_view in_words(ParameterKind kind) {
+  switch (kind) {
+    case ParameterKind::word:
+      return "a pointer or an integer of 8 bytes";
+    case ParameterKind::number:
+      return "a float";
+    case ParameterKind::structure:
+      return "struct UserArguments";
   }
+  return "";
+}
+
+// A driver reads as many arguments as the kernel has parameters, and as many bytes of each, whatever it was given.
+void require_matching_arguments(const Launch& launch, std::string_view ptx) {
+  const auto declared = declared_parameters(ptx, launch.entry);
+  if (!declared && !ptx.empty()) {
+    throw Error(ErrorCode::compile_failed, fmt::format("its source has no kernel {}", launch.entry),
+                "it must be an extern \"C\" __global__ function");
+  }
+  if (!declared) return;
+  if (declared->size() != launch.arguments.size()) {
+    throw Error(ErrorCode::compile_failed,
+                fmt::format("kernel {} has {} parameters, but its launch gives it {} arguments", launch.entry,
+                            declared->size(), launch.arguments.size()));
+  }
+  for (size_t i = 0; i < declared->size(); ++i) {
+    const Argument& argument = launch.arguments[i];
+    if ((*declared)[i] == parameter_kind(argument)) continue;
+    throw Error(ErrorCode::compile_failed,
+                fmt::format("kernel {}: argument {} ({}) is {}, but the kernel declares {} there", launch.entry, i + 1,
+                            describe(argument), in_words(parameter_kind(argument)),
+                            (*declared)[i] ? in_words(*(*declared)[i]) : "something else"),
+                "give the kernel's parameters the order and types of the launch's arguments");
+  }
+}
+
+void require_matching_arguments(const CompiledProgram& compiled) {
+  for_each_launch(compiled.program.steps, [&](const Launch& launch) {
+    if (launch.source < compiled.images.size()) {
+      require_matching_arguments(launch, compiled.images[launch.source].ptx);
+    }
+  });
 }
 
 }  // namespace
 
 std::string source_name(const Program& program, size_t source) {
-  for (const Step& step : program.steps) {
-    const auto* launch = std::get_if<Launch>(&step);
-    if (launch != nullptr && launch->source == source) return launch->entry + ".cu";
-  }
-  return fmt::format("source_{}.cu", source);
+  std::string name;
+  for_each_launch(program.steps, [&](const Launch& launch) {
+    if (launch.source == source && name.empty()) name = launch.entry + ".cu";
+  });
+  return name.empty() ? fmt::format("source_{}.cu", source) : name;
 }
 
 const std::string& KernelImage::loadable(const device::Driver& driver) const {

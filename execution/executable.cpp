@@ -81,12 +81,14 @@ Executable::Executable(std::shared_ptr<const device::ContextHandle> context, con
     modules_.emplace_back(context_, compiled.images[i].loadable(context_->driver()), source_name(compiled.program, i));
   }
   for (const Step& step : compiled.program.steps) {
-    if (const auto* clear = std::get_if<ClearWorkspace>(&step)) {
-      steps_.push_back({false, 0, *clear});
-    } else {
-      steps_.push_back({true, launches_.size(), {}});
-      launches_.push_back(load(std::get<Launch>(step), operands));
-    }
+    std::visit(Match{[&](const ClearWorkspace& clear) {
+                       steps_.push_back({false, 0, clear});
+                     },
+                     [&](const Launch& launch) {
+                       steps_.push_back({true, launches_.size(), {}});
+                       launches_.push_back(load(launch, operands));
+                     }},
+               step);
   }
 }
 
@@ -116,23 +118,20 @@ Executable::LoadedLaunch Executable::load(const Launch& launch, const std::vecto
 }
 
 uint8_t Executable::slot_of(const Argument& argument, const std::vector<std::string>& operands) {
-  size_t slot = null_slot;
-  if (const auto* scalar = std::get_if<Scalar>(&argument)) {
-    slot = static_cast<size_t>(*scalar);
-  } else if (const auto* operand = std::get_if<OperandArgument>(&argument)) {
-    const auto found = std::find(operands.begin(), operands.end(), operand->name);
-    if (found != operands.end()) {
-      slot = derived_slot(first_operand_slot + static_cast<size_t>(found - operands.begin()), operand->offset);
-    }
-  } else if (std::holds_alternative<UserArgument>(argument)) {
-    slot = user_slot;
-  } else if (const auto* own = std::get_if<OperationScalar>(&argument)) {
-    slot = first_own_slot + own->index;
-  } else if (const auto* integer = std::get_if<OperationInteger>(&argument)) {
-    slot = first_integer_slot + integer->index;
-  } else {
-    slot = derived_slot(first_operand_slot + operand_count_, std::get<WorkspaceArgument>(argument).offset);
-  }
+  const auto slot_of_operand = [&](const OperandArgument& operand) -> size_t {
+    const auto found = std::find(operands.begin(), operands.end(), operand.name);
+    if (found == operands.end()) return null_slot;
+    return derived_slot(first_operand_slot + static_cast<size_t>(found - operands.begin()), operand.offset);
+  };
+  const size_t slot = std::visit(Match{slot_of_operand,
+                                       [&](const WorkspaceArgument& range) {
+                                         return derived_slot(first_operand_slot + operand_count_, range.offset);
+                                       },
+                                       [](Scalar scalar) { return static_cast<size_t>(scalar); },
+                                       [](const UserArgument&) { return static_cast<size_t>(user_slot); },
+                                       [](const OperationScalar& own) { return first_own_slot + own.index; },
+                                       [](const OperationInteger& own) { return first_integer_slot + own.index; }},
+                                 argument);
   if (slot >= max_values) refuse_too_many_values();
   return static_cast<uint8_t>(slot);
 }

@@ -34,6 +34,27 @@ std::string fault_of_grid(const Launch& launch) {
   return {};
 }
 
+std::string unless(bool holds, std::string fault) {
+  return holds ? std::string() : std::move(fault);
+}
+
+std::string fault_of_argument(const Argument& argument, int64_t workspace) {
+  return std::visit(
+      Match{
+          [](const OperandArgument& operand) {
+            return unless(operand.offset >= 0 && operand.offset <= max_count,
+                          fmt::format("an address outside of {}", operand.name));
+          },
+          [&](const WorkspaceArgument& range) {
+            return unless(is_within(range.offset, range.bytes, workspace), "memory outside of the workspace");
+          },
+          [](Scalar scalar) { return unless(scalar >= Scalar::n && scalar <= Scalar::clip_hi, "an unknown scalar"); },
+          [](const UserArgument&) { return std::string(); },
+          [](const OperationScalar& own) { return unless(own.index < max_operation_scalars, "an unknown scalar"); },
+          [](const OperationInteger& own) { return unless(own.index < max_operation_integers, "an unknown integer"); }},
+      argument);
+}
+
 std::string fault_of_launch(const Launch& launch, const CompiledProgram& compiled) {
   if (launch.source >= compiled.program.sources.size()) {
     return fmt::format("kernel {} is of source {} of {}", launch.entry, launch.source, compiled.program.sources.size());
@@ -41,26 +62,8 @@ std::string fault_of_launch(const Launch& launch, const CompiledProgram& compile
   if (launch.arguments.size() > Executable::max_values)
     return fmt::format("kernel {} has too many arguments", launch.entry);
   for (const Argument& argument : launch.arguments) {
-    const auto* workspace = std::get_if<WorkspaceArgument>(&argument);
-    if (workspace != nullptr && !is_within(workspace->offset, workspace->bytes, compiled.program.workspace_bytes)) {
-      return fmt::format("kernel {} is given memory outside of the workspace", launch.entry);
-    }
-    const auto* operand = std::get_if<OperandArgument>(&argument);
-    if (operand != nullptr && (operand->offset < 0 || operand->offset > max_count)) {
-      return fmt::format("kernel {} is given an address outside of {}", launch.entry, operand->name);
-    }
-    const auto* own = std::get_if<OperationScalar>(&argument);
-    if (own != nullptr && own->index >= max_operation_scalars) {
-      return fmt::format("kernel {} is given an unknown scalar", launch.entry);
-    }
-    const auto* integer = std::get_if<OperationInteger>(&argument);
-    if (integer != nullptr && integer->index >= max_operation_integers) {
-      return fmt::format("kernel {} is given an unknown integer", launch.entry);
-    }
-    const auto* scalar = std::get_if<Scalar>(&argument);
-    if (scalar != nullptr && (*scalar < Scalar::n || *scalar > Scalar::clip_hi)) {
-      return fmt::format("kernel {} is given an unknown scalar", launch.entry);
-    }
+    const std::string fault = fault_of_argument(argument, compiled.program.workspace_bytes);
+    if (!fault.empty()) return fmt::format("kernel {} is given {}", launch.entry, fault);
   }
   return fault_of_grid(launch);
 }
@@ -74,13 +77,13 @@ std::string fault_of(const CompiledProgram& compiled) {
     return fmt::format("it has {} images of {} sources", compiled.images.size(), program.sources.size());
   }
   for (const Step& step : program.steps) {
-    std::string fault;
-    if (const auto* launch = std::get_if<Launch>(&step)) {
-      fault = fault_of_launch(*launch, compiled);
-    } else {
-      const auto& clear = std::get<ClearWorkspace>(step);
-      if (!is_within(clear.offset, clear.bytes, program.workspace_bytes)) fault = "it clears beyond its workspace";
-    }
+    const std::string fault =
+        std::visit(Match{[&](const Launch& launch) { return fault_of_launch(launch, compiled); },
+                         [&](const ClearWorkspace& clear) {
+                           return unless(is_within(clear.offset, clear.bytes, program.workspace_bytes),
+                                         "it clears beyond its workspace");
+                         }},
+                   step);
     if (!fault.empty()) return fault;
   }
   return {};

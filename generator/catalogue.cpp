@@ -101,9 +101,7 @@ Program Catalogue::trusted_program(const Request& request, const Target& target)
   append_elementwise(result, library_, request, target, "user_bounds", spec, channel_dimension_of(request),
                      {OperandArgument{name}, OperandArgument{"room"}, OperandArgument{"low"}, OperandArgument{"high"},
                       UserArgument{}});
-  for (Step& step : middle.steps) {
-    if (auto* launch = std::get_if<Launch>(&step)) launch->source += result.sources.size();
-  }
+  for_each_launch(middle.steps, [&](Launch& launch) { launch.source += result.sources.size(); });
   result.sources.insert(result.sources.end(), middle.sources.begin(), middle.sources.end());
   result.steps.insert(result.steps.end() - 1, middle.steps.begin(), middle.steps.end());
   result.workspace_bytes = middle.workspace_bytes;

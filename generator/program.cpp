@@ -14,16 +14,47 @@ std::string describe(const Count& count) {
   return fmt::format("{}+{}n/{}", count.fixed, count.per_n, count.divisor);
 }
 
-std::string describe(const Argument& argument) {
-  if (const auto* operand = std::get_if<OperandArgument>(&argument))
-    return fmt::format("operand {}+{}", operand->name, operand->offset);
-  if (const auto* workspace = std::get_if<WorkspaceArgument>(&argument)) {
-    return fmt::format("workspace {}+{}", workspace->offset, workspace->bytes);
+// What digests are made of: it stays as it is, because stored digests hold it.
+std::string identity_of(const Argument& argument) {
+  return std::visit(
+      Match{[](const OperandArgument& operand) { return fmt::format("operand {}+{}", operand.name, operand.offset); },
+            [](const WorkspaceArgument& range) { return fmt::format("workspace {}+{}", range.offset, range.bytes); },
+            [](Scalar scalar) { return fmt::format("scalar {}", static_cast<int>(scalar)); },
+            [](const UserArgument&) { return std::string("user"); },
+            [](const OperationScalar& scalar) { return fmt::format("own {}", scalar.index); },
+            [](const OperationInteger& integer) { return fmt::format("integer {}", integer.index); }},
+      argument);
+}
+
+std::string name_of(Scalar scalar) {
+  switch (scalar) {
+    case Scalar::n:
+      return "n";
+    case Scalar::alpha:
+      return "alpha";
+    case Scalar::beta:
+      return "beta";
+    case Scalar::clip_lo:
+      return "clip_lo";
+    case Scalar::clip_hi:
+      return "clip_hi";
   }
-  if (std::holds_alternative<UserArgument>(argument)) return "user";
-  if (const auto* scalar = std::get_if<OperationScalar>(&argument)) return fmt::format("own {}", scalar->index);
-  if (const auto* integer = std::get_if<OperationInteger>(&argument)) return fmt::format("integer {}", integer->index);
-  return fmt::format("scalar {}", static_cast<int>(std::get<Scalar>(argument)));
+  return "unknown";
+}
+
+int64_t end_of(const Argument& argument) {
+  const auto* range = std::get_if<WorkspaceArgument>(&argument);  // no other argument is in the workspace
+  return range == nullptr ? 0 : range->offset + range->bytes;
+}
+
+int64_t end_of(const Launch& launch) {
+  int64_t end = 0;
+  for (const Argument& argument : launch.arguments) end = std::max(end, end_of(argument));
+  return end;
+}
+
+int64_t end_of(const ClearWorkspace& clear) {
+  return clear.offset + clear.bytes;
 }
 
 void add(Digest& digest, const Launch& launch) {
@@ -31,7 +62,7 @@ void add(Digest& digest, const Launch& launch) {
   for (const Count& count : launch.grid) digest.add(describe(count));
   for (unsigned extent : launch.block) digest.add(std::to_string(extent));
   digest.add(std::to_string(launch.dynamic_shared_bytes));
-  for (const Argument& argument : launch.arguments) digest.add(describe(argument));
+  for (const Argument& argument : launch.arguments) digest.add(identity_of(argument));
 }
 
 void add(Digest& digest, const ClearWorkspace& clear) {
@@ -40,16 +71,32 @@ void add(Digest& digest, const ClearWorkspace& clear) {
 
 }  // namespace
 
+ParameterKind parameter_kind(const Argument& argument) {
+  return std::visit(
+      Match{[](const OperandArgument&) { return ParameterKind::word; },
+            [](const WorkspaceArgument&) { return ParameterKind::word; },
+            [](Scalar scalar) { return scalar == Scalar::n ? ParameterKind::word : ParameterKind::number; },
+            [](const UserArgument&) { return ParameterKind::structure; },
+            [](const OperationScalar&) { return ParameterKind::number; },
+            [](const OperationInteger&) { return ParameterKind::word; }},
+      argument);
+}
+
+std::string describe(const Argument& argument) {
+  return std::visit(
+      Match{[](const OperandArgument& operand) { return "operand " + operand.name; },
+            [](const WorkspaceArgument&) { return std::string("workspace"); },
+            [](Scalar scalar) { return name_of(scalar); },
+            [](const UserArgument&) { return std::string("what user code reads"); },
+            [](const OperationScalar& scalar) { return fmt::format("number {} of the operation", scalar.index); },
+            [](const OperationInteger& integer) { return fmt::format("integer {} of the operation", integer.index); }},
+      argument);
+}
+
 int64_t workspace_end(const std::vector<Step>& steps) {
   int64_t end = 0;
   for (const Step& step : steps) {
-    if (const auto* clear = std::get_if<ClearWorkspace>(&step)) end = std::max(end, clear->offset + clear->bytes);
-    const auto* launch = std::get_if<Launch>(&step);
-    if (launch == nullptr) continue;
-    for (const Argument& argument : launch->arguments) {
-      const auto* workspace = std::get_if<WorkspaceArgument>(&argument);
-      if (workspace != nullptr) end = std::max(end, workspace->offset + workspace->bytes);
-    }
+    end = std::max(end, std::visit([](const auto& value) { return end_of(value); }, step));
   }
   return end;
 }

@@ -319,11 +319,9 @@ std::optional<std::string> Engine::make_program(const JobRun& run, Specimen& spe
   draft.source_digest = specimen.program.digest();
   draft.workspace_bytes = specimen.program.workspace_bytes;
   draft.deterministic = specimen.program.deterministic;
-  for (const Step& step : specimen.program.steps) {
-    const auto* launch = std::get_if<Launch>(&step);
-    if (launch == nullptr) continue;
-    draft.dynamic_shared = std::max(draft.dynamic_shared, static_cast<int>(launch->dynamic_shared_bytes));
-  }
+  for_each_launch(specimen.program.steps, [&](const Launch& launch) {
+    draft.dynamic_shared = std::max(draft.dynamic_shared, static_cast<int>(launch.dynamic_shared_bytes));
+  });
   if (request.arithmetic.deterministic && !specimen.program.deterministic) {
     return "its result is not bitwise reproducible, which the request demands";
   }

@@ -122,13 +122,12 @@ Traffic TrafficMeter::measure(const Request& request) const {
   for (const Step& one : steps) {  // by itself, because the counters are those of the last launch
     step.program.steps = {one};
     call.run(step);
-    if (const auto* launch = std::get_if<Launch>(&one)) {
-      add_launch(traffic, launch->entry, last_launch_());
-    } else {
-      const auto bytes = static_cast<double>(std::get<ClearWorkspace>(one).bytes);
-      traffic.unique_bytes += bytes;
-      traffic.requested_bytes += bytes;
-    }
+    std::visit(Match{[&](const Launch& launch) { add_launch(traffic, launch.entry, last_launch_()); },
+                     [&](const ClearWorkspace& clear) {
+                       traffic.unique_bytes += static_cast<double>(clear.bytes);
+                       traffic.requested_bytes += static_cast<double>(clear.bytes);
+                     }},
+               one);
   }
   return traffic;
 }

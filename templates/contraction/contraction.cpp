@@ -131,21 +131,23 @@ Prelude contraction_prelude(const Contraction& contraction) {
   return prelude;
 }
 
-Launch contraction_launch(std::string entry, int threads) {
+Launch contraction_launch(std::string entry, int threads, std::vector<Argument> memory) {
   Launch launch;
   launch.entry = std::move(entry);
   launch.block[0] = static_cast<unsigned>(threads);
-  launch.arguments = {OperandArgument{"x"},
-                      OperandArgument{"w"},
-                      OperandArgument{"y"},
-                      OperandArgument{"bias"},
-                      OperandArgument{"residual"},
-                      Scalar::alpha,
-                      Scalar::beta,
-                      Scalar::clip_lo,
-                      Scalar::clip_hi,
-                      UserArgument{},
-                      Scalar::n};
+  launch.arguments = std::move(memory);
+  launch.arguments.insert(launch.arguments.end(),
+                          {OperandArgument{"bias"}, OperandArgument{"residual"}, Scalar::alpha, Scalar::beta,
+                           Scalar::clip_lo, Scalar::clip_hi, UserArgument{}, Scalar::n});
+  return launch;
+}
+
+Launch sums_launch(std::string entry, int threads, std::vector<Argument> memory) {
+  Launch launch;
+  launch.entry = std::move(entry);
+  launch.block[0] = static_cast<unsigned>(threads);
+  launch.arguments = std::move(memory);
+  launch.arguments.insert(launch.arguments.end(), {UserArgument{}, Scalar::n});
   return launch;
 }
 

@@ -108,9 +108,13 @@ void divide_inputs(Contraction& contraction, const SpatialRegions& regions, int6
 /// specialised for, under the names that the kernels use.
 Prelude contraction_prelude(const Contraction& contraction);
 
-/// One launch of `entry` with blocks of `threads` and the arguments that kernels of contractions take: x, w, y, bias,
-/// residual, alpha, beta, clip_lo, clip_hi, user, n. The grid is the caller's to set.
-Launch contraction_launch(std::string entry, int threads);
+/// One launch of `entry` with blocks of `threads` that stores results: it takes `memory`, what it reads and writes, and
+/// then bias, residual, alpha, beta, clip_lo, clip_hi, user, n. The grid is the caller's to set.
+Launch contraction_launch(std::string entry, int threads,
+                          std::vector<Argument> memory = {OperandArgument{"x"}, OperandArgument{"w"},
+                                                          OperandArgument{"y"}});
+/// One launch of `entry` with blocks of `threads` that stores sums as they are: it takes `memory`, user and n.
+Launch sums_launch(std::string entry, int threads, std::vector<Argument> memory);
 
 /// Blocks for `per_image` items of each image of the call, `per_block` items a block.
 Count blocks_for(const Contraction& contraction, int64_t per_image, int64_t per_block);

@@ -39,21 +39,24 @@ std::optional<std::string> refusal_of(const Contractions& parts, ContractionRefu
 }
 
 Program with_names(const OperandNames& names, Program program) {
-  for (Step& step : program.steps) {
-    auto* launch = std::get_if<Launch>(&step);
-    if (launch == nullptr) continue;
-    for (Argument& argument : launch->arguments) {
-      auto* operand = std::get_if<OperandArgument>(&argument);
-      if (operand == nullptr) continue;
-      if (operand->name == "x") {
-        operand->name = names.x;
-      } else if (operand->name == "w") {
-        operand->name = names.w;
-      } else if (operand->name == "y") {
-        operand->name = names.y;
-      }
+  const auto rename = [&](OperandArgument& operand) {
+    if (operand.name == "x") {
+      operand.name = names.x;
+    } else if (operand.name == "w") {
+      operand.name = names.w;
+    } else if (operand.name == "y") {
+      operand.name = names.y;
     }
-  }
+  };
+  const Match of_an_argument{rename,
+                             [](WorkspaceArgument&) {},
+                             [](Scalar&) {},
+                             [](UserArgument&) {},
+                             [](OperationScalar&) {},
+                             [](OperationInteger&) {}};
+  for_each_launch(program.steps, [&](Launch& launch) {
+    for (Argument& argument : launch.arguments) std::visit(of_an_argument, argument);
+  });
   return program;
 }
 

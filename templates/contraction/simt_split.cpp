@@ -69,15 +69,10 @@ bool parts_fit(const SplitTiling& tiling, const Contractions& parts, const Targe
 Program program(const std::string& name, const SplitTiling& tiling, const Contractions& parts, const Target& target,
                 const Emitter& emit) {
   const WorkspaceArgument all_parts{0, workspace_bytes(tiling, parts)};
-  Launch sum = contraction_launch(name, tiling.threads());
+  Launch sum = sums_launch(name, tiling.threads(), {OperandArgument{"x"}, OperandArgument{"w"}, all_parts});
   sum.grid = sum_grid(tiling, parts);
-  sum.arguments = {OperandArgument{"x"}, OperandArgument{"w"}, all_parts, UserArgument{}, Scalar::n};
-
-  Launch reduce = contraction_launch(name + "_reduce", reduce_threads);
+  Launch reduce = contraction_launch(name + "_reduce", reduce_threads, {all_parts, OperandArgument{"y"}});
   reduce.grid = reduce_grid(tiling, parts);
-  // The parts stand in the place of x and w.
-  reduce.arguments.erase(reduce.arguments.begin());
-  reduce.arguments.front() = all_parts;
 
   int64_t first = 0;  // byte of the workspace
   return program_of(parts, emit, {sum, reduce}, [&](const Contraction& contraction) {

@@ -44,10 +44,8 @@ Program program(const Shape& shape, const Gemm& gemm, const Target&, const Emitt
   descriptor::add_stages(prelude, gemm.epilogue, gemm.bias, gemm.residual);
   prelude.constant("THREADS", shape.threads);
 
-  Launch launch = descriptor::contraction_launch("gemm_simple", shape.threads);
-  launch.arguments[0] = OperandArgument{"a"};
-  launch.arguments[1] = OperandArgument{"b"};
-  launch.arguments[2] = OperandArgument{"c"};
+  Launch launch = descriptor::contraction_launch("gemm_simple", shape.threads,
+                                                 {OperandArgument{"a"}, OperandArgument{"b"}, OperandArgument{"c"}});
   launch.grid[0] = gemm.dynamic_batch ? Count{0, gemm.n(), shape.threads}
                                       : Count{(gemm.c.elements() + shape.threads - 1) / shape.threads};
   return Program{{emit.source(prelude)}, {launch}};

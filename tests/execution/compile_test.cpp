@@ -83,6 +83,43 @@ TEST_F(CompileTest, RefusesALaunchWithTooFewArguments) {
   }
 }
 
+TEST_F(CompileTest, RefusesALaunchWithArgumentsOfAnotherKind) {
+  const std::string source =
+      "struct S { float a[7]; };\nextern \"C\" __global__ void k0(float* y, S s, float alpha, unsigned long long n) {}";
+  const auto refusal = [&](std::vector<Argument> arguments) -> std::string {
+    try {
+      compile(*nvrtc, program({source}, std::move(arguments)), target, nullptr, Products::ptx);
+      return {};
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::compile_failed);
+      return error.what();
+    }
+  };
+  const Argument y = OperandArgument{"y"}, part = WorkspaceArgument{0, 4}, user = UserArgument{};
+  EXPECT_EQ(refusal({y, user, Scalar::alpha, Scalar::n}), "");
+  EXPECT_EQ(refusal({part, user, OperationScalar{1}, OperationInteger{0}}), "");
+  EXPECT_EQ(
+      refusal({y, user, Scalar::clip_lo, Scalar::beta}),
+      "kernel k0: argument 4 (beta) is a float, but the kernel declares a pointer or an integer of 8 bytes there");
+  EXPECT_EQ(refusal({y, user, Scalar::n, Scalar::n}),
+            "kernel k0: argument 3 (n) is a pointer or an integer of 8 bytes, but the kernel declares a float there");
+  EXPECT_THAT(refusal({user, y, Scalar::alpha, Scalar::n}), HasSubstr("argument 1 (what user code reads)"));
+  EXPECT_THAT(refusal({y, part, Scalar::alpha, Scalar::n}), HasSubstr("declares struct UserArguments there"));
+  EXPECT_THAT(refusal({OperationScalar{2}, user, Scalar::alpha, Scalar::n}), HasSubstr("(number 2 of the operation)"));
+}
+
+TEST_F(CompileTest, RefusesAParameterOfATypeThatNoArgumentHas) {
+  for (const char* type : {"int", "double", "short"}) {
+    const std::string source = std::string("extern \"C\" __global__ void k0(") + type + " n) {}";
+    try {
+      compile(*nvrtc, program({source}, {Scalar::n}), target, nullptr, Products::ptx);
+      ADD_FAILURE() << type << " was accepted";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("but the kernel declares something else there"));
+    }
+  }
+}
+
 TEST_F(CompileTest, HasADigestOfEverythingThatShapesTheBinary) {
   const Program one = program({"extern \"C\" __global__ void k0() {}"});
   const Program other = program({"extern \"C\" __global__ void k0() { }"});

@@ -133,16 +133,14 @@ Program program(const SimtTiling& tiling, const Columns& columns, const Target& 
   add_gather(prelude, columns);
 
   const WorkspaceArgument workspace{0, columns.bytes()};
-  Launch product = contraction_launch("local_conv_backward_data_columns", tiling.threads());
+  Launch product = sums_launch("local_conv_backward_data_columns", tiling.threads(),
+                               {OperandArgument{"dy"}, OperandArgument{"w"}, workspace});
   product.grid = simt_grid(tiling, columns.product);
-  product.arguments = {OperandArgument{"dy"}, OperandArgument{"w"}, workspace, UserArgument{}, Scalar::n};
 
-  Launch gather = contraction_launch("local_conv_backward_data_columns_gather", gather_threads);
+  Launch gather =
+      contraction_launch("local_conv_backward_data_columns_gather", gather_threads, {workspace, OperandArgument{"dx"}});
   gather.grid[0] = blocks_for(
       conv, gradient.c() * gradient.planes.extent * gradient.rows.extent * gradient.columns.extent, gather_threads);
-  gather.arguments.erase(gather.arguments.begin());  // the columns stand in the place of x and w
-  gather.arguments[0] = workspace;
-  gather.arguments[1] = OperandArgument{"dx"};
 
   return Program{{emit.source(prelude)}, {product, gather}};
 }

@@ -52,11 +52,10 @@ Program data_program(const std::string& name, const Shape& shape, const DataGrad
   Prelude prelude = gradient_prelude(gradient);
   prelude.constant("THREADS", shape.threads);
 
-  Launch launch = contraction_launch(name, shape.threads);
+  Launch launch =
+      contraction_launch(name, shape.threads, {OperandArgument{"dy"}, OperandArgument{"w"}, OperandArgument{"dx"}});
   launch.grid[0] = blocks_for(gradient.c() * gradient.planes.extent * gradient.rows.extent * gradient.columns.extent,
                               gradient.n(), gradient.dynamic_batch, shape.threads);
-  launch.arguments[0] = OperandArgument{"dy"};
-  launch.arguments[2] = OperandArgument{"dx"};
   return Program{{emit.source(prelude)}, {launch}};
 }
 

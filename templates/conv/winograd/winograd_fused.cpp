@@ -71,10 +71,11 @@ Program program(const std::string& name, const FusedTiling& tiling, const Winogr
   prelude.constant("BLOCK_C", tiling.block_c).constant("WARP_POSITIONS", tiling.warp_positions);
   prelude.constant("LANES_M", tiling.lanes_m()).constant("MIN_BLOCKS", min_blocks(tiling, winograd, target.arch));
 
-  Launch launch = contraction_launch(name, tiling.threads(winograd));
+  Launch launch =
+      contraction_launch(name, tiling.threads(winograd),
+                         {OperandArgument{"x"}, WorkspaceArgument{0, filters.bytes(winograd)}, OperandArgument{"y"}});
   launch.grid[0] = blocks_for(winograd.conv, winograd.tiles_per_image(), tiling.block_tiles);
   launch.grid[1] = Count{channel_blocks(tiling, winograd)};
-  launch.arguments[1] = WorkspaceArgument{0, filters.bytes(winograd)};
 
   return with_names(winograd.operands, Program{{emit.source(std::move(prelude))},
                                                {filters_launch(name + "_filters", winograd, filters), launch}});

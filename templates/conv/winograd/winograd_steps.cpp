@@ -57,45 +57,44 @@ Prelude transforms_prelude(const Winograd& winograd) {
   return prelude;
 }
 
-// A launch with an item for each slot and channel, whose first arguments are `from` and `to`.
-Launch transform_launch(const std::string& entry, const Winograd& winograd, int64_t channels, Argument from,
-                        Argument to) {
-  Launch launch = contraction_launch(entry, transform_threads);
-  launch.grid[0] =
-      blocks_for(winograd.products.main(), winograd.products.main().columns.outputs * channels, transform_threads);
-  launch.arguments.erase(launch.arguments.begin());
-  launch.arguments[0] = std::move(from);
-  launch.arguments[1] = std::move(to);
+// Blocks for an item for each slot and channel.
+Count transform_blocks(const Winograd& winograd, int64_t channels) {
+  const Contraction& products = winograd.products.main();
+  return blocks_for(products, products.columns.outputs * channels, transform_threads);
+}
+
+Launch inputs_launch(const std::string& name, const Winograd& winograd, const Workspace& workspace) {
+  Launch launch = sums_launch(name + "_inputs", transform_threads, {OperandArgument{"x"}, workspace.inputs});
+  launch.grid[0] = transform_blocks(winograd, winograd.conv.c_per_group() * winograd.conv.groups);
+  return launch;
+}
+
+Launch outputs_launch(const std::string& name, const Winograd& winograd, const Workspace& workspace) {
+  Launch launch = contraction_launch(name + "_outputs", transform_threads, {workspace.products, OperandArgument{"y"}});
+  launch.grid[0] = transform_blocks(winograd, winograd.conv.k());
   return launch;
 }
 
 Launch product_launch(const SimtTiling& tiling, const Winograd& winograd, const Workspace& workspace) {
   const Contraction& products = winograd.products.main();
-  Launch launch = contraction_launch("conv_1x1", tiling.threads());
+  Launch launch =
+      contraction_launch("conv_1x1", tiling.threads(), {workspace.inputs, workspace.filters, workspace.products});
   launch.source = 1;
   launch.grid[0] = blocks_for(products, products.pixels_per_image(), tiling.block_m);
   launch.grid[1] = Count{channel_tiles(tiling, products)};
-  launch.arguments[0] = workspace.inputs;
-  launch.arguments[1] = workspace.filters;
-  launch.arguments[2] = workspace.products;
   return launch;
 }
 
 Program program(const std::string& name, const SimtTiling& tiling, const Winograd& winograd, const Target& target,
                 const Emitter& emit) {
   const Workspace workspace = workspace_of(winograd);
-  const Contraction& conv = winograd.conv;
-  Launch inputs = transform_launch(name + "_inputs", winograd, conv.c_per_group() * conv.groups, OperandArgument{"x"},
-                                   workspace.inputs);
-  inputs.arguments = {inputs.arguments[0], inputs.arguments[1], UserArgument{}, Scalar::n};
-
   Prelude prelude = contraction_prelude(winograd.products.main());
   add_simt_tiling(prelude, tiling, winograd.products.main(), min_blocks(tiling, winograd.products.main(), target.arch));
   Program own;
   own.sources = {emit.source(transforms_prelude(winograd)), emit.plain_source(product_template, std::move(prelude))};
-  own.steps = {filters_launch(name + "_filters", winograd, filter_block(winograd)), inputs,
-               product_launch(tiling, winograd, workspace),
-               transform_launch(name + "_outputs", winograd, conv.k(), workspace.products, OperandArgument{"y"})};
+  own.steps = {filters_launch(name + "_filters", winograd, filter_block(winograd)),
+               inputs_launch(name, winograd, workspace), product_launch(tiling, winograd, workspace),
+               outputs_launch(name, winograd, workspace)};
   return with_names(winograd.operands, std::move(own));
 }
 

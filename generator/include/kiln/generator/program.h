@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -77,6 +78,28 @@ struct ClearWorkspace {
 };
 
 using Step = std::variant<Launch, ClearWorkspace>;
+
+/// One callable of a case for each kind, for std::visit. Whoever reads Steps or Arguments visits them: a new kind does
+/// not compile until each of them says what it is there.
+template <class... Cases>
+struct Match : Cases... {
+  using Cases::operator()...;
+};
+
+/// Calls `use` with every launch among `steps`, in order.
+template <class Steps, class Use>
+void for_each_launch(Steps&& steps, Use use) {
+  for (auto& step : steps) {
+    using Given = std::conditional_t<std::is_const_v<std::remove_reference_t<decltype(step)>>, const Launch, Launch>;
+    std::visit(Match{[&](Given& launch) { use(launch); }, [](const ClearWorkspace&) {}}, step);
+  }
+}
+
+/// What a kernel declares for an argument: a pointer or an integer of 8 bytes, a float, a struct by value.
+enum class ParameterKind { word, number, structure };
+ParameterKind parameter_kind(const Argument& argument);
+/// "operand x", "workspace", "alpha", "number 2 of the operation": for messages.
+std::string describe(const Argument& argument);
 
 /// Bytes of the workspace up to the last that one of the steps may touch.
 int64_t workspace_end(const std::vector<Step>& steps);
