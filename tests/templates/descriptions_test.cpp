@@ -76,7 +76,7 @@ constexpr const char* layers[] = {
     "softmax_forward x=f16:64x4x14x14 axis=1",
     "softmax_forward x=f16:64x8x7x7 axis=1",
     "softmax_backward y=f32:64x16x7x7 axis=1",
-    "softmax_forward x=f16:2x32x4x8 y=f16:2x32x4x8:ncwh axis=1",
+    "softmax_forward x=f16:2x32x16x4:4096,128,8,2 y=f16:2x32x16x4:ncwh axis=1",
     "norm_forward x=f16:4x8x16x32 y=f16:4x8x16x32:whcn axes=1",
     "softmax_backward y=f16:64x50257",
     "cross_entropy_forward x=f16:4096x32000",

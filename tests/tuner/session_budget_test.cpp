@@ -91,13 +91,16 @@ TEST_F(SessionTest, NamesTheDefaultOfALayerWithoutATime) {
 }
 
 TEST_F(SessionTest, SpendsNothingBeyondItsBudget) {
-  SessionOptions how = options();
-  how.budget_seconds = 0.15;
-  const auto results = run({{toy_request(1), 1}, {toy_request(2), 1}, {toy_request(3), 1}}, how);
-  size_t tried = 0;
-  for (const JobResult& result : results) tried += result.trials.size();
-  EXPECT_EQ(tried, 2U);
-  EXPECT_EQ(results.back().status, JobStatus::out_of_time);
+  for (const double budget : {0.15, 0.1 + 0.1}) {  // in the middle of the second check, and at its end
+    laboratory.now = 0;
+    SessionOptions how = options();
+    how.budget_seconds = budget;
+    const auto results = run({{toy_request(1), 1}, {toy_request(2), 1}, {toy_request(3), 1}}, how);
+    size_t tried = 0;
+    for (const JobResult& result : results) tried += result.trials.size();
+    EXPECT_EQ(tried, 2U) << budget;
+    EXPECT_EQ(results.back().status, JobStatus::out_of_time) << budget;
+  }
 }
 
 TEST_F(SessionTest, KeepsWhatWasTimedWhenTheBudgetEndsInTheMiddleOfARace) {
