@@ -1,7 +1,9 @@
 #include "kiln/store/file_store.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -201,6 +203,22 @@ TEST_F(FileStoreTest, GivesUpWaitingForAHolderThatHangs) {
         return std::string("late");
       });
   EXPECT_EQ(result, "made without waiting longer");
+  EXPECT_THAT(announced_, IsEmpty());
+}
+
+// A process that was started without standard input opens its first file as number 0.
+TEST_F(FileStoreTest, WorksWhereItsFilesAreNumberedFrom0) {
+  const int saved = ::dup(STDIN_FILENO);
+  ::close(STDIN_FILENO);
+  FileStore store(in(scratch_.path()), listener());
+  EXPECT_EQ(obtain(store, key_of("a"), "made"), "made");
+  EXPECT_EQ(obtain(store, key_of("a"), "again"), "made");
+  EXPECT_EQ(::fcntl(STDIN_FILENO, F_GETFD), -1) << "one was left open";
+  if (saved >= 0) {
+    ::dup2(saved, STDIN_FILENO);
+    ::close(saved);
+  }
+  EXPECT_EQ(store.counts().found, 1U);
   EXPECT_THAT(announced_, IsEmpty());
 }
 
