@@ -79,6 +79,18 @@ TEST(Request, RoundsADynamicBatchToItsBucket) {
   EXPECT_EQ(key("softmax_forward x=f32:3x10 n=?"), key("softmax_forward x=f32:4x10 y=f32:4x10 n=?"));
 }
 
+TEST(BatchBucket, IsThePowerOfTwoThatHoldsTheBatch) {
+  constexpr int64_t most = int64_t{1} << 62;
+  EXPECT_EQ(batch_bucket(0), 1);
+  EXPECT_EQ(batch_bucket(1), 1);
+  EXPECT_EQ(batch_bucket(2), 2);
+  EXPECT_EQ(batch_bucket(3), 4);
+  EXPECT_EQ(batch_bucket(most - 1), most);
+  EXPECT_EQ(batch_bucket(most), most);
+  EXPECT_THROW(batch_bucket(-1), Error);
+  EXPECT_THROW(batch_bucket(most + 1), Error);
+}
+
 // One made by hand may hold nothing yet.
 TEST(Request, HasABatchWhereAnOperandSaysIt) {
   Request request;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 namespace kiln::tuner {
@@ -60,6 +61,19 @@ TEST(Judge, AllowsSlackBesideTheTrustedVariant) {
   EXPECT_EQ(judge.with_trusted(bytes_of({3, 7.5F, infinity, 2}), bytes_of(trusted), 4).wrong, "");
   EXPECT_NE(judge.with_trusted(bytes_of({3, 7.625F, 11, 2}), bytes_of(trusted), 4).wrong, "");
   EXPECT_NE(judge.with_trusted(bytes_of({3.125F, 7, 11, 2}), bytes_of(trusted), 4).wrong, "");
+}
+
+TEST(Judge, TakesNoNumberForNaNOrForAnInfinity) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Judge judge = sums(false, {0, 0.5F, 0, 0});
+  const Floats kinds = {7, nan, infinity, -infinity};
+  for (const float trusted : kinds) {
+    for (const float got : kinds) {
+      const bool same = got == trusted || (std::isnan(got) && std::isnan(trusted));
+      const Finding finding = judge.with_trusted(bytes_of({3, got, 11, 2}), bytes_of({3, trusted, 11, 2}), 4);
+      EXPECT_EQ(finding.wrong.empty(), same) << got << " for " << trusted;
+    }
+  }
 }
 
 }  // namespace
