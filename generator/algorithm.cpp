@@ -44,7 +44,7 @@ constexpr const char* shaping[] = {"kiln/generator/dtype",
                                    "operations/finish",
                                    "user_code"};
 
-// Names a file, which has a digest of its own: the folder that it lies in does not count.
+// Names a file, which has a digest of its own: the folder that it lies in does not count, the place of the line does.
 bool names_a_file(std::string_view line) {
   return line.starts_with("#include \"") && !line.starts_with("#include \"user/") &&
          !line.starts_with("#include \"per_class/");
@@ -56,7 +56,7 @@ const std::string& CodeDigests::of(const std::string& path) {
   if (const auto known = known_.find(path); known != known_.end()) return known->second;
   std::string code;
   for (const std::string_view line : text::split(library_.text(path), '\n')) {
-    if (!names_a_file(line)) code.append(line).append(1, '\n');
+    code.append(names_a_file(line) ? "#include" : line).append(1, '\n');
   }
   return known_.emplace(path, digest_of(code_of(code))).first->second;
 }

@@ -82,7 +82,9 @@ SourceLibrary read_user_templates(const std::vector<std::string>& folders) {
         std::error_code error;
         if (fs::is_regular_file(partner, error)) continue;
         throw Error(ErrorCode::invalid_argument,
-                    fmt::format("'{}' stands without '{}'", path.string(), partner.string()),
+                    fs::exists(fs::symlink_status(partner, error))
+                        ? fmt::format("'{}' is not a regular file", partner.string())
+                        : fmt::format("'{}' stands without '{}'", path.string(), partner.string()),
                     "a user template is two files, NAME.cu and NAME.json");
       }
       if (files.emplace("user/" + path.filename().string(), read_file(path)).second) continue;

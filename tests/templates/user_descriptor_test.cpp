@@ -283,6 +283,12 @@ TEST_F(UserFiles, ComeInPairs) {
   EXPECT_EQ(error(), "");
 }
 
+TEST_F(UserFiles, AreRegularFiles) {
+  write("a.json", example());
+  std::filesystem::create_directory(folder_ / "a.cu");
+  EXPECT_THAT(error(), HasSubstr("a.cu' is not a regular file"));
+}
+
 TEST_F(UserFiles, HaveNamesOfTheirOwn) {
   write("conv_direct.cu", kernels);
   write("conv_direct.json", example());
@@ -366,6 +372,16 @@ TEST_F(UserFiles, ChangeTheDigest) {
   EXPECT_EQ(second, digest());
   write("a.json", with("/applies", {{"never", "ALPHA == 2"}}));
   EXPECT_NE(second, digest());
+}
+
+TEST_F(UserFiles, ChangeTheDigestByThePlaceOfAnInclude) {
+  write("a.json", example());
+  const auto digest = [&](const std::string& before) {
+    write("a.cu", before + kernels);
+    return make_catalogue(embedded_sources(), {folder_.string()}).digest("a");
+  };
+  EXPECT_NE(digest("#define unroll\n#include \"lib/index.cuh\"\n"),
+            digest("#include \"lib/index.cuh\"\n#define unroll\n"));
 }
 
 }  // namespace
