@@ -142,6 +142,7 @@ bool supersedes(const Record& a, const Record& b) {
   const bool a_taken = a.kind != TimeKind::predicted;
   const bool b_taken = b.kind != TimeKind::predicted;
   if (a_taken != b_taken) return a_taken;
+  if (bars(a.outcome) != bars(b.outcome)) return bars(a.outcome);
   if (a.created_ms != b.created_ms) return a.created_ms > b.created_ms;
   if (content(a) != content(b)) return content(a) > content(b);
   const auto order = [](double x, double y) {

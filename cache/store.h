@@ -19,7 +19,7 @@ namespace kiln::cache {
 
 /// What put() does with a record whose identity is taken.
 enum class OnConflict {
-  replace,  ///< The new one stays, unless it is a prediction against a taken time.
+  replace,  ///< The new one stays, unless it is a prediction against what was tried, or says less than one that bars.
   merge,    ///< `supersedes` decides.
 };
 

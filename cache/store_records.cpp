@@ -30,6 +30,13 @@ std::vector<FrontEntry> current_entries(std::span<const FrontEntry> entries, con
   return result;
 }
 
+// A prediction against what was tried; and against what bars its variant, all that is no time and no new bar, for which
+// a machine short of memory is enough.
+bool says_less(const Record& now, const Record& stored) {
+  if (stored.kind != TimeKind::predicted && now.kind == TimeKind::predicted) return true;
+  return bars(stored.outcome) && !bars(now.outcome) && !usable(now);
+}
+
 }  // namespace
 
 // --- Writing
@@ -91,9 +98,8 @@ PutCounts Store::put(std::span<const DeviceEntry> devices, std::span<const Recor
 void Store::put_one(const Record& record, OnConflict on_conflict, Rows& rows, PutCounts& counts) {
   const std::optional<Record> stored = find(record);
   if (stored) {
-    const bool stays = on_conflict == OnConflict::merge
-                           ? *stored == record || supersedes(*stored, record)
-                           : record.kind == TimeKind::predicted && stored->kind != TimeKind::predicted;
+    const bool stays = on_conflict == OnConflict::merge ? *stored == record || supersedes(*stored, record)
+                                                        : says_less(record, *stored);
     if (stays) {
       ++counts.kept;
       return;

@@ -91,6 +91,45 @@ TEST(Database, APredictionNeverDisplacesATakenTime) {
   EXPECT_THAT(db.records(taken.request, taken.device), ElementsAre(taken));
 }
 
+TEST(Database, OnlyATimeOrAnotherBarDisplacesWhatBarsAVariant) {
+  const Record taken = timed_record(request_line(1), "TILE=32", 2e-5);
+  Record bar = taken;
+  bar.outcome = outcome::wrong_result;
+  bar.seconds = 0;
+  for (const std::string_view name : {outcome::out_of_memory, outcome::compile_failed, outcome::refused}) {
+    Database db = with_devices(Database::in_memory());
+    Record says_less = bar;
+    says_less.outcome = name;
+    db.insert(one(bar));
+    db.insert(one(says_less));
+    EXPECT_THAT(db.records(bar.request, bar.device), ElementsAre(bar)) << name;
+  }
+  Database db = with_devices(Database::in_memory());
+  Record crashed = bar;
+  crashed.outcome = outcome::crashed;
+  db.insert(one(bar));
+  db.insert(one(crashed));
+  EXPECT_THAT(db.records(bar.request, bar.device), ElementsAre(crashed));
+  db.insert(one(taken));
+  EXPECT_THAT(db.records(bar.request, bar.device), ElementsAre(taken));
+}
+
+TEST(Database, ATimeFromElsewhereLiftsNoBar) {
+  Record taken = timed_record(request_line(1), "TILE=32", 2e-5);
+  Record bar = taken;
+  bar.outcome = outcome::wrong_result;
+  bar.seconds = 0;
+  taken.created_ms += 1000;
+  Database mine = with_devices(Database::in_memory());
+  mine.insert(one(bar));
+  Database other = with_devices(Database::in_memory());
+  other.insert(one(taken));
+  EXPECT_EQ(mine.merge(other).kept, 1);
+  EXPECT_EQ(mine.records(bar.request, bar.device).at(0).outcome, outcome::wrong_result);
+  EXPECT_EQ(other.merge(mine).replaced, 1);
+  EXPECT_EQ(other.records(bar.request, bar.device).at(0).outcome, outcome::wrong_result);
+}
+
 TEST(Database, AWrongRecordRefusesTheWholeInsert) {
   Database db = with_devices(Database::in_memory());
   const Record good = timed_record(request_line(1), "TILE=32", 1e-5);

@@ -98,6 +98,24 @@ TEST(Record, SupersedingIsAStrictOrderThatPutsTakenTimesThenNewerOnesFirst) {
   }
 }
 
+TEST(Record, WhatBarsAVariantSupersedesATimeOfAnyDate) {
+  const Record young = timed_record(request_line(1), "", 1e-5);
+  for (const std::string_view name : {outcome::wrong_result, outcome::crashed, outcome::timed_out}) {
+    Record bar = young;
+    bar.outcome = name;
+    bar.created_ms -= 1000;
+    EXPECT_TRUE(supersedes(bar, young)) << name;
+    EXPECT_FALSE(supersedes(young, bar)) << name;
+    Record later = bar;
+    later.created_ms += 1;
+    EXPECT_TRUE(supersedes(later, bar)) << name;
+  }
+  Record harmless = young;
+  harmless.outcome = outcome::compile_failed;
+  harmless.created_ms += 1;
+  EXPECT_TRUE(supersedes(harmless, young));
+}
+
 TEST(Utf8, IsCheckedByTheStandardsTable) {
   for (const char* good :
        {"", "ascii", "\xC2\x80", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"}) {

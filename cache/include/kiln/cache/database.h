@@ -174,8 +174,8 @@ class Database {
 
   /// Stores `records` in one transaction: all or none. On return with Kept::durably they survive the death of this
   /// process and, if the disk honours flushes, a power failure. A record takes the place of an older one of the same
-  /// identity; only a prediction never displaces a taken time. Every record's device must be known; kind and device
-  /// must agree (measured: real, modelled: emulated).
+  /// identity; only a prediction never displaces what was tried, and only a time or another bar one that bars(). Every
+  /// record's device must be known; kind and device must agree (measured: real, modelled: emulated).
   Kept insert(std::span<const Record> records);
 
   /// As insert(), but `supersedes` decides what stays, so that merging is commutative, associative and idempotent.

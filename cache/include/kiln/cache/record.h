@@ -115,8 +115,9 @@ bool bars(std::string_view outcome);
 bool listed_before(const Record& a, const Record& b);
 bool same_identity(const Record& a, const Record& b);
 
-/// When two records of one identity meet in a merge: true if `a` stays. A time that was taken beats a prediction; then
-/// the newer one; then, so that merging is commutative, the greater content. A strict total order on content.
+/// When two records of one identity meet in a merge: true if `a` stays. What was tried beats a prediction; then
+/// what bars its variant beats a time, which another machine or an earlier run may have taken; then the newer one;
+/// then, so that merging is commutative, the greater content. A strict total order on content.
 bool supersedes(const Record& a, const Record& b);
 /// The same for two descriptions of one device: the greater fields stay.
 bool supersedes(const DeviceEntry& a, const DeviceEntry& b);
