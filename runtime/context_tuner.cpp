@@ -98,8 +98,8 @@ bool ContextTuner::run_session(const std::vector<tuner::Job>& jobs) {
     options.budget_seconds = left - seconds_since(start);
     Tuning tuning(tools_.catalogue, *laboratory, tools_.database, options);
     if (options.budget_seconds > 0 && set_running(&tuning)) {
+      ran = true;  // also if it fails half-way: what it had found wrong by then is taken back
       tuning.run(jobs);
-      ran = true;
     }
   } catch (const std::exception& error) {
     if (seconds_since(start) < left) give_up(error.what());  // else the budget ended, which is no fault

@@ -61,16 +61,21 @@ std::vector<std::string> unused_permissions(const Request& request, const Candid
   return result;
 }
 
+std::string list_of(const std::vector<Withheld>& withheld) {
+  std::string text;
+  for (const Withheld& one : withheld) {
+    text += fmt::format("\n  {} {}: {}", one.choice.algorithm, one.choice.config.print(), one.reason);
+  }
+  return text;
+}
+
 // What would serve `request` and may not, a line each.
 std::string list_of_unused(const Request& request, const Selector& selector) {
   std::string text;
   for (const NotBelieved& one : selector.not_believed(request)) {
     text += fmt::format("\n  {} {}: {}: {}", one.algorithm, one.config, one.pack, one.reason);
   }
-  for (const Withheld& one : selector.withheld(request, selector.candidates(request), listed_withheld)) {
-    text += fmt::format("\n  {} {}: {}", one.choice.algorithm, one.choice.config.print(), one.reason);
-  }
-  return text;
+  return text + list_of(selector.withheld(request, selector.candidates(request), listed_withheld));
 }
 
 Environment with_user_templates(Environment environment, const std::vector<std::string>& folders) {
@@ -178,13 +183,20 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make_locked(const Request& request)
       ErrorCode::unsupported,
       fmt::format("no pack or bundle names a variant of {} for {} that may be used{}, and this Context is locked "
                   "to them{}",
-                  request.key(), device_id_, stale, list_of_unused(request, selector())),
+                  request.key(), device_id_, stale,
+                  list_of(selector().withheld_of_bundles(request)) + list_of_unused(request, selector())),
       "tune it and export it to the pack, or leave ContextOptions::locked off");
 }
 
 // Nothing was there to be tried: says why.
 void PlanMaker::fail(const Request& request) const {
   if (!kernels_.no_compiler().empty()) {
+    if (const std::string unused = list_of(selector().withheld_of_bundles(request)); !unused.empty()) {
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("nothing is left that may serve {}, and nothing can be compiled here ({}):{}",
+                              request.key(), kernels_.no_compiler(), unused),
+                  "install NVRTC, or see ContextOptions::allow_failed_variants, deterministic and workspace_limit");
+    }
     throw Error(ErrorCode::missing_library,
                 fmt::format("{} is not in {} for {}, and nothing can be compiled here: {}", request.key(),
                             kernels_.bundles().describe(), device_id_, kernels_.no_compiler()),
@@ -247,6 +259,9 @@ Explanation PlanMaker::explain(const Request& request) const {
   for (const Selection& selection : selector.bundled(request)) result.stored.push_back(explained(selection));
   for (const Selection& selection : selector.estimated(request, candidates, explained_estimates)) {
     result.estimated.push_back(explained(selection));
+  }
+  for (const Withheld& one : selector.withheld_of_bundles(request)) {
+    result.withheld.push_back({one.choice.algorithm, one.choice.config.print(), one.reason});
   }
   for (const Withheld& one : selector.withheld(request, candidates, listed_withheld)) {
     result.withheld.push_back({one.choice.algorithm, one.choice.config.print(), one.reason});

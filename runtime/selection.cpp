@@ -101,11 +101,20 @@ std::vector<Selection> Selector::bundled(const Request& request) const {
   std::vector<Selection> result;
   for (const BundledChoice& choice : bundles.find(request.key())) {
     const execution::BundledVariant& variant = choice.variant();
-    if (!filter_of(request).admits(variant.workspace_bytes, variant.deterministic)) continue;
     const std::optional<Choice> named = readable(variant.algorithm, variant.config);
-    if (!named || is_known_to_fail(request, variant.program)) continue;
+    if (!named || why_not(request, variant)) continue;
     result.push_back(
         {*named, variant.seconds, fmt::format("bundle {}", choice.bundle->path()), variant.device, choice});
+  }
+  return result;
+}
+
+std::vector<Withheld> Selector::withheld_of_bundles(const Request& request) const {
+  std::vector<Withheld> result;
+  for (const BundledChoice& choice : bundles.find(request.key())) {
+    const std::optional<Choice> named = readable(choice.variant().algorithm, choice.variant().config);
+    const std::optional<std::string> reason = why_not(request, choice.variant());
+    if (named && reason) result.push_back({*named, fmt::format("in bundle {}: {}", choice.bundle->path(), *reason)});
   }
   return result;
 }
@@ -173,6 +182,16 @@ std::optional<std::string> Selector::disbelief(const Request& request, const cac
 bool Selector::is_known_to_fail(const Request& request, const std::string& program) const {
   return !permissions.failed_variants &&
          (winners.bars_program(request.key(), program) || winners.is_quarantined(program));
+}
+
+std::optional<std::string> Selector::why_not(const Request& request, const execution::BundledVariant& variant) const {
+  if (is_known_to_fail(request, variant.program)) {
+    return "this very program gave a wrong result, hung or crashed on this device or another of its architecture";
+  }
+  if (filter_of(request).admits(variant.workspace_bytes, variant.deterministic)) return std::nullopt;
+  if (filter_of(request).admits(variant.workspace_bytes, true)) return "its results are not bitwise reproducible";
+  return fmt::format("it needs {} bytes of workspace, and {} are permitted", variant.workspace_bytes,
+                     filter.workspace_limit);
 }
 
 }  // namespace kiln

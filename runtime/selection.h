@@ -65,6 +65,8 @@ struct Selector {
   std::vector<Selection> stored(const Request& request) const;
   /// Variants in bundles, in the order of Bundles::find(). They are whole programs, whatever the library generates now.
   std::vector<Selection> bundled(const Request& request) const;
+  /// Those in bundles that bundled() leaves out, each with the bundle and the reason.
+  std::vector<Withheld> withheld_of_bundles(const Request& request) const;
   /// The best `count` of `candidates` within the filter, best first.
   std::vector<Selection> estimated(const Request& request, const Candidates& candidates, size_t count) const;
   /// Of `candidates` within the filter, those that must not be used; best prediction first, `most` at the most.
@@ -81,6 +83,7 @@ struct Selector {
   bool has_passed(const Request& request, const Choice& choice) const;
   std::optional<std::string> disbelief(const Request& request, const cache::Choice& candidate) const;
   bool is_known_to_fail(const Request& request, const std::string& program) const;
+  std::optional<std::string> why_not(const Request& request, const execution::BundledVariant& variant) const;
 };
 
 /// Gives the digest of a variant's program, which is costly to make: asked for only where it matters.

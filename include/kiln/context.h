@@ -112,7 +112,8 @@ struct Explanation {
   std::string calibration;                    ///< Those figures: `copy_efficiency=0.9 l2_bytes_per_clock=46.6 ...`
   std::vector<ExplainedCandidate> stored;     ///< From the cache, packs and bundles, in order of precedence.
   std::vector<ExplainedCandidate> estimated;  ///< The best predictions, best first.
-  /// Stored, and nothing can be compiled here; then, the first ten by prediction, found to fail or unchecked.
+  /// Stored, and nothing can be compiled here; then in bundles, and not permitted or found to fail; then, the first ten
+  /// by prediction, found to fail or unchecked.
   std::vector<ExplainedWithheld> withheld;
   /// What packs say of variants that cannot be: times that the device could not reach. Such a line counts as absent, so
   /// another one or an estimate may still name the variant.

@@ -22,6 +22,7 @@
 namespace kiln {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 
@@ -112,6 +113,33 @@ TEST_F(WithheldTest, InTheBackgroundWhatIsFoundWrongIsTakenBack) {
                                             "wrong result")));
 }
 
+// Behind the wrong template one crashes, and the worker that takes over finds another device.
+TEST_F(WithheldTest, InTheBackgroundASessionThatFailsTakesBackWhatItHadFoundWrong) {
+  if (!entry().emulated) GTEST_SKIP() << "a real device does not change";
+  std::ofstream(folder_ + "/fatal.json") << R"({
+      "kiln_template": 1, "operation": "softmax_forward", "efficiency": 1,
+      "launches": [{"kernel": "fatal", "grid": [1], "block": [1], "arguments": ["y"]}]})";
+  std::ofstream(folder_ + "/fatal.cu")
+      << R"(extern "C" __global__ void fatal(TY*) { *reinterpret_cast<TY*>(16) = 1; })";
+  ContextOptions trusting = tuning(TuningMode::in_background);
+  const std::string worker = folder_ + "/worker",
+                    other = entry().name.find("A100") == std::string::npos ? "a100" : "t4";
+  std::ofstream(worker) << "#!/bin/sh\ncat '" << *trusting.cache << "'* | grep -q doubled && export "
+                        << "KILN_EMULATOR_DEVICE=" << other << "\nexec '" << *trusting.environment->worker
+                        << "' \"$@\"\n";
+  std::filesystem::permissions(worker, std::filesystem::perms::owner_all);
+  trusting.environment->worker = worker;
+  trusting.allow_unchecked_templates = true;
+  std::vector<std::string> announced;
+  trusting.announce = [&](std::string_view message) { announced.emplace_back(message); };
+  Context context(trusting);
+  EXPECT_NEAR(result(context), 2 * right, 1e-6f);
+  context.wait_until_tuned();
+  EXPECT_NEAR(result(context), right, 1e-6f);
+  EXPECT_THAT(announced, Contains(HasSubstr("tuning is given up")));
+  EXPECT_THAT(announced, Contains(HasSubstr("was served by doubled")));
+}
+
 // Of 2 GiB in a microsecond: who says that has not run it.
 TEST_F(WithheldTest, ATimeThatCannotBeIsNoCheckThatATemplateHasPassed) {
   const Request large = Request::parse("softmax_forward x=f32:65536x4096");
@@ -169,7 +197,14 @@ TEST_F(WithheldTest, AProgramInABundleWhoseAlgorithmIsNotHereIsBarredByWhatItIs)
   }
   ContextOptions nothing_else = bundled;
   nothing_else.environment->nvrtc = "/nonexistent/libnvrtc.so";
-  EXPECT_THROW(Context(nothing_else).plan(request_), Error);
+  const std::string variant = "doubled " + entries[0].variant.config,
+                    why = "in bundle " + bundle + ": this very program";
+  const auto planned = [&](ContextOptions wanted) { Context(wanted).plan(request_); };
+  EXPECT_THAT(refusal_of([&] { planned(nothing_else); }, ErrorCode::unsupported),
+              AllOf(HasSubstr("nothing can be compiled here"), HasSubstr(variant + ": " + why)));
+  const Explanation explanation = Context(nothing_else).explain(request_);
+  ASSERT_EQ(explanation.withheld.size(), 1U);
+  EXPECT_THAT(explanation.withheld[0].reason, HasSubstr(why));
   nothing_else.allow_failed_variants = true;
   EXPECT_EQ(Context(nothing_else).plan(request_).source(), "bundle " + bundle);
 }
