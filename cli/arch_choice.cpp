@@ -54,7 +54,7 @@ Arch parse_arch(const std::string& text, const device::Nvrtc* nvrtc) {
   if (std::find(known.begin(), known.end(), number) == known.end()) {
     const std::string whose =
         nvrtc == nullptr ? "Kiln" : fmt::format("NVRTC {}.{}", nvrtc->version().major, nvrtc->version().minor);
-    throw Error(ErrorCode::unsupported, fmt::format("--arch {}: there are no kernels for it", text),
+    throw Error(ErrorCode::invalid_argument, fmt::format("--arch {}: there are no kernels for it", text),
                 fmt::format("with {} there are sm_{}", whose, fmt::join(known, ", sm_")));
   }
   return Arch::of(number / 10, number % 10);

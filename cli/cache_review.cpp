@@ -277,6 +277,7 @@ void add_cache_review(CLI::App& cache, int& exit_code) {
   counting->add_option("file", stats_options->file, "a pack or a database (default: as --db)");
   add_database_option(*counting, stats_options->database);
   stats_options->output.add_to(*counting);
+  counting->footer("Example: kiln cache stats tuned.pack");
   counting->callback([stats_options, &exit_code] { exit_code = stats(*stats_options); });
 }
 

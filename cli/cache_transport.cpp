@@ -181,9 +181,10 @@ int merge(const Options& options) {
   return take_in(options, true);
 }
 
-CLI::App* add(CLI::App& parent, const char* name, const char* summary, const std::shared_ptr<Options>& options,
-              int (*run)(const Options&), int& exit_code) {
+CLI::App* add(CLI::App& parent, const char* name, const char* summary, const char* example,
+              const std::shared_ptr<Options>& options, int (*run)(const Options&), int& exit_code) {
   CLI::App* command = parent.add_subcommand(name, summary);
+  command->footer(fmt::format("Example: {}", example));
   add_database_option(*command, options->database);
   command->callback([options, run, &exit_code] { exit_code = run(*options); });
   return command;
@@ -193,20 +194,21 @@ CLI::App* add(CLI::App& parent, const char* name, const char* summary, const std
 
 void add_cache_transport(CLI::App& cache, int& exit_code) {
   auto options = std::make_shared<Options>();
-  options->output.add_to(*add(cache, "list", "every request with its best variant", options, list, exit_code));
-  CLI::App* exporting =
-      add(cache, "export", "write a pack: text, to ship and to review", options, export_pack, exit_code);
+  options->output.add_to(*add(cache, "list", "every request with its best variant", "kiln cache list --db all.db",
+                              options, list, exit_code));
+  CLI::App* exporting = add(cache, "export", "write a pack: text, to ship and to review",
+                            "kiln cache export --winners tuned.pack", options, export_pack, exit_code);
   options->output.add_json_to(*exporting);
   exporting->add_option("pack", options->file, "the file to write")->required();
-  exporting->add_flag("--winners", options->winners, "only what can be chosen, not every candidate");
+  exporting->add_flag("--winners", options->winners, "only what can be chosen, and what bars a variant");
   exporting->add_flag("--no-samples", options->no_samples, "leave the single samples out");
-  CLI::App* importing =
-      add(cache, "import", "read packs into the database, checking every line", options, import_packs, exit_code);
+  CLI::App* importing = add(cache, "import", "read packs into the database, checking every line",
+                            "kiln cache import shipped.pack", options, import_packs, exit_code);
   importing->add_option("packs", options->files, "the files to read")->required();
   add_expressions_to(*importing, options->expressions);
   options->output.add_json_to(*importing);
   CLI::App* merging = add(cache, "merge", "take over into the database (--db) what other databases and packs hold",
-                          options, merge, exit_code);
+                          "kiln cache merge --db all.db a.pack b.db", options, merge, exit_code);
   merging->add_option("files", options->files, "databases and packs to read; of packs, every line is checked")
       ->required();
   add_expressions_to(*merging, options->expressions);

@@ -247,8 +247,8 @@ void add_cache_upkeep(CLI::App& cache, int& exit_code) {
   CLI::App* pruning = cache.add_subcommand("prune", "take out of the database what is of no more use");
   add_database_option(*pruning, prune_options->database);
   pruning->add_flag("--stale", prune_options->stale, "records whose algorithm has changed since");
-  pruning->add_flag("--losers", prune_options->losers, "records that cannot win under any limit, failed ones too");
-  pruning->add_option("--older-than", prune_options->days, "records made more than so many days ago")
+  pruning->add_flag("--losers", prune_options->losers, "records that cannot win under any limit and bar nothing");
+  pruning->add_option("--older-than", prune_options->days, "records made more than so many days ago that bar nothing")
       ->check(number_above_zero());
   prune_options->output.add_json_to(*pruning);
   pruning->add_option("--of-device", prune_options->devices, "only records of these devices, by id");

@@ -34,7 +34,6 @@ std::string footer() {
 void add_commands(CLI::App& app, int& exit_code) {
   app.set_version_flag("--version", "kiln " + std::string(version()));
   app.require_subcommand(1);
-  app.footer(footer());
   add_tune(app, exit_code);
   add_run(app, exit_code);
   add_verify(app, exit_code);
@@ -46,6 +45,7 @@ void add_commands(CLI::App& app, int& exit_code) {
   add_worker(app, exit_code);
   add_manual(app, exit_code);
   add_help(app, exit_code);
+  app.footer(footer());  // last: commands made after it would take it over
 }
 
 }  // namespace kiln::cli

@@ -7,7 +7,7 @@ namespace kiln::cli {
 std::span<const ExitMeaning> exit_meanings() {
   static constexpr std::array<ExitMeaning, 7> meanings = {{
       {success, "success"},
-      {failed_check, "a result was wrong, or a layer could not be served"},
+      {failed_check, "a result was wrong, a layer could not be served, or lines of a pack were refused"},
       {usage, "wrong usage or input: a flag, variable, request, model or pack"},
       {no_device, "no driver, device, NVRTC or worker"},
       {io, "a file or the output could not be read or written"},

@@ -7,15 +7,12 @@
 
 #include "kiln/base/tie.h"
 #include "kiln/cache/pack.h"
+#include "words.h"
 
 namespace kiln::cli {
 namespace {
 
 using cache::Record;
-
-std::string first_line(const std::string& text) {
-  return text.substr(0, text.find('\n'));
-}
 
 std::string why_tied(const Record& record, const Record& winner) {
   if (record.workspace_bytes > winner.workspace_bytes) {
@@ -48,7 +45,7 @@ std::string why_not(const Record& record, const Record& winner) {
 
 std::string why_failed(const Record& record) {
   const std::string& text = record.error.empty() ? record.check : record.error;
-  return text.empty() ? record.outcome : fmt::format("{}: {}", record.outcome, first_line(text));
+  return text.empty() ? record.outcome : fmt::format("{}: {}", record.outcome, in_one_line(text));
 }
 
 }  // namespace

@@ -129,10 +129,9 @@ bool is_failure(const tuner::Trial& trial) {
   return !tuner::has_time(trial.outcome);
 }
 
-// "crashed: the first line of what was said about it".
+// "crashed: what was said about it".
 std::string failure_text(const tuner::Trial& trial) {
-  const std::string_view error = trial.error;
-  return fmt::format("{}: {}", words_of(trial.outcome), error.substr(0, error.find('\n')));
+  return fmt::format("{}: {}", words_of(trial.outcome), in_one_line(trial.error));
 }
 
 // Why no candidate of a layer can be used.

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "kiln/generator/operation.h"
 #include "kiln/generator/operations/conv_backward_data.h"
@@ -224,6 +225,22 @@ std::string predictions_text(bool calibrated, const std::string& figures) {
 
 std::string ratio_text(double ratio) {
   return fmt::format("{:.2f}x", ratio);
+}
+
+std::string in_one_line(std::string_view error) {
+  std::vector<std::string_view> lines;
+  for (size_t begin = 0; begin <= error.size();) {
+    const size_t end = std::min(error.find('\n', begin), error.size());
+    lines.push_back(error.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  const auto complaint = std::find_if(lines.begin() + 1, lines.end(), [](std::string_view line) {
+    return line.find("): error: ") != std::string_view::npos ||
+           line.find("): catastrophic error: ") != std::string_view::npos;
+  });
+  if (complaint != lines.end()) return std::string(*complaint);
+  if (lines.size() > 1 && lines[0].ends_with(':')) return fmt::format("{} {}", lines[0], lines[1]);
+  return std::string(lines[0]);
 }
 
 }  // namespace kiln::cli

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "kiln/device/device.h"
 #include "kiln/generator/request.h"
@@ -20,5 +21,8 @@ std::string percent_text(double share);
 std::string predictions_text(bool calibrated, const std::string& figures);
 /// `1.25x`.
 std::string ratio_text(double ratio);
+/// What an error of several lines says in one: the compiler's first complaint, with its file and line, where there is
+/// one; else the first line, and the second where that one ends with a colon.
+std::string in_one_line(std::string_view error);
 
 }  // namespace kiln::cli

@@ -10,6 +10,7 @@ namespace kiln::cli {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 struct Bad {
   std::vector<std::string> arguments;
@@ -40,8 +41,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{{"run", "softmax_forward x=f32:1x10", "--device", "9"}, 2, "9"},
         Bad{{"run", "conv_forward x=f32:1x3x2x2 w=f32:4x3x3x3"}, 2, "the filter does not fit"},
         Bad{{"verify", "softmax_forward x=f32:1x10", "--sample", "0"}, 2, "--sample 0"},
-        Bad{{"emit", "softmax_forward x=f32:1x10", "--arch", "sm_70"}, 1, "there are sm_75, "},
-        Bad{{"emit", "softmax_forward x=f32:1x10", "--arch", "99"}, 1, "--arch 99: there are no kernels"},
+        Bad{{"emit", "softmax_forward x=f32:1x10", "--arch", "sm_70"}, 2, "there are sm_75, "},
+        Bad{{"emit", "softmax_forward x=f32:1x10", "--arch", "99"}, 2, "--arch 99: there are no kernels"},
         Bad{{"emit", "softmax_forward x=f32:1x10", "--algorithm", "none"}, 2, "no algorithm none"},
         Bad{{"emit", "softmax_forward x=f32:1x10", "--algorithm", "conv_simple"}, 2, "serves conv_forward"},
         Bad{{"tune", "softmax_forward x=f32:1x10", "--budget", "nan"}, 2, "--budget"},
@@ -168,6 +169,14 @@ TEST_F(ProgramTest, HelpShowsExamplesAndExitCodes) {
   EXPECT_THAT(outcome.out, HasSubstr("Examples:"));
   EXPECT_THAT(outcome.out, HasSubstr("Exit codes:"));
   EXPECT_THAT(kiln({"--version"}).out, testing::StartsWith("kiln "));
+}
+
+TEST_F(ProgramTest, HelpOfACommandShowsItsOwnExample) {
+  for (const char* command : {"list", "stats", "diff", "verify", "prune", "quarantine", "export", "import", "merge"}) {
+    const Outcome outcome = kiln({"help", "cache", command});
+    EXPECT_THAT(outcome.out, HasSubstr(std::string("Example: kiln cache ") + command));
+    EXPECT_THAT(outcome.out, Not(HasSubstr("Exit codes:"))) << command;
+  }
 }
 
 }  // namespace

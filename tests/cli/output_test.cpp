@@ -162,6 +162,13 @@ TEST_F(ProgramTest, AFullDiskUnderTheOutputOfAnyCommandIsSaid) {
   }
 }
 
+TEST_F(ProgramTest, AFileThatMayGrowNoFurtherIsAnErrorAsAFullDiskIs) {
+  const std::string limited = "ulimit -f 1; exec '" KILN_PROGRAM "' \"$@\" > '" + path("short.txt") + "'";
+  const Outcome outcome = run("/bin/sh", {"-c", limited, "sh", "man"});
+  EXPECT_EQ(outcome.exit_code, 4);
+  EXPECT_THAT(outcome.err, HasSubstr("standard output could not be written: File too large"));
+}
+
 TEST_F(ProgramTest, HelpOfACommandIsThatOfItsOption) {
   const Outcome help = kiln({"help", "cache", "diff"});
   EXPECT_EQ(help.exit_code, 0) << help.err;

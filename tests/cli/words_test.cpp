@@ -58,5 +58,16 @@ TEST(Words, GiveTimesAndSharesTheirUnits) {
   EXPECT_EQ(predictions_text(false, "a=1"), "assumed, this device is not calibrated: a=1");
 }
 
+TEST(Words, AnErrorOfSeveralLinesSaysTheMostInOne) {
+  EXPECT_EQ(in_one_line("it hung"), "it hung");
+  EXPECT_EQ(in_one_line(""), "");
+  EXPECT_EQ(in_one_line("it hung\nfor long"), "it hung");
+  EXPECT_EQ(in_one_line("NVRTC 13.0 cannot compile mine.cu: NVRTC_ERROR_COMPILATION\nmine.cu(3): warning #177-D: x\n"
+                        "mine.cu(13): error: expected a \";\"\n    y\n    ^\nmine.cu(14): error: another\n"),
+            "mine.cu(13): error: expected a \";\"");
+  EXPECT_EQ(in_one_line("the user code does not compile:\nline 2, column 5: identifier \"f\" is undefined\n    f(x)"),
+            "the user code does not compile: line 2, column 5: identifier \"f\" is undefined");
+}
+
 }  // namespace
 }  // namespace kiln::cli
