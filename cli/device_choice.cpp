@@ -73,7 +73,7 @@ int DeviceChoice::ordinal() const {
   return parse(text).ordinal;
 }
 
-std::unique_ptr<tuner::Laboratory> DeviceChoice::laboratory(const tuner::CheckOptions& check,
+std::unique_ptr<tuner::Laboratory> DeviceChoice::laboratory(const checking::CheckOptions& check,
                                                             const std::optional<store::StoreOptions>& kernels,
                                                             const Limits& limits) const {
   const Environment environment = this->environment();

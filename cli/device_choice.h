@@ -6,9 +6,9 @@
 #include <string>
 
 #include "kiln/base/environment.h"
+#include "kiln/checking/check.h"
 #include "kiln/device/device.h"
 #include "kiln/store/file_store.h"
-#include "kiln/tuner/check.h"
 #include "kiln/tuner/laboratory.h"
 
 namespace CLI {
@@ -39,7 +39,7 @@ struct DeviceChoice {
   };
   /// Worker processes on that device, which keep what they compile in `kernels`. Throws Error(missing_library,
   /// driver_error) if there is no worker or device.
-  std::unique_ptr<tuner::Laboratory> laboratory(const tuner::CheckOptions& check,
+  std::unique_ptr<tuner::Laboratory> laboratory(const checking::CheckOptions& check,
                                                 const std::optional<store::StoreOptions>& kernels,
                                                 const Limits& limits) const;
 };

@@ -15,6 +15,7 @@
 #include "device_choice.h"
 #include "input.h"
 #include "kiln/base/error.h"
+#include "kiln/checking/check.h"
 #include "kiln/context.h"
 #include "kiln/device/context.h"
 #include "kiln/device/event.h"
@@ -29,7 +30,6 @@
 #include "kiln/reference/tensor_memory.h"
 #include "kiln/reference/tolerance.h"
 #include "kiln/runtime/settings.h"
-#include "kiln/tuner/check.h"
 #include "output.h"
 #include "table.h"
 #include "words.h"
@@ -111,10 +111,10 @@ class LayerRun {
 
   /// As check(), where user code makes the result: by the tuner's check, of which the trusted program is a part.
   Checked check_user_code(const execution::CompiledProgram& trusted) {
-    tuner::CheckOptions options;
+    checking::CheckOptions options;
     options.seed = seed;
-    tuner::Checker checker(device_, request_, options);
-    tuner::Verdict verdict = checker.trust({device_, trusted, tuner::trusted_operand_names(request_)});
+    checking::Checker checker(device_, request_, options);
+    checking::Verdict verdict = checker.trust({device_, trusted, checking::trusted_operand_names(request_)});
     if (verdict.passed)
       verdict = checker.check({[this](auto&&... arguments) { run(arguments...); }, plan_.workspace_bytes()});
     return verdict.passed ? Checked{true, "ok"} : Checked{false, "WRONG: " + verdict.text};

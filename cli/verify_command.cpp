@@ -217,7 +217,7 @@ int verify(const VerifyOptions& options) {
   const Workload workload = read_workload(options.input);
   const SampleSize size = parse_sample(options.sample);
   const Catalogue catalogue = catalogue_of(options.device.environment());
-  tuner::CheckOptions how;
+  checking::CheckOptions how;
   how.seed = options.seed;
   const std::unique_ptr<tuner::Laboratory> laboratory = options.device.laboratory(how, {}, {.run = options.run_limit});
   Verification verification(*laboratory, catalogue, options.quiet, options.output.json);

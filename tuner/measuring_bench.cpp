@@ -9,17 +9,17 @@
 
 namespace kiln::tuner {
 
-MeasuringBench::MeasuringBench(const std::optional<std::string>& driver, int ordinal, CheckOptions options)
+MeasuringBench::MeasuringBench(const std::optional<std::string>& driver, int ordinal, checking::CheckOptions options)
     : context_(device::ContextHandle::acquire(device::Device(device::Driver::open({.library = driver}), ordinal))),
       options_(std::move(options)) {}
 
-Verdict MeasuringBench::begin(const Request& request, const execution::CompiledProgram* trusted) {
+checking::Verdict MeasuringBench::begin(const Request& request, const execution::CompiledProgram* trusted) {
   loaded_.clear();
   checker_.reset();  // first, so that two requests' operands are never there at the same time
   checker_.emplace(context_, request, options_);
-  Verdict verdict;
+  checking::Verdict verdict;
   verdict.passed = true;
-  if (trusted != nullptr) verdict = checker_->trust({context_, *trusted, trusted_operand_names(request)});
+  if (trusted != nullptr) verdict = checker_->trust({context_, *trusted, checking::trusted_operand_names(request)});
   return verdict;
 }
 
@@ -27,7 +27,7 @@ void MeasuringBench::load(SpecimenId id, const execution::CompiledProgram& compi
   loaded_.insert_or_assign(id, execution::Executable(context_, compiled, checker().operand_names()));
 }
 
-Verdict MeasuringBench::check(SpecimenId id) {
+checking::Verdict MeasuringBench::check(SpecimenId id) {
   return checker().check(find(id));
 }
 
@@ -35,7 +35,7 @@ std::vector<double> MeasuringBench::sample(SpecimenId id, int count) {
   return checker().time(find(id), count);
 }
 
-Checker& MeasuringBench::checker() {
+checking::Checker& MeasuringBench::checker() {
   if (!checker_) throw Error(ErrorCode::internal, "the worker was given a program before its request");
   return *checker_;
 }

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "kiln/checking/check.h"
 #include "kiln/device/context.h"
 #include "kiln/execution/executable.h"
-#include "kiln/tuner/check.h"
 #include "kiln/tuner/laboratory.h"
 
 namespace kiln::tuner {
@@ -18,24 +18,24 @@ namespace kiln::tuner {
 class MeasuringBench {
  public:
   /// Opens a device; arguments as in WorkerPoolOptions.
-  MeasuringBench(const std::optional<std::string>& driver, int ordinal, CheckOptions options);
+  MeasuringBench(const std::optional<std::string>& driver, int ordinal, checking::CheckOptions options);
 
   const device::Device& device() const { return context_->device(); }
 
   /// Makes the operands of `request`; drops all that was loaded before. With `trusted`, a compiled program: runs it.
-  Verdict begin(const Request& request, const execution::CompiledProgram* trusted);
+  checking::Verdict begin(const Request& request, const execution::CompiledProgram* trusted);
   void load(SpecimenId id, const execution::CompiledProgram& compiled);
-  Verdict check(SpecimenId id);
+  checking::Verdict check(SpecimenId id);
   std::vector<double> sample(SpecimenId id, int count);
   void discard(SpecimenId id) { loaded_.erase(id); }
 
  private:
-  Checker& checker();
+  checking::Checker& checker();
   const execution::Executable& find(SpecimenId id) const;
 
   std::shared_ptr<const device::ContextHandle> context_;
-  CheckOptions options_;
-  std::optional<Checker> checker_;
+  checking::CheckOptions options_;
+  std::optional<checking::Checker> checker_;
   std::map<SpecimenId, execution::Executable> loaded_;
 };
 

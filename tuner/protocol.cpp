@@ -134,7 +134,7 @@ store::StoreOptions store_options_from(const json& value) {
   return options;
 }
 
-json to_json(const CheckOptions& options) {
+json to_json(const checking::CheckOptions& options) {
   json fills = json::array();
   for (const reference::Values values : options.fills) fills.push_back(static_cast<int>(values));
   return {{"fills", fills},
@@ -144,8 +144,8 @@ json to_json(const CheckOptions& options) {
           {"full_elements", options.full_elements}};
 }
 
-CheckOptions check_options_from(const json& value) {
-  CheckOptions options;
+checking::CheckOptions check_options_from(const json& value) {
+  checking::CheckOptions options;
   options.fills.clear();
   for (const json& values : value.at("fills"))
     options.fills.push_back(static_cast<reference::Values>(values.get<int>()));

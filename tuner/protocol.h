@@ -5,10 +5,10 @@
 #include <optional>
 #include <string>
 
+#include "kiln/checking/check.h"
 #include "kiln/device/device.h"
 #include "kiln/device/resource_log.h"
 #include "kiln/store/file_store.h"
-#include "kiln/tuner/check.h"
 #include "kiln/tuner/laboratory.h"
 
 namespace kiln::tuner {
@@ -25,8 +25,8 @@ device::KernelResources resources_from(const nlohmann::json& value);
 nlohmann::json to_json(const store::StoreOptions& options);
 store::StoreOptions store_options_from(const nlohmann::json& value);
 
-nlohmann::json to_json(const CheckOptions& options);
-CheckOptions check_options_from(const nlohmann::json& value);
+nlohmann::json to_json(const checking::CheckOptions& options);
+checking::CheckOptions check_options_from(const nlohmann::json& value);
 
 nlohmann::json to_json(const Failure& failure);
 Failure failure_from(const nlohmann::json& value);

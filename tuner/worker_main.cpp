@@ -30,7 +30,7 @@ std::optional<std::string> optional_text(const json& fields, const char* name) {
   return found == fields.end() || found->is_null() ? std::nullopt : std::optional(found->get<std::string>());
 }
 
-json verdict_fields(const Verdict& verdict) {
+json verdict_fields(const checking::Verdict& verdict) {
   json fields{{"verdict", verdict.text}, {"seconds", verdict.seconds}};
   if (!verdict.passed) fields["failure"] = to_json(Failure{Outcome::wrong_result, verdict.text});
   return fields;

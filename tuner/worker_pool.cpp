@@ -210,7 +210,7 @@ void WorkerPool::report(SpecimenId id, Answer answer) {
 // ---- measuring ----
 
 bool WorkerPool::needs_trusted(const Request& request) const {
-  return tuner::needs_trusted(request, options_.check);
+  return checking::needs_trusted(request, options_.check);
 }
 
 // A command to the measuring process. If that fails or is of no more use afterwards, it is gone.

@@ -73,14 +73,14 @@ execution::Executable TestDevice::load(const Program& program, const Target& for
   return {context, execution::compile(*nvrtc, program, for_target, &kernels(), products), operands};
 }
 
-tuner::CheckOptions thorough() {
-  tuner::CheckOptions options;
+checking::CheckOptions thorough() {
+  checking::CheckOptions options;
   options.fills = {reference::Values::uniform, reference::Values::integers, reference::Values::wide,
                    reference::Values::specials};
   return options;
 }
 
-VariantChecker::VariantChecker(const Catalogue& catalogue, const Request& request, tuner::CheckOptions options,
+VariantChecker::VariantChecker(const Catalogue& catalogue, const Request& request, checking::CheckOptions options,
                                std::optional<Target> target)
     : catalogue_(catalogue),
       request_(request),
@@ -91,9 +91,9 @@ VariantChecker::VariantChecker(const Catalogue& catalogue, const Request& reques
 testing::AssertionResult VariantChecker::prepare() {
   if (checker_) return testing::AssertionSuccess();
   checker_.emplace(device_.context, request_, options_);
-  if (!tuner::needs_trusted(request_, options_)) return testing::AssertionSuccess();
-  const tuner::Verdict verdict = checker_->trust(
-      device_.load(catalogue_.trusted_program(request_, target_), target_, tuner::trusted_operand_names(request_)));
+  if (!checking::needs_trusted(request_, options_)) return testing::AssertionSuccess();
+  const checking::Verdict verdict = checker_->trust(
+      device_.load(catalogue_.trusted_program(request_, target_), target_, checking::trusted_operand_names(request_)));
   if (verdict.passed) return testing::AssertionSuccess();
   return testing::AssertionFailure() << request_.key() << "\n  trusted: " << verdict.text;
 }
@@ -111,7 +111,8 @@ testing::AssertionResult VariantChecker::matches_reference(const Program& progra
                                                            execution::Products products) {
   try {
     if (testing::AssertionResult prepared = prepare(); !prepared) return prepared;
-    const tuner::Verdict verdict = checker_->check(device_.load(program, target_, checker_->operand_names(), products));
+    const checking::Verdict verdict =
+        checker_->check(device_.load(program, target_, checker_->operand_names(), products));
     if (verdict.passed) return testing::AssertionSuccess() << verdict.text;
     return testing::AssertionFailure() << request_.key() << "\n  " << name << ": " << verdict.text;
   } catch (const std::exception& error) {
@@ -120,7 +121,7 @@ testing::AssertionResult VariantChecker::matches_reference(const Program& progra
 }
 
 testing::AssertionResult matches_reference(const Catalogue& catalogue, const Request& request, const Choice& choice,
-                                           tuner::CheckOptions options) {
+                                           checking::CheckOptions options) {
   return VariantChecker(catalogue, request, std::move(options)).matches_reference(choice);
 }
 

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "kiln/checking/check.h"
 #include "kiln/device/context.h"
 #include "kiln/device/nvrtc.h"
 #include "kiln/execution/compile.h"
 #include "kiln/execution/executable.h"
 #include "kiln/generator/catalogue.h"
-#include "kiln/tuner/check.h"
 
 namespace kiln::testing_support {
 
@@ -37,7 +37,7 @@ struct TestDevice {
 };
 
 /// Every fill, so that lost terms, rounding and special values all show.
-tuner::CheckOptions thorough();
+checking::CheckOptions thorough();
 
 /// The operands of one request on the test device, for any number of its variants.
 ///
@@ -47,7 +47,7 @@ class VariantChecker {
  public:
   /// `target`: what to generate for, and to run on: the test device of that architecture; the first one if not given.
   /// Throws Error(unsupported) if there is none (see TestDevice::find).
-  VariantChecker(const Catalogue& catalogue, const Request& request, tuner::CheckOptions options = thorough(),
+  VariantChecker(const Catalogue& catalogue, const Request& request, checking::CheckOptions options = thorough(),
                  std::optional<Target> target = std::nullopt);
 
   /// Compiles, loads and checks one variant. Fails with the request, the choice and what was wrong. `products`: whether
@@ -64,14 +64,14 @@ class VariantChecker {
 
   const Catalogue& catalogue_;
   Request request_;
-  tuner::CheckOptions options_;
+  checking::CheckOptions options_;
   Target target_;
   const TestDevice& device_;
-  std::optional<tuner::Checker> checker_;
+  std::optional<checking::Checker> checker_;
 };
 
 /// One variant of one request.
 testing::AssertionResult matches_reference(const Catalogue& catalogue, const Request& request, const Choice& choice,
-                                           tuner::CheckOptions options = thorough());
+                                           checking::CheckOptions options = thorough());
 
 }  // namespace kiln::testing_support

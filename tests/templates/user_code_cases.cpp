@@ -25,15 +25,15 @@ void expect_served_right(const std::string& line, const std::vector<std::string>
 testing::AssertionResult check_as(const Request& request, const Request& made) {
   const TestDevice& device = TestDevice::get();
   const Catalogue& catalogue = built_in_catalogue();
-  tuner::Checker checker(device.context, request, thorough());
+  checking::Checker checker(device.context, request, thorough());
   const auto load = [&](const Program& program, const std::vector<std::string>& operands) {
     return device.load(program, device.target, operands);
   };
-  const tuner::Verdict trusted =
-      checker.trust(load(catalogue.trusted_program(request, device.target), tuner::trusted_operand_names(request)));
+  const checking::Verdict trusted =
+      checker.trust(load(catalogue.trusted_program(request, device.target), checking::trusted_operand_names(request)));
   if (!trusted.passed) return testing::AssertionFailure() << "trusted: " << trusted.text;
   const Choice choice = catalogue.heuristic(made, device.target, device.figures);
-  const tuner::Verdict verdict =
+  const checking::Verdict verdict =
       checker.check(load(catalogue.program(made, device.target, choice), checker.operand_names()));
   return verdict.passed ? testing::AssertionSuccess() : testing::AssertionFailure() << verdict.text;
 }

@@ -137,11 +137,11 @@ TEST_P(Workspace, HoldsWhatEachLaunchSays) {
     if (programs.empty() || !is_news(algorithm.name())) continue;
     for (const Program& program : programs) {
       EXPECT_EQ(program.workspace_bytes, workspace_end(program.steps)) << algorithm.name();
-      tuner::Checker checker(device.context, request, {});
+      checking::Checker checker(device.context, request, {});
       ApartRun run(device, program, checker.operand_names());
-      const tuner::Verdict verdict = checker.check({[&](auto stream, auto operands, const RunValues& values, int64_t n,
-                                                        auto) { run(stream, operands, values, n); },
-                                                    0});
+      const checking::Verdict verdict = checker.check({[&](auto stream, auto operands, const RunValues& values,
+                                                           int64_t n, auto) { run(stream, operands, values, n); },
+                                                       0});
       EXPECT_TRUE(verdict.passed) << algorithm.name() << ": " << verdict.text << "\n" << request.key();
     }
   }

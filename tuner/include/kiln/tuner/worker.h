@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "kiln/checking/check.h"
 #include "kiln/store/file_store.h"
-#include "kiln/tuner/check.h"
 #include "kiln/tuner/laboratory.h"
 
 namespace kiln::tuner {
@@ -38,7 +38,7 @@ struct WorkerPoolOptions {
   double compile_limit = 60;  ///< Seconds until a compile is taken for hung.
   double run_limit = 60;      ///< Seconds until a check or a sample is taken for hung.
   double begin_limit = 300;   ///< The same for making operands and running the trusted variant.
-  CheckOptions check{};
+  checking::CheckOptions check{};
 };
 
 /// The real Laboratory: one process per compile lane, and one that measures. This process holds no CUDA context and

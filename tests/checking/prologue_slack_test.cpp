@@ -14,7 +14,7 @@
 #include "kiln/generator/operations/tensor_ops.h"
 #include "kiln/reference/reference.h"
 
-namespace kiln::tuner {
+namespace kiln::checking {
 namespace {
 
 struct Problem {
@@ -430,4 +430,4 @@ TEST(PrologueSlack, CoversCopiesAndDropout) {
 }
 
 }  // namespace
-}  // namespace kiln::tuner
+}  // namespace kiln::checking

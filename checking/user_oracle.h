@@ -16,7 +16,7 @@
 #include "kiln/generator/request.h"
 #include "kiln/generator/run_values.h"
 
-namespace kiln::tuner {
+namespace kiln::checking {
 
 /// What the results of one call of a request with user code may be; see Catalogue::trusted_program().
 class UserOracle {
@@ -64,4 +64,4 @@ class UserOracle {
   std::vector<float> low_, high_;         // in logical order
 };
 
-}  // namespace kiln::tuner
+}  // namespace kiln::checking

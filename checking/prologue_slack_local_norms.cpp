@@ -5,7 +5,7 @@
 #include "kiln/generator/operations/local_norm.h"
 #include "prologue_slack_parts.h"
 
-namespace kiln::tuner::slack {
+namespace kiln::checking::slack {
 namespace {
 
 using Values = std::vector<double>;  // of all elements, in logical order
@@ -121,4 +121,4 @@ std::vector<float> of_local_norm_backward(const Question& asked) {
   return slack;
 }
 
-}  // namespace kiln::tuner::slack
+}  // namespace kiln::checking::slack

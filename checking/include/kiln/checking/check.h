@@ -18,7 +18,7 @@
 #include "kiln/generator/run_values.h"
 #include "kiln/reference/fill.h"
 
-namespace kiln::tuner {
+namespace kiln::checking {
 
 struct CheckOptions {
   /// Each of these is filled into the inputs in turn. Never zeros: they hide errors, and time better than real data.
@@ -104,4 +104,4 @@ class Checker {
   std::unique_ptr<Bench> bench_;
 };
 
-}  // namespace kiln::tuner
+}  // namespace kiln::checking

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace kiln::tuner {
+namespace kiln::checking {
 namespace {
 
 using namespace cuda_abi;
@@ -107,4 +107,4 @@ HostDriver::~HostDriver() {
   host = nullptr;
 }
 
-}  // namespace kiln::tuner
+}  // namespace kiln::checking

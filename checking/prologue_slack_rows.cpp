@@ -9,7 +9,7 @@
 #include "kiln/reference/tensor_memory.h"
 #include "prologue_slack_parts.h"
 
-namespace kiln::tuner::slack {
+namespace kiln::checking::slack {
 namespace {
 
 // A row of a packed tensor: `length` elements, `stride` apart; `number` counts rows in logical order.
@@ -214,4 +214,4 @@ std::vector<float> of_product(const Question& asked) {
   return slack;
 }
 
-}  // namespace kiln::tuner::slack
+}  // namespace kiln::checking::slack

@@ -9,7 +9,7 @@
 
 #include "fake_driver.h"
 
-namespace kiln::tuner {
+namespace kiln::checking {
 
 struct HostDriver {
   HostDriver();
@@ -28,4 +28,4 @@ struct HostDriver {
   size_t free_memory = 1 << 30;  ///< What allocations may take before they fail.
 };
 
-}  // namespace kiln::tuner
+}  // namespace kiln::checking

@@ -7,7 +7,7 @@
 #include "kiln/reference/tolerance.h"
 #include "prologue_slack_parts.h"
 
-namespace kiln::tuner::slack {
+namespace kiln::checking::slack {
 namespace {
 
 constexpr double unit = 0x1p-24;
@@ -221,4 +221,4 @@ std::vector<float> of_norm_backward(const Question& asked) {
   return slack;
 }
 
-}  // namespace kiln::tuner::slack
+}  // namespace kiln::checking::slack

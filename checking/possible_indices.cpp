@@ -9,7 +9,7 @@
 #include "kiln/generator/operations/reduce.h"
 #include "kiln/reference/tensor_memory.h"
 
-namespace kiln::tuner {
+namespace kiln::checking {
 namespace {
 
 // An element among which an index picks, of which more is more extreme.
@@ -128,4 +128,4 @@ std::map<size_t, std::vector<double>> possible_indices(
   return possible_in(PoolForward::of(plain), ReduceMode::max, true, operands.at("x"), moves);
 }
 
-}  // namespace kiln::tuner
+}  // namespace kiln::checking

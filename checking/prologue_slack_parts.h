@@ -12,12 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include "kiln/checking/check.h"
 #include "kiln/generator/request.h"
 #include "kiln/generator/run_values.h"
 #include "kiln/reference/tensor_memory.h"
-#include "kiln/tuner/check.h"
 
-namespace kiln::tuner::slack {
+namespace kiln::checking::slack {
 
 using Operands = std::map<std::string, std::span<const std::byte>>;
 
@@ -71,4 +71,4 @@ std::vector<float> of_cross_entropy_backward(const Question& asked);
 /// Of `reduce` with mul or mul_no_zeros.
 std::vector<float> of_product(const Question& asked);
 
-}  // namespace kiln::tuner::slack
+}  // namespace kiln::checking::slack

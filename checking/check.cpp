@@ -1,4 +1,4 @@
-#include "kiln/tuner/check.h"
+#include "kiln/checking/check.h"
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@
 #include "kiln/reference/tensor_memory.h"
 #include "user_oracle.h"
 
-namespace kiln::tuner {
+namespace kiln::checking {
 namespace {
 
 using Memory = std::vector<std::byte>;
@@ -386,4 +386,4 @@ std::vector<double> Checker::time(const execution::Executable& variant, int coun
   return bench_->time(variant, count);
 }
 
-}  // namespace kiln::tuner
+}  // namespace kiln::checking

@@ -9,16 +9,16 @@
 #include <optional>
 #include <span>
 
+#include "kiln/checking/check.h"
 #include "kiln/device/memory.h"
 #include "kiln/device/stream.h"
 #include "kiln/generator/operation.h"
 #include "kiln/reference/convert.h"
 #include "kiln/reference/tensor_memory.h"
-#include "kiln/tuner/check.h"
 #include "possible_indices.h"
 #include "prologue_slack.h"
 
-namespace kiln::tuner {
+namespace kiln::checking {
 namespace {
 
 using Memory = std::vector<std::byte>;
@@ -196,4 +196,4 @@ Finding UserOracle::compare(std::span<const std::byte> output, int64_t n) const 
   return finding;
 }
 
-}  // namespace kiln::tuner
+}  // namespace kiln::checking

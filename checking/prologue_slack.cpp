@@ -14,7 +14,7 @@
 #include "kiln/reference/tensor_op_value.h"
 #include "prologue_slack_parts.h"
 
-namespace kiln::tuner {
+namespace kiln::checking {
 namespace {
 
 using slack::infinity;
@@ -185,4 +185,4 @@ std::vector<float> prologue_slack(const Request& plain, const std::string& outpu
   return answer == answers.end() ? of_sums(asked) : answer->second(asked);
 }
 
-}  // namespace kiln::tuner
+}  // namespace kiln::checking

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "kiln/checking/check.h"
 #include "kiln/generator/request.h"
 #include "kiln/generator/run_values.h"
-#include "kiln/tuner/check.h"
 
-namespace kiln::tuner {
+namespace kiln::checking {
 
 /// The most that each element of `output` of `plain` (without_user_code() of a request), in logical order, may move
 /// where each element of the operand that prologues apply to may move by the element of `moves`, in its logical order.
@@ -20,4 +20,4 @@ std::vector<float> prologue_slack(const Request& plain, const std::string& outpu
                                   const std::map<std::string, std::span<const std::byte>>& operands,
                                   std::span<const float> moves, const RunValues& values, const CheckOptions& options);
 
-}  // namespace kiln::tuner
+}  // namespace kiln::checking

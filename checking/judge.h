@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "kiln/checking/check.h"
 #include "kiln/generator/request.h"
 #include "kiln/reference/reference.h"
-#include "kiln/tuner/check.h"
 
-namespace kiln::tuner {
+namespace kiln::checking {
 
 /// The largest error seen, relative to what is allowed, and the first element beyond it.
 struct Finding {
@@ -70,4 +70,4 @@ class Judge {
 std::optional<std::string> stray_write(const TensorSpec& spec, int64_t n, std::span<const std::byte> before,
                                        std::span<const std::byte> after);
 
-}  // namespace kiln::tuner
+}  // namespace kiln::checking

@@ -11,7 +11,7 @@
 #include "kiln/reference/tensor_memory.h"
 #include "kiln/reference/tolerance.h"
 
-namespace kiln::tuner {
+namespace kiln::checking {
 namespace {
 
 // Distance between neighbouring stored numbers around `value`, at least that of the smallest normal ones.
@@ -202,4 +202,4 @@ std::optional<std::string> stray_write(const TensorSpec& spec, int64_t n, std::s
   return fmt::format("element offset {}", static_cast<size_t>(stray - rest.begin()) / element);
 }
 
-}  // namespace kiln::tuner
+}  // namespace kiln::checking

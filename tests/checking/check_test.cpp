@@ -1,5 +1,5 @@
 // The check against planted bugs, on a device made of host memory (host_driver.h).
-#include "kiln/tuner/check.h"
+#include "kiln/checking/check.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include "host_driver.h"
 #include "kiln/base/error.h"
 
-namespace kiln::tuner {
+namespace kiln::checking {
 namespace {
 
 using testing::HasSubstr;
@@ -311,4 +311,4 @@ TEST_F(CheckTest, ReportsThatMemoryRanOut) {
 }
 
 }  // namespace
-}  // namespace kiln::tuner
+}  // namespace kiln::checking

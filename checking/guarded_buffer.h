@@ -10,7 +10,7 @@
 
 #include "kiln/device/memory.h"
 
-namespace kiln::tuner {
+namespace kiln::checking {
 
 /// Memory for one operand or workspace with a pattern before and after it. Move-only.
 ///
@@ -38,4 +38,4 @@ class GuardedBuffer {
   device::Buffer memory_;
 };
 
-}  // namespace kiln::tuner
+}  // namespace kiln::checking

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace kiln::tuner {
+namespace kiln::checking {
 namespace {
 
 constexpr size_t zone_bytes = 4096;
@@ -49,4 +49,4 @@ std::optional<std::string> GuardedBuffer::damage() const {
   return std::nullopt;
 }
 
-}  // namespace kiln::tuner
+}  // namespace kiln::checking

@@ -12,7 +12,7 @@
 #include "kiln/generator/operation.h"
 #include "kiln/reference/reference.h"
 
-namespace kiln::tuner {
+namespace kiln::checking {
 namespace {
 
 using testing::ElementsAre;
@@ -89,4 +89,4 @@ TEST(PossibleIndices, MayBeThoseOfNaNs) {
 }
 
 }  // namespace
-}  // namespace kiln::tuner
+}  // namespace kiln::checking
