@@ -82,6 +82,14 @@ TEST(Pack, IsReadableLineByLine) {
                 "end\n");
 }
 
+TEST(Pack, SaysWhatALineLacksBeforeIt) {
+  const auto refusal = [](const std::string& lines) {
+    return parse_pack("kiln-pack\t1\t0.1.0\n" + lines + "end\n").refused.at(0).text();
+  };
+  EXPECT_EQ(refusal("request\t" + request_line(7) + "\n"), "line 2: has no device line before it");
+  EXPECT_EQ(refusal("record\ta\n"), "line 2: has no request line before it");
+}
+
 TEST(Pack, CannotHoldWhatCannotBeStored) {
   const Record good = timed_record(request_line(1), "TILE=32", 1e-5);
   Record bad = good;
