@@ -76,6 +76,16 @@ void print_findings(const RecheckResult& result, const Output& output) {
   if (!result.checked.empty()) fmt::print("{}\n", output.print(table));
 }
 
+// What was found wrong in the database itself serves nobody from then on. Returns how many records say so.
+size_t store_bars(const RecheckResult& result, const std::string& path) {
+  std::vector<cache::Record> bars;
+  for (const Rechecked& one : result.checked) {
+    if (one.bar) bars.push_back(*one.bar);
+  }
+  if (!bars.empty()) open_or_fail(path, cache::OpenMode::read_write).insert(bars);
+  return bars.size();
+}
+
 int verify(const VerifyOptions& options) {
   const Environment environment = options.device.environment();
   RecheckOptions how;
@@ -95,6 +105,7 @@ int verify(const VerifyOptions& options) {
     moved += one.finding == Rechecked::Finding::faster || one.finding == Rechecked::Finding::slower;
   }
   const int exit_code = failed + moved == 0 ? success : failed_check;
+  const size_t barred = options.file.empty() ? store_bars(result, source.path) : 0;
   if (options.output.json) {
     Json checked = Json::array();
     for (const Rechecked& one : result.checked) checked.push_back(json_of(one));
@@ -102,6 +113,7 @@ int verify(const VerifyOptions& options) {
                 {"candidates", result.candidates},
                 {"tolerance_percent", options.tolerance},
                 {"checked", checked},
+                {"barred", barred},
                 {"stale", result.stale},
                 {"without_text", result.without_text},
                 {"other_devices", result.other_devices},
@@ -112,6 +124,7 @@ int verify(const VerifyOptions& options) {
   fmt::print("{} of {} candidates of {} tried again: {} agree, {} differ by more than {}%, {} failed\n",
              result.checked.size(), result.candidates, laboratory->apparatus().device.id(),
              result.checked.size() - failed - moved, moved, options.tolerance, failed);
+  if (barred > 0) fmt::print("{} are not used any more: {} holds what was found\n", barred, source.path);
   if (result.stale > 0) fmt::print("{} more are stale: their algorithms have changed since\n", result.stale);
   if (result.without_text > 0) fmt::print("{} more are of user code whose text is not known\n", result.without_text);
   if (result.other_devices > 0) fmt::print("{} more are of other devices\n", result.other_devices);

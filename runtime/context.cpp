@@ -87,6 +87,10 @@ void Context::Impl::load_cache(const ContextOptions& options, const Environment&
     database_ = cache::Database::in_memory();
   }
   if (database_) maker_.take_from(*database_);
+  if (database_ && !database_->path().empty()) {
+    peers_.emplace(database_->path(), maker_.device_id(),
+                   [this](const cache::Database& database, const Request& request) { learn(database, request); });
+  }
   if (!tunes) database_.reset();
   for (const std::string& pack : pack_paths(options.packs, environment)) maker_.winners().load_pack(pack);
   if (!options.locked) {  // which names what it is locked to
@@ -106,7 +110,10 @@ void Context::Impl::start_tuning(const ContextOptions& options, const Environmen
   workers.device = options.device;
   tuner_.emplace(options.tuning, ContextTuner::Tools{maker_.catalogue(), *database_, maker_.winners(), workers,
                                                      [this](const std::string& message) { announce(message); },
-                                                     [this](const Request& request) { swap(request); }});
+                                                     [this](const Request& request) { swap(request); },
+                                                     [this](const Request& request) {
+                                                       if (peers_) peers_->tell(*database_, request);
+                                                     }});
 }
 
 void Context::Impl::announce(const std::string& message) const {
@@ -143,6 +150,7 @@ std::shared_ptr<const LoadedPlan> Context::Impl::plan(const Request& request) {
     if (recorder_) record(request, key);
     tune_first({&request, 1});
     plan = make(request);
+    if (maker_.known_failure_of(*plan)) plan = make(request);  // another Context found it meanwhile
     promise.set_value(plan);
   } catch (...) {
     promise.set_exception(std::current_exception());
@@ -245,6 +253,22 @@ void Context::Impl::swap(const Request& request) {
   } catch (const std::exception& error) {
     announce(fmt::format("{} was tuned, and its new variant cannot be loaded: {}", key, error.what()));
     if (old && maker_.known_failure_of(*old)) withdraw(key, old);
+  }
+}
+
+// On the thread of another Context's tuner. Never waits for a plan that is being made: plan() looks once more itself.
+void Context::Impl::learn(const cache::Database& database, const Request& request) {
+  maker_.winners().refresh(database, request.key());
+  Pending pending;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = plans_.find(request.key()); found != plans_.end()) pending = found->second;
+  }
+  if (!pending.valid() || pending.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
+  try {
+    if (maker_.known_failure_of(*pending.get())) swap(request);
+  } catch (const std::exception&) {
+    return;  // the plan could not be made: nobody uses it
   }
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "context_peers.h"
 #include "context_tuner.h"
 #include "kernel_supply.h"
 #include "kiln/cache/database.h"
@@ -58,6 +59,7 @@ class Context::Impl {
   void tune_first(std::span<const Request> requests);
   void tune_later(const Request& request);
   void swap(const Request& request);
+  void learn(const cache::Database& database, const Request& request);
   void withdraw(const std::string& key, const std::shared_ptr<const LoadedPlan>& plan);
   std::shared_ptr<const LoadedPlan> make(const Request& request);
   void record(const Request& request, const std::string& key);
@@ -75,6 +77,7 @@ class Context::Impl {
   std::mutex mutex_;
   std::map<std::string, Pending> plans_;  // by key; a plan being built is there as a future
 
+  std::optional<ContextPeers> peers_;  // of a Context that reads a database file; its callback uses all of the above
   std::optional<ContextTuner> tuner_;  // the last: its thread uses all of the above
 };
 

@@ -106,7 +106,10 @@ bool ContextTuner::run_session(const std::vector<tuner::Job>& jobs) {
   }
   set_running(nullptr);
   spent_ += seconds_since(start);
-  for (const tuner::Job& job : jobs) tools_.winners.refresh(tools_.database, job.request.key());
+  for (const tuner::Job& job : jobs) {
+    tools_.winners.refresh(tools_.database, job.request.key());
+    tools_.tell_others(job.request);
+  }
   return ran;
 }
 

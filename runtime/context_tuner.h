@@ -36,6 +36,8 @@ class ContextTuner {
     std::function<void(const std::string&)> announce;
     /// Told of a request that was tuned in the background, on the tuner's thread. Must not throw.
     std::function<void(const Request&)> tuned;
+    /// Told of every request of a session, after it, with what is known then in the database. Must not throw.
+    std::function<void(const Request&)> tell_others;
   };
 
   ContextTuner(const TuningPolicy& policy, Tools tools);

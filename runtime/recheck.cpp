@@ -11,6 +11,7 @@
 #include "kiln/base/error.h"
 #include "kiln/runtime/pack_check.h"
 #include "kiln/tuner/timing.h"
+#include "kiln/version.h"
 
 namespace kiln {
 namespace {
@@ -96,17 +97,36 @@ class Recheck {
   std::string measure(tuner::SpecimenId id, Rechecked& result) {
     const tuner::CheckReport report = laboratory_.check(id);
     result.check = report.verdict;
-    if (report.failure) return described(*report.failure);
+    if (report.failure) return failed(*report.failure, result);
     std::vector<double> samples = {report.seconds};
     if (!laboratory_.apparatus().deterministic_time) {
       const tuner::SampleReport timed = laboratory_.sample(id, options_.samples);
-      if (timed.failure) return described(*timed.failure);
+      if (timed.failure) return failed(*timed.failure, result);
       samples = timed.seconds;
     }
     const tuner::Summary summary = tuner::summarise(samples);
     result.seconds = summary.median;
     result.spread = summary.half_width();
     return {};
+  }
+
+  std::string failed(const tuner::Failure& failure, Rechecked& result) const {
+    const std::string outcome(tuner::to_string(failure.outcome));
+    if (cache::bars(outcome)) {
+      Record bar = result.stored;
+      bar.outcome = outcome;
+      bar.seconds = bar.spread = 0;
+      bar.samples.clear();
+      bar.check = result.check;
+      bar.error = failure.error;
+      bar.driver_version = laboratory_.apparatus().driver_version;
+      bar.nvrtc_version = laboratory_.apparatus().nvrtc_version;
+      bar.kiln_version = std::string(version());
+      bar.session.clear();
+      bar.created_ms = cache::utc_now_ms();
+      result.bar = cache::with_clean_texts(std::move(bar));
+    }
+    return described(failure);
   }
 
   // Makes `request` the one that variants are checked for, if it is not already.

@@ -105,10 +105,16 @@ std::optional<tuner::Trial> Tuning::known(const Request& request, const Choice& 
     request_ = key;
     stored_.clear();
     for (const cache::Record& record : database_.records(key, apparatus_.device.id())) {
-      if (std::optional<tuner::Trial> trial = trial_of(record)) stored_.push_back(std::move(*trial));
+      if (std::optional<tuner::Trial> trial = trial_of(record)) {
+        stored_.push_back({std::move(*trial), !record.session.empty()});
+      }
     }
   }
-  for (const tuner::Trial& trial : stored_) {
+  const Algorithm* algorithm = catalogue_.find(choice.algorithm);
+  for (const StoredTrial& stored : stored_) {
+    const tuner::Trial& trial = stored.trial;
+    // Nobody has tested a user template but for its check, so a time counts only where this database's tuning took it.
+    if (!stored.is_own && algorithm != nullptr && algorithm->user_template()) continue;
     const bool same = trial.choice == choice && trial.algorithm_digest == algorithm_digest &&
                       trial.source_digest == source_digest && trial.driver_version == apparatus_.driver_version &&
                       trial.nvrtc_version == apparatus_.nvrtc_version;

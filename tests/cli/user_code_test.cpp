@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <utility>
 
 #include "program.h"
@@ -78,6 +79,46 @@ TEST_F(UserCodeProgram, AWrongUserTemplateServesNobody) {
   const Outcome tuned = kiln({"tune", softmax, "--db", path("t.db"), "--candidates", "3"});
   EXPECT_EQ(tuned.exit_code, 0) << tuned.out << tuned.err;
   serves_right("it gave a wrong result on");
+}
+
+// A pack that says of a wrong template that it passed its check.
+TEST_F(UserCodeProgram, AnImportedLieAboutAUserTemplateIsFoundOutForGood) {
+  std::filesystem::create_directories(path("mine"));
+  write("mine/doubled.json", R"({
+    "kiln_template": 1, "operation": "softmax_forward", "efficiency": 100,
+    "applies": {"plain rows": "CONTIGUOUS_ROWS && !LOG && !USER_CODE && ALPHA == 1 && BETA == 0"},
+    "launches": [{"kernel": "doubled", "grid": ["ROWS"], "block": [1], "arguments": ["x", "y"]}]})");
+  write("mine/doubled.cu", R"(extern "C" __global__ void doubled(const TX* x, TY* y) {
+    for (int i = 0; i < ROW; ++i) y[blockIdx.x * Y_ROW_STRIDE + i] = 2 * x[blockIdx.x * X_ROW_STRIDE + i];
+  })");
+  environment_["KILN_USER_TEMPLATES"] = path("mine");
+  const std::string softmax = "softmax_forward x=f32:3x100";
+  ASSERT_EQ(kiln({"tune", softmax, "--db", path("honest.db"), "--candidates", "3"}).exit_code, 0);
+  ASSERT_EQ(kiln({"cache", "export", "--db", path("honest.db"), path("honest.pack")}).exit_code, 0);
+  const std::string honest = read("honest.pack");
+  const std::regex wrong("(record\tdoubled\t[^\t]*\t-\t)wrong_result\t([a-z]*)\t0\t");
+  ASSERT_TRUE(std::regex_search(honest, wrong)) << honest;
+  write("lie.pack", std::regex_replace(honest, wrong, "$1timed\t$2\t3e-06\t"));
+  const auto import = [&](const std::string& database) {
+    const Outcome imported = kiln({"cache", "import", path("lie.pack"), "--db", path(database)});
+    ASSERT_EQ(imported.exit_code, 0) << imported.out << imported.err;
+    EXPECT_THAT(kiln({"explain", softmax, "--db", path(database)}).out, Not(HasSubstr("gave a wrong result")));
+  };
+  const auto is_out = [&](const std::string& database) {
+    const Outcome run = kiln({"run", "--check", softmax, "--db", path(database)});
+    EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+    EXPECT_THAT(run.out, Not(HasSubstr("doubled")));
+    EXPECT_THAT(kiln({"explain", softmax, "--db", path(database)}).out, HasSubstr("it gave a wrong result on"));
+  };
+  import("verified.db");
+  const Outcome verified = kiln({"cache", "verify", "--db", path("verified.db"), "--sample", "all"});
+  EXPECT_EQ(verified.exit_code, 1) << verified.out << verified.err;
+  EXPECT_THAT(verified.out, HasSubstr("1 are not used any more"));
+  is_out("verified.db");
+  import("tuned.db");
+  const Outcome tuned = kiln({"tune", softmax, "--db", path("tuned.db"), "--candidates", "3"});
+  EXPECT_EQ(tuned.exit_code, 0) << tuned.out << tuned.err;
+  is_out("tuned.db");
 }
 
 // User templates for softmax: one whose result is wrong, and one that never ends. Both claim to be as fast as can be.

@@ -100,6 +100,24 @@ TEST_F(WithheldTest, WhatTuningFindsWrongServesNobody) {
   EXPECT_THAT(Context(later).explain(request_).estimated[0].algorithm, "doubled");
 }
 
+TEST_F(WithheldTest, WhatOneContextFindsWrongTheOthersOfTheProcessTakeBack) {
+  ContextOptions trusting = with_template();
+  trusting.cache = folder_ + "/tuning.db";
+  trusting.allow_unchecked_templates = true;
+  std::vector<std::string> announced;
+  trusting.announce = [&](std::string_view message) { announced.emplace_back(message); };
+  Context serving(trusting), idle(trusting);
+  EXPECT_NEAR(result(serving), 2 * right, 1e-6f);
+
+  ContextOptions tuning_too = tuning(TuningMode::within_budget);
+  tuning_too.allow_unchecked_templates = true;
+  Context tuned(tuning_too);
+  EXPECT_NEAR(result(tuned), right, 1e-6f);
+  EXPECT_NEAR(result(serving), right, 1e-6f) << "a plan that was in use";
+  EXPECT_NEAR(result(idle), right, 1e-6f) << "a plan that was not made yet";
+  EXPECT_THAT(announced, Contains(HasSubstr("was served by doubled - until now")));
+}
+
 TEST_F(WithheldTest, InTheBackgroundWhatIsFoundWrongIsTakenBack) {
   std::vector<std::string> announced;
   ContextOptions trusting = tuning(TuningMode::in_background);

@@ -53,7 +53,11 @@ class Tuning {
   const tuner::Apparatus& apparatus_;
   std::string session_id_;
   std::string request_;  // whose stored trials are below
-  std::vector<tuner::Trial> stored_;
+  struct StoredTrial {
+    tuner::Trial trial;
+    bool is_own = false;  // of a tuning session, not imported
+  };
+  std::vector<StoredTrial> stored_;
   size_t reused_ = 0;
   std::optional<Calibration> calibration_;
   tuner::Session session_;
