@@ -85,6 +85,8 @@ template <class... Cases>
 struct Match : Cases... {
   using Cases::operator()...;
 };
+template <class... Cases>
+Match(Cases...) -> Match<Cases...>;  // which C++20 implies; Clang does from 17 on
 
 /// Calls `use` with every launch among `steps`, in order.
 template <class Steps, class Use>
