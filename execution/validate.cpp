@@ -77,13 +77,12 @@ std::string fault_of(const CompiledProgram& compiled) {
     return fmt::format("it has {} images of {} sources", compiled.images.size(), program.sources.size());
   }
   for (const Step& step : program.steps) {
-    const std::string fault =
-        std::visit(Match{[&](const Launch& launch) { return fault_of_launch(launch, compiled); },
-                         [&](const ClearWorkspace& clear) {
-                           return unless(is_within(clear.offset, clear.bytes, program.workspace_bytes),
-                                         "it clears beyond its workspace");
-                         }},
-                   step);
+    std::string fault = std::visit(Match{[&](const Launch& launch) { return fault_of_launch(launch, compiled); },
+                                         [&](const ClearWorkspace& clear) {
+                                           return unless(is_within(clear.offset, clear.bytes, program.workspace_bytes),
+                                                         "it clears beyond its workspace");
+                                         }},
+                                   step);
     if (!fault.empty()) return fault;
   }
   return {};
