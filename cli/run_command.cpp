@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -30,6 +31,8 @@
 #include "kiln/reference/tensor_memory.h"
 #include "kiln/reference/tolerance.h"
 #include "kiln/runtime/settings.h"
+#include "kiln/tuner/trial.h"
+#include "kiln/version.h"
 #include "output.h"
 #include "table.h"
 #include "words.h"
@@ -187,6 +190,8 @@ class CheckTools {
   CheckTools(const Environment& environment, const device::DeviceInfo& info)
       : environment_(environment), info_(info), catalogue_(catalogue_of(environment)) {}
 
+  const Catalogue& catalogue() const { return catalogue_; }
+
   execution::CompiledProgram trusted(const Request& request) const {
     const auto nvrtc = device::Nvrtc::open({environment_.nvrtc});
     const Target target = execution::target_for(info_.cc_major, info_.cc_minor, *nvrtc);
@@ -266,6 +271,38 @@ Json json_of(const tuner::Job& job, const LayerResult& layer, bool check) {
           {"error", layer.failure}};
 }
 
+// What says in the database that a variant was found wrong; nothing for one of a bundle that this library does not
+// have.
+std::optional<cache::Record> bar_of(const Request& request, const LayerResult& layer, const device::DeviceInfo& device,
+                                    const Catalogue& catalogue) {
+  const size_t end = layer.variant.find(' ');
+  cache::Record bar;
+  bar.algorithm = layer.variant.substr(0, end);
+  const std::optional<std::string> digest = catalogue.digest(bar.algorithm);
+  if (!digest || end == std::string::npos) return std::nullopt;
+  bar.algorithm_digest = *digest;
+  bar.config = layer.variant.substr(end + 1);
+  bar.request = request.key();
+  bar.device = device.id();
+  bar.outcome = tuner::to_string(tuner::Outcome::wrong_result);
+  bar.kind = device.emulated ? cache::TimeKind::modelled : cache::TimeKind::measured;
+  bar.check = bar.error = layer.check;
+  bar.kiln_version = std::string(version());
+  bar.created_ms = cache::utc_now_ms();
+  return cache::with_clean_texts(std::move(bar));
+}
+
+// What was found wrong serves nobody from then on (docs/cache-format.md). Returns how many records say so.
+size_t store_bars(const std::vector<cache::Record>& bars, const std::optional<std::string>& path,
+                  const device::DeviceInfo& device) {
+  std::error_code unknown;
+  if (bars.empty() || !path || !std::filesystem::exists(*path, unknown)) return 0;
+  cache::Database database = open_or_fail(*path, cache::OpenMode::read_write);
+  database.put_device({device.id(), device.name, device.cc_major, device.cc_minor, device.sms, device.emulated});
+  database.insert(bars);
+  return bars.size();
+}
+
 int run_layers(const RunOptions& options) {
   const Workload workload = read_workload(options.input);
   for (const std::string& file : options.packs) require_file(file);
@@ -282,22 +319,33 @@ int run_layers(const RunOptions& options) {
   if (options.check) headings.emplace_back("check");
   Table table(std::move(headings));
   size_t wrong = 0;
+  std::vector<cache::Record> bars;
   Json layers = Json::array();
   for (const tuner::Job& job : workload.jobs) {
     const LayerResult layer = run_or_fail(context, device, job.request, options, tools);
     table.add(row_of(job, layer, options.check));
     layers.push_back(json_of(job, layer, options.check));
     wrong += layer.right ? 0 : 1;
+    if (layer.right || !layer.failure.empty()) continue;
+    if (auto bar = bar_of(job.request, layer, device->device().info(), tools.catalogue()))
+      bars.push_back(std::move(*bar));
   }
+  const std::optional<std::string> database = cache_path(
+      options.database.empty() ? std::nullopt : std::optional(options.database), *context_options_.environment);
+  const size_t barred = store_bars(bars, database, device->device().info());
   const int exit_code = wrong == 0 ? success : failed_check;
   if (options.output.json) {
-    print_json({{"device", context.device_id()}, {"time", emulated ? "modelled" : "measured"}, {"layers", layers}});
+    print_json({{"device", context.device_id()},
+                {"time", emulated ? "modelled" : "measured"},
+                {"layers", layers},
+                {"barred", barred}});
     return exit_code;
   }
   fmt::print("{}\n{}", options.device.heading(device->device().info(), context.device_description()),
              options.output.print(table));
   if (options.check)
     fmt::print("\n{} layers agree with the reference, {} do not\n", workload.jobs.size() - wrong, wrong);
+  if (barred > 0) fmt::print("{} variants are not used any more: {} holds what was found\n", barred, *database);
   return exit_code;
 }
 

@@ -98,7 +98,7 @@ TEST_F(UserCodeProgram, AnImportedLieAboutAUserTemplateIsFoundOutForGood) {
   const std::string honest = read("honest.pack");
   const std::regex wrong("(record\tdoubled\t[^\t]*\t-\t)wrong_result\t([a-z]*)\t0\t");
   ASSERT_TRUE(std::regex_search(honest, wrong)) << honest;
-  write("lie.pack", std::regex_replace(honest, wrong, "$1timed\t$2\t3e-06\t"));
+  write("lie.pack", std::regex_replace(honest, wrong, "$1timed\t$2\t2e-06\t"));
   const auto import = [&](const std::string& database) {
     const Outcome imported = kiln({"cache", "import", path("lie.pack"), "--db", path(database)});
     ASSERT_EQ(imported.exit_code, 0) << imported.out << imported.err;
@@ -115,6 +115,11 @@ TEST_F(UserCodeProgram, AnImportedLieAboutAUserTemplateIsFoundOutForGood) {
   EXPECT_EQ(verified.exit_code, 1) << verified.out << verified.err;
   EXPECT_THAT(verified.out, HasSubstr("1 are not used any more"));
   is_out("verified.db");
+  import("run.db");
+  const Outcome ran = kiln({"run", "--check", softmax, "--db", path("run.db")});
+  EXPECT_EQ(ran.exit_code, 1) << ran.out << ran.err;
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("WRONG"), HasSubstr("1 variants are not used any more")));
+  is_out("run.db");
   import("tuned.db");
   const Outcome tuned = kiln({"tune", softmax, "--db", path("tuned.db"), "--candidates", "3"});
   EXPECT_EQ(tuned.exit_code, 0) << tuned.out << tuned.err;
