@@ -30,10 +30,10 @@ std::string behind_links(fs::path path) {
   return path.string();
 }
 
-// A name that no other process, also on another machine, has taken.
+// A name that no other process, also on another machine, has taken, and whose end tells what a killed process left.
 std::string aside_name(const std::string& target) {
   std::random_device random;
-  return fmt::format("{}.{:08x}{:08x}", target, random(), random());
+  return fmt::format("{}.{:08x}{:08x}.partial", target, random(), random());
 }
 
 // The file's name is in its folder's own data. Some file systems cannot flush that; the rename stands all the same.

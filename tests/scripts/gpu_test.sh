@@ -176,7 +176,7 @@ out=$scratch/default
 summary=$out/summary.txt
 options=(--device emulator:0 --minutes 8 --tests '' --cudnn none)
 kernels_of_layers() {
-  [ ! -e "$out/report.html.partial" ] || { find "$out/cache" -name '*.entry' -newer "$out/report.html.partial" || true; } | wc -l
+  [ ! -e "$out/tune.partial" ] || { find "$out/cache" -name '*.entry' -newer "$out/tune.partial" || true; } | wc -l
 }
 mkdir -p "$out/cache"
 cp "$scratch/killed/calibration.txt" "$out/"  # so that it is not calibrated again
@@ -187,6 +187,7 @@ succeeds "$scratch/default.log" run --resume --requests "$scratch/small.txt"
 holds "$summary" "tune: tune.txt, report.html"
 holds "$out/tune.txt" "softmax 3x100"
 holds "$out/report.html" "</html>"
+[ -z "$(find "$out" -name '*.partial')" ] || fail "what the killed run had written of its report was left there"
 
 # --- Where there is nothing else --------------------------------------------------------------------------------------
 
