@@ -81,6 +81,12 @@ void Driver::fail(CUresult result, std::string_view call, std::string_view objec
   throw DriverError(result, std::move(message), std::move(hint));
 }
 
+void Driver::refuse_missing(std::string_view name) const {
+  throw Error(ErrorCode::unsupported,
+              fmt::format("{} lacks the entry point {}, which this kernel needs", description_, name),
+              "install a newer NVIDIA driver, or choose another algorithm");
+}
+
 std::string cuda_version_text(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }

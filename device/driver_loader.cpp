@@ -32,6 +32,9 @@ DriverTable load_table(const DynamicLibrary& library) {
 #define KILN_LOAD_ENTRY(symbol, ...) load_entry(library, #symbol, reinterpret_cast<void**>(&table.symbol));
   KILN_CUDA_DRIVER_ENTRY_POINTS(KILN_LOAD_ENTRY)
 #undef KILN_LOAD_ENTRY
+#define KILN_FIND_ENTRY(symbol, ...) table.symbol = reinterpret_cast<decltype(table.symbol)>(library.find(#symbol));
+  KILN_CUDA_DRIVER_OPTIONAL_ENTRY_POINTS(KILN_FIND_ENTRY)
+#undef KILN_FIND_ENTRY
   return table;
 }
 

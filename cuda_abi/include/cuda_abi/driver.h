@@ -155,6 +155,72 @@ enum CUmemorytype : unsigned {
   CU_MEMORYTYPE_DEVICE = 2,
 };
 
+enum CUlaunchAttributeID : int {
+  CU_LAUNCH_ATTRIBUTE_COOPERATIVE = 2,                        // all blocks run at once: they may wait for each other
+  CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,                  // blocks that share their shared memory
+  CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6,  // may begin before the launch ahead of it has ended
+};
+
+union CUlaunchAttributeValue {
+  char pad[64];
+  int cooperative;
+  struct {
+    unsigned x, y, z;
+  } clusterDim;
+  int programmaticStreamSerializationAllowed;
+};
+
+struct CUlaunchAttribute {
+  CUlaunchAttributeID id;
+  char pad[8 - sizeof(CUlaunchAttributeID)];
+  CUlaunchAttributeValue value;
+};
+
+struct CUlaunchConfig {
+  unsigned gridDimX, gridDimY, gridDimZ;
+  unsigned blockDimX, blockDimY, blockDimZ;
+  unsigned sharedMemBytes;
+  CUstream hStream;
+  CUlaunchAttribute* attrs;
+  unsigned numAttrs;
+};
+
+/// What the copies of tensors between global and shared memory (cp.async.bulk.tensor) read of a tensor: its address,
+/// extents, strides and the box that one copy moves. Passed to kernels as a parameter of these 128 bytes.
+struct alignas(64) CUtensorMap {
+  uint64_t opaque[16];
+};
+
+enum CUtensorMapDataType : int {
+  CU_TENSOR_MAP_DATA_TYPE_UINT8 = 0,
+  CU_TENSOR_MAP_DATA_TYPE_INT32 = 3,
+  CU_TENSOR_MAP_DATA_TYPE_FLOAT16 = 6,
+  CU_TENSOR_MAP_DATA_TYPE_FLOAT32 = 7,
+  CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 = 9,
+};
+
+enum CUtensorMapInterleave : int {
+  CU_TENSOR_MAP_INTERLEAVE_NONE = 0,
+};
+
+/// How the 16-byte pieces of a box's rows are exchanged in shared memory, against bank conflicts: within 32, 64, 128
+/// bytes.
+enum CUtensorMapSwizzle : int {
+  CU_TENSOR_MAP_SWIZZLE_NONE = 0,
+  CU_TENSOR_MAP_SWIZZLE_32B = 1,
+  CU_TENSOR_MAP_SWIZZLE_64B = 2,
+  CU_TENSOR_MAP_SWIZZLE_128B = 3,
+};
+
+enum CUtensorMapL2promotion : int {
+  CU_TENSOR_MAP_L2_PROMOTION_NONE = 0,
+  CU_TENSOR_MAP_L2_PROMOTION_L2_128B = 2,
+};
+
+enum CUtensorMapFloatOOBfill : int {
+  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0,  // zeros
+};
+
 inline constexpr unsigned CU_STREAM_DEFAULT = 0;
 inline constexpr unsigned CU_STREAM_NON_BLOCKING = 1;
 inline constexpr unsigned CU_EVENT_DEFAULT = 0;
@@ -231,5 +297,14 @@ inline constexpr unsigned CU_EVENT_DISABLE_TIMING = 2;
   X(cuGraphLaunch, CUresult(CUgraphExec executable, CUstream stream))                                                  \
   X(cuGraphExecDestroy, CUresult(CUgraphExec executable))                                                              \
   X(cuGraphDestroy, CUresult(CUgraph graph))
+
+// Entry points that an older driver may lack, which serves all but the kernels that need them.
+#define KILN_CUDA_DRIVER_OPTIONAL_ENTRY_POINTS(X)                                                                   \
+  X(cuLaunchKernelEx, CUresult(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra)) \
+  X(cuTensorMapEncodeTiled,                                                                                         \
+    CUresult(CUtensorMap* map, CUtensorMapDataType type, unsigned rank, void* address, const uint64_t* extents,     \
+             const uint64_t* byte_strides, const unsigned* box, const unsigned* element_strides,                    \
+             CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,        \
+             CUtensorMapFloatOOBfill fill))
 
 }  // namespace cuda_abi

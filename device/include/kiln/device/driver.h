@@ -60,6 +60,14 @@ class Driver {
   /// The entry points, for direct calls. Pass results to check().
   const DriverTable& calls() const { return table_; }
 
+  /// An entry point that an older driver may lack: optional_call(calls().cuLaunchKernelEx, "cuLaunchKernelEx"). Throws
+  /// Error(unsupported) where it is not there, naming it.
+  template <class Entry>
+  Entry* optional_call(Entry* entry, std::string_view name) const {
+    if (entry == nullptr) refuse_missing(name);
+    return entry;
+  }
+
   bool is_emulated() const { return emulated_; }
 
   /// What was loaded and why, for people: "CUDA 13.0 by libcuda.so.1", "CUDA 13.0 by the emulator at .../lib/
@@ -94,6 +102,7 @@ class Driver {
   using LastFault = const char*();
 
   Driver(const DriverTable& table, std::string description, bool emulated);
+  [[noreturn]] void refuse_missing(std::string_view name) const;
 
   DriverTable table_;
   std::string description_;
