@@ -30,12 +30,6 @@ std::string behind_links(fs::path path) {
   return path.string();
 }
 
-// A name that no other process, also on another machine, has taken, and whose end tells what a killed process left.
-std::string aside_name(const std::string& target) {
-  std::random_device random;
-  return fmt::format("{}.{:08x}{:08x}.partial", target, random(), random());
-}
-
 // The file's name is in its folder's own data. Some file systems cannot flush that; the rename stands all the same.
 void flush_folder_of(const std::string& path) {
   const fs::path parent = fs::path(path).parent_path();
@@ -75,36 +69,58 @@ void require_replaceable(std::string_view what, const std::string& path) {
   }
 }
 
-OutputFile::OutputFile(std::string_view what, const std::string& path) : what_(what), path_(path) {
-  require_replaceable(what, path);
-  target_ = behind_links(path);
-  aside_ = aside_name(target_);
-  descriptor_ = ::open(aside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) fail(errno);
+std::string unused_number() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
 }
 
-OutputFile::~OutputFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-  if (!aside_.empty()) ::unlink(aside_.c_str());
+AsideFile::AsideFile(std::string path)
+    : path_(std::move(path)), descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {
+  if (!is_open()) path_.clear();
 }
 
-void OutputFile::fail(int code) const {
-  throw Error(ErrorCode::io_error, fmt::format("cannot write {} {}: {}", what_, path_, std::strerror(code)));
+AsideFile::~AsideFile() {
+  if (is_open()) ::close(descriptor_);
+  if (!path_.empty()) ::unlink(path_.c_str());
 }
 
-void OutputFile::write(std::string_view bytes) {
+bool AsideFile::write(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) fail(written < 0 ? errno : ENOSPC);
+    if (written == 0) errno = ENOSPC;
+    if (written <= 0) return false;
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
+  return true;
+}
+
+bool AsideFile::rename_to(const std::string& path) {
+  if (::fsync(descriptor_) != 0 || ::close(std::exchange(descriptor_, -1)) != 0) return false;
+  if (std::rename(path_.c_str(), path.c_str()) != 0) return false;
+  path_.clear();
+  return true;
+}
+
+// The end of the other name tells what a killed process left.
+OutputFile::OutputFile(std::string_view what, const std::string& path)
+    : what_(what),
+      path_((require_replaceable(what, path), path)),
+      target_(behind_links(path)),
+      file_(fmt::format("{}.{}.partial", target_, unused_number())) {
+  if (!file_.is_open()) fail();
+}
+
+void OutputFile::fail() const {
+  throw Error(ErrorCode::io_error, fmt::format("cannot write {} {}: {}", what_, path_, std::strerror(errno)));
+}
+
+void OutputFile::write(std::string_view bytes) {
+  if (!file_.write(bytes)) fail();
 }
 
 void OutputFile::publish() {
-  if (::fsync(descriptor_) != 0 || ::close(std::exchange(descriptor_, -1)) != 0) fail(errno);
-  if (std::rename(aside_.c_str(), target_.c_str()) != 0) fail(errno);
-  aside_.clear();
+  if (!file_.rename_to(target_)) fail();
   flush_folder_of(target_);
 }
 

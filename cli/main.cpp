@@ -76,8 +76,8 @@ int run(int argc, char** argv) {
 }  // namespace kiln::cli
 
 int main(int argc, char** argv) {
-  (void)std::signal(SIGXFSZ,
-                    SIG_IGN);  // a file that may grow no further is an error like a full disk, here and in workers
+  // A file that may grow no further is an error like a full disk, here and in workers.
+  (void)std::signal(SIGXFSZ, SIG_IGN);
   try {
     return kiln::cli::finish_output(kiln::cli::run(argc, argv));
   } catch (const std::system_error& error) {  // from {fmt}, which could not print

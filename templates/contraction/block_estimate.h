@@ -15,9 +15,9 @@ struct BlockWork {
   double shared_wavefronts = 0;  ///< shared-memory passes: 128 bytes each
   double global_sectors = 0;     ///< 32-byte sectors asked of L1
   double l2_bytes = 0;           ///< bytes that L1 does not hold
-  double warps_at_half_rate =
-      2;                      ///< warps of an SM that reach half of its issue rate: fewer with more independent work
-  double latency_clocks = 0;  ///< what the block takes when nothing else runs: its chain of loads and barriers
+  double latency_clocks = 0;     ///< what the block takes when nothing else runs: its chain of loads and barriers
+  /// Warps of an SM that reach half of its issue rate: fewer with more independent work.
+  double warps_at_half_rate = 2;
 };
 
 /// Everything a variant does.
@@ -50,6 +50,36 @@ GridWork work_of_parts(const Contractions& parts, WorkOf work_of) {
   const TensorSpec& x = parts.main().x;
   work.dram_bytes -= static_cast<double>(works.size() - 1) * static_cast<double>(x.elements() * size_of(x.dtype));
   return work;
+}
+
+/// Completes the description of a kernel whose one launch, with blocks of `parameters.threads`, makes all parts. Of one
+/// of them alone `make_grid(parameters, contraction)` is the grid, `work_of(parameters, contraction)` the work, and
+/// `add_constants(prelude, parameters, contraction)` adds what the kernel needs besides contraction_prelude().
+template <class Parameters, class MakeGrid, class AddConstants, class WorkOf>
+Algorithm of_one_launch(Describe<Parameters, Contractions>&& description, const std::string& kernel, MakeGrid make_grid,
+                        AddConstants add_constants, WorkOf work_of) {
+  const auto grid = [make_grid](const Parameters& parameters, const Contractions& parts) {
+    return grid_of(parts, [&](const Contraction& part) { return make_grid(parameters, part); });
+  };
+  const auto fits = [grid](const Parameters& parameters, const Contractions& parts, const Target&) {
+    return !parts.refusal && grid_fits(grid(parameters, parts), parts);
+  };
+  const auto program = [=](const Parameters& parameters, const Contractions& parts, const Target&,
+                           const Emitter& emit) {
+    Launch launch = contraction_launch(kernel, parameters.threads);
+    launch.grid = grid(parameters, parts);
+    return program_of(parts, emit, {launch}, [&](const Contraction& part) {
+      Prelude prelude = contraction_prelude(part);
+      add_constants(prelude, parameters, part);
+      return prelude;
+    });
+  };
+  const auto predict = [work_of](const Parameters& parameters, const Contractions& parts, const Target& target,
+                                 const DeviceFigures& device) {
+    const auto of_part = [&](const Contraction& part) { return work_of(parameters, part); };
+    return grid_estimate(work_of_parts(parts, of_part), target.arch, device);
+  };
+  return std::move(description).rule("the grid fits", fits).program(program).estimate(predict);
 }
 
 /// Bytes that must cross the memory bus once: all operands that are read, and y.

@@ -66,7 +66,7 @@ void Contraction::read_layouts() {
 void divide_pixels(Contraction& contraction, int64_t region_stride) {
   contraction.divided = Divided::pixels;
   contraction.w_region_stride = region_stride;
-  contraction.w.alignment = alignment_at(contraction.w.alignment, region_stride * size_of(contraction.w.dtype));
+  begin_at(region_stride, contraction.w);
   WindowAxis* const axes[] = {&contraction.planes, &contraction.rows, &contraction.columns};
   for (size_t i = 0; i < 3; ++i) axes[i]->outputs = in_order(contraction.region_axes)[i].longest();
   for (TensorSpec* spec : {&contraction.y, contraction.residual ? &*contraction.residual : &contraction.y}) {
@@ -88,7 +88,7 @@ void divide_taps(Contraction& contraction, const SpatialRegions& regions, int64_
   }
   contraction.w.alignment = size_of(contraction.w.dtype);  // regions begin anywhere
   contraction.y_region_stride = region_stride;
-  contraction.y.alignment = alignment_at(contraction.y.alignment, region_stride * size_of(contraction.y.dtype));
+  begin_at(region_stride, contraction.y);
 }
 
 void divide_inputs(Contraction& contraction, const SpatialRegions& regions, int64_t region_stride) {
@@ -96,7 +96,7 @@ void divide_inputs(Contraction& contraction, const SpatialRegions& regions, int6
   contraction.divided = Divided::inputs;
   contraction.segments = Segments::of(contraction, regions);
   contraction.w_region_stride = region_stride;
-  contraction.w.alignment = alignment_at(contraction.w.alignment, region_stride * size_of(contraction.w.dtype));
+  begin_at(region_stride, contraction.w);
   contraction.pointwise = false;  // whose pixels are those of x in one row
 }
 
@@ -132,22 +132,15 @@ Prelude contraction_prelude(const Contraction& contraction) {
 }
 
 Launch contraction_launch(std::string entry, int threads, std::vector<Argument> memory) {
-  Launch launch;
-  launch.entry = std::move(entry);
-  launch.block[0] = static_cast<unsigned>(threads);
-  launch.arguments = std::move(memory);
-  launch.arguments.insert(launch.arguments.end(),
-                          {OperandArgument{"bias"}, OperandArgument{"residual"}, Scalar::alpha, Scalar::beta,
-                           Scalar::clip_lo, Scalar::clip_hi, UserArgument{}, Scalar::n});
+  Launch launch = launch_of(std::move(entry), threads, std::move(memory));
+  append(launch, {OperandArgument{"bias"}, OperandArgument{"residual"}, Scalar::alpha, Scalar::beta, Scalar::clip_lo,
+                  Scalar::clip_hi, UserArgument{}, Scalar::n});
   return launch;
 }
 
 Launch sums_launch(std::string entry, int threads, std::vector<Argument> memory) {
-  Launch launch;
-  launch.entry = std::move(entry);
-  launch.block[0] = static_cast<unsigned>(threads);
-  launch.arguments = std::move(memory);
-  launch.arguments.insert(launch.arguments.end(), {UserArgument{}, Scalar::n});
+  Launch launch = launch_of(std::move(entry), threads, std::move(memory));
+  append(launch, {UserArgument{}, Scalar::n});
   return launch;
 }
 

@@ -61,7 +61,7 @@ Program with_names(const OperandNames& names, Program program) {
 }
 
 int64_t launches_of(const Contractions& parts) {
-  return static_cast<int64_t>((parts.list.size() + classes_of_a_launch - 1) / classes_of_a_launch);
+  return ceil_div(static_cast<int64_t>(parts.list.size()), classes_of_a_launch);
 }
 
 Program divided(const std::vector<Prelude>& preludes, const std::vector<Launch>& launches, const Emitter& emit) {

@@ -72,7 +72,6 @@ BlockWork simt_block_work(const SimtTiling& tiling, const Contraction& contracti
   return work;
 }
 
-// Bytes of w that L2 does not keep for the blocks that need what others left of a sector.
 double reread_bytes(const Contraction& contraction, const DeviceFigures& device) {
   const double bytes =
       static_cast<double>(contraction.w.elements() * contraction.region_axes.count()) * size_of(contraction.w.dtype);

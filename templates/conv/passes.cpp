@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "descriptor/numbers.h"
 #include "kiln/generator/operations/conv_backward_data.h"
 #include "kiln/generator/operations/conv_backward_filter.h"
 
@@ -35,7 +36,7 @@ std::optional<TapClass> tap_class(const WindowAxis& forward, int64_t remainder, 
   result.first_position = ((remainder - forward.pad_begin) % stride + stride) % stride;
   if (result.first_position >= forward.extent) return std::nullopt;
   result.axis.extent = forward.outputs;
-  result.axis.outputs = (forward.extent - result.first_position + stride - 1) / stride;
+  result.axis.outputs = ceil_div(forward.extent - result.first_position, stride);
 
   // Taps r with r * dilation = remainder (mod stride) are `step` apart.
   const int64_t common = std::gcd(stride, forward.dilation);
@@ -79,10 +80,6 @@ int64_t take_every(int64_t stride, const TapClass& one, size_t dimension, Tensor
   return first;
 }
 
-void begin_at(int64_t first, TensorSpec& spec) {
-  spec.alignment = alignment_at(spec.alignment, first * size_of(spec.dtype));
-}
-
 Contraction data_part(const ConvBackwardData& data, const SpatialAxes& forward,
                       const std::array<TapClass, 3>& classes) {
   Contraction contraction = without_operands(data);
@@ -109,11 +106,8 @@ Contraction data_part(const ConvBackwardData& data, const SpatialAxes& forward,
   }
   static_cast<SpatialAxes&>(contraction) = {classes[0].axis, classes[1].axis, classes[2].axis};
   contraction.x_group_stride = data.k_per_group() * contraction.x.strides[dimension::channel];
-  contraction.w.alignment = alignment_at(contraction.w.alignment, contraction.w_first * size_of(contraction.w.dtype));
-  if (contraction.groups > 1) {
-    contraction.w.alignment =
-        alignment_at(contraction.w.alignment, contraction.w_group_stride * size_of(contraction.w.dtype));
-  }
+  begin_at(contraction.w_first, contraction.w);
+  if (contraction.groups > 1) begin_at(contraction.w_group_stride, contraction.w);
   begin_at(contraction.y_first, contraction.y);
   if (contraction.residual) begin_at(contraction.residual_first, *contraction.residual);
   contraction.wide_index = needs_64_bits({&data.dy, &data.w, &data.dx}, forward, contraction) ||
@@ -192,10 +186,7 @@ Contractions filter_parts(const ConvBackwardFilter& filter) {
                                             filter_axis(forward.columns, filter.mirrored)};
   contraction.x_group_stride = filter.c_per_group() * filter.x.strides[1];
   contraction.w_group_stride = filter.k_per_group() * filter.dy.strides[1];
-  if (contraction.groups > 1) {
-    contraction.x.alignment =
-        alignment_at(contraction.x.alignment, contraction.x_group_stride * size_of(contraction.x.dtype));
-  }
+  if (contraction.groups > 1) begin_at(contraction.x_group_stride, contraction.x);
   contraction.wide_index = needs_64_bits({&filter.x, &filter.dy, &filter.dw}, forward, contraction);
   if (!filter.grid.empty()) {
     divide_taps(contraction, SpatialRegions::of(filter.regions(), filter.axes()),

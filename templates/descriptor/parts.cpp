@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "descriptor/numbers.h"
 #include "kiln/generator/operation.h"
 
 namespace kiln::descriptor {
@@ -31,7 +32,7 @@ void add_batch(Prelude& prelude, int64_t n, bool dynamic) {
 
 Count blocks_for(int64_t per_image, int64_t n, bool dynamic, int64_t per_block) {
   if (dynamic) return Count{0, per_image, per_block};
-  return Count{(per_image * n + per_block - 1) / per_block, 0, 1};
+  return Count{ceil_div(per_image * n, per_block), 0, 1};
 }
 
 int kept_bytes_of(const Request& request, std::string_view input) {
@@ -39,13 +40,22 @@ int kept_bytes_of(const Request& request, std::string_view input) {
   return size_of(enters ? DType::f32 : request.at(input).dtype);
 }
 
-Launch unary_launch(std::string entry, int threads) {
+Launch launch_of(std::string entry, int threads, std::vector<Argument> arguments) {
   Launch launch;
   launch.entry = std::move(entry);
   launch.block[0] = static_cast<unsigned>(threads);
-  launch.arguments = {OperandArgument{"x"}, OperandArgument{"y"}, Scalar::alpha,
-                      Scalar::beta,         UserArgument{},       Scalar::n};
+  launch.arguments = std::move(arguments);
   return launch;
+}
+
+Launch unary_launch(std::string entry, int threads) {
+  return launch_of(
+      std::move(entry), threads,
+      {OperandArgument{"x"}, OperandArgument{"y"}, Scalar::alpha, Scalar::beta, UserArgument{}, Scalar::n});
+}
+
+void append(Launch& launch, std::initializer_list<Argument> arguments) {
+  launch.arguments.insert(launch.arguments.end(), arguments);
 }
 
 }  // namespace kiln::descriptor

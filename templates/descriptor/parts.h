@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kiln/generator/program.h"
 #include "kiln/generator/request.h"
@@ -24,8 +26,12 @@ Count blocks_for(int64_t per_image, int64_t n, bool dynamic, int64_t per_block);
 /// prologue.
 int kept_bytes_of(const Request& request, std::string_view input);
 
-/// One launch of `entry` with blocks of `threads` and the arguments x, y, alpha, beta, user, n. The grid is the
-/// caller's to set.
+/// One launch of `entry` with blocks of `threads`. The grid is the caller's to set.
+Launch launch_of(std::string entry, int threads, std::vector<Argument> arguments = {});
+/// The same with the arguments x, y, alpha, beta, user, n.
 Launch unary_launch(std::string entry, int threads);
+
+/// Adds arguments at the end.
+void append(Launch& launch, std::initializer_list<Argument> arguments);
 
 }  // namespace kiln::descriptor

@@ -87,9 +87,7 @@ Prelude row_blocks_prelude(const RowBlocks& blocks, const Rows& rows) {
 }
 
 Launch row_blocks_launch(const RowBlocks& blocks, const Rows& rows, std::string entry) {
-  Launch launch;
-  launch.entry = std::move(entry);
-  launch.block[0] = static_cast<unsigned>(blocks.threads);
+  Launch launch = launch_of(std::move(entry), blocks.threads);
   if (blocks.across == 0) {
     launch.grid[0] = blocks_for_rows(rows, columns(blocks));
   } else {
@@ -103,9 +101,7 @@ Launch row_blocks_launch(const RowBlocks& blocks, const Rows& rows, std::string 
 }
 
 Launch merge_launch(const RowBlocks& blocks, const Rows& rows, std::string entry) {
-  Launch launch;
-  launch.entry = std::move(entry);
-  launch.block[0] = static_cast<unsigned>(blocks.threads);
+  Launch launch = launch_of(std::move(entry), blocks.threads);
   launch.grid[0] = blocks_for_rows(rows, blocks.threads / merge_lanes(blocks));
   return launch;
 }

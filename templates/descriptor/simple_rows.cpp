@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "descriptor/parts.h"
 #include "descriptor/streaming_estimate.h"
 
 namespace kiln::descriptor {
@@ -14,9 +15,7 @@ Prelude simple_rows_prelude(const SimpleRows& simple, const Rows& rows) {
 }
 
 Launch simple_rows_launch(const SimpleRows& simple, const Rows& rows, std::string entry) {
-  Launch launch;
-  launch.entry = std::move(entry);
-  launch.block[0] = static_cast<unsigned>(simple.threads);
+  Launch launch = launch_of(std::move(entry), simple.threads);
   launch.grid[0] = blocks_for_rows(rows, simple.threads);
   return launch;
 }

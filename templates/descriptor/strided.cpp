@@ -66,6 +66,10 @@ int alignment_at(int alignment, int64_t bytes) {
   return bytes == 0 ? alignment : static_cast<int>(std::min<int64_t>(alignment, lowest_bit));
 }
 
+void begin_at(int64_t elements, TensorSpec& spec) {
+  spec.alignment = alignment_at(spec.alignment, elements * size_of(spec.dtype));
+}
+
 bool vector_fits(const TensorSpec& spec, std::initializer_list<int> dimensions, int64_t elements) {
   if (elements == 1) return true;
   const int64_t bytes = size_of(spec.dtype);

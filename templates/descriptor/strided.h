@@ -35,6 +35,8 @@ bool needs_wide_index(std::initializer_list<const TensorSpec*> specs);
 
 /// What a pointer `bytes` behind one that is aligned to `alignment` bytes is aligned to.
 int alignment_at(int alignment, int64_t bytes);
+/// Lowers the alignment of `spec` to that of what begins `elements` behind its first, or at any multiple of that.
+void begin_at(int64_t elements, TensorSpec& spec);
 
 /// Whether `elements` (a power of two) neighbours can move as one Vector of lib/vector.cuh wherever a multiple of
 /// `elements` starts. Neighbours along `dimensions`, innermost first: those behind the first count as far as each

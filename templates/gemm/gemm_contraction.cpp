@@ -16,31 +16,9 @@ TensorSpec image_of(const TensorSpec& spec, size_t channels, int pixels) {
   image.strides[dimension::channel] = spec.strides[last - channels];
   image.extents[static_cast<size_t>(pixels)] = spec.extents[last - others];
   image.strides[static_cast<size_t>(pixels)] = spec.strides[last - others];
-  for (const int64_t stride : batch_strides(spec)) {
-    image.alignment = alignment_at(image.alignment, stride * size_of(spec.dtype));
-  }
+  for (const int64_t stride : batch_strides(spec)) begin_at(stride, image);
   return image;
 }
-
-}  // namespace
-
-std::array<int64_t, 3> batch_strides(const TensorSpec& spec) {
-  std::array<int64_t, 3> strides{};
-  const size_t batches = spec.extents.size() - 2, missing = strides.size() - batches;
-  for (size_t i = 0; i < batches; ++i) {
-    if (spec.extents[i] > 1) strides[missing + i] = spec.strides[i];
-  }
-  return strides;
-}
-
-std::array<int64_t, 3> batch_extents(const TensorSpec& c) {
-  std::array<int64_t, 3> extents{1, 1, 1};
-  const size_t batches = c.extents.size() - 2, missing = extents.size() - batches;
-  for (size_t i = 0; i < batches; ++i) extents[missing + i] = c.extents[i];
-  return extents;
-}
-
-namespace {
 
 Contractions product_of(const Gemm& gemm) {
   Contractions parts{{"a", "b", "c"}};
@@ -72,6 +50,22 @@ Contractions product_of(const Gemm& gemm) {
 }
 
 }  // namespace
+
+std::array<int64_t, 3> batch_strides(const TensorSpec& spec) {
+  std::array<int64_t, 3> strides{};
+  const size_t batches = spec.extents.size() - 2, missing = strides.size() - batches;
+  for (size_t i = 0; i < batches; ++i) {
+    if (spec.extents[i] > 1) strides[missing + i] = spec.strides[i];
+  }
+  return strides;
+}
+
+std::array<int64_t, 3> batch_extents(const TensorSpec& c) {
+  std::array<int64_t, 3> extents{1, 1, 1};
+  const size_t batches = c.extents.size() - 2, missing = extents.size() - batches;
+  for (size_t i = 0; i < batches; ++i) extents[missing + i] = c.extents[i];
+  return extents;
+}
 
 Contractions gemm_contractions(const Request& request) {
   const Gemm gemm = Gemm::of(request);

@@ -4,6 +4,7 @@
 #include "contraction/block_estimate.h"
 #include "contraction/contraction.h"
 #include "descriptor/epilogue.h"
+#include "descriptor/numbers.h"
 #include "descriptor/parts.h"
 #include "gemm/gemm_contraction.h"
 #include "kiln/generator/algorithm.h"
@@ -47,7 +48,7 @@ Program program(const Shape& shape, const Gemm& gemm, const Target&, const Emitt
   Launch launch = descriptor::contraction_launch("gemm_simple", shape.threads,
                                                  {OperandArgument{"a"}, OperandArgument{"b"}, OperandArgument{"c"}});
   launch.grid[0] = gemm.dynamic_batch ? Count{0, gemm.n(), shape.threads}
-                                      : Count{(gemm.c.elements() + shape.threads - 1) / shape.threads};
+                                      : Count{descriptor::ceil_div(gemm.c.elements(), shape.threads)};
   return Program{{emit.source(prelude)}, {launch}};
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "contraction/block_estimate.h"
+#include "descriptor/numbers.h"
 #include "descriptor/streaming_estimate.h"
 #include "gemm/gemm_contraction.h"
 #include "kiln/generator/algorithm.h"
@@ -57,7 +58,7 @@ int64_t block_lines(const Shape& shape, const Contraction& product) {
 }
 
 int64_t blocks(const Shape& shape, const Contraction& product) {
-  return (lines_of(product) + block_lines(shape, product) - 1) / block_lines(shape, product);
+  return descriptor::ceil_div(lines_of(product), block_lines(shape, product));
 }
 
 std::optional<std::string> refusal(const Contraction& product) {

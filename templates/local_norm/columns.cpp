@@ -1,5 +1,6 @@
 #include "local_norm/columns.h"
 
+#include "descriptor/numbers.h"
 #include "descriptor/parts.h"
 #include "descriptor/streaming_estimate.h"
 #include "local_norm/line.h"
@@ -34,10 +35,6 @@ bool lanes_have_work(const Shape& shape, const Columns& columns, const Target&) 
          (shape.inner_lanes == 32 || half_used(int64_t{shape.inner_lanes} * shape.vector, columns.layout.inner.extent));
 }
 
-int64_t parts(int64_t extent, int64_t part) {
-  return (extent + part - 1) / part;
-}
-
 Program program(const Shape& shape, const Columns& columns, const Target&, const Emitter& emit) {
   Prelude prelude = rows_prelude(columns, columns.layout, shape.vector);
   add_local_norm(prelude, columns);
@@ -45,8 +42,8 @@ Program program(const Shape& shape, const Columns& columns, const Target&, const
   prelude.constant("INNER_LANES", shape.inner_lanes).constant("SEGMENT_LANES", shape.segment_lanes);
   const std::string entry = columns.backward ? "local_norm_backward_columns" : "local_norm_forward_columns";
   Launch launch = local_norm_launch(columns, entry, shape.inner_lanes * shape.segment_lanes);
-  int64_t blocks = parts(columns.layout.inner.extent, int64_t{shape.inner_lanes} * shape.vector) *
-                   parts(columns.length(), int64_t{shape.segment_lanes} * shape.segment);
+  int64_t blocks = ceil_div(columns.layout.inner.extent, int64_t{shape.inner_lanes} * shape.vector) *
+                   ceil_div(columns.length(), int64_t{shape.segment_lanes} * shape.segment);
   for (const RowDimension& dimension : columns.fixed(columns.layout.outer)) blocks *= dimension.extent;
   launch.grid[0] = blocks_for(blocks, 1, columns.dynamic_batch, 1);
   return Program{{emit.source(prelude)}, {launch}};

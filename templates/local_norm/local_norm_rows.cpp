@@ -63,15 +63,12 @@ Count blocks_for_elements(const LocalNormRows& rows, int64_t per_block) {
 }
 
 Launch local_norm_launch(const LocalNormRows& rows, std::string entry, int threads) {
-  Launch launch;
-  launch.entry = std::move(entry);
-  launch.block[0] = static_cast<unsigned>(threads);
-  for (const Operand& operand : rows.operands) launch.arguments.emplace_back(OperandArgument{operand.name});
-  for (const Scalar scalar : {Scalar::alpha, Scalar::beta}) launch.arguments.emplace_back(scalar);
-  launch.arguments.emplace_back(UserArgument{});
+  Launch launch = launch_of(std::move(entry), threads);
+  for (const Operand& operand : rows.operands) append(launch, {OperandArgument{operand.name}});
+  append(launch, {Scalar::alpha, Scalar::beta, UserArgument{}});
   const size_t scalars = rows.backward ? 5 : 3;  // lrn_alpha, lrn_beta, lrn_k; dmeans_alpha, dmeans_beta
-  for (size_t i = 0; i < scalars; ++i) launch.arguments.emplace_back(OperationScalar{i});
-  launch.arguments.emplace_back(Scalar::n);
+  for (size_t i = 0; i < scalars; ++i) append(launch, {OperationScalar{i}});
+  append(launch, {Scalar::n});
   return launch;
 }
 

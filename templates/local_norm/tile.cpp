@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "descriptor/numbers.h"
 #include "descriptor/parts.h"
 #include "descriptor/streaming_estimate.h"
 #include "local_norm/local_norm_rows.h"
@@ -100,7 +101,7 @@ bool is_aligned(const Shape& shape, const Tiles& tiles, const Target&) {
 }
 
 int64_t tiles_of(const RowDimension& dimension, int64_t tile) {
-  return (dimension.extent + tile - 1) / tile;
+  return ceil_div(dimension.extent, tile);
 }
 
 // Blocks for each of the outer dimensions' elements.

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include "descriptor/numbers.h"
+
 namespace kiln::descriptor {
 
 int64_t steps_of(const AlongShape& shape, const CrossEntropyRows& rows) {
   const int64_t step = int64_t{shape.lanes} * shape.vector;
-  return (rows.length() + step - 1) / step;
+  return ceil_div(rows.length(), step);
 }
 
 bool along_aligned(const AlongShape& shape, const CrossEntropyRows& rows, const Target&) {

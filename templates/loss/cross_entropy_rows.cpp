@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "descriptor/numbers.h"
 #include "descriptor/parts.h"
 #include "descriptor/strided.h"
 
@@ -49,11 +50,8 @@ void add_rows(Prelude& prelude, const CrossEntropyRows& rows) {
 }
 
 Launch launch_of(std::string entry, int threads, const Count& blocks, std::vector<Argument> arguments) {
-  Launch launch;
-  launch.entry = std::move(entry);
+  Launch launch = descriptor::launch_of(std::move(entry), threads, std::move(arguments));
   launch.grid[0] = blocks;
-  launch.block[0] = static_cast<unsigned>(threads);
-  launch.arguments = std::move(arguments);
   return launch;
 }
 
@@ -146,7 +144,7 @@ Program cross_entropy_program(const CrossEntropyRows& rows, const std::string& e
 }
 
 Count blocks_across(const CrossEntropyRows& rows, const RowLayout& layout, int threads) {
-  const int64_t slices = (layout.inner.extent + threads - 1) / threads;
+  const int64_t slices = ceil_div(layout.inner.extent, threads);
   Count blocks = blocks_for_rows(rows, layout.inner.extent);  // one for each outer index
   blocks.fixed *= slices;
   blocks.per_n *= slices;

@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <initializer_list>
 
+#include "descriptor/parts.h"
 #include "kiln/generator/algorithm.h"
 #include "norm/norm_gradient_rows.h"
 
@@ -76,10 +76,6 @@ Prelude prelude_of(const RowBlocks& blocks, bool keep, bool parameters, const No
   return prelude;
 }
 
-void append(Launch& launch, std::initializer_list<Argument> arguments) {
-  launch.arguments.insert(launch.arguments.end(), arguments);
-}
-
 // The launches that make sums of `rows` and, split or not, what is to be known of them.
 void add_sums(Program& program, const RowBlocks& blocks, const Rows& rows, size_t source,
               const WorkspaceArgument& workspace) {
@@ -87,15 +83,15 @@ void add_sums(Program& program, const RowBlocks& blocks, const Rows& rows, size_
   sums.source = source;
   sums.arguments =
       descriptor::operand_arguments({"dy", "x", "w", "b", "mean", "inv_deviation", "y", "residual", "dw", "db"});
-  append(sums, {workspace, UserArgument{}, parameter_alpha, parameter_beta});
+  descriptor::append(sums, {workspace, UserArgument{}, parameter_alpha, parameter_beta});
   descriptor::add_activation_numbers(sums, first_of_activation);
-  append(sums, {Scalar::n});
+  descriptor::append(sums, {Scalar::n});
   program.steps.emplace_back(sums);
   if (blocks.splits == 1) return;
   Launch finish = descriptor::merge_launch(blocks, rows, "norm_backward_finish");
   finish.source = source;
   finish.arguments = descriptor::operand_arguments({"w", "dw", "db"});
-  append(finish, {workspace, parameter_alpha, parameter_beta, Scalar::n});
+  descriptor::append(finish, {workspace, parameter_alpha, parameter_beta, Scalar::n});
   program.steps.emplace_back(finish);
 }
 
@@ -114,10 +110,10 @@ Program program(const Shape& shape, const NormGradientRows& rows, const Target& 
     fused.source = source;
     fused.arguments = descriptor::operand_arguments(
         {"dy", "x", "w", "b", "mean", "inv_deviation", "y", "residual", "dx", "dw", "db", "dresidual"});
-    append(fused, {Scalar::alpha, Scalar::beta, UserArgument{}, parameter_alpha, parameter_beta, dresidual_alpha,
-                   dresidual_beta});
+    descriptor::append(fused, {Scalar::alpha, Scalar::beta, UserArgument{}, parameter_alpha, parameter_beta,
+                               dresidual_alpha, dresidual_beta});
     descriptor::add_activation_numbers(fused, first_of_activation);
-    append(fused, {Scalar::n});
+    descriptor::append(fused, {Scalar::n});
     result.steps.emplace_back(fused);
     return result;
   }
@@ -128,9 +124,9 @@ Program program(const Shape& shape, const NormGradientRows& rows, const Target& 
   apply.source = source;
   apply.arguments =
       descriptor::operand_arguments({"dy", "x", "w", "b", "mean", "inv_deviation", "y", "residual", "dx", "dresidual"});
-  append(apply, {workspace, Scalar::alpha, Scalar::beta, UserArgument{}, dresidual_alpha, dresidual_beta});
+  descriptor::append(apply, {workspace, Scalar::alpha, Scalar::beta, UserArgument{}, dresidual_alpha, dresidual_beta});
   descriptor::add_activation_numbers(apply, first_of_activation);
-  append(apply, {Scalar::n});
+  descriptor::append(apply, {Scalar::n});
   result.steps.emplace_back(apply);
   return result;
 }

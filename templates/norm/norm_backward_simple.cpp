@@ -1,3 +1,4 @@
+#include "descriptor/parts.h"
 #include "descriptor/simple_rows.h"
 #include "kiln/generator/algorithm.h"
 #include "norm/norm_gradient_rows.h"
@@ -23,8 +24,7 @@ Program program(const SimpleRows& simple, const NormGradientRows& rows, const Ta
     Launch parameters = descriptor::simple_rows_launch(simple, rows.parameters, "norm_backward_simple_parameters");
     parameters.arguments =
         descriptor::operand_arguments({"dy", "x", "w", "b", "mean", "inv_deviation", "y", "residual", "dw", "db"});
-    parameters.arguments.emplace_back(UserArgument{});
-    for (const OperationScalar scalar : {parameter_alpha, parameter_beta}) parameters.arguments.emplace_back(scalar);
+    descriptor::append(parameters, {UserArgument{}, parameter_alpha, parameter_beta});
     descriptor::add_activation_numbers(parameters, first_of_activation);
     result.sources.push_back(emit.source(prelude_of(simple, rows, rows.parameters)));
     result.steps.emplace_back(parameters);
@@ -33,11 +33,9 @@ Program program(const SimpleRows& simple, const NormGradientRows& rows, const Ta
   elements.source = result.sources.size();
   elements.arguments =
       descriptor::operand_arguments({"dy", "x", "w", "b", "mean", "inv_deviation", "y", "residual", "dx", "dresidual"});
-  for (const Scalar scalar : {Scalar::alpha, Scalar::beta}) elements.arguments.emplace_back(scalar);
-  elements.arguments.emplace_back(UserArgument{});
-  for (const OperationScalar scalar : {dresidual_alpha, dresidual_beta}) elements.arguments.emplace_back(scalar);
+  descriptor::append(elements, {Scalar::alpha, Scalar::beta, UserArgument{}, dresidual_alpha, dresidual_beta});
   descriptor::add_activation_numbers(elements, first_of_activation);
-  elements.arguments.emplace_back(Scalar::n);
+  descriptor::append(elements, {Scalar::n});
   result.sources.push_back(emit.source(prelude_of(simple, rows, rows)));
   result.steps.emplace_back(elements);
   return result;

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "descriptor/parts.h"
 #include "kiln/generator/algorithm.h"
 #include "norm/norm_rows.h"
 
@@ -24,17 +25,13 @@ bool sums_fit(const Shape& shape, const NormRows& rows, const Target& target) {
   return descriptor::sums_fit(shape, target, rows.words());
 }
 
-void append(Launch& launch, std::initializer_list<Argument> arguments) {
-  launch.arguments.insert(launch.arguments.end(), arguments);
-}
-
 // `statistics`: what norm_finish left; nothing where rows are normalised by running statistics.
 Launch apply(const descriptor::RowBlocks& blocks, const NormRows& rows, const WorkspaceArgument& statistics) {
   Launch apply = descriptor::row_blocks_launch(blocks, rows, "norm_apply");
   apply.arguments = descriptor::operand_arguments({"x", "w", "b", "y", "running_mean", "running_variance", "residual"});
-  append(apply, {statistics, Scalar::alpha, Scalar::beta, UserArgument{}, OperationScalar{0}});
+  descriptor::append(apply, {statistics, Scalar::alpha, Scalar::beta, UserArgument{}, OperationScalar{0}});
   descriptor::add_activation_numbers(apply, rows.activation_scalar());
-  append(apply, {Scalar::n});
+  descriptor::append(apply, {Scalar::n});
   return apply;
 }
 
@@ -51,10 +48,10 @@ Program program(const Shape& shape, const NormRows& rows, const Target&, const E
     Launch fused = descriptor::row_blocks_launch(shape, rows, "norm_blocks");
     fused.arguments = descriptor::operand_arguments(
         {"x", "w", "b", "y", "mean", "inv_deviation", "running_mean", "running_variance", "residual"});
-    append(fused,
-           {WorkspaceArgument{}, Scalar::alpha, Scalar::beta, UserArgument{}, OperationScalar{0}, OperationScalar{1}});
+    descriptor::append(fused, {WorkspaceArgument{}, Scalar::alpha, Scalar::beta, UserArgument{}, OperationScalar{0},
+                               OperationScalar{1}});
     descriptor::add_activation_numbers(fused, rows.activation_scalar());
-    append(fused, {Scalar::n});
+    descriptor::append(fused, {Scalar::n});
     return Program{{source}, {fused}};
   }
   const WorkspaceArgument workspace{0, descriptor::part_bytes(shape, rows, rows.words()) + rows.count() * 8};
@@ -62,7 +59,7 @@ Program program(const Shape& shape, const NormRows& rows, const Target&, const E
   statistics.arguments = {OperandArgument{"x"}, workspace, UserArgument{}, Scalar::n};
   Launch finish = descriptor::merge_launch(shape, rows, "norm_finish");
   finish.arguments = descriptor::operand_arguments({"mean", "inv_deviation", "running_mean", "running_variance"});
-  append(finish, {workspace, OperationScalar{0}, OperationScalar{1}, Scalar::n});
+  descriptor::append(finish, {workspace, OperationScalar{0}, OperationScalar{1}, Scalar::n});
   return Program{{source}, {statistics, finish, apply(shape, rows, workspace)}};
 }
 

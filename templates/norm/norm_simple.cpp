@@ -1,3 +1,4 @@
+#include "descriptor/parts.h"
 #include "descriptor/simple_rows.h"
 #include "kiln/generator/algorithm.h"
 #include "norm/norm_rows.h"
@@ -15,12 +16,9 @@ Program program(const SimpleRows& simple, const NormRows& rows, const Target&, c
   Launch launch = descriptor::simple_rows_launch(simple, rows, "norm_simple");
   launch.arguments = descriptor::operand_arguments(
       {"x", "w", "b", "y", "mean", "inv_deviation", "running_mean", "running_variance", "residual"});
-  for (const Argument& argument : std::initializer_list<Argument>{Scalar::alpha, Scalar::beta, UserArgument{},
-                                                                  OperationScalar{0}, OperationScalar{1}}) {
-    launch.arguments.push_back(argument);
-  }
+  descriptor::append(launch, {Scalar::alpha, Scalar::beta, UserArgument{}, OperationScalar{0}, OperationScalar{1}});
   descriptor::add_activation_numbers(launch, rows.activation_scalar());
-  launch.arguments.emplace_back(Scalar::n);
+  descriptor::append(launch, {Scalar::n});
   return Program{{emit.source(prelude)}, {launch}};
 }
 

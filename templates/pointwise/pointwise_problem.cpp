@@ -199,18 +199,14 @@ Prelude pointwise_prelude(const PointwiseProblem& problem, const PointwiseGrid& 
 }
 
 Launch pointwise_launch(const PointwiseProblem& problem, std::string entry, int threads) {
-  Launch launch;
-  launch.entry = std::move(entry);
-  launch.block[0] = static_cast<unsigned>(threads);
+  Launch launch = launch_of(std::move(entry), threads);
   for (size_t i = 0; i < most_inputs; ++i) {
-    launch.arguments.emplace_back(OperandArgument{i < problem.inputs() ? problem.operands[i].name : "none"});
+    append(launch, {OperandArgument{i < problem.inputs() ? problem.operands[i].name : "none"}});
   }
-  launch.arguments.emplace_back(OperandArgument{problem.operands.back().name});
-  for (const Scalar scalar : {Scalar::alpha, Scalar::beta}) launch.arguments.emplace_back(scalar);
-  launch.arguments.emplace_back(UserArgument{});
-  for (size_t i = 0; i < scalars; ++i) launch.arguments.emplace_back(OperationScalar{i});
-  for (size_t i = 0; i < integers; ++i) launch.arguments.emplace_back(OperationInteger{i});
-  launch.arguments.emplace_back(Scalar::n);
+  append(launch, {OperandArgument{problem.operands.back().name}, Scalar::alpha, Scalar::beta, UserArgument{}});
+  for (size_t i = 0; i < scalars; ++i) append(launch, {OperationScalar{i}});
+  for (size_t i = 0; i < integers; ++i) append(launch, {OperationInteger{i}});
+  append(launch, {Scalar::n});
   return launch;
 }
 

@@ -1,3 +1,4 @@
+#include "descriptor/numbers.h"
 #include "descriptor/parts.h"
 #include "descriptor/streaming_estimate.h"
 #include "kiln/generator/algorithm.h"
@@ -22,7 +23,7 @@ std::optional<std::string> refusal(const PointwiseProblem& problem, const Target
 }
 
 int64_t tiles(int64_t extent) {
-  return (extent + tile - 1) / tile;
+  return descriptor::ceil_div(extent, tile);
 }
 
 // Squares of one image.

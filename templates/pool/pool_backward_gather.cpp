@@ -32,9 +32,7 @@ bool aligned(const Shape& shape, const PoolBackwardProblem& pool, const Target&)
 }
 
 Launch launch_of(const std::string& entry, const Shape& shape, const PoolBackwardProblem& pool, int64_t per_image) {
-  Launch launch;
-  launch.entry = entry;
-  launch.block[0] = static_cast<unsigned>(shape.threads);
+  Launch launch = descriptor::launch_of(entry, shape.threads);
   launch.grid[0] = descriptor::blocks_for(per_image / shape.vector, pool.n(), pool.dynamic_batch, shape.threads);
   return launch;
 }

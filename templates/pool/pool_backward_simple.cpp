@@ -18,18 +18,11 @@ Program program(const Shape& shape, const PoolBackwardProblem& pool, const Targe
   Prelude prelude = descriptor::pool_backward_prelude(pool);
   prelude.constant("THREADS", shape.threads);
 
-  Launch launch;
-  launch.entry = "pool_backward_simple";
-  launch.block[0] = static_cast<unsigned>(shape.threads);
+  Launch launch =
+      descriptor::launch_of("pool_backward_simple", shape.threads,
+                            {OperandArgument{"dy"}, OperandArgument{"x"}, OperandArgument{"indices"},
+                             OperandArgument{"dx"}, Scalar::alpha, Scalar::beta, UserArgument{}, Scalar::n});
   launch.grid[0] = descriptor::blocks_for(pool.elements_per_image(), pool.n(), pool.dynamic_batch, shape.threads);
-  launch.arguments = {OperandArgument{"dy"},
-                      OperandArgument{"x"},
-                      OperandArgument{"indices"},
-                      OperandArgument{"dx"},
-                      Scalar::alpha,
-                      Scalar::beta,
-                      UserArgument{},
-                      Scalar::n};
   return Program{{emit.source(prelude)}, {launch}};
 }
 

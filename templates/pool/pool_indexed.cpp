@@ -37,16 +37,9 @@ Program program(const Shape& shape, const PoolProblem& pool, const Target&, cons
   prelude.constant("THREADS", shape.threads).constant("VECTOR", shape.vector);
   prelude.flag("CHANNELS_INNER", channels_inner(pool));
 
-  Launch launch;
-  launch.entry = "pool_indexed";
-  launch.block[0] = static_cast<unsigned>(shape.threads);
-  launch.arguments = {OperandArgument{"x"},
-                      OperandArgument{"y"},
-                      OperandArgument{"indices"},
-                      Scalar::alpha,
-                      Scalar::beta,
-                      UserArgument{},
-                      Scalar::n};
+  Launch launch = descriptor::launch_of("pool_indexed", shape.threads,
+                                        {OperandArgument{"x"}, OperandArgument{"y"}, OperandArgument{"indices"},
+                                         Scalar::alpha, Scalar::beta, UserArgument{}, Scalar::n});
   launch.grid[0] = descriptor::blocks_for(pool.c() * pool.pixels_per_image() / shape.vector, pool.n(),
                                           pool.dynamic_batch, shape.threads);
   return Program{{emit.source(prelude)}, {launch}};

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "descriptor/numbers.h"
 #include "descriptor/parts.h"
 #include "descriptor/streaming_estimate.h"
 #include "kiln/generator/algorithm.h"
@@ -27,8 +28,8 @@ struct Cover {
     row_step = tile.tile_p > 1 ? 1 : pool.rows.dilation;
     // Rows of a taller tile are known at compile time or the tile would not stay in registers.
     row_unroll = tile.tile_p > 1 ? rows : std::clamp<int64_t>(64 / (pool.columns.window * tile.tile_q), 1, 4);
-    tiles_per_image = pool.c() * pool.planes.outputs * ((pool.rows.outputs + tile.tile_p - 1) / tile.tile_p) *
-                      ((pool.columns.outputs + tile.tile_q - 1) / tile.tile_q);
+    tiles_per_image = pool.c() * pool.planes.outputs * descriptor::ceil_div(pool.rows.outputs, tile.tile_p) *
+                      descriptor::ceil_div(pool.columns.outputs, tile.tile_q);
     store = descriptor::widest_vector(pool.y, {descriptor::dimension::column}, tile.tile_q);
   }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "descriptor/numbers.h"
 #include "descriptor/parts.h"
 #include "descriptor/streaming_estimate.h"
 #include "kiln/generator/algorithm.h"
@@ -25,7 +26,7 @@ struct Cover {
     column_unroll = tile.tile_q > 1 ? columns : std::min<int64_t>(pool.columns.window, 8);
     row_unroll = std::clamp<int64_t>(16 / column_unroll, 1, pool.rows.window);
     tiles_per_image = pool.planes.outputs * pool.rows.outputs *
-                      ((pool.columns.outputs + tile.tile_q - 1) / tile.tile_q) * (pool.c() / tile.vector);
+                      descriptor::ceil_div(pool.columns.outputs, tile.tile_q) * (pool.c() / tile.vector);
   }
 
   int64_t columns, column_step, column_unroll, row_unroll, tiles_per_image;

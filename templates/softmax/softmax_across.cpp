@@ -2,19 +2,21 @@
 
 #include <algorithm>
 
+#include "descriptor/numbers.h"
+
 namespace kiln::descriptor {
 namespace {
 
 // Blocks that the inner dimension takes.
 int64_t slices(const AcrossShape& shape, const RowLayout& layout) {
   const int64_t columns = int64_t{shape.inner_lanes} * shape.vector;
-  return (layout.inner.extent + columns - 1) / columns;
+  return ceil_div(layout.inner.extent, columns);
 }
 
 }  // namespace
 
 int64_t steps_of(const AcrossShape& shape, const SoftmaxRows& softmax) {
-  return (softmax.length() + shape.axis_lanes - 1) / shape.axis_lanes;
+  return ceil_div(softmax.length(), shape.axis_lanes);
 }
 
 bool across_aligned(const AcrossShape& shape, const SoftmaxRows& softmax, const Target&) {

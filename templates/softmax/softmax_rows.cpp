@@ -55,14 +55,9 @@ Prelude simple_softmax_prelude(const SoftmaxRows& softmax) {
 }
 
 Launch softmax_launch(const SoftmaxRows& softmax, std::string entry, int threads) {
-  Launch launch;
-  launch.entry = std::move(entry);
-  launch.block[0] = static_cast<unsigned>(threads);
-  for (const Operand& operand : softmax.operands) launch.arguments.emplace_back(OperandArgument{operand.name});
-  launch.arguments.emplace_back(Scalar::alpha);
-  launch.arguments.emplace_back(Scalar::beta);
-  launch.arguments.emplace_back(UserArgument{});
-  launch.arguments.emplace_back(Scalar::n);
+  Launch launch = launch_of(std::move(entry), threads);
+  for (const Operand& operand : softmax.operands) append(launch, {OperandArgument{operand.name}});
+  append(launch, {Scalar::alpha, Scalar::beta, UserArgument{}, Scalar::n});
   return launch;
 }
 

@@ -38,14 +38,12 @@ Program program(const Shape& shape, const SoftmaxRows& softmax, const Target&, c
   Prelude prelude = descriptor::softmax_prelude(softmax, descriptor::along_rows(softmax), shape.vector);
   prelude.constant("THREADS", shape.threads).constant("SPLITS", shape.splits);
 
-  Launch statistics;
-  statistics.entry = "softmax_split_statistics";
+  const WorkspaceArgument parts{0, softmax.count() * shape.splits * statistics_bytes};
+  Launch statistics =
+      descriptor::launch_of("softmax_split_statistics", shape.threads, {OperandArgument{"x"}, UserArgument{}, parts});
   statistics.grid[0] = descriptor::blocks_for_rows(softmax, 1);
   statistics.grid[0].fixed *= shape.splits;
   statistics.grid[0].per_n *= shape.splits;
-  statistics.block[0] = static_cast<unsigned>(shape.threads);
-  const WorkspaceArgument parts{0, softmax.count() * shape.splits * statistics_bytes};
-  statistics.arguments = {OperandArgument{"x"}, UserArgument{}, parts};
 
   Launch normalise = statistics;
   normalise.entry = "softmax_split_normalise";

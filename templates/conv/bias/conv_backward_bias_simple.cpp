@@ -1,4 +1,6 @@
 #include "conv/bias/bias_gradient.h"
+#include "descriptor/numbers.h"
+#include "descriptor/parts.h"
 #include "descriptor/streaming_estimate.h"
 #include "kiln/generator/algorithm.h"
 
@@ -14,12 +16,10 @@ struct Shape {
 Program program(const Shape& shape, const BiasGradient& gradient, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::bias_gradient_prelude(gradient);
   prelude.constant("THREADS", shape.threads);
-  Launch launch;
-  launch.entry = "conv_backward_bias_simple";
-  launch.grid[0] = Count{(gradient.k() + shape.threads - 1) / shape.threads};
-  launch.block[0] = static_cast<unsigned>(shape.threads);
-  launch.arguments = {OperandArgument{"dy"}, OperandArgument{"db"}, Scalar::alpha,
-                      Scalar::beta,          UserArgument{},        Scalar::n};
+  Launch launch = descriptor::launch_of(
+      "conv_backward_bias_simple", shape.threads,
+      {OperandArgument{"dy"}, OperandArgument{"db"}, Scalar::alpha, Scalar::beta, UserArgument{}, Scalar::n});
+  launch.grid[0] = Count{descriptor::ceil_div(gradient.k(), shape.threads)};
   return Program{{emit.source(prelude)}, {launch}};
 }
 

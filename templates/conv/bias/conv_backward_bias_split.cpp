@@ -3,6 +3,7 @@
 
 #include "conv/bias/bias_gradient.h"
 #include "descriptor/numbers.h"
+#include "descriptor/parts.h"
 #include "descriptor/streaming_estimate.h"
 #include "kiln/generator/algorithm.h"
 
@@ -53,20 +54,16 @@ Program program(const Shape& shape, const BiasGradient& gradient, const Target&,
   prelude.constant("THREADS", shape.threads).constant("SPLIT", shape.split);
 
   const WorkspaceArgument parts{0, shape.split == 1 ? 0 : shape.split * gradient.k() * 4};
-  Launch sum;
-  sum.entry = "conv_backward_bias_split";
+  Launch sum = descriptor::launch_of(
+      "conv_backward_bias_split", shape.threads,
+      {OperandArgument{"dy"}, OperandArgument{"db"}, parts, Scalar::alpha, Scalar::beta, UserArgument{}, Scalar::n});
   sum.grid = {Count{channel_blocks(gradient)}, Count{shape.split}, Count{1}};
-  sum.block[0] = static_cast<unsigned>(shape.threads);
-  sum.arguments = {OperandArgument{"dy"}, OperandArgument{"db"}, parts,    Scalar::alpha,
-                   Scalar::beta,          UserArgument{},        Scalar::n};
   Program result{{emit.source(prelude)}, {sum}};
   if (shape.split == 1) return result;
 
-  Launch reduce;
-  reduce.entry = "conv_backward_bias_split_reduce";
+  Launch reduce = descriptor::launch_of("conv_backward_bias_split_reduce", shape.threads,
+                                        {parts, OperandArgument{"db"}, Scalar::alpha, Scalar::beta, UserArgument{}});
   reduce.grid[0] = Count{ceil_div(gradient.k(), shape.threads)};
-  reduce.block[0] = static_cast<unsigned>(shape.threads);
-  reduce.arguments = {parts, OperandArgument{"db"}, Scalar::alpha, Scalar::beta, UserArgument{}};
   result.steps.emplace_back(reduce);
   return result;
 }

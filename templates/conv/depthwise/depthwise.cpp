@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "descriptor/numbers.h"
+
 namespace kiln::descriptor {
 namespace {
 
@@ -39,7 +41,7 @@ bool tile_suits_the_image(const Contraction& conv, int p, int q) {
 }
 
 int64_t tiles_per_channel(const Contraction& conv, int p, int q) {
-  return conv.planes.outputs * ((conv.rows.outputs + p - 1) / p) * ((conv.columns.outputs + q - 1) / q);
+  return conv.planes.outputs * ceil_div(conv.rows.outputs, p) * ceil_div(conv.columns.outputs, q);
 }
 
 }  // namespace kiln::descriptor

@@ -40,21 +40,13 @@ int registers(const Tile& tile, const Contraction& conv) {
                           runs(tile, conv) * x_run(tile, conv) * 2 + 28);
 }
 
-std::array<Count, 3> grid(const Tile& tile, const Contractions& parts) {
-  return grid_of(parts, [&](const Contraction& conv) {
-    return std::array{blocks_for(conv, tiles_per_image(tile, conv), tile.threads), Count{1}, Count{1}};
-  });
+std::array<Count, 3> grid(const Tile& tile, const Contraction& conv) {
+  return {blocks_for(conv, tiles_per_image(tile, conv), tile.threads), Count{1}, Count{1}};
 }
 
-Program program(const std::string& name, const Tile& tile, const Contractions& parts, const Emitter& emit) {
-  Launch launch = contraction_launch(name, tile.threads);
-  launch.grid = grid(tile, parts);
-  return program_of(parts, emit, {launch}, [&](const Contraction& conv) {
-    Prelude prelude = contraction_prelude(conv);
-    prelude.constant("TILE_P", tile.p).constant("TILE_Q", tile.q).constant("THREADS", tile.threads);
-    prelude.constant("X_RUN", x_run(tile, conv)).constant("Y_RUN", y_run(tile, conv));
-    return prelude;
-  });
+void add_constants(Prelude& prelude, const Tile& tile, const Contraction& conv) {
+  prelude.constant("TILE_P", tile.p).constant("TILE_Q", tile.q).constant("THREADS", tile.threads);
+  prelude.constant("X_RUN", x_run(tile, conv)).constant("Y_RUN", y_run(tile, conv));
 }
 
 GridWork work_of(const Tile& tile, const Contraction& conv) {
@@ -87,37 +79,31 @@ GridWork work_of(const Tile& tile, const Contraction& conv) {
 Algorithm depthwise_nchw_convolution(const std::string& template_path, const std::string& operation,
                                      ContractionMaker make) {
   const std::string name = kernel_of(template_path);
-  return describe<Tile>(name, operation, template_path, make)
-      .takes_prologue()
-      .applies([](const Contractions& parts, const Target&) {
-        return refusal_of(parts, [](const Contraction& conv) { return depthwise_refusal(conv, Inner::pixels); });
-      })
-      .param("TILE_P", &Tile::p, {4, 2, 1, 7, 8})
-      .param("TILE_Q", &Tile::q, {4, 2, 1, 7, 8})
-      .param("THREADS", &Tile::threads, {128, 64, 256})
-      .rule("the tile suits the image", for_main([](const Tile& tile, const Contraction& conv, const Target&) {
-              return tile_suits_the_image(conv, tile.p, tile.q);
-            }))
-      .rule("the unrolled loops are not too long",
-            for_all([](const Tile& tile, const Contraction& conv, const Target&) {
-              constexpr int64_t longest_body = 1200;
-              const bool least = tile.p == 1 && tile.q == 1;
-              return least || (conv.rows.window * conv.columns.window * tile.p * tile.q <= longest_body &&
-                               input_positions(conv.rows, tile.p) * runs(tile, conv) <= 128);
-            }))
-      .rule("registers suffice", for_all([](const Tile& tile, const Contraction& conv, const Target& target) {
-              const int limit = std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / tile.threads);
-              return (tile.p == 1 && tile.q == 1) || registers(tile, conv) <= limit - 100;
-            }))
-      .rule("the grid fits", [](const Tile& tile, const Contractions& parts,
-                                const Target&) { return !parts.refusal && grid_fits(grid(tile, parts), parts); })
-      .program([name](const Tile& tile, const Contractions& parts, const Target&, const Emitter& emit) {
-        return program(name, tile, parts, emit);
-      })
-      .estimate([](const Tile& tile, const Contractions& parts, const Target& target, const DeviceFigures& device) {
-        const auto of_part = [&](const Contraction& conv) { return work_of(tile, conv); };
-        return grid_estimate(work_of_parts(parts, of_part), target.arch, device);
-      });
+  auto description =
+      describe<Tile>(name, operation, template_path, make)
+          .takes_prologue()
+          .applies([](const Contractions& parts, const Target&) {
+            return refusal_of(parts, [](const Contraction& conv) { return depthwise_refusal(conv, Inner::pixels); });
+          })
+          .param("TILE_P", &Tile::p, {4, 2, 1, 7, 8})
+          .param("TILE_Q", &Tile::q, {4, 2, 1, 7, 8})
+          .param("THREADS", &Tile::threads, {128, 64, 256})
+          .rule("the tile suits the image", for_main([](const Tile& tile, const Contraction& conv, const Target&) {
+                  return tile_suits_the_image(conv, tile.p, tile.q);
+                }))
+          .rule("the unrolled loops are not too long",
+                for_all([](const Tile& tile, const Contraction& conv, const Target&) {
+                  constexpr int64_t longest_body = 1200;
+                  const bool least = tile.p == 1 && tile.q == 1;
+                  return least || (conv.rows.window * conv.columns.window * tile.p * tile.q <= longest_body &&
+                                   input_positions(conv.rows, tile.p) * runs(tile, conv) <= 128);
+                }))
+          .rule("registers suffice", for_all([](const Tile& tile, const Contraction& conv, const Target& target) {
+                  const int limit =
+                      std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / tile.threads);
+                  return (tile.p == 1 && tile.q == 1) || registers(tile, conv) <= limit - 100;
+                }));
+  return of_one_launch(std::move(description), name, grid, add_constants, work_of);
 }
 
 }  // namespace kiln::descriptor

@@ -42,22 +42,14 @@ int registers(const Tile& tile) {
   return tile.p * tile.q * tile.vector + 3 * tile.vector + 32;
 }
 
-std::array<Count, 3> grid(const Tile& tile, const Contractions& parts) {
-  return grid_of(parts, [&](const Contraction& conv) {
-    return std::array{blocks_for(conv, places_per_image(tile, conv), places_per_block(tile)),
-                      Count{channel_tiles(tile, conv)}, Count{1}};
-  });
+std::array<Count, 3> grid(const Tile& tile, const Contraction& conv) {
+  return {blocks_for(conv, places_per_image(tile, conv), places_per_block(tile)), Count{channel_tiles(tile, conv)},
+          Count{1}};
 }
 
-Program program(const std::string& name, const Tile& tile, const Contractions& parts, const Emitter& emit) {
-  Launch launch = contraction_launch(name, tile.threads);
-  launch.grid = grid(tile, parts);
-  return program_of(parts, emit, {launch}, [&](const Contraction& conv) {
-    Prelude prelude = contraction_prelude(conv);
-    prelude.constant("TILE_P", tile.p).constant("TILE_Q", tile.q).constant("VECTOR", tile.vector);
-    prelude.constant("BLOCK_K", tile.k).constant("THREADS", tile.threads);
-    return prelude;
-  });
+void add_constants(Prelude& prelude, const Tile& tile, const Contraction&) {
+  prelude.constant("TILE_P", tile.p).constant("TILE_Q", tile.q).constant("VECTOR", tile.vector);
+  prelude.constant("BLOCK_K", tile.k).constant("THREADS", tile.threads);
 }
 
 GridWork work_of(const Tile& tile, const Contraction& conv) {
@@ -96,52 +88,48 @@ GridWork work_of(const Tile& tile, const Contraction& conv) {
 Algorithm depthwise_nhwc_convolution(const std::string& template_path, const std::string& operation,
                                      ContractionMaker make) {
   const std::string name = kernel_of(template_path);
-  return describe<Tile>(name, operation, template_path, make)
-      .takes_prologue()
-      .applies([](const Contractions& parts, const Target&) {
-        return refusal_of(parts, [](const Contraction& conv) { return depthwise_refusal(conv, Inner::channels); });
-      })
-      .param("TILE_P", &Tile::p, {2, 1, 4})
-      .param("TILE_Q", &Tile::q, {4, 2, 1, 7})
-      .param("VECTOR", &Tile::vector, {4, 8, 2, 1})
-      .param("BLOCK_K", &Tile::k, {64, 32, 128})
-      .param("THREADS", &Tile::threads, {128, 64, 256})
-      .rule("vectors are aligned and end with the pixel",
-            for_all([](const Tile& tile, const Contraction& conv, const Target&) {
-              return tile.vector <= widest_access(conv);
-            }))
-      .rule("vectors are not needlessly narrow", for_main([](const Tile& tile, const Contraction& conv, const Target&) {
-              return tile.vector * 2 >= std::min(4, widest_access(conv));
-            }))
-      .rule("the tile suits the image", for_main([](const Tile& tile, const Contraction& conv, const Target&) {
-              return tile_suits_the_image(conv, tile.p, tile.q);
-            }))
-      .rule("BLOCK_K suits the channels", for_main([](const Tile& tile, const Contraction& conv, const Target&) {
-              return (tile.k == 32 || tile.k < 2 * conv.k()) && tile.threads % (tile.k / tile.vector) == 0;
-            }))
-      .rule("the unrolled loops are not too long",
-            for_all([](const Tile& tile, const Contraction& conv, const Target&) {
-              constexpr int64_t longest_body = 1600;
-              const bool least = tile.p == 1 && tile.q == 1;
-              return least || conv.rows.window * conv.columns.window * tile.p * tile.q * tile.vector <= longest_body;
-            }))
-      .rule("filters fit into shared memory",
-            for_all([](const Tile& tile, const Contraction& conv, const Target& target) {
-              return shared_bytes(tile, conv) <= target.arch.shared_per_block_default;
-            }))
-      .rule("registers suffice", for_all([](const Tile& tile, const Contraction&, const Target& target) {
-              const int limit = std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / tile.threads);
-              return tile.p * tile.q * tile.vector <= 64 && registers(tile) <= limit - 40;
-            }))
-      .rule("the grid fits", [](const Tile& tile, const Contractions& parts,
-                                const Target&) { return !parts.refusal && grid_fits(grid(tile, parts), parts); })
-      .program([name](const Tile& tile, const Contractions& parts, const Target&, const Emitter& emit) {
-        return program(name, tile, parts, emit);
-      })
-      .estimate([](const Tile& tile, const Contractions& parts, const Target& target, const DeviceFigures& device) {
-        const auto of_part = [&](const Contraction& conv) { return work_of(tile, conv); };
-        return grid_estimate(work_of_parts(parts, of_part), target.arch, device);
-      });
+  auto description =
+      describe<Tile>(name, operation, template_path, make)
+          .takes_prologue()
+          .applies([](const Contractions& parts, const Target&) {
+            return refusal_of(parts, [](const Contraction& conv) { return depthwise_refusal(conv, Inner::channels); });
+          })
+          .param("TILE_P", &Tile::p, {2, 1, 4})
+          .param("TILE_Q", &Tile::q, {4, 2, 1, 7})
+          .param("VECTOR", &Tile::vector, {4, 8, 2, 1})
+          .param("BLOCK_K", &Tile::k, {64, 32, 128})
+          .param("THREADS", &Tile::threads, {128, 64, 256})
+          .rule("vectors are aligned and end with the pixel",
+                for_all([](const Tile& tile, const Contraction& conv, const Target&) {
+                  return tile.vector <= widest_access(conv);
+                }))
+          .rule("vectors are not needlessly narrow",
+                for_main([](const Tile& tile, const Contraction& conv, const Target&) {
+                  return tile.vector * 2 >= std::min(4, widest_access(conv));
+                }))
+          .rule("the tile suits the image", for_main([](const Tile& tile, const Contraction& conv, const Target&) {
+                  return tile_suits_the_image(conv, tile.p, tile.q);
+                }))
+          .rule("BLOCK_K suits the channels", for_main([](const Tile& tile, const Contraction& conv, const Target&) {
+                  return (tile.k == 32 || tile.k < 2 * conv.k()) && tile.threads % (tile.k / tile.vector) == 0;
+                }))
+          .rule("the unrolled loops are not too long",
+                for_all([](const Tile& tile, const Contraction& conv, const Target&) {
+                  constexpr int64_t longest_body = 1600;
+                  const bool least = tile.p == 1 && tile.q == 1;
+                  return least ||
+                         conv.rows.window * conv.columns.window * tile.p * tile.q * tile.vector <= longest_body;
+                }))
+          .rule("filters fit into shared memory",
+                for_all([](const Tile& tile, const Contraction& conv, const Target& target) {
+                  return shared_bytes(tile, conv) <= target.arch.shared_per_block_default;
+                }))
+          .rule("registers suffice", for_all([](const Tile& tile, const Contraction&, const Target& target) {
+                  const int limit =
+                      std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / tile.threads);
+                  return tile.p * tile.q * tile.vector <= 64 && registers(tile) <= limit - 40;
+                }));
+  return of_one_launch(std::move(description), name, grid, add_constants, work_of);
 }
 
 }  // namespace kiln::descriptor

@@ -4,6 +4,7 @@
 #include "contraction/block_estimate.h"
 #include "conv/gradients.h"
 #include "descriptor/numbers.h"
+#include "descriptor/parts.h"
 #include "kiln/generator/algorithm.h"
 
 namespace kiln {
@@ -58,20 +59,16 @@ Program program(const Shape& shape, const FilterGradient& gradient, const Target
   prelude.constant("TAP_TILE", tap_tile(shape, gradient));
 
   const WorkspaceArgument parts{0, workspace_bytes(shape, gradient)};
-  Launch sum;
-  sum.entry = "conv_backward_filter_direct";
+  Launch sum = descriptor::launch_of("conv_backward_filter_direct", shape.threads,
+                                     {OperandArgument{"x"}, OperandArgument{"dy"}, OperandArgument{"dw"}, parts,
+                                      Scalar::alpha, Scalar::beta, UserArgument{}, Scalar::n});
   sum.grid = {Count{filter_blocks(gradient)}, Count{shape.split}, Count{tap_tiles(shape, gradient)}};
-  sum.block[0] = static_cast<unsigned>(shape.threads);
-  sum.arguments = {OperandArgument{"x"}, OperandArgument{"dy"}, OperandArgument{"dw"}, parts,
-                   Scalar::alpha,        Scalar::beta,          UserArgument{},        Scalar::n};
   Program result{{emit.source(prelude)}, {sum}};
   if (shape.split == 1) return result;
 
-  Launch reduce;
-  reduce.entry = "conv_backward_filter_direct_reduce";
+  Launch reduce = descriptor::launch_of("conv_backward_filter_direct_reduce", shape.threads,
+                                        {parts, OperandArgument{"dw"}, Scalar::alpha, Scalar::beta, UserArgument{}});
   reduce.grid[0] = Count{ceil_div(gradient.dw.elements(), shape.threads)};
-  reduce.block[0] = static_cast<unsigned>(shape.threads);
-  reduce.arguments = {parts, OperandArgument{"dw"}, Scalar::alpha, Scalar::beta, UserArgument{}};
   result.steps.emplace_back(reduce);
   return result;
 }

@@ -82,24 +82,15 @@ std::optional<std::string> refusal(const Contraction& conv) {
   return std::nullopt;
 }
 
-std::array<Count, 3> grid(const Tile& tile, const Contractions& parts) {
-  return grid_of(parts, [&](const Contraction& conv) {
-    return std::array{blocks_for(conv, columns_per_image(tile, conv), tile.threads), Count{channel_tiles(tile, conv)},
-                      Count{1}};
-  });
+std::array<Count, 3> grid(const Tile& tile, const Contraction& conv) {
+  return {blocks_for(conv, columns_per_image(tile, conv), tile.threads), Count{channel_tiles(tile, conv)}, Count{1}};
 }
 
-Program program(const std::string& name, const Tile& tile, const Contractions& parts, const Emitter& emit) {
-  Launch launch = contraction_launch(name, tile.threads);
-  launch.grid = grid(tile, parts);
-  return program_of(parts, emit, {launch}, [&](const Contraction& conv) {
-    Prelude prelude = contraction_prelude(conv);
-    prelude.constant("TILE_P", tile.p).constant("TILE_K", tile.k).constant("THREADS", tile.threads);
-    prelude.constant("X_RUN", x_run(tile, conv)).constant("Y_RUN", y_run(tile, conv));
-    const Unrolling unroll = unrolling(tile, conv);
-    prelude.constant("UNROLL_S", unroll.s).constant("UNROLL_C", unroll.c);
-    return prelude;
-  });
+void add_constants(Prelude& prelude, const Tile& tile, const Contraction& conv) {
+  prelude.constant("TILE_P", tile.p).constant("TILE_K", tile.k).constant("THREADS", tile.threads);
+  prelude.constant("X_RUN", x_run(tile, conv)).constant("Y_RUN", y_run(tile, conv));
+  const Unrolling unroll = unrolling(tile, conv);
+  prelude.constant("UNROLL_S", unroll.s).constant("UNROLL_C", unroll.c);
 }
 
 GridWork work_of(const Tile& tile, const Contraction& conv) {
@@ -146,39 +137,33 @@ GridWork work_of(const Tile& tile, const Contraction& conv) {
 
 Algorithm direct_convolution(const std::string& template_path, const std::string& operation, ContractionMaker make) {
   const std::string name = kernel_of(template_path);
-  return describe<Tile>(name, operation, template_path, make)
-      .takes_prologue()
-      .applies([](const Contractions& parts, const Target&) { return refusal_of(parts, refusal); })
-      .param("TILE_P", &Tile::p, {4, 2, 1, 8})
-      .param("TILE_K", &Tile::k, {8, 4, 2, 1, 16})
-      .param("THREADS", &Tile::threads, {128, 64, 256})
-      .rule("TILE_P suits the image", for_main([](const Tile& tile, const Contraction& conv, const Target&) {
-              return tile.p == 1 || tile.p < 2 * conv.rows.outputs;
-            }))
-      .rule("TILE_K suits the channels", for_main([](const Tile& tile, const Contraction& conv, const Target&) {
-              const int64_t k = conv.k_per_group();
-              return tile.k < 2 * k && (tile.k >= 4 || k < 4 || k % 4 != 0);
-            }))
-      .rule("window rows fit a mask", for_all([](const Tile& tile, const Contraction& conv, const Target&) {
-              return input_rows(tile, conv) <= 32;
-            }))
-      .rule("filters fit into shared memory",
-            for_all([](const Tile& tile, const Contraction& conv, const Target& target) {
-              return filter_elements(conv) * tile.k * 4 <= target.arch.shared_per_block_default;
-            }))
-      .rule("registers suffice", for_all([](const Tile& tile, const Contraction& conv, const Target& target) {
-              const int limit = std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / tile.threads);
-              return tile.p * tile.k <= 64 && registers(tile, conv) <= limit - 40;
-            }))
-      .rule("the grid fits", [](const Tile& tile, const Contractions& parts,
-                                const Target&) { return !parts.refusal && grid_fits(grid(tile, parts), parts); })
-      .program([name](const Tile& tile, const Contractions& parts, const Target&, const Emitter& emit) {
-        return program(name, tile, parts, emit);
-      })
-      .estimate([](const Tile& tile, const Contractions& parts, const Target& target, const DeviceFigures& device) {
-        const auto of_part = [&](const Contraction& conv) { return work_of(tile, conv); };
-        return grid_estimate(work_of_parts(parts, of_part), target.arch, device);
-      });
+  auto description =
+      describe<Tile>(name, operation, template_path, make)
+          .takes_prologue()
+          .applies([](const Contractions& parts, const Target&) { return refusal_of(parts, refusal); })
+          .param("TILE_P", &Tile::p, {4, 2, 1, 8})
+          .param("TILE_K", &Tile::k, {8, 4, 2, 1, 16})
+          .param("THREADS", &Tile::threads, {128, 64, 256})
+          .rule("TILE_P suits the image", for_main([](const Tile& tile, const Contraction& conv, const Target&) {
+                  return tile.p == 1 || tile.p < 2 * conv.rows.outputs;
+                }))
+          .rule("TILE_K suits the channels", for_main([](const Tile& tile, const Contraction& conv, const Target&) {
+                  const int64_t k = conv.k_per_group();
+                  return tile.k < 2 * k && (tile.k >= 4 || k < 4 || k % 4 != 0);
+                }))
+          .rule("window rows fit a mask", for_all([](const Tile& tile, const Contraction& conv, const Target&) {
+                  return input_rows(tile, conv) <= 32;
+                }))
+          .rule("filters fit into shared memory",
+                for_all([](const Tile& tile, const Contraction& conv, const Target& target) {
+                  return filter_elements(conv) * tile.k * 4 <= target.arch.shared_per_block_default;
+                }))
+          .rule("registers suffice", for_all([](const Tile& tile, const Contraction& conv, const Target& target) {
+                  const int limit =
+                      std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / tile.threads);
+                  return tile.p * tile.k <= 64 && registers(tile, conv) <= limit - 40;
+                }));
+  return of_one_launch(std::move(description), name, grid, add_constants, work_of);
 }
 
 }  // namespace kiln::descriptor

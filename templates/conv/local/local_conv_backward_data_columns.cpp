@@ -58,9 +58,7 @@ Contraction columns_of(const DataGradient& gradient, const FilterRun& run) {
   }
   conv.x_group_stride = gradient.k_per_group() * conv.x.strides[dimension::channel];
   conv.w_group_stride = gradient.k_per_group() * gradient.w.strides[0];
-  if (conv.groups > 1) {
-    conv.w.alignment = alignment_at(conv.w.alignment, conv.w_group_stride * size_of(conv.w.dtype));
-  }
+  if (conv.groups > 1) begin_at(conv.w_group_stride, conv.w);
   conv.region_axes = gradient.region_axes;
   conv.wide_index = gradient.wide_index || needs_wide_index({&conv.y});
   divide_pixels(conv, gradient.region_stride);

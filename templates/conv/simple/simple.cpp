@@ -5,6 +5,7 @@
 #include "contraction/block_estimate.h"
 #include "conv/gradients.h"
 #include "conv/passes.h"
+#include "descriptor/numbers.h"
 #include "descriptor/parts.h"
 
 namespace kiln::descriptor {
@@ -72,17 +73,10 @@ Program filter_program(const std::string& name, const Shape& shape, const Filter
   Prelude prelude = gradient_prelude(gradient);
   prelude.constant("THREADS", shape.threads);
 
-  Launch launch;
-  launch.entry = name;
-  launch.grid[0] = Count{(gradient.dw.elements() + shape.threads - 1) / shape.threads};
-  launch.block[0] = static_cast<unsigned>(shape.threads);
-  launch.arguments = {OperandArgument{"x"},
-                      OperandArgument{"dy"},
-                      OperandArgument{"dw"},
-                      Scalar::alpha,
-                      Scalar::beta,
-                      UserArgument{},
-                      Scalar::n};
+  Launch launch = launch_of(name, shape.threads,
+                            {OperandArgument{"x"}, OperandArgument{"dy"}, OperandArgument{"dw"}, Scalar::alpha,
+                             Scalar::beta, UserArgument{}, Scalar::n});
+  launch.grid[0] = Count{ceil_div(gradient.dw.elements(), shape.threads)};
   return Program{{emit.source(prelude)}, {launch}};
 }
 

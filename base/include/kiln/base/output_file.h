@@ -1,4 +1,4 @@
-// OutputFile: a file that a user named and that takes its name when it is complete.
+// Files that take their names when they are complete.
 #pragma once
 
 #include <filesystem>
@@ -15,17 +15,36 @@ std::string_view kind_of_no_file(std::filesystem::file_type type);
 /// to hold: there is something that is no regular file. `what`: "the pack".
 void require_replaceable(std::string_view what, const std::string& path);
 
-/// Replaces a file whole or not at all: what is written goes to another file in the same folder, which is flushed to
-/// the disk and renamed by publish(). Without that it is gone without a trace. A symbolic link is followed: what it
-/// points to is replaced, and the link stays. Pipes, devices and sockets are refused, since a rename would remove them.
+/// 32 digits that no other process, also on another machine, comes upon.
+std::string unused_number();
+
+/// A new file that takes another's name when it is complete, and is gone without a trace unless it does. What fails
+/// leaves its reason in errno.
+class AsideFile {
+ public:
+  explicit AsideFile(std::string path);
+  ~AsideFile();
+  AsideFile(const AsideFile&) = delete;
+  AsideFile& operator=(const AsideFile&) = delete;
+
+  bool is_open() const { return descriptor_ >= 0; }
+  bool write(std::string_view bytes);
+  /// Flushes it to the disk, and renames it to `path`, in the same folder, in place of what was there. Last.
+  bool rename_to(const std::string& path);
+
+ private:
+  std::string path_;  // empty once it has another name
+  int descriptor_;
+};
+
+/// Replaces a file that a user named, whole or not at all: an AsideFile in the same folder takes its name. A symbolic
+/// link is followed: what it points to is replaced, and the link stays. Pipes, devices and sockets are refused, since a
+/// rename would remove them.
 class OutputFile {
  public:
   /// Makes the file beside `path`. `what` is for messages: "the pack". Throws Error(io_error) as require_replaceable(),
   /// and if the folder cannot be written.
   OutputFile(std::string_view what, const std::string& path);
-  ~OutputFile();
-  OutputFile(const OutputFile&) = delete;
-  OutputFile& operator=(const OutputFile&) = delete;
 
   /// Throws Error(io_error).
   void write(std::string_view bytes);
@@ -33,11 +52,11 @@ class OutputFile {
   void publish();
 
  private:
-  [[noreturn]] void fail(int code) const;
+  [[noreturn]] void fail() const;
 
-  std::string what_, path_;     // as the user named it
-  std::string target_, aside_;  // behind links; empty once it has its name
-  int descriptor_ = -1;
+  std::string what_, path_;  // as the user named it
+  std::string target_;       // behind links
+  AsideFile file_;
 };
 
 }  // namespace kiln
