@@ -40,6 +40,7 @@ enum CommonAttribute : int {
   host_register_supported = 99,
   memory_pools_supported = 115,
   cluster_launch = 120,
+  tensor_map_access_supported = 127,
 };
 
 struct FixedAttribute {
@@ -82,7 +83,7 @@ constexpr std::array fixed_attributes = {
     FixedAttribute{managed_memory, 0},
     FixedAttribute{concurrent_managed_access, 0},
     FixedAttribute{host_pointer_for_registered_memory, 1},
-    FixedAttribute{cooperative_launch, 0},
+    FixedAttribute{cooperative_launch, 1},
     FixedAttribute{host_register_supported, 1},
     FixedAttribute{memory_pools_supported, 0},
     FixedAttribute{cluster_launch, 0},
@@ -110,6 +111,8 @@ std::optional<int> model_attribute(int attribute, const DeviceLimits& limits) {
       return limits.threads_per_multiprocessor;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
       return limits.major;
+    case tensor_map_access_supported:
+      return limits.major >= first_major_with_tensor_maps ? 1 : 0;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
       return limits.minor;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:

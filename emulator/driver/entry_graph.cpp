@@ -48,10 +48,12 @@ void set_kernel_parameters(GraphExec& executable, CUgraphNode handle, const CUDA
                                  [&](const GraphNode& candidate) { return candidate.handle == handle; });
   require(node != executable.nodes.end());
   require(std::holds_alternative<KernelWork>(node->work) && node->context.lock() == context);
+  const bool cooperative = std::get<KernelWork>(node->work).cooperative;  // a node keeps its launch's attributes
   node->work = prepare_launch(*context, function,
                               {.grid = {wanted.gridDimX, wanted.gridDimY, wanted.gridDimZ},
                                .block = {wanted.blockDimX, wanted.blockDimY, wanted.blockDimZ},
                                .dynamic_shared_bytes = wanted.sharedMemBytes,
+                               .cooperative = cooperative,
                                .parameters = wanted.kernelParams,
                                .extra = wanted.extra});
 }

@@ -272,22 +272,4 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* blocks, int* block_size,
                                           block_size_limit);
 }
 
-// NOLINTNEXTLINE(readability-function-size): the driver API's parameters
-CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                        unsigned block_y, unsigned block_z, unsigned dynamic_shared_bytes, CUstream stream,
-                        void** parameters, void** extra) {
-  return entry([&] {
-    Driver& driver = Driver::instance();
-    const StreamUse use = use_stream(stream);
-    const std::shared_ptr<Function> found = lookup(driver.functions, function);
-    require(usable_context_of(*found) == use.context, CUDA_ERROR_INVALID_HANDLE);
-    submit(use, prepare_launch(*use.context, found,
-                               {.grid = {grid_x, grid_y, grid_z},
-                                .block = {block_x, block_y, block_z},
-                                .dynamic_shared_bytes = dynamic_shared_bytes,
-                                .parameters = parameters,
-                                .extra = extra}));
-  });
-}
-
 }  // namespace kiln::emulator

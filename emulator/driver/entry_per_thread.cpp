@@ -79,6 +79,19 @@ CUresult cuLaunchKernel_ptsz(CUfunction function, unsigned grid_x, unsigned grid
   return cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, dynamic_shared_bytes, own(stream),
                         parameters, extra);
 }
+// NOLINTNEXTLINE(readability-function-size): the driver API's parameters
+CUresult cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                                        unsigned block_x, unsigned block_y, unsigned block_z,
+                                        unsigned dynamic_shared_bytes, CUstream stream, void** parameters) {
+  return cuLaunchCooperativeKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, dynamic_shared_bytes,
+                                   own(stream), parameters);
+}
+CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {
+  if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUlaunchConfig in_own_stream = *config;
+  in_own_stream.hStream = own(config->hStream);
+  return cuLaunchKernelEx(&in_own_stream, function, parameters, extra);
+}
 
 // Copies and fills of the default stream. They wait for all of the context's work anyway.
 

@@ -59,6 +59,8 @@ constexpr std::array error_texts = {
               "an illegal instruction was encountered"},
     ErrorText{CUDA_ERROR_MISALIGNED_ADDRESS, "CUDA_ERROR_MISALIGNED_ADDRESS", "misaligned address"},
     ErrorText{CUDA_ERROR_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
+    ErrorText{cooperative_launch_too_large, "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE",
+              "too many blocks in cooperative launch"},
     ErrorText{CUDA_ERROR_NOT_PERMITTED, "CUDA_ERROR_NOT_PERMITTED", "operation not permitted"},
     ErrorText{CUDA_ERROR_NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported"},
     ErrorText{CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
@@ -111,15 +113,17 @@ struct Symbol {
 #define KILN_EMULATOR_CHECK_SIGNATURE(symbol, ...) \
   static_assert(std::is_same_v<decltype(symbol), __VA_ARGS__>, #symbol " must have the signature that is listed");
 KILN_CUDA_DRIVER_ENTRY_POINTS(KILN_EMULATOR_CHECK_SIGNATURE)
+KILN_CUDA_DRIVER_OPTIONAL_ENTRY_POINTS(KILN_EMULATOR_CHECK_SIGNATURE)
 KILN_EMULATOR_EXTRA_ENTRY_POINTS(KILN_EMULATOR_CHECK_SIGNATURE)
 #undef KILN_EMULATOR_CHECK_SIGNATURE
 
 #define KILN_EMULATOR_SYMBOL(symbol, ...) Symbol{#symbol, reinterpret_cast<void*>(&symbol)},
 #define KILN_EMULATOR_VARIANT(symbol, suffix) Symbol{#symbol #suffix, reinterpret_cast<void*>(&symbol##suffix)},
 const Symbol symbols[] = {KILN_CUDA_DRIVER_ENTRY_POINTS(KILN_EMULATOR_SYMBOL)
-                              KILN_EMULATOR_EXTRA_ENTRY_POINTS(KILN_EMULATOR_SYMBOL)
-                                  KILN_EMULATOR_PER_THREAD_ENTRY_POINTS(KILN_EMULATOR_VARIANT)
-                                      KILN_EMULATOR_OTHER_ENTRY_POINTS(KILN_EMULATOR_SYMBOL)};
+                              KILN_CUDA_DRIVER_OPTIONAL_ENTRY_POINTS(KILN_EMULATOR_SYMBOL)
+                                  KILN_EMULATOR_EXTRA_ENTRY_POINTS(KILN_EMULATOR_SYMBOL)
+                                      KILN_EMULATOR_PER_THREAD_ENTRY_POINTS(KILN_EMULATOR_VARIANT)
+                                          KILN_EMULATOR_OTHER_ENTRY_POINTS(KILN_EMULATOR_SYMBOL)};
 #undef KILN_EMULATOR_VARIANT
 #undef KILN_EMULATOR_SYMBOL
 

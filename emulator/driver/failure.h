@@ -11,6 +11,8 @@ using namespace cuda_abi;  // NOLINT(google-build-using-namespace): the emulator
 
 /// CUDA_ERROR_FILE_NOT_FOUND, which the loading side has no use for.
 inline constexpr auto file_not_found = static_cast<CUresult>(301);
+/// CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, the same.
+inline constexpr auto cooperative_launch_too_large = static_cast<CUresult>(720);
 
 /// Ends a driver call with `code`. Never leaves the library.
 struct CallFailed {

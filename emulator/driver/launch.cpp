@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -50,8 +51,11 @@ void validate(const LaunchArguments& arguments, const DeviceModel& model, const 
   require(!kernel.needs_cluster, CUDA_ERROR_NOT_SUPPORTED);
   require(arguments.dynamic_shared_bytes <= dynamic_shared_limit);
   const auto threads = static_cast<uint32_t>(block.count());
-  require(function_occupancy(model, kernel, threads, arguments.dynamic_shared_bytes).blocks_per_multiprocessor > 0,
-          CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+  const int resident =
+      function_occupancy(model, kernel, threads, arguments.dynamic_shared_bytes).blocks_per_multiprocessor;
+  require(resident > 0, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+  const uint64_t at_once = static_cast<uint64_t>(resident) * static_cast<uint64_t>(model.limits.multiprocessors);
+  require(!arguments.cooperative || grid.count() <= at_once, cooperative_launch_too_large);
 }
 
 std::vector<std::byte> packed_buffer(void** extra, const KernelInfo& kernel) {
@@ -107,7 +111,36 @@ Share share_of(const LaunchRecord& record, const DeviceModel& model) {
   return static_cast<Share>((blocks * whole_engine + slots - 1) / slots);
 }
 
+/// CUlaunchAttributeID of those that change nothing here: hints, where memory is cached, how a host thread waits, the
+/// order of launches.
+bool is_without_effect(int id) {
+  constexpr std::array ids = {0 /* ignore */, 1 /* access policy window */, 3 /* synchronization policy */,
+                              5 /* cluster scheduling policy */,
+                              // A launch begins when those before it have ended, which is one of the orders allowed.
+                              static_cast<int>(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION), 8 /* priority */,
+                              9 /* memory synchronization domain map */, 10 /* memory synchronization domain */,
+                              14 /* preferred shared memory carveout */, 16 /* NVLink scheduling */};
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
 }  // namespace
+
+LaunchArguments with_attributes(LaunchArguments arguments, const CUlaunchAttribute* attributes, unsigned count) {
+  require(count == 0 || attributes != nullptr);
+  for (unsigned k = 0; k < count; ++k) {
+    const CUlaunchAttributeValue& value = attributes[k].value;
+    if (attributes[k].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
+      arguments.cooperative = value.cooperative != 0;
+    } else if (attributes[k].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
+      const auto& cluster = value.clusterDim;
+      require(cluster.x > 0 && cluster.y > 0 && cluster.z > 0);
+      require(cluster.x == 1 && cluster.y == 1 && cluster.z == 1, CUDA_ERROR_NOT_SUPPORTED);
+    } else {
+      require(is_without_effect(attributes[k].id), CUDA_ERROR_NOT_SUPPORTED);
+    }
+  }
+  return arguments;
+}
 
 Occupancy function_occupancy(const DeviceModel& model, const KernelInfo& kernel, uint32_t threads,
                              uint64_t dynamic_shared_bytes) {
@@ -125,6 +158,7 @@ KernelWork prepare_launch(const Context& context, std::shared_ptr<const Function
           .grid = arguments.grid,
           .block = arguments.block,
           .dynamic_shared_bytes = arguments.dynamic_shared_bytes,
+          .cooperative = arguments.cooperative,
           .parameters = std::move(parameters)};
 }
 
@@ -141,7 +175,8 @@ void execute_kernel(Driver& driver, Context& context, Track& track, const Kernel
                                      .number = context.memory().next_launch(),
                                      .host_threads = settings.threads,
                                      .counted_blocks = settings.counted_blocks,
-                                     .instruction_limit = settings.instruction_limit});
+                                     .instruction_limit = settings.instruction_limit,
+                                     .cooperative = work.cooperative});
   if (outcome.fault) {
     driver.fault(context, code_of(outcome.fault->kind), outcome.fault->report);
     return;

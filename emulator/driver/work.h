@@ -20,6 +20,7 @@ struct KernelWork {
   std::shared_ptr<const Function> function;
   Dim3 grid, block;
   uint32_t dynamic_shared_bytes = 0;
+  bool cooperative = false;           ///< its blocks may wait for each other
   std::vector<std::byte> parameters;  ///< laid out as KernelInfo::parameters says
 };
 

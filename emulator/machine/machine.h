@@ -94,6 +94,9 @@ struct LaunchRequest {
   unsigned host_threads = 1;
   uint64_t counted_blocks = 64;    ///< at most this many blocks, spread over the grid, record memory behaviour; 0: all
   uint64_t instruction_limit = 0;  ///< warp instructions per block before FaultKind::timeout; 0: no limit
+  /// All blocks are there at once and progress together, so that they may wait for each other. Each takes the memory of
+  /// its registers, shared and local memory until the launch has ended.
+  bool cooperative = false;
 };
 
 struct LaunchOutcome {

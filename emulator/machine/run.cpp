@@ -25,11 +25,16 @@ class Grid {
 
   LaunchOutcome run() {
     const uint64_t threads = std::clamp<uint64_t>(blocks_, 1, std::max(1u, request_.host_threads));
-    for (uint64_t k = 0; k < threads; ++k)
+    const uint64_t runners = request_.cooperative ? blocks_ : threads;
+    for (uint64_t k = 0; k < runners; ++k)
       runners_.push_back(std::make_unique<BlockRunner>(request_, fences_, releases_));
+    const auto work = [&](uint64_t thread) {
+      if (request_.cooperative) return take_turns(thread, threads);
+      one_by_one(*runners_[thread]);
+    };
     std::vector<std::thread> helpers;
-    for (uint64_t k = 1; k < threads; ++k) helpers.emplace_back([this, k] { work(*runners_[k]); });
-    work(*runners_[0]);
+    for (uint64_t k = 1; k < threads; ++k) helpers.emplace_back(work, k);
+    work(0);
     for (std::thread& helper : helpers) helper.join();
     LaunchOutcome outcome;
     outcome.fault = std::move(fault_);
@@ -40,11 +45,33 @@ class Grid {
   }
 
  private:
-  void work(BlockRunner& runner) {
+  void one_by_one(BlockRunner& runner) {
     while (!faulted_.load(std::memory_order_relaxed)) {
       const uint64_t number = next_.fetch_add(1, std::memory_order_relaxed);
       if (number >= blocks_) return;
       if (auto fault = runner.run(number, is_counted(number))) note(number, std::move(*fault));
+    }
+  }
+
+  /// Every block has a runner; this thread advances those of numbers `first`, `first` + `threads`, ...
+  void take_turns(uint64_t first, uint64_t threads) {
+    std::vector<uint64_t> open;
+    for (uint64_t number = first; number < blocks_; number += threads) {
+      runners_[number]->start(number, is_counted(number));
+      open.push_back(number);
+    }
+    while (!open.empty()) {
+      std::vector<uint64_t> unfinished;
+      for (const uint64_t number : open) {
+        if (faulted_.load(std::memory_order_relaxed)) return;
+        BlockRunner& runner = *runners_[number];
+        if (runner.step()) {
+          unfinished.push_back(number);
+        } else if (runner.fault()) {
+          note(number, *runner.fault());
+        }
+      }
+      open = std::move(unfinished);
     }
   }
 

@@ -61,6 +61,9 @@ inline constexpr int registers_per_multiprocessor = 65536;
 inline constexpr int max_registers_per_thread = 255;
 inline constexpr int constant_bytes = 65536;
 
+/// The compute capability from which devices have tensor maps and the copies that read them.
+inline constexpr int first_major_with_tensor_maps = 9;
+
 /// Every device that can be emulated, the default one first.
 std::span<const DeviceModel> device_models();
 

@@ -13,6 +13,8 @@ namespace {
 
 // Instructions between two looks at limits and at other fragments: long enough to cost nothing.
 constexpr int64_t usual_slice = 1 << 15;
+// Of blocks that run together: what one of them waits for is done by another, whose turn is to come soon.
+constexpr int64_t cooperative_slice = 1 << 10;
 
 constexpr size_t memory_alignment = 1024;
 
@@ -74,9 +76,11 @@ BlockRunner::BlockRunner(const LaunchRequest& request, std::atomic<uint32_t>& fe
                                              releases);
     block_.strict = strict_.get();
   }
-  block_.slice = request.instruction_limit == 0
-                     ? usual_slice
-                     : static_cast<int64_t>(std::min<uint64_t>(usual_slice, request.instruction_limit));
+  block_.slice = request.cooperative ? cooperative_slice : usual_slice;
+  if (request.instruction_limit != 0) {
+    block_.slice =
+        std::min(block_.slice, static_cast<int64_t>(std::min<uint64_t>(usual_slice, request.instruction_limit)));
+  }
   prepare_registers();
 }
 
@@ -130,7 +134,6 @@ void BlockRunner::start_warp(Warp& warp) {
   add_ready(warp, block_.first, warp.born);
 }
 
-/// Lets every warp that can run do so until it blocks. False when the block is over: finished or faulted.
 bool BlockRunner::step() {
   bool progress = false;
   for (Warp& warp : warps_) {

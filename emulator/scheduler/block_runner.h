@@ -1,4 +1,4 @@
-// Runs blocks of one launch on one host thread, one after the other.
+// Runs blocks of one launch on one host thread, one after the other, or one bit by bit.
 #pragma once
 
 #include <atomic>
@@ -22,6 +22,13 @@ class BlockRunner {
   /// Runs block `number` (x fastest) to its end. `counted`: its memory behaviour is recorded.
   std::optional<Fault> run(uint64_t number, bool counted);
 
+  // The same bit by bit, for blocks that wait for each other.
+  void start(uint64_t number, bool counted);
+  /// Lets every warp that can run do so until it blocks or has had its turn. False when the block is over: finished or
+  /// faulted.
+  bool step();
+  const std::optional<Fault>& fault() const { return block_.fault; }
+
   // What the blocks so far have executed, per basic block of the code.
   const std::vector<uint64_t>& executions() const { return executions_; }
   const std::vector<uint64_t>& active_lanes() const { return active_lanes_; }
@@ -31,9 +38,7 @@ class BlockRunner {
   using Memory = std::unique_ptr<std::byte[], void (*)(std::byte*)>;
 
   void prepare_registers();
-  void start(uint64_t number, bool counted);
   void start_warp(Warp& warp);
-  bool step();
 
   const LaunchRequest& request_;
   const Kernel& kernel_;

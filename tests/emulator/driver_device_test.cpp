@@ -55,6 +55,9 @@ TEST(DriverDevice, AnswersEveryListedAttributeOnEveryModel) {
     for (const int name : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 16, 36, 37, 38, 39, 41, 81, 82, 97, 106}) {
       EXPECT_GT(attribute(cuda, static_cast<CUdevice_attribute>(name), device), 0) << name;
     }
+    EXPECT_EQ(attribute(cuda, static_cast<CUdevice_attribute>(95), device), 1) << "cooperative launches";
+    EXPECT_EQ(attribute(cuda, static_cast<CUdevice_attribute>(127), device), capabilities[device] >= 90 ? 1 : 0)
+        << "tensor maps";
     for (const int name : {32, 88, 111}) EXPECT_GE(attribute(cuda, static_cast<CUdevice_attribute>(name), device), 0);
     size_t bytes = 0;
     EXPECT_EQ(cuda.cuDeviceTotalMem_v2(&bytes, device), CUDA_SUCCESS);

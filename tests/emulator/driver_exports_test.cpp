@@ -23,6 +23,7 @@ TEST(DriverExports, HoldEverySymbolThatTheLoaderAsksFor) {
   const Emulator cuda({}, false);
 #define KILN_TEST_EXPORTED(name, ...) EXPECT_NE(cuda.symbol(#name), nullptr) << #name;
   KILN_CUDA_DRIVER_ENTRY_POINTS(KILN_TEST_EXPORTED)
+  KILN_CUDA_DRIVER_OPTIONAL_ENTRY_POINTS(KILN_TEST_EXPORTED)
 #undef KILN_TEST_EXPORTED
 }
 
@@ -64,6 +65,7 @@ TEST(DriverExports, OfADefaultStreamOfEachThreadAreFoundToo) {
   constexpr uint64_t per_thread = 2;  // CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
   void* found = nullptr;
   for (const auto& [name, variant] : std::map<const char*, const char*>{{"cuLaunchKernel", "cuLaunchKernel_ptsz"},
+                                                                        {"cuLaunchKernelEx", "cuLaunchKernelEx_ptsz"},
                                                                         {"cuMemcpyHtoD", "cuMemcpyHtoD_v2_ptds"},
                                                                         {"cuMemAllocAsync", "cuMemAllocAsync_ptsz"},
                                                                         {"cuMemAlloc", "cuMemAlloc_v2"}}) {
@@ -76,7 +78,7 @@ TEST(DriverExports, OfADefaultStreamOfEachThreadAreFoundToo) {
 TEST(DriverExports, AnswerNotSupportedWhereNothingIsImplemented) {
   const Emulator cuda;
   for (const char* name : {"cuMemAllocManaged", "cuGraphCreate", "cuTexObjectCreate", "cuLinkCreate_v2",
-                           "cuMemAllocAsync", "cuMemAllocAsync_ptsz", "cuLaunchKernelEx", "cuMemcpy2D_v2",
+                           "cuMemAllocAsync", "cuMemAllocAsync_ptsz", "cuTensorMapEncodeIm2col", "cuMemcpy2D_v2",
                            "cuLibraryLoadData", "cuStreamGetCaptureInfo_v3", "cuProfilerStart"}) {
     auto* const call = cuda.function<CUresult(void*, void*, void*)>(name);
     ASSERT_NE(call, nullptr) << name;

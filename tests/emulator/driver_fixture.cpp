@@ -34,6 +34,7 @@ Emulator::Emulator(const Variables& environment, bool initialise_now) {
   if (library_ == nullptr) throw std::runtime_error(error);
 #define KILN_TEST_LOAD(name, ...) name = function<__VA_ARGS__>(#name);
   KILN_CUDA_DRIVER_ENTRY_POINTS(KILN_TEST_LOAD)
+  KILN_CUDA_DRIVER_OPTIONAL_ENTRY_POINTS(KILN_TEST_LOAD)
 #undef KILN_TEST_LOAD
   if (initialise_now && initialise(environment) != CUDA_SUCCESS) throw std::runtime_error("cuInit failed");
 }

@@ -45,6 +45,7 @@ class Emulator {
   using Entry = Signature*;
 #define KILN_TEST_MEMBER(name, ...) Entry<__VA_ARGS__> name = nullptr;
   KILN_CUDA_DRIVER_ENTRY_POINTS(KILN_TEST_MEMBER)
+  KILN_CUDA_DRIVER_OPTIONAL_ENTRY_POINTS(KILN_TEST_MEMBER)
 #undef KILN_TEST_MEMBER
 
  private:
