@@ -5,15 +5,16 @@ add_library(kiln_emulator_core STATIC
   checks/memory_recorder.cpp checks/shared_shadow.cpp checks/strict.cpp checks/thread_clocks.cpp
   checks/unwritten_values.cpp
   decode/allocation.cpp decode/assembler.cpp decode/context.cpp decode/decode_atomic.cpp decode/decode_bits.cpp
-  decode/decode_compare.cpp decode/decode_control.cpp decode/decode_convert.cpp decode/decode_exchange.cpp
-  decode/decode_float.cpp decode/decode_hints.cpp decode/decode_integer.cpp decode/decode_memory.cpp decode/decode_move.cpp
-  decode/decoders.cpp decode/fusion.cpp decode/liveness.cpp decode/lowering.cpp decode/modifiers.cpp decode/scope.cpp
+  decode/decode_bulk.cpp decode/decode_compare.cpp decode/decode_control.cpp decode/decode_convert.cpp decode/decode_exchange.cpp
+  decode/decode_float.cpp decode/decode_hints.cpp decode/decode_integer.cpp decode/decode_mbarrier.cpp decode/decode_memory.cpp decode/decode_move.cpp
+  decode/decoders.cpp decode/fusion.cpp decode/generic_address.cpp decode/liveness.cpp decode/lowering.cpp decode/modifiers.cpp decode/scope.cpp
   decode/special_registers.cpp
   machine/counting.cpp machine/load.cpp machine/run.cpp machine/variables.cpp
   memory/region_table.cpp
   ptx/instruction_parser.cpp ptx/lexer.cpp ptx/parser.cpp ptx/token_stream.cpp ptx/type.cpp
-  scheduler/async_copies.cpp scheduler/barriers.cpp scheduler/block_runner.cpp scheduler/control_flow.cpp
-  scheduler/fragments.cpp scheduler/register_values.cpp
+  scheduler/async_copies.cpp scheduler/barriers.cpp scheduler/block_runner.cpp scheduler/bulk_copies.cpp
+  scheduler/bulk_instructions.cpp scheduler/control_flow.cpp scheduler/fragments.cpp scheduler/mbarrier_instructions.cpp
+  scheduler/mbarriers.cpp scheduler/register_values.cpp scheduler/tensor_boxes.cpp
   units/unit_table.cpp)
 target_include_directories(kiln_emulator_core PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 kiln_computes(kiln_emulator_core)

@@ -19,6 +19,10 @@ uint32_t alignment_of(uint32_t bytes) {
   return std::has_single_bit(bytes) ? std::min(bytes, widest_access) : 1;
 }
 
+uint32_t alignment_of(const AccessRequest& request) {
+  return request.any_alignment ? 1 : alignment_of(request.bytes);
+}
+
 /// Lowest and highest address and the bits below the alignment, over the lanes that take part.
 struct Extent {
   uint64_t lowest = UINT64_MAX, highest = 0, misaligned = 0;
@@ -26,7 +30,7 @@ struct Extent {
 
 Extent extent_of(const AccessRequest& request) {
   const uint64_t stand_in = request.address[static_cast<size_t>(std::countr_zero(request.lanes))];
-  const uint64_t low_bits = alignment_of(request.bytes) - 1;
+  const uint64_t low_bits = alignment_of(request) - 1;
   Extent extent;
   for (uint32_t lane = 0; lane < warp_lanes; ++lane) {
     const uint64_t a = (request.lanes >> lane & 1) != 0 ? request.address[lane] : stand_in;
@@ -88,7 +92,7 @@ void remember(Block& block, const AddressWindow& window) {
 /// Finds the first lane whose access is not valid and makes it the block's fault. True if there is none after all.
 bool examine_lanes(Warp& warp, const Instruction* i, const AccessRequest& request) {
   Block& block = *warp.block;
-  const uint64_t low_bits = alignment_of(request.bytes) - 1;
+  const uint64_t low_bits = alignment_of(request) - 1;
   for (Mask rest = request.lanes; rest != 0; rest &= rest - 1) {
     const auto lane = static_cast<uint32_t>(std::countr_zero(rest));
     const uint64_t address = request.address[lane];

@@ -5,6 +5,8 @@
 #include <bit>
 #include <string>
 
+#include "scheduler/mbarriers.h"
+
 namespace kiln::emulator {
 namespace {
 
@@ -48,9 +50,18 @@ void record(Block& block, FaultKind kind, std::string report) {
   if (!block.fault) block.fault = Fault{kind, std::move(report)};
 }
 
+/// What the phase of an mbarrier still lacks.
+std::string waited_for(const Block& block, uint32_t offset) {
+  const Mbarrier* const mbarrier = block.mbarriers->find(offset);
+  const std::string which = fmt::format("at the mbarrier at offset {} of shared memory", offset);
+  if (mbarrier == nullptr) return which + ", which is no longer one";
+  return fmt::format("{}, whose phase {} lacks {} of {} arrivals and {} bytes", which, mbarrier->phase,
+                     mbarrier->pending, mbarrier->expected, mbarrier->bytes);
+}
+
 std::string waiting_line(const Block& block, const Warp& warp, const Fragment& fragment) {
   const Instruction* const at =
-      fragment.wait == Wait::barrier || fragment.wait == Wait::warp_sync ? fragment.at - 1 : fragment.at;
+      fragment.wait == Wait::none || fragment.wait == Wait::converge ? fragment.at : fragment.at - 1;
   std::string why;
   switch (fragment.wait) {
     case Wait::barrier: {
@@ -65,6 +76,9 @@ std::string waiting_line(const Block& block, const Warp& warp, const Fragment& f
       break;
     case Wait::warp_sync:
       why = fmt::format("in a warp synchronisation of lanes {:#010x}", fragment.members);
+      break;
+    case Wait::mbarrier:
+      why = waited_for(block, fragment.offset);
       break;
     case Wait::none:
       why = "for nothing";

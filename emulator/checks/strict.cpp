@@ -178,6 +178,16 @@ void StrictChecks::copy_landed(const Warp& warp, const Instruction* i, uint32_t 
   shared_.landed(access);
 }
 
+void StrictChecks::mbarrier_arrived(const Warp& warp, uint32_t lane, uint64_t address) {
+  shared_.published(first_thread(warp) + lane, address, true);
+}
+
+void StrictChecks::mbarrier_passed(const Warp& warp, Mask lanes, uint64_t address) {
+  for (; lanes != 0; lanes &= lanes - 1) {
+    shared_.observed(first_thread(warp) + static_cast<uint32_t>(std::countr_zero(lanes)), address, true);
+  }
+}
+
 void StrictChecks::warp_met(const Warp& warp, Mask lanes) {
   shared_.warp_met(first_thread(warp), lanes, warp.live);
 }

@@ -34,6 +34,11 @@ class StrictChecks {
   /// A lane's cp.async has written its bytes to shared memory.
   void copy_landed(const Warp& warp, const Instruction* i, uint32_t lane, uint64_t address, uint32_t bytes);
 
+  /// What the thread has done, and a copy in bulk of its own that has landed, comes before whoever the mbarrier at
+  /// `address` lets go on.
+  void mbarrier_arrived(const Warp& warp, uint32_t lane, uint64_t address);
+  void mbarrier_passed(const Warp& warp, Mask lanes, uint64_t address);
+
   /// Lanes have met in a warp synchronisation.
   void warp_met(const Warp& warp, Mask lanes);
   void fence(const Warp& warp, const Instruction* i, Mask lanes);

@@ -137,9 +137,24 @@ void emit_fence(DecodeContext& context, uint8_t order) {
   context.emit(execute_fence, InstructionClass::control).immediate = order;
 }
 
+// fence.proxy.tensormap::generic.release.scope    fence.proxy.tensormap::generic.acquire.scope [map], 128
+void tensor_map_fence(DecodeContext& context) {
+  const auto order = context.modifiers.accept_one({"release", "acquire"});
+  if (!order) context.fail("expected .release or .acquire");
+  if (!context.modifiers.accept_one({"cta", "cluster", "gpu", "sys"})) context.fail("expected a scope");
+  const bool acquires = *order == "acquire";
+  context.finish(acquires ? 2 : 0);
+  if (acquires) {
+    context.address(context.operand(0), ptx::Space::generic);
+    if (context.literal(context.operand(1)) != 128) context.fail("expected 128");
+  }
+  context.emit(execute_nothing, InstructionClass::control);
+}
+
 /// {fence,membar}.proxy.kind puts a thread's own accesses through one proxy in order with those through another, and
 /// nothing between threads. There is but the generic proxy here.
 void proxy_fence(DecodeContext& context) {
+  if (context.modifiers.accept("tensormap::generic")) return tensor_map_fence(context);
   if (context.modifiers.accept("async")) {  // of all memory, or of one state space
     const auto space = context.modifiers.space();
     if (space && *space != ptx::Space::global && *space != ptx::Space::shared)
@@ -162,7 +177,7 @@ void membar(DecodeContext& context) {
 // fence[.sem].scope   fence.mbarrier_init.release.cluster   fence.proxy.kind
 void fence(DecodeContext& context) {
   if (context.modifiers.accept("proxy")) return proxy_fence(context);
-  if (context.modifiers.accept("mbarrier_init")) {  // in order are only instructions that are not supported
+  if (context.modifiers.accept("mbarrier_init")) {  // all threads of the one block that a cluster is see it at once
     if (!context.modifiers.accept("release") || !context.modifiers.accept("cluster")) {
       context.fail("expected .mbarrier_init.release.cluster");
     }

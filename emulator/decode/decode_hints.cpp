@@ -3,6 +3,7 @@
 #include <initializer_list>
 
 #include "decode/decoders.h"
+#include "decode/generic_address.h"
 #include "scheduler/control_flow.h"
 
 namespace kiln::emulator {
@@ -13,16 +14,6 @@ using ptx::Type;
 
 void nothing(DecodeContext& context) {
   context.emit(execute_nothing, InstructionClass::control);
-}
-
-/// The state space, which must be one of `allowed`; generic if none is named.
-Space space_among(DecodeContext& context, std::initializer_list<Space> allowed) {
-  const auto space = context.modifiers.space();
-  if (!space) return Space::generic;
-  for (const Space one : allowed) {
-    if (one == *space) return *space;
-  }
-  context.fail("this state space is not known here");
 }
 
 void expect_literal(DecodeContext& context, size_t index, int64_t value) {

@@ -210,6 +210,7 @@ void copy_async(DecodeContext& context) {
 
 void cp(DecodeContext& context) {
   if (!context.modifiers.accept("async")) context.fail("only cp.async is supported");
+  if (context.modifiers.accept("bulk")) return decode_bulk_copy(context);
   if (context.modifiers.accept("commit_group")) {
     context.finish(0);
     context.emit(execute_commit_group, InstructionClass::control);

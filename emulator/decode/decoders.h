@@ -19,9 +19,13 @@ std::span<const DecoderEntry> convert_decoders();
 std::span<const DecoderEntry> move_decoders();
 std::span<const DecoderEntry> memory_decoders();
 std::span<const DecoderEntry> atomic_decoders();
+std::span<const DecoderEntry> mbarrier_decoders();
 std::span<const DecoderEntry> control_decoders();
 std::span<const DecoderEntry> exchange_decoders();
 std::span<const DecoderEntry> hint_decoders();
+
+/// cp.async.bulk, behind its first two words.
+void decode_bulk_copy(DecodeContext& context);
 
 // The floating-point forms of opcodes that integers have, too.
 void decode_float_add(DecodeContext& context);

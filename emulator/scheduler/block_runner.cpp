@@ -70,6 +70,8 @@ BlockRunner::BlockRunner(const LaunchRequest& request, std::atomic<uint32_t>& fe
   block_.constants = kernel_.constants;
   block_.warps = warps_;
   block_.fences = &fences;
+  block_.mbarriers = &mbarriers_;
+  block_.bulk_copies = &bulk_copies_;
   block_.checking = request.check != CheckLevel::off;
   if (request.check == CheckLevel::full) {
     strict_ = std::make_unique<StrictChecks>(block_, kernel_.values, static_cast<uint32_t>(warps_.size()) * warp_lanes,
@@ -114,6 +116,8 @@ void BlockRunner::start(uint64_t number, bool counted) {
   block_.live_threads = static_cast<uint32_t>(request_.block.count());
   block_.issued = 0;
   block_.fault.reset();
+  mbarriers_.clear();
+  bulk_copies_.clear();
   if (counted) recorder_.begin_block();
   if (strict_ != nullptr) strict_->begin_block(number);
   // All ones, which is a NaN: what was not written does not look like a result.
@@ -156,8 +160,9 @@ bool BlockRunner::step() {
     }
   }
   if (block_.live_threads == 0) return false;
-  if (!progress) deadlock_fault(block_);
-  return progress;
+  if (progress || let_waits_run_out(block_)) return true;
+  deadlock_fault(block_);
+  return false;
 }
 
 std::optional<Fault> BlockRunner::run(uint64_t number, bool counted) {

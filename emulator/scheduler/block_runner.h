@@ -9,6 +9,8 @@
 #include "checks/memory_recorder.h"
 #include "checks/strict.h"
 #include "machine/program.h"
+#include "scheduler/bulk_copies.h"
+#include "scheduler/mbarriers.h"
 #include "scheduler/warp.h"
 
 namespace kiln::emulator {
@@ -48,6 +50,8 @@ class BlockRunner {
   std::vector<Warp> warps_;
   MemoryRecorder recorder_;
   std::unique_ptr<StrictChecks> strict_;  // of CheckLevel::full
+  Mbarriers mbarriers_;
+  BulkCopies bulk_copies_;
   Block block_;
 };
 

@@ -8,6 +8,7 @@
 #include "checks/strict.h"
 #include "ptx/type.h"
 #include "scheduler/barriers.h"
+#include "scheduler/bulk_copies.h"
 #include "scheduler/fragments.h"
 
 namespace kiln::emulator {
@@ -62,6 +63,7 @@ const Instruction* execute_exit(Warp& warp, const Instruction* i) {
   const Mask lanes = guarded(warp, i);
   if (lanes == 0) return i + 1;
   warp.copies.wait_all(warp, lanes);
+  warp.block->bulk_copies->finish(warp, lanes);
   warp.live &= ~lanes;
   warp.block->live_threads -= static_cast<uint32_t>(std::popcount(lanes));
   warp.active &= ~lanes;

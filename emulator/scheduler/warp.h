@@ -20,14 +20,17 @@
 namespace kiln::emulator {
 
 struct Block;
+class BulkCopies;
+class Mbarriers;
 class MemoryRecorder;
 class StrictChecks;
 
 enum class Wait : uint8_t {
-  none,      ///< ready to run
-  barrier,   ///< arrived at Fragment::barrier; `at` is the instruction to go on with
-  converge,  ///< needs lanes that have not come to the instruction at `at` yet
-  warp_sync  ///< in bar.warp.sync at `at`, for the lanes in Fragment::members
+  none,       ///< ready to run
+  barrier,    ///< arrived at Fragment::barrier; `at` is the instruction to go on with
+  converge,   ///< needs lanes that have not come to the instruction at `at` yet
+  warp_sync,  ///< in bar.warp.sync at `at`, for the lanes in Fragment::members
+  mbarrier,   ///< for the phase of the mbarrier at Fragment::offset to end; `at` is the instruction to go on with
 };
 
 struct Fragment {
@@ -36,6 +39,7 @@ struct Fragment {
   Wait wait = Wait::none;
   uint8_t barrier = 0;
   Mask members = 0;
+  uint32_t offset = 0;    ///< into the block's shared memory
   uint64_t last_run = 0;  ///< when it was put aside, for a fair choice
 };
 
@@ -105,6 +109,8 @@ struct Block {
   uint32_t live_threads = 0;
   std::atomic<uint32_t>* fences = nullptr;  ///< of the launch: every memory fence changes it
   std::array<Barrier, 16> barriers;
+  Mbarriers* mbarriers = nullptr;
+  BulkCopies* bulk_copies = nullptr;
   bool checking = false;               ///< CheckLevel::bounds and full
   StrictChecks* strict = nullptr;      ///< CheckLevel::full only
   MemoryRecorder* recorder = nullptr;  ///< null when this block's memory behaviour is not recorded

@@ -7,6 +7,10 @@ kiln_test(emulator_core_arithmetic_test
 kiln_test(emulator_core_behaviour_test
   SOURCES core_copies_test.cpp core_calls_test.cpp core_counters_test.cpp core_malformed_test.cpp core_waiting_test.cpp
   LINKS kiln_emulator_core_testing LABELS cpu threads)
+# Mbarriers and copies in bulk.
+kiln_test(emulator_core_bulk_test
+  SOURCES core_bulk_copies_test.cpp core_mbarrier_test.cpp core_tensor_copies_test.cpp
+  LINKS kiln_emulator_core_testing LABELS cpu threads)
 # Full checks: planted bugs and near misses.
 kiln_test(emulator_core_strict_test
   SOURCES core_strict_fixture.cpp core_strict_faults_test.cpp core_strict_global_test.cpp core_strict_races_test.cpp

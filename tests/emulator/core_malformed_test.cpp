@@ -30,10 +30,11 @@ TEST(MalformedPtx, UnknownInstructionsAndFormsAreNamed) {
 
 TEST(MalformedPtx, AnInstructionOfAnotherKindOfDeviceIsNamedWhateverItsOperandsLookLike) {
   for (const std::string line :
-       {"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r3}], [%r4];",
+       {"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r1], "
+        "[%rd1, {%r2, %r3}], [%r4], %h1;",
         "tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, %p1;",
         "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r1, %r2}, [%r3];",
-        "mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r1], %r2;",
+        "cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.bulk_group [%rd1, {%r2}], [%r1];",
         "st.async.weak.shared::cluster.b32 [%r1], %r2, [%r3];",
         "multimem.ld_reduce.relaxed.sys.global.add.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1];",
         "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd1, %rd2, %p1, 1, 1, 0, 0;",
@@ -49,12 +50,37 @@ TEST(MalformedPtx, FencesMeanWhatTheirWordsSay) {
   expect_refused("fence.acq_rel.gpu.sys;", "sys");
   expect_refused("fence.seq_cst.gpu;", "seq_cst");
   expect_refused("fence.proxy.asink;", "proxy");
-  expect_refused("fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;", "proxy");
+  expect_refused("fence.proxy.tensormap::generic.acquire.gpu [%rd1], 64;", "expected 128");
+  expect_refused("fence.proxy.tensormap::generic.gpu;", ".release or .acquire");
   expect_refused("fence.proxy.async.local;", ".global or .shared");
   expect_refused("fence.acquire.sync_restrict::shared::cluster.cluster;", "sync_restrict");
   expect_refused("fence.mbarrier_init.acquire.cluster;", "mbarrier_init");
   expect_refused("membar.gpu;", "expected .cta, .gl or .sys");
   expect_refused("fence.acq_rel.gpu %r1;", "operands");
+}
+
+TEST(MalformedPtx, MbarriersAndCopiesInBulkAreWordedAsTheIsaSays) {
+  expect_refused("mbarrier.init.shared.b32 [%r1], 1;", "expected .b64");
+  expect_refused("mbarrier.init.global.b64 [%rd1], 1;", "state space");
+  expect_refused("mbarrier.open.shared.b64 [%r1];", "not known");
+  expect_refused("mbarrier.arrive.release.gpu.shared.b64 %rd1, [%r1];", ".cta or .cluster");
+  expect_refused("mbarrier.arrive.expect_tx.shared.b64 %rd1, [%r1];", "operands");
+  expect_refused("mbarrier.try_wait.parity.shared.b64 %r2, [%r1], %r3;", "predicate");
+  expect_refused("mbarrier.try_wait.shared.b64 %p1, [%r1], %r3;", "%r3");
+  expect_refused("mbarrier.test_wait.shared.b64 %p1, [%r1], %rd3, %r4;", "operands");
+  const std::string to = "cp.async.bulk.shared::cluster.global";
+  expect_refused(to + " [%r1], [%rd1], 16, [%r2];", "mbarrier::complete_tx::bytes");
+  expect_refused(to + ".mbarrier::complete_tx::bytes [%r1], [%rd1], 16;", "operands");
+  expect_refused("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r1], [%r3], 16, [%r2];",
+                 "between .shared and .global");
+  expect_refused("cp.async.bulk.global.shared::cta.mbarrier::complete_tx::bytes [%rd1], [%r1], 16;", ".bulk_group");
+  const std::string box = "cp.async.bulk.tensor.2d.shared::cta.global";
+  expect_refused(box + ".mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2}], [%r3];", "2 coordinates");
+  expect_refused(box + ".mbarrier::complete_tx::bytes [%r1], [%rd1], [%r3];", "2 coordinates");
+  expect_refused(box + ".im2col.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r4}], [%r3];", "im2col");
+  expect_refused("cp.async.bulk.tensor.6d.global.shared::cta.bulk_group [%rd1, {%r2}], [%r3];", ".1d to .5d");
+  expect_refused("cp.async.bulk.wait_group -1;", "number of groups");
+  expect_refused("cp.async.bulk.wait_all;", "wait_all");
 }
 
 TEST(MalformedPtx, HintsAreReadThoughTheyChangeNothing) {
@@ -109,6 +135,11 @@ fence.proxy.alias;
 fence.proxy.async;
 fence.proxy.async.shared::cta;
 fence.proxy.async.global;
+fence.proxy.tensormap::generic.release.gpu;
+fence.proxy.tensormap::generic.acquire.gpu [%rd0], 128;
+cp.async.bulk.prefetch.L2.global [%rd0], %r1;
+cp.async.bulk.prefetch.L2.global.L2::cache_hint [%rd0], 64, %rd1;
+cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%rd0, {%r1, %r2}];
 fence.mbarrier_init.release.cluster;
 membar.proxy.alias;
 fence.sc.cluster;
