@@ -1,4 +1,5 @@
 // cp.async.bulk of bytes in a row: when copies happen, who learns of them, their checks and counts.
+#include <array>
 #include <numeric>
 
 #include "core_fixture.h"
@@ -12,6 +13,13 @@ using testing::HasSubstr;
 
 const std::string wait_for_phase_0 =
     "waiting:\nmbarrier.try_wait.parity.shared.b64 %p3, [%r1], 0;\n@!%p3 bra waiting;\n";
+
+/// Device memory that begins with a sector, so that sectors can be counted.
+struct alignas(32) Words {
+  std::array<uint32_t, 256> words{};
+  uint64_t address() const { return reinterpret_cast<uint64_t>(words.data()); }
+  Region region(std::string name) const { return {address(), address() + sizeof words, std::move(name)}; }
+};
 
 /// %r0: thread; %r1: an mbarrier for one arrival; %r2: 1 KB of shared memory that holds 77 in each word, %r4: the
 /// thread's own word of it; %rd0: out, %rd2: the thread's own word of it; %rd1: the source, whose words count from
@@ -35,27 +43,27 @@ class BulkCopies : public testing::Test {
   }
   std::vector<uint32_t> run(const std::string& text, CheckLevel level = CheckLevel::full) {
     Module module(kernel(text));
-    module.allow(out_).allow(source_);
+    module.allow(out_.region("out")).allow(source_.region("the source"));
     const LaunchOutcome outcome = kiln::emulator::run(request(module, level));
     EXPECT_FALSE(outcome.fault) << outcome.fault->report;
     counters_ = outcome.counters;
-    return out_.values();
+    return {out_.words.begin(), out_.words.end()};
   }
   Fault fault(const std::string& text, CheckLevel level = CheckLevel::full) {
     Module module(kernel(text));
-    module.allow(out_, "out").allow(source_, "the source");
+    module.allow(out_.region("out")).allow(source_.region("the source"));
     const LaunchOutcome outcome = kiln::emulator::run(request(module, level));
     EXPECT_TRUE(outcome.fault);
     return outcome.fault.value_or(Fault{});
   }
 
-  void SetUp() override { std::iota(source_.values().begin(), source_.values().end(), 1000u); }
+  void SetUp() override { std::iota(source_.words.begin(), source_.words.end(), 1000u); }
 
   static constexpr uint32_t threads = 64;
   const std::string load_256 =
       "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r1], 256;\n"
       "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%rd1], 256, [%r1];\n";
-  Buffer<uint32_t> source_{std::vector<uint32_t>(256)}, out_{std::vector<uint32_t>(256)};
+  Words source_, out_;
   Arguments arguments_;
   Counters counters_;
 };
@@ -76,6 +84,13 @@ TEST_F(BulkCopies, TakeSizesAndAddressesOfEachLaneWithEveryHint) {
       "%rd5;\n" +
       wait_for_phase_0 + "ld.shared.u32 %r9, [%r4];");
   for (uint32_t k = 0; k < threads; ++k) EXPECT_EQ(out[k], 1000 + 4 * (15 - k / 4) + k % 4) << k;
+}
+
+TEST_F(BulkCopies, OfNothingHoldUpNoOthers) {
+  const std::vector<uint32_t> out =
+      run("@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%rd1], 0, [%r1];\n" +
+          load_256 + wait_for_phase_0 + "ld.shared.u32 %r9, [%r4];");
+  EXPECT_EQ(out[threads - 1], 1000 + threads - 1);
 }
 
 TEST_F(BulkCopies, HappenNoEarlierThanTheirWait) {
@@ -118,7 +133,7 @@ const std::string store_256 =
 
 TEST_F(BulkCopies, ToGlobalMemoryAreThereWhenTheirThreadHasEnded) {
   for (const CheckLevel level : {CheckLevel::off, CheckLevel::bounds, CheckLevel::full}) {
-    std::fill(out_.values().begin(), out_.values().end(), 0);
+    out_.words.fill(0);
     const std::vector<uint32_t> out = run(store_256, level);
     for (uint32_t k = 0; k < threads; ++k) EXPECT_EQ(out[128 + k], k);
   }
@@ -135,7 +150,7 @@ TEST_F(BulkCopies, ToGlobalMemoryAreThereWhenTheirGroupHasBeenWaitedFor) {
   std::string one = two;
   one.replace(one.find("+4-4"), 4, "");
   EXPECT_EQ(run(one + read("cp.async.bulk.wait_group 1;", 512 + 4))[0], 1u) << "the first group is there";
-  std::fill(out_.values().begin(), out_.values().end(), 5);
+  out_.words.fill(5);
   EXPECT_EQ(run(one + read("cp.async.bulk.wait_group 1;", 768 + 4))[0], 5u) << "the second may be on its way";
   EXPECT_EQ(run(one + read("cp.async.bulk.wait_group.read 0;", 768 + 4))[0], 1u);
 }

@@ -186,6 +186,16 @@ TEST(Mbarrier, AWaitThatLastsTooLongEndsInVain) {
               Each(20));
 }
 
+TEST(Mbarrier, WaitsThatEndInVainAreNoDeadlockWhileSomethingElseIsDone) {
+  // 3000 phases: each is waited for in vain, and then ended.
+  EXPECT_THAT(run_barrier("mbarrier.init.shared.b64 [%r1], 1;\nmov.u32 %r4, 0;\nmov.u32 %r5, 0;\nnext:\n"
+                          "and.b32 %r6, %r4, 1;\nmbarrier.try_wait.parity.shared.b64 %p1, [%r1], %r6;\n"
+                          "@!%p1 add.u32 %r5, %r5, 1;\nmbarrier.arrive.shared.b64 _, [%r1];\nadd.u32 %r4, %r4, 1;\n"
+                          "setp.lt.u32 %p2, %r4, 3000;\n@%p2 bra next;\nst.global.u32 [%rd0], %r5;",
+                          1, 1),
+              ElementsAre(3000));
+}
+
 TEST(Mbarrier, WaitingForEverIsADeadlockThatNamesIt) {
   const Fault fault = barrier_fault(first_thread_inits +
                                         "3;\nbar.sync 0;\nsetp.eq.u32 %p2, %r0, 5;\n"
