@@ -30,6 +30,12 @@ std::string behind_links(fs::path path) {
   return path.string();
 }
 
+// What is to be replaced for `path`.
+std::string target_of(std::string_view what, const std::string& path) {
+  require_replaceable(what, path);
+  return behind_links(path);
+}
+
 // The file's name is in its folder's own data. Some file systems cannot flush that; the rename stands all the same.
 void flush_folder_of(const std::string& path) {
   const fs::path parent = fs::path(path).parent_path();
@@ -105,8 +111,8 @@ bool AsideFile::rename_to(const std::string& path) {
 // The end of the other name tells what a killed process left.
 OutputFile::OutputFile(std::string_view what, const std::string& path)
     : what_(what),
-      path_((require_replaceable(what, path), path)),
-      target_(behind_links(path)),
+      path_(path),
+      target_(target_of(what, path)),
       file_(fmt::format("{}.{}.partial", target_, unused_number())) {
   if (!file_.is_open()) fail();
 }
