@@ -2,11 +2,13 @@
 
 #include <cmath>
 
+#include "kernel_folder.h"
+
 namespace kiln::capi {
 namespace {
 
 const std::string& kernel_store() {
-  static const std::string folder = testing::TempDir() + "kernels";
+  static const std::string folder = testing_support::kernel_folder();
   return folder;
 }
 

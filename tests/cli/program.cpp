@@ -13,6 +13,8 @@
 #include <iterator>
 #include <sstream>
 
+#include "kernel_folder.h"
+
 namespace kiln::cli {
 
 namespace fs = std::filesystem;
@@ -23,7 +25,7 @@ ProgramTest::ProgramTest() {
   // Never the cache of the person who runs the tests.
   environment_["XDG_CACHE_HOME"] = (folder_ / "cache").string();
   environment_["XDG_DATA_DIRS"] = (folder_ / "share").string();
-  environment_["KILN_KERNEL_STORE"] = testing::TempDir() + "kernels";  // of all tests: many run the same few layers
+  environment_["KILN_KERNEL_STORE"] = testing_support::kernel_folder();
 }
 
 ProgramTest::~ProgramTest() {

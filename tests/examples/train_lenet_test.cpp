@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "digits.h"
+#include "kernel_folder.h"
 #include "lenet.h"
 #include "optimizers.h"
 
@@ -38,7 +39,7 @@ Losses by_pytorch() {
 kiln::ContextOptions without_files() {
   kiln::ContextOptions options;
   options.cache = "off";
-  options.kernel_store = testing::TempDir() + "kernels";  // both tests train the same layers
+  options.kernel_store = kiln::testing_support::kernel_folder();
   return options;
 }
 

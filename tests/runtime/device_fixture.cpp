@@ -3,6 +3,7 @@
 #include <array>
 #include <filesystem>
 
+#include "kernel_folder.h"
 #include "kiln/cache/database.h"
 #include "kiln/device/device.h"
 #include "kiln/execution/bundle.h"
@@ -22,7 +23,7 @@ Environment test_environment() {
   environment.cache_home.clear();
   environment.pack_path.clear();
   environment.bundle_path.clear();
-  environment.kernel_store = testing::TempDir() + "kernels";  // of all tests: many run the same layers
+  environment.kernel_store = testing_support::kernel_folder();
   environment.data_dirs.clear();
   environment.record.reset();
   return environment;

@@ -148,6 +148,19 @@ TEST_F(FileStoreTest, NeverGrowsBeyondItsLimit) {
   EXPECT_FALSE(entries(scratch_.path()).empty());
 }
 
+TEST_F(FileStoreTest, LooksAtAllFilesOnlyWhenAnEighthOfWhatWasFreeIsFull) {
+  FileStore store(in(scratch_.path(), 100'000), listener());
+  const std::string kilobyte(1'000, 'x');
+  obtain(store, key_of("first"), kilobyte);
+  const fs::path abandoned = fs::path(scratch_.path()) / "aside-0123";
+  write_file(abandoned, "half");
+  set_age(abandoned, std::chrono::hours(1));
+  for (int i = 0; i < 10; ++i) obtain(store, key_of(std::to_string(i)), kilobyte);
+  EXPECT_TRUE(fs::exists(abandoned)) << "a look at every file costs the more, the more there are";
+  for (int i = 10; i < 14; ++i) obtain(store, key_of(std::to_string(i)), kilobyte);
+  EXPECT_FALSE(fs::exists(abandoned));
+}
+
 TEST_F(FileStoreTest, KeepsAndReadsWhatIsExactlyAsLargeAsItsLimit) {
   const std::string kilobyte(1'000, 'x');
   FileStore measured(in(scratch_.path("measured")), listener());
@@ -174,7 +187,8 @@ TEST_F(FileStoreTest, ClearsAwayWhatAKilledWriterLeftAndNothingElse) {
   set_age(abandoned, std::chrono::minutes(10) + std::chrono::seconds(1));
   set_age(fresh, std::chrono::minutes(9));
   set_age(foreign, std::chrono::hours(1000));
-  obtain(store, key_of("b"), "y");
+  FileStore next(in(scratch_.path()), listener());
+  obtain(next, key_of("b"), "y");
   EXPECT_FALSE(fs::exists(abandoned));
   EXPECT_TRUE(fs::exists(fresh)) << "its writer may be at work";
   EXPECT_TRUE(fs::exists(foreign));

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "kernel_folder.h"
 #include "kiln/base/environment.h"
 #include "kiln/base/error.h"
 #include "kiln/execution/compile.h"
@@ -45,7 +46,7 @@ const std::vector<TestDevice>& all_devices() {
 
 // What tests compiled: some sources serve several cases, or stand in a pairwise cover besides.
 store::FileStore& kernels() {
-  static store::FileStore compiled({.folder = testing::TempDir() + "variants"});
+  static store::FileStore compiled({.folder = kernel_folder()});
   return compiled;
 }
 

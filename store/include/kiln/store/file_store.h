@@ -14,8 +14,10 @@ namespace kiln::store {
 inline constexpr uint64_t default_limit = uint64_t{512} << 20;  ///< Bytes.
 
 struct StoreOptions {
-  std::string folder;                    ///< Made when the first entry is written.
-  uint64_t limit_bytes = default_limit;  ///< Beyond it, the entries that were not used for the longest time go.
+  std::string folder;  ///< Made when the first entry is written.
+  /// Beyond it, the entries that were not used for the longest time go. Looked at by the first entry that a FileStore
+  /// writes, and again when it has written an eighth of what was free.
+  uint64_t limit_bytes = default_limit;
   /// How long to wait for another process that makes the same entry, before making it here too.
   std::chrono::milliseconds patience{120'000};
 };
@@ -71,6 +73,7 @@ class FileStore {
   Announce announce_;
   std::atomic<bool> writable_{true};
   std::atomic<uint64_t> found_{0}, made_{0}, damaged_{0}, evicted_{0};
+  std::atomic<uint64_t> room_{0}, added_{0};  // bytes: free when the files were last looked at, and written since
 };
 
 }  // namespace kiln::store
