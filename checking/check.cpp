@@ -6,33 +6,16 @@
 #include <cstring>
 #include <optional>
 
-#include "guarded_buffer.h"
 #include "judge.h"
 #include "kiln/base/error.h"
 #include "kiln/device/event.h"
 #include "kiln/device/stream.h"
-#include "kiln/generator/check_values.h"
 #include "kiln/generator/operation.h"
 #include "kiln/reference/tensor_memory.h"
 #include "user_oracle.h"
 
 namespace kiln::checking {
 namespace {
-
-using Memory = std::vector<std::byte>;
-
-// Values of the call that leave no stage of the blend or epilogue without effect.
-RunValues values_for(const Request& request) {
-  RunValues values = check_values(request);
-  if (request.blend.alpha == Scale::any) values.alpha = 0.75F;
-  if (request.blend.beta == Scale::any) values.beta = -0.5F;
-  if (request.has(EpilogueStage::clip)) {
-    values.clip_lo = -0.625F;
-    values.clip_hi = 0.875F;
-  }
-  values.user = {0.5F, 1.25F, -0.375F, 2.0F, 0.75F, -1.5F, 0.125F, 3.0F};
-  return values;
-}
 
 constexpr size_t workspace_alignment = 256;
 
@@ -78,32 +61,24 @@ bool needs_trusted(const Request& request, const CheckOptions& options) {
   return static_cast<bool>(request.user_epilogue) || !is_checked_in_full(request, options);
 }
 
-Checkable::Checkable(const execution::Executable& variant)
-    : run([&variant](cuda_abi::CUstream stream, std::span<const cuda_abi::CUdeviceptr> operands,
-                     const RunValues& values, int64_t n,
-                     cuda_abi::CUdeviceptr workspace) { variant.run(stream, operands, values, n, workspace); }),
-      workspace_bytes(variant.workspace_bytes()) {}
-
 class Checker::Bench {
  public:
+  // What a variant is compared with, and kept for.
+  enum class Role {
+    trusted,    // with the reference; what it makes is kept, for others to be compared with
+    candidate,  // with the reference and with what the trusted one made
+    alone,      // with the reference
+  };
+
   Bench(std::shared_ptr<const device::ContextHandle> context, Request request, CheckOptions options);
 
   const Request& request() const { return request_; }
+  const DeviceOperands& operands();
   Verdict trust(const execution::Executable& trusted);
-  Verdict run_all(const Checkable& variant, bool is_trusted);
-  std::vector<double> time(const Checkable& variant, int count);
+  Verdict run_all(const Checkable& variant, Role role);
 
  private:
-  struct Side {  // one operand
-    std::string name;
-    TensorSpec spec;
-    GuardedBuffer device;
-    bool is_written;
-    bool is_batched;  // calls cover as much of dimension 0 as their batch is
-
-    // What a call of batch `n` covers of dimension 0.
-    int64_t first_extent(int64_t n) const { return is_batched ? n : spec.extents.front(); }
-  };
+  using Side = DeviceOperands::One;
   struct Output {
     size_t side;  // index into sides_
     Judge judge;
@@ -119,58 +94,41 @@ class Checker::Bench {
   std::vector<Output> outputs_of(const Case& at) const;
   Judge judge_of(const Case& at, const std::string& output, int64_t n) const;
   reference::Bindings bindings_of(const std::vector<Memory>& contents) const;
-  void upload(const Case& contents, bool inputs);
-  void run_once(const Checkable& variant, int64_t n, cuda_abi::CUdeviceptr workspace) const;
-  std::string run_case(const Checkable& variant, Case& at, bool is_trusted, Verdict& verdict);
-  std::string run_batch(const Checkable& variant, Case& at, int64_t n, bool is_trusted, Verdict& verdict);
+  std::string run_case(const Checkable& variant, Case& at, Role role, Verdict& verdict);
+  std::string run_batch(const Checkable& variant, Case& at, int64_t n, Role role, Verdict& verdict);
   std::optional<std::string> damage(const Case& before, int64_t n, const GuardedBuffer& workspace) const;
   Memory result_of_side(const Side& side) const;
-  std::vector<Finding> findings(Case& at, int64_t n, bool is_trusted) const;
-  std::string judge(Case& at, int64_t n, bool is_trusted, Verdict& verdict) const;
-  void flush_l2(cuda_abi::CUstream stream);
+  std::vector<Finding> findings(Case& at, int64_t n, Role role) const;
+  std::string judge(Case& at, int64_t n, Role role, Verdict& verdict) const;
 
   std::shared_ptr<const device::ContextHandle> context_;
-  Request request_;
   CheckOptions options_;
+  DeviceOperands operands_;
+  const Request& request_ = operands_.request();
+  const RunValues& values_ = operands_.values();
+  const std::vector<Side>& sides_ = operands_.all();
   bool full_;
-  RunValues values_;
   device::Stream stream_;
   device::Event start_, end_;
-  std::vector<Side> sides_;
   std::vector<Case> cases_;
   const Case* uploaded_ = nullptr;  // whose inputs are on the device, unharmed
-  device::Buffer flush_;
 };
 
 Checker::Bench::Bench(std::shared_ptr<const device::ContextHandle> context, Request request, CheckOptions options)
     : context_(std::move(context)),
-      request_(std::move(request)),
       options_(std::move(options)),
+      operands_(context_, std::move(request)),
       full_(is_checked_in_full(request_, options_)),
-      values_(values_for(request_)),
       stream_(context_),
       start_(context_),
       end_(context_) {
-  for (const Operand& operand : request_.operands) {
-    const auto bytes = static_cast<size_t>(reference::byte_span(operand.spec));
-    sides_.push_back(
-        {operand.name, operand.spec, GuardedBuffer(context_, bytes, static_cast<size_t>(operand.spec.alignment)),
-         is_written(request_, operand.name), request_.dynamic_batch && is_batched(request_, operand.name)});
-  }
   for (const reference::Values values : usable_fills(options_.fills, full_)) cases_.push_back(make_case(values));
 }
 
 Checker::Bench::Case Checker::Bench::make_case(reference::Values values) const {
   Case made;
-  for (size_t i = 0; i < sides_.size(); ++i) {
-    const TensorSpec& spec = sides_[i].spec;
-    made.contents.push_back(is_read(request_, sides_[i].name)
-                                ? reference::filled(request_, {sides_[i].name, spec}, values, options_.seed + i)
-                                : reference::poisoned(spec));
-  }
-  if (request_.user_epilogue) {
-    made.user.emplace(request_, made.contents, values_, options_);
-  }
+  made.contents = contents_of(request_, values, options_.seed);
+  if (request_.user_epilogue) made.user.emplace(request_, made.contents, values_, options_);
   if (!made.user) made.outputs = outputs_of(made);
   return made;
 }
@@ -203,23 +161,8 @@ reference::Bindings Checker::Bench::bindings_of(const std::vector<Memory>& conte
   return bindings;
 }
 
-void Checker::Bench::upload(const Case& contents, bool inputs) {
-  for (size_t i = 0; i < sides_.size(); ++i) {
-    if (!sides_[i].is_written && !inputs) continue;
-    const Memory& memory = contents.contents[i];
-    device::copy_to_device(*context_, sides_[i].device.address(), memory.data(), memory.size(), stream_.raw());
-    if (inputs) sides_[i].device.arm(stream_.raw());
-  }
-}
-
-void Checker::Bench::run_once(const Checkable& variant, int64_t n, cuda_abi::CUdeviceptr workspace) const {
-  std::vector<cuda_abi::CUdeviceptr> addresses;
-  for (const Side& side : sides_) addresses.push_back(side.device.address());
-  variant.run(stream_.raw(), addresses, values_, n, workspace);
-}
-
 Verdict Checker::Bench::trust(const execution::Executable& trusted) {
-  if (!request_.user_epilogue) return run_all(trusted, true);
+  if (!request_.user_epilogue) return run_all(trusted, Role::trusted);
   Verdict verdict;
   for (Case& at : cases_) {
     std::vector<Finding> findings{at.user->evaluate(context_, trusted)};
@@ -237,10 +180,10 @@ Verdict Checker::Bench::trust(const execution::Executable& trusted) {
   return verdict;
 }
 
-Verdict Checker::Bench::run_all(const Checkable& variant, bool is_trusted) {
+Verdict Checker::Bench::run_all(const Checkable& variant, Role role) {
   Verdict verdict;
   for (Case& at : cases_) {
-    const std::string wrong = run_case(variant, at, is_trusted, verdict);
+    const std::string wrong = run_case(variant, at, role, verdict);
     if (wrong.empty()) continue;
     uploaded_ = nullptr;  // whatever it did, the next variant finds everything in order
     verdict.text = wrong;
@@ -251,29 +194,28 @@ Verdict Checker::Bench::run_all(const Checkable& variant, bool is_trusted) {
   return verdict;
 }
 
-std::string Checker::Bench::run_case(const Checkable& variant, Case& at, bool is_trusted, Verdict& verdict) {
+std::string Checker::Bench::run_case(const Checkable& variant, Case& at, Role role, Verdict& verdict) {
   for (const int64_t n : batches_of(request_)) {
-    std::string wrong = run_batch(variant, at, n, is_trusted, verdict);
+    std::string wrong = run_batch(variant, at, n, role, verdict);
     if (!wrong.empty()) return request_.dynamic_batch ? fmt::format("n={}: {}", n, wrong) : wrong;
   }
   return {};
 }
 
-std::string Checker::Bench::run_batch(const Checkable& variant, Case& at, int64_t n, bool is_trusted,
-                                      Verdict& verdict) {
+std::string Checker::Bench::run_batch(const Checkable& variant, Case& at, int64_t n, Role role, Verdict& verdict) {
   GuardedBuffer workspace(context_, static_cast<size_t>(variant.workspace_bytes), workspace_alignment);
-  upload(at, uploaded_ != &at);
+  operands_.upload(at.contents, uploaded_ != &at, stream_.raw());
   uploaded_ = &at;
   workspace.arm(stream_.raw());
   device::fill_bytes(*context_, workspace.address(), 0xff, workspace.size(), stream_.raw());
   start_.record(stream_.raw());
-  run_once(variant, n, workspace.address());
+  operands_.run(variant, n, workspace.address(), stream_.raw());
   end_.record(stream_.raw());
   stream_.synchronize();
   if (n == request_.batch()) verdict.seconds = end_.elapsed_ms(start_) / 1e3;
 
   if (const std::optional<std::string> harm = damage(at, n, workspace)) return *harm;
-  return judge(at, n, is_trusted, verdict);
+  return judge(at, n, role, verdict);
 }
 
 Memory Checker::Bench::result_of_side(const Side& side) const {
@@ -301,7 +243,7 @@ std::optional<std::string> Checker::Bench::damage(const Case& before, int64_t n,
 }
 
 // What there is to say of each output; that of the trusted variant is kept.
-std::vector<Finding> Checker::Bench::findings(Case& at, int64_t n, bool is_trusted) const {
+std::vector<Finding> Checker::Bench::findings(Case& at, int64_t n, Role role) const {
   std::vector<Finding> findings;
   if (at.user) {
     const auto result = std::find_if(sides_.begin(), sides_.end(),
@@ -317,49 +259,34 @@ std::vector<Finding> Checker::Bench::findings(Case& at, int64_t n, bool is_trust
       continue;
     }
     findings.push_back(output.judge.with_reference(memory, side.first_extent(n)));
-    if (!full_ && !is_trusted && findings.back().wrong.empty()) {
+    if (!full_ && role == Role::candidate && findings.back().wrong.empty()) {
       // The comparison with the reference is the stricter one: its figures are those worth showing.
       findings.back().wrong = output.judge.with_trusted(memory, *output.trusted, side.first_extent(n)).wrong;
     }
-    if (is_trusted && n == request_.batch()) output.trusted = std::move(memory);
+    if (role == Role::trusted && n == request_.batch()) output.trusted = std::move(memory);
   }
   return findings;
 }
 
-std::string Checker::Bench::judge(Case& at, int64_t n, bool is_trusted, Verdict& verdict) const {
+std::string Checker::Bench::judge(Case& at, int64_t n, Role role, Verdict& verdict) const {
   const bool has_trusted = std::all_of(at.outputs.begin(), at.outputs.end(),
                                        [](const Output& output) { return output.trusted.has_value(); });
-  if (!is_trusted && !(at.user ? at.user->evaluated() : full_ || has_trusted)) {
+  const bool stands_alone = full_ || role != Role::candidate;
+  if (!(at.user ? at.user->evaluated() : stands_alone || has_trusted)) {
     throw Error(ErrorCode::internal,
                 fmt::format("{} cannot be checked without the trusted variant's result", request_.key()));
   }
-  return add(findings(at, n, is_trusted), verdict);
+  return add(findings(at, n, role), verdict);
 }
 
-void Checker::Bench::flush_l2(cuda_abi::CUstream stream) {
-  const device::DeviceInfo& info = context_->device().info();
-  if (info.emulated) return;  // its model knows no state of the L2
-  if (flush_.size() == 0) flush_ = device::Buffer(context_, 2 * static_cast<size_t>(info.l2_bytes));
-  device::fill_words(*context_, flush_.address(), 0, flush_.size() / 4, stream);
-}
-
-std::vector<double> Checker::Bench::time(const Checkable& variant, int count) {
-  const device::Buffer workspace(context_, static_cast<size_t>(variant.workspace_bytes));
+// With what the first fill holds, where the last variant did harm.
+const DeviceOperands& Checker::Bench::operands() {
   if (uploaded_ == nullptr) {
-    upload(cases_.front(), true);
     uploaded_ = &cases_.front();
+    operands_.upload(uploaded_->contents, true, stream_.raw());
+    stream_.synchronize();
   }
-  std::vector<double> samples;
-  run_once(variant, request_.batch(), workspace.address());
-  for (int i = 0; i < count; ++i) {
-    flush_l2(stream_.raw());
-    start_.record(stream_.raw());
-    run_once(variant, request_.batch(), workspace.address());
-    end_.record(stream_.raw());
-    end_.synchronize();
-    samples.push_back(end_.elapsed_ms(start_) / 1e3);
-  }
-  return samples;
+  return operands_;
 }
 
 Checker::Checker(std::shared_ptr<const device::ContextHandle> context, Request request, CheckOptions options)
@@ -379,11 +306,15 @@ Verdict Checker::trust(const execution::Executable& trusted) {
 }
 
 Verdict Checker::check(const Checkable& variant) {
-  return bench_->run_all(variant, false);
+  return bench_->run_all(variant, Bench::Role::candidate);
 }
 
-std::vector<double> Checker::time(const execution::Executable& variant, int count) {
-  return bench_->time(variant, count);
+Verdict Checker::check_with_reference(const Checkable& variant) {
+  return bench_->run_all(variant, Bench::Role::alone);
+}
+
+const DeviceOperands& Checker::operands() {
+  return bench_->operands();
 }
 
 }  // namespace kiln::checking

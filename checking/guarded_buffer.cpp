@@ -1,4 +1,4 @@
-#include "guarded_buffer.h"
+#include "kiln/checking/guarded_buffer.h"
 
 #include <fmt/format.h>
 

@@ -11,7 +11,8 @@ namespace kiln::tuner {
 
 MeasuringBench::MeasuringBench(const std::optional<std::string>& driver, int ordinal, checking::CheckOptions options)
     : context_(device::ContextHandle::acquire(device::Device(device::Driver::open({.library = driver}), ordinal))),
-      options_(std::move(options)) {}
+      options_(std::move(options)),
+      timer_(context_) {}
 
 checking::Verdict MeasuringBench::begin(const Request& request, const execution::CompiledProgram* trusted) {
   loaded_.clear();
@@ -32,7 +33,7 @@ checking::Verdict MeasuringBench::check(SpecimenId id) {
 }
 
 std::vector<double> MeasuringBench::sample(SpecimenId id, int count) {
-  return checker().time(find(id), count);
+  return timer_.time(checker().operands(), find(id), count, L2::cold);
 }
 
 checking::Checker& MeasuringBench::checker() {

@@ -10,6 +10,7 @@
 #include "kiln/checking/check.h"
 #include "kiln/device/context.h"
 #include "kiln/execution/executable.h"
+#include "kiln/tuner/device_timer.h"
 #include "kiln/tuner/laboratory.h"
 
 namespace kiln::tuner {
@@ -35,6 +36,7 @@ class MeasuringBench {
 
   std::shared_ptr<const device::ContextHandle> context_;
   checking::CheckOptions options_;
+  DeviceTimer timer_;
   std::optional<checking::Checker> checker_;
   std::map<SpecimenId, execution::Executable> loaded_;
 };

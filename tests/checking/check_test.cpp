@@ -287,17 +287,27 @@ TEST_F(LargeCheckTest, LeavesSpecialValuesToFullChecks) {
   }
 }
 
-TEST_F(CheckTest, TimesFromAColdCacheAfterAWarmUp) {
+TEST_F(LargeCheckTest, WithoutATrustedVariantLooksAtSamplesAlone) {
+  const CheckOptions options{.samples = 20, .full_elements = 100};
+  Checker bench = checker_for("softmax_forward x=f32:300x7:nc", options);
+  const auto wrong_at = [&](int64_t element) {
+    return load([element](const Call& call) {
+      softmax(call, 300);
+      call.y[element] = 0.5F;
+    });
+  };
+  EXPECT_TRUE(bench.check_with_reference(load([](const Call& call) { softmax(call, 300); })).passed);
+  EXPECT_THAT(bench.check_with_reference(wrong_at(0)).text, HasSubstr("wrong at (0,0)"));
+  EXPECT_TRUE(bench.check_with_reference(wrong_at(143 * columns)).passed) << "it is no sample";
+  EXPECT_THAT(bench.check_with_reference(wrong_at(300 * columns)).text, HasSubstr("after the end of y"));
+}
+
+TEST_F(CheckTest, HandsOutOperandsInOrderAfterHarm) {
   Checker bench = checker();
-  int runs = 0;
-  const auto variant = load([&](const Call& call) {
-    softmax(call, 3);
-    ++runs;
-  });
-  EXPECT_THAT(bench.time(variant, 3), testing::ElementsAre(2e-3, 2e-3, 2e-3));
-  EXPECT_EQ(runs, 4);
-  // The fake's L2 has 38,000 bytes (device attribute 38).
-  EXPECT_EQ(driver.flushed_bytes, 3U * 2 * 38000);
+  bench.check(load([](const Call& call) { const_cast<float*>(call.x)[3] = 99; }));
+  const DeviceOperands& operands = bench.operands();
+  const auto x = device::download<float>(*driver.context(), operands.all().front().device.address(), 21);
+  EXPECT_NE(x[3], 99);
 }
 
 TEST_F(CheckTest, ReportsThatMemoryRanOut) {

@@ -1,21 +1,16 @@
 // Checker: is what a variant computes right, and does it touch nothing else?
 #pragma once
 
-#include <cuda_abi/driver.h>
-
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "kiln/checking/device_operands.h"
 #include "kiln/device/context.h"
 #include "kiln/execution/executable.h"
 #include "kiln/generator/request.h"
-#include "kiln/generator/run_values.h"
 #include "kiln/reference/fill.h"
 
 namespace kiln::checking {
@@ -42,18 +37,6 @@ bool needs_trusted(const Request& request, const CheckOptions& options);
 
 /// The operands that an Executable of Catalogue::trusted_program() has to be made with, in order.
 std::vector<std::string> trusted_operand_names(const Request& request);
-
-/// What a Checker runs: anything that computes a request as Executable::run() does.
-struct Checkable {
-  std::function<void(cuda_abi::CUstream stream, std::span<const cuda_abi::CUdeviceptr> operands,
-                     const RunValues& values, int64_t n, cuda_abi::CUdeviceptr workspace)>
-      run;
-  int64_t workspace_bytes = 0;
-
-  /// `variant` must outlive it.
-  Checkable(const execution::Executable& variant);  // NOLINT(google-explicit-constructor)
-  Checkable(decltype(run) function, int64_t workspace) : run(std::move(function)), workspace_bytes(workspace) {}
-};
 
 /// What the check of one variant found.
 struct Verdict {
@@ -94,10 +77,12 @@ class Checker {
   /// needed and did not pass.
   Verdict check(const Checkable& variant);
 
-  /// Samples of the device time of one run at the full batch, in seconds, after one warm-up run. On a real device each
-  /// one starts with a cold L2: a buffer of twice its size is written before. The operands keep what the last check
-  /// left in them.
-  std::vector<double> time(const execution::Executable& variant, int count);
+  /// As check(), where the trusted variant cannot be had: what is not checked in full is compared with the reference
+  /// at CheckOptions::samples coordinates, and not elsewhere. Throws Error(internal) if there is user code.
+  Verdict check_with_reference(const Checkable& variant);
+
+  /// The operands as the last check left them, for more runs: outputs hold results, inputs what they were filled with.
+  const DeviceOperands& operands();
 
  private:
   class Bench;

@@ -1,0 +1,78 @@
+// DeviceOperands: what a request is run on where it is checked or timed.
+#pragma once
+
+#include <cuda_abi/driver.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kiln/checking/guarded_buffer.h"
+#include "kiln/device/context.h"
+#include "kiln/execution/executable.h"
+#include "kiln/generator/request.h"
+#include "kiln/generator/run_values.h"
+#include "kiln/reference/fill.h"
+
+namespace kiln::checking {
+
+/// Anything that computes a request as Executable::run() does.
+struct Checkable {
+  std::function<void(cuda_abi::CUstream stream, std::span<const cuda_abi::CUdeviceptr> operands,
+                     const RunValues& values, int64_t n, cuda_abi::CUdeviceptr workspace)>
+      run;
+  int64_t workspace_bytes = 0;
+
+  /// `variant` must outlive it.
+  Checkable(const execution::Executable& variant);  // NOLINT(google-explicit-constructor)
+  Checkable(decltype(run) function, int64_t workspace) : run(std::move(function)), workspace_bytes(workspace) {}
+};
+
+/// What an operand holds, or is to hold, in host memory.
+using Memory = std::vector<std::byte>;
+
+/// What each operand of `request` holds before a call: inputs are filled, the others are NaN everywhere.
+std::vector<Memory> contents_of(const Request& request, reference::Values values, uint64_t seed);
+
+/// The operands of one request on a device, each between red zones, and the values of its calls. Not thread-safe.
+class DeviceOperands {
+ public:
+  struct One {
+    std::string name;
+    TensorSpec spec;
+    GuardedBuffer device;
+    bool is_written;
+    bool is_batched;  ///< Calls of a dynamic request cover as much of dimension 0 as their batch is.
+
+    /// What a call of batch `n` covers of dimension 0.
+    int64_t first_extent(int64_t n) const { return is_batched ? n : spec.extents.front(); }
+  };
+
+  /// Throws DriverError(out_of_memory) if they do not fit.
+  DeviceOperands(std::shared_ptr<const device::ContextHandle> context, Request request);
+
+  const std::vector<One>& all() const { return all_; }
+  const Request& request() const { return request_; }
+  /// No stage of the blend or epilogue is without effect.
+  const RunValues& values() const { return values_; }
+
+  /// Copies contents_of() the request to the device. Without `inputs` only to what is written; with them the red zones
+  /// are made anew, too.
+  void upload(const std::vector<Memory>& contents, bool inputs, cuda_abi::CUstream stream);
+
+  /// Enqueues one run of `variant` for a batch of `n`. `workspace`: of Checkable::workspace_bytes.
+  void run(const Checkable& variant, int64_t n, cuda_abi::CUdeviceptr workspace, cuda_abi::CUstream stream) const;
+
+ private:
+  std::shared_ptr<const device::ContextHandle> context_;
+  Request request_;
+  RunValues values_;
+  std::vector<One> all_;
+};
+
+}  // namespace kiln::checking

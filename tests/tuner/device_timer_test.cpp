@@ -1,0 +1,41 @@
+// Timing on a device made of host memory (tests/checking/host_driver.h).
+#include "kiln/tuner/device_timer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "host_driver.h"
+
+namespace kiln::tuner {
+namespace {
+
+using testing::ElementsAre;
+
+class DeviceTimerTest : public testing::Test {
+ protected:
+  checking::HostDriver driver;
+  checking::DeviceOperands operands{driver.context(), Request::parse("softmax_forward x=f32:3x7:nc")};
+  std::vector<int64_t> batches;
+  const checking::Checkable variant{
+      [this](cuda_abi::CUstream, std::span<const cuda_abi::CUdeviceptr> addresses, const RunValues&, int64_t n,
+             cuda_abi::CUdeviceptr) {
+        EXPECT_EQ(addresses.size(), 2U);
+        batches.push_back(n);
+      },
+      0};
+};
+
+TEST_F(DeviceTimerTest, TimesFromAColdCacheAfterAWarmUp) {
+  EXPECT_THAT(DeviceTimer(driver.context()).time(operands, variant, 3, L2::cold), ElementsAre(2e-3, 2e-3, 2e-3));
+  EXPECT_THAT(batches, ElementsAre(3, 3, 3, 3));
+  // The fake's L2 has 38,000 bytes (device attribute 38).
+  EXPECT_EQ(driver.flushed_bytes, 3U * 2 * 38000);
+}
+
+TEST_F(DeviceTimerTest, LeavesAWarmCacheAsItIs) {
+  EXPECT_THAT(DeviceTimer(driver.context()).time(operands, variant, 2, L2::warm), ElementsAre(2e-3, 2e-3));
+  EXPECT_EQ(driver.flushed_bytes, 0U);
+}
+
+}  // namespace
+}  // namespace kiln::tuner

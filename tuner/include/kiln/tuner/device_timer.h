@@ -1,0 +1,40 @@
+// DeviceTimer: how long runs of a variant take on a device.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kiln/checking/device_operands.h"
+#include "kiln/device/context.h"
+#include "kiln/device/event.h"
+#include "kiln/device/memory.h"
+#include "kiln/device/stream.h"
+
+namespace kiln::tuner {
+
+/// What runs find in the L2.
+enum class L2 {
+  cold,  ///< On a real device a buffer of twice its size is written before each run. An emulated one models no state.
+  warm,  ///< What the run before left there.
+};
+
+/// Not thread-safe. Waits for the device.
+class DeviceTimer {
+ public:
+  explicit DeviceTimer(std::shared_ptr<const device::ContextHandle> context);
+
+  /// Seconds of `count` runs of `variant` at the full batch, each by itself, after one that is not counted. `operands`
+  /// were uploaded. Throws DriverError if the device reports a fault (then the context may be lost).
+  std::vector<double> time(const checking::DeviceOperands& operands, const checking::Checkable& variant, int count,
+                           L2 l2);
+
+ private:
+  void flush_l2();
+
+  std::shared_ptr<const device::ContextHandle> context_;
+  device::Stream stream_;
+  device::Event start_, end_;
+  device::Buffer flush_;
+};
+
+}  // namespace kiln::tuner
