@@ -77,13 +77,12 @@ void print_findings(const RecheckResult& result, const Output& output) {
 }
 
 // What was found wrong in the database itself serves nobody from then on. Returns how many records say so.
-size_t store_bars(const RecheckResult& result, const std::string& path) {
-  std::vector<cache::Record> bars;
+size_t store_bars(const RecheckResult& result, const std::string& path, const device::DeviceInfo& device) {
+  std::vector<tuner::Trial> bars;
   for (const Rechecked& one : result.checked) {
     if (one.bar) bars.push_back(*one.bar);
   }
-  if (!bars.empty()) open_or_fail(path, cache::OpenMode::read_write).insert(bars);
-  return bars.size();
+  return store_trials(bars, path, device);
 }
 
 int verify(const VerifyOptions& options) {
@@ -105,7 +104,7 @@ int verify(const VerifyOptions& options) {
     moved += one.finding == Rechecked::Finding::faster || one.finding == Rechecked::Finding::slower;
   }
   const int exit_code = failed + moved == 0 ? success : failed_check;
-  const size_t barred = options.file.empty() ? store_bars(result, source.path) : 0;
+  const size_t barred = options.file.empty() ? store_bars(result, source.path, laboratory->apparatus().device) : 0;
   if (options.output.json) {
     Json checked = Json::array();
     for (const Rechecked& one : result.checked) checked.push_back(json_of(one));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -12,6 +13,7 @@
 
 #include "kiln/base/error.h"
 #include "kiln/base/output_file.h"
+#include "kiln/runtime/records.h"
 #include "kiln/runtime/settings.h"
 
 namespace kiln::cli {
@@ -75,6 +77,15 @@ cache::Database open_to_read(const std::string& option, const Environment& envir
     return open_or_fail(path, cache::OpenMode::read_only);
   fmt::print(stderr, "kiln: nothing has been tuned yet: there is no {}\n", path);
   return cache::Database::in_memory();
+}
+
+size_t store_trials(const std::vector<tuner::Trial>& trials, const std::string& path,
+                    const device::DeviceInfo& device) {
+  if (trials.empty()) return 0;
+  cache::Database database = open_or_fail(path, cache::OpenMode::read_write);
+  database.put_device(device_entry(device));
+  return static_cast<size_t>(std::count_if(trials.begin(), trials.end(),
+                                           [&](const tuner::Trial& trial) { return store_trial(database, trial); }));
 }
 
 }  // namespace kiln::cli

@@ -1,12 +1,16 @@
 // --db, and the files that commands are given.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kiln/base/environment.h"
 #include "kiln/cache/database.h"
+#include "kiln/device/device.h"
+#include "kiln/tuner/trial.h"
 
 namespace CLI {
 class App;
@@ -40,5 +44,9 @@ cache::Database open_or_fail(const std::string& path, cache::OpenMode mode);
 /// As open_or_fail() of database_path(), for reading. Where nobody has tuned yet the usual database is not there, which
 /// is no error: an empty one, and a note on standard error.
 cache::Database open_to_read(const std::string& option, const Environment& environment);
+
+/// Stores what became of `trials`, of `device`, in the database at `path`: store_trial(). Returns how many say
+/// something. Throws as open_or_fail().
+size_t store_trials(const std::vector<tuner::Trial>& trials, const std::string& path, const device::DeviceInfo& device);
 
 }  // namespace kiln::cli

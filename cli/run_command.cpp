@@ -3,11 +3,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "checks.h"
@@ -19,20 +20,16 @@
 #include "kiln/checking/check.h"
 #include "kiln/context.h"
 #include "kiln/device/context.h"
-#include "kiln/device/event.h"
-#include "kiln/device/memory.h"
 #include "kiln/device/nvrtc.h"
 #include "kiln/device/stream.h"
 #include "kiln/execution/compile.h"
 #include "kiln/execution/target.h"
-#include "kiln/generator/check_values.h"
 #include "kiln/generator/operation.h"
-#include "kiln/reference/fill.h"
-#include "kiln/reference/tensor_memory.h"
-#include "kiln/reference/tolerance.h"
 #include "kiln/runtime/settings.h"
-#include "kiln/tuner/trial.h"
-#include "kiln/version.h"
+#include "kiln/store/file_store.h"
+#include "kiln/tuner/device_timer.h"
+#include "kiln/tuner/laboratory.h"
+#include "kiln/tuner/timing.h"
 #include "output.h"
 #include "table.h"
 #include "words.h"
@@ -41,10 +38,6 @@ namespace kiln::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr double full_check_flops = 2e7;  // beyond this the reference would take seconds: sample its outputs
-constexpr int64_t sampled_outputs = 200;
-constexpr uint64_t seed = 1;
 
 struct RunOptions {
   Input input;
@@ -57,122 +50,18 @@ struct RunOptions {
   Output output;
 };
 
-RunValues values_for(const Request& request) {
-  RunValues values = check_values(request);
-  if (request.blend.alpha == Scale::any) values.alpha = 1.25f;
-  if (request.blend.beta == Scale::any) values.beta = 0.5f;
-  if (request.has(EpilogueStage::clip)) {
-    values.clip_lo = -0.5f;
-    values.clip_hi = 6.0f;
-  }
-  values.user.fill(0.5f);
-  if (request.dynamic_batch) values.n = request.batch();
-  return values;
+// A plan as the checker and the timer run it.
+checking::Checkable checkable(const Plan& plan) {
+  return {[&plan](cuda_abi::CUstream stream, std::span<const cuda_abi::CUdeviceptr> operands, RunValues values,
+                  int64_t n, cuda_abi::CUdeviceptr workspace) {
+            std::vector<Address> addresses;
+            for (const cuda_abi::CUdeviceptr address : operands)
+              addresses.emplace_back(reinterpret_cast<const void*>(address));
+            values.n = n;
+            plan.run(stream, addresses, reinterpret_cast<void*>(workspace), values);
+          },
+          plan.workspace_bytes()};
 }
-
-// A layer's operands on the device, and on the host as they were before it ran.
-class LayerRun {
- public:
-  LayerRun(std::shared_ptr<const device::ContextHandle> device, const Request& request, const Plan& plan)
-      : device_(std::move(device)), request_(request), plan_(plan), values_(values_for(request)) {
-    for (const Operand& operand : request_.operands) {
-      host_.push_back(is_read(request_, operand.name)
-                          ? reference::filled(request_, operand, reference::Values::uniform, seed + host_.size())
-                          : reference::poisoned(operand.spec));
-      buffers_.push_back(device::upload(device_, host_.back()));
-      addresses_.emplace_back(reinterpret_cast<const void*>(buffers_.back().address()));
-    }
-    workspace_ = device::Buffer(device_, static_cast<size_t>(plan_.workspace_bytes()));
-  }
-
-  /// Runs once and compares with the reference: "ok", with how many outputs where that is not all; or what was wrong.
-  struct Checked {
-    bool right = false;
-    std::string text;
-  };
-  Checked check() {
-    enqueue(nullptr);
-    device_->synchronize();
-    reference::Bindings bindings;
-    bindings.alpha = values_.alpha;
-    bindings.beta = values_.beta;
-    bindings.clip_lo = values_.clip_lo;
-    bindings.clip_hi = values_.clip_hi;
-    bindings.scalars = values_.scalars;
-    bindings.integers = values_.integers;
-    for (size_t i = 0; i < host_.size(); ++i) bindings.operands[request_.operands[i].name] = host_[i];
-    Checked checked;
-    for (size_t i = 0; i < host_.size(); ++i) {
-      const std::string& name = request_.operands[i].name;
-      if (!is_written(request_, name)) continue;
-      const Checked output = check_output(bindings, i);
-      if (!output.right || checked.text.empty() || name == result_of(request_).name) checked = output;
-      if (!output.right) break;
-    }
-    return checked;
-  }
-
-  /// As check(), where user code makes the result: by the tuner's check, of which the trusted program is a part.
-  Checked check_user_code(const execution::CompiledProgram& trusted) {
-    checking::CheckOptions options;
-    options.seed = seed;
-    checking::Checker checker(device_, request_, options);
-    checking::Verdict verdict = checker.trust({device_, trusted, checking::trusted_operand_names(request_)});
-    if (verdict.passed)
-      verdict = checker.check({[this](auto&&... arguments) { run(arguments...); }, plan_.workspace_bytes()});
-    return verdict.passed ? Checked{true, "ok"} : Checked{false, "WRONG: " + verdict.text};
-  }
-
-  /// Median device time of `samples` runs in seconds, after a warm-up. Caches are as the last run left them.
-  double time(int samples) {
-    const device::Stream stream(device_);
-    const device::Event start(device_), stop(device_);
-    std::vector<double> seconds;
-    for (int i = 0; i <= samples; ++i) {
-      start.record(stream.raw());
-      enqueue(stream.raw());
-      stop.record(stream.raw());
-      stop.synchronize();
-      if (i > 0) seconds.push_back(stop.elapsed_ms(start) * 1e-3);
-    }
-    std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end());
-    return seconds[seconds.size() / 2];
-  }
-
- private:
-  Checked check_output(const reference::Bindings& bindings, size_t operand) const {
-    const auto& [name, spec] = request_.operands[operand];
-    const auto output = device::download<std::byte>(*device_, buffers_[operand].address(), host_[operand].size());
-    if (operation(request_.operation).work(request_).flops <= full_check_flops) {
-      const auto mismatch = reference::compare(request_, bindings, output, name);
-      return mismatch ? Checked{false, "WRONG: " + mismatch->text()} : Checked{true, "ok"};
-    }
-    const auto coordinates = reference::sample_coordinates(spec, sampled_outputs, seed);
-    const auto mismatch = reference::compare_at(request_, bindings, output, coordinates, name);
-    return mismatch ? Checked{false, "WRONG: " + mismatch->text()}
-                    : Checked{true, fmt::format("ok at {} of {}", coordinates.size(), spec.elements())};
-  }
-
-  // The plan as the tuner's check runs a variant.
-  void run(cuda_abi::CUstream stream, std::span<const cuda_abi::CUdeviceptr> operands, RunValues values, int64_t n,
-           cuda_abi::CUdeviceptr workspace) const {
-    std::vector<Address> addresses;
-    for (const cuda_abi::CUdeviceptr address : operands) addresses.emplace_back(reinterpret_cast<const void*>(address));
-    if (request_.dynamic_batch) values.n = n;
-    plan_.run(stream, addresses, reinterpret_cast<void*>(workspace), values);
-  }
-
-  void enqueue(Stream stream) { plan_.run(stream, addresses_, reinterpret_cast<void*>(workspace_.address()), values_); }
-
-  std::shared_ptr<const device::ContextHandle> device_;
-  const Request& request_;
-  const Plan& plan_;
-  RunValues values_;
-  std::vector<std::vector<std::byte>> host_;
-  std::vector<device::Buffer> buffers_;
-  std::vector<Address> addresses_;
-  device::Buffer workspace_;
-};
 
 ContextOptions context_options(const RunOptions& options) {
   ContextOptions context;
@@ -184,77 +73,131 @@ ContextOptions context_options(const RunOptions& options) {
   return context;
 }
 
-// Compiles what the check of user code needs. NVRTC is looked for only then: what a bundle holds runs without.
+// Makes what a check may need besides the plan. NVRTC is looked for only then: what a bundle holds runs without.
 class CheckTools {
  public:
-  CheckTools(const Environment& environment, const device::DeviceInfo& info)
-      : environment_(environment), info_(info), catalogue_(catalogue_of(environment)) {}
+  CheckTools(const Environment& environment, std::shared_ptr<const device::ContextHandle> device)
+      : environment_(environment), device_(std::move(device)), catalogue_(catalogue_of(environment)) {
+    if (const auto kept = kernel_store(std::nullopt, environment)) kernels_.emplace(*kept);
+  }
 
   const Catalogue& catalogue() const { return catalogue_; }
 
-  execution::CompiledProgram trusted(const Request& request) const {
-    const auto nvrtc = device::Nvrtc::open({environment_.nvrtc});
-    const Target target = execution::target_for(info_.cc_major, info_.cc_minor, *nvrtc);
-    return execution::compile(*nvrtc, catalogue_.trusted_program(request, target), target);
+  /// The trusted variant of `request`. Throws Error(missing_library, unsupported) where it cannot be compiled here.
+  execution::Executable trusted(const Request& request) {
+    if (!nvrtc_) {
+      const device::DeviceInfo& info = device_->device().info();
+      const auto nvrtc = device::Nvrtc::open({environment_.nvrtc});
+      target_ = execution::target_for(info.cc_major, info.cc_minor, *nvrtc);
+      nvrtc_ = nvrtc;
+    }
+    const Program program = catalogue_.trusted_program(request, target_);
+    return {device_, execution::compile(*nvrtc_, program, target_, kernels_ ? &*kernels_ : nullptr),
+            checking::trusted_operand_names(request)};
   }
 
  private:
   const Environment& environment_;
-  device::DeviceInfo info_;
+  std::shared_ptr<const device::ContextHandle> device_;
   Catalogue catalogue_;
+  std::optional<store::FileStore> kernels_;
+  std::shared_ptr<const device::Nvrtc> nvrtc_;
+  Target target_;
 };
+
+bool cannot_compile(const Error& error) {
+  return error.code() == ErrorCode::missing_library || error.code() == ErrorCode::unsupported;
+}
+
+struct Checked {
+  bool right = false;
+  std::string text;  // "ok", with how many outputs where that is not all; or what was wrong
+};
+
+// By the check that tuning makes. Where nothing can be compiled, large layers of a bundle are compared with the
+// reference alone.
+Checked check(checking::Checker& checker, const Plan& plan, CheckTools& tools) {
+  const checking::CheckOptions options;
+  const Request& request = plan.request();
+  const auto said = [](const checking::Verdict& verdict, const std::string& ok) {
+    return verdict.passed ? Checked{true, ok} : Checked{false, "WRONG: " + verdict.text};
+  };
+  std::optional<execution::Executable> trusted;
+  if (checking::needs_trusted(request, options)) {
+    try {
+      trusted.emplace(tools.trusted(request));
+    } catch (const Error& error) {
+      if (!cannot_compile(error) || request.user_epilogue) throw;
+      const int64_t outputs = result_of(request).spec.elements();
+      return said(checker.check_with_reference(checkable(plan)),
+                  fmt::format("ok at {} of {}", std::min(options.samples, outputs), outputs));
+    }
+  }
+  if (trusted) {
+    const checking::Verdict verdict = checker.trust(*trusted);
+    if (!verdict.passed) {
+      throw Error(ErrorCode::internal,
+                  fmt::format("the trusted variant of {} failed: {}", request.key(), verdict.text));
+    }
+  }
+  return said(checker.check(checkable(plan)), "ok");
+}
 
 // What became of one layer.
 struct LayerResult {
-  bool right = true;
-  std::string failure;  // why it did not run; then nothing below is set but `right`
-  std::string variant, choice;
+  std::string failure{};  // why it did not run; then nothing below is set
+  std::string variant{}, program{}, choice{};
   double seconds = 0, roofline_seconds = 0;
-  std::string check;  // empty if it was not asked for
+  std::optional<Checked> check{};  // if it was asked for
+
+  bool right() const { return failure.empty() && (!check || check->right); }
 };
 
 LayerResult run_layer(Context& context, const std::shared_ptr<const device::ContextHandle>& device,
-                      const Request& request, const RunOptions& options, const CheckTools& tools) {
+                      const Request& request, const RunOptions& options, CheckTools& tools) {
   const Plan plan = context.plan(request);
-  LayerRun layer(device, request, plan);
-  LayerRun::Checked checked{true, ""};
-  if (options.check) checked = request.user_epilogue ? layer.check_user_code(tools.trusted(request)) : layer.check();
-  const double seconds = layer.time(device->driver().is_emulated() ? 1 : options.samples);
-  return {checked.right, "", plan.variant(), plan.source(), seconds, context.explain(request).roofline_seconds,
-          checked.text};
+  LayerResult result{.variant = plan.variant(), .program = plan.program(), .choice = plan.source()};
+  result.roofline_seconds = context.explain(request).roofline_seconds;
+  const auto time = [&](const checking::DeviceOperands& operands) {
+    const int samples = device->driver().is_emulated() ? 1 : options.samples;
+    tuner::DeviceTimer timer(device);
+    result.seconds = tuner::summarise(timer.time(operands, checkable(plan), samples, tuner::L2::warm)).median;
+  };
+  if (options.check) {
+    checking::Checker checker(device, request, {});
+    result.check = check(checker, plan, tools);
+    time(checker.operands());
+  } else {
+    const device::Stream stream(device);
+    checking::DeviceOperands operands(device, request);
+    operands.upload(checking::contents_of(request, reference::Values::uniform, 1), true, stream.raw());
+    stream.synchronize();
+    time(operands);
+  }
+  return result;
 }
 
 // A layer that cannot be run, or does not fit into memory, is a wrong one and not the end.
 LayerResult run_or_fail(Context& context, const std::shared_ptr<const device::ContextHandle>& device,
-                        const Request& request, const RunOptions& options, const CheckTools& tools) {
-  std::string failure;
+                        const Request& request, const RunOptions& options, CheckTools& tools) {
   try {
     return run_layer(context, device, request, options, tools);
   } catch (const Error& error) {
-    failure = error.what();
+    return {.failure = error.what()};
   } catch (const std::bad_alloc&) {
-    failure = "out of memory on this machine";
+    return {.failure = "out of memory on this machine"};
   }
-  LayerResult result;
-  result.right = false;
-  result.failure = failure;
-  return result;
 }
 
 std::vector<std::string> row_of(const tuner::Job& job, const LayerResult& layer, bool check) {
   std::vector<std::string> row = {summary(job.request), std::to_string(job.count)};
-  if (layer.failure.empty()) {
-    for (std::string cell : {layer.variant, time_text(layer.seconds),
-                             percent_text(layer.roofline_seconds / layer.seconds), layer.choice, layer.check}) {
-      row.push_back(std::move(cell));
-    }
+  if (!layer.failure.empty()) {
+    row.insert(row.end(), {"FAILED: " + layer.failure, "-", "-", "-"});
   } else {
-    for (std::string cell :
-         {"FAILED: " + layer.failure, std::string("-"), std::string("-"), std::string("-"), std::string("-")}) {
-      row.push_back(std::move(cell));
-    }
+    row.insert(row.end(), {layer.variant, time_text(layer.seconds),
+                           percent_text(layer.roofline_seconds / layer.seconds), layer.choice});
   }
-  if (!check) row.pop_back();
+  if (check) row.push_back(layer.check ? layer.check->text : "-");
   return row;
 }
 
@@ -266,41 +209,28 @@ Json json_of(const tuner::Job& job, const LayerResult& layer, bool check) {
           {"choice", ran ? Json(layer.choice) : Json(nullptr)},
           {"seconds", ran ? Json(layer.seconds) : Json(nullptr)},
           {"roofline_seconds", ran ? Json(layer.roofline_seconds) : Json(nullptr)},
-          {"check", ran && check ? Json(layer.check) : Json(nullptr)},
-          {"right", check || !ran ? Json(layer.right) : Json(nullptr)},
+          {"check", layer.check ? Json(layer.check->text) : Json(nullptr)},
+          {"right", check || !ran ? Json(layer.right()) : Json(nullptr)},
           {"error", layer.failure}};
 }
 
-// What says in the database that a variant was found wrong; nothing for one of a bundle that this library does not
-// have.
-std::optional<cache::Record> bar_of(const Request& request, const LayerResult& layer, const device::DeviceInfo& device,
-                                    const Catalogue& catalogue) {
+// What bars a variant that was found wrong (docs/cache-format.md, "What is never used"); nothing for one of a bundle
+// that this library does not have. What crashes this process bars nothing: it may be another layer's fault, and there
+// is no second attempt.
+std::optional<tuner::Trial> bar_of(const Request& request, const LayerResult& layer, const device::DeviceInfo& device,
+                                   const Catalogue& catalogue) {
+  if (!layer.check || layer.check->right) return std::nullopt;
   const size_t end = layer.variant.find(' ');
-  cache::Record bar;
-  bar.algorithm = layer.variant.substr(0, end);
-  const std::optional<std::string> digest = catalogue.digest(bar.algorithm);
-  if (!digest || end == std::string::npos) return std::nullopt;
-  bar.algorithm_digest = *digest;
-  bar.config = layer.variant.substr(end + 1);
-  bar.request = request.key();
-  bar.device = device.id();
-  bar.outcome = tuner::to_string(tuner::Outcome::wrong_result);
-  bar.kind = device.emulated ? cache::TimeKind::modelled : cache::TimeKind::measured;
-  bar.check = bar.error = layer.check;
-  bar.kiln_version = std::string(version());
-  bar.created_ms = cache::utc_now_ms();
-  return cache::with_clean_texts(std::move(bar));
-}
-
-// What was found wrong serves nobody from then on (docs/cache-format.md). Returns how many records say so.
-size_t store_bars(const std::vector<cache::Record>& bars, const std::optional<std::string>& path,
-                  const device::DeviceInfo& device) {
-  std::error_code unknown;
-  if (bars.empty() || !path || !std::filesystem::exists(*path, unknown)) return 0;
-  cache::Database database = open_or_fail(*path, cache::OpenMode::read_write);
-  database.put_device({device.id(), device.name, device.cc_major, device.cc_minor, device.sms, device.emulated});
-  database.insert(bars);
-  return bars.size();
+  const Choice choice{layer.variant.substr(0, end), Config::parse(layer.variant.substr(end + 1))};
+  if (!catalogue.digest(choice.algorithm)) return std::nullopt;
+  tuner::Apparatus apparatus;
+  apparatus.device = device;
+  apparatus.deterministic_time = device.emulated;
+  tuner::Trial bar = tuner::begin_trial(apparatus, catalogue, request, choice);
+  bar.source_digest = layer.program;
+  bar.outcome = tuner::Outcome::wrong_result;
+  bar.check = bar.error = layer.check->text;
+  return bar;
 }
 
 int run_layers(const RunOptions& options) {
@@ -311,7 +241,7 @@ int run_layers(const RunOptions& options) {
   const auto device = device::ContextHandle::acquire(
       device::Device(device::Driver::open({context_options_.environment->driver}), context_options_.device));
   Context context(context_options_);
-  const CheckTools tools(*context_options_.environment, device->device().info());
+  CheckTools tools(*context_options_.environment, device);
 
   const bool emulated = device->driver().is_emulated();
   std::vector<std::string> headings = {
@@ -319,20 +249,21 @@ int run_layers(const RunOptions& options) {
   if (options.check) headings.emplace_back("check");
   Table table(std::move(headings));
   size_t wrong = 0;
-  std::vector<cache::Record> bars;
+  std::vector<tuner::Trial> bars;
   Json layers = Json::array();
   for (const tuner::Job& job : workload.jobs) {
     const LayerResult layer = run_or_fail(context, device, job.request, options, tools);
     table.add(row_of(job, layer, options.check));
     layers.push_back(json_of(job, layer, options.check));
-    wrong += layer.right ? 0 : 1;
-    if (layer.right || !layer.failure.empty()) continue;
+    wrong += layer.right() ? 0 : 1;
     if (auto bar = bar_of(job.request, layer, device->device().info(), tools.catalogue()))
       bars.push_back(std::move(*bar));
   }
   const std::optional<std::string> database = cache_path(
       options.database.empty() ? std::nullopt : std::optional(options.database), *context_options_.environment);
-  const size_t barred = store_bars(bars, database, device->device().info());
+  std::error_code unknown;
+  const bool is_kept = database && std::filesystem::exists(*database, unknown);
+  const size_t barred = is_kept ? store_trials(bars, *database, device->device().info()) : 0;
   const int exit_code = wrong == 0 ? success : failed_check;
   if (options.output.json) {
     print_json({{"device", context.device_id()},

@@ -125,7 +125,7 @@ class Verification {
 
   // Makes the operands; where the check needs it, the trusted variant is run first.
   bool begin() {
-    if (!laboratory_.needs_trusted(*request_)) return report("operands", laboratory_.begin(*request_, {}).failure);
+    if (!laboratory_.needs_trusted(*request_)) return report("operands", begin({}).failure);
     const std::string name = catalogue_.trusted(request_->operation).name() + " (trusted)";
     Program program;
     try {
@@ -134,10 +134,13 @@ class Verification {
       return report(name, tuner::Failure{tuner::Outcome::refused, error.what()});
     }
     trusted_ = Trusted{program, compiled(submit(program))};
-    const bool passed = report(name, trusted_->compiled.failure) &&
-                        report(name, laboratory_.begin(*request_, trusted_->compiled.id).failure);
+    const bool passed = report(name, trusted_->compiled.failure) && report(name, begin(trusted_->compiled.id).failure);
     if (!passed) forget_trusted();
     return passed;
+  }
+
+  tuner::CheckReport begin(std::optional<tuner::SpecimenId> trusted) {
+    return tuner::in_two_attempts([&] { return laboratory_.begin(*request_, trusted); });
   }
 
   void forget_trusted() {
@@ -180,7 +183,7 @@ class Verification {
   void verify_choice(const Choice& choice, const tuner::CompileReport& compiled) {
     const std::string name = choice.algorithm + " " + choice.config.print();
     if (!report(name, compiled.failure)) return;
-    const tuner::CheckReport checked = laboratory_.check(compiled.id);
+    const tuner::CheckReport checked = tuner::in_two_attempts([&] { return laboratory_.check(compiled.id); });
     if (!report(name, checked.failure)) return;
     ++tally_.passed;
     if (json_)

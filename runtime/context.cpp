@@ -12,9 +12,9 @@
 #include "kiln/base/error.h"
 #include "kiln/device/stream.h"
 #include "kiln/generator/operation.h"
+#include "kiln/runtime/records.h"
 #include "kiln/runtime/settings.h"
 #include "parallel.h"
-#include "records.h"
 
 namespace kiln {
 namespace {

@@ -15,7 +15,8 @@ namespace kiln {
 
 /// Immutable once made. run() is what every way of calling ends in.
 struct LoadedPlan {
-  LoadedPlan(Request request_, Choice choice_, std::string source_, execution::Executable executable_);
+  LoadedPlan(Request request_, Choice choice_, std::string source_, std::string program_,
+             execution::Executable executable_);
 
   /// As Plan::run().
   void run(Stream stream, std::span<const Address> operands, void* workspace, const RunValues& values) const;
@@ -24,6 +25,7 @@ struct LoadedPlan {
   std::string key;  ///< request.key()
   Choice choice;
   std::string source;
+  std::string program;  ///< Program::digest()
   execution::Executable executable;
   /// Counts the calls, where they are recorded; set before anybody else sees the plan.
   mutable std::shared_ptr<CallCount> count;

@@ -32,11 +32,13 @@ void check_scale(std::string_view name, Scale scale, float value) {
 
 }  // namespace
 
-LoadedPlan::LoadedPlan(Request request_, Choice choice_, std::string source_, execution::Executable executable_)
+LoadedPlan::LoadedPlan(Request request_, Choice choice_, std::string source_, std::string program_,
+                       execution::Executable executable_)
     : request(std::move(request_)),
       key(request.key()),
       choice(std::move(choice_)),
       source(std::move(source_)),
+      program(std::move(program_)),
       executable(std::move(executable_)),
       scalar_rules_(operation(request.operation).scalar_rules(request)),
       fixed_batch_(request.batch()),
@@ -146,6 +148,9 @@ std::string Plan::variant() const {
 }
 const std::string& Plan::source() const {
   return loaded_->source;
+}
+const std::string& Plan::program() const {
+  return loaded_->program;
 }
 int64_t Plan::workspace_bytes() const {
   return loaded_->executable.workspace_bytes();

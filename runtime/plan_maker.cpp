@@ -14,8 +14,8 @@
 #include "kiln/generator/operation.h"
 #include "kiln/generator/roofline.h"
 #include "kiln/runtime/pack_check.h"
+#include "kiln/runtime/records.h"
 #include "kiln/runtime/settings.h"
-#include "records.h"
 
 namespace kiln {
 namespace {
@@ -215,11 +215,15 @@ void PlanMaker::fail(const Request& request) const {
 }
 
 std::shared_ptr<const LoadedPlan> PlanMaker::load(const Request& request, const Selection& selection) {
-  const std::optional<BundledChoice>& bundled = selection.bundled;
-  const execution::CompiledProgram compiled =
-      bundled ? bundled->bundle->load(bundled->index) : kernels_.compile(program_of(request, selection.choice));
-  return std::make_shared<const LoadedPlan>(request, selection.choice, selection.source,
-                                            execution::Executable(context_, compiled, names_of(request.operands)));
+  const auto made = [&](const execution::CompiledProgram& compiled, std::string program) {
+    return std::make_shared<const LoadedPlan>(request, selection.choice, selection.source, std::move(program),
+                                              execution::Executable(context_, compiled, names_of(request.operands)));
+  };
+  if (const std::optional<BundledChoice>& bundled = selection.bundled) {
+    return made(bundled->bundle->load(bundled->index), bundled->variant().program);
+  }
+  const Program program = program_of(request, selection.choice);
+  return made(kernels_.compile(program), program.digest());
 }
 
 std::optional<std::string> PlanMaker::known_failure_of(const LoadedPlan& plan) const {

@@ -11,7 +11,6 @@
 #include "kiln/base/error.h"
 #include "kiln/runtime/pack_check.h"
 #include "kiln/tuner/timing.h"
-#include "kiln/version.h"
 
 namespace kiln {
 namespace {
@@ -86,47 +85,40 @@ class Recheck {
   std::string attempt(const Record& record, Rechecked& result) {
     const Request request = Request::parse(record.request, options_.expressions);
     if (std::string reason = begin(request); !reason.empty()) return reason;
-    const Choice choice{record.algorithm, Config::parse(record.config)};
+    tuner::Trial trial = tuner::begin_trial(laboratory_.apparatus(), catalogue_, request,
+                                            {record.algorithm, Config::parse(record.config)});
+    const Program program = catalogue_.program(request, target(), trial.choice);
+    tuner::add_program(trial, program);
     const tuner::SpecimenId id = next_id_++;
-    std::string error = compile(id, catalogue_.program(request, target(), choice));
-    if (error.empty()) error = measure(id, result);
+    const std::optional<tuner::Failure> failure = try_out(id, program, trial, result);
     laboratory_.discard(id);
-    return error;
+    if (!failure) return {};
+    trial.outcome = failure->outcome;
+    trial.error = failure->error;
+    trial.check = result.check;
+    if (cache::bars(tuner::to_string(trial.outcome))) result.bar = std::move(trial);
+    return described(*failure);
   }
 
-  std::string measure(tuner::SpecimenId id, Rechecked& result) {
-    const tuner::CheckReport report = laboratory_.check(id);
+  std::optional<tuner::Failure> try_out(tuner::SpecimenId id, const Program& program, tuner::Trial& trial,
+                                        Rechecked& result) {
+    const tuner::CompileReport compiled = compile(id, program);
+    if (compiled.failure) return compiled.failure;
+    trial.resources = compiled.resources;
+    const tuner::CheckReport report = tuner::in_two_attempts([&] { return laboratory_.check(id); });
     result.check = report.verdict;
-    if (report.failure) return failed(*report.failure, result);
+    if (report.failure) return report.failure;
     std::vector<double> samples = {report.seconds};
     if (!laboratory_.apparatus().deterministic_time) {
-      const tuner::SampleReport timed = laboratory_.sample(id, options_.samples);
-      if (timed.failure) return failed(*timed.failure, result);
+      const tuner::SampleReport timed =
+          tuner::in_two_attempts([&] { return laboratory_.sample(id, options_.samples); });
+      if (timed.failure) return timed.failure;
       samples = timed.seconds;
     }
     const tuner::Summary summary = tuner::summarise(samples);
     result.seconds = summary.median;
     result.spread = summary.half_width();
-    return {};
-  }
-
-  std::string failed(const tuner::Failure& failure, Rechecked& result) const {
-    const std::string outcome(tuner::to_string(failure.outcome));
-    if (cache::bars(outcome)) {
-      Record bar = result.stored;
-      bar.outcome = outcome;
-      bar.seconds = bar.spread = 0;
-      bar.samples.clear();
-      bar.check = result.check;
-      bar.error = failure.error;
-      bar.driver_version = laboratory_.apparatus().driver_version;
-      bar.nvrtc_version = laboratory_.apparatus().nvrtc_version;
-      bar.kiln_version = std::string(version());
-      bar.session.clear();
-      bar.created_ms = cache::utc_now_ms();
-      result.bar = cache::with_clean_texts(std::move(bar));
-    }
-    return described(failure);
+    return std::nullopt;
   }
 
   // Makes `request` the one that variants are checked for, if it is not already.
@@ -137,22 +129,22 @@ class Recheck {
     failure_to_begin_.clear();
     if (laboratory_.needs_trusted(request)) {
       trusted_ = next_id_++;
-      failure_to_begin_ = compile(*trusted_, catalogue_.trusted_program(request, target()));
-      if (!failure_to_begin_.empty()) return failure_to_begin_;
+      const auto compiled = compile(*trusted_, catalogue_.trusted_program(request, target()));
+      if (compiled.failure) return failure_to_begin_ = described(*compiled.failure);
     }
-    const tuner::CheckReport report = laboratory_.begin(request, trusted_);
+    const tuner::CheckReport report = tuner::in_two_attempts([&] { return laboratory_.begin(request, trusted_); });
     if (report.failure) failure_to_begin_ = "the trusted variant failed: " + report.failure->error;
     return failure_to_begin_;
   }
 
-  std::string compile(tuner::SpecimenId id, const Program& program) {
-    laboratory_.submit(id, program);
-    while (true) {
+  tuner::CompileReport compile(tuner::SpecimenId id, const Program& program) {
+    return tuner::in_two_attempts([&] {
+      laboratory_.submit(id, program);
       constexpr double patience = 1;  // seconds; the laboratory has its own limit for a compile
-      const std::optional<tuner::CompileReport> report = laboratory_.collect(patience);
-      if (!report) continue;
-      return report->failure ? described(*report->failure) : std::string();
-    }
+      std::optional<tuner::CompileReport> report;
+      while (!report) report = laboratory_.collect(patience);
+      return *report;
+    });
   }
 
   static std::string described(const tuner::Failure& failure) {

@@ -1,6 +1,7 @@
-#include "records.h"
+#include "kiln/runtime/records.h"
 
 #include <algorithm>
+#include <array>
 
 #include "kiln/base/error.h"
 #include "kiln/version.h"
@@ -54,6 +55,18 @@ std::optional<cache::Record> record_of(const tuner::Trial& trial, const std::str
   record.session = session;
   record.created_ms = cache::utc_now_ms();
   return cache::with_clean_texts(std::move(record));
+}
+
+bool store_trial(cache::Database& database, const tuner::Trial& trial, const std::string& session) {
+  const std::optional<cache::Record> record = record_of(trial, session);
+  if (!record) return false;
+  const std::array records = {*record};
+  database.insert(records);
+  if (tuner::is_suspect(trial.outcome) && !trial.source_digest.empty()) {
+    database.add_quarantine({trial.source_digest, trial.device_id, trial.driver_version, trial.nvrtc_version,
+                             record->outcome, record->created_ms});
+  }
+  return true;
 }
 
 std::optional<tuner::Trial> trial_of(const cache::Record& record) {

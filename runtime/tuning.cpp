@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <array>
 #include <utility>
 
 #include "kiln/base/digest.h"
+#include "kiln/runtime/records.h"
 #include "kiln/version.h"
-#include "records.h"
 
 namespace kiln {
 namespace {
@@ -39,7 +38,7 @@ Tuning::Tuning(const Catalogue& catalogue, tuner::Laboratory& laboratory, cache:
       session_id_(new_session_id()),
       calibration_(options.calibration ? options.calibration : calibration_in(database, apparatus_.device.id())),
       session_(catalogue, laboratory, with_calibration(std::move(options), calibration_),
-               {.sink = [this](const tuner::Trial& trial) { store(trial); },
+               {.sink = [this](const tuner::Trial& trial) { store_trial(database_, trial, session_id_); },
                 .known = [this](const Request& request, const Choice& choice, const std::string& algorithm,
                                 const std::string& source) { return known(request, choice, algorithm, source); },
                 .progress = std::move(progress)}) {
@@ -78,17 +77,6 @@ void Tuning::consider_stored(tuner::JobResult& result) {
     if (trial && tuner::has_time(trial->outcome)) trials.push_back(std::move(*trial));
   }
   if (const tuner::Trial* best = tuner::winner(trials)) result.best = *best;
-}
-
-void Tuning::store(const tuner::Trial& trial) {
-  const std::optional<cache::Record> record = record_of(trial, session_id_);
-  if (!record) return;
-  const std::array records = {*record};
-  database_.insert(records);
-  if (tuner::is_suspect(trial.outcome) && !trial.source_digest.empty()) {
-    database_.add_quarantine({trial.source_digest, trial.device_id, trial.driver_version, trial.nvrtc_version,
-                              std::string(tuner::to_string(trial.outcome)), cache::utc_now_ms()});
-  }
 }
 
 // Whether it crashed or hung, and was then taken out of quarantine to be tried again.

@@ -304,24 +304,14 @@ bool Engine::feed_ahead(JobRun& run) {
 std::optional<std::string> Engine::make_program(const JobRun& run, Specimen& specimen) const {
   const Request& request = run.job.request;
   Trial& draft = specimen.draft;
-  draft.request = request.key();
-  draft.device_id = apparatus_.device.id();
-  draft.modelled = apparatus_.deterministic_time;
-  draft.driver_version = apparatus_.driver_version;
-  draft.nvrtc_version = apparatus_.nvrtc_version;
-  draft.algorithm_digest = catalogue_.digest(draft.choice.algorithm).value_or("");
+  draft = begin_trial(apparatus_, catalogue_, request, std::move(draft.choice));
   try {
     draft.estimate = catalogue_.estimate(request, apparatus_.target, apparatus_.figures, draft.choice).seconds;
     specimen.program = catalogue_.program(request, apparatus_.target, draft.choice);
   } catch (const Error& error) {
     return error.what();
   }
-  draft.source_digest = specimen.program.digest();
-  draft.workspace_bytes = specimen.program.workspace_bytes;
-  draft.deterministic = specimen.program.deterministic;
-  for_each_launch(specimen.program.steps, [&](const Launch& launch) {
-    draft.dynamic_shared = std::max(draft.dynamic_shared, static_cast<int>(launch.dynamic_shared_bytes));
-  });
+  add_program(draft, specimen.program);
   if (request.arithmetic.deterministic && !specimen.program.deterministic) {
     return "its result is not bitwise reproducible, which the request demands";
   }

@@ -10,12 +10,6 @@
 namespace kiln::tuner {
 namespace {
 
-// Failures that may be another's fault: an earlier variant's stray write, a busy machine. Tried again in a fresh
-// process before they count.
-bool deserves_retry(const std::optional<Failure>& failure) {
-  return failure && (failure->outcome == Outcome::crashed || failure->outcome == Outcome::timed_out);
-}
-
 // So many variants of an algorithm that hang are enough: each costs twice the time limit.
 constexpr int most_hangs = 2;
 
@@ -24,7 +18,7 @@ constexpr int most_hangs = 2;
 // Calls the laboratory once, or twice if it fails in a way that deserves it; no more once the session is over.
 template <class Call>
 auto Engine::attempt(const std::string& step, double patience, const Call& call) {
-  for (bool again = true;; again = false) {
+  const auto once = [&] {
     step_.clear();
     wait_for(step);
     patience_ = patience;
@@ -36,8 +30,9 @@ auto Engine::attempt(const std::string& step, double patience, const Call& call)
       report.failure->error =
           fmt::format("{} took more than {:.0f} s, which the budget does not allow", step, patience);
     }
-    if (!again || is_cut_off_ || !deserves_retry(report.failure)) return report;
-  }
+    return report;
+  };
+  return in_two_attempts(once, [&] { return !is_cut_off_; });
 }
 
 // How long a variant may take within a budget: others of the request show what is usual, and one that hangs must not

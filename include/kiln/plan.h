@@ -58,6 +58,8 @@ class Plan {
   std::string variant() const;
   /// Where the choice comes from, for people: "measured on this device", "estimate", ...
   const std::string& source() const;
+  /// The digest of what was compiled, as it is stored with times: equal kernels and launches have equal ones.
+  const std::string& program() const;
   /// Bytes of 256-byte aligned device memory that run() needs; calls that overlap in time need one each.
   int64_t workspace_bytes() const;
   /// Equal inputs give bitwise equal outputs.

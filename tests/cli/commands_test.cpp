@@ -11,7 +11,9 @@
 namespace kiln::cli {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 const char* const softmax = "softmax_forward x=f32:3x100";
 
@@ -76,6 +78,18 @@ TEST_F(ProgramTest, RunGoesOnAfterALayerThatDoesNotFitIntoMemory) {
   EXPECT_THAT(outcome.out, HasSubstr("FAILED: "));
   EXPECT_THAT(outcome.out, HasSubstr("memory"));
   EXPECT_THAT(outcome.out, HasSubstr("1 layers agree with the reference, 1 do not"));
+}
+
+// Large layers are compared with another kernel, for which a compiler is needed; without one, with the reference alone.
+TEST_F(ProgramTest, RunChecksWhatABundleHoldsWithoutACompiler) {
+  const std::string large = "softmax_forward x=f32:1024x512", bundle = path("app.kiln");
+  ASSERT_EQ(kiln({"bundle", large, "--untuned", "--emulated", "--arch", "90", "-o", bundle}).exit_code, 0);
+  const std::vector<std::string> run = {"run", "--check", large, "--bundle", bundle};
+  EXPECT_THAT(kiln(run).out, AllOf(HasSubstr("1 layers agree"), Not(HasSubstr("ok at"))));
+  environment_["KILN_NVRTC"] = path("none.so");
+  const Outcome without = kiln(run);
+  EXPECT_EQ(without.exit_code, 0) << without.out << without.err;
+  EXPECT_THAT(without.out, AllOf(HasSubstr("1 layers agree"), HasSubstr("ok at 200 of 524288")));
 }
 
 TEST_F(ProgramTest, DevicesListsTheEmulatedDeviceAndTheCompiler) {

@@ -126,6 +126,34 @@ TEST_F(UserCodeProgram, AnImportedLieAboutAUserTemplateIsFoundOutForGood) {
   is_out("tuned.db");
 }
 
+// A bundle holds programs, which are barred as such.
+TEST_F(UserCodeProgram, AWrongVariantOfABundleIsFoundOutForGood) {
+  std::filesystem::create_directories(path("mine"));
+  write("mine/doubled.json", R"({
+    "kiln_template": 1, "operation": "softmax_forward", "efficiency": 100,
+    "applies": {"plain rows": "CONTIGUOUS_ROWS && !LOG && !USER_CODE && ALPHA == 1 && BETA == 0"},
+    "launches": [{"kernel": "doubled", "grid": ["ROWS"], "block": [1], "arguments": ["x", "y"]}]})");
+  write("mine/doubled.cu", R"(extern "C" __global__ void doubled(const TX* x, TY* y) {
+    for (int i = 0; i < ROW; ++i) y[blockIdx.x * Y_ROW_STRIDE + i] = 2 * x[blockIdx.x * X_ROW_STRIDE + i];
+  })");
+  environment_["KILN_USER_TEMPLATES"] = path("mine");
+  const std::string softmax = "softmax_forward x=f32:3x100", bundle = path("app.kiln");
+  ASSERT_EQ(
+      kiln({"bundle", softmax, "--untuned", "--allow-unchecked-templates", "--emulated", "--arch", "90", "-o", bundle})
+          .exit_code,
+      0);
+  ASSERT_EQ(kiln({"tune", "activation_forward x=f32:9 mode=relu", "--candidates", "1", "--db", path("t.db")}).exit_code,
+            0);
+  const std::vector<std::string> run = {"run", "--check", softmax, "--bundle", bundle, "--db", path("t.db")};
+  const Outcome found = kiln(run);
+  EXPECT_EQ(found.exit_code, 1) << found.out << found.err;
+  EXPECT_THAT(found.out,
+              AllOf(HasSubstr("doubled"), HasSubstr("WRONG"), HasSubstr("1 variants are not used any more")));
+  const Outcome again = kiln(run);
+  EXPECT_EQ(again.exit_code, 0) << again.out << again.err;
+  EXPECT_THAT(again.out, Not(HasSubstr("doubled")));
+}
+
 // User templates for softmax: one whose result is wrong, and one that never ends. Both claim to be as fast as can be.
 class BadTemplates : public ProgramTest {
  protected:

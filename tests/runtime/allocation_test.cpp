@@ -69,7 +69,7 @@ execution::CompiledProgram program() {
 TEST(PlanRun, AllocatesNothing) {
   const auto context = device::ContextHandle::acquire(device::Device(null_driver(), 0));
   const Request request = Request::parse("softmax_forward x=f32:4x37 n=? alpha=any");
-  const auto loaded = std::make_shared<const LoadedPlan>(request, Choice{"none", {}}, "test",
+  const auto loaded = std::make_shared<const LoadedPlan>(request, Choice{"none", {}}, "test", "",
                                                          execution::Executable(context, program(), {"x", "y"}));
   const Plan plan(loaded);
   PlanTable table;
@@ -157,7 +157,7 @@ class CapturedRun : public testing::TestWithParam<CapturedCase> {
                         *catalogue.find(GetParam().algorithm)->space().first_legal(request_, watched_.target)};
     std::vector<std::string> names;
     for (const Operand& operand : request_.operands) names.push_back(operand.name);
-    return Plan(std::make_shared<const LoadedPlan>(request_, choice, "test",
+    return Plan(std::make_shared<const LoadedPlan>(request_, choice, "test", "",
                                                    watched_.load(catalogue.program(request_, watched_.target, choice),
                                                                  watched_.target, names, execution::Products::ptx)));
   }

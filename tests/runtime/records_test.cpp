@@ -1,4 +1,4 @@
-#include "records.h"
+#include "kiln/runtime/records.h"
 
 #include <gtest/gtest.h>
 

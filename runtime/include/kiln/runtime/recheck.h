@@ -36,9 +36,9 @@ struct Rechecked {
   double spread = 0;   ///< Half-width of the median's confidence interval, seconds.
   std::string check;   ///< The check's verdict in words.
   std::string error;   ///< Why it failed.
-  /// Where it was found wrong, crashed or hung: the record that bars it (docs/cache-format.md, "What is never used").
-  /// It is the caller's to store.
-  std::optional<cache::Record> bar;
+  /// Where it was found wrong, or crashed or hung twice: what bars it (docs/cache-format.md, "What is never used"). It
+  /// is the caller's to store (store_trial()).
+  std::optional<tuner::Trial> bar;
 };
 
 std::string_view to_string(Rechecked::Finding finding);

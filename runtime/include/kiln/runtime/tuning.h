@@ -42,7 +42,6 @@ class Tuning {
   size_t reused() const { return reused_; }
 
  private:
-  void store(const tuner::Trial& trial);
   void consider_stored(tuner::JobResult& result);
   bool was_let_go(const tuner::Trial& trial);
   std::optional<tuner::Trial> known(const Request& request, const Choice& choice, const std::string& algorithm_digest,

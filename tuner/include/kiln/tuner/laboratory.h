@@ -35,6 +35,27 @@ struct Failure {
   std::string error;
 };
 
+/// Whether it may be another's fault, of an earlier variant's stray write or of a busy machine: it crashed or timed
+/// out.
+bool deserves_retry(const std::optional<Failure>& failure);
+
+/// What `step` of a Laboratory reports. Where it fails in a way that deserves_retry(), and `go_on` says so, what a
+/// second attempt in a fresh process does: only what fails twice counts.
+template <class Step, class GoOn>
+auto in_two_attempts(const Step& step, const GoOn& go_on) {
+  auto report = step();
+  return deserves_retry(report.failure) && go_on() ? step() : report;
+}
+template <class Step>
+auto in_two_attempts(const Step& step) {
+  return in_two_attempts(step, [] { return true; });
+}
+
+/// The trial of `choice` for `request` before anything was made of it.
+Trial begin_trial(const Apparatus& apparatus, const Catalogue& catalogue, const Request& request, Choice choice);
+/// Adds what there is to say of the trial's program before it is compiled.
+void add_program(Trial& trial, const Program& program);
+
 /// A program under trial, by a number that the session chooses.
 using SpecimenId = uint64_t;
 

@@ -1,0 +1,32 @@
+#include "kiln/tuner/laboratory.h"
+
+#include <algorithm>
+
+namespace kiln::tuner {
+
+bool deserves_retry(const std::optional<Failure>& failure) {
+  return failure && is_suspect(failure->outcome);
+}
+
+Trial begin_trial(const Apparatus& apparatus, const Catalogue& catalogue, const Request& request, Choice choice) {
+  Trial trial;
+  trial.request = request.key();
+  trial.choice = std::move(choice);
+  trial.device_id = apparatus.device.id();
+  trial.modelled = apparatus.deterministic_time;
+  trial.driver_version = apparatus.driver_version;
+  trial.nvrtc_version = apparatus.nvrtc_version;
+  trial.algorithm_digest = catalogue.digest(trial.choice.algorithm).value_or("");
+  return trial;
+}
+
+void add_program(Trial& trial, const Program& program) {
+  trial.source_digest = program.digest();
+  trial.workspace_bytes = program.workspace_bytes;
+  trial.deterministic = program.deterministic;
+  for_each_launch(program.steps, [&](const Launch& launch) {
+    trial.dynamic_shared = std::max(trial.dynamic_shared, static_cast<int>(launch.dynamic_shared_bytes));
+  });
+}
+
+}  // namespace kiln::tuner
