@@ -58,7 +58,7 @@ void DeviceOperands::upload(const std::vector<Memory>& contents, bool inputs, cu
 }
 
 void DeviceOperands::run(const Checkable& variant, int64_t n, cuda_abi::CUdeviceptr workspace,
-                   cuda_abi::CUstream stream) const {
+                         cuda_abi::CUstream stream) const {
   std::vector<cuda_abi::CUdeviceptr> addresses;
   for (const One& one : all_) addresses.push_back(one.device.address());
   variant.run(stream, addresses, values_, n, workspace);

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "kiln/checking/check.h"
+#include "kiln/checking/trusted_program.h"
 #include "kiln/device/memory.h"
 #include "kiln/device/stream.h"
 #include "kiln/generator/operation.h"
@@ -51,16 +52,6 @@ std::vector<float> floats_of(const Memory& bytes) {
 }
 
 }  // namespace
-
-std::vector<std::string> trusted_operand_names(const Request& request) {
-  std::vector<std::string> names;
-  for (const Operand& operand : request.operands) names.push_back(operand.name);
-  if (!request.user_epilogue) return names;
-  names.insert(names.end(), {"room", "low", "high"});
-  // Whether the code has a prologue is not known where its text is not: in a worker.
-  if (!operation(request.operation).prologue_operand().empty()) names.insert(names.end(), {"input", "wobble"});
-  return names;
-}
 
 UserOracle::UserOracle(const Request& request, const std::vector<Memory>& contents, const RunValues& values,
                        const CheckOptions& options)

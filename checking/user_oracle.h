@@ -18,7 +18,7 @@
 
 namespace kiln::checking {
 
-/// What the results of one call of a request with user code may be; see Catalogue::trusted_program().
+/// What the results of one call of a request with user code may be; see trusted_program().
 class UserOracle {
  public:
   /// `contents`: memory of the operands of `request` in their order, before the call.

@@ -18,6 +18,7 @@
 #include "input.h"
 #include "kiln/base/error.h"
 #include "kiln/checking/check.h"
+#include "kiln/checking/trusted_program.h"
 #include "kiln/context.h"
 #include "kiln/device/context.h"
 #include "kiln/device/nvrtc.h"
@@ -91,7 +92,7 @@ class CheckTools {
       target_ = execution::target_for(info.cc_major, info.cc_minor, *nvrtc);
       nvrtc_ = nvrtc;
     }
-    const Program program = catalogue_.trusted_program(request, target_);
+    const Program program = checking::trusted_program(catalogue_, request, target_);
     return {device_, execution::compile(*nvrtc_, program, target_, kernels_ ? &*kernels_ : nullptr),
             checking::trusted_operand_names(request)};
   }

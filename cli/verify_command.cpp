@@ -15,6 +15,7 @@
 #include "device_choice.h"
 #include "input.h"
 #include "kiln/base/error.h"
+#include "kiln/checking/trusted_program.h"
 #include "kiln/reference/fill.h"
 #include "kiln/runtime/settings.h"
 #include "kiln/tuner/laboratory.h"
@@ -129,7 +130,7 @@ class Verification {
     const std::string name = catalogue_.trusted(request_->operation).name() + " (trusted)";
     Program program;
     try {
-      program = catalogue_.trusted_program(*request_, target());
+      program = checking::trusted_program(catalogue_, *request_, target());
     } catch (const Error& error) {  // nothing can be made of the request
       return report(name, tuner::Failure{tuner::Outcome::refused, error.what()});
     }

@@ -22,30 +22,6 @@ void require_distinct_names(const std::vector<Algorithm>& algorithms) {
   }
 }
 
-// A kernel of the check that looks at each element of a tensor by itself, whose dimension `channel` counts channels:
-// one thread an element.
-void append_elementwise(Program& program, const SourceLibrary& library, const Request& request, const Target& target,
-                        const std::string& entry, const TensorSpec& spec, size_t channel,
-                        std::vector<Argument> arguments) {
-  constexpr unsigned threads = 128;
-  int64_t inner = 1;
-  for (size_t i = channel + 1; i < spec.extents.size(); ++i) inner *= spec.extents[i];
-  Prelude prelude;
-  prelude.constant("THREADS", threads).constant("ELEMENTS", spec.elements());
-  prelude.constant("INNER", std::max<int64_t>(inner, 1));
-  prelude.constant("CHANNELS", spec.extents.size() > channel ? std::max<int64_t>(spec.extents[channel], 1) : 1);
-  const Emitter emit(library, request, fmt::format("check/{}.cu", entry),
-                     fmt::format("{}\n{} {}", request.key(), entry, target.arch.name()));
-  Launch launch;
-  launch.source = program.sources.size();
-  launch.entry = entry;
-  launch.grid[0] = Count{(spec.elements() + threads - 1) / threads, 0, 1};
-  launch.block[0] = threads;
-  launch.arguments = std::move(arguments);
-  program.sources.push_back(emit.source(prelude));
-  program.steps.emplace_back(std::move(launch));
-}
-
 bool better(const Candidate& a, const Candidate& b) {
   return std::tie(a.estimate.seconds, a.choice.algorithm, a.choice.config) <
          std::tie(b.estimate.seconds, b.choice.algorithm, b.choice.config);
@@ -77,35 +53,6 @@ const Algorithm& Catalogue::trusted(std::string_view operation) const {
     if (algorithm.trusted() && algorithm.operation() == operation) return algorithm;
   }
   throw Error(ErrorCode::internal, fmt::format("{} has no trusted algorithm", operation));
-}
-
-Program Catalogue::trusted_program(const Request& request, const Target& target) const {
-  const Algorithm& algorithm = trusted(request.operation);
-  const Request plain = request.user_epilogue ? without_user_code(request) : request;
-  const std::optional<Config> config = algorithm.space().first_legal(plain, target);
-  if (!config) {
-    throw Error(ErrorCode::internal, fmt::format("the trusted algorithm {} has no legal configuration for {}",
-                                                 algorithm.name(), request.key()));
-  }
-  Program middle = algorithm.program(library_, plain, target, *config);
-  if (!request.user_epilogue) return middle;
-  // The sources with the user's text come first: what is wrong with it is said before anything else is compiled.
-  Program result;
-  if (has_prologue(request)) {
-    const std::string input(operation(request.operation).prologue_operand());
-    append_elementwise(result, library_, request, target, "user_prologue", request.at(input),
-                       prologue_channel_dimension_of(request).value_or(0),
-                       {OperandArgument{"input"}, OperandArgument{input}, OperandArgument{"wobble"}, UserArgument{}});
-  }
-  const auto& [name, spec] = result_of(request);
-  append_elementwise(result, library_, request, target, "user_bounds", spec, channel_dimension_of(request),
-                     {OperandArgument{name}, OperandArgument{"room"}, OperandArgument{"low"}, OperandArgument{"high"},
-                      UserArgument{}});
-  for_each_launch(middle.steps, [&](Launch& launch) { launch.source += result.sources.size(); });
-  result.sources.insert(result.sources.end(), middle.sources.begin(), middle.sources.end());
-  result.steps.insert(result.steps.end() - 1, middle.steps.begin(), middle.steps.end());
-  result.workspace_bytes = middle.workspace_bytes;
-  return result;
 }
 
 std::optional<std::string> Catalogue::digest(std::string_view name) const {

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "kiln/base/error.h"
+#include "kiln/checking/trusted_program.h"
 #include "kiln/runtime/pack_check.h"
 #include "kiln/tuner/timing.h"
 
@@ -129,7 +130,7 @@ class Recheck {
     failure_to_begin_.clear();
     if (laboratory_.needs_trusted(request)) {
       trusted_ = next_id_++;
-      const auto compiled = compile(*trusted_, catalogue_.trusted_program(request, target()));
+      const auto compiled = compile(*trusted_, checking::trusted_program(catalogue_, request, target()));
       if (compiled.failure) return failure_to_begin_ = described(*compiled.failure);
     }
     const tuner::CheckReport report = tuner::in_two_attempts([&] { return laboratory_.begin(request, trusted_); });

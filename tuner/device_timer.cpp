@@ -14,8 +14,8 @@ void DeviceTimer::flush_l2() {
   device::fill_words(*context_, flush_.address(), 0, flush_.size() / 4, stream_.raw());
 }
 
-std::vector<double> DeviceTimer::time(const checking::DeviceOperands& operands, const checking::Checkable& variant, int count,
-                                      L2 l2) {
+std::vector<double> DeviceTimer::time(const checking::DeviceOperands& operands, const checking::Checkable& variant,
+                                      int count, L2 l2) {
   const device::Buffer workspace(context_, static_cast<size_t>(variant.workspace_bytes));
   const auto run = [&] { operands.run(variant, operands.request().batch(), workspace.address(), stream_.raw()); };
   std::vector<double> samples;

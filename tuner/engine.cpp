@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "kiln/base/error.h"
+#include "kiln/checking/trusted_program.h"
 #include "kiln/generator/roofline.h"
 
 namespace kiln::tuner {
@@ -356,7 +357,7 @@ void Engine::submit_trusted(JobRun& run) {
   specimen.id = next_id_++;
   specimen.draft.choice.algorithm = catalogue_.trusted(request.operation).name();
   try {
-    specimen.program = catalogue_.trusted_program(request, apparatus_.target);
+    specimen.program = checking::trusted_program(catalogue_, request, apparatus_.target);
   } catch (const Error& error) {
     fail(run,
          fmt::format("the trusted algorithm {} cannot serve it: {}", specimen.draft.choice.algorithm, error.what()));

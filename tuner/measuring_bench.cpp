@@ -6,6 +6,7 @@
 #include <new>
 
 #include "kiln/base/error.h"
+#include "kiln/checking/trusted_program.h"
 
 namespace kiln::tuner {
 

@@ -8,6 +8,7 @@
 #include "kernel_folder.h"
 #include "kiln/base/environment.h"
 #include "kiln/base/error.h"
+#include "kiln/checking/trusted_program.h"
 #include "kiln/execution/compile.h"
 #include "kiln/execution/target.h"
 #include "kiln/store/file_store.h"
@@ -93,8 +94,8 @@ testing::AssertionResult VariantChecker::prepare() {
   if (checker_) return testing::AssertionSuccess();
   checker_.emplace(device_.context, request_, options_);
   if (!checking::needs_trusted(request_, options_)) return testing::AssertionSuccess();
-  const checking::Verdict verdict = checker_->trust(
-      device_.load(catalogue_.trusted_program(request_, target_), target_, checking::trusted_operand_names(request_)));
+  const checking::Verdict verdict = checker_->trust(device_.load(
+      checking::trusted_program(catalogue_, request_, target_), target_, checking::trusted_operand_names(request_)));
   if (verdict.passed) return testing::AssertionSuccess();
   return testing::AssertionFailure() << request_.key() << "\n  trusted: " << verdict.text;
 }

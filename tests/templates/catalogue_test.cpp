@@ -385,9 +385,6 @@ TEST(BuiltInTemplates, AreAllUsed) {
   for (const Algorithm& algorithm : catalogue().algorithms()) {
     for (const std::string& path : closure(catalogue().library(), algorithm.template_path())) used.insert(path);
   }
-  for (const char* check : {"check/user_prologue.cu", "check/user_bounds.cu"}) {
-    for (const std::string& path : closure(catalogue().library(), check)) used.insert(path);
-  }
   for (const auto& [path, text] : catalogue().library().files()) {
     EXPECT_TRUE(!is_cuda(path) || used.contains(path)) << path;
   }

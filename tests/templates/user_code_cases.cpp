@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "algorithm_cases.h"
+#include "kiln/checking/trusted_program.h"
 #include "variant_check.h"
 
 namespace kiln::testing_support {
@@ -29,8 +30,8 @@ testing::AssertionResult check_as(const Request& request, const Request& made) {
   const auto load = [&](const Program& program, const std::vector<std::string>& operands) {
     return device.load(program, device.target, operands);
   };
-  const checking::Verdict trusted =
-      checker.trust(load(catalogue.trusted_program(request, device.target), checking::trusted_operand_names(request)));
+  const checking::Verdict trusted = checker.trust(
+      load(checking::trusted_program(catalogue, request, device.target), checking::trusted_operand_names(request)));
   if (!trusted.passed) return testing::AssertionFailure() << "trusted: " << trusted.text;
   const Choice choice = catalogue.heuristic(made, device.target, device.figures);
   const checking::Verdict verdict =

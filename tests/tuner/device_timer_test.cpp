@@ -16,13 +16,12 @@ class DeviceTimerTest : public testing::Test {
   checking::HostDriver driver;
   checking::DeviceOperands operands{driver.context(), Request::parse("softmax_forward x=f32:3x7:nc")};
   std::vector<int64_t> batches;
-  const checking::Checkable variant{
-      [this](cuda_abi::CUstream, std::span<const cuda_abi::CUdeviceptr> addresses, const RunValues&, int64_t n,
-             cuda_abi::CUdeviceptr) {
-        EXPECT_EQ(addresses.size(), 2U);
-        batches.push_back(n);
-      },
-      0};
+  const checking::Checkable variant{[this](cuda_abi::CUstream, std::span<const cuda_abi::CUdeviceptr> addresses,
+                                           const RunValues&, int64_t n, cuda_abi::CUdeviceptr) {
+                                      EXPECT_EQ(addresses.size(), 2U);
+                                      batches.push_back(n);
+                                    },
+                                    0};
 };
 
 TEST_F(DeviceTimerTest, TimesFromAColdCacheAfterAWarmUp) {

@@ -31,12 +31,9 @@ struct CheckOptions {
 /// reference.
 bool is_checked_in_full(const Request& request, const CheckOptions& options);
 
-/// Whether the check of `request` needs the result of Catalogue::trusted_program(): it is not in full, or user code
+/// Whether the check of `request` needs the result of trusted_program(): it is not in full, or user code
 /// makes the result, which no reference knows.
 bool needs_trusted(const Request& request, const CheckOptions& options);
-
-/// The operands that an Executable of Catalogue::trusted_program() has to be made with, in order.
-std::vector<std::string> trusted_operand_names(const Request& request);
 
 /// What the check of one variant found.
 struct Verdict {

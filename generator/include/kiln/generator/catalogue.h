@@ -49,16 +49,6 @@ class Catalogue {
   const Algorithm* find(std::string_view name) const;
   /// The trusted algorithm of an operation. Throws Error(internal) if there is none.
   const Algorithm& trusted(std::string_view operation) const;
-  /// What the check of other variants of `request` rests on: the trusted algorithm at its first legal point.
-  ///
-  /// If the request has user code: the prologue by itself, if there is one, the trusted algorithm for
-  /// without_user_code(request) on what that gives, and then what the epilogue may make of the result; see
-  /// templates/check/. It takes the operands `room`, `low` and `high` besides, `input` (what the prologue applies to,
-  /// as f32 in logical order) and `wobble` if the operation could have a prologue, as who checks may know the digest of
-  /// the code only, and the user's tensors as f32 for each element of y in logical order.
-  ///
-  /// Throws Error(internal) if the trusted algorithm has no legal point.
-  Program trusted_program(const Request& request, const Target& target) const;
   /// Digest of an algorithm as this library has it; nothing for an unknown name.
   std::optional<std::string> digest(std::string_view algorithm) const;
 
