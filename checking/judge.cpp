@@ -164,19 +164,6 @@ std::vector<float> Judge::rooms() const {
   return rooms;
 }
 
-std::vector<float> Judge::magnitudes() const {
-  const auto magnitude = [](const Point& point) {
-    const double value = std::abs(point.expected.value);
-    return static_cast<float>(std::isnan(value) ? std::numeric_limits<double>::infinity() : value);
-  };
-  float most = 0;
-  for (const Point& point : points_) most = std::max(most, magnitude(point));
-  std::vector<float> result(static_cast<size_t>(output_.elements()), 2 * most);
-  if (points_.size() != result.size()) return result;
-  std::transform(points_.begin(), points_.end(), result.begin(), magnitude);
-  return result;
-}
-
 std::optional<std::string> stray_write(const TensorSpec& spec, int64_t n, std::span<const std::byte> before,
                                        std::span<const std::byte> after) {
   const TensorSpec written = part(spec, n);

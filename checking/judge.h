@@ -43,9 +43,6 @@ class Judge {
   /// How far two right variants may be apart at each element before they round to storage, in logical order; inf where
   /// the definition leaves the element open.
   std::vector<float> rooms() const;
-  /// The magnitude of the reference at each element, in logical order; at sampled coordinates only, twice the largest
-  /// of them everywhere. NaN becomes inf.
-  std::vector<float> magnitudes() const;
 
  private:
   struct Point {

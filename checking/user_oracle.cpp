@@ -15,9 +15,9 @@
 #include "kiln/device/stream.h"
 #include "kiln/generator/operation.h"
 #include "kiln/reference/convert.h"
+#include "kiln/reference/possible_indices.h"
+#include "kiln/reference/prologue_slack.h"
 #include "kiln/reference/tensor_memory.h"
-#include "possible_indices.h"
-#include "prologue_slack.h"
 
 namespace kiln::checking {
 namespace {
@@ -131,7 +131,8 @@ std::vector<float> UserOracle::moves() const {
 
 std::vector<float> UserOracle::slack_of(const std::string& output) const {
   if (input_.empty() || output == "indices") return {};
-  return prologue_slack(plain_, output, bindings().operands, moves(), values_, options_);
+  return reference::prologue_slack(plain_, output, bindings().operands, moves(), values_,
+                                   {is_checked_in_full(plain_, options_), options_.samples, options_.seed});
 }
 
 Judge UserOracle::judge_of(const std::string& output) const {
@@ -140,7 +141,7 @@ Judge UserOracle::judge_of(const std::string& output) const {
   const bool full = is_checked_in_full(plain_, options_);
   Judge judge(plain_, output, bindings(), full, options_.samples, options_.seed, std::move(slack));
   if (output == "indices" && !input_.empty()) {
-    judge.allow(possible_indices(plain_, bindings().operands, moves()));
+    judge.allow(reference::possible_indices(plain_, bindings().operands, moves()));
   }
   return judge;
 }

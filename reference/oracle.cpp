@@ -10,14 +10,22 @@
 #include "kiln/reference/fill.h"
 #include "kiln/reference/reference.h"
 #include "kiln/reference/tensor_memory.h"
+#include "slack.h"
 
 namespace kiln::reference {
 namespace {
 
 using MakeEvaluator = std::unique_ptr<const Oracle::Evaluator> (*)(Request, const Bindings&, std::string_view);
 
+// The mathematics of one operation.
+struct Reference {
+  std::string_view operation;
+  MakeEvaluator evaluator;
+  slack::Answer slack = slack::of_sums;
+};
+
 // Every operation that has a reference.
-constexpr auto evaluators = std::to_array<std::pair<std::string_view, MakeEvaluator>>({
+constexpr auto references = std::to_array<Reference>({
     {"conv_forward", conv_forward_evaluator},
     {"conv_backward_data", conv_backward_data_evaluator},
     {"conv_backward_filter", conv_backward_filter_evaluator},
@@ -27,24 +35,31 @@ constexpr auto evaluators = std::to_array<std::pair<std::string_view, MakeEvalua
     {"local_conv_backward_filter", conv_backward_filter_evaluator},
     {"pool_forward", pool_forward_evaluator},
     {"pool_backward", pool_backward_evaluator},
-    {"softmax_forward", softmax_forward_evaluator},
-    {"softmax_backward", softmax_backward_evaluator},
-    {"activation_forward", activation_forward_evaluator},
-    {"activation_backward", activation_backward_evaluator},
+    {"softmax_forward", softmax_forward_evaluator, slack::of_softmax},
+    {"softmax_backward", softmax_backward_evaluator, slack::of_softmax_backward},
+    {"activation_forward", activation_forward_evaluator, slack::of_activation},
+    {"activation_backward", activation_backward_evaluator, slack::of_activation_backward},
     {"tensor_transform", tensor_transform_evaluator},
     {"tensor_set", tensor_set_evaluator},
-    {"tensor_op", tensor_op_evaluator},
-    {"reduce", reduce_evaluator},
+    {"tensor_op", tensor_op_evaluator, slack::of_tensor_op},
+    {"reduce", reduce_evaluator, slack::of_reduce},
     {"gemm", gemm_evaluator},
-    {"cross_entropy_forward", cross_entropy_forward_evaluator},
-    {"cross_entropy_backward", cross_entropy_backward_evaluator},
-    {"norm_forward", norm_forward_evaluator},
-    {"norm_inference", norm_inference_evaluator},
-    {"norm_backward", norm_backward_evaluator},
+    {"cross_entropy_forward", cross_entropy_forward_evaluator, slack::of_cross_entropy_forward},
+    {"cross_entropy_backward", cross_entropy_backward_evaluator, slack::of_cross_entropy_backward},
+    {"norm_forward", norm_forward_evaluator, slack::of_norm_forward},
+    {"norm_inference", norm_inference_evaluator, slack::of_norm_inference},
+    {"norm_backward", norm_backward_evaluator, slack::of_norm_backward},
     {"dropout", dropout_evaluator},
-    {"local_norm_forward", local_norm_forward_evaluator},
-    {"local_norm_backward", local_norm_backward_evaluator},
+    {"local_norm_forward", local_norm_forward_evaluator, slack::of_local_norm_forward},
+    {"local_norm_backward", local_norm_backward_evaluator, slack::of_local_norm_backward},
 });
+
+const Reference& reference_of(std::string_view operation) {
+  const auto found = std::find_if(references.begin(), references.end(),
+                                  [&](const Reference& one) { return one.operation == operation; });
+  if (found != references.end()) return *found;
+  throw Error(ErrorCode::unsupported, fmt::format("operation '{}' has no reference", operation));
+}
 
 std::unique_ptr<const Oracle::Evaluator> evaluator(const Request& request, const Bindings& bindings,
                                                    std::string_view output) {
@@ -53,15 +68,14 @@ std::unique_ptr<const Oracle::Evaluator> evaluator(const Request& request, const
     throw Error(ErrorCode::invalid_argument, fmt::format("{} has no output {}", request.key(), name));
   }
   Request call = request.dynamic_batch ? request.with_batch(bindings.n.value_or(request.batch())) : request;
-  for (const auto& [operation, make] : evaluators) {
-    if (operation == request.operation) {
-      return make(std::move(call), bindings, name);
-    }
-  }
-  throw Error(ErrorCode::unsupported, fmt::format("operation '{}' has no reference", request.operation));
+  return reference_of(request.operation).evaluator(std::move(call), bindings, name);
 }
 
 }  // namespace
+
+slack::Answer slack::answer_of(std::string_view operation) {
+  return reference_of(operation).slack;
+}
 
 Oracle::Oracle(const Request& request, const Bindings& bindings, std::string_view output)
     : evaluator_(evaluator(request, bindings, output)) {}

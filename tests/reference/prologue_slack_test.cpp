@@ -1,5 +1,5 @@
 // How far results move where those of a prologue do: bounds, held against the results of every sign of the moves.
-#include "prologue_slack.h"
+#include "kiln/reference/prologue_slack.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@
 #include "kiln/generator/operations/tensor_ops.h"
 #include "kiln/reference/reference.h"
 
-namespace kiln::checking {
+namespace kiln::reference {
 namespace {
 
 struct Problem {
@@ -35,8 +35,7 @@ struct Problem {
     return all;
   }
   std::vector<double> result(const std::vector<float>& entered) const {
-    return reference::evaluate(
-        request, {.operands = operands(entered), .alpha = values.alpha, .scalars = values.scalars}, output);
+    return evaluate(request, {.operands = operands(entered), .alpha = values.alpha, .scalars = values.scalars}, output);
   }
   std::vector<float> slack() const { return prologue_slack(request, output, operands(input), moves, values, {}); }
 
@@ -430,4 +429,4 @@ TEST(PrologueSlack, CoversCopiesAndDropout) {
 }
 
 }  // namespace
-}  // namespace kiln::checking
+}  // namespace kiln::reference

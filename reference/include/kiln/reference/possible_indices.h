@@ -9,7 +9,7 @@
 
 #include "kiln/generator/request.h"
 
-namespace kiln::checking {
+namespace kiln::reference {
 
 /// All positions at which the extreme may be that an element of `indices` names, for `plain` (without_user_code() of a
 /// `reduce` or `pool_forward` with indices) and `operands`, moves as for prologue_slack(): by the number of the element
@@ -19,4 +19,4 @@ std::map<size_t, std::vector<double>> possible_indices(
     const Request& plain, const std::map<std::string, std::span<const std::byte>>& operands,
     std::span<const float> moves);
 
-}  // namespace kiln::checking
+}  // namespace kiln::reference

@@ -3,9 +3,9 @@
 #include <optional>
 
 #include "kiln/generator/operations/local_norm.h"
-#include "prologue_slack_parts.h"
+#include "slack.h"
 
-namespace kiln::checking::slack {
+namespace kiln::reference::slack {
 namespace {
 
 using Values = std::vector<double>;  // of all elements, in logical order
@@ -14,8 +14,7 @@ Values values_of(const Question& asked, const std::string& name) {
   const TensorSpec& spec = asked.plain.at(name);
   const std::span<const std::byte> memory = asked.operands.at(name);
   Values values;
-  reference::for_each_coordinate(
-      spec, [&](std::span<const int64_t> at) { values.push_back(reference::read(spec, memory, at)); });
+  for_each_coordinate(spec, [&](std::span<const int64_t> at) { values.push_back(read(spec, memory, at)); });
   return values;
 }
 
@@ -121,4 +120,4 @@ std::vector<float> of_local_norm_backward(const Question& asked) {
   return slack;
 }
 
-}  // namespace kiln::checking::slack
+}  // namespace kiln::reference::slack

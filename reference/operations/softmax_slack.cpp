@@ -1,15 +1,15 @@
-// Slack of softmax, cross entropy, their gradients, and products of rows (docs/numerics.md, "User code").
+// prologue_slack() of softmax, of cross entropy and of their gradients. docs/numerics.md, "User code", derives the
+// bounds.
 #include <algorithm>
 #include <cmath>
 
 #include "kiln/generator/operations/cross_entropy.h"
-#include "kiln/generator/operations/reduce.h"
 #include "kiln/generator/operations/softmax_backward.h"
 #include "kiln/generator/operations/softmax_forward.h"
 #include "kiln/reference/tensor_memory.h"
-#include "prologue_slack_parts.h"
+#include "slack.h"
 
-namespace kiln::checking::slack {
+namespace kiln::reference::slack {
 namespace {
 
 // A row of a packed tensor: `length` elements, `stride` apart; `number` counts rows in logical order.
@@ -33,14 +33,6 @@ void for_each_row(const TensorSpec& spec, int64_t axis, const Visit& visit) {
   for (size_t outer = 0; outer < elements; outer += length * inner) {
     for (size_t i = 0; i < inner; ++i) visit(Row{number++, outer + i, length, inner});
   }
-}
-
-// A packed f32 operand.
-std::vector<float> floats_of(const Operands& operands, const std::string& name) {
-  const std::span<const std::byte> bytes = operands.at(name);
-  std::vector<float> values(bytes.size() / sizeof(float));
-  std::copy(bytes.begin(), bytes.end(), std::as_writable_bytes(std::span(values)).begin());
-  return values;
 }
 
 // Of log-softmax 2 D, with D the most that an element of the row moves; of softmax its value times exp(2 D) - 1, and
@@ -82,10 +74,10 @@ class LossFactors {
  public:
   LossFactors(const CrossEntropy& view, const Question& asked)
       : ignore_(static_cast<double>(view.ignore)),
-        targets_(reference::read_all(view.targets, asked.operands.at("targets"))),
+        targets_(read_all(view.targets, asked.operands.at("targets"))),
         weights_(static_cast<size_t>(view.classes()), 1),
         smoothing_(view.smooths ? asked.number("smoothing") : 0) {
-    if (view.weights) weights_ = reference::read_all(*view.weights, asked.operands.at("weights"));
+    if (view.weights) weights_ = read_all(*view.weights, asked.operands.at("weights"));
     for (const double weight : weights_) {
       each_ += smoothing_ / static_cast<double>(view.classes()) * weight;
       each_magnitude_ += smoothing_ / static_cast<double>(view.classes()) * std::fabs(weight);
@@ -114,34 +106,6 @@ class LossFactors {
   double smoothing_, each_ = 0, each_magnitude_ = 0, share_ = 1;
 };
 
-// How far a product of elements moves: at most prod(|x| + d) - prod(|x|), which is reached where all move away from 0.
-class ProductSlack {
- public:
-  void take(double x, double move, bool skips_zeros) {
-    is_open_ = is_open_ || !std::isfinite(move);
-    is_nan_ = is_nan_ || std::isnan(x);
-    is_infinite_ = is_infinite_ || std::isinf(x);
-    if (!std::isfinite(x) || !std::isfinite(move)) return;
-    const bool may_be_zero = move > 0 && std::fabs(x) <= move;
-    if (skips_zeros && may_be_zero) move = x == 0 ? 1 + move : std::max(move, std::fabs(1 - x));
-    const double size = skips_zeros && x == 0 ? 1 : std::fabs(x);
-    may_be_zero_ = may_be_zero_ || may_be_zero;
-    slack_ = slack_ * (size + move) + size_ * move;
-    size_ *= size;
-  }
-
-  // An infinite product keeps its sign, or stays NaN, unless a factor may pass 0.
-  double value() const {
-    if (is_nan_) return 0;
-    if (is_open_ || std::isnan(slack_)) return infinity;
-    return is_infinite_ ? (may_be_zero_ ? infinity : 0) : slack_;
-  }
-
- private:
-  double size_ = 1, slack_ = 0;  // of those so far
-  bool is_open_ = false, is_nan_ = false, is_infinite_ = false, may_be_zero_ = false;
-};
-
 }  // namespace
 
 std::vector<float> of_softmax(const Question& asked) {
@@ -156,7 +120,7 @@ std::vector<float> of_softmax(const Question& asked) {
 
 std::vector<float> of_softmax_backward(const Question& asked) {
   const SoftmaxBackward softmax = SoftmaxBackward::of(asked.plain);
-  const std::vector<double> y = reference::read_all(softmax.y, asked.operands.at("y"));
+  const std::vector<double> y = read_all(softmax.y, asked.operands.at("y"));
   std::vector<float> slack(asked.moves.size());
   for_each_row(softmax.dy, softmax.axis, [&](const Row& row) {
     add_gradient_row(row, softmax.mode == SoftmaxMode::log, y, asked.moves, asked.scale, slack);
@@ -187,7 +151,7 @@ std::vector<float> of_cross_entropy_backward(const Question& asked) {
   const bool is_reduced = loss.reduction != LossReduction::none;
   const std::vector<float> x = floats_of(asked.operands, "x");
   std::vector<double> given{1};
-  if (loss.dloss) given = reference::read_all(*loss.dloss, asked.operands.at(is_reduced ? "dloss" : "dlosses"));
+  if (loss.dloss) given = read_all(*loss.dloss, asked.operands.at(is_reduced ? "dloss" : "dlosses"));
   std::vector<float> slack(asked.moves.size());
   for_each_row(loss.x, 1, [&](const Row& row) {
     const double by = std::fabs(given[given.size() == 1 ? 0 : row.number]);
@@ -197,21 +161,4 @@ std::vector<float> of_cross_entropy_backward(const Question& asked) {
   return slack;
 }
 
-std::vector<float> of_product(const Question& asked) {
-  const Reduce reduce = Reduce::of(asked.plain);
-  const std::vector<float> x = floats_of(asked.operands, "x");
-  std::vector<ProductSlack> products(static_cast<size_t>(reduce.y.elements()));
-  std::vector<int64_t> row(reduce.x.extents.size());
-  size_t at = 0;
-  reference::for_each_coordinate(reduce.x, [&](std::span<const int64_t> coordinate) {
-    for (size_t i = 0; i < row.size(); ++i) row[i] = reduce.y.extents[i] == 1 ? 0 : coordinate[i];
-    products[static_cast<size_t>(reference::offset_of(reduce.y, row))].take(x[at], asked.moves[at],
-                                                                            reduce.mode == ReduceMode::mul_no_zeros);
-    ++at;
-  });
-  std::vector<float> slack;
-  for (const ProductSlack& product : products) slack.push_back(static_cast<float>(asked.scale * product.value()));
-  return slack;
-}
-
-}  // namespace kiln::checking::slack
+}  // namespace kiln::reference::slack

@@ -1,13 +1,14 @@
-// prologue_slack() of normalisations and of their gradients. docs/numerics.md, "User code", derives the bounds.
+// prologue_slack() of normalisations, with statistics of the call and with given ones, and of their gradients.
+// docs/numerics.md, "User code", derives the bounds.
 #include <algorithm>
 #include <optional>
 
 #include "kiln/generator/operations/norm.h"
 #include "kiln/reference/reference.h"
 #include "kiln/reference/tolerance.h"
-#include "prologue_slack_parts.h"
+#include "slack.h"
 
-namespace kiln::checking::slack {
+namespace kiln::reference::slack {
 namespace {
 
 constexpr double unit = 0x1p-24;
@@ -30,7 +31,7 @@ class Rows {
   template <class Visit>
   void for_each(const Visit& visit) const {
     size_t element = 0;
-    reference::for_each_coordinate(shape_, [&](std::span<const int64_t> coordinate) {
+    for_each_coordinate(shape_, [&](std::span<const int64_t> coordinate) {
       int64_t row = 0;
       for (size_t d = 0; d < of_row_.size(); ++d) row = row * of_row_[d] + (of_row_[d] == 1 ? 0 : coordinate[d]);
       visit(coordinate, element++, static_cast<size_t>(row));
@@ -150,14 +151,14 @@ std::vector<double> passed_moves(const NormBackward& norm, const Question& asked
   of_moves.dresidual = norm.dy;
   of_moves.parameter_blend = of_moves.dresidual_blend = {};
   const Request request = of_moves.request();
-  reference::Bindings bindings{.operands = asked.operands, .scalars = asked.values.scalars};
+  Bindings bindings{.operands = asked.operands, .scalars = asked.values.scalars};
   bindings.operands["dy"] = std::as_bytes(asked.moves);
-  const reference::Oracle oracle(request, bindings, "dresidual");
+  const Oracle oracle(request, bindings, "dresidual");
   std::vector<double> passed;
-  reference::for_each_coordinate(norm.dy, [&](std::span<const int64_t> at) {
-    const reference::Expected expected = oracle.at(at);
+  for_each_coordinate(norm.dy, [&](std::span<const int64_t> at) {
+    const Expected expected = oracle.at(at);
     const bool is_known = std::isfinite(expected.value) && !expected.unspecified;
-    const double most = std::fabs(expected.value) + reference::arithmetic_error(request, expected);
+    const double most = std::fabs(expected.value) + arithmetic_error(request, expected);
     passed.push_back(asked.moves[passed.size()] == 0 ? 0 : is_known ? most : infinity);
   });
   return passed;
@@ -221,4 +222,20 @@ std::vector<float> of_norm_backward(const Question& asked) {
   return slack;
 }
 
-}  // namespace kiln::checking::slack
+// ---- inference
+
+// With the magnitudes of the scale, around a mean of 0 and without a shift.
+std::vector<float> of_norm_inference(const Question& asked) {
+  const Operands& operands = asked.operands;
+  const auto copy = [&](const std::string& name) {
+    return std::vector<std::byte>(operands.at(name).begin(), operands.at(name).end());
+  };
+  std::map<std::string, std::vector<std::byte>> others = {
+      {"running_mean", std::vector<std::byte>(operands.at("running_mean").size())},
+      {"running_variance", copy("running_variance")}};
+  if (const TensorSpec* w = asked.plain.find("w")) others["w"] = magnitudes(*w, operands.at("w"));
+  if (asked.plain.find("b") != nullptr) others["b"] = std::vector<std::byte>(operands.at("b").size());
+  return of_moves(asked, others);
+}
+
+}  // namespace kiln::reference::slack

@@ -1,4 +1,4 @@
-#include "possible_indices.h"
+#include "kiln/reference/possible_indices.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include "kiln/generator/operations/reduce.h"
 #include "kiln/reference/tensor_memory.h"
 
-namespace kiln::checking {
+namespace kiln::reference {
 namespace {
 
 // An element among which an index picks, of which more is more extreme.
@@ -73,7 +73,7 @@ void for_each_element(const Reduce& reduce, std::span<const int64_t> output, con
   }
   std::vector<int64_t> at(output.size());
   int64_t position = 0;
-  reference::for_each_coordinate(row, [&](std::span<const int64_t> along) {
+  for_each_coordinate(row, [&](std::span<const int64_t> along) {
     for (size_t i = 0; i < at.size(); ++i) at[i] = output[i] + along[i];
     visit(position++, at);
   });
@@ -84,7 +84,7 @@ void for_each_element(const PoolForward& pool, std::span<const int64_t> output, 
   TensorSpec window;
   for (int axis = 0; axis < pool.axes(); ++axis) window.extents.push_back(pool.axis(axis).window);
   std::vector<int64_t> at(output.begin(), output.end());
-  reference::for_each_coordinate(window, [&](std::span<const int64_t> tap) {
+  for_each_coordinate(window, [&](std::span<const int64_t> tap) {
     int64_t position = 0;
     for (size_t i = 0; i < tap.size(); ++i) {
       const WindowAxis axis = pool.axis(static_cast<int>(i));
@@ -102,11 +102,11 @@ std::map<size_t, std::vector<double>> possible_in(const View& view, ReduceMode m
   std::map<size_t, std::vector<double>> possible;
   std::vector<Element> elements;
   size_t number = 0;
-  reference::for_each_coordinate(view.y, [&](std::span<const int64_t> output) {
+  for_each_coordinate(view.y, [&](std::span<const int64_t> output) {
     elements.clear();
     for_each_element(view, output, [&](int64_t position, std::span<const int64_t> at) {
-      const double move = moves[static_cast<size_t>(reference::offset_of(view.x, at))];
-      elements.push_back(element_of(mode, reference::read(view.x, x, at), move, position));
+      const double move = moves[static_cast<size_t>(offset_of(view.x, at))];
+      elements.push_back(element_of(mode, read(view.x, x, at), move, position));
     });
     std::vector<double> positions = possible_of(elements, prefers_last_nan);
     if (positions.size() > 1) possible.emplace(number, std::move(positions));
@@ -128,4 +128,4 @@ std::map<size_t, std::vector<double>> possible_indices(
   return possible_in(PoolForward::of(plain), ReduceMode::max, true, operands.at("x"), moves);
 }
 
-}  // namespace kiln::checking
+}  // namespace kiln::reference

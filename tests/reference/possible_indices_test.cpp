@@ -1,5 +1,5 @@
 // Positions of extremes where elements may move: held against what the reference names for every sign of the moves.
-#include "possible_indices.h"
+#include "kiln/reference/possible_indices.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include "kiln/generator/operation.h"
 #include "kiln/reference/reference.h"
 
-namespace kiln::checking {
+namespace kiln::reference {
 namespace {
 
 using testing::ElementsAre;
@@ -89,4 +89,4 @@ TEST(PossibleIndices, MayBeThoseOfNaNs) {
 }
 
 }  // namespace
-}  // namespace kiln::checking
+}  // namespace kiln::reference

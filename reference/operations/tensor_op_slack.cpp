@@ -1,0 +1,49 @@
+// prologue_slack() of tensor_op. docs/numerics.md, "User code", derives the bounds.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "kiln/generator/operations/tensor_ops.h"
+#include "kiln/reference/tensor_memory.h"
+#include "kiln/reference/tensor_op_value.h"
+#include "slack.h"
+
+namespace kiln::reference::slack {
+namespace {
+
+// How far tensor_op's result moves where a moves by no more than `move`. Every mode is monotonic in a between the ends
+// of that, 0 (even powers, absolute values, quotients of powers) and b (comparisons), where it may turn, jump or lack a
+// value: so the most is at one of these.
+double tensor_op_move(TensorOpMode mode, double a, double move, double b, double c) {
+  if (move == 0) return 0;
+  if (!std::isfinite(move)) return infinity;
+  const double value = tensor_op_value(mode, a, b, c);
+  double most = 0;
+  for (const double at :
+       {a - move, a + move, std::fabs(a) <= move ? 0 : a, inputs_of(mode) > 1 && std::fabs(b - a) <= move ? b : a}) {
+    const double moved = tensor_op_value(mode, at, b, c);
+    if (moved == value || (std::isnan(moved) && std::isnan(value))) continue;
+    const double distance = std::fabs(moved - value);
+    most = std::isfinite(distance) ? std::max(most, distance) : infinity;
+  }
+  return most;
+}
+
+}  // namespace
+
+std::vector<float> of_tensor_op(const Question& asked) {
+  const TensorOp op = TensorOp::of(asked.plain);
+  const Repeating a(op.a, asked.operands.at("a")), move(op.a, std::as_bytes(asked.moves));
+  const auto other = [&](const std::optional<TensorSpec>& spec, const char* name) {
+    return spec ? std::optional<Repeating>(std::in_place, *spec, asked.operands.at(name)) : std::nullopt;
+  };
+  const std::optional<Repeating> b = other(op.b, "b"), c = other(op.c, "c");
+  std::vector<float> slack;
+  for_each_coordinate(op.y, [&](std::span<const int64_t> at) {
+    slack.push_back(static_cast<float>(
+        asked.scale * tensor_op_move(op.mode, a.at(at), move.at(at), b ? b->at(at) : 0, c ? c->at(at) : 0)));
+  });
+  return slack;
+}
+
+}  // namespace kiln::reference::slack
