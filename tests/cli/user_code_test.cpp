@@ -18,7 +18,19 @@ using testing::Not;
 
 const std::string example = std::string(KILN_SOURCE_DIR) + "/examples/user_template";
 
-using UserCodeProgram = ProgramTest;
+class UserCodeProgram : public ProgramTest {
+ protected:
+  // A user template of softmax, which programs read from now on; `body` is its kernel's.
+  void use_doubled(const std::string& body) {
+    std::filesystem::create_directories(path("mine"));
+    write("mine/doubled.json", R"({
+      "kiln_template": 1, "operation": "softmax_forward", "efficiency": 100,
+      "applies": {"plain rows": "CONTIGUOUS_ROWS && !LOG && !USER_CODE && ALPHA == 1 && BETA == 0"},
+      "launches": [{"kernel": "doubled", "grid": ["ROWS"], "block": [1], "arguments": ["x", "y"]}]})");
+    write("mine/doubled.cu", "extern \"C\" __global__ void doubled(const TX* x, TY* y) {" + body + "}");
+    environment_["KILN_USER_TEMPLATES"] = path("mine");
+  }
+};
 
 TEST_F(UserCodeProgram, TunesAUserTemplateToItsEnd) {
   environment_["KILN_USER_TEMPLATES"] = example;
@@ -45,17 +57,10 @@ TEST_F(UserCodeProgram, TunesAUserTemplateToItsEnd) {
 
 // Neither before anybody has checked it nor afterwards.
 TEST_F(UserCodeProgram, AWrongUserTemplateServesNobody) {
-  std::filesystem::create_directories(path("mine"));
-  write("mine/doubled.json", R"({
-    "kiln_template": 1, "operation": "softmax_forward", "efficiency": 100,
-    "applies": {"plain rows": "CONTIGUOUS_ROWS && !LOG && !USER_CODE && ALPHA == 1 && BETA == 0"},
-    "launches": [{"kernel": "doubled", "grid": ["ROWS"], "block": [1], "arguments": ["x", "y"]}]})");
-  write("mine/doubled.cu", R"(extern "C" __global__ void doubled(const TX* x, TY* y) {
+  use_doubled(R"(
     float sum = 0;
     for (int i = 0; i < ROW; ++i) sum += expf(x[blockIdx.x * X_ROW_STRIDE + i]);
-    for (int i = 0; i < ROW; ++i) y[blockIdx.x * Y_ROW_STRIDE + i] = 2 * expf(x[blockIdx.x * X_ROW_STRIDE + i]) / sum;
-  })");
-  environment_["KILN_USER_TEMPLATES"] = path("mine");
+    for (int i = 0; i < ROW; ++i) y[blockIdx.x * Y_ROW_STRIDE + i] = 2 * expf(x[blockIdx.x * X_ROW_STRIDE + i]) / sum;)");
   const std::string softmax = "softmax_forward x=f32:3x100", bundle = path("app.kiln");
   const auto serves_right = [&](const std::string& because) {
     const Outcome run = kiln({"run", "--check", softmax, "--db", path("t.db")});
@@ -83,15 +88,7 @@ TEST_F(UserCodeProgram, AWrongUserTemplateServesNobody) {
 
 // A pack that says of a wrong template that it passed its check.
 TEST_F(UserCodeProgram, AnImportedLieAboutAUserTemplateIsFoundOutForGood) {
-  std::filesystem::create_directories(path("mine"));
-  write("mine/doubled.json", R"({
-    "kiln_template": 1, "operation": "softmax_forward", "efficiency": 100,
-    "applies": {"plain rows": "CONTIGUOUS_ROWS && !LOG && !USER_CODE && ALPHA == 1 && BETA == 0"},
-    "launches": [{"kernel": "doubled", "grid": ["ROWS"], "block": [1], "arguments": ["x", "y"]}]})");
-  write("mine/doubled.cu", R"(extern "C" __global__ void doubled(const TX* x, TY* y) {
-    for (int i = 0; i < ROW; ++i) y[blockIdx.x * Y_ROW_STRIDE + i] = 2 * x[blockIdx.x * X_ROW_STRIDE + i];
-  })");
-  environment_["KILN_USER_TEMPLATES"] = path("mine");
+  use_doubled("for (int i = 0; i < ROW; ++i) y[blockIdx.x * Y_ROW_STRIDE + i] = 2 * x[blockIdx.x * X_ROW_STRIDE + i];");
   const std::string softmax = "softmax_forward x=f32:3x100";
   ASSERT_EQ(kiln({"tune", softmax, "--db", path("honest.db"), "--candidates", "3"}).exit_code, 0);
   ASSERT_EQ(kiln({"cache", "export", "--db", path("honest.db"), path("honest.pack")}).exit_code, 0);
