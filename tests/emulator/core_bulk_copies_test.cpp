@@ -155,6 +155,21 @@ TEST_F(BulkCopies, ToGlobalMemoryAreThereWhenTheirGroupHasBeenWaitedFor) {
   EXPECT_EQ(run(one + read("cp.async.bulk.wait_group.read 0;", 768 + 4))[0], 1u);
 }
 
+TEST_F(BulkCopies, AreWaitedForByTheirOwnThreadOnly) {
+  // Threads 0, 1 and 32 copy 16 bytes each; thread 0 waits for its own, and reads a word of each.
+  const std::string three =
+      "setp.eq.u32 %p2, %r0, 1;\nsetp.eq.u32 %p4, %r0, 32;\nor.pred %p2, %p2, %p4;\nor.pred %p2, %p2, %p1;\n"
+      "mul.wide.u32 %rd4, %r0, 16;\nadd.u64 %rd4, %rd0, %rd4;\n"
+      "@%p2 cp.async.bulk.global.shared::cta.bulk_group [%rd4+256], [%r2], 16;\n@%p2 cp.async.bulk.commit_group;\n"
+      "@%p1 cp.async.bulk.wait_group 0;\nbar.sync 0;\n@%p1 ld.global.u32 %r9, [%rd0+";
+  for (const auto& [thread, there] : {std::pair{0, true}, std::pair{1, false}, std::pair{32, false}}) {
+    out_.words.fill(5);
+    const std::string text = three + std::to_string(256 + 16 * thread) + "];\nbar.sync 0;";
+    EXPECT_EQ(run(text, CheckLevel::bounds)[0], there ? 77u : 5u) << thread;
+    EXPECT_EQ(out_.words[static_cast<size_t>(64 + 4 * thread)], 77u) << "in the end";
+  }
+}
+
 TEST_F(BulkCopies, ReadSharedMemoryAsLateAsTheyMay) {
   // What is written before the group has been waited for is what is copied: a bug of the kernel's.
   EXPECT_EQ(run(store_256 + "@%p1 cp.async.bulk.commit_group;\n@%p1 st.shared.u32 [%r2], 4711;\n"
