@@ -20,7 +20,7 @@ uint32_t alignment_of(uint32_t bytes) {
 }
 
 uint32_t alignment_of(const AccessRequest& request) {
-  return request.any_alignment ? 1 : alignment_of(request.bytes);
+  return request.is_bulk ? 1 : alignment_of(request.bytes);
 }
 
 /// Lowest and highest address and the bits below the alignment, over the lanes that take part.

@@ -15,7 +15,8 @@ enum class AccessKind : uint8_t { load, store, atomic };
 struct AccessDetails {
   bool is_part = false;          ///< of an instruction whose other part counts as the access
   bool is_asynchronous = false;  ///< a store that happens later: cp.async
-  bool any_alignment = false;    ///< what its instruction asks for has been looked at
+  /// Of a copy in bulk, which has looked at the alignment that it asks for, and goes through the asynchronous proxy.
+  bool is_bulk = false;
   /// Of a store: puts the bytes that a lane is about to store at `to`. Null where that is not known.
   void (*value_of)(const Warp&, const Instruction*, int lane, std::byte* to) = nullptr;
 };

@@ -144,6 +144,8 @@ std::string other_party(const Block& block, const SharedShadow::Result& result) 
       return fmt::format("which {} has read, and nothing orders the two (race)", who);
     case Finding::copy_in_flight:
       return fmt::format("which a cp.async of {} is still writing: nothing has waited for it (race)", who);
+    case Finding::not_fenced:
+      return fmt::format("which {} has written, and no fence.proxy.async stands between the two (race)", who);
     default:
       return "which no thread of the block has written (uninitialised)";
   }

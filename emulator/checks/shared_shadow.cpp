@@ -18,7 +18,8 @@ SharedShadow::SharedShadow(uint32_t bytes, uint32_t piece_bytes, uint32_t thread
       now_(now),
       block_start_(now),
       block_met_(now),
-      warp_met_((threads + warp_lanes - 1) / warp_lanes) {
+      warp_met_((threads + warp_lanes - 1) / warp_lanes),
+      proxies_fenced_(threads) {
   const size_t pieces = (bytes >> shift_) + 1;
   for (auto* of_piece : {&write_time_, &write_who_, &read_time_, &read_who_, &read_lanes_}) of_piece->resize(pieces);
   for (auto* of_chunk : {&chunk_written_, &chunk_logged_, &chunk_full_}) of_chunk->resize((bytes >> chunk_shift) + 1);
@@ -39,7 +40,7 @@ void SharedShadow::begin_block() {
 
 void SharedShadow::restart() {
   for (auto* times : {&write_time_, &write_who_, &read_time_, &read_who_, &read_lanes_, &chunk_written_, &chunk_logged_,
-                      &chunk_full_, &warp_met_}) {
+                      &chunk_full_, &warp_met_, &proxies_fenced_}) {
     std::fill(times->begin(), times->end(), 0);
   }
   now_ = first_time;
@@ -116,6 +117,16 @@ SharedShadow::Result SharedShadow::check_read(uint32_t piece, const Access& acce
   return check_write_before(piece, access);
 }
 
+/// What threads write themselves reaches a copy in bulk by a fence of proxies that stands between the two: of the
+/// thread that has written, or of the one that copies.
+SharedShadow::Result SharedShadow::check_proxies(uint32_t piece, const Access& access) const {
+  const uint32_t time = write_time_[piece], writer = write_who_[piece];
+  if ((writer & bulk_flag) != 0) return {};
+  const uint32_t thread = access.first + static_cast<uint32_t>(std::countr_zero(access.lanes));
+  if (proxies_fenced_[thread_of(writer)] >= time || proxies_fenced_[thread] >= time) return {};
+  return found(Finding::not_fenced, piece, thread, writer);
+}
+
 /// Replaces what is known of earlier reads if they come before this one, else adds this one to them.
 void SharedShadow::note_read(uint32_t piece, const Access& access, uint32_t who, uint32_t now) {
   uint32_t& time = read_time_[piece];
@@ -168,6 +179,9 @@ SharedShadow::Result SharedShadow::read(const Access& access) {
     // Written in this block, before it last met: one comparison for what nearly every read finds.
     if (write_time_[piece] - block_start_ >= block_met_ - block_start_) {
       if (const Result result = check_read(piece, access)) return result;
+    }
+    if (access.is_bulk) {
+      if (const Result result = check_proxies(piece, access)) return result;
     }
     note_read(piece, access, reader, now_);
   }
@@ -284,7 +298,8 @@ SharedShadow::Result SharedShadow::write_later(const Access& access) {
 }
 
 void SharedShadow::landed(const Access& access) {
-  note_write(access.offset >> shift_, (access.bytes + (1u << shift_) - 1) >> shift_, now_, who(access));
+  const uint32_t writer = who(access) | (access.is_bulk ? bulk_flag : 0);
+  note_write(access.offset >> shift_, (access.bytes + (1u << shift_) - 1) >> shift_, now_, writer);
 }
 
 void SharedShadow::warp_met(uint32_t first, Mask lanes, Mask live) {
@@ -318,6 +333,12 @@ void SharedShadow::fenced(uint32_t first, Mask lanes, uint8_t order) {
     if ((order & order_acquires) != 0) clocks_->acquire(thread);
     if ((order & order_releases) != 0) clocks_->release(thread, now_);
   }
+  ++now_;
+}
+
+void SharedShadow::proxies_fenced(uint32_t first, Mask lanes) {
+  if (clocks_ == nullptr) return;  // nor are there copies in bulk
+  for (; lanes != 0; lanes &= lanes - 1) proxies_fenced_[first + static_cast<uint32_t>(std::countr_zero(lanes))] = now_;
   ++now_;
 }
 

@@ -36,7 +36,8 @@ class SharedShadow {
     uint32_t first = 0;
     Mask lanes = 0;
     uint32_t at = 0;
-    bool strong = false;  ///< volatile, atomic, or with an explicit memory order
+    bool strong = false;   ///< volatile, atomic, or with an explicit memory order
+    bool is_bulk = false;  ///< through the asynchronous proxy: of a copy in bulk
   };
 
   enum class Finding : uint8_t {
@@ -45,6 +46,7 @@ class SharedShadow {
     race_with_write,  ///< not in order with the other's write
     race_with_read,   ///< not in order with the other's read
     copy_in_flight,   ///< the other's cp.async has not been waited for
+    not_fenced,       ///< between the other's write and a copy in bulk there is no fence of proxies
   };
   /// What is wrong with an access.
   struct Result {
@@ -86,6 +88,7 @@ class SharedShadow {
   void left(uint32_t barrier, uint32_t first, Mask lanes);
   void barrier_over(uint32_t barrier);
   void fenced(uint32_t first, Mask lanes, uint8_t order);  // MemoryOrder bits
+  void proxies_fenced(uint32_t first, Mask lanes);
   void published(uint32_t thread, uint64_t address, bool releases);
   void observed(uint32_t thread, uint64_t address, bool acquires);
   bool is_partial() const { return clocks_ != nullptr; }
@@ -109,6 +112,7 @@ class SharedShadow {
   // Who: instruction's index in the low bits, then thread, then the flags.
   static constexpr uint32_t at_bits = 20, thread_bits = 10;
   static constexpr uint32_t strong_flag = 1u << 30, many_flag = 1u << 31;
+  static constexpr uint32_t bulk_flag = many_flag;   // of a write
   static constexpr uint32_t in_flight = UINT32_MAX;  // as a time: after everything
 
   struct Reader {
@@ -125,6 +129,7 @@ class SharedShadow {
   Result check_write_before(uint32_t piece, const Access& access) const;
   Result check_reads_before(uint32_t piece, const Access& access) const;
   Result check_read(uint32_t piece, const Access& access) const;
+  Result check_proxies(uint32_t piece, const Access& access) const;
   void note_read(uint32_t piece, const Access& access, uint32_t who, uint32_t time);
   void note_write(uint32_t first, uint32_t pieces, uint32_t time, uint32_t who);
   bool is_quiet(uint32_t first, uint32_t pieces) const;
@@ -135,7 +140,8 @@ class SharedShadow {
   const uint32_t shift_;
   static constexpr uint32_t first_time = 2;
   uint32_t now_, block_start_, block_met_;
-  std::vector<uint32_t> warp_met_;  // by warp
+  std::vector<uint32_t> warp_met_;        // by warp
+  std::vector<uint32_t> proxies_fenced_;  // by thread: when it last put its writes before what copies in bulk read
   // By piece. Last write; reads since (the first unordered ones): time and one of the readers, with the lanes of its
   // warp.
   std::vector<uint32_t> write_time_, write_who_, read_time_, read_who_;

@@ -124,6 +124,7 @@ bool StrictChecks::shared_access(Warp& warp, const Instruction* i, const AccessR
   group.bytes = request.bytes;
   group.first = first_thread(warp);
   group.at = index_of(block, i);
+  group.is_bulk = request.is_bulk;
   group.strong = request.kind == AccessKind::atomic || block.code->order[group.at] != order_weak;
   const bool stores = request.kind != AccessKind::load && !request.is_asynchronous;
   if (stores && !values_.may_store(warp, i, lanes)) return false;
@@ -167,14 +168,15 @@ void StrictChecks::order_by_memory(Warp& warp, const Instruction* i, const Acces
   global_.order_by_memory(warp, i, request, global);
 }
 
-void StrictChecks::copy_landed(const Warp& warp, const Instruction* i, uint32_t lane, uint64_t address,
-                               uint32_t bytes) {
+void StrictChecks::copy_landed(const Warp& warp, const Instruction* i, uint32_t lane, uint64_t address, uint32_t bytes,
+                               bool is_bulk) {
   SharedShadow::Access access;
   access.offset = static_cast<uint32_t>(address - shared_begin(*warp.block));
   access.bytes = bytes;
   access.first = first_thread(warp);
   access.lanes = Mask{1} << lane;
   access.at = index_of(*warp.block, i);
+  access.is_bulk = is_bulk;
   shared_.landed(access);
 }
 
@@ -195,6 +197,10 @@ void StrictChecks::warp_met(const Warp& warp, Mask lanes) {
 void StrictChecks::fence(const Warp& warp, const Instruction* i, Mask lanes) {
   shared_.fenced(first_thread(warp), lanes, static_cast<uint8_t>(i->immediate));
   global_.fence(warp, i, lanes);
+}
+
+void StrictChecks::proxy_fence(const Warp& warp, Mask lanes) {
+  shared_.proxies_fenced(first_thread(warp), lanes);
 }
 
 const Instruction* StrictChecks::barrier_arrived(Warp& warp, const Instruction* i, Mask lanes, uint32_t number) {

@@ -31,8 +31,9 @@ class StrictChecks {
   bool is_old_news(const Reach& reach, uint32_t bytes, const AddressWindow& window) const {
     return !shared_.is_partial() && global_.is_old_news(reach, bytes, window);
   }
-  /// A lane's cp.async has written its bytes to shared memory.
-  void copy_landed(const Warp& warp, const Instruction* i, uint32_t lane, uint64_t address, uint32_t bytes);
+  /// A lane's copy has written its bytes to shared memory: cp.async, or one in bulk.
+  void copy_landed(const Warp& warp, const Instruction* i, uint32_t lane, uint64_t address, uint32_t bytes,
+                   bool is_bulk);
 
   /// What the thread has done, and a copy in bulk of its own that has landed, comes before whoever the mbarrier at
   /// `address` lets go on.
@@ -42,6 +43,7 @@ class StrictChecks {
   /// Lanes have met in a warp synchronisation.
   void warp_met(const Warp& warp, Mask lanes);
   void fence(const Warp& warp, const Instruction* i, Mask lanes);
+  void proxy_fence(const Warp& warp, Mask lanes);
   /// Lanes arrive at a barrier. Null if others of the block wait for the whole block at another instruction.
   const Instruction* barrier_arrived(Warp& warp, const Instruction* i, Mask lanes, uint32_t number);
   /// Lanes are about to wait for the rest of their warp at an aligned barrier. Null if the rest waits at another one.

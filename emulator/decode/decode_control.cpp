@@ -152,18 +152,20 @@ void tensor_map_fence(DecodeContext& context) {
 }
 
 /// {fence,membar}.proxy.kind puts a thread's own accesses through one proxy in order with those through another, and
-/// nothing between threads. There is but the generic proxy here.
+/// nothing between threads. Copies in bulk go through the asynchronous proxy, all else through the generic one.
 void proxy_fence(DecodeContext& context) {
   if (context.modifiers.accept("tensormap::generic")) return tensor_map_fence(context);
+  bool of_shared = false;
   if (context.modifiers.accept("async")) {  // of all memory, or of one state space
     const auto space = context.modifiers.space();
     if (space && *space != ptx::Space::global && *space != ptx::Space::shared)
       context.fail("expected .global or .shared");
+    of_shared = space != ptx::Space::global;
   } else if (!context.modifiers.accept("alias")) {
     context.fail("this kind of proxy is not supported");
   }
   context.finish(0);
-  context.emit(execute_nothing, InstructionClass::control);
+  context.emit(of_shared ? execute_proxy_fence : execute_nothing, InstructionClass::control);
 }
 
 // membar.{cta,gl,sys}

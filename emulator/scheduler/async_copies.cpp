@@ -58,7 +58,7 @@ void AsyncCopies::complete(const Warp& warp, Copy& copy, Mask lanes) {
     std::memcpy(to, reinterpret_cast<const void*>(copy.from[lane]), wanted);
     std::memset(to + wanted, 0, copy.bytes - wanted);
     if (warp.block->strict != nullptr) {
-      warp.block->strict->copy_landed(warp, copy.at, static_cast<uint32_t>(lane), copy.to[lane], copy.bytes);
+      warp.block->strict->copy_landed(warp, copy.at, static_cast<uint32_t>(lane), copy.to[lane], copy.bytes, false);
     }
   }
 }

@@ -31,7 +31,7 @@ bool inspect_range(const Issue& issue, ptx::Space space, AccessKind kind, uint64
   AccessRequest request;
   request.is_part = true;
   request.is_asynchronous = kind == AccessKind::store;
-  request.any_alignment = true;
+  request.is_bulk = true;
   request.space = space;
   request.kind = kind;
   request.lanes = Mask{1} << issue.lane;

@@ -121,6 +121,11 @@ const Instruction* execute_fence(Warp& warp, const Instruction* i) {
   return i + 1;
 }
 
+const Instruction* execute_proxy_fence(Warp& warp, const Instruction* i) {
+  if (warp.block->strict != nullptr) warp.block->strict->proxy_fence(warp, guarded(warp, i));
+  return i + 1;
+}
+
 const Instruction* execute_sleep(Warp& warp, const Instruction* i) {
   if (guarded(warp, i) == 0) return i + 1;
   add_ready(warp, i + 1, warp.active);

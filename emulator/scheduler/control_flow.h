@@ -38,6 +38,9 @@ const Instruction* execute_warp_sync(Warp& warp, const Instruction* i);
 
 const Instruction* execute_fence(Warp& warp, const Instruction* i);
 
+/// fence.proxy.async, which only the checks look at.
+const Instruction* execute_proxy_fence(Warp& warp, const Instruction* i);
+
 /// nanosleep: lets the block's other warps run.
 const Instruction* execute_sleep(Warp& warp, const Instruction* i);
 

@@ -214,6 +214,26 @@ TEST_F(BulkCopies, OfMemoryThatOtherThreadsHaveJustWrittenAreRaces) {
   EXPECT_EQ(overwritten.kind, FaultKind::race) << "others may not have read yet";
 }
 
+TEST_F(BulkCopies, TakeWhatThreadsHaveWrittenByAFenceOfProxies) {
+  const auto stored = [](const std::string& before, const std::string& after, const std::string& then) {
+    return before + "st.shared.u32 [%r4], %r0;\n" + after + "bar.sync 0;\n" + then +
+           "@%p1 cp.async.bulk.global.shared::cta.bulk_group [%rd0+512], [%r2], 256;";
+  };
+  const std::string fence = "fence.proxy.async.shared::cta;\n";
+  run(stored("", fence, ""));
+  run(stored("", "", "@%p1 fence.proxy.async;\n"));
+  for (const std::string& text :
+       {stored("", "", ""), stored(fence, "", ""), stored("", "fence.proxy.async.global;\n", ""),
+        stored("", "setp.gt.u32 %p5, %r0, 40;\n@%p5 " + fence, "")}) {
+    const Fault missing = fault(text);
+    EXPECT_EQ(missing.kind, FaultKind::race);
+    EXPECT_THAT(missing.report, AllOf(HasSubstr("has written, and no fence.proxy.async stands between the two (race)"),
+                                      HasSubstr("the other: "), HasSubstr("st.shared.u32 [%r4], %r0")));
+  }
+  run(load_256 + wait_for_phase_0 +
+      "bar.sync 0;\n@%p1 cp.async.bulk.global.shared::cta.bulk_group [%rd0+512], [%r2], 256;");  // from copy to copy
+}
+
 TEST_F(BulkCopies, CountTheirBytesAsTrafficOfGlobalAndSharedMemory) {
   run(load_256 + wait_for_phase_0, CheckLevel::bounds);
   EXPECT_EQ(counters_.global_load, 2u) << "an instruction of each warp, though only one of them copies";
