@@ -86,11 +86,12 @@ void Context::Impl::load_cache(const ContextOptions& options, const Environment&
   } else if (tunes) {
     database_ = cache::Database::in_memory();
   }
-  if (database_) maker_.take_from(*database_);
-  if (database_ && !database_->path().empty()) {
-    peers_.emplace(database_->path(), maker_.device_id(),
-                   [this](const cache::Database& database, const Request& request) { learn(database, request); });
+  if (database_) {
+    maker_.take_from(*database_);
+    database_path_ = database_->path();
   }
+  peers_.emplace(maker_.device_id(),
+                 [this](const cache::Database& database, const Request& request) { learn(database, request); });
   if (!tunes) database_.reset();
   for (const std::string& pack : pack_paths(options.packs, environment)) maker_.winners().load_pack(pack);
   if (!options.locked) {  // which names what it is locked to
@@ -108,12 +109,11 @@ void Context::Impl::start_tuning(const ContextOptions& options, const Environmen
   workers.nvrtc = environment.nvrtc;
   workers.kernels = kernel_store(options.kernel_store, environment);
   workers.device = options.device;
-  tuner_.emplace(options.tuning, ContextTuner::Tools{maker_.catalogue(), *database_, maker_.winners(), workers,
-                                                     [this](const std::string& message) { announce(message); },
-                                                     [this](const Request& request) { swap(request); },
-                                                     [this](const Request& request) {
-                                                       if (peers_) peers_->tell(*database_, request);
-                                                     }});
+  tuner_.emplace(options.tuning,
+                 ContextTuner::Tools{maker_.catalogue(), *database_, maker_.winners(), workers,
+                                     [this](const std::string& message) { announce(message); },
+                                     [this](const Request& request) { swap(request); },
+                                     [this](const Request& request) { peers_->tell(*database_, request); }});
 }
 
 void Context::Impl::announce(const std::string& message) const {
@@ -258,7 +258,10 @@ void Context::Impl::swap(const Request& request) {
 
 // On the thread of another Context's tuner. Never waits for a plan that is being made: plan() looks once more itself.
 void Context::Impl::learn(const cache::Database& database, const Request& request) {
-  maker_.winners().refresh(database, request.key());
+  if (!database_path_.empty() && database.path() == database_path_)
+    maker_.winners().refresh(database, request.key());
+  else
+    maker_.winners().learn_bars(database, request.key());
   Pending pending;
   {
     const std::lock_guard lock(mutex_);

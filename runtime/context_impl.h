@@ -69,6 +69,7 @@ class Context::Impl {
   std::shared_ptr<const device::ContextHandle> context_;
   PlanMaker maker_;
   std::optional<cache::Database> database_;  // of a Context that tunes
+  std::string database_path_;                // of the one that was read; empty if none was, or it is in memory
   std::optional<Recorder> recorder_;
   bool log_ = false;
   WorkspacePool workspaces_;
@@ -77,7 +78,7 @@ class Context::Impl {
   std::mutex mutex_;
   std::map<std::string, Pending> plans_;  // by key; a plan being built is there as a future
 
-  std::optional<ContextPeers> peers_;  // of a Context that reads a database file; its callback uses all of the above
+  std::optional<ContextPeers> peers_;  // its callback uses all of the above
   std::optional<ContextTuner> tuner_;  // the last: its thread uses all of the above
 };
 

@@ -108,6 +108,22 @@ TEST_F(WithheldTest, WhatOneContextFindsWrongTheOthersOfTheProcessTakeBack) {
   trusting.announce = [&](std::string_view message) { announced.emplace_back(message); };
   Context serving(trusting), idle(trusting);
   EXPECT_NEAR(result(serving), 2 * right, 1e-6f);
+  ContextOptions elsewhere = trusting;
+  elsewhere.cache = "off";
+  Context without_database(elsewhere);
+  EXPECT_NEAR(result(without_database), 2 * right, 1e-6f);
+  elsewhere.cache = folder_ + "/other.db";
+  {
+    cache::Record time = record(request_, *Context(options()).explain(request_).chosen, 3e-6);
+    time.algorithm = "doubled";
+    time.algorithm_digest = make_catalogue(embedded_sources(), {folder_}).digest("doubled").value();
+    time.config = Config().print();
+    auto database = cache::Database::open(*elsewhere.cache);
+    database.put_device(entry());
+    database.insert(std::array{time});
+  }
+  Context of_other_database(elsewhere);
+  EXPECT_NEAR(result(of_other_database), 2 * right, 1e-6f) << "its database has a time";
 
   ContextOptions tuning_too = tuning(TuningMode::within_budget);
   tuning_too.allow_unchecked_templates = true;
@@ -115,6 +131,8 @@ TEST_F(WithheldTest, WhatOneContextFindsWrongTheOthersOfTheProcessTakeBack) {
   EXPECT_NEAR(result(tuned), right, 1e-6f);
   EXPECT_NEAR(result(serving), right, 1e-6f) << "a plan that was in use";
   EXPECT_NEAR(result(idle), right, 1e-6f) << "a plan that was not made yet";
+  EXPECT_NEAR(result(without_database), right, 1e-6f);
+  EXPECT_NEAR(result(of_other_database), right, 1e-6f) << "a wrong kernel is wrong whoever has timed it";
   EXPECT_THAT(announced, Contains(HasSubstr("was served by doubled - until now")));
 }
 
