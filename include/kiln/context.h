@@ -65,7 +65,8 @@ struct ContextOptions {
   /// Also variants that a record of the request bars: a check found their result wrong, or they hung or crashed, on
   /// this device or another of its architecture.
   bool allow_failed_variants = false;
-  /// Also user templates that no check has passed for the request. `kiln tune` and ContextOptions::tuning check them.
+  /// Also user templates, and templates that KILN_TEMPLATE_PATH replaces, that no check has passed for the request.
+  /// `kiln tune` and ContextOptions::tuning check them.
   bool allow_unchecked_templates = false;
   TuningPolicy tuning{};
   /// Receives the few things that a user should know once (a cache that cannot be used, a pack with errors or with a
@@ -137,9 +138,9 @@ std::string to_json(const Explanation& why);
 class Context {
  public:
   /// Throws Error: missing_library (no driver, no NVRTC, no worker to tune with), driver_error, invalid_argument (no
-  /// such device, a setting, options that contradict each other); for a user template that is wrong: parse_error,
-  /// invalid_argument, io_error. A database, pack, bundle or store of kernels that
-  /// cannot be used is announced, never thrown.
+  /// such device, a setting, options that contradict each other); io_error, invalid_argument for a folder that cannot
+  /// be read or holds no user template. A database, pack, bundle or store of kernels that cannot be used, and a user
+  /// template that is wrong, is announced and left out, never thrown.
   explicit Context(const ContextOptions& options = {});
   ~Context();
   Context(Context&&) noexcept;

@@ -86,6 +86,44 @@ TEST_F(WithheldTest, AUserTemplateThatNoCheckHasPassedServesWhoAsksForIt) {
   EXPECT_NEAR(result(asked), 2 * right, 1e-6f);
 }
 
+TEST_F(WithheldTest, AnEditedTemplateThatNoCheckHasPassedServesWhoAsksForIt) {
+  const std::string original = embedded_sources().text("lib/softmax.cuh"), term = "(element - maximum) * term;";
+  ASSERT_NE(original.find(term), std::string::npos);
+  ContextOptions editing = options();
+  editing.environment->template_path = folder_ + "/overlay";
+  const auto edit = [&](const std::string& text) {
+    std::filesystem::create_directories(folder_ + "/overlay/lib");
+    std::ofstream(folder_ + "/overlay/lib/softmax.cuh") << text;
+  };
+  const std::string usual = Context(options()).explain(request_).chosen->algorithm;
+  edit("// a comment\n" + original);
+  EXPECT_EQ(Context(editing).explain(request_).chosen->algorithm, usual) << "a comment is no edit";
+
+  edit(std::string(original).replace(original.find(term), term.size(), "(element - maximum) * term * 2;"));
+  Context context(editing);
+  EXPECT_NEAR(result(context), right, 1e-6f) << "by the one that is not edited";
+  const Explanation why = context.explain(request_);
+  EXPECT_NE(why.chosen->algorithm, usual);
+  ASSERT_FALSE(why.withheld.empty());
+  EXPECT_EQ(why.withheld[0].reason,
+            "a template edited by KILN_TEMPLATE_PATH that no check has passed for this request");
+  editing.allow_unchecked_templates = true;
+  Context asking(editing);
+  EXPECT_NEAR(result(asking), 2 * right, 1e-6f);
+
+  edit(original + "__device__ int edited;\n");
+  editing.allow_unchecked_templates = false;
+  editing.cache = folder_ + "/edited.db";
+  {
+    ContextOptions tuned = editing;
+    if (!tuned.environment->worker) tuned.environment->worker = KILN_PROGRAM;
+    tuned.tuning = {TuningMode::within_budget, 120, 2};
+    Context(tuned).plan(request_);
+  }
+  EXPECT_NE(Context(editing).explain(request_).chosen->algorithm, why.chosen->algorithm)
+      << "what a check has passed is served";
+}
+
 TEST_F(WithheldTest, WhatTuningFindsWrongServesNobody) {
   Context tuned(tuning(TuningMode::within_budget));
   EXPECT_NEAR(result(tuned), right, 1e-6f);

@@ -94,7 +94,8 @@ typedef struct kiln_context_options {
   size_t tuning_candidates;     /* The most variants to try of each request. Default 16. */
   /* Also variants that a record of the request bars: found wrong by a check, or they hung or crashed. */
   int32_t allow_failed_variants;
-  /* Also user templates that no check has passed for the request. Tuning checks them. */
+  /* Also user templates, and templates that KILN_TEMPLATE_PATH replaces, that no check has passed for the request.
+   * Tuning checks them. */
   int32_t allow_unchecked_templates;
 } kiln_context_options;
 
@@ -113,7 +114,8 @@ static inline kiln_context_options kiln_context_options_default(void) {
  * `options` may be NULL.
  *
  * KILN_MISSING_LIBRARY (no driver, no NVRTC, no worker to tune with), KILN_DRIVER_ERROR, KILN_INVALID_ARGUMENT (no such
- * device, a setting, options that contradict each other). A database, pack, bundle or store that cannot be used is
+ * device, a setting, options that contradict each other, a folder without user templates), KILN_IO_ERROR (one that
+ * cannot be read). A database, pack, bundle or store that cannot be used, and a user template that is wrong, is
  * announced and left out. */
 KILN_API kiln_status kiln_context_create(const kiln_context_options* options, kiln_context** context);
 KILN_API void kiln_context_destroy(kiln_context* context);
