@@ -47,10 +47,9 @@ std::string DeviceInfo::id() const {
 Device::Device(std::shared_ptr<const Driver> driver, int ordinal) : driver_(std::move(driver)), ordinal_(ordinal) {
   const int count = driver_->device_count();
   if (ordinal < 0 || ordinal >= count) {
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("there is no device {}: there is {}, counted from 0 ({})", ordinal, count, driver_->description()),
-        "`kiln devices` lists them");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("there is no device {}: {} has {}", ordinal, driver_->description(), count),
+                "`kiln devices` lists them, counted from 0");
   }
   driver_->check(driver_->calls().cuDeviceGet(&device_, ordinal), "cuDeviceGet", fmt::format("device {}", ordinal));
   info_ = query();

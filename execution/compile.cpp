@@ -60,10 +60,14 @@ CompiledProgram obtain_source(const device::Nvrtc& nvrtc, const Program& source,
   return std::move(*result);
 }
 
-// Of a declaration `.param .u64 name`, `.param .f32 name`, `.param .align 8 .b8 name[24]`, and `.param .u64 .ptr ...`;
-// nothing for a type that no argument has (PTX ISA, "Kernel Function Parameters").
+// Of a declaration `.param .u64 name`, `.param .f32 name`, `.param .align 8 .b8 name[24]`, `.param .align 64 .b8
+// name[128]` and `.param .u64 .ptr ...`; nothing for a type that no argument has (PTX ISA, "Kernel Function
+// Parameters").
 std::optional<ParameterKind> declared_kind(std::string_view parameter) {
-  if (parameter.find('[') != std::string_view::npos) return ParameterKind::structure;
+  if (parameter.find('[') != std::string_view::npos) {
+    const bool is_map = parameter.find(".align 64") != std::string_view::npos;  // struct UserArguments holds pointers
+    return is_map ? ParameterKind::tensor_map : ParameterKind::user;
+  }
   for (const std::string_view word : {".u64", ".s64", ".b64"}) {
     if (parameter.find(word) != std::string_view::npos) return ParameterKind::word;
   }
@@ -93,8 +97,10 @@ std::string_view in_words(ParameterKind kind) {
       return "a pointer or an integer of 8 bytes";
     case ParameterKind::number:
       return "a float";
-    case ParameterKind::structure:
+    case ParameterKind::user:
       return "struct UserArguments";
+    case ParameterKind::tensor_map:
+      return "a tensor map";
   }
   return "";
 }

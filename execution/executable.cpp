@@ -10,13 +10,21 @@
 #include "kiln/device/memory.h"
 #include "kiln/generator/request.h"
 #include "source_name.h"
+#include "tensor_map_slot.h"
 
 namespace kiln::execution {
+
+using cuda_abi::CUdeviceptr;
+using cuda_abi::CUlaunchAttribute;
+using cuda_abi::CUlaunchAttributeID;
+using cuda_abi::CUstream;
+
 namespace {
 
 // The table of values of one call: the scalars first, then those of the operation and its integers, then a null
-// pointer, then what user code reads, then operands and the workspace, then addresses further on in these. Each value
-// takes 8 bytes, but for the block of UserArgument: a pointer to each of its tensors, and its scalars side by side.
+// pointer, then what user code reads, then operands, the front of the workspace and its rest, then addresses further on
+// in these. Each value takes 8 bytes, but for the block of UserArgument: a pointer to each of its tensors, and its
+// scalars side by side. Tensor maps stand elsewhere.
 constexpr size_t scalar_count = 5;
 constexpr size_t first_own_slot = scalar_count;
 constexpr size_t first_integer_slot = first_own_slot + max_operation_scalars;
@@ -24,6 +32,8 @@ constexpr size_t null_slot = first_integer_slot + max_operation_integers;
 constexpr size_t user_slot = null_slot + 1;
 constexpr size_t user_slots = Expression::max_tensors + (Expression::max_scalars + 1) / 2;
 constexpr size_t first_operand_slot = user_slot + user_slots;
+constexpr size_t workspace_slots = 2;
+constexpr size_t max_maps = 8;
 
 constexpr int64_t max_grid_x = 2147483647;  // CUDA C++ Programming Guide, "Compute Capabilities"; the same for all
 constexpr int64_t max_grid_yz = 65535;
@@ -41,14 +51,6 @@ uint64_t bits_of(float value) {
               "choose another algorithm or configuration for this request");
 }
 
-// Zero extents if there is nothing to do.
-std::array<unsigned, 3> grid_at(const std::array<Count, 3>& counts, int64_t n, const device::Function& function) {
-  const std::array<int64_t, 3> grid{counts[0].at(n), counts[1].at(n), counts[2].at(n)};
-  if (grid[0] <= 0 || grid[1] <= 0 || grid[2] <= 0) return {0, 0, 0};
-  if (grid[0] > max_grid_x || grid[1] > max_grid_yz || grid[2] > max_grid_yz) refuse_grid(function, grid);
-  return {static_cast<unsigned>(grid[0]), static_cast<unsigned>(grid[1]), static_cast<unsigned>(grid[2])};
-}
-
 [[noreturn]] void refuse_too_many_values() {
   throw Error(ErrorCode::unsupported,
               fmt::format("a program passes more than {} values to its kernels", Executable::max_values));
@@ -64,15 +66,67 @@ void require_block_fits(const device::Function& function, const Launch& launch,
   }
 }
 
+CUlaunchAttribute flag(CUlaunchAttributeID id) {
+  CUlaunchAttribute attribute{};
+  attribute.id = id;
+  attribute.value.cooperative = 1;  // as the other flag lies in the union
+  return attribute;
+}
+
+std::vector<CUlaunchAttribute> attributes_for(const Launch& launch, const device::DeviceInfo& device) {
+  constexpr int hopper = 9;
+  const auto& [cluster, cooperative, programmatic] = launch.attributes;
+  std::vector<CUlaunchAttribute> attributes;
+  if (cluster != std::array<unsigned, 3>{1, 1, 1}) {
+    if (device.cc_major < hopper) {
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("kernel {} runs in clusters of blocks, which compute capability {}.{} lacks",
+                              launch.entry, device.cc_major, device.cc_minor),
+                  "choose another algorithm for this device");
+    }
+    CUlaunchAttribute attribute{};
+    attribute.id = cuda_abi::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    attribute.value.clusterDim = {cluster[0], cluster[1], cluster[2]};
+    attributes.push_back(attribute);
+  }
+  if (cooperative) attributes.push_back(flag(cuda_abi::CU_LAUNCH_ATTRIBUTE_COOPERATIVE));
+  if (programmatic && device.cc_major >= hopper) {
+    attributes.push_back(flag(cuda_abi::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION));
+  }
+  return attributes;
+}
+
+// Before anything is enqueued: an older driver has cuLaunchKernel alone.
+void require_attributes(const device::Driver& driver) {
+  (void)driver.optional_call(driver.calls().cuLaunchKernelEx, "cuLaunchKernelEx");
+}
+
+// How many blocks of the launch the device runs at once.
+int64_t resident_blocks(const device::Function& function, const Launch& launch, const device::DeviceInfo& device) {
+  const int threads = static_cast<int>(launch.block[0] * launch.block[1] * launch.block[2]);
+  return std::max(int64_t{1}, int64_t{function.occupancy(threads, launch.dynamic_shared_bytes)} * device.sms);
+}
+
+uint8_t as_slot(size_t slot) {
+  if (slot >= Executable::max_values) refuse_too_many_values();
+  return static_cast<uint8_t>(slot);
+}
+
+int64_t round_up(int64_t value, unsigned multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
 }  // namespace
 
 Executable::Executable(std::shared_ptr<const device::ContextHandle> context, const CompiledProgram& compiled,
                        const std::vector<std::string>& operands)
     : context_(std::move(context)),
+      weights_(operands.size()),
       workspace_bytes_(compiled.program.workspace_bytes),
+      preparation_(compiled.program.preparation),
       deterministic_(compiled.program.deterministic),
       operand_count_(operands.size()) {
-  if (first_operand_slot + operand_count_ + 1 > max_values) refuse_too_many_values();
+  if (first_operand_slot + operand_count_ + workspace_slots > max_values) refuse_too_many_values();
   for (size_t i = 0; i < operands.size(); ++i) {
     if (is_user_operand(operands[i])) user_tensors_.push_back(static_cast<uint8_t>(first_operand_slot + i));
   }
@@ -81,15 +135,39 @@ Executable::Executable(std::shared_ptr<const device::ContextHandle> context, con
     modules_.emplace_back(context_, compiled.images[i].loadable(context_->driver()), source_name(compiled.program, i));
   }
   for (const Step& step : compiled.program.steps) {
-    std::visit(Match{[&](const ClearWorkspace& clear) {
-                       steps_.push_back({false, 0, clear});
-                     },
+    const bool of_weights = steps_.size() < preparation_.steps;
+    std::visit(Match{[&](const ClearWorkspace& clear) { steps_.push_back(load(clear)); },
                      [&](const Launch& launch) {
-                       steps_.push_back({true, launches_.size(), {}});
+                       if (of_weights) note_weights(launch, operands);
+                       LoadedStep loaded;
+                       loaded.is_launch = true;
+                       loaded.launch = launches_.size();
+                       steps_.push_back(loaded);
                        launches_.push_back(load(launch, operands));
                      }},
                step);
   }
+}
+
+Executable::~Executable() = default;
+Executable::Executable(Executable&&) noexcept = default;
+Executable& Executable::operator=(Executable&&) noexcept = default;
+
+void Executable::note_weights(const Launch& launch, const std::vector<std::string>& operands) {
+  for (const Argument& argument : launch.arguments) {
+    const OperandArgument* operand = operand_of(argument);
+    if (operand == nullptr) continue;
+    const auto found = std::find(operands.begin(), operands.end(), operand->name);
+    if (found != operands.end()) weights_[static_cast<size_t>(found - operands.begin())] = true;
+  }
+}
+
+Executable::LoadedStep Executable::load(const ClearWorkspace& clear) {
+  return {.is_launch = false,
+          .launch = 0,
+          .memory = as_slot(workspace_slot(clear.offset)),
+          .bytes = clear.bytes,
+          .in_words = clear.offset % 4 == 0 && clear.bytes % 4 == 0};
 }
 
 Executable::LoadedLaunch Executable::load(const Launch& launch, const std::vector<std::string>& operands) {
@@ -100,40 +178,60 @@ Executable::LoadedLaunch Executable::load(const Launch& launch, const std::vecto
   if (launch.arguments.size() > max_values) refuse_too_many_values();
   LoadedLaunch loaded{.function = modules_[launch.source].function(launch.entry),
                       .grid = launch.grid,
+                      .cluster = launch.attributes.cluster,
+                      .resident_blocks = 0,
                       .fixed_grid = std::all_of(launch.grid.begin(), launch.grid.end(),
                                                 [](const Count& count) { return count.per_n == 0; }),
                       .grid_at_load = {},
                       .block = launch.block,
                       .dynamic_shared = launch.dynamic_shared_bytes,
-                      .slots = {}};
+                      .attributes = attributes_for(launch, context_->device().info()),
+                      .slots = {},
+                      .maps = {}};
+  if (!loaded.attributes.empty()) require_attributes(context_->driver());
   const device::FunctionAttributes attributes = loaded.function.attributes();
   require_block_fits(loaded.function, launch, attributes);
   const int64_t shared = int64_t{attributes.static_shared_bytes} + launch.dynamic_shared_bytes;
   if (launch.dynamic_shared_bytes > 0 && shared > context_->device().info().shared_per_block) {
     loaded.function.set_max_dynamic_shared(static_cast<int>(launch.dynamic_shared_bytes));
   }
-  if (loaded.fixed_grid) loaded.grid_at_load = grid_at(launch.grid, 0, loaded.function);
-  for (const Argument& argument : launch.arguments) loaded.slots.push_back(slot_of(argument, operands));
+  if (launch.persistent) loaded.resident_blocks = resident_blocks(loaded.function, launch, context_->device().info());
+  if (loaded.fixed_grid) loaded.grid_at_load = grid_at(loaded, 0);
+  for (const Argument& argument : launch.arguments) {
+    if (const auto* map = std::get_if<TensorMapArgument>(&argument)) {
+      if (loaded.maps.size() == max_maps) refuse_too_many_values();
+      loaded.maps.push_back({loaded.slots.size(), std::make_unique<TensorMapSlot>(context_->driver(), *map)});
+    }
+    loaded.slots.push_back(slot_of(argument, operands));
+  }
   return loaded;
 }
 
+// Of a tensor map, the slot of the address that it begins at.
 uint8_t Executable::slot_of(const Argument& argument, const std::vector<std::string>& operands) {
   const auto slot_of_operand = [&](const OperandArgument& operand) -> size_t {
     const auto found = std::find(operands.begin(), operands.end(), operand.name);
     if (found == operands.end()) return null_slot;
     return derived_slot(first_operand_slot + static_cast<size_t>(found - operands.begin()), operand.offset);
   };
-  const size_t slot = std::visit(Match{slot_of_operand,
-                                       [&](const WorkspaceArgument& range) {
-                                         return derived_slot(first_operand_slot + operand_count_, range.offset);
-                                       },
-                                       [](Scalar scalar) { return static_cast<size_t>(scalar); },
-                                       [](const UserArgument&) { return static_cast<size_t>(user_slot); },
-                                       [](const OperationScalar& own) { return first_own_slot + own.index; },
-                                       [](const OperationInteger& own) { return first_integer_slot + own.index; }},
-                                 argument);
-  if (slot >= max_values) refuse_too_many_values();
-  return static_cast<uint8_t>(slot);
+  const auto slot_of_range = [&](const WorkspaceArgument& range) { return workspace_slot(range.offset); };
+  const size_t slot =
+      std::visit(Match{slot_of_operand, slot_of_range, [](Scalar scalar) { return static_cast<size_t>(scalar); },
+                       [](const UserArgument&) { return static_cast<size_t>(user_slot); },
+                       [](const OperationScalar& own) { return first_own_slot + own.index; },
+                       [](const OperationInteger& own) { return first_integer_slot + own.index; },
+                       [&](const TensorMapArgument& map) {
+                         return std::visit(Match{slot_of_operand, slot_of_range}, map.memory);
+                       }},
+                 argument);
+  return as_slot(slot);
+}
+
+// The slot of the address at `offset` in the workspace: in its front, which may be prepared, or in the rest.
+size_t Executable::workspace_slot(int64_t offset) {
+  const size_t front = first_operand_slot + operand_count_;
+  return offset < preparation_.bytes ? derived_slot(front, offset)
+                                     : derived_slot(front + 1, offset - preparation_.bytes);
 }
 
 // The slot of the address `offset` bytes behind that of the slot `base`.
@@ -141,13 +239,27 @@ size_t Executable::derived_slot(size_t base, int64_t offset) {
   if (offset == 0) return base;
   const DerivedAddress wanted{static_cast<uint8_t>(base), offset};
   const auto found = std::find(derived_.begin(), derived_.end(), wanted);
-  const size_t slot = first_operand_slot + operand_count_ + 1 + static_cast<size_t>(found - derived_.begin());
+  const size_t slot =
+      first_operand_slot + operand_count_ + workspace_slots + static_cast<size_t>(found - derived_.begin());
   if (found == derived_.end()) derived_.push_back(wanted);
   return slot;
 }
 
-void Executable::run(cuda_abi::CUstream stream, std::span<const cuda_abi::CUdeviceptr> operands, const RunValues& given,
-                     int64_t n, cuda_abi::CUdeviceptr workspace) const {
+// Zero extents if there is nothing to do.
+std::array<unsigned, 3> Executable::grid_at(const LoadedLaunch& launch, int64_t n) const {
+  std::array<int64_t, 3> grid{};
+  for (size_t i = 0; i < grid.size(); ++i) grid[i] = round_up(launch.grid[i].at(n), launch.cluster[i]);
+  if (grid[0] <= 0 || grid[1] <= 0 || grid[2] <= 0) return {0, 0, 0};
+  if (launch.resident_blocks > 0) {
+    const int64_t fit = launch.resident_blocks / (grid[1] * grid[2]) / launch.cluster[0] * launch.cluster[0];
+    grid[0] = std::clamp<int64_t>(fit, launch.cluster[0], grid[0]);
+  }
+  if (grid[0] > max_grid_x || grid[1] > max_grid_yz || grid[2] > max_grid_yz) refuse_grid(launch.function, grid);
+  return {static_cast<unsigned>(grid[0]), static_cast<unsigned>(grid[1]), static_cast<unsigned>(grid[2])};
+}
+
+void Executable::enqueue(CUstream stream, std::span<const CUdeviceptr> operands, const RunValues& given, int64_t n,
+                         Memory memory, std::span<const LoadedStep> steps) const {
   if (operands.size() != operand_count_) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} operands were given; the request has {}", operands.size(), operand_count_));
@@ -162,7 +274,8 @@ void Executable::run(cuda_abi::CUstream stream, std::span<const cuda_abi::CUdevi
   std::copy(given.integers.begin(), given.integers.end(), values.begin() + first_integer_slot);
   values[null_slot] = 0;
   uint64_t* slot = std::copy(operands.begin(), operands.end(), values.data() + first_operand_slot);
-  *slot++ = workspace;
+  *slot++ = memory.front;
+  *slot++ = memory.rest;
   for (const DerivedAddress& address : derived_) *slot++ = values[address.base] + static_cast<uint64_t>(address.offset);
   // As struct UserArguments: at least one pointer, then the scalars.
   uint64_t* user = values.data() + user_slot;
@@ -172,28 +285,49 @@ void Executable::run(cuda_abi::CUstream stream, std::span<const cuda_abi::CUdevi
   std::memcpy(user, given.user.data(), sizeof given.user);
 
   const device::Current current(*context_);
-  for (const LoadedStep& step : steps_) {
+  for (const LoadedStep& step : steps) {
     if (step.is_launch) {
       start(launches_[step.launch], stream, values.data(), n);
     } else {
-      clear(step.clear, stream, workspace);
+      clear(step, stream, values[step.memory]);
     }
   }
 }
 
-void Executable::start(const LoadedLaunch& launch, cuda_abi::CUstream stream, uint64_t* values, int64_t n) const {
-  const std::array<unsigned, 3> grid =
-      launch.fixed_grid ? launch.grid_at_load : grid_at(launch.grid, n, launch.function);
+void Executable::start(const LoadedLaunch& launch, CUstream stream, uint64_t* values, int64_t n) const {
+  const std::array<unsigned, 3> grid = launch.fixed_grid ? launch.grid_at_load : grid_at(launch, n);
   if (grid[0] == 0) return;
   std::array<void*, max_values> parameters;  // NOLINT(cppcoreguidelines-pro-type-member-init): as above
   for (size_t i = 0; i < launch.slots.size(); ++i) parameters[i] = values + launch.slots[i];
-  device::launch(launch.function, {grid[0], grid[1], grid[2]}, {launch.block[0], launch.block[1], launch.block[2]},
-                 launch.dynamic_shared, stream, parameters.data());
+  if (!launch.maps.empty()) return start_with_maps(launch, grid, stream, values, parameters.data(), n);
+  enqueue_kernel(launch, grid, stream, parameters.data());
 }
 
-void Executable::clear(const ClearWorkspace& step, cuda_abi::CUstream stream, cuda_abi::CUdeviceptr workspace) const {
-  const cuda_abi::CUdeviceptr address = workspace + static_cast<uint64_t>(step.offset);
-  if (step.offset % 4 == 0 && step.bytes % 4 == 0) {
+// The maps stand on this function's stack, so that other launches do without.
+void Executable::start_with_maps(const LoadedLaunch& launch, std::array<unsigned, 3> grid, CUstream stream,
+                                 const uint64_t* values, void** parameters, int64_t n) const {
+  std::array<cuda_abi::CUtensorMap, max_maps> maps;  // NOLINT(cppcoreguidelines-pro-type-member-init): as above
+  for (size_t i = 0; i < launch.maps.size(); ++i) {
+    const auto& [parameter, map] = launch.maps[i];
+    map->get(values[launch.slots[parameter]], n, maps[i]);
+    parameters[parameter] = &maps[i];
+  }
+  enqueue_kernel(launch, grid, stream, parameters);
+}
+
+void Executable::enqueue_kernel(const LoadedLaunch& launch, std::array<unsigned, 3> extents, CUstream stream,
+                                void** parameters) const {
+  const device::Dim3 grid{extents[0], extents[1], extents[2]};
+  const device::Dim3 block{launch.block[0], launch.block[1], launch.block[2]};
+  if (launch.attributes.empty()) {
+    device::launch(launch.function, grid, block, launch.dynamic_shared, stream, parameters);
+  } else {
+    device::launch(launch.function, grid, block, launch.dynamic_shared, stream, parameters, launch.attributes);
+  }
+}
+
+void Executable::clear(const LoadedStep& step, CUstream stream, CUdeviceptr address) const {
+  if (step.in_words) {
     device::fill_words(*context_, address, 0, static_cast<size_t>(step.bytes) / 4, stream);
   } else {
     device::fill_bytes(*context_, address, 0, static_cast<size_t>(step.bytes), stream);

@@ -4,9 +4,12 @@
 // JSON text, not a binary form of it: its parser does not recurse, so no input can exhaust the stack.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "argument_json.h"
 #include "json_fields.h"
 #include "kiln/base/digest.h"
 #include "kiln/base/error.h"
@@ -18,9 +21,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view magic = "kiln-compiled 4\n";
-constexpr std::string_view magic_without_ranges = "kiln-compiled 3\n";  // arguments in the workspace had no bytes
-static_assert(magic.size() == magic_without_ranges.size());
+constexpr std::string_view magic = "kiln-compiled 5\n";
+// Arguments in the workspace had no bytes in 3; launches had neither attributes nor tensor maps in 4.
+constexpr std::array<std::string_view, 2> older_magics = {"kiln-compiled 3\n", "kiln-compiled 4\n"};
+static_assert(magic.size() == older_magics[0].size() && magic.size() == older_magics[1].size());
 constexpr size_t digest_length = 32;
 constexpr size_t length_digits = 16;  // hexadecimal
 
@@ -30,26 +34,21 @@ constexpr size_t length_digits = 16;  // hexadecimal
 
 // ---- writing ----
 
-struct ArgumentToJson {
-  json operator()(const OperandArgument& argument) const {
-    return {{"operand", argument.name}, {"offset", argument.offset}};
-  }
-  json operator()(const WorkspaceArgument& argument) const {
-    return {{"workspace", argument.offset}, {"bytes", argument.bytes}};
-  }
-  json operator()(Scalar scalar) const { return {{"scalar", static_cast<int>(scalar)}}; }
-  json operator()(const UserArgument&) const { return {{"user", true}}; }
-  json operator()(const OperationScalar& scalar) const { return {{"own", scalar.index}}; }
-  json operator()(const OperationInteger& integer) const { return {{"integer", integer.index}}; }
-};
-
 struct StepToJson {
   json operator()(const Launch& launch) const {
     json grid = json::array(), arguments = json::array();
-    for (const Count& count : launch.grid) grid.push_back({count.fixed, count.per_n, count.divisor});
-    for (const Argument& argument : launch.arguments) arguments.push_back(std::visit(ArgumentToJson{}, argument));
-    return {{"source", launch.source}, {"entry", launch.entry},  {"grid", grid},
-            {"block", launch.block},   {"arguments", arguments}, {"dynamic_shared", launch.dynamic_shared_bytes}};
+    for (const Count& count : launch.grid) grid.push_back(to_json(count));
+    for (const Argument& argument : launch.arguments) arguments.push_back(to_json(argument));
+    return {{"source", launch.source},
+            {"entry", launch.entry},
+            {"grid", grid},
+            {"persistent", launch.persistent},
+            {"block", launch.block},
+            {"dynamic_shared", launch.dynamic_shared_bytes},
+            {"cluster", launch.attributes.cluster},
+            {"cooperative", launch.attributes.cooperative},
+            {"programmatic", launch.attributes.programmatic},
+            {"arguments", arguments}};
   }
   json operator()(const ClearWorkspace& clear) const { return {{"clear", clear.offset}, {"bytes", clear.bytes}}; }
 };
@@ -77,6 +76,7 @@ json to_json(const CompiledProgram& compiled, std::string& blobs) {
   return {{"sources", sources},
           {"steps", steps},
           {"workspace", compiled.program.workspace_bytes},
+          {"preparation", {compiled.program.preparation.steps, compiled.program.preparation.bytes}},
           {"deterministic", compiled.program.deterministic},
           {"images", images},
           {"log", blob(compiled.log)},
@@ -105,22 +105,6 @@ class Blobs {
   std::string_view rest_;
 };
 
-Argument argument_from(const json& value, int64_t workspace_bytes) {
-  if (value.contains("operand")) {
-    return OperandArgument{value.at("operand").get<std::string>(), integer<int64_t>(value.at("offset"))};
-  }
-  if (value.contains("workspace")) {
-    const auto offset = integer<int64_t>(value.at("workspace"));
-    if (value.contains("bytes")) return WorkspaceArgument{offset, integer<int64_t>(value.at("bytes"))};
-    const bool is_inside = offset >= 0 && offset <= workspace_bytes;
-    return WorkspaceArgument{offset, is_inside ? workspace_bytes - offset : 0};
-  }
-  if (value.contains("user")) return UserArgument{};
-  if (value.contains("own")) return OperationScalar{integer<size_t>(value.at("own"))};
-  if (value.contains("integer")) return OperationInteger{integer<size_t>(value.at("integer"))};
-  return static_cast<Scalar>(integer<int>(value.at("scalar")));
-}
-
 Step step_from(const json& value, int64_t workspace_bytes) {
   if (value.contains("clear")) {
     return ClearWorkspace{integer<int64_t>(value.at("clear")), integer<int64_t>(value.at("bytes"))};
@@ -129,13 +113,18 @@ Step step_from(const json& value, int64_t workspace_bytes) {
   launch.source = integer<size_t>(value.at("source"));
   launch.entry = value.at("entry").get<std::string>();
   for (size_t i = 0; i < 3; ++i) {
-    const json& count = value.at("grid").at(i);
-    launch.grid[i] = {integer<int64_t>(count.at(0)), integer<int64_t>(count.at(1)), integer<int64_t>(count.at(2))};
+    launch.grid[i] = count_from_json(value.at("grid").at(i));
     launch.block[i] = integer<unsigned>(value.at("block").at(i));
   }
   launch.dynamic_shared_bytes = integer<unsigned>(value.at("dynamic_shared"));
+  if (value.contains("persistent")) {  // from format 5 on
+    launch.persistent = value.at("persistent").get<bool>();
+    for (size_t i = 0; i < 3; ++i) launch.attributes.cluster[i] = integer<unsigned>(value.at("cluster").at(i));
+    launch.attributes.cooperative = value.at("cooperative").get<bool>();
+    launch.attributes.programmatic = value.at("programmatic").get<bool>();
+  }
   for (const json& argument : value.at("arguments")) {
-    launch.arguments.push_back(argument_from(argument, workspace_bytes));
+    launch.arguments.push_back(argument_from_json(argument, workspace_bytes));
   }
   return launch;
 }
@@ -155,6 +144,10 @@ CompiledProgram from_json(const json& value, Blobs blobs) {
   for (const json& source : value.at("sources")) compiled.program.sources.push_back(blobs.next(source));
   const auto workspace_bytes = compiled.program.workspace_bytes = integer<int64_t>(value.at("workspace"));
   for (const json& step : value.at("steps")) compiled.program.steps.push_back(step_from(step, workspace_bytes));
+  if (value.contains("preparation")) {
+    compiled.program.preparation = {integer<size_t>(value.at("preparation").at(0)),
+                                    integer<int64_t>(value.at("preparation").at(1))};
+  }
   compiled.program.deterministic = value.at("deterministic").get<bool>();
   for (const json& image : value.at("images")) {
     KernelImage& added = compiled.images.emplace_back();
@@ -179,7 +172,8 @@ std::string serialise(const CompiledProgram& compiled) {
 }
 
 CompiledProgram deserialise(std::string_view bytes) {
-  if (!bytes.starts_with(magic) && !bytes.starts_with(magic_without_ranges)) {
+  if (!bytes.starts_with(magic) && std::none_of(older_magics.begin(), older_magics.end(),
+                                                [&](std::string_view older) { return bytes.starts_with(older); })) {
     refuse("it does not start with the version line");
   }
   if (bytes.size() < magic.size() + length_digits + digest_length) refuse("it is cut off");

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <variant>
+#include <vector>
 
 #include "kiln/execution/executable.h"
 #include "kiln/generator/request.h"
@@ -13,18 +13,12 @@ namespace kiln::execution {
 namespace {
 
 constexpr int64_t max_block_threads = 1024;
-// Larger than any tensor's count of elements, and small enough that Count::at() cannot overflow for a batch of 2^20.
-constexpr int64_t max_count = int64_t{1} << 42;
-
-bool is_within(int64_t offset, int64_t bytes, int64_t workspace) {
-  return offset >= 0 && bytes >= 0 && offset <= workspace && bytes <= workspace - offset;
-}
+constexpr int64_t workspace_alignment = 256;
+constexpr unsigned max_cluster_blocks = 8;  // of all devices that have clusters
 
 std::string fault_of_grid(const Launch& launch) {
   for (const Count& count : launch.grid) {
-    const bool legal = count.divisor >= 1 && count.divisor <= max_count && std::abs(count.fixed) <= max_count &&
-                       count.per_n >= 0 && count.per_n <= max_count;
-    if (!legal) return fmt::format("kernel {} has no legal grid", launch.entry);
+    if (!is_legal(count)) return fmt::format("kernel {} has no legal grid", launch.entry);
   }
   const std::array<unsigned, 3>& block = launch.block;
   const bool small = std::all_of(block.begin(), block.end(), [](unsigned n) { return n >= 1 && n <= 1024; });
@@ -34,25 +28,18 @@ std::string fault_of_grid(const Launch& launch) {
   return {};
 }
 
-std::string unless(bool holds, std::string fault) {
-  return holds ? std::string() : std::move(fault);
-}
-
-std::string fault_of_argument(const Argument& argument, int64_t workspace) {
-  return std::visit(
-      Match{
-          [](const OperandArgument& operand) {
-            return unless(operand.offset >= 0 && operand.offset <= max_count,
-                          fmt::format("an address outside of {}", operand.name));
-          },
-          [&](const WorkspaceArgument& range) {
-            return unless(is_within(range.offset, range.bytes, workspace), "memory outside of the workspace");
-          },
-          [](Scalar scalar) { return unless(scalar >= Scalar::n && scalar <= Scalar::clip_hi, "an unknown scalar"); },
-          [](const UserArgument&) { return std::string(); },
-          [](const OperationScalar& own) { return unless(own.index < max_operation_scalars, "an unknown scalar"); },
-          [](const OperationInteger& own) { return unless(own.index < max_operation_integers, "an unknown integer"); }},
-      argument);
+std::string fault_of_attributes(const Launch& launch) {
+  const std::array<unsigned, 3>& cluster = launch.attributes.cluster;
+  const bool small =
+      std::all_of(cluster.begin(), cluster.end(), [](unsigned n) { return n >= 1 && n <= max_cluster_blocks; });
+  if (!small || cluster[0] * cluster[1] * cluster[2] > max_cluster_blocks) {
+    return fmt::format("kernel {} starts clusters of {} x {} x {} blocks", launch.entry, cluster[0], cluster[1],
+                       cluster[2]);
+  }
+  if (launch.attributes.cooperative && !launch.persistent) {
+    return fmt::format("the blocks of kernel {} wait for each other, but may be more than fit", launch.entry);
+  }
+  return {};
 }
 
 std::string fault_of_launch(const Launch& launch, const CompiledProgram& compiled) {
@@ -62,10 +49,58 @@ std::string fault_of_launch(const Launch& launch, const CompiledProgram& compile
   if (launch.arguments.size() > Executable::max_values)
     return fmt::format("kernel {} has too many arguments", launch.entry);
   for (const Argument& argument : launch.arguments) {
-    const std::string fault = fault_of_argument(argument, compiled.program.workspace_bytes);
+    const std::string fault = fault_of(argument, compiled.program.workspace_bytes);
     if (!fault.empty()) return fmt::format("kernel {} is given {}", launch.entry, fault);
   }
-  return fault_of_grid(launch);
+  const std::string fault = fault_of_grid(launch);
+  return fault.empty() ? fault_of_attributes(launch) : fault;
+}
+
+// Where a step touches the workspace.
+std::vector<WorkspaceArgument> ranges_of(const Step& step) {
+  std::vector<WorkspaceArgument> ranges;
+  std::visit(Match{[&](const Launch& launch) {
+                     for (const Argument& argument : launch.arguments) {
+                       if (const auto range = workspace_range(argument)) ranges.push_back(*range);
+                     }
+                   },
+                   [&](const ClearWorkspace& clear) {
+                     ranges.push_back({clear.offset, clear.bytes});
+                   }},
+             step);
+  return ranges;
+}
+
+// Nothing that differs between calls with the same weights: their numbers, their batch.
+bool is_constant(const Step& step) {
+  const auto is_address = [](const Argument& argument) {
+    return operand_of(argument) != nullptr || workspace_range(argument).has_value();
+  };
+  return std::visit(Match{[&](const Launch& launch) {
+                            return std::all_of(launch.arguments.begin(), launch.arguments.end(), is_address) &&
+                                   std::all_of(launch.grid.begin(), launch.grid.end(),
+                                               [](const Count& count) { return count.per_n == 0; });
+                          },
+                          [](const ClearWorkspace&) { return true; }},
+                    step);
+}
+
+// What is prepared lies in another buffer, so no range may begin in one and end in the other.
+std::string fault_of_preparation(const Program& program) {
+  const auto& [steps, bytes] = program.preparation;
+  const bool whole = bytes % workspace_alignment == 0 || bytes == program.workspace_bytes;
+  if (steps > program.steps.size() || bytes < 0 || bytes > program.workspace_bytes || !whole) {
+    return "it prepares more than it has";
+  }
+  for (size_t i = 0; i < program.steps.size(); ++i) {
+    if (i < steps && !is_constant(program.steps[i])) return "it prepares what differs from call to call";
+    for (const auto& [offset, length] : ranges_of(program.steps[i])) {
+      const bool prepared = offset < bytes;
+      if (prepared && length > bytes - offset) return "it prepares part of what a step touches";
+      if (i < steps && !prepared) return "it prepares what it does not keep";
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -78,14 +113,15 @@ std::string fault_of(const CompiledProgram& compiled) {
   }
   for (const Step& step : program.steps) {
     std::string fault = std::visit(Match{[&](const Launch& launch) { return fault_of_launch(launch, compiled); },
-                                         [&](const ClearWorkspace& clear) {
-                                           return unless(is_within(clear.offset, clear.bytes, program.workspace_bytes),
-                                                         "it clears beyond its workspace");
+                                         [&](const ClearWorkspace& clear) -> std::string {
+                                           const bool fits =
+                                               is_range_within(clear.offset, clear.bytes, program.workspace_bytes);
+                                           return fits ? "" : "it clears beyond its workspace";
                                          }},
                                    step);
     if (!fault.empty()) return fault;
   }
-  return {};
+  return fault_of_preparation(program);
 }
 
 }  // namespace kiln::execution

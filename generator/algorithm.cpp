@@ -111,11 +111,7 @@ std::string Algorithm::digest(CodeDigests& codes) const {
   std::vector<std::string> templates{template_path()};
   templates.insert(templates.end(), definition_->further_templates.begin(), definition_->further_templates.end());
   for (const std::string& path : templates) {
-    const std::vector<std::string> files = closure(library, path);
-    // They make one source: where one of them asks for its line, the layout of all counts.
-    const bool lines_count = std::any_of(files.begin(), files.end(),
-                                         [&](const std::string& file) { return depends_on_lines(library.text(file)); });
-    for (const std::string& file : files) digest.add(lines_count ? library.text(file) : codes.of(file));
+    for (const std::string& file : closure(library, path)) digest.add(codes.of(file));
   }
   std::set<std::string> ordered;  // in an order that paths have no part in
   for (const std::string& file : compiled) ordered.insert(codes.of(file));

@@ -1,13 +1,11 @@
 #include "kiln/generator/catalogue.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <tuple>
 
 #include "kiln/base/error.h"
-#include "kiln/base/nearest.h"
 #include "kiln/generator/operation.h"
 #include "user_code.h"
 
@@ -63,22 +61,6 @@ std::optional<std::string> Catalogue::digest(std::string_view name) const {
   return digests_[static_cast<size_t>(algorithm - algorithms_.data())];
 }
 
-void Catalogue::compare_with(const Catalogue& built_in) {
-  for (size_t i = 0; i < algorithms_.size(); ++i) {
-    const std::optional<std::string> original = built_in.digest(algorithms_[i].name());
-    if (original && *original != digests_[i]) edited_.insert(algorithms_[i].name());
-  }
-}
-
-bool Catalogue::is_edited(std::string_view algorithm) const {
-  return edited_.contains(algorithm);
-}
-
-bool Catalogue::needs_check(std::string_view algorithm) const {
-  const Algorithm* const found = find(algorithm);
-  return found != nullptr && (found->user_template() || is_edited(algorithm));
-}
-
 std::optional<std::string> Catalogue::refusal(const Request& request, const Target& target,
                                               const Choice& choice) const {
   const Algorithm* algorithm = find(choice.algorithm);
@@ -91,21 +73,9 @@ Program Catalogue::program(const Request& request, const Target& target, const C
   const Algorithm* algorithm = find(choice.algorithm);
   if (algorithm == nullptr) {
     throw Error(ErrorCode::invalid_argument, fmt::format("there is no algorithm {}", choice.algorithm),
-                which_algorithm(request, target, choice.algorithm));
+                "`kiln explain` lists the candidates of a request");
   }
   return algorithm->program(library_, request, target, choice.config);
-}
-
-// What to write in the place of a name that no algorithm has.
-std::string Catalogue::which_algorithm(const Request& request, const Target& target, std::string_view name) const {
-  std::vector<std::string_view> all, serving;
-  for (const Algorithm& algorithm : algorithms_) {
-    all.push_back(algorithm.name());
-    if (!algorithm.refusal(request, target)) serving.push_back(algorithm.name());
-  }
-  const std::string list = serving.empty() ? "`kiln explain` says why none serves the request"
-                                           : fmt::format("the request is served by {}", fmt::join(serving, ", "));
-  return did_you_mean(name, serving, did_you_mean(name, all, list));
 }
 
 Estimate Catalogue::estimate(const Request& request, const Target& target, const DeviceFigures& device,

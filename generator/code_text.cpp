@@ -124,25 +124,10 @@ class Reader {
   bool blank_ = false;  // between what was taken and what comes next
 };
 
-// Both names hold a word that is rare in code, so it is found fast.
-bool names_its_line(std::string_view code) {
-  for (size_t at = code.find("LINE"); at != std::string_view::npos; at = code.find("LINE", at + 1)) {
-    const std::string_view before = code.substr(0, at);
-    if (before.ends_with("__builtin_") || (before.ends_with("__") && code.substr(at).starts_with("LINE__")))
-      return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 std::string code_of(std::string_view source) {
-  std::string code = Reader(source).read();
-  return names_its_line(code) ? std::string(source) : code;
-}
-
-bool depends_on_lines(std::string_view source) {
-  return names_its_line(source) && names_its_line(Reader(source).read());  // in its code, not in a comment
+  return Reader(source).read();
 }
 
 }  // namespace kiln

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -129,29 +128,22 @@ Catalogue make_catalogue(SourceLibrary library) {
   return {std::move(library), own_algorithms()};
 }
 
-Catalogue make_catalogue(SourceLibrary library, const std::vector<std::string>& user_folders,
-                         const FaultyTemplate& faulty) {
+Catalogue make_catalogue(SourceLibrary library, const std::vector<std::string>& user_folders) {
   if (user_folders.empty()) return make_catalogue(std::move(library));
-  const SourceLibrary user = read_user_templates(user_folders, faulty);
+  const SourceLibrary user = read_user_templates(user_folders);
+  std::vector<Algorithm> algorithms = own_algorithms();
+  for (Algorithm& added : user_algorithms(user)) {
+    for (const Algorithm& own : algorithms) {
+      if (own.name() != added.name()) continue;
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("user template {} is called as an algorithm of Kiln", own.name()),
+                  "give its two files another name");
+    }
+    algorithms.push_back(std::move(added));
+  }
   std::map<std::string, std::string> files = library.files();
   files.insert(user.files().begin(), user.files().end());
-  SourceLibrary all(std::move(files));
-  const std::vector<Algorithm> own = own_algorithms();
-  std::vector<Algorithm> algorithms = own;
-  for (const Algorithm& added : user_algorithms(user, faulty)) {
-    leave_out_if_faulty(
-        [&] {
-          if (std::any_of(own.begin(), own.end(), [&](const Algorithm& one) { return one.name() == added.name(); })) {
-            throw Error(ErrorCode::invalid_argument,
-                        fmt::format("user template {} is called as an algorithm of Kiln", added.name()),
-                        "give its two files another name");
-          }
-          (void)closure(all, added.template_path());  // throws where a piece is missing
-          algorithms.push_back(added);
-        },
-        faulty);
-  }
-  return {std::move(all), std::move(algorithms)};
+  return {SourceLibrary(std::move(files)), std::move(algorithms)};
 }
 
 }  // namespace kiln

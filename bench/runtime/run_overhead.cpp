@@ -64,7 +64,7 @@ int main() {
   std::vector<std::string> names;
   for (const kiln::Operand& operand : request.operands) names.push_back(operand.name);
   const kiln::Plan plan(std::make_shared<const kiln::LoadedPlan>(
-      request, kiln::Choice{"none", {}}, "bench", kiln::execution::Executable(context, program(), names)));
+      request, kiln::Choice{"none", {}}, "bench", "", kiln::execution::Executable(context, program(), names)));
 
   const kiln::device::Module module(context, "image", "bench");
   const kiln::device::Function function = module.function("kernel");

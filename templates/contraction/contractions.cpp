@@ -48,12 +48,16 @@ Program with_names(const OperandNames& names, Program program) {
       operand.name = names.y;
     }
   };
+  const auto keep = [](WorkspaceArgument&) {};
   const Match of_an_argument{rename,
-                             [](WorkspaceArgument&) {},
+                             keep,
                              [](Scalar&) {},
                              [](UserArgument&) {},
                              [](OperationScalar&) {},
-                             [](OperationInteger&) {}};
+                             [](OperationInteger&) {},
+                             [&](TensorMapArgument& map) {
+                               std::visit(Match{rename, keep}, map.memory);
+                             }};
   for_each_launch(program.steps, [&](Launch& launch) {
     for (Argument& argument : launch.arguments) std::visit(of_an_argument, argument);
   });

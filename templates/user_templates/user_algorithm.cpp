@@ -266,7 +266,7 @@ class UserTemplate {
 
 }  // namespace
 
-std::vector<Algorithm> user_algorithms(const SourceLibrary& user, const FaultyTemplate& faulty) {
+std::vector<Algorithm> user_algorithms(const SourceLibrary& user) {
   std::vector<Algorithm> algorithms;
   for (const auto& [path, text] : user.files()) {
     constexpr std::string_view folder = "user/", extension = ".json";
@@ -274,12 +274,8 @@ std::vector<Algorithm> user_algorithms(const SourceLibrary& user, const FaultyTe
     const std::string name = path.substr(folder.size(), path.size() - folder.size() - extension.size());
     const std::string descriptor = name + ".json", kernel = name + ".cu";
     const UserFiles files{kernel, user.text(fmt::format("user/{}", kernel)), descriptor, text};
-    leave_out_if_faulty(
-        [&, &json = text] {
-          const auto made = std::make_shared<const UserTemplate>(parse_user_descriptor(name, descriptor, json), files);
-          algorithms.emplace_back(made->definition(made));
-        },
-        faulty);
+    const auto made = std::make_shared<const UserTemplate>(parse_user_descriptor(name, descriptor, text), files);
+    algorithms.emplace_back(made->definition(made));
   }
   return algorithms;
 }

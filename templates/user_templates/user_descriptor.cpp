@@ -277,17 +277,6 @@ UserDescriptor::LaunchStep launch(const Field& field, const Operation& operation
   return step;
 }
 
-// A later version may mean something else by the fields that follow.
-void require_known_version(const Field& field) {
-  constexpr int64_t known = 1;
-  if (field.integer(1, std::numeric_limits<int32_t>::max()) == known) return;
-  field.fail(
-      fmt::format("is {}, a version of this format that this Kiln does not know", field.value().dump()),
-      fmt::format("version {0}: this Kiln reads version {0} only, so write {0}, or use the Kiln that the template "
-                  "was written for",
-                  known));
-}
-
 }  // namespace
 
 UserDescriptor parse_user_descriptor(const std::string& name, const std::string& file, std::string_view json) {
@@ -296,7 +285,7 @@ UserDescriptor parse_user_descriptor(const std::string& name, const std::string&
   root.require_members({"kiln_template", "summary", "operation", "applies", "parameters", "constants", "rules",
                         "launches", "workspace", "deterministic", "prologue", "efficiency"},
                        {"kiln_template", "operation", "launches"});
-  require_known_version(root.at("kiln_template"));
+  (void)root.at("kiln_template").integer(1, 1);
   UserDescriptor descriptor;
   descriptor.name = name;
   const Field operation = root.at("operation");

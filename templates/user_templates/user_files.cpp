@@ -36,7 +36,7 @@ std::string read_file(const fs::path& path) {
 }
 
 void require_name(const fs::path& path) {
-  const std::string name = path.filename().string();
+  const std::string name = path.stem().string();
   const auto fits = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
   if (!name.empty() && name.size() <= longest_name && name[0] >= 'a' && name[0] <= 'z' &&
       std::all_of(name.begin(), name.end(), fits)) {
@@ -46,69 +46,51 @@ void require_name(const fs::path& path) {
               "use lower-case letters, digits and underscores, a letter first");
 }
 
-// The files of user templates without their extensions, by name.
-std::set<fs::path> stems_of(const fs::path& folder) {
-  std::set<fs::path> stems;
+std::vector<fs::path> files_of(const fs::path& folder) {
+  std::vector<fs::path> paths;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const fs::path& path = entry.path();
-    if (path.extension() == ".cu" || path.extension() == ".json") stems.insert(fs::path(path).replace_extension());
+    if (path.extension() == ".cu" || path.extension() == ".json") paths.push_back(path);
   }
   if (error) {
     throw Error(ErrorCode::io_error,
                 fmt::format("cannot read the folder of user templates '{}': {}", folder.string(), error.message()),
                 "KILN_USER_TEMPLATES and ContextOptions::user_templates name folders");
   }
-  if (stems.empty()) {
+  if (paths.empty()) {
     throw Error(ErrorCode::invalid_argument, fmt::format("'{}' holds no user template", folder.string()),
                 "a user template is two files, NAME.cu and NAME.json");
   }
-  return stems;
-}
-
-// Adds both files of the user template, or throws and adds none.
-void read_template(const fs::path& stem, std::map<std::string, std::string>& files) {
-  const auto named = [&](const char* extension) { return fs::path(stem) += extension; };
-  require_name(stem);
-  for (const char* extension : {".cu", ".json"}) {
-    const fs::path path = named(extension), partner = named(extension == std::string_view(".cu") ? ".json" : ".cu");
-    std::error_code error;
-    if (fs::is_regular_file(path, error)) continue;
-    throw Error(ErrorCode::invalid_argument,
-                fs::exists(fs::symlink_status(path, error))
-                    ? fmt::format("'{}' is not a regular file", path.string())
-                    : fmt::format("'{}' stands without '{}'", partner.string(), path.string()),
-                "a user template is two files, NAME.cu and NAME.json");
-  }
-  const std::string key = "user/" + stem.filename().string();
-  if (files.contains(key + ".cu")) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("there are two user templates '{}'", stem.filename().string()),
-                "give one of them another name");
-  }
-  std::string kernel = read_file(named(".cu")), descriptor = read_file(named(".json"));
-  files.emplace(key + ".cu", std::move(kernel));
-  files.emplace(key + ".json", std::move(descriptor));
+  std::sort(paths.begin(), paths.end());
+  return paths;
 }
 
 }  // namespace
 
-void leave_out_if_faulty(const std::function<void()>& make, const FaultyTemplate& faulty) {
-  try {
-    make();
-  } catch (const Error& error) {
-    if (!faulty) throw;
-    faulty(error);
-  }
-}
-
-SourceLibrary read_user_templates(const std::vector<std::string>& folders, const FaultyTemplate& faulty) {
+SourceLibrary read_user_templates(const std::vector<std::string>& folders) {
   std::map<std::string, std::string> files;
   std::set<fs::path> taken;
   for (const std::string& folder : folders) {
     std::error_code unknown;  // then reading it says what is wrong
     const fs::path place = fs::canonical(folder, unknown);
     if (!unknown && !taken.insert(place).second) continue;  // an application and its environment may both name it
-    for (const fs::path& stem : stems_of(folder)) leave_out_if_faulty([&] { read_template(stem, files); }, faulty);
+    for (const fs::path& path : files_of(folder)) {
+      require_name(path);
+      for (const char* extension : {".cu", ".json"}) {
+        const fs::path partner = fs::path(path).replace_extension(extension);
+        std::error_code error;
+        if (fs::is_regular_file(partner, error)) continue;
+        throw Error(ErrorCode::invalid_argument,
+                    fs::exists(fs::symlink_status(partner, error))
+                        ? fmt::format("'{}' is not a regular file", partner.string())
+                        : fmt::format("'{}' stands without '{}'", path.string(), partner.string()),
+                    "a user template is two files, NAME.cu and NAME.json");
+      }
+      if (files.emplace("user/" + path.filename().string(), read_file(path)).second) continue;
+      throw Error(ErrorCode::invalid_argument, fmt::format("there are two user templates '{}'", path.stem().string()),
+                  "give one of them another name");
+    }
   }
   return SourceLibrary(std::move(files));
 }

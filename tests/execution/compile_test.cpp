@@ -108,6 +108,21 @@ TEST_F(CompileTest, RefusesALaunchWithArgumentsOfAnotherKind) {
   EXPECT_THAT(refusal({OperationScalar{2}, user, Scalar::alpha, Scalar::n}), HasSubstr("(number 2 of the operation)"));
 }
 
+TEST_F(CompileTest, TellsATensorMapFromAStruct) {
+  const std::string source =
+      "struct alignas(64) TensorMap { unsigned long long opaque[16]; };\nstruct S { float* a[2]; };\n"
+      "extern \"C\" __global__ void k0(const __grid_constant__ TensorMap map, S s) {}";
+  TensorMapArgument map{.memory = OperandArgument{"x"}};
+  EXPECT_NO_THROW(compile(*nvrtc, program({source}, {map, UserArgument{}}), target, nullptr, Products::ptx));
+  try {
+    compile(*nvrtc, program({source}, {UserArgument{}, map}), target, nullptr, Products::ptx);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("argument 1 (what user code reads) is struct UserArguments, but the kernel "
+                                        "declares a tensor map there"));
+  }
+}
+
 TEST_F(CompileTest, RefusesAParameterOfATypeThatNoArgumentHas) {
   for (const char* type : {"int", "double", "short"}) {
     const std::string source = std::string("extern \"C\" __global__ void k0(") + type + " n) {}";

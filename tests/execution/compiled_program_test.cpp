@@ -11,6 +11,15 @@
 namespace kiln::execution {
 namespace {
 
+TensorMapArgument example_map(std::variant<OperandArgument, WorkspaceArgument> memory) {
+  return {.memory = std::move(memory),
+          .dtype = DType::bf16,
+          .extents = {Count{64}, Count{0, 3, 2}},
+          .byte_strides = {128},
+          .box = {32, 256},
+          .swizzle = Swizzle::bytes_64};
+}
+
 CompiledProgram example() {
   CompiledProgram compiled;
   compiled.program.sources = {"first", std::string("with \0 and \xff inside", 18)};
@@ -21,9 +30,14 @@ CompiledProgram example() {
   launch.block = {32, 4, 2};
   launch.dynamic_shared_bytes = 4096;
   launch.arguments = {OperandArgument{"x"}, OperandArgument{"y", 64}, WorkspaceArgument{512, 500}, Scalar::n,
-                      Scalar::clip_hi,      OperationScalar{3},       OperationInteger{1}};
+                      Scalar::clip_hi,      OperationScalar{3},       OperationInteger{1},         UserArgument{}};
+  launch.arguments.push_back(example_map(OperandArgument{"x", 32}));
+  launch.arguments.push_back(example_map(WorkspaceArgument{512, 256}));
+  launch.persistent = true;
+  launch.attributes = {.cluster = {2, 1, 4}, .cooperative = false, .programmatic = true};
   compiled.program.steps = {ClearWorkspace{256, 128}, launch};
   compiled.program.workspace_bytes = 1024;
+  compiled.program.preparation = {.steps = 1, .bytes = 512};
   compiled.program.deterministic = false;
   compiled.images = {{"ptx 1",
                       std::string("\x7f"
@@ -118,16 +132,83 @@ TEST(CompiledProgram, IsRefusedWhereItCannotBeRun) {
                 c.program.steps[0] = ClearWorkspace{1000, 25};
               }),
               HasSubstr("beyond its workspace"));
+  EXPECT_THAT(refusal([](auto&, Launch& launch) {
+                launch.attributes.cluster = {4, 4, 1};
+              }),
+              HasSubstr("clusters of 4 x 4 x 1"));
+  EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.attributes.cluster[2] = 0; }), HasSubstr("2 x 1 x 0 blocks"));
+  EXPECT_THAT(refusal([](auto&, Launch& launch) {
+                launch.attributes.cooperative = true;
+                launch.persistent = false;
+              }),
+              HasSubstr("wait for each other, but may be more than fit"));
+  EXPECT_THAT(refusal([](CompiledProgram& c, Launch&) { c.program.preparation.steps = 3; }),
+              HasSubstr("prepares more"));
+  EXPECT_THAT(refusal([](CompiledProgram& c, Launch&) { c.program.preparation.bytes = 1280; }), HasSubstr("more"));
+  EXPECT_THAT(refusal([](CompiledProgram& c, Launch&) { c.program.preparation.bytes = 300; }), HasSubstr("more"));
+  EXPECT_THAT(refusal([](CompiledProgram& c, Launch&) { c.program.preparation.bytes = 768; }),
+              HasSubstr("part of what"));
+  EXPECT_THAT(refusal([](CompiledProgram& c, Launch&) { c.program.preparation.bytes = 256; }), HasSubstr("not keep"));
+  EXPECT_THAT(refusal([](CompiledProgram& c, Launch&) { c.program.preparation = {.steps = 2, .bytes = 1024}; }),
+              HasSubstr("differs from call to call"));
+  EXPECT_THAT(refusal([](CompiledProgram& c, Launch& launch) {
+                launch.arguments = {OperandArgument{"w"}, WorkspaceArgument{0, 4}};
+                c.program.preparation = {.steps = 2, .bytes = 1024};
+              }),
+              HasSubstr("differs from call to call"))
+      << "the grid";
   EXPECT_THAT(refusal([](CompiledProgram& c, Launch&) { c.program.workspace_bytes = -1; }), HasSubstr("negative"));
   EXPECT_THAT(refusal([](CompiledProgram& c, Launch&) { c.images.pop_back(); }), HasSubstr("1 images of 2 sources"));
 }
 
-std::string with_fields(const std::string& fields, int version = 4, std::string_view blobs = "") {
+// What cuTensorMapEncodeTiled would refuse, or read beyond.
+TEST(CompiledProgram, IsRefusedWithATensorMapThatNoDriverTakes) {
+  const auto refusal = [](const auto& change) -> std::string {
+    CompiledProgram compiled = example();
+    TensorMapArgument map = example_map(OperandArgument{"x"});
+    change(map);
+    std::get<Launch>(compiled.program.steps[1]).arguments = {map};
+    try {
+      deserialise(serialise(compiled));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  using Map = TensorMapArgument;
+  using testing::HasSubstr;
+  EXPECT_EQ(refusal([](Map&) {}), "accepted");
+  EXPECT_THAT(refusal([](Map& map) { map.extents.clear(); }), HasSubstr("a tensor map of 0 dimensions"));
+  EXPECT_THAT(refusal([](Map& map) { map.extents.resize(6); }), HasSubstr("of 6 dimensions"));
+  EXPECT_THAT(refusal([](Map& map) { map.byte_strides.clear(); }), HasSubstr("lists differ"));
+  EXPECT_THAT(refusal([](Map& map) { map.box.pop_back(); }), HasSubstr("lists differ"));
+  EXPECT_THAT(refusal([](Map& map) { map.extents[1].divisor = 0; }), HasSubstr("legal extent"));
+  EXPECT_THAT(refusal([](Map& map) { map.byte_strides[0] = 120; }), HasSubstr("multiple of 16"));
+  EXPECT_THAT(refusal([](Map& map) { map.byte_strides[0] = int64_t{1} << 40; }), HasSubstr("stride"));
+  EXPECT_THAT(refusal([](Map& map) { map.byte_strides[0] = -16; }), HasSubstr("stride"));
+  EXPECT_THAT(refusal([](Map& map) { map.box[1] = 257; }), HasSubstr("box beyond 1 to 256"));
+  EXPECT_THAT(refusal([](Map& map) { map.box[1] = 0; }), HasSubstr("box beyond 1 to 256"));
+  EXPECT_THAT(refusal([](Map& map) { map.box[0] = 12; }), HasSubstr("rows have 24 bytes"));
+  EXPECT_THAT(refusal([](Map& map) { map.box[0] = 40; }), HasSubstr("narrower than its box's rows of 80 bytes"));
+  EXPECT_THAT(refusal([](Map& map) { map.swizzle = static_cast<Swizzle>(4); }), HasSubstr("unknown swizzle"));
+  EXPECT_THAT(refusal([](Map& map) { map.memory = OperandArgument{"x", -1}; }), HasSubstr("outside of x"));
+  EXPECT_THAT(refusal([](Map& map) {
+                map.memory = WorkspaceArgument{1000, 25};
+              }),
+              HasSubstr("outside of the workspace"));
+}
+
+std::string with_fields(const std::string& fields, int version = 5, std::string_view blobs = "") {
   const std::string body = fmt::format("kiln-compiled {}\n{:016x}{}{}", version, fields.size(), fields, blobs);
   return body + digest_of(body);
 }
 
 TEST(CompiledProgram, IsRefusedWhereItsFieldsAreNotWhatTheyShouldBe) {
+  for (const int version : {3, 4, 5}) {
+    EXPECT_NO_THROW(deserialise(with_fields(
+        R"({"sources":[],"steps":[],"workspace":0,"deterministic":true,"images":[],"log":0,"seconds":0.0})", version)));
+  }
+  EXPECT_THROW(deserialise(with_fields("{}", 6)), Error);
   const std::string rest = R"(,"workspace":0,"deterministic":true,"images":[],"log":0,"seconds":0.0})";
   EXPECT_NO_THROW(deserialise(with_fields(R"({"sources":[],"steps":[])" + rest)));
   for (const std::string& fields : {

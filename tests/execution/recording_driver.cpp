@@ -15,17 +15,48 @@ uint64_t number(const void* handle) {
   return reinterpret_cast<uint64_t>(handle);
 }
 
+std::vector<uint64_t> read_arguments(void** parameters) {
+  std::vector<uint64_t> arguments(recorder->arguments_read);
+  for (size_t i = 0; i < arguments.size(); ++i) std::memcpy(&arguments[i], parameters[i], sizeof arguments[i]);
+  return arguments;
+}
+
+void add(RecordedLaunch launch) {
+  recorder->launches.push_back(std::move(launch));
+  recorder->steps.emplace_back("launch");
+}
+
 // NOLINTNEXTLINE(readability-function-size): the signature of cuLaunchKernel
 CUresult record_launch(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                        unsigned bz, unsigned shared, CUstream stream, void** parameters, void**) {
-  RecordedLaunch launch{number(function), {gx, gy, gz}, {bx, by, bz}, shared, number(stream), {}};
-  for (size_t i = 0; i < recorder->arguments_read; ++i) {
-    uint64_t value = 0;
-    std::memcpy(&value, parameters[i], sizeof value);
-    launch.arguments.push_back(value);
-  }
-  recorder->launches.push_back(std::move(launch));
-  recorder->steps.emplace_back("launch");
+  add({number(function), {gx, gy, gz}, {bx, by, bz}, shared, number(stream), read_arguments(parameters), {}});
+  return CUDA_SUCCESS;
+}
+
+CUresult record_launch_with(const CUlaunchConfig* config, CUfunction function, void** parameters, void**) {
+  add({number(function),
+       {config->gridDimX, config->gridDimY, config->gridDimZ},
+       {config->blockDimX, config->blockDimY, config->blockDimZ},
+       config->sharedMemBytes,
+       number(config->hStream),
+       read_arguments(parameters),
+       {config->attrs, config->attrs + config->numAttrs}});
+  return CUDA_SUCCESS;
+}
+
+// NOLINTNEXTLINE(readability-function-size): the signature of cuTensorMapEncodeTiled
+CUresult record_map(CUtensorMap* map, CUtensorMapDataType type, unsigned rank, void* address, const uint64_t* extents,
+                    const uint64_t* strides, const unsigned* box, const unsigned* steps, CUtensorMapInterleave,
+                    CUtensorMapSwizzle swizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
+  if (reinterpret_cast<uintptr_t>(map) % alignof(CUtensorMap) != 0) return CUDA_ERROR_INVALID_VALUE;
+  recorder->maps.push_back({type,
+                            swizzle,
+                            number(address),
+                            {extents, extents + rank},
+                            {strides, strides + rank - 1},
+                            {box, box + rank},
+                            {steps, steps + rank}});
+  map->opaque[0] = recorder->maps.size();
   return CUDA_SUCCESS;
 }
 
@@ -58,6 +89,12 @@ RecordingDriver::RecordingDriver() {
   recorder = this;
   add_modules(fake.table);
   fake.table.cuLaunchKernel = record_launch;
+  fake.table.cuLaunchKernelEx = record_launch_with;
+  fake.table.cuTensorMapEncodeTiled = record_map;
+  fake.table.cuOccupancyMaxActiveBlocksPerMultiprocessor = [](int* blocks, CUfunction, int, size_t) {
+    *blocks = recorder->blocks_per_sm;
+    return CUDA_SUCCESS;
+  };
   fake.table.cuMemsetD32Async = [](CUdeviceptr address, unsigned, size_t count, CUstream) {
     recorder->steps.push_back(fmt::format("clear {} {}x4", address, count));
     return CUDA_SUCCESS;

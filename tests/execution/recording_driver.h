@@ -17,6 +17,15 @@ struct RecordedLaunch {
   unsigned dynamic_shared = 0;
   uint64_t stream = 0;
   std::vector<uint64_t> arguments;  ///< The first `arguments_read` values, 8 bytes each.
+  std::vector<cuda_abi::CUlaunchAttribute> attributes;
+};
+
+/// What cuTensorMapEncodeTiled was asked for.
+struct RecordedMap {
+  int type = 0, swizzle = 0;
+  uint64_t address = 0;
+  std::vector<uint64_t> extents, strides;
+  std::vector<unsigned> box, steps;
 };
 
 struct RecordingDriver {
@@ -29,9 +38,11 @@ struct RecordingDriver {
   size_t arguments_read = 0;
   int max_threads = 1024;  ///< What every kernel reports.
   int static_shared = 0;
+  int blocks_per_sm = 2;           ///< What the occupancy of every kernel is.
   std::vector<std::string> steps;  ///< "launch" and "clear ADDRESS WORDSx4" or "clear ADDRESS BYTESx1", in order.
   std::vector<RecordedLaunch> launches;
   std::vector<std::string> images;    ///< That were loaded.
+  std::vector<RecordedMap> maps;      ///< The first word of a map's bytes is 1 + its place here.
   std::vector<int> permitted_shared;  ///< Values of cuFuncSetAttribute.
 };
 

@@ -467,17 +467,6 @@ TEST(AlgorithmDigest, IsThatOfTheCode) {
   }
 }
 
-// A macro of one file may give the line of another that it is used in.
-TEST(AlgorithmDigest, IsThatOfTheTextWhereAFileAsksForItsLine) {
-  std::map<std::string, std::string> files = embedded_sources().files();
-  files["lib/softmax.cuh"] += "#define HERE __LINE__\n";
-  const Catalogue asking = make_catalogue(SourceLibrary(files));
-  files["softmax/softmax_warp.cu"].insert(0, "// a comment\n");
-  const Catalogue commented = make_catalogue(SourceLibrary(std::move(files)));
-  EXPECT_NE(commented.digest("softmax_warp"), asking.digest("softmax_warp"));
-  EXPECT_EQ(commented.digest("softmax_block"), asking.digest("softmax_block"));
-}
-
 TEST(AlgorithmDigest, ChangesWithWhatTheDescriptorShares) {
   std::map<std::string, std::string> files = embedded_sources().files();
   files["pool/pool_problem.cpp"] += "\nint edited;\n";

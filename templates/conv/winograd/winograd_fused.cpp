@@ -77,8 +77,11 @@ Program program(const std::string& name, const FusedTiling& tiling, const Winogr
   launch.grid[0] = blocks_for(winograd.conv, winograd.tiles_per_image(), tiling.block_tiles);
   launch.grid[1] = Count{channel_blocks(tiling, winograd)};
 
-  return with_names(winograd.operands, Program{{emit.source(std::move(prelude))},
-                                               {filters_launch(name + "_filters", winograd, filters), launch}});
+  Program own;
+  own.sources = {emit.source(std::move(prelude))};
+  own.steps = {filters_launch(name + "_filters", winograd, filters), launch};
+  own.preparation = {.steps = 1, .bytes = filters.bytes(winograd)};
+  return with_names(winograd.operands, std::move(own));
 }
 
 Estimate predict(const FusedTiling& tiling, const Winograd& winograd, const Target& target,

@@ -95,6 +95,7 @@ Program program(const std::string& name, const SimtTiling& tiling, const Winogra
   own.steps = {filters_launch(name + "_filters", winograd, filter_block(winograd)),
                inputs_launch(name, winograd, workspace), product_launch(tiling, winograd, workspace),
                outputs_launch(name, winograd, workspace)};
+  own.preparation = {.steps = 1, .bytes = workspace.inputs.offset};
   return with_names(winograd.operands, std::move(own));
 }
 

@@ -3,6 +3,9 @@
 
 #include <cuda_abi/driver.h>
 
+#include <span>
+#include <string_view>
+
 #include "kiln/device/module.h"
 
 namespace kiln::device {
@@ -16,7 +19,7 @@ struct Dim3 {
 
 /// Throws the DriverError of a failed launch, naming kernel, grid, block and dynamic shared memory.
 [[noreturn]] void launch_failed(const Function& function, cuda_abi::CUresult result, Dim3 grid, Dim3 block,
-                                unsigned dynamic_shared);
+                                unsigned dynamic_shared, std::string_view call = "cuLaunchKernel");
 
 /// Enqueues `function` on `stream` and returns. One driver call; no allocation, no lock, no query.
 ///
@@ -29,5 +32,10 @@ inline void launch(const Function& function, Dim3 grid, Dim3 block, unsigned dyn
       function.raw(), grid.x, grid.y, grid.z, block.x, block.y, block.z, dynamic_shared, stream, parameters, nullptr);
   if (result != cuda_abi::CUDA_SUCCESS) launch_failed(function, result, grid, block, dynamic_shared);
 }
+
+/// The same with attributes (clusters, cooperative, programmatic), by cuLaunchKernelEx: throws Error(unsupported) where
+/// the driver lacks that.
+void launch(const Function& function, Dim3 grid, Dim3 block, unsigned dynamic_shared, cuda_abi::CUstream stream,
+            void** parameters, std::span<const cuda_abi::CUlaunchAttribute> attributes);
 
 }  // namespace kiln::device

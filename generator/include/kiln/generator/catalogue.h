@@ -1,9 +1,7 @@
 // Catalogue: the algorithms at hand with the texts they are made from; what everything above generates through.
 #pragma once
 
-#include <functional>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,7 +38,7 @@ struct Candidates {
   const Candidate* best_guess() const;
 };
 
-/// A set of algorithms and their sources. Thread-safe.
+/// An immutable set of algorithms and their sources. Thread-safe.
 class Catalogue {
  public:
   /// Throws Error(internal) if two algorithms share a name.
@@ -53,14 +51,6 @@ class Catalogue {
   const Algorithm& trusted(std::string_view operation) const;
   /// Digest of an algorithm as this library has it; nothing for an unknown name.
   std::optional<std::string> digest(std::string_view algorithm) const;
-
-  /// Holds the algorithms against those that Kiln comes with; afterwards is_edited() knows those that differ. Before
-  /// the catalogue is shared.
-  void compare_with(const Catalogue& built_in);
-  /// Whether an algorithm of Kiln's own is made from other code than Kiln comes with.
-  bool is_edited(std::string_view algorithm) const;
-  /// Whether nobody has tested this code yet, so that only a check can vouch for it: user templates, edited algorithms.
-  bool needs_check(std::string_view algorithm) const;
 
   /// Why `choice` cannot serve `request`: unknown algorithm, refusal, illegal point; nothing if it can.
   std::optional<std::string> refusal(const Request& request, const Target& target, const Choice& choice) const;
@@ -78,12 +68,9 @@ class Catalogue {
   const SourceLibrary& library() const { return library_; }
 
  private:
-  std::string which_algorithm(const Request& request, const Target& target, std::string_view name) const;
-
   SourceLibrary library_;
   std::vector<Algorithm> algorithms_;
   std::vector<std::string> digests_;  // parallel to algorithms_
-  std::set<std::string, std::less<>> edited_;
 };
 
 }  // namespace kiln

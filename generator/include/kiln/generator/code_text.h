@@ -10,11 +10,7 @@ namespace kiln {
 /// one. Literals stay as they are, and so do the ends of lines, because they end directives.
 ///
 /// Equal code gives equal text however it is laid out in its lines. The text is for digests and comparisons: lines have
-/// other numbers than in `source`. Code that asks for its line (depends_on_lines()) means something else where it is
-/// laid out in another way: such a source is given as it is.
+/// other numbers than in `source`.
 std::string code_of(std::string_view source);
-
-/// Whether the code of `source` asks for the number of its line: `__LINE__`, `__builtin_LINE()`.
-bool depends_on_lines(std::string_view source);
 
 }  // namespace kiln

@@ -7,7 +7,6 @@
 
 #include "kiln/generator/catalogue.h"
 #include "kiln/generator/specialise.h"
-#include "kiln/templates/user_templates.h"
 
 namespace kiln {
 
@@ -25,10 +24,9 @@ SourceLibrary sources_from(const std::filesystem::path& folder);
 
 /// Every algorithm of Kiln, generating from `library`.
 Catalogue make_catalogue(SourceLibrary library);
-/// The same with the user templates of some folders; see read_user_templates(). Throws Error, and tells `faulty`, as
-/// that and user_algorithms() do; tells it of Error(invalid_argument) for a user template that is called as an
-/// algorithm of Kiln, or that includes a piece that there is not.
-Catalogue make_catalogue(SourceLibrary library, const std::vector<std::string>& user_folders,
-                         const FaultyTemplate& faulty = {});
+/// The same with the user templates of some folders; see read_user_templates(). Throws Error as that and
+/// user_algorithms() do, and Error(invalid_argument) for a user template that is called as an algorithm of Kiln, or
+/// that includes a piece that there is not.
+Catalogue make_catalogue(SourceLibrary library, const std::vector<std::string>& user_folders);
 
 }  // namespace kiln
