@@ -116,12 +116,6 @@ class Winners::Impl {
     load_quarantine(database);
   }
 
-  void learn_bars(const Database& database, std::string_view request) {
-    const std::lock_guard lock(mutex_);
-    Loading loading(*this, source_of(database.path().empty() ? memory_name_ : database.path(), Origin::process), false);
-    database.visit_fronts(loading, request);
-  }
-
   std::optional<Bar> bar(KeyHash key, std::string_view algorithm, std::string_view config) {
     const std::lock_guard lock(mutex_);
     const auto found = barred_.find(key);
@@ -189,7 +183,6 @@ class Winners::Impl {
     }
 
     void front(const DeviceEntry& device, KeyHash key, std::span<const FrontEntry> entries) override {
-      if (source_.origin == Origin::process) return;
       taken_.clear();
       predicted_.clear();
       for (const FrontEntry& entry : entries) {
@@ -257,13 +250,11 @@ class Winners::Impl {
   }
 
   const WinnerSource& source_of(const Database& database) {
-    return source_of(database.path().empty() ? memory_name_ : database.path(), Origin::user_database);
-  }
-  const WinnerSource& source_of(const std::string& name, Origin origin) {
+    const std::string& name = database.path().empty() ? memory_name_ : database.path();
     for (const WinnerSource& source : sources_) {
-      if (source.origin == origin && source.name == name) return source;
+      if (source.origin == Origin::user_database && source.name == name) return source;
     }
-    return sources_.emplace_back(WinnerSource{name, origin, sources_.size()});
+    return sources_.emplace_back(WinnerSource{name, Origin::user_database, sources_.size()});
   }
 
   const Version& version_of(const AlgorithmVersion& theirs) {
@@ -390,10 +381,6 @@ void Winners::load_pack_text(std::string_view text, const std::string& name, Ori
 
 void Winners::refresh(const Database& database, std::string_view request) {
   impl_->refresh(database, request);
-}
-
-void Winners::learn_bars(const Database& database, std::string_view request) {
-  impl_->learn_bars(database, request);
 }
 
 std::optional<Choice> Winners::find(std::string_view request, const Filter& filter) const {

@@ -66,6 +66,16 @@ ContextOptions options_of(const kiln_context_options* given) {
       announce(data, std::string(message).c_str());
     };
   }
+  if (c.workspace_allocate != nullptr) {
+    options.workspace_allocator.allocate = [allocate = c.workspace_allocate, data = c.workspace_data](
+                                               size_t bytes, Stream stream) { return allocate(data, bytes, stream); };
+  }
+  if (c.workspace_release != nullptr) {
+    options.workspace_allocator.release = [release = c.workspace_release, data = c.workspace_data](
+                                              void* memory, size_t bytes, Stream stream) {
+      release(data, memory, bytes, stream);
+    };
+  }
   return options;
 }
 

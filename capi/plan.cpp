@@ -18,33 +18,53 @@ namespace {
 constexpr size_t max_operands = 16;
 
 template <class Number>
-void copy_scalars(const Number* given, size_t count, std::string_view name, std::string_view owner,
-                  std::span<Number> values) {
+void copy_scalars(const char* function, const Number* given, size_t count, std::string_view name,
+                  std::string_view owner, std::span<Number> values) {
   if (count > values.size()) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("kiln_plan_run: {} {} were given, {} at most {}", count, name, owner, values.size()));
+                fmt::format("{}: {} {} were given, {} at most {}", function, count, name, owner, values.size()));
   }
-  if (count > 0) require(given, "kiln_plan_run", name);
+  if (count > 0) require(given, function, name);
   std::copy_n(given, count, values.begin());
 }
 
 // What is not given is what calls of `request` usually have.
-RunValues values_of(const kiln_run_values* given, const Request& request) {
-  const kiln_run_values c = read(given, kiln_run_values_default(), "kiln_plan_run");
-  require_zero(c.reserved, "kiln_plan_run", "reserved");
+RunValues values_of(const char* function, const kiln_run_values* given, const Request& request) {
+  const kiln_run_values c = read(given, kiln_run_values_default(), function);
+  require_zero(c.reserved, function, "reserved");
   RunValues values = usual_values(request);
   values.alpha = c.alpha;
   values.beta = c.beta;
   values.clip_lo = c.clip_lo;
   values.clip_hi = c.clip_hi;
   values.n = c.n;
-  copy_scalars(c.scalars, c.scalar_count, "scalars", "user code has", std::span<float>(values.user));
-  copy_scalars(c.operation_scalars, c.operation_scalar_count, "operation_scalars", "an operation has",
+  copy_scalars(function, c.scalars, c.scalar_count, "scalars", "user code has", std::span<float>(values.user));
+  copy_scalars(function, c.operation_scalars, c.operation_scalar_count, "operation_scalars", "an operation has",
                std::span<float>(values.scalars));
-  copy_scalars(c.operation_integers, c.operation_integer_count, "operation_integers", "an operation has",
+  copy_scalars(function, c.operation_integers, c.operation_integer_count, "operation_integers", "an operation has",
                std::span<uint64_t>(values.integers));
   return values;
 }
+
+// The addresses that a C function was given.
+class Addresses {
+ public:
+  Addresses(const char* function, const kiln_plan* plan, const void* const* operands, size_t count) : count_(count) {
+    require(plan, function, "plan");
+    require(operands, function, "operands");
+    if (count > max_operands) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{} operands were given, expected {}", count, plan->operands.size()),
+                  fmt::format("kiln_plan_get_operand() names them; the request is {}", plan->request));
+    }
+    std::copy_n(operands, count, addresses_.begin());
+  }
+  std::span<const Address> get() const { return {addresses_.data(), count_}; }
+
+ private:
+  std::array<Address, max_operands> addresses_;
+  size_t count_;
+};
 
 static_assert(static_cast<int>(OperandRole::input) == KILN_OPERAND_INPUT &&
               static_cast<int>(OperandRole::output) == KILN_OPERAND_OUTPUT &&
@@ -89,6 +109,7 @@ kiln_status kiln_plan_get_info(const kiln_plan* plan, kiln_plan_info* info) {
     value.variant = plan->variant.c_str();
     value.source = plan->source.c_str();
     value.operand_count = plan->operands.size();
+    value.prepared_bytes = plan->plan.prepared_bytes();
     write(info, value, "kiln_plan_get_info");
   });
 }
@@ -120,16 +141,27 @@ kiln_status kiln_plan_get_operand(const kiln_plan* plan, size_t index, kiln_oper
 kiln_status kiln_plan_run(const kiln_plan* plan, kiln_stream stream, const void* const* operands, size_t operand_count,
                           void* workspace, const kiln_run_values* values) {
   return guarded([&] {
-    require(plan, "kiln_plan_run", "plan");
-    require(operands, "kiln_plan_run", "operands");
-    if (operand_count > max_operands) {
-      throw kiln::Error(kiln::ErrorCode::invalid_argument,
-                        fmt::format("{} operands were given, expected {}", operand_count, plan->operands.size()),
-                        fmt::format("kiln_plan_get_operand() names them; the request is {}", plan->request));
-    }
-    std::array<kiln::Address, max_operands> addresses;
-    std::copy_n(operands, operand_count, addresses.begin());
-    plan->plan.run(stream, std::span<const kiln::Address>(addresses.data(), operand_count), workspace,
-                   values_of(values, plan->plan.request()));
+    constexpr const char* name = "kiln_plan_run";
+    const Addresses addresses(name, plan, operands, operand_count);
+    plan->plan.run(stream, addresses.get(), workspace, values_of(name, values, plan->plan.request()));
+  });
+}
+
+kiln_status kiln_plan_prepare_weights(const kiln_plan* plan, kiln_stream stream, const void* const* operands,
+                                      size_t operand_count, void* prepared) {
+  return guarded([&] {
+    const Addresses addresses("kiln_plan_prepare_weights", plan, operands, operand_count);
+    plan->plan.prepare_weights(stream, addresses.get(), prepared);
+  });
+}
+
+kiln_status kiln_plan_run_prepared(const kiln_plan* plan, kiln_stream stream, const void* const* operands,
+                                   size_t operand_count, const void* prepared, void* workspace,
+                                   const kiln_run_values* values) {
+  return guarded([&] {
+    constexpr const char* name = "kiln_plan_run_prepared";
+    const Addresses addresses(name, plan, operands, operand_count);
+    plan->plan.run_prepared(stream, addresses.get(), prepared, workspace,
+                            values_of(name, values, plan->plan.request()));
   });
 }

@@ -114,7 +114,7 @@ int bundle(const Options& options) {
   require_what_to_make(options);
   require_replaceable("the bundle", options.output);
   const Environment environment = read_environment();
-  for (const std::string& pack : options.packs) require_pack(pack);
+  for (const std::string& pack : options.packs) require_file(pack);
   const Workload workload = read_workload(options.input);
   std::vector<Request> requests;
   for (const tuner::Job& job : workload.jobs) requests.push_back(job.request);
@@ -164,7 +164,7 @@ void add_bundle(CLI::App& app, int& exit_code) {
   command->add_flag("--emulated", options->emulated, "for the emulated device, with what was tuned on it");
   command->add_flag("--untuned", options->untuned, "use the best estimate where nothing is stored, instead of failing");
   command->add_flag("--allow-unchecked-templates", options->unchecked,
-                    "with --untuned: also user templates, and those of KILN_TEMPLATE_PATH, that no check has passed");
+                    "with --untuned: also user templates that no check has passed");
   command->add_flag("--deterministic", options->deterministic, "only variants whose results are reproducible");
   command->add_option("--workspace-limit", options->workspace_limit, "only variants that need at most so many bytes")
       ->check(whole_number(0, std::numeric_limits<int64_t>::max()));

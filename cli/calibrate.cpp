@@ -79,7 +79,8 @@ int keep(const std::string& path, const device::DeviceInfo& info, const Calibrat
 
 int calibrate_device(const CalibrateOptions& options) {
   const Environment environment = options.device.environment();
-  const auto context = device::ContextHandle::acquire(options.device.device());
+  const auto context = device::ContextHandle::acquire(
+      device::Device(device::Driver::open({environment.driver}), options.device.ordinal()));
   const auto nvrtc = device::Nvrtc::open({environment.nvrtc});
   const device::DeviceInfo& info = context->device().info();
   const calibration::Findings findings = calibration::calibrate(context, *nvrtc);

@@ -39,13 +39,6 @@ CLI::Validator one_of(std::vector<std::string> words) {
   return {refusal, listed};
 }
 
-CLI::Validator not_empty(const std::string& what) {
-  const auto refusal = [what](const std::string& value) -> std::string {
-    return value.empty() ? fmt::format("is empty, where a value belongs: {}", what) : std::string();
-  };
-  return {refusal, ""};
-}
-
 std::vector<std::string> words_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const size_t open = type.find('{'), close = type.find('}');

@@ -11,8 +11,6 @@ namespace kiln::cli {
 
 /// One of `words`: "magic is not one of model, random; did you mean ...?".
 CLI::Validator one_of(std::vector<std::string> words);
-/// Anything but nothing, which a script passes whose variable is not set: "is empty, where a value belongs: <what>".
-CLI::Validator not_empty(const std::string& what);
 /// What one_of() lets pass for `option`, for completion; empty for an option that takes anything.
 std::vector<std::string> words_of(const CLI::Option& option);
 /// A whole number from `least` to `most`: "0 is not a whole number from 1 to 100".

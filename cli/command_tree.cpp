@@ -23,7 +23,7 @@ std::vector<std::string> spellings(const CLI::Option& option) {
 }
 
 bool takes_value(const CLI::Option& option) {
-  return option.get_items_expected_max() > 0;  // of a flag none
+  return option.get_type_size_max() > 0;
 }
 
 }  // namespace kiln::cli

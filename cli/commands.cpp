@@ -5,8 +5,6 @@
 #include <CLI/App.hpp>
 #include <string>
 
-#include "checks.h"
-#include "command_tree.h"
 #include "kiln/version.h"
 #include "usage.h"
 
@@ -31,15 +29,6 @@ std::string footer() {
          "Environment: docs/environment.md. Request syntax: docs/request-syntax.md. All of this: docs/command-line.md.";
 }
 
-// Of what people type; a worker is started by Kiln itself.
-void refuse_empty_values(CLI::App& command) {
-  for (CLI::Option* option : command.get_options()) {
-    if (takes_value(*option)) option->check(not_empty(option->get_description()));
-  }
-  for (CLI::App* below : command.get_subcommands([](CLI::App* one) { return !one->get_group().empty(); }))
-    refuse_empty_values(*below);
-}
-
 }  // namespace
 
 void add_commands(CLI::App& app, int& exit_code) {
@@ -56,7 +45,6 @@ void add_commands(CLI::App& app, int& exit_code) {
   add_worker(app, exit_code);
   add_manual(app, exit_code);
   add_help(app, exit_code);
-  refuse_empty_values(app);
   app.footer(footer());  // last: commands made after it would take it over
 }
 

@@ -13,8 +13,6 @@
 
 #include "kiln/base/error.h"
 #include "kiln/base/output_file.h"
-#include "kiln/cache/pack.h"
-#include "kiln/execution/bundle.h"
 #include "kiln/runtime/records.h"
 #include "kiln/runtime/settings.h"
 
@@ -49,16 +47,6 @@ void require_file(const std::string& path, std::string_view hint) {
     throw Error(ErrorCode::io_error, fmt::format("{} is {}, not a file", path, kind), std::string(hint));
 }
 
-void require_pack(const std::string& path) {
-  require_file(path);
-  (void)cache::read_pack_file(path);
-}
-
-void require_bundle(const std::string& path) {
-  require_file(path);
-  (void)execution::Bundle::open(path);
-}
-
 OpenedDatabase open_announced(const std::string& path, cache::OpenMode mode) {
   struct Opening {
     bool done = false;
@@ -80,12 +68,6 @@ cache::Database open_or_fail(const std::string& path, cache::OpenMode mode) {
   OpenedDatabase opened = open_announced(path, mode);
   if (opened.trouble) throw Error(ErrorCode::io_error, opened.trouble->cause, opened.trouble->hint);
   return std::move(opened.database);
-}
-
-void require_readable_database(const std::string& option) {
-  std::error_code unreadable;
-  if (option.empty() || option == "off" || fs::status(option, unreadable).type() == fs::file_type::not_found) return;
-  (void)open_or_fail(option, cache::OpenMode::read_only);
 }
 
 cache::Database open_to_read(const std::string& option, const Environment& environment) {

@@ -31,11 +31,6 @@ std::string database_path(const std::string& option, const Environment& environm
 /// Throws Error(io_error) that says so if `path` is a folder, device or socket, or there is nothing.
 void require_file(const std::string& path, std::string_view hint = {});
 
-/// Throws Error, as reading the file does, if it cannot be read or is no pack (no bundle): a file that the command line
-/// names is of use or an error, where an application announces it. Single lines of a pack may be wrong.
-void require_pack(const std::string& path);
-void require_bundle(const std::string& path);
-
 struct OpenedDatabase {
   cache::Database database;
   std::optional<cache::Announcement> trouble;  ///< Of opening it. Later trouble is told on standard error.
@@ -45,9 +40,6 @@ OpenedDatabase open_announced(const std::string& path, cache::OpenMode mode);
 /// A command about a database is of no use without it: here trouble is an Error(io_error), not an announcement. So is,
 /// for reading, that there is no file.
 cache::Database open_or_fail(const std::string& path, cache::OpenMode mode);
-
-/// Throws Error(io_error) if `option` (--db) names a file that is no database. One that is not there counts as empty.
-void require_readable_database(const std::string& option);
 
 /// As open_or_fail() of database_path(), for reading. Where nobody has tuned yet the usual database is not there, which
 /// is no error: an empty one, and a note on standard error.

@@ -46,18 +46,6 @@ Parts parse(const std::string& text) {
   return {std::nullopt, parse_ordinal(text, view)};
 }
 
-// For an application a wrong ordinal is a wrong argument; on a command line it was well formed, and the device is
-// absent.
-template <class Open>
-auto opened(const Open& open) {
-  try {
-    return open();
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::invalid_argument) throw;
-    throw Error(ErrorCode::driver_error, error.message(), error.hint());
-  }
-}
-
 }  // namespace
 
 void DeviceChoice::add_to(CLI::App& command) {
@@ -85,12 +73,6 @@ int DeviceChoice::ordinal() const {
   return parse(text).ordinal;
 }
 
-device::Device DeviceChoice::device() const {
-  const std::optional<std::string> driver = environment().driver;
-  const int number = ordinal();
-  return opened([&] { return device::Device(device::Driver::open({driver}), number); });
-}
-
 std::unique_ptr<tuner::Laboratory> DeviceChoice::laboratory(const checking::CheckOptions& check,
                                                             const std::optional<store::StoreOptions>& kernels,
                                                             const Limits& limits) const {
@@ -104,7 +86,7 @@ std::unique_ptr<tuner::Laboratory> DeviceChoice::laboratory(const checking::Chec
   pool.check = check;
   if (limits.run) pool.run_limit = pool.begin_limit = *limits.run;
   if (limits.open) pool.open_limit = std::min(pool.open_limit, *limits.open);
-  return opened([&] { return tuner::make_worker_pool(pool); });
+  return tuner::make_worker_pool(std::move(pool));
 }
 
 void add_run_limit_to(CLI::App& command, std::optional<double>& seconds) {

@@ -31,9 +31,6 @@ struct DeviceChoice {
   Environment environment() const;
   /// Throws Error(invalid_argument).
   int ordinal() const;
-  /// The device itself. Throws Error as device::Driver::open() and device::Device do, but driver_error if there is no
-  /// such device, so that the exit code says so.
-  device::Device device() const;
   /// Seconds, each as in WorkerPoolOptions if it is not given.
   struct Limits {
     /// Whatever runs on the device for more is taken for hung: the trusted variant, a check, a sample.
@@ -41,7 +38,7 @@ struct DeviceChoice {
     std::optional<double> open{};  ///< A worker that does not start within it has failed.
   };
   /// Worker processes on that device, which keep what they compile in `kernels`. Throws Error(missing_library,
-  /// driver_error) if there is no worker or no such device.
+  /// driver_error) if there is no worker or device.
   std::unique_ptr<tuner::Laboratory> laboratory(const checking::CheckOptions& check,
                                                 const std::optional<store::StoreOptions>& kernels,
                                                 const Limits& limits) const;

@@ -142,18 +142,17 @@ ExplainedLayer explain_layer(const Context& context, const Request& request,
 
 int explain(const ExplainOptions& options) {
   const Workload workload = read_workload(options.input);
-  for (const std::string& pack : options.packs) require_pack(pack);
-  require_readable_database(options.database);
+  for (const std::string& pack : options.packs) require_file(pack);
   ContextOptions settings;
   settings.environment = options.device.environment();
   settings.device = options.device.ordinal();
   if (!options.database.empty()) settings.cache = options.database;
   settings.packs = options.packs;
-  const device::DeviceInfo device = options.device.device().info();
-  // First: where an application announces a user template that is wrong, a command ends.
-  const Catalogue catalogue = catalogue_of(*settings.environment);
   const Context context(settings);
+  const auto driver = device::Driver::open({settings.environment->driver});
+  const device::DeviceInfo device = device::Device(driver, settings.device).info();
   const std::optional<cache::Database> database = open_database(options, *settings.environment);
+  const Catalogue catalogue = catalogue_of(*settings.environment);
   const cache::IsCurrent current = is_current(catalogue);
   if (!options.output.json) fmt::print("{}", options.device.heading(device, context.device_description()));
   bool served = true;

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -11,8 +10,6 @@
 #include <sstream>
 #include <string>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 #include "commands.h"
 #include "kiln/base/error.h"
@@ -41,20 +38,6 @@ int exit_code_of(ErrorCode code) {
   return failed_check;
 }
 
-// What follows the program's name, last word first, as CLI11 takes it. It would read `--db= FILE` as `--db FILE`.
-std::vector<std::string> words_of(int argc, char** argv) {
-  std::vector<std::string> words;
-  for (int i = 1; i < argc; ++i) {
-    std::string word = argv[i];
-    const bool assigns_nothing = word.starts_with("--") && word.find('=') == word.size() - 1;
-    if (assigns_nothing) word.pop_back();
-    words.push_back(std::move(word));
-    if (assigns_nothing) words.emplace_back();
-  }
-  std::reverse(words.begin(), words.end());
-  return words;
-}
-
 int run(int argc, char** argv) {
   CLI::App app(std::string(program_description), "kiln");
   int exit_code = success;
@@ -65,7 +48,7 @@ int run(int argc, char** argv) {
     return usage;
   }
   try {
-    app.parse(words_of(argc, argv));
+    app.parse(argc, argv);
     return exit_code;
   } catch (const CLI::Success& asked_for) {  // help or the version
     std::ostringstream text;

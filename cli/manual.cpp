@@ -76,13 +76,6 @@ std::string shell_quoted(const std::string& text) {
   return "'" + replaced(text, "'", "'\\''") + "'";
 }
 
-// Every command but `help`, which is completed like the program itself: what follows it are commands.
-void visit_completed(const CLI::App& app, const Visit& visit) {
-  visit_commands(app, "", [&](const CLI::App& command, const std::string& path) {
-    if (path != "help") visit(command, path);
-  });
-}
-
 std::string words_below(const CLI::App& command) {
   std::vector<std::string> words;
   for (const CLI::App* below : visible_commands(command)) words.push_back(below->get_name());
@@ -114,8 +107,7 @@ std::string zsh_text(const std::string& text) {
 std::string zsh_option(const CLI::Option& option) {
   std::string lines;
   for (const std::string& name : spellings(option)) {
-    const bool assigned = takes_value(option) && name.starts_with("--");  // --db FILE, --db=FILE
-    std::string specification = fmt::format("*{}{}[{}]", name, assigned ? "=" : "", zsh_text(option.get_description()));
+    std::string specification = fmt::format("*{}[{}]", name, zsh_text(option.get_description()));
     if (takes_value(option)) {
       const std::vector<std::string> words = words_of(option);
       specification += words.empty() ? ":value:_files" : fmt::format(":value:({})", fmt::join(words, " "));
@@ -163,7 +155,7 @@ std::string bash_completion(const CLI::App& app) {
   std::vector<std::string> paths;
   std::string words = fmt::format("    '') words={} ;;\n", shell_quoted(words_below(app)));
   std::string values;
-  visit_completed(app, [&](const CLI::App& command, const std::string& path) {
+  visit_commands(app, "", [&](const CLI::App& command, const std::string& path) {
     paths.push_back(shell_quoted(path));
     words += fmt::format("    {}) words={} ;;\n", shell_quoted(path), shell_quoted(words_below(command)));
     values += value_cases(command, path);
@@ -197,7 +189,7 @@ complete -o filenames -F _kiln kiln
 std::string zsh_completion(const CLI::App& app) {
   std::vector<std::string> paths;
   std::string cases = zsh_case(app, "");
-  visit_completed(app, [&](const CLI::App& command, const std::string& path) {
+  visit_commands(app, "", [&](const CLI::App& command, const std::string& path) {
     paths.push_back(shell_quoted(path));
     cases += zsh_case(command, path);
   });
@@ -214,7 +206,7 @@ _kiln() {{
   case "$path_" in
 {}  esac
 }}
-if [[ $funcstack[1] == _kiln ]]; then _kiln "$@"; else compdef _kiln kiln; fi
+_kiln "$@"
 )",
                      fmt::join(paths, "|"), cases);
 }

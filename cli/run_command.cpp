@@ -46,7 +46,7 @@ struct RunOptions {
   std::string database;
   std::vector<std::string> packs;
   std::vector<std::string> bundles;
-  bool check = false, unchecked = false;
+  bool check = false;
   int samples = 20;
   Output output;
 };
@@ -71,7 +71,6 @@ ContextOptions context_options(const RunOptions& options) {
   if (!options.database.empty()) context.cache = options.database;
   context.packs = options.packs;
   context.bundles = options.bundles;
-  context.allow_unchecked_templates = options.unchecked;
   return context;
 }
 
@@ -237,14 +236,13 @@ std::optional<tuner::Trial> bar_of(const Request& request, const LayerResult& la
 
 int run_layers(const RunOptions& options) {
   const Workload workload = read_workload(options.input);
-  for (const std::string& file : options.packs) require_pack(file);
-  for (const std::string& file : options.bundles) require_bundle(file);
-  require_readable_database(options.database);
+  for (const std::string& file : options.packs) require_file(file);
+  for (const std::string& file : options.bundles) require_file(file);
   const ContextOptions context_options_ = context_options(options);
-  const auto device = device::ContextHandle::acquire(options.device.device());
-  // First: where an application announces a user template that is wrong, a command ends.
-  CheckTools tools(*context_options_.environment, device);
+  const auto device = device::ContextHandle::acquire(
+      device::Device(device::Driver::open({context_options_.environment->driver}), context_options_.device));
   Context context(context_options_);
+  CheckTools tools(*context_options_.environment, device);
 
   const bool emulated = device->driver().is_emulated();
   std::vector<std::string> headings = {
@@ -294,8 +292,6 @@ void add_run(CLI::App& app, int& exit_code) {
   command->add_option("--pack", options->packs, "packs to use beside the database");
   command->add_option("--bundle", options->bundles, "bundles of compiled variants to use");
   command->add_flag("--check", options->check, "compare every layer's output with the double-precision reference");
-  command->add_flag("--allow-unchecked-templates", options->unchecked,
-                    "also user templates, and those of KILN_TEMPLATE_PATH, that no check has passed");
   command->add_option("--samples", options->samples, "timed runs on a real device; the median is shown (default 20)")
       ->check(whole_number(1, 10'000));
   options->output.add_to(*command);

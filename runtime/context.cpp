@@ -14,6 +14,7 @@
 #include "kiln/generator/operation.h"
 #include "kiln/runtime/records.h"
 #include "kiln/runtime/settings.h"
+#include "lent_workspace.h"
 #include "parallel.h"
 
 namespace kiln {
@@ -23,6 +24,10 @@ void require_sense(const ContextOptions& options) {
   if (options.workspace_limit < 0) {
     throw Error(ErrorCode::invalid_argument, fmt::format("the workspace limit is {} bytes", options.workspace_limit),
                 "give 0 or more");
+  }
+  if (!options.workspace_allocator.allocate != !options.workspace_allocator.release) {
+    throw Error(ErrorCode::invalid_argument, "a workspace allocator has one function of two",
+                "give both `allocate` and `release`, or neither");
   }
   const TuningMode mode = options.tuning.mode;
   if (mode == TuningMode::never) return;
@@ -61,6 +66,7 @@ Context::Impl::Impl(const ContextOptions& options, const Environment& environmen
           device::ContextHandle::acquire(device::Device(device::Driver::open({environment.driver}), options.device))),
       maker_(options, environment, context_, [this](const std::string& message) { announce(message); }),
       log_(environment.log),
+      allocator_(options.workspace_allocator),
       workspaces_(context_) {
   require_sense(options);
   if (!environment.unknown.empty() && is_first(&SaidInProcess::unknown_variables)) {
@@ -86,12 +92,11 @@ void Context::Impl::load_cache(const ContextOptions& options, const Environment&
   } else if (tunes) {
     database_ = cache::Database::in_memory();
   }
-  if (database_) {
-    maker_.take_from(*database_);
-    database_path_ = database_->path();
+  if (database_) maker_.take_from(*database_);
+  if (database_ && !database_->path().empty()) {
+    peers_.emplace(database_->path(), maker_.device_id(),
+                   [this](const cache::Database& database, const Request& request) { learn(database, request); });
   }
-  peers_.emplace(maker_.device_id(),
-                 [this](const cache::Database& database, const Request& request) { learn(database, request); });
   if (!tunes) database_.reset();
   for (const std::string& pack : pack_paths(options.packs, environment)) maker_.winners().load_pack(pack);
   if (!options.locked) {  // which names what it is locked to
@@ -109,11 +114,12 @@ void Context::Impl::start_tuning(const ContextOptions& options, const Environmen
   workers.nvrtc = environment.nvrtc;
   workers.kernels = kernel_store(options.kernel_store, environment);
   workers.device = options.device;
-  tuner_.emplace(options.tuning,
-                 ContextTuner::Tools{maker_.catalogue(), *database_, maker_.winners(), workers,
-                                     [this](const std::string& message) { announce(message); },
-                                     [this](const Request& request) { swap(request); },
-                                     [this](const Request& request) { peers_->tell(*database_, request); }});
+  tuner_.emplace(options.tuning, ContextTuner::Tools{maker_.catalogue(), *database_, maker_.winners(), workers,
+                                                     [this](const std::string& message) { announce(message); },
+                                                     [this](const Request& request) { swap(request); },
+                                                     [this](const Request& request) {
+                                                       if (peers_) peers_->tell(*database_, request);
+                                                     }});
 }
 
 void Context::Impl::announce(const std::string& message) const {
@@ -175,6 +181,18 @@ std::shared_ptr<const LoadedPlan> Context::Impl::plan_of_call(const Request& req
       ErrorCode::unsupported,
       fmt::format("{} has no plan yet, and none is made while the stream is captured into a graph", request.key()),
       "make it before the capture begins: by Context::prepare(), Context::plan() or the same call");
+}
+
+void Context::Impl::run_with_workspace(const LoadedPlan& plan, Stream stream, std::span<const Address> operands,
+                                       const RunValues& values) {
+  const int64_t bytes = plan.executable.workspace_bytes();
+  if (allocator_.allocate) {
+    const LentWorkspace workspace(allocator_, static_cast<size_t>(bytes), stream);
+    plan.run(stream, operands, workspace.address(), values);
+  } else {
+    const WorkspacePool::Lease workspace = workspaces_.lease(stream, bytes);
+    plan.run(stream, operands, workspace.address(), values);
+  }
 }
 
 std::shared_ptr<const LoadedPlan> Context::Impl::make(const Request& request) {
@@ -258,10 +276,7 @@ void Context::Impl::swap(const Request& request) {
 
 // On the thread of another Context's tuner. Never waits for a plan that is being made: plan() looks once more itself.
 void Context::Impl::learn(const cache::Database& database, const Request& request) {
-  if (!database_path_.empty() && database.path() == database_path_)
-    maker_.winners().refresh(database, request.key());
-  else
-    maker_.winners().learn_bars(database, request.key());
+  maker_.winners().refresh(database, request.key());
   Pending pending;
   {
     const std::lock_guard lock(mutex_);

@@ -43,7 +43,9 @@ class Context::Impl {
   const std::string& device_id() const { return maker_.device_id(); }
 
   PlanTable& table() { return table_; }  ///< Of the operation calls.
-  WorkspacePool& workspaces() { return workspaces_; }
+  /// Runs a plan that needs workspace, with some of the caller's allocator or of the Context's own.
+  void run_with_workspace(const LoadedPlan& plan, Stream stream, std::span<const Address> operands,
+                          const RunValues& values);
   const std::shared_ptr<const device::ContextHandle>& device() const { return context_; }
 
  private:
@@ -69,16 +71,16 @@ class Context::Impl {
   std::shared_ptr<const device::ContextHandle> context_;
   PlanMaker maker_;
   std::optional<cache::Database> database_;  // of a Context that tunes
-  std::string database_path_;                // of the one that was read; empty if none was, or it is in memory
   std::optional<Recorder> recorder_;
   bool log_ = false;
+  WorkspaceAllocator allocator_;  // empty: `workspaces_` serve
   WorkspacePool workspaces_;
   PlanTable table_;
 
   std::mutex mutex_;
   std::map<std::string, Pending> plans_;  // by key; a plan being built is there as a future
 
-  std::optional<ContextPeers> peers_;  // its callback uses all of the above
+  std::optional<ContextPeers> peers_;  // of a Context that reads a database file; its callback uses all of the above
   std::optional<ContextTuner> tuner_;  // the last: its thread uses all of the above
 };
 

@@ -20,7 +20,8 @@ Members& members() {
 
 }  // namespace
 
-ContextPeers::ContextPeers(std::string device, Learn learn) : device_(std::move(device)), learn_(std::move(learn)) {
+ContextPeers::ContextPeers(std::string database, std::string device, Learn learn)
+    : database_(std::move(database)), device_(std::move(device)), learn_(std::move(learn)) {
   const std::lock_guard lock(members().mutex);
   members().all.insert(this);
 }
@@ -33,7 +34,7 @@ ContextPeers::~ContextPeers() {
 void ContextPeers::tell(const cache::Database& database, const Request& request) const {
   const std::lock_guard lock(members().mutex);
   for (const ContextPeers* other : members().all) {
-    if (other != this && other->device_ == device_) other->learn_(database, request);
+    if (other != this && other->database_ == database_ && other->device_ == device_) other->learn_(database, request);
   }
 }
 

@@ -1,5 +1,5 @@
-// The Contexts of this process on one device: what one of them finds wrong, the others must not go on serving,
-// whichever database they read.
+// The Contexts of this process that read one database on one device: what one of them finds wrong, the others must not
+// go on serving.
 #pragma once
 
 #include <functional>
@@ -17,16 +17,16 @@ class ContextPeers {
 
   /// `learn` is called, on the thread of another Context's tuner, when that has tuned a request. It must not wait for a
   /// tuning session. It is not called any more once the destructor has returned.
-  ContextPeers(std::string device, Learn learn);
+  ContextPeers(std::string database, std::string device, Learn learn);
   ~ContextPeers();
   ContextPeers(const ContextPeers&) = delete;
   ContextPeers& operator=(const ContextPeers&) = delete;
 
-  /// Tells all others of the same device.
+  /// Tells all others of the same database and device.
   void tell(const cache::Database& database, const Request& request) const;
 
  private:
-  std::string device_;
+  std::string database_, device_;
   Learn learn_;
 };
 

@@ -1,8 +1,10 @@
 // LoadedPlan: what Plan and the operation calls share.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kiln/execution/executable.h"
@@ -20,6 +22,10 @@ struct LoadedPlan {
 
   /// As Plan::run().
   void run(Stream stream, std::span<const Address> operands, void* workspace, const RunValues& values) const;
+  /// As Plan::prepare_weights() and Plan::run_prepared().
+  void prepare_weights(Stream stream, std::span<const Address> operands, void* prepared) const;
+  void run_prepared(Stream stream, std::span<const Address> operands, const void* prepared, void* workspace,
+                    const RunValues& values) const;
 
   Request request;
   std::string key;  ///< request.key()
@@ -37,7 +43,18 @@ struct LoadedPlan {
     bool empty_at_0;       ///< So it is where the batch of the call is 0.
   };
 
+  using Addresses = std::array<cuda_abi::CUdeviceptr, execution::Executable::max_values>;
+
+  /// The batch of a call with those values, which can be worked with.
+  int64_t checked_batch(const RunValues& values) const;
   int64_t batch_of(const RunValues& values) const;
+  bool is_nothing(int64_t n) const { return n == 0 && empty_batch_is_nothing_; }
+  /// The addresses of operands; `needed(i)`: whether operand i is looked at.
+  template <class Needed>
+  std::span<const cuda_abi::CUdeviceptr> checked(std::span<const Address> operands, int64_t n, Addresses& addresses,
+                                                 Needed needed) const;
+  /// The address of `bytes` of memory for intermediate results, "the workspace".
+  cuda_abi::CUdeviceptr checked_memory(std::string_view what, const void* memory, int64_t bytes) const;
   [[noreturn]] void refuse_scalar(const ScalarRule& rule, const RunValues& values) const;
   [[noreturn]] void refuse_operands(size_t given) const;
   [[noreturn]] void refuse_operand(size_t i, const void* address) const;

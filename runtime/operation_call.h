@@ -176,10 +176,8 @@ void run_call(Context& context, const CallKey& key, std::span<const Address> ope
     });
   }
   impl.log_call(*plan);
-  const int64_t bytes = plan->executable.workspace_bytes();
-  if (bytes == 0) return plan->run(stream, operands, nullptr, values);
-  const WorkspacePool::Lease workspace = impl.workspaces().lease(stream, bytes);
-  plan->run(stream, operands, workspace.address(), values);
+  if (plan->executable.workspace_bytes() == 0) return plan->run(stream, operands, nullptr, values);
+  impl.run_with_workspace(*plan, stream, operands, values);
 }
 
 }  // namespace kiln

@@ -12,13 +12,14 @@ namespace kiln {
 namespace {
 
 constexpr uintptr_t workspace_alignment = 256;
+constexpr std::string_view prepared_memory = "the memory of prepared weights";
 
 [[noreturn]] void refuse(const std::string& what, const std::string& hint) {
   throw Error(ErrorCode::invalid_argument, what, hint);
 }
 
 // An address that the driver knows nothing of.
-[[noreturn]] void refuse_host_memory(const std::string& which, const void* address) {
+[[noreturn]] void refuse_host_memory(std::string_view which, const void* address) {
   refuse(fmt::format("{} is at {}: this is host memory (or memory that was freed), which the device does not reach",
                      which, address),
          "copy it to device memory, or pin it (cudaMallocHost, cudaHostRegister)");
@@ -50,10 +51,7 @@ LoadedPlan::LoadedPlan(Request request_, Choice choice_, std::string source_, st
   }
 }
 
-void LoadedPlan::run(Stream stream, std::span<const Address> operands, void* workspace, const RunValues& values) const {
-  if (operands.size() != rules_.size()) {
-    refuse_operands(operands.size());
-  }
+int64_t LoadedPlan::checked_batch(const RunValues& values) const {
   check_scale("alpha", request.blend.alpha, values.alpha);
   check_scale("beta", request.blend.beta, values.beta);
   if (!(values.clip_lo <= values.clip_hi)) {
@@ -66,29 +64,68 @@ void LoadedPlan::run(Stream stream, std::span<const Address> operands, void* wor
       refuse_scalar(rule, values);
     }
   }
-  const int64_t n = batch_of(values);
-  if (n == 0 && empty_batch_is_nothing_) return;
+  return batch_of(values);
+}
+
+// Overlaps are not looked for: comparing ranges alone would cost 1.5 of some 24 ns, and regions of one tensor, whose
+// ranges overlap while their elements do not, a hundred.
+template <class Needed>
+std::span<const cuda_abi::CUdeviceptr> LoadedPlan::checked(std::span<const Address> operands, int64_t n,
+                                                           Addresses& addresses, Needed needed) const {
   const device::ContextHandle& context = *executable.context();
-  std::array<cuda_abi::CUdeviceptr, execution::Executable::max_values> addresses;
   for (size_t i = 0; i < operands.size(); ++i) {
     const auto address = reinterpret_cast<uintptr_t>(operands[i].pointer);
     const OperandRule& rule = rules_[i];
     const bool accessed = !(n == 0 ? rule.empty_at_0 : rule.empty);
-    if ((address & rule.misaligned) != 0 || (accessed && (address == 0 || !context.reaches(address)))) {
+    if (needed(i) && ((address & rule.misaligned) != 0 || (accessed && (address == 0 || !context.reaches(address))))) {
       refuse_operand(i, operands[i].pointer);
     }
     addresses[i] = address;
   }
-  // Overlaps are not looked for: comparing ranges alone would cost 1.5 of some 24 ns, and regions of one tensor, whose
-  // ranges overlap while their elements do not, a hundred.
-  const auto scratch = reinterpret_cast<uintptr_t>(workspace);
-  if (executable.workspace_bytes() > 0 && (scratch == 0 || scratch % workspace_alignment != 0)) {
-    refuse(fmt::format("the workspace is {}", workspace == nullptr ? "missing" : "not 256-byte aligned"),
-           fmt::format("give {} bytes of device memory", executable.workspace_bytes()));
+  return {addresses.data(), operands.size()};
+}
+
+cuda_abi::CUdeviceptr LoadedPlan::checked_memory(std::string_view what, const void* memory, int64_t bytes) const {
+  const auto address = reinterpret_cast<uintptr_t>(memory);
+  if (bytes == 0) return address;
+  if (address == 0 || address % workspace_alignment != 0) {
+    refuse(fmt::format("{} is {}", what, memory == nullptr ? "missing" : "not 256-byte aligned"),
+           fmt::format("give {} bytes of device memory", bytes));
   }
-  if (executable.workspace_bytes() > 0 && !context.reaches(scratch)) refuse_host_memory("the workspace", workspace);
-  executable.run(static_cast<cuda_abi::CUstream>(stream), std::span(addresses.data(), operands.size()), values, n,
-                 scratch);
+  if (!executable.context()->reaches(address)) refuse_host_memory(what, memory);
+  return address;
+}
+
+void LoadedPlan::run(Stream stream, std::span<const Address> operands, void* workspace, const RunValues& values) const {
+  if (operands.size() != rules_.size()) refuse_operands(operands.size());
+  const int64_t n = checked_batch(values);
+  if (is_nothing(n)) return;
+  Addresses addresses;  // NOLINT(cppcoreguidelines-pro-type-member-init): checked() sets what is used
+  const auto given = checked(operands, n, addresses, [](size_t) { return true; });
+  const auto scratch = checked_memory("the workspace", workspace, executable.workspace_bytes());
+  executable.run(static_cast<cuda_abi::CUstream>(stream), given, values, n, scratch);
+  if (count) count->add();
+}
+
+void LoadedPlan::prepare_weights(Stream stream, std::span<const Address> operands, void* prepared) const {
+  if (operands.size() != rules_.size()) refuse_operands(operands.size());
+  Addresses addresses;  // NOLINT(cppcoreguidelines-pro-type-member-init): as above
+  const auto given = checked(operands, fixed_batch_, addresses, [this](size_t i) { return executable.prepares(i); });
+  const auto memory = checked_memory(prepared_memory, prepared, executable.preparation().bytes);
+  executable.prepare(static_cast<cuda_abi::CUstream>(stream), given, {}, fixed_batch_, memory);
+}
+
+void LoadedPlan::run_prepared(Stream stream, std::span<const Address> operands, const void* prepared, void* workspace,
+                              const RunValues& values) const {
+  if (operands.size() != rules_.size()) refuse_operands(operands.size());
+  const int64_t n = checked_batch(values);
+  if (is_nothing(n)) return;
+  Addresses addresses;  // NOLINT(cppcoreguidelines-pro-type-member-init): as above
+  const auto given = checked(operands, n, addresses, [](size_t) { return true; });
+  const int64_t bytes = executable.preparation().bytes;
+  const auto made = checked_memory(prepared_memory, prepared, bytes);
+  const auto scratch = checked_memory("the workspace", workspace, executable.workspace_bytes() - bytes);
+  executable.run_prepared(static_cast<cuda_abi::CUstream>(stream), given, values, n, made, scratch);
   if (count) count->add();
 }
 
@@ -159,8 +196,20 @@ bool Plan::deterministic() const {
   return loaded_->executable.deterministic();
 }
 
+int64_t Plan::prepared_bytes() const {
+  return loaded_->executable.preparation().bytes;
+}
+
 void Plan::run(Stream stream, std::span<const Address> operands, void* workspace, const RunValues& values) const {
   loaded_->run(stream, operands, workspace, values);
+}
+
+void Plan::prepare_weights(Stream stream, std::span<const Address> operands, void* prepared) const {
+  loaded_->prepare_weights(stream, operands, prepared);
+}
+void Plan::run_prepared(Stream stream, std::span<const Address> operands, const void* prepared, void* workspace,
+                        const RunValues& values) const {
+  loaded_->run_prepared(stream, operands, prepared, workspace, values);
 }
 
 }  // namespace kiln

@@ -106,9 +106,7 @@ PlanMaker::PlanMaker(const ContextOptions& options, const Environment& environme
     : announce_(announce),
       context_(std::move(context)),
       kernels_(options, environment, *context_, announce),
-      catalogue_(catalogue_of(
-          with_user_templates(environment, options.user_templates),
-          [&](const Error& fault) { announce(fmt::format("a user template is left out: {}", fault.what())); })),
+      catalogue_(catalogue_of(with_user_templates(environment, options.user_templates))),
       figures_(execution::figures_of(context_->device().info())),
       device_id_(context_->device().info().id()),
       description_(describe(*context_, kernels_)),

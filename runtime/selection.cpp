@@ -78,11 +78,10 @@ std::optional<std::string> Selector::must_not_use(const Request& request, const 
     const auto program = [&] { return catalogue.program(request, target, choice).digest(); };
     if (auto failure = known_failure(winners, request, choice, program)) return failure;
   }
-  const bool must_pass = catalogue.needs_check(choice.algorithm) && !permissions.unchecked_templates;
+  const Algorithm* const algorithm = catalogue.find(choice.algorithm);
+  const bool must_pass = algorithm != nullptr && algorithm->user_template() && !permissions.unchecked_templates;
   if (!must_pass || has_passed(request, choice)) return std::nullopt;
-  return fmt::format("{} that no check has passed for this request", catalogue.is_edited(choice.algorithm)
-                                                                         ? "a template edited by KILN_TEMPLATE_PATH"
-                                                                         : "a user template");
+  return "a user template that no check has passed for this request";
 }
 
 std::vector<Selection> Selector::stored(const Request& request) const {

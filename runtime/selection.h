@@ -75,8 +75,8 @@ struct Selector {
   bool is_timed(const Request& request) const;
   /// What packs have impossible times of, in the order of precedence.
   std::vector<NotBelieved> not_believed(const Request& request) const;
-  /// Why nobody gets this variant of the catalogue unasked: its known failure, or that it is a user template or an
-  /// edited one which no check has passed for this request. Nothing if there is no such reason.
+  /// Why nobody gets this variant of the catalogue unasked: its known failure, or that it is a user template which no
+  /// check has passed for this request. Nothing if there is no such reason.
   std::optional<std::string> must_not_use(const Request& request, const Choice& choice) const;
 
  private:

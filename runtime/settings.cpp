@@ -48,11 +48,9 @@ std::optional<std::string> user_path(std::optional<std::string> named, std::stri
 
 }  // namespace
 
-Catalogue catalogue_of(const Environment& environment, const std::function<void(const Error&)>& faulty) {
-  if (!environment.template_path) return make_catalogue(embedded_sources(), environment.user_templates, faulty);
-  Catalogue catalogue = make_catalogue(sources_from(*environment.template_path), environment.user_templates, faulty);
-  catalogue.compare_with(make_catalogue(embedded_sources()));
-  return catalogue;
+Catalogue catalogue_of(const Environment& environment) {
+  return make_catalogue(environment.template_path ? sources_from(*environment.template_path) : embedded_sources(),
+                        environment.user_templates);
 }
 
 std::optional<std::string> cache_path(const std::optional<std::string>& given, const Environment& environment) {

@@ -98,11 +98,11 @@ std::optional<tuner::Trial> Tuning::known(const Request& request, const Choice& 
       }
     }
   }
-  const bool needs_check = catalogue_.needs_check(choice.algorithm);
+  const Algorithm* algorithm = catalogue_.find(choice.algorithm);
   for (const StoredTrial& stored : stored_) {
     const tuner::Trial& trial = stored.trial;
-    // Nobody has tested it but for its check, so a time counts only where this database's tuning took it.
-    if (!stored.is_own && needs_check) continue;
+    // Nobody has tested a user template but for its check, so a time counts only where this database's tuning took it.
+    if (!stored.is_own && algorithm != nullptr && algorithm->user_template()) continue;
     const bool same = trial.choice == choice && trial.algorithm_digest == algorithm_digest &&
                       trial.source_digest == source_digest && trial.driver_version == apparatus_.driver_version &&
                       trial.nvrtc_version == apparatus_.nvrtc_version;

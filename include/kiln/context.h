@@ -36,6 +36,17 @@ struct TuningPolicy {
   size_t candidates = 16;      ///< The most variants of each request that get a time; see docs/tuning.md.
 };
 
+/// Where operation calls take their workspace from, instead of memory of the Context's own: an engine's caching
+/// allocator. Both functions are called by the thread that makes the call, once each, in this order.
+struct WorkspaceAllocator {
+  /// `bytes` (more than 0) of device memory, 256-byte aligned, for work that is enqueued on `stream` next; null if
+  /// there is none, which makes the call throw Error(out_of_memory).
+  std::function<void*(size_t bytes, Stream stream)> allocate;
+  /// That work is enqueued, not finished: the memory may go to later work on the same stream, and to others after it.
+  /// Must not throw.
+  std::function<void(void* memory, size_t bytes, Stream stream)> release;
+};
+
 /// Everything has a default that suits an application; the environment (docs/environment.md) fills what is not set.
 struct ContextOptions {
   int device = 0;  ///< Ordinal of the device.
@@ -56,6 +67,10 @@ struct ContextOptions {
   std::vector<std::string> user_templates;
   /// Candidates that need more workspace are passed over.
   int64_t workspace_limit = std::numeric_limits<int64_t>::max();
+  /// Empty: the Context allocates, keeps what it has, and refuses calls that need workspace while their stream is
+  /// captured into a graph, whose replays would use that memory later. With an allocator such calls are captured: who
+  /// brings it knows what a graph holds.
+  WorkspaceAllocator workspace_allocator{};
   /// Only variants whose results are bitwise reproducible, as if every request said `deterministic`. Equal calls give
   /// equal bits as long as they use the same variant, so with TuningMode::in_background a swap may still change them.
   bool deterministic = false;
@@ -65,8 +80,7 @@ struct ContextOptions {
   /// Also variants that a record of the request bars: a check found their result wrong, or they hung or crashed, on
   /// this device or another of its architecture.
   bool allow_failed_variants = false;
-  /// Also user templates, and templates that KILN_TEMPLATE_PATH replaces, that no check has passed for the request.
-  /// `kiln tune` and ContextOptions::tuning check them.
+  /// Also user templates that no check has passed for the request. `kiln tune` and ContextOptions::tuning check them.
   bool allow_unchecked_templates = false;
   TuningPolicy tuning{};
   /// Receives the few things that a user should know once (a cache that cannot be used, a pack with errors or with a
@@ -138,9 +152,9 @@ std::string to_json(const Explanation& why);
 class Context {
  public:
   /// Throws Error: missing_library (no driver, no NVRTC, no worker to tune with), driver_error, invalid_argument (no
-  /// such device, a setting, options that contradict each other); io_error, invalid_argument for a folder that cannot
-  /// be read or holds no user template. A database, pack, bundle or store of kernels that cannot be used, and a user
-  /// template that is wrong, is announced and left out, never thrown.
+  /// such device, a setting, options that contradict each other); for a user template that is wrong: parse_error,
+  /// invalid_argument, io_error. A database, pack, bundle or store of kernels that
+  /// cannot be used is announced, never thrown.
   explicit Context(const ContextOptions& options = {});
   ~Context();
   Context(Context&&) noexcept;

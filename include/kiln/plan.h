@@ -64,6 +64,11 @@ class Plan {
   int64_t workspace_bytes() const;
   /// Equal inputs give bitwise equal outputs.
   bool deterministic() const;
+  /// Of workspace_bytes(), what holds things made of the weights alone: Winograd's transformed filters. A caller whose
+  /// weights stay the same gives prepare_weights() that much memory of its own, once. 0: there is nothing to prepare.
+  int64_t prepared_bytes() const;
+  /// Bytes of workspace that run_prepared() needs.
+  int64_t prepared_workspace_bytes() const { return workspace_bytes() - prepared_bytes(); }
 
   /// Enqueues the layer on `stream` and returns. No allocation, no lookup, no lock: fit for loops and CUDA graphs.
   ///
@@ -80,6 +85,25 @@ class Plan {
   }
   void run(Stream stream, std::span<const Address> operands, void* workspace = nullptr,
            const RunValues& values = {}) const;
+
+  /// Enqueues what depends on the weights alone, and returns; nothing if prepared_bytes() is 0.
+  ///
+  /// `prepared`: prepared_bytes() of 256-byte aligned device memory, which is of use to this plan alone, for as long as
+  /// the weights stay as they are. `operands`: as run() takes them; those that are not weights may be null. Throws as
+  /// run() does. Thread-safe.
+  void prepare_weights(Stream stream, std::initializer_list<Address> operands, void* prepared) const {
+    prepare_weights(stream, std::span<const Address>(operands.begin(), operands.size()), prepared);
+  }
+  void prepare_weights(Stream stream, std::span<const Address> operands, void* prepared) const;
+  /// run() without that work: `prepared` holds what prepare_weights() made, which was enqueued before on this stream or
+  /// is otherwise complete. `workspace`: prepared_workspace_bytes(); runs that overlap in time need one each and may
+  /// share `prepared`. `operands`: all of them; the weights are checked and not read.
+  void run_prepared(Stream stream, std::initializer_list<Address> operands, const void* prepared,
+                    void* workspace = nullptr, const RunValues& values = {}) const {
+    run_prepared(stream, std::span<const Address>(operands.begin(), operands.size()), prepared, workspace, values);
+  }
+  void run_prepared(Stream stream, std::span<const Address> operands, const void* prepared, void* workspace = nullptr,
+                    const RunValues& values = {}) const;
 
  private:
   std::shared_ptr<const LoadedPlan> loaded_;

@@ -159,20 +159,6 @@ TEST(Barred, ANewRecordIsSeenByARefresh) {
   EXPECT_EQ(barred(winners, "A=1"), "no");
 }
 
-TEST(Barred, WhatAnotherDatabaseOfTheProcessBarsIsBelievedRatherThanATime) {
-  Winners winners(h200());
-  winners.load(database_of({timed(h200(), "A=1"), timed(h200(), "A=2", 2e-5)}));
-  Record here = failed(h200(), "A=1");
-  here.source_digest = "the program";
-  const Database another = database_of({here, timed(h200(), "A=3", 1e-6)});
-  winners.learn_bars(another, request_line(1));
-  EXPECT_THAT(offered(winners), ElementsAre("A=2")) << "its times are its own";
-  EXPECT_EQ(barred(winners, "A=1"), "wrong_result in memory");
-  EXPECT_TRUE(winners.bars_program(request_line(1), "the program"));
-  winners.learn_bars(database_of({}), request_line(1));
-  EXPECT_THAT(offered(winners), ElementsAre("A=2")) << "a third one knows nothing of it";
-}
-
 TEST(Barred, TheQuarantineIsOfThisDevice) {
   Database db = with_devices(Database::in_memory());
   db.add_quarantine({"source", h200().id, "12.8", "13.0", "crashed", 1});

@@ -21,7 +21,9 @@ HOLDS(offsetof(kiln_context_options, size) == 0 && offsetof(kiln_context_options
 HOLDS(offsetof(kiln_context_options, bundles) == 40 && offsetof(kiln_context_options, kernel_store) == 72);
 HOLDS(offsetof(kiln_context_options, environment) == 80 && offsetof(kiln_context_options, announce) == 96);
 HOLDS(offsetof(kiln_context_options, deterministic) == 112 && offsetof(kiln_context_options, tuning_mode) == 120);
-HOLDS(offsetof(kiln_context_options, tuning_budget_seconds) == 128 && sizeof(kiln_context_options) == 152);
+HOLDS(offsetof(kiln_context_options, tuning_budget_seconds) == 128 && sizeof(kiln_context_options) == 176);
+HOLDS(offsetof(kiln_context_options, workspace_allocate) == 152 &&
+      offsetof(kiln_context_options, workspace_data) == 168);
 HOLDS(KILN_TUNING_NEVER == 0 && KILN_TUNING_WITHIN_BUDGET == 1 && KILN_TUNING_IN_BACKGROUND == 2);
 
 HOLDS(offsetof(kiln_conv_options, size) == 0 && offsetof(kiln_conv_options, pad_begin) == 8);
@@ -50,7 +52,7 @@ HOLDS(offsetof(kiln_norm_gradient_options, w) == 40 && sizeof(kiln_norm_gradient
 HOLDS(offsetof(kiln_local_norm_options, window) == 16 && sizeof(kiln_local_norm_options) == 72);
 HOLDS(sizeof(kiln_reduce_options) == 24 && KILN_REDUCE_MUL_NO_ZEROS == 8);
 HOLDS(offsetof(kiln_run_values, alpha) == 8 && offsetof(kiln_run_values, n) == 24 && sizeof(kiln_run_values) == 80);
-HOLDS(offsetof(kiln_plan_info, workspace_bytes) == 8 && sizeof(kiln_plan_info) == 48);
+HOLDS(offsetof(kiln_plan_info, workspace_bytes) == 8 && sizeof(kiln_plan_info) == 56);
 HOLDS(KILN_OPERAND_INPUT == 0 && KILN_OPERAND_OUTPUT == 1 && KILN_OPERAND_UPDATED == 2);
 HOLDS(offsetof(kiln_operand_info, name) == 8 && offsetof(kiln_operand_info, dtype) == 24);
 HOLDS(offsetof(kiln_operand_info, extents) == 32 && offsetof(kiln_operand_info, alignment) == 160);
@@ -106,6 +108,8 @@ int capi_count_functions(void) {
       (function)kiln_plan_get_info,
       (function)kiln_plan_get_operand,
       (function)kiln_plan_run,
+      (function)kiln_plan_prepare_weights,
+      (function)kiln_plan_run_prepared,
       (function)kiln_pool_backward,
       (function)kiln_activation_forward,
       (function)kiln_activation_backward,

@@ -22,7 +22,7 @@ TEST_F(CApiArguments, ContextCreation) {
     };
   };
   expect_refused({
-      {"size is 143, expected 152", create([](auto& o) { o.size = 143; })},
+      {"size is 143, expected 176", create([](auto& o) { o.size = 143; })},
       {"there is no device 99", create([](auto& o) { o.device = 99; })},
       {"there is no device -1", create([](auto& o) { o.device = -1; })},
       {"packs is NULL", create([](auto& o) { o.pack_count = 1; })},

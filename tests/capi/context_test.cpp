@@ -71,6 +71,47 @@ TEST_F(CApi, PlansAndMemoryOutliveTheirContext) {
   kiln_memory_destroy(memory);
 }
 
+TEST_F(CApi, TakesWorkspaceFromTheCallersAllocator) {
+  struct Lender {
+    void* memory;
+    size_t bytes = 0;
+    int lent = 0, returned = 0;
+  } lender{upload(std::vector<float>(1 << 20))};
+  kiln_context_options given = options();
+  given.workspace_data = &lender;
+  given.workspace_allocate = [](void* data, size_t bytes, void*) {
+    auto* const from = static_cast<Lender*>(data);
+    ++from->lent;
+    from->bytes = bytes;
+    return from->memory;
+  };
+  kiln_context* context = nullptr;
+  EXPECT_EQ(kiln_context_create(&given, &context), KILN_INVALID_ARGUMENT) << "one function of two";
+  given.workspace_release = [](void* data, void* memory, size_t bytes, void*) {
+    auto* const from = static_cast<Lender*>(data);
+    ++from->returned;
+    EXPECT_EQ(memory, from->memory);
+    EXPECT_EQ(bytes, from->bytes);
+  };
+  ASSERT_EQ(kiln_context_create(&given, &context), KILN_OK) << kiln_last_error();
+  kiln_plan* plan = nullptr;
+  ASSERT_EQ(kiln_plan_create(context, "conv_forward x=f32:1x512x7x7 w=f32:64x512x3x3 pad=1", &plan), KILN_OK);
+  kiln_plan_info info = kiln_plan_info_default();
+  ASSERT_EQ(kiln_plan_get_info(plan, &info), KILN_OK);
+  const kiln_tensor x = tensor(upload(wave(512 * 49)), {1, 512, 7, 7}),
+                    w = tensor(upload(wave(64 * 512 * 9)), {64, 512, 3, 3}),
+                    y = tensor(upload(wave(64 * 49)), {1, 64, 7, 7});
+  kiln_conv_options conv = kiln_conv_options_default();
+  conv.pad_begin[0] = conv.pad_begin[1] = conv.pad_end[0] = conv.pad_end[1] = 1;
+  EXPECT_EQ(kiln_conv_forward(context, &x, &w, &y, &conv, nullptr), KILN_OK) << kiln_last_error();
+  EXPECT_EQ(lender.lent, info.workspace_bytes > 0 ? 1 : 0);
+  EXPECT_EQ(lender.returned, lender.lent);
+  EXPECT_EQ(static_cast<int64_t>(lender.bytes), info.workspace_bytes);
+  EXPECT_EQ(download(y.data).size(), size_t{64 * 49}) << "the device has finished with the memory";
+  kiln_plan_destroy(plan);
+  kiln_context_destroy(context);
+}
+
 TEST_F(CApi, AnnouncesAPackThatCannotBeUsed) {
   const std::string path = testing::TempDir() + "/broken.pack";
   std::ofstream(path) << "this is no pack\n";

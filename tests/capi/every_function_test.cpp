@@ -226,6 +226,10 @@ class EveryFunction : public CApi {
     add("kiln_plan_get_operand", kiln_plan_get_operand, {}, plan_, 1, &operand_info_);
     add("kiln_plan_run", kiln_plan_run, {"stream", "workspace", "values"}, plan_, nullptr, operands_, 2, nullptr,
         &run_values_);
+    add("kiln_plan_prepare_weights", kiln_plan_prepare_weights, {"stream", "prepared"}, plan_, nullptr, operands_, 2,
+        nullptr);
+    add("kiln_plan_run_prepared", kiln_plan_run_prepared, {"stream", "prepared", "workspace", "values"}, plan_, nullptr,
+        operands_, 2, nullptr, nullptr, &run_values_);
   }
 
   const std::vector<float> untouched_ = std::vector<float>(256, 7.0f);

@@ -87,35 +87,6 @@ TEST(Catalogue, RefusesChoicesFromOutsideWithTheReason) {
   EXPECT_THROW(catalogue().program(request, target, {"quick", Config::parse("ROWS=32,TILE=16")}), Error);
 }
 
-TEST(Catalogue, SaysWhichAlgorithmWasMeant) {
-  const auto hint = [](const std::string& name, const Request& r) {
-    try {
-      (void)catalogue().program(r, target, {name, Config()});
-    } catch (const Error& error) {
-      EXPECT_EQ(error.message(), "there is no algorithm " + name);
-      return error.hint();
-    }
-    return std::string();
-  };
-  EXPECT_EQ(hint("quikc", request), "did you mean quick?");
-  EXPECT_EQ(hint("gone", request), "the request is served by slow, quick");
-  EXPECT_EQ(hint("gone", Request::parse("softmax_forward x=f16:64x8")),
-            "`kiln explain` says why none serves the request");
-}
-
-TEST(Catalogue, EditedOnesAreThoseWhoseCodeDiffers) {
-  Catalogue same = catalogue();
-  same.compare_with(catalogue());
-  EXPECT_FALSE(same.is_edited("quick"));
-  Catalogue other(library("int edited();\n"), {tiled("quick", 1.0), tiled("mine", 1.0)});
-  EXPECT_FALSE(other.needs_check("quick")) << "nothing was compared";
-  other.compare_with(catalogue());
-  EXPECT_TRUE(other.is_edited("quick"));
-  EXPECT_TRUE(other.needs_check("quick"));
-  EXPECT_FALSE(other.is_edited("mine")) << "there is no original";
-  EXPECT_FALSE(other.needs_check("gone"));
-}
-
 TEST(Catalogue, EqualKeysGiveByteEqualSources) {
   const Choice choice{"quick", Config::parse("ROWS=4,TILE=32")};
   const Program a = catalogue().program(request, target, choice);

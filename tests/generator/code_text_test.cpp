@@ -5,16 +5,6 @@
 namespace kiln {
 namespace {
 
-TEST(CodeText, WhatAsksForItsLineIsGivenAsItIs) {
-  for (const std::string code : {"int x = __LINE__;", "f(__builtin_LINE());"}) {
-    EXPECT_TRUE(depends_on_lines(code));
-    EXPECT_EQ(code_of("\n// note\n" + code), "\n// note\n" + code);
-  }
-  EXPECT_FALSE(depends_on_lines("int MY_LINE, __LINES;"));
-  EXPECT_FALSE(depends_on_lines("// __LINE__"));
-  EXPECT_EQ(code_of("// __LINE__\nint x;"), "int x;") << "a comment asks for nothing";
-}
-
 TEST(CodeText, LeavesOutCommentsAndLayout) {
   EXPECT_EQ(code_of("// title\n\n  int  x;   // one\n\n\n\tint y; /* two\nlines */ int z;\n\n"),
             "int x;\nint y; int z;");

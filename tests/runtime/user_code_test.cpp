@@ -174,32 +174,6 @@ TEST_F(UserCodeCalls, ContextsTakeUserTemplates) {
   const Context context(with_template);
   const Explanation why = context.explain(Request::parse("softmax_forward x=f32:2x3"));
   EXPECT_TRUE(why.chosen.has_value());
-
-  // One that is wrong is announced, and the others serve.
-  namespace fs = std::filesystem;
-  const std::string folder = testing::TempDir() + "kiln_faulty_template";
-  fs::remove_all(folder);
-  fs::copy(with_template.user_templates.front(), folder);
-  for (const char* broken : {"no_launch.json", "no_descriptor.cu", "softmax_warp.json", "softmax_warp.cu"})
-    std::ofstream(folder + "/" + broken) << "{}";
-  fs::copy(folder + "/conv_stem.json", folder + "/no_piece.json");
-  std::ofstream(folder + "/no_piece.cu") << "#include \"lib/nothing.cuh\"\nint conv_stem;\n";
-  std::ofstream(folder + "/no_launch.cu") << "";
-  std::vector<std::string> announced;
-  with_template.user_templates = {folder};
-  with_template.announce = [&](std::string_view message) { announced.emplace_back(message); };
-  const Explanation of_stem =
-      Context(with_template)
-          .explain(Request::parse("conv_forward x=f32:1x3x15x17 w=f32:16x3x3x3 y=f16:1x16x8x9:nhwc pad=1 stride=2"));
-  ASSERT_FALSE(of_stem.withheld.empty());
-  EXPECT_EQ(of_stem.withheld[0].algorithm, "conv_stem");
-  EXPECT_THAT(announced,
-              testing::UnorderedElementsAre(
-                  AllOf(HasSubstr("a user template is left out"), HasSubstr("no_launch.json: the field")),
-                  AllOf(HasSubstr("a user template is left out"), HasSubstr("no_descriptor.cu' stands without")),
-                  AllOf(HasSubstr("a user template is left out"), HasSubstr("softmax_warp.json: the field")),
-                  AllOf(HasSubstr("a user template is left out"), HasSubstr("no_piece.cu: line 1: there is no"))));
-
   with_template.user_templates = {KILN_EXAMPLES "/nowhere"};
   EXPECT_THAT(refusal_of([&] { const Context broken(with_template); }, ErrorCode::io_error), HasSubstr("nowhere"));
 }

@@ -51,6 +51,14 @@ typedef struct kiln_context kiln_context;
 /* Receives the few things that a user should know once. May be called from any thread that calls Kiln. */
 typedef void (*kiln_announce_function)(void* data, const char* message);
 
+/* Where operation calls take their workspace from, instead of memory of the context's own: an engine's caching
+ * allocator. Both are called by the thread that makes the call, once each, in this order. `allocate` gives `bytes`
+ * (more than 0) of device memory, 256-byte aligned, for work that is enqueued on `stream` next, or NULL if there is
+ * none: KILN_OUT_OF_MEMORY. At `release` that work is enqueued, not finished: the memory may go to later work on the
+ * same stream, and to others after it. */
+typedef void* (*kiln_allocate_function)(void* data, size_t bytes, void* stream);
+typedef void (*kiln_release_function)(void* data, void* memory, size_t bytes, void* stream);
+
 /* Whether a context tunes what has no time of its device yet. Tuning runs in worker processes on the same device. */
 typedef int32_t kiln_tuning_mode;
 enum {
@@ -94,9 +102,13 @@ typedef struct kiln_context_options {
   size_t tuning_candidates;     /* The most variants to try of each request. Default 16. */
   /* Also variants that a record of the request bars: found wrong by a check, or they hung or crashed. */
   int32_t allow_failed_variants;
-  /* Also user templates, and templates that KILN_TEMPLATE_PATH replaces, that no check has passed for the request.
-   * Tuning checks them. */
+  /* Also user templates that no check has passed for the request. Tuning checks them. */
   int32_t allow_unchecked_templates;
+  /* Default NULL: the context allocates, and refuses calls that need workspace while their stream is captured into a
+   * graph. With an allocator such calls are captured: who brings it knows what a graph holds. */
+  kiln_allocate_function workspace_allocate;
+  kiln_release_function workspace_release;
+  void* workspace_data; /* Handed to both. */
 } kiln_context_options;
 
 static inline kiln_context_options kiln_context_options_default(void) {
@@ -114,8 +126,7 @@ static inline kiln_context_options kiln_context_options_default(void) {
  * `options` may be NULL.
  *
  * KILN_MISSING_LIBRARY (no driver, no NVRTC, no worker to tune with), KILN_DRIVER_ERROR, KILN_INVALID_ARGUMENT (no such
- * device, a setting, options that contradict each other, a folder without user templates), KILN_IO_ERROR (one that
- * cannot be read). A database, pack, bundle or store that cannot be used, and a user template that is wrong, is
+ * device, a setting, options that contradict each other). A database, pack, bundle or store that cannot be used is
  * announced and left out. */
 KILN_API kiln_status kiln_context_create(const kiln_context_options* options, kiln_context** context);
 KILN_API void kiln_context_destroy(kiln_context* context);
@@ -263,6 +274,7 @@ typedef struct kiln_plan_info {
   const char* variant;     /* "conv_implicit_gemm BLOCK_M=64,..." */
   const char* source;      /* Where the choice comes from, for people: "measured on this device", "estimate", ... */
   size_t operand_count;    /* Addresses that kiln_plan_run() takes. */
+  int64_t prepared_bytes;  /* Of workspace_bytes, what kiln_plan_prepare_weights() fills; 0: nothing to prepare. */
 } kiln_plan_info;
 
 static inline kiln_plan_info kiln_plan_info_default(void) {
@@ -349,6 +361,20 @@ static inline kiln_run_values kiln_run_values_default(void) {
  * reach, a value outside its class, a batch outside the bucket. KILN_DRIVER_ERROR: a launch refused. */
 KILN_API kiln_status kiln_plan_run(const kiln_plan* plan, kiln_stream stream, const void* const* operands,
                                    size_t operand_count, void* workspace, const kiln_run_values* values);
+
+/* Enqueues what depends on the weights alone (Winograd's transformed filters), and returns; nothing if prepared_bytes
+ * is 0. `prepared`: prepared_bytes of 256-byte aligned device memory, which is of use to this plan alone, for as long
+ * as the weights stay as they are. `operands`: as kiln_plan_run() takes them; those that are not weights may be NULL.
+ * Statuses are those of kiln_plan_run(). */
+KILN_API kiln_status kiln_plan_prepare_weights(const kiln_plan* plan, kiln_stream stream, const void* const* operands,
+                                               size_t operand_count, void* prepared);
+
+/* kiln_plan_run() without that work: `prepared` holds what kiln_plan_prepare_weights() made, which was enqueued before
+ * on this stream or is otherwise complete. `workspace`: workspace_bytes - prepared_bytes; runs that overlap in time
+ * need one each and may share `prepared`. `operands`: all of them; the weights are checked and not read. */
+KILN_API kiln_status kiln_plan_run_prepared(const kiln_plan* plan, kiln_stream stream, const void* const* operands,
+                                            size_t operand_count, const void* prepared, void* workspace,
+                                            const kiln_run_values* values);
 
 #ifdef __cplusplus
 } /* extern "C" */

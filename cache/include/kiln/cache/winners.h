@@ -28,7 +28,6 @@ std::string_view to_string(Standing standing);
 /// The layers that candidates are read from. Within one Standing an earlier layer wins over a later one, and within a
 /// layer what was loaded first.
 enum class Origin {
-  process,  ///< Found while this process runs, by who keeps it in another database. Bars only.
   user_database,
   pack,         ///< Of the application, or of whoever starts it.
   system_pack,  ///< Installed for everybody on the machine.
@@ -107,10 +106,6 @@ class Winners {
 
   /// Reads one request again after an insert() into `database`; the rest of the index is untouched.
   void refresh(const Database& database, std::string_view request);
-
-  /// Takes over what bars variants of one request in `database`, which is not the one that was loaded: what somebody
-  /// else of this process has found. Times in it do not count. Never lifted by what `database` says later.
-  void learn_bars(const Database& database, std::string_view request);
 
   /// The variant to use, or nullopt: then only estimate() is left. About 100 ns.
   std::optional<Choice> find(std::string_view request, const Filter& filter = {}) const;

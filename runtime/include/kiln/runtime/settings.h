@@ -1,21 +1,19 @@
 // What the environment decides: the templates, the tuning database, the store of kernels, packs and bundles.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "kiln/base/environment.h"
-#include "kiln/base/error.h"
 #include "kiln/generator/catalogue.h"
 #include "kiln/store/file_store.h"
 
 namespace kiln {
 
 /// Every algorithm, made from the built-in templates or from those of KILN_TEMPLATE_PATH, and those of
-/// KILN_USER_TEMPLATES. Throws Error, and tells `faulty`, as make_catalogue() and sources_from() do.
-Catalogue catalogue_of(const Environment& environment, const std::function<void(const Error&)>& faulty = {});
+/// KILN_USER_TEMPLATES.
+Catalogue catalogue_of(const Environment& environment);
 
 /// `given`, else KILN_CACHE, else kiln/tuning.db in the user's cache folder. Nothing if that is "off" or there is no
 /// such folder: then tuning results live in memory.
