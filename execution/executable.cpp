@@ -187,7 +187,8 @@ Executable::LoadedLaunch Executable::load(const Launch& launch, const std::vecto
                       .dynamic_shared = launch.dynamic_shared_bytes,
                       .attributes = attributes_for(launch, context_->device().info()),
                       .slots = {},
-                      .maps = {}};
+                      .maps = {},
+                      .plain = true};
   if (!loaded.attributes.empty()) require_attributes(context_->driver());
   const device::FunctionAttributes attributes = loaded.function.attributes();
   require_block_fits(loaded.function, launch, attributes);
@@ -204,6 +205,7 @@ Executable::LoadedLaunch Executable::load(const Launch& launch, const std::vecto
     }
     loaded.slots.push_back(slot_of(argument, operands));
   }
+  loaded.plain = loaded.attributes.empty() && loaded.maps.empty();
   return loaded;
 }
 
@@ -299,12 +301,13 @@ void Executable::start(const LoadedLaunch& launch, CUstream stream, uint64_t* va
   if (grid[0] == 0) return;
   std::array<void*, max_values> parameters;  // NOLINT(cppcoreguidelines-pro-type-member-init): as above
   for (size_t i = 0; i < launch.slots.size(); ++i) parameters[i] = values + launch.slots[i];
-  if (!launch.maps.empty()) return start_with_maps(launch, grid, stream, values, parameters.data(), n);
-  enqueue_kernel(launch, grid, stream, parameters.data());
+  if (!launch.plain) return start_with_more(launch, grid, stream, values, parameters.data(), n);
+  device::launch(launch.function, {grid[0], grid[1], grid[2]}, {launch.block[0], launch.block[1], launch.block[2]},
+                 launch.dynamic_shared, stream, parameters.data());
 }
 
-// The maps stand on this function's stack, so that other launches do without.
-void Executable::start_with_maps(const LoadedLaunch& launch, std::array<unsigned, 3> grid, CUstream stream,
+// With attributes, or tensor maps. These stand on this function's stack, so that other launches do without.
+void Executable::start_with_more(const LoadedLaunch& launch, std::array<unsigned, 3> grid, CUstream stream,
                                  const uint64_t* values, void** parameters, int64_t n) const {
   std::array<cuda_abi::CUtensorMap, max_maps> maps;  // NOLINT(cppcoreguidelines-pro-type-member-init): as above
   for (size_t i = 0; i < launch.maps.size(); ++i) {
@@ -312,17 +315,11 @@ void Executable::start_with_maps(const LoadedLaunch& launch, std::array<unsigned
     map->get(values[launch.slots[parameter]], n, maps[i]);
     parameters[parameter] = &maps[i];
   }
-  enqueue_kernel(launch, grid, stream, parameters);
-}
-
-void Executable::enqueue_kernel(const LoadedLaunch& launch, std::array<unsigned, 3> extents, CUstream stream,
-                                void** parameters) const {
-  const device::Dim3 grid{extents[0], extents[1], extents[2]};
-  const device::Dim3 block{launch.block[0], launch.block[1], launch.block[2]};
+  const device::Dim3 extents{grid[0], grid[1], grid[2]}, block{launch.block[0], launch.block[1], launch.block[2]};
   if (launch.attributes.empty()) {
-    device::launch(launch.function, grid, block, launch.dynamic_shared, stream, parameters);
+    device::launch(launch.function, extents, block, launch.dynamic_shared, stream, parameters);
   } else {
-    device::launch(launch.function, grid, block, launch.dynamic_shared, stream, parameters, launch.attributes);
+    device::launch(launch.function, extents, block, launch.dynamic_shared, stream, parameters, launch.attributes);
   }
 }
 

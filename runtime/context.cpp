@@ -188,10 +188,10 @@ void Context::Impl::run_with_workspace(const LoadedPlan& plan, Stream stream, st
   const int64_t bytes = plan.executable.workspace_bytes();
   if (allocator_.allocate) {
     const LentWorkspace workspace(allocator_, static_cast<size_t>(bytes), stream);
-    plan.run(stream, operands, workspace.address(), values);
+    plan.run(stream, operands, {.workspace = workspace.address()}, values);
   } else {
     const WorkspacePool::Lease workspace = workspaces_.lease(stream, bytes);
-    plan.run(stream, operands, workspace.address(), values);
+    plan.run(stream, operands, {.workspace = workspace.address()}, values);
   }
 }
 

@@ -1,7 +1,6 @@
 // LoadedPlan: what Plan and the operation calls share.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -20,12 +19,17 @@ struct LoadedPlan {
   LoadedPlan(Request request_, Choice choice_, std::string source_, std::string program_,
              execution::Executable executable_);
 
-  /// As Plan::run().
-  void run(Stream stream, std::span<const Address> operands, void* workspace, const RunValues& values) const;
-  /// As Plan::prepare_weights() and Plan::run_prepared().
+  /// What a run has for what it makes in between.
+  struct Memory {
+    void* workspace = nullptr;
+    const void* prepared = nullptr;  ///< What prepare_weights() filled, if `is_prepared`.
+    bool is_prepared = false;
+  };
+
+  /// As Plan::run() and Plan::run_prepared().
+  void run(Stream stream, std::span<const Address> operands, const Memory& memory, const RunValues& values) const;
+  /// As Plan::prepare_weights().
   void prepare_weights(Stream stream, std::span<const Address> operands, void* prepared) const;
-  void run_prepared(Stream stream, std::span<const Address> operands, const void* prepared, void* workspace,
-                    const RunValues& values) const;
 
   Request request;
   std::string key;  ///< request.key()
@@ -43,18 +47,11 @@ struct LoadedPlan {
     bool empty_at_0;       ///< So it is where the batch of the call is 0.
   };
 
-  using Addresses = std::array<cuda_abi::CUdeviceptr, execution::Executable::max_values>;
-
-  /// The batch of a call with those values, which can be worked with.
-  int64_t checked_batch(const RunValues& values) const;
   int64_t batch_of(const RunValues& values) const;
-  bool is_nothing(int64_t n) const { return n == 0 && empty_batch_is_nothing_; }
-  /// The addresses of operands; `needed(i)`: whether operand i is looked at.
-  template <class Needed>
-  std::span<const cuda_abi::CUdeviceptr> checked(std::span<const Address> operands, int64_t n, Addresses& addresses,
-                                                 Needed needed) const;
-  /// The address of `bytes` of memory for intermediate results, "the workspace".
-  cuda_abi::CUdeviceptr checked_memory(std::string_view what, const void* memory, int64_t bytes) const;
+  /// Whether a run with batch `n` can have operand i there.
+  bool suits(size_t i, uintptr_t address, int64_t n) const;
+  /// Throws unless that much 256-byte aligned device memory may be at `memory`, "the workspace".
+  void require_memory(std::string_view what, const void* memory, int64_t bytes) const;
   [[noreturn]] void refuse_scalar(const ScalarRule& rule, const RunValues& values) const;
   [[noreturn]] void refuse_operands(size_t given) const;
   [[noreturn]] void refuse_operand(size_t i, const void* address) const;

@@ -176,7 +176,7 @@ void run_call(Context& context, const CallKey& key, std::span<const Address> ope
     });
   }
   impl.log_call(*plan);
-  if (plan->executable.workspace_bytes() == 0) return plan->run(stream, operands, nullptr, values);
+  if (plan->executable.workspace_bytes() == 0) return plan->run(stream, operands, {}, values);
   impl.run_with_workspace(*plan, stream, operands, values);
 }
 

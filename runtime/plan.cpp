@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <array>
+#include <vector>
 
 #include "kiln/base/error.h"
 #include "loaded_plan.h"
@@ -51,7 +52,28 @@ LoadedPlan::LoadedPlan(Request request_, Choice choice_, std::string source_, st
   }
 }
 
-int64_t LoadedPlan::checked_batch(const RunValues& values) const {
+// Overlaps are not looked for: comparing ranges alone would cost 1.5 of some 24 ns, and regions of one tensor, whose
+// ranges overlap while their elements do not, a hundred.
+inline bool LoadedPlan::suits(size_t i, uintptr_t address, int64_t n) const {
+  const OperandRule& rule = rules_[i];
+  if ((address & rule.misaligned) != 0) return false;
+  const bool accessed = !(n == 0 ? rule.empty_at_0 : rule.empty);
+  return !accessed || (address != 0 && executable.context()->reaches(address));
+}
+
+inline void LoadedPlan::require_memory(std::string_view what, const void* memory, int64_t bytes) const {
+  if (bytes == 0) return;
+  const auto address = reinterpret_cast<uintptr_t>(memory);
+  if (address == 0 || address % workspace_alignment != 0) {
+    refuse(fmt::format("{} is {}", what, memory == nullptr ? "missing" : "not 256-byte aligned"),
+           fmt::format("give {} bytes of device memory", bytes));
+  }
+  if (!executable.context()->reaches(address)) refuse_host_memory(what, memory);
+}
+
+void LoadedPlan::run(Stream stream, std::span<const Address> operands, const Memory& memory,
+                     const RunValues& values) const {
+  if (operands.size() != rules_.size()) refuse_operands(operands.size());
   check_scale("alpha", request.blend.alpha, values.alpha);
   check_scale("beta", request.blend.beta, values.beta);
   if (!(values.clip_lo <= values.clip_hi)) {
@@ -64,69 +86,38 @@ int64_t LoadedPlan::checked_batch(const RunValues& values) const {
       refuse_scalar(rule, values);
     }
   }
-  return batch_of(values);
-}
-
-// Overlaps are not looked for: comparing ranges alone would cost 1.5 of some 24 ns, and regions of one tensor, whose
-// ranges overlap while their elements do not, a hundred.
-template <class Needed>
-std::span<const cuda_abi::CUdeviceptr> LoadedPlan::checked(std::span<const Address> operands, int64_t n,
-                                                           Addresses& addresses, Needed needed) const {
-  const device::ContextHandle& context = *executable.context();
+  const int64_t n = batch_of(values);
+  if (n == 0 && empty_batch_is_nothing_) return;
+  std::array<cuda_abi::CUdeviceptr, execution::Executable::max_values> addresses;
   for (size_t i = 0; i < operands.size(); ++i) {
     const auto address = reinterpret_cast<uintptr_t>(operands[i].pointer);
-    const OperandRule& rule = rules_[i];
-    const bool accessed = !(n == 0 ? rule.empty_at_0 : rule.empty);
-    if (needed(i) && ((address & rule.misaligned) != 0 || (accessed && (address == 0 || !context.reaches(address))))) {
-      refuse_operand(i, operands[i].pointer);
-    }
+    if (!suits(i, address, n)) refuse_operand(i, operands[i].pointer);
     addresses[i] = address;
   }
-  return {addresses.data(), operands.size()};
-}
-
-cuda_abi::CUdeviceptr LoadedPlan::checked_memory(std::string_view what, const void* memory, int64_t bytes) const {
-  const auto address = reinterpret_cast<uintptr_t>(memory);
-  if (bytes == 0) return address;
-  if (address == 0 || address % workspace_alignment != 0) {
-    refuse(fmt::format("{} is {}", what, memory == nullptr ? "missing" : "not 256-byte aligned"),
-           fmt::format("give {} bytes of device memory", bytes));
+  const std::span<const cuda_abi::CUdeviceptr> given(addresses.data(), operands.size());
+  const auto on = static_cast<cuda_abi::CUstream>(stream);
+  const auto scratch = reinterpret_cast<uintptr_t>(memory.workspace);
+  const int64_t prepared = memory.is_prepared ? executable.preparation().bytes : 0;
+  require_memory("the workspace", memory.workspace, executable.workspace_bytes() - prepared);
+  if (memory.is_prepared) {
+    require_memory(prepared_memory, memory.prepared, prepared);
+    executable.run_prepared(on, given, values, n, reinterpret_cast<uintptr_t>(memory.prepared), scratch);
+  } else {
+    executable.run(on, given, values, n, scratch);
   }
-  if (!executable.context()->reaches(address)) refuse_host_memory(what, memory);
-  return address;
-}
-
-void LoadedPlan::run(Stream stream, std::span<const Address> operands, void* workspace, const RunValues& values) const {
-  if (operands.size() != rules_.size()) refuse_operands(operands.size());
-  const int64_t n = checked_batch(values);
-  if (is_nothing(n)) return;
-  Addresses addresses;  // NOLINT(cppcoreguidelines-pro-type-member-init): checked() sets what is used
-  const auto given = checked(operands, n, addresses, [](size_t) { return true; });
-  const auto scratch = checked_memory("the workspace", workspace, executable.workspace_bytes());
-  executable.run(static_cast<cuda_abi::CUstream>(stream), given, values, n, scratch);
   if (count) count->add();
 }
 
 void LoadedPlan::prepare_weights(Stream stream, std::span<const Address> operands, void* prepared) const {
   if (operands.size() != rules_.size()) refuse_operands(operands.size());
-  Addresses addresses;  // NOLINT(cppcoreguidelines-pro-type-member-init): as above
-  const auto given = checked(operands, fixed_batch_, addresses, [this](size_t i) { return executable.prepares(i); });
-  const auto memory = checked_memory(prepared_memory, prepared, executable.preparation().bytes);
-  executable.prepare(static_cast<cuda_abi::CUstream>(stream), given, {}, fixed_batch_, memory);
-}
-
-void LoadedPlan::run_prepared(Stream stream, std::span<const Address> operands, const void* prepared, void* workspace,
-                              const RunValues& values) const {
-  if (operands.size() != rules_.size()) refuse_operands(operands.size());
-  const int64_t n = checked_batch(values);
-  if (is_nothing(n)) return;
-  Addresses addresses;  // NOLINT(cppcoreguidelines-pro-type-member-init): as above
-  const auto given = checked(operands, n, addresses, [](size_t) { return true; });
-  const int64_t bytes = executable.preparation().bytes;
-  const auto made = checked_memory(prepared_memory, prepared, bytes);
-  const auto scratch = checked_memory("the workspace", workspace, executable.workspace_bytes() - bytes);
-  executable.run_prepared(static_cast<cuda_abi::CUstream>(stream), given, values, n, made, scratch);
-  if (count) count->add();
+  std::vector<cuda_abi::CUdeviceptr> addresses;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    addresses.push_back(reinterpret_cast<uintptr_t>(operands[i].pointer));
+    if (executable.prepares(i) && !suits(i, addresses[i], fixed_batch_)) refuse_operand(i, operands[i].pointer);
+  }
+  require_memory(prepared_memory, prepared, executable.preparation().bytes);
+  executable.prepare(static_cast<cuda_abi::CUstream>(stream), addresses, {}, fixed_batch_,
+                     reinterpret_cast<uintptr_t>(prepared));
 }
 
 int64_t LoadedPlan::batch_of(const RunValues& values) const {
@@ -201,7 +192,7 @@ int64_t Plan::prepared_bytes() const {
 }
 
 void Plan::run(Stream stream, std::span<const Address> operands, void* workspace, const RunValues& values) const {
-  loaded_->run(stream, operands, workspace, values);
+  loaded_->run(stream, operands, {.workspace = workspace}, values);
 }
 
 void Plan::prepare_weights(Stream stream, std::span<const Address> operands, void* prepared) const {
@@ -209,7 +200,7 @@ void Plan::prepare_weights(Stream stream, std::span<const Address> operands, voi
 }
 void Plan::run_prepared(Stream stream, std::span<const Address> operands, const void* prepared, void* workspace,
                         const RunValues& values) const {
-  loaded_->run_prepared(stream, operands, prepared, workspace, values);
+  loaded_->run(stream, operands, {.workspace = workspace, .prepared = prepared, .is_prepared = true}, values);
 }
 
 }  // namespace kiln

@@ -84,7 +84,8 @@ TEST(PlanRun, AllocatesNothing) {
   for (int i = 0; i < 100; ++i) {
     values.n = i % 5;
     plan.run(nullptr, {memory, memory + 4096}, memory + 8192, values);
-    table.find(key, key.hash())->run(nullptr, std::array<Address, 2>{memory, memory + 4096}, memory + 8192, values);
+    table.find(key, key.hash())
+        ->run(nullptr, std::array<Address, 2>{memory, memory + 4096}, {.workspace = memory + 8192}, values);
   }
   EXPECT_EQ(allocations - before, 0U);
   EXPECT_THROW(plan.run(nullptr, {memory}, nullptr, values), Error);

@@ -96,6 +96,7 @@ class Executable {
     std::vector<cuda_abi::CUlaunchAttribute> attributes;
     std::vector<uint8_t> slots;
     std::vector<LoadedMap> maps;
+    bool plain;  // neither attributes nor maps
   };
   // A launch, or the clearing of part of the workspace.
   struct LoadedStep {
@@ -121,10 +122,8 @@ class Executable {
   void enqueue(cuda_abi::CUstream stream, std::span<const cuda_abi::CUdeviceptr> operands, const RunValues& given,
                int64_t n, Memory memory, std::span<const LoadedStep> steps) const;
   void start(const LoadedLaunch& launch, cuda_abi::CUstream stream, uint64_t* values, int64_t n) const;
-  void start_with_maps(const LoadedLaunch& launch, std::array<unsigned, 3> grid, cuda_abi::CUstream stream,
+  void start_with_more(const LoadedLaunch& launch, std::array<unsigned, 3> grid, cuda_abi::CUstream stream,
                        const uint64_t* values, void** parameters, int64_t n) const;
-  void enqueue_kernel(const LoadedLaunch& launch, std::array<unsigned, 3> extents, cuda_abi::CUstream stream,
-                      void** parameters) const;
   void clear(const LoadedStep& step, cuda_abi::CUstream stream, cuda_abi::CUdeviceptr address) const;
 
   std::shared_ptr<const device::ContextHandle> context_;
