@@ -13,7 +13,6 @@ namespace {
 
 using namespace cuda_abi;  // NOLINT(google-build-using-namespace): the names of the driver's manual
 
-constexpr size_t most_dimensions = 5;
 constexpr CUdeviceptr alignment = 16;
 constexpr std::string_view call = "cuTensorMapEncodeTiled";
 
@@ -82,8 +81,8 @@ void TensorMapSlot::encode(CUdeviceptr address, int64_t n, CUtensorMap& map) con
                 "align it, or ask for a plan whose request says how it is aligned (name=...@4)");
   }
   const size_t rank = argument_.extents.size();
-  std::array<uint64_t, most_dimensions> extents{}, strides{};
-  std::array<unsigned, most_dimensions> steps{};
+  std::array<uint64_t, TensorMapArgument::max_rank> extents{}, strides{};
+  std::array<unsigned, TensorMapArgument::max_rank> steps{};
   for (size_t i = 0; i < rank; ++i) extents[i] = static_cast<uint64_t>(argument_.extents[i].at(n));
   std::copy(argument_.byte_strides.begin(), argument_.byte_strides.end(), strides.begin());
   steps.fill(1);

@@ -51,11 +51,10 @@ int64_t bytes_of(Swizzle swizzle) {
 
 // The rules of cuTensorMapEncodeTiled (CUDA driver API, "Tensor Map Object Management").
 std::string fault_of_map(const TensorMapArgument& map) {
-  constexpr size_t most_dimensions = 5;
   constexpr int64_t grain = 16, most_stride = int64_t{1} << 40;
   constexpr unsigned most_box = 256;
   const size_t rank = map.extents.size();
-  if (rank < 1 || rank > most_dimensions) return fmt::format("a tensor map of {} dimensions", rank);
+  if (rank < 1 || rank > TensorMapArgument::max_rank) return fmt::format("a tensor map of {} dimensions", rank);
   if (map.byte_strides.size() + 1 != rank || map.box.size() != rank) return "a tensor map whose lists differ in length";
   if (!std::all_of(map.extents.begin(), map.extents.end(), is_legal)) return "a tensor map without a legal extent";
   const auto is_stride = [](int64_t stride) { return stride >= 0 && stride < most_stride && stride % grain == 0; };
@@ -71,6 +70,22 @@ std::string fault_of_map(const TensorMapArgument& map) {
     return fmt::format("a tensor map whose swizzle is narrower than its box's rows of {} bytes", row);
   }
   return {};
+}
+
+// What an argument points into: one of the two, or neither.
+struct Memory {
+  const OperandArgument* operand = nullptr;
+  const WorkspaceArgument* range = nullptr;
+};
+
+Memory memory_of(const Argument& argument) {
+  static constexpr Match pointed = {[](const OperandArgument& operand) { return Memory{.operand = &operand}; },
+                                    [](const WorkspaceArgument& range) { return Memory{.range = &range}; }};
+  return std::visit(Match{pointed, [](const TensorMapArgument& map) { return std::visit(pointed, map.memory); },
+                          [](const Scalar&) { return Memory{}; }, [](const UserArgument&) { return Memory{}; },
+                          [](const OperationScalar&) { return Memory{}; },
+                          [](const OperationInteger&) { return Memory{}; }},
+                    argument);
 }
 
 std::string unless(bool holds, std::string fault) {
@@ -113,14 +128,11 @@ std::string describe(const Argument& argument) {
 }
 
 const OperandArgument* operand_of(const Argument& argument) {
-  if (const auto* map = std::get_if<TensorMapArgument>(&argument)) return std::get_if<OperandArgument>(&map->memory);
-  return std::get_if<OperandArgument>(&argument);
+  return memory_of(argument).operand;
 }
 
 std::optional<WorkspaceArgument> workspace_range(const Argument& argument) {
-  const auto* map = std::get_if<TensorMapArgument>(&argument);
-  const auto* range =
-      map != nullptr ? std::get_if<WorkspaceArgument>(&map->memory) : std::get_if<WorkspaceArgument>(&argument);
+  const WorkspaceArgument* range = memory_of(argument).range;
   return range != nullptr ? std::optional(*range) : std::nullopt;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,8 +23,7 @@ struct LoadedPlan {
   /// What a run has for what it makes in between.
   struct Memory {
     void* workspace = nullptr;
-    const void* prepared = nullptr;  ///< What prepare_weights() filled, if `is_prepared`.
-    bool is_prepared = false;
+    std::optional<const void*> prepared{};  ///< What prepare_weights() filled; nothing: all of it is made in this run.
   };
 
   /// As Plan::run() and Plan::run_prepared().
@@ -45,11 +45,12 @@ struct LoadedPlan {
     uintptr_t misaligned;  ///< Address bits that must be zero.
     bool empty;            ///< Nothing is accessed: null is fine.
     bool empty_at_0;       ///< So it is where the batch of the call is 0.
+
+    /// Whether a run with batch `n` can have the operand there.
+    bool permits(uintptr_t address, int64_t n, const device::ContextHandle& context) const;
   };
 
   int64_t batch_of(const RunValues& values) const;
-  /// Whether a run with batch `n` can have operand i there.
-  bool suits(size_t i, uintptr_t address, int64_t n) const;
   /// Throws unless that much 256-byte aligned device memory may be at `memory`, "the workspace".
   void require_memory(std::string_view what, const void* memory, int64_t bytes) const;
   [[noreturn]] void refuse_scalar(const ScalarRule& rule, const RunValues& values) const;

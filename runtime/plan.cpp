@@ -54,11 +54,9 @@ LoadedPlan::LoadedPlan(Request request_, Choice choice_, std::string source_, st
 
 // Overlaps are not looked for: comparing ranges alone would cost 1.5 of some 24 ns, and regions of one tensor, whose
 // ranges overlap while their elements do not, a hundred.
-inline bool LoadedPlan::suits(size_t i, uintptr_t address, int64_t n) const {
-  const OperandRule& rule = rules_[i];
-  if ((address & rule.misaligned) != 0) return false;
-  const bool accessed = !(n == 0 ? rule.empty_at_0 : rule.empty);
-  return !accessed || (address != 0 && executable.context()->reaches(address));
+inline bool LoadedPlan::OperandRule::permits(uintptr_t address, int64_t n, const device::ContextHandle& context) const {
+  const bool accessed = !(n == 0 ? empty_at_0 : empty);
+  return (address & misaligned) == 0 && !(accessed && (address == 0 || !context.reaches(address)));
 }
 
 inline void LoadedPlan::require_memory(std::string_view what, const void* memory, int64_t bytes) const {
@@ -88,20 +86,21 @@ void LoadedPlan::run(Stream stream, std::span<const Address> operands, const Mem
   }
   const int64_t n = batch_of(values);
   if (n == 0 && empty_batch_is_nothing_) return;
+  const device::ContextHandle& context = *executable.context();
   std::array<cuda_abi::CUdeviceptr, execution::Executable::max_values> addresses;
   for (size_t i = 0; i < operands.size(); ++i) {
     const auto address = reinterpret_cast<uintptr_t>(operands[i].pointer);
-    if (!suits(i, address, n)) refuse_operand(i, operands[i].pointer);
+    if (!rules_[i].permits(address, n, context)) refuse_operand(i, operands[i].pointer);
     addresses[i] = address;
   }
   const std::span<const cuda_abi::CUdeviceptr> given(addresses.data(), operands.size());
   const auto on = static_cast<cuda_abi::CUstream>(stream);
   const auto scratch = reinterpret_cast<uintptr_t>(memory.workspace);
-  const int64_t prepared = memory.is_prepared ? executable.preparation().bytes : 0;
+  const int64_t prepared = memory.prepared ? executable.preparation().bytes : 0;
   require_memory("the workspace", memory.workspace, executable.workspace_bytes() - prepared);
-  if (memory.is_prepared) {
-    require_memory(prepared_memory, memory.prepared, prepared);
-    executable.run_prepared(on, given, values, n, reinterpret_cast<uintptr_t>(memory.prepared), scratch);
+  if (memory.prepared) {
+    require_memory(prepared_memory, *memory.prepared, prepared);
+    executable.run_prepared(on, given, values, n, reinterpret_cast<uintptr_t>(*memory.prepared), scratch);
   } else {
     executable.run(on, given, values, n, scratch);
   }
@@ -113,11 +112,11 @@ void LoadedPlan::prepare_weights(Stream stream, std::span<const Address> operand
   std::vector<cuda_abi::CUdeviceptr> addresses;
   for (size_t i = 0; i < operands.size(); ++i) {
     addresses.push_back(reinterpret_cast<uintptr_t>(operands[i].pointer));
-    if (executable.prepares(i) && !suits(i, addresses[i], fixed_batch_)) refuse_operand(i, operands[i].pointer);
+    if (!executable.prepares(i)) continue;
+    if (!rules_[i].permits(addresses[i], fixed_batch_, *executable.context())) refuse_operand(i, operands[i].pointer);
   }
   require_memory(prepared_memory, prepared, executable.preparation().bytes);
-  executable.prepare(static_cast<cuda_abi::CUstream>(stream), addresses, {}, fixed_batch_,
-                     reinterpret_cast<uintptr_t>(prepared));
+  executable.prepare(static_cast<cuda_abi::CUstream>(stream), addresses, reinterpret_cast<uintptr_t>(prepared));
 }
 
 int64_t LoadedPlan::batch_of(const RunValues& values) const {
@@ -200,7 +199,7 @@ void Plan::prepare_weights(Stream stream, std::span<const Address> operands, voi
 }
 void Plan::run_prepared(Stream stream, std::span<const Address> operands, const void* prepared, void* workspace,
                         const RunValues& values) const {
-  loaded_->run(stream, operands, {.workspace = workspace, .prepared = prepared, .is_prepared = true}, values);
+  loaded_->run(stream, operands, {.workspace = workspace, .prepared = prepared}, values);
 }
 
 }  // namespace kiln

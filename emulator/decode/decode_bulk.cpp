@@ -3,6 +3,7 @@
 
 #include "decode/decoders.h"
 #include "decode/generic_address.h"
+#include "machine/tensor_map.h"
 #include "scheduler/bulk_instructions.h"
 #include "scheduler/control_flow.h"
 
@@ -13,16 +14,16 @@ using ptx::Operand;
 using ptx::Space;
 using ptx::Type;
 
-constexpr uint32_t most_dimensions = 5;
 // The smallest access of a box to global memory, for the checks: boxes of 8-bit elements may begin in between.
 constexpr uint32_t box_piece_bytes = 2;
 
-/// .1d to .5d; 0 if there is none.
+/// The rank of a copy .tensor.1d to .tensor.5d; 0: it is of bytes in a row.
 uint32_t take_rank(DecodeContext& context) {
-  for (uint32_t rank = 1; rank <= most_dimensions; ++rank) {
+  if (!context.modifiers.accept("tensor")) return 0;
+  for (uint32_t rank = 1; rank <= TensorMap::max_rank; ++rank) {
     if (context.modifiers.accept(std::to_string(rank) + "d")) return rank;
   }
-  return 0;
+  context.fail("expected .1d to .5d");
 }
 
 /// The rank, and registers with the coordinates that stand behind a tensor map's address: [map, {x, y}].
@@ -46,9 +47,8 @@ size_t take_policy(DecodeContext& context) {
 
 // cp.async.bulk.prefetch.L2.global [from], bytes    cp.async.bulk.prefetch.tensor.Nd.L2.global{.tile} [map, {...}]
 void prefetch(DecodeContext& context) {
-  const bool tensor = context.modifiers.accept("tensor");
-  const uint32_t rank = tensor ? take_rank(context) : 0;
-  if (tensor && rank == 0) context.fail("expected .1d to .5d");
+  const uint32_t rank = take_rank(context);
+  const bool tensor = rank != 0;
   context.modifiers.accept("tile");
   if (!context.modifiers.accept("L2") || context.modifiers.space() != Space::global)
     context.fail("expected .L2.global");
@@ -77,9 +77,8 @@ void wait_group(DecodeContext& context) {
 // cp.async.bulk{.tensor.Nd}.global.shared::cta{.tile}.bulk_group to, [from]
 // where the side of global memory is [address] with a size behind the operands, or [map, {coordinates}].
 void copy(DecodeContext& context) {
-  const bool tensor = context.modifiers.accept("tensor");
-  const uint32_t rank = tensor ? take_rank(context) : 0;
-  if (tensor && rank == 0) context.fail("expected .1d to .5d");
+  const uint32_t rank = take_rank(context);
+  const bool tensor = rank != 0;
   const auto to = context.modifiers.space(), from = context.modifiers.space();
   const bool loads = to == Space::shared && from == Space::global;
   if (!loads && (to != Space::global || from != Space::shared)) {

@@ -11,8 +11,6 @@
 namespace kiln::emulator {
 namespace {
 
-constexpr unsigned most_dimensions = 5;
-
 /// Bytes of an element. Fails the call for those that copies change on their way, which is not supported.
 uint8_t element_bytes(CUtensorMapDataType type) {
   constexpr std::array<uint8_t, 10> plain = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2};
@@ -60,7 +58,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, unsi
     const std::shared_ptr<Context> context = current_context();
     require(context->device().model->limits.major >= first_major_with_tensor_maps, CUDA_ERROR_NOT_SUPPORTED);
     require(map != nullptr && reinterpret_cast<uintptr_t>(map) % tensor_map_alignment == 0);
-    require(rank >= 1 && rank <= most_dimensions && address != nullptr);
+    require(rank >= 1 && rank <= TensorMap::max_rank && address != nullptr);
     require(extents != nullptr && box != nullptr && element_strides != nullptr);
     require(rank == 1 || byte_strides != nullptr);
     TensorMap encoded;

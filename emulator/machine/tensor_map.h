@@ -12,13 +12,14 @@ inline constexpr uint32_t tensor_map_bytes = 128, tensor_map_alignment = 64;
 /// A tensor in global memory, and the box of it that one copy moves. Dimension 0 is the innermost one, whose elements
 /// stand side by side.
 struct TensorMap {
+  static constexpr uint32_t max_rank = 5;
   static constexpr uint64_t written = 0x50414d524f534e54;  // "TNSORMAP"
 
   uint64_t mark = 0;  ///< `written`, unless these bytes are something else
   uint64_t address = 0;
-  std::array<uint64_t, 5> byte_stride{};  ///< from one index to the next
-  std::array<uint32_t, 5> last{};         ///< index: the extent, up to 2^32, less one
-  std::array<uint16_t, 5> box{};          ///< elements
+  std::array<uint64_t, max_rank> byte_stride{};  ///< from one index to the next
+  std::array<uint32_t, max_rank> last{};         ///< index: the extent, up to 2^32, less one
+  std::array<uint16_t, max_rank> box{};          ///< elements
   uint8_t rank = 0;
   uint8_t element_bytes = 0;
   uint8_t swizzle_bytes = 0;  ///< the span in which 16-byte pieces change places: 32, 64, 128; 0: none do

@@ -201,7 +201,7 @@ TEST_F(LaunchKinds, PreparesOnceAndRunsWithoutThoseSteps) {
   driver.arguments_read = 2;
   const Executable executable = load(with_preparation(), {"x", "w"});
   const std::vector<CUdeviceptr> operands = {300, 400};
-  executable.prepare(stream, operands, {}, 1, 8192);
+  executable.prepare(stream, operands, 8192);
   EXPECT_THAT(driver.steps, ElementsAre("launch"));
   EXPECT_THAT(driver.launches.at(0).arguments, ElementsAre(400, 8192));
   executable.run_prepared(stream, operands, {}, 1, 8192, 65536);

@@ -55,11 +55,11 @@ class Executable {
             all_steps());
   }
 
-  /// Enqueues the steps that read nothing but weights, which fill `prepared`: preparation().bytes of device memory,
-  /// 256-byte aligned. Of `operands`, only those that these steps read are looked at.
-  void prepare(cuda_abi::CUstream stream, std::span<const cuda_abi::CUdeviceptr> operands, const RunValues& given,
-               int64_t n, cuda_abi::CUdeviceptr prepared) const {
-    enqueue(stream, operands, given, n, {prepared, 0}, all_steps().first(preparation_.steps));
+  /// Enqueues the steps that depend on nothing but weights, which fill `prepared`: preparation().bytes of device
+  /// memory, 256-byte aligned. Of `operands`, only those that these steps read are looked at.
+  void prepare(cuda_abi::CUstream stream, std::span<const cuda_abi::CUdeviceptr> operands,
+               cuda_abi::CUdeviceptr prepared) const {
+    enqueue(stream, operands, {}, 0, {prepared, 0}, all_steps().first(preparation_.steps));
   }
   /// run() without those steps, of which `prepared` holds what they made. `workspace`: what is left of it,
   /// workspace_bytes() - preparation().bytes. Calls that overlap in time may share `prepared`.

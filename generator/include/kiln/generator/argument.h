@@ -69,9 +69,11 @@ enum class Swizzle { none, bytes_32, bytes_64, bytes_128 };
 /// kernel declares it `const __grid_constant__ CUtensorMap`. Needs compute capability 9.0 and a driver of CUDA 12. All
 /// zeros if the request has no operand of that name.
 struct TensorMapArgument {
+  static constexpr size_t max_rank = 5;
+
   std::variant<OperandArgument, WorkspaceArgument> memory;  ///< where the tensor begins, on a multiple of 16 bytes
   DType dtype = DType::f32;
-  std::vector<Count> extents{};         ///< elements, innermost first; 1 to 5
+  std::vector<Count> extents{};         ///< elements, innermost first; 1 to max_rank
   std::vector<int64_t> byte_strides{};  ///< of all dimensions but the innermost; multiples of 16
   std::vector<unsigned> box{};          ///< elements that one copy moves, 1 to 256 in each dimension
   Swizzle swizzle = Swizzle::none;      ///< none, or the bytes of a box's row at the most
