@@ -8,6 +8,7 @@
 #include "kiln/base/error.h"
 #include "kiln/device/launch.h"
 #include "kiln/device/memory.h"
+#include "kiln/generator/arch.h"
 #include "kiln/generator/request.h"
 #include "source_name.h"
 #include "tensor_map_slot.h"
@@ -35,9 +36,6 @@ constexpr size_t first_operand_slot = user_slot + user_slots;
 constexpr size_t workspace_slots = 2;
 constexpr size_t max_maps = 8;
 
-constexpr int64_t max_grid_x = 2147483647;  // CUDA C++ Programming Guide, "Compute Capabilities"; the same for all
-constexpr int64_t max_grid_yz = 65535;
-
 uint64_t bits_of(float value) {
   uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof value);
@@ -47,7 +45,7 @@ uint64_t bits_of(float value) {
 [[noreturn]] void refuse_grid(const device::Function& function, const std::array<int64_t, 3>& grid) {
   throw Error(ErrorCode::unsupported,
               fmt::format("kernel {} needs a grid of {} x {} x {} blocks; the most is {} x {} x {}", function.name(),
-                          grid[0], grid[1], grid[2], max_grid_x, max_grid_yz, max_grid_yz),
+                          grid[0], grid[1], grid[2], most_blocks_in_x, most_blocks_in_y, most_blocks_in_y),
               "choose another algorithm or configuration for this request");
 }
 
@@ -256,7 +254,8 @@ std::array<unsigned, 3> Executable::grid_at(const LoadedLaunch& launch, int64_t 
     const int64_t fit = launch.resident_blocks / (grid[1] * grid[2]) / launch.cluster[0] * launch.cluster[0];
     grid[0] = std::clamp<int64_t>(fit, launch.cluster[0], grid[0]);
   }
-  if (grid[0] > max_grid_x || grid[1] > max_grid_yz || grid[2] > max_grid_yz) refuse_grid(launch.function, grid);
+  if (grid[0] > most_blocks_in_x || grid[1] > most_blocks_in_y || grid[2] > most_blocks_in_y)
+    refuse_grid(launch.function, grid);
   return {static_cast<unsigned>(grid[0]), static_cast<unsigned>(grid[1]), static_cast<unsigned>(grid[2])};
 }
 

@@ -50,6 +50,39 @@ Arch Arch::of(int major, int minor) {
   return result;
 }
 
+int Arch::products_per_clock(MathClass math) const {
+  // By the data sheets of those devices; what has fewer bits is twice as fast.
+  switch (math) {
+    case MathClass::f32_lanes:
+      return f32_lanes_per_sm;
+    case MathClass::tensor_tf32:
+      return at_least(8, 0) ? f16_tensor_products_per_sm / 2 : 0;
+    case MathClass::tensor_f16:
+      return f16_tensor_products_per_sm;
+    case MathClass::tensor_fp8:
+      return at_least(8, 9) ? f16_tensor_products_per_sm * 2 : 0;
+    case MathClass::tensor_int8:
+      return f16_tensor_products_per_sm * 2;
+  }
+  return 0;
+}
+
+std::string_view to_string(MathClass math) {
+  switch (math) {
+    case MathClass::f32_lanes:
+      return "f32 arithmetic";
+    case MathClass::tensor_tf32:
+      return "tensor cores in tf32";
+    case MathClass::tensor_f16:
+      return "tensor cores in f16 or bf16";
+    case MathClass::tensor_fp8:
+      return "tensor cores in fp8";
+    case MathClass::tensor_int8:
+      return "tensor cores in int8";
+  }
+  return "?";
+}
+
 std::string Arch::name() const {
   return fmt::format("sm_{}{}", major, minor);
 }

@@ -4,48 +4,31 @@
 #include "kiln/generator/operations/winograd.h"
 
 namespace kiln {
-namespace {
-
-ProductUnit fastest_unit(const Request& request, std::optional<DType> factors, const Arch& arch) {
-  const bool ampere = arch.at_least(8, 0);
-  if (factors == DType::f16 || (factors == DType::bf16 && ampere)) return ProductUnit::f16_tensor_cores;
-  const bool as_tf32 = factors == DType::f32 && request.arithmetic.tf32 && ampere;
-  return as_tf32 ? ProductUnit::tf32_tensor_cores : ProductUnit::f32_lanes;
-}
-
-// Multiply-adds per clock and SM.
-double rate(ProductUnit unit, const Arch& arch) {
-  switch (unit) {
-    case ProductUnit::f32_lanes:
-      return arch.f32_lanes_per_sm;
-    case ProductUnit::tf32_tensor_cores:
-      return arch.f16_tensor_products_per_sm / 2.0;
-    case ProductUnit::f16_tensor_cores:
-      return arch.f16_tensor_products_per_sm;
+MathClass math_class(std::optional<DType> factors, const Arithmetic& arithmetic, const Arch& arch) {
+  if (!factors) return MathClass::f32_lanes;
+  switch (*factors) {
+    case DType::f32:
+      return arithmetic.tf32 && arch.products_per_clock(MathClass::tensor_tf32) > 0 ? MathClass::tensor_tf32
+                                                                                    : MathClass::f32_lanes;
+    case DType::f16:
+      return MathClass::tensor_f16;
+    case DType::bf16:
+      return arch.at_least(8, 0) ? MathClass::tensor_f16 : MathClass::f32_lanes;
+    case DType::i8:
+    case DType::u8:
+      return MathClass::tensor_int8;
+    case DType::i32:
+      return MathClass::f32_lanes;
   }
-  return arch.f32_lanes_per_sm;
-}
-
-}  // namespace
-
-std::string_view to_string(ProductUnit unit) {
-  switch (unit) {
-    case ProductUnit::f32_lanes:
-      return "f32 arithmetic";
-    case ProductUnit::tf32_tensor_cores:
-      return "tensor cores in tf32";
-    case ProductUnit::f16_tensor_cores:
-      return "tensor cores in f16 or bf16";
-  }
-  return "?";
+  return MathClass::f32_lanes;
 }
 
 Roofline roofline(const Request& request, const Arch& arch, const DeviceFigures& device) {
   const Work work = operation(request.operation).work(request);
   Roofline result;
-  result.unit = fastest_unit(request, work.factors, arch);
+  result.math = math_class(work.factors, request.arithmetic, arch);
   const double saved = winograd_refusal(request) ? 1 : 4;
-  result.arithmetic = work.flops / saved / (2.0 * rate(result.unit, arch) * device.sms * device.clock_hz);
+  result.arithmetic = work.flops / saved / (2.0 * arch.products_per_clock(result.math) * device.sms * device.clock_hz);
   result.traffic = (work.read_bytes + work.write_bytes) / device.dram_bytes_per_second;
   return result;
 }

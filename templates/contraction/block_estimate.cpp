@@ -9,20 +9,12 @@ namespace {
 constexpr double issue_per_clock = 4;    // warp instructions per SM
 constexpr double sectors_per_clock = 4;  // of L1, per SM
 
-double resident_blocks(const BlockWork& block, const Arch& arch) {
-  const double warps = std::ceil(block.threads / 32);
-  double resident = std::min<double>(arch.blocks_per_sm, std::floor(arch.threads_per_sm / (warps * 32)));
-  const double registers = std::ceil(block.registers / 8) * 8;  // granularity of allocation
-  resident = std::min(resident, std::floor(arch.registers_per_sm / (registers * warps * 32)));
-  const double shared = block.shared_bytes + 1024;  // what the system keeps per block
-  return std::max(1.0, std::min(resident, std::floor(arch.shared_per_sm / shared)));
-}
-
 // Clocks that an SM takes for `count` blocks side by side.
 double round_clocks(const BlockWork& block, const Arch& arch, const Calibration& reached, double count) {
   const double warps = count * std::ceil(block.threads / 32);
   const double rate = std::min(issue_per_clock, warps) * warps / (warps + block.warps_at_half_rate);
-  const double fma_rate = rate * arch.f32_lanes_per_sm / (32 * issue_per_clock) * reached.fma_efficiency;
+  const double fma_rate =
+      rate * arch.products_per_clock(block.math) / (32 * issue_per_clock) * reached.efficiency(block.math);
   // Shared memory and L1 are one memory with one path to the lanes.
   const double on_chip =
       std::max(block.shared_wavefronts / reached.shared_efficiency + block.global_sectors / sectors_per_clock,
@@ -59,7 +51,8 @@ Estimate grid_estimate(const GridWork& work, const Arch& arch, const DeviceFigur
   const BlockWork& block = work.block;
   const double sms = std::max(device.sms, 1);
   const double share = std::ceil(work.blocks / sms);  // blocks of the busiest SM
-  const double resident = std::min(resident_blocks(block, arch), std::max(share, 1.0));
+  const double resident =
+      std::min(resident_blocks({block.threads, block.registers, block.shared_bytes}, arch), std::max(share, 1.0));
   const double rounds = std::floor(share / resident);
   const double rest = share - rounds * resident;
   const Calibration& reached = device.calibration;
@@ -72,7 +65,7 @@ Estimate grid_estimate(const GridWork& work, const Arch& arch, const DeviceFigur
   const double bandwidth = std::min(peak, busy_sms * reached.l2_bytes_per_clock * device.clock_hz);
 
   Estimate estimate;
-  estimate.math = share * block.fma * 32 / arch.f32_lanes_per_sm / device.clock_hz;
+  estimate.math = share * block.fma * 32 / arch.products_per_clock(block.math) / device.clock_hz;
   estimate.on_chip =
       share * std::max(block.shared_wavefronts, block.l2_bytes / reached.l2_bytes_per_clock) / device.clock_hz;
   estimate.memory = work.dram_bytes / bandwidth + work.extra_dram_bytes / peak;
@@ -81,11 +74,6 @@ Estimate grid_estimate(const GridWork& work, const Arch& arch, const DeviceFigur
   // Arithmetic and memory overlap, though never perfectly.
   estimate.seconds = std::max(busy, estimate.memory) + 0.15 * std::min(busy, estimate.memory) + estimate.overhead;
   return estimate;
-}
-
-int registers_with(int warps, const Arch& arch) {
-  const int warps_of_a_part = (warps + 3) / 4;
-  return std::min(arch.registers_per_thread, arch.registers_per_sm / 4 / (warps_of_a_part * 32) / 8 * 8);
 }
 
 double compulsory_bytes(const Contraction& contraction) {

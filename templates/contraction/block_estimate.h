@@ -2,15 +2,17 @@
 #pragma once
 
 #include "contraction/contractions.h"
+#include "descriptor/occupancy.h"
 
 namespace kiln::descriptor {
 
 /// What one thread block does. Instructions and wavefronts are per warp.
 struct BlockWork {
   double threads = 0;
-  double registers = 32;         ///< per thread
-  double shared_bytes = 0;       ///< shared memory of the block
-  double fma = 0;                ///< f32 fused multiply-adds
+  double registers = 32;    ///< per thread
+  double shared_bytes = 0;  ///< shared memory of the block
+  MathClass math = MathClass::f32_lanes;
+  double fma = 0;                ///< fused multiply-adds of that class, 32 at a time
   double instructions = 0;       ///< all, fma included
   double shared_wavefronts = 0;  ///< shared-memory passes: 128 bytes each
   double global_sectors = 0;     ///< 32-byte sectors asked of L1
@@ -35,10 +37,6 @@ GridWork side_by_side(const std::vector<GridWork>& works);
 /// Each SM works off its share of the blocks in rounds of as many as fit; a round lasts as long as its scarcest
 /// resource (issue slots, f32 lanes, shared memory, L1, L2), or as one block's latency. Device memory bounds the whole.
 Estimate grid_estimate(const GridWork& work, const Arch& arch, const DeviceFigures& device);
-
-/// 32-bit registers that a thread may have where an SM holds `warps`: each of its four parts has a quarter of the
-/// registers and, as nearly as it goes, of the warps; allocated by eights.
-int registers_with(int warps, const Arch& arch);
 
 /// The work of one launch for all parts, of which `work_of(contraction)` is that of each alone: they read the same x.
 template <class WorkOf>

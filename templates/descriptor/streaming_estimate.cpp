@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "descriptor/occupancy.h"
+
 namespace kiln::descriptor {
 namespace {
 
@@ -10,17 +12,6 @@ constexpr double memory_latency_seconds = 6e-7;  // device memory, loaded
 constexpr double l1_bytes_per_clock = 64;        // per SM, at mixed hit rates
 constexpr double issue_per_clock = 4;            // warp instructions per SM
 constexpr double dependent_issue_clocks = 3;     // between instructions of a warp, of which some wait for each other
-
-// Blocks that fit an SM at the same time.
-double resident_blocks(const StreamingWork& work, const Arch& arch) {
-  const double warps = std::ceil(work.threads_per_block / 32);
-  double resident = std::min<double>(arch.blocks_per_sm, std::floor(arch.threads_per_sm / (warps * 32)));
-  resident = std::min(resident, std::floor(arch.registers_per_sm / (work.registers_per_thread * warps * 32)));
-  if (work.shared_bytes_per_block > 0) {
-    resident = std::min(resident, std::floor(arch.shared_per_sm / work.shared_bytes_per_block));
-  }
-  return std::max(resident, 1.0);
-}
 
 }  // namespace
 
@@ -35,7 +26,8 @@ double launch_seconds(double launches, const DeviceFigures& device) {
 Estimate streaming_estimate(const StreamingWork& work, const Arch& arch, const DeviceFigures& device) {
   const double blocks = std::max(work.blocks, 1.0);
   const double sms = std::max(device.sms, 1);
-  const double at_once = resident_blocks(work, arch) * sms;
+  const double at_once =
+      resident_blocks({work.threads_per_block, work.registers_per_thread, work.shared_bytes_per_block}, arch) * sms;
   // Below one wave whole SMs idle; above, only the last wave does.
   const double waves = blocks / at_once;
   const double busy = waves < 1 ? std::min(1.0, blocks / sms) : waves / std::ceil(waves);

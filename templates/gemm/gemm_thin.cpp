@@ -64,7 +64,7 @@ int64_t blocks(const Shape& shape, const Contraction& product) {
 std::optional<std::string> refusal(const Contraction& product) {
   if (product.dynamic_batch) return "M is dynamic";
   if (rows_of(product) > most_rows) return "neither M nor N is at most 8";
-  if (product.products() > 65535) return "there are more than 65535 products";
+  if (product.products() > most_blocks_in_y) return "there are more than 65535 products";
   return std::nullopt;
 }
 

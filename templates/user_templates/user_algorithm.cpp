@@ -18,7 +18,6 @@
 namespace kiln {
 namespace {
 
-constexpr int64_t most_grid_x = 2147483647, most_grid_yz = 65535;  // CUDA C++ Programming Guide, "Compute Capabilities"
 constexpr int64_t most_workspace = int64_t{1} << 40;
 constexpr int64_t workspace_alignment = 256;
 
@@ -190,7 +189,7 @@ class UserTemplate {
                            int64_t most) {
     if (!extent.per_block) return Count{within(extent.blocks, values, 0, most), 0, 1};
     const int64_t items = within(extent.blocks, values, 0, int64_t{1} << 40);
-    const int64_t per_block = within(*extent.per_block, values, 1, most_grid_x);
+    const int64_t per_block = within(*extent.per_block, values, 1, most_blocks_in_x);
     const Count count = descriptor::blocks_for(items, request.batch(), request.dynamic_batch, per_block);
     if (count.at(request.batch()) > most) {
       throw Error(ErrorCode::invalid_argument, fmt::format("field '{}' gives too large a grid", extent.blocks.field));
@@ -205,7 +204,7 @@ class UserTemplate {
       Launch launch;
       launch.entry = step.kernel;
       for (size_t i = 0; i < step.grid.size(); ++i) {
-        launch.grid[i] = grid_extent(step.grid[i], request, values, i == 0 ? most_grid_x : most_grid_yz);
+        launch.grid[i] = grid_extent(step.grid[i], request, values, i == 0 ? most_blocks_in_x : most_blocks_in_y);
       }
       int64_t threads = 1;
       for (size_t i = 0; i < step.block.size(); ++i) {

@@ -140,20 +140,35 @@ TEST(Roofline, CountsTensorCoresWhereTheTypeHasThem) {
     return roofline(Request::parse(line), Arch::of(major, minor), device);
   };
   const double f32 = of("gemm a=f32:4096x4096 b=f32:4096x4096").arithmetic;
-  EXPECT_EQ(of("gemm a=f32:4096x4096 b=f32:4096x4096").unit, ProductUnit::f32_lanes);
+  EXPECT_EQ(of("gemm a=f32:4096x4096 b=f32:4096x4096").math, MathClass::f32_lanes);
   EXPECT_DOUBLE_EQ(of("gemm a=f16:4096x4096 b=f16:4096x4096").arithmetic, f32 / 16);
   EXPECT_DOUBLE_EQ(of("gemm a=bf16:4096x4096 b=bf16:4096x4096").arithmetic, f32 / 16);
   EXPECT_DOUBLE_EQ(of("gemm a=f32:4096x4096 b=f32:4096x4096 tf32").arithmetic, f32 / 8);
-  EXPECT_EQ(of("gemm a=f16:4096x4096 b=bf16:4096x4096").unit, ProductUnit::f32_lanes) << "neither holds the other";
-  EXPECT_EQ(of("gemm a=bf16:4096x4096 b=bf16:4096x4096", 7, 5).unit, ProductUnit::f32_lanes);
-  EXPECT_EQ(of("gemm a=f16:4096x4096 b=f16:4096x4096", 7, 5).unit, ProductUnit::f16_tensor_cores);
-  EXPECT_EQ(of("gemm a=f32:4096x4096 b=f32:4096x4096 tf32", 7, 5).unit, ProductUnit::f32_lanes);
-  EXPECT_EQ(of("softmax_forward x=f16:64x1000").unit, ProductUnit::f32_lanes);
+  EXPECT_EQ(of("gemm a=f16:4096x4096 b=bf16:4096x4096").math, MathClass::f32_lanes) << "neither holds the other";
+  EXPECT_EQ(of("gemm a=bf16:4096x4096 b=bf16:4096x4096", 7, 5).math, MathClass::f32_lanes);
+  EXPECT_EQ(of("gemm a=f16:4096x4096 b=f16:4096x4096", 7, 5).math, MathClass::tensor_f16);
+  EXPECT_EQ(of("gemm a=f32:4096x4096 b=f32:4096x4096 tf32", 7, 5).math, MathClass::f32_lanes);
+  EXPECT_EQ(of("softmax_forward x=f16:64x1000").math, MathClass::f32_lanes);
   for (const char* line :
        {"conv_forward x=f16:1x8x9x9 w=f16:8x8x3x3", "conv_backward_data dy=f16:1x8x7x7 w=f16:8x8x3x3",
         "conv_backward_filter x=f16:1x8x9x9 dy=f16:1x8x7x7 dw=f16:8x8x3x3"}) {
-    EXPECT_EQ(of(line).unit, ProductUnit::f16_tensor_cores) << line;
+    EXPECT_EQ(of(line).math, MathClass::tensor_f16) << line;
   }
+}
+
+TEST(Arch, HasARateForEachClassOfArithmetic) {
+  const auto rates = [](int major, int minor) {
+    std::vector<int> all;
+    for (const MathClass math : {MathClass::f32_lanes, MathClass::tensor_tf32, MathClass::tensor_f16,
+                                 MathClass::tensor_fp8, MathClass::tensor_int8})
+      all.push_back(Arch::of(major, minor).products_per_clock(math));
+    return all;
+  };
+  EXPECT_EQ(rates(7, 5), (std::vector{64, 0, 512, 0, 1024}));
+  EXPECT_EQ(rates(8, 0), (std::vector{64, 512, 1024, 0, 2048}));
+  EXPECT_EQ(rates(8, 9), (std::vector{128, 256, 512, 1024, 1024}));
+  EXPECT_EQ(rates(9, 0), (std::vector{128, 1024, 2048, 4096, 4096}));
+  EXPECT_EQ(math_class(DType::i8, {}, Arch::of(7, 5)), MathClass::tensor_int8);
 }
 
 TEST(Count, RoundsUp) {

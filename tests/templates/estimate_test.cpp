@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "contraction/block_estimate.h"
+#include "descriptor/occupancy.h"
 #include "descriptor/streaming_estimate.h"
 #include "kiln/generator/roofline.h"
 #include "kiln/templates/catalogue.h"
@@ -17,6 +18,7 @@ namespace {
 
 using descriptor::BlockWork;
 using descriptor::GridWork;
+using descriptor::resident_blocks;
 using descriptor::StreamingWork;
 
 constexpr DeviceFigures h200{.sms = 132, .clock_hz = 1.98e9, .dram_bytes_per_second = 4.8e12, .l2_bytes = 60 << 20};
@@ -203,6 +205,26 @@ TEST(Estimates, LeaveDeviceMemoryTheTimeForAllBytes) {
       }
     }
   }
+}
+
+// CUDA's occupancy calculator has these numbers.
+TEST(Occupancy, CountsWhatBlocksHold) {
+  const Arch h100 = Arch::of(9, 0);
+  EXPECT_EQ(resident_blocks({.threads = 128, .registers = 32}, h100), 16);
+  EXPECT_EQ(resident_blocks({.threads = 128, .registers = 33}, h100), 12) << "registers come in eights";
+  EXPECT_EQ(resident_blocks({.threads = 33, .registers = 32}, h100), 32) << "two warps; no more blocks than that";
+  EXPECT_EQ(resident_blocks({.threads = 256, .registers = 32, .shared_bytes = 57 * 1024}, h100), 3)
+      << "the system takes a KiB of each";
+  EXPECT_EQ(resident_blocks({.threads = 1024, .registers = 255}, h100), 1);
+}
+
+TEST(GridEstimate, ComparesClassesOfArithmetic) {
+  GridWork work;
+  work.block = {.threads = 256, .fma = 1e6, .instructions = 1e4};
+  work.blocks = 1320;
+  const double lanes = grid_estimate(work, Arch::of(9, 0), h200).math;
+  work.block.math = MathClass::tensor_f16;
+  EXPECT_DOUBLE_EQ(grid_estimate(work, Arch::of(9, 0), h200).math, lanes / 16);
 }
 
 }  // namespace

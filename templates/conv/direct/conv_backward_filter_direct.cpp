@@ -135,7 +135,7 @@ Algorithm conv_backward_filter_direct() {
             })
       .rule("the grid fits",
             [](const Shape& shape, const FilterGradient& gradient, const Target&) {
-              return filter_blocks(gradient) < (int64_t{1} << 31) - 1 && tap_tiles(shape, gradient) <= 65535;
+              return filter_blocks(gradient) < most_blocks_in_x && tap_tiles(shape, gradient) <= most_blocks_in_y;
             })
       .program(program)
       .estimate(predict);

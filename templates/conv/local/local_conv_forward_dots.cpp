@@ -122,7 +122,7 @@ Algorithm local_conv_forward_dots() {
             })
       .rule("the grid fits",
             [](const Shape& shape, const Dots& dots, const Target&) {
-              return filter_tiles(shape, dots) <= 65535 && dots.main().divisions() <= 65535;
+              return filter_tiles(shape, dots) <= most_blocks_in_y && dots.main().divisions() <= most_blocks_in_y;
             })
       .program(program)
       .estimate(predict);

@@ -173,7 +173,7 @@ Algorithm fused_winograd_convolution(const std::string& template_path, const std
       .rule("registers suffice", if_served(registers_suffice))
       .rule("the grid fits", if_served([](const FusedTiling& tiling, const Winograd& winograd, const Target&) {
               const int64_t channels = channel_blocks(tiling, winograd);
-              return channels <= 65535 && tile_blocks(tiling, winograd) < (int64_t{1} << 31) / channels;
+              return channels <= most_blocks_in_y && tile_blocks(tiling, winograd) <= most_blocks_in_x / channels;
             }))
       .program([name](const FusedTiling& tiling, const Winograd& winograd, const Target& target, const Emitter& emit) {
         return program(name, tiling, winograd, target, emit);

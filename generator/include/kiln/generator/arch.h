@@ -7,8 +7,13 @@
 #include <vector>
 
 #include "kiln/generator/calibration.h"
+#include "kiln/generator/math_class.h"
 
 namespace kiln {
+
+/// A launch has no more blocks along x, and along y and z, than these on any architecture (CUDA C++ Programming Guide,
+/// "Technical Specifications per Compute Capability").
+inline constexpr int64_t most_blocks_in_x = (int64_t{1} << 31) - 1, most_blocks_in_y = 65535;
 
 /// A compute capability and its limits (CUDA C++ Programming Guide, "Compute Capabilities").
 struct Arch {
@@ -32,6 +37,8 @@ struct Arch {
 
   /// "sm_90".
   std::string name() const;
+  /// Dense multiply-adds of that class per clock and SM; 0 where there is no unit for it.
+  int products_per_clock(MathClass math) const;
   bool at_least(int other_major, int other_minor) const {
     return major > other_major || (major == other_major && minor >= other_minor);
   }

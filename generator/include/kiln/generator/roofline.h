@@ -1,28 +1,23 @@
 // The time below which nothing can go: what measured times are held against.
 #pragma once
 
-#include <string_view>
+#include <optional>
 
 #include "kiln/generator/arch.h"
+#include "kiln/generator/dtype.h"
 #include "kiln/generator/request.h"
 
 namespace kiln {
 
-/// What multiplies and adds, at the most.
-enum class ProductUnit {
-  f32_lanes,          ///< One multiply-add a lane and clock.
-  tf32_tensor_cores,  ///< For f32 where the request permits tf32; half the rate of f16.
-  f16_tensor_cores,   ///< For f16 and bf16, with sums in f32.
-};
-
-/// "f32 arithmetic", "tensor cores in tf32", ...
-std::string_view to_string(ProductUnit unit);
+/// The fastest class by which `arch` may multiply elements of `factors` (operands of products; nothing: no products)
+/// where the request permits `arithmetic`.
+MathClass math_class(std::optional<DType> factors, const Arithmetic& arithmetic, const Arch& arch);
 
 /// Lower bounds on the time of a request on a device, in seconds.
 struct Roofline {
-  double arithmetic = 0;  ///< Its multiplications and additions at the peak rate of `unit`.
+  double arithmetic = 0;  ///< Its multiplications and additions at the peak rate of `math`.
   double traffic = 0;     ///< Each input element read and each output element written once, at full memory bandwidth.
-  ProductUnit unit = ProductUnit::f32_lanes;
+  MathClass math = MathClass::f32_lanes;
 
   double seconds() const { return arithmetic > traffic ? arithmetic : traffic; }
 };
