@@ -22,6 +22,7 @@ void add_tune(CLI::App& app, int& exit_code);
 void add_run(CLI::App& app, int& exit_code);
 void add_verify(CLI::App& app, int& exit_code);
 void add_explain(CLI::App& app, int& exit_code);
+void add_describe(CLI::App& app, int& exit_code);
 void add_emit(CLI::App& app, int& exit_code);
 void add_cache(CLI::App& app, int& exit_code);
 void add_bundle(CLI::App& app, int& exit_code);

@@ -76,12 +76,22 @@ std::string shell_quoted(const std::string& text) {
   return "'" + replaced(text, "'", "'\\''") + "'";
 }
 
+// What its arguments by position may be, where that is known.
+std::vector<std::string> words_of_arguments(const CLI::App& command) {
+  std::vector<std::string> words;
+  for (const CLI::Option* argument : arguments(command)) {
+    for (const std::string& word : words_of(*argument)) words.push_back(word);
+  }
+  return words;
+}
+
 std::string words_below(const CLI::App& command) {
   std::vector<std::string> words;
   for (const CLI::App* below : visible_commands(command)) words.push_back(below->get_name());
   for (const CLI::Option* option : visible_options(command)) {
     for (const std::string& name : spellings(*option)) words.push_back(name);
   }
+  for (const std::string& word : words_of_arguments(command)) words.push_back(word);
   return fmt::format("{}", fmt::join(words, " "));
 }
 
@@ -129,7 +139,10 @@ std::string zsh_case(const CLI::App& command, const std::string& path) {
   }
   text += "      _arguments \\\n";
   for (const CLI::Option* option : visible_options(command)) text += zsh_option(*option);
-  return text + fmt::format("        {} ;;\n", below.empty() ? "'*:file:_files'" : "'*: :'");
+  const std::vector<std::string> words = words_of_arguments(command);
+  std::string rest = below.empty() ? "*:file:_files" : "*: :";
+  if (!words.empty()) rest = fmt::format("*:word:({})", fmt::join(words, " "));
+  return text + fmt::format("        {} ;;\n", shell_quoted(rest));
 }
 
 }  // namespace

@@ -13,11 +13,6 @@
 namespace kiln {
 namespace {
 
-std::string print(const AttributeValue& value) {
-  if (const auto* ints = std::get_if<std::vector<int64_t>>(&value)) return text::join(*ints, ",");
-  return std::get<std::string>(value);
-}
-
 // The attribute's completed default: what the operation makes of a request that leaves it out.
 bool has_default(const Request& request, const Operation& operation, const AttributeDefinition& definition) {
   Request bare = request;
@@ -125,9 +120,14 @@ UserCode parse_user_code(const Token& token, const Expressions& expressions) {
   return UserCode(std::string(name));
 }
 
-// The words that every operation takes: those without a value, then those with one.
-constexpr std::array<std::string_view, 3> common_flags = {"tf32", "fast", "deterministic"};
-constexpr std::array<std::string_view, 5> common_names = {"alpha", "beta", "epilogue", "n", "acc"};
+// The names of its common words, those with a value or those without.
+std::vector<std::string_view> common_names(const Operation& operation, bool with_value) {
+  std::vector<std::string_view> names;
+  for (const CommonWord& word : common_words(operation)) {
+    if (word.values.empty() != with_value) names.push_back(word.name);
+  }
+  return names;
+}
 
 // What may have been meant by a name that the operation does not know; else all that it takes.
 std::string names_hint(const Operation& operation, std::string_view name) {
@@ -135,12 +135,12 @@ std::string names_hint(const Operation& operation, std::string_view name) {
   for (const OperandDefinition& operand : operation.operands()) names.push_back(operand.name);
   for (const AttributeDefinition& attribute : operation.attributes()) names.push_back(attribute.name);
   const std::string own = fmt::format("it takes {} (docs/request-syntax.md)", fmt::join(names, ", "));
-  names.insert(names.end(), common_names.begin(), common_names.end());
+  for (const std::string_view word : common_names(operation, true)) names.push_back(word);
   return did_you_mean(name, names, own);
 }
 
 // Tokens that mean the same for every operation. Returns whether `token` was one.
-bool parse_common(const Token& token, const Expressions& expressions, Request& request) {
+bool parse_common(const Token& token, const Operation& operation, const Expressions& expressions, Request& request) {
   const std::string_view name = token.name();
   if (!token.has_value()) {
     if (name == "tf32")
@@ -150,7 +150,8 @@ bool parse_common(const Token& token, const Expressions& expressions, Request& r
     else if (name == "deterministic")
       request.arithmetic.deterministic = true;
     else
-      malformed(token, fmt::format("'{}' has no value", name), did_you_mean(name, common_flags, "write name=value"));
+      malformed(token, fmt::format("'{}' has no value", name),
+                did_you_mean(name, common_names(operation, false), "write name=value"));
     return true;
   }
   if (name == "alpha")
@@ -173,7 +174,7 @@ bool parse_common(const Token& token, const Expressions& expressions, Request& r
 }
 
 void parse_token(const Token& token, const Operation& operation, const Expressions& expressions, Request& request) {
-  if (parse_common(token, expressions, request)) return;
+  if (parse_common(token, operation, expressions, request)) return;
   const auto named = [&](const auto& definition) { return definition.name == token.name(); };
   if (is_user_operand(token.name()) || std::any_of(operation.operands().begin(), operation.operands().end(), named)) {
     request.operands.push_back({std::string(token.name()), parse_operand(token)});
@@ -204,12 +205,48 @@ void print_attributes(const Request& request, const Operation& operation, std::s
     for (const Attribute& attribute : request.attributes) {
       if (attribute.name != definition.name) continue;
       if (definition.printing == Printing::when_set && has_default(request, operation, definition)) continue;
-      line += fmt::format(" {}={}", attribute.name, print(attribute.value));
+      line += fmt::format(" {}={}", attribute.name, attribute_text(attribute.value));
     }
   }
 }
 
 }  // namespace
+
+std::string attribute_text(const AttributeValue& value) {
+  if (const auto* ints = std::get_if<std::vector<int64_t>>(&value)) return text::join(*ints, ",");
+  return std::get<std::string>(value);
+}
+
+std::vector<CommonWord> common_words(const Operation& operation) {
+  std::vector<CommonWord> words;
+  if (operation.has_arithmetic()) {
+    words = {
+        {"acc", "f32", "f32", "the type of sums"},
+        {"tf32", "", "not permitted", "permits kernels to round the factors of f32 products to tf32"},
+        {"fast", "", "not permitted",
+         "permits products and sums in the storage type; for f32 it permits Winograd's transforms, whose errors are "
+         "larger and which spread infinities within a tile"},
+        {"deterministic", "", "not demanded", "demands equal bits from equal inputs on one device"},
+    };
+  }
+  words.push_back({"alpha", "0, 1, any", "1",
+                   "the class of the scale of the result. any: the call gives the value. 0: the operation is not "
+                   "computed, and even NaN gives 0"});
+  words.push_back(
+      {"beta", "0, 1, any", "0", "the class of the scale of what the result held before. 0: that is never read"});
+  std::string epilogues = "user:NAME";
+  if (!operation.stages().empty()) {
+    std::vector<std::string_view> stages;
+    for (const EpilogueStage stage : operation.stages()) stages.push_back(to_string(stage));
+    epilogues = fmt::format("{}, joined with +; or {}", fmt::join(stages, ", "), epilogues);
+  }
+  words.push_back({"epilogue", epilogues, "none",
+                   "what is applied to the result: stages in the order written, or user code (docs/user-code.md)"});
+  words.push_back({"n", "?", "a fixed batch",
+                   "a dynamic batch: the call gives it. The batch of the line, rounded up to a power of two, is the "
+                   "bucket; one compiled kernel serves every batch from 0 to that"});
+  return words;
+}
 
 std::string Request::key() const {
   const Operation& definition = kiln::operation(operation);

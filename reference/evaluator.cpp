@@ -202,7 +202,7 @@ Expected Oracle::Evaluator::finish(Expected result, std::span<const int64_t> coo
   }
   // Of an operation without an epilogue, a gradient, it is what dy goes back through.
   const ActivationMode mode = fused_activation_of(request_);
-  if (mode != ActivationMode::identity && operation(request_.operation).has_epilogue()) {
+  if (mode != ActivationMode::identity && !operation(request_.operation).stages().empty()) {
     const ActivationScalars scalars{scalar("slope"), scalar("offset"), scalar("low"), scalar("high")};
     result = activated(mode, result, arithmetic_error(request_, result), scalars);
   }

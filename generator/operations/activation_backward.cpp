@@ -11,7 +11,7 @@ namespace {
 class ActivationBackwardOperation final : public Operation {
  public:
   std::string_view name() const override { return "activation_backward"; }
-  std::string_view summary() const override { return "gradients of activation functions"; }
+  std::string_view summary() const override { return "gradient of activation functions"; }
   std::string_view prologue_operand() const override { return "dy"; }
   const std::vector<ScalarDefinition>& scalars() const override { return activation_scalars(); }
   std::vector<ScalarRule> scalar_rules(const Request& request) const override {
@@ -20,10 +20,11 @@ class ActivationBackwardOperation final : public Operation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::when_set, "what the function was applied to; or"},
-        {"y", Role::input, true, Printing::when_set, "what it gave"},
-        {"dy", Role::input, true, Printing::always, "the gradient with respect to y"},
-        {"dx", Role::output, true, Printing::always, "the gradient with respect to x; may be dy itself"},
+        {"x", Role::input, true, Printing::when_set, "as dy", "y has to be given", "what the function was applied to"},
+        {"y", Role::input, true, Printing::when_set, "as dy", "x has to be given",
+         "what the function gave; not for every mode"},
+        {"dy", Role::input, true, Printing::always, "1 to 5 dimensions", "", "the gradient with respect to y"},
+        {"dx", Role::output, true, Printing::always, "as dy", "dtype and layout of dy", "may be dy itself"},
     };
     return definitions;
   }

@@ -11,7 +11,7 @@ namespace {
 class ActivationForwardOperation final : public ElementwiseOperation {
  public:
   std::string_view name() const override { return "activation_forward"; }
-  std::string_view summary() const override { return "activation functions"; }
+  std::string_view summary() const override { return "activation functions: relu, sigmoid, tanh, gelu, ..."; }
   std::string_view prologue_operand() const override { return "x"; }
   const std::vector<ScalarDefinition>& scalars() const override { return activation_scalars(); }
   std::vector<ScalarRule> scalar_rules(const Request& request) const override {
@@ -20,8 +20,10 @@ class ActivationForwardOperation final : public ElementwiseOperation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "1 to 5 dimensions", DTypes::any},
-        {"y", Role::output, true, Printing::always, "as x; may be x itself", DTypes::any},
+        {"x", Role::input, true, Printing::always, "1 to 5 dimensions", "", "integers with mode=identity only",
+         DTypes::any},
+        {"y", Role::output, true, Printing::always, "as x", "dtype and layout of x",
+         "may be x itself; integers with mode=identity only", DTypes::any},
     };
     return definitions;
   }

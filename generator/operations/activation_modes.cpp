@@ -158,7 +158,7 @@ ActivationMode fused_activation_of(const Request& request) {
 
 AttributeDefinition fused_activation_attribute() {
   return {std::string(fused), std::string("identity"), Printing::when_set, activation_words(),
-          "a function of the result, after the epilogue"};
+          "the function that is applied to the result, after the epilogue; not with relu, nor with user code"};
 }
 
 std::vector<ScalarDefinition> with_activation_scalars(std::vector<ScalarDefinition> own) {
@@ -179,10 +179,10 @@ std::vector<ScalarRule> with_activation_rules(std::vector<ScalarRule> own, const
 const std::vector<ScalarDefinition>& activation_scalars() {
   // The usual values lie where fills of small integers meet every branch, and the kinks of the clipped functions.
   static const std::vector<ScalarDefinition> scalars = {
-      {"slope", 0.375F, "of leaky_relu and elu below 0, of hard_sigmoid, and of the argument of swish and softplus"},
-      {"offset", 0.5F, "of hard_sigmoid"},
-      {"low", -1.0F, "of clip"},
-      {"high", 1.0F, "of clip and clipped_relu"},
+      {"slope", 0.375F, "a of leaky_relu, elu, softplus, swish and hard_sigmoid"},
+      {"offset", 0.5F, "b of hard_sigmoid"},
+      {"low", -1.0F, "the least result of clip"},
+      {"high", 1.0F, "the largest result of clip and clipped_relu"},
   };
   return scalars;
 }

@@ -26,8 +26,10 @@ Ints with_ones(const Request& request, Ints extents, bool along_axes) {
 
 }  // namespace
 
-AttributeDefinition axes_attribute(Ints fallback) {
-  return {"axes", std::move(fallback), Printing::always, {}, "dimensions; negative ones count from the end"};
+AttributeDefinition axes_attribute(Ints fallback, std::string_view what) {
+  std::string summary = fmt::format("{}; negative numbers count from the end", what);
+  if (fallback.empty()) summary += "; left out, they are all";
+  return {"axes", std::move(fallback), Printing::always, {}, std::move(summary)};
 }
 
 void complete_axes(Request& request, std::string_view operand) {

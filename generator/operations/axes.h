@@ -2,14 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "kiln/generator/operation.h"
 
 namespace kiln {
 
-/// `axes`: by default `fallback`; without values, all.
-AttributeDefinition axes_attribute(std::vector<int64_t> fallback);
+/// `axes`, which are `what`: by default `fallback`; without values, all.
+AttributeDefinition axes_attribute(std::vector<int64_t> fallback, std::string_view what);
 
 /// Counts negative axes of `operand` from its end, and sorts them.
 void complete_axes(Request& request, std::string_view operand);

@@ -31,8 +31,8 @@ std::vector<AttributeDefinition> with_classes(std::vector<AttributeDefinition> d
       definitions.push_back({fmt::format("{}_{}", blend.name, which), std::string(to_string(fallback)),
                              Printing::when_set, words, summary});
     };
-    append("alpha", Blend{}.alpha, fmt::format("class of the scale of {}", outputs));
-    append("beta", Blend{}.beta, fmt::format("class of the scale of what {} held before", outputs));
+    append("alpha", Blend{}.alpha, fmt::format("the class of the scale of {}", outputs));
+    append("beta", Blend{}.beta, fmt::format("the class of the scale of what {} held before", outputs));
   }
   return definitions;
 }
@@ -40,8 +40,11 @@ std::vector<AttributeDefinition> with_classes(std::vector<AttributeDefinition> d
 std::vector<ScalarDefinition> with_values(std::vector<ScalarDefinition> definitions,
                                           const std::vector<FurtherBlend>& blends) {
   for (const FurtherBlend& blend : blends) {
-    definitions.push_back({fmt::format("{}_alpha", blend.name), 0.625F, "its value, where the class is any"});
-    definitions.push_back({fmt::format("{}_beta", blend.name), -0.75F, "its value, where the class is any"});
+    const std::string outputs = fmt::format("{}", fmt::join(blend.outputs, " and "));
+    definitions.push_back({fmt::format("{}_alpha", blend.name), 0.625F,
+                           fmt::format("the scale of {}, read if its class is any", outputs)});
+    definitions.push_back({fmt::format("{}_beta", blend.name), -0.75F,
+                           fmt::format("the scale of what {} held before, read if its class is any", outputs)});
   }
   return definitions;
 }

@@ -13,15 +13,15 @@ class ConvBackwardBiasOperation final : public Operation {
  public:
   std::string_view name() const override { return "conv_backward_bias"; }
   std::string_view summary() const override {
-    return "gradient of convolution by its bias: sums over all but channels";
+    return "gradient of convolution with respect to its bias: sums over all dimensions but the channels";
   }
   std::string_view prologue_operand() const override { return "dy"; }
   std::optional<size_t> prologue_channel_dimension(int /*rank*/) const override { return 1; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"dy", Role::input, true, Printing::always, "N,K and up to three spatial dimensions"},
-        {"db", Role::output, false, Printing::always, "K"},
+        {"dy", Role::input, true, Printing::always, "N K and up to three spatial dimensions", "", ""},
+        {"db", Role::output, false, Printing::always, "K", "dtype of dy", ""},
     };
     return definitions;
   }

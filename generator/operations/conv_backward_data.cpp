@@ -18,9 +18,20 @@ using Ints = std::vector<int64_t>;
 class ConvBackwardDataOperation final : public Operation {
  public:
   explicit ConvBackwardDataOperation(Filters filters)
-      : filters_(filters), attributes_(convolution_attributes(filters)) {
-    attributes_.push_back(
-        {"output_pad", Ints{0}, Printing::never, {}, "what an inferred dx has beyond the last window"});
+      : filters_(filters),
+        operands_{
+            {"dy", Role::input, true, Printing::always, "N K Q; N K P Q; N K Z P Q", "", ""},
+            filter_operand("w", Role::input, filters),
+            {"dx", Role::output, true, Printing::always, "N C W; N C H W; N C D H W", "dtype and layout of dy", ""},
+            bias_operand("C", "dx"),
+            residual_operand("dx"),
+        },
+        attributes_(convolution_attributes(filters)) {
+    attributes_.push_back({"output_pad",
+                           Ints{0},
+                           Printing::never,
+                           {},
+                           "elements of dx behind the last window, where dx is left out; less than the stride"});
   }
 
   std::string_view name() const override {
@@ -28,27 +39,16 @@ class ConvBackwardDataOperation final : public Operation {
   }
   std::string_view summary() const override {
     return filters_ == Filters::local
-               ? "gradient of local convolution by its input"
-               : "gradient of convolution by its input, or transposed convolution, in 1-D to 3-D";
+               ? "gradient of local convolution with respect to its input"
+               : "gradient of convolution with respect to its input, which is transposed convolution";
   }
   std::string_view channel_name() const override { return "c"; }
   std::string_view prologue_operand() const override { return "dy"; }
   bool has_arithmetic() const override { return true; }
-  bool has_epilogue() const override { return true; }
+  std::vector<EpilogueStage> stages() const override { return all_stages(); }
 
   int most_dimensions() const override { return convolution_dimensions(filters_); }
-  const std::vector<OperandDefinition>& operands() const override {
-    static const std::vector<OperandDefinition> definitions = {
-        {"dy", Role::input, true, Printing::always, "N,K,P,Q, or N,K,Q, or N,K,Z,P,Q"},
-        {"w", Role::input, false, Printing::always,
-         "K,C/groups,R,S, or without R, or with T,R,S; with a grid K for each region, region after region, or "
-         "regions,K,..."},
-        {"dx", Role::output, true, Printing::always, "N,C,H,W, or without H, or with D,H,W"},
-        {"bias", Role::input, false, Printing::when_set, "C; with epilogue stage bias"},
-        {"residual", Role::input, true, Printing::when_set, "as dx; with epilogue stage add"},
-    };
-    return definitions;
-  }
+  const std::vector<OperandDefinition>& operands() const override { return operands_; }
 
   const std::vector<AttributeDefinition>& attributes() const override { return attributes_; }
 
@@ -97,6 +97,7 @@ class ConvBackwardDataOperation final : public Operation {
   static constexpr ConvNames names{"dx", "w", "dy"};
 
   Filters filters_;
+  std::vector<OperandDefinition> operands_;
   std::vector<AttributeDefinition> attributes_;
 
   // Of dx; the largest number where groups are so many that check_convolution_filter() refuses them.

@@ -11,30 +11,27 @@ namespace {
 
 class ConvBackwardFilterOperation final : public Operation {
  public:
-  explicit ConvBackwardFilterOperation(Filters filters) : filters_(filters) {}
+  explicit ConvBackwardFilterOperation(Filters filters)
+      : filters_(filters),
+        operands_{
+            {"x", Role::input, true, Printing::always, "N C W; N C H W; N C D H W", "", ""},
+            {"dy", Role::input, true, Printing::always, "N K Q; N K P Q; N K Z P Q", "", ""},
+            filter_operand("dw", Role::output, filters),
+        } {}
 
   std::string_view name() const override {
     return filters_ == Filters::local ? "local_conv_backward_filter" : "conv_backward_filter";
   }
   std::string_view summary() const override {
-    return filters_ == Filters::local ? "gradient of local convolution by its filters"
-                                      : "gradient of convolution by its filter, in 1-D to 3-D";
+    return filters_ == Filters::local ? "gradient of local convolution with respect to its filters"
+                                      : "gradient of convolution with respect to its filter";
   }
   std::string_view prologue_operand() const override { return "x"; }
   std::optional<size_t> prologue_channel_dimension(int /*rank*/) const override { return 1; }
   bool has_arithmetic() const override { return true; }
 
   int most_dimensions() const override { return convolution_dimensions(filters_); }
-  const std::vector<OperandDefinition>& operands() const override {
-    static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "N,C,H,W, or N,C,W, or N,C,D,H,W"},
-        {"dy", Role::input, true, Printing::always, "N,K,P,Q, or without P, or with Z,P,Q"},
-        {"dw", Role::output, false, Printing::always,
-         "K,C/groups,R,S, or without R, or with T,R,S; with a grid K for each region, region after region, or "
-         "regions,K,..."},
-    };
-    return definitions;
-  }
+  const std::vector<OperandDefinition>& operands() const override { return operands_; }
 
   const std::vector<AttributeDefinition>& attributes() const override { return convolution_attributes(filters_); }
 
@@ -64,6 +61,7 @@ class ConvBackwardFilterOperation final : public Operation {
   static constexpr ConvNames names{"x", "dw", "dy"};
 
   Filters filters_;
+  std::vector<OperandDefinition> operands_;
 };
 
 }  // namespace

@@ -10,31 +10,29 @@ namespace {
 
 class ConvForwardOperation final : public Operation {
  public:
-  explicit ConvForwardOperation(Filters filters) : filters_(filters) {}
+  explicit ConvForwardOperation(Filters filters)
+      : filters_(filters),
+        operands_{
+            {"x", Role::input, true, Printing::always, "N C W; N C H W; N C D H W", "", ""},
+            filter_operand("w", Role::input, filters),
+            {"y", Role::output, true, Printing::always, "N K Q; N K P Q; N K Z P Q", "dtype and layout of x", ""},
+            bias_operand("K", "y"),
+            residual_operand("y"),
+        } {}
 
   std::string_view name() const override { return filters_ == Filters::local ? "local_conv_forward" : "conv_forward"; }
   std::string_view summary() const override {
-    return filters_ == Filters::local ? "locally connected convolution, or one with filters for each region of a grid"
-                                      : "1-D, 2-D and 3-D convolution with groups, any stride, dilation and padding";
+    return filters_ == Filters::local
+               ? "convolution with filters of their own for each output, or for each region of a grid"
+               : "convolution in 1-D, 2-D and 3-D, with groups and any stride, dilation and padding";
   }
   std::string_view channel_name() const override { return "k"; }
   std::string_view prologue_operand() const override { return "x"; }
   bool has_arithmetic() const override { return true; }
-  bool has_epilogue() const override { return true; }
+  std::vector<EpilogueStage> stages() const override { return all_stages(); }
 
   int most_dimensions() const override { return convolution_dimensions(filters_); }
-  const std::vector<OperandDefinition>& operands() const override {
-    static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "N,C,H,W, or N,C,W, or N,C,D,H,W"},
-        {"w", Role::input, false, Printing::always,
-         "K,C/groups,R,S, or without R, or with T,R,S; with a grid K for each region, region after region, or "
-         "regions,K,..."},
-        {"y", Role::output, true, Printing::always, "N,K,P,Q, or without P, or with Z,P,Q"},
-        {"bias", Role::input, false, Printing::when_set, "K; with epilogue stage bias"},
-        {"residual", Role::input, true, Printing::when_set, "as y; with epilogue stage add"},
-    };
-    return definitions;
-  }
+  const std::vector<OperandDefinition>& operands() const override { return operands_; }
 
   const std::vector<AttributeDefinition>& attributes() const override { return convolution_attributes(filters_); }
 
@@ -68,6 +66,7 @@ class ConvForwardOperation final : public Operation {
   static constexpr ConvNames names{"x", "w", "y"};
 
   Filters filters_;
+  std::vector<OperandDefinition> operands_;
 
   static void check_filter(const Request& request) {
     check_convolution_filter(request, names, "x", spatial_axes(request), request.at("x").extents[1]);

@@ -18,15 +18,19 @@ constexpr std::string_view local_prefix = "local_";
 
 std::vector<AttributeDefinition> shared_attributes() {
   return {
-      {"pad", Ints{0}, Printing::always, {}, "begins, then ends: top,left,bottom,right in 2-D"},
-      {"stride", Ints{1}, Printing::always, {}, "one value an axis: h,w in 2-D"},
-      {"dilation", Ints{1}, Printing::always, {}, "one value an axis: h,w in 2-D"},
-      {"groups", Ints{1}, Printing::always, {}, "channel groups"},
+      {"pad",
+       Ints{0},
+       Printing::always,
+       {},
+       "elements of zero on each side of each axis: top,left,bottom,right in 2-D"},
+      {"stride", Ints{1}, Printing::always, {}, "steps of the window along each axis: h,w in 2-D"},
+      {"dilation", Ints{1}, Printing::always, {}, "distance between filter elements along each axis: h,w in 2-D"},
+      {"groups", Ints{1}, Printing::always, {}, "divides C and K; the convolution is depthwise if it equals C"},
       {"mode",
        std::string("cross_correlation"),
        Printing::when_set,
        {"cross_correlation", "convolution"},
-       "convolution mirrors the filter"},
+       "cross_correlation is what frameworks call convolution; convolution mirrors the filter"},
   };
 }
 
@@ -77,6 +81,20 @@ void complete_grid(Request& request, const ConvNames& names, int axes) {
 const std::vector<AttributeDefinition>& convolution_attributes(Filters filters) {
   static const std::vector<AttributeDefinition> shared = shared_attributes(), local = local_attributes();
   return filters == Filters::local ? local : shared;
+}
+
+OperandDefinition filter_operand(std::string name, Role role, Filters filters) {
+  if (filters == Filters::shared) {
+    return {std::move(name), role, false, Printing::always, "K C/groups S; K C/groups R S; K C/groups T R S", "", ""};
+  }
+  return {std::move(name),
+          role,
+          false,
+          Printing::always,
+          "regions*K C/groups S; regions*K C/groups R S; regions*K C/groups T R S",
+          "",
+          "K filters for each region, region after region; or the regions are a dimension of their own in front of K, "
+          "with any stride"};
 }
 
 void complete_convolution_attributes(Request& request, const ConvNames& names, int axes) {

@@ -2,6 +2,7 @@
 // that x, w and y obey.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,6 +22,9 @@ enum class Filters { shared, local };
 
 /// pad, stride, dilation, groups and mode; grid where filters are local.
 const std::vector<AttributeDefinition>& convolution_attributes(Filters filters);
+
+/// The operand that holds filters, w or dw.
+OperandDefinition filter_operand(std::string name, Role role, Filters filters);
 
 /// The most dimensions that a tensor has: local filters of volumes have one for the regions.
 inline int convolution_dimensions(Filters filters) {

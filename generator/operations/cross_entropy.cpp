@@ -48,16 +48,29 @@ class CrossEntropyOperation : public Operation {
 
   const std::vector<AttributeDefinition>& attributes() const final {
     static const std::vector<AttributeDefinition> definitions = {
-        {"reduction", std::string("mean"), Printing::always, {"none", "mean", "sum"}, "of the losses of the rows"},
-        {"ignore", Ints{-100}, Printing::always, {}, "the target of rows that do not count"},
-        {"smoothing", std::string("none"), Printing::when_set, {"none", "any"}, "whether the call smooths targets"},
+        {"reduction",
+         std::string("mean"),
+         Printing::always,
+         {"none", "mean", "sum"},
+         "none: one loss for each row. sum: the sum over the rows. mean: the sum divided by the number of rows that "
+         "count or, with weights, by the sum of their targets' weights; NaN if no row counts"},
+        {"ignore",
+         Ints{-100},
+         Printing::always,
+         {},
+         "rows with this target do not count: loss 0 and gradient 0, whatever the logits"},
+        {"smoothing",
+         std::string("none"),
+         Printing::when_set,
+         {"none", "any"},
+         "any: the call gives the number smoothing"},
     };
     return definitions;
   }
 
   const std::vector<ScalarDefinition>& scalars() const final {
     static const std::vector<ScalarDefinition> definitions = {
-        {"smoothing", 0.125F, "the part of a target that all classes share, if smoothing=any"}};
+        {"smoothing", 0.125F, "e, the part of a target that all classes share, 0 to 1; read if smoothing=any"}};
     return definitions;
   }
 
@@ -110,15 +123,19 @@ class CrossEntropyOperation : public Operation {
 class CrossEntropyForwardOperation final : public CrossEntropyOperation {
  public:
   std::string_view name() const override { return "cross_entropy_forward"; }
-  std::string_view summary() const override { return "cross entropy of softmax with classes as targets"; }
+  std::string_view summary() const override {
+    return "the loss of classification: cross entropy of the softmax of logits";
+  }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "logits: N,C and up to three spatial dimensions"},
-        {"targets", Role::input, true, Printing::always, "the extents of x without C", DTypes::only_i32},
-        {"weights", Role::input, false, Printing::when_set, "C: of the classes", DTypes::only_f32},
-        {"losses", Role::output, true, Printing::when_set, "as targets; with reduction=none"},
-        {"loss", Role::output, false, Printing::when_set, "1; with reduction=mean and sum"},
+        {"x", Role::input, true, Printing::always, "N C and up to three spatial dimensions", "", "logits"},
+        {"targets", Role::input, true, Printing::always, "as x without C", "without gaps", "the classes",
+         DTypes::only_i32},
+        {"weights", Role::input, false, Printing::when_set, "C", "they are 1", "a weight for each class",
+         DTypes::only_f32},
+        {"losses", Role::output, true, Printing::when_set, "as targets", "f32 without gaps", "with reduction=none"},
+        {"loss", Role::output, false, Printing::when_set, "1", "f32", "with reduction=mean and sum"},
     };
     return definitions;
   }
@@ -143,16 +160,18 @@ class CrossEntropyForwardOperation final : public CrossEntropyOperation {
 class CrossEntropyBackwardOperation final : public CrossEntropyOperation {
  public:
   std::string_view name() const override { return "cross_entropy_backward"; }
-  std::string_view summary() const override { return "the gradient of softmax and cross entropy in one"; }
+  std::string_view summary() const override { return "gradient of softmax and cross entropy in one"; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "logits: N,C and up to three spatial dimensions"},
-        {"targets", Role::input, true, Printing::always, "the extents of x without C", DTypes::only_i32},
-        {"weights", Role::input, false, Printing::when_set, "C: of the classes", DTypes::only_f32},
-        {"dlosses", Role::input, true, Printing::when_set, "as targets; with reduction=none; 1 if left out"},
-        {"dloss", Role::input, false, Printing::when_set, "1; with reduction=mean and sum; 1 if left out"},
-        {"dx", Role::output, true, Printing::always, "as x, may be x itself"},
+        {"x", Role::input, true, Printing::always, "N C and up to three spatial dimensions", "", "logits"},
+        {"targets", Role::input, true, Printing::always, "as x without C", "without gaps", "the classes",
+         DTypes::only_i32},
+        {"weights", Role::input, false, Printing::when_set, "C", "they are 1", "a weight for each class",
+         DTypes::only_f32},
+        {"dlosses", Role::input, true, Printing::when_set, "as targets", "they are 1", "with reduction=none"},
+        {"dloss", Role::input, false, Printing::when_set, "1", "it is 1", "with reduction=mean and sum"},
+        {"dx", Role::output, true, Printing::always, "as x", "dtype and layout of x", "may be x itself"},
     };
     return definitions;
   }

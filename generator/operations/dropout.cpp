@@ -9,13 +9,16 @@ namespace {
 class DropoutOperation final : public ElementwiseOperation {
  public:
   std::string_view name() const override { return "dropout"; }
-  std::string_view summary() const override { return "dropout and its gradient, from a seed"; }
+  std::string_view summary() const override {
+    return "dropout, and its gradient, by a random sequence that a seed makes again";
+  }
   std::string_view prologue_operand() const override { return "x"; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "1 to 5 dimensions; dy for the gradient"},
-        {"y", Role::output, true, Printing::always, "as x, may be x itself; dx for the gradient"},
+        {"x", Role::input, true, Printing::always, "1 to 5 dimensions", "", "for the gradient, dy"},
+        {"y", Role::output, true, Printing::always, "as x", "dtype and layout of x",
+         "may be x itself; for the gradient, dx"},
     };
     return definitions;
   }
@@ -26,7 +29,8 @@ class DropoutOperation final : public ElementwiseOperation {
   }
 
   const std::vector<ScalarDefinition>& scalars() const override {
-    static const std::vector<ScalarDefinition> scalars = {{"p", 0.375F, "the share of elements that become 0"}};
+    static const std::vector<ScalarDefinition> scalars = {
+        {"p", 0.375F, "the share of elements that become 0, from 0 to 1"}};
     return scalars;
   }
 
@@ -35,7 +39,7 @@ class DropoutOperation final : public ElementwiseOperation {
   const std::vector<IntegerDefinition>& integers() const override {
     static const std::vector<IntegerDefinition> integers = {
         {"seed", 0x243f6a8885a308d3, "the key of the random sequence"},
-        {"offset", 0x0000000113198a2e, "which call of that key it is: another for each"},
+        {"offset", 0x0000000113198a2e, "the place in that sequence: another one for each call"},
     };
     return integers;
   }

@@ -57,7 +57,7 @@ void check_blend(const Request& request) {
 }
 
 void check_epilogue(const Request& request, const Operation& operation) {
-  if (!request.epilogue.empty() && !operation.has_epilogue()) refuse(request, "it takes no epilogue", "leave it out");
+  if (!request.epilogue.empty() && operation.stages().empty()) refuse(request, "it takes no epilogue", "leave it out");
   for (const EpilogueStage stage : request.epilogue) {
     if (to_string(stage) == "?") {
       refuse(request, fmt::format("there is no epilogue stage {}", static_cast<int>(stage)),
@@ -146,20 +146,6 @@ std::string_view names_of(DTypes dtypes) {
       return "any";
   }
   return "";
-}
-
-bool holds(DTypes dtypes, DType dtype) {
-  switch (dtypes) {
-    case DTypes::floating:
-      return is_floating(dtype);
-    case DTypes::only_f32:
-      return dtype == DType::f32;
-    case DTypes::only_i32:
-      return dtype == DType::i32;
-    case DTypes::any:
-      return true;
-  }
-  return false;
 }
 
 // What has to hold before anything can be said of a tensor that somebody filled in.
@@ -266,6 +252,20 @@ void drop_sugar(Request& request, const Operation& operation) {
 }
 
 }  // namespace
+
+bool holds(DTypes dtypes, DType dtype) {
+  switch (dtypes) {
+    case DTypes::floating:
+      return is_floating(dtype);
+    case DTypes::only_f32:
+      return dtype == DType::f32;
+    case DTypes::only_i32:
+      return dtype == DType::i32;
+    case DTypes::any:
+      return true;
+  }
+  return false;
+}
 
 Request finished(Request request) {
   const Operation& definition = operation(request.operation);

@@ -22,15 +22,18 @@ class GemmOperation final : public Operation {
   size_t channel_dimension(int rank) const override { return static_cast<size_t>(rank) - 1; }
   std::string_view prologue_operand() const override { return "a"; }
   bool has_arithmetic() const override { return true; }
-  bool has_epilogue() const override { return true; }
+  std::vector<EpilogueStage> stages() const override { return all_stages(); }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"a", Role::input, true, Printing::always, "M,K, with up to three batch dimensions in front"},
-        {"b", Role::input, false, Printing::always, "K,N, with as many batch dimensions, each as a's, or 1 in either"},
-        {"c", Role::output, true, Printing::always, "M,N, with the batch dimensions of both"},
-        {"bias", Role::input, false, Printing::when_set, "N; with epilogue stage bias"},
-        {"residual", Role::input, true, Printing::when_set, "as c; with epilogue stage add"},
+        {"a", Role::input, true, Printing::always, "... M K", "",
+         "2 to 5 dimensions: up to three batch dimensions in front of the matrix"},
+        {"b", Role::input, false, Printing::always, "... K N", "",
+         "as many dimensions as a; each batch dimension equals that of a, or is 1 in one of the two, whose matrix is "
+         "then used again"},
+        {"c", Role::output, true, Printing::always, "... M N", "dtype of a, logical order", ""},
+        bias_operand("N", "c"),
+        residual_operand("c"),
     };
     return definitions;
   }

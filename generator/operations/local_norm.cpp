@@ -22,17 +22,23 @@ class LocalNormOperation : public Operation {
  public:
   const std::vector<AttributeDefinition>& attributes() const override {
     static const std::vector<AttributeDefinition> definitions = {
-        axes_attribute({1}),
-        {"size", std::vector<int64_t>{5}, Printing::always, {}, "elements of the window along each of the axes"},
+        axes_attribute({1}, "the one to three dimensions that the window extends along"),
+        {"size",
+         std::vector<int64_t>{5},
+         Printing::always,
+         {},
+         "elements of the window along each axis, from i - floor((size-1)/2) to i + floor(size/2), without those "
+         "outside x"},
     };
     return definitions;
   }
 
   const std::vector<ScalarDefinition>& scalars() const override {
     static const std::vector<ScalarDefinition> definitions = {
-        {"lrn_alpha", 2.0F, "what the mean of the window's squares is multiplied by"},
-        {"lrn_beta", 0.75F, "the exponent"},
-        {"lrn_k", 1.0F, "added to the mean of squares"},
+        {"lrn_alpha", 2.0F,
+         "what the sum of the window's squares is multiplied by, over size^(number of axes); finite and not negative"},
+        {"lrn_beta", 0.75F, "the exponent of s; finite and above 0"},
+        {"lrn_k", 1.0F, "what is added to that product; finite and above 0"},
     };
     return definitions;
   }
@@ -79,9 +85,10 @@ class LocalNormForwardOperation final : public LocalNormOperation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "1 to 5 dimensions"},
-        {"means", Role::input, true, Printing::when_set, "as x; what the squares are of differences from"},
-        {"y", Role::output, true, Printing::always, "as x"},
+        {"x", Role::input, true, Printing::always, "1 to 5 dimensions", "", ""},
+        {"means", Role::input, true, Printing::when_set, "as x", "they are 0",
+         "what the squares are of differences from"},
+        {"y", Role::output, true, Printing::always, "as x", "dtype and layout of x", ""},
     };
     return definitions;
   }
@@ -92,16 +99,18 @@ class LocalNormForwardOperation final : public LocalNormOperation {
 class LocalNormBackwardOperation final : public LocalNormOperation {
  public:
   std::string_view name() const override { return "local_norm_backward"; }
-  std::string_view summary() const override { return "the gradients of local_norm_forward"; }
+  std::string_view summary() const override { return "gradients of local response and divisive normalisation"; }
   std::string_view prologue_operand() const override { return "dy"; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "1 to 5 dimensions"},
-        {"means", Role::input, true, Printing::when_set, "as x; as in the forward"},
-        {"dy", Role::input, true, Printing::always, "as x"},
-        {"dx", Role::output, true, Printing::always, "as x"},
-        {"dmeans", Role::output, true, Printing::when_set, "as x; the gradient by means"},
+        {"x", Role::input, true, Printing::always, "1 to 5 dimensions", "", ""},
+        {"means", Role::input, true, Printing::when_set, "as x", "they are 0",
+         "what the squares are of differences from"},
+        {"dy", Role::input, true, Printing::always, "as x", "dtype and layout of x", ""},
+        {"dx", Role::output, true, Printing::always, "as x", "dtype and layout of x", ""},
+        {"dmeans", Role::output, true, Printing::when_set, "as x", "not computed",
+         "the gradient with respect to the means"},
     };
     return definitions;
   }

@@ -22,7 +22,19 @@ std::string_view to_string(NormMode mode) {
 }
 
 AttributeDefinition norm_mode_attribute() {
-  return {"mode", std::string("standard"), Printing::always, {"standard", "rms"}, "rms takes the mean for 0"};
+  return {"mode",
+          std::string("standard"),
+          Printing::always,
+          {"standard", "rms"},
+          "rms: the mean counts as 0, and there is no mean and no running statistic"};
+}
+
+ScalarDefinition epsilon_scalar() {
+  return {"epsilon", 1e-5F, "added to the variance; finite and not negative"};
+}
+
+std::vector<EpilogueStage> norm_stages() {
+  return {EpilogueStage::add, EpilogueStage::relu};
 }
 
 NormMode norm_mode_of(const Request& request) {

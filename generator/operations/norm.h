@@ -10,7 +10,12 @@
 
 namespace kiln {
 
+inline constexpr std::string_view norm_axes = "the dimensions of a row";
 AttributeDefinition norm_mode_attribute();
+/// What is added to the variance.
+ScalarDefinition epsilon_scalar();
+/// The stages that their epilogues may have.
+std::vector<EpilogueStage> norm_stages();
 NormMode norm_mode_of(const Request& request);
 
 /// Of epsilon, the first number, of momentum if that is the second, and of the activation.

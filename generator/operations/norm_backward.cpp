@@ -17,30 +17,36 @@ class NormBackwardOperation final : public Operation {
  public:
   std::string_view name() const override { return "norm_backward"; }
   std::string_view prologue_operand() const override { return "dy"; }
-  std::string_view summary() const override { return "the gradients of normalisations"; }
+  std::string_view summary() const override { return "gradients of normalisations"; }
 
   int most_dimensions() const override { return norm_dimensions; }
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"dy", Role::input, true, Printing::always, "1 to 6 dimensions"},
-        {"x", Role::input, true, Printing::always, "as dy"},
-        {"w", Role::input, false, Printing::when_set, "each extent as dy's or 1"},
-        {"b", Role::input, false, Printing::when_set, "as in the forward, with an activation"},
-        {"mean", Role::input, true, Printing::when_set, "what norm_forward saved; not for rms", DTypes::only_f32},
-        {"inv_deviation", Role::input, true, Printing::always, "what norm_forward saved", DTypes::only_f32},
-        {"y", Role::input, true, Printing::when_set, "as dy, if the forward ended in relu"},
-        {"residual", Role::input, true, Printing::when_set, "as dy: the forward's, with an activation"},
-        {"dx", Role::output, true, Printing::always, "as dy"},
-        {"dw", Role::output, false, Printing::when_set, "as w"},
-        {"db", Role::output, false, Printing::when_set, "as w"},
-        {"dresidual", Role::output, true, Printing::when_set, "as dy"},
+        {"dy", Role::input, true, Printing::always, "1 to 6 dimensions", "", ""},
+        {"x", Role::input, true, Printing::always, "as dy", "dtype and layout of dy", "the forward's"},
+        {"w", Role::input, false, Printing::when_set, "in each dimension dy's or 1", "it is 1", "the forward's"},
+        {"b", Role::input, false, Printing::when_set, "as w", "the forward had none",
+         "the forward's, with an activation only"},
+        {"mean", Role::input, true, Printing::when_set, "as dy, with 1 along the axes", "without gaps",
+         "what the forward saved; not for mode=rms", DTypes::only_f32},
+        {"inv_deviation", Role::input, true, Printing::always, "as mean", "without gaps", "what the forward saved",
+         DTypes::only_f32},
+        {"y", Role::input, true, Printing::when_set, "as dy", "every element of dy counts",
+         "the forward's result, if the forward ended in relu: dy counts where y > 0, and as 0 elsewhere"},
+        {"residual", Role::input, true, Printing::when_set, "as dy", "the forward had none",
+         "the forward's, with an activation only"},
+        {"dx", Role::output, true, Printing::always, "as dy", "dtype and layout of dy", "may be dy or x"},
+        {"dw", Role::output, false, Printing::when_set, "as w", "not computed", "not with n=?"},
+        {"db", Role::output, false, Printing::when_set, "as w", "not computed", "not with n=?"},
+        {"dresidual", Role::output, true, Printing::when_set, "as dy", "not computed",
+         "dy where it counts, else 0; may be dy"},
     };
     return definitions;
   }
 
   const std::vector<AttributeDefinition>& attributes() const override {
-    static const auto definitions =
-        with_classes({axes_attribute({-1}), norm_mode_attribute(), fused_activation_attribute()}, further_blends());
+    static const auto definitions = with_classes(
+        {axes_attribute({-1}, norm_axes), norm_mode_attribute(), fused_activation_attribute()}, further_blends());
     return definitions;
   }
 

@@ -14,35 +14,41 @@ class NormForwardOperation final : public Operation {
  public:
   std::string_view name() const override { return "norm_forward"; }
   std::string_view summary() const override { return "layer, RMS, group, instance and batch normalisation"; }
-  bool has_epilogue() const override { return true; }
+  std::vector<EpilogueStage> stages() const override { return norm_stages(); }
   std::string_view prologue_operand() const override { return "x"; }
 
   int most_dimensions() const override { return norm_dimensions; }
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "1 to 6 dimensions"},
-        {"w", Role::input, false, Printing::when_set, "each extent as x's or 1"},
-        {"b", Role::input, false, Printing::when_set, "each extent as x's or 1"},
-        {"y", Role::output, true, Printing::always, "as x"},
-        {"mean", Role::output, true, Printing::when_set, "f32, as x with 1 along the axes", DTypes::only_f32},
-        {"inv_deviation", Role::output, true, Printing::when_set, "as mean", DTypes::only_f32},
-        {"running_mean", Role::updated, true, Printing::when_set, "as mean", DTypes::only_f32},
-        {"running_variance", Role::updated, true, Printing::when_set, "as mean", DTypes::only_f32},
-        {"residual", Role::input, true, Printing::when_set, "as y; with epilogue stage add"},
+        {"x", Role::input, true, Printing::always, "1 to 6 dimensions", "", ""},
+        {"w", Role::input, false, Printing::when_set, "in each dimension x's or 1", "it is 1",
+         "what the normalised elements are multiplied by"},
+        {"b", Role::input, false, Printing::when_set, "in each dimension x's or 1", "it is 0", "added after that"},
+        {"y", Role::output, true, Printing::always, "as x", "dtype and layout of x", "may be x or the residual"},
+        {"mean", Role::output, true, Printing::when_set, "as x, with 1 along the axes", "not written",
+         "of each row; not for mode=rms", DTypes::only_f32},
+        {"inv_deviation", Role::output, true, Printing::when_set, "as mean", "not written", "r of each row",
+         DTypes::only_f32},
+        {"running_mean", Role::updated, true, Printing::when_set, "as mean", "not updated",
+         "becomes (1 - momentum) times the old value plus momentum times the row's; not for mode=rms",
+         DTypes::only_f32},
+        {"running_variance", Role::updated, true, Printing::when_set, "as mean", "not updated", "likewise",
+         DTypes::only_f32},
+        residual_operand("y"),
     };
     return definitions;
   }
 
   const std::vector<AttributeDefinition>& attributes() const override {
-    static const std::vector<AttributeDefinition> definitions = {axes_attribute({-1}), norm_mode_attribute(),
+    static const std::vector<AttributeDefinition> definitions = {axes_attribute({-1}, norm_axes), norm_mode_attribute(),
                                                                  fused_activation_attribute()};
     return definitions;
   }
 
   const std::vector<ScalarDefinition>& scalars() const override {
     static const auto definitions = with_activation_scalars({
-        {"epsilon", 1e-5F, "added to the variance"},
-        {"momentum", 0.125F, "the part of this call in the running statistics"},
+        epsilon_scalar(),
+        {"momentum", 0.125F, "the part of this call in the running statistics, 0 to 1"},
     });
     return definitions;
   }

@@ -13,32 +13,35 @@ namespace {
 class NormInferenceOperation final : public Operation {
  public:
   std::string_view name() const override { return "norm_inference"; }
-  std::string_view summary() const override { return "normalisation by running statistics"; }
-  bool has_epilogue() const override { return true; }
+  std::string_view summary() const override { return "batch normalisation by running statistics"; }
+  std::vector<EpilogueStage> stages() const override { return norm_stages(); }
   std::string_view prologue_operand() const override { return "x"; }
 
   int most_dimensions() const override { return norm_dimensions; }
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "1 to 6 dimensions"},
-        {"w", Role::input, false, Printing::when_set, "each extent as x's or 1"},
-        {"b", Role::input, false, Printing::when_set, "each extent as x's or 1"},
-        {"running_mean", Role::input, false, Printing::always, "f32, as x with 1 along the axes", DTypes::only_f32},
-        {"running_variance", Role::input, false, Printing::always, "as running_mean", DTypes::only_f32},
-        {"y", Role::output, true, Printing::always, "as x"},
-        {"residual", Role::input, true, Printing::when_set, "as y; with epilogue stage add"},
+        {"x", Role::input, true, Printing::always, "1 to 6 dimensions", "", ""},
+        {"w", Role::input, false, Printing::when_set, "in each dimension x's or 1", "it is 1",
+         "what the normalised elements are multiplied by"},
+        {"b", Role::input, false, Printing::when_set, "in each dimension x's or 1", "it is 0", "added after that"},
+        {"running_mean", Role::input, false, Printing::always, "as x, with 1 along the axes", "without gaps",
+         "what x is normalised by", DTypes::only_f32},
+        {"running_variance", Role::input, false, Printing::always, "as running_mean", "without gaps", "likewise",
+         DTypes::only_f32},
+        {"y", Role::output, true, Printing::always, "as x", "dtype and layout of x", "may be x or the residual"},
+        residual_operand("y"),
     };
     return definitions;
   }
 
   const std::vector<AttributeDefinition>& attributes() const override {
-    static const std::vector<AttributeDefinition> definitions = {axes_attribute({0, 2, 3}),
+    static const std::vector<AttributeDefinition> definitions = {axes_attribute({0, 2, 3}, norm_axes),
                                                                  fused_activation_attribute()};
     return definitions;
   }
 
   const std::vector<ScalarDefinition>& scalars() const override {
-    static const auto definitions = with_activation_scalars({{"epsilon", 1e-5F, "added to the variance"}});
+    static const auto definitions = with_activation_scalars({epsilon_scalar()});
     return definitions;
   }
 

@@ -14,16 +14,21 @@ bool is_max(const Request& request) {
 class PoolBackwardOperation final : public Operation {
  public:
   std::string_view name() const override { return "pool_backward"; }
-  std::string_view summary() const override { return "gradients of maximum and average pooling"; }
+  std::string_view summary() const override {
+    return "gradient of maximum and average pooling; with indices also max unpooling";
+  }
   std::string_view channel_name() const override { return "c"; }
   std::string_view prologue_operand() const override { return "dy"; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"dy", Role::input, true, Printing::always, "N,C,P,Q, or N,C,Q, or N,C,Z,P,Q"},
-        {"x", Role::input, true, Printing::when_set, "for max only: as dx"},
-        {"indices", Role::input, true, Printing::when_set, "for max, in place of x: i32, as dy", DTypes::only_i32},
-        {"dx", Role::output, true, Printing::always, "N,C,H,W, or N,C,W, or N,C,D,H,W"},
+        {"dy", Role::input, true, Printing::always, "N C Q; N C P Q; N C Z P Q", "", ""},
+        {"x", Role::input, true, Printing::when_set, "as dx", "with indices, and with averages",
+         "the input of pool_forward, with mode=max only"},
+        {"indices", Role::input, true, Printing::when_set, "as dy", "the maxima are found in x",
+         "what pool_forward gave, with mode=max only and in place of x", DTypes::only_i32},
+        {"dx", Role::output, true, Printing::always, "N C W; N C H W; N C D H W",
+         "dtype and layout of x, where x is given", ""},
     };
     return definitions;
   }

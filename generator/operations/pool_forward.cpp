@@ -14,15 +14,20 @@ using Ints = std::vector<int64_t>;
 class PoolForwardOperation final : public Operation {
  public:
   std::string_view name() const override { return "pool_forward"; }
-  std::string_view summary() const override { return "1-D, 2-D and 3-D maximum and average pooling, global pooling"; }
+  std::string_view summary() const override {
+    return "maximum and average pooling in 1-D, 2-D and 3-D, global pooling";
+  }
   std::string_view channel_name() const override { return "c"; }
   std::string_view prologue_operand() const override { return "x"; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "N,C,H,W, or N,C,W, or N,C,D,H,W", DTypes::any},
-        {"y", Role::output, true, Printing::always, "N,C,P,Q, or N,C,Q, or N,C,Z,P,Q", DTypes::any},
-        {"indices", Role::output, true, Printing::when_set, "for max only: i32, as y", DTypes::only_i32},
+        {"x", Role::input, true, Printing::always, "N C W; N C H W; N C D H W", "", "integers with mode=max only",
+         DTypes::any},
+        {"y", Role::output, true, Printing::always, "N C Q; N C P Q; N C Z P Q", "dtype and layout of x",
+         "integers with mode=max only", DTypes::any},
+        {"indices", Role::output, true, Printing::when_set, "as y", "not computed",
+         "the positions of the maxima, with mode=max only", DTypes::only_i32},
     };
     return definitions;
   }
@@ -30,7 +35,12 @@ class PoolForwardOperation final : public Operation {
   const std::vector<AttributeDefinition>& attributes() const override {
     static const std::vector<AttributeDefinition> definitions = [] {
       std::vector<AttributeDefinition> all = pool_attributes();
-      all.push_back({"ceil", Ints{0}, Printing::never, {}, "1: round the extents of y up when they are inferred"});
+      all.push_back({"ceil",
+                     Ints{0},
+                     Printing::never,
+                     {},
+                     "where y is left out, 1 rounds its extents up, but omits a last window that would start in the "
+                     "padding at the end"});
       return all;
     }();
     return definitions;

@@ -36,11 +36,29 @@ PoolMode mode_of(const std::string& word) {
 
 std::vector<AttributeDefinition> pool_attributes() {
   return {
-      {"mode", std::string("max"), Printing::always, {"max", "avg", "avg_padded"}, "what is taken of each window"},
-      {"window", Ints{}, Printing::always, {}, "one value an axis: h,w in 2-D; 0 or `window=global`: all of x"},
-      {"pad", Ints{0}, Printing::always, {}, "begins, then ends: top,left,bottom,right in 2-D"},
-      {"stride", Ints{1}, Printing::always, {}, "one value an axis: h,w in 2-D"},
-      {"dilation", Ints{1}, Printing::when_set, {}, "one value an axis: h,w in 2-D"},
+      {"mode",
+       std::string("max"),
+       Printing::always,
+       {"max", "avg", "avg_padded"},
+       "max: the maximum. avg: the average over the elements of the window inside x. avg_padded: the average over "
+       "those "
+       "inside x and its padding, which counts as 0"},
+      {"window",
+       Ints{},
+       Printing::always,
+       {},
+       "elements of the window along each axis: h,w in 2-D; global is all of x. It has to be given"},
+      {"pad",
+       Ints{0},
+       Printing::always,
+       {},
+       "elements of padding on each side of each axis: top,left,bottom,right in 2-D"},
+      {"stride", Ints{1}, Printing::always, {}, "steps of the window along each axis: h,w in 2-D"},
+      {"dilation",
+       Ints{1},
+       Printing::when_set,
+       {},
+       "distance between elements of the window along each axis: h,w in 2-D"},
   };
 }
 

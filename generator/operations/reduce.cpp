@@ -49,17 +49,19 @@ class ReduceOperation final : public Operation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "1 to 5 dimensions", DTypes::any},
-        {"y", Role::output, true, Printing::always, "as x, with extents of 1 along the axes", DTypes::any},
-        {"indices", Role::output, true, Printing::when_set, "for min, max and amax: i32, as y", DTypes::only_i32},
+        {"x", Role::input, true, Printing::always, "1 to 5 dimensions", "", "", DTypes::any},
+        {"y", Role::output, true, Printing::always, "as x, with 1 along the axes", "dtype and layout of x", "",
+         DTypes::any},
+        {"indices", Role::output, true, Printing::when_set, "as y", "not computed",
+         "the positions of the extremes, with min, max and amax", DTypes::only_i32},
     };
     return definitions;
   }
 
   const std::vector<AttributeDefinition>& attributes() const override {
     static const std::vector<AttributeDefinition> definitions = {
-        axes_attribute({}),
-        {"mode", std::string("add"), Printing::always, words(), "what becomes of the elements"},
+        axes_attribute({}, "the dimensions to reduce"),
+        {"mode", std::string("add"), Printing::always, words(), "how the elements are combined"},
     };
     return definitions;
   }

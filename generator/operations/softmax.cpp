@@ -23,8 +23,12 @@ std::string_view word_of(SoftmaxMode mode) {
 
 const std::vector<AttributeDefinition>& SoftmaxOperation::attributes() const {
   static const std::vector<AttributeDefinition> definitions = {
-      {"axis", Ints{1}, Printing::always, {}, "the axis that is normalised; negative counts from the end"},
-      {"mode", std::string("accurate"), Printing::always, {"accurate", "log"}, "log gives the logarithm"},
+      {"axis", Ints{1}, Printing::always, {}, "the dimension that is normalised; negative numbers count from the end"},
+      {"mode",
+       std::string("accurate"),
+       Printing::always,
+       {"accurate", "log"},
+       "accurate: exp(x - max) / sum(exp(x - max)). log: x - max - log(sum(exp(x - max)))"},
   };
   return definitions;
 }

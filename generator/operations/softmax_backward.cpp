@@ -9,14 +9,14 @@ namespace {
 class SoftmaxBackwardOperation final : public SoftmaxOperation {
  public:
   std::string_view name() const override { return "softmax_backward"; }
-  std::string_view summary() const override { return "the gradient of softmax and log-softmax"; }
+  std::string_view summary() const override { return "gradient of softmax and log-softmax"; }
   std::string_view prologue_operand() const override { return "dy"; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"y", Role::input, true, Printing::always, "what softmax_forward gave, 1 to 5 dimensions"},
-        {"dy", Role::input, true, Printing::always, "the gradient with respect to y, as y"},
-        {"dx", Role::output, true, Printing::always, "as y"},
+        {"y", Role::input, true, Printing::always, "1 to 5 dimensions", "", "the result of softmax_forward"},
+        {"dy", Role::input, true, Printing::always, "as y", "dtype and layout of y", "the gradient with respect to y"},
+        {"dx", Role::output, true, Printing::always, "as y", "dtype and layout of y", "may be y or dy itself"},
     };
     return definitions;
   }

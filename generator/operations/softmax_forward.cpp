@@ -11,13 +11,13 @@ using Ints = std::vector<int64_t>;
 class SoftmaxForwardOperation final : public SoftmaxOperation {
  public:
   std::string_view name() const override { return "softmax_forward"; }
-  std::string_view summary() const override { return "softmax and log-softmax over any axis"; }
+  std::string_view summary() const override { return "softmax and log-softmax along any dimension"; }
   std::string_view prologue_operand() const override { return "x"; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "1 to 5 dimensions"},
-        {"y", Role::output, true, Printing::always, "as x"},
+        {"x", Role::input, true, Printing::always, "1 to 5 dimensions", "", ""},
+        {"y", Role::output, true, Printing::always, "as x", "dtype and layout of x", "may be x itself"},
     };
     return definitions;
   }

@@ -28,6 +28,25 @@ void check_operand(const Request& request, std::string_view operand, EpilogueSta
 
 }  // namespace
 
+std::vector<EpilogueStage> all_stages() {
+  return {EpilogueStage::bias, EpilogueStage::add, EpilogueStage::relu, EpilogueStage::clip};
+}
+
+OperandDefinition bias_operand(std::string channels, std::string_view result) {
+  return {"bias",
+          Role::input,
+          false,
+          Printing::when_set,
+          std::move(channels),
+          fmt::format("dtype of {}, without gaps", result),
+          "read with epilogue=bias"};
+}
+
+OperandDefinition residual_operand(std::string_view result) {
+  const std::string as_result = fmt::format("as {}", result);
+  return {"residual", Role::input, true, Printing::when_set, as_result, as_result, "read with epilogue=add"};
+}
+
 std::optional<TensorSpec> implied_stage_operand(const Request& request, std::string_view operand) {
   if (operand == "bias" && request.has(EpilogueStage::bias)) {
     return TensorSpec::packed(result_of(request).spec.dtype, {channels_of(request)}, "n");

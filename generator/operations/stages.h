@@ -2,11 +2,21 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
-#include "kiln/generator/request.h"
+#include "kiln/generator/operation.h"
 
 namespace kiln {
+
+/// The stages of a product: all that there are.
+std::vector<EpilogueStage> all_stages();
+
+/// The operand of the stage `bias`, an element for each channel of `result`, which are called `channels`.
+OperandDefinition bias_operand(std::string channels, std::string_view result);
+/// The operand of the stage `add`.
+OperandDefinition residual_operand(std::string_view result);
 
 /// What `operand`, bias or residual, is where it is left out: an element for each channel of the result, or the
 /// result's twin. Nothing if it has no place in this request.

@@ -54,10 +54,14 @@ class TensorOpOperation final : public Operation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"a", Role::input, true, Printing::always, "1 to 5 dimensions, each as y's or 1", DTypes::any, true},
-        {"b", Role::input, true, Printing::when_set, "as a; where the mode reads it", DTypes::any, true},
-        {"c", Role::input, true, Printing::when_set, "as a; where the mode reads it", DTypes::any, true},
-        {"y", Role::output, true, Printing::always, "may be an input itself", DTypes::any},
+        {"a", Role::input, true, Printing::always, "in each dimension y's or 1", "",
+         "1 to 5 dimensions; an extent of 1 repeats", DTypes::any, true},
+        {"b", Role::input, true, Printing::when_set, "as a", "with a mode that does not read it",
+         "an extent of 1 repeats", DTypes::any, true},
+        {"c", Role::input, true, Printing::when_set, "as a", "with a mode that does not read it",
+         "an extent of 1 repeats", DTypes::any, true},
+        {"y", Role::output, true, Printing::always, "the longest of the inputs", "dtype of a", "may be an input itself",
+         DTypes::any},
     };
     return definitions;
   }

@@ -9,11 +9,11 @@ namespace {
 class TensorSetOperation final : public Operation {
  public:
   std::string_view name() const override { return "tensor_set"; }
-  std::string_view summary() const override { return "one value for every element"; }
+  std::string_view summary() const override { return "one value in every element"; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"y", Role::output, true, Printing::always, "1 to 5 dimensions", DTypes::any},
+        {"y", Role::output, true, Printing::always, "1 to 5 dimensions", "", "", DTypes::any},
     };
     return definitions;
   }
@@ -24,7 +24,7 @@ class TensorSetOperation final : public Operation {
   }
 
   const std::vector<ScalarDefinition>& scalars() const override {
-    static const std::vector<ScalarDefinition> scalars = {{"value", 2.625F, "of every element"}};
+    static const std::vector<ScalarDefinition> scalars = {{"value", 2.625F, "what every element becomes"}};
     return scalars;
   }
 

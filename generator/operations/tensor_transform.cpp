@@ -13,13 +13,14 @@ using Ints = std::vector<int64_t>;
 class TensorTransformOperation final : public Operation {
  public:
   std::string_view name() const override { return "tensor_transform"; }
-  std::string_view summary() const override { return "copies between layouts and dtypes, with scale and padding"; }
+  std::string_view summary() const override { return "copy into another layout or dtype, with scale and padding"; }
   std::string_view prologue_operand() const override { return "x"; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "1 to 5 dimensions", DTypes::any, true},
-        {"y", Role::output, true, Printing::always, "as x with its padding, or longer where x has 1; may be x itself",
+        {"x", Role::input, true, Printing::always, "1 to 5 dimensions", "",
+         "an extent of 1 repeats where that of y is longer", DTypes::any, true},
+        {"y", Role::output, true, Printing::always, "as x with its padding", "dtype and layout of x", "may be x itself",
          DTypes::any},
     };
     return definitions;
@@ -27,13 +28,17 @@ class TensorTransformOperation final : public Operation {
 
   const std::vector<AttributeDefinition>& attributes() const override {
     static const std::vector<AttributeDefinition> definitions = {
-        {"pad", Ints{0}, Printing::when_set, {}, "elements before x in each dimension, then behind it"},
+        {"pad",
+         Ints{0},
+         Printing::when_set,
+         {},
+         "elements in front of x in every dimension, then those behind it; one number: the same everywhere"},
     };
     return definitions;
   }
 
   const std::vector<ScalarDefinition>& scalars() const override {
-    static const std::vector<ScalarDefinition> scalars = {{"value", 0.625F, "of the padding"}};
+    static const std::vector<ScalarDefinition> scalars = {{"value", 0.625F, "what the padding holds"}};
     return scalars;
   }
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "kiln/cache/database.h"
+#include "kiln/generator/operation.h"
 #include "program.h"
 
 namespace kiln::cli {
@@ -23,6 +24,42 @@ TEST_F(ProgramTest, EmitPrintsOneSelfContainedSource) {
   EXPECT_THAT(outcome.out, HasSubstr("// conv_forward x=f16:1x8x9x9"));
   EXPECT_THAT(outcome.out, HasSubstr("__global__"));
   EXPECT_THAT(outcome.out, Not(HasSubstr("#include")));
+}
+
+TEST_F(ProgramTest, DescribeListsTheOperations) {
+  const Outcome outcome = kiln({"describe"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  for (const Operation* one : operations()) {
+    EXPECT_THAT(outcome.out, AllOf(HasSubstr(std::string(one->name())), HasSubstr(std::string(one->summary()))));
+  }
+}
+
+TEST_F(ProgramTest, DescribeSaysWhatRequestsOfAnOperationMayHave) {
+  const std::string norm = kiln({"describe", "norm_backward"}).out;
+  EXPECT_THAT(norm, AllOf(HasSubstr("inv_deviation"), HasSubstr("dresidual_alpha"), HasSubstr("standard, rms"),
+                          HasSubstr("hard_sigmoid"), HasSubstr("a prologue on dy"), Not(HasSubstr("tf32"))));
+  EXPECT_THAT(norm, HasSubstr("example: kiln explain 'norm_backward "));
+  const std::string gemm = kiln({"describe", "gemm"}).out;
+  EXPECT_THAT(gemm, AllOf(HasSubstr("bias, add, relu, clip"), HasSubstr("tf32"), HasSubstr("it calls n;"),
+                          Not(HasSubstr("attribute"))));
+  EXPECT_THAT(kiln({"describe", "tensor_set"}).out, HasSubstr("no prologue"));
+  EXPECT_THAT(kiln({"describe", "dropout"}).out, AllOf(HasSubstr("seed"), HasSubstr("the key of the random sequence")));
+}
+
+TEST_F(ProgramTest, DescribePrintsJsonWithARequestOfEachOperation) {
+  const nlohmann::json all = nlohmann::json::parse(kiln({"describe", "--json"}).out)["operations"];
+  ASSERT_EQ(all.size(), operations().size());
+  for (const nlohmann::json& one : all) {
+    EXPECT_EQ(Request::parse(std::string(one["example"])).operation, one["operation"]);
+  }
+  const nlohmann::json pool = nlohmann::json::parse(kiln({"describe", "pool_forward", "--json"}).out)["operations"][0];
+  EXPECT_EQ(pool["operands"][2]["name"], "indices");
+  EXPECT_EQ(pool["operands"][2]["dtypes"], nlohmann::json::array({"i32"}));
+  EXPECT_EQ(pool["operands"][0]["left_out"], nullptr);
+  EXPECT_EQ(pool["attributes"][0]["default"], "max");
+  EXPECT_EQ(pool["attributes"][1]["default"], nullptr) << "the window has to be given";
+  EXPECT_EQ(pool["prologue"], "x");
+  EXPECT_EQ(pool["channel"], "c");
 }
 
 TEST_F(ProgramTest, ExplainNamesTheChoiceTheEstimatesAndTheRefusals) {

@@ -66,6 +66,7 @@ TEST_F(ManualTest, CompletionsHaveEveryCommandAndOption) {
       }
     });
     EXPECT_THAT(script, HasSubstr("model random exhaustive local"));
+    EXPECT_THAT(script, HasSubstr("conv_forward conv_backward_data")) << "the operations, of describe";
   }
 }
 

@@ -1,10 +1,13 @@
 // The requests that the repository ships.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <set>
+#include <vector>
 
+#include "kiln/base/error.h"
 #include "kiln/generator/operation.h"
 #include "kiln/generator/request.h"
 
@@ -48,6 +51,68 @@ TEST(OneOfEach, NamesEveryOperation) {
   for (const RequestLine& line : parse_requests(read("one_of_each.txt"))) named.insert(line.request.operation);
   for (const Operation* operation : operations()) known.emplace(operation->name());
   EXPECT_EQ(named, known);
+}
+
+// `line` without the word `name=...`, if it has that.
+std::string without(const std::string& line, const std::string& name) {
+  const size_t at = line.find(" " + name + "=");
+  if (at == std::string::npos) return line;
+  return line.substr(0, at) + line.substr(std::min(line.size(), line.find(' ', at + 1)));
+}
+
+bool is_request(const std::string& line) {
+  try {
+    (void)Request::parse(line);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// What definitions say for people (`kiln describe`) is what requests of the suites may do.
+TEST(Definitions, SayWhichOperandsMayBeLeftOut) {
+  std::map<std::string, std::vector<std::string>> lines;
+  for (const char* suite : {"one_of_each.txt", "../../tests/requests/awkward.txt"}) {
+    for (const RequestLine& line : parse_requests(read(suite)))
+      lines[line.request.operation].push_back(line.request.key());
+  }
+  for (const Operation* one : operations()) {
+    const std::vector<std::string>& of_it = lines[std::string(one->name())];
+    for (const OperandDefinition& operand : one->operands()) {
+      const bool may_be = std::any_of(of_it.begin(), of_it.end(),
+                                      [&](const std::string& line) { return is_request(without(line, operand.name)); });
+      EXPECT_EQ(may_be, !operand.left_out.empty()) << one->name() << " " << operand.name << ": " << operand.left_out;
+      EXPECT_NE(operand.extents, "") << one->name() << " " << operand.name;
+    }
+  }
+}
+
+TEST(Definitions, SayWhichStagesAndWordsRequestsTake) {
+  for (const RequestLine& line : parse_requests(read("one_of_each.txt"))) {
+    const std::string plain = without(without(line.request.key(), "epilogue"), "activation");
+    const Operation& definition = operation(line.request.operation);
+    const std::vector<EpilogueStage> stages = definition.stages();
+    for (const EpilogueStage stage :
+         {EpilogueStage::bias, EpilogueStage::add, EpilogueStage::relu, EpilogueStage::clip}) {
+      const std::string with_stage = plain + " epilogue=" + std::string(to_string(stage));
+      EXPECT_EQ(is_request(with_stage), std::find(stages.begin(), stages.end(), stage) != stages.end()) << with_stage;
+    }
+    std::set<std::string_view> words;
+    for (const CommonWord& word : common_words(definition)) words.insert(word.name);
+    for (const char* flag : {"tf32", "fast", "deterministic"}) {
+      EXPECT_EQ(is_request(plain + " " + flag), words.contains(flag)) << plain << " " << flag;
+    }
+    for (const char* word : {"alpha", "beta", "epilogue", "n"}) EXPECT_TRUE(words.contains(word)) << word;
+  }
+}
+
+TEST(Definitions, DescribeEveryAttributeAndNumber) {
+  for (const Operation* one : operations()) {
+    EXPECT_NE(one->summary(), "") << one->name();
+    for (const AttributeDefinition& attribute : one->attributes()) EXPECT_NE(attribute.summary, "") << attribute.name;
+    for (const ScalarDefinition& number : one->scalars()) EXPECT_NE(number.summary, "") << number.name;
+    for (const IntegerDefinition& number : one->integers()) EXPECT_NE(number.summary, "") << number.name;
+  }
 }
 
 TEST(LayerClasses, AreValid) {

@@ -40,7 +40,10 @@ struct OperandDefinition {
   Role role = Role::input;
   bool batched = true;  ///< Dimension 0 is the batch.
   Printing printing = Printing::always;
-  std::string summary;
+  // What `kiln describe` and docs/request-syntax.md say.
+  std::string extents;   ///< "N K Q; N K P Q; N K Z P Q": in one, two and three dimensions.
+  std::string left_out;  ///< What it then is, or what then happens; empty if every request has to give it.
+  std::string summary;   ///< What else there is to know; may be empty.
   DTypes dtypes = DTypes::floating;
   bool repeats = false;  ///< With an extent of 1 along dimension 0 it is the same for every image.
 };
@@ -98,6 +101,14 @@ struct FurtherBlend {
   std::vector<std::string_view> outputs;
 };
 
+/// A word of a request that is no operand, and that means the same in every operation.
+struct CommonWord {
+  std::string_view name;      ///< "tf32", "alpha"
+  std::string values;         ///< "0, 1, any"; empty for a word without a value.
+  std::string_view fallback;  ///< What holds where it is left out.
+  std::string_view summary;
+};
+
 /// Definition of one operation. Immutable; see operations().
 class Operation {
  public:
@@ -111,7 +122,8 @@ class Operation {
   virtual int most_dimensions() const { return 5; }
   /// Whether requests may permit arithmetic (`acc=f32 tf32 ...`); pooling and softmax have no such choice.
   virtual bool has_arithmetic() const { return false; }
-  virtual bool has_epilogue() const { return false; }
+  /// The stages that an epilogue may have; none if it takes none.
+  virtual std::vector<EpilogueStage> stages() const { return {}; }
   /// The operand whose elements pass through the prologue of user code, which calls them x; empty if user code of this
   /// operation has no prologue.
   virtual std::string_view prologue_operand() const { return {}; }
@@ -143,6 +155,14 @@ class Operation {
   virtual void validate(const Request& request) const = 0;
   virtual Work work(const Request& request) const = 0;
 };
+
+/// The words that requests of `operation` may have besides its operands and attributes.
+std::vector<CommonWord> common_words(const Operation& operation);
+
+/// Whether an operand of `dtypes` may be stored so.
+bool holds(DTypes dtypes, DType dtype);
+/// A value as a request has it: "1,1", "max"; "" for no numbers.
+std::string attribute_text(const AttributeValue& value);
 
 /// Every operation that exists, in the order of the documentation.
 const std::vector<const Operation*>& operations();
