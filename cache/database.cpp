@@ -62,7 +62,7 @@ class Database::Impl : public LayeredStore {
   using LayeredStore::LayeredStore;
 };
 
-Database::Database(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Database::Database(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Database::Database(Database&&) noexcept = default;
 Database& Database::operator=(Database&&) noexcept = default;
 Database::~Database() = default;
@@ -72,13 +72,13 @@ Database Database::open(const std::string& path, const OpenOptions& options, Ann
     throw Error(ErrorCode::invalid_argument, "the path of the tuning database is empty or contains a NUL",
                 "use Database::in_memory() for a database without a file");
   }
-  auto impl = std::make_unique<Impl>(path, std::move(announce));
+  auto impl = std::make_shared<Impl>(path, std::move(announce));
   impl->open_file(options);
   return Database(std::move(impl));
 }
 
 Database Database::in_memory() {
-  auto impl = std::make_unique<Impl>(std::string(), Announce());
+  auto impl = std::make_shared<Impl>(std::string(), Announce());
   impl->open_memory();
   return Database(std::move(impl));
 }
@@ -225,8 +225,20 @@ std::vector<RequestSummary> Database::requests(std::string_view device, const Is
   return impl_->requests(device, is_current);
 }
 
-void Database::visit_fronts(FrontVisitor& visitor, std::optional<std::string_view> request) const {
+void Database::visit_fronts(FrontVisitor& visitor, std::string_view request) const {
   impl_->visit_fronts(visitor, request);
+}
+
+std::set<std::string, std::less<>> Database::quarantined(std::string_view device) const {
+  std::set<std::string, std::less<>> digests;
+  for (Quarantine& entry : impl_->read_quietly([](Store& store) { return store.quarantine(); })) {
+    if (entry.device == device) digests.insert(std::move(entry.source_digest));
+  }
+  return digests;
+}
+
+void Database::deliver_announcement() const {
+  impl_->deliver_announcement();
 }
 
 }  // namespace kiln::cache

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 
 namespace kiln::cache {
@@ -44,14 +43,6 @@ void create_parents(const std::string& path) {
   const std::filesystem::path parent = std::filesystem::path(path).parent_path();
   std::error_code ignored;
   if (!parent.empty()) std::filesystem::create_directories(parent, ignored);
-}
-
-std::string first_bytes(const std::string& path, std::size_t limit) {
-  std::ifstream in(path, std::ios::binary);
-  std::string bytes(limit, '\0');
-  in.read(bytes.data(), static_cast<std::streamsize>(limit));
-  bytes.resize(static_cast<std::size_t>(std::max<std::streamsize>(in.gcount(), 0)));
-  return bytes;
 }
 
 long long file_size(const std::string& path) {

@@ -15,9 +15,6 @@ bool on_network_file_system(const std::string& path);
 /// Creates the folders above `path` as far as they are missing; what cannot be created shows when the file is opened.
 void create_parents(const std::string& path);
 
-/// The first bytes of a file, at most `limit`; empty if it cannot be read.
-std::string first_bytes(const std::string& path, std::size_t limit);
-
 /// Size in bytes, or 0 for a file that does not exist or cannot be examined.
 long long file_size(const std::string& path);
 

@@ -77,14 +77,13 @@ std::string encode_front(KeyHash key, std::string_view device, std::span<const F
 bool decode_front(std::string_view bytes, std::string_view device, const AlgorithmRows& algorithms, KeyHash& key,
                   std::vector<FrontEntry>& entries);
 
-/// Receives the fronts of a database or pack, and what its records bar.
+/// Receives the fronts of a request in a database or pack, and what its records bar.
 class FrontVisitor {
  public:
   virtual ~FrontVisitor() = default;
   /// Whether this device's fronts are wanted; `device` lives until the visit ends.
   virtual bool wants(const DeviceEntry& device) = 0;
-  /// One front, in tie_order. Everything dies with the call but `device` and the AlgorithmVersions, which live until
-  /// the visit ends.
+  /// One front, in tie_order. Everything dies with the call but `device`.
   virtual void front(const DeviceEntry& device, KeyHash key, std::span<const FrontEntry> entries) = 0;
   /// One barred variant; before or after the front of its request. Everything dies with the call but `device`.
   virtual void barred(const DeviceEntry& device, KeyHash key, const BarredEntry& entry) = 0;

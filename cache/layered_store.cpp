@@ -1,6 +1,7 @@
 #include "layered_store.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <iterator>
@@ -8,21 +9,101 @@
 #include "text.h"
 
 namespace kiln::cache {
+
+// --- fork()
+// ----------------------------------------------------------------------------------------------------------------
+
+/// Closes all files before a fork(). A child has none of its parent's locks but all that SQLite remembers of them; even
+/// a connection of its own to the same file would build on that memory (https://sqlite.org/howtocorrupt.html, 2.6).
+class ForkGuard {
+ public:
+  static void add(LayeredStore* store) {
+    ForkGuard& guard = instance();
+    const std::lock_guard lock(guard.mutex_);
+    guard.stores_.insert(store);
+  }
+
+  static void remove(LayeredStore* store) {
+    ForkGuard& guard = instance();
+    const std::lock_guard lock(guard.mutex_);
+    guard.stores_.erase(store);
+  }
+
+ private:
+  ForkGuard() { pthread_atfork(before, after, after); }
+
+  // Never destroyed: a Database may outlive what static destructors leave.
+  static ForkGuard& instance() {
+    static ForkGuard& guard = *new ForkGuard;  // NOLINT(cppcoreguidelines-owning-memory)
+    return guard;
+  }
+
+  static void before() {
+    ForkGuard& guard = instance();
+    guard.mutex_.lock();
+    for (LayeredStore* store : guard.stores_) {
+      store->mutex_.lock();
+      store->close_for_fork();
+    }
+  }
+
+  static void after() {
+    ForkGuard& guard = instance();
+    for (LayeredStore* store : guard.stores_) store->mutex_.unlock();
+    guard.mutex_.unlock();
+  }
+
+  std::mutex mutex_;
+  std::set<LayeredStore*> stores_;
+};
+
+void LayeredStore::close_for_fork() {
+  if (!file_) return;
+  file_.reset();
+  closed_for_fork_ = true;
+}
+
+void LayeredStore::reopen() {
+  closed_for_fork_ = false;
+  OpenOptions options = options_;
+  if (!writable_) options.mode = OpenMode::read_only;  // or it was lost for writing since
+  open_below(options);
+}
+
 // --- Life of the file
 // ------------------------------------------------------------------------------------------------------
 
+LayeredStore::~LayeredStore() {
+  ForkGuard::remove(this);
+}
+
 void LayeredStore::open_file(const OpenOptions& options) {
+  ForkGuard::add(this);
+  options_ = options;
   locked([&] {
-    OpenedFile opened = cache::open_file(path_, options);
-    if (opened.db) file_.emplace(std::move(*opened.db));
-    writable_ = opened.writable;
-    try_file([&](Store& file) {
-      for (const DeviceEntry& device : file.devices()) remember(device);
-    });
-    if (opened.problem) degrade(*opened.problem);
-    if (!writable_) enter_memory();
+    open_below(options);
     return true;
   });
+}
+
+void LayeredStore::open_below(const OpenOptions& options) {
+  OpenedFile opened = cache::open_file(path_, options);
+  if (opened.db) file_.emplace(std::move(*opened.db));
+  writable_ = opened.writable;
+  try_file([&](Store& file) {
+    for (const DeviceEntry& device : file.devices()) remember(device);
+  });
+  if (opened.problem) degrade(*opened.problem);
+  if (!writable_) enter_memory();
+}
+
+void LayeredStore::deliver_announcement() {
+  std::optional<Announcement> news;
+  {
+    const std::lock_guard lock(mutex_);
+    news = std::exchange(pending_, std::nullopt);
+  }
+  if (news && announce_) announce_(*news);
 }
 
 void LayeredStore::open_memory() {
@@ -222,8 +303,8 @@ std::vector<RequestSummary> LayeredStore::requests(std::string_view device, cons
   });
 }
 
-void LayeredStore::visit_fronts(FrontVisitor& visitor, std::optional<std::string_view> request) {
-  locked([&] {
+void LayeredStore::visit_fronts(FrontVisitor& visitor, std::string_view request) {
+  locked_quietly([&] {
     try_file([&](Store& file) {
       file.visit_fronts(visitor, request,
                         [&](const DeviceEntry& device, KeyHash key) { return !overlaid(device.id, key); });

@@ -27,6 +27,9 @@ namespace kiln::cache {
 class LayeredStore {
  public:
   LayeredStore(std::string path, Announce announce) : path_(std::move(path)), announce_(std::move(announce)) {}
+  LayeredStore(const LayeredStore&) = delete;
+  LayeredStore& operator=(const LayeredStore&) = delete;
+  ~LayeredStore();
 
   void open_file(const OpenOptions& options);
   void open_memory();
@@ -43,7 +46,14 @@ class LayeredStore {
   /// For devices, sessions and quarantine: `read` runs on the store that has them all.
   template <class Read>
   auto read(const Read& read) {
-    return locked([&] {
+    auto result = read_quietly(read);
+    deliver_announcement();
+    return result;
+  }
+  /// Leaves an announcement that it causes to deliver_announcement(), as visit_fronts() does.
+  template <class Read>
+  auto read_quietly(const Read& read) {
+    return locked_quietly([&] {
       using Result = decltype(read(*memory_));
       Result result{};
       const bool from_file = !memory_ && try_file([&](Store& file) { result = read(file); });
@@ -55,20 +65,26 @@ class LayeredStore {
   std::vector<Record> records_of_session(std::string_view session);
   std::vector<std::string> request_keys(std::string_view device);
   std::vector<RequestSummary> requests(std::string_view device, const IsCurrent& is_current);
-  void visit_fronts(FrontVisitor& visitor, std::optional<std::string_view> request);
+  void visit_fronts(FrontVisitor& visitor, std::string_view request);
+  void deliver_announcement();
 
  private:
-  /// Runs `body` under the lock and delivers an announcement that it caused after the lock is gone.
+  friend class ForkGuard;
+
+  /// Runs `body` under the lock.
+  template <class Body>
+  auto locked_quietly(const Body& body) {
+    const std::lock_guard lock(mutex_);
+    return guarded([&] {
+      if (closed_for_fork_) reopen();
+      return body();
+    });
+  }
+  /// And delivers an announcement that it caused after the lock is gone.
   template <class Body>
   auto locked(const Body& body) {
-    std::optional<Announcement> news;
-    auto result = [&] {
-      const std::lock_guard lock(mutex_);
-      auto value = guarded(body);
-      news = std::exchange(pending_, std::nullopt);
-      return value;
-    }();
-    if (news && announce_) announce_(*news);
+    auto result = locked_quietly(body);
+    deliver_announcement();
     return result;
   }
 
@@ -85,6 +101,9 @@ class LayeredStore {
   /// False if there is no file, or it failed in `body`; then it is gone and memory_ exists.
   bool try_file(const std::function<void(Store&)>& body);
   Kept write_locked(const std::function<void(Store&)>& action);
+  void open_below(const OpenOptions& options);
+  void close_for_fork();
+  void reopen();
   void degrade(const Problem& problem);
   void drop_file();
   void enter_memory();
@@ -100,7 +119,9 @@ class LayeredStore {
   std::optional<Announcement> pending_;
 
   std::optional<Store> file_;
+  OpenOptions options_;  // of the file
   bool writable_ = false;
+  bool closed_for_fork_ = false;  // it was open, and will be when it is needed next
   std::optional<Store> memory_;
   std::map<std::string, DeviceEntry> devices_;  // all that are known: needed again if the file is lost
   std::set<std::tuple<std::string, std::uint64_t, std::uint64_t>> overlaid_;  // device, key hash

@@ -33,11 +33,12 @@ std::string uri_of(const std::string& path, std::string_view parameters) {
 
 // What SQLite itself would overlook: it takes a file that is shorter than a page for an empty one and writes over it,
 // and fills up a last page that was cut. Header fields: https://www.sqlite.org/fileformat.html, section 1.3.
-void refuse_cut_file(const std::string& path) {
+// Read by SQLite's own handle: closing another one would take all locks of this process off the file.
+void refuse_cut_file(Connection& db, const std::string& path) {
   constexpr std::string_view magic("SQLite format 3\0", 16);
   constexpr std::size_t smallest_page = 512;
-  const std::string start = first_bytes(path, smallest_page);
-  if (start.empty()) return;
+  const std::string start = db.first_bytes(smallest_page);
+  if (start.empty() && file_size(path) != 1) return;  // SQLite calls a file of one byte empty
   if (!start.starts_with(magic)) throw SqliteFault(SQLITE_NOTADB, "it does not start as a SQLite file does");
   if (start.size() < smallest_page) throw SqliteFault(SQLITE_CORRUPT, "it is cut off within its first page");
   const auto number = [&](std::size_t at, std::size_t bytes) {
@@ -101,6 +102,7 @@ Connection open_writable(const std::string& path, const OpenOptions& options) {
   create_parents(path);
   Connection db = Connection::open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, options.busy_timeout);
   db.checkpoint_on_close(false);
+  refuse_cut_file(db, path);
   db.execute("PRAGMA cell_size_check = ON");  // finds damage in the pages it reads, at no cost that shows
   inspect(db, path);
   if (db.read_only()) throw SqliteFault(SQLITE_READONLY, "opening: the file cannot be written");
@@ -118,6 +120,7 @@ Connection open_writable(const std::string& path, const OpenOptions& options) {
 Connection open_readable(const std::string& path, const OpenOptions& options) {
   const auto opened = [&](const char* parameters, int access) {
     Connection db = Connection::open(uri_of(path, parameters), access | SQLITE_OPEN_URI, options.busy_timeout);
+    refuse_cut_file(db, path);
     db.execute("PRAGMA query_only = ON");
     db.checkpoint_on_close(file_size(path + "-wal") <= 0);
     if (inspect(db, path) || db.integer_of("PRAGMA user_version") < oldest_readable_version) {
@@ -198,7 +201,6 @@ OpenedFile open_file(const std::string& path, const OpenOptions& options) {
   // Nobody has tuned yet: there is nothing to read, and nothing is wrong.
   if (found == std::filesystem::file_type::not_found && options.mode == OpenMode::read_only) return result;
   try {
-    refuse_cut_file(path);
     if (options.mode == OpenMode::read_write) {
       try {
         result.db = open_writable(path, options);

@@ -58,6 +58,7 @@ int small_number(std::string_view field, const char* name) {
 
 bool PackLines::next(PackLine& line) {
   if (rest_.empty()) return false;
+  line.begin = block_.size() - rest_.size();
   const std::size_t end = rest_.find('\n');
   std::string_view text = rest_.substr(0, end);
   rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);

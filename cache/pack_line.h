@@ -14,6 +14,7 @@ enum class PackTag { header, device, request, record, end, blank, unknown };
 
 struct PackLine {
   std::size_t number = 0;  ///< From 1.
+  std::size_t begin = 0;   ///< Where in its block it begins.
   PackTag tag = PackTag::blank;
   std::string_view fields;  ///< What follows the tag's tab.
 };
@@ -22,15 +23,18 @@ struct PackLine {
 /// Comments and empty lines are `blank`.
 class PackLines {
  public:
-  explicit PackLines(std::string_view block = {}) : rest_(block) {}
+  /// `before`: the number of lines that come before the block.
+  explicit PackLines(std::string_view block = {}, std::size_t before = 0)
+      : block_(block), rest_(block), number_(before) {}
   /// Goes on with the next block.
-  void feed(std::string_view block) { rest_ = block; }
+  void feed(std::string_view block) { block_ = rest_ = block; }
   /// False at the end of the block.
   bool next(PackLine& line);
 
  private:
+  std::string_view block_;
   std::string_view rest_;
-  std::size_t number_ = 0;
+  std::size_t number_;
 };
 
 /// Takes the next tab-separated field off `rest`; nullopt once there is none.

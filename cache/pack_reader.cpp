@@ -2,13 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <tuple>
 
 #include "kiln/base/error.h"
 #include "kiln/cache/pack.h"
@@ -23,43 +23,71 @@ constexpr std::size_t too_long = max_pack_line + 64;        // with its tag, a l
   throw Error(ErrorCode::io_error, fmt::format("cannot {} the pack {}: {}", action, path, std::strerror(code)));
 }
 
+// Not the time of the last change of its inode: that changes too when another file takes its name.
+auto identity(const struct stat& info) {
+  return std::tuple(info.st_dev, info.st_ino, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+}
+
 }  // namespace
 
-PackReader::PackReader(const std::string& path)
+PackFile::PackFile(const std::string& path)
     // Not blocking: opening a FIFO would wait for a writer. It makes no difference to regular files.
-    : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)), buffer_(block_size) {
+    : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   if (descriptor_ >= 0 && path_.find('\0') != std::string::npos) {  // what opened is not what was named
     ::close(descriptor_);
     fail("open", path_, EINVAL);
   }
   if (descriptor_ < 0) fail("open", path_, errno);
-  struct stat info = {};
-  int problem = ::fstat(descriptor_, &info) != 0 ? errno : 0;
-  if (problem == 0 && !S_ISREG(info.st_mode)) problem = S_ISDIR(info.st_mode) ? EISDIR : EINVAL;
-  if (problem == 0 && static_cast<std::size_t>(info.st_size) > max_pack_file) problem = EFBIG;
+  int problem = ::fstat(descriptor_, &opened_) != 0 ? errno : 0;
+  if (problem == 0 && !S_ISREG(opened_.st_mode)) problem = S_ISDIR(opened_.st_mode) ? EISDIR : EINVAL;
+  if (problem == 0 && static_cast<std::size_t>(opened_.st_size) > max_pack_file) problem = EFBIG;
   if (problem == 0) return;
   ::close(descriptor_);
   fail("read", path_, problem);
 }
 
-PackReader::~PackReader() {
-  ::close(descriptor_);
+PackFile::~PackFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-std::size_t PackReader::read_some(char* to, std::size_t room) {
+std::size_t PackFile::read(std::size_t offset, char* to, std::size_t room) const {
+  if (descriptor_ < 0) {
+    const std::size_t begin = std::min(offset, text_.size());
+    return text_.copy(to, room, begin);
+  }
   while (true) {
-    const ssize_t got = ::read(descriptor_, to, room);
+    const ssize_t got = ::pread(descriptor_, to, room, static_cast<off_t>(offset));
     if (got >= 0) return static_cast<std::size_t>(got);
     if (errno != EINTR) fail("read", path_, errno);
   }
 }
 
+void PackFile::require_unchanged() const {
+  if (descriptor_ < 0) return;
+  struct stat now = {};
+  if (::fstat(descriptor_, &now) == 0 && identity(now) == identity(opened_)) return;
+  throw Error(
+      ErrorCode::io_error,
+      fmt::format("the pack {} was changed while it was in use: what was not read of it before is not used", path_),
+      "let a new file take its name instead (as `kiln cache export` does), and start the application again");
+}
+
+PackReader::PackReader(const PackFile& file, PackRange range)
+    : file_(file), position_(range.begin), end_(range.end), buffer_(std::min(block_size, end_ - position_)) {}
+
+std::size_t PackReader::read_some(char* to, std::size_t room) {
+  const std::size_t got = file_.read(position_, to, std::min(room, end_ - position_));
+  position_ += got;
+  return got;
+}
+
 std::string_view PackReader::next_block() {
   std::copy_n(buffer_.data() + given_, carried_, buffer_.data());
   std::size_t filled = carried_;
+  block_begin_ = position_ - filled;
   while (true) {
     if (filled > too_long) return cut_line();
-    if (filled == buffer_.size()) buffer_.resize(2 * buffer_.size());  // one line fills it
+    if (filled == buffer_.size() && position_ < end_) buffer_.resize(2 * buffer_.size());  // one line fills it
     const std::size_t got = read_some(buffer_.data() + filled, buffer_.size() - filled);
     const std::string_view fresh(buffer_.data() + filled, got);
     filled += got;
@@ -78,8 +106,7 @@ std::string_view PackReader::cut_line() {
     const std::string_view bytes(skipped.data(), got);
     const std::size_t line_break = bytes.find('\n');
     if (line_break == std::string_view::npos) continue;
-    const std::size_t after = got - line_break - 1;
-    if (::lseek(descriptor_, -static_cast<off_t>(after), SEEK_CUR) < 0) fail("read", path_, errno);
+    position_ -= got - line_break - 1;
     break;
   }
   buffer_[too_long] = '\n';
@@ -89,7 +116,8 @@ std::string_view PackReader::cut_line() {
 }
 
 std::string read_pack_text(const std::string& path) {
-  PackReader reader(path);
+  const PackFile file(path);
+  PackReader reader(file);
   std::string text;
   for (std::string_view block = reader.next_block(); !block.empty(); block = reader.next_block()) text += block;
   return text;

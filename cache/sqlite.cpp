@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace kiln::cache {
@@ -100,6 +101,16 @@ std::string Connection::text_of(const char* sql) {
   Query row = query(sql);
   row.step();
   return std::string(row.text(0));
+}
+
+std::string Connection::first_bytes(std::size_t limit) {
+  sqlite3_file* file = nullptr;
+  check(handle_.get(), sqlite3_file_control(handle_.get(), "main", SQLITE_FCNTL_FILE_POINTER, &file), "reading");
+  sqlite3_int64 size = 0;
+  check(nullptr, file->pMethods->xFileSize(file, &size), "reading");
+  std::string bytes(std::min(limit, static_cast<std::size_t>(size)), '\0');
+  check(nullptr, file->pMethods->xRead(file, bytes.data(), static_cast<int>(bytes.size()), 0), "reading");
+  return bytes;
 }
 
 void Connection::checkpoint_on_close(bool on) {

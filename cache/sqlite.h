@@ -86,6 +86,8 @@ class Connection {
   std::int64_t integer_of(const char* sql);
   std::string text_of(const char* sql);
 
+  /// The first bytes of the file, at most `limit`.
+  std::string first_bytes(std::size_t limit);
   bool read_only() const { return sqlite3_db_readonly(handle_.get(), "main") == 1; }
   /// Whether the last connection to close folds the WAL into the file. Off until a file is known to be ours and sound.
   void checkpoint_on_close(bool on);

@@ -30,14 +30,20 @@ void Store::merge_device(const DeviceEntry& device) {
   put_device(device);
 }
 
+std::vector<std::pair<std::int64_t, DeviceEntry>> Store::devices_by_row() {
+  std::vector<std::pair<std::int64_t, DeviceEntry>> result;
+  Query query =
+      db_.query("SELECT device, name, cc_major, cc_minor, sms, emulated, checksum, id FROM devices ORDER BY device");
+  while (query.step()) {
+    result.emplace_back(query.integer(7), device_of(query));
+    if (checksum_of(result.back().second) != query.integer(6)) throw_damaged();
+  }
+  return result;
+}
+
 std::vector<DeviceEntry> Store::devices() {
   std::vector<DeviceEntry> result;
-  Query query =
-      db_.query("SELECT device, name, cc_major, cc_minor, sms, emulated, checksum FROM devices ORDER BY device");
-  while (query.step()) {
-    result.push_back(device_of(query));
-    if (checksum_of(result.back()) != query.integer(6)) throw_damaged();
-  }
+  for (auto& [row, device] : devices_by_row()) result.push_back(std::move(device));
   return result;
 }
 

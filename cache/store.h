@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "front.h"
@@ -68,15 +69,20 @@ class Store {
 
   /// `keep`: false skips a front and what is barred, by device and key.
   using Keep = std::function<bool(const DeviceEntry&, KeyHash)>;
-  void visit_fronts(FrontVisitor& visitor, std::optional<std::string_view> request, const Keep& keep);
+  void visit_fronts(FrontVisitor& visitor, std::string_view request, const Keep& keep);
 
  private:
   struct Rows;  // row ids known within one transaction
+  struct RowIds {
+    std::int64_t device = 0;
+    std::int64_t request = 0;
+  };
 
+  std::vector<std::pair<std::int64_t, DeviceEntry>> devices_by_row();  ///< By id.
   /// Of two entries with one id the greater stays, so that merging is commutative.
   void merge_device(const DeviceEntry& device);
-  void visit_barred(FrontVisitor& visitor, const DeviceEntry& device, std::optional<std::string_view> request,
-                    const Keep& keep);
+  void visit_front(FrontVisitor& visitor, const DeviceEntry& device, KeyHash key, const RowIds& rows);
+  void visit_barred(FrontVisitor& visitor, const DeviceEntry& device, KeyHash key, const RowIds& rows);
   void put_one(const Record& record, OnConflict on_conflict, Rows& rows, PutCounts& counts);
   std::int64_t prune_request(const DeviceEntry& device, const std::string& request, const PruneOptions& options);
   std::int64_t delete_where(const char* sql);
@@ -86,6 +92,7 @@ class Store {
                                     const AlgorithmRows& algorithms);
 
   Connection db_;
+  AlgorithmRows algorithms_;  // as far as visit_fronts() has needed them
 };
 
 }  // namespace kiln::cache

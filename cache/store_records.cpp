@@ -212,39 +212,44 @@ std::optional<Record> Store::best_record(const std::string& request, std::string
   return find(identity);
 }
 
-void Store::visit_fronts(FrontVisitor& visitor, std::optional<std::string_view> request, const Keep& keep) {
+void Store::visit_fronts(FrontVisitor& visitor, std::string_view request, const Keep& keep) {
   const Transaction snapshot(db_, Access::read);
-  const std::vector<DeviceEntry> all_devices = devices();
-  const AlgorithmRows versions = read_algorithms(db_);
-  std::vector<FrontEntry> entries;
-  for (const DeviceEntry& device : all_devices) {
-    if (!visitor.wants(device)) continue;
-    Query query = request ? db_.query(
-                                "SELECT entries FROM fronts JOIN devices ON devices.id = device_id JOIN requests ON "
-                                "requests.id = request_id WHERE device = ?1 AND requests.key = ?2",
-                                device.id, *request)
-                          : db_.query(
-                                "SELECT entries FROM fronts WHERE device_id = (SELECT id FROM devices WHERE device = "
-                                "?1)",
-                                device.id);
-    while (query.step()) {
-      KeyHash key;
-      if (!decode_front(query.blob(0), device.id, versions, key, entries)) throw_damaged();
-      if (keep(device, key)) visitor.front(device, key, entries);
-    }
-    visit_barred(visitor, device, request, keep);
+  RowIds rows;
+  {
+    Query query = db_.query("SELECT id FROM requests WHERE key = ?1", request);
+    if (!query.step()) return;
+    rows.request = query.integer(0);
+  }
+  const KeyHash key = hash_key(request);
+  for (const auto& [row, device] : devices_by_row()) {
+    rows.device = row;
+    if (!visitor.wants(device) || !keep(device, key)) continue;
+    visit_front(visitor, device, key, rows);
+    visit_barred(visitor, device, key, rows);
   }
 }
 
-void Store::visit_barred(FrontVisitor& visitor, const DeviceEntry& device, std::optional<std::string_view> request,
-                         const Keep& keep) {
-  const std::string where = fmt::format("{} AND devices.device = ?1", records_that_bar);
-  const std::string sql = select_records(request ? where + " AND requests.key = ?2" : where);
-  Query query = request ? db_.query(sql.c_str(), device.id, *request) : db_.query(sql.c_str(), device.id);
+void Store::visit_front(FrontVisitor& visitor, const DeviceEntry& device, KeyHash key, const RowIds& rows) {
+  Query query =
+      db_.query("SELECT entries FROM fronts WHERE device_id = ?1 AND request_id = ?2", rows.device, rows.request);
+  if (!query.step()) return;
+  KeyHash stored;
+  std::vector<FrontEntry> entries;
+  // The algorithms are as they were when they were read last: another process may have added to them since.
+  if (!decode_front(query.blob(0), device.id, algorithms_, stored, entries)) {
+    algorithms_ = read_algorithms(db_);
+    if (!decode_front(query.blob(0), device.id, algorithms_, stored, entries)) throw_damaged();
+  }
+  if (stored != key) throw_damaged();
+  visitor.front(device, key, entries);
+}
+
+void Store::visit_barred(FrontVisitor& visitor, const DeviceEntry& device, KeyHash key, const RowIds& rows) {
+  const std::string sql = select_records(fmt::format("{} AND device_id = ?1 AND request_id = ?2", records_that_bar));
+  Query query = db_.query(sql.c_str(), rows.device, rows.request);
   while (query.step()) {
     const Record record = record_of(query);
-    const KeyHash key = hash_key(record.request);
-    if (!keep(device, key)) continue;
+    if (hash_key(record.request) != key || record.device != device.id) throw_damaged();
     const AlgorithmVersion version{0, record.algorithm, record.algorithm_digest};
     visitor.barred(device, key, {&version, record.config, record.outcome, record.source_digest});
   }

@@ -30,7 +30,8 @@ struct WinnerGroup {
   const DeviceEntry* device = nullptr;
   Standing standing = Standing::measured_here;
   int sm_distance = 0;                  ///< |SMs of device - SMs of the device at hand|.
-  std::span<const FrontEntry> offered;  ///< Last: a look-up does not read it.
+  std::span<const FrontEntry> offered;  ///< From here on nothing that a look-up reads.
+  std::int64_t stale = 0;               ///< Candidates that are not offered because their algorithm has changed.
 };
 
 /// Memory that is only given back as a whole. Not thread-safe.

@@ -10,10 +10,12 @@
 #include <set>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "front.h"
 #include "kiln/base/error.h"
-#include "pack_fronts.h"
+#include "pack_index.h"
+#include "pack_reader.h"
 #include "winner_table.h"
 
 namespace kiln::cache {
@@ -81,39 +83,56 @@ std::string_view to_string(Standing standing) {
 
 class Winners::Impl {
  public:
-  Impl(DeviceEntry device, IsCurrent is_current) : device_(std::move(device)), is_current_(std::move(is_current)) {}
+  Impl(DeviceEntry device, IsCurrent is_current, AnnouncePack announce)
+      : device_(std::move(device)), is_current_(std::move(is_current)), announce_(std::move(announce)) {}
 
   const DeviceEntry& device() const { return device_; }
-  const WinnerGroup* find(KeyHash key) const { return table_.find(key); }
+
+  const WinnerGroup* find(std::string_view request) {
+    const KeyHash key = hash_key(request);
+    if (const WinnerGroup* head = table_.find(key)) return head;
+    with_lock([&] { read_all(key, request); });
+    return table_.find(key);
+  }
 
   void load(const Database& database) {
-    const std::lock_guard lock(mutex_);
-    const WinnerSource& source = source_of(database);
-    stale_.erase(&source);
-    Loading loading(*this, source, true);
-    database.visit_fronts(loading);
-    load_quarantine(database);
+    with_lock([&] {
+      Source& source = source_of(database);
+      source.database = database.share();
+      quarantined_ = database.quarantined(device_.id);
+      for (const auto& [key, request] : asked_) read_again(source, key, request);
+    });
   }
 
   void load_pack(const std::string& path, Origin layer) {
-    load_pack(path, layer, [&](FrontVisitor& visitor) { return visit_pack_file_fronts(path, visitor); });
+    load_pack(path, layer, [&] { return std::make_unique<const PackFile>(path); });
   }
 
   void load_pack_text(std::string_view text, const std::string& name, Origin layer) {
-    load_pack(name, layer, [&](FrontVisitor& visitor) { return visit_pack_fronts(text, visitor); });
+    load_pack(name, layer, [&] { return std::make_unique<const PackFile>(PackFile::Text{std::string(text)}); });
   }
 
+  // From `database` itself, which may know more than the file of the same name.
   void refresh(const Database& database, std::string_view request) {
-    const std::lock_guard lock(mutex_);
-    const WinnerSource& source = source_of(database);
-    const KeyHash key = hash_key(request);
-    if (const auto found = barred_.find(key); found != barred_.end()) {
-      std::erase_if(found->second, [&](const Barred& barred) { return barred.source == &source; });
-    }
-    replace(key, source, nullptr, {});  // what vanished from the front must not stay
-    Loading loading(*this, source, false);
-    database.visit_fronts(loading, request);
-    load_quarantine(database);
+    with_lock([&] {
+      const KeyHash key = hash_key(request);
+      Source& source = source_of(database);
+      read_all(key, request);
+      Hearing hearing(*this, key);
+      hearing.listen_to(source.about);
+      database.visit_fronts(hearing, request);
+      hearing.publish();
+      quarantined_ = database.quarantined(device_.id);
+    });
+    database.deliver_announcement();
+  }
+
+  void check_packs() {
+    with_lock([&] {
+      for (Source& source : sources_) {
+        if (source.pack) guarded(source, [&] { source.pack->check(); });
+      }
+    });
   }
 
   std::optional<Bar> bar(KeyHash key, std::string_view algorithm, std::string_view config) {
@@ -129,9 +148,10 @@ class Winners::Impl {
     return Bar{first->outcome, first->device->id, first->source->name};
   }
 
-  bool bars_program(KeyHash key, std::string_view source_digest) {
+  bool bars_program(std::string_view request, std::string_view source_digest) {
+    find(request);
     const std::lock_guard lock(mutex_);
-    const auto found = barred_.find(key);
+    const auto found = barred_.find(hash_key(request));
     return found != barred_.end() && std::any_of(found->second.begin(), found->second.end(), [&](const Barred& barred) {
              return barred.source_digest == source_digest;
            });
@@ -147,21 +167,9 @@ class Winners::Impl {
     return !quarantined_.empty();
   }
 
-  WinnersReport report() {
+  std::vector<std::string> problems() {
     const std::lock_guard lock(mutex_);
-    WinnersReport result;
-    result.requests = requests_;
-    result.candidates = candidates_;
-    result.problems = problems_;
-    std::map<std::pair<std::string_view, std::string_view>, std::int64_t> counts;
-    for (const auto& [source, versions] : stale_) {
-      for (const auto& [version, count] : versions) counts[{version->name, version->digest}] += count;
-    }
-    for (const auto& [version, count] : counts) {
-      result.stale += count;
-      result.stale_algorithms.push_back({std::string(version.first), std::string(version.second), count});
-    }
-    return result;
+    return problems_;
   }
 
  private:
@@ -170,91 +178,186 @@ class Winners::Impl {
     bool current = true;
   };
 
-  // Takes the fronts of one source into the index.
-  class Loading : public FrontVisitor {
-   public:
-    Loading(Impl& impl, const WinnerSource& source, bool count_stale)
-        : impl_(impl), source_(source), count_stale_(count_stale) {}
+  // A database or a pack; a pack that cannot be used is neither.
+  struct Source {
+    WinnerSource about;
+    std::optional<Database> database;
+    std::unique_ptr<PackIndex> pack;
+  };
 
-    bool wants(const DeviceEntry& device) override {
-      const DeviceEntry& here = impl_.device_;
-      if (device.emulated != here.emulated) return false;
-      return device.id == here.id || (device.cc_major == here.cc_major && device.cc_minor == here.cc_minor);
+  // What is known of a request, changed source by source and published as a whole.
+  class Hearing : public FrontVisitor {
+   public:
+    Hearing(Impl& impl, KeyHash key) : impl_(impl), key_(key) {
+      for (const WinnerGroup* group = impl_.table_.find(key); group != nullptr; group = group->next) {
+        if (group->source != nullptr) groups_.push_back(*group);
+      }
+      if (const auto found = impl_.barred_.find(key); found != impl_.barred_.end()) barred_ = found->second;
     }
 
-    void front(const DeviceEntry& device, KeyHash key, std::span<const FrontEntry> entries) override {
-      taken_.clear();
-      predicted_.clear();
+    /// What comes from now on is said by `source`, in the place of what it has said before.
+    void listen_to(const WinnerSource& source) {
+      source_ = &source;
+      std::erase_if(groups_, [&](const WinnerGroup& group) { return group.source == &source; });
+      std::erase_if(barred_, [&](const Barred& barred) { return barred.source == &source; });
+    }
+
+    bool wants(const DeviceEntry& device) override { return impl_.serves(device); }
+
+    void front(const DeviceEntry& device, KeyHash, std::span<const FrontEntry> entries) override {
+      std::vector<FrontEntry> taken, predicted;
+      std::int64_t stale = 0;
       for (const FrontEntry& entry : entries) {
-        const Version& version = version_of(entry.algorithm);
+        const Version& version = impl_.version_of(*entry.algorithm);
         if (!version.current) {
-          if (count_stale_) ++impl_.stale_[&source_][&version.algorithm];
+          ++stale;
           continue;
         }
-        FrontEntry& kept = (entry.kind == TimeKind::predicted ? predicted_ : taken_).emplace_back(entry);
+        FrontEntry& kept = (entry.kind == TimeKind::predicted ? predicted : taken).emplace_back(entry);
         kept.algorithm = &version.algorithm;
         kept.config = impl_.arena_.copy(entry.config);
       }
-      impl_.add(key, source_, impl_.device_of(device), taken_, predicted_);
+      const DeviceEntry& known = impl_.device_of(device);
+      offer(known, taken, standing_of(known), stale);
+      offer(known, predicted, Standing::predicted, 0);
     }
 
-    void barred(const DeviceEntry& device, KeyHash key, const BarredEntry& entry) override {
+    void barred(const DeviceEntry& device, KeyHash, const BarredEntry& entry) override {
       const Version& version = impl_.version_of(*entry.algorithm);
       const DeviceEntry& known = impl_.device_of(device);
-      const bool here = known.id == impl_.device_.id;
-      impl_.barred_[key].push_back({&version.algorithm, impl_.arena_.copy(entry.config),
-                                    impl_.arena_.copy(entry.outcome), &source_, &known,
-                                    here ? Standing::measured_here : Standing::same_architecture,
-                                    impl_.arena_.copy(entry.source_digest), version.current});
-      impl_.replace(key, source_, &known, impl_.groups_of(key, source_, known));
+      barred_.push_back({&version.algorithm, impl_.arena_.copy(entry.config), impl_.arena_.copy(entry.outcome), source_,
+                         &known, standing_of(known), impl_.arena_.copy(entry.source_digest), version.current});
+    }
+
+    void publish() {
+      std::stable_sort(groups_.begin(), groups_.end(), precedes);
+      const WinnerGroup* head = groups_.empty() ? &impl_.nothing_ : nullptr;
+      for (auto group = groups_.rbegin(); group != groups_.rend(); ++group) {
+        group->entries = admitted(*group);
+        group->next = head;
+        head = impl_.arena_.copy(std::span<const WinnerGroup>(&*group, 1)).data();
+      }
+      if (barred_.empty()) {
+        impl_.barred_.erase(key_);
+      } else {
+        impl_.barred_[key_] = std::move(barred_);
+      }
+      impl_.table_.publish(key_, head);
     }
 
    private:
-    const Version& version_of(const AlgorithmVersion* theirs) {
-      if (theirs != last_theirs_) {
-        const Version*& ours = versions_[theirs];
-        if (ours == nullptr) ours = &impl_.version_of(*theirs);
-        last_theirs_ = theirs;
-        last_ = ours;
-      }
-      return *last_;
+    Standing standing_of(const DeviceEntry& device) const {
+      return device.id == impl_.device_.id ? Standing::measured_here : Standing::same_architecture;
+    }
+
+    void offer(const DeviceEntry& device, std::span<const FrontEntry> entries, Standing standing, std::int64_t stale) {
+      if (entries.empty() && stale == 0) return;
+      const std::span<const FrontEntry> offered = impl_.arena_.copy(entries);
+      const int distance = std::abs(device.sms - impl_.device_.sms);
+      groups_.push_back({nullptr, offered, source_, &device, standing, distance, offered, stale});
+    }
+
+    // What is offered, without what somebody of at least the same authority bars.
+    std::span<const FrontEntry> admitted(const WinnerGroup& group) {
+      if (barred_.empty()) return group.offered;
+      std::vector<FrontEntry> left(group.offered.begin(), group.offered.end());
+      std::erase_if(left, [&](const FrontEntry& entry) {
+        return std::any_of(barred_.begin(), barred_.end(), [&](const Barred& barred) {
+          return barred.algorithm == entry.algorithm && barred.config == entry.config &&
+                 authority(barred) <= authority(group);
+        });
+      });
+      return left.size() == group.offered.size() ? group.offered : impl_.arena_.copy(std::span<const FrontEntry>(left));
     }
 
     Impl& impl_;
-    const WinnerSource& source_;
-    const bool count_stale_;
-    std::unordered_map<const AlgorithmVersion*, const Version*> versions_;
-    const AlgorithmVersion* last_theirs_ = nullptr;
-    const Version* last_ = nullptr;
-    std::vector<FrontEntry> taken_;
-    std::vector<FrontEntry> predicted_;
+    const KeyHash key_;
+    const WinnerSource* source_ = nullptr;
+    std::vector<WinnerGroup> groups_;
+    std::vector<Barred> barred_;
   };
 
-  template <class Visit>
-  void load_pack(const std::string& name, Origin layer, const Visit& visit) {
-    const std::lock_guard lock(mutex_);
-    const WinnerSource& source = sources_.emplace_back(WinnerSource{name, layer, sources_.size()});
-    Loading loading(*this, source, true);
+  // Runs `body` with the lock and announces what it met without: who is told may ask for winners.
+  template <class Body>
+  void with_lock(const Body& body) {
+    std::vector<std::string> news;
+    std::vector<Database> databases;
+    {
+      const std::lock_guard lock(mutex_);
+      body();
+      for (Source& source : sources_) {
+        if (source.database) databases.push_back(source.database->share());
+        if (!source.pack) continue;
+        for (const std::string& problem : source.pack->take_problems()) {
+          news_.push_back(source.about.name + ": " + problem);
+        }
+      }
+      news = std::exchange(news_, {});
+      problems_.insert(problems_.end(), news.begin(), news.end());
+    }
+    for (const std::string& problem : news) {
+      if (announce_) announce_(problem);
+    }
+    for (const Database& database : databases) database.deliver_announcement();
+  }
+
+  template <class Open>
+  void load_pack(const std::string& name, Origin layer, const Open& open) {
+    with_lock([&] {
+      Source& source = sources_.emplace_back();
+      source.about = {name, layer, sources_.size()};
+      guarded(source, [&] {
+        source.pack = std::make_unique<PackIndex>(open(), [&](const DeviceEntry& device) { return serves(device); });
+      });
+      for (const auto& [key, request] : asked_) read_again(source, key, request);
+    });
+  }
+
+  // A pack that fails in `body` is not used any more.
+  template <class Body>
+  void guarded(Source& source, const Body& body) {
     try {
-      for (const std::string& problem : visit(loading)) problems_.push_back(name + ": " + problem);
+      body();
     } catch (const Error& error) {
-      problems_.emplace_back(error.what());
+      news_.emplace_back(error.what());
+      source.pack.reset();
     }
   }
 
-  void load_quarantine(const Database& database) {
-    quarantined_.clear();
-    for (const Quarantine& entry : database.quarantine()) {
-      if (entry.device == device_.id) quarantined_.insert(entry.source_digest);
-    }
+  void read_all(KeyHash key, std::string_view request) {
+    if (table_.find(key) != nullptr) return;
+    Hearing hearing(*this, key);
+    for (Source& source : sources_) read(source, key, request, hearing);
+    hearing.publish();
+    asked_.emplace(key, arena_.copy(request));
   }
 
-  const WinnerSource& source_of(const Database& database) {
+  void read_again(Source& source, KeyHash key, std::string_view request) {
+    Hearing hearing(*this, key);
+    read(source, key, request, hearing);
+    hearing.publish();
+  }
+
+  void read(Source& source, KeyHash key, std::string_view request, Hearing& hearing) {
+    hearing.listen_to(source.about);
+    if (source.database) source.database->visit_fronts(hearing, request);
+    if (source.pack) guarded(source, [&] { source.pack->visit(key, hearing); });
+  }
+
+  bool serves(const DeviceEntry& device) const {
+    if (device.emulated != device_.emulated) return false;
+    return device.id == device_.id || (device.cc_major == device_.cc_major && device.cc_minor == device_.cc_minor);
+  }
+
+  Source& source_of(const Database& database) {
     const std::string& name = database.path().empty() ? memory_name_ : database.path();
-    for (const WinnerSource& source : sources_) {
-      if (source.origin == Origin::user_database && source.name == name) return source;
+    for (Source& source : sources_) {
+      if (source.about.origin == Origin::user_database && source.about.name == name) return source;
     }
-    return sources_.emplace_back(WinnerSource{name, Origin::user_database, sources_.size()});
+    Source& source = sources_.emplace_back();
+    source.about = {name, Origin::user_database, sources_.size()};
+    source.database = database.share();
+    return source;
   }
 
   const Version& version_of(const AlgorithmVersion& theirs) {
@@ -264,101 +367,32 @@ class Winners::Impl {
   }
 
   const DeviceEntry& device_of(const DeviceEntry& device) {
-    if (last_device_ != nullptr && last_device_->id == device.id) return *last_device_;
-    last_device_ = &devices_.try_emplace(device.id, device).first->second;
-    return *last_device_;
-  }
-
-  void add(KeyHash key, const WinnerSource& source, const DeviceEntry& device, std::span<const FrontEntry> taken,
-           std::span<const FrontEntry> predicted) {
-    std::vector<WinnerGroup>& fresh = scratch_fresh_;
-    fresh.clear();
-    const int distance = std::abs(device.sms - device_.sms);
-    const bool here = device.id == device_.id;
-    const auto offer = [&](std::span<const FrontEntry> entries, Standing standing) {
-      if (entries.empty()) return;
-      const std::span<const FrontEntry> offered = arena_.copy(entries);
-      fresh.push_back({nullptr, offered, &source, &device, standing, distance, offered});
-    };
-    offer(taken, here ? Standing::measured_here : Standing::same_architecture);
-    offer(predicted, Standing::predicted);
-    replace(key, source, &device, fresh);
-  }
-
-  // What a source has said of `key` for a device.
-  std::vector<WinnerGroup> groups_of(KeyHash key, const WinnerSource& source, const DeviceEntry& device) const {
-    std::vector<WinnerGroup> groups;
-    for (const WinnerGroup* group = table_.find(key); group != nullptr; group = group->next) {
-      if (group->source == &source && group->device == &device) groups.push_back(*group);
-    }
-    return groups;
-  }
-
-  // Puts `fresh` in the place of what `source` has said of `key` for `device`, or for any device.
-  void replace(KeyHash key, const WinnerSource& source, const DeviceEntry* device, std::span<const WinnerGroup> fresh) {
-    const WinnerGroup* const old = table_.find(key);
-    if (old == nullptr && fresh.empty()) return;
-    std::vector<WinnerGroup>& chain = scratch_chain_;
-    chain.assign(fresh.begin(), fresh.end());
-    std::int64_t before = 0, after = 0;
-    for (const WinnerGroup* group = old; group != nullptr; group = group->next) {
-      before += static_cast<std::int64_t>(group->entries.size());
-      const bool replaced = group->source == &source && (device == nullptr || group->device == device);
-      if (!replaced && !group->offered.empty()) chain.push_back(*group);
-    }
-    std::sort(chain.begin(), chain.end(), precedes);
-    const WinnerGroup* head = chain.empty() ? &nothing_ : nullptr;
-    for (auto group = chain.rbegin(); group != chain.rend(); ++group) {
-      group->entries = admitted(key, *group);
-      after += static_cast<std::int64_t>(group->entries.size());
-      group->next = head;
-      head = arena_.copy(std::span<const WinnerGroup>(&*group, 1)).data();
-    }
-    candidates_ += after - before;
-    requests_ += (after > 0 ? 1 : 0) - (before > 0 ? 1 : 0);
-    table_.publish(key, head);
-  }
-
-  // What is offered, without what somebody of at least the same authority bars.
-  std::span<const FrontEntry> admitted(KeyHash key, const WinnerGroup& group) {
-    const auto found = barred_.find(key);
-    if (found == barred_.end()) return group.offered;
-    std::vector<FrontEntry> left(group.offered.begin(), group.offered.end());
-    std::erase_if(left, [&](const FrontEntry& entry) {
-      return std::any_of(found->second.begin(), found->second.end(), [&](const Barred& barred) {
-        return barred.algorithm == entry.algorithm && barred.config == entry.config &&
-               authority(barred) <= authority(group);
-      });
-    });
-    return left.size() == group.offered.size() ? group.offered : arena_.copy(std::span<const FrontEntry>(left));
+    return devices_.try_emplace(device.id, device).first->second;
   }
 
   const DeviceEntry device_;
   const IsCurrent is_current_;
+  const AnnouncePack announce_;
   const std::string memory_name_ = "memory";
-  const WinnerGroup nothing_ = {};  // the chain of a key that has lost its candidates
+  const WinnerGroup nothing_ = {};  // the chain of a request that nobody knows
 
-  WinnerTable table_;  // the only member that find() reads
+  WinnerTable table_;  // the only member that is read without the lock
 
   std::mutex mutex_;  // guards what follows, and writing to the table
   Arena arena_;
-  std::deque<WinnerSource> sources_;
+  std::deque<Source> sources_;
   std::map<std::string, DeviceEntry> devices_;
-  const DeviceEntry* last_device_ = nullptr;
   std::map<std::pair<std::string, std::string>, Version> versions_;
-  std::map<const WinnerSource*, std::map<const AlgorithmVersion*, std::int64_t>> stale_;
+  std::unordered_map<KeyHash, std::string_view, HashOfKey> asked_;  // what the table knows: the request's line
   std::unordered_map<KeyHash, std::vector<Barred>, HashOfKey> barred_;
   std::set<std::string, std::less<>> quarantined_;  // digests of sources, of this device
+  std::vector<std::string> news_;                   // of packs; not announced yet
   std::vector<std::string> problems_;
-  std::int64_t requests_ = 0;
-  std::int64_t candidates_ = 0;
-  std::vector<WinnerGroup> scratch_fresh_;
-  std::vector<WinnerGroup> scratch_chain_;
 };
 
-Winners::Winners(DeviceEntry device, IsCurrent is_current) {
+Winners::Winners(DeviceEntry device, IsCurrent is_current, AnnouncePack announce) {
   validate(device);
-  impl_ = std::make_unique<Impl>(std::move(device), std::move(is_current));
+  impl_ = std::make_unique<Impl>(std::move(device), std::move(is_current), std::move(announce));
 }
 
 Winners::~Winners() = default;
@@ -383,12 +417,12 @@ void Winners::refresh(const Database& database, std::string_view request) {
   impl_->refresh(database, request);
 }
 
-std::optional<Choice> Winners::find(std::string_view request, const Filter& filter) const {
-  return find(hash_key(request), filter);
+void Winners::check_packs() const {
+  impl_->check_packs();
 }
 
-std::optional<Choice> Winners::find(KeyHash key, const Filter& filter) const {
-  for (const WinnerGroup* group = impl_->find(key); group != nullptr; group = group->next) {
+std::optional<Choice> Winners::find(std::string_view request, const Filter& filter) const {
+  for (const WinnerGroup* group = impl_->find(request); group != nullptr; group = group->next) {
     if (const FrontEntry* entry = choose(group->entries, filter)) return choice_of(*group, *entry);
   }
   return std::nullopt;
@@ -397,7 +431,7 @@ std::optional<Choice> Winners::find(KeyHash key, const Filter& filter) const {
 std::vector<Choice> Winners::all(std::string_view request, const Filter& filter) const {
   std::vector<Choice> result;
   std::set<std::pair<std::string_view, std::string_view>> seen;
-  for (const WinnerGroup* group = impl_->find(hash_key(request)); group != nullptr; group = group->next) {
+  for (const WinnerGroup* group = impl_->find(request); group != nullptr; group = group->next) {
     std::vector<FrontEntry> left(group->entries.begin(), group->entries.end());
     while (const FrontEntry* entry = choose(left, filter)) {
       if (seen.emplace(entry->algorithm->name, entry->config).second) result.push_back(choice_of(*group, *entry));
@@ -408,18 +442,17 @@ std::vector<Choice> Winners::all(std::string_view request, const Filter& filter)
 }
 
 std::optional<Bar> Winners::bar(std::string_view request, std::string_view algorithm, std::string_view config) const {
-  const KeyHash key = hash_key(request);
-  for (const WinnerGroup* group = impl_->find(key); group != nullptr; group = group->next) {
+  for (const WinnerGroup* group = impl_->find(request); group != nullptr; group = group->next) {
     if (group->standing == Standing::predicted) break;
     for (const FrontEntry& entry : group->entries) {
       if (entry.algorithm->name == algorithm && entry.config == config) return std::nullopt;
     }
   }
-  return impl_->bar(key, algorithm, config);
+  return impl_->bar(hash_key(request), algorithm, config);
 }
 
 bool Winners::bars_program(std::string_view request, std::string_view source_digest) const {
-  return impl_->bars_program(hash_key(request), source_digest);
+  return impl_->bars_program(request, source_digest);
 }
 
 bool Winners::is_quarantined(std::string_view source_digest) const {
@@ -430,8 +463,14 @@ bool Winners::has_quarantine() const {
   return impl_->has_quarantine();
 }
 
-WinnersReport Winners::report() const {
-  return impl_->report();
+std::int64_t Winners::stale(std::string_view request) const {
+  std::int64_t count = 0;
+  for (const WinnerGroup* group = impl_->find(request); group != nullptr; group = group->next) count += group->stale;
+  return count;
+}
+
+std::vector<std::string> Winners::problems() const {
+  return impl_->problems();
 }
 
 }  // namespace kiln::cache

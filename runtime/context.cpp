@@ -104,7 +104,6 @@ void Context::Impl::load_cache(const ContextOptions& options, const Environment&
       maker_.winners().load_pack(pack, cache::Origin::system_pack);
     }
   }
-  for (const std::string& problem : maker_.winners().report().problems) announce(problem);
 }
 
 void Context::Impl::start_tuning(const ContextOptions& options, const Environment& environment) {

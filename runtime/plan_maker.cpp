@@ -110,7 +110,7 @@ PlanMaker::PlanMaker(const ContextOptions& options, const Environment& environme
       figures_(execution::figures_of(context_->device().info())),
       device_id_(context_->device().info().id()),
       description_(describe(*context_, kernels_)),
-      winners_(device_entry(context_->device().info()), is_current(catalogue_)),
+      winners_(device_entry(context_->device().info()), is_current(catalogue_), announce),
       filter_{options.workspace_limit, options.deterministic},
       permissions_{options.allow_failed_variants, options.allow_unchecked_templates},
       locked_(options.locked) {}
@@ -176,9 +176,10 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make_locked(const Request& request)
   if (named.empty()) named = selector().bundled(request);
   if (!named.empty()) return load(request, named.front());
   if (lacks_user_text(request)) throw missing_user_text(request);
-  const cache::WinnersReport report = winners_.report();
   std::string stale;
-  if (report.stale > 0) stale = fmt::format(" ({} variants in them are of algorithms that have changed)", report.stale);
+  if (const int64_t count = winners_.stale(request.key()); count > 0) {
+    stale = fmt::format(" ({} variants in them are of algorithms that have changed)", count);
+  }
   throw Error(
       ErrorCode::unsupported,
       fmt::format("no pack or bundle names a variant of {} for {} that may be used{}, and this Context is locked "
@@ -238,6 +239,7 @@ bool PlanMaker::is_tuned(const Request& request) const {
 }
 
 Explanation PlanMaker::explain(const Request& request) const {
+  winners_.check_packs();  // who asks why wants to hear of every bad line
   const Selector selector = this->selector();
   const Candidates candidates = selector.candidates(request);
   Explanation result;

@@ -27,7 +27,7 @@ std::string good_text() {
 std::vector<std::string> problems_of_file(const std::string& path) {
   Winners winners(h200());
   winners.load_pack(path);
-  return winners.report().problems;
+  return winners.problems();
 }
 
 TEST(HostilePack, ALineWithoutEndIsRefusedByNumberAndNotKeptInMemory) {
@@ -53,7 +53,7 @@ TEST(HostilePack, ALineWithoutEndIsRefusedByNumberAndNotKeptInMemory) {
         winners.load_pack(folder.file("long.pack"));
         struct rusage after = {};
         getrusage(RUSAGE_SELF, &after);
-        const auto problems = winners.report().problems;
+        const auto problems = winners.problems();
         if (problems.size() != 1 || problems[0].find("line 3: has ") == std::string::npos) return 1;
         if (!winners.find(request_line(1))) return 2;
         return after.ru_maxrss - before.ru_maxrss < allowed ? 0 : 3;
@@ -91,7 +91,7 @@ TEST(HostilePack, AnEndlessListOfBadLinesIsCountedNotListed) {
   EXPECT_EQ(parsed.refused_lines, 100'000u);
   Winners winners(h200());
   winners.load_pack_text(text + "end\n", "p");
-  EXPECT_LT(winners.report().problems.size(), 30u);
+  EXPECT_LT(winners.problems().size(), 30u);
 }
 
 TEST(HostilePack, MoreDevicesThanAnyoneHasAreRefused) {

@@ -180,6 +180,33 @@ TEST_F(ContextTest, AnnouncesADatabaseThatCannotBeUsedAndGoesOn) {
   EXPECT_THAT(announced[0], HasSubstr(file));
 }
 
+TEST_F(ContextTest, AnnouncesABadLineOfAPackWithItsRequestAndAllOfThemWhereOneAsksWhy) {
+  const std::vector<Request> requests = {Request::parse(softmax_line), Request::parse("softmax_forward x=f32:4x38")};
+  std::vector<cache::Record> records;
+  for (const Request& request : requests) {
+    records.push_back(record(request, *Context(options()).explain(request).chosen, 1e-5));
+  }
+  const std::string file = path("bad_lines.pack");
+  cache::write_pack_file(file, cache::make_pack({entry()}, records), "1");
+  std::string text = contents(file);
+  const std::string kind = "\tmodelled\t";
+  for (size_t at = text.find(kind); at != std::string::npos; at = text.find(kind)) text.replace(at + 1, 8, "guessed!");
+  std::ofstream(file) << text;
+  std::vector<std::string> announced;
+  ContextOptions with_pack = options();
+  with_pack.packs = {file};
+  with_pack.announce = [&](std::string_view message) { announced.emplace_back(message); };
+  Context context(with_pack);
+  EXPECT_THAT(announced, IsEmpty());
+  EXPECT_EQ(context.plan(requests[0]).source(), "estimate");
+  EXPECT_THAT(announced, ElementsAre(HasSubstr(file + ": line 4: kind 'guessed!'")));
+  const Explanation why = context.explain(requests[0]);
+  EXPECT_THAT(why.stored, IsEmpty());
+  EXPECT_THAT(announced, ElementsAre(HasSubstr("line 4"), HasSubstr("line 6")));
+  EXPECT_EQ(context.plan(requests[1]).source(), "estimate");
+  EXPECT_EQ(announced.size(), 2u) << "once";
+}
+
 TEST_F(ContextTest, SaysNothingWhereNobodyHasTunedYet) {
   ContextOptions fresh = options();  // its announcements are failures
   fresh.environment->cache.reset();

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -151,7 +152,9 @@ struct PruneResult {
 ///
 /// Faults of the file never throw: the first is announced, and the object goes on in memory (class Storage). What
 /// throws is a wrong argument: Error(invalid_argument), before anything is written. The file of a corrupt, foreign or
-/// newer database is left as it is. Do not carry an open Database across fork().
+/// newer database is left as it is. Both processes may go on with it after fork(): SQLite does not permit to carry a
+/// connection across, so the file is closed before and opened again by whoever uses it next. A fork() waits for calls
+/// under way.
 class Database {
  public:
   /// Opens `path`; never throws for anything that the file or the file system does. An empty path is an error of the
@@ -163,6 +166,9 @@ class Database {
   Database(Database&&) noexcept;
   Database& operator=(Database&&) noexcept;
   ~Database();
+
+  /// Another handle to the same open database; it is closed with the last one.
+  Database share() const { return Database(impl_); }
 
   const std::string& path() const;  ///< Empty if in memory from the start.
   Storage storage() const;
@@ -214,14 +220,18 @@ class Database {
   /// The requests of a device, by key.
   std::vector<RequestSummary> requests(std::string_view device, const IsCurrent& is_current = {}) const;
 
-  /// For Winners: everything that could win, from the index that insert() maintains, and everything that is barred.
-  /// With `request` only that request's rows.
-  void visit_fronts(FrontVisitor& visitor, std::optional<std::string_view> request = std::nullopt) const;
+  /// For Winners: what could win for `request`, from the index that insert() maintains, and what is barred, as of one
+  /// moment. Nothing stays locked when it returns. An announcement that it causes waits for deliver_announcement(), so
+  /// that the caller may hold a lock.
+  void visit_fronts(FrontVisitor& visitor, std::string_view request) const;
+  /// Likewise: the digests of the sources in quarantine on a device, with any driver and NVRTC.
+  std::set<std::string, std::less<>> quarantined(std::string_view device) const;
+  void deliver_announcement() const;
 
  private:
   class Impl;
-  explicit Database(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  explicit Database(std::shared_ptr<Impl> impl);
+  std::shared_ptr<Impl> impl_;
 };
 
 }  // namespace kiln::cache

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -11,7 +12,6 @@
 #include <vector>
 
 #include "kiln/cache/database.h"
-#include "kiln/cache/key_hash.h"
 #include "kiln/cache/record.h"
 
 namespace kiln::cache {
@@ -65,51 +65,41 @@ struct Bar {
   std::string_view source;   ///< Path of the database or pack that says so.
 };
 
-/// Records whose algorithm has changed since: kept in the database, not used.
-struct StaleAlgorithm {
-  std::string algorithm;
-  std::string digest;
-  std::int64_t candidates = 0;
-};
+/// Told of packs and of lines of packs that are not used, and why; by the thread that met them, with no lock held. Must
+/// not throw.
+using AnnouncePack = std::function<void(const std::string& problem)>;
 
-/// What opening found; for `explain` and for one log line.
-struct WinnersReport {
-  std::int64_t requests = 0;    ///< Keys with at least one candidate to use on this device.
-  std::int64_t candidates = 0;  ///< Candidates held for them.
-  std::int64_t stale = 0;       ///< Candidates left out because their algorithm changed.
-  std::vector<StaleAlgorithm> stale_algorithms;
-  std::vector<std::string> problems;  ///< Packs, or lines of packs, that were not used, and why.
-};
-
-/// The index, for one device (a Context has one device, so the ranking is settled while loading).
+/// The index, for one device (a Context has one device, so the ranking is settled while reading).
 ///
-/// find() is const, takes no lock, allocates nothing and may run in any number of threads while one thread loads or
-/// refreshes: entries are immutable and published with a release store; a replaced one is freed with the object, so
-/// that what find() returned stays valid. Loading and refreshing take turns among themselves.
+/// Loading only opens: what is known of a request is read when it is first asked for, and kept, "nothing" too. That
+/// first look-up takes a lock and some ten microseconds. Later ones of find() and all() take no lock: entries are
+/// immutable and published with a release store, a request as a whole; a replaced one is freed with the object, so that
+/// what find() returned stays valid. Everything may be called from any thread.
 class Winners {
  public:
   /// `device`: the device to choose for. `is_current`: asked once per (algorithm, digest); see IsCurrent.
-  explicit Winners(DeviceEntry device, IsCurrent is_current = {});
+  explicit Winners(DeviceEntry device, IsCurrent is_current = {}, AnnouncePack announce = {});
   ~Winners();
   Winners(const Winners&) = delete;
   Winners& operator=(const Winners&) = delete;
 
   const DeviceEntry& device() const;
 
-  /// Takes over what `database` holds. Never throws for its faults (the database announces those).
+  /// Takes over what `database` holds, and keeps it open. Never throws for its faults (the database announces those).
   void load(const Database& database);
-  /// Takes over a pack file as part of `layer`. A pack that cannot be read or understood is reported in problems, never
-  /// thrown.
+  /// Takes over a pack file as part of `layer`, and keeps it open. A pack that cannot be read or understood is
+  /// announced, never thrown; a line of it when its request is first asked for.
   void load_pack(const std::string& path, Origin layer = Origin::pack);
   /// As load_pack, from text; `name` stands in Choice::source.
   void load_pack_text(std::string_view text, const std::string& name, Origin layer = Origin::pack);
 
   /// Reads one request again after an insert() into `database`; the rest of the index is untouched.
   void refresh(const Database& database, std::string_view request);
+  /// Reads all lines of the packs, for what is wrong with them.
+  void check_packs() const;
 
-  /// The variant to use, or nullopt: then only estimate() is left. About 100 ns.
+  /// The variant to use, or nullopt: then only estimate() is left. About 100 ns once it was asked for.
   std::optional<Choice> find(std::string_view request, const Filter& filter = {}) const;
-  std::optional<Choice> find(KeyHash key, const Filter& filter = {}) const;
 
   /// Everything that find() would consider, in the order of precedence: for `explain`, and for the next best where the
   /// best does not compile here.
@@ -127,7 +117,10 @@ class Winners {
   bool is_quarantined(std::string_view source_digest) const;
   bool has_quarantine() const;
 
-  WinnersReport report() const;
+  /// Candidates for `request` that are left out because their algorithm has changed since.
+  std::int64_t stale(std::string_view request) const;
+  /// All that was announced of packs so far. Takes a lock.
+  std::vector<std::string> problems() const;
 
  private:
   class Impl;
