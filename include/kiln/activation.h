@@ -36,9 +36,9 @@ struct ActivationOptions {
 /// of equal extents of 1 to 5 dimensions, any strides; computed in f32. In place: y may be x itself, with its dtype and
 /// strides; otherwise they must share no element. Bitwise reproducible.
 ///
-/// Any element-wise chain is a call with mode identity and user code as its epilogue; around another function it may
-/// have a prologue besides, which x passes through first. The gradient of a user's function
-/// is one too: x is dy, y is dx, and the code reads the forward's input or output as a tensor of its own:
+/// A function of your own, or a chain of functions, is a call with mode identity and user code as its epilogue. With
+/// any mode user code may have a prologue too: every element of x passes through it first. The gradient of your
+/// function is such a call with dy as x and dx as y; its code reads the forward's input or output as a tensor:
 /// `expression("acc * slope_at(input)", {{"input", x}})` (docs/user-code.md).
 ///
 /// Throws Error(invalid_argument), nothing enqueued: other dtypes, extents that differ, memory that overlaps otherwise,
@@ -47,7 +47,7 @@ struct ActivationOptions {
 void activation_forward(Context& context, const Tensor& x, const Tensor& y, const ActivationOptions& options = {},
                         Stream stream = nullptr);
 
-/// Enqueues dx = epilogue(alpha * f'(x) * dy + beta * dx) on `stream`: the gradient with respect to x, given dy, that
+/// Enqueues dx = epilogue(alpha * f'(x) * dy + beta * dx) on `stream`: dx is the gradient with respect to x, dy the one
 /// with respect to y = f(x).
 ///
 /// x, dy, dx: as x and y above. In place: dx may be dy itself, or x itself. Where f is constant (relu, clipped_relu,
@@ -56,8 +56,8 @@ void activation_forward(Context& context, const Tensor& x, const Tensor& y, cons
 void activation_backward(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dx,
                          const ActivationOptions& options = {}, Stream stream = nullptr);
 
-/// The same from y = f(x), for where x is gone because the forward ran in place. For the modes that
-/// has_derivative_from_y(), with the slopes that it names; Error(invalid_argument) for others. dx may be y itself too.
+/// The same from y = f(x) instead of x, for a forward that ran in place. has_derivative_from_y() says for which modes
+/// and slopes that is possible; others give Error(invalid_argument). dx may be y itself too.
 void activation_backward_from_y(Context& context, const Tensor& y, const Tensor& dy, const Tensor& dx,
                                 const ActivationOptions& options = {}, Stream stream = nullptr);
 

@@ -27,8 +27,8 @@ enum class TuningMode {
   in_background,
 };
 
-/// Tuning takes place in worker processes (the `kiln` program, see KILN_WORKER) on the same device, so it takes time
-/// and memory from it; and what the application runs meanwhile disturbs what is measured. Results go to the tuning
+/// Worker processes (the `kiln` program, see KILN_WORKER) tune on the same device. They take time and memory from the
+/// application, and what the application runs meanwhile disturbs their measurements. Results go to the tuning
 /// database.
 struct TuningPolicy {
   TuningMode mode = TuningMode::never;
@@ -67,24 +67,24 @@ struct ContextOptions {
   std::vector<std::string> user_templates;
   /// Candidates that need more workspace are passed over.
   int64_t workspace_limit = std::numeric_limits<int64_t>::max();
-  /// Empty: the Context allocates, keeps what it has, and refuses calls that need workspace while their stream is
-  /// captured into a graph, whose replays would use that memory later. With an allocator such calls are captured: who
-  /// brings it knows what a graph holds.
+  /// Empty: the Context allocates workspace and keeps it. Calls that need workspace are then refused while their stream
+  /// is captured into a graph, because its replays would use that memory later. With an allocator they are captured;
+  /// the application then sees to it that nothing else uses the memory of a graph.
   WorkspaceAllocator workspace_allocator{};
   /// Only variants whose results are bitwise reproducible, as if every request said `deterministic`. Equal calls give
   /// equal bits as long as they use the same variant, so with TuningMode::in_background a swap may still change them.
   bool deterministic = false;
-  /// Only what the packs and bundles name, and of that the first: no tuning database, no estimate, no second choice. A
-  /// request that they do not name, or whose variant cannot be used here, is an Error.
+  /// Only the first variant that packs and bundles name for a request: no tuning database, no estimate, no second
+  /// choice. A request that they do not name, or whose variant cannot be used here, is an Error.
   bool locked = false;
-  /// Also variants that a record of the request bars: a check found their result wrong, or they hung or crashed, on
-  /// this device or another of its architecture.
+  /// Use also variants that gave a wrong result for the request, hung or crashed, on this device or another of its
+  /// architecture.
   bool allow_failed_variants = false;
-  /// Also user templates that no check has passed for the request. `kiln tune` and ContextOptions::tuning check them.
+  /// Use also user templates that passed no check for the request. `kiln tune` and ContextOptions::tuning check them.
   bool allow_unchecked_templates = false;
   TuningPolicy tuning{};
-  /// Receives the few things that a user should know once (a cache that cannot be used, a pack with errors or with a
-  /// time that cannot be).
+  /// Receives the few things that a user should know once: a cache that cannot be used, a pack with errors or with an
+  /// impossible time.
   /// Default: one line on stderr.
   std::function<void(std::string_view message)> announce;
 };
@@ -121,17 +121,17 @@ struct Explanation {
   std::string roofline_of;
   /// `tf32` or `fast`, where the request permits it and no kernel of Kiln's makes use of that.
   std::vector<std::string> unused_permissions;
-  /// Whether predictions are drawn from what this device was measured to reach (`kiln devices --calibrate`), or from
-  /// what is assumed of any.
+  /// Whether predictions are drawn from what this device reached when it was measured (`kiln devices --calibrate`), or
+  /// from what is assumed of any device.
   bool calibrated = false;
   std::string calibration;                    ///< Those figures: `copy_efficiency=0.9 l2_bytes_per_clock=46.6 ...`
   std::vector<ExplainedCandidate> stored;     ///< From the cache, packs and bundles, in order of precedence.
   std::vector<ExplainedCandidate> estimated;  ///< The best predictions, best first.
-  /// Stored, and nothing can be compiled here; then in bundles, and not permitted or found to fail; then, the first ten
-  /// by prediction, found to fail or unchecked.
+  /// First those that are stored and cannot be compiled here, then those in bundles that failed or are not permitted,
+  /// then the first ten by prediction that failed or are unchecked.
   std::vector<ExplainedWithheld> withheld;
-  /// What packs say of variants that cannot be: times that the device could not reach. Such a line counts as absent, so
-  /// another one or an estimate may still name the variant.
+  /// Variants with an impossible time in a pack, which the device could not reach. Such a line counts as absent:
+  /// another line or an estimate may still name the variant.
   std::vector<ExplainedWithheld> not_believed;
   std::vector<ExplainedRefusal> refused;     ///< Algorithms that cannot serve the request, and why.
   std::string no_compiler;                   ///< Why only what bundles hold can be used; empty if NVRTC is at hand.
@@ -144,11 +144,11 @@ std::string to_json(const Explanation& why);
 
 /// One device, its cache and its plans. Thread-safe: share one per device among all threads.
 ///
-/// Loads libcuda, or the emulator where there is no GPU, which it announces once a process, and NVRTC at run time (with
-/// a bundle, it may be missing).
-/// Works in the context that is current on the constructing thread if that belongs to the device, else in the device's
-/// primary context. Never synchronises a stream of the caller. One that was moved from refuses every call with
-/// Error(invalid_argument), until another is assigned to it.
+/// Loads libcuda at run time, or the emulator where there is no GPU, which it announces once a process. Loads NVRTC
+/// too; with a bundle, it may be missing.
+/// Works in the CUDA context that is current on the constructing thread if that belongs to the device, else in the
+/// device's primary context. Never synchronises a stream of the caller. A Context that was moved from refuses every
+/// call with Error(invalid_argument), until another is assigned to it.
 class Context {
  public:
   /// Throws Error: missing_library (no driver, no NVRTC, no worker to tune with), driver_error, invalid_argument (no

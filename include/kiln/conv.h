@@ -40,14 +40,14 @@ struct ConvOptions {
 /// Whatever Kiln does meanwhile on other streams (compiling, allocating) leaves the capture alone. An empty batch is a
 /// no-op.
 ///
-/// Thread-safe. Throws Error, and nothing was enqueued then, but for kernels before a launch that the driver refused:
+/// Thread-safe. Throws Error. Nothing is enqueued then, except kernels in front of a launch that the driver refused.
 /// - invalid_argument: tensors that do not fit each other, memory that overlaps, an address that is null, misaligned or
-///   of host memory that the device does not reach, options out of range, user code that names what there is not.
-/// - unsupported: nothing serves the request within ContextOptions; or what a capture forbids, as above.
+///   of host memory that the device does not reach, options out of range, user code with unknown names.
+/// - unsupported: nothing that ContextOptions permit serves the request; or a capture forbids the call, see above.
 /// - compile_failed: user code, or every kernel that serves the request, is refused by NVRTC.
 /// - missing_library: it is in no bundle, and there is no NVRTC. io_error, parse_error: the bundle that has it is bad.
 /// - out_of_memory: of the host, or of the device for code or workspace.
-/// - driver_error: a driver call failed, also for a fault of earlier work.
+/// - driver_error: a driver call failed; the fault may be that of earlier work.
 void conv_forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& y, const ConvOptions& options = {},
                   Stream stream = nullptr);
 
@@ -66,26 +66,26 @@ struct ConvBackwardOptions {
   Epilogue epilogue{};  ///< Of dx: stages or user code. Of dw: user code, for a fixed batch.
 };
 
-/// Enqueues dx = epilogue(alpha * (gradient of conv(x, w) by x, given dy) + beta * dx) on `stream` and returns without
-/// waiting. This is transposed convolution of dy, whose bias has an element for each channel of dx: dx[n,c,h,w] = sum
-/// over k, r, s of dy[n,k,p,q] * w[k,c,r,s] with p * stride.h - pad.top
-/// + r * dilation.h = h, and q likewise.
+/// Enqueues dx = epilogue(alpha * (gradient of conv(x, w) with respect to x) + beta * dx) on `stream` and returns
+/// without waiting. This is transposed convolution of dy: dx[n,c,h,w] = sum over k, r, s of dy[n,k,p,q] * w[k,c,r,s]
+/// with p * stride.h - pad.top + r * dilation.h = h, and q likewise. A bias has an element for each channel of dx.
 ///
-/// dy: N,K,P,Q   w: K,C/groups,R,S   dx: N,C,H,W, and P, Q are those of conv_forward() on dx. So H = (P-1) * stride.h +
-/// dilation.h * (R-1) + 1 - pad.top - pad.bottom + output padding, and the output padding, which the extents of dx say,
-/// is less than the stride. Any strides; dtypes may differ; sums are in f32. dx must share no element with dy, w or the
-/// bias. User code calls the channel of dx `c`; its prologue applies to dy. Bitwise reproducible. Otherwise as
-/// conv_forward().
+/// dy: N,K,P,Q, the gradient with respect to y = conv(x, w)   w: K,C/groups,R,S   dx: N,C,H,W
+///
+/// conv_forward() on dx gives P and Q: H = (P-1) * stride.h + dilation.h * (R-1) + 1 - pad.top - pad.bottom + output
+/// padding, which the extents of dx imply and which is less than the stride. Any strides; dtypes may differ; sums are
+/// in f32. dx must share no element with dy, w or the bias. User code calls the channel of dx `c`; its prologue applies
+/// to dy. Bitwise reproducible. Otherwise as conv_forward().
 void conv_backward_data(Context& context, const Tensor& dy, const Tensor& w, const Tensor& dx,
                         const ConvBackwardOptions& options = {}, Stream stream = nullptr);
 
-/// Enqueues dw = epilogue(alpha * (gradient of conv(x, w) by w, given dy) + beta * dw) on `stream` and returns without
-/// waiting: dw[k,c,r,s] = sum over n, p, q of dy[n,k,p,q] * x[n,c,p * stride.h - pad.top + r * dilation.h, ...].
+/// Enqueues dw = epilogue(alpha * (gradient of conv(x, w) with respect to w) + beta * dw) on `stream` and returns
+/// without waiting: dw[k,c,r,s] = sum over n, p, q of dy[n,k,p,q] * x[n,c,p * stride.h - pad.top + r * dilation.h,...].
 ///
 /// x: N,C,H,W   dy: N,K,P,Q, the extents of conv_forward()   dw: K,C/groups,R,S. Any strides; dtypes may differ; sums
 /// are in f32. dw must share no element with x or dy. Bitwise reproducible: no sums by atomics. An empty batch gives
-/// epilogue(beta * dw), not nothing. With beta = 1 gradients accumulate over calls. With a dynamic batch only kernels
-/// that do not split the work by it apply. The prologue of user code applies to x, whose channels it calls `c`.
+/// epilogue(beta * dw), not nothing. With beta = 1 gradients accumulate over calls. With a dynamic batch, kernels
+/// that split the work by the batch do not apply. The prologue of user code applies to x, whose channels it calls `c`.
 /// Otherwise as conv_forward().
 void conv_backward_filter(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw,
                           const ConvBackwardOptions& options = {}, Stream stream = nullptr);

@@ -14,7 +14,7 @@ namespace kiln {
 struct DropoutOptions {
   float p = 0.5f;       ///< The share of elements that become 0; 0 to 1.
   uint64_t seed = 0;    ///< The key of the random sequence.
-  uint64_t offset = 0;  ///< Which call of that seed it is: give each call of a training another one.
+  uint64_t offset = 0;  ///< The place in that sequence: give each call of a training another one.
   float alpha = 1;
   float beta = 0;
   bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket.
@@ -34,10 +34,10 @@ struct DropoutOptions {
 void dropout_forward(Context& context, const Tensor& x, const Tensor& y, const DropoutOptions& options = {},
                      Stream stream = nullptr);
 
-/// Enqueues dx = epilogue(alpha * (gradient by x of dropout_forward() with the same p, seed and offset, given dy) +
-/// beta
-/// * dx), that without its user code:
-/// the same function of dy, which makes the mask again. Messages speak of x and y: dy and dx. Everything else as there.
+/// Enqueues dx = epilogue(alpha * dropout(dy) + beta * dx): the gradient with respect to x of dropout_forward() without
+/// user code.
+/// It is the same function of dy: equal p, seed and offset make the same mask again. Messages call dy x, and dx y.
+/// Everything else as dropout_forward().
 void dropout_backward(Context& context, const Tensor& dy, const Tensor& dx, const DropoutOptions& options = {},
                       Stream stream = nullptr);
 

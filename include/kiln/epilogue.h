@@ -101,11 +101,11 @@ Epilogue bias(const Tensor& values);
 Epilogue add(const Tensor& residual);
 /// Limits to [lo, hi]; NaN stays NaN. Throws Error(invalid_argument) unless lo <= hi.
 Epilogue clip(float lo, float hi);
-/// What user code makes of each result, and of each element of the input where it has a prologue (docs/user-code.md):
-/// `expression(swish)`, with the tensors and scalars that it reads. A tensor has the extents of y, each of which may be
-/// 1 where it repeats, or one element a channel (of the input, if the prologue reads it); any dtype and strides; it
-/// must overlap nothing that the call writes. For calls that matter make the Expression once and keep it: it carries
-/// its digest. Throws Error(invalid_argument) unless `tensors` and `scalars` are what the code reads.
+/// User code on each result and, where it has a prologue, on each element of the input (docs/user-code.md):
+/// `expression(swish)`, with the tensors and scalars that it reads. A tensor has the extents of y, or 1 in dimensions
+/// along which it repeats; or one element for each channel (of the input, if the prologue reads it). Any dtype and
+/// strides; it must overlap nothing that the call writes. Make the Expression of frequent calls once and keep it: it
+/// holds its digest. Throws Error(invalid_argument) unless `tensors` and `scalars` are what the code reads.
 Epilogue expression(const Expression& code, std::span<const NamedTensor> tensors, std::span<const NamedScalar> scalars);
 inline Epilogue expression(const Expression& code, std::initializer_list<NamedTensor> tensors = {},
                            std::initializer_list<NamedScalar> scalars = {}) {

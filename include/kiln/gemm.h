@@ -38,11 +38,11 @@ void gemm(Context& context, const Tensor& a, const Tensor& b, const Tensor& c, c
 
 /// Enqueues y = epilogue(alpha * x w^T + beta * y): a fully connected layer, y[n,k] = sum over c of x[n,c] * w[k,c].
 ///
-/// x: N,C   w: K,C   y: N,K; its bias: K. x and w may have up to three dimensions more, the same ones (N,C,H,W and
-/// K,C,H,W), which count as inputs as C does. Any strides. Everything else as for gemm(), whose a, b and c messages
-/// speak of: x, the transposed w, and y. Where the inputs are not one run in memory, in the same order in x and in w,
-/// the layer is conv_forward() with a filter that covers the image, and messages speak of x, w and y; user code is
-/// refused then (its channel would have another name).
+/// x: N,C   w: K,C   y: N,K   bias: K. x and w may have up to three more dimensions, the same ones (N,C,H,W and
+/// K,C,H,W), which count as inputs like C. Any strides. If the inputs of an image are one run in memory, in the same
+/// order in x and in w, the layer is gemm(): messages call x a, the transposed w b, and y c. Otherwise it is
+/// conv_forward() with a filter that covers the image, and user code is refused (its channel would have another name).
+/// Everything else as for gemm().
 void fully_connected_forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& y,
                              const GemmOptions& options = {}, Stream stream = nullptr);
 
@@ -51,10 +51,10 @@ void fully_connected_forward(Context& context, const Tensor& x, const Tensor& w,
 ///   dx = alpha * dy w + beta * dx        dw = alpha * dy^T x + beta * dw        db = alpha * (sum of dy over N) + beta
 ///   * db
 ///
-/// dy: N,K   x, dx: as x above   w, dw: as w above   db: K. What passes through an epilogue is dy before it: apply the
-/// activation's gradient first. Deterministic. With beta = 1 gradients accumulate over calls. An empty batch (N = 0)
-/// gives beta * dw and beta * db. Messages speak of gemm's a, b and c (dy, w, dx; the transposed dy, x, dw). Inputs
-/// that are not one run are a batch of products: then no dynamic batch, and no epilogue with tensors or user code.
+/// dy: N,K   x, dx: as x above   w, dw: as w above   db: K. If the forward has an activation, take dy
+/// through its gradient first. Deterministic. With beta = 1 gradients accumulate over calls. An empty batch (N = 0)
+/// gives beta * dw and beta * db. Messages have gemm()'s a, b and c: for dy, w, dx, and the transposed dy, x, dw. Where
+/// inputs are not one run they are a batch of products: then no dynamic batch, no epilogue with tensors or user code.
 void fully_connected_backward_data(Context& context, const Tensor& dy, const Tensor& w, const Tensor& dx,
                                    const GemmOptions& options = {}, Stream stream = nullptr);
 void fully_connected_backward_weights(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw,

@@ -77,8 +77,8 @@ struct LocalConvBackwardOptions {
 ///
 /// dy: N,K,P,Q   w: as that of local_conv_forward()   dx: N,C,H,W, and P, Q are those of local_conv_forward() on dx.
 /// Any strides; dtypes may differ; sums are in f32. dx must share no element with dy, w or the bias. User code as in
-/// conv_backward_data(). Bitwise reproducible. Adding up columns, which one of the kernels does, needs workspace:
-/// N*P*Q*C*R*S values of f32 (requests that would need over a gigabyte run without it). Otherwise as
+/// conv_backward_data(). Bitwise reproducible. One of the kernels adds up columns in workspace of
+/// N*P*Q*C*R*S values of f32; requests that would need over a gigabyte use the others. Otherwise as
 /// local_conv_forward().
 void local_conv_backward_data(Context& context, const Tensor& dy, const Tensor& w, const Tensor& dx,
                               const LocalConvBackwardOptions& options = {}, Stream stream = nullptr);

@@ -44,12 +44,12 @@ struct LocalNormOptions {
 void lrn_forward(Context& context, const Tensor& x, const Tensor& y, const LocalNormOptions& options = {},
                  Stream stream = nullptr);
 
-/// Enqueues dx = epilogue(alpha * (gradient by x of lrn_forward() with the same numbers and no epilogue, given dy) +
-/// beta * dx) on `stream`, from x and dy alone (LocalNormBackward has the formula). User code may have a prologue on
-/// dy, which dmeans is of, too.
+/// Enqueues dx = epilogue(alpha * g + beta * dx) on `stream`; g is the gradient with respect to x of lrn_forward() with
+/// the same numbers and no epilogue (LocalNormBackward has the formula). User code may have a prologue on dy; dmeans is
+/// computed from its results too.
 ///
-/// `dmeans`: where it is asked for, dmeans_alpha * (gradient by options.means, or by means of 0) + dmeans_beta *
-/// dmeans. dx and dmeans must share no element with anything else. Everything else as for lrn_forward().
+/// `dmeans`, if given, becomes dmeans_alpha * (gradient with respect to options.means, or to means of 0) + dmeans_beta
+/// * dmeans. dx and dmeans must share no element with anything else. Everything else as for lrn_forward().
 void lrn_backward(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dx,
                   const LocalNormOptions& options = {}, const std::optional<Tensor>& dmeans = {},
                   Stream stream = nullptr);
@@ -58,9 +58,9 @@ void lrn_backward(Context& context, const Tensor& x, const Tensor& dy, const Ten
 ///
 ///   s[n, c, i] = lrn_k + lrn_alpha / size^(spatial dimensions) * sum over the window of i of (x - means)^2
 ///
-/// x: N,C and one to three spatial dimensions. As cuDNN documents it, the means are in the sum alone and x is what is
-/// divided; for local contrast normalisation, (x - mean) / deviation, give x less its means as x, and no means. In
-/// gradients means are inputs like x: that through how they were made is the caller's to add.
+/// x: N,C and one to three spatial dimensions. As in cuDNN, the means count in the sum only, and x
+/// itself is divided. For local contrast normalisation, (x - mean) / deviation, give x - mean as x, and no means.
+/// In gradients the means are an input of their own: if they depend on x, add that part of the gradient yourself.
 void lcn_forward(Context& context, const Tensor& x, const Tensor& y, const LocalNormOptions& options = {},
                  Stream stream = nullptr);
 void lcn_backward(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dx,

@@ -27,15 +27,15 @@ struct CrossEntropyOptions {
 /// Enqueues loss = epilogue(alpha * cross_entropy(softmax(x), targets) + beta * loss) on `stream` and returns without
 /// waiting. The epilogue of a sum or mean over a dynamic batch is refused.
 ///
-/// A row are the C logits of one image and place; its loss is log(sum over c of exp(x[c])) - x[target], from the logits
-/// themselves: no exponential overflows and no logarithm of a probability that vanished is taken.
+/// A row is the C logits of one image at one place. Its loss is log(sum over c of exp(x[c])) - x[target], computed from
+/// the logits: no exponential overflows, and no logarithm of a probability that rounds to 0 is taken.
 ///
-/// With weights w and smoothing e, as torch.nn.functional.cross_entropy has them: (1 - e) w[target] times that, plus e
-/// / C times the sum over c of w[c] (log(sum of exp(x)) - x[c]).
+/// With weights w and smoothing e, as in torch.nn.functional.cross_entropy, it is (1 - e) w[target] times that, plus
+/// e / C times the sum over c of w[c] (log(sum of exp(x)) - x[c]).
 ///
 /// x: N,C and up to three spatial dimensions   targets: i32, the extents of x without C
-/// loss: with LossReduction::none the extents of targets; else 1 element: the sum over rows, or its mean over the rows
-/// that count, with weights over the sum of those of their targets (NaN where none counts).
+/// loss: with LossReduction::none the extents of targets; else 1 element: the sum over rows, or that sum divided by the
+/// number of rows that count or, with weights, by the sum of their targets' weights (NaN if no row counts).
 ///
 /// Rows whose target is `ignore` do not count: their loss is 0, whatever their logits. Another target that is no class
 /// gives NaN, and nothing outside x is read. Any strides; dtypes of x and loss may differ; sums are in f32. loss must
@@ -44,17 +44,17 @@ struct CrossEntropyOptions {
 void cross_entropy_forward(Context& context, const Tensor& x, const Tensor& targets, const Tensor& loss,
                            const CrossEntropyOptions& options = {}, Stream stream = nullptr);
 
-/// Enqueues dx = epilogue(alpha * (gradient by x of cross_entropy_forward() with the same options but for the epilogue,
-/// given dloss) + beta * dx) on `stream` and returns without waiting: dx[c] = dloss * (softmax(x)[c] - (c == target)),
-/// for the mean divided by what that divides by. CrossEntropy has the formula with weights and smoothing.
+/// Enqueues dx = epilogue(alpha * g + beta * dx) on `stream` and returns without waiting; g is the gradient with
+/// respect to x of cross_entropy_forward() without its epilogue: dloss * (softmax(x)[c] - (c == target)), for the mean
+/// over the divisor of the mean. CrossEntropy has the formula with weights and smoothing.
 ///
-/// x, targets: as there   dloss: as loss there   dx: the extents of x, any strides. Rows that do not count have the
-/// gradient 0, those of a target that is no class NaN. In place: dx may be x itself, with its dtype and strides;
+/// x, targets: as there   dloss: as loss there   dx: the extents of x, any strides. The gradient of rows that do not
+/// count is 0, of rows whose target is no class NaN. In place: dx may be x itself, with its dtype and strides;
 /// otherwise dx must share no element with the others. Bitwise reproducible. Otherwise as cross_entropy_forward().
 void cross_entropy_backward(Context& context, const Tensor& x, const Tensor& targets, const Tensor& dloss,
                             const Tensor& dx, const CrossEntropyOptions& options = {}, Stream stream = nullptr);
 
-/// The same with a dloss of 1, as a training step has it.
+/// The same with a dloss of 1, for the last layer of a training step.
 void cross_entropy_backward(Context& context, const Tensor& x, const Tensor& targets, const Tensor& dx,
                             const CrossEntropyOptions& options = {}, Stream stream = nullptr);
 

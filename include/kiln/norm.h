@@ -39,10 +39,10 @@ struct NormOptions {
   bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket; the batch is no axis then.
 };
 
-/// Enqueues y = f(epilogue(alpha * (w xhat + b) + beta * y)) on `stream` and returns without waiting, where xhat is x
-/// less the mean of its row and over the row's deviation, and f the activation; a row is what differs along `axes`
-/// alone. NormForward has the formula, and what NaN and empty rows give. User code may have a prologue on x, which the
-/// statistics are of, too.
+/// Enqueues y = f(epilogue(alpha * (w xhat + b) + beta * y)) on `stream` and returns without waiting. xhat is x less
+/// the mean of its row, divided by the row's deviation; f is the activation. A row is the elements that differ along
+/// `axes` only. NormForward has the formula, and says what NaN and empty rows give. User code may have a prologue on x;
+/// the statistics are those of its results.
 ///
 /// x, y: equal extents of 1 to 6 dimensions. mean, inv_deviation, running_mean, running_variance: x's extents with 1
 /// along the axes. Any strides; dtypes may differ; sums are in f32, sound whatever the mean. Bitwise reproducible. In
@@ -63,10 +63,10 @@ struct NormGradientOptions {
   std::optional<Tensor> mean{};       ///< What the forward saved; not for rms.
   std::optional<Tensor> y{};          ///< The forward's result, if that ended in relu of its epilogue.
   Activation activation{};            ///< As in the forward. Its gradient is taken from x, not from y.
-  std::optional<Tensor> b{};          ///< As in the forward; with an activation alone.
-  std::optional<Tensor> residual{};   ///< What the forward's epilogue added; with an activation alone.
-  std::optional<Tensor> dw{}, db{};   ///< Outputs, of w's extents: the gradients by w and b.
-  std::optional<Tensor> dresidual{};  ///< Output: the gradient by the residual.
+  std::optional<Tensor> b{};          ///< As in the forward; only with an activation.
+  std::optional<Tensor> residual{};   ///< What the forward's epilogue added; only with an activation.
+  std::optional<Tensor> dw{}, db{};   ///< Outputs, of w's extents: the gradients of w and b.
+  std::optional<Tensor> dresidual{};  ///< Output: the gradient of the residual.
   float alpha = 1;                    ///< Of dx.
   float beta = 0;
   float parameter_alpha = 1;  ///< Of dw and db.
@@ -77,10 +77,10 @@ struct NormGradientOptions {
   Epilogue epilogue{};         ///< Of dx; user code, kiln::expression(...), only.
 };
 
-/// Enqueues the gradients of norm_forward() given dy on `stream` and returns without waiting: dx = epilogue(alpha *
-/// (gradient by x) + beta * dx), and dw, db and dresidual where they are asked for, with scales of their own and no
-/// epilogue. NormBackward has the formulas. Behind a forward with user code, dy is the gradient by what that code was
-/// given: a prologue, which is on dy here, may take it there.
+/// Enqueues the gradients of norm_forward() on `stream` and returns without waiting: dx = epilogue(alpha * (gradient
+/// with respect to x) + beta * dx) and, if given, dw, db and dresidual, with scales of their own and no epilogue.
+/// NormBackward has the formulas. If the forward had an epilogue of user code, dy is the gradient with respect to what
+/// that code was given; a prologue of user code, which applies to dy, may compute it from the gradient of y.
 ///
 /// dy, x, dx, residual: equal extents, any strides; dtypes may differ; sums are in f32. inv_deviation: what the forward
 /// saved. Bitwise reproducible. In place: dx may be dy or x, dresidual may be dy; otherwise outputs must share no
@@ -89,10 +89,10 @@ struct NormGradientOptions {
 void norm_backward(Context& context, const Axes& axes, const Tensor& dy, const Tensor& x, const Tensor& inv_deviation,
                    const Tensor& dx, const NormGradientOptions& options = {}, Stream stream = nullptr);
 
-// The usual normalisations. Their parameters may be shorter than x: what is said here of w holds for b, dw and db, and
-// of mean for all statistics. Tensors of x's rank are taken as they are.
+// The usual normalisations. Their parameters and statistics may have fewer dimensions than x, as said below: b, dw and
+// db are as w, all statistics as mean. Tensors of x's rank are taken as norm_forward() takes them.
 
-/// Over the dimensions from `first_axis` on (negative: from the end). w: the extents of those. mean: those before them.
+/// Along the dimensions from `first_axis` on (negative: from the end). w: their extents. mean: the extents before them.
 void layer_norm_forward(Context& context, int first_axis, const Tensor& x, const Tensor& y,
                         const NormOptions& options = {}, Stream stream = nullptr);
 void layer_norm_backward(Context& context, int first_axis, const Tensor& dy, const Tensor& x,
@@ -112,8 +112,8 @@ void instance_norm_backward(Context& context, const Tensor& dy, const Tensor& x,
                             const Tensor& dx, const NormGradientOptions& options = {}, Stream stream = nullptr);
 
 /// Of each of `groups` groups of neighbouring channels of each image. x: N,C and one to three spatial dimensions. w: C,
-/// or `groups`: one element for all channels of a group. mean:
-/// N,groups.
+/// or `groups`: one element for all channels of a group.
+/// mean: N,groups.
 void group_norm_forward(Context& context, int64_t groups, const Tensor& x, const Tensor& y,
                         const NormOptions& options = {}, Stream stream = nullptr);
 void group_norm_backward(Context& context, int64_t groups, const Tensor& dy, const Tensor& x,

@@ -42,8 +42,8 @@ struct PlanOperand {
 
 struct LoadedPlan;
 
-/// A shared handle to a compiled and loaded variant. Copies are cheap; valid while its Context lives. Moving one copies
-/// it: there is no empty Plan, and run() need not look for it.
+/// A shared handle to a compiled and loaded variant. Copies are cheap; valid while its Context lives. Moving copies, so
+/// there is no empty Plan.
 class Plan {
  public:
   /// Throws Error(invalid_argument) for null: Context::plan() makes plans.
@@ -64,7 +64,7 @@ class Plan {
   int64_t workspace_bytes() const;
   /// Equal inputs give bitwise equal outputs.
   bool deterministic() const;
-  /// Of workspace_bytes(), what holds things made of the weights alone: Winograd's transformed filters. A caller whose
+  /// The part of workspace_bytes() that depends only on the weights: Winograd's transformed filters. A caller whose
   /// weights stay the same gives prepare_weights() that much memory of its own, once. 0: there is nothing to prepare.
   int64_t prepared_bytes() const;
   /// Bytes of workspace that run_prepared() needs.
@@ -73,7 +73,7 @@ class Plan {
   /// Enqueues the layer on `stream` and returns. No allocation, no lookup, no lock: fit for loops and CUDA graphs.
   ///
   /// `operands`: the addresses of operands(), in their order (x, w, y, then bias and residual where the epilogue has
-  /// them, or user code's tensors by name). An output must share no element with another operand but where the
+  /// them, or user code's tensors by name). An output must share no element with another operand, unless the
   /// operation's call allows it; the call checks that, run() does not. `values`: usual_values(request()) has the usual
   /// numbers of the operation, which are 0 otherwise. Throws Error(invalid_argument), nothing enqueued: a wrong number
   /// of operands, a null or misaligned address or workspace, one of host memory that the device does not reach, an
@@ -86,11 +86,11 @@ class Plan {
   void run(Stream stream, std::span<const Address> operands, void* workspace = nullptr,
            const RunValues& values = {}) const;
 
-  /// Enqueues what depends on the weights alone, and returns; nothing if prepared_bytes() is 0.
+  /// Enqueues the work that depends only on the weights, and returns; nothing if prepared_bytes() is 0.
   ///
-  /// `prepared`: prepared_bytes() of 256-byte aligned device memory, which is of use to this plan alone, for as long as
-  /// the weights stay as they are. `operands`: as run() takes them; those that are not weights may be null. Throws as
-  /// run() does. Thread-safe.
+  /// `prepared`: prepared_bytes() of 256-byte aligned device memory. Its contents are for this plan only, and for as
+  /// long as the weights stay as they are. `operands`: as run() takes them; those that are not weights may be null.
+  /// Throws as run() does. Thread-safe.
   void prepare_weights(Stream stream, std::initializer_list<Address> operands, void* prepared) const {
     prepare_weights(stream, std::span<const Address>(operands.begin(), operands.size()), prepared);
   }

@@ -46,8 +46,8 @@ void pool_backward(Context& context, const Tensor& dy, const Tensor& x, const Te
 
 /// As pool_forward() of mode max, and writes where each maximum stands. indices: as y, i32: the position in its channel
 /// of x, counted in logical order (h*W + w); of equal maxima the first in the order of the window, of NaNs the last; -1
-/// for a window without an element inside x. With a prologue of user code they are those of what it gives. y and
-/// indices must not overlap x or one another. Everything else as there.
+/// for a window without an element inside x. With a prologue of user code, maxima are those of its results. y and
+/// indices must not overlap x or one another. Everything else as pool_forward().
 void pool_forward(Context& context, const Tensor& x, const Tensor& y, const Tensor& indices, const PoolOptions& options,
                   Stream stream = nullptr);
 

@@ -17,12 +17,12 @@ struct ReduceOptions {
   Epilogue epilogue = {};      ///< User code only: expression().
 };
 
-/// Enqueues y = epilogue(alpha * reduce(x) + beta * y) on `stream` and returns without waiting: one value, as `mode`
-/// says, of the elements of x along every dimension in which y has an extent of 1.
+/// Enqueues y = epilogue(alpha * reduce(x) + beta * y) on `stream` and returns without waiting. `mode` combines the
+/// elements of x along every dimension in which y has an extent of 1.
 ///
 /// x: 1 to 5 dimensions. y: in each dimension the extent of x, or 1. Any dtypes and strides; sums are in f32, y rounds
-/// to nearest (integers saturate, NaN becomes 0 in them). ReduceMode says what NaN does, and what becomes of no
-/// elements at all. User code may have a prologue, which every element of x passes through first.
+/// to nearest (integers saturate, NaN becomes 0 in them). ReduceMode says what NaN does, and what no
+/// elements give. User code may have a prologue, which every element of x passes through first.
 /// Bitwise reproducible: few long rows are split over blocks whose parts are merged in order. y must not overlap x.
 ///
 /// Throws Error(invalid_argument), nothing enqueued: extents that do not fit, a y without an extent of 1, memory that
@@ -30,7 +30,7 @@ struct ReduceOptions {
 void reduce(Context& context, ReduceMode mode, const Tensor& x, const Tensor& y, const ReduceOptions& options = {},
             Stream stream = nullptr);
 
-/// The same for min, max and amax, and writes where in its row each element stands. indices: as y, i32: the position
+/// The same for min, max and amax, and writes where each extreme stands. indices: as y, i32: the position
 /// among the reduced dimensions, counted in logical order, the last one fastest; of equal elements the first, of NaNs
 /// the first; -1 for a row without elements. y and indices must not overlap x or one another.
 void reduce(Context& context, ReduceMode mode, const Tensor& x, const Tensor& y, const Tensor& indices,

@@ -19,8 +19,8 @@ struct SoftmaxOptions {
   bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket.
 };
 
-/// Enqueues y = epilogue(alpha * softmax(x) + beta * y), or of log-softmax, over `axis` on `stream` and returns without
-/// waiting.
+/// Enqueues y = epilogue(alpha * softmax(x) + beta * y) along `axis` on `stream` and returns without waiting; with mode
+/// log it is log-softmax.
 ///
 /// x, y: equal extents of 1 to 5 dimensions, any strides. In place: y may be x itself, with its dtype and strides;
 /// otherwise they must share no element. See SoftmaxForward for rows with NaN or infinities. User code may have a

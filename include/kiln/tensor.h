@@ -33,7 +33,7 @@ inline constexpr Layout nhwc{"nhwc"};
 /// A view of device memory. Small, copyable, no allocation.
 class Tensor {
  public:
-  static constexpr int max_rank = 6;  ///< 6 in normalisations (N,G,C/G) and filters of regions (local_conv.h) alone.
+  static constexpr int max_rank = 6;  ///< 6 only in normalisations (N,G,C/G) and filters of regions (local_conv.h).
 
   /// `data`: device address of the first element. The pointer is const because a Tensor does not say whether it is read
   /// or written: the operation does (outputs are called y).

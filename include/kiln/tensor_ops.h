@@ -23,17 +23,17 @@ struct TransformOptions {
 };
 
 /// Enqueues y = epilogue(alpha * pad(x) + beta * y) on `stream` and returns without waiting: another layout, another
-/// dtype, a scale, padding, or all at once. Sub-regions are strides: crop by a tensor that names part of another,
-/// concatenate by a y that does.
+/// dtype, a scale, padding, or all at once. A Tensor with the strides of a larger one is a part of it: give such an x
+/// to crop, and such a y to concatenate.
 ///
 /// x, y: 1 to 5 dimensions of any dtype and strides. y has x's extents plus the padding; where x has an extent of 1 and
-/// no padding y may have any, and x repeats. TensorTransform says how numbers are rounded. In place: y may be x itself,
-/// with its dtype and strides; otherwise they must share no element. User code may have a prologue, which every element
-/// of x passes through first, and the padding does not. Bitwise reproducible.
+/// no padding, y may have any extent, and x repeats. TensorTransform says how numbers are rounded. In place: y may be x
+/// itself, with its dtype and strides; otherwise they must share no element. User code may have a prologue, which every
+/// element of x passes through first; the padding does not. Bitwise reproducible.
 ///
 /// Throws Error(invalid_argument), nothing enqueued: extents that do not fit, negative pads, memory that overlaps, an
-/// epilogue of stages. The
-/// first call for a shape compiles, as that of conv_forward(). An empty tensor is a no-op. Thread-safe.
+/// epilogue of stages.
+/// The first call for a shape compiles, as that of conv_forward(). An empty tensor is a no-op. Thread-safe.
 void tensor_transform(Context& context, const Tensor& x, const Tensor& y, const TransformOptions& options = {},
                       Stream stream = nullptr);
 

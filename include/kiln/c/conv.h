@@ -83,7 +83,7 @@ static inline kiln_conv_backward_options kiln_conv_backward_options_default(void
   return options;
 }
 
-/* Enqueues dx = epilogue(alpha * (gradient of conv(x, w) by x, given dy) + beta * dx): transposed convolution of dy.
+/* Enqueues dx = epilogue(alpha * (gradient of conv(x, w) with respect to x) + beta * dx): transposed convolution of dy.
  *
  * dy: N,K,P,Q   w: K,C/groups,R,S   dx: N,C,H,W with H = (P-1) * stride + dilation * (R-1) + 1 - pads + output padding,
  * where the output padding is at least 0 and less than the stride. dx must share no element with dy, w or the bias.
@@ -92,7 +92,7 @@ KILN_API kiln_status kiln_conv_backward_data(kiln_context* context, const kiln_t
                                              const kiln_tensor* dx, const kiln_conv_backward_options* options,
                                              kiln_stream stream);
 
-/* Enqueues dw = epilogue(alpha * (gradient of conv(x, w) by w, given dy) + beta * dw).
+/* Enqueues dw = epilogue(alpha * (gradient of conv(x, w) with respect to w) + beta * dw).
  *
  * x: N,C,H,W   dy: N,K,P,Q as kiln_conv_forward() gives them   dw: K,C/groups,R,S. dw must share no element with x or
  * dy. Bitwise reproducible. An empty batch gives epilogue(beta * dw). `options` may be NULL. Errors, first call and

@@ -100,12 +100,12 @@ typedef struct kiln_context_options {
   int32_t reserved;
   double tuning_budget_seconds; /* The most that the context spends on tuning in all. Default 60. */
   size_t tuning_candidates;     /* The most variants to try of each request. Default 16. */
-  /* Also variants that a record of the request bars: found wrong by a check, or they hung or crashed. */
+  /* Use also variants that gave a wrong result for the request, hung or crashed. */
   int32_t allow_failed_variants;
-  /* Also user templates that no check has passed for the request. Tuning checks them. */
+  /* Use also user templates that passed no check for the request. Tuning checks them. */
   int32_t allow_unchecked_templates;
   /* Default NULL: the context allocates, and refuses calls that need workspace while their stream is captured into a
-   * graph. With an allocator such calls are captured: who brings it knows what a graph holds. */
+   * graph. With an allocator they are captured; nothing else may then use the memory of the graph. */
   kiln_allocate_function workspace_allocate;
   kiln_release_function workspace_release;
   void* workspace_data; /* Handed to both. */
@@ -157,10 +157,10 @@ KILN_API kiln_status kiln_context_wait_until_tuned(kiln_context* context);
 
 /* Why a request runs as it does, as a JSON object: request, device, roofline_seconds and roofline_of (memory traffic or
  * which arithmetic it is), unused_permissions (tf32, fast, where no kernel makes use of them), calibrated and
- * calibration (whether predictions are drawn from figures that this device was measured to reach, and which), chosen
+ * calibration (whether predictions are drawn from figures that were measured on this device, and which), chosen
  * (or null), stored, estimated (each algorithm, config, seconds, source), withheld (variants that must not or cannot be
- * used) and not_believed (what packs say that cannot be; both algorithm, config, reason), refused (algorithm, reason)
- * and no_compiler (why only what bundles hold can be used, or ""). kiln_string_destroy() it. */
+ * used) and not_believed (variants with impossible times in packs; both algorithm, config, reason), refused (algorithm,
+ * reason) and no_compiler (why only what bundles hold can be used, or ""). kiln_string_destroy() it. */
 KILN_API kiln_status kiln_context_explain(const kiln_context* context, const char* request, char** json);
 
 /* The canonical line of a request, its key, completed and checked. kiln_string_destroy() it. */
@@ -240,12 +240,12 @@ typedef struct kiln_named_scalar {
   int32_t reserved;
 } kiln_named_scalar;
 
-/* What the CUDA expression `text` (docs/user-code.md) makes of each result, and of each element of the operation's main
- * input where it has a prologue: x; a of kiln_gemm() and kiln_tensor_op(); dy of gradients, but for x of those by a
- * filter and of cross entropy. A tensor has the extents of y, each of which may be 1 where it repeats, or one element a
- * channel (of the input, if the prologue reads it); any dtype and strides; it must overlap nothing that the call
- * writes. It stands alone: no other stage goes with it. KILN_PARSE_ERROR with the line and column of the text;
- * KILN_INVALID_ARGUMENT for names. What the compiler has to say about it is the KILN_COMPILE_FAILED of the first call.
+/* The CUDA expression `text` (docs/user-code.md) on each result and, where it has a prologue, on each element of the
+ * main input: x; a of kiln_gemm() and kiln_tensor_op(); dy of gradients, except for filters and cross entropy, where it
+ * is x. A tensor has the extents of y, or 1 in dimensions along which it repeats; or one element for each channel (of
+ * the input, if the prologue reads it). Any dtype and strides; it must overlap nothing that the call writes. It stands
+ * alone: no other stage goes with it. KILN_PARSE_ERROR with the line and column of the text; KILN_INVALID_ARGUMENT for
+ * names. What the compiler has to say about it is the KILN_COMPILE_FAILED of the first call.
  */
 KILN_API kiln_status kiln_epilogue_expression(kiln_epilogue* epilogue, const char* text,
                                               const kiln_named_tensor* tensors, size_t tensor_count,
@@ -362,10 +362,10 @@ static inline kiln_run_values kiln_run_values_default(void) {
 KILN_API kiln_status kiln_plan_run(const kiln_plan* plan, kiln_stream stream, const void* const* operands,
                                    size_t operand_count, void* workspace, const kiln_run_values* values);
 
-/* Enqueues what depends on the weights alone (Winograd's transformed filters), and returns; nothing if prepared_bytes
- * is 0. `prepared`: prepared_bytes of 256-byte aligned device memory, which is of use to this plan alone, for as long
- * as the weights stay as they are. `operands`: as kiln_plan_run() takes them; those that are not weights may be NULL.
- * Statuses are those of kiln_plan_run(). */
+/* Enqueues the work that depends only on the weights (Winograd's filter transforms), and returns; nothing if
+ * prepared_bytes is 0. `prepared`: prepared_bytes of 256-byte aligned device memory. Its contents are for this plan
+ * only, and for as long as the weights stay as they are. `operands`: as kiln_plan_run() takes them; those that are not
+ * weights may be NULL. Statuses are those of kiln_plan_run(). */
 KILN_API kiln_status kiln_plan_prepare_weights(const kiln_plan* plan, kiln_stream stream, const void* const* operands,
                                                size_t operand_count, void* prepared);
 

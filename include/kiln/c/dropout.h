@@ -41,9 +41,9 @@ static inline kiln_dropout_options kiln_dropout_options_default(void) {
 KILN_API kiln_status kiln_dropout_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
                                           const kiln_dropout_options* options, kiln_stream stream);
 
-/* Enqueues dx = alpha * (gradient of kiln_dropout_forward() with the same p, seed and offset, given dy) + beta * dx,
- * through the epilogue of this call: the same function of dy, which makes the mask again. Messages speak of x and y: dy
- * and dx. Everything else as there.
+/* Enqueues dx = epilogue(alpha * dropout(dy) + beta * dx): the gradient of kiln_dropout_forward() without user code.
+ * It is the same function of dy: equal p, seed and offset make the same mask again. Messages call dy x, and dx y.
+ * Everything else as kiln_dropout_forward().
  */
 KILN_API kiln_status kiln_dropout_backward(kiln_context* context, const kiln_tensor* dy, const kiln_tensor* dx,
                                            const kiln_dropout_options* options, kiln_stream stream);

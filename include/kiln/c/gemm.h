@@ -46,10 +46,10 @@ KILN_API kiln_status kiln_gemm(kiln_context* context, const kiln_tensor* a, cons
 
 /* Enqueues y = epilogue(alpha * x w^T + beta * y), a fully connected layer: y[n,k] = sum over c of x[n,c] * w[k,c].
  *
- * x: N,C   w: K,C   y: N,K; its bias: K. x and w may have up to three dimensions more, the same ones, which count as
- * inputs as C does. Any strides. Messages speak of kiln_gemm()'s a, b and c: x, the transposed w, and y; of x, w and y
- * where the inputs are not one run in memory, in the same order in x and in w (no user code then). `options` may be
- * NULL. Everything else as for kiln_gemm(). */
+ * x: N,C   w: K,C   y: N,K   bias: K. x and w may have up to three more dimensions, the same ones, which count as
+ * inputs like C. Any strides. Messages call x a, the transposed w b, and y c, as kiln_gemm() does. If the inputs are
+ * not one run in memory, in the same order in x and in w, messages call them x, w and y, and user code is refused.
+ * `options` may be NULL. Everything else as for kiln_gemm(). */
 KILN_API kiln_status kiln_fully_connected_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* w,
                                                   const kiln_tensor* y, const kiln_gemm_options* options,
                                                   kiln_stream stream);
@@ -59,7 +59,7 @@ KILN_API kiln_status kiln_fully_connected_forward(kiln_context* context, const k
  *   dx = alpha * dy w + beta * dx     dw = alpha * dy^T x + beta * dw     db = alpha * (sum of dy over N) + beta * db
  *
  * dy: N,K   x, dx: as x above   w, dw: as w above   db: K. With beta = 1 gradients accumulate over calls. An empty
- * batch gives beta * dw and beta * db. Inputs that are not one run: no dynamic batch, no epilogue with tensors or user
+ * batch gives beta * dw and beta * db. Where inputs are not one run: no dynamic batch, no epilogue with tensors or user
  * code. `options` may be NULL. Everything else as for kiln_gemm() and
  * kiln_conv_backward_bias(). */
 KILN_API kiln_status kiln_fully_connected_backward_data(kiln_context* context, const kiln_tensor* dy,

@@ -78,7 +78,7 @@ static inline kiln_local_conv_backward_options kiln_local_conv_backward_options_
   return options;
 }
 
-/* Enqueues dx = epilogue(alpha * (gradient of the local convolution by x, given dy) + beta * dx).
+/* Enqueues dx = epilogue(alpha * (gradient of the local convolution with respect to x) + beta * dx).
  *
  * dy: N,K,P,Q   w: as that of kiln_local_conv_forward()   dx: N,C,H,W. dx must share no element with dy, w or the bias.
  * Bitwise reproducible. `options` may be NULL. Errors, first call and threads as for kiln_conv_forward(). */
@@ -86,7 +86,7 @@ KILN_API kiln_status kiln_local_conv_backward_data(kiln_context* context, const 
                                                    const kiln_tensor* dx,
                                                    const kiln_local_conv_backward_options* options, kiln_stream stream);
 
-/* Enqueues dw = epilogue(alpha * (gradient of the local convolution by its filters, given dy) + beta * dw).
+/* Enqueues dw = epilogue(alpha * (gradient of the local convolution with respect to its filters) + beta * dw).
  *
  * x: N,C,H,W   dy: N,K,P,Q   dw: as w of kiln_local_conv_forward(). dw must share no element with x or dy. Bitwise
  * reproducible. An empty batch gives epilogue(beta * dw). `options` may be NULL. Errors, first call and threads as for

@@ -49,15 +49,15 @@ static inline kiln_local_norm_options kiln_local_norm_options_default(void) {
 KILN_API kiln_status kiln_lrn_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
                                       const kiln_local_norm_options* options, kiln_stream stream);
 
-/* Enqueues dx = epilogue(alpha * (gradient by x of kiln_lrn_forward() with the same options but no epilogue, given dy)
- * + beta * dx) on `stream`, from x and dy alone, and dmeans where it is asked for. Outputs must not overlap anything
- * else. */
+/* Enqueues dx = epilogue(alpha * g + beta * dx) on `stream`, and dmeans if given; g is the gradient with respect to x
+ * of kiln_lrn_forward() with the same options but no epilogue. Both are
+ * made of x and dy; outputs must not overlap anything else. */
 KILN_API kiln_status kiln_lrn_backward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* dy,
                                        const kiln_tensor* dx, const kiln_local_norm_options* options,
                                        kiln_stream stream);
 
 /* The same with windows over all spatial dimensions, of which x has one to three: cuDNN's divisive normalisation. The
- * means are in the sum of squares of x - means alone; x is what is divided. lrn_alpha is divided by window^(spatial
+ * means count in the sum of squares of x - means only; x itself is divided. lrn_alpha is divided by window^(spatial
  * dimensions). */
 KILN_API kiln_status kiln_lcn_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
                                       const kiln_local_norm_options* options, kiln_stream stream);

@@ -43,16 +43,16 @@ static inline kiln_cross_entropy_options kiln_cross_entropy_options_default(void
  *
  * x: logits N,C and up to three spatial dimensions   targets: i32, the extents of x without C   loss: with
  * KILN_LOSS_NONE as targets, else 1 element. A row's loss is log(sum over c of exp(x[c])) - x[target]; 0 where the
- * target is `ignore`, NaN where it is no class otherwise. Weights and smoothing as torch.nn.functional.cross_entropy
- * has them. Any strides. loss must share no element with x, targets or weights. Deterministic. `options` may be NULL.
- * Errors, first call, workspace and threads as for kiln_conv_forward(). */
+ * target is `ignore`, NaN for any other target that is no class. Weights and smoothing are those of
+ * torch.nn.functional.cross_entropy. Any strides. loss must share no element with x, targets or weights. Deterministic.
+ * `options` may be NULL. Errors, first call, workspace and threads as for kiln_conv_forward(). */
 KILN_API kiln_status kiln_cross_entropy_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* targets,
                                                 const kiln_tensor* loss, const kiln_cross_entropy_options* options,
                                                 kiln_stream stream);
 
-/* Enqueues dx = alpha * (gradient by x of kiln_cross_entropy_forward() with the same options, given dloss) + beta * dx,
- * through the epilogue of this call:
- * dloss * (softmax(x)[c] - (c == target)), for the mean divided by what that divides by.
+/* Enqueues dx = epilogue(alpha * g + beta * dx); g is the gradient with respect to x of kiln_cross_entropy_forward()
+ * without its epilogue:
+ * dloss * (softmax(x)[c] - (c == target)), for the mean over its divisor.
  *
  * x, targets: as there   dloss: as loss there, or NULL: 1   dx: the extents of x. dx may be x itself; otherwise it must
  * share no element with the others. Deterministic. `options` may be NULL. Errors, first call, workspace and threads as

@@ -33,7 +33,7 @@ typedef struct kiln_norm_options {
   const kiln_tensor* running_mean; /* f32, as mean; updated. */
   const kiln_tensor* running_variance;
   const kiln_epilogue* epilogue; /* add, relu, add and then relu, or user code. */
-  /* Behind the stages of the epilogue, in place of relu: its mode and numbers; nothing else of it is looked at. */
+  /* Applied after the epilogue, in place of relu: only its mode and numbers are read. */
   const kiln_activation_options* activation;
   float epsilon;  /* Finite, at least 0. Default 1e-5. */
   float momentum; /* The part of this call in the running statistics: 0 to 1. Default 0.1. */
@@ -53,16 +53,16 @@ static inline kiln_norm_options kiln_norm_options_default(void) {
   return options;
 }
 
-/* Enqueues y = f(epilogue(alpha * (w xhat + b) + beta * y)) on `stream` and returns: xhat is x less the mean of its row
- * and over the row's deviation, f the activation. The usual normalisations, below, are this along the axes of each.
+/* Enqueues y = f(epilogue(alpha * (w xhat + b) + beta * y)) on `stream` and returns: xhat is x less the mean of its
+ * row, divided by the row's deviation; f is the activation. The usual normalisations, below, choose the axes.
  *
  * x, y: equal extents of 1 to 6 dimensions, any strides. y may be x or the residual; otherwise outputs must not overlap
  * anything else. Deterministic. `options` may be NULL. Errors, first call and threads as for kiln_conv_forward(). */
 KILN_API kiln_status kiln_norm_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
                                        const kiln_norm_options* options, kiln_stream stream);
 
-/* The same with statistics that are given: xhat = (x - running_mean) / sqrt(running_variance + epsilon). The statistics
- * in `options`, its mode and momentum are not looked at. */
+/* The same with statistics that are given: xhat = (x - running_mean) / sqrt(running_variance + epsilon). The
+ * statistics, mode and momentum in `options` are not read. */
 KILN_API kiln_status kiln_norm_inference(kiln_context* context, const kiln_tensor* x, const kiln_tensor* running_mean,
                                          const kiln_tensor* running_variance, const kiln_tensor* y,
                                          const kiln_norm_options* options, kiln_stream stream);
@@ -103,8 +103,8 @@ static inline kiln_norm_gradient_options kiln_norm_gradient_options_default(void
   return options;
 }
 
-/* Enqueues the gradients of kiln_norm_forward() given dy on `stream` and returns: dx = epilogue(alpha * (gradient by x)
- * + beta * dx), and dw, db and dresidual where they are asked for, with scales of their own and no epilogue.
+/* Enqueues the gradients of kiln_norm_forward() on `stream` and returns: dx = epilogue(alpha * (gradient with respect
+ * to x) + beta * dx) and, if given, dw, db and dresidual, with scales of their own and no epilogue.
  *
  * mean (NULL for rms), inv_deviation: what the forward saved. dx may be dy or x, dresidual may be dy; otherwise outputs
  * must not overlap anything else. Deterministic. `options` may be NULL. */
@@ -113,11 +113,11 @@ KILN_API kiln_status kiln_norm_backward(kiln_context* context, const kiln_tensor
                                         const kiln_tensor* dx, const kiln_norm_gradient_options* options,
                                         kiln_stream stream);
 
-/* The usual normalisations: the same along the axes of each, whatever axes `options` has. Parameters may be shorter
- * than x: what is said here of w holds for b, dw and db, and of mean for all statistics. Tensors of x's rank are taken
- * as they are. */
+/* The usual normalisations: the same along the axes of each, whatever axes `options` has. Parameters and
+ * statistics may have fewer dimensions than x, as said below: b, dw and db are as w, all statistics as mean. Tensors of
+ * x's rank are taken as kiln_norm_forward() takes them. */
 
-/* Over the dimensions from `first_axis` on (negative: from the end). w: the extents of those. mean: those before. */
+/* Along the dimensions from `first_axis` on (negative: from the end). w: their extents. mean: the extents before. */
 KILN_API kiln_status kiln_layer_norm_forward(kiln_context* context, int32_t first_axis, const kiln_tensor* x,
                                              const kiln_tensor* y, const kiln_norm_options* options,
                                              kiln_stream stream);

@@ -60,7 +60,7 @@ KILN_API kiln_status kiln_pool_backward(kiln_context* context, const kiln_tensor
 
 /* As kiln_pool_forward() of KILN_POOL_MAX, and writes where each maximum stands. indices: as y, KILN_I32: the position
  * in its channel of x, counted in logical order (h*W + w); of equal maxima the first, of NaNs the last; -1 for a window
- * without an element inside x. With a prologue of user code they are those of what it gives. y and indices must not
+ * without an element inside x. With a prologue of user code, maxima are those of its results. y and indices must not
  * overlap x or one another. */
 KILN_API kiln_status kiln_pool_forward_with_indices(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
                                                     const kiln_tensor* indices, const kiln_pool_options* options,

@@ -36,7 +36,7 @@ static inline kiln_softmax_options kiln_softmax_options_default(void) {
   return options;
 }
 
-/* Enqueues y = epilogue(alpha * softmax(x) + beta * y), or of log-softmax, over an axis on `stream` and returns.
+/* Enqueues y = epilogue(alpha * softmax(x) + beta * y) along an axis on `stream` and returns; or log-softmax.
  *
  * x, y: equal extents of 1 to 5 dimensions, any strides. y may be x itself; otherwise they must not overlap. `options`
  * may be NULL. Errors, first call and threads as for kiln_conv_forward(). */

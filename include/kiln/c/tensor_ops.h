@@ -31,11 +31,11 @@ static inline kiln_transform_options kiln_transform_options_default(void) {
 }
 
 /* Enqueues y = epilogue(alpha * pad(x) + beta * y) on `stream`: another layout, another dtype, a scale, padding, or all
- * at once. Sub-regions are strides.
+ * at once. A tensor with the strides of a larger one is a part of it: crop by such an x, concatenate by such a y.
  *
  * x, y: 1 to 5 dimensions of any dtype and strides. y has x's extents plus the padding; where x has an extent of 1 and
- * no padding y may have any, and x repeats. Computed in f32; results round to nearest, integers saturate, NaN becomes 0
- * in them; with equal dtypes, alpha 1 and beta 0 the bits are copied. y may be x itself; otherwise they must not
+ * no padding, y may have any, and x repeats. Computed in f32; results round to nearest, integers saturate, NaN becomes
+ * 0 in them; with equal dtypes, alpha 1 and beta 0 the bits are copied. y may be x itself; otherwise they must not
  * overlap. `options` may be NULL. Errors, first call and threads as for kiln_conv_forward(). */
 KILN_API kiln_status kiln_tensor_transform(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
                                            const kiln_transform_options* options, kiln_stream stream);
