@@ -80,6 +80,13 @@ std::vector<std::string> texts_of(const std::vector<PlanOperand>& operands) {
 }
 
 }  // namespace
+
+kiln_plan* new_plan(const kiln_context& context, const Plan& plan) {
+  const std::vector<PlanOperand> operands = plan.operands();
+  return new kiln_plan{context.context, plan,     plan.request().key(), plan.variant(),
+                       plan.source(),   operands, texts_of(operands)};
+}
+
 }  // namespace kiln::capi
 
 using namespace kiln::capi;  // NOLINT(google-build-using-namespace): the C functions belong to this room
@@ -88,10 +95,7 @@ kiln_status kiln_plan_create(kiln_context* context, const char* request, kiln_pl
   return guarded([&] {
     require(context, "kiln_plan_create", "context");
     require(plan, "kiln_plan_create", "plan");
-    const kiln::Plan made = context->context->plan(request_of(request, "kiln_plan_create"));
-    const std::vector<kiln::PlanOperand> operands = made.operands();
-    *plan = new kiln_plan{context->context, made,     made.request().key(), made.variant(),
-                          made.source(),    operands, texts_of(operands)};
+    *plan = new_plan(*context, context->context->plan(request_of(request, "kiln_plan_create")));
   });
 }
 

@@ -70,6 +70,12 @@ Json or_null(std::string_view text) {
   return text.empty() ? Json() : Json(text);
 }
 
+std::string remarks_of(const OperandDefinition& operand) {
+  if (operand.may_be.empty()) return operand.summary;
+  const std::string in_place = fmt::format("may be {} itself", fmt::join(operand.may_be, " or "));
+  return operand.summary.empty() ? in_place : fmt::format("{}; {}", in_place, operand.summary);
+}
+
 Json json_of(const Operation& operation) {
   Json operands = Json::array(), attributes = Json::array(), words = Json::array();
   for (const OperandDefinition& operand : operation.operands()) {
@@ -78,7 +84,8 @@ Json json_of(const Operation& operation) {
                         {"dtypes", dtypes_of(operand)},
                         {"extents", operand.extents},
                         {"left_out", or_null(operand.left_out)},
-                        {"summary", operand.summary}});
+                        {"may_be", operand.may_be},
+                        {"summary", remarks_of(operand)}});
   }
   for (const AttributeDefinition& attribute : operation.attributes()) {
     attributes.push_back({{"name", attribute.name},
@@ -127,7 +134,7 @@ void print_operands(const Operation& operation, const Output& output) {
     const std::vector<std::string_view> dtypes = dtypes_of(operand);
     table.add({operand.name, std::string(role_text(operand.role)),
                dtypes.size() == all_dtypes.size() ? "any" : fmt::format("{}", fmt::join(dtypes, ", ")), operand.extents,
-               operand.left_out.empty() ? "has to be given" : operand.left_out, operand.summary});
+               operand.left_out.empty() ? "has to be given" : operand.left_out, remarks_of(operand)});
   }
   print(table, output);
 }

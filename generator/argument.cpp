@@ -81,11 +81,11 @@ struct Memory {
 Memory memory_of(const Argument& argument) {
   static constexpr Match pointed = {[](const OperandArgument& operand) { return Memory{.operand = &operand}; },
                                     [](const WorkspaceArgument& range) { return Memory{.range = &range}; }};
-  return std::visit(Match{pointed, [](const TensorMapArgument& map) { return std::visit(pointed, map.memory); },
-                          [](const Scalar&) { return Memory{}; }, [](const UserArgument&) { return Memory{}; },
-                          [](const OperationScalar&) { return Memory{}; },
-                          [](const OperationInteger&) { return Memory{}; }},
-                    argument);
+  return std::visit(
+      Match{pointed, [](const TensorMapArgument& map) { return std::visit(pointed, map.memory); },
+            [](const Scalar&) { return Memory{}; }, [](const UserArgument&) { return Memory{}; },
+            [](const OperationScalar&) { return Memory{}; }, [](const OperationInteger&) { return Memory{}; }},
+      argument);
 }
 
 std::string unless(bool holds, std::string fault) {

@@ -273,6 +273,10 @@ std::string Request::key() const {
 }
 
 Request Request::parse(std::string_view line, const Expressions& expressions) {
+  return finished(parse_incomplete(line, expressions));
+}
+
+Request Request::parse_incomplete(std::string_view line, const Expressions& expressions) {
   const std::vector<Token> tokens = tokenise(line);
   if (tokens.empty()) {
     throw Error(ErrorCode::parse_error, "the request is empty",
@@ -293,7 +297,7 @@ Request Request::parse(std::string_view line, const Expressions& expressions) {
     }
     parse_token(tokens[i], *definition, expressions, request);
   }
-  return finished(std::move(request));
+  return request;
 }
 
 namespace {

@@ -1,12 +1,12 @@
 // CallKey: a call's shape as plain numbers, so that a plan is found without building its request's text.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 
-#include "kiln/epilogue.h"
+#include "kiln/generator/expression.h"
 #include "kiln/tensor.h"
 
 namespace kiln {
@@ -15,8 +15,7 @@ namespace kiln {
 /// requests may come from different keys, of tensors whose irrelevant strides differ: they share one plan.)
 class CallKey {
  public:
-  /// `kind` tells the operations apart; see the users.
-  explicit CallKey(int64_t kind) { add(kind); }
+  static constexpr size_t max_text = 512;  ///< Bytes.
 
   void add(int64_t value) { words_[size_++] = value; }
   void add(const Tensor& tensor) {
@@ -24,10 +23,13 @@ class CallKey {
     for (int i = 0; i < tensor.rank(); ++i) add(tensor.extent(i));
     for (int i = 0; i < tensor.rank(); ++i) add(tensor.stride(i));
   }
-
-  void add(const Epilogue& epilogue) {
-    if (epilogue.count() == 0 && !epilogue.code()) return add(int64_t{0});
-    add_given(epilogue);
+  /// `text`: max_text bytes at the most.
+  void add(std::string_view text) {
+    add(static_cast<int64_t>(text.size()));
+    const size_t words = (text.size() + sizeof(int64_t) - 1) / sizeof(int64_t);
+    if (words > 0) words_[size_ + words - 1] = 0;  // of which the text may fill a part
+    std::memcpy(&words_[size_], text.data(), text.size());
+    size_ += words;
   }
 
   /// XXH3 of the words.
@@ -37,13 +39,11 @@ class CallKey {
   }
 
  private:
-  // Adds an epilogue that is not empty. Inline it would make every call that takes one 2.5 KB longer.
-  void add_given(const Epilogue& epilogue);
-
-  // The largest: the gradients of a normalisation, with twelve operands, and user code with as many as it may read. A
-  // convolution has the most numbers beside its operands, 19; a digest has two more.
+  // The largest: the gradients of a normalisation, with twelve operands, and user code with as many as it may read; or
+  // a call by name. A convolution has the most numbers beside its operands, 19; a digest has two more.
   static constexpr size_t of_tensor = 1 + 2 * Tensor::max_rank;
-  static constexpr size_t capacity = (12 + Expression::max_tensors) * of_tensor + 32;
+  static constexpr size_t of_text = 1 + max_text / sizeof(int64_t);
+  static constexpr size_t capacity = (12 + Expression::max_tensors) * of_tensor + of_text + 32;
 
   // Not initialised: only the first size_ words have a meaning, and writing the rest would cost as much as the look-up.
   std::array<int64_t, capacity> words_;

@@ -1,36 +1,9 @@
 #include "kiln/gemm.h"
 
 #include "kiln/base/error.h"
-#include "kiln/generator/operations/gemm.h"
 #include "operation_call.h"
 
 namespace kiln {
-namespace {
-
-CallKey key_of(const Tensor& a, const Tensor& b, const Tensor& c, const GemmOptions& options) {
-  CallKey key(static_cast<int64_t>(CallKind::gemm));
-  key.add(a);
-  key.add(b);
-  key.add(c);
-  key.add(flags_of(options, word_of(options.arithmetic)));
-  key.add(options.epilogue);
-  return key;
-}
-
-Request request_of(const Tensor& a, const Tensor& b, const Tensor& c, const GemmOptions& options) {
-  Gemm gemm;
-  gemm.a = a.spec();
-  gemm.b = b.spec();
-  gemm.c = c.spec();
-  gemm.arithmetic = options.arithmetic;
-  gemm.blend = blend_of(options);
-  gemm.dynamic_batch = options.dynamic_batch;
-  set_stages("gemm", options.epilogue, gemm);
-  return with_user_code(gemm.request(), c, options.epilogue);
-}
-
-}  // namespace
-
 Tensor transposed(const Tensor& matrix) {
   if (matrix.rank() < 2) {
     throw Error(ErrorCode::invalid_argument, "a tensor of one dimension has no transpose", "give it a second, of 1");
@@ -48,12 +21,14 @@ Tensor transposed(const Tensor& matrix) {
 
 void gemm(Context& context, const Tensor& a, const Tensor& b, const Tensor& c, const GemmOptions& options,
           Stream stream) {
-  refuse_overlap("gemm", c, "a", a, "c");
-  refuse_overlap("gemm", c, "b", b, "c");
-  CallOperands operands{a, b, c};
-  operands.add_epilogue("gemm", c, options.epilogue, "c");
-  run_call(context, key_of(a, b, c, options), operands.addresses(), staged_values_of(options, a), stream,
-           [&] { return request_of(a, b, c, options); });
+  run_call<"gemm">(context, stream, [&](auto& call) {
+    call.operand("a", a);
+    call.operand("b", b);
+    call.operand("c", c);
+    say_staged(call, options.epilogue);
+    call.arithmetic(options.arithmetic);
+    say_common(call, options, a);
+  });
 }
 
 }  // namespace kiln

@@ -33,6 +33,7 @@ struct LoadedPlan {
 
   Request request;
   std::string key;  ///< request.key()
+  RunValues usual;  ///< usual_values(request)
   Choice choice;
   std::string source;
   std::string program;  ///< Program::digest()

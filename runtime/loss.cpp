@@ -1,63 +1,39 @@
 #include "kiln/loss.h"
 
-#include "named_call.h"
+#include "operation_call.h"
 
 namespace kiln {
 namespace {
 
-bool smooths(const CrossEntropyOptions& options) {
-  return options.smoothing != 0;
+// One loss a row and one for all are different operands: `each` and `all`, of which one is `tensor`.
+template <class Call>
+void say_loss(Call& call, std::string_view each, std::string_view all, const Tensor* tensor,
+              const CrossEntropyOptions& options) {
+  const bool is_each = options.reduction == LossReduction::none;
+  call.operand(each, is_each ? tensor : nullptr);
+  call.operand(all, is_each ? nullptr : tensor);
 }
 
-void add_options(CallKey& key, const CrossEntropyOptions& options) {
-  key.add(options.ignore);
-  key.add(int64_t{smooths(options)});
-  key.add(flags_of(options, static_cast<int64_t>(options.reduction)));
-}
-
-RunValues values_of_loss(const CrossEntropyOptions& options, const Tensor& x) {
-  RunValues values = values_of(options, x);
-  values.scalars[0] = options.smoothing;
-  return values;
-}
-
-// What requests call the loss, and its gradient.
-std::string_view loss_name(const CrossEntropyOptions& options) {
-  return options.reduction == LossReduction::none ? "losses" : "loss";
-}
-std::string_view dloss_name(const CrossEntropyOptions& options) {
-  return options.reduction == LossReduction::none ? "dlosses" : "dloss";
-}
-
-void fill(CrossEntropy& view, const Tensor& x, const Tensor& targets, const CrossEntropyOptions& options) {
-  view.x = x.spec();
-  view.targets = targets.spec();
-  view.reduction = options.reduction;
-  view.ignore = options.ignore;
-  view.weights = spec_of(options.weights);
-  view.smooths = smooths(options);
-  view.blend = blend_of(options);
-  view.dynamic_batch = options.dynamic_batch;
+template <class Call>
+void say_options(Call& call, const CrossEntropyOptions& options, const Tensor& x) {
+  call.word("reduction", options.reduction);
+  call.ints("ignore", {options.ignore});
+  call.word("smoothing", options.smoothing != 0, "any", "none");
+  say_common(call, options, x);
+  call.number("smoothing", options.smoothing);
+  call.user_code(options.epilogue);
 }
 
 // `dloss` is null where it is 1.
 void backward(Context& context, const Tensor& x, const Tensor& targets, const Tensor* dloss, const Tensor& dx,
               const CrossEntropyOptions& options, Stream stream) {
-  constexpr std::string_view operation = "cross_entropy_backward";
-  NamedCall call(operation, CallKind::cross_entropy_backward,
-                 {{"x", &x},
-                  {"targets", &targets},
-                  {"weights", pointer_to(options.weights)},
-                  {dloss_name(options), dloss},
-                  {"dx", &dx, true, {"x"}}});
-  add_options(call.key, options);
-  call.add_user_code(operation, options.epilogue);
-  call.run(context, values_of_loss(options, x), stream, [&] {
-    CrossEntropyBackward gradient;
-    fill(gradient, x, targets, options);
-    if (dloss != nullptr) gradient.dloss = dloss->spec();
-    gradient.dx = dx.spec();
-    return with_user_code(gradient.request(), dx, options.epilogue);
+  run_call<"cross_entropy_backward">(context, stream, [&](auto& call) {
+    call.operand("x", x);
+    call.operand("targets", targets);
+    call.operand("weights", options.weights);
+    say_loss(call, "dlosses", "dloss", dloss, options);
+    call.operand("dx", dx);
+    say_options(call, options, x);
   });
 }
 
@@ -65,17 +41,12 @@ void backward(Context& context, const Tensor& x, const Tensor& targets, const Te
 
 void cross_entropy_forward(Context& context, const Tensor& x, const Tensor& targets, const Tensor& loss,
                            const CrossEntropyOptions& options, Stream stream) {
-  constexpr std::string_view operation = "cross_entropy_forward";
-  NamedCall call(
-      operation, CallKind::cross_entropy_forward,
-      {{"x", &x}, {"targets", &targets}, {"weights", pointer_to(options.weights)}, {loss_name(options), &loss, true}});
-  add_options(call.key, options);
-  call.add_user_code(operation, options.epilogue);
-  call.run(context, values_of_loss(options, x), stream, [&] {
-    CrossEntropyForward request;
-    fill(request, x, targets, options);
-    request.loss = loss.spec();
-    return with_user_code(request.request(), loss, options.epilogue);
+  run_call<"cross_entropy_forward">(context, stream, [&](auto& call) {
+    call.operand("x", x);
+    call.operand("targets", targets);
+    call.operand("weights", options.weights);
+    say_loss(call, "losses", "loss", &loss, options);
+    say_options(call, options, x);
   });
 }
 

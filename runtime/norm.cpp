@@ -3,56 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
-#include "activation_numbers.h"
 #include "kiln/base/error.h"
-#include "named_call.h"
+#include "operation_call.h"
 
 namespace kiln {
 namespace {
 
-std::vector<int64_t> values_of(const Axes& axes) {
-  return {axes.axis.begin(), axes.axis.begin() + axes.count};
-}
-
-// Refuses a call without axes, and adds them to its key.
-void add_axes(std::string_view operation, const Axes& axes, CallKey& key) {
-  if (axes.count < 1 || axes.count > static_cast<int>(axes.axis.size())) {
-    throw Error(ErrorCode::invalid_argument,
-                axes.count == 0 ? fmt::format("{}: no axes are given", operation)
-                                : fmt::format("{}: {} axes are given", operation, axes.count),
-                "name the dimensions that are normalised, {-1} for the last");
+// Refuses a call without axes.
+std::span<const int> checked(const Axes& axes, const CallShape& shape) {
+  if (axes.count >= 1 && axes.count <= static_cast<int>(axes.axis.size())) {
+    return {axes.axis.data(), static_cast<size_t>(axes.count)};
   }
-  key.add(axes.count);
-  for (int i = 0; i < axes.count; ++i) key.add(axes.axis[static_cast<size_t>(i)]);
-}
-
-RunValues run_values_of(const NormOptions& options, const Tensor& x, bool has_momentum) {
-  RunValues values = values_of(options, x);
-  size_t count = 0;
-  values.scalars[count++] = options.epsilon;
-  if (has_momentum) values.scalars[count++] = options.momentum;
-  set_numbers(options.activation, count, values);
-  return values;
-}
-
-RunValues run_values_of(const NormGradientOptions& options, const Tensor& dy) {
-  RunValues values = values_of(options, dy);
-  values.scalars = {options.parameter_alpha, options.parameter_beta, options.dresidual_alpha, options.dresidual_beta};
-  set_numbers(options.activation, 4, values);
-  return values;
-}
-
-// Refuses an `add` of nothing; the stages.
-std::vector<EpilogueStage> stages_of(std::string_view operation, const Epilogue& epilogue) {
-  std::vector<EpilogueStage> stages;
-  for (int i = 0; i < epilogue.count(); ++i) stages.push_back(epilogue.stage(i));
-  const bool adds = std::find(stages.begin(), stages.end(), EpilogueStage::add) != stages.end();
-  if (adds && !epilogue.residual()) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("{}: the epilogue stage add has no tensor", operation),
-                "write kiln::add(residual)");
-  }
-  return stages;
+  const std::string_view operation = shape.operation->name();
+  throw Error(ErrorCode::invalid_argument,
+              axes.count == 0 ? fmt::format("{}: no axes are given", operation)
+                              : fmt::format("{}: {} axes are given", operation, axes.count),
+              "name the dimensions that are normalised, {-1} for the last");
 }
 
 }  // namespace
@@ -66,123 +34,75 @@ Axes::Axes(std::initializer_list<int> axes) : count(static_cast<int>(axes.size()
 
 void norm_forward(Context& context, const Axes& axes, const Tensor& x, const Tensor& y, const NormOptions& options,
                   Stream stream) {
-  constexpr std::string_view operation = "norm_forward";
-  NamedCall call(operation, CallKind::norm_forward,
-                 {{"x", &x},
-                  {"w", pointer_to(options.w)},
-                  {"b", pointer_to(options.b)},
-                  {"y", &y, true, {"x", "residual"}},
-                  {"mean", pointer_to(options.mean), true},
-                  {"inv_deviation", pointer_to(options.inv_deviation), true},
-                  {"running_mean", pointer_to(options.running_mean), true},
-                  {"running_variance", pointer_to(options.running_variance), true},
-                  {"residual", pointer_to(options.epilogue.residual())}});
-  add_axes(operation, axes, call.key);
-  call.key.add(flags_of(options, static_cast<int64_t>(options.mode)));
-  call.key.add(static_cast<int64_t>(options.activation.mode));
-  call.add_epilogue(operation, options.epilogue);
-  call.run(context, run_values_of(options, x, true), stream, [&] {
-    NormForward norm;
-    norm.x = x.spec();
-    norm.y = y.spec();
-    norm.w = spec_of(options.w);
-    norm.b = spec_of(options.b);
-    norm.mean = spec_of(options.mean);
-    norm.inv_deviation = spec_of(options.inv_deviation);
-    norm.running_mean = spec_of(options.running_mean);
-    norm.running_variance = spec_of(options.running_variance);
-    norm.residual = spec_of(options.epilogue.residual());
-    norm.axes = values_of(axes);
-    norm.mode = options.mode;
-    norm.epilogue = stages_of(operation, options.epilogue);
-    norm.activation = options.activation.mode;
-    norm.blend = blend_of(options);
-    norm.dynamic_batch = options.dynamic_batch;
-    return with_user_code(norm.request(), y, options.epilogue);
+  const std::span<const int> normalised = checked(axes, call_shape<"norm_forward">());
+  run_call<"norm_forward">(context, stream, [&](auto& call) {
+    call.operand("x", x);
+    call.operand("w", options.w);
+    call.operand("b", options.b);
+    call.operand("y", y);
+    call.operand("mean", options.mean);
+    call.operand("inv_deviation", options.inv_deviation);
+    call.operand("running_mean", options.running_mean);
+    call.operand("running_variance", options.running_variance);
+    call.operand("residual", options.epilogue.residual());
+    call.ints("axes", normalised);
+    call.word("mode", options.mode);
+    call.word("activation", options.activation.mode);
+    say_common(call, options, x);
+    call.number("epsilon", options.epsilon);
+    call.number("momentum", options.momentum);
+    say_activation_numbers(call, options.activation);
+    call.epilogue(options.epilogue);
   });
 }
 
 void norm_inference(Context& context, const Axes& axes, const Tensor& x, const Tensor& running_mean,
                     const Tensor& running_variance, const Tensor& y, const NormOptions& options, Stream stream) {
-  constexpr std::string_view operation = "norm_inference";
-  NamedCall call(operation, CallKind::norm_inference,
-                 {{"x", &x},
-                  {"w", pointer_to(options.w)},
-                  {"b", pointer_to(options.b)},
-                  {"running_mean", &running_mean},
-                  {"running_variance", &running_variance},
-                  {"y", &y, true, {"x", "residual"}},
-                  {"residual", pointer_to(options.epilogue.residual())}});
-  add_axes(operation, axes, call.key);
-  call.key.add(flags_of(options));
-  call.key.add(static_cast<int64_t>(options.activation.mode));
-  call.add_epilogue(operation, options.epilogue);
-  call.run(context, run_values_of(options, x, false), stream, [&] {
-    NormInference norm;
-    norm.x = x.spec();
-    norm.y = y.spec();
-    norm.w = spec_of(options.w);
-    norm.b = spec_of(options.b);
-    norm.running_mean = running_mean.spec();
-    norm.running_variance = running_variance.spec();
-    norm.residual = spec_of(options.epilogue.residual());
-    norm.axes = values_of(axes);
-    norm.epilogue = stages_of(operation, options.epilogue);
-    norm.activation = options.activation.mode;
-    norm.blend = blend_of(options);
-    norm.dynamic_batch = options.dynamic_batch;
-    return with_user_code(norm.request(), y, options.epilogue);
+  const std::span<const int> normalised = checked(axes, call_shape<"norm_inference">());
+  run_call<"norm_inference">(context, stream, [&](auto& call) {
+    call.operand("x", x);
+    call.operand("w", options.w);
+    call.operand("b", options.b);
+    call.operand("running_mean", running_mean);
+    call.operand("running_variance", running_variance);
+    call.operand("y", y);
+    call.operand("residual", options.epilogue.residual());
+    call.ints("axes", normalised);
+    call.word("activation", options.activation.mode);
+    say_common(call, options, x);
+    call.number("epsilon", options.epsilon);
+    say_activation_numbers(call, options.activation);
+    call.epilogue(options.epilogue);
   });
 }
 
 void norm_backward(Context& context, const Axes& axes, const Tensor& dy, const Tensor& x, const Tensor& inv_deviation,
                    const Tensor& dx, const NormGradientOptions& options, Stream stream) {
-  constexpr std::string_view operation = "norm_backward";
   if (options.mode == NormMode::standard && !options.mean) {
     throw Error(ErrorCode::invalid_argument, "norm_backward: mean is missing", "give what the forward saved");
   }
-  NamedCall call(operation, CallKind::norm_backward,
-                 {{"dy", &dy},
-                  {"x", &x},
-                  {"w", pointer_to(options.w)},
-                  {"b", pointer_to(options.b)},
-                  {"mean", pointer_to(options.mean)},
-                  {"inv_deviation", &inv_deviation},
-                  {"y", pointer_to(options.y)},
-                  {"residual", pointer_to(options.residual)},
-                  {"dx", &dx, true, {"dy", "x"}},
-                  {"dw", pointer_to(options.dw), true},
-                  {"db", pointer_to(options.db), true},
-                  {"dresidual", pointer_to(options.dresidual), true, {"dy"}}});
-  add_axes(operation, axes, call.key);
-  call.key.add(flags_of(options, static_cast<int64_t>(options.mode)));
-  const Blend parameter_blend = blend_of(options.parameter_alpha, options.parameter_beta);
-  const Blend dresidual_blend = blend_of(options.dresidual_alpha, options.dresidual_beta);
-  call.key.add(static_cast<int64_t>(options.activation.mode) << 32 | word_of(parameter_blend) << 4 |
-               word_of(dresidual_blend));
-  call.add_user_code(operation, options.epilogue);
-  call.run(context, run_values_of(options, dy), stream, [&] {
-    NormBackward norm;
-    norm.dy = dy.spec();
-    norm.x = x.spec();
-    norm.inv_deviation = inv_deviation.spec();
-    norm.dx = dx.spec();
-    norm.mean = spec_of(options.mean);
-    norm.w = spec_of(options.w);
-    norm.b = spec_of(options.b);
-    norm.y = spec_of(options.y);
-    norm.residual = spec_of(options.residual);
-    norm.dw = spec_of(options.dw);
-    norm.db = spec_of(options.db);
-    norm.dresidual = spec_of(options.dresidual);
-    norm.axes = values_of(axes);
-    norm.mode = options.mode;
-    norm.activation = options.activation.mode;
-    norm.blend = blend_of(options);
-    norm.parameter_blend = parameter_blend;
-    norm.dresidual_blend = dresidual_blend;
-    norm.dynamic_batch = options.dynamic_batch;
-    return with_user_code(norm.request(), dx, options.epilogue);
+  const std::span<const int> normalised = checked(axes, call_shape<"norm_backward">());
+  run_call<"norm_backward">(context, stream, [&](auto& call) {
+    call.operand("dy", dy);
+    call.operand("x", x);
+    call.operand("w", options.w);
+    call.operand("b", options.b);
+    call.operand("mean", options.mean);
+    call.operand("inv_deviation", inv_deviation);
+    call.operand("y", options.y);
+    call.operand("residual", options.residual);
+    call.operand("dx", dx);
+    call.operand("dw", options.dw);
+    call.operand("db", options.db);
+    call.operand("dresidual", options.dresidual);
+    call.ints("axes", normalised);
+    call.word("mode", options.mode);
+    call.word("activation", options.activation.mode);
+    say_common(call, options, dy);
+    call.blend("parameter", options.parameter_alpha, options.parameter_beta);
+    call.blend("dresidual", options.dresidual_alpha, options.dresidual_beta);
+    say_activation_numbers(call, options.activation);
+    call.user_code(options.epilogue);
   });
 }
 

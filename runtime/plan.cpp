@@ -38,6 +38,7 @@ LoadedPlan::LoadedPlan(Request request_, Choice choice_, std::string source_, st
                        execution::Executable executable_)
     : request(std::move(request_)),
       key(request.key()),
+      usual(usual_values(request)),
       choice(std::move(choice_)),
       source(std::move(source_)),
       program(std::move(program_)),

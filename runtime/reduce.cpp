@@ -1,7 +1,9 @@
 #include "kiln/reduce.h"
 
+#include <vector>
+
 #include "kiln/base/error.h"
-#include "named_call.h"
+#include "operation_call.h"
 
 namespace kiln {
 namespace {
@@ -22,27 +24,17 @@ std::vector<int64_t> axes_of(const Tensor& x, const Tensor& y) {
   return axes;
 }
 
-Request request_of(ReduceMode mode, const Tensor& x, const Tensor& y, const Tensor* indices,
-                   const ReduceOptions& options) {
-  Reduce reduce;
-  reduce.x = x.spec();
-  reduce.y = y.spec();
-  if (indices != nullptr) reduce.indices = indices->spec();
-  reduce.axes = axes_of(x, y);
-  reduce.mode = mode;
-  reduce.blend = blend_of(options);
-  reduce.dynamic_batch = options.dynamic_batch;
-  return reduce.request();
-}
-
 void run(Context& context, ReduceMode mode, const Tensor& x, const Tensor& y, const Tensor* indices,
          const ReduceOptions& options, Stream stream) {
-  constexpr std::string_view operation = "reduce";
-  NamedCall call(operation, CallKind::reduce, {{"x", &x}, {"y", &y, true}, {"indices", indices, true}});
-  call.key.add(flags_of(options, static_cast<int64_t>(mode)));
-  call.add_user_code(operation, options.epilogue);
-  call.run(context, values_of(options, x), stream,
-           [&] { return with_user_code(request_of(mode, x, y, indices, options), y, options.epilogue); });
+  run_call<"reduce">(context, stream, [&](auto& call) {
+    call.operand("x", x);
+    call.operand("y", y);
+    call.operand("indices", indices);
+    call.derived_ints("axes", [&] { return axes_of(x, y); });
+    call.word("mode", mode);
+    say_common(call, options, x);
+    call.user_code(options.epilogue);
+  });
 }
 
 }  // namespace

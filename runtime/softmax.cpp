@@ -1,57 +1,35 @@
 #include "kiln/softmax.h"
 
-#include "kiln/generator/operations/softmax_backward.h"
-#include "named_call.h"
+#include "operation_call.h"
 
 namespace kiln {
 namespace {
 
-void add_options(CallKey& key, const SoftmaxOptions& options) {
-  key.add(options.axis);
-  key.add(flags_of(options, static_cast<int64_t>(options.mode)));
-}
-
-// What both views have in common.
-template <class View>
-void set_common(View& view, const SoftmaxOptions& options) {
-  view.axis = options.axis;
-  view.mode = options.mode;
-  view.blend = blend_of(options);
-  view.dynamic_batch = options.dynamic_batch;
-}
-
-Request request_of(const Tensor& x, const Tensor& y, const SoftmaxOptions& options) {
-  SoftmaxForward softmax;
-  softmax.x = x.spec();
-  softmax.y = y.spec();
-  set_common(softmax, options);
-  return softmax.request();
+template <class Call>
+void say_options(Call& call, const SoftmaxOptions& options, const Tensor& images) {
+  call.ints("axis", {options.axis});
+  call.word("mode", options.mode);
+  say_common(call, options, images);
+  call.user_code(options.epilogue);
 }
 
 }  // namespace
 
 void softmax_forward(Context& context, const Tensor& x, const Tensor& y, const SoftmaxOptions& options, Stream stream) {
-  constexpr std::string_view operation = "softmax_forward";
-  NamedCall call(operation, CallKind::softmax_forward, {{"x", &x}, {"y", &y, true, {"x"}}});
-  add_options(call.key, options);
-  call.add_user_code(operation, options.epilogue);
-  call.run(context, values_of(options, x), stream,
-           [&] { return with_user_code(request_of(x, y, options), y, options.epilogue); });
+  run_call<"softmax_forward">(context, stream, [&](auto& call) {
+    call.operand("x", x);
+    call.operand("y", y);
+    say_options(call, options, x);
+  });
 }
 
 void softmax_backward(Context& context, const Tensor& y, const Tensor& dy, const Tensor& dx,
                       const SoftmaxOptions& options, Stream stream) {
-  constexpr std::string_view operation = "softmax_backward";
-  NamedCall call(operation, CallKind::softmax_backward, {{"y", &y}, {"dy", &dy}, {"dx", &dx, true, {"y", "dy"}}});
-  add_options(call.key, options);
-  call.add_user_code(operation, options.epilogue);
-  call.run(context, values_of(options, dy), stream, [&] {
-    SoftmaxBackward softmax;
-    softmax.y = y.spec();
-    softmax.dy = dy.spec();
-    softmax.dx = dx.spec();
-    set_common(softmax, options);
-    return with_user_code(softmax.request(), dx, options.epilogue);
+  run_call<"softmax_backward">(context, stream, [&](auto& call) {
+    call.operand("y", y);
+    call.operand("dy", dy);
+    call.operand("dx", dx);
+    say_options(call, options, dy);
   });
 }
 

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <span>
+
 #include "kiln/base/error.h"
-#include "named_call.h"
+#include "operation_call.h"
 
 namespace kiln {
 namespace {
@@ -17,21 +21,14 @@ void run_op(Context& context, TensorOpMode mode, std::span<const Tensor* const> 
         "give as many as the mode reads");
   }
   const auto input = [&](size_t i) { return i < inputs.size() ? inputs[i] : nullptr; };
-  constexpr std::string_view operation = "tensor_op";
-  NamedCall call(operation, CallKind::tensor_op,
-                 {{"a", input(0)}, {"b", input(1)}, {"c", input(2)}, {"y", &y, true, {"a", "b", "c"}}});
-  call.key.add(flags_of(options, static_cast<int64_t>(mode)));
-  call.add_user_code(operation, options.epilogue);
-  call.run(context, values_of(options, y), stream, [&] {
-    TensorOp op;
-    op.a = inputs[0]->spec();
-    if (inputs.size() > 1) op.b = inputs[1]->spec();
-    if (inputs.size() > 2) op.c = inputs[2]->spec();
-    op.y = y.spec();
-    op.mode = mode;
-    op.blend = blend_of(options);
-    op.dynamic_batch = options.dynamic_batch;
-    return with_user_code(op.request(), y, options.epilogue);
+  run_call<"tensor_op">(context, stream, [&](auto& call) {
+    call.operand("a", input(0));
+    call.operand("b", input(1));
+    call.operand("c", input(2));
+    call.operand("y", y);
+    call.word("mode", mode);
+    say_common(call, options, y);
+    call.user_code(options.epilogue);
   });
 }
 
@@ -39,25 +36,17 @@ void run_op(Context& context, TensorOpMode mode, std::span<const Tensor* const> 
 
 void tensor_transform(Context& context, const Tensor& x, const Tensor& y, const TransformOptions& options,
                       Stream stream) {
-  constexpr std::string_view operation = "tensor_transform";
-  NamedCall call(operation, CallKind::tensor_transform, {{"x", &x}, {"y", &y, true, {"x"}}});
-  for (int i = 0; i < x.rank(); ++i) {
-    call.key.add(options.pad_begin[static_cast<size_t>(i)]);
-    call.key.add(options.pad_end[static_cast<size_t>(i)]);
-  }
-  call.key.add(flags_of(options));
-  call.add_user_code(operation, options.epilogue);
-  RunValues values = values_of(options, y);  // x may repeat
-  values.scalars[0] = options.value;
-  call.run(context, values, stream, [&] {
-    TensorTransform transform;
-    transform.x = x.spec();
-    transform.y = y.spec();
-    transform.pad_begin.assign(options.pad_begin.begin(), options.pad_begin.begin() + x.rank());
-    transform.pad_end.assign(options.pad_end.begin(), options.pad_end.begin() + x.rank());
-    transform.blend = blend_of(options);
-    transform.dynamic_batch = options.dynamic_batch;
-    return with_user_code(transform.request(), y, options.epilogue);
+  const auto rank = static_cast<size_t>(x.rank());
+  std::array<int64_t, 2 * Tensor::max_rank> pads;
+  std::copy_n(options.pad_begin.begin(), rank, pads.begin());
+  std::copy_n(options.pad_end.begin(), rank, pads.begin() + rank);
+  run_call<"tensor_transform">(context, stream, [&](auto& call) {
+    call.operand("x", x);
+    call.operand("y", y);
+    call.ints("pad", std::span<const int64_t>(pads.data(), 2 * rank));
+    say_common(call, options, y);  // x may repeat
+    call.number("value", options.value);
+    call.user_code(options.epilogue);
   });
 }
 
@@ -74,13 +63,11 @@ void tensor_set(Context& context, const Tensor& y, float value, Stream stream) {
 }
 
 void tensor_set(Context& context, const Tensor& y, float value, const Epilogue& epilogue, Stream stream) {
-  constexpr std::string_view operation = "tensor_set";
-  NamedCall call(operation, CallKind::tensor_set, {{"y", &y, true}});
-  call.add_user_code(operation, epilogue);
-  RunValues values;
-  values.scalars[0] = value;
-  values.user = epilogue.scalars();
-  call.run(context, values, stream, [&] { return with_user_code(TensorSet{y.spec()}.request(), y, epilogue); });
+  run_call<"tensor_set">(context, stream, [&](auto& call) {
+    call.operand("y", y);
+    call.number("value", value);
+    call.user_code(epilogue);
+  });
 }
 
 void tensor_op(Context& context, TensorOpMode mode, const Tensor& a, const Tensor& y, const TensorOpOptions& options,

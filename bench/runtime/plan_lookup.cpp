@@ -1,4 +1,5 @@
-// How long a call takes to find its plan: from the entry of conv_forward, 1,000 plans, random order, 2 threads.
+// How long a call takes to find its plan: from the entry of conv_forward, and of call() with the same arguments by
+// their names; 1,000 plans, random order, 2 threads.
 //
 // Method: 1,000 convolutions of different shapes are prepared on the emulated device, each a plan of its own. Every
 // call is of an empty dynamic batch, so it does everything that a call does (key, look-up, checks of its arguments) but
@@ -12,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "kiln/call.h"
 #include "kiln/conv.h"
 
 namespace {
@@ -38,11 +40,17 @@ std::vector<Call> make_calls() {
   return calls;
 }
 
-void call(kiln::Context& context, const Call& call) {
+using Caller = void (*)(kiln::Context& context, const Call& call);
+
+void by_function(kiln::Context& context, const Call& call) {
   kiln::conv_forward(context, call.x, call.w, call.y, {.pad = {1, 1}, .dynamic_batch = true});
 }
 
-std::vector<double> sample(kiln::Context& context, const std::vector<Call>& calls, unsigned seed) {
+void by_name(kiln::Context& context, const Call& call) {
+  kiln::call(context, "conv_forward pad=1,1 n=?", {{"x", call.x}, {"w", call.w}, {"y", call.y}});
+}
+
+std::vector<double> sample(kiln::Context& context, Caller call, const std::vector<Call>& calls, unsigned seed) {
   std::vector<size_t> order(calls.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::shuffle(order.begin(), order.end(), std::mt19937(seed));
@@ -56,15 +64,7 @@ std::vector<double> sample(kiln::Context& context, const std::vector<Call>& call
   return nanoseconds;
 }
 
-}  // namespace
-
-int main() {
-  kiln::ContextOptions options;
-  options.environment = kiln::Environment::read();
-  options.environment->driver = "emulator";
-  options.cache = "off";
-  kiln::Context context(options);
-  const std::vector<Call> calls = make_calls();
+void measure(kiln::Context& context, Caller call, const char* entry, const std::vector<Call>& calls) {
   fmt::print("making {} plans ...\n", plans);
   {
     std::vector<std::jthread> makers;
@@ -78,13 +78,26 @@ int main() {
   {
     std::vector<std::jthread> callers;
     for (unsigned t = 0; t < threads; ++t) {
-      callers.emplace_back([&, t] { samples[t] = sample(context, calls, t + 1); });
+      callers.emplace_back([&, t] { samples[t] = sample(context, call, calls, t + 1); });
     }
   }
   std::vector<double> all;
   for (const auto& some : samples) all.insert(all.end(), some.begin(), some.end());
   std::sort(all.begin(), all.end());
-  fmt::print("plan look-up from the entry of conv_forward, {} plans in random order on {} threads:\n", plans, threads);
+  fmt::print("plan look-up from the entry of {}, {} plans in random order on {} threads:\n", entry, plans, threads);
   fmt::print("  median {:.0f} ns a call, fastest {:.0f} ns, slowest {:.0f} ns ({} samples of {} calls)\n",
              all[all.size() / 2], all.front(), all.back(), all.size(), plans);
+}
+
+}  // namespace
+
+int main() {
+  kiln::ContextOptions options;
+  options.environment = kiln::Environment::read();
+  options.environment->driver = "emulator";
+  options.cache = "off";
+  kiln::Context context(options);
+  const std::vector<Call> calls = make_calls();
+  measure(context, by_function, "conv_forward", calls);
+  measure(context, by_name, "call", calls);
 }

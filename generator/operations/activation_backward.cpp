@@ -24,7 +24,7 @@ class ActivationBackwardOperation final : public Operation {
         {"y", Role::input, true, Printing::when_set, "as dy", "x has to be given",
          "what the function gave; not for every mode"},
         {"dy", Role::input, true, Printing::always, "1 to 5 dimensions", "", "the gradient with respect to y"},
-        {"dx", Role::output, true, Printing::always, "as dy", "dtype and layout of dy", "may be dy itself"},
+        in_place({"dx", Role::output, true, Printing::always, "as dy", "dtype and layout of dy", ""}, {"x", "y", "dy"}),
     };
     return definitions;
   }

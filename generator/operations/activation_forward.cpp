@@ -22,8 +22,9 @@ class ActivationForwardOperation final : public ElementwiseOperation {
     static const std::vector<OperandDefinition> definitions = {
         {"x", Role::input, true, Printing::always, "1 to 5 dimensions", "", "integers with mode=identity only",
          DTypes::any},
-        {"y", Role::output, true, Printing::always, "as x", "dtype and layout of x",
-         "may be x itself; integers with mode=identity only", DTypes::any},
+        in_place({"y", Role::output, true, Printing::always, "as x", "dtype and layout of x",
+                  "integers with mode=identity only", DTypes::any},
+                 {"x"}),
     };
     return definitions;
   }

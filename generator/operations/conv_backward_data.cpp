@@ -22,7 +22,9 @@ class ConvBackwardDataOperation final : public Operation {
         operands_{
             {"dy", Role::input, true, Printing::always, "N K Q; N K P Q; N K Z P Q", "", ""},
             filter_operand("w", Role::input, filters),
-            {"dx", Role::output, true, Printing::always, "N C W; N C H W; N C D H W", "dtype and layout of dy", ""},
+            in_place(
+                {"dx", Role::output, true, Printing::always, "N C W; N C H W; N C D H W", "dtype and layout of dy", ""},
+                {"residual"}),
             bias_operand("C", "dx"),
             residual_operand("dx"),
         },

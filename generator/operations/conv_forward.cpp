@@ -15,7 +15,9 @@ class ConvForwardOperation final : public Operation {
         operands_{
             {"x", Role::input, true, Printing::always, "N C W; N C H W; N C D H W", "", ""},
             filter_operand("w", Role::input, filters),
-            {"y", Role::output, true, Printing::always, "N K Q; N K P Q; N K Z P Q", "dtype and layout of x", ""},
+            in_place(
+                {"y", Role::output, true, Printing::always, "N K Q; N K P Q; N K Z P Q", "dtype and layout of x", ""},
+                {"residual"}),
             bias_operand("K", "y"),
             residual_operand("y"),
         } {}

@@ -14,18 +14,6 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-std::string_view word_of(LossReduction reduction) {
-  switch (reduction) {
-    case LossReduction::none:
-      return "none";
-    case LossReduction::mean:
-      return "mean";
-    case LossReduction::sum:
-      return "sum";
-  }
-  return "?";
-}
-
 LossReduction reduction_of(const Request& request) {
   const std::string& word = request.word("reduction");
   return word == "none" ? LossReduction::none : word == "sum" ? LossReduction::sum : LossReduction::mean;
@@ -171,7 +159,7 @@ class CrossEntropyBackwardOperation final : public CrossEntropyOperation {
          DTypes::only_f32},
         {"dlosses", Role::input, true, Printing::when_set, "as targets", "they are 1", "with reduction=none"},
         {"dloss", Role::input, false, Printing::when_set, "1", "it is 1", "with reduction=mean and sum"},
-        {"dx", Role::output, true, Printing::always, "as x", "dtype and layout of x", "may be x itself"},
+        in_place({"dx", Role::output, true, Printing::always, "as x", "dtype and layout of x", ""}, {"x"}),
     };
     return definitions;
   }
@@ -216,7 +204,7 @@ Request request_of(const CrossEntropy& view, std::string operation) {
   request.operands = {{"x", view.x}};
   if (!view.targets.extents.empty()) request.operands.push_back({"targets", view.targets});
   if (view.weights) request.operands.push_back({"weights", *view.weights});
-  request.attributes = {{"reduction", std::string(word_of(view.reduction))},
+  request.attributes = {{"reduction", std::string(to_string(view.reduction))},
                         {"ignore", Ints{view.ignore}},
                         {"smoothing", std::string(view.smooths ? "any" : "none")}};
   request.blend = view.blend;
@@ -225,6 +213,18 @@ Request request_of(const CrossEntropy& view, std::string operation) {
 }
 
 }  // namespace
+
+std::string_view to_string(LossReduction reduction) {
+  switch (reduction) {
+    case LossReduction::none:
+      return "none";
+    case LossReduction::mean:
+      return "mean";
+    case LossReduction::sum:
+      return "sum";
+  }
+  return "?";
+}
 
 const Operation& cross_entropy_forward_operation() {
   static const CrossEntropyForwardOperation definition;

@@ -17,8 +17,8 @@ class DropoutOperation final : public ElementwiseOperation {
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
         {"x", Role::input, true, Printing::always, "1 to 5 dimensions", "", "for the gradient, dy"},
-        {"y", Role::output, true, Printing::always, "as x", "dtype and layout of x",
-         "may be x itself; for the gradient, dx"},
+        in_place({"y", Role::output, true, Printing::always, "as x", "dtype and layout of x", "for the gradient, dx"},
+                 {"x"}),
     };
     return definitions;
   }

@@ -31,7 +31,7 @@ class GemmOperation final : public Operation {
         {"b", Role::input, false, Printing::always, "... K N", "",
          "as many dimensions as a; each batch dimension equals that of a, or is 1 in one of the two, whose matrix is "
          "then used again"},
-        {"c", Role::output, true, Printing::always, "... M N", "dtype of a, logical order", ""},
+        in_place({"c", Role::output, true, Printing::always, "... M N", "dtype of a, logical order", ""}, {"residual"}),
         bias_operand("N", "c"),
         residual_operand("c"),
     };

@@ -35,11 +35,12 @@ class NormBackwardOperation final : public Operation {
          "the forward's result, if the forward ended in relu: dy counts where y > 0, and as 0 elsewhere"},
         {"residual", Role::input, true, Printing::when_set, "as dy", "the forward had none",
          "the forward's, with an activation only"},
-        {"dx", Role::output, true, Printing::always, "as dy", "dtype and layout of dy", "may be dy or x"},
+        in_place({"dx", Role::output, true, Printing::always, "as dy", "dtype and layout of dy", ""}, {"dy", "x"}),
         {"dw", Role::output, false, Printing::when_set, "as w", "not computed", "not with n=?"},
         {"db", Role::output, false, Printing::when_set, "as w", "not computed", "not with n=?"},
-        {"dresidual", Role::output, true, Printing::when_set, "as dy", "not computed",
-         "dy where it counts, else 0; may be dy"},
+        in_place({"dresidual", Role::output, true, Printing::when_set, "as dy", "not computed",
+                  "dy where it counts, else 0"},
+                 {"dy"}),
     };
     return definitions;
   }

@@ -24,7 +24,7 @@ class NormForwardOperation final : public Operation {
         {"w", Role::input, false, Printing::when_set, "in each dimension x's or 1", "it is 1",
          "what the normalised elements are multiplied by"},
         {"b", Role::input, false, Printing::when_set, "in each dimension x's or 1", "it is 0", "added after that"},
-        {"y", Role::output, true, Printing::always, "as x", "dtype and layout of x", "may be x or the residual"},
+        in_place({"y", Role::output, true, Printing::always, "as x", "dtype and layout of x", ""}, {"x", "residual"}),
         {"mean", Role::output, true, Printing::when_set, "as x, with 1 along the axes", "not written",
          "of each row; not for mode=rms", DTypes::only_f32},
         {"inv_deviation", Role::output, true, Printing::when_set, "as mean", "not written", "r of each row",

@@ -28,7 +28,7 @@ class NormInferenceOperation final : public Operation {
          "what x is normalised by", DTypes::only_f32},
         {"running_variance", Role::input, false, Printing::always, "as running_mean", "without gaps", "likewise",
          DTypes::only_f32},
-        {"y", Role::output, true, Printing::always, "as x", "dtype and layout of x", "may be x or the residual"},
+        in_place({"y", Role::output, true, Printing::always, "as x", "dtype and layout of x", ""}, {"x", "residual"}),
         residual_operand("y"),
     };
     return definitions;

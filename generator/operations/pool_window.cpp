@@ -13,7 +13,16 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-std::string_view word_of(PoolMode mode) {
+PoolMode mode_of(const std::string& word) {
+  for (PoolMode mode : {PoolMode::max, PoolMode::avg, PoolMode::avg_padded}) {
+    if (word == to_string(mode)) return mode;
+  }
+  throw Error(ErrorCode::internal, "pooling has no mode " + word);
+}
+
+}  // namespace
+
+std::string_view to_string(PoolMode mode) {
   switch (mode) {
     case PoolMode::max:
       return "max";
@@ -24,15 +33,6 @@ std::string_view word_of(PoolMode mode) {
   }
   return "?";
 }
-
-PoolMode mode_of(const std::string& word) {
-  for (PoolMode mode : {PoolMode::max, PoolMode::avg, PoolMode::avg_padded}) {
-    if (word == word_of(mode)) return mode;
-  }
-  throw Error(ErrorCode::internal, "pooling has no mode " + word);
-}
-
-}  // namespace
 
 std::vector<AttributeDefinition> pool_attributes() {
   return {
@@ -144,7 +144,7 @@ PoolWindow pool_window_of(const Request& request) {
 }
 
 std::vector<Attribute> attributes_of(const PoolWindow& window) {
-  return {{"mode", std::string(word_of(window.mode))},
+  return {{"mode", std::string(to_string(window.mode))},
           {"window", window.window},
           {"pad", pads_of(window.pad_begin, window.pad_end)},
           {"stride", given_or(window.stride, 1)},

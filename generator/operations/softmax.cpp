@@ -11,7 +11,7 @@ using Ints = std::vector<int64_t>;
 
 }  // namespace
 
-std::string_view word_of(SoftmaxMode mode) {
+std::string_view to_string(SoftmaxMode mode) {
   switch (mode) {
     case SoftmaxMode::accurate:
       return "accurate";

@@ -1,15 +1,10 @@
 // What softmax and its gradient share: an axis, a mode, operands of equal extents.
 #pragma once
 
-#include <string_view>
-
 #include "kiln/generator/operation.h"
 #include "kiln/generator/operations/softmax_forward.h"
 
 namespace kiln {
-
-/// The word of a request; "?" for a value that is no mode.
-std::string_view word_of(SoftmaxMode mode);
 
 class SoftmaxOperation : public Operation {
  public:

@@ -16,7 +16,7 @@ class SoftmaxBackwardOperation final : public SoftmaxOperation {
     static const std::vector<OperandDefinition> definitions = {
         {"y", Role::input, true, Printing::always, "1 to 5 dimensions", "", "the result of softmax_forward"},
         {"dy", Role::input, true, Printing::always, "as y", "dtype and layout of y", "the gradient with respect to y"},
-        {"dx", Role::output, true, Printing::always, "as y", "dtype and layout of y", "may be y or dy itself"},
+        in_place({"dx", Role::output, true, Printing::always, "as y", "dtype and layout of y", ""}, {"y", "dy"}),
     };
     return definitions;
   }
@@ -50,7 +50,7 @@ Request SoftmaxBackward::request() const {
   request.operands = {{"y", y}};
   if (!dy.extents.empty()) request.operands.push_back({"dy", dy});
   if (!dx.extents.empty()) request.operands.push_back({"dx", dx});
-  request.attributes = {{"axis", std::vector<int64_t>{axis}}, {"mode", std::string(word_of(mode))}};
+  request.attributes = {{"axis", std::vector<int64_t>{axis}}, {"mode", std::string(to_string(mode))}};
   request.blend = blend;
   request.dynamic_batch = dynamic_batch;
   return finished(std::move(request));

@@ -17,7 +17,7 @@ class SoftmaxForwardOperation final : public SoftmaxOperation {
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
         {"x", Role::input, true, Printing::always, "1 to 5 dimensions", "", ""},
-        {"y", Role::output, true, Printing::always, "as x", "dtype and layout of x", "may be x itself"},
+        in_place({"y", Role::output, true, Printing::always, "as x", "dtype and layout of x", ""}, {"x"}),
     };
     return definitions;
   }
@@ -49,7 +49,7 @@ Request SoftmaxForward::request() const {
   request.operation = "softmax_forward";
   request.operands = {{"x", x}};
   if (!y.extents.empty()) request.operands.push_back({"y", y});
-  request.attributes = {{"axis", Ints{axis}}, {"mode", std::string(word_of(mode))}};
+  request.attributes = {{"axis", Ints{axis}}, {"mode", std::string(to_string(mode))}};
   request.blend = blend;
   request.dynamic_batch = dynamic_batch;
   return finished(std::move(request));

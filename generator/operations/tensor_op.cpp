@@ -60,8 +60,9 @@ class TensorOpOperation final : public Operation {
          "an extent of 1 repeats", DTypes::any, true},
         {"c", Role::input, true, Printing::when_set, "as a", "with a mode that does not read it",
          "an extent of 1 repeats", DTypes::any, true},
-        {"y", Role::output, true, Printing::always, "the longest of the inputs", "dtype of a", "may be an input itself",
-         DTypes::any},
+        in_place(
+            {"y", Role::output, true, Printing::always, "the longest of the inputs", "dtype of a", "", DTypes::any},
+            {"a", "b", "c"}),
     };
     return definitions;
   }

@@ -20,8 +20,9 @@ class TensorTransformOperation final : public Operation {
     static const std::vector<OperandDefinition> definitions = {
         {"x", Role::input, true, Printing::always, "1 to 5 dimensions", "",
          "an extent of 1 repeats where that of y is longer", DTypes::any, true},
-        {"y", Role::output, true, Printing::always, "as x with its padding", "dtype and layout of x", "may be x itself",
-         DTypes::any},
+        in_place({"y", Role::output, true, Printing::always, "as x with its padding", "dtype and layout of x", "",
+                  DTypes::any},
+                 {"x"}),
     };
     return definitions;
   }

@@ -3,6 +3,7 @@
 
 #include "kiln/activation.h"
 #include "kiln/base/error.h"
+#include "kiln/call.h"
 #include "kiln/context.h"
 #include "kiln/conv.h"
 #include "kiln/dropout.h"

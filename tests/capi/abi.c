@@ -52,6 +52,9 @@ HOLDS(offsetof(kiln_norm_gradient_options, w) == 40 && sizeof(kiln_norm_gradient
 HOLDS(offsetof(kiln_local_norm_options, window) == 16 && sizeof(kiln_local_norm_options) == 72);
 HOLDS(sizeof(kiln_reduce_options) == 24 && KILN_REDUCE_MUL_NO_ZEROS == 8);
 HOLDS(offsetof(kiln_run_values, alpha) == 8 && offsetof(kiln_run_values, n) == 24 && sizeof(kiln_run_values) == 80);
+HOLDS(sizeof(kiln_named_integer) == 16 && offsetof(kiln_named_integer, value) == 8);
+HOLDS(offsetof(kiln_call_options, numbers) == 8 && offsetof(kiln_call_options, epilogue) == 40);
+HOLDS(offsetof(kiln_call_options, workspace_bytes) == 56 && sizeof(kiln_call_options) == 64);
 HOLDS(offsetof(kiln_plan_info, workspace_bytes) == 8 && sizeof(kiln_plan_info) == 56);
 HOLDS(KILN_OPERAND_INPUT == 0 && KILN_OPERAND_OUTPUT == 1 && KILN_OPERAND_UPDATED == 2);
 HOLDS(offsetof(kiln_operand_info, name) == 8 && offsetof(kiln_operand_info, dtype) == 24);
@@ -123,6 +126,8 @@ int capi_count_functions(void) {
       (function)kiln_reduce,
       (function)kiln_tensor_transposed,
       (function)kiln_gemm,
+      (function)kiln_call,
+      (function)kiln_call_plan,
       (function)kiln_fully_connected_forward,
       (function)kiln_fully_connected_backward_data,
       (function)kiln_fully_connected_backward_weights,
@@ -177,6 +182,7 @@ int capi_defaults_carry_their_sizes(void) {
          kiln_gemm_options_default().size == sizeof(kiln_gemm_options) &&
          kiln_norm_options_default().size == sizeof(kiln_norm_options) &&
          kiln_norm_gradient_options_default().size == sizeof(kiln_norm_gradient_options) &&
+         kiln_call_options_default().size == sizeof(kiln_call_options) &&
          kiln_run_values_default().size == sizeof(kiln_run_values) &&
          kiln_plan_info_default().size == sizeof(kiln_plan_info) &&
          kiln_operand_info_default().size == sizeof(kiln_operand_info);

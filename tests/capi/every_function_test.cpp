@@ -31,12 +31,13 @@ class EveryFunction : public CApi {
     add_dropout();
     add_local_normalisations();
     add_plans();
+    add_calls_by_name();
   }
 
   ~EveryFunction() override {
     for (char* text : {json_, key_}) kiln_string_destroy(text);
     for (kiln_epilogue* epilogue : {made_epilogue_, stages_, code_, doubled_}) kiln_epilogue_destroy(epilogue);
-    for (kiln_plan* plan : {made_plan_, plan_}) kiln_plan_destroy(plan);
+    for (kiln_plan* plan : {made_plan_, plan_, call_plan_}) kiln_plan_destroy(plan);
     for (kiln_memory* memory : {made_memory_, memory_}) kiln_memory_destroy(memory);
     kiln_context_destroy(made_context_);
   }
@@ -232,6 +233,13 @@ class EveryFunction : public CApi {
         operands_, 2, nullptr, nullptr, &run_values_);
   }
 
+  void add_calls_by_name() {
+    add("kiln_call", kiln_call, {"options", "stream"}, context_, "tensor_op mode=mul", call_tensors_, 3, &call_options_,
+        nullptr);
+    add("kiln_call_plan", kiln_call_plan, {"options"}, context_, "tensor_op mode=mul", call_tensors_, 3, &call_options_,
+        &call_plan_);
+  }
+
   const std::vector<float> untouched_ = std::vector<float>(256, 7.0f);
   void* const result_ = upload(untouched_);
   const kiln_tensor x_ = tensor(upload(wave(12)), {2, 6}), dy_ = tensor(upload(wave(12)), {2, 6}),
@@ -282,6 +290,8 @@ class EveryFunction : public CApi {
   const kiln_gemm_options gemm_options_ = kiln_gemm_options_default();
   const kiln_cross_entropy_options cross_entropy_options_ = kiln_cross_entropy_options_default();
   const kiln_dropout_options dropout_options_ = kiln_dropout_options_default();
+  const kiln_named_tensor call_tensors_[3] = {{"y", &y_}, {"a", &x_}, {"b", &dy_}};
+  const kiln_call_options call_options_ = kiln_call_options_default();
   const kiln_run_values run_values_ = kiln_run_values_default();
   kiln_context_info context_info_ = kiln_context_info_default();
   kiln_plan_info plan_info_ = kiln_plan_info_default();
@@ -291,7 +301,7 @@ class EveryFunction : public CApi {
   kiln_context* made_context_ = nullptr;
   kiln_memory *made_memory_ = nullptr, *memory_ = nullptr;
   kiln_epilogue *made_epilogue_ = nullptr, *stages_ = nullptr, *code_ = nullptr, *doubled_ = nullptr;
-  kiln_plan *made_plan_ = nullptr, *plan_ = nullptr;
+  kiln_plan *made_plan_ = nullptr, *plan_ = nullptr, *call_plan_ = nullptr;
   kiln_tensor packed_ = {};
   char *json_ = nullptr, *key_ = nullptr;
 
@@ -320,9 +330,9 @@ TEST_F(EveryFunction, RefusesWhatIsWrongWithAnArgumentAndRunsNothing) {
     expect_refused(entry.rows);
   }
   EXPECT_EQ(download(result_), untouched_);
-  for (const void* output :
-       {static_cast<void*>(made_context_), static_cast<void*>(made_memory_), static_cast<void*>(made_epilogue_),
-        static_cast<void*>(made_plan_), static_cast<void*>(json_), static_cast<void*>(key_)}) {
+  for (const void* output : {static_cast<void*>(made_context_), static_cast<void*>(made_memory_),
+                             static_cast<void*>(made_epilogue_), static_cast<void*>(made_plan_),
+                             static_cast<void*>(call_plan_), static_cast<void*>(json_), static_cast<void*>(key_)}) {
     EXPECT_EQ(output, nullptr) << "outputs of a failed call stay as they were";
   }
   EXPECT_EQ(context_info_.device_id, nullptr);

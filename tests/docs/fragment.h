@@ -3,6 +3,7 @@
 #pragma once
 
 #include <kiln/activation.h>
+#include <kiln/call.h>
 #include <kiln/conv.h>
 #include <kiln/memory.h>
 

@@ -73,8 +73,8 @@ TEST(PlanRun, AllocatesNothing) {
                                                          execution::Executable(context, program(), {"x", "y"}));
   const Plan plan(loaded);
   PlanTable table;
-  CallKey key(1);
-  key.add(7);
+  CallKey key;
+  key.add(int64_t{7});
   table.insert(key, key.hash(), loaded);
   auto* const memory = reinterpret_cast<std::byte*>(1 << 20);
   RunValues values;

@@ -10,6 +10,7 @@
 #include "bad_arguments.h"
 #include "declared_operations.h"
 #include "kiln/activation.h"
+#include "kiln/call.h"
 #include "kiln/conv.h"
 #include "kiln/dropout.h"
 #include "kiln/gemm.h"
@@ -207,6 +208,9 @@ void BadOperands::add_rows_and_elements(Calls& calls) const {
 
 void BadOperands::add_products(Calls& calls) const {
   const Tensor x = slot(0, {3, 5}), dy = slot(2, {3, 4}), y = slot(3, {3, 4});
+  calls["call"] = {"gemm", {{"a", x}, {"b", slot(1, {5, 4})}, {"c", y}}, [](Context& k, const Tensors& t) {
+                     kiln::call(k, "gemm", {{"a", t[0].tensor}, {"b", t[1].tensor}, {"c", t[2].tensor}});
+                   }};
   calls["gemm"] = {"", {{"a", x}, {"b", slot(1, {5, 4})}, {"c", y}}, [](Context& k, const Tensors& t) {
                      gemm(k, t[0].tensor, t[1].tensor, t[2].tensor);
                    }};

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <string>
+#include <string_view>
 #include <thread>
 
 namespace kiln {
@@ -13,7 +16,7 @@ std::shared_ptr<const LoadedPlan> plan_number(uintptr_t i) {
 }
 
 CallKey key_number(int64_t i) {
-  CallKey key(0);
+  CallKey key;
   key.add(i);
   return key;
 }
@@ -122,7 +125,7 @@ TEST(PlanTable, IsReadWhileItGrows) {
 
 TEST(CallKey, TellsTensorsApartByEverythingThatShapesARequest) {
   const auto hash = [](const Tensor& tensor) {
-    CallKey key(0);
+    CallKey key;
     key.add(tensor);
     return key.hash();
   };
@@ -133,6 +136,22 @@ TEST(CallKey, TellsTensorsApartByEverythingThatShapesARequest) {
   EXPECT_NE(base, hash(Tensor(address, f32, {3, 2}, {3, 1})));
   EXPECT_NE(base, hash(Tensor(address, f32, {2, 3}, {4, 1})));
   EXPECT_NE(base, hash(Tensor(reinterpret_cast<const void*>(4100), f32, {2, 3}, {3, 1})));
+}
+
+TEST(CallKey, TellsTextsApart) {
+  const auto key = [](std::string_view text) {
+    CallKey made;
+    made.add(text);
+    made.add(int64_t{7});
+    return made;
+  };
+  const std::array<std::string_view, 8> texts = {"",          "a",         "b",        "gemm n=?",
+                                                 "gemm n=?a", "gemm n=?b", "aaaaaaaa", "aaaaaaa"};
+  for (size_t i = 0; i < texts.size(); ++i) {
+    for (size_t j = 0; j < texts.size(); ++j) EXPECT_EQ(key(texts[i]) == key(texts[j]), i == j) << texts[i];
+  }
+  const std::string longest(CallKey::max_text, 'x');
+  EXPECT_TRUE(key(longest) == key(longest));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kiln/base/error.h"
@@ -46,7 +47,15 @@ struct OperandDefinition {
   std::string summary;   ///< What else there is to know; may be empty.
   DTypes dtypes = DTypes::floating;
   bool repeats = false;  ///< With an extent of 1 along dimension 0 it is the same for every image.
+  /// The operands that an output may be, element for element: an operation in place. It shares no element with others.
+  std::vector<std::string_view> may_be{};
 };
+
+/// `output`, which may be one of those operands.
+inline OperandDefinition in_place(OperandDefinition output, std::vector<std::string_view> may_be) {
+  output.may_be = std::move(may_be);
+  return output;
+}
 
 /// A number that a call gives and the key does not hold, as alpha: the slope of an activation, a normalisation's
 /// epsilon.

@@ -103,6 +103,10 @@ struct Request {
   /// request that makes no sense. `expressions` gives texts to the user code in it, by name or by digest.
   static Request parse(std::string_view line, const Expressions& expressions = {});
 
+  /// What a line that need not be complete says, for finished() to complete: `conv_forward pad=1,1`. Throws
+  /// Error(parse_error) as parse() does.
+  static Request parse_incomplete(std::string_view line, const Expressions& expressions = {});
+
   /// The canonical line.
   std::string key() const;
 

@@ -17,6 +17,9 @@ enum class LossReduction {
   sum,
 };
 
+/// The word of requests; "?" for a value that is none.
+std::string_view to_string(LossReduction reduction);
+
 /// The operands of both directions. A row are the C logits of one image and place; t is its target, a class. With
 /// logp = log(softmax(x)), weights w (1 without them) and the smoothing e, a number of the call (0 unless `smooths`):
 ///

@@ -17,6 +17,9 @@ enum class PoolMode {
   avg_padded,  ///< Sum over the elements inside x, divided by the number of window elements inside the padded x.
 };
 
+/// The word of requests; "?" for a value that is none.
+std::string_view to_string(PoolMode mode);
+
 /// The windows of a pooling.
 struct PoolWindow : WindowSteps {
   PoolMode mode = PoolMode::max;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "kiln/generator/request.h"
 
@@ -11,6 +12,9 @@ enum class SoftmaxMode {
   accurate,  ///< exp(x - max) / sum(exp(x - max))
   log,       ///< x - max - log(sum(exp(x - max)))
 };
+
+/// The word of requests; "?" for a value that is none.
+std::string_view to_string(SoftmaxMode mode);
 
 /// Softmax over `axis` of a tensor of 1 to 5 dimensions; x and y have equal extents and may have different strides.
 ///

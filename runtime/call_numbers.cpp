@@ -1,0 +1,41 @@
+#include "call_numbers.h"
+
+#include <fmt/format.h>
+
+#include "kiln/base/error.h"
+
+namespace kiln {
+
+void CallNumbers::stages(const Epilogue& epilogue) {
+  int64_t stages = 0;
+  for (int i = 0; i < epilogue.count(); ++i) stages |= (static_cast<int64_t>(epilogue.stage(i)) + 1) << (4 * i);
+  key_.add(stages);
+}
+
+void CallNumbers::user_tensors(const Epilogue& epilogue) {
+  code_ = epilogue.code();
+  values_.user = epilogue.scalars();
+  key_.add(int64_t{-1});
+  for (const int64_t word : code_->digest_words()) key_.add(word);
+  for (size_t i = 0; i < code_->tensors().size(); ++i) place(epilogue.tensor(i), shape_.operands.size() + i);
+}
+
+void CallNumbers::examine(const Place& output, const Place& other) const {
+  const size_t own = shape_.operands.size();
+  const OperandShape& shape = shape_.operands[output.number];
+  const bool may_be = other.number < own && (shape.may_be >> other.number & 1) != 0;
+  if (may_be && is_same_view(*output.tensor, *other.tensor)) return;
+  if (!share_elements(*output.tensor, *other.tensor)) return;
+  const std::string_view name =
+      other.number < own ? shape_.operands[other.number].name : std::string_view(code_->tensors()[other.number - own]);
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{}: the memory of {} and {} overlaps", shape_.operation->name(), shape.name, name),
+              "write the result elsewhere");
+}
+
+void CallNumbers::refuse_stages() const {
+  throw Error(ErrorCode::invalid_argument, fmt::format("{} takes no epilogue of stages", shape_.operation->name()),
+              "write what they do as user code: expression(...)");
+}
+
+}  // namespace kiln

@@ -1,0 +1,135 @@
+#include "call_request.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <utility>
+
+#include "call_numbers.h"
+#include "kiln/base/error.h"
+#include "kiln/generator/operation.h"
+
+namespace kiln {
+namespace {
+
+// The part of d, h and w that `like` has, behind N and C.
+std::vector<int64_t> axes_of(const Tensor& like, const std::array<int64_t, 3>& values) {
+  const auto [d, h, w] = values;
+  if (like.rank() == 3) return {w};
+  if (like.rank() == 5) return {d, h, w};
+  return {h, w};
+}
+
+// That `names` of an operation have `name` in place number `number`.
+template <class Definitions>
+void require_name(const CallShape& shape, const Definitions& names, size_t number, std::string_view name) {
+  if (number < names.size() && names[number].name == name) return;
+  throw Error(ErrorCode::internal, fmt::format("a call of {} says {} out of place", shape.operation->name(), name));
+}
+
+Request with_code(Request request, const Tensor& result, const Epilogue& epilogue) {
+  const Expression& code = *epilogue.code();
+  std::vector<TensorSpec> tensors;
+  for (size_t i = 0; i < code.tensors().size(); ++i) {
+    const Tensor& tensor = epilogue.tensor(i);
+    // The request of a dynamic batch knows the top of its bucket only.
+    if (tensor.rank() == result.rank() && tensor.extent(0) != result.extent(0) && tensor.extent(0) != 1) {
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("{}: {} has other extents than {}: {} along the first dimension, not {}", request.operation,
+                      code.tensors()[i], result_of(request).name, tensor.extent(0), result.extent(0)),
+          "give it that extent, or 1 where it repeats");
+    }
+    tensors.push_back(tensor.spec());
+  }
+  return with_user_code(std::move(request), code, tensors);
+}
+
+}  // namespace
+
+CallRequest::CallRequest(const CallShape& shape) : shape_(shape) {
+  request_.operation = std::string(shape.operation->name());
+}
+
+void CallRequest::operand(std::string_view name, const Tensor* tensor) {
+  require_name(shape_, shape_.operands, operands_, name);
+  const OperandShape& shape = shape_.operands[operands_++];
+  if (tensor == nullptr) return;
+  request_.operands.push_back({std::string(name), tensor->spec()});
+  if (shape.is_written && !result_) result_ = *tensor;
+}
+
+void CallRequest::per_axis(std::string_view name, const Tensor& like, const std::array<int64_t, 3>& values) {
+  request_.attributes.push_back({std::string(name), axes_of(like, values)});
+}
+
+void CallRequest::per_axis(std::string_view name, const Tensor& like, const std::array<int64_t, 3>& begin,
+                           const std::array<int64_t, 3>& end) {
+  std::vector<int64_t> values = axes_of(like, begin);
+  std::ranges::copy(axes_of(like, end), std::back_inserter(values));
+  request_.attributes.push_back({std::string(name), std::move(values)});
+}
+
+void CallRequest::blend(float alpha, float beta) {
+  request_.blend = {scale_of(alpha), scale_of(beta)};
+}
+
+void CallRequest::blend(std::string_view name, float alpha, float beta) {
+  number(fmt::format("{}_alpha", name), alpha);
+  number(fmt::format("{}_beta", name), beta);
+  further_classes(name, alpha, beta);
+}
+
+void CallRequest::further_classes(std::string_view name, float alpha, float beta) {
+  const auto append = [&](std::string_view which, float value) {
+    request_.attributes.push_back({fmt::format("{}_{}", name, which), std::string(to_string(scale_of(value)))});
+  };
+  append("alpha", alpha);
+  append("beta", beta);
+}
+
+void CallRequest::number(std::string_view name, float /*value*/) {
+  require_name(shape_, shape_.operation->scalars(), numbers_++, name);
+}
+
+void CallRequest::integer(std::string_view name, uint64_t /*value*/) {
+  require_name(shape_, shape_.operation->integers(), integers_++, name);
+}
+
+void CallRequest::epilogue(const Epilogue& epilogue) {
+  for (int i = 0; i < epilogue.count(); ++i) {
+    const EpilogueStage stage = epilogue.stage(i);
+    const bool lacks_tensor =
+        (stage == EpilogueStage::bias && !epilogue.bias()) || (stage == EpilogueStage::add && !epilogue.residual());
+    if (lacks_tensor) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{}: the epilogue stage {} has no tensor", request_.operation, to_string(stage)),
+                  "write kiln::bias(values) or kiln::add(residual)");
+    }
+    request_.epilogue.push_back(stage);
+  }
+  user_code(epilogue);
+}
+
+void CallRequest::text(std::string_view text) {
+  Request said = Request::parse_incomplete(text);
+  const auto refuse = [&](std::string_view what, std::string_view hint) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: the text of a call has {}", said.operation, what),
+                std::string(hint));
+  };
+  if (!said.operands.empty()) refuse(fmt::format("operand {}", said.operands.front().name), "give the tensor by name");
+  if (said.blend != Blend{}) refuse("the class of alpha or beta", "give the number by name");
+  if (said.user_epilogue) refuse("user code", "give it as an epilogue: expression(...)");
+  said.operands = std::move(request_.operands);
+  said.blend = request_.blend;
+  std::ranges::move(request_.attributes, std::back_inserter(said.attributes));
+  request_ = std::move(said);
+}
+
+Request CallRequest::finished() const {
+  Request request = kiln::finished(request_);
+  if (code_ == nullptr || code_->code() == nullptr) return request;
+  return with_code(std::move(request), *result_, *code_);
+}
+
+}  // namespace kiln

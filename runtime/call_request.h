@@ -1,0 +1,80 @@
+// CallRequest: the request of an operation call, for the first call of its shape.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "call_shape.h"
+#include "kiln/epilogue.h"
+#include "kiln/generator/request.h"
+#include "kiln/tensor.h"
+
+namespace kiln {
+
+/// Takes the parts of one call as CallNumbers does, by their names. Throws Error(internal) where these are not those of
+/// the operation, in its order.
+class CallRequest {
+ public:
+  explicit CallRequest(const CallShape& shape);
+
+  void operand(std::string_view name, const Tensor* tensor);
+  void operand(std::string_view name, const Tensor& tensor) { operand(name, &tensor); }
+  void operand(std::string_view name, const std::optional<Tensor>& tensor) {
+    operand(name, tensor ? &*tensor : nullptr);
+  }
+
+  template <class Word>
+  void word(std::string_view name, Word word) {
+    request_.attributes.push_back({std::string(name), std::string(to_string(word))});
+  }
+  void word(std::string_view name, bool which, std::string_view yes, std::string_view no) {
+    request_.attributes.push_back({std::string(name), std::string(which ? yes : no)});
+  }
+  template <class Int>
+  void ints(std::string_view name, std::span<const Int> values) {
+    request_.attributes.push_back({std::string(name), std::vector<int64_t>(values.begin(), values.end())});
+  }
+  void ints(std::string_view name, std::initializer_list<int64_t> values) {
+    ints(name, std::span(values.begin(), values.size()));
+  }
+  template <class Make>
+  void derived_ints(std::string_view name, const Make& make) {
+    request_.attributes.push_back({std::string(name), std::vector<int64_t>(make())});
+  }
+  void per_axis(std::string_view name, const Tensor& like, const std::array<int64_t, 3>& values);
+  void per_axis(std::string_view name, const Tensor& like, const std::array<int64_t, 3>& begin,
+                const std::array<int64_t, 3>& end);
+
+  void arithmetic(const Arithmetic& permitted) { request_.arithmetic = permitted; }
+  void blend(float alpha, float beta);
+  void blend(std::string_view name, float alpha, float beta);
+  void further_classes(std::string_view name, float alpha, float beta);
+  void number(std::string_view name, float value);
+  void integer(std::string_view name, uint64_t value);
+  void dynamic_batch(bool dynamic, const Tensor& /*images*/) { request_.dynamic_batch = dynamic; }
+
+  /// Throws Error(invalid_argument) for a stage without its tensor: one made by itself, Epilogue(EpilogueStage::bias).
+  void epilogue(const Epilogue& epilogue);
+  void user_code(const Epilogue& epilogue) { code_ = &epilogue; }
+  /// Attributes, arithmetic, stages and `n=?` as requests have them. Throws Error(parse_error), and
+  /// Error(invalid_argument) for what a call says otherwise: operands, the classes of scales, user code.
+  void text(std::string_view text);
+
+  /// Throws Error(invalid_argument) for a request that makes no sense.
+  Request finished() const;
+
+ private:
+  const CallShape& shape_;
+  Request request_;
+  size_t operands_ = 0, numbers_ = 0, integers_ = 0;
+  std::optional<Tensor> result_;
+  const Epilogue* code_ = nullptr;
+};
+
+}  // namespace kiln
