@@ -38,11 +38,11 @@ RunValues values_of(const char* function, const kiln_run_values* given, const Re
   values.clip_lo = c.clip_lo;
   values.clip_hi = c.clip_hi;
   values.n = c.n;
-  copy_scalars(function, c.scalars, c.scalar_count, "scalars", "user code has", std::span<float>(values.user));
+  copy_scalars(function, c.scalars, c.scalar_count, "scalars", "user code has", std::span<float>(values.scalars));
   copy_scalars(function, c.operation_scalars, c.operation_scalar_count, "operation_scalars", "an operation has",
-               std::span<float>(values.scalars));
+               std::span<float>(values.operation_scalars));
   copy_scalars(function, c.operation_integers, c.operation_integer_count, "operation_integers", "an operation has",
-               std::span<uint64_t>(values.integers));
+               std::span<uint64_t>(values.operation_integers));
   return values;
 }
 

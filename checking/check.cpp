@@ -156,8 +156,8 @@ reference::Bindings Checker::Bench::bindings_of(const std::vector<Memory>& conte
   bindings.beta = values_.beta;
   bindings.clip_lo = values_.clip_lo;
   bindings.clip_hi = values_.clip_hi;
-  bindings.scalars = values_.scalars;
-  bindings.integers = values_.integers;
+  bindings.operation_scalars = values_.operation_scalars;
+  bindings.operation_integers = values_.operation_integers;
   return bindings;
 }
 

@@ -18,7 +18,7 @@ RunValues values_for(const Request& request) {
     values.clip_lo = -0.625F;
     values.clip_hi = 0.875F;
   }
-  values.user = {0.5F, 1.25F, -0.375F, 2.0F, 0.75F, -1.5F, 0.125F, 3.0F};
+  values.scalars = {0.5F, 1.25F, -0.375F, 2.0F, 0.75F, -1.5F, 0.125F, 3.0F};
   return values;
 }
 

@@ -73,7 +73,8 @@ UserOracle::UserOracle(const Request& request, const std::vector<Memory>& conten
   }
   // Padding holds what x can hold, whose dtype is another one in plain_.
   if (request.operation == "tensor_transform") {
-    values_.scalars[0] = static_cast<float>(reference::round_to(request.at("x").dtype, values_.scalars[0]));
+    values_.operation_scalars[0] =
+        static_cast<float>(reference::round_to(request.at("x").dtype, values_.operation_scalars[0]));
   }
   names_ = trusted_operand_names(request);
   memories_.resize(names_.size());
@@ -115,8 +116,8 @@ reference::Bindings UserOracle::bindings() const {
   reference::Bindings bindings;
   bindings.alpha = values_.alpha;
   bindings.beta = values_.beta;
-  bindings.scalars = values_.scalars;
-  bindings.integers = values_.integers;
+  bindings.operation_scalars = values_.operation_scalars;
+  bindings.operation_integers = values_.operation_integers;
   for (size_t i = 0; i < names_.size(); ++i) {
     if (plain_.find(names_[i]) != nullptr)
       bindings.operands[names_[i]] = names_[i] == input_ ? before_.at(input_) : memories_[i];

@@ -271,8 +271,9 @@ void Executable::enqueue(CUstream stream, std::span<const CUdeviceptr> operands,
   values[static_cast<size_t>(Scalar::beta)] = bits_of(given.beta);
   values[static_cast<size_t>(Scalar::clip_lo)] = bits_of(given.clip_lo);
   values[static_cast<size_t>(Scalar::clip_hi)] = bits_of(given.clip_hi);
-  for (size_t i = 0; i < given.scalars.size(); ++i) values[first_own_slot + i] = bits_of(given.scalars[i]);
-  std::copy(given.integers.begin(), given.integers.end(), values.begin() + first_integer_slot);
+  for (size_t i = 0; i < given.operation_scalars.size(); ++i)
+    values[first_own_slot + i] = bits_of(given.operation_scalars[i]);
+  std::copy(given.operation_integers.begin(), given.operation_integers.end(), values.begin() + first_integer_slot);
   values[null_slot] = 0;
   uint64_t* slot = std::copy(operands.begin(), operands.end(), values.data() + first_operand_slot);
   *slot++ = memory.front;
@@ -283,7 +284,7 @@ void Executable::enqueue(CUstream stream, std::span<const CUdeviceptr> operands,
   *user = 0;
   for (const uint8_t tensor : user_tensors_) *user++ = values[tensor];
   if (user_tensors_.empty()) ++user;
-  std::memcpy(user, given.user.data(), sizeof given.user);
+  std::memcpy(user, given.scalars.data(), sizeof given.scalars);
 
   const device::Current current(*context_);
   for (const LoadedStep& step : steps) {

@@ -28,8 +28,9 @@ RunValues check_values(const Request& request) {
   values.alpha = request.blend.alpha == Scale::zero ? 0.0f : 1.0f;
   values.beta = request.blend.beta == Scale::zero ? 0.0f : 1.0f;
   const Operation& definition = operation(request.operation);
-  for (size_t i = 0; i < definition.scalars().size(); ++i) values.scalars[i] = definition.scalars()[i].usual;
-  for (size_t i = 0; i < definition.integers().size(); ++i) values.integers[i] = definition.integers()[i].usual;
+  for (size_t i = 0; i < definition.scalars().size(); ++i) values.operation_scalars[i] = definition.scalars()[i].usual;
+  for (size_t i = 0; i < definition.integers().size(); ++i)
+    values.operation_integers[i] = definition.integers()[i].usual;
   return values;
 }
 
@@ -39,11 +40,11 @@ RunValues usual_values(const Request& request) {
   const ActivationNumbers usual = mode ? usual_numbers(*mode) : ActivationNumbers{};
   const std::vector<ScalarDefinition>& scalars = operation(request.operation).scalars();
   for (size_t i = 0; i < scalars.size(); ++i) {
-    if (scalars[i].name == "slope") values.scalars[i] = usual.slope;
-    if (scalars[i].name == "offset") values.scalars[i] = usual.offset;
-    if (scalars[i].name == "low") values.scalars[i] = usual.low;
-    if (scalars[i].name == "high") values.scalars[i] = usual.high;
-    if (scalars[i].name == "p") values.scalars[i] = 0.5f;
+    if (scalars[i].name == "slope") values.operation_scalars[i] = usual.slope;
+    if (scalars[i].name == "offset") values.operation_scalars[i] = usual.offset;
+    if (scalars[i].name == "low") values.operation_scalars[i] = usual.low;
+    if (scalars[i].name == "high") values.operation_scalars[i] = usual.high;
+    if (scalars[i].name == "p") values.operation_scalars[i] = 0.5f;
   }
   return values;
 }

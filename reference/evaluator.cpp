@@ -153,7 +153,7 @@ double Oracle::Evaluator::scalar(std::string_view name) const {
   const std::vector<ScalarDefinition>& definitions = operation(request_.operation).scalars();
   for (size_t i = 0; i < definitions.size(); ++i) {
     if (definitions[i].name == name) {
-      return bindings_.scalars[i];
+      return bindings_.operation_scalars[i];
     }
   }
   throw Error(ErrorCode::internal, fmt::format("{} has no scalar {}", request_.operation, name));
@@ -163,7 +163,7 @@ uint64_t Oracle::Evaluator::integer(std::string_view name) const {
   const std::vector<IntegerDefinition>& definitions = operation(request_.operation).integers();
   for (size_t i = 0; i < definitions.size(); ++i) {
     if (definitions[i].name == name) {
-      return bindings_.integers[i];
+      return bindings_.operation_integers[i];
     }
   }
   throw Error(ErrorCode::internal, fmt::format("{} has no integer {}", request_.operation, name));

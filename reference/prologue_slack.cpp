@@ -58,9 +58,9 @@ std::vector<float> of_moves(const Question& asked, const std::map<std::string, M
   plain.blend.beta = Scale::zero;
   Bindings bindings;
   bindings.alpha = std::fabs(asked.values.alpha);
-  bindings.scalars = asked.values.scalars;
-  if (plain.operation == "tensor_transform") bindings.scalars = {};  // its padding does not move
-  bindings.integers = asked.values.integers;
+  bindings.operation_scalars = asked.values.operation_scalars;
+  if (plain.operation == "tensor_transform") bindings.operation_scalars = {};  // its padding does not move
+  bindings.operation_integers = asked.values.operation_integers;
   bindings.operands[std::string(operation(plain.operation).prologue_operand())] = std::as_bytes(asked.moves);
   for (const auto& [name, memory] : others) bindings.operands[name] = memory;
   return magnitudes_of_result(plain, bindings, asked.sampling);
@@ -82,7 +82,7 @@ double Question::number(std::string_view name) const {
   const std::vector<ScalarDefinition>& scalars = operation(plain.operation).scalars();
   const auto found =
       std::find_if(scalars.begin(), scalars.end(), [&](const ScalarDefinition& scalar) { return scalar.name == name; });
-  return values.scalars.at(static_cast<size_t>(found - scalars.begin()));
+  return values.operation_scalars.at(static_cast<size_t>(found - scalars.begin()));
 }
 
 }  // namespace slack

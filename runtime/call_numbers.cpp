@@ -14,7 +14,7 @@ void CallNumbers::stages(const Epilogue& epilogue) {
 
 void CallNumbers::user_tensors(const Epilogue& epilogue) {
   code_ = epilogue.code();
-  values_.user = epilogue.scalars();
+  values_.scalars = epilogue.scalars();
   key_.add(int64_t{-1});
   for (const int64_t word : code_->digest_words()) key_.add(word);
   for (size_t i = 0; i < code_->tensors().size(); ++i) place(epilogue.tensor(i), shape_.operands.size() + i);

@@ -94,9 +94,9 @@ class CallNumbers {
   /// The classes of a FurtherBlend alone.
   void further_classes(std::string_view /*name*/, float alpha, float beta) { classes(alpha, beta); }
   /// One of Operation::scalars(): all of them, in their order.
-  void number(std::string_view /*name*/, float value) { values_.scalars[numbers_++] = value; }
+  void number(std::string_view /*name*/, float value) { values_.operation_scalars[numbers_++] = value; }
   /// One of Operation::integers(): all of them, in their order.
-  void integer(std::string_view /*name*/, uint64_t value) { values_.integers[integers_++] = value; }
+  void integer(std::string_view /*name*/, uint64_t value) { values_.operation_integers[integers_++] = value; }
   /// Whether one plan serves every batch of a bucket. `images`: an operand that has the batch.
   void dynamic_batch(bool dynamic, const Tensor& images) {
     flag(dynamic);

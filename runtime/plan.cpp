@@ -8,6 +8,7 @@
 
 #include "kiln/base/error.h"
 #include "loaded_plan.h"
+#include "named_numbers.h"
 
 namespace kiln {
 namespace {
@@ -80,8 +81,9 @@ void LoadedPlan::run(Stream stream, std::span<const Address> operands, const Mem
            "give clip_lo <= clip_hi");
   }
   for (const ScalarRule& rule : scalar_rules_) {
-    const float value = values.scalars[rule.scalar];
-    if (!(value >= rule.least && value <= rule.most && (!rule.floor || value >= values.scalars[*rule.floor]))) {
+    const float value = values.operation_scalars[rule.scalar];
+    if (!(value >= rule.least && value <= rule.most &&
+          (!rule.floor || value >= values.operation_scalars[*rule.floor]))) {
       refuse_scalar(rule, values);
     }
   }
@@ -133,7 +135,7 @@ int64_t LoadedPlan::batch_of(const RunValues& values) const {
 
 void LoadedPlan::refuse_scalar(const ScalarRule& rule, const RunValues& values) const {
   const std::vector<ScalarDefinition>& scalars = operation(request.operation).scalars();
-  const auto said = [&](size_t i) { return fmt::format("{} is {}", scalars[i].name, values.scalars[i]); };
+  const auto said = [&](size_t i) { return fmt::format("{} is {}", scalars[i].name, values.operation_scalars[i]); };
   const std::string floor = rule.floor ? fmt::format(" and {}", said(*rule.floor)) : "";
   refuse(fmt::format("{}: {}{}", request.operation, said(rule.scalar), floor), std::string(rule.hint));
 }
@@ -195,6 +197,9 @@ void Plan::run(Stream stream, std::span<const Address> operands, void* workspace
   loaded_->run(stream, operands, {.workspace = workspace}, values);
 }
 
+RunValues Plan::values(std::span<const NamedScalar> numbers, std::span<const NamedInteger> integers) const {
+  return NamedNumbers(operation(loaded_->request.operation), numbers, integers).over(loaded_->usual);
+}
 void Plan::prepare_weights(Stream stream, std::span<const Address> operands, void* prepared) const {
   loaded_->prepare_weights(stream, operands, prepared);
 }

@@ -14,20 +14,14 @@
 
 namespace kiln {
 
-/// An integer of 64 bits that an operation takes: a seed.
-struct NamedInteger {
-  std::string_view name;
-  uint64_t value = 0;
-};
-
 /// What a call by name may have besides tensors. The spans are read during the call only.
 struct CallOptions {
   /// `alpha` (1 if not given) and `beta` (0), the bounds `clip_lo` and `clip_hi` of an epilogue's clip (infinite), and
   /// the numbers of the operation by the names that docs/request-syntax.md has for them: those not given are the usual
-  /// ones (usual_values()). Whether alpha or beta is 0, 1 or something else selects the kernel, as everywhere.
+  /// ones, as of Plan::values(). Whether alpha or beta is 0, 1 or something else selects the kernel, as everywhere.
   std::span<const NamedScalar> numbers{};
-  std::span<const NamedInteger> integers{};  ///< 0 if not given.
-  Epilogue epilogue{};                       ///< User code only: expression(). Stages stand in the text.
+  std::span<const NamedInteger> integers{};
+  Epilogue epilogue{};  ///< User code only: expression(). Stages stand in the text.
   /// Device memory for what the call makes in between, 256-byte aligned; null: the Context's. Such a call can be
   /// captured into a graph. Calls that overlap in time need one each.
   void* workspace = nullptr;

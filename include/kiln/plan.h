@@ -6,8 +6,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "kiln/epilogue.h"
 #include "kiln/generator/request.h"
 #include "kiln/generator/run_values.h"
 #include "kiln/tensor.h"
@@ -40,6 +42,12 @@ struct PlanOperand {
   TensorSpec spec;  ///< With n=? that of the top of the bucket.
 };
 
+/// An integer of 64 bits that an operation takes: a seed.
+struct NamedInteger {
+  std::string_view name;
+  uint64_t value = 0;
+};
+
 struct LoadedPlan;
 
 /// A shared handle to a compiled and loaded variant. Copies are cheap; valid while its Context lives. Moving copies, so
@@ -70,15 +78,24 @@ class Plan {
   /// Bytes of workspace that run_prepared() needs.
   int64_t prepared_workspace_bytes() const { return workspace_bytes() - prepared_bytes(); }
 
+  /// usual_values(request()), but for what is given: `alpha`, `beta`, `clip_lo`, `clip_hi` and the numbers and integers
+  /// of the operation by the names that docs/request-syntax.md has for them. Throws Error(invalid_argument) for a name
+  /// that the operation does not know, or one that is given twice.
+  RunValues values(std::span<const NamedScalar> numbers, std::span<const NamedInteger> integers = {}) const;
+  RunValues values(std::initializer_list<NamedScalar> numbers,
+                   std::initializer_list<NamedInteger> integers = {}) const {
+    return values(std::span(numbers.begin(), numbers.size()), std::span(integers.begin(), integers.size()));
+  }
+
   /// Enqueues the layer on `stream` and returns. No allocation, no lookup, no lock: fit for loops and CUDA graphs.
   ///
   /// `operands`: the addresses of operands(), in their order (x, w, y, then bias and residual where the epilogue has
   /// them, or user code's tensors by name). An output must share no element with another operand, unless the
-  /// operation's call allows it; the call checks that, run() does not. `values`: usual_values(request()) has the usual
-  /// numbers of the operation, which are 0 otherwise. Throws Error(invalid_argument), nothing enqueued: a wrong number
-  /// of operands, a null or misaligned address or workspace, one of host memory that the device does not reach, an
-  /// empty range to clip to, a value outside its class, a number that the operation cannot work with
-  /// (docs/request-syntax.md), a batch outside the bucket; Error(driver_error) if the launch is refused. Thread-safe.
+  /// operation's call allows it; the call checks that, run() does not. `values`: values() makes them; in a RunValues{}
+  /// the numbers of the operation are 0. Throws Error(invalid_argument), nothing enqueued: a wrong number of operands,
+  /// a null or misaligned address or workspace, one of host memory that the device does not reach, an empty range to
+  /// clip to, a value outside its class, a number that the operation cannot work with (docs/request-syntax.md), a batch
+  /// outside the bucket; Error(driver_error) if the launch is refused. Thread-safe.
   void run(Stream stream, std::initializer_list<Address> operands, void* workspace = nullptr,
            const RunValues& values = {}) const {
     run(stream, std::span<const Address>(operands.begin(), operands.size()), workspace, values);

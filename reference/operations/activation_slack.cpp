@@ -10,7 +10,7 @@ namespace kiln::reference::slack {
 // By no more than the function is steep.
 std::vector<float> of_activation(const Question& asked) {
   const double steepest =
-      asked.scale * steepest_slope(ActivationForward::of(asked.plain).mode, asked.values.scalars[0]);
+      asked.scale * steepest_slope(ActivationForward::of(asked.plain).mode, asked.values.operation_scalars[0]);
   std::vector<float> slack(asked.moves.size());
   std::transform(asked.moves.begin(), asked.moves.end(), slack.begin(), [&](float move) {
     const bool is_known = std::isfinite(move);

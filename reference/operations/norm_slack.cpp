@@ -151,7 +151,7 @@ std::vector<double> passed_moves(const NormBackward& norm, const Question& asked
   of_moves.dresidual = norm.dy;
   of_moves.parameter_blend = of_moves.dresidual_blend = {};
   const Request request = of_moves.request();
-  Bindings bindings{.operands = asked.operands, .scalars = asked.values.scalars};
+  Bindings bindings{.operands = asked.operands, .operation_scalars = asked.values.operation_scalars};
   bindings.operands["dy"] = std::as_bytes(asked.moves);
   const Oracle oracle(request, bindings, "dresidual");
   std::vector<double> passed;

@@ -107,7 +107,7 @@ TEST(Executable, PassesTheScalarsOfTheOperation) {
   const Executable executable(driver.fake.context(), compiled({kernel("k", {OperationScalar{1}, OperationScalar{5}})}),
                               {});
   RunValues values;
-  values.scalars = {1, 2, 3, 4, 5, 6};
+  values.operation_scalars = {1, 2, 3, 4, 5, 6};
   executable.run(stream, {}, values, 1, 0);
   const std::vector<uint64_t>& arguments = driver.launches.at(0).arguments;
   EXPECT_EQ(as_float(arguments[0]), 2);
@@ -120,7 +120,7 @@ TEST(Executable, PassesTheIntegersOfTheOperationWhole) {
   const Executable executable(driver.fake.context(),
                               compiled({kernel("k", {OperationInteger{1}, OperationInteger{0}})}), {});
   RunValues values;
-  values.integers = {0x0123456789abcdef, 0xfedcba9876543210};
+  values.operation_integers = {0x0123456789abcdef, 0xfedcba9876543210};
   executable.run(stream, {}, values, 1, 0);
   EXPECT_THAT(driver.launches.at(0).arguments, testing::Contains(0xfedcba9876543210));
   EXPECT_EQ(driver.launches.at(0).arguments[1], 0x0123456789abcdef);

@@ -267,7 +267,7 @@ TEST(UsualValues, AreThoseThatTheHeadersName) {
     const auto& scalars = operation(request.operation).scalars();
     const auto found =
         std::find_if(scalars.begin(), scalars.end(), [&](const auto& each) { return each.name == name; });
-    return usual_values(request).scalars.at(static_cast<size_t>(found - scalars.begin()));
+    return usual_values(request).operation_scalars.at(static_cast<size_t>(found - scalars.begin()));
   };
   EXPECT_EQ(scalar("activation_forward x=f32:3x4 mode=leaky_relu", "slope"), 0.01F);
   EXPECT_EQ(scalar("activation_forward x=f32:3x4 mode=elu", "slope"), 1.0F);

@@ -33,7 +33,7 @@ std::vector<double> numbers(std::istream& lines) {
 
 std::vector<double> smoothed_results(const Call& call, float smoothing) {
   Bindings bindings = call.bindings();
-  bindings.scalars = {smoothing};
+  bindings.operation_scalars = {smoothing};
   return evaluate(call.request, bindings);
 }
 

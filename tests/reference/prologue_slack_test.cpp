@@ -35,7 +35,9 @@ struct Problem {
     return all;
   }
   std::vector<double> result(const std::vector<float>& entered) const {
-    return evaluate(request, {.operands = operands(entered), .alpha = values.alpha, .scalars = values.scalars}, output);
+    return evaluate(
+        request, {.operands = operands(entered), .alpha = values.alpha, .operation_scalars = values.operation_scalars},
+        output);
   }
   std::vector<float> slack() const { return prologue_slack(request, output, operands(input), moves, values, {}); }
 
@@ -222,8 +224,8 @@ TEST(PrologueSlack, CoversGradientsOfNormalisations) {
          {"inv_deviation", {0.5F, 0.75F}},
          {"y", {1, 0, 2, 3, 0, 1, 0, 4}}}};
     problem.values.alpha = -1.5F;
-    problem.values.scalars[0] = -0.5F;  // of the parameters
-    problem.values.scalars[2] = 3;      // of the residual
+    problem.values.operation_scalars[0] = -0.5F;  // of the parameters
+    problem.values.operation_scalars[2] = 3;      // of the residual
     for (const char* output : {"dw", "db", "dresidual"}) {
       problem.output = output;
       problem.expect_covers(1.001);
@@ -259,7 +261,7 @@ TEST(PrologueSlack, CoversNormalisations) {
                        {"running_mean", {0, 0}},
                        {"running_variance", {0, 0}}}};
       problem.values.alpha = -1.5F;
-      problem.values.scalars[0] = 0.5F;  // epsilon
+      problem.values.operation_scalars[0] = 0.5F;  // epsilon
       for (const Operand& operand : problem.request.operands) {
         if (!is_written(problem.request, operand.name)) continue;
         problem.output = operand.name;
@@ -275,7 +277,7 @@ TEST(PrologueSlack, OfNormalisationsIsThatOfTheirRow) {
                   {1, 2, 3, 4, infinity, 1, 2, 2, 0x1p126F, 1},
                   {},
                   {0, 0, 0, infinity, 0, 0.5F, 0.5F, 0, 0.5F, 0}};
-  problem.values.scalars[0] = 0;  // epsilon: the deviation of a row of 2 and 2 may be 0
+  problem.values.operation_scalars[0] = 0;  // epsilon: the deviation of a row of 2 and 2 may be 0
   EXPECT_EQ(problem.slack(), (Floats{0, 0, infinity, infinity, 0, 0, infinity, infinity, infinity, infinity}));
   problem.output = "mean";
   EXPECT_EQ(problem.slack()[1], infinity);
@@ -294,7 +296,8 @@ TEST(PrologueSlack, CoversLocalNormalisations) {
                       Floats(12, step),
                       {{"means", means}}};
       problem.values.alpha = -1.5F;
-      problem.values.scalars[0] = 0.0625F;  // lrn_alpha: little of what moves directly is taken back by the sum
+      problem.values.operation_scalars[0] =
+          0.0625F;  // lrn_alpha: little of what moves directly is taken back by the sum
       problem.expect_covers(step < 1 ? 4 : 10);
     }
     Problem gradient{Request::parse("local_norm_backward x=f32:3x4 dmeans=f32:3x4 alpha=any dmeans_alpha=any " + tail),
@@ -303,8 +306,8 @@ TEST(PrologueSlack, CoversLocalNormalisations) {
                      {0.5F, 0.25F, 0, 1, 2, 0.125F, 1, 0.5F, 0.25F, 1, 0, 0.5F},
                      {{"x", x}, {"means", means}}};
     gradient.values.alpha = -1.5F;
-    gradient.values.scalars[0] = 0.0625F;
-    gradient.values.scalars[3] = 2;  // dmeans_alpha
+    gradient.values.operation_scalars[0] = 0.0625F;
+    gradient.values.operation_scalars[3] = 2;  // dmeans_alpha
     gradient.expect_covers(4);
     gradient.output = "dmeans";
     gradient.expect_covers(1.001);
@@ -332,7 +335,7 @@ TEST(PrologueSlack, CoversActivations) {
   const Problem flat{Request::parse("activation_forward x=f32:2 mode=identity alpha=0"), {1, 2}, {}, {1, infinity}};
   EXPECT_EQ(flat.slack(), (std::vector<float>{0, 0}));
   Problem constant{Request::parse("activation_forward x=f32:3 mode=hard_sigmoid"), {1, 2, 3}, {}, {0, 1, infinity}};
-  constant.values.scalars[0] = 0;
+  constant.values.operation_scalars[0] = 0;
   EXPECT_EQ(constant.slack(), (std::vector<float>{0, 0, infinity})) << "x may be NaN";
 }
 
@@ -423,7 +426,7 @@ TEST(PrologueSlack, CoversCopiesAndDropout) {
   EXPECT_EQ(copy.slack(),
             (std::vector<float>{0, 0, 0, 0, 0.5F, 0.5F, 0.5F, 0.5F, infinity, infinity, infinity, infinity}));
   Problem dropped{Request::parse("dropout x=f32:8"), Floats(8, 1), {}, Floats(8, 0.25F)};
-  dropped.values.scalars[0] = 0.5F;
+  dropped.values.operation_scalars[0] = 0.5F;
   EXPECT_THAT(dropped.slack(),
               testing::AllOf(testing::Each(testing::AnyOf(0, 0.5F)), testing::Contains(0), testing::Contains(0.5F)));
 }

@@ -33,7 +33,7 @@ class TableCall {
   explicit TableCall(const std::string& line) : call_(line) {
     bindings_.beta = 0;
     const std::vector<ScalarDefinition>& scalars = operation(call_.request.operation).scalars();
-    for (size_t i = 0; i < scalars.size(); ++i) bindings_.scalars[i] = scalars[i].usual;
+    for (size_t i = 0; i < scalars.size(); ++i) bindings_.operation_scalars[i] = scalars[i].usual;
   }
 
   // An operand in logical order; with @ before its name, its memory in that order; or a number of the call.
@@ -45,7 +45,7 @@ class TableCall {
     if (name == "alpha" || name == "beta") {
       (name == "alpha" ? bindings_.alpha : bindings_.beta) = number;
     } else if (scalar != scalars.end()) {
-      bindings_.scalars[static_cast<size_t>(scalar - scalars.begin())] = number;
+      bindings_.operation_scalars[static_cast<size_t>(scalar - scalars.begin())] = number;
     } else if (name.front() == '@') {
       set_memory(name.substr(1), values);
     } else {

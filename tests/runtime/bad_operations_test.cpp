@@ -422,7 +422,7 @@ TEST_F(BadArguments, OfNumbersOfPlans) {
     std::vector<Address> operands;
     for (size_t i = 0; i < plan.request().operands.size(); ++i) operands.push_back(base_ + 4096 * i);
     RunValues values = usual_values(plan.request());
-    std::copy(scalars.begin(), scalars.end(), values.scalars.begin());
+    std::copy(scalars.begin(), scalars.end(), values.operation_scalars.begin());
     return [plan, operands, values] { plan.run(nullptr, std::span(operands), nullptr, values); };
   };
   expect_refused({

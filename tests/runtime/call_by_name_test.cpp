@@ -94,8 +94,8 @@ TEST_F(CallByNameTest, BlendsFurtherOutputsByTheirNumbers) {
   const std::vector<ScalarDefinition>& scalars = operation(request.operation).scalars();
   std::vector<NamedScalar> numbers;
   for (size_t i = 0; i < scalars.size(); ++i) {
-    if (scalars[i].name == "dmeans_beta") values.scalars[i] = 0;
-    numbers.push_back({scalars[i].name, values.scalars[i]});
+    if (scalars[i].name == "dmeans_beta") values.operation_scalars[i] = 0;
+    numbers.push_back({scalars[i].name, values.operation_scalars[i]});
   }
   std::map<std::string, void*> memory;
   for (const Operand& operand : request.operands) {
@@ -105,11 +105,32 @@ TEST_F(CallByNameTest, BlendsFurtherOutputsByTheirNumbers) {
   EXPECT_EQ(plan.request(), request);
   call(context_, head, tensors_of(request, memory), {.numbers = numbers});
   const std::vector<float> given = download<float>(memory["dmeans"], 16);
-  numbers.pop_back();  // dmeans_beta, which is 0 if not given
-  numbers.pop_back();  // dmeans_alpha, which is 1
+  numbers.pop_back();  // dmeans_beta: its class is zero then
+  numbers.pop_back();  // dmeans_alpha: one
   call(context_, head, tensors_of(request, memory), {.numbers = numbers});
   const std::vector<float> whole = download<float>(memory["dmeans"], 16);
   for (size_t i = 0; i < whole.size(); ++i) EXPECT_FLOAT_EQ(given[i], 0.625F * whole[i]) << i;
+}
+
+TEST_F(CallByNameTest, HasTheNumbersOfPlansToo) {
+  const Plan plan = context_.plan(Request::parse("norm_forward x=f32:2x4 axes=-1 alpha=any activation=elu"));
+  const RunValues usual = usual_values(plan.request());
+  const RunValues values = plan.values({{"slope", 3}, {"epsilon", 0.5F}, {"alpha", 2}});
+  EXPECT_EQ(values.alpha, 2);
+  EXPECT_EQ(values.beta, usual.beta);
+  const std::vector<ScalarDefinition>& scalars = operation("norm_forward").scalars();
+  for (size_t i = 0; i < scalars.size(); ++i) {
+    const float given = scalars[i].name == "slope" ? 3 : scalars[i].name == "epsilon" ? 0.5F : -1;
+    EXPECT_EQ(values.operation_scalars[i], given < 0 ? usual.operation_scalars[i] : given) << scalars[i].name;
+  }
+  const Plan dropout = context_.plan(Request::parse("dropout x=f32:2x4"));
+  EXPECT_THAT(dropout.values({{"p", 0.25F}}, {{"offset", 5}}).operation_integers,
+              ElementsAre(usual_values(dropout.request()).operation_integers[0], 5));
+  EXPECT_THAT(refusal_of([&] { (void)dropout.values({{"q", 1}}); }), HasSubstr("dropout has no number 'q'"));
+  EXPECT_THAT(refusal_of([&] {
+                (void)dropout.values({}, {{"seed", 1}, {"seed", 1}});
+              }),
+              HasSubstr("integer seed is given twice"));
 }
 
 TEST_F(CallByNameTest, TakesUserCode) {

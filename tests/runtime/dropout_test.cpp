@@ -77,8 +77,8 @@ TEST_F(DropoutCalls, ByAPlanTakeTheIntegersOfEachRun) {
   const void *x = upload(ones), *y = upload(ones);
   const Plan plan = context_.plan(Request::parse("dropout x=f32:128"));
   RunValues values;
-  values.scalars = {0.5f};
-  values.integers = {11, 12};
+  values.operation_scalars = {0.5f};
+  values.operation_integers = {11, 12};
   plan.run(nullptr, {x, y}, nullptr, values);
   EXPECT_EQ(download<float>(y, 128), of_ones(128, {.seed = 11, .offset = 12}));
 }

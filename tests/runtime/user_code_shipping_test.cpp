@@ -40,7 +40,7 @@ class ShippedUserCode : public DeviceTest {
   // Runs a plan of request(): the sums are 11 and -7, t is 0.5 and 0.25.
   std::vector<float> run(const Plan& plan, float a) {
     RunValues values;
-    values.user = {a};
+    values.scalars = {a};
     plan.run(nullptr, operands_, workspace_of(plan), values);
     synchronize();
     return result();
@@ -182,7 +182,7 @@ TEST_F(ShippedUserCode, AGraphReplaysWithTheScalarsOfItsCapture) {
   const Plan plan = context.plan(request());
   const device::Stream stream(device_);
   RunValues values;
-  values.user = {4};
+  values.scalars = {4};
   void* const workspace = workspace_of(plan);
   ASSERT_EQ(device_->call(&device::DriverTable::cuStreamBeginCapture_v2, stream.raw(), CU_STREAM_CAPTURE_MODE_GLOBAL),
             CUDA_SUCCESS);

@@ -111,7 +111,7 @@ TEST_F(UserCodeCalls, PlansTakeTensorsByNameAndScalarsInTheirOrder) {
   const Plan plan = context.plan(
       Request::parse("conv_forward x=f32:1x2x1x1 w=f32:2x2x1x1 epilogue=user:e epilogue.t=f32:2", expressions));
   RunValues values;
-  values.user = {100, 2};  // b, a
+  values.scalars = {100, 2};  // b, a
   plan.run(nullptr, {x_, w_, y_, bias_}, nullptr, values);
   synchronize();
   EXPECT_THAT(download<float>(y_.data(), 2), Pointwise(FloatNear(1e-4F), {122.5F, 86.25F}));

@@ -22,7 +22,7 @@ typedef struct kiln_call_options {
    * ones. Default: none is given. */
   const kiln_named_scalar* numbers;
   size_t number_count;
-  const kiln_named_integer* integers; /* 0 if not given. */
+  const kiln_named_integer* integers; /* Those not given are the usual ones, too. */
   size_t integer_count;
   const kiln_epilogue* epilogue; /* User code only; stages stand in the text. Default NULL. */
   /* Device memory for what the call makes in between, 256-byte aligned; default NULL: the context's. Such a call can be

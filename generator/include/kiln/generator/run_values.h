@@ -16,11 +16,12 @@ struct RunValues {
   float beta = 0;   ///< As alpha.
   float clip_lo = -std::numeric_limits<float>::infinity();  ///< For the epilogue stage `clip`.
   float clip_hi = std::numeric_limits<float>::infinity();
-  std::array<float, Expression::max_scalars> user{};  ///< The scalars of user code, in its order.
+  std::array<float, Expression::max_scalars> scalars{};  ///< Of user code, in its order.
   /// The numbers of the operation besides (a slope, an epsilon; docs/request-syntax.md lists them), in its order.
-  std::array<float, max_operation_scalars> scalars{};
-  /// Its integers (a seed), in its order.
-  std::array<uint64_t, max_operation_integers> integers{};
+  /// Plan::values() sets them by their names.
+  std::array<float, max_operation_scalars> operation_scalars{};
+  /// The integers of the operation (a seed), in its order.
+  std::array<uint64_t, max_operation_integers> operation_integers{};
   int64_t n = -1;  ///< The batch of a request with n=?; -1 otherwise.
 };
 

@@ -27,9 +27,9 @@ struct Bindings {
   float alpha = 1, beta = 0;
   float clip_lo = -std::numeric_limits<float>::infinity(), clip_hi = std::numeric_limits<float>::infinity();
   /// Operation::scalars(), in its order.
-  std::array<float, max_operation_scalars> scalars{};
+  std::array<float, max_operation_scalars> operation_scalars{};
   /// Operation::integers(), in its order.
-  std::array<uint64_t, max_operation_integers> integers{};
+  std::array<uint64_t, max_operation_integers> operation_integers{};
   /// The batch of a dynamic request; without it, the top of the bucket.
   std::optional<int64_t> n = std::nullopt;
 };
