@@ -70,9 +70,16 @@ Json or_null(std::string_view text) {
   return text.empty() ? Json() : Json(text);
 }
 
+// "x", "x or y", "x, y or dy".
+std::string alternatives(const std::vector<std::string_view>& names) {
+  std::string text(names.front());
+  for (size_t i = 1; i < names.size(); ++i) text += fmt::format("{}{}", i + 1 < names.size() ? ", " : " or ", names[i]);
+  return text;
+}
+
 std::string remarks_of(const OperandDefinition& operand) {
   if (operand.may_be.empty()) return operand.summary;
-  const std::string in_place = fmt::format("may be {} itself", fmt::join(operand.may_be, " or "));
+  const std::string in_place = fmt::format("may be {} itself", alternatives(operand.may_be));
   return operand.summary.empty() ? in_place : fmt::format("{}; {}", in_place, operand.summary);
 }
 
