@@ -6,6 +6,24 @@
 
 namespace kiln {
 
+void CallNumbers::place(const Tensor& tensor, size_t number) {
+  key_.add(tensor);
+  places_[count_] = {&tensor, memory_range(tensor), number};
+  addresses_[count_++] = tensor;
+}
+
+void CallNumbers::finish() {
+  key_.add(present_ | flags_ << max_call_operands);
+  const std::span<const Place> places(places_.data(), count_);
+  for (const Place& output : places) {
+    if (!is_written(output)) continue;
+    for (const Place& other : places) {
+      const bool seen = is_written(other) && other.number >= output.number;
+      if (!seen && output.range.meets(other.range)) examine(output, other);
+    }
+  }
+}
+
 void CallNumbers::stages(const Epilogue& epilogue) {
   int64_t stages = 0;
   for (int i = 0; i < epilogue.count(); ++i) stages |= (static_cast<int64_t>(epilogue.stage(i)) + 1) << (4 * i);

@@ -121,17 +121,7 @@ class CallNumbers {
   /// After the last part. Throws Error(invalid_argument) if an output shares an element with an input, with an output
   /// before it or with what user code reads, unless it is one that it may be (OperandDefinition::may_be), element for
   /// element.
-  void finish() {
-    key_.add(present_ | flags_ << max_call_operands);
-    const std::span<const Place> places(places_.data(), count_);
-    for (const Place& output : places) {
-      if (!is_written(output)) continue;
-      for (const Place& other : places) {
-        const bool seen = is_written(other) && other.number >= output.number;
-        if (!seen && output.range.meets(other.range)) examine(output, other);
-      }
-    }
-  }
+  void finish();
 
   const CallKey& key() const { return key_; }
   std::span<const Address> addresses() const { return {addresses_.data(), count_}; }
@@ -146,14 +136,6 @@ class CallNumbers {
     size_t number;  // those of user code stand behind the operation's operands
   };
 
-  bool is_written(const Place& place) const {
-    return place.number < shape_.operands.size() && shape_.operands[place.number].is_written;
-  }
-  void place(const Tensor& tensor, size_t number) {
-    key_.add(tensor);
-    places_[count_] = {&tensor, memory_range(tensor), number};
-    addresses_[count_++] = tensor;
-  }
   void flag(bool value) { flags_ = flags_ << 1 | int64_t{value}; }
   void classes(float alpha, float beta) {
     flags_ = flags_ << 4 | static_cast<int64_t>(scale_of(alpha)) << 2 | static_cast<int64_t>(scale_of(beta));
@@ -162,7 +144,11 @@ class CallNumbers {
     if (epilogue.code() == nullptr) return key_.add(int64_t{0});
     user_tensors(epilogue);
   }
-  // Not inline: these would make every call that takes an epilogue longer.
+  bool is_written(const Place& place) const {
+    return place.number < shape_.operands.size() && shape_.operands[place.number].is_written;
+  }
+  // Not inline: the calls of all operations would have these many times over.
+  void place(const Tensor& tensor, size_t number);
   void stages(const Epilogue& epilogue);
   void user_tensors(const Epilogue& epilogue);
   void examine(const Place& output, const Place& other) const;

@@ -59,15 +59,19 @@ void CallRequest::operand(std::string_view name, const Tensor* tensor) {
   if (shape.is_written && !result_) result_ = *tensor;
 }
 
+void CallRequest::attribute(std::string_view name, AttributeValue value) {
+  request_.attributes.push_back({std::string(name), std::move(value)});
+}
+
 void CallRequest::per_axis(std::string_view name, const Tensor& like, const std::array<int64_t, 3>& values) {
-  request_.attributes.push_back({std::string(name), axes_of(like, values)});
+  attribute(name, axes_of(like, values));
 }
 
 void CallRequest::per_axis(std::string_view name, const Tensor& like, const std::array<int64_t, 3>& begin,
                            const std::array<int64_t, 3>& end) {
   std::vector<int64_t> values = axes_of(like, begin);
   std::ranges::copy(axes_of(like, end), std::back_inserter(values));
-  request_.attributes.push_back({std::string(name), std::move(values)});
+  attribute(name, std::move(values));
 }
 
 void CallRequest::blend(float alpha, float beta) {
@@ -82,7 +86,7 @@ void CallRequest::blend(std::string_view name, float alpha, float beta) {
 
 void CallRequest::further_classes(std::string_view name, float alpha, float beta) {
   const auto append = [&](std::string_view which, float value) {
-    request_.attributes.push_back({fmt::format("{}_{}", name, which), std::string(to_string(scale_of(value)))});
+    attribute(fmt::format("{}_{}", name, which), std::string(to_string(scale_of(value))));
   };
   append("alpha", alpha);
   append("beta", beta);

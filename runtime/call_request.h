@@ -31,21 +31,21 @@ class CallRequest {
 
   template <class Word>
   void word(std::string_view name, Word word) {
-    request_.attributes.push_back({std::string(name), std::string(to_string(word))});
+    attribute(name, std::string(to_string(word)));
   }
   void word(std::string_view name, bool which, std::string_view yes, std::string_view no) {
-    request_.attributes.push_back({std::string(name), std::string(which ? yes : no)});
+    attribute(name, std::string(which ? yes : no));
   }
   template <class Int>
   void ints(std::string_view name, std::span<const Int> values) {
-    request_.attributes.push_back({std::string(name), std::vector<int64_t>(values.begin(), values.end())});
+    attribute(name, std::vector<int64_t>(values.begin(), values.end()));
   }
   void ints(std::string_view name, std::initializer_list<int64_t> values) {
     ints(name, std::span(values.begin(), values.size()));
   }
   template <class Make>
   void derived_ints(std::string_view name, const Make& make) {
-    request_.attributes.push_back({std::string(name), std::vector<int64_t>(make())});
+    attribute(name, std::vector<int64_t>(make()));
   }
   void per_axis(std::string_view name, const Tensor& like, const std::array<int64_t, 3>& values);
   void per_axis(std::string_view name, const Tensor& like, const std::array<int64_t, 3>& begin,
@@ -70,6 +70,8 @@ class CallRequest {
   Request finished() const;
 
  private:
+  void attribute(std::string_view name, AttributeValue value);
+
   const CallShape& shape_;
   Request request_;
   size_t operands_ = 0, numbers_ = 0, integers_ = 0;

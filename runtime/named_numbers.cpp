@@ -12,9 +12,9 @@ namespace kiln {
 
 void refuse_name(const Operation& operation, std::string_view kind, std::string_view name,
                  std::span<const std::string_view> known) {
-  throw Error(ErrorCode::invalid_argument, fmt::format("{} has no {} '{}'", operation.name(), kind, name),
-              did_you_mean(name, known,
-                           known.empty() ? "it takes none" : fmt::format("it takes {}", fmt::join(known, ", "))));
+  throw Error(
+      ErrorCode::invalid_argument, fmt::format("{} has no {} '{}'", operation.name(), kind, name),
+      did_you_mean(name, known, known.empty() ? "it takes none" : fmt::format("it takes {}", fmt::join(known, ", "))));
 }
 
 void refuse_second(const Operation& operation, std::string_view kind, std::string_view name) {

@@ -24,7 +24,7 @@ template <class MakeRequest>
 const LoadedPlan& plan_of(Context::Impl& context, const CallKey& key, Stream stream, const MakeRequest& make_request) {
   const uint64_t hash = key.hash();
   if (const LoadedPlan* plan = context.table().find(key, hash)) return *plan;
-  return with_host_memory([&]() -> const LoadedPlan& {
+  return with_host_memory([&]() __attribute__((cold, noinline))->const LoadedPlan& {
     std::shared_ptr<const LoadedPlan> made = context.plan_of_call(make_request(), stream);
     const LoadedPlan& plan = *made;
     context.table().insert(key, hash, std::move(made));
@@ -45,11 +45,13 @@ void run_call(Context& context, Stream stream, const Say& say) {
   say(call);
   call.finish();
   Context::Impl& impl = context.impl();
-  const LoadedPlan& plan = plan_of(impl, call.key(), stream, [&] {
-    CallRequest request(shape);
-    say(request);
-    return request.finished();
-  });
+  // Once for each shape: small code rather than fast code.
+  const LoadedPlan& plan = plan_of(
+      impl, call.key(), stream, [&]() __attribute__((cold, noinline)) {
+        CallRequest request(shape);
+        say(request);
+        return request.finished();
+      });
   run_plan(impl, plan, stream, call.addresses(), call.values());
 }
 
