@@ -11,9 +11,10 @@ struct Word {
 };
 
 // Replaced in this order, so what another one begins with stands behind that.
-constexpr std::array<Word, 17> words = {
+constexpr std::array<Word, 18> words = {
     Word{"Context::prepare()", "kiln_context_prepare()"},
     Word{"Context::plan()", "kiln_plan_create()"},
+    Word{"plan_of_call()", "kiln_call_plan()"},
     Word{"Plan::run()", "kiln_plan_run()"},
     Word{"Plan::run", "kiln_plan_run()"},
     Word{"Request::parse()", "kiln_plan_create()"},

@@ -104,13 +104,17 @@ Json json_of(const Operation& operation) {
     words.push_back(
         {{"name", word.name}, {"values", or_null(word.values)}, {"default", word.fallback}, {"summary", word.summary}});
   }
-  const auto numbers = [](const auto& definitions) {
-    Json list = Json::array();
-    for (const auto& number : definitions) {
-      list.push_back({{"name", number.name}, {"usual", number.usual}, {"summary", number.summary}});
-    }
-    return list;
-  };
+  Json numbers = Json::array(), integers = Json::array();
+  for (const ScalarDefinition& scalar : operation.scalars()) {
+    numbers.push_back({{"name", scalar.name},
+                       {"default", scalar.fallback ? Json(*scalar.fallback) : Json()},
+                       {"in_checks", scalar.in_checks},
+                       {"summary", scalar.summary}});
+  }
+  for (const IntegerDefinition& integer : operation.integers()) {
+    integers.push_back(
+        {{"name", integer.name}, {"default", 0}, {"in_checks", integer.in_checks}, {"summary", integer.summary}});
+  }
   const bool has_prologue = !operation.prologue_operand().empty();
   return {{"operation", operation.name()},
           {"summary", operation.summary()},
@@ -118,8 +122,8 @@ Json json_of(const Operation& operation) {
           {"operands", operands},
           {"attributes", attributes},
           {"words", words},
-          {"numbers", numbers(operation.scalars())},
-          {"integers", numbers(operation.integers())},
+          {"numbers", numbers},
+          {"integers", integers},
           {"result", result_name(operation)},
           {"channel", or_null(operation.channel_name())},
           {"prologue", or_null(operation.prologue_operand())},
@@ -164,12 +168,13 @@ void print_words(const Operation& operation, const Output& output) {
 }
 
 void print_numbers(const Operation& operation, const Output& output) {
-  Table table({"number of the call", ">in kiln run", "meaning"});
+  Table table({"number of the call", ">default", ">in kiln run", "meaning"});
   for (const ScalarDefinition& scalar : operation.scalars()) {
-    table.add({scalar.name, fmt::format("{}", scalar.usual), scalar.summary});
+    table.add({scalar.name, scalar.fallback ? fmt::format("{}", *scalar.fallback) : "by the function",
+               fmt::format("{}", scalar.in_checks), scalar.summary});
   }
   for (const IntegerDefinition& integer : operation.integers()) {
-    table.add({integer.name, fmt::format("{}", integer.usual), integer.summary});
+    table.add({integer.name, "0", fmt::format("{}", integer.in_checks), integer.summary});
   }
   print(table, output);
 }

@@ -1,5 +1,7 @@
 #include "kiln/generator/run_values.h"
 
+#include <string_view>
+
 #include "kiln/generator/check_values.h"
 #include "kiln/generator/operation.h"
 #include "kiln/generator/operations/activation.h"
@@ -28,9 +30,10 @@ RunValues check_values(const Request& request) {
   values.alpha = request.blend.alpha == Scale::zero ? 0.0f : 1.0f;
   values.beta = request.blend.beta == Scale::zero ? 0.0f : 1.0f;
   const Operation& definition = operation(request.operation);
-  for (size_t i = 0; i < definition.scalars().size(); ++i) values.operation_scalars[i] = definition.scalars()[i].usual;
+  for (size_t i = 0; i < definition.scalars().size(); ++i)
+    values.operation_scalars[i] = definition.scalars()[i].in_checks;
   for (size_t i = 0; i < definition.integers().size(); ++i)
-    values.operation_integers[i] = definition.integers()[i].usual;
+    values.operation_integers[i] = definition.integers()[i].in_checks;
   return values;
 }
 
@@ -38,14 +41,15 @@ RunValues usual_values(const Request& request) {
   RunValues values = check_values(request);
   const std::optional<ActivationMode> mode = activation_of(request);
   const ActivationNumbers usual = mode ? usual_numbers(*mode) : ActivationNumbers{};
+  const auto fallback_of = [&](const ScalarDefinition& scalar) {
+    if (scalar.fallback) return *scalar.fallback;
+    if (scalar.name == "slope") return usual.slope;
+    if (scalar.name == "offset") return usual.offset;
+    return scalar.name == "low" ? usual.low : usual.high;
+  };
   const std::vector<ScalarDefinition>& scalars = operation(request.operation).scalars();
-  for (size_t i = 0; i < scalars.size(); ++i) {
-    if (scalars[i].name == "slope") values.operation_scalars[i] = usual.slope;
-    if (scalars[i].name == "offset") values.operation_scalars[i] = usual.offset;
-    if (scalars[i].name == "low") values.operation_scalars[i] = usual.low;
-    if (scalars[i].name == "high") values.operation_scalars[i] = usual.high;
-    if (scalars[i].name == "p") values.operation_scalars[i] = 0.5f;
-  }
+  for (size_t i = 0; i < scalars.size(); ++i) values.operation_scalars[i] = fallback_of(scalars[i]);
+  values.operation_integers = {};
   return values;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <vector>
@@ -16,12 +17,18 @@ namespace {
 // Tells the keys of calls by name from those of the operations' own functions.
 constexpr int64_t form_by_name = 1;
 
+// A line of a file may end in what ends lines.
+std::string_view without_ends(std::string_view what) {
+  constexpr std::string_view blanks = " \t\r\n";
+  what.remove_prefix(std::min(what.find_first_not_of(blanks), what.size()));
+  return what.substr(0, what.find_last_not_of(blanks) + 1);
+}
+
 const CallShape& shape_of(std::string_view what) {
   if (what.size() > CallKey::max_text) {
     throw Error(ErrorCode::invalid_argument, fmt::format("the text of a call has {} bytes", what.size()),
                 fmt::format("it has {} at the most", CallKey::max_text));
   }
-  what.remove_prefix(std::min(what.find_first_not_of(" \t"), what.size()));
   return call_shape(what.substr(0, what.find_first_of(" \t")));
 }
 
@@ -29,9 +36,9 @@ const CallShape& shape_of(std::string_view what) {
 class Arguments {
  public:
   Arguments(std::string_view what, std::span<const NamedTensor> tensors, const CallOptions& options)
-      : what_(what),
+      : what_(without_ends(what)),
         options_(options),
-        shape_(shape_of(what)),
+        shape_(shape_of(what_)),
         numbers_(*shape_.operation, options.numbers, options.integers) {
     if (options.epilogue.count() > 0) {
       throw Error(ErrorCode::invalid_argument,
@@ -44,6 +51,19 @@ class Arguments {
   }
 
   const CallShape& shape() const { return shape_; }
+
+  /// Throws Error(invalid_argument) unless every operand of `request`, which may have been completed, is given.
+  void require_operands(const Request& request) const {
+    for (const Operand& operand : request.operands) {
+      if (!is_user_operand(operand.name)) require_operand(operand.name);
+    }
+  }
+  /// The same of what every request of the operation has.
+  void require_operands() const {
+    for (const OperandDefinition& operand : shape_.operation->operands()) {
+      if (operand.printing == Printing::always) require_operand(operand.name);
+    }
+  }
 
   template <class Call>
   void say(Call& call) const {
@@ -67,6 +87,14 @@ class Arguments {
   }
 
  private:
+  void require_operand(std::string_view name) const {
+    for (size_t i = 0; i < shape_.operands.size(); ++i) {
+      if (shape_.operands[i].name != name || tensors_[i]) continue;
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{}: tensor {} is not given", shape_.operation->name(), name), "give it by that name");
+    }
+  }
+
   // Of a call with a dynamic batch, whose operands all have it but for those that repeat.
   int64_t batch() const {
     const std::vector<OperandDefinition>& definitions = shape_.operation->operands();
@@ -86,9 +114,12 @@ class Arguments {
 };
 
 Request request_of(const Arguments& arguments) {
-  CallRequest request(arguments.shape());
-  arguments.say(request);
-  return request.finished();
+  arguments.require_operands();
+  CallRequest said(arguments.shape());
+  arguments.say(said);
+  Request request = said.finished();
+  arguments.require_operands(request);
+  return request;
 }
 
 }  // namespace

@@ -123,6 +123,13 @@ void CallRequest::text(std::string_view text) {
   };
   if (!said.operands.empty()) refuse(fmt::format("operand {}", said.operands.front().name), "give the tensor by name");
   if (said.blend != Blend{}) refuse("the class of alpha or beta", "give the number by name");
+  for (const Attribute& attribute : said.attributes) {
+    for (const BlendShape& blend : shape_.blends) {
+      const bool is_class =
+          attribute.name == fmt::format("{}_alpha", blend.name) || attribute.name == fmt::format("{}_beta", blend.name);
+      if (is_class) refuse(fmt::format("the class {}", attribute.name), "give the number by name");
+    }
+  }
   if (said.user_epilogue) refuse("user code", "give it as an epilogue: expression(...)");
   said.operands = std::move(request_.operands);
   said.blend = request_.blend;

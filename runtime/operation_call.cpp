@@ -16,7 +16,7 @@ void run_plan(Context::Impl& context, const LoadedPlan& plan, Stream stream, std
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format("{}: the workspace has {} bytes, expected {}", plan.request.operation, workspace.bytes, needed),
-        "workspace_of() says how much a call needs");
+        "plan_of_call() says how much a call needs");
   }
   plan.run(stream, operands, {.workspace = workspace.memory}, values);
 }

@@ -177,12 +177,12 @@ std::vector<ScalarRule> with_activation_rules(std::vector<ScalarRule> own, const
 }
 
 const std::vector<ScalarDefinition>& activation_scalars() {
-  // The usual values lie where fills of small integers meet every branch, and the kinks of the clipped functions.
+  // Those of checks lie where fills of small integers meet every branch, and the kinks of the clipped functions.
   static const std::vector<ScalarDefinition> scalars = {
-      {"slope", 0.375F, "a of leaky_relu, elu, softplus, swish and hard_sigmoid"},
-      {"offset", 0.5F, "b of hard_sigmoid"},
-      {"low", -1.0F, "the least result of clip"},
-      {"high", 1.0F, "the largest result of clip and clipped_relu"},
+      {"slope", std::nullopt, 0.375F, "a of leaky_relu, elu, softplus, swish and hard_sigmoid"},
+      {"offset", std::nullopt, 0.5F, "b of hard_sigmoid"},
+      {"low", std::nullopt, -1.0F, "the least result of clip"},
+      {"high", std::nullopt, 1.0F, "the largest result of clip and clipped_relu"},
   };
   return scalars;
 }

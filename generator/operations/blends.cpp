@@ -41,9 +41,9 @@ std::vector<ScalarDefinition> with_values(std::vector<ScalarDefinition> definiti
                                           const std::vector<FurtherBlend>& blends) {
   for (const FurtherBlend& blend : blends) {
     const std::string outputs = fmt::format("{}", fmt::join(blend.outputs, " and "));
-    definitions.push_back({fmt::format("{}_alpha", blend.name), 0.625F,
+    definitions.push_back({fmt::format("{}_alpha", blend.name), 1, 0.625F,
                            fmt::format("the scale of {}, read if its class is any", outputs)});
-    definitions.push_back({fmt::format("{}_beta", blend.name), -0.75F,
+    definitions.push_back({fmt::format("{}_beta", blend.name), 0, -0.75F,
                            fmt::format("the scale of what {} held before, read if its class is any", outputs)});
   }
   return definitions;

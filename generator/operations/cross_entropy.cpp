@@ -58,7 +58,7 @@ class CrossEntropyOperation : public Operation {
 
   const std::vector<ScalarDefinition>& scalars() const final {
     static const std::vector<ScalarDefinition> definitions = {
-        {"smoothing", 0.125F, "e, the part of a target that all classes share, 0 to 1; read if smoothing=any"}};
+        {"smoothing", 0, 0.125F, "e, the part of a target that all classes share, 0 to 1; read if smoothing=any"}};
     return definitions;
   }
 

@@ -30,7 +30,7 @@ class DropoutOperation final : public ElementwiseOperation {
 
   const std::vector<ScalarDefinition>& scalars() const override {
     static const std::vector<ScalarDefinition> scalars = {
-        {"p", 0.375F, "the share of elements that become 0, from 0 to 1"}};
+        {"p", 0.5F, 0.375F, "the share of elements that become 0, from 0 to 1"}};
     return scalars;
   }
 

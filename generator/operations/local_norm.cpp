@@ -35,10 +35,10 @@ class LocalNormOperation : public Operation {
 
   const std::vector<ScalarDefinition>& scalars() const override {
     static const std::vector<ScalarDefinition> definitions = {
-        {"lrn_alpha", 2.0F,
+        {"lrn_alpha", 1e-4F, 2.0F,
          "what the sum of the window's squares is multiplied by, over size^(number of axes); finite and not negative"},
-        {"lrn_beta", 0.75F, "the exponent of s; finite and above 0"},
-        {"lrn_k", 1.0F, "what is added to that product; finite and above 0"},
+        {"lrn_beta", 0.75F, 0.75F, "the exponent of s; finite and above 0"},
+        {"lrn_k", 2, 1.0F, "what is added to that product; finite and above 0"},
     };
     return definitions;
   }

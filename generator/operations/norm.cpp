@@ -30,7 +30,7 @@ AttributeDefinition norm_mode_attribute() {
 }
 
 ScalarDefinition epsilon_scalar() {
-  return {"epsilon", 1e-5F, "added to the variance; finite and not negative"};
+  return {"epsilon", 1e-5F, 1e-5F, "added to the variance; finite and not negative"};
 }
 
 std::vector<EpilogueStage> norm_stages() {

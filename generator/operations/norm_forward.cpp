@@ -48,7 +48,7 @@ class NormForwardOperation final : public Operation {
   const std::vector<ScalarDefinition>& scalars() const override {
     static const auto definitions = with_activation_scalars({
         epsilon_scalar(),
-        {"momentum", 0.125F, "the part of this call in the running statistics, 0 to 1"},
+        {"momentum", 0.1F, 0.125F, "the part of this call in the running statistics, 0 to 1"},
     });
     return definitions;
   }

@@ -1,10 +1,12 @@
 #include "operations/operations.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "kiln/base/error.h"
+#include "kiln/base/nearest.h"
 
 namespace kiln {
 
@@ -66,9 +68,10 @@ const std::vector<IntegerDefinition>& Operation::integers() const {
 
 const Operation& operation(std::string_view name) {
   if (const Operation* found = find_operation(name)) return *found;
-  std::string known;
-  for (const Operation* candidate : operations()) known += fmt::format(" {}", candidate->name());
-  throw Error(ErrorCode::invalid_argument, fmt::format("unknown operation '{}'", name), "known are:" + known);
+  std::vector<std::string_view> known;
+  for (const Operation* candidate : operations()) known.push_back(candidate->name());
+  throw Error(ErrorCode::invalid_argument, fmt::format("unknown operation '{}'", name),
+              did_you_mean(name, known, fmt::format("known are: {}", fmt::join(known, " "))));
 }
 
 namespace {

@@ -24,7 +24,7 @@ class TensorSetOperation final : public Operation {
   }
 
   const std::vector<ScalarDefinition>& scalars() const override {
-    static const std::vector<ScalarDefinition> scalars = {{"value", 2.625F, "what every element becomes"}};
+    static const std::vector<ScalarDefinition> scalars = {{"value", 0, 2.625F, "what every element becomes"}};
     return scalars;
   }
 

@@ -39,7 +39,7 @@ class TensorTransformOperation final : public Operation {
   }
 
   const std::vector<ScalarDefinition>& scalars() const override {
-    static const std::vector<ScalarDefinition> scalars = {{"value", 0.625F, "what the padding holds"}};
+    static const std::vector<ScalarDefinition> scalars = {{"value", 0, 0.625F, "what the padding holds"}};
     return scalars;
   }
 

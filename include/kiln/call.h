@@ -22,8 +22,8 @@ struct CallOptions {
   std::span<const NamedScalar> numbers{};
   std::span<const NamedInteger> integers{};
   Epilogue epilogue{};  ///< User code only: expression(). Stages stand in the text.
-  /// Device memory for what the call makes in between, 256-byte aligned; null: the Context's. Such a call can be
-  /// captured into a graph. Calls that overlap in time need one each.
+  /// Device memory for what the call makes in between, 256-byte aligned, apart from its tensors; null: the Context's.
+  /// Such a call can be captured into a graph. Calls that overlap in time need one each.
   void* workspace = nullptr;
   int64_t workspace_bytes = 0;
 };
@@ -36,7 +36,7 @@ struct CallOptions {
 /// `tensors`: the operands by the names that docs/request-syntax.md has for them, in any order. The call does what the
 /// operation's own function does, and finds its plan nearly as fast: `what` is parsed once for each shape. Throws Error
 /// as that function does, and invalid_argument for a name that the operation does not know, or one that is given twice,
-/// and for a workspace that is too small; parse_error for `what`.
+/// for a tensor that is missing, and for a workspace that is too small; for `what`, parse_error or invalid_argument.
 void call(Context& context, std::string_view what, std::span<const NamedTensor> tensors,
           const CallOptions& options = {}, Stream stream = nullptr);
 inline void call(Context& context, std::string_view what, std::initializer_list<NamedTensor> tensors,

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "kiln/generator/operation.h"
 #include "kiln/generator/operations/conv_backward_data.h"
@@ -275,7 +277,28 @@ TEST(UsualValues, AreThoseThatTheHeadersName) {
   EXPECT_EQ(scalar("activation_backward x=f32:3x4 dy=f32:3x4 mode=swish", "slope"), 1.0F);
   EXPECT_EQ(scalar("norm_forward x=f32:3x4 axes=1 activation=hard_sigmoid", "offset"), 0.5F);
   EXPECT_EQ(scalar("norm_forward x=f32:3x4 axes=1 mode=rms", "epsilon"), 1e-5F);
+  EXPECT_EQ(scalar("norm_forward x=f32:3x4 axes=1", "momentum"), 0.1F);
   EXPECT_EQ(scalar("dropout x=f32:3x4", "p"), 0.5F);
+  EXPECT_EQ(scalar("local_norm_forward x=f32:3x4", "lrn_alpha"), 1e-4F);
+  EXPECT_EQ(scalar("local_norm_forward x=f32:3x4", "lrn_beta"), 0.75F);
+  EXPECT_EQ(scalar("local_norm_forward x=f32:3x4", "lrn_k"), 2);
+  EXPECT_EQ(scalar("tensor_set y=f32:3x4", "value"), 0);
+  EXPECT_EQ(scalar("tensor_transform x=f32:3x4", "value"), 0);
+  EXPECT_EQ(scalar("cross_entropy_forward x=f32:3x4 smoothing=any", "smoothing"), 0);
+  const std::string gradient = "local_norm_backward x=f32:3x4 means=f32:3x4 dy=f32:3x4 dmeans=f32:3x4";
+  EXPECT_EQ(scalar(gradient, "dmeans_alpha"), 1);
+  EXPECT_EQ(scalar(gradient, "dmeans_beta"), 0);
+  EXPECT_EQ(usual_values(Request::parse("dropout x=f32:3x4")).operation_integers, RunValues().operation_integers);
+}
+
+// Those without a default are the activation's, which depends on its function.
+TEST(UsualValues, AreKnownOfEveryNumber) {
+  const std::set<std::string> of_activations = {"slope", "offset", "low", "high"};
+  for (const Operation* each : operations()) {
+    for (const ScalarDefinition& scalar : each->scalars()) {
+      EXPECT_EQ(scalar.fallback.has_value(), !of_activations.contains(scalar.name)) << each->name() << scalar.name;
+    }
+  }
 }
 
 }  // namespace

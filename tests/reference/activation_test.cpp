@@ -24,7 +24,7 @@ double result_of_one(const std::string& line, const std::vector<std::pair<std::s
   for (const auto& [name, value] : operands) call.set(name, {value});
   Bindings bindings = call.bindings();
   const std::vector<ScalarDefinition>& scalars = operation(call.request.operation).scalars();
-  for (size_t i = 0; i < scalars.size(); ++i) bindings.operation_scalars[i] = scalars[i].usual;
+  for (size_t i = 0; i < scalars.size(); ++i) bindings.operation_scalars[i] = scalars[i].in_checks;
   return evaluate(call.request, bindings).front();
 }
 
@@ -73,7 +73,7 @@ TEST(ActivationReference, IsNowhereSteeperThanItsSteepestSlope) {
     const std::string_view name = to_string(mode);
     double steepest = 0;
     for (double x = -16; x <= 16; x += 1.0 / 64) steepest = std::max(steepest, std::fabs(gradient(name, x)));
-    const auto slope = static_cast<float>(operation("activation_forward").scalars().front().usual);
+    const auto slope = static_cast<float>(operation("activation_forward").scalars().front().in_checks);
     EXPECT_GE(steepest_slope(mode, slope), steepest) << name;
     EXPECT_LE(steepest_slope(mode, slope), steepest * 1.01) << name;
   }

@@ -28,7 +28,7 @@ Bindings bindings_of(const Call& call) {
   const std::vector<ScalarDefinition>& scalars = operation(call.request.operation).scalars();
   for (size_t i = 0; i < scalars.size(); ++i) {
     const std::string& name = scalars[i].name;
-    bindings.operation_scalars[i] = name == "epsilon" ? epsilon : name == "momentum" ? 0.25F : scalars[i].usual;
+    bindings.operation_scalars[i] = name == "epsilon" ? epsilon : name == "momentum" ? 0.25F : scalars[i].in_checks;
   }
   return bindings;
 }

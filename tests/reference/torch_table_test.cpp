@@ -33,7 +33,7 @@ class TableCall {
   explicit TableCall(const std::string& line) : call_(line) {
     bindings_.beta = 0;
     const std::vector<ScalarDefinition>& scalars = operation(call_.request.operation).scalars();
-    for (size_t i = 0; i < scalars.size(); ++i) bindings_.operation_scalars[i] = scalars[i].usual;
+    for (size_t i = 0; i < scalars.size(); ++i) bindings_.operation_scalars[i] = scalars[i].in_checks;
   }
 
   // An operand in logical order; with @ before its name, its memory in that order; or a number of the call.

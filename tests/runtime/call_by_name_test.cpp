@@ -10,8 +10,10 @@
 #include "kiln/call.h"
 #include "kiln/conv.h"
 #include "kiln/device/stream.h"
+#include "kiln/dropout.h"
 #include "kiln/generator/operation.h"
 #include "kiln/generator/run_values.h"
+#include "kiln/local_norm.h"
 #include "kiln/tensor_ops.h"
 
 namespace kiln {
@@ -23,6 +25,13 @@ using testing::HasSubstr;
 
 class CallByNameTest : public DeviceTest {
  protected:
+  std::vector<NamedTensor> ones(const std::vector<std::string_view>& names) {
+    std::vector<NamedTensor> tensors;
+    for (const std::string_view name : names) {
+      tensors.push_back({name, Tensor(upload(std::vector<float>(1, 1)), f32, {1, 1, 1, 1}, nchw)});
+    }
+    return tensors;
+  }
   Tensor tensor(const std::vector<float>& values) {
     return {upload(values), f32, {1, static_cast<int64_t>(values.size())}, nc};
   }
@@ -71,6 +80,21 @@ TEST_F(CallByNameTest, TakesNumbersByTheirNames) {
   EXPECT_THAT(download<float>(y.data(), 2), ElementsAre(-1, 0.5F));
 }
 
+// Numbers that are not given: as the options of the function have them.
+TEST_F(CallByNameTest, HasTheDefaultsOfTheFunction) {
+  const std::vector<float> values = {1, -2, 3, 4, -5, 6};
+  const auto image = [&] { return Tensor(upload(values), f32, {1, 6, 1}, contiguous); };
+  const Tensor x = image(), y = image(), named = image();
+  lrn_forward(context_, x, y);
+  call(context_, "local_norm_forward axes=1 size=5\n", {{"x", x}, {"y", named}});
+  EXPECT_EQ(download<float>(named.data(), values.size()), download<float>(y.data(), values.size()));
+  dropout_forward(context_, x, y);
+  call(context_, "dropout", {{"x", x}, {"y", named}});
+  EXPECT_EQ(download<float>(named.data(), values.size()), download<float>(y.data(), values.size()));
+  call(context_, "tensor_set", {{"y", named}});
+  EXPECT_EQ(download<float>(named.data(), values.size()), std::vector<float>(values.size(), 0));
+}
+
 TEST_F(CallByNameTest, TakesIntegersByTheirNames) {
   const std::vector<float> ones(64, 1);
   const Tensor x = tensor(ones), first = tensor(ones), second = tensor(ones), third = tensor(ones);
@@ -94,7 +118,7 @@ TEST_F(CallByNameTest, BlendsFurtherOutputsByTheirNumbers) {
   const std::vector<ScalarDefinition>& scalars = operation(request.operation).scalars();
   std::vector<NamedScalar> numbers;
   for (size_t i = 0; i < scalars.size(); ++i) {
-    if (scalars[i].name == "dmeans_beta") values.operation_scalars[i] = 0;
+    if (scalars[i].name == "dmeans_alpha") values.operation_scalars[i] = 0.625F;
     numbers.push_back({scalars[i].name, values.operation_scalars[i]});
   }
   std::map<std::string, void*> memory;
@@ -248,11 +272,24 @@ TEST_F(CallByNameTest, SaysWhichNameIsWrong) {
   EXPECT_THAT(refusal("softmax_forward", {{"x", x}, {"yy", y}}),
               AllOf(HasSubstr("softmax_forward has no tensor 'yy'"), HasSubstr("did you mean y")));
   EXPECT_THAT(refusal("softmax_forward", {{"x", x}, {"x", x}}), HasSubstr("tensor x is given twice"));
-  EXPECT_THAT(refusal("softmax_forward", {{"y", y}}), HasSubstr("operand x is missing"));
-  EXPECT_THAT(refusal("softmax_forward x=f32:1x2", {{"y", y}}), HasSubstr("the text of a call has operand x"));
+  EXPECT_THAT(refusal("softmax_forward", {{"y", y}}), HasSubstr("softmax_forward: tensor x is not given"));
+  const auto missing = [&](std::string_view what, const std::vector<std::string_view>& names) {
+    const std::string refused = refusal(what, ones(names));
+    EXPECT_EQ(refusal_of([&] { (void)plan_of_call(context_, what, ones(names)); }), refused);
+    return refused;
+  };
+  EXPECT_THAT(missing("conv_forward", {"x", "w"}), HasSubstr("conv_forward: tensor y is not given"));
+  EXPECT_THAT(missing("conv_forward epilogue=bias", {"x", "w", "y"}),
+              HasSubstr("conv_forward: tensor bias is not given"));
+  EXPECT_THAT(refusal("softmax_foward", {}), HasSubstr("did you mean softmax_forward?"));
+  EXPECT_THAT(
+      refusal("norm_backward parameter_alpha=any", {{"dy", x}, {"x", x}, {"mean", x}, {"inv_deviation", x}, {"dx", y}}),
+      HasSubstr("the text of a call has the class parameter_alpha"));
+  EXPECT_THAT(refusal("softmax_forward x=f32:1x2", {{"x", x}, {"y", y}}),
+              HasSubstr("the text of a call has operand x"));
   EXPECT_THAT(refusal("softmax_forward alpha=any", {{"x", x}, {"y", y}}), HasSubstr("give the number by name"));
   EXPECT_THAT(refusal("softmax_forward mood=log", {{"x", x}, {"y", y}}, {}, ErrorCode::parse_error), HasSubstr("mood"));
-  EXPECT_THAT(refusal(std::string(513, ' '), {}), HasSubstr("513 bytes"));
+  EXPECT_THAT(refusal(std::string(513, 's'), {}), HasSubstr("513 bytes"));
   const std::array twice{NamedScalar{"alpha", 1}, NamedScalar{"alpha", 1}};
   EXPECT_THAT(refusal("softmax_forward", {{"x", x}, {"y", y}}, {.numbers = twice}),
               HasSubstr("number alpha is given twice"));

@@ -25,7 +25,8 @@ typedef struct kiln_call_options {
   const kiln_named_integer* integers; /* Those not given are the usual ones, too. */
   size_t integer_count;
   const kiln_epilogue* epilogue; /* User code only; stages stand in the text. Default NULL. */
-  /* Device memory for what the call makes in between, 256-byte aligned; default NULL: the context's. Such a call can be
+  /* Device memory for what the call makes in between, 256-byte aligned, apart from its tensors; default NULL: the
+   * context's. Such a call can be
    * captured into a graph. Calls that overlap in time need one each. */
   void* workspace;
   int64_t workspace_bytes;
@@ -44,7 +45,8 @@ static inline kiln_call_options kiln_call_options_default(void) {
  * the operation's own function does. `options` may be NULL.
  *
  * Statuses are those of that function, and KILN_INVALID_ARGUMENT for a name that the operation does not know, or one
- * that is given twice, and for a workspace that is too small; KILN_PARSE_ERROR for `what`. */
+ * that is given twice, and for a workspace that is too small; for `what`, KILN_PARSE_ERROR or
+ * KILN_INVALID_ARGUMENT. */
 KILN_API kiln_status kiln_call(kiln_context* context, const char* what, const kiln_named_tensor* tensors,
                                size_t tensor_count, const kiln_call_options* options, kiln_stream stream);
 

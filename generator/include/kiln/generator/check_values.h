@@ -7,8 +7,8 @@
 namespace kiln {
 
 /// Values that a call of `request` may have: scales as its classes fix them, 1 where any will do; the operation's own
-/// numbers and integers where fills of small integers meet every branch (ScalarDefinition::usual). An application gets
-/// usual_values() instead.
+/// numbers and integers where fills of small integers meet every branch (ScalarDefinition::in_checks). An application
+/// gets usual_values() instead.
 RunValues check_values(const Request& request);
 
 }  // namespace kiln

@@ -61,7 +61,8 @@ inline OperandDefinition in_place(OperandDefinition output, std::vector<std::str
 /// epsilon.
 struct ScalarDefinition {
   std::string name;
-  float usual = 0;  ///< What checks and `kiln run` give.
+  std::optional<float> fallback;  ///< The default of a call; nothing: what the activation's function usually has.
+  float in_checks = 0;            ///< What checks and `kiln run` give.
   std::string summary;
 };
 
@@ -76,7 +77,7 @@ struct ScalarRule {
 /// An integer of 64 bits that a call gives and the key does not hold: the seed of a random sequence.
 struct IntegerDefinition {
   std::string name;
-  uint64_t usual = 0;  ///< What checks and `kiln run` give.
+  uint64_t in_checks = 0;  ///< What checks and `kiln run` give. The default of a call is 0.
   std::string summary;
 };
 
