@@ -71,7 +71,9 @@ static_assert(static_cast<int>(OperandRole::input) == KILN_OPERAND_INPUT &&
               static_cast<int>(OperandRole::updated) == KILN_OPERAND_UPDATED);
 static_assert(static_cast<int>(DType::f32) == KILN_F32 && static_cast<int>(DType::f16) == KILN_F16 &&
               static_cast<int>(DType::bf16) == KILN_BF16 && static_cast<int>(DType::i32) == KILN_I32 &&
-              static_cast<int>(DType::i8) == KILN_I8 && static_cast<int>(DType::u8) == KILN_U8);
+              static_cast<int>(DType::i8) == KILN_I8 && static_cast<int>(DType::u8) == KILN_U8 &&
+              static_cast<int>(DType::f8e4m3) == KILN_F8E4M3 && static_cast<int>(DType::f8e5m2) == KILN_F8E5M2 &&
+              all_dtypes.size() == KILN_F8E5M2 + 1);
 
 std::vector<std::string> texts_of(const std::vector<PlanOperand>& operands) {
   std::vector<std::string> texts;

@@ -12,23 +12,15 @@ namespace kiln::capi {
 namespace {
 
 DType dtype_of(kiln_dtype dtype, std::string_view function, std::string_view name) {
-  switch (dtype) {
-    case KILN_F32:
-      return DType::f32;
-    case KILN_F16:
-      return DType::f16;
-    case KILN_BF16:
-      return DType::bf16;
-    case KILN_I32:
-      return DType::i32;
-    case KILN_I8:
-      return DType::i8;
-    case KILN_U8:
-      return DType::u8;
-    default:
-      throw Error(ErrorCode::invalid_argument, fmt::format("{}: the dtype of {} is {}", function, name, dtype),
-                  "use KILN_F32, KILN_F16, KILN_BF16, KILN_I32, KILN_I8 or KILN_U8");
+  const auto known = static_cast<DType>(dtype);
+  if (is_dtype(known)) return known;
+  std::string constants;
+  for (const char c : to_string(DTypes::any)) {
+    if (constants.empty() || constants.ends_with(' ')) constants += "KILN_";
+    constants += c;
   }
+  throw Error(ErrorCode::invalid_argument, fmt::format("{}: the dtype of {} is {}", function, name, dtype),
+              fmt::format("use {}", constants));
 }
 
 size_t rank_of(int32_t rank, std::string_view function, std::string_view name) {

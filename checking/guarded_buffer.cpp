@@ -12,8 +12,8 @@ namespace {
 constexpr size_t zone_bytes = 4096;
 constexpr size_t device_alignment = 256;  // of every allocation
 
-// NaN in f32, and both halves are NaN in f16 and bf16: what is read from a zone spoils the result. Not the NaN that
-// arithmetic makes, so a kernel's NaN does not pass for it.
+// NaN in f32, both halves are NaN in f16 and bf16, and every second byte is in fp8: what is read from a zone spoils the
+// result. Not the NaN that arithmetic makes, so a kernel's NaN does not pass for it.
 constexpr uint32_t pattern_word = 0x7fedffed;
 constexpr std::array<uint8_t, 4> pattern{0xed, 0xff, 0xed, 0x7f};
 

@@ -17,14 +17,9 @@ namespace {
 // Distance between neighbouring stored numbers around `value`, at least that of the smallest normal ones.
 double storage_step(DType dtype, double value) {
   if (!is_floating(dtype)) return 1;
-  struct Format {
-    int digits, smallest_exponent;
-  };
-  const Format format = dtype == DType::f32   ? Format{24, -126}
-                        : dtype == DType::f16 ? Format{11, -14}
-                                              : Format{8, -126};
-  const int exponent = value == 0 ? format.smallest_exponent : std::max(std::ilogb(value), format.smallest_exponent);
-  return std::ldexp(1.0, exponent - format.digits + 1);
+  const DTypeTraits& row = traits(dtype);
+  const int exponent = value == 0 ? row.least_exponent : std::max(std::ilogb(value), row.least_exponent);
+  return std::ldexp(1.0, exponent - row.digits + 1);
 }
 
 // Keeps the element that comes closest to its bound, or exceeds it most.

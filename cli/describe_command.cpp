@@ -42,7 +42,7 @@ std::string_view role_text(Role role) {
 std::vector<std::string_view> dtypes_of(const OperandDefinition& operand) {
   std::vector<std::string_view> names;
   for (const DType dtype : all_dtypes) {
-    if (holds(operand.dtypes, dtype)) names.push_back(to_string(dtype));
+    if (operand.dtypes.holds(dtype)) names.push_back(to_string(dtype));
   }
   return names;
 }

@@ -131,7 +131,12 @@ void add_expressions_to(CLI::App& command, std::vector<std::string>& files) {
 
 void Input::add_to(CLI::App& command) {
   command.add_option("input", text, "model.onnx, a requests file, or one request in quotes")->required();
-  command.add_option("--dtype", dtype, "of a model's tensors: f32, f16, bf16")->check(one_of({"f32", "f16", "bf16"}));
+  std::vector<std::string> storage;
+  for (const DType each : all_dtypes) {
+    if (DTypes::floating_or_fp8.holds(each)) storage.emplace_back(to_string(each));
+  }
+  command.add_option("--dtype", dtype, fmt::format("of a model's tensors: {}", fmt::join(storage, ", ")))
+      ->check(one_of(storage));
   command.add_option("--layout", layout, "of a model's tensors: nchw, nhwc")->check(one_of({"nchw", "nhwc"}));
   command.add_option("--batch", batch, "of a model: a number; ? or ?N for a dynamic batch (of up to N)");
   add_expressions_to(command, expressions);

@@ -28,6 +28,8 @@ CUtensorMapDataType type_of(DType dtype) {
       return CU_TENSOR_MAP_DATA_TYPE_INT32;
     case DType::i8:  // copies move bits
     case DType::u8:
+    case DType::f8e4m3:
+    case DType::f8e5m2:
       return CU_TENSOR_MAP_DATA_TYPE_UINT8;
   }
   return CU_TENSOR_MAP_DATA_TYPE_UINT8;

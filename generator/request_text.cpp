@@ -65,17 +65,15 @@ Scale parse_scale(const Token& token) {
 std::vector<EpilogueStage> parse_epilogue(const Token& token) {
   std::vector<EpilogueStage> stages;
   for (std::string_view part : text::split(token.value(), '+')) {
-    bool known = false;
-    for (EpilogueStage stage : {EpilogueStage::bias, EpilogueStage::add, EpilogueStage::relu, EpilogueStage::clip}) {
-      if (part != to_string(stage)) continue;
-      stages.push_back(stage);
-      known = true;
-    }
-    if (!known) {
-      constexpr std::array<std::string_view, 4> names = {"bias", "add", "relu", "clip"};
+    const auto found = std::find_if(all_stages.begin(), all_stages.end(),
+                                    [&](EpilogueStage stage) { return part == to_string(stage); });
+    if (found == all_stages.end()) {
+      std::vector<std::string_view> known;
+      for (const EpilogueStage stage : all_stages) known.push_back(to_string(stage));
       malformed(token, fmt::format("unknown epilogue stage '{}'", part),
-                did_you_mean(part, names, "known are bias, add, relu, clip"));
+                did_you_mean(part, known, fmt::format("known are {}", fmt::join(known, ", "))));
     }
+    stages.push_back(*found);
   }
   return stages;
 }

@@ -14,6 +14,9 @@ MathClass math_class(std::optional<DType> factors, const Arithmetic& arithmetic,
       return MathClass::tensor_f16;
     case DType::bf16:
       return arch.at_least(8, 0) ? MathClass::tensor_f16 : MathClass::f32_lanes;
+    case DType::f8e4m3:
+    case DType::f8e5m2:  // f16 holds the values of both
+      return arch.products_per_clock(MathClass::tensor_fp8) > 0 ? MathClass::tensor_fp8 : MathClass::tensor_f16;
     case DType::i8:
     case DType::u8:
       return MathClass::tensor_int8;

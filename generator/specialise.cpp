@@ -14,6 +14,7 @@ namespace {
 constexpr std::string_view always_first = "lib/types.cuh";
 constexpr std::string_view include_prefix = "#include \"";
 constexpr std::string_view per_class_prefix = "per_class/";
+constexpr std::string_view types_by_code = "types/by_code";
 constexpr std::string_view user_prefix = "user/";  // of places in Kiln's templates, and of the files of user templates
 
 // The file or place that a line includes; empty for other lines.
@@ -21,6 +22,34 @@ std::string_view included(std::string_view line) {
   if (!line.starts_with(include_prefix)) return {};
   line.remove_prefix(include_prefix.size());
   return line.substr(0, line.find('"'));
+}
+
+// Every source has these types.
+bool is_basic(DType dtype) {
+  return traits(dtype).piece.empty();
+}
+
+// The pieces of the types that are not basic.
+std::vector<std::string> further_pieces() {
+  std::vector<std::string> pieces;
+  for (const DTypeTraits& row : dtype_rows) {
+    if (!is_basic(row.dtype)) pieces.emplace_back(row.piece);
+  }
+  return pieces;
+}
+
+bool has_further_types(const Prelude& prelude) {
+  return std::any_of(all_dtypes.begin(), all_dtypes.end(),
+                     [&](DType dtype) { return !is_basic(dtype) && prelude.names(dtype); });
+}
+
+// The line that gives types their codes: those that the source has.
+std::string line_of_types(const Prelude& prelude) {
+  std::string names;
+  for (const DType dtype : all_dtypes) {
+    if (is_basic(dtype) || has_further_types(prelude)) names += fmt::format(", {}", to_string(dtype));
+  }
+  return fmt::format("using UserStorage = typename NthType<CODE{}>::type;\n", names);
 }
 
 std::string file_name(const std::string& path) {
@@ -86,6 +115,8 @@ class Inliner {
       append_classes(std::string(target.substr(per_class_prefix.size())));
     } else if (target.starts_with(user_prefix)) {
       if (prelude_ != nullptr) append_place(target);
+    } else if (target == types_by_code) {
+      if (prelude_ != nullptr) text_ += line_of_types(*prelude_);
     } else {
       text_ += line;
       text_ += '\n';
@@ -194,7 +225,18 @@ Prelude& Prelude::table(std::string_view name, const std::vector<int64_t>& value
 
 Prelude& Prelude::type(std::string_view name, DType dtype) {
   text_ += fmt::format("using {} = {};\n", name, to_string(dtype));
+  types_ = types_ | DTypes{dtype};
   return *this;
+}
+
+Prelude& Prelude::types(std::string_view name, const std::vector<DType>& dtypes) {
+  std::vector<int64_t> codes;
+  for (const DType dtype : dtypes) {
+    codes.push_back(static_cast<int64_t>(dtype));
+    types_ = types_ | DTypes{dtype};
+  }
+  if (codes.empty()) codes.push_back(0);  // an array has an element all the same
+  return array(name, codes);
 }
 
 Prelude& Prelude::index_type(std::string_view name, bool wide) {
@@ -207,7 +249,10 @@ Prelude Prelude::of_classes(const std::vector<Prelude>& classes) {
   result.constant("CLASSES", static_cast<int64_t>(classes.size()));
   result.class_texts_.resize(classes.size());
   std::vector<std::vector<std::string_view>> lines;
-  for (const Prelude& one : classes) lines.push_back(lines_of(one));
+  for (const Prelude& one : classes) {
+    lines.push_back(lines_of(one));
+    result.types_ = result.types_ | one.types_;
+  }
   for (size_t i = 0; i < lines.front().size(); ++i) {
     const auto at = [&](const std::vector<std::string_view>& of_class) { return of_class.at(i); };
     const std::string_view line = at(lines.front());
@@ -231,6 +276,9 @@ std::string specialise(const SourceLibrary& library, const std::string& template
   Inliner inliner(library, template_path, &prelude);
   inliner.append_text(comment(title));
   inliner.append(std::string(always_first));
+  if (has_further_types(prelude)) {
+    for (const std::string& piece : further_pieces()) inliner.append(piece);
+  }
   inliner.append_parameters();
   inliner.append(template_path);
   return inliner.text();
@@ -240,6 +288,9 @@ std::vector<std::string> closure(const SourceLibrary& library, const std::string
   Inliner inliner(library, template_path, nullptr);
   inliner.append(template_path);
   inliner.append(std::string(always_first));
+  for (const std::string& piece : further_pieces()) {
+    if (library.files().contains(piece)) inliner.append(piece);
+  }
   return inliner.files();
 }
 

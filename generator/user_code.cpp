@@ -24,25 +24,6 @@ std::vector<const TensorSpec*> user_tensors(const Request& request) {
   return tensors;
 }
 
-// The codes of lib/user_code.cuh.
-int64_t dtype_code(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return 0;
-    case DType::f16:
-      return 1;
-    case DType::bf16:
-      return 2;
-    case DType::i32:
-      return 3;
-    case DType::i8:
-      return 4;
-    case DType::u8:
-      return 5;
-  }
-  return 0;
-}
-
 // The strides of a user's tensor along the dimensions of y, 0 where it repeats: one of channels does along all others.
 std::vector<int64_t> strides_along(const Request& request, const TensorSpec& tensor) {
   const TensorSpec& y = result_of(request).spec;
@@ -99,14 +80,15 @@ void add_array(Prelude& prelude, std::string_view name, std::vector<int64_t> val
 
 // What one tensor after the other is described by.
 struct Descriptions {
-  std::vector<int64_t> dtypes, per_channel, alignments, strides, digits, y_steps, steps, rows, widths;
+  std::vector<DType> dtypes;
+  std::vector<int64_t> per_channel, alignments, strides, digits, y_steps, steps, rows, widths;
 
   void add(const Request& request, const TensorSpec& tensor) {
     const TensorSpec& y = result_of(request).spec;
     const std::vector<int64_t> along = strides_along(request, tensor);
     const bool of_channels = is_per_channel(request, tensor);
     const Digits own(y, of_channels ? y.strides : along);
-    dtypes.push_back(dtype_code(tensor.dtype));
+    dtypes.push_back(tensor.dtype);
     per_channel.push_back(of_channels ? 1 : 0);
     alignments.push_back(tensor.alignment);
     strides.insert(strides.end(), along.begin(), along.end());
@@ -121,7 +103,7 @@ struct Descriptions {
   }
 
   void add_to(Prelude& prelude) const {
-    add_array(prelude, "USER_DTYPES", dtypes);
+    prelude.types("USER_DTYPES", dtypes);
     add_array(prelude, "USER_PER_CHANNEL", per_channel);
     add_array(prelude, "USER_ALIGNMENTS", alignments);
     add_array(prelude, "USER_STRIDES", strides);
@@ -148,15 +130,16 @@ void add_tensors(Prelude& prelude, const Request& request) {
 
 // What the prologue reads: one element for each channel of the input.
 void add_prologue_tensors(Prelude& prelude, const Request& request) {
-  std::vector<int64_t> dtypes, alignments, strides;
+  std::vector<DType> dtypes;
+  std::vector<int64_t> alignments, strides;
   for (const Operand& operand : request.operands) {
     if (!is_prologue_operand(operand.name)) continue;
-    dtypes.push_back(dtype_code(operand.spec.dtype));
+    dtypes.push_back(operand.spec.dtype);
     alignments.push_back(operand.spec.alignment);
     strides.push_back(operand.spec.strides[0]);
   }
   prelude.constant("USER_PROLOGUE_TENSORS", static_cast<int64_t>(dtypes.size()));
-  add_array(prelude, "USER_PROLOGUE_DTYPES", dtypes);
+  prelude.types("USER_PROLOGUE_DTYPES", dtypes);
   add_array(prelude, "USER_PROLOGUE_ALIGNMENTS", alignments);
   add_array(prelude, "USER_PROLOGUE_STRIDES", strides);
 }

@@ -99,9 +99,13 @@ void add_term(Expected& sum, double term) {
   sum.roundings += 1;
 }
 
+DType type_of_sums(const Request& request) {
+  const DType storage = request.operands.front().spec.dtype;
+  return request.arithmetic.fast && traits(storage).may_hold_sums ? storage : DType::f32;
+}
+
 double largest_sum(const Request& request) {
-  const bool in_f16 = request.arithmetic.fast && request.operands.front().spec.dtype == DType::f16;
-  return in_f16 ? from_f16(0x7bff) : std::numeric_limits<float>::max();
+  return traits(type_of_sums(request)).largest;
 }
 
 void scale_magnitudes(Expected& sum, double factor, double largest) {

@@ -36,6 +36,9 @@ int quantum_of(double value);
 /// Adds a term that is itself exact (a product of two stored elements, a stored element).
 void add_term(Expected& sum, double term);
 
+/// What products and sums are in at the least: f32, or the storage type where the request permits it.
+DType type_of_sums(const Request& request);
+
 /// The largest that a partial sum may be with the arithmetic that the request permits.
 double largest_sum(const Request& request);
 

@@ -1,5 +1,6 @@
 #include "kiln/reference/fill.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -17,40 +18,9 @@ double uniform(uint64_t bits) {
   return std::ldexp(static_cast<double>(bits >> 40), -23) - 1.0;
 }
 
-double largest(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return std::numeric_limits<float>::max();
-    case DType::f16:
-      return from_f16(0x7bff);
-    case DType::bf16:
-      return from_bf16(0x7f7f);
-    case DType::i32:
-      return std::numeric_limits<int32_t>::max();
-    case DType::i8:
-      return std::numeric_limits<int8_t>::max();
-    case DType::u8:
-      return std::numeric_limits<uint8_t>::max();
-  }
-  return 0;
-}
-
 double smallest(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return std::numeric_limits<float>::denorm_min();
-    case DType::f16:
-      return from_f16(1);
-    case DType::bf16:
-      return from_bf16(1);
-    case DType::i32:
-      return std::numeric_limits<int32_t>::min();
-    case DType::i8:
-      return std::numeric_limits<int8_t>::min();
-    case DType::u8:
-      return 0;
-  }
-  return 0;
+  const DTypeTraits& row = traits(dtype);
+  return row.floating ? std::ldexp(1.0, row.least_exponent - row.digits + 1) : row.least;
 }
 
 double draw_integer(uint64_t bits) {
@@ -76,7 +46,7 @@ double draw_special(DType dtype, uint64_t bits) {
     case 3:
       return -0.0;
     case 4:
-      return largest(dtype);
+      return traits(dtype).largest;
     case 5:
       return smallest(dtype);
     default:
@@ -86,10 +56,10 @@ double draw_special(DType dtype, uint64_t bits) {
 
 // Integers between the bounds of the type, those of i32 up to 2^20: sums of some of them are exact in f32.
 double draw_whole(DType dtype, Values values, uint64_t bits) {
-  const double range = dtype == DType::i32 ? 0x1p20 : dtype == DType::i8 ? 127 : 255;
-  const double whole = std::trunc(uniform(bits) * range);
-  if (values == Values::specials && bits % 16 < 2) return bits % 16 == 0 ? largest(dtype) : smallest(dtype);
-  return dtype == DType::u8 ? std::fabs(whole) : whole;
+  const DTypeTraits& row = traits(dtype);
+  const double whole = std::trunc(uniform(bits) * std::min(row.largest, 0x1p20));
+  if (values == Values::specials && bits % 16 < 2) return bits % 16 == 0 ? row.largest : row.least;
+  return row.least == 0 ? std::fabs(whole) : whole;
 }
 
 double draw(DType dtype, Values values, uint64_t bits) {
@@ -123,7 +93,8 @@ uint64_t random_bits(uint64_t seed, uint64_t counter) {
 void fill(const TensorSpec& spec, std::span<std::byte> memory, Values values, uint64_t seed) {
   uint64_t index = 0;
   for_each_coordinate(spec, [&](std::span<const int64_t> coordinate) {
-    write(spec, memory, coordinate, draw(spec.dtype, values, random_bits(seed, index++)));
+    const auto at = static_cast<size_t>(offset_of(spec, coordinate) * size_of(spec.dtype));
+    put(spec.dtype, memory.subspan(at).data(), draw(spec.dtype, values, random_bits(seed, index++)));
   });
 }
 

@@ -19,15 +19,7 @@ int checked_rank(size_t rank) {
 
 // What a C program or a cast gives may be no dtype at all.
 DType checked_dtype(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-    case DType::f16:
-    case DType::bf16:
-    case DType::i32:
-    case DType::i8:
-    case DType::u8:
-      return dtype;
-  }
+  if (is_dtype(dtype)) return dtype;
   throw Error(ErrorCode::invalid_argument, fmt::format("there is no dtype {}", static_cast<int>(dtype)),
               "give one of kiln::DType");
 }

@@ -1,9 +1,12 @@
 // Operations of cudnn_graph.h: their descriptors.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "cudnn_graph.h"
+#include "kiln/base/error.h"
 
 namespace kiln::bench {
 namespace {
@@ -126,13 +129,21 @@ Descriptor pointwise_mode(const std::shared_ptr<const CudnnLibrary>& library, cu
 
 cudnnDataType_t cudnn_data_type(DType dtype) {
   switch (dtype) {
+    case DType::f32:
+      return CUDNN_DATA_FLOAT;
     case DType::f16:
       return CUDNN_DATA_HALF;
     case DType::bf16:
       return CUDNN_DATA_BFLOAT16;
-    default:
-      return CUDNN_DATA_FLOAT;
+    case DType::i32:
+    case DType::i8:
+    case DType::u8:
+    case DType::f8e4m3:
+    case DType::f8e5m2:
+      break;
   }
+  throw Error(ErrorCode::unsupported,
+              fmt::format("a tensor is {}; cuDNN is compared in {}", to_string(dtype), to_string(DTypes::floating)));
 }
 
 Operations::Tensor Operations::tensor(DType dtype, const std::vector<int64_t>& extents,

@@ -279,6 +279,7 @@ struct Entry {
   /// What stands between layers. Where extents of such a node are open it is left out; those of a layer have to be
   /// known.
   bool stands_between;
+  bool in_fp8 = false;  ///< Whether its operations take f8e4m3 and f8e5m2.
 };
 
 constexpr int all = std::numeric_limits<int>::max();
@@ -290,6 +291,11 @@ constexpr Entry between(Layer (*read)(const Source&), Elements elements, int ope
   return {read, elements, operands, true};
 }
 
+constexpr Entry in_fp8_too(Entry entry) {
+  entry.in_fp8 = true;
+  return entry;
+}
+
 /// Nodes that are read alike.
 struct Family {
   Entry entry;
@@ -299,21 +305,21 @@ struct Family {
 const std::vector<Family>& families() {
   using enum Elements;
   static const std::vector<Family> all_of_them = {
-      {layer(read_conv), {"Conv"}},
-      {layer(read_conv_transpose), {"ConvTranspose"}},
+      {in_fp8_too(layer(read_conv)), {"Conv"}},
+      {in_fp8_too(layer(read_conv_transpose)), {"ConvTranspose"}},
       {layer(read_pool), {"MaxPool", "AveragePool"}},
       {layer(read_global_pool), {"GlobalMaxPool", "GlobalAveragePool"}},
       {layer(read_unpool), {"MaxUnpool"}},
-      {layer(read_softmax), {"Softmax", "LogSoftmax"}},
+      {in_fp8_too(layer(read_softmax)), {"Softmax", "LogSoftmax"}},
       {between(read_batch_norm, floating, 5), {"BatchNormalization"}},
       {between(read_instance_norm, floating, 3), {"InstanceNormalization"}},
       {between(read_group_norm, floating, 3), {"GroupNormalization"}},
       {between(read_layer_norm, floating, 3), {"LayerNormalization"}},
       {between(read_mean_variance_norm, floating, 1), {"MeanVarianceNormalization"}},
       {between(read_lrn, floating, 1), {"LRN"}},
-      {between(read_activation, floating, 1),
+      {in_fp8_too(between(read_activation, floating, 1)),
        {"Relu", "LeakyRelu", "Sigmoid", "Tanh", "Elu", "Selu", "Softplus", "HardSwish", "HardSigmoid", "Gelu", "Mish"}},
-      {between(read_clip, floating, 1), {"Clip"}},
+      {in_fp8_too(between(read_clip, floating, 1)), {"Clip"}},
       {between(read_thresholded_relu, floating, 1), {"ThresholdedRelu"}},
       {between(read_prelu, floating, all), {"PRelu"}},
       {between(read_celu, floating, 1), {"Celu"}},
@@ -323,19 +329,19 @@ const std::vector<Family>& families() {
        {"Add", "Sub", "Mul", "Div", "Pow", "Sum", "Mean", "Sqrt", "Exp", "Log", "Abs", "Neg"}},
       {between(read_tensor_op, exact, all),
        {"Min", "Max", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And", "Or", "Xor", "Not", "Where"}},
-      {between(read_gemm, floating, 3), {"Gemm"}},
-      {between(read_matmul, floating, 2), {"MatMul"}},
+      {in_fp8_too(between(read_gemm, floating, 3)), {"Gemm"}},
+      {in_fp8_too(between(read_matmul, floating, 2)), {"MatMul"}},
       {between(read_reduce, floating, 1),
        {"ReduceSum", "ReduceProd", "ReduceMin", "ReduceMax", "ReduceMean", "ReduceL1", "ReduceL2"}},
       {between(read_composed_reduce, floating, 1), {"ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"}},
       {between(read_arg, floating, 1), {"ArgMax", "ArgMin"}},
-      {between(read_transpose, movable, 1), {"Transpose"}},
-      {between(read_slice, movable, 1), {"Slice"}},
-      {between(read_split, movable, 1), {"Split"}},
-      {between(read_concat, movable, all), {"Concat"}},
-      {between(read_pad, movable, 1), {"Pad"}},
-      {between(read_expand, movable, 1), {"Expand"}},
-      {between(read_cast, movable, 1), {"Cast"}},
+      {in_fp8_too(between(read_transpose, movable, 1)), {"Transpose"}},
+      {in_fp8_too(between(read_slice, movable, 1)), {"Slice"}},
+      {in_fp8_too(between(read_split, movable, 1)), {"Split"}},
+      {in_fp8_too(between(read_concat, movable, all)), {"Concat"}},
+      {in_fp8_too(between(read_pad, movable, 1)), {"Pad"}},
+      {in_fp8_too(between(read_expand, movable, 1)), {"Expand"}},
+      {in_fp8_too(between(read_cast, movable, 1)), {"Cast"}},
       {between(read_dropout, movable, 1), {"Dropout"}},
   };
   return all_of_them;
@@ -350,6 +356,9 @@ const Entry* entry_of(const onnx::NodeProto& node) {
 
 /// Why the operands cannot be taken, whatever becomes of them; empty if they can.
 std::string refusal_of_operands(const Source& source, const Entry& entry) {
+  if (!entry.in_fp8 && DTypes::fp8.holds(source.options.dtype)) {
+    return fmt::format("its operation does not take {}", to_string(source.options.dtype));
+  }
   for (int i = 0; i < std::min(entry.operands, source.node.input_size()); ++i) {
     if (!source.has_input(i)) continue;
     const std::string& value = source.node.input(i);

@@ -17,9 +17,16 @@ bool is_floating_type(int32_t type) {
          type == onnx::TensorProto::DOUBLE || type == onnx::TensorProto::FLOAT16 || type == onnx::TensorProto::BFLOAT16;
 }
 
-/// Nothing for floating-point numbers, whose storage is an option.
-std::optional<DType> integer_storage_of(int32_t type) {
+// Of TensorProto.DataType, from ONNX 1.14 on.
+constexpr int32_t float8_e4m3fn = 17, float8_e5m2 = 19;
+
+/// Nothing for floating-point numbers whose storage is an option.
+std::optional<DType> fixed_storage_of(int32_t type) {
   switch (type) {
+    case float8_e4m3fn:
+      return DType::f8e4m3;
+    case float8_e5m2:
+      return DType::f8e5m2;
     case onnx::TensorProto::BOOL:
     case onnx::TensorProto::UINT8:
       return DType::u8;
@@ -60,17 +67,22 @@ std::optional<Extents> Source::list(std::string_view name, int input, int64_t si
 }
 
 std::optional<DType> storage_of(int32_t element_type, const OnnxOptions& options) {
-  return is_floating_type(element_type) ? options.dtype : integer_storage_of(element_type);
+  return is_floating_type(element_type) ? options.dtype : fixed_storage_of(element_type);
 }
 
 std::string refusal_of_elements(int32_t element_type, Elements elements) {
-  const std::optional<DType> integer = integer_storage_of(element_type);
+  const std::optional<DType> fixed = fixed_storage_of(element_type);
   if (is_floating_type(element_type)) return {};
+  if (fixed && is_floating(*fixed)) {
+    return elements == Elements::movable
+               ? ""
+               : fmt::format("its elements are {}, which are converted and moved only", to_string(*fixed));
+  }
   if (elements == Elements::floating) return "its elements are not floating-point numbers";
   if (elements == Elements::exact) {
-    return integer && size_of(*integer) == 1 ? "" : "its elements are neither floating-point numbers nor of 8 bits";
+    return fixed && size_of(*fixed) == 1 ? "" : "its elements are neither floating-point numbers nor of 8 bits";
   }
-  return integer ? "" : "there is no dtype for its elements";
+  return fixed ? "" : "there is no dtype for its elements";
 }
 
 void require_inputs(const Source& source, int least, int most) {

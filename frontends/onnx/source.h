@@ -49,7 +49,7 @@ struct Source {
 enum class Elements {
   floating,
   exact,    ///< And those of 8 bits, booleans among them: all of them are numbers of f32.
-  movable,  ///< And those of 32 bits, which may be copied.
+  movable,  ///< And those of 32 bits and FLOAT8E4M3FN and FLOAT8E5M2, which may be copied.
 };
 
 /// How elements of an ONNX type are stored: floating-point numbers as the options say, booleans as u8. Nothing for

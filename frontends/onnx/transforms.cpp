@@ -262,9 +262,10 @@ Layer read_expand(const Source& source) {
 Layer read_cast(const Source& source) {
   require_inputs(source, 1, 1);
   const auto type = static_cast<int32_t>(Attributes(source.node).integer("to", onnx::TensorProto::UNDEFINED));
-  if (!refusal_of_elements(type, Elements::floating).empty()) return refused("it makes integers of its elements");
+  const std::optional<DType> storage = storage_of(type, source.options);
+  if (!storage || !is_floating(*storage)) return refused("it makes integers of its elements");
   const TensorSpec x = source.operand(0);
-  return copied(source, x, source.spec(x.extents));
+  return copied(source, x, source.spec(x.extents, *storage));
 }
 
 }  // namespace kiln::onnx_frontend

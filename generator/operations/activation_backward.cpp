@@ -20,11 +20,15 @@ class ActivationBackwardOperation final : public Operation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::when_set, "as dy", "y has to be given", "what the function was applied to"},
+        {"x", Role::input, true, Printing::when_set, "as dy", "y has to be given", "what the function was applied to",
+         DTypes::floating_or_fp8},
         {"y", Role::input, true, Printing::when_set, "as dy", "x has to be given",
-         "what the function gave; not for every mode"},
-        {"dy", Role::input, true, Printing::always, "1 to 5 dimensions", "", "the gradient with respect to y"},
-        in_place({"dx", Role::output, true, Printing::always, "as dy", "dtype and layout of dy", ""}, {"x", "y", "dy"}),
+         "what the function gave; not for every mode", DTypes::floating_or_fp8},
+        {"dy", Role::input, true, Printing::always, "1 to 5 dimensions", "", "the gradient with respect to y",
+         DTypes::floating_or_fp8},
+        in_place({"dx", Role::output, true, Printing::always, "as dy", "dtype and layout of dy", "",
+                  DTypes::floating_or_fp8},
+                 {"x", "y", "dy"}),
     };
     return definitions;
   }

@@ -44,7 +44,7 @@ class ActivationForwardOperation final : public ElementwiseOperation {
       const DType dtype = request.at(name).dtype;
       if (is_floating(dtype)) continue;
       refuse(request, fmt::format("{} is {}", name, to_string(dtype)),
-             "it may be f32, f16 or bf16; integers with mode=identity");
+             fmt::format("it may be {}; integers with mode=identity", to_string(DTypes::floating_or_fp8)));
     }
   }
 };

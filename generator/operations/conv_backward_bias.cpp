@@ -20,8 +20,9 @@ class ConvBackwardBiasOperation final : public Operation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"dy", Role::input, true, Printing::always, "N K and up to three spatial dimensions", "", ""},
-        {"db", Role::output, false, Printing::always, "K", "dtype of dy", ""},
+        {"dy", Role::input, true, Printing::always, "N K and up to three spatial dimensions", "", "",
+         DTypes::floating_or_fp8},
+        {"db", Role::output, false, Printing::always, "K", "dtype of dy", "", DTypes::floating_or_fp8},
     };
     return definitions;
   }

@@ -20,13 +20,13 @@ class ConvBackwardDataOperation final : public Operation {
   explicit ConvBackwardDataOperation(Filters filters)
       : filters_(filters),
         operands_{
-            {"dy", Role::input, true, Printing::always, "N K Q; N K P Q; N K Z P Q", "", ""},
+            {"dy", Role::input, true, Printing::always, "N K Q; N K P Q; N K Z P Q", "", "", DTypes::floating_or_fp8},
             filter_operand("w", Role::input, filters),
-            in_place(
-                {"dx", Role::output, true, Printing::always, "N C W; N C H W; N C D H W", "dtype and layout of dy", ""},
-                {"residual"}),
+            in_place({"dx", Role::output, true, Printing::always, "N C W; N C H W; N C D H W", "dtype and layout of dy",
+                      "", DTypes::floating_or_fp8},
+                     {"residual"}),
             bias_operand("C", "dx"),
-            residual_operand("dx"),
+            residual_operand("dx", DTypes::floating_or_fp8),
         },
         attributes_(convolution_attributes(filters)) {
     attributes_.push_back({"output_pad",
@@ -47,7 +47,7 @@ class ConvBackwardDataOperation final : public Operation {
   std::string_view channel_name() const override { return "c"; }
   std::string_view prologue_operand() const override { return "dy"; }
   bool has_arithmetic() const override { return true; }
-  std::vector<EpilogueStage> stages() const override { return all_stages(); }
+  std::vector<EpilogueStage> stages() const override { return {all_stages.begin(), all_stages.end()}; }
 
   int most_dimensions() const override { return convolution_dimensions(filters_); }
   const std::vector<OperandDefinition>& operands() const override { return operands_; }

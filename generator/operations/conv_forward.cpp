@@ -13,13 +13,13 @@ class ConvForwardOperation final : public Operation {
   explicit ConvForwardOperation(Filters filters)
       : filters_(filters),
         operands_{
-            {"x", Role::input, true, Printing::always, "N C W; N C H W; N C D H W", "", ""},
+            {"x", Role::input, true, Printing::always, "N C W; N C H W; N C D H W", "", "", DTypes::floating_or_fp8},
             filter_operand("w", Role::input, filters),
-            in_place(
-                {"y", Role::output, true, Printing::always, "N K Q; N K P Q; N K Z P Q", "dtype and layout of x", ""},
-                {"residual"}),
+            in_place({"y", Role::output, true, Printing::always, "N K Q; N K P Q; N K Z P Q", "dtype and layout of x",
+                      "", DTypes::floating_or_fp8},
+                     {"residual"}),
             bias_operand("K", "y"),
-            residual_operand("y"),
+            residual_operand("y", DTypes::floating_or_fp8),
         } {}
 
   std::string_view name() const override { return filters_ == Filters::local ? "local_conv_forward" : "conv_forward"; }
@@ -31,7 +31,7 @@ class ConvForwardOperation final : public Operation {
   std::string_view channel_name() const override { return "k"; }
   std::string_view prologue_operand() const override { return "x"; }
   bool has_arithmetic() const override { return true; }
-  std::vector<EpilogueStage> stages() const override { return all_stages(); }
+  std::vector<EpilogueStage> stages() const override { return {all_stages.begin(), all_stages.end()}; }
 
   int most_dimensions() const override { return convolution_dimensions(filters_); }
   const std::vector<OperandDefinition>& operands() const override { return operands_; }

@@ -85,7 +85,9 @@ const std::vector<AttributeDefinition>& convolution_attributes(Filters filters) 
 
 OperandDefinition filter_operand(std::string name, Role role, Filters filters) {
   if (filters == Filters::shared) {
-    return {std::move(name), role, false, Printing::always, "K C/groups S; K C/groups R S; K C/groups T R S", "", ""};
+    return {
+        std::move(name),        role, false, Printing::always, "K C/groups S; K C/groups R S; K C/groups T R S", "", "",
+        DTypes::floating_or_fp8};
   }
   return {std::move(name),
           role,
@@ -94,7 +96,8 @@ OperandDefinition filter_operand(std::string name, Role role, Filters filters) {
           "regions*K C/groups S; regions*K C/groups R S; regions*K C/groups T R S",
           "",
           "K filters for each region, region after region; or the regions are a dimension of their own in front of K, "
-          "with any stride"};
+          "with any stride",
+          DTypes::floating_or_fp8};
 }
 
 void complete_convolution_attributes(Request& request, const ConvNames& names, int axes) {

@@ -134,27 +134,13 @@ void complete_operands(Request& request, const Operation& operation) {
   request.operands = std::move(ordered);
 }
 
-std::string_view names_of(DTypes dtypes) {
-  switch (dtypes) {
-    case DTypes::floating:
-      return "f32, f16 or bf16";
-    case DTypes::only_f32:
-      return "f32";
-    case DTypes::only_i32:
-      return "i32";
-    case DTypes::any:
-      return "any";
-  }
-  return "";
-}
-
 // What has to hold before anything can be said of a tensor that somebody filled in.
 void check_shape(const Request& request, const Operand& operand) {
   const TensorSpec& spec = operand.spec;
   const auto fail = [&](const std::string& what, const std::string& hint) {
     refuse(request, fmt::format("{} {}", operand.name, what), hint);
   };
-  if (to_string(spec.dtype) == "?") {
+  if (!is_dtype(spec.dtype)) {
     fail(fmt::format("has dtype {}, which there is not", static_cast<int>(spec.dtype)), "give one of kiln::DType");
   }
   const int most = kiln::operation(request.operation).most_dimensions();
@@ -180,8 +166,8 @@ void check_operand(const Request& request, const std::string& name, const Tensor
   const auto fail = [&](const std::string& what, const std::string& hint) {
     refuse(request, fmt::format("{} {}", name, what), hint);
   };
-  if (!holds(dtypes, spec.dtype)) {
-    fail(fmt::format("is {}", to_string(spec.dtype)), fmt::format("it may be {}", names_of(dtypes)));
+  if (!dtypes.holds(spec.dtype)) {
+    fail(fmt::format("is {}", to_string(spec.dtype)), fmt::format("it may be {}", to_string(dtypes)));
   }
   const bool power_of_two = spec.alignment > 0 && (spec.alignment & (spec.alignment - 1)) == 0;
   if (!power_of_two || spec.alignment < size_of(spec.dtype)) {
@@ -252,20 +238,6 @@ void drop_sugar(Request& request, const Operation& operation) {
 }
 
 }  // namespace
-
-bool holds(DTypes dtypes, DType dtype) {
-  switch (dtypes) {
-    case DTypes::floating:
-      return is_floating(dtype);
-    case DTypes::only_f32:
-      return dtype == DType::f32;
-    case DTypes::only_i32:
-      return dtype == DType::i32;
-    case DTypes::any:
-      return true;
-  }
-  return false;
-}
 
 Request finished(Request request) {
   const Operation& definition = operation(request.operation);

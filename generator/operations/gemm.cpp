@@ -22,18 +22,21 @@ class GemmOperation final : public Operation {
   size_t channel_dimension(int rank) const override { return static_cast<size_t>(rank) - 1; }
   std::string_view prologue_operand() const override { return "a"; }
   bool has_arithmetic() const override { return true; }
-  std::vector<EpilogueStage> stages() const override { return all_stages(); }
+  std::vector<EpilogueStage> stages() const override { return {all_stages.begin(), all_stages.end()}; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
         {"a", Role::input, true, Printing::always, "... M K", "",
-         "2 to 5 dimensions: up to three batch dimensions in front of the matrix"},
+         "2 to 5 dimensions: up to three batch dimensions in front of the matrix", DTypes::floating_or_fp8},
         {"b", Role::input, false, Printing::always, "... K N", "",
          "as many dimensions as a; each batch dimension equals that of a, or is 1 in one of the two, whose matrix is "
-         "then used again"},
-        in_place({"c", Role::output, true, Printing::always, "... M N", "dtype of a, logical order", ""}, {"residual"}),
+         "then used again",
+         DTypes::floating_or_fp8},
+        in_place({"c", Role::output, true, Printing::always, "... M N", "dtype of a, logical order", "",
+                  DTypes::floating_or_fp8},
+                 {"residual"}),
         bias_operand("N", "c"),
-        residual_operand("c"),
+        residual_operand("c", DTypes::floating_or_fp8),
     };
     return definitions;
   }

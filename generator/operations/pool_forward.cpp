@@ -23,9 +23,9 @@ class PoolForwardOperation final : public Operation {
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
         {"x", Role::input, true, Printing::always, "N C W; N C H W; N C D H W", "", "integers with mode=max only",
-         DTypes::any},
+         DTypes::floating | DTypes::integers},
         {"y", Role::output, true, Printing::always, "N C Q; N C P Q; N C Z P Q", "dtype and layout of x",
-         "integers with mode=max only", DTypes::any},
+         "integers with mode=max only", DTypes::floating | DTypes::integers},
         {"indices", Role::output, true, Printing::when_set, "as y", "not computed",
          "the positions of the maxima, with mode=max only", DTypes::only_i32},
     };
@@ -77,7 +77,7 @@ class PoolForwardOperation final : public Operation {
     const DType dtype = request.at(operand).dtype;
     if (pool_window_of(request).mode == PoolMode::max || is_floating(dtype)) return;
     refuse(request, fmt::format("{} is {}", operand, to_string(dtype)),
-           "averages are of f32, f16 or bf16; integers have a maximum");
+           fmt::format("averages are of {}; integers have a maximum", to_string(DTypes::floating)));
   }
 
   Work work(const Request& request) const override {

@@ -49,9 +49,9 @@ class ReduceOperation final : public Operation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "1 to 5 dimensions", "", "", DTypes::any},
+        {"x", Role::input, true, Printing::always, "1 to 5 dimensions", "", "", DTypes::floating | DTypes::integers},
         {"y", Role::output, true, Printing::always, "as x, with 1 along the axes", "dtype and layout of x", "",
-         DTypes::any},
+         DTypes::floating | DTypes::integers},
         {"indices", Role::output, true, Printing::when_set, "as y", "not computed",
          "the positions of the extremes, with min, max and amax", DTypes::only_i32},
     };

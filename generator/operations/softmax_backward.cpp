@@ -14,9 +14,13 @@ class SoftmaxBackwardOperation final : public SoftmaxOperation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"y", Role::input, true, Printing::always, "1 to 5 dimensions", "", "the result of softmax_forward"},
-        {"dy", Role::input, true, Printing::always, "as y", "dtype and layout of y", "the gradient with respect to y"},
-        in_place({"dx", Role::output, true, Printing::always, "as y", "dtype and layout of y", ""}, {"y", "dy"}),
+        {"y", Role::input, true, Printing::always, "1 to 5 dimensions", "", "the result of softmax_forward",
+         DTypes::floating_or_fp8},
+        {"dy", Role::input, true, Printing::always, "as y", "dtype and layout of y", "the gradient with respect to y",
+         DTypes::floating_or_fp8},
+        in_place(
+            {"dx", Role::output, true, Printing::always, "as y", "dtype and layout of y", "", DTypes::floating_or_fp8},
+            {"y", "dy"}),
     };
     return definitions;
   }

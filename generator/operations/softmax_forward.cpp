@@ -16,8 +16,10 @@ class SoftmaxForwardOperation final : public SoftmaxOperation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "1 to 5 dimensions", "", ""},
-        in_place({"y", Role::output, true, Printing::always, "as x", "dtype and layout of x", ""}, {"x"}),
+        {"x", Role::input, true, Printing::always, "1 to 5 dimensions", "", "", DTypes::floating_or_fp8},
+        in_place(
+            {"y", Role::output, true, Printing::always, "as x", "dtype and layout of x", "", DTypes::floating_or_fp8},
+            {"x"}),
     };
     return definitions;
   }

@@ -28,10 +28,6 @@ void check_operand(const Request& request, std::string_view operand, EpilogueSta
 
 }  // namespace
 
-std::vector<EpilogueStage> all_stages() {
-  return {EpilogueStage::bias, EpilogueStage::add, EpilogueStage::relu, EpilogueStage::clip};
-}
-
 OperandDefinition bias_operand(std::string channels, std::string_view result) {
   return {"bias",
           Role::input,
@@ -39,12 +35,13 @@ OperandDefinition bias_operand(std::string channels, std::string_view result) {
           Printing::when_set,
           std::move(channels),
           fmt::format("dtype of {}, without gaps", result),
-          "read with epilogue=bias"};
+          "read with epilogue=bias",
+          DTypes::floating_or_fp8};
 }
 
-OperandDefinition residual_operand(std::string_view result) {
+OperandDefinition residual_operand(std::string_view result, DTypes dtypes) {
   const std::string as_result = fmt::format("as {}", result);
-  return {"residual", Role::input, true, Printing::when_set, as_result, as_result, "read with epilogue=add"};
+  return {"residual", Role::input, true, Printing::when_set, as_result, as_result, "read with epilogue=add", dtypes};
 }
 
 std::optional<TensorSpec> implied_stage_operand(const Request& request, std::string_view operand) {

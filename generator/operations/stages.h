@@ -10,13 +10,10 @@
 
 namespace kiln {
 
-/// The stages of a product: all that there are.
-std::vector<EpilogueStage> all_stages();
-
-/// The operand of the stage `bias`, an element for each channel of `result`, which are called `channels`.
+/// The operand of the stage `bias` of a product, an element for each channel of `result`, which are called `channels`.
 OperandDefinition bias_operand(std::string channels, std::string_view result);
 /// The operand of the stage `add`.
-OperandDefinition residual_operand(std::string_view result);
+OperandDefinition residual_operand(std::string_view result, DTypes dtypes = DTypes::floating);
 
 /// What `operand`, bias or residual, is where it is left out: an element for each channel of the result, or the
 /// result's twin. Nothing if it has no place in this request.

@@ -55,14 +55,14 @@ class TensorOpOperation final : public Operation {
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
         {"a", Role::input, true, Printing::always, "in each dimension y's or 1", "",
-         "1 to 5 dimensions; an extent of 1 repeats", DTypes::any, true},
+         "1 to 5 dimensions; an extent of 1 repeats", DTypes::floating | DTypes::integers, true},
         {"b", Role::input, true, Printing::when_set, "as a", "with a mode that does not read it",
-         "an extent of 1 repeats", DTypes::any, true},
+         "an extent of 1 repeats", DTypes::floating | DTypes::integers, true},
         {"c", Role::input, true, Printing::when_set, "as a", "with a mode that does not read it",
-         "an extent of 1 repeats", DTypes::any, true},
-        in_place(
-            {"y", Role::output, true, Printing::always, "the longest of the inputs", "dtype of a", "", DTypes::any},
-            {"a", "b", "c"}),
+         "an extent of 1 repeats", DTypes::floating | DTypes::integers, true},
+        in_place({"y", Role::output, true, Printing::always, "the longest of the inputs", "dtype of a", "",
+                  DTypes::floating | DTypes::integers},
+                 {"a", "b", "c"}),
     };
     return definitions;
   }

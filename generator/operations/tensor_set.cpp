@@ -13,7 +13,7 @@ class TensorSetOperation final : public Operation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"y", Role::output, true, Printing::always, "1 to 5 dimensions", "", "", DTypes::any},
+        {"y", Role::output, true, Printing::always, "1 to 5 dimensions", "", "", DTypes::floating | DTypes::integers},
     };
     return definitions;
   }

@@ -32,9 +32,9 @@ struct ActivationOptions {
 
 /// Enqueues y = epilogue(alpha * f(x) + beta * y) on `stream` and returns without waiting.
 ///
-/// x, y: f32, f16 or bf16, with mode identity also i32, i8 or u8 (rounded to the nearest, saturated; i32 read as f32),
-/// of equal extents of 1 to 5 dimensions, any strides; computed in f32. In place: y may be x itself, with its dtype and
-/// strides; otherwise they must share no element. Bitwise reproducible.
+/// x, y: f32, f16, bf16, f8e4m3 or f8e5m2, with mode identity also i32, i8 or u8 (rounded to the nearest, saturated;
+/// i32 read as f32), of equal extents of 1 to 5 dimensions, any strides; computed in f32. In place: y may be x itself,
+/// with its dtype and strides; otherwise they must share no element. Bitwise reproducible.
 ///
 /// A function of your own, or a chain of functions, is a call with mode identity and user code as its epilogue. With
 /// any mode user code may have a prologue too: every element of x passes through it first. The gradient of your

@@ -17,6 +17,8 @@ inline constexpr DType bf16 = DType::bf16;
 inline constexpr DType i32 = DType::i32;
 inline constexpr DType i8 = DType::i8;
 inline constexpr DType u8 = DType::u8;
+inline constexpr DType f8e4m3 = DType::f8e4m3;
+inline constexpr DType f8e5m2 = DType::f8e5m2;
 
 /// A memory order by name, outermost dimension first; see dimension_letters(). Extents are given in logical order
 /// (N C spatial, for filters K C/groups window) whatever the layout.

@@ -135,7 +135,9 @@ class TensorTransformEvaluator final : public Oracle::Evaluator {
       inside = inside && own[d] >= 0 && own[d] < view_.x.extents[d];
     }
     const double value = inside ? x_[own] : padding_;
-    return expected_of(exact(copies_ ? value : as_f32(value)));
+    Expected expected = expected_of(exact(copies_ ? value : as_f32(value)));
+    expected.copied = copies_ && inside;
+    return expected;
   }
 
  private:

@@ -1,24 +1,10 @@
 #include "descriptor/epilogue.h"
 
 namespace kiln::descriptor {
-namespace {
 
-// The codes of lib/epilogue.cuh.
 int64_t stage_code(EpilogueStage stage) {
-  switch (stage) {
-    case EpilogueStage::bias:
-      return 1;
-    case EpilogueStage::add:
-      return 2;
-    case EpilogueStage::relu:
-      return 3;
-    case EpilogueStage::clip:
-      return 4;
-  }
-  return 0;
+  return static_cast<int64_t>(stage) + 1;
 }
-
-}  // namespace
 
 void add_stages(Prelude& prelude, const std::vector<EpilogueStage>& stages, const std::optional<TensorSpec>& bias,
                 const std::optional<TensorSpec>& residual) {

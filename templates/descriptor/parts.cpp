@@ -6,24 +6,13 @@
 #include "kiln/generator/operation.h"
 
 namespace kiln::descriptor {
-namespace {
 
-int scale_constant(Scale scale) {
-  switch (scale) {
-    case Scale::zero:
-      return 0;
-    case Scale::one:
-      return 1;
-    case Scale::any:
-      return 2;
-  }
-  return 2;
+int64_t scale_code(Scale scale) {
+  return static_cast<int64_t>(scale);
 }
 
-}  // namespace
-
 void add_blend(Prelude& prelude, const Blend& blend, const std::string& prefix) {
-  prelude.constant(prefix + "ALPHA", scale_constant(blend.alpha)).constant(prefix + "BETA", scale_constant(blend.beta));
+  prelude.constant(prefix + "ALPHA", scale_code(blend.alpha)).constant(prefix + "BETA", scale_code(blend.beta));
 }
 
 void add_batch(Prelude& prelude, int64_t n, bool dynamic) {

@@ -13,6 +13,9 @@
 
 namespace kiln::descriptor {
 
+/// The number of lib/blend.cuh for a class.
+int64_t scale_code(Scale scale);
+
 /// ALPHA and BETA, as lib/blend.cuh names the classes; with a prefix, as "DMEANS_", those of another output.
 void add_blend(Prelude& prelude, const Blend& blend, const std::string& prefix = "");
 

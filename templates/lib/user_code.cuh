@@ -74,7 +74,7 @@ struct NthType<0, First, Rest...> {
 };
 // The type of a tensor's elements by its code.
 template <long long CODE>
-using UserStorage = typename NthType<CODE, f32, f16, bf16, i32, i8, u8>::type;
+#include "types/by_code"
 
 // Elements of one access where COUNT neighbours of type T are stored: of up to 16 bytes, at a multiple of its own size.
 template <class T, int COUNT>

@@ -111,8 +111,7 @@ Prelude of_any(const Operation& operation, const Request* request) {
   for (const AttributeDefinition& attribute : operation.attributes()) {
     if (attribute.printing != Printing::never) add_attribute(prelude, attribute, request);
   }
-  for (const EpilogueStage stage :
-       {EpilogueStage::bias, EpilogueStage::add, EpilogueStage::relu, EpilogueStage::clip}) {
+  for (const EpilogueStage stage : all_stages) {
     prelude.flag("EPILOGUE_" + upper(to_string(stage)), request != nullptr && request->has(stage));
   }
   bool wide = false;

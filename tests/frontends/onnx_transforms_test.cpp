@@ -184,6 +184,29 @@ TEST(OnnxExpand, RepeatsDimensions) {
               ElementsAre("Expand *1: it puts dimensions before the batch, which is dynamic"));
 }
 
+constexpr int64_t float8_e4m3fn = 17;
+constexpr int float8_e5m2 = 19;
+
+// The types of ONNX 1.14, which its operators convert and move.
+TEST(OnnxFp8, IsConvertedAndMoved) {
+  EXPECT_THAT(lines_of(moving("Cast", {3, 4}, {{"to", float8_e4m3fn}}).read()),
+              ElementsAre(line("tensor_transform x=f32:3x4:nc y=f8e4m3:3x4:nc")));
+  EXPECT_THAT(lines_of(moving("Cast", {3, 4}, {{"to", floating}}, 13, {}, float8_e5m2).read()),
+              ElementsAre(line("tensor_transform x=f8e5m2:3x4:nc y=f32:3x4:nc")));
+  expect_free(moving("Transpose", {2, 1, 7}, {{"perm", Ints{1, 0, 2}}}, 13, {}, float8_e5m2));
+  EXPECT_THAT(uncovered_of(moving("Relu", {3}, {}, 13, {}, float8_e5m2).read()),
+              ElementsAre("Relu *1: its elements are f8e5m2, which are converted and moved only"));
+  EXPECT_THAT(uncovered_of(moving("Max", {3}, {}, 13, {}, float8_e5m2).read()),
+              ElementsAre("Max *1: its elements are f8e5m2, which are converted and moved only"));
+}
+
+TEST(OnnxFp8, IsStorageWhereTheOperationTakesIt) {
+  EXPECT_THAT(lines_of(moving("Relu", {3, 4}).read({.dtype = DType::f8e4m3})),
+              ElementsAre(line("activation_forward x=f8e4m3:3x4:nc y=f8e4m3:3x4:nc mode=relu")));
+  EXPECT_THAT(uncovered_of(moving("Sqrt", {3, 4}).read({.dtype = DType::f8e4m3})),
+              ElementsAre("Sqrt *1: its operation does not take f8e4m3"));
+}
+
 TEST(OnnxCast, CostsNothingBetweenFloatingPointNumbers) {
   expect_free(moving("Cast", {3, 4}, {{"to", onnx::TensorProto::FLOAT16}}));
   EXPECT_THAT(lines_of(moving("Cast", {3, 4}, {{"to", floating}}, 13, {}, onnx::TensorProto::UINT8).read()),

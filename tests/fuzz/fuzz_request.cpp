@@ -51,6 +51,8 @@ std::vector<std::string> dictionary() {
   std::vector<std::string> words = {"f32:",
                                     "f16:",
                                     "bf16:",
+                                    "f8e4m3:",
+                                    "f8e5m2:",
                                     "i8:",
                                     ":nchw",
                                     ":nhwc",

@@ -220,6 +220,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Bad{"pool_forward x=f32:1x3x8x8 mode=3 window=2", "mode=3 is unknown"}));
 
 INSTANTIATE_TEST_SUITE_P(
+    Fp8, BadRequest,
+    testing::Values(Bad{"norm_forward x=f8e4m3:2x3x4x4 axes=0,2,3", "x is f8e4m3 (it may be f32, f16 or bf16)"},
+                    Bad{"reduce x=f8e5m2:2x3 axes=1", "x is f8e5m2 (it may be f32, f16, bf16, i32, i8 or u8)"},
+                    Bad{"activation_forward x=i8:2x3", "it may be f32, f16, bf16, f8e4m3 or f8e5m2; integers"}));
+
+INSTANTIATE_TEST_SUITE_P(
     PoolIndices, BadRequest,
     testing::Values(
         Bad{"pool_forward x=f32:1x3x8x8 indices=i32:1x3x4x5 window=2 stride=2",

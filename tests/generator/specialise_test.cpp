@@ -9,9 +9,13 @@ namespace kiln {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
 
 SourceLibrary library() {
   return SourceLibrary({{"lib/types.cuh", "#pragma once\nusing f32 = float;\n"},
+                        {"lib/fp8.cuh", "struct f8e4m3;\n"},
+                        {"op/codes.cu", "template <long long CODE>\n#include \"types/by_code\"\n"},
                         {"lib/a.cuh", "#pragma once\n#include \"lib/b.cuh\"\nint a();\n"},
                         {"lib/b.cuh", "int b();\n"},
                         {"lib/loop.cuh", "#include \"lib/loop.cuh\"\n"},
@@ -44,9 +48,25 @@ TEST(Specialise, RepeatsForEachClassWhatDoesNotStandAboveIt) {
 }
 
 TEST(Specialise, ClosureNamesEveryFileThatShapesTheKernel) {
-  EXPECT_THAT(closure(library(), "op/k.cu"), ElementsAre("op/k.cu", "lib/a.cuh", "lib/b.cuh", "lib/types.cuh"));
+  EXPECT_THAT(closure(library(), "op/k.cu"),
+              ElementsAre("op/k.cu", "lib/a.cuh", "lib/b.cuh", "lib/types.cuh", "lib/fp8.cuh"));
   EXPECT_THAT(closure(library(), "op/classes.cu"),
-              ElementsAre("op/classes.cu", "lib/b.cuh", "lib/a.cuh", "lib/types.cuh"));
+              ElementsAre("op/classes.cu", "lib/b.cuh", "lib/a.cuh", "lib/types.cuh", "lib/fp8.cuh"));
+}
+
+// A source has the types beyond the basic ones where its prelude names one, and their codes then.
+TEST(Specialise, AddsTheTypesThatAPreludeNames) {
+  const std::string basic = specialise(library(), "op/codes.cu", Prelude().types("T", {DType::i8, DType::f16}), "");
+  EXPECT_THAT(basic, HasSubstr("constexpr long long T[] = {4, 1};\n"));
+  EXPECT_THAT(basic, HasSubstr("NthType<CODE, f32, f16, bf16, i32, i8, u8>::type;\n"));
+  EXPECT_THAT(basic, Not(HasSubstr("lib/fp8.cuh")));
+  for (const Prelude& prelude : {Prelude().types("T", {DType::f8e5m2}), Prelude().type("T", DType::f8e5m2),
+                                 Prelude::of_classes({Prelude().constant("N", 1).type("T", DType::f8e5m2)})}) {
+    const std::string text = specialise(library(), "op/codes.cu", prelude, "");
+    EXPECT_THAT(text, HasSubstr("using f32 = float;\n// ---- lib/fp8.cuh\nstruct f8e4m3;\n// ---- parameters\n"));
+    EXPECT_THAT(text, HasSubstr("NthType<CODE, f32, f16, bf16, i32, i8, u8, f8e4m3, f8e5m2>::type;\n"));
+  }
+  EXPECT_EQ(Prelude().types("T", {}).text(), "constexpr long long T[] = {0};\n");
 }
 
 TEST(Specialise, ReportsMissingFilesAndCycles) {

@@ -5,7 +5,10 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
 #include <limits>
+#include <string>
 
 namespace kiln::reference {
 namespace {
@@ -59,12 +62,13 @@ TEST(Conversion, EncodesEveryDecodedNumberAsItself) {
 }
 
 /// Between neighbours, the nearer one wins, and the even one half-way; for all neighbours of a format.
-void expect_nearest_even(double (*from)(uint16_t), uint16_t (*to)(double), uint16_t largest) {
-  for (uint16_t low = 0; low < largest; ++low) {
-    const auto high = static_cast<uint16_t>(low + 1);
+template <class Bits>
+void expect_nearest_even(double (*from)(Bits), Bits (*to)(double), Bits largest) {
+  for (Bits low = 0; low < largest; ++low) {
+    const auto high = static_cast<Bits>(low + 1);
     const double middle = (from(low) + from(high)) / 2;  // exact: one bit more than either
-    const uint16_t even = (low & 1) == 0 ? low : high;
-    for (const uint16_t sign : {uint16_t{0}, uint16_t{0x8000}}) {
+    const Bits even = (low & 1) == 0 ? low : high;
+    for (const Bits sign : {Bits{0}, static_cast<Bits>(1u << (8 * sizeof(Bits) - 1))}) {
       const double s = sign == 0 ? 1 : -1;
       ASSERT_EQ(to(s * middle), even | sign) << low;
       ASSERT_EQ(to(s * std::nextafter(middle, 0)), low | sign) << low;
@@ -74,10 +78,79 @@ void expect_nearest_even(double (*from)(uint16_t), uint16_t (*to)(double), uint1
 }
 
 TEST(Conversion, RoundsToTheNearestF16TiesToEven) {
-  expect_nearest_even(from_f16, to_f16, 0x7bff);
+  expect_nearest_even<uint16_t>(from_f16, to_f16, 0x7bff);
 }
 TEST(Conversion, RoundsToTheNearestBf16TiesToEven) {
-  expect_nearest_even(from_bf16, to_bf16, 0x7f7f);
+  expect_nearest_even<uint16_t>(from_bf16, to_bf16, 0x7f7f);
+}
+
+TEST(Conversion, RoundsToTheNearestFp8TiesToEven) {
+  expect_nearest_even<uint8_t>(from_f8e4m3, to_f8e4m3, 0x7e);
+  expect_nearest_even<uint8_t>(from_f8e5m2, to_f8e5m2, 0x7b);
+}
+
+TEST(Conversion, DecodesEveryFp8AsMlDtypesDoes) {
+  std::ifstream table(KILN_TABLES "/fp8_ml_dtypes.txt");
+  uint32_t codes = 0, bits = 0;
+  for (std::string e4m3, e5m2; table >> bits >> e4m3 >> e5m2; ++codes) {
+    expect_same(from_f8e4m3(static_cast<uint8_t>(bits)), std::strtod(e4m3.c_str(), nullptr), bits);
+    expect_same(from_f8e5m2(static_cast<uint8_t>(bits)), std::strtod(e5m2.c_str(), nullptr), bits);
+  }
+  EXPECT_EQ(codes, 256u);
+}
+
+TEST(Conversion, EncodesEveryFiniteFp8AsItself) {
+  for (uint32_t b = 0; b < 0x100; ++b) {
+    const auto bits = static_cast<uint8_t>(b);
+    if (std::isfinite(from_f8e4m3(bits))) {
+      EXPECT_EQ(to_f8e4m3(from_f8e4m3(bits)), bits);
+    }
+    if (std::isfinite(from_f8e5m2(bits))) {
+      EXPECT_EQ(to_f8e5m2(from_f8e5m2(bits)), bits);
+    }
+  }
+}
+
+// What the OCP document calls saturating mode, and cvt.satfinite does.
+TEST(Conversion, SaturatesToTheLargestFp8) {
+  for (const double beyond : {449.0, 464.0, 465.0, 480.0, 57344.0, 1e300, infinity}) {
+    EXPECT_EQ(to_f8e4m3(beyond), 0x7e) << beyond;
+    EXPECT_EQ(to_f8e4m3(-beyond), 0xfe) << beyond;
+  }
+  for (const double beyond : {57345.0, 61440.0, 65536.0, 1e300, infinity}) {
+    EXPECT_EQ(to_f8e5m2(beyond), 0x7b) << beyond;
+    EXPECT_EQ(to_f8e5m2(-beyond), 0xfb) << beyond;
+  }
+  for (const double nan : {std::nan(""), -std::nan("")}) {
+    EXPECT_EQ(to_f8e4m3(nan), 0x7f);
+    EXPECT_EQ(to_f8e5m2(nan), 0x7f);
+  }
+}
+
+// What an application may have in memory, though no kernel stores it.
+TEST(Conversion, PutsInfinitiesWhereThereAreSome) {
+  const auto put_as = [](DType dtype, double value) {
+    std::byte memory{};
+    put(dtype, &memory, value);
+    return load(dtype, &memory);
+  };
+  EXPECT_EQ(put_as(DType::f8e5m2, infinity), infinity);
+  EXPECT_EQ(put_as(DType::f8e5m2, -infinity), -infinity);
+  EXPECT_EQ(put_as(DType::f8e5m2, 1e6), 57344);
+  EXPECT_EQ(put_as(DType::f8e4m3, -infinity), -448);
+}
+
+TEST(Conversion, RoundsToTheRowsOfTheTable) {
+  for (const DTypeTraits& row : dtype_rows) {
+    EXPECT_EQ(round_to(row.dtype, row.largest), row.largest) << row.name;
+    EXPECT_EQ(round_to(row.dtype, row.least), row.least) << row.name;
+    EXPECT_EQ(round_to(row.dtype, infinity), row.saturates ? row.largest : infinity) << row.name;
+    if (!row.floating) continue;
+    const double smallest = std::ldexp(1.0, row.least_exponent - row.digits + 1);
+    EXPECT_EQ(round_to(row.dtype, smallest), smallest) << row.name;
+    EXPECT_EQ(round_to(row.dtype, smallest / 2), 0) << row.name;
+    EXPECT_EQ(round_to(row.dtype, 1 + std::ldexp(1.0, -row.digits)), 1) << row.name;
+  }
 }
 
 TEST(Conversion, OverflowsToInfinityFromHalfAnUlpAboveTheLargest) {

@@ -77,10 +77,25 @@ TEST(Fill, MixesInEverySpecialValue) {
   EXPECT_GT(count([](double v) { return std::isfinite(v) && std::fabs(v) < 1; }), 4000);
 }
 
+TEST(Fill, MixesInfinitiesIntoTypesWhoseStoresMakeNone) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const auto& [dtype, infinities] : {std::pair{DType::f8e5m2, true}, std::pair{DType::f8e4m3, false}}) {
+    const auto values = values_of(TensorSpec::packed(dtype, {5000}, "n"), Values::specials, 3);
+    EXPECT_EQ(std::count(values.begin(), values.end(), infinity) > 50, infinities) << to_string(dtype);
+    EXPECT_EQ(std::count(values.begin(), values.end(), -infinity) > 50, infinities) << to_string(dtype);
+    EXPECT_GT(std::count_if(values.begin(), values.end(), [](double v) { return std::isnan(v); }), 50);
+  }
+}
+
 TEST(Fill, HasTheEndsOfEveryTypeAmongItsSpecialValues) {
-  const std::map<DType, std::pair<double, double>> ends = {
-      {DType::f32, {0x1p-149, 0x1.fffffep127}},  {DType::f16, {0x1p-24, 65504}}, {DType::bf16, {0x1p-133, 0x1.fep127}},
-      {DType::i32, {-2147483648.0, 2147483647}}, {DType::i8, {-128, 127}},       {DType::u8, {0, 255}}};
+  const std::map<DType, std::pair<double, double>> ends = {{DType::f32, {0x1p-149, 0x1.fffffep127}},
+                                                           {DType::f16, {0x1p-24, 65504}},
+                                                           {DType::bf16, {0x1p-133, 0x1.fep127}},
+                                                           {DType::i32, {-2147483648.0, 2147483647}},
+                                                           {DType::i8, {-128, 127}},
+                                                           {DType::u8, {0, 255}},
+                                                           {DType::f8e4m3, {0x1p-9, 448}},
+                                                           {DType::f8e5m2, {0x1p-16, 57344}}};
   for (const auto& [dtype, end] : ends) {
     const auto values = values_of(TensorSpec::packed(dtype, {5000}, "n"), Values::specials, 3);
     for (const double each : {end.first, end.second}) {

@@ -49,6 +49,34 @@ TEST(Tolerance, DemandsExactSumsOfIntegers) {
   }
 }
 
+// f8e5m2 has infinities, but a store makes none; bits that are copied stay as they are.
+TEST(Tolerance, SaturatesInfinitiesWhereStoresDo) {
+  const Request request = Request::parse("tensor_transform x=f32:4 y=f8e5m2:4");
+  Expected expected{.value = infinity, .magnitude = infinity, .storage = DType::f8e5m2};
+  EXPECT_TRUE(is_right(request, expected, 57344));
+  EXPECT_FALSE(is_right(request, expected, infinity));
+  EXPECT_FALSE(is_right(request, expected, -57344));
+  expected.copied = true;
+  EXPECT_TRUE(is_right(request, expected, infinity));
+  EXPECT_FALSE(is_right(request, expected, 57344));
+  expected = {.value = nan, .storage = DType::f8e5m2};
+  EXPECT_TRUE(is_right(request, expected, nan));
+  EXPECT_FALSE(is_right(request, expected, 57344));
+  expected = {.value = 500, .magnitude = 500, .storage = DType::f8e4m3};
+  EXPECT_TRUE(is_right(request, expected, 448));
+  EXPECT_FALSE(is_right(request, expected, 416));
+}
+
+// Finite terms may make infinities of both signs, and these NaN, which storing in 8 bits does not hide.
+TEST(Tolerance, AcceptsNanInFp8WhereSumsMayOverflow) {
+  const Request request = Request::parse("gemm a=f32:2x2 b=f32:2x2 c=f8e4m3:2x2");
+  Expected expected{.value = 1, .magnitude = 1e39, .finite_magnitude = 1e39, .roundings = 2, .storage = DType::f8e4m3};
+  EXPECT_TRUE(is_right(request, expected, nan));
+  EXPECT_TRUE(is_right(request, expected, -448));
+  expected.magnitude = expected.finite_magnitude = 1e37;
+  EXPECT_FALSE(is_right(request, expected, nan));
+}
+
 TEST(Tolerance, IsTheDerivedBoundForOtherValues) {
   const Call call(large_conv, Values::uniform);
   const Expected expected = at(call.request, call.bindings(), Coordinate{0, 1, 2, 2});
@@ -87,13 +115,14 @@ TEST(Tolerance, DividesExactSumsWithTwoRoundings) {
 }
 
 TEST(Tolerance, GrantsMoreToLooserArithmetic) {
-  const auto error_with = [](const std::string& arithmetic) {
-    const Call call("conv_forward x=bf16:1x64x1x1:nchw w=bf16:1x64x1x1:nchw " + arithmetic);
+  const auto error_with = [](const std::string& arithmetic, const std::string& dtype = "bf16") {
+    const Call call("conv_forward x=" + dtype + ":1x64x1x1:nchw w=" + dtype + ":1x64x1x1:nchw " + arithmetic);
     return arithmetic_error(call.request, at(call.request, call.bindings(), Coordinate{0, 0, 0, 0}));
   };
   EXPECT_LT(error_with(""), 1e-4);
   EXPECT_GT(error_with("tf32"), 100 * error_with(""));
   EXPECT_GT(error_with("fast"), 10000 * error_with(""));
+  EXPECT_EQ(error_with("fast", "f8e4m3"), error_with("", "f8e4m3")) << "sums of fp8 are in f32 whatever is permitted";
 }
 
 TEST(Tolerance, WantsTheSameKindOfSpecialValue) {

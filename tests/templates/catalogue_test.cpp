@@ -1,17 +1,22 @@
 // The catalogue as a whole: what must hold for every algorithm that stands in it.
 #include "kiln/templates/catalogue.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <optional>
 #include <regex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "descriptor/epilogue.h"
+#include "descriptor/parts.h"
 #include "kiln/generator/operation.h"
 
 namespace kiln {
@@ -373,10 +378,31 @@ TEST(BuiltInTemplates, IncludeNothingButPiecesOfTheLibrary) {
     if (!is_cuda(path)) continue;
     for (std::sregex_iterator found(text.begin(), text.end(), include), end; found != end; ++found) {
       const std::string target = (*found)[1].str();
-      const bool is_place = path == "lib/user_code.cuh" && target.starts_with("\"user/");
+      const bool is_place =
+          path == "lib/user_code.cuh" && (target.starts_with("\"user/") || target == "\"types/by_code\"");
       EXPECT_TRUE(is_place || target.starts_with("\"lib/") || target.starts_with("\"per_class/lib/"))
           << path << " includes " << target;
     }
+  }
+}
+
+// Preludes hold the generator's numbers; pieces give them names.
+TEST(BuiltInTemplates, NumberStagesAndScalesAsTheGeneratorDoes) {
+  const auto holds = [](const std::string& piece, const std::string& text) {
+    EXPECT_NE(catalogue().library().text(piece).find(text), std::string::npos) << piece << ": " << text;
+  };
+  const auto upper = [](std::string_view name) {
+    std::string text(name);
+    for (char& c : text) c = static_cast<char>(std::toupper(c));
+    return text;
+  };
+  for (const EpilogueStage stage : all_stages) {
+    holds("lib/epilogue.cuh",
+          fmt::format("constexpr int STAGE_{} = {};", upper(to_string(stage)), descriptor::stage_code(stage)));
+  }
+  const std::map<Scale, std::string> names = {{Scale::zero, "ZERO"}, {Scale::one, "ONE"}, {Scale::any, "ANY"}};
+  for (const Scale scale : all_scales) {
+    holds("lib/blend.cuh", fmt::format("SCALE_{} = {}", names.at(scale), descriptor::scale_code(scale)));
   }
 }
 

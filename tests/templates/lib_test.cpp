@@ -77,6 +77,8 @@ bool same(double a, double b) {
   return std::isnan(a) ? std::isnan(b) : std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
 }
 
+const std::string fp8 = "#include \"lib/fp8.cuh\"\n";
+
 class Conversions : public testing::TestWithParam<std::pair<int, int>> {
  protected:
   void SetUp() override {
@@ -120,6 +122,29 @@ TEST_P(Conversions, FromFloatToBf16RoundToNearestEven) {
   }
 }
 
+TEST_P(Conversions, OfEveryFp8ToFloatAreExact) {
+  std::vector<uint8_t> codes(256);
+  for (size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<uint8_t>(i);
+  const std::string types = "using Out = float; using In = ";
+  const auto e4m3 = map<float>(target_, fp8, types + "f8e4m3;\n", "to_float(x[i])", codes);
+  const auto e5m2 = map<float>(target_, fp8, types + "f8e5m2;\n", "to_float(x[i])", codes);
+  for (size_t i = 0; i < codes.size(); ++i) {
+    ASSERT_PRED2(same, e4m3[i], reference::from_f8e4m3(codes[i])) << i;
+    ASSERT_PRED2(same, e5m2[i], reference::from_f8e5m2(codes[i])) << i;
+  }
+}
+
+TEST_P(Conversions, FromFloatToFp8SaturateAndRoundToNearestEven) {
+  const std::vector<float> floats = awkward_floats();
+  const std::string types = "using In = float; using Out = ";
+  const auto e4m3 = map<uint8_t>(target_, fp8, types + "f8e4m3;\n", "from_float<f8e4m3>(x[i])", floats);
+  const auto e5m2 = map<uint8_t>(target_, fp8, types + "f8e5m2;\n", "from_float<f8e5m2>(x[i])", floats);
+  for (size_t i = 0; i < floats.size(); ++i) {
+    ASSERT_EQ(e4m3[i], reference::to_f8e4m3(floats[i])) << floats[i];
+    ASSERT_EQ(e5m2[i], reference::to_f8e5m2(floats[i])) << floats[i];
+  }
+}
+
 TEST_P(Conversions, FromFloatToIntegersSaturateAndRoundToNearestEven) {
   const std::vector<float> floats = awkward_floats();
   const std::string types = "using In = float; using Out = ";
@@ -160,7 +185,8 @@ TEST_P(Conversions, KeepNanWhereAMaximumIsTaken) {
   }
 }
 
-// The two ways that bf16 is made and that NaN is kept: by bit arithmetic, and by instructions from 8.0 on.
+// The two ways that bf16 and fp8 are made and that NaN is kept: by bit arithmetic, and by instructions from 8.0 or 8.9
+// on.
 INSTANTIATE_TEST_SUITE_P(Architectures, Conversions, testing::Values(std::pair{7, 5}, std::pair{9, 0}),
                          [](const auto& test) {
                            return "Sm" + std::to_string(test.param.first * 10 + test.param.second);

@@ -177,7 +177,10 @@ enum {
   KILN_BF16 = 2, /* the upper half of a binary32 */
   KILN_I32 = 3,  /* two's complement, as KILN_I8 */
   KILN_I8 = 4,
-  KILN_U8 = 5 /* no sign */
+  KILN_U8 = 5, /* no sign */
+  KILN_F8E4M3 =
+      6, /* OCP E4M3: no infinity, up to 448; stores saturate. Of convolution, gemm, softmax, activations and */
+  KILN_F8E5M2 = 7 /* transforms; OCP E5M2: as IEEE formats are, up to 57344, but stores saturate */
 };
 
 /* Arrays over the spatial dimensions hold them in the order of the extents: height, width in 2-D; width in 1-D; depth,

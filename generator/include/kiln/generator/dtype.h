@@ -1,34 +1,138 @@
-// Storage types of tensor elements.
+// Storage types of tensor elements: one row each, from which everything else about them is told.
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace kiln {
 
 /// How an element is stored. Arithmetic is in f32 whatever the storage.
 enum class DType {
-  f32,   ///< IEEE binary32
-  f16,   ///< IEEE binary16
-  bf16,  ///< bfloat16: the upper half of a binary32
-  i32,   ///< 32 bits, two's complement; f32 arithmetic holds its values up to 2^24 exactly
-  i8,    ///< 8 bits, two's complement
-  u8,    ///< 8 bits, no sign
+  f32,     ///< IEEE binary32
+  f16,     ///< IEEE binary16
+  bf16,    ///< bfloat16: the upper half of a binary32
+  i32,     ///< 32 bits, two's complement; f32 arithmetic holds its values up to 2^24 exactly
+  i8,      ///< 8 bits, two's complement
+  u8,      ///< 8 bits, no sign
+  f8e4m3,  ///< OCP E4M3 (E4M3FN): 4 bits of exponent, 3 of fraction, NaN but no infinity; up to 448
+  f8e5m2,  ///< OCP E5M2: 5 bits of exponent, 2 of fraction, NaN and infinities; up to 57344
 };
 
-/// Every one, in the order above.
-inline constexpr std::array<DType, 6> all_dtypes = {DType::f32, DType::f16, DType::bf16,
-                                                    DType::i32, DType::i8,  DType::u8};
+/// What there is to know of a storage type. Its code in CUDA text is its place among the rows.
+struct DTypeTraits {
+  DType dtype;
+  std::string_view name;  ///< In requests, and of the type in CUDA text.
+  int bytes;              ///< Of one element.
+  bool floating;          ///< Whether elements have an exponent, and so fractions and NaN.
+  /// Of a floating-point significand, the implicit digit included, and the exponent of the least normal number.
+  int digits, least_exponent;
+  double least, largest;  ///< Finite values.
+  bool has_infinity;
+  bool saturates;          ///< A store of a larger value gives the largest one; otherwise infinity.
+  bool may_hold_sums;      ///< Whether requests that permit `fast` arithmetic permit sums in this type.
+  std::string_view piece;  ///< Of lib/, where its CUDA type stands; empty for what every source has (lib/types.cuh).
+};
 
-/// Whether its elements have an exponent, and so fractions, infinities and NaN.
-bool is_floating(DType dtype);
+inline constexpr std::array dtype_rows = {
+    DTypeTraits{DType::f32, "f32", 4, true, 24, -126, -0x1.fffffep127, 0x1.fffffep127, true, false, false, ""},
+    DTypeTraits{DType::f16, "f16", 2, true, 11, -14, -65504, 65504, true, false, true, ""},
+    DTypeTraits{DType::bf16, "bf16", 2, true, 8, -126, -0x1.fep127, 0x1.fep127, true, false, true, ""},
+    DTypeTraits{DType::i32, "i32", 4, false, 0, 0, -0x1p31, 0x1p31 - 1, false, true, false, ""},
+    DTypeTraits{DType::i8, "i8", 1, false, 0, 0, -128, 127, false, true, false, ""},
+    DTypeTraits{DType::u8, "u8", 1, false, 0, 0, 0, 255, false, true, false, ""},
+    DTypeTraits{DType::f8e4m3, "f8e4m3", 1, true, 4, -6, -448, 448, false, true, false, "lib/fp8.cuh"},
+    DTypeTraits{DType::f8e5m2, "f8e5m2", 1, true, 3, -14, -57344, 57344, true, true, false, "lib/fp8.cuh"},
+};
 
-/// "f32", "f16", "bf16", "i32", "i8", "u8".
-std::string_view to_string(DType dtype);
+/// Every one, in the order of the rows.
+inline constexpr std::array<DType, dtype_rows.size()> all_dtypes = [] {
+  std::array<DType, dtype_rows.size()> all{};
+  for (size_t i = 0; i < all.size(); ++i) all[i] = dtype_rows[i].dtype;
+  return all;
+}();
+static_assert(
+    [] {
+      for (size_t i = 0; i < all_dtypes.size(); ++i) {
+        if (static_cast<size_t>(all_dtypes[i]) != i) return false;
+      }
+      return true;
+    }(),
+    "the rows stand in the order of DType");
+
+/// Whether there is such a type; a number that was cast to DType may be none.
+constexpr bool is_dtype(DType dtype) {
+  return static_cast<size_t>(dtype) < dtype_rows.size();
+}
+/// Of a type that there is.
+constexpr const DTypeTraits& traits(DType dtype) {
+  return dtype_rows[static_cast<size_t>(dtype)];
+}
+
+/// Whether its elements have an exponent, and so fractions and NaN.
+constexpr bool is_floating(DType dtype) {
+  return is_dtype(dtype) && traits(dtype).floating;
+}
+/// Bytes of one element; 0 for no type.
+constexpr int size_of(DType dtype) {
+  return is_dtype(dtype) ? traits(dtype).bytes : 0;
+}
+/// "f32", "f16", ...; "?" for no type.
+constexpr std::string_view to_string(DType dtype) {
+  return is_dtype(dtype) ? traits(dtype).name : "?";
+}
 /// The inverse of to_string; nothing for any other text.
 std::optional<DType> parse_dtype(std::string_view text);
-/// Bytes of one element.
-int size_of(DType dtype);
+
+/// A set of storage types.
+class DTypes {
+ public:
+  constexpr DTypes() = default;
+  constexpr DTypes(std::initializer_list<DType> dtypes) {
+    for (const DType dtype : dtypes) bits_ |= bit(dtype);
+  }
+
+  constexpr bool holds(DType dtype) const { return is_dtype(dtype) && (bits_ & bit(dtype)) != 0; }
+  constexpr DTypes operator|(DTypes other) const {
+    other.bits_ |= bits_;
+    return other;
+  }
+  constexpr bool operator==(const DTypes&) const = default;
+
+  static const DTypes only_f32, only_i32;
+  static const DTypes floating;  ///< f32, f16, bf16: what every operation on numbers with fractions takes.
+  static const DTypes fp8;       ///< f8e4m3, f8e5m2: storage of products, softmax, activations and copies.
+  static const DTypes floating_or_fp8;
+  static const DTypes integers;
+  static const DTypes any;
+
+ private:
+  static constexpr uint32_t bit(DType dtype) { return uint32_t{1} << static_cast<uint32_t>(dtype); }
+
+  uint32_t bits_ = 0;
+};
+
+inline constexpr DTypes DTypes::only_f32 = {DType::f32};
+inline constexpr DTypes DTypes::only_i32 = {DType::i32};
+inline constexpr DTypes DTypes::floating = {DType::f32, DType::f16, DType::bf16};
+inline constexpr DTypes DTypes::fp8 = {DType::f8e4m3, DType::f8e5m2};
+inline constexpr DTypes DTypes::integers = {DType::i32, DType::i8, DType::u8};
+inline constexpr DTypes DTypes::floating_or_fp8 = DTypes::floating | DTypes::fp8;
+inline constexpr DTypes DTypes::any = DTypes::floating_or_fp8 | DTypes::integers;
+static_assert(
+    [] {
+      for (const DType dtype : all_dtypes) {
+        if (!DTypes::any.holds(dtype)) return false;
+      }
+      return true;
+    }(),
+    "each type is in one of the sets that make up `any`");
+
+/// "f32, f16 or bf16", in the order of the rows.
+std::string to_string(DTypes dtypes);
 
 }  // namespace kiln

@@ -21,14 +21,6 @@ enum class Role {
   updated,  ///< Read, and then written: a running mean.
 };
 
-/// The storage types that an operand may have.
-enum class DTypes {
-  floating,  ///< f32, f16, bf16
-  only_f32,
-  only_i32,
-  any,
-};
-
 /// How an operand or attribute is written when it has its default value.
 enum class Printing {
   always,    ///< `groups=1` stands in every key.
@@ -42,11 +34,11 @@ struct OperandDefinition {
   bool batched = true;  ///< Dimension 0 is the batch.
   Printing printing = Printing::always;
   // What `kiln describe` and docs/request-syntax.md say.
-  std::string extents;   ///< "N K Q; N K P Q; N K Z P Q": in one, two and three dimensions.
-  std::string left_out;  ///< What it then is, or what then happens; empty if every request has to give it.
-  std::string summary;   ///< What else there is to know; may be empty.
-  DTypes dtypes = DTypes::floating;
-  bool repeats = false;  ///< With an extent of 1 along dimension 0 it is the same for every image.
+  std::string extents;               ///< "N K Q; N K P Q; N K Z P Q": in one, two and three dimensions.
+  std::string left_out;              ///< What it then is, or what then happens; empty if every request has to give it.
+  std::string summary;               ///< What else there is to know; may be empty.
+  DTypes dtypes = DTypes::floating;  ///< That it may have.
+  bool repeats = false;              ///< With an extent of 1 along dimension 0 it is the same for every image.
   /// The operands that an output may be, element for element: an operation in place. It shares no element with others.
   std::vector<std::string_view> may_be{};
 };
@@ -99,9 +91,11 @@ struct Work {
   std::optional<DType> factors{};
 };
 
-/// Of `Work::factors`: the type of both operands, or f32, which holds every other's values.
+/// Of `Work::factors`: the type of both operands, or f32, which holds every other's values. The two types of fp8 stand
+/// for one another, as tensor cores take one of each.
 inline DType common_type(const TensorSpec& a, const TensorSpec& b) {
-  return a.dtype == b.dtype ? a.dtype : DType::f32;
+  const bool same = a.dtype == b.dtype || (DTypes::fp8.holds(a.dtype) && DTypes::fp8.holds(b.dtype));
+  return same ? a.dtype : DType::f32;
 }
 
 /// alpha and beta of outputs besides the result. Their classes are attributes (`0`, `1`, `any`), their values, which
@@ -169,8 +163,6 @@ class Operation {
 /// The words that requests of `operation` may have besides its operands and attributes.
 std::vector<CommonWord> common_words(const Operation& operation);
 
-/// Whether an operand of `dtypes` may be stored so.
-bool holds(DTypes dtypes, DType dtype);
 /// A value as a request has it: "1,1", "max"; "" for no numbers.
 std::string attribute_text(const AttributeValue& value);
 

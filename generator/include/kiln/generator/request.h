@@ -74,6 +74,11 @@ enum class EpilogueStage {
   clip,  ///< min(max(v, lo), hi) with lo and hi given at the call; NaN stays NaN.
 };
 
+/// Every one, in the order above.
+inline constexpr std::array all_stages{EpilogueStage::bias, EpilogueStage::add, EpilogueStage::relu,
+                                       EpilogueStage::clip};
+static_assert(all_stages.size() == static_cast<size_t>(EpilogueStage::clip) + 1);
+
 std::string_view to_string(EpilogueStage stage);
 
 /// One layer request.

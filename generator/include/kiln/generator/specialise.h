@@ -39,6 +39,8 @@ class Prelude {
   Prelude& table(std::string_view name, const std::vector<int64_t>& values);
   /// `using NAME = f16;` with the names of lib/types.cuh.
   Prelude& type(std::string_view name, DType dtype);
+  /// `constexpr long long NAME[] = {...};` with a type's place in dtype_rows; {0} for no type.
+  Prelude& types(std::string_view name, const std::vector<DType>& dtypes);
   /// `using NAME = int;`, or `long long` if `wide`: the type that holds element offsets.
   Prelude& index_type(std::string_view name, bool wide);
 
@@ -52,6 +54,8 @@ class Prelude {
   Prelude& place(std::string place, std::string text);
 
   const std::string& text() const { return text_; }
+  /// Whether type() or types() named this one.
+  bool names(DType dtype) const { return types_.holds(dtype); }
   /// Every constant() and flag() so far, in order.
   const std::vector<std::pair<std::string, int64_t>>& constants() const { return constants_; }
   const std::map<std::string, std::string, std::less<>>& places() const { return places_; }
@@ -63,10 +67,13 @@ class Prelude {
   std::vector<std::string> class_texts_;
   std::vector<std::pair<std::string, int64_t>> constants_;
   std::map<std::string, std::string, std::less<>> places_;
+  DTypes types_;
 };
 
-/// The self-contained source: a comment with `title`, lib/types.cuh, the prelude, then the template with every
-/// `#include "lib/..."` replaced by that file, once, and every `#include "user/..."` by what the prelude places there.
+/// The self-contained source: a comment with `title`, lib/types.cuh, the pieces of further types if the prelude names
+/// one, the prelude, then the template with every `#include "lib/..."` replaced by that file, once, every
+/// `#include "user/..."` by what the prelude places there, and `#include "types/by_code"` by the alias that gives each
+/// type its code.
 /// `#include "per_class/lib/..."` is replaced by that file and what it includes that does not stand above it, once for
 /// each class of the prelude, with the lines that are the class' own, in a namespace class_0, class_1 and so on; and by
 /// a macro FOR_EACH_CLASS(DO), which is DO(class_0) DO(class_1) and so on. Throws Error(internal) for a missing file or
@@ -78,8 +85,8 @@ class Prelude {
 std::string specialise(const SourceLibrary& library, const std::string& template_path, const Prelude& prelude,
                        std::string_view title);
 
-/// The template and every file that it includes, the template first. What an algorithm's digest covers. Throws as
-/// specialise() does.
+/// The template and every file that it includes, the template first, and the pieces of further types that the library
+/// has. What an algorithm's digest covers. Throws as specialise() does.
 std::vector<std::string> closure(const SourceLibrary& library, const std::string& template_path);
 
 }  // namespace kiln

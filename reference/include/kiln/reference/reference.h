@@ -54,6 +54,8 @@ struct Expected {
   bool unspecified = false;
   /// `value` is not finite, and which of NaN and the infinities it is, is open: see Winograd in docs/numerics.md.
   bool any_not_finite = false;
+  /// The bits are those of an input's element: an infinity stays one where storing it would saturate.
+  bool copied = false;
   /// How the element is stored.
   DType storage = DType::f32;
 
