@@ -208,6 +208,7 @@ std::string Checker::Bench::run_batch(const Checkable& variant, Case& at, int64_
   uploaded_ = &at;
   workspace.arm(stream_.raw());
   device::fill_bytes(*context_, workspace.address(), 0xff, workspace.size(), stream_.raw());
+  operands_.prepare(variant, workspace.address(), stream_.raw());
   start_.record(stream_.raw());
   operands_.run(variant, n, workspace.address(), stream_.raw());
   end_.record(stream_.raw());

@@ -25,10 +25,17 @@ RunValues values_for(const Request& request) {
 }  // namespace
 
 Checkable::Checkable(const execution::Executable& variant)
-    : run([&variant](cuda_abi::CUstream stream, std::span<const cuda_abi::CUdeviceptr> operands,
-                     const RunValues& values, int64_t n,
+    : run([&variant](cuda_abi::CUstream stream, Operands operands, const RunValues& values, int64_t n,
                      cuda_abi::CUdeviceptr workspace) { variant.run(stream, operands, values, n, workspace); }),
-      workspace_bytes(variant.workspace_bytes()) {}
+      workspace_bytes(variant.workspace_bytes()),
+      prepare([&variant](cuda_abi::CUstream stream, Operands operands, cuda_abi::CUdeviceptr workspace) {
+        variant.prepare(stream, operands, workspace);
+      }),
+      run_prepared([&variant](cuda_abi::CUstream stream, Operands operands, const RunValues& values, int64_t n,
+                              cuda_abi::CUdeviceptr workspace) {
+        const auto rest = workspace + static_cast<uint64_t>(variant.preparation().bytes);
+        variant.run_prepared(stream, operands, values, n, workspace, rest);
+      }) {}
 
 std::vector<Memory> contents_of(const Request& request, reference::Values values, uint64_t seed) {
   std::vector<Memory> contents;
@@ -57,11 +64,20 @@ void DeviceOperands::upload(const std::vector<Memory>& contents, bool inputs, cu
   }
 }
 
-void DeviceOperands::run(const Checkable& variant, int64_t n, cuda_abi::CUdeviceptr workspace,
-                         cuda_abi::CUstream stream) const {
+std::vector<cuda_abi::CUdeviceptr> DeviceOperands::addresses() const {
   std::vector<cuda_abi::CUdeviceptr> addresses;
   for (const One& one : all_) addresses.push_back(one.device.address());
-  variant.run(stream, addresses, values_, n, workspace);
+  return addresses;
+}
+
+void DeviceOperands::prepare(const Checkable& variant, cuda_abi::CUdeviceptr workspace,
+                             cuda_abi::CUstream stream) const {
+  if (request_.constant_weights) variant.prepare(stream, addresses(), workspace);
+}
+
+void DeviceOperands::run(const Checkable& variant, int64_t n, cuda_abi::CUdeviceptr workspace,
+                         cuda_abi::CUstream stream) const {
+  (request_.constant_weights ? variant.run_prepared : variant.run)(stream, addresses(), values_, n, workspace);
 }
 
 }  // namespace kiln::checking

@@ -36,6 +36,7 @@ OnnxOptions onnx_options(const Input& input) {
   options.dtype = parse_dtype(input.dtype).value();  // CLI11 has checked it
   options.order = input.layout == "nhwc" ? MemoryOrder::nhwc : MemoryOrder::nchw;
   options.fuse = !input.no_fuse;
+  options.constant_weights = input.constant_weights;
   std::string_view batch = input.batch;
   options.dynamic_batch = batch.starts_with('?');
   if (options.dynamic_batch) batch.remove_prefix(1);
@@ -104,7 +105,8 @@ std::string read_file(const std::string& path) {
 }
 
 bool has_model_flags(const Input& input) {
-  return input.dtype != "f32" || input.layout != "nchw" || !input.batch.empty() || input.no_fuse;
+  return input.dtype != "f32" || input.layout != "nchw" || !input.batch.empty() || input.no_fuse ||
+         input.constant_weights;
 }
 
 }  // namespace
@@ -142,6 +144,8 @@ void Input::add_to(CLI::App& command) {
   add_expressions_to(command, expressions);
   command.add_flag("--no-fuse", no_fuse,
                    "do not fold BatchNormalization, Relu, Clip and Add into the layers before them");
+  command.add_flag("--constant-weights", constant_weights,
+                   "of a model: filters stay the same, and plans prepare them once; times are without that");
 }
 
 Workload read_workload(const Input& input) {
@@ -154,7 +158,8 @@ Workload read_workload(const Input& input) {
     return from_model(input);
   }
   if (has_model_flags(input)) {
-    throw Error(ErrorCode::invalid_argument, "--dtype, --layout, --batch and --no-fuse apply to ONNX models",
+    throw Error(ErrorCode::invalid_argument,
+                "--dtype, --layout, --batch, --no-fuse and --constant-weights apply to ONNX models",
                 "a request says these things itself");
   }
   if (is_there || input.text.find(' ') == std::string::npos) {

@@ -18,6 +18,7 @@ struct Input {
   std::string layout = "nchw";           ///< for models
   std::string batch;                     ///< for models: a number, or `?` or `?N` for a dynamic batch
   bool no_fuse = false;                  ///< for models
+  bool constant_weights = false;         ///< for models
   std::vector<std::string> expressions;  ///< files that define user code
 
   /// Adds the positional argument and the flags for models to a command.

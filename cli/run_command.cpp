@@ -53,15 +53,31 @@ struct RunOptions {
 
 // A plan as the checker and the timer run it.
 checking::Checkable checkable(const Plan& plan) {
-  return {[&plan](cuda_abi::CUstream stream, std::span<const cuda_abi::CUdeviceptr> operands, RunValues values,
-                  int64_t n, cuda_abi::CUdeviceptr workspace) {
-            std::vector<Address> addresses;
-            for (const cuda_abi::CUdeviceptr address : operands)
-              addresses.emplace_back(reinterpret_cast<const void*>(address));
-            values.n = n;
-            plan.run(stream, addresses, reinterpret_cast<void*>(workspace), values);
-          },
-          plan.workspace_bytes()};
+  using Operands = checking::Checkable::Operands;
+  const auto addresses_of = [](Operands operands) {
+    std::vector<Address> addresses;
+    for (const cuda_abi::CUdeviceptr address : operands) addresses.emplace_back(reinterpret_cast<const void*>(address));
+    return addresses;
+  };
+  checking::Checkable checkable(
+      [&plan, addresses_of](cuda_abi::CUstream stream, Operands operands, RunValues values, int64_t n,
+                            cuda_abi::CUdeviceptr workspace) {
+        values.n = n;
+        plan.run(stream, addresses_of(operands), reinterpret_cast<void*>(workspace), values);
+      },
+      plan.workspace_bytes());
+  checkable.prepare = [&plan, addresses_of](cuda_abi::CUstream stream, Operands operands,
+                                            cuda_abi::CUdeviceptr workspace) {
+    plan.prepare_weights(stream, addresses_of(operands), reinterpret_cast<void*>(workspace));
+  };
+  checkable.run_prepared = [&plan, addresses_of](cuda_abi::CUstream stream, Operands operands, RunValues values,
+                                                 int64_t n, cuda_abi::CUdeviceptr workspace) {
+    values.n = n;
+    const auto rest = workspace + static_cast<uint64_t>(plan.prepared_bytes());
+    plan.run_prepared(stream, addresses_of(operands), reinterpret_cast<const void*>(workspace),
+                      reinterpret_cast<void*>(rest), values);
+  };
+  return checkable;
 }
 
 ContextOptions context_options(const RunOptions& options) {

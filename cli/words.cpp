@@ -52,6 +52,7 @@ std::string common(const Request& request, std::string_view operand) {
   if (x.dtype != DType::f32) text += fmt::format(" {}", to_string(x.dtype));
   if (const auto order = x.order(); order && order != dimension_letters(x.rank())) text += " " + *order;
   if (request.dynamic_batch) text += " n=?";
+  if (request.constant_weights) text += " constant weights";
   return text;
 }
 

@@ -147,6 +147,8 @@ bool parse_common(const Token& token, const Operation& operation, const Expressi
       request.arithmetic.fast = true;
     else if (name == "deterministic")
       request.arithmetic.deterministic = true;
+    else if (name == "constant_weights")
+      request.constant_weights = true;
     else
       malformed(token, fmt::format("'{}' has no value", name),
                 did_you_mean(name, common_names(operation, false), "write name=value"));
@@ -227,6 +229,10 @@ std::vector<CommonWord> common_words(const Operation& operation) {
         {"deterministic", "", "not demanded", "demands equal bits from equal inputs on one device"},
     };
   }
+  if (operation.has_weights()) {
+    words.push_back({"constant_weights", "", "each call brings its own",
+                     "the weights stay the same, and a plan prepares them once: times are of calls after that"});
+  }
   words.push_back({"alpha", "0, 1, any", "1",
                    "the class of the scale of the result. any: the call gives the value. 0: the operation is not "
                    "computed, and even NaN gives 0"});
@@ -255,6 +261,7 @@ std::string Request::key() const {
   if (arithmetic.tf32) line += " tf32";
   if (arithmetic.fast) line += " fast";
   if (arithmetic.deterministic) line += " deterministic";
+  if (constant_weights) line += " constant_weights";
   if (blend.alpha != Scale::one) line += fmt::format(" alpha={}", to_string(blend.alpha));
   if (blend.beta != Scale::zero) line += fmt::format(" beta={}", to_string(blend.beta));
   if (!epilogue.empty()) {

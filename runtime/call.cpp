@@ -131,7 +131,12 @@ void call(Context& context, std::string_view what, std::span<const NamedTensor> 
   arguments.say(call);
   call.finish();
   Context::Impl& impl = context.impl();
-  const LoadedPlan& plan = plan_of(impl, call.key(), stream, [&] { return request_of(arguments); });
+  const LoadedPlan& plan = plan_of(impl, call.key(), stream, [&] {
+    Request request = request_of(arguments);
+    if (!request.constant_weights) return request;
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: a call has constant_weights", request.operation),
+                "only a plan keeps what is made of them: plan_of_call()");
+  });
   run_plan(impl, plan, stream, call.addresses(), arguments.values(plan), {options.workspace, options.workspace_bytes});
 }
 

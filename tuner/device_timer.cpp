@@ -19,6 +19,7 @@ std::vector<double> DeviceTimer::time(const checking::DeviceOperands& operands, 
   const device::Buffer workspace(context_, static_cast<size_t>(variant.workspace_bytes));
   const auto run = [&] { operands.run(variant, operands.request().batch(), workspace.address(), stream_.raw()); };
   std::vector<double> samples;
+  operands.prepare(variant, workspace.address(), stream_.raw());
   run();
   for (int i = 0; i < count; ++i) {
     if (l2 == L2::cold) flush_l2();

@@ -38,6 +38,10 @@ Extents with_outputs(int64_t n, int64_t channels, const PerAxis& outputs) {
   return extents;
 }
 
+bool has_constant_weights(const Source& source) {
+  return source.options.constant_weights && source.graph.is_constant(source.node.input(1));
+}
+
 Layer read_conv(const Source& source) {
   require_inputs(source, 2, 3);
   if (std::string refusal = refusal_of_input(source); !refusal.empty()) {
@@ -60,6 +64,7 @@ Layer read_conv(const Source& source) {
   conv.groups = Attributes(source.node).integer("group", 1);
   if (source.has_input(2)) conv.epilogue.push_back(EpilogueStage::bias);
   conv.dynamic_batch = source.options.dynamic_batch;
+  conv.constant_weights = has_constant_weights(source);
   return asked(conv.request());
 }
 
@@ -103,6 +108,7 @@ Layer read_conv_transpose(const Source& source) {
   conv.dilation = window.dilation;
   if (source.has_input(2)) conv.epilogue.push_back(EpilogueStage::bias);
   conv.dynamic_batch = source.options.dynamic_batch;
+  conv.constant_weights = has_constant_weights(source);
   for (int i = 0; i < conv.axes(); ++i) {
     if (conv.axis(i).outputs_floor() != conv.axis(i).outputs) {
       return refused("its output_padding is not below its stride");

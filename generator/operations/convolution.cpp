@@ -214,6 +214,7 @@ ConvPass conv_pass_of(const Request& request) {
   pass.arithmetic = request.arithmetic;
   pass.blend = request.blend;
   pass.dynamic_batch = request.dynamic_batch;
+  pass.constant_weights = request.constant_weights;
   return pass;
 }
 
@@ -228,6 +229,7 @@ void add_conv_pass(Request& request, std::string_view operation, const ConvPass&
   request.arithmetic = pass.arithmetic;
   request.blend = pass.blend;
   request.dynamic_batch = pass.dynamic_batch;
+  request.constant_weights = pass.constant_weights;
 }
 
 TensorSpec without_regions(const TensorSpec& w, int axes) {

@@ -75,6 +75,9 @@ void check_epilogue(const Request& request, const Operation& operation) {
   if (request.arithmetic != Arithmetic{} && !operation.has_arithmetic()) {
     refuse(request, "it has no choice of arithmetic", "leave out tf32, fast and deterministic");
   }
+  if (request.constant_weights && !operation.has_weights()) {
+    refuse(request, "it has no weights", "leave out constant_weights");
+  }
 }
 
 // Sorts into the operation's order and adds the defaults of attributes.

@@ -101,6 +101,36 @@ TEST_F(TuneTest, EveryOperationIsTunedAndThenRight) {
   EXPECT_THAT(run.out, Not(HasSubstr("estimate")));
 }
 
+// Winograd's transforms of the filters are paid by each call, or once before all of them.
+TEST_F(TuneTest, TimesAreWithoutWhatIsMadeOfConstantWeights) {
+  const std::string line = "conv_forward x=f32:1x16x12x12 w=f32:32x16x3x3 pad=1 fast";
+  const std::string file = write("weights.txt", line + "\n" + line + " constant_weights\n");
+  const Outcome tuned = kiln({"tune", file, "--db", path("tuning.db"), "--candidates", "6", "--quiet"});
+  EXPECT_EQ(tuned.exit_code, 0) << tuned.err;
+  std::map<std::string, double> whole, prepared;
+  const auto database = cache::Database::open(path("tuning.db"), {.mode = cache::OpenMode::read_only});
+  for (const cache::RequestSummary& request : database.requests(database.devices().front().id)) {
+    const bool constant = request.request.ends_with(" constant_weights");
+    for (const cache::Record& record : database.records(request.request, database.devices().front().id)) {
+      (constant ? prepared : whole)[record.algorithm + " " + record.config] = record.seconds;
+    }
+  }
+  int with_transforms = 0;
+  for (const auto& [variant, seconds] : prepared) {
+    if (!whole.contains(variant)) continue;
+    const bool transforms = variant.find("winograd") != variant.npos;
+    with_transforms += transforms ? 1 : 0;
+    EXPECT_TRUE(transforms ? seconds < whole.at(variant) : seconds == whole.at(variant)) << variant;
+  }
+  EXPECT_GT(with_transforms, 0);
+
+  const Outcome run = kiln({"run", "--check", "--json", file, "--db", path("tuning.db")});
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  const auto layers = nlohmann::json::parse(run.out)["layers"];
+  EXPECT_THAT(layers[1]["variant"].get<std::string>(), HasSubstr("winograd"));
+  EXPECT_LT(layers[1]["seconds"].get<double>(), layers[0]["seconds"].get<double>());
+}
+
 TEST_F(TuneTest, ARetunePicksTheSameWinnersAndMeasuresNothingAgain) {
   const nlohmann::json first = tune();
   const size_t records = stored_records();

@@ -74,6 +74,19 @@ TEST(OnnxConv, IsStoredAsTheOptionsSay) {
               ElementsAre(line("conv_forward x=f32:8x4x9x10:nchw w=f32:6x4x3x2:nchw n=?")));
 }
 
+TEST(OnnxConv, HasConstantWeightsWhereTheOptionsSayAndTheModelHasThem) {
+  OnnxModel model;
+  model.input("x", {1, 3, 8, 8}).weights("w", {5, 3, 3, 3}).input("given", {5, 5, 3, 3});
+  model.node("Conv", {"x", "w"}, {"y"});
+  model.node("Conv", {"y", "given"}, {"z"});
+  model.output("z");
+  const std::string first = "conv_forward x=f32:1x3x8x8:nchw w=f32:5x3x3x3:nchw";
+  const std::string second = "conv_forward x=f32:1x5x6x6:nchw w=f32:5x5x3x3:nchw";
+  EXPECT_THAT(lines_of(model.read()), ElementsAre(line(first), line(second)));
+  EXPECT_THAT(lines_of(model.read({.constant_weights = true})),
+              ElementsAre(line(first + " constant_weights"), line(second)));
+}
+
 TEST(OnnxConv, HasOneToThreeDimensions) {
   OnnxModel model;
   model.input("line", {1, 2, 9})

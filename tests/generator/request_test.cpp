@@ -67,6 +67,14 @@ TEST(Request, PrintsArithmeticBlendAndModeOnlyWhenTheyAreSet) {
   EXPECT_EQ(key(line), line);
 }
 
+TEST(Request, SaysThatItsWeightsStayTheSame) {
+  const std::string line = key("conv_forward x=f32:1x1x3x3 w=f32:1x1x3x3 constant_weights deterministic beta=any");
+  EXPECT_THAT(line, HasSubstr("acc=f32 deterministic constant_weights beta=any"));
+  EXPECT_EQ(key(line), line);
+  EXPECT_TRUE(Request::parse(line).constant_weights);
+  EXPECT_THAT(failure("softmax_forward x=f32:3x7 constant_weights"), HasSubstr("softmax_forward: it has no weights"));
+}
+
 TEST(Request, RoundsADynamicBatchToItsBucket) {
   const auto batch = [](const std::string& n) {
     return Request::parse("softmax_forward x=f32:" + n + "x10 n=?").batch();

@@ -75,14 +75,15 @@ std::vector<std::string> lines_of_windows_and_products() {
   const std::string stages = " bias=f16:4@32 residual=f32:2x4x4x7@32 epilogue=add+bias+clip";
   const std::string data_stages = " bias=f16:4@32 residual=f32:2x4x8x8@32 epilogue=add+bias+clip";
   const std::string free = std::string(scaled) + liberties;
+  const std::string of_weights = free + " constant_weights";
   return {
-      "conv_forward x=f16:2x4x8x8@64 w=f32:4x2x3x3@32 y=bf16:2x4x4x7@16" + window + stages + free,
-      "conv_backward_data dy=f16:2x4x4x7@64 w=f32:4x2x3x3@32 dx=bf16:2x4x8x8@16" + window + data_stages + free,
+      "conv_forward x=f16:2x4x8x8@64 w=f32:4x2x3x3@32 y=bf16:2x4x4x7@16" + window + stages + of_weights,
+      "conv_backward_data dy=f16:2x4x4x7@64 w=f32:4x2x3x3@32 dx=bf16:2x4x8x8@16" + window + data_stages + of_weights,
       "conv_backward_filter x=f16:2x4x8x8@64 dy=f32:2x4x4x7@32 dw=bf16:4x2x3x3@16" + window + free,
       "conv_backward_bias dy=f16:2x4x4x7@64 db=f32:4@32" + std::string(scaled),
-      "local_conv_forward x=f16:2x4x8x8@64 w=f32:16x2x3x3@32 y=bf16:2x4x4x7@16 grid=2,2" + window + stages + free,
+      "local_conv_forward x=f16:2x4x8x8@64 w=f32:16x2x3x3@32 y=bf16:2x4x4x7@16 grid=2,2" + window + stages + of_weights,
       "local_conv_backward_data dy=f16:2x4x4x7@64 w=f32:16x2x3x3@32 dx=bf16:2x4x8x8@16 grid=2,2" + window +
-          data_stages + free,
+          data_stages + of_weights,
       "local_conv_backward_filter x=f16:2x4x8x8@64 dy=f32:2x4x4x7@32 dw=bf16:16x2x3x3@16 grid=2,2" + window + free,
       "gemm a=f16:3x4@64 b=f32:4x5@32 c=bf16:3x5@16 bias=f16:5@32 residual=f32:3x5@32 epilogue=add+bias+relu" + free,
       "gemm a=f16:2x3x4@64 b=f32:2x4x5@32 c=bf16:2x3x5@16",
@@ -187,6 +188,7 @@ TEST(TypedViews, AreAskedForAllThatTheirRequestsMayHold) {
     if (request.blend == Blend{Scale::any, Scale::any}) of.insert("blend");
     if (request.arithmetic == Arithmetic{true, true, true}) of.insert("arithmetic");
     if (!request.epilogue.empty()) of.insert("epilogue");
+    if (request.constant_weights) of.insert("constant_weights");
   }
   for (const Operation* operation : operations()) {
     const std::string name(operation->name());
@@ -202,6 +204,7 @@ TEST(TypedViews, AreAskedForAllThatTheirRequestsMayHold) {
     }
     EXPECT_TRUE(of.contains("n=?")) << name;
     EXPECT_EQ(of.contains("arithmetic"), operation->has_arithmetic()) << name;
+    EXPECT_EQ(of.contains("constant_weights"), operation->has_weights()) << name;
     EXPECT_EQ(of.contains("epilogue"), !operation->stages().empty()) << name;
   }
 }

@@ -282,6 +282,10 @@ TEST_F(CallByNameTest, SaysWhichNameIsWrong) {
   EXPECT_THAT(missing("conv_forward epilogue=bias", {"x", "w", "y"}),
               HasSubstr("conv_forward: tensor bias is not given"));
   EXPECT_THAT(refusal("softmax_foward", {}), HasSubstr("did you mean softmax_forward?"));
+  EXPECT_THAT(refusal("conv_forward constant_weights", ones({"x", "w", "y"})),
+              HasSubstr("conv_forward: a call has constant_weights"));
+  EXPECT_EQ(plan_of_call(context_, "conv_forward constant_weights", ones({"x", "w", "y"})).request().constant_weights,
+            true);
   EXPECT_THAT(
       refusal("norm_backward parameter_alpha=any", {{"dy", x}, {"x", x}, {"mean", x}, {"inv_deviation", x}, {"dx", y}}),
       HasSubstr("the text of a call has the class parameter_alpha"));

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 #include <variant>
 #include <vector>
@@ -155,6 +156,26 @@ TEST(ConvEstimates, PreferTheKernelThatWasMadeForTheShape) {
             "local_conv_backward_data_columns");
   EXPECT_EQ(best("local_conv_backward_data dy=f32:8x256x14x14:nhwc w=f32:50176x256x3x3:nhwc pad=1"),
             "local_conv_backward_data_implicit_gemm");
+}
+
+TEST(ConvEstimates, LeaveOutWhatIsMadeOfConstantWeights) {
+  const std::string line = "conv_forward x=f32:1x64x7x7 w=f32:64x64x3x3 pad=1 fast";
+  const auto estimates = [&](const std::string& request) {
+    std::map<std::string, double> of;
+    for (const Candidate& candidate : catalogue().candidates(Request::parse(request), target(), h200).ranked) {
+      of[candidate.choice.algorithm + " " + candidate.choice.config.print()] = candidate.estimate.seconds;
+    }
+    return of;
+  };
+  const std::map<std::string, double> whole = estimates(line), prepared = estimates(line + " constant_weights");
+  ASSERT_EQ(prepared.size(), whole.size());
+  for (const auto& [variant, seconds] : prepared) {
+    if (variant.find("winograd") != variant.npos) {
+      EXPECT_LT(seconds, whole.at(variant)) << variant;
+    } else {
+      EXPECT_EQ(seconds, whole.at(variant)) << variant;
+    }
+  }
 }
 
 TEST(ConvEstimates, NeverGoBelowTheRoofline) {

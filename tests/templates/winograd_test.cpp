@@ -43,6 +43,8 @@ INSTANTIATE_TEST_SUITE_P(
     Forward, WinogradDefaults,
     testing::Values(
         WinogradCase{"Primes", "conv_forward x=f32:2x5x11x13 w=f32:7x5x3x3 pad=1 fast"},
+        WinogradCase{"PrimesWithConstantWeights",
+                     "conv_forward x=f32:2x5x11x13 w=f32:7x5x3x3 pad=1 fast constant_weights"},
         WinogradCase{"PrimesChannelsLast",
                      "conv_forward x=f32:2x5x11x13:nhwc w=f32:7x5x3x3:nhwc pad=1 fast deterministic"},
         WinogradCase{"OneElement", "conv_forward x=f32:1x1x3x3 w=f32:1x1x3x3 fast"},
@@ -77,6 +79,8 @@ INSTANTIATE_TEST_SUITE_P(
     BackwardData, WinogradDefaults,
     testing::Values(
         WinogradCase{"Primes", "conv_backward_data dy=f32:2x7x11x13 w=f32:7x5x3x3 pad=1 fast"},
+        WinogradCase{"PrimesWithConstantWeights",
+                     "conv_backward_data dy=f32:2x7x11x13 w=f32:7x5x3x3 pad=1 fast constant_weights"},
         WinogradCase{"ChannelsLast", "conv_backward_data dy=f32:1x20x6x7:nhwc w=f32:20x12x3x3:nhwc pad=1 fast"},
         WinogradCase{"OneElement", "conv_backward_data dy=f32:1x1x1x1 w=f32:1x1x3x3 fast"},
         WinogradCase{"AsymmetricPads",

@@ -31,6 +31,20 @@ TEST_F(DeviceTimerTest, TimesFromAColdCacheAfterAWarmUp) {
   EXPECT_EQ(driver.flushed_bytes, 3U * 2 * 38000);
 }
 
+TEST_F(DeviceTimerTest, PreparesConstantWeightsOnceAndTimesTheRest) {
+  const Request request = Request::parse("conv_forward x=f32:1x3x5x5 w=f32:4x3x3x3 constant_weights");
+  const checking::DeviceOperands constant(driver.context(), request);
+  std::string calls;
+  checking::Checkable parts([&](auto&&...) { calls += "run "; }, 0);
+  parts.prepare = [&](auto&&...) { calls += "prepare "; };
+  parts.run_prepared = [&](auto&&...) { calls += "prepared "; };
+  EXPECT_THAT(DeviceTimer(driver.context()).time(constant, parts, 1, L2::warm), ElementsAre(2e-3));
+  EXPECT_EQ(calls, "prepare prepared prepared ");
+  calls.clear();
+  EXPECT_THAT(DeviceTimer(driver.context()).time(operands, parts, 1, L2::warm), ElementsAre(2e-3));
+  EXPECT_EQ(calls, "run run ");
+}
+
 TEST_F(DeviceTimerTest, LeavesAWarmCacheAsItIs) {
   EXPECT_THAT(DeviceTimer(driver.context()).time(operands, variant, 2, L2::warm), ElementsAre(2e-3, 2e-3));
   EXPECT_EQ(driver.flushed_bytes, 0U);

@@ -67,6 +67,7 @@ int row_run(const Winograd& winograd) {
 Winograd Winograd::of(const Request& request, ContractionMaker make, int tile) {
   Winograd result;
   result.tile = tile;
+  result.prepared = request.constant_weights;
   result.refusal = winograd_refusal(request);
   if (!result.refusal) {
     Contractions parts = make(request);

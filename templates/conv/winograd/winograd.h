@@ -22,7 +22,8 @@ struct Winograd {
   /// What multiplies transformed operands: a convolution with 1x1 filters, with a group for each position of a tile and
   /// group of the request. Nothing if refused.
   Contractions products;
-  int tile = 0;  ///< m
+  int tile = 0;           ///< m
+  bool prepared = false;  ///< The filters were transformed before: times are without that.
 };
 
 /// What the rules of a tiling look at (add_simt_space()).

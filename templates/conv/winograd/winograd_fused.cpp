@@ -114,8 +114,8 @@ Estimate predict(const FusedTiling& tiling, const Winograd& winograd, const Targ
   // Nothing is on its way while a chunk is multiplied.
   block.latency_clocks = 2000 + chunks * (900 + positions * 12 + tiling.block_c * (sums * 1.25 + quads * 6)) + 1500;
   work.dram_bytes = compulsory_bytes(conv);
-  work.extra_dram_bytes = static_cast<double>(filter_block(tiling, winograd).bytes(winograd));
-  work.launches = 2;
+  if (!winograd.prepared) work.extra_dram_bytes = static_cast<double>(filter_block(tiling, winograd).bytes(winograd));
+  work.launches = winograd.prepared ? 1 : 2;
   return grid_estimate(work, target.arch, device);
 }
 

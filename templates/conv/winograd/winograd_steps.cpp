@@ -102,14 +102,16 @@ Program program(const std::string& name, const SimtTiling& tiling, const Winogra
 Estimate predict(const SimtTiling& tiling, const Winograd& winograd, const Target& target,
                  const DeviceFigures& device) {
   const Contraction& products = winograd.products.main();
-  const double made = static_cast<double>(workspace_of(winograd).bytes());
-  const double share = workspace_share(made, device);
+  const Workspace workspace = workspace_of(winograd);
+  const auto read = static_cast<double>(workspace.bytes());
+  const double written = read - (winograd.prepared ? static_cast<double>(workspace.inputs.offset) : 0);
+  const double share = workspace_share(read, device);
   GridWork work;
   work.block = simt_block_work(tiling, products, target.arch, static_cast<double>(simt_chunks(tiling, products)));
   work.blocks = static_cast<double>(channel_tiles(tiling, products) * pixel_tiles(tiling, products));
-  work.dram_bytes = made * share;
-  work.extra_dram_bytes = compulsory_bytes(winograd.conv) + made * share;
-  work.launches = 4;
+  work.dram_bytes = read * share;
+  work.extra_dram_bytes = compulsory_bytes(winograd.conv) + written * share;
+  work.launches = winograd.prepared ? 3 : 4;
   return grid_estimate(work, target.arch, device);
 }
 

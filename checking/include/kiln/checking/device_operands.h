@@ -23,14 +23,21 @@ namespace kiln::checking {
 
 /// Anything that computes a request as Executable::run() does.
 struct Checkable {
-  std::function<void(cuda_abi::CUstream stream, std::span<const cuda_abi::CUdeviceptr> operands,
-                     const RunValues& values, int64_t n, cuda_abi::CUdeviceptr workspace)>
+  using Operands = std::span<const cuda_abi::CUdeviceptr>;
+
+  std::function<void(cuda_abi::CUstream stream, Operands operands, const RunValues& values, int64_t n,
+                     cuda_abi::CUdeviceptr workspace)>
       run;
   int64_t workspace_bytes = 0;
+  /// What run() does in two parts, in one workspace: what depends on the weights alone, and the rest.
+  std::function<void(cuda_abi::CUstream stream, Operands operands, cuda_abi::CUdeviceptr workspace)> prepare;
+  decltype(run) run_prepared;
 
   /// `variant` must outlive it.
   Checkable(const execution::Executable& variant);  // NOLINT(google-explicit-constructor)
-  Checkable(decltype(run) function, int64_t workspace) : run(std::move(function)), workspace_bytes(workspace) {}
+  /// Of what makes nothing of weights alone.
+  Checkable(decltype(run) function, int64_t workspace)
+      : run(std::move(function)), workspace_bytes(workspace), prepare([](auto&&...) {}), run_prepared(run) {}
 };
 
 /// What an operand holds, or is to hold, in host memory.
@@ -65,10 +72,14 @@ class DeviceOperands {
   /// are made anew, too.
   void upload(const std::vector<Memory>& contents, bool inputs, cuda_abi::CUstream stream);
 
-  /// Enqueues one run of `variant` for a batch of `n`. `workspace`: of Checkable::workspace_bytes.
+  /// Enqueues what `variant` makes of constant weights, once for all runs in this workspace; nothing for others.
+  void prepare(const Checkable& variant, cuda_abi::CUdeviceptr workspace, cuda_abi::CUstream stream) const;
+  /// Enqueues one run of `variant` for a batch of `n`, after prepare(). `workspace`: of Checkable::workspace_bytes.
   void run(const Checkable& variant, int64_t n, cuda_abi::CUdeviceptr workspace, cuda_abi::CUstream stream) const;
 
  private:
+  std::vector<cuda_abi::CUdeviceptr> addresses() const;
+
   std::shared_ptr<const device::ContextHandle> context_;
   Request request_;
   RunValues values_;

@@ -24,6 +24,8 @@ struct OnnxOptions {
   std::optional<int64_t> batch = std::nullopt;
   /// Requests with `n=?`, of the bucket that holds the batch.
   bool dynamic_batch = false;
+  /// Convolutions whose filters are constants of the model ask for constant_weights.
+  bool constant_weights = false;
   /// Folds what follows a layer into its epilogue; see read_onnx().
   bool fuse = true;
 };

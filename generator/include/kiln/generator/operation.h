@@ -126,6 +126,8 @@ class Operation {
   virtual int most_dimensions() const { return 5; }
   /// Whether requests may permit arithmetic (`acc=f32 tf32 ...`); pooling and softmax have no such choice.
   virtual bool has_arithmetic() const { return false; }
+  /// Whether an input is weights, which may stay the same over many calls (Request::constant_weights).
+  virtual bool has_weights() const { return false; }
   /// The stages that an epilogue may have; none if it takes none.
   virtual std::vector<EpilogueStage> stages() const { return {}; }
   /// The operand whose elements pass through the prologue of user code, which calls them x; empty if user code of this

@@ -103,6 +103,10 @@ struct Request {
   /// bucket. One compiled kernel serves every batch of the bucket, and 0.
   bool dynamic_batch = false;
 
+  /// `constant_weights`: the weights stay the same over many calls, whose plan prepares them once
+  /// (Plan::prepare_weights). Times are those of the calls after that.
+  bool constant_weights = false;
+
   /// Parses a request line and completes it: an inferable output, `pad=1,1` for both sides, unit strides and the like
   /// may be left out. Throws Error(parse_error) with the column for malformed text, Error(invalid_argument) for a
   /// request that makes no sense. `expressions` gives texts to the user code in it, by name or by digest.

@@ -23,8 +23,9 @@ class DeviceTimer {
  public:
   explicit DeviceTimer(std::shared_ptr<const device::ContextHandle> context);
 
-  /// Seconds of `count` runs of `variant` at the full batch, each by itself, after one that is not counted. `operands`
-  /// were uploaded. Throws DriverError if the device reports a fault (then the context may be lost).
+  /// Seconds of `count` runs of `variant` at the full batch, each by itself, after one that is not counted. Nor is what
+  /// is made of constant weights. `operands` were uploaded. Throws DriverError if the device reports a fault (then the
+  /// context may be lost).
   std::vector<double> time(const checking::DeviceOperands& operands, const checking::Checkable& variant, int count,
                            L2 l2);
 

@@ -36,6 +36,7 @@ struct ConvPass : WindowSteps {
   Arithmetic arithmetic;
   Blend blend;
   bool dynamic_batch = false;
+  bool constant_weights = false;
 };
 
 /// Whether the filters `w`, or dw, of a convolution with `axes` spatial axes have a dimension for the regions.
