@@ -1,4 +1,5 @@
 // Operations by their names: the same results, the same requests and the same refusals as by their own functions.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
