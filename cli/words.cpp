@@ -132,16 +132,25 @@ std::string of_softmax(const Request& request) {
                      common(request, result), request.ints("axis").front());
 }
 
-// "gelu 2x64x56x56 f16", "gradient of gelu ...", "tensor add ...", "transform 2x64x56x56 -> f16 nhwc".
-std::string of_pointwise(const Request& request) {
+// What an operation's result looks like: "2x64x56x56 f16".
+std::string result_words(const Request& request) {
   const std::string& result = result_of(request).name;
-  const std::string what = extents(request.at(result)) + common(request, result);
-  if (request.operation == "tensor_transform")
-    return fmt::format("transform {}{} -> {}", extents(request.at("x")), common(request), what);
-  if (request.operation == "tensor_set") return "set " + what;
-  if (request.operation == "dropout") return "dropout " + what;
-  const std::string_view prefix = request.operation == "tensor_op" ? "tensor " : result == "dx" ? "gradient of " : "";
-  return fmt::format("{}{} {}", prefix, request.word("mode"), what);
+  return extents(request.at(result)) + common(request, result);
+}
+
+// "gelu 2x64x56x56 f16", "gradient of gelu ...", "tensor add ...".
+std::string of_function(const Request& request) {
+  const std::string_view prefix = request.operation == "tensor_op"  ? "tensor "
+                                  : result_of(request).name == "dx" ? "gradient of "
+                                                                    : "";
+  return fmt::format("{}{} {}", prefix, request.word("mode"), result_words(request));
+}
+
+// Of an operation without words of its own, its name: "dropout 2x64x56x56 f16".
+std::string of_any(const Request& request) {
+  std::string name = request.operation;
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return fmt::format("{} {}", name, result_words(request));
 }
 
 // "add reduction 2x64x56x56 f16, axes 2,3".
@@ -198,8 +207,14 @@ std::string summary(const Request& request) {
     text = of_norm(request);
   else if (request.operation.starts_with("local_norm_"))
     text = of_local_norm(request);
+  else if (request.operation.starts_with("activation_") || request.operation == "tensor_op")
+    text = of_function(request);
+  else if (request.operation == "tensor_transform")
+    text = fmt::format("transform {}{} -> {}", extents(request.at("x")), common(request), result_words(request));
+  else if (request.operation == "tensor_set")
+    text = "set " + result_words(request);
   else
-    text = of_pointwise(request);
+    text = of_any(request);
   if (request.user_epilogue) text += fmt::format(", user:{:.8}", request.user_epilogue.digest());
   return text;
 }

@@ -6,10 +6,14 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "kiln/generator/operation_list.h"
 #include "kiln/reference/convert.h"
 #include "kiln/reference/reference.h"
+#include "slack.h"
 
 namespace kiln::reference {
 
@@ -94,51 +98,23 @@ class Oracle::Evaluator {
   std::optional<Tensor> before_, bias_, residual_;
 };
 
-std::unique_ptr<const Oracle::Evaluator> conv_forward_evaluator(Request request, const Bindings& bindings,
-                                                                std::string_view output);
-std::unique_ptr<const Oracle::Evaluator> pool_backward_evaluator(Request request, const Bindings& bindings,
-                                                                 std::string_view output);
-std::unique_ptr<const Oracle::Evaluator> conv_backward_data_evaluator(Request request, const Bindings& bindings,
-                                                                      std::string_view output);
-std::unique_ptr<const Oracle::Evaluator> conv_backward_filter_evaluator(Request request, const Bindings& bindings,
-                                                                        std::string_view output);
-std::unique_ptr<const Oracle::Evaluator> conv_backward_bias_evaluator(Request request, const Bindings& bindings,
-                                                                      std::string_view output);
-std::unique_ptr<const Oracle::Evaluator> pool_forward_evaluator(Request request, const Bindings& bindings,
-                                                                std::string_view output);
-std::unique_ptr<const Oracle::Evaluator> softmax_forward_evaluator(Request request, const Bindings& bindings,
-                                                                   std::string_view output);
-std::unique_ptr<const Oracle::Evaluator> softmax_backward_evaluator(Request request, const Bindings& bindings,
-                                                                    std::string_view output);
-std::unique_ptr<const Oracle::Evaluator> activation_forward_evaluator(Request request, const Bindings& bindings,
-                                                                      std::string_view output);
-std::unique_ptr<const Oracle::Evaluator> activation_backward_evaluator(Request request, const Bindings& bindings,
-                                                                       std::string_view output);
-std::unique_ptr<const Oracle::Evaluator> tensor_transform_evaluator(Request request, const Bindings& bindings,
-                                                                    std::string_view output);
-std::unique_ptr<const Oracle::Evaluator> tensor_set_evaluator(Request request, const Bindings& bindings,
-                                                              std::string_view output);
-std::unique_ptr<const Oracle::Evaluator> tensor_op_evaluator(Request request, const Bindings& bindings,
-                                                             std::string_view output);
-std::unique_ptr<const Oracle::Evaluator> reduce_evaluator(Request request, const Bindings& bindings,
-                                                          std::string_view output);
-std::unique_ptr<const Oracle::Evaluator> gemm_evaluator(Request request, const Bindings& bindings,
-                                                        std::string_view output);
-std::unique_ptr<const Oracle::Evaluator> cross_entropy_forward_evaluator(Request request, const Bindings& bindings,
-                                                                         std::string_view output);
-std::unique_ptr<const Oracle::Evaluator> cross_entropy_backward_evaluator(Request request, const Bindings& bindings,
-                                                                          std::string_view output);
-std::unique_ptr<const Oracle::Evaluator> norm_forward_evaluator(Request request, const Bindings& bindings,
-                                                                std::string_view output);
-std::unique_ptr<const Oracle::Evaluator> norm_inference_evaluator(Request request, const Bindings& bindings,
-                                                                  std::string_view output);
-std::unique_ptr<const Oracle::Evaluator> norm_backward_evaluator(Request request, const Bindings& bindings,
-                                                                 std::string_view output);
-std::unique_ptr<const Oracle::Evaluator> dropout_evaluator(Request request, const Bindings& bindings,
-                                                           std::string_view output);
-std::unique_ptr<const Oracle::Evaluator> local_norm_forward_evaluator(Request request, const Bindings& bindings,
-                                                                      std::string_view output);
-std::unique_ptr<const Oracle::Evaluator> local_norm_backward_evaluator(Request request, const Bindings& bindings,
-                                                                       std::string_view output);
+using MakeEvaluator = std::unique_ptr<const Oracle::Evaluator> (*)(Request, const Bindings&, std::string_view);
+
+template <class OfOperation>
+std::unique_ptr<const Oracle::Evaluator> make_evaluator(Request request, const Bindings& bindings,
+                                                        std::string_view output) {
+  return std::make_unique<OfOperation>(std::move(request), bindings, output);
+}
+
+/// The mathematics of one operation: its outputs, and how far they move with those of a prologue.
+struct Reference {
+  MakeEvaluator evaluator;
+  slack::Answer slack = slack::of_sums;
+};
+
+/// One per operation, in its file under operations/: dropout_reference() is that of dropout.
+#define KILN_DECLARE(name) Reference name##_reference();
+KILN_OPERATIONS(KILN_DECLARE)
+#undef KILN_DECLARE
 
 }  // namespace kiln::reference

@@ -15,49 +15,11 @@
 namespace kiln::reference {
 namespace {
 
-using MakeEvaluator = std::unique_ptr<const Oracle::Evaluator> (*)(Request, const Bindings&, std::string_view);
-
-// The mathematics of one operation.
-struct Reference {
-  std::string_view operation;
-  MakeEvaluator evaluator;
-  slack::Answer slack = slack::of_sums;
-};
-
-// Every operation that has a reference.
-constexpr auto references = std::to_array<Reference>({
-    {"conv_forward", conv_forward_evaluator},
-    {"conv_backward_data", conv_backward_data_evaluator},
-    {"conv_backward_filter", conv_backward_filter_evaluator},
-    {"conv_backward_bias", conv_backward_bias_evaluator},
-    {"local_conv_forward", conv_forward_evaluator},
-    {"local_conv_backward_data", conv_backward_data_evaluator},
-    {"local_conv_backward_filter", conv_backward_filter_evaluator},
-    {"pool_forward", pool_forward_evaluator},
-    {"pool_backward", pool_backward_evaluator},
-    {"softmax_forward", softmax_forward_evaluator, slack::of_softmax},
-    {"softmax_backward", softmax_backward_evaluator, slack::of_softmax_backward},
-    {"activation_forward", activation_forward_evaluator, slack::of_activation},
-    {"activation_backward", activation_backward_evaluator, slack::of_activation_backward},
-    {"tensor_transform", tensor_transform_evaluator},
-    {"tensor_set", tensor_set_evaluator},
-    {"tensor_op", tensor_op_evaluator, slack::of_tensor_op},
-    {"reduce", reduce_evaluator, slack::of_reduce},
-    {"gemm", gemm_evaluator},
-    {"cross_entropy_forward", cross_entropy_forward_evaluator, slack::of_cross_entropy_forward},
-    {"cross_entropy_backward", cross_entropy_backward_evaluator, slack::of_cross_entropy_backward},
-    {"norm_forward", norm_forward_evaluator, slack::of_norm_forward},
-    {"norm_inference", norm_inference_evaluator, slack::of_norm_inference},
-    {"norm_backward", norm_backward_evaluator, slack::of_norm_backward},
-    {"dropout", dropout_evaluator},
-    {"local_norm_forward", local_norm_forward_evaluator, slack::of_local_norm_forward},
-    {"local_norm_backward", local_norm_backward_evaluator, slack::of_local_norm_backward},
-});
-
-const Reference& reference_of(std::string_view operation) {
-  const auto found = std::find_if(references.begin(), references.end(),
-                                  [&](const Reference& one) { return one.operation == operation; });
-  if (found != references.end()) return *found;
+Reference reference_of(std::string_view operation) {
+#define KILN_ROW(name) \
+  if (operation == #name) return name##_reference();
+  KILN_OPERATIONS(KILN_ROW)
+#undef KILN_ROW
   throw Error(ErrorCode::unsupported, fmt::format("operation '{}' has no reference", operation));
 }
 

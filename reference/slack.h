@@ -72,7 +72,7 @@ inline float as_slack(double move) {
 /// How far the outputs of one operation move: prologue_slack(). Where that differs from of_sums(), it stands beside the
 /// operation's evaluator, under operations/.
 using Answer = std::vector<float> (*)(const Question&);
-/// That of the operation (oracle.cpp lists them).
+/// That of the operation.
 Answer answer_of(std::string_view operation);
 
 /// What the operation itself makes of the moves, with `others` as what it reads besides.

@@ -11,32 +11,9 @@
 namespace kiln {
 
 const std::vector<const Operation*>& operations() {
-  static const std::vector<const Operation*> all = {&conv_forward_operation(),
-                                                    &conv_backward_data_operation(),
-                                                    &conv_backward_filter_operation(),
-                                                    &conv_backward_bias_operation(),
-                                                    &local_conv_forward_operation(),
-                                                    &local_conv_backward_data_operation(),
-                                                    &local_conv_backward_filter_operation(),
-                                                    &pool_forward_operation(),
-                                                    &pool_backward_operation(),
-                                                    &softmax_forward_operation(),
-                                                    &softmax_backward_operation(),
-                                                    &activation_forward_operation(),
-                                                    &activation_backward_operation(),
-                                                    &tensor_transform_operation(),
-                                                    &tensor_set_operation(),
-                                                    &tensor_op_operation(),
-                                                    &reduce_operation(),
-                                                    &gemm_operation(),
-                                                    &cross_entropy_forward_operation(),
-                                                    &cross_entropy_backward_operation(),
-                                                    &norm_forward_operation(),
-                                                    &norm_inference_operation(),
-                                                    &norm_backward_operation(),
-                                                    &dropout_operation(),
-                                                    &local_norm_forward_operation(),
-                                                    &local_norm_backward_operation()};
+#define KILN_DEFINITION(name) &name##_operation(),
+  static const std::vector<const Operation*> all = {KILN_OPERATIONS(KILN_DEFINITION)};
+#undef KILN_DEFINITION
   return all;
 }
 

@@ -32,9 +32,8 @@ class ActivationBackwardEvaluator final : public Oracle::Evaluator {
 
 }  // namespace
 
-std::unique_ptr<const Oracle::Evaluator> activation_backward_evaluator(Request request, const Bindings& bindings,
-                                                                       std::string_view output) {
-  return std::make_unique<ActivationBackwardEvaluator>(std::move(request), bindings, output);
+Reference activation_backward_reference() {
+  return {make_evaluator<ActivationBackwardEvaluator>, slack::of_activation_backward};
 }
 
 }  // namespace kiln::reference

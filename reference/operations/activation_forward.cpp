@@ -27,9 +27,8 @@ class ActivationForwardEvaluator final : public Oracle::Evaluator {
 
 }  // namespace
 
-std::unique_ptr<const Oracle::Evaluator> activation_forward_evaluator(Request request, const Bindings& bindings,
-                                                                      std::string_view output) {
-  return std::make_unique<ActivationForwardEvaluator>(std::move(request), bindings, output);
+Reference activation_forward_reference() {
+  return {make_evaluator<ActivationForwardEvaluator>, slack::of_activation};
 }
 
 }  // namespace kiln::reference

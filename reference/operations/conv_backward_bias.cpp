@@ -39,9 +39,8 @@ class ConvBackwardBiasEvaluator final : public Oracle::Evaluator {
 
 }  // namespace
 
-std::unique_ptr<const Oracle::Evaluator> conv_backward_bias_evaluator(Request request, const Bindings& bindings,
-                                                                      std::string_view output) {
-  return std::make_unique<ConvBackwardBiasEvaluator>(std::move(request), bindings, output);
+Reference conv_backward_bias_reference() {
+  return {make_evaluator<ConvBackwardBiasEvaluator>};
 }
 
 }  // namespace kiln::reference

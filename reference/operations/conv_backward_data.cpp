@@ -109,9 +109,12 @@ class ConvBackwardDataEvaluator final : public Oracle::Evaluator {
 
 }  // namespace
 
-std::unique_ptr<const Oracle::Evaluator> conv_backward_data_evaluator(Request request, const Bindings& bindings,
-                                                                      std::string_view output) {
-  return std::make_unique<ConvBackwardDataEvaluator>(std::move(request), bindings, output);
+Reference conv_backward_data_reference() {
+  return {make_evaluator<ConvBackwardDataEvaluator>};
+}
+
+Reference local_conv_backward_data_reference() {
+  return conv_backward_data_reference();
 }
 
 }  // namespace kiln::reference

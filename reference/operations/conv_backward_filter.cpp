@@ -76,9 +76,12 @@ class ConvBackwardFilterEvaluator final : public Oracle::Evaluator {
 
 }  // namespace
 
-std::unique_ptr<const Oracle::Evaluator> conv_backward_filter_evaluator(Request request, const Bindings& bindings,
-                                                                        std::string_view output) {
-  return std::make_unique<ConvBackwardFilterEvaluator>(std::move(request), bindings, output);
+Reference conv_backward_filter_reference() {
+  return {make_evaluator<ConvBackwardFilterEvaluator>};
+}
+
+Reference local_conv_backward_filter_reference() {
+  return conv_backward_filter_reference();
 }
 
 }  // namespace kiln::reference

@@ -76,9 +76,12 @@ class ConvForwardEvaluator final : public Oracle::Evaluator {
 
 }  // namespace
 
-std::unique_ptr<const Oracle::Evaluator> conv_forward_evaluator(Request request, const Bindings& bindings,
-                                                                std::string_view output) {
-  return std::make_unique<ConvForwardEvaluator>(std::move(request), bindings, output);
+Reference conv_forward_reference() {
+  return {make_evaluator<ConvForwardEvaluator>};
+}
+
+Reference local_conv_forward_reference() {
+  return conv_forward_reference();
 }
 
 }  // namespace kiln::reference

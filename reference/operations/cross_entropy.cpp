@@ -189,14 +189,12 @@ class CrossEntropyBackwardEvaluator final : public Oracle::Evaluator {
 
 }  // namespace
 
-std::unique_ptr<const Oracle::Evaluator> cross_entropy_forward_evaluator(Request request, const Bindings& bindings,
-                                                                         std::string_view output) {
-  return std::make_unique<CrossEntropyForwardEvaluator>(std::move(request), bindings, output);
+Reference cross_entropy_forward_reference() {
+  return {make_evaluator<CrossEntropyForwardEvaluator>, slack::of_cross_entropy_forward};
 }
 
-std::unique_ptr<const Oracle::Evaluator> cross_entropy_backward_evaluator(Request request, const Bindings& bindings,
-                                                                          std::string_view output) {
-  return std::make_unique<CrossEntropyBackwardEvaluator>(std::move(request), bindings, output);
+Reference cross_entropy_backward_reference() {
+  return {make_evaluator<CrossEntropyBackwardEvaluator>, slack::of_cross_entropy_backward};
 }
 
 }  // namespace kiln::reference

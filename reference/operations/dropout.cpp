@@ -54,9 +54,8 @@ class DropoutEvaluator final : public Oracle::Evaluator {
 
 }  // namespace
 
-std::unique_ptr<const Oracle::Evaluator> dropout_evaluator(Request request, const Bindings& bindings,
-                                                           std::string_view output) {
-  return std::make_unique<DropoutEvaluator>(std::move(request), bindings, output);
+Reference dropout_reference() {
+  return {make_evaluator<DropoutEvaluator>};
 }
 
 }  // namespace kiln::reference

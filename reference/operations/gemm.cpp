@@ -34,9 +34,8 @@ class GemmEvaluator final : public Oracle::Evaluator {
 
 }  // namespace
 
-std::unique_ptr<const Oracle::Evaluator> gemm_evaluator(Request request, const Bindings& bindings,
-                                                        std::string_view output) {
-  return std::make_unique<GemmEvaluator>(std::move(request), bindings, output);
+Reference gemm_reference() {
+  return {make_evaluator<GemmEvaluator>};
 }
 
 }  // namespace kiln::reference

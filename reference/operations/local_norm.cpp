@@ -166,14 +166,12 @@ class BackwardEvaluator final : public LocalNormEvaluator {
 
 }  // namespace
 
-std::unique_ptr<const Oracle::Evaluator> local_norm_forward_evaluator(Request request, const Bindings& bindings,
-                                                                      std::string_view output) {
-  return std::make_unique<ForwardEvaluator>(std::move(request), bindings, output);
+Reference local_norm_forward_reference() {
+  return {make_evaluator<ForwardEvaluator>, slack::of_local_norm_forward};
 }
 
-std::unique_ptr<const Oracle::Evaluator> local_norm_backward_evaluator(Request request, const Bindings& bindings,
-                                                                       std::string_view output) {
-  return std::make_unique<BackwardEvaluator>(std::move(request), bindings, output);
+Reference local_norm_backward_reference() {
+  return {make_evaluator<BackwardEvaluator>, slack::of_local_norm_backward};
 }
 
 }  // namespace kiln::reference

@@ -143,9 +143,8 @@ class NormBackwardEvaluator final : public RowEvaluator<GradientRow> {
 
 }  // namespace
 
-std::unique_ptr<const Oracle::Evaluator> norm_backward_evaluator(Request request, const Bindings& bindings,
-                                                                 std::string_view output) {
-  return std::make_unique<NormBackwardEvaluator>(std::move(request), bindings, output);
+Reference norm_backward_reference() {
+  return {make_evaluator<NormBackwardEvaluator>, slack::of_norm_backward};
 }
 
 }  // namespace kiln::reference

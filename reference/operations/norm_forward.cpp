@@ -20,10 +20,10 @@ struct NormRow {
 
 class NormEvaluator final : public RowEvaluator<NormRow> {
  public:
-  NormEvaluator(Request call, const Bindings& bindings, std::string_view output, bool given)
+  NormEvaluator(Request call, const Bindings& bindings, std::string_view output)
       : RowEvaluator(std::move(call), bindings, output, "axes"),
-        given_(given),
-        rms_(!given && NormForward::of(request()).mode == NormMode::rms),
+        given_(request().operation == "norm_inference"),
+        rms_(!given_ && NormForward::of(request()).mode == NormMode::rms),
         x_(tensor("x")),
         w_(repeating("w")),
         b_(repeating("b")),
@@ -125,14 +125,12 @@ class NormEvaluator final : public RowEvaluator<NormRow> {
 
 }  // namespace
 
-std::unique_ptr<const Oracle::Evaluator> norm_forward_evaluator(Request request, const Bindings& bindings,
-                                                                std::string_view output) {
-  return std::make_unique<NormEvaluator>(std::move(request), bindings, output, false);
+Reference norm_forward_reference() {
+  return {make_evaluator<NormEvaluator>, slack::of_norm_forward};
 }
 
-std::unique_ptr<const Oracle::Evaluator> norm_inference_evaluator(Request request, const Bindings& bindings,
-                                                                  std::string_view output) {
-  return std::make_unique<NormEvaluator>(std::move(request), bindings, output, true);
+Reference norm_inference_reference() {
+  return {make_evaluator<NormEvaluator>, slack::of_norm_inference};
 }
 
 }  // namespace kiln::reference

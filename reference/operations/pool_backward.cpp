@@ -99,9 +99,8 @@ class PoolBackwardEvaluator final : public Oracle::Evaluator {
 
 }  // namespace
 
-std::unique_ptr<const Oracle::Evaluator> pool_backward_evaluator(Request request, const Bindings& bindings,
-                                                                 std::string_view output) {
-  return std::make_unique<PoolBackwardEvaluator>(std::move(request), bindings, output);
+Reference pool_backward_reference() {
+  return {make_evaluator<PoolBackwardEvaluator>};
 }
 
 }  // namespace kiln::reference

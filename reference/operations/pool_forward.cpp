@@ -67,9 +67,8 @@ class PoolForwardEvaluator final : public Oracle::Evaluator {
 
 }  // namespace
 
-std::unique_ptr<const Oracle::Evaluator> pool_forward_evaluator(Request request, const Bindings& bindings,
-                                                                std::string_view output) {
-  return std::make_unique<PoolForwardEvaluator>(std::move(request), bindings, output);
+Reference pool_forward_reference() {
+  return {make_evaluator<PoolForwardEvaluator>};
 }
 
 }  // namespace kiln::reference

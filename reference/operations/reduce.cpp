@@ -138,9 +138,8 @@ class ReduceEvaluator final : public Oracle::Evaluator {
 
 }  // namespace
 
-std::unique_ptr<const Oracle::Evaluator> reduce_evaluator(Request request, const Bindings& bindings,
-                                                          std::string_view output) {
-  return std::make_unique<ReduceEvaluator>(std::move(request), bindings, output);
+Reference reduce_reference() {
+  return {make_evaluator<ReduceEvaluator>, slack::of_reduce};
 }
 
 }  // namespace kiln::reference

@@ -88,9 +88,8 @@ class SoftmaxBackwardEvaluator final : public RowEvaluator<Expected> {
 
 }  // namespace
 
-std::unique_ptr<const Oracle::Evaluator> softmax_backward_evaluator(Request request, const Bindings& bindings,
-                                                                    std::string_view output) {
-  return std::make_unique<SoftmaxBackwardEvaluator>(std::move(request), bindings, output);
+Reference softmax_backward_reference() {
+  return {make_evaluator<SoftmaxBackwardEvaluator>, slack::of_softmax_backward};
 }
 
 }  // namespace kiln::reference

@@ -32,9 +32,8 @@ class SoftmaxForwardEvaluator final : public RowEvaluator<SoftmaxRow> {
 
 }  // namespace
 
-std::unique_ptr<const Oracle::Evaluator> softmax_forward_evaluator(Request request, const Bindings& bindings,
-                                                                   std::string_view output) {
-  return std::make_unique<SoftmaxForwardEvaluator>(std::move(request), bindings, output);
+Reference softmax_forward_reference() {
+  return {make_evaluator<SoftmaxForwardEvaluator>, slack::of_softmax};
 }
 
 }  // namespace kiln::reference

@@ -163,19 +163,16 @@ double tensor_op_value(TensorOpMode mode, double a, double b, double c) {
   return evaluated(mode, a, b, c).value;
 }
 
-std::unique_ptr<const Oracle::Evaluator> tensor_transform_evaluator(Request request, const Bindings& bindings,
-                                                                    std::string_view output) {
-  return std::make_unique<TensorTransformEvaluator>(std::move(request), bindings, output);
+Reference tensor_transform_reference() {
+  return {make_evaluator<TensorTransformEvaluator>};
 }
 
-std::unique_ptr<const Oracle::Evaluator> tensor_set_evaluator(Request request, const Bindings& bindings,
-                                                              std::string_view output) {
-  return std::make_unique<TensorSetEvaluator>(std::move(request), bindings, output);
+Reference tensor_set_reference() {
+  return {make_evaluator<TensorSetEvaluator>};
 }
 
-std::unique_ptr<const Oracle::Evaluator> tensor_op_evaluator(Request request, const Bindings& bindings,
-                                                             std::string_view output) {
-  return std::make_unique<TensorOpEvaluator>(std::move(request), bindings, output);
+Reference tensor_op_reference() {
+  return {make_evaluator<TensorOpEvaluator>, slack::of_tensor_op};
 }
 
 }  // namespace kiln::reference
