@@ -1,5 +1,4 @@
-/* What a compiled program relies on: sizes, offsets and values of kiln.h, and that a C compiler finds every function.
- */
+/* What a compiled program relies on: sizes, offsets and values of kiln.h. */
 #include <kiln/kiln.h>
 
 #define HOLDS(condition) _Static_assert(condition, #condition)
@@ -62,104 +61,6 @@ HOLDS(offsetof(kiln_operand_info, name) == 8 && offsetof(kiln_operand_info, dtyp
 HOLDS(offsetof(kiln_operand_info, extents) == 32 && offsetof(kiln_operand_info, alignment) == 160);
 HOLDS(sizeof(kiln_operand_info) == 176);
 HOLDS(offsetof(kiln_context_info, device_id) == 16 && sizeof(kiln_context_info) == 24);
-
-typedef void (*function)(void);
-
-/* Every function of kiln.h, so that one that the library lacks fails the link. Returns how many there are. */
-int capi_count_functions(void);
-int capi_count_functions(void) {
-  const function all[] = {
-      (function)kiln_status_name,
-      (function)kiln_last_error,
-      (function)kiln_last_hint,
-      (function)kiln_version,
-      (function)kiln_context_create,
-      (function)kiln_context_destroy,
-      (function)kiln_context_get_info,
-      (function)kiln_context_prepare,
-      (function)kiln_context_explain,
-      (function)kiln_context_wait_until_tuned,
-      (function)kiln_request_key,
-      (function)kiln_string_destroy,
-      (function)kiln_tensor_packed,
-      (function)kiln_memory_create,
-      (function)kiln_memory_destroy,
-      (function)kiln_memory_data,
-      (function)kiln_memory_upload,
-      (function)kiln_memory_download,
-      (function)kiln_epilogue_create,
-      (function)kiln_epilogue_destroy,
-      (function)kiln_epilogue_bias,
-      (function)kiln_epilogue_add,
-      (function)kiln_epilogue_relu,
-      (function)kiln_epilogue_clip,
-      (function)kiln_epilogue_expression,
-      (function)kiln_conv_forward,
-      (function)kiln_conv_backward_data,
-      (function)kiln_conv_backward_filter,
-      (function)kiln_conv_backward_bias,
-      (function)kiln_local_conv_forward,
-      (function)kiln_local_conv_backward_data,
-      (function)kiln_local_conv_backward_filter,
-      (function)kiln_pool_forward,
-      (function)kiln_pool_forward_with_indices,
-      (function)kiln_pool_backward_from_indices,
-      (function)kiln_unpool_forward,
-      (function)kiln_softmax_forward,
-      (function)kiln_softmax_backward,
-      (function)kiln_plan_create,
-      (function)kiln_plan_destroy,
-      (function)kiln_plan_get_info,
-      (function)kiln_plan_get_operand,
-      (function)kiln_plan_run,
-      (function)kiln_plan_prepare_weights,
-      (function)kiln_plan_run_prepared,
-      (function)kiln_pool_backward,
-      (function)kiln_activation_forward,
-      (function)kiln_activation_backward,
-      (function)kiln_tensor_transform,
-      (function)kiln_activation_backward_from_y,
-      (function)kiln_tensor_add,
-      (function)kiln_tensor_scale,
-      (function)kiln_tensor_set,
-      (function)kiln_tensor_op,
-      (function)kiln_tensor_set_with_epilogue,
-      (function)kiln_reduce,
-      (function)kiln_tensor_transposed,
-      (function)kiln_gemm,
-      (function)kiln_call,
-      (function)kiln_call_plan,
-      (function)kiln_fully_connected_forward,
-      (function)kiln_fully_connected_backward_data,
-      (function)kiln_fully_connected_backward_weights,
-      (function)kiln_fully_connected_backward_bias,
-      (function)kiln_cross_entropy_forward,
-      (function)kiln_cross_entropy_backward,
-      (function)kiln_norm_forward,
-      (function)kiln_norm_inference,
-      (function)kiln_norm_backward,
-      (function)kiln_layer_norm_forward,
-      (function)kiln_layer_norm_backward,
-      (function)kiln_rms_norm_forward,
-      (function)kiln_rms_norm_backward,
-      (function)kiln_instance_norm_forward,
-      (function)kiln_instance_norm_backward,
-      (function)kiln_group_norm_forward,
-      (function)kiln_group_norm_backward,
-      (function)kiln_batch_norm_forward,
-      (function)kiln_batch_norm_backward,
-      (function)kiln_batch_norm_inference,
-      (function)kiln_dropout_forward,
-      (function)kiln_dropout_backward,
-      (function)kiln_lrn_forward,
-      (function)kiln_lrn_backward,
-      (function)kiln_lcn_forward,
-      (function)kiln_lcn_backward,
-  };
-  int count = 0;
-  for (size_t i = 0; i < sizeof all / sizeof *all; ++i) count += all[i] != NULL;
-  return count;
-}
 
 /* The defaults as a C compiler makes them: every structure carries its size. */
 int capi_defaults_carry_their_sizes(void);

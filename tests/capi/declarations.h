@@ -1,4 +1,4 @@
-// What the public headers declare for C programs, read from their text.
+// What the public headers call the arguments of the C functions, which messages name: read from their text.
 #pragma once
 
 #include <map>

@@ -10,9 +10,13 @@
 #include "kiln/base/error.h"
 #include "kiln/generator/operation.h"
 #include "kiln/generator/request.h"
+#include "request_suites.h"
 
 namespace kiln::cli {
 namespace {
+
+using testing_support::awkward_requests;
+using testing_support::one_of_each;
 
 std::string read(const std::string& name) {
   std::ifstream stream(std::string(KILN_SOURCE_DIR) + "/examples/requests/" + name);
@@ -48,7 +52,7 @@ TEST(Suite, HoldsEveryRow) {
 
 TEST(OneOfEach, NamesEveryOperation) {
   std::set<std::string> named, known;
-  for (const RequestLine& line : parse_requests(read("one_of_each.txt"))) named.insert(line.request.operation);
+  for (const Request& request : one_of_each()) named.insert(request.operation);
   for (const Operation* operation : operations()) known.emplace(operation->name());
   EXPECT_EQ(named, known);
 }
@@ -72,9 +76,8 @@ bool is_request(const std::string& line) {
 // What definitions say for people (`kiln describe`) is what requests of the suites may do.
 TEST(Definitions, SayWhichOperandsMayBeLeftOut) {
   std::map<std::string, std::vector<std::string>> lines;
-  for (const char* suite : {"one_of_each.txt", "../../tests/requests/awkward.txt"}) {
-    for (const RequestLine& line : parse_requests(read(suite)))
-      lines[line.request.operation].push_back(line.request.key());
+  for (const auto* suite : {&one_of_each(), &awkward_requests()}) {
+    for (const Request& request : *suite) lines[request.operation].push_back(request.key());
   }
   for (const Operation* one : operations()) {
     const std::vector<std::string>& of_it = lines[std::string(one->name())];
@@ -88,9 +91,9 @@ TEST(Definitions, SayWhichOperandsMayBeLeftOut) {
 }
 
 TEST(Definitions, SayWhichStagesAndWordsRequestsTake) {
-  for (const RequestLine& line : parse_requests(read("one_of_each.txt"))) {
-    const std::string plain = without(without(line.request.key(), "epilogue"), "activation");
-    const Operation& definition = operation(line.request.operation);
+  for (const Request& request : one_of_each()) {
+    const std::string plain = without(without(request.key(), "epilogue"), "activation");
+    const Operation& definition = operation(request.operation);
     const std::vector<EpilogueStage> stages = definition.stages();
     for (const EpilogueStage stage :
          {EpilogueStage::bias, EpilogueStage::add, EpilogueStage::relu, EpilogueStage::clip}) {

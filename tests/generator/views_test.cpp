@@ -1,5 +1,4 @@
-// The typed views of requests: View::of(request).request() is the request again, whatever is in it. The lines hold
-// nothing that a view could leave to be inferred.
+// The typed views of requests: View::of(request).request() is the request again, whatever is in it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,6 +26,7 @@
 #include "kiln/generator/operations/softmax_backward.h"
 #include "kiln/generator/operations/softmax_forward.h"
 #include "kiln/generator/operations/tensor_ops.h"
+#include "request_suites.h"
 
 namespace kiln {
 namespace {
@@ -67,95 +67,9 @@ const std::map<std::string, std::function<Request(const Request&)>>& views() {
   return all;
 }
 
-constexpr const char* scaled = " alpha=any beta=any n=?";
-constexpr const char* liberties = " tf32 fast deterministic";
-
-std::vector<std::string> lines_of_windows_and_products() {
-  const std::string window = " pad=1,2,0,1 stride=2,1 dilation=1,2 groups=2 mode=convolution";
-  const std::string stages = " bias=f16:4@32 residual=f32:2x4x4x7@32 epilogue=add+bias+clip";
-  const std::string data_stages = " bias=f16:4@32 residual=f32:2x4x8x8@32 epilogue=add+bias+clip";
-  const std::string free = std::string(scaled) + liberties;
-  const std::string of_weights = free + " constant_weights";
-  return {
-      "conv_forward x=f16:2x4x8x8@64 w=f32:4x2x3x3@32 y=bf16:2x4x4x7@16" + window + stages + of_weights,
-      "conv_backward_data dy=f16:2x4x4x7@64 w=f32:4x2x3x3@32 dx=bf16:2x4x8x8@16" + window + data_stages + of_weights,
-      "conv_backward_filter x=f16:2x4x8x8@64 dy=f32:2x4x4x7@32 dw=bf16:4x2x3x3@16" + window + free,
-      "conv_backward_bias dy=f16:2x4x4x7@64 db=f32:4@32" + std::string(scaled),
-      "local_conv_forward x=f16:2x4x8x8@64 w=f32:16x2x3x3@32 y=bf16:2x4x4x7@16 grid=2,2" + window + stages + of_weights,
-      "local_conv_backward_data dy=f16:2x4x4x7@64 w=f32:16x2x3x3@32 dx=bf16:2x4x8x8@16 grid=2,2" + window +
-          data_stages + of_weights,
-      "local_conv_backward_filter x=f16:2x4x8x8@64 dy=f32:2x4x4x7@32 dw=bf16:16x2x3x3@16 grid=2,2" + window + free,
-      "gemm a=f16:3x4@64 b=f32:4x5@32 c=bf16:3x5@16 bias=f16:5@32 residual=f32:3x5@32 epilogue=add+bias+relu" + free,
-      "gemm a=f16:2x3x4@64 b=f32:2x4x5@32 c=bf16:2x3x5@16",
-      "pool_forward x=f16:2x4x8x8@64 y=f32:2x4x6x4@32 indices=i32:2x4x6x4@64 window=3,2 pad=1,0,1,1 stride=1,2 "
-      "dilation=2,1" +
-          std::string(scaled),
-      "pool_forward x=f16:2x4x8x8@64 y=f32:2x4x7x7@32 window=2 mode=avg_padded",
-      "pool_backward dy=f32:2x4x6x4@32 x=f16:2x4x8x8@64 dx=bf16:2x4x8x8@16 window=3,2 pad=1,0,1,1 stride=1,2 "
-      "dilation=2,1" +
-          std::string(scaled),
-      "pool_backward dy=f32:2x4x7x7@32 indices=i32:2x4x7x7@64 dx=bf16:2x4x8x8@16 window=2",
-      "pool_backward dy=f32:2x4x7x7@32 dx=bf16:2x4x8x8@16 window=2 mode=avg",
-  };
-}
-
-std::vector<std::string> lines_of_rows_and_elements() {
-  return {
-      "softmax_forward x=f16:2x4x3@64 y=f32:2x4x3@32 axis=2 mode=log" + std::string(scaled),
-      "softmax_backward y=f16:2x4x3@64 dy=f32:2x4x3@32 dx=bf16:2x4x3@16 axis=2 mode=log" + std::string(scaled),
-      "cross_entropy_forward x=f16:4x3@64 targets=i32:4@64 weights=f32:3@64 losses=f32:4@64 reduction=none ignore=7 "
-      "smoothing=any n=?",
-      "cross_entropy_forward x=f16:4x3@64 targets=i32:4@64 weights=f32:3@64 loss=f32:1@64 reduction=sum",
-      "cross_entropy_backward x=f16:4x3@64 targets=i32:4@64 weights=f32:3@64 dlosses=f32:4@64 dx=f32:4x3@16 "
-      "reduction=none ignore=7 smoothing=any n=?",
-      "cross_entropy_backward x=f16:4x3@64 targets=i32:4@64 weights=f32:3@64 dloss=f32:1@64 dx=f32:4x3@16 "
-      "reduction=sum",
-      "activation_forward x=f16:2x3@64 y=f32:2x3@32 mode=swish" + std::string(scaled),
-      "activation_backward x=f16:2x3@64 dy=f32:2x3@32 dx=bf16:2x3@16 mode=swish" + std::string(scaled),
-      "activation_backward y=f16:2x3@64 dy=f32:2x3@32 dx=bf16:2x3@16 mode=tanh" + std::string(scaled),
-      "tensor_transform x=f16:2x3@64 y=f32:2x6@32 pad=0,1,0,2 alpha=any beta=any",
-      "tensor_transform x=f16:2x3@64 y=f32:2x3@32" + std::string(scaled),
-      "tensor_set y=f16:2x3@64 n=?",
-      "tensor_op a=f16:2x3@64 b=f32:2x3@32 c=bf16:2x3@16 y=f32:2x3@64 mode=select" + std::string(scaled),
-      "tensor_op a=f16:2x3@64 y=f32:2x3@64 mode=sqrt",
-      "dropout x=f16:2x3@64 y=f32:2x3@32 n=?",
-      "reduce x=f16:2x3x4@64 y=f32:2x3x1@32 indices=i32:2x3x1@64 axes=2 mode=max" + std::string(scaled),
-      "reduce x=f16:2x3x4@64 y=f32:1x1x1@32",
-      "norm_forward x=f16:2x4x3@64 w=f32:1x1x3@32 b=f32:1x1x3@32 y=f32:2x4x3@32 mean=f32:2x4x1@64 "
-      "inv_deviation=f32:2x4x1@64 residual=f32:2x4x3@16 epilogue=add activation=swish axes=2" +
-          std::string(scaled),
-      "norm_forward x=f16:2x4x3@64 y=f32:2x4x3@32 axes=0,2 running_mean=f32:1x4x1@64 running_variance=f32:1x4x1@64",
-      "norm_forward x=f16:2x4x3@64 y=f32:2x4x3@32 axes=1 mode=rms",
-      "norm_inference x=f16:2x4x3@64 w=f32:1x4x1@32 b=f32:1x4x1@32 running_mean=f32:1x4x1@64 "
-      "running_variance=f32:1x4x1@64 "
-      "y=f32:2x4x3@32 residual=f32:2x4x3@16 epilogue=add activation=swish axes=0,2" +
-          std::string(scaled),
-      "norm_inference x=f16:2x4x3@64 axes=0",
-      "norm_backward dy=f16:2x4x3@64 x=f32:2x4x3@32 w=f32:1x1x3@32 b=f32:1x1x3@16 mean=f32:2x4x1@64 "
-      "inv_deviation=f32:2x4x1@64 residual=f32:2x4x3@16 dx=f32:2x4x3@64 dw=f32:1x1x3@64 db=f32:1x1x3@16 "
-      "dresidual=f16:2x4x3@16 activation=softplus axes=2 parameter_alpha=any parameter_beta=1 dresidual_alpha=0 "
-      "dresidual_beta=any alpha=any beta=any",
-      "norm_backward dy=f16:2x4x3@64 w=f32:1x1x3@32 y=f32:2x4x3@16 axes=2 n=?",
-      "norm_backward dy=f16:2x4x3@64 axes=1 mode=rms",
-      "local_norm_forward x=f16:2x4x3@64 y=f32:2x4x3@32 means=f32:2x4x3@16 axes=2 size=3" + std::string(scaled),
-      "local_norm_forward x=f16:2x4x3@64 y=f32:2x4x3@32 axes=1",
-      "local_norm_backward x=f16:2x4x3@64 means=f32:2x4x3@16 dy=f32:2x4x3@32 dx=f32:2x4x3@16 dmeans=f16:2x4x3@32 "
-      "axes=2 "
-      "size=3 dmeans_alpha=any dmeans_beta=1" +
-          std::string(scaled),
-      "local_norm_backward x=f16:2x4x3@64 axes=1",
-  };
-}
-
-std::vector<std::string> lines() {
-  std::vector<std::string> all = lines_of_windows_and_products();
-  for (const std::string& line : lines_of_rows_and_elements()) all.push_back(line);
-  return all;
-}
-
 TEST(TypedViews, GiveBackTheRequest) {
-  for (const std::string& line : lines()) {
-    const Request request = Request::parse(line);
+  for (const Request& request : testing_support::all_requests()) {
+    if (request.user_epilogue) continue;  // which views do not hold
     EXPECT_EQ(views().at(request.operation)(request).key(), request.key());
   }
 }
@@ -175,8 +89,9 @@ bool is_given(const std::string& line, const std::string& operand) {
 TEST(TypedViews, AreAskedForAllThatTheirRequestsMayHold) {
   std::map<std::string, std::set<std::string>> given;
   std::map<std::string, std::map<std::string, std::set<AttributeValue>>> values;
-  for (const std::string& line : lines()) {
-    const Request request = Request::parse(line);
+  for (const Request& request : testing_support::all_requests()) {
+    if (request.user_epilogue) continue;
+    const std::string line = request.key();
     std::set<std::string>& of = given[request.operation];
     for (const Operand& operand : request.operands) {
       if (is_given(line, operand.name)) of.insert(operand.name);

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <vector>
 
+#include "exported_symbols.h"
 #include "installation.h"
 
 namespace kiln::install {
@@ -17,25 +18,6 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
-// The names of the symbols that a library defines, each with "@@" and its version behind it.
-std::vector<std::string> exported_symbols(const fs::path& library) {
-  const Outcome listed = run("nm --dynamic --demangle --defined-only --with-symbol-versions " + library.string());
-  EXPECT_EQ(listed.exit_code, 0) << listed.text;
-  std::vector<std::string> names;
-  for (const std::string& line : lines_of(listed.text)) {
-    const bool is_node = line.find(" A KILN_") != std::string::npos;  // the definition of a version itself
-    if (line.size() > 19 && !is_node) names.push_back(line.substr(19));
-  }
-  return names;
-}
 
 // Every word of the headers below `folder`.
 std::set<std::string> words_of_headers(const fs::path& folder) {
@@ -65,7 +47,7 @@ std::vector<std::string> parts_of_name(const std::string& symbol) {
 
 TEST_F(Installed, LibraryExportsWhatThePublicHeadersDeclareAndNothingElse) {
   const std::set<std::string> declared = words_of_headers(prefix() / "include");
-  const std::vector<std::string> symbols = exported_symbols(libraries() / "libkiln.so");
+  const std::vector<std::string> symbols = exported_symbols((libraries() / "libkiln.so").string());
   for (const char* some : {"kiln::conv_forward(", "kiln::Context::plan(", "kiln::Plan::variant[", "kiln::Error::Error(",
                            "kiln::operator+(kiln::Epilogue", "kiln::Request::parse(", "kiln::version(",
                            "kiln_conv_forward@@KILN_0.1", "kiln_version@@KILN_0.1"}) {
@@ -83,7 +65,7 @@ TEST_F(Installed, LibraryExportsWhatThePublicHeadersDeclareAndNothingElse) {
 }
 
 TEST_F(Installed, EmulatorExportsTheDriverApiAndItsExtensionsAlone) {
-  for (const std::string& symbol : exported_symbols(libraries() / "libkiln_emulator.so")) {
+  for (const std::string& symbol : exported_symbols((libraries() / "libkiln_emulator.so").string())) {
     EXPECT_TRUE(symbol.starts_with("cu") || symbol.starts_with("kiln_emulator_")) << symbol;
   }
 }

@@ -121,42 +121,36 @@ INSTANTIATE_TEST_SUITE_P(Architectures, ActivationOn, testing::Values(std::pair{
                            return "Sm" + std::to_string(test.param.first * 10 + test.param.second);
                          });
 
-TEST(PointwiseConfigs, OfTheSimpleKernelsMatchTheReference) {
-  expect_pairwise_match("activation_forward_simple", "activation_forward x=f32:3x5x7 mode=selu");
-  expect_pairwise_match("activation_forward_simple", "activation_forward x=f16:2x5x3x7:nhwc y=f32:2x5x3x7 mode=mish");
-  expect_pairwise_match(
-      "activation_backward_simple",
-      "activation_backward x=f16:3x5x7:96,16,1 dy=f16:3x5x7:96,16,1 dx=f16:3x5x7:96,16,1 mode=softplus");
-  expect_pairwise_match("activation_backward_simple",
-                        "activation_backward x=bf16:67x3:cn dy=bf16:67x3 dx=bf16:67x3 mode=gelu beta=any");
-}
+INSTANTIATE_TEST_SUITE_P(
+    PointwiseConfigs, PairwiseMatch,
+    testing::Values(
+        cover("activation_forward_simple", "activation_forward x=f32:3x5x7 mode=selu"),
+        cover("activation_forward_simple", "activation_forward x=f16:2x5x3x7:nhwc y=f32:2x5x3x7 mode=mish"),
+        cover("activation_backward_simple",
+              "activation_backward x=f16:3x5x7:96,16,1 dy=f16:3x5x7:96,16,1 dx=f16:3x5x7:96,16,1 mode=softplus"),
+        cover("activation_backward_simple",
+              "activation_backward x=bf16:67x3:cn dy=bf16:67x3 dx=bf16:67x3 mode=gelu beta=any"),
+        cover("activation_forward_vector", "activation_forward x=f32:3x16x9x8:nhwc mode=elu"),
+        cover("activation_backward_vector", "activation_backward x=f32:7x4x17 dy=f32:7x4x17 dx=f32:7x4x17 mode=tanh"),
+        cover("activation_forward_vector", "activation_forward x=f16:33x1009 mode=relu"),
+        cover("activation_backward_vector",
+              "activation_backward x=f16:33x16x64:2048,64,1 dy=f16:33x16x64:1024,0,1 dx=f32:33x16x64 "
+              "mode=leaky_relu"),
+        cover("activation_forward_transposed", "activation_forward x=u8:67x34:cn y=u8:67x34 mode=identity"),
+        cover("activation_backward_transposed",
+              "activation_backward x=f16:2x37x5x9:nchw dy=f16:2x37x5x9:nhwc dx=f16:2x37x5x9:nhwc mode=swish"),
+        cover("activation_forward_transposed", "activation_forward x=f16:2x37x5x9:nchw y=f16:2x37x5x9:nhwc mode=relu"),
+        cover("activation_backward_transposed",
+              "activation_backward x=f32:67x34:cn dy=f16:67x34 dx=f16:67x34 mode=relu beta=1")),
+    cover_name);
 
-TEST(PointwiseConfigs, OfVectorsMatchTheReference) {
-  expect_pairwise_match("activation_forward_vector", "activation_forward x=f32:3x16x9x8:nhwc mode=elu");
-  expect_pairwise_match("activation_backward_vector",
-                        "activation_backward x=f32:7x4x17 dy=f32:7x4x17 dx=f32:7x4x17 mode=tanh");
-  expect_pairwise_match("activation_forward_vector", "activation_forward x=f16:33x1009 mode=relu");
-  expect_pairwise_match("activation_backward_vector",
-                        "activation_backward x=f16:33x16x64:2048,64,1 dy=f16:33x16x64:1024,0,1 dx=f32:33x16x64 "
-                        "mode=leaky_relu");
-}
-
-TEST(PointwiseConfigs, OfTransposesMatchTheReference) {
-  expect_pairwise_match("activation_forward_transposed", "activation_forward x=u8:67x34:cn y=u8:67x34 mode=identity");
-  expect_pairwise_match("activation_backward_transposed",
-                        "activation_backward x=f16:2x37x5x9:nchw dy=f16:2x37x5x9:nhwc dx=f16:2x37x5x9:nhwc mode=swish");
-  expect_pairwise_match("activation_forward_transposed",
-                        "activation_forward x=f16:2x37x5x9:nchw y=f16:2x37x5x9:nhwc mode=relu");
-  expect_pairwise_match("activation_backward_transposed",
-                        "activation_backward x=f32:67x34:cn dy=f16:67x34 dx=f16:67x34 mode=relu beta=1");
-}
-
-TEST(PointwiseWithWideOffsets, MatchesTheReference) {
-  expect_wide_index_matches(forward_across, "activation_forward x=f16:2x37x5x9:nchw y=f16:2x37x5x9:nhwc mode=relu");
-  expect_wide_index_matches(
-      backward_across,
-      "activation_backward y=f32:2x9x3x11:nhwc dy=f32:2x9x3x11:nhwc dx=f32:2x9x3x11:nchw mode=tanh alpha=any beta=any");
-}
+INSTANTIATE_TEST_SUITE_P(PointwiseWithWideOffsets, WideIndexMatch,
+                         testing::Values(wide(forward_across,
+                                              "activation_forward x=f16:2x37x5x9:nchw y=f16:2x37x5x9:nhwc mode=relu"),
+                                         wide(backward_across,
+                                              "activation_backward y=f32:2x9x3x11:nhwc dy=f32:2x9x3x11:nhwc "
+                                              "dx=f32:2x9x3x11:nchw mode=tanh alpha=any beta=any")),
+                         cover_name);
 
 }  // namespace
 }  // namespace kiln::testing_support

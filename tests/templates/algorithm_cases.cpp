@@ -1,9 +1,12 @@
 #include "algorithm_cases.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <ostream>
 #include <set>
+#include <utility>
 
 #include "kiln/templates/catalogue.h"
 #include "pairwise.h"
@@ -36,7 +39,19 @@ std::string case_name(const testing::TestParamInfo<AlgorithmCase>& info) {
 }
 
 void PrintTo(const AlgorithmCase& algorithm_case, std::ostream* out) {
-  *out << algorithm_case.request;
+  *out << fmt::format("{}: {}", fmt::join(algorithm_case.served_by, ","), algorithm_case.request);
+}
+
+std::string cover_name(const testing::TestParamInfo<AlgorithmCase>& info) {
+  return fmt::format("{}_{}", info.param.served_by.front(), info.index);
+}
+
+AlgorithmCase cover(std::string algorithm, std::string request) {
+  return {"", std::move(request), {std::move(algorithm)}};
+}
+
+AlgorithmCase wide(std::vector<std::string> algorithms, std::string request) {
+  return {"", std::move(request), std::move(algorithms)};
 }
 
 void expect_defaults_match(const AlgorithmCase& algorithm_case, std::optional<Target> target) {
@@ -72,9 +87,11 @@ void expect_some_defaults_match(const AlgorithmCase& algorithm_case) {
   }
 }
 
-void expect_pairwise_match(const std::string& algorithm, std::string_view line) {
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PairwiseMatch);
+TEST_P(PairwiseMatch, TheReference) {
   const Catalogue& catalogue = built_in_catalogue();
-  const Request request = Request::parse(line);
+  const std::string& algorithm = GetParam().served_by.front();
+  const Request request = Request::parse(GetParam().request);
   const Target& target = TestDevice::get().target;
   VariantChecker checker(catalogue, request);
   const std::vector<Config> configs = pairwise_configs(catalogue.find(algorithm)->space(), request, target);
@@ -83,12 +100,13 @@ void expect_pairwise_match(const std::string& algorithm, std::string_view line) 
   for (const Config& config : configs) EXPECT_TRUE(checker.matches_reference({algorithm, config}, products));
 }
 
-void expect_wide_index_matches(const std::vector<std::string>& algorithms, std::string_view line) {
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(WideIndexMatch);
+TEST_P(WideIndexMatch, TheReference) {
   const Catalogue& catalogue = built_in_catalogue();
-  const Request request = Request::parse(line);
+  const Request request = Request::parse(GetParam().request);
   const Target& target = TestDevice::get().target;
   VariantChecker checker(catalogue, request);
-  for (const std::string& algorithm : algorithms) {
+  for (const std::string& algorithm : GetParam().served_by) {
     const std::optional<Config> config = catalogue.find(algorithm)->space().first_legal(request, target);
     ASSERT_TRUE(config);
     Program program = catalogue.program(request, target, {algorithm, *config});

@@ -116,43 +116,44 @@ INSTANTIATE_TEST_SUITE_P(
                       "conv_backward_data dy=f16:1x16x3x4x3:ndhwc w=f16:16x8x2x3x3:ndhwc pad=0,1,1 groups=2", general}),
     case_name);
 
-TEST(ConvBackwardDataConfigs, MatchTheReference) {
-  expect_pairwise_match("conv_backward_data_simple",
-                        "conv_backward_data dy=f16:2x6x5x7:nhwc w=f16:6x5x3x2:nhwc groups=2 dilation=1,2");
-  expect_pairwise_match("conv_backward_data_direct",
-                        "conv_backward_data dy=f16:1x36x11x9:nhwc w=f16:36x8x3x2:nhwc pad=1,1 dilation=1,2");
-  expect_pairwise_match("conv_backward_data_depthwise_nchw",
-                        "conv_backward_data dy=f16:2x2x4x12:nchw w=f16:2x1x5x3:nchw groups=2 pad=2,1 stride=2");
-  expect_pairwise_match("conv_backward_data_depthwise_nhwc",
-                        "conv_backward_data dy=f32:1x5x8x7:nhwc w=f32:5x1x3x5:nhwc groups=5 pad=1,2");
-  expect_pairwise_match("conv_backward_data_implicit_gemm_splitk",
-                        "conv_backward_data dy=f16:1x40x3x5:nhwc w=f16:40x24x3x3:nhwc pad=1");
-  expect_pairwise_match("conv_backward_data_simple",
-                        "conv_backward_data dy=f32:2x4x4x5:nchw w=f32:4x3x3x2:nchw pad=1,0 stride=2,1");
-  expect_pairwise_match("conv_backward_data_direct",
-                        "conv_backward_data dy=f32:2x20x4x5:nchw w=f32:20x6x3x5:nchw groups=2 pad=1,2 stride=2,1");
-  expect_pairwise_match("conv_backward_data_depthwise_nchw",
-                        "conv_backward_data dy=bf16:1x3x4x8:256,80,16,1 w=bf16:3x1x3x3:nchw groups=3 pad=1 stride=2,1");
-  expect_pairwise_match(
-      "conv_backward_data_depthwise_nhwc",
-      "conv_backward_data dy=bf16:1x72x9x6:5000,1,512,80 w=bf16:72x1x3x3:nhwc groups=72 pad=1 stride=1,2");
-  expect_pairwise_match("conv_backward_data_implicit_gemm",
-                        "conv_backward_data dy=f32:2x10x13x11:nchw w=f32:10x68x3x3:nchw pad=1");
-  expect_pairwise_match("conv_backward_data_implicit_gemm",
-                        "conv_backward_data dy=f16:2x40x6x13:nhwc w=f16:40x68x3x3:nhwc groups=2 pad=1,2 dilation=1,2 "
-                        "stride=2,1");
-  expect_pairwise_match("conv_backward_data_implicit_gemm_splitk",
-                        "conv_backward_data dy=f32:1x68x5x7:nhwc w=f32:68x68x3x3:nchw pad=1 stride=2,1 beta=any");
-}
+INSTANTIATE_TEST_SUITE_P(
+    ConvBackwardDataConfigs, PairwiseMatch,
+    testing::Values(
+        cover("conv_backward_data_simple",
+              "conv_backward_data dy=f16:2x6x5x7:nhwc w=f16:6x5x3x2:nhwc groups=2 dilation=1,2"),
+        cover("conv_backward_data_direct",
+              "conv_backward_data dy=f16:1x36x11x9:nhwc w=f16:36x8x3x2:nhwc pad=1,1 dilation=1,2"),
+        cover("conv_backward_data_depthwise_nchw",
+              "conv_backward_data dy=f16:2x2x4x12:nchw w=f16:2x1x5x3:nchw groups=2 pad=2,1 stride=2"),
+        cover("conv_backward_data_depthwise_nhwc",
+              "conv_backward_data dy=f32:1x5x8x7:nhwc w=f32:5x1x3x5:nhwc groups=5 pad=1,2"),
+        cover("conv_backward_data_implicit_gemm_splitk",
+              "conv_backward_data dy=f16:1x40x3x5:nhwc w=f16:40x24x3x3:nhwc pad=1"),
+        cover("conv_backward_data_simple",
+              "conv_backward_data dy=f32:2x4x4x5:nchw w=f32:4x3x3x2:nchw pad=1,0 stride=2,1"),
+        cover("conv_backward_data_direct",
+              "conv_backward_data dy=f32:2x20x4x5:nchw w=f32:20x6x3x5:nchw groups=2 pad=1,2 stride=2,1"),
+        cover("conv_backward_data_depthwise_nchw",
+              "conv_backward_data dy=bf16:1x3x4x8:256,80,16,1 w=bf16:3x1x3x3:nchw groups=3 pad=1 stride=2,1"),
+        cover("conv_backward_data_depthwise_nhwc",
+              "conv_backward_data dy=bf16:1x72x9x6:5000,1,512,80 w=bf16:72x1x3x3:nhwc groups=72 pad=1 stride=1,2"),
+        cover("conv_backward_data_implicit_gemm",
+              "conv_backward_data dy=f32:2x10x13x11:nchw w=f32:10x68x3x3:nchw pad=1"),
+        cover("conv_backward_data_implicit_gemm",
+              "conv_backward_data dy=f16:2x40x6x13:nhwc w=f16:40x68x3x3:nhwc groups=2 pad=1,2 dilation=1,2 "
+              "stride=2,1"),
+        cover("conv_backward_data_implicit_gemm_splitk",
+              "conv_backward_data dy=f32:1x68x5x7:nhwc w=f32:68x68x3x3:nchw pad=1 stride=2,1 beta=any")),
+    cover_name);
 
-TEST(ConvBackwardDataWithWideOffsets, MatchesTheReference) {
-  const char* request = "conv_backward_data dy=f32:2x16x4x6:nchw w=f32:16x12x3x3:nhwc pad=1 stride=2,1 n=?";
-  expect_wide_index_matches(general, request);
-  expect_wide_index_matches({"conv_backward_data_depthwise_nchw"},
-                            "conv_backward_data dy=f32:2x6x5x8:nchw w=f32:6x1x3x3:nchw groups=6 pad=1 stride=2,1");
-  expect_wide_index_matches({"conv_backward_data_depthwise_nhwc"},
-                            "conv_backward_data dy=f32:2x8x5x7:nhwc w=f32:8x1x3x3:nhwc groups=8 pad=1");
-}
+INSTANTIATE_TEST_SUITE_P(
+    ConvBackwardDataWithWideOffsets, WideIndexMatch,
+    testing::Values(wide(general, "conv_backward_data dy=f32:2x16x4x6:nchw w=f32:16x12x3x3:nhwc pad=1 stride=2,1 n=?"),
+                    wide({"conv_backward_data_depthwise_nchw"},
+                         "conv_backward_data dy=f32:2x6x5x8:nchw w=f32:6x1x3x3:nchw groups=6 pad=1 stride=2,1"),
+                    wide({"conv_backward_data_depthwise_nhwc"},
+                         "conv_backward_data dy=f32:2x8x5x7:nhwc w=f32:8x1x3x3:nhwc groups=8 pad=1")),
+    cover_name);
 
 }  // namespace
 }  // namespace kiln::testing_support

@@ -117,41 +117,43 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"AlphaZero", "conv_backward_bias dy=f32:1x6x5x7 alpha=0 beta=1", {"conv_backward_bias_simple"}}),
     case_name);
 
-TEST(ConvBackwardFilterConfigs, MatchTheReference) {
-  expect_pairwise_match(
-      "conv_backward_filter_simple",
-      "conv_backward_filter x=f16:2x6x7x5:nhwc dy=f16:2x4x5x1:nhwc dw=f16:4x3x3x3:nhwc groups=2 dilation=1,2");
-  expect_pairwise_match(
-      "conv_backward_filter_implicit_gemm",
-      "conv_backward_filter x=f16:2x24x7x9:nhwc dy=f16:2x72x7x9:nhwc dw=f16:72x12x3x3:nhwc groups=2 pad=1");
-  expect_pairwise_match("conv_backward_filter_implicit_gemm_splitk",
-                        "conv_backward_filter x=f32:1x20x5x7 dy=f32:1x12x5x7 dw=f32:12x20x3x3 pad=1 beta=any");
-  expect_pairwise_match("conv_backward_filter_simple",
-                        "conv_backward_filter x=f32:2x3x7x5 dy=f32:2x4x4x4 dw=f32:4x3x3x2 pad=1,0 stride=2,1");
-  expect_pairwise_match("conv_backward_filter_direct",
-                        "conv_backward_filter x=f32:4x3x17x24 dy=f32:4x6x17x24 dw=f32:6x1x7x3 groups=3 pad=3,1");
-  expect_pairwise_match("conv_backward_filter_direct",
-                        "conv_backward_filter x=f16:2x70x15x11:nhwc dy=f16:2x70x15x11:nhwc dw=f16:70x1x3x5:nhwc "
-                        "groups=70 pad=1,2");
-  expect_pairwise_match("conv_backward_filter_implicit_gemm",
-                        "conv_backward_filter x=f32:2x10x13x11 dy=f32:2x68x13x6 dw=f32:68x10x3x3 pad=1 stride=1,2");
-  expect_pairwise_match("conv_backward_filter_implicit_gemm_splitk",
-                        "conv_backward_filter x=f16:4x40x11x13:nhwc dy=f16:4x68x12x11:nhwc dw=f16:68x20x2x3:nhwc "
-                        "groups=2 pad=1,0");
-}
+INSTANTIATE_TEST_SUITE_P(
+    ConvBackwardFilterConfigs, PairwiseMatch,
+    testing::Values(
+        cover("conv_backward_filter_simple",
+              "conv_backward_filter x=f16:2x6x7x5:nhwc dy=f16:2x4x5x1:nhwc dw=f16:4x3x3x3:nhwc groups=2 dilation=1,2"),
+        cover("conv_backward_filter_implicit_gemm",
+              "conv_backward_filter x=f16:2x24x7x9:nhwc dy=f16:2x72x7x9:nhwc dw=f16:72x12x3x3:nhwc groups=2 pad=1"),
+        cover("conv_backward_filter_implicit_gemm_splitk",
+              "conv_backward_filter x=f32:1x20x5x7 dy=f32:1x12x5x7 dw=f32:12x20x3x3 pad=1 beta=any"),
+        cover("conv_backward_filter_simple",
+              "conv_backward_filter x=f32:2x3x7x5 dy=f32:2x4x4x4 dw=f32:4x3x3x2 pad=1,0 stride=2,1"),
+        cover("conv_backward_filter_direct",
+              "conv_backward_filter x=f32:4x3x17x24 dy=f32:4x6x17x24 dw=f32:6x1x7x3 groups=3 pad=3,1"),
+        cover("conv_backward_filter_direct",
+              "conv_backward_filter x=f16:2x70x15x11:nhwc dy=f16:2x70x15x11:nhwc dw=f16:70x1x3x5:nhwc "
+              "groups=70 pad=1,2"),
+        cover("conv_backward_filter_implicit_gemm",
+              "conv_backward_filter x=f32:2x10x13x11 dy=f32:2x68x13x6 dw=f32:68x10x3x3 pad=1 stride=1,2"),
+        cover("conv_backward_filter_implicit_gemm_splitk",
+              "conv_backward_filter x=f16:4x40x11x13:nhwc dy=f16:4x68x12x11:nhwc dw=f16:68x20x2x3:nhwc "
+              "groups=2 pad=1,0")),
+    cover_name);
 
-TEST(ConvBackwardBiasConfigs, MatchTheReference) {
-  expect_pairwise_match("conv_backward_bias_simple", "conv_backward_bias dy=f16:3x5x1x7:nhwc");
-  expect_pairwise_match("conv_backward_bias_simple", "conv_backward_bias dy=f32:2x35x3x4");
-  expect_pairwise_match("conv_backward_bias_split", "conv_backward_bias dy=f32:9x3x33x32 beta=any");
-  expect_pairwise_match("conv_backward_bias_split", "conv_backward_bias dy=f16:9x72x31x33:nhwc");
-}
+INSTANTIATE_TEST_SUITE_P(
+    ConvBackwardBiasConfigs, PairwiseMatch,
+    testing::Values(cover("conv_backward_bias_simple", "conv_backward_bias dy=f16:3x5x1x7:nhwc"),
+                    cover("conv_backward_bias_simple", "conv_backward_bias dy=f32:2x35x3x4"),
+                    cover("conv_backward_bias_split", "conv_backward_bias dy=f32:9x3x33x32 beta=any"),
+                    cover("conv_backward_bias_split", "conv_backward_bias dy=f16:9x72x31x33:nhwc")),
+    cover_name);
 
-TEST(ConvBackwardFilterWithWideOffsets, MatchesTheReference) {
-  const char* filter = "conv_backward_filter x=f32:1x4x5x6x7:ncdhw dy=f32:1x6x5x6x7:ncdhw dw=f32:6x4x3x3x3 pad=1";
-  expect_wide_index_matches(few_channels, filter);
-  expect_wide_index_matches(bias, "conv_backward_bias dy=f32:4x3x5x7:nhwc n=?");
-}
+INSTANTIATE_TEST_SUITE_P(
+    ConvBackwardFilterWithWideOffsets, WideIndexMatch,
+    testing::Values(wide(few_channels,
+                         "conv_backward_filter x=f32:1x4x5x6x7:ncdhw dy=f32:1x6x5x6x7:ncdhw dw=f32:6x4x3x3x3 pad=1"),
+                    wide(bias, "conv_backward_bias dy=f32:4x3x5x7:nhwc n=?")),
+    cover_name);
 
 }  // namespace
 }  // namespace kiln::testing_support

@@ -1,18 +1,19 @@
-// What the tests of templates run, by what stands in them: every algorithm must be among it in all that it serves.
+// What the tests of kernels run, as their programs list it: every algorithm must be among it in all that it serves.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "algorithm_cases.h"
@@ -26,60 +27,48 @@ namespace {
 using testing_support::built_in_catalogue;
 using testing_support::target_of;
 
-// The text of a test. A literal that goes on in the next line is one.
-std::string text_of(const std::filesystem::path& file) {
-  static const std::regex broken(R"re("\s*\n\s*")re");
-  std::ifstream stream(file);
-  return std::regex_replace(std::string{std::istreambuf_iterator<char>(stream), {}}, broken, "");
-}
-
-// Calls `use` with the text of every test.
-template <class Use>
-void for_each_text(const Use& use) {
-  for (const auto& file : std::filesystem::directory_iterator(KILN_TEMPLATE_TESTS)) use(text_of(file.path()));
-}
-
-// Calls `use` with every match in `text`.
-template <class Use>
-void for_each_match(const std::string& text, const std::regex& pattern, const Use& use) {
-  for (std::sregex_iterator match(text.begin(), text.end(), pattern), end; match != end; ++match) use(*match);
-}
-
-// Calls `use` with every match in every test.
-template <class Use>
-void for_each_match(const std::regex& pattern, const Use& use) {
-  for_each_text([&](const std::string& text) { for_each_match(text, pattern, use); });
-}
-
-// Nothing if the line is no request, or one with user code, whose text is elsewhere.
-std::optional<Request> parsed(const std::string& line) {
-  try {
-    return Request::parse(line);
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
-
-// A request that a test runs, and by which algorithms.
-struct TestedLine {
+// A test that runs algorithms on a request: its suite ("PoolConfigs/PairwiseMatch"), and its parameter.
+struct Tested {
+  std::string suite;
+  std::set<std::string> algorithms;
   std::string line;
-  std::string algorithms;  ///< Their names in quotes. Where there are none: all that serve it...
-  bool by_winograd_alone;  ///< ... of these.
-
-  bool is_by(const Algorithm& algorithm) const {
-    if (!algorithms.empty()) return algorithms.find('"' + algorithm.name() + '"') != std::string::npos;
-    return !by_winograd_alone || algorithm.name().find("winograd") != std::string::npos;
-  }
+  Request request;
 };
 
-std::vector<TestedLine> tested_lines() {
-  std::vector<TestedLine> all;
-  const std::regex cover(R"re(expect_pairwise_match\(\s*("\w+"),\s*"([^"]*)")re");
-  const std::regex defaults(R"re((Algorithm|Winograd)Case\{\s*"\w+",\s*"([^"]*)"(?:,\s*(\{[^}]*\}))?)re");
-  for_each_match(cover, [&](const std::smatch& match) { all.push_back({match[2], match[1], false}); });
-  for_each_match(defaults, [&](const std::smatch& match) {
-    all.push_back({match[2], match[3], match[1] == "Winograd"});
-  });
+// Of a parameter as PrintTo(AlgorithmCase) writes it. Nothing if it is of another kind.
+std::optional<Tested> tested(const std::string& suite, const std::string& parameter) {
+  const size_t colon = parameter.find(": ");
+  if (colon == std::string::npos) return std::nullopt;
+  std::set<std::string> algorithms;
+  std::istringstream names(parameter.substr(0, colon));
+  for (std::string name; std::getline(names, name, ',');) {
+    if (built_in_catalogue().find(name) == nullptr) return std::nullopt;
+    algorithms.insert(name);
+  }
+  const std::string line = parameter.substr(colon + 2);
+  return Tested{suite, algorithms, line, Request::parse(line)};
+}
+
+// Every test of the programs that run kernels, which list them.
+const std::vector<Tested>& all_tested() {
+  static const std::vector<Tested> all = [] {
+    std::vector<Tested> found;
+    std::istringstream programs(KILN_KERNEL_TESTS);
+    for (std::string program; std::getline(programs, program, ',');) {
+      const std::string list = testing::TempDir() + "list.json";
+      const std::string command = program + " --gtest_list_tests --gtest_output=json:" + list + " > /dev/null";
+      EXPECT_EQ(std::system(command.c_str()), 0) << command;
+      std::ifstream stream(list);
+      const nlohmann::json listed = nlohmann::json::parse(stream);
+      for (const nlohmann::json& suite : listed.at("testsuites")) {
+        for (const nlohmann::json& test : suite.at("testsuite")) {
+          if (!test.contains("value_param")) continue;
+          if (auto one = tested(suite.at("name"), test.at("value_param"))) found.push_back(std::move(*one));
+        }
+      }
+    }
+    return found;
+  }();
   return all;
 }
 
@@ -114,8 +103,9 @@ bool serves(const Algorithm& algorithm, const Request& request) {
 
 TEST(Coverage, EveryAlgorithmHasItsConfigurationsTestedOnTwoRequests) {
   std::map<std::string, int> covers;
-  for_each_match(std::regex(R"re(expect_pairwise_match\(\s*"(\w+)")re"),
-                 [&](const std::smatch& match) { ++covers[match[1]]; });
+  for (const Tested& one : all_tested()) {
+    if (one.suite.ends_with("/PairwiseMatch")) ++covers[*one.algorithms.begin()];
+  }
   for (const Algorithm& algorithm : built_in_catalogue().algorithms()) {
     if (algorithm.space().size() > 1) {
       EXPECT_GE(covers[algorithm.name()], 2) << algorithm.name();
@@ -124,34 +114,35 @@ TEST(Coverage, EveryAlgorithmHasItsConfigurationsTestedOnTwoRequests) {
 }
 
 TEST(Coverage, EveryAlgorithmRunsWith64BitOffsets) {
-  // A list of names in quotes, or a constant of the same file that is one.
-  const std::regex wide(R"re(expect_wide_index_matches\(\s*(?:(\{[^}]*\})|(\w+)))re");
-  std::string run;
-  for_each_text([&](const std::string& text) {
-    for_each_match(text, wide, [&](const std::smatch& match) {
-      run += match[1];
-      if (!match[2].matched) return;
-      const std::regex constant(R"re(const \S+ )re" + match[2].str() + R"re( = (\{[^}]*\});)re");
-      for_each_match(text, constant, [&](const std::smatch& names) { run += names[1]; });
-    });
-  });
+  std::set<std::string> run;
+  for (const Tested& one : all_tested()) {
+    if (one.suite.ends_with("/WideIndexMatch")) run.insert(one.algorithms.begin(), one.algorithms.end());
+  }
   for (const Algorithm& algorithm : built_in_catalogue().algorithms()) {
-    EXPECT_TRUE(run.find('"' + algorithm.name() + '"') != std::string::npos) << algorithm.name();
+    EXPECT_TRUE(run.contains(algorithm.name())) << algorithm.name();
+  }
+}
+
+// The request with each operand that it gives in `dtype`, but for indices, if there is such a request.
+std::optional<Request> in_dtype(const std::string& line, DType dtype) {
+  static const std::regex given(R"re(\b(?!indices)(\w+)=(?:f16|f32|bf16|i32|i8|u8):)re");
+  try {
+    return Request::parse(std::regex_replace(line, given, fmt::format("$1={}:", to_string(dtype))));
+  } catch (const Error&) {
+    return std::nullopt;
   }
 }
 
 TEST(Coverage, EveryAlgorithmRunsInEveryDtypePackedAndOnRegionsOfLargerTensors) {
-  const std::regex dtype(R"re(\b(?!indices)(\w+)=(?:f16|f32|bf16|i32|i8|u8):)re");
   std::map<std::string, std::set<std::string>> run_in, serves_in;
-  for (const TestedLine& tested : tested_lines()) {
-    const std::optional<Request> request = parsed(tested.line);
-    if (!request || request->operands.front().spec.elements() == 0) continue;
+  for (const auto& [suite, algorithms, line, request] : all_tested()) {
+    if (request.operands.front().spec.elements() == 0) continue;
     for (const Algorithm& algorithm : built_in_catalogue().algorithms()) {
-      if (request->operation != algorithm.operation() || !serves(algorithm, *request)) continue;
-      if (tested.is_by(algorithm)) run_in[algorithm.name()].insert(kind_of(*request));
+      if (request.operation != algorithm.operation() || !serves(algorithm, request)) continue;
+      if (algorithms.contains(algorithm.name())) run_in[algorithm.name()].insert(kind_of(request));
       // Not every algorithm takes every dtype: Winograd's take f32 alone.
-      for (const char* other : {"$1=f32:", "$1=f16:", "$1=bf16:", "$1=i32:", "$1=i8:", "$1=u8:"}) {
-        const std::optional<Request> converted = parsed(std::regex_replace(tested.line, dtype, other));
+      for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::i32, DType::i8, DType::u8}) {
+        const std::optional<Request> converted = in_dtype(line, dtype);
         if (converted && serves(algorithm, *converted)) serves_in[algorithm.name()].insert(kind_of(*converted));
       }
     }

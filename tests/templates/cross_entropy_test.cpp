@@ -85,29 +85,31 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"AlphaZero", "cross_entropy_backward x=f32:3x6 alpha=0 beta=any", gradient_along}),
     case_name);
 
-TEST(CrossEntropyConfigs, MatchTheReference) {
-  expect_pairwise_match("cross_entropy_forward_simple", "cross_entropy_forward x=bf16:3x5x7 weights=f32:5");
-  expect_pairwise_match("cross_entropy_forward_rows", "cross_entropy_forward x=f32:3x7 weights=f32:7");
-  expect_pairwise_match("cross_entropy_forward_strided", "cross_entropy_forward x=f16:3x19x5");
-  expect_pairwise_match("cross_entropy_backward_simple", "cross_entropy_backward x=bf16:3x5x7 weights=f32:5");
-  expect_pairwise_match("cross_entropy_backward_rows", "cross_entropy_backward x=f32:3x7");
-  expect_pairwise_match("cross_entropy_backward_strided", "cross_entropy_backward x=f16:3x19x5 weights=f32:19");
-  expect_pairwise_match("cross_entropy_forward_simple", "cross_entropy_forward x=f32:70x3");
-  expect_pairwise_match("cross_entropy_forward_rows", "cross_entropy_forward x=f16:11x72");
-  expect_pairwise_match("cross_entropy_forward_strided",
-                        "cross_entropy_forward x=bf16:2x9x70:704,72,1 weights=f32:9 smoothing=any");
-  expect_pairwise_match("cross_entropy_backward_simple", "cross_entropy_backward x=f16:70x3");
-  expect_pairwise_match("cross_entropy_backward_rows",
-                        "cross_entropy_backward x=f16:11x40 weights=f32:40 smoothing=any");
-  expect_pairwise_match("cross_entropy_backward_strided", "cross_entropy_backward x=bf16:2x9x70:704,72,1");
-}
+INSTANTIATE_TEST_SUITE_P(
+    CrossEntropyConfigs, PairwiseMatch,
+    testing::Values(cover("cross_entropy_forward_simple", "cross_entropy_forward x=bf16:3x5x7 weights=f32:5"),
+                    cover("cross_entropy_forward_rows", "cross_entropy_forward x=f32:3x7 weights=f32:7"),
+                    cover("cross_entropy_forward_strided", "cross_entropy_forward x=f16:3x19x5"),
+                    cover("cross_entropy_backward_simple", "cross_entropy_backward x=bf16:3x5x7 weights=f32:5"),
+                    cover("cross_entropy_backward_rows", "cross_entropy_backward x=f32:3x7"),
+                    cover("cross_entropy_backward_strided", "cross_entropy_backward x=f16:3x19x5 weights=f32:19"),
+                    cover("cross_entropy_forward_simple", "cross_entropy_forward x=f32:70x3"),
+                    cover("cross_entropy_forward_rows", "cross_entropy_forward x=f16:11x72"),
+                    cover("cross_entropy_forward_strided",
+                          "cross_entropy_forward x=bf16:2x9x70:704,72,1 weights=f32:9 smoothing=any"),
+                    cover("cross_entropy_backward_simple", "cross_entropy_backward x=f16:70x3"),
+                    cover("cross_entropy_backward_rows",
+                          "cross_entropy_backward x=f16:11x40 weights=f32:40 smoothing=any"),
+                    cover("cross_entropy_backward_strided", "cross_entropy_backward x=bf16:2x9x70:704,72,1")),
+    cover_name);
 
-TEST(CrossEntropyWithWideOffsets, MatchesTheReference) {
-  expect_wide_index_matches(along, "cross_entropy_forward x=f32:2x12x3x4:nhwc");
-  expect_wide_index_matches({"cross_entropy_forward_strided"},
-                            "cross_entropy_forward x=f32:4x5x3x3 reduction=sum smoothing=any n=?");
-  expect_wide_index_matches(gradient_both, "cross_entropy_backward x=f32:2x12x3x4:nhwc dx=f32:2x12x3x4:nchw");
-}
+INSTANTIATE_TEST_SUITE_P(CrossEntropyWithWideOffsets, WideIndexMatch,
+                         testing::Values(wide(along, "cross_entropy_forward x=f32:2x12x3x4:nhwc"),
+                                         wide({"cross_entropy_forward_strided"},
+                                              "cross_entropy_forward x=f32:4x5x3x3 reduction=sum smoothing=any n=?"),
+                                         wide(gradient_both,
+                                              "cross_entropy_backward x=f32:2x12x3x4:nhwc dx=f32:2x12x3x4:nchw")),
+                         cover_name);
 
 }  // namespace
 }  // namespace kiln::testing_support

@@ -17,9 +17,9 @@
 #include <string>
 #include <vector>
 
-#include "every_operand.h"
 #include "kiln/base/digest.h"
 #include "kiln/templates/catalogue.h"
+#include "request_suites.h"
 
 namespace kiln::testing_support {
 namespace {

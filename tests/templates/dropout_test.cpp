@@ -28,16 +28,15 @@ INSTANTIATE_TEST_SUITE_P(
                     AlgorithmCase{"AlphaZero", "dropout x=f32:37 alpha=0 beta=any", both}),
     case_name);
 
-TEST(DropoutConfigs, MatchTheReference) {
-  expect_pairwise_match("dropout_simple", "dropout x=f16:5x33x3");
-  expect_pairwise_match("dropout_simple", "dropout x=f32:3x5x7");
-  expect_pairwise_match("dropout_vector", "dropout x=f16:6x96x40");
-  expect_pairwise_match("dropout_vector", "dropout x=f32:3x16x9x8:nhwc");
-}
+INSTANTIATE_TEST_SUITE_P(DropoutConfigs, PairwiseMatch,
+                         testing::Values(cover("dropout_simple", "dropout x=f16:5x33x3"),
+                                         cover("dropout_simple", "dropout x=f32:3x5x7"),
+                                         cover("dropout_vector", "dropout x=f16:6x96x40"),
+                                         cover("dropout_vector", "dropout x=f32:3x16x9x8:nhwc")),
+                         cover_name);
 
-TEST(DropoutWithWideOffsets, MatchesTheReference) {
-  expect_wide_index_matches(both, "dropout x=f32:4x8x3x3:nhwc n=?");
-}
+INSTANTIATE_TEST_SUITE_P(DropoutWithWideOffsets, WideIndexMatch,
+                         testing::Values(wide(both, "dropout x=f32:4x8x3x3:nhwc n=?")), cover_name);
 
 }  // namespace
 }  // namespace kiln::testing_support

@@ -63,20 +63,22 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"AlphaZero", "gemm a=f32:9x7 b=f32:7x12 alpha=0 beta=any", trusted}),
     case_name);
 
-TEST(GemmConfigs, MatchTheReference) {
-  expect_pairwise_match("gemm_simple", "gemm a=f16:7x5 b=f16:5x9:1,8 beta=any");
-  expect_pairwise_match("gemm_tiled", "gemm a=f16:3x20x24 b=f16:1x24x24 c=f16:3x20x24");
-  expect_pairwise_match("gemm_splitk", "gemm a=f32:5x136 b=f32:136x33 epilogue=bias");
-  expect_pairwise_match("gemm_simple", "gemm a=f32:2x7x5 b=f32:1x5x9 epilogue=bias");
-  expect_pairwise_match("gemm_tiled", "gemm a=f32:70x37:1,72 b=f32:37x66:68,1 epilogue=bias+add");
-  expect_pairwise_match("gemm_splitk", "gemm a=f16:2x35x264 b=f16:2x264x36:9504,1,264 c=f16:2x35x36");
-  expect_pairwise_match("gemm_thin", "gemm a=f16:2x3x136 b=f16:2x136x72 c=f16:2x3x72 epilogue=bias");
-  expect_pairwise_match("gemm_thin", "gemm a=f32:67x144 b=f32:144x5 beta=any");
-}
+INSTANTIATE_TEST_SUITE_P(
+    GemmConfigs, PairwiseMatch,
+    testing::Values(cover("gemm_simple", "gemm a=f16:7x5 b=f16:5x9:1,8 beta=any"),
+                    cover("gemm_tiled", "gemm a=f16:3x20x24 b=f16:1x24x24 c=f16:3x20x24"),
+                    cover("gemm_splitk", "gemm a=f32:5x136 b=f32:136x33 epilogue=bias"),
+                    cover("gemm_simple", "gemm a=f32:2x7x5 b=f32:1x5x9 epilogue=bias"),
+                    cover("gemm_tiled", "gemm a=f32:70x37:1,72 b=f32:37x66:68,1 epilogue=bias+add"),
+                    cover("gemm_splitk", "gemm a=f16:2x35x264 b=f16:2x264x36:9504,1,264 c=f16:2x35x36"),
+                    cover("gemm_thin", "gemm a=f16:2x3x136 b=f16:2x136x72 c=f16:2x3x72 epilogue=bias"),
+                    cover("gemm_thin", "gemm a=f32:67x144 b=f32:144x5 beta=any")),
+    cover_name);
 
-TEST(GemmWithWideOffsets, MatchesTheReference) {
-  expect_wide_index_matches(all, "gemm a=f32:3x5x70 b=f32:3x70x36 c=f32:3x5x36 epilogue=bias+add+relu");
-}
+INSTANTIATE_TEST_SUITE_P(GemmWithWideOffsets, WideIndexMatch,
+                         testing::Values(wide(all,
+                                              "gemm a=f32:3x5x70 b=f32:3x70x36 c=f32:3x5x36 epilogue=bias+add+relu")),
+                         cover_name);
 
 }  // namespace
 }  // namespace kiln::testing_support

@@ -146,52 +146,52 @@ INSTANTIATE_TEST_SUITE_P(
                       filter}),
     case_name);
 
-TEST(LocalConvConfigs, MatchTheReference) {
-  expect_pairwise_match("local_conv_forward_simple",
-                        "local_conv_forward x=f16:3x4x5x5:nhwc w=f16:24x2x3x3:nhwc pad=1 groups=2 grid=2,3");
-  expect_pairwise_match("local_conv_backward_data_simple",
-                        "local_conv_backward_data dy=f16:3x4x5x5:nhwc w=f16:24x2x3x3:nhwc pad=1 groups=2 grid=2,3");
-  expect_pairwise_match(
-      "local_conv_backward_filter_simple",
-      "local_conv_backward_filter x=f16:3x4x5x5:nhwc dy=f16:3x4x5x5:nhwc dw=f16:24x2x3x3:nhwc pad=1 groups=2 grid=2,3");
-  expect_pairwise_match("local_conv_forward_simple",
-                        "local_conv_forward x=f32:2x3x7x5 w=f32:24x3x3x2 pad=1,0 grid=3,2");
-  expect_pairwise_match("local_conv_backward_data_simple",
-                        "local_conv_backward_data dy=f32:2x4x7x4 w=f32:24x3x3x2 pad=1,0 grid=3,2");
-  expect_pairwise_match("local_conv_backward_filter_simple",
-                        "local_conv_backward_filter x=f32:2x3x7x5 dy=f32:2x4x7x4 dw=f32:24x3x3x2 pad=1,0 grid=3,2");
-  expect_pairwise_match("local_conv_forward_implicit_gemm",
-                        "local_conv_forward x=f32:5x10x5x7 w=f32:216x10x3x3 pad=1 stride=2,1 grid=2,3");
-  expect_pairwise_match("local_conv_forward_implicit_gemm",
-                        "local_conv_forward x=f16:9x24x5x7:nhwc w=f16:240x12x3x3:nhwc pad=1 groups=2 grid=2,3");
-  expect_pairwise_match("local_conv_forward_dots", "local_conv_forward x=f32:2x30x9x5 w=f32:360x30x3x3 pad=1 grid=3,3");
-  expect_pairwise_match("local_conv_forward_dots",
-                        "local_conv_forward x=f16:5x40x3x4:nhwc w=f16:612x20x3x3:nhwc pad=1 groups=2 grid=2,3");
-  expect_pairwise_match(
-      "local_conv_backward_data_implicit_gemm",
-      "local_conv_backward_data dy=f16:9x24x5x4:nhwc w=f16:144x36x3x3:nhwc dx=f16:9x72x9x4:nhwc pad=1 "
-      "stride=2,1 groups=2 grid=2,3");
-  expect_pairwise_match("local_conv_backward_data_implicit_gemm",
-                        "local_conv_backward_data dy=f32:9x20x5x7 w=f32:120x34x3x3 pad=1 grid=2,3");
-  expect_pairwise_match("local_conv_backward_data_columns",
-                        "local_conv_backward_data dy=f16:9x40x3x5:nhwc w=f16:240x9x3x3:nhwc pad=1 grid=2,3");
-  expect_pairwise_match("local_conv_backward_data_columns",
-                        "local_conv_backward_data dy=f32:9x20x5x7 w=f32:120x5x3x3 pad=1 groups=2 grid=2,3");
-  expect_pairwise_match("local_conv_backward_filter_implicit_gemm",
-                        "local_conv_backward_filter x=f16:9x24x5x7:nhwc dy=f16:9x40x5x7:nhwc dw=f16:240x12x3x3:nhwc "
-                        "pad=1 groups=2 grid=2,3");
-  expect_pairwise_match("local_conv_backward_filter_implicit_gemm",
-                        "local_conv_backward_filter x=f32:5x10x5x7 dy=f32:5x36x3x7 dw=f32:216x10x3x3 pad=1 "
-                        "stride=2,1 grid=2,3");
-}
+INSTANTIATE_TEST_SUITE_P(
+    LocalConvConfigs, PairwiseMatch,
+    testing::Values(
+        cover("local_conv_forward_simple",
+              "local_conv_forward x=f16:3x4x5x5:nhwc w=f16:24x2x3x3:nhwc pad=1 groups=2 grid=2,3"),
+        cover("local_conv_backward_data_simple",
+              "local_conv_backward_data dy=f16:3x4x5x5:nhwc w=f16:24x2x3x3:nhwc pad=1 groups=2 grid=2,3"),
+        cover("local_conv_backward_filter_simple",
+              "local_conv_backward_filter x=f16:3x4x5x5:nhwc dy=f16:3x4x5x5:nhwc dw=f16:24x2x3x3:nhwc pad=1 groups=2 "
+              "grid=2,3"),
+        cover("local_conv_forward_simple", "local_conv_forward x=f32:2x3x7x5 w=f32:24x3x3x2 pad=1,0 grid=3,2"),
+        cover("local_conv_backward_data_simple",
+              "local_conv_backward_data dy=f32:2x4x7x4 w=f32:24x3x3x2 pad=1,0 grid=3,2"),
+        cover("local_conv_backward_filter_simple",
+              "local_conv_backward_filter x=f32:2x3x7x5 dy=f32:2x4x7x4 dw=f32:24x3x3x2 pad=1,0 grid=3,2"),
+        cover("local_conv_forward_implicit_gemm",
+              "local_conv_forward x=f32:5x10x5x7 w=f32:216x10x3x3 pad=1 stride=2,1 grid=2,3"),
+        cover("local_conv_forward_implicit_gemm",
+              "local_conv_forward x=f16:9x24x5x7:nhwc w=f16:240x12x3x3:nhwc pad=1 groups=2 grid=2,3"),
+        cover("local_conv_forward_dots", "local_conv_forward x=f32:2x30x9x5 w=f32:360x30x3x3 pad=1 grid=3,3"),
+        cover("local_conv_forward_dots",
+              "local_conv_forward x=f16:5x40x3x4:nhwc w=f16:612x20x3x3:nhwc pad=1 groups=2 grid=2,3"),
+        cover("local_conv_backward_data_implicit_gemm",
+              "local_conv_backward_data dy=f16:9x24x5x4:nhwc w=f16:144x36x3x3:nhwc dx=f16:9x72x9x4:nhwc pad=1 "
+              "stride=2,1 groups=2 grid=2,3"),
+        cover("local_conv_backward_data_implicit_gemm",
+              "local_conv_backward_data dy=f32:9x20x5x7 w=f32:120x34x3x3 pad=1 grid=2,3"),
+        cover("local_conv_backward_data_columns",
+              "local_conv_backward_data dy=f16:9x40x3x5:nhwc w=f16:240x9x3x3:nhwc pad=1 grid=2,3"),
+        cover("local_conv_backward_data_columns",
+              "local_conv_backward_data dy=f32:9x20x5x7 w=f32:120x5x3x3 pad=1 groups=2 grid=2,3"),
+        cover("local_conv_backward_filter_implicit_gemm",
+              "local_conv_backward_filter x=f16:9x24x5x7:nhwc dy=f16:9x40x5x7:nhwc dw=f16:240x12x3x3:nhwc "
+              "pad=1 groups=2 grid=2,3"),
+        cover("local_conv_backward_filter_implicit_gemm",
+              "local_conv_backward_filter x=f32:5x10x5x7 dy=f32:5x36x3x7 dw=f32:216x10x3x3 pad=1 "
+              "stride=2,1 grid=2,3")),
+    cover_name);
 
-TEST(LocalConvWithWideOffsets, MatchesTheReference) {
-  expect_wide_index_matches(few_pixels, "local_conv_forward x=f32:3x8x17 w=f32:48x8x5 pad=2 stride=2 grid=4");
-  expect_wide_index_matches(data,
-                            "local_conv_backward_data dy=f32:3x12x9 w=f32:48x8x5 dx=f32:3x8x17 pad=2 stride=2 grid=4");
-  expect_wide_index_matches(
-      filter, "local_conv_backward_filter x=f32:3x8x17 dy=f32:3x12x9 dw=f32:48x8x5 pad=2 stride=2 grid=4");
-}
+INSTANTIATE_TEST_SUITE_P(
+    LocalConvWithWideOffsets, WideIndexMatch,
+    testing::Values(
+        wide(few_pixels, "local_conv_forward x=f32:3x8x17 w=f32:48x8x5 pad=2 stride=2 grid=4"),
+        wide(data, "local_conv_backward_data dy=f32:3x12x9 w=f32:48x8x5 dx=f32:3x8x17 pad=2 stride=2 grid=4"),
+        wide(filter, "local_conv_backward_filter x=f32:3x8x17 dy=f32:3x12x9 dw=f32:48x8x5 pad=2 stride=2 grid=4")),
+    cover_name);
 
 }  // namespace
 }  // namespace kiln::testing_support

@@ -110,37 +110,39 @@ TEST(LocalNormOn, OtherArchitecturesMatchesTheReference) {
   }
 }
 
-// Every pair of values of the parameters.
-TEST(LocalNormConfigs, MatchTheReference) {
-  expect_pairwise_match("local_norm_forward_columns", "local_norm_forward x=f32:1x21x5x7");
-  expect_pairwise_match("local_norm_backward_columns",
-                        "local_norm_backward x=f16:2x17x3x8 means=f16:2x17x3x8 dmeans=f16:2x17x3x8");
-  expect_pairwise_match("local_norm_forward_segments", "local_norm_forward x=f32:3x21x5:nwc size=4");
-  expect_pairwise_match("local_norm_backward_segments", "local_norm_backward x=bf16:2x35x5:nwc");
-  expect_pairwise_match("local_norm_forward_tile", "local_norm_forward x=f32:1x3x5x7 size=3 axes=2,3");
-  expect_pairwise_match("local_norm_backward_tile", "local_norm_backward x=f32:2x3x5x7 axes=2,3");
-  expect_pairwise_match("local_norm_forward_simple", "local_norm_forward x=f32:1x21x5x7");
-  expect_pairwise_match("local_norm_forward_simple", "local_norm_forward x=f16:2x9x5:nwc means=f32:2x9x5:nwc size=4");
-  expect_pairwise_match("local_norm_backward_simple", "local_norm_backward x=f32:1x21x5x7");
-  expect_pairwise_match("local_norm_backward_simple", "local_norm_backward x=f16:2x9x5:nwc size=4 beta=1");
-  expect_pairwise_match("local_norm_forward_columns", "local_norm_forward x=f16:2x37x6x12 means=f16:2x37x6x12");
-  expect_pairwise_match("local_norm_backward_columns", "local_norm_backward x=f32:1x21x5x8 size=4");
-  expect_pairwise_match("local_norm_forward_segments", "local_norm_forward x=bf16:2x48x5:nwc means=f32:2x48x5:nwc");
-  expect_pairwise_match("local_norm_backward_segments", "local_norm_backward x=f32:3x48x5:nwc size=4 beta=1");
-  expect_pairwise_match("local_norm_forward_tile", "local_norm_forward x=f16:2x10x5x7:nhwc axes=2,3");
-  expect_pairwise_match("local_norm_backward_tile", "local_norm_backward x=bf16:3x14x5:nwc size=4");
-}
+INSTANTIATE_TEST_SUITE_P(
+    LocalNormConfigs, PairwiseMatch,
+    testing::Values(
+        // Every pair of values of the parameters.
+        cover("local_norm_forward_columns", "local_norm_forward x=f32:1x21x5x7"),
+        cover("local_norm_backward_columns",
+              "local_norm_backward x=f16:2x17x3x8 means=f16:2x17x3x8 dmeans=f16:2x17x3x8"),
+        cover("local_norm_forward_segments", "local_norm_forward x=f32:3x21x5:nwc size=4"),
+        cover("local_norm_backward_segments", "local_norm_backward x=bf16:2x35x5:nwc"),
+        cover("local_norm_forward_tile", "local_norm_forward x=f32:1x3x5x7 size=3 axes=2,3"),
+        cover("local_norm_backward_tile", "local_norm_backward x=f32:2x3x5x7 axes=2,3"),
+        cover("local_norm_forward_simple", "local_norm_forward x=f32:1x21x5x7"),
+        cover("local_norm_forward_simple", "local_norm_forward x=f16:2x9x5:nwc means=f32:2x9x5:nwc size=4"),
+        cover("local_norm_backward_simple", "local_norm_backward x=f32:1x21x5x7"),
+        cover("local_norm_backward_simple", "local_norm_backward x=f16:2x9x5:nwc size=4 beta=1"),
+        cover("local_norm_forward_columns", "local_norm_forward x=f16:2x37x6x12 means=f16:2x37x6x12"),
+        cover("local_norm_backward_columns", "local_norm_backward x=f32:1x21x5x8 size=4"),
+        cover("local_norm_forward_segments", "local_norm_forward x=bf16:2x48x5:nwc means=f32:2x48x5:nwc"),
+        cover("local_norm_backward_segments", "local_norm_backward x=f32:3x48x5:nwc size=4 beta=1"),
+        cover("local_norm_forward_tile", "local_norm_forward x=f16:2x10x5x7:nhwc axes=2,3"),
+        cover("local_norm_backward_tile", "local_norm_backward x=bf16:3x14x5:nwc size=4")),
+    cover_name);
 
-TEST(LocalNormWithWideOffsets, MatchesTheReference) {
-  expect_wide_index_matches({"local_norm_forward_simple"}, "local_norm_forward x=f16:2x11x8");
-  expect_wide_index_matches({"local_norm_backward_simple"}, "local_norm_backward x=f16:2x11x8");
-  expect_wide_index_matches({"local_norm_forward_columns"}, "local_norm_forward x=f32:11x6 axes=0");
-  expect_wide_index_matches({"local_norm_backward_columns"}, "local_norm_backward x=f16:2x11x8");
-  expect_wide_index_matches({"local_norm_forward_segments"}, "local_norm_forward x=f16:2x8x11:nwc");
-  expect_wide_index_matches({"local_norm_backward_segments"}, "local_norm_backward x=f16:2x8x11:nwc");
-  expect_wide_index_matches({"local_norm_forward_tile"}, "local_norm_forward x=f16:2x11x8:nwc");
-  expect_wide_index_matches({"local_norm_backward_tile"}, "local_norm_backward x=f16:2x11x8:nwc");
-}
+INSTANTIATE_TEST_SUITE_P(LocalNormWithWideOffsets, WideIndexMatch,
+                         testing::Values(wide({"local_norm_forward_simple"}, "local_norm_forward x=f16:2x11x8"),
+                                         wide({"local_norm_backward_simple"}, "local_norm_backward x=f16:2x11x8"),
+                                         wide({"local_norm_forward_columns"}, "local_norm_forward x=f32:11x6 axes=0"),
+                                         wide({"local_norm_backward_columns"}, "local_norm_backward x=f16:2x11x8"),
+                                         wide({"local_norm_forward_segments"}, "local_norm_forward x=f16:2x8x11:nwc"),
+                                         wide({"local_norm_backward_segments"}, "local_norm_backward x=f16:2x8x11:nwc"),
+                                         wide({"local_norm_forward_tile"}, "local_norm_forward x=f16:2x11x8:nwc"),
+                                         wide({"local_norm_backward_tile"}, "local_norm_backward x=f16:2x11x8:nwc")),
+                         cover_name);
 
 }  // namespace
 }  // namespace kiln::testing_support

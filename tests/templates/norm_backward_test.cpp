@@ -99,19 +99,22 @@ TEST(NormBackwardOn, OtherArchitecturesMatchesTheReference) {
   }
 }
 
-TEST(NormBackwardConfigs, MatchTheReference) {
-  expect_pairwise_match("norm_backward_simple", "norm_backward dy=f32:5x33 w=f32:1x33");
-  expect_pairwise_match("norm_backward_simple", "norm_backward dy=f16:3x5x7x2:nhwc mode=rms axes=1,2,3");
-  expect_pairwise_match("norm_backward_blocks", "norm_backward dy=f16:3x1544 w=f32:1x1544 dw=f32:1x1544 db=f32:1x1544");
-  expect_pairwise_match("norm_backward_blocks",
-                        "norm_backward dy=f16:8x12x6x12:nhwc residual=f16:8x12x6x12:nhwc w=f32:1x12x1x1 b=f32:1x12x1x1 "
-                        "dw=f32:1x12x1x1 db=f32:1x12x1x1 axes=0,2,3 parameter_beta=1 activation=swish");
-}
+INSTANTIATE_TEST_SUITE_P(
+    NormBackwardConfigs, PairwiseMatch,
+    testing::Values(
+        cover("norm_backward_simple", "norm_backward dy=f32:5x33 w=f32:1x33"),
+        cover("norm_backward_simple", "norm_backward dy=f16:3x5x7x2:nhwc mode=rms axes=1,2,3"),
+        cover("norm_backward_blocks", "norm_backward dy=f16:3x1544 w=f32:1x1544 dw=f32:1x1544 db=f32:1x1544"),
+        cover("norm_backward_blocks",
+              "norm_backward dy=f16:8x12x6x12:nhwc residual=f16:8x12x6x12:nhwc w=f32:1x12x1x1 b=f32:1x12x1x1 "
+              "dw=f32:1x12x1x1 db=f32:1x12x1x1 axes=0,2,3 parameter_beta=1 activation=swish")),
+    cover_name);
 
-TEST(NormBackwardWithWideOffsets, MatchesTheReference) {
-  expect_wide_index_matches({"norm_backward_simple"}, "norm_backward dy=f16:3x264 dw=f32:1x264");
-  expect_wide_index_matches({"norm_backward_blocks"}, "norm_backward dy=f32:4x24 w=f32:1x1 dw=f32:1x1 db=f32:1x1");
-}
+INSTANTIATE_TEST_SUITE_P(NormBackwardWithWideOffsets, WideIndexMatch,
+                         testing::Values(wide({"norm_backward_simple"}, "norm_backward dy=f16:3x264 dw=f32:1x264"),
+                                         wide({"norm_backward_blocks"},
+                                              "norm_backward dy=f32:4x24 w=f32:1x1 dw=f32:1x1 db=f32:1x1")),
+                         cover_name);
 
 }  // namespace
 }  // namespace kiln::testing_support

@@ -111,25 +111,27 @@ TEST(NormOn, OtherArchitecturesMatchesTheReference) {
   }
 }
 
-TEST(NormConfigs, MatchTheReference) {
-  expect_pairwise_match("norm_inference_blocks", "norm_inference x=f32:1x3x5x1 w=f32:1x3x1x1 b=f32:1x3x1x1");
-  expect_pairwise_match("norm_forward_simple", "norm_forward x=f32:5x33 w=f32:1x33");
-  expect_pairwise_match("norm_forward_simple", "norm_forward x=f16:3x5x7x2:nhwc mode=rms axes=1,2,3");
-  expect_pairwise_match("norm_inference_simple", "norm_inference x=f32:3x11x5x7 w=f32:1x11x1x1");
-  expect_pairwise_match("norm_inference_simple", "norm_inference x=f16:2x5x7:nwc axes=0,2 epilogue=relu");
-  expect_pairwise_match("norm_forward_blocks",
-                        "norm_forward x=f16:3x1544 w=f32:1x1544 mean=f32:3x1 inv_deviation=f32:3x1");
-  expect_pairwise_match("norm_forward_blocks",
-                        "norm_forward x=f32:8x12x6x12:nhwc w=f32:1x12x1x1 running_mean=f32:1x12x1x1 "
-                        "running_variance=f32:1x12x1x1 axes=0,2,3 epilogue=add activation=gelu");
-  expect_pairwise_match("norm_inference_blocks", "norm_inference x=f16:3x24x5x7:nhwc w=f32:1x24x1x1 epilogue=relu");
-}
+INSTANTIATE_TEST_SUITE_P(
+    NormConfigs, PairwiseMatch,
+    testing::Values(cover("norm_inference_blocks", "norm_inference x=f32:1x3x5x1 w=f32:1x3x1x1 b=f32:1x3x1x1"),
+                    cover("norm_forward_simple", "norm_forward x=f32:5x33 w=f32:1x33"),
+                    cover("norm_forward_simple", "norm_forward x=f16:3x5x7x2:nhwc mode=rms axes=1,2,3"),
+                    cover("norm_inference_simple", "norm_inference x=f32:3x11x5x7 w=f32:1x11x1x1"),
+                    cover("norm_inference_simple", "norm_inference x=f16:2x5x7:nwc axes=0,2 epilogue=relu"),
+                    cover("norm_forward_blocks",
+                          "norm_forward x=f16:3x1544 w=f32:1x1544 mean=f32:3x1 inv_deviation=f32:3x1"),
+                    cover("norm_forward_blocks",
+                          "norm_forward x=f32:8x12x6x12:nhwc w=f32:1x12x1x1 running_mean=f32:1x12x1x1 "
+                          "running_variance=f32:1x12x1x1 axes=0,2,3 epilogue=add activation=gelu"),
+                    cover("norm_inference_blocks", "norm_inference x=f16:3x24x5x7:nhwc w=f32:1x24x1x1 epilogue=relu")),
+    cover_name);
 
-TEST(NormWithWideOffsets, MatchesTheReference) {
-  expect_wide_index_matches({"norm_forward_simple"}, "norm_forward x=f16:3x264");
-  expect_wide_index_matches({"norm_forward_blocks"}, "norm_forward x=f32:2x3x2x2x19 w=f32:1x1x1x1x19 mode=rms");
-  expect_wide_index_matches(inference, "norm_inference x=f32:2x21x5x8");
-}
+INSTANTIATE_TEST_SUITE_P(NormWithWideOffsets, WideIndexMatch,
+                         testing::Values(wide({"norm_forward_simple"}, "norm_forward x=f16:3x264"),
+                                         wide({"norm_forward_blocks"},
+                                              "norm_forward x=f32:2x3x2x2x19 w=f32:1x1x1x1x19 mode=rms"),
+                                         wide(inference, "norm_inference x=f32:2x21x5x8")),
+                         cover_name);
 
 }  // namespace
 }  // namespace kiln::testing_support

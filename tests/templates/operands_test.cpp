@@ -11,8 +11,9 @@
 #include <vector>
 
 #include "algorithm_cases.h"
-#include "every_operand.h"
 #include "kiln/generator/operation.h"
+#include "operand_changes.h"
+#include "request_suites.h"
 #include "variant_check.h"
 
 namespace kiln::testing_support {

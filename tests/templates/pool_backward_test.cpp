@@ -134,24 +134,25 @@ TEST(PoolBackwardGather, NumbersTapsIn16Bits) {
   EXPECT_TRUE(refusal("5x13107"));
 }
 
-TEST(PoolBackwardConfigs, MatchTheReference) {
-  expect_pairwise_match("pool_backward_simple",
-                        "pool_backward dy=f32:2x3x4x5 x=f32:2x3x7x5 mode=max window=3 pad=1 stride=2,1");
-  expect_pairwise_match("pool_backward_simple",
-                        "pool_backward dy=f16:1x5x1x1:nhwc dx=f16:1x5x3x7:nhwc mode=avg window=3,7");
-  expect_pairwise_match("pool_backward_gather",
-                        "pool_backward dy=f16:1x16x5x6:nhwc x=f16:1x16x9x11:nhwc mode=max window=3 pad=1 stride=2");
-  expect_pairwise_match("pool_backward_gather",
-                        "pool_backward dy=f32:1x24x8x8:nhwc dx=f32:1x24x7x10:nhwc mode=avg_padded window=2,3 "
-                        "pad=1,1,1,1 dilation=1,2");
-}
+INSTANTIATE_TEST_SUITE_P(
+    PoolBackwardConfigs, PairwiseMatch,
+    testing::Values(
+        cover("pool_backward_simple", "pool_backward dy=f32:2x3x4x5 x=f32:2x3x7x5 mode=max window=3 pad=1 stride=2,1"),
+        cover("pool_backward_simple", "pool_backward dy=f16:1x5x1x1:nhwc dx=f16:1x5x3x7:nhwc mode=avg window=3,7"),
+        cover("pool_backward_gather",
+              "pool_backward dy=f16:1x16x5x6:nhwc x=f16:1x16x9x11:nhwc mode=max window=3 pad=1 stride=2"),
+        cover("pool_backward_gather",
+              "pool_backward dy=f32:1x24x8x8:nhwc dx=f32:1x24x7x10:nhwc mode=avg_padded window=2,3 "
+              "pad=1,1,1,1 dilation=1,2")),
+    cover_name);
 
-TEST(PoolBackwardWithWideOffsets, MatchesTheReference) {
-  expect_wide_index_matches({"pool_backward_simple"},
-                            "pool_backward dy=f32:2x5x9:ncw x=f32:2x5x17:ncw mode=max window=3 pad=1 stride=2");
-  expect_wide_index_matches({"pool_backward_gather"},
-                            "pool_backward dy=f16:2x8x5x5:nhwc x=f16:2x8x9x9:nhwc window=3 pad=1 stride=2");
-}
+INSTANTIATE_TEST_SUITE_P(
+    PoolBackwardWithWideOffsets, WideIndexMatch,
+    testing::Values(wide({"pool_backward_simple"},
+                         "pool_backward dy=f32:2x5x9:ncw x=f32:2x5x17:ncw mode=max window=3 pad=1 stride=2"),
+                    wide({"pool_backward_gather"},
+                         "pool_backward dy=f16:2x8x5x5:nhwc x=f16:2x8x9x9:nhwc window=3 pad=1 stride=2")),
+    cover_name);
 
 }  // namespace
 }  // namespace kiln::testing_support

@@ -191,47 +191,33 @@ INSTANTIATE_TEST_SUITE_P(Architectures, PoolOn, testing::Values(std::pair{8, 0},
                            return "Sm" + std::to_string(test.param.first * 10 + test.param.second);
                          });
 
-TEST(PoolConfigs, OfTheSimpleKernelMatchTheReference) {
-  expect_pairwise_match("pool_simple", "pool_forward x=f32:2x3x7x5 mode=max window=3,2 pad=1 stride=2,1");
-  expect_pairwise_match("pool_simple", "pool_forward x=f16:1x5x3x7:nhwc mode=avg window=global");
-}
+INSTANTIATE_TEST_SUITE_P(
+    PoolConfigs, PairwiseMatch,
+    testing::Values(
+        cover("pool_simple", "pool_forward x=f32:2x3x7x5 mode=max window=3,2 pad=1 stride=2,1"),
+        cover("pool_simple", "pool_forward x=f16:1x5x3x7:nhwc mode=avg window=global"),
+        cover("pool_nchw", "pool_forward x=f32:1x2x13x24:nchw mode=max window=3,3 pad=1,1 stride=2,2"),
+        cover("pool_nchw", "pool_forward x=f16:1x3x11x16:nchw mode=avg window=2,3 pad=1,2,0,1 stride=1,1 dilation=2,1"),
+        cover("pool_nhwc", "pool_forward x=f16:1x16x9x11:nhwc mode=max window=3,3 pad=1,1 stride=2,2"),
+        cover("pool_nhwc", "pool_forward x=f32:1x24x7x10:nhwc mode=avg_padded window=2,3 pad=1,2,0,1 dilation=1,2"),
+        cover("pool_global_nchw", "pool_forward x=f16:2x7x9x8:nchw mode=avg window=global"),
+        cover("pool_global_nchw", "pool_forward x=u8:1x35x7x7:4496,128,16,1 mode=max window=global"),
+        cover("pool_global_nhwc", "pool_forward x=f16:1x136x7x5:nhwc mode=avg window=global"),
+        cover("pool_global_nhwc", "pool_forward x=f32:2x11x3x3:nhwc mode=max window=global"),
+        cover("pool_indexed", "pool_forward x=f16:2x24x7x9:nhwc indices=i32:2x24x3x4:nhwc window=3 stride=2"),
+        cover("pool_indexed", "pool_forward x=f32:2x5x13x11 indices=i32:2x5x7x6 window=3 stride=2 pad=1")),
+    cover_name);
 
-TEST(PoolConfigs, OfTilesInNchwMatchTheReference) {
-  expect_pairwise_match("pool_nchw", "pool_forward x=f32:1x2x13x24:nchw mode=max window=3,3 pad=1,1 stride=2,2");
-  expect_pairwise_match("pool_nchw",
-                        "pool_forward x=f16:1x3x11x16:nchw mode=avg window=2,3 pad=1,2,0,1 stride=1,1 dilation=2,1");
-}
-
-TEST(PoolConfigs, OfTilesInNhwcMatchTheReference) {
-  expect_pairwise_match("pool_nhwc", "pool_forward x=f16:1x16x9x11:nhwc mode=max window=3,3 pad=1,1 stride=2,2");
-  expect_pairwise_match("pool_nhwc",
-                        "pool_forward x=f32:1x24x7x10:nhwc mode=avg_padded window=2,3 pad=1,2,0,1 dilation=1,2");
-}
-
-TEST(PoolConfigs, OfGlobalNchwMatchTheReference) {
-  expect_pairwise_match("pool_global_nchw", "pool_forward x=f16:2x7x9x8:nchw mode=avg window=global");
-  expect_pairwise_match("pool_global_nchw", "pool_forward x=u8:1x35x7x7:4496,128,16,1 mode=max window=global");
-}
-
-TEST(PoolConfigs, OfGlobalNhwcMatchTheReference) {
-  expect_pairwise_match("pool_global_nhwc", "pool_forward x=f16:1x136x7x5:nhwc mode=avg window=global");
-  expect_pairwise_match("pool_global_nhwc", "pool_forward x=f32:2x11x3x3:nhwc mode=max window=global");
-}
-
-TEST(PoolConfigs, OfIndicesMatchTheReference) {
-  expect_pairwise_match("pool_indexed", "pool_forward x=f16:2x24x7x9:nhwc indices=i32:2x24x3x4:nhwc window=3 stride=2");
-  expect_pairwise_match("pool_indexed", "pool_forward x=f32:2x5x13x11 indices=i32:2x5x7x6 window=3 stride=2 pad=1");
-}
-
-TEST(PoolWithWideOffsets, MatchesTheReference) {
-  expect_wide_index_matches({"pool_simple"}, "pool_forward x=f32:2x3x9x9:nchw mode=avg window=3,3 pad=1,1 stride=2,2");
-  expect_wide_index_matches({"pool_nchw"}, "pool_forward x=f32:1x3x9x11:nchw mode=max window=3,3 stride=2,2 n=?");
-  expect_wide_index_matches({"pool_nhwc"}, "pool_forward x=f16:8x24x5x6:nhwc mode=max window=3,3 stride=2,2 n=?");
-  expect_wide_index_matches({"pool_global_nchw"}, "pool_forward x=f32:2x3x9x9:nchw mode=avg window=global");
-  expect_wide_index_matches({"pool_global_nhwc"}, "pool_forward x=f32:2x3x9x9:nhwc mode=avg window=global");
-  expect_wide_index_matches({"pool_indexed"},
-                            "pool_forward x=f16:1x8x5x6x7:ndhwc indices=i32:1x8x2x3x3:ndhwc window=2 stride=2");
-}
+INSTANTIATE_TEST_SUITE_P(
+    PoolWithWideOffsets, WideIndexMatch,
+    testing::Values(wide({"pool_simple"}, "pool_forward x=f32:2x3x9x9:nchw mode=avg window=3,3 pad=1,1 stride=2,2"),
+                    wide({"pool_nchw"}, "pool_forward x=f32:1x3x9x11:nchw mode=max window=3,3 stride=2,2 n=?"),
+                    wide({"pool_nhwc"}, "pool_forward x=f16:8x24x5x6:nhwc mode=max window=3,3 stride=2,2 n=?"),
+                    wide({"pool_global_nchw"}, "pool_forward x=f32:2x3x9x9:nchw mode=avg window=global"),
+                    wide({"pool_global_nhwc"}, "pool_forward x=f32:2x3x9x9:nhwc mode=avg window=global"),
+                    wide({"pool_indexed"},
+                         "pool_forward x=f16:1x8x5x6x7:ndhwc indices=i32:1x8x2x3x3:ndhwc window=2 stride=2")),
+    cover_name);
 
 }  // namespace
 }  // namespace kiln::testing_support

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "algorithm_cases.h"
-#include "every_operand.h"
 #include "kiln/base/digest.h"
 #include "kiln/base/error.h"
 #include "kiln/generator/catalogue.h"
+#include "request_suites.h"
 
 namespace kiln::testing_support {
 namespace {

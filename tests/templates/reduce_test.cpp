@@ -72,17 +72,19 @@ TEST(ReduceOn, OtherArchitecturesMatchesTheReference) {
   }
 }
 
-TEST(ReduceConfigs, MatchTheReference) {
-  expect_pairwise_match("reduce_simple", "reduce x=f32:3x41 axes=1 mode=norm2");
-  expect_pairwise_match("reduce_simple", "reduce x=f16:2x5x3x7:nhwc indices=i32:1x5x1x1 axes=0,2,3 mode=min");
-  expect_pairwise_match("reduce_blocks", "reduce x=f16:3x1544 indices=i32:3x1 axes=1 mode=max");
-  expect_pairwise_match("reduce_blocks", "reduce x=f32:8x12x6x12:nhwc y=f32:1x12x1x1 axes=0,2,3 mode=add");
-}
+INSTANTIATE_TEST_SUITE_P(
+    ReduceConfigs, PairwiseMatch,
+    testing::Values(cover("reduce_simple", "reduce x=f32:3x41 axes=1 mode=norm2"),
+                    cover("reduce_simple", "reduce x=f16:2x5x3x7:nhwc indices=i32:1x5x1x1 axes=0,2,3 mode=min"),
+                    cover("reduce_blocks", "reduce x=f16:3x1544 indices=i32:3x1 axes=1 mode=max"),
+                    cover("reduce_blocks", "reduce x=f32:8x12x6x12:nhwc y=f32:1x12x1x1 axes=0,2,3 mode=add")),
+    cover_name);
 
-TEST(ReduceWithWideOffsets, MatchesTheReference) {
-  expect_wide_index_matches({"reduce_simple"}, "reduce x=f16:3x264 axes=1");
-  expect_wide_index_matches({"reduce_blocks"}, "reduce x=f32:5x6x7x8 indices=i32:1x6x1x8 axes=0,2 mode=max");
-}
+INSTANTIATE_TEST_SUITE_P(ReduceWithWideOffsets, WideIndexMatch,
+                         testing::Values(wide({"reduce_simple"}, "reduce x=f16:3x264 axes=1"),
+                                         wide({"reduce_blocks"},
+                                              "reduce x=f32:5x6x7x8 indices=i32:1x6x1x8 axes=0,2 mode=max")),
+                         cover_name);
 
 }  // namespace
 }  // namespace kiln::testing_support

@@ -83,26 +83,22 @@ TEST(SoftmaxBackwardOn, OtherArchitecturesMatchesTheReference) {
   }
 }
 
-TEST(SoftmaxBackwardConfigs, OfTheSimpleKernelMatchTheReference) {
-  expect_pairwise_match("softmax_backward_simple", "softmax_backward y=f32:5x7x3 axis=1");
-  expect_pairwise_match("softmax_backward_simple", "softmax_backward y=f16:37x11:nc axis=1 mode=log");
-}
+INSTANTIATE_TEST_SUITE_P(
+    SoftmaxBackwardConfigs, PairwiseMatch,
+    testing::Values(cover("softmax_backward_simple", "softmax_backward y=f32:5x7x3 axis=1"),
+                    cover("softmax_backward_simple", "softmax_backward y=f16:37x11:nc axis=1 mode=log"),
+                    cover("softmax_backward_rows", "softmax_backward y=f16:5x56:nc axis=1"),
+                    cover("softmax_backward_rows", "softmax_backward y=f32:37x11:nc axis=1 mode=log"),
+                    cover("softmax_backward_strided", "softmax_backward y=f16:2x19x5x40:nchw axis=1"),
+                    cover("softmax_backward_strided", "softmax_backward y=f32:3x35x3x3:nchw axis=1 mode=log")),
+    cover_name);
 
-TEST(SoftmaxBackwardConfigs, OfRowsMatchTheReference) {
-  expect_pairwise_match("softmax_backward_rows", "softmax_backward y=f16:5x56:nc axis=1");
-  expect_pairwise_match("softmax_backward_rows", "softmax_backward y=f32:37x11:nc axis=1 mode=log");
-}
-
-TEST(SoftmaxBackwardConfigs, OfStridedMatchTheReference) {
-  expect_pairwise_match("softmax_backward_strided", "softmax_backward y=f16:2x19x5x40:nchw axis=1");
-  expect_pairwise_match("softmax_backward_strided", "softmax_backward y=f32:3x35x3x3:nchw axis=1 mode=log");
-}
-
-TEST(SoftmaxBackwardWithWideOffsets, MatchesTheReference) {
-  expect_wide_index_matches({"softmax_backward_simple"}, "softmax_backward y=f16:3x264:nc axis=1");
-  expect_wide_index_matches({"softmax_backward_rows"}, "softmax_backward y=bf16:8x132:nc axis=1 n=?");
-  expect_wide_index_matches({"softmax_backward_strided"}, "softmax_backward y=f32:8x6x2x2:nchw axis=1 n=?");
-}
+INSTANTIATE_TEST_SUITE_P(SoftmaxBackwardWithWideOffsets, WideIndexMatch,
+                         testing::Values(wide({"softmax_backward_simple"}, "softmax_backward y=f16:3x264:nc axis=1"),
+                                         wide({"softmax_backward_rows"}, "softmax_backward y=bf16:8x132:nc axis=1 n=?"),
+                                         wide({"softmax_backward_strided"},
+                                              "softmax_backward y=f32:8x6x2x2:nchw axis=1 n=?")),
+                         cover_name);
 
 }  // namespace
 }  // namespace kiln::testing_support

@@ -103,44 +103,27 @@ INSTANTIATE_TEST_SUITE_P(Architectures, SoftmaxOn, testing::Values(std::pair{8, 
                            return "Sm" + std::to_string(test.param.first * 10 + test.param.second);
                          });
 
-TEST(SoftmaxConfigs, OfTheSimpleKernelMatchTheReference) {
-  expect_pairwise_match("softmax_simple", "softmax_forward x=f32:5x7x3 axis=1");
-  expect_pairwise_match("softmax_simple", "softmax_forward x=f16:37x11:nc axis=1 mode=log");
-}
+INSTANTIATE_TEST_SUITE_P(
+    SoftmaxConfigs, PairwiseMatch,
+    testing::Values(cover("softmax_simple", "softmax_forward x=f32:5x7x3 axis=1"),
+                    cover("softmax_simple", "softmax_forward x=f16:37x11:nc axis=1 mode=log"),
+                    cover("softmax_warp", "softmax_forward x=f32:37x11:nc axis=1 mode=log"),
+                    cover("softmax_block", "softmax_forward x=f16:2x8200:nc axis=1"),
+                    cover("softmax_block", "softmax_forward x=f32:2x1531:nc axis=1 mode=log"),
+                    cover("softmax_online", "softmax_forward x=f32:2x4744:nc axis=1"),
+                    cover("softmax_online", "softmax_forward x=bf16:2x3001:nc axis=1 mode=log"),
+                    cover("softmax_split", "softmax_forward x=bf16:2x8200:8216,1 axis=1"),
+                    cover("softmax_split", "softmax_forward x=f32:3x1531:nc axis=1 mode=log"),
+                    cover("softmax_strided", "softmax_forward x=f32:3x35x3x3:nchw axis=1 mode=log"),
+                    // Accesses of different widths in x and in y, and of single elements.
+                    cover("softmax_warp", "softmax_forward x=f16:3x5x24:144,24,1 y=f32:3x5x24:26,80,1 axis=2"),
+                    cover("softmax_strided", "softmax_forward x=f16:2x19x5x8:nchw y=f16:2x19x5x8:nhwc axis=1")),
+    cover_name);
 
-TEST(SoftmaxConfigs, OfWarpsMatchTheReference) {
-  expect_pairwise_match("softmax_warp", "softmax_forward x=f32:37x11:nc axis=1 mode=log");
-}
-
-TEST(SoftmaxConfigs, OfBlocksMatchTheReference) {
-  expect_pairwise_match("softmax_block", "softmax_forward x=f16:2x8200:nc axis=1");
-  expect_pairwise_match("softmax_block", "softmax_forward x=f32:2x1531:nc axis=1 mode=log");
-}
-
-TEST(SoftmaxConfigs, OfOnlineMatchTheReference) {
-  expect_pairwise_match("softmax_online", "softmax_forward x=f32:2x4744:nc axis=1");
-  expect_pairwise_match("softmax_online", "softmax_forward x=bf16:2x3001:nc axis=1 mode=log");
-}
-
-TEST(SoftmaxConfigs, OfSplitMatchTheReference) {
-  expect_pairwise_match("softmax_split", "softmax_forward x=bf16:2x8200:8216,1 axis=1");
-  expect_pairwise_match("softmax_split", "softmax_forward x=f32:3x1531:nc axis=1 mode=log");
-}
-
-TEST(SoftmaxConfigs, OfStridedMatchTheReference) {
-  expect_pairwise_match("softmax_strided", "softmax_forward x=f32:3x35x3x3:nchw axis=1 mode=log");
-}
-
-// Accesses of different widths in x and in y, and of single elements.
-TEST(SoftmaxConfigs, OfOperandsThatDifferMatchTheReference) {
-  expect_pairwise_match("softmax_warp", "softmax_forward x=f16:3x5x24:144,24,1 y=f32:3x5x24:26,80,1 axis=2");
-  expect_pairwise_match("softmax_strided", "softmax_forward x=f16:2x19x5x8:nchw y=f16:2x19x5x8:nhwc axis=1");
-}
-
-TEST(SoftmaxWithWideOffsets, MatchesTheReference) {
-  expect_wide_index_matches(rows, "softmax_forward x=f16:8x264:nc axis=1 alpha=any beta=any n=?");
-  expect_wide_index_matches({"softmax_strided"}, "softmax_forward x=f32:8x6x2x2:nchw axis=1 n=?");
-}
+INSTANTIATE_TEST_SUITE_P(SoftmaxWithWideOffsets, WideIndexMatch,
+                         testing::Values(wide(rows, "softmax_forward x=f16:8x264:nc axis=1 alpha=any beta=any n=?"),
+                                         wide({"softmax_strided"}, "softmax_forward x=f32:8x6x2x2:nchw axis=1 n=?")),
+                         cover_name);
 
 }  // namespace
 }  // namespace kiln::testing_support

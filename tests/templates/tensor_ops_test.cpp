@@ -91,38 +91,33 @@ INSTANTIATE_TEST_SUITE_P(Set, TensorFunctions,
                                          AlgorithmCase{"DynamicBatch", "tensor_set y=bf16:4x3 n=?", set}),
                          case_name);
 
-TEST(TensorFunctionConfigs, OfTheSimpleKernelsMatchTheReference) {
-  expect_pairwise_match("tensor_set_simple", "tensor_set y=f32:3x5x7");
-  expect_pairwise_match("tensor_set_simple", "tensor_set y=u8:5x33:48,1");
-  expect_pairwise_match("tensor_transform_simple", "tensor_transform x=f32:3x5x7 y=f16:3x6x7 pad=0,1,0,0,0,0");
-  expect_pairwise_match("tensor_transform_simple", "tensor_transform x=u8:2x5x3x7:nhwc y=i8:2x5x3x7 beta=1");
-  expect_pairwise_match("tensor_op_simple", "tensor_op a=f16:3x5x7:96,16,1 b=f16:1x5x1 y=f16:3x5x7:96,16,1 mode=pow");
-  expect_pairwise_match("tensor_op_simple", "tensor_op a=bf16:67x3:cn b=f32:67x3 y=bf16:67x3 mode=max");
-}
+INSTANTIATE_TEST_SUITE_P(
+    TensorFunctionConfigs, PairwiseMatch,
+    testing::Values(cover("tensor_set_simple", "tensor_set y=f32:3x5x7"),
+                    cover("tensor_set_simple", "tensor_set y=u8:5x33:48,1"),
+                    cover("tensor_transform_simple", "tensor_transform x=f32:3x5x7 y=f16:3x6x7 pad=0,1,0,0,0,0"),
+                    cover("tensor_transform_simple", "tensor_transform x=u8:2x5x3x7:nhwc y=i8:2x5x3x7 beta=1"),
+                    cover("tensor_op_simple", "tensor_op a=f16:3x5x7:96,16,1 b=f16:1x5x1 y=f16:3x5x7:96,16,1 mode=pow"),
+                    cover("tensor_op_simple", "tensor_op a=bf16:67x3:cn b=f32:67x3 y=bf16:67x3 mode=max"),
+                    cover("tensor_transform_vector", "tensor_transform x=f32:3x5x72 y=f16:3x5x76 pad=0,0,4,0,0,0"),
+                    cover("tensor_op_vector", "tensor_op a=f32:33x1009 b=f32:1x1009 y=f32:33x1009 mode=add beta=1"),
+                    cover("tensor_set_vector", "tensor_set y=f32:3x16x9x8:2000,1,160,16"),
+                    cover("tensor_transform_vector", "tensor_transform x=u8:4x9x16 y=i8:4x11x16 pad=0,1,0,0,1,0"),
+                    cover("tensor_op_vector",
+                          "tensor_op a=f16:7x4x16:128,32,1 b=f32:7x1x16 c=f16:1x4x1 y=f16:7x4x16 mode=select"),
+                    cover("tensor_set_vector", "tensor_set y=bf16:5x33"),
+                    cover("tensor_transform_transposed", "tensor_transform x=f32:67x34:cn y=f32:67x34"),
+                    cover("tensor_op_transposed", "tensor_op a=f16:2x37x5x9:nchw y=f16:2x37x5x9:nhwc mode=sqrt"),
+                    cover("tensor_transform_transposed", "tensor_transform x=f16:2x37x5x9:nchw y=f32:2x37x5x9:nhwc"),
+                    cover("tensor_op_transposed", "tensor_op a=f32:67x34:cn b=f16:67x34 y=f16:67x34 mode=mul")),
+    cover_name);
 
-TEST(TensorFunctionConfigs, OfVectorsMatchTheReference) {
-  expect_pairwise_match("tensor_transform_vector", "tensor_transform x=f32:3x5x72 y=f16:3x5x76 pad=0,0,4,0,0,0");
-  expect_pairwise_match("tensor_op_vector", "tensor_op a=f32:33x1009 b=f32:1x1009 y=f32:33x1009 mode=add beta=1");
-  expect_pairwise_match("tensor_set_vector", "tensor_set y=f32:3x16x9x8:2000,1,160,16");
-  expect_pairwise_match("tensor_transform_vector", "tensor_transform x=u8:4x9x16 y=i8:4x11x16 pad=0,1,0,0,1,0");
-  expect_pairwise_match("tensor_op_vector",
-                        "tensor_op a=f16:7x4x16:128,32,1 b=f32:7x1x16 c=f16:1x4x1 y=f16:7x4x16 mode=select");
-  expect_pairwise_match("tensor_set_vector", "tensor_set y=bf16:5x33");
-}
-
-TEST(TensorFunctionConfigs, OfTransposesMatchTheReference) {
-  expect_pairwise_match("tensor_transform_transposed", "tensor_transform x=f32:67x34:cn y=f32:67x34");
-  expect_pairwise_match("tensor_op_transposed", "tensor_op a=f16:2x37x5x9:nchw y=f16:2x37x5x9:nhwc mode=sqrt");
-  expect_pairwise_match("tensor_transform_transposed", "tensor_transform x=f16:2x37x5x9:nchw y=f32:2x37x5x9:nhwc");
-  expect_pairwise_match("tensor_op_transposed", "tensor_op a=f32:67x34:cn b=f16:67x34 y=f16:67x34 mode=mul");
-}
-
-TEST(TensorFunctionsWithWideOffsets, MatchTheReference) {
-  expect_wide_index_matches(op_across,
-                            "tensor_op a=f32:2x33x5x3:nchw b=f16:2x33x5x3:nhwc y=f32:2x33x5x3:nhwc mode=min");
-  expect_wide_index_matches(transform_across, "tensor_transform x=f16:2x37x5x9:nchw y=i8:2x37x5x9:nhwc");
-  expect_wide_index_matches(set, "tensor_set y=u8:5x32:48,1");
-}
+INSTANTIATE_TEST_SUITE_P(
+    TensorFunctionsWithWideOffsets, WideIndexMatch,
+    testing::Values(wide(op_across, "tensor_op a=f32:2x33x5x3:nchw b=f16:2x33x5x3:nhwc y=f32:2x33x5x3:nhwc mode=min"),
+                    wide(transform_across, "tensor_transform x=f16:2x37x5x9:nchw y=i8:2x37x5x9:nhwc"),
+                    wide(set, "tensor_set y=u8:5x32:48,1")),
+    cover_name);
 
 }  // namespace
 }  // namespace kiln::testing_support

@@ -1,17 +1,12 @@
-// Requests that together have every operand that an operation may have, and reach every algorithm: what the covers of
-// single operands start from.
+// Changes of single operands.
 #pragma once
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "kiln/generator/request.h"
 
 namespace kiln::testing_support {
-
-/// Packed, aligned and small; rows that vectors of 16 bytes divide.
-const std::vector<Request>& requests_with_every_operand();
 
 /// The tensor with an element for each, its order kept, and every stride but the innermost odd: no two of its rows are
 /// aligned alike.
