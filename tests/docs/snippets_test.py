@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Every C, C++ and shell snippet of the pages compiles as it stands, and every requests file in them is read by kiln.
 
-A C or C++ snippet with an #include is a whole file, compiled as it is. One without is a fragment: it is compiled in a
+A C or C++ snippet with an #include is a whole file, compiled as it is. Where the sentence before it ends with its path in the
+tree (`templates/pool/pool_unpadded.cpp`:), it sees the headers of that room, and those that snippets of its page have put into
+the tree. One without is a fragment: it is compiled in a
 function of its own, after fragment.h, which declares what the text around fragments has introduced. Of shell snippets the
 syntax is checked. A block that names no language and begins with a request, or the expression of one, is a requests file for
 `kiln explain`. Other blocks (output, a part of a list) are not checked.
@@ -10,17 +12,28 @@ usage: snippets_test.py ROOT CXX CC KILN WORK INCLUDE_FOLDER...
 """
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-from pages import pages, read
+from pages import Block, pages, read
 
 
 def check(command: list[str], text: str | None = None) -> str:
     """What the command says against its input; nothing where all is well."""
     done = subprocess.run(command, input=text, capture_output=True, text=True)
     return "" if done.returncode == 0 else done.stderr or f"{command[0]} ended with {done.returncode}"
+
+
+def path_of(block: Block, prose: dict[int, str]) -> str | None:
+    """The path in the tree that the page gives the block: what its last sentence before the block ends with."""
+    number = block.line - 2
+    while not prose.get(number, "x").strip():
+        number -= 1
+    found = re.search(r"`([\w/.]+\.(?:h|c|cpp))`:$", prose.get(number, ""))
+    return found.group(1) if found else None
 
 
 def is_whole(text: str) -> bool:
@@ -46,12 +59,22 @@ def main() -> int:
     complaints = []
     fragments = '#include "fragment.h"\n'
     for page in pages(root):
-        for block in read(page)[1]:
+        prose, blocks = read(page)
+        lines = dict(prose)
+        tree = work / page.stem  # what the page adds to the project's tree
+        shutil.rmtree(tree, ignore_errors=True)
+        for block in blocks:
             place = f'#line {block.line} "{page}"\n'
             if block.language in ("cpp", "c") and is_whole(block.text):
-                source = work / f"{page.stem}_{block.line}.{block.language}"
+                path = path_of(block, lines)
+                source = tree / (path or f"{block.line}.{block.language}")
+                source.parent.mkdir(parents=True, exist_ok=True)
                 source.write_text(place + block.text)
-                complaints.append(check([*(cxx_check if block.language == "cpp" else cc_check), str(source)]))
+                room = Path(path).parts[0] if path else ""
+                rooms = [f"-I{base / folder}" for base in (tree, root) for folder in (room, "include", "generator/include")] if room else []
+                compiler, *flags = cxx_check if block.language == "cpp" else cc_check
+                header = ["-include", str(source), "-x", "c++" if block.language == "cpp" else "c", "/dev/null"]
+                complaints.append(check([compiler, *rooms, *flags, *(header if source.suffix == ".h" else [str(source)])]))
                 counts["whole files"] += 1
             elif block.language == "cpp":
                 fragments += f"void fragment_{counts['fragments']}() {{\n{place}{block.text}}}\n"
