@@ -164,6 +164,9 @@ bool parse_common(const Token& token, const Operation& operation, const Expressi
     request.epilogue = parse_epilogue(token);
   else if (name == "n" && token.value() == "?")
     request.dynamic_batch = true;
+  else if (name == "n")
+    malformed(token, fmt::format("n={} is no dynamic batch", token.value()),
+              "write n=?; a fixed batch is the first extent of the operands");
   else if (name == "acc" && token.value() == "f32")
     return true;
   else if (name == "acc")

@@ -226,6 +226,8 @@ TEST_F(CallByNameWorkspaceTest, IsOfTheCallersOwn) {
     EXPECT_THAT(
         refusal_of([&] { call(context, head, tensors, {.workspace = workspace, .workspace_bytes = needed - 1}); }),
         HasSubstr(fmt::format("the workspace has {} bytes, expected {}", needed - 1, needed)));
+    EXPECT_THAT(refusal_of([&] { call(context, head, tensors, {.workspace_bytes = needed}); }),
+                HasSubstr(fmt::format("the workspace of {} bytes is null", needed)));
     EXPECT_THAT(
         refusal_of([&] { call(context, head, tensors, {.workspace = workspace + 4, .workspace_bytes = needed}); }),
         HasSubstr("the workspace is not 256-byte aligned"));
