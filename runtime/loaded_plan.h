@@ -54,6 +54,7 @@ struct LoadedPlan {
   int64_t batch_of(const RunValues& values) const;
   /// Throws unless that much 256-byte aligned device memory may be at `memory`, "the workspace".
   void require_memory(std::string_view what, const void* memory, int64_t bytes) const;
+  [[noreturn]] void refuse_batch(int64_t n) const;
   [[noreturn]] void refuse_scalar(const ScalarRule& rule, const RunValues& values) const;
   [[noreturn]] void refuse_operands(size_t given) const;
   [[noreturn]] void refuse_operand(size_t i, const void* address) const;

@@ -27,10 +27,25 @@ constexpr std::string_view prepared_memory = "the memory of prepared weights";
          "copy it to device memory, or pin it (cudaMallocHost, cudaHostRegister)");
 }
 
-void check_scale(std::string_view name, Scale scale, float value) {
-  if (scale == Scale::any || value == (scale == Scale::one ? 1.0f : 0.0f)) return;
+// What a run checks is a comparison each; the words of a refusal are elsewhere, so that a run that is right does not
+// carry their code.
+inline bool is_of(Scale scale, float value) {
+  return scale == Scale::any || value == (scale == Scale::one ? 1.0F : 0.0F);
+}
+
+[[noreturn]] void refuse_scale(std::string_view name, Scale scale, float value) {
   refuse(fmt::format("{} is {}, but the request says {}={}", name, value, name, scale == Scale::one ? 1 : 0),
          fmt::format("ask for a plan with {}=any", name));
+}
+
+[[noreturn]] void refuse_clip(const RunValues& values) {
+  refuse(fmt::format("clip_lo is {} and clip_hi {}, an empty range", values.clip_lo, values.clip_hi),
+         "give clip_lo <= clip_hi");
+}
+
+[[noreturn]] void refuse_memory(std::string_view what, const void* memory, int64_t bytes) {
+  refuse(fmt::format("{} is {}", what, memory == nullptr ? "missing" : "not 256-byte aligned"),
+         fmt::format("give {} bytes of device memory", bytes));
 }
 
 }  // namespace
@@ -64,22 +79,22 @@ inline bool LoadedPlan::OperandRule::permits(uintptr_t address, int64_t n, const
 inline void LoadedPlan::require_memory(std::string_view what, const void* memory, int64_t bytes) const {
   if (bytes == 0) return;
   const auto address = reinterpret_cast<uintptr_t>(memory);
-  if (address == 0 || address % workspace_alignment != 0) {
-    refuse(fmt::format("{} is {}", what, memory == nullptr ? "missing" : "not 256-byte aligned"),
-           fmt::format("give {} bytes of device memory", bytes));
-  }
+  if (address == 0 || address % workspace_alignment != 0) refuse_memory(what, memory, bytes);
   if (!executable.context()->reaches(address)) refuse_host_memory(what, memory);
+}
+
+inline int64_t LoadedPlan::batch_of(const RunValues& values) const {
+  if (!request.dynamic_batch && (values.n == -1 || values.n == fixed_batch_)) return fixed_batch_;
+  if (request.dynamic_batch && values.n >= 0 && values.n <= fixed_batch_) return values.n;
+  refuse_batch(values.n);
 }
 
 void LoadedPlan::run(Stream stream, std::span<const Address> operands, const Memory& memory,
                      const RunValues& values) const {
   if (operands.size() != rules_.size()) refuse_operands(operands.size());
-  check_scale("alpha", request.blend.alpha, values.alpha);
-  check_scale("beta", request.blend.beta, values.beta);
-  if (!(values.clip_lo <= values.clip_hi)) {
-    refuse(fmt::format("clip_lo is {} and clip_hi {}, an empty range", values.clip_lo, values.clip_hi),
-           "give clip_lo <= clip_hi");
-  }
+  if (!is_of(request.blend.alpha, values.alpha)) refuse_scale("alpha", request.blend.alpha, values.alpha);
+  if (!is_of(request.blend.beta, values.beta)) refuse_scale("beta", request.blend.beta, values.beta);
+  if (!(values.clip_lo <= values.clip_hi)) refuse_clip(values);
   for (const ScalarRule& rule : scalar_rules_) {
     const float value = values.operation_scalars[rule.scalar];
     if (!(value >= rule.least && value <= rule.most &&
@@ -122,14 +137,12 @@ void LoadedPlan::prepare_weights(Stream stream, std::span<const Address> operand
   executable.prepare(static_cast<cuda_abi::CUstream>(stream), addresses, reinterpret_cast<uintptr_t>(prepared));
 }
 
-int64_t LoadedPlan::batch_of(const RunValues& values) const {
+void LoadedPlan::refuse_batch(int64_t n) const {
   if (!request.dynamic_batch) {
-    if (values.n == -1 || values.n == fixed_batch_) return fixed_batch_;
-    refuse(fmt::format("n is {}, but the batch of the request is fixed to {}", values.n, fixed_batch_),
+    refuse(fmt::format("n is {}, but the batch of the request is fixed to {}", n, fixed_batch_),
            "leave n out, or ask for a plan with n=?");
   }
-  if (values.n >= 0 && values.n <= fixed_batch_) return values.n;
-  refuse(fmt::format("n is {}, outside the bucket 0 to {} of the request", values.n, fixed_batch_),
+  refuse(fmt::format("n is {}, outside the bucket 0 to {} of the request", n, fixed_batch_),
          "give the batch in RunValues::n, and ask for the plan of its bucket");
 }
 
