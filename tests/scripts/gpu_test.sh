@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# scripts/gpu in one command on the emulated device, with the cuDNN of the tests' own in the place of cuDNN: the bundle is
+# scripts/gpu in one command on the emulated device, with the cuDNN of the tests' own in the place of cuDNN: the kit is
 # made of what is built, held against its limits, unpacked in an empty folder and run, every step, with the NVRTC that it
 # carries; then killed at work, twice, and resumed; then run where there is nothing but bash, coreutils and glibc.
 # usage: gpu_test.sh SOURCE BUILD SCRATCH
@@ -55,7 +55,7 @@ layers=6
 out=$target.try/results
 summary=$out/summary.txt
 mkdir "$scratch/loaded"
-LD_DEBUG=files LD_DEBUG_OUTPUT=$scratch/loaded/by succeeds "$scratch/try.log" "$source/scripts/gpu" --bundle "$target" \
+LD_DEBUG=files LD_DEBUG_OUTPUT=$scratch/loaded/by succeeds "$scratch/try.log" "$source/scripts/gpu" --kit "$target" \
   --built "$build" --fast --limit 80000000 --try --requests "$scratch/layers.txt" --cudnn "$fake" --minutes 8
 unpacked=$(echo "$carried"/unpacked-*)
 holds "$summary" "tests: 3 programs passed, 0 failed, 0 out of time"
@@ -116,7 +116,7 @@ records() {
 rows() {
   [ ! -e "$out/vs_cudnn.jsonl" ] || wc -l <"$out/vs_cudnn.jsonl"
 }
-# at_work: whether a program of the bundle runs.
+# at_work: whether a program of the kit runs.
 at_work() {
   local link
   for link in /proc/[0-9]*/exe; do
@@ -237,7 +237,7 @@ rm -rf "$root"
 
 # Without NVRTC, and held to so much that the whole stays below what may be carried: the other way of packing makes half of it.
 small=$scratch/small
-succeeds "$scratch/small.log" "$source/scripts/gpu" --bundle "$small" --built "$build" --fast --without-nvrtc --limit 14000000
+succeeds "$scratch/small.log" "$source/scripts/gpu" --kit "$small" --built "$build" --fast --without-nvrtc --limit 14000000
 # unpack_small STATUS TEXT: runs it on a device that is not there, for which it unpacks first.
 unpack_small() {
   local status=0
@@ -251,13 +251,13 @@ nothing_unpacked() {
 payload=$small/payload.xz
 cp "$payload" "$scratch/payload.xz"
 head -c -1000 "$scratch/payload.xz" >"$payload"
-unpack_small 1 "the bundle could not be unpacked"
+unpack_small 1 "the kit could not be unpacked"
 nothing_unpacked "an end that is missing"
 { head -c 5000000 "$scratch/payload.xz"; printf x; tail -c +5000002 "$scratch/payload.xz"; } >"$payload"
-unpack_small 1 "the bundle could not be unpacked"
+unpack_small 1 "the kit could not be unpacked"
 nothing_unpacked "a byte that is wrong"
 cp "$scratch/payload.xz" "$payload"
-(ulimit -f 2000; unpack_small 1 "the bundle could not be unpacked") || exit 1
+(ulimit -f 2000; unpack_small 1 "the kit could not be unpacked") || exit 1
 nothing_unpacked "a file that cannot be written"
 [ -z "$(find "$small" -name '*.partial.*')" ] || fail "what could not be unpacked was left there"
 
@@ -295,13 +295,13 @@ rmdir "$small/unpacked-0.partial.elsewhere.1" || fail "it took another machine's
 
 # --- What is refused --------------------------------------------------------------------------------------------------
 
-if "$source/scripts/gpu" --bundle "$small" --built "$build" --fast --without-nvrtc --limit 1000000 >"$scratch/small.log" 2>&1
-then fail "it made a bundle that is too large"; fi
+if "$source/scripts/gpu" --kit "$small" --built "$build" --fast --without-nvrtc --limit 1000000 >"$scratch/small.log" 2>&1
+then fail "it made a kit that is too large"; fi
 holds "$scratch/small.log" "more than the 1000000 bytes that may be carried"
-[ ! -e "$small.tar" ] || fail "a bundle that is too large was left there"
+[ ! -e "$small.tar" ] || fail "a kit that is too large was left there"
 "$carried/gpu" --run "$carried" --out "$scratch/none" --device cuda:99 >"$scratch/none.log" 2>&1 && fail "it ran without a device"
 holds "$scratch/none.log" "there is no device cuda:99"
-"$carried/gpu" --run "$scratch/nothing" --out "$scratch/none" >"$scratch/none.log" 2>&1 && fail "it ran without a bundle"
-holds "$scratch/none.log" "holds no bundle"
+"$carried/gpu" --run "$scratch/nothing" --out "$scratch/none" >"$scratch/none.log" 2>&1 && fail "it ran without a kit"
+holds "$scratch/none.log" "holds no kit"
 rm -rf "$scratch"
 echo "scripts/gpu: every step ran"

@@ -1,4 +1,4 @@
-// bundle/unpack.cpp as a function: what it writes is on the disk when it says so.
+// gpu_kit/unpack.cpp as a function: what it writes is on the disk when it says so.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

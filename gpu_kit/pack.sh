@@ -1,4 +1,4 @@
-# What `scripts/gpu --bundle` does: it collects what is carried, and packs it. Read by scripts/gpu, from which come the
+# What `scripts/gpu --kit` does: it collects what is carried, and packs it. Read by scripts/gpu, from which come the
 # settings, the names of what is carried, fail and find_library; the other machine has no use for it.
 # shellcheck shell=bash
 
@@ -16,7 +16,7 @@ choose_nvrtc() {
 # collect_nvrtc LIB: NVRTC under the name by which it is looked for; the library that it loads itself, whose name is left in
 # `builtins`; and the compiler's two libraries that the latter names.
 collect_nvrtc() {
-  local lib=$1 soname name  # and make_bundle's builtins
+  local lib=$1 soname name  # and make_kit's builtins
   soname=$(objdump -p "$nvrtc" | awk '$1 == "SONAME" { print $2 }')
   builtins=$(grep -aom 1 'libnvrtc-builtins\.so\.[0-9]*\.[0-9]*' "$nvrtc" || true)
   builtins=${builtins%%$'\n'*}
@@ -30,14 +30,14 @@ collect_nvrtc() {
 collect_files() {
   local files=$1 build=$2 name
   mkdir -p "$files/bin" "$files/examples" "$files/lib" "$files/tests" "$files/requests"
-  cp "$build/bundle/kiln" "$build/bundle/bench_vs_cudnn" "$files/bin/"
-  cp "$build/bundle/lib/libkiln_emulator.so" "$files/lib/"
-  for name in "${programs[@]}"; do cp "$build/bundle/$name" "$files/tests/"; done
+  cp "$build/kit/kiln" "$build/kit/bench_vs_cudnn" "$files/bin/"
+  cp "$build/kit/lib/libkiln_emulator.so" "$files/lib/"
+  for name in "${programs[@]}"; do cp "$build/kit/$name" "$files/tests/"; done
   for name in "${suites[@]}"; do cp "examples/requests/$name" "$files/requests/"; done
   cp -r examples/user_template "$files/examples/"
 }
 
-# join_files FOLDER: all that is in it, as one stream; bundle/unpack.cpp says how.
+# join_files FOLDER: all that is in it, as one stream; gpu_kit/unpack.cpp says how.
 join_files() {
   local mode size name
   cd "$1"
@@ -47,14 +47,14 @@ join_files() {
   done
 }
 
-make_bundle() {
+make_kit() {
   local target=$1 build=$2 files=$1.files version builtins newest bytes
   local how=(--threads=1 "--lzma2=preset=9e,dict=192MiB")  # all at once: the programs have much in common
   if [ -z "$build" ]; then
     build=$PWD/build/release
     scripts/setup
     scripts/build release
-    CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 cmake --build --preset release --target bundle </dev/null
+    CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 cmake --build --preset release --target kit </dev/null
   fi
   rm -rf "$files"
   scrap=$files
@@ -69,7 +69,7 @@ make_bundle() {
 
   mkdir -p "$target"
   cp scripts/gpu "$target/gpu"
-  cp "$build/bundle/unpack" "$target/unpack"
+  cp "$build/kit/unpack" "$target/unpack"
   echo "$version" >"$target/VERSION"
   echo "scripts/gpu: packing $version"
   ! $fast || how=(--threads=0 --lzma2=preset=0)
@@ -81,8 +81,8 @@ make_bundle() {
   [ "$bytes" -le "$limit" ] || { rm "$target.tar"; fail "that is more than the $limit bytes that may be carried"; }
 }
 
-# Where the bundle was made, as on the other machine: unpacked in an empty folder, on the device in software.
-try_bundle() {
+# Where the kit was made, as on the other machine: unpacked in an empty folder, on the device in software.
+try_kit() {
   local target=$1 empty=$1.try
   shift
   rm -rf "$empty"
