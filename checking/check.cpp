@@ -61,7 +61,7 @@ bool needs_trusted(const Request& request, const CheckOptions& options) {
   return static_cast<bool>(request.user_epilogue) || !is_checked_in_full(request, options);
 }
 
-class Checker::Bench {
+class Checker::Impl {
  public:
   // What a variant is compared with, and kept for.
   enum class Role {
@@ -70,7 +70,7 @@ class Checker::Bench {
     alone,      // with the reference
   };
 
-  Bench(std::shared_ptr<const device::ContextHandle> context, Request request, CheckOptions options);
+  Impl(std::shared_ptr<const device::ContextHandle> context, Request request, CheckOptions options);
 
   const Request& request() const { return request_; }
   const DeviceOperands& operands();
@@ -114,7 +114,7 @@ class Checker::Bench {
   const Case* uploaded_ = nullptr;  // whose inputs are on the device, unharmed
 };
 
-Checker::Bench::Bench(std::shared_ptr<const device::ContextHandle> context, Request request, CheckOptions options)
+Checker::Impl::Impl(std::shared_ptr<const device::ContextHandle> context, Request request, CheckOptions options)
     : context_(std::move(context)),
       options_(std::move(options)),
       operands_(context_, std::move(request)),
@@ -125,7 +125,7 @@ Checker::Bench::Bench(std::shared_ptr<const device::ContextHandle> context, Requ
   for (const reference::Values values : usable_fills(options_.fills, full_)) cases_.push_back(make_case(values));
 }
 
-Checker::Bench::Case Checker::Bench::make_case(reference::Values values) const {
+Checker::Impl::Case Checker::Impl::make_case(reference::Values values) const {
   Case made;
   made.contents = contents_of(request_, values, options_.seed);
   if (request_.user_epilogue) made.user.emplace(request_, made.contents, values_, options_);
@@ -133,7 +133,7 @@ Checker::Bench::Case Checker::Bench::make_case(reference::Values values) const {
   return made;
 }
 
-std::vector<Checker::Bench::Output> Checker::Bench::outputs_of(const Case& at) const {
+std::vector<Checker::Impl::Output> Checker::Impl::outputs_of(const Case& at) const {
   std::vector<Output> outputs;
   for (size_t i = 0; i < sides_.size(); ++i) {
     if (!sides_[i].is_written || (at.user && sides_[i].name == result_of(request_).name)) continue;
@@ -142,14 +142,14 @@ std::vector<Checker::Bench::Output> Checker::Bench::outputs_of(const Case& at) c
   return outputs;
 }
 
-Judge Checker::Bench::judge_of(const Case& at, const std::string& output, int64_t n) const {
+Judge Checker::Impl::judge_of(const Case& at, const std::string& output, int64_t n) const {
   if (at.user) return at.user->judge_of(output);
   reference::Bindings bindings = bindings_of(at.contents);
   if (request_.dynamic_batch) bindings.n = n;
   return {request_, output, bindings, full_, options_.samples, options_.seed};
 }
 
-reference::Bindings Checker::Bench::bindings_of(const std::vector<Memory>& contents) const {
+reference::Bindings Checker::Impl::bindings_of(const std::vector<Memory>& contents) const {
   reference::Bindings bindings;
   for (size_t i = 0; i < sides_.size(); ++i) bindings.operands[sides_[i].name] = contents[i];
   bindings.alpha = values_.alpha;
@@ -161,7 +161,7 @@ reference::Bindings Checker::Bench::bindings_of(const std::vector<Memory>& conte
   return bindings;
 }
 
-Verdict Checker::Bench::trust(const execution::Executable& trusted) {
+Verdict Checker::Impl::trust(const execution::Executable& trusted) {
   if (!request_.user_epilogue) return run_all(trusted, Role::trusted);
   Verdict verdict;
   for (Case& at : cases_) {
@@ -180,7 +180,7 @@ Verdict Checker::Bench::trust(const execution::Executable& trusted) {
   return verdict;
 }
 
-Verdict Checker::Bench::run_all(const Checkable& variant, Role role) {
+Verdict Checker::Impl::run_all(const Checkable& variant, Role role) {
   Verdict verdict;
   for (Case& at : cases_) {
     const std::string wrong = run_case(variant, at, role, verdict);
@@ -194,7 +194,7 @@ Verdict Checker::Bench::run_all(const Checkable& variant, Role role) {
   return verdict;
 }
 
-std::string Checker::Bench::run_case(const Checkable& variant, Case& at, Role role, Verdict& verdict) {
+std::string Checker::Impl::run_case(const Checkable& variant, Case& at, Role role, Verdict& verdict) {
   for (const int64_t n : batches_of(request_)) {
     std::string wrong = run_batch(variant, at, n, role, verdict);
     if (!wrong.empty()) return request_.dynamic_batch ? fmt::format("n={}: {}", n, wrong) : wrong;
@@ -202,7 +202,7 @@ std::string Checker::Bench::run_case(const Checkable& variant, Case& at, Role ro
   return {};
 }
 
-std::string Checker::Bench::run_batch(const Checkable& variant, Case& at, int64_t n, Role role, Verdict& verdict) {
+std::string Checker::Impl::run_batch(const Checkable& variant, Case& at, int64_t n, Role role, Verdict& verdict) {
   GuardedBuffer workspace(context_, static_cast<size_t>(variant.workspace_bytes), workspace_alignment);
   operands_.upload(at.contents, uploaded_ != &at, stream_.raw());
   uploaded_ = &at;
@@ -219,11 +219,11 @@ std::string Checker::Bench::run_batch(const Checkable& variant, Case& at, int64_
   return judge(at, n, role, verdict);
 }
 
-Memory Checker::Bench::result_of_side(const Side& side) const {
+Memory Checker::Impl::result_of_side(const Side& side) const {
   return device::download<std::byte>(*context_, side.device.address(), side.device.size());
 }
 
-std::optional<std::string> Checker::Bench::damage(const Case& before, int64_t n, const GuardedBuffer& workspace) const {
+std::optional<std::string> Checker::Impl::damage(const Case& before, int64_t n, const GuardedBuffer& workspace) const {
   for (size_t i = 0; i < sides_.size(); ++i) {
     const Side& side = sides_[i];
     if (const auto harm = side.device.damage()) return fmt::format("wrote {} of {}", *harm, side.name);
@@ -244,7 +244,7 @@ std::optional<std::string> Checker::Bench::damage(const Case& before, int64_t n,
 }
 
 // What there is to say of each output; that of the trusted variant is kept.
-std::vector<Finding> Checker::Bench::findings(Case& at, int64_t n, Role role) const {
+std::vector<Finding> Checker::Impl::findings(Case& at, int64_t n, Role role) const {
   std::vector<Finding> findings;
   if (at.user) {
     const auto result = std::find_if(sides_.begin(), sides_.end(),
@@ -269,7 +269,7 @@ std::vector<Finding> Checker::Bench::findings(Case& at, int64_t n, Role role) co
   return findings;
 }
 
-std::string Checker::Bench::judge(Case& at, int64_t n, Role role, Verdict& verdict) const {
+std::string Checker::Impl::judge(Case& at, int64_t n, Role role, Verdict& verdict) const {
   const bool has_trusted = std::all_of(at.outputs.begin(), at.outputs.end(),
                                        [](const Output& output) { return output.trusted.has_value(); });
   const bool stands_alone = full_ || role != Role::candidate;
@@ -281,7 +281,7 @@ std::string Checker::Bench::judge(Case& at, int64_t n, Role role, Verdict& verdi
 }
 
 // With what the first fill holds, where the last variant did harm.
-const DeviceOperands& Checker::Bench::operands() {
+const DeviceOperands& Checker::Impl::operands() {
   if (uploaded_ == nullptr) {
     uploaded_ = &cases_.front();
     operands_.upload(uploaded_->contents, true, stream_.raw());
@@ -291,31 +291,31 @@ const DeviceOperands& Checker::Bench::operands() {
 }
 
 Checker::Checker(std::shared_ptr<const device::ContextHandle> context, Request request, CheckOptions options)
-    : bench_(std::make_unique<Bench>(std::move(context), std::move(request), std::move(options))) {}
+    : impl_(std::make_unique<Impl>(std::move(context), std::move(request), std::move(options))) {}
 Checker::~Checker() = default;
 Checker::Checker(Checker&&) noexcept = default;
 Checker& Checker::operator=(Checker&&) noexcept = default;
 
 std::vector<std::string> Checker::operand_names() const {
   std::vector<std::string> names;
-  for (const Operand& operand : bench_->request().operands) names.push_back(operand.name);
+  for (const Operand& operand : impl_->request().operands) names.push_back(operand.name);
   return names;
 }
 
 Verdict Checker::trust(const execution::Executable& trusted) {
-  return bench_->trust(trusted);
+  return impl_->trust(trusted);
 }
 
 Verdict Checker::check(const Checkable& variant) {
-  return bench_->run_all(variant, Bench::Role::candidate);
+  return impl_->run_all(variant, Impl::Role::candidate);
 }
 
 Verdict Checker::check_with_reference(const Checkable& variant) {
-  return bench_->run_all(variant, Bench::Role::alone);
+  return impl_->run_all(variant, Impl::Role::alone);
 }
 
 const DeviceOperands& Checker::operands() {
-  return bench_->operands();
+  return impl_->operands();
 }
 
 }  // namespace kiln::checking

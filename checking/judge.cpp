@@ -141,22 +141,22 @@ Finding Judge::with_trusted(std::span<const std::byte> output, std::span<const s
   return finding;
 }
 
-std::vector<float> Judge::rooms() const {
-  std::vector<float> rooms(static_cast<size_t>(output_.elements()), static_cast<float>(4 * arithmetic_error_));
-  if (points_.size() != rooms.size()) return rooms;  // sampled: as in with_trusted()
-  for (size_t i = 0; i < rooms.size(); ++i) {
+std::vector<float> Judge::margins() const {
+  std::vector<float> margins(static_cast<size_t>(output_.elements()), static_cast<float>(4 * arithmetic_error_));
+  if (points_.size() != margins.size()) return margins;  // sampled: as in with_trusted()
+  for (size_t i = 0; i < margins.size(); ++i) {
     const reference::Expected& expected = points_[i].expected;
     // NaN may stand beside an infinity: sums of the finite terms may overflow to the other one.
     const bool maybe_nan =
         std::isinf(expected.value) && reference::is_right(request_, expected, std::numeric_limits<double>::quiet_NaN());
     if (expected.unspecified || expected.any_not_finite || maybe_nan)
-      rooms[i] = std::numeric_limits<float>::infinity();
+      margins[i] = std::numeric_limits<float>::infinity();
     else if (std::isfinite(expected.value))
-      rooms[i] = static_cast<float>(2 * reference::arithmetic_error(request_, expected));
+      margins[i] = static_cast<float>(2 * reference::arithmetic_error(request_, expected));
     else
-      rooms[i] = 0;
+      margins[i] = 0;
   }
-  return rooms;
+  return margins;
 }
 
 std::optional<std::string> stray_write(const TensorSpec& spec, int64_t n, std::span<const std::byte> before,

@@ -42,7 +42,7 @@ class Judge {
   Finding with_trusted(std::span<const std::byte> output, std::span<const std::byte> trusted, int64_t n) const;
   /// How far two right variants may be apart at each element before they round to storage, in logical order; inf where
   /// the definition leaves the element open.
-  std::vector<float> rooms() const;
+  std::vector<float> margins() const;
 
  private:
   struct Point {

@@ -67,13 +67,14 @@ Program trusted_program(const Catalogue& catalogue, const Request& request, cons
   Program result;
   if (has_prologue(request)) {
     const std::string input(operation(request.operation).prologue_operand());
-    append_elementwise(result, library, request, target, "user_prologue", request.at(input),
-                       prologue_channel_dimension_of(request).value_or(0),
-                       {OperandArgument{"input"}, OperandArgument{input}, OperandArgument{"wobble"}, UserArgument{}});
+    append_elementwise(
+        result, library, request, target, "user_prologue", request.at(input),
+        prologue_channel_dimension_of(request).value_or(0),
+        {OperandArgument{"input"}, OperandArgument{input}, OperandArgument{"perturbation"}, UserArgument{}});
   }
   const auto& [name, spec] = result_of(request);
   append_elementwise(result, library, request, target, "user_bounds", spec, channel_dimension_of(request),
-                     {OperandArgument{name}, OperandArgument{"room"}, OperandArgument{"low"}, OperandArgument{"high"},
+                     {OperandArgument{name}, OperandArgument{"margin"}, OperandArgument{"low"}, OperandArgument{"high"},
                       UserArgument{}});
   for_each_launch(middle.steps, [&](Launch& launch) { launch.source += result.sources.size(); });
   result.sources.insert(result.sources.end(), middle.sources.begin(), middle.sources.end());
@@ -86,9 +87,9 @@ std::vector<std::string> trusted_operand_names(const Request& request) {
   std::vector<std::string> names;
   for (const Operand& operand : request.operands) names.push_back(operand.name);
   if (!request.user_epilogue) return names;
-  names.insert(names.end(), {"room", "low", "high"});
+  names.insert(names.end(), {"margin", "low", "high"});
   // Whether the code has a prologue is not known where its text is not: in a worker.
-  if (!operation(request.operation).prologue_operand().empty()) names.insert(names.end(), {"input", "wobble"});
+  if (!operation(request.operation).prologue_operand().empty()) names.insert(names.end(), {"input", "perturbation"});
   return names;
 }
 

@@ -78,10 +78,10 @@ UserOracle::UserOracle(const Request& request, const std::vector<Memory>& conten
   }
   names_ = trusted_operand_names(request);
   memories_.resize(names_.size());
-  for (const char* name : {"room", "low", "high"}) memory(name) = Memory(memory(result_).size());
+  for (const char* name : {"margin", "low", "high"}) memory(name) = Memory(memory(result_).size());
   if (!input_.empty()) {  // where there is no prologue, they stay as they are
     memory("input") = memory(input_);
-    memory("wobble") = Memory(memory(input_).size());
+    memory("perturbation") = Memory(memory(input_).size());
   }
 }
 
@@ -126,13 +126,13 @@ reference::Bindings UserOracle::bindings() const {
 }
 
 // How far what the prologue gave may move: not at all, where there is none.
-std::vector<float> UserOracle::moves() const {
-  return floats_of(before_.at("wobble"));
+std::vector<float> UserOracle::perturbations() const {
+  return floats_of(before_.at("perturbation"));
 }
 
 std::vector<float> UserOracle::slack_of(const std::string& output) const {
   if (input_.empty() || output == "indices") return {};
-  return reference::prologue_slack(plain_, output, bindings().operands, moves(), values_,
+  return reference::prologue_slack(plain_, output, bindings().operands, perturbations(), values_,
                                    {is_checked_in_full(plain_, options_), options_.samples, options_.seed});
 }
 
@@ -142,7 +142,7 @@ Judge UserOracle::judge_of(const std::string& output) const {
   const bool full = is_checked_in_full(plain_, options_);
   Judge judge(plain_, output, bindings(), full, options_.samples, options_.seed, std::move(slack));
   if (output == "indices" && !input_.empty()) {
-    judge.allow(reference::possible_indices(plain_, bindings().operands, moves()));
+    judge.allow(reference::possible_indices(plain_, bindings().operands, perturbations()));
   }
   return judge;
 }
@@ -150,13 +150,13 @@ Judge UserOracle::judge_of(const std::string& output) const {
 Finding UserOracle::evaluate(const std::shared_ptr<const device::ContextHandle>& context,
                              const execution::Executable& trusted) {
   std::vector<std::string> wanted = written_;
-  if (!input_.empty()) wanted.insert(wanted.end(), {input_, "wobble"});
+  if (!input_.empty()) wanted.insert(wanted.end(), {input_, "perturbation"});
   before_ = run(context, trusted, wanted);
   const Judge judge(plain_, result_, bindings(), is_checked_in_full(plain_, options_), options_.samples, options_.seed);
-  std::vector<float> rooms = judge.rooms();
+  std::vector<float> margins = judge.margins();
   const std::vector<float> slack = slack_of(result_);
-  for (size_t i = 0; i < slack.size(); ++i) rooms[i] += slack[i];
-  memory("room") = bytes_of(rooms);
+  for (size_t i = 0; i < slack.size(); ++i) margins[i] += slack[i];
+  memory("margin") = bytes_of(margins);
   const std::map<std::string, Memory> bounds = run(context, trusted, {"low", "high"});
   low_ = floats_of(bounds.at("low"));
   high_ = floats_of(bounds.at("high"));

@@ -47,7 +47,7 @@ class UserOracle {
 
   Memory& memory(std::string_view name);
   reference::Bindings bindings() const;
-  std::vector<float> moves() const;
+  std::vector<float> perturbations() const;
   std::vector<float> slack_of(const std::string& output) const;
   std::map<std::string, Memory> run(const std::shared_ptr<const device::ContextHandle>& context,
                                     const execution::Executable& trusted, const std::vector<std::string>& results);

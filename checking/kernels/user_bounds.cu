@@ -1,10 +1,10 @@
 // What a user's epilogue may make of each element, given how far its argument may be off: the check's side of it.
 //
-// acc, room, low, high and the user's tensors hold one f32 for each element of y, in logical order. A right kernel's
-// argument lies within acc -/+ room, and its roundings inside the user's code may differ from those here. Both are felt
-// for with the code itself: it is evaluated at acc, at acc -/+ room and halfway, and with its tensors moved by two
-// units in the last place. The bounds are the extremes of that, widened by as much again on either side. NaN in both:
-// NaN is right. low above high: anything is, because the code is not continuous there or acc is not known.
+// acc, margin, low, high and the user's tensors hold one f32 for each element of y, in logical order. A right kernel's
+// argument lies within acc -/+ margin, and its roundings inside the user's code may differ from those here. Both are
+// felt for with the code itself: it is evaluated at acc, at acc -/+ margin and halfway, and with its tensors moved by
+// two units in the last place. The bounds are the extremes of that, widened by as much again on either side. NaN in
+// both: NaN is right. low above high: anything is, because the code is not continuous there or acc is not known.
 #include "lib/index.cuh"
 #include "lib/math.cuh"
 #include "lib/user_code.cuh"
@@ -40,11 +40,11 @@ __device__ __forceinline__ void load_user_f32(const UserArguments& user, long lo
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    user_bounds(const float* acc, const float* room, float* low, float* high, UserArguments user) {
+    user_bounds(const float* acc, const float* margin, float* low, float* high, UserArguments user) {
   const long long element = global_thread<THREADS, long long>();
   if (element >= ELEMENTS) return;
   const int channel = static_cast<int>(element / INNER % CHANNELS);
-  const float center = acc[element], known = room[element];
+  const float center = acc[element], known = margin[element];
   const float step = is_nan(center) || center - center != 0.0f ? 0.0f : known + fabsf(center) * UNITS;
   UserValues values;
   load_user_f32(user, element, values);

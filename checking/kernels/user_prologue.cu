@@ -1,8 +1,9 @@
 // What a user's prologue makes of each element of x, for the check: x = prologue(input), and how far it moves where
-// input, or all of its tensors, move by two units in the last place, as the roundings inside the code may: wobble.
+// input, or all of its tensors, move by two units in the last place, as the roundings inside the code may:
+// perturbation.
 //
-// input, x and wobble hold one f32 for each element of x, in logical order; the tensors are as the request has them.
-// wobble is infinite where the prologue gives a number on one side and none on the other.
+// input, x and perturbation hold one f32 for each element of x, in logical order; the tensors are as the request has
+// them. perturbation is infinite where the prologue gives a number on one side and none on the other.
 #include "lib/index.cuh"
 #include "lib/math.cuh"
 #include "lib/user_code.cuh"
@@ -10,7 +11,7 @@
 constexpr float UNITS = 2.384185791015625e-7f;  // 2^-22
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    user_prologue(const float* input, float* x, float* wobble, UserArguments user) {
+    user_prologue(const float* input, float* x, float* perturbation, UserArguments user) {
   const long long element = global_thread<THREADS, long long>();
   if (element >= ELEMENTS) return;
   const int channel = static_cast<int>(element / INNER % CHANNELS);
@@ -31,5 +32,5 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const float distance = fabsf(nearby - value);
     most = distance <= most ? most : is_nan(distance) ? infinity() : distance;
   }
-  wobble[element] = most;
+  perturbation[element] = most;
 }

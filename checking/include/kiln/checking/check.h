@@ -82,8 +82,8 @@ class Checker {
   const DeviceOperands& operands();
 
  private:
-  class Bench;
-  std::unique_ptr<Bench> bench_;
+  class Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace kiln::checking

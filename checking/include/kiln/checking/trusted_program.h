@@ -12,9 +12,9 @@ namespace kiln::checking {
 ///
 /// If the request has user code: the prologue by itself, if there is one, the trusted algorithm for
 /// without_user_code(request) on what that gives, and then what the epilogue may make of the result; see
-/// checking/kernels/. It takes the operands `room`, `low` and `high` besides, `input` (what the prologue applies to, as
-/// f32 in logical order) and `wobble` if the operation could have a prologue, as who checks may know the digest of the
-/// code only, and the user's tensors as f32 for each element of y in logical order.
+/// checking/kernels/. It takes the operands `margin`, `low` and `high` besides, `input` (what the prologue applies to,
+/// as f32 in logical order) and `perturbation` if the operation could have a prologue, as who checks may know the
+/// digest of the code only, and the user's tensors as f32 for each element of y in logical order.
 ///
 /// Throws Error(internal) if the trusted algorithm has no legal point.
 Program trusted_program(const Catalogue& catalogue, const Request& request, const Target& target);
