@@ -31,9 +31,9 @@ device::Module load(const std::shared_ptr<const device::ContextHandle>& context,
 }
 
 // The instruments: one device, its kernels and a clock.
-class Workbench {
+class Instruments {
  public:
-  Workbench(std::shared_ptr<const device::ContextHandle> context, const device::Nvrtc& nvrtc)
+  Instruments(std::shared_ptr<const device::ContextHandle> context, const device::Nvrtc& nvrtc)
       : context_(std::move(context)),
         info_(context_->device().info()),
         module_(load(context_, nvrtc)),
@@ -89,45 +89,47 @@ class Workbench {
   unsigned blocks_;
 };
 
-double copy_rate(const Workbench& bench) {
-  const int64_t bytes = bench.bytes(bench.work(int64_t{1} << 31) / 2);
-  const device::Buffer in = bench.zeros(bytes), out = bench.zeros(bytes);
-  const double seconds =
-      bench.seconds("copy_memory", bench.blocks(), 1, in.address(), out.address(), int64_t{bytes / access_bytes});
+double copy_rate(const Instruments& instruments) {
+  const int64_t bytes = instruments.bytes(instruments.work(int64_t{1} << 31) / 2);
+  const device::Buffer in = instruments.zeros(bytes), out = instruments.zeros(bytes);
+  const double seconds = instruments.seconds("copy_memory", instruments.blocks(), 1, in.address(), out.address(),
+                                             int64_t{bytes / access_bytes});
   return 2 * static_cast<double>(bytes) / seconds;
 }
 
-FootprintRate read_rate(const Workbench& bench, double share_of_l2) {
-  const int64_t bytes = bench.bytes(static_cast<int64_t>(share_of_l2 * bench.info().l2_bytes));
-  const double round_bytes = 4 * access_bytes * bench.all_threads();
+FootprintRate read_rate(const Instruments& instruments, double share_of_l2) {
+  const int64_t bytes = instruments.bytes(static_cast<int64_t>(share_of_l2 * instruments.info().l2_bytes));
+  const double round_bytes = 4 * access_bytes * instruments.all_threads();
   // Enough to go round the buffer several times, even on the emulated device. What is larger than its L2 misses there
   // from the first time on.
-  const double times = bench.info().emulated && share_of_l2 > 1 ? 1 : 3;
+  const double times = instruments.info().emulated && share_of_l2 > 1 ? 1 : 3;
   const auto least = static_cast<int64_t>(times * static_cast<double>(bytes) / round_bytes) + 1;
-  const int64_t rounds = std::max(least, bench.work(256));
-  const device::Buffer in = bench.zeros(bytes), out = bench.zeros(static_cast<int64_t>(4 * bench.all_threads()));
-  const double seconds = bench.seconds("read_memory", bench.blocks(), 1, in.address(), out.address(),
-                                       int64_t{bytes / access_bytes}, rounds);
+  const int64_t rounds = std::max(least, instruments.work(256));
+  const device::Buffer in = instruments.zeros(bytes),
+                       out = instruments.zeros(static_cast<int64_t>(4 * instruments.all_threads()));
+  const double seconds = instruments.seconds("read_memory", instruments.blocks(), 1, in.address(), out.address(),
+                                             int64_t{bytes / access_bytes}, rounds);
   return {bytes, round_bytes * static_cast<double>(rounds) / seconds};
 }
 
-double fma_rate(const Workbench& bench) {
-  const int64_t rounds = bench.work(1024);
-  const device::Buffer out = bench.zeros(static_cast<int64_t>(4 * bench.all_threads()));
-  const double seconds = bench.seconds("multiply_add", bench.blocks(), 1, out.address(), 0.5F, 1.0F, rounds);
-  return 2 * 16 * 8 * static_cast<double>(rounds) * bench.all_threads() / seconds;
+double fma_rate(const Instruments& instruments) {
+  const int64_t rounds = instruments.work(1024);
+  const device::Buffer out = instruments.zeros(static_cast<int64_t>(4 * instruments.all_threads()));
+  const double seconds =
+      instruments.seconds("multiply_add", instruments.blocks(), 1, out.address(), 0.5F, 1.0F, rounds);
+  return 2 * 16 * 8 * static_cast<double>(rounds) * instruments.all_threads() / seconds;
 }
 
-double shared_rate(const Workbench& bench) {
-  const int64_t rounds = bench.work(1024);
-  const device::Buffer out = bench.zeros(static_cast<int64_t>(4 * bench.all_threads()));
-  const double seconds = bench.seconds("read_shared", bench.blocks(), 1, out.address(), rounds);
-  return 8 * access_bytes * static_cast<double>(rounds) * bench.all_threads() / seconds;
+double shared_rate(const Instruments& instruments) {
+  const int64_t rounds = instruments.work(1024);
+  const device::Buffer out = instruments.zeros(static_cast<int64_t>(4 * instruments.all_threads()));
+  const double seconds = instruments.seconds("read_shared", instruments.blocks(), 1, out.address(), rounds);
+  return 8 * access_bytes * static_cast<double>(rounds) * instruments.all_threads() / seconds;
 }
 
-double launch_seconds(const Workbench& bench) {
+double launch_seconds(const Instruments& instruments) {
   constexpr int launches = 200;
-  return bench.seconds("do_nothing", 1, launches) / launches;
+  return instruments.seconds("do_nothing", 1, launches) / launches;
 }
 
 // The findings as shares of the nominal figures.
@@ -148,16 +150,16 @@ Calibration calibration_of(const Findings& findings, const device::DeviceInfo& i
 
 Findings calibrate(const std::shared_ptr<const device::ContextHandle>& context, const device::Nvrtc& nvrtc) {
   device::require_driver_for(nvrtc, context->driver());
-  const Workbench bench(context, nvrtc);
+  const Instruments instruments(context, nvrtc);
   Findings findings;
-  findings.launch_seconds = launch_seconds(bench);
-  findings.fma_flops_per_second = fma_rate(bench);
-  findings.shared_bytes_per_second = shared_rate(bench);
+  findings.launch_seconds = launch_seconds(instruments);
+  findings.fma_flops_per_second = fma_rate(instruments);
+  findings.shared_bytes_per_second = shared_rate(instruments);
   for (const double share : {0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0}) {
-    findings.reads.push_back(read_rate(bench, share));
+    findings.reads.push_back(read_rate(instruments, share));
     if (share == 0.25) findings.l2_bytes_per_second = findings.reads.back().bytes_per_second;
   }
-  findings.copy_bytes_per_second = copy_rate(bench);
+  findings.copy_bytes_per_second = copy_rate(instruments);
   findings.calibration = calibration_of(findings, context->device().info());
   return findings;
 }

@@ -1,4 +1,4 @@
-#include "measuring_bench.h"
+#include "measurer.h"
 
 #include <fmt/format.h>
 
@@ -10,12 +10,12 @@
 
 namespace kiln::tuner {
 
-MeasuringBench::MeasuringBench(const std::optional<std::string>& driver, int ordinal, checking::CheckOptions options)
+Measurer::Measurer(const std::optional<std::string>& driver, int ordinal, checking::CheckOptions options)
     : context_(device::ContextHandle::acquire(device::Device(device::Driver::open({.library = driver}), ordinal))),
       options_(std::move(options)),
       timer_(context_) {}
 
-checking::Verdict MeasuringBench::begin(const Request& request, const execution::CompiledProgram* trusted) {
+checking::Verdict Measurer::begin(const Request& request, const execution::CompiledProgram* trusted) {
   loaded_.clear();
   checker_.reset();  // first, so that two requests' operands are never there at the same time
   checker_.emplace(context_, request, options_);
@@ -25,24 +25,24 @@ checking::Verdict MeasuringBench::begin(const Request& request, const execution:
   return verdict;
 }
 
-void MeasuringBench::load(SpecimenId id, const execution::CompiledProgram& compiled) {
+void Measurer::load(SpecimenId id, const execution::CompiledProgram& compiled) {
   loaded_.insert_or_assign(id, execution::Executable(context_, compiled, checker().operand_names()));
 }
 
-checking::Verdict MeasuringBench::check(SpecimenId id) {
+checking::Verdict Measurer::check(SpecimenId id) {
   return checker().check(find(id));
 }
 
-std::vector<double> MeasuringBench::sample(SpecimenId id, int count) {
+std::vector<double> Measurer::sample(SpecimenId id, int count) {
   return timer_.time(checker().operands(), find(id), count, L2::cold);
 }
 
-checking::Checker& MeasuringBench::checker() {
+checking::Checker& Measurer::checker() {
   if (!checker_) throw Error(ErrorCode::internal, "the worker was given a program before its request");
   return *checker_;
 }
 
-const execution::Executable& MeasuringBench::find(SpecimenId id) const {
+const execution::Executable& Measurer::find(SpecimenId id) const {
   const auto found = loaded_.find(id);
   if (found == loaded_.end()) throw Error(ErrorCode::internal, fmt::format("program {} is not loaded", id));
   return found->second;

@@ -16,10 +16,10 @@
 namespace kiln::tuner {
 
 /// Throws DriverError and Error as the device does; see describe_failure() for what they mean to a trial.
-class MeasuringBench {
+class Measurer {
  public:
   /// Opens a device; arguments as in WorkerPoolOptions.
-  MeasuringBench(const std::optional<std::string>& driver, int ordinal, checking::CheckOptions options);
+  Measurer(const std::optional<std::string>& driver, int ordinal, checking::CheckOptions options);
 
   const device::Device& device() const { return context_->device(); }
 

@@ -16,7 +16,7 @@
 #include "kiln/execution/compile.h"
 #include "kiln/execution/target.h"
 #include "kiln/tuner/worker.h"
-#include "measuring_bench.h"
+#include "measurer.h"
 #include "message.h"
 #include "protocol.h"
 
@@ -60,10 +60,10 @@ class Worker {
 
  private:
   Message open(const json& fields) {
-    bench_.emplace(optional_text(fields, "driver"), fields.at("device").get<int>(),
-                   check_options_from(fields.at("check")));
-    const device::Driver& driver = *bench_->device().driver();
-    return {{{"device", to_json(bench_->device().info())},
+    measurer_.emplace(optional_text(fields, "driver"), fields.at("device").get<int>(),
+                      check_options_from(fields.at("check")));
+    const device::Driver& driver = *measurer_->device().driver();
+    return {{{"device", to_json(measurer_->device().info())},
              {"driver_version", device::cuda_version_text(driver.version())},
              {"driver", driver.description()}},
             {}};
@@ -101,21 +101,21 @@ class Worker {
   }
 
   json measure(const std::string& action, const Message& command) {
-    if (!bench_) throw Error(ErrorCode::internal, "the worker was given work before its device");
+    if (!measurer_) throw Error(ErrorCode::internal, "the worker was given work before its device");
     const json& fields = command.fields;
     if (action == "begin") {
       std::optional<execution::CompiledProgram> trusted;
       if (!command.payload.empty()) trusted = execution::deserialise(command.payload);
       const Request request = Request::parse(fields.at("request").get<std::string>());
-      return verdict_fields(bench_->begin(request, trusted ? &*trusted : nullptr));
+      return verdict_fields(measurer_->begin(request, trusted ? &*trusted : nullptr));
     }
     const auto id = fields.at("id").get<SpecimenId>();
-    if (action == "check") return verdict_fields(bench_->check(id));
-    if (action == "sample") return {{"samples", bench_->sample(id, fields.at("count").get<int>())}};
+    if (action == "check") return verdict_fields(measurer_->check(id));
+    if (action == "sample") return {{"samples", measurer_->sample(id, fields.at("count").get<int>())}};
     if (action == "load") {
-      bench_->load(id, execution::deserialise(command.payload));
+      measurer_->load(id, execution::deserialise(command.payload));
     } else if (action == "discard") {
-      bench_->discard(id);
+      measurer_->discard(id);
     } else {
       throw Error(ErrorCode::internal, fmt::format("a worker cannot '{}'", action));
     }
@@ -125,7 +125,7 @@ class Worker {
   std::shared_ptr<const device::Nvrtc> compiler_;
   Target target_;
   std::optional<store::FileStore> kernels_;
-  std::optional<MeasuringBench> bench_;
+  std::optional<Measurer> measurer_;
 };
 
 /// Ends the process if the session goes away while a command is at work: nobody would read the answer, and a hung

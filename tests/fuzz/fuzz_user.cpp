@@ -18,17 +18,17 @@ namespace {
 constexpr size_t programs_of_a_request = 4;
 
 /// What every input is tried on.
-struct Bench {
+struct Surroundings {
   SourceLibrary library;  ///< Kiln's pieces, and the kernel that all descriptors share.
   std::vector<Request> requests;
   kiln::Target target{Arch::of(9, 0), 13, 0};
   DeviceFigures figures{132, 1.98e9, 4.8e12, 50 << 20};
 
-  static Bench make() {
+  static Surroundings make() {
     std::map<std::string, std::string> files = embedded_sources().files();
     files["user/input.cu"] = "#include \"lib/store.cuh\"\nextern \"C\" __global__ void input() {}\n";
     const Expressions code = {{"e", Expression("--- prologue\nx * s\n---\nacc + b", {"b"}, {"s"})}};
-    Bench bench{SourceLibrary(std::move(files)), {}};
+    Surroundings around{SourceLibrary(std::move(files)), {}};
     for (const char* line :
          {"conv_forward x=f32:1x3x9x9 w=f32:16x3x3x3 y=f32:1x16x9x9:nhwc pad=1 epilogue=bias+relu",
           "conv_forward x=f16:2x4x7x5:nhwc w=f16:6x2x3x3 groups=2 epilogue=user:e epilogue.b=f32:6",
@@ -36,9 +36,9 @@ struct Bench {
           "pool_forward x=f16:2x5x13x11:nhwc mode=max window=3 stride=2 pad=1",
           "pool_forward x=f32:1x2x1000000 mode=avg window=4", "softmax_forward x=f32:4x37 n=?",
           "softmax_forward x=f32:5x3x7 axis=1"}) {
-      bench.requests.push_back(Request::parse(line, code));
+      around.requests.push_back(Request::parse(line, code));
     }
-    return bench;
+    return around;
   }
 };
 
@@ -58,16 +58,16 @@ void check_launch(const Launch& launch, int64_t n, const Arch& arch, int64_t wor
   }
 }
 
-void generate(const Bench& bench, const Algorithm& algorithm, const Request& request) {
-  if (algorithm.refusal(request, bench.target)) return;
-  const double seconds = algorithm.predictor(request, bench.target, bench.figures)(Config()).seconds;
+void generate(const Surroundings& around, const Algorithm& algorithm, const Request& request) {
+  if (algorithm.refusal(request, around.target)) return;
+  const double seconds = algorithm.predictor(request, around.target, around.figures)(Config()).seconds;
   check(std::isfinite(seconds) && seconds >= 0, "an estimate is a time");
   size_t made = 0;
-  algorithm.space().for_each_legal(request, bench.target, [&](const Config& config) {
-    const Program program = algorithm.program(bench.library, request, bench.target, config);
+  algorithm.space().for_each_legal(request, around.target, [&](const Config& config) {
+    const Program program = algorithm.program(around.library, request, around.target, config);
     check(program.workspace_bytes >= 0 && program.workspace_bytes % 256 == 0, "workspace comes in whole 256 bytes");
     for (const Step& step : program.steps) {
-      check_launch(std::get<Launch>(step), request.batch(), bench.target.arch, program.workspace_bytes);
+      check_launch(std::get<Launch>(step), request.batch(), around.target.arch, program.workspace_bytes);
     }
     return ++made < programs_of_a_request;
   });
@@ -83,14 +83,14 @@ std::string words_of(std::string_view descriptor) {
   return words;
 }
 
-std::string run(const Bench& bench, std::string_view input) {
+std::string run(const Surroundings& around, std::string_view input) {
   try {
     const SourceLibrary user({{"user/input.json", std::string(input)}, {"user/input.cu", words_of(input)}});
     std::string seen;
     for (const Algorithm& algorithm : user_algorithms(user)) {
-      for (const Request& request : bench.requests) {
-        generate(bench, algorithm, request);
-        seen += " " + algorithm.refusal(request, bench.target).value_or("served");
+      for (const Request& request : around.requests) {
+        generate(around, algorithm, request);
+        seen += " " + algorithm.refusal(request, around.target).value_or("served");
       }
     }
     return seen;
@@ -166,9 +166,9 @@ const std::vector<std::string> dictionary = {"\"kiln_template\": 1",
 }  // namespace kiln::fuzz
 
 int main(int argc, char** argv) {
-  const kiln::fuzz::Bench bench = kiln::fuzz::Bench::make();
+  const kiln::fuzz::Surroundings around = kiln::fuzz::Surroundings::make();
   return kiln::fuzz::fuzz_main(argc, argv,
                                {.name = "user",
-                                .run = [&](std::string_view input) { return kiln::fuzz::run(bench, input); },
+                                .run = [&](std::string_view input) { return kiln::fuzz::run(around, input); },
                                 .dictionary = kiln::fuzz::dictionary});
 }
