@@ -218,7 +218,8 @@ class CallByNameWorkspaceTest : public CallByNameTest {
 TEST_F(CallByNameWorkspaceTest, IsOfTheCallersOwn) {
   Context context(options_with_split());
   expect_right(line, [&](std::map<std::string, void*>& memory) {
-    const std::vector<NamedTensor> tensors = tensors_of(Request::parse(line), memory);
+    const Request request = Request::parse(line);  // whose names the tensors have
+    const std::vector<NamedTensor> tensors = tensors_of(request, memory);
     const int64_t needed = plan_of_call(context, head, tensors).workspace_bytes();
     ASSERT_GT(needed, 0);
     const std::vector<std::byte> nothing(static_cast<size_t>(needed) + 1, std::byte{0x5a});
@@ -247,7 +248,8 @@ TEST_F(CallByNameWorkspaceTest, LetsTheCallBeCaptured) {
   CUgraph graph = nullptr;
   CUgraphExec executable = nullptr;
   expect_right(line, [&](std::map<std::string, void*>& memory) {
-    const std::vector<NamedTensor> tensors = tensors_of(Request::parse(line), memory);
+    const Request request = Request::parse(line);  // whose names the tensors have
+    const std::vector<NamedTensor> tensors = tensors_of(request, memory);
     const int64_t needed = plan_of_call(context, head, tensors).workspace_bytes();
     void* const workspace = upload(std::vector<std::byte>(static_cast<size_t>(needed)));
     ASSERT_EQ(device_->call(&Table::cuStreamBeginCapture_v2, stream.raw(), CU_STREAM_CAPTURE_MODE_GLOBAL),
