@@ -58,7 +58,7 @@ bool is_checked_in_full(const Request& request, const CheckOptions& options) {
 }
 
 bool needs_trusted(const Request& request, const CheckOptions& options) {
-  return static_cast<bool>(request.user_epilogue) || !is_checked_in_full(request, options);
+  return static_cast<bool>(request.user_code) || !is_checked_in_full(request, options);
 }
 
 class Checker::Impl {
@@ -128,7 +128,7 @@ Checker::Impl::Impl(std::shared_ptr<const device::ContextHandle> context, Reques
 Checker::Impl::Case Checker::Impl::make_case(reference::Values values) const {
   Case made;
   made.contents = contents_of(request_, values, options_.seed);
-  if (request_.user_epilogue) made.user.emplace(request_, made.contents, values_, options_);
+  if (request_.user_code) made.user.emplace(request_, made.contents, values_, options_);
   if (!made.user) made.outputs = outputs_of(made);
   return made;
 }
@@ -162,7 +162,7 @@ reference::Bindings Checker::Impl::bindings_of(const std::vector<Memory>& conten
 }
 
 Verdict Checker::Impl::trust(const execution::Executable& trusted) {
-  if (!request_.user_epilogue) return run_all(trusted, Role::trusted);
+  if (!request_.user_code) return run_all(trusted, Role::trusted);
   Verdict verdict;
   for (Case& at : cases_) {
     std::vector<Finding> findings{at.user->evaluate(context_, trusted)};

@@ -60,7 +60,7 @@ Program plain_program(const Catalogue& catalogue, const Request& plain, const Ta
 }  // namespace
 
 Program trusted_program(const Catalogue& catalogue, const Request& request, const Target& target) {
-  if (!request.user_epilogue) return plain_program(catalogue, request, target);
+  if (!request.user_code) return plain_program(catalogue, request, target);
   Program middle = plain_program(catalogue, without_user_code(request), target);
   // The sources with the user's text come first: what is wrong with it is said before anything else is compiled.
   const SourceLibrary library = library_of(catalogue);
@@ -86,7 +86,7 @@ Program trusted_program(const Catalogue& catalogue, const Request& request, cons
 std::vector<std::string> trusted_operand_names(const Request& request) {
   std::vector<std::string> names;
   for (const Operand& operand : request.operands) names.push_back(operand.name);
-  if (!request.user_epilogue) return names;
+  if (!request.user_code) return names;
   names.insert(names.end(), {"margin", "low", "high"});
   // Whether the code has a prologue is not known where its text is not: in a worker.
   if (!operation(request.operation).prologue_operand().empty()) names.insert(names.end(), {"input", "perturbation"});

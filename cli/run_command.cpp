@@ -144,7 +144,7 @@ Checked check(checking::Checker& checker, const Plan& plan, CheckTools& tools) {
     try {
       trusted.emplace(tools.trusted(request));
     } catch (const Error& error) {
-      if (!cannot_compile(error) || request.user_epilogue) throw;
+      if (!cannot_compile(error) || request.user_code) throw;
       const int64_t outputs = result_of(request).spec.elements();
       return said(checker.check_with_reference(checkable(plan)),
                   fmt::format("ok at {} of {}", std::min(options.samples, outputs), outputs));

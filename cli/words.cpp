@@ -215,7 +215,7 @@ std::string summary(const Request& request) {
     text = "set " + result_words(request);
   else
     text = of_any(request);
-  if (request.user_epilogue) text += fmt::format(", user:{:.8}", request.user_epilogue.digest());
+  if (request.user_code) text += fmt::format(", user:{:.8}", request.user_code.digest());
   return text;
 }
 

@@ -159,7 +159,7 @@ bool parse_common(const Token& token, const Operation& operation, const Expressi
   else if (name == "beta")
     request.blend.beta = parse_scale(token);
   else if (name == "epilogue" && token.value().starts_with(user_code_prefix))
-    request.user_epilogue = parse_user_code(token, expressions);
+    request.user_code = parse_user_code(token, expressions);
   else if (name == "epilogue")
     request.epilogue = parse_epilogue(token);
   else if (name == "n" && token.value() == "?")
@@ -272,7 +272,7 @@ std::string Request::key() const {
     for (EpilogueStage stage : epilogue) stages.push_back(to_string(stage));
     line += fmt::format(" epilogue={}", fmt::join(stages, "+"));
   }
-  if (user_epilogue) line += fmt::format(" epilogue={}{}", user_code_prefix, user_epilogue.digest());
+  if (user_code) line += fmt::format(" epilogue={}{}", user_code_prefix, user_code.digest());
   for (const Operand& operand : operands) {
     if (is_user_operand(operand.name)) line += fmt::format(" {}={}", operand.name, operand.spec.print());
   }

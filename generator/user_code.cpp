@@ -13,7 +13,7 @@ namespace {
 
 const Expression& text_of(const Request& request) {
   if (lacks_user_text(request)) throw missing_user_text(request);
-  return *request.user_epilogue.expression();
+  return *request.user_code.expression();
 }
 
 std::vector<const TensorSpec*> user_tensors(const Request& request) {
@@ -191,7 +191,7 @@ std::string prologue_text(const Request& request, const Expression& expression) 
 }  // namespace
 
 void add_user_code(Prelude& prelude, const Request& request) {
-  const bool has_code = static_cast<bool>(request.user_epilogue);
+  const bool has_code = static_cast<bool>(request.user_code);
   add_tensors(prelude, request);
   add_prologue_tensors(prelude, request);
   if (!has_code) {

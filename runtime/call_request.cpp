@@ -130,7 +130,7 @@ void CallRequest::text(std::string_view text) {
       if (is_class) refuse(fmt::format("the class {}", attribute.name), "give the number by name");
     }
   }
-  if (said.user_epilogue) refuse("user code", "give it as an epilogue: expression(...)");
+  if (said.user_code) refuse("user code", "give it as an epilogue: expression(...)");
   said.operands = std::move(request_.operands);
   said.blend = request_.blend;
   std::ranges::move(request_.attributes, std::back_inserter(said.attributes));

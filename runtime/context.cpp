@@ -202,7 +202,7 @@ std::shared_ptr<const LoadedPlan> Context::Impl::make(const Request& request) {
 
 // A request with the text of its user code, once, so that the file can be tuned as it is.
 void Context::Impl::record(const Request& request, const std::string& key) {
-  if (const Expression* code = request.user_epilogue.expression()) {
+  if (const Expression* code = request.user_code.expression()) {
     if (const auto trouble = recorder_->record(print_definition(code->digest(), *code))) announce(*trouble);
   }
   if (const auto trouble = recorder_->record(key)) announce(*trouble);

@@ -40,7 +40,7 @@ Request with_stand_in(Request request) {
     prologue += fmt::format("{} + {}", prologue.empty() ? "--- prologue\nx" : "", tensors.back());
   }
   if (!prologue.empty()) prologue += "\n---\n";
-  request.user_epilogue = UserCode(Expression(prologue + "acc", std::move(tensors)));
+  request.user_code = UserCode(Expression(prologue + "acc", std::move(tensors)));
   return request;
 }
 
@@ -135,7 +135,7 @@ cache::PackValidator pack_validator(const Catalogue& catalogue, Expressions expr
 std::optional<std::string> unknown_user_code(std::string_view line, const Expressions& expressions) {
   try {
     const Request request = Request::parse(line, expressions);
-    if (lacks_user_text(request)) return request.user_epilogue.digest();
+    if (lacks_user_text(request)) return request.user_code.digest();
   } catch (const Error&) {
     // It is no request.
   }

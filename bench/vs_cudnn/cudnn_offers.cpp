@@ -193,7 +193,7 @@ std::vector<CudnnCall> calls_for(const Library& library, const Request& request)
 std::optional<std::string> not_comparable(const Request& request) {
   if (request.dynamic_batch) return "its batch is dynamic";
   if (request.blend != Blend{}) return "it scales or adds to its output";
-  if (request.user_epilogue) return "cuDNN knows nothing of its user code";
+  if (request.user_code) return "cuDNN knows nothing of its user code";
   if (!request.epilogue.empty() && request.operation != "conv_forward") {
     return "the comparison covers epilogues of conv_forward alone";
   }

@@ -69,7 +69,7 @@ void check_epilogue(const Request& request, const Operation& operation) {
   if (std::adjacent_find(stages.begin(), stages.end()) != stages.end()) {
     refuse(request, "an epilogue stage stands twice", "each of bias, add, relu and clip may stand once");
   }
-  if (request.user_epilogue && !request.epilogue.empty()) {
+  if (request.user_code && !request.epilogue.empty()) {
     refuse(request, "an epilogue is either stages or user code", "write the stages into the expression");
   }
   if (request.arithmetic != Arithmetic{} && !operation.has_arithmetic()) {

@@ -90,7 +90,7 @@ void check_norm_epilogue(const Request& request) {
   if (request.has(relu) && fused_activation_of(request) != ActivationMode::identity) {
     refuse(request, "its epilogue ends in relu, and it has an activation besides", "leave one of them out");
   }
-  if (request.user_epilogue && fused_activation_of(request) != ActivationMode::identity) {
+  if (request.user_code && fused_activation_of(request) != ActivationMode::identity) {
     refuse(request, "it has user code and an activation besides", "write the activation into the expression");
   }
   const TensorSpec* residual = request.find("residual");

@@ -62,14 +62,14 @@ TensorSpec as_packed_f32(const TensorSpec& spec) {
 }  // namespace
 
 bool has_prologue(const Request& request) {
-  const Expression* expression = request.user_epilogue.expression();
+  const Expression* expression = request.user_code.expression();
   return expression != nullptr && !expression->prologue().empty();
 }
 
 void check_user_names(const Request& request) {
-  const Expression* expression = request.user_epilogue.expression();
+  const Expression* expression = request.user_code.expression();
   if (has_prologue(request) && kiln::operation(request.operation).prologue_operand().empty()) refuse_prologue(request);
-  if (request.user_epilogue && request.dynamic_batch && !is_batched(request, result_of(request).name)) {
+  if (request.user_code && request.dynamic_batch && !is_batched(request, result_of(request).name)) {
     refuse(request, "its result is a sum over the batch: with user code it cannot be checked for any batch",
            "give the batch instead of n=?");
   }
@@ -84,7 +84,7 @@ void check_user_names(const Request& request) {
   }
   for (const Operand& operand : request.operands) {
     if (!is_user_operand(operand.name)) continue;
-    if (!request.user_epilogue) {
+    if (!request.user_code) {
       refuse(request, fmt::format("there is an operand {}, but no user code", operand.name), "add epilogue=user:NAME");
     }
     if (expression != nullptr && std::find(read.begin(), read.end(), operand.name) == read.end()) {
@@ -105,7 +105,7 @@ bool has_images(const Request& request, const Operand& operand) {
 }
 
 Request stripped_of_user_code(Request request) {
-  request.user_epilogue = {};
+  request.user_code = {};
   std::erase_if(request.operands, [](const Operand& operand) { return is_user_operand(operand.name); });
   return request;
 }
@@ -121,7 +121,7 @@ Request without_user_code(const Request& request) {
 }
 
 Request with_user_code(Request request, const Expression& code, const std::vector<TensorSpec>& tensors) {
-  request.user_epilogue = UserCode(code);
+  request.user_code = UserCode(code);
   for (size_t i = 0; i < tensors.size(); ++i) {
     Operand& tensor = request.operands.emplace_back(Operand{user_operand_name(code, i), tensors[i]});
     // The batch of a finished request is the top of its bucket already.
@@ -133,12 +133,12 @@ Request with_user_code(Request request, const Expression& code, const std::vecto
 }
 
 bool lacks_user_text(const Request& request) {
-  return request.user_epilogue && request.user_epilogue.expression() == nullptr;
+  return request.user_code && request.user_code.expression() == nullptr;
 }
 
 Error missing_user_text(const Request& request) {
   return {ErrorCode::invalid_argument,
-          fmt::format("the text of user:{} is not known, and the cache holds no code", request.user_epilogue.digest()),
+          fmt::format("the text of user:{} is not known, and the cache holds no code", request.user_code.digest()),
           "define the expression in the requests file, in a file given with --expression, or for Request::parse(); "
           "KILN_RECORD writes what an application uses"};
 }

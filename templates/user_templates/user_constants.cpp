@@ -145,7 +145,7 @@ const Own* own_of(std::string_view operation) {
 Prelude user_constants(const Request& request) {
   const Own* const own = own_of(request.operation);
   Prelude prelude = own != nullptr ? own->constants(request) : of_any(operation(request.operation), &request);
-  prelude.flag("USER_CODE", static_cast<bool>(request.user_epilogue));
+  prelude.flag("USER_CODE", static_cast<bool>(request.user_code));
   return prelude;
 }
 

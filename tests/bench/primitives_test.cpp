@@ -54,7 +54,7 @@ TEST(TableOfPasses, TakesUserCode) {
       "x epilogue.gate y: one launch\n"
       "  activation_forward x=f32:4x10 mode=identity epilogue=user:twice epilogue.gate=f32:4x10\n");
   ASSERT_EQ(rows.size(), 2u);
-  EXPECT_EQ(rows[1].request.user_epilogue.expression()->tensors(), std::vector<std::string>{"gate"});
+  EXPECT_EQ(rows[1].request.user_code.expression()->tensors(), std::vector<std::string>{"gate"});
   EXPECT_EQ(declared_bytes(rows[1]), 3 * 80);
 }
 

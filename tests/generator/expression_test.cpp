@@ -151,8 +151,8 @@ TEST(UserEpilogueInRequests, StandsInTheKeyByDigest) {
   const Request again = Request::parse(request.key());
   EXPECT_EQ(again, request);
   EXPECT_EQ(again.key(), request.key());
-  EXPECT_EQ(again.user_epilogue.expression(), nullptr);
-  EXPECT_NE(Request::parse(request.key(), known).user_epilogue.expression(), nullptr);
+  EXPECT_EQ(again.user_code.expression(), nullptr);
+  EXPECT_NE(Request::parse(request.key(), known).user_code.expression(), nullptr);
   EXPECT_TRUE(is_per_channel(request, request.at("epilogue.b")));
   EXPECT_FALSE(is_per_channel(request, request.at("epilogue.gate")));
 }
@@ -301,8 +301,8 @@ TEST(RequestsFiles, DefineExpressions) {
   const std::vector<RequestLine> lines = parse_requests(leaky_file, expressions);
   ASSERT_EQ(lines.size(), 1);
   EXPECT_EQ(lines[0].count, 2);
-  ASSERT_NE(lines[0].request.user_epilogue.expression(), nullptr);
-  EXPECT_THAT(lines[0].request.user_epilogue.expression()->scalars(), ElementsAre("slope"));
+  ASSERT_NE(lines[0].request.user_code.expression(), nullptr);
+  EXPECT_THAT(lines[0].request.user_code.expression()->scalars(), ElementsAre("slope"));
   EXPECT_EQ(expressions.size(), 1);
 }
 

@@ -69,7 +69,7 @@ const std::map<std::string, std::function<Request(const Request&)>>& views() {
 
 TEST(TypedViews, GiveBackTheRequest) {
   for (const Request& request : testing_support::all_requests()) {
-    if (request.user_epilogue) continue;  // which views do not hold
+    if (request.user_code) continue;  // which views do not hold
     EXPECT_EQ(views().at(request.operation)(request).key(), request.key());
   }
 }
@@ -90,7 +90,7 @@ TEST(TypedViews, AreAskedForAllThatTheirRequestsMayHold) {
   std::map<std::string, std::set<std::string>> given;
   std::map<std::string, std::map<std::string, std::set<AttributeValue>>> values;
   for (const Request& request : testing_support::all_requests()) {
-    if (request.user_epilogue) continue;
+    if (request.user_code) continue;
     const std::string line = request.key();
     std::set<std::string>& of = given[request.operation];
     for (const Operand& operand : request.operands) {

@@ -200,7 +200,7 @@ TEST_F(UserCodeInPacks, IsCountedWhereNothingCanBeMadeOfIt) {
   second.config = "another";
   const cache::Pack pack = cache::make_pack({device(9, 0)}, {good, foreign, record, second});
   const NotAtHand missing = not_at_hand(pack, catalogue, {});
-  EXPECT_THAT(missing.user_code, testing::ElementsAre(testing::Pair(request.user_epilogue.digest(), 2)));
+  EXPECT_THAT(missing.user_code, testing::ElementsAre(testing::Pair(request.user_code.digest(), 2)));
   EXPECT_THAT(missing.algorithms, testing::ElementsAre(testing::Pair("conv_stem", 1)));
   EXPECT_THAT(not_at_hand(pack, catalogue, known).user_code, IsEmpty());
 }

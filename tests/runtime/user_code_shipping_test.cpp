@@ -62,7 +62,7 @@ class ShippedUserCode : public DeviceTest {
   }
 
   static auto names_the_text() {
-    return AllOf(HasSubstr("the text of user:" + request().user_epilogue.digest() + " is not known"),
+    return AllOf(HasSubstr("the text of user:" + request().user_code.digest() + " is not known"),
                  HasSubstr("--expression"), HasSubstr("KILN_RECORD"));
   }
 

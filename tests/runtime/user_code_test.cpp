@@ -163,8 +163,8 @@ TEST_F(UserCodeCalls, AreRecordedWithTheirText) {
   for (const RequestLine& line : lines) calls += line.count;
   EXPECT_EQ(calls, 2) << text;
   ASSERT_FALSE(lines.empty());
-  ASSERT_NE(lines[0].request.user_epilogue.expression(), nullptr);
-  EXPECT_EQ(lines[0].request.user_epilogue.expression()->text(), "acc + 1.0f");
+  ASSERT_NE(lines[0].request.user_code.expression(), nullptr);
+  EXPECT_EQ(lines[0].request.user_code.expression()->text(), "acc + 1.0f");
   std::filesystem::remove(path);
 }
 

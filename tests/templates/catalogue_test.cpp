@@ -147,7 +147,7 @@ TEST(BuiltInCatalogue, HasNoAlgorithmThatRefusesUserCodeOrLeavesItOut) {
   };
   std::set<std::string> taken;
   for (const Request& request : requests()) {
-    if (request.user_epilogue) continue;
+    if (request.user_code) continue;
     Request plain = request.dynamic_batch ? request.with_batch(request.batch()) : request;
     plain.epilogue.clear();
     std::erase_if(plain.operands, [&](const Operand& operand) {
@@ -176,7 +176,7 @@ TEST(BuiltInCatalogue, HasNoAlgorithmThatRefusesUserCodeOrLeavesItOut) {
 TEST(BuiltInCatalogue, GivesEqualSourcesForEqualKeys) {
   const Catalogue other = make_catalogue(embedded_sources());
   for (const Request& request : requests()) {
-    if (request.user_epilogue) continue;  // a key holds its digest
+    if (request.user_code) continue;  // a key holds its digest
     const Request same = Request::parse(request.key());
     const Target target = targets()[4];
     // One in eleven, from the best to the worst: there are thousands.

@@ -115,7 +115,7 @@ std::vector<Request> requests() {
     all.push_back(Request::parse(line));
   }
   for (const Request& request : requests_with_every_operand()) {
-    if (!request.user_epilogue) all.push_back(request);
+    if (!request.user_code) all.push_back(request);
   }
   return all;
 }

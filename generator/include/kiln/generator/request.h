@@ -97,7 +97,7 @@ struct Request {
   /// User code in place of the stages: `epilogue=user:<digest>`. Its tensors are operands called `epilogue.<name>`, of
   /// the extents of y or 1 where they repeat, or of one dimension: an element a channel; those of a prologue
   /// `prologue.<name>`, an element a channel of the input.
-  UserCode user_epilogue;
+  UserCode user_code;
 
   /// `n=?`: the batch is a call argument, at most that of the operands here, which is a power of two: the top of its
   /// bucket. One compiled kernel serves every batch of the bucket, and 0.
