@@ -250,8 +250,9 @@ std::vector<CommonWord> common_words(const Operation& operation) {
   words.push_back({"epilogue", epilogues, "none",
                    "what is applied to the result: stages in the order written, or user code (docs/user-code.md)"});
   words.push_back({"n", "?", "a fixed batch",
-                   "a dynamic batch: the call gives it. The batch of the line, rounded up to a power of two, is the "
-                   "bucket; one compiled kernel serves every batch from 0 to that"});
+                   "a dynamic batch: the call gives it. The batch of the line, rounded up to a power of two, but to no "
+                   "more than the strides leave room for, is the bucket; one compiled kernel serves every batch from 0 "
+                   "to that"});
   return words;
 }
 

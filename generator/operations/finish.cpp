@@ -3,6 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
 
 #include "kiln/base/nearest.h"
 #include "kiln/generator/operation.h"
@@ -215,7 +219,27 @@ std::vector<Operand*> batched_operands(Request& request, const Operation& operat
   return batched;
 }
 
-// One run-time value is the batch of all operands. Rounding to the top of its bucket would hide that they differ.
+// The largest batch with which the elements of `spec` have memory of their own as they do now. Where the batch lies
+// inside other dimensions, these leave no more room. Any number where elements share memory already.
+int64_t room_for_batch(const TensorSpec& spec) {
+  constexpr int64_t any = std::numeric_limits<int64_t>::max();
+  const int64_t step = spec.strides.front();
+  if (step == 0) return any;
+  std::vector<std::pair<int64_t, int64_t>> others;  // stride, extent
+  for (size_t i = 1; i < spec.extents.size(); ++i) {
+    if (spec.extents[i] > 1 && spec.strides[i] > 0) others.emplace_back(spec.strides[i], spec.extents[i]);
+  }
+  std::sort(others.begin(), others.end());
+  int64_t room = any, reach = 0;  // offset of the last element of the dimensions so far, without the batch
+  for (const auto& [stride, extent] : others) {
+    if (stride >= step) room = std::min(room, std::max<int64_t>((stride - 1 - reach) / step + 1, 1));
+    reach += (extent - 1) * stride;
+  }
+  return room < spec.extents.front() ? any : room;
+}
+
+// One run-time value is the batch of all operands. Rounding to the top of its bucket would hide that they differ. What
+// user code reads sets no limit: its tensors may share memory.
 void round_batch_to_bucket(Request& request, const Operation& operation) {
   if (!request.dynamic_batch) return;
   const std::vector<Operand*> batched = batched_operands(request, operation);
@@ -226,8 +250,13 @@ void round_batch_to_bucket(Request& request, const Operation& operation) {
                        batched.front()->spec.extents.front(), batched.front()->name),
            "with n=? too, all operands of a request have one batch");
   }
+  if (batched.empty()) return;
+  int64_t top = batch_bucket(batched.front()->spec.extents.front());
+  for (const Operand* operand : batched) {
+    if (!is_user_operand(operand->name)) top = std::min(top, room_for_batch(operand->spec));
+  }
   for (Operand* operand : batched) {
-    operand->spec.extents.front() = batch_bucket(operand->spec.extents.front());
+    operand->spec.extents.front() = top;
     operand->spec.canonicalise();
   }
 }

@@ -125,9 +125,9 @@ Request with_user_code(Request request, const Expression& code, const std::vecto
   for (size_t i = 0; i < tensors.size(); ++i) {
     Operand& tensor = request.operands.emplace_back(Operand{user_operand_name(code, i), tensors[i]});
     // The batch of a finished request is the top of its bucket already.
-    if (request.dynamic_batch && has_images(request, tensor)) {
-      tensor.spec.extents.front() = batch_bucket(tensor.spec.extents.front());
-    }
+    if (!request.dynamic_batch || !has_images(request, tensor)) continue;
+    int64_t& batch = tensor.spec.extents.front();
+    if (batch <= request.batch() && request.batch() <= batch_bucket(batch)) batch = request.batch();
   }
   return finished(std::move(request));
 }

@@ -87,6 +87,33 @@ TEST(Request, RoundsADynamicBatchToItsBucket) {
   EXPECT_EQ(key("softmax_forward x=f32:3x10 n=?"), key("softmax_forward x=f32:4x10 y=f32:4x10 n=?"));
 }
 
+// Of the operation's operands the one with the least room decides; what user code reads may share memory.
+TEST(Request, HasABucketOfWhatTheStridesLeaveRoomFor) {
+  const auto line = [](const std::string& x, const std::string& y) {
+    return key("tensor_transform x=f32:" + x + " y=f32:" + y + " n=?");
+  };
+  EXPECT_THAT(line("3x10:cn", "3x10:cn"), HasSubstr("x=f32:3x10:cn y=f32:3x10:cn"));
+  EXPECT_THAT(line("3x10:1,8", "3x10:1,9"), HasSubstr("x=f32:4x10:1,8 y=f32:4x10:1,9"));
+  EXPECT_THAT(line("5x10:1,8", "5x10:1,6"), HasSubstr("x=f32:6x10:1,8 y=f32:6x10:cn"));
+  EXPECT_THAT(line("5x10:2,20", "5x10"), HasSubstr("x=f32:8x10:2,20 y=f32:8x10:nc"));
+  EXPECT_THAT(line("5x10:2,13", "5x10"), HasSubstr("x=f32:7x10:2,13"));
+  EXPECT_THAT(line("5x4x6x3:24,3,120,1", "5x4x6x3"), HasSubstr("x=f32:5x4x6x3:"));  // rows outside of images
+  EXPECT_THAT(line("5x4x6:6,1,35", "5x4x6"), HasSubstr("x=f32:6x4x6:6,1,35"));
+  EXPECT_THAT(line("1x10:cn", "1x10:cn"), HasSubstr("x=f32:1x10:nc"));
+  EXPECT_EQ(Request::parse("tensor_transform x=f32:0x10:1,8 y=f32:0x10:1,8 n=?").batch(), 1);
+  // Elements of x share memory as it is: that sets no limit.
+  EXPECT_THAT(line("5x10:1,2", "5x10"), HasSubstr("x=f32:8x10:1,2"));
+  EXPECT_THAT(line("5x10:0,1", "5x10"), HasSubstr("x=f32:8x10:0,1"));
+  EXPECT_THROW(line("5x10", "5x10:1,2"), Error);
+
+  const Expressions known = {{"e", Expression("acc * gate", {"gate"})}};
+  const Request parsed =
+      Request::parse("softmax_forward x=f32:5x10:1,7 y=f32:5x10 epilogue=user:e epilogue.gate=f32:5x10:cn n=?", known);
+  const Request plain = Request::parse("softmax_forward x=f32:5x10:1,7 y=f32:5x10 n=?");
+  EXPECT_THAT(parsed.key(), HasSubstr("x=f32:7x10:cn"));
+  EXPECT_EQ(with_user_code(plain, known.at("e"), {TensorSpec::parse("f32:5x10:cn")}).key(), parsed.key());
+}
+
 TEST(BatchBucket, IsThePowerOfTwoThatHoldsTheBatch) {
   constexpr int64_t most = int64_t{1} << 62;
   EXPECT_EQ(batch_bucket(0), 1);

@@ -1,5 +1,6 @@
 // conv_forward, pool_forward and softmax_forward from an application's point of view.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -208,6 +209,25 @@ TEST_F(CallsTest, ADynamicBatchIsServedByOnePlanOfItsBucket) {
                     Tensor(operands.device.at("y"), f32, {batch, 19}, nc), options);
     expect_right(fixed, operands);
   }
+}
+
+// Packed tensors with the batch innermost have other strides for every batch. With room for more, one plan serves
+// several.
+TEST_F(CallsTest, ADynamicBatchMayBeInnermost) {
+  const auto plans = [&](int64_t batch, int64_t pitch) {
+    const Request fixed = Request::parse(
+        fmt::format("pool_forward x=f32:{0}x3x4x6:1,{1},{2},{3} y=f32:{0}x3x2x3:1,{4},{5},{3} window=2 stride=2", batch,
+                    24 * pitch, 6 * pitch, pitch, 6 * pitch, 3 * pitch));
+    const Operands operands = make(fixed);
+    pool_forward(context_, Tensor(operands.device.at("x"), f32, {batch, 3, 4, 6}, {1, 24 * pitch, 6 * pitch, pitch}),
+                 Tensor(operands.device.at("y"), f32, {batch, 3, 2, 3}, {1, 6 * pitch, 3 * pitch, pitch}),
+                 {.window = {2, 2}, .stride = {2, 2}, .dynamic_batch = true});
+    expect_right(fixed, operands);
+  };
+  plans(3, 3);
+  plans(5, 5);
+  plans(3, 7);
+  plans(7, 7);
 }
 
 TEST_F(CallsTest, AnEmptyBatchIsANoOp) {

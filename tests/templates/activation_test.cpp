@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(
                       forward_across},
         AlgorithmCase{"WithGaps", "activation_forward x=f16:2x7x5x4:161,1,32,8 y=f16:2x7x5x4:150,21,4,1 mode=relu",
                       forward_across},
-        AlgorithmCase{"DynamicBatchAcross", "activation_forward x=f32:4x33:cn y=f32:4x33 mode=relu n=?", forward},
+        AlgorithmCase{"DynamicBatchAcross", "activation_forward x=f32:5x33:cn y=f32:5x33 mode=relu n=?", forward},
         AlgorithmCase{"Empty", "activation_forward x=f32:0x33x2x3:nchw y=f32:0x33x2x3:nhwc mode=relu", forward_across},
         AlgorithmCase{"DynamicBatch", "activation_forward x=f32:4x37x5x9:nchw y=f32:4x37x5x9:nhwc mode=relu n=?",
                       forward_across},

@@ -131,6 +131,8 @@ INSTANTIATE_TEST_SUITE_P(
                       "conv_forward x=f32:1x16x4x4:nchw@8 w=f32:16x16x1x1:nchw@4 y=f32:1x16x4x4:nchw@4", pointwise},
         AlgorithmCase{"DynamicBatch",
                       "conv_forward x=f32:8x8x5x6:nchw w=f32:12x8x3x3:nchw pad=1,1 n=? epilogue=bias+add", general},
+        AlgorithmCase{"DynamicBatchInnermost",
+                      "conv_forward x=f32:3x4x5x6:chwn w=f32:8x4x3x3 y=f32:3x8x5x6:chwn pad=1,1 n=?", general},
         AlgorithmCase{"DynamicBatchNhwc", "conv_forward x=f16:4x16x5x7:nhwc w=f16:24x16x3x3:nhwc pad=1,1 n=?",
                       general}),
     case_name);

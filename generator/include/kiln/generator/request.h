@@ -99,8 +99,8 @@ struct Request {
   /// `prologue.<name>`, an element a channel of the input.
   UserCode user_code;
 
-  /// `n=?`: the batch is a call argument, at most that of the operands here, which is a power of two: the top of its
-  /// bucket. One compiled kernel serves every batch of the bucket, and 0.
+  /// `n=?`: the batch is a call argument, at most that of the operands here: the top of its bucket, a power of two or
+  /// what strides leave room for. One compiled kernel serves every batch of the bucket, and 0.
   bool dynamic_batch = false;
 
   /// `constant_weights`: the weights stay the same over many calls, whose plan prepares them once
