@@ -30,12 +30,12 @@ void CallNumbers::stages(const Epilogue& epilogue) {
   key_.add(stages);
 }
 
-void CallNumbers::user_tensors(const Epilogue& epilogue) {
+void CallNumbers::user_tensors(const Epilogue& epilogue, std::span<const Tensor> tensors) {
   code_ = epilogue.code();
   values_.scalars = epilogue.scalars();
   key_.add(int64_t{-1});
   for (const int64_t word : code_->digest_words()) key_.add(word);
-  for (size_t i = 0; i < code_->tensors().size(); ++i) place(epilogue.tensor(i), shape_.operands.size() + i);
+  for (size_t i = 0; i < tensors.size(); ++i) place(tensors[i], shape_.operands.size() + i);
 }
 
 void CallNumbers::examine(const Place& output, const Place& other) const {

@@ -14,6 +14,7 @@
 #include "kiln/generator/run_values.h"
 #include "kiln/plan.h"
 #include "overlap.h"
+#include "user_tensors.h"
 
 namespace kiln {
 
@@ -103,18 +104,20 @@ class CallNumbers {
     if (dynamic) values_.n = images.extent(0);
   }
 
-  /// Stages, whose tensors are operands, or user code.
-  void epilogue(const Epilogue& epilogue) {
+  /// Stages, whose tensors are operands, or user code. `tensors`: what that reads, as the operation sees it.
+  void epilogue(const Epilogue& epilogue, std::span<const Tensor> tensors) {
     values_.clip_lo = epilogue.clip_lo();
     values_.clip_hi = epilogue.clip_hi();
     if (epilogue.count() > 0) return stages(epilogue);
-    user_code_alone(epilogue);
+    user_code_alone(epilogue, tensors);
   }
+  void epilogue(const Epilogue& given) { epilogue(given, user_tensors_of(given)); }
   /// The same where the operation takes no stages. Throws Error(invalid_argument) if there are any.
-  void user_code(const Epilogue& epilogue) {
+  void user_code(const Epilogue& epilogue, std::span<const Tensor> tensors) {
     if (epilogue.count() > 0) refuse_stages();
-    user_code_alone(epilogue);
+    user_code_alone(epilogue, tensors);
   }
+  void user_code(const Epilogue& given) { user_code(given, user_tensors_of(given)); }
   /// `text`: CallKey::max_text bytes at the most.
   void text(std::string_view text) { key_.add(text); }
 
@@ -140,9 +143,9 @@ class CallNumbers {
   void classes(float alpha, float beta) {
     flags_ = flags_ << 4 | static_cast<int64_t>(scale_of(alpha)) << 2 | static_cast<int64_t>(scale_of(beta));
   }
-  void user_code_alone(const Epilogue& epilogue) {
+  void user_code_alone(const Epilogue& epilogue, std::span<const Tensor> tensors) {
     if (epilogue.code() == nullptr) return key_.add(int64_t{0});
-    user_tensors(epilogue);
+    user_tensors(epilogue, tensors);
   }
   bool is_written(const Place& place) const {
     return place.number < shape_.operands.size() && shape_.operands[place.number].is_written;
@@ -150,7 +153,7 @@ class CallNumbers {
   // Not inline: the calls of all operations would have these many times over.
   void place(const Tensor& tensor, size_t number);
   void stages(const Epilogue& epilogue);
-  void user_tensors(const Epilogue& epilogue);
+  void user_tensors(const Epilogue& epilogue, std::span<const Tensor> tensors);
   void examine(const Place& output, const Place& other) const;
   [[noreturn]] void refuse_stages() const;
 

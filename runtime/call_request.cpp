@@ -27,11 +27,10 @@ void require_name(const CallShape& shape, const Definitions& names, size_t numbe
   throw Error(ErrorCode::internal, fmt::format("a call of {} says {} out of place", shape.operation->name(), name));
 }
 
-Request with_code(Request request, const Tensor& result, const Epilogue& epilogue) {
-  const Expression& code = *epilogue.code();
+Request with_code(Request request, const Tensor& result, const Expression& code, std::span<const Tensor> read) {
   std::vector<TensorSpec> tensors;
-  for (size_t i = 0; i < code.tensors().size(); ++i) {
-    const Tensor& tensor = epilogue.tensor(i);
+  for (size_t i = 0; i < read.size(); ++i) {
+    const Tensor& tensor = read[i];
     // The request of a dynamic batch knows the top of its bucket only.
     if (tensor.rank() == result.rank() && tensor.extent(0) != result.extent(0) && tensor.extent(0) != 1) {
       throw Error(
@@ -100,7 +99,7 @@ void CallRequest::integer(std::string_view name, uint64_t /*value*/) {
   require_name(shape_, shape_.operation->integers(), integers_++, name);
 }
 
-void CallRequest::epilogue(const Epilogue& epilogue) {
+void CallRequest::epilogue(const Epilogue& epilogue, std::span<const Tensor> tensors) {
   for (int i = 0; i < epilogue.count(); ++i) {
     const EpilogueStage stage = epilogue.stage(i);
     const bool lacks_tensor =
@@ -112,7 +111,7 @@ void CallRequest::epilogue(const Epilogue& epilogue) {
     }
     request_.epilogue.push_back(stage);
   }
-  user_code(epilogue);
+  user_code(epilogue, tensors);
 }
 
 void CallRequest::text(std::string_view text) {
@@ -139,8 +138,8 @@ void CallRequest::text(std::string_view text) {
 
 Request CallRequest::finished() const {
   Request request = kiln::finished(request_);
-  if (code_ == nullptr || code_->code() == nullptr) return request;
-  return with_code(std::move(request), *result_, *code_);
+  if (code_ == nullptr) return request;
+  return with_code(std::move(request), *result_, *code_, user_tensors_);
 }
 
 }  // namespace kiln

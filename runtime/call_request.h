@@ -14,6 +14,7 @@
 #include "kiln/epilogue.h"
 #include "kiln/generator/request.h"
 #include "kiln/tensor.h"
+#include "user_tensors.h"
 
 namespace kiln {
 
@@ -60,8 +61,13 @@ class CallRequest {
   void dynamic_batch(bool dynamic, const Tensor& /*images*/) { request_.dynamic_batch = dynamic; }
 
   /// Throws Error(invalid_argument) for a stage without its tensor: one made by itself, Epilogue(EpilogueStage::bias).
-  void epilogue(const Epilogue& epilogue);
-  void user_code(const Epilogue& epilogue) { code_ = &epilogue; }
+  void epilogue(const Epilogue& epilogue, std::span<const Tensor> tensors);
+  void epilogue(const Epilogue& given) { epilogue(given, user_tensors_of(given)); }
+  void user_code(const Epilogue& epilogue, std::span<const Tensor> tensors) {
+    code_ = epilogue.code();
+    user_tensors_ = tensors;
+  }
+  void user_code(const Epilogue& given) { user_code(given, user_tensors_of(given)); }
   /// Attributes, arithmetic, stages and `n=?` as requests have them. Throws Error(parse_error), and
   /// Error(invalid_argument) for what a call says otherwise: operands, the classes of scales, user code.
   void text(std::string_view text);
@@ -76,7 +82,8 @@ class CallRequest {
   Request request_;
   size_t operands_ = 0, numbers_ = 0, integers_ = 0;
   std::optional<Tensor> result_;
-  const Epilogue* code_ = nullptr;
+  const Expression* code_ = nullptr;
+  std::span<const Tensor> user_tensors_;
 };
 
 }  // namespace kiln

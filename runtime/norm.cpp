@@ -6,7 +6,9 @@
 #include <span>
 
 #include "kiln/base/error.h"
+#include "norm_call.h"
 #include "operation_call.h"
+#include "user_tensors.h"
 
 namespace kiln {
 namespace {
@@ -34,6 +36,11 @@ Axes::Axes(std::initializer_list<int> axes) : count(static_cast<int>(axes.size()
 
 void norm_forward(Context& context, const Axes& axes, const Tensor& x, const Tensor& y, const NormOptions& options,
                   Stream stream) {
+  call_norm_forward(context, axes, x, y, options, user_tensors_of(options.epilogue), stream);
+}
+
+void call_norm_forward(Context& context, const Axes& axes, const Tensor& x, const Tensor& y, const NormOptions& options,
+                       std::span<const Tensor> user_tensors, Stream stream) {
   const std::span<const int> normalised = checked(axes, call_shape<"norm_forward">());
   run_call<"norm_forward">(context, stream, [&](auto& call) {
     call.operand("x", x);
@@ -52,7 +59,7 @@ void norm_forward(Context& context, const Axes& axes, const Tensor& x, const Ten
     call.number("epsilon", options.epsilon);
     call.number("momentum", options.momentum);
     say_activation_numbers(call, options.activation);
-    call.epilogue(options.epilogue);
+    call.epilogue(options.epilogue, user_tensors);
   });
 }
 
@@ -78,6 +85,12 @@ void norm_inference(Context& context, const Axes& axes, const Tensor& x, const T
 
 void norm_backward(Context& context, const Axes& axes, const Tensor& dy, const Tensor& x, const Tensor& inv_deviation,
                    const Tensor& dx, const NormGradientOptions& options, Stream stream) {
+  call_norm_backward(context, axes, dy, x, inv_deviation, dx, options, user_tensors_of(options.epilogue), stream);
+}
+
+void call_norm_backward(Context& context, const Axes& axes, const Tensor& dy, const Tensor& x,
+                        const Tensor& inv_deviation, const Tensor& dx, const NormGradientOptions& options,
+                        std::span<const Tensor> user_tensors, Stream stream) {
   if (options.mode == NormMode::standard && !options.mean) {
     throw Error(ErrorCode::invalid_argument, "norm_backward: mean is missing", "give what the forward saved");
   }
@@ -102,7 +115,7 @@ void norm_backward(Context& context, const Axes& axes, const Tensor& dy, const T
     call.blend("parameter", options.parameter_alpha, options.parameter_beta);
     call.blend("dresidual", options.dresidual_alpha, options.dresidual_beta);
     say_activation_numbers(call, options.activation);
-    call.user_code(options.epilogue);
+    call.user_code(options.epilogue, user_tensors);
   });
 }
 

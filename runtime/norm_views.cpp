@@ -1,15 +1,19 @@
 // The usual normalisations: norm_forward() and its like along the axes of each, with shorter tensors seen as x has
 // them.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <array>
+#include <cstddef>
+#include <memory_resource>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kiln/base/error.h"
 #include "kiln/norm.h"
+#include "norm_call.h"
 
 namespace kiln {
 namespace {
@@ -76,42 +80,25 @@ int counted(int first_axis, const Tensor& x, std::string_view operation) {
               "give the first that is normalised, or -1 for the last alone");
 }
 
-// The channels of x as groups of neighbours: N,G,C/G,...
+// The channels of x as groups of neighbours: N,G,C/G,... Allocates nothing: it is made for every call.
 class Groups {
  public:
   // `x`, which the operation calls `name`: what has its extents in the call.
   Groups(int64_t groups, const Tensor& x, std::string_view operation, std::string_view name)
-      : operation_(operation), name_(name), extents_(extents_of(x)), groups_(groups) {
+      : operation_(operation), name_(name), x_(x), groups_(groups) {
     if (x.rank() < 3 || x.rank() > 5) {
       refuse(fmt::format("{} has {} dimensions", name, x.rank()), "it takes N,C and one to three spatial dimensions");
     }
-    channels_ = x.extent(1);
-    if (groups < 1 || channels_ % groups != 0) {
-      refuse(fmt::format("{} channels in {} groups", channels_, groups), "the groups divide the channels");
+    if (groups < 1 || channels() % groups != 0) {
+      refuse(fmt::format("{} channels in {} groups", channels(), groups), "the groups divide the channels");
     }
   }
 
-  int rank() const { return static_cast<int>(extents_.size()) + 1; }
+  int rank() const { return x_.rank() + 1; }
 
   // Refuses extents other than those of x: their image might have the same.
   Tensor image(std::string_view name, const Tensor& tensor) const {
-    const std::vector<int64_t> given = extents_of(tensor);
-    if (given != extents_) {
-      refuse(fmt::format("{} has extents {}, expected {}", name, fmt::join(given, "x"), fmt::join(extents_, "x")),
-             fmt::format("{} and {} have equal extents", name, name_));
-    }
-    return in_groups(tensor);
-  }
-
-  // The same for a tensor of user code, which may repeat along any dimension.
-  Tensor image_of_user(std::string_view name, const Tensor& tensor) const {
-    const std::vector<int64_t> given = extents_of(tensor);
-    const bool fits = std::equal(given.begin(), given.end(), extents_.begin(), extents_.end(),
-                                 [](int64_t extent, int64_t whole) { return extent == whole || extent == 1; });
-    if (!fits) {
-      refuse(fmt::format("{} has extents {}, expected {}", name, fmt::join(given, "x"), fmt::join(extents_, "x")),
-             fmt::format("give it the extents of {}, or 1 where it repeats", name_));
-    }
+    if (!fits(tensor, false)) refuse_extents(name, tensor, fmt::format("{} and {} have equal extents", name, name_));
     return in_groups(tensor);
   }
 
@@ -119,31 +106,55 @@ class Groups {
     return tensor ? std::optional(image(name, *tensor)) : std::nullopt;
   }
 
+  // The same for a tensor of user code, which may repeat along any dimension.
+  Tensor image_of_user(std::string_view name, const Tensor& tensor) const {
+    if (!fits(tensor, true)) {
+      refuse_extents(name, tensor, fmt::format("give it the extents of {}, or 1 where it repeats", name_));
+    }
+    return in_groups(tensor);
+  }
+
   // C as 1,G,C/G,1...
   std::optional<Tensor> parameter(const std::optional<Tensor>& w) const {
-    if (!w || w->rank() != 1 || w->extent(0) != channels_) return w;
-    const std::array<int64_t, 2> extents{groups_, channels_ / groups_};
-    const std::array<int64_t, 2> strides{w->stride(0) * (channels_ / groups_), w->stride(0)};
+    if (!w || w->rank() != 1 || w->extent(0) != channels()) return w;
+    const std::array<int64_t, 2> extents{groups_, channels() / groups_};
+    const std::array<int64_t, 2> strides{w->stride(0) * (channels() / groups_), w->stride(0)};
     return spread(Tensor(w->data(), w->dtype(), extents, strides), rank(), 1);
   }
 
  private:
+  int64_t channels() const { return x_.extent(1); }
+
+  // Whether `tensor` has the extents of x, or 1 where it `may_repeat`.
+  bool fits(const Tensor& tensor, bool may_repeat) const {
+    if (tensor.rank() != x_.rank()) return false;
+    for (int i = 0; i < x_.rank(); ++i) {
+      if (tensor.extent(i) != x_.extent(i) && !(may_repeat && tensor.extent(i) == 1)) return false;
+    }
+    return true;
+  }
+
   // Channels that repeat are one group of one.
   Tensor in_groups(const Tensor& tensor) const {
     const int64_t groups = tensor.extent(1) == 1 ? 1 : groups_, size = tensor.extent(1) / groups;
-    std::vector<int64_t> extents{tensor.extent(0), groups, size};
-    std::vector<int64_t> strides{tensor.stride(0), tensor.stride(1) * size, tensor.stride(1)};
+    std::array<int64_t, Tensor::max_rank> extents{tensor.extent(0), groups, size};
+    std::array<int64_t, Tensor::max_rank> strides{tensor.stride(0), tensor.stride(1) * size, tensor.stride(1)};
     for (int i = 2; i < tensor.rank(); ++i) {
-      extents.push_back(tensor.extent(i));
-      strides.push_back(tensor.stride(i));
+      extents[static_cast<size_t>(i) + 1] = tensor.extent(i);
+      strides[static_cast<size_t>(i) + 1] = tensor.stride(i);
     }
-    return {tensor.data(), tensor.dtype(), extents, strides};
+    const auto count = static_cast<size_t>(rank());
+    return {tensor.data(), tensor.dtype(), std::span(extents.data(), count), std::span(strides.data(), count)};
   }
 
-  static std::vector<int64_t> extents_of(const Tensor& tensor) {
-    std::vector<int64_t> extents;
-    for (int i = 0; i < tensor.rank(); ++i) extents.push_back(tensor.extent(i));
-    return extents;
+  static std::string print_extents(const Tensor& tensor) {
+    std::string text;
+    for (int i = 0; i < tensor.rank(); ++i) text += fmt::format("{}{}", i == 0 ? "" : "x", tensor.extent(i));
+    return text;
+  }
+
+  [[noreturn]] void refuse_extents(std::string_view name, const Tensor& tensor, const std::string& hint) const {
+    refuse(fmt::format("{} has extents {}, expected {}", name, print_extents(tensor), print_extents(x_)), hint);
   }
 
   [[noreturn]] void refuse(const std::string& what, const std::string& hint) const {
@@ -151,20 +162,27 @@ class Groups {
   }
 
   std::string_view operation_, name_;
-  std::vector<int64_t> extents_;
-  int64_t groups_, channels_ = 0;
+  const Tensor& x_;
+  int64_t groups_;
 };
 
-Epilogue in_groups(const Groups& groups, const Epilogue& epilogue) {
-  if (epilogue.code()) {
+// What the user code of an epilogue reads, seen in groups; on the stack of the call.
+class TensorsInGroups {
+ public:
+  TensorsInGroups(const Groups& groups, const Epilogue& epilogue) {
+    if (epilogue.code() == nullptr) return;
     const std::vector<std::string>& names = epilogue.code()->tensors();
-    std::vector<Tensor> tensors;
-    for (size_t i = 0; i < names.size(); ++i) tensors.push_back(groups.image_of_user(names[i], epilogue.tensor(i)));
-    return epilogue.with_tensors(tensors);
+    tensors_.reserve(names.size());
+    for (size_t i = 0; i < names.size(); ++i) tensors_.push_back(groups.image_of_user(names[i], epilogue.tensor(i)));
   }
-  if (!epilogue.residual()) return epilogue;
-  return epilogue.with_residual(groups.image("residual", *epilogue.residual()));
-}
+
+  std::span<const Tensor> all() const { return tensors_; }
+
+ private:
+  alignas(Tensor) std::array<std::byte, Expression::max_tensors * sizeof(Tensor)> room_;  // not initialised
+  std::pmr::monotonic_buffer_resource memory_{room_.data(), room_.size(), std::pmr::null_memory_resource()};
+  std::pmr::vector<Tensor> tensors_{&memory_};
+};
 
 }  // namespace
 
@@ -214,9 +232,12 @@ void group_norm_forward(Context& context, int64_t groups, const Tensor& x, const
   NormOptions seen = options;
   seen.w = grouped.parameter(options.w);
   seen.b = grouped.parameter(options.b);
-  seen.epilogue = in_groups(grouped, options.epilogue);
-  norm_forward(context, from(2, grouped.rank()), grouped.image("x", x), grouped.image("y", y),
-               spread(seen, grouped.rank(), 1, 0), stream);
+  if (const std::optional<Tensor>& residual = options.epilogue.residual()) {
+    seen.epilogue = options.epilogue.with_residual(grouped.image("residual", *residual));
+  }
+  const TensorsInGroups read(grouped, options.epilogue);
+  call_norm_forward(context, from(2, grouped.rank()), grouped.image("x", x), grouped.image("y", y),
+                    spread(seen, grouped.rank(), 1, 0), read.all(), stream);
 }
 
 void group_norm_backward(Context& context, int64_t groups, const Tensor& dy, const Tensor& x,
@@ -229,9 +250,10 @@ void group_norm_backward(Context& context, int64_t groups, const Tensor& dy, con
   seen.y = grouped.image("y", options.y);
   seen.residual = grouped.image("residual", options.residual);
   seen.dresidual = grouped.image("dresidual", options.dresidual);
-  seen.epilogue = in_groups(grouped, options.epilogue);
-  norm_backward(context, from(2, rank), grouped.image("dy", dy), grouped.image("x", x), spread(inv_deviation, rank, 0),
-                grouped.image("dx", dx), spread(seen, rank, 1, 0), stream);
+  const TensorsInGroups read(grouped, options.epilogue);
+  call_norm_backward(context, from(2, rank), grouped.image("dy", dy), grouped.image("x", x),
+                     spread(inv_deviation, rank, 0), grouped.image("dx", dx), spread(seen, rank, 1, 0), read.all(),
+                     stream);
 }
 
 void batch_norm_forward(Context& context, const Tensor& x, const Tensor& y, const NormOptions& options, Stream stream) {

@@ -12,11 +12,13 @@
 #include <vector>
 
 #include "call_key.h"
+#include "device_fixture.h"
 #include "kiln/base/error.h"
 #include "kiln/device/context.h"
 #include "kiln/device/memory.h"
 #include "kiln/device/stream.h"
 #include "kiln/execution/executable.h"
+#include "kiln/norm.h"
 #include "kiln/plan.h"
 #include "kiln/reference/fill.h"
 #include "kiln/reference/tensor_memory.h"
@@ -234,6 +236,30 @@ INSTANTIATE_TEST_SUITE_P(
                                  "conv_implicit_gemm_splitk"},  // several kernels and a workspace
                     CapturedCase{"softmax_forward x=f32:4x37", "softmax_warp"}),
     [](const auto& test) { return std::string(test.param.algorithm); });
+
+class Calls : public DeviceTest {};
+
+// Of an empty batch: they do what every call does on the host but the launch.
+TEST_F(Calls, OfGroupNormalisationWithUserCodeAllocateNothing) {
+  Context context(options());
+  const auto at = [](size_t number, std::initializer_list<int64_t> extents) {
+    return Tensor(reinterpret_cast<const void*>((number + 1) << 20), f32, extents, contiguous);
+  };
+  const Tensor x = at(0, {0, 6, 5}), y = at(1, {0, 6, 5}), w = at(2, {6}), mean = at(3, {0, 2});
+  const Tensor read = at(4, {0, 6, 5}), dy = at(5, {0, 6, 5}), residual = at(6, {0, 6, 5});
+  const Expression code("acc * read + each", {"read", "each"});
+  const Epilogue epilogue = expression(code, {{"read", read}, {"each", at(7, {1, 6, 1})}});
+  const auto call = [&] {
+    group_norm_forward(context, 2, x, y, {.w = w, .mean = mean, .epilogue = epilogue, .dynamic_batch = true});
+    group_norm_forward(context, 3, x, y, {.w = w, .epilogue = add(residual), .dynamic_batch = true});
+    group_norm_backward(context, 2, dy, x, mean, y,
+                        {.w = w, .mean = mean, .dynamic_batch = true, .epilogue = epilogue});
+  };
+  call();  // makes the plans
+  const size_t before = allocations;
+  for (int i = 0; i < 100; ++i) call();
+  EXPECT_EQ(allocations - before, 0U);
+}
 
 }  // namespace
 }  // namespace kiln
