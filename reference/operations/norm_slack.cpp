@@ -1,9 +1,11 @@
 // prologue_slack() of normalisations, with statistics of the call and with given ones, and of their gradients.
 // docs/numerics.md, "User code", derives the bounds.
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
 #include "kiln/generator/operations/norm.h"
+#include "kiln/reference/convert.h"
 #include "kiln/reference/reference.h"
 #include "kiln/reference/tolerance.h"
 #include "slack.h"
@@ -13,36 +15,86 @@ namespace {
 
 constexpr double unit = 0x1p-24;
 
-// Rows of a tensor: all that differ along some dimensions alone.
+// Rows of a tensor: all that differ along some dimensions alone. Tensors have millions of elements, which are visited
+// several times: neighbours one after the other, without a call or a coordinate for each.
 class Rows {
  public:
-  Rows(TensorSpec shape, const std::vector<int64_t>& axes) : shape_(std::move(shape)), of_row_(shape_.extents) {
-    for (const int64_t axis : axes) of_row_[static_cast<size_t>(axis)] = 1;
-    for (size_t d = 0; d < of_row_.size(); ++d) {
-      if (of_row_[d] == 1) length_ *= static_cast<double>(shape_.extents[d]);
-      count_ *= static_cast<size_t>(of_row_[d]);
+  Rows(const TensorSpec& shape, const std::vector<int64_t>& axes)
+      : extents_(shape.extents), row_strides_(shape.extents.size()), empty_(shape.elements() == 0) {
+    std::vector<int64_t> of_row = extents_;
+    for (const int64_t axis : axes) of_row[static_cast<size_t>(axis)] = 1;
+    int64_t stride = 1;
+    for (size_t d = of_row.size(); d-- > 0;) {
+      if (of_row[d] == 1) {
+        length_ *= static_cast<double>(extents_[d]);
+      } else {
+        row_strides_[d] = stride;
+      }
+      stride *= of_row[d];
     }
+    count_ = static_cast<size_t>(stride);
   }
 
   size_t count() const { return count_; }
   double length() const { return length_; }
 
-  // Calls visit(coordinate, element, row) for each element, numbered in logical order as the rows are.
-  template <class Visit>
-  void for_each(const Visit& visit) const {
-    size_t element = 0;
-    for_each_coordinate(shape_, [&](std::span<const int64_t> coordinate) {
-      int64_t row = 0;
-      for (size_t d = 0; d < of_row_.size(); ++d) row = row * of_row_[d] + (of_row_[d] == 1 ? 0 : coordinate[d]);
-      visit(coordinate, element++, static_cast<size_t>(row));
-    });
+  // Calls visit(element, row, value of `other`...) for each element, numbered in logical order as the rows are. A
+  // tensor that is not there has 1 everywhere.
+  template <class Visit, class... Others>
+  void for_each(const Visit& visit, const Others&... others) const {
+    if (empty_) return;
+    const size_t inner = extents_.size() - 1;
+    const auto neighbours = static_cast<size_t>(extents_[inner]), row_step = static_cast<size_t>(row_strides_[inner]);
+    std::vector<int64_t> at(extents_.size());
+    for (size_t element = 0;; element += neighbours) {
+      const auto row = static_cast<size_t>(along(at, row_strides_));
+      visit_run(visit, element, row, neighbours, row_step, walk(at, others)...);
+      size_t d = inner;
+      while (d > 0 && ++at[d - 1] == extents_[d - 1]) at[--d] = 0;
+      if (d == 0) return;
+    }
   }
 
  private:
-  TensorSpec shape_;
-  std::vector<int64_t> of_row_;
+  // A tensor from one element to the next of a run.
+  struct Walk {
+    DType dtype;
+    const std::byte* memory;  // null: none
+    int64_t step;             // bytes
+    double at(size_t i) const {
+      if (memory == nullptr) return 1;
+      const std::byte* const address = memory + static_cast<int64_t>(i) * step;
+      if (dtype != DType::f32) return load(dtype, address);
+      float value = 0;  // what most are: in the loop, not in a call
+      std::memcpy(&value, address, sizeof value);
+      return value;
+    }
+  };
+
+  static int64_t along(const std::vector<int64_t>& at, const std::vector<int64_t>& strides) {
+    int64_t offset = 0;
+    for (size_t d = 0; d < at.size(); ++d) offset += at[d] * strides[d];
+    return offset;
+  }
+  static Walk walk(const std::vector<int64_t>& at, const Repeating& tensor) {
+    const auto size = static_cast<int64_t>(size_of(tensor.spec.dtype));
+    return {tensor.spec.dtype, tensor.memory.data() + along(at, tensor.spec.strides) * size,
+            tensor.spec.strides.back() * size};
+  }
+  static Walk walk(const std::vector<int64_t>& at, const std::optional<Repeating>& tensor) {
+    return tensor ? walk(at, *tensor) : Walk{};
+  }
+
+  template <class Visit, class... Walks>
+  static void visit_run(const Visit& visit, size_t element, size_t row, size_t neighbours, size_t row_step,
+                        const Walks&... walks) {
+    for (size_t i = 0; i < neighbours; ++i) visit(element + i, row + i * row_step, walks.at(i)...);
+  }
+
+  std::vector<int64_t> extents_, row_strides_;  // a row's number does not change along its own dimensions
   size_t count_ = 1;
   double length_ = 1;
+  bool empty_;
 };
 
 std::optional<Repeating> repeating(const Question& asked, const std::string& name) {
@@ -84,23 +136,27 @@ float known(const NormRow& row, double length, double move) {
 std::vector<NormRow> rows_of(const NormForward& norm, const Question& asked, const Rows& rows, const Repeating& x) {
   std::vector<NormRow> all(rows.count());
   const double length = std::max(rows.length(), 1.0);
-  rows.for_each([&](std::span<const int64_t> at, size_t element, size_t number) {
-    NormRow& row = all[number];
-    const double value = x.at(at), move = asked.moves[element];
-    row.sum += value;
-    row.magnitudes += std::fabs(value);
-    row.largest = std::max(row.largest, std::fabs(value) + move);
-    row.moves += move;
-    row.squared_moves += move * move;
-  });
+  rows.for_each(
+      [&](size_t element, size_t number, double value) {
+        NormRow& row = all[number];
+        const double move = asked.moves[element];
+        row.sum += value;
+        row.magnitudes += std::fabs(value);
+        row.largest = std::max(row.largest, std::fabs(value) + move);
+        row.moves += move;
+        row.squared_moves += move * move;
+      },
+      x);
   const bool centred = norm.mode == NormMode::standard;
   for (NormRow& row : all) row.mean = centred ? row.sum / length : 0;
-  rows.for_each([&](std::span<const int64_t> at, size_t element, size_t number) {
-    NormRow& row = all[number];
-    const double distance = std::fabs(x.at(at) - row.mean);
-    row.squares += distance * distance;
-    row.weighted += times(asked.moves[element], distance);
-  });
+  rows.for_each(
+      [&](size_t element, size_t number, double value) {
+        NormRow& row = all[number];
+        const double distance = std::fabs(value - row.mean);
+        row.squares += distance * distance;
+        row.weighted += times(asked.moves[element], distance);
+      },
+      x);
   for (NormRow& row : all) finish(row, centred, length, asked.number("epsilon"));
   return all;
 }
@@ -130,12 +186,14 @@ std::vector<float> of_norm_forward(const Question& asked) {
     return slack;
   }
   slack.resize(asked.moves.size());
-  rows.for_each([&](std::span<const int64_t> at, size_t element, size_t number) {
-    const NormRow& row = all[number];
-    const double distance = std::fabs(x.at(at) - row.mean);
-    const double of_xhat = distance * row.inverse_move + (asked.moves[element] + row.mean_move) * row.most_inverse;
-    slack[element] = known(row, rows.length(), asked.scale * times(of_xhat, w ? std::fabs(w->at(at)) : 1));
-  });
+  rows.for_each(
+      [&](size_t element, size_t number, double value, double weight) {
+        const NormRow& row = all[number];
+        const double distance = std::fabs(value - row.mean);
+        const double of_xhat = distance * row.inverse_move + (asked.moves[element] + row.mean_move) * row.most_inverse;
+        slack[element] = known(row, rows.length(), asked.scale * times(of_xhat, std::fabs(weight)));
+      },
+      x, w);
   return slack;
 }
 
@@ -164,13 +222,13 @@ std::vector<double> passed_moves(const NormBackward& norm, const Question& asked
   return passed;
 }
 
-// |xhat| of an element.
+// What xhat is made of. For rms there is no mean.
 struct Normalised {
   Repeating x, inverse;
   std::optional<Repeating> mean;
 
-  double at(std::span<const int64_t> at) const {
-    return std::fabs((x.at(at) - (mean ? mean->at(at) : 0)) * inverse.at(at));
+  double magnitude(double value, double inverse_value, double mean_value) const {
+    return std::fabs((value - (mean ? mean_value : 0)) * inverse_value);
   }
 };
 
@@ -184,9 +242,12 @@ std::vector<float> of_parameter(const Question& asked, const TensorSpec& dy, con
   }
   const Rows rows(dy, axes);
   std::vector<double> sums(rows.count());
-  rows.for_each([&](std::span<const int64_t> at, size_t element, size_t row) {
-    sums[row] += asked.output == "db" ? passed[element] : times(passed[element], xhat.at(at));
-  });
+  const bool of_shift = asked.output == "db";
+  rows.for_each(
+      [&](size_t element, size_t row, double x, double inverse, double mean) {
+        sums[row] += of_shift ? passed[element] : times(passed[element], xhat.magnitude(x, inverse, mean));
+      },
+      xhat.x, xhat.inverse, xhat.mean);
   std::vector<float> slack;
   for (const double sum : sums) slack.push_back(as_slack(times(sum, asked.scale)));
   return slack;
@@ -208,17 +269,21 @@ std::vector<float> of_norm_backward(const Question& asked) {
   const Rows rows(norm.dy, norm.axes);
   const std::optional<Repeating> w = repeating(asked, "w");
   std::vector<double> sums(rows.count()), sums_along(rows.count());  // of |w| d, of that times |xhat|
-  rows.for_each([&](std::span<const int64_t> at, size_t element, size_t row) {
-    if (w) moves[element] = times(moves[element], std::fabs(w->at(at)));
-    sums[row] += norm.mode == NormMode::standard ? moves[element] : 0;
-    sums_along[row] += times(moves[element], xhat.at(at));
-  });
+  rows.for_each(
+      [&](size_t element, size_t row, double x, double inverse, double mean, double weight) {
+        if (w) moves[element] = times(moves[element], std::fabs(weight));
+        sums[row] += norm.mode == NormMode::standard ? moves[element] : 0;
+        sums_along[row] += times(moves[element], xhat.magnitude(x, inverse, mean));
+      },
+      xhat.x, xhat.inverse, xhat.mean, w);
   slack.resize(moves.size());
-  rows.for_each([&](std::span<const int64_t> at, size_t element, size_t row) {
-    const double along = times(sums_along[row] / rows.length(), xhat.at(at));
-    const double move = moves[element] + sums[row] / rows.length() + along;
-    slack[element] = as_slack(times(times(move, std::fabs(xhat.inverse.at(at))), asked.scale));
-  });
+  rows.for_each(
+      [&](size_t element, size_t row, double x, double inverse, double mean) {
+        const double along = times(sums_along[row] / rows.length(), xhat.magnitude(x, inverse, mean));
+        const double move = moves[element] + sums[row] / rows.length() + along;
+        slack[element] = as_slack(times(times(move, std::fabs(inverse)), asked.scale));
+      },
+      xhat.x, xhat.inverse, xhat.mean);
   return slack;
 }
 
