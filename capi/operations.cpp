@@ -176,6 +176,17 @@ kiln_status kiln_unpool_forward(kiln_context* context, const kiln_tensor* x, con
   });
 }
 
+kiln_status kiln_unpool_backward(kiln_context* context, const kiln_tensor* dy, const kiln_tensor* indices,
+                                 const kiln_tensor* dx, const kiln_pool_options* options, kiln_stream stream) {
+  return guarded([&] {
+    const char* const function = "kiln_unpool_backward";
+    require(context, function, "context");
+    const kiln::Tensor input = tensor_of(dy, function, "dy");
+    kiln::unpool_backward(*context->context, input, tensor_of(indices, function, "indices"),
+                          tensor_of(dx, function, "dx"), options_of(options, input.rank(), function), stream);
+  });
+}
+
 kiln_status kiln_softmax_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
                                  const kiln_softmax_options* options, kiln_stream stream) {
   return guarded([&] {

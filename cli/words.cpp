@@ -13,6 +13,7 @@
 #include "kiln/generator/operations/pool_backward.h"
 #include "kiln/generator/operations/pool_forward.h"
 #include "kiln/generator/operations/softmax_forward.h"
+#include "kiln/generator/operations/unpool_backward.h"
 
 namespace kiln::cli {
 namespace {
@@ -125,6 +126,12 @@ std::string of_pool_backward(const Request& request) {
          steps_and_pads(pool);
 }
 
+std::string of_unpool_backward(const Request& request) {
+  const UnpoolBackward unpool = UnpoolBackward::of(request);
+  return fmt::format("unpool backward {}{}, {}", extents(unpool.dy), common(request), per_axis(unpool.window)) +
+         steps_and_pads(unpool);
+}
+
 std::string of_softmax(const Request& request) {
   const std::string name = request.word("mode") == "log" ? "log-softmax" : "softmax";
   const std::string& result = result_of(request).name;
@@ -194,6 +201,8 @@ std::string summary(const Request& request) {
     text = of_pool(request);
   else if (request.operation == "pool_backward")
     text = of_pool_backward(request);
+  else if (request.operation == "unpool_backward")
+    text = of_unpool_backward(request);
   else if (request.operation == "softmax_forward" || request.operation == "softmax_backward")
     text = of_softmax(request);
   else if (request.operation == "reduce")

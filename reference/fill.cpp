@@ -106,15 +106,38 @@ std::vector<std::byte> filled(const TensorSpec& spec, Values values, uint64_t se
 
 namespace {
 
-// Memory whose elements `choose(bits)` gives.
+// Memory whose elements `choose(coordinate, bits)` gives.
 template <class Choose>
 std::vector<std::byte> filled_by(const TensorSpec& spec, uint64_t seed, const Choose& choose) {
   std::vector<std::byte> memory = poisoned(spec);
   uint64_t index = 0;
   for_each_coordinate(spec, [&](std::span<const int64_t> coordinate) {
-    write(spec, memory, coordinate, static_cast<double>(choose(random_bits(seed, index++))));
+    write(spec, memory, coordinate, static_cast<double>(choose(coordinate, random_bits(seed, index++))));
   });
   return memory;
+}
+
+// A position in the window of an output, -1 for a tap outside; now and then any position of the channel, and among
+// special values also what is none.
+int64_t draw_position(const std::vector<WindowAxis>& axes, int64_t positions, std::span<const int64_t> output,
+                      Values values, uint64_t bits) {
+  constexpr uint64_t seldom = 8;
+  const uint64_t draw = bits / seldom;
+  if (bits % seldom == 0) return static_cast<int64_t>(draw % (static_cast<uint64_t>(positions) + 1)) - 1;
+  if (values == Values::specials && bits % seldom == 1) {
+    constexpr auto least = std::numeric_limits<int32_t>::min(), most = std::numeric_limits<int32_t>::max();
+    return draw % 3 == 0 ? least : draw % 3 == 1 ? most : std::min<int64_t>(positions, most);
+  }
+  uint64_t rest = draw;
+  int64_t position = 0;
+  for (size_t axis = 0; axis < axes.size(); ++axis) {
+    const auto taps = static_cast<uint64_t>(axes[axis].window);
+    const int64_t along = axes[axis].position(output[axis], static_cast<int64_t>(rest % taps));
+    if (!axes[axis].inside(along)) return -1;
+    position = position * axes[axis].extent + along;
+    rest /= taps;
+  }
+  return position;
 }
 
 // A class, or now and then what rows have that do not count; among special values also what is no class.
@@ -129,15 +152,17 @@ int64_t draw_class(const ClassTargets& targets, Values values, uint64_t bits) {
 
 std::vector<std::byte> filled(const Request& request, const Operand& operand, Values values, uint64_t seed) {
   if (const std::optional<int64_t> positions = pooled_positions(request, operand.name)) {
-    const auto choices = static_cast<uint64_t>(*positions) + 1;
-    return filled_by(operand.spec, seed, [&](uint64_t bits) { return static_cast<int64_t>(bits % choices) - 1; });
+    const std::vector<WindowAxis> axes = pooled_axes(request);
+    return filled_by(operand.spec, seed, [&](std::span<const int64_t> coordinate, uint64_t bits) {
+      return draw_position(axes, *positions, coordinate.subspan(2), values, bits);
+    });
   }
   if (const std::optional<ClassTargets> targets = class_targets(request, operand.name)) {
-    return filled_by(operand.spec, seed, [&](uint64_t bits) { return draw_class(*targets, values, bits); });
+    return filled_by(operand.spec, seed, [&](auto, uint64_t bits) { return draw_class(*targets, values, bits); });
   }
   if (is_class_weights(request, operand.name)) {
     // Their sums divide: 1/8 to 9/8.
-    return filled_by(operand.spec, seed, [](uint64_t bits) { return 0.125 + (uniform(bits) + 1) / 2; });
+    return filled_by(operand.spec, seed, [](auto, uint64_t bits) { return 0.125 + (uniform(bits) + 1) / 2; });
   }
   return filled(operand.spec, values, seed);
 }

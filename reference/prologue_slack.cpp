@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kiln/generator/operation.h"
+#include "kiln/generator/operations/pool_window.h"
 #include "kiln/reference/reference.h"
 #include "kiln/reference/tensor_memory.h"
 #include "slack.h"
@@ -72,8 +73,8 @@ std::vector<float> of_sums(const Question& asked) {
   for (const auto& [name, spec] : plain.operands) {
     if (name == operation(plain.operation).prologue_operand() || is_written(plain, name)) continue;
     const std::span<const std::byte> memory = asked.operands.at(name);
-    factors[name] =
-        plain.operation == "pool_backward" ? Memory(memory.begin(), memory.end()) : magnitudes(spec, memory);
+    const bool says_where = plain.operation == "pool_backward" || pooled_positions(plain, name);
+    factors[name] = says_where ? Memory(memory.begin(), memory.end()) : magnitudes(spec, memory);
   }
   return of_moves(asked, factors);
 }

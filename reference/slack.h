@@ -82,7 +82,7 @@ std::vector<std::byte> magnitudes(const TensorSpec& spec, std::span<const std::b
 
 /// Of convolutions, products of matrices, pooling, sums and extremes, dropout and copies: with the magnitudes of the
 /// other factor. No loss for pooling: an extreme moves by at most the most that one of its elements does. Where the
-/// gradient of an extreme goes does not move: that is said by others, which stay as they are.
+/// gradient of an extreme goes, or comes from, does not move: that is said by others, which stay as they are.
 std::vector<float> of_sums(const Question& asked);
 std::vector<float> of_activation(const Question& asked);
 std::vector<float> of_activation_backward(const Question& asked);

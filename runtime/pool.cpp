@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "kiln/base/error.h"
 #include "operation_call.h"
 
 namespace kiln {
@@ -13,10 +14,9 @@ std::vector<int64_t> spatial_extents(const Tensor& x) {
   return extents;
 }
 
-// `x`: what the windows move over, the operand x or dx.
+// `x`: what the windows move over, the operand x or dx, or dy of unpooling's gradient.
 template <class Call>
 void say_options(Call& call, const PoolOptions& options, const Tensor& x, const Tensor& images) {
-  call.word("mode", options.mode);
   if (options.window.h == 0 && options.window.w == 0) {  // all of x
     call.derived_ints("window", [&] { return spatial_extents(x); });
   } else {
@@ -33,6 +33,7 @@ void forward(Context& context, const Tensor& x, const Tensor& y, const Tensor* i
     call.operand("x", x);
     call.operand("y", y);
     call.operand("indices", indices);
+    call.word("mode", options.mode);
     say_options(call, options, x, x);
   });
 }
@@ -44,6 +45,7 @@ void backward(Context& context, const Tensor& dy, const Tensor* x, const Tensor*
     call.operand("x", x);
     call.operand("indices", indices);
     call.operand("dx", dx);
+    call.word("mode", options.mode);
     say_options(call, options, dx, dy);
   });
 }
@@ -73,6 +75,19 @@ void pool_backward_from_indices(Context& context, const Tensor& dy, const Tensor
 void unpool_forward(Context& context, const Tensor& x, const Tensor& indices, const Tensor& y,
                     const PoolOptions& options, Stream stream) {
   pool_backward_from_indices(context, x, indices, y, options, stream);
+}
+
+void unpool_backward(Context& context, const Tensor& dy, const Tensor& indices, const Tensor& dx,
+                     const PoolOptions& options, Stream stream) {
+  if (options.mode != PoolMode::max) {
+    throw Error(ErrorCode::invalid_argument, "unpool_backward: the mode is not max", "only maxima have indices");
+  }
+  run_call<"unpool_backward">(context, stream, [&](auto& call) {
+    call.operand("dy", dy);
+    call.operand("indices", indices);
+    call.operand("dx", dx);
+    say_options(call, options, dy, dy);
+  });
 }
 
 }  // namespace kiln

@@ -55,6 +55,8 @@
   algorithm(pool_indexed) \
   algorithm(pool_backward_simple) \
   algorithm(pool_backward_gather) \
+  algorithm(unpool_backward_simple) \
+  algorithm(unpool_backward_gather) \
   algorithm(softmax_simple) \
   algorithm(softmax_warp) \
   algorithm(softmax_block) \

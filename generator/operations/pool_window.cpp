@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "kiln/base/error.h"
@@ -13,11 +14,19 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-PoolMode mode_of(const std::string& word) {
+// That of unpooling's gradient, which has no such attribute, is max.
+PoolMode mode_of(const Request& request) {
+  if (request.operation == "unpool_backward") return PoolMode::max;
+  const std::string& word = request.word("mode");
   for (PoolMode mode : {PoolMode::max, PoolMode::avg, PoolMode::avg_padded}) {
     if (word == to_string(mode)) return mode;
   }
   throw Error(ErrorCode::internal, "pooling has no mode " + word);
+}
+
+// The operand with the extents of x, in a request that may have indices.
+std::string_view pooled_operand(const Request& request) {
+  return request.operation == "pool_forward" ? "x" : request.operation == "unpool_backward" ? "dy" : "dx";
 }
 
 }  // namespace
@@ -35,14 +44,18 @@ std::string_view to_string(PoolMode mode) {
 }
 
 std::vector<AttributeDefinition> pool_attributes() {
+  std::vector<AttributeDefinition> all = pool_window_attributes();
+  all.insert(all.begin(), {"mode",
+                           std::string("max"),
+                           Printing::always,
+                           {"max", "avg", "avg_padded"},
+                           "max: the maximum. avg: the average over the elements of the window inside x. avg_padded: "
+                           "the average over those inside x and its padding, which counts as 0"});
+  return all;
+}
+
+std::vector<AttributeDefinition> pool_window_attributes() {
   return {
-      {"mode",
-       std::string("max"),
-       Printing::always,
-       {"max", "avg", "avg_padded"},
-       "max: the maximum. avg: the average over the elements of the window inside x. avg_padded: the average over "
-       "those "
-       "inside x and its padding, which counts as 0"},
       {"window",
        Ints{},
        Printing::always,
@@ -71,7 +84,9 @@ void complete_pool_attributes(Request& request, std::string_view input) {
       attribute.value = Ints(x->extents.begin() + 2, x->extents.end());
     }
   }
-  const auto* window = std::get_if<Ints>(&request.attributes[1].value);
+  const auto named = std::find_if(request.attributes.begin(), request.attributes.end(),
+                                  [](const Attribute& attribute) { return attribute.name == "window"; });
+  const auto* window = std::get_if<Ints>(&named->value);
   if (window == nullptr || window->empty()) {
     refuse(request, "the window is missing or not numbers", "add window=h,w (one number an axis) or window=global");
   }
@@ -119,16 +134,23 @@ void check_pool_output(const Request& request, std::string_view input, std::stri
 
 std::optional<int64_t> pooled_positions(const Request& request, std::string_view operand) {
   if (operand != "indices") return std::nullopt;
-  const TensorSpec& x = request.at(request.operation == "pool_forward" ? "x" : "dx");
+  const TensorSpec& x = request.at(pooled_operand(request));
   int64_t positions = 1;
   for (int i = 2; i < x.rank(); ++i) positions *= x.extents[static_cast<size_t>(i)];
   return positions;
 }
 
+std::vector<WindowAxis> pooled_axes(const Request& request) {
+  const std::string_view x = pooled_operand(request);
+  std::vector<WindowAxis> axes;
+  for (int i = 0; i < request.at(x).rank() - 2; ++i) axes.push_back(pool_axis(request, x, i));
+  return axes;
+}
+
 void check_pool_indices(const Request& request, std::string_view output) {
   const TensorSpec* indices = request.find("indices");
   if (indices == nullptr) return;
-  if (request.word("mode") != "max") refuse(request, "only maxima have indices", "leave them out, or use mode=max");
+  if (mode_of(request) != PoolMode::max) refuse(request, "only maxima have indices", "leave them out, or use mode=max");
   require_extents(request, "indices", *indices, request.at(output).extents, fmt::format("those of {}", output));
   if (*pooled_positions(request, "indices") > std::numeric_limits<int32_t>::max()) {
     refuse(request, "a channel has more positions than i32 has numbers", "leave the indices out");
@@ -138,14 +160,19 @@ void check_pool_indices(const Request& request, std::string_view output) {
 PoolWindow pool_window_of(const Request& request) {
   PoolWindow view;
   static_cast<WindowSteps&>(view) = steps_of(request);
-  view.mode = mode_of(request.word("mode"));
+  view.mode = mode_of(request);
   view.window = request.ints("window");
   return view;
 }
 
 std::vector<Attribute> attributes_of(const PoolWindow& window) {
-  return {{"mode", std::string(to_string(window.mode))},
-          {"window", window.window},
+  std::vector<Attribute> all = window_attributes_of(window);
+  all.insert(all.begin(), {"mode", std::string(to_string(window.mode))});
+  return all;
+}
+
+std::vector<Attribute> window_attributes_of(const PoolWindow& window) {
+  return {{"window", window.window},
           {"pad", pads_of(window.pad_begin, window.pad_end)},
           {"stride", given_or(window.stride, 1)},
           {"dilation", given_or(window.dilation, 1)}};

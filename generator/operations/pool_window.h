@@ -12,6 +12,8 @@ namespace kiln {
 
 /// mode, window, pad, stride and dilation.
 std::vector<AttributeDefinition> pool_attributes();
+/// The same without mode.
+std::vector<AttributeDefinition> pool_window_attributes();
 /// Their short forms written out, `window=global` too.
 void complete_pool_attributes(Request& request, std::string_view input);
 
@@ -28,7 +30,8 @@ void check_pool_indices(const Request& request, std::string_view output);
 WindowAxis pool_axis(const Request& request, std::string_view input, int i);
 
 PoolWindow pool_window_of(const Request& request);
-/// The attributes of a request that a builder makes.
+/// The attributes of a request that a builder makes, with mode and without.
 std::vector<Attribute> attributes_of(const PoolWindow& window);
+std::vector<Attribute> window_attributes_of(const PoolWindow& window);
 
 }  // namespace kiln

@@ -1,4 +1,4 @@
-// Pooling, its gradient, and max unpooling.
+// Pooling, its gradient, max unpooling, and its gradient.
 //
 // The calls throw Error as conv_forward() does (kiln/conv.h).
 #pragma once
@@ -60,9 +60,19 @@ void pool_backward_from_indices(Context& context, const Tensor& dy, const Tensor
 /// Where windows overlap and several name a position, y is their sum, so that it does not depend on the order.
 ///
 /// x, indices: N,C,P,Q   y: N,C,H,W; the mirror image of pool_forward(), with its `options`. It is
-/// pool_backward_from_indices() with dy = x and dx = y; the gradient of x is y's at the same positions.
+/// pool_backward_from_indices() with dy = x and dx = y; unpool_backward() is its gradient.
 /// y must not overlap x or the indices. Bitwise reproducible.
 void unpool_forward(Context& context, const Tensor& x, const Tensor& indices, const Tensor& y,
                     const PoolOptions& options, Stream stream = nullptr);
+
+/// Enqueues dx = epilogue(alpha * (dy at the positions that `indices` name) + beta * dx) on `stream` and returns
+/// without waiting: the gradient of unpool_forward() by its x, and the second derivative of maximum pooling.
+///
+/// dy: N,C,H,W   indices, dx: N,C,P,Q; `options` those of unpool_forward(), but the epilogue is of dx, and the prologue
+/// of user code applies to dy. Windows that name one position each get its element. An index that is no position of its
+/// window gives 0, as unpool_forward() passes nothing on there. dx must not overlap dy or the indices. Bitwise
+/// reproducible.
+void unpool_backward(Context& context, const Tensor& dy, const Tensor& indices, const Tensor& dx,
+                     const PoolOptions& options, Stream stream = nullptr);
 
 }  // namespace kiln

@@ -260,6 +260,9 @@ TEST_F(CApiCalls, MaximaWithTheirIndicesAndBack) {
   EXPECT_NE(download(dx), start);
   EXPECT_EQ(kiln_unpool_forward(context_, &cdy, &named, &cdx, &c, nullptr), KILN_OK) << kiln_last_error();
   EXPECT_EQ(download(dx), download(expected)) << "the same function";
+
+  EXPECT_EQ(kiln_unpool_backward(context_, &cx, &named, &cy, &c, nullptr), KILN_OK) << kiln_last_error();
+  EXPECT_EQ(download(y), download(expected_y)) << "x at the places of its maxima is these";
 }
 
 TEST_F(CApiCalls, GradientsOfSoftmax) {

@@ -115,6 +115,8 @@ class EveryFunction : public CApi {
     add("kiln_unpool_forward", kiln_unpool_forward, {"options", "stream"}, context_, &pooled_gradient_, &indices_,
         &image_gradient_, &pool_options_, nullptr);
     messages_call("kiln_unpool_forward", {{"x", "dy"}, {"y", "dx"}});  // it is the gradient
+    add("kiln_unpool_backward", kiln_unpool_backward, {"options", "stream"}, context_, &image_, &indices_, &pooled_,
+        &pool_options_, nullptr);
     add("kiln_softmax_forward", kiln_softmax_forward, {"options", "stream"}, context_, &x_, &y_, &softmax_options_,
         nullptr);
     add("kiln_softmax_backward", kiln_softmax_backward, {"options", "stream"}, context_, &x_, &dy_, &y_,

@@ -27,6 +27,8 @@ TEST(Summary, SaysWhatMattersInFewWords) {
             "local conv filter gradient 1x3x4x4, 1x8x4x4, 3x3, pad 1, grid 2x2");
   EXPECT_EQ(of("pool_forward x=f32:1x8x7x7 mode=avg window=global"), "avg pool 1x8x7x7, global");
   EXPECT_EQ(of("pool_forward x=f32:1x8x9x9 mode=max window=3 stride=2 pad=1"), "max pool 1x8x9x9, 3, stride 2, pad 1");
+  EXPECT_EQ(of("unpool_backward dy=f16:1x8x9x9 indices=i32:1x8x4x4 window=3 stride=2"),
+            "unpool backward 1x8x9x9 f16, 3, stride 2");
   EXPECT_EQ(of("softmax_forward x=bf16:4x10 mode=log"), "log-softmax 4x10 bf16, axis 1");
   EXPECT_EQ(of("softmax_backward y=f16:4x10"), "gradient of softmax 4x10 f16, axis 1");
   EXPECT_EQ(of("activation_forward x=f16:2x8x7x7:nhwc mode=gelu n=?"), "gelu 2x8x7x7 f16 nhwc n=?");

@@ -239,7 +239,14 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"pool_backward dy=f32:1x3x4x4 dx=f32:1x3x8x8 indices=i32:1x3x4x4 mode=avg window=2 stride=2",
             "only maxima have indices"},
         Bad{"pool_backward dy=f32:1x3x4x4 dx=f32:1x3x8x8 window=2 stride=2", "operand x is missing"},
-        Bad{"pool_backward dy=f32:1x3x4x4 indices=i32:1x3x4x4 window=2 stride=2", "operand dx is missing"}));
+        Bad{"pool_backward dy=f32:1x3x4x4 indices=i32:1x3x4x4 window=2 stride=2", "operand dx is missing"},
+        Bad{"unpool_backward dy=f32:1x3x8x8 window=2 stride=2", "operand indices is missing"},
+        Bad{"unpool_backward dy=f32:1x3x8x8 indices=f32:1x3x4x4 window=2 stride=2", "indices is f32 (it may be i32)"},
+        Bad{"unpool_backward dy=f32:1x3x8x8 indices=i32:1x3x4x4 dx=f32:1x3x4x5 window=2 stride=2", "extent 5 along w"},
+        Bad{"unpool_backward dy=f32:1x3x8x8 indices=i32:1x3x4x5 dx=f32:1x3x4x4 window=2 stride=2",
+            "indices has extents 1x3x4x5"},
+        Bad{"unpool_backward dy=f32:1x3x8x8 indices=i32:1x3x4x4 window=2 stride=2 epilogue=relu", "epilogue"},
+        Bad{"unpool_backward dy=f32:1x1x65536x32768 indices=i32:1x1x1x1 window=global", "more positions than i32"}));
 
 INSTANTIATE_TEST_SUITE_P(SoftmaxForward, BadRequest,
                          testing::Values(Bad{"softmax_forward x=f32:2x3 axis=2", "axis 2 is outside"},

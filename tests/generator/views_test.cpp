@@ -26,6 +26,7 @@
 #include "kiln/generator/operations/softmax_backward.h"
 #include "kiln/generator/operations/softmax_forward.h"
 #include "kiln/generator/operations/tensor_ops.h"
+#include "kiln/generator/operations/unpool_backward.h"
 #include "request_suites.h"
 
 namespace kiln {
@@ -63,7 +64,8 @@ const std::map<std::string, std::function<Request(const Request&)>>& views() {
       {"softmax_forward", through<SoftmaxForward>},
       {"tensor_op", through<TensorOp>},
       {"tensor_set", through<TensorSet>},
-      {"tensor_transform", through<TensorTransform>}};
+      {"tensor_transform", through<TensorTransform>},
+      {"unpool_backward", through<UnpoolBackward>}};
   return all;
 }
 

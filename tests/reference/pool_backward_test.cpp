@@ -54,6 +54,16 @@ TEST(PoolBackwardOracle, TakesIndicesInThePlaceOfX) {
   EXPECT_THAT(call.set("indices", {1, 1, 7}).results(), ElementsAre(0, 7, 0, 0, 0, 0, 0, 5));
 }
 
+TEST(UnpoolBackwardOracle, IsDyWhereIndicesOfTheWindowPoint) {
+  Call call("unpool_backward dy=f32:1x1x2x4 indices=i32:1x1x1x3 window=2,2 alpha=any beta=any");
+  call.set("dy", {1, 2, nan, infinity, 5, 6, 7, 8}).set("dx", {10, 20, 30});
+  call.alpha = 2;
+  call.beta = 1;
+  EXPECT_THAT(call.set("indices", {5, 0, -1}).results(), ElementsAre(22, 20, 30));  // 0 is not of window 1
+  EXPECT_THAT(call.set("indices", {1, 1, 3}).results(), ElementsAre(14, 24, infinity));
+  EXPECT_THAT(call.set("indices", {8, -7, 2}).results(), ElementsAre(10, 20, testing::IsNan()));
+}
+
 TEST(PoolForwardOracle, GivesThePositionOfTheFirstMaximumOrTheLastNan) {
   Call call("pool_forward x=f32:1x1x2x4 indices=i32:1x1x1x3 window=2,2");
   call.set("x", {1, 3, nan, 0, 3, 2, nan, -infinity});

@@ -25,6 +25,7 @@ struct Problem {
   std::vector<int32_t> targets = {};
   RunValues values = check_values(request);
   std::string output = result_of(request).name;
+  std::vector<int32_t> indices = {};
 
   std::map<std::string, std::span<const std::byte>> operands(const std::vector<float>& entered) const {
     std::map<std::string, std::span<const std::byte>> all;
@@ -32,6 +33,7 @@ struct Problem {
     if (!other.empty()) all[request.operands[1].name] = std::as_bytes(std::span(other));
     for (const auto& [name, content] : others) all[name] = std::as_bytes(std::span(content));
     if (!targets.empty()) all["targets"] = std::as_bytes(std::span(targets));
+    if (!indices.empty()) all["indices"] = std::as_bytes(std::span(indices));
     return all;
   }
   std::vector<double> result(const std::vector<float>& entered) const {
@@ -194,6 +196,17 @@ TEST(PrologueSlack, CoversGradientsOfPooling) {
   const Problem maximum{Request::parse("pool_backward dy=f32:1x1x3 x=f32:1x1x4 window=2"), dy, {}, moves, {{"x", x}}};
   maximum.expect_covers(1.001);
   EXPECT_EQ(maximum.slack(), (Floats{0, 0.375F, 0, 0.5F}));
+}
+
+// An index of -1 is no 1.
+TEST(PrologueSlack, CoversTheGradientOfUnpooling) {
+  Problem problem{Request::parse("unpool_backward dy=f32:1x1x4 indices=i32:1x1x3 window=2"),
+                  {1, -2, 3, 0.5F},
+                  {},
+                  {0.125F, 0.25F, 0.5F, 1}};
+  problem.indices = {-1, 1, 1};
+  EXPECT_EQ(problem.slack(), (Floats{0, 0.25F, 0}));
+  problem.expect_covers(1.001);
 }
 
 TEST(PrologueSlack, CoversNormalisationsByGivenStatistics) {

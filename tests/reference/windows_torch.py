@@ -169,3 +169,19 @@ call("gemm a=f32:4x5 b=f32:5x7", {"a": dy.t(), "b": x}, {"c": w.grad})
 call("conv_backward_bias dy=f32:5x4", {"dy": dy}, {"db": b.grad})
 a, b = draw(2, 3, 4, 5), draw(2, 1, 5, 3)
 call("gemm a=f32:2x3x4x5 b=f32:2x1x5x3", {"a": a, "b": b}, {"c": a @ b})
+
+
+# ---- the gradient of unpooling; windows that overlap name a position several times
+
+def unpooling_gradient(shape, window, pad, stride):
+    x = torch.randperm(torch.Size(shape).numel()).to(torch.float64).reshape(shape) / 64
+    pooled, indices = MAXIMA[len(window)](x, window, stride, pad, return_indices=True)
+    values, dy = leaf(*pooled.shape), draw(*shape)
+    UNPOOLINGS[len(window)](values, indices, window, stride, pad, output_size=shape).backward(dy)
+    call(f"unpool_backward dy=f32:{extents(dy)} indices=i32:{extents(pooled)} window={listed(window)} pad={listed(pad)} "
+         f"stride={listed(stride)}", {"dy": dy, "indices": indices}, {"dx": values.grad})
+
+
+unpooling_gradient((2, 3, 11), [3], [1], [2])
+unpooling_gradient((1, 2, 7, 8), [3, 2], [1, 0], [2, 2])
+unpooling_gradient((1, 2, 4, 5, 6), [2, 3, 2], [1, 1, 0], [2, 1, 2])

@@ -155,6 +155,10 @@ void BadOperands::add_pooling(Calls& calls) const {
   calls["unpool_forward"] = {"pool_backward", from_indices, [=](Context& k, const Tensors& t) {
                                unpool_forward(k, t[0].tensor, t[1].tensor, t[2].tensor, maxima);
                              }};
+  calls["unpool_backward"] = {
+      "", {{"dy", image}, {"indices", indices}, {"dx", slot(3, {1, 4, 4, 4})}}, [=](Context& k, const Tensors& t) {
+        unpool_backward(k, t[0].tensor, t[1].tensor, t[2].tensor, maxima);
+      }};
 }
 
 void BadOperands::add_rows_and_elements(Calls& calls) const {

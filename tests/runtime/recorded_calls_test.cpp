@@ -79,6 +79,7 @@ void RecordedCallsTest::poolings() {
   record([&](Context& c) { pool_forward(c, x, y, indices, halves); });
   record([&](Context& c) { pool_backward(c, y, x, dx, halves); });
   record([&](Context& c) { pool_backward_from_indices(c, y, indices, dx, halves); });
+  record([&](Context& c) { unpool_backward(c, x, indices, y, halves); });
 }
 
 void RecordedCallsTest::elements() {

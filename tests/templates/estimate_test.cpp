@@ -160,6 +160,7 @@ const std::vector<std::string> bound_by_memory = {
     "gemm a=f32:64x65536 b=f32:65536x64",
     "pool_forward x=f32:64x64x56x56 indices=i32:64x64x28x28 window=2 stride=2",
     "pool_backward dy=f32:64x64x28x28 x=f32:64x64x56x56 window=2 stride=2 beta=any",
+    "unpool_backward dy=f32:64x64x56x56 indices=i32:64x64x28x28 window=2 stride=2 beta=any",
     "softmax_forward x=f32:65536x1000 beta=any",
     "softmax_forward x=f32:64x1000000",
     "softmax_backward y=f32:65536x1000",

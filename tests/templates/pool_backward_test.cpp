@@ -1,4 +1,5 @@
-// Every algorithm of pooling's gradient against the reference, on shapes that are awkward in one way each.
+// Every algorithm of pooling's gradient, and of unpooling's, against the reference, on shapes that are awkward in one
+// way each.
 #include <gtest/gtest.h>
 
 #include "algorithm_cases.h"
@@ -121,6 +122,77 @@ INSTANTIATE_TEST_SUITE_P(
                       "pad=1,2,0,1,0,1 stride=1,3,2",
                       all}),
     case_name);
+
+const Names unpooling = {"unpool_backward_simple", "unpool_backward_gather"};
+
+class UnpoolBackwardDefaults : public testing::TestWithParam<AlgorithmCase> {};
+
+TEST_P(UnpoolBackwardDefaults, MatchTheReference) {
+  expect_defaults_match(GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, UnpoolBackwardDefaults,
+    testing::Values(
+        AlgorithmCase{"SingleElement", "unpool_backward dy=f32:1x1x1x1 indices=i32:1x1x1x1 window=1", unpooling},
+        AlgorithmCase{"OverlappingWindows",
+                      "unpool_backward dy=f16:2x3x13x17 indices=i32:2x3x7x9 window=3 pad=1 stride=2", unpooling},
+        AlgorithmCase{"DilatedAsymmetric",
+                      "unpool_backward dy=bf16:2x5x11x13 dx=f32:2x5x8x5 indices=i32:2x5x8x5 window=3,2 pad=1,0,0,2 "
+                      "stride=1,3 dilation=2,3 beta=1",
+                      unpooling},
+        AlgorithmCase{"Blend",
+                      "unpool_backward dy=f32:1x3x9x8 indices=i32:1x3x4x3 window=3 stride=2 alpha=any beta=any",
+                      unpooling},
+        AlgorithmCase{"AlphaZero", "unpool_backward dy=f16:1x3x8x8 indices=i32:1x3x7x7 window=2 alpha=0 beta=any",
+                      unpooling},
+        AlgorithmCase{"DynamicBatch", "unpool_backward dy=f32:8x3x9x11 indices=i32:8x3x4x5 window=3 stride=2 n=?",
+                      unpooling},
+        AlgorithmCase{"EmptyBatch", "unpool_backward dy=f32:0x3x9x9 indices=i32:0x3x7x7 window=3", unpooling},
+        AlgorithmCase{"Global", "unpool_backward dy=bf16:3x13x7x7 indices=i32:3x13x1x1 window=global", unpooling},
+        AlgorithmCase{"Line", "unpool_backward dy=f16:2x16x13:nwc indices=i32:2x16x10:nwc window=4", unpooling},
+        AlgorithmCase{"Volume", "unpool_backward dy=bf16:1x8x5x6x7:ndhwc indices=i32:1x8x2x3x3:ndhwc window=2 stride=2",
+                      unpooling},
+        AlgorithmCase{"Vectors",
+                      "unpool_backward dy=f16:2x16x7x9:nhwc indices=i32:2x16x3x4:nhwc window=2 stride=2 alpha=any "
+                      "beta=any",
+                      unpooling},
+        AlgorithmCase{"PoorlyAligned",
+                      "unpool_backward dy=f16:1x8x8x8:nhwc indices=i32:1x8x4x4:nhwc@4 window=2 stride=2", unpooling},
+        AlgorithmCase{
+            "MixedLayouts",
+            "unpool_backward dy=f32:2x8x7x9:nchw indices=i32:2x8x3x4:nhwc dx=f16:2x8x3x4:nchw window=2 stride=2",
+            unpooling},
+        AlgorithmCase{"SubRegions",
+                      "unpool_backward dy=f32:2x3x7x9:900,250,30,2 indices=i32:2x3x3x4:80,24,7,1 "
+                      "dx=f32:2x3x3x4:200,50,16,1 window=2 stride=2",
+                      unpooling},
+        AlgorithmCase{"SubRegionNhwc",
+                      "unpool_backward dy=f16:2x8x5x7:800,1,112,16 indices=i32:2x8x3x5:400,1,120,24 window=3",
+                      unpooling},
+        AlgorithmCase{"WidthOutermost",
+                      "unpool_backward dy=bf16:2x5x6x7:wnch indices=i32:2x5x5x6:hwcn dx=bf16:2x5x5x6:chwn window=2",
+                      unpooling}),
+    case_name);
+
+INSTANTIATE_TEST_SUITE_P(
+    UnpoolBackwardConfigs, PairwiseMatch,
+    testing::Values(
+        cover("unpool_backward_simple", "unpool_backward dy=f32:2x3x7x5 indices=i32:2x3x4x5 window=3 pad=1 stride=2,1"),
+        cover("unpool_backward_simple", "unpool_backward dy=f16:1x5x3x7:nhwc indices=i32:1x5x1x1:nhwc window=3,7"),
+        cover("unpool_backward_gather",
+              "unpool_backward dy=f16:1x16x9x11:nhwc indices=i32:1x16x5x6:nhwc window=3 pad=1 stride=2"),
+        cover("unpool_backward_gather",
+              "unpool_backward dy=f32:1x24x7x10:nhwc indices=i32:1x24x8x8:nhwc window=2,3 pad=1 dilation=1,2")),
+    cover_name);
+
+INSTANTIATE_TEST_SUITE_P(
+    UnpoolBackwardWithWideOffsets, WideIndexMatch,
+    testing::Values(wide({"unpool_backward_simple"},
+                         "unpool_backward dy=f32:2x5x17:ncw indices=i32:2x5x9:ncw window=3 pad=1 stride=2"),
+                    wide({"unpool_backward_gather"},
+                         "unpool_backward dy=f16:2x8x9x9:nhwc indices=i32:2x8x5x5:nhwc window=3 pad=1 stride=2")),
+    cover_name);
 
 // Not run: the trusted kernel looks at every element of the window for every element.
 TEST(PoolBackwardGather, NumbersTapsIn16Bits) {

@@ -119,6 +119,19 @@ TEST(UserCodeOfPoolingGradients, IsRightInEveryKernel) {
       all);
 }
 
+// Of dy, too: where it comes from is said by the indices.
+TEST(UserCodeOfUnpoolingsGradient, IsRightInEveryKernel) {
+  const std::vector<std::string> all = {"unpool_backward_simple", "unpool_backward_gather"};
+  expect_served_right(
+      "unpool_backward dy=f16:2x8x8x8:nhwc indices=i32:2x8x4x4:nhwc window=3,3 pad=1,1 stride=2,2 beta=any "
+      "epilogue=user:pooled prologue.mean=f16:8 epilogue.gate=f32:2x8x4x4:nchw epilogue.bias=f32:8:2",
+      all);
+  expect_served_right(
+      "unpool_backward dy=f32:3x5x9:70,11,1 indices=i32:3x5x4 window=3 stride=2 n=? epilogue=user:pooled "
+      "prologue.mean=f32:5:2 epilogue.gate=f32:1x5x4 epilogue.bias=f16:5",
+      all);
+}
+
 TEST(UserCodeOfPooling, GoesWithIndices) {
   for (const std::string order : {"nchw", "nhwc"}) {
     expect_served_right("pool_forward x=f16:2x8x9x8:" + order + " indices=i32:2x8x4x4:" + order +

@@ -1,4 +1,4 @@
-/* Pooling, forward and backward, and max unpooling. See kiln/kiln.h. */
+/* Pooling and max unpooling, forward and backward. See kiln/kiln.h. */
 #pragma once
 
 #include <stdint.h>
@@ -76,6 +76,12 @@ KILN_API kiln_status kiln_pool_backward_from_indices(kiln_context* context, cons
  * N,C,P,Q   y: N,C,H,W; `options` of the pooling that it undoes. Positions that several windows name hold the sum. */
 KILN_API kiln_status kiln_unpool_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* indices,
                                          const kiln_tensor* y, const kiln_pool_options* options, kiln_stream stream);
+
+/* Enqueues dx = epilogue(alpha * (dy at the positions that `indices` name) + beta * dx): the gradient of
+ * kiln_unpool_forward() by its x, with its `options`. dy: N,C,H,W   indices, dx: N,C,P,Q. Windows that name one
+ * position each get its element; an index that is no position of its window gives 0. */
+KILN_API kiln_status kiln_unpool_backward(kiln_context* context, const kiln_tensor* dy, const kiln_tensor* indices,
+                                          const kiln_tensor* dx, const kiln_pool_options* options, kiln_stream stream);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -13,6 +13,7 @@
   operation(local_conv_backward_filter) \
   operation(pool_forward) \
   operation(pool_backward) \
+  operation(unpool_backward) \
   operation(softmax_forward) \
   operation(softmax_backward) \
   operation(activation_forward) \

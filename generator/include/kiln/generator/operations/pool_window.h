@@ -34,5 +34,7 @@ struct PoolWindow : WindowSteps {
 /// How many positions an element of `operand` may name, if that holds the indices of maxima: positions of one channel
 /// of x in logical order, from 0. -1 stands for a window without an element inside x. Nothing for other operands.
 std::optional<int64_t> pooled_positions(const Request& request, std::string_view operand);
+/// The spatial axes of a complete request that has such an operand, without outputs.
+std::vector<WindowAxis> pooled_axes(const Request& request);
 
 }  // namespace kiln

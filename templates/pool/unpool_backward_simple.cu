@@ -1,0 +1,31 @@
+// dx[n,c,z,p,q] = dy at the position that indices[n,c,z,p,q] names, 0 where that is none of the output's window, the
+// plain way: one thread an output, any strides. The trusted kernel of max unpooling's gradient.
+#include "lib/index.cuh"
+#include "lib/store.cuh"
+#include "lib/unpool.cuh"
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    unpool_backward_simple(const TDY* dy, const int* indices, TDX* dx, float alpha, float beta, UserArguments user,
+                           long long n) {
+  const Index number = global_thread<THREADS, Index>();  // in logical order
+  Index index = number;
+  if (index >= (DYNAMIC_N ? static_cast<Index>(n) : N) * Index(C) * Z * P * Q) return;
+  const Index q = take_coordinate<Q>(index);
+  const Index p = take_coordinate<P>(index);
+  const Index z = take_coordinate<Z>(index);
+  const Index c = take_coordinate<C>(index);
+  const Index image = index;
+
+  const int named = indices[image * Index(INDICES_STRIDE_N) + c * Index(INDICES_STRIDE_C) +
+                            z * Index(INDICES_STRIDE_Z) + p * Index(INDICES_STRIDE_P) + q * Index(INDICES_STRIDE_Q)];
+  const Index offset = named_offset(named, z, p, q);
+  float value = 0.0f;
+  if (offset >= 0) {
+    const TDY* const channel = dy + image * Index(DY_STRIDE_N) + c * Index(DY_STRIDE_C);
+    value = user_entered(channel[offset], static_cast<int>(c), user);
+  }
+
+  TDX* const target = dx + image * Index(DX_STRIDE_N) + c * Index(DX_STRIDE_C) + z * Index(DX_STRIDE_Z) +
+                      p * Index(DX_STRIDE_P) + q * Index(DX_STRIDE_Q);
+  store_element(target, number, value, static_cast<int>(c), {alpha, beta, user});
+}
