@@ -75,7 +75,8 @@ std::vector<Condition> conditions_in(std::string_view code) {
   size_t number = 1;
   for (size_t begin = 0; begin < code.size();) {
     size_t end = std::min(code.find('\n', begin), code.size());
-    while (end < code.size() && code[end - 1] == '\\') end = std::min(code.find('\n', end + 1), code.size());
+    while (end > begin && end < code.size() && code[end - 1] == '\\')
+      end = std::min(code.find('\n', end + 1), code.size());
     const std::string_view line = code.substr(begin, end - begin);
     const size_t hash = line.find_first_not_of(" \t");
     if (hash != std::string_view::npos && line[hash] == '#') {
