@@ -85,33 +85,32 @@ void norm_inference(Context& context, const Axes& axes, const Tensor& x, const T
 
 void norm_backward(Context& context, const Axes& axes, const Tensor& dy, const Tensor& x, const Tensor& inv_deviation,
                    const Tensor& dx, const NormGradientOptions& options, Stream stream) {
-  call_norm_backward(context, axes, dy, x, inv_deviation, dx, options, user_tensors_of(options.epilogue), stream);
+  call_norm_backward(context, axes, {dy, x, inv_deviation, dx}, options, user_tensors_of(options.epilogue), stream);
 }
 
-void call_norm_backward(Context& context, const Axes& axes, const Tensor& dy, const Tensor& x,
-                        const Tensor& inv_deviation, const Tensor& dx, const NormGradientOptions& options,
-                        std::span<const Tensor> user_tensors, Stream stream) {
+void call_norm_backward(Context& context, const Axes& axes, const NormGradientTensors& tensors,
+                        const NormGradientOptions& options, std::span<const Tensor> user_tensors, Stream stream) {
   if (options.mode == NormMode::standard && !options.mean) {
     throw Error(ErrorCode::invalid_argument, "norm_backward: mean is missing", "give what the forward saved");
   }
   const std::span<const int> normalised = checked(axes, call_shape<"norm_backward">());
   run_call<"norm_backward">(context, stream, [&](auto& call) {
-    call.operand("dy", dy);
-    call.operand("x", x);
+    call.operand("dy", tensors.dy);
+    call.operand("x", tensors.x);
     call.operand("w", options.w);
     call.operand("b", options.b);
     call.operand("mean", options.mean);
-    call.operand("inv_deviation", inv_deviation);
+    call.operand("inv_deviation", tensors.inv_deviation);
     call.operand("y", options.y);
     call.operand("residual", options.residual);
-    call.operand("dx", dx);
+    call.operand("dx", tensors.dx);
     call.operand("dw", options.dw);
     call.operand("db", options.db);
     call.operand("dresidual", options.dresidual);
     call.ints("axes", normalised);
     call.word("mode", options.mode);
     call.word("activation", options.activation.mode);
-    say_common(call, options, dy);
+    say_common(call, options, tensors.dy);
     call.blend("parameter", options.parameter_alpha, options.parameter_beta);
     call.blend("dresidual", options.dresidual_alpha, options.dresidual_beta);
     say_activation_numbers(call, options.activation);

@@ -11,9 +11,13 @@ namespace kiln {
 void call_norm_forward(Context& context, const Axes& axes, const Tensor& x, const Tensor& y, const NormOptions& options,
                        std::span<const Tensor> user_tensors, Stream stream);
 
+/// The tensors that every norm_backward() has. Owns nothing.
+struct NormGradientTensors {
+  const Tensor &dy, &x, &inv_deviation, &dx;
+};
+
 /// norm_backward(), likewise.
-void call_norm_backward(Context& context, const Axes& axes, const Tensor& dy, const Tensor& x,
-                        const Tensor& inv_deviation, const Tensor& dx, const NormGradientOptions& options,
-                        std::span<const Tensor> user_tensors, Stream stream);
+void call_norm_backward(Context& context, const Axes& axes, const NormGradientTensors& tensors,
+                        const NormGradientOptions& options, std::span<const Tensor> user_tensors, Stream stream);
 
 }  // namespace kiln

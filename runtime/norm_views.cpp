@@ -251,9 +251,10 @@ void group_norm_backward(Context& context, int64_t groups, const Tensor& dy, con
   seen.residual = grouped.image("residual", options.residual);
   seen.dresidual = grouped.image("dresidual", options.dresidual);
   const TensorsInGroups read(grouped, options.epilogue);
-  call_norm_backward(context, from(2, rank), grouped.image("dy", dy), grouped.image("x", x),
-                     spread(inv_deviation, rank, 0), grouped.image("dx", dx), spread(seen, rank, 1, 0), read.all(),
-                     stream);
+  call_norm_backward(
+      context, from(2, rank),
+      {grouped.image("dy", dy), grouped.image("x", x), spread(inv_deviation, rank, 0), grouped.image("dx", dx)},
+      spread(seen, rank, 1, 0), read.all(), stream);
 }
 
 void batch_norm_forward(Context& context, const Tensor& x, const Tensor& y, const NormOptions& options, Stream stream) {
