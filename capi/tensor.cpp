@@ -1,9 +1,13 @@
 #include "tensor.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "boundary.h"
 #include "kiln/base/error.h"
@@ -14,13 +18,15 @@ namespace {
 DType dtype_of(kiln_dtype dtype, std::string_view function, std::string_view name) {
   const auto known = static_cast<DType>(dtype);
   if (is_dtype(known)) return known;
-  std::string constants;
-  for (const char c : to_string(DTypes::any)) {
-    if (constants.empty() || constants.ends_with(' ')) constants += "KILN_";
-    constants += c;
+  std::vector<std::string> constants;
+  for (const DType each : all_dtypes) {
+    std::string constant = fmt::format("KILN_{}", to_string(each));
+    std::transform(constant.begin(), constant.end(), constant.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    constants.push_back(std::move(constant));
   }
   throw Error(ErrorCode::invalid_argument, fmt::format("{}: the dtype of {} is {}", function, name, dtype),
-              fmt::format("use {}", constants));
+              fmt::format("use one of {}", fmt::join(constants, ", ")));
 }
 
 size_t rank_of(int32_t rank, std::string_view function, std::string_view name) {

@@ -101,6 +101,9 @@ TEST_F(CApiArguments, Tensors) {
       {"layout 'nn' does not fit 2 extents", packed(KILN_F32, 2, extents, "nn")},
   });
   EXPECT_EQ(out.rank, 0) << "left as it was";
+  EXPECT_EQ(packed(99, 2, extents, nullptr)(), KILN_INVALID_ARGUMENT);
+  EXPECT_STREQ(kiln_last_hint(),
+               "use one of KILN_F32, KILN_F16, KILN_BF16, KILN_I32, KILN_I8, KILN_U8, KILN_F8E4M3, KILN_F8E5M2");
 }
 
 TEST_F(CApiArguments, Memory) {
