@@ -8,6 +8,7 @@
 #include "kiln/base/error.h"
 #include "kiln/base/nearest.h"
 #include "kiln/generator/operation.h"
+#include "operations/operations.h"
 #include "text.h"
 
 namespace kiln {
@@ -293,10 +294,8 @@ Request Request::parse_incomplete(std::string_view line, const Expressions& expr
   }
   const Operation* definition = find_operation(tokens.front().text);
   if (definition == nullptr) {
-    std::vector<std::string_view> known;
-    for (const Operation* candidate : operations()) known.push_back(candidate->name());
-    malformed(tokens.front(), fmt::format("unknown operation '{}'", tokens.front().text),
-              did_you_mean(tokens.front().text, known, fmt::format("known are {}", fmt::join(known, ", "))));
+    const std::string_view name = tokens.front().text;
+    malformed(tokens.front(), fmt::format("unknown operation '{}'", name), hint_of_unknown(name));
   }
   Request request;
   request.operation = std::string(definition->name());

@@ -23,12 +23,18 @@ std::optional<ActivationMode> activation_of(const Request& request) {
   return std::nullopt;
 }
 
+// alpha and beta as the classes fix them, 1 where any will do.
+RunValues with_scales(const Blend& blend) {
+  RunValues values;
+  values.alpha = blend.alpha == Scale::zero ? 0.0f : 1.0f;
+  values.beta = blend.beta == Scale::zero ? 0.0f : 1.0f;
+  return values;
+}
+
 }  // namespace
 
 RunValues check_values(const Request& request) {
-  RunValues values;
-  values.alpha = request.blend.alpha == Scale::zero ? 0.0f : 1.0f;
-  values.beta = request.blend.beta == Scale::zero ? 0.0f : 1.0f;
+  RunValues values = with_scales(request.blend);
   const Operation& definition = operation(request.operation);
   for (size_t i = 0; i < definition.scalars().size(); ++i)
     values.operation_scalars[i] = definition.scalars()[i].in_checks;
@@ -38,7 +44,7 @@ RunValues check_values(const Request& request) {
 }
 
 RunValues usual_values(const Request& request) {
-  RunValues values = check_values(request);
+  RunValues values = with_scales(request.blend);
   const std::optional<ActivationMode> mode = activation_of(request);
   const ActivationNumbers usual = mode ? usual_numbers(*mode) : ActivationNumbers{};
   const auto fallback_of = [&](const ScalarDefinition& scalar) {
@@ -49,7 +55,6 @@ RunValues usual_values(const Request& request) {
   };
   const std::vector<ScalarDefinition>& scalars = operation(request.operation).scalars();
   for (size_t i = 0; i < scalars.size(); ++i) values.operation_scalars[i] = fallback_of(scalars[i]);
-  values.operation_integers = {};
   return values;
 }
 

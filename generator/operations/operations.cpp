@@ -43,12 +43,15 @@ const std::vector<IntegerDefinition>& Operation::integers() const {
   return none;
 }
 
-const Operation& operation(std::string_view name) {
-  if (const Operation* found = find_operation(name)) return *found;
+std::string hint_of_unknown(std::string_view operation) {
   std::vector<std::string_view> known;
   for (const Operation* candidate : operations()) known.push_back(candidate->name());
-  throw Error(ErrorCode::invalid_argument, fmt::format("unknown operation '{}'", name),
-              did_you_mean(name, known, fmt::format("known are: {}", fmt::join(known, " "))));
+  return did_you_mean(operation, known, fmt::format("known are {}", fmt::join(known, ", ")));
+}
+
+const Operation& operation(std::string_view name) {
+  if (const Operation* found = find_operation(name)) return *found;
+  throw Error(ErrorCode::invalid_argument, fmt::format("unknown operation '{}'", name), hint_of_unknown(name));
 }
 
 namespace {
