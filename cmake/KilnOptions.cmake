@@ -1,5 +1,7 @@
 # Build-wide settings: language level, warnings, sanitizers, where products go.
 option(KILN_BUILD_TESTS "Build the tests" ON)
+option(KILN_PYTHON "Fail where the Python package cannot be built; OFF builds it where it can be" OFF)
+set(KILN_PREFIX "" CACHE PATH "Installation of this version to make the Python package of, instead of building all of Kiln")
 option(KILN_ASSERTIONS "Keep assert() in optimised builds" OFF)
 option(KILN_WARNINGS_AS_ERRORS "Treat compiler warnings as errors" ON)
 set(KILN_SANITIZE "" CACHE STRING "Sanitizers to build with, as for -fsanitize=")

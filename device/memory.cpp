@@ -49,6 +49,13 @@ HostBuffer::HostBuffer(std::shared_ptr<const ContextHandle> context, size_t byte
   memory_ = OwnedHandle<void*>(std::move(context), pointer, &DriverTable::cuMemFreeHost, "cuMemFreeHost");
 }
 
+RegisteredRange::RegisteredRange(std::shared_ptr<const ContextHandle> context, void* data, size_t bytes) {
+  const BesideCaptures beside(context->driver());
+  const CUresult result = context->call(&DriverTable::cuMemHostRegister_v2, data, bytes, 0U);
+  context->driver().check(result, "cuMemHostRegister", fmt::format("{} bytes at {}", bytes, data));
+  memory_ = OwnedHandle<void*>(std::move(context), data, &DriverTable::cuMemHostUnregister, "cuMemHostUnregister");
+}
+
 void copy_to_device(const ContextHandle& context, CUdeviceptr to, const void* from, size_t bytes) {
   transfer(context, "cuMemcpyHtoD", &DriverTable::cuMemcpyHtoD_v2, bytes, to, to, from, bytes);
 }

@@ -50,4 +50,23 @@ void DeviceMemory::download(std::span<std::byte> bytes) const {
   device::copy_to_host(*memory.device, bytes.data(), memory.buffer.address(), bytes.size());
 }
 
+struct RegisteredMemory::Impl {
+  device::RegisteredRange range;
+};
+
+RegisteredMemory::RegisteredMemory(Context& context, void* data, size_t bytes) {
+  if (data == nullptr || bytes == 0) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} bytes at {} cannot be registered", bytes, data),
+                "give memory of the host, and at least a byte of it");
+  }
+  impl_ = std::make_unique<Impl>(Impl{device::RegisteredRange(context.impl().device(), data, bytes)});
+}
+RegisteredMemory::~RegisteredMemory() = default;
+RegisteredMemory::RegisteredMemory(RegisteredMemory&&) noexcept = default;
+RegisteredMemory& RegisteredMemory::operator=(RegisteredMemory&&) noexcept = default;
+
+bool is_emulated(Context& context) {
+  return context.impl().device()->driver().is_emulated();
+}
+
 }  // namespace kiln

@@ -1,4 +1,4 @@
-// Device memory for applications that have no CUDA runtime of their own at hand.
+// Device memory, and memory of the host that devices reach, for applications that have no CUDA runtime at hand.
 #pragma once
 
 #include <cstddef>
@@ -37,5 +37,28 @@ class DeviceMemory {
   Impl& present() const;
   std::unique_ptr<Impl> impl_;
 };
+
+/// Memory of the host that the device reaches while this lives: pinned and registered with CUDA, as cudaHostRegister
+/// does. Calls take its addresses without a copy. Move-only; keeps the device's driver and context alive.
+///
+/// On a GPU every access crosses the host link, and registering takes longer than many a layer. On the emulated device,
+/// whose memory is the host's, it costs next to nothing, and kernels may touch exactly these bytes.
+class RegisteredMemory {
+ public:
+  /// `bytes` from `data`: the caller's, for as long as this lives and work that was enqueued uses them. Throws
+  /// Error(invalid_argument) for null or no bytes, Error(driver_error) where some of them are registered already.
+  RegisteredMemory(Context& context, void* data, size_t bytes);
+  ~RegisteredMemory();
+  RegisteredMemory(RegisteredMemory&&) noexcept;
+  RegisteredMemory& operator=(RegisteredMemory&&) noexcept;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Whether the device is the emulated one (docs/emulator.md): its memory is the host's, and what a call enqueues is
+/// done when the call returns, but for what is captured into a graph.
+bool is_emulated(Context& context);
 
 }  // namespace kiln

@@ -260,6 +260,8 @@ inline constexpr unsigned CU_EVENT_DISABLE_TIMING = 2;
   X(cuMemAlloc_v2, CUresult(CUdeviceptr* address, size_t bytes))                                                       \
   X(cuMemFree_v2, CUresult(CUdeviceptr address))                                                                       \
   X(cuMemHostAlloc, CUresult(void** pointer, size_t bytes, unsigned flags))                                            \
+  X(cuMemHostRegister_v2, CUresult(void* pointer, size_t bytes, unsigned flags))                                       \
+  X(cuMemHostUnregister, CUresult(void* pointer))                                                                      \
   X(cuMemFreeHost, CUresult(void* pointer))                                                                            \
   X(cuMemcpyHtoD_v2, CUresult(CUdeviceptr destination, const void* source, size_t bytes))                              \
   X(cuMemcpyDtoH_v2, CUresult(void* destination, CUdeviceptr source, size_t bytes))                                    \

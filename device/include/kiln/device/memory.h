@@ -49,6 +49,17 @@ class HostBuffer {
   size_t bytes_ = 0;
 };
 
+/// Memory of the application's own, registered with the driver while this lives: the device reaches it. Move-only.
+class RegisteredRange {
+ public:
+  RegisteredRange() = default;
+  /// `bytes` (more than 0) from `data`. Throws DriverError, where a part of them is registered already too.
+  RegisteredRange(std::shared_ptr<const ContextHandle> context, void* data, size_t bytes);
+
+ private:
+  OwnedHandle<void*> memory_;
+};
+
 // Copies without a stream have finished when they return. They are ordered with the default stream only: wait for other
 // streams first. Copies and fills on a stream return at once; the host side must stay valid until the stream has passed
 // them. Zero bytes is a legal no-op. All throw DriverError.

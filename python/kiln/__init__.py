@@ -1,0 +1,69 @@
+"""Kiln: layers of neural networks as kernels made, tuned and compiled for exactly their shapes.
+
+A function for each operation (kiln.conv_forward, kiln.softmax_forward, ...) takes tensors of NumPy, PyTorch, CuPy or
+JAX as they are: on a GPU, or on the CPU with the emulated device. docs/python.md is the guide.
+"""
+
+from . import errors
+from ._calls import call
+from ._context import Context, Tuning, context_for, default_context
+from ._explanation import Candidate, Explanation, Refusal
+from ._expression import expression
+from ._kiln import DeviceMemory, Expression
+from ._kiln import version as __version__
+from ._plan import Plan, PlanOperand, plan, plan_of_call
+from .errors import (
+    CompileFailed,
+    DriverError,
+    Error,
+    FileError,
+    InvalidArgument,
+    MissingLibrary,
+    OutOfMemory,
+    ParseError,
+    Unsupported,
+    Warning,
+)
+from .operations import *  # noqa: F403
+from .operations import __all__ as _operations
+from .tuning import TunedLayer, TuneResult, tune
+
+
+def explain(request: str, *, context: Context | None = None) -> Explanation:
+    """Why `request` runs as it does on the Context's device: Context.explain()."""
+    return context_for(context).explain(request)
+
+
+__all__ = [
+    "Candidate",
+    "CompileFailed",
+    "Context",
+    "DeviceMemory",
+    "DriverError",
+    "Error",
+    "Explanation",
+    "Expression",
+    "FileError",
+    "InvalidArgument",
+    "MissingLibrary",
+    "OutOfMemory",
+    "ParseError",
+    "Plan",
+    "PlanOperand",
+    "Refusal",
+    "TuneResult",
+    "TunedLayer",
+    "Tuning",
+    "Unsupported",
+    "Warning",
+    "__version__",
+    "call",
+    "default_context",
+    "errors",
+    "explain",
+    "expression",
+    "plan",
+    "plan_of_call",
+    "tune",
+    *_operations,
+]

@@ -1,0 +1,150 @@
+"""What a call is given by name: sorted by what each name is in the operation, and checked for its type."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Union
+
+from ._arrays import Array
+from ._kiln import Expression
+from .errors import InvalidArgument
+
+Word = Union[None, bool, int, str, Sequence[int]]  # the value of an attribute: pad=1, pad=(1, 1), mode="max"
+
+
+@dataclasses.dataclass(frozen=True)
+class Definition:
+    """What names an operation has for its arguments, as `kiln describe --json` says."""
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]  # what is written, the updated operands too
+    result: str
+    result_required: bool  # its extents cannot be told from the inputs
+    words: Mapping[str, Word]  # attributes and words without a value, with their defaults
+    numbers: frozenset[str]
+    integers: frozenset[str]
+    stages: Mapping[str, str]  # operands of an epilogue, and the stage that reads each
+
+
+@dataclasses.dataclass(frozen=True)
+class Arguments:
+    """A call's arguments, sorted."""
+
+    tensors: dict[str, Array]
+    words: dict[str, Word]
+    numbers: dict[str, float]
+    integers: dict[str, int]
+
+
+unknown = Definition("", (), (), "", True, {}, frozenset(), frozenset(), {})
+
+
+def definition_of(what: str) -> Definition:
+    """That of the operation which the line begins with, or `unknown`: the library says which there are."""
+    from ._definitions import DEFINITIONS
+
+    words = what.split(None, 1)
+    return DEFINITIONS.get(words[0], unknown) if words else unknown
+
+
+def sort_arguments(definition: Definition, arguments: Mapping[str, Any]) -> Arguments:
+    """Each of `arguments` by what its name is in the operation; None counts as not given.
+
+    A name that the operation does not have counts as a word if it is one of Python's own types, else as a tensor: the
+    library knows it neither, and says which there are. Raises InvalidArgument for a value of the wrong type.
+    """
+    tensors: dict[str, Array] = {}
+    words: dict[str, Word] = {}
+    numbers: dict[str, float] = {}
+    integers: dict[str, int] = {}
+    for name, value in arguments.items():
+        if value is None:
+            continue
+        if name in definition.inputs or name in definition.outputs:
+            tensors[name] = value
+        elif name in definition.numbers:
+            numbers[name] = _number(name, value)
+            if definition.words.get(name) == "none":
+                words[name] = "any"
+        elif name in definition.integers:
+            integers[name] = _integer(name, value)
+        elif name in definition.words or isinstance(value, (bool, int, float, str, tuple, list)):
+            words[name] = _word(name, value)
+        else:
+            tensors[name] = value
+    return Arguments(tensors, words, numbers, integers)
+
+
+def _wrong(name: str, value: Any, expected: str) -> InvalidArgument:
+    return InvalidArgument(f"{name} is {value!r}", f"give {expected}")
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        if hasattr(value, "__float__") or hasattr(value, "__index__"):  # not a string, which float() reads
+            return float(value)
+    except (ArithmeticError, RuntimeError, TypeError, ValueError):  # an array of several elements
+        pass
+    raise _wrong(name, value, "a number")
+
+
+def _integer(name: str, value: Any) -> int:
+    try:
+        integer = operator.index(value)
+    except TypeError:
+        integer = -1
+    if 0 <= integer < 1 << 64:
+        return integer
+    raise _wrong(name, value, "an integer from 0 to 2**64 - 1")
+
+
+# Words that say something with the value true; elsewhere (ceil) true is the number 1.
+_flags = frozenset(("tf32", "fast", "deterministic", "constant_weights", "dynamic_batch"))
+
+
+def _word(name: str, value: Any) -> Word:
+    if name in _flags:
+        if isinstance(value, bool):
+            return value
+        raise _wrong(name, value, "True or False")
+    if isinstance(value, str):
+        if value.split() == [value]:
+            return value
+        raise _wrong(name, value, "one word")
+    try:
+        return operator.index(value)
+    except TypeError:
+        pass
+    try:
+        return tuple(map(operator.index, value))
+    except TypeError:
+        raise _wrong(name, value, "an integer, integers or a word") from None
+
+
+def text_of_words(words: Mapping[str, Word]) -> str:
+    """` pad=1,1 mode=max tf32 n=?`, as requests have it; what is False or not there is left out."""
+    text = ""
+    for name, value in words.items():
+        if value is False:
+            continue
+        if name == "dynamic_batch":
+            text += " n=?"
+        elif value is True:
+            text += f" {name}"
+        elif isinstance(value, Sequence) and not isinstance(value, str):
+            text += f" {name}={','.join(map(str, value))}"
+        else:
+            text += f" {name}={value}"
+    return text
+
+
+def text_of_epilogue(epilogue: str | Expression | None) -> str:
+    """` epilogue=bias+relu` of stages; nothing of user code, which is no text of a request."""
+    if epilogue is None or isinstance(epilogue, Expression):
+        return ""
+    if isinstance(epilogue, str):
+        return f" epilogue={_word('epilogue', epilogue)}"
+    raise _wrong("epilogue", epilogue, "stages joined with +, or what kiln.expression() returns")

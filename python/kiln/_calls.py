@@ -1,0 +1,120 @@
+"""Calls of any operation by name: what the function of each operation ends in."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+from . import _kiln
+from ._arguments import Arguments, Definition, definition_of, sort_arguments, text_of_epilogue, text_of_words
+from ._arrays import Array, Stream, empty, stream_address
+from ._context import Context, context_for
+from ._kiln import Expression
+from .errors import InvalidArgument
+
+Memory = Any  # a DeviceMemory, or what has __cuda_array_interface__
+
+
+def address_and_size(memory: Memory, name: str) -> tuple[int, int]:
+    """Of device memory, in bytes; of None 0 and 0. `name`: what an error calls it."""
+    if memory is None:
+        return 0, 0
+    if not hasattr(memory, "__cuda_array_interface__"):
+        raise InvalidArgument(f"{name} is a {type(memory).__name__}", "give a kiln.DeviceMemory or an array on the GPU")
+    interface = memory.__cuda_array_interface__
+    size = 1
+    for extent in interface["shape"]:
+        size *= extent
+    return interface["data"][0], size * int(interface["typestr"][2:])
+
+
+def call(
+    what: str,
+    *,
+    epilogue: str | Expression | None = None,
+    stream: Stream = None,
+    workspace: Memory = None,
+    context: Context | None = None,
+    **arguments: Any,
+) -> None:
+    """Enqueue any operation, with all of its tensors, by the names of docs/request-syntax.md.
+
+        kiln.call("conv_forward", pad=(1, 1), epilogue="bias+relu", x=x, w=w, y=y, bias=b, alpha=0.5)
+
+    `what`: the operation, and words of its request if any. `epilogue`: stages, or an Expression. `workspace`: device
+    memory for what the call makes in between; by default the Context's. On a GPU the call returns without waiting; on
+    the emulated device it is done. Raises InvalidArgument, before anything is enqueued, for what is wrong or missing.
+    """
+    definition = definition_of(what)
+    given = sort_arguments(definition, arguments)
+    text = what + text_of_words(given.words)
+    enqueue(definition, text, given, epilogue, stream, workspace, context)
+
+
+def enqueue(
+    definition: Definition,
+    text: str,
+    given: Arguments,
+    epilogue: str | Expression | None,
+    stream: Stream,
+    workspace: Memory,
+    context: Context | None,
+) -> None:
+    tensors = given.tensors
+    code = epilogue if isinstance(epilogue, Expression) else None
+    address, size = address_and_size(workspace, "workspace")
+    _kiln.call(
+        context_for(context, tensors.values()),
+        text + text_of_epilogue(epilogue),
+        _kiln.Arguments(tensors, given.numbers, given.integers, code),
+        definition.outputs,
+        stream_address(stream, tensors.values()),
+        address,
+        size,
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def _operands(line: str) -> tuple[tuple[str, str, tuple[int, ...], tuple[int, ...]], ...]:
+    return tuple(_kiln.request_operands(line))
+
+
+def run(
+    definition: Definition,
+    arguments: Mapping[str, Any],
+    epilogue: str | Expression | None,
+    out: Array | None,
+    stream: Stream,
+    context: Context | None,
+) -> Any:
+    """An operation with its output in `out`, or in a new tensor; returns that."""
+    given = sort_arguments(definition, arguments)
+    tensors = given.tensors
+    usual = definition.words
+    words = {name: value for name, value in given.words.items() if value != usual.get(name)}
+    text = definition.name + text_of_words(words)
+    if epilogue is None:
+        epilogue = "+".join(stage for name, stage in definition.stages.items() if name in tensors) or None
+    if out is not None and (definition.result_required or len(definition.outputs) == 1):
+        tensors[definition.result] = out
+    else:
+        of_this_batch = definition.name + text_of_words({**words, "dynamic_batch": False})  # n=? rounds extents up
+        line = _kiln.request_line(of_this_batch, tensors) + text_of_epilogue(epilogue)
+        result = None
+        for name, dtype, extents, strides in _operands(line):
+            if name not in definition.outputs:
+                continue
+            result = result or name
+            if name in tensors:
+                continue
+            if out is not None and name == result:
+                tensors[name] = out
+                continue
+            if given.numbers.get("beta"):
+                raise InvalidArgument(f"beta is {given.numbers['beta']}, and {name} is not given", "give out")
+            tensors[name] = empty(next(iter(tensors.values())), dtype, extents, strides)
+        out = tensors[result or definition.result]
+    enqueue(definition, text, dataclasses.replace(given, words=words), epilogue, stream, None, context)
+    return out

@@ -1,0 +1,139 @@
+"""Context: one device, its tuning database and its plans."""
+
+from __future__ import annotations
+
+import atexit
+import dataclasses
+import os
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+from . import _kiln, _library, errors
+from ._arrays import Array, device_of
+from ._explanation import Explanation
+
+Path = str | os.PathLike[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Tuning:
+    """Whether a Context tunes what has no time of its device yet, in worker processes (docs/tuning.md).
+
+    `mode`: "never"; "within_budget": before the first call of a shape returns; "in_background": calls never wait, and
+    later ones use the better variant. `budget`: the most seconds that the Context spends on it in all. `candidates`:
+    the most variants of each request that get a time.
+    """
+
+    mode: Literal["never", "within_budget", "in_background"] = "never"
+    budget: float = 60.0
+    candidates: int = 16
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, errors.Warning, stacklevel=3)
+
+
+def _paths(paths: Path | Iterable[Path]) -> list[str]:
+    return [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
+
+
+class Context(_kiln.Context):
+    """One device, its tuning database and the plans made so far. All threads may share it.
+
+    `device`: the ordinal. `driver`: "cuda", "emulator" or a path; by default a GPU if there is one, else the emulated
+    device. `cache`: the tuning database, `kernel_store`: the folder of compiled kernels; "off" for none. `packs`,
+    `bundles`, `user_templates`: a path, or paths, beside those of the environment. `workspace_limit`, `deterministic`, `locked`,
+    `allow_failed_variants`, `allow_unchecked_templates`: which variants may be used. `tuning`: what has no time yet.
+    `announce`: receives what should be known once; by default it is a kiln.Warning.
+
+    The settings of docs/environment.md fill what is not given. Raises MissingLibrary, DriverError, InvalidArgument; a
+    database, pack or bundle that cannot be used is announced.
+    """
+
+    tuning: Tuning
+
+    def __init__(
+        self,
+        device: int = 0,
+        *,
+        driver: str | None = None,
+        cache: Path | None = None,
+        packs: Path | Sequence[Path] = (),
+        bundles: Path | Sequence[Path] = (),
+        kernel_store: Path | None = None,
+        user_templates: Path | Sequence[Path] = (),
+        workspace_limit: int | None = None,
+        deterministic: bool = False,
+        locked: bool = False,
+        allow_failed_variants: bool = False,
+        allow_unchecked_templates: bool = False,
+        tuning: Tuning = Tuning(),
+        announce: Callable[[str], object] | None = None,
+    ) -> None:
+        self.tuning = tuning
+        options = _kiln.Options()
+        options.set_libraries(driver, _library.nvrtc())
+        options.set_tuning(tuning.mode, tuning.budget, tuning.candidates)
+        options.device = device
+        options.packs = _paths(packs)
+        options.bundles = _paths(bundles)
+        options.user_templates = _paths(user_templates)
+        if cache is not None:
+            options.cache = os.fspath(cache)
+        if kernel_store is not None:
+            options.kernel_store = os.fspath(kernel_store)
+        if workspace_limit is not None:
+            options.workspace_limit = workspace_limit
+        options.deterministic = deterministic
+        options.locked = locked
+        options.allow_failed_variants = allow_failed_variants
+        options.allow_unchecked_templates = allow_unchecked_templates
+        super().__init__(options, announce or _warn)
+
+    def prepare(self, requests: str | Iterable[str]) -> None:
+        """Make the plans of all requests now, so that no later call of theirs compiles.
+
+        `requests`: lines of request syntax, or the text of a requests file. With tuning "within_budget" they are tuned
+        first. Raises what the first that fails raises, after trying all.
+        """
+        self._prepare(requests if isinstance(requests, str) else "\n".join(requests))
+
+    def explain(self, request: str) -> Explanation:
+        """Why `request` runs as it does: the variant that a plan would use, and what stands against the others."""
+        return Explanation(self._explain(request))
+
+    def __repr__(self) -> str:
+        return f"<kiln.Context: {self.device_description}>"
+
+
+_defaults: dict[int, Context] = {}
+_defaults_lock = threading.Lock()
+
+
+def default_context(device: int = 0) -> Context:
+    """The Context of `device` that functions use which are given none: made when it is first asked for."""
+    found = _defaults.get(device)
+    if found is not None:
+        return found
+    with _defaults_lock:
+        if device not in _defaults:
+            _defaults[device] = Context(device)
+        return _defaults[device]
+
+
+def context_for(context: Context | None, tensors: Iterable[Array] = ()) -> Context:
+    """`context`; of None, the default one of the tensors' device. Raises InvalidArgument for anything else."""
+    if context is None:
+        return default_context(device_of(tensors))
+    if isinstance(context, Context):
+        return context
+    raise errors.InvalidArgument(f"context is a {type(context).__name__}", "give a kiln.Context")
+
+
+@atexit.register
+def forget_default_contexts() -> None:
+    """Have default_context() make new ones, which read what has been tuned since."""
+    with _defaults_lock:
+        _defaults.clear()

@@ -1,0 +1,136 @@
+"""Plan: a variant compiled and loaded, to be run again and again."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from . import _kiln
+from ._arguments import Arguments, definition_of, sort_arguments, text_of_epilogue, text_of_words
+from ._arrays import Array, Stream, stream_address
+from ._calls import Memory, address_and_size
+from ._context import Context, context_for
+from .errors import InvalidArgument, Unsupported
+
+
+@dataclasses.dataclass(frozen=True)
+class PlanOperand:
+    """A tensor that a plan's run takes."""
+
+    name: str
+    role: str  # "input", "output", "updated"
+    tensor: str  # "f32:1x3x224x224:nchw"
+
+
+class Plan:
+    """A variant compiled and loaded: plan() and plan_of_call() make it. It never changes; valid while its Context is.
+
+    Runs take tensors, numbers and integers by name, of the shapes and strides that the plan is for, and no other.
+    """
+
+    def __init__(self, made: Any, context: Context) -> None:
+        self._plan = made
+        self._context = context
+        self._definition = definition_of(made.request)
+
+    @property
+    def request(self) -> str:
+        """The canonical line of the request."""
+        return str(self._plan.request)
+
+    @property
+    def variant(self) -> str:
+        """What runs: "conv_implicit_gemm BLOCK_M=64,..."."""
+        return str(self._plan.variant)
+
+    @property
+    def source(self) -> str:
+        """Where the choice comes from: "measured on this device", "estimate", ..."""
+        return str(self._plan.source)
+
+    @property
+    def deterministic(self) -> bool:
+        """Equal inputs give bitwise equal outputs."""
+        return bool(self._plan.deterministic)
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Device memory that run() needs, in bytes."""
+        return int(self._plan.workspace_bytes)
+
+    @property
+    def prepared_bytes(self) -> int:
+        """The part of it that depends only on the weights; 0: there is nothing to prepare."""
+        return int(self._plan.prepared_bytes)
+
+    @property
+    def prepared_workspace_bytes(self) -> int:
+        """Workspace of run_prepared(), in bytes."""
+        return int(self._plan.prepared_workspace_bytes)
+
+    @property
+    def operands(self) -> list[PlanOperand]:
+        """What runs take."""
+        return [PlanOperand(*operand) for operand in self._plan.operands]
+
+    def run(self, *, stream: Stream = None, workspace: Memory = None, **arguments: Any) -> None:
+        """Enqueue the layer. `workspace`: workspace_bytes of device memory, 256-byte aligned (DeviceMemory)."""
+        given = self._given(arguments)
+        between = _address(workspace, self.workspace_bytes, "workspace")
+        self._plan.run(_bound(given), self._stream(stream, given), between)
+
+    def prepare_weights(self, prepared: Memory, *, stream: Stream = None, **weights: Array) -> None:
+        """Make what depends only on the weights, into prepared_bytes of device memory: for this plan's runs only."""
+        given = self._given(weights)
+        made = _address(prepared, self.prepared_bytes, "prepared")
+        self._plan.prepare_weights(_bound(given), self._stream(stream, given), made)
+
+    def run_prepared(
+        self, prepared: Memory, *, stream: Stream = None, workspace: Memory = None, **arguments: Any
+    ) -> None:
+        """run() without that work, with all tensors; `workspace`: prepared_workspace_bytes."""
+        given = self._given(arguments)
+        made = _address(prepared, self.prepared_bytes, "prepared")
+        between = _address(workspace, self.prepared_workspace_bytes, "workspace")
+        self._plan.run_prepared(_bound(given), self._stream(stream, given), made, between)
+
+    def _given(self, arguments: dict[str, Any]) -> Arguments:
+        given = sort_arguments(self._definition, arguments)
+        for name in given.words:
+            raise InvalidArgument(f"{name} is no tensor or number of a run", "it is the plan's, which is made")
+        return given
+
+    def _stream(self, stream: Stream, given: Arguments) -> int:
+        return stream_address(stream, given.tensors.values())
+
+    def __repr__(self) -> str:
+        return f"<kiln.Plan of {self.request}: {self.variant} ({self.source})>"
+
+
+def _bound(given: Arguments) -> _kiln.Arguments:
+    return _kiln.Arguments(given.tensors, given.numbers, given.integers)
+
+
+def _address(memory: Memory, needed: int, name: str) -> int:
+    address, size = address_and_size(memory, name)
+    if size < needed:
+        raise InvalidArgument(f"{name} has {size} bytes", f"give kiln.DeviceMemory(context, {needed})")
+    return address
+
+
+def plan(request: str, *, context: Context | None = None) -> Plan:
+    """The best known variant for a request line, compiled and loaded."""
+    context = context_for(context)
+    return Plan(_kiln.plan(context, request), context)
+
+
+def plan_of_call(
+    what: str, *, epilogue: str | None = None, context: Context | None = None, **arguments: Any
+) -> Plan:
+    """The plan that call() runs for these arguments, all of the operation's tensors among them, without user code."""
+    if isinstance(epilogue, _kiln.Expression):
+        raise Unsupported("a Plan of Python has no user code", "use call(), which takes it")
+    given = sort_arguments(definition_of(what), arguments)
+    text = what + text_of_words(given.words) + text_of_epilogue(epilogue)
+    context = context_for(context, given.tensors.values())
+    return Plan(_kiln.plan_of_call(context, text, _bound(given)), context)

@@ -1,0 +1,122 @@
+"""Tuning from Python: the `kiln tune` command, and what it found as objects."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from typing import Any
+
+from . import _library
+from ._context import Path, forget_default_contexts
+from ._tables import html_table, text_table, time_text
+from .errors import Error, error_of
+
+
+@dataclasses.dataclass(frozen=True)
+class TunedLayer:
+    """What tuning found for one request. `data`: all of it, as `kiln tune --json` has it."""
+
+    request: str
+    status: str
+    variant: str  # "" if none was found
+    seconds: float | None  # of one run
+    data: dict[str, Any] = dataclasses.field(repr=False)
+
+
+class TuneResult:
+    """What a tuning session found: `layers`, and in `data` all of it, as `kiln tune --json` has it.
+
+    Times are modelled where the device is the emulated one (`modelled`), and measured on a GPU.
+    """
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self.data = data
+        self.device: str = data["device"]
+        self.modelled = "emulated=yes" in self.device
+        self.layers = [_layer(layer) for layer in data["layers"]]
+
+    _headings = ("request", "time", "variant", "status")
+
+    def _rows(self) -> list[list[str]]:
+        return [
+            [layer.request, "-" if layer.seconds is None else time_text(layer.seconds), layer.variant, layer.status]
+            for layer in self.layers
+        ]
+
+    def _heading(self) -> str:
+        return f"{self.device}, times {'modelled' if self.modelled else 'measured'}"
+
+    def __repr__(self) -> str:
+        return f"{self._heading()}\n{text_table(self._headings, self._rows())}"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(self._heading())}</p>" + html_table(self._headings, self._rows())
+
+
+def _layer(data: dict[str, Any]) -> TunedLayer:
+    best = data.get("best") or {}
+    variant = f"{best['algorithm']} {best['config']}".strip() if best else ""
+    return TunedLayer(data["request"], data["status"], variant, best.get("seconds"), data)
+
+
+# Exit codes of docs/command-line.md with which there is a result.
+_with_result = (0, 1, 5, 130)
+
+
+def tune(
+    work: str | Path | Iterable[str],
+    *,
+    budget: float | None = None,
+    candidates: int | None = None,
+    cache: Path | None = None,
+    driver: str | None = None,
+    device: int = 0,
+    progress: bool = True,
+) -> TuneResult:
+    """Check and time variants of every layer, and keep the results in the tuning database.
+
+    `work`: a request, requests, or the path of a requests file or an ONNX model. `budget`: the most seconds in all.
+    `candidates`: variants to time for each layer. `cache`: the database. `progress`: a bar on standard error, or plain
+    lines where that is no terminal. What is finished is stored at once: an interrupted session goes on when it is
+    called again. Contexts that are made later, default_context() among them, use what was found.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        command = [_library.program(), "tune", _as_input(work, folder), "--json"]
+        if budget is not None:
+            command += ["--budget", str(budget)]
+        if candidates is not None:
+            command += ["--candidates", str(candidates)]
+        if cache is not None:
+            command += ["--db", os.fspath(cache)]
+        if device:
+            command += ["--device", str(device)]
+        if not progress:
+            command += ["--quiet"]
+        variables = _library.environment()
+        if driver is not None:
+            variables["KILN_DRIVER"] = driver
+        errors = subprocess.PIPE if not progress else None
+        ended = subprocess.run(command, env=variables, stdout=subprocess.PIPE, stderr=errors, text=True, check=False)
+    forget_default_contexts()
+    if ended.returncode not in _with_result or not ended.stdout.strip():
+        raise _error_of(ended.returncode, (ended.stderr or "").strip())
+    return TuneResult(json.loads(ended.stdout))
+
+
+def _as_input(work: str | Path | Iterable[str], folder: str) -> str:
+    if isinstance(work, (str, os.PathLike)):
+        return os.fspath(work)
+    path = os.path.join(folder, "requests.txt")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("\n".join(work) + "\n")
+    return path
+
+
+def _error_of(status: int, text: str) -> Error:
+    said = text.removeprefix("kiln: ") or "kiln tune failed; it has said why on standard error"
+    return error_of("invalid argument" if status == 2 else "internal error", said, "")

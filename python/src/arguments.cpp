@@ -1,0 +1,72 @@
+#include "arguments.h"
+
+#include <nanobind/stl/string_view.h>
+
+#include <utility>
+
+namespace kiln::python {
+namespace {
+
+std::vector<NamedTensor> named_tensors(std::span<const GivenTensor> tensors) {
+  std::vector<NamedTensor> named;
+  named.reserve(tensors.size());
+  for (const GivenTensor& given : tensors) named.push_back({given.name, given.tensor});
+  return named;
+}
+
+std::vector<NamedScalar> named_numbers(const nb::dict& numbers) {
+  std::vector<NamedScalar> named;
+  for (const auto& [name, value] : numbers) {
+    named.push_back({nb::cast<const char*>(name), static_cast<float>(nb::cast<double>(value))});
+  }
+  return named;
+}
+
+}  // namespace
+
+PythonEpilogue::PythonEpilogue(std::string_view text, nb::dict tensors, const nb::dict& numbers)
+    : held_(std::move(tensors)),
+      tensors_(given_tensors(held_)),
+      epilogue_(expression(text, named_tensors(tensors_), named_numbers(numbers))) {}
+
+Arguments::Arguments(TensorDict tensors, NumberDict numbers, IntegerDict integers, const PythonEpilogue* epilogue)
+    : held_(std::move(tensors)),
+      numbers_held_(std::move(numbers)),
+      integers_held_(std::move(integers)),
+      tensors_(given_tensors(held_)),
+      named_(named_tensors(tensors_)),
+      numbers_(named_numbers(numbers_held_)),
+      epilogue_(epilogue) {
+  for (const auto& [name, value] : integers_held_) {
+    integers_.push_back({nb::cast<const char*>(name), nb::cast<uint64_t>(value)});
+  }
+  if (epilogue == nullptr) return;
+  tensors_.insert(tensors_.end(), epilogue->tensors().begin(), epilogue->tensors().end());
+}
+
+CallOptions Arguments::options() const {
+  CallOptions options;
+  options.numbers = numbers_;
+  options.integers = integers_;
+  if (epilogue_ != nullptr) options.epilogue = epilogue_->get();
+  return options;
+}
+
+const Tensor* Arguments::find(std::string_view name) const {
+  for (const NamedTensor& named : named_) {
+    if (named.name == name) return &named.tensor;
+  }
+  return nullptr;
+}
+
+void bind_arguments(nb::module_& module) {
+  nb::class_<PythonEpilogue>(module, "Expression",
+                             "User code on each result, with what it reads: expression() makes it.")
+      .def(nb::init<std::string_view, TensorDict, const NumberDict&>(), nb::arg("text"), nb::arg("tensors"),
+           nb::arg("numbers"));
+  nb::class_<Arguments>(module, "Arguments")
+      .def(nb::init<TensorDict, NumberDict, IntegerDict, const PythonEpilogue*>(), nb::arg("tensors"),
+           nb::arg("numbers"), nb::arg("integers"), nb::arg("epilogue").none() = nb::none(), nb::keep_alive<1, 5>());
+}
+
+}  // namespace kiln::python

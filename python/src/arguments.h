@@ -1,0 +1,54 @@
+// What a call or a run is given by name.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <span>
+#include <vector>
+
+#include "kiln/call.h"
+#include "tensors.h"
+
+namespace kiln::python {
+
+/// User code with the tensors and numbers that it reads.
+class PythonEpilogue {
+ public:
+  /// Throws Error as Expression and expression() do.
+  PythonEpilogue(std::string_view text, nb::dict tensors, const nb::dict& numbers);
+
+  const Epilogue& get() const { return epilogue_; }
+  std::span<const GivenTensor> tensors() const { return tensors_; }
+
+ private:
+  nb::dict held_;
+  std::vector<GivenTensor> tensors_;
+  Epilogue epilogue_;
+};
+
+/// Made with the GIL, read without. `epilogue` has to outlive it.
+class Arguments {
+ public:
+  Arguments(TensorDict tensors, NumberDict numbers, IntegerDict integers, const PythonEpilogue* epilogue);
+
+  /// Those of the epilogue are among them.
+  std::span<const GivenTensor> tensors() const { return tensors_; }
+  std::span<const NamedTensor> named() const { return named_; }
+  std::span<const NamedScalar> numbers() const { return numbers_; }
+  std::span<const NamedInteger> integers() const { return integers_; }
+  CallOptions options() const;
+  /// The tensor of that name, or null.
+  const Tensor* find(std::string_view name) const;
+
+ private:
+  nb::dict held_, numbers_held_, integers_held_;  // what the names and tensors below are views into
+  std::vector<GivenTensor> tensors_;
+  std::vector<NamedTensor> named_;
+  std::vector<NamedScalar> numbers_;
+  std::vector<NamedInteger> integers_;
+  const PythonEpilogue* epilogue_;
+};
+
+void bind_arguments(nb::module_& module);
+
+}  // namespace kiln::python

@@ -1,0 +1,59 @@
+#include <nanobind/stl/string.h>
+
+#include <string>
+
+#include "arguments.h"
+#include "context.h"
+#include "host_memory.h"
+#include "kiln/call.h"
+#include "plan.h"
+
+namespace kiln::python {
+namespace {
+
+void call_by_name(PythonContext& context, const std::string& what, const Arguments& arguments,
+                  const nb::object& written, uintptr_t stream, uintptr_t workspace, int64_t workspace_bytes) {
+  context.require(arguments.tensors(), written);
+  CallOptions options = arguments.options();
+  options.workspace = reinterpret_cast<void*>(workspace);
+  options.workspace_bytes = workspace_bytes;
+  const nb::gil_scoped_release without_gil;
+  const HostTensors reached(context.get(), arguments.tensors());
+  call(context.get(), what, arguments.named(), options, reinterpret_cast<Stream>(stream));
+}
+
+// The line of a request with those tensors.
+std::string line_of(const std::string& what, const TensorDict& tensors) {
+  std::string line = what;
+  for (const GivenTensor& given : given_tensors(tensors)) {
+    line.append(" ").append(given.name).append("=").append(given.tensor.spec().print());
+  }
+  return line;
+}
+
+// (name, dtype, extents, strides) of each operand of a request, those left out as they are then.
+nb::list operands_of(const std::string& line) {
+  nb::list operands;
+  for (const Operand& operand : Request::parse(line).operands) {
+    nb::list extents, strides;
+    for (const int64_t extent : operand.spec.extents) extents.append(extent);
+    for (const int64_t stride : operand.spec.strides) strides.append(stride);
+    operands.append(nb::make_tuple(operand.name, std::string(framework_name(operand.spec.dtype)), nb::tuple(extents),
+                                   nb::tuple(strides)));
+  }
+  return operands;
+}
+
+}  // namespace
+
+void bind_calls(nb::module_& module) {
+  module.def("call", &call_by_name, nb::arg("context"), nb::arg("what"), nb::arg("arguments"), nb::arg("written"),
+             nb::arg("stream"), nb::arg("workspace"), nb::arg("workspace_bytes"));
+  module.def("request_line", &line_of, nb::arg("what"), nb::arg("tensors"));
+  module.def("request_operands", &operands_of, nb::arg("line"),
+             nb::sig("def request_operands(line: str) -> list[tuple[str, str, tuple[int, ...], tuple[int, ...]]]"));
+  module.def(
+      "request_key", [](const std::string& line) { return Request::parse(line).key(); }, nb::arg("line"));
+}
+
+}  // namespace kiln::python

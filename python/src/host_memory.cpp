@@ -1,0 +1,50 @@
+#include "host_memory.h"
+
+#include <algorithm>
+
+namespace kiln::python {
+namespace {
+
+struct Range {
+  uintptr_t begin = 0, end = 0;
+};
+
+// Tensors may share memory (a result in place), and memory is registered once.
+std::vector<Range> ranges_of(std::span<const GivenTensor> tensors) {
+  std::vector<Range> ranges;
+  for (const GivenTensor& given : tensors) {
+    if (!given.place.host || given.tensor.empty()) continue;
+    const TensorSpec spec = given.tensor.spec();
+    const auto begin = reinterpret_cast<uintptr_t>(given.tensor.data());
+    const int64_t bytes = spec.span() * dtype_rows[static_cast<size_t>(spec.dtype)].bytes;
+    ranges.push_back({begin, begin + static_cast<uintptr_t>(bytes)});
+  }
+  std::ranges::sort(ranges, {}, &Range::begin);
+  std::vector<Range> apart;
+  for (const Range& range : ranges) {
+    if (!apart.empty() && range.begin < apart.back().end) {
+      apart.back().end = std::max(apart.back().end, range.end);
+    } else {
+      apart.push_back(range);
+    }
+  }
+  return apart;
+}
+
+std::mutex& one_call() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+}  // namespace
+
+HostTensors::HostTensors(Context& context, std::span<const GivenTensor> tensors) {
+  const std::vector<Range> ranges = ranges_of(tensors);
+  if (ranges.empty()) return;
+  alone_ = std::unique_lock(one_call());
+  for (const Range& range : ranges) {
+    registered_.emplace_back(context, reinterpret_cast<void*>(range.begin), range.end - range.begin);
+  }
+}
+
+}  // namespace kiln::python

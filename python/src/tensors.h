@@ -1,0 +1,48 @@
+// Tensors of Python's frameworks, as Kiln sees them: nothing is copied.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "kiln/epilogue.h"
+
+namespace kiln::python {
+
+namespace nb = nanobind;
+
+// What arguments are in stubs.
+using TensorDict = nb::typed<nb::dict, nb::str, nb::any>;
+using NumberDict = nb::typed<nb::dict, nb::str, nb::float_>;
+using IntegerDict = nb::typed<nb::dict, nb::str, nb::int_>;
+
+/// Where a framework says that a tensor lies.
+struct Place {
+  bool host = false;           ///< In ordinary memory of the host.
+  std::optional<int> ordinal;  ///< Of the CUDA device, where the framework says it.
+};
+
+struct GivenTensor {
+  std::string_view name;
+  Tensor tensor;
+  Place place;
+  bool writable = true;
+  nb::ndarray<nb::ro> held;  ///< Keeps a buffer in place, where the tensor is known by one.
+};
+
+/// A tensor of PyTorch, or an object with `__dlpack__`, `__cuda_array_interface__`, the buffer protocol or
+/// `__array_interface__`: NumPy, CuPy, JAX. Without dimensions it counts as one element. Throws
+/// Error(invalid_argument), naming it as `name`, for what is no tensor, a dtype that Kiln does not have, negative
+/// strides.
+GivenTensor given_tensor(std::string_view name, nb::handle object);
+
+/// given_tensor() of each. The names are views into `tensors`, which has to outlive them.
+std::vector<GivenTensor> given_tensors(const nb::dict& tensors);
+
+/// What Python's frameworks call a storage type: "float32", "bfloat16", "float8_e4m3fn".
+std::string_view framework_name(DType dtype);
+
+}  // namespace kiln::python

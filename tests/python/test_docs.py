@@ -1,0 +1,33 @@
+"""The snippets of docs/python.md run, one after the other."""
+
+import pathlib
+import re
+
+import kiln
+
+ROOT = pathlib.Path(__file__).parents[2]
+PAGE = ROOT / "docs/python.md"
+
+
+def test_the_snippets_of_the_page_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    snippets = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    assert snippets
+    for snippet in snippets:
+        exec(compile(snippet, str(PAGE), "exec"), names)
+    assert names["p"].shape == (1, 2048)
+    assert isinstance(names["result"], kiln.TuneResult)
+
+
+def test_the_lines_of_the_first_page_run():
+    snippet = re.search(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    names = {}
+    exec(compile(snippet[1], "README.md", "exec"), names)
+    assert names["y"].shape == (1, 8, 32, 32)
+
+
+def test_the_page_names_every_class_of_error():
+    page = PAGE.read_text()
+    for kind in kiln.Error.__subclasses__():
+        assert f"`{kind.__name__}`" in page

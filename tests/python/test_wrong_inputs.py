@@ -1,0 +1,135 @@
+"""What a caller may get wrong: each is a clear exception before anything is enqueued, or it is served."""
+
+import gc
+import threading
+
+import numpy as np
+import pytest
+
+import kiln
+
+X = np.zeros((2, 3, 6, 6), np.float32)
+W = np.zeros((4, 3, 3, 3), np.float32)
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        ({"alpha": "2"}, "alpha is '2' .give a number"),
+        ({"alpha": [1.0, 2.0]}, r"alpha is \[1.0, 2.0\] .give a number"),
+        ({"beta": np.zeros(2)}, "beta is .* .give a number"),
+        ({"pad": 1.5}, "pad is 1.5 .give an integer, integers or a word"),
+        ({"pad": (1, "x")}, "pad is .*give an integer, integers or a word"),
+        ({"pad": "1 tf32"}, "pad is '1 tf32' .give one word"),
+        ({"pad": (1, 1, 1, 1, 1)}, "pad"),
+        ({"stride": 0}, "stride"),
+        ({"tf32": 1}, "tf32 is 1 .give True or False"),
+        ({"dynamic_batch": "yes"}, "dynamic_batch is 'yes' .give True or False"),
+        ({"epilogue": 5}, "epilogue is 5 .give stages"),
+        ({"epilogue": "relu "}, "epilogue is 'relu ' .give one word"),
+        ({"epilogue": "rellu"}, "rellu"),
+        ({"stream": "main"}, "stream is 'main' .give an address"),
+        ({"stream": -5}, "stream is -5 .give an address"),
+        ({"context": "emulator"}, "context is a str .give a kiln.Context"),
+        ({"out": "y"}, "tensor y is a str"),
+        ({"bias": 1.0}, "tensor bias is a float"),
+    ],
+    ids=str,
+)
+def test_a_wrong_argument_is_named_with_what_to_give(context, given, said):
+    with pytest.raises(ValueError, match=said) as raised:
+        kiln.conv_forward(X, W, **{"context": context, **given})
+    assert isinstance(raised.value, kiln.Error) and raised.value.hint
+
+
+def test_an_integer_out_of_range(context):
+    for seed in (-1, 1 << 64, 1.5, "7"):
+        with pytest.raises(kiln.InvalidArgument, match="seed is .* .give an integer from 0"):
+            kiln.dropout(X, p=0.5, seed=seed, context=context)
+
+
+def test_a_keyword_that_a_function_does_not_have_is_a_type_error(context):
+    with pytest.raises(TypeError, match="padding"):
+        kiln.conv_forward(X, W, padding=1, context=context)
+
+
+def test_numbers_of_numpy_are_numbers(context, random):
+    x = random.standard_normal((2, 8), dtype=np.float32)
+    y = kiln.softmax_forward(x, axis=np.int64(1), alpha=np.float32(2), context=context)
+    np.testing.assert_allclose(y.sum(1), 2, rtol=1e-5)
+    padded = kiln.conv_forward(X, W, pad=np.array([1, 1]), stride=[np.int32(1), 1], context=context)
+    assert padded.shape == (2, 4, 6, 6)
+
+
+def test_a_workspace_has_to_be_device_memory_of_enough_bytes(context):
+    with pytest.raises(kiln.InvalidArgument, match="workspace is a bytearray .give a kiln.DeviceMemory"):
+        kiln.call("softmax_forward", x=X, y=X, workspace=bytearray(64), context=context)
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, ">f4", np.uint16, "U3", object])
+def test_types_that_kiln_does_not_have(context, dtype):
+    with pytest.raises(kiln.InvalidArgument, match="tensor x has elements of .*convert it; Kiln has float32"):
+        kiln.tensor_transform(np.zeros((2, 4), dtype), context=context)
+
+
+def test_inputs_of_different_types_or_shapes(context):
+    with pytest.raises(kiln.InvalidArgument, match="w is i32"):
+        kiln.conv_forward(X, W.astype(np.int32), context=context)
+    with pytest.raises(kiln.InvalidArgument, match="w"):
+        kiln.conv_forward(X, np.zeros((4, 2, 3, 3), np.float32), context=context)
+    with pytest.raises(kiln.InvalidArgument, match="y"):
+        kiln.conv_forward(X, W, out=np.zeros((2, 4, 5, 5), np.float32), context=context)
+
+
+def test_negative_strides_are_refused_but_of_one_element(context):
+    with pytest.raises(kiln.InvalidArgument, match="tensor x: .*stride"):
+        kiln.softmax_forward(X[:, :, ::-1], context=context)
+    one = np.arange(4, dtype=np.float32).reshape(4, 1)[:, ::-1]
+    np.testing.assert_array_equal(kiln.tensor_transform(one, alpha=2.0, context=context), 2 * one)
+
+
+def test_elements_that_are_not_aligned(context):
+    x = np.frombuffer(bytearray(33), np.uint8)[1:].view(np.float32).reshape(2, 4)
+    assert not x.flags.aligned
+    with pytest.raises(kiln.InvalidArgument, match="x"):
+        kiln.tensor_transform(x, context=context)
+
+
+def test_tensors_without_elements(context):
+    empty = np.zeros((0, 3), np.float32)
+    assert kiln.tensor_transform(empty, alpha=2.0, context=context).shape == (0, 3)
+    assert kiln.gemm(np.ones((4, 0), np.float32), np.ones((0, 5), np.float32), context=context).tolist() == [[0] * 5] * 4
+
+
+def test_outputs_that_overlap(context, random):
+    x = random.standard_normal((4, 8), dtype=np.float32)
+    with pytest.raises(kiln.InvalidArgument, match="overlap|share"):
+        kiln.softmax_forward(x[:3], out=x[1:], context=context)
+    with pytest.raises(kiln.InvalidArgument, match="y"):
+        kiln.tensor_set(out=np.lib.stride_tricks.as_strided(x, (4, 8), (0, 4)), value=1.0, context=context)
+
+
+def test_torch_tensors_that_cannot_be_served(context, torch):
+    for tensor, said in (
+        (torch.zeros(2, 4, device="meta"), "is on device meta"),
+        (torch.zeros(2, 4, dtype=torch.float64), "elements of torch.float64"),
+        (torch.zeros(2, 4, dtype=torch.bool), "elements of torch.bool"),
+        (torch.zeros(2, 4, dtype=torch.cfloat).conj().imag, "give its resolve_neg"),
+    ):
+        with pytest.raises(kiln.InvalidArgument, match=f"tensor x .*{said}"):
+            kiln.softmax_forward(tensor, context=context)
+
+
+def test_tensors_that_the_caller_drops_during_a_call_live_until_it_ends(context):
+    """The caller's only names of the arrays go while another thread is inside of the call."""
+    results = []
+    given = [np.full((64, 64), 1.0, np.float32) for _ in range(2)]
+
+    def work():
+        results.append(kiln.gemm(given.pop(), given.pop(), context=context))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    while thread.is_alive():
+        gc.collect()
+    assert (results[0] == 64).all()
