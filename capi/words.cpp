@@ -11,12 +11,13 @@ struct Word {
 };
 
 // Replaced in this order, so what another one begins with stands behind that.
-constexpr std::array<Word, 18> words = {
+constexpr std::array<Word, 20> words = {
     Word{"Context::prepare()", "kiln_context_prepare()"},
     Word{"Context::plan()", "kiln_plan_create()"},
     Word{"plan_of_call()", "kiln_call_plan()"},
     Word{"Plan::run()", "kiln_plan_run()"},
     Word{"Plan::run", "kiln_plan_run()"},
+    Word{"or call()", "or kiln_call()"},
     Word{"Request::parse()", "kiln_plan_create()"},
     Word{"TensorSpec::packed()", "kiln_tensor_packed()"},
     Word{"kiln::bias(values)", "kiln_epilogue_bias()"},
@@ -27,6 +28,7 @@ constexpr std::array<Word, 18> words = {
     Word{"one of TuningMode", "one of kiln_tuning_mode"},
     Word{"one of kiln::DType", "one of kiln_dtype"},
     Word{"one of kiln::Scale", "0, 1 or any"},
+    Word{"ContextOptions::workspace_allocator", "kiln_context_options.workspace_allocate"},
     Word{"ContextOptions::tuning", "kiln_context_options.tuning_mode"},
     Word{"ContextOptions::", "kiln_context_options."},
     Word{"RunValues::", "kiln_run_values."},

@@ -45,14 +45,14 @@ Json json_of(const execution::BundledVariant& variant) {
           {"device", variant.device}};
 }
 
-void print_json_of(const std::string& path, const execution::Bundle& bundle) {
+Json json_of(const std::string& path, const execution::Bundle& bundle) {
   Json variants = Json::array();
   for (const execution::BundledVariant& variant : bundle.variants()) variants.push_back(json_of(variant));
-  print_json({{"bundle", path},
-              {"bytes", bundle.file_bytes()},
-              {"kiln_version", bundle.kiln_version()},
-              {"nvrtc_version", bundle.nvrtc_version()},
-              {"variants", variants}});
+  return {{"bundle", path},
+          {"bytes", bundle.file_bytes()},
+          {"kiln_version", bundle.kiln_version()},
+          {"nvrtc_version", bundle.nvrtc_version()},
+          {"variants", variants}};
 }
 
 int list(const std::string& path, const Output& output) {
@@ -68,7 +68,7 @@ int list(const std::string& path, const Output& output) {
                variant.device.empty() ? "(estimate)" : variant.device});
   }
   if (output.json)
-    print_json_of(path, *bundle);
+    print_json(json_of(path, *bundle));
   else
     fmt::print("{}: {} bytes, by Kiln {} and NVRTC {}\n\n{}", path, bundle->file_bytes(), bundle->kiln_version(),
                bundle->nvrtc_version(), output.print(table));
@@ -137,7 +137,9 @@ int bundle(const Options& options) {
 
   const auto written = execution::Bundle::open(options.output);
   if (options.output_format.json) {
-    print_json_of(options.output, *written);
+    Json json = json_of(options.output, *written);
+    json["not_covered"] = not_covered_json(workload.not_covered);
+    print_json(json);
     return success;
   }
   Table table({"layer", "for", "variant", "choice"});
@@ -146,8 +148,8 @@ int bundle(const Options& options) {
     table.add({summary(plan.choices[i].request), variant.arch, variant.algorithm + " " + variant.config,
                plan.choices[i].source});
   }
-  fmt::print("{}\n{}: {} variants of {} requests, {} bytes\n", options.output_format.print(table), options.output,
-             entries.size(), requests.size(), written->file_bytes());
+  fmt::print("{}\n{}: {} variants of {} requests, {} bytes\n{}", options.output_format.print(table), options.output,
+             entries.size(), requests.size(), written->file_bytes(), not_covered_text(workload.not_covered));
   return success;
 }
 
@@ -157,7 +159,9 @@ void add_bundle(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("bundle", "compile the stored winners into one file that needs no NVRTC");
   options->input.add_to(*command);
-  command->add_option("--arch", options->archs, "architectures, with commas between: 80,90")->delimiter(',');
+  command->add_option("--arch", options->archs, "architectures, with commas between: 80,90")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command->add_option("-o,--output", options->output, "the bundle to write");
   add_database_option(*command, options->database);
   command->add_option("--pack", options->packs, "packs to use beside the database");

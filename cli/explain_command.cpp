@@ -175,7 +175,10 @@ int explain(const ExplainOptions& options) {
                 {"time", device.emulated ? "modelled" : "measured"},
                 {"calibrated", last.calibrated},
                 {"calibration", last.calibration},
-                {"layers", layers}});
+                {"layers", layers},
+                {"not_covered", not_covered_json(workload.not_covered)}});
+  } else {
+    fmt::print("{}", not_covered_text(workload.not_covered));
   }
   return served ? success : failed_check;
 }

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 
@@ -146,6 +147,22 @@ void Input::add_to(CLI::App& command) {
                    "do not fold BatchNormalization, Relu, Clip and Add into the layers before them");
   command.add_flag("--constant-weights", constant_weights,
                    "of a model: filters stay the same, and plans prepare them once; times are without that");
+}
+
+std::string not_covered_text(const std::vector<NotCovered>& nodes) {
+  std::string text;
+  for (const NotCovered& node : nodes) {
+    text += fmt::format("not covered: {} x {}: {}\n", node.count, node.operation, node.reason);
+  }
+  return text;
+}
+
+nlohmann::ordered_json not_covered_json(const std::vector<NotCovered>& nodes) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const NotCovered& node : nodes) {
+    json.push_back({{"operation", node.operation}, {"count", node.count}, {"reason", node.reason}});
+  }
+  return json;
 }
 
 Workload read_workload(const Input& input) {

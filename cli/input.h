@@ -1,6 +1,7 @@
 // What a command works on: an ONNX model, a requests file, or one request in quotes.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,10 @@ struct Workload {
   std::vector<tuner::Job> jobs;  ///< No two with one key.
   std::vector<NotCovered> not_covered;
 };
+
+/// A line for each node type that no request covers: "not covered: 3 x MaxPool: ...".
+std::string not_covered_text(const std::vector<NotCovered>& nodes);
+nlohmann::ordered_json not_covered_json(const std::vector<NotCovered>& nodes);
 
 /// The expressions that `files` define; requests in them are passed over, so that what KILN_RECORD wrote will do.
 /// Throws Error: parse_error with file and position, io_error.

@@ -286,11 +286,12 @@ int run_layers(const RunOptions& options) {
     print_json({{"device", context.device_id()},
                 {"time", emulated ? "modelled" : "measured"},
                 {"layers", layers},
-                {"barred", barred}});
+                {"barred", barred},
+                {"not_covered", not_covered_json(workload.not_covered)}});
     return exit_code;
   }
-  fmt::print("{}\n{}", options.device.heading(device->device().info(), context.device_description()),
-             options.output.print(table));
+  fmt::print("{}\n{}{}", options.device.heading(device->device().info(), context.device_description()),
+             options.output.print(table), not_covered_text(workload.not_covered));
   if (options.check)
     fmt::print("\n{} layers agree with the reference, {} do not\n", workload.jobs.size() - wrong, wrong);
   if (barred > 0) fmt::print("{} variants are not used any more: {} holds what was found\n", barred, *database);

@@ -248,10 +248,7 @@ std::string print_table(const TuneReport& report, const Output& output) {
     if (result.status != tuner::JobStatus::failed || !result.best) continue;
     text += fmt::format("not tuned, what is shown was stored before: {}: {}\n", summary(result.request), result.error);
   }
-  for (const NotCovered& node : report.not_covered) {
-    text += fmt::format("not covered: {} x {}: {}\n", node.count, node.operation, node.reason);
-  }
-  return text;
+  return text + not_covered_text(report.not_covered);
 }
 
 nlohmann::ordered_json json_of(const TuneReport& report) {
@@ -264,7 +261,7 @@ nlohmann::ordered_json json_of(const TuneReport& report) {
                                  {"calibration", report.calibration.value_or(Calibration{}).print()},
                                  {"database", report.database},
                                  {"layers", nlohmann::ordered_json::array()},
-                                 {"not_covered", nlohmann::ordered_json::array()}};
+                                 {"not_covered", not_covered_json(report.not_covered)}};
   for (const tuner::JobResult& result : report.results) json["layers"].push_back(json_of(result));
   const Totals totals = totals_of(report.results);
   json["totals"] = {{"best_seconds", totals.best},
@@ -273,9 +270,6 @@ nlohmann::ordered_json json_of(const TuneReport& report) {
                     {"layers_estimated", totals.estimated},
                     {"layers_without_default", totals.without_default},
                     {"layers_left_out", totals.left_out}};
-  for (const NotCovered& node : report.not_covered) {
-    json["not_covered"].push_back({{"operation", node.operation}, {"count", node.count}, {"reason", node.reason}});
-  }
   return json;
 }
 

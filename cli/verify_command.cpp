@@ -201,7 +201,9 @@ class Verification {
       findings_.push_back(json_of({request_->key(), name, failure, ""}));
       return false;
     }
-    fmt::print("  WRONG {}: {}: {}\n    {}\n", name, to_string(failure->outcome), failure->error, request_->key());
+    const bool is_wrong = failure->outcome == tuner::Outcome::wrong_result;
+    fmt::print("  {} {}: {}: {}\n    {}\n", is_wrong ? "WRONG" : "FAILED", name, to_string(failure->outcome),
+               failure->error, request_->key());
     return false;
   }
 
@@ -232,11 +234,12 @@ int verify(const VerifyOptions& options) {
     print_json({{"device", laboratory->apparatus().device.id()},
                 {"agree", tally.passed},
                 {"disagree", tally.failed},
-                {"variants", verification.findings()}});
+                {"variants", verification.findings()},
+                {"not_covered", not_covered_json(workload.not_covered)}});
     return exit_code;
   }
-  fmt::print("{} variants of {} requests agree with the reference, {} do not\n", tally.passed, workload.jobs.size(),
-             tally.failed);
+  fmt::print("{} variants of {} requests agree with the reference, {} do not\n{}", tally.passed, workload.jobs.size(),
+             tally.failed, not_covered_text(workload.not_covered));
   return exit_code;
 }
 

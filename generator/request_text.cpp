@@ -155,6 +155,10 @@ bool parse_common(const Token& token, const Operation& operation, const Expressi
                 did_you_mean(name, common_names(operation, false), "write name=value"));
     return true;
   }
+  const std::vector<std::string_view> bare = common_names(operation, false);
+  if (std::find(bare.begin(), bare.end(), name) != bare.end()) {
+    malformed(token, fmt::format("'{}' takes no value", name), fmt::format("write {} alone, or leave it out", name));
+  }
   if (name == "alpha")
     request.blend.alpha = parse_scale(token);
   else if (name == "beta")

@@ -179,7 +179,7 @@ std::shared_ptr<const LoadedPlan> Context::Impl::plan_of_call(const Request& req
   throw Error(
       ErrorCode::unsupported,
       fmt::format("{} has no plan yet, and none is made while the stream is captured into a graph", request.key()),
-      "make it before the capture begins: by Context::prepare(), Context::plan() or the same call");
+      "make it before the capture begins: by Context::prepare(), Context::plan(), plan_of_call() or the same call");
 }
 
 void Context::Impl::run_with_workspace(const LoadedPlan& plan, Stream stream, std::span<const Address> operands,

@@ -60,6 +60,7 @@ struct LoadedPlan {
   [[noreturn]] void refuse_operand(size_t i, const void* address) const;
 
   std::vector<OperandRule> rules_;
+  bool clips_;
   std::vector<ScalarRule> scalar_rules_;
   int64_t fixed_batch_ = 0;
   bool empty_batch_is_nothing_ = true;  ///< Not so for sums over the batch, which are 0 then.

@@ -59,6 +59,7 @@ LoadedPlan::LoadedPlan(Request request_, Choice choice_, std::string source_, st
       source(std::move(source_)),
       program(std::move(program_)),
       executable(std::move(executable_)),
+      clips_(request.has(EpilogueStage::clip)),
       scalar_rules_(operation(request.operation).scalar_rules(request)),
       fixed_batch_(request.batch()),
       empty_batch_is_nothing_(writes_nothing_without_batch(request)) {
@@ -94,7 +95,7 @@ void LoadedPlan::run(Stream stream, std::span<const Address> operands, const Mem
   if (operands.size() != rules_.size()) refuse_operands(operands.size());
   if (!is_of(request.blend.alpha, values.alpha)) refuse_scale("alpha", request.blend.alpha, values.alpha);
   if (!is_of(request.blend.beta, values.beta)) refuse_scale("beta", request.blend.beta, values.beta);
-  if (!(values.clip_lo <= values.clip_hi)) refuse_clip(values);
+  if (clips_ && !(values.clip_lo <= values.clip_hi)) refuse_clip(values);
   for (const ScalarRule& rule : scalar_rules_) {
     const float value = values.operation_scalars[rule.scalar];
     if (!(value >= rule.least && value <= rule.most &&

@@ -58,10 +58,11 @@ WorkspacePool::Key WorkspacePool::key_of(Stream stream) {
 
 WorkspacePool::Lease WorkspacePool::lease(Stream stream, int64_t bytes) {
   if (device::is_capturing(*context_, static_cast<cuda_abi::CUstream>(stream))) {
-    throw Error(ErrorCode::unsupported,
-                fmt::format("a call that needs {} bytes of workspace cannot be captured into a graph", bytes),
-                "capture Plan::run with a workspace of your own, or set ContextOptions::workspace_allocator, or "
-                "ContextOptions::workspace_limit to 0");
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("a call that needs {} bytes of workspace cannot be captured into a graph", bytes),
+        "capture Plan::run or call() with a workspace of your own, or set ContextOptions::workspace_allocator, or "
+        "ContextOptions::workspace_limit to 0");
   }
   const auto needed = static_cast<size_t>(bytes);
   return {*this, choose(key_of(stream), needed), stream, needed};

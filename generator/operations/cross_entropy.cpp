@@ -62,7 +62,10 @@ class CrossEntropyOperation : public Operation {
     return definitions;
   }
 
-  std::vector<ScalarRule> scalar_rules(const Request&) const final { return {{0, 0, 1, "give a number from 0 to 1"}}; }
+  std::vector<ScalarRule> scalar_rules(const Request& request) const final {
+    if (request.word("smoothing") != "any") return {};  // not read
+    return {{0, 0, 1, "give a number from 0 to 1"}};
+  }
 
   void complete_attributes(Request& request) const final { expand(request, "ignore", 1, 1); }
 

@@ -15,6 +15,8 @@ namespace {
 namespace fs = std::filesystem;
 
 TEST(WordsOfC, StandForThoseOfCpp) {
+  EXPECT_EQ(in_words_of_c("capture Plan::run or call(), or set ContextOptions::workspace_allocator"),
+            "capture kiln_plan_run() or kiln_call(), or set kiln_context_options.workspace_allocate");
   EXPECT_EQ(in_words_of_c("raise ContextOptions::workspace_limit"), "raise kiln_context_options.workspace_limit");
   EXPECT_EQ(in_words_of_c("by Context::prepare(), Context::plan() or the same call"),
             "by kiln_context_prepare(), kiln_plan_create() or the same call");

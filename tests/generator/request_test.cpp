@@ -202,6 +202,7 @@ TEST(Request, SaysWhatAMisspeltWordWasProbablyMeantFor) {
   EXPECT_THAT(failure(conv + "quux=1"), HasSubstr("it takes x, w, y"));
   EXPECT_THAT(failure(conv + "epilogue=reul"), HasSubstr("did you mean relu?"));
   EXPECT_THAT(failure(conv + "determinstic"), HasSubstr("did you mean deterministic?"));
+  EXPECT_THAT(failure(conv + "fast=1"), HasSubstr("'fast' takes no value"));
   EXPECT_THAT(failure(conv + "n=4"), HasSubstr("n=4 is no dynamic batch"));
   EXPECT_THAT(failure("pool_forward x=f32:1x8x7x7 mode=maxx window=2"), HasSubstr("did you mean max?"));
   EXPECT_THAT(failure(conv + "stride=-2"), HasSubstr("is -2 (it must be 1 or more)"));

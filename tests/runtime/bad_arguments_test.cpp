@@ -94,6 +94,7 @@ TEST_F(BadArguments, OfPlans) {
   Context context(options());
   const Plan plan = context.plan(Request::parse("softmax_forward x=f32:4x37"));
   const Plan dynamic = context.plan(Request::parse("softmax_forward x=f32:4x37 n=?"));
+  const Plan clipped = context.plan(Request::parse("conv_forward x=f32:1x4x3x3 w=f32:4x4x1x1 epilogue=clip"));
   const void* const x = base_;
   const void* const y = base_ + 8192;
   const auto run = [&](const Plan& which, std::vector<Address> operands, const RunValues& values = {}) {
@@ -119,8 +120,8 @@ TEST_F(BadArguments, OfPlans) {
       {"operands: the last is null", run(plan, {x, nullptr}), "y is a null pointer"},
       {"operands: the first is misaligned", run(plan, {base_ + 4, y}), "x is at"},
       {"operands: the last is misaligned", run(plan, {x, base_ + 8200}), "which is not a multiple of 16"},
-      {"clip: lo above hi", run(plan, {x, y}, empty_range), "clip_lo is 2 and clip_hi 1, an empty range"},
-      {"clip: lo is no number", run(plan, {x, y}, no_number), "clip_lo is nan"},
+      {"clip: lo above hi", run(clipped, {x, x, y}, empty_range), "clip_lo is 2 and clip_hi 1, an empty range"},
+      {"clip: lo is no number", run(clipped, {x, x, y}, no_number), "clip_lo is nan"},
       {"alpha: no number", run(plan, {x, y}, nan_alpha), "alpha is nan, but the request says alpha=1"},
       {"alpha: outside its class", run(plan, {x, y}, half), "alpha is 0.5, but the request says alpha=1"},
       {"beta: outside its class", run(plan, {x, y}, half_beta), "beta is 0.5, but the request says beta=0"},

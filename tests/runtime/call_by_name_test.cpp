@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -94,6 +96,21 @@ TEST_F(CallByNameTest, HasTheDefaultsOfTheFunction) {
   EXPECT_EQ(download<float>(named.data(), values.size()), download<float>(y.data(), values.size()));
   call(context_, "tensor_set", {{"y", named}});
   EXPECT_EQ(download<float>(named.data(), values.size()), std::vector<float>(values.size(), 0));
+}
+
+// What the text does not ask for is not read.
+TEST_F(CallByNameTest, ReadsNoNumberThatTheTextDoesNotAskFor) {
+  const Tensor x = tensor({1, 2}), y = tensor({0, 0});
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::array bounds{NamedScalar{"clip_lo", 2}, NamedScalar{"clip_hi", nan}};
+  call(context_, "activation_forward mode=relu", {{"x", x}, {"y", y}}, {.numbers = bounds});
+  EXPECT_THAT(download<float>(y.data(), 2), ElementsAre(1, 2));
+  const Tensor losses(upload(std::vector<float>{0}), f32, {1}, contiguous);
+  const Tensor targets(upload(std::vector<int32_t>{1}), i32, {1}, contiguous);
+  const std::array smoothing{NamedScalar{"smoothing", nan}};
+  call(context_, "cross_entropy_forward reduction=none", {{"x", x}, {"targets", targets}, {"losses", losses}},
+       {.numbers = smoothing});
+  EXPECT_NEAR(download<float>(losses.data(), 1)[0], std::log1p(std::exp(-1.0F)), 1e-6F);
 }
 
 TEST_F(CallByNameTest, TakesIntegersByTheirNames) {
@@ -232,6 +249,9 @@ TEST_F(CallByNameWorkspaceTest, IsOfTheCallersOwn) {
     EXPECT_THAT(
         refusal_of([&] { call(context, head, tensors, {.workspace = workspace + 4, .workspace_bytes = needed}); }),
         HasSubstr("the workspace is not 256-byte aligned"));
+    EXPECT_THAT(
+        refusal_of([&] { call(context, head, tensors, {.workspace = memory["y"], .workspace_bytes = needed}); }),
+        HasSubstr("conv_forward: the memory of the workspace and y overlaps"));
     EXPECT_EQ(download(workspace, nothing.size()), nothing) << "nothing ran";
     call(context, head, tensors, {.workspace = workspace, .workspace_bytes = needed});
     const std::vector<std::byte> used = download(workspace, nothing.size());
