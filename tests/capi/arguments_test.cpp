@@ -159,7 +159,7 @@ TEST_F(CApiArguments, Epilogues) {
 
 TEST_F(CApiArguments, Runs) {
   kiln_plan* plan = nullptr;
-  ASSERT_EQ(kiln_plan_create(context_, "conv_forward x=f32:1x4x8x8 w=f32:4x4x3x3 epilogue=bias", &plan), KILN_OK);
+  ASSERT_EQ(kiln_plan_create(context_, "conv_forward x=f32:1x4x8x8 w=f32:4x4x3x3 epilogue=bias+clip", &plan), KILN_OK);
   const std::vector<float> untouched(4 * 6 * 6, 7.0f);
   void *x = upload(wave(4 * 8 * 8)), *w = upload(wave(4 * 4 * 9)), *y = upload(untouched), *b = upload(wave(4));
   const void *good[] = {x, w, y, b}, *missing[] = {x, nullptr, y, b};

@@ -235,7 +235,8 @@ TEST(ScalarRules, SayWhatACallMayGive) {
   for (const std::string pass : {"forward", "backward"}) {
     EXPECT_EQ(rules_of("local_norm_" + pass + " x=f32:3x8x4x4"),
               "lrn_alpha 0.." + most + ", lrn_beta 1e-45.." + most + ", lrn_k " + least + ".." + most);
-    EXPECT_EQ(rules_of("cross_entropy_" + pass + " x=f32:3x4"), "smoothing 0..1");
+    EXPECT_EQ(rules_of("cross_entropy_" + pass + " x=f32:3x4"), "");
+    EXPECT_EQ(rules_of("cross_entropy_" + pass + " x=f32:3x4 smoothing=any"), "smoothing 0..1");
   }
   EXPECT_EQ(rules_of("dropout x=f32:3x4"), "p 0..1");
 }
