@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "onnx_model.h"
 #include "program.h"
 
 namespace kiln::cli {
@@ -114,10 +115,37 @@ TEST_F(JsonOutput, OfEveryCommandOnTunedLayers) {
   expect_documented(gone);
   EXPECT_EQ(gone["records"], 2);
 
-  const json bundled =
+  json bundled =
       parsed({"bundle", softmax, "--arch", "90", "--emulated", "--db", path("a.db"), "-o", path("a.kiln"), "--json"});
   expect_documented(bundled);
+  bundled.erase("not_covered");  // of the model, which the file does not keep
   EXPECT_EQ(parsed({"bundle", "--list", path("a.kiln"), "--json"}), bundled);
+}
+
+TEST_F(JsonOutput, EveryCommandSaysWhichNodesOfAModelItDoesNotCover) {
+  test::OnnxModel model;
+  model.input("x", {1, 10}).node("Softmax", {"x"}, {"y"}, {{"axis", int64_t{1}}});
+  model.node("NonZero", {"y"}, {"z"});
+  model.output("z");
+  const std::string file = write("model.onnx", model.proto().SerializeAsString());
+  const std::string database = path("a.db");
+  const std::vector<std::vector<std::string>> commands = {
+      {"tune", "--quiet", "--candidates", "1", "--db", database},
+      {"explain", "--db", database},
+      {"run", "--db", database},
+      {"verify", "--sample", "1"},
+      {"bundle", "--arch", "90", "--emulated", "-o", path("a.kiln"), "--db", database}};
+  for (std::vector<std::string> command : commands) {
+    command.push_back(file);
+    const Outcome said = kiln(command);
+    EXPECT_EQ(said.exit_code, 0) << said.err;
+    EXPECT_THAT(said.out, HasSubstr("not covered: 1 x NonZero: ")) << command[0];
+    command.push_back("--json");
+    const json nodes = parsed(command)["not_covered"];
+    ASSERT_EQ(nodes.size(), 1U) << command[0];
+    EXPECT_EQ(nodes[0]["operation"], "NonZero") << command[0];
+    EXPECT_EQ(nodes[0]["count"], 1) << command[0];
+  }
 }
 
 TEST_F(ProgramTest, TablesFitTheTerminalAndLoseNothing) {

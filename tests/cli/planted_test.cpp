@@ -64,7 +64,7 @@ TEST_F(PlantedBug, VerifyReportsAVariantThatCrashesAndGoesOn) {
   plant_crash();
   const Outcome outcome = kiln({"verify", softmax});
   EXPECT_EQ(outcome.exit_code, 1) << outcome.out << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("WRONG softmax_warp"));
+  EXPECT_THAT(outcome.out, HasSubstr("FAILED softmax_warp"));
   EXPECT_THAT(outcome.out, HasSubstr("crashed"));
   EXPECT_THAT(outcome.out, HasSubstr("ok    softmax_simple"));
   EXPECT_THAT(outcome.out, HasSubstr("ok    softmax_online"));
