@@ -6,7 +6,15 @@
 namespace kiln {
 
 uint64_t CallKey::hash() const {
-  return XXH3_64bits(words_.data(), size_ * sizeof(int64_t));
+  return XXH3_64bits(words_.data(), size_ * sizeof(Word));
+}
+
+void CallKey::add_wide(std::span<const int64_t> values) {
+  words_[size_++] = wide;
+  for (const int64_t value : values) {
+    words_[size_++] = static_cast<Word>(value);
+    words_[size_++] = static_cast<Word>(static_cast<uint64_t>(value) >> 32);
+  }
 }
 
 }  // namespace kiln

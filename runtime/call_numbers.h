@@ -29,7 +29,7 @@ class CallNumbers {
  public:
   /// `form`: tells ways apart in which calls of one operation are written down.
   explicit CallNumbers(const CallShape& shape, int64_t form = 0) : shape_(shape) {
-    key_.add(shape.number | form << 32);
+    key_.add(shape.number | form << 16);
   }
 
   /// One of Operation::operands(): all of them, in their order; null for what is not there.
@@ -66,7 +66,7 @@ class CallNumbers {
   }
   /// A value for each spatial axis of `like`: d, h and w as far as it has them.
   void per_axis(std::string_view /*name*/, const Tensor& /*like*/, const std::array<int64_t, 3>& values) {
-    for (const int64_t value : values) key_.add(value);
+    key_.add(values);
   }
   /// The same of values at the begin and at the end of each axis.
   void per_axis(std::string_view name, const Tensor& like, const std::array<int64_t, 3>& begin,
@@ -132,6 +132,7 @@ class CallNumbers {
 
  private:
   static constexpr size_t max_tensors = max_call_operands + Expression::max_tensors;
+  static_assert(max_tensors <= 32, "the operands that are written have a bit each");
 
   struct Place {
     const Tensor* tensor;
@@ -147,9 +148,7 @@ class CallNumbers {
     if (epilogue.code() == nullptr) return key_.add(int64_t{0});
     user_tensors(epilogue, tensors);
   }
-  bool is_written(const Place& place) const {
-    return place.number < shape_.operands.size() && shape_.operands[place.number].is_written;
-  }
+  bool is_written(const Place& place) const { return (shape_.written >> place.number & 1) != 0; }
   // Not inline: the calls of all operations would have these many times over.
   void place(const Tensor& tensor, size_t number);
   void stages(const Epilogue& epilogue);

@@ -52,10 +52,10 @@ CallRequest::CallRequest(const CallShape& shape) : shape_(shape) {
 
 void CallRequest::operand(std::string_view name, const Tensor* tensor) {
   require_name(shape_, shape_.operands, operands_, name);
-  const OperandShape& shape = shape_.operands[operands_++];
+  const size_t number = operands_++;
   if (tensor == nullptr) return;
   request_.operands.push_back({std::string(name), tensor->spec()});
-  if (shape.is_written && !result_) result_ = *tensor;
+  if ((shape_.written >> number & 1) != 0 && !result_) result_ = *tensor;
 }
 
 void CallRequest::attribute(std::string_view name, AttributeValue value) {

@@ -6,11 +6,12 @@ namespace kiln {
 namespace {
 
 CallShape shape_of(const Operation& operation, int64_t number) {
-  CallShape shape{.operation = &operation, .number = number, .operands = {}, .blends = {}};
+  CallShape shape{.operation = &operation, .number = number, .operands = {}, .written = 0, .blends = {}};
   const std::vector<OperandDefinition>& definitions = operation.operands();
   if (definitions.size() > max_call_operands) throw Error(ErrorCode::internal, "an operation has too many operands");
   for (const OperandDefinition& definition : definitions) {
-    OperandShape operand{.name = definition.name, .is_written = definition.role != Role::input};
+    OperandShape operand{.name = definition.name};
+    shape.written |= static_cast<uint32_t>(definition.role != Role::input) << shape.operands.size();
     for (size_t i = 0; i < definitions.size(); ++i) {
       const auto& same = definition.may_be;
       const bool may_be = std::find(same.begin(), same.end(), definitions[i].name) != same.end();

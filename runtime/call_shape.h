@@ -16,7 +16,6 @@ inline constexpr size_t max_call_operands = 12;
 
 struct OperandShape {
   std::string_view name;
-  bool is_written = false;
   uint32_t may_be = 0;  ///< Bit i: operand number i may be the same tensor.
 };
 
@@ -31,6 +30,7 @@ struct CallShape {
   const Operation* operation = nullptr;
   int64_t number = 0;                  ///< Of the operation, in operations().
   std::vector<OperandShape> operands;  ///< In the order of Operation::operands().
+  uint32_t written = 0;                ///< Bit i: operand number i is.
   std::vector<BlendShape> blends;      ///< In the order of Operation::further_blends().
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "kiln/tensor.h"
 
@@ -16,10 +17,11 @@ struct MemoryRange {
 
 inline MemoryRange memory_range(const Tensor& tensor) {
   const auto begin = reinterpret_cast<uintptr_t>(tensor.data());
+  const std::span<const int64_t> extents = tensor.extents(), strides = tensor.strides();
   int64_t last = 0;
-  for (int i = 0; i < tensor.rank(); ++i) {
-    if (tensor.extent(i) == 0) return {begin, begin};
-    last += (tensor.extent(i) - 1) * tensor.stride(i);
+  for (size_t i = 0; i < extents.size(); ++i) {
+    if (extents[i] == 0) return {begin, begin};
+    last += (extents[i] - 1) * strides[i];
   }
   return {begin, begin + static_cast<uintptr_t>((last + 1) * size_of(tensor.dtype()))};
 }

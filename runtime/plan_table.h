@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "call_key.h"
@@ -15,9 +16,10 @@ namespace kiln {
 
 struct LoadedPlan;
 
-/// An open-addressing hash table that only grows. Readers see a slot empty or complete: an entry is published with one
-/// release store, and so is the plan in it. A table that was outgrown is kept until the end, because a reader may still
-/// be in it; all of them together are at most as large as the last. So is a plan that was replaced.
+/// An open-addressing hash table that only grows. Readers see a slot empty or complete: it is published with one
+/// release store, and so is a plan that replaces the one in it. A table that was outgrown is kept until the end,
+/// because a reader may still be in it; all of them together are at most as large as the last. So is a plan that was
+/// replaced.
 class PlanTable {
  public:
   PlanTable();
@@ -33,27 +35,29 @@ class PlanTable {
   void withdraw(const std::shared_ptr<const LoadedPlan>& plan);
 
  private:
-  struct Entry {
-    Entry(uint64_t key_hash, const CallKey& call, const LoadedPlan* made) : hash(key_hash), key(call), plan(made) {}
-
-    uint64_t hash;
-    CallKey key;
-    std::atomic<const LoadedPlan*> plan;
-  };
-  // The hash stands beside the pointer, so that a probe touches an entry only if it is the right one.
-  struct Slot {
+  // Hash and plan stand in the slot: a probe reads a key only if it is the right one, and the plan need not wait for
+  // it.
+  struct alignas(32) Slot {  // half a cache line
     std::atomic<uint64_t> hash{0};
-    std::atomic<Entry*> entry{nullptr};
+    std::atomic<const LoadedPlan*> plan{nullptr};
+    std::atomic<size_t> size{0};  ///< Of the key, in words.
+    std::atomic<const CallKey::Word*> key{nullptr};
   };
   using Slots = std::vector<Slot>;
 
-  Entry* entry_of(const CallKey& key, uint64_t hash) const;
-  static void place(Slots& slots, Entry& entry);
+  // The slot of the key, or the empty one where it belongs.
+  template <class SomeSlots>
+  static auto& slot_of(SomeSlots& slots, std::span<const CallKey::Word> key, uint64_t hash);
+  static void fill(Slot& slot, const CallKey::Word* key, size_t size, uint64_t hash, const LoadedPlan* plan);
+  const CallKey::Word* keep(std::span<const CallKey::Word> key);
+  void grow();
+  void change(const LoadedPlan* from, const LoadedPlan* to);
 
   std::atomic<const Slots*> current_;
   std::mutex writing_;
   std::vector<std::unique_ptr<Slots>> tables_;
-  std::vector<std::unique_ptr<Entry>> entries_;
+  std::vector<std::vector<CallKey::Word>> keys_;  // close together, so that few pages hold them; none is ever moved
+  size_t count_ = 0;
   std::set<std::shared_ptr<const LoadedPlan>> kept_;  // all that was ever in an entry
   std::map<const LoadedPlan*, const LoadedPlan*> replaced_;
 };

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <string>
 
@@ -88,11 +87,6 @@ Tensor::Tensor(const void* data, DType dtype, std::span<const int64_t> extents, 
 void Tensor::refuse_dimension(int dimension) const {
   throw Error(ErrorCode::invalid_argument, fmt::format("dimension {} of a tensor of {} dimensions", dimension, rank_),
               "count from 0, below rank()");
-}
-
-int Tensor::alignment() const {
-  const auto address = reinterpret_cast<uintptr_t>(data_) | default_alignment;
-  return 1 << std::countr_zero(address);
 }
 
 bool Tensor::empty() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -32,6 +33,8 @@ inline constexpr Layout nc{"nc"};
 inline constexpr Layout nchw{"nchw"};
 inline constexpr Layout nhwc{"nhwc"};
 
+class CallKey;
+
 /// A view of device memory. Small, copyable, no allocation.
 class Tensor {
  public:
@@ -54,17 +57,24 @@ class Tensor {
   const void* data() const { return data_; }
   DType dtype() const { return dtype_; }
   int rank() const { return rank_; }
+  /// In logical order, as many as rank().
+  std::span<const int64_t> extents() const { return {extents_.data(), static_cast<size_t>(rank_)}; }
+  std::span<const int64_t> strides() const { return {strides_.data(), static_cast<size_t>(rank_)}; }
   /// Throw Error(invalid_argument) unless 0 <= dimension < rank().
   int64_t extent(int dimension) const { return extents_[at(dimension)]; }
   int64_t stride(int dimension) const { return strides_[at(dimension)]; }
   /// Bytes, a power of two, that the address is a multiple of: at most default_alignment.
-  int alignment() const;
+  int alignment() const {
+    return 1 << std::countr_zero(reinterpret_cast<uintptr_t>(data_) | uintptr_t{default_alignment});
+  }
   bool empty() const;
 
   /// What a request knows of this tensor.
   TensorSpec spec() const;
 
  private:
+  friend class CallKey;
+
   size_t at(int dimension) const {
     if (dimension < 0 || dimension >= rank_) refuse_dimension(dimension);
     return static_cast<size_t>(dimension);
@@ -74,7 +84,7 @@ class Tensor {
   const void* data_;
   DType dtype_;
   int rank_;
-  std::array<int64_t, max_rank> extents_{};
+  std::array<int64_t, max_rank> extents_{};  // zeros behind the rank
   std::array<int64_t, max_rank> strides_{};
 };
 

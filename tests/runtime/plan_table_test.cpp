@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -31,6 +32,22 @@ TEST(PlanTable, FindsWhatWasInsertedAndNothingElse) {
   for (int64_t i = 0; i < 1000; ++i) {
     const CallKey key = key_number(i);
     EXPECT_EQ(table.find(key, key.hash()), plan_number(static_cast<uintptr_t>(i)).get());
+  }
+}
+
+TEST(PlanTable, TakesTheLongestKeys) {
+  PlanTable table;
+  const auto key_of = [](char letter) {
+    CallKey key;
+    for (int i = 0; i < 20; ++i) key.add(std::array<int64_t, 13>{int64_t{1} << 40});  // twenty tensors, two words each
+    key.add(std::string(CallKey::max_text, letter));
+    return key;
+  };
+  for (char letter = 'a'; letter <= 'z'; ++letter) {
+    table.insert(key_of(letter), key_of(letter).hash(), plan_number(static_cast<uintptr_t>(letter)));
+  }
+  for (char letter = 'a'; letter <= 'z'; ++letter) {
+    EXPECT_EQ(table.find(key_of(letter), key_of(letter).hash()), plan_number(static_cast<uintptr_t>(letter)).get());
   }
 }
 
@@ -136,6 +153,30 @@ TEST(CallKey, TellsTensorsApartByEverythingThatShapesARequest) {
   EXPECT_NE(base, hash(Tensor(address, f32, {3, 2}, {3, 1})));
   EXPECT_NE(base, hash(Tensor(address, f32, {2, 3}, {4, 1})));
   EXPECT_NE(base, hash(Tensor(reinterpret_cast<const void*>(4100), f32, {2, 3}, {3, 1})));
+}
+
+TEST(CallKey, TellsNumbersOfAnySizeApart) {
+  constexpr int64_t mark = 0xffffffff;
+  const std::array<int64_t, 11> numbers = {
+      0, 1, -1, mark, mark - 1, int64_t{1} << 31, int64_t{1} << 32, 1 - mark, INT64_MIN, INT64_MAX, (mark << 31) | 1};
+  const auto single = [](int64_t number) {
+    CallKey made;
+    made.add(number);
+    made.add(int64_t{1});
+    return made;
+  };
+  const auto last_of_three = [](int64_t number) {
+    CallKey made;
+    made.add(std::array<int64_t, 3>{0, 1, number});
+    made.add(int64_t{1});
+    return made;
+  };
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    for (size_t j = 0; j < numbers.size(); ++j) {
+      EXPECT_EQ(single(numbers[i]) == single(numbers[j]), i == j) << numbers[i] << " " << numbers[j];
+      EXPECT_EQ(last_of_three(numbers[i]) == last_of_three(numbers[j]), i == j) << numbers[i] << " " << numbers[j];
+    }
+  }
 }
 
 TEST(CallKey, TellsTextsApart) {
