@@ -334,5 +334,8 @@ const std::string& Context::device_description() const {
 const std::string& Context::device_id() const {
   return present().device_id();
 }
+bool Context::is_emulated() const {
+  return present().device()->driver().is_emulated();
+}
 
 }  // namespace kiln

@@ -65,8 +65,4 @@ RegisteredMemory::~RegisteredMemory() = default;
 RegisteredMemory::RegisteredMemory(RegisteredMemory&&) noexcept = default;
 RegisteredMemory& RegisteredMemory::operator=(RegisteredMemory&&) noexcept = default;
 
-bool is_emulated(Context& context) {
-  return context.impl().device()->driver().is_emulated();
-}
-
 }  // namespace kiln

@@ -188,6 +188,9 @@ class Context {
   const std::string& device_description() const;
   /// The DeviceId line under which records of this device are kept.
   const std::string& device_id() const;
+  /// Whether the device is the emulated one (docs/emulator.md): its memory is the host's, and what a call enqueues is
+  /// done when the call returns, but for what is captured into a graph.
+  bool is_emulated() const;
 
   class Impl;
   /// For Kiln's own operation calls.

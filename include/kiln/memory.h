@@ -57,8 +57,4 @@ class RegisteredMemory {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Whether the device is the emulated one (docs/emulator.md): its memory is the host's, and what a call enqueues is
-/// done when the call returns, but for what is captured into a graph.
-bool is_emulated(Context& context);
-
 }  // namespace kiln

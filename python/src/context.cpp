@@ -92,7 +92,7 @@ PythonContext::PythonContext(ContextOptions options, nb::object announce)
   options.announce = [announce = nb::handle(announce_)](std::string_view message) { tell(announce, message); };
   const nb::gil_scoped_release without_gil;
   context_.emplace(options);
-  emulated_ = is_emulated(*context_);
+  emulated_ = context_->is_emulated();
 }
 
 PythonContext::~PythonContext() {

@@ -36,7 +36,7 @@ TEST_F(RegisteredMemoryTest, RefusesNothingAndWhatIsRegisteredAlready) {
 
 TEST_F(RegisteredMemoryTest, IsWhatAProgramOnTheEmulatedDeviceUses) {
   Context context(options());
-  EXPECT_EQ(is_emulated(context), device_->device().info().emulated);
+  EXPECT_EQ(context.is_emulated(), device_->device().info().emulated);
 }
 
 }  // namespace
