@@ -14,6 +14,7 @@ import textwrap
 WIDTH = 118
 # Arguments of every function, and what they are in Python.
 FLAGS = ("tf32", "fast", "deterministic")
+FRAMEWORK_NAMES = {"f32": "float32", "i32": "int32"}  # of types that a further output has by itself
 COMMON = {
     "alpha": "the scale of the result",
     "beta": "the scale of what the result held before, which out then gives",
@@ -78,11 +79,26 @@ class Operation:
             f"        frozenset({numbers!r}),\n"
             f"        frozenset({[each['name'] for each in self.integers]!r}),\n"
             f"        {self.stages!r},\n"
+            f"        {self.likenesses()!r},\n"
             "    ),\n"
         )
 
     def further_outputs(self):
         return [each for each in self.outputs if each["name"] != self.result]
+
+    def likenesses(self):
+        """{further output that is allocated where it is True: (the operand it is as, whether 1 along the axes, dtype)}.
+
+        The dtype is that of the operand if the output has no type of its own.
+        """
+        found = {}
+        for each in self.further_outputs():
+            match = re.fullmatch(r"as (\w+)(, with 1 along the axes)?", each["extents"])
+            if match and each["role"] == "output":
+                dtype = FRAMEWORK_NAMES[each["dtypes"][0]] if len(each["dtypes"]) == 1 else None
+                like, reduced = found[match[1]][:2] if match[1] in found else (match[1], bool(match[2]))
+                found[each["name"]] = (like, reduced, dtype)
+        return found
 
     def parameters(self):
         """Lines of the signature."""
@@ -139,14 +155,19 @@ class Operation:
                 continue
             if name == "out":
                 for each in self.further_outputs():
-                    yield each["name"], f"{each['extents']}; written if given" + (
-                        f"; {each['summary']}" if each["summary"] else ""
-                    )
+                    taken = "written if given"
+                    if each["name"] in self.likenesses():
+                        taken += ", True: a new tensor, which is returned too"
+                    yield each["name"], f"{each['extents']}; {taken}" + (f"; {each['summary']}" if each["summary"] else "")
                 result = next(each for each in self.outputs if each["name"] == self.result)
                 text = f"{result['name']}, {result['extents'].replace('; ', ' or ')}; " + (
                     "has to be given" if self.result_required else text
                 )
             yield name, text.format(stages=self.stage_text or "none here")
+
+    def returned(self):
+        first = "the first output" if self.decided.get("smoothing") else self.result
+        return f"{first}, or a tuple of it and each output that is True" if self.likenesses() else first
 
     def dtypes(self):
         rows = {}
@@ -159,7 +180,7 @@ class Operation:
         wrap = lambda text, indent="", later="": textwrap.fill(  # noqa: E731
             text, WIDTH - 4, initial_indent=indent, subsequent_indent=later or indent, break_long_words=False
         )
-        parts = [wrap(f"{summary}. Returns {'the first output' if self.decided.get('smoothing') else self.result}.")]
+        parts = [wrap(f"{summary}. Returns {self.returned()}.")]
         parts.append("\n".join(wrap(f"{name}: {text}", "  ", "      ") for name, text in self.documented()))
         parts.append(wrap(f"Types: {self.dtypes()}."))
         parts.append(

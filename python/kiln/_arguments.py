@@ -27,6 +27,7 @@ class Definition:
     numbers: frozenset[str]
     integers: frozenset[str]
     stages: Mapping[str, str]  # operands of an epilogue, and the stage that reads each
+    likenesses: Mapping[str, tuple[str, bool, str | None]]  # of outputs that may be True: like what, reduced, dtype
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Arguments:
     integers: dict[str, int]
 
 
-unknown = Definition("", (), (), "", True, {}, frozenset(), frozenset(), {})
+unknown = Definition("", (), (), "", True, {}, frozenset(), frozenset(), {}, {})
 
 
 def definition_of(what: str) -> Definition:

@@ -57,13 +57,14 @@ def empty(like: Array, dtype: str, extents: Sequence[int], strides: Sequence[int
 
     `dtype` as frameworks call it ("float32"); `strides` in elements say the order of the dimensions in memory.
     """
+    order = sorted(range(len(extents)), key=lambda dimension: -strides[dimension])
+    packed = [extents[dimension] for dimension in order]
+    places = sorted(range(len(order)), key=order.__getitem__)
     if _is_torch(like):
         torch = sys.modules["torch"]
-        return torch.empty_strided(extents, strides, dtype=getattr(torch, dtype), device=like.device)
-    order = sorted(range(len(extents)), key=lambda dimension: -strides[dimension])
+        return torch.empty(packed, dtype=getattr(torch, dtype), device=like.device).permute(places)
     library = importlib.import_module("cupy" if _framework(like) == "cupy" else "numpy")
-    packed = library.empty([extents[dimension] for dimension in order], _named_dtype(library, dtype))
-    return packed.transpose(sorted(range(len(order)), key=order.__getitem__))
+    return library.empty(packed, _named_dtype(library, dtype)).transpose(places)
 
 
 def _named_dtype(library: Any, name: str) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import _kiln
-from ._arguments import Arguments, Definition, definition_of, sort_arguments, text_of_epilogue, text_of_words
+from ._arguments import Arguments, Definition, Word, definition_of, sort_arguments, text_of_epilogue, text_of_words
 from ._arrays import Array, Stream, empty, stream_address
 from ._context import Context, context_for
 from ._kiln import Expression
@@ -76,9 +76,25 @@ def enqueue(
     )
 
 
+Spec = tuple[str, tuple[int, ...], tuple[int, ...]]  # dtype as frameworks call it, extents, strides in elements
+
+
 @functools.lru_cache(maxsize=4096)
-def _operands(line: str) -> tuple[tuple[str, str, tuple[int, ...], tuple[int, ...]], ...]:
-    return tuple(_kiln.request_operands(line))
+def _operands(line: str) -> Mapping[str, Spec]:
+    return {name: (dtype, extents, strides) for name, dtype, extents, strides in _kiln.request_operands(line)}
+
+
+def _further(definition: Definition, name: str, words: Mapping[str, Word], operands: Mapping[str, Spec]) -> Spec:
+    """What a further output has to be that is allocated."""
+    like, reduced, dtype = definition.likenesses[name]
+    if like not in operands:
+        raise InvalidArgument(f"{name} is as {like}, which is not given", "give an array")
+    of_like, extents, strides = operands[like]
+    if reduced:
+        axes = words.get("axes", definition.words["axes"])
+        ones = {axis % len(extents) for axis in ([axes] if isinstance(axes, int) else axes)}  # type: ignore[union-attr]
+        extents = tuple(1 if axis in ones else extent for axis, extent in enumerate(extents))
+    return dtype or of_like, extents, strides
 
 
 def run(
@@ -89,8 +105,9 @@ def run(
     stream: Stream,
     context: Context | None,
 ) -> Any:
-    """An operation with its output in `out`, or in a new tensor; returns that."""
-    given = sort_arguments(definition, arguments)
+    """An operation with its output in `out`, or in a new tensor; returns that, with the further outputs that are True."""
+    asked = [name for name in definition.likenesses if arguments.get(name) is True]
+    given = sort_arguments(definition, {name: value for name, value in arguments.items() if name not in asked})
     tensors = given.tensors
     usual = definition.words
     words = {name: value for name, value in given.words.items() if value != usual.get(name)}
@@ -100,21 +117,20 @@ def run(
     if out is not None and (definition.result_required or len(definition.outputs) == 1):
         tensors[definition.result] = out
     else:
+        like = next(iter(tensors.values()))
         of_this_batch = definition.name + text_of_words({**words, "dynamic_batch": False})  # n=? rounds extents up
-        line = _kiln.request_line(of_this_batch, tensors) + text_of_epilogue(epilogue)
-        result = None
-        for name, dtype, extents, strides in _operands(line):
-            if name not in definition.outputs:
-                continue
-            result = result or name
+        operands = _operands(_kiln.request_line(of_this_batch, tensors) + text_of_epilogue(epilogue))
+        written = [name for name in operands if name in definition.outputs]
+        if out is not None:
+            tensors[written[0]] = out
+        for name in written:
             if name in tensors:
-                continue
-            if out is not None and name == result:
-                tensors[name] = out
                 continue
             if given.numbers.get("beta"):
                 raise InvalidArgument(f"beta is {given.numbers['beta']}, and {name} is not given", "give out")
-            tensors[name] = empty(next(iter(tensors.values())), dtype, extents, strides)
-        out = tensors[result or definition.result]
+            tensors[name] = empty(like, *operands[name])
+        out = tensors[written[0]]
+        for name in asked:
+            tensors[name] = empty(like, *_further(definition, name, words, operands))
     enqueue(definition, text, dataclasses.replace(given, words=words), epilogue, stream, None, context)
-    return out
+    return (out, *(tensors[name] for name in asked)) if asked else out

@@ -47,6 +47,30 @@ def test_further_outputs_are_written_where_they_are_given(context, random):
     np.testing.assert_array_equal(np.take_along_axis(x.reshape(2, 16), indices.reshape(2, 4), 1), y.reshape(2, 4))
 
 
+def test_further_outputs_that_are_true_are_allocated_and_returned(context, random):
+    x = random.standard_normal((2, 3, 4, 4), dtype=np.float32).transpose(0, 2, 3, 1).copy().transpose(0, 3, 1, 2)
+    y, indices = kiln.pool_forward(x, window=2, stride=2, indices=True, context=context)
+    assert indices.dtype == np.int32 and indices.strides == y.strides
+    np.testing.assert_array_equal(np.take_along_axis(x.reshape(2, 3, 16), indices.reshape(2, 3, 4), 2), y.reshape(2, 3, 4))
+    out = np.empty_like(x)
+    y, mean, inverse = kiln.norm_forward(x, axes=(0, 2, 3), mean=True, inv_deviation=True, out=out, context=context)
+    assert y is out and mean.shape == inverse.shape == (1, 3, 1, 1)
+    np.testing.assert_allclose(mean, x.mean((0, 2, 3), keepdims=True), rtol=1e-4, atol=1e-6)
+    dy = random.standard_normal(x.shape, dtype=np.float32)
+    saved = {"mean": mean, "inv_deviation": inverse, "w": np.ones((1, 3, 1, 1), np.float32)}
+    dx, dw, db = kiln.norm_backward(dy, x, **saved, axes=(0, 2, 3), dw=True, db=True, context=context)
+    assert dx.shape == x.shape and dw.shape == (1, 3, 1, 1)
+    np.testing.assert_allclose(db, dy.sum((0, 2, 3), keepdims=True), rtol=1e-4, atol=1e-5)
+
+
+def test_a_further_output_like_what_is_not_given_is_refused(context):
+    x = np.ones((4, 8), np.float32)
+    with pytest.raises(kiln.InvalidArgument, match="dw is as w, which is not given"):
+        kiln.norm_backward(x, x, mean=x[:, :1], inv_deviation=x[:, :1], axes=1, dw=True, context=context)
+    with pytest.raises(kiln.InvalidArgument, match="tensor running_mean is a bool"):
+        kiln.norm_forward(x, axes=1, running_mean=True, context=context)
+
+
 @pytest.mark.parametrize("reduction", ["none", "mean"])
 def test_cross_entropy_returns_the_output_that_its_reduction_has(context, random, reduction):
     x = random.standard_normal((4, 5), dtype=np.float32)
