@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "words.h"
 
@@ -46,15 +48,36 @@ std::string progress_bar(const tuner::Progress& progress) {
                      progress_status(progress));
 }
 
-ProgressDisplay::ProgressDisplay(bool quiet) : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0) {}
+std::string progress_json(const tuner::Progress& progress) {
+  const auto number = [](const auto& value) { return value ? nlohmann::ordered_json(*value) : nullptr; };
+  const std::optional<double> best =
+      progress.best == nullptr ? std::nullopt : std::optional<double>(progress.best->median);
+  return nlohmann::ordered_json{{"layer", progress.job + 1},
+                                {"layers", progress.jobs},
+                                {"request", progress.request},
+                                {"candidates", progress.candidates},
+                                {"planned", progress.planned},
+                                {"all_candidates", progress.all_candidates},
+                                {"all_planned", progress.all_planned},
+                                {"elapsed_seconds", progress.elapsed},
+                                {"remaining_seconds", number(progress.remaining)},
+                                {"best_seconds", number(best)},
+                                {"waiting_for", progress.waiting_for},
+                                {"waiting_seconds", progress.waiting_seconds}}
+      .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+ProgressDisplay::ProgressDisplay(ProgressForm form) : form_(form), terminal_(isatty(STDERR_FILENO) != 0) {}
 
 ProgressDisplay::~ProgressDisplay() {
   if (bar_drawn_) fmt::print(stderr, "\r\033[K");
 }
 
 void ProgressDisplay::show(const tuner::Progress& progress) {
-  if (quiet_) return;
-  if (terminal_)
+  if (form_ == ProgressForm::none) return;
+  if (form_ == ProgressForm::json)
+    fmt::print(stderr, "{}\n", progress_json(progress));
+  else if (terminal_)
     show_bar(progress);
   else
     show_line(progress);

@@ -1,4 +1,5 @@
-// How a long command says where it is: a bar on a terminal, plain lines elsewhere.
+// How a long command says where it is: a bar on a terminal, plain lines elsewhere, or a JSON object a line for
+// programs.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +13,19 @@ namespace kiln::cli {
 std::string progress_status(const tuner::Progress& progress);
 /// The same behind a bar of the share that is done: "[#####...] layer ...".
 std::string progress_bar(const tuner::Progress& progress);
+/// The same as a line of JSON (docs/command-line.md).
+std::string progress_json(const tuner::Progress& progress);
+
+enum class ProgressForm {
+  none,
+  people,  ///< A bar on a terminal, plain lines elsewhere.
+  json,
+};
 
 /// Writes to stderr: stdout is for results.
 class ProgressDisplay {
  public:
-  /// `quiet`: show nothing.
-  explicit ProgressDisplay(bool quiet);
+  explicit ProgressDisplay(ProgressForm form);
   ~ProgressDisplay();
   ProgressDisplay(const ProgressDisplay&) = delete;
   ProgressDisplay& operator=(const ProgressDisplay&) = delete;
@@ -28,7 +36,7 @@ class ProgressDisplay {
   void show_bar(const tuner::Progress& progress);
   void show_line(const tuner::Progress& progress);
 
-  bool quiet_;
+  ProgressForm form_;
   bool terminal_;
   bool bar_drawn_ = false;
   std::string request_;      // of the last plain line

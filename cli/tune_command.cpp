@@ -39,7 +39,7 @@ struct TuneOptions {
   std::optional<double> run_limit;  // seconds
   std::string shard;
   Output output;
-  bool quiet = false;
+  ProgressForm progress = ProgressForm::people;
   std::string report;
 };
 
@@ -163,7 +163,7 @@ int tune(const TuneOptions& options) {
   size_t reused = 0;
   std::optional<Calibration> calibration;
   {
-    ProgressDisplay display(options.quiet);
+    ProgressDisplay display(options.progress);
     Tuning tuning(catalogue, *laboratory, database, session_options(options, spent()),
                   [&](const tuner::Progress& progress) { display.show(progress); });
     const StopOnInterrupt guard(tuning);
@@ -215,7 +215,13 @@ void add_tune(CLI::App& app, int& exit_code) {
   command->add_option("--shard", options->shard, "i/N: only the i-th (from 0) of N equal parts of the layers");
   command->add_option("--report", options->report, "also write everything that was found as a page: out.html");
   options->output.add_to(*command);
-  command->add_flag("--quiet", options->quiet, "no progress on stderr");
+  CLI::Option* quiet = command->add_flag(
+      "--quiet", [options](int64_t) { options->progress = ProgressForm::none; }, "no progress on stderr");
+  command
+      ->add_flag(
+          "--progress-json", [options](int64_t) { options->progress = ProgressForm::json; },
+          "progress on stderr as JSON, an object a line")
+      ->excludes(quiet);
   command->footer(
       "Every finished variant is stored at once: stop it at any time, and the same command goes on.\n"
       "Example: kiln tune examples/models/resnet18.onnx --dtype f16 --layout nhwc --batch 32 --budget 600");

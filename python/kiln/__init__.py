@@ -12,6 +12,7 @@ from ._expression import expression
 from ._kiln import DeviceMemory, Expression
 from ._kiln import version as __version__
 from ._plan import Plan, PlanOperand, plan, plan_of_call
+from ._progress import TuneProgress
 from .errors import (
     CompileFailed,
     DriverError,
@@ -51,6 +52,7 @@ __all__ = [
     "Plan",
     "PlanOperand",
     "Refusal",
+    "TuneProgress",
     "TuneResult",
     "TunedLayer",
     "Tuning",

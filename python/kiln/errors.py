@@ -69,11 +69,11 @@ class Warning(UserWarning):  # noqa: A001 - kiln.Warning, as kiln.Error
     """What a Context tells once: a cache that cannot be used, the emulated device in place of a GPU."""
 
 
-_classes = {kind.code: kind for kind in Error.__subclasses__()}
+codes = {kind.code: kind for kind in Error.__subclasses__()}
 
 
 def error_of(code: str, message: str, hint: str) -> Error:
     """The exception of that code; of one that has no class of its own, an Error with the code."""
-    error = _classes.get(code, Error)(message, hint)
+    error = codes.get(code, Error)(message, hint)
     error.code = code
     return error

@@ -8,13 +8,15 @@ import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterable
-from typing import Any
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any, TextIO
 
 from . import _library
 from ._context import Path, forget_default_contexts
+from ._progress import Display, TuneProgress
 from ._tables import html_table, text_table, time_text
-from .errors import Error, error_of
+from .errors import Error, Warning, codes, error_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,17 +78,20 @@ def tune(
     cache: Path | None = None,
     driver: str | None = None,
     device: int = 0,
-    progress: bool = True,
+    progress: bool | Callable[[TuneProgress], object] = True,
 ) -> TuneResult:
     """Check and time variants of every layer, and keep the results in the tuning database.
 
     `work`: a request, requests, or the path of a requests file or an ONNX model. `budget`: the most seconds in all.
     `candidates`: variants to time for each layer. `cache`: the database. `progress`: a bar on standard error, or plain
-    lines where that is no terminal. What is finished is stored at once: an interrupted session goes on when it is
-    called again. Contexts that are made later, default_context() among them, use what was found.
+    lines where that is no terminal; False: nothing; a function: it is called with each TuneProgress.
+
+    What is finished is stored at once: an interrupted session goes on when it is called again. Contexts that are made
+    later, default_context() among them, use what was found. Raises what the program reports; what it says besides its
+    result is a kiln.Warning.
     """
     with tempfile.TemporaryDirectory() as folder:
-        command = [_library.program(), "tune", _as_input(work, folder), "--json"]
+        command = [_library.program(), "tune", _as_input(work, folder), "--json", "--progress-json"]
         if budget is not None:
             command += ["--budget", str(budget)]
         if candidates is not None:
@@ -95,17 +100,44 @@ def tune(
             command += ["--db", os.fspath(cache)]
         if device:
             command += ["--device", str(device)]
-        if not progress:
-            command += ["--quiet"]
         variables = _library.environment()
         if driver is not None:
             variables["KILN_DRIVER"] = driver
-        errors = subprocess.PIPE if not progress else None
-        ended = subprocess.run(command, env=variables, stdout=subprocess.PIPE, stderr=errors, text=True, check=False)
+        with open(os.path.join(folder, "result.json"), "w+", encoding="utf-8") as result:
+            if callable(progress):
+                status, said = _run(command, variables, result, progress)
+            elif progress:
+                with Display() as display:
+                    status, said = _run(command, variables, result, display)
+            else:
+                status, said = _run(command, variables, result, lambda _: None)
+            result.seek(0)
+            found = result.read()
     forget_default_contexts()
-    if ended.returncode not in _with_result or not ended.stdout.strip():
-        raise _error_of(ended.returncode, (ended.stderr or "").strip())
-    return TuneResult(json.loads(ended.stdout))
+    if status not in _with_result or not found.strip():
+        raise _error_of(status, said)
+    if said:
+        warnings.warn(said, Warning, stacklevel=2)
+    return TuneResult(json.loads(found))
+
+
+def _run(
+    command: list[str], variables: dict[str, str], result: TextIO, show: Callable[[TuneProgress], object]
+) -> tuple[int, str]:
+    """Runs the program; returns its exit code, and what it said on standard error besides its progress."""
+    said = []
+    with subprocess.Popen(command, env=variables, stdout=result, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stderr is not None
+        try:
+            for line in running.stderr:
+                if line.startswith("{"):
+                    show(TuneProgress.of(json.loads(line)))
+                else:
+                    said.append(line)
+        except BaseException:
+            running.terminate()
+            raise
+    return running.returncode, "".join(said).strip()
 
 
 def _as_input(work: str | Path | Iterable[str], folder: str) -> str:
@@ -117,6 +149,10 @@ def _as_input(work: str | Path | Iterable[str], folder: str) -> str:
     return path
 
 
-def _error_of(status: int, text: str) -> Error:
-    said = text.removeprefix("kiln: ") or "kiln tune failed; it has said why on standard error"
-    return error_of("invalid argument" if status == 2 else "internal error", said, "")
+def _error_of(status: int, said: str) -> Error:
+    """Of what the program said: "kiln: input/output error: there is no file x", and a hint on a line of its own."""
+    message, _, hint = said.removeprefix("kiln: ").partition("\n")
+    code, colon, rest = message.partition(": ")
+    if colon and code in codes:
+        return error_of(code, rest, hint.strip())
+    return error_of("invalid argument" if status == 2 else "internal error", message, hint.strip())

@@ -50,5 +50,14 @@ TEST(Progress, TheBarCountsTheCandidatesOfAllLayers) {
   EXPECT_THAT(progress_bar({}), testing::StartsWith("[########################] "));
 }
 
+TEST(Progress, IsALineOfJsonForPrograms) {
+  tuner::Progress progress = halfway();
+  progress.request = "softmax_forward x=f32:4x16:nc";
+  EXPECT_EQ(progress_json(progress),
+            R"({"layer":2,"layers":4,"request":"softmax_forward x=f32:4x16:nc","candidates":8,"planned":16,)"
+            R"("all_candidates":24,"all_planned":64,"elapsed_seconds":0.0,"remaining_seconds":75.0,)"
+            R"("best_seconds":null,"waiting_for":"","waiting_seconds":0.0})");
+}
+
 }  // namespace
 }  // namespace kiln::cli

@@ -75,7 +75,7 @@ def test_a_context_that_tunes_by_itself(tmp_path):
 
 
 def test_tuning_that_cannot_begin_raises_what_the_program_said():
-    with pytest.raises(kiln.InvalidArgument, match="softmax_forwrd"):
+    with pytest.raises(kiln.ParseError, match="softmax_forwrd"):
         kiln.tune("softmax_forwrd x=f32:4x16", driver="emulator", progress=False)
 
 

@@ -1,0 +1,99 @@
+"""How far tuning is: what a caller's function is told, and a bar with tqdm's look on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import sys
+from typing import Any, TextIO
+
+from ._tables import time_text
+
+LINE_INTERVAL = 10.0  # seconds between plain lines of one layer
+BAR_WIDTH = 24
+
+
+@dataclasses.dataclass(frozen=True)
+class TuneProgress:
+    """Where a tuning session is. Layers count from 1, in the order of tuning; candidates are variants to check and time."""
+
+    layer: int
+    layers: int
+    request: str
+    candidates: int  # finished of this layer
+    planned: int
+    all_candidates: int  # finished of all layers
+    all_planned: int
+    elapsed_seconds: float
+    remaining_seconds: float | None  # an estimate; None before there is one
+    best_seconds: float | None  # of this layer so far
+    waiting_for: str  # the step at work; "" between two
+    waiting_seconds: float
+
+    @classmethod
+    def of(cls, data: dict[str, Any]) -> TuneProgress:
+        """Of a line of `kiln tune --progress-json`, which later versions may add names to."""
+        return cls(**{field.name: data[field.name] for field in dataclasses.fields(cls)})
+
+
+def _clock(seconds: float | None) -> str:
+    if seconds is None:
+        return "?"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes:02}:{rest:02}"
+
+
+def _best(progress: TuneProgress) -> str:
+    return "" if progress.best_seconds is None else f", best {time_text(progress.best_seconds)}"
+
+
+def bar(progress: TuneProgress) -> str:
+    """A line: softmax_forward 2/3:  45%|██████████▊             | 9/20 [00:12<00:15, best 1.2 us]."""
+    done, whole = progress.all_candidates, max(progress.all_planned, progress.all_candidates)
+    share = done / whole if whole else 0.0
+    eighths = round(share * BAR_WIDTH * 8)
+    blocks = "█" * (eighths // 8) + (" ▏▎▍▌▋▊▉"[eighths % 8] if eighths % 8 else "")
+    name = f"{progress.request.partition(' ')[0]} {progress.layer}/{progress.layers}"
+    times = f"{_clock(progress.elapsed_seconds)}<{_clock(progress.remaining_seconds)}{_best(progress)}"
+    return f"{name}: {share:4.0%}|{blocks:<{BAR_WIDTH}}| {done}/{whole} [{times}]"
+
+
+class Display:
+    """Shows progress on `file`. A context manager: it clears the bar."""
+
+    def __init__(self, file: TextIO | None = None) -> None:
+        self._file = sys.stderr if file is None else file
+        self._terminal = self._file.isatty()
+        self._layer = 0
+        self._shown = 0.0
+
+    def __enter__(self) -> Display:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._terminal:
+            self._file.write("\r\033[K")
+            self._file.flush()
+
+    def __call__(self, progress: TuneProgress) -> None:
+        if self._terminal:
+            width = shutil.get_terminal_size().columns - 1
+            self._file.write(f"\r\033[K{bar(progress)[:width]}")
+        else:
+            line = self._line(progress)
+            if not line:
+                return
+            self._file.write(line + "\n")
+        self._file.flush()
+
+    def _line(self, progress: TuneProgress) -> str:
+        """Of a layer that begins, and of one that takes long; else nothing."""
+        if progress.layer != self._layer:
+            self._layer, self._shown = progress.layer, progress.elapsed_seconds
+            return f"layer {progress.layer}/{progress.layers}: {progress.request}"
+        if progress.elapsed_seconds - self._shown < LINE_INTERVAL:
+            return ""
+        self._shown = progress.elapsed_seconds
+        left = "" if progress.remaining_seconds is None else f", {_clock(progress.remaining_seconds)} left"
+        return f"  candidate {progress.candidates}/{progress.planned}{left}{_best(progress)}"

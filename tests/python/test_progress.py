@@ -1,0 +1,75 @@
+"""What tuning says while it works."""
+
+import dataclasses
+import io
+
+import pytest
+
+import kiln
+from kiln._progress import Display, bar
+
+REQUESTS = ["tensor_set y=f32:4x16", "tensor_set y=f32:5"]
+HALFWAY = kiln.TuneProgress(2, 4, "softmax_forward x=f32:4x16:nc", 8, 16, 24, 64, 12.4, 75.0, 1.25e-6, "", 0.0)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_bar_with_the_look_of_tqdm():
+    assert bar(HALFWAY) == "softmax_forward 2/4:  38%|█████████               | 24/64 [00:12<01:15, best 1.25 us]"
+    start = dataclasses.replace(HALFWAY, all_candidates=0, all_planned=0, remaining_seconds=None, best_seconds=None)
+    assert bar(start) == "softmax_forward 2/4:   0%|                        | 0/0 [00:12<?]"
+    late = dataclasses.replace(HALFWAY, all_candidates=65, elapsed_seconds=3725.0)
+    assert "100%|████████████████████████| 65/65 [1:02:05<01:15" in bar(late)
+
+
+def test_a_terminal_has_one_line_that_is_cleared_at_the_end():
+    file = Terminal()
+    with Display(file) as display:
+        display(HALFWAY)
+    assert file.getvalue().startswith("\r\033[Ksoftmax_forward 2/4") and file.getvalue().endswith("\r\033[K")
+    assert "\n" not in file.getvalue()
+
+
+def test_plain_lines_where_there_is_no_terminal():
+    file = io.StringIO()
+    with Display(file) as display:
+        for elapsed in (0.0, 5.0, 12.0):
+            display(dataclasses.replace(HALFWAY, elapsed_seconds=elapsed))
+    assert file.getvalue().splitlines() == [
+        "layer 2/4: softmax_forward x=f32:4x16:nc",
+        "  candidate 8/16, 01:15 left, best 1.25 us",
+    ]
+
+
+def test_a_function_is_told_of_each_step():
+    steps = []
+    kiln.tune(REQUESTS, candidates=1, cache="off", driver="emulator", progress=steps.append)
+    assert {step.layer for step in steps} == {1, 2} and steps[-1].layers == 2
+    assert {step.request.split(":nc")[0].split(":c")[0] for step in steps} >= {"tensor_set y=f32:4x16"}
+    assert steps[-1].all_candidates >= 1 and any(step.best_seconds for step in steps)
+
+
+def test_plain_lines_by_default(capfd):
+    kiln.tune(REQUESTS[0], candidates=1, cache="off", driver="emulator")
+    assert "layer 1/1: tensor_set" in capfd.readouterr().err
+
+
+def test_what_a_function_raises_ends_tuning():
+    def stop(_):
+        raise KeyError("enough")
+
+    with pytest.raises(KeyError, match="enough"):
+        kiln.tune(REQUESTS, candidates=1, cache="off", driver="emulator", progress=stop)
+
+
+def test_a_fault_of_the_program_has_its_class_and_hint():
+    with pytest.raises(kiln.FileError, match="there is no file nofile.onnx") as raised:
+        kiln.tune("nofile.onnx", driver="emulator")
+    assert "requests file" in raised.value.hint
+    with pytest.raises(kiln.InvalidArgument, match="holds no request"):
+        kiln.tune([], driver="emulator")
+    with pytest.raises(kiln.InvalidArgument, match="'x' is not a number"):
+        kiln.tune(REQUESTS, budget="x", driver="emulator")
