@@ -45,8 +45,8 @@ struct Token {
 std::vector<Token> tokenise(std::string_view line) {
   std::vector<Token> tokens;
   size_t start = 0;
-  while ((start = line.find_first_not_of(" \t", start)) != std::string_view::npos) {
-    const size_t end = std::min(line.find_first_of(" \t", start), line.size());
+  while ((start = line.find_first_not_of(text::blanks, start)) != std::string_view::npos) {
+    const size_t end = std::min(line.find_first_of(text::blanks, start), line.size());
     tokens.push_back({line.substr(start, end - start), start + 1});
     start = end;
   }
@@ -218,6 +218,51 @@ void print_attributes(const Request& request, const Operation& operation, std::s
   }
 }
 
+// What the words of `line` say, each read by `parse_word`.
+template <class ParseWord>
+Request parse_words(std::string_view line, const ParseWord& parse_word) {
+  const std::vector<Token> tokens = tokenise(line);
+  if (tokens.empty()) {
+    throw Error(ErrorCode::parse_error, "the request is empty",
+                "write for example: softmax_forward x=f32:1x1000:nc axis=1");
+  }
+  const Operation* definition = find_operation(tokens.front().text);
+  if (definition == nullptr) {
+    const std::string_view name = tokens.front().text;
+    malformed(tokens.front(), fmt::format("unknown operation '{}'", name), hint_of_unknown(name));
+  }
+  Request request;
+  request.operation = std::string(definition->name());
+  for (size_t i = 1; i < tokens.size(); ++i) {
+    for (size_t j = 1; j < i; ++j) {
+      if (tokens[i].name() == tokens[j].name()) malformed(tokens[i], fmt::format("{} stands twice", tokens[i].name()));
+    }
+    parse_word(tokens[i], *definition, request);
+  }
+  return request;
+}
+
+// Before the word is read: a call has its user code elsewhere, and so knows no expressions by their names.
+void refuse_argument(const Token& word, const Operation& operation) {
+  const auto refuse = [&](std::string_view what, std::string_view hint) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: the text of a call has {}", operation.name(), what),
+                std::string(hint));
+  };
+  const std::string_view name = word.name();
+  if (is_user_operand(name) || (name == "epilogue" && word.value().starts_with(user_code_prefix))) {
+    refuse("user code", "give it in the options, as their epilogue");
+  }
+  if (std::ranges::find(operation.operands(), name, &OperandDefinition::name) != operation.operands().end()) {
+    refuse(fmt::format("operand {}", name), "give the tensor by name");
+  }
+  const auto is_class = [&](std::string_view alpha, std::string_view beta) { return name == alpha || name == beta; };
+  bool of_a_blend = is_class("alpha", "beta");
+  for (const FurtherBlend& blend : operation.further_blends()) {
+    of_a_blend |= is_class(fmt::format("{}_alpha", blend.name), fmt::format("{}_beta", blend.name));
+  }
+  if (of_a_blend) refuse(fmt::format("the class {}", name), "give the number by name");
+}
+
 }  // namespace
 
 std::string attribute_text(const AttributeValue& value) {
@@ -287,29 +332,21 @@ std::string Request::key() const {
 }
 
 Request Request::parse(std::string_view line, const Expressions& expressions) {
-  return finished(parse_incomplete(line, expressions));
+  return finished(parse_words(line, [&](const Token& word, const Operation& operation, Request& request) {
+    parse_token(word, operation, expressions, request);
+  }));
 }
 
-Request Request::parse_incomplete(std::string_view line, const Expressions& expressions) {
-  const std::vector<Token> tokens = tokenise(line);
-  if (tokens.empty()) {
-    throw Error(ErrorCode::parse_error, "the request is empty",
-                "write for example: softmax_forward x=f32:1x1000:nc axis=1");
-  }
-  const Operation* definition = find_operation(tokens.front().text);
-  if (definition == nullptr) {
-    const std::string_view name = tokens.front().text;
-    malformed(tokens.front(), fmt::format("unknown operation '{}'", name), hint_of_unknown(name));
-  }
-  Request request;
-  request.operation = std::string(definition->name());
-  for (size_t i = 1; i < tokens.size(); ++i) {
-    for (size_t j = 1; j < i; ++j) {
-      if (tokens[i].name() == tokens[j].name()) malformed(tokens[i], fmt::format("{} stands twice", tokens[i].name()));
-    }
-    parse_token(tokens[i], *definition, expressions, request);
-  }
-  return request;
+Request Request::parse_call(std::string_view text) {
+  return parse_words(text, [](const Token& word, const Operation& operation, Request& request) {
+    refuse_argument(word, operation);
+    parse_token(word, operation, {}, request);
+  });
+}
+
+std::string_view operation_named_in(std::string_view line) {
+  const std::string_view words = text::trimmed(line);
+  return words.substr(0, words.find_first_of(text::blanks));
 }
 
 namespace {
@@ -393,8 +430,7 @@ std::vector<RequestLine> parse_requests(std::string_view text, Expressions& expr
         i = parse_definition(lines, i, expressions);
         continue;
       }
-      std::string_view line = lines[i].substr(0, lines[i].find('#'));
-      if (line.ends_with('\r')) line.remove_suffix(1);
+      const std::string_view line = lines[i].substr(0, lines[i].find('#'));
       std::vector<Token> tokens = tokenise(line);
       if (!tokens.empty()) entries.push_back(parse_request_line(line, std::move(tokens), expressions));
     } catch (const Error& error) {

@@ -15,7 +15,9 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 std::optional<int64_t> parse_int(std::string_view text);
 /// "1,2,3".
 std::string join(const std::vector<int64_t>& values, std::string_view separator);
-/// What stands between blanks, tabs and carriage returns.
+/// What stands between the words of a request. Line ends are blanks: a line of a file may end in what ends lines.
+inline constexpr std::string_view blanks = " \t\r\n";
+/// `text` without the blanks around it.
 std::string_view trimmed(std::string_view text);
 /// Whether a requests file may define an expression of that name: letters, digits, _ and -.
 bool is_definition_name(std::string_view name);

@@ -18,26 +18,19 @@ namespace {
 // Tells the keys of calls by name from those of the operations' own functions.
 constexpr int64_t form_by_name = 1;
 
-// A line of a file may end in what ends lines.
-std::string_view without_ends(std::string_view what) {
-  constexpr std::string_view blanks = " \t\r\n";
-  what.remove_prefix(std::min(what.find_first_not_of(blanks), what.size()));
-  return what.substr(0, what.find_last_not_of(blanks) + 1);
-}
-
 const CallShape& shape_of(std::string_view what) {
   if (what.size() > CallKey::max_text) {
     throw Error(ErrorCode::invalid_argument, fmt::format("the text of a call has {} bytes", what.size()),
                 fmt::format("it has {} at the most", CallKey::max_text));
   }
-  return call_shape(what.substr(0, what.find_first_of(" \t")));
+  return call_shape(operation_named_in(what));
 }
 
 // The arguments of a call at the places that its operation has for their names. What they point to is the caller's.
 class Arguments {
  public:
   Arguments(std::string_view what, std::span<const NamedTensor> tensors, const CallOptions& options)
-      : what_(without_ends(what)),
+      : what_(what),
         options_(options),
         shape_(shape_of(what_)),
         numbers_(*shape_.operation, options.numbers, options.integers) {

@@ -115,21 +115,7 @@ void CallRequest::epilogue(const Epilogue& epilogue, std::span<const Tensor> ten
 }
 
 void CallRequest::text(std::string_view text) {
-  Request said = Request::parse_incomplete(text);
-  const auto refuse = [&](std::string_view what, std::string_view hint) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("{}: the text of a call has {}", said.operation, what),
-                std::string(hint));
-  };
-  if (!said.operands.empty()) refuse(fmt::format("operand {}", said.operands.front().name), "give the tensor by name");
-  if (said.blend != Blend{}) refuse("the class of alpha or beta", "give the number by name");
-  for (const Attribute& attribute : said.attributes) {
-    for (const BlendShape& blend : shape_.blends) {
-      const bool is_class =
-          attribute.name == fmt::format("{}_alpha", blend.name) || attribute.name == fmt::format("{}_beta", blend.name);
-      if (is_class) refuse(fmt::format("the class {}", attribute.name), "give the number by name");
-    }
-  }
-  if (said.user_code) refuse("user code", "give it as an epilogue: expression(...)");
+  Request said = Request::parse_call(text);
   said.operands = std::move(request_.operands);
   said.blend = request_.blend;
   std::ranges::move(request_.attributes, std::back_inserter(said.attributes));

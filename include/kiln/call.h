@@ -29,7 +29,7 @@ struct CallOptions {
 };
 
 /// Enqueues one operation on `stream` and returns without waiting. `what`: a request (docs/request-syntax.md) without
-/// its tensors and without the classes of alpha and beta, 512 bytes at the most:
+/// its tensors, the classes of alpha and beta, and user code, 512 bytes at the most:
 ///
 ///     call(context, "conv_forward pad=1,1 epilogue=bias+relu", {{"x", x}, {"w", w}, {"y", y}, {"bias", bias}});
 ///

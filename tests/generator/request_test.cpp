@@ -192,6 +192,17 @@ TEST(Request, NamesTheColumnOfWhatItCannotRead) {
   EXPECT_THAT(failure("conv_forward x=f32:1x1x3x3 w=f32:1x1x3x3 pad=1,b"), HasSubstr("'b' in pad=1,b"));
 }
 
+TEST(Request, TakesLineEndsForBlanks) {
+  const std::string line = "softmax_forward x=f32:1x2 axis=1";
+  EXPECT_EQ(Request::parse("\r\n" + line + "\r\n"), Request::parse(line));
+  EXPECT_EQ(Request::parse(" softmax_forward\n\tx=f32:1x2\n\taxis=1\n"), Request::parse(line));
+  EXPECT_THAT(failure("\n\n"), HasSubstr("the request is empty"));
+  EXPECT_THAT(failure("\nsoftmax_forward\nx=f32:1xa"), HasSubstr("column 18"));
+  EXPECT_EQ(operation_named_in("\n softmax_forward\r\n"), "softmax_forward");
+  EXPECT_EQ(operation_named_in(line), "softmax_forward");
+  EXPECT_EQ(operation_named_in(" \n"), "");
+}
+
 TEST(Request, SaysWhatAMisspeltWordWasProbablyMeantFor) {
   EXPECT_THAT(failure("conv_foward x=f32:1x3x8x8"), HasSubstr("did you mean conv_forward?"));
   EXPECT_THAT(failure("pool x=f32:1x3x8x8"), HasSubstr("did you mean pool_forward or pool_backward?"));

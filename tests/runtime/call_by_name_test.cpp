@@ -316,7 +316,19 @@ TEST_F(CallByNameTest, SaysWhichNameIsWrong) {
       HasSubstr("the text of a call has the class parameter_alpha"));
   EXPECT_THAT(refusal("softmax_forward x=f32:1x2", {{"x", x}, {"y", y}}),
               HasSubstr("the text of a call has operand x"));
-  EXPECT_THAT(refusal("softmax_forward alpha=any", {{"x", x}, {"y", y}}), HasSubstr("give the number by name"));
+  for (const char* word : {"alpha=any", "alpha=1", "beta=0", "beta=2"}) {
+    EXPECT_THAT(refusal(fmt::format("softmax_forward {}", word), {{"x", x}, {"y", y}}),
+                AllOf(HasSubstr("the text of a call has the class"), HasSubstr("give the number by name")))
+        << word;
+  }
+  const std::string digest = Expression("acc").digest();
+  for (const std::string& word : {std::string("gated"), digest}) {
+    EXPECT_THAT(refusal("softmax_forward epilogue=user:" + word, {{"x", x}, {"y", y}}),
+                AllOf(HasSubstr("the text of a call has user code"), HasSubstr("give it in the options")))
+        << word;
+  }
+  EXPECT_THAT(refusal("softmax_forward epilogue.gate=f32:1x2", {{"x", x}, {"y", y}}),
+              HasSubstr("the text of a call has user code"));
   EXPECT_THAT(refusal("softmax_forward mood=log", {{"x", x}, {"y", y}}, {}, ErrorCode::parse_error), HasSubstr("mood"));
   EXPECT_THAT(refusal(std::string(513, 's'), {}), HasSubstr("513 bytes"));
   const std::array twice{NamedScalar{"alpha", 1}, NamedScalar{"alpha", 1}};

@@ -40,13 +40,12 @@ static inline kiln_call_options kiln_call_options_default(void) {
 }
 
 /* Enqueues one operation on `stream` and returns without waiting. `what`: a request (docs/request-syntax.md) without
- * its tensors and without the classes of alpha and beta, "conv_forward pad=1,1 epilogue=bias+relu", 512 bytes at the
- * most. `tensors`: the operands by the names that docs/request-syntax.md has for them, in any order. The call does what
- * the operation's own function does. `options` may be NULL.
+ * its tensors, the classes of alpha and beta, and user code: "conv_forward pad=1,1 epilogue=bias+relu", 512 bytes at
+ * the most. `tensors`: the operands by the names that docs/request-syntax.md has for them, in any order. The call does
+ * what the operation's own function does. `options` may be NULL.
  *
  * Statuses are those of that function, and KILN_INVALID_ARGUMENT for a name that the operation does not know, or one
- * that is given twice, and for a workspace that is too small; for `what`, KILN_PARSE_ERROR or
- * KILN_INVALID_ARGUMENT. */
+ * that is given twice, and for a workspace that is too small; for `what`, KILN_PARSE_ERROR or KILN_INVALID_ARGUMENT. */
 KILN_API kiln_status kiln_call(kiln_context* context, const char* what, const kiln_named_tensor* tensors,
                                size_t tensor_count, const kiln_call_options* options, kiln_stream stream);
 

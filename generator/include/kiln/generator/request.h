@@ -112,9 +112,10 @@ struct Request {
   /// request that makes no sense. `expressions` gives texts to the user code in it, by name or by digest.
   static Request parse(std::string_view line, const Expressions& expressions = {});
 
-  /// What a line that need not be complete says, for finished() to complete: `conv_forward pad=1,1`. Throws
-  /// Error(parse_error) as parse() does.
-  static Request parse_incomplete(std::string_view line, const Expressions& expressions = {});
+  /// What the text of a call by name says, for finished() to complete with what the call gives besides:
+  /// `conv_forward pad=1,1 epilogue=bias`. Throws Error(parse_error) as parse() does, and Error(invalid_argument) for
+  /// what a call gives by name and not in its text: operands, the classes of alpha and beta, user code.
+  static Request parse_call(std::string_view text);
 
   /// The canonical line.
   std::string key() const;
@@ -138,6 +139,9 @@ struct Request {
 
   bool operator==(const Request&) const = default;
 };
+
+/// The first word of a request, which names its operation; empty if there is none.
+std::string_view operation_named_in(std::string_view line);
 
 /// The bucket that serves batch `n`: the least power of two that is at least n, and 1 for 0. Throws
 /// Error(invalid_argument) unless 0 <= n <= 2^62.
