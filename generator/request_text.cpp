@@ -286,11 +286,13 @@ std::vector<CommonWord> common_words(const Operation& operation) {
     words.push_back({"constant_weights", "", "each call brings its own",
                      "the weights stay the same, and a plan prepares them once: times are of calls after that"});
   }
-  words.push_back({"alpha", "0, 1, any", "1",
-                   "the class of the scale of the result. any: the call gives the value. 0: the operation is not "
-                   "computed, and even NaN gives 0"});
-  words.push_back(
-      {"beta", "0, 1, any", "0", "the class of the scale of what the result held before. 0: that is never read"});
+  if (operation.has_blend()) {
+    words.push_back({"alpha", "0, 1, any", "1",
+                     "the class of the scale of the result. any: the call gives the value. 0: the operation is not "
+                     "computed, and even NaN gives 0"});
+    words.push_back(
+        {"beta", "0, 1, any", "0", "the class of the scale of what the result held before. 0: that is never read"});
+  }
   std::string epilogues = "user:NAME";
   if (!operation.stages().empty()) {
     std::vector<std::string_view> stages;

@@ -50,7 +50,7 @@ void check_names(const Request& request, const Operation& operation) {
   }
 }
 
-void check_blend(const Request& request) {
+void check_blend(const Request& request, const Operation& operation) {
   const auto check = [&](std::string_view name, Scale scale) {
     if (scale == Scale::zero || scale == Scale::one || scale == Scale::any) return;
     refuse(request, fmt::format("{} is of class {}, which there is not", name, static_cast<int>(scale)),
@@ -58,6 +58,9 @@ void check_blend(const Request& request) {
   };
   check("alpha", request.blend.alpha);
   check("beta", request.blend.beta);
+  if (request.blend != Blend{} && !operation.has_blend()) {
+    refuse(request, "it has no alpha and no beta", "leave them out");
+  }
 }
 
 void check_epilogue(const Request& request, const Operation& operation) {
@@ -275,7 +278,7 @@ Request finished(Request request) {
   const Operation& definition = operation(request.operation);
   check_names(request, definition);
   check_epilogue(request, definition);
-  check_blend(request);
+  check_blend(request, definition);
   for (const Operand& operand : request.operands) {
     if (!operand.spec.extents.empty()) check_shape(request, operand);  // those without are completed
   }

@@ -28,13 +28,12 @@ class TensorSetOperation final : public Operation {
     return scalars;
   }
 
+  bool has_blend() const override { return false; }  // the value is scaled already
+
   void complete_attributes(Request&) const override {}
   std::optional<TensorSpec> implied_operand(const Request&, std::string_view) const override { return std::nullopt; }
 
-  void validate(const Request& request) const override {
-    require_rank(request, "y");
-    if (request.blend != Blend{}) refuse(request, "it has no alpha and no beta", "scale the value");
-  }
+  void validate(const Request& request) const override { require_rank(request, "y"); }
 
   Work work(const Request& request) const override { return pointwise_work(request, 0); }
 };

@@ -5,6 +5,8 @@
 #include <fstream>
 #include <map>
 #include <set>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include "kiln/base/error.h"
@@ -15,6 +17,7 @@
 namespace kiln::cli {
 namespace {
 
+using testing_support::all_requests;
 using testing_support::awkward_requests;
 using testing_support::one_of_each;
 
@@ -64,6 +67,11 @@ std::string without(const std::string& line, const std::string& name) {
   return line.substr(0, at) + line.substr(std::min(line.size(), line.find(' ', at + 1)));
 }
 
+// `line` with `word` in place of another of its name.
+std::string with(const std::string& line, const std::string& word) {
+  return without(line, word.substr(0, word.find('='))) + " " + word;
+}
+
 bool is_request(const std::string& line) {
   try {
     (void)Request::parse(line);
@@ -105,7 +113,37 @@ TEST(Definitions, SayWhichStagesAndWordsRequestsTake) {
     for (const char* flag : {"tf32", "fast", "deterministic"}) {
       EXPECT_EQ(is_request(plain + " " + flag), words.contains(flag)) << plain << " " << flag;
     }
-    for (const char* word : {"alpha", "beta", "epilogue", "n"}) EXPECT_TRUE(words.contains(word)) << word;
+    for (const char* scale : {"alpha", "beta"}) {
+      const std::string scaled = with(plain, scale + std::string("=any"));
+      EXPECT_EQ(is_request(scaled), words.contains(scale)) << scaled;
+    }
+    EXPECT_EQ(words.contains("constant_weights"), is_request(plain + " constant_weights")) << plain;
+    for (const char* word : {"epilogue", "n"}) EXPECT_TRUE(words.contains(word)) << word;
+  }
+}
+
+// Each may be refused beside others, or with some operands; what no request takes is listed in vain.
+TEST(Definitions, ListNothingThatEveryRequestRefuses) {
+  for (const Operation* one : operations()) {
+    const auto expect_taken = [&](const std::string& word) {
+      const bool taken = std::ranges::any_of(all_requests(), [&](const Request& request) {
+        return request.operation == one->name() && is_request(with(request.key(), word));
+      });
+      EXPECT_TRUE(taken) << one->name() << " " << word;
+    };
+    for (const AttributeDefinition& attribute : one->attributes()) {
+      const std::string usual = attribute_text(attribute.fallback);
+      if (!usual.empty()) expect_taken(attribute.name + "=" + usual);
+      for (const std::string& word : attribute.words) expect_taken(attribute.name + "=" + word);
+    }
+    for (const CommonWord& word : common_words(*one)) {
+      if (word.name == "epilogue") continue;  // stages: above
+      const std::string name(word.name);
+      if (word.values.empty()) expect_taken(name);
+      std::istringstream values(word.values);
+      for (std::string value; std::getline(values >> std::ws, value, ',');) expect_taken(name + "=" + value);
+    }
+    expect_taken("epilogue=user:" + Expression("acc").digest());
   }
 }
 

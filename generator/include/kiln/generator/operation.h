@@ -128,6 +128,8 @@ class Operation {
   virtual bool has_arithmetic() const { return false; }
   /// Whether an input is weights, which may stay the same over many calls (Request::constant_weights).
   virtual bool has_weights() const { return false; }
+  /// Whether its result is scaled and added to what it held before (Request::blend).
+  virtual bool has_blend() const { return true; }
   /// The stages that an epilogue may have; none if it takes none.
   virtual std::vector<EpilogueStage> stages() const { return {}; }
   /// The operand whose elements pass through the prologue of user code, which calls them x; empty if user code of this
