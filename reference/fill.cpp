@@ -152,7 +152,7 @@ int64_t draw_class(const ClassTargets& targets, Values values, uint64_t bits) {
 
 std::vector<std::byte> filled(const Request& request, const Operand& operand, Values values, uint64_t seed) {
   if (const std::optional<int64_t> positions = pooled_positions(request, operand.name)) {
-    const std::vector<WindowAxis> axes = pooled_axes(request);
+    const std::vector<WindowAxis> axes = pooled_axes(request, operand.name);
     return filled_by(operand.spec, seed, [&](std::span<const int64_t> coordinate, uint64_t bits) {
       return draw_position(axes, *positions, coordinate.subspan(2), values, bits);
     });

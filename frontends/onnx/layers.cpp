@@ -218,7 +218,7 @@ Layer read_unpool(const Source& source) {
     return refused("its extents are not those of its MaxPool");
   }
   PoolBackward unpool;
-  static_cast<PoolWindow&>(unpool) = pool;
+  static_cast<Pooling&>(unpool) = pool;
   unpool.dy = pool.y;
   unpool.indices = source.spec(y, DType::i32);
   unpool.dx = pool.x;

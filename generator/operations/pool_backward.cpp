@@ -25,8 +25,9 @@ class PoolBackwardOperation final : public Operation {
         {"dy", Role::input, true, Printing::always, "N C Q; N C P Q; N C Z P Q", "", ""},
         {"x", Role::input, true, Printing::when_set, "as dx", "with indices, and with averages",
          "the input of pool_forward, with mode=max only"},
-        {"indices", Role::input, true, Printing::when_set, "as dy", "the maxima are found in x",
-         "what pool_forward gave, with mode=max only and in place of x", DTypes::only_i32},
+        naming_positions({"indices", Role::input, true, Printing::when_set, "as dy", "the maxima are found in x",
+                          "what pool_forward gave, with mode=max only and in place of x", DTypes::only_i32},
+                         "dx"),
         {"dx", Role::output, true, Printing::always, "N C W; N C H W; N C D H W",
          "dtype and layout of x, where x is given", ""},
     };
@@ -34,14 +35,14 @@ class PoolBackwardOperation final : public Operation {
   }
 
   const std::vector<AttributeDefinition>& attributes() const override {
-    static const std::vector<AttributeDefinition> definitions = pool_attributes();
+    static const std::vector<AttributeDefinition> definitions = pooling_attributes();
     return definitions;
   }
 
   void complete_attributes(Request& request) const override {
     const TensorSpec* dx = request.find("dx");
     const bool is_given = dx != nullptr && !dx->extents.empty();
-    complete_pool_attributes(request, is_given ? "dx" : "x");
+    complete_pool_window(request, is_given ? "dx" : "x");
   }
 
   std::optional<TensorSpec> implied_operand(const Request& request, std::string_view operand) const override {
@@ -53,6 +54,7 @@ class PoolBackwardOperation final : public Operation {
   void validate(const Request& request) const override {
     check_pool_input(request, "dx");
     check_pool_output(request, "dx", "dy");
+    check_has_maxima(request);
     check_pool_indices(request, "dy");
     const TensorSpec* x = request.find("x");
     const bool has_indices = request.find("indices") != nullptr;
@@ -87,7 +89,7 @@ const Operation& pool_backward_operation() {
 
 PoolBackward PoolBackward::of(const Request& request) {
   PoolBackward view;
-  static_cast<PoolWindow&>(view) = pool_window_of(request);
+  static_cast<Pooling&>(view) = pooling_of(request);
   view.dy = request.at("dy");
   view.dx = request.at("dx");
   if (const TensorSpec* x = request.find("x")) view.x = *x;

@@ -26,15 +26,16 @@ class PoolForwardOperation final : public Operation {
          DTypes::floating | DTypes::integers},
         {"y", Role::output, true, Printing::always, "N C Q; N C P Q; N C Z P Q", "dtype and layout of x",
          "integers with mode=max only", DTypes::floating | DTypes::integers},
-        {"indices", Role::output, true, Printing::when_set, "as y", "not computed",
-         "the positions of the maxima, with mode=max only", DTypes::only_i32},
+        naming_positions({"indices", Role::output, true, Printing::when_set, "as y", "not computed",
+                          "the positions of the maxima, with mode=max only", DTypes::only_i32},
+                         "x"),
     };
     return definitions;
   }
 
   const std::vector<AttributeDefinition>& attributes() const override {
     static const std::vector<AttributeDefinition> definitions = [] {
-      std::vector<AttributeDefinition> all = pool_attributes();
+      std::vector<AttributeDefinition> all = pooling_attributes();
       all.push_back({"ceil",
                      Ints{0},
                      Printing::never,
@@ -47,7 +48,7 @@ class PoolForwardOperation final : public Operation {
   }
 
   void complete_attributes(Request& request) const override {
-    complete_pool_attributes(request, "x");
+    complete_pool_window(request, "x");
     expand(request, "ceil", 1, 1);
   }
 
@@ -69,13 +70,14 @@ class PoolForwardOperation final : public Operation {
     check_pool_output(request, "x", "y");
     check_has_fractions(request, "x");
     check_has_fractions(request, "y");
+    check_has_maxima(request);
     check_pool_indices(request, "y");
   }
 
   // An average of integers would have to say how it rounds.
   static void check_has_fractions(const Request& request, std::string_view operand) {
     const DType dtype = request.at(operand).dtype;
-    if (pool_window_of(request).mode == PoolMode::max || is_floating(dtype)) return;
+    if (pooling_of(request).mode == PoolMode::max || is_floating(dtype)) return;
     refuse(request, fmt::format("{} is {}", operand, to_string(dtype)),
            fmt::format("averages are of {}; integers have a maximum", to_string(DTypes::floating)));
   }
@@ -102,7 +104,7 @@ const Operation& pool_forward_operation() {
 
 PoolForward PoolForward::of(const Request& request) {
   PoolForward view;
-  static_cast<PoolWindow&>(view) = pool_window_of(request);
+  static_cast<Pooling&>(view) = pooling_of(request);
   view.x = request.at("x");
   view.y = request.at("y");
   if (const TensorSpec* indices = request.find("indices")) view.indices = *indices;

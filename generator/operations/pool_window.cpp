@@ -14,9 +14,7 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-// That of unpooling's gradient, which has no such attribute, is max.
 PoolMode mode_of(const Request& request) {
-  if (request.operation == "unpool_backward") return PoolMode::max;
   const std::string& word = request.word("mode");
   for (PoolMode mode : {PoolMode::max, PoolMode::avg, PoolMode::avg_padded}) {
     if (word == to_string(mode)) return mode;
@@ -24,9 +22,12 @@ PoolMode mode_of(const Request& request) {
   throw Error(ErrorCode::internal, "pooling has no mode " + word);
 }
 
-// The operand with the extents of x, in a request that may have indices.
-std::string_view pooled_operand(const Request& request) {
-  return request.operation == "pool_forward" ? "x" : request.operation == "unpool_backward" ? "dy" : "dx";
+// The operand in whose channels `operand` names positions; empty if it names none.
+std::string_view pooled_operand(const Request& request, std::string_view operand) {
+  for (const OperandDefinition& definition : operation(request.operation).operands()) {
+    if (definition.name == operand) return definition.positions_of;
+  }
+  return {};
 }
 
 }  // namespace
@@ -43,7 +44,7 @@ std::string_view to_string(PoolMode mode) {
   return "?";
 }
 
-std::vector<AttributeDefinition> pool_attributes() {
+std::vector<AttributeDefinition> pooling_attributes() {
   std::vector<AttributeDefinition> all = pool_window_attributes();
   all.insert(all.begin(), {"mode",
                            std::string("max"),
@@ -75,7 +76,7 @@ std::vector<AttributeDefinition> pool_window_attributes() {
   };
 }
 
-void complete_pool_attributes(Request& request, std::string_view input) {
+void complete_pool_window(Request& request, std::string_view input) {
   const auto axes = static_cast<size_t>(spatial_axes(request, input));
   const TensorSpec* x = request.find(input);
   for (Attribute& attribute : request.attributes) {
@@ -133,15 +134,16 @@ void check_pool_output(const Request& request, std::string_view input, std::stri
 }
 
 std::optional<int64_t> pooled_positions(const Request& request, std::string_view operand) {
-  if (operand != "indices") return std::nullopt;
-  const TensorSpec& x = request.at(pooled_operand(request));
+  const std::string_view pooled = pooled_operand(request, operand);
+  if (pooled.empty()) return std::nullopt;
+  const TensorSpec& x = request.at(pooled);
   int64_t positions = 1;
   for (int i = 2; i < x.rank(); ++i) positions *= x.extents[static_cast<size_t>(i)];
   return positions;
 }
 
-std::vector<WindowAxis> pooled_axes(const Request& request) {
-  const std::string_view x = pooled_operand(request);
+std::vector<WindowAxis> pooled_axes(const Request& request, std::string_view operand) {
+  const std::string_view x = pooled_operand(request, operand);
   std::vector<WindowAxis> axes;
   for (int i = 0; i < request.at(x).rank() - 2; ++i) axes.push_back(pool_axis(request, x, i));
   return axes;
@@ -150,28 +152,38 @@ std::vector<WindowAxis> pooled_axes(const Request& request) {
 void check_pool_indices(const Request& request, std::string_view output) {
   const TensorSpec* indices = request.find("indices");
   if (indices == nullptr) return;
-  if (mode_of(request) != PoolMode::max) refuse(request, "only maxima have indices", "leave them out, or use mode=max");
   require_extents(request, "indices", *indices, request.at(output).extents, fmt::format("those of {}", output));
   if (*pooled_positions(request, "indices") > std::numeric_limits<int32_t>::max()) {
     refuse(request, "a channel has more positions than i32 has numbers", "leave the indices out");
   }
 }
 
+void check_has_maxima(const Request& request) {
+  if (request.find("indices") == nullptr || mode_of(request) == PoolMode::max) return;
+  refuse(request, "only maxima have indices", "leave them out, or use mode=max");
+}
+
 PoolWindow pool_window_of(const Request& request) {
   PoolWindow view;
   static_cast<WindowSteps&>(view) = steps_of(request);
-  view.mode = mode_of(request);
   view.window = request.ints("window");
   return view;
 }
 
-std::vector<Attribute> attributes_of(const PoolWindow& window) {
-  std::vector<Attribute> all = window_attributes_of(window);
-  all.insert(all.begin(), {"mode", std::string(to_string(window.mode))});
+Pooling pooling_of(const Request& request) {
+  Pooling view;
+  static_cast<PoolWindow&>(view) = pool_window_of(request);
+  view.mode = mode_of(request);
+  return view;
+}
+
+std::vector<Attribute> attributes_of(const Pooling& pooling) {
+  std::vector<Attribute> all = attributes_of(static_cast<const PoolWindow&>(pooling));
+  all.insert(all.begin(), {"mode", std::string(to_string(pooling.mode))});
   return all;
 }
 
-std::vector<Attribute> window_attributes_of(const PoolWindow& window) {
+std::vector<Attribute> attributes_of(const PoolWindow& window) {
   return {{"window", window.window},
           {"pad", pads_of(window.pad_begin, window.pad_end)},
           {"stride", given_or(window.stride, 1)},

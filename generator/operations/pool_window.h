@@ -10,28 +10,31 @@
 
 namespace kiln {
 
-/// mode, window, pad, stride and dilation.
-std::vector<AttributeDefinition> pool_attributes();
-/// The same without mode.
+/// window, pad, stride and dilation.
 std::vector<AttributeDefinition> pool_window_attributes();
+/// mode, and those.
+std::vector<AttributeDefinition> pooling_attributes();
 /// Their short forms written out, `window=global` too.
-void complete_pool_attributes(Request& request, std::string_view input);
+void complete_pool_window(Request& request, std::string_view input);
 
 /// Refuses an input without channels, and windows, pads, strides and dilations that are none.
 void check_pool_input(const Request& request, std::string_view input);
 /// Refuses extents of the output other than those of the floor formula or of ceil mode.
 void check_pool_output(const Request& request, std::string_view input, std::string_view output);
 
-/// Refuses an operand of indices (if there is one) in other modes than max, of other extents than `output`, beside user
-/// code, or of channels with too many positions for i32.
+/// Refuses an operand of indices (if there is one) of other extents than `output`, or of channels with more positions
+/// than i32 has numbers.
 void check_pool_indices(const Request& request, std::string_view output);
+/// Refuses one in other modes than max.
+void check_has_maxima(const Request& request);
 
 /// The axis `i` of a request with complete attributes, without outputs.
 WindowAxis pool_axis(const Request& request, std::string_view input, int i);
 
 PoolWindow pool_window_of(const Request& request);
-/// The attributes of a request that a builder makes, with mode and without.
+Pooling pooling_of(const Request& request);
+/// The attributes of a request that a builder makes.
 std::vector<Attribute> attributes_of(const PoolWindow& window);
-std::vector<Attribute> window_attributes_of(const PoolWindow& window);
+std::vector<Attribute> attributes_of(const Pooling& pooling);
 
 }  // namespace kiln

@@ -20,8 +20,9 @@ class UnpoolBackwardOperation final : public Operation {
     static const std::vector<OperandDefinition> definitions = {
         {"dy", Role::input, true, Printing::always, "N C W; N C H W; N C D H W", "",
          "has the extents of what was unpooled to"},
-        {"indices", Role::input, true, Printing::always, "N C Q; N C P Q; N C Z P Q", "", "what pool_forward gave",
-         DTypes::only_i32},
+        naming_positions({"indices", Role::input, true, Printing::always, "N C Q; N C P Q; N C Z P Q", "",
+                          "what pool_forward gave", DTypes::only_i32},
+                         "dy"),
         {"dx", Role::output, true, Printing::always, "as indices", "dtype of dy, layout of indices", ""},
     };
     return definitions;
@@ -32,7 +33,7 @@ class UnpoolBackwardOperation final : public Operation {
     return definitions;
   }
 
-  void complete_attributes(Request& request) const override { complete_pool_attributes(request, "dy"); }
+  void complete_attributes(Request& request) const override { complete_pool_window(request, "dy"); }
 
   std::optional<TensorSpec> implied_operand(const Request& request, std::string_view operand) const override {
     const TensorSpec *dy = request.find("dy"), *indices = request.find("indices");
@@ -82,7 +83,7 @@ Request UnpoolBackward::request() const {
   request.operation = "unpool_backward";
   request.operands = {{"dy", dy}, {"indices", indices}};
   if (!dx.extents.empty()) request.operands.push_back({"dx", dx});
-  request.attributes = window_attributes_of(*this);
+  request.attributes = attributes_of(*this);
   request.blend = blend;
   request.dynamic_batch = dynamic_batch;
   return finished(std::move(request));

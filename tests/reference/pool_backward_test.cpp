@@ -92,7 +92,7 @@ TEST_P(PoolBackwardDifferences, AgreeWithTheReference) {
   Call call(GetParam());
   const PoolBackward pool = PoolBackward::of(call.request);
   PoolForward forward;
-  static_cast<PoolWindow&>(forward) = pool;
+  static_cast<Pooling&>(forward) = pool;
   const std::string_view letters = pool.dx.rank() == 3 ? "ncw" : pool.dx.rank() == 4 ? "nchw" : "ncdhw";
   forward.x = TensorSpec::packed(DType::f32, pool.dx.extents, letters);
   forward.y = TensorSpec::packed(DType::f32, pool.dy.extents, letters);

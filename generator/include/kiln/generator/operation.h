@@ -41,12 +41,20 @@ struct OperandDefinition {
   bool repeats = false;              ///< With an extent of 1 along dimension 0 it is the same for every image.
   /// The operands that an output may be, element for element: an operation in place. It shares no element with others.
   std::vector<std::string_view> may_be{};
+  /// The operand in whose channels it names positions: indices of the maxima of pooling; empty for all others.
+  std::string_view positions_of{};
 };
 
 /// `output`, which may be one of those operands.
 inline OperandDefinition in_place(OperandDefinition output, std::vector<std::string_view> may_be) {
   output.may_be = std::move(may_be);
   return output;
+}
+
+/// `indices`, whose elements are positions in the channels of `pooled`.
+inline OperandDefinition naming_positions(OperandDefinition indices, std::string_view pooled) {
+  indices.positions_of = pooled;
+  return indices;
 }
 
 /// A number that a call gives and the key does not hold, as alpha: the slope of an activation, a normalisation's

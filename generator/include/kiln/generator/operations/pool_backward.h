@@ -20,7 +20,7 @@ namespace kiln {
 ///
 /// dx: N,C,H,W   dy: N,C,P,Q   indices: as dy, i32   x: as dx, for max only: averages do not depend on it, and their
 /// requests do not have it. 1-D and 3-D as for PoolForward.
-struct PoolBackward : PoolWindow {
+struct PoolBackward : Pooling {
   TensorSpec dy, x, indices, dx;  ///< x and indices without extents for averages; one of them for max.
   Blend blend;
   bool dynamic_batch = false;

@@ -17,7 +17,7 @@ namespace kiln {
 /// Of equal ones the first in the order of the window, of NaNs the last; -1 for a window without an element inside x.
 /// alpha, beta and epilogues do not concern them. avg_padded divides by the window clipped to [-pad_begin, extent +
 /// pad_end), as PyTorch's count_include_pad. x and y of mode max may hold integers.
-struct PoolForward : PoolWindow {
+struct PoolForward : Pooling {
   TensorSpec x, y;
   TensorSpec indices;  ///< Without extents: not asked for.
   Blend blend;

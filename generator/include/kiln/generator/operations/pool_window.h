@@ -1,4 +1,4 @@
-// PoolWindow: what pooling and its gradient have in common.
+// Pooling: what pooling and its gradient have in common; PoolWindow: what unpooling has of it.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,6 @@ std::string_view to_string(PoolMode mode);
 
 /// The windows of a pooling.
 struct PoolWindow : WindowSteps {
-  PoolMode mode = PoolMode::max;
   std::vector<int64_t> window;  ///< One value a spatial axis; no default.
 
   /// Spatial axis `axis` of a pooling from `x` to `y`.
@@ -31,10 +30,16 @@ struct PoolWindow : WindowSteps {
   }
 };
 
+/// The same, and what becomes of the elements of each.
+struct Pooling : PoolWindow {
+  PoolMode mode = PoolMode::max;
+};
+
 /// How many positions an element of `operand` may name, if that holds the indices of maxima: positions of one channel
-/// of x in logical order, from 0. -1 stands for a window without an element inside x. Nothing for other operands.
+/// of what was pooled, in logical order, from 0. -1 stands for a window without an element inside that. Nothing for
+/// other operands.
 std::optional<int64_t> pooled_positions(const Request& request, std::string_view operand);
-/// The spatial axes of a complete request that has such an operand, without outputs.
-std::vector<WindowAxis> pooled_axes(const Request& request);
+/// The spatial axes that such an operand of a complete request counts positions along, without outputs.
+std::vector<WindowAxis> pooled_axes(const Request& request, std::string_view operand);
 
 }  // namespace kiln

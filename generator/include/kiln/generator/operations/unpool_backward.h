@@ -14,7 +14,6 @@ namespace kiln {
 ///
 /// It is the gradient of pool_backward with indices, that of max unpooling by its input, and the second derivative of
 /// maximum pooling. dy: N,C,H,W   indices: N,C,P,Q, i32   dx: N,C,P,Q. 1-D and 3-D as for PoolForward.
-/// The mode is max.
 struct UnpoolBackward : PoolWindow {
   TensorSpec dy, indices, dx;
   Blend blend;
