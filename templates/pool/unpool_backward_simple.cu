@@ -2,7 +2,12 @@
 // plain way: one thread an output, any strides. The trusted kernel of max unpooling's gradient.
 #include "lib/index.cuh"
 #include "lib/store.cuh"
+#include "lib/strided.cuh"
 #include "lib/unpool.cuh"
+
+using Outgoing = SpatialTensor<DX_STRIDE_N, DX_STRIDE_C, DX_STRIDE_Z, DX_STRIDE_P, DX_STRIDE_Q, N, Z, P, Q>;
+using Named =
+    SpatialTensor<INDICES_STRIDE_N, INDICES_STRIDE_C, INDICES_STRIDE_Z, INDICES_STRIDE_P, INDICES_STRIDE_Q, N, Z, P, Q>;
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     unpool_backward_simple(const TDY* dy, const int* indices, TDX* dx, float alpha, float beta, UserArguments user,
@@ -16,16 +21,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const Index c = take_coordinate<C>(index);
   const Index image = index;
 
-  const int named = indices[image * Index(INDICES_STRIDE_N) + c * Index(INDICES_STRIDE_C) +
-                            z * Index(INDICES_STRIDE_Z) + p * Index(INDICES_STRIDE_P) + q * Index(INDICES_STRIDE_Q)];
-  const Index offset = named_offset(named, z, p, q);
+  const Index offset = named_offset(indices[Named::at(image, c, z, p, q)], z, p, q);
   float value = 0.0f;
   if (offset >= 0) {
     const TDY* const channel = dy + image * Index(DY_STRIDE_N) + c * Index(DY_STRIDE_C);
     value = user_entered(channel[offset], static_cast<int>(c), user);
   }
-
-  TDX* const target = dx + image * Index(DX_STRIDE_N) + c * Index(DX_STRIDE_C) + z * Index(DX_STRIDE_Z) +
-                      p * Index(DX_STRIDE_P) + q * Index(DX_STRIDE_Q);
-  store_element(target, number, value, static_cast<int>(c), {alpha, beta, user});
+  store_element(dx + Outgoing::at(image, c, z, p, q), number, value, static_cast<int>(c), {alpha, beta, user});
 }
