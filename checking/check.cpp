@@ -145,19 +145,13 @@ std::vector<Checker::Impl::Output> Checker::Impl::outputs_of(const Case& at) con
 Judge Checker::Impl::judge_of(const Case& at, const std::string& output, int64_t n) const {
   if (at.user) return at.user->judge_of(output);
   reference::Bindings bindings = bindings_of(at.contents);
-  if (request_.dynamic_batch) bindings.n = n;
+  if (request_.dynamic_batch) bindings.values.n = n;
   return {request_, output, bindings, full_, options_.samples, options_.seed};
 }
 
 reference::Bindings Checker::Impl::bindings_of(const std::vector<Memory>& contents) const {
-  reference::Bindings bindings;
+  reference::Bindings bindings{.operands = {}, .values = values_};
   for (size_t i = 0; i < sides_.size(); ++i) bindings.operands[sides_[i].name] = contents[i];
-  bindings.alpha = values_.alpha;
-  bindings.beta = values_.beta;
-  bindings.clip_lo = values_.clip_lo;
-  bindings.clip_hi = values_.clip_hi;
-  bindings.operation_scalars = values_.operation_scalars;
-  bindings.operation_integers = values_.operation_integers;
   return bindings;
 }
 

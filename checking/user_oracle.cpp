@@ -113,11 +113,7 @@ std::map<std::string, Memory> UserOracle::run(const std::shared_ptr<const device
 
 // What the reference reads: the input is what the prologue gave.
 reference::Bindings UserOracle::bindings() const {
-  reference::Bindings bindings;
-  bindings.alpha = values_.alpha;
-  bindings.beta = values_.beta;
-  bindings.operation_scalars = values_.operation_scalars;
-  bindings.operation_integers = values_.operation_integers;
+  reference::Bindings bindings{.operands = {}, .values = values_};
   for (size_t i = 0; i < names_.size(); ++i) {
     if (plain_.find(names_[i]) != nullptr)
       bindings.operands[names_[i]] = names_[i] == input_ ? before_.at(input_) : memories_[i];
@@ -138,7 +134,7 @@ std::vector<float> UserOracle::slack_of(const std::string& output) const {
 
 Judge UserOracle::judge_of(const std::string& output) const {
   std::vector<float> slack = slack_of(output);
-  for (float& move : slack) move *= 1 + 0x1p-10F;  // what moves brings errors of its own into sums
+  for (float& distance : slack) distance *= 1 + 0x1p-10F;  // what moves brings errors of its own into sums
   const bool full = is_checked_in_full(plain_, options_);
   Judge judge(plain_, output, bindings(), full, options_.samples, options_.seed, std::move(slack));
   if (output == "indices" && !input_.empty()) {

@@ -124,8 +124,8 @@ Oracle::Evaluator::Evaluator(Request request, const Bindings& bindings, std::str
     : request_(std::move(request)), bindings_(bindings), output_name_(output) {
   is_result_ = result_of(request_).name == output_name_;
   blend_ = blend_of(request_, output_name_);
-  if (blend_.alpha == Scale::any) alpha_ = is_result_ ? bindings_.alpha : further_scale("alpha");
-  if (blend_.beta == Scale::any) beta_ = is_result_ ? bindings_.beta : further_scale("beta");
+  if (blend_.alpha == Scale::any) alpha_ = is_result_ ? bindings_.values.alpha : further_scale("alpha");
+  if (blend_.beta == Scale::any) beta_ = is_result_ ? bindings_.values.beta : further_scale("beta");
   if (blend_.beta != Scale::zero) {
     before_ = tensor(output_name_);
   }
@@ -157,7 +157,7 @@ double Oracle::Evaluator::scalar(std::string_view name) const {
   const std::vector<ScalarDefinition>& definitions = operation(request_.operation).scalars();
   for (size_t i = 0; i < definitions.size(); ++i) {
     if (definitions[i].name == name) {
-      return bindings_.operation_scalars[i];
+      return bindings_.values.operation_scalars[i];
     }
   }
   throw Error(ErrorCode::internal, fmt::format("{} has no scalar {}", request_.operation, name));
@@ -167,7 +167,7 @@ uint64_t Oracle::Evaluator::integer(std::string_view name) const {
   const std::vector<IntegerDefinition>& definitions = operation(request_.operation).integers();
   for (size_t i = 0; i < definitions.size(); ++i) {
     if (definitions[i].name == name) {
-      return bindings_.operation_integers[i];
+      return bindings_.values.operation_integers[i];
     }
   }
   throw Error(ErrorCode::internal, fmt::format("{} has no integer {}", request_.operation, name));
@@ -236,7 +236,7 @@ void Oracle::Evaluator::apply(EpilogueStage stage, Expected& result, std::span<c
     case EpilogueStage::relu:
       return clamp(result, 0, infinity, largest_sum(request_));
     case EpilogueStage::clip:
-      return clamp(result, bindings_.clip_lo, bindings_.clip_hi, largest_sum(request_));
+      return clamp(result, bindings_.values.clip_lo, bindings_.values.clip_hi, largest_sum(request_));
   }
 }
 

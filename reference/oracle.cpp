@@ -29,7 +29,8 @@ std::unique_ptr<const Oracle::Evaluator> evaluator(const Request& request, const
   if (request.find(name) == nullptr || !is_written(request, name)) {
     throw Error(ErrorCode::invalid_argument, fmt::format("{} has no output {}", request.key(), name));
   }
-  Request call = request.dynamic_batch ? request.with_batch(bindings.n.value_or(request.batch())) : request;
+  const int64_t n = bindings.values.n;
+  Request call = request.dynamic_batch ? request.with_batch(n < 0 ? request.batch() : n) : request;
   return reference_of(request.operation).evaluator(std::move(call), bindings, name);
 }
 

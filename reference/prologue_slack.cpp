@@ -54,15 +54,14 @@ Memory magnitudes(const TensorSpec& spec, std::span<const std::byte> memory) {
   return result;
 }
 
-std::vector<float> of_moves(const Question& asked, const std::map<std::string, Memory>& others) {
+std::vector<float> of_perturbations(const Question& asked, const std::map<std::string, Memory>& others) {
   Request plain = asked.plain;
   plain.blend.beta = Scale::zero;
   Bindings bindings;
-  bindings.alpha = std::fabs(asked.values.alpha);
-  bindings.operation_scalars = asked.values.operation_scalars;
-  if (plain.operation == "tensor_transform") bindings.operation_scalars = {};  // its padding does not move
-  bindings.operation_integers = asked.values.operation_integers;
-  bindings.operands[std::string(operation(plain.operation).prologue_operand())] = std::as_bytes(asked.moves);
+  bindings.values = asked.values;
+  bindings.values.alpha = std::fabs(asked.values.alpha);
+  if (plain.operation == "tensor_transform") bindings.values.operation_scalars = {};  // its padding does not move
+  bindings.operands[std::string(operation(plain.operation).prologue_operand())] = std::as_bytes(asked.perturbations);
   for (const auto& [name, memory] : others) bindings.operands[name] = memory;
   return magnitudes_of_result(plain, bindings, asked.sampling);
 }
@@ -76,7 +75,7 @@ std::vector<float> of_sums(const Question& asked) {
     const bool says_where = plain.operation == "pool_backward" || pooled_positions(plain, name);
     factors[name] = says_where ? Memory(memory.begin(), memory.end()) : magnitudes(spec, memory);
   }
-  return of_moves(asked, factors);
+  return of_perturbations(asked, factors);
 }
 
 double Question::number(std::string_view name) const {
@@ -89,10 +88,11 @@ double Question::number(std::string_view name) const {
 }  // namespace slack
 
 std::vector<float> prologue_slack(const Request& plain, const std::string& output, const slack::Operands& operands,
-                                  std::span<const float> moves, const RunValues& values, const Sampling& sampling) {
-  slack::Question asked{plain, output, operands, moves, values, sampling, 1};
+                                  std::span<const float> perturbations, const RunValues& values,
+                                  const Sampling& sampling) {
+  slack::Question asked{plain, output, operands, perturbations, values, sampling, 1};
   asked.scale = slack::output_scale(asked);
-  if (asked.scale == 0 || std::all_of(moves.begin(), moves.end(), [](float move) { return move == 0; })) {
+  if (asked.scale == 0 || std::ranges::all_of(perturbations, [](float perturbation) { return perturbation == 0; })) {
     return std::vector<float>(static_cast<size_t>(plain.at(output).elements()));
   }
   return slack::answer_of(plain.operation)(asked);

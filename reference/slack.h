@@ -24,12 +24,12 @@ using Operands = std::map<std::string, std::span<const std::byte>>;
 
 inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// What prologue_slack() is asked for, and what moves of `output` are multiplied by before they are stored.
+/// What prologue_slack() is asked for, and what the slack of `output` is multiplied by before it is stored.
 struct Question {
   const Request& plain;
   const std::string& output;
   const Operands& operands;
-  std::span<const float> moves;
+  std::span<const float> perturbations;
   const RunValues& values;
   const Sampling& sampling;
   double scale;
@@ -59,14 +59,15 @@ inline std::vector<float> floats_of(const Operands& operands, const std::string&
   return values;
 }
 
-/// What a move makes of itself times a factor; where the factor is NaN, NaN. An unknown one stays that times 0, too.
-inline double times(double move, double factor) {
-  return move == 0 ? 0 : std::isinf(move) ? infinity : move * factor;
+/// What a perturbation makes of itself times a factor; where the factor is NaN, NaN. An unknown one stays that times 0,
+/// too.
+inline double times(double perturbation, double factor) {
+  return perturbation == 0 ? 0 : std::isinf(perturbation) ? infinity : perturbation * factor;
 }
 
 /// As prologue_slack() has it. NaN stands for outputs that are NaN whatever moves.
-inline float as_slack(double move) {
-  return std::isnan(move) ? 0.0F : static_cast<float>(move);
+inline float as_slack(double distance) {
+  return std::isnan(distance) ? 0.0F : static_cast<float>(distance);
 }
 
 /// How far the outputs of one operation move: prologue_slack(). Where that differs from of_sums(), it stands beside the
@@ -75,8 +76,8 @@ using Answer = std::vector<float> (*)(const Question&);
 /// That of the operation.
 Answer answer_of(std::string_view operation);
 
-/// What the operation itself makes of the moves, with `others` as what it reads besides.
-std::vector<float> of_moves(const Question& asked, const std::map<std::string, std::vector<std::byte>>& others);
+/// What the operation itself makes of the perturbations, with `others` as what it reads besides.
+std::vector<float> of_perturbations(const Question& asked, const std::map<std::string, std::vector<std::byte>>& others);
 /// The memory of a tensor with the magnitude of each of its elements.
 std::vector<std::byte> magnitudes(const TensorSpec& spec, std::span<const std::byte> memory);
 

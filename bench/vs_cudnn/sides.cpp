@@ -66,8 +66,8 @@ OutputJudge::OutputJudge(const Request& request, const OperandSets& operands) : 
   for (size_t i = 0; i < request.operands.size(); ++i) {
     bindings.operands[request.operands[i].name] = operands.contents(i);
   }
-  bindings.clip_lo = clip_lo;
-  bindings.clip_hi = clip_hi;
+  bindings.values.clip_lo = clip_lo;
+  bindings.values.clip_hi = clip_hi;
   const reference::Oracle oracle(request, bindings);
   coordinates_ = reference::sample_coordinates(spec_, sampled_outputs, seed);
   for (const auto& coordinate : coordinates_) expected_.push_back(oracle.at(coordinate).value);

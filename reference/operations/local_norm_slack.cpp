@@ -80,22 +80,22 @@ std::vector<float> of_local_norm_forward(const Question& asked) {
   const Windows windows(norm, asked);
   const auto in_windows = [&](Values values) { return windows.sums(std::move(values), windows.behind, windows.ahead); };
   const Values x = values_of(asked, "x"), distances = distances_of(asked, x);
-  const Values moves(asked.moves.begin(), asked.moves.end());
+  const Values perturbations(asked.perturbations.begin(), asked.perturbations.end());
   Values weighted(x.size());
-  for (size_t i = 0; i < x.size(); ++i) weighted[i] = times(moves[i], distances[i]);
+  for (size_t i = 0; i < x.size(); ++i) weighted[i] = times(perturbations[i], distances[i]);
   const Values squares = in_windows(squares_of(distances)), first_order = in_windows(weighted),
-               of_moves = in_windows(squares_of(moves));
+               of_perturbations = in_windows(squares_of(perturbations));
   std::vector<float> slack(x.size());
   for (size_t i = 0; i < x.size(); ++i) {
-    const double farthest = squares[i] + 2 * first_order[i] + of_moves[i];
+    const double farthest = squares[i] + 2 * first_order[i] + of_perturbations[i];
     const double power = windows.power(squares[i], windows.exponent);
     const double most = windows.power(std::max(0.0, squares[i] - 2 * first_order[i]), windows.exponent);
     const double of_power = std::max(most - power, power - windows.power(farthest, windows.exponent));
     const bool may_overflow = std::isfinite(farthest) &&
                               std::max(1.0, windows.scale) * farthest + windows.k > std::numeric_limits<float>::max();
-    const bool is_known = std::isfinite(of_moves[i]) && !may_overflow;
-    const double move = times(of_power, std::fabs(x[i])) + times(moves[i], most);
-    slack[i] = is_known ? as_slack(times(move, asked.scale)) : static_cast<float>(infinity);
+    const bool is_known = std::isfinite(of_perturbations[i]) && !may_overflow;
+    const double distance = times(of_power, std::fabs(x[i])) + times(perturbations[i], most);
+    slack[i] = is_known ? as_slack(times(distance, asked.scale)) : static_cast<float>(infinity);
   }
   return slack;
 }
@@ -107,15 +107,15 @@ std::vector<float> of_local_norm_backward(const Question& asked) {
   const Values squares = windows.sums(squares_of(distances), windows.behind, windows.ahead);
   Values terms(x.size());
   for (size_t i = 0; i < x.size(); ++i) {
-    terms[i] = times(asked.moves[i], std::fabs(x[i]) * windows.power(squares[i], windows.exponent + 1));
+    terms[i] = times(asked.perturbations[i], std::fabs(x[i]) * windows.power(squares[i], windows.exponent + 1));
   }
   const Values sums = windows.sums(std::move(terms), windows.ahead, windows.behind);
   const double factor = 2 * std::fabs(windows.scale) * windows.exponent;
   std::vector<float> slack(x.size());
   for (size_t i = 0; i < x.size(); ++i) {
-    double move = times(sums[i], factor * distances[i]);
-    if (asked.output == "dx") move += times(asked.moves[i], windows.power(squares[i], windows.exponent));
-    slack[i] = as_slack(times(move, asked.scale));
+    double distance = times(sums[i], factor * distances[i]);
+    if (asked.output == "dx") distance += times(asked.perturbations[i], windows.power(squares[i], windows.exponent));
+    slack[i] = as_slack(times(distance, asked.scale));
   }
   return slack;
 }

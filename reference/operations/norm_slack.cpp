@@ -105,32 +105,33 @@ std::optional<Repeating> repeating(const Question& asked, const std::string& nam
 // ---- forward
 
 struct NormRow {
-  double sum = 0, magnitudes = 0, largest = 0;  // of x; the largest with its move
-  double moves = 0, squared_moves = 0;
-  double mean = 0, squares = 0, weighted = 0;  // of distances from the mean; of their magnitudes times the moves
+  double sum = 0, magnitudes = 0, largest = 0;  // of x; the largest with its perturbation
+  double perturbations = 0, squared_perturbations = 0;
+  double mean = 0, squares = 0,
+         weighted = 0;  // of distances from the mean; of their magnitudes times the perturbations
   // What comes of these: how far what kernels compute may be off, with their own errors.
-  double mean_move = 0, variance_move = 0, inverse_move = 0, most_inverse = 0;
+  double mean_slack = 0, variance_slack = 0, inverse_slack = 0, most_inverse = 0;
 };
 
 void finish(NormRow& row, bool centred, double length, double epsilon) {
   const double roundings = (length + 8) * unit, mean_error = centred ? roundings * row.largest : 0;
   const double variance = row.squares / length, first_order = 2 * row.weighted / length;
-  const double most = variance + first_order + row.squared_moves / length;
+  const double most = variance + first_order + row.squared_perturbations / length;
   const double error = roundings * most + 2 * mean_error * std::sqrt(most) + mean_error * mean_error + 0x1p-126;
   const double inverse = 1 / std::sqrt(variance + epsilon);
-  row.mean_move = centred ? row.moves / length + mean_error : 0;
-  row.variance_move = most - variance + error;
+  row.mean_slack = centred ? row.perturbations / length + mean_error : 0;
+  row.variance_slack = most - variance + error;
   row.most_inverse = 1 / std::sqrt(std::max(0.0, variance - first_order - error) + epsilon);
-  row.inverse_move = std::max(row.most_inverse - inverse, inverse - 1 / std::sqrt(most + error + epsilon));
+  row.inverse_slack = std::max(row.most_inverse - inverse, inverse - 1 / std::sqrt(most + error + epsilon));
 }
 
-// `move`, or what is known without it.
-float known(const NormRow& row, double length, double move) {
-  if (row.moves == 0) return 0;
-  if (!std::isfinite(row.moves)) return static_cast<float>(infinity);
+// `slack`, or what is known without it.
+float known(const NormRow& row, double length, double slack) {
+  if (row.perturbations == 0) return 0;
+  if (!std::isfinite(row.perturbations)) return static_cast<float>(infinity);
   if (!std::isfinite(row.magnitudes)) return 0;  // the row is NaN
   const bool may_overflow = 4 * length * row.largest * row.largest > std::numeric_limits<float>::max();
-  return may_overflow || std::isinf(row.most_inverse) ? static_cast<float>(infinity) : as_slack(move);
+  return may_overflow || std::isinf(row.most_inverse) ? static_cast<float>(infinity) : as_slack(slack);
 }
 
 std::vector<NormRow> rows_of(const NormForward& norm, const Question& asked, const Rows& rows, const Repeating& x) {
@@ -139,12 +140,12 @@ std::vector<NormRow> rows_of(const NormForward& norm, const Question& asked, con
   rows.for_each(
       [&](size_t element, size_t number, double value) {
         NormRow& row = all[number];
-        const double move = asked.moves[element];
+        const double perturbation = asked.perturbations[element];
         row.sum += value;
         row.magnitudes += std::fabs(value);
-        row.largest = std::max(row.largest, std::fabs(value) + move);
-        row.moves += move;
-        row.squared_moves += move * move;
+        row.largest = std::max(row.largest, std::fabs(value) + perturbation);
+        row.perturbations += perturbation;
+        row.squared_perturbations += perturbation * perturbation;
       },
       x);
   const bool centred = norm.mode == NormMode::standard;
@@ -154,7 +155,7 @@ std::vector<NormRow> rows_of(const NormForward& norm, const Question& asked, con
         NormRow& row = all[number];
         const double distance = std::fabs(value - row.mean);
         row.squares += distance * distance;
-        row.weighted += times(asked.moves[element], distance);
+        row.weighted += times(asked.perturbations[element], distance);
       },
       x);
   for (NormRow& row : all) finish(row, centred, length, asked.number("epsilon"));
@@ -162,12 +163,12 @@ std::vector<NormRow> rows_of(const NormForward& norm, const Question& asked, con
 }
 
 // Of a statistic of a row.
-double statistic_move(const Question& asked, const NormRow& row, double length) {
-  if (asked.output == "mean") return row.mean_move;
-  if (asked.output == "inv_deviation") return row.inverse_move;
+double statistic_slack(const Question& asked, const NormRow& row, double length) {
+  if (asked.output == "mean") return row.mean_slack;
+  if (asked.output == "inv_deviation") return row.inverse_slack;
   const double momentum = std::fabs(asked.number("momentum"));
-  if (asked.output == "running_mean") return momentum * row.mean_move;
-  return momentum * row.variance_move * length / std::max(length - 1, 1.0);
+  if (asked.output == "running_mean") return momentum * row.mean_slack;
+  return momentum * row.variance_slack * length / std::max(length - 1, 1.0);
 }
 
 }  // namespace
@@ -181,16 +182,17 @@ std::vector<float> of_norm_forward(const Question& asked) {
   std::vector<float> slack;
   if (asked.output != "y") {
     for (const NormRow& row : all) {
-      slack.push_back(known(row, rows.length(), statistic_move(asked, row, rows.length())));
+      slack.push_back(known(row, rows.length(), statistic_slack(asked, row, rows.length())));
     }
     return slack;
   }
-  slack.resize(asked.moves.size());
+  slack.resize(asked.perturbations.size());
   rows.for_each(
       [&](size_t element, size_t number, double value, double weight) {
         const NormRow& row = all[number];
         const double distance = std::fabs(value - row.mean);
-        const double of_xhat = distance * row.inverse_move + (asked.moves[element] + row.mean_move) * row.most_inverse;
+        const double of_xhat =
+            distance * row.inverse_slack + (asked.perturbations[element] + row.mean_slack) * row.most_inverse;
         slack[element] = known(row, rows.length(), asked.scale * times(of_xhat, std::fabs(weight)));
       },
       x, w);
@@ -202,22 +204,23 @@ std::vector<float> of_norm_forward(const Question& asked) {
 namespace {
 
 // The most that each element of dy may count for more or less: |f'| d behind an activation, and where that may be off.
-std::vector<double> passed_moves(const NormBackward& norm, const Question& asked) {
-  if (!norm.y && norm.activation == ActivationMode::identity) return {asked.moves.begin(), asked.moves.end()};
-  NormBackward of_moves = norm;  // of which dresidual is what counts
-  of_moves.dw = of_moves.db = std::nullopt;
-  of_moves.dresidual = norm.dy;
-  of_moves.parameter_blend = of_moves.dresidual_blend = {};
-  const Request request = of_moves.request();
-  Bindings bindings{.operands = asked.operands, .operation_scalars = asked.values.operation_scalars};
-  bindings.operands["dy"] = std::as_bytes(asked.moves);
+std::vector<double> passed_perturbations(const NormBackward& norm, const Question& asked) {
+  if (!norm.y && norm.activation == ActivationMode::identity)
+    return {asked.perturbations.begin(), asked.perturbations.end()};
+  NormBackward of_perturbations = norm;  // of which dresidual is what counts
+  of_perturbations.dw = of_perturbations.db = std::nullopt;
+  of_perturbations.dresidual = norm.dy;
+  of_perturbations.parameter_blend = of_perturbations.dresidual_blend = {};
+  const Request request = of_perturbations.request();
+  Bindings bindings{.operands = asked.operands, .values = asked.values};
+  bindings.operands["dy"] = std::as_bytes(asked.perturbations);
   const Oracle oracle(request, bindings, "dresidual");
   std::vector<double> passed;
   for_each_coordinate(norm.dy, [&](std::span<const int64_t> at) {
     const Expected expected = oracle.at(at);
     const bool is_known = std::isfinite(expected.value) && !expected.unspecified;
     const double most = std::fabs(expected.value) + arithmetic_error(request, expected);
-    passed.push_back(asked.moves[passed.size()] == 0 ? 0 : is_known ? most : infinity);
+    passed.push_back(asked.perturbations[passed.size()] == 0 ? 0 : is_known ? most : infinity);
   });
   return passed;
 }
@@ -257,31 +260,31 @@ std::vector<float> of_parameter(const Question& asked, const TensorSpec& dy, con
 
 std::vector<float> of_norm_backward(const Question& asked) {
   const NormBackward norm = NormBackward::of(asked.plain);
-  std::vector<double> moves = passed_moves(norm, asked);
+  std::vector<double> perturbations = passed_perturbations(norm, asked);
   std::vector<float> slack;
   if (asked.output == "dresidual") {
-    for (const double move : moves) slack.push_back(as_slack(times(move, asked.scale)));
+    for (const double perturbation : perturbations) slack.push_back(as_slack(times(perturbation, asked.scale)));
     return slack;
   }
   const Normalised xhat{*repeating(asked, "x"), *repeating(asked, "inv_deviation"), repeating(asked, "mean")};
-  if (asked.output != "dx") return of_parameter(asked, norm.dy, xhat, moves);
+  if (asked.output != "dx") return of_parameter(asked, norm.dy, xhat, perturbations);
 
   const Rows rows(norm.dy, norm.axes);
   const std::optional<Repeating> w = repeating(asked, "w");
   std::vector<double> sums(rows.count()), sums_along(rows.count());  // of |w| d, of that times |xhat|
   rows.for_each(
       [&](size_t element, size_t row, double x, double inverse, double mean, double weight) {
-        if (w) moves[element] = times(moves[element], std::fabs(weight));
-        sums[row] += norm.mode == NormMode::standard ? moves[element] : 0;
-        sums_along[row] += times(moves[element], xhat.magnitude(x, inverse, mean));
+        if (w) perturbations[element] = times(perturbations[element], std::fabs(weight));
+        sums[row] += norm.mode == NormMode::standard ? perturbations[element] : 0;
+        sums_along[row] += times(perturbations[element], xhat.magnitude(x, inverse, mean));
       },
       xhat.x, xhat.inverse, xhat.mean, w);
-  slack.resize(moves.size());
+  slack.resize(perturbations.size());
   rows.for_each(
       [&](size_t element, size_t row, double x, double inverse, double mean) {
         const double along = times(sums_along[row] / rows.length(), xhat.magnitude(x, inverse, mean));
-        const double move = moves[element] + sums[row] / rows.length() + along;
-        slack[element] = as_slack(times(times(move, std::fabs(inverse)), asked.scale));
+        const double perturbation = perturbations[element] + sums[row] / rows.length() + along;
+        slack[element] = as_slack(times(times(perturbation, std::fabs(inverse)), asked.scale));
       },
       xhat.x, xhat.inverse, xhat.mean);
   return slack;
@@ -300,7 +303,7 @@ std::vector<float> of_norm_inference(const Question& asked) {
       {"running_variance", copy("running_variance")}};
   if (const TensorSpec* w = asked.plain.find("w")) others["w"] = magnitudes(*w, operands.at("w"));
   if (asked.plain.find("b") != nullptr) others["b"] = std::vector<std::byte>(operands.at("b").size());
-  return of_moves(asked, others);
+  return of_perturbations(asked, others);
 }
 
 }  // namespace kiln::reference::slack

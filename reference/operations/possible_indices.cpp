@@ -19,10 +19,10 @@ struct Element {
   int64_t position;
 };
 
-Element element_of(ReduceMode mode, double x, double move, int64_t position) {
+Element element_of(ReduceMode mode, double x, double perturbation, int64_t position) {
   if (mode == ReduceMode::min) x = -x;
   if (mode == ReduceMode::amax) x = std::fabs(x);
-  Element element{x - move, x + move, std::isnan(x), !std::isfinite(move), position};
+  Element element{x - perturbation, x + perturbation, std::isnan(x), !std::isfinite(perturbation), position};
   if (mode == ReduceMode::amax) element.least = std::max(element.least, 0.0);
   return element;
 }
@@ -98,15 +98,15 @@ void for_each_element(const PoolForward& pool, std::span<const int64_t> output, 
 
 template <class View>
 std::map<size_t, std::vector<double>> possible_in(const View& view, ReduceMode mode, bool prefers_last_nan,
-                                                  std::span<const std::byte> x, std::span<const float> moves) {
+                                                  std::span<const std::byte> x, std::span<const float> perturbations) {
   std::map<size_t, std::vector<double>> possible;
   std::vector<Element> elements;
   size_t number = 0;
   for_each_coordinate(view.y, [&](std::span<const int64_t> output) {
     elements.clear();
     for_each_element(view, output, [&](int64_t position, std::span<const int64_t> at) {
-      const double move = moves[static_cast<size_t>(offset_of(view.x, at))];
-      elements.push_back(element_of(mode, read(view.x, x, at), move, position));
+      const double perturbation = perturbations[static_cast<size_t>(offset_of(view.x, at))];
+      elements.push_back(element_of(mode, read(view.x, x, at), perturbation, position));
     });
     std::vector<double> positions = possible_of(elements, prefers_last_nan);
     if (positions.size() > 1) possible.emplace(number, std::move(positions));
@@ -119,13 +119,13 @@ std::map<size_t, std::vector<double>> possible_in(const View& view, ReduceMode m
 
 std::map<size_t, std::vector<double>> possible_indices(
     const Request& plain, const std::map<std::string, std::span<const std::byte>>& operands,
-    std::span<const float> moves) {
-  if (std::all_of(moves.begin(), moves.end(), [](float move) { return move == 0; })) return {};
+    std::span<const float> perturbations) {
+  if (std::ranges::all_of(perturbations, [](float perturbation) { return perturbation == 0; })) return {};
   if (plain.operation == "reduce") {
     const Reduce reduce = Reduce::of(plain);
-    return possible_in(reduce, reduce.mode, false, operands.at("x"), moves);
+    return possible_in(reduce, reduce.mode, false, operands.at("x"), perturbations);
   }
-  return possible_in(PoolForward::of(plain), ReduceMode::max, true, operands.at("x"), moves);
+  return possible_in(PoolForward::of(plain), ReduceMode::max, true, operands.at("x"), perturbations);
 }
 
 }  // namespace kiln::reference

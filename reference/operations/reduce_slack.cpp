@@ -12,16 +12,16 @@ namespace {
 // How far a product of elements moves: at most prod(|x| + d) - prod(|x|), which is reached where all move away from 0.
 class ProductSlack {
  public:
-  void take(double x, double move, bool skips_zeros) {
-    is_open_ = is_open_ || !std::isfinite(move);
+  void take(double x, double perturbation, bool skips_zeros) {
+    is_open_ = is_open_ || !std::isfinite(perturbation);
     is_nan_ = is_nan_ || std::isnan(x);
     is_infinite_ = is_infinite_ || std::isinf(x);
-    if (!std::isfinite(x) || !std::isfinite(move)) return;
-    const bool may_be_zero = move > 0 && std::fabs(x) <= move;
-    if (skips_zeros && may_be_zero) move = x == 0 ? 1 + move : std::max(move, std::fabs(1 - x));
+    if (!std::isfinite(x) || !std::isfinite(perturbation)) return;
+    const bool may_be_zero = perturbation > 0 && std::fabs(x) <= perturbation;
+    if (skips_zeros && may_be_zero) perturbation = x == 0 ? 1 + perturbation : std::max(perturbation, std::fabs(1 - x));
     const double size = skips_zeros && x == 0 ? 1 : std::fabs(x);
     may_be_zero_ = may_be_zero_ || may_be_zero;
-    slack_ = slack_ * (size + move) + size_ * move;
+    slack_ = slack_ * (size + perturbation) + size_ * perturbation;
     size_ *= size;
   }
 
@@ -45,7 +45,7 @@ std::vector<float> of_product(const Question& asked) {
   size_t at = 0;
   for_each_coordinate(reduce.x, [&](std::span<const int64_t> coordinate) {
     for (size_t i = 0; i < row.size(); ++i) row[i] = reduce.y.extents[i] == 1 ? 0 : coordinate[i];
-    products[static_cast<size_t>(offset_of(reduce.y, row))].take(x[at], asked.moves[at],
+    products[static_cast<size_t>(offset_of(reduce.y, row))].take(x[at], asked.perturbations[at],
                                                                  reduce.mode == ReduceMode::mul_no_zeros);
     ++at;
   });
@@ -65,7 +65,8 @@ std::vector<float> of_reduce(const Question& asked) {
   for (Attribute& attribute : largest.attributes) {
     if (attribute.name == "mode") attribute.value = std::string("amax");
   }
-  return of_sums({largest, asked.output, asked.operands, asked.moves, asked.values, asked.sampling, asked.scale});
+  return of_sums(
+      {largest, asked.output, asked.operands, asked.perturbations, asked.values, asked.sampling, asked.scale});
 }
 
 }  // namespace kiln::reference::slack

@@ -17,9 +17,9 @@ struct Row {
   size_t number, first, length, stride;
 
   size_t at(size_t i) const { return first + i * stride; }
-  double most(std::span<const float> moves) const {
+  double most(std::span<const float> perturbations) const {
     double most = 0;
-    for (size_t i = 0; i < length; ++i) most = std::max<double>(most, moves[at(i)]);
+    for (size_t i = 0; i < length; ++i) most = std::max<double>(most, perturbations[at(i)]);
     return most;
   }
 };
@@ -37,9 +37,9 @@ void for_each_row(const TensorSpec& spec, int64_t axis, const Visit& visit) {
 
 // Of log-softmax 2 D, with D the most that an element of the row moves; of softmax its value times exp(2 D) - 1, and
 // never more than the whole of it, 1.
-void add_softmax_row(const Row& row, bool log, std::span<const float> x, std::span<const float> moves, double scale,
-                     std::vector<float>& slack) {
-  const double most = row.most(moves);
+void add_softmax_row(const Row& row, bool log, std::span<const float> x, std::span<const float> perturbations,
+                     double scale, std::vector<float>& slack) {
+  const double most = row.most(perturbations);
   double maximum = -infinity, sum = 0;
   if (most == 0) return;
   for (size_t i = 0; i < row.length; ++i) maximum = std::max<double>(maximum, x[row.at(i)]);
@@ -53,18 +53,18 @@ void add_softmax_row(const Row& row, bool log, std::span<const float> x, std::sp
 }
 
 // |y| (d + sum(|y| d)), or of log-softmax d + exp(y) sum(d): both are linear in dy.
-void add_gradient_row(const Row& row, bool log, std::span<const double> y, std::span<const float> moves, double scale,
-                      std::vector<float>& slack) {
+void add_gradient_row(const Row& row, bool log, std::span<const double> y, std::span<const float> perturbations,
+                      double scale, std::vector<float>& slack) {
   double sum = 0;
-  if (row.most(moves) == 0) return;
+  if (row.most(perturbations) == 0) return;
   for (size_t i = 0; i < row.length; ++i) {
-    const double move = moves[row.at(i)], value = y[row.at(i)];
+    const double perturbation = perturbations[row.at(i)], value = y[row.at(i)];
     if (!log && std::isnan(value)) return;  // all of the row is NaN
-    if (move != 0) sum += log ? move : std::fabs(value) * move;
+    if (perturbation != 0) sum += log ? perturbation : std::fabs(value) * perturbation;
   }
   for (size_t i = 0; i < row.length; ++i) {
-    const double value = y[row.at(i)], move = moves[row.at(i)];
-    const double moved = log ? move + std::exp(value) * sum : std::fabs(value) * (move + sum);
+    const double value = y[row.at(i)], perturbation = perturbations[row.at(i)];
+    const double moved = log ? perturbation + std::exp(value) * sum : std::fabs(value) * (perturbation + sum);
     slack[row.at(i)] = static_cast<float>(std::isnan(value) ? 0 : std::isnan(moved) ? infinity : scale * moved);
   }
 }
@@ -91,7 +91,7 @@ class LossFactors {
   }
 
   // Whether the loss of a row depends on its logits: it counts, and is not NaN.
-  bool moves(size_t row) const { return targets_[row] != ignore_ && is_class(row); }
+  bool depends(size_t row) const { return targets_[row] != ignore_ && is_class(row); }
   double of_loss(size_t row) const { return std::fabs(own(row)) + each_magnitude_; }
   double of_gradient(size_t row) const { return std::fabs(own(row) + each_) * share_; }
   double share() const { return share_; }  // of a row in the mean
@@ -111,9 +111,9 @@ class LossFactors {
 std::vector<float> of_softmax(const Question& asked) {
   const SoftmaxForward softmax = SoftmaxForward::of(asked.plain);
   const std::vector<float> x = floats_of(asked.operands, "x");
-  std::vector<float> slack(asked.moves.size());
+  std::vector<float> slack(asked.perturbations.size());
   for_each_row(softmax.x, softmax.axis, [&](const Row& row) {
-    add_softmax_row(row, softmax.mode == SoftmaxMode::log, x, asked.moves, asked.scale, slack);
+    add_softmax_row(row, softmax.mode == SoftmaxMode::log, x, asked.perturbations, asked.scale, slack);
   });
   return slack;
 }
@@ -121,9 +121,9 @@ std::vector<float> of_softmax(const Question& asked) {
 std::vector<float> of_softmax_backward(const Question& asked) {
   const SoftmaxBackward softmax = SoftmaxBackward::of(asked.plain);
   const std::vector<double> y = read_all(softmax.y, asked.operands.at("y"));
-  std::vector<float> slack(asked.moves.size());
+  std::vector<float> slack(asked.perturbations.size());
   for_each_row(softmax.dy, softmax.axis, [&](const Row& row) {
-    add_gradient_row(row, softmax.mode == SoftmaxMode::log, y, asked.moves, asked.scale, slack);
+    add_gradient_row(row, softmax.mode == SoftmaxMode::log, y, asked.perturbations, asked.scale, slack);
   });
   return slack;
 }
@@ -135,9 +135,9 @@ std::vector<float> of_cross_entropy_forward(const Question& asked) {
   std::vector<float> slack(static_cast<size_t>(loss.loss.elements()));
   double sum = 0;
   for_each_row(loss.x, 1, [&](const Row& row) {
-    const double most = row.most(asked.moves);
+    const double most = row.most(asked.perturbations);
     const double moved =
-        most == 0 || !factors.moves(row.number) ? 0 : asked.scale * factors.of_loss(row.number) * 2 * most;
+        most == 0 || !factors.depends(row.number) ? 0 : asked.scale * factors.of_loss(row.number) * 2 * most;
     sum += moved;
     if (!is_reduced) slack[row.number] = static_cast<float>(moved);
   });
@@ -152,11 +152,11 @@ std::vector<float> of_cross_entropy_backward(const Question& asked) {
   const std::vector<float> x = floats_of(asked.operands, "x");
   std::vector<double> given{1};
   if (loss.dloss) given = read_all(*loss.dloss, asked.operands.at(is_reduced ? "dloss" : "dlosses"));
-  std::vector<float> slack(asked.moves.size());
+  std::vector<float> slack(asked.perturbations.size());
   for_each_row(loss.x, 1, [&](const Row& row) {
     const double by = std::fabs(given[given.size() == 1 ? 0 : row.number]);
-    if (!factors.moves(row.number) || std::isnan(by)) return;
-    add_softmax_row(row, false, x, asked.moves, asked.scale * by * factors.of_gradient(row.number), slack);
+    if (!factors.depends(row.number) || std::isnan(by)) return;
+    add_softmax_row(row, false, x, asked.perturbations, asked.scale * by * factors.of_gradient(row.number), slack);
   });
   return slack;
 }

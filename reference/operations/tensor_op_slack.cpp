@@ -11,16 +11,16 @@
 namespace kiln::reference::slack {
 namespace {
 
-// How far tensor_op's result moves where a moves by no more than `move`. Every mode is monotonic in a between the ends
-// of that, 0 (even powers, absolute values, quotients of powers) and b (comparisons), where it may turn, jump or lack a
-// value: so the most is at one of these.
-double tensor_op_move(TensorOpMode mode, double a, double move, double b, double c) {
-  if (move == 0) return 0;
-  if (!std::isfinite(move)) return infinity;
+// How far tensor_op's result moves where a moves by no more than `perturbation`. Every mode is monotonic in a between
+// the ends of that, 0 (even powers, absolute values, quotients of powers) and b (comparisons), where it may turn, jump
+// or lack a value: so the most is at one of these.
+double tensor_op_slack(TensorOpMode mode, double a, double perturbation, double b, double c) {
+  if (perturbation == 0) return 0;
+  if (!std::isfinite(perturbation)) return infinity;
   const double value = tensor_op_value(mode, a, b, c);
   double most = 0;
-  for (const double at :
-       {a - move, a + move, std::fabs(a) <= move ? 0 : a, inputs_of(mode) > 1 && std::fabs(b - a) <= move ? b : a}) {
+  for (const double at : {a - perturbation, a + perturbation, std::fabs(a) <= perturbation ? 0 : a,
+                          inputs_of(mode) > 1 && std::fabs(b - a) <= perturbation ? b : a}) {
     const double moved = tensor_op_value(mode, at, b, c);
     if (moved == value || (std::isnan(moved) && std::isnan(value))) continue;
     const double distance = std::fabs(moved - value);
@@ -33,7 +33,7 @@ double tensor_op_move(TensorOpMode mode, double a, double move, double b, double
 
 std::vector<float> of_tensor_op(const Question& asked) {
   const TensorOp op = TensorOp::of(asked.plain);
-  const Repeating a(op.a, asked.operands.at("a")), move(op.a, std::as_bytes(asked.moves));
+  const Repeating a(op.a, asked.operands.at("a")), perturbation(op.a, std::as_bytes(asked.perturbations));
   const auto other = [&](const std::optional<TensorSpec>& spec, const char* name) {
     return spec ? std::optional<Repeating>(std::in_place, *spec, asked.operands.at(name)) : std::nullopt;
   };
@@ -41,7 +41,7 @@ std::vector<float> of_tensor_op(const Question& asked) {
   std::vector<float> slack;
   for_each_coordinate(op.y, [&](std::span<const int64_t> at) {
     slack.push_back(static_cast<float>(
-        asked.scale * tensor_op_move(op.mode, a.at(at), move.at(at), b ? b->at(at) : 0, c ? c->at(at) : 0)));
+        asked.scale * tensor_op_slack(op.mode, a.at(at), perturbation.at(at), b ? b->at(at) : 0, c ? c->at(at) : 0)));
   });
   return slack;
 }

@@ -24,7 +24,7 @@ double result_of_one(const std::string& line, const std::vector<std::pair<std::s
   for (const auto& [name, value] : operands) call.set(name, {value});
   Bindings bindings = call.bindings();
   const std::vector<ScalarDefinition>& scalars = operation(call.request.operation).scalars();
-  for (size_t i = 0; i < scalars.size(); ++i) bindings.operation_scalars[i] = scalars[i].in_checks;
+  for (size_t i = 0; i < scalars.size(); ++i) bindings.values.operation_scalars[i] = scalars[i].in_checks;
   return evaluate(call.request, bindings).front();
 }
 
@@ -131,7 +131,7 @@ TEST(ActivationReference, ToleratesRoundingAndNoCancellation) {
     Call call("activation_forward x=f32:1 mode=" + mode);
     call.set("x", {x});
     Bindings bindings = call.bindings();
-    bindings.operation_scalars = {1};
+    bindings.values.operation_scalars = {1};
     const int64_t origin[] = {0};
     return is_right(call.request, at(call.request, bindings, origin), got);
   };

@@ -18,7 +18,7 @@ struct Call {
   Request request;
   std::map<std::string, std::vector<std::byte>> memory;
   float alpha = 1, beta = 0, clip_lo = -1, clip_hi = 1;
-  std::optional<int64_t> n;
+  int64_t n = -1;
 
   /// Every operand, y too, holds values drawn from `values`.
   explicit Call(std::string_view line, Values values = Values::uniform) : request(Request::parse(line)) {
@@ -42,11 +42,11 @@ struct Call {
     for (const auto& [name, bytes] : memory) {
       bindings.operands[name] = bytes;
     }
-    bindings.alpha = alpha;
-    bindings.beta = beta;
-    bindings.clip_lo = clip_lo;
-    bindings.clip_hi = clip_hi;
-    bindings.n = n;
+    bindings.values.alpha = alpha;
+    bindings.values.beta = beta;
+    bindings.values.clip_lo = clip_lo;
+    bindings.values.clip_hi = clip_hi;
+    bindings.values.n = n;
     return bindings;
   }
 

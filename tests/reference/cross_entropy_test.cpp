@@ -33,7 +33,7 @@ std::vector<double> numbers(std::istream& lines) {
 
 std::vector<double> smoothed_results(const Call& call, float smoothing) {
   Bindings bindings = call.bindings();
-  bindings.operation_scalars = {smoothing};
+  bindings.values.operation_scalars = {smoothing};
   return evaluate(call.request, bindings);
 }
 

@@ -28,8 +28,8 @@ std::vector<double> dropped(const std::string& spec, float p, uint64_t seed, uin
   Call call("dropout x=" + spec);
   call.set("x", std::vector<double>(static_cast<size_t>(call.request.at("x").elements()), 1));
   Bindings bindings = call.bindings();
-  bindings.operation_scalars = {p};
-  bindings.operation_integers = {seed, offset};
+  bindings.values.operation_scalars = {p};
+  bindings.values.operation_integers = {seed, offset};
   return evaluate(call.request, bindings);
 }
 

@@ -24,7 +24,7 @@ constexpr float lrn_alpha = 1.5F, lrn_beta = 0.625F, lrn_k = 0.5F;
 
 std::vector<double> results(const Call& call, std::string_view output = {}) {
   Bindings bindings = call.bindings();
-  bindings.operation_scalars = {lrn_alpha, lrn_beta, lrn_k};
+  bindings.values.operation_scalars = {lrn_alpha, lrn_beta, lrn_k};
   return evaluate(call.request, bindings, output);
 }
 
@@ -60,7 +60,7 @@ TEST(LocalNormReference, GrantsOverflowAndNothingElse) {
   Call call("local_norm_forward x=f32:1x6 size=3");
   call.set("x", {1e30, 2, 3, 1, 2, 6});
   Bindings bindings = call.bindings();
-  bindings.operation_scalars = {lrn_alpha, lrn_beta, lrn_k};
+  bindings.values.operation_scalars = {lrn_alpha, lrn_beta, lrn_k};
   EXPECT_TRUE(is_right(call.request, at(call.request, bindings, Coordinate{0, 1}), -7));
   const Expected expected = at(call.request, bindings, Coordinate{0, 3});
   EXPECT_TRUE(is_right(call.request, expected, static_cast<float>(expected.value)));

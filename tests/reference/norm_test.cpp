@@ -28,7 +28,9 @@ Bindings bindings_of(const Call& call) {
   const std::vector<ScalarDefinition>& scalars = operation(call.request.operation).scalars();
   for (size_t i = 0; i < scalars.size(); ++i) {
     const std::string& name = scalars[i].name;
-    bindings.operation_scalars[i] = name == "epsilon" ? epsilon : name == "momentum" ? 0.25F : scalars[i].in_checks;
+    bindings.values.operation_scalars[i] = name == "epsilon"    ? epsilon
+                                           : name == "momentum" ? 0.25F
+                                                                : scalars[i].in_checks;
   }
   return bindings;
 }
@@ -58,7 +60,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 // Nothing but NaN is right.
 void expect_nan(const Call& call, std::string_view output, const Coordinate& coordinate) {
   Bindings bindings = call.bindings();
-  bindings.operation_scalars = {epsilon, 0.25F};
+  bindings.values.operation_scalars = {epsilon, 0.25F};
   const Expected expected = Oracle(call.request, bindings, output).at(coordinate);
   EXPECT_THAT(expected.value, IsNan()) << output;
   EXPECT_FALSE(expected.unspecified) << output;
@@ -88,7 +90,7 @@ TEST(NormReference, LeavesAnInfiniteFactorOfNothingButRoundingOpen) {
   Call call("norm_forward x=f32:1x3 w=f32:1x3");
   call.set("x", {0.1F, 0.1F, 0.1F}).set("w", {infinity, std::nan(""), 1});
   Bindings bindings = call.bindings();
-  bindings.operation_scalars = {epsilon};
+  bindings.values.operation_scalars = {epsilon};
   EXPECT_TRUE(at(call.request, bindings, Coordinate{0, 0}).unspecified);
   EXPECT_FALSE(at(call.request, bindings, Coordinate{0, 1}).unspecified);
 }
@@ -98,7 +100,7 @@ TEST(NormReference, GrantsOverflowAndNothingElse) {
   Call call("norm_forward x=f32:2x3");
   call.set("x", {1e30, 2, 3, 1, 2, 6});
   Bindings bindings = call.bindings();
-  bindings.operation_scalars = {epsilon};
+  bindings.values.operation_scalars = {epsilon};
   EXPECT_TRUE(is_right(call.request, at(call.request, bindings, Coordinate{0, 1}), -7));
   const Expected expected = at(call.request, bindings, Coordinate{1, 1});
   EXPECT_TRUE(is_right(call.request, expected, static_cast<float>(expected.value)));

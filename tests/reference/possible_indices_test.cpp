@@ -1,4 +1,5 @@
-// Positions of extremes where elements may move: held against what the reference names for every sign of the moves.
+// Positions of extremes where elements may move: held against what the reference names for every sign of the
+// perturbations.
 #include "kiln/reference/possible_indices.h"
 
 #include <gmock/gmock.h>
@@ -27,21 +28,21 @@ std::map<std::string, std::span<const std::byte>> operands_of(const Floats& x) {
   return {{"x", std::as_bytes(std::span(x))}};
 }
 
-std::map<size_t, std::vector<double>> possible(const std::string& line, const Floats& x, const Floats& moves) {
-  return possible_indices(Request::parse(line), operands_of(x), moves);
+std::map<size_t, std::vector<double>> possible(const std::string& line, const Floats& x, const Floats& perturbations) {
+  return possible_indices(Request::parse(line), operands_of(x), perturbations);
 }
 
-void expect_those_that_are_named(const std::string& line, const Floats& x, const Floats& moves) {
+void expect_those_that_are_named(const std::string& line, const Floats& x, const Floats& perturbations) {
   SCOPED_TRACE(line);
   const Request request = Request::parse(line);
   std::vector<std::set<double>> named(static_cast<size_t>(request.at("indices").elements()));
   for (unsigned signs = 0; signs < 1U << x.size(); ++signs) {
     Floats moved = x;
-    for (size_t i = 0; i < moved.size(); ++i) moved[i] += (signs >> i & 1U) != 0 ? moves[i] : -moves[i];
+    for (size_t i = 0; i < moved.size(); ++i) moved[i] += (signs >> i & 1U) != 0 ? perturbations[i] : -perturbations[i];
     const std::vector<double> there = reference::evaluate(request, {.operands = operands_of(moved)}, "indices");
     for (size_t i = 0; i < there.size(); ++i) named[i].insert(there[i]);
   }
-  const std::map<size_t, std::vector<double>> all = possible(line, x, moves);
+  const std::map<size_t, std::vector<double>> all = possible(line, x, perturbations);
   size_t several = 0;
   for (size_t i = 0; i < named.size(); ++i) {
     if (named[i].size() == 1) {

@@ -1,4 +1,5 @@
-// How far results move where those of a prologue do: bounds, held against the results of every sign of the moves.
+// How far results move where those of a prologue do: bounds, held against the results of every sign of the
+// perturbations.
 #include "kiln/reference/prologue_slack.h"
 
 #include <fmt/format.h>
@@ -20,7 +21,7 @@ namespace {
 struct Problem {
   Request request;
   std::vector<float> input, other;  // what prologues apply to, and the second factor
-  std::vector<float> moves;
+  std::vector<float> perturbations;
   std::map<std::string, std::vector<float>> others = {};
   std::vector<int32_t> targets = {};
   RunValues values = check_values(request);
@@ -37,19 +38,20 @@ struct Problem {
     return all;
   }
   std::vector<double> result(const std::vector<float>& entered) const {
-    return evaluate(
-        request, {.operands = operands(entered), .alpha = values.alpha, .operation_scalars = values.operation_scalars},
-        output);
+    return evaluate(request, {.operands = operands(entered), .values = values}, output);
   }
-  std::vector<float> slack() const { return prologue_slack(request, output, operands(input), moves, values, {}); }
+  std::vector<float> slack() const {
+    return prologue_slack(request, output, operands(input), perturbations, values, {});
+  }
 
-  // The most that each result moves, over all signs of the moves.
+  // The most that each result moves, over all signs of the perturbations.
   std::vector<double> farthest() const {
     const std::vector<double> center = result(input);
     std::vector<double> most(center.size());
     for (unsigned signs = 0; signs < 1U << input.size(); ++signs) {
       std::vector<float> moved = input;
-      for (size_t i = 0; i < moved.size(); ++i) moved[i] += (signs >> i & 1U) != 0 ? moves[i] : -moves[i];
+      for (size_t i = 0; i < moved.size(); ++i)
+        moved[i] += (signs >> i & 1U) != 0 ? perturbations[i] : -perturbations[i];
       const std::vector<double> there = result(moved);
       for (size_t i = 0; i < there.size(); ++i) most[i] = std::max(most[i], std::fabs(there[i] - center[i]));
     }
@@ -103,11 +105,11 @@ TEST(PrologueSlack, CoversSoftmaxGradients) {
     problem.values.alpha = -1.5F;
     problem.expect_covers(10);
   }
-  const auto slack_of = [](const char* mode, Floats y, Floats moves) {
+  const auto slack_of = [](const char* mode, Floats y, Floats perturbations) {
     return Problem{Request::parse(std::string("softmax_backward y=f32:1x2 mode=") + mode),
                    {1, 2},
                    {},
-                   std::move(moves),
+                   std::move(perturbations),
                    {{"y", std::move(y)}}}
         .slack();
   };
@@ -122,13 +124,13 @@ TEST(PrologueSlack, CoversCrossEntropyAndItsGradients) {
   for (const std::string rest : {"reduction=none", "reduction=mean", "reduction=sum weights=f32:3 smoothing=any",
                                  "reduction=mean weights=f32:3 smoothing=any", "reduction=none smoothing=any"}) {
     const Floats logits{1, -2, 0.5F, 0, 0.25F, 1, 3, 0, 2.5F};
-    const Floats moves{0.25F, 0.125F, 0.25F, 0.25F, 0.25F, 0.25F, 0.25F, 0.25F, 0.125F};
+    const Floats perturbations{0.25F, 0.125F, 0.25F, 0.25F, 0.25F, 0.25F, 0.25F, 0.25F, 0.125F};
     const std::map<std::string, Floats> others = {{"weights", {0.5F, 2, -0.25F}}};
     for (const char* operation : {"cross_entropy_forward", "cross_entropy_backward"}) {
       Problem problem{Request::parse(fmt::format("{} x=f32:3x3 ignore=7 alpha=any {}", operation, rest)),
                       logits,
                       {},
-                      moves,
+                      perturbations,
                       others,
                       {2, 7, 1}};  // the second row does not count
       problem.values.alpha = -1.5F;
@@ -189,11 +191,13 @@ TEST(PrologueSlack, CoversGradientsByTheBias) {
 
 // Averages share a gradient, maxima send it where they are, whatever the sign of x there.
 TEST(PrologueSlack, CoversGradientsOfPooling) {
-  const std::vector<float> dy = {1, -2, 3}, moves = {0.125F, 0.25F, 0.5F};
-  const Problem average{Request::parse("pool_backward dy=f32:1x1x3 dx=f32:1x1x4 mode=avg window=2"), dy, {}, moves};
+  const std::vector<float> dy = {1, -2, 3}, perturbations = {0.125F, 0.25F, 0.5F};
+  const Problem average{
+      Request::parse("pool_backward dy=f32:1x1x3 dx=f32:1x1x4 mode=avg window=2"), dy, {}, perturbations};
   average.expect_covers(1.001);
   const std::vector<float> x = {-5, 3, -4, -2};
-  const Problem maximum{Request::parse("pool_backward dy=f32:1x1x3 x=f32:1x1x4 window=2"), dy, {}, moves, {{"x", x}}};
+  const Problem maximum{
+      Request::parse("pool_backward dy=f32:1x1x3 x=f32:1x1x4 window=2"), dy, {}, perturbations, {{"x", x}}};
   maximum.expect_covers(1.001);
   EXPECT_EQ(maximum.slack(), (Floats{0, 0.375F, 0, 0.5F}));
 }
@@ -388,9 +392,9 @@ TEST(PrologueSlack, CoversProductsOfElements) {
 
 // A factor that may be 0 is left out there; infinities keep their sign unless another factor may pass 0.
 TEST(PrologueSlack, OfProductsIsThatOfZerosAndInfinities) {
-  const auto slack_of = [](const char* mode, Floats x, Floats moves) {
+  const auto slack_of = [](const char* mode, Floats x, Floats perturbations) {
     return Problem{
-        Request::parse(std::string("reduce x=f32:1x2 axes=1 mode=") + mode), std::move(x), {}, std::move(moves)}
+        Request::parse(std::string("reduce x=f32:1x2 axes=1 mode=") + mode), std::move(x), {}, std::move(perturbations)}
         .slack()[0];
   };
   EXPECT_EQ(slack_of("mul_no_zeros", {0.25F, 3}, {0.5F, 0}), 2.25F);
@@ -405,7 +409,7 @@ TEST(PrologueSlack, OfProductsIsThatOfZerosAndInfinities) {
   EXPECT_EQ(slack_of("mul", {1, 1}, {0, infinity}), infinity);
 }
 
-// An input that repeats, with moves that reach b or do not.
+// An input that repeats, with perturbations that reach b or do not.
 TEST(PrologueSlack, CoversArithmetic) {
   for (const TensorOpMode mode : tensor_op_modes()) {
     if (mode == TensorOpMode::select) continue;
@@ -420,8 +424,9 @@ TEST(PrologueSlack, CoversArithmetic) {
 }
 
 TEST(PrologueSlack, OfArithmeticIsThatOfJumpsTurnsAndEnds) {
-  const auto slack_of = [](const char* line, std::vector<float> a, std::vector<float> b, std::vector<float> moves) {
-    return Problem{Request::parse(line), std::move(a), std::move(b), std::move(moves)}.slack();
+  const auto slack_of = [](const char* line, std::vector<float> a, std::vector<float> b,
+                           std::vector<float> perturbations) {
+    return Problem{Request::parse(line), std::move(a), std::move(b), std::move(perturbations)}.slack();
   };
   EXPECT_EQ(
       slack_of("tensor_op a=f32:4 b=f32:4 mode=eq", {1, 1, 1, 2}, {1.25F, 1, 1.25F, 5}, {0.5F, 0.5F, 0, infinity}),

@@ -84,7 +84,7 @@ TEST(TensorTransformReference, PadsAndRepeats) {
   Call call("tensor_transform x=f32:2x1 y=f32:3x3 pad=1,0,0,0");
   call.set("x", {5, 6});
   Bindings bindings = call.bindings();
-  bindings.operation_scalars = {-1};
+  bindings.values.operation_scalars = {-1};
   EXPECT_THAT(evaluate(call.request, bindings), ElementsAre(-1, -1, -1, 5, 5, 5, 6, 6, 6));
 }
 
@@ -111,7 +111,7 @@ TEST(TensorTransformReference, StoresIntegersToTheNearestSaturated) {
 TEST(TensorSetReference, RoundsToTheStoredType) {
   Call call("tensor_set y=f16:2");
   Bindings bindings = call.bindings();
-  bindings.operation_scalars = {0.1F};
+  bindings.values.operation_scalars = {0.1F};
   EXPECT_THAT(evaluate(call.request, bindings), ElementsAre(0.1F, 0.1F));
 }
 

@@ -31,9 +31,9 @@ bool is_near(double value, double expected, double tolerance) {
 class TableCall {
  public:
   explicit TableCall(const std::string& line) : call_(line) {
-    bindings_.beta = 0;
+    bindings_.values.beta = 0;
     const std::vector<ScalarDefinition>& scalars = operation(call_.request.operation).scalars();
-    for (size_t i = 0; i < scalars.size(); ++i) bindings_.operation_scalars[i] = scalars[i].in_checks;
+    for (size_t i = 0; i < scalars.size(); ++i) bindings_.values.operation_scalars[i] = scalars[i].in_checks;
   }
 
   // An operand in logical order; with @ before its name, its memory in that order; or a number of the call.
@@ -43,9 +43,9 @@ class TableCall {
     const auto scalar = std::ranges::find_if(scalars, is_named);
     const auto number = static_cast<float>(values.empty() ? 0 : values.front());
     if (name == "alpha" || name == "beta") {
-      (name == "alpha" ? bindings_.alpha : bindings_.beta) = number;
+      (name == "alpha" ? bindings_.values.alpha : bindings_.values.beta) = number;
     } else if (scalar != scalars.end()) {
-      bindings_.operation_scalars[static_cast<size_t>(scalar - scalars.begin())] = number;
+      bindings_.values.operation_scalars[static_cast<size_t>(scalar - scalars.begin())] = number;
     } else if (name.front() == '@') {
       set_memory(name.substr(1), values);
     } else {

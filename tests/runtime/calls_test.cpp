@@ -72,10 +72,10 @@ class CallsTest : public DeviceTest {
                     float hi = 0) {
     reference::Bindings bindings;
     for (const auto& [name, memory] : operands.host) bindings.operands[name] = memory;
-    bindings.alpha = alpha;
-    bindings.beta = beta;
-    bindings.clip_lo = lo;
-    bindings.clip_hi = hi;
+    bindings.values.alpha = alpha;
+    bindings.values.beta = beta;
+    bindings.values.clip_lo = lo;
+    bindings.values.clip_hi = hi;
     const auto& [name, spec] = result_of(request);
     const auto bytes = static_cast<size_t>(reference::byte_span(spec));
     const auto mismatch = reference::compare(request, bindings, download(operands.device.at(name), bytes));

@@ -111,8 +111,8 @@ void DeviceTest::expect_right(const std::string& line, const std::function<void(
   call(device);
   reference::Bindings bindings;
   for (const auto& [name, memory] : host) bindings.operands[name] = memory;
-  bindings.alpha = alpha;
-  bindings.beta = beta;
+  bindings.values.alpha = alpha;
+  bindings.values.beta = beta;
   const Operand& result = result_of(request);
   const auto bytes = static_cast<size_t>(reference::byte_span(result.spec));
   const auto mismatch = reference::compare(request, bindings, download(device.at(result.name), bytes));

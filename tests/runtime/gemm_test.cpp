@@ -27,7 +27,7 @@ class GemmCalls : public DeviceTest {
 
   // Uploads operands of `line`'s request, calls, and compares the result with the reference.
   void expect_right(const std::string& line, const std::function<void(std::map<std::string, void*>&)>& call,
-                    const reference::Bindings& values = {}) {
+                    const RunValues& values = {}) {
     const Request request = Request::parse(line);
     std::map<std::string, std::vector<std::byte>> host;
     std::map<std::string, void*> device;
@@ -36,7 +36,7 @@ class GemmCalls : public DeviceTest {
       device[operand.name] = upload(host[operand.name]);
     }
     call(device);
-    reference::Bindings bindings = values;
+    reference::Bindings bindings{.operands = {}, .values = values};
     for (const auto& [name, memory] : host) bindings.operands[name] = memory;
     const Operand& result = result_of(request);
     const auto bytes = static_cast<size_t>(reference::byte_span(result.spec));

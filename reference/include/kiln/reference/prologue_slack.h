@@ -20,11 +20,12 @@ struct Sampling {
 };
 
 /// The most that each element of `output` of `plain` (without_user_code() of a request), in logical order, may move
-/// where each element of the operand that prologues apply to may move by the element of `moves`, in its logical order.
-/// Infinite where that is not known. `operands`: memory of the inputs, that operand as the prologue left it.
+/// where each element of the operand that prologues apply to may move by the element of `perturbations`, in its logical
+/// order. Infinite where that is not known. `operands`: memory of the inputs, that operand as the prologue left it.
 /// docs/numerics.md, "User code", derives it for each operation.
 std::vector<float> prologue_slack(const Request& plain, const std::string& output,
                                   const std::map<std::string, std::span<const std::byte>>& operands,
-                                  std::span<const float> moves, const RunValues& values, const Sampling& sampling);
+                                  std::span<const float> perturbations, const RunValues& values,
+                                  const Sampling& sampling);
 
 }  // namespace kiln::reference

@@ -2,10 +2,8 @@
 // tuner's sampled check compare kernels with it. docs/numerics.md states the rules; tolerance.h judges against them.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,6 +13,7 @@
 #include <vector>
 
 #include "kiln/generator/request.h"
+#include "kiln/generator/run_values.h"
 
 namespace kiln::reference {
 
@@ -23,15 +22,8 @@ struct Bindings {
   /// Operand name -> memory from the operand's first element, at least span() elements of its TensorSpec (of the
   /// call's batch if the request is dynamic): its contents before the call. Only those that is_read() are needed.
   std::map<std::string, std::span<const std::byte>> operands = {};
-  /// Values of the call, as kernels receive them. Used where the request's blend or epilogue says so.
-  float alpha = 1, beta = 0;
-  float clip_lo = -std::numeric_limits<float>::infinity(), clip_hi = std::numeric_limits<float>::infinity();
-  /// Operation::scalars(), in its order.
-  std::array<float, max_operation_scalars> operation_scalars{};
-  /// Operation::integers(), in its order.
-  std::array<uint64_t, max_operation_integers> operation_integers{};
-  /// The batch of a dynamic request; without it, the top of the bucket.
-  std::optional<int64_t> n = std::nullopt;
+  /// As kernels receive them; those of user code are not read. n -1 of a dynamic request: the top of the bucket.
+  RunValues values = {};
 };
 
 /// What one output element should be, with what is needed to say how far f32 arithmetic may stray from it
