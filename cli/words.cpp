@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "kiln/base/error.h"
 #include "kiln/generator/operation.h"
 #include "kiln/generator/operations/conv_backward_data.h"
 #include "kiln/generator/operations/conv_backward_filter.h"
@@ -46,15 +47,53 @@ std::string steps_and_pads(const View& view) {
   return text;
 }
 
-// Of an operand: dtype and memory order where they are not the usual ones.
-std::string common(const Request& request, std::string_view operand) {
-  const TensorSpec& x = request.at(operand);
+// Whether the operand called `name` would have its dtype if the request left it out.
+bool has_implied_dtype(Request request, const std::string& name) {
+  const DType dtype = request.at(name).dtype;
+  std::erase_if(request.operands, [&](const Operand& operand) { return operand.name == name; });
+  try {
+    const Request completed = finished(std::move(request));
+    const TensorSpec* const implied = completed.find(name);
+    return implied != nullptr && implied->dtype == dtype;
+  } catch (const Error&) {
+    return false;  // it has to be given
+  }
+}
+
+// " (w f8e4m3, y f32)": the operands with another dtype than `operand`. Not those that cannot have that one, or that
+// would have theirs if they were left out.
+std::string other_dtypes(const Request& request, std::string_view operand) {
+  const Operation& definition = operation(request.operation);
+  const DType usual = request.at(operand).dtype;
+  std::vector<std::string> others;
+  for (const OperandDefinition& other : definition.operands()) {
+    const TensorSpec* const spec = request.find(other.name);
+    if (spec == nullptr || spec->dtype == usual || !other.dtypes.holds(usual)) continue;
+    if (has_implied_dtype(request, other.name)) continue;
+    others.push_back(fmt::format("{} {}", other.name, to_string(spec->dtype)));
+  }
+  return others.empty() ? std::string() : fmt::format(" ({})", fmt::join(others, ", "));
+}
+
+// " f16 nhwc": dtype, `always` or if it is not f32, and memory order if it is not the logical one.
+std::string stored(const TensorSpec& spec, bool always = false) {
   std::string text;
-  if (x.dtype != DType::f32) text += fmt::format(" {}", to_string(x.dtype));
-  if (const auto order = x.order(); order && order != dimension_letters(x.rank())) text += " " + *order;
+  if (always || spec.dtype != DType::f32) text += fmt::format(" {}", to_string(spec.dtype));
+  if (const auto order = spec.order(); order && order != dimension_letters(spec.rank())) text += " " + *order;
+  return text;
+}
+
+// Of the call as a whole.
+std::string call_words(const Request& request) {
+  std::string text;
   if (request.dynamic_batch) text += " n=?";
   if (request.constant_weights) text += " constant weights";
   return text;
+}
+
+// How `operand` is stored, with what others have besides, and the words of the call.
+std::string common(const Request& request, std::string_view operand) {
+  return stored(request.at(operand)) + other_dtypes(request, operand) + call_words(request);
 }
 
 // Of the operand that comes first.
@@ -160,6 +199,13 @@ std::string of_any(const Request& request) {
   return fmt::format("{} {}", name, result_words(request));
 }
 
+// "transform 2x64x56x56 f16 -> 2x64x56x56 f8e4m3 nhwc".
+std::string of_transform(const Request& request) {
+  const TensorSpec &x = request.at("x"), &y = request.at("y");
+  return fmt::format("transform {}{}{} -> {}{}", extents(x), stored(x), call_words(request), extents(y),
+                     stored(y, x.dtype != DType::f32));
+}
+
 // "add reduction 2x64x56x56 f16, axes 2,3".
 std::string of_reduce(const Request& request) {
   return fmt::format("{} reduction {}{}, axes {}", request.word("mode"), extents(request.at("x")), common(request),
@@ -219,7 +265,7 @@ std::string summary(const Request& request) {
   else if (request.operation.starts_with("activation_") || request.operation == "tensor_op")
     text = of_function(request);
   else if (request.operation == "tensor_transform")
-    text = fmt::format("transform {}{} -> {}", extents(request.at("x")), common(request), result_words(request));
+    text = of_transform(request);
   else if (request.operation == "tensor_set")
     text = "set " + result_words(request);
   else

@@ -37,7 +37,7 @@ TEST(Summary, SaysWhatMattersInFewWords) {
   EXPECT_EQ(of("tensor_set y=f16:4x10"), "set 4x10 f16");
   EXPECT_EQ(of("tensor_op a=f32:4x1 b=f32:4x10 mode=add"), "tensor add 4x10");
   EXPECT_EQ(of("gemm a=f16:2x8x64 b=f16:1x64x10 c=f32:2x8x10 epilogue=bias+relu"),
-            "gemm 2x8x64 by 1x64x10 f16, bias+relu");
+            "gemm 2x8x64 by 1x64x10 f16 (c f32), bias+relu");
   EXPECT_EQ(of("cross_entropy_forward x=f16:8x10 reduction=sum n=?"), "cross entropy 8x10 f16 n=?, sum");
   EXPECT_EQ(of("cross_entropy_backward x=f32:8x10x3x3"), "gradient of cross entropy 8x10x3x3, mean");
   EXPECT_EQ(of("dropout x=f16:8x10 n=?"), "dropout 8x10 f16 n=?");
@@ -47,6 +47,19 @@ TEST(Summary, SaysWhatMattersInFewWords) {
   EXPECT_EQ(of("local_norm_forward x=f16:8x10x3x3:nhwc"), "local normalisation 8x10x3x3 f16 nhwc, 5 along axes 1");
   EXPECT_EQ(of("local_norm_backward x=f32:8x10x3x3 axes=2,3 size=4"),
             "gradient of local normalisation 8x10x3x3, 4 along axes 2,3");
+}
+
+// Requests that differ in them have times of their own.
+TEST(Summary, SaysWhatOperandsHaveDtypesOfTheirOwn) {
+  EXPECT_EQ(of("conv_forward x=f16:1x8x4x4:nhwc w=f8e4m3:8x8x1x1 epilogue=bias"),
+            "conv 1x8x4x4 f16 nhwc (w f8e4m3) -> 8, 1x1, bias");
+  EXPECT_EQ(of("conv_forward x=f32:1x8x4x4 w=f32:8x8x1x1 y=f8e5m2:1x8x4x4"), "conv 1x8x4x4 (y f8e5m2) -> 8, 1x1");
+  EXPECT_EQ(of("gemm a=f8e4m3:8x64 b=f8e5m2:64x10 c=f32:8x10 n=?"), "gemm 8x64 by 64x10 f8e4m3 (b f8e5m2, c f32) n=?");
+  EXPECT_EQ(of("softmax_forward x=f8e4m3:4x10 y=f16:4x10"), "softmax 4x10 f16 (x f8e4m3), axis 1");
+  EXPECT_EQ(of("tensor_transform x=f8e4m3:1x3x7x7 y=f32:1x3x7x7 n=?"), "transform 1x3x7x7 f8e4m3 n=? -> 1x3x7x7 f32");
+  EXPECT_EQ(of("pool_forward x=f16:1x8x7x7 indices=i32:1x8x6x6 window=2"), "max pool 1x8x7x7 f16, 2");
+  EXPECT_EQ(of("norm_forward x=f16:8x10 mean=f32:8x1 axes=1"), "normalisation 8x10 f16, axes 1");
+  EXPECT_EQ(of("cross_entropy_forward x=f16:8x10 reduction=none"), "cross entropy 8x10 f16, none");
 }
 
 TEST(Words, GiveTimesAndSharesTheirUnits) {
