@@ -12,18 +12,23 @@
 #include "checks.h"
 #include "commands.h"
 #include "database.h"
+#include "device_choice.h"
 #include "input.h"
 #include "kiln/base/environment.h"
 #include "kiln/base/error.h"
+#include "kiln/context.h"
+#include "kiln/device/device.h"
 #include "kiln/device/nvrtc.h"
 #include "kiln/runtime/settings.h"
 #include "output.h"
+#include "words.h"
 
 namespace kiln::cli {
 namespace {
 
 struct EmitOptions {
-  std::string request, algorithm, config, arch = "sm_90";
+  std::string request, algorithm, config, arch = "sm_90", database;
+  DeviceChoice device;
   size_t source = 0;
   std::vector<std::string> expressions;
   Output output;
@@ -55,13 +60,44 @@ Choice choose(const Catalogue& catalogue, const Request& request, const Target& 
   return {options.algorithm, algorithm->space().first_legal(request, target).value_or(Config())};
 }
 
+// A variant, and what it is made for.
+struct Emitted {
+  Target target;
+  Choice choice;
+};
+
+// What `kiln explain` says is chosen with the database; says it on standard error.
+Emitted chosen_with_database(const Request& request, const EmitOptions& options) {
+  ContextOptions settings;
+  settings.environment = options.device.environment();
+  settings.device = options.device.ordinal();
+  settings.cache = options.database;
+  const Context context(settings);
+  const std::optional<ExplainedCandidate> chosen = context.explain(request).chosen;
+  if (!chosen) {
+    throw Error(ErrorCode::unsupported, fmt::format("nothing serves {}", request.key()), "`kiln explain` says why");
+  }
+  const auto driver = device::Driver::open({settings.environment->driver});
+  const device::DeviceInfo device = device::Device(driver, settings.device).info();
+  fmt::print(stderr, "{}chosen: {} {} ({})\n", options.device.heading(device, context.device_description()),
+             chosen->algorithm, chosen->config, chosen->source);
+  return {{Arch::of(device.cc_major, device.cc_minor), 13, 0}, {chosen->algorithm, Config::parse(chosen->config)}};
+}
+
+Emitted chosen_without_device(const Catalogue& catalogue, const Request& request, const EmitOptions& options,
+                              const Environment& environment) {
+  const std::shared_ptr<const device::Nvrtc> nvrtc = nvrtc_at_hand(environment);
+  const Target target{parse_arch(options.arch, nvrtc.get()), 13, 0};
+  return {target, choose(catalogue, request, target, options)};
+}
+
 int emit(const EmitOptions& options) {
   const Environment environment = read_environment();
   const Catalogue catalogue = catalogue_of(environment);
-  const std::shared_ptr<const device::Nvrtc> nvrtc = nvrtc_at_hand(environment);
-  const Target target{parse_arch(options.arch, nvrtc.get()), 13, 0};
   const Request request = Request::parse(options.request, read_expressions(options.expressions));
-  const Choice choice = choose(catalogue, request, target, options);
+  const auto [target, choice] = options.database.empty()
+                                    ? chosen_without_device(catalogue, request, options, environment)
+                                    : chosen_with_database(request, options);
   const Program program = catalogue.program(request, target, choice);
   if (options.source >= program.sources.size()) {
     throw Error(ErrorCode::invalid_argument, fmt::format("--source {}: the variant has {} sources, counted from 0",
@@ -90,12 +126,21 @@ void add_emit(CLI::App& app, int& exit_code) {
   command->add_option("--config", options->config, "NAME=value,...; default: the algorithm's first legal one");
   command->add_option("--arch", options->arch,
                       "the architecture that the source is for, as 90 or sm_90 (default sm_90)");
+  CLI::Option* const database =
+      command
+          ->add_option("--db", options->database,
+                       "tuning database: the source of what `kiln explain` says is chosen with it on the device")
+          ->type_name("FILE");
+  for (const char* name : {"--algorithm", "--config", "--arch"}) database->excludes(command->get_option(name));
+  options->device.add_to(*command);
+  for (const char* name : {"--device", "--verbose"}) command->get_option(name)->needs(database);
   add_expressions_to(*command, options->expressions);
   command->add_option("--source", options->source, "which source, if the variant has several (default 0)")
       ->check(whole_number(0, 1000));
   options->output.add_json_to(*command);
   command->footer(
-      "Example: kiln emit 'softmax_forward x=f32:64x1000' > softmax.cu && nvcc -arch=sm_90 -cubin softmax.cu");
+      "Examples: kiln emit 'softmax_forward x=f32:64x1000' > softmax.cu && nvcc -arch=sm_90 -cubin softmax.cu\n"
+      "          kiln emit 'softmax_forward x=f32:64x1000' --db tuning.db > softmax.cu");
   command->callback([options, &exit_code] { exit_code = emit(*options); });
 }
 

@@ -58,6 +58,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{{"--db=off"}, 2, "options come behind the command, `kiln tune --db`"},
         Bad{{"tune", "/"}, 4, "/ is a folder"},
         Bad{{"emit", "softmax_forward x=f32:1x10", "--config", "A=1"}, 2, "--config needs --algorithm"},
+        Bad{{"emit", "softmax_forward x=f32:1x10", "--db", "a.db", "--arch", "80"}, 2, "--arch excludes --db"},
+        Bad{{"emit", "softmax_forward x=f32:1x10", "--device", "emulator"}, 2, "--device requires --db"},
         Bad{{"cache", "import", "missing.pack"}, 4, "there is no file missing.pack"},
         Bad{{"cache", "diff", "/", "missing.pack"}, 4, "/ is a folder"},
         Bad{{"cache", "list", "--db", "missing.db"}, 4, "there is no file missing.db"},

@@ -14,6 +14,7 @@
 namespace kiln::cli {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 const char* const requests =
@@ -201,10 +202,10 @@ TEST_F(TuneTest, PlainLinesOfProgressWhereThereIsNoTerminal) {
   EXPECT_THAT(outcome.out, HasSubstr("over default"));
 }
 
-TEST_F(TuneTest, ASmallerRetuneStillNamesTheBestThatTheDatabaseHolds) {
+TEST_F(TuneTest, ASmallerRetuneStillNamesTheBestThatTheDatabaseHoldsAndEmitPrintsIt) {
+  const std::string conv = "conv_forward x=f32:1x8x9x9 w=f32:4x8x3x3 pad=1";
   const auto best_of = [&](const char* candidates) {
-    const Outcome outcome = kiln({"tune", "conv_forward x=f32:1x8x9x9 w=f32:4x8x3x3 pad=1", "--db", path("tuning.db"),
-                                  "--candidates", candidates, "--json"});
+    const Outcome outcome = kiln({"tune", conv, "--db", path("tuning.db"), "--candidates", candidates, "--json"});
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     return nlohmann::json::parse(outcome.out)["layers"][0];
   };
@@ -214,6 +215,15 @@ TEST_F(TuneTest, ASmallerRetuneStillNamesTheBestThatTheDatabaseHolds) {
       << "needs a layer whose first candidate is not the best";
   EXPECT_EQ(second["best"]["algorithm"], first["best"]["algorithm"]);
   EXPECT_EQ(second["best"]["config"], first["best"]["config"]);
+  const Outcome emitted = kiln({"emit", conv, "--db", path("tuning.db"), "--json"});
+  EXPECT_EQ(emitted.exit_code, 0) << emitted.err;
+  const auto chosen = nlohmann::json::parse(emitted.out);
+  EXPECT_EQ(chosen["algorithm"], first["best"]["algorithm"]);
+  EXPECT_EQ(chosen["config"], first["best"]["config"]);
+  EXPECT_THAT(emitted.err,
+              AllOf(HasSubstr("times modelled"), HasSubstr("chosen: "), HasSubstr("modelled on this device")));
+  const Outcome estimated = kiln({"emit", conv, "--db", path("none.db")});
+  EXPECT_THAT(estimated.err, HasSubstr("(estimate)")) << "as explain, which a missing database does not stop";
 }
 
 TEST_F(TuneTest, WhatIsKnownFromBeforeIsReportedInFull) {
