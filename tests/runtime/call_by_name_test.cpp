@@ -249,9 +249,9 @@ TEST_F(CallByNameWorkspaceTest, IsOfTheCallersOwn) {
     EXPECT_THAT(
         refusal_of([&] { call(context, head, tensors, {.workspace = workspace + 4, .workspace_bytes = needed}); }),
         HasSubstr("the workspace is not 256-byte aligned"));
-    EXPECT_THAT(
-        refusal_of([&] { call(context, head, tensors, {.workspace = memory["y"], .workspace_bytes = needed}); }),
-        HasSubstr("conv_forward: the memory of the workspace and y overlaps"));
+    // Of one byte: the memory of another tensor may follow that of y.
+    EXPECT_THAT(refusal_of([&] { call(context, head, tensors, {.workspace = memory["y"], .workspace_bytes = 1}); }),
+                HasSubstr("conv_forward: the memory of the workspace and y overlaps"));
     EXPECT_EQ(download(workspace, nothing.size()), nothing) << "nothing ran";
     call(context, head, tensors, {.workspace = workspace, .workspace_bytes = needed});
     const std::vector<std::byte> used = download(workspace, nothing.size());
