@@ -1,6 +1,7 @@
 #include "kiln/context.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -304,9 +305,21 @@ void Context::Impl::write_log(const LoadedPlan& plan) const {
 
 Context::Context(const ContextOptions& options)
     : impl_(with_host_memory([&] { return std::make_unique<Impl>(options); })) {}
-Context::~Context() = default;
+Context::~Context() {
+  end();
+}
 Context::Context(Context&&) noexcept = default;
-Context& Context::operator=(Context&&) noexcept = default;
+Context& Context::operator=(Context&& other) noexcept {
+  if (this != &other) end();
+  impl_ = std::move(other.impl_);
+  return *this;
+}
+
+// After a fork the threads of the parent's Contexts do not exist: to wait for them would never end.
+void Context::end() noexcept {
+  if (impl_ && impl_->process() != ::getpid()) (void)impl_.release();
+  impl_.reset();
+}
 
 void Context::refuse_moved_from() {
   throw Error(ErrorCode::invalid_argument, "this Context was moved from", "use the one that it was moved to");

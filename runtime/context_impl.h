@@ -1,6 +1,9 @@
 // What a Context holds. For the operation calls of this room.
 #pragma once
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <future>
 #include <map>
 #include <memory>
@@ -42,7 +45,8 @@ class Context::Impl {
   const std::string& device_description() const { return maker_.description(); }
   const std::string& device_id() const { return maker_.device_id(); }
 
-  PlanTable& table() { return table_; }  ///< Of the operation calls.
+  pid_t process() const { return process_; }  ///< That made it.
+  PlanTable& table() { return table_; }       ///< Of the operation calls.
   /// Runs a plan that needs workspace, with some of the caller's allocator or of the Context's own.
   void run_with_workspace(const LoadedPlan& plan, Stream stream, std::span<const Address> operands,
                           const RunValues& values);
@@ -67,6 +71,7 @@ class Context::Impl {
   void record(const Request& request, const std::string& key);
   void write_log(const LoadedPlan& plan) const;
 
+  const pid_t process_ = ::getpid();
   std::function<void(std::string_view)> announce_;
   std::shared_ptr<const device::ContextHandle> context_;
   PlanMaker maker_;

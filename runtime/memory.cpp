@@ -51,6 +51,7 @@ void DeviceMemory::download(std::span<std::byte> bytes) const {
 }
 
 struct RegisteredMemory::Impl {
+  std::shared_ptr<const device::ContextHandle> device;
   device::RegisteredRange range;
 };
 
@@ -59,10 +60,17 @@ RegisteredMemory::RegisteredMemory(Context& context, void* data, size_t bytes) {
     throw Error(ErrorCode::invalid_argument, fmt::format("{} bytes at {} cannot be registered", bytes, data),
                 "give memory of the host, and at least a byte of it");
   }
-  impl_ = std::make_unique<Impl>(Impl{device::RegisteredRange(context.impl().device(), data, bytes)});
+  impl_ = std::make_unique<Impl>(
+      Impl{context.impl().device(), device::RegisteredRange(context.impl().device(), data, bytes)});
 }
 RegisteredMemory::~RegisteredMemory() = default;
 RegisteredMemory::RegisteredMemory(RegisteredMemory&&) noexcept = default;
 RegisteredMemory& RegisteredMemory::operator=(RegisteredMemory&&) noexcept = default;
+
+void RegisteredMemory::release() {
+  if (impl_ == nullptr) return;
+  const std::unique_ptr<Impl> ended = std::move(impl_);
+  ended->device->synchronize();
+}
 
 }  // namespace kiln

@@ -202,6 +202,7 @@ class Context {
     return *impl_;
   }
   [[noreturn]] static void refuse_moved_from();
+  void end() noexcept;
 
   std::unique_ptr<Impl> impl_;
 };

@@ -52,6 +52,10 @@ class RegisteredMemory {
   RegisteredMemory(RegisteredMemory&&) noexcept;
   RegisteredMemory& operator=(RegisteredMemory&&) noexcept;
 
+  /// Waits until the device has done all that was enqueued, and ends the registration, as the destructor does without a
+  /// word. Throws DriverError for a fault of that work.
+  void release();
+
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;

@@ -18,8 +18,9 @@ void call_by_name(PythonContext& context, const std::string& what, const Argumen
   options.workspace = reinterpret_cast<void*>(workspace);
   options.workspace_bytes = workspace_bytes;
   const nb::gil_scoped_release without_gil;
-  const HostTensors reached(context.get(), arguments.tensors());
+  HostTensors reached(context.get(), arguments.tensors());
   call(context.get(), what, arguments.named(), options, reinterpret_cast<Stream>(stream));
+  reached.release();
 }
 
 // The line of a request with those tensors.

@@ -47,4 +47,8 @@ HostTensors::HostTensors(Context& context, std::span<const GivenTensor> tensors)
   }
 }
 
+void HostTensors::release() {
+  for (RegisteredMemory& each : registered_) each.release();
+}
+
 }  // namespace kiln::python

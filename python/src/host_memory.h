@@ -17,6 +17,9 @@ class HostTensors {
  public:
   HostTensors(Context& context, std::span<const GivenTensor> tensors);
 
+  /// After the work was enqueued. Throws DriverError for a fault of it.
+  void release();
+
  private:
   std::unique_lock<std::mutex> alone_;
   std::vector<RegisteredMemory> registered_;

@@ -60,8 +60,9 @@ class PythonPlan {
     context_->require(arguments.tensors(), written_);
     const std::vector<Address> addresses = addresses_of(arguments, false);
     const nb::gil_scoped_release without_gil;
-    const HostTensors reached(context_->get(), arguments.tensors());
+    HostTensors reached(context_->get(), arguments.tensors());
     plan_.prepare_weights(reinterpret_cast<Stream>(stream), addresses, reinterpret_cast<void*>(prepared));
+    reached.release();
   }
 
  private:
@@ -71,8 +72,9 @@ class PythonPlan {
     const std::vector<Address> addresses = addresses_of(arguments, true);
     const RunValues values = plan_.values(arguments.numbers(), arguments.integers());
     const nb::gil_scoped_release without_gil;
-    const HostTensors reached(context_->get(), arguments.tensors());
+    HostTensors reached(context_->get(), arguments.tensors());
     run(std::span<const Address>(addresses), values);
+    reached.release();
   }
 
   // In the order of operands(). A plan's run takes addresses alone: that tensors are what they should be is checked

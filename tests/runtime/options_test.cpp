@@ -1,10 +1,14 @@
 // What a Context may do by itself: tune or not, and use what its options permit and nothing else.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "device_fixture.h"
 #include "kiln/base/error.h"
@@ -129,6 +133,26 @@ TEST_F(OptionsTest, InTheBackgroundCallsGoOnAndStayRight) {
   caller.join();
   softmax_forward(context, x, y);
   for (const float value : download<float>(y.data(), 4 * 37)) ASSERT_NEAR(value, 1.0f / 37, 1e-7f);
+}
+
+// Its tuner's thread does not exist there.
+TEST_F(OptionsTest, AChildProcessEndsAContextThatTunesAtOnce) {
+  std::optional<Context> context(tuning(TuningMode::in_background)), other{options()};
+  (void)context->plan(Request::parse(softmax));
+  context->wait_until_tuned();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);  // ends it where it hangs
+    Context moved = *std::move(context);
+    moved = *std::move(other);
+    context.reset();
+    ::_exit(0);
+  }
+  ASSERT_GT(child, 0);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_THAT(context->plan(Request::parse(softmax)).source(), HasSubstr("on this device"));
 }
 
 TEST_F(OptionsTest, AContextThatEndsWhileItTunesEndsSoonAndCleanly) {

@@ -34,6 +34,15 @@ TEST_F(RegisteredMemoryTest, RefusesNothingAndWhatIsRegisteredAlready) {
   EXPECT_EQ(error_of([&] { RegisteredMemory(context, host.data(), 8); }).code(), ErrorCode::driver_error);
 }
 
+TEST_F(RegisteredMemoryTest, IsReleasedOnce) {
+  Context context(options());
+  std::array<std::byte, 64> host{};
+  RegisteredMemory registered(context, host.data(), host.size());
+  registered.release();
+  registered.release();
+  const RegisteredMemory again(context, host.data(), host.size());
+}
+
 TEST_F(RegisteredMemoryTest, IsWhatAProgramOnTheEmulatedDeviceUses) {
   Context context(options());
   EXPECT_EQ(context.is_emulated(), device_->device().info().emulated);
