@@ -143,9 +143,10 @@ TEST_F(OptionsTest, AChildProcessEndsAContextThatTunesAtOnce) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::alarm(60);  // ends it where it hangs
-    Context moved = *std::move(context);
-    moved = *std::move(other);
-    context.reset();
+    {
+      Context moved = *std::move(context);
+      moved = *std::move(other);
+    }
     ::_exit(0);
   }
   ASSERT_GT(child, 0);
