@@ -16,7 +16,7 @@ from . import _library
 from ._context import Path, forget_default_contexts
 from ._progress import Display, TuneProgress
 from ._tables import html_table, text_table, time_text
-from .errors import Error, Warning, codes, error_of
+from .errors import Error, InvalidArgument, Warning, codes, error_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,8 +90,9 @@ def tune(
     later, default_context() among them, use what was found. Raises what the program reports; what it says besides its
     result is a kiln.Warning.
     """
+    _require_sense(budget, candidates, device)
     with tempfile.TemporaryDirectory() as folder:
-        command = [_library.program(), "tune", _as_input(work, folder), "--json", "--progress-json"]
+        command = [_library.program(), "tune", "--json", "--progress-json"]
         if budget is not None:
             command += ["--budget", str(budget)]
         if candidates is not None:
@@ -100,6 +101,7 @@ def tune(
             command += ["--db", os.fspath(cache)]
         if device:
             command += ["--device", str(device)]
+        command += ["--", _as_input(work, folder)]
         variables = _library.environment()
         if driver is not None:
             variables["KILN_DRIVER"] = driver
@@ -115,7 +117,7 @@ def tune(
             found = result.read()
     forget_default_contexts()
     if status not in _with_result or not found.strip():
-        raise _error_of(status, said)
+        raise _error_of(status, said.replace(f"{os.path.join(folder, _requests_file)}: line ", "request "))
     if said:
         warnings.warn(said, Warning, stacklevel=2)
     return TuneResult(json.loads(found))
@@ -140,12 +142,31 @@ def _run(
     return running.returncode, "".join(said).strip()
 
 
+def _require_sense(budget: object, candidates: object, device: object) -> None:
+    """Said here in words of Python; the program would name its options."""
+    if budget is not None and not (isinstance(budget, (int, float)) and budget > 0):
+        raise InvalidArgument(f"budget is {budget!r}", "give the most seconds, a number above 0")
+    if candidates is not None and not (isinstance(candidates, int) and candidates > 0):
+        raise InvalidArgument(f"candidates is {candidates!r}", "give how many variants to time, 1 or more")
+    if not (isinstance(device, int) and device >= 0):
+        raise InvalidArgument(f"device is {device!r}", "give the device's number, from 0")
+
+
+_requests_file = "requests.txt"
+
+
 def _as_input(work: str | Path | Iterable[str], folder: str) -> str:
+    """What the program takes for `work`: a request, a path, or a file of requests that is written into `folder`."""
     if isinstance(work, (str, os.PathLike)):
         return os.fspath(work)
-    path = os.path.join(folder, "requests.txt")
+    requests = list(work) if isinstance(work, Iterable) else None
+    if requests is None or not all(isinstance(request, str) for request in requests):
+        raise InvalidArgument(f"work is {work!r}", "give a request, several, or the path of a requests file or model")
+    if not requests:
+        raise InvalidArgument("no request is given", "give one at least")
+    path = os.path.join(folder, _requests_file)
     with open(path, "w", encoding="utf-8") as file:
-        file.write("\n".join(work) + "\n")
+        file.write("\n".join(requests) + "\n")
     return path
 
 

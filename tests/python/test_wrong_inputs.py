@@ -133,3 +133,23 @@ def test_tensors_that_the_caller_drops_during_a_call_live_until_it_ends(context)
     while thread.is_alive():
         gc.collect()
     assert (results[0] == 64).all()
+
+
+@pytest.mark.parametrize(
+    "work, options, error, said",
+    [
+        ("nofile.onnx", {}, kiln.FileError, "there is no file nofile.onnx"),
+        ("--help", {}, kiln.FileError, "there is no file --help"),
+        ([], {}, kiln.InvalidArgument, "no request is given"),
+        (3, {}, kiln.InvalidArgument, "work is 3"),
+        ([3], {}, kiln.InvalidArgument, r"work is \[3\]"),
+        (["softmax_forward x=f32:4x16", "softmax x=f32:4"], {}, kiln.ParseError, "^request 2: .*unknown operation"),
+        ([], {"candidates": 0}, kiln.InvalidArgument, "candidates is 0"),
+        ([], {"budget": float("nan")}, kiln.InvalidArgument, "budget is nan"),
+        ([], {"device": "cpu"}, kiln.InvalidArgument, "device is 'cpu'"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_tuned_is_said_in_words_of_python(tmp_path, work, options, error, said):
+    with pytest.raises(error, match=said):
+        kiln.tune(work, cache=tmp_path / "a.db", driver="emulator", progress=False, **options)
