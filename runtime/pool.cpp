@@ -74,7 +74,11 @@ void pool_backward_from_indices(Context& context, const Tensor& dy, const Tensor
 
 void unpool_forward(Context& context, const Tensor& x, const Tensor& indices, const Tensor& y,
                     const PoolOptions& options, Stream stream) {
-  pool_backward_from_indices(context, x, indices, y, options, stream);
+  try {
+    pool_backward_from_indices(context, x, indices, y, options, stream);
+  } catch (const Error& error) {
+    throw Error(error.code(), "unpool_forward, whose x is called dy and whose y dx: " + error.message(), error.hint());
+  }
 }
 
 void unpool_backward(Context& context, const Tensor& dy, const Tensor& indices, const Tensor& dx,

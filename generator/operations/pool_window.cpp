@@ -124,7 +124,7 @@ void check_pool_output(const Request& request, std::string_view input, std::stri
     const int64_t given = y.extents[2 + static_cast<size_t>(i)];
     if (given < 1 || (given != floor && given != ceil)) {
       refuse(request, fmt::format("{} has extent {} along {}, expected {}", output, given, axis_name(i, axes), floor),
-             fmt::format("or {} in ceil mode", ceil));
+             ceil == floor ? "" : fmt::format("or {} in ceil mode", ceil));
     }
   }
   Ints expected = y.extents;

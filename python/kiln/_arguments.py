@@ -9,7 +9,7 @@ from typing import Any, Union
 
 from ._arrays import Array
 from ._kiln import Expression
-from .errors import InvalidArgument
+from .errors import InvalidArgument, require_text
 
 Word = Union[None, bool, int, str, Sequence[int]]  # the value of an attribute: pad=1, pad=(1, 1), mode="max"
 
@@ -47,7 +47,7 @@ def definition_of(what: str) -> Definition:
     """That of the operation which the line begins with, or `unknown`: the library says which there are."""
     from ._definitions import DEFINITIONS
 
-    words = what.split(None, 1)
+    words = require_text("what", what).split(None, 1)
     return DEFINITIONS.get(words[0], unknown) if words else unknown
 
 

@@ -30,13 +30,27 @@ class Tuning:
     budget: float = 60.0
     candidates: int = 16
 
+    def __post_init__(self) -> None:
+        errors.require_type("budget", self.budget, (int, float), "seconds")
+        errors.require_type("candidates", self.candidates, int, "how many variants to time")
+        if self.mode not in ("never", "within_budget", "in_background"):
+            raise errors.InvalidArgument(f"mode is {self.mode!r}", "give never, within_budget or in_background")
+
 
 def _warn(message: str) -> None:
     warnings.warn(message, errors.Warning, stacklevel=3)
 
 
-def _paths(paths: Path | Iterable[Path]) -> list[str]:
-    return [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
+def _path(name: str, path: Path) -> str:
+    errors.require_type(name, path, (str, os.PathLike), "a path")
+    return os.fspath(path)
+
+
+def _paths(name: str, paths: Path | Iterable[Path]) -> list[str]:
+    if isinstance(paths, (str, os.PathLike)):
+        return [os.fspath(paths)]
+    errors.require_type(name, paths, Iterable, "a path, or paths")
+    return [_path(name, path) for path in paths]
 
 
 class Context(_kiln.Context):
@@ -72,19 +86,33 @@ class Context(_kiln.Context):
         tuning: Tuning = Tuning(),
         announce: Callable[[str], object] | None = None,
     ) -> None:
+        errors.require_type("device", device, int, "the device's number, from 0")
+        errors.require_type("tuning", tuning, Tuning, "a kiln.Tuning")
+        for name, flag in (
+            ("deterministic", deterministic),
+            ("locked", locked),
+            ("allow_failed_variants", allow_failed_variants),
+            ("allow_unchecked_templates", allow_unchecked_templates),
+        ):
+            errors.require_type(name, flag, bool, "True or False")
+        if announce is not None and not callable(announce):
+            raise errors.InvalidArgument(f"announce is {announce!r}", "give a function that takes a string")
+        if driver is not None:
+            errors.require_text("driver", driver)
         self.tuning = tuning
         options = _kiln.Options()
         options.set_libraries(driver, _library.nvrtc())
         options.set_tuning(tuning.mode, tuning.budget, tuning.candidates)
         options.device = device
-        options.packs = _paths(packs)
-        options.bundles = _paths(bundles)
-        options.user_templates = _paths(user_templates)
+        options.packs = _paths("packs", packs)
+        options.bundles = _paths("bundles", bundles)
+        options.user_templates = _paths("user_templates", user_templates)
         if cache is not None:
-            options.cache = os.fspath(cache)
+            options.cache = _path("cache", cache)
         if kernel_store is not None:
-            options.kernel_store = os.fspath(kernel_store)
+            options.kernel_store = _path("kernel_store", kernel_store)
         if workspace_limit is not None:
+            errors.require_type("workspace_limit", workspace_limit, int, "bytes")
             options.workspace_limit = workspace_limit
         options.deterministic = deterministic
         options.locked = locked
@@ -98,11 +126,14 @@ class Context(_kiln.Context):
         `requests`: lines of request syntax, or the text of a requests file. With tuning "within_budget" they are tuned
         first. Raises what the first that fails raises, after trying all.
         """
-        self._prepare(requests if isinstance(requests, str) else "\n".join(requests))
+        if not isinstance(requests, str):
+            errors.require_type("requests", requests, Iterable, "a request, or requests")
+            requests = "\n".join(errors.require_text("a request", request) for request in requests)
+        self._prepare(requests)
 
     def explain(self, request: str) -> Explanation:
         """Why `request` runs as it does: the variant that a plan would use, and what stands against the others."""
-        return Explanation(self._explain(request))
+        return Explanation(self._explain(errors.require_text("request", request)))
 
     def __repr__(self) -> str:
         return f"<kiln.Context: {self.device_description}>"
@@ -114,6 +145,7 @@ _defaults_lock = threading.Lock()
 
 def default_context(device: int = 0) -> Context:
     """The Context of `device` that functions use which are given none: made when it is first asked for."""
+    errors.require_type("device", device, int, "the device's number, from 0")
     found = _defaults.get(device)
     if found is not None:
         return found

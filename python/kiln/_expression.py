@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ._kiln import Expression
+from .errors import require_text
 
 
 def expression(text: str, **reads: Any) -> Expression:
@@ -14,6 +15,7 @@ def expression(text: str, **reads: Any) -> Expression:
 
     Make that of frequent calls once and keep it. Raises ParseError or InvalidArgument.
     """
+    require_text("text", text)
     numbers = {name: value for name, value in reads.items() if isinstance(value, (int, float))}
     tensors = {name: value for name, value in reads.items() if name not in numbers}
     return Expression(text, tensors, numbers)

@@ -10,7 +10,7 @@ from ._arguments import Arguments, definition_of, sort_arguments, text_of_epilog
 from ._arrays import Array, Stream, stream_address
 from ._calls import Memory, address_and_size
 from ._context import Context, context_for
-from .errors import InvalidArgument, Unsupported
+from .errors import InvalidArgument, Unsupported, require_text
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,6 +120,7 @@ def _address(memory: Memory, needed: int, name: str) -> int:
 
 def plan(request: str, *, context: Context | None = None) -> Plan:
     """The best known variant for a request line, compiled and loaded."""
+    require_text("request", request)
     context = context_for(context)
     return Plan(_kiln.plan(context, request), context)
 

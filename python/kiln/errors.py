@@ -69,11 +69,62 @@ class Warning(UserWarning):  # noqa: A001 - kiln.Warning, as kiln.Error
     """What a Context tells once: a cache that cannot be used, the emulated device in place of a GPU."""
 
 
+# What messages of the library call by its name in C++, replaced in this order.
+_words = {
+    "define the expression in the requests file, in a file given with --expression, or for Request::parse(); ": (
+        "give a kiln.expression() as the epilogue of a call; "
+    ),
+    "define it in the requests file, or in a file given with --expression": (
+        "give a kiln.expression() as the epilogue of a call"
+    ),
+    "Context::prepare()": "Context.prepare()",
+    "Context::plan()": "kiln.plan()",
+    "plan_of_call()": "kiln.plan_of_call()",
+    "Plan::run()": "Plan.run()",
+    "Plan::run": "Plan.run()",
+    "or call()": "or kiln.call()",
+    "Request::parse()": "kiln.plan()",
+    "TensorSpec::packed()": "tensors without gaps",
+    "kiln::bias(values)": 'epilogue="bias"',
+    "kiln::add(residual)": 'epilogue="add"',
+    "kiln::expression()": "kiln.expression()",
+    "expression(...)": "kiln.expression(...)",
+    "TuningMode::never": 'kiln.Tuning("never")',
+    "one of TuningMode": "never, within_budget or in_background",
+    "one of kiln::DType": "one of Kiln's types",
+    "one of kiln::Scale": "0, 1 or any",
+    "a database without a file": "no database",
+    "Database::in_memory()": 'cache="off"',
+    "ContextOptions::workspace_allocator": "workspace",
+    "ContextOptions::": "Context's ",
+    "RunValues::": "",
+}
+
+
+def in_words_of_python(text: str) -> str:
+    for cpp, python in _words.items():
+        text = text.replace(cpp, python)
+    return text
+
+
+def require_type(name: str, value: object, kinds: type | tuple[type, ...], expected: str) -> None:
+    """Raises InvalidArgument unless `value` is one of `kinds`. True is no integer."""
+    if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is int):
+        raise InvalidArgument(f"{name} is {value!r}", f"give {expected}")
+
+
+def require_text(name: str, value: object) -> str:
+    """`value`, a string; of anything else raises InvalidArgument."""
+    if isinstance(value, str):
+        return value
+    raise InvalidArgument(f"{name} is {value!r}", "give text")
+
+
 codes = {kind.code: kind for kind in Error.__subclasses__()}
 
 
 def error_of(code: str, message: str, hint: str) -> Error:
     """The exception of that code; of one that has no class of its own, an Error with the code."""
-    error = codes.get(code, Error)(message, hint)
+    error = codes.get(code, Error)(in_words_of_python(message), in_words_of_python(hint))
     error.code = code
     return error

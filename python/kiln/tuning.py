@@ -16,7 +16,7 @@ from . import _library
 from ._context import Path, forget_default_contexts
 from ._progress import Display, TuneProgress
 from ._tables import html_table, text_table, time_text
-from .errors import Error, InvalidArgument, Warning, codes, error_of
+from .errors import Error, InvalidArgument, Warning, codes, error_of, require_type
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,8 +148,7 @@ def _require_sense(budget: object, candidates: object, device: object) -> None:
         raise InvalidArgument(f"budget is {budget!r}", "give the most seconds, a number above 0")
     if candidates is not None and not (isinstance(candidates, int) and candidates > 0):
         raise InvalidArgument(f"candidates is {candidates!r}", "give how many variants to time, 1 or more")
-    if not (isinstance(device, int) and device >= 0):
-        raise InvalidArgument(f"device is {device!r}", "give the device's number, from 0")
+    require_type("device", device, int, "the device's number, from 0")
 
 
 _requests_file = "requests.txt"

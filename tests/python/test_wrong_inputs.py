@@ -136,6 +136,41 @@ def test_tensors_that_the_caller_drops_during_a_call_live_until_it_ends(context)
 
 
 @pytest.mark.parametrize(
+    "make, said",
+    [
+        (lambda: kiln.Context("cpu"), "device is 'cpu'"),
+        (lambda: kiln.Context(driver=3), "driver is 3"),
+        (lambda: kiln.Context(cache=3), "cache is 3"),
+        (lambda: kiln.Context(packs=3), "packs is 3"),
+        (lambda: kiln.Context(bundles=["a", 3]), "bundles is 3"),
+        (lambda: kiln.Context(workspace_limit="1G"), "workspace_limit is '1G'"),
+        (lambda: kiln.Context(deterministic="yes"), "deterministic is 'yes'"),
+        (lambda: kiln.Context(tuning="never"), "tuning is 'never' .give a kiln.Tuning"),
+        (lambda: kiln.Context(announce=3), "announce is 3"),
+        (lambda: kiln.Tuning("sometimes"), "mode is 'sometimes'"),
+        (lambda: kiln.Tuning(candidates="x"), "candidates is 'x'"),
+        (lambda: kiln.default_context("cpu"), "device is 'cpu'"),
+        (lambda: kiln.default_context(X), "device is array"),
+        (lambda: kiln.expression(None), "text is None"),
+        (lambda: kiln.plan(None), "request is None"),
+        (lambda: kiln.call(None), "what is None"),
+    ],
+    ids=range(16),
+)
+def test_a_setting_of_a_wrong_type_is_named(make, said):
+    with pytest.raises(kiln.InvalidArgument, match=said):
+        make()
+
+
+@pytest.mark.parametrize("requests", [3, None, [1]])
+def test_requests_are_text(context, requests):
+    with pytest.raises(kiln.InvalidArgument, match="is 3|is None|is 1"):
+        context.prepare(requests)
+    with pytest.raises(kiln.InvalidArgument, match="request is"):
+        context.explain(requests)
+
+
+@pytest.mark.parametrize(
     "work, options, error, said",
     [
         ("nofile.onnx", {}, kiln.FileError, "there is no file nofile.onnx"),

@@ -13,6 +13,7 @@
 namespace kiln {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -123,7 +124,7 @@ TEST_F(PoolIndices, BadArgumentsAreRefusedBeforeAnyLaunch) {
   EXPECT_THAT(refusal_of([&] {
                 unpool_forward(context_, y, at(8192, {1, 3, 4, 5}, i32), x, halves_);
               }),
-              HasSubstr("indices has extents 1x3x4x5"));
+              AllOf(HasSubstr("unpool_forward, whose x is called dy"), HasSubstr("indices has extents 1x3x4x5")));
   const auto of_unpooling = [&](const Tensor& a, const Tensor& b, const Tensor& c, const PoolOptions& options) {
     return refusal_of([&] { unpool_backward(context_, a, b, c, options); });
   };
