@@ -12,13 +12,14 @@
 
 #include "kiln/base/error.h"
 #include "kiln/memory.h"
+#include "without_gil.h"
 
 namespace kiln::python {
 namespace {
 
 // A message may come from a thread of Kiln's, and after Python has ended.
 void tell(nb::handle announce, std::string_view message) {
-  if (!Py_IsInitialized()) return;
+  if (!Py_IsInitialized() || is_left_behind()) return;
   const nb::gil_scoped_acquire gil;
   try {
     announce(nb::str(message.data(), message.size()));
@@ -50,18 +51,18 @@ void set_tuning(ContextOptions& options, std::string_view mode, double budget, s
 
 void prepare(PythonContext& context, const std::string& requests) {
   std::vector<Request> parsed;
-  const nb::gil_scoped_release without_gil;
+  const WithoutGil without_gil;
   for (RequestLine& line : parse_requests(requests)) parsed.push_back(std::move(line.request));
   context.get().prepare(parsed);
 }
 
 std::string explain(PythonContext& context, const std::string& request) {
-  const nb::gil_scoped_release without_gil;
+  const WithoutGil without_gil;
   return to_json(context.get().explain(Request::parse(request)));
 }
 
 void wait_until_tuned(PythonContext& context) {
-  const nb::gil_scoped_release without_gil;
+  const WithoutGil without_gil;
   context.get().wait_until_tuned();
 }
 
@@ -90,13 +91,13 @@ class PythonMemory {
 PythonContext::PythonContext(ContextOptions options, nb::object announce)
     : announce_(std::move(announce)), device_(options.device) {
   options.announce = [announce = nb::handle(announce_)](std::string_view message) { tell(announce, message); };
-  const nb::gil_scoped_release without_gil;
+  const WithoutGil without_gil;
   context_.emplace(options);
   emulated_ = context_->is_emulated();
 }
 
 PythonContext::~PythonContext() {
-  const nb::gil_scoped_release without_gil;
+  const WithoutGil without_gil;
   context_.reset();
 }
 

@@ -9,12 +9,14 @@
 #include "errors.h"
 #include "kiln/version.h"
 #include "plan.h"
+#include "without_gil.h"
 
 NB_MODULE(_kiln, module) {
   namespace nb = nanobind;
   using namespace kiln::python;  // NOLINT(google-build-using-namespace): the module is these
   nb::set_leak_warnings(false);  // a program may end with a Context in a global
   translate_errors();
+  watch_the_end(module);
   bind_arguments(module);
   bind_context(module);
   bind_plan(module);

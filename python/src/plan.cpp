@@ -13,6 +13,7 @@
 #include "host_memory.h"
 #include "kiln/base/error.h"
 #include "kiln/call.h"
+#include "without_gil.h"
 
 namespace kiln::python {
 namespace {
@@ -59,7 +60,7 @@ class PythonPlan {
   void prepare_weights(const Arguments& arguments, uintptr_t stream, uintptr_t prepared) const {
     context_->require(arguments.tensors(), written_);
     const std::vector<Address> addresses = addresses_of(arguments, false);
-    const nb::gil_scoped_release without_gil;
+    const WithoutGil without_gil;
     HostTensors reached(context_->get(), arguments.tensors());
     plan_.prepare_weights(reinterpret_cast<Stream>(stream), addresses, reinterpret_cast<void*>(prepared));
     reached.release();
@@ -71,7 +72,7 @@ class PythonPlan {
     context_->require(arguments.tensors(), written_);
     const std::vector<Address> addresses = addresses_of(arguments, true);
     const RunValues values = plan_.values(arguments.numbers(), arguments.integers());
-    const nb::gil_scoped_release without_gil;
+    const WithoutGil without_gil;
     HostTensors reached(context_->get(), arguments.tensors());
     run(std::span<const Address>(addresses), values);
     reached.release();
@@ -136,7 +137,7 @@ PythonPlan made(PythonContext& context, const Plan& plan) {
 
 PythonPlan plan_of_line(PythonContext& context, const std::string& line) {
   const auto plan = [&] {
-    const nb::gil_scoped_release without_gil;
+    const WithoutGil without_gil;
     return context.get().plan(Request::parse(line));
   };
   return made(context, plan());
@@ -144,7 +145,7 @@ PythonPlan plan_of_line(PythonContext& context, const std::string& line) {
 
 PythonPlan plan_of_named(PythonContext& context, const std::string& what, const Arguments& arguments) {
   const auto plan = [&] {
-    const nb::gil_scoped_release without_gil;
+    const WithoutGil without_gil;
     return plan_of_call(context.get(), what, arguments.named(), arguments.options());
   };
   return made(context, plan());

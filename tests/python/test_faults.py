@@ -18,3 +18,22 @@ except kiln.DriverError as error:
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout == "raised\n", done.stderr
+
+
+def test_a_daemon_thread_at_work_does_not_disturb_the_end_of_the_interpreter():
+    program = """
+import threading, time
+import numpy as np, kiln
+context = kiln.Context(driver="emulator", cache="off")
+x = np.ones((64, 4000), np.float32)
+kiln.softmax_forward(x, context=context)
+def work():
+    while True:
+        kiln.softmax_forward(x, context=context)
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+time.sleep(0.3)
+print("the end")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (0, "the end\n"), done.stderr
