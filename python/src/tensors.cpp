@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <string>
@@ -61,6 +62,9 @@ struct Dimensions {
 
 Tensor made(std::string_view name, const void* data, DType dtype, Dimensions dimensions) {
   if (dimensions.extents.empty()) dimensions.add(1, 1);
+  for (size_t i = 0; i < dimensions.extents.size(); ++i) {  // what no element is reached by may be anything
+    if (dimensions.extents[i] <= 1) dimensions.strides[i] = std::max<int64_t>(dimensions.strides[i], 0);
+  }
   try {
     return Tensor(data, dtype, dimensions.extents, dimensions.strides);
   } catch (const Error& error) {

@@ -12,15 +12,24 @@ namespace {
 
 std::atomic<bool> ends = false;
 std::thread::id ending_thread;  // set before `ends`
-std::atomic<int> returning = 0;  // threads that ask for the GIL, or are about to
+std::atomic<int> at_work = 0;   // threads that are in the scope of a WithoutGil, up to having the GIL again
 
-// By atexit, with the GIL. Who asks for the GIL already gets it; who comes later is left behind.
+// By atexit, with the GIL: waits for those that are at work. Throws for Ctrl-C, which ends the wait.
 void begin_end() {
   ending_thread = std::this_thread::get_id();
   ends = true;
-  PyThreadState* const thread = PyEval_SaveThread();
-  while (returning > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  PyEval_RestoreThread(thread);
+  while (at_work > 0) {
+    PyThreadState* const thread = PyEval_SaveThread();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    PyEval_RestoreThread(thread);
+    if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
+  }
+}
+
+void stay_if_left_behind() {
+  if (!is_left_behind()) return;
+  --at_work;
+  while (true) ::pause();
 }
 
 }  // namespace
@@ -29,18 +38,20 @@ bool is_left_behind() {
   return ends && std::this_thread::get_id() != ending_thread;
 }
 
+WithoutGil::WithoutGil() {
+  ++at_work;
+  thread_ = PyEval_SaveThread();
+  stay_if_left_behind();
+}
+
 WithoutGil::~WithoutGil() {
-  ++returning;
-  if (is_left_behind()) {
-    --returning;
-    while (true) ::pause();
-  }
+  stay_if_left_behind();
   PyEval_RestoreThread(thread_);
-  --returning;
+  --at_work;
 }
 
 void watch_the_end(nanobind::module_& module) {
-  pthread_atfork(nullptr, nullptr, [] { returning = 0; });  // the child has none of the other threads
+  pthread_atfork(nullptr, nullptr, [] { at_work = 0; });  // the child has none of the other threads
   module.def("_begin_end", &begin_end);
   nanobind::module_::import_("atexit").attr("register")(module.attr("_begin_end"));
 }

@@ -7,11 +7,12 @@ namespace kiln::python {
 
 /// Gives up the GIL until the end of its scope.
 ///
-/// A daemon thread that is at work when the interpreter ends stays here for good, as it does in Python from 3.14 on.
-/// Before, Python ends a thread that asks for the GIL then, and as that unwinds C++, it is the end of the process.
+/// The interpreter does not end before that, whatever thread this is: what Kiln works on would end under it. A daemon
+/// thread stays here for good then, as it does in Python from 3.14 on. Before, Python ends a thread that asks for the
+/// GIL while the interpreter ends, and as that unwinds C++, it is the end of the process.
 class WithoutGil {
  public:
-  WithoutGil() : thread_(PyEval_SaveThread()) {}
+  WithoutGil();
   ~WithoutGil();
   WithoutGil(const WithoutGil&) = delete;
   WithoutGil& operator=(const WithoutGil&) = delete;
