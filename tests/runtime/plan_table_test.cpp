@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -58,6 +60,12 @@ TEST(PlanTable, TellsKeysOfOneHashApart) {
     EXPECT_EQ(table.find(key_number(i), 7), plan_number(static_cast<uintptr_t>(i)).get());
   }
   EXPECT_EQ(table.find(key_number(300), 7), nullptr);
+  CallKey longer = key_number(299);
+  longer.add(int64_t{0});
+  EXPECT_EQ(table.find(longer, 7), nullptr);
+  table.insert(longer, 7, plan_number(301));
+  EXPECT_EQ(table.find(longer, 7), plan_number(301).get());
+  EXPECT_EQ(table.find(key_number(299), 7), plan_number(299).get());
 }
 
 TEST(PlanTable, KeepsTheFirstPlanOfAKey) {
@@ -92,6 +100,17 @@ TEST(PlanTable, ReplacesAPlanUnderAllItsKeys) {
   table.replace(better, best);
   table.insert(key_number(9), key_number(9).hash(), old);  // by a thread that got it before it was replaced
   EXPECT_EQ(table.find(key_number(9), key_number(9).hash()), best.get());
+}
+
+TEST(PlanTable, KeepsItsPlans) {
+  bool freed = false;
+  {
+    PlanTable table;
+    table.insert(key_number(1), key_number(1).hash(),
+                 {reinterpret_cast<const LoadedPlan*>(8), [&](const LoadedPlan*) { freed = true; }});
+    EXPECT_FALSE(freed);
+  }
+  EXPECT_TRUE(freed);
 }
 
 TEST(PlanTable, KeepsAReplacedPlanForThoseWhoRunIt) {
@@ -177,6 +196,19 @@ TEST(CallKey, TellsNumbersOfAnySizeApart) {
       EXPECT_EQ(last_of_three(numbers[i]) == last_of_three(numbers[j]), i == j) << numbers[i] << " " << numbers[j];
     }
   }
+}
+
+// Words alone do not say where a number of several begins.
+TEST(CallKey, TellsApartWhichOfItsNumbersAreWide) {
+  const auto key = [](std::initializer_list<int64_t> numbers) {
+    CallKey made;
+    for (const int64_t number : numbers) made.add(number);
+    return made;
+  };
+  const auto wide = [](int64_t low, int64_t high) { return high << 32 | low; };
+  EXPECT_FALSE(key({wide(5, 1), 7}) == key({5, wide(1, 7)}));
+  constexpr int64_t mark = 0xffffffff;
+  EXPECT_FALSE(key({mark, 3, 2, wide(8, 9)}) == key({wide(3, 2), mark, 8, 9}));
 }
 
 TEST(CallKey, TellsTextsApart) {
