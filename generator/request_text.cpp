@@ -155,10 +155,6 @@ bool parse_common(const Token& token, const Operation& operation, const Expressi
                 did_you_mean(name, common_names(operation, false), "write name=value"));
     return true;
   }
-  const std::vector<std::string_view> bare = common_names(operation, false);
-  if (std::find(bare.begin(), bare.end(), name) != bare.end()) {
-    malformed(token, fmt::format("'{}' takes no value", name), fmt::format("write {} alone, or leave it out", name));
-  }
   if (name == "alpha")
     request.blend.alpha = parse_scale(token);
   else if (name == "beta")
@@ -181,6 +177,16 @@ bool parse_common(const Token& token, const Operation& operation, const Expressi
   return true;
 }
 
+[[noreturn]] void refuse_unknown(const Token& token, const Operation& operation) {
+  const std::string_view name = token.name();
+  const std::vector<std::string_view> bare = common_names(operation, false);
+  if (std::find(bare.begin(), bare.end(), name) != bare.end()) {
+    malformed(token, fmt::format("'{}' takes no value", name), fmt::format("write {} alone, or leave it out", name));
+  }
+  malformed(token, fmt::format("{} has no operand or attribute '{}'", operation.name(), name),
+            names_hint(operation, name));
+}
+
 void parse_token(const Token& token, const Operation& operation, const Expressions& expressions, Request& request) {
   if (parse_common(token, operation, expressions, request)) return;
   const auto named = [&](const auto& definition) { return definition.name == token.name(); };
@@ -189,10 +195,7 @@ void parse_token(const Token& token, const Operation& operation, const Expressio
     return;
   }
   const auto attribute = std::find_if(operation.attributes().begin(), operation.attributes().end(), named);
-  if (attribute == operation.attributes().end()) {
-    malformed(token, fmt::format("{} has no operand or attribute '{}'", operation.name(), token.name()),
-              names_hint(operation, token.name()));
-  }
+  if (attribute == operation.attributes().end()) refuse_unknown(token, operation);
   request.attributes.push_back({attribute->name, parse_attribute(token, *attribute)});
 }
 
@@ -334,15 +337,15 @@ std::string Request::key() const {
 }
 
 Request Request::parse(std::string_view line, const Expressions& expressions) {
-  return finished(parse_words(line, [&](const Token& word, const Operation& operation, Request& request) {
-    parse_token(word, operation, expressions, request);
+  return finished(parse_words(line, [&](const Token& word, const Operation& definition, Request& request) {
+    parse_token(word, definition, expressions, request);
   }));
 }
 
 Request Request::parse_call(std::string_view text) {
-  return parse_words(text, [](const Token& word, const Operation& operation, Request& request) {
-    refuse_argument(word, operation);
-    parse_token(word, operation, {}, request);
+  return parse_words(text, [](const Token& word, const Operation& definition, Request& request) {
+    refuse_argument(word, definition);
+    parse_token(word, definition, {}, request);
   });
 }
 
