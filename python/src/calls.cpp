@@ -7,7 +7,6 @@
 #include "host_memory.h"
 #include "kiln/call.h"
 #include "plan.h"
-#include "without_gil.h"
 
 namespace kiln::python {
 namespace {
@@ -18,10 +17,8 @@ void call_by_name(PythonContext& context, const std::string& what, const Argumen
   CallOptions options = arguments.options();
   options.workspace = reinterpret_cast<void*>(workspace);
   options.workspace_bytes = workspace_bytes;
-  const WithoutGil without_gil;
-  HostTensors reached(context.get(), arguments.tensors());
-  call(context.get(), what, arguments.named(), options, reinterpret_cast<Stream>(stream));
-  reached.release();
+  enqueue_on(context.get(), arguments.tensors(),
+             [&] { call(context.get(), what, arguments.named(), options, reinterpret_cast<Stream>(stream)); });
 }
 
 // The line of a request with those tensors.

@@ -16,7 +16,7 @@ std::vector<Range> ranges_of(std::span<const GivenTensor> tensors) {
     if (!given.place.host || given.tensor.empty()) continue;
     const TensorSpec spec = given.tensor.spec();
     const auto begin = reinterpret_cast<uintptr_t>(given.tensor.data());
-    const int64_t bytes = spec.span() * dtype_rows[static_cast<size_t>(spec.dtype)].bytes;
+    const int64_t bytes = spec.span() * size_of(spec.dtype);
     ranges.push_back({begin, begin + static_cast<uintptr_t>(bytes)});
   }
   std::ranges::sort(ranges, {}, &Range::begin);

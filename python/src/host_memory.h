@@ -7,6 +7,7 @@
 
 #include "kiln/memory.h"
 #include "tensors.h"
+#include "without_gil.h"
 
 namespace kiln::python {
 
@@ -24,5 +25,15 @@ class HostTensors {
   std::unique_lock<std::mutex> alone_;
   std::vector<RegisteredMemory> registered_;
 };
+
+/// Calls `enqueue` without the GIL, while the device reaches `tensors`. Throws DriverError for a fault of what it
+/// enqueued on tensors on the CPU.
+template <class Enqueue>
+void enqueue_on(Context& context, std::span<const GivenTensor> tensors, const Enqueue& enqueue) {
+  const WithoutGil without_gil;
+  HostTensors reached(context, tensors);
+  enqueue();
+  reached.release();
+}
 
 }  // namespace kiln::python

@@ -60,10 +60,9 @@ class PythonPlan {
   void prepare_weights(const Arguments& arguments, uintptr_t stream, uintptr_t prepared) const {
     context_->require(arguments.tensors(), written_);
     const std::vector<Address> addresses = addresses_of(arguments, false);
-    const WithoutGil without_gil;
-    HostTensors reached(context_->get(), arguments.tensors());
-    plan_.prepare_weights(reinterpret_cast<Stream>(stream), addresses, reinterpret_cast<void*>(prepared));
-    reached.release();
+    enqueue_on(context_->get(), arguments.tensors(), [&] {
+      plan_.prepare_weights(reinterpret_cast<Stream>(stream), addresses, reinterpret_cast<void*>(prepared));
+    });
   }
 
  private:
@@ -72,10 +71,7 @@ class PythonPlan {
     context_->require(arguments.tensors(), written_);
     const std::vector<Address> addresses = addresses_of(arguments, true);
     const RunValues values = plan_.values(arguments.numbers(), arguments.integers());
-    const WithoutGil without_gil;
-    HostTensors reached(context_->get(), arguments.tensors());
-    run(std::span<const Address>(addresses), values);
-    reached.release();
+    enqueue_on(context_->get(), arguments.tensors(), [&] { run(std::span<const Address>(addresses), values); });
   }
 
   // In the order of operands(). A plan's run takes addresses alone: that tensors are what they should be is checked

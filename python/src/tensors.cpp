@@ -33,10 +33,6 @@ constexpr std::array type_rows = {
 };
 static_assert(type_rows.size() == dtype_rows.size());
 
-int bytes_of(DType dtype) {
-  return dtype_rows[static_cast<size_t>(dtype)].bytes;
-}
-
 [[noreturn]] void refuse(std::string_view name, std::string_view what, std::string hint) {
   throw Error(ErrorCode::invalid_argument, fmt::format("tensor {} {}", name, what), std::move(hint));
 }
@@ -113,7 +109,7 @@ GivenTensor interface_tensor(std::string_view name, const nb::dict& interface, c
   Dimensions dimensions;
   const nb::object shape = interface["shape"];
   const nb::object strides = interface.contains("strides") ? nb::object(interface["strides"]) : nb::none();
-  const int64_t bytes = bytes_of(row.dtype);
+  const int64_t bytes = size_of(row.dtype);
   int64_t packed = 1;
   for (size_t i = nb::len(shape); i-- > 0;) {
     const auto extent = nb::cast<int64_t>(shape[i]);
@@ -167,7 +163,7 @@ GivenTensor exchanged_tensor(std::string_view name, nb::handle object) {
   }
   const TypeRow* found = nullptr;
   for (const TypeRow& row : type_rows) {
-    const nb::dlpack::dtype type{static_cast<uint8_t>(row.code), static_cast<uint8_t>(8 * bytes_of(row.dtype)), 1};
+    const nb::dlpack::dtype type{static_cast<uint8_t>(row.code), static_cast<uint8_t>(8 * size_of(row.dtype)), 1};
     if (array.dtype() == type) found = &row;
   }
   if (found == nullptr) {
