@@ -1,0 +1,47 @@
+"""Where operators call Kiln: on which Context."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from .. import errors
+from .._calls import call
+from .._context import Context
+from .._context import default_context as _default_context
+
+_chosen: dict[torch.device, Context] = {}
+
+
+def _key(device: Any) -> torch.device:
+    device = torch.device(device)
+    if device.type == "cuda" and device.index is None:
+        return torch.device("cuda", torch.cuda.current_device())
+    return device
+
+
+def set_default_context(context: Context | None, device: Any = "cpu") -> None:
+    """Have functions on tensors of `device` use `context` from now on; None: the one that they use by default."""
+    if context is None:
+        _chosen.pop(_key(device), None)
+        return
+    errors.require_type("context", context, Context, "a kiln.Context")
+    _chosen[_key(device)] = context
+
+
+def default_context(device: Any = "cpu") -> Context:
+    """The Context that functions use for tensors of `device`, made when it is first asked for.
+
+    On the CPU it is kiln.default_context(), whose device is the emulated one where there is no GPU.
+    """
+    key = _key(device)
+    if key in _chosen:
+        return _chosen[key]
+    return _default_context(key.index if key.type == "cuda" else 0)
+
+
+def launch(operation: str, *, epilogue: Any = None, **arguments: Any) -> None:
+    """kiln.call(), on the Context of the tensors' device."""
+    device = next(value.device for value in arguments.values() if isinstance(value, torch.Tensor))
+    call(operation, epilogue=epilogue, context=default_context(device), **arguments)

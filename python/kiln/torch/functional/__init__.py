@@ -1,0 +1,22 @@
+"""Functions of torch.nn.functional and torch, on Kiln: the same names, arguments and results, with gradients.
+
+What Kiln does not serve raises kiln.Unsupported or kiln.InvalidArgument before anything runs. docs/pytorch.md says what
+that is.
+"""
+
+from . import activation, convolution, loss, normalisation, pooling, product
+from .activation import *  # noqa: F403
+from .convolution import *  # noqa: F403
+from .loss import *  # noqa: F403
+from .normalisation import *  # noqa: F403
+from .pooling import *  # noqa: F403
+from .product import *  # noqa: F403
+
+__all__ = [
+    *activation.__all__,
+    *convolution.__all__,
+    *loss.__all__,
+    *normalisation.__all__,
+    *pooling.__all__,
+    *product.__all__,
+]

@@ -1,0 +1,93 @@
+"""Arguments as PyTorch's functions take them, made into those of operators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Union
+
+import torch
+
+from ...errors import InvalidArgument, Unsupported
+
+Ints = Union[int, Sequence[int]]
+Activation = Union[None, str, tuple[Any, ...]]  # "relu", or with its numbers: ("leaky_relu", 0.2)
+
+
+def require(holds: bool, message: str, hint: str) -> None:
+    if not holds:
+        raise InvalidArgument(message, hint)
+
+
+def require_served(holds: bool, message: str, hint: str = "call PyTorch's function") -> None:
+    if not holds:
+        raise Unsupported(message, hint)
+
+
+def per_axis(name: str, value: Ints, axes: int) -> tuple[int, ...]:
+    """One number for all axes, or one for each."""
+    numbers = (value,) * axes if isinstance(value, int) else tuple(value)
+    numbers = numbers * axes if len(numbers) == 1 else numbers
+    require(len(numbers) == axes, f"{name} is {value!r}", f"give a number, or one for each of {axes} axes")
+    return numbers
+
+
+def batched(input: torch.Tensor, axes: int, name: str) -> tuple[torch.Tensor, bool]:
+    """`input` with a batch in front, and whether it had one."""
+    require(
+        input.dim() in (axes + 1, axes + 2),
+        f"{name} takes an input of {axes + 1} or {axes + 2} dimensions, and this has {input.dim()}",
+        "give channels and spatial dimensions, with a batch in front or without one",
+    )
+    return (input, True) if input.dim() == axes + 2 else (input.unsqueeze(0), False)
+
+
+def same_dtype(name: str, **tensors: torch.Tensor | None) -> None:
+    """Requires one type of all, as PyTorch does; autocast makes them one."""
+    given = {key: each for key, each in tensors.items() if each is not None}
+    first = next(iter(given.values()))
+    if autocasting(first):
+        return
+    for key, each in given.items():
+        require(
+            each.dtype == first.dtype,
+            f"{name}: {key} is {each.dtype} and {next(iter(given))} is {first.dtype}",
+            "convert one of them",
+        )
+
+
+def autocasting(tensor: torch.Tensor) -> bool:
+    if tensor.is_cuda:
+        return torch.is_autocast_enabled()
+    return torch.is_autocast_cpu_enabled()
+
+
+def needs_gradient(*tensors: torch.Tensor | None) -> bool:
+    return torch.is_grad_enabled() and any(each is not None and each.requires_grad for each in tensors)
+
+
+def named_activation(activation: Activation) -> tuple[str, list[float]]:
+    """Its name, and its numbers or their defaults."""
+    from ..operators._activations import activation_of
+
+    if activation is None:
+        return "", []
+    name, *numbers = (activation,) if isinstance(activation, str) else activation
+    defaults = list(activation_of(name).defaults.values())
+    require(
+        len(numbers) <= len(defaults),
+        f"activation is {activation!r}",
+        f"{name} takes {len(defaults)} numbers: {', '.join(activation_of(name).defaults) or 'none'}",
+    )
+    return name, [*map(float, numbers), *defaults[len(numbers) :]]
+
+
+def at_most(rank: int, input: torch.Tensor) -> torch.Tensor:
+    """`input` with its first dimensions made one, where it has more than `rank`; a number becomes one element."""
+    if input.dim() > rank:
+        return input.flatten(0, input.dim() - rank)
+    return input.reshape(1) if input.dim() == 0 else input
+
+
+def in_place(input: torch.Tensor, function: Any) -> torch.Tensor:
+    """Writes function(input) into `input`, whose old elements its gradient may need."""
+    return input.copy_(function(input.clone() if needs_gradient(input) else input))

@@ -1,0 +1,169 @@
+"""Activations and dropout, element by element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ..operators import elementwise
+from ._arguments import at_most, in_place, require
+
+__all__ = [
+    "celu",
+    "dropout",
+    "elu",
+    "gelu",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "leaky_relu",
+    "logsigmoid",
+    "mish",
+    "relu",
+    "relu6",
+    "selu",
+    "sigmoid",
+    "silu",
+    "softplus",
+    "softshrink",
+    "softsign",
+    "tanh",
+    "tanhshrink",
+    "threshold",
+]
+
+
+def activate(input: torch.Tensor, name: str, numbers: Any = (), inplace: bool = False) -> torch.Tensor:
+    """The activation of that name, with its numbers; any extents, the layout of `input`."""
+    if inplace:
+        return in_place(input, lambda given: activate(given, name, numbers))
+    x = at_most(5, input)
+    return elementwise.activation(x, name, list(map(float, numbers))).view(input.shape)  # type: ignore[no-any-return]
+
+
+def relu(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
+    """max(input, 0); its gradient is computed from the result."""
+    return activate(input, "relu", (), inplace)
+
+
+def relu6(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
+    """min(max(input, 0), 6)"""
+    return activate(input, "relu6", (), inplace)
+
+
+def leaky_relu(input: torch.Tensor, negative_slope: float = 0.01, inplace: bool = False) -> torch.Tensor:
+    """input above 0, else negative_slope * input"""
+    return activate(input, "leaky_relu", (negative_slope,), inplace)
+
+
+def elu(input: torch.Tensor, alpha: float = 1.0, inplace: bool = False) -> torch.Tensor:
+    """input above 0, else alpha * (exp(input) - 1)"""
+    return activate(input, "elu", (alpha,), inplace)
+
+
+def selu(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
+    """1.0507 * elu(input, 1.6733)"""
+    return activate(input, "selu", (), inplace)
+
+
+def celu(input: torch.Tensor, alpha: float = 1.0, inplace: bool = False) -> torch.Tensor:
+    """input above 0, else alpha * (exp(input / alpha) - 1)"""
+    require(alpha != 0, "alpha is 0", "give another number")
+    return activate(input, "celu", (alpha,), inplace)
+
+
+def gelu(input: torch.Tensor, approximate: str = "none") -> torch.Tensor:
+    """input times the normal distribution of input; approximate="tanh" by a tanh"""
+    require(approximate in ("none", "tanh"), f"approximate is {approximate!r}", "give none or tanh")
+    return activate(input, "gelu_tanh" if approximate == "tanh" else "gelu")
+
+
+def silu(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
+    """input * sigmoid(input)"""
+    return activate(input, "silu", (), inplace)
+
+
+def sigmoid(input: torch.Tensor) -> torch.Tensor:
+    """1 / (1 + exp(-input)); its gradient is computed from the result."""
+    return activate(input, "sigmoid")
+
+
+def tanh(input: torch.Tensor) -> torch.Tensor:
+    """The hyperbolic tangent; its gradient is computed from the result."""
+    return activate(input, "tanh")
+
+
+def hardtanh(
+    input: torch.Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+) -> torch.Tensor:
+    """min(max(input, min_val), max_val)"""
+    require(min_val <= max_val, f"min_val is {min_val} and max_val {max_val}", "give a min_val that is no larger")
+    return activate(input, "hardtanh", (min_val, max_val), inplace)
+
+
+def hardswish(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
+    """input * relu6(input + 3) / 6"""
+    return activate(input, "hardswish", (), inplace)
+
+
+def hardsigmoid(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
+    """relu6(input + 3) / 6"""
+    return activate(input, "hardsigmoid", (), inplace)
+
+
+def softplus(input: torch.Tensor, beta: float = 1.0, threshold: float = 20.0) -> torch.Tensor:
+    """log(1 + exp(beta * input)) / beta; input where beta * input is above the threshold"""
+    return activate(input, "softplus", (beta, threshold))
+
+
+def mish(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
+    """input * tanh(softplus(input))"""
+    return activate(input, "mish", (), inplace)
+
+
+def softsign(input: torch.Tensor) -> torch.Tensor:
+    """input / (1 + |input|)"""
+    return activate(input, "softsign")
+
+
+def logsigmoid(input: torch.Tensor) -> torch.Tensor:
+    """log(sigmoid(input))"""
+    return activate(input, "logsigmoid")
+
+
+def tanhshrink(input: torch.Tensor) -> torch.Tensor:
+    """input - tanh(input)"""
+    return activate(input, "tanhshrink")
+
+
+def softshrink(input: torch.Tensor, lambd: float = 0.5) -> torch.Tensor:
+    """input moved towards 0 by lambd; 0 from -lambd to lambd"""
+    require(lambd >= 0, f"lambd is {lambd}", "give 0 or more")
+    return activate(input, "softshrink", (lambd,))
+
+
+def hardshrink(input: torch.Tensor, lambd: float = 0.5) -> torch.Tensor:
+    """input; 0 from -lambd to lambd"""
+    return activate(input, "hardshrink", (lambd,))
+
+
+def threshold(input: torch.Tensor, threshold: float, value: float, inplace: bool = False) -> torch.Tensor:
+    """input above the threshold, else value"""
+    return activate(input, "threshold", (threshold, value), inplace)
+
+
+def dropout(input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> torch.Tensor:
+    """0 with probability p, else input / (1 - p); without `training`, input itself.
+
+    The seed is drawn from PyTorch's generator on the CPU, so torch.manual_seed() makes the mask repeat. The mask is not
+    PyTorch's.
+    """
+    require(0 <= p <= 1, f"p is {p}", "give a probability, from 0 to 1")
+    if not training:
+        return input
+    if inplace:
+        return in_place(input, lambda given: dropout(given, p))
+    seed = torch.randint(0, (1 << 63) - 1, (), dtype=torch.int64)
+    return elementwise.dropout(at_most(5, input), seed, p).view(input.shape)  # type: ignore[no-any-return]

@@ -1,0 +1,164 @@
+"""Convolutions and transposed convolutions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ..operators import contraction
+from ._arguments import (
+    Activation,
+    Ints,
+    batched,
+    named_activation,
+    needs_gradient,
+    per_axis,
+    require,
+    require_served,
+    same_dtype,
+)
+from .activation import activate
+
+__all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
+
+_EPILOGUE = """
+    The result is activation(scale * convolution + bias + residual) in one kernel. `scale`: a number for each channel of
+    the result, as a batch normalisation in inference has it; it has no gradient. `residual`: has the extents of the
+    result. `activation`: the name of one of this module's activations, or a tuple of it and its numbers.
+"""
+
+
+def _finish(call: Any, tensors: tuple[Any, ...], residual: Any, activation: Activation) -> Any:
+    """call(name, numbers), with what has no gradient in an epilogue behind it where gradients are asked for."""
+    name, numbers = named_activation(activation)
+    if name in ("", "relu") or not needs_gradient(*tensors, residual):
+        return call(name, numbers)
+    return activate(call("", []), name, numbers)
+
+
+def _conv(
+    axes: int,
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    stride: Ints,
+    padding: Ints | str,
+    dilation: Ints,
+    groups: int,
+    scale: torch.Tensor | None,
+    residual: torch.Tensor | None,
+    activation: Activation,
+) -> torch.Tensor:
+    name = f"conv{axes}d"
+    x, has_batch = batched(input, axes, name)
+    same_dtype(name, input=input, weight=weight, bias=bias)
+    require(weight.dim() == axes + 2, f"{name} takes a weight of {axes + 2} dimensions", f"this has {weight.dim()}")
+    strides, dilations = per_axis("stride", stride, axes), per_axis("dilation", dilation, axes)
+    if isinstance(padding, str):
+        require(padding in ("same", "valid"), f"padding is {padding!r}", "give numbers, same or valid")
+        totals = [d * (k - 1) if padding == "same" else 0 for d, k in zip(dilations, weight.shape[2:], strict=True)]
+        require(
+            padding == "valid" or all(s == 1 for s in strides), "padding='same' is for a stride of 1", "give numbers"
+        )
+        pad = (*(total // 2 for total in totals), *(total - total // 2 for total in totals))
+    else:
+        pad = per_axis("padding", padding, axes) * 2
+    rest = residual if residual is None or has_batch else residual.unsqueeze(0)
+    y = _finish(
+        lambda *end: contraction.conv(x, weight, bias, scale, rest, pad, strides, dilations, groups, *end),
+        (input, weight, bias),
+        residual,
+        activation,
+    )
+    return y if has_batch else y.squeeze(0)  # type: ignore[no-any-return]
+
+
+def _conv_transpose(
+    axes: int,
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    stride: Ints,
+    padding: Ints,
+    output_padding: Ints,
+    groups: int,
+    dilation: Ints,
+    scale: torch.Tensor | None,
+    residual: torch.Tensor | None,
+    activation: Activation,
+) -> torch.Tensor:
+    name = f"conv_transpose{axes}d"
+    x, has_batch = batched(input, axes, name)
+    same_dtype(name, input=input, weight=weight, bias=bias)
+    require(weight.dim() == axes + 2, f"{name} takes a weight of {axes + 2} dimensions", f"this has {weight.dim()}")
+    strides, dilations = per_axis("stride", stride, axes), per_axis("dilation", dilation, axes)
+    pads, more = per_axis("padding", padding, axes), per_axis("output_padding", output_padding, axes)
+    extents = [x.shape[0], weight.shape[1] * groups]
+    for i in range(axes):
+        require(
+            more[i] < max(strides[i], dilations[i]),
+            f"output_padding is {output_padding!r}",
+            "give less than the stride or the dilation",
+        )
+        require_served(more[i] < strides[i], "output_padding has to be less than the stride")
+        window = dilations[i] * (weight.shape[i + 2] - 1) + 1
+        extents.append((x.shape[i + 2] - 1) * strides[i] - 2 * pads[i] + window + more[i])
+    rest = residual if residual is None or has_batch else residual.unsqueeze(0)
+    pad = pads * 2
+    y = _finish(
+        lambda *end: contraction.conv_backward_data(
+            x, weight, bias, scale, rest, extents, pad, strides, dilations, groups, *end
+        ),
+        (input, weight, bias),
+        residual,
+        activation,
+    )
+    return y if has_batch else y.squeeze(0)  # type: ignore[no-any-return]
+
+
+def _of_axes(axes: int) -> tuple[Any, Any]:
+    def conv(
+        input: torch.Tensor,
+        weight: torch.Tensor,
+        bias: torch.Tensor | None = None,
+        stride: Ints = 1,
+        padding: Ints | str = 0,
+        dilation: Ints = 1,
+        groups: int = 1,
+        *,
+        scale: torch.Tensor | None = None,
+        residual: torch.Tensor | None = None,
+        activation: Activation = None,
+    ) -> torch.Tensor:
+        return _conv(
+            axes, input, weight, bias, stride, padding, dilation, groups, scale, residual, activation
+        )  # fmt: skip
+
+    def conv_transpose(
+        input: torch.Tensor,
+        weight: torch.Tensor,
+        bias: torch.Tensor | None = None,
+        stride: Ints = 1,
+        padding: Ints = 0,
+        output_padding: Ints = 0,
+        groups: int = 1,
+        dilation: Ints = 1,
+        *,
+        scale: torch.Tensor | None = None,
+        residual: torch.Tensor | None = None,
+        activation: Activation = None,
+    ) -> torch.Tensor:
+        return _conv_transpose(
+            axes, input, weight, bias, stride, padding, output_padding, groups, dilation, scale, residual, activation
+        )
+
+    for function, text in ((conv, "conv"), (conv_transpose, "conv_transpose")):
+        function.__name__ = function.__qualname__ = f"{text}{axes}d"
+        function.__doc__ = f"torch.nn.functional.{text}{axes}d, with an epilogue of Kiln's own.\n{_EPILOGUE}"
+    return conv, conv_transpose
+
+
+conv1d, conv_transpose1d = _of_axes(1)
+conv2d, conv_transpose2d = _of_axes(2)
+conv3d, conv_transpose3d = _of_axes(3)

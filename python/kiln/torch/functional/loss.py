@@ -1,0 +1,60 @@
+"""Softmax and losses."""
+
+from __future__ import annotations
+
+import torch
+
+from ..operators import rows
+from ._arguments import at_most, require, require_served
+
+__all__ = ["cross_entropy", "log_softmax", "softmax"]
+
+
+def _softmax(input: torch.Tensor, dim: int, dtype: torch.dtype | None, log: bool) -> torch.Tensor:
+    rank = max(input.dim(), 1)
+    require(-rank <= dim < rank, f"dim is {dim}", f"give a dimension from {-rank} to {rank - 1}")
+    given = input if dtype is None else input.to(dtype)
+    if given.dim() <= 5:
+        return rows.softmax(at_most(5, given), dim % rank, log).view(input.shape)  # type: ignore[no-any-return]
+    place = dim % rank
+    outer, inner = given.shape[:place].numel(), given.shape[place + 1 :].numel()
+    rows_of = given.reshape(outer, given.shape[place], inner)
+    return rows.softmax(rows_of, 1, log).view(input.shape)  # type: ignore[no-any-return]
+
+
+def softmax(input: torch.Tensor, dim: int, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """torch.nn.functional.softmax; autocast computes it in float32."""
+    return _softmax(input, dim, dtype, False)
+
+
+def log_softmax(input: torch.Tensor, dim: int, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """torch.nn.functional.log_softmax; autocast computes it in float32."""
+    return _softmax(input, dim, dtype, True)
+
+
+def cross_entropy(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> torch.Tensor:
+    """torch.nn.functional.cross_entropy of class indices, in one kernel; autocast computes it in float32.
+
+    Targets are converted to int32. The loss of a row whose target is no class is NaN, where PyTorch stops. Targets that
+    are probabilities are not served.
+    """
+    require(reduction in ("none", "mean", "sum"), f"reduction is {reduction!r}", "give none, mean or sum")
+    require(0 <= label_smoothing <= 1, f"label_smoothing is {label_smoothing}", "give a number from 0 to 1")
+    require_served(not target.dtype.is_floating_point, "cross_entropy with targets that are probabilities")
+    require(input.dim() >= 1, "cross_entropy takes an input of 1 dimension or more", "give logits of classes")
+    x = input if input.dim() > 1 else input.unsqueeze(0)
+    expected = (x.shape[0], *x.shape[2:]) if input.dim() > 1 else ()
+    require(target.shape == expected, f"target is of {tuple(target.shape)}", f"give {tuple(expected)}")
+    if x.dim() > 5:
+        x = x.flatten(4)
+    targets = target.to(torch.int32).reshape(x.shape[0], *x.shape[2:])
+    weights = None if weight is None else weight.to(torch.float32)
+    loss = rows.cross_entropy(x, targets, weights, reduction, ignore_index, float(label_smoothing))
+    return loss.view(expected) if reduction == "none" else loss  # type: ignore[no-any-return]

@@ -1,0 +1,218 @@
+"""Normalisations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from ..operators import normalisation
+from ._arguments import Activation, autocasting, named_activation, needs_gradient, require, require_served
+from .activation import activate
+
+__all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm"]
+
+
+def _in_f32(*tensors: torch.Tensor | None) -> list[Any]:
+    """As autocast has them; as they are without."""
+    first = tensors[0]
+    if first is None or not autocasting(first):
+        return list(tensors)
+    return [each if each is None else each.to(torch.float32) for each in tensors]
+
+
+def _parameters(
+    x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, extents: Sequence[Any]
+) -> tuple[Any, Any]:
+    """w and b with those extents. Gradients of a bias alone are made with a weight of ones."""
+    if weight is None and bias is not None:
+        weight = torch.ones_like(bias)
+    return tuple(each if each is None else each.reshape(tuple(extents)) for each in (weight, bias))  # type: ignore
+
+
+def _of_channels(x: torch.Tensor) -> list[int]:
+    return [1, x.shape[1], *[1] * (x.dim() - 2)]
+
+
+def batch_norm(
+    input: torch.Tensor,
+    running_mean: torch.Tensor | None,
+    running_var: torch.Tensor | None,
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+    *,
+    residual: torch.Tensor | None = None,
+    activation: Activation = None,
+) -> torch.Tensor:
+    """torch.nn.functional.batch_norm, with an epilogue of Kiln's own: activation(batch norm + residual).
+
+    Statistics are float32; running ones of another type are converted, and updated in it. `residual`: has the extents
+    of the input. `activation`: the name of one of this module's activations, or a tuple of it and its numbers.
+    """
+    require(input.dim() >= 2, "batch_norm takes an input of 2 dimensions or more", "give channels as the second")
+    x = input if input.dim() <= 5 else input.flatten(4)
+    rest = residual if residual is None or residual.dim() <= 5 else residual.flatten(4)
+    axes = (0, *range(2, x.dim()))
+    extents = _of_channels(x)
+    w, b = _parameters(x, weight, bias, extents)
+    name, numbers = named_activation(activation)
+    fused = name in ("", "relu")
+    if training:
+        require(
+            input.numel() != input.shape[1],
+            f"batch_norm in training has one value per channel of {tuple(input.shape)}",
+            "give more than 1",
+        )
+        with _Updated(running_mean, running_var, extents) as running:
+            y = normalisation.norm(x, w, b, rest, *running, axes, False, eps, momentum, name == "relu")[0]
+        if not fused:
+            y = activate(y, name, numbers)
+    else:
+        require(
+            running_mean is not None and running_var is not None, "there are no running statistics", "train with it"
+        )
+        mean, variance = (each.to(torch.float32).reshape(extents) for each in (running_mean, running_var))  # type: ignore
+        fused = fused or not needs_gradient(input, weight, bias, residual)
+        end = (name, numbers) if fused else ("", [])
+        y = normalisation.norm_inference(x, mean, variance, w, b, rest, axes, eps, *end)
+        if not fused:
+            y = activate(y, name, numbers)
+    return y.view(input.shape)  # type: ignore[no-any-return]
+
+
+class _Updated:
+    """Running statistics as Kiln updates them: float32, with x's rank. Others are converted, and written back."""
+
+    def __init__(self, mean: torch.Tensor | None, variance: torch.Tensor | None, extents: Sequence[int]) -> None:
+        self.given = (mean, variance)
+        self.extents = extents
+        self.used: list[Any] = []
+
+    def __enter__(self) -> list[Any]:
+        for each in self.given:
+            self.used.append(each if each is None else each.detach().to(torch.float32).view(tuple(self.extents)))
+        return self.used
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        for given, used in zip(self.given, self.used, strict=True):
+            if kind is None and given is not None and given.dtype != torch.float32:
+                with torch.no_grad():
+                    given.copy_(used.view(given.shape))
+
+
+def _rows(
+    input: torch.Tensor,
+    normalized_shape: Sequence[int],
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    eps: float,
+    rms: bool,
+) -> torch.Tensor:
+    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    require(
+        len(shape) > 0 and tuple(input.shape[-len(shape) :]) == shape,
+        f"normalized_shape is {shape}, and the input {tuple(input.shape)}",
+        "give the last extents of the input",
+    )
+    for given, what in ((weight, "weight"), (bias, "bias")):
+        require(given is None or tuple(given.shape) == shape, f"{what} has other extents", f"give {shape}")
+    input, weight, bias = _in_f32(input, weight, bias)
+    if len(shape) > 3:
+        x, axes = input.flatten(-len(shape)), 1
+    else:
+        x, axes = input, len(shape)
+    x = x if x.dim() <= 6 else x.flatten(0, x.dim() - 6)
+    extents = [*[1] * (x.dim() - axes), *x.shape[x.dim() - axes :]]
+    w, b = _parameters(x, weight, bias, extents)
+    places = list(range(x.dim() - axes, x.dim()))
+    y = normalisation.norm(x, w, b, None, None, None, places, rms, eps, 0.0, False)[0]
+    return y.view(input.shape)  # type: ignore[no-any-return]
+
+
+def layer_norm(
+    input: torch.Tensor,
+    normalized_shape: Sequence[int],
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    eps: float = 1e-5,
+) -> torch.Tensor:
+    """torch.nn.functional.layer_norm; autocast computes it in float32."""
+    return _rows(input, normalized_shape, weight, bias, eps, False)
+
+
+def rms_norm(
+    input: torch.Tensor,
+    normalized_shape: Sequence[int],
+    weight: torch.Tensor | None = None,
+    eps: float | None = None,
+) -> torch.Tensor:
+    """torch.nn.functional.rms_norm, which PyTorch has from 2.4 on. `eps`: by default that of the input's type."""
+    return _rows(input, normalized_shape, weight, None, torch.finfo(input.dtype).eps if eps is None else eps, True)
+
+
+def group_norm(
+    input: torch.Tensor,
+    num_groups: int,
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    eps: float = 1e-5,
+) -> torch.Tensor:
+    """torch.nn.functional.group_norm; autocast computes it in float32."""
+    require(input.dim() >= 2, "group_norm takes an input of 2 dimensions or more", "give channels as the second")
+    require(
+        num_groups > 0 and input.shape[1] % num_groups == 0,
+        f"num_groups is {num_groups}, and there are {input.shape[1]} channels",
+        "give a number that divides them",
+    )
+    input, weight, bias = _in_f32(input, weight, bias)
+    x = input if input.dim() <= 5 else input.flatten(4)
+    grouped = x.view(x.shape[0], num_groups, x.shape[1] // num_groups, *x.shape[2:])
+    extents = [1, num_groups, grouped.shape[2], *[1] * (x.dim() - 2)]
+    w, b = _parameters(x, weight, bias, extents)
+    axes = tuple(range(2, grouped.dim()))
+    y = normalisation.norm(grouped, w, b, None, None, None, axes, False, eps, 0.0, False)[0]
+    return y.view(input.shape)  # type: ignore[no-any-return]
+
+
+def instance_norm(
+    input: torch.Tensor,
+    running_mean: torch.Tensor | None = None,
+    running_var: torch.Tensor | None = None,
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> torch.Tensor:
+    """torch.nn.functional.instance_norm. Running statistics become the mean over the batch of each image's."""
+    require(input.dim() >= 3, "instance_norm takes an input of 3 dimensions or more", "give spatial ones")
+    if not use_input_stats:
+        return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    x = input if input.dim() <= 5 else input.flatten(4)
+    require(x[0, 0].numel() > 1, f"instance_norm has one element per channel of {tuple(input.shape)}", "give more than 1")
+    w, b = _parameters(x, weight, bias, _of_channels(x))
+    running = [
+        each if each is None else each.detach().to(torch.float32).reshape(_of_channels(x)).repeat(x.shape[0], *[1] * (x.dim() - 1))
+        for each in (running_mean, running_var)
+    ]
+    y = normalisation.norm(x, w, b, None, *running, tuple(range(2, x.dim())), False, eps, momentum, False)[0]
+    with torch.no_grad():
+        for given, updated in zip((running_mean, running_var), running, strict=True):
+            if given is not None:
+                given.copy_(updated.mean(0).view(given.shape))
+    return y.view(input.shape)  # type: ignore[no-any-return]
+
+
+def local_response_norm(
+    input: torch.Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> torch.Tensor:
+    """torch.nn.functional.local_response_norm of odd sizes: PyTorch's window of an even one leans the other way."""
+    require(input.dim() >= 3, "local_response_norm takes an input of 3 dimensions or more", "give channels as the second")
+    require(size > 0, f"size is {size}", "give 1 or more")
+    require_served(size % 2 == 1, f"local_response_norm of the even size {size}")
+    x = input if input.dim() <= 5 else input.flatten(4)
+    return normalisation.local_norm(x, size, alpha, beta, k).view(input.shape)  # type: ignore[no-any-return]

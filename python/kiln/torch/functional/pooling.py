@@ -1,0 +1,237 @@
+"""Pooling and unpooling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ..operators import contraction
+from ..operators import pooling as operators
+from ._arguments import Ints, batched, per_axis, require, require_served
+
+__all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
+    "max_unpool1d",
+    "max_unpool2d",
+    "max_unpool3d",
+]
+
+
+class _Window:
+    """The window of a pooling, and the extents that it gives."""
+
+    def __init__(
+        self,
+        x: torch.Tensor,
+        kernel_size: Ints,
+        stride: Ints | None,
+        padding: Ints,
+        dilation: Ints = 1,
+        ceil_mode: bool = False,
+    ) -> None:
+        axes = x.dim() - 2
+        self.size = per_axis("kernel_size", kernel_size, axes)
+        given = stride is not None and not (isinstance(stride, (list, tuple)) and not stride)
+        self.stride = per_axis("stride", stride, axes) if given else self.size  # type: ignore[arg-type]
+        self.padding = per_axis("padding", padding, axes)
+        self.dilation = per_axis("dilation", dilation, axes)
+        self.extents = [x.shape[0], x.shape[1]]
+        for i in range(axes):
+            require(
+                2 * self.padding[i] <= self.size[i],
+                f"padding is {self.padding} and kernel_size {self.size}",
+                "give a padding of half of the kernel's size at most",
+            )
+            span = x.shape[i + 2] + 2 * self.padding[i] - self.dilation[i] * (self.size[i] - 1) - 1
+            extent = -(-span // self.stride[i]) + 1 if ceil_mode else span // self.stride[i] + 1
+            if ceil_mode and (extent - 1) * self.stride[i] >= x.shape[i + 2] + self.padding[i]:
+                extent -= 1  # the last window would begin in the padding
+            require(extent > 0, f"an input of {tuple(x.shape)} gives no output", "give a larger one")
+            self.extents.append(extent)
+
+    def words(self) -> tuple[Any, ...]:
+        return self.size, self.padding * 2, self.stride, self.dilation
+
+
+def _max_pool(
+    axes: int,
+    input: torch.Tensor,
+    kernel_size: Ints,
+    stride: Ints | None,
+    padding: Ints,
+    dilation: Ints,
+    ceil_mode: bool,
+    return_indices: bool,
+) -> Any:
+    x, has_batch = batched(input, axes, f"max_pool{axes}d")
+    window = _Window(x, kernel_size, stride, padding, dilation, ceil_mode)
+    if not return_indices:
+        y = operators.pool(x, "max", window.extents, *window.words())
+        return y if has_batch else y.squeeze(0)
+    y, indices = operators.max_pool(x, window.extents, *window.words())
+    indices = indices.to(torch.int64)
+    return (y, indices) if has_batch else (y.squeeze(0), indices.squeeze(0))
+
+
+def _avg_pool(
+    axes: int,
+    input: torch.Tensor,
+    kernel_size: Ints,
+    stride: Ints | None,
+    padding: Ints,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None = None,
+) -> torch.Tensor:
+    x, has_batch = batched(input, axes, f"avg_pool{axes}d")
+    window = _Window(x, kernel_size, stride, padding, 1, ceil_mode)
+    if divisor_override is None:
+        y = operators.pool(x, "avg_padded" if count_include_pad else "avg", window.extents, *window.words())
+    else:
+        y = _sum_pool(x, window, 1 / _divisor(divisor_override))
+    return y if has_batch else y.squeeze(0)  # type: ignore[no-any-return]
+
+
+def _divisor(divisor: int) -> int:
+    require(divisor != 0, "divisor_override is 0", "give another number")
+    return divisor
+
+
+def _sum_pool(x: torch.Tensor, window: _Window, factor: float) -> torch.Tensor:
+    """A convolution of each channel with a filter of one number: pooling with a divisor of its own."""
+    filters = x.new_full((x.shape[1], 1, *window.size), factor)
+    behind = [
+        max(pad, (extent - 1) * stride + size - length - pad)
+        for pad, extent, stride, size, length in zip(
+            window.padding, window.extents[2:], window.stride, window.size, x.shape[2:], strict=True
+        )
+    ]
+    pad = (*window.padding, *behind)
+    return contraction.conv(  # type: ignore[no-any-return]
+        x, filters, None, None, None, pad, window.stride, window.dilation, x.shape[1], "", []
+    )
+
+
+def _adaptive(axes: int, input: torch.Tensor, output_size: Any, maximum: bool, return_indices: bool = False) -> Any:
+    name = f"adaptive_{'max' if maximum else 'avg'}_pool{axes}d"
+    x, has_batch = batched(input, axes, name)
+    sizes = (output_size,) * axes if isinstance(output_size, int) else tuple(output_size)
+    sizes = sizes * axes if len(sizes) == 1 else sizes
+    require(len(sizes) == axes, f"output_size is {output_size!r}", f"give a number, or one for each of {axes} axes")
+    wanted = [length if size is None else size for size, length in zip(sizes, x.shape[2:], strict=True)]
+    window = []
+    for size, length in zip(wanted, x.shape[2:], strict=True):
+        require_served(
+            size > 0 and length > 0 and length % size == 0,
+            f"{name} of {length} elements to {size}: its windows are not equal",
+        )
+        window.append(length // size)
+    if maximum:
+        y = _max_pool(axes, x, window, window, 0, 1, False, return_indices)
+    else:
+        y = _avg_pool(axes, x, window, window, 0, False, True)
+    if has_batch:
+        return y
+    return tuple(each.squeeze(0) for each in y) if isinstance(y, tuple) else y.squeeze(0)
+
+
+def _max_unpool(
+    axes: int,
+    input: torch.Tensor,
+    indices: torch.Tensor,
+    kernel_size: Ints,
+    stride: Ints | None,
+    padding: Ints,
+    output_size: Any,
+) -> torch.Tensor:
+    name = f"max_unpool{axes}d"
+    x, has_batch = batched(input, axes, name)
+    require(indices.shape == input.shape, f"indices are of {tuple(indices.shape)}", f"give {tuple(input.shape)}")
+    size = per_axis("kernel_size", kernel_size, axes)
+    strides = per_axis("stride", stride, axes) if stride is not None else size
+    pads = per_axis("padding", padding, axes)
+    require_served(
+        all(each <= step for each, step in zip(size, strides, strict=True)),
+        f"{name} with windows that overlap, kernel_size {size} and stride {strides}: elements would add up",
+    )
+    if output_size is None:
+        extents = [
+            (length - 1) * step + each - 2 * pad
+            for length, step, each, pad in zip(x.shape[2:], strides, size, pads, strict=True)
+        ]
+    else:
+        extents = list(output_size)[-axes:]
+    places = indices.to(torch.int32) if has_batch else indices.to(torch.int32).unsqueeze(0)
+    words = (size, pads * 2, strides, (1,) * axes)
+    y = operators.pool_backward(x, None, places, "max", [*x.shape[:2], *extents], *words)
+    return y if has_batch else y.squeeze(0)  # type: ignore[no-any-return]
+
+
+def _of_axes(axes: int) -> tuple[Any, ...]:
+    def max_pool(
+        input: torch.Tensor,
+        kernel_size: Ints,
+        stride: Ints | None = None,
+        padding: Ints = 0,
+        dilation: Ints = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:
+        return _max_pool(axes, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+    def avg_pool(
+        input: torch.Tensor,
+        kernel_size: Ints,
+        stride: Ints | None = None,
+        padding: Ints = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> torch.Tensor:
+        return _avg_pool(axes, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+    def adaptive_max_pool(input: torch.Tensor, output_size: Any, return_indices: bool = False) -> Any:
+        return _adaptive(axes, input, output_size, True, return_indices)
+
+    def adaptive_avg_pool(input: torch.Tensor, output_size: Any) -> Any:
+        return _adaptive(axes, input, output_size, False)
+
+    def max_unpool(
+        input: torch.Tensor,
+        indices: torch.Tensor,
+        kernel_size: Ints,
+        stride: Ints | None = None,
+        padding: Ints = 0,
+        output_size: Any = None,
+    ) -> torch.Tensor:
+        return _max_unpool(axes, input, indices, kernel_size, stride, padding, output_size)
+
+    notes = {
+        max_pool: "Indices are of 32 bits in Kiln, and converted to int64.",
+        avg_pool: "With divisor_override it is a convolution of each channel.",
+        adaptive_max_pool: "Only where the output's extents divide the input's, so that windows are equal.",
+        adaptive_avg_pool: "Only where the output's extents divide the input's, so that windows are equal.",
+        max_unpool: "Of indices that max_pool gave for windows that do not overlap; others of int64 give 0. They are "
+        "converted to 32 bits.",
+    }
+    for function, note in notes.items():
+        function.__name__ = function.__qualname__ = f"{function.__name__}{axes}d"
+        function.__doc__ = f"torch.nn.functional.{function.__name__}. {note}"
+    return tuple(notes)
+
+
+max_pool1d, avg_pool1d, adaptive_max_pool1d, adaptive_avg_pool1d, max_unpool1d = _of_axes(1)
+max_pool2d, avg_pool2d, adaptive_max_pool2d, adaptive_avg_pool2d, max_unpool2d = _of_axes(2)
+max_pool3d, avg_pool3d, adaptive_max_pool3d, adaptive_avg_pool3d, max_unpool3d = _of_axes(3)

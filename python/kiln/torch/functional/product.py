@@ -1,0 +1,124 @@
+"""Matrix products and fully connected layers."""
+
+from __future__ import annotations
+
+import torch
+
+from ..operators import contraction
+from ._arguments import Activation, named_activation, needs_gradient, require, same_dtype
+from .activation import activate
+
+__all__ = ["addmm", "baddbmm", "bmm", "linear", "matmul", "mm"]
+
+
+def _gemm(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    scale: torch.Tensor | None = None,
+    residual: torch.Tensor | None = None,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    activation: Activation = None,
+) -> torch.Tensor:
+    require(
+        a.shape[-1] == b.shape[-2],
+        f"the first factor has {a.shape[-1]} columns and the second {b.shape[-2]} rows",
+        "give as many",
+    )
+    name, numbers = named_activation(activation)
+    fused = name in ("", "relu") or not needs_gradient(a, b, bias, residual)
+    end = (name, numbers) if fused else ("", [])
+    c = contraction.gemm(a, b, bias, scale, residual, float(alpha), float(beta), *end)
+    return c if fused else activate(c, name, numbers)  # type: ignore[no-any-return]
+
+
+def linear(
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    *,
+    scale: torch.Tensor | None = None,
+    residual: torch.Tensor | None = None,
+    activation: Activation = None,
+) -> torch.Tensor:
+    """torch.nn.functional.linear, with an epilogue of Kiln's own: activation(scale * product + bias + residual).
+
+    `scale`: a number for each output feature; it has no gradient. `residual`: has the extents of the result.
+    `activation`: the name of one of this module's activations, or a tuple of it and its numbers.
+    """
+    same_dtype("linear", input=input, weight=weight, bias=bias)
+    require(input.dim() >= 1, "linear takes an input of 1 dimension or more", "give features last")
+    if weight.dim() == 1:  # one output feature, without a dimension for it
+        shape = input.shape[:-1]
+        weight, bias = weight.unsqueeze(0), None if bias is None else bias.reshape(1)
+    else:
+        shape = (*input.shape[:-1], weight.shape[0])
+    rows = input.reshape(-1, input.shape[-1]) if input.shape[-1] else input.new_empty((input.shape[:-1].numel(), 0))
+    rest = None if residual is None else residual.reshape(-1, weight.shape[0])
+    return _gemm(rows, weight.t(), bias, scale, rest, activation=activation).view(shape)
+
+
+def mm(input: torch.Tensor, mat2: torch.Tensor) -> torch.Tensor:
+    """torch.mm"""
+    same_dtype("mm", input=input, mat2=mat2)
+    require(input.dim() == mat2.dim() == 2, "mm takes two matrices", "call matmul for others")
+    return _gemm(input, mat2)
+
+
+def bmm(input: torch.Tensor, mat2: torch.Tensor) -> torch.Tensor:
+    """torch.bmm"""
+    same_dtype("bmm", input=input, mat2=mat2)
+    require(
+        input.dim() == mat2.dim() == 3 and input.shape[0] == mat2.shape[0],
+        "bmm takes two batches of as many matrices",
+        "call matmul for others",
+    )
+    return _gemm(input, mat2)
+
+
+def matmul(input: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """torch.matmul: vectors, matrices, and batches of them that repeat where their extent is 1."""
+    same_dtype("matmul", input=input, other=other)
+    require(input.dim() >= 1 and other.dim() >= 1, "matmul takes vectors and matrices", "multiply numbers by *")
+    a = input.unsqueeze(0) if input.dim() == 1 else input
+    b = other.unsqueeze(1) if other.dim() == 1 else other
+    if b.dim() == 2 and a.dim() > 2:
+        c = _gemm(a.reshape(-1, a.shape[-1]), b).view(*a.shape[:-1], b.shape[-1])
+    else:
+        c = _batched(a, b)
+    c = c.squeeze(-1) if other.dim() == 1 else c
+    return c.squeeze(-1 if other.dim() == 1 else -2) if input.dim() == 1 else c
+
+
+def _batched(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    rank = max(a.dim(), b.dim())
+    a = a.reshape(*[1] * (rank - a.dim()), *a.shape)
+    b = b.reshape(*[1] * (rank - b.dim()), *b.shape)
+    if rank <= 5:
+        return _gemm(a, b)
+    batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a = a.expand(*batch, *a.shape[-2:]).reshape(-1, *a.shape[-2:])
+    b = b.expand(*batch, *b.shape[-2:]).reshape(-1, *b.shape[-2:])
+    return _gemm(a, b).view(*batch, a.shape[-2], b.shape[-1])
+
+
+def addmm(
+    input: torch.Tensor, mat1: torch.Tensor, mat2: torch.Tensor, *, beta: float = 1, alpha: float = 1
+) -> torch.Tensor:
+    """torch.addmm: beta * input + alpha * mat1 @ mat2. `input` may repeat; with beta=0 it is not read."""
+    same_dtype("addmm", input=input, mat1=mat1, mat2=mat2)
+    require(mat1.dim() == mat2.dim() == 2, "addmm takes two matrices", "call baddbmm for batches")
+    rest = input.expand(mat1.shape[0], mat2.shape[1]) if beta != 0 else None
+    return _gemm(mat1, mat2, residual=rest, alpha=alpha, beta=beta if beta != 0 else 1)
+
+
+def baddbmm(
+    input: torch.Tensor, batch1: torch.Tensor, batch2: torch.Tensor, *, beta: float = 1, alpha: float = 1
+) -> torch.Tensor:
+    """torch.baddbmm: beta * input + alpha * batch1 @ batch2. `input` may repeat; with beta=0 it is not read."""
+    same_dtype("baddbmm", input=input, batch1=batch1, batch2=batch2)
+    require(batch1.dim() == batch2.dim() == 3, "baddbmm takes two batches of matrices", "call addmm for matrices")
+    shape = (batch1.shape[0], batch1.shape[1], batch2.shape[2])
+    rest = input.expand(shape) if beta != 0 else None
+    return _gemm(batch1, batch2, residual=rest, alpha=alpha, beta=beta if beta != 0 else 1)

@@ -1,0 +1,139 @@
+"""How operations of Kiln become operators of PyTorch, torch.ops.kiln.NAME.
+
+An operator is a schema and two functions: one makes its outputs, the other has Kiln write them. The first is also what
+torch.compile and torch.export see of it (shapes, types and strides without elements), so that these are said once; that
+they are what the operation gives is checked by Kiln in each call. Gradients are made of operators too, so that a
+compiled backward pass sees them.
+
+Made of what PyTorch has had since 1.13: a torch.library.Library with an implementation for each dispatch key.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from ...errors import Unsupported
+
+Tensors = Any  # a tensor, or a tuple of tensors
+Gradient = Callable[..., Sequence[Any]]
+
+_library = torch.library.Library("kiln", "DEF")
+_tags = tuple(filter(None, [getattr(torch.Tag, "pt2_compliant_tag", None)]))
+
+
+@contextlib.contextmanager
+def _while(guard: Any) -> Iterator[None]:
+    """Dispatches with `guard`, which is no context manager yet in PyTorch 1.13: it holds for as long as it lives."""
+    if hasattr(guard, "__enter__"):
+        with guard:
+            yield
+        return
+    try:
+        yield
+    finally:
+        del guard
+
+
+def _autocast_keys(device: str) -> Any:
+    return torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, f"Autocast{device}"))
+
+
+def autocast_dtype(device: str) -> torch.dtype:
+    """What autocast computes convolutions and products in, on "cuda" or "cpu"."""
+    if hasattr(torch, "get_autocast_dtype"):
+        return torch.get_autocast_dtype(device)
+    return torch.get_autocast_gpu_dtype() if device == "cuda" else torch.get_autocast_cpu_dtype()
+
+
+def define(
+    schema: str,
+    outputs: Callable[..., Tensors],
+    write: Callable[..., None],
+    *,
+    saved: Callable[..., Sequence[Any]] | None = None,
+    gradient: Gradient | None = None,
+    autocast: str | None = None,
+) -> Any:
+    """Registers kiln::NAME and returns it.
+
+    `schema`: NAME(ARGUMENTS) -> RESULTS, in PyTorch's words. `outputs(*arguments)`: new tensors without values.
+    `write(outputs, *arguments)`: has Kiln compute them; not called where none has an element. `saved(result,
+    *arguments)`: what the gradient reads, `gradient(saved, needs, *dresults)`: the gradients of all arguments, None for
+    those that have none; `needs` says which are asked for. Without `gradient` a tensor that requires one is refused.
+    `autocast`: "lower" computes in autocast's type, "f32" in float32.
+    """
+    name = schema.partition("(")[0]
+    _library.define(schema, **({"tags": _tags} if _tags else {}))
+    operator = getattr(torch.ops.kiln, name).default
+
+    def compute(*arguments: Any) -> Tensors:
+        result = outputs(*arguments)
+        if any(tensor.numel() for tensor in (result if isinstance(result, tuple) else (result,))):
+            write(result, *arguments)
+        return result
+
+    for key in ("CPU", "CUDA"):
+        _library.impl(name, compute, key)
+    _library.impl(name, outputs, "Meta")
+    _library.impl(name, _differentiable(name, operator, saved, gradient), "Autograd")
+    if autocast is not None:
+        for key in ("CPU", "CUDA"):
+            _library.impl(name, _autocasting(operator, key, autocast), f"Autocast{key}")
+    return operator
+
+
+def _differentiable(name: str, operator: Any, saved: Any, gradient: Gradient | None) -> Callable[..., Tensors]:
+    def below(*arguments: Any) -> Tensors:
+        with _while(torch._C._AutoDispatchBelowAutograd()):
+            return operator(*arguments)
+
+    def forward(context: Any, *arguments: Any) -> Tensors:
+        result = below(*arguments)
+        keep = () if saved is None else saved(result, *arguments)
+        is_tensor = [isinstance(value, torch.Tensor) for value in keep]
+        context.save_for_backward(*(value for value, yes in zip(keep, is_tensor, strict=True) if yes))
+        context.is_tensor = is_tensor
+        context.others = [None if yes else value for value, yes in zip(keep, is_tensor, strict=True)]
+        integers = [each for each in (result if isinstance(result, tuple) else ()) if not each.dtype.is_floating_point]
+        context.mark_non_differentiable(*integers)
+        return result
+
+    def backward(context: Any, *gradients: Any) -> Any:
+        if gradient is None:
+            raise Unsupported(
+                f"kiln::{name} has no gradient", "take no gradient of a gradient of it, and none of its inputs"
+            )
+        tensors = iter(context.saved_tensors)
+        keep = [next(tensors) if yes else value for yes, value in zip(context.is_tensor, context.others, strict=True)]
+        return tuple(gradient(keep, context.needs_input_grad, *gradients))
+
+    function = type(
+        name, (torch.autograd.Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+    )
+
+    def dispatch(*arguments: Any) -> Tensors:
+        if torch.is_grad_enabled() and any(isinstance(each, torch.Tensor) and each.requires_grad for each in arguments):
+            return function.apply(*arguments)  # type: ignore[attr-defined]
+        return below(*arguments)
+
+    return dispatch
+
+
+def _autocasting(operator: Any, key: str, kind: str) -> Callable[..., Tensors]:
+    def dispatch(*arguments: Any) -> Tensors:
+        device = key.lower()
+        dtype = torch.float32 if kind == "f32" else autocast_dtype(device)
+        cast = [
+            each.to(dtype)
+            if isinstance(each, torch.Tensor) and each.dtype.is_floating_point and each.device.type == device
+            else each
+            for each in arguments
+        ]
+        with _while(torch._C._ExcludeDispatchKeyGuard(_autocast_keys(key))):
+            return operator(*cast)
+
+    return dispatch

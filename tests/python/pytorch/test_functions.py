@@ -1,0 +1,303 @@
+"""Functions of kiln.torch.functional and their gradients, on shapes that are awkward."""
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed (scripts/setup --torch)")
+
+import torch.nn.functional as F  # noqa: E402
+from comparison import compare  # noqa: E402
+
+import kiln  # noqa: E402
+import kiln.torch.functional as K  # noqa: E402
+
+normal = torch.randn
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(1)
+
+
+def both(call, *tensors, **options):
+    compare(lambda *given: call(K, *given), lambda *given: call(F, *given), *tensors, **options)
+
+
+@pytest.mark.parametrize(
+    "x, w, words",
+    [
+        ((2, 3, 9, 7), (4, 3, 3, 3), {"stride": 2, "padding": 1}),
+        ((1, 3, 11, 5), (5, 3, 3, 2), {"padding": "same", "dilation": (2, 1)}),
+        ((2, 4, 7, 7), (6, 2, 3, 3), {"groups": 2, "stride": (3, 1), "padding": (0, 2)}),
+        ((3, 8, 8), (4, 3, 1, 1), {}),
+        ((2, 3, 13), (4, 3, 5), {"stride": 3}),
+        ((1, 2, 5, 6, 4), (3, 2, 2, 3, 1), {"padding": (1, 0, 0)}),
+        ((0, 3, 5, 5), (2, 3, 3, 3), {}),
+    ],
+    ids=str,
+)
+def test_convolutions(x, w, words):
+    axes = len(w) - 2
+    both(lambda L, *given: getattr(L, f"conv{axes}d")(*given, **words), normal(x), normal(w), normal(w[0]))
+
+
+@pytest.mark.parametrize(
+    "x, w, words",
+    [
+        ((2, 4, 5, 4), (4, 3, 3, 3), {"stride": 2, "padding": 1, "output_padding": 1}),
+        ((1, 4, 3, 5), (4, 2, 2, 3), {"groups": 2, "dilation": (1, 2)}),
+        ((3, 7), (3, 2, 4), {"stride": 3}),
+        ((1, 2, 3, 2, 3), (2, 3, 2, 2, 2), {"stride": (2, 1, 2)}),
+    ],
+    ids=str,
+)
+def test_transposed_convolutions(x, w, words):
+    axes, channels = len(w) - 2, w[1] * words.get("groups", 1)
+    call = f"conv_transpose{axes}d"
+    both(lambda L, *given: getattr(L, call)(*given, **words), normal(x), normal(w), normal(channels))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_half_precision(dtype):
+    x, w, b = normal(2, 3, 9, 7).to(dtype), normal(4, 3, 3, 3).to(dtype), normal(4).to(dtype)
+    both(lambda L, *given: L.conv2d(*given, padding=1), x, w, b, in_f32=True)
+    both(lambda L, x: L.softmax(x, -1), x, in_f32=True)
+    both(lambda L, x: L.gelu(x), x, in_f32=True)
+
+
+def test_channels_last_stay_last():
+    x = normal(2, 3, 9, 7).contiguous(memory_format=torch.channels_last)
+    both(lambda L, *given: L.relu(L.conv2d(*given, stride=2)), x, normal(4, 3, 3, 3))
+    both(lambda L, x: L.max_pool2d(x, 2), x)
+    both(lambda L, x: L.avg_pool2d(x, 2), x)
+    both(lambda L, x, w, b: L.batch_norm(x, None, None, w, b, True), x, normal(3), normal(3))
+    w = normal(4, 3, 3, 3).contiguous(memory_format=torch.channels_last)
+    y = K.conv2d(normal(2, 3, 9, 7), w.requires_grad_())
+    y.sum().backward()
+    assert y.is_contiguous(memory_format=torch.channels_last)
+    assert w.grad.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_tensors_with_gaps():
+    x, w = normal(2, 6, 9, 14)[:, ::2, :, ::2], normal(3, 3, 3, 8)[..., ::3]
+    both(lambda L, *given: L.conv2d(*given), x, w)
+    both(lambda L, x: L.softmax(x, 1), x)
+    both(lambda L, x: L.max_pool2d(x, 3, 2, 1), x)
+
+
+def test_an_epilogue_in_the_kernel():
+    x, w, b, r = normal(2, 3, 9, 7), normal(4, 3, 3, 3), normal(4), normal(2, 4, 9, 7)
+    compare(
+        lambda x, w, b, r: K.conv2d(x, w, b, padding=1, residual=r, activation="relu"),
+        lambda x, w, b, r: F.relu(F.conv2d(x, w, b, padding=1) + r),
+        *(x, w, b, r),
+    )
+    compare(
+        lambda x, w, b: K.conv2d(x, w, b, padding=1, activation=("leaky_relu", 0.3)),
+        lambda x, w, b: F.leaky_relu(F.conv2d(x, w, b, padding=1), 0.3),
+        *(x, w, b),
+    )
+    s = torch.rand(4)
+    with torch.no_grad():
+        y = K.conv2d(x, w, b, padding=1, scale=s, residual=r, activation="silu")
+        expected = F.silu(F.conv2d(x, w, padding=1) * s[:, None, None] + b[:, None, None] + r)
+        torch.testing.assert_close(y, expected, rtol=1e-4, atol=1e-4)
+        y = K.linear(x, normal(5, 7), scale=torch.rand(5), activation="gelu")
+        assert y.shape == (2, 3, 9, 5)
+    with pytest.raises(kiln.Unsupported, match="no gradient through a scale"):
+        K.conv2d(x, w.requires_grad_(), scale=s)
+
+
+@pytest.mark.parametrize(
+    "a, b", [((5, 7), (7, 3)), ((4, 1, 2, 7), (5, 7, 3)), ((7,), (2, 7, 3)), ((2, 3, 7), (7,)), ((2, 2, 7), (7, 1))], ids=str
+)
+def test_products(a, b):
+    compare(K.matmul, torch.matmul, normal(a), normal(b))
+
+
+def test_fully_connected_layers_and_scaled_products():
+    both(lambda L, *given: L.linear(*given), normal(5, 2, 7), normal(3, 7), normal(3))
+    both(lambda L, *given: L.linear(*given), normal(7), normal(1, 7))
+    for name, shapes in (("addmm", ((3,), (2, 7), (7, 3))), ("baddbmm", ((2, 1, 3), (2, 4, 5), (2, 5, 3)))):
+        compare(
+            lambda *given, name=name: getattr(K, name)(*given, beta=0.5, alpha=2.0),
+            lambda *given, name=name: getattr(torch, name)(*given, beta=0.5, alpha=2.0),
+            *map(normal, shapes),
+        )
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda L, x: L.max_pool2d(x, 3, 2, 1),
+        lambda L, x: L.max_pool2d(x, (2, 3), 2, 0, (2, 1), ceil_mode=True),
+        lambda L, x: L.max_pool2d(x, 3, 2, 1, ceil_mode=True, return_indices=True)[0],
+        lambda L, x: L.avg_pool2d(x, 3, 2, 1, ceil_mode=True),
+        lambda L, x: L.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
+        lambda L, x: L.avg_pool2d(x, 3, 2, 1, ceil_mode=True, divisor_override=5),
+        lambda L, x: L.adaptive_avg_pool2d(x, (5, None)),
+        lambda L, x: L.adaptive_max_pool2d(x, 1),
+        lambda L, x: L.max_pool1d(x[0], 4),
+        lambda L, x: L.avg_pool3d(x, (1, 2, 2)),
+    ],
+)
+def test_pooling(call):
+    both(call, normal(2, 3, 10, 7))
+
+
+def test_indices_of_maxima_and_unpooling():
+    x = normal(2, 3, 8, 7)
+    x[0, 0, 0, 0] = float("nan")
+    y, indices = K.max_pool2d(x, 2, return_indices=True)
+    expected, places = F.max_pool2d(x, 2, return_indices=True)
+    assert indices.dtype == torch.int64 and (indices == places).all()
+    torch.testing.assert_close(y, expected, equal_nan=True)
+    both(lambda L, y: L.max_unpool2d(y, indices, 2, output_size=(8, 7)), normal(y.shape))
+    with pytest.raises(kiln.Unsupported, match="overlap"):
+        K.max_unpool2d(y, indices, 2, 1)
+
+
+def test_softmax_of_any_rank_and_rows_without_a_result():
+    both(lambda L, x: L.softmax(x, -2), normal(2, 3, 5))
+    both(lambda L, x: L.log_softmax(x, 3), normal(1, 2, 1, 3, 2, 2))
+    both(lambda L, x: L.softmax(x, 0), normal(()))
+    x = normal(3, 4)
+    x[0, 1], x[1, 2], x[2] = float("inf"), float("nan"), -float("inf")
+    torch.testing.assert_close(K.softmax(x, 1), F.softmax(x, 1), equal_nan=True)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_cross_entropy(reduction):
+    targets, weights = torch.tensor([1, 3, 0, 2, -100]), torch.tensor([1.0, 2.0, 0.5, 4.0])
+    both(lambda L, x: L.cross_entropy(x, targets, reduction=reduction), normal(5, 4))
+    words = {"weight": weights, "ignore_index": 2, "label_smoothing": 0.1, "reduction": reduction}
+    places = torch.tensor([[[1, 3]], [[0, 2]]])
+    both(lambda L, x: L.cross_entropy(x, places, **words), normal(2, 4, 1, 2))
+    both(lambda L, x: L.cross_entropy(x, torch.tensor(2), reduction=reduction), normal(4))
+
+
+def test_cross_entropy_of_nothing():
+    x, targets = normal(2, 3), torch.tensor([-100, -100])
+    torch.testing.assert_close(K.cross_entropy(x, targets), F.cross_entropy(x, targets), equal_nan=True)
+    assert K.cross_entropy(x, torch.tensor([0, 7])).isnan()
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("shape", [(2, 3, 5, 7), (4, 3), (1, 1, 2, 3, 2)], ids=str)
+def test_batch_norm(shape, training):
+    running = {}
+
+    def call(L, *given):
+        running[L] = torch.full((shape[1],), 0.5), torch.full((shape[1],), 2.0)
+        return L.batch_norm(given[0], *running[L], *given[1:], training=training, momentum=0.3)
+
+    both(call, normal(shape), normal(shape[1]), normal(shape[1]))
+    for mine, theirs in zip(running[K], running[F]):
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
+
+
+def test_batch_norm_with_an_epilogue():
+    given = normal(2, 3, 5, 7), normal(3), normal(3), normal(2, 3, 5, 7)
+    for training in (True, False):
+        compare(
+            lambda x, w, b, r: K.batch_norm(
+                x, torch.zeros(3), torch.ones(3), w, b, training, residual=r, activation="relu"
+            ),
+            lambda x, w, b, r: F.relu(F.batch_norm(x, torch.zeros(3), torch.ones(3), w, b, training) + r),
+            *given,
+        )
+
+
+def test_running_statistics_of_half_precision():
+    mean, variance = torch.zeros(3).bfloat16(), torch.ones(3).bfloat16()
+    x = normal(4, 3, 5)
+    K.batch_norm(x, mean, variance, training=True)
+    torch.testing.assert_close(mean, (0.1 * x.mean((0, 2))).bfloat16(), rtol=1e-2, atol=1e-2)
+    with pytest.raises(kiln.InvalidArgument, match="one value per channel"):
+        K.batch_norm(normal(1, 3), None, None, training=True)
+
+
+@pytest.mark.parametrize(
+    "call, shapes",
+    [
+        (lambda L, x, w, b: L.layer_norm(x, (5, 7), w, b), ((2, 3, 5, 7), (5, 7), (5, 7))),
+        (lambda L, x: L.layer_norm(x, (7,)), ((1, 3, 7),)),
+        (lambda L, x, w, b: L.group_norm(x, 2, w, b), ((2, 4, 5, 3), (4,), (4,))),
+        (lambda L, x: L.group_norm(x, 3), ((2, 3, 7),)),
+        (lambda L, x, w, b: L.instance_norm(x, None, None, w, b), ((2, 4, 5, 3), (4,), (4,))),
+        (lambda L, x: L.local_response_norm(x, 3, 0.01, 0.6, 2.0), ((2, 5, 3, 2),)),
+    ],
+    ids=lambda given: str(given) if isinstance(given, tuple) else "",
+)
+def test_normalisations(call, shapes):
+    both(call, *map(normal, shapes))
+
+
+def test_rms_norm():
+    compare(
+        lambda x, w: K.rms_norm(x, (7,), w, 1e-6),
+        lambda x, w: x * (x.square().mean(-1, keepdim=True) + 1e-6).rsqrt() * w,
+        *(normal(2, 3, 7), normal(7)),
+    )
+
+
+def test_statistics_of_instances():
+    x, running = normal(2, 3, 5), {L: (torch.zeros(3), torch.ones(3)) for L in (K, F)}
+    for L in (K, F):
+        L.instance_norm(x, *running[L])
+    torch.testing.assert_close(running[K], running[F])
+
+
+ACTIVATIONS = {
+    "relu": (), "relu6": (), "leaky_relu": (0.2,), "elu": (0.7,), "selu": (), "celu": (0.6,), "gelu": (), "silu": (),
+    "hardtanh": (-0.5, 0.7), "hardswish": (), "hardsigmoid": (), "softplus": (2.0, 0.3), "mish": (), "softsign": (),
+    "logsigmoid": (), "tanhshrink": (), "softshrink": (0.3,), "hardshrink": (0.3,), "threshold": (0.1, 0.4),
+    "sigmoid": (), "tanh": (),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations(name):
+    both(lambda L, x: getattr(L, name)(x, *ACTIVATIONS[name]), 3 * normal(3, 5, 7))
+    x = torch.tensor([float("inf"), -float("inf"), 0.0, -1.0, 1.0])
+    if name in ("gelu", "silu", "mish", "hardswish"):  # the limit is 0; PyTorch multiplies infinity by 0
+        assert getattr(K, name)(x)[1] == 0
+        x[1] = 0
+    assert getattr(K, name)(torch.tensor([float("nan")]), *ACTIVATIONS[name]).isnan()
+    torch.testing.assert_close(
+        getattr(K, name)(x, *ACTIVATIONS[name]), getattr(F, name)(x, *ACTIVATIONS[name]), equal_nan=True
+    )
+
+
+def test_every_activation_of_the_table_is_an_epilogue():
+    from kiln.torch.functional._arguments import named_activation
+    from kiln.torch.functional.activation import activate
+    from kiln.torch.operators._activations import ACTIVATIONS as table
+
+    x, w = normal(1, 2, 4, 4), normal(3, 2, 3, 3)
+    for name in table:
+        with torch.no_grad():
+            fused = K.conv2d(x, w, activation=name)
+        torch.testing.assert_close(fused, activate(K.conv2d(x, w), *named_activation(name)), rtol=1e-4, atol=1e-5)
+
+
+def test_dropout_repeats_by_the_seed_of_pytorch():
+    x = normal(4, 50).requires_grad_()
+    torch.manual_seed(3)
+    first = K.dropout(x, 0.3)
+    torch.manual_seed(3)
+    assert (K.dropout(x, 0.3) == first).all() and (K.dropout(x, 0.3) != first).any()
+    first.backward(torch.ones_like(first))
+    torch.testing.assert_close(x.grad * x, first)
+    assert K.dropout(x, training=False) is x and (K.dropout(x, 1.0) == 0).all()
+
+
+def test_in_place():
+    for leaf in (normal(5), normal(5).requires_grad_()):
+        x = leaf * 1
+        expected = F.silu(x.detach())
+        y = K.silu(x, inplace=True)
+        assert y is x
+        torch.testing.assert_close(x.detach(), expected)
+        if leaf.requires_grad:
+            y.sum().backward()
+            assert leaf.grad.abs().sum() > 0
