@@ -44,11 +44,11 @@ struct Token {
 
 std::vector<Token> tokenise(std::string_view line) {
   std::vector<Token> tokens;
-  size_t start = 0;
-  while ((start = line.find_first_not_of(text::blanks, start)) != std::string_view::npos) {
-    const size_t end = std::min(line.find_first_of(text::blanks, start), line.size());
-    tokens.push_back({line.substr(start, end - start), start + 1});
-    start = end;
+  auto begin = line.begin();
+  while ((begin = std::find_if_not(begin, line.end(), text::is_blank)) != line.end()) {
+    const auto end = std::find_if(begin, line.end(), text::is_blank);
+    tokens.push_back({{begin, end}, static_cast<size_t>(begin - line.begin()) + 1});
+    begin = end;
   }
   return tokens;
 }
@@ -350,8 +350,8 @@ Request Request::parse_call(std::string_view text) {
 }
 
 std::string_view operation_named_in(std::string_view line) {
-  const std::string_view words = text::trimmed(line);
-  return words.substr(0, words.find_first_of(text::blanks));
+  const auto begin = std::ranges::find_if_not(line, text::is_blank);
+  return {begin, std::find_if(begin, line.end(), text::is_blank)};
 }
 
 namespace {

@@ -15,8 +15,10 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 std::optional<int64_t> parse_int(std::string_view text);
 /// "1,2,3".
 std::string join(const std::vector<int64_t>& values, std::string_view separator);
-/// What stands between the words of a request. Line ends are blanks: a line of a file may end in what ends lines.
-inline constexpr std::string_view blanks = " \t\r\n";
+/// Whether it stands between the words of a request. Line ends do: a line of a file may end in what ends lines.
+constexpr bool is_blank(char c) {
+  return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
 /// `text` without the blanks around it.
 std::string_view trimmed(std::string_view text);
 /// Whether a requests file may define an expression of that name: letters, digits, _ and -.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <optional>
 #include <vector>
@@ -10,7 +9,6 @@
 #include "kiln/base/error.h"
 #include "named_numbers.h"
 #include "operation_call.h"
-#include "overlap.h"
 
 namespace kiln {
 namespace {
@@ -45,21 +43,6 @@ class Arguments {
   }
 
   const CallShape& shape() const { return shape_; }
-
-  /// Throws Error(invalid_argument) if the workspace shares memory with a tensor: the kernels write it before they have
-  /// read the inputs.
-  void require_own_workspace() const {
-    const auto begin = reinterpret_cast<uintptr_t>(options_.workspace);
-    const MemoryRange workspace{begin, begin + static_cast<uintptr_t>(std::max<int64_t>(options_.workspace_bytes, 0))};
-    for (size_t i = 0; i < shape_.operands.size(); ++i) {
-      const Tensor* tensor = tensors_[i].value_or(nullptr);
-      if (tensor == nullptr || !memory_range(*tensor).meets(workspace)) continue;
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{}: the memory of the workspace and {} overlaps", shape_.operation->name(),
-                              shape_.operands[i].name),
-                  "give memory of its own");
-    }
-  }
 
   /// Throws Error(invalid_argument) unless every operand of `request`, which may have been completed, is given.
   void require_operands(const Request& request) const {
@@ -136,9 +119,9 @@ Request request_of(const Arguments& arguments) {
 void call(Context& context, std::string_view what, std::span<const NamedTensor> tensors, const CallOptions& options,
           Stream stream) {
   const Arguments arguments(what, tensors, options);
-  if (options.workspace != nullptr) arguments.require_own_workspace();
   CallNumbers call(arguments.shape(), form_by_name);
   arguments.say(call);
+  if (options.workspace != nullptr) call.workspace(options.workspace, options.workspace_bytes);
   call.finish();
   Context::Impl& impl = context.impl();
   const LoadedPlan& plan = plan_of(impl, call.key(), stream, [&] {

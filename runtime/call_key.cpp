@@ -4,6 +4,12 @@
 #include <xxhash.h>
 
 namespace kiln {
+namespace {
+
+// No pair of numbers.
+constexpr CallKey::Word wide = ~CallKey::Word{0};
+
+}  // namespace
 
 uint64_t CallKey::hash() const {
   return XXH3_64bits(words_.data(), size_ * sizeof(Word));
@@ -11,10 +17,7 @@ uint64_t CallKey::hash() const {
 
 void CallKey::add_wide(std::span<const int64_t> values) {
   words_[size_++] = wide;
-  for (const int64_t value : values) {
-    words_[size_++] = static_cast<Word>(value);
-    words_[size_++] = static_cast<Word>(static_cast<uint64_t>(value) >> 32);
-  }
+  for (const int64_t value : values) words_[size_++] = static_cast<Word>(value);
 }
 
 }  // namespace kiln

@@ -1,13 +1,11 @@
 // CallKey: a call's shape as plain numbers, so that a plan is found without building its request's text.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
 #include <span>
 #include <string_view>
-#include <utility>
 
 #include "kiln/generator/expression.h"
 #include "kiln/tensor.h"
@@ -16,22 +14,37 @@ namespace kiln {
 
 /// Everything of an operation call that shapes its request. Two calls with equal keys make equal requests. (Equal
 /// requests may come from different keys, of tensors whose irrelevant strides differ: they share one plan.)
+///
+/// What is hashed and compared costs by the byte, and most numbers of a call are small: two of 31 bits are a word. The
+/// hash reads whole words just after they are written, so they are written whole: a processor that has to put a word
+/// together from smaller writes waits until these have left it.
 class CallKey {
  public:
-  using Word = uint32_t;
+  using Word = uint64_t;
   static constexpr size_t max_text = 512;  ///< Bytes.
 
-  /// What is hashed and compared costs by the byte, and most numbers of a call are small: those of 31 bits are a word.
-  /// A group with another one is a mark and two words for each of its numbers.
-  template <size_t Count>
-  void add(const std::array<int64_t, Count>& values) {
-    add_each(values, std::make_index_sequence<Count>());
+  /// A word, whatever it is.
+  void add(int64_t value) { words_[size_++] = static_cast<Word>(value); }
+  /// Two in a word. A group in which a number needs more than 31 bits is a mark and a word for each.
+  template <class... Numbers>
+  void add(int64_t first, int64_t second, Numbers... further) {
+    if (is_wide(((first | second) | ... | further))) {
+      return add_wide(std::array{first, second, int64_t{further}...});
+    }
+    add_pairs(first, second, further...);
   }
-  void add(int64_t value) { add(std::array{value}); }
   void add(const Tensor& tensor) {
-    add(static_cast<int64_t>(tensor.dtype()) | int64_t{tensor.rank()} << 8 | int64_t{tensor.alignment()} << 16);
-    add(tensor.extents_);  // with the zeros behind the rank: copies of a fixed size are the faster ones
-    add(tensor.strides_);
+    add(static_cast<int64_t>(tensor.dtype()) | tensor.rank() << 8 | tensor.alignment() << 16);
+    int64_t all = 0;
+    for (size_t i = 0; i < Tensor::max_rank; ++i) all |= tensor.extents_[i] | tensor.strides_[i];
+    if (is_wide(all)) {
+      add_wide(tensor.extents());
+      return add_wide(tensor.strides());
+    }
+    // As many as there may be, which is faster than as many as there are; what follows is written over the rest.
+    Word* const to = &words_[size_];
+    for (size_t i = 0; i < Tensor::max_rank; ++i) to[i] = pair(tensor.extents_[i], tensor.strides_[i]);
+    size_ += static_cast<size_t>(tensor.rank());
   }
   /// `text`: max_text bytes at the most.
   void add(std::string_view text) {
@@ -45,24 +58,21 @@ class CallKey {
   /// XXH3 of the words.
   uint64_t hash() const;
   std::span<const Word> words() const { return {words_.data(), size_}; }
-  bool operator==(const CallKey& other) const { return std::ranges::equal(words(), other.words()); }
 
  private:
-  static constexpr Word wide = ~Word{0};
-
   // The largest: the gradients of a normalisation, with twelve operands, and user code with as many as it may read; or
-  // a call by name. A convolution has the most numbers beside its operands, 19; a digest has two more. A number takes
-  // three words at the most.
-  static constexpr size_t of_tensor = 1 + 2 * Tensor::max_rank;
+  // a call by name. A convolution has the most numbers beside its operands, 19; a digest has two more.
+  static constexpr size_t of_tensor = 3 + 2 * Tensor::max_rank;
   static constexpr size_t of_text = 1 + max_text / sizeof(Word);
-  static constexpr size_t capacity = ((12 + Expression::max_tensors) * of_tensor + 32) * 3 + of_text;
+  static constexpr size_t capacity = (12 + Expression::max_tensors) * of_tensor + 64 + of_text;
 
-  // One test for all of them, and no loop.
-  template <size_t... I>
-  void add_each(const std::array<int64_t, sizeof...(I)>& values, std::index_sequence<I...>) {
-    if (static_cast<uint64_t>((values[I] | ...)) >> 31 != 0) return add_wide(values);
-    ((words_[size_ + I] = static_cast<Word>(values[I])), ...);
-    size_ += sizeof...(I);
+  static bool is_wide(int64_t any) { return static_cast<Word>(any) >> 31 != 0; }
+  static Word pair(int64_t low, int64_t high) { return static_cast<Word>(low) | static_cast<Word>(high) << 32; }
+  void add_pairs() {}
+  template <class... Numbers>
+  void add_pairs(int64_t first, int64_t second, Numbers... further) {
+    words_[size_++] = pair(first, second);
+    add_pairs(further...);
   }
   void add_wide(std::span<const int64_t> values);
 

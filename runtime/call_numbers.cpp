@@ -9,7 +9,8 @@ namespace kiln {
 void CallNumbers::place(const Tensor& tensor, size_t number) {
   key_.add(tensor);
   places_[count_] = {&tensor, memory_range(tensor), number};
-  addresses_[count_++] = tensor;
+  std::construct_at(reinterpret_cast<Address*>(&addresses_[count_ * sizeof(Address)]), tensor);
+  ++count_;
 }
 
 void CallNumbers::finish() {
@@ -22,6 +23,7 @@ void CallNumbers::finish() {
       if (!seen && output.range.meets(other.range)) examine(output, other);
     }
   }
+  if (workspace_.begin != workspace_.end) require_own_workspace();
 }
 
 void CallNumbers::stages(const Epilogue& epilogue) {
@@ -39,16 +41,30 @@ void CallNumbers::user_tensors(const Epilogue& epilogue, std::span<const Tensor>
 }
 
 void CallNumbers::examine(const Place& output, const Place& other) const {
-  const size_t own = shape_.operands.size();
   const OperandShape& shape = shape_.operands[output.number];
-  const bool may_be = other.number < own && (shape.may_be >> other.number & 1) != 0;
+  const bool may_be = other.number < shape_.operands.size() && (shape.may_be >> other.number & 1) != 0;
   if (may_be && is_same_view(*output.tensor, *other.tensor)) return;
   if (!share_elements(*output.tensor, *other.tensor)) return;
-  const std::string_view name =
-      other.number < own ? shape_.operands[other.number].name : std::string_view(code_->tensors()[other.number - own]);
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("{}: the memory of {} and {} overlaps", shape_.operation->name(), shape.name, name),
+              fmt::format("{}: the memory of {} and {} overlaps", shape_.operation->name(), shape.name, name_of(other)),
               "write the result elsewhere");
+}
+
+std::string_view CallNumbers::name_of(const Place& place) const {
+  const size_t own = shape_.operands.size();
+  return place.number < own ? shape_.operands[place.number].name
+                            : std::string_view(code_->tensors()[place.number - own]);
+}
+
+// Kernels write the workspace before they have read the inputs.
+void CallNumbers::require_own_workspace() const {
+  for (const Place& place : std::span(places_.data(), count_)) {
+    if (!place.range.meets(workspace_)) continue;
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{}: the memory of the workspace and {} overlaps", shape_.operation->name(), name_of(place)),
+        "give memory of its own");
+  }
 }
 
 void CallNumbers::refuse_stages() const {

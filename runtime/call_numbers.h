@@ -1,9 +1,12 @@
 // CallNumbers: what every call of an operation writes down to find its plan and to run it. No text, no allocation.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -66,13 +69,12 @@ class CallNumbers {
   }
   /// A value for each spatial axis of `like`: d, h and w as far as it has them.
   void per_axis(std::string_view /*name*/, const Tensor& /*like*/, const std::array<int64_t, 3>& values) {
-    key_.add(values);
+    key_.add(values[0], values[1], values[2], int64_t{0});
   }
   /// The same of values at the begin and at the end of each axis.
-  void per_axis(std::string_view name, const Tensor& like, const std::array<int64_t, 3>& begin,
+  void per_axis(std::string_view /*name*/, const Tensor& /*like*/, const std::array<int64_t, 3>& begin,
                 const std::array<int64_t, 3>& end) {
-    per_axis(name, like, begin);
-    per_axis(name, like, end);
+    key_.add(begin[0], begin[1], begin[2], end[0], end[1], end[2]);
   }
 
   void arithmetic(const Arithmetic& permitted) {
@@ -121,13 +123,19 @@ class CallNumbers {
   /// `text`: CallKey::max_text bytes at the most.
   void text(std::string_view text) { key_.add(text); }
 
+  /// Memory of the call's own for what it makes in between. Not part of the key.
+  void workspace(const void* memory, int64_t bytes) {
+    const auto begin = reinterpret_cast<uintptr_t>(memory);
+    workspace_ = {begin, begin + static_cast<uintptr_t>(std::max<int64_t>(bytes, 0))};
+  }
+
   /// After the last part. Throws Error(invalid_argument) if an output shares an element with an input, with an output
   /// before it or with what user code reads, unless it is one that it may be (OperandDefinition::may_be), element for
-  /// element.
+  /// element; and if the workspace shares memory with any of them.
   void finish();
 
   const CallKey& key() const { return key_; }
-  std::span<const Address> addresses() const { return {addresses_.data(), count_}; }
+  std::span<const Address> addresses() const { return {reinterpret_cast<const Address*>(addresses_.data()), count_}; }
   RunValues& values() { return values_; }
 
  private:
@@ -153,7 +161,9 @@ class CallNumbers {
   void place(const Tensor& tensor, size_t number);
   void stages(const Epilogue& epilogue);
   void user_tensors(const Epilogue& epilogue, std::span<const Tensor> tensors);
+  std::string_view name_of(const Place& place) const;
   void examine(const Place& output, const Place& other) const;
+  void require_own_workspace() const;
   [[noreturn]] void refuse_stages() const;
 
   const CallShape& shape_;
@@ -161,10 +171,11 @@ class CallNumbers {
   RunValues values_;
   int64_t present_ = 0, flags_ = 0;
   size_t operands_ = 0, numbers_ = 0, integers_ = 0;
-  // Not initialised, as the key.
+  // Not initialised, as the key; an Address would be null.
   std::array<Place, max_tensors> places_;
-  std::array<Address, max_tensors> addresses_;
+  alignas(Address) std::array<std::byte, max_tensors * sizeof(Address)> addresses_;
   size_t count_ = 0;
+  MemoryRange workspace_{};
   const Expression* code_ = nullptr;
 };
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "kiln/tensor.h"
 
@@ -17,13 +16,7 @@ struct MemoryRange {
 
 inline MemoryRange memory_range(const Tensor& tensor) {
   const auto begin = reinterpret_cast<uintptr_t>(tensor.data());
-  const std::span<const int64_t> extents = tensor.extents(), strides = tensor.strides();
-  int64_t last = 0;
-  for (size_t i = 0; i < extents.size(); ++i) {
-    if (extents[i] == 0) return {begin, begin};
-    last += (extents[i] - 1) * strides[i];
-  }
-  return {begin, begin + static_cast<uintptr_t>((last + 1) * size_of(tensor.dtype()))};
+  return {begin, begin + static_cast<uintptr_t>(tensor.span_bytes())};
 }
 
 /// Whether an element of `a` is one of `b`, whose ranges of memory meet. Exact for regions of one tensor (channels

@@ -38,16 +38,15 @@ void require_not_negative(std::string_view what, std::span<const int64_t> values
   }
 }
 
-// Throws unless the last element is within max_span of the first.
-void require_span(const std::array<int64_t, Tensor::max_rank>& extents,
-                  const std::array<int64_t, Tensor::max_rank>& strides, int rank) {
+// The elements from the first to the last, none if an extent is 0. Throws unless that is within max_span.
+int64_t checked_span(std::span<const int64_t> extents, std::span<const int64_t> strides) {
   int64_t last = 0;
-  for (int i = 0; i < rank; ++i) {
-    const auto at = static_cast<size_t>(i);
+  for (size_t i = 0; i < extents.size(); ++i) {
     int64_t reach = 0;
-    const bool overflows = __builtin_mul_overflow(std::max<int64_t>(extents[at] - 1, 0), strides[at], &reach);
+    const bool overflows = __builtin_mul_overflow(std::max<int64_t>(extents[i] - 1, 0), strides[i], &reach);
     if (overflows || reach >= max_span || (last += reach) >= max_span) refuse_size();
   }
+  return std::ranges::find(extents, 0) == extents.end() ? last + 1 : 0;
 }
 
 }  // namespace
@@ -68,7 +67,7 @@ Tensor::Tensor(const void* data, DType dtype, std::span<const int64_t> extents, 
     strides_[dimension] = stride;
     if (__builtin_mul_overflow(stride, std::max<int64_t>(extents_[dimension], 1), &stride)) refuse_size();
   }
-  require_span(extents_, strides_, rank_);
+  span_bytes_ = checked_span(this->extents(), this->strides()) * size_of(dtype_);
 }
 
 Tensor::Tensor(const void* data, DType dtype, std::span<const int64_t> extents, std::span<const int64_t> strides)
@@ -81,16 +80,12 @@ Tensor::Tensor(const void* data, DType dtype, std::span<const int64_t> extents, 
   require_not_negative("stride", strides);
   std::copy(extents.begin(), extents.end(), extents_.begin());
   std::copy(strides.begin(), strides.end(), strides_.begin());
-  require_span(extents_, strides_, rank_);
+  span_bytes_ = checked_span(this->extents(), this->strides()) * size_of(dtype_);
 }
 
 void Tensor::refuse_dimension(int dimension) const {
   throw Error(ErrorCode::invalid_argument, fmt::format("dimension {} of a tensor of {} dimensions", dimension, rank_),
               "count from 0, below rank()");
-}
-
-bool Tensor::empty() const {
-  return std::any_of(extents_.begin(), extents_.begin() + rank_, [](int64_t extent) { return extent == 0; });
 }
 
 TensorSpec Tensor::spec() const {

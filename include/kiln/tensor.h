@@ -67,7 +67,9 @@ class Tensor {
   int alignment() const {
     return 1 << std::countr_zero(reinterpret_cast<uintptr_t>(data_) | uintptr_t{default_alignment});
   }
-  bool empty() const;
+  bool empty() const { return span_bytes_ == 0; }
+  /// From the first element's address to behind the last one's; 0 if it is empty.
+  int64_t span_bytes() const { return span_bytes_; }
 
   /// What a request knows of this tensor.
   TensorSpec spec() const;
@@ -86,6 +88,7 @@ class Tensor {
   int rank_;
   std::array<int64_t, max_rank> extents_{};  // zeros behind the rank
   std::array<int64_t, max_rank> strides_{};
+  int64_t span_bytes_;
 };
 
 }  // namespace kiln

@@ -252,6 +252,11 @@ TEST_F(CallByNameWorkspaceTest, IsOfTheCallersOwn) {
     // Of one byte: the memory of another tensor may follow that of y.
     EXPECT_THAT(refusal_of([&] { call(context, head, tensors, {.workspace = memory["y"], .workspace_bytes = 1}); }),
                 HasSubstr("conv_forward: the memory of the workspace and y overlaps"));
+    const Epilogue gated = expression("acc * gate", {{"gate", Tensor(workspace, f32, {1, 1, 1, 1}, contiguous)}});
+    EXPECT_THAT(refusal_of([&] {
+                  call(context, head, tensors, {.epilogue = gated, .workspace = workspace, .workspace_bytes = needed});
+                }),
+                HasSubstr("conv_forward: the memory of the workspace and gate overlaps"));
     EXPECT_EQ(download(workspace, nothing.size()), nothing) << "nothing ran";
     call(context, head, tensors, {.workspace = workspace, .workspace_bytes = needed});
     const std::vector<std::byte> used = download(workspace, nothing.size());
