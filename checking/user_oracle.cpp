@@ -11,13 +11,12 @@
 
 #include "kiln/checking/check.h"
 #include "kiln/checking/trusted_program.h"
-#include "kiln/device/memory.h"
-#include "kiln/device/stream.h"
 #include "kiln/generator/operation.h"
 #include "kiln/reference/convert.h"
 #include "kiln/reference/possible_indices.h"
 #include "kiln/reference/prologue_slack.h"
 #include "kiln/reference/tensor_memory.h"
+#include "trusted_run.h"
 
 namespace kiln::checking {
 namespace {
@@ -45,12 +44,6 @@ Memory bytes_of(const std::vector<float>& values) {
   return {bytes.begin(), bytes.end()};
 }
 
-std::vector<float> floats_of(const Memory& bytes) {
-  std::vector<float> values(bytes.size() / sizeof(float));
-  std::copy(bytes.begin(), bytes.end(), std::as_writable_bytes(std::span(values)).begin());
-  return values;
-}
-
 }  // namespace
 
 UserOracle::UserOracle(const Request& request, const std::vector<Memory>& contents, const RunValues& values,
@@ -59,7 +52,7 @@ UserOracle::UserOracle(const Request& request, const std::vector<Memory>& conten
       result_(result_of(request).name),
       output_(request.at(result_)),
       plain_(without_user_code(request)),
-      values_(values),
+      values_(reference::values_without_user_code(request, values)),
       options_(options) {
   for (size_t i = 0; i < request.operands.size(); ++i) {
     const auto& [name, spec] = request.operands[i];
@@ -70,11 +63,6 @@ UserOracle::UserOracle(const Request& request, const std::vector<Memory>& conten
     memories_.push_back(name == input_ || name == result_ || of_epilogue
                             ? as_f32(name == input_ ? spec : output_, spec, contents[i], channel)
                             : contents[i]);
-  }
-  // Padding holds what x can hold, whose dtype is another one in plain_.
-  if (request.operation == "tensor_transform") {
-    values_.operation_scalars[0] =
-        static_cast<float>(reference::round_to(request.at("x").dtype, values_.operation_scalars[0]));
   }
   names_ = trusted_operand_names(request);
   memories_.resize(names_.size());
@@ -87,28 +75,6 @@ UserOracle::UserOracle(const Request& request, const std::vector<Memory>& conten
 
 std::vector<std::byte>& UserOracle::memory(std::string_view name) {
   return memories_[static_cast<size_t>(std::find(names_.begin(), names_.end(), name) - names_.begin())];
-}
-
-// Runs the program on copies of the memories; what each of the named operands holds afterwards.
-std::map<std::string, Memory> UserOracle::run(const std::shared_ptr<const device::ContextHandle>& context,
-                                              const execution::Executable& trusted,
-                                              const std::vector<std::string>& results) {
-  std::vector<device::Buffer> buffers;
-  std::vector<cuda_abi::CUdeviceptr> addresses;
-  for (const Memory& content : memories_) {
-    buffers.push_back(device::upload(context, content));
-    addresses.push_back(buffers.back().address());
-  }
-  const device::Buffer workspace(context, static_cast<size_t>(trusted.workspace_bytes()));
-  const device::Stream stream(context);
-  trusted.run(stream.raw(), addresses, values_, plain_.batch(), workspace.address());
-  stream.synchronize();
-  std::map<std::string, Memory> held;
-  for (const std::string& name : results) {
-    const auto at = static_cast<size_t>(std::find(names_.begin(), names_.end(), name) - names_.begin());
-    held[name] = device::download<std::byte>(*context, addresses[at], memories_[at].size());
-  }
-  return held;
 }
 
 // What the reference reads: the input is what the prologue gave.
@@ -128,8 +94,14 @@ std::vector<float> UserOracle::perturbations() const {
 
 std::vector<float> UserOracle::slack_of(const std::string& output) const {
   if (input_.empty() || output == "indices") return {};
-  return reference::prologue_slack(plain_, output, bindings().operands, perturbations(), values_,
-                                   {is_checked_in_full(plain_, options_), options_.samples, options_.seed});
+  return reference::prologue_slack(plain_, output, bindings().operands, perturbations(), values_);
+}
+
+// By the operation's own kernel, where that can say it.
+std::vector<float> UserOracle::slack_of_result(TrustedRun& device) const {
+  if (input_.empty()) return {};
+  const auto call = reference::slack_call(plain_, bindings().operands, perturbations(), values_);
+  return call ? device.slack(*call, result_) : slack_of(result_);
 }
 
 Judge UserOracle::judge_of(const std::string& output) const {
@@ -145,17 +117,22 @@ Judge UserOracle::judge_of(const std::string& output) const {
 
 Finding UserOracle::evaluate(const std::shared_ptr<const device::ContextHandle>& context,
                              const execution::Executable& trusted) {
-  std::vector<std::string> wanted = written_;
-  if (!input_.empty()) wanted.insert(wanted.end(), {input_, "perturbation"});
-  before_ = run(context, trusted, wanted);
+  TrustedRun device(context, trusted, names_, memories_, plain_.batch());
+  device.run_to_result(values_);
+  for (const std::string& name : written_) before_[name] = device.get(name);
+  if (!input_.empty()) {
+    before_[input_] = device.get(input_);
+    before_["perturbation"] = device.get("perturbation");
+  }
   const Judge judge(plain_, result_, bindings(), is_checked_in_full(plain_, options_), options_.samples, options_.seed);
   std::vector<float> margins = judge.margins();
-  const std::vector<float> slack = slack_of(result_);
+  const std::vector<float> slack = slack_of_result(device);
   for (size_t i = 0; i < slack.size(); ++i) margins[i] += slack[i];
-  memory("margin") = bytes_of(margins);
-  const std::map<std::string, Memory> bounds = run(context, trusted, {"low", "high"});
-  low_ = floats_of(bounds.at("low"));
-  high_ = floats_of(bounds.at("high"));
+  device.put(result_, before_.at(result_));
+  device.put("margin", bytes_of(margins));
+  device.run_bounds(values_);
+  low_ = floats_of(device.get("low"));
+  high_ = floats_of(device.get("high"));
   return judge.with_reference(before_.at(result_), output_.extents.front());
 }
 

@@ -15,6 +15,7 @@
 #include "kiln/execution/executable.h"
 #include "kiln/generator/request.h"
 #include "kiln/generator/run_values.h"
+#include "trusted_run.h"
 
 namespace kiln::checking {
 
@@ -49,8 +50,7 @@ class UserOracle {
   reference::Bindings bindings() const;
   std::vector<float> perturbations() const;
   std::vector<float> slack_of(const std::string& output) const;
-  std::map<std::string, Memory> run(const std::shared_ptr<const device::ContextHandle>& context,
-                                    const execution::Executable& trusted, const std::vector<std::string>& results);
+  std::vector<float> slack_of_result(TrustedRun& device) const;
 
   std::string input_, result_;  // the operands that the prologue, if there can be one, and the epilogue apply to
   TensorSpec output_;

@@ -109,8 +109,14 @@ std::unique_ptr<const Oracle::Evaluator> make_evaluator(Request request, const B
 /// The mathematics of one operation: its outputs, and how far they move with those of a prologue.
 struct Reference {
   MakeEvaluator evaluator;
-  slack::Answer slack = slack::of_sums;
+  slack::Answer slack = nullptr;  ///< Null: a call of the operation says it.
+  slack::Call call = nullptr;     ///< Which one; null: slack::with_magnitudes(), unless there is `slack`.
+  /// The number of Operation::scalars() that stands where the operand of prologues has no element.
+  std::optional<size_t> padding = std::nullopt;
 };
+
+/// Throws Error(unsupported) if the operation has none.
+Reference reference_of(std::string_view operation);
 
 /// One per operation, in its file under operations/: dropout_reference() is that of dropout.
 #define KILN_DECLARE(name) Reference name##_reference();

@@ -10,18 +10,9 @@
 #include "kiln/reference/fill.h"
 #include "kiln/reference/reference.h"
 #include "kiln/reference/tensor_memory.h"
-#include "slack.h"
 
 namespace kiln::reference {
 namespace {
-
-Reference reference_of(std::string_view operation) {
-#define KILN_ROW(name) \
-  if (operation == #name) return name##_reference();
-  KILN_OPERATIONS(KILN_ROW)
-#undef KILN_ROW
-  throw Error(ErrorCode::unsupported, fmt::format("operation '{}' has no reference", operation));
-}
 
 std::unique_ptr<const Oracle::Evaluator> evaluator(const Request& request, const Bindings& bindings,
                                                    std::string_view output) {
@@ -36,8 +27,12 @@ std::unique_ptr<const Oracle::Evaluator> evaluator(const Request& request, const
 
 }  // namespace
 
-slack::Answer slack::answer_of(std::string_view operation) {
-  return reference_of(operation).slack;
+Reference reference_of(std::string_view operation) {
+#define KILN_ROW(name) \
+  if (operation == #name) return name##_reference();
+  KILN_OPERATIONS(KILN_ROW)
+#undef KILN_ROW
+  throw Error(ErrorCode::unsupported, fmt::format("operation '{}' has no reference", operation));
 }
 
 Oracle::Oracle(const Request& request, const Bindings& bindings, std::string_view output)

@@ -1,11 +1,15 @@
 #include "kiln/reference/prologue_slack.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
+#include "evaluator.h"
+#include "kiln/base/error.h"
 #include "kiln/generator/operation.h"
-#include "kiln/generator/operations/pool_window.h"
+#include "kiln/reference/convert.h"
 #include "kiln/reference/reference.h"
 #include "kiln/reference/tensor_memory.h"
 #include "slack.h"
@@ -23,59 +27,70 @@ double output_scale(const Question& asked) {
   return std::fabs(further == nullptr ? asked.values.alpha : asked.number(std::string(further->name) + "_alpha"));
 }
 
-// The magnitude of the result at each element, in logical order; at samples only, twice the largest of them everywhere.
-// NaN becomes infinite.
-std::vector<float> magnitudes_of_result(const Request& request, const Bindings& bindings, const Sampling& sampling) {
-  const Oracle oracle(request, bindings);
-  const auto magnitude = [](const Expected& expected) {
-    const double value = std::fabs(expected.value);
-    return static_cast<float>(std::isnan(value) ? infinity : value);
-  };
-  std::vector<float> result(static_cast<size_t>(oracle.output().elements()));
-  if (sampling.full) {
-    const std::vector<Expected> all = oracle.all();
-    std::transform(all.begin(), all.end(), result.begin(), magnitude);
-    return result;
+Question question(const Request& plain, const std::string& output, const Operands& operands,
+                  std::span<const float> perturbations, const RunValues& values) {
+  Question asked{plain, output, operands, perturbations, values, 1};
+  const bool moves = std::ranges::any_of(perturbations, [](float perturbation) { return perturbation != 0; });
+  asked.scale = moves ? output_scale(asked) : 0;
+  return asked;
+}
+
+// Of each element, and of what lies between them: the sign is the highest bit of every floating-point type.
+void clear_signs(DType dtype, Memory& memory) {
+  const auto size = static_cast<size_t>(size_of(dtype));
+  for (size_t i = size - 1; i < memory.size(); i += size) memory[i] &= std::byte{0x7f};
+}
+
+Memory bytes_of(std::span<const std::byte> memory) {
+  return {memory.begin(), memory.end()};
+}
+
+SlackCall call_with(const Question& asked, bool magnitudes) {
+  SlackCall call{.operands = {}, .values = asked.values};
+  for (const auto& [name, spec] : asked.plain.operands) {
+    if (!is_read(asked.plain, name)) continue;
+    Memory& memory = call.operands[name];
+    if (name == operation(asked.plain.operation).prologue_operand()) {
+      memory = bytes_of(std::as_bytes(asked.perturbations));
+    } else if (is_written(asked.plain, name)) {
+      memory.resize(static_cast<size_t>(byte_span(spec)));  // what the result is added to does not move
+    } else {
+      memory = bytes_of(asked.operands.at(name));
+      if (magnitudes && is_floating(spec.dtype)) clear_signs(spec.dtype, memory);
+    }
   }
-  float most = 0;
-  for (const Coordinate& at : sample_coordinates(oracle.output(), sampling.samples, sampling.seed))
-    most = std::max(most, magnitude(oracle.at(at)));
-  std::fill(result.begin(), result.end(), 2 * most);
-  return result;
+  if (const std::optional<size_t> padding = reference_of(asked.plain.operation).padding) {
+    call.values.operation_scalars[*padding] = 0;
+  }
+  return call;
+}
+
+// Terms of one sign: their sum is as large as their magnitudes, so its error is relative to it. That of the elements
+// with the most terms, which are among the samples or have at most twice as many.
+double error_of(const Request& plain, const SlackCall& call) {
+  constexpr int64_t samples = 20;
+  constexpr double unit = 0x1p-24;
+  Bindings bindings{.operands = {}, .values = call.values};
+  for (const auto& [name, memory] : call.operands) bindings.operands[name] = memory;
+  const Oracle oracle(plain, bindings);
+  double most = 0;
+  for (const Coordinate& at : sample_coordinates(oracle.output(), samples, 1)) {
+    const Expected expected = oracle.at(at);
+    const double size = std::fabs(expected.value);
+    const bool is_number = std::isfinite(size) && size != 0;
+    most = std::max(most, static_cast<double>(expected.roundings) + (is_number ? expected.transcendental / size : 0));
+  }
+  return 2 * most * unit;
 }
 
 }  // namespace
 
-Memory magnitudes(const TensorSpec& spec, std::span<const std::byte> memory) {
-  Memory result(memory.begin(), memory.end());
-  for_each_coordinate(spec, [&](std::span<const int64_t> coordinate) {
-    write(spec, result, coordinate, std::fabs(read(spec, result, coordinate)));
-  });
-  return result;
+SlackCall with_magnitudes(const Question& asked) {
+  return call_with(asked, true);
 }
 
-std::vector<float> of_perturbations(const Question& asked, const std::map<std::string, Memory>& others) {
-  Request plain = asked.plain;
-  plain.blend.beta = Scale::zero;
-  Bindings bindings;
-  bindings.values = asked.values;
-  bindings.values.alpha = std::fabs(asked.values.alpha);
-  if (plain.operation == "tensor_transform") bindings.values.operation_scalars = {};  // its padding does not move
-  bindings.operands[std::string(operation(plain.operation).prologue_operand())] = std::as_bytes(asked.perturbations);
-  for (const auto& [name, memory] : others) bindings.operands[name] = memory;
-  return magnitudes_of_result(plain, bindings, asked.sampling);
-}
-
-std::vector<float> of_sums(const Question& asked) {
-  const Request& plain = asked.plain;
-  std::map<std::string, Memory> factors;
-  for (const auto& [name, spec] : plain.operands) {
-    if (name == operation(plain.operation).prologue_operand() || is_written(plain, name)) continue;
-    const std::span<const std::byte> memory = asked.operands.at(name);
-    const bool says_where = plain.operation == "pool_backward" || pooled_positions(plain, name);
-    factors[name] = says_where ? Memory(memory.begin(), memory.end()) : magnitudes(spec, memory);
-  }
-  return of_perturbations(asked, factors);
+std::optional<SlackCall> with_given_inputs(const Question& asked) {
+  return call_with(asked, false);
 }
 
 double Question::number(std::string_view name) const {
@@ -87,15 +102,36 @@ double Question::number(std::string_view name) const {
 
 }  // namespace slack
 
+std::optional<SlackCall> slack_call(const Request& plain, const slack::Operands& operands,
+                                    std::span<const float> perturbations, const RunValues& values) {
+  const std::string& result = result_of(plain).name;
+  const slack::Question asked = slack::question(plain, result, operands, perturbations, values);
+  const Reference reference = reference_of(plain.operation);
+  if (asked.scale == 0 || (reference.call == nullptr && reference.slack != nullptr)) return std::nullopt;
+  std::optional<SlackCall> call = reference.call == nullptr ? slack::with_magnitudes(asked) : reference.call(asked);
+  if (call) call->error = slack::error_of(plain, *call);
+  return call;
+}
+
 std::vector<float> prologue_slack(const Request& plain, const std::string& output, const slack::Operands& operands,
-                                  std::span<const float> perturbations, const RunValues& values,
-                                  const Sampling& sampling) {
-  slack::Question asked{plain, output, operands, perturbations, values, sampling, 1};
-  asked.scale = slack::output_scale(asked);
-  if (asked.scale == 0 || std::ranges::all_of(perturbations, [](float perturbation) { return perturbation == 0; })) {
-    return std::vector<float>(static_cast<size_t>(plain.at(output).elements()));
+                                  std::span<const float> perturbations, const RunValues& values) {
+  const slack::Question asked = slack::question(plain, output, operands, perturbations, values);
+  if (asked.scale == 0) return std::vector<float>(static_cast<size_t>(plain.at(output).elements()));
+  const Reference reference = reference_of(plain.operation);
+  if (reference.slack == nullptr) {
+    throw Error(ErrorCode::internal,
+                fmt::format("how far a prologue moves {} of {} is said by slack_call() alone", output, plain.key()));
   }
-  return slack::answer_of(plain.operation)(asked);
+  return reference.slack(asked);
+}
+
+RunValues values_without_user_code(const Request& request, RunValues values) {
+  if (const std::optional<size_t> padding = reference_of(request.operation).padding) {
+    float& value = values.operation_scalars[*padding];
+    const TensorSpec& around = request.at(operation(request.operation).prologue_operand());
+    value = static_cast<float>(round_to(around.dtype, value));
+  }
+  return values;
 }
 
 }  // namespace kiln::reference

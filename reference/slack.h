@@ -7,16 +7,15 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "kiln/generator/request.h"
 #include "kiln/generator/run_values.h"
 #include "kiln/reference/prologue_slack.h"
-#include "kiln/reference/tensor_memory.h"
 
 namespace kiln::reference::slack {
 
@@ -31,24 +30,10 @@ struct Question {
   const Operands& operands;
   std::span<const float> perturbations;
   const RunValues& values;
-  const Sampling& sampling;
   double scale;
 
   /// The number that the call gives for Operation::scalars()' `name`.
   double number(std::string_view name) const;
-};
-
-/// An input that repeats along what it has one element of.
-struct Repeating {
-  TensorSpec spec;
-  std::span<const std::byte> memory;
-
-  Repeating(TensorSpec given, std::span<const std::byte> bytes) : spec(std::move(given)), memory(bytes) {
-    for (size_t i = 0; i < spec.extents.size(); ++i) {
-      if (spec.extents[i] == 1) spec.strides[i] = 0;
-    }
-  }
-  double at(std::span<const int64_t> coordinate) const { return read(spec, memory, coordinate); }
 };
 
 /// A packed f32 operand.
@@ -70,21 +55,20 @@ inline float as_slack(double distance) {
   return std::isnan(distance) ? 0.0F : static_cast<float>(distance);
 }
 
-/// How far the outputs of one operation move: prologue_slack(). Where that differs from of_sums(), it stands beside the
-/// operation's evaluator, under operations/.
+/// How far the outputs of one operation move: prologue_slack(), beside the operation's evaluator, under operations/.
 using Answer = std::vector<float> (*)(const Question&);
-/// That of the operation.
-Answer answer_of(std::string_view operation);
+/// Which call of the operation says it, without the error of that: slack_call().
+using Call = std::optional<SlackCall> (*)(const Question&);
 
-/// What the operation itself makes of the perturbations, with `others` as what it reads besides.
-std::vector<float> of_perturbations(const Question& asked, const std::map<std::string, std::vector<std::byte>>& others);
-/// The memory of a tensor with the magnitude of each of its elements.
-std::vector<std::byte> magnitudes(const TensorSpec& spec, std::span<const std::byte> memory);
+/// Of convolutions, products of matrices, pooling, sums, dropout and copies: with the magnitudes of the other factors,
+/// and padding that does not move. No loss for extremes: they move by at most the most that one of their elements does.
+/// Indices, which are no factors, stay as they are.
+SlackCall with_magnitudes(const Question& asked);
+/// Where the other inputs say which elements a gradient goes to: with them as they are.
+std::optional<SlackCall> with_given_inputs(const Question& asked);
 
-/// Of convolutions, products of matrices, pooling, sums and extremes, dropout and copies: with the magnitudes of the
-/// other factor. No loss for pooling: an extreme moves by at most the most that one of its elements does. Where the
-/// gradient of an extreme goes, or comes from, does not move: that is said by others, which stay as they are.
-std::vector<float> of_sums(const Question& asked);
+std::optional<SlackCall> of_norm_inference(const Question& asked);
+std::optional<SlackCall> of_reduce(const Question& asked);
 std::vector<float> of_activation(const Question& asked);
 std::vector<float> of_activation_backward(const Question& asked);
 std::vector<float> of_cross_entropy_forward(const Question& asked);
@@ -93,8 +77,7 @@ std::vector<float> of_local_norm_forward(const Question& asked);
 std::vector<float> of_local_norm_backward(const Question& asked);
 std::vector<float> of_norm_forward(const Question& asked);
 std::vector<float> of_norm_backward(const Question& asked);
-std::vector<float> of_norm_inference(const Question& asked);
-std::vector<float> of_reduce(const Question& asked);
+std::vector<float> of_product(const Question& asked);
 std::vector<float> of_softmax(const Question& asked);
 std::vector<float> of_softmax_backward(const Question& asked);
 std::vector<float> of_tensor_op(const Question& asked);

@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include "kiln/generator/operations/activation.h"
+#include "operations/activation.h"
+#include "operations/slack_rows.h"
 #include "slack.h"
 
 namespace kiln::reference::slack {
@@ -19,16 +21,25 @@ std::vector<float> of_activation(const Question& asked) {
   return slack;
 }
 
-// Linear in dy: the operation on the perturbations, element by element, of large layers too.
+// Linear in dy. No call of the operation: where the slope is NaN, what does not move stays.
 std::vector<float> of_activation_backward(const Question& asked) {
-  const Sampling everywhere;
-  const char* const known = asked.plain.find("x") != nullptr ? "x" : "y";
-  const std::span<const std::byte> bytes = asked.operands.at(known);
-  const Question in_full{asked.plain,  asked.output, asked.operands, asked.perturbations,
-                         asked.values, everywhere,   asked.scale};
-  std::vector<float> slack = of_perturbations(in_full, {{known, {bytes.begin(), bytes.end()}}});
-  for (size_t i = 0; i < slack.size(); ++i)
-    slack[i] = asked.perturbations[i] == 0 ? 0 : slack[i];  // also where the slope is NaN
+  const ActivationBackward activation = ActivationBackward::of(asked.plain);
+  const ActivationScalars scalars{asked.number("slope"), asked.number("offset"), asked.number("low"),
+                                  asked.number("high")};
+  const bool from_y = !activation.x;
+  const Repeating known(from_y ? *activation.y : *activation.x, asked.operands.at(from_y ? "y" : "x"));
+  std::vector<float> slack(asked.perturbations.size());
+  Rows(activation.dy, {})
+      .for_each(
+          [&](size_t element, size_t, double at) {
+            const double perturbation = asked.perturbations[element];
+            if (perturbation == 0) return;
+            const Approximated slope = from_y ? activation_derivative_from_y(activation.mode, at, scalars)
+                                              : activation_derivative(activation.mode, at, scalars);
+            const double moved = std::fabs(activation_gradient(activation.mode, slope, perturbation).value);
+            slack[element] = static_cast<float>(std::isnan(moved) ? infinity : asked.scale * moved);
+          },
+          known);
   return slack;
 }
 

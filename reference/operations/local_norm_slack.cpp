@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "kiln/generator/operations/local_norm.h"
+#include "operations/slack_rows.h"
 #include "slack.h"
 
 namespace kiln::reference::slack {
@@ -12,9 +13,9 @@ using Values = std::vector<double>;  // of all elements, in logical order
 
 Values values_of(const Question& asked, const std::string& name) {
   const TensorSpec& spec = asked.plain.at(name);
-  const std::span<const std::byte> memory = asked.operands.at(name);
-  Values values;
-  for_each_coordinate(spec, [&](std::span<const int64_t> at) { values.push_back(read(spec, memory, at)); });
+  Values values(static_cast<size_t>(spec.elements()));
+  Rows(spec, {}).for_each([&](size_t element, size_t, double value) { values[element] = value; },
+                          Repeating(spec, asked.operands.at(name)));
   return values;
 }
 

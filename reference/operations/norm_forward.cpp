@@ -130,7 +130,7 @@ Reference norm_forward_reference() {
 }
 
 Reference norm_inference_reference() {
-  return {make_evaluator<NormEvaluator>, slack::of_norm_inference};
+  return {.evaluator = make_evaluator<NormEvaluator>, .call = slack::of_norm_inference};
 }
 
 }  // namespace kiln::reference

@@ -100,7 +100,7 @@ class PoolBackwardEvaluator final : public Oracle::Evaluator {
 }  // namespace
 
 Reference pool_backward_reference() {
-  return {make_evaluator<PoolBackwardEvaluator>};
+  return {.evaluator = make_evaluator<PoolBackwardEvaluator>, .call = slack::with_given_inputs};
 }
 
 }  // namespace kiln::reference

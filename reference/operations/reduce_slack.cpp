@@ -1,9 +1,10 @@
 // prologue_slack() of reductions. docs/numerics.md, "User code", derives the bounds.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "kiln/generator/operations/reduce.h"
-#include "kiln/reference/tensor_memory.h"
+#include "operations/slack_rows.h"
 #include "slack.h"
 
 namespace kiln::reference::slack {
@@ -37,36 +38,35 @@ class ProductSlack {
   bool is_open_ = false, is_nan_ = false, is_infinite_ = false, may_be_zero_ = false;
 };
 
+}  // namespace
+
 std::vector<float> of_product(const Question& asked) {
   const Reduce reduce = Reduce::of(asked.plain);
-  const std::vector<float> x = floats_of(asked.operands, "x");
-  std::vector<ProductSlack> products(static_cast<size_t>(reduce.y.elements()));
-  std::vector<int64_t> row(reduce.x.extents.size());
-  size_t at = 0;
-  for_each_coordinate(reduce.x, [&](std::span<const int64_t> coordinate) {
-    for (size_t i = 0; i < row.size(); ++i) row[i] = reduce.y.extents[i] == 1 ? 0 : coordinate[i];
-    products[static_cast<size_t>(offset_of(reduce.y, row))].take(x[at], asked.perturbations[at],
-                                                                 reduce.mode == ReduceMode::mul_no_zeros);
-    ++at;
-  });
+  const bool skips_zeros = reduce.mode == ReduceMode::mul_no_zeros;
+  std::vector<int64_t> axes;
+  for (size_t d = 0; d < reduce.y.extents.size(); ++d) {
+    if (reduce.y.extents[d] == 1) axes.push_back(static_cast<int64_t>(d));
+  }
+  const Rows rows(reduce.x, axes);
+  std::vector<ProductSlack> products(rows.count());
+  rows.for_each(
+      [&](size_t element, size_t row, double x) { products[row].take(x, asked.perturbations[element], skips_zeros); },
+      Repeating(reduce.x, asked.operands.at("x")));
   std::vector<float> slack;
   for (const ProductSlack& product : products) slack.push_back(static_cast<float>(asked.scale * product.value()));
   return slack;
 }
 
-}  // namespace
-
-// An extreme moves by at most the most that one of its elements does.
-std::vector<float> of_reduce(const Question& asked) {
+// An extreme moves by at most the most that one of its elements does: the least of what is below 0 is the largest.
+std::optional<SlackCall> of_reduce(const Question& asked) {
   const ReduceMode mode = Reduce::of(asked.plain).mode;
-  if (mode == ReduceMode::mul || mode == ReduceMode::mul_no_zeros) return of_product(asked);
-  if (!has_indices(mode)) return of_sums(asked);
-  Request largest = asked.plain;
-  for (Attribute& attribute : largest.attributes) {
-    if (attribute.name == "mode") attribute.value = std::string("amax");
-  }
-  return of_sums(
-      {largest, asked.output, asked.operands, asked.perturbations, asked.values, asked.sampling, asked.scale});
+  if (mode == ReduceMode::mul || mode == ReduceMode::mul_no_zeros) return std::nullopt;
+  if (mode != ReduceMode::min) return with_magnitudes(asked);
+  std::vector<float> below(asked.perturbations.size());
+  std::ranges::transform(asked.perturbations, below.begin(), std::negate());
+  Question lowest = asked;
+  lowest.perturbations = below;
+  return with_magnitudes(lowest);
 }
 
 }  // namespace kiln::reference::slack

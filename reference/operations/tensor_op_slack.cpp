@@ -6,6 +6,7 @@
 #include "kiln/generator/operations/tensor_ops.h"
 #include "kiln/reference/tensor_memory.h"
 #include "kiln/reference/tensor_op_value.h"
+#include "operations/slack_rows.h"
 #include "slack.h"
 
 namespace kiln::reference::slack {
@@ -38,11 +39,12 @@ std::vector<float> of_tensor_op(const Question& asked) {
     return spec ? std::optional<Repeating>(std::in_place, *spec, asked.operands.at(name)) : std::nullopt;
   };
   const std::optional<Repeating> b = other(op.b, "b"), c = other(op.c, "c");
-  std::vector<float> slack;
-  for_each_coordinate(op.y, [&](std::span<const int64_t> at) {
-    slack.push_back(static_cast<float>(
-        asked.scale * tensor_op_slack(op.mode, a.at(at), perturbation.at(at), b ? b->at(at) : 0, c ? c->at(at) : 0)));
-  });
+  std::vector<float> slack(static_cast<size_t>(op.y.elements()));
+  Rows(op.y, {}).for_each(
+      [&](size_t element, size_t, double value, double moves, double second, double third) {
+        slack[element] = static_cast<float>(asked.scale * tensor_op_slack(op.mode, value, moves, second, third));
+      },
+      a, perturbation, b, c);
   return slack;
 }
 

@@ -164,7 +164,7 @@ double tensor_op_value(TensorOpMode mode, double a, double b, double c) {
 }
 
 Reference tensor_transform_reference() {
-  return {make_evaluator<TensorTransformEvaluator>};
+  return {.evaluator = make_evaluator<TensorTransformEvaluator>, .padding = 0};
 }
 
 Reference tensor_set_reference() {

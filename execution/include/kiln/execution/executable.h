@@ -68,6 +68,16 @@ class Executable {
     enqueue(stream, operands, given, n, {prepared, workspace}, all_steps().subspan(preparation_.steps));
   }
 
+  /// run() of `count` steps from the one of number `first` on. What others left in the workspace is there if nothing
+  /// else used it.
+  void run_part(cuda_abi::CUstream stream, std::span<const cuda_abi::CUdeviceptr> operands, const RunValues& given,
+                int64_t n, cuda_abi::CUdeviceptr workspace, size_t first, size_t count) const {
+    enqueue(stream, operands, given, n, {workspace, workspace + static_cast<uint64_t>(preparation_.bytes)},
+            all_steps().subspan(first, count));
+  }
+  /// The steps of the program.
+  size_t steps() const { return steps_.size(); }
+
   int64_t workspace_bytes() const { return workspace_bytes_; }
   /// What prepare() does; nothing if `bytes` is 0.
   const Preparation& preparation() const { return preparation_; }

@@ -1,8 +1,9 @@
 // How far the result of an operation may move where a prologue's elements do: a part of the check of user code.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,20 +13,33 @@
 
 namespace kiln::reference {
 
-/// Where the reference is evaluated: at every element, or at so many sample_coordinates().
-struct Sampling {
-  bool full = true;
-  int64_t samples = 0;
-  uint64_t seed = 0;
+// The functions below are asked for `plain`, without_user_code() of a request, with the memory of its inputs: that
+// operand which prologues apply to as the prologue left it. Each element of that operand may move by the element of
+// `perturbations`, in its logical order. docs/numerics.md, "User code", derives how far outputs move for each
+// operation.
+
+/// A call of `plain` itself that says how far its result may move, by the magnitude of what it gives; NaN and
+/// infinities stand for what is not known.
+struct SlackCall {
+  std::map<std::string, std::vector<std::byte>> operands;  ///< What each operand holds that the call reads.
+  RunValues values;
+  double error = 0;  ///< The most that f32 arithmetic takes from what the call should give, relative to that.
 };
 
-/// The most that each element of `output` of `plain` (without_user_code() of a request), in logical order, may move
-/// where each element of the operand that prologues apply to may move by the element of `perturbations`, in its logical
-/// order. Infinite where that is not known. `operands`: memory of the inputs, that operand as the prologue left it.
-/// docs/numerics.md, "User code", derives it for each operation.
+/// That call, where the operation is linear in the operand that prologues apply to, or picks one of its elements.
+/// Nothing for other operations, and where nothing moves: prologue_slack() says it then.
+std::optional<SlackCall> slack_call(const Request& plain,
+                                    const std::map<std::string, std::span<const std::byte>>& operands,
+                                    std::span<const float> perturbations, const RunValues& values);
+
+/// The most that each element of `output` may move, in logical order. Infinite where that is not known.
+/// Throws Error(internal) where slack_call() says it.
 std::vector<float> prologue_slack(const Request& plain, const std::string& output,
                                   const std::map<std::string, std::span<const std::byte>>& operands,
-                                  std::span<const float> perturbations, const RunValues& values,
-                                  const Sampling& sampling);
+                                  std::span<const float> perturbations, const RunValues& values);
+
+/// What without_user_code(request) has to be called with for the results of `values`: what padding holds is rounded as
+/// the operand around it is, whose dtype is another one there.
+RunValues values_without_user_code(const Request& request, RunValues values);
 
 }  // namespace kiln::reference
