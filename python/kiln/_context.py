@@ -15,6 +15,8 @@ from ._arrays import Array, device_of
 from ._explanation import Explanation
 
 Path = str | os.PathLike[str]
+# allocate(bytes, stream) and release(address, bytes, stream); allocate returns an address, or None.
+WorkspaceAllocator = tuple[Callable[[int, int], int | None], Callable[[int, int, int], object]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +63,10 @@ class Context(_kiln.Context):
     `bundles`, `user_templates`: a path, or paths, beside those of the environment. `workspace_limit`, `deterministic`, `locked`,
     `allow_failed_variants`, `allow_unchecked_templates`: which variants may be used. `tuning`: what has no time yet.
     `announce`: receives what should be known once; by default it is a kiln.Warning.
+    `workspace_allocator`: two functions, by which calls take their workspace from memory of the application's.
+    allocate(bytes, stream) returns the address of that much device memory, aligned to 256 bytes, for work that is
+    enqueued on that stream next, or None; release(address, bytes, stream) gets it back when that work is enqueued, not
+    done. Both are called by the thread that makes the call.
 
     The settings of docs/environment.md fill what is not given. Raises MissingLibrary, DriverError, InvalidArgument; a
     database, pack or bundle that cannot be used is announced.
@@ -85,6 +91,7 @@ class Context(_kiln.Context):
         allow_unchecked_templates: bool = False,
         tuning: Tuning = Tuning(),
         announce: Callable[[str], object] | None = None,
+        workspace_allocator: WorkspaceAllocator | None = None,
     ) -> None:
         errors.require_type("device", device, int, "the device's number, from 0")
         errors.require_type("tuning", tuning, Tuning, "a kiln.Tuning")
@@ -99,6 +106,13 @@ class Context(_kiln.Context):
             raise errors.InvalidArgument(f"announce is {announce!r}", "give a function that takes a string")
         if driver is not None:
             errors.require_text("driver", driver)
+        functions = (None, None) if workspace_allocator is None else workspace_allocator
+        if workspace_allocator is not None and not (
+            isinstance(functions, tuple) and len(functions) == 2 and all(map(callable, functions))
+        ):
+            raise errors.InvalidArgument(
+                f"workspace_allocator is {workspace_allocator!r}", "give two functions, (allocate, release)"
+            )
         self.tuning = tuning
         options = _kiln.Options()
         options.set_libraries(driver, _library.nvrtc())
@@ -118,7 +132,7 @@ class Context(_kiln.Context):
         options.locked = locked
         options.allow_failed_variants = allow_failed_variants
         options.allow_unchecked_templates = allow_unchecked_templates
-        super().__init__(options, announce or _warn)
+        super().__init__(options, announce or _warn, *functions)
 
     def prepare(self, requests: str | Iterable[str]) -> None:
         """Make the plans of all requests now, so that no later call of theirs compiles.
@@ -139,20 +153,26 @@ class Context(_kiln.Context):
         return f"<kiln.Context: {self.device_description}>"
 
 
-_defaults: dict[int, Context] = {}
+_defaults: dict[tuple[int, WorkspaceAllocator | None], Context] = {}
 _defaults_lock = threading.Lock()
 
 
 def default_context(device: int = 0) -> Context:
     """The Context of `device` that functions use which are given none: made when it is first asked for."""
     errors.require_type("device", device, int, "the device's number, from 0")
-    found = _defaults.get(device)
+    return default_context_with(device, None)
+
+
+def default_context_with(device: int, workspace_allocator: WorkspaceAllocator | None) -> Context:
+    """The same for each framework whose memory its calls take their workspace from."""
+    key = (device, workspace_allocator)
+    found = _defaults.get(key)
     if found is not None:
         return found
     with _defaults_lock:
-        if device not in _defaults:
-            _defaults[device] = Context(device)
-        return _defaults[device]
+        if key not in _defaults:
+            _defaults[key] = Context(device, workspace_allocator=workspace_allocator)
+        return _defaults[key]
 
 
 def context_for(context: Context | None, tensors: Iterable[Array] = ()) -> Context:

@@ -28,6 +28,35 @@ void tell(nb::handle announce, std::string_view message) {
   }
 }
 
+// By a thread that makes a call, and has given up the GIL for it.
+void* allocate(nb::handle function, size_t bytes, Stream stream) {
+  if (is_left_behind()) return nullptr;
+  const nb::gil_scoped_acquire gil;
+  try {
+    const nb::object address = function(bytes, reinterpret_cast<uintptr_t>(stream));
+    if (address.is_none()) return nullptr;
+    if (uintptr_t number = 0; nb::try_cast(address, number)) return reinterpret_cast<void*>(number);
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the workspace allocator returned a {}", nb::type_name(address.type()).c_str()),
+                "return an address, or None if there is no memory");
+  } catch (nb::python_error& error) {
+    throw Error(ErrorCode::out_of_memory,
+                fmt::format("the workspace allocator raised {}: {}", nb::type_name(error.type()).c_str(),
+                            nb::str(error.value()).c_str()),
+                "free memory, or set the Context's workspace_limit");
+  }
+}
+
+void release(nb::handle function, void* memory, size_t bytes, Stream stream) {
+  if (is_left_behind()) return;
+  const nb::gil_scoped_acquire gil;
+  try {
+    function(reinterpret_cast<uintptr_t>(memory), bytes, reinterpret_cast<uintptr_t>(stream));
+  } catch (nb::python_error& error) {
+    error.discard_as_unraisable("kiln: release of a workspace");
+  }
+}
+
 // The settings of the process, but for these.
 void set_libraries(ContextOptions& options, const std::optional<std::string>& driver,
                    const std::optional<std::string>& nvrtc) {
@@ -88,9 +117,20 @@ class PythonMemory {
 
 }  // namespace
 
-PythonContext::PythonContext(ContextOptions options, nb::object announce)
-    : announce_(std::move(announce)), device_(options.device) {
+PythonContext::PythonContext(ContextOptions options, nb::object announce, nb::object allocate, nb::object release)
+    : announce_(std::move(announce)),
+      allocate_(std::move(allocate)),
+      release_(std::move(release)),
+      device_(options.device) {
   options.announce = [announce = nb::handle(announce_)](std::string_view message) { tell(announce, message); };
+  if (!allocate_.is_none()) {
+    options.workspace_allocator = {
+        .allocate = [function = nb::handle(allocate_)](
+                        size_t bytes, Stream stream) { return python::allocate(function, bytes, stream); },
+        .release = [function = nb::handle(release_)](
+                       void* memory, size_t bytes,
+                       Stream stream) { python::release(function, memory, bytes, stream); }};
+  }
   const WithoutGil without_gil;
   context_.emplace(options);
   emulated_ = context_->is_emulated();
@@ -143,7 +183,8 @@ void bind_context(nb::module_& module) {
       .def_rw("allow_failed_variants", &Options::allow_failed_variants)
       .def_rw("allow_unchecked_templates", &Options::allow_unchecked_templates);
   nb::class_<PythonContext>(module, "Context")
-      .def(nb::init<Options, nb::object>(), nb::arg("options"), nb::arg("announce"))
+      .def(nb::init<Options, nb::object, nb::object, nb::object>(), nb::arg("options"), nb::arg("announce"),
+           nb::arg("allocate").none(), nb::arg("release").none())
       .def("_prepare", &prepare, nb::arg("requests"))
       .def("_explain", &explain, nb::arg("request"))
       .def("wait_until_tuned", &wait_until_tuned,

@@ -15,8 +15,9 @@ namespace kiln::python {
 
 class PythonContext {
  public:
-  /// `announce`: called with each message, by any thread. Made without the GIL.
-  PythonContext(ContextOptions options, nb::object announce);
+  /// `announce`: called with each message, by any thread. `allocate` and `release` make up a WorkspaceAllocator, or
+  /// both are None. Made without the GIL.
+  PythonContext(ContextOptions options, nb::object announce, nb::object allocate, nb::object release);
   /// With the GIL, which it gives up while the Context ends its work.
   ~PythonContext();
   PythonContext(const PythonContext&) = delete;
@@ -30,7 +31,7 @@ class PythonContext {
   void require(std::span<const GivenTensor> tensors, const nb::handle& written) const;
 
  private:
-  nb::object announce_;
+  nb::object announce_, allocate_, release_;
   std::optional<Context> context_;
   int device_;
   bool emulated_;

@@ -5,6 +5,6 @@ kiln does not import this, nor PyTorch.
 """
 
 from . import functional, operators
-from ._launch import default_context, set_default_context
+from ._launch import caching_allocator, default_context, set_default_context
 
-__all__ = ["default_context", "functional", "operators", "set_default_context"]
+__all__ = ["caching_allocator", "default_context", "functional", "operators", "set_default_context"]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
 
 from .. import errors
 from .._calls import call
-from .._context import Context
-from .._context import default_context as _default_context
+from .._context import Context, WorkspaceAllocator, default_context_with
 
 _chosen: dict[torch.device, Context] = {}
 
@@ -33,12 +33,32 @@ def set_default_context(context: Context | None, device: Any = "cpu") -> None:
 def default_context(device: Any = "cpu") -> Context:
     """The Context that functions use for tensors of `device`, made when it is first asked for.
 
-    On the CPU it is kiln.default_context(), whose device is the emulated one where there is no GPU.
+    On a GPU its calls take their workspace from PyTorch's caching allocator, on the stream of each. On the CPU it is
+    kiln.default_context(), whose device is the emulated one where there is no GPU.
     """
     key = _key(device)
     if key in _chosen:
         return _chosen[key]
-    return _default_context(key.index if key.type == "cuda" else 0)
+    if key.type == "cuda":
+        return default_context_with(key.index, caching_allocator(key.index))
+    return default_context_with(0, None)
+
+
+@functools.cache
+def caching_allocator(device: int) -> WorkspaceAllocator:
+    """PyTorch's allocator of memory of that GPU, as the workspace_allocator of a kiln.Context.
+
+    Memory belongs to the stream of the call, as that of PyTorch's own operations does, and is taken from the pool of a
+    graph while the stream is captured into one.
+    """
+
+    def allocate(bytes: int, stream: int) -> int:
+        return torch.cuda.caching_allocator_alloc(bytes, device, stream)  # type: ignore[no-any-return]
+
+    def release(address: int, bytes: int, stream: int) -> None:
+        torch.cuda.caching_allocator_delete(address)
+
+    return allocate, release
 
 
 def launch(operation: str, *, epilogue: Any = None, **arguments: Any) -> None:

@@ -56,6 +56,8 @@ def same_dtype(name: str, **tensors: torch.Tensor | None) -> None:
 
 
 def autocasting(tensor: torch.Tensor) -> bool:
+    if hasattr(torch, "get_autocast_dtype"):  # from PyTorch 2.4 on
+        return torch.is_autocast_enabled(tensor.device.type)
     if tensor.is_cuda:
         return torch.is_autocast_enabled()
     return torch.is_autocast_cpu_enabled()

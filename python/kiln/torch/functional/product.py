@@ -33,6 +33,11 @@ def _gemm(
     return c if fused else activate(c, name, numbers)  # type: ignore[no-any-return]
 
 
+def _rows(tensor: torch.Tensor) -> torch.Tensor:
+    """As a matrix, of its last dimension."""
+    return tensor.unsqueeze(0) if tensor.dim() == 1 else tensor.flatten(0, -2)
+
+
 def linear(
     input: torch.Tensor,
     weight: torch.Tensor,
@@ -54,9 +59,8 @@ def linear(
         weight, bias = weight.unsqueeze(0), None if bias is None else bias.reshape(1)
     else:
         shape = (*input.shape[:-1], weight.shape[0])
-    rows = input.reshape(-1, input.shape[-1]) if input.shape[-1] else input.new_empty((input.shape[:-1].numel(), 0))
-    rest = None if residual is None else residual.reshape(-1, weight.shape[0])
-    return _gemm(rows, weight.t(), bias, scale, rest, activation=activation).view(shape)
+    rest = None if residual is None else _rows(residual)
+    return _gemm(_rows(input), weight.t(), bias, scale, rest, activation=activation).view(shape)
 
 
 def mm(input: torch.Tensor, mat2: torch.Tensor) -> torch.Tensor:
@@ -84,7 +88,7 @@ def matmul(input: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     a = input.unsqueeze(0) if input.dim() == 1 else input
     b = other.unsqueeze(1) if other.dim() == 1 else other
     if b.dim() == 2 and a.dim() > 2:
-        c = _gemm(a.reshape(-1, a.shape[-1]), b).view(*a.shape[:-1], b.shape[-1])
+        c = _gemm(_rows(a), b).view(*a.shape[:-1], b.shape[-1])
     else:
         c = _batched(a, b)
     c = c.squeeze(-1) if other.dim() == 1 else c

@@ -38,10 +38,6 @@ def _while(guard: Any) -> Iterator[None]:
         del guard
 
 
-def _autocast_keys(device: str) -> Any:
-    return torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, f"Autocast{device}"))
-
-
 def autocast_dtype(device: str) -> torch.dtype:
     """What autocast computes convolutions and products in, on "cuda" or "cpu"."""
     if hasattr(torch, "get_autocast_dtype"):
@@ -133,7 +129,7 @@ def _autocasting(operator: Any, key: str, kind: str) -> Callable[..., Tensors]:
             else each
             for each in arguments
         ]
-        with _while(torch._C._ExcludeDispatchKeyGuard(_autocast_keys(key))):
+        with torch.autocast(device, enabled=False):
             return operator(*cast)
 
     return dispatch

@@ -1,0 +1,142 @@
+"""Operators of kiln.torch as PyTorch's compiler, exporter and autocast see them."""
+
+import copy
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed (scripts/setup --torch)")
+
+import kiln  # noqa: E402
+import kiln.torch as kt  # noqa: E402
+import kiln.torch.functional as K  # noqa: E402
+from kiln.torch import operators  # noqa: E402
+
+compiled = pytest.mark.skipif(
+    not hasattr(torch, "export"), reason=f"PyTorch {torch.__version__} has no torch.export, which 2.1 has"
+)
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(1)
+
+
+class Net(torch.nn.Module):
+    """A small network with running statistics, of Kiln's functions."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(3, 4, 3)
+        self.norm = torch.nn.BatchNorm2d(4)
+        self.linear = torch.nn.Linear(64, 5)
+
+    def forward(self, x, targets=None):
+        norm = self.norm
+        y = K.conv2d(x, self.conv.weight, self.conv.bias, padding=1)
+        y = K.batch_norm(y, norm.running_mean, norm.running_var, norm.weight, norm.bias, self.training)
+        y = K.max_pool2d(K.relu(y), 2)
+        y = K.linear(y.flatten(1), self.linear.weight, self.linear.bias)
+        return K.softmax(y, 1) if targets is None else K.cross_entropy(y, targets)
+
+
+@compiled
+def test_a_compiled_step_of_training_is_the_same():
+    net = Net()
+    other = copy.deepcopy(net)
+    x, targets = torch.randn(2, 3, 8, 8), torch.tensor([1, 4])
+    loss = torch.compile(net, fullgraph=True, backend="aot_eager")(x, targets)
+    expected = other(x, targets)
+    loss.backward()
+    expected.backward()
+    torch.testing.assert_close(loss, expected)
+    for mine, theirs in zip(net.parameters(), other.parameters()):
+        torch.testing.assert_close(mine.grad, theirs.grad)
+    for mine, theirs in zip(net.buffers(), other.buffers()):
+        torch.testing.assert_close(mine, theirs)
+
+
+@compiled
+def test_an_exported_network_takes_any_batch():
+    net, x = Net().eval(), torch.randn(2, 3, 8, 8)
+    program = torch.export.export(net, (x,), dynamic_shapes={"x": {0: torch.export.Dim("n", min=1, max=64)}})
+    assert "kiln.conv" in str(program.graph)
+    more = torch.randn(5, 3, 8, 8)
+    torch.testing.assert_close(program.module()(more), net(more))
+
+
+def arguments():
+    """An operator with arguments for it, of each schema with something of its own."""
+    x, w = torch.randn(2, 3, 8, 8), torch.randn(4, 3, 3, 3)
+    window = ([1, 1, 1, 1], [1, 1], [1, 1], 1)
+    statistics = torch.zeros(1, 3, 1, 1), torch.ones(1, 3, 1, 1)
+    rows, targets = torch.randn(3, 4), torch.tensor([1, 2, 0], dtype=torch.int32)
+    yield operators.contraction.conv, (x, w, None, None, None, *window, "relu", [])
+    yield operators.contraction.gemm, (rows, rows.t(), None, None, None, 1.0, 1.0, "", [])
+    yield operators.pooling.max_pool, (x, [2, 3, 4, 4], [2, 2], [0] * 4, [2, 2], [1, 1])
+    yield operators.normalisation.norm, (x, None, None, None, *statistics, [0, 2, 3], False, 1e-5, 0.1, False)
+    yield operators.rows.cross_entropy, (rows, targets, None, "mean", -100, 0.0)
+    yield operators.elementwise.dropout, (rows, torch.tensor(3), 0.5)
+
+
+@compiled
+@pytest.mark.parametrize("operator, given", list(arguments()), ids=str)
+def test_operators_are_what_pytorch_asks_of_them(operator, given):
+    for each in given:
+        if isinstance(each, torch.Tensor) and each.dtype.is_floating_point and each.min() < 0:
+            each.requires_grad_()
+    torch.library.opcheck(operator, given)
+
+
+@pytest.mark.parametrize("operator, given", list(arguments()), ids=str)
+def test_shapes_without_elements_are_those_of_results(operator, given):
+    result = operator(*given)
+    shape = operator(*(each.to("meta") if isinstance(each, torch.Tensor) else each for each in given))
+    for mine, theirs in zip(result if isinstance(result, tuple) else (result,), shape if isinstance(shape, tuple) else (shape,)):
+        assert theirs.is_meta and mine.shape == theirs.shape
+        assert mine.dtype == theirs.dtype and mine.stride() == theirs.stride()
+
+
+def test_autocast_computes_products_in_its_type_and_losses_in_f32():
+    x, w = torch.randn(2, 3, 8, 8, requires_grad=True), torch.randn(4, 3, 3, 3, requires_grad=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = K.conv2d(x, w, padding=1)
+        assert y.dtype == torch.bfloat16 and K.linear(y.flatten(1), torch.randn(5, 256)).dtype == torch.bfloat16
+        assert K.softmax(y, 1).dtype == K.layer_norm(y, (8,)).dtype == K.group_norm(y, 2).dtype == torch.float32
+        assert K.relu(y).dtype == torch.bfloat16
+        loss = K.cross_entropy(y.flatten(1), torch.tensor([0, 7]))
+    assert loss.dtype == torch.float32
+    loss.backward()
+    assert x.grad.dtype == w.grad.dtype == torch.float32
+    with pytest.raises(kiln.InvalidArgument, match="weight is torch.bfloat16 and input is torch.float32"):
+        K.conv2d(x, w.bfloat16())
+
+
+def test_gradients_of_gradients_of_what_is_bilinear():
+    x, w = torch.randn(1, 2, 5, 5, requires_grad=True), torch.randn(3, 2, 3, 3, requires_grad=True)
+    for L in (K, torch.nn.functional):
+        (dw,) = torch.autograd.grad(L.conv2d(x, w).square().sum(), w, create_graph=True)
+        second = torch.autograd.grad(dw.square().sum(), (x, w))
+        if L is K:
+            mine = second
+    torch.testing.assert_close(mine, second, rtol=1e-4, atol=1e-2)
+    (dx,) = torch.autograd.grad(K.softmax(x, 1).square().sum(), x, create_graph=True)
+    with pytest.raises(kiln.Unsupported, match="kiln::softmax_backward has no gradient"):
+        dx.sum().backward()
+
+
+def test_functions_use_the_context_that_was_chosen():
+    chosen = kiln.Context(driver="emulator", cache="off")
+    assert kt.default_context() is not chosen
+    kt.set_default_context(chosen)
+    try:
+        assert kt.default_context() is chosen
+    finally:
+        kt.set_default_context(None)
+    assert kt.default_context() is kiln.default_context()
+
+
+def test_kiln_alone_does_not_import_pytorch():
+    import subprocess
+    import sys
+
+    subprocess.run([sys.executable, "-c", "import sys, kiln; assert 'torch' not in sys.modules"], check=True)
