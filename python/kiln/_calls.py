@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from . import _kiln
@@ -53,6 +55,35 @@ def call(
     enqueue(definition, text, given, epilogue, stream, workspace, context)
 
 
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """What is about to be enqueued."""
+
+    definition: Definition
+    text: str  # the operation and its words
+    given: Arguments
+    epilogue: str | Expression | None
+    context: Context | None
+
+
+class _Taker(threading.local):
+    take: Callable[[Call], object] | None = None
+
+
+_taker = _Taker()
+observers: list[Callable[[Call], object]] = []  # told of each call of any thread that is enqueued
+
+
+@contextlib.contextmanager
+def calls_taken(take: Callable[[Call], object]) -> Iterator[None]:
+    """Gives the calls that this thread makes meanwhile to `take`, in place of enqueueing them."""
+    before, _taker.take = _taker.take, take
+    try:
+        yield
+    finally:
+        _taker.take = before
+
+
 def enqueue(
     definition: Definition,
     text: str,
@@ -62,6 +93,13 @@ def enqueue(
     workspace: Memory,
     context: Context | None,
 ) -> None:
+    if _taker.take is not None or observers:
+        call = Call(definition, text, given, epilogue, context)
+        if _taker.take is not None:
+            _taker.take(call)
+            return
+        for observe in list(observers):
+            observe(call)
     tensors = given.tensors
     code = epilogue if isinstance(epilogue, Expression) else None
     address, size = address_and_size(workspace, "workspace")

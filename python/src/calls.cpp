@@ -1,5 +1,7 @@
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
+#include <span>
 #include <string>
 
 #include "arguments.h"
@@ -43,6 +45,19 @@ nb::list operands_of(const std::string& line) {
   return operands;
 }
 
+// (the canonical line of a request that ends in that user code, the lines that define the code)
+nb::tuple key_with_code(const std::string& line, const PythonEpilogue& epilogue) {
+  const kiln::Expression& code = *epilogue.get().code();
+  const auto of_prologue = std::span(code.tensors()).subspan(code.epilogue_tensors());
+  std::string whole = line + " epilogue=user:" + code.digest();
+  for (const GivenTensor& given : epilogue.tensors()) {
+    const bool in_prologue = std::ranges::find(of_prologue, given.name) != of_prologue.end();
+    whole.append(in_prologue ? " prologue." : " epilogue.").append(given.name);
+    whole.append("=").append(given.tensor.spec().print());
+  }
+  return nb::make_tuple(Request::parse(whole, {{code.digest(), code}}).key(), print_definition(code.digest(), code));
+}
+
 }  // namespace
 
 void bind_calls(nb::module_& module) {
@@ -53,6 +68,8 @@ void bind_calls(nb::module_& module) {
              nb::sig("def request_operands(line: str) -> list[tuple[str, str, tuple[int, ...], tuple[int, ...]]]"));
   module.def(
       "request_key", [](const std::string& line) { return Request::parse(line).key(); }, nb::arg("line"));
+  module.def("key_with_code", &key_with_code, nb::arg("line"), nb::arg("epilogue"),
+             nb::sig("def key_with_code(line: str, epilogue: Expression) -> tuple[str, str]"));
 }
 
 }  // namespace kiln::python

@@ -1,0 +1,335 @@
+"""Chains of layers as one kernel, where no gradients are recorded.
+
+The result of a convolution or linear layer is a tensor whose elements are not computed yet. A batch normalisation in
+eval mode, an addition or an activation of it that follows becomes a part of the same kernel. Any function but these has
+all elements computed first, so that nothing is changed that a kernel still has to read. Nothing is traced: the model's
+own code runs each time, with its control flow and hooks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import operator
+import weakref
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils._pytree import tree_map
+
+from .. import errors
+from .._calls import Call, calls_taken, enqueue
+from .._expression import expression
+from .functional._arguments import autocasting
+from .operators._activations import ACTIVATIONS
+
+if TYPE_CHECKING:
+    from ._mode import KilnMode
+
+Function = Callable[..., Any]
+
+_begins = {getattr(torch.nn.functional, f"conv{kind}{axes}d") for kind in ("", "_transpose") for axes in (1, 2, 3)}
+_begins.add(torch.nn.functional.linear)
+_operations = ("conv_forward", "conv_backward_data", "gemm")
+_additions = {torch.add, torch.Tensor.add, torch.Tensor.__add__, torch.Tensor.__radd__, operator.add}
+_additions_in_place = {torch.Tensor.add_, torch.Tensor.__iadd__, operator.iadd}
+_activations_in_place = {torch.relu_: "relu", torch.Tensor.relu_: "relu", torch.nn.functional.relu_: "relu"}
+# What says something of a tensor without its elements.
+_attributes = ("shape", "dtype", "device", "ndim", "requires_grad", "is_cuda", "is_leaf", "layout", "is_sparse")
+_methods = ("dim", "ndimension", "size", "stride", "numel", "nelement", "is_contiguous", "is_floating_point")
+_metadata = {
+    *(getattr(torch.Tensor, name).__get__ for name in _attributes),
+    *(getattr(torch.Tensor, name) for name in _methods),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """A function of a chain behind its first."""
+
+    kind: str  # "norm", "add", "activation": each at most once
+    name: str  # PyTorch's
+    code: str  # a statement on `v`
+    reads: Mapping[str, Any]
+    again: Callable[[torch.Tensor], torch.Tensor]  # the function by itself
+
+
+@dataclasses.dataclass
+class Chain:
+    """What the tensors of a chain share."""
+
+    first: tuple[Function, tuple[Any, ...], dict[str, Any]]  # the function that it begins with
+    call: Call  # what that enqueues
+    result: torch.Tensor  # where the elements of one tensor will be
+    done: tuple[int, torch.Tensor] | None = None  # that tensor's number of steps, and its elements
+
+    @property
+    def y(self) -> torch.Tensor:
+        """The result as the operation has it."""
+        return self.call.given.tensors[self.call.definition.result]  # type: ignore[no-any-return]
+
+
+class Deferred(torch.Tensor):
+    """A tensor whose elements are computed when they are needed. It is given to the model's code as any other."""
+
+    chains: Chains
+    chain: Chain
+    steps: tuple[Step, ...]
+    past: tuple[tuple[weakref.ref[Deferred], int], ...]  # tensors that this is computed of, with their steps
+    same: Deferred | None  # what this has become by an addition in place
+    seen: bool  # the elements were given to somebody
+    elements: torch.Tensor | None
+
+    @staticmethod
+    def made(chains: Chains, chain: Chain) -> Deferred:
+        like = chain.result
+        new = torch.Tensor._make_wrapper_subclass(
+            Deferred, like.shape, strides=like.stride(), dtype=like.dtype, device=like.device
+        )
+        new.chains, new.chain = chains, chain
+        new.steps, new.past, new.same, new.seen, new.elements = (), (), None, False, None
+        return new  # type: ignore[no-any-return]
+
+    def extended(self, step: Step) -> Deferred:
+        new = Deferred.made(self.chains, self.chain)
+        new.steps, new.past = (*self.steps, step), (*self.past, (weakref.ref(self), len(self.steps)))
+        return new
+
+    def last(self) -> Deferred:
+        return self if self.same is None else self.same.last()
+
+    def computed(self) -> torch.Tensor:
+        """The tensor with its elements."""
+        tensor = self.last()
+        if tensor.elements is None:
+            tensor.chains.compute(tensor)
+        tensor.seen = True
+        return tensor.elements  # type: ignore[return-value]
+
+    @classmethod
+    def __torch_function__(cls, function: Function, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if function in _metadata:
+            return super().__torch_function__(function, types, args, kwargs or {})
+        return function(*_computed(args), **_computed(kwargs or {}))
+
+    @classmethod
+    def __torch_dispatch__(cls, function: Function, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return function(*tree_map(_elements_of, args), **tree_map(_elements_of, kwargs or {}))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.computed().__reduce_ex__(protocol)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.computed().__deepcopy__(memo)
+
+
+def _elements_of(each: Any) -> Any:
+    return each.computed() if isinstance(each, Deferred) else each
+
+
+def _computed(arguments: Any) -> Any:
+    """The same arguments of a function with tensors that have their elements; in lists too."""
+    if isinstance(arguments, dict):
+        return {name: _computed(each) for name, each in arguments.items()}
+    if type(arguments) in (tuple, list):
+        return type(arguments)(_computed(each) for each in arguments)
+    return _elements_of(arguments)
+
+
+class Chains:
+    """The chains of one run of a model, and which of their tensors are not computed: the last one of each."""
+
+    def __init__(self, mode: KilnMode) -> None:
+        self._mode = mode
+        self._pending: list[Deferred] = []
+
+    def call(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What `function` gives: a chain that it begins or extends, or its result."""
+        if function in _metadata:
+            return function(*args, **kwargs)
+        if self._pending and not torch.is_grad_enabled():
+            extended = self._extended(function, args, kwargs)
+            if extended is not None:
+                return extended
+        if function in _begins and not torch.is_grad_enabled():
+            args, kwargs = _computed(args), _computed(kwargs)
+            begun = self._begun(function, args, kwargs)
+            if begun is not None:
+                return begun
+        self.flush()
+        return self._mode.compute(function, _computed(args), _computed(kwargs))
+
+    def flush(self) -> None:
+        while self._pending:
+            self.compute(self._pending[0])
+
+    def finished(self, result: Any) -> Any:
+        """The result of a model, with its elements."""
+        self.flush()
+        return tree_map(_elements_of, result)
+
+    def _begun(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Deferred | None:
+        """The result of a layer, which waits for what follows; None if the layer is no single call of Kiln."""
+        if not args or autocasting(args[0]):
+            return None
+        calls: list[Call] = []
+        with calls_taken(calls.append):
+            result = self._mode.served_by_kiln(function, args, kwargs)
+        if result is None or len(calls) != 1 or calls[0].definition.name not in _operations:
+            return None
+        if calls[0].epilogue not in (None, "bias"):
+            return None
+        self._mode.note(function)
+        self._pending.append(Deferred.made(self, Chain((function, args, kwargs), calls[0], result)))
+        return self._pending[-1]
+
+    def _waits(self, each: Any) -> bool:
+        return isinstance(each, Deferred) and any(each.last() is pending for pending in self._pending)
+
+    def _extended(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Deferred | None:
+        """A chain with `function` in it, if the kernel can have that."""
+        at = [i for i, each in enumerate(args) if self._waits(each)]
+        if not at:
+            return None
+        if function in _additions or function in _additions_in_place:
+            return self._added(function, args, kwargs, at[0])
+        step, in_place = self._step(function, args, kwargs, args[0].last()) if at[0] == 0 else (None, False)
+        if step is None:
+            return None
+        return self._with(args[0].last(), step, args[0] if in_place else None)
+
+    def _step(self, function: Any, args: Any, kwargs: Any, tensor: Deferred) -> tuple[Step | None, bool]:
+        """A normalisation or activation, and whether it is in place."""
+        row = self._mode.row(function)
+        name, served = row if row is not None else (_activations_in_place.get(function, ""), None)
+        if name not in ACTIVATIONS and name not in ("gelu", "batch_norm"):
+            return None, False
+        if served is None:
+            given = {"inplace": True}
+        else:
+            try:
+                bound = inspect.signature(served).bind(*args, **kwargs)
+            except TypeError:
+                return None, False
+            bound.apply_defaults()
+            given = dict(bound.arguments)
+            given.pop("input")
+
+        def again(value: torch.Tensor) -> Any:
+            return self._mode.compute(function, (value, *args_behind), kwargs)
+
+        args_behind = args[1:]
+        if name == "batch_norm":
+            return _norm(given, tensor.chain, again), False
+        in_place = bool(given.pop("inplace", False))
+        kind = "gelu_tanh" if given.pop("approximate", "none") == "tanh" else name
+        activation = ACTIVATIONS[kind]
+        numbers = activation.numbers([float(each) for each in given.values()])
+        return Step("activation", kind, f"v = {activation.value};", numbers, again), in_place
+
+    def _added(self, function: Any, args: Any, kwargs: Any, at: int) -> Deferred | None:
+        if kwargs or len(args) != 2:
+            return None
+        tensor, other = args[at], args[1 - at]
+        if not isinstance(other, torch.Tensor) or (isinstance(other, Deferred) and other.last() is tensor.last()):
+            return None
+        written = args[0] if function in _additions_in_place else None
+        if written is other and not (isinstance(other, Deferred) and other.last().elements is not None):
+            return None
+        if written is other and other.last().seen:
+            return None  # somebody may hold a view of what is written
+        chain = tensor.last().chain
+        if (other.shape, other.dtype, other.device) != (tensor.shape, tensor.dtype, tensor.device):
+            return None
+        value = _elements_of(other)
+        if chain.result.shape != chain.y.shape and not value.is_contiguous():
+            return None
+        reads = {"residual": value.reshape(chain.y.shape)}
+        step = Step("add", "add", "v = v + residual;", reads, lambda before: before + value)
+        if written is not other or written is None:
+            return self._with(tensor.last(), step, written)
+        summed = self._with(tensor.last(), step, None)
+        if summed is not None:
+            written.last().same = summed
+        return None if summed is None else written  # type: ignore[no-any-return]
+
+    def _with(self, tensor: Deferred, step: Step, in_place: Any) -> Deferred | None:
+        if any(step.kind == each.kind for each in tensor.steps):
+            return None
+        self._mode.places.add(self._mode.place(), f"{step.name}, in the kernel before it", "", by_kiln=True)
+        if in_place is not None:
+            tensor.steps = (*tensor.steps, step)
+            return in_place  # type: ignore[no-any-return]
+        self._forget(tensor)
+        self._pending.append(tensor.extended(step))
+        return self._pending[-1]
+
+    def _forget(self, tensor: Deferred) -> None:
+        self._pending = [each for each in self._pending if each is not tensor]
+
+    def compute(self, tensor: Deferred) -> None:
+        """Computes a tensor in one kernel, but for a part of its chain whose result is of use to somebody."""
+        self._forget(tensor)
+        chain, done = tensor.chain, tensor.chain.done
+        for reference, count in reversed(tensor.past):
+            earlier = reference()
+            if earlier is not None:
+                done = count, earlier.computed()
+                break
+        if done is None and _enqueued(tensor):
+            tensor.elements = chain.result
+            chain.done = len(tensor.steps), chain.result
+            return
+        if done is None:
+            function, args, kwargs = chain.first
+            done = 0, self._mode.compute(function, args, kwargs)
+        count, value = done
+        for step in tensor.steps[count:]:
+            value = step.again(value)
+        tensor.elements = value
+
+
+def _norm(given: dict[str, Any], chain: Chain, again: Any) -> Step | None:
+    """A batch normalisation by running statistics, of the channels that the kernel knows."""
+    mean, variance, weight, bias = (given[name] for name in ("running_mean", "running_var", "weight", "bias"))
+    if given["training"] or mean is None or variance is None or given["residual"] is not None or given["activation"]:
+        return None
+    channels = (chain.y.shape[1],)
+    if chain.result.shape != chain.y.shape or any(each is not None and each.shape != channels for each in (mean, variance)):
+        return None
+    reads = {"mean": mean, "variance": variance, "epsilon": float(given["eps"])}
+    code = "v = (v - mean) * rsqrtf(variance + epsilon)"
+    if weight is not None:
+        code, reads["weight"] = f"{code} * weight", weight
+    if bias is not None:
+        code, reads["shift"] = f"{code} + shift", bias
+    return Step("norm", "batch_norm", f"{code};", reads, again)
+
+
+def _enqueued(tensor: Deferred) -> bool:
+    """Has Kiln compute all steps into the chain's result; False where Kiln does not serve that."""
+    call, steps = tensor.chain.call, tensor.steps
+    given, epilogue = call.given, call.epilogue
+    kinds = [step.name for step in steps]
+    if kinds in (["add"], ["relu"], ["add", "relu"]):
+        stages = [*([epilogue] if epilogue else []), *kinds]
+        epilogue = "+".join(stages)  # type: ignore[arg-type]
+        tensors = {**given.tensors, **{name: value for step in steps for name, value in step.reads.items()}}
+        given = dataclasses.replace(given, tensors=tensors)
+    elif steps:
+        tensors = {name: each for name, each in given.tensors.items() if name != "bias"}
+        reads = {name: value for step in steps for name, value in step.reads.items()}
+        lines = ["float v = acc;", *(step.code for step in steps), "return v;"]
+        if "bias" in given.tensors:
+            reads["bias"] = given.tensors["bias"]
+            lines[0] = "float v = acc + bias;"
+        given = dataclasses.replace(given, tensors=tensors)
+        epilogue = expression("\n".join(lines), **reads)
+    try:
+        enqueue(call.definition, call.text, given, epilogue, None, None, call.context)
+    except (errors.Unsupported, errors.InvalidArgument):
+        if not steps:
+            raise
+        return False
+    return True

@@ -1,0 +1,215 @@
+"""Takes PyTorch's calls of layers to Kiln while it is active: those of modules and those of functions alike.
+
+Modules of torch.nn compute by torch.nn.functional, so one table of functions serves both.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from types import TracebackType
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from .. import errors
+from . import functional
+from ._report import Places
+
+Function = Callable[..., Any]
+
+# Those of torch.nn.functional that tensors have as methods too, and `torch` as functions, with the same arguments.
+_elsewhere = ("relu", "sigmoid", "softmax", "log_softmax", "tanh", "hardshrink", "celu", "selu", "prelu")
+
+
+@functools.cache
+def table() -> Mapping[Function, tuple[str, Function]]:
+    """PyTorch's functions that Kiln has: the name of each, and Kiln's."""
+    rows: dict[Function, tuple[str, Function]] = {}
+    for name in functional.__all__:
+        of_kiln = getattr(functional, name)
+        homes = [torch.nn.functional, *((torch, torch.Tensor) if name in _elsewhere else ())]
+        for original in (getattr(home, name, None) for home in homes):
+            if original is not None:
+                rows[original] = (name, of_kiln)
+        with_indices = getattr(torch.nn.functional, f"{name}_with_indices", None)
+        if with_indices is not None:  # what PyTorch makes of return_indices=True
+            rows[with_indices] = (name, functools.partial(of_kiln, return_indices=True))
+    return rows
+
+
+@functools.cache
+def other_layers() -> Mapping[Function, str]:
+    """Functions of torch.nn.functional that Kiln does not have."""
+    names = {name: getattr(torch.nn.functional, name) for name in dir(torch.nn.functional) if not name.startswith("_")}
+    return {
+        function: name
+        for name, function in names.items()
+        if name.islower() and callable(function) and isinstance(function, _kinds) and function not in table()
+    }
+
+
+_kinds = (type(lambda: None), type(len), type(torch.conv2d))
+
+_active = threading.local()
+
+
+def current() -> KilnMode | None:
+    """The mode that is at work on this thread, if one is."""
+    stack = getattr(_active, "stack", ())
+    return stack[-1] if stack else None
+
+
+class KilnMode(TorchFunctionMode):
+    """Has Kiln compute the functions of table(), and PyTorch what Kiln does not serve.
+
+    `places`: receives what has run where. `strict`: what Kiln refuses raises, instead of a warning. `fold`: joins
+    chains (_folding.py).
+    """
+
+    def __init__(self, places: Places, strict: bool = False, fold: bool = False) -> None:
+        super().__init__()
+        self.places = places
+        self.strict = strict
+        self.path: list[str] = []  # names of the modules whose forward is running
+        self._chains = _folding.Chains(self) if fold else None
+
+    def __enter__(self) -> KilnMode:
+        if not hasattr(_active, "stack"):
+            _active.stack = []
+        _active.stack.append(self)
+        return super().__enter__()  # type: ignore[no-any-return]
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _active.stack.pop()
+        super().__exit__(kind, error, trace)
+
+    def __torch_function__(
+        self, function: Function, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if self._chains is not None:
+            return self._chains.call(function, args, kwargs)
+        return self.compute(function, args, kwargs)
+
+    def row(self, function: Function) -> tuple[str, Function] | None:
+        """The name of a function that Kiln has, and Kiln's."""
+        return table().get(function)
+
+    def served_by_kiln(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What Kiln's function gives; None if there is none, or it refuses."""
+        row = table().get(function)
+        try:
+            return None if row is None else served(row[1], args, kwargs)
+        except (errors.Unsupported, errors.InvalidArgument):
+            return None
+
+    def note(self, function: Function) -> None:
+        """Notes that Kiln computes a function that it has."""
+        self.places.add(self.place(), table()[function][0], "", by_kiln=True)
+
+    def finished(self, result: Any) -> Any:
+        """The result of the model, all of whose elements are computed."""
+        return result if self._chains is None else self._chains.finished(result)
+
+    def compute(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What `function` gives, by Kiln where it serves it."""
+        row = table().get(function)
+        if row is None or getattr(_active, "refused", False):
+            name = None if row is not None else other_layers().get(function)
+            if name is not None and not _is_compiling():
+                self.places.add(self.place(), name, "Kiln has no such layer", by_kiln=False)
+            return function(*args, **kwargs)
+        name, of_kiln = row
+        try:
+            result = served(of_kiln, args, kwargs)
+        except (errors.Unsupported, errors.InvalidArgument) as refusal:
+            if self.strict:
+                raise
+            reason = str(refusal)
+        else:
+            if not _is_compiling():
+                self.places.add(self.place(), name, "", by_kiln=True)
+            return result
+        _active.refused = True  # no other mode tries again
+        try:
+            result = function(*args, **kwargs)  # which raises its own error where the arguments are wrong
+        finally:
+            _active.refused = False
+        if not _is_compiling():
+            self.refused(name, reason)
+        return result
+
+    def refused(self, name: str, reason: str) -> None:
+        """Notes that PyTorch computed the function `name`, and warns where that is new."""
+        place = self.place()
+        if self.places.add(place, name, reason, by_kiln=False):
+            warnings.warn(f"{place}: PyTorch computes {name}: {reason}", errors.Warning, stacklevel=_depth())
+
+    def place(self) -> str:
+        """The module that is running, or the line of the program."""
+        if self.path:
+            return self.path[-1]
+        for frame in _frames_of_the_user():
+            return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+        return "?"
+
+
+# Arguments that PyTorch passes on for its own use, and those of old that nobody should give any more.
+_of_pytorch = ("_stacklevel", "size_average", "reduce")
+
+
+def accepted(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Keyword arguments of PyTorch's function that Kiln's has. Raises Unsupported for one that it does not have."""
+    for name in ("size_average", "reduce"):
+        if kwargs.get(name) is not None:
+            raise errors.Unsupported(f"{name} is given", "give reduction")
+    if kwargs.get("dim", 0) is None:
+        raise errors.Unsupported("dim is not given", "give the dimension")
+    return {name: value for name, value in kwargs.items() if name not in _of_pytorch}
+
+
+def served(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What Kiln's function gives for arguments of PyTorch's. Raises Unsupported for one that it does not have."""
+    passed = accepted(kwargs)
+    try:
+        return function(*args, **passed)
+    except TypeError as error:
+        if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+            raise
+        raise errors.Unsupported(str(error), "call PyTorch's function") from None
+
+
+def _is_compiling() -> bool:
+    compiler = getattr(torch, "compiler", None)
+    return compiler is not None and hasattr(compiler, "is_compiling") and bool(compiler.is_compiling())
+
+
+_packages = tuple(os.path.dirname(os.path.abspath(package)) + os.sep for package in (torch.__file__, errors.__file__))
+
+
+def _frames_of_the_user() -> Iterator[Any]:
+    """Frames outside of PyTorch and Kiln, the innermost first."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if not os.path.abspath(frame.f_code.co_filename).startswith(_packages):
+            yield frame
+        frame = frame.f_back  # type: ignore[assignment]
+
+
+def _depth() -> int:
+    """The `stacklevel` of a warning of the caller that is shown at the user's line."""
+    frame, depth = sys._getframe(1), 1
+    while frame is not None and os.path.abspath(frame.f_code.co_filename).startswith(_packages):
+        frame, depth = frame.f_back, depth + 1  # type: ignore[assignment]
+    return depth
+
+
+from . import _folding  # noqa: E402 - it computes through the mode

@@ -1,0 +1,249 @@
+"""Where no gradients are recorded, chains of layers are one kernel, and nothing else changes."""
+
+import copy
+
+import pytest
+from networks import NETWORKS, network
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed (scripts/setup --torch)")
+import torch.nn.functional as F  # noqa: E402
+from torch import nn  # noqa: E402
+
+import kiln.torch  # noqa: E402
+
+# As in test_optimize.py: f32 sums in another order, and normalisations before they are rounded.
+TOLERANCE = 2e-5
+
+# Kernels of the evaluation of each network.
+KERNELS = {
+    "residual": ["conv_forward"] * 4,
+    "depthwise": ["conv_forward"] * 3,
+    "up_and_down": ["conv_forward", "pool_forward", "conv_forward", "conv_backward_data", "conv_forward"],
+    "mixer": ["norm_forward", "gemm", "gemm", "gemm", "softmax_forward"],
+}
+
+
+def close(actual, expected):
+    torch.testing.assert_close(actual, expected, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def operations(requests):
+    return [line.split()[0] for line, count in requests.counts.items() for _ in range(count)]
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_chain_is_one_kernel(name):
+    net, x = network(name)
+    expected = copy.deepcopy(net).eval()(x).detach()
+    kiln.torch.optimize(net.eval(), strict=True)
+    with torch.no_grad(), kiln.torch.record() as requests:
+        y = net(x)
+    close(y, expected)
+    assert type(y) is torch.Tensor
+    assert sorted(operations(requests)) == sorted(KERNELS[name])
+    with torch.no_grad():
+        folded = y
+        kiln.torch.optimize(net, fold=False)
+        with kiln.torch.record() as requests:
+            close(net(x), folded)
+    assert len(operations(requests)) > len(KERNELS[name])
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("affine", [False, True])
+def test_a_chain_in_inference_mode_with_and_without_parameters(bias, affine):
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv1d(3, 4, 3, bias=bias), nn.BatchNorm1d(4, eps=0.1, affine=affine), nn.Softplus(2, 3)).eval()
+    net[1].running_mean.normal_()
+    x = torch.randn(2, 3, 9)
+    expected = net(x).detach()
+    kiln.torch.optimize(net, strict=True)
+    with torch.inference_mode(), kiln.torch.record() as requests:
+        y = net(x)
+    torch.testing.assert_close(y.clone(), expected, rtol=TOLERANCE, atol=TOLERANCE)
+    assert operations(requests) == ["conv_forward"]
+    assert "expression" in requests.text()
+
+
+def test_the_parameters_of_each_call_count():
+    net = nn.Sequential(nn.Conv2d(2, 3, 1), nn.BatchNorm2d(3)).eval()
+    x = torch.randn(1, 2, 4, 4)
+    kiln.torch.optimize(net, strict=True)
+    with torch.no_grad():
+        for change in (
+            lambda: None,
+            lambda: net[1].weight.data.fill_(3),
+            lambda: net[1].running_var.fill_(4),
+            lambda: net[0].weight.data.mul_(2),
+            lambda: setattr(net[1], "bias", nn.Parameter(torch.ones(3))),
+        ):
+            change()
+            expected = F.batch_norm(
+                F.conv2d(x, net[0].weight, net[0].bias), net[1].running_mean, net[1].running_var, net[1].weight, net[1].bias
+            )
+            close(net(x), expected)
+
+
+def test_training_and_gradients_are_not_folded():
+    net = nn.Sequential(nn.Conv2d(2, 3, 1), nn.BatchNorm2d(3), nn.ReLU())
+    x = torch.randn(2, 2, 4, 4)
+    kiln.torch.optimize(net, strict=True)
+    for training, gradients in ((True, True), (False, True), (True, False)):
+        with torch.set_grad_enabled(gradients), kiln.torch.record() as requests:
+            y = net.train(training)(x)
+        assert y.requires_grad == gradients
+        assert len(operations(requests)) == 3
+    with torch.no_grad(), kiln.torch.record() as requests:
+        net.eval()(x)
+    assert operations(requests) == ["conv_forward"]
+
+
+class Uses(nn.Module):
+    """What is done with the result of a convolution decides whether it may be folded."""
+
+    def __init__(self, use):
+        super().__init__()
+        self.conv = nn.Conv2d(2, 2, 3, padding=1)
+        self.bn = nn.BatchNorm2d(2)
+        self.use = use
+
+    def forward(self, x):
+        return self.use(self, x)
+
+
+def twice(net, x):
+    y = net.conv(x)
+    return F.relu(y) + y
+
+
+def changed_meanwhile(net, x):
+    x = x.clone()
+    y = net.conv(x)
+    x.add_(1)
+    return F.relu(y)
+
+
+def input_in_place(net, x):
+    x = x.clone()
+    y = net.conv(x)
+    F.relu(x, inplace=True)
+    return y + x
+
+
+def with_itself(net, x):
+    y = net.conv(x)
+    return F.relu(y + y)
+
+
+def result_in_place(net, x):
+    y = net.conv(x)
+    same = y
+    y += x
+    y.relu_()
+    return same * 2
+
+
+def a_view_in_place(net, x):
+    y = net.conv(x)
+    first = y[0]
+    y += net.conv(x)
+    return first + 0, y
+
+
+def used_by_another_chain(net, x):
+    y = net.conv(x)
+    z = F.relu(y)
+    w = net.conv(y)
+    del y
+    return z + w, w
+
+
+def two_chains(net, x):
+    y, z = net.bn(net.conv(x)), net.conv(x + 1)
+    return F.relu(y + z), z
+
+
+def kept(net, x):
+    net.last = net.conv(x)
+    return F.relu(net.last)
+
+
+def after_activation(net, x):
+    return x + F.silu(net.bn(net.conv(x)))
+
+
+def two_activations(net, x):
+    return torch.tanh(F.relu(net.conv(x)))
+
+
+def broadcast(net, x):
+    return net.conv(x) + x[:, :, :1, :1]
+
+
+def a_number(net, x):
+    return F.relu(net.conv(x) + 1)
+
+
+def scaled(net, x):
+    return torch.add(net.conv(x), x, alpha=2)
+
+
+def as_numbers(net, x):
+    y = net.conv(x)
+    return torch.tensor(y.tolist()) + float(y.sum()) + y.numpy().mean()
+
+
+def of_shape(net, x):
+    y = net.conv(x)
+    assert isinstance(y, torch.Tensor) and y.shape == x.shape and y.dtype == x.dtype and y.dim() == 4
+    return y.view(y.size(0), -1).relu()
+
+
+def nested(net, x):
+    y = net.conv(x)
+    return {"a": [y, (F.relu(y), None)], "b": 3}
+
+
+def unbatched(net, x):
+    return F.relu(net.conv(x[0]) + x[0])
+
+
+def empty(net, x):
+    return F.relu(net.conv(x[:0]))
+
+
+def other_dtype(net, x):
+    return net.conv(x) + x.double()
+
+
+USES = [
+    twice, changed_meanwhile, input_in_place, with_itself, result_in_place, a_view_in_place, used_by_another_chain,
+    two_chains, kept, after_activation, two_activations, broadcast, a_number, scaled, as_numbers, of_shape, nested,
+    unbatched, empty, other_dtype,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("use", USES, ids=lambda use: use.__name__)
+def test_any_use_of_a_result_gives_what_pytorch_gives(use):
+    torch.manual_seed(0)
+    net = Uses(use).eval()
+    x = torch.randn(2, 2, 5, 5)
+    with torch.no_grad():
+        expected = net(x)
+        last = getattr(net, "last", None)
+        y = kiln.torch.optimize(net)(x)
+    close(y, expected)
+    if last is not None:
+        close(net.last + 0, last)
+        assert torch.equal(copy.deepcopy(net.last), net.last + 0)
+
+
+def test_a_chain_ends_where_a_model_does():
+    inner = kiln.torch.optimize(nn.Conv2d(2, 2, 1))
+    outer = kiln.torch.optimize(nn.Sequential(nn.Conv2d(2, 2, 1), nn.ReLU()))
+    x = torch.randn(1, 2, 3, 3)
+    with torch.no_grad():
+        y = inner(x)
+        assert type(y) is torch.Tensor
+        close(F.relu(y), F.relu(F.conv2d(x, inner.weight, inner.bias)))
+        close(outer(y), F.relu(F.conv2d(y, outer[0].weight, outer[0].bias)))

@@ -1,0 +1,184 @@
+"""kiln.torch.optimize() and enabled(): models run on Kiln and stay what they are."""
+
+import copy
+import io
+import pickle
+import warnings
+
+import pytest
+from networks import NETWORKS, network
+
+import kiln
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed (scripts/setup --torch)")
+import torch.nn.functional as F  # noqa: E402
+from torch import nn  # noqa: E402
+
+import kiln.torch  # noqa: E402
+
+# f32 sums of at most some hundred products of about 1, in another order, through at most eight layers.
+TOLERANCE = 2e-5
+
+
+def close(actual, expected, tolerance=TOLERANCE):
+    torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+def step(net, x, optimizer):
+    optimizer.zero_grad()
+    loss = (net(x) ** 2).mean()
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_training_is_as_pytorch_s(name):
+    net, x = network(name)
+    plain = copy.deepcopy(net)
+    keys = list(net.state_dict())
+    kiln.torch.optimize(net, strict=True)
+    optimizers = [torch.optim.SGD(each.parameters(), lr=0.1, momentum=0.9) for each in (net, plain)]
+    for _ in range(2):
+        close(step(net, x, optimizers[0]), step(plain, x, optimizers[1]))
+    assert list(net.state_dict()) == keys
+    for key, value in plain.state_dict().items():
+        close(net.state_dict()[key], value)
+    assert kiln.torch.report(net).on_kiln and not kiln.torch.report(net).on_pytorch
+
+
+def test_a_model_stays_what_it_is():
+    net, x = network("residual")
+    before = (type(net), repr(net), list(net.state_dict()), [id(each) for each in net.parameters()])
+    assert kiln.torch.optimize(net) is net
+    assert isinstance(net, before[0]) and isinstance(net.conv1, nn.Conv2d)
+    assert (repr(net), list(net.state_dict()), [id(each) for each in net.parameters()]) == before[1:]
+    assert net.training and not net.eval().training
+    close(net.double()(x.double()), net(x.double()))
+    kiln.torch.restore(net)
+    assert type(net) is before[0] and type(net.conv1) is nn.Conv2d
+    with pytest.raises(kiln.InvalidArgument, match="not optimized"):
+        kiln.torch.report(net)
+
+
+def stored(net):
+    file = io.BytesIO()
+    torch.save(net, file)
+    file.seek(0)
+    options = {} if torch.__version__.startswith("1.") else {"weights_only": False}
+    return torch.load(file, **options)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, copy.copy, lambda net: pickle.loads(pickle.dumps(net)), stored])
+def test_copies_are_optimized_too(copied):
+    net, x = network("depthwise")
+    kiln.torch.optimize(net.eval(), strict=True)
+    expected = net(x)
+    other = copied(net)
+    close(other(x), expected, 0)
+    assert type(other) is type(net)
+    assert [row.function for row in kiln.torch.report(other).on_kiln].count("conv2d") == 3
+    plain, _ = network("depthwise", seed=1)
+    other.load_state_dict(plain.state_dict())
+    close(other(x), plain.eval()(x))
+
+
+def test_parts_of_a_model_run_on_kiln_by_themselves():
+    net, x = network("depthwise")
+    kiln.torch.optimize(net)
+    net.body[0](x)
+    assert [(row.place, row.function) for row in kiln.torch.report(net)] == [("body.0", "conv2d")]
+
+
+def test_hooks_see_what_they_would():
+    net, x = network("residual")
+    seen = {}
+    for each in (net, kiln.torch.optimize(copy.deepcopy(net))):
+        values = seen[each] = []
+        for module in (each.conv1, each.bn1, each.downsample, each.conv2):
+            module.register_forward_hook(lambda module, inputs, output, values=values: values.append(output))
+            module.register_forward_pre_hook(lambda module, inputs, values=values: values.append(inputs[0]))
+        each.eval()
+        with torch.no_grad():
+            each(x)
+    plain, ours = seen.values()
+    assert len(plain) == len(ours)
+    for mine, expected in zip(ours, plain):
+        close(mine + 0, expected)
+
+
+class Unusual(nn.Module):
+    """What Kiln does not serve, next to what it does."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(2, 2, 3)
+        self.head = nn.Linear(2, 2).double()
+
+    def forward(self, x):
+        x = F.interpolate(self.conv(x), scale_factor=2)
+        return self.head(x.mean((2, 3)).double())
+
+
+def test_what_is_not_served_pytorch_computes_and_says_so_once():
+    torch.manual_seed(0)
+    net = Unusual()
+    x = torch.randn(1, 2, 5, 5)
+    expected = net(x)
+    kiln.torch.optimize(net)
+    with pytest.warns(kiln.Warning, match="head: PyTorch computes linear: .*float64") as said:
+        close(net(x), expected)
+    assert len(said) == 1 and said[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        net(x)
+    rows = {row.function: row for row in kiln.torch.report(net)}
+    assert rows["conv2d"].by_kiln and rows["conv2d"].calls == 2
+    assert "float64" in rows["linear"].reason and not rows["linear"].by_kiln
+    assert rows["interpolate"].reason == "Kiln has no such layer"
+    assert "head" in repr(kiln.torch.report(net)) and "<td>PyTorch</td>" in kiln.torch.report(net)._repr_html_()
+    kiln.torch.optimize(net, strict=True)
+    with pytest.raises(kiln.InvalidArgument, match="float64"):
+        net(x)
+
+
+def test_wrong_arguments_raise_what_pytorch_raises():
+    net = kiln.torch.optimize(nn.Conv2d(2, 2, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(RuntimeError, match="channels"):
+            net(torch.zeros(1, 3, 5, 5))
+    assert not kiln.torch.report(net)
+
+
+def test_enabled_takes_models_and_losses_that_are_not_optimized():
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.MaxPool2d(2, return_indices=False), nn.Flatten(), nn.Linear(8, 3))
+    x, target = torch.randn(2, 1, 6, 6), torch.tensor([0, 2])
+    expected = torch.autograd.grad(nn.CrossEntropyLoss()(net(x), target), tuple(net.parameters()))
+    with kiln.torch.enabled(strict=True) as places:
+        gradients = torch.autograd.grad(nn.CrossEntropyLoss()(net(x), target), tuple(net.parameters()))
+    net(x)
+    close(gradients, expected)
+    assert [row.function for row in places] == ["conv2d", "relu", "max_pool2d", "linear", "cross_entropy"]
+    assert all(row.place.startswith("test_optimize.py:") and row.calls == 1 for row in places)
+
+
+def test_an_error_in_a_model_leaves_nothing_behind():
+    class Wrong(nn.Module):
+        def forward(self, x):
+            raise KeyError("wrong")
+
+    net = kiln.torch.optimize(Wrong())
+    for _ in range(2):
+        with pytest.raises(KeyError):
+            net(torch.zeros(2))
+    x = torch.zeros(2)
+    assert torch.relu(x) is not None and not kiln.torch.report(net)
+
+
+@pytest.mark.parametrize("model", [3, nn.Conv2d, None])
+def test_what_is_no_module_is_refused(model):
+    for function in (kiln.torch.optimize, kiln.torch.restore):
+        with pytest.raises(kiln.InvalidArgument, match="model is .*give a torch.nn.Module"):
+            function(model)
