@@ -140,6 +140,7 @@ kiln_status kiln_plan_get_operand(const kiln_plan* plan, size_t index, kiln_oper
     std::copy(operand.spec.strides.begin(), operand.spec.strides.end(), value.strides);
     value.alignment = operand.spec.alignment;
     value.bytes = operand.spec.span() * size_of(operand.spec.dtype);
+    value.has_batch = operand.has_batch ? 1 : 0;
     write(info, value, "kiln_plan_get_operand");
   });
 }

@@ -183,7 +183,10 @@ std::vector<PlanOperand> Plan::operands() const {
   for (const Operand& operand : request.operands) {
     const bool updated = is_read(request, operand.name);
     const OperandRole written = updated ? OperandRole::updated : OperandRole::output;
-    operands.push_back({operand.name, is_written(request, operand.name) ? written : OperandRole::input, operand.spec});
+    operands.push_back({.name = operand.name,
+                        .role = is_written(request, operand.name) ? written : OperandRole::input,
+                        .spec = operand.spec,
+                        .has_batch = request.dynamic_batch && is_batched(request, operand.name)});
   }
   return operands;
 }

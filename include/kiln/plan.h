@@ -39,7 +39,8 @@ enum class OperandRole {
 struct PlanOperand {
   std::string name;  ///< "x", "w", "y", "epilogue.gate": as docs/request-syntax.md has it.
   OperandRole role = OperandRole::input;
-  TensorSpec spec;  ///< With n=? that of the top of the bucket.
+  TensorSpec spec;         ///< With n=? that of the top of the bucket.
+  bool has_batch = false;  ///< With n=?: its first extent is the batch, which each run brings.
 };
 
 /// An integer of 64 bits that an operation takes: a seed.

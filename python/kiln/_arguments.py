@@ -73,7 +73,7 @@ def sort_arguments(definition: Definition, arguments: Mapping[str, Any]) -> Argu
         elif name in definition.integers:
             integers[name] = _integer(name, value)
         elif name in definition.words or isinstance(value, (bool, int, float, str, tuple, list)):
-            words[name] = _word(name, value)
+            words[name] = _word(name, value, definition.words.get(name))
         else:
             tensors[name] = value
     return Arguments(tensors, words, numbers, integers)
@@ -106,12 +106,15 @@ def _integer(name: str, value: Any) -> int:
 _flags = frozenset(("tf32", "fast", "deterministic", "constant_weights", "dynamic_batch"))
 
 
-def _word(name: str, value: Any) -> Word:
+def _word(name: str, value: Any, usual: Word = None) -> Word:
+    """`usual`: what it is where it is not given, if that is known."""
     if name in _flags:
         if isinstance(value, bool):
             return value
         raise _wrong(name, value, "True or False")
     if isinstance(value, str):
+        if isinstance(usual, (int, tuple)):
+            raise _wrong(name, value, "an integer or integers")
         if value.split() == [value]:
             return value
         raise _wrong(name, value, "one word")

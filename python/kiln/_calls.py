@@ -150,8 +150,12 @@ def run(
     usual = definition.words
     words = {name: value for name, value in given.words.items() if value != usual.get(name)}
     text = definition.name + text_of_words(words)
+    limit = next((name for name in ("clip_lo", "clip_hi") if name in given.numbers), None)
     if epilogue is None:
-        epilogue = "+".join(stage for name, stage in definition.stages.items() if name in tensors) or None
+        stages = [stage for name, stage in definition.stages.items() if name in tensors]
+        epilogue = "+".join([*stages, "clip"] if limit else stages) or None
+    elif limit and "clip" not in text_of_epilogue(epilogue).removeprefix(" epilogue=").split("+"):
+        raise InvalidArgument(f"{limit} is given, and the epilogue does not clip", "write clip into it: relu+clip")
     if out is not None and (definition.result_required or len(definition.outputs) == 1):
         tensors[definition.result] = out
     else:

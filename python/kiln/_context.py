@@ -6,7 +6,6 @@ import atexit
 import dataclasses
 import os
 import threading
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
@@ -37,10 +36,6 @@ class Tuning:
         errors.require_type("candidates", self.candidates, int, "how many variants to time")
         if self.mode not in ("never", "within_budget", "in_background"):
             raise errors.InvalidArgument(f"mode is {self.mode!r}", "give never, within_budget or in_background")
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, errors.Warning, stacklevel=3)
 
 
 def _path(name: str, path: Path) -> str:
@@ -132,7 +127,7 @@ class Context(_kiln.Context):
         options.locked = locked
         options.allow_failed_variants = allow_failed_variants
         options.allow_unchecked_templates = allow_unchecked_templates
-        super().__init__(options, announce or _warn, *functions)
+        super().__init__(options, announce or errors.warn, *functions)
 
     def prepare(self, requests: str | Iterable[str]) -> None:
         """Make the plans of all requests now, so that no later call of theirs compiles.

@@ -10,7 +10,8 @@ from ._arguments import Arguments, definition_of, sort_arguments, text_of_epilog
 from ._arrays import Array, Stream, stream_address
 from ._calls import Memory, address_and_size
 from ._context import Context, context_for
-from .errors import InvalidArgument, Unsupported, require_text
+from ._kiln import Expression
+from .errors import InvalidArgument, require_text
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,12 +26,15 @@ class PlanOperand:
 class Plan:
     """A variant compiled and loaded: plan() and plan_of_call() make it. It never changes; valid while its Context is.
 
-    Runs take tensors, numbers and integers by name, of the shapes and strides that the plan is for, and no other.
+    Runs take tensors, numbers and integers by name, of the shapes and strides that the plan is for, and no other: with
+    dynamic_batch of any batch up to the plan's. A plan with user code takes the same code with other tensors and
+    numbers as `epilogue`; without it, those that it was made with.
     """
 
-    def __init__(self, made: Any, context: Context) -> None:
+    def __init__(self, made: Any, context: Context, epilogue: Expression | None = None) -> None:
         self._plan = made
         self._context = context
+        self._epilogue = epilogue
         self._definition = definition_of(made.request)
 
     @property
@@ -73,11 +77,18 @@ class Plan:
         """What runs take."""
         return [PlanOperand(*operand) for operand in self._plan.operands]
 
-    def run(self, *, stream: Stream = None, workspace: Memory = None, **arguments: Any) -> None:
+    def run(
+        self,
+        *,
+        stream: Stream = None,
+        workspace: Memory = None,
+        epilogue: Expression | None = None,
+        **arguments: Any,
+    ) -> None:
         """Enqueue the layer. `workspace`: workspace_bytes of device memory, 256-byte aligned (DeviceMemory)."""
         given = self._given(arguments)
         between = _address(workspace, self.workspace_bytes, "workspace")
-        self._plan.run(_bound(given), self._stream(stream, given), between)
+        self._plan.run(_bound(given, epilogue or self._epilogue), self._stream(stream, given), between)
 
     def prepare_weights(self, prepared: Memory, *, stream: Stream = None, **weights: Array) -> None:
         """Make what depends only on the weights, into prepared_bytes of device memory: for this plan's runs only."""
@@ -86,13 +97,19 @@ class Plan:
         self._plan.prepare_weights(_bound(given), self._stream(stream, given), made)
 
     def run_prepared(
-        self, prepared: Memory, *, stream: Stream = None, workspace: Memory = None, **arguments: Any
+        self,
+        prepared: Memory,
+        *,
+        stream: Stream = None,
+        workspace: Memory = None,
+        epilogue: Expression | None = None,
+        **arguments: Any,
     ) -> None:
         """run() without that work, with all tensors; `workspace`: prepared_workspace_bytes."""
         given = self._given(arguments)
         made = _address(prepared, self.prepared_bytes, "prepared")
         between = _address(workspace, self.prepared_workspace_bytes, "workspace")
-        self._plan.run_prepared(_bound(given), self._stream(stream, given), made, between)
+        self._plan.run_prepared(_bound(given, epilogue or self._epilogue), self._stream(stream, given), made, between)
 
     def _given(self, arguments: dict[str, Any]) -> Arguments:
         given = sort_arguments(self._definition, arguments)
@@ -107,8 +124,8 @@ class Plan:
         return f"<kiln.Plan of {self.request}: {self.variant} ({self.source})>"
 
 
-def _bound(given: Arguments) -> _kiln.Arguments:
-    return _kiln.Arguments(given.tensors, given.numbers, given.integers)
+def _bound(given: Arguments, epilogue: Expression | None = None) -> _kiln.Arguments:
+    return _kiln.Arguments(given.tensors, given.numbers, given.integers, epilogue)
 
 
 def _address(memory: Memory, needed: int, name: str) -> int:
@@ -126,12 +143,11 @@ def plan(request: str, *, context: Context | None = None) -> Plan:
 
 
 def plan_of_call(
-    what: str, *, epilogue: str | None = None, context: Context | None = None, **arguments: Any
+    what: str, *, epilogue: str | Expression | None = None, context: Context | None = None, **arguments: Any
 ) -> Plan:
-    """The plan that call() runs for these arguments, all of the operation's tensors among them, without user code."""
-    if isinstance(epilogue, _kiln.Expression):
-        raise Unsupported("a Plan of Python has no user code", "use call(), which takes it")
+    """The plan that call() runs for these arguments, all of the operation's tensors among them."""
+    code = epilogue if isinstance(epilogue, Expression) else None
     given = sort_arguments(definition_of(what), arguments)
     text = what + text_of_words(given.words) + text_of_epilogue(epilogue)
     context = context_for(context, given.tensors.values())
-    return Plan(_kiln.plan_of_call(context, text, _bound(given)), context)
+    return Plan(_kiln.plan_of_call(context, text, _bound(given, code)), context, code)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import types
+import warnings
+
 
 class Error(RuntimeError):
     """A fault: what was wrong and what was expected, and in brackets what to do about it.
@@ -67,6 +71,15 @@ class FileError(Error):
 
 class Warning(UserWarning):  # noqa: A001 - kiln.Warning, as kiln.Error
     """What a Context tells once: a cache that cannot be used, the emulated device in place of a GPU."""
+
+
+def warn(message: str) -> None:
+    """A Warning that points to the caller's line: the nearest one outside of this package."""
+    level = 1
+    frame: types.FrameType | None = sys._getframe()
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == __package__:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, Warning, stacklevel=level)
 
 
 # What messages of the library call by its name in C++, replaced in this order.

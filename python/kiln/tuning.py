@@ -8,7 +8,6 @@ import json
 import os
 import subprocess
 import tempfile
-import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, TextIO
 
@@ -16,7 +15,7 @@ from . import _library
 from ._context import Path, forget_default_contexts
 from ._progress import Display, TuneProgress
 from ._tables import html_table, text_table, time_text
-from .errors import Error, InvalidArgument, Warning, codes, error_of, require_type
+from .errors import Error, InvalidArgument, codes, error_of, require_type, warn
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,7 +118,7 @@ def tune(
     if status not in _with_result or not found.strip():
         raise _error_of(status, said.replace(f"{os.path.join(folder, _requests_file)}: line ", "request "))
     if said:
-        warnings.warn(said, Warning, stacklevel=2)
+        warn(said)
     return TuneResult(json.loads(found))
 
 

@@ -37,6 +37,8 @@ class Arguments {
   std::span<const NamedScalar> numbers() const { return numbers_; }
   std::span<const NamedInteger> integers() const { return integers_; }
   CallOptions options() const;
+  /// Null: none is given.
+  const Epilogue* epilogue() const { return epilogue_ == nullptr ? nullptr : &epilogue_->get(); }
   /// The tensor of that name, or null.
   const Tensor* find(std::string_view name) const;
 

@@ -4,6 +4,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,9 +32,15 @@ std::string_view role_name(OperandRole role) {
   return "?";
 }
 
+constexpr std::string_view of_user_code = "epilogue.";  // what its tensors are called begins so
+
+// A plan is of tensors, and a run takes addresses alone: that tensors are what they should be is checked here.
 class PythonPlan {
  public:
-  PythonPlan(PythonContext& context, const Plan& plan) : context_(&context), plan_(plan), operands_(plan_.operands()) {
+  // `epilogue`: the user code that the plan was made with, or null.
+  PythonPlan(PythonContext& context, const Plan& plan, const Epilogue* epilogue)
+      : context_(&context), plan_(plan), operands_(plan_.operands()) {
+    if (epilogue != nullptr) epilogue_ = *epilogue;
     nb::set written;
     for (const PlanOperand& operand : operands_) {
       if (operand.role != OperandRole::input) written.add(nb::str(operand.name.c_str(), operand.name.size()));
@@ -69,25 +77,65 @@ class PythonPlan {
   template <class Run>
   void enqueue(const Arguments& arguments, const Run& run) const {
     context_->require(arguments.tensors(), written_);
+    require_user_code(arguments.epilogue());
     const std::vector<Address> addresses = addresses_of(arguments, true);
-    const RunValues values = plan_.values(arguments.numbers(), arguments.integers());
+    RunValues values = plan_.values(arguments.numbers(), arguments.integers());
+    if (arguments.epilogue() != nullptr) values.scalars = arguments.epilogue()->scalars();
+    if (plan_.request().dynamic_batch) values.n = batch_of(arguments);
     enqueue_on(context_->get(), arguments.tensors(), [&] { run(std::span<const Address>(addresses), values); });
   }
 
-  // In the order of operands(). A plan's run takes addresses alone: that tensors are what they should be is checked
-  // here.
+  void require_user_code(const Epilogue* given) const {
+    const Expression* const code = epilogue_.code();
+    if (code == nullptr ? given == nullptr : given != nullptr && *given->code() == *code) return;
+    throw Error(ErrorCode::invalid_argument, "the epilogue is not the user code that the plan was made with",
+                code == nullptr ? "leave it out" : "leave it out, or give that code with other tensors and numbers");
+  }
+
+  // The tensor that is given for an operand, or null.
+  static const Tensor* tensor_of(const PlanOperand& operand, const Arguments& arguments) {
+    if (!is_of_user_code(operand)) return arguments.find(operand.name);
+    return arguments.epilogue() == nullptr ? nullptr : &user_tensor(*arguments.epilogue(), operand);
+  }
+  static bool is_of_user_code(const PlanOperand& operand) { return operand.name.starts_with(of_user_code); }
+  static const Tensor& user_tensor(const Epilogue& epilogue, const PlanOperand& operand) {
+    const std::span<const std::string> names = epilogue.code()->tensors();
+    const auto found = std::ranges::find(names, std::string_view(operand.name).substr(of_user_code.size()));
+    return epilogue.tensor(static_cast<size_t>(found - names.begin()));
+  }
+
+  // With n=? the batch that the tensors have; throws unless all have the same.
+  int64_t batch_of(const Arguments& arguments) const {
+    std::string_view first;
+    int64_t batch = 1;
+    for (const PlanOperand& operand : operands_) {
+      const Tensor* const tensor = tensor_of(operand, arguments);
+      if (tensor == nullptr || !operand.has_batch) continue;
+      if (first.empty()) batch = tensor->extent(0);
+      if (tensor->extent(0) != batch) {
+        throw Error(
+            ErrorCode::invalid_argument,
+            fmt::format("tensor {} has a batch of {}, and {} one of {}", operand.name, tensor->extent(0), first, batch),
+            "give tensors of one batch");
+      }
+      if (first.empty()) first = operand.name;
+    }
+    return batch;
+  }
+
+  // In the order of operands().
   std::vector<Address> addresses_of(const Arguments& arguments, bool all) const {
     std::vector<Address> addresses;
     size_t found = 0;
     for (const PlanOperand& operand : operands_) {
-      const Tensor* tensor = arguments.find(operand.name);
-      found += tensor != nullptr;
+      const Tensor* const tensor = tensor_of(operand, arguments);
       if (tensor != nullptr) {
         require_shape(operand, *tensor);
       } else if (all) {
         throw Error(ErrorCode::invalid_argument, fmt::format("tensor {} is not given", operand.name),
                     fmt::format("the plan is of {}", plan_.request().key()));
       }
+      found += tensor != nullptr && !is_of_user_code(operand);
       addresses.push_back(tensor == nullptr ? Address() : Address(*tensor));
     }
     if (found == arguments.named().size()) return addresses;
@@ -98,17 +146,26 @@ class PythonPlan {
   }
 
   void require_shape(const PlanOperand& operand, const Tensor& tensor) const {
-    TensorSpec given = tensor.spec(), expected = operand.spec;
+    // User code may read one element for each channel, of which the plan makes a tensor of more dimensions.
+    const bool as_made = is_of_user_code(operand) && !operand.has_batch;
+    const TensorSpec of_plan = as_made ? user_tensor(epilogue_, operand).spec() : operand.spec;
+    TensorSpec given = tensor.spec(), expected = of_plan;
     given.alignment = expected.alignment;  // run() checks addresses
+    if (operand.has_batch && given.extents.size() == expected.extents.size()) {
+      const int64_t batch = std::exchange(given.extents[0], expected.extents[0]);  // run() checks it
+      if (batch <= 1) given.strides[0] = expected.strides[0];                      // which leads to no element
+      if (batch == 0) given.strides = expected.strides;
+    }
     given.canonicalise();
     expected.canonicalise();
     if (given == expected) return;
     throw Error(ErrorCode::invalid_argument, fmt::format("tensor {} is {}", operand.name, tensor.spec().print()),
-                fmt::format("the plan is for {}", operand.spec.print()));
+                fmt::format("the plan is for {}{}", of_plan.print(), operand.has_batch ? " and smaller batches" : ""));
   }
 
   PythonContext* context_;
   Plan plan_;
+  Epilogue epilogue_;  // of user code, or none; the tensors that it reads are only compared with
   std::vector<PlanOperand> operands_;
   nb::object written_;
 };
@@ -122,21 +179,12 @@ nb::list operands_of(const PythonPlan& plan) {
   return operands;
 }
 
-// Tensors have to be what the plan is for, and which of them a batch of n=? changes is not known here.
-PythonPlan made(PythonContext& context, const Plan& plan) {
-  if (plan.request().dynamic_batch) {
-    throw Error(ErrorCode::unsupported, "a Plan of Python has a fixed batch, and the request says n=?",
-                "leave n=? out, or use call(), which takes it");
-  }
-  return PythonPlan(context, plan);
-}
-
 PythonPlan plan_of_line(PythonContext& context, const std::string& line) {
   const auto plan = [&] {
     const WithoutGil without_gil;
     return context.get().plan(Request::parse(line));
   };
-  return made(context, plan());
+  return PythonPlan(context, plan(), nullptr);
 }
 
 PythonPlan plan_of_named(PythonContext& context, const std::string& what, const Arguments& arguments) {
@@ -144,7 +192,7 @@ PythonPlan plan_of_named(PythonContext& context, const std::string& what, const 
     const WithoutGil without_gil;
     return plan_of_call(context.get(), what, arguments.named(), arguments.options());
   };
-  return made(context, plan());
+  return PythonPlan(context, plan(), arguments.epilogue());
 }
 
 }  // namespace

@@ -148,9 +148,15 @@ std::optional<GivenTensor> named_array(std::string_view name, nb::handle object)
   refuse_type(name, type);
 }
 
+// JAX's arrays never change, and its DLPack does not say so.
+bool is_of_jax(nb::handle object) {
+  const std::string module = nb::cast<std::string>(object.type().attr("__module__"));
+  return module.starts_with("jax.") || module.starts_with("jaxlib.");
+}
+
 GivenTensor exchanged_tensor(std::string_view name, nb::handle object) {
   nb::ndarray<nb::ro> array;
-  bool writable = true;
+  bool writable = !is_of_jax(object);
   if (nb::ndarray<> written; nb::try_cast(object, written, false)) {
     array = nb::ndarray<nb::ro>(written);
   } else {
@@ -188,7 +194,11 @@ GivenTensor exchanged_tensor(std::string_view name, nb::handle object) {
 }  // namespace
 
 GivenTensor given_tensor(std::string_view name, nb::handle object) {
-  if (!PyObject_CheckBuffer(object.ptr())) {
+  if (PyObject_CheckBuffer(object.ptr())) {
+    if (nb::hasattr(object, "fill_value")) {
+      refuse(name, "is a masked array, whose mask Kiln does not heed", "give its filled() or its data");
+    }
+  } else {
     if (nb::hasattr(object, "data_ptr") && nb::hasattr(object, "stride")) return torch_tensor(name, object);
     if (nb::hasattr(object, "__cuda_array_interface__")) return cuda_interface_tensor(name, object);
   }

@@ -59,7 +59,7 @@ HOLDS(offsetof(kiln_plan_info, workspace_bytes) == 8 && sizeof(kiln_plan_info) =
 HOLDS(KILN_OPERAND_INPUT == 0 && KILN_OPERAND_OUTPUT == 1 && KILN_OPERAND_UPDATED == 2);
 HOLDS(offsetof(kiln_operand_info, name) == 8 && offsetof(kiln_operand_info, dtype) == 24);
 HOLDS(offsetof(kiln_operand_info, extents) == 32 && offsetof(kiln_operand_info, alignment) == 160);
-HOLDS(sizeof(kiln_operand_info) == 176);
+HOLDS(offsetof(kiln_operand_info, has_batch) == 176 && sizeof(kiln_operand_info) == 184);
 HOLDS(offsetof(kiln_context_info, device_id) == 16 && sizeof(kiln_context_info) == 24);
 
 /* The defaults as a C compiler makes them: every structure carries its size. */

@@ -66,6 +66,21 @@ TEST_F(CPlan, SaysOfAnOperandWhatItsMemoryHasToBe) {
   EXPECT_THAT(kiln_last_error(), HasSubstr("there is no operand 2: the plan has 2"));
 }
 
+TEST_F(CPlan, SaysWhichOperandsHaveTheBatchThatARunBrings) {
+  const auto batched = [&](const char* request) {
+    std::vector<int64_t> has;
+    const kiln_plan* const plan = make(request);
+    for (size_t i = 0; i < 3; ++i) {
+      kiln_operand_info operand = kiln_operand_info_default();
+      EXPECT_EQ(kiln_plan_get_operand(plan, i, &operand), KILN_OK) << kiln_last_error();
+      has.push_back(operand.has_batch);
+    }
+    return has;
+  };
+  EXPECT_THAT(batched("tensor_op mode=add a=f32:4x6 b=f32:1x6 n=?"), ElementsAre(1, 0, 1));
+  EXPECT_THAT(batched("tensor_op mode=add a=f32:4x6 b=f32:1x6"), ElementsAre(0, 0, 0));
+}
+
 TEST_F(CPlan, SaysWhichOperandsARunWants) {
   const kiln_plan* const plan = make("norm_backward dy=f32:4x6");
   const void* none = nullptr;

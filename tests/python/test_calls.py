@@ -23,6 +23,17 @@ def test_call_takes_words_tensors_and_numbers_by_name(context, random):
     np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-5)
 
 
+def test_limits_clip(context, random):
+    x, w = random.standard_normal((1, 2, 4, 4), dtype=np.float32), random.standard_normal((3, 2, 1, 1), dtype=np.float32)
+    b = np.array([1, 2, 3], np.float32)
+    plain = kiln.conv_forward(x, w, b, context=context)
+    np.testing.assert_array_equal(kiln.conv_forward(x, w, b, clip_lo=1.0, context=context), np.maximum(plain, 1))
+    both = kiln.conv_forward(x, w, b, clip_lo=1.0, clip_hi=2.0, epilogue="clip+bias", context=context)
+    np.testing.assert_array_equal(
+        both, np.clip(kiln.conv_forward(x, w, context=context), 1, 2) + b.reshape(1, 3, 1, 1)
+    )
+
+
 def test_an_epilogue_follows_from_its_tensors(context, random):
     a = random.standard_normal((5, 6), dtype=np.float32)
     b = random.standard_normal((6, 7), dtype=np.float32)

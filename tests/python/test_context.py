@@ -34,8 +34,9 @@ def test_announcements_are_warnings_or_go_to_the_caller(tmp_path):
     pack = tmp_path / "missing.pack"
     kiln.Context(driver="emulator", cache="off", packs=[pack], announce=told.append)
     assert any("missing.pack" in message for message in told)
-    with pytest.warns(kiln.Warning, match="missing.pack"):
+    with pytest.warns(kiln.Warning, match="missing.pack") as warned:
         kiln.Context(driver="emulator", cache="off", packs=pack)
+    assert {each.filename for each in warned} == {__file__}
 
 
 def test_a_context_prepares_and_says_what_it_is(context):

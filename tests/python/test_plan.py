@@ -47,18 +47,67 @@ def test_a_run_takes_only_what_the_plan_is_for(context):
         plan.run(x=x, y=np.zeros_like(x), axis=0)
 
 
-def test_a_dynamic_batch_is_for_calls(context):
-    with pytest.raises(kiln.Unsupported, match="fixed batch"):
-        kiln.plan("softmax_forward x=f32:4x8 n=?", context=context)
-    x = np.zeros((4, 8), np.float32)
-    with pytest.raises(kiln.Unsupported, match="fixed batch"):
-        kiln.plan_of_call("softmax_forward", x=x, y=x, dynamic_batch=True, context=context)
+@pytest.mark.parametrize("axes", [(0, 1, 2, 3), (0, 2, 3, 1)])
+def test_a_plan_with_a_dynamic_batch_takes_any_up_to_its_own(context, random, axes):
+    def arranged(array):  # in memory as `axes` say
+        return np.ascontiguousarray(array.transpose(axes)).transpose(np.argsort(axes))
+
+    w = random.standard_normal((4, 3, 3, 3), dtype=np.float32)
+    x, y = arranged(random.standard_normal((5, 3, 6, 7), dtype=np.float32)), arranged(np.empty((5, 4, 6, 7), np.float32))
+    plan = kiln.plan_of_call("conv_forward", x=x, w=w, y=y, pad=1, dynamic_batch=True, context=context)
+    workspace = kiln.DeviceMemory(context, max(plan.workspace_bytes, 1))
+    for batch in (0, 1, 3, 8):
+        x = arranged(random.standard_normal((batch, 3, 6, 7), dtype=np.float32))
+        y = arranged(np.full((batch, 4, 6, 7), np.nan, np.float32))
+        plan.run(x=x, w=w, y=y, workspace=workspace)
+        np.testing.assert_allclose(y, conv_reference(x, w, 1) if batch else y, rtol=1e-4, atol=1e-4)
+    wrong = np.zeros((9, 3, 6, 7), np.float32)
+    with pytest.raises(kiln.InvalidArgument, match="batch"):
+        plan.run(x=arranged(wrong), w=w, y=arranged(np.empty((9, 4, 6, 7), np.float32)), workspace=workspace)
+    with pytest.raises(kiln.InvalidArgument, match="tensor y has a batch of 2, and x one of 3"):
+        plan.run(x=arranged(wrong[:3]), w=w, y=arranged(np.empty((2, 4, 6, 7), np.float32)), workspace=workspace)
+    with pytest.raises(kiln.InvalidArgument, match="the plan is for f32:8x3x6x7:n.*and smaller batches"):
+        plan.run(x=wrong[:3, :2], w=w, y=y, workspace=workspace)
 
 
-def test_user_code_is_for_calls(context):
-    x = np.zeros((4, 8), np.float32)
-    with pytest.raises(kiln.Unsupported, match="no user code"):
-        kiln.plan_of_call("softmax_forward", x=x, y=x, epilogue=kiln.expression("acc + 1"), context=context)
+def test_an_operand_that_repeats_has_no_batch(context):
+    x, row, y = np.ones((4, 8), np.float32), np.full((1, 8), 2, np.float32), np.empty((4, 8), np.float32)
+    plan = kiln.plan_of_call("tensor_op", mode="mul", a=x, b=row, y=y, dynamic_batch=True, context=context)
+    plan.run(a=x[:3], b=row, y=y[:3])
+    assert (y[:3] == 2).all()
+
+
+def test_a_plan_with_user_code_takes_other_tensors_and_numbers(context, random):
+    x = random.standard_normal((2, 2, 5, 5), dtype=np.float32)
+    w = random.standard_normal((3, 2, 1, 1), dtype=np.float32)
+    y, gate = np.empty((2, 3, 5, 5), np.float32), np.array([1, 2, 3], np.float32)
+    code = "acc * s + gate"
+    made = kiln.expression(code, gate=gate, s=2.0)
+    plan = kiln.plan_of_call("conv_forward", x=x, w=w, y=y, epilogue=made, context=context)
+    plan.run(x=x, w=w, y=y)
+    plain = np.einsum("nchw,kc->nkhw", x, w[:, :, 0, 0])
+    np.testing.assert_allclose(y, plain * 2 + gate[:, None, None], rtol=1e-5, atol=1e-5)
+    plan.run(x=x, w=w, y=y, epilogue=kiln.expression(code, gate=-gate, s=0.5))
+    np.testing.assert_allclose(y, plain * 0.5 - gate[:, None, None], rtol=1e-5, atol=1e-5)
+    with pytest.raises(kiln.InvalidArgument, match="not the user code that the plan was made with"):
+        plan.run(x=x, w=w, y=y, epilogue=kiln.expression("acc * s - gate", gate=gate, s=2.0))
+    with pytest.raises(kiln.InvalidArgument, match="tensor epilogue.gate is f32:2x3x5x5.*the plan is for f32:3"):
+        plan.run(x=x, w=w, y=y, epilogue=kiln.expression(code, gate=np.empty_like(y), s=2.0))
+    without = kiln.plan_of_call("conv_forward", x=x, w=w, y=y, context=context)
+    with pytest.raises(kiln.InvalidArgument, match="not the user code.*leave it out"):
+        without.run(x=x, w=w, y=y, epilogue=made)
+
+
+def test_tensors_of_user_code_have_the_batch_of_a_run(context, random):
+    x = random.standard_normal((2, 3, 5), dtype=np.float32)
+    y = np.empty_like(x)
+    dynamic = kiln.plan_of_call(
+        "activation_forward", x=x, y=y, dynamic_batch=True, epilogue=kiln.expression("acc + t", t=x), context=context
+    )
+    dynamic.run(x=x[:1], y=y[:1], epilogue=kiln.expression("acc + t", t=x[:1]))
+    np.testing.assert_allclose(y[:1], np.maximum(x[:1], 0) + x[:1], rtol=1e-6)
+    with pytest.raises(kiln.InvalidArgument, match="tensor epilogue.t has a batch of 2, and x one of 1"):
+        dynamic.run(x=x[:1], y=y[:1])
 
 
 def test_memory_of_a_run_has_to_be_enough(context):

@@ -62,6 +62,38 @@ def test_a_read_only_output_is_refused(context):
         kiln.tensor_set(out=y, value=1.0, context=context)
 
 
+class OfJax:
+    """An array whose DLPack says that it may be written, as JAX's does."""
+
+    __module__ = "jaxlib.stand_in"
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **asked):
+        return self.array.__dlpack__()
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def read_and_never_written(x, context):
+    y = kiln.softmax_forward(x, context=context)
+    assert isinstance(y, np.ndarray) and (y.astype(np.float32) == 0.25).all()
+    with pytest.raises(kiln.InvalidArgument, match="y cannot be written: it is read-only"):
+        kiln.softmax_forward(x, out=x, context=context)
+
+
+def test_what_says_that_it_is_of_jax_is_never_written(context):
+    read_and_never_written(OfJax(np.ones((2, 4), np.float32)), context)
+
+
+def test_arrays_of_jax_are_read_and_never_written(context):
+    jax = pytest.importorskip("jax")
+    for dtype in (jax.numpy.float32, jax.numpy.bfloat16, jax.numpy.float16):
+        read_and_never_written(jax.numpy.ones((2, 4), dtype), context)
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.int64, np.complex64])
 def test_types_that_kiln_does_not_have_are_named(context, dtype):
     with pytest.raises(kiln.InvalidArgument, match=f"tensor x has elements of {np.dtype(dtype)}.*convert it"):

@@ -309,6 +309,7 @@ typedef struct kiln_operand_info {
   int64_t strides[KILN_MAX_RANK];
   int64_t alignment; /* Bytes that the address has to be a multiple of. */
   int64_t bytes;     /* From the address on, those that the tensor spans: 0 if it is empty, and NULL will do. */
+  int64_t has_batch; /* Not 0 with n=?, where the first extent is the batch, which each run brings. */
 } kiln_operand_info;
 
 static inline kiln_operand_info kiln_operand_info_default(void) {
