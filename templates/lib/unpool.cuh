@@ -2,6 +2,9 @@
 //
 // From the prelude: the axes, and the strides of dy.
 #include "lib/index.cuh"
+#include "lib/strided.cuh"
+
+using Incoming = SpatialTensor<DY_STRIDE_N, DY_STRIDE_C, DY_STRIDE_D, DY_STRIDE_H, DY_STRIDE_W, N, D, H, W>;
 
 constexpr long long POSITIONS = static_cast<long long>(D) * H * W;  // of a channel of dy; indices count them
 
@@ -22,5 +25,5 @@ __device__ __forceinline__ Index named_offset(int named, Index z, Index p, Index
   const bool held = window_holds(z, d, T, PAD_FRONT, STRIDE_D, DILATION_D) &&
                     window_holds(p, h, R, PAD_TOP, STRIDE_H, DILATION_H) &&
                     window_holds(q, w, S, PAD_LEFT, STRIDE_W, DILATION_W);
-  return held ? d * Index(DY_STRIDE_D) + h * Index(DY_STRIDE_H) + w * Index(DY_STRIDE_W) : -1;
+  return held ? Incoming::at(0, 0, d, h, w) : -1;
 }

@@ -4,11 +4,18 @@
 #include "lib/index.cuh"
 #include "lib/pooling.cuh"
 #include "lib/store.cuh"
+#include "lib/strided.cuh"
 
-// Whether the maximum of the window that starts at (front, top, left) is the element at (d, h, w): the first of the
-// largest, or the last NaN.
-__device__ __forceinline__ bool is_maximum(const TX* channel, Index front, Index top, Index left, Index d, Index h,
-                                           Index w) {
+using Incoming = SpatialTensor<DY_STRIDE_N, DY_STRIDE_C, DY_STRIDE_Z, DY_STRIDE_P, DY_STRIDE_Q, N, Z, P, Q>;
+using Input = SpatialTensor<X_STRIDE_N, X_STRIDE_C, X_STRIDE_D, X_STRIDE_H, X_STRIDE_W, N, D, H, W>;
+using Named =
+    SpatialTensor<INDICES_STRIDE_N, INDICES_STRIDE_C, INDICES_STRIDE_Z, INDICES_STRIDE_P, INDICES_STRIDE_Q, N, Z, P, Q>;
+using Gradient = SpatialTensor<DX_STRIDE_N, DX_STRIDE_C, DX_STRIDE_D, DX_STRIDE_H, DX_STRIDE_W, N, D, H, W>;
+
+// Whether the maximum of the window of a channel that starts at (front, top, left) is the element at (d, h, w): the
+// first of the largest, or the last NaN.
+__device__ __forceinline__ bool is_maximum(const TX* x, Index image, Index c, Index front, Index top, Index left,
+                                           Index d, Index h, Index w) {
   float largest = 0.0f;
   bool found = false, here = false;
   for (Index t = 0; t < T; ++t) {
@@ -16,8 +23,7 @@ __device__ __forceinline__ bool is_maximum(const TX* channel, Index front, Index
       for (Index s = 0; s < S; ++s) {
         const Index plane = front + t * DILATION_D, row = top + r * DILATION_H, column = left + s * DILATION_W;
         if (plane < 0 || plane >= D || row < 0 || row >= H || column < 0 || column >= W) continue;
-        const float value =
-            to_float(channel[plane * Index(X_STRIDE_D) + row * Index(X_STRIDE_H) + column * Index(X_STRIDE_W)]);
+        const float value = to_float(x[Input::at(image, c, plane, row, column)]);
         const bool is_nan = value != value;
         if (found && !is_nan && !(value > largest)) continue;
         found = true;
@@ -48,8 +54,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const Index c = take_coordinate<C>(index);
   const Index image = index;
 
-  const TDY* const incoming = dy + image * Index(DY_STRIDE_N) + c * Index(DY_STRIDE_C);
-  const TX* const channel = x + image * Index(X_STRIDE_N) + c * Index(X_STRIDE_C);
   float sum = 0.0f;
   for (Index t = 0; t < T; ++t) {
     for (Index r = 0; r < R; ++r) {
@@ -59,16 +63,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         const Index q = output_of(w, PAD_LEFT, s, DILATION_W, STRIDE_W, Q);
         if (z < 0 || p < 0 || q < 0) continue;
         const Index front = z * STRIDE_D - PAD_FRONT, top = p * STRIDE_H - PAD_TOP, left = q * STRIDE_W - PAD_LEFT;
-        const float gradient =
-            user_entered(incoming[z * Index(DY_STRIDE_Z) + p * Index(DY_STRIDE_P) + q * Index(DY_STRIDE_Q)],
-                         static_cast<int>(c), user);
+        const float gradient = user_entered(dy[Incoming::at(image, c, z, p, q)], static_cast<int>(c), user);
         if constexpr (HAS_INDICES) {
-          const int position =
-              indices[image * Index(INDICES_STRIDE_N) + c * Index(INDICES_STRIDE_C) + z * Index(INDICES_STRIDE_Z) +
-                      p * Index(INDICES_STRIDE_P) + q * Index(INDICES_STRIDE_Q)];
-          if (position == (d * H + h) * W + w) sum += gradient;
+          if (indices[Named::at(image, c, z, p, q)] == (d * H + h) * W + w) sum += gradient;
         } else if constexpr (MODE == POOL_MAX) {
-          if (is_maximum(channel, front, top, left, d, h, w)) sum += gradient;
+          if (is_maximum(x, image, c, front, top, left, d, h, w)) sum += gradient;
         } else {
           const Index count = counted_taps<MODE, Index>(front, T, DILATION_D, D, PAD_BACK) *
                               counted_taps<MODE, Index>(top, R, DILATION_H, H, PAD_BOTTOM) *
@@ -79,7 +78,5 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
   }
 
-  TDX* const target = dx + image * Index(DX_STRIDE_N) + c * Index(DX_STRIDE_C) + d * Index(DX_STRIDE_D) +
-                      h * Index(DX_STRIDE_H) + w * Index(DX_STRIDE_W);
-  store_element(target, number, sum, static_cast<int>(c), {alpha, beta, user});
+  store_element(dx + Gradient::at(image, c, d, h, w), number, sum, static_cast<int>(c), {alpha, beta, user});
 }

@@ -21,7 +21,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const Place place = place_of<Z, P, Q>(index);
   const Vector<int, VECTOR> named =
       load_readonly<VECTOR>(indices + Named::at(place.image, place.c, place.plane, place.row, place.column));
-  const TDY* const channel = dy + place.image * Index(DY_STRIDE_N) + place.c * Index(DY_STRIDE_C);
+  const TDY* const channel = dy + Incoming::at(place.image, place.c, 0, 0, 0);
   float values[VECTOR];
 #pragma unroll
   for (int j = 0; j < VECTOR; ++j) {

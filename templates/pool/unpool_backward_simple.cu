@@ -24,7 +24,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const Index offset = named_offset(indices[Named::at(image, c, z, p, q)], z, p, q);
   float value = 0.0f;
   if (offset >= 0) {
-    const TDY* const channel = dy + image * Index(DY_STRIDE_N) + c * Index(DY_STRIDE_C);
+    const TDY* const channel = dy + Incoming::at(image, c, 0, 0, 0);
     value = user_entered(channel[offset], static_cast<int>(c), user);
   }
   store_element(dx + Outgoing::at(image, c, z, p, q), number, value, static_cast<int>(c), {alpha, beta, user});

@@ -1,4 +1,6 @@
 // How far a prologue's rounding moves results, where the operation's own kernel says it on the device.
+#include "kiln/reference/prologue_slack.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +15,6 @@
 #include "kiln/generator/check_values.h"
 #include "kiln/generator/operation.h"
 #include "kiln/reference/fill.h"
-#include "kiln/reference/prologue_slack.h"
 #include "kiln/reference/reference.h"
 #include "trusted_run.h"
 #include "variant_check.h"
