@@ -27,9 +27,10 @@ Function = Callable[..., Any]
 _elsewhere = ("relu", "sigmoid", "softmax", "log_softmax", "tanh", "hardshrink", "celu", "selu", "prelu")
 
 
-@functools.cache
-def table() -> Mapping[Function, tuple[str, Function]]:
-    """PyTorch's functions that Kiln has: the name of each, and Kiln's."""
+_kinds = (type(lambda: None), type(len), type(torch.conv2d))
+
+
+def _table() -> Mapping[Function, tuple[str, Function]]:
     rows: dict[Function, tuple[str, Function]] = {}
     for name in functional.__all__:
         of_kiln = getattr(functional, name)
@@ -43,18 +44,17 @@ def table() -> Mapping[Function, tuple[str, Function]]:
     return rows
 
 
-@functools.cache
-def other_layers() -> Mapping[Function, str]:
-    """Functions of torch.nn.functional that Kiln does not have."""
+def _other_layers() -> Mapping[Function, str]:
     names = {name: getattr(torch.nn.functional, name) for name in dir(torch.nn.functional) if not name.startswith("_")}
     return {
         function: name
         for name, function in names.items()
-        if name.islower() and callable(function) and isinstance(function, _kinds) and function not in table()
+        if name.islower() and callable(function) and isinstance(function, _kinds) and function not in TABLE
     }
 
 
-_kinds = (type(lambda: None), type(len), type(torch.conv2d))
+TABLE = _table()  # PyTorch's functions that Kiln has: the name of each, and Kiln's
+OTHER_LAYERS = _other_layers()  # functions of torch.nn.functional that Kiln does not have, by name
 
 _active = threading.local()
 
@@ -66,7 +66,7 @@ def current() -> KilnMode | None:
 
 
 class KilnMode(TorchFunctionMode):
-    """Has Kiln compute the functions of table(), and PyTorch what Kiln does not serve.
+    """Has Kiln compute the functions of TABLE, and PyTorch what Kiln does not serve.
 
     `places`: receives what has run where. `strict`: what Kiln refuses raises, instead of a warning. `fold`: joins
     chains (_folding.py).
@@ -101,11 +101,11 @@ class KilnMode(TorchFunctionMode):
 
     def row(self, function: Function) -> tuple[str, Function] | None:
         """The name of a function that Kiln has, and Kiln's."""
-        return table().get(function)
+        return TABLE.get(function)
 
     def served_by_kiln(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What Kiln's function gives; None if there is none, or it refuses."""
-        row = table().get(function)
+        row = TABLE.get(function)
         try:
             return None if row is None else served(row[1], args, kwargs)
         except (errors.Unsupported, errors.InvalidArgument):
@@ -113,7 +113,7 @@ class KilnMode(TorchFunctionMode):
 
     def note(self, function: Function) -> None:
         """Notes that Kiln computes a function that it has."""
-        self.places.add(self.place(), table()[function][0], "", by_kiln=True)
+        self.places.add(self.place(), TABLE[function][0], "", by_kiln=True)
 
     def finished(self, result: Any) -> Any:
         """The result of the model, all of whose elements are computed."""
@@ -121,10 +121,10 @@ class KilnMode(TorchFunctionMode):
 
     def compute(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What `function` gives, by Kiln where it serves it."""
-        row = table().get(function)
+        row = TABLE.get(function)
         if row is None or getattr(_active, "refused", False):
-            name = None if row is not None else other_layers().get(function)
-            if name is not None and not _is_compiling():
+            name = None if row is not None else OTHER_LAYERS.get(function)
+            if name is not None and not is_compiling():
                 self.places.add(self.place(), name, "Kiln has no such layer", by_kiln=False)
             return function(*args, **kwargs)
         name, of_kiln = row
@@ -135,7 +135,7 @@ class KilnMode(TorchFunctionMode):
                 raise
             reason = str(refusal)
         else:
-            if not _is_compiling():
+            if not is_compiling():
                 self.places.add(self.place(), name, "", by_kiln=True)
             return result
         _active.refused = True  # no other mode tries again
@@ -143,7 +143,7 @@ class KilnMode(TorchFunctionMode):
             result = function(*args, **kwargs)  # which raises its own error where the arguments are wrong
         finally:
             _active.refused = False
-        if not _is_compiling():
+        if not is_compiling():
             self.refused(name, reason)
         return result
 
@@ -187,7 +187,7 @@ def served(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         raise errors.Unsupported(str(error), "call PyTorch's function") from None
 
 
-def _is_compiling() -> bool:
+def is_compiling() -> bool:
     compiler = getattr(torch, "compiler", None)
     return compiler is not None and hasattr(compiler, "is_compiling") and bool(compiler.is_compiling())
 

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from .. import errors
-from ._mode import KilnMode, current
+from ._mode import KilnMode, current, is_compiling
 from ._report import Places
 
 Module = TypeVar("Module", bound=nn.Module)
@@ -36,7 +36,7 @@ class _OnKiln:
         mode = current()
         if mode is not None and mode.places is settings.places:
             return self._within(mode, name, args, kwargs)
-        mode = KilnMode(settings.places, settings.strict, settings.fold)
+        mode = KilnMode(settings.places, settings.strict, settings.fold and not is_compiling())
         with mode:
             result = self._within(mode, name, args, kwargs)
         return mode.finished(result)

@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 from .. import _kiln, errors
 from .._arguments import text_of_epilogue, text_of_words
 from .._calls import Call, calls_taken, observers
-from ._mode import accepted, current, table
+from ._mode import TABLE, accepted, current
 
 Path = Any
 
@@ -81,7 +81,7 @@ class _Shapes(TorchFunctionMode):
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        row = table().get(function)
+        row = TABLE.get(function)
         if row is None or current() is not None:
             return function(*args, **kwargs)
         shadow = self._forward(row[1], args, kwargs)

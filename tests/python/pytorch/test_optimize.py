@@ -182,3 +182,25 @@ def test_what_is_no_module_is_refused(model):
     for function in (kiln.torch.optimize, kiln.torch.restore):
         with pytest.raises(kiln.InvalidArgument, match="model is .*give a torch.nn.Module"):
             function(model)
+
+
+def test_a_compiled_model_holds_kiln_s_operators():
+    if not hasattr(torch, "compile") or torch.__version__ < "2.6":
+        pytest.skip("torch.compile follows functions' modes from PyTorch 2.6 on")
+    net, x = network("depthwise")
+    plain = copy.deepcopy(net)
+    kiln.torch.optimize(net, strict=True)
+    graphs = []
+
+    def backend(graph, inputs):
+        graphs.append([str(node.target) for node in graph.graph.nodes])
+        return graph
+
+    compiled = torch.compile(net, backend=backend)
+    close(compiled(x), plain(x))
+    for each in (net, plain):
+        each.eval()
+    with torch.no_grad():
+        close(compiled(x), plain(x))
+    for targets in graphs:
+        assert len(graphs) == 2 and targets.count("kiln.conv.default") == 3
