@@ -283,10 +283,12 @@ class Chains:
             return
         if done is None:
             function, args, kwargs = chain.first
-            done = 0, self._mode.compute(function, args, kwargs)
+            with torch.no_grad():
+                done = 0, self._mode.compute(function, args, kwargs)
         count, value = done
-        for step in tensor.steps[count:]:
-            value = step.again(value)
+        with torch.no_grad():  # as when the chain began
+            for step in tensor.steps[count:]:
+                value = step.again(value)
         tensor.elements = value
 
 

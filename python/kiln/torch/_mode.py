@@ -95,6 +95,8 @@ class KilnMode(TorchFunctionMode):
         self, function: Function, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        if not all(issubclass(kind, torch.Tensor) for kind in types):  # what stands for a tensor: torch.fx's proxies
+            return function(*args, **kwargs)
         if self._chains is not None:
             return self._chains.call(function, args, kwargs)
         return self.compute(function, args, kwargs)

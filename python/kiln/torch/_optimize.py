@@ -71,8 +71,13 @@ def _remade(made: Any, arguments: list[Any]) -> Any:
 
 @functools.cache
 def _optimized_class(original: type) -> type:
+    @functools.wraps(original.forward)  # type: ignore[attr-defined]
+    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return _OnKiln.forward(self, *args, **kwargs)
+
     names = {name: getattr(original, name) for name in ("__module__", "__qualname__", "__doc__")}
-    return type(original.__name__, (_OnKiln, original), {**names, "_kiln_original": original})
+    names |= {"forward": forward, "_kiln_original": original}
+    return type(original.__name__, (_OnKiln, original), names)
 
 
 def _is_optimized(module: nn.Module) -> bool:
@@ -112,7 +117,8 @@ def optimize(model: Module, *, strict: bool = False, fold: bool = True) -> Modul
         if not _has_a_forward(module):
             continue
         if not _is_optimized(module):
-            module.__class__ = _optimized_class(type(module))
+            kind: Any = type(module)
+            module.__class__ = _optimized_class(kind)
         module.__dict__[_attribute] = (settings, name or type(module).__name__)
     return model
 

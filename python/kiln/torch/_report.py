@@ -24,12 +24,12 @@ class Places:
     """What has run where so far. A table in its repr and in notebooks; all threads may share it."""
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[str, str, str], Placed] = {}
+        self._rows: dict[tuple[str, str, bool], Placed] = {}
         self._lock = threading.Lock()
 
     def add(self, place: str, function: str, reason: str, *, by_kiln: bool) -> bool:
-        """Counts a call; returns whether it is the first of its kind."""
-        key = (place, function, reason)
+        """Counts a call; returns whether it is the first of its kind, whose reason is kept."""
+        key = (place, function, by_kiln)
         with self._lock:
             row = self._rows.get(key)
             if row is None:

@@ -238,6 +238,38 @@ def test_any_use_of_a_result_gives_what_pytorch_gives(use):
         assert torch.equal(copy.deepcopy(net.last), net.last + 0)
 
 
+def test_layouts_and_types_are_pytorch_s():
+    net = nn.Sequential(nn.Conv2d(4, 8, 3), nn.BatchNorm2d(8), nn.ReLU()).eval().to(memory_format=torch.channels_last)
+    x = torch.randn(2, 4, 6, 6).to(memory_format=torch.channels_last)
+    with torch.no_grad():
+        expected = net(x)
+        kiln.torch.optimize(net, strict=True)
+        y = net(x)
+        assert y.stride() == expected.stride()
+        close(y, expected)
+        half = net.half()(x.half())
+        assert half.dtype == torch.float16
+        torch.testing.assert_close(half.float(), expected, rtol=1e-2, atol=1e-2)  # of weights and inputs in f16
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            assert net.float()(x).dtype == torch.bfloat16
+
+
+def test_gradients_begin_where_no_grad_ends():
+    class Frozen(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.bn = nn.Conv2d(2, 2, 1), nn.BatchNorm2d(2)
+
+        def forward(self, x):
+            with torch.no_grad():
+                x = self.conv(x)
+            return self.bn(x)
+
+    net = kiln.torch.optimize(Frozen().eval(), strict=True)
+    net(torch.randn(1, 2, 3, 3)).sum().backward()
+    assert net.conv.weight.grad is None and net.bn.weight.grad is not None
+
+
 def test_a_chain_ends_where_a_model_does():
     inner = kiln.torch.optimize(nn.Conv2d(2, 2, 1))
     outer = kiln.torch.optimize(nn.Sequential(nn.Conv2d(2, 2, 1), nn.ReLU()))

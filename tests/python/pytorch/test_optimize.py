@@ -14,6 +14,8 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed (scripts/s
 import torch.nn.functional as F  # noqa: E402
 from torch import nn  # noqa: E402
 
+import torch.fx  # noqa: E402
+
 import kiln.torch  # noqa: E402
 
 # f32 sums of at most some hundred products of about 1, in another order, through at most eight layers.
@@ -182,6 +184,14 @@ def test_what_is_no_module_is_refused(model):
     for function in (kiln.torch.optimize, kiln.torch.restore):
         with pytest.raises(kiln.InvalidArgument, match="model is .*give a torch.nn.Module"):
             function(model)
+
+
+def test_torch_fx_traces_an_optimized_model():
+    net, x = network("up_and_down")
+    kiln.torch.optimize(net, strict=True)
+    graph = torch.fx.symbolic_trace(net)
+    assert "leaky_relu" in graph.code and "self.up(" in graph.code
+    close(graph(x), net(x))
 
 
 def test_a_compiled_model_holds_kiln_s_operators():
