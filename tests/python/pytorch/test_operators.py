@@ -119,6 +119,12 @@ def test_gradients_of_gradients_of_what_is_bilinear():
         if L is K:
             mine = second
     torch.testing.assert_close(mine, second, rtol=1e-4, atol=1e-2)
+    for L in (K, torch.nn.functional):
+        (dx,) = torch.autograd.grad(L.max_pool2d(x, 2).square().sum(), x, create_graph=True)
+        second = torch.autograd.grad(dx.square().sum(), x)
+        if L is K:
+            mine = second
+    torch.testing.assert_close(mine, second)
     (dx,) = torch.autograd.grad(K.softmax(x, 1).square().sum(), x, create_graph=True)
     with pytest.raises(kiln.Unsupported, match="kiln::softmax_backward has no gradient"):
         dx.sum().backward()

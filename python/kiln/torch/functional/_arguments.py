@@ -57,10 +57,10 @@ def same_dtype(name: str, **tensors: torch.Tensor | None) -> None:
 
 def autocasting(tensor: torch.Tensor) -> bool:
     if hasattr(torch, "get_autocast_dtype"):  # from PyTorch 2.4 on
-        return torch.is_autocast_enabled(tensor.device.type)
+        return bool(torch.is_autocast_enabled(tensor.device.type))
     if tensor.is_cuda:
-        return torch.is_autocast_enabled()
-    return torch.is_autocast_cpu_enabled()
+        return bool(torch.is_autocast_enabled())
+    return bool(torch.is_autocast_cpu_enabled())
 
 
 def needs_gradient(*tensors: torch.Tensor | None) -> bool:

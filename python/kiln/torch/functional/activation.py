@@ -40,7 +40,7 @@ def activate(input: torch.Tensor, name: str, numbers: Any = (), inplace: bool = 
     if inplace:
         return in_place(input, lambda given: activate(given, name, numbers))
     x = at_most(5, input)
-    return elementwise.activation(x, name, list(map(float, numbers))).view(input.shape)  # type: ignore[no-any-return]
+    return elementwise.activation(x, name, list(map(float, numbers))).view(input.shape)
 
 
 def relu(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
@@ -166,4 +166,4 @@ def dropout(input: torch.Tensor, p: float = 0.5, training: bool = True, inplace:
     if inplace:
         return in_place(input, lambda given: dropout(given, p))
     seed = torch.randint(0, (1 << 63) - 1, (), dtype=torch.int64)
-    return elementwise.dropout(at_most(5, input), seed, p).view(input.shape)  # type: ignore[no-any-return]
+    return elementwise.dropout(at_most(5, input), seed, p).view(input.shape)

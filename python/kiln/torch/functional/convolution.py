@@ -71,7 +71,7 @@ def _conv(
         residual,
         activation,
     )
-    return y if has_batch else y.squeeze(0)  # type: ignore[no-any-return]
+    return y if has_batch else y.squeeze(0)
 
 
 def _conv_transpose(
@@ -114,7 +114,7 @@ def _conv_transpose(
         residual,
         activation,
     )
-    return y if has_batch else y.squeeze(0)  # type: ignore[no-any-return]
+    return y if has_batch else y.squeeze(0)
 
 
 def _of_axes(axes: int) -> tuple[Any, Any]:

@@ -15,11 +15,11 @@ def _softmax(input: torch.Tensor, dim: int, dtype: torch.dtype | None, log: bool
     require(-rank <= dim < rank, f"dim is {dim}", f"give a dimension from {-rank} to {rank - 1}")
     given = input if dtype is None else input.to(dtype)
     if given.dim() <= 5:
-        return rows.softmax(at_most(5, given), dim % rank, log).view(input.shape)  # type: ignore[no-any-return]
+        return rows.softmax(at_most(5, given), dim % rank, log).view(input.shape)
     place = dim % rank
     outer, inner = given.shape[:place].numel(), given.shape[place + 1 :].numel()
     rows_of = given.reshape(outer, given.shape[place], inner)
-    return rows.softmax(rows_of, 1, log).view(input.shape)  # type: ignore[no-any-return]
+    return rows.softmax(rows_of, 1, log).view(input.shape)
 
 
 def softmax(input: torch.Tensor, dim: int, dtype: torch.dtype | None = None) -> torch.Tensor:
@@ -57,4 +57,4 @@ def cross_entropy(
     targets = target.to(torch.int32).reshape(x.shape[0], *x.shape[2:])
     weights = None if weight is None else weight.to(torch.float32)
     loss = rows.cross_entropy(x, targets, weights, reduction, ignore_index, float(label_smoothing))
-    return loss.view(expected) if reduction == "none" else loss  # type: ignore[no-any-return]
+    return loss.view(expected) if reduction == "none" else loss

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from ...errors import InvalidArgument
 from ..operators import normalisation
 from ._arguments import Activation, autocasting, named_activation, needs_gradient, require, require_served
 from .activation import activate
@@ -28,7 +29,8 @@ def _parameters(
     """w and b with those extents. Gradients of a bias alone are made with a weight of ones."""
     if weight is None and bias is not None:
         weight = torch.ones_like(bias)
-    return tuple(each if each is None else each.reshape(tuple(extents)) for each in (weight, bias))  # type: ignore
+    w, b = (each if each is None else each.reshape(tuple(extents)) for each in (weight, bias))
+    return w, b
 
 
 def _of_channels(x: torch.Tensor) -> list[int]:
@@ -72,16 +74,15 @@ def batch_norm(
         if not fused:
             y = activate(y, name, numbers)
     else:
-        require(
-            running_mean is not None and running_var is not None, "there are no running statistics", "train with it"
-        )
-        mean, variance = (each.to(torch.float32).reshape(extents) for each in (running_mean, running_var))  # type: ignore
+        if running_mean is None or running_var is None:
+            raise InvalidArgument("there are no running statistics", "give them, or training=True")
+        mean, variance = (each.to(torch.float32).reshape(extents) for each in (running_mean, running_var))
         fused = fused or not needs_gradient(input, weight, bias, residual)
         end = (name, numbers) if fused else ("", [])
         y = normalisation.norm_inference(x, mean, variance, w, b, rest, axes, eps, *end)
         if not fused:
             y = activate(y, name, numbers)
-    return y.view(input.shape)  # type: ignore[no-any-return]
+    return y.view(input.shape)
 
 
 class _Updated:
@@ -130,7 +131,7 @@ def _rows(
     w, b = _parameters(x, weight, bias, extents)
     places = list(range(x.dim() - axes, x.dim()))
     y = normalisation.norm(x, w, b, None, None, None, places, rms, eps, 0.0, False)[0]
-    return y.view(input.shape)  # type: ignore[no-any-return]
+    return y.view(input.shape)
 
 
 def layer_norm(
@@ -175,7 +176,7 @@ def group_norm(
     w, b = _parameters(x, weight, bias, extents)
     axes = tuple(range(2, grouped.dim()))
     y = normalisation.norm(grouped, w, b, None, None, None, axes, False, eps, 0.0, False)[0]
-    return y.view(input.shape)  # type: ignore[no-any-return]
+    return y.view(input.shape)
 
 
 def instance_norm(
@@ -195,16 +196,17 @@ def instance_norm(
     x = input if input.dim() <= 5 else input.flatten(4)
     require(x[0, 0].numel() > 1, f"instance_norm has one element per channel of {tuple(input.shape)}", "give more than 1")
     w, b = _parameters(x, weight, bias, _of_channels(x))
+    images = (x.shape[0], *[1] * (x.dim() - 1))
     running = [
-        each if each is None else each.detach().to(torch.float32).reshape(_of_channels(x)).repeat(x.shape[0], *[1] * (x.dim() - 1))
+        None if each is None else each.detach().to(torch.float32).reshape(_of_channels(x)).repeat(images)
         for each in (running_mean, running_var)
     ]
     y = normalisation.norm(x, w, b, None, *running, tuple(range(2, x.dim())), False, eps, momentum, False)[0]
     with torch.no_grad():
         for given, updated in zip((running_mean, running_var), running, strict=True):
-            if given is not None:
+            if given is not None and updated is not None:
                 given.copy_(updated.mean(0).view(given.shape))
-    return y.view(input.shape)  # type: ignore[no-any-return]
+    return y.view(input.shape)
 
 
 def local_response_norm(
@@ -215,4 +217,4 @@ def local_response_norm(
     require(size > 0, f"size is {size}", "give 1 or more")
     require_served(size % 2 == 1, f"local_response_norm of the even size {size}")
     x = input if input.dim() <= 5 else input.flatten(4)
-    return normalisation.local_norm(x, size, alpha, beta, k).view(input.shape)  # type: ignore[no-any-return]
+    return normalisation.local_norm(x, size, alpha, beta, k).view(input.shape)

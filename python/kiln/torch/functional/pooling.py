@@ -101,7 +101,7 @@ def _avg_pool(
         y = operators.pool(x, "avg_padded" if count_include_pad else "avg", window.extents, *window.words())
     else:
         y = _sum_pool(x, window, 1 / _divisor(divisor_override))
-    return y if has_batch else y.squeeze(0)  # type: ignore[no-any-return]
+    return y if has_batch else y.squeeze(0)
 
 
 def _divisor(divisor: int) -> int:
@@ -119,7 +119,7 @@ def _sum_pool(x: torch.Tensor, window: _Window, factor: float) -> torch.Tensor:
         )
     ]
     pad = (*window.padding, *behind)
-    return contraction.conv(  # type: ignore[no-any-return]
+    return contraction.conv(
         x, filters, None, None, None, pad, window.stride, window.dilation, x.shape[1], "", []
     )
 
@@ -176,7 +176,7 @@ def _max_unpool(
     places = indices.to(torch.int32) if has_batch else indices.to(torch.int32).unsqueeze(0)
     words = (size, pads * 2, strides, (1,) * axes)
     y = operators.pool_backward(x, None, places, "max", [*x.shape[:2], *extents], *words)
-    return y if has_batch else y.squeeze(0)  # type: ignore[no-any-return]
+    return y if has_batch else y.squeeze(0)
 
 
 def _of_axes(axes: int) -> tuple[Any, ...]:

@@ -30,7 +30,7 @@ def _gemm(
     fused = name in ("", "relu") or not needs_gradient(a, b, bias, residual)
     end = (name, numbers) if fused else ("", [])
     c = contraction.gemm(a, b, bias, scale, residual, float(alpha), float(beta), *end)
-    return c if fused else activate(c, name, numbers)  # type: ignore[no-any-return]
+    return c if fused else activate(c, name, numbers)
 
 
 def _rows(tensor: torch.Tensor) -> torch.Tensor:

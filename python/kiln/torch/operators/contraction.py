@@ -147,7 +147,7 @@ conv_backward_bias = define(
 
 def _gemm_outputs(a: Any, b: Any, *_: Any) -> torch.Tensor:
     batch = [n if m == 1 else m for m, n in zip(a.shape[:-2], b.shape[:-2], strict=True)]
-    return a.new_empty((*batch, a.shape[-2], b.shape[-1]))  # type: ignore[no-any-return]
+    return a.new_empty((*batch, a.shape[-2], b.shape[-1]))
 
 
 def _write_gemm(
@@ -170,7 +170,7 @@ def _product(like: torch.Tensor, left: torch.Tensor, right: torch.Tensor, alpha:
         return _product(like.mT, right.mT, left.mT, alpha).mT
     result = gemm(left, right, None, None, None, alpha, 1.0, "", [])
     repeated = [i for i, (m, n) in enumerate(zip(like.shape, result.shape, strict=True)) if m != n]
-    return result.sum(repeated, keepdim=True) if repeated else result  # type: ignore[no-any-return]
+    return result.sum(repeated, keepdim=True) if repeated else result
 
 
 def _gradient_of_gemm(saved: Sequence[Any], needs: Sequence[bool], dc: torch.Tensor) -> Sequence[Any]:

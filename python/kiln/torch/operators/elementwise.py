@@ -56,13 +56,17 @@ def _write_dropout(y: Any, x: Any, seed: torch.Tensor, p: float) -> None:
     launch("dropout", x=x, y=y, p=p, seed=int(seed))
 
 
+def _gradient_of_dropout(saved: Sequence[Any], needs: Sequence[bool], dy: torch.Tensor) -> Sequence[Any]:
+    return dropout(dy, *saved), None, None
+
+
 # The seed is a tensor on the CPU, drawn by PyTorch's generator.
 dropout = define(
     "dropout(Tensor x, Tensor seed, float p) -> Tensor",
     lambda x, seed, p: torch.empty_like(x),
     _write_dropout,
     saved=lambda y, x, seed, p: (seed, p),
-    gradient=lambda saved, needs, dy: (dropout(dy, *saved), None, None),
+    gradient=_gradient_of_dropout,
 )
 
 # x times a tensor that repeats where its extent is 1.
