@@ -121,10 +121,17 @@ std::vector<float> of_norm_forward(const Question& asked) {
 
 namespace {
 
-// The most that each element of dy may count for more or less: |f'| d behind an activation, and where that may be off.
+// The most that each element of dy may count for more or less: nothing where relu gave 0, and behind an activation
+// |f'| d, with what |f'| may be off.
 std::vector<double> passed_perturbations(const NormBackward& norm, const Question& asked) {
-  if (!norm.y && norm.activation == ActivationMode::identity)
-    return {asked.perturbations.begin(), asked.perturbations.end()};
+  if (norm.activation == ActivationMode::identity) {
+    std::vector<double> passed(asked.perturbations.begin(), asked.perturbations.end());
+    const auto drop = [&](size_t element, size_t, double y) {
+      if (!(y > 0)) passed[element] = 0;
+    };
+    if (norm.y) Rows(norm.dy, {}).for_each(drop, *repeating(asked, "y"));
+    return passed;
+  }
   NormBackward of_perturbations = norm;  // of which dresidual is what counts
   of_perturbations.dw = of_perturbations.db = std::nullopt;
   of_perturbations.dresidual = norm.dy;
