@@ -9,7 +9,6 @@ namespace {
 
 ConvBackwardOptions options_of(const kiln_conv_backward_options* given, int rank, const char* function) {
   const kiln_conv_backward_options c = read(given, kiln_conv_backward_options_default(), function);
-  require_zero(c.reserved, function, "reserved");
   ConvBackwardOptions options;
   set_convolution(c, rank, function, options);
   options.epilogue = epilogue_of(c.epilogue);

@@ -32,7 +32,7 @@ HOLDS(offsetof(kiln_conv_options, alpha) == 120 && offsetof(kiln_conv_options, d
 HOLDS(sizeof(kiln_conv_options) == 144);
 
 HOLDS(offsetof(kiln_conv_backward_options, groups) == 104 && offsetof(kiln_conv_backward_options, alpha) == 112);
-HOLDS(offsetof(kiln_conv_backward_options, epilogue) == 144 && sizeof(kiln_conv_backward_options) == 152);
+HOLDS(offsetof(kiln_conv_backward_options, epilogue) == 136 && sizeof(kiln_conv_backward_options) == 144);
 HOLDS(offsetof(kiln_conv_backward_bias_options, epilogue) == 16 && sizeof(kiln_conv_backward_bias_options) == 24);
 
 HOLDS(offsetof(kiln_local_conv_options, grid) == 112 && offsetof(kiln_local_conv_options, epilogue) == 136);

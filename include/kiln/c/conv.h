@@ -69,7 +69,6 @@ typedef struct kiln_conv_backward_options {
   int32_t fast;
   int32_t deterministic;
   int32_t dynamic_batch;
-  int32_t reserved;
   const kiln_epilogue* epilogue; /* Default NULL: none. Of dx stages or user code; of dw user code alone. */
 } kiln_conv_backward_options;
 
