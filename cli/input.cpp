@@ -18,6 +18,7 @@
 #include "database.h"
 #include "kiln/base/error.h"
 #include "kiln/frontends/onnx.h"
+#include "kiln/generator/operation.h"
 
 namespace kiln::cli {
 namespace {
@@ -179,7 +180,8 @@ Workload read_workload(const Input& input) {
                 "--dtype, --layout, --batch, --no-fuse and --constant-weights apply to ONNX models",
                 "a request says these things itself");
   }
-  if (is_there || input.text.find(' ') == std::string::npos) {
+  const bool is_request = input.text.find(' ') != std::string::npos || find_operation(input.text) != nullptr;
+  if (is_there || !is_request) {
     require_file(input.text, hint);
     return from_requests(input.text, read_file(input.text), read_expressions(input.expressions));
   }

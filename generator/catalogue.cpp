@@ -22,6 +22,14 @@ void require_distinct_names(const std::vector<Algorithm>& algorithms) {
   }
 }
 
+void require_operations(const std::vector<Algorithm>& algorithms) {
+  for (const Algorithm& algorithm : algorithms) {
+    if (find_operation(algorithm.operation()) != nullptr) continue;
+    throw Error(ErrorCode::internal, fmt::format("{} is an algorithm of {}, which is no operation", algorithm.name(),
+                                                 algorithm.operation()));
+  }
+}
+
 bool better(const Candidate& a, const Candidate& b) {
   return std::tie(a.estimate.seconds, a.choice.algorithm, a.choice.config) <
          std::tie(b.estimate.seconds, b.choice.algorithm, b.choice.config);
@@ -38,6 +46,7 @@ const Candidate* Candidates::best_guess() const {
 Catalogue::Catalogue(SourceLibrary library, std::vector<Algorithm> algorithms)
     : library_(std::move(library)), algorithms_(std::move(algorithms)) {
   require_distinct_names(algorithms_);
+  require_operations(algorithms_);
   CodeDigests codes(library_);
   for (const Algorithm& algorithm : algorithms_) digests_.push_back(algorithm.digest(codes));
 }

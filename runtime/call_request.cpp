@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -120,9 +121,31 @@ void CallRequest::text(std::string_view text) {
   said.blend = request_.blend;
   std::ranges::move(request_.attributes, std::back_inserter(said.attributes));
   request_ = std::move(said);
+  has_text_ = true;
+}
+
+// What a function forgets to say would have its default in every call, and one plan would serve all values of it.
+void CallRequest::require_all_said() const {
+  const Operation& operation = *shape_.operation;
+  const auto require = [&](bool said, std::string_view name) {
+    if (said) return;
+    throw Error(ErrorCode::internal, fmt::format("a call of {} does not say {}", operation.name(), name));
+  };
+  const auto require_up_to = [&](size_t said, const auto& names) {
+    if (said < names.size()) require(false, names[said].name);
+  };
+  require_up_to(operands_, shape_.operands);
+  if (has_text_) return;
+  require_up_to(numbers_, operation.scalars());
+  require_up_to(integers_, operation.integers());
+  for (const AttributeDefinition& attribute : operation.attributes()) {
+    const auto said = std::ranges::find(request_.attributes, attribute.name, &Attribute::name);
+    require(said != request_.attributes.end() || attribute.printing == Printing::never, attribute.name);
+  }
 }
 
 Request CallRequest::finished() const {
+  require_all_said();
   Request request = kiln::finished(request_);
   if (code_ == nullptr) return request;
   return with_code(std::move(request), *result_, *code_, user_tensors_);

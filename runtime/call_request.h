@@ -19,7 +19,7 @@
 namespace kiln {
 
 /// Takes the parts of one call as CallNumbers does, by their names. Throws Error(internal) where these are not those of
-/// the operation, in its order.
+/// the operation, all of them, operands and numbers in its order.
 class CallRequest {
  public:
   explicit CallRequest(const CallShape& shape);
@@ -77,9 +77,11 @@ class CallRequest {
 
  private:
   void attribute(std::string_view name, AttributeValue value);
+  void require_all_said() const;
 
   const CallShape& shape_;
   Request request_;
+  bool has_text_ = false;  // of a call by name, which says only what it does not leave to defaults
   size_t operands_ = 0, numbers_ = 0, integers_ = 0;
   std::optional<Tensor> result_;
   const Expression* code_ = nullptr;

@@ -72,6 +72,10 @@ TEST(Workload, RefusesWhatIsNotThereOrEmpty) {
   EXPECT_THAT(failure(input(path)), HasSubstr("holds no request"));
 }
 
+TEST(Workload, TakesAnOperationAloneForARequest) {
+  EXPECT_THAT(failure(input("gemm")), HasSubstr("request: line 1: gemm"));
+}
+
 TEST(Workload, RefusesModelFlagsForRequests) {
   Input half = input("softmax_forward x=f32:1x10");
   half.dtype = "f16";

@@ -20,8 +20,8 @@ const DeviceFigures device{132, 1.98e9, 4.8e12, 60 << 20};
 const Request request = Request::parse("softmax_forward x=f32:64x8");
 
 // Predicts that larger tiles are faster, so that the ranking is known.
-Algorithm tiled(const std::string& name, double seconds) {
-  return describe<Tiling>(name, "softmax_forward", "op/k.cu")
+Algorithm tiled(const std::string& name, double seconds, const std::string& operation = "softmax_forward") {
+  return describe<Tiling>(name, operation, "op/k.cu")
       .param("TILE", &Tiling::tile, {16, 32})
       .param("ROWS", &Tiling::rows, {4, 32})
       .rule("ROWS divides TILE", [](const Tiling& t, const Request&, const Target&) { return t.tile % t.rows == 0; })
@@ -123,6 +123,15 @@ TEST(Catalogue, DigestChangesWithWhatDescriptorsShare) {
 
 TEST(Catalogue, RefusesTwoAlgorithmsOfOneName) {
   EXPECT_THROW(Catalogue(library(), {tiled("same", 1.0), tiled("same", 2.0)}), Error);
+}
+
+TEST(Catalogue, RefusesAnAlgorithmOfNoOperation) {
+  try {
+    (void)Catalogue(library(), {tiled("tiled", 1.0, "softmax_froward")});
+    FAIL() << "it was taken";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "tiled is an algorithm of softmax_froward, which is no operation");
+  }
 }
 
 TEST(Roofline, IsTheLargerOfArithmeticAndTraffic) {
