@@ -326,8 +326,9 @@ TEST_F(EveryFunction, HasATable) {
   }
   for (const auto& [name, arguments] : declared_) declared.insert(name);
   for (const auto& [name, entry] : table_) covered.insert(name);
-  EXPECT_EQ(declared, exported) << "kiln.h declares what the library has";
-  EXPECT_EQ(covered, exported) << "functions of the library need rows here";
+  EXPECT_EQ(missing_of(declared, exported), Names()) << "no public header declares what the library has";
+  EXPECT_EQ(missing_of(exported, declared), Names()) << "the library does not have what a public header declares";
+  EXPECT_EQ(missing_of(covered, exported), Names()) << "functions of the library need rows here";
 }
 
 TEST_F(EveryFunction, HasATwinForEveryOperationOfTheCppApi) {

@@ -129,7 +129,7 @@ TEST(Definitions, ListNothingThatEveryRequestRefuses) {
       const bool taken = std::ranges::any_of(all_requests(), [&](const Request& request) {
         return request.operation == one->name() && is_request(with(request.key(), word));
       });
-      EXPECT_TRUE(taken) << one->name() << " " << word;
+      EXPECT_TRUE(taken) << "no line of " << one->name() << " in tests/requests takes " << word;
     };
     for (const AttributeDefinition& attribute : one->attributes()) {
       const std::string usual = attribute_text(attribute.fallback);

@@ -72,7 +72,9 @@ const std::map<std::string, std::function<Request(const Request&)>>& views() {
 TEST(TypedViews, GiveBackTheRequest) {
   for (const Request& request : testing_support::all_requests()) {
     if (request.user_code) continue;  // which views do not hold
-    EXPECT_EQ(views().at(request.operation)(request).key(), request.key());
+    const auto view = views().find(request.operation);
+    ASSERT_NE(view, views().end()) << request.operation << " needs its view in views()";
+    EXPECT_EQ(view->second(request).key(), request.key());
   }
 }
 
@@ -110,19 +112,20 @@ TEST(TypedViews, AreAskedForAllThatTheirRequestsMayHold) {
   for (const Operation* operation : operations()) {
     const std::string name(operation->name());
     const std::set<std::string>& of = given[name];
+    const std::string lines = "of " + name + " in tests/requests: awkward.txt needs one";
     for (const OperandDefinition& operand : operation->operands()) {
-      EXPECT_TRUE(of.contains(operand.name)) << name << " " << operand.name;
+      EXPECT_TRUE(of.contains(operand.name)) << "no line with " << operand.name << " " << lines;
     }
     for (const AttributeDefinition& attribute : operation->attributes()) {
       if (attribute.printing == Printing::never) continue;
       std::set<AttributeValue> others = values[name][attribute.name];
       others.erase(attribute.fallback);
-      EXPECT_FALSE(others.empty()) << name << " " << attribute.name;
+      EXPECT_FALSE(others.empty()) << "no line with another " << attribute.name << " than the default " << lines;
     }
-    EXPECT_TRUE(of.contains("n=?")) << name;
-    EXPECT_EQ(of.contains("arithmetic"), operation->has_arithmetic()) << name;
-    EXPECT_EQ(of.contains("constant_weights"), operation->has_weights()) << name;
-    EXPECT_EQ(of.contains("epilogue"), !operation->stages().empty()) << name;
+    EXPECT_TRUE(of.contains("n=?")) << "no line with n=? " << lines;
+    EXPECT_EQ(of.contains("arithmetic"), operation->has_arithmetic()) << "tf32 fast deterministic " << lines;
+    EXPECT_EQ(of.contains("constant_weights"), operation->has_weights()) << "constant_weights " << lines;
+    EXPECT_EQ(of.contains("epilogue"), !operation->stages().empty()) << "epilogue=STAGES " << lines;
   }
 }
 

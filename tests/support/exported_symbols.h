@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <set>
 #include <string>
 #include <vector>
@@ -38,6 +40,13 @@ inline std::set<std::string> exported_operations(const std::string& library) {
     if (!is_member && name != "plan_of_call") names.insert(name);  // that one runs nothing
   }
   return names;
+}
+
+/// What `names` has to have and has not: all that a failure should show of two long lists.
+inline std::set<std::string> missing_of(const std::set<std::string>& names, const std::set<std::string>& needed) {
+  std::set<std::string> missing;
+  std::ranges::set_difference(needed, names, std::inserter(missing, missing.end()));
+  return missing;
 }
 
 }  // namespace kiln

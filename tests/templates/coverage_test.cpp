@@ -108,7 +108,7 @@ TEST(Coverage, EveryAlgorithmHasItsConfigurationsTestedOnTwoRequests) {
   }
   for (const Algorithm& algorithm : built_in_catalogue().algorithms()) {
     if (algorithm.space().size() > 1) {
-      EXPECT_GE(covers[algorithm.name()], 2) << algorithm.name();
+      EXPECT_GE(covers[algorithm.name()], 2) << algorithm.name() << " needs two cover(...) in tests/templates";
     }
   }
 }
@@ -119,7 +119,7 @@ TEST(Coverage, EveryAlgorithmRunsWith64BitOffsets) {
     if (one.suite.ends_with("/WideIndexMatch")) run.insert(one.algorithms.begin(), one.algorithms.end());
   }
   for (const Algorithm& algorithm : built_in_catalogue().algorithms()) {
-    EXPECT_TRUE(run.contains(algorithm.name())) << algorithm.name();
+    EXPECT_TRUE(run.contains(algorithm.name())) << algorithm.name() << " needs a wide(...) in tests/templates";
   }
 }
 
@@ -149,9 +149,11 @@ TEST(Coverage, EveryAlgorithmRunsInEveryDtypePackedAndOnRegionsOfLargerTensors) 
   }
   for (const Algorithm& algorithm : built_in_catalogue().algorithms()) {
     for (const std::string& kind : serves_in[algorithm.name()]) {
-      EXPECT_TRUE(run_in[algorithm.name()].contains(kind)) << algorithm.name() << " in " << kind;
+      EXPECT_TRUE(run_in[algorithm.name()].contains(kind)) << "no test runs " << algorithm.name() << " in " << kind
+                                                           << ": add a request to its program, or to regions_test.cpp";
     }
-    EXPECT_TRUE(serves_in[algorithm.name()].contains("f32, regions")) << algorithm.name();
+    EXPECT_TRUE(serves_in[algorithm.name()].contains("f32, regions"))
+        << "no test runs " << algorithm.name() << " on regions of larger tensors";
   }
 }
 

@@ -48,11 +48,12 @@ TEST(EveryOperand, IsInTheRequestsOfTheseTests) {
   for (const Operation* operation : operations()) {
     for (const OperandDefinition& operand : operation->operands()) {
       EXPECT_TRUE(met[std::string(operation->name())].contains(operand.name))
-          << operation->name() << " with " << operand.name;
+          << "tests/requests/every_operand.txt has no line of " << operation->name() << " with " << operand.name;
     }
   }
   for (const Algorithm& algorithm : built_in_catalogue().algorithms()) {
-    EXPECT_TRUE(served_by.contains(algorithm.name())) << algorithm.name() << " serves none of them";
+    EXPECT_TRUE(served_by.contains(algorithm.name()))
+        << algorithm.name() << " serves no line of tests/requests/every_operand.txt";
   }
 }
 
