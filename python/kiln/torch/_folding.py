@@ -67,7 +67,8 @@ class Chain:
     @property
     def y(self) -> torch.Tensor:
         """The result as the operation has it."""
-        return self.call.given.tensors[self.call.definition.result]  # type: ignore[no-any-return]
+        result: torch.Tensor = self.call.given.tensors[self.call.definition.result]
+        return result
 
 
 class Deferred(torch.Tensor):
@@ -105,7 +106,8 @@ class Deferred(torch.Tensor):
         if tensor.elements is None:
             tensor.chains.compute(tensor)
         tensor.seen = True
-        return tensor.elements  # type: ignore[return-value]
+        assert tensor.elements is not None
+        return tensor.elements
 
     @classmethod
     def __torch_function__(cls, function: Function, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -235,10 +237,11 @@ class Chains:
         if not isinstance(other, torch.Tensor) or (isinstance(other, Deferred) and other.last() is tensor.last()):
             return None
         written = args[0] if function in _additions_in_place else None
-        if written is other and not (isinstance(other, Deferred) and other.last().elements is not None):
-            return None
-        if written is other and other.last().seen:
-            return None  # somebody may hold a view of what is written
+        if written is other:
+            if not isinstance(other, Deferred) or other.last().elements is None:
+                return None
+            if other.last().seen:
+                return None  # somebody may hold a view of what is written
         chain = tensor.last().chain
         if (other.shape, other.dtype, other.device) != (tensor.shape, tensor.dtype, tensor.device):
             return None
@@ -247,12 +250,14 @@ class Chains:
             return None
         reads = {"residual": value.reshape(chain.y.shape)}
         step = Step("add", "add", "v = v + residual;", reads, lambda before: before + value)
-        if written is not other or written is None:
+        if written is None or written is not other:
             return self._with(tensor.last(), step, written)
         summed = self._with(tensor.last(), step, None)
-        if summed is not None:
-            written.last().same = summed
-        return None if summed is None else written  # type: ignore[no-any-return]
+        if summed is None:
+            return None
+        changed: Deferred = written
+        changed.last().same = summed
+        return changed
 
     def _with(self, tensor: Deferred, step: Step, in_place: Any) -> Deferred | None:
         if any(step.kind == each.kind for each in tensor.steps):
