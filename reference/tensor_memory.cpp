@@ -33,21 +33,19 @@ void write(const TensorSpec& spec, std::span<std::byte> memory, std::span<const 
   store(spec.dtype, memory.data() + offset_of(spec, coordinate) * size_of(spec.dtype), value);
 }
 
-void for_each_coordinate(const TensorSpec& spec, const std::function<void(std::span<const int64_t>)>& visit) {
-  if (spec.elements() == 0) {
-    return;
-  }
-  std::vector<int64_t> coordinate(spec.extents.size(), 0);
-  while (true) {
+void for_each_coordinate(const TensorSpec& spec, int64_t begin, int64_t end,
+                         const std::function<void(std::span<const int64_t>)>& visit) {
+  if (begin >= end) return;
+  std::vector<int64_t> coordinate = coordinate_of(spec, begin);
+  for (int64_t i = begin; i < end; ++i) {
     visit(coordinate);
     size_t d = coordinate.size();
-    while (d > 0 && ++coordinate[d - 1] == spec.extents[d - 1]) {
-      coordinate[--d] = 0;
-    }
-    if (d == 0) {
-      return;
-    }
+    while (d > 0 && ++coordinate[d - 1] == spec.extents[d - 1]) coordinate[--d] = 0;
   }
+}
+
+void for_each_coordinate(const TensorSpec& spec, const std::function<void(std::span<const int64_t>)>& visit) {
+  for_each_coordinate(spec, 0, spec.elements(), visit);
 }
 
 std::vector<double> read_all(const TensorSpec& spec, std::span<const std::byte> memory) {

@@ -10,13 +10,13 @@
 #include <set>
 
 #include "kiln/base/error.h"
+#include "kiln/base/parallel.h"
 #include "kiln/cache/pack.h"
 #include "kiln/device/arch.h"
 #include "kiln/execution/compile.h"
 #include "kiln/execution/target.h"
 #include "kiln/generator/operation.h"
 #include "kiln/runtime/pack_check.h"
-#include "parallel.h"
 #include "selection.h"
 
 namespace kiln {

@@ -11,12 +11,12 @@
 #include "context_impl.h"
 #include "host_memory.h"
 #include "kiln/base/error.h"
+#include "kiln/base/parallel.h"
 #include "kiln/device/stream.h"
 #include "kiln/generator/operation.h"
 #include "kiln/runtime/records.h"
 #include "kiln/runtime/settings.h"
 #include "lent_workspace.h"
-#include "parallel.h"
 
 namespace kiln {
 namespace {

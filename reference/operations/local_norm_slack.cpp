@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "kiln/base/parallel.h"
 #include "kiln/generator/operations/local_norm.h"
 #include "operations/slack_rows.h"
 #include "slack.h"
@@ -17,6 +18,14 @@ Values values_of(const Question& asked, const std::string& name) {
   Rows(spec, {}).for_each([&](size_t element, size_t, double value) { values[element] = value; },
                           Repeating(spec, asked.operands.at(name)));
   return values;
+}
+
+// Powers take long.
+template <class Work>
+void for_each_element(size_t count, const Work& work) {
+  for_each_part(count, 4096, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) work(i);
+  });
 }
 
 // The window, and the numbers of the call.
@@ -44,12 +53,16 @@ struct Windows {
       for (size_t d = static_cast<size_t>(axis) + 1; d < extents.size(); ++d) step *= extents[d];
       const int64_t extent = extents[static_cast<size_t>(axis)];
       Values added(values.size());
-      for (int64_t i = 0; i < static_cast<int64_t>(values.size()); ++i) {
-        const int64_t at = i / step % extent;
-        for (int64_t j = std::max<int64_t>(at - before, 0); j <= std::min(at + after, extent - 1); ++j) {
-          added[static_cast<size_t>(i)] += values[static_cast<size_t>(i + (j - at) * step)];
+      for_each_part(values.size() / static_cast<size_t>(step), 1, [&](size_t begin, size_t end) {
+        for (auto run = static_cast<int64_t>(begin); run < static_cast<int64_t>(end); ++run) {
+          const int64_t at = run % extent;
+          for (int64_t j = std::max<int64_t>(at - before, 0); j <= std::min(at + after, extent - 1); ++j) {
+            const double* const from = values.data() + (run + j - at) * step;
+            double* const to = added.data() + run * step;
+            for (int64_t i = 0; i < step; ++i) to[i] += from[i];
+          }
         }
-      }
+      });
       values = std::move(added);
     }
     return values;
@@ -87,7 +100,7 @@ std::vector<float> of_local_norm_forward(const Question& asked) {
   const Values squares = in_windows(squares_of(distances)), first_order = in_windows(weighted),
                of_perturbations = in_windows(squares_of(perturbations));
   std::vector<float> slack(x.size());
-  for (size_t i = 0; i < x.size(); ++i) {
+  for_each_element(x.size(), [&](size_t i) {
     const double farthest = squares[i] + 2 * first_order[i] + of_perturbations[i];
     const double power = windows.power(squares[i], windows.exponent);
     const double most = windows.power(std::max(0.0, squares[i] - 2 * first_order[i]), windows.exponent);
@@ -97,7 +110,7 @@ std::vector<float> of_local_norm_forward(const Question& asked) {
     const bool is_known = std::isfinite(of_perturbations[i]) && !may_overflow;
     const double distance = times(of_power, std::fabs(x[i])) + times(perturbations[i], most);
     slack[i] = is_known ? as_slack(times(distance, asked.scale)) : static_cast<float>(infinity);
-  }
+  });
   return slack;
 }
 
@@ -107,17 +120,17 @@ std::vector<float> of_local_norm_backward(const Question& asked) {
   const Values x = values_of(asked, "x"), distances = distances_of(asked, x);
   const Values squares = windows.sums(squares_of(distances), windows.behind, windows.ahead);
   Values terms(x.size());
-  for (size_t i = 0; i < x.size(); ++i) {
+  for_each_element(x.size(), [&](size_t i) {
     terms[i] = times(asked.perturbations[i], std::fabs(x[i]) * windows.power(squares[i], windows.exponent + 1));
-  }
+  });
   const Values sums = windows.sums(std::move(terms), windows.ahead, windows.behind);
   const double factor = 2 * std::fabs(windows.scale) * windows.exponent;
   std::vector<float> slack(x.size());
-  for (size_t i = 0; i < x.size(); ++i) {
+  for_each_element(x.size(), [&](size_t i) {
     double distance = times(sums[i], factor * distances[i]);
     if (asked.output == "dx") distance += times(asked.perturbations[i], windows.power(squares[i], windows.exponent));
     slack[i] = as_slack(times(distance, asked.scale));
-  }
+  });
   return slack;
 }
 

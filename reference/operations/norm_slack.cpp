@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "kiln/base/parallel.h"
 #include "kiln/generator/operations/norm.h"
 #include "kiln/reference/reference.h"
 #include "kiln/reference/tensor_memory.h"
@@ -140,12 +141,17 @@ std::vector<double> passed_perturbations(const NormBackward& norm, const Questio
   Bindings bindings{.operands = asked.operands, .values = asked.values};
   bindings.operands["dy"] = std::as_bytes(asked.perturbations);
   const Oracle oracle(request, bindings, "dresidual");
-  std::vector<double> passed;
-  for_each_coordinate(norm.dy, [&](std::span<const int64_t> at) {
-    const Expected expected = oracle.at(at);
-    const bool is_known = std::isfinite(expected.value) && !expected.unspecified;
-    const double most = std::fabs(expected.value) + arithmetic_error(request, expected);
-    passed.push_back(asked.perturbations[passed.size()] == 0 ? 0 : is_known ? most : infinity);
+  std::vector<double> passed(asked.perturbations.size());
+  for_each_part(passed.size(), 4096, [&](size_t begin, size_t end) {
+    size_t element = begin;
+    for_each_coordinate(norm.dy, static_cast<int64_t>(begin), static_cast<int64_t>(end),
+                        [&](std::span<const int64_t> at) {
+                          const Expected expected = oracle.at(at);
+                          const bool is_known = std::isfinite(expected.value) && !expected.unspecified;
+                          const double most = std::fabs(expected.value) + arithmetic_error(request, expected);
+                          passed[element] = asked.perturbations[element] == 0 ? 0 : is_known ? most : infinity;
+                          ++element;
+                        });
   });
   return passed;
 }

@@ -26,6 +26,9 @@ void write(const TensorSpec& spec, std::span<std::byte> memory, std::span<const 
 
 /// Calls `visit` for every coordinate in logical order; never for an empty tensor. The span is reused between calls.
 void for_each_coordinate(const TensorSpec& spec, const std::function<void(std::span<const int64_t>)>& visit);
+/// The same of those from the `begin`-th on, before the `end`-th.
+void for_each_coordinate(const TensorSpec& spec, int64_t begin, int64_t end,
+                         const std::function<void(std::span<const int64_t>)>& visit);
 
 /// All elements in logical order.
 std::vector<double> read_all(const TensorSpec& spec, std::span<const std::byte> memory);

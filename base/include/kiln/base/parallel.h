@@ -36,4 +36,14 @@ void for_each_index(size_t count, const Work& work) {
   }
 }
 
+/// Calls work(begin, end) for parts of [0, count) that cover it, none of fewer than `least` (1 or more) but the last,
+/// on threads as above.
+template <class Work>
+void for_each_part(size_t count, size_t least, const Work& work) {
+  constexpr size_t most_parts = 64;
+  const size_t size = std::max(least, (count + most_parts - 1) / most_parts);
+  for_each_index((count + size - 1) / size,
+                 [&](size_t part) { work(part * size, std::min(count, (part + 1) * size)); });
+}
+
 }  // namespace kiln

@@ -1,0 +1,42 @@
+#include "kiln/base/parallel.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace kiln {
+namespace {
+
+TEST(ForEachIndex, DoesAllAndThrowsWhatTheFirstHasThrown) {
+  std::vector<std::atomic<int>> visits(100);
+  try {
+    for_each_index(visits.size(), [&](size_t i) {
+      ++visits[i];
+      if (i % 30 == 20) throw std::runtime_error(std::to_string(i));
+    });
+    FAIL() << "nothing was thrown";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "20");
+  }
+  for (const auto& visited : visits) EXPECT_EQ(visited, 1);
+}
+
+TEST(ForEachPart, CoversEachElementOnce) {
+  for (const size_t count : {0, 1, 4, 5, 63, 64, 65, 129, 1000}) {
+    for (const size_t least : {1, 5, 100}) {
+      std::vector<std::atomic<int>> visits(count);
+      for_each_part(count, least, [&](size_t begin, size_t end) {
+        EXPECT_LT(begin, end);
+        EXPECT_TRUE(end - begin >= least || end == count) << count << " in parts of " << least;
+        for (size_t i = begin; i < end; ++i) ++visits[i];
+      });
+      for (const auto& visited : visits) EXPECT_EQ(visited, 1) << count << " in parts of " << least;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kiln
