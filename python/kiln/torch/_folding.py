@@ -111,9 +111,9 @@ class Deferred(torch.Tensor):
 
     @classmethod
     def __torch_function__(cls, function: Function, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if function in _metadata:
+        if function in _metadata and not _has_elements(args):
             return super().__torch_function__(function, types, args, kwargs or {})
-        return function(*_computed(args), **_computed(kwargs or {}))
+        return _as_given(function(*_computed(args), **_computed(kwargs or {})), args)
 
     @classmethod
     def __torch_dispatch__(cls, function: Function, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -139,6 +139,16 @@ def _computed(arguments: Any) -> Any:
     return _elements_of(arguments)
 
 
+def _has_elements(args: Any) -> bool:
+    """Of a method's tensor, which then may have got other extents in place (squeeze_)."""
+    return bool(args) and isinstance(args[0], Deferred) and args[0].last().elements is not None
+
+
+def _as_given(result: Any, args: Any) -> Any:
+    """The model's own tensor for that with its elements: a function in place returns what it was given."""
+    return args[0] if _has_elements(args) and result is args[0].last().elements else result
+
+
 class Chains:
     """The chains of one run of a model, and which of their tensors are not computed: the last one of each."""
 
@@ -149,7 +159,7 @@ class Chains:
     def call(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What `function` gives: a chain that it begins or extends, or its result."""
         if function in _metadata:
-            return function(*args, **kwargs)
+            return function(*args, **kwargs)  # which Deferred answers
         if self._pending and not torch.is_grad_enabled():
             extended = self._extended(function, args, kwargs)
             if extended is not None:
@@ -160,7 +170,7 @@ class Chains:
             if begun is not None:
                 return begun
         self.flush()
-        return self._mode.compute(function, _computed(args), _computed(kwargs))
+        return _as_given(self._mode.compute(function, _computed(args), _computed(kwargs)), args)
 
     def flush(self) -> None:
         while self._pending:

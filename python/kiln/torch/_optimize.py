@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import torch
 from torch import nn
+from torch.nn.utils.parametrize import is_parametrized
 
 from .. import errors
 from ._mode import KilnMode, current, is_compiling
@@ -80,6 +81,31 @@ def _optimized_class(original: type) -> type:
     return type(original.__name__, (_OnKiln, original), names)
 
 
+def _with_base(kind: Any, base: type, other: type) -> type:
+    """`kind`, which is a class of one module alone, on `other` instead of `base`."""
+    names = {name: value for name, value in vars(kind).items() if name not in ("__dict__", "__weakref__")}
+    bases = tuple(other if each is base else each for each in kind.__bases__)
+    return type(kind)(kind.__name__, bases, names)  # type: ignore[no-any-return]
+
+
+def _class_on_kiln(module: nn.Module) -> type:
+    """The optimized form of a module's class. That of a parametrized module stays outermost: PyTorch takes it off where
+    parametrizations are removed."""
+    kind: Any = type(module)
+    if not is_parametrized(module):
+        return _optimized_class(kind)
+    base = kind.__bases__[0]
+    return _with_base(kind, base, _optimized_class(base))
+
+
+def _class_off_kiln(module: nn.Module) -> type:
+    kind: Any = type(module)
+    if "_kiln_original" in vars(kind):
+        return kind._kiln_original  # type: ignore[no-any-return]
+    base = next(each for each in kind.__bases__ if issubclass(each, _OnKiln))  # parametrized
+    return _with_base(kind, base, kind._kiln_original)
+
+
 def _is_optimized(module: nn.Module) -> bool:
     return isinstance(module, _OnKiln)
 
@@ -117,8 +143,7 @@ def optimize(model: Module, *, strict: bool = False, fold: bool = True) -> Modul
         if not _has_a_forward(module):
             continue
         if not _is_optimized(module):
-            kind: Any = type(module)
-            module.__class__ = _optimized_class(kind)
+            module.__class__ = _class_on_kiln(module)
         module.__dict__[_attribute] = (settings, name or type(module).__name__)
     return model
 
@@ -128,7 +153,7 @@ def restore(model: Module) -> Module:
     errors.require_type("model", model, nn.Module, "a torch.nn.Module")
     for module in model.modules():
         if _is_optimized(module):
-            module.__class__ = type(module)._kiln_original
+            module.__class__ = _class_off_kiln(module)
             del module.__dict__[_attribute]
     return model
 

@@ -216,10 +216,39 @@ def other_dtype(net, x):
     return net.conv(x) + x.double()
 
 
+def shape_in_place(net, x):
+    y = net.conv(x)
+    y.unsqueeze_(1).transpose_(0, 2)
+    return torch.tensor(y.shape), torch.tensor(y.stride()), y + 0
+
+
+def other_data(net, x):
+    y = net.conv(x)
+    y.data = x[0].double()
+    assert y.dtype == torch.float64
+    return torch.tensor(y.shape), y + 0
+
+
+def gradient_asked_for(net, x):
+    y = net.conv(x)
+    assert y.requires_grad_().requires_grad
+    with torch.enable_grad():
+        return torch.autograd.grad(F.relu(y).square().sum(), y)[0]
+
+
+def the_same_object(net, x):
+    y = net.conv(x)
+    z = y.view(-1)
+    same = y
+    y += x
+    assert y is same and F.relu(y, inplace=True) is y and y.add_(1) is y
+    return y, z
+
+
 USES = [
     twice, changed_meanwhile, input_in_place, with_itself, result_in_place, a_view_in_place, used_by_another_chain,
     two_chains, kept, after_activation, two_activations, broadcast, a_number, scaled, as_numbers, of_shape, nested,
-    unbatched, empty, other_dtype,
+    unbatched, empty, other_dtype, shape_in_place, other_data, gradient_asked_for, the_same_object,
 ]  # fmt: skip
 
 

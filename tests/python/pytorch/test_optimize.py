@@ -87,6 +87,30 @@ def test_copies_are_optimized_too(copied):
     close(other(x), plain.eval()(x))
 
 
+@pytest.mark.parametrize("first", ["optimized", "parametrized"])
+@pytest.mark.parametrize("last", ["restored", "plain"])
+def test_parametrizations_come_and_go(first, last):
+    torch.manual_seed(0)
+    net, x = nn.Sequential(nn.Conv2d(2, 3, 3), nn.ReLU()).eval(), torch.randn(2, 2, 6, 6)
+    if first == "optimized":
+        kiln.torch.optimize(net)
+    nn.utils.parametrizations.spectral_norm(net[0])
+    expected = F.relu(F.conv2d(x, net[0].weight, net[0].bias))
+    kiln.torch.optimize(net, strict=True)
+    close(net(x), expected)
+    assert [row.function for row in kiln.torch.report(copy.deepcopy(net))] == []
+    assert "conv2d" in [row.function for row in kiln.torch.report(net).on_kiln]
+    if last == "restored":
+        kiln.torch.restore(net)
+        close(net(x), expected)
+    nn.utils.parametrize.remove_parametrizations(net[0], "weight")
+    assert "weight" in dict(net[0].named_parameters())
+    close(net(x), expected)
+    kiln.torch.restore(net)
+    assert type(net[0]) is nn.Conv2d
+    close(net(x), expected)
+
+
 def test_parts_of_a_model_run_on_kiln_by_themselves():
     net, x = network("depthwise")
     kiln.torch.optimize(net)
