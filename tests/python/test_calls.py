@@ -23,6 +23,13 @@ def test_call_takes_words_tensors_and_numbers_by_name(context, random):
     np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-5)
 
 
+def test_a_word_that_is_false_is_not_there(context):
+    x = np.ones((2, 4), np.float32)
+    y = np.empty_like(x)
+    kiln.call("softmax_forward", x=x, y=y, fast=False, dynamic_batch=False, context=context)
+    assert (y == 0.25).all()
+
+
 def test_limits_clip(context, random):
     x, w = random.standard_normal((1, 2, 4, 4), dtype=np.float32), random.standard_normal((3, 2, 1, 1), dtype=np.float32)
     b = np.array([1, 2, 3], np.float32)

@@ -37,6 +37,17 @@ def test_announcements_are_warnings_or_go_to_the_caller(tmp_path):
     with pytest.warns(kiln.Warning, match="missing.pack") as warned:
         kiln.Context(driver="emulator", cache="off", packs=pack)
     assert {each.filename for each in warned} == {__file__}
+    told.clear()
+    kiln.Context(driver="emulator", cache="off", bundles=tmp_path / "missing.bundle", announce=told.append)
+    assert any("missing.bundle" in message for message in told)
+
+
+def test_a_context_has_its_own_settings(tmp_path):
+    long = "gemm a=f32:2x20000 b=f32:20000x3"
+    assert kiln.plan(long, context=kiln.Context(driver="emulator", cache="off")).workspace_bytes > 0
+    context = kiln.Context(driver="emulator", cache="off", workspace_limit=16, kernel_store=tmp_path / "store")
+    assert kiln.plan(long, context=context).workspace_bytes <= 16
+    assert list((tmp_path / "store").iterdir())
 
 
 def test_a_context_prepares_and_says_what_it_is(context):
@@ -76,6 +87,41 @@ def test_a_context_that_tunes_by_itself(tmp_path):
 def test_tuning_that_cannot_begin_raises_what_the_program_said():
     with pytest.raises(kiln.ParseError, match="softmax_forwrd"):
         kiln.tune("softmax_forwrd x=f32:4x16", driver="emulator", progress=False)
+
+
+class Program:
+    """Stands for the program: keeps its command, and says what it is told to."""
+
+    def __init__(self, status=0, said=""):
+        self.status, self.said = status, said
+
+    def __call__(self, command, variables, result, show):
+        self.command = command
+        result.write('{"device": "a device", "layers": []}')
+        return self.status, self.said
+
+
+def test_tuning_tells_the_program_all_of_its_options(monkeypatch):
+    program = Program()
+    monkeypatch.setattr("kiln.tuning._run", program)
+    kiln.tune(REQUEST, budget=7.5, candidates=3, cache="a.db", device=2, progress=False)
+    given = " ".join(program.command)
+    for option in ("--budget 7.5", "--candidates 3", "--db a.db", "--device 2", f"-- {REQUEST}"):
+        assert f" {option}" in given
+
+
+def test_what_the_program_says_besides_its_result_is_a_warning(monkeypatch):
+    monkeypatch.setattr("kiln.tuning._run", Program(said="the device is slow today"))
+    with pytest.warns(kiln.Warning, match="slow today"):
+        kiln.tune(REQUEST, progress=False)
+
+
+@pytest.mark.filterwarnings("ignore::kiln.Warning")
+def test_the_default_context_is_made_again_after_tuning(monkeypatch):
+    monkeypatch.setattr("kiln.tuning._run", Program())
+    before = kiln.default_context()
+    kiln.tune(REQUEST, progress=False)
+    assert kiln.default_context() is not before
 
 
 def test_importing_needs_no_framework_and_no_device():

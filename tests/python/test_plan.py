@@ -5,6 +5,7 @@ import pytest
 from conftest import conv_reference
 
 import kiln
+from kiln._calls import address_and_size
 
 # By its estimate Winograd, whose weights are transformed first.
 WITH_WEIGHTS = "conv_forward x=f32:8x32x8x8 w=f32:32x32x3x3 pad=1 fast constant_weights"
@@ -17,6 +18,7 @@ def test_a_plan_of_a_call_runs_with_numbers_by_name(context, random):
     assert plan.request.startswith("activation_forward x=f32:3x8:nc")
     assert plan.variant and plan.source
     assert [(each.name, each.role) for each in plan.operands] == [("x", "input"), ("y", "output")]
+    assert plan._context is context
     plan.run(x=x, y=y, slope=0.5, workspace=kiln.DeviceMemory(context, max(plan.workspace_bytes, 1)))
     np.testing.assert_allclose(y, np.where(x > 0, x, 0.5 * x))
 
@@ -117,6 +119,14 @@ def test_memory_of_a_run_has_to_be_enough(context):
         plan.prepare_weights(None, w=w)
     with pytest.raises(kiln.InvalidArgument, match="prepared is a ndarray .give a kiln.DeviceMemory"):
         plan.prepare_weights(w, w=w)
+
+
+class OnGpu:
+    __cuda_array_interface__ = {"shape": (4, 8), "typestr": "<f4", "data": (4096, False)}
+
+
+def test_memory_of_an_array_on_the_gpu_is_counted_in_bytes():
+    assert address_and_size(OnGpu(), "workspace") == (4096, 128)
 
 
 def test_a_plan_keeps_its_context(random):

@@ -5,6 +5,7 @@ import pytest
 from conftest import conv_reference
 
 import kiln
+from kiln._arrays import device_of, stream_address
 
 
 def test_numpy_arrays_are_read_and_written_where_they_are(context, random):
@@ -129,6 +130,20 @@ def test_torch_tensors_with_gradients_in_bfloat16_and_channels_last(context, tor
     torch.testing.assert_close(y, torch.conv2d(x, w, b, padding=1).detach(), rtol=1e-5, atol=1e-5)
     half = torch.randn(3, 7).bfloat16()
     torch.testing.assert_close(kiln.softmax_forward(half, context=context), torch.softmax(half, 1), rtol=2e-2, atol=1e-3)
+
+
+def test_streams_of_any_framework_have_an_address():
+    streams = (
+        type("OfPyTorch", (), {"cuda_stream": 5}),
+        type("OfCuPy", (), {"ptr": 6}),
+        type("OfOthers", (), {"__cuda_stream__": lambda self: (0, 7)}),
+    )
+    assert [stream_address(stream(), ()) for stream in streams] == [5, 6, 7]
+
+
+def test_a_call_is_on_the_device_of_its_tensors():
+    of_cupy = type("ndarray", (), {"__module__": "cupy", "device": type("Device", (), {"id": 3})})
+    assert device_of([np.zeros(2), of_cupy()]) == 3
 
 
 def test_a_kernel_may_touch_only_the_tensors_of_its_call(context):

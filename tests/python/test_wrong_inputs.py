@@ -143,6 +143,7 @@ def test_tensors_that_the_caller_drops_during_a_call_live_until_it_ends(context)
     "make, said",
     [
         (lambda: kiln.Context("cpu"), "device is 'cpu'"),
+        (lambda: kiln.Context(True), "device is True"),
         (lambda: kiln.Context(driver=3), "driver is 3"),
         (lambda: kiln.Context(cache=3), "cache is 3"),
         (lambda: kiln.Context(packs=3), "packs is 3"),
@@ -159,7 +160,7 @@ def test_tensors_that_the_caller_drops_during_a_call_live_until_it_ends(context)
         (lambda: kiln.plan(None), "request is None"),
         (lambda: kiln.call(None), "what is None"),
     ],
-    ids=range(16),
+    ids=range(17),
 )
 def test_a_setting_of_a_wrong_type_is_named(make, said):
     with pytest.raises(kiln.InvalidArgument, match=said):

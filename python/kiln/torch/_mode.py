@@ -24,7 +24,7 @@ from ._report import Places
 Function = Callable[..., Any]
 
 # Those of torch.nn.functional that tensors have as methods too, and `torch` as functions, with the same arguments.
-_elsewhere = ("relu", "sigmoid", "softmax", "log_softmax", "tanh", "hardshrink", "celu", "selu", "prelu")
+_elsewhere = ("relu", "sigmoid", "softmax", "log_softmax", "tanh", "hardshrink", "celu", "selu")
 
 
 _kinds = (type(lambda: None), type(len), type(torch.conv2d))

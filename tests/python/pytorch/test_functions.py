@@ -25,7 +25,7 @@ def both(call, *tensors, **options):
 @pytest.mark.parametrize(
     "x, w, words",
     [
-        ((2, 3, 9, 7), (4, 3, 3, 3), {"stride": 2, "padding": 1}),
+        ((2, 3, 9, 7), (4, 3, 3, 3), {"stride": (2,), "padding": 1}),
         ((1, 3, 11, 5), (5, 3, 3, 2), {"padding": "same", "dilation": (2, 1)}),
         ((2, 4, 7, 7), (6, 2, 3, 3), {"groups": 2, "stride": (3, 1), "padding": (0, 2)}),
         ((3, 8, 8), (4, 3, 1, 1), {}),
@@ -107,9 +107,42 @@ def test_an_epilogue_in_the_kernel():
         K.conv2d(x, w.requires_grad_(), scale=s)
 
 
+def test_an_epilogue_of_a_transposed_convolution():
+    x, w, b, r = normal(2, 4, 5, 4), normal(4, 3, 3, 3), normal(3), normal(2, 3, 7, 6)
+    compare(
+        lambda x, w, b, r: K.conv_transpose2d(x, w, b, residual=r, activation="relu"),
+        lambda x, w, b, r: F.relu(F.conv_transpose2d(x, w, b) + r),
+        *(x, w, b, r),
+    )
+
+
+def test_an_epilogue_of_a_linear_layer():
+    x, w, b, s, r = normal(2, 3, 7), normal(5, 7), normal(5), torch.rand(5), normal(2, 3, 5)
+    with torch.no_grad():
+        y = K.linear(x, w, b, scale=s, residual=r, activation="silu")
+    torch.testing.assert_close(y, F.silu(F.linear(x, w) * s + b + r), rtol=1e-4, atol=1e-4)
+    compare(
+        lambda x, w, r: K.linear(x, w, residual=r, activation="relu"),
+        lambda x, w, r: F.relu(F.linear(x, w) + r),
+        *(x, w, r),
+    )
+
+
+def test_a_residual_without_a_batch_that_alone_requires_a_gradient():
+    x, w = normal(3, 5, 5), normal(2, 3, 3, 3)
+    compare(
+        lambda r: K.conv2d(x, w, residual=r, activation="silu"), lambda r: F.silu(F.conv2d(x, w) + r), normal(2, 3, 3)
+    )
+
+
 @pytest.mark.parametrize(
-    "a, b", [((5, 7), (7, 3)), ((4, 1, 2, 7), (5, 7, 3)), ((7,), (2, 7, 3)), ((2, 3, 7), (7,)), ((2, 2, 7), (7, 1))], ids=str
-)
+    "a, b",
+    [
+        ((5, 7), (7, 3)), ((4, 1, 2, 7), (5, 7, 3)), ((7,), (2, 7, 3)), ((2, 3, 7), (7,)), ((2, 2, 7), (7, 1)),
+        ((2, 1, 1, 3, 2, 4), (1, 2, 1, 1, 4, 3)),
+    ],
+    ids=str,
+)  # fmt: skip
 def test_products(a, b):
     compare(K.matmul, torch.matmul, normal(a), normal(b))
 
@@ -117,11 +150,16 @@ def test_products(a, b):
 def test_fully_connected_layers_and_scaled_products():
     both(lambda L, *given: L.linear(*given), normal(5, 2, 7), normal(3, 7), normal(3))
     both(lambda L, *given: L.linear(*given), normal(7), normal(1, 7))
+    compare(lambda x, w, b: K.linear(x, w, b), lambda x, w, b: x @ w + b, normal(3, 7), normal(7), normal(()))
     for name, shapes in (("addmm", ((3,), (2, 7), (7, 3))), ("baddbmm", ((2, 1, 3), (2, 4, 5), (2, 5, 3)))):
         compare(
             lambda *given, name=name: getattr(K, name)(*given, beta=0.5, alpha=2.0),
             lambda *given, name=name: getattr(torch, name)(*given, beta=0.5, alpha=2.0),
             *map(normal, shapes),
+        )
+        nothing, *factors = torch.full(shapes[0], float("nan")), *map(normal, shapes[1:])
+        torch.testing.assert_close(
+            getattr(K, name)(nothing, *factors, beta=0), torch.matmul(*factors), rtol=1e-4, atol=1e-4
         )
 
 
@@ -132,6 +170,7 @@ def test_fully_connected_layers_and_scaled_products():
         lambda L, x: L.max_pool2d(x, (2, 3), 2, 0, (2, 1), ceil_mode=True),
         lambda L, x: L.max_pool2d(x, 3, 2, 1, ceil_mode=True, return_indices=True)[0],
         lambda L, x: L.avg_pool2d(x, 3, 2, 1, ceil_mode=True),
+        lambda L, x: L.avg_pool2d(x, 2, []),
         lambda L, x: L.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
         lambda L, x: L.avg_pool2d(x, 3, 2, 1, ceil_mode=True, divisor_override=5),
         lambda L, x: L.adaptive_avg_pool2d(x, (5, None)),
@@ -154,12 +193,28 @@ def test_indices_of_maxima_and_unpooling():
     both(lambda L, y: L.max_unpool2d(y, indices, 2, output_size=(8, 7)), normal(y.shape))
     with pytest.raises(kiln.Unsupported, match="overlap"):
         K.max_unpool2d(y, indices, 2, 1)
+    _, places = F.max_pool1d(x[0, :, 1], 3, padding=1, return_indices=True)
+    both(lambda L, y: L.max_unpool1d(y, places, 3, padding=1), normal(places.shape))
+
+
+@pytest.mark.parametrize("call", [lambda L, x: L.max_pool2d(x, 3, 2, 1, return_indices=True),
+                                  lambda L, x: L.adaptive_max_pool2d(x, (4, 1), return_indices=True)])  # fmt: skip
+def test_indices_without_a_batch(call):
+    x = normal(3, 8, 7)
+    for mine, expected in zip(call(K, x), call(F, x)):
+        torch.testing.assert_close(mine, expected)
+
+
+def test_a_padding_of_more_than_half_of_the_window_is_refused():
+    with pytest.raises(kiln.InvalidArgument, match="padding is .*half of the kernel's size"):
+        K.avg_pool2d(normal(1, 2, 5, 5), 2, padding=2)
 
 
 def test_softmax_of_any_rank_and_rows_without_a_result():
     both(lambda L, x: L.softmax(x, -2), normal(2, 3, 5))
     both(lambda L, x: L.log_softmax(x, 3), normal(1, 2, 1, 3, 2, 2))
     both(lambda L, x: L.softmax(x, 0), normal(()))
+    both(lambda L, x: L.softmax(x, 1, dtype=torch.float32), normal(2, 3).bfloat16())
     x = normal(3, 4)
     x[0, 1], x[1, 2], x[2] = float("inf"), float("nan"), -float("inf")
     torch.testing.assert_close(K.softmax(x, 1), F.softmax(x, 1), equal_nan=True)
@@ -173,6 +228,8 @@ def test_cross_entropy(reduction):
     places = torch.tensor([[[1, 3]], [[0, 2]]])
     both(lambda L, x: L.cross_entropy(x, places, **words), normal(2, 4, 1, 2))
     both(lambda L, x: L.cross_entropy(x, torch.tensor(2), reduction=reduction), normal(4))
+    places = places.reshape(2, 1, 2, 1, 1)
+    both(lambda L, x: L.cross_entropy(x, places, weights.to(x.dtype)), normal(2, 4, 1, 2, 1, 1).bfloat16(), in_f32=True)
 
 
 def test_cross_entropy_of_nothing():
@@ -188,23 +245,22 @@ def test_batch_norm(shape, training):
 
     def call(L, *given):
         running[L] = torch.full((shape[1],), 0.5), torch.full((shape[1],), 2.0)
-        return L.batch_norm(given[0], *running[L], *given[1:], training=training, momentum=0.3)
+        return L.batch_norm(given[0], *running[L], *given[1:], training=training, momentum=0.3, eps=0.1)
 
     both(call, normal(shape), normal(shape[1]), normal(shape[1]))
     for mine, theirs in zip(running[K], running[F]):
         torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
 
 
-def test_batch_norm_with_an_epilogue():
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("name", ["relu", "silu"])
+def test_batch_norm_with_an_epilogue(name, training):
     given = normal(2, 3, 5, 7), normal(3), normal(3), normal(2, 3, 5, 7)
-    for training in (True, False):
-        compare(
-            lambda x, w, b, r: K.batch_norm(
-                x, torch.zeros(3), torch.ones(3), w, b, training, residual=r, activation="relu"
-            ),
-            lambda x, w, b, r: F.relu(F.batch_norm(x, torch.zeros(3), torch.ones(3), w, b, training) + r),
-            *given,
-        )
+    compare(
+        lambda x, w, b, r: K.batch_norm(x, torch.zeros(3), torch.ones(3), w, b, training, residual=r, activation=name),
+        lambda x, w, b, r: getattr(F, name)(F.batch_norm(x, torch.zeros(3), torch.ones(3), w, b, training) + r),
+        *given,
+    )
 
 
 def test_running_statistics_of_half_precision():
@@ -219,11 +275,14 @@ def test_running_statistics_of_half_precision():
 @pytest.mark.parametrize(
     "call, shapes",
     [
-        (lambda L, x, w, b: L.layer_norm(x, (5, 7), w, b), ((2, 3, 5, 7), (5, 7), (5, 7))),
+        (lambda L, x, w, b: L.layer_norm(x, (5, 7), w, b, 0.1), ((2, 3, 5, 7), (5, 7), (5, 7))),
+        (lambda L, x, b: L.layer_norm(x, (7,), None, b), ((3, 7), (7,))),
+        (lambda L, x, w: L.layer_norm(x, (2, 3, 1, 2), w), ((2, 2, 3, 1, 2), (2, 3, 1, 2))),
+        (lambda L, x: L.layer_norm(x, (3,)), ((2, 1, 2, 1, 1, 2, 3),)),
         (lambda L, x: L.layer_norm(x, (7,)), ((1, 3, 7),)),
-        (lambda L, x, w, b: L.group_norm(x, 2, w, b), ((2, 4, 5, 3), (4,), (4,))),
+        (lambda L, x, w, b: L.group_norm(x, 2, w, b, 0.1), ((2, 4, 5, 3), (4,), (4,))),
         (lambda L, x: L.group_norm(x, 3), ((2, 3, 7),)),
-        (lambda L, x, w, b: L.instance_norm(x, None, None, w, b), ((2, 4, 5, 3), (4,), (4,))),
+        (lambda L, x, w, b: L.instance_norm(x, None, None, w, b, eps=0.1), ((2, 4, 5, 3), (4,), (4,))),
         (lambda L, x: L.local_response_norm(x, 3, 0.01, 0.6, 2.0), ((2, 5, 3, 2),)),
     ],
     ids=lambda given: str(given) if isinstance(given, tuple) else "",
@@ -238,6 +297,9 @@ def test_rms_norm():
         lambda x, w: x * (x.square().mean(-1, keepdim=True) + 1e-6).rsqrt() * w,
         *(normal(2, 3, 7), normal(7)),
     )
+    x = 3e-4 * normal(3, 7)  # as small as the default epsilon is
+    expected = x * (x.square().mean(-1, keepdim=True) + torch.finfo(torch.float32).eps).rsqrt()
+    torch.testing.assert_close(K.rms_norm(x, (7,)), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_statistics_of_instances():
@@ -245,6 +307,7 @@ def test_statistics_of_instances():
     for L in (K, F):
         L.instance_norm(x, *running[L])
     torch.testing.assert_close(running[K], running[F])
+    both(lambda L, x: L.instance_norm(x, *running[L], use_input_stats=False, eps=0.1), x)
 
 
 ACTIVATIONS = {
@@ -266,6 +329,14 @@ def test_activations(name):
     torch.testing.assert_close(
         getattr(K, name)(x, *ACTIVATIONS[name]), getattr(F, name)(x, *ACTIVATIONS[name]), equal_nan=True
     )
+
+
+@pytest.mark.parametrize(
+    "name, numbers",
+    [("hardtanh", (-0.5, 0.5)), ("softshrink", (0.5,)), ("hardshrink", (0.5,)), ("threshold", (0.5, 0.4))],
+)
+def test_gradients_where_an_activation_has_a_corner(name, numbers):
+    both(lambda L, x: getattr(L, name)(x, *numbers), torch.tensor([-0.5, 0.0, 0.5]))
 
 
 def test_every_activation_of_the_table_is_an_epilogue():

@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed (scripts/s
 import kiln  # noqa: E402
 import kiln.torch as kt  # noqa: E402
 import kiln.torch.functional as K  # noqa: E402
+from kiln._calls import calls_taken  # noqa: E402
 from kiln.torch import operators  # noqa: E402
 
 compiled = pytest.mark.skipif(
@@ -101,6 +102,7 @@ def test_autocast_computes_products_in_its_type_and_losses_in_f32():
     with torch.autocast("cpu", dtype=torch.bfloat16):
         y = K.conv2d(x, w, padding=1)
         assert y.dtype == torch.bfloat16 and K.linear(y.flatten(1), torch.randn(5, 256)).dtype == torch.bfloat16
+        assert K.conv_transpose2d(x, torch.randn(3, 2, 3, 3)).dtype == torch.bfloat16
         assert K.softmax(y, 1).dtype == K.layer_norm(y, (8,)).dtype == K.group_norm(y, 2).dtype == torch.float32
         assert K.relu(y).dtype == torch.bfloat16
         loss = K.cross_entropy(y.flatten(1), torch.tensor([0, 7]))
@@ -136,9 +138,25 @@ def test_functions_use_the_context_that_was_chosen():
     kt.set_default_context(chosen)
     try:
         assert kt.default_context() is chosen
+        calls = []
+        with calls_taken(calls.append):
+            K.relu(torch.ones(3))
+        assert [call.context for call in calls] == [chosen]
     finally:
         kt.set_default_context(None)
     assert kt.default_context() is kiln.default_context()
+
+
+def test_workspace_on_a_gpu_is_pytorch_s(monkeypatch):
+    calls = []
+    monkeypatch.setattr(torch.cuda, "caching_allocator_alloc", lambda *given: calls.append(given) or 4096)
+    monkeypatch.setattr(torch.cuda, "caching_allocator_delete", calls.append)
+    allocate, release = kt.caching_allocator(3)
+    assert allocate(512, 7) == 4096
+    release(4096, 512, 7)
+    assert calls == [(512, 3, 7), 4096]
+    monkeypatch.setattr("kiln.torch._launch.default_context_with", lambda *given: given)
+    assert kt.default_context("cuda:3") == (3, (allocate, release))
 
 
 def test_kiln_alone_does_not_import_pytorch():

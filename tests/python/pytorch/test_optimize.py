@@ -61,6 +61,7 @@ def test_a_model_stays_what_it_is():
     kiln.torch.restore(net)
     close(y, net(x.double()))
     assert type(net) is before[0] and type(net.conv1) is nn.Conv2d
+    assert not any("_kiln" in vars(module) for module in net.modules())
     with pytest.raises(kiln.InvalidArgument, match="not optimized"):
         kiln.torch.report(net)
 
@@ -190,6 +191,70 @@ def test_enabled_takes_models_and_losses_that_are_not_optimized():
     close(gradients, expected)
     assert [row.function for row in places] == ["conv2d", "relu", "max_pool2d", "linear", "cross_entropy"]
     assert all(row.place.startswith("test_optimize.py:") and row.calls == 1 for row in places)
+    with kiln.torch.enabled(strict=True), pytest.raises(kiln.InvalidArgument, match="float64"):
+        F.relu(x.double())
+
+
+def test_functions_of_torch_and_methods_are_taken_as_well():
+    x = torch.randn(3, 4)
+    calls = {"relu": (), "sigmoid": (), "tanh": (), "softmax": (1,), "log_softmax": (1,), "hardshrink": ()}
+    expected = [getattr(torch, name)(x, *words) for name, words in calls.items()]
+    with kiln.torch.enabled(strict=True) as places:
+        for (name, words), value in zip(calls.items(), expected):
+            of_torch, of_tensor = getattr(torch, name)(x, *words), getattr(x, name)(*words)
+            close((of_torch, of_tensor), (value, value))
+    assert [(row.function, row.calls) for row in places] == [(name, 2) for name in calls]
+
+
+def test_indices_of_maxima_are_kiln_s():
+    x = torch.randn(1, 2, 4, 4)
+    expected = F.max_pool2d(x, 2, return_indices=True)
+    with kiln.torch.enabled(strict=True) as places:
+        close(nn.MaxPool2d(2, return_indices=True)(x), expected, 0)
+    assert [row.function for row in places.on_kiln] == ["max_pool2d"]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_arguments_that_kiln_does_not_have_are_pytorch_s():
+    x, target = torch.randn(2, 3), torch.tensor([0, 2])
+    total, rows = F.cross_entropy(x, target, reduction="sum"), F.softmax(x, 1)
+    with kiln.torch.enabled() as places:
+        close(F.cross_entropy(x, target, size_average=False), total)
+        close(F.softmax(x), rows)
+        torch.sigmoid(x, out=x)
+    assert [row.function for row in places.on_pytorch] == ["cross_entropy", "softmax", "sigmoid"]
+    assert "call PyTorch's function" in places.on_pytorch[2].reason
+
+
+def test_a_part_that_is_optimized_by_itself_has_its_own_report():
+    net = kiln.torch.optimize(nn.Sequential(nn.Linear(3, 3), nn.ReLU()))
+    kiln.torch.optimize(net[0])
+    net(torch.zeros(2, 3))
+    assert [row.function for row in kiln.torch.report(net[0])] == ["linear"]
+    assert [row.function for row in kiln.torch.report(net)] == ["relu"]
+
+
+def test_what_comes_behind_a_part_is_at_the_whole():
+    class Whole(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.part = nn.Linear(3, 3)
+
+        def forward(self, x):
+            return F.relu(self.part(x))
+
+    net = kiln.torch.optimize(Whole())
+    net(torch.zeros(2, 3))
+    assert [(row.place, row.function) for row in kiln.torch.report(net)] == [("part", "linear"), ("Whole", "relu")]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scripted_and_lazy_parts_stay_pytorch_s():
+    net = nn.Sequential(torch.jit.script(nn.Linear(3, 4)), nn.ReLU(), nn.LazyLinear(2))
+    kinds = type(net[0]), type(net[2])
+    kiln.torch.optimize(net, strict=True)
+    assert (type(net[0]), type(net[2])) == kinds
+    assert net(torch.zeros(2, 3)).shape == (2, 2)
 
 
 def test_an_error_in_a_model_leaves_nothing_behind():

@@ -57,7 +57,17 @@ def test_calls_of_kiln_are_recorded_with_the_classes_of_their_scales():
     x = torch.ones(2, 3)
     with kiln.torch.record() as requests:
         kiln.tensor_transform(x, alpha=0.5, beta=1.0, out=x.clone())
+    kiln.tensor_transform(x, alpha=0.5)  # the record has ended
     assert list(requests) == ["tensor_transform x=f32:2x3:nc y=f32:2x3:nc alpha=any beta=1"]
+
+
+def test_runs_on_pytorch_note_where_tensors_begin():
+    x = torch.zeros(17)[1:].view(2, 8)
+    with kiln.torch.record() as of_pytorch:
+        torch.relu(x)
+    with kiln.torch.record() as of_kiln:
+        kiln.torch.functional.relu(x)
+    assert list(of_pytorch) == list(of_kiln)
 
 
 def test_recorded_requests_can_be_tuned(tmp_path):
@@ -69,6 +79,7 @@ def test_recorded_requests_can_be_tuned(tmp_path):
         net(x)
     (line,) = requests
     assert requests[0] == line and requests.counts[line] == 2 and "epilogue=user:" in line
+    assert requests.text().endswith(f"{line} *2\n")
     path = tmp_path / "requests.txt"
     requests.save(path)
     result = kiln.tune(path, candidates=1, cache=tmp_path / "tuned.db", driver="emulator", progress=False)
