@@ -112,6 +112,16 @@ def test_parametrizations_come_and_go(first, last):
     close(net(x), expected)
 
 
+@pytest.mark.parametrize("size", [1, 2])
+def test_an_input_smaller_than_the_window_is_pytorch_s_error(size):
+    net, x = kiln.torch.optimize(nn.Conv2d(1, 1, 3)), torch.zeros(1, 1, 5, size)
+    with pytest.raises(RuntimeError, match="Kernel size can't be greater"):
+        net(x)
+    with torch.no_grad(), pytest.raises(RuntimeError, match="Kernel size can't be greater"):
+        net(x)
+    close(net(torch.zeros(1, 1, 3, 3)), net.bias.view(1, 1, 1, 1))
+
+
 def test_parts_of_a_model_run_on_kiln_by_themselves():
     net, x = network("depthwise")
     kiln.torch.optimize(net)

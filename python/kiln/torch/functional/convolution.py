@@ -64,6 +64,13 @@ def _conv(
         pad = (*(total // 2 for total in totals), *(total - total // 2 for total in totals))
     else:
         pad = per_axis("padding", padding, axes) * 2
+    for i in range(axes):
+        window = dilations[i] * (weight.shape[i + 2] - 1) + 1
+        require(
+            x.shape[i + 2] + pad[i] + pad[i + axes] >= window,
+            f"{name} of {x.shape[i + 2]} elements, padded by {pad[i]} and {pad[i + axes]}, has a window of {window}",
+            "give a larger input or more padding",
+        )
     rest = residual if residual is None or has_batch else residual.unsqueeze(0)
     y = _finish(
         lambda *end: contraction.conv(x, weight, bias, scale, rest, pad, strides, dilations, groups, *end),
