@@ -205,6 +205,29 @@ def test_indices_without_a_batch(call):
         torch.testing.assert_close(mine, expected)
 
 
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda L, x: L.conv2d(x, torch.ones(4, 3, 3, 3), stride=0), "stride is 0 .give 1 or more"),
+        (lambda L, x: L.conv2d(x, torch.ones(4, 3, 3, 3), padding=-1), "padding is -1 .give 0 or more"),
+        (lambda L, x: L.conv2d(x, torch.ones(4, 3, 3, 3), dilation=(1, 0)), "dilation is .1, 0. .give 1 or more"),
+        (lambda L, x: L.avg_pool2d(x, 0), "kernel_size is 0 .give 1 or more"),
+        (lambda L, x: L.max_pool2d(x, 2, stride=0), "stride is 0 .give 1 or more"),
+        (lambda L, x: L.batch_norm(x, torch.zeros(2), torch.ones(2)), "running_mean has the shape .2,. .give a number"),
+        (lambda L, x: L.batch_norm(x, None, None, torch.ones(4), training=True), "weight has the shape .4,."),
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused_here_and_by_pytorch_in_a_model(call, said):
+    x = normal(2, 3, 8, 8)
+    with pytest.raises(kiln.InvalidArgument, match=said):
+        call(K, x)
+    with pytest.raises(RuntimeError) as expected:
+        call(F, x)
+    with pytest.raises(RuntimeError) as raised, kiln.torch.enabled():
+        call(F, x)
+    assert not isinstance(raised.value, kiln.Error) and str(raised.value) == str(expected.value)
+
+
 def test_a_padding_of_more_than_half_of_the_window_is_refused():
     with pytest.raises(kiln.InvalidArgument, match="padding is .*half of the kernel's size"):
         K.avg_pool2d(normal(1, 2, 5, 5), 2, padding=2)

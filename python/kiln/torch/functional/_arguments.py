@@ -24,10 +24,12 @@ def require_served(holds: bool, message: str, hint: str = "call PyTorch's functi
 
 
 def per_axis(name: str, value: Ints, axes: int) -> tuple[int, ...]:
-    """One number for all axes, or one for each."""
+    """One number for all axes, or one for each: paddings of 0 or more, and others of 1 or more."""
     numbers = (value,) * axes if isinstance(value, int) else tuple(value)
     numbers = numbers * axes if len(numbers) == 1 else numbers
     require(len(numbers) == axes, f"{name} is {value!r}", f"give a number, or one for each of {axes} axes")
+    least = 0 if name.endswith("padding") else 1
+    require(all(number >= least for number in numbers), f"{name} is {value!r}", f"give {least} or more")
     return numbers
 
 

@@ -58,6 +58,13 @@ def batch_norm(
     require(input.dim() >= 2, "batch_norm takes an input of 2 dimensions or more", "give channels as the second")
     x = input if input.dim() <= 5 else input.flatten(4)
     rest = residual if residual is None or residual.dim() <= 5 else residual.flatten(4)
+    given = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
+    for key, each in given.items():
+        require(
+            each is None or each.shape == x.shape[1:2],
+            f"batch_norm: {key} has the shape {None if each is None else tuple(each.shape)}",
+            f"give a number for each of {x.shape[1]} channels",
+        )
     axes = (0, *range(2, x.dim()))
     extents = _of_channels(x)
     w, b = _parameters(x, weight, bias, extents)
