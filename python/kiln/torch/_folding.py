@@ -284,8 +284,15 @@ class Chains:
         self._pending = [each for each in self._pending if each is not tensor]
 
     def compute(self, tensor: Deferred) -> None:
-        """Computes a tensor in one kernel, but for a part of its chain whose result is of use to somebody."""
+        """Gives a tensor its elements."""
         self._forget(tensor)
+        tensor.elements = self._computed(tensor)
+        # What it was computed of: who keeps the result should not keep that.
+        del tensor.chain
+        tensor.steps = ()
+
+    def _computed(self, tensor: Deferred) -> torch.Tensor:
+        """In one kernel, but for a part of its chain whose result is of use to somebody."""
         chain, done = tensor.chain, tensor.chain.done
         for reference, count in reversed(tensor.past):
             earlier = reference()
@@ -293,9 +300,8 @@ class Chains:
                 done = count, earlier.computed()
                 break
         if done is None and _enqueued(tensor):
-            tensor.elements = chain.result
             chain.done = len(tensor.steps), chain.result
-            return
+            return chain.result
         if done is None:
             function, args, kwargs = chain.first
             with torch.no_grad():
@@ -304,7 +310,7 @@ class Chains:
         with torch.no_grad():  # as when the chain began
             for step in tensor.steps[count:]:
                 value = step.again(value)
-        tensor.elements = value
+        return value
 
 
 def _norm(given: dict[str, Any], chain: Chain, again: Any) -> Step | None:

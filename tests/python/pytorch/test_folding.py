@@ -1,6 +1,8 @@
 """Where no gradients are recorded, chains of layers are one kernel, and nothing else changes."""
 
 import copy
+import gc
+import weakref
 
 import pytest
 from networks import NETWORKS, network
@@ -308,3 +310,19 @@ def test_a_chain_ends_where_a_model_does():
         assert type(y) is torch.Tensor
         close(F.relu(y), F.relu(F.conv2d(x, inner.weight, inner.bias)))
         close(outer(y), F.relu(F.conv2d(y, outer[0].weight, outer[0].bias)))
+
+
+def test_who_keeps_a_result_keeps_nothing_else():
+    kept, gone = [], []
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 3)).eval()
+    net[1].register_forward_hook(lambda module, given, result: kept.append(result))
+    kiln.torch.optimize(net, strict=True)
+    with torch.no_grad():
+        x = torch.randn(1, 3, 8, 8)
+        gone.append(weakref.ref(x))
+        net(x + 1)
+        net(x)
+    del x
+    gc.collect()
+    assert gone[0]() is None
+    assert all(isinstance(each, torch.Tensor) and (each >= 0).all() for each in kept)
