@@ -73,13 +73,18 @@ class Warning(UserWarning):  # noqa: A001 - kiln.Warning, as kiln.Error
     """What a Context tells once: a cache that cannot be used, the emulated device in place of a GPU."""
 
 
-def warn(message: str) -> None:
-    """A Warning that points to the caller's line: the nearest one outside of this package."""
+def user_frame(*also: str) -> tuple[types.FrameType | None, int]:
+    """The innermost frame outside of this package and of the packages `also`, and its stacklevel for the caller."""
     level = 1
-    frame: types.FrameType | None = sys._getframe()
-    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == __package__:
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in (__package__, *also):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, Warning, stacklevel=level)
+    return frame, level
+
+
+def warn(message: str, *also: str) -> None:
+    """A Warning that points to the user's line, that of user_frame()."""
+    warnings.warn(message, Warning, stacklevel=user_frame(*also)[1])
 
 
 # What messages of the library call by its name in C++, replaced in this order.

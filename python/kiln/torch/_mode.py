@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 import threading
-import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -153,15 +151,14 @@ class KilnMode(TorchFunctionMode):
         """Notes that PyTorch computed the function `name`, and warns where that is new."""
         place = self.place()
         if self.places.add(place, name, reason, by_kiln=False):
-            warnings.warn(f"{place}: PyTorch computes {name}: {reason}", errors.Warning, stacklevel=_depth())
+            errors.warn(f"{place}: PyTorch computes {name}: {reason}", "torch")
 
     def place(self) -> str:
         """The module that is running, or the line of the program."""
         if self.path:
             return self.path[-1]
-        for frame in _frames_of_the_user():
-            return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
-        return "?"
+        frame, _ = errors.user_frame("torch")
+        return "?" if frame is None else f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
 
 
 # Arguments that PyTorch passes on for its own use, and those of old that nobody should give any more.
@@ -192,26 +189,6 @@ def served(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 def is_compiling() -> bool:
     compiler = getattr(torch, "compiler", None)
     return compiler is not None and hasattr(compiler, "is_compiling") and bool(compiler.is_compiling())
-
-
-_packages = tuple(os.path.dirname(os.path.abspath(package)) + os.sep for package in (torch.__file__, errors.__file__))
-
-
-def _frames_of_the_user() -> Iterator[Any]:
-    """Frames outside of PyTorch and Kiln, the innermost first."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        if not os.path.abspath(frame.f_code.co_filename).startswith(_packages):
-            yield frame
-        frame = frame.f_back  # type: ignore[assignment]
-
-
-def _depth() -> int:
-    """The `stacklevel` of a warning of the caller that is shown at the user's line."""
-    frame, depth = sys._getframe(1), 1
-    while frame is not None and os.path.abspath(frame.f_code.co_filename).startswith(_packages):
-        frame, depth = frame.f_back, depth + 1  # type: ignore[assignment]
-    return depth
 
 
 from . import _folding  # noqa: E402 - it computes through the mode

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from ..operators import elementwise
-from ._arguments import at_most, in_place, require
+from ._arguments import Activation, at_most, in_place, named_activation, needs_gradient, require
 
 __all__ = [
     "celu",
@@ -41,6 +42,17 @@ def activate(input: torch.Tensor, name: str, numbers: Any = (), inplace: bool = 
         return in_place(input, lambda given: activate(given, name, numbers))
     x = at_most(5, input)
     return elementwise.activation(x, name, list(map(float, numbers))).view(input.shape)
+
+
+def with_epilogue(
+    call: Callable[..., torch.Tensor], activation: Activation, *tensors: torch.Tensor | None
+) -> torch.Tensor:
+    """call(name, numbers), which ends in that activation; in a kernel of its own where a gradient of `tensors` is asked
+    for that the epilogue does not have."""
+    name, numbers = named_activation(activation)
+    if name in ("", "relu") or not needs_gradient(*tensors):
+        return call(name, numbers)
+    return activate(call("", []), name, numbers)
 
 
 def relu(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,14 +12,12 @@ from ._arguments import (
     Activation,
     Ints,
     batched,
-    named_activation,
-    needs_gradient,
     per_axis,
     require,
     require_served,
     same_dtype,
 )
-from .activation import activate
+from .activation import with_epilogue
 
 __all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
 
@@ -29,12 +28,30 @@ _EPILOGUE = """
 """
 
 
-def _finish(call: Any, tensors: tuple[Any, ...], residual: Any, activation: Activation) -> Any:
-    """call(name, numbers), with what has no gradient in an epilogue behind it where gradients are asked for."""
-    name, numbers = named_activation(activation)
-    if name in ("", "relu") or not needs_gradient(*tensors, residual):
-        return call(name, numbers)
-    return activate(call("", []), name, numbers)
+def _opened(
+    name: str, axes: int, input: torch.Tensor, weight: torch.Tensor, bias: Any, stride: Ints, dilation: Ints
+) -> tuple[torch.Tensor, tuple[int, ...], tuple[int, ...]]:
+    """The input with a batch, strides and dilations of each axis."""
+    x, _ = batched(input, axes, name)
+    same_dtype(name, input=input, weight=weight, bias=bias)
+    require(weight.dim() == axes + 2, f"{name} takes a weight of {axes + 2} dimensions", f"this has {weight.dim()}")
+    return x, per_axis("stride", stride, axes), per_axis("dilation", dilation, axes)
+
+
+def _computed(
+    call: Callable[..., torch.Tensor],
+    x: torch.Tensor,
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    residual: torch.Tensor | None,
+    activation: Activation,
+) -> torch.Tensor:
+    """call(residual, activation, numbers) as the input has it: with a batch or without one."""
+    has_batch = x.dim() == input.dim()
+    rest = residual if residual is None or has_batch else residual.unsqueeze(0)
+    y = with_epilogue(lambda *end: call(rest, *end), activation, input, weight, bias, residual)
+    return y if has_batch else y.squeeze(0)
 
 
 def _conv(
@@ -51,10 +68,7 @@ def _conv(
     activation: Activation,
 ) -> torch.Tensor:
     name = f"conv{axes}d"
-    x, has_batch = batched(input, axes, name)
-    same_dtype(name, input=input, weight=weight, bias=bias)
-    require(weight.dim() == axes + 2, f"{name} takes a weight of {axes + 2} dimensions", f"this has {weight.dim()}")
-    strides, dilations = per_axis("stride", stride, axes), per_axis("dilation", dilation, axes)
+    x, strides, dilations = _opened(name, axes, input, weight, bias, stride, dilation)
     if isinstance(padding, str):
         require(padding in ("same", "valid"), f"padding is {padding!r}", "give numbers, same or valid")
         totals = [d * (k - 1) if padding == "same" else 0 for d, k in zip(dilations, weight.shape[2:], strict=True)]
@@ -71,14 +85,11 @@ def _conv(
             f"{name} of {x.shape[i + 2]} elements, padded by {pad[i]} and {pad[i + axes]}, has a window of {window}",
             "give a larger input or more padding",
         )
-    rest = residual if residual is None or has_batch else residual.unsqueeze(0)
-    y = _finish(
-        lambda *end: contraction.conv(x, weight, bias, scale, rest, pad, strides, dilations, groups, *end),
-        (input, weight, bias),
-        residual,
-        activation,
-    )
-    return y if has_batch else y.squeeze(0)
+
+    def call(rest: Any, *end: Any) -> torch.Tensor:
+        return contraction.conv(x, weight, bias, scale, rest, pad, strides, dilations, groups, *end)
+
+    return _computed(call, x, input, weight, bias, residual, activation)
 
 
 def _conv_transpose(
@@ -96,10 +107,7 @@ def _conv_transpose(
     activation: Activation,
 ) -> torch.Tensor:
     name = f"conv_transpose{axes}d"
-    x, has_batch = batched(input, axes, name)
-    same_dtype(name, input=input, weight=weight, bias=bias)
-    require(weight.dim() == axes + 2, f"{name} takes a weight of {axes + 2} dimensions", f"this has {weight.dim()}")
-    strides, dilations = per_axis("stride", stride, axes), per_axis("dilation", dilation, axes)
+    x, strides, dilations = _opened(name, axes, input, weight, bias, stride, dilation)
     pads, more = per_axis("padding", padding, axes), per_axis("output_padding", output_padding, axes)
     extents = [x.shape[0], weight.shape[1] * groups]
     for i in range(axes):
@@ -111,17 +119,13 @@ def _conv_transpose(
         require_served(more[i] < strides[i], "output_padding has to be less than the stride")
         window = dilations[i] * (weight.shape[i + 2] - 1) + 1
         extents.append((x.shape[i + 2] - 1) * strides[i] - 2 * pads[i] + window + more[i])
-    rest = residual if residual is None or has_batch else residual.unsqueeze(0)
-    pad = pads * 2
-    y = _finish(
-        lambda *end: contraction.conv_backward_data(
-            x, weight, bias, scale, rest, extents, pad, strides, dilations, groups, *end
-        ),
-        (input, weight, bias),
-        residual,
-        activation,
-    )
-    return y if has_batch else y.squeeze(0)
+
+    def call(rest: Any, *end: Any) -> torch.Tensor:
+        return contraction.conv_backward_data(
+            x, weight, bias, scale, rest, extents, pads * 2, strides, dilations, groups, *end
+        )
+
+    return _computed(call, x, input, weight, bias, residual, activation)
 
 
 def _of_axes(axes: int) -> tuple[Any, Any]:

@@ -9,8 +9,8 @@ import torch
 
 from ...errors import InvalidArgument
 from ..operators import normalisation
-from ._arguments import Activation, autocasting, named_activation, needs_gradient, require, require_served
-from .activation import activate
+from ._arguments import Activation, autocasting, named_activation, require, require_served
+from .activation import activate, with_epilogue
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm"]
 
@@ -68,9 +68,8 @@ def batch_norm(
     axes = (0, *range(2, x.dim()))
     extents = _of_channels(x)
     w, b = _parameters(x, weight, bias, extents)
-    name, numbers = named_activation(activation)
-    fused = name in ("", "relu")
     if training:
+        name, numbers = named_activation(activation)
         require(
             input.numel() != input.shape[1],
             f"batch_norm in training has one value per channel of {tuple(input.shape)}",
@@ -78,17 +77,16 @@ def batch_norm(
         )
         with _Updated(running_mean, running_var, extents) as running:
             y = normalisation.norm(x, w, b, rest, *running, axes, False, eps, momentum, name == "relu")[0]
-        if not fused:
+        if name not in ("", "relu"):
             y = activate(y, name, numbers)
     else:
         if running_mean is None or running_var is None:
             raise InvalidArgument("there are no running statistics", "give them, or training=True")
         mean, variance = (each.to(torch.float32).reshape(extents) for each in (running_mean, running_var))
-        fused = fused or not needs_gradient(input, weight, bias, residual)
-        end = (name, numbers) if fused else ("", [])
-        y = normalisation.norm_inference(x, mean, variance, w, b, rest, axes, eps, *end)
-        if not fused:
-            y = activate(y, name, numbers)
+        y = with_epilogue(
+            lambda *end: normalisation.norm_inference(x, mean, variance, w, b, rest, axes, eps, *end),
+            activation, input, weight, bias, residual,
+        )  # fmt: skip
     return y.view(input.shape)
 
 

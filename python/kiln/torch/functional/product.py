@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from ..operators import contraction
-from ._arguments import Activation, named_activation, needs_gradient, require, same_dtype
-from .activation import activate
+from ._arguments import Activation, require, same_dtype
+from .activation import with_epilogue
 
 __all__ = ["addmm", "baddbmm", "bmm", "linear", "matmul", "mm"]
 
@@ -26,11 +28,11 @@ def _gemm(
         f"the first factor has {a.shape[-1]} columns and the second {b.shape[-2]} rows",
         "give as many",
     )
-    name, numbers = named_activation(activation)
-    fused = name in ("", "relu") or not needs_gradient(a, b, bias, residual)
-    end = (name, numbers) if fused else ("", [])
-    c = contraction.gemm(a, b, bias, scale, residual, float(alpha), float(beta), *end)
-    return c if fused else activate(c, name, numbers)
+
+    def call(*end: Any) -> torch.Tensor:
+        return contraction.gemm(a, b, bias, scale, residual, float(alpha), float(beta), *end)
+
+    return with_epilogue(call, activation, a, b, bias, residual)
 
 
 def _rows(tensor: torch.Tensor) -> torch.Tensor:

@@ -48,13 +48,14 @@ def _write_norm(
         mode="rms" if rms else "standard",
         epsilon=epsilon,
         momentum=momentum,
-        **_norm_epilogue(residual, relu),
+        **_norm_epilogue(residual, "relu" if relu else "", []),
     )
 
 
-def _norm_epilogue(residual: Any, relu: bool) -> dict[str, Any]:
-    chain = epilogue(None, None, residual, "relu" if relu else "", [])
-    chain.pop("bias")
+def _norm_epilogue(residual: Any, activation: str, numbers: Any) -> dict[str, Any]:
+    """Normalisations have no bias in the epilogue."""
+    chain = epilogue(None, None, residual, activation, numbers)
+    chain.pop("bias", None)
     return chain
 
 
@@ -125,8 +126,6 @@ def _write_norm_inference(
     y: Any, x: Any, mean: Any, variance: Any, w: Any, b: Any, residual: Any, axes: Any, epsilon: Any, activation: Any,
     numbers: Any,
 ) -> None:  # fmt: skip
-    chain = epilogue(None, None, residual, activation, numbers)
-    chain.pop("bias", None)
     launch(
         "norm_inference",
         x=x,
@@ -137,7 +136,7 @@ def _write_norm_inference(
         y=y,
         axes=tuple(axes),
         epsilon=epsilon,
-        **chain,
+        **_norm_epilogue(residual, activation, numbers),
     )
 
 
