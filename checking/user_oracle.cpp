@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <optional>
 #include <span>
 
@@ -23,25 +22,22 @@ namespace {
 
 using Memory = std::vector<std::byte>;
 
-// The elements of `memory` as f32 in logical order of `like`: one each, one for all where the extent of `spec` is 1, or
-// that of the channel, dimension `channel`.
-Memory as_f32(const TensorSpec& like, const TensorSpec& spec, const Memory& memory, std::optional<size_t> channel) {
-  Memory result(static_cast<size_t>(like.elements()) * sizeof(float));
-  size_t at = 0;
-  std::vector<int64_t> own(spec.extents.size());
-  reference::for_each_coordinate(like, [&](std::span<const int64_t> coordinate) {
-    const std::span<const int64_t> place = channel ? coordinate.subspan(*channel, 1) : coordinate;
-    for (size_t i = 0; i < own.size(); ++i) own[i] = spec.extents[i] == 1 ? 0 : place[i];
-    const auto value = static_cast<float>(reference::read(spec, memory, own));
-    std::memcpy(result.data() + at, &value, sizeof value);
-    at += sizeof value;
-  });
-  return result;
-}
-
 Memory bytes_of(const std::vector<float>& values) {
   const auto bytes = std::as_bytes(std::span(values));
   return {bytes.begin(), bytes.end()};
+}
+
+// The elements of `memory` as f32 in logical order of `like`: one each, one for all where the extent of `spec` is 1, or
+// that of the channel, dimension `channel`.
+Memory as_f32(const TensorSpec& like, TensorSpec spec, const Memory& memory, std::optional<size_t> channel) {
+  if (channel) {
+    const int64_t extent = spec.extents.front(), stride = spec.strides.front();
+    spec.extents.assign(like.extents.size(), 1);
+    spec.strides.assign(like.extents.size(), 0);
+    spec.extents[*channel] = extent;
+    spec.strides[*channel] = stride;
+  }
+  return bytes_of(reference::read_floats(like, spec, memory));
 }
 
 }  // namespace
@@ -92,24 +88,28 @@ std::vector<float> UserOracle::perturbations() const {
   return floats_of(before_.at("perturbation"));
 }
 
-std::vector<float> UserOracle::slack_of(const std::string& output) const {
-  if (input_.empty() || output == "indices") return {};
-  return reference::prologue_slack(plain_, output, bindings().operands, perturbations(), values_);
-}
-
-// By the operation's own kernel, where that can say it.
-std::vector<float> UserOracle::slack_of_result(TrustedRun& device) const {
+// Of all outputs, but of none that names elements. Of the result by the operation's own kernel, where that can say it.
+std::map<std::string, std::vector<float>> UserOracle::slacks(TrustedRun& device) const {
   if (input_.empty()) return {};
-  const auto call = reference::slack_call(plain_, bindings().operands, perturbations(), values_);
-  return call ? device.slack(*call, result_) : slack_of(result_);
+  const reference::Bindings bindings = this->bindings();
+  const std::vector<float> perturbations = this->perturbations();
+  const auto call = reference::slack_call(plain_, bindings.operands, perturbations, values_);
+  std::vector<std::string> outputs = written_;
+  std::erase_if(outputs, [&](const std::string& output) {
+    return names_elements(plain_, output) || (call && output == result_);
+  });
+  auto slacks = reference::prologue_slack(plain_, outputs, bindings.operands, perturbations, values_);
+  if (call) slacks[result_] = device.slack(*call, result_);
+  return slacks;
 }
 
 Judge UserOracle::judge_of(const std::string& output) const {
-  std::vector<float> slack = slack_of(output);
+  const auto known = slacks_.find(output);
+  std::vector<float> slack = known == slacks_.end() ? std::vector<float>{} : known->second;
   for (float& distance : slack) distance *= 1 + 0x1p-10F;  // what moves brings errors of its own into sums
   const bool full = is_checked_in_full(plain_, options_);
   Judge judge(plain_, output, bindings(), full, options_.samples, options_.seed, std::move(slack));
-  if (output == "indices" && !input_.empty()) {
+  if (names_elements(plain_, output) && !input_.empty()) {
     judge.allow(reference::possible_indices(plain_, bindings().operands, perturbations()));
   }
   return judge;
@@ -126,8 +126,9 @@ Finding UserOracle::evaluate(const std::shared_ptr<const device::ContextHandle>&
   }
   const Judge judge(plain_, result_, bindings(), is_checked_in_full(plain_, options_), options_.samples, options_.seed);
   std::vector<float> margins = judge.margins();
-  const std::vector<float> slack = slack_of_result(device);
-  for (size_t i = 0; i < slack.size(); ++i) margins[i] += slack[i];
+  slacks_ = slacks(device);
+  const auto slack = slacks_.extract(result_);
+  for (size_t i = 0; slack && i < margins.size(); ++i) margins[i] += slack.mapped()[i];
   device.put(result_, before_.at(result_));
   device.put("margin", bytes_of(margins));
   device.run_bounds(values_);

@@ -49,19 +49,19 @@ class UserOracle {
   Memory& memory(std::string_view name);
   reference::Bindings bindings() const;
   std::vector<float> perturbations() const;
-  std::vector<float> slack_of(const std::string& output) const;
-  std::vector<float> slack_of_result(TrustedRun& device) const;
+  std::map<std::string, std::vector<float>> slacks(TrustedRun& device) const;
 
   std::string input_, result_;  // the operands that the prologue, if there can be one, and the epilogue apply to
   TensorSpec output_;
   Request plain_;
   RunValues values_;
   CheckOptions options_;
-  std::vector<std::string> names_;        // of the trusted program's operands
-  std::vector<Memory> memories_;          // of them, before the call
-  std::vector<std::string> written_;      // the result and further outputs
-  std::map<std::string, Memory> before_;  // what the trusted program left in them, and made of the input
-  std::vector<float> low_, high_;         // in logical order
+  std::vector<std::string> names_;                    // of the trusted program's operands
+  std::vector<Memory> memories_;                      // of them, before the call
+  std::vector<std::string> written_;                  // the result and further outputs
+  std::map<std::string, Memory> before_;              // what the trusted program left in them, and made of the input
+  std::map<std::string, std::vector<float>> slacks_;  // of outputs besides the result, in logical order
+  std::vector<float> low_, high_;                     // in logical order
 };
 
 }  // namespace kiln::checking

@@ -109,8 +109,9 @@ std::unique_ptr<const Oracle::Evaluator> make_evaluator(Request request, const B
 /// The mathematics of one operation: its outputs, and how far they move with those of a prologue.
 struct Reference {
   MakeEvaluator evaluator;
-  slack::Answer slack = nullptr;  ///< Null: a call of the operation says it.
-  slack::Call call = nullptr;     ///< Which one; null: slack::with_magnitudes(), unless there is `slack`.
+  slack::Answer slack = nullptr;     ///< Null: a call of the operation says it.
+  slack::Call call = nullptr;        ///< Which one; null: slack::with_magnitudes(), unless there is `slack`.
+  slack::Indices indices = nullptr;  ///< What an output may name that names elements.
   /// The number of Operation::scalars() that stands where the operand of prologues has no element.
   std::optional<size_t> padding = std::nullopt;
 };

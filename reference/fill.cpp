@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kiln/base/parallel.h"
 #include "kiln/generator/operations/cross_entropy.h"
 #include "kiln/generator/operations/pool_window.h"
 #include "kiln/reference/convert.h"
@@ -15,7 +16,7 @@ namespace {
 
 /// [-1, 1), multiples of 2^-23: exact in f32.
 double uniform(uint64_t bits) {
-  return std::ldexp(static_cast<double>(bits >> 40), -23) - 1.0;
+  return static_cast<double>(bits >> 40) * 0x1p-23 - 1.0;
 }
 
 double smallest(DType dtype) {
@@ -91,10 +92,13 @@ uint64_t random_bits(uint64_t seed, uint64_t counter) {
 }
 
 void fill(const TensorSpec& spec, std::span<std::byte> memory, Values values, uint64_t seed) {
-  uint64_t index = 0;
-  for_each_coordinate(spec, [&](std::span<const int64_t> coordinate) {
-    const auto at = static_cast<size_t>(offset_of(spec, coordinate) * size_of(spec.dtype));
-    put(spec.dtype, memory.subspan(at).data(), draw(spec.dtype, values, random_bits(seed, index++)));
+  for_each_part(static_cast<size_t>(spec.elements()), 4096, [&](size_t begin, size_t end) {
+    uint64_t index = begin;
+    for_each_coordinate(spec, static_cast<int64_t>(begin), static_cast<int64_t>(end),
+                        [&](std::span<const int64_t> coordinate) {
+                          const auto at = static_cast<size_t>(offset_of(spec, coordinate) * size_of(spec.dtype));
+                          put(spec.dtype, memory.data() + at, draw(spec.dtype, values, random_bits(seed, index++)));
+                        });
   });
 }
 

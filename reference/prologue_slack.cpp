@@ -28,8 +28,8 @@ double output_scale(const Question& asked) {
 }
 
 Question question(const Request& plain, const std::string& output, const Operands& operands,
-                  std::span<const float> perturbations, const RunValues& values) {
-  Question asked{plain, output, operands, perturbations, values, 1};
+                  std::span<const float> perturbations, const RunValues& values, std::any& common) {
+  Question asked{plain, output, operands, perturbations, values, common, 1};
   const bool moves = std::ranges::any_of(perturbations, [](float perturbation) { return perturbation != 0; });
   asked.scale = moves ? output_scale(asked) : 0;
   return asked;
@@ -105,7 +105,8 @@ double Question::number(std::string_view name) const {
 std::optional<SlackCall> slack_call(const Request& plain, const slack::Operands& operands,
                                     std::span<const float> perturbations, const RunValues& values) {
   const std::string& result = result_of(plain).name;
-  const slack::Question asked = slack::question(plain, result, operands, perturbations, values);
+  std::any common;
+  const slack::Question asked = slack::question(plain, result, operands, perturbations, values, common);
   const Reference reference = reference_of(plain.operation);
   if (asked.scale == 0 || (reference.call == nullptr && reference.slack != nullptr)) return std::nullopt;
   std::optional<SlackCall> call = reference.call == nullptr ? slack::with_magnitudes(asked) : reference.call(asked);
@@ -113,16 +114,23 @@ std::optional<SlackCall> slack_call(const Request& plain, const slack::Operands&
   return call;
 }
 
-std::vector<float> prologue_slack(const Request& plain, const std::string& output, const slack::Operands& operands,
-                                  std::span<const float> perturbations, const RunValues& values) {
-  const slack::Question asked = slack::question(plain, output, operands, perturbations, values);
-  if (asked.scale == 0) return std::vector<float>(static_cast<size_t>(plain.at(output).elements()));
+std::map<std::string, std::vector<float>> prologue_slack(const Request& plain, std::span<const std::string> outputs,
+                                                         const slack::Operands& operands,
+                                                         std::span<const float> perturbations,
+                                                         const RunValues& values) {
   const Reference reference = reference_of(plain.operation);
-  if (reference.slack == nullptr) {
-    throw Error(ErrorCode::internal,
-                fmt::format("how far a prologue moves {} of {} is said by slack_call() alone", output, plain.key()));
+  std::map<std::string, std::vector<float>> slacks;
+  std::any common;
+  for (const std::string& output : outputs) {
+    const slack::Question asked = slack::question(plain, output, operands, perturbations, values, common);
+    if (asked.scale != 0 && reference.slack == nullptr) {
+      throw Error(ErrorCode::internal,
+                  fmt::format("how far a prologue moves {} of {} is said by slack_call() alone", output, plain.key()));
+    }
+    slacks[output] = asked.scale == 0 ? std::vector<float>(static_cast<size_t>(plain.at(output).elements()))
+                                      : reference.slack(asked);
   }
-  return reference.slack(asked);
+  return slacks;
 }
 
 RunValues values_without_user_code(const Request& request, RunValues values) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <any>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -30,10 +31,18 @@ struct Question {
   const Operands& operands;
   std::span<const float> perturbations;
   const RunValues& values;
+  std::any& common;
   double scale;
 
   /// The number that the call gives for Operation::scalars()' `name`.
   double number(std::string_view name) const;
+
+  /// What all outputs of the call are told from: made for the first of them. One type for each operation.
+  template <class T, class Make>
+  const T& shared(const Make& make) const {
+    if (!common.has_value()) common = make();
+    return std::any_cast<const T&>(common);
+  }
 };
 
 /// A packed f32 operand.
@@ -55,10 +64,14 @@ inline float as_slack(double distance) {
   return std::isnan(distance) ? 0.0F : static_cast<float>(distance);
 }
 
-/// How far the outputs of one operation move: prologue_slack(), beside the operation's evaluator, under operations/.
+/// How far an output of one operation moves: prologue_slack(), beside the operation's evaluator, under operations/.
 using Answer = std::vector<float> (*)(const Question&);
 /// Which call of the operation says it, without the error of that: slack_call().
 using Call = std::optional<SlackCall> (*)(const Question&);
+
+/// possible_indices() of operations that have them; something moves.
+using Indices = std::map<size_t, std::vector<double>> (*)(const Request& plain, const Operands& operands,
+                                                          std::span<const float> perturbations);
 
 /// Of convolutions, products of matrices, pooling, sums, dropout and copies: with the magnitudes of the other factors,
 /// and padding that does not move. No loss for extremes: they move by at most the most that one of their elements does.
@@ -67,6 +80,10 @@ SlackCall with_magnitudes(const Question& asked);
 /// Where the other inputs say which elements a gradient goes to: with them as they are.
 std::optional<SlackCall> with_given_inputs(const Question& asked);
 
+std::map<size_t, std::vector<double>> indices_of_pooling(const Request& plain, const Operands& operands,
+                                                         std::span<const float> perturbations);
+std::map<size_t, std::vector<double>> indices_of_reduce(const Request& plain, const Operands& operands,
+                                                        std::span<const float> perturbations);
 std::optional<SlackCall> of_norm_inference(const Question& asked);
 std::optional<SlackCall> of_reduce(const Question& asked);
 std::vector<float> of_activation(const Question& asked);

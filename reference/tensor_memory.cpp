@@ -1,6 +1,7 @@
 #include "kiln/reference/tensor_memory.h"
 
 #include "kiln/reference/convert.h"
+#include "operations/slack_rows.h"
 
 namespace kiln::reference {
 
@@ -53,6 +54,14 @@ std::vector<double> read_all(const TensorSpec& spec, std::span<const std::byte> 
   values.reserve(static_cast<size_t>(spec.elements()));
   for_each_coordinate(spec,
                       [&](std::span<const int64_t> coordinate) { values.push_back(read(spec, memory, coordinate)); });
+  return values;
+}
+
+std::vector<float> read_floats(const TensorSpec& like, const TensorSpec& spec, std::span<const std::byte> memory) {
+  std::vector<float> values(static_cast<size_t>(like.elements()));
+  slack::Rows(like, {}).for_each(
+      [&](size_t element, size_t, double value) { values[element] = static_cast<float>(value); },
+      slack::Repeating(spec, memory));
   return values;
 }
 

@@ -97,6 +97,11 @@ bool is_written(const Request& request, std::string_view operand) {
   return role_of(request, operand) != Role::input;
 }
 
+bool names_elements(const Request& request, std::string_view operand) {
+  const OperandDefinition* definition = definition_of(request, operand);
+  return definition != nullptr && definition->names_elements;
+}
+
 bool is_batched(const Request& request, std::string_view operand) {
   const OperandDefinition* definition = definition_of(request, operand);
   const TensorSpec& spec = request.at(operand);

@@ -52,8 +52,8 @@ class ReduceOperation final : public Operation {
         {"x", Role::input, true, Printing::always, "1 to 5 dimensions", "", "", DTypes::floating | DTypes::integers},
         {"y", Role::output, true, Printing::always, "as x, with 1 along the axes", "dtype and layout of x", "",
          DTypes::floating | DTypes::integers},
-        {"indices", Role::output, true, Printing::when_set, "as y", "not computed",
-         "the positions of the extremes, with min, max and amax", DTypes::only_i32},
+        naming_elements({"indices", Role::output, true, Printing::when_set, "as y", "not computed",
+                         "the positions of the extremes, with min, max and amax", DTypes::only_i32}),
     };
     return definitions;
   }

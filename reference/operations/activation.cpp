@@ -254,6 +254,16 @@ Approximated near(double x, double error, double inside, const Function& f) {
   return result;
 }
 
+// Between x - error and x + error, or their kinks, f' moves by f'' error: |f''| is at most 1.76, and slope for elu.
+double derivative_moves(double error, const ActivationScalars& scalars) {
+  return 2 * error * std::max(1.0, std::fabs(scalars.slope));
+}
+
+bool has_jumps_in_derivative(ActivationMode mode) {
+  return mode == relu || mode == clipped_relu || mode == clip || mode == leaky_relu || mode == elu || mode == selu ||
+         mode == hard_swish || mode == hard_sigmoid;
+}
+
 bool is_flat_somewhere(ActivationMode mode) {
   return mode == relu || mode == clipped_relu || mode == clip || mode == hard_swish || mode == hard_sigmoid;
 }
@@ -294,10 +304,18 @@ Approximated activated_near(ActivationMode mode, double x, double error, const A
   return near(x, error, inside, [&](double at) { return activated(mode, at, scalars); });
 }
 
-// Between the ends, or their kinks, f' moves by f'' error: |f''| is at most 1.76, and slope for elu.
 Approximated activation_derivative_near(ActivationMode mode, double x, double error, const ActivationScalars& scalars) {
-  const double inside = 2 * error * std::max(1.0, std::fabs(scalars.slope));
-  return near(x, error, inside, [&](double at) { return activation_derivative(mode, at, scalars); });
+  return near(x, error, derivative_moves(error, scalars),
+              [&](double at) { return activation_derivative(mode, at, scalars); });
+}
+
+Approximated activation_derivative_around(ActivationMode mode, double x, double error,
+                                          const ActivationScalars& scalars) {
+  if (has_jumps_in_derivative(mode) || !std::isfinite(error))
+    return activation_derivative_near(mode, x, error, scalars);
+  Approximated result = activation_derivative(mode, x, scalars);
+  if (std::isfinite(x)) result.error = 2 * (result.error + derivative_moves(error, scalars) * 0x1p24);
+  return result;
 }
 
 Expected activated(ActivationMode mode, const Expected& result, double error, const ActivationScalars& scalars) {

@@ -28,6 +28,9 @@ Approximated activation_gradient(ActivationMode mode, const Approximated& deriva
 /// The first two where the argument is only known to lie within `error` of x.
 Approximated activated_near(ActivationMode mode, double x, double error, const ActivationScalars& scalars);
 Approximated activation_derivative_near(ActivationMode mode, double x, double error, const ActivationScalars& scalars);
+/// As the last one, evaluated once where the derivative has no jump; the error may be twice as large there.
+Approximated activation_derivative_around(ActivationMode mode, double x, double error,
+                                          const ActivationScalars& scalars);
 
 /// As the result of an operation.
 Expected expected_of(const Approximated& result);

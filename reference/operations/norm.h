@@ -30,6 +30,25 @@ class Repeating {
   Tensor elements_;
 };
 
+/// What an activation behind a normalisation is applied to.
+struct Normalised {
+  double value = 0;
+  double error = 0;   ///< Of f32 arithmetic.
+  bool open = false;  ///< Partial results may overflow, or underflow: anything is right.
+};
+
+/// (x - mean) inverse w + b + residual. docs/numerics.md derives the error.
+inline Normalised normalised(double x, double mean, double inverse, double w, double b, double residual) {
+  const double distance = x - mean, xhat = distance * inverse, scaled = w * xhat;
+  const double partial = std::fabs(scaled) + std::fabs(b), size = partial + std::fabs(residual);
+  for (const double step : {distance, xhat, scaled, partial, size}) {
+    if (std::isfinite(step) && std::fabs(step) > float_max) return {.open = true};
+  }
+  if (std::isinf(w) && xhat != 0 && std::fabs(xhat) < std::numeric_limits<float>::min()) return {.open = true};
+  const double error = std::isfinite(size) ? 5 * unit * size + 0x1p-148 * (1 + std::fabs(w)) : 0;
+  return {.value = scaled + b + residual, .error = error};
+}
+
 /// A value known to `error`.
 inline Expected approximately(double value, double error) {
   Expected result{.value = value, .magnitude = std::fabs(value), .quantum = Expected::no_quantum};

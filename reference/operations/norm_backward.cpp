@@ -110,16 +110,10 @@ class NormBackwardEvaluator final : public RowEvaluator<GradientRow> {
   // What dy counts as behind relu or the activation. docs/numerics.md derives the error.
   Counted passed_at(std::span<const int64_t> at) const {
     if (!numbers_) return {.value = !y_ || (*y_)[at] > 0 ? dy_[at] : 0};
-    const double w = w_ ? (*w_)[at] : 1, b = b_ ? (*b_)[at] : 0, residual = residual_ ? (*residual_)[at] : 0;
-    const double distance = x_[at] - (mean_ ? (*mean_)[at] : 0), xhat = distance * inverse_[at], scaled = w * xhat;
-    const double z = scaled + b + residual, partial = std::fabs(scaled) + std::fabs(b),
-                 size = partial + std::fabs(residual);
-    for (const double step : {distance, xhat, scaled, partial, size}) {
-      if (std::isfinite(step) && std::fabs(step) > float_max) return {.open = true};
-    }
-    if (std::isinf(w) && xhat != 0 && std::fabs(xhat) < std::numeric_limits<float>::min()) return {.open = true};
-    const double error = std::isfinite(size) ? 5 * unit * size + 0x1p-148 * (1 + std::fabs(w)) : 0;
-    const Approximated derivative = activation_derivative_near(backward_.activation, z, error, *numbers_);
+    const Normalised z = normalised(x_[at], mean_ ? (*mean_)[at] : 0, inverse_[at], w_ ? (*w_)[at] : 1,
+                                    b_ ? (*b_)[at] : 0, residual_ ? (*residual_)[at] : 0);
+    if (z.open) return {.open = true};
+    const Approximated derivative = activation_derivative_near(backward_.activation, z.value, z.error, *numbers_);
     const Approximated result = activation_gradient(backward_.activation, derivative, dy_[at]);
     return {.value = result.value, .error = (1 + 0x1p-10) * unit * result.error, .open = result.open};
   }

@@ -3,18 +3,14 @@
 #include <algorithm>
 #include <optional>
 
-#include "kiln/base/parallel.h"
 #include "kiln/generator/operations/norm.h"
-#include "kiln/reference/reference.h"
-#include "kiln/reference/tensor_memory.h"
-#include "kiln/reference/tolerance.h"
+#include "operations/activation.h"
+#include "operations/norm.h"
 #include "operations/slack_rows.h"
 #include "slack.h"
 
 namespace kiln::reference::slack {
 namespace {
-
-constexpr double unit = 0x1p-24;
 
 std::optional<Repeating> repeating(const Question& asked, const std::string& name) {
   const TensorSpec* spec = asked.plain.find(name);
@@ -26,15 +22,35 @@ std::optional<Repeating> repeating(const Question& asked, const std::string& nam
 struct NormRow {
   double sum = 0, magnitudes = 0, largest = 0;  // of x; the largest with its perturbation
   double perturbations = 0, squared_perturbations = 0;
-  double mean = 0, squares = 0,
-         weighted = 0;  // of distances from the mean; of their magnitudes times the perturbations
+  double mean = 0;
   // What comes of these: how far what kernels compute may be off, with their own errors.
   double mean_slack = 0, variance_slack = 0, inverse_slack = 0, most_inverse = 0;
+
+  // The sums alone.
+  NormRow& operator+=(const NormRow& other) {
+    sum += other.sum;
+    magnitudes += other.magnitudes;
+    largest = std::max(largest, other.largest);
+    perturbations += other.perturbations;
+    squared_perturbations += other.squared_perturbations;
+    return *this;
+  }
 };
 
-void finish(NormRow& row, bool centred, double length, double epsilon) {
+// Of the distances from the mean.
+struct Spread {
+  double squares = 0, weighted = 0;  // the second: of their magnitudes times the perturbations
+
+  Spread& operator+=(const Spread& other) {
+    squares += other.squares;
+    weighted += other.weighted;
+    return *this;
+  }
+};
+
+void finish(NormRow& row, const Spread& spread, bool centred, double length, double epsilon) {
   const double roundings = (length + 8) * unit, mean_error = centred ? roundings * row.largest : 0;
-  const double variance = row.squares / length, first_order = 2 * row.weighted / length;
+  const double variance = spread.squares / length, first_order = 2 * spread.weighted / length;
   const double most = variance + first_order + row.squared_perturbations / length;
   const double error = roundings * most + 2 * mean_error * std::sqrt(most) + mean_error * mean_error + 0x1p-126;
   const double inverse = 1 / std::sqrt(variance + epsilon);
@@ -54,11 +70,9 @@ float known(const NormRow& row, double length, double slack) {
 }
 
 std::vector<NormRow> rows_of(const NormForward& norm, const Question& asked, const Rows& rows, const Repeating& x) {
-  std::vector<NormRow> all(rows.count());
   const double length = std::max(rows.length(), 1.0);
-  rows.for_each(
-      [&](size_t element, size_t number, double value) {
-        NormRow& row = all[number];
+  auto all = rows.sums<NormRow>(
+      [&](NormRow& row, size_t element, size_t, double value) {
         const double perturbation = asked.perturbations[element];
         row.sum += value;
         row.magnitudes += std::fabs(value);
@@ -69,15 +83,14 @@ std::vector<NormRow> rows_of(const NormForward& norm, const Question& asked, con
       x);
   const bool centred = norm.mode == NormMode::standard;
   for (NormRow& row : all) row.mean = centred ? row.sum / length : 0;
-  rows.for_each(
-      [&](size_t element, size_t number, double value) {
-        NormRow& row = all[number];
-        const double distance = std::fabs(value - row.mean);
-        row.squares += distance * distance;
-        row.weighted += times(asked.perturbations[element], distance);
+  const auto spreads = rows.sums<Spread>(
+      [&](Spread& spread, size_t element, size_t number, double value) {
+        const double distance = std::fabs(value - all[number].mean);
+        spread.squares += distance * distance;
+        spread.weighted += times(asked.perturbations[element], distance);
       },
       x);
-  for (NormRow& row : all) finish(row, centred, length, asked.number("epsilon"));
+  for (size_t i = 0; i < all.size(); ++i) finish(all[i], spreads[i], centred, length, asked.number("epsilon"));
   return all;
 }
 
@@ -97,7 +110,7 @@ std::vector<float> of_norm_forward(const Question& asked) {
   const Rows rows(norm.x, norm.axes);
   const Repeating x(norm.x, asked.operands.at("x"));
   const std::optional<Repeating> w = repeating(asked, "w");
-  const std::vector<NormRow> all = rows_of(norm, asked, rows, x);
+  const auto& all = asked.shared<std::vector<NormRow>>([&] { return rows_of(norm, asked, rows, x); });
   std::vector<float> slack;
   if (asked.output != "y") {
     for (const NormRow& row : all) {
@@ -124,40 +137,37 @@ namespace {
 
 // The most that each element of dy may count for more or less: nothing where relu gave 0, and behind an activation
 // |f'| d, with what |f'| may be off.
-std::vector<double> passed_perturbations(const NormBackward& norm, const Question& asked) {
+std::vector<float> passed_perturbations(const NormBackward& norm, const Question& asked) {
+  std::vector<float> passed(asked.perturbations.begin(), asked.perturbations.end());
+  const Rows elements(norm.dy, {});
   if (norm.activation == ActivationMode::identity) {
-    std::vector<double> passed(asked.perturbations.begin(), asked.perturbations.end());
     const auto drop = [&](size_t element, size_t, double y) {
       if (!(y > 0)) passed[element] = 0;
     };
-    if (norm.y) Rows(norm.dy, {}).for_each(drop, *repeating(asked, "y"));
+    if (norm.y) elements.for_each(drop, *repeating(asked, "y"));
     return passed;
   }
-  NormBackward of_perturbations = norm;  // of which dresidual is what counts
-  of_perturbations.dw = of_perturbations.db = std::nullopt;
-  of_perturbations.dresidual = norm.dy;
-  of_perturbations.parameter_blend = of_perturbations.dresidual_blend = {};
-  const Request request = of_perturbations.request();
-  Bindings bindings{.operands = asked.operands, .values = asked.values};
-  bindings.operands["dy"] = std::as_bytes(asked.perturbations);
-  const Oracle oracle(request, bindings, "dresidual");
-  std::vector<double> passed(asked.perturbations.size());
-  for_each_part(passed.size(), 4096, [&](size_t begin, size_t end) {
-    size_t element = begin;
-    for_each_coordinate(norm.dy, static_cast<int64_t>(begin), static_cast<int64_t>(end),
-                        [&](std::span<const int64_t> at) {
-                          const Expected expected = oracle.at(at);
-                          const bool is_known = std::isfinite(expected.value) && !expected.unspecified;
-                          const double most = std::fabs(expected.value) + arithmetic_error(request, expected);
-                          passed[element] = asked.perturbations[element] == 0 ? 0 : is_known ? most : infinity;
-                          ++element;
-                        });
-  });
+  const ActivationScalars numbers{asked.number("slope"), asked.number("offset"), asked.number("low"),
+                                  asked.number("high")};
+  const bool has_mean = norm.mean.has_value(), has_b = norm.b.has_value(), has_residual = norm.residual.has_value();
+  elements.for_each(
+      [&](size_t element, size_t, double x, double inverse, double mean, double w, double b, double residual) {
+        if (passed[element] == 0) return;
+        const reference::Normalised z =
+            normalised(x, has_mean ? mean : 0, inverse, w, has_b ? b : 0, has_residual ? residual : 0);
+        const Approximated slope = activation_derivative_around(norm.activation, z.value, z.error, numbers);
+        const Approximated moved = activation_gradient(norm.activation, slope, passed[element]);
+        const double most = std::fabs(moved.value) + (1 + 0x1p-10) * unit * moved.error;
+        const bool is_known = !z.open && !moved.open && most <= float_max;
+        passed[element] = static_cast<float>(is_known ? most : infinity);
+      },
+      *repeating(asked, "x"), *repeating(asked, "inv_deviation"), repeating(asked, "mean"), repeating(asked, "w"),
+      repeating(asked, "b"), repeating(asked, "residual"));
   return passed;
 }
 
 // What xhat is made of. For rms there is no mean.
-struct Normalised {
+struct Xhat {
   Repeating x, inverse;
   std::optional<Repeating> mean;
 
@@ -166,24 +176,34 @@ struct Normalised {
   }
 };
 
+// Of |w| d, and of that times |xhat|.
+struct Weighted {
+  double all = 0, along = 0;
+
+  Weighted& operator+=(const Weighted& other) {
+    all += other.all;
+    along += other.along;
+    return *this;
+  }
+};
+
 // Of dw or db: the sums over all that they repeat along.
-std::vector<float> of_parameter(const Question& asked, const TensorSpec& dy, const Normalised& xhat,
-                                const std::vector<double>& passed) {
+std::vector<float> of_parameter(const Question& asked, const TensorSpec& dy, const Xhat& xhat,
+                                const std::vector<float>& passed) {
   const TensorSpec& parameter = asked.plain.at(asked.output);
   std::vector<int64_t> axes;
   for (size_t d = 0; d < parameter.extents.size(); ++d) {
     if (parameter.extents[d] == 1) axes.push_back(static_cast<int64_t>(d));
   }
   const Rows rows(dy, axes);
-  std::vector<double> sums(rows.count());
-  const bool of_shift = asked.output == "db";
-  rows.for_each(
-      [&](size_t element, size_t row, double x, double inverse, double mean) {
-        sums[row] += of_shift ? passed[element] : times(passed[element], xhat.magnitude(x, inverse, mean));
-      },
-      xhat.x, xhat.inverse, xhat.mean);
+  const auto shift = [&](double& sum, size_t element, size_t) { sum += passed[element]; };
+  const auto scale = [&](double& sum, size_t element, size_t, double x, double inverse, double mean) {
+    sum += times(passed[element], xhat.magnitude(x, inverse, mean));
+  };
   std::vector<float> slack;
-  for (const double sum : sums) slack.push_back(as_slack(times(sum, asked.scale)));
+  for (const double sum :
+       asked.output == "db" ? rows.sums<double>(shift) : rows.sums<double>(scale, xhat.x, xhat.inverse, xhat.mean))
+    slack.push_back(as_slack(times(sum, asked.scale)));
   return slack;
 }
 
@@ -191,33 +211,33 @@ std::vector<float> of_parameter(const Question& asked, const TensorSpec& dy, con
 
 std::vector<float> of_norm_backward(const Question& asked) {
   const NormBackward norm = NormBackward::of(asked.plain);
-  std::vector<double> perturbations = passed_perturbations(norm, asked);
+  const auto& passed = asked.shared<std::vector<float>>([&] { return passed_perturbations(norm, asked); });
   std::vector<float> slack;
   if (asked.output == "dresidual") {
-    for (const double perturbation : perturbations) slack.push_back(as_slack(times(perturbation, asked.scale)));
+    for (const float perturbation : passed) slack.push_back(as_slack(times(perturbation, asked.scale)));
     return slack;
   }
-  const Normalised xhat{*repeating(asked, "x"), *repeating(asked, "inv_deviation"), repeating(asked, "mean")};
-  if (asked.output != "dx") return of_parameter(asked, norm.dy, xhat, perturbations);
+  const Xhat xhat{*repeating(asked, "x"), *repeating(asked, "inv_deviation"), repeating(asked, "mean")};
+  if (asked.output != "dx") return of_parameter(asked, norm.dy, xhat, passed);
 
   const Rows rows(norm.dy, norm.axes);
   const std::optional<Repeating> w = repeating(asked, "w");
-  std::vector<double> sums(rows.count()), sums_along(rows.count());  // of |w| d, of that times |xhat|
-  rows.for_each(
-      [&](size_t element, size_t row, double x, double inverse, double mean, double weight) {
-        if (w) perturbations[element] = times(perturbations[element], std::fabs(weight));
-        sums[row] += norm.mode == NormMode::standard ? perturbations[element] : 0;
-        sums_along[row] += times(perturbations[element], xhat.magnitude(x, inverse, mean));
+  const bool centred = norm.mode == NormMode::standard;
+  const auto sums = rows.sums<Weighted>(
+      [&](Weighted& sum, size_t element, size_t, double x, double inverse, double mean, double weight) {
+        const double perturbation = times(passed[element], std::fabs(weight));
+        sum.all += centred ? perturbation : 0;
+        sum.along += times(perturbation, xhat.magnitude(x, inverse, mean));
       },
       xhat.x, xhat.inverse, xhat.mean, w);
-  slack.resize(perturbations.size());
+  slack.resize(passed.size());
   rows.for_each(
-      [&](size_t element, size_t row, double x, double inverse, double mean) {
-        const double along = times(sums_along[row] / rows.length(), xhat.magnitude(x, inverse, mean));
-        const double perturbation = perturbations[element] + sums[row] / rows.length() + along;
+      [&](size_t element, size_t row, double x, double inverse, double mean, double weight) {
+        const double along = times(sums[row].along / rows.length(), xhat.magnitude(x, inverse, mean));
+        const double perturbation = times(passed[element], std::fabs(weight)) + sums[row].all / rows.length() + along;
         slack[element] = as_slack(times(times(perturbation, std::fabs(inverse)), asked.scale));
       },
-      xhat.x, xhat.inverse, xhat.mean);
+      xhat.x, xhat.inverse, xhat.mean, w);
   return slack;
 }
 

@@ -68,7 +68,7 @@ class PoolForwardEvaluator final : public Oracle::Evaluator {
 }  // namespace
 
 Reference pool_forward_reference() {
-  return {make_evaluator<PoolForwardEvaluator>};
+  return {.evaluator = make_evaluator<PoolForwardEvaluator>, .indices = slack::indices_of_pooling};
 }
 
 }  // namespace kiln::reference

@@ -5,9 +5,11 @@
 #include <limits>
 #include <optional>
 
+#include "evaluator.h"
 #include "kiln/generator/operations/pool_forward.h"
 #include "kiln/generator/operations/reduce.h"
 #include "kiln/reference/tensor_memory.h"
+#include "slack.h"
 
 namespace kiln::reference {
 namespace {
@@ -117,15 +119,26 @@ std::map<size_t, std::vector<double>> possible_in(const View& view, ReduceMode m
 
 }  // namespace
 
+namespace slack {
+
+std::map<size_t, std::vector<double>> indices_of_pooling(const Request& plain, const Operands& operands,
+                                                         std::span<const float> perturbations) {
+  return possible_in(PoolForward::of(plain), ReduceMode::max, true, operands.at("x"), perturbations);
+}
+
+std::map<size_t, std::vector<double>> indices_of_reduce(const Request& plain, const Operands& operands,
+                                                        std::span<const float> perturbations) {
+  const Reduce reduce = Reduce::of(plain);
+  return possible_in(reduce, reduce.mode, false, operands.at("x"), perturbations);
+}
+
+}  // namespace slack
+
 std::map<size_t, std::vector<double>> possible_indices(
     const Request& plain, const std::map<std::string, std::span<const std::byte>>& operands,
     std::span<const float> perturbations) {
   if (std::ranges::all_of(perturbations, [](float perturbation) { return perturbation == 0; })) return {};
-  if (plain.operation == "reduce") {
-    const Reduce reduce = Reduce::of(plain);
-    return possible_in(reduce, reduce.mode, false, operands.at("x"), perturbations);
-  }
-  return possible_in(PoolForward::of(plain), ReduceMode::max, true, operands.at("x"), perturbations);
+  return reference_of(plain.operation).indices(plain, operands, perturbations);
 }
 
 }  // namespace kiln::reference

@@ -139,7 +139,7 @@ class ReduceEvaluator final : public Oracle::Evaluator {
 }  // namespace
 
 Reference reduce_reference() {
-  return {make_evaluator<ReduceEvaluator>, slack::of_product, slack::of_reduce};
+  return {make_evaluator<ReduceEvaluator>, slack::of_product, slack::of_reduce, slack::indices_of_reduce};
 }
 
 }  // namespace kiln::reference

@@ -26,6 +26,17 @@ class ProductSlack {
     size_ *= size;
   }
 
+  // Of the factors of both.
+  ProductSlack& operator+=(const ProductSlack& other) {
+    slack_ = slack_ * (other.size_ + other.slack_) + size_ * other.slack_;
+    size_ *= other.size_;
+    is_open_ = is_open_ || other.is_open_;
+    is_nan_ = is_nan_ || other.is_nan_;
+    is_infinite_ = is_infinite_ || other.is_infinite_;
+    may_be_zero_ = may_be_zero_ || other.may_be_zero_;
+    return *this;
+  }
+
   // An infinite product keeps its sign, or stays NaN, unless a factor may pass 0.
   double value() const {
     if (is_nan_) return 0;
@@ -47,11 +58,11 @@ std::vector<float> of_product(const Question& asked) {
   for (size_t d = 0; d < reduce.y.extents.size(); ++d) {
     if (reduce.y.extents[d] == 1) axes.push_back(static_cast<int64_t>(d));
   }
-  const Rows rows(reduce.x, axes);
-  std::vector<ProductSlack> products(rows.count());
-  rows.for_each(
-      [&](size_t element, size_t row, double x) { products[row].take(x, asked.perturbations[element], skips_zeros); },
-      Repeating(reduce.x, asked.operands.at("x")));
+  const auto products =
+      Rows(reduce.x, axes)
+          .sums<ProductSlack>([&](ProductSlack& product, size_t element, size_t,
+                                  double x) { product.take(x, asked.perturbations[element], skips_zeros); },
+                              Repeating(reduce.x, asked.operands.at("x")));
   std::vector<float> slack;
   for (const ProductSlack& product : products) slack.push_back(static_cast<float>(asked.scale * product.value()));
   return slack;

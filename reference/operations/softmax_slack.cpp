@@ -2,7 +2,9 @@
 // bounds.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
+#include "kiln/base/parallel.h"
 #include "kiln/generator/operations/cross_entropy.h"
 #include "kiln/generator/operations/softmax_backward.h"
 #include "kiln/generator/operations/softmax_forward.h"
@@ -24,15 +26,19 @@ struct Row {
   }
 };
 
+// Calls visit(row) for each of them, from several threads.
 template <class Visit>
 void for_each_row(const TensorSpec& spec, int64_t axis, const Visit& visit) {
   const auto along = static_cast<size_t>(axis), length = static_cast<size_t>(spec.extents[along]);
-  size_t inner = 1, number = 0;
+  size_t inner = 1;
   for (size_t i = along + 1; i < spec.extents.size(); ++i) inner *= static_cast<size_t>(spec.extents[i]);
   const auto elements = static_cast<size_t>(spec.elements());
-  for (size_t outer = 0; outer < elements; outer += length * inner) {
-    for (size_t i = 0; i < inner; ++i) visit(Row{number++, outer + i, length, inner});
-  }
+  if (elements == 0) return;
+  for_each_part(elements / length, 4096 / length + 1, [&](size_t begin, size_t end) {
+    for (size_t number = begin; number < end; ++number) {
+      visit(Row{number, number / inner * length * inner + number % inner, length, inner});
+    }
+  });
 }
 
 // Of log-softmax 2 D, with D the most that an element of the row moves; of softmax its value times exp(2 D) - 1, and
@@ -131,18 +137,16 @@ std::vector<float> of_softmax_backward(const Question& asked) {
 std::vector<float> of_cross_entropy_forward(const Question& asked) {
   const CrossEntropyForward loss = CrossEntropyForward::of(asked.plain);
   const LossFactors factors(loss, asked);
-  const bool is_reduced = loss.reduction != LossReduction::none;
-  std::vector<float> slack(static_cast<size_t>(loss.loss.elements()));
-  double sum = 0;
+  std::vector<double> moved(static_cast<size_t>(loss.targets.elements()));  // of each row
   for_each_row(loss.x, 1, [&](const Row& row) {
     const double most = row.most(asked.perturbations);
-    const double moved =
-        most == 0 || !factors.depends(row.number) ? 0 : asked.scale * factors.of_loss(row.number) * 2 * most;
-    sum += moved;
-    if (!is_reduced) slack[row.number] = static_cast<float>(moved);
+    if (most != 0 && factors.depends(row.number)) {
+      moved[row.number] = asked.scale * factors.of_loss(row.number) * 2 * most;
+    }
   });
-  if (is_reduced && sum != 0) slack[0] = static_cast<float>(sum * factors.share());
-  return slack;
+  if (loss.reduction == LossReduction::none) return {moved.begin(), moved.end()};
+  const double sum = std::accumulate(moved.begin(), moved.end(), 0.0);
+  return {sum == 0 ? 0 : static_cast<float>(sum * factors.share())};
 }
 
 std::vector<float> of_cross_entropy_backward(const Question& asked) {

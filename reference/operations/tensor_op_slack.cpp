@@ -20,13 +20,16 @@ double tensor_op_slack(TensorOpMode mode, double a, double perturbation, double 
   if (!std::isfinite(perturbation)) return infinity;
   const double value = tensor_op_value(mode, a, b, c);
   double most = 0;
-  for (const double at : {a - perturbation, a + perturbation, std::fabs(a) <= perturbation ? 0 : a,
-                          inputs_of(mode) > 1 && std::fabs(b - a) <= perturbation ? b : a}) {
+  const auto look_at = [&](double at) {
     const double moved = tensor_op_value(mode, at, b, c);
-    if (moved == value || (std::isnan(moved) && std::isnan(value))) continue;
+    if (moved == value || (std::isnan(moved) && std::isnan(value))) return;
     const double distance = std::fabs(moved - value);
     most = std::isfinite(distance) ? std::max(most, distance) : infinity;
-  }
+  };
+  look_at(a - perturbation);
+  look_at(a + perturbation);
+  if (std::fabs(a) <= perturbation) look_at(0);
+  if (inputs_of(mode) > 1 && std::fabs(b - a) <= perturbation) look_at(b);
   return most;
 }
 

@@ -155,8 +155,21 @@ class UserTemplate {
     return known;
   }
 
+  bool is_named(const std::string& operand) const {
+    const auto names = [&](const UserDescriptor::LaunchArgument& argument) {
+      const auto* const known = std::get_if<Argument>(&argument);
+      const auto* const named = known == nullptr ? nullptr : std::get_if<OperandArgument>(known);
+      return named != nullptr && named->name == operand;
+    };
+    return std::ranges::any_of(d_.launches, [&](const UserDescriptor::LaunchStep& launch) {
+      return std::ranges::any_of(launch.arguments, names);
+    });
+  }
+
   std::optional<std::string> refusal(const Request& request, const Target& target) const {
-    if (request.operation == "pool_forward" && request.find("indices") != nullptr) return "it gives no indices";
+    for (const Operand& operand : request.operands) {
+      if (is_written(request, operand.name) && !is_named(operand.name)) return "it gives no " + operand.name;
+    }
     const Values values = values_of(base_prelude(request, target));
     for (const UserDescriptor::Condition& condition : d_.applies) {
       try {

@@ -26,6 +26,15 @@ TEST(Fill, GivesEqualTensorsWhateverTheLayout) {
   EXPECT_NE(nchw, values_of(TensorSpec::packed(DType::f16, extents, "nchw"), Values::uniform, 10));
 }
 
+// Threads fill parts of large ones.
+TEST(Fill, BeginsALargeTensorLikeASmallOne) {
+  const std::vector<std::byte> large = filled(TensorSpec::packed(DType::f32, {3, 7001}, "nc"), Values::wide, 5);
+  const std::vector<std::byte> small = filled(TensorSpec::packed(DType::f32, {3, 7001 / 3}, "nc"), Values::wide, 5);
+  const TensorSpec row = TensorSpec::packed(DType::f32, {3 * 7001}, "n");
+  EXPECT_EQ(large, filled(row, Values::wide, 5)) << "in logical order, whatever the shape";
+  EXPECT_TRUE(std::equal(small.begin(), small.end(), large.begin()));
+}
+
 TEST(Fill, PoisonsTheGapsBetweenElements) {
   const TensorSpec spec = TensorSpec::parse("f32:2x2:4,2");
   const auto memory = filled(spec, Values::integers, 1);

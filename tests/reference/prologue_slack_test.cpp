@@ -13,6 +13,7 @@
 #include "kiln/generator/check_values.h"
 #include "kiln/generator/operation.h"
 #include "kiln/generator/operations/tensor_ops.h"
+#include "kiln/reference/fill.h"
 #include "kiln/reference/reference.h"
 
 namespace kiln::reference {
@@ -46,7 +47,7 @@ struct Problem {
   std::vector<float> slack() const {
     const auto call = slack_call(request, operands(input), perturbations, values);
     if (output != result_of(request).name || !call)
-      return prologue_slack(request, output, operands(input), perturbations, values);
+      return prologue_slack(request, std::vector{output}, operands(input), perturbations, values).at(output);
     Bindings bindings{.operands = {}, .values = call->values};
     for (const auto& [name, memory] : call->operands) bindings.operands[name] = memory;
     std::vector<float> distances;
@@ -272,6 +273,68 @@ TEST(PrologueSlack, OfGradientsOfNormalisationsIsThatOfTheirRow) {
   EXPECT_EQ(problem.slack(), (Floats{0, 0, infinity, infinity, 0, 0})) << "the last row is NaN, whatever dy is";
   problem.output = "db";
   EXPECT_EQ(problem.slack(), (Floats{0, infinity, 0.5F}));
+}
+
+// What outputs have in common is not the others' own.
+TEST(PrologueSlack, OfAllOutputsAtOnceIsThatOfEach) {
+  for (const char* line :
+       {"norm_forward x=f32:4x6 w=f32:1x6 mean=f32:4x1 inv_deviation=f32:4x1 axes=1",
+        "norm_backward dy=f32:4x6 x=f32:4x6 inv_deviation=f32:4x1 mean=f32:4x1 w=f32:1x6 dw=f32:1x6 db=f32:1x6 "
+        "dresidual=f32:4x6 b=f32:1x6 activation=gelu axes=1"}) {
+    const Request request = Request::parse(line);
+    std::map<std::string, std::vector<std::byte>> contents;
+    std::map<std::string, std::span<const std::byte>> operands;
+    std::vector<std::string> outputs;
+    for (const Operand& operand : request.operands) {
+      contents[operand.name] = filled(request, operand, Values::uniform, contents.size());
+      operands[operand.name] = contents[operand.name];
+      if (is_written(request, operand.name)) outputs.push_back(operand.name);
+    }
+    const Floats perturbations(24, 0x1p-10F);
+    const RunValues values = check_values(request);
+    const auto all = prologue_slack(request, outputs, operands, perturbations, values);
+    for (const std::string& output : outputs) {
+      EXPECT_EQ(all.at(output),
+                prologue_slack(request, std::vector{output}, operands, perturbations, values).at(output));
+      EXPECT_THAT(all.at(output), testing::Each(testing::Gt(0)));
+    }
+  }
+}
+
+// Threads take parts: of rows, where these lie apart, or of their elements. Both as one thread takes a single row.
+TEST(PrologueSlack, OfManyRowsIsThatOfEach) {
+  struct Layout {
+    const char *all, *one;
+    size_t rows, row_stride, stride;
+  };
+  constexpr size_t length = 700;
+  for (const Layout& layout : {Layout{"x=f32:31x700 axes=1", "x=f32:1x700 axes=1", 31, length, 1},
+                               Layout{"x=f32:700x31 axes=0", "x=f32:700x1 axes=0", 31, 1, 31},
+                               Layout{"x=f32:1x700x31 axes=1", "x=f32:1x700x1 axes=1", 31, 1, 31}}) {
+    for (const std::string operation : {"norm_forward ", "reduce mode=mul ", "local_norm_forward size=9 "}) {
+      const Request all = Request::parse(operation + layout.all), one = Request::parse(operation + layout.one);
+      Floats x(layout.rows * length), perturbations(x.size());
+      for (size_t i = 0; i < x.size(); ++i) {
+        x[i] = 1 + static_cast<float>(random_bits(3, i) % 1000) * 0x1p-17F;
+        perturbations[i] = static_cast<float>(random_bits(4, i) % 1000) * 0x1p-24F;
+      }
+      const Floats slack = Problem{all, x, {}, perturbations}.slack();
+      const size_t results = slack.size() / layout.rows;
+      for (const size_t row : {size_t{0}, layout.rows / 2, layout.rows - 1}) {
+        Floats own, own_perturbations;
+        for (size_t i = 0; i < length; ++i) {
+          own.push_back(x[row * layout.row_stride + i * layout.stride]);
+          own_perturbations.push_back(perturbations[row * layout.row_stride + i * layout.stride]);
+        }
+        const Floats expected = Problem{one, own, {}, own_perturbations}.slack();
+        ASSERT_EQ(expected.size(), results);
+        for (size_t i = 0; i < results; ++i) {
+          const size_t at = results == 1 ? row : row * layout.row_stride + i * layout.stride;
+          EXPECT_NEAR(slack[at], expected[i], 1e-6 * static_cast<double>(expected[i])) << all.key() << " row " << row;
+        }
+      }
+    }
+  }
 }
 
 // Moves that are small beside the deviation, as large, and larger.

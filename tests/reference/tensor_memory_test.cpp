@@ -41,5 +41,22 @@ TEST(TensorMemory, ReadsBackWhatItWrote) {
   EXPECT_THAT(read_all(spec, memory), ElementsAre(0, 1, 2, 3, 4, 5));
 }
 
+// In several parts, which begin in the middle of a run of neighbours.
+TEST(TensorMemory, ReadsFloatsThatRepeatInLogicalOrder) {
+  const TensorSpec like = TensorSpec::packed(DType::f32, {3, 5, 1001}, "ncw");
+  const TensorSpec spec = TensorSpec::parse("f16:1x5x1001:1,1,7");
+  std::vector<std::byte> memory(static_cast<size_t>(byte_span(spec)));
+  for_each_coordinate(spec, [&](std::span<const int64_t> at) {
+    write(spec, memory, at, static_cast<double>(100 * at[1] + at[2] % 50));
+  });
+  const std::vector<float> floats = read_floats(like, spec, memory);
+  ASSERT_EQ(floats.size(), 3U * 5 * 1001);
+  size_t number = 0;
+  for_each_coordinate(like, [&](std::span<const int64_t> at) {
+    EXPECT_EQ(floats[number++], static_cast<float>(100 * at[1] + at[2] % 50));
+  });
+  EXPECT_TRUE(read_floats(TensorSpec::packed(DType::f32, {0, 3}, "nc"), TensorSpec::parse("f32:1x3"), {}).empty());
+}
+
 }  // namespace
 }  // namespace kiln::reference

@@ -106,7 +106,7 @@ extern "C" __global__ void my_norm(const TX* x, const TW* w, TY* y, float alpha,
   "kiln_template": 1, "operation": "norm_forward",
   "applies": {
     "rows of a matrix": "X_EXTENT_2 * X_EXTENT_3 * X_EXTENT_4 * X_EXTENT_5 == 1 && AXES_COUNT == 1 && AXES_0 == 1 && !DYNAMIC_N",
-    "no shift, statistics, residual or activation": "ACTIVATION_IDENTITY && !HAS_B && !HAS_MEAN && !HAS_INV_DEVIATION && !HAS_RUNNING_MEAN && !HAS_RUNNING_VARIANCE && !EPILOGUE_ADD"
+    "no shift, residual or activation": "ACTIVATION_IDENTITY && !HAS_B && !EPILOGUE_ADD"
   },
   "parameters": {"THREADS": [32, 64]},
   "launches": [{"kernel": "my_norm", "grid": ["X_EXTENT_0"], "block": ["THREADS"],
@@ -124,8 +124,10 @@ extern "C" __global__ void my_norm(const TX* x, const TW* w, TY* y, float alpha,
   EXPECT_EQ(norm.refusal(Request::parse("norm_forward x=f32:5x3x1x1x1x7 axes=1"), target), "rows of a matrix");
   for (const char* more : {"b=f32:1x7", "activation=tanh"}) {
     EXPECT_EQ(norm.refusal(Request::parse(std::string("norm_forward x=f32:5x7 axes=1 ") + more), target),
-              "no shift, statistics, residual or activation");
+              "no shift, residual or activation");
   }
+  const Request statistics = Request::parse("norm_forward x=f32:5x7 inv_deviation=f32:5x1 axes=1");
+  EXPECT_EQ(norm.refusal(statistics, target), "it gives no inv_deviation") << "of which no launch tells a kernel";
   std::filesystem::remove_all(folder);
 }
 

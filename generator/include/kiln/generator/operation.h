@@ -43,6 +43,8 @@ struct OperandDefinition {
   std::vector<std::string_view> may_be{};
   /// The operand in whose channels it names positions: indices of the maxima of pooling; empty for all others.
   std::string_view positions_of{};
+  /// Its elements are not computed, but name elements of another operand: indices of extremes.
+  bool names_elements = false;
 };
 
 /// `output`, which may be one of those operands.
@@ -51,10 +53,15 @@ inline OperandDefinition in_place(OperandDefinition output, std::vector<std::str
   return output;
 }
 
+inline OperandDefinition naming_elements(OperandDefinition indices) {
+  indices.names_elements = true;
+  return indices;
+}
+
 /// `indices`, whose elements are positions in the channels of `pooled`.
 inline OperandDefinition naming_positions(OperandDefinition indices, std::string_view pooled) {
   indices.positions_of = pooled;
-  return indices;
+  return naming_elements(std::move(indices));
 }
 
 /// A number that a call gives and the key does not hold, as alpha: the slope of an activation, a normalisation's
@@ -193,6 +200,8 @@ size_t channel_dimension_of(const Request& request);
 std::optional<size_t> prologue_channel_dimension_of(const Request& request);
 /// Whether a call of `request` writes to `operand`: its outputs, and what it updates.
 bool is_written(const Request& request, std::string_view operand);
+/// OperandDefinition::names_elements.
+bool names_elements(const Request& request, std::string_view operand);
 /// The FurtherBlend that concerns `output`, or null.
 const FurtherBlend* further_blend_of(const Request& request, std::string_view output);
 /// The classes of an output's alpha and beta: those of the request for the result, a FurtherBlend's for its outputs;

@@ -32,11 +32,13 @@ std::optional<SlackCall> slack_call(const Request& plain,
                                     const std::map<std::string, std::span<const std::byte>>& operands,
                                     std::span<const float> perturbations, const RunValues& values);
 
-/// The most that each element of `output` may move, in logical order. Infinite where that is not known.
+/// The most that each element of `outputs`, by their names, may move, in logical order. Infinite where that is not
+/// known. Asked at once, what they have in common is computed once; on all of the machine's threads.
 /// Throws Error(internal) where slack_call() says it.
-std::vector<float> prologue_slack(const Request& plain, const std::string& output,
-                                  const std::map<std::string, std::span<const std::byte>>& operands,
-                                  std::span<const float> perturbations, const RunValues& values);
+std::map<std::string, std::vector<float>> prologue_slack(
+    const Request& plain, std::span<const std::string> outputs,
+    const std::map<std::string, std::span<const std::byte>>& operands, std::span<const float> perturbations,
+    const RunValues& values);
 
 /// What without_user_code(request) has to be called with for the results of `values`: what padding holds is rounded as
 /// the operand around it is, whose dtype is another one there.

@@ -32,5 +32,8 @@ void for_each_coordinate(const TensorSpec& spec, int64_t begin, int64_t end,
 
 /// All elements in logical order.
 std::vector<double> read_all(const TensorSpec& spec, std::span<const std::byte> memory);
+/// The same as f32, of a tensor that repeats along what it has one element of, in logical order of `like`. On all of
+/// the machine's threads.
+std::vector<float> read_floats(const TensorSpec& like, const TensorSpec& spec, std::span<const std::byte> memory);
 
 }  // namespace kiln::reference
