@@ -37,6 +37,7 @@ void add_commands(CLI::App& app, int& exit_code) {
   app.require_subcommand(1);
   add_tune(app, exit_code);
   add_run(app, exit_code);
+  add_infer(app, exit_code);
   add_verify(app, exit_code);
   add_explain(app, exit_code);
   add_describe(app, exit_code);

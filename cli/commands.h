@@ -20,6 +20,7 @@ void add_commands(CLI::App& app, int& exit_code);
 
 void add_tune(CLI::App& app, int& exit_code);
 void add_run(CLI::App& app, int& exit_code);
+void add_infer(CLI::App& app, int& exit_code);
 void add_verify(CLI::App& app, int& exit_code);
 void add_explain(CLI::App& app, int& exit_code);
 void add_describe(CLI::App& app, int& exit_code);

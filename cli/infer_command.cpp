@@ -1,0 +1,194 @@
+// kiln infer: run a whole model on arrays in files.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "checks.h"
+#include "commands.h"
+#include "database.h"
+#include "device_choice.h"
+#include "kiln/base/error.h"
+#include "kiln/context.h"
+#include "kiln/models/host_run.h"
+#include "npy.h"
+#include "output.h"
+#include "table.h"
+#include "words.h"
+
+namespace kiln::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct InferOptions {
+  std::string model;
+  std::vector<std::string> inputs, outputs;  // [NAME=]FILE
+  std::string dtype;
+  std::optional<int64_t> batch;
+  DeviceChoice device;
+  std::string database;
+  std::vector<std::string> packs, bundles;
+  Output output;
+};
+
+/// A file that belongs to an input or output of the model.
+struct Binding {
+  std::string name;  // empty: the next one
+  std::string path;
+};
+
+Binding parse_binding(const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos) return {"", text};
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+/// The path for each of `tensors`: those with names go to these, the others to the rest in order.
+std::vector<std::string> paths_for(const std::vector<ModelTensor>& tensors, const std::vector<std::string>& given,
+                                   const char* what) {
+  std::vector<std::string> paths(tensors.size());
+  const auto describe = [&] {
+    std::vector<std::string> names;
+    for (const ModelTensor& tensor : tensors) names.push_back(tensor.name);
+    return fmt::format("the model has {} {}s: {}", tensors.size(), what, fmt::join(names, ", "));
+  };
+  for (const std::string& text : given) {
+    const Binding binding = parse_binding(text);
+    size_t i = 0;
+    if (binding.name.empty()) {
+      i = static_cast<size_t>(std::find(paths.begin(), paths.end(), "") - paths.begin());
+    } else {
+      while (i < tensors.size() && tensors[i].name != binding.name) ++i;
+    }
+    if (i == tensors.size()) {
+      throw Error(ErrorCode::invalid_argument, fmt::format("--{} {} fits no {} of the model", what, text, what), describe());
+    }
+    if (!paths[i].empty()) {
+      throw Error(ErrorCode::invalid_argument, fmt::format("--{} {}: '{}' is given twice", what, text, tensors[i].name));
+    }
+    paths[i] = binding.path;
+  }
+  return paths;
+}
+
+std::string print(const ModelTensor& tensor) {
+  const std::string extents = tensor.extents.empty() ? "one element" : fmt::format("{}", fmt::join(tensor.extents, "x"));
+  const std::string stored = fmt::format("{}", to_string(tensor.dtype));
+  return fmt::format("{} {} (on the device {})", tensor.type, extents, stored);
+}
+
+Json json_of(const std::vector<ModelTensor>& tensors) {
+  Json list = Json::array();
+  for (const ModelTensor& tensor : tensors) {
+    list.push_back({{"name", tensor.name}, {"type", tensor.type}, {"dtype", to_string(tensor.dtype)}, {"extents", tensor.extents}});
+  }
+  return list;
+}
+
+std::string bytes_text(int64_t bytes) {
+  constexpr double mib = 1024.0 * 1024.0;
+  return fmt::format("{:.2f} MiB", static_cast<double>(bytes) / mib);
+}
+
+void print_text(const InferOptions& options, const Model& model) {
+  Table steps({"call", "variant", "choice", "nodes"});
+  for (const ModelStep& step : model.steps()) {
+    steps.add({summary(step.request), step.variant, step.source,
+               step.nodes.empty() ? "(copy)" : fmt::format("{}", fmt::join(step.nodes, ", "))});
+  }
+  fmt::print("{}\n", options.output.print(steps));
+  for (const ModelTensor& tensor : model.inputs()) fmt::print("input  {}: {}\n", tensor.name, print(tensor));
+  for (const ModelTensor& tensor : model.outputs()) fmt::print("output {}: {}\n", tensor.name, print(tensor));
+  const ModelMemory& use = model.memory();
+  fmt::print("memory: {} of weights, {} in between ({} if nothing were shared)\n", bytes_text(use.weights),
+             bytes_text(use.arena), bytes_text(use.unshared));
+}
+
+void print_as_json(const Context& context, const Model& model) {
+  Json steps = Json::array();
+  for (const ModelStep& step : model.steps()) {
+    steps.push_back({{"request", step.request.key()}, {"variant", step.variant}, {"choice", step.source}, {"nodes", step.nodes}});
+  }
+  const ModelMemory& use = model.memory();
+  print_json({{"device", context.device_id()},
+              {"inputs", json_of(model.inputs())},
+              {"outputs", json_of(model.outputs())},
+              {"steps", steps},
+              {"memory",
+               {{"weights", use.weights}, {"arena", use.arena}, {"least_arena", use.least_arena}, {"unshared", use.unshared}}}});
+}
+
+int infer(const InferOptions& options) {
+  require_file(options.model, "give a model.onnx");
+  ContextOptions settings;
+  settings.environment = options.device.environment();
+  settings.device = options.device.ordinal();
+  if (!options.database.empty()) settings.cache = options.database;
+  settings.packs = options.packs;
+  settings.bundles = options.bundles;
+  for (const auto* files : {&options.packs, &options.bundles}) {
+    for (const std::string& file : *files) require_file(file);
+  }
+  Context context(settings);
+  ModelOptions how;
+  how.batch = options.batch;
+  if (!options.dtype.empty()) how.dtype = parse_dtype(options.dtype);
+  Model model(context, options.model, how);
+  const std::vector<std::string> inputs = paths_for(model.inputs(), options.inputs, "input"),
+                                 outputs = paths_for(model.outputs(), options.outputs, "output");
+  if (!options.inputs.empty() || !options.outputs.empty()) {
+    std::vector<models::HostArray> arrays;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i].empty()) {
+        throw Error(ErrorCode::invalid_argument, fmt::format("input '{}' is not given", model.inputs()[i].name),
+                    fmt::format("it is {}: --input {}=FILE.npy", print(model.inputs()[i]), model.inputs()[i].name));
+      }
+      arrays.push_back(read_npy(inputs[i]));
+    }
+    const std::vector<models::HostArray> results = models::run_on_host(context, model, arrays);
+    for (size_t j = 0; j < outputs.size(); ++j) {
+      if (!outputs[j].empty()) write_npy(outputs[j], results[j]);
+    }
+  }
+  if (options.output.json) {
+    print_as_json(context, model);
+  } else {
+    print_text(options, model);
+  }
+  return success;
+}
+
+}  // namespace
+
+void add_infer(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<InferOptions>();
+  CLI::App* command = app.add_subcommand("infer", "run a whole model on arrays in files");
+  command->add_option("model", options->model, "an ONNX model")->required();
+  command->add_option("--input", options->inputs, "[NAME=]FILE.npy: an input; without a name, the next one")
+      ->allow_extra_args(false);
+  command->add_option("--output", options->outputs, "[NAME=]FILE.npy: where to write an output")->allow_extra_args(false);
+  std::vector<std::string> storage;
+  for (const DType each : all_dtypes) {
+    if (DTypes::floating.holds(each)) storage.emplace_back(to_string(each));
+  }
+  command->add_option("--dtype", options->dtype,
+                      fmt::format("of floating-point numbers on the device: {} (default: the model's)", fmt::join(storage, ", ")))
+      ->check(one_of(storage));
+  command->add_option("--batch", options->batch, "a number (default: the model's)")->check(whole_number(1, 1 << 30));
+  options->device.add_to(*command);
+  add_database_option(*command, options->database);
+  command->add_option("--pack", options->packs, "packs to use beside the database");
+  command->add_option("--bundle", options->bundles, "bundles of compiled variants to use");
+  options->output.add_to(*command);
+  command->footer("Example: kiln infer examples/models/lenet5.onnx --input x.npy --output y.npy");
+  command->callback([options, &exit_code] { exit_code = infer(*options); });
+}
+
+}  // namespace kiln::cli

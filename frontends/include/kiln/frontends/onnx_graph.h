@@ -1,0 +1,50 @@
+// Graphs from ONNX models.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kiln/graph/graph.h"
+
+namespace kiln {
+
+/// How a model is read.
+struct OnnxGraphOptions {
+  /// Storage of floating-point numbers; without it, as the model has them (double as f32).
+  std::optional<DType> dtype = std::nullopt;
+  /// The batch: the first extent of inputs where the model leaves it open or all have the same; without it, the model's
+  /// own, and 1 where it is open.
+  std::optional<int64_t> batch = std::nullopt;
+};
+
+/// A node that cannot be had.
+struct UncoveredNode {
+  std::string name;       ///< Of its first output where it has none.
+  std::string operation;  ///< With its domain if that is not ONNX's own.
+  std::string reason;
+};
+
+/// What a value of a model holds for its callers.
+struct OnnxPort {
+  std::string name;
+  std::string type;  ///< "float", "int64", "bool", ...: as ONNX writes it. The graph's value says how it is stored.
+};
+
+struct OnnxGraph {
+  graph::Graph graph;
+  std::vector<OnnxPort> inputs, outputs;  ///< As the graph's, in that order.
+  std::vector<UncoveredNode> uncovered;   ///< With any, the graph lacks outputs.
+};
+
+/// Reads the model in file `path`: opsets 7 to current, weights inside the file or beside it. Shapes, and what is
+/// computed from them, are computed here; docs/onnx.md lists the nodes that are covered.
+///
+/// Integers of 16, 32 and 64 bits are stored as i32, booleans as u8. Throws Error(io_error) if a file cannot be read;
+/// Error(parse_error) if it is not ONNX, or a node misuses its operation; Error(unsupported) for an opset outside of
+/// those; Error(invalid_argument) for an input with an open extent besides the batch. Messages start with the path and
+/// name the node. Thread-safe.
+OnnxGraph read_onnx_graph(const std::string& path, const OnnxGraphOptions& options = {});
+
+}  // namespace kiln

@@ -1,0 +1,258 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+
+#include "kiln/base/error.h"
+#include "kiln/frontends/onnx_graph.h"
+#include "onnx/import/host_nodes.h"
+#include "onnx/import/node.h"
+#include "onnx/import/readers.h"
+#include "onnx/load.h"
+
+namespace kiln {
+namespace onnx_frontend {
+namespace {
+
+using Reader = void (*)(Node&);
+
+/// Nodes that one function reads.
+struct Family {
+  Reader read;
+  std::vector<std::string> nodes;
+};
+
+void read_constant(Node& node) {
+  for (const auto& attribute : node.proto().attribute()) {
+    if (attribute.name() == "value" && attribute.has_t()) {
+      return node.give_host(read_tensor(attribute.t(), node.values().folder));
+    }
+    const auto count = static_cast<int64_t>(std::max(attribute.ints_size(), attribute.floats_size()));
+    if (attribute.name() == "value_int") return node.give_host({onnx::TensorProto::INT64, {}, {attribute.i()}, {}});
+    if (attribute.name() == "value_float") return node.give_host({onnx::TensorProto::FLOAT, {}, {}, {attribute.f()}});
+    if (attribute.name() == "value_ints") {
+      return node.give_host(
+          {onnx::TensorProto::INT64, {count}, {attribute.ints().begin(), attribute.ints().end()}, {}});
+    }
+    if (attribute.name() == "value_floats") {
+      return node.give_host(
+          {onnx::TensorProto::FLOAT, {count}, {}, {attribute.floats().begin(), attribute.floats().end()}});
+    }
+  }
+  refuse("its value is no tensor of numbers");
+}
+
+const std::vector<Family>& families() {
+  static const std::vector<Family> all = {
+      {read_constant, {"Constant"}},
+      {read_constant_of_shape, {"ConstantOfShape"}},
+      {read_conv, {"Conv"}},
+      {read_conv_transpose, {"ConvTranspose"}},
+      {read_pool, {"MaxPool", "AveragePool"}},
+      {read_global_pool, {"GlobalMaxPool", "GlobalAveragePool"}},
+      {read_unpool, {"MaxUnpool"}},
+      {read_softmax, {"Softmax", "LogSoftmax"}},
+      {read_dropout, {"Dropout"}},
+      {read_batch_norm, {"BatchNormalization"}},
+      {read_instance_norm, {"InstanceNormalization"}},
+      {read_group_norm, {"GroupNormalization"}},
+      {read_layer_norm, {"LayerNormalization"}},
+      {read_mean_variance_norm, {"MeanVarianceNormalization"}},
+      {read_lp_norm, {"LpNormalization"}},
+      {read_lrn, {"LRN"}},
+      {read_activation,
+       {"Relu", "LeakyRelu", "Sigmoid", "Tanh", "Elu", "Selu", "Softplus", "HardSwish", "HardSigmoid", "Gelu", "Mish",
+        "Swish"}},
+      {read_function,
+       {"Reciprocal", "Softsign", "Erf",   "Sin",   "Cos",   "Tan",   "Asin", "Acos",  "Atan", "Sinh",
+        "Cosh",       "Asinh",    "Acosh", "Atanh", "Floor", "Ceil",  "Round", "Sign", "IsNaN"}},
+      {read_is_inf, {"IsInf"}},
+      {read_clip, {"Clip"}},
+      {read_thresholded_relu, {"ThresholdedRelu"}},
+      {read_shrink, {"Shrink"}},
+      {read_prelu, {"PRelu"}},
+      {read_celu, {"Celu"}},
+      {read_arithmetic,
+       {"Add", "Sub", "Mul", "Div", "Pow", "Sum", "Mean", "Sqrt", "Exp", "Log", "Abs", "Neg", "Min", "Max", "Equal",
+        "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And", "Or", "Xor", "Not"}},
+      {read_mod, {"Mod"}},
+      {read_where, {"Where"}},
+      {read_cast, {"Cast"}},
+      {read_gemm, {"Gemm"}},
+      {read_matmul, {"MatMul"}},
+      {read_reduce,
+       {"ReduceSum", "ReduceProd", "ReduceMin", "ReduceMax", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare",
+        "ReduceLogSum", "ReduceLogSumExp"}},
+      {read_arg, {"ArgMax", "ArgMin"}},
+      {read_view, {"Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze"}},
+      {read_transpose, {"Transpose"}},
+      {read_slice, {"Slice"}},
+      {read_split, {"Split"}},
+      {read_concat, {"Concat"}},
+      {read_pad, {"Pad"}},
+      {read_expand, {"Expand"}},
+      {read_tile, {"Tile"}},
+      {read_depth_to_space, {"DepthToSpace"}},
+      {read_space_to_depth, {"SpaceToDepth"}},
+  };
+  return all;
+}
+
+Reader reader_of(const onnx::NodeProto& node) {
+  const auto family = std::find_if(families().begin(), families().end(), [&](const Family& candidate) {
+    return std::count(candidate.nodes.begin(), candidate.nodes.end(), node.op_type()) > 0;
+  });
+  return is_onnx_domain(node.domain()) && family != families().end() ? family->read : nullptr;
+}
+
+/// Extents of an input; its first one is the batch where that is open, or all inputs with a batch have the same.
+class InputShapes {
+ public:
+  InputShapes(const onnx::GraphProto& graph, std::optional<int64_t> batch) {
+    if (batch && *batch < 1) {
+      throw Error(ErrorCode::invalid_argument, fmt::format("the batch is {}, expected 1 or more", *batch));
+    }
+    for (const auto& input : graph.input()) {
+      const auto& type = input.type().tensor_type();
+      const bool is_initial = std::any_of(graph.initializer().begin(), graph.initializer().end(),
+                                          [&](const auto& tensor) { return tensor.name() == input.name(); });
+      if (is_initial || type.shape().dim_size() == 0) continue;
+      own_ = type.shape().dim(0);
+      break;
+    }
+    batch_ = batch.value_or(own_.has_dim_value() ? own_.dim_value() : 1);
+  }
+
+  Extents extents_of(const onnx::ValueInfoProto& input) const {
+    Extents extents;
+    const auto& shape = input.type().tensor_type().shape();
+    for (int d = 0; d < shape.dim_size(); ++d) {
+      const auto& dimension = shape.dim(d);
+      if (is_batch(dimension, d)) {
+        extents.push_back(batch_);
+      } else if (dimension.has_dim_value() && dimension.dim_value() >= 0) {
+        extents.push_back(dimension.dim_value());
+      } else {
+        throw Error(ErrorCode::invalid_argument,
+                    fmt::format("extent {} of input '{}' is open ({})", d, input.name(),
+                                dimension.has_dim_param() ? dimension.dim_param() : "?"),
+                    "export the model with fixed extents; only the batch may be open");
+      }
+    }
+    return extents;
+  }
+
+ private:
+  bool is_batch(const onnx::TensorShapeProto::Dimension& dimension, int d) const {
+    const bool named = own_.has_dim_param() && !own_.dim_param().empty();
+    if (named && dimension.has_dim_param() && dimension.dim_param() == own_.dim_param()) return true;
+    if (d != 0) return false;
+    return !dimension.has_dim_value() || (own_.has_dim_value() && dimension.dim_value() == own_.dim_value());
+  }
+
+  onnx::TensorShapeProto::Dimension own_;  // the batch of the first input
+  int64_t batch_ = 1;
+};
+
+class Import {
+ public:
+  Import(const onnx::ModelProto& model, const std::string& path, const OnnxGraphOptions& options)
+      : model_(model.graph()), shapes_(model.graph(), options.batch) {
+    values_.opset = opset_of(model);
+    values_.folder = std::filesystem::path(path).parent_path().string();
+    values_.dtype = options.dtype;
+  }
+
+  OnnxGraph run() {
+    for (const auto& node : model_.node()) values_.used.insert(node.input().begin(), node.input().end());
+    for (const auto& output : model_.output()) values_.used.insert(output.name());
+    for (const auto& tensor : model_.initializer()) {
+      values_.known[tensor.name()] = {tensor.data_type(), {tensor.dims().begin(), tensor.dims().end()}, {}, {}, &tensor};
+    }
+    for (const auto& input : model_.input()) add_input(input);
+    for (const auto& node : model_.node()) add(node);
+    for (const auto& output : model_.output()) add_output(output);
+    result_.graph = std::move(values_.graph);
+    return std::move(result_);
+  }
+
+ private:
+  void add_input(const onnx::ValueInfoProto& input) {
+    if (values_.known.contains(input.name())) return;  // an initial value, which is a constant to us
+    const int32_t type = input.type().tensor_type().elem_type();
+    if (!input.type().has_tensor_type()) {
+      throw Error(ErrorCode::unsupported, fmt::format("input '{}' is no tensor", input.name()));
+    }
+    Extents extents = shapes_.extents_of(input);
+    try {
+      const ValueId value = values_.graph.input(input.name(), values_.storage_of(type), extents);
+      values_.known[input.name()] = {type, std::move(extents), value, {}, {}};
+      result_.inputs.push_back({input.name(), type_name(type)});
+    } catch (const Refusal& refusal) {
+      throw Error(ErrorCode::unsupported, fmt::format("input '{}' cannot be had: {}", input.name(), refusal.reason));
+    }
+  }
+
+  void add(const onnx::NodeProto& proto) {
+    Node node(values_, proto);
+    const size_t nodes = values_.graph.nodes().size();
+    values_.graph.set_origin(name_of(proto));
+    try {
+      const Reader read = reader_of(proto);
+      if (is_onnx_domain(proto.domain()) && computed_on_host(node)) return;
+      if (read == nullptr) refuse("no operation of Kiln serves it");
+      read(node);
+    } catch (const Refusal& refusal) {
+      values_.graph.truncate(nodes);
+      const std::string type = is_onnx_domain(proto.domain()) ? proto.op_type() : proto.domain() + "." + proto.op_type();
+      result_.uncovered.push_back({name_of(proto), type, refusal.reason});
+    } catch (const Error& error) {
+      if (error.message().starts_with("node ")) throw;
+      throw Error(error.code(), describe(proto) + ": " + error.message(), error.hint());
+    }
+  }
+
+  void add_output(const onnx::ValueInfoProto& output) {
+    const auto found = values_.known.find(output.name());
+    if (found == values_.known.end()) return;  // of a node that is not covered
+    values_.graph.output(output.name(), values_.device(output.name()));
+    result_.outputs.push_back({output.name(), type_name(found->second.type)});
+  }
+
+  const onnx::GraphProto& model_;
+  InputShapes shapes_;
+  Values values_;
+  OnnxGraph result_;
+};
+
+}  // namespace
+
+void read_constant_of_shape(Node& node) {
+  node.require_inputs(1, 1);
+  const Extents extents = node.integers(0, "extents");
+  HostTensor one{onnx::TensorProto::FLOAT, {1}, {}, {0}};
+  for (const auto& attribute : node.proto().attribute()) {
+    if (attribute.name() == "value" && attribute.has_t()) one = read_tensor(attribute.t(), node.values().folder);
+  }
+  if (one.size() != 1) node.fail(fmt::format("its value has {} elements, expected 1", one.size()));
+  one.integers.resize(one.is_integer() ? static_cast<size_t>(graph::count_elements(extents)) : 0,
+                      one.is_integer() ? one.integers[0] : 0);
+  one.reals.resize(one.is_integer() ? 0 : static_cast<size_t>(graph::count_elements(extents)),
+                   one.is_integer() ? 0 : one.reals[0]);
+  one.extents = extents;
+  node.give_host(std::move(one));
+}
+
+}  // namespace onnx_frontend
+
+OnnxGraph read_onnx_graph(const std::string& path, const OnnxGraphOptions& options) {
+  try {
+    const onnx::ModelProto model = onnx_frontend::load(path);
+    return onnx_frontend::Import(model, path, options).run();
+  } catch (const Error& error) {
+    throw Error(error.code(), path + ": " + error.message(), error.hint());
+  }
+}
+
+}  // namespace kiln

@@ -1,0 +1,198 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "kiln/generator/operations/conv_backward_data.h"
+#include "kiln/generator/operations/conv_forward.h"
+#include "kiln/generator/operations/pool_forward.h"
+#include "kiln/generator/operations/softmax_forward.h"
+#include "kiln/generator/operations/unpool_backward.h"
+#include "onnx/import/pointwise.h"
+#include "onnx/import/readers.h"
+#include "onnx/window.h"
+
+namespace kiln::onnx_frontend {
+namespace {
+
+void check_spatial(const Node& node) {
+  if (node.rank() < 3) refuse("its input has no spatial dimensions");
+  if (node.rank() > 5) refuse(fmt::format("it is {}-D, and 1-D to 3-D are covered", node.rank() - 2));
+}
+
+Extents with_outputs(int64_t n, int64_t channels, const PerAxis& outputs) {
+  Extents extents{n, channels};
+  extents.insert(extents.end(), outputs.begin(), outputs.end());
+  return extents;
+}
+
+void check_filter(const Node& node) {
+  node.require_inputs(2, 3);
+  check_spatial(node);
+  if (node.rank(1) != node.rank(0)) {
+    node.fail(fmt::format("the input has {} dimensions, but the filter has {}", node.rank(0), node.rank(1)));
+  }
+}
+
+/// Of a window that conv_backward_data does not have; empty if it has it.
+std::string refusal_of_transposed(const Window& window) {
+  for (size_t d = 0; d < window.kernel.size(); ++d) {
+    const int64_t smallest =
+        window.outputs[d] + window.pad_begin[d] + window.pad_end[d] - window.dilation[d] * (window.kernel[d] - 1) - 1;
+    if (window.pad_begin[d] < 0 || window.pad_end[d] < 0) return "its output is larger than its windows reach";
+    if (window.outputs[d] < 1 || smallest < 0) return "its output is empty";
+  }
+  return {};
+}
+
+template <typename Windowed>
+void set_window(Windowed& request, const Window& window) {
+  request.pad_begin = window.pad_begin;
+  request.pad_end = window.pad_end;
+  request.stride = window.stride;
+  request.dilation = window.dilation;
+}
+
+/// The bias of a convolution, which is one of its operands where the node has it.
+template <typename Conv>
+void add_bias(const Node& node, Conv& conv, std::vector<graph::Operand>& inputs) {
+  if (!node.has(2)) return;
+  conv.epilogue.push_back(EpilogueStage::bias);
+  conv.bias = spec_of(node.graph(), node.operand(2));
+  inputs.push_back({"bias", node.operand(2)});
+}
+
+PoolForward pool_over(const Node& node, PoolMode mode, const Window& window) {
+  const Extents& x = node.extents(0);
+  PoolForward pool;
+  pool.x = spec_of(node.graph(), node.operand(0));
+  pool.y = spec_of(pool.x.dtype, with_outputs(x[0], x[1], window.outputs));
+  pool.mode = mode;
+  pool.window = window.kernel;
+  set_window(pool, window);
+  return pool;
+}
+
+/// The position of each channel's elements among those of all: what ONNX's indices count besides.
+ValueId offsets_of_channels(const Node& node, const Extents& x) {
+  Extents spatial(x.begin() + 2, x.end());
+  const int64_t step = graph::count_elements(spatial);
+  HostTensor offsets{onnx::TensorProto::INT64, {x[0], x[1]}, {}, {}};
+  offsets.extents.resize(x.size(), 1);
+  for (int64_t i = 0; i < x[0] * x[1]; ++i) offsets.integers.push_back(i * step);
+  constexpr int64_t exact = int64_t{1} << 24;  // integers that f32 arithmetic holds
+  if (x[0] * x[1] * step > exact) refuse("its indices count through all channels, beyond 2^24");
+  return node.graph().constant("offsets of channels", DType::i32, offsets.extents, stored_as(DType::i32, offsets));
+}
+
+}  // namespace
+
+void read_conv(Node& node) {
+  check_filter(node);
+  const Extents &x = node.extents(0), &w = node.extents(1);
+  const Window window = window_of(node.proto(), x, Extents(w.begin() + 2, w.end()));
+  ConvForward conv;
+  conv.x = spec_of(node.graph(), node.operand(0));
+  conv.w = spec_of(node.graph(), node.operand(1));
+  conv.y = spec_of(conv.x.dtype, with_outputs(x[0], w[0], window.outputs));
+  set_window(conv, window);
+  conv.groups = node.attributes().integer("group", 1);
+  std::vector<graph::Operand> inputs{{"x", node.operand(0)}, {"w", node.operand(1)}};
+  add_bias(node, conv, inputs);
+  node.give(node.graph().call(conv.request(), std::move(inputs)).front().value);
+}
+
+void read_conv_transpose(Node& node) {
+  check_filter(node);
+  const Extents &x = node.extents(0), &w = node.extents(1);
+  const Window window = transposed_window_of(node.proto(), x, Extents(w.begin() + 2, w.end()));
+  if (std::string refusal = refusal_of_transposed(window); !refusal.empty()) refuse(std::move(refusal));
+  ConvBackwardData conv;
+  conv.groups = node.attributes().integer("group", 1);
+  conv.dy = spec_of(node.graph(), node.operand(0));
+  conv.w = spec_of(node.graph(), node.operand(1));
+  conv.dx = spec_of(conv.dy.dtype, with_outputs(x[0], w[1] * conv.groups, window.outputs));
+  set_window(conv, window);
+  for (int i = 0; i < conv.axes(); ++i) {
+    if (conv.axis(i).outputs_floor() != conv.axis(i).outputs) refuse("its output_padding is not below its stride");
+  }
+  std::vector<graph::Operand> inputs{{"dy", node.operand(0)}, {"w", node.operand(1)}};
+  add_bias(node, conv, inputs);
+  node.give(node.graph().call(conv.request(), std::move(inputs)).front().value);
+}
+
+void read_pool(Node& node) {
+  node.require_inputs(1, 1);
+  check_spatial(node);
+  const bool counts_padding = node.attributes().integer("count_include_pad", 0) != 0;
+  const PoolMode mode = node.type() == "MaxPool" ? PoolMode::max : counts_padding ? PoolMode::avg_padded : PoolMode::avg;
+  PoolForward pool = pool_over(node, mode, window_of(node.proto(), node.extents(0)));
+  if (!node.gives(1)) {
+    return node.give(node.graph().call(pool.request(), {{"x", node.operand(0)}}).front().value);
+  }
+  if (node.attributes().integer("storage_order", 0) != 0) refuse("its indices count columns first");
+  pool.indices = spec_of(DType::i32, pool.y.extents);
+  const std::vector<graph::Operand> given = node.graph().call(pool.request(), {{"x", node.operand(0)}});
+  node.give(given[0].value);
+  const ValueId counted = tensor_op(node, TensorOpMode::add, {given[1].value, offsets_of_channels(node, node.extents(0))},
+                                    DType::i32);
+  node.give_as(onnx::TensorProto::INT64, counted, 1);
+}
+
+void read_global_pool(Node& node) {
+  node.require_inputs(1, 1);
+  check_spatial(node);
+  const PoolMode mode = node.type() == "GlobalMaxPool" ? PoolMode::max : PoolMode::avg;
+  const Extents& x = node.extents(0);
+  const PerAxis none(x.size() - 2, 0), one(x.size() - 2, 1);
+  const Window all{Extents(x.begin() + 2, x.end()), none, none, one, one, one};
+  node.give(node.graph().call(pool_over(node, mode, all).request(), {{"x", node.operand(0)}}).front().value);
+}
+
+void read_unpool(Node& node) {
+  node.require_inputs(2, 3);
+  check_spatial(node);
+  refuse("its indices count through all channels, and those of Kiln through one");
+}
+
+/// Before opset 13 the dimensions from `axis` on are normalised together, as rows of a matrix.
+void read_softmax(Node& node) {
+  node.require_inputs(1, 1);
+  constexpr int64_t first_with_one_axis = 13;
+  const bool one_axis = node.opset() >= first_with_one_axis;
+  const Extents x = node.extents(0);
+  const auto rank = static_cast<int64_t>(x.size());
+  int64_t axis = node.attributes().integer("axis", one_axis ? -1 : 1);
+  const int64_t last = one_axis ? rank - 1 : rank;
+  if (axis < -rank || axis > last) node.fail(fmt::format("axis is {}, expected {} to {}", axis, -rank, last));
+  axis += axis < 0 ? rank : 0;
+  const Extents outer(x.begin(), x.begin() + axis), behind(x.begin() + axis + (one_axis ? 1 : 0), x.end());
+  graph::Graph& graph = node.graph();
+  ValueId value = node.operand(0);
+  if (!one_axis) {
+    value = graph.reshape(value, {graph::count_elements(outer), graph::count_elements(behind)});
+    axis = 1;
+  } else if (rank > 5) {
+    value = graph.reshape(value, {graph::count_elements(outer), x[static_cast<size_t>(axis)], graph::count_elements(behind)});
+    axis = 1;
+  }
+  SoftmaxForward softmax;
+  softmax.x = softmax.y = spec_of(graph, value);
+  softmax.axis = axis;
+  softmax.mode = node.type() == "LogSoftmax" ? SoftmaxMode::log : SoftmaxMode::accurate;
+  node.give(graph.reshape(graph.call(softmax.request(), {{"x", value}}).front().value, x));
+}
+
+/// In inference it gives its input.
+void read_dropout(Node& node) {
+  node.require_inputs(1, 3);
+  if (node.has(2) && node.number(2, "training mode") != 0) refuse("it drops elements out, as in training");
+  if (node.gives(1)) {
+    HostTensor all{onnx::TensorProto::BOOL, node.extents(0), {}, {}};
+    all.integers.assign(static_cast<size_t>(graph::count_elements(all.extents)), 1);
+    node.give_host(std::move(all), 1);
+  }
+  node.give(node.operand(0));
+}
+
+}  // namespace kiln::onnx_frontend

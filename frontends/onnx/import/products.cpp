@@ -1,0 +1,106 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "kiln/generator/operations/gemm.h"
+#include "onnx/import/pointwise.h"
+#include "onnx/import/readers.h"
+
+namespace kiln::onnx_frontend {
+namespace {
+
+ValueId matrix_of(const Node& node, int input, const char* transposition) {
+  if (node.rank(input) != 2) {
+    node.fail(fmt::format("input {} is {}, expected a matrix", input, fmt::join(node.extents(input), "x")));
+  }
+  const bool is_transposed = node.attributes().integer(transposition, 0) != 0;
+  return is_transposed ? node.graph().permute(node.operand(input), {1, 0}) : node.operand(input);
+}
+
+/// a b, of matrices with equal batch dimensions or those that repeat.
+ValueId product(const Node& node, ValueId a, ValueId b, const graph::Numbers& numbers = {},
+                std::optional<ValueId> bias = {}) {
+  graph::Graph& graph = node.graph();
+  Gemm gemm;
+  gemm.a = spec_of(graph, a);
+  gemm.b = spec_of(graph, b);
+  Extents c = gemm.a.extents;
+  for (size_t d = 0; d + 2 < c.size(); ++d) c[d] = std::max(c[d], gemm.b.extents[d]);
+  c.back() = gemm.b.extents.back();
+  gemm.c = spec_of(gemm.a.dtype, c);
+  std::vector<graph::Operand> inputs{{"a", a}, {"b", b}};
+  if (bias) {
+    gemm.epilogue.push_back(EpilogueStage::bias);
+    gemm.bias = spec_of(graph, *bias);
+    inputs.push_back({"bias", *bias});
+  }
+  return graph.call(gemm.request(), std::move(inputs), numbers).front().value;
+}
+
+/// The extents of batch dimensions together.
+int64_t batches(const Extents& extents) {
+  return graph::count_elements(Extents(extents.begin(), extents.end() - 2));
+}
+
+}  // namespace
+
+void read_gemm(Node& node) {
+  node.require_inputs(2, 3);
+  if (node.is_integer(0)) refuse("its elements are integers");
+  const ValueId a = matrix_of(node, 0, "transA"), b = matrix_of(node, 1, "transB");
+  const int64_t m = node.graph().value(a).extents[0], n = node.graph().value(b).extents[1];
+  if (node.graph().value(a).extents[1] != node.graph().value(b).extents[0]) node.fail("its matrices do not fit");
+  const auto alpha = static_cast<float>(node.attributes().real("alpha").value_or(1));
+  const auto beta = static_cast<float>(node.attributes().real("beta").value_or(1));
+  graph::Numbers numbers;
+  if (alpha != 1) numbers.emplace_back("alpha", alpha);
+  if (!node.has(2) || beta == 0) return node.give(product(node, a, b, numbers));
+  Extents c = node.extents(2);
+  if (broadcast(node, {c, {m, n}}) != Extents{m, n}) {
+    node.fail(fmt::format("the third input is {}, which does not repeat to {}x{}", fmt::join(c, "x"), m, n));
+  }
+  if (beta == 1 && graph::count_elements(c) == n && !c.empty() && c.back() == n) {
+    return node.give(product(node, a, b, numbers, node.graph().reshape(node.operand(2), {n})));
+  }
+  const ValueId scaled = beta == 1 ? node.operand(2)
+                                   : expression(node, "acc * beta", node.operand(2), {}, node.dtype(2), {{"beta", beta}});
+  node.give(tensor_op(node, TensorOpMode::add, {product(node, a, b, numbers), scaled}, node.dtype(0)));
+}
+
+void read_matmul(Node& node) {
+  node.require_inputs(2, 2);
+  if (node.is_integer(0)) refuse("its elements are integers");
+  graph::Graph& graph = node.graph();
+  const Extents x = node.extents(0), w = node.extents(1);
+  if (x.empty() || w.empty()) node.fail("an input has no dimensions");
+  // Vectors are matrices of one row, or one column.
+  Extents left = x, right = w;
+  if (x.size() == 1) left.insert(left.begin(), 1);
+  if (w.size() == 1) right.push_back(1);
+  if (left.back() != right[right.size() - 2]) {
+    node.fail(fmt::format("its inputs are {} and {}, whose matrices do not fit", fmt::join(x, "x"), fmt::join(w, "x")));
+  }
+  const int64_t m = left[left.size() - 2], n = right.back();
+  const Extents batch = broadcast(node, {Extents(left.begin(), left.end() - 2), Extents(right.begin(), right.end() - 2)});
+  Extents result = batch;
+  if (x.size() > 1) result.push_back(m);
+  if (w.size() > 1) result.push_back(n);
+  ValueId a = graph.reshape(node.operand(0), left), b = graph.reshape(node.operand(1), right);
+  if (batches(right) == 1) {  // one product of all rows
+    a = graph.reshape(a, {batches(left) * m, left.back()});
+    b = graph.reshape(b, {right[right.size() - 2], n});
+    return node.give(graph.reshape(product(node, a, b), result));
+  }
+  size_t rank = std::max(left.size(), right.size());
+  a = with_rank(graph, a, rank);
+  b = with_rank(graph, b, rank);
+  if (rank > 5) {  // batch dimensions that are one, where none repeats
+    if (batches(left) != batches(right)) refuse(fmt::format("it has {} batch dimensions, and 3 are covered", rank - 2));
+    a = graph.reshape(a, {batches(left), m, left.back()});
+    b = graph.reshape(b, {batches(right), left.back(), n});
+  }
+  node.give(graph.reshape(product(node, a, b), result));
+}
+
+}  // namespace kiln::onnx_frontend

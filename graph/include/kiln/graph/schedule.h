@@ -1,0 +1,64 @@
+// Schedule: what a graph runs, as requests in order, and the memory that each of their operands lies in.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kiln/graph/graph.h"
+
+namespace kiln::graph {
+
+struct ScheduleOptions {
+  /// Requests with `n=?` wherever their operation has it: kernels of the bucket serve other batches too.
+  bool dynamic_batch = false;
+  /// Calls whose weights never change ask for `constant_weights`, where their operation has it.
+  bool constant_weights = true;
+};
+
+/// Memory of a schedule.
+struct Buffer {
+  enum class Home {
+    input,     ///< The caller's: `number` of Graph::inputs().
+    output,    ///< The caller's: `number` of Graph::outputs().
+    constant,  ///< The bytes of value `number`.
+    kept,      ///< Written by the steps that run once.
+    arena,     ///< Free before its first step and behind its last one.
+  };
+  Home home = Home::arena;
+  size_t number = 0;
+  int64_t bytes = 0;
+  /// The first and last of Schedule::steps that use it; nothing if only steps that run once do.
+  std::optional<size_t> first_step, last_step;
+};
+
+/// Where an operand lies: behind so many bytes of a buffer.
+struct Argument {
+  size_t buffer = 0;
+  int64_t offset = 0;
+};
+
+struct Step {
+  Request request;                  ///< Complete.
+  std::vector<Argument> arguments;  ///< Of request.operands, in that order.
+  Numbers numbers;
+  Integers integers;
+  int64_t batch = -1;                ///< Of a request with n=?; -1 otherwise.
+  std::vector<std::string> origins;  ///< The nodes of the model that it serves; empty for a copy between layouts.
+};
+
+struct Schedule {
+  std::vector<Buffer> buffers;
+  std::vector<Step> once;   ///< What depends on constants only, to be run when a model is loaded.
+  std::vector<Step> steps;  ///< Each run, in this order.
+};
+
+/// Makes the requests of all calls that outputs depend on.
+///
+/// Views cost nothing where strides can say them; a value is written where its last reader wants it: into an output of
+/// the model, into its part of a Concat, in the order of dimensions that a reshape behind a permutation needs. What is
+/// left becomes a tensor_transform. Throws Error as finished() does, naming the node.
+Schedule schedule(const Graph& graph, const ScheduleOptions& options = {});
+
+}  // namespace kiln::graph

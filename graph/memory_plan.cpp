@@ -1,0 +1,58 @@
+#include "kiln/graph/memory_plan.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace kiln::graph {
+namespace {
+
+int64_t rounded(int64_t bytes) {
+  return (bytes + memory_alignment - 1) / memory_alignment * memory_alignment;
+}
+
+/// The most bytes at one step.
+int64_t least_of(std::span<const Lifetime> lifetimes) {
+  std::vector<std::pair<size_t, int64_t>> changes;
+  for (const Lifetime& life : lifetimes) {
+    changes.emplace_back(life.first, rounded(life.bytes));
+    changes.emplace_back(life.last + 1, -rounded(life.bytes));
+  }
+  std::sort(changes.begin(), changes.end());  // what ends before a step is gone when others begin there
+  int64_t now = 0, most = 0;
+  for (const auto& [step, bytes] : changes) {
+    now += bytes;
+    most = std::max(most, now);
+  }
+  return most;
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(std::span<const Lifetime> lifetimes) {
+  MemoryPlan plan;
+  plan.offsets.resize(lifetimes.size());
+  plan.least = least_of(lifetimes);
+  std::vector<size_t> order(lifetimes.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return lifetimes[a].bytes > lifetimes[b].bytes; });
+  std::vector<size_t> placed;  // by their offsets
+  for (const size_t i : order) {
+    const Lifetime& life = lifetimes[i];
+    int64_t offset = 0;
+    for (const size_t other : placed) {
+      const bool at_once = lifetimes[other].first <= life.last && life.first <= lifetimes[other].last;
+      if (!at_once) continue;
+      if (offset + rounded(life.bytes) <= plan.offsets[other]) break;
+      offset = std::max(offset, plan.offsets[other] + rounded(lifetimes[other].bytes));
+    }
+    plan.offsets[i] = offset;
+    plan.bytes = std::max(plan.bytes, offset + rounded(life.bytes));
+    const auto behind = std::upper_bound(placed.begin(), placed.end(), offset,
+                                         [&](int64_t at, size_t other) { return at < plan.offsets[other]; });
+    placed.insert(behind, i);
+  }
+  return plan;
+}
+
+}  // namespace kiln::graph

@@ -1,0 +1,343 @@
+#include "kiln/graph/schedule.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "kiln/base/error.h"
+#include "kiln/generator/operation.h"
+#include "kiln/generator/operations/tensor_ops.h"
+#include "kiln/graph/strides.h"
+
+namespace kiln::graph {
+namespace {
+
+/// Where a value's elements lie.
+struct Place {
+  size_t buffer = 0;
+  Region region;
+};
+
+int64_t bytes_of(const Value& value) {
+  return count_elements(value.extents) * size_of(value.dtype);
+}
+
+/// The tensor of a request that lies at `region`. Without dimensions it has one element.
+TensorSpec spec_of(DType dtype, const Region& region) {
+  TensorSpec spec{dtype, region.extents, region.strides};
+  if (spec.extents.empty()) {
+    spec.extents = {1};
+    spec.strides = {1};
+  }
+  const auto bytes = static_cast<uint64_t>(region.offset * size_of(dtype));
+  spec.alignment = 1 << std::countr_zero(bytes | uint64_t{default_alignment});
+  spec.canonicalise();
+  return spec;
+}
+
+class Scheduler {
+ public:
+  Scheduler(const Graph& graph, const ScheduleOptions& options)
+      : graph_(graph), options_(options), producers_(graph.count()), fixed_(graph.count()), places_(graph.count()) {}
+
+  Schedule run() {
+    find_producers();
+    find_live();
+    place_ports();
+    place_outputs();
+    place_concats();
+    place_for_reshapes();
+    for (size_t i = 0; i < graph_.nodes().size(); ++i) {
+      if (live_[i]) std::visit([&](const auto& node) { emit(node); }, graph_.nodes()[i]);
+    }
+    for (size_t j = 0; j < graph_.outputs().size(); ++j) give_output(j);
+    find_lifetimes();
+    return std::move(schedule_);
+  }
+
+ private:
+  const Node* producer(ValueId id) const { return producers_[id] ? &graph_.nodes()[*producers_[id]] : nullptr; }
+
+  void find_producers() {
+    for (ValueId id = 0; id < graph_.count(); ++id) fixed_[id] = graph_.is_constant(id);
+    for (size_t i = 0; i < graph_.nodes().size(); ++i) {
+      bool fixed = true;
+      for_each_input(graph_.nodes()[i], [&](ValueId id) { fixed = fixed && fixed_[id]; });
+      for_each_output(graph_.nodes()[i], [&](ValueId id) {
+        producers_[id] = i;
+        fixed_[id] = fixed;
+      });
+    }
+  }
+
+  /// Nodes that an output depends on.
+  void find_live() {
+    live_.assign(graph_.nodes().size(), false);
+    std::vector<bool> wanted(graph_.count(), false);
+    for (const Graph::Port& port : graph_.outputs()) wanted[port.value] = true;
+    for (size_t i = graph_.nodes().size(); i-- > 0;) {
+      for_each_output(graph_.nodes()[i], [&](ValueId id) { live_[i] = live_[i] || wanted[id]; });
+      if (live_[i]) for_each_input(graph_.nodes()[i], [&](ValueId id) { wanted[id] = true; });
+    }
+  }
+
+  size_t add_buffer(Buffer::Home home, size_t number, int64_t bytes) {
+    schedule_.buffers.push_back({home, number, bytes, {}, {}});
+    return schedule_.buffers.size() - 1;
+  }
+
+  /// Memory of its own for `value`, without gaps.
+  Place fresh(ValueId id) {
+    const Value& value = graph_.value(id);
+    const auto home = fixed_[id] ? Buffer::Home::kept : Buffer::Home::arena;
+    return {add_buffer(home, 0, bytes_of(value)), packed(value.extents)};
+  }
+
+  void place_ports() {
+    for (size_t i = 0; i < graph_.inputs().size(); ++i) {
+      const ValueId id = graph_.inputs()[i].value;
+      const Value& value = graph_.value(id);
+      places_[id] = {add_buffer(Buffer::Home::input, i, bytes_of(value)), packed(value.extents)};
+    }
+    for (size_t j = 0; j < graph_.outputs().size(); ++j) {
+      outputs_.push_back(add_buffer(Buffer::Home::output, j, bytes_of(graph_.value(graph_.outputs()[j].value))));
+    }
+  }
+
+  /// Sees to it that `id` is written at `place`: by the calls behind the views and concatenations that it is. False if
+  /// it lies elsewhere, or is no such thing.
+  bool place_at(ValueId id, const Place& place) {
+    const Node* node = producer(id);
+    const bool runs_once = schedule_.buffers[place.buffer].home == Buffer::Home::kept;
+    if (places_[id] || node == nullptr || fixed_[id] != runs_once) return false;
+    if (const View* view = std::get_if<View>(node)) {
+      const auto back = seen_back(view->kind, place.region, graph_.value(view->source).extents);
+      if (!back || !place_at(view->source, {place.buffer, *back})) return false;
+    }
+    places_[id] = place;
+    if (const Concat* concat = std::get_if<Concat>(node)) {
+      for_each_part(*concat, place, [&](ValueId part, const Place& at) { (void)place_at(part, at); });
+    }
+    return true;
+  }
+
+  template <typename See>
+  void for_each_part(const Concat& concat, const Place& whole, const See& see) const {
+    Place part = whole;
+    for (const ValueId id : concat.parts) {
+      part.region.extents = graph_.value(id).extents;
+      see(id, part);
+      part.region.offset += part.region.extents[concat.axis] * whole.region.strides[concat.axis];
+    }
+  }
+
+  void place_outputs() {
+    for (size_t j = 0; j < outputs_.size(); ++j) {
+      const ValueId id = graph_.outputs()[j].value;
+      (void)place_at(id, {outputs_[j], packed(graph_.value(id).extents)});
+    }
+  }
+
+  /// The outermost first: one inside another is written into that.
+  void place_concats() {
+    for (size_t i = graph_.nodes().size(); i-- > 0;) {
+      const Concat* concat = live_[i] ? std::get_if<Concat>(&graph_.nodes()[i]) : nullptr;
+      if (concat != nullptr && !places_[concat->result]) (void)place_at(concat->result, fresh(concat->result));
+    }
+  }
+
+  /// Where `id` is going to lie if nothing is done about it.
+  std::optional<Region> expected(ValueId id) const {
+    if (places_[id]) return places_[id]->region;
+    const View* view = producer(id) == nullptr ? nullptr : std::get_if<View>(producer(id));
+    if (view == nullptr) return packed(graph_.value(id).extents);
+    const std::optional<Region> source = expected(view->source);
+    return source ? seen_through(view->kind, *source, graph_.value(id).extents) : std::nullopt;
+  }
+
+  /// A reshape behind a permutation shows memory without gaps, if the call before them writes it in that order.
+  void place_for_reshapes() {
+    for (size_t i = graph_.nodes().size(); i-- > 0;) {
+      const View* view = live_[i] ? std::get_if<View>(&graph_.nodes()[i]) : nullptr;
+      if (view == nullptr || places_[view->result] || !std::holds_alternative<Reshape>(view->kind)) continue;
+      if (!expected(view->source) || expected(view->result)) continue;
+      const size_t buffers = schedule_.buffers.size();
+      if (!place_at(view->result, fresh(view->result))) schedule_.buffers.resize(buffers);
+    }
+  }
+
+  const Place& place_of(ValueId id) {
+    if (!places_[id]) {
+      const Value& value = graph_.value(id);
+      places_[id] = graph_.is_constant(id)
+                        ? Place{add_buffer(Buffer::Home::constant, id, bytes_of(value)), packed(value.extents)}
+                        : fresh(id);
+    }
+    return *places_[id];
+  }
+
+  void add(Step step, bool once) {
+    const bool is_empty = result_of(step.request).spec.elements() == 0;
+    if (!is_empty) (once ? schedule_.once : schedule_.steps).push_back(std::move(step));
+  }
+
+  void emit(const Call& call) {
+    Step step;
+    step.request = call.request;
+    step.numbers = call.numbers;
+    step.integers = call.integers;
+    step.origins = call.origins;
+    bool once = true;
+    for (const Operand& input : call.inputs) {
+      (void)place_of(input.value);
+      once = once && fixed_[input.value];
+      const bool weights_stay = input.name == "w" && operation(call.request.operation).has_weights() &&
+                                fixed_[input.value] && options_.constant_weights;
+      step.request.constant_weights = step.request.constant_weights || weights_stay;
+    }
+    for (const Operand& output : call.outputs) (void)place_of(output.value);
+    for (const auto* operands : {&call.inputs, &call.outputs}) {
+      for (const Operand& operand : *operands) {
+        step.request.operands.push_back(
+            {operand.name, spec_of(graph_.value(operand.value).dtype, places_[operand.value]->region)});
+      }
+    }
+    complete(step);
+    for (const kiln::Operand& operand : step.request.operands) step.arguments.push_back(argument(call, operand.name));
+    step.request.constant_weights = step.request.constant_weights && !once;
+    add(std::move(step), once);
+  }
+
+  Argument argument(const Call& call, const std::string& name) const {
+    for (const auto* operands : {&call.inputs, &call.outputs}) {
+      for (const Operand& operand : *operands) {
+        if (operand.name != name) continue;
+        const Place& place = *places_[operand.value];
+        return {place.buffer, place.region.offset * size_of(graph_.value(operand.value).dtype)};
+      }
+    }
+    throw Error(ErrorCode::internal, fmt::format("operand {} of {} has no value", name, call.request.operation));
+  }
+
+  void complete(Step& step) const {
+    try {
+      if (options_.dynamic_batch && complete_dynamic(step)) return;
+      step.request = finished(std::move(step.request));
+    } catch (const Error& error) {
+      throw Error(error.code(), fmt::format("{}: {}", fmt::join(step.origins, ", "), error.message()), error.hint());
+    }
+  }
+
+  /// Whether the operation takes these operands with n=?.
+  static bool complete_dynamic(Step& step) {
+    Request request = step.request;
+    try {
+      const int64_t batch = finished(request).batch();
+      request.dynamic_batch = true;
+      step.request = finished(std::move(request));
+      step.batch = batch;
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
+  void copy(DType dtype, const Place& from, const Place& to, bool once) {
+    Region x = from.region, y = to.region;
+    merge_dimensions({&x, &y});
+    copy_part(dtype, {from.buffer, x}, {to.buffer, y}, once);
+  }
+
+  /// One call for up to five dimensions; more are gone through one by one, the shortest first.
+  void copy_part(DType dtype, Place from, Place to, bool once) {
+    Extents& extents = from.region.extents;
+    if (extents.size() > most_dimensions) {
+      const auto shortest = std::min_element(extents.begin(), extents.end()) - extents.begin();
+      const int64_t count = extents[static_cast<size_t>(shortest)];
+      const auto take = [&](Region& region) {
+        const int64_t stride = region.strides[static_cast<size_t>(shortest)];
+        region.extents.erase(region.extents.begin() + shortest);
+        region.strides.erase(region.strides.begin() + shortest);
+        return stride;
+      };
+      const int64_t from_stride = take(from.region), to_stride = take(to.region);
+      for (int64_t i = 0; i < count; ++i) {
+        copy_part(dtype, from, to, once);
+        from.region.offset += from_stride;
+        to.region.offset += to_stride;
+      }
+      return;
+    }
+    TensorTransform transform;
+    transform.x = spec_of(dtype, from.region);
+    transform.y = spec_of(dtype, to.region);
+    Step step;
+    step.request = transform.request();
+    if (options_.dynamic_batch) (void)complete_dynamic(step);
+    step.arguments = {{from.buffer, from.region.offset * size_of(dtype)}, {to.buffer, to.region.offset * size_of(dtype)}};
+    add(std::move(step), once);
+  }
+
+  void emit(const View& view) {
+    if (places_[view.result]) return;
+    const Value& result = graph_.value(view.result);
+    const Place source = place_of(view.source);
+    std::optional<Region> region = seen_through(view.kind, source.region, result.extents);
+    size_t buffer = source.buffer;
+    if (!region) {  // a reshape that strides cannot say
+      const Place whole = fresh(view.source);
+      copy(result.dtype, source, whole, fixed_[view.result]);
+      region = seen_through(view.kind, whole.region, result.extents).value();
+      buffer = whole.buffer;
+    }
+    places_[view.result] = {buffer, std::move(*region)};
+  }
+
+  void emit(const Concat& concat) {
+    const Place whole = place_of(concat.result);
+    for_each_part(concat, whole, [&](ValueId part, const Place& at) {
+      const Place& from = place_of(part);
+      const bool is_there = from.buffer == at.buffer && from.region.offset == at.region.offset;
+      if (!is_there) copy(graph_.value(part).dtype, from, at, fixed_[concat.result]);
+    });
+  }
+
+  void give_output(size_t j) {
+    const ValueId id = graph_.outputs()[j].value;
+    const Place& place = place_of(id);
+    if (place.buffer == outputs_[j]) return;
+    copy(graph_.value(id).dtype, place, {outputs_[j], packed(graph_.value(id).extents)}, false);
+  }
+
+  void find_lifetimes() {
+    for (size_t s = 0; s < schedule_.steps.size(); ++s) {
+      for (const Argument& argument : schedule_.steps[s].arguments) {
+        Buffer& buffer = schedule_.buffers[argument.buffer];
+        if (!buffer.first_step) buffer.first_step = s;
+        buffer.last_step = s;
+      }
+    }
+  }
+
+  static constexpr size_t most_dimensions = 5;  // of tensor_transform
+
+  const Graph& graph_;
+  const ScheduleOptions& options_;
+  Schedule schedule_;
+  std::vector<std::optional<size_t>> producers_;  // the node that makes a value
+  std::vector<bool> fixed_;                       // values that depend on constants only
+  std::vector<bool> live_;
+  std::vector<std::optional<Place>> places_;
+  std::vector<size_t> outputs_;  // their buffers
+};
+
+}  // namespace
+
+Schedule schedule(const Graph& graph, const ScheduleOptions& options) {
+  return Scheduler(graph, options).run();
+}
+
+}  // namespace kiln::graph

@@ -1,0 +1,67 @@
+#include "kiln/graph/memory_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+namespace kiln::graph {
+namespace {
+
+int64_t rounded(int64_t bytes) {
+  return (bytes + memory_alignment - 1) / memory_alignment * memory_alignment;
+}
+
+void expect_apart(const std::vector<Lifetime>& lives, const MemoryPlan& plan) {
+  for (size_t i = 0; i < lives.size(); ++i) {
+    EXPECT_EQ(plan.offsets[i] % memory_alignment, 0);
+    EXPECT_LE(plan.offsets[i] + lives[i].bytes, plan.bytes);
+    for (size_t j = 0; j < i; ++j) {
+      const bool at_once = lives[i].first <= lives[j].last && lives[j].first <= lives[i].last;
+      const bool apart = plan.offsets[i] + lives[i].bytes <= plan.offsets[j] ||
+                         plan.offsets[j] + lives[j].bytes <= plan.offsets[i];
+      EXPECT_TRUE(!at_once || apart) << i << " and " << j;
+    }
+  }
+}
+
+TEST(MemoryPlan, ChainNeedsTwoNeighboursAtATime) {
+  const std::vector<Lifetime> chain = {{1000, 0, 1}, {1000, 1, 2}, {1000, 2, 3}, {1000, 3, 4}};
+  const MemoryPlan plan = plan_memory(chain);
+  expect_apart(chain, plan);
+  EXPECT_EQ(plan.bytes, 2 * 1024);
+  EXPECT_EQ(plan.least, 2 * 1024);
+}
+
+TEST(MemoryPlan, WhatLivesAllTheTimeSharesWithNothing) {
+  const std::vector<Lifetime> lives = {{512, 0, 9}, {256, 0, 3}, {256, 4, 9}};
+  const MemoryPlan plan = plan_memory(lives);
+  expect_apart(lives, plan);
+  EXPECT_EQ(plan.bytes, 768);
+}
+
+TEST(MemoryPlan, NothingNeedsNoMemory) {
+  EXPECT_EQ(plan_memory({}).bytes, 0);
+  const std::vector<Lifetime> empty = {{0, 0, 3}, {0, 0, 3}};
+  EXPECT_EQ(plan_memory(empty).bytes, 0);
+}
+
+TEST(MemoryPlan, RandomLivesNeverOverlapAndStayNearTheLeast) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 50; ++round) {
+    std::vector<Lifetime> lives;
+    int64_t all = 0;
+    for (int i = 0; i < 60; ++i) {
+      const auto first = static_cast<size_t>(random() % 40);
+      lives.push_back({static_cast<int64_t>(random() % 5000), first, first + random() % 8});
+      all += rounded(lives.back().bytes);
+    }
+    const MemoryPlan plan = plan_memory(lives);
+    expect_apart(lives, plan);
+    EXPECT_GE(plan.bytes, plan.least);
+    EXPECT_LE(plan.bytes, plan.least * 3 / 2) << "of " << all;
+  }
+}
+
+}  // namespace
+}  // namespace kiln::graph

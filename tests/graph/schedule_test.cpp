@@ -1,0 +1,200 @@
+#include "kiln/graph/schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "kiln/generator/operations/activation.h"
+#include "kiln/generator/operations/conv_forward.h"
+#include "kiln/generator/operations/gemm.h"
+
+namespace kiln::graph {
+namespace {
+
+TensorSpec spec(const Graph& graph, ValueId id) {
+  const Value& value = graph.value(id);
+  return TensorSpec::packed(value.dtype, value.extents, dimension_letters(static_cast<int>(value.extents.size())));
+}
+
+ValueId relu(Graph& graph, ValueId x) {
+  ActivationForward forward;
+  forward.x = forward.y = spec(graph, x);
+  return graph.call(forward.request(), {{"x", x}}).front().value;
+}
+
+ValueId constant(Graph& graph, Extents extents) {
+  const auto elements = static_cast<size_t>(count_elements(extents));
+  return graph.constant("w", DType::f32, std::move(extents), std::make_shared<std::vector<std::byte>>(elements * 4));
+}
+
+std::vector<std::string> lines_of(const std::vector<Step>& steps) {
+  std::vector<std::string> lines;
+  for (const Step& step : steps) lines.push_back(step.request.key());
+  return lines;
+}
+
+size_t copies_in(const Schedule& schedule) {
+  size_t copies = 0;
+  for (const Step& step : schedule.steps) copies += step.request.operation == "tensor_transform" ? 1 : 0;
+  return copies;
+}
+
+TEST(Schedule, WritesIntoTheCallersMemory) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {2, 3});
+  graph.output("y", relu(graph, relu(graph, x)));
+  const Schedule made = schedule(graph);
+  ASSERT_EQ(made.steps.size(), 2U);
+  EXPECT_EQ(made.buffers[made.steps[0].arguments[0].buffer].home, Buffer::Home::input);
+  EXPECT_EQ(made.buffers[made.steps[0].arguments[1].buffer].home, Buffer::Home::arena);
+  EXPECT_EQ(made.buffers[made.steps[1].arguments[1].buffer].home, Buffer::Home::output);
+}
+
+TEST(Schedule, DropsWhatNothingNeeds) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {2, 3});
+  (void)relu(graph, x);
+  graph.output("y", relu(graph, x));
+  EXPECT_EQ(schedule(graph).steps.size(), 1U);
+}
+
+TEST(Schedule, CopiesAnInputThatIsAnOutput) {
+  Graph graph;
+  graph.output("y", graph.input("x", DType::f32, {2, 3}));
+  const Schedule made = schedule(graph);
+  EXPECT_EQ(lines_of(made.steps), std::vector<std::string>{"tensor_transform x=f32:6:n y=f32:6:n"});
+}
+
+TEST(Schedule, GivesOneValueTwice) {
+  Graph graph;
+  const ValueId y = relu(graph, graph.input("x", DType::f32, {4}));
+  graph.output("a", y);
+  graph.output("b", y);
+  const Schedule made = schedule(graph);
+  ASSERT_EQ(made.steps.size(), 2U);
+  EXPECT_EQ(made.buffers[made.steps[1].arguments[0].buffer].home, Buffer::Home::output);
+  EXPECT_EQ(made.buffers[made.steps[1].arguments[1].buffer].number, 1U);
+}
+
+TEST(Schedule, WritesPartsOfAConcatInPlace) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {2, 3, 4, 4});
+  const ValueId a = relu(graph, x), b = relu(graph, a);
+  graph.output("y", relu(graph, graph.concat({a, x, b}, 1)));
+  const Schedule made = schedule(graph);
+  // The input has to be copied, the others are written where they belong.
+  ASSERT_EQ(made.steps.size(), 4U);
+  EXPECT_EQ(copies_in(made), 1U);
+  EXPECT_EQ(made.steps[0].request.at("y").print(), "f32:2x3x4x4:144,16,4,1");
+  EXPECT_EQ(made.steps[1].request.at("x").print(), "f32:2x3x4x4:144,16,4,1");
+  EXPECT_EQ(made.steps[1].arguments[1].offset, 6 * 16 * 4);
+}
+
+TEST(Schedule, ConcatsInsideConcatsShareOneBuffer) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {1, 2, 3, 3});
+  const ValueId a = relu(graph, x), b = relu(graph, x), c = relu(graph, x);
+  graph.output("y", graph.concat({graph.concat({a, b}, 1), c}, 1));
+  const Schedule made = schedule(graph);
+  EXPECT_EQ(copies_in(made), 0U);
+  for (const Step& step : made.steps) {
+    EXPECT_EQ(made.buffers[step.arguments[1].buffer].home, Buffer::Home::output);
+  }
+}
+
+TEST(Schedule, CopiesAPartThatStandsTwice) {
+  Graph graph;
+  const ValueId a = relu(graph, graph.input("x", DType::f32, {2, 2}));
+  graph.output("y", graph.concat({a, a}, 0));
+  EXPECT_EQ(copies_in(schedule(graph)), 1U);
+}
+
+TEST(Schedule, TransposedOperandIsAView) {
+  Graph graph;
+  const ValueId a = graph.input("a", DType::f32, {4, 6}), w = graph.input("w", DType::f32, {5, 6});
+  Gemm gemm;
+  gemm.a = spec(graph, a);
+  const ValueId transposed = graph.permute(w, {1, 0});
+  gemm.b = spec(graph, transposed);
+  graph.output("y", graph.call(gemm.request(), {{"a", a}, {"b", transposed}}).front().value);
+  const Schedule made = schedule(graph);
+  ASSERT_EQ(made.steps.size(), 1U);
+  EXPECT_EQ(made.steps[0].request.at("b").print(), "f32:6x5:cn");
+}
+
+TEST(Schedule, WritesInTheOrderThatAReshapeBehindAPermutationNeeds) {
+  Graph graph;
+  const ValueId y = relu(graph, graph.input("x", DType::f32, {2, 3, 4, 5}));
+  const ValueId heads = graph.reshape(graph.permute(y, {0, 2, 1, 3}), {2, 4, 15});
+  graph.output("y", relu(graph, heads));
+  const Schedule made = schedule(graph);
+  EXPECT_EQ(copies_in(made), 0U);
+  EXPECT_EQ(made.steps[0].request.at("y").print(), "f32:2x3x4x5:nhcw");
+}
+
+TEST(Schedule, CopiesWhatStridesCannotSay) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {3, 4});
+  graph.output("y", relu(graph, graph.reshape(graph.permute(x, {1, 0}), {12})));
+  const Schedule made = schedule(graph);
+  EXPECT_EQ(copies_in(made), 1U);
+  ASSERT_EQ(made.steps.size(), 2U);
+}
+
+TEST(Schedule, CopiesSixDimensionsOneByOneWhereTheyDoNotMerge) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {2, 3, 2, 3, 2, 3});
+  graph.output("y", graph.permute(x, {5, 4, 3, 2, 1, 0}));
+  const Schedule made = schedule(graph);
+  EXPECT_EQ(copies_in(made), 2U);
+}
+
+TEST(Schedule, RunsWhatDependsOnConstantsOnce) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {1, 2, 5, 5}), w = relu(graph, constant(graph, {3, 2, 3, 3}));
+  ConvForward conv;
+  conv.x = spec(graph, x);
+  conv.w = spec(graph, w);
+  graph.output("y", graph.call(conv.request(), {{"x", x}, {"w", w}}).front().value);
+  const Schedule made = schedule(graph);
+  ASSERT_EQ(made.once.size(), 1U);
+  ASSERT_EQ(made.steps.size(), 1U);
+  EXPECT_TRUE(made.steps[0].request.constant_weights);
+  EXPECT_EQ(made.buffers[made.steps[0].arguments[1].buffer].home, Buffer::Home::kept);
+  EXPECT_FALSE(schedule(graph, {.constant_weights = false}).steps[0].request.constant_weights);
+}
+
+TEST(Schedule, OutputThatIsConstantIsCopiedEachRun) {
+  Graph graph;
+  graph.output("y", relu(graph, constant(graph, {7})));
+  const Schedule made = schedule(graph);
+  EXPECT_EQ(made.once.size(), 1U);
+  EXPECT_EQ(made.steps.size(), 1U);
+}
+
+TEST(Schedule, EmptyTensorsNeedNoCalls) {
+  Graph graph;
+  graph.output("y", relu(graph, graph.input("x", DType::f32, {0, 3})));
+  EXPECT_TRUE(schedule(graph).steps.empty());
+}
+
+TEST(Schedule, DynamicBatchIsOfTheBucket) {
+  Graph graph;
+  graph.output("y", relu(graph, graph.input("x", DType::f32, {5, 3})));
+  const Schedule made = schedule(graph, {.dynamic_batch = true});
+  EXPECT_EQ(made.steps[0].request.at("x").extents, (Extents{8, 3}));
+  EXPECT_TRUE(made.steps[0].request.dynamic_batch);
+  EXPECT_EQ(made.steps[0].batch, 5);
+}
+
+TEST(Schedule, PartsThatAreNotAlignedSaySo) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {7});
+  graph.output("y", relu(graph, graph.slice(x, {1}, {4}, {1})));
+  const Schedule made = schedule(graph);
+  EXPECT_EQ(made.steps[0].request.at("x").alignment, 4);
+  EXPECT_EQ(made.steps[0].arguments[0].offset, 4);
+}
+
+}  // namespace
+}  // namespace kiln::graph
