@@ -32,6 +32,7 @@ struct InferOptions {
   std::vector<std::string> inputs, outputs;  // [NAME=]FILE
   std::string dtype;
   std::optional<int64_t> batch;
+  bool no_fuse = false;
   DeviceChoice device;
   std::string database;
   std::vector<std::string> packs, bundles;
@@ -68,10 +69,12 @@ std::vector<std::string> paths_for(const std::vector<ModelTensor>& tensors, cons
       while (i < tensors.size() && tensors[i].name != binding.name) ++i;
     }
     if (i == tensors.size()) {
-      throw Error(ErrorCode::invalid_argument, fmt::format("--{} {} fits no {} of the model", what, text, what), describe());
+      throw Error(ErrorCode::invalid_argument, fmt::format("--{} {} fits no {} of the model", what, text, what),
+                  describe());
     }
     if (!paths[i].empty()) {
-      throw Error(ErrorCode::invalid_argument, fmt::format("--{} {}: '{}' is given twice", what, text, tensors[i].name));
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("--{} {}: '{}' is given twice", what, text, tensors[i].name));
     }
     paths[i] = binding.path;
   }
@@ -79,7 +82,8 @@ std::vector<std::string> paths_for(const std::vector<ModelTensor>& tensors, cons
 }
 
 std::string print(const ModelTensor& tensor) {
-  const std::string extents = tensor.extents.empty() ? "one element" : fmt::format("{}", fmt::join(tensor.extents, "x"));
+  const std::string extents =
+      tensor.extents.empty() ? "one element" : fmt::format("{}", fmt::join(tensor.extents, "x"));
   const std::string stored = fmt::format("{}", to_string(tensor.dtype));
   return fmt::format("{} {} (on the device {})", tensor.type, extents, stored);
 }
@@ -87,7 +91,10 @@ std::string print(const ModelTensor& tensor) {
 Json json_of(const std::vector<ModelTensor>& tensors) {
   Json list = Json::array();
   for (const ModelTensor& tensor : tensors) {
-    list.push_back({{"name", tensor.name}, {"type", tensor.type}, {"dtype", to_string(tensor.dtype)}, {"extents", tensor.extents}});
+    list.push_back({{"name", tensor.name},
+                    {"type", tensor.type},
+                    {"dtype", to_string(tensor.dtype)},
+                    {"extents", tensor.extents}});
   }
   return list;
 }
@@ -114,7 +121,8 @@ void print_text(const InferOptions& options, const Model& model) {
 void print_as_json(const Context& context, const Model& model) {
   Json steps = Json::array();
   for (const ModelStep& step : model.steps()) {
-    steps.push_back({{"request", step.request.key()}, {"variant", step.variant}, {"choice", step.source}, {"nodes", step.nodes}});
+    steps.push_back(
+        {{"request", step.request.key()}, {"variant", step.variant}, {"choice", step.source}, {"nodes", step.nodes}});
   }
   const ModelMemory& use = model.memory();
   print_json({{"device", context.device_id()},
@@ -122,7 +130,10 @@ void print_as_json(const Context& context, const Model& model) {
               {"outputs", json_of(model.outputs())},
               {"steps", steps},
               {"memory",
-               {{"weights", use.weights}, {"arena", use.arena}, {"least_arena", use.least_arena}, {"unshared", use.unshared}}}});
+               {{"weights", use.weights},
+                {"arena", use.arena},
+                {"least_arena", use.least_arena},
+                {"unshared", use.unshared}}}});
 }
 
 int infer(const InferOptions& options) {
@@ -139,6 +150,7 @@ int infer(const InferOptions& options) {
   Context context(settings);
   ModelOptions how;
   how.batch = options.batch;
+  how.fuse = !options.no_fuse;
   if (!options.dtype.empty()) how.dtype = parse_dtype(options.dtype);
   Model model(context, options.model, how);
   const std::vector<std::string> inputs = paths_for(model.inputs(), options.inputs, "input"),
@@ -173,15 +185,19 @@ void add_infer(CLI::App& app, int& exit_code) {
   command->add_option("model", options->model, "an ONNX model")->required();
   command->add_option("--input", options->inputs, "[NAME=]FILE.npy: an input; without a name, the next one")
       ->allow_extra_args(false);
-  command->add_option("--output", options->outputs, "[NAME=]FILE.npy: where to write an output")->allow_extra_args(false);
+  command->add_option("--output", options->outputs, "[NAME=]FILE.npy: where to write an output")
+      ->allow_extra_args(false);
   std::vector<std::string> storage;
   for (const DType each : all_dtypes) {
     if (DTypes::floating.holds(each)) storage.emplace_back(to_string(each));
   }
-  command->add_option("--dtype", options->dtype,
-                      fmt::format("of floating-point numbers on the device: {} (default: the model's)", fmt::join(storage, ", ")))
+  command
+      ->add_option(
+          "--dtype", options->dtype,
+          fmt::format("of floating-point numbers on the device: {} (default: the model's)", fmt::join(storage, ", ")))
       ->check(one_of(storage));
   command->add_option("--batch", options->batch, "a number (default: the model's)")->check(whole_number(1, 1 << 30));
+  command->add_flag("--no-fuse", options->no_fuse, "a call for each node: nothing goes into filters and epilogues");
   options->device.add_to(*command);
   add_database_option(*command, options->database);
   command->add_option("--pack", options->packs, "packs to use beside the database");

@@ -25,7 +25,7 @@ constexpr std::string_view magic = "\x93NUMPY";
 /// NumPy's names of element types, without the byte order.
 const std::map<std::string, std::string, std::less<>>& types() {
   static const std::map<std::string, std::string, std::less<>> all = {
-      {"f4", "float"}, {"f8", "double"}, {"f2", "float16"}, {"i8", "int64"},  {"i4", "int32"},
+      {"f4", "float"}, {"f8", "double"}, {"f2", "float16"}, {"i8", "int64"}, {"i4", "int32"},
       {"i2", "int16"}, {"u2", "uint16"}, {"i1", "int8"},    {"u1", "uint8"}, {"b1", "bool"}};
   return all;
 }
@@ -86,7 +86,8 @@ std::vector<std::byte> in_logical_order(const std::vector<std::byte>& columns, c
   std::vector<int64_t> at(extents.size(), 0);
   for (size_t i = 0; i < columns.size() / size; ++i) {
     size_t position = 0;
-    for (size_t d = 0; d < extents.size(); ++d) position = position * static_cast<size_t>(extents[d]) + static_cast<size_t>(at[d]);
+    for (size_t d = 0; d < extents.size(); ++d)
+      position = position * static_cast<size_t>(extents[d]) + static_cast<size_t>(at[d]);
     std::copy_n(columns.begin() + static_cast<std::ptrdiff_t>(i * size), size,
                 rows.begin() + static_cast<std::ptrdiff_t>(position * size));
     for (size_t d = 0; d < extents.size() && ++at[d] == extents[d]; ++d) at[d] = 0;
@@ -139,8 +140,9 @@ void write_npy(const std::string& path, const models::HostArray& array) {
   const auto type = std::find_if(types().begin(), types().end(),
                                  [&](const auto& candidate) { return candidate.second == written.type; });
   const bool one_byte = models::size_of_type(written.type) == 1;
-  std::string header = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}{}), }}", one_byte ? '|' : '<',
-                                   type->first, fmt::join(written.extents, ", "), written.extents.size() == 1 ? "," : "");
+  std::string header =
+      fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}{}), }}", one_byte ? '|' : '<', type->first,
+                  fmt::join(written.extents, ", "), written.extents.size() == 1 ? "," : "");
   constexpr size_t alignment = 64, prefix = 10;  // magic, version and length
   header.resize((prefix + header.size() + 1 + alignment - 1) / alignment * alignment - prefix - 1, ' ');
   header += '\n';

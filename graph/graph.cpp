@@ -80,8 +80,8 @@ ValueId Graph::add_view(ViewKind kind, ValueId source, Extents extents) {
 ValueId Graph::reshape(ValueId source, Extents extents) {
   if (value(source).extents == extents) return source;
   if (count_elements(extents) != count_elements(value(source).extents)) {
-    refuse(fmt::format("{} cannot become {}: the elements are not as many", print(value(source).extents),
-                       print(extents)));
+    refuse(
+        fmt::format("{} cannot become {}: the elements are not as many", print(value(source).extents), print(extents)));
   }
   return add_view(Reshape{}, source, std::move(extents));
 }
@@ -156,14 +156,14 @@ std::vector<Operand> Graph::call(const Request& request, std::vector<Operand> in
     const TensorSpec& spec = request.at(input.name);
     const Value& given = value(input.value);
     if (spec.extents != given.extents || spec.dtype != given.dtype) {
-      throw Error(ErrorCode::internal,
-                  fmt::format("operand {} of {} is {} {}, but '{}' is {} {}", input.name, request.operation,
-                              to_string(spec.dtype), print(spec.extents), given.name, to_string(given.dtype),
-                              print(given.extents)));
+      throw Error(ErrorCode::internal, fmt::format("operand {} of {} is {} {}, but '{}' is {} {}", input.name,
+                                                   request.operation, to_string(spec.dtype), print(spec.extents),
+                                                   given.name, to_string(given.dtype), print(given.extents)));
     }
   }
   for (const kiln::Operand& operand : request.operands) {
-    const bool given = std::any_of(inputs.begin(), inputs.end(), [&](const Operand& i) { return i.name == operand.name; });
+    const bool given =
+        std::any_of(inputs.begin(), inputs.end(), [&](const Operand& i) { return i.name == operand.name; });
     if (given) continue;
     if (!is_written(request, operand.name)) {
       throw Error(ErrorCode::internal, fmt::format("operand {} of {} is not given", operand.name, request.operation));

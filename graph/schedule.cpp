@@ -277,7 +277,8 @@ class Scheduler {
     Step step;
     step.request = transform.request();
     if (options_.dynamic_batch) (void)complete_dynamic(step);
-    step.arguments = {{from.buffer, from.region.offset * size_of(dtype)}, {to.buffer, to.region.offset * size_of(dtype)}};
+    step.arguments = {{from.buffer, from.region.offset * size_of(dtype)},
+                      {to.buffer, to.region.offset * size_of(dtype)}};
     add(std::move(step), once);
   }
 

@@ -76,29 +76,29 @@ size_t elements_of(const std::vector<int64_t>& extents) {
 }
 
 bool holds(DType dtype, double number) {
-  return is_floating(dtype) || (number >= traits(dtype).least && number <= traits(dtype).largest &&
-                                number == std::nearbyint(number));
+  return is_floating(dtype) ||
+         (number >= traits(dtype).least && number <= traits(dtype).largest && number == std::nearbyint(number));
 }
 
 /// The array as the device has it.
 std::vector<std::byte> stored(const ModelTensor& wanted, const HostArray& given) {
   if (given.extents != wanted.extents) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("input '{}' is {}, expected {}", wanted.name,
-                                                         fmt::join(given.extents, "x"), fmt::join(wanted.extents, "x")));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("input '{}' is {}, expected {}", wanted.name, fmt::join(given.extents, "x"),
+                            fmt::join(wanted.extents, "x")));
   }
   const Type& from = type_called(given.type);
   const size_t count = elements_of(given.extents), size = static_cast<size_t>(size_of(wanted.dtype));
   if (given.bytes.size() != count * from.bytes) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("input '{}' has {} bytes, expected {}", wanted.name, given.bytes.size(), count * from.bytes));
+    throw Error(ErrorCode::invalid_argument, fmt::format("input '{}' has {} bytes, expected {}", wanted.name,
+                                                         given.bytes.size(), count * from.bytes));
   }
   std::vector<std::byte> bytes(count * size);
   for (size_t i = 0; i < count; ++i) {
     const double number = from.load(given.bytes.data() + i * from.bytes);
     if (!holds(wanted.dtype, number)) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("element {} of input '{}' is {}, which {} does not hold", i, wanted.name, number,
-                              to_string(wanted.dtype)));
+      throw Error(ErrorCode::invalid_argument, fmt::format("element {} of input '{}' is {}, which {} does not hold", i,
+                                                           wanted.name, number, to_string(wanted.dtype)));
     }
     reference::put(wanted.dtype, bytes.data() + i * size, number);
   }
@@ -131,7 +131,8 @@ HostArray converted(const HostArray& array, const std::string& type) {
   const Type &from = type_called(array.type), &to = type_called(type);
   const size_t count = elements_of(array.extents);
   HostArray result{type, array.extents, std::vector<std::byte>(count * to.bytes)};
-  for (size_t i = 0; i < count; ++i) to.store(result.bytes.data() + i * to.bytes, from.load(array.bytes.data() + i * from.bytes));
+  for (size_t i = 0; i < count; ++i)
+    to.store(result.bytes.data() + i * to.bytes, from.load(array.bytes.data() + i * from.bytes));
   return result;
 }
 

@@ -11,6 +11,7 @@
 #include "kiln/base/error.h"
 #include "kiln/generator/operation.h"
 #include "kiln/graph/memory_plan.h"
+#include "kiln/graph/passes.h"
 #include "kiln/memory.h"
 #include "kiln/models/requests.h"
 
@@ -61,7 +62,8 @@ RunValues values_of(const Plan& plan, const graph::Step& step) {
 
 std::string uncovered_text(const std::vector<UncoveredNode>& nodes) {
   std::string text;
-  for (const UncoveredNode& node : nodes) text += fmt::format("\n  node '{}' ({}): {}", node.name, node.operation, node.reason);
+  for (const UncoveredNode& node : nodes)
+    text += fmt::format("\n  node '{}' ({}): {}", node.name, node.operation, node.reason);
   return text;
 }
 
@@ -73,6 +75,7 @@ Lowered lower(const std::string& path, const ModelOptions& options) {
   Lowered lowered;
   lowered.model = read_onnx_graph(path, {options.dtype, options.batch});
   if (!lowered.model.uncovered.empty()) return lowered;
+  if (options.fuse) graph::optimise(lowered.model.graph);
   try {
     lowered.schedule = graph::schedule(lowered.model.graph, {.dynamic_batch = options.dynamic_batch});
   } catch (const Error& error) {
@@ -112,7 +115,10 @@ std::vector<ModelTensor> tensors_of(const graph::Graph& graph, const std::vector
 class Loader {
  public:
   Loader(Context& context, const models::Lowered& lowered)
-      : context_(context), graph_(lowered.model.graph), schedule_(lowered.schedule), places_(schedule_.buffers.size()) {}
+      : context_(context),
+        graph_(lowered.model.graph),
+        schedule_(lowered.schedule),
+        places_(schedule_.buffers.size()) {}
 
   /// Where each buffer is, once memory is there.
   struct Place {
@@ -251,9 +257,9 @@ class Loader {
   const graph::Graph& graph_;
   const graph::Schedule& schedule_;
   std::vector<Place> places_;
-  std::vector<Plan> plans_;           // of schedule_.steps
-  std::vector<int64_t> prepared_;     // of each plan, in the weights
-  std::vector<int64_t> workspaces_;   // of each plan, in the arena
+  std::vector<Plan> plans_;          // of schedule_.steps
+  std::vector<int64_t> prepared_;    // of each plan, in the weights
+  std::vector<int64_t> workspaces_;  // of each plan, in the arena
   std::byte* weights_ = nullptr;
   std::byte* arena_ = nullptr;
 };

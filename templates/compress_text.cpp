@@ -62,7 +62,8 @@ class Compressor {
     size_t left = most_candidates;
     for (auto place = found->second.rbegin(); place != found->second.rend() && left > 0; ++place, --left) {
       if (position - *place > farthest_match) break;
-      const auto differing = std::mismatch(here.begin(), here.end(), text_.begin() + static_cast<std::ptrdiff_t>(*place));
+      const auto differing =
+          std::mismatch(here.begin(), here.end(), text_.begin() + static_cast<std::ptrdiff_t>(*place));
       const auto length = static_cast<size_t>(differing.first - here.begin());
       if (length > longest.length) longest = {length, position - *place};
     }

@@ -18,8 +18,8 @@ void expect_apart(const std::vector<Lifetime>& lives, const MemoryPlan& plan) {
     EXPECT_LE(plan.offsets[i] + lives[i].bytes, plan.bytes);
     for (size_t j = 0; j < i; ++j) {
       const bool at_once = lives[i].first <= lives[j].last && lives[j].first <= lives[i].last;
-      const bool apart = plan.offsets[i] + lives[i].bytes <= plan.offsets[j] ||
-                         plan.offsets[j] + lives[j].bytes <= plan.offsets[i];
+      const bool apart =
+          plan.offsets[i] + lives[i].bytes <= plan.offsets[j] || plan.offsets[j] + lives[j].bytes <= plan.offsets[i];
       EXPECT_TRUE(!at_once || apart) << i << " and " << j;
     }
   }

@@ -2,29 +2,18 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-
-#include "kiln/generator/operations/activation.h"
+#include "graph_builder.h"
 #include "kiln/generator/operations/conv_forward.h"
 #include "kiln/generator/operations/gemm.h"
 
 namespace kiln::graph {
 namespace {
 
-TensorSpec spec(const Graph& graph, ValueId id) {
-  const Value& value = graph.value(id);
-  return TensorSpec::packed(value.dtype, value.extents, dimension_letters(static_cast<int>(value.extents.size())));
-}
+using test::constant;
+using test::spec_of;
 
 ValueId relu(Graph& graph, ValueId x) {
-  ActivationForward forward;
-  forward.x = forward.y = spec(graph, x);
-  return graph.call(forward.request(), {{"x", x}}).front().value;
-}
-
-ValueId constant(Graph& graph, Extents extents) {
-  const auto elements = static_cast<size_t>(count_elements(extents));
-  return graph.constant("w", DType::f32, std::move(extents), std::make_shared<std::vector<std::byte>>(elements * 4));
+  return test::activation(graph, "relu", x);
 }
 
 std::vector<std::string> lines_of(const std::vector<Step>& steps) {
@@ -113,9 +102,9 @@ TEST(Schedule, TransposedOperandIsAView) {
   Graph graph;
   const ValueId a = graph.input("a", DType::f32, {4, 6}), w = graph.input("w", DType::f32, {5, 6});
   Gemm gemm;
-  gemm.a = spec(graph, a);
+  gemm.a = spec_of(graph, a);
   const ValueId transposed = graph.permute(w, {1, 0});
-  gemm.b = spec(graph, transposed);
+  gemm.b = spec_of(graph, transposed);
   graph.output("y", graph.call(gemm.request(), {{"a", a}, {"b", transposed}}).front().value);
   const Schedule made = schedule(graph);
   ASSERT_EQ(made.steps.size(), 1U);
@@ -153,8 +142,8 @@ TEST(Schedule, RunsWhatDependsOnConstantsOnce) {
   Graph graph;
   const ValueId x = graph.input("x", DType::f32, {1, 2, 5, 5}), w = relu(graph, constant(graph, {3, 2, 3, 3}));
   ConvForward conv;
-  conv.x = spec(graph, x);
-  conv.w = spec(graph, w);
+  conv.x = spec_of(graph, x);
+  conv.w = spec_of(graph, w);
   graph.output("y", graph.call(conv.request(), {{"x", x}, {"w", w}}).front().value);
   const Schedule made = schedule(graph);
   ASSERT_EQ(made.once.size(), 1U);

@@ -40,7 +40,8 @@ TEST(Strides, ReshapeOfATransposedMatrixNeedsACopy) {
 
 TEST(Strides, SplitAndMergedDimensionsKeepTheirElements) {
   std::mt19937 random(3);
-  const std::vector<Extents> shapes = {{2, 3, 4, 5}, {6, 20}, {2, 3, 20}, {6, 4, 5}, {120}, {2, 60}, {1, 2, 3, 1, 4, 5, 1}};
+  const std::vector<Extents> shapes = {{2, 3, 4, 5}, {6, 20}, {2, 3, 20},           {6, 4, 5},
+                                       {120},        {2, 60}, {1, 2, 3, 1, 4, 5, 1}};
   for (int round = 0; round < 200; ++round) {
     Region from = packed(shapes[random() % shapes.size()]);
     // A part of something larger, at random: the strides outside of some dimension grow.

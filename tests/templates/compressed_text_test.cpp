@@ -1,4 +1,6 @@
 // The texts inside the library are those of templates/, and compressing gives back what it took.
+#include "compressed_text.h"
+
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -7,7 +9,6 @@
 #include <random>
 #include <string>
 
-#include "compressed_text.h"
 #include "kiln/templates/catalogue.h"
 
 namespace kiln {

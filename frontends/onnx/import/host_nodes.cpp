@@ -107,17 +107,30 @@ const std::map<std::string, Binary>& binaries() {
       {"Sub", {[](auto&, int64_t a, int64_t b) { return a - b; }, [](double a, double b) { return a - b; }}},
       {"Mul", {[](auto&, int64_t a, int64_t b) { return a * b; }, [](double a, double b) { return a * b; }}},
       {"Div", {divided, [](double a, double b) { return a / b; }}},
-      {"Pow", {[](auto&, int64_t a, int64_t b) { return power(a, b); }, [](double a, double b) { return std::pow(a, b); }}},
-      {"Min", {[](auto&, int64_t a, int64_t b) { return std::min(a, b); }, [](double a, double b) { return std::min(a, b); }}},
-      {"Max", {[](auto&, int64_t a, int64_t b) { return std::max(a, b); }, [](double a, double b) { return std::max(a, b); }}},
+      {"Pow",
+       {[](auto&, int64_t a, int64_t b) { return power(a, b); }, [](double a, double b) { return std::pow(a, b); }}},
+      {"Min",
+       {[](auto&, int64_t a, int64_t b) { return std::min(a, b); }, [](double a, double b) { return std::min(a, b); }}},
+      {"Max",
+       {[](auto&, int64_t a, int64_t b) { return std::max(a, b); }, [](double a, double b) { return std::max(a, b); }}},
       {"Mod",
        {[](const Node& node, int64_t a, int64_t b) { return ((a - divided(node, a, b) * b) + b) % b; },
         [](double a, double b) { return std::fmod(a, b); }}},
-      {"Equal", {[](auto&, int64_t a, int64_t b) { return int64_t{a == b}; }, [](double a, double b) { return a == b ? 1.0 : 0.0; }, true}},
-      {"Less", {[](auto&, int64_t a, int64_t b) { return int64_t{a < b}; }, [](double a, double b) { return a < b ? 1.0 : 0.0; }, true}},
-      {"LessOrEqual", {[](auto&, int64_t a, int64_t b) { return int64_t{a <= b}; }, [](double a, double b) { return a <= b ? 1.0 : 0.0; }, true}},
-      {"Greater", {[](auto&, int64_t a, int64_t b) { return int64_t{a > b}; }, [](double a, double b) { return a > b ? 1.0 : 0.0; }, true}},
-      {"GreaterOrEqual", {[](auto&, int64_t a, int64_t b) { return int64_t{a >= b}; }, [](double a, double b) { return a >= b ? 1.0 : 0.0; }, true}},
+      {"Equal",
+       {[](auto&, int64_t a, int64_t b) { return int64_t{a == b}; },
+        [](double a, double b) { return a == b ? 1.0 : 0.0; }, true}},
+      {"Less",
+       {[](auto&, int64_t a, int64_t b) { return int64_t{a < b}; },
+        [](double a, double b) { return a < b ? 1.0 : 0.0; }, true}},
+      {"LessOrEqual",
+       {[](auto&, int64_t a, int64_t b) { return int64_t{a <= b}; },
+        [](double a, double b) { return a <= b ? 1.0 : 0.0; }, true}},
+      {"Greater",
+       {[](auto&, int64_t a, int64_t b) { return int64_t{a > b}; },
+        [](double a, double b) { return a > b ? 1.0 : 0.0; }, true}},
+      {"GreaterOrEqual",
+       {[](auto&, int64_t a, int64_t b) { return int64_t{a >= b}; },
+        [](double a, double b) { return a >= b ? 1.0 : 0.0; }, true}},
       {"And", {[](auto&, int64_t a, int64_t b) { return int64_t{a != 0 && b != 0}; }, nullptr, true}},
       {"Or", {[](auto&, int64_t a, int64_t b) { return int64_t{a != 0 || b != 0}; }, nullptr, true}},
   };
@@ -144,13 +157,16 @@ void compute_binary(Node& node) {
 }
 
 const std::map<std::string, double (*)(double)>& unaries() {
-  static const std::map<std::string, double (*)(double)> all = {
-      {"Neg", [](double a) { return -a; }},   {"Abs", [](double a) { return std::abs(a); }},
-      {"Floor", [](double a) { return std::floor(a); }}, {"Ceil", [](double a) { return std::ceil(a); }},
-      {"Round", [](double a) { return std::nearbyint(a); }}, {"Sqrt", [](double a) { return std::sqrt(a); }},
-      {"Exp", [](double a) { return std::exp(a); }},   {"Log", [](double a) { return std::log(a); }},
-      {"Reciprocal", [](double a) { return 1 / a; }},
-      {"Not", [](double a) { return a == 0 ? 1.0 : 0.0; }}};
+  static const std::map<std::string, double (*)(double)> all = {{"Neg", [](double a) { return -a; }},
+                                                                {"Abs", [](double a) { return std::abs(a); }},
+                                                                {"Floor", [](double a) { return std::floor(a); }},
+                                                                {"Ceil", [](double a) { return std::ceil(a); }},
+                                                                {"Round", [](double a) { return std::nearbyint(a); }},
+                                                                {"Sqrt", [](double a) { return std::sqrt(a); }},
+                                                                {"Exp", [](double a) { return std::exp(a); }},
+                                                                {"Log", [](double a) { return std::log(a); }},
+                                                                {"Reciprocal", [](double a) { return 1 / a; }},
+                                                                {"Not", [](double a) { return a == 0 ? 1.0 : 0.0; }}};
   return all;
 }
 
@@ -168,7 +184,8 @@ void compute_shape(Node& node) {
   const Extents& x = node.extents(0);
   const auto rank = static_cast<int64_t>(x.size());
   const auto inside = [&](int64_t d) { return std::clamp<int64_t>(d < 0 ? d + rank : d, 0, rank); };
-  const int64_t start = inside(node.attributes().integer("start", 0)), end = inside(node.attributes().integer("end", rank));
+  const int64_t start = inside(node.attributes().integer("start", 0)),
+                end = inside(node.attributes().integer("end", rank));
   HostTensor result{onnx::TensorProto::INT64, {}, {}, {}};
   for (int64_t d = start; d < end; ++d) result.integers.push_back(x[static_cast<size_t>(d)]);
   result.extents = {std::ssize(result.integers)};
@@ -384,19 +401,18 @@ const std::map<std::string, void (*)(Node&)>& of_extents() {
 const std::map<std::string, void (*)(Node&)>& of_elements() {
   static const std::map<std::string, void (*)(Node&)> all = [] {
     std::map<std::string, void (*)(Node&)> table = {
-        {"Range", compute_range},           {"Gather", compute_gather},     {"Concat", compute_concat},
-        {"Slice", compute_slice},           {"Transpose", compute_transpose}, {"Expand", compute_expand},
-        {"Cast", compute_cast},             {"Where", compute_where},       {"ReduceProd", compute_reduction},
-        {"ReduceSum", compute_reduction},   {"ReduceMax", compute_reduction}, {"ReduceMin", compute_reduction},
-        {"NonZero", compute_non_zero},      {"Identity", compute_view},     {"Reshape", compute_view},
-        {"Flatten", compute_view},          {"Squeeze", compute_view},      {"Unsqueeze", compute_view}};
+        {"Range", compute_range},         {"Gather", compute_gather},       {"Concat", compute_concat},
+        {"Slice", compute_slice},         {"Transpose", compute_transpose}, {"Expand", compute_expand},
+        {"Cast", compute_cast},           {"Where", compute_where},         {"ReduceProd", compute_reduction},
+        {"ReduceSum", compute_reduction}, {"ReduceMax", compute_reduction}, {"ReduceMin", compute_reduction},
+        {"NonZero", compute_non_zero},    {"Identity", compute_view},       {"Reshape", compute_view},
+        {"Flatten", compute_view},        {"Squeeze", compute_view},        {"Unsqueeze", compute_view}};
     for (const auto& [name, rule] : binaries()) table[name] = compute_binary;
     for (const auto& [name, rule] : unaries()) table[name] = compute_unary;
     return table;
   }();
   return all;
 }
-
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// Nodes of which everything is known while a model is read: shapes, and what is computed of them and of small constants.
+// Nodes of which everything is known while a model is read: shapes, and what is computed of them and of small
+// constants.
 #pragma once
 
 #include "onnx/import/node.h"

@@ -49,7 +49,8 @@ std::string external_data(const onnx::TensorProto& tensor, const std::string& fo
   const uint64_t size = std::filesystem::file_size(path, failure);
   std::ifstream file(path, std::ios::binary);
   if (failure || !file) {
-    throw Error(ErrorCode::io_error, fmt::format("the data of tensor '{}' cannot be read from {}", tensor.name(), path.string()),
+    throw Error(ErrorCode::io_error,
+                fmt::format("the data of tensor '{}' cannot be read from {}", tensor.name(), path.string()),
                 "keep it beside the model's file");
   }
   if (offset > size || length.value_or(size - offset) > size - offset) {
@@ -106,13 +107,17 @@ class Reader {
       case Type::DOUBLE:
         return reals<double>(tensor_.double_data(), [](double v) { return v; });
       case Type::FLOAT16:
-        return reals<uint16_t>(tensor_.int32_data(), [](auto v) { return reference::from_f16(static_cast<uint16_t>(v)); });
+        return reals<uint16_t>(tensor_.int32_data(),
+                               [](auto v) { return reference::from_f16(static_cast<uint16_t>(v)); });
       case Type::BFLOAT16:
-        return reals<uint16_t>(tensor_.int32_data(), [](auto v) { return reference::from_bf16(static_cast<uint16_t>(v)); });
+        return reals<uint16_t>(tensor_.int32_data(),
+                               [](auto v) { return reference::from_bf16(static_cast<uint16_t>(v)); });
       case float8_e4m3fn:
-        return reals<uint8_t>(tensor_.int32_data(), [](auto v) { return reference::from_f8e4m3(static_cast<uint8_t>(v)); });
+        return reals<uint8_t>(tensor_.int32_data(),
+                              [](auto v) { return reference::from_f8e4m3(static_cast<uint8_t>(v)); });
       case float8_e5m2:
-        return reals<uint8_t>(tensor_.int32_data(), [](auto v) { return reference::from_f8e5m2(static_cast<uint8_t>(v)); });
+        return reals<uint8_t>(tensor_.int32_data(),
+                              [](auto v) { return reference::from_f8e5m2(static_cast<uint8_t>(v)); });
       case Type::INT64:
         return integers<int64_t>(tensor_.int64_data());
       case Type::INT32:
@@ -203,7 +208,8 @@ graph::Bytes stored_as(DType dtype, const HostTensor& tensor) {
     if (tensor.is_integer() && dtype == DType::i32) {
       const int64_t value = tensor.integers[i];
       if (value < std::numeric_limits<int32_t>::min() || value > std::numeric_limits<int32_t>::max()) {
-        throw Error(ErrorCode::unsupported, fmt::format("the integer {} does not fit 32 bits, as Kiln stores it", value));
+        throw Error(ErrorCode::unsupported,
+                    fmt::format("the integer {} does not fit 32 bits, as Kiln stores it", value));
       }
       const auto narrow = static_cast<int32_t>(value);
       std::memcpy(bytes->data() + i * size, &narrow, sizeof narrow);

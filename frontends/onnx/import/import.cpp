@@ -65,8 +65,8 @@ const std::vector<Family>& families() {
        {"Relu", "LeakyRelu", "Sigmoid", "Tanh", "Elu", "Selu", "Softplus", "HardSwish", "HardSigmoid", "Gelu", "Mish",
         "Swish"}},
       {read_function,
-       {"Reciprocal", "Softsign", "Erf",   "Sin",   "Cos",   "Tan",   "Asin", "Acos",  "Atan", "Sinh",
-        "Cosh",       "Asinh",    "Acosh", "Atanh", "Floor", "Ceil",  "Round", "Sign", "IsNaN"}},
+       {"Reciprocal", "Softsign", "Erf", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh",
+        "Atanh", "Floor", "Ceil", "Round", "Sign", "IsNaN"}},
       {read_is_inf, {"IsInf"}},
       {read_clip, {"Clip"}},
       {read_thresholded_relu, {"ThresholdedRelu"}},
@@ -74,8 +74,8 @@ const std::vector<Family>& families() {
       {read_prelu, {"PRelu"}},
       {read_celu, {"Celu"}},
       {read_arithmetic,
-       {"Add", "Sub", "Mul", "Div", "Pow", "Sum", "Mean", "Sqrt", "Exp", "Log", "Abs", "Neg", "Min", "Max", "Equal",
-        "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And", "Or", "Xor", "Not"}},
+       {"Add", "Sub", "Mul",   "Div",  "Pow",         "Sum",     "Mean",           "Sqrt", "Exp", "Log", "Abs", "Neg",
+        "Min", "Max", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And",  "Or",  "Xor", "Not"}},
       {read_mod, {"Mod"}},
       {read_where, {"Where"}},
       {read_cast, {"Cast"}},
@@ -168,7 +168,8 @@ class Import {
     for (const auto& node : model_.node()) values_.used.insert(node.input().begin(), node.input().end());
     for (const auto& output : model_.output()) values_.used.insert(output.name());
     for (const auto& tensor : model_.initializer()) {
-      values_.known[tensor.name()] = {tensor.data_type(), {tensor.dims().begin(), tensor.dims().end()}, {}, {}, &tensor};
+      values_.known[tensor.name()] = {
+          tensor.data_type(), {tensor.dims().begin(), tensor.dims().end()}, {}, {}, &tensor};
     }
     for (const auto& input : model_.input()) add_input(input);
     for (const auto& node : model_.node()) add(node);
@@ -205,7 +206,8 @@ class Import {
       read(node);
     } catch (const Refusal& refusal) {
       values_.graph.truncate(nodes);
-      const std::string type = is_onnx_domain(proto.domain()) ? proto.op_type() : proto.domain() + "." + proto.op_type();
+      const std::string type =
+          is_onnx_domain(proto.domain()) ? proto.op_type() : proto.domain() + "." + proto.op_type();
       result_.uncovered.push_back({name_of(proto), type, refusal.reason});
     } catch (const Error& error) {
       if (error.message().starts_with("node ")) throw;

@@ -125,7 +125,9 @@ void read_pool(Node& node) {
   node.require_inputs(1, 1);
   check_spatial(node);
   const bool counts_padding = node.attributes().integer("count_include_pad", 0) != 0;
-  const PoolMode mode = node.type() == "MaxPool" ? PoolMode::max : counts_padding ? PoolMode::avg_padded : PoolMode::avg;
+  const PoolMode mode = node.type() == "MaxPool" ? PoolMode::max
+                        : counts_padding         ? PoolMode::avg_padded
+                                                 : PoolMode::avg;
   PoolForward pool = pool_over(node, mode, window_of(node.proto(), node.extents(0)));
   if (!node.gives(1)) {
     return node.give(node.graph().call(pool.request(), {{"x", node.operand(0)}}).front().value);
@@ -134,8 +136,8 @@ void read_pool(Node& node) {
   pool.indices = spec_of(DType::i32, pool.y.extents);
   const std::vector<graph::Operand> given = node.graph().call(pool.request(), {{"x", node.operand(0)}});
   node.give(given[0].value);
-  const ValueId counted = tensor_op(node, TensorOpMode::add, {given[1].value, offsets_of_channels(node, node.extents(0))},
-                                    DType::i32);
+  const ValueId counted =
+      tensor_op(node, TensorOpMode::add, {given[1].value, offsets_of_channels(node, node.extents(0))}, DType::i32);
   node.give_as(onnx::TensorProto::INT64, counted, 1);
 }
 
@@ -173,7 +175,8 @@ void read_softmax(Node& node) {
     value = graph.reshape(value, {graph::count_elements(outer), graph::count_elements(behind)});
     axis = 1;
   } else if (rank > 5) {
-    value = graph.reshape(value, {graph::count_elements(outer), x[static_cast<size_t>(axis)], graph::count_elements(behind)});
+    value = graph.reshape(value,
+                          {graph::count_elements(outer), x[static_cast<size_t>(axis)], graph::count_elements(behind)});
     axis = 1;
   }
   SoftmaxForward softmax;

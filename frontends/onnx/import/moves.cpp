@@ -142,7 +142,8 @@ Extents reshaped_extents(const Node& node) {
       if (d >= from.size()) node.fail("copies an extent that its input does not have");
       target[d] = from[d];
     }
-    if (target[d] < -1 || (target[d] == -1 && open)) node.fail(fmt::format("has the extents {}", fmt::join(target, ",")));
+    if (target[d] < -1 || (target[d] == -1 && open))
+      node.fail(fmt::format("has the extents {}", fmt::join(target, ",")));
     if (target[d] == -1) {
       open = d;
     } else {

@@ -52,9 +52,9 @@ ValueId Values::device(const std::string& name) {
   if (!value.value) {
     const DType storage = storage_of(value.type);
     const HostTensor* elements = host(name);
-    value.value = graph.constant(name, storage, value.extents,
-                                 elements != nullptr ? stored_as(storage, *elements)
-                                                     : stored_as(storage, read_tensor(*value.tensor, folder)));
+    value.value = graph.constant(
+        name, storage, value.extents,
+        elements != nullptr ? stored_as(storage, *elements) : stored_as(storage, read_tensor(*value.tensor, folder)));
   }
   return *value.value;
 }
@@ -93,7 +93,8 @@ const Known& Node::known(int input) const {
 std::vector<int64_t> Node::integers(int input, std::string_view what) const {
   (void)known(input);
   const HostTensor* tensor = host(input);
-  if (tensor == nullptr) refuse(fmt::format("its {} are computed from the model's inputs, and have to be known before", what));
+  if (tensor == nullptr)
+    refuse(fmt::format("its {} are computed from the model's inputs, and have to be known before", what));
   if (!tensor->is_integer()) fail(fmt::format("its {} are no integers", what));
   return tensor->integers;
 }
@@ -101,7 +102,8 @@ std::vector<int64_t> Node::integers(int input, std::string_view what) const {
 double Node::number(int input, std::string_view what) const {
   (void)known(input);
   const HostTensor* tensor = host(input);
-  if (tensor == nullptr) refuse(fmt::format("its {} is computed from the model's inputs, and has to be known before", what));
+  if (tensor == nullptr)
+    refuse(fmt::format("its {} is computed from the model's inputs, and has to be known before", what));
   if (tensor->size() != 1) fail(fmt::format("its {} has {} elements, expected 1", what, tensor->size()));
   return tensor->real(0);
 }
@@ -149,7 +151,8 @@ void Node::fail(const std::string& what) const {
 }
 
 TensorSpec spec_of(DType dtype, const Extents& extents) {
-  if (extents.size() > 6) refuse(fmt::format("a tensor has {} dimensions, and operations take up to 6", extents.size()));
+  if (extents.size() > 6)
+    refuse(fmt::format("a tensor has {} dimensions, and operations take up to 6", extents.size()));
   return TensorSpec::packed(dtype, extents, dimension_letters(static_cast<int>(extents.size())));
 }
 

@@ -33,8 +33,8 @@ struct Refusal {
 struct Known {
   int32_t type = 0;  ///< As ONNX numbers element types.
   Extents extents;
-  std::optional<ValueId> value;            ///< In the graph.
-  std::shared_ptr<const HostTensor> host;  ///< Its elements, where they are known and few.
+  std::optional<ValueId> value;               ///< In the graph.
+  std::shared_ptr<const HostTensor> host;     ///< Its elements, where they are known and few.
   const onnx::TensorProto* tensor = nullptr;  ///< Its elements in the file.
 };
 

@@ -45,7 +45,8 @@ graph::Numbers epsilon_of(const Node& node, double usual = 1e-5) {
 
 /// norm_forward of x along `axes`, which are all behind dimension 0.
 std::vector<graph::Operand> normalised(const Node& node, ValueId x, std::vector<int64_t> axes, std::optional<ValueId> w,
-                                       std::optional<ValueId> b, const graph::Numbers& numbers, bool statistics = false) {
+                                       std::optional<ValueId> b, const graph::Numbers& numbers,
+                                       bool statistics = false) {
   graph::Graph& graph = node.graph();
   NormForward norm;
   norm.x = norm.y = spec_of(graph, x);
@@ -155,7 +156,8 @@ void read_layer_norm(Node& node) {
   const ValueId value = graph.reshape(node.operand(0), {graph::count_elements(outer), graph::count_elements(row)});
   const auto parameter = [&](int input) {
     if (graph::count_elements(node.extents(input)) != graph::count_elements(row)) {
-      refuse(fmt::format("its input {} is {}, expected {}", input, fmt::join(node.extents(input), "x"), fmt::join(row, "x")));
+      refuse(fmt::format("its input {} is {}, expected {}", input, fmt::join(node.extents(input), "x"),
+                         fmt::join(row, "x")));
     }
     return graph.reshape(node.operand(input), {1, graph::count_elements(row)});
   };
@@ -197,11 +199,12 @@ void read_lrn(Node& node) {
   const auto real = [&](const char* name, double usual) {
     return static_cast<float>(node.attributes().real(name).value_or(usual));
   };
-  node.give(node.graph()
-                .call(norm.request(), {{"x", node.operand(0)}},
-                      {{"lrn_alpha", real("alpha", 1e-4)}, {"lrn_beta", real("beta", 0.75)}, {"lrn_k", real("bias", 1)}})
-                .front()
-                .value);
+  node.give(
+      node.graph()
+          .call(norm.request(), {{"x", node.operand(0)}},
+                {{"lrn_alpha", real("alpha", 1e-4)}, {"lrn_beta", real("beta", 0.75)}, {"lrn_k", real("bias", 1)}})
+          .front()
+          .value);
 }
 
 }  // namespace kiln::onnx_frontend

@@ -249,11 +249,17 @@ ValueId constant(const Node& node, DType dtype, double number) {
 
 void read_activation(Node& node) {
   using enum ActivationMode;
-  static const std::map<std::string, ActivationMode> modes = {
-      {"Relu", relu},         {"LeakyRelu", leaky_relu}, {"Sigmoid", sigmoid},
-      {"Tanh", tanh},         {"Elu", elu},              {"Selu", selu},
-      {"Softplus", softplus}, {"HardSwish", hard_swish}, {"Mish", mish},
-      {"Swish", swish},       {"HardSigmoid", hard_sigmoid}};
+  static const std::map<std::string, ActivationMode> modes = {{"Relu", relu},
+                                                              {"LeakyRelu", leaky_relu},
+                                                              {"Sigmoid", sigmoid},
+                                                              {"Tanh", tanh},
+                                                              {"Elu", elu},
+                                                              {"Selu", selu},
+                                                              {"Softplus", softplus},
+                                                              {"HardSwish", hard_swish},
+                                                              {"Mish", mish},
+                                                              {"Swish", swish},
+                                                              {"HardSigmoid", hard_sigmoid}};
   node.require_inputs(1, 1);
   const std::string& type = node.type();
   if (node.is_integer(0)) {
@@ -385,8 +391,8 @@ void read_shrink(Node& node) {
 void read_prelu(Node& node) {
   node.require_inputs(2, 2);
   if (node.rank(1) > node.rank(0)) node.fail("its slope has more dimensions than its input");
-  node.give(expression(node, "acc < 0.0f ? acc * slope : acc", node.operand(0), {{"slope", node.operand(1)}},
-                       node.dtype(0)));
+  node.give(
+      expression(node, "acc < 0.0f ? acc * slope : acc", node.operand(0), {{"slope", node.operand(1)}}, node.dtype(0)));
 }
 
 void read_celu(Node& node) {

@@ -63,8 +63,9 @@ void read_gemm(Node& node) {
   if (beta == 1 && graph::count_elements(c) == n && !c.empty() && c.back() == n) {
     return node.give(product(node, a, b, numbers, node.graph().reshape(node.operand(2), {n})));
   }
-  const ValueId scaled = beta == 1 ? node.operand(2)
-                                   : expression(node, "acc * beta", node.operand(2), {}, node.dtype(2), {{"beta", beta}});
+  const ValueId scaled = beta == 1
+                             ? node.operand(2)
+                             : expression(node, "acc * beta", node.operand(2), {}, node.dtype(2), {{"beta", beta}});
   node.give(tensor_op(node, TensorOpMode::add, {product(node, a, b, numbers), scaled}, node.dtype(0)));
 }
 
@@ -82,7 +83,8 @@ void read_matmul(Node& node) {
     node.fail(fmt::format("its inputs are {} and {}, whose matrices do not fit", fmt::join(x, "x"), fmt::join(w, "x")));
   }
   const int64_t m = left[left.size() - 2], n = right.back();
-  const Extents batch = broadcast(node, {Extents(left.begin(), left.end() - 2), Extents(right.begin(), right.end() - 2)});
+  const Extents batch =
+      broadcast(node, {Extents(left.begin(), left.end() - 2), Extents(right.begin(), right.end() - 2)});
   Extents result = batch;
   if (x.size() > 1) result.push_back(m);
   if (w.size() > 1) result.push_back(n);

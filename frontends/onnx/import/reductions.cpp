@@ -94,14 +94,15 @@ ValueId log_sum_exp(const Node& node, ValueId x, const std::vector<size_t>& axes
 void read_reduce(Node& node) {
   using enum ReduceMode;
   static const std::map<std::string, ReduceMode> modes = {
-      {"ReduceSum", add},  {"ReduceProd", mul}, {"ReduceMin", min}, {"ReduceMax", max},
-      {"ReduceMean", mean}, {"ReduceL1", norm1}, {"ReduceL2", norm2}, {"ReduceSumSquare", add}, {"ReduceLogSum", add}};
+      {"ReduceSum", add},  {"ReduceProd", mul}, {"ReduceMin", min},       {"ReduceMax", max},   {"ReduceMean", mean},
+      {"ReduceL1", norm1}, {"ReduceL2", norm2}, {"ReduceSumSquare", add}, {"ReduceLogSum", add}};
   node.require_inputs(1, 2);
   const std::string& type = node.type();
   const std::vector<size_t> axes = axes_of(node, node.rank());
   const Extents result = reduced(node.extents(0), axes, node.attributes().integer("keepdims", 1) != 0);
   ValueId value = node.operand(0);
-  if (axes.empty() && node.rank() > 0 && type != "ReduceSum") refuse("it reduces nothing, and opsets differ in what that gives");
+  if (axes.empty() && node.rank() > 0 && type != "ReduceSum")
+    refuse("it reduces nothing, and opsets differ in what that gives");
   if (axes.empty() && type == "ReduceSum") return node.give(value);
   if (node.rank() == 0) refuse("its input has no dimensions");
   if (type == "ReduceLogSumExp") return node.give(node.graph().reshape(log_sum_exp(node, value, axes), result));
@@ -127,8 +128,7 @@ void read_lp_norm(Node& node) {
   const size_t axis = node.axis(node.attributes().integer("axis", -1), node.rank());
   const int64_t p = node.attributes().integer("p", 2);
   if (p != 1 && p != 2) node.fail(fmt::format("p is {}, expected 1 or 2", p));
-  const ValueId norm =
-      reduction(node, node.operand(0), {axis}, p == 1 ? ReduceMode::norm1 : ReduceMode::norm2).front();
+  const ValueId norm = reduction(node, node.operand(0), {axis}, p == 1 ? ReduceMode::norm1 : ReduceMode::norm2).front();
   node.give(expression(node, "norm == 0.0f ? 0.0f : acc / norm", node.operand(0), {{"norm", norm}}, node.dtype(0)));
 }
 

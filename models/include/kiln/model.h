@@ -25,12 +25,14 @@ struct ModelOptions {
   /// One compiled kernel for every batch of a power-of-two bucket, wherever an operation has that: another Model of the
   /// same file with another batch then compiles nothing.
   bool dynamic_batch = false;
+  /// Normalisations go into filters, and what follows a call into its epilogue, where that changes only roundings.
+  bool fuse = true;
 };
 
 /// An input or output of a model.
 struct ModelTensor {
   std::string name;
-  std::string type;  ///< In the file: "float", "int64", "bool".
+  std::string type;          ///< In the file: "float", "int64", "bool".
   DType dtype = DType::f32;  ///< On the device: integers of 16 to 64 bits are i32, booleans u8 (0 and 1).
   std::vector<int64_t> extents;
 };
@@ -45,17 +47,17 @@ struct ModelStep {
 
 /// Device memory of a Model, in bytes.
 struct ModelMemory {
-  int64_t weights = 0;  ///< Constants, what is computed from them once, and prepared filters.
-  int64_t arena = 0;    ///< What runs compute in between, workspaces too: shared by what does not live at one time.
+  int64_t weights = 0;      ///< Constants, what is computed from them once, and prepared filters.
+  int64_t arena = 0;        ///< What runs compute in between, workspaces too: shared by what does not live at one time.
   int64_t least_arena = 0;  ///< The most that is needed at one step: no plan of the same steps has less.
   int64_t unshared = 0;     ///< What the arena would be if nothing shared memory.
 };
 
 /// A model, compiled and loaded, with its weights on the device. It must not outlive its Context.
 ///
-/// Runs enqueue work on a stream and return. They share the memory of what is computed in between: the runs of one Model
-/// must be ordered, by one stream or otherwise, and calls of run() must not overlap. After the first, a run compiles
-/// and allocates nothing, so that it can be captured into a graph.
+/// Runs enqueue work on a stream and return. They share the memory of what is computed in between: the runs of one
+/// Model must be ordered, by one stream or otherwise, and calls of run() must not overlap. After the first, a run
+/// compiles and allocates nothing, so that it can be captured into a graph.
 class Model {
  public:
   /// Reads the ONNX model in file `path`, makes the plans of all its calls with the best variants that the Context
@@ -71,10 +73,10 @@ class Model {
   const std::vector<ModelStep>& steps() const;
   const ModelMemory& memory() const;
 
-  /// Enqueues one inference. `inputs` and `outputs`: every input and output of the model by its name, in any order, with
-  /// the dtype and extents of inputs() and outputs(), in logical order without gaps, 16-byte aligned. They must share no
-  /// memory with one another. Throws Error(invalid_argument), nothing enqueued, for what is missing, given twice,
-  /// unknown or different.
+  /// Enqueues one inference. `inputs` and `outputs`: every input and output of the model by its name, in any order,
+  /// with the dtype and extents of inputs() and outputs(), in logical order without gaps, 16-byte aligned. They must
+  /// share no memory with one another. Throws Error(invalid_argument), nothing enqueued, for what is missing, given
+  /// twice, unknown or different.
   void run(std::span<const NamedTensor> inputs, std::span<const NamedTensor> outputs, Stream stream = nullptr);
   void run(std::initializer_list<NamedTensor> inputs, std::initializer_list<NamedTensor> outputs,
            Stream stream = nullptr) {

@@ -22,8 +22,8 @@ using Extents = std::vector<int64_t>;
 /// A value of one Graph, by its number there.
 using ValueId = size_t;
 
-/// A tensor that a model is given, computes, or has in its file. Its rank may be anything, 0 too; only operands of calls
-/// are held to the ranks of their operations.
+/// A tensor that a model is given, computes, or has in its file. Its rank may be anything, 0 too; only operands of
+/// calls are held to the ranks of their operations.
 struct Value {
   std::string name;  ///< For messages; may be empty.
   DType dtype = DType::f32;

@@ -20,8 +20,8 @@ Region packed(const Extents& extents, const std::vector<size_t>& order = {});
 /// reshapes know.
 std::optional<Region> seen_through(const ViewKind& kind, const Region& source, const Extents& result);
 
-/// Where the source, of extents `source`, has to lie so that the view's elements lie in `result`; nothing where the view
-/// does not show all of its source once.
+/// Where the source, of extents `source`, has to lie so that the view's elements lie in `result`; nothing where the
+/// view does not show all of its source once.
 std::optional<Region> seen_back(const ViewKind& kind, const Region& result, const Extents& source);
 
 /// The same elements with fewer dimensions: neighbours become one where that holds for all of `regions`, which have

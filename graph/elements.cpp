@@ -1,0 +1,331 @@
+// fuse_elements(): a call and the element-wise calls behind it as one, by user code.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "code.h"
+#include "edges.h"
+#include "kiln/base/error.h"
+#include "kiln/generator/operation.h"
+#include "kiln/graph/passes.h"
+#include "kiln/reference/convert.h"
+
+namespace kiln::graph {
+namespace {
+
+constexpr size_t most_calls = 24;  // in one kernel: more are too much for registers and readers
+
+/// The code of a host's epilogue: what it reads, and what it computes of `acc`.
+class Writer {
+ public:
+  /// A tensor, as the code calls it.
+  std::string tensor(ValueId value) {
+    const auto found = std::find(tensors_.begin(), tensors_.end(), value);
+    const auto place = found - tensors_.begin();
+    if (found == tensors_.end()) tensors_.push_back(value);
+    return fmt::format("t{}", place);
+  }
+  std::string number(float value) {
+    const auto found = std::find(numbers_.begin(), numbers_.end(), value);
+    const auto place = found - numbers_.begin();
+    if (found == numbers_.end()) numbers_.push_back(value);
+    return fmt::format("s{}", place);
+  }
+  /// `name` = `expression`, for later lines.
+  void line(const std::string& name, const std::string& expression) {
+    lines_ += fmt::format("const float {} = {};\n", name, expression);
+  }
+  /// The name of a function of that body.
+  std::string function(const std::string& body, size_t inputs, const Numbers& numbers) {
+    std::vector<std::string> parameters;
+    for (size_t i = 0; i < inputs; ++i) parameters.push_back(fmt::format("float {}", static_cast<char>('a' + i)));
+    for (const auto& [name, number] : numbers) parameters.push_back("float " + name);
+    const std::string text = fmt::format("({}) {{\n  {}\n}}\n", fmt::join(parameters, ", "), body);
+    const auto [place, is_new] = functions_.try_emplace(text, fmt::format("step{}", functions_.size()));
+    if (is_new) definitions_ += fmt::format("__device__ __forceinline__ float {}{}", place->second, text);
+    return place->second;
+  }
+
+  bool fits() const { return tensors_.size() <= Expression::max_tensors && numbers_.size() <= Expression::max_scalars; }
+  const std::vector<ValueId>& tensors() const { return tensors_; }
+  Expression expression(const std::string& result) const {
+    std::vector<std::string> names, scalars;
+    for (size_t i = 0; i < tensors_.size(); ++i) names.push_back(fmt::format("t{}", i));
+    for (size_t i = 0; i < numbers_.size(); ++i) scalars.push_back(fmt::format("s{}", i));
+    const std::string functions = definitions_.empty() ? "" : definitions_ + "---\n";
+    return Expression(fmt::format("{}{}return {};", functions, lines_, result), names, scalars);
+  }
+  Numbers numbers() const {
+    Numbers all;
+    for (size_t i = 0; i < numbers_.size(); ++i) all.emplace_back(fmt::format("s{}", i), numbers_[i]);
+    return all;
+  }
+
+ private:
+  std::vector<ValueId> tensors_;
+  std::vector<float> numbers_;
+  std::map<std::string, std::string> functions_;
+  std::string definitions_, lines_;
+};
+
+/// A host, and the nodes behind it that become its code.
+class Region {
+ public:
+  Region(Graph& graph, const Edges& edges, size_t host) : graph_(graph), edges_(edges), host_(host) {}
+
+  bool fuse() {
+    const Call* host = std::get_if<Call>(&graph_.nodes()[host_]);
+    if (host == nullptr || host->outputs.size() != 1 || host->request.user_code) return false;
+    result_ = host->outputs.front().value;
+    extents_ = graph_.value(result_).extents;
+    names_[result_] = "v";
+    if (!begin(*host)) return false;
+    grow();
+    return best_ > 0 && apply();
+  }
+
+ private:
+  /// Writes the host's stages as code.
+  bool begin(const Call& host) {
+    std::string value = "acc";
+    for (const EpilogueStage stage : host.request.epilogue) {
+      const auto operand = [&](const char* name) {
+        const auto found = std::find_if(host.inputs.begin(), host.inputs.end(), [&](const Operand& o) { return o.name == name; });
+        return writer_.tensor(found->value);
+      };
+      const auto bound = [&](const char* name, float usual) {
+        for (const auto& [own, number] : host.numbers) usual = own == name ? number : usual;
+        return writer_.number(usual);
+      };
+      constexpr float infinite = std::numeric_limits<float>::infinity();
+      if (stage == EpilogueStage::bias) value = fmt::format("({} + {})", value, operand("bias"));
+      if (stage == EpilogueStage::add) value = fmt::format("({} + {})", value, operand("residual"));
+      if (stage == EpilogueStage::relu) value = fmt::format("relu({})", value);
+      if (stage == EpilogueStage::clip) {
+        value = fmt::format("clamp({}, {}, {})", value, bound("clip_lo", -infinite), bound("clip_hi", infinite));
+      }
+    }
+    const bool fused_activation =
+        std::any_of(host.request.attributes.begin(), host.request.attributes.end(), [](const Attribute& attribute) {
+          return attribute.name == "activation" && attribute.value != AttributeValue(std::string("identity"));
+        });
+    writer_.line("v", value);
+    return !fused_activation && writer_.fits();
+  }
+
+  /// Takes in nodes in their order, as long as they are of the kind, and remembers the last point at which one value
+  /// alone is read by others.
+  void grow() {
+    size_t calls = 0;
+    for (size_t i = host_ + 1; i < graph_.nodes().size() && calls < most_calls; ++i) {
+      if (const View* view = std::get_if<View>(&graph_.nodes()[i])) {
+        if (std::holds_alternative<Reshape>(view->kind) && names_.contains(view->source)) take(i, view->result, names_[view->source]);
+        continue;
+      }
+      const Call* call = std::get_if<Call>(&graph_.nodes()[i]);
+      // Names are counted, so that equal chains are equal code wherever they stand.
+      const std::string name = fmt::format("v{}", calls + 1);
+      if (call == nullptr || !joins(*call) || !write(*call, name)) continue;
+      take(i, call->outputs.front().value, name);
+      ++calls;
+      if (const auto last = escaping()) {
+        best_ = members_.size();
+        last_ = *last;
+        written_ = writer_;
+      }
+    }
+  }
+
+  void take(size_t place, ValueId value, const std::string& name) {
+    members_.push_back(place);
+    names_[value] = name;
+  }
+
+  bool joins(const Call& call) const {
+    const auto code = code_of(call);
+    if (!code) return false;
+    const bool reads = std::any_of(code->inputs.begin(), code->inputs.end(), [&](ValueId id) { return names_.contains(id); });
+    const Value& result = graph_.value(call.outputs.front().value);
+    return reads && edges_.is_fixed(call.outputs.front().value) == edges_.is_fixed(result_) &&
+           count_elements(result.extents) == count_elements(extents_) && passes_through(code->inputs);
+  }
+
+  /// Whether what stands between is a number of f32 whether it is stored or not: integers are rounded and saturated, but
+  /// for the flags of comparisons.
+  bool passes_through(const std::vector<ValueId>& inputs) const {
+    return std::all_of(inputs.begin(), inputs.end(), [&](ValueId id) {
+      if (!names_.contains(id) || is_floating(graph_.value(id).dtype)) return true;
+      const auto producer = edges_.producer(id);
+      const Call* call = producer ? std::get_if<Call>(&graph_.nodes()[*producer]) : nullptr;
+      if (call == nullptr || call->request.operation != "tensor_op") return false;
+      static const std::set<std::string> flags = {"eq", "ne", "lt", "le", "gt", "ge", "not"};
+      return std::any_of(call->request.attributes.begin(), call->request.attributes.end(), [&](const Attribute& each) {
+        const std::string* word = std::get_if<std::string>(&each.value);
+        return each.name == "mode" && word != nullptr && flags.contains(*word);
+      });
+    });
+  }
+
+  /// The one element of a constant.
+  std::optional<float> number_of(ValueId id) const {
+    if (!graph_.is_constant(id) || count_elements(graph_.value(id).extents) != 1) {
+      const auto producer = edges_.producer(id);
+      const View* view = producer ? std::get_if<View>(&graph_.nodes()[*producer]) : nullptr;
+      const bool is_shaped = view != nullptr && std::holds_alternative<Reshape>(view->kind);
+      return is_shaped ? number_of(view->source) : std::nullopt;
+    }
+    return static_cast<float>(reference::load(graph_.value(id).dtype, graph_.bytes(id)->data()));
+  }
+
+  /// Adds the call's line. What it wrote stays even if it does not fit: then nothing behind it is used.
+  bool write(const Call& call, const std::string& name) {
+    const ElementCode code = *code_of(call);
+    const Extents& whole = graph_.value(call.outputs.front().value).extents;
+    std::vector<std::string> arguments;
+    Writer tried = writer_;
+    for (const ValueId id : code.inputs) {
+      if (const auto known = names_.find(id); known != names_.end()) {
+        arguments.push_back(known->second);
+      } else if (const auto number = number_of(id)) {
+        arguments.push_back(tried.number(*number));
+      } else if (repeated_in(padded(graph_.value(id).extents, whole.size()), whole, extents_)) {
+        arguments.push_back(tried.tensor(id));
+        wholes_[id] = whole;
+      } else {
+        return false;
+      }
+    }
+    for (const auto& [own, number] : code.numbers) arguments.push_back(tried.number(number));
+    if (!tried.fits()) return false;
+    const std::string function = tried.function(code.body, code.inputs.size(), code.numbers);
+    tried.line(name, fmt::format("{}({})", function, fmt::join(arguments, ", ")));
+    writer_ = std::move(tried);
+    return true;
+  }
+
+  static Extents padded(Extents extents, size_t rank) {
+    if (extents.size() < rank) extents.insert(extents.begin(), rank - extents.size(), 1);
+    return extents;
+  }
+
+  /// The one value of the region that others read; nothing if there are more, or none.
+  std::optional<ValueId> escaping() const {
+    const std::set<size_t> inside(members_.begin(), members_.end());
+    std::optional<ValueId> found;
+    for (const auto& [id, name] : names_) {
+      const auto& users = edges_.users(id);
+      const bool leaves = edges_.is_output(id) ||
+                          std::any_of(users.begin(), users.end(), [&](size_t user) { return !inside.contains(user); });
+      if (!leaves) continue;
+      if (found) return std::nullopt;
+      found = id;
+    }
+    return found;
+  }
+
+  /// The host, with the code in place of its stages, where the last of the region's nodes was.
+  bool apply() {
+    members_.resize(best_);
+    Call fused = std::get<Call>(graph_.nodes()[host_]);
+    std::erase_if(fused.inputs, [](const Operand& o) { return o.name == "bias" || o.name == "residual"; });
+    std::erase_if(fused.numbers, [](const auto& number) { return number.first.starts_with("clip_"); });
+    fused.request.epilogue.clear();
+    const Expression code = written_.expression(names_.at(last_));
+    fused.request.user_code = UserCode(code);
+    std::vector<Node> before, behind;
+    const auto& tensors = written_.tensors();
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const Value& value = graph_.value(tensors[i]);
+      const auto whole = wholes_.find(tensors[i]);
+      Extents extents = value.extents;
+      if (whole != wholes_.end()) {
+        extents = *repeated_in(padded(extents, whole->second.size()), whole->second, extents_);
+      }
+      ValueId operand = tensors[i];
+      if (extents != value.extents) {
+        operand = graph_.add_value({{}, value.dtype, extents});
+        before.emplace_back(View{Reshape{}, tensors[i], operand});
+      }
+      fused.inputs.push_back({std::string(user_epilogue_prefix) + fmt::format("t{}", i), operand});
+    }
+    const Numbers numbers = written_.numbers();
+    fused.numbers.insert(fused.numbers.end(), numbers.begin(), numbers.end());
+    for (const size_t member : members_) {
+      const Call* call = std::get_if<Call>(&graph_.nodes()[member]);
+      if (call == nullptr) continue;
+      for (const std::string& origin : call->origins) {
+        if (std::find(fused.origins.begin(), fused.origins.end(), origin) == fused.origins.end()) fused.origins.push_back(origin);
+      }
+    }
+    const Value last = graph_.value(last_);
+    if (last.extents == extents_) {
+      fused.outputs.front().value = last_;
+    } else {
+      fused.outputs.front().value = graph_.add_value({{}, last.dtype, extents_});
+      behind.emplace_back(View{Reshape{}, fused.outputs.front().value, last_});
+    }
+    if (!is_legal(fused)) return false;
+    replace(std::move(fused), std::move(before), std::move(behind));
+    return true;
+  }
+
+  bool is_legal(const Call& call) const {
+    Request request = call.request;
+    for (const auto* operands : {&call.inputs, &call.outputs}) {
+      for (const Operand& operand : *operands) {
+        const Value& value = graph_.value(operand.value);
+        const std::string_view letters = dimension_letters(static_cast<int>(value.extents.size()));
+        request.operands.push_back({operand.name, TensorSpec::packed(value.dtype, value.extents, letters)});
+      }
+    }
+    try {
+      (void)finished(std::move(request));
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
+  void replace(Call fused, std::vector<Node> before, std::vector<Node> behind) {
+    const std::set<size_t> gone(members_.begin(), members_.end());
+    const size_t last = members_.back();
+    std::vector<Node> nodes;
+    for (size_t i = 0; i < graph_.nodes().size(); ++i) {
+      if (i == last) {
+        std::move(before.begin(), before.end(), std::back_inserter(nodes));
+        nodes.emplace_back(std::move(fused));
+        std::move(behind.begin(), behind.end(), std::back_inserter(nodes));
+      } else if (i != host_ && !gone.contains(i)) {
+        nodes.push_back(std::move(graph_.nodes()[i]));
+      }
+    }
+    graph_.nodes() = std::move(nodes);
+  }
+
+  Graph& graph_;
+  const Edges& edges_;
+  size_t host_;
+  ValueId result_ = 0;
+  Extents extents_;                        // of the host's result
+  std::map<ValueId, std::string> names_;   // of the region's values in the code
+  std::map<ValueId, Extents> wholes_;      // of tensors that repeat: what they repeat to
+  std::vector<size_t> members_;            // places of the nodes behind the host
+  Writer writer_, written_;                // all so far, and at the best point
+  size_t best_ = 0;                        // members at that point; 0: there is none
+  ValueId last_ = 0;
+};
+
+}  // namespace
+
+void fuse_elements(Graph& graph) {
+  for (size_t place = 0; place < graph.nodes().size();) {
+    const Edges edges(graph);
+    // A host that took something moves behind others, which are looked at in its place.
+    if (!Region(graph, edges, place).fuse()) ++place;
+  }
+}
+
+}  // namespace kiln::graph

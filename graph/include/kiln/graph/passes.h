@@ -1,0 +1,28 @@
+// Passes: what makes a graph cheaper without changing what it computes, beyond rounding.
+#pragma once
+
+#include "kiln/graph/graph.h"
+
+namespace kiln::graph {
+
+/// Removes nodes that no output depends on.
+void remove_dead(Graph& graph);
+
+/// Multiplies the scales of a norm_inference into the constant filter of the convolution before it, and makes its shifts
+/// the bias, where nothing else reads the convolution's result: w' = w s, bias' = (bias - mean) s + b, with
+/// s = scale / sqrt(variance + epsilon) for each channel, in double and rounded once.
+void fold_normalisations(Graph& graph);
+
+/// Lets calls do what follows them in stages of their epilogues: `bias`, `add`, `relu` and `clip`, in that order, where
+/// nothing else reads what stands between.
+void fuse_stages(Graph& graph);
+
+/// Lets calls do the element-wise calls that follow them, as user code of their epilogues (docs/user-code.md): any
+/// number of calls whose results only the others read, but for the last one's. What code reads are at most eight
+/// tensors and eight numbers; constants of one element are numbers.
+void fuse_elements(Graph& graph);
+
+/// All of them, in that order.
+void optimise(Graph& graph);
+
+}  // namespace kiln::graph

@@ -1,0 +1,355 @@
+#include "kiln/graph/passes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include "edges.h"
+#include "kiln/base/error.h"
+#include "kiln/generator/operation.h"
+#include "kiln/reference/convert.h"
+
+namespace kiln::graph {
+namespace {
+
+Operand* find(std::vector<Operand>& operands, std::string_view name) {
+  const auto found = std::find_if(operands.begin(), operands.end(), [&](const Operand& o) { return o.name == name; });
+  return found == operands.end() ? nullptr : &*found;
+}
+
+Call* call_at(Graph& graph, size_t place) {
+  return std::get_if<Call>(&graph.nodes()[place]);
+}
+
+void append(std::vector<std::string>& origins, const std::vector<std::string>& more) {
+  for (const std::string& origin : more) {
+    if (std::find(origins.begin(), origins.end(), origin) == origins.end()) origins.push_back(origin);
+  }
+}
+
+/// Takes nodes away, by their places.
+void erase(Graph& graph, const std::set<size_t>& places) {
+  std::vector<Node> left;
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    if (!places.contains(i)) left.push_back(std::move(graph.nodes()[i]));
+  }
+  graph.nodes() = std::move(left);
+}
+
+TensorSpec spec_of(const Value& value) {
+  Extents extents = value.extents.empty() ? Extents{1} : value.extents;
+  const std::string_view letters = dimension_letters(static_cast<int>(extents.size()));
+  return TensorSpec::packed(value.dtype, std::move(extents), letters);
+}
+
+// ---- normalisations ----
+
+/// The elements of a constant.
+std::vector<double> elements_of(const Graph& graph, ValueId id) {
+  const Value& value = graph.value(id);
+  const auto size = static_cast<size_t>(size_of(value.dtype));
+  std::vector<double> elements(graph.bytes(id)->size() / size);
+  for (size_t i = 0; i < elements.size(); ++i) {
+    elements[i] = reference::load(value.dtype, graph.bytes(id)->data() + i * size);
+  }
+  return elements;
+}
+
+ValueId constant_of(Graph& graph, DType dtype, Extents extents, const std::vector<double>& elements) {
+  const auto size = static_cast<size_t>(size_of(dtype));
+  auto bytes = std::make_shared<std::vector<std::byte>>(elements.size() * size);
+  for (size_t i = 0; i < elements.size(); ++i) reference::put(dtype, bytes->data() + i * size, elements[i]);
+  return graph.constant("folded", dtype, std::move(extents), std::move(bytes));
+}
+
+/// The constant behind views that only reshape it.
+std::optional<ValueId> constant_behind(const Graph& graph, const Edges& edges, ValueId id) {
+  while (!graph.is_constant(id)) {
+    const auto producer = edges.producer(id);
+    const View* view = producer ? std::get_if<View>(&graph.nodes()[*producer]) : nullptr;
+    if (view == nullptr || !std::holds_alternative<Reshape>(view->kind)) return std::nullopt;
+    id = view->source;
+  }
+  return id;
+}
+
+class NormFolding {
+ public:
+  NormFolding(Graph& graph, const Edges& edges) : graph_(graph), edges_(edges) {}
+
+  /// Whether it changed the graph: then its edges are others.
+  bool fold(size_t place) {
+    Call* norm = call_at(graph_, place);
+    if (norm == nullptr || norm->request.operation != "norm_inference" || !is_plain(*norm)) return false;
+    const ValueId x = find(norm->inputs, "x")->value;
+    const auto host_place = edges_.producer(x);
+    Call* host = host_place && edges_.sole_user(x) == place ? call_at(graph_, *host_place) : nullptr;
+    if (host == nullptr || host->request.operation != "conv_forward" || !can_scale(*host)) return false;
+    Operand* w = find(host->inputs, "w");
+    if (!graph_.is_constant(w->value)) return false;
+    const int64_t channels = graph_.value(x).extents[1];
+    const auto scale = parameter(*norm, "w", channels, 1), shift = parameter(*norm, "b", channels, 0),
+               mean = parameter(*norm, "running_mean", channels, 0),
+               variance = parameter(*norm, "running_variance", channels, 1);
+    const auto bias = parameter(*host, "bias", channels, 0);
+    if (!scale || !shift || !mean || !variance || !bias) return false;
+    float epsilon = 1e-5F;
+    for (const auto& [name, number] : norm->numbers) epsilon = name == "epsilon" ? number : epsilon;
+
+    std::vector<double> weights = elements_of(graph_, w->value), biases(static_cast<size_t>(channels));
+    const size_t each = weights.size() / static_cast<size_t>(channels);
+    for (size_t k = 0; k < biases.size(); ++k) {
+      const double s = (*scale)[k] / std::sqrt((*variance)[k] + static_cast<double>(epsilon));
+      for (size_t i = 0; i < each; ++i) weights[k * each + i] *= s;
+      biases[k] = ((*bias)[k] - (*mean)[k]) * s + (*shift)[k];
+    }
+    const Value old = graph_.value(w->value);
+    w->value = constant_of(graph_, old.dtype, old.extents, weights);
+    const ValueId all = constant_of(graph_, DType::f32, {channels}, biases);
+    if (Operand* own = find(host->inputs, "bias")) {
+      own->value = all;
+    } else {
+      host->inputs.push_back({"bias", all});
+      host->request.epilogue.push_back(EpilogueStage::bias);
+    }
+    host->outputs.front().value = norm->outputs.front().value;
+    append(host->origins, norm->origins);
+    erase(graph_, {place});
+    return true;
+  }
+
+ private:
+  static bool is_plain(const Call& call) {
+    return call.request.epilogue.empty() && !call.request.user_code && call.request.blend == Blend{} &&
+           call.outputs.size() == 1;
+  }
+  static bool can_scale(const Call& host) {
+    const bool only_bias =
+        host.request.epilogue.empty() || host.request.epilogue == std::vector{EpilogueStage::bias};
+    return only_bias && !host.request.user_code && host.request.blend == Blend{};
+  }
+
+  /// A number for each channel; `usual` where the call does not have the operand, nothing where it is computed.
+  std::optional<std::vector<double>> parameter(Call& call, const char* name, int64_t channels, double usual) const {
+    const Operand* operand = find(call.inputs, name);
+    if (operand == nullptr) return std::vector<double>(static_cast<size_t>(channels), usual);
+    const auto constant = constant_behind(graph_, edges_, operand->value);
+    if (!constant || count_elements(graph_.value(*constant).extents) != channels) return std::nullopt;
+    return elements_of(graph_, *constant);
+  }
+
+  Graph& graph_;
+  const Edges& edges_;
+};
+
+// ---- stages ----
+
+/// What a call's result goes to: the one call that reads it, behind a view that reshapes it or not.
+struct Consumer {
+  size_t place;
+  std::optional<size_t> reshape;  ///< The place of that view.
+  ValueId value;                  ///< As the consumer reads it.
+};
+
+std::optional<Consumer> consumer_of(Graph& graph, const Edges& edges, ValueId result) {
+  auto user = edges.sole_user(result);
+  if (!user) return std::nullopt;
+  Consumer consumer{*user, {}, result};
+  if (const View* view = std::get_if<View>(&graph.nodes()[*user])) {
+    if (!std::holds_alternative<Reshape>(view->kind)) return std::nullopt;
+    user = edges.sole_user(view->result);
+    if (!user) return std::nullopt;
+    consumer = {*user, consumer.place, view->result};
+  }
+  return call_at(graph, consumer.place) == nullptr ? std::nullopt : std::optional(consumer);
+}
+
+/// A stage that a consumer is, and the operand that it reads.
+struct Stage {
+  EpilogueStage stage;
+  std::optional<ValueId> operand;
+  Numbers numbers;
+};
+
+class StageFusing {
+ public:
+  StageFusing(Graph& graph, const Edges& edges) : graph_(graph), edges_(edges) {}
+
+  bool fuse(size_t place) {
+    Call* host = call_at(graph_, place);
+    if (host == nullptr || host->request.user_code || operation(host->request.operation).stages().empty()) return false;
+    const ValueId result = host->outputs.front().value;
+    const auto consumer = consumer_of(graph_, edges_, result);
+    if (!consumer || host->outputs.size() != 1) return false;
+    Call& next = *call_at(graph_, consumer->place);
+    // What runs once stays apart from what each run does.
+    const bool at_one_time = edges_.is_fixed(result) == edges_.is_fixed(next.outputs.front().value);
+    const bool plain = at_one_time && !next.request.user_code && next.request.blend == Blend{} && next.request.epilogue.empty() &&
+                       next.outputs.size() == 1 &&
+                       graph_.value(next.outputs.front().value).dtype == graph_.value(result).dtype &&
+                       graph_.value(next.outputs.front().value).extents == graph_.value(consumer->value).extents;
+    const std::optional<Stage> stage = plain ? stage_of(*host, next, *consumer) : std::nullopt;
+    if (!stage || !takes(*host, stage->stage)) return false;
+    return apply(place, *consumer, *stage);
+  }
+
+ private:
+  static bool takes(const Call& host, EpilogueStage stage) {
+    const std::vector<EpilogueStage> known = operation(host.request.operation).stages();
+    const std::vector<EpilogueStage>& own = host.request.epilogue;
+    const bool has_activation =
+        std::any_of(host.request.attributes.begin(), host.request.attributes.end(), [](const Attribute& attribute) {
+          return attribute.name == "activation" && attribute.value != AttributeValue(std::string("identity"));
+        });
+    return !has_activation && std::find(known.begin(), known.end(), stage) != known.end() &&
+           std::all_of(own.begin(), own.end(), [&](EpilogueStage each) { return each < stage; });
+  }
+
+  std::optional<Stage> stage_of(const Call& host, Call& next, const Consumer& consumer) const {
+    const auto* mode = [&]() -> const std::string* {
+      for (const Attribute& each : next.request.attributes) {
+        if (each.name == "mode") return std::get_if<std::string>(&each.value);
+      }
+      return nullptr;
+    }();
+    if (mode == nullptr) return std::nullopt;
+    if (next.request.operation == "activation_forward" && *mode == "relu") return Stage{EpilogueStage::relu, {}, {}};
+    if (next.request.operation == "activation_forward" && *mode == "clip") {
+      Numbers bounds;
+      for (const auto& [name, number] : next.numbers) bounds.emplace_back(name == "low" ? "clip_lo" : "clip_hi", number);
+      return Stage{EpilogueStage::clip, {}, bounds};
+    }
+    if (next.request.operation != "tensor_op" || *mode != "add") return std::nullopt;
+    const ValueId a = find(next.inputs, "a")->value, b = find(next.inputs, "b")->value;
+    return addition_of(host, a == consumer.value ? b : a, consumer);
+  }
+
+  /// A bias, or a residual.
+  std::optional<Stage> addition_of(const Call& host, ValueId other, const Consumer& consumer) const {
+    const Extents& result = graph_.value(host.outputs.front().value).extents;
+    const auto extents = repeated_in(graph_.value(other).extents, graph_.value(consumer.value).extents, result);
+    if (!extents) return std::nullopt;
+    if (*extents == result) return Stage{EpilogueStage::add, other, {}};
+    const auto rank = static_cast<int>(result.size());
+    const size_t channel = operation(host.request.operation).channel_dimension(rank);
+    Extents per_channel(result.size(), 1);
+    per_channel[channel] = result[channel];
+    return *extents == per_channel ? std::optional(Stage{EpilogueStage::bias, other, {}}) : std::nullopt;
+  }
+
+  /// The host moves to the consumer's place, behind all that the stage reads.
+  bool apply(size_t place, const Consumer& consumer, const Stage& stage) {
+    Call fused = *call_at(graph_, place);
+    const Call& next = *call_at(graph_, consumer.place);
+    const Value result = graph_.value(fused.outputs.front().value);
+    std::vector<Node> before, behind;
+    if (stage.operand) {
+      const bool is_bias = stage.stage == EpilogueStage::bias;
+      const size_t channel = operation(fused.request.operation).channel_dimension(static_cast<int>(result.extents.size()));
+      const Extents extents = is_bias ? Extents{result.extents[channel]} : result.extents;
+      ValueId operand = *stage.operand;
+      if (graph_.value(operand).extents != extents) {
+        const ValueId shaped = graph_.add_value({{}, graph_.value(operand).dtype, extents});
+        before.emplace_back(View{Reshape{}, operand, shaped});
+        operand = shaped;
+      }
+      fused.inputs.push_back({is_bias ? "bias" : "residual", operand});
+    }
+    fused.request.epilogue.push_back(stage.stage);
+    fused.numbers.insert(fused.numbers.end(), stage.numbers.begin(), stage.numbers.end());
+    append(fused.origins, next.origins);
+    const ValueId given = next.outputs.front().value;
+    if (consumer.reshape) {
+      behind.emplace_back(View{Reshape{}, fused.outputs.front().value, given});
+    } else {
+      fused.outputs.front().value = given;
+    }
+    if (!is_legal(fused)) return false;
+    std::vector<Node> nodes;
+    for (size_t i = 0; i < graph_.nodes().size(); ++i) {
+      if (i == place || i == consumer.reshape) continue;
+      if (i != consumer.place) {
+        nodes.push_back(std::move(graph_.nodes()[i]));
+        continue;
+      }
+      std::move(before.begin(), before.end(), std::back_inserter(nodes));
+      nodes.emplace_back(std::move(fused));
+      std::move(behind.begin(), behind.end(), std::back_inserter(nodes));
+    }
+    graph_.nodes() = std::move(nodes);
+    return true;
+  }
+
+  bool is_legal(const Call& call) const {
+    Request request = call.request;
+    for (const auto* operands : {&call.inputs, &call.outputs}) {
+      for (const Operand& operand : *operands) request.operands.push_back({operand.name, spec_of(graph_.value(operand.value))});
+    }
+    try {
+      (void)finished(std::move(request));
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
+  Graph& graph_;
+  const Edges& edges_;
+};
+
+/// Tries `pass` at every place from the last to the first until none changes anything. The last first: of two whose
+/// results are added, the later one takes the sum.
+template <typename Pass>
+void until_nothing_changes(Graph& graph) {
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    for (size_t place = graph.nodes().size(); place-- > 0;) {
+      while (place < graph.nodes().size() && Pass::run(graph, Edges(graph), place)) changed = true;
+    }
+  }
+}
+
+struct NormPass {
+  static bool run(Graph& graph, const Edges& edges, size_t place) { return NormFolding(graph, edges).fold(place); }
+};
+struct StagePass {
+  static bool run(Graph& graph, const Edges& edges, size_t place) { return StageFusing(graph, edges).fuse(place); }
+};
+
+}  // namespace
+
+void remove_dead(Graph& graph) {
+  std::vector<bool> wanted(graph.count(), false);
+  for (const Graph::Port& port : graph.outputs()) wanted[port.value] = true;
+  std::set<size_t> dead;
+  for (size_t i = graph.nodes().size(); i-- > 0;) {
+    bool live = false;
+    for_each_output(graph.nodes()[i], [&](ValueId id) { live = live || wanted[id]; });
+    if (!live) {
+      dead.insert(i);
+    } else {
+      for_each_input(graph.nodes()[i], [&](ValueId id) { wanted[id] = true; });
+    }
+  }
+  erase(graph, dead);
+}
+
+void fold_normalisations(Graph& graph) {
+  until_nothing_changes<NormPass>(graph);
+}
+
+void fuse_stages(Graph& graph) {
+  until_nothing_changes<StagePass>(graph);
+}
+
+void optimise(Graph& graph) {
+  remove_dead(graph);
+  fold_normalisations(graph);
+  fuse_stages(graph);
+  fuse_elements(graph);
+  remove_dead(graph);
+}
+
+}  // namespace kiln::graph

@@ -1,0 +1,216 @@
+#include "kiln/graph/passes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "graph_builder.h"
+#include "kiln/graph/schedule.h"
+
+namespace kiln::graph {
+namespace {
+
+using test::activation;
+using test::calls_of;
+using test::constant;
+using test::conv;
+using test::norm;
+using test::tensor_op;
+using testing::ElementsAre;
+
+std::vector<float> floats_of(const Graph& graph, ValueId id) {
+  std::vector<float> elements(graph.bytes(id)->size() / sizeof(float));
+  std::memcpy(elements.data(), graph.bytes(id)->data(), graph.bytes(id)->size());
+  return elements;
+}
+
+const Call& call_at(const Graph& graph, size_t place) {
+  return std::get<Call>(graph.nodes().at(place));
+}
+
+/// The user code of the only call that has some.
+std::string code_of(const Graph& graph) {
+  for (const Node& node : graph.nodes()) {
+    const auto* call = std::get_if<Call>(&node);
+    if (call != nullptr && call->request.user_code) return call->request.user_code.expression()->text();
+  }
+  return {};
+}
+
+TEST(FoldNormalisations, ScalesFiltersAndMakesTheShiftABias) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {1, 1, 3, 3});
+  const ValueId y = conv(graph, x, constant(graph, {2, 1, 1, 1}, {3, 5}));
+  graph.output("y", norm(graph, y, {{2, 4}, {1, 7}, {0.5, -1}, {3, 8}}));
+  fold_normalisations(graph);
+  ASSERT_THAT(calls_of(graph), ElementsAre("conv_forward bias"));
+  const Call& call = call_at(graph, 0);
+  const std::vector<float> w = floats_of(graph, call.inputs[1].value), bias = floats_of(graph, call.inputs[2].value);
+  const double first = 2 / std::sqrt(3 + 1e-5), second = 4 / std::sqrt(8 + 1e-5);
+  EXPECT_FLOAT_EQ(w[0], static_cast<float>(3 * first));
+  EXPECT_FLOAT_EQ(w[1], static_cast<float>(5 * second));
+  EXPECT_FLOAT_EQ(bias[0], static_cast<float>(1 - 0.5 * first));
+  EXPECT_FLOAT_EQ(bias[1], static_cast<float>(7 + 1 * second));
+  EXPECT_EQ(graph.outputs()[0].value, call.outputs[0].value);
+}
+
+TEST(FoldNormalisations, LeavesAResultThatOthersRead) {
+  Graph graph;
+  const ValueId y = conv(graph, graph.input("x", DType::f32, {1, 1, 3, 3}), constant(graph, {1, 1, 1, 1}));
+  graph.output("y", norm(graph, y, {{1}, {0}, {0}, {1}}));
+  graph.output("raw", y);
+  fold_normalisations(graph);
+  EXPECT_THAT(calls_of(graph), ElementsAre("conv_forward", "norm_inference"));
+}
+
+TEST(FoldNormalisations, LeavesFiltersThatRunsBring) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {1, 1, 3, 3}), w = graph.input("w", DType::f32, {1, 1, 1, 1});
+  graph.output("y", norm(graph, conv(graph, x, w), {{1}, {0}, {0}, {1}}));
+  fold_normalisations(graph);
+  EXPECT_THAT(calls_of(graph), ElementsAre("conv_forward", "norm_inference"));
+}
+
+TEST(FuseStages, TakesBiasResidualAndRelu) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {2, 4, 5, 5}), w = constant(graph, {4, 4, 1, 1});
+  const ValueId biased = tensor_op(graph, "add", conv(graph, x, w), constant(graph, {1, 4, 1, 1}));
+  graph.output("y", activation(graph, "relu", tensor_op(graph, "add", x, biased)));
+  fuse_stages(graph);
+  EXPECT_THAT(calls_of(graph), ElementsAre("conv_forward bias+add+relu"));
+  EXPECT_TRUE(schedule(graph).steps.size() == 1U);
+}
+
+TEST(FuseStages, LaterOfTwoTakesTheirSum) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {2, 4, 5, 5}), w = constant(graph, {4, 4, 1, 1});
+  const ValueId a = conv(graph, x, w), b = conv(graph, a, w);
+  const ValueId c = conv(graph, b, w);
+  graph.output("y", tensor_op(graph, "add", a, c));
+  fuse_stages(graph);
+  EXPECT_THAT(calls_of(graph), ElementsAre("conv_forward", "conv_forward", "conv_forward add"));
+  EXPECT_EQ(call_at(graph, 2).inputs.back().value, a);
+}
+
+TEST(FuseStages, ClipTakesItsBounds) {
+  Graph graph;
+  const ValueId y = conv(graph, graph.input("x", DType::f32, {1, 1, 3, 3}), constant(graph, {1, 1, 1, 1}));
+  graph.output("y", activation(graph, "clip", y, {{"low", 0.0F}, {"high", 6.0F}}));
+  fuse_stages(graph);
+  ASSERT_THAT(calls_of(graph), ElementsAre("conv_forward clip"));
+  EXPECT_THAT(call_at(graph, 0).numbers, ElementsAre(testing::Pair("clip_lo", 0.0F), testing::Pair("clip_hi", 6.0F)));
+}
+
+TEST(FuseStages, SeesThroughAReshape) {
+  Graph graph;
+  const ValueId y = conv(graph, graph.input("x", DType::f32, {2, 3, 4, 4}), constant(graph, {6, 3, 1, 1}));
+  const ValueId flat = graph.reshape(y, {2, 6, 16});
+  graph.output("y", tensor_op(graph, "add", flat, constant(graph, {1, 6, 1})));
+  fuse_stages(graph);
+  EXPECT_THAT(calls_of(graph), ElementsAre("conv_forward bias"));
+}
+
+TEST(FuseStages, RepetitionAlongAnotherDimensionIsNoBias) {
+  Graph graph;
+  const ValueId y = conv(graph, graph.input("x", DType::f32, {1, 1, 3, 3}), constant(graph, {3, 1, 1, 1}));
+  graph.output("y", tensor_op(graph, "add", y, constant(graph, {1, 1, 1, 3})));
+  fuse_stages(graph);
+  EXPECT_THAT(calls_of(graph), ElementsAre("conv_forward", "tensor_op add"));
+}
+
+TEST(FuseElements, ChainGoesIntoTheCallBeforeIt) {
+  Graph graph;
+  const ValueId y = conv(graph, graph.input("x", DType::f32, {1, 2, 3, 3}), constant(graph, {2, 2, 1, 1}));
+  const ValueId scaled = tensor_op(graph, "mul", y, constant(graph, {1, 1, 1, 1}, {0.25F}));
+  graph.output("y", activation(graph, "sigmoid", scaled));
+  fuse_elements(graph);
+  EXPECT_THAT(calls_of(graph), ElementsAre("conv_forward user"));
+  EXPECT_THAT(call_at(graph, 0).numbers, ElementsAre(testing::Pair("s0", 0.25F)));
+  EXPECT_EQ(code_of(graph),
+            "__device__ __forceinline__ float step0(float a, float b) {\n  return a * b;\n}\n"
+            "__device__ __forceinline__ float step1(float a) {\n  return sigmoid(a);\n}\n"
+            "---\n"
+            "const float v = acc;\nconst float v1 = step0(v, s0);\nconst float v2 = step1(v1);\nreturn v2;");
+}
+
+TEST(FuseElements, DiamondOfOneValueIsOneCall) {
+  Graph graph;
+  const ValueId y = conv(graph, graph.input("x", DType::f32, {1, 2, 3, 3}), constant(graph, {2, 2, 1, 1}));
+  graph.output("y", tensor_op(graph, "mul", y, activation(graph, "hard_sigmoid", y)));
+  fuse_elements(graph);
+  EXPECT_THAT(calls_of(graph), ElementsAre("conv_forward user"));
+}
+
+TEST(FuseElements, ValueThatOthersReadStays) {
+  Graph graph;
+  const ValueId y = conv(graph, graph.input("x", DType::f32, {1, 2, 3, 3}), constant(graph, {2, 2, 1, 1}));
+  const ValueId gate = activation(graph, "sigmoid", y);
+  graph.output("y", tensor_op(graph, "mul", y, gate));
+  graph.output("gate", gate);
+  fuse_elements(graph);
+  EXPECT_THAT(calls_of(graph), ElementsAre("conv_forward", "activation_forward sigmoid", "tensor_op mul"));
+}
+
+TEST(FuseElements, StagesBecomeCode) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {2, 4, 5, 5}), w = constant(graph, {4, 4, 1, 1});
+  const ValueId biased = tensor_op(graph, "add", conv(graph, x, w), constant(graph, {1, 4, 1, 1}));
+  graph.output("y", activation(graph, "tanh", biased));
+  fuse_stages(graph);
+  fuse_elements(graph);
+  ASSERT_THAT(calls_of(graph), ElementsAre("conv_forward user"));
+  EXPECT_THAT(code_of(graph), testing::HasSubstr("const float v = (acc + t0);"));
+  ASSERT_EQ(schedule(graph).steps.size(), 1U);
+  EXPECT_EQ(schedule(graph).steps[0].request.at("epilogue.t0").extents, Extents{4});
+}
+
+TEST(FuseElements, NoMoreThanEightTensors) {
+  Graph graph;
+  ValueId y = activation(graph, "relu", graph.input("x", DType::f32, {4}));
+  for (int i = 0; i < 10; ++i) y = tensor_op(graph, "add", y, graph.input("t" + std::to_string(i), DType::f32, {4}));
+  graph.output("y", y);
+  fuse_elements(graph);
+  EXPECT_THAT(calls_of(graph), ElementsAre("activation_forward relu user", "tensor_op add user"));
+}
+
+TEST(FuseElements, IntegersAreRoundedInBetween) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::i32, {4});
+  graph.output("y", tensor_op(graph, "add", tensor_op(graph, "div", x, x), x));
+  fuse_elements(graph);
+  EXPECT_THAT(calls_of(graph), ElementsAre("tensor_op div", "tensor_op add"));
+}
+
+TEST(FuseElements, WhatRunsOnceStaysApart) {
+  Graph graph;
+  const ValueId fixed = activation(graph, "tanh", constant(graph, {4}));
+  graph.output("y", tensor_op(graph, "add", graph.input("x", DType::f32, {4}), fixed));
+  fuse_elements(graph);
+  EXPECT_EQ(calls_of(graph).size(), 2U);
+}
+
+TEST(FuseElements, EqualChainsAreEqualCode) {
+  Graph graph;
+  ValueId y = graph.input("x", DType::f32, {2, 3, 4, 4});
+  const ValueId w = constant(graph, {3, 3, 1, 1});
+  for (int i = 0; i < 2; ++i) y = activation(graph, "tanh", tensor_op(graph, "add", conv(graph, y, w), y));
+  graph.output("y", y);
+  optimise(graph);
+  ASSERT_EQ(calls_of(graph).size(), 2U);
+  const Schedule made = schedule(graph);
+  EXPECT_EQ(made.steps[0].request.key(), made.steps[1].request.key());
+}
+
+TEST(RemoveDead, KeepsWhatOutputsNeed) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {4});
+  (void)activation(graph, "tanh", activation(graph, "relu", x));
+  graph.output("y", activation(graph, "sigmoid", x));
+  remove_dead(graph);
+  EXPECT_THAT(calls_of(graph), ElementsAre("activation_forward sigmoid"));
+}
+
+}  // namespace
+}  // namespace kiln::graph
