@@ -28,8 +28,8 @@ class Edges {
   std::vector<bool> outputs_, fixed_;
 };
 
-/// How `operand` repeats along `whole`, of equal rank, when `whole` becomes `to` of as many elements: the extents of the
-/// operand then. Nothing where it repeats along a part of what becomes one dimension, or of what one becomes.
+/// How `operand` repeats along `whole`, of equal rank, when `whole` becomes `to` of as many elements: the extents of
+/// the operand then. Nothing where it repeats along a part of what becomes one dimension, or of what one becomes.
 std::optional<Extents> repeated_in(const Extents& operand, const Extents& whole, const Extents& to);
 
 }  // namespace kiln::graph

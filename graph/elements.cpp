@@ -93,7 +93,8 @@ class Region {
     std::string value = "acc";
     for (const EpilogueStage stage : host.request.epilogue) {
       const auto operand = [&](const char* name) {
-        const auto found = std::find_if(host.inputs.begin(), host.inputs.end(), [&](const Operand& o) { return o.name == name; });
+        const auto found =
+            std::find_if(host.inputs.begin(), host.inputs.end(), [&](const Operand& o) { return o.name == name; });
         return writer_.tensor(found->value);
       };
       const auto bound = [&](const char* name, float usual) {
@@ -122,7 +123,8 @@ class Region {
     size_t calls = 0;
     for (size_t i = host_ + 1; i < graph_.nodes().size() && calls < most_calls; ++i) {
       if (const View* view = std::get_if<View>(&graph_.nodes()[i])) {
-        if (std::holds_alternative<Reshape>(view->kind) && names_.contains(view->source)) take(i, view->result, names_[view->source]);
+        if (std::holds_alternative<Reshape>(view->kind) && names_.contains(view->source))
+          take(i, view->result, names_[view->source]);
         continue;
       }
       const Call* call = std::get_if<Call>(&graph_.nodes()[i]);
@@ -147,14 +149,15 @@ class Region {
   bool joins(const Call& call) const {
     const auto code = code_of(call);
     if (!code) return false;
-    const bool reads = std::any_of(code->inputs.begin(), code->inputs.end(), [&](ValueId id) { return names_.contains(id); });
+    const bool reads =
+        std::any_of(code->inputs.begin(), code->inputs.end(), [&](ValueId id) { return names_.contains(id); });
     const Value& result = graph_.value(call.outputs.front().value);
     return reads && edges_.is_fixed(call.outputs.front().value) == edges_.is_fixed(result_) &&
            count_elements(result.extents) == count_elements(extents_) && passes_through(code->inputs);
   }
 
-  /// Whether what stands between is a number of f32 whether it is stored or not: integers are rounded and saturated, but
-  /// for the flags of comparisons.
+  /// Whether what stands between is a number of f32 whether it is stored or not: integers are rounded and saturated,
+  /// but for the flags of comparisons.
   bool passes_through(const std::vector<ValueId>& inputs) const {
     return std::all_of(inputs.begin(), inputs.end(), [&](ValueId id) {
       if (!names_.contains(id) || is_floating(graph_.value(id).dtype)) return true;
@@ -257,7 +260,8 @@ class Region {
       const Call* call = std::get_if<Call>(&graph_.nodes()[member]);
       if (call == nullptr) continue;
       for (const std::string& origin : call->origins) {
-        if (std::find(fused.origins.begin(), fused.origins.end(), origin) == fused.origins.end()) fused.origins.push_back(origin);
+        if (std::find(fused.origins.begin(), fused.origins.end(), origin) == fused.origins.end())
+          fused.origins.push_back(origin);
       }
     }
     const Value last = graph_.value(last_);
@@ -309,12 +313,12 @@ class Region {
   const Edges& edges_;
   size_t host_;
   ValueId result_ = 0;
-  Extents extents_;                        // of the host's result
-  std::map<ValueId, std::string> names_;   // of the region's values in the code
-  std::map<ValueId, Extents> wholes_;      // of tensors that repeat: what they repeat to
-  std::vector<size_t> members_;            // places of the nodes behind the host
-  Writer writer_, written_;                // all so far, and at the best point
-  size_t best_ = 0;                        // members at that point; 0: there is none
+  Extents extents_;                       // of the host's result
+  std::map<ValueId, std::string> names_;  // of the region's values in the code
+  std::map<ValueId, Extents> wholes_;     // of tensors that repeat: what they repeat to
+  std::vector<size_t> members_;           // places of the nodes behind the host
+  Writer writer_, written_;               // all so far, and at the best point
+  size_t best_ = 0;                       // members at that point; 0: there is none
   ValueId last_ = 0;
 };
 

@@ -125,8 +125,7 @@ class NormFolding {
            call.outputs.size() == 1;
   }
   static bool can_scale(const Call& host) {
-    const bool only_bias =
-        host.request.epilogue.empty() || host.request.epilogue == std::vector{EpilogueStage::bias};
+    const bool only_bias = host.request.epilogue.empty() || host.request.epilogue == std::vector{EpilogueStage::bias};
     return only_bias && !host.request.user_code && host.request.blend == Blend{};
   }
 
@@ -185,8 +184,8 @@ class StageFusing {
     Call& next = *call_at(graph_, consumer->place);
     // What runs once stays apart from what each run does.
     const bool at_one_time = edges_.is_fixed(result) == edges_.is_fixed(next.outputs.front().value);
-    const bool plain = at_one_time && !next.request.user_code && next.request.blend == Blend{} && next.request.epilogue.empty() &&
-                       next.outputs.size() == 1 &&
+    const bool plain = at_one_time && !next.request.user_code && next.request.blend == Blend{} &&
+                       next.request.epilogue.empty() && next.outputs.size() == 1 &&
                        graph_.value(next.outputs.front().value).dtype == graph_.value(result).dtype &&
                        graph_.value(next.outputs.front().value).extents == graph_.value(consumer->value).extents;
     const std::optional<Stage> stage = plain ? stage_of(*host, next, *consumer) : std::nullopt;
@@ -217,7 +216,8 @@ class StageFusing {
     if (next.request.operation == "activation_forward" && *mode == "relu") return Stage{EpilogueStage::relu, {}, {}};
     if (next.request.operation == "activation_forward" && *mode == "clip") {
       Numbers bounds;
-      for (const auto& [name, number] : next.numbers) bounds.emplace_back(name == "low" ? "clip_lo" : "clip_hi", number);
+      for (const auto& [name, number] : next.numbers)
+        bounds.emplace_back(name == "low" ? "clip_lo" : "clip_hi", number);
       return Stage{EpilogueStage::clip, {}, bounds};
     }
     if (next.request.operation != "tensor_op" || *mode != "add") return std::nullopt;
@@ -246,7 +246,8 @@ class StageFusing {
     std::vector<Node> before, behind;
     if (stage.operand) {
       const bool is_bias = stage.stage == EpilogueStage::bias;
-      const size_t channel = operation(fused.request.operation).channel_dimension(static_cast<int>(result.extents.size()));
+      const size_t channel =
+          operation(fused.request.operation).channel_dimension(static_cast<int>(result.extents.size()));
       const Extents extents = is_bias ? Extents{result.extents[channel]} : result.extents;
       ValueId operand = *stage.operand;
       if (graph_.value(operand).extents != extents) {
@@ -284,7 +285,8 @@ class StageFusing {
   bool is_legal(const Call& call) const {
     Request request = call.request;
     for (const auto* operands : {&call.inputs, &call.outputs}) {
-      for (const Operand& operand : *operands) request.operands.push_back({operand.name, spec_of(graph_.value(operand.value))});
+      for (const Operand& operand : *operands)
+        request.operands.push_back({operand.name, spec_of(graph_.value(operand.value))});
     }
     try {
       (void)finished(std::move(request));

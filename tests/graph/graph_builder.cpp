@@ -50,11 +50,9 @@ ValueId norm(Graph& graph, ValueId x, const std::vector<std::vector<float>>& par
   inference.x = inference.y = spec_of(graph, x);
   inference.w = inference.b = inference.running_mean = inference.running_variance = spec_of(graph, values[0]);
   return graph
-      .call(inference.request(), {{"x", x},
-                                  {"w", values[0]},
-                                  {"b", values[1]},
-                                  {"running_mean", values[2]},
-                                  {"running_variance", values[3]}})
+      .call(
+          inference.request(),
+          {{"x", x}, {"w", values[0]}, {"b", values[1]}, {"running_mean", values[2]}, {"running_variance", values[3]}})
       .front()
       .value;
 }

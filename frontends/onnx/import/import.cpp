@@ -238,6 +238,11 @@ void read_constant_of_shape(Node& node) {
     if (attribute.name() == "value" && attribute.has_t()) one = read_tensor(attribute.t(), node.values().folder);
   }
   if (one.size() != 1) node.fail(fmt::format("its value has {} elements, expected 1", one.size()));
+  constexpr int64_t most_elements = int64_t{1} << 27;  // 512 MiB of f32
+  if (graph::count_elements(extents) > most_elements) {
+    refuse(fmt::format("it makes a constant of {} elements, expected up to {}", graph::count_elements(extents),
+                       most_elements));
+  }
   one.integers.resize(one.is_integer() ? static_cast<size_t>(graph::count_elements(extents)) : 0,
                       one.is_integer() ? one.integers[0] : 0);
   one.reals.resize(one.is_integer() ? 0 : static_cast<size_t>(graph::count_elements(extents)),

@@ -90,6 +90,10 @@ ValueId padded_by_itself(const Node& node, const std::string& mode, ValueId valu
   if (extent == 0 || before > most || behind > most) {
     refuse(fmt::format("it pads {} elements by {} and {} in mode {}", extent, before, behind, mode));
   }
+  constexpr int64_t most_by_one = 1024;  // each of which is a copy
+  if (mode == "reflect" && before + behind > most_by_one) {
+    refuse(fmt::format("it reflects {} elements, and up to {} are covered", before + behind, most_by_one));
+  }
   std::vector<ValueId> parts;
   const auto repeated = [&](int64_t at, int64_t count) {
     Extents extents = graph.value(value).extents;

@@ -90,8 +90,12 @@ const Known& Node::known(int input) const {
   return found->second;
 }
 
-std::vector<int64_t> Node::integers(int input, std::string_view what) const {
+const std::string& Node::known_name(int input) const {
   (void)known(input);
+  return name(input);
+}
+
+std::vector<int64_t> Node::integers(int input, std::string_view what) const {
   const HostTensor* tensor = host(input);
   if (tensor == nullptr)
     refuse(fmt::format("its {} are computed from the model's inputs, and have to be known before", what));
@@ -100,7 +104,6 @@ std::vector<int64_t> Node::integers(int input, std::string_view what) const {
 }
 
 double Node::number(int input, std::string_view what) const {
-  (void)known(input);
   const HostTensor* tensor = host(input);
   if (tensor == nullptr)
     refuse(fmt::format("its {} is computed from the model's inputs, and has to be known before", what));

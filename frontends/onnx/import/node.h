@@ -85,10 +85,10 @@ class Node {
   DType dtype(int input) const { return values_.storage_of(element_type(input)); }
   bool is_integer(int input) const { return is_integer_type(element_type(input)); }
   /// The input in the graph.
-  ValueId operand(int input) const { return values_.device(name(input)); }
+  ValueId operand(int input) const { return values_.device(known_name(input)); }
   bool is_constant(int input) const { return graph().is_constant(operand(input)); }
   /// Its elements, where they are known and few; otherwise null.
-  const HostTensor* host(int input) const { return values_.host(name(input)); }
+  const HostTensor* host(int input) const { return values_.host(known_name(input)); }
   /// The elements of an input of integers; throws Refusal where they are computed.
   std::vector<int64_t> integers(int input, std::string_view what) const;
   /// The one element of an input; throws Refusal where it is computed, Error(parse_error) if there are more.
@@ -112,6 +112,7 @@ class Node {
  private:
   const std::string& name(int input) const;
   const Known& known(int input) const;
+  const std::string& known_name(int input) const;
 
   Values& values_;
   const onnx::NodeProto& proto_;

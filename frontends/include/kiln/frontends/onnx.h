@@ -10,8 +10,11 @@
 
 namespace kiln {
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"  // kiln::nchw is a layout; a scoped enumerator hides nothing
 /// Memory order of four-dimensional tensors.
 enum class MemoryOrder { nchw, nhwc };
+#pragma GCC diagnostic pop
 
 /// How the layers of a model are going to be run.
 struct OnnxOptions {

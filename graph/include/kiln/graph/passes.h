@@ -8,9 +8,9 @@ namespace kiln::graph {
 /// Removes nodes that no output depends on.
 void remove_dead(Graph& graph);
 
-/// Multiplies the scales of a norm_inference into the constant filter of the convolution before it, and makes its shifts
-/// the bias, where nothing else reads the convolution's result: w' = w s, bias' = (bias - mean) s + b, with
-/// s = scale / sqrt(variance + epsilon) for each channel, in double and rounded once.
+/// Multiplies the scales of a norm_inference into the constant filter of the convolution before it, and makes its
+/// shifts the bias, where nothing else reads the convolution's result: w' = w s, bias' = (bias - mean) s + b, with s =
+/// scale / sqrt(variance + epsilon) for each channel, in double and rounded once.
 void fold_normalisations(Graph& graph);
 
 /// Lets calls do what follows them in stages of their epilogues: `bias`, `add`, `relu` and `clip`, in that order, where

@@ -1,0 +1,423 @@
+// Whole models on the emulated device: what they compute, and what they refuse.
+#include "kiln/model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+
+#include "kernel_folder.h"
+#include "kiln/memory.h"
+#include "kiln/models/host_run.h"
+#include "kiln/models/requests.h"
+#include "onnx_model.h"
+
+namespace kiln {
+namespace {
+
+using models::HostArray;
+using test::OnnxModel;
+using testing::HasSubstr;
+
+template <class T>
+HostArray array(const std::string& type, std::vector<int64_t> extents, const std::vector<T>& values) {
+  HostArray result{type, std::move(extents), std::vector<std::byte>(values.size() * sizeof(T))};
+  if (!values.empty()) std::memcpy(result.bytes.data(), values.data(), result.bytes.size());
+  return result;
+}
+
+HostArray floats(std::vector<int64_t> extents, const std::vector<float>& values) {
+  return array("float", std::move(extents), values);
+}
+
+template <class T = float>
+std::vector<T> values_of(const HostArray& array) {
+  std::vector<T> values(array.bytes.size() / sizeof(T));
+  if (!values.empty()) std::memcpy(values.data(), array.bytes.data(), array.bytes.size());
+  return values;
+}
+
+std::vector<float> random_values(size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<float> values(count);
+  for (float& value : values) value = std::uniform_real_distribution<float>(-1, 1)(random);
+  return values;
+}
+
+/// An initialiser with data.
+void weights(OnnxModel& model, const std::string& name, const std::vector<int64_t>& extents,
+             const std::vector<float>& values) {
+  model.weights(name, extents);
+  auto& tensor = *model.graph().mutable_initializer()->rbegin();
+  for (const float value : values) tensor.add_float_data(value);
+}
+
+
+class ModelTest : public testing::Test {
+ protected:
+  ModelTest() : context_(options()) {}
+
+  static ContextOptions options() {
+    Environment environment = Environment::read();
+    environment.cache = "off";
+    environment.cache_home.clear();
+    environment.pack_path.clear();
+    environment.bundle_path.clear();
+    environment.kernel_store = testing_support::kernel_folder();
+    environment.record.reset();
+    if (!environment.driver) environment.driver = "emulator";
+    ContextOptions result;
+    result.environment = environment;
+    return result;
+  }
+
+  Model load(const OnnxModel& model, const ModelOptions& how = {}) {
+    const test::TemporaryFile file(const_cast<OnnxModel&>(model).proto().SerializeAsString());
+    return {context_, file.path(), how};
+  }
+
+  std::vector<HostArray> run(const OnnxModel& model, const std::vector<HostArray>& inputs, const ModelOptions& how = {}) {
+    Model loaded = load(model, how);
+    return models::run_on_host(context_, loaded, inputs);
+  }
+
+  void expect_refused(const OnnxModel& model, ErrorCode code, const std::string& text) {
+    try {
+      (void)load(model);
+      ADD_FAILURE() << "loaded, expected: " << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code) << error.what();
+      EXPECT_THAT(error.what(), HasSubstr(text));
+    }
+  }
+
+  Context context_;
+};
+
+/// conv 3x3 -> BatchNormalization -> Relu -> Concat with the input -> 1x1 conv -> HardSwish by hand -> mean -> Gemm.
+OnnxModel small_network() {
+  OnnxModel model(13);
+  model.input("x", {"N", 3, 7, 5});
+  weights(model, "w1", {4, 3, 3, 3}, random_values(108, 1));
+  weights(model, "scale", {4}, random_values(4, 2));
+  weights(model, "shift", {4}, random_values(4, 3));
+  weights(model, "mean", {4}, random_values(4, 4));
+  weights(model, "variance", {4}, {0.5F, 1, 2, 0.25F});
+  weights(model, "w2", {6, 7, 1, 1}, random_values(42, 5));
+  weights(model, "b2", {6}, random_values(6, 6));
+  weights(model, "w3", {6, 2}, random_values(12, 7));
+  weights(model, "b3", {2}, random_values(2, 8));
+  model.node("Conv", {"x", "w1"}, {"c1"}, {{"pads", test::Ints{1, 1, 1, 1}}});
+  model.node("BatchNormalization", {"c1", "scale", "shift", "mean", "variance"}, {"n1"});
+  model.node("Relu", {"n1"}, {"r1"});
+  model.node("Concat", {"r1", "x"}, {"k"}, {{"axis", int64_t{1}}});
+  model.node("Conv", {"k", "w2", "b2"}, {"c2"});
+  model.node("HardSigmoid", {"c2"}, {"g"});
+  model.node("Mul", {"c2", "g"}, {"h"});
+  model.node("GlobalAveragePool", {"h"}, {"p"});
+  model.node("Flatten", {"p"}, {"f"});
+  model.node("Gemm", {"f", "w3", "b3"}, {"y"});
+  model.output("y");
+  return model;
+}
+
+/// The same by plain loops in double.
+std::vector<double> small_network_of(const std::vector<float>& x, int64_t batch) {
+  const auto w1 = random_values(108, 1), scale = random_values(4, 2), shift = random_values(4, 3),
+             mean = random_values(4, 4), w2 = random_values(42, 5), b2 = random_values(6, 6), w3 = random_values(12, 7),
+             b3 = random_values(2, 8);
+  const double variance[] = {0.5, 1, 2, 0.25};
+  std::vector<double> result;
+  for (int64_t n = 0; n < batch; ++n) {
+    const auto at = [&](int64_t c, int64_t h, int64_t w) -> double {
+      if (h < 0 || h >= 7 || w < 0 || w >= 5) return 0;
+      return static_cast<double>(x[static_cast<size_t>(((n * 3 + c) * 7 + h) * 5 + w)]);
+    };
+    double pooled[6] = {};
+    for (int64_t h = 0; h < 7; ++h) {
+      for (int64_t w = 0; w < 5; ++w) {
+        double channels[7];
+        for (int64_t k = 0; k < 4; ++k) {
+          double sum = 0;
+          for (int64_t c = 0; c < 3; ++c) {
+            for (int64_t r = 0; r < 3; ++r) {
+              for (int64_t s = 0; s < 3; ++s) {
+                sum += at(c, h + r - 1, w + s - 1) * static_cast<double>(w1[static_cast<size_t>(((k * 3 + c) * 3 + r) * 3 + s)]);
+              }
+            }
+          }
+          const auto i = static_cast<size_t>(k);
+          const double normalised = (sum - static_cast<double>(mean[i])) / std::sqrt(variance[i] + 1e-5);
+          channels[i] = std::max(0.0, normalised * static_cast<double>(scale[i]) + static_cast<double>(shift[i]));
+        }
+        for (int64_t c = 0; c < 3; ++c) channels[4 + c] = at(c, h, w);
+        for (size_t k = 0; k < 6; ++k) {
+          double sum = static_cast<double>(b2[k]);
+          for (size_t c = 0; c < 7; ++c) sum += channels[c] * static_cast<double>(w2[k * 7 + c]);
+          pooled[k] += sum * std::clamp(0.2 * sum + 0.5, 0.0, 1.0) / 35;
+        }
+      }
+    }
+    for (size_t j = 0; j < 2; ++j) {
+      double sum = static_cast<double>(b3[j]);
+      for (size_t k = 0; k < 6; ++k) sum += pooled[k] * static_cast<double>(w3[k * 2 + j]);
+      result.push_back(sum);
+    }
+  }
+  return result;
+}
+
+TEST_F(ModelTest, NetworkGivesWhatPlainLoopsGive) {
+  for (const bool fuse : {true, false}) {
+    for (const int64_t batch : {1, 3}) {
+      const std::vector<float> x = random_values(static_cast<size_t>(batch) * 105, 11);
+      const auto results = run(small_network(), {floats({batch, 3, 7, 5}, x)}, {.batch = batch, .fuse = fuse});
+      ASSERT_EQ(results.size(), 1U);
+      EXPECT_EQ(results[0].extents, (std::vector<int64_t>{batch, 2}));
+      const std::vector<float> y = values_of(results[0]);
+      const std::vector<double> expected = small_network_of(x, batch);
+      for (size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(static_cast<double>(y[i]), expected[i], 1e-5) << fuse << ' ' << batch;
+    }
+  }
+}
+
+TEST_F(ModelTest, CallsAreFusedAndPartsOfAConcatWrittenInPlace) {
+  const Model model = load(small_network());
+  std::vector<std::string> operations;
+  for (const ModelStep& step : model.steps()) operations.push_back(step.request.operation);
+  EXPECT_THAT(operations, testing::ElementsAre("conv_forward", "tensor_transform", "conv_forward", "pool_forward", "gemm"));
+  EXPECT_THAT(model.steps()[0].nodes, testing::ElementsAre("c1", "n1", "r1"));
+  EXPECT_TRUE(model.steps()[2].request.user_code);
+  EXPECT_GE(model.memory().arena, model.memory().least_arena);
+  EXPECT_LE(model.memory().arena, model.memory().unshared);
+}
+
+TEST_F(ModelTest, HalfPrecisionOnTheDeviceKeepsTheTypesOfTheModel) {
+  const std::vector<float> x = random_values(105, 12);
+  const auto results = run(small_network(), {floats({1, 3, 7, 5}, x)}, {.dtype = f16});
+  EXPECT_EQ(results[0].type, "float");
+  const std::vector<double> expected = small_network_of(x, 1);
+  const std::vector<float> y = values_of(results[0]);
+  for (size_t i = 0; i < 2; ++i) EXPECT_NEAR(static_cast<double>(y[i]), expected[i], 0.01);
+}
+
+TEST_F(ModelTest, DynamicBatchUsesOneKernelForABucket) {
+  for (const int64_t batch : {3, 4}) {
+    const std::vector<float> x = random_values(static_cast<size_t>(batch) * 105, 13);
+    const ModelOptions how{.batch = batch, .dynamic_batch = true};
+    const std::vector<float> y = values_of(run(small_network(), {floats({batch, 3, 7, 5}, x)}, how)[0]);
+    const std::vector<double> expected = small_network_of(x, batch);
+    for (size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(static_cast<double>(y[i]), expected[i], 1e-5);
+  }
+  const Model three = load(small_network(), {.batch = 3, .dynamic_batch = true}),
+              four = load(small_network(), {.batch = 4, .dynamic_batch = true});
+  for (size_t s = 0; s < three.steps().size(); ++s) {
+    EXPECT_TRUE(three.steps()[s].request.dynamic_batch);
+    EXPECT_EQ(three.steps()[s].request.key(), four.steps()[s].request.key());
+  }
+}
+
+TEST_F(ModelTest, ShapeArithmeticIsDoneWhileReading) {
+  OnnxModel model(13);
+  model.input("x", {"N", 6, 4});
+  model.integers("one", {1}).integers("minus", {-1}).integers("zero", {0});
+  model.node("Shape", {"x"}, {"shape"});
+  model.node("Gather", {"shape", "zero"}, {"batch"}, {{"axis", int64_t{0}}});
+  model.node("Mul", {"batch", "one"}, {"same"});
+  model.node("Concat", {"same", "minus"}, {"target"}, {{"axis", int64_t{0}}});
+  model.node("Reshape", {"x", "target"}, {"flat"});
+  model.node("Relu", {"flat"}, {"y"});
+  model.output("y");
+  const auto results = run(model, {floats({2, 6, 4}, random_values(48, 3))}, {.batch = 2});
+  EXPECT_EQ(results[0].extents, (std::vector<int64_t>{2, 24}));
+}
+
+TEST_F(ModelTest, IntegersAndBooleansKeepTheirTypes) {
+  OnnxModel model(13);
+  model.input("x", {4}, onnx::TensorProto::INT64);
+  model.input("z", {4}, onnx::TensorProto::INT64);
+  model.node("Div", {"x", "z"}, {"y"});
+  model.node("Greater", {"x", "z"}, {"g"});
+  model.output("y");
+  model.output("g");
+  const auto results = run(model, {array<int64_t>("int64", {4}, {7, -7, 6, 100}), array<int64_t>("int64", {4}, {2, 2, -4, 100})});
+  EXPECT_EQ(results[0].type, "int64");
+  EXPECT_EQ(values_of<int64_t>(results[0]), (std::vector<int64_t>{3, -3, -1, 1}));
+  EXPECT_EQ(results[1].type, "bool");
+  EXPECT_EQ(values_of<uint8_t>(results[1]), (std::vector<uint8_t>{1, 0, 1, 0}));
+}
+
+TEST_F(ModelTest, NumbersThatTheDeviceDoesNotHoldAreRefused) {
+  OnnxModel model(13);
+  model.input("x", {1}, onnx::TensorProto::INT64);
+  model.node("Identity", {"x"}, {"y"});
+  model.output("y");
+  Model loaded = load(model);
+  const std::vector<HostArray> large = {array<int64_t>("int64", {1}, {int64_t{1} << 40})};
+  EXPECT_THROW((void)models::run_on_host(context_, loaded, large), Error);
+}
+
+TEST_F(ModelTest, OutputsMayBeInputsConstantsAndTheSameValue) {
+  OnnxModel model(13);
+  model.input("x", {2});
+  weights(model, "c", {2}, {5, 6});
+  model.node("Relu", {"x"}, {"y"});
+  model.node("Identity", {"y"}, {"z"});
+  for (const char* name : {"x", "c", "y", "z"}) model.output(name);
+  const auto results = run(model, {floats({2}, {-1, 2})});
+  const std::vector<std::vector<float>> expected = {{-1, 2}, {5, 6}, {0, 2}, {0, 2}};
+  ASSERT_EQ(results.size(), 4U);
+  for (size_t j = 0; j < 4; ++j) EXPECT_EQ(values_of(results[j]), expected[j]);
+}
+
+TEST_F(ModelTest, ScalarsAndEmptyTensorsPassThrough) {
+  OnnxModel model(13);
+  model.input("x", {});
+  model.input("e", {0, 3});
+  model.node("Exp", {"x"}, {"y"});
+  model.node("Relu", {"e"}, {"z"});
+  model.output("y");
+  model.output("z");
+  const auto results = run(model, {floats({}, {0}), floats({0, 3}, {})});
+  EXPECT_EQ(values_of(results[0]), std::vector<float>{1});
+  EXPECT_TRUE(results[0].extents.empty());
+  EXPECT_EQ(results[1].extents, (std::vector<int64_t>{0, 3}));
+}
+
+TEST_F(ModelTest, PixelShuffleOfSixDimensions) {
+  OnnxModel model(13);
+  model.input("x", {1, 8, 2, 3});
+  model.node("DepthToSpace", {"x"}, {"y"}, {{"blocksize", int64_t{2}}, {"mode", std::string("CRD")}});
+  model.output("y");
+  std::vector<float> x(48);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  const std::vector<float> y = values_of(run(model, {floats({1, 8, 2, 3}, x)})[0]);
+  for (size_t c = 0; c < 2; ++c) {
+    for (size_t h = 0; h < 4; ++h) {
+      for (size_t w = 0; w < 6; ++w) {
+        const size_t channel = c * 4 + (h % 2) * 2 + w % 2;
+        EXPECT_EQ(y[(c * 4 + h) * 6 + w], x[(channel * 2 + h / 2) * 3 + w / 2]);
+      }
+    }
+  }
+}
+
+TEST_F(ModelTest, PadsByItsOwnBorder) {
+  const auto padded = [&](const std::string& mode) {
+    OnnxModel model(13);
+    model.input("x", {4}).integers("pads", {2, 1});
+    model.node("Pad", {"x", "pads"}, {"y"}, {{"mode", mode}});
+    model.output("y");
+    return values_of(run(model, {floats({4}, {1, 2, 3, 4})})[0]);
+  };
+  EXPECT_EQ(padded("reflect"), (std::vector<float>{3, 2, 1, 2, 3, 4, 3}));
+  EXPECT_EQ(padded("edge"), (std::vector<float>{1, 1, 1, 2, 3, 4, 4}));
+  EXPECT_EQ(padded("wrap"), (std::vector<float>{3, 4, 1, 2, 3, 4, 1}));
+}
+
+TEST_F(ModelTest, NodesThatAreNotCoveredAreNamedBeforeAnythingIsCompiled) {
+  OnnxModel model(13);
+  model.input("x", {1, 4});
+  model.node("Hardmax", {"x"}, {"h"});
+  model.node("Relu", {"h"}, {"y"});
+  model.output("y");
+  expect_refused(model, ErrorCode::unsupported, "node 'h' (Hardmax): no operation of Kiln serves it");
+  expect_refused(model, ErrorCode::unsupported, "node 'y' (Relu): it depends on 'h'");
+}
+
+TEST_F(ModelTest, OpenExtentsAreNamed) {
+  OnnxModel model(13);
+  model.input("x", {"N", "length"});
+  model.node("Relu", {"x"}, {"y"});
+  model.output("y");
+  expect_refused(model, ErrorCode::invalid_argument, "extent 1 of input 'x' is open (length)");
+}
+
+TEST_F(ModelTest, DataOutsideOfTheModelsFolderIsRefused) {
+  for (const char* location : {"../secret", "/etc/hostname", "a/../../b", ""}) {
+    OnnxModel model(13);
+    model.input("x", {2}).weights("w", {2});
+    auto& tensor = *model.graph().mutable_initializer()->rbegin();
+    tensor.set_data_location(onnx::TensorProto::EXTERNAL);
+    auto& entry = *tensor.add_external_data();
+    entry.set_key("location");
+    entry.set_value(location);
+    model.node("Add", {"x", "w"}, {"y"});
+    model.output("y");
+    expect_refused(model, ErrorCode::parse_error, "expected a path inside the model's folder");
+  }
+}
+
+TEST_F(ModelTest, ReadsDataBesideTheModel) {
+  OnnxModel model(13);
+  model.input("x", {2}).weights("w", {2});
+  auto& tensor = *model.graph().mutable_initializer()->rbegin();
+  tensor.set_data_location(onnx::TensorProto::EXTERNAL);
+  const auto say = [&](const char* key, const std::string& value) {
+    auto& entry = *tensor.add_external_data();
+    entry.set_key(key);
+    entry.set_value(value);
+  };
+  const std::filesystem::path data = std::filesystem::path(testing::TempDir()) / "kiln_models_test.bin";
+  const float elements[] = {0, 10, 20};
+  std::ofstream(data, std::ios::binary).write(reinterpret_cast<const char*>(elements), sizeof elements);
+  say("location", data.filename().string());
+  say("offset", "4");
+  say("length", "8");
+  model.node("Add", {"x", "w"}, {"y"});
+  model.output("y");
+  EXPECT_EQ(values_of(run(model, {floats({2}, {1, 2})})[0]), (std::vector<float>{11, 22}));
+  std::filesystem::resize_file(data, 8);
+  expect_refused(model, ErrorCode::parse_error, "behind the end");
+  std::filesystem::remove(data);
+  expect_refused(model, ErrorCode::io_error, "cannot be read");
+}
+
+TEST_F(ModelTest, RunsRefuseTensorsThatDoNotFit) {
+  OnnxModel network(13);
+  network.input("x", {2, 3});
+  network.node("Relu", {"x"}, {"y"});
+  network.output("y");
+  Model model = load(network);
+  DeviceMemory memory(context_, 256);
+  const DeviceMemory other(context_, 256);
+  memory.upload(std::vector<std::byte>(256));
+  const Tensor x(memory.data(), f32, {2, 3}, contiguous), y(other.data(), f32, {2, 3}, contiguous);
+  const auto expect_error = [&](std::initializer_list<NamedTensor> inputs, std::initializer_list<NamedTensor> outputs,
+                                const std::string& text) {
+    try {
+      model.run(inputs, outputs);
+      ADD_FAILURE() << "ran, expected: " << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+      EXPECT_THAT(error.what(), HasSubstr(text));
+    }
+  };
+  expect_error({}, {{"y", y}}, "input 'x' is not given");
+  expect_error({{"x", x}, {"x", x}}, {{"y", y}}, "input 'x' is given twice");
+  expect_error({{"z", x}}, {{"y", y}}, "the model has no input 'z'");
+  expect_error({{"x", Tensor(memory.data(), f16, {2, 3}, contiguous)}}, {{"y", y}}, "is f16 2x3, expected f32 2x3");
+  expect_error({{"x", Tensor(memory.data(), f32, {3, 2}, contiguous)}}, {{"y", y}}, "is f32 3x2, expected f32 2x3");
+  expect_error({{"x", x}}, {{"y", Tensor(other.data(), f32, {2, 3}, {1, 2})}}, "not in logical order without gaps");
+  expect_error({{"x", x}}, {{"y", Tensor(nullptr, f32, {2, 3}, contiguous)}}, "or null");
+  model.run({{"x", x}}, {{"y", y}});
+}
+
+TEST_F(ModelTest, LowersToTheRequestsThatRun) {
+  const OnnxModel network = small_network();
+  const test::TemporaryFile file(const_cast<OnnxModel&>(network).proto().SerializeAsString());
+  const models::Lowered lowered = models::lower(file.path(), {});
+  const Model model(context_, file.path());
+  ASSERT_EQ(lowered.schedule.steps.size(), model.steps().size());
+  for (size_t s = 0; s < model.steps().size(); ++s) {
+    EXPECT_EQ(lowered.schedule.steps[s].request.key(), model.steps()[s].request.key());
+  }
+}
+
+}  // namespace
+}  // namespace kiln
