@@ -22,7 +22,7 @@ endfunction()
 
 # kiln_write_version_script(<output> <header>...)
 #
-# Writes the linker's version script of libkiln.so: what the C++ headers declare and the functions of the C headers are
+# Writes the linker's version script of a library: what the C++ headers declare and the functions of the C headers are
 # exported, and nothing else.
 #
 # The C API keeps its version node: what a later version adds gets a node of its own, so that a program that needs it
@@ -55,4 +55,16 @@ KILN_CXX_@PROJECT_VERSION_MAJOR@.@PROJECT_VERSION_MINOR@ {
 @patterns@    };
 };
 ")
+endfunction()
+
+# kiln_export(<library> <header>...)
+#
+# The shared library exports what its public headers declare, and carries Kiln's version.
+function(kiln_export library)
+  set(version_script ${CMAKE_CURRENT_BINARY_DIR}/lib${library}.map)
+  kiln_write_version_script(${version_script} ${ARGN})
+  target_link_options(${library} PRIVATE
+    LINKER:--version-script=${version_script} LINKER:--exclude-libs,ALL LINKER:--gc-sections)
+  set_target_properties(${library} PROPERTIES
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${version_script})
 endfunction()

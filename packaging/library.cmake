@@ -21,8 +21,4 @@ target_sources(kiln PUBLIC FILE_SET HEADERS BASE_DIRS ${include_dirs} FILES ${pu
 # These rooms' symbols are visible to the linker; the version script lets out those of the public API.
 set_target_properties(kiln_base kiln_generator kiln_runtime PROPERTIES CXX_VISIBILITY_PRESET default)
 include(exports.cmake)
-set(version_script ${CMAKE_CURRENT_BINARY_DIR}/libkiln.map)
-kiln_write_version_script(${version_script} ${public_headers})
-target_link_options(kiln PRIVATE LINKER:--version-script=${version_script} LINKER:--exclude-libs,ALL LINKER:--gc-sections)
-set_target_properties(kiln PROPERTIES
-  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${version_script})
+kiln_export(kiln ${public_headers})

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "installation.h"
+#include "small_model.h"
 
 namespace kiln::install {
 namespace {
@@ -16,53 +17,63 @@ using testing::Not;
 const fs::path consumers = KILN_CONSUMER_DIR;
 const std::string expected_output = "kiln " KILN_VERSION ": 0.25 0.25 0.25 0.25\n";
 
-// One language of the consumers: its folder, and how a compiler is called for it.
-struct Language {
+// One consumer: its folder, how a compiler is called for it, and pkg-config's name of what it links to.
+struct Consumer {
   const char* name;
   const char* source;
   const char* compile;
+  const char* package;
 };
 
-constexpr std::array<Language, 2> languages = {
-    Language{"cpp", "consumer.cpp", KILN_CXX " -std=c++20"},
-    Language{"c", "consumer.c", KILN_CC " -std=c11 -Wall -Wextra -Wpedantic -Werror"},
+constexpr std::array<Consumer, 3> all_consumers = {
+    Consumer{"cpp", "consumer.cpp", KILN_CXX " -std=c++20", "kiln"},
+    Consumer{"c", "consumer.c", KILN_CC " -std=c11 -Wall -Wextra -Wpedantic -Werror", "kiln"},
+    Consumer{"model", "consumer.cpp", KILN_CXX " -std=c++20 -Wall -Wextra -Wpedantic -Werror", "kiln_model"},
 };
+
+// The file of a model that consumers may run.
+fs::path model_file(const fs::path& folder) {
+  const fs::path file = folder / "softmax.onnx";
+  std::ofstream(file, std::ios::binary) << testing_support::softmax_model();
+  return file;
+}
 
 void expect_output(const fs::path& program, const fs::path& library_folder) {
-  const Outcome outcome = run_on_device("LD_LIBRARY_PATH=" + library_folder.string() + " " + program.string());
+  const Outcome outcome = run_on_device("LD_LIBRARY_PATH=" + library_folder.string() + " " + program.string() + " " +
+                                        model_file(program.parent_path()).string());
   EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
   EXPECT_EQ(outcome.text, expected_output);
 }
 
 // Builds and runs the consumer by find_package with the Kiln below `prefix`.
-void expect_found_by_cmake(const Language& language, const fs::path& prefix, const fs::path& build) {
+void expect_found_by_cmake(const Consumer& consumer, const fs::path& prefix, const fs::path& build) {
   const Outcome built =
-      run(std::string("CC=" KILN_CC " CXX=" KILN_CXX " ") + KILN_CMAKE + " -S " + (consumers / language.name).string() +
+      run(std::string("CC=" KILN_CC " CXX=" KILN_CXX " ") + KILN_CMAKE + " -S " + (consumers / consumer.name).string() +
           " -B " + build.string() + " -DCMAKE_PREFIX_PATH=" + prefix.string() + " && " + KILN_CMAKE + " --build " +
           build.string());
-  ASSERT_EQ(built.exit_code, 0) << language.name << "\n" << built.text;
+  ASSERT_EQ(built.exit_code, 0) << consumer.name << "\n" << built.text;
   expect_output(build / "consumer", prefix / KILN_LIBDIR);
 }
 
 // Builds and runs the consumer with what pkg-config says of the Kiln below `prefix`.
-void expect_found_by_pkg_config(const Language& language, const fs::path& prefix, const fs::path& program) {
-  const fs::path source = consumers / language.name / language.source;
+void expect_found_by_pkg_config(const Consumer& consumer, const fs::path& prefix, const fs::path& program) {
+  const fs::path source = consumers / consumer.name / consumer.source;
   const Outcome built = run("flags=$(PKG_CONFIG_LIBDIR=" + (prefix / KILN_LIBDIR / "pkgconfig").string() +
-                            " pkg-config --cflags --libs kiln) && " + language.compile + " -o " + program.string() +
-                            " " + source.string() + " $flags");
-  ASSERT_EQ(built.exit_code, 0) << language.name << "\n" << built.text;
+                            " pkg-config --cflags --libs " + consumer.package + ") && " + consumer.compile + " -o " +
+                            program.string() + " " + source.string() + " $flags");
+  ASSERT_EQ(built.exit_code, 0) << consumer.name << "\n" << built.text;
   expect_output(program, prefix / KILN_LIBDIR);
 }
 
 TEST_F(Installed, IsFoundByFindPackage) {
-  for (const Language& language : languages) {
-    expect_found_by_cmake(language, prefix(), work() / ("find_package_" + std::string(language.name)));
+  for (const Consumer& consumer : all_consumers) {
+    expect_found_by_cmake(consumer, prefix(), work() / ("find_package_" + std::string(consumer.name)));
   }
 }
 
 TEST_F(Installed, IsFoundByPkgConfig) {
-  for (const Language& language : languages) {
-    expect_found_by_pkg_config(language, prefix(), work() / ("pkg_config_" + std::string(language.name)));
+  for (const Consumer& consumer : all_consumers) {
+    expect_found_by_pkg_config(consumer, prefix(), work() / ("pkg_config_" + std::string(consumer.name)));
   }
 }
 
@@ -85,7 +96,7 @@ TEST_F(Installed, CExampleIsBuiltByTheLineOfThePage) {
 // Where nobody named a driver and there is no GPU, whoever waits is told why, once. The program shows it anyway.
 TEST_F(Installed, ApplicationsSayThatTheEmulatorStandsInForAGpu) {
   const fs::path program = work() / "stand_in";
-  expect_found_by_pkg_config(languages[1], prefix(), program);
+  expect_found_by_pkg_config(all_consumers[1], prefix(), program);
   const std::string command = "LD_LIBRARY_PATH=" + (prefix() / KILN_LIBDIR).string() + " " + program.string();
   const std::string notice = "kiln: no GPU is used: ";
   const Outcome forbidden = run_on_device("env KILN_DRIVER=cuda " + command);
@@ -103,8 +114,9 @@ TEST_F(Installed, ApplicationsSayThatTheEmulatorStandsInForAGpu) {
 
 TEST_F(Installed, DebianPackageServesConsumersFromWhereItIsUnpacked) {
   const fs::path usr = package_root() / "usr";
-  expect_found_by_cmake(languages[0], usr, work() / "deb_find_package");
-  expect_found_by_pkg_config(languages[1], usr, work() / "deb_pkg_config");
+  expect_found_by_cmake(all_consumers[0], usr, work() / "deb_find_package");
+  expect_found_by_pkg_config(all_consumers[1], usr, work() / "deb_pkg_config");
+  expect_found_by_pkg_config(all_consumers[2], usr, work() / "deb_model");
 }
 
 TEST_F(Installed, DebianPackageDependsOnTheLibrariesThatItsBinariesNeed) {

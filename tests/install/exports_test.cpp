@@ -45,14 +45,11 @@ std::vector<std::string> parts_of_name(const std::string& symbol) {
   return parts;
 }
 
-TEST_F(Installed, LibraryExportsWhatThePublicHeadersDeclareAndNothingElse) {
-  const std::set<std::string> declared = words_of_headers(prefix() / "include");
-  const std::vector<std::string> symbols = exported_symbols((libraries() / "libkiln.so").string());
-  for (const char* some : {"kiln::conv_forward(", "kiln::Context::plan(", "kiln::Plan::variant[", "kiln::Error::Error(",
-                           "kiln::operator+(kiln::Epilogue", "kiln::Request::parse(", "kiln::version(",
-                           "kiln_conv_forward@@KILN_0.1", "kiln_version@@KILN_0.1"}) {
-    EXPECT_THAT(symbols, Contains(StartsWith(some)));
-  }
+// Of a library of Kiln: `some` of what it exports, and nothing but what public headers declare.
+void expect_declared(const fs::path& library, const std::set<std::string>& declared,
+                     const std::vector<std::string>& some) {
+  const std::vector<std::string> symbols = exported_symbols(library.string());
+  for (const std::string& name : some) EXPECT_THAT(symbols, Contains(StartsWith(name)));
   for (const std::string& symbol : symbols) {
     const std::vector<std::string> parts = parts_of_name(symbol);
     ASSERT_FALSE(parts.empty()) << symbol;
@@ -61,6 +58,33 @@ TEST_F(Installed, LibraryExportsWhatThePublicHeadersDeclareAndNothingElse) {
     EXPECT_THAT(symbol, HasSubstr(is_c ? "@@KILN_0." : "@@KILN_CXX_"));
     EXPECT_THAT(parts, Not(Contains("Impl"))) << symbol;
     for (const std::string& part : parts) EXPECT_THAT(declared, Contains(part)) << symbol << " is in no public header";
+  }
+}
+
+TEST_F(Installed, LibrariesExportWhatThePublicHeadersDeclareAndNothingElse) {
+  const std::set<std::string> declared = words_of_headers(prefix() / "include");
+  expect_declared(libraries() / "libkiln.so", declared,
+                  {"kiln::conv_forward(", "kiln::Context::plan(", "kiln::Plan::variant[", "kiln::Error::Error(",
+                   "kiln::operator+(kiln::Epilogue", "kiln::Request::parse(", "kiln::version(",
+                   "kiln_conv_forward@@KILN_0.1", "kiln_version@@KILN_0.1"});
+  expect_declared(libraries() / "libkiln_model.so", declared, {"kiln::Model::Model(", "kiln::Model::run("});
+}
+
+// What a process must have once (devices, contexts, tuning, the emulated device, the C API's last error) is libkiln's
+// alone, and it stands alone: ONNX is the other library's affair.
+TEST_F(Installed, LibraryOfModelsHasNoSecondCopyOfWhatKeepsState) {
+  const Outcome needed = run("readelf -d " + (libraries() / "libkiln_model.so").string());
+  EXPECT_THAT(needed.text, HasSubstr("[libkiln.so."));
+  EXPECT_THAT(needed.text, HasSubstr("[libonnx.so."));
+  const Outcome alone = run("readelf -d " + (libraries() / "libkiln.so").string());
+  EXPECT_THAT(alone.text, Not(HasSubstr("onnx")));
+  EXPECT_THAT(alone.text, Not(HasSubstr("protobuf")));
+  const Outcome own = run("nm --demangle --defined-only " + (libraries() / "libkiln_model.so").string());
+  EXPECT_EQ(own.exit_code, 0) << own.text;
+  EXPECT_THAT(own.text, HasSubstr(" kiln::Model::run("));
+  for (const char* state : {" kiln::Context::", " kiln::Plan::", " kiln::DeviceMemory::", " kiln::Environment::",
+                            " kiln::Driver::", " kiln_last_error"}) {
+    EXPECT_THAT(own.text, Not(HasSubstr(state)));
   }
 }
 
@@ -93,7 +117,10 @@ std::vector<std::string> headers_of_cpp(const fs::path& include) {
   std::vector<std::string> headers;
   for (const auto& entry : fs::directory_iterator(include / "kiln")) {
     const std::string name = entry.path().filename();
-    if (entry.is_regular_file() && name.ends_with(".h") && name != "kiln.h") headers.push_back("kiln/" + name);
+    const bool has_a_library_of_its_own = name == "model.h";
+    if (entry.is_regular_file() && name.ends_with(".h") && name != "kiln.h" && !has_a_library_of_its_own) {
+      headers.push_back("kiln/" + name);
+    }
   }
   return headers;
 }
