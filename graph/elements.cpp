@@ -325,10 +325,15 @@ class Region {
 }  // namespace
 
 void fuse_elements(Graph& graph) {
+  std::optional<Edges> edges;  // as long as nothing changes
   for (size_t place = 0; place < graph.nodes().size();) {
-    const Edges edges(graph);
+    if (!edges) edges.emplace(graph);
     // A host that took something moves behind others, which are looked at in its place.
-    if (!Region(graph, edges, place).fuse()) ++place;
+    if (Region(graph, *edges, place).fuse()) {
+      edges.reset();
+    } else {
+      ++place;
+    }
   }
 }
 

@@ -304,11 +304,16 @@ class StageFusing {
 /// results are added, the later one takes the sum.
 template <typename Pass>
 void until_nothing_changes(Graph& graph) {
+  std::optional<Edges> edges;  // as long as nothing changes
   bool changed = true;
   while (changed) {
     changed = false;
     for (size_t place = graph.nodes().size(); place-- > 0;) {
-      while (place < graph.nodes().size() && Pass::run(graph, Edges(graph), place)) changed = true;
+      if (!edges) edges.emplace(graph);
+      while (place < graph.nodes().size() && Pass::run(graph, *edges, place)) {
+        edges.emplace(graph);
+        changed = true;
+      }
     }
   }
 }
@@ -348,6 +353,7 @@ void fuse_stages(Graph& graph) {
 
 void optimise(Graph& graph) {
   remove_dead(graph);
+  recognise_normalisations(graph);
   fold_normalisations(graph);
   fuse_stages(graph);
   fuse_elements(graph);

@@ -35,6 +35,13 @@ ValueId tensor_op(Graph& graph, const std::string& mode, ValueId a, ValueId b) {
   return graph.call(op.request(), {{"a", a}, {"b", b}}).front().value;
 }
 
+ValueId root(Graph& graph, ValueId a) {
+  TensorOp op;
+  op.a = spec_of(graph, a);
+  op.mode = TensorOpMode::sqrt;
+  return graph.call(op.request(), {{"a", a}}).front().value;
+}
+
 ValueId conv(Graph& graph, ValueId x, ValueId w) {
   ConvForward forward;
   forward.x = spec_of(graph, x);

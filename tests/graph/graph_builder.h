@@ -14,6 +14,8 @@ TensorSpec spec_of(const graph::Graph& graph, graph::ValueId value);
 
 graph::ValueId activation(graph::Graph& graph, const std::string& mode, graph::ValueId x, graph::Numbers numbers = {});
 graph::ValueId tensor_op(graph::Graph& graph, const std::string& mode, graph::ValueId a, graph::ValueId b);
+/// The square root of each element.
+graph::ValueId root(graph::Graph& graph, graph::ValueId a);
 graph::ValueId conv(graph::Graph& graph, graph::ValueId x, graph::ValueId w);
 /// norm_inference of x over channels, by constants: w, b, mean and variance of each.
 graph::ValueId norm(graph::Graph& graph, graph::ValueId x, const std::vector<std::vector<float>>& parameters);

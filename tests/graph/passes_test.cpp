@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "graph_builder.h"
+#include "kiln/generator/operations/reduce.h"
 #include "kiln/graph/schedule.h"
 
 namespace kiln::graph {
@@ -201,6 +202,46 @@ TEST(FuseElements, EqualChainsAreEqualCode) {
   ASSERT_EQ(calls_of(graph).size(), 2U);
   const Schedule made = schedule(graph);
   EXPECT_EQ(made.steps[0].request.key(), made.steps[1].request.key());
+}
+
+/// A layer normalisation of x along its last dimension, as exporters write it.
+ValueId normalisation(Graph& graph, ValueId x, bool centred) {
+  const auto mean = [&](ValueId value) {
+    Reduce reduce;
+    reduce.x = test::spec_of(graph, value);
+    reduce.axes = {-1};
+    reduce.mode = ReduceMode::mean;
+    return graph.call(reduce.request(), {{"x", value}}).front().value;
+  };
+  const ValueId difference = centred ? tensor_op(graph, "sub", x, mean(x)) : x;
+  const ValueId square = tensor_op(graph, "pow", difference, constant(graph, {1, 1}, {2}));
+  const ValueId sum = tensor_op(graph, "add", mean(square), constant(graph, {1, 1}, {0.01F}));
+  const ValueId quotient = tensor_op(graph, "div", difference, test::root(graph, sum));
+  const ValueId scaled = tensor_op(graph, "mul", quotient, constant(graph, {1, 4}));
+  return tensor_op(graph, "add", scaled, constant(graph, {1, 4}));
+}
+
+TEST(RecogniseNormalisations, ArithmeticBecomesOneCall) {
+  for (const bool centred : {true, false}) {
+    Graph graph;
+    graph.output("y", normalisation(graph, graph.input("x", DType::f32, {3, 4}), centred));
+    recognise_normalisations(graph);
+    ASSERT_THAT(calls_of(graph), ElementsAre(centred ? "norm_forward standard" : "norm_forward rms"));
+    const Call& call = call_at(graph, 0);
+    EXPECT_THAT(call.numbers, ElementsAre(testing::Pair("epsilon", 0.01F)));
+    EXPECT_EQ(call.inputs.size(), 3U);
+    EXPECT_EQ(schedule(graph).steps[0].request.ints("axes"), std::vector<int64_t>{1});
+  }
+}
+
+TEST(RecogniseNormalisations, WhatOthersReadStays) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {3, 4});
+  graph.output("y", normalisation(graph, x, true));
+  graph.output("centred", std::get<Call>(graph.nodes()[1]).outputs.front().value);
+  const size_t calls = calls_of(graph).size();
+  recognise_normalisations(graph);
+  EXPECT_EQ(calls_of(graph).size(), calls);
 }
 
 TEST(RemoveDead, KeepsWhatOutputsNeed) {

@@ -57,7 +57,6 @@ void weights(OnnxModel& model, const std::string& name, const std::vector<int64_
   for (const float value : values) tensor.add_float_data(value);
 }
 
-
 class ModelTest : public testing::Test {
  protected:
   ModelTest() : context_(options()) {}
@@ -81,7 +80,8 @@ class ModelTest : public testing::Test {
     return {context_, file.path(), how};
   }
 
-  std::vector<HostArray> run(const OnnxModel& model, const std::vector<HostArray>& inputs, const ModelOptions& how = {}) {
+  std::vector<HostArray> run(const OnnxModel& model, const std::vector<HostArray>& inputs,
+                             const ModelOptions& how = {}) {
     Model loaded = load(model, how);
     return models::run_on_host(context_, loaded, inputs);
   }
@@ -147,7 +147,8 @@ std::vector<double> small_network_of(const std::vector<float>& x, int64_t batch)
           for (int64_t c = 0; c < 3; ++c) {
             for (int64_t r = 0; r < 3; ++r) {
               for (int64_t s = 0; s < 3; ++s) {
-                sum += at(c, h + r - 1, w + s - 1) * static_cast<double>(w1[static_cast<size_t>(((k * 3 + c) * 3 + r) * 3 + s)]);
+                sum += at(c, h + r - 1, w + s - 1) *
+                       static_cast<double>(w1[static_cast<size_t>(((k * 3 + c) * 3 + r) * 3 + s)]);
               }
             }
           }
@@ -181,7 +182,8 @@ TEST_F(ModelTest, NetworkGivesWhatPlainLoopsGive) {
       EXPECT_EQ(results[0].extents, (std::vector<int64_t>{batch, 2}));
       const std::vector<float> y = values_of(results[0]);
       const std::vector<double> expected = small_network_of(x, batch);
-      for (size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(static_cast<double>(y[i]), expected[i], 1e-5) << fuse << ' ' << batch;
+      for (size_t i = 0; i < y.size(); ++i)
+        EXPECT_NEAR(static_cast<double>(y[i]), expected[i], 1e-5) << fuse << ' ' << batch;
     }
   }
 }
@@ -190,7 +192,8 @@ TEST_F(ModelTest, CallsAreFusedAndPartsOfAConcatWrittenInPlace) {
   const Model model = load(small_network());
   std::vector<std::string> operations;
   for (const ModelStep& step : model.steps()) operations.push_back(step.request.operation);
-  EXPECT_THAT(operations, testing::ElementsAre("conv_forward", "tensor_transform", "conv_forward", "pool_forward", "gemm"));
+  EXPECT_THAT(operations,
+              testing::ElementsAre("conv_forward", "tensor_transform", "conv_forward", "pool_forward", "gemm"));
   EXPECT_THAT(model.steps()[0].nodes, testing::ElementsAre("c1", "n1", "r1"));
   EXPECT_TRUE(model.steps()[2].request.user_code);
   EXPECT_GE(model.memory().arena, model.memory().least_arena);
@@ -245,7 +248,8 @@ TEST_F(ModelTest, IntegersAndBooleansKeepTheirTypes) {
   model.node("Greater", {"x", "z"}, {"g"});
   model.output("y");
   model.output("g");
-  const auto results = run(model, {array<int64_t>("int64", {4}, {7, -7, 6, 100}), array<int64_t>("int64", {4}, {2, 2, -4, 100})});
+  const auto results =
+      run(model, {array<int64_t>("int64", {4}, {7, -7, 6, 100}), array<int64_t>("int64", {4}, {2, 2, -4, 100})});
   EXPECT_EQ(results[0].type, "int64");
   EXPECT_EQ(values_of<int64_t>(results[0]), (std::vector<int64_t>{3, -3, -1, 1}));
   EXPECT_EQ(results[1].type, "bool");

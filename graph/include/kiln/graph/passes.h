@@ -13,6 +13,10 @@ void remove_dead(Graph& graph);
 /// scale / sqrt(variance + epsilon) for each channel, in double and rounded once.
 void fold_normalisations(Graph& graph);
 
+/// Makes one norm_forward of a layer normalisation that stands as arithmetic, as exporters write it before opset 17:
+/// ReduceMean, Sub, Pow (or Mul), ReduceMean, Add, Sqrt, Div, and then Mul and Add; of an RMS normalisation likewise.
+void recognise_normalisations(Graph& graph);
+
 /// Lets calls do what follows them in stages of their epilogues: `bias`, `add`, `relu` and `clip`, in that order, where
 /// nothing else reads what stands between.
 void fuse_stages(Graph& graph);

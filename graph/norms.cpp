@@ -1,0 +1,204 @@
+// recognise_normalisations(): a normalisation that exporters wrote as arithmetic becomes the call that it is.
+#include <algorithm>
+#include <set>
+
+#include "edges.h"
+#include "kiln/generator/operations/norm.h"
+#include "kiln/graph/passes.h"
+#include "kiln/reference/convert.h"
+
+namespace kiln::graph {
+namespace {
+
+/// The places of nodes that were found, and what they were found to be.
+struct Match {
+  std::set<size_t> places;
+  ValueId x = 0, result = 0;
+  std::vector<int64_t> axes;
+  float epsilon = 0;
+  NormMode mode = NormMode::standard;
+  std::optional<ValueId> w, b;
+};
+
+/// y = (x - mean) / sqrt(mean of (x - mean)^2 + epsilon), then w y + b; without the mean for mode rms.
+class Matcher {
+ public:
+  Matcher(const Graph& graph, const Edges& edges) : graph_(graph), edges_(edges) {}
+
+  std::optional<Match> match(size_t place) {
+    found_ = {};
+    const Call* quotient = call(place, "tensor_op", "div");
+    if (quotient == nullptr) return std::nullopt;
+    found_.places.insert(place);
+    const ValueId centred = quotient->inputs[0].value;
+    if (!match_deviation(quotient->inputs[1].value, centred) || !match_centred(centred)) return std::nullopt;
+    found_.result = quotient->outputs.front().value;
+    if (graph_.value(found_.result).extents != graph_.value(found_.x).extents) return std::nullopt;
+    take_factor();
+    take_shift();
+    return is_closed() ? std::optional(found_) : std::nullopt;
+  }
+
+ private:
+  /// The call at `place`, if it is plain and of that operation and mode.
+  const Call* call(size_t place, const char* operation, const char* mode) const {
+    const Call* found = std::get_if<Call>(&graph_.nodes()[place]);
+    if (found == nullptr || found->request.operation != operation) return nullptr;
+    const bool is_plain = !found->request.user_code && found->request.blend == Blend{} && found->outputs.size() == 1;
+    const bool has_mode =
+        std::any_of(found->request.attributes.begin(), found->request.attributes.end(), [&](const Attribute& each) {
+          return each.name == "mode" && each.value == AttributeValue(std::string(mode));
+        });
+    return is_plain && has_mode ? found : nullptr;
+  }
+  /// The call that makes `value`; it joins what was found.
+  const Call* maker(ValueId value, const char* operation, const char* mode) {
+    const auto place = edges_.producer(value);
+    const Call* found = place ? call(*place, operation, mode) : nullptr;
+    if (found != nullptr) found_.places.insert(*place);
+    return found;
+  }
+
+  std::optional<float> number(ValueId id) const {
+    if (!graph_.is_constant(id) || count_elements(graph_.value(id).extents) != 1) {
+      const auto place = edges_.producer(id);
+      const View* view = place ? std::get_if<View>(&graph_.nodes()[*place]) : nullptr;
+      const bool is_shaped = view != nullptr && std::holds_alternative<Reshape>(view->kind);
+      return is_shaped ? number(view->source) : std::nullopt;
+    }
+    return static_cast<float>(reference::load(graph_.value(id).dtype, graph_.bytes(id)->data()));
+  }
+
+  static std::vector<int64_t> axes_of(const Call& reduction) {
+    for (const Attribute& each : reduction.request.attributes) {
+      if (each.name == "axes") return std::get<std::vector<int64_t>>(each.value);
+    }
+    return {};
+  }
+
+  /// sqrt(mean of centred^2 + epsilon)
+  bool match_deviation(ValueId value, ValueId centred) {
+    const Call* root = maker(value, "tensor_op", "sqrt");
+    const Call* sum = root == nullptr ? nullptr : maker(root->inputs[0].value, "tensor_op", "add");
+    if (sum == nullptr) return false;
+    size_t other = 1;
+    std::optional<float> epsilon = number(sum->inputs[other].value);
+    if (!epsilon) epsilon = number(sum->inputs[other = 0].value);
+    const Call* mean = epsilon ? maker(sum->inputs[1 - other].value, "reduce", "mean") : nullptr;
+    if (mean == nullptr || *epsilon < 0) return false;
+    found_.epsilon = *epsilon;
+    found_.axes = axes_of(*mean);
+    const ValueId square = mean->inputs[0].value;
+    if (const Call* power = maker(square, "tensor_op", "pow")) {
+      return power->inputs[0].value == centred && number(power->inputs[1].value) == 2.0F;
+    }
+    const Call* product = maker(square, "tensor_op", "mul");
+    return product != nullptr && product->inputs[0].value == centred && product->inputs[1].value == centred;
+  }
+
+  /// x - mean of x along the same axes; otherwise the mean counts as 0.
+  bool match_centred(ValueId centred) {
+    const auto place = edges_.producer(centred);
+    const Call* difference = place ? call(*place, "tensor_op", "sub") : nullptr;
+    const auto mean_place = difference == nullptr ? std::nullopt : edges_.producer(difference->inputs[1].value);
+    const Call* mean = mean_place ? call(*mean_place, "reduce", "mean") : nullptr;
+    const bool is_mean =
+        mean != nullptr && mean->inputs[0].value == difference->inputs[0].value && axes_of(*mean) == found_.axes;
+    found_.mode = is_mean ? NormMode::standard : NormMode::rms;
+    found_.x = is_mean ? difference->inputs[0].value : centred;
+    if (is_mean) found_.places.insert({*place, *mean_place});
+    return is_floating(graph_.value(found_.x).dtype);
+  }
+
+  /// What the one reader of the result so far multiplies it by, or adds.
+  std::optional<ValueId> take(const char* mode) {
+    const auto place = edges_.sole_user(found_.result);
+    const Call* next = place ? call(*place, "tensor_op", mode) : nullptr;
+    if (next == nullptr) return std::nullopt;
+    const ValueId a = next->inputs[0].value, b = next->inputs[1].value;
+    const ValueId other = a == found_.result ? b : a;
+    const Value& value = graph_.value(next->outputs.front().value);
+    const bool fits = other != found_.result && is_floating(graph_.value(other).dtype) &&
+                      value.extents == graph_.value(found_.x).extents &&
+                      graph_.value(other).extents.size() == value.extents.size();
+    if (!fits) return std::nullopt;
+    found_.places.insert(*place);
+    found_.result = next->outputs.front().value;
+    return other;
+  }
+  void take_factor() { found_.w = take("mul"); }
+  void take_shift() { found_.b = take("add"); }
+
+  /// Whether nothing else reads what stands between, and the whole is of one kind: once, or each run.
+  bool is_closed() const {
+    return std::all_of(found_.places.begin(), found_.places.end(), [&](size_t place) {
+      bool closed = true;
+      for_each_output(graph_.nodes()[place], [&](ValueId id) {
+        if (id == found_.result) return;
+        const auto& users = edges_.users(id);
+        closed = closed && !edges_.is_output(id) &&
+                 std::all_of(users.begin(), users.end(), [&](size_t user) { return found_.places.contains(user); });
+      });
+      return closed;
+    });
+  }
+
+  const Graph& graph_;
+  const Edges& edges_;
+  Match found_;
+};
+
+void replace(Graph& graph, const Match& match) {
+  const auto spec_of = [&](ValueId id) {
+    const Value& value = graph.value(id);
+    return TensorSpec::packed(value.dtype, value.extents, dimension_letters(static_cast<int>(value.extents.size())));
+  };
+  NormForward norm;
+  norm.x = spec_of(match.x);
+  norm.y = spec_of(match.result);
+  norm.axes = match.axes;
+  norm.mode = match.mode;
+  Call call;
+  call.inputs.push_back({"x", match.x});
+  if (match.w) {
+    norm.w = spec_of(*match.w);
+    call.inputs.push_back({"w", *match.w});
+  }
+  if (match.b) {
+    norm.b = spec_of(*match.b);
+    call.inputs.push_back({"b", *match.b});
+  }
+  call.request = norm.request();
+  call.request.operands.clear();
+  call.outputs.push_back({"y", match.result});
+  call.numbers.emplace_back("epsilon", match.epsilon);
+  for (const size_t place : match.places) {
+    for (const std::string& origin : std::get<Call>(graph.nodes()[place]).origins) call.origins.push_back(origin);
+  }
+  const size_t last = *match.places.rbegin();
+  std::vector<Node> nodes;
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    if (i == last) {
+      nodes.emplace_back(std::move(call));
+    } else if (!match.places.contains(i)) {
+      nodes.push_back(std::move(graph.nodes()[i]));
+    }
+  }
+  graph.nodes() = std::move(nodes);
+}
+
+}  // namespace
+
+void recognise_normalisations(Graph& graph) {
+  std::optional<Edges> edges;  // as long as nothing changes
+  for (size_t place = 0; place < graph.nodes().size(); ++place) {
+    if (!edges) edges.emplace(graph);
+    const auto match = Matcher(graph, *edges).match(place);
+    if (!match) continue;
+    replace(graph, *match);
+    edges.reset();
+    place -= std::min(place, match->places.size());  // those behind have moved up
+  }
+}
+
+}  // namespace kiln::graph

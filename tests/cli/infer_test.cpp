@@ -1,0 +1,115 @@
+// kiln infer, on models and arrays in files.
+#include <gmock/gmock.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "onnx_model.h"
+#include "program.h"
+
+namespace kiln::cli {
+namespace {
+
+using testing::HasSubstr;
+
+/// A file as numpy.save() writes it.
+std::string npy(const std::string& type, const std::string& shape, const std::string& elements, bool columns = false) {
+  std::string header =
+      "{'descr': '" + type + "', 'fortran_order': " + (columns ? "True" : "False") + ", 'shape': " + shape + ", }";
+  header.resize(118 - 1, ' ');
+  header += '\n';
+  return std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(118) + '\0' + header + elements;
+}
+
+template <class T>
+std::string bytes_of(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+class Infer : public ProgramTest {
+ protected:
+  Infer() {
+    test::OnnxModel model(13);
+    model.input("x", {"N", 2});
+    model.input("z", {"N", 2});
+    model.node("Relu", {"x"}, {"r"});
+    model.node("Add", {"r", "z"}, {"sum"});
+    model.node("Sub", {"x", "z"}, {"difference"});
+    model.output("sum");
+    model.output("difference");
+    model_ = write("model.onnx", model.proto().SerializeAsString());
+    x_ = write("x.npy", npy("<f4", "(2, 2)", bytes_of<float>({1, -2, 3, -4})));
+    z_ = write("z.npy", npy("<f4", "(2, 2)", bytes_of<float>({10, 20, 30, 40})));
+  }
+
+  /// The elements behind the header.
+  std::vector<float> result(const std::string& name) const {
+    const std::string file = read(name);
+    std::vector<float> values((file.size() - 128) / sizeof(float));
+    std::memcpy(values.data(), file.data() + 128, values.size() * sizeof(float));
+    return values;
+  }
+
+  void expect_error(const std::vector<std::string>& arguments, const std::string& text) const {
+    std::vector<std::string> all = {"infer", model_, "--batch", "2"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    const Outcome outcome = kiln(all);
+    EXPECT_NE(outcome.exit_code, 0);
+    EXPECT_THAT(outcome.err, HasSubstr(text));
+  }
+
+  std::string model_, x_, z_;
+};
+
+TEST_F(Infer, ComputesOutputsByNameAndInOrder) {
+  const Outcome named = kiln({"infer", model_, "--batch", "2", "--input", "z=" + z_, "--input", "x=" + x_, "--output",
+                              "difference=" + path("d.npy"), "--output", "sum=" + path("s.npy")});
+  EXPECT_EQ(named.exit_code, 0) << named.err;
+  EXPECT_EQ(result("s.npy"), (std::vector<float>{11, 20, 33, 40}));
+  EXPECT_EQ(result("d.npy"), (std::vector<float>{-9, -22, -27, -44}));
+  EXPECT_THAT(read("s.npy").substr(0, 70), HasSubstr("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }"));
+  const Outcome ordered = kiln({"infer", model_, "--batch", "2", "--input", x_, "--input", z_, "--output", path("t.npy")});
+  EXPECT_EQ(ordered.exit_code, 0) << ordered.err;
+  EXPECT_EQ(read("t.npy"), read("s.npy"));
+}
+
+TEST_F(Infer, ConvertsTypesAndTakesColumnsFirst) {
+  const std::string doubles = write("c.npy", npy("<f8", "(2, 2)", bytes_of<double>({1, 3, -2, -4}), true));
+  const Outcome outcome =
+      kiln({"infer", model_, "--batch", "2", "--input", doubles, "--input", z_, "--output", path("s.npy")});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(result("s.npy"), (std::vector<float>{11, 20, 33, 40}));
+}
+
+TEST_F(Infer, WithoutArraysShowsWhatWouldRun) {
+  const Outcome outcome = kiln({"infer", model_});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("input  x: float 1x2 (on the device f32)"));
+  EXPECT_THAT(outcome.out, HasSubstr("output difference: float 1x2"));
+  const Outcome json = kiln({"infer", model_, "--json", "--batch", "3"});
+  const auto object = nlohmann::json::parse(json.out);
+  EXPECT_EQ(object["inputs"][0]["extents"], (std::vector<int64_t>{3, 2}));
+  EXPECT_EQ(object["steps"].size(), 2U);
+  EXPECT_EQ(object["steps"][0]["nodes"], (std::vector<std::string>{"r", "sum"}));
+}
+
+TEST_F(Infer, SaysWhatIsWrongWithArraysAndNames) {
+  expect_error({"--input", x_}, "input 'z' is not given");
+  expect_error({"--input", "y=" + x_, "--input", z_}, "fits no input of the model");
+  expect_error({"--input", "x=" + x_, "--input", "x=" + z_}, "'x' is given twice");
+  expect_error({"--input", x_, "--input", z_, "--input", z_}, "fits no input of the model");
+  expect_error({"--input", path("none.npy"), "--input", z_}, "none.npy");
+  const std::string text = write("text.npy", "1 2 3 4");
+  expect_error({"--input", text, "--input", z_}, "is no .npy file");
+  const std::string cut = write("cut.npy", npy("<f4", "(2, 2)", "1234"));
+  expect_error({"--input", cut, "--input", z_}, "has 4 bytes of elements, expected 16");
+  const std::string large = write("large.npy", npy("<f4", "(99999999999, 99999999999, 4)", ""));
+  expect_error({"--input", large, "--input", z_}, "bytes of elements");
+  const std::string words = write("words.npy", npy("<U4", "(2, 2)", std::string(64, 'a')));
+  expect_error({"--input", words, "--input", z_}, "elements of type '<U4', which no model has");
+  const std::string other = write("other.npy", npy("<f4", "(4,)", bytes_of<float>({1, 2, 3, 4})));
+  expect_error({"--input", other, "--input", z_}, "input 'x' is 4, expected 2x2");
+}
+
+}  // namespace
+}  // namespace kiln::cli
