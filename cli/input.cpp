@@ -19,6 +19,7 @@
 #include "kiln/base/error.h"
 #include "kiln/frontends/onnx.h"
 #include "kiln/generator/operation.h"
+#include "kiln/models/requests.h"
 
 namespace kiln::cli {
 namespace {
@@ -35,7 +36,7 @@ int64_t parse_batch(const std::string& whole, std::string_view text) {
 
 OnnxOptions onnx_options(const Input& input) {
   OnnxOptions options;
-  options.dtype = parse_dtype(input.dtype).value();  // CLI11 has checked it
+  options.dtype = input.dtype.empty() ? DType::f32 : parse_dtype(input.dtype).value();  // CLI11 has checked it
   options.order = input.layout == "nhwc" ? MemoryOrder::nhwc : MemoryOrder::nchw;
   options.fuse = !input.no_fuse;
   options.constant_weights = input.constant_weights;
@@ -53,6 +54,26 @@ Workload from_model(const Input& input) {
   for (const Uncovered& node : listing.uncovered) {
     workload.not_covered.push_back({node.operation, node.count, node.reason});
   }
+  return workload;
+}
+
+void add(Workload& workload, const RequestLine& line);
+
+/// What `kiln infer` runs of the model.
+Workload from_whole_model(const Input& input) {
+  if (input.layout != "nchw" || input.constant_weights) {
+    throw Error(ErrorCode::invalid_argument, "--layout and --constant-weights do not go with --whole",
+                "kiln infer chooses layouts itself, and prepares constant weights anyway");
+  }
+  const OnnxOptions layers = onnx_options(input);
+  ModelOptions how{.batch = layers.batch, .dynamic_batch = layers.dynamic_batch, .fuse = layers.fuse};
+  if (!input.dtype.empty()) how.dtype = layers.dtype;
+  const models::Lowered lowered = models::lower(input.text, how);
+  Workload workload;
+  for (const UncoveredNode& node : lowered.model.uncovered) {
+    workload.not_covered.push_back({node.operation, 1, fmt::format("'{}': {}", node.name, node.reason)});
+  }
+  for (const graph::Step& step : lowered.schedule.steps) add(workload, {step.request, 1});
   return workload;
 }
 
@@ -107,7 +128,7 @@ std::string read_file(const std::string& path) {
 }
 
 bool has_model_flags(const Input& input) {
-  return input.dtype != "f32" || input.layout != "nchw" || !input.batch.empty() || input.no_fuse ||
+  return input.whole || !input.dtype.empty() || input.layout != "nchw" || !input.batch.empty() || input.no_fuse ||
          input.constant_weights;
 }
 
@@ -139,13 +160,18 @@ void Input::add_to(CLI::App& command) {
   for (const DType each : all_dtypes) {
     if (DTypes::floating_or_fp8.holds(each)) storage.emplace_back(to_string(each));
   }
-  command.add_option("--dtype", dtype, fmt::format("of a model's tensors: {}", fmt::join(storage, ", ")))
+  command
+      .add_option("--dtype", dtype,
+                  fmt::format("of a model's tensors: {} (default: f32, with --whole the model's own)",
+                              fmt::join(storage, ", ")))
       ->check(one_of(storage));
   command.add_option("--layout", layout, "of a model's tensors: nchw, nhwc")->check(one_of({"nchw", "nhwc"}));
   command.add_option("--batch", batch, "of a model: a number; ? or ?N for a dynamic batch (of up to N)");
   add_expressions_to(command, expressions);
   command.add_flag("--no-fuse", no_fuse,
                    "do not fold BatchNormalization, Relu, Clip and Add into the layers before them");
+  command.add_flag("--whole", whole,
+                   "of a model: the calls that `kiln infer` makes of it, instead of its layers one by one");
   command.add_flag("--constant-weights", constant_weights,
                    "of a model: filters stay the same, and plans prepare them once; times are without that");
 }
@@ -173,11 +199,11 @@ Workload read_workload(const Input& input) {
   constexpr std::string_view hint = "give a model.onnx, a requests file, or one request in quotes";
   if (input.text.ends_with(".onnx")) {
     require_file(input.text, hint);
-    return from_model(input);
+    return input.whole ? from_whole_model(input) : from_model(input);
   }
   if (has_model_flags(input)) {
     throw Error(ErrorCode::invalid_argument,
-                "--dtype, --layout, --batch, --no-fuse and --constant-weights apply to ONNX models",
+                "--dtype, --layout, --batch, --no-fuse, --constant-weights and --whole apply to ONNX models",
                 "a request says these things itself");
   }
   const bool is_request = input.text.find(' ') != std::string::npos || find_operation(input.text) != nullptr;

@@ -15,11 +15,12 @@ namespace kiln::cli {
 
 struct Input {
   std::string text;                      ///< model.onnx | requests file | 'request'
-  std::string dtype = "f32";             ///< for models
+  std::string dtype;                     ///< for models; empty: f32, with `whole` the model's own
   std::string layout = "nchw";           ///< for models
   std::string batch;                     ///< for models: a number, or `?` or `?N` for a dynamic batch
   bool no_fuse = false;                  ///< for models
   bool constant_weights = false;         ///< for models
+  bool whole = false;                    ///< for models: the calls of `kiln infer`, not the layers one by one
   std::vector<std::string> expressions;  ///< files that define user code
 
   /// Adds the positional argument and the flags for models to a command.

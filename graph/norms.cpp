@@ -45,10 +45,9 @@ class Matcher {
     const Call* found = std::get_if<Call>(&graph_.nodes()[place]);
     if (found == nullptr || found->request.operation != operation) return nullptr;
     const bool is_plain = !found->request.user_code && found->request.blend == Blend{} && found->outputs.size() == 1;
-    const bool has_mode =
-        std::any_of(found->request.attributes.begin(), found->request.attributes.end(), [&](const Attribute& each) {
-          return each.name == "mode" && each.value == AttributeValue(std::string(mode));
-        });
+    const bool has_mode = std::any_of(
+        found->request.attributes.begin(), found->request.attributes.end(),
+        [&](const Attribute& each) { return each.name == "mode" && each.value == AttributeValue(std::string(mode)); });
     return is_plain && has_mode ? found : nullptr;
   }
   /// The call that makes `value`; it joins what was found.

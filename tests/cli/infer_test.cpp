@@ -68,7 +68,8 @@ TEST_F(Infer, ComputesOutputsByNameAndInOrder) {
   EXPECT_EQ(result("s.npy"), (std::vector<float>{11, 20, 33, 40}));
   EXPECT_EQ(result("d.npy"), (std::vector<float>{-9, -22, -27, -44}));
   EXPECT_THAT(read("s.npy").substr(0, 70), HasSubstr("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }"));
-  const Outcome ordered = kiln({"infer", model_, "--batch", "2", "--input", x_, "--input", z_, "--output", path("t.npy")});
+  const Outcome ordered =
+      kiln({"infer", model_, "--batch", "2", "--input", x_, "--input", z_, "--output", path("t.npy")});
   EXPECT_EQ(ordered.exit_code, 0) << ordered.err;
   EXPECT_EQ(read("t.npy"), read("s.npy"));
 }
@@ -91,6 +92,17 @@ TEST_F(Infer, WithoutArraysShowsWhatWouldRun) {
   EXPECT_EQ(object["inputs"][0]["extents"], (std::vector<int64_t>{3, 2}));
   EXPECT_EQ(object["steps"].size(), 2U);
   EXPECT_EQ(object["steps"][0]["nodes"], (std::vector<std::string>{"r", "sum"}));
+}
+
+TEST_F(Infer, RunsWhatWasTunedForIt) {
+  const std::string database = path("tuning.db");
+  const Outcome tuned =
+      kiln({"tune", "--whole", model_, "--batch", "2", "--db", database, "--candidates", "2", "--quiet"});
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+  const Outcome outcome = kiln({"infer", model_, "--batch", "2", "--db", database, "--json"});
+  const auto object = nlohmann::json::parse(outcome.out);
+  ASSERT_EQ(object["steps"].size(), 2U);
+  for (const auto& step : object["steps"]) EXPECT_EQ(step["choice"], "modelled on this device") << step;
 }
 
 TEST_F(Infer, SaysWhatIsWrongWithArraysAndNames) {

@@ -12,6 +12,9 @@
 #include <random>
 
 #include "kernel_folder.h"
+#include "kiln/device/context.h"
+#include "kiln/device/device.h"
+#include "kiln/device/stream.h"
 #include "kiln/memory.h"
 #include "kiln/models/host_run.h"
 #include "kiln/models/requests.h"
@@ -410,6 +413,52 @@ TEST_F(ModelTest, RunsRefuseTensorsThatDoNotFit) {
   expect_error({{"x", x}}, {{"y", Tensor(other.data(), f32, {2, 3}, {1, 2})}}, "not in logical order without gaps");
   expect_error({{"x", x}}, {{"y", Tensor(nullptr, f32, {2, 3}, contiguous)}}, "or null");
   model.run({{"x", x}}, {{"y", y}});
+}
+
+// A replay computes with what is in the inputs' memory then.
+TEST_F(ModelTest, RunsAreCapturedIntoAGraph) {
+  Model model = load(small_network());
+  const auto device =
+      device::ContextHandle::acquire(device::Device(device::Driver::open({options().environment->driver}), 0));
+  const device::Stream stream(device);
+  DeviceMemory x(context_, 105 * sizeof(float)), y(context_, 2 * sizeof(float));
+  const Tensor input(x.data(), f32, {1, 3, 7, 5}, contiguous), output(y.data(), f32, {1, 2}, contiguous);
+  const std::vector<float> nothing(105), values = random_values(105, 14);
+  x.upload(std::as_bytes(std::span(nothing)));
+  const auto& driver = device->driver().calls();
+  cuda_abi::CUgraph graph = nullptr;
+  cuda_abi::CUgraphExec executable = nullptr;
+  ASSERT_EQ(driver.cuStreamBeginCapture_v2(stream.raw(), cuda_abi::CU_STREAM_CAPTURE_MODE_GLOBAL),
+            cuda_abi::CUDA_SUCCESS);
+  model.run({{"x", input}}, {{"y", output}}, stream.raw());
+  ASSERT_EQ(driver.cuStreamEndCapture(stream.raw(), &graph), cuda_abi::CUDA_SUCCESS);
+  ASSERT_EQ(driver.cuGraphInstantiateWithFlags(&executable, graph, 0), cuda_abi::CUDA_SUCCESS);
+  x.upload(std::as_bytes(std::span(values)));
+  ASSERT_EQ(driver.cuGraphLaunch(executable, stream.raw()), cuda_abi::CUDA_SUCCESS);
+  stream.synchronize();
+  std::vector<float> result(2);
+  y.download(std::as_writable_bytes(std::span(result)));
+  const std::vector<double> expected = small_network_of(values, 1);
+  for (size_t i = 0; i < 2; ++i) EXPECT_NEAR(static_cast<double>(result[i]), expected[i], 1e-5);
+  (void)driver.cuGraphExecDestroy(executable);
+  (void)driver.cuGraphDestroy(graph);
+}
+
+// What the arena holds is bounded by what is needed at one step.
+TEST_F(ModelTest, ArenaIsCloseToTheLeast) {
+  OnnxModel model(13);
+  model.input("x", {1, 4, 16, 16});
+  std::string value = "x";
+  for (int i = 0; i < 12; ++i) {
+    const std::string name = "v" + std::to_string(i);
+    weights(model, "w" + std::to_string(i), {4, 4, 3, 3}, random_values(144, static_cast<unsigned>(i)));
+    model.node("Conv", {value, "w" + std::to_string(i)}, {name}, {{"pads", test::Ints{1, 1, 1, 1}}});
+    value = name;
+  }
+  model.output(value);
+  const ModelMemory use = load(model).memory();
+  EXPECT_LE(use.arena, use.least_arena * 5 / 4);
+  EXPECT_LT(use.arena * 3, use.unshared);
 }
 
 TEST_F(ModelTest, LowersToTheRequestsThatRun) {
