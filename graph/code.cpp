@@ -6,16 +6,10 @@
 #include <map>
 
 #include "kiln/generator/operations/activation.h"
+#include "rewrite.h"
 
 namespace kiln::graph {
 namespace {
-
-const std::string* word_of(const Call& call, const char* attribute) {
-  for (const Attribute& each : call.request.attributes) {
-    if (each.name == attribute) return std::get_if<std::string>(&each.value);
-  }
-  return nullptr;
-}
 
 /// What tensor_op computes, of a, b and c. NaN as there.
 const std::map<std::string, std::string>& tensor_ops() {

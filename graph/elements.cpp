@@ -3,15 +3,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
 #include <map>
 #include <set>
 
 #include "code.h"
-#include "edges.h"
-#include "kiln/base/error.h"
-#include "kiln/generator/operation.h"
 #include "kiln/graph/passes.h"
-#include "kiln/reference/convert.h"
+#include "rewrite.h"
 
 namespace kiln::graph {
 namespace {
@@ -109,12 +108,8 @@ class Region {
         value = fmt::format("clamp({}, {}, {})", value, bound("clip_lo", -infinite), bound("clip_hi", infinite));
       }
     }
-    const bool fused_activation =
-        std::any_of(host.request.attributes.begin(), host.request.attributes.end(), [](const Attribute& attribute) {
-          return attribute.name == "activation" && attribute.value != AttributeValue(std::string("identity"));
-        });
     writer_.line("v", value);
-    return !fused_activation && writer_.fits();
+    return !has_fused_activation(host) && writer_.fits();
   }
 
   /// Takes in nodes in their order, as long as they are of the kind, and remembers the last point at which one value
@@ -165,22 +160,9 @@ class Region {
       const Call* call = producer ? std::get_if<Call>(&graph_.nodes()[*producer]) : nullptr;
       if (call == nullptr || call->request.operation != "tensor_op") return false;
       static const std::set<std::string> flags = {"eq", "ne", "lt", "le", "gt", "ge", "not"};
-      return std::any_of(call->request.attributes.begin(), call->request.attributes.end(), [&](const Attribute& each) {
-        const std::string* word = std::get_if<std::string>(&each.value);
-        return each.name == "mode" && word != nullptr && flags.contains(*word);
-      });
+      const std::string* mode = word_of(*call, "mode");
+      return mode != nullptr && flags.contains(*mode);
     });
-  }
-
-  /// The one element of a constant.
-  std::optional<float> number_of(ValueId id) const {
-    if (!graph_.is_constant(id) || count_elements(graph_.value(id).extents) != 1) {
-      const auto producer = edges_.producer(id);
-      const View* view = producer ? std::get_if<View>(&graph_.nodes()[*producer]) : nullptr;
-      const bool is_shaped = view != nullptr && std::holds_alternative<Reshape>(view->kind);
-      return is_shaped ? number_of(view->source) : std::nullopt;
-    }
-    return static_cast<float>(reference::load(graph_.value(id).dtype, graph_.bytes(id)->data()));
   }
 
   /// Adds the call's line. What it wrote stays even if it does not fit: then nothing behind it is used.
@@ -192,7 +174,7 @@ class Region {
     for (const ValueId id : code.inputs) {
       if (const auto known = names_.find(id); known != names_.end()) {
         arguments.push_back(known->second);
-      } else if (const auto number = number_of(id)) {
+      } else if (const auto number = number_of(graph_, edges_, id)) {
         arguments.push_back(tried.number(*number));
       } else if (repeated_in(padded(graph_.value(id).extents, whole.size()), whole, extents_)) {
         arguments.push_back(tried.tensor(id));
@@ -258,11 +240,7 @@ class Region {
     fused.numbers.insert(fused.numbers.end(), numbers.begin(), numbers.end());
     for (const size_t member : members_) {
       const Call* call = std::get_if<Call>(&graph_.nodes()[member]);
-      if (call == nullptr) continue;
-      for (const std::string& origin : call->origins) {
-        if (std::find(fused.origins.begin(), fused.origins.end(), origin) == fused.origins.end())
-          fused.origins.push_back(origin);
-      }
+      if (call != nullptr) append_origins(fused.origins, call->origins);
     }
     const Value last = graph_.value(last_);
     if (last.extents == extents_) {
@@ -271,42 +249,13 @@ class Region {
       fused.outputs.front().value = graph_.add_value({{}, last.dtype, extents_});
       behind.emplace_back(View{Reshape{}, fused.outputs.front().value, last_});
     }
-    if (!is_legal(fused)) return false;
-    replace(std::move(fused), std::move(before), std::move(behind));
+    if (!is_legal(graph_, fused)) return false;
+    before.emplace_back(std::move(fused));
+    std::move(behind.begin(), behind.end(), std::back_inserter(before));
+    std::set<size_t> places(members_.begin(), members_.end());
+    places.insert(host_);
+    replace(graph_, places, std::move(before));
     return true;
-  }
-
-  bool is_legal(const Call& call) const {
-    Request request = call.request;
-    for (const auto* operands : {&call.inputs, &call.outputs}) {
-      for (const Operand& operand : *operands) {
-        const Value& value = graph_.value(operand.value);
-        const std::string_view letters = dimension_letters(static_cast<int>(value.extents.size()));
-        request.operands.push_back({operand.name, TensorSpec::packed(value.dtype, value.extents, letters)});
-      }
-    }
-    try {
-      (void)finished(std::move(request));
-      return true;
-    } catch (const Error&) {
-      return false;
-    }
-  }
-
-  void replace(Call fused, std::vector<Node> before, std::vector<Node> behind) {
-    const std::set<size_t> gone(members_.begin(), members_.end());
-    const size_t last = members_.back();
-    std::vector<Node> nodes;
-    for (size_t i = 0; i < graph_.nodes().size(); ++i) {
-      if (i == last) {
-        std::move(before.begin(), before.end(), std::back_inserter(nodes));
-        nodes.emplace_back(std::move(fused));
-        std::move(behind.begin(), behind.end(), std::back_inserter(nodes));
-      } else if (i != host_ && !gone.contains(i)) {
-        nodes.push_back(std::move(graph_.nodes()[i]));
-      }
-    }
-    graph_.nodes() = std::move(nodes);
   }
 
   Graph& graph_;

@@ -2,10 +2,9 @@
 #include <algorithm>
 #include <set>
 
-#include "edges.h"
 #include "kiln/generator/operations/norm.h"
 #include "kiln/graph/passes.h"
-#include "kiln/reference/convert.h"
+#include "rewrite.h"
 
 namespace kiln::graph {
 namespace {
@@ -44,11 +43,8 @@ class Matcher {
   const Call* call(size_t place, const char* operation, const char* mode) const {
     const Call* found = std::get_if<Call>(&graph_.nodes()[place]);
     if (found == nullptr || found->request.operation != operation) return nullptr;
-    const bool is_plain = !found->request.user_code && found->request.blend == Blend{} && found->outputs.size() == 1;
-    const bool has_mode = std::any_of(
-        found->request.attributes.begin(), found->request.attributes.end(),
-        [&](const Attribute& each) { return each.name == "mode" && each.value == AttributeValue(std::string(mode)); });
-    return is_plain && has_mode ? found : nullptr;
+    const std::string* own = word_of(*found, "mode");
+    return is_plain(*found) && own != nullptr && *own == mode ? found : nullptr;
   }
   /// The call that makes `value`; it joins what was found.
   const Call* maker(ValueId value, const char* operation, const char* mode) {
@@ -56,16 +52,6 @@ class Matcher {
     const Call* found = place ? call(*place, operation, mode) : nullptr;
     if (found != nullptr) found_.places.insert(*place);
     return found;
-  }
-
-  std::optional<float> number(ValueId id) const {
-    if (!graph_.is_constant(id) || count_elements(graph_.value(id).extents) != 1) {
-      const auto place = edges_.producer(id);
-      const View* view = place ? std::get_if<View>(&graph_.nodes()[*place]) : nullptr;
-      const bool is_shaped = view != nullptr && std::holds_alternative<Reshape>(view->kind);
-      return is_shaped ? number(view->source) : std::nullopt;
-    }
-    return static_cast<float>(reference::load(graph_.value(id).dtype, graph_.bytes(id)->data()));
   }
 
   static std::vector<int64_t> axes_of(const Call& reduction) {
@@ -81,15 +67,15 @@ class Matcher {
     const Call* sum = root == nullptr ? nullptr : maker(root->inputs[0].value, "tensor_op", "add");
     if (sum == nullptr) return false;
     size_t other = 1;
-    std::optional<float> epsilon = number(sum->inputs[other].value);
-    if (!epsilon) epsilon = number(sum->inputs[other = 0].value);
+    std::optional<float> epsilon = number_of(graph_, edges_, sum->inputs[other].value);
+    if (!epsilon) epsilon = number_of(graph_, edges_, sum->inputs[other = 0].value);
     const Call* mean = epsilon ? maker(sum->inputs[1 - other].value, "reduce", "mean") : nullptr;
     if (mean == nullptr || *epsilon < 0) return false;
     found_.epsilon = *epsilon;
     found_.axes = axes_of(*mean);
     const ValueId square = mean->inputs[0].value;
     if (const Call* power = maker(square, "tensor_op", "pow")) {
-      return power->inputs[0].value == centred && number(power->inputs[1].value) == 2.0F;
+      return power->inputs[0].value == centred && number_of(graph_, edges_, power->inputs[1].value) == 2.0F;
     }
     const Call* product = maker(square, "tensor_op", "mul");
     return product != nullptr && product->inputs[0].value == centred && product->inputs[1].value == centred;
@@ -147,24 +133,20 @@ class Matcher {
   Match found_;
 };
 
-void replace(Graph& graph, const Match& match) {
-  const auto spec_of = [&](ValueId id) {
-    const Value& value = graph.value(id);
-    return TensorSpec::packed(value.dtype, value.extents, dimension_letters(static_cast<int>(value.extents.size())));
-  };
+void rewrite(Graph& graph, const Match& match) {
   NormForward norm;
-  norm.x = spec_of(match.x);
-  norm.y = spec_of(match.result);
+  norm.x = spec_of(graph.value(match.x));
+  norm.y = spec_of(graph.value(match.result));
   norm.axes = match.axes;
   norm.mode = match.mode;
   Call call;
   call.inputs.push_back({"x", match.x});
   if (match.w) {
-    norm.w = spec_of(*match.w);
+    norm.w = spec_of(graph.value(*match.w));
     call.inputs.push_back({"w", *match.w});
   }
   if (match.b) {
-    norm.b = spec_of(*match.b);
+    norm.b = spec_of(graph.value(*match.b));
     call.inputs.push_back({"b", *match.b});
   }
   call.request = norm.request();
@@ -174,16 +156,9 @@ void replace(Graph& graph, const Match& match) {
   for (const size_t place : match.places) {
     for (const std::string& origin : std::get<Call>(graph.nodes()[place]).origins) call.origins.push_back(origin);
   }
-  const size_t last = *match.places.rbegin();
   std::vector<Node> nodes;
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    if (i == last) {
-      nodes.emplace_back(std::move(call));
-    } else if (!match.places.contains(i)) {
-      nodes.push_back(std::move(graph.nodes()[i]));
-    }
-  }
-  graph.nodes() = std::move(nodes);
+  nodes.emplace_back(std::move(call));
+  replace(graph, match.places, std::move(nodes));
 }
 
 }  // namespace
@@ -194,7 +169,7 @@ void recognise_normalisations(Graph& graph) {
     if (!edges) edges.emplace(graph);
     const auto match = Matcher(graph, *edges).match(place);
     if (!match) continue;
-    replace(graph, *match);
+    rewrite(graph, *match);
     edges.reset();
     place -= std::min(place, match->places.size());  // those behind have moved up
   }

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <iterator>
 #include <set>
 
-#include "edges.h"
-#include "kiln/base/error.h"
 #include "kiln/generator/operation.h"
 #include "kiln/reference/convert.h"
+#include "rewrite.h"
 
 namespace kiln::graph {
 namespace {
@@ -20,27 +19,6 @@ Operand* find(std::vector<Operand>& operands, std::string_view name) {
 
 Call* call_at(Graph& graph, size_t place) {
   return std::get_if<Call>(&graph.nodes()[place]);
-}
-
-void append(std::vector<std::string>& origins, const std::vector<std::string>& more) {
-  for (const std::string& origin : more) {
-    if (std::find(origins.begin(), origins.end(), origin) == origins.end()) origins.push_back(origin);
-  }
-}
-
-/// Takes nodes away, by their places.
-void erase(Graph& graph, const std::set<size_t>& places) {
-  std::vector<Node> left;
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    if (!places.contains(i)) left.push_back(std::move(graph.nodes()[i]));
-  }
-  graph.nodes() = std::move(left);
-}
-
-TensorSpec spec_of(const Value& value) {
-  Extents extents = value.extents.empty() ? Extents{1} : value.extents;
-  const std::string_view letters = dimension_letters(static_cast<int>(extents.size()));
-  return TensorSpec::packed(value.dtype, std::move(extents), letters);
 }
 
 // ---- normalisations ----
@@ -114,16 +92,12 @@ class NormFolding {
       host->request.epilogue.push_back(EpilogueStage::bias);
     }
     host->outputs.front().value = norm->outputs.front().value;
-    append(host->origins, norm->origins);
-    erase(graph_, {place});
+    append_origins(host->origins, norm->origins);
+    replace(graph_, {place});
     return true;
   }
 
  private:
-  static bool is_plain(const Call& call) {
-    return call.request.epilogue.empty() && !call.request.user_code && call.request.blend == Blend{} &&
-           call.outputs.size() == 1;
-  }
   static bool can_scale(const Call& host) {
     const bool only_bias = host.request.epilogue.empty() || host.request.epilogue == std::vector{EpilogueStage::bias};
     return only_bias && !host.request.user_code && host.request.blend == Blend{};
@@ -184,8 +158,7 @@ class StageFusing {
     Call& next = *call_at(graph_, consumer->place);
     // What runs once stays apart from what each run does.
     const bool at_one_time = edges_.is_fixed(result) == edges_.is_fixed(next.outputs.front().value);
-    const bool plain = at_one_time && !next.request.user_code && next.request.blend == Blend{} &&
-                       next.request.epilogue.empty() && next.outputs.size() == 1 &&
+    const bool plain = at_one_time && is_plain(next) &&
                        graph_.value(next.outputs.front().value).dtype == graph_.value(result).dtype &&
                        graph_.value(next.outputs.front().value).extents == graph_.value(consumer->value).extents;
     const std::optional<Stage> stage = plain ? stage_of(*host, next, *consumer) : std::nullopt;
@@ -197,21 +170,12 @@ class StageFusing {
   static bool takes(const Call& host, EpilogueStage stage) {
     const std::vector<EpilogueStage> known = operation(host.request.operation).stages();
     const std::vector<EpilogueStage>& own = host.request.epilogue;
-    const bool has_activation =
-        std::any_of(host.request.attributes.begin(), host.request.attributes.end(), [](const Attribute& attribute) {
-          return attribute.name == "activation" && attribute.value != AttributeValue(std::string("identity"));
-        });
-    return !has_activation && std::find(known.begin(), known.end(), stage) != known.end() &&
+    return !has_fused_activation(host) && std::find(known.begin(), known.end(), stage) != known.end() &&
            std::all_of(own.begin(), own.end(), [&](EpilogueStage each) { return each < stage; });
   }
 
   std::optional<Stage> stage_of(const Call& host, Call& next, const Consumer& consumer) const {
-    const auto* mode = [&]() -> const std::string* {
-      for (const Attribute& each : next.request.attributes) {
-        if (each.name == "mode") return std::get_if<std::string>(&each.value);
-      }
-      return nullptr;
-    }();
+    const std::string* mode = word_of(next, "mode");
     if (mode == nullptr) return std::nullopt;
     if (next.request.operation == "activation_forward" && *mode == "relu") return Stage{EpilogueStage::relu, {}, {}};
     if (next.request.operation == "activation_forward" && *mode == "clip") {
@@ -259,41 +223,20 @@ class StageFusing {
     }
     fused.request.epilogue.push_back(stage.stage);
     fused.numbers.insert(fused.numbers.end(), stage.numbers.begin(), stage.numbers.end());
-    append(fused.origins, next.origins);
+    append_origins(fused.origins, next.origins);
     const ValueId given = next.outputs.front().value;
     if (consumer.reshape) {
       behind.emplace_back(View{Reshape{}, fused.outputs.front().value, given});
     } else {
       fused.outputs.front().value = given;
     }
-    if (!is_legal(fused)) return false;
-    std::vector<Node> nodes;
-    for (size_t i = 0; i < graph_.nodes().size(); ++i) {
-      if (i == place || i == consumer.reshape) continue;
-      if (i != consumer.place) {
-        nodes.push_back(std::move(graph_.nodes()[i]));
-        continue;
-      }
-      std::move(before.begin(), before.end(), std::back_inserter(nodes));
-      nodes.emplace_back(std::move(fused));
-      std::move(behind.begin(), behind.end(), std::back_inserter(nodes));
-    }
-    graph_.nodes() = std::move(nodes);
+    if (!is_legal(graph_, fused)) return false;
+    before.emplace_back(std::move(fused));
+    std::move(behind.begin(), behind.end(), std::back_inserter(before));
+    std::set<size_t> places{place, consumer.place};
+    if (consumer.reshape) places.insert(*consumer.reshape);
+    replace(graph_, places, std::move(before));
     return true;
-  }
-
-  bool is_legal(const Call& call) const {
-    Request request = call.request;
-    for (const auto* operands : {&call.inputs, &call.outputs}) {
-      for (const Operand& operand : *operands)
-        request.operands.push_back({operand.name, spec_of(graph_.value(operand.value))});
-    }
-    try {
-      (void)finished(std::move(request));
-      return true;
-    } catch (const Error&) {
-      return false;
-    }
   }
 
   Graph& graph_;
@@ -340,7 +283,7 @@ void remove_dead(Graph& graph) {
       for_each_input(graph.nodes()[i], [&](ValueId id) { wanted[id] = true; });
     }
   }
-  erase(graph, dead);
+  replace(graph, dead);
 }
 
 void fold_normalisations(Graph& graph) {

@@ -4,12 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <random>
+#include <span>
 
 #include "kernel_folder.h"
 #include "kiln/device/context.h"
@@ -129,49 +132,68 @@ OnnxModel small_network() {
   return model;
 }
 
-/// The same by plain loops in double.
-std::vector<double> small_network_of(const std::vector<float>& x, int64_t batch) {
-  const auto w1 = random_values(108, 1), scale = random_values(4, 2), shift = random_values(4, 3),
-             mean = random_values(4, 4), w2 = random_values(42, 5), b2 = random_values(6, 6), w3 = random_values(12, 7),
-             b3 = random_values(2, 8);
-  const double variance[] = {0.5, 1, 2, 0.25};
-  std::vector<double> result;
-  for (int64_t n = 0; n < batch; ++n) {
-    const auto at = [&](int64_t c, int64_t h, int64_t w) -> double {
-      if (h < 0 || h >= 7 || w < 0 || w >= 5) return 0;
-      return static_cast<double>(x[static_cast<size_t>(((n * 3 + c) * 7 + h) * 5 + w)]);
-    };
-    double pooled[6] = {};
+/// The same by plain loops in double, for one image.
+class SmallNetwork {
+ public:
+  std::array<double, 2> operator()(std::span<const float> x) const {
+    std::array<double, 6> pooled{};
     for (int64_t h = 0; h < 7; ++h) {
       for (int64_t w = 0; w < 5; ++w) {
-        double channels[7];
-        for (int64_t k = 0; k < 4; ++k) {
-          double sum = 0;
-          for (int64_t c = 0; c < 3; ++c) {
-            for (int64_t r = 0; r < 3; ++r) {
-              for (int64_t s = 0; s < 3; ++s) {
-                sum += at(c, h + r - 1, w + s - 1) *
-                       static_cast<double>(w1[static_cast<size_t>(((k * 3 + c) * 3 + r) * 3 + s)]);
-              }
-            }
-          }
-          const auto i = static_cast<size_t>(k);
-          const double normalised = (sum - static_cast<double>(mean[i])) / std::sqrt(variance[i] + 1e-5);
-          channels[i] = std::max(0.0, normalised * static_cast<double>(scale[i]) + static_cast<double>(shift[i]));
-        }
-        for (int64_t c = 0; c < 3; ++c) channels[4 + c] = at(c, h, w);
+        const std::array<double, 7> channels = first_block(x, h, w);
         for (size_t k = 0; k < 6; ++k) {
-          double sum = static_cast<double>(b2[k]);
-          for (size_t c = 0; c < 7; ++c) sum += channels[c] * static_cast<double>(w2[k * 7 + c]);
+          double sum = at(b2_, k);
+          for (size_t c = 0; c < 7; ++c) sum += channels[c] * at(w2_, k * 7 + c);
           pooled[k] += sum * std::clamp(0.2 * sum + 0.5, 0.0, 1.0) / 35;
         }
       }
     }
-    for (size_t j = 0; j < 2; ++j) {
-      double sum = static_cast<double>(b3[j]);
-      for (size_t k = 0; k < 6; ++k) sum += pooled[k] * static_cast<double>(w3[k * 2 + j]);
-      result.push_back(sum);
+    std::array<double, 2> y{at(b3_, 0), at(b3_, 1)};
+    for (size_t k = 0; k < 6; ++k) {
+      for (size_t j = 0; j < 2; ++j) y[j] += pooled[k] * at(w3_, k * 2 + j);
     }
+    return y;
+  }
+
+ private:
+  static double at(std::span<const float> values, size_t i) { return static_cast<double>(values[i]); }
+  static double pixel(std::span<const float> x, int64_t c, int64_t h, int64_t w) {
+    const bool inside = h >= 0 && h < 7 && w >= 0 && w < 5;
+    return inside ? at(x, static_cast<size_t>((c * 7 + h) * 5 + w)) : 0;
+  }
+
+  double convolved(std::span<const float> x, int64_t k, int64_t h, int64_t w) const {
+    double sum = 0;
+    for (int64_t i = 0; i < 27; ++i) {
+      const int64_t c = i / 9, r = i / 3 % 3, s = i % 3;
+      sum += pixel(x, c, h + r - 1, w + s - 1) * at(w1_, static_cast<size_t>(k * 27 + i));
+    }
+    return sum;
+  }
+
+  /// Behind the Concat: four channels of the convolution, three of the input.
+  std::array<double, 7> first_block(std::span<const float> x, int64_t h, int64_t w) const {
+    constexpr std::array variance = {0.5, 1.0, 2.0, 0.25};
+    std::array<double, 7> channels{};
+    for (size_t k = 0; k < 4; ++k) {
+      const double sum = convolved(x, static_cast<int64_t>(k), h, w);
+      const double normalised = (sum - at(mean_, k)) / std::sqrt(variance[k] + 1e-5);
+      channels[k] = std::max(0.0, normalised * at(scale_, k) + at(shift_, k));
+    }
+    for (size_t c = 0; c < 3; ++c) channels[4 + c] = pixel(x, static_cast<int64_t>(c), h, w);
+    return channels;
+  }
+
+  const std::vector<float> w1_ = random_values(108, 1), scale_ = random_values(4, 2), shift_ = random_values(4, 3),
+                           mean_ = random_values(4, 4), w2_ = random_values(42, 5), b2_ = random_values(6, 6),
+                           w3_ = random_values(12, 7), b3_ = random_values(2, 8);
+};
+
+std::vector<double> small_network_of(std::span<const float> x, int64_t batch) {
+  const SmallNetwork network;
+  std::vector<double> result;
+  for (size_t n = 0; n < static_cast<size_t>(batch); ++n) {
+    const std::array<double, 2> y = network(x.subspan(n * 105, 105));
+    result.insert(result.end(), y.begin(), y.end());
   }
   return result;
 }

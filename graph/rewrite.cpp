@@ -1,0 +1,80 @@
+#include "rewrite.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "kiln/base/error.h"
+#include "kiln/generator/operation.h"
+#include "kiln/reference/convert.h"
+
+namespace kiln::graph {
+
+TensorSpec spec_of(const Value& value) {
+  Extents extents = value.extents.empty() ? Extents{1} : value.extents;
+  const std::string_view letters = dimension_letters(static_cast<int>(extents.size()));
+  return TensorSpec::packed(value.dtype, std::move(extents), letters);
+}
+
+const std::string* word_of(const Call& call, std::string_view attribute) {
+  for (const Attribute& each : call.request.attributes) {
+    if (each.name == attribute) return std::get_if<std::string>(&each.value);
+  }
+  return nullptr;
+}
+
+bool is_plain(const Call& call) {
+  return call.request.epilogue.empty() && !call.request.user_code && call.request.blend == Blend{} &&
+         call.outputs.size() == 1;
+}
+
+bool has_fused_activation(const Call& call) {
+  const std::string* activation = word_of(call, "activation");
+  return activation != nullptr && *activation != "identity";
+}
+
+bool is_legal(const Graph& graph, const Call& call) {
+  Request request = call.request;
+  for (const auto* operands : {&call.inputs, &call.outputs}) {
+    for (const Operand& operand : *operands) {
+      request.operands.push_back({operand.name, spec_of(graph.value(operand.value))});
+    }
+  }
+  try {
+    (void)finished(std::move(request));
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::optional<float> number_of(const Graph& graph, const Edges& edges, ValueId id) {
+  if (graph.is_constant(id)) {
+    if (count_elements(graph.value(id).extents) != 1) return std::nullopt;
+    return static_cast<float>(reference::load(graph.value(id).dtype, graph.bytes(id)->data()));
+  }
+  const auto producer = edges.producer(id);
+  const View* view = producer ? std::get_if<View>(&graph.nodes()[*producer]) : nullptr;
+  const bool is_reshaped = view != nullptr && std::holds_alternative<Reshape>(view->kind);
+  return is_reshaped ? number_of(graph, edges, view->source) : std::nullopt;
+}
+
+void append_origins(std::vector<std::string>& origins, const std::vector<std::string>& more) {
+  for (const std::string& origin : more) {
+    if (std::find(origins.begin(), origins.end(), origin) == origins.end()) origins.push_back(origin);
+  }
+}
+
+void replace(Graph& graph, const std::set<size_t>& places, std::vector<Node> nodes) {
+  if (places.empty()) return;
+  std::vector<Node> left;
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    if (!places.contains(i)) left.push_back(std::move(graph.nodes()[i]));
+    if (i == *places.rbegin()) {
+      std::move(nodes.begin(), nodes.end(), std::back_inserter(left));
+      nodes.clear();
+    }
+  }
+  graph.nodes() = std::move(left);
+}
+
+}  // namespace kiln::graph

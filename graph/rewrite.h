@@ -1,0 +1,34 @@
+// What passes have in common: reading calls, and putting others in their place.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "edges.h"
+#include "kiln/graph/graph.h"
+
+namespace kiln::graph {
+
+/// The tensor without gaps that a value is; one of one element where it has no dimensions.
+TensorSpec spec_of(const Value& value);
+
+/// The word of an attribute; null if the call has none of that name.
+const std::string* word_of(const Call& call, std::string_view attribute);
+/// Whether the call has user code, stages or scales.
+bool is_plain(const Call& call);
+/// Whether an attribute makes the call end in a function, behind its epilogue.
+bool has_fused_activation(const Call& call);
+/// Whether its operation takes the call as it is, of tensors without gaps.
+bool is_legal(const Graph& graph, const Call& call);
+/// The number that a constant of one element is, reshaped or not.
+std::optional<float> number_of(const Graph& graph, const Edges& edges, ValueId id);
+
+/// Adds to `origins` those of `more` that are not there yet.
+void append_origins(std::vector<std::string>& origins, const std::vector<std::string>& more);
+
+/// Takes the nodes at `places` away, and puts `nodes` where the last of them was.
+void replace(Graph& graph, const std::set<size_t>& places, std::vector<Node> nodes = {});
+
+}  // namespace kiln::graph
