@@ -51,7 +51,6 @@ void DeviceMemory::download(std::span<std::byte> bytes) const {
 }
 
 struct RegisteredMemory::Impl {
-  std::shared_ptr<const device::ContextHandle> device;
   device::RegisteredRange range;
 };
 
@@ -60,8 +59,7 @@ RegisteredMemory::RegisteredMemory(Context& context, void* data, size_t bytes) {
     throw Error(ErrorCode::invalid_argument, fmt::format("{} bytes at {} cannot be registered", bytes, data),
                 "give memory of the host, and at least a byte of it");
   }
-  impl_ = std::make_unique<Impl>(
-      Impl{context.impl().device(), device::RegisteredRange(context.impl().device(), data, bytes)});
+  impl_ = std::make_unique<Impl>(Impl{device::RegisteredRange(context.impl().device(), data, bytes)});
 }
 RegisteredMemory::~RegisteredMemory() = default;
 RegisteredMemory::RegisteredMemory(RegisteredMemory&&) noexcept = default;
@@ -70,7 +68,7 @@ RegisteredMemory& RegisteredMemory::operator=(RegisteredMemory&&) noexcept = def
 void RegisteredMemory::release() {
   if (impl_ == nullptr) return;
   const std::unique_ptr<Impl> ended = std::move(impl_);
-  ended->device->synchronize();
+  ended->range.context().synchronize();
 }
 
 }  // namespace kiln

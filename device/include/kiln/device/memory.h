@@ -56,6 +56,9 @@ class RegisteredRange {
   /// `bytes` (more than 0) from `data`. Throws DriverError, where a part of them is registered already too.
   RegisteredRange(std::shared_ptr<const ContextHandle> context, void* data, size_t bytes);
 
+  /// Not of one that was made of nothing.
+  const ContextHandle& context() const { return *memory_.context(); }
+
  private:
   OwnedHandle<void*> memory_;
 };
