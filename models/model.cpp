@@ -320,6 +320,26 @@ void take(const std::vector<ModelTensor>& wanted, std::span<const NamedTensor> g
   }
 }
 
+bool overlap(const Tensor& a, const Tensor& b) {
+  const auto begin = [](const Tensor& tensor) { return reinterpret_cast<uintptr_t>(tensor.data()); };
+  const auto end = [&](const Tensor& tensor) { return begin(tensor) + static_cast<uintptr_t>(tensor.span_bytes()); };
+  return !a.empty() && !b.empty() && begin(a) < end(b) && begin(b) < end(a);
+}
+
+/// An output is written while inputs and other outputs are read.
+void check_apart(std::span<const NamedTensor> inputs, std::span<const NamedTensor> outputs) {
+  const auto check_pair = [](const NamedTensor& output, const NamedTensor& other, const char* what) {
+    if (!overlap(output.tensor, other.tensor)) return;
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("output '{}' shares memory with {} '{}'", output.name, what, other.name),
+                "give each output memory of its own");
+  };
+  for (size_t j = 0; j < outputs.size(); ++j) {
+    for (const NamedTensor& input : inputs) check_pair(outputs[j], input, "input");
+    for (size_t k = 0; k < j; ++k) check_pair(outputs[j], outputs[k], "output");
+  }
+}
+
 }  // namespace
 
 Model::Model(Context& context, const std::string& path, const ModelOptions& options) : impl_(std::make_unique<Impl>()) {
@@ -342,26 +362,35 @@ Model::~Model() = default;
 Model::Model(Model&&) noexcept = default;
 Model& Model::operator=(Model&&) noexcept = default;
 
+Model::Impl& Model::present() const {
+  if (!impl_) {
+    throw Error(ErrorCode::invalid_argument, "this Model was moved from", "use the one that it was moved to");
+  }
+  return *impl_;
+}
+
 const std::vector<ModelTensor>& Model::inputs() const {
-  return impl_->inputs;
+  return present().inputs;
 }
 const std::vector<ModelTensor>& Model::outputs() const {
-  return impl_->outputs;
+  return present().outputs;
 }
 const std::vector<ModelStep>& Model::steps() const {
-  return impl_->steps;
+  return present().steps;
 }
 const ModelMemory& Model::memory() const {
-  return impl_->use;
+  return present().use;
 }
 
 void Model::run(std::span<const NamedTensor> inputs, std::span<const NamedTensor> outputs, Stream stream) {
-  take(impl_->inputs, inputs, "input", impl_->ports.data());
-  take(impl_->outputs, outputs, "output", impl_->ports.data() + impl_->inputs.size());
-  for (Bound& step : impl_->bound) {
+  Impl& model = present();
+  take(model.inputs, inputs, "input", model.ports.data());
+  take(model.outputs, outputs, "output", model.ports.data() + model.inputs.size());
+  check_apart(inputs, outputs);
+  for (Bound& step : model.bound) {
     for (const CallersOperand& operand : step.callers) {
       step.addresses[operand.argument] =
-          Address(static_cast<const std::byte*>(impl_->ports[operand.port]) + operand.offset);
+          Address(static_cast<const std::byte*>(model.ports[operand.port]) + operand.offset);
     }
     if (step.prepared != nullptr) {
       step.plan.run_prepared(stream, step.addresses, step.prepared, step.workspace, step.values);

@@ -434,7 +434,10 @@ TEST_F(ModelTest, RunsRefuseTensorsThatDoNotFit) {
   expect_error({{"x", Tensor(memory.data(), f32, {3, 2}, contiguous)}}, {{"y", y}}, "is f32 3x2, expected f32 2x3");
   expect_error({{"x", x}}, {{"y", Tensor(other.data(), f32, {2, 3}, {1, 2})}}, "not in logical order without gaps");
   expect_error({{"x", x}}, {{"y", Tensor(nullptr, f32, {2, 3}, contiguous)}}, "or null");
+  expect_error({{"x", x}}, {{"y", x}}, "output 'y' shares memory with input 'x'");
   model.run({{"x", x}}, {{"y", y}});
+  const Model moved = std::move(model);
+  expect_error({{"x", x}}, {{"y", y}}, "was moved from");  // NOLINT(bugprone-use-after-move): what it says then
 }
 
 // A replay computes with what is in the inputs' memory then.

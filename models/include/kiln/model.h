@@ -53,11 +53,12 @@ struct ModelMemory {
   int64_t unshared = 0;     ///< What the arena would be if nothing shared memory.
 };
 
-/// A model, compiled and loaded, with its weights on the device. It must not outlive its Context.
+/// A model, compiled and loaded, with its weights on the device. It must not outlive its Context. One that was moved
+/// from refuses every call with Error(invalid_argument), until another is assigned to it.
 ///
 /// Runs enqueue work on a stream and return. They share the memory of what is computed in between: the runs of one
-/// Model must be ordered, by one stream or otherwise, and calls of run() must not overlap. After the first, a run
-/// compiles and allocates nothing, so that it can be captured into a graph.
+/// Model must be ordered, by one stream or otherwise, and calls of run() must not overlap. A run compiles and
+/// allocates nothing, so that it can be captured into a graph.
 class Model {
  public:
   /// Reads the ONNX model in file `path`, makes the plans of all its calls with the best variants that the Context
@@ -74,9 +75,9 @@ class Model {
   const ModelMemory& memory() const;
 
   /// Enqueues one inference. `inputs` and `outputs`: every input and output of the model by its name, in any order,
-  /// with the dtype and extents of inputs() and outputs(), in logical order without gaps, 16-byte aligned. They must
-  /// share no memory with one another. Throws Error(invalid_argument), nothing enqueued, for what is missing, given
-  /// twice, unknown or different.
+  /// with the dtype and extents of inputs() and outputs(), in logical order without gaps, 16-byte aligned. Outputs
+  /// must share no memory with other tensors. Throws Error(invalid_argument), nothing enqueued, for what is missing,
+  /// given twice, unknown, different, or overlaps.
   void run(std::span<const NamedTensor> inputs, std::span<const NamedTensor> outputs, Stream stream = nullptr);
   void run(std::initializer_list<NamedTensor> inputs, std::initializer_list<NamedTensor> outputs,
            Stream stream = nullptr) {
@@ -85,6 +86,7 @@ class Model {
 
  private:
   struct Impl;
+  Impl& present() const;
   std::unique_ptr<Impl> impl_;
 };
 
