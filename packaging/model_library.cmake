@@ -20,4 +20,5 @@ target_sources(kiln_model PUBLIC FILE_SET HEADERS BASE_DIRS ${model_include_dirs
 set_target_properties(kiln_models PROPERTIES CXX_VISIBILITY_PRESET default)
 kiln_export(kiln_model ${model_headers})
 target_link_options(kiln_model PRIVATE LINKER:-z,defs)
-set_target_properties(kiln_model PROPERTIES EXPORT_NAME model INSTALL_RPATH "$ORIGIN")  # libkiln.so lies beside it
+# libkiln.so lies beside it, in the build folder, installed, and in a wheel.
+set_target_properties(kiln_model PROPERTIES EXPORT_NAME model INSTALL_RPATH "$ORIGIN" BUILD_WITH_INSTALL_RPATH ON)

@@ -64,10 +64,11 @@ def empty(like: Array, dtype: str, extents: Sequence[int], strides: Sequence[int
         torch = sys.modules["torch"]
         return torch.empty(packed, dtype=getattr(torch, dtype), device=like.device).permute(places)
     library = importlib.import_module("cupy" if _framework(like) == "cupy" else "numpy")
-    return library.empty(packed, _named_dtype(library, dtype)).transpose(places)
+    return library.empty(packed, named_dtype(library, dtype)).transpose(places)
 
 
-def _named_dtype(library: Any, name: str) -> Any:
+def named_dtype(library: Any, name: str) -> Any:
+    """The type that frameworks call `name`, of NumPy or CuPy; those that these have not are of ml_dtypes."""
     if hasattr(library, name):
         return getattr(library, name)
     return getattr(importlib.import_module("ml_dtypes"), name)  # NumPy's bfloat16 and fp8

@@ -115,6 +115,7 @@ _words = {
     "Database::in_memory()": 'cache="off"',
     "ContextOptions::workspace_allocator": "workspace",
     "ContextOptions::": "Context's ",
+    "ModelOptions::": "kiln.onnx.load()'s ",
     "RunValues::": "",
 }
 

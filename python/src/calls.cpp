@@ -9,6 +9,7 @@
 #include "host_memory.h"
 #include "kiln/call.h"
 #include "plan.h"
+#include "work.h"
 
 namespace kiln::python {
 namespace {
@@ -21,6 +22,15 @@ void call_by_name(PythonContext& context, const std::string& what, const Argumen
   options.workspace_bytes = workspace_bytes;
   enqueue_on(context.get(), arguments.tensors(),
              [&] { call(context.get(), what, arguments.named(), options, reinterpret_cast<Stream>(stream)); });
+}
+
+// What another module of the package wants done: the capsule holds a Work.
+void do_work(PythonContext& context, const nb::capsule& work, const Arguments& arguments, const nb::object& written,
+             uintptr_t stream) {
+  context.require(arguments.tensors(), written);
+  const auto& function = *static_cast<const Work*>(work.data(name_of_work));
+  enqueue_on(context.get(), arguments.tensors(),
+             [&] { function(context.get(), arguments.named(), reinterpret_cast<Stream>(stream)); });
 }
 
 // The line of a request with those tensors.
@@ -63,6 +73,13 @@ nb::tuple key_with_code(const std::string& line, const PythonEpilogue& epilogue)
 void bind_calls(nb::module_& module) {
   module.def("call", &call_by_name, nb::arg("context"), nb::arg("what"), nb::arg("arguments"), nb::arg("written"),
              nb::arg("stream"), nb::arg("workspace"), nb::arg("workspace_bytes"));
+  module.def("do_work", &do_work, nb::arg("context"), nb::arg("work"), nb::arg("arguments"), nb::arg("written"),
+             nb::arg("stream"),
+             nb::sig("def do_work(context: Context, work: object, arguments: Arguments, written: object, stream: int) "
+                     "-> None"));
+  module.def(
+      "framework_name", [](const std::string& dtype) { return std::string(framework_name(parse_dtype(dtype).value())); },
+      nb::arg("dtype"));
   module.def("request_line", &line_of, nb::arg("what"), nb::arg("tensors"));
   module.def("request_operands", &operands_of, nb::arg("line"),
              nb::sig("def request_operands(line: str) -> list[tuple[str, str, tuple[int, ...], tuple[int, ...]]]"));

@@ -16,9 +16,11 @@ TESTS = pathlib.Path(__file__).parent
 ROOT = TESTS.parents[1]
 # The shared libraries that Kiln links to are those of the wheel.
 LIBRARIES = """
-import kiln
+import kiln.onnx
 maps = open("/proc/self/maps").read().split()
-loaded = [path for path in maps if "libfmt" in path or "libsqlite3" in path or "libkiln" in path]
+names = ("libfmt", "libsqlite3", "libonnx", "libprotobuf", "libkiln")
+loaded = [path for path in maps if any(name in path for name in names)]
+assert any("libonnx" in path for path in loaded)
 assert loaded and all("/kiln.libs/" in path or "/site-packages/kiln/" in path for path in loaded), loaded
 """
 
@@ -48,7 +50,8 @@ def main():
     run(*pip, wheel)
     run(bin / "kiln", "explain", "softmax_forward x=f32:4x16", env=environment, stdout=subprocess.DEVNULL)
     run(bin / "python", "-c", LIBRARIES, env=environment)
-    return run_pytest("wheel_test", bin / "python", [TESTS / "test_calls.py", TESTS / "test_plan.py"], environment)
+    tests = [TESTS / name for name in ("test_calls.py", "test_plan.py", "test_onnx.py")]
+    return run_pytest("wheel_test", bin / "python", tests, environment)
 
 
 sys.exit(main())

@@ -3,6 +3,9 @@
 import pathlib
 import re
 
+import numpy as np
+import onnx_files as files
+
 import kiln
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -17,6 +20,23 @@ def test_the_snippets_of_the_page_run(tmp_path, monkeypatch):
     for snippet in snippets:
         exec(compile(snippet, str(PAGE), "exec"), names)
     assert names["p"].shape == (1, 2048)
+    assert isinstance(names["result"], kiln.TuneResult)
+
+
+def test_the_snippets_on_whole_models_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    softmax = files.model(
+        [files.node("Softmax", ["x"], ["y"])],
+        [files.value("x", "float", ["n", 3, 4, 4])],
+        [files.value("y", "float", ["n", 3, 4, 4])],
+    )
+    (tmp_path / "model.onnx").write_bytes(softmax)
+    names = {"x": np.zeros((8, 3, 4, 4), np.float32)}
+    snippets = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/models.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert snippets
+    for snippet in snippets:
+        exec(compile(snippet, "docs/models.md", "exec"), names)
+    assert np.allclose(names["y"], 0.25)
     assert isinstance(names["result"], kiln.TuneResult)
 
 

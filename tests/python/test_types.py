@@ -10,6 +10,7 @@ import kiln
 
 USE = """
 import kiln
+import kiln.onnx
 
 context = kiln.Context(driver="emulator", tuning=kiln.Tuning("never"))
 y = kiln.conv_forward(1, 2, pad=(1, 1), epilogue="relu", context=context)
@@ -17,6 +18,11 @@ plan: kiln.Plan = kiln.plan("softmax_forward x=f32:4x16", context=context)
 size: int = plan.workspace_bytes
 best = kiln.explain(plan.request).chosen
 name: str = best.algorithm if best else ""
+model: kiln.onnx.Model = kiln.onnx.load("model.onnx", batch=2, dtype="f16")
+arena: int = model.memory.arena
+model.run({"x": 1}, {"y": 2}, stream=0)
+result = kiln.tune(model.requests())
+shape: tuple[int, ...] = model.inputs[0].shape
 """
 USE_OF_TORCH = """
 import kiln.torch

@@ -1,0 +1,252 @@
+"""Whole models from ONNX files: load() one, and call it (docs/models.md)."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from . import _kiln, _kiln_model
+from ._arrays import Array, Stream, empty, named_dtype, stream_address
+from ._context import Context, Path, context_for
+from ._tables import html_table, text_table
+from .errors import InvalidArgument, Unsupported, require_text, require_type
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelTensor:
+    """An input or output of a model. `type`: in the file ("float", "int64", "bool"); `dtype`: on the device ("f32")."""
+
+    name: str
+    type: str
+    dtype: str
+    shape: tuple[int, ...]
+
+    def __str__(self) -> str:
+        extents = "x".join(map(str, self.shape)) or "one element"
+        return f"{self.name}: {self.type} {extents} (on the device {self.dtype})"
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelStep:
+    """A call that a run makes: its request, what runs and why, and the nodes of the model; none for a copy."""
+
+    request: str
+    definition: str = dataclasses.field(repr=False)  # of its user code: what a requests file has in front; or ""
+    variant: str
+    source: str
+    nodes: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelMemory:
+    """Device memory of a model, in bytes.
+
+    `weights`: constants, what is computed from them once, and prepared filters. `arena`: what runs compute in between,
+    workspaces too; `least_arena`: the most that is needed at one step, and `unshared`: what the arena would be if
+    nothing shared memory.
+    """
+
+    weights: int
+    arena: int
+    least_arena: int
+    unshared: int
+
+    def __str__(self) -> str:
+        weights, arena, unshared = (f"{size / 2**20:.2f} MiB" for size in (self.weights, self.arena, self.unshared))
+        return f"{weights} of weights, {arena} in between ({unshared} if nothing were shared)"
+
+
+# Types of a model whose name in NumPy is another one.
+_numpy_names = {
+    "bool": "bool_",
+    "float": "float32",
+    "double": "float64",
+    "float8e4m3fn": "float8_e4m3fn",
+    "float8e5m2": "float8_e5m2",
+}
+_alignment = 16  # bytes, of the addresses that a run takes
+
+
+class Model:
+    """A network, compiled and loaded, with its weights on the device: load() makes it. Valid while its Context is.
+
+    Calls of several threads take turns. Runs share the memory of what is computed in between: on a GPU they must be
+    ordered, by one stream or otherwise.
+    """
+
+    def __init__(
+        self, path: Path, batch: int | None, dtype: str | None, dynamic_batch: bool, fuse: bool, context: Context
+    ) -> None:
+        self.path = os.fspath(path)
+        self._context = context
+        self._lock = threading.Lock()
+        self._model = _kiln_model.Model(context, self.path, batch, dtype, dynamic_batch, fuse)
+        _kiln.do_work(context, self._model.load(), _kiln.Arguments({}, {}, {}), (), 0)
+        self.inputs = tuple(ModelTensor(*tensor) for tensor in self._model.inputs())
+        self.outputs = tuple(ModelTensor(*tensor) for tensor in self._model.outputs())
+        self.steps = tuple(ModelStep(*step) for step in self._model.steps())
+        self.memory = ModelMemory(*self._model.memory())
+        both = {tensor.name for tensor in self.inputs} & {tensor.name for tensor in self.outputs}
+        if both:
+            raise Unsupported(f"{self.path}: '{min(both)}' is an input and an output", "put an Identity in between")
+
+    def __call__(self, *arrays: Array, stream: Stream = None, **named: Array) -> Any:
+        """One inference: the inputs in their order, or by name; returns the output, or a tuple of several.
+
+        Arrays must be of the shapes and device types of `inputs`, in row-major order; then they are used where they are.
+        NumPy's are converted otherwise, and results are in the types of the model then: int64 is int32 on the device,
+        and bool is uint8. Results of other frameworks have the device's types. Enqueued on `stream` or the current one
+        of PyTorch or CuPy. Raises InvalidArgument, nothing enqueued, for what is missing or wrong.
+        """
+        given = self._by_name(arrays, named)
+        first = next(iter(given.values()), None)
+        tensors = {tensor.name: _on_device(tensor, given[tensor.name]) for tensor in self.inputs}
+        results = {tensor.name: _empty(first, tensor) for tensor in self.outputs}
+        self.run(tensors, results, stream=stream)
+        returned = tuple(_as_in_model(tensor, results[tensor.name]) for tensor in self.outputs)
+        return returned[0] if len(returned) == 1 else returned
+
+    def run(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], *, stream: Stream = None) -> None:
+        """One inference into arrays of the caller's, by name: of the shapes and device types of `inputs` and `outputs`.
+
+        Nothing is converted or copied, and after the first run nothing is allocated: it can be captured into a graph.
+        """
+        for name in inputs:
+            if name in outputs:
+                raise InvalidArgument(f"'{name}' is given as an input and as an output")
+        names = {tensor.name for tensor in self.outputs}
+        for name in outputs:
+            if name not in names:
+                raise InvalidArgument(f"the model has no output '{name}'", f"it has {', '.join(sorted(names))}")
+        tensors = {**inputs, **outputs}
+        arguments = _kiln.Arguments(tensors, {}, {})
+        address = stream_address(stream, tensors.values())
+        with self._lock:
+            _kiln.do_work(self._context, self._model.run(), arguments, names, address)
+
+    def requests(self) -> list[str]:
+        """What kiln.tune() tunes for this model: each request of its runs once, behind what user code in them means."""
+        definitions = dict.fromkeys(step.definition for step in self.steps if step.definition)
+        return [*definitions, *dict.fromkeys(step.request for step in self.steps)]
+
+    def _by_name(self, arrays: Sequence[Array], named: Mapping[str, Array]) -> dict[str, Array]:
+        names = [tensor.name for tensor in self.inputs]
+        known = f"it has {', '.join(names)}"
+        if len(arrays) > len(names):
+            raise InvalidArgument(f"{len(arrays)} inputs are given, and the model has {len(names)}", known)
+        given = dict(zip(names, arrays))
+        for name, array in named.items():
+            if name not in names:
+                raise InvalidArgument(f"the model has no input '{name}'", known)
+            if name in given:
+                raise InvalidArgument(f"input '{name}' is given twice")
+            given[name] = array
+        for tensor in self.inputs:
+            if tensor.name not in given:
+                raise InvalidArgument(f"input '{tensor.name}' is not given", f"it is {tensor}")
+        return given
+
+    _headings = ("request", "variant", "choice", "nodes")
+
+    def _rows(self) -> list[list[str]]:
+        return [
+            [step.request, step.variant, step.source, ", ".join(step.nodes) or "(copy)"] for step in self.steps
+        ]
+
+    def _heading(self) -> list[str]:
+        return [
+            f"{self.path} on {self._context.device_description}",
+            *(f"input  {tensor}" for tensor in self.inputs),
+            *(f"output {tensor}" for tensor in self.outputs),
+            f"memory: {self.memory}",
+        ]
+
+    def __repr__(self) -> str:
+        return "\n".join([*self._heading(), text_table(self._headings, self._rows())])
+
+    def _repr_html_(self) -> str:
+        return html_table((), [[line] for line in self._heading()]) + html_table(self._headings, self._rows())
+
+
+def load(
+    path: Path,
+    *,
+    batch: int | None = None,
+    dtype: str | None = None,
+    dynamic_batch: bool = False,
+    fuse: bool = True,
+    context: Context | None = None,
+) -> Model:
+    """The model in an ONNX file, compiled and loaded, with the best variants that the Context knows.
+
+        model = kiln.onnx.load("model.onnx", batch=8)
+        y = model(x)
+
+    `batch`: where the model leaves it open; without it 1. `dtype`: storage of floating-point numbers ("f16"); without it
+    as the model has them. `dynamic_batch`: kernels serve every batch of a power-of-two bucket, so that the same model
+    with another batch compiles nothing. `fuse`: normalisations go into filters, and what follows a call into its
+    epilogue, where that changes only roundings. Raises FileError, ParseError, Unsupported naming all nodes that are not covered
+    with the reasons, and what plan() raises.
+    """
+    require_type("path", path, (str, os.PathLike), "the path of an ONNX model")
+    if batch is not None and (not isinstance(batch, int) or isinstance(batch, bool) or batch < 1):
+        raise InvalidArgument(f"batch is {batch!r}", "give a number, 1 or more")
+    if dtype is not None:
+        require_text("dtype", dtype)
+    require_type("dynamic_batch", dynamic_batch, bool, "True or False")
+    require_type("fuse", fuse, bool, "True or False")
+    return Model(path, batch, dtype, dynamic_batch, fuse, context_for(context))
+
+
+def _is_numpy(array: Array) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(array, numpy.ndarray)
+
+
+def _on_device(tensor: ModelTensor, array: Array) -> Array:
+    """`array` as a run takes it: a copy only of NumPy's, and where type or layout ask for it."""
+    if not _is_numpy(array):
+        return array
+    numpy = sys.modules["numpy"]
+    if array.shape != tensor.shape:
+        raise InvalidArgument(f"input '{tensor.name}' has the shape {array.shape}", f"the model is for {tensor.shape}")
+    wanted = numpy.dtype(named_dtype(numpy, _kiln.framework_name(tensor.dtype)))
+    if array.dtype != wanted:
+        if array.dtype.kind in "OSUcMm" or array.dtype.names:
+            raise InvalidArgument(f"input '{tensor.name}' has elements of {array.dtype}", f"give {wanted}")
+        if wanted.kind in "iu" and array.size:
+            _require_held(tensor.name, array, wanted)
+        array = array.astype(wanted)
+    address, _ = array.__array_interface__["data"]
+    if not array.flags.c_contiguous or address % _alignment:
+        array = array.copy(order="C")
+    return array
+
+
+def _require_held(name: str, array: Array, wanted: Any) -> None:
+    limits = sys.modules["numpy"].iinfo(wanted)
+    numbers = array if array.dtype.kind in "biu" else array.astype("float64")
+    wrong = (numbers < limits.min) | (numbers > limits.max) | (numbers != numbers // 1)
+    if wrong.any():
+        raise InvalidArgument(f"input '{name}' holds {numbers[wrong].flat[0]}, which {wanted} does not hold")
+
+
+def _empty(first: Array | None, tensor: ModelTensor) -> Array:
+    strides = [0] * len(tensor.shape)
+    stride = 1
+    for dimension in reversed(range(len(strides))):
+        strides[dimension] = stride
+        stride *= max(tensor.shape[dimension], 1)
+    return empty(first, _kiln.framework_name(tensor.dtype), tensor.shape, strides)
+
+
+def _as_in_model(tensor: ModelTensor, array: Array) -> Array:
+    """`array`, which a run has written; one of NumPy in the type that the model has."""
+    if not _is_numpy(array):
+        return array
+    numpy = sys.modules["numpy"]
+    return array.astype(named_dtype(numpy, _numpy_names.get(tensor.type, tensor.type)), copy=False)

@@ -1,0 +1,124 @@
+// kiln._kiln_model: whole models for kiln.onnx. A module of its own, so that `import kiln` loads no ONNX.
+#include "kiln/model.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kiln/base/error.h"
+#include "kiln/generator/expression.h"
+#include "work.h"
+
+namespace kiln::python {
+namespace {
+
+namespace nb = nanobind;
+
+// A Model in two steps: made of what it is to be, then loaded by its first piece of work.
+class PythonModel {
+ public:
+  // `context`: the Python object that the model must not outlive.
+  PythonModel(nb::object context, std::string path, std::optional<int64_t> batch, std::optional<std::string> dtype,
+              bool dynamic_batch, bool fuse)
+      : context_(std::move(context)),
+        load_([this, path = std::move(path), batch, dtype = std::move(dtype), dynamic_batch, fuse](
+                  Context& device, std::span<const NamedTensor>, Stream) {
+          ModelOptions options;
+          options.batch = batch;
+          options.dynamic_batch = dynamic_batch;
+          options.fuse = fuse;
+          if (dtype) options.dtype = storage(*dtype);
+          model_.emplace(device, path, options);
+        }),
+        run_([this](Context&, std::span<const NamedTensor> tensors, Stream stream) { run(tensors, stream); }) {}
+  PythonModel(const PythonModel&) = delete;  // the works hold its address
+  PythonModel& operator=(const PythonModel&) = delete;
+
+  nb::capsule load() const { return {&load_, name_of_work}; }
+  nb::capsule run() const { return {&run_, name_of_work}; }
+  const Model& get() const { return *model_; }
+
+ private:
+  static DType storage(const std::string& name) {
+    const std::optional<DType> dtype = parse_dtype(name);
+    if (dtype && is_floating(*dtype)) return *dtype;
+    throw Error(ErrorCode::invalid_argument, "dtype is '" + name + "', which is no floating-point type of Kiln's",
+                "give f32, f16 or bf16");
+  }
+
+  void run(std::span<const NamedTensor> tensors, Stream stream) {
+    std::vector<NamedTensor> inputs, outputs;
+    for (const NamedTensor& tensor : tensors) {
+      const bool is_output =
+          std::ranges::any_of(model_->outputs(), [&](const auto& each) { return each.name == tensor.name; });
+      (is_output ? outputs : inputs).push_back(tensor);
+    }
+    model_->run(inputs, outputs, stream);
+  }
+
+  nb::object context_;
+  std::optional<Model> model_;
+  Work load_, run_;
+};
+
+// (name, type, dtype, extents) of each.
+nb::list tensors_of(const std::vector<ModelTensor>& tensors) {
+  nb::list list;
+  for (const ModelTensor& tensor : tensors) {
+    nb::list extents;
+    for (const int64_t extent : tensor.extents) extents.append(extent);
+    list.append(nb::make_tuple(tensor.name, tensor.type, std::string(to_string(tensor.dtype)), nb::tuple(extents)));
+  }
+  return list;
+}
+
+// (request, definition of its user code, variant, source, nodes) of each.
+nb::list steps_of(const PythonModel& model) {
+  nb::list list;
+  for (const ModelStep& step : model.get().steps()) {
+    const kiln::Expression* const code = step.request.user_code ? step.request.user_code.expression() : nullptr;
+    const std::string definition = code == nullptr ? std::string() : print_definition(code->digest(), *code);
+    nb::list nodes;
+    for (const std::string& node : step.nodes) nodes.append(node);
+    list.append(nb::make_tuple(step.request.key(), definition, step.variant, step.source, nb::tuple(nodes)));
+  }
+  return list;
+}
+
+nb::tuple memory_of(const PythonModel& model) {
+  const ModelMemory& use = model.get().memory();
+  return nb::make_tuple(use.weights, use.arena, use.least_arena, use.unshared);
+}
+
+void bind(nb::module_& module) {
+  constexpr const char* tensors = "list[tuple[str, str, str, tuple[int, ...]]]";
+  const std::string inputs = std::string("def inputs(self) -> ") + tensors;
+  const std::string outputs = std::string("def outputs(self) -> ") + tensors;
+  nb::class_<PythonModel>(module, "Model")
+      .def(nb::init<nb::object, std::string, std::optional<int64_t>, std::optional<std::string>, bool, bool>(),
+           nb::arg("context"), nb::arg("path"), nb::arg("batch").none(), nb::arg("dtype").none(),
+           nb::arg("dynamic_batch"), nb::arg("fuse"))
+      .def("load", &PythonModel::load, nb::sig("def load(self) -> object"))
+      .def("run", nb::overload_cast<>(&PythonModel::run, nb::const_), nb::sig("def run(self) -> object"))
+      .def(
+          "inputs", [](const PythonModel& model) { return tensors_of(model.get().inputs()); }, nb::sig(inputs.c_str()))
+      .def(
+          "outputs", [](const PythonModel& model) { return tensors_of(model.get().outputs()); },
+          nb::sig(outputs.c_str()))
+      .def("steps", &steps_of, nb::sig("def steps(self) -> list[tuple[str, str, str, str, tuple[str, ...]]]"))
+      .def("memory", &memory_of, nb::sig("def memory(self) -> tuple[int, int, int, int]"));
+}
+
+}  // namespace
+}  // namespace kiln::python
+
+NB_MODULE(_kiln_model, module) {
+  nanobind::set_leak_warnings(false);  // a program may end with a Model in a global
+  kiln::python::bind(module);
+}

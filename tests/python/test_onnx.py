@@ -1,0 +1,211 @@
+"""kiln.onnx: whole models on arrays and tensors."""
+
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import onnx_files as files
+import pytest
+from conftest import conv_reference
+
+import kiln
+import kiln.onnx
+
+W = np.linspace(-1, 1, 4 * 2 * 3 * 3, dtype=np.float32).reshape(4, 2, 3, 3)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """y = relu(conv(x)), the mean of y over its pixels, and its channels before softmax."""
+    nodes = [
+        files.node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]),
+        files.node("Relu", ["c"], ["y"]),
+        files.node("GlobalAveragePool", ["y"], ["m"]),
+        files.node("Flatten", ["m"], ["mean"]),
+    ]
+    inputs = [files.value("x", "float", ["n", 2, 5, 6])]
+    outputs = [files.value("y", "float", ["n", 4, 5, 6]), files.value("mean", "float", ["n", 4])]
+    file = tmp_path_factory.mktemp("onnx") / "small.onnx"
+    file.write_bytes(files.model(nodes, inputs, outputs, [files.tensor("w", W)]))
+    return file
+
+
+@pytest.fixture(scope="module")
+def model(path, context):
+    return kiln.onnx.load(path, batch=3, context=context)
+
+
+@pytest.fixture
+def x(random):
+    return random.standard_normal((3, 2, 5, 6), dtype=np.float32)
+
+
+def expected_of(x):
+    y = np.maximum(conv_reference(x, W, 1), 0)
+    return y, y.mean(axis=(2, 3))
+
+
+def expect_close(results, x, tolerance=1e-4):
+    for result, expected in zip(results, expected_of(np.asarray(x, np.float64)), strict=True):
+        result = np.asarray(result, np.float64)
+        assert result.shape == expected.shape
+        np.testing.assert_allclose(result, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_a_model_runs_on_arrays_by_place_or_name(model, x):
+    expect_close(model(x), x)
+    expect_close(model(x=x), x)
+    wide = np.asfortranarray(x.astype(np.float64))  # another type and layout: converted
+    y, mean = model(wide)
+    assert y.dtype == np.float32
+    expect_close((y, mean), x)
+    unaligned = np.frombuffer(bytearray(4) + x.tobytes(), np.float32)[1:].reshape(x.shape)
+    expect_close(model(unaligned), x)
+
+
+def test_it_says_what_it_is(model):
+    (only,) = model.inputs
+    assert only == kiln.onnx.ModelTensor("x", "float", "f32", (3, 2, 5, 6))
+    assert [tensor.name for tensor in model.outputs] == ["y", "mean"]
+    assert {node for step in model.steps for node in step.nodes} >= {"c", "m"}
+    assert all(step.variant and step.source for step in model.steps)
+    assert model.memory.weights >= W.nbytes and model.memory.least_arena <= model.memory.arena <= model.memory.unshared
+    text = repr(model)
+    for part in ("small.onnx on ", "input  x: float 3x2x5x6", "output mean: float 3x4", "MiB of weights", "conv_forward"):
+        assert part in text
+    assert "<td>" in model._repr_html_() and "conv_forward" in model._repr_html_()
+
+
+def test_its_requests_are_what_its_runs_tune(model, context):
+    requests = model.requests()
+    assert any(line.startswith("conv_forward x=f32:3x2x5x6") for line in requests)
+    assert len(set(requests)) == len(requests)
+    context.prepare(requests)
+
+
+def test_fusing_is_optional(model, path, context, x):
+    plain = kiln.onnx.load(path, batch=3, fuse=False, context=context)
+    assert len(plain.steps) > len(model.steps)  # the relu is a call of its own
+    expect_close(plain(x), x)
+
+
+def test_storage_is_what_was_asked_for(path, context, x):
+    half = kiln.onnx.load(path, batch=3, dtype="f16", context=context)
+    assert half.inputs[0].dtype == "f16" and half.inputs[0].type == "float"
+    y, mean = half(x)
+    assert y.dtype == np.float32  # as the model has it
+    expect_close((y, mean), x, 1e-2)
+    with pytest.raises(kiln.InvalidArgument, match="dtype is 'i32'"):
+        kiln.onnx.load(path, dtype="i32", context=context)
+    with pytest.raises(kiln.InvalidArgument, match="dtype is 'half'"):
+        kiln.onnx.load(path, dtype="half", context=context)
+
+
+def test_batches_of_one_bucket_share_their_kernels(path, context, random):
+    for batch in (3, 4):
+        x = random.standard_normal((batch, 2, 5, 6), dtype=np.float32)
+        dynamic = kiln.onnx.load(path, batch=batch, dynamic_batch=True, context=context)
+        assert any("n=?" in line for line in dynamic.requests())
+        expect_close(dynamic(x), x)
+
+
+def test_tensors_of_pytorch_are_used_where_they_are(model, x, torch):
+    given = torch.tensor(x.tolist())
+    y, mean = model(given)
+    assert isinstance(y, torch.Tensor) and y.dtype == torch.float32
+    expect_close((y.tolist(), mean.tolist()), x)
+    with pytest.raises(kiln.InvalidArgument, match="input 'x' is not in logical order"):
+        model(given.to(memory_format=torch.channels_last))
+    with pytest.raises(kiln.InvalidArgument, match="elements of torch.float64"):
+        model(given.double())
+
+
+def test_run_writes_where_the_caller_says(model, x):
+    y, mean = np.empty((3, 4, 5, 6), np.float32), np.empty((3, 4), np.float32)
+    model.run({"x": x}, {"mean": mean, "y": y})
+    expect_close((y, mean), x)
+    with pytest.raises(kiln.InvalidArgument, match="the model has no output 'z'"):
+        model.run({"x": x}, {"mean": mean, "z": y})
+    with pytest.raises(kiln.InvalidArgument, match="output 'y' is not given"):
+        model.run({"x": x}, {"mean": mean})
+    with pytest.raises(kiln.InvalidArgument, match="float64"):  # nothing is converted
+        model.run({"x": x.astype(np.float64)}, {"mean": mean, "y": y})
+    mean.flags.writeable = False
+    with pytest.raises(kiln.InvalidArgument, match="mean cannot be written"):
+        model.run({"x": x}, {"mean": mean, "y": y})
+
+
+def test_wrong_inputs_are_refused(model, x):
+    for call, message in (
+        (lambda: model(), "input 'x' is not given .it is x: float 3x2x5x6"),
+        (lambda: model(x, x), "2 inputs are given, and the model has 1"),
+        (lambda: model(x, x=x), "input 'x' is given twice"),
+        (lambda: model(z=x), "the model has no input 'z' .it has x"),
+        (lambda: model(x[:2]), "input 'x' has the shape"),
+        (lambda: model(x.astype(complex)), "elements of complex128"),
+        (lambda: model(3), "tensor x is a int"),
+    ):
+        with pytest.raises(kiln.InvalidArgument, match=message):
+            call()
+
+
+def test_files_that_are_no_models_of_kilns_are_refused(tmp_path, context):
+    with pytest.raises(kiln.FileError):
+        kiln.onnx.load(tmp_path / "none.onnx", context=context)
+    (tmp_path / "text.onnx").write_text("no model")
+    with pytest.raises(kiln.ParseError):
+        kiln.onnx.load(tmp_path / "text.onnx", context=context)
+    x, y = files.value("x", "float", [2]), files.value("y", "float", [2])
+    odd = files.model([files.node("NoSuchOperator", ["x"], ["y"])], [x], [y])
+    (tmp_path / "odd.onnx").write_bytes(odd)
+    with pytest.raises(kiln.Unsupported, match="node 'y' .*NoSuchOperator"):
+        kiln.onnx.load(tmp_path / "odd.onnx", context=context)
+    for wrong in ({"batch": 0}, {"batch": "2"}, {"dynamic_batch": 1}, {"fuse": 1}, {"dtype": 16}, {"context": 1}):
+        with pytest.raises(kiln.InvalidArgument):
+            kiln.onnx.load(tmp_path / "odd.onnx", **wrong)
+
+
+def test_integers_and_booleans_are_converted(tmp_path, context):
+    nodes = [files.node(kind, ["a", "b"], [name]) for kind, name in (("Add", "sum"), ("Less", "less"), ("Mod", "rest"))]
+    inputs = [files.value("a", "int64", [2, 3]), files.value("b", "int64", [2, 3])]
+    outputs = [files.value(name, "bool" if name == "less" else "int64", [2, 3]) for name in ("sum", "less", "rest")]
+    (tmp_path / "integers.onnx").write_bytes(files.model(nodes, inputs, outputs))
+    model = kiln.onnx.load(tmp_path / "integers.onnx", context=context)
+    a, b = np.arange(6).reshape(2, 3), np.full((2, 3), 3)
+    total, less, rest = model(a, b=b)
+    assert total.dtype == np.int64 and less.dtype == np.bool_
+    np.testing.assert_array_equal(total, a + b)
+    np.testing.assert_array_equal(less, a < b)
+    np.testing.assert_array_equal(rest, a % b)
+    assert any(" epilogue=user:" in line for line in model.requests())
+    context.prepare(model.requests())  # what the user code means stands in front
+    for wrong in (np.full((2, 3), 1 << 40), np.full((2, 3), 0.5), np.full((2, 3), np.nan)):
+        with pytest.raises(kiln.InvalidArgument, match="input 'a' holds .*, which int32 does not hold"):
+            model(wrong, b)
+
+
+def test_threads_take_turns(model, random):
+    arrays = [random.standard_normal((3, 2, 5, 6), dtype=np.float32) for _ in range(4)]
+    results = [None] * len(arrays)
+
+    def work(i):
+        results[i] = model(arrays[i])
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(arrays))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for x, result in zip(arrays, results):
+        expect_close(result, x)
+
+
+def test_importing_kiln_loads_no_onnx():
+    code = "import kiln; assert 'onnx' not in open('/proc/self/maps').read(); import kiln.onnx"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_model_keeps_its_context(path, x):
+    model = kiln.onnx.load(path, batch=3, context=kiln.Context(driver="emulator", cache="off"))
+    expect_close(model(x), x)
