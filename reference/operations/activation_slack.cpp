@@ -11,8 +11,7 @@ namespace kiln::reference::slack {
 
 // By no more than the function is steep.
 std::vector<float> of_activation(const Question& asked) {
-  const double steepest =
-      asked.scale * steepest_slope(ActivationForward::of(asked.plain).mode, asked.values.operation_scalars[0]);
+  const double steepest = asked.scale * steepest_slope(ActivationForward::of(asked.plain).mode, asked.number("slope"));
   std::vector<float> slack(asked.perturbations.size());
   std::transform(asked.perturbations.begin(), asked.perturbations.end(), slack.begin(), [&](float perturbation) {
     const bool is_known = std::isfinite(perturbation);

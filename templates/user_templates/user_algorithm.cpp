@@ -158,7 +158,7 @@ class UserTemplate {
   bool is_named(const std::string& operand) const {
     const auto names = [&](const UserDescriptor::LaunchArgument& argument) {
       const auto* const known = std::get_if<Argument>(&argument);
-      const auto* const named = known == nullptr ? nullptr : std::get_if<OperandArgument>(known);
+      const OperandArgument* const named = known == nullptr ? nullptr : operand_of(*known);
       return named != nullptr && named->name == operand;
     };
     return std::ranges::any_of(d_.launches, [&](const UserDescriptor::LaunchStep& launch) {
