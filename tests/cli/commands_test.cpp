@@ -335,6 +335,12 @@ TEST_F(ProgramTest, TheConvolutionExampleAgreesWithItsOwnLoop) {
   EXPECT_THAT(outcome.out, HasSubstr("largest error"));
 }
 
+TEST_F(ProgramTest, TheEngineExampleComputesWithItsOwnPool) {
+  const Outcome outcome = run(std::string(KILN_EXAMPLES) + "/example_engine", {});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("output in the middle: 144, expected 144"));
+}
+
 TEST_F(ProgramTest, TheShippingExampleUsesThePackBesideIt) {
   const std::string layer = "conv_forward x=f32:1x3x224x224 w=f32:64x3x3x3 pad=1 epilogue=bias+relu";
   ASSERT_EQ(kiln({"tune", layer, "--db", path("conv.db"), "--candidates", "1"}).exit_code, 0);
