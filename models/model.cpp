@@ -94,9 +94,6 @@ struct Model::Impl {
   std::optional<DeviceMemory> weights, arena;
   std::vector<Bound> bound;
   std::vector<const void*> ports;  // addresses of a run, inputs first
-
-  std::byte* weights_at(int64_t offset) const { return static_cast<std::byte*>(weights->data()) + offset; }
-  std::byte* arena_at(int64_t offset) const { return static_cast<std::byte*>(arena->data()) + offset; }
 };
 
 namespace {
@@ -120,10 +117,11 @@ class Loader {
         schedule_(lowered.schedule),
         places_(schedule_.buffers.size()) {}
 
-  /// Where each buffer is, once memory is there.
+  /// Memory of a Model; the scratch is there only while it is loaded.
+  enum class Area { weights, scratch, arena };
   struct Place {
-    graph::Buffer::Home home;
-    int64_t offset = 0;  // in the weights, or in the arena
+    Area area = Area::arena;
+    int64_t offset = 0;
   };
 
   void run(std::vector<Bound>& bound, ModelMemory& use, std::optional<DeviceMemory>& weights,
@@ -133,9 +131,12 @@ class Loader {
     place_arena(use);
     weights.emplace(context_, static_cast<size_t>(std::max<int64_t>(use.weights, 1)));
     arena.emplace(context_, static_cast<size_t>(std::max<int64_t>(use.arena, 1)));
+    DeviceMemory scratch(context_, static_cast<size_t>(std::max<int64_t>(scratch_bytes_, 1)));
     weights_ = static_cast<std::byte*>(weights->data());
     arena_ = static_cast<std::byte*>(arena->data());
-    upload(*weights, use.weights);
+    scratch_ = static_cast<std::byte*>(scratch.data());
+    upload(*weights, Area::weights, use.weights);
+    upload(scratch, Area::scratch, scratch_bytes_);
     run_once();
     for (size_t s = 0; s < plans_.size(); ++s) {
       bound.push_back(bind(schedule_.steps[s], plans_[s], s));
@@ -154,26 +155,19 @@ class Loader {
 
   bool is_needed(const graph::Buffer& buffer) const { return buffer.first_step.has_value(); }
 
-  /// Constants and what is computed from them. What only that computation reads lies behind the rest.
+  /// Constants and what is computed from them. What only that computation reads goes when it is done.
   void place_weights(ModelMemory& use) {
-    int64_t offset = 0;
-    const auto place = [&](size_t b) {
-      places_[b].offset = offset;
-      offset += aligned(schedule_.buffers[b].bytes);
-    };
-    for (const bool needed : {true, false}) {
-      for (size_t b = 0; b < places_.size(); ++b) {
-        const graph::Buffer& buffer = schedule_.buffers[b];
-        places_[b].home = buffer.home;
-        const bool stays = buffer.home == graph::Buffer::Home::constant || buffer.home == graph::Buffer::Home::kept;
-        if (stays && is_needed(buffer) == needed) place(b);
-      }
+    for (size_t b = 0; b < places_.size(); ++b) {
+      const graph::Buffer& buffer = schedule_.buffers[b];
+      if (buffer.home != graph::Buffer::Home::constant && buffer.home != graph::Buffer::Home::kept) continue;
+      int64_t& end = is_needed(buffer) ? use.weights : scratch_bytes_;
+      places_[b] = {is_needed(buffer) ? Area::weights : Area::scratch, end};
+      end += aligned(buffer.bytes);
     }
     for (const Plan& plan : plans_) {
-      prepared_.push_back(offset);
-      if (plan.request().constant_weights) offset += aligned(plan.prepared_bytes());
+      prepared_.push_back(use.weights);
+      if (prepares(plan)) use.weights += aligned(plan.prepared_bytes());
     }
-    use.weights = offset;
   }
 
   int64_t workspace_of(const Plan& plan) const {
@@ -199,20 +193,20 @@ class Loader {
     for (const graph::Lifetime& life : lifetimes) use.unshared += aligned(life.bytes);
   }
 
-  void upload(DeviceMemory& weights, int64_t bytes) {
+  void upload(DeviceMemory& memory, Area area, int64_t bytes) {
     std::vector<std::byte> all(static_cast<size_t>(bytes));
     for (size_t b = 0; b < places_.size(); ++b) {
       const graph::Buffer& buffer = schedule_.buffers[b];
-      if (buffer.home != graph::Buffer::Home::constant) continue;
+      if (buffer.home != graph::Buffer::Home::constant || places_[b].area != area) continue;
       const graph::Bytes& elements = graph_.bytes(buffer.number);
       std::copy(elements->begin(), elements->end(), all.begin() + places_[b].offset);
     }
-    if (!all.empty()) weights.upload(all);
+    if (!all.empty()) memory.upload(all);
   }
 
   void* address(const graph::Argument& argument) const {
     const Place& place = places_[argument.buffer];
-    std::byte* base = place.home == graph::Buffer::Home::arena ? arena_ : weights_;
+    std::byte* base = place.area == Area::arena ? arena_ : place.area == Area::weights ? weights_ : scratch_;
     return base + place.offset + argument.offset;
   }
 
@@ -262,6 +256,8 @@ class Loader {
   std::vector<int64_t> workspaces_;  // of each plan, in the arena
   std::byte* weights_ = nullptr;
   std::byte* arena_ = nullptr;
+  std::byte* scratch_ = nullptr;
+  int64_t scratch_bytes_ = 0;
 };
 
 bool is_packed(const Tensor& tensor) {

@@ -30,7 +30,8 @@ class Pool {
   void* allocate(size_t bytes, kiln::Stream stream) {
     const std::scoped_lock lock(mutex_);
     auto& free = free_[stream];
-    const auto fitting = std::find_if(free.begin(), free.end(), [&](const auto& block) { return block.size() >= bytes; });
+    const auto fitting =
+        std::find_if(free.begin(), free.end(), [&](const auto& block) { return block.size() >= bytes; });
     if (fitting == free.end()) {
       ++allocations_;
       return lent_.emplace_back(*context_, bytes).data();
@@ -41,7 +42,8 @@ class Pool {
   }
   void release(void* memory, kiln::Stream stream) {
     const std::scoped_lock lock(mutex_);
-    const auto block = std::find_if(lent_.begin(), lent_.end(), [&](const auto& each) { return each.data() == memory; });
+    const auto block =
+        std::find_if(lent_.begin(), lent_.end(), [&](const auto& each) { return each.data() == memory; });
     free_[stream].push_back(std::move(*block));
     lent_.erase(block);
   }
@@ -92,7 +94,8 @@ class Layer {
   /// Enqueues and returns. Workspace is the pool's, for the time of this call.
   Status run(Pool& pool, std::span<const kiln::Address> operands, kiln::Stream stream) const {
     try {
-      const auto bytes = static_cast<size_t>(prepared_ != nullptr ? plan_->prepared_workspace_bytes() : plan_->workspace_bytes());
+      const auto bytes =
+          static_cast<size_t>(prepared_ != nullptr ? plan_->prepared_workspace_bytes() : plan_->workspace_bytes());
       void* workspace = bytes > 0 ? pool.allocate(bytes, stream) : nullptr;
       if (prepared_ != nullptr) {
         plan_->run_prepared(stream, operands, prepared_, workspace);
@@ -119,8 +122,12 @@ namespace {
 int run() {
   engine::Pool pool;
   kiln::ContextOptions options;
-  options.workspace_allocator.allocate = [&](size_t bytes, kiln::Stream stream) { return pool.allocate(bytes, stream); };
-  options.workspace_allocator.release = [&](void* memory, size_t, kiln::Stream stream) { pool.release(memory, stream); };
+  options.workspace_allocator.allocate = [&](size_t bytes, kiln::Stream stream) {
+    return pool.allocate(bytes, stream);
+  };
+  options.workspace_allocator.release = [&](void* memory, size_t, kiln::Stream stream) {
+    pool.release(memory, stream);
+  };
   options.announce = [](std::string_view message) {
     std::fprintf(stderr, "engine's log: %.*s\n", static_cast<int>(message.size()), message.data());
   };
@@ -156,10 +163,12 @@ int run() {
 
   // What is wrong with a request is known when the layer is built, and before anything runs.
   engine::Layer foreign;
-  const engine::Status status = foreign.build(context, pool, "conv_forward x=f32:1x16x20x20 w=f32:16x16x3x3 acc=f64", operands, stream);
+  const engine::Status status =
+      foreign.build(context, pool, "conv_forward x=f32:1x16x20x20 w=f32:16x16x3x3 acc=f64", operands, stream);
   std::printf("a request that makes no sense: %s\n", status == engine::Status::wrong_arguments ? "refused" : "taken");
   std::printf("the pool allocated %zu times\n", pool.allocations());
-  const bool right = middle == 144 && std::abs(result[0] - 1.0F / 320) < 1e-6F && status == engine::Status::wrong_arguments;
+  const bool right =
+      middle == 144 && std::abs(result[0] - 1.0F / 320) < 1e-6F && status == engine::Status::wrong_arguments;
   return right ? 0 : 1;
 }
 

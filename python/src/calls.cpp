@@ -78,7 +78,8 @@ void bind_calls(nb::module_& module) {
              nb::sig("def do_work(context: Context, work: object, arguments: Arguments, written: object, stream: int) "
                      "-> None"));
   module.def(
-      "framework_name", [](const std::string& dtype) { return std::string(framework_name(parse_dtype(dtype).value())); },
+      "framework_name",
+      [](const std::string& dtype) { return std::string(framework_name(parse_dtype(dtype).value())); },
       nb::arg("dtype"));
   module.def("request_line", &line_of, nb::arg("what"), nb::arg("tensors"));
   module.def("request_operands", &operands_of, nb::arg("line"),

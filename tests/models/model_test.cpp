@@ -440,6 +440,23 @@ TEST_F(ModelTest, RunsRefuseTensorsThatDoNotFit) {
   expect_error({{"x", x}}, {{"y", y}}, "was moved from");  // NOLINT(bugprone-use-after-move): what it says then
 }
 
+TEST_F(ModelTest, WhatDependsOnConstantsRunsOnceAndItsMemoryGoes) {
+  OnnxModel model(13);
+  model.input("x", {1, 2});
+  weights(model, "large", {64, 64}, random_values(4096, 3));
+  model.node("ReduceSum", {"large"}, {"sum"}, {{"keepdims", int64_t{0}}});
+  model.node("Mul", {"x", "sum"}, {"y"});
+  model.output("y");
+  const Model loaded = load(model);
+  EXPECT_EQ(loaded.steps().size(), 1U);
+  EXPECT_LT(loaded.memory().weights, 4096);
+  double sum = 0;
+  for (const float value : random_values(4096, 3)) sum += static_cast<double>(value);
+  const std::vector<float> y = values_of(run(model, {floats({1, 2}, {1, -2})})[0]);
+  EXPECT_NEAR(static_cast<double>(y[0]), sum, 1e-3);
+  EXPECT_NEAR(static_cast<double>(y[1]), -2 * sum, 2e-3);
+}
+
 // A replay computes with what is in the inputs' memory then.
 TEST_F(ModelTest, RunsAreCapturedIntoAGraph) {
   Model model = load(small_network());

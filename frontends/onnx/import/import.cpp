@@ -206,6 +206,7 @@ class Import {
       read(node);
     } catch (const Refusal& refusal) {
       values_.graph.truncate(nodes);
+      for (const std::string& output : proto.output()) values_.known.erase(output);
       const std::string type =
           is_onnx_domain(proto.domain()) ? proto.op_type() : proto.domain() + "." + proto.op_type();
       result_.uncovered.push_back({name_of(proto), type, refusal.reason});
