@@ -42,6 +42,16 @@ ValueId root(Graph& graph, ValueId a) {
   return graph.call(op.request(), {{"a", a}}).front().value;
 }
 
+ValueId compared(Graph& graph, ValueId a, ValueId b) {
+  TensorOp op;
+  op.a = spec_of(graph, a);
+  op.b = spec_of(graph, b);
+  op.y = op.a;
+  op.y.dtype = DType::u8;
+  op.mode = TensorOpMode::gt;
+  return graph.call(op.request(), {{"a", a}, {"b", b}}).front().value;
+}
+
 ValueId conv(Graph& graph, ValueId x, ValueId w) {
   ConvForward forward;
   forward.x = spec_of(graph, x);

@@ -16,6 +16,8 @@ graph::ValueId activation(graph::Graph& graph, const std::string& mode, graph::V
 graph::ValueId tensor_op(graph::Graph& graph, const std::string& mode, graph::ValueId a, graph::ValueId b);
 /// The square root of each element.
 graph::ValueId root(graph::Graph& graph, graph::ValueId a);
+/// Flags, u8: whether a is above b.
+graph::ValueId compared(graph::Graph& graph, graph::ValueId a, graph::ValueId b);
 graph::ValueId conv(graph::Graph& graph, graph::ValueId x, graph::ValueId w);
 /// norm_inference of x over channels, by constants: w, b, mean and variance of each.
 graph::ValueId norm(graph::Graph& graph, graph::ValueId x, const std::vector<std::vector<float>>& parameters);

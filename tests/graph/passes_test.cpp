@@ -57,6 +57,20 @@ TEST(FoldNormalisations, ScalesFiltersAndMakesTheShiftABias) {
   EXPECT_EQ(graph.outputs()[0].value, call.outputs[0].value);
 }
 
+TEST(FoldNormalisations, WithoutScaleAndShiftTheyAreOneAndZero) {
+  Graph graph;
+  const ValueId y = conv(graph, graph.input("x", DType::f32, {1, 1, 3, 3}), constant(graph, {1, 1, 1, 1}, {6}));
+  const ValueId normalised = norm(graph, y, {{1}, {0}, {2}, {4}});
+  std::erase_if(std::get<Call>(graph.nodes()[1]).inputs,
+                [](const Operand& o) { return o.name == "w" || o.name == "b"; });
+  graph.output("y", normalised);
+  fold_normalisations(graph);
+  const Call& call = call_at(graph, 0);
+  const double scale = 1 / std::sqrt(4 + 1e-5);
+  EXPECT_FLOAT_EQ(floats_of(graph, call.inputs[1].value)[0], static_cast<float>(6 * scale));
+  EXPECT_FLOAT_EQ(floats_of(graph, call.inputs[2].value)[0], static_cast<float>(-2 * scale));
+}
+
 TEST(FoldNormalisations, LeavesAResultThatOthersRead) {
   Graph graph;
   const ValueId y = conv(graph, graph.input("x", DType::f32, {1, 1, 3, 3}), constant(graph, {1, 1, 1, 1}));
@@ -184,6 +198,15 @@ TEST(FuseElements, IntegersAreRoundedInBetween) {
   EXPECT_THAT(calls_of(graph), ElementsAre("tensor_op div", "tensor_op add"));
 }
 
+// A convolution has no results of u8, which comparisons give.
+TEST(FuseElements, LeavesWhatTheOperationDoesNotTake) {
+  Graph graph;
+  const ValueId y = conv(graph, graph.input("x", DType::f32, {1, 2, 3, 3}), constant(graph, {2, 2, 1, 1}));
+  graph.output("y", test::compared(graph, y, constant(graph, {1, 1, 1, 1})));
+  fuse_elements(graph);
+  EXPECT_THAT(calls_of(graph), ElementsAre("conv_forward", "tensor_op gt"));
+}
+
 TEST(FuseElements, WhatRunsOnceStaysApart) {
   Graph graph;
   const ValueId fixed = activation(graph, "tanh", constant(graph, {4}));
@@ -232,6 +255,21 @@ TEST(RecogniseNormalisations, ArithmeticBecomesOneCall) {
     EXPECT_EQ(call.inputs.size(), 3U);
     EXPECT_EQ(schedule(graph).steps[0].request.ints("axes"), std::vector<int64_t>{1});
   }
+}
+
+TEST(RecogniseNormalisations, OtherProductsAreNoSquares) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {3, 4}), z = graph.input("z", DType::f32, {3, 4});
+  Reduce reduce;
+  reduce.x = test::spec_of(graph, x);
+  reduce.axes = {-1};
+  reduce.mode = ReduceMode::mean;
+  const ValueId mean = graph.call(reduce.request(), {{"x", tensor_op(graph, "mul", x, z)}}).front().value;
+  const ValueId sum = tensor_op(graph, "add", mean, constant(graph, {1, 1}, {0.01F}));
+  graph.output("y", tensor_op(graph, "div", x, test::root(graph, sum)));
+  const size_t calls = calls_of(graph).size();
+  recognise_normalisations(graph);
+  EXPECT_EQ(calls_of(graph).size(), calls);
 }
 
 TEST(RecogniseNormalisations, WhatOthersReadStays) {

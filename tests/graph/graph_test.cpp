@@ -1,0 +1,77 @@
+#include "kiln/graph/graph.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "edges.h"
+#include "graph_builder.h"
+#include "kiln/base/error.h"
+
+namespace kiln::graph {
+namespace {
+
+using testing::HasSubstr;
+
+template <typename Build>
+void expect_refused(const Build& build, const std::string& text) {
+  try {
+    (void)build();
+    ADD_FAILURE() << "built, expected: " << text;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    EXPECT_THAT(error.what(), HasSubstr(text));
+  }
+}
+
+TEST(Graph, RefusesViewsThatDoNotFit) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {2, 6});
+  expect_refused([&] { return graph.reshape(x, {5}); }, "2x6 cannot become 5");
+  expect_refused([&] { return graph.reshape(x, {-2, -6}); }, "an extent is -2");
+  expect_refused([&] { return graph.permute(x, {0, 0}); }, "0,0 is no order of 2 dimensions");
+  expect_refused([&] { return graph.slice(x, {0, 0}, {2, 7}, {1, 1}); }, "is not inside 2x6");
+  expect_refused([&] { return graph.slice(x, {0, 3}, {2, 3}, {1, 2}); }, "3 elements from 3 on, 2 apart");
+  expect_refused([&] { return graph.slice(x, {0, -1}, {2, 1}, {1, 1}); }, "from -1 on");
+  expect_refused([&] { return graph.slice(x, {0}, {2}, {1}); }, "for each dimension");
+  expect_refused([&] { return graph.repeat(x, {4, 6}); }, "2x6 does not repeat to 4x6");
+  expect_refused([&] { return graph.concat({x, graph.input("z", DType::f32, {3, 5})}, 0); }, "does not fit f32 2x6");
+  expect_refused([&] { return graph.concat({x, graph.input("h", DType::f16, {2, 6})}, 0); }, "f16 2x6 does not fit");
+  expect_refused([&] { return graph.concat({}, 0); }, "nothing to put together");
+  expect_refused([&] { return graph.input("big", DType::f32, {int64_t{1} << 40, int64_t{1} << 40}); }, "2^58");
+  expect_refused([&] { return graph.constant("c", DType::f32, {2}, std::make_shared<std::vector<std::byte>>(7)); },
+                 "has 7 bytes, expected 8");
+}
+
+TEST(Graph, ViewsThatChangeNothingAreTheValueItself) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {2, 6});
+  EXPECT_EQ(graph.reshape(x, {2, 6}), x);
+  EXPECT_EQ(graph.permute(x, {0, 1}), x);
+  EXPECT_EQ(graph.slice(x, {0, 0}, {2, 6}, {1, 1}), x);
+  EXPECT_EQ(graph.repeat(x, {2, 6}), x);
+  EXPECT_EQ(graph.concat({x}, 1), x);
+  EXPECT_TRUE(graph.nodes().empty());
+  EXPECT_EQ(graph.value(graph.slice(x, {1, 1}, {1, 3}, {1, 2})).extents, (Extents{1, 3}));
+}
+
+TEST(Graph, ClassesOfScaleFollowFromNumbers) {
+  for (const auto& [alpha, scale] : {std::pair(0.0F, Scale::zero), {1.0F, Scale::one}, {0.5F, Scale::any}}) {
+    Graph graph;
+    (void)test::activation(graph, "relu", graph.input("x", DType::f32, {4}), {{"alpha", alpha}});
+    EXPECT_EQ(std::get<Call>(graph.nodes()[0]).request.blend.alpha, scale);
+  }
+}
+
+TEST(RepeatedIn, FollowsReshapes) {
+  EXPECT_EQ(repeated_in({1, 6, 1}, {2, 6, 16}, {2, 6, 4, 4}), (Extents{1, 6, 1, 1}));
+  EXPECT_EQ(repeated_in({1, 1, 4}, {2, 3, 4}, {6, 4}), (Extents{1, 4}));
+  EXPECT_EQ(repeated_in({2, 3, 1}, {2, 3, 4}, {6, 4}), (Extents{6, 1}));
+  EXPECT_EQ(repeated_in({4, 1}, {4, 1}, {4}), Extents{4});
+  EXPECT_EQ(repeated_in({4}, {4}, {1, 4, 1, 1}), (Extents{1, 4, 1, 1}));
+  EXPECT_EQ(repeated_in({1, 3}, {2, 3}, {6}), std::nullopt);   // along a part of what becomes one
+  EXPECT_EQ(repeated_in({2, 1}, {2, 6}, {4, 3}), std::nullopt);
+  EXPECT_EQ(repeated_in({2, 2}, {2, 2}, {5}), std::nullopt);
+}
+
+}  // namespace
+}  // namespace kiln::graph
