@@ -76,8 +76,10 @@ size_t elements_of(const std::vector<int64_t>& extents) {
 }
 
 bool holds(DType dtype, double number) {
-  return is_floating(dtype) ||
-         (number >= traits(dtype).least && number <= traits(dtype).largest && number == std::nearbyint(number));
+  if (is_floating(dtype)) {  // an infinity may become one of the type, a number may not
+    return !std::isfinite(number) || std::isfinite(reference::round_to(dtype, number));
+  }
+  return number >= traits(dtype).least && number <= traits(dtype).largest && number == std::nearbyint(number);
 }
 
 /// The array as the device has it.

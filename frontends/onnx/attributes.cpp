@@ -59,4 +59,10 @@ std::optional<std::vector<int64_t>> Attributes::integers(std::string_view name) 
   return std::vector<int64_t>(attribute->ints().begin(), attribute->ints().end());
 }
 
+std::optional<std::vector<double>> Attributes::reals(std::string_view name) const {
+  const onnx::AttributeProto* attribute = find(name, onnx::AttributeProto::FLOATS);
+  if (attribute == nullptr) return std::nullopt;
+  return std::vector<double>(attribute->floats().begin(), attribute->floats().end());
+}
+
 }  // namespace kiln::onnx_frontend

@@ -25,6 +25,8 @@ class Attributes {
   std::vector<int64_t> integers(std::string_view name, size_t count, int64_t fallback) const;
   /// As many integers as there are; nothing if the attribute is left out.
   std::optional<std::vector<int64_t>> integers(std::string_view name) const;
+  /// As many numbers as there are; nothing if the attribute is left out.
+  std::optional<std::vector<double>> reals(std::string_view name) const;
 
  private:
   const onnx::AttributeProto* find(std::string_view name) const;

@@ -352,10 +352,10 @@ TEST_F(ModelTest, PadsByItsOwnBorder) {
 TEST_F(ModelTest, NodesThatAreNotCoveredAreNamedBeforeAnythingIsCompiled) {
   OnnxModel model(13);
   model.input("x", {1, 4});
-  model.node("Hardmax", {"x"}, {"h"});
+  model.node("Det", {"x"}, {"h"});
   model.node("Relu", {"h"}, {"y"});
   model.output("y");
-  expect_refused(model, ErrorCode::unsupported, "node 'h' (Hardmax): no operation of Kiln serves it");
+  expect_refused(model, ErrorCode::unsupported, "node 'h' (Det): no operation of Kiln serves it");
   expect_refused(model, ErrorCode::unsupported, "node 'y' (Relu): it depends on 'h'");
 }
 

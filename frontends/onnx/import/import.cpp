@@ -78,7 +78,7 @@ const std::vector<Family>& families() {
         "Min", "Max", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And",  "Or",  "Xor", "Not"}},
       {read_mod, {"Mod"}},
       {read_where, {"Where"}},
-      {read_cast, {"Cast"}},
+      {read_cast, {"Cast", "CastLike"}},
       {read_gemm, {"Gemm"}},
       {read_matmul, {"MatMul"}},
       {read_reduce,
@@ -95,6 +95,17 @@ const std::vector<Family>& families() {
       {read_tile, {"Tile"}},
       {read_depth_to_space, {"DepthToSpace"}},
       {read_space_to_depth, {"SpaceToDepth"}},
+      {read_gather, {"Gather"}},
+      {read_resize, {"Resize", "Upsample"}},
+      {read_trilu, {"Trilu"}},
+      {read_one_hot, {"OneHot"}},
+      {read_hardmax, {"Hardmax"}},
+      {read_eye_like, {"EyeLike"}},
+      {read_cum_sum, {"CumSum"}},
+      {read_einsum, {"Einsum"}},
+      {read_class_loss, {"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"}},
+      {read_dequantize, {"DequantizeLinear"}},
+      {read_quantize, {"QuantizeLinear"}},
   };
   return all;
 }

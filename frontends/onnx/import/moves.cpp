@@ -33,6 +33,18 @@ Run run_of(int64_t start, int64_t end, int64_t step, int64_t extent) {
   return {first, last > first ? (last - first - 1) / step + 1 : 0};
 }
 
+/// What Slice takes along one axis where step < 0: positions below the first one are its end, those above are moved to
+/// the last one.
+std::vector<int64_t> positions_backwards(int64_t start, int64_t end, int64_t step, int64_t extent) {
+  const auto inside = [&](int64_t position) {
+    return std::clamp<int64_t>(position < 0 ? position + extent : position, -1, extent - 1);
+  };
+  std::vector<int64_t> positions;
+  const int64_t last = inside(end);
+  for (int64_t at = std::max<int64_t>(inside(start), 0); at > last; at += step) positions.push_back(at);
+  return positions;
+}
+
 std::vector<int64_t> split_sizes(const Node& node, int64_t extent) {
   constexpr int64_t first_with_input = 13, first_with_a_shorter_last = 18;
   const int64_t parts = node.outputs();
@@ -241,15 +253,24 @@ void read_slice(Node& node) {
   }
   const std::vector<size_t> axes = node.axes(listed, x.size());
   Extents begin(x.size(), 0), extents = x, step(x.size(), 1);
+  std::vector<std::pair<size_t, std::vector<int64_t>>> backwards;
   for (size_t i = 0; i < axes.size(); ++i) {
     if (steps[i] == 0) node.fail("steps holds 0");
-    if (steps[i] < 0) refuse("it runs backwards, and strides are not negative");
+    if (steps[i] < 0) {
+      backwards.emplace_back(axes[i], positions_backwards(starts[i], ends[i], steps[i], x[axes[i]]));
+      continue;
+    }
     const Run run = run_of(starts[i], ends[i], steps[i], x[axes[i]]);
     begin[axes[i]] = run.begin;
     extents[axes[i]] = run.extent;
     step[axes[i]] = run.extent > 1 ? steps[i] : 1;
   }
-  node.give(node.graph().slice(node.operand(0), begin, extents, step));
+  ValueId value = node.graph().slice(node.operand(0), begin, extents, step);
+  for (const auto& [axis, positions] : backwards) {
+    if (positions.empty()) refuse("its result has no elements");
+    value = taken(node, value, axis, positions);
+  }
+  node.give(value);
 }
 
 void read_split(Node& node) {

@@ -377,7 +377,8 @@ void read_mod(Node& node) {
 void read_thresholded_relu(Node& node) {
   node.require_inputs(1, 1);
   const auto alpha = static_cast<float>(node.attributes().real("alpha").value_or(1));
-  node.give(expression(node, "acc > alpha ? acc : 0.0f", node.operand(0), {}, node.dtype(0), {{"alpha", alpha}}));
+  node.give(
+      expression(node, "acc > threshold ? acc : 0.0f", node.operand(0), {}, node.dtype(0), {{"threshold", alpha}}));
 }
 
 void read_shrink(Node& node) {
@@ -403,8 +404,10 @@ void read_celu(Node& node) {
 }
 
 void read_cast(Node& node) {
-  node.require_inputs(1, 1);
-  const auto type = static_cast<int32_t>(node.attributes().integer("to", onnx::TensorProto::UNDEFINED));
+  const bool is_like = node.type() == "CastLike";
+  node.require_inputs(is_like ? 2 : 1, is_like ? 2 : 1);
+  const auto type = is_like ? node.element_type(1)
+                            : static_cast<int32_t>(node.attributes().integer("to", onnx::TensorProto::UNDEFINED));
   const DType to = node.values().storage_of(type);
   ValueId value = node.operand(0);
   if (type == onnx::TensorProto::BOOL && node.element_type(0) != type) {

@@ -31,6 +31,12 @@ struct NamedValue {
 ValueId expression(const Node& node, std::string_view code, ValueId x, const std::vector<NamedValue>& tensors, DType y,
                    const graph::Numbers& scalars = {});
 
+/// The numbers 0 to `count` - 1 along dimension `axis` of `rank`, as i32.
+ValueId positions(const Node& node, int64_t count, size_t axis, size_t rank);
+
+/// The elements of x at `positions`, which are inside, along dimension `axis`.
+ValueId taken(const Node& node, ValueId x, size_t axis, const std::vector<int64_t>& positions);
+
 /// Another dtype.
 ValueId converted(const Node& node, ValueId x, DType y);
 

@@ -1,3 +1,5 @@
+#include "onnx/import/products.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -18,9 +20,14 @@ ValueId matrix_of(const Node& node, int input, const char* transposition) {
   return is_transposed ? node.graph().permute(node.operand(input), {1, 0}) : node.operand(input);
 }
 
-/// a b, of matrices with equal batch dimensions or those that repeat.
-ValueId product(const Node& node, ValueId a, ValueId b, const graph::Numbers& numbers = {},
-                std::optional<ValueId> bias = {}) {
+/// The extents of batch dimensions together.
+int64_t batches(const Extents& extents) {
+  return graph::count_elements(Extents(extents.begin(), extents.end() - 2));
+}
+
+}  // namespace
+
+ValueId product(const Node& node, ValueId a, ValueId b, const graph::Numbers& numbers, std::optional<ValueId> bias) {
   graph::Graph& graph = node.graph();
   Gemm gemm;
   gemm.a = spec_of(graph, a);
@@ -37,13 +44,6 @@ ValueId product(const Node& node, ValueId a, ValueId b, const graph::Numbers& nu
   }
   return graph.call(gemm.request(), std::move(inputs), numbers).front().value;
 }
-
-/// The extents of batch dimensions together.
-int64_t batches(const Extents& extents) {
-  return graph::count_elements(Extents(extents.begin(), extents.end() - 2));
-}
-
-}  // namespace
 
 void read_gemm(Node& node) {
   node.require_inputs(2, 3);
@@ -65,7 +65,7 @@ void read_gemm(Node& node) {
   }
   const ValueId scaled = beta == 1
                              ? node.operand(2)
-                             : expression(node, "acc * beta", node.operand(2), {}, node.dtype(2), {{"beta", beta}});
+                             : expression(node, "acc * factor", node.operand(2), {}, node.dtype(2), {{"factor", beta}});
   node.give(tensor_op(node, TensorOpMode::add, {product(node, a, b, numbers), scaled}, node.dtype(0)));
 }
 

@@ -61,4 +61,27 @@ void read_depth_to_space(Node& node);
 void read_space_to_depth(Node& node);
 void read_constant_of_shape(Node& node);
 
+/// indexing.cpp. Elements by their positions.
+void read_gather(Node& node);
+
+/// resize.cpp.
+void read_resize(Node& node);
+
+/// selections.cpp. Nodes that compare positions.
+void read_trilu(Node& node);
+void read_one_hot(Node& node);
+void read_hardmax(Node& node);
+void read_eye_like(Node& node);
+
+/// scans.cpp, einsum.cpp.
+void read_cum_sum(Node& node);
+void read_einsum(Node& node);
+
+/// losses.cpp. The losses of classifiers.
+void read_class_loss(Node& node);
+
+/// quantisation.cpp. 8-bit integers with a scale and a zero point.
+void read_dequantize(Node& node);
+void read_quantize(Node& node);
+
 }  // namespace kiln::onnx_frontend

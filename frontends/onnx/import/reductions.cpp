@@ -1,10 +1,11 @@
+#include "onnx/import/reductions.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 #include <numeric>
 
-#include "kiln/generator/operations/reduce.h"
 #include "onnx/import/pointwise.h"
 #include "onnx/import/readers.h"
 
@@ -34,10 +35,10 @@ Extents reduced(const Extents& x, const std::vector<size_t>& axes, bool keep) {
   return result;
 }
 
-/// `mode` of x along `axes`, with extents of 1 there. Neighbouring dimensions of one kind are one, where there are more
-/// than calls take.
+}  // namespace
+
 std::vector<ValueId> reduction(const Node& node, ValueId x, const std::vector<size_t>& axes, ReduceMode mode,
-                               bool wants_indices = false) {
+                               bool wants_indices) {
   constexpr size_t most_dimensions = 5;
   graph::Graph& graph = node.graph();
   const Extents whole = graph.value(x).extents;
@@ -78,6 +79,8 @@ std::vector<ValueId> reduction(const Node& node, ValueId x, const std::vector<si
   return results;
 }
 
+namespace {
+
 /// max + log(sum(exp(x - max))), which no exponential overflows. A row of which -inf or inf is the largest gives that.
 ValueId log_sum_exp(const Node& node, ValueId x, const std::vector<size_t>& axes) {
   const DType dtype = node.dtype(0);
@@ -114,10 +117,20 @@ void read_reduce(Node& node) {
 
 void read_arg(Node& node) {
   node.require_inputs(1, 1);
-  if (node.attributes().integer("select_last_index", 0) != 0) refuse("of equal elements it takes the last");
   const size_t axis = node.axis(node.attributes().integer("axis", 0), node.rank());
   const ReduceMode mode = node.type() == "ArgMax" ? ReduceMode::max : ReduceMode::min;
-  const ValueId indices = reduction(node, node.operand(0), {axis}, mode, true).at(1);
+  const int64_t extent = node.extents(0)[axis];
+  const bool takes_last = node.attributes().integer("select_last_index", 0) != 0;  // of equal elements
+  ValueId x = node.operand(0);
+  if (takes_last) {  // the first one from the end
+    std::vector<int64_t> backwards(static_cast<size_t>(extent));
+    std::iota(backwards.rbegin(), backwards.rend(), 0);
+    x = taken(node, x, axis, backwards);
+  }
+  ValueId indices = reduction(node, x, {axis}, mode, true).at(1);
+  if (takes_last) {
+    indices = expression(node, "last - acc", indices, {}, DType::i32, {{"last", static_cast<float>(extent - 1)}});
+  }
   const bool keep = node.attributes().integer("keepdims", 1) != 0;
   node.give_as(onnx::TensorProto::INT64, node.graph().reshape(indices, reduced(node.extents(0), {axis}, keep)));
 }
