@@ -7,6 +7,7 @@
 
 #include "kiln/base/parallel.h"
 #include "kiln/generator/operations/cross_entropy.h"
+#include "kiln/generator/operations/gather.h"
 #include "kiln/generator/operations/pool_window.h"
 #include "kiln/reference/convert.h"
 #include "kiln/reference/tensor_memory.h"
@@ -144,6 +145,17 @@ int64_t draw_position(const std::vector<WindowAxis>& axes, int64_t positions, st
   return position;
 }
 
+// A position, from the front or from the end; now and then one just outside, and among special values the farthest.
+int64_t draw_index(int64_t positions, Values values, uint64_t bits) {
+  constexpr uint64_t seldom = 8;
+  const uint64_t draw = bits / seldom;
+  if (positions == 0 || bits % seldom == 0) return draw % 2 == 0 ? positions : -positions - 1;
+  if (values == Values::specials && bits % seldom == 1) {
+    return draw % 2 == 0 ? std::numeric_limits<int32_t>::min() : std::numeric_limits<int32_t>::max();
+  }
+  return static_cast<int64_t>(draw % (2 * static_cast<uint64_t>(positions))) - positions;
+}
+
 // A class, or now and then what rows have that do not count; among special values also what is no class.
 int64_t draw_class(const ClassTargets& targets, Values values, uint64_t bits) {
   constexpr uint64_t seldom = 8;
@@ -160,6 +172,9 @@ std::vector<std::byte> filled(const Request& request, const Operand& operand, Va
     return filled_by(operand.spec, seed, [&](std::span<const int64_t> coordinate, uint64_t bits) {
       return draw_position(axes, *positions, coordinate.subspan(2), values, bits);
     });
+  }
+  if (const std::optional<int64_t> positions = gathered_positions(request, operand.name)) {
+    return filled_by(operand.spec, seed, [&](auto, uint64_t bits) { return draw_index(*positions, values, bits); });
   }
   if (const std::optional<ClassTargets> targets = class_targets(request, operand.name)) {
     return filled_by(operand.spec, seed, [&](auto, uint64_t bits) { return draw_class(*targets, values, bits); });

@@ -80,6 +80,8 @@
   algorithm(tensor_op_simple) \
   algorithm(tensor_op_vector) \
   algorithm(tensor_op_transposed) \
+  algorithm(gather_simple) \
+  algorithm(gather_vector) \
   algorithm(reduce_simple) \
   algorithm(reduce_blocks) \
   algorithm(gemm_simple) \

@@ -25,6 +25,7 @@
 #include "kiln/c/conv.h"
 #include "kiln/c/core.h"
 #include "kiln/c/dropout.h"
+#include "kiln/c/gather.h"
 #include "kiln/c/gemm.h"
 #include "kiln/c/local_conv.h"
 #include "kiln/c/local_norm.h"

@@ -8,6 +8,7 @@
 #include "kiln/conv.h"
 #include "kiln/dropout.h"
 #include "kiln/epilogue.h"
+#include "kiln/gather.h"
 #include "kiln/gemm.h"
 #include "kiln/generator/operations/conv_forward.h"
 #include "kiln/generator/operations/pool_forward.h"

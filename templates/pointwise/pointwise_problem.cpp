@@ -8,6 +8,7 @@
 #include "kiln/base/error.h"
 #include "kiln/generator/operation.h"
 #include "kiln/generator/operations/activation.h"
+#include "kiln/generator/operations/gather.h"
 #include "kiln/generator/operations/tensor_ops.h"
 
 namespace kiln::descriptor {
@@ -36,6 +37,9 @@ void set_function(const Request& request, PointwiseProblem& problem) {
   } else if (request.operation == "dropout") {
     problem.function = PointwiseFunction::dropout;
     problem.numbered = true;
+  } else if (request.operation == "gather") {
+    problem.function = PointwiseFunction::transform;
+    problem.gathered = static_cast<size_t>(Gather::of(request).axis);
   } else {
     throw Error(ErrorCode::internal, request.operation + " is no element-wise operation");
   }
@@ -67,9 +71,11 @@ PointwiseGrid grid_of(const PointwiseProblem& problem, const std::vector<size_t>
     grid.inside.push_back(padded ? extent - problem.padding[dimension] : grid.extents.back());
   }
   for (const Operand& operand : problem.operands) {
+    const bool is_first = grid.strides.empty();
     std::vector<int64_t>& strides = grid.strides.emplace_back();
     for (const size_t dimension : order) {
-      strides.push_back(operand.spec.extents[dimension] <= 1 ? 0 : operand.spec.strides[dimension]);
+      const bool stays = operand.spec.extents[dimension] <= 1 || (is_first && dimension == problem.gathered);
+      strides.push_back(stays ? 0 : operand.spec.strides[dimension]);
     }
   }
   return grid;

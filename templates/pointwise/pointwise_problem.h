@@ -44,6 +44,9 @@ struct PointwiseProblem {
   int64_t batch = 1;      ///< The bucket's top, if dynamic; else 1.
   int64_t per_image = 1;  ///< Elements of the result, over `batch`.
 
+  /// The dimension along which indices say where the first input stands: it has no stride along it.
+  std::optional<size_t> gathered;
+
   PointwiseGrid logical;  ///< The dimensions of the request, last first.
   /// In the order of the result's memory, those that all operands continue without a gap being one. A dynamic batch
   /// comes last, maybe merged with others.

@@ -144,6 +144,8 @@ class EveryFunction : public CApi {
         doubled_, nullptr);
     add("kiln_tensor_op", kiln_tensor_op, {"options", "stream"}, context_, KILN_TENSOR_SELECT, &x_, &dy_, &x_, &y_,
         &op_options_, nullptr);
+    add("kiln_gather", kiln_gather, {"options", "stream"}, context_, &x_, &gather_indices_, &y_, &gather_options_,
+        nullptr);
     add("kiln_reduce", kiln_reduce, {"indices", "options", "stream"}, context_, KILN_REDUCE_MAX, &x_, &reduced_,
         &reduced_indices_, &reduce_options_, nullptr);
   }
@@ -263,6 +265,8 @@ class EveryFunction : public CApi {
   const kiln_tensor reduced_ = tensor(result_, {1, 6});
   const kiln_tensor reduced_indices_ =
       with(tensor(upload(wave(6)), {1, 6}), [](auto& indices) { indices.dtype = KILN_I32; });
+  const kiln_tensor gather_indices_ =
+      with(tensor(upload(wave(12)), {2, 6}), [](auto& indices) { indices.dtype = KILN_I32; });
   const kiln_tensor weights_ = tensor(upload(wave(18)), {6, 3}), layer_weights_ = tensor(upload(wave(18)), {3, 6}),
                     product_ = tensor(result_, {2, 3}), product_gradient_ = tensor(upload(wave(6)), {2, 3}),
                     weights_gradient_ = tensor(result_, {3, 6}), layer_bias_gradient_ = tensor(result_, {3});
@@ -287,6 +291,7 @@ class EveryFunction : public CApi {
   const kiln_norm_options norm_options_ = kiln_norm_options_default();
   const kiln_norm_gradient_options norm_gradient_options_ = kiln_norm_gradient_options_default();
   const kiln_local_norm_options local_norm_options_ = kiln_local_norm_options_default();
+  const kiln_gather_options gather_options_ = kiln_gather_options_default();
   const kiln_reduce_options reduce_options_ = kiln_reduce_options_default();
   const kiln_tensor_op_options op_options_ = kiln_tensor_op_options_default();
   const kiln_gemm_options gemm_options_ = kiln_gemm_options_default();

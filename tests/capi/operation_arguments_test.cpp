@@ -198,6 +198,20 @@ TEST_F(CApiOperationArguments, OfTensorFunctions) {
   });
 }
 
+TEST_F(CApiOperationArguments, OfGather) {
+  const kiln_tensor x = tensor(upload(wave(16)), {1, 1, 4, 4}), y = result({1, 1, 6, 6});
+  const kiln_tensor indices = with(tensor(upload(wave(6)), {1, 1, 6, 1}), [](auto& t) { t.dtype = KILN_I32; });
+  const auto along = [&](int64_t axis) {
+    return [this, &x, &indices, &y, axis] {
+      const kiln_gather_options options = with(kiln_gather_options_default(), [&](auto& o) { o.axis = axis; });
+      return kiln_gather(context_, &x, &indices, &y, &options, nullptr);
+    };
+  };
+  expect_refused({{"axis 4 is outside the 4 dimensions of x", along(4)},
+                  {"along dimension 2 x has extent 4 and indices 6", along(1)},
+                  {"y has extents 1x1x6x6, expected 1x1x6x4", along(2)}});
+}
+
 TEST_F(CApiOperationArguments, OfNormalisations) {
   const kiln_tensor x = tensor(upload(wave(16)), {4, 4}), dy = tensor(upload(wave(16)), {4, 4}), y = result({4, 4}),
                     row = tensor(upload(wave(4)), {4, 1}), narrow = tensor(upload(wave(4)), {3, 1});

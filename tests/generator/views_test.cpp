@@ -17,6 +17,7 @@
 #include "kiln/generator/operations/conv_forward.h"
 #include "kiln/generator/operations/cross_entropy.h"
 #include "kiln/generator/operations/dropout.h"
+#include "kiln/generator/operations/gather.h"
 #include "kiln/generator/operations/gemm.h"
 #include "kiln/generator/operations/local_norm.h"
 #include "kiln/generator/operations/norm.h"
@@ -48,6 +49,7 @@ const std::map<std::string, std::function<Request(const Request&)>>& views() {
       {"cross_entropy_backward", through<CrossEntropyBackward>},
       {"cross_entropy_forward", through<CrossEntropyForward>},
       {"dropout", through<Dropout>},
+      {"gather", through<Gather>},
       {"gemm", through<Gemm>},
       {"local_conv_backward_data", through<ConvBackwardData>},
       {"local_conv_backward_filter", through<ConvBackwardFilter>},

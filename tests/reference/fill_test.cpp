@@ -127,5 +127,21 @@ TEST(Fill, MixesInTargetsThatAreNoClass) {
   }
 }
 
+// Positions from both ends, and now and then one outside.
+TEST(Fill, GivesGatherIndices) {
+  const Request request = Request::parse("gather x=f32:9x4 indices=i32:3000x1");
+  const Operand& indices = request.operands[1];
+  const std::vector<double> values = read_all(indices.spec, filled(request, indices, Values::uniform, 1));
+  const std::set<double> drawn(values.begin(), values.end());
+  EXPECT_EQ(*drawn.begin(), -10);
+  EXPECT_EQ(*drawn.rbegin(), 9);
+  EXPECT_EQ(drawn.size(), 20u);
+  const auto outside = std::count_if(values.begin(), values.end(), [](double i) { return i < -9 || i > 8; });
+  EXPECT_NEAR(static_cast<double>(outside) / 3000, 0.125, 0.03);
+  const std::vector<double> specials = read_all(indices.spec, filled(request, indices, Values::specials, 1));
+  EXPECT_EQ(*std::min_element(specials.begin(), specials.end()), -0x1p31);
+  EXPECT_EQ(*std::max_element(specials.begin(), specials.end()), 0x1p31 - 1);
+}
+
 }  // namespace
 }  // namespace kiln::reference

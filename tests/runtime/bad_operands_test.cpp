@@ -13,6 +13,7 @@
 #include "kiln/call.h"
 #include "kiln/conv.h"
 #include "kiln/dropout.h"
+#include "kiln/gather.h"
 #include "kiln/gemm.h"
 #include "kiln/local_conv.h"
 #include "kiln/local_norm.h"
@@ -208,6 +209,11 @@ void BadOperands::add_rows_and_elements(Calls& calls) const {
   calls["tensor_op"] = {"", {{"a", a}, {"b", b}, {"c", c}, {"y", y}}, [](Context& k, const Tensors& t) {
                           tensor_op(k, TensorOpMode::select, t[0].tensor, t[1].tensor, t[2].tensor, t[3].tensor);
                         }};
+  const Tensor named(slot(1, {3, 5}).data(), i32, {3, 5}, contiguous);
+  calls["gather"] = {"", {{"x", a}, {"indices", named}, {"y", y}}, [](Context& k, const Tensors& t) {
+                       gather(k, t[0].tensor, t[1].tensor, t[2].tensor, {.axis = 1});
+                     }};
+  calls["gather"].any_dtype = calls["gather"].any_channels = true;
 }
 
 void BadOperands::add_products(Calls& calls) const {

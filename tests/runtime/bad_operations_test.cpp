@@ -6,6 +6,7 @@
 #include "kiln/activation.h"
 #include "kiln/conv.h"
 #include "kiln/dropout.h"
+#include "kiln/gather.h"
 #include "kiln/gemm.h"
 #include "kiln/local_norm.h"
 #include "kiln/norm.h"
@@ -140,6 +141,9 @@ TEST_F(BadArguments, OfUserCodeInEveryOperationThatTakesIt) {
     norm_backward(context, {3}, x, x, of_rows, y, {.mean = of_rows, .epilogue = e});
   };
   table("norm_backward", norm_gradient, "dx");
+  table("gather", [&](const Epilogue& e) {
+    gather(context, x, at(28672, {1, 1, 1, 1}, i32), at(8192, {1, 4, 8, 8}), {.epilogue = e});
+  });
   table("lrn_forward", [&](const Epilogue& e) { lrn_forward(context, x, y, {.epilogue = e}); });
   table(
       "lcn_backward", [&](const Epilogue& e) { lcn_backward(context, x, x, y, {.epilogue = e}); }, "dx");
@@ -460,6 +464,32 @@ TEST_F(BadArguments, OfTensorFunctions) {
       {"b: another rank", op(TensorOpMode::add, at(4096, {5}), y), "b has extents 5, expected 4x5"},
       {"mode: of one input", op(TensorOpMode::sqrt, x, y), "sqrt takes 1 inputs, 2 are given"},
       {"mode: of three inputs", op(TensorOpMode::select, x, y), "select takes 3 inputs, 2 are given"},
+  });
+}
+
+TEST_F(BadArguments, OfGather) {
+  Context context(options());
+  const Tensor x = at(0, {4, 5}), indices = at(4096, {3, 1}, i32), y = at(8192, {3, 5});
+  const auto along = [&](int64_t axis) { return [&, axis] { gather(context, x, indices, y, {.axis = axis}); }; };
+  const auto call = [&](const Tensor& i, const Tensor& to) { return [&, i, to] { gather(context, x, i, to); }; };
+  expect_refused({
+      {"axis: behind the last", along(2), "axis 2 is outside the 2 dimensions of x"},
+      {"axis: before the first", along(-3), "axis -3 is outside the 2 dimensions of x"},
+      {"axis: another one", along(1), "along dimension 0 x has extent 4 and indices 3"},
+      {"indices: another rank", call(at(4096, {3}, i32), y), "indices have 1 dimensions, x has 2"},
+      {"indices: an extent that is neither", call(at(4096, {3, 2}, i32), y), "along dimension 1 x has extent 5"},
+      {"indices: floats", call(at(4096, {3, 1}), y), "indices is f32"},
+      {"x: nothing along the axis",
+       [&] {
+         gather(context, at(0, {0, 5}), indices, y);
+       },
+       "x has nothing along the axis, and y would be zeros alone"},
+      {"y: other extents", call(indices, at(8192, {4, 5})), "y has extents 4x5, expected 3x5"},
+      {"dynamic_batch: along it",
+       [&] {
+         gather(context, x, at(4096, {4, 1}, i32), at(8192, {4, 5}), {.dynamic_batch = true});
+       },
+       "the batch cannot be dynamic along the axis"},
   });
 }
 

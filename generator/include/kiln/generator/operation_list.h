@@ -21,6 +21,7 @@
   operation(tensor_transform) \
   operation(tensor_set) \
   operation(tensor_op) \
+  operation(gather) \
   operation(reduce) \
   operation(gemm) \
   operation(cross_entropy_forward) \

@@ -1,0 +1,145 @@
+#include "kiln/generator/operations/gather.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "operations/operations.h"
+#include "operations/pointwise.h"
+#include "operations/spatial.h"
+
+namespace kiln {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+int64_t axis_of(const Request& request) {
+  return request.ints("axis").front();
+}
+
+// Those of y, if x and indices have one rank and `axis` is one of its dimensions.
+std::optional<Ints> gathered_extents(const Request& request) {
+  const TensorSpec *x = request.find("x"), *indices = request.find("indices");
+  if (x == nullptr || indices == nullptr || x->rank() != indices->rank()) return std::nullopt;
+  const int64_t axis = axis_of(request);
+  if (axis < 0 || axis >= x->rank()) return std::nullopt;
+  Ints extents = indices->extents;
+  for (size_t i = 0; i < extents.size(); ++i) {
+    if (static_cast<int64_t>(i) != axis && extents[i] == 1) extents[i] = x->extents[i];
+  }
+  return extents;
+}
+
+class GatherOperation final : public Operation {
+ public:
+  std::string_view name() const override { return "gather"; }
+  std::string_view summary() const override { return "elements of x that stand where indices say along one dimension"; }
+  std::string_view prologue_operand() const override { return "x"; }
+
+  const std::vector<OperandDefinition>& operands() const override {
+    static const std::vector<OperandDefinition> definitions = {
+        {"x", Role::input, true, Printing::always, "1 to 5 dimensions", "",
+         "an extent of 1 repeats where that of y is longer, but along `axis`", DTypes::any, true},
+        {"indices", Role::input, true, Printing::always, "along `axis` y's, in every other dimension y's or 1", "",
+         "negative ones count from the end; what one outside x names is 0; an extent of 1 repeats", DTypes::only_i32,
+         true},
+        {"y", Role::output, true, Printing::always, "along `axis` those of indices, else the longer of x and indices",
+         "dtype and layout of x", "", DTypes::any},
+    };
+    return definitions;
+  }
+
+  const std::vector<AttributeDefinition>& attributes() const override {
+    static const std::vector<AttributeDefinition> definitions = {
+        {"axis", Ints{0}, Printing::always, {}, "the dimension of x that indices count along; negative: from the end"}};
+    return definitions;
+  }
+
+  void complete_attributes(Request& request) const override {
+    expand(request, "axis", 1, 1);
+    const TensorSpec* x = request.find("x");
+    const int64_t axis = axis_of(request);
+    if (x != nullptr && axis < 0 && axis >= -x->rank()) set_ints(request, "axis", {axis + x->rank()});
+  }
+
+  std::optional<TensorSpec> implied_operand(const Request& request, std::string_view operand) const override {
+    const std::optional<Ints> extents = gathered_extents(request);
+    if (operand != "y" || !extents) return std::nullopt;
+    return laid_out_like(request.at("x"), *extents);
+  }
+
+  void validate(const Request& request) const override {
+    require_rank(request, "x");
+    const TensorSpec &x = request.at("x"), &indices = request.at("indices");
+    const int64_t axis = axis_of(request);
+    if (axis < 0 || axis >= x.rank()) {
+      refuse(request, fmt::format("axis {} is outside the {} dimensions of x", axis, x.rank()),
+             fmt::format("give 0 to {}, or -1 for the last", x.rank() - 1));
+    }
+    if (indices.rank() != x.rank()) {
+      refuse(request, fmt::format("indices have {} dimensions, x has {}", indices.rank(), x.rank()),
+             "give them x's, with extents of 1 where they repeat");
+    }
+    const int64_t positions = x.extents[static_cast<size_t>(axis)];
+    if (positions > std::numeric_limits<int32_t>::max()) {
+      refuse(request, fmt::format("x has extent {} along the axis", positions),
+             "indices are i32: give 2^31 - 1 at most");
+    }
+    const Ints extents = *gathered_extents(request);
+    for (size_t i = 0; i < extents.size(); ++i) {
+      if (static_cast<int64_t>(i) == axis || x.extents[i] == extents[i] || x.extents[i] == 1) continue;
+      refuse(request, fmt::format("along dimension {} x has extent {} and indices {}", i, x.extents[i], extents[i]),
+             "they have to be equal, or one of them 1");
+    }
+    require_extents(request, "y", request.at("y"), extents, "those of indices; where these repeat, those of x");
+    if (positions == 0 && request.at("y").elements() != 0) {
+      refuse(request, "x has nothing along the axis, and y would be zeros alone",
+             "tensor_set gives every element one value");
+    }
+    if (request.dynamic_batch && axis == 0) {
+      refuse(request, "the batch cannot be dynamic along the axis that indices count along",
+             "fix the batch, or give x a dimension of 1 in front, which repeats");
+    }
+  }
+
+  Work work(const Request& request) const override {
+    Work work = pointwise_work(request, 0);
+    // Of x no more than one element for each of y.
+    const TensorSpec &x = request.at("x"), &y = request.at("y");
+    const double named = static_cast<double>(y.elements()) * size_of(x.dtype);
+    work.read_bytes -= std::max(bytes_of(x) - named, 0.0);
+    return work;
+  }
+};
+
+}  // namespace
+
+const Operation& gather_operation() {
+  static const GatherOperation definition;
+  return definition;
+}
+
+Gather Gather::of(const Request& request) {
+  return {request.at("x"),  request.at("indices"), request.at("y"),
+          axis_of(request), request.blend,         request.dynamic_batch};
+}
+
+Request Gather::request() const {
+  Request request;
+  request.operation = "gather";
+  request.operands = {{"x", x}, {"indices", indices}};
+  if (!y.extents.empty()) request.operands.push_back({"y", y});
+  request.attributes = {{"axis", Ints{axis}}};
+  request.blend = blend;
+  request.dynamic_batch = dynamic_batch;
+  return finished(std::move(request));
+}
+
+std::optional<int64_t> gathered_positions(const Request& request, std::string_view operand) {
+  if (request.operation != "gather" || operand != "indices") return std::nullopt;
+  return request.at("x").extents[static_cast<size_t>(axis_of(request))];
+}
+
+}  // namespace kiln
