@@ -57,6 +57,9 @@
   algorithm(pool_backward_gather) \
   algorithm(unpool_backward_simple) \
   algorithm(unpool_backward_gather) \
+  algorithm(resize_simple) \
+  algorithm(resize_nchw) \
+  algorithm(resize_nhwc) \
   algorithm(softmax_simple) \
   algorithm(softmax_warp) \
   algorithm(softmax_block) \

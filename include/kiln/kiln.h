@@ -33,5 +33,6 @@
 #include "kiln/c/norm.h"
 #include "kiln/c/pool.h"
 #include "kiln/c/reduce.h"
+#include "kiln/c/resize.h"
 #include "kiln/c/softmax.h"
 #include "kiln/c/tensor_ops.h"

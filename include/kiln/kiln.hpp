@@ -21,6 +21,7 @@
 #include "kiln/plan.h"
 #include "kiln/pool.h"
 #include "kiln/reduce.h"
+#include "kiln/resize.h"
 #include "kiln/softmax.h"
 #include "kiln/tensor.h"
 #include "kiln/tensor_ops.h"

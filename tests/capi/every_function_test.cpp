@@ -115,6 +115,8 @@ class EveryFunction : public CApi {
     add("kiln_unpool_forward", kiln_unpool_forward, {"options", "stream"}, context_, &pooled_gradient_, &indices_,
         &image_gradient_, &pool_options_, nullptr);
     messages_call("kiln_unpool_forward", {{"x", "dy"}, {"y", "dx"}});  // it is the gradient
+    add("kiln_resize", kiln_resize, {"options", "stream"}, context_, &image_, &image_result_, &resize_options_,
+        nullptr);
     add("kiln_unpool_backward", kiln_unpool_backward, {"options", "stream"}, context_, &image_, &indices_, &pooled_,
         &pool_options_, nullptr);
     add("kiln_softmax_forward", kiln_softmax_forward, {"options", "stream"}, context_, &x_, &y_, &softmax_options_,
@@ -285,6 +287,7 @@ class EveryFunction : public CApi {
   const kiln_local_conv_options local_conv_options_ = kiln_local_conv_options_default();
   const kiln_local_conv_backward_options local_conv_backward_options_ = kiln_local_conv_backward_options_default();
   const kiln_pool_options pool_options_ = kiln_pool_options_default();
+  const kiln_resize_options resize_options_ = kiln_resize_options_default();
   const kiln_softmax_options softmax_options_ = kiln_softmax_options_default();
   const kiln_activation_options activation_options_ = kiln_activation_options_default(KILN_ACTIVATION_TANH);
   const kiln_transform_options transform_options_ = kiln_transform_options_default();

@@ -212,6 +212,26 @@ TEST_F(CApiOperationArguments, OfGather) {
                   {"y has extents 1x1x6x6, expected 1x1x6x4", along(2)}});
 }
 
+TEST_F(CApiOperationArguments, OfResize) {
+  const kiln_tensor x = tensor(upload(wave(16)), {1, 1, 4, 4}), y = result({1, 1, 6, 6});
+  const auto resized = [&](const auto& edit) {
+    return [this, &x, &y, edit] {
+      const kiln_resize_options options = with(kiln_resize_options_default(), edit);
+      return kiln_resize(context_, &x, &y, &options, nullptr);
+    };
+  };
+  expect_refused({
+      {"the mode is 3", resized([](auto& o) { o.mode = 3; })},
+      {"the mode is -1", resized([](auto& o) { o.mode = -1; })},
+      {"coordinates is 6", resized([](auto& o) { o.coordinates = 6; })},
+      {"the rounding is 4", resized([](auto& o) { o.rounding = 4; })},
+      {"exclude_outside is 2", resized([](auto& o) { o.exclude_outside = 2; })},
+      {"the scale is 200", resized([](auto& o) { o.scale[1] = 200; })},
+      {"y has extent 6 along w, expected 8", resized([](auto& o) { o.scale[1] = 2; })},
+      {"cubic is 1", resized([](auto& o) { o.mode = KILN_RESIZE_CUBIC, o.cubic = 1; })},
+  });
+}
+
 TEST_F(CApiOperationArguments, OfNormalisations) {
   const kiln_tensor x = tensor(upload(wave(16)), {4, 4}), dy = tensor(upload(wave(16)), {4, 4}), y = result({4, 4}),
                     row = tensor(upload(wave(4)), {4, 1}), narrow = tensor(upload(wave(4)), {3, 1});

@@ -24,6 +24,7 @@
 #include "kiln/generator/operations/pool_backward.h"
 #include "kiln/generator/operations/pool_forward.h"
 #include "kiln/generator/operations/reduce.h"
+#include "kiln/generator/operations/resize.h"
 #include "kiln/generator/operations/softmax_backward.h"
 #include "kiln/generator/operations/softmax_forward.h"
 #include "kiln/generator/operations/tensor_ops.h"
@@ -62,6 +63,7 @@ const std::map<std::string, std::function<Request(const Request&)>>& views() {
       {"pool_backward", through<PoolBackward>},
       {"pool_forward", through<PoolForward>},
       {"reduce", through<Reduce>},
+      {"resize", through<Resize>},
       {"softmax_backward", through<SoftmaxBackward>},
       {"softmax_forward", through<SoftmaxForward>},
       {"tensor_op", through<TensorOp>},

@@ -21,6 +21,7 @@
 #include "kiln/norm.h"
 #include "kiln/pool.h"
 #include "kiln/reduce.h"
+#include "kiln/resize.h"
 #include "kiln/softmax.h"
 #include "kiln/tensor_ops.h"
 
@@ -156,6 +157,11 @@ void BadOperands::add_pooling(Calls& calls) const {
   calls["unpool_forward"] = {"pool_backward", from_indices, [=](Context& k, const Tensors& t) {
                                unpool_forward(k, t[0].tensor, t[1].tensor, t[2].tensor, maxima);
                              }};
+  calls["resize"] = {
+      "", {{"x", slot(0, {1, 4, 8, 8})}, {"y", slot(3, {1, 4, 16, 16})}}, [](Context& k, const Tensors& t) {
+        resize(k, t[0].tensor, t[1].tensor, {.scale = {2, 2}});
+      }};
+  calls["resize"].any_dtype = true;
   calls["unpool_backward"] = {
       "", {{"dy", image}, {"indices", indices}, {"dx", slot(3, {1, 4, 4, 4})}}, [=](Context& k, const Tensors& t) {
         unpool_backward(k, t[0].tensor, t[1].tensor, t[2].tensor, maxima);

@@ -11,6 +11,7 @@
 #include "kiln/local_norm.h"
 #include "kiln/norm.h"
 #include "kiln/pool.h"
+#include "kiln/resize.h"
 #include "kiln/softmax.h"
 #include "kiln/tensor_ops.h"
 
@@ -141,6 +142,7 @@ TEST_F(BadArguments, OfUserCodeInEveryOperationThatTakesIt) {
     norm_backward(context, {3}, x, x, of_rows, y, {.mean = of_rows, .epilogue = e});
   };
   table("norm_backward", norm_gradient, "dx");
+  table("resize", [&](const Epilogue& e) { resize(context, x, y, {.epilogue = e}); });
   table("gather", [&](const Epilogue& e) {
     gather(context, x, at(28672, {1, 1, 1, 1}, i32), at(8192, {1, 4, 8, 8}), {.epilogue = e});
   });
@@ -490,6 +492,36 @@ TEST_F(BadArguments, OfGather) {
          gather(context, x, at(4096, {4, 1}, i32), at(8192, {4, 5}), {.dynamic_batch = true});
        },
        "the batch cannot be dynamic along the axis"},
+  });
+}
+
+TEST_F(BadArguments, OfResize) {
+  Context context(options());
+  const Tensor x = at(0, {1, 2, 4, 5}), y = at(8192, {1, 2, 6, 7});
+  const auto with = [&](const ResizeOptions& options) { return [&, options] { resize(context, x, y, options); }; };
+  const auto to = [&](const Tensor& t) { return [&, t] { resize(context, x, t); }; };
+  const auto cubic = [&](float a) { return with({.mode = ResizeMode::cubic, .cubic = a}); };
+  for (const auto mode : no_modes<ResizeMode>) {
+    expect_refused({{"mode", with({.mode = mode}), "mode=?"}});
+  }
+  for (const auto coordinates : no_modes<ResizeCoordinates>) {
+    expect_refused({{"coordinates", with({.coordinates = coordinates}), "coordinates=?"}});
+  }
+  for (const auto rounding : no_modes<ResizeRounding>) {
+    expect_refused({{"rounding", with({.rounding = rounding}), "rounding=?"}});
+  }
+  expect_refused({
+      {"y: other channels", to(at(8192, {1, 3, 6, 7})), "y has extents 1x3x6x7, expected 1x2x6x7"},
+      {"y: another rank", to(at(8192, {1, 2, 6})), "y has extents 1x2x6, expected 1x2x4x5"},
+      {"y: nothing along w", to(at(8192, {1, 2, 6, 0})), "y has extent 0 along w"},
+      {"scale: negative", with({.scale = {-1.5F, 1.5F}}), "the scale is -1.5"},
+      {"scale: NaN", with({.scale = {std::nanf(""), 1.5F}}), "the scale is nan"},
+      {"scale: too small", with({.scale = {0.001F, 1.5F}}), "the scale is 0.001"},
+      {"scale: too large", with({.scale = {1000, 1.5F}}), "the scale is 1000"},
+      {"scale: not that of y", with({.scale = {1.5F, 1.25F}}), "y has extent 7 along w, expected 6"},
+      {"cubic: above 0", cubic(0.5F), "cubic is 0.5"},
+      {"cubic: below -1", cubic(-1.5F), "cubic is -1.5"},
+      {"cubic: NaN", cubic(std::nanf("")), "cubic is nan"},
   });
 }
 

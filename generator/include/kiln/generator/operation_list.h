@@ -14,6 +14,7 @@
   operation(pool_forward) \
   operation(pool_backward) \
   operation(unpool_backward) \
+  operation(resize) \
   operation(softmax_forward) \
   operation(softmax_backward) \
   operation(activation_forward) \

@@ -1,0 +1,94 @@
+// Where elements of y stand in x, and what they are made of, along each axis.
+//
+// From the prelude, of the axes D, H and W: the extent of x (D), that of y (Z, P, Q), TAPS_D (elements of x an output
+// is made of: 1, 2 or 4), and the exact position of output i: (i * STEP_D + START_D) / DENOMINATOR_D, computed in
+// integers of the type Position. MODE and ROUNDING; EXCLUDES_OUTSIDE: elements outside x have no weight. N, DYNAMIC_N,
+// C, and the strides of x and y.
+#include "lib/strided.cuh"
+
+enum : int { RESIZE_NEAREST, RESIZE_LINEAR, RESIZE_CUBIC };                                 // as ResizeMode
+enum : int { ROUNDING_PREFER_FLOOR, ROUNDING_PREFER_CEIL, ROUNDING_FLOOR, ROUNDING_CEIL };  // as ResizeRounding
+
+using Input = SpatialTensor<X_STRIDE_N, X_STRIDE_C, X_STRIDE_D, X_STRIDE_H, X_STRIDE_W, N, D, H, W>;
+using Output = SpatialTensor<Y_STRIDE_N, Y_STRIDE_C, Y_STRIDE_Z, Y_STRIDE_P, Y_STRIDE_Q, N, Z, P, Q>;
+
+// Images of this call.
+__device__ __forceinline__ Index images_of(long long n) {
+  return DYNAMIC_N ? static_cast<Index>(n) : static_cast<Index>(N);
+}
+
+// The elements of x along one axis that an output is made of.
+template <int TAPS>
+struct Taps {
+  Index positions[TAPS];
+  float weights[TAPS];
+};
+
+// Weights of the elements at `t` and at 1 - `t` behind and before a position, by Keys' kernel.
+__device__ __forceinline__ float cubic_inner(float t, float a) {
+  return 1.0f - t * t * (a + 3.0f - (a + 2.0f) * t);
+}
+__device__ __forceinline__ float cubic_outer(float t, float rest, float a) {
+  return a * t * rest * rest;
+}
+
+template <long long EXTENT, int TAPS>
+__device__ __forceinline__ void exclude_outside(const Index (&positions)[TAPS], float (&weights)[TAPS]) {
+  float sum = 0.0f;
+#pragma unroll
+  for (int i = 0; i < TAPS; ++i) {
+    if (positions[i] < 0 || positions[i] >= Index(EXTENT)) weights[i] = 0.0f;
+    sum += weights[i];
+  }
+#pragma unroll
+  for (int i = 0; i < TAPS; ++i) weights[i] /= sum;
+}
+
+// Those of element `output` of y; `cubic`: a of the cubic kernel.
+template <int TAPS, long long EXTENT, long long STEP, long long START, long long DENOMINATOR>
+__device__ __forceinline__ Taps<TAPS> taps_of(Index output, float cubic) {
+  static_assert(START > -DENOMINATOR && STEP >= 0, "no position lies an element or more before x");
+  Position rest = static_cast<Position>(output) * Position(STEP) + Position(START + DENOMINATOR);
+  const Position beyond = take_coordinate<DENOMINATOR>(rest);
+  const Index before = static_cast<Index>(rest) - 1;  // the element at or before the position
+
+  Taps<TAPS> taps;
+  if constexpr (TAPS == 1) {
+    Index nearest = before;
+    if constexpr (MODE == RESIZE_NEAREST) {
+      if (ROUNDING == ROUNDING_PREFER_FLOOR) nearest += beyond > Position(DENOMINATOR) - beyond;
+      if (ROUNDING == ROUNDING_PREFER_CEIL) nearest += beyond >= Position(DENOMINATOR) - beyond;
+      if (ROUNDING == ROUNDING_CEIL) nearest += beyond > 0;
+    }
+    taps.positions[0] = nearest;
+    taps.weights[0] = 1.0f;
+  } else {
+    const float t = static_cast<float>(beyond) * (1.0f / static_cast<float>(DENOMINATOR));
+    const float rest_of_t = 1.0f - t;
+#pragma unroll
+    for (int i = 0; i < TAPS; ++i) taps.positions[i] = before + i - (TAPS / 2 - 1);
+    if constexpr (TAPS == 2) {
+      taps.weights[0] = rest_of_t;
+      taps.weights[1] = t;
+    } else {
+      taps.weights[0] = cubic_outer(t, rest_of_t, cubic);
+      taps.weights[1] = cubic_inner(t, cubic);
+      taps.weights[2] = cubic_inner(rest_of_t, cubic);
+      taps.weights[3] = cubic_outer(rest_of_t, t, cubic);
+      if constexpr (EXCLUDES_OUTSIDE) exclude_outside<EXTENT>(taps.positions, taps.weights);
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < TAPS; ++i) taps.positions[i] = larger<Index>(smaller<Index>(taps.positions[i], EXTENT - 1), 0);
+  return taps;
+}
+
+__device__ __forceinline__ Taps<TAPS_D> planes_of(Index z, float cubic) {
+  return taps_of<TAPS_D, D, STEP_D, START_D, DENOMINATOR_D>(z, cubic);
+}
+__device__ __forceinline__ Taps<TAPS_H> rows_of(Index p, float cubic) {
+  return taps_of<TAPS_H, H, STEP_H, START_H, DENOMINATOR_H>(p, cubic);
+}
+__device__ __forceinline__ Taps<TAPS_W> columns_of(Index q, float cubic) {
+  return taps_of<TAPS_W, W, STEP_W, START_W, DENOMINATOR_W>(q, cubic);
+}
