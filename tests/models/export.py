@@ -2,15 +2,21 @@
 """Exports the networks of networks.py, and the repository's example models with random weights, with what ONNX Runtime
 makes of them on the CPU.
 
-Usage: export.py FOLDER [NAME...]       (needs torch, torchvision, timm, onnx, onnxscript, onnxruntime)
+Usage: export.py FOLDER [NAME...]
+       export.py --stored              (both need torch, torchvision, timm, onnx, onnxscript, onnxruntime)
 
 Each network is exported twice: by PyTorch's exporter of today (NAME.new.onnx) and by that of torch.jit (NAME.jit.onnx).
 Beside each model stand its input, NAME.new.x.npy, and ONNX Runtime's result, NAME.new.y.npy. check.py compares.
+
+With --stored the few networks that the test command runs are made anew in tests/models/networks, as ONNX's
+own tests are stored.
 """
 
 import logging
 import pathlib
+import shutil
 import sys
+import tempfile
 import warnings
 
 import numpy
@@ -22,6 +28,8 @@ from onnx import helper, numpy_helper
 import networks
 
 EXPORTERS = {"new": (True, 20), "jit": (False, 17)}  # torch.onnx.export's `dynamo`, opset
+STORED = {"vit": "new", "yolo_distances": "new", "super_resolution": "jit"}
+STORED_FOLDER = pathlib.Path(__file__).parent / "networks"
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples" / "models"
 EXAMPLE_EXTENTS = (1, 3, 64, 64)  # in place of 224x224
 
@@ -32,8 +40,9 @@ def save(folder, stem, x):
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(str(folder / f"{stem}.onnx"), options, providers=["CPUExecutionProvider"])
-    (y,) = session.run(None, {session.get_inputs()[0].name: x})
+    y, other = (session.run(None, {session.get_inputs()[0].name: values})[0] for values in (x, x[..., ::-1].copy()))
     assert numpy.isfinite(y).all(), "the result is not finite"
+    assert numpy.abs(y - other).max() > 0.02 * numpy.abs(y).max(), "the result hardly depends on the input"
     numpy.save(folder / f"{stem}.x.npy", x)
     numpy.save(folder / f"{stem}.y.npy", y)
     return y
@@ -82,7 +91,8 @@ def with_random_weights(model, generator):
         shape = tensors[node.input[0]]
         fill = float(numpy_helper.to_array(node.attribute[0].t).ravel()[0])
         if len(shape) > 1:
-            values = generator.standard_normal(shape) * (2 / numpy.prod(shape[1:])) ** 0.5
+            size = 2 if len(shape) > 2 else 0.01  # small logits, which the softmax tells apart
+            values = generator.standard_normal(shape) * (size / numpy.prod(shape[1:])) ** 0.5
         else:
             values = fill + 0.1 * generator.random(shape)
         model.graph.initializer.append(numpy_helper.from_array(values.astype(numpy.float32), node.output[0]))
@@ -103,7 +113,21 @@ def example(folder, name):
     report(path, "random weights")
 
 
+def store():
+    with tempfile.TemporaryDirectory() as folder:
+        for name, kind in STORED.items():
+            export(pathlib.Path(folder), name)
+            data = STORED_FOLDER / name / "test_data_set_0"
+            data.mkdir(parents=True, exist_ok=True)
+            shutil.copy(f"{folder}/{name}.{kind}.onnx", STORED_FOLDER / name / "model.onnx")
+            for file, letter in (("input_0.pb", "x"), ("output_0.pb", "y")):
+                tensor = numpy_helper.from_array(numpy.load(f"{folder}/{name}.{kind}.{letter}.npy"))
+                (data / file).write_bytes(tensor.SerializeToString())
+
+
 def main():
+    if sys.argv[1:] == ["--stored"]:
+        return store()
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     wanted = sys.argv[2:]

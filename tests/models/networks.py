@@ -312,6 +312,7 @@ def yolo_distances():
             self.scores = nn.ModuleList(nn.Conv2d(16, self.classes, 1) for _ in range(2))
             self.mean = nn.Conv2d(self.bins, 1, 1, bias=False)
             self.mean.weight.data = torch.arange(self.bins, dtype=torch.float).view(1, self.bins, 1, 1)
+            self.mean.weight.requires_grad = False
 
         def forward(self, x):
             fine = self.stem(x)
@@ -343,11 +344,14 @@ ALL = {function.__name__: function for function in [
 
 
 def make(name):
-    """The network in evaluation mode, and an input. Parameters and statistics that start equal, such as zeros, are made
-    different."""
+    """The network in evaluation mode, and an input. Weights are random such that what passes them keeps its size; parameters
+    and statistics that start equal, such as zeros, are made different."""
     torch.manual_seed(0)
     network, extents = ALL[name]()
     with torch.no_grad():
+        for module in network.modules():
+            if isinstance(module, (nn.Conv2d, nn.ConvTranspose2d, nn.Linear)) and module.weight.requires_grad:
+                nn.init.kaiming_normal_(module.weight)
         for values in [*network.parameters(), *network.buffers()]:
             if values.numel() > 1 and values.is_floating_point() and (values == values.flatten()[0]).all():
                 values.add_(torch.empty_like(values).uniform_(-0.2, 0.2))

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <stdexcept>
 #include <vector>
 
 #include "kiln/reference/convert.h"
@@ -90,6 +91,21 @@ std::string difference(const HostArray& actual, const HostArray& expected) {
     if (!both_nan && !close) return fmt::format("element {} is {}, expected {}", i, values[i], right[i]);
   }
   return {};
+}
+
+double largest_error(const HostArray& actual, const HostArray& expected) {
+  if (actual.type != expected.type || actual.extents != expected.extents) {
+    throw std::runtime_error("another type or other extents than expected");
+  }
+  const std::vector<double> values = values_of(actual), right = values_of(expected);
+  double error = 0, largest = 0;
+  for (size_t i = 0; i < right.size(); ++i) {
+    const double distance = std::fabs(values[i] - right[i]);
+    error = std::isnan(distance) ? distance : std::fmax(error, distance);
+    if (std::isnan(error)) return error;
+    largest = std::fmax(largest, std::fabs(right[i]));
+  }
+  return error / largest;
 }
 
 }  // namespace kiln::test

@@ -19,4 +19,8 @@ std::string difference(const models::HostArray& actual, const models::HostArray&
 inline constexpr double relative_tolerance = 1e-3, absolute_tolerance = 1e-7;
 inline constexpr double relative_tolerance_of_bfloat16 = 1.0 / 64;  // two of its last places
 
+/// How far the element that is furthest from what is expected is from that, over the largest expected magnitude. Throws
+/// std::runtime_error for other types or extents.
+double largest_error(const models::HostArray& actual, const models::HostArray& expected);
+
 }  // namespace kiln::test
