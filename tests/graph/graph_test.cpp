@@ -68,7 +68,7 @@ TEST(RepeatedIn, FollowsReshapes) {
   EXPECT_EQ(repeated_in({2, 3, 1}, {2, 3, 4}, {6, 4}), (Extents{6, 1}));
   EXPECT_EQ(repeated_in({4, 1}, {4, 1}, {4}), Extents{4});
   EXPECT_EQ(repeated_in({4}, {4}, {1, 4, 1, 1}), (Extents{1, 4, 1, 1}));
-  EXPECT_EQ(repeated_in({1, 3}, {2, 3}, {6}), std::nullopt);   // along a part of what becomes one
+  EXPECT_EQ(repeated_in({1, 3}, {2, 3}, {6}), std::nullopt);  // along a part of what becomes one
   EXPECT_EQ(repeated_in({2, 1}, {2, 6}, {4, 3}), std::nullopt);
   EXPECT_EQ(repeated_in({2, 2}, {2, 2}, {5}), std::nullopt);
 }

@@ -336,6 +336,18 @@ TEST_F(ModelTest, PixelShuffleOfSixDimensions) {
   }
 }
 
+TEST_F(ModelTest, GathersAtIndicesThatARunBrings) {
+  OnnxModel model(13);
+  model.input("table", {5, 2});
+  model.input("ids", {2, 2}, onnx::TensorProto::INT64);
+  model.node("Gather", {"table", "ids"}, {"y"}, {{"axis", int64_t{0}}});
+  model.output("y");
+  const auto results = run(
+      model, {floats({5, 2}, {0, 1, 10, 11, 20, 21, 30, 31, 40, 41}), array<int64_t>("int64", {2, 2}, {4, 0, -1, 7})});
+  EXPECT_EQ(results[0].extents, (std::vector<int64_t>{2, 2, 2}));
+  EXPECT_EQ(values_of(results[0]), (std::vector<float>{40, 41, 0, 1, 40, 41, 0, 0}));
+}
+
 TEST_F(ModelTest, PadsByItsOwnBorder) {
   const auto padded = [&](const std::string& mode) {
     OnnxModel model(13);

@@ -96,6 +96,7 @@ const std::vector<Family>& families() {
       {read_depth_to_space, {"DepthToSpace"}},
       {read_space_to_depth, {"SpaceToDepth"}},
       {read_gather, {"Gather"}},
+      {read_gather_elements, {"GatherElements"}},
       {read_resize, {"Resize", "Upsample"}},
       {read_trilu, {"Trilu"}},
       {read_one_hot, {"OneHot"}},
