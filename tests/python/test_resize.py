@@ -1,5 +1,6 @@
 """resize against PyTorch's own interpolation."""
 
+import numpy as np
 import pytest
 
 import kiln
@@ -46,3 +47,24 @@ def test_resize_of_one_and_three_dimensions(context, torch, shape, size, mode):
     x = torch.randn(*shape)
     y = kiln.resize(x, size=size, mode="linear", context=context)
     _expect_same(y, torch.nn.functional.interpolate(x, size, mode=mode))
+
+
+# 0.6 and 0.8 in f32.
+SIX_TENTHS, EIGHT_TENTHS = (10066330, 16777216), (13421773, 16777216)
+
+
+@pytest.mark.parametrize(
+    ("rows", "scale", "words", "expected"),
+    [
+        (2, SIX_TENTHS, {"mode": "linear", "coordinates": "align_corners"}, [1, 3.142857]),
+        (1, ((1, 10066330), (1, 16777216)), {"mode": "linear", "coordinates": "half_pixel_symmetric"}, [1.6666667, 3.3333333]),
+        (4, (2, 1), {"mode": "cubic", "cubic": -0.5, "outside": "excluded"}, [0.55882353, 0.81494204, 1.35698249]),
+        (4, EIGHT_TENTHS, {"mode": "cubic"}, [1.47119141, 2.78125, 4.08251953]),
+    ],
+    ids=["align_corners", "symmetric", "excluded", "cubic"],
+)
+def test_resize_is_that_of_onnx(context, rows, scale, words, expected):
+    """The first row of examples in ONNX's own tests."""
+    x = np.arange(1, 4 * rows + 1, dtype=np.float32).reshape(1, 1, rows, 4)
+    y = kiln.resize(x, up=scale[0], down=scale[1], context=context, **words)
+    np.testing.assert_allclose(y[0, 0, 0, : len(expected)], expected, rtol=1e-6)

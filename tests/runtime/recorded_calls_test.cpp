@@ -9,6 +9,7 @@
 #include "kiln/activation.h"
 #include "kiln/conv.h"
 #include "kiln/dropout.h"
+#include "kiln/gather.h"
 #include "kiln/gemm.h"
 #include "kiln/generator/operation.h"
 #include "kiln/local_conv.h"
@@ -17,6 +18,7 @@
 #include "kiln/norm.h"
 #include "kiln/pool.h"
 #include "kiln/reduce.h"
+#include "kiln/resize.h"
 #include "kiln/softmax.h"
 #include "kiln/tensor_ops.h"
 
@@ -80,6 +82,7 @@ void RecordedCallsTest::poolings() {
   record([&](Context& c) { pool_backward(c, y, x, dx, halves); });
   record([&](Context& c) { pool_backward_from_indices(c, y, indices, dx, halves); });
   record([&](Context& c) { unpool_backward(c, x, indices, y, halves); });
+  record([&](Context& c) { resize(c, x, y); });
 }
 
 void RecordedCallsTest::elements() {
@@ -93,6 +96,7 @@ void RecordedCallsTest::elements() {
   record([&](Context& k) { tensor_set(k, y, 2); });
   record([&](Context& k) { tensor_op(k, TensorOpMode::select, a, b, c, y); });
   record([&](Context& k) { dropout_forward(k, a, y); });
+  record([&](Context& k) { gather(k, a, tensor({5, 7}, i32), y); });
 }
 
 void RecordedCallsTest::products() {
