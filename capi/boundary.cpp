@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <new>
 #include <string>
 
 #include "kiln/base/error.h"
 #include "kiln/version.h"
-#include "words.h"
 
 namespace kiln::capi {
 namespace {
@@ -16,15 +16,12 @@ namespace {
 /// No structure of any version is larger; a size beyond it was never set.
 constexpr uint32_t largest_structure = 4096;
 
-struct LastError {
-  std::string message, hint;
-};
-
-// What kiln_last_error() promises is a state of each thread.
-LastError& last_error() noexcept {
-  thread_local LastError error;
-  return error;
+kiln_status keep(kiln_status status, const char* message, const char* hint) noexcept {
+  kiln_set_last_error(message, hint);
+  return status;
 }
+
+}  // namespace
 
 kiln_status status_of(ErrorCode code) {
   switch (code) {
@@ -49,20 +46,6 @@ kiln_status status_of(ErrorCode code) {
   }
   return KILN_INTERNAL;
 }
-
-kiln_status keep(kiln_status status, const char* message, const char* hint) noexcept {
-  LastError& error = last_error();
-  try {
-    error.message = in_words_of_c(message);
-    error.hint = in_words_of_c(hint);
-  } catch (const std::bad_alloc&) {  // no room for the text: the status has to do
-    error.message.clear();
-    error.hint.clear();
-  }
-  return status;
-}
-
-}  // namespace
 
 kiln_status report(const std::exception_ptr& error) noexcept {
   try {
@@ -107,24 +90,11 @@ void check_size(const void* structure, uint32_t size, uint32_t first, uint32_t k
               fmt::format("the library is Kiln {}; the program was compiled for a later one", version()));
 }
 
+char* copy_of(const std::string& text) {
+  auto* copy = static_cast<char*>(std::malloc(text.size() + 1));
+  if (copy == nullptr) throw std::bad_alloc();
+  std::memcpy(copy, text.c_str(), text.size() + 1);
+  return copy;
+}
+
 }  // namespace kiln::capi
-
-const char* kiln_status_name(kiln_status status) {
-  if (status == KILN_OK) return "ok";
-  for (int code = 0; code <= static_cast<int>(kiln::ErrorCode::internal); ++code) {
-    const auto error = static_cast<kiln::ErrorCode>(code);
-    if (kiln::capi::status_of(error) == status)
-      return kiln::to_string(error).data();  // literals, so they end with zero
-  }
-  return "unknown status";
-}
-
-const char* kiln_last_error(void) {
-  return kiln::capi::last_error().message.c_str();
-}
-const char* kiln_last_hint(void) {
-  return kiln::capi::last_error().hint.c_str();
-}
-const char* kiln_version(void) {
-  return kiln::version().data();  // a literal
-}

@@ -3,11 +3,15 @@
 
 #include <cstring>
 #include <exception>
+#include <string>
 #include <string_view>
 
+#include "kiln/base/error.h"
 #include "kiln/kiln.h"
 
 namespace kiln::capi {
+
+kiln_status status_of(ErrorCode code);
 
 /// Keeps `error` as the last one of this thread and returns its status.
 kiln_status report(const std::exception_ptr& error) noexcept;
@@ -57,5 +61,8 @@ void write(Structure* given, const Structure& value, std::string_view function, 
   std::memcpy(given, &value, size < sizeof(Structure) ? size : sizeof(Structure));
   given->size = size;
 }
+
+/// A copy of `text` that kiln_string_destroy() frees.
+char* copy_of(const std::string& text);
 
 }  // namespace kiln::capi

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <cstring>
-#include <new>
 #include <vector>
 
 #include "boundary.h"
@@ -80,14 +78,6 @@ ContextOptions options_of(const kiln_context_options* given) {
 }
 
 }  // namespace
-
-char* copy_of(const std::string& text) {
-  auto* copy = static_cast<char*>(std::malloc(text.size() + 1));
-  if (copy == nullptr) throw std::bad_alloc();
-  std::memcpy(copy, text.c_str(), text.size() + 1);
-  return copy;
-}
-
 }  // namespace kiln::capi
 
 using namespace kiln::capi;  // NOLINT(google-build-using-namespace): the C functions belong to this room

@@ -41,7 +41,4 @@ inline Epilogue epilogue_of(const kiln_epilogue* epilogue) {
 /// A handle of `plan`, made by `context`, which kiln_plan_destroy() takes back.
 kiln_plan* new_plan(const kiln_context& context, const Plan& plan);
 
-/// A copy of `text` that kiln_string_destroy() frees.
-char* copy_of(const std::string& text);
-
 }  // namespace kiln::capi

@@ -2,7 +2,7 @@
 # links to ONNX and protobuf.
 
 set(model_include_dirs ${PROJECT_SOURCE_DIR}/models/include)
-file(GLOB model_headers CONFIGURE_DEPENDS ${model_include_dirs}/kiln/*.h)
+file(GLOB model_headers CONFIGURE_DEPENDS ${model_include_dirs}/kiln/*.h ${model_include_dirs}/kiln/c/*.h)
 set(reached_headers ${model_headers})
 kiln_add_included_headers(reached_headers ${model_include_dirs} ${include_dirs})
 list(REMOVE_ITEM reached_headers ${model_headers} ${public_headers})
@@ -11,11 +11,13 @@ if(reached_headers)
 endif()
 
 add_library(kiln_model SHARED
-  $<TARGET_OBJECTS:kiln_graph> $<TARGET_OBJECTS:kiln_frontends> $<TARGET_OBJECTS:kiln_models>)
+  $<TARGET_OBJECTS:kiln_graph> $<TARGET_OBJECTS:kiln_frontends> $<TARGET_OBJECTS:kiln_models>
+  $<TARGET_OBJECTS:kiln_models_capi>)
 add_library(kiln::model ALIAS kiln_model)
 # What libkiln.so exports is taken from there. Of the rooms below, what else is needed is linked in once more: the
-# definitions of operations and the conversions of numbers, which hold no state. kiln_runtime is not among them.
-target_link_libraries(kiln_model PUBLIC kiln PRIVATE kiln::generator kiln::reference kiln_onnx)
+# definitions of operations, the conversions of numbers and the boundary to C, which hold no state. kiln_runtime is not
+# among them.
+target_link_libraries(kiln_model PUBLIC kiln PRIVATE kiln::capi kiln::generator kiln::reference kiln_onnx)
 target_sources(kiln_model PUBLIC FILE_SET HEADERS BASE_DIRS ${model_include_dirs} FILES ${model_headers})
 set_target_properties(kiln_models PROPERTIES CXX_VISIBILITY_PRESET default)
 kiln_export(kiln_model ${model_headers})

@@ -44,6 +44,15 @@ TEST(CApiLastError, IsEmptyUntilACallFailsAndStaysUntilTheNextFailure) {
   }).join();
 }
 
+TEST(CApiLastError, IsSetByLibrariesOverThisOne) {
+  kiln_set_last_error("set ContextOptions::locked", "or not");
+  EXPECT_STREQ(kiln_last_error(), "set kiln_context_options.locked");
+  EXPECT_STREQ(kiln_last_hint(), "or not");
+  kiln_set_last_error(nullptr, nullptr);
+  EXPECT_STREQ(kiln_last_error(), "");
+  EXPECT_STREQ(kiln_last_hint(), "");
+}
+
 TEST(CApiLastError, BelongsToEachThread) {
   constexpr int count = 8;
   std::barrier all(count);

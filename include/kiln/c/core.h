@@ -40,6 +40,10 @@ KILN_API const char* kiln_last_error(void);
 /* What can be done about kiln_last_error(); may be "". As long-lived. */
 KILN_API const char* kiln_last_hint(void);
 
+/* What kiln_last_error() and kiln_last_hint() of this thread are from now on; NULL is "". For libraries over this one
+ * whose calls report as Kiln's do, such as that of kiln/c/model.h. */
+KILN_API void kiln_set_last_error(const char* message, const char* hint);
+
 /* The version of the library in use, "0.1.0". */
 KILN_API const char* kiln_version(void);
 

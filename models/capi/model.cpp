@@ -1,0 +1,178 @@
+// Whole models for C, over kiln/model.h and what capi/ makes the C API of layers with.
+#include "kiln/model.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "boundary.h"
+#include "handles.h"
+#include "kiln/base/error.h"
+#include "kiln/c/model.h"
+#include "kiln/generator/expression.h"
+#include "tensor.h"
+
+struct kiln_model {
+  std::shared_ptr<kiln::Context> context;  // outlives the model
+  kiln::Model model;
+  std::vector<std::string> requests;            // of each step
+  std::vector<std::vector<const char*>> nodes;  // of each step
+};
+
+namespace kiln::capi {
+namespace {
+
+ModelOptions options_of(const kiln_model_options* given) {
+  const char* const function = "kiln_model_create";
+  const kiln_model_options c = read(given, kiln_model_options_default(), function);
+  ModelOptions options;
+  options.dynamic_batch = flag(c.dynamic_batch, function, "dynamic_batch");
+  options.fuse = flag(c.fuse, function, "fuse");
+  if (c.batch < 0) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: batch is {}", function, c.batch),
+                "give 1 or more, or 0 for the model's own");
+  }
+  if (c.batch > 0) options.batch = c.batch;
+  if (c.dtype == KILN_DTYPE_OF_MODEL) return options;
+  options.dtype = static_cast<DType>(c.dtype);
+  if (!is_dtype(*options.dtype) || !is_floating(*options.dtype)) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: dtype is {}", function, c.dtype),
+                "use KILN_DTYPE_OF_MODEL, KILN_F32, KILN_F16 or KILN_BF16");
+  }
+  return options;
+}
+
+// Element `index` of what a model has `what` of.
+template <class Element>
+const Element& element(const std::vector<Element>& elements, size_t index, const char* function, const char* what) {
+  if (index < elements.size()) return elements[index];
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{}: there is no {} {}: the model has {}", function, what, index, elements.size()),
+              fmt::format("kiln_model_info has {}_count", what));
+}
+
+void write_tensor(const ModelTensor& tensor, const char* function, kiln_model_tensor_info* info) {
+  kiln_model_tensor_info value = kiln_model_tensor_info_default();
+  value.dtype = static_cast<kiln_dtype>(tensor.dtype);
+  value.name = tensor.name.c_str();
+  value.type = tensor.type.c_str();
+  value.extents = tensor.extents.data();
+  value.rank = tensor.extents.size();
+  write(info, value, function);
+}
+
+std::vector<NamedTensor> tensors_of(const kiln_named_tensor* given, size_t count, std::string_view name) {
+  const char* const function = "kiln_model_run";
+  if (count > 0) require(given, function, name);
+  std::vector<NamedTensor> tensors;
+  for (size_t i = 0; i < count; ++i) {
+    require(given[i].name, function, fmt::format("{}[{}].name", name, i));
+    tensors.push_back({given[i].name, tensor_of(given[i].tensor, function, fmt::format("{}[{}].tensor", name, i))});
+  }
+  return tensors;
+}
+
+}  // namespace
+}  // namespace kiln::capi
+
+using namespace kiln::capi;  // NOLINT(google-build-using-namespace): the C functions belong to this room
+
+kiln_status kiln_model_create(kiln_context* context, const char* path, const kiln_model_options* options,
+                              kiln_model** model) {
+  return guarded([&] {
+    require(context, "kiln_model_create", "context");
+    require(path, "kiln_model_create", "path");
+    require(model, "kiln_model_create", "model");
+    auto made = std::make_unique<kiln_model>(
+        kiln_model{context->context, kiln::Model(*context->context, path, options_of(options)), {}, {}});
+    for (const kiln::ModelStep& step : made->model.steps()) {
+      made->requests.push_back(step.request.key());
+      std::vector<const char*>& nodes = made->nodes.emplace_back();
+      for (const std::string& node : step.nodes) nodes.push_back(node.c_str());
+    }
+    *model = made.release();
+  });
+}
+
+void kiln_model_destroy(kiln_model* model) {
+  delete model;
+}
+
+kiln_status kiln_model_get_info(const kiln_model* model, kiln_model_info* info) {
+  return guarded([&] {
+    require(model, "kiln_model_get_info", "model");
+    const kiln::ModelMemory& memory = model->model.memory();
+    kiln_model_info value = kiln_model_info_default();
+    value.input_count = model->model.inputs().size();
+    value.output_count = model->model.outputs().size();
+    value.step_count = model->model.steps().size();
+    value.weight_bytes = memory.weights;
+    value.arena_bytes = memory.arena;
+    value.least_arena_bytes = memory.least_arena;
+    value.unshared_bytes = memory.unshared;
+    write(info, value, "kiln_model_get_info");
+  });
+}
+
+kiln_status kiln_model_get_input(const kiln_model* model, size_t index, kiln_model_tensor_info* info) {
+  return guarded([&] {
+    const char* const function = "kiln_model_get_input";
+    require(model, function, "model");
+    write_tensor(element(model->model.inputs(), index, function, "input"), function, info);
+  });
+}
+
+kiln_status kiln_model_get_output(const kiln_model* model, size_t index, kiln_model_tensor_info* info) {
+  return guarded([&] {
+    const char* const function = "kiln_model_get_output";
+    require(model, function, "model");
+    write_tensor(element(model->model.outputs(), index, function, "output"), function, info);
+  });
+}
+
+kiln_status kiln_model_get_step(const kiln_model* model, size_t index, kiln_model_step_info* info) {
+  return guarded([&] {
+    const char* const function = "kiln_model_get_step";
+    require(model, function, "model");
+    const kiln::ModelStep& step = element(model->model.steps(), index, function, "step");
+    kiln_model_step_info value = kiln_model_step_info_default();
+    value.request = model->requests[index].c_str();
+    value.variant = step.variant.c_str();
+    value.source = step.source.c_str();
+    value.nodes = model->nodes[index].data();
+    value.node_count = model->nodes[index].size();
+    write(info, value, function);
+  });
+}
+
+kiln_status kiln_model_requests(const kiln_model* model, char** requests) {
+  return guarded([&] {
+    require(model, "kiln_model_requests", "model");
+    require(requests, "kiln_model_requests", "requests");
+    std::string text;
+    std::set<std::string> known;
+    const auto add = [&](const std::string& line) {
+      if (known.insert(line).second) text += line + "\n";
+    };
+    for (const kiln::ModelStep& step : model->model.steps()) {
+      const kiln::Expression* const code = step.request.user_code ? step.request.user_code.expression() : nullptr;
+      if (code != nullptr) add(kiln::print_definition(code->digest(), *code));
+      add(step.request.key());
+    }
+    *requests = copy_of(text);
+  });
+}
+
+kiln_status kiln_model_run(kiln_model* model, kiln_stream stream, const kiln_named_tensor* inputs, size_t input_count,
+                           const kiln_named_tensor* outputs, size_t output_count) {
+  return guarded([&] {
+    require(model, "kiln_model_run", "model");
+    const std::vector<kiln::NamedTensor> given = tensors_of(inputs, input_count, "inputs"),
+                                         written = tensors_of(outputs, output_count, "outputs");
+    model->model.run(given, written, stream);
+  });
+}

@@ -1,0 +1,120 @@
+/* Whole models in C: what kiln/model.h has, in libkiln_model.so. Statuses, handles and structures as kiln/kiln.h has
+ * them. */
+#pragma once
+
+#include "kiln/c/core.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A model, compiled and loaded, with its weights on the device. It keeps what it needs of its context. */
+typedef struct kiln_model kiln_model;
+
+typedef struct kiln_model_options {
+  uint32_t size;
+  int32_t dynamic_batch; /* Kernels serve every batch of a power-of-two bucket: another model of the same file with
+                          * another batch then compiles nothing. Default 0. */
+  int64_t batch;         /* Where the model leaves it open. Default 0: the model's own, and 1 where it is open. */
+  kiln_dtype dtype;      /* Storage of floating-point numbers. Default KILN_DTYPE_OF_MODEL. */
+  /* Normalisations go into filters, and what follows a call into its epilogue, where that changes only roundings.
+   * Default 1. */
+  int32_t fuse;
+} kiln_model_options;
+
+/* Storage as the model has it; double is stored as KILN_F32. */
+enum { KILN_DTYPE_OF_MODEL = -1 };
+
+static inline kiln_model_options kiln_model_options_default(void) {
+  kiln_model_options options;
+  memset(&options, 0, sizeof options);
+  options.size = (uint32_t)sizeof options;
+  options.dtype = KILN_DTYPE_OF_MODEL;
+  options.fuse = 1;
+  return options;
+}
+
+/* Reads the ONNX model in file `path`, makes the plans of all its calls with the best variants that the context knows,
+ * and computes what depends on its weights only. `options` may be NULL. KILN_IO_ERROR, KILN_PARSE_ERROR,
+ * KILN_UNSUPPORTED (all nodes that are not covered, with the reasons, before anything is compiled), and what
+ * kiln_plan_create() reports. */
+KILN_API kiln_status kiln_model_create(kiln_context* context, const char* path, const kiln_model_options* options,
+                                       kiln_model** model);
+KILN_API void kiln_model_destroy(kiln_model* model);
+
+typedef struct kiln_model_info {
+  uint32_t size;
+  int32_t reserved;
+  size_t input_count, output_count;
+  size_t step_count; /* Calls that a run makes. */
+  /* Device memory, in bytes: constants, what is computed from them once, and prepared filters; what runs compute in
+   * between, workspaces too; the most of it that one step needs; what it would be if nothing shared memory. */
+  int64_t weight_bytes, arena_bytes, least_arena_bytes, unshared_bytes;
+} kiln_model_info;
+
+static inline kiln_model_info kiln_model_info_default(void) {
+  kiln_model_info info;
+  memset(&info, 0, sizeof info);
+  info.size = (uint32_t)sizeof info;
+  return info;
+}
+
+KILN_API kiln_status kiln_model_get_info(const kiln_model* model, kiln_model_info* info);
+
+/* An input or output. Strings and extents live as long as the model. */
+typedef struct kiln_model_tensor_info {
+  uint32_t size;
+  kiln_dtype dtype; /* On the device: integers of 16 to 64 bits are KILN_I32, booleans KILN_U8 (0 and 1). */
+  const char* name;
+  const char* type;       /* In the file: "float", "int64", "bool". */
+  const int64_t* extents; /* A tensor without any is given as one of one element. */
+  size_t rank;
+} kiln_model_tensor_info;
+
+static inline kiln_model_tensor_info kiln_model_tensor_info_default(void) {
+  kiln_model_tensor_info info;
+  memset(&info, 0, sizeof info);
+  info.size = (uint32_t)sizeof info;
+  return info;
+}
+
+/* Input or output `index`, counted from 0. KILN_INVALID_ARGUMENT: there is none. */
+KILN_API kiln_status kiln_model_get_input(const kiln_model* model, size_t index, kiln_model_tensor_info* info);
+KILN_API kiln_status kiln_model_get_output(const kiln_model* model, size_t index, kiln_model_tensor_info* info);
+
+/* A call that a run makes. The strings live as long as the model. */
+typedef struct kiln_model_step_info {
+  uint32_t size;
+  int32_t reserved;
+  const char* request; /* Its canonical line. */
+  const char* variant; /* As kiln_plan_info has it, and `source` too. */
+  const char* source;
+  const char* const* nodes; /* Of the model; none for a copy between layouts. */
+  size_t node_count;
+} kiln_model_step_info;
+
+static inline kiln_model_step_info kiln_model_step_info_default(void) {
+  kiln_model_step_info info;
+  memset(&info, 0, sizeof info);
+  info.size = (uint32_t)sizeof info;
+  return info;
+}
+
+/* Step `index`, counted from 0 in the order of a run. KILN_INVALID_ARGUMENT: there is none. */
+KILN_API kiln_status kiln_model_get_step(const kiln_model* model, size_t index, kiln_model_step_info* info);
+
+/* The requests of all steps, each once, as the text of a requests file with the definitions of user code in it: for
+ * kiln_context_prepare() and `kiln tune`. kiln_string_destroy() it. */
+KILN_API kiln_status kiln_model_requests(const kiln_model* model, char** requests);
+
+/* Enqueues one inference and returns: every input and output by its name, in any order, with the dtype and extents of
+ * kiln_model_get_input() and kiln_model_get_output(), in logical order without gaps, 16-byte aligned. Outputs must
+ * share no memory with other tensors. Runs of one model share memory: they must be ordered, by one stream or otherwise,
+ * and not be called by two threads at once. A run compiles and allocates nothing, so that it can be captured into a
+ * graph. KILN_INVALID_ARGUMENT, nothing enqueued: a tensor is missing, given twice, unknown, different, or overlaps. */
+KILN_API kiln_status kiln_model_run(kiln_model* model, kiln_stream stream, const kiln_named_tensor* inputs,
+                                    size_t input_count, const kiln_named_tensor* outputs, size_t output_count);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif

@@ -1,0 +1,161 @@
+// Whole models in C: what the C++ API does with the same file, and everything that can be wrong with an argument.
+#include "kiln/c/model.h"
+#include "kiln/memory.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdio>
+#include <fstream>
+
+#include "argument_rows.h"
+#include "declarations.h"
+#include "exported_symbols.h"
+#include "fixture.h"
+#include "kiln/model.h"
+#include "small_model.h"
+
+namespace kiln::capi {
+namespace {
+
+using testing::HasSubstr;
+using Names = std::set<std::string>;
+
+class ModelInC : public CApiBesideCpp {
+ protected:
+  ModelInC() {
+    std::ofstream(path_, std::ios::binary) << testing_support::softmax_model();
+    options_.batch = 2;
+    EXPECT_EQ(kiln_model_create(context_, path_.c_str(), &options_, &model_), KILN_OK) << kiln_last_error();
+  }
+  ~ModelInC() override {
+    kiln_model_destroy(made_);
+    kiln_model_destroy(model_);
+    kiln_string_destroy(requests_);
+    std::remove(path_.c_str());
+  }
+
+  const std::string path_ = testing::TempDir() + "capi_model_test.onnx";
+  kiln_model_options options_ = kiln_model_options_default();
+  kiln_model *model_ = nullptr, *made_ = nullptr;
+  char* requests_ = nullptr;
+  kiln_model_info info_ = kiln_model_info_default();
+  kiln_model_tensor_info tensor_info_ = kiln_model_tensor_info_default();
+  kiln_model_step_info step_info_ = kiln_model_step_info_default();
+  const kiln_tensor x_ = tensor(upload(wave(8)), {2, 4}), y_ = tensor(upload(wave(8)), {2, 4});
+  const kiln_named_tensor input_ = {"x", &x_}, output_ = {"y", &y_};
+};
+
+TEST_F(ModelInC, DoesAndSaysWhatTheCppApiDoes) {
+  Model expected(cpp_, path_, {.batch = 2});
+  ASSERT_EQ(kiln_model_get_info(model_, &info_), KILN_OK) << kiln_last_error();
+  EXPECT_EQ(info_.input_count, expected.inputs().size());
+  EXPECT_EQ(info_.output_count, expected.outputs().size());
+  EXPECT_EQ(info_.step_count, expected.steps().size());
+  EXPECT_EQ(info_.weight_bytes, expected.memory().weights);
+  EXPECT_EQ(info_.arena_bytes, expected.memory().arena);
+  EXPECT_EQ(info_.least_arena_bytes, expected.memory().least_arena);
+  EXPECT_EQ(info_.unshared_bytes, expected.memory().unshared);
+  for (const bool of_inputs : {true, false}) {
+    ASSERT_EQ((of_inputs ? kiln_model_get_input : kiln_model_get_output)(model_, 0, &tensor_info_), KILN_OK);
+    const ModelTensor& tensor = (of_inputs ? expected.inputs() : expected.outputs())[0];
+    EXPECT_EQ(tensor_info_.name, tensor.name);
+    EXPECT_EQ(tensor_info_.type, tensor.type);
+    EXPECT_EQ(tensor_info_.dtype, KILN_F32);
+    EXPECT_EQ(std::vector<int64_t>(tensor_info_.extents, tensor_info_.extents + tensor_info_.rank), tensor.extents);
+  }
+  ASSERT_EQ(kiln_model_get_step(model_, 0, &step_info_), KILN_OK);
+  const ModelStep& step = expected.steps()[0];
+  EXPECT_EQ(step_info_.request, step.request.key());
+  EXPECT_EQ(step_info_.variant, step.variant);
+  EXPECT_EQ(step_info_.source, step.source);
+  EXPECT_EQ(std::vector<std::string>(step_info_.nodes, step_info_.nodes + step_info_.node_count), step.nodes);
+  ASSERT_EQ(kiln_model_requests(model_, &requests_), KILN_OK);
+  EXPECT_EQ(requests_, step.request.key() + "\n");
+  EXPECT_EQ(kiln_context_prepare(context_, requests_), KILN_OK) << kiln_last_error();
+
+  ASSERT_EQ(kiln_model_run(model_, nullptr, &input_, 1, &output_, 1), KILN_OK) << kiln_last_error();
+  DeviceMemory x(cpp_, 32), y(cpp_, 32);
+  const std::vector<float> values = wave(8);
+  std::vector<float> result(8);
+  x.upload(std::as_bytes(std::span(values)));
+  expected.run({{"x", Tensor(x.data(), f32, {2, 4}, nc)}}, {{"y", Tensor(y.data(), f32, {2, 4}, nc)}});
+  y.download(std::as_writable_bytes(std::span(result)));
+  EXPECT_EQ(download(y_.data), result);
+}
+
+TEST_F(ModelInC, OutlivesTheHandleOfItsContext) {
+  kiln_context* context = nullptr;
+  const kiln_context_options options = CApi::options();
+  ASSERT_EQ(kiln_context_create(&options, &context), KILN_OK);
+  ASSERT_EQ(kiln_model_create(context, path_.c_str(), &options_, &made_), KILN_OK) << kiln_last_error();
+  kiln_context_destroy(context);
+  EXPECT_EQ(kiln_model_run(made_, nullptr, &input_, 1, &output_, 1), KILN_OK) << kiln_last_error();
+}
+
+// Errors of both libraries, by the one kiln_last_error().
+TEST_F(ModelInC, ReportsAsAllOfTheCApiDoes) {
+  EXPECT_EQ(kiln_model_create(context_, "no/such/file.onnx", nullptr, &made_), KILN_IO_ERROR);
+  EXPECT_THAT(kiln_last_error(), HasSubstr("no/such/file.onnx"));
+  const kiln_tensor other = tensor(x_.data, {1, 4});
+  const kiln_named_tensor input = {"x", &other};
+  EXPECT_EQ(kiln_model_run(model_, nullptr, &input, 1, &output_, 1), KILN_INVALID_ARGUMENT);
+  EXPECT_THAT(kiln_last_error(), HasSubstr("input 'x' is f32 1x4, expected f32 2x4"));
+  EXPECT_THAT(kiln_last_hint(), HasSubstr("kiln_model_options.batch"));
+  EXPECT_EQ(made_, nullptr);
+}
+
+TEST_F(ModelInC, RefusesWhatIsWrongWithAnArgumentAndRunsNothing) {
+  const Declarations declared = declared_functions();
+  Names exported, covered;
+  std::vector<Case> rows;
+  const auto add = [&]<class... Arguments>(const std::string& name, kiln_status (*function)(Arguments...),
+                                           Names optional, std::type_identity_t<Arguments>... good) {
+    covered.insert(name);
+    const ArgumentRows made(name, function, declared.at(name), std::move(optional), good...);
+    rows.insert(rows.end(), made.rows().begin(), made.rows().end());
+  };
+  add("kiln_model_create", kiln_model_create, {"options"}, context_, path_.c_str(), &options_, &made_);
+  add("kiln_model_get_info", kiln_model_get_info, {}, model_, &info_);
+  add("kiln_model_get_input", kiln_model_get_input, {}, model_, 0, &tensor_info_);
+  add("kiln_model_get_output", kiln_model_get_output, {}, model_, 0, &tensor_info_);
+  add("kiln_model_get_step", kiln_model_get_step, {}, model_, 0, &step_info_);
+  add("kiln_model_requests", kiln_model_requests, {}, model_, &requests_);
+  add("kiln_model_run", kiln_model_run, {"stream"}, model_, nullptr, &input_, 1, &output_, 1);
+  for (const std::string& symbol : exported_symbols(KILN_LIBRARY)) {
+    const std::string name = symbol.substr(0, symbol.find('@'));
+    if (name.starts_with("kiln_") && !name.ends_with("_destroy")) exported.insert(name);
+  }
+  EXPECT_EQ(covered, exported) << "functions of the library need rows here";
+  EXPECT_EQ(declared.size(), exported.size());
+
+  const auto of_options = [&](const char* message, auto edit) {
+    rows.push_back({message, [this, edit] {
+                      const kiln_model_options bad = with(options_, edit);
+                      return kiln_model_create(context_, path_.c_str(), &bad, &made_);
+                    }});
+  };
+  of_options("kiln_model_create: batch is -1", [](auto& o) { o.batch = -1; });
+  for (const kiln_dtype dtype : {-2, 99, static_cast<int>(KILN_I32)}) {
+    of_options("kiln_model_create: dtype is ", [=](auto& o) { o.dtype = dtype; });
+  }
+  of_options("kiln_model_create: fuse is 2, expected 0 or 1", [](auto& o) { o.fuse = 2; });
+  rows.push_back(
+      {"there is no input 1: the model has 1", [&] { return kiln_model_get_input(model_, 1, &tensor_info_); }});
+  rows.push_back(
+      {"there is no output 1: the model has 1", [&] { return kiln_model_get_output(model_, 1, &tensor_info_); }});
+  rows.push_back({"there is no step 9: the model has 1", [&] { return kiln_model_get_step(model_, 9, &step_info_); }});
+  for (const kiln_named_tensor bad : {kiln_named_tensor{nullptr, &x_}, {"x", nullptr}, {"z", &x_}}) {
+    rows.push_back({bad.name == nullptr     ? "inputs[0].name is NULL"
+                    : bad.tensor == nullptr ? "inputs[0].tensor is NULL"
+                                            : "the model has no input 'z'",
+                    [this, bad] { return kiln_model_run(model_, nullptr, &bad, 1, &output_, 1); }});
+  }
+  rows.push_back({"output 'y' is not given", [&] { return kiln_model_run(model_, nullptr, &input_, 1, nullptr, 0); }});
+  expect_refused(rows);
+  EXPECT_EQ(download(y_.data), wave(8));
+  EXPECT_EQ(made_, nullptr);
+  EXPECT_EQ(requests_, nullptr);
+}
+
+}  // namespace
+}  // namespace kiln::capi
