@@ -25,6 +25,12 @@ Scale class_of(float number) {
   return number == 1 ? Scale::one : Scale::any;
 }
 
+/// Whether user code reads a number of that name: then it is not the call's own.
+bool is_scalar_of_code(const Request& request, const std::string& name) {
+  const Expression* code = request.user_code.expression();
+  return code != nullptr && std::find(code->scalars().begin(), code->scalars().end(), name) != code->scalars().end();
+}
+
 }  // namespace
 
 int64_t count_elements(const Extents& extents) {
@@ -175,6 +181,7 @@ std::vector<Operand> Graph::call(const Request& request, std::vector<Operand> in
   std::stable_partition(call.outputs.begin(), call.outputs.end(), [&](const Operand& o) { return o.name == result; });
   call.inputs = std::move(inputs);
   for (const auto& [name, number] : numbers) {
+    if (is_scalar_of_code(request, name)) continue;
     if (name == "alpha") call.request.blend.alpha = class_of(number);
     if (name == "beta") call.request.blend.beta = class_of(number);
   }

@@ -321,8 +321,8 @@ class EveryFunction : public CApi {
 
 // What returns no kiln_status.
 bool cannot_fail(const std::string& name) {
-  static const Names others = {"kiln_last_error", "kiln_last_hint", "kiln_memory_data", "kiln_set_last_error",
-                               "kiln_status_name", "kiln_version"};
+  static const Names others = {"kiln_last_error",     "kiln_last_hint",   "kiln_memory_data",
+                               "kiln_set_last_error", "kiln_status_name", "kiln_version"};
   return name.ends_with("_destroy") || others.contains(name);
 }
 

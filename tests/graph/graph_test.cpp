@@ -6,6 +6,8 @@
 #include "edges.h"
 #include "graph_builder.h"
 #include "kiln/base/error.h"
+#include "kiln/generator/operation.h"
+#include "kiln/generator/operations/activation.h"
 
 namespace kiln::graph {
 namespace {
@@ -60,6 +62,17 @@ TEST(Graph, ClassesOfScaleFollowFromNumbers) {
     (void)test::activation(graph, "relu", graph.input("x", DType::f32, {4}), {{"alpha", alpha}});
     EXPECT_EQ(std::get<Call>(graph.nodes()[0]).request.blend.alpha, scale);
   }
+}
+
+TEST(Graph, NumbersOfUserCodeAreNotTheCallsOwn) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {4});
+  ActivationForward forward;
+  forward.x = forward.y = test::spec_of(graph, x);
+  forward.mode = ActivationMode::identity;
+  const Request request = with_user_code(forward.request(), Expression("acc * alpha", {}, {"alpha"}), {});
+  (void)graph.call(request, {{"x", x}}, {{"alpha", 0.5F}});
+  EXPECT_EQ(std::get<Call>(graph.nodes()[0]).request.blend, Blend{});
 }
 
 TEST(RepeatedIn, FollowsReshapes) {

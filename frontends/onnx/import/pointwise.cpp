@@ -269,8 +269,8 @@ void read_activation(Node& node) {
   if (type == "Selu" && !has_default_numbers(node)) {
     const auto alpha = static_cast<float>(node.attributes().real("alpha").value_or(1.6732632));
     const auto gamma = static_cast<float>(node.attributes().real("gamma").value_or(1.0507010));
-    return node.give(expression(node, "acc > 0.0f ? gamma * acc : gamma * (alpha * expm1f(acc))", node.operand(0), {},
-                                node.dtype(0), {{"alpha", alpha}, {"gamma", gamma}}));
+    return node.give(expression(node, "acc > 0.0f ? scale * acc : scale * (slope * expm1f(acc))", node.operand(0), {},
+                                node.dtype(0), {{"slope", alpha}, {"scale", gamma}}));
   }
   graph::Numbers numbers;
   const auto number = [&](const char* name, const char* ours, double usual) {
@@ -399,8 +399,8 @@ void read_prelu(Node& node) {
 void read_celu(Node& node) {
   node.require_inputs(1, 1);
   const auto alpha = static_cast<float>(node.attributes().real("alpha").value_or(1));
-  node.give(expression(node, "acc > 0.0f ? acc : alpha * expm1f(acc / alpha)", node.operand(0), {}, node.dtype(0),
-                       {{"alpha", alpha}}));
+  node.give(expression(node, "acc > 0.0f ? acc : slope * expm1f(acc / slope)", node.operand(0), {}, node.dtype(0),
+                       {{"slope", alpha}}));
 }
 
 void read_cast(Node& node) {

@@ -1,6 +1,5 @@
 // Whole models in C: what the C++ API does with the same file, and everything that can be wrong with an argument.
 #include "kiln/c/model.h"
-#include "kiln/memory.h"
 
 #include <gmock/gmock.h>
 
@@ -11,6 +10,7 @@
 #include "declarations.h"
 #include "exported_symbols.h"
 #include "fixture.h"
+#include "kiln/memory.h"
 #include "kiln/model.h"
 #include "small_model.h"
 
