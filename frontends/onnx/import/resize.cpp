@@ -1,5 +1,8 @@
-// Resize and Upsample, dimension by dimension: the nearest elements are repeated or taken; others are a product with
-// the matrix that says what each element of the result is made of.
+// Resize and Upsample. Spatial dimensions are a call of resize, where that has the node's rule. What it does not have
+// goes dimension by dimension: the nearest elements are repeated or taken; others are a product with the matrix that
+// says what each element of the result is made of.
+#include "kiln/generator/operations/resize.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,6 +24,7 @@ struct Side {
   size_t axis = 0;
   int64_t inputs = 0, outputs = 0;
   double scale = 1;
+  bool is_ratio = false;      ///< The scale is that of the extents, whatever rounding made of it.
   double begin = 0, end = 1;  ///< Of the region, where the mode has one: parts of the dimension.
 };
 
@@ -89,6 +93,7 @@ void keep_ratio(const Node& node, std::vector<Side>& sides) {
   }
   for (Side& side : sides) {
     side.scale = scale;
+    side.is_ratio = false;
     side.outputs = static_cast<int64_t>(std::floor(scale * static_cast<double>(side.inputs) + 0.5));
   }
 }
@@ -118,6 +123,7 @@ std::vector<Side> sides_of(const Node& node) {
     if (side.inputs == 0 || !(given[i] > 0) || given[i] > most)
       refuse("it makes, or is given, a tensor without elements");
     side.scale = has_sizes ? given[i] / inputs : given[i];
+    side.is_ratio = has_sizes;
     side.outputs = static_cast<int64_t>(std::floor(has_sizes ? given[i] : inputs * given[i]));
     if (has_region) {
       side.begin = region[i];
@@ -250,6 +256,60 @@ ValueId weighted_along(const Node& node, const Rule& rule, const Side& side, Val
   return graph.reshape(product(node, with_rank(graph, matrix, 3), columns), result);
 }
 
+/// The enumerator of that word, of those up to `last`.
+template <typename Enum>
+std::optional<Enum> called(std::string_view word, Enum last) {
+  for (int i = 0; i <= static_cast<int>(last); ++i) {
+    if (to_string(static_cast<Enum>(i)) == word) return static_cast<Enum>(i);
+  }
+  return std::nullopt;
+}
+
+/// The scale of an axis, if it is another than the ratio of the extents; nothing where it is no f32, or beyond those
+/// that resize takes.
+std::optional<ResizeScale> scale_of(const Side& side) {
+  const bool is_ratio =
+      side.is_ratio || side.scale * static_cast<double>(side.inputs) == static_cast<double>(side.outputs);
+  const auto scale = static_cast<float>(side.scale);
+  constexpr double least = 1.0 / 128, most = 128;
+  if (side.scale < least || side.scale > most) return std::nullopt;
+  if (is_ratio) return ResizeScale{};
+  return static_cast<double>(scale) == side.scale ? std::optional(ResizeScale::of(scale)) : std::nullopt;
+}
+
+/// All dimensions by one call; nothing where resize does not have the node's rule.
+std::optional<ValueId> resized(const Node& node, const Rule& rule, const std::vector<Side>& sides, ValueId x) {
+  graph::Graph& graph = node.graph();
+  const std::string prefix = "round_";
+  const std::string_view nearest = rule.nearest;
+  const auto mode = called(rule.mode, ResizeMode::cubic);
+  const auto coordinates = called(rule.coordinates, ResizeCoordinates::tf_half_pixel_for_nn);
+  const auto rounding =
+      called(nearest.starts_with(prefix) ? nearest.substr(prefix.size()) : nearest, ResizeRounding::ceil);
+  const bool has_cubic = rule.cubic >= -1 && rule.cubic <= 0;
+  Extents result = graph.value(x).extents;
+  const bool is_image = result.size() >= 3 && result.size() <= 5;
+  if (!is_image || !mode || !coordinates || !rounding || !has_cubic || rule.antialiases) return std::nullopt;
+  Resize resize;
+  resize.x = spec_of(graph, x);
+  resize.mode = *mode;
+  resize.coordinates = *coordinates;
+  resize.rounding = *rounding;
+  resize.excludes_outside = rule.excludes_outside && *mode == ResizeMode::cubic;
+  resize.scales.resize(result.size() - 2);
+  for (const Side& side : sides) {
+    const auto scale = scale_of(side);
+    const bool stays = side.outputs == side.inputs && side.scale == 1;
+    if (!scale || (side.axis < 2 && !stays)) return std::nullopt;
+    if (side.axis >= 2) resize.scales[side.axis - 2] = *scale;
+    result[side.axis] = side.outputs;
+  }
+  resize.y = spec_of(resize.x.dtype, result);
+  const graph::Numbers numbers =
+      *mode == ResizeMode::cubic ? graph::Numbers{{"cubic", static_cast<float>(rule.cubic)}} : graph::Numbers{};
+  return graph.call(resize.request(), {{"x", x}}, numbers).front().value;
+}
+
 }  // namespace
 
 void read_resize(Node& node) {
@@ -260,15 +320,20 @@ void read_resize(Node& node) {
   if (!is_nearest && node.is_integer(0))
     refuse(fmt::format("its elements are integers, and its mode is {}", rule.mode));
   if (is_nearest && has_region) refuse("it takes the nearest elements of a region");
+  const std::vector<Side> sides = sides_of(node);
+  for (const Side& side : sides) {
+    if (side.outputs < 1) refuse("its result has no elements");
+  }
+  if (const auto whole = has_region ? std::nullopt : resized(node, rule, sides, node.operand(0)))
+    return node.give(*whole);
   // What lies outside of the region is `outside`, which is 0 to the products.
   const bool is_shifted = has_region && rule.outside != 0;
   const auto outside = static_cast<float>(rule.outside);
   ValueId value = node.operand(0);
   if (is_shifted) value = expression(node, "acc - outside", value, {}, node.dtype(0), {{"outside", outside}});
-  for (const Side& side : sides_of(node)) {
+  for (const Side& side : sides) {
     const bool stays = side.outputs == side.inputs && side.scale == 1 && side.begin == 0 && side.end == 1;
     if (stays) continue;
-    if (side.outputs < 1) refuse("its result has no elements");
     value = is_nearest ? nearest_along(node, rule, side, value) : weighted_along(node, rule, side, value);
   }
   if (is_shifted) value = expression(node, "acc + outside", value, {}, node.dtype(0), {{"outside", outside}});
